@@ -1,0 +1,281 @@
+//! The f32 matrix product, with one written order of summation.
+//!
+//! `c[i][j]` is formed in blocks of [`K_BLOCK`] along K: within a block one chain of fused
+//! multiply-adds, ascending, from +0; the first block's sum is stored (or added to what `c` holds,
+//! when accumulating), each further block's sum is added. [`matmul_reference`] is that sentence as
+//! code; [`matmul`] gives the same bits through the crate `matrixmultiply`, whose AVX2 and AVX-512
+//! kernels follow this order (a self-test of three shapes at first use decides; where it fails, or
+//! without the feature `fast-f32`, the reference runs). Rows of `c` are divided between threads in
+//! bands, which no sum crosses.
+
+#![allow(unsafe_code)]
+
+use crate::view::{View, ViewMut};
+
+/// Length of the blocks along K whose sums are formed apart.
+pub const K_BLOCK: usize = 256;
+
+/// What to do with the value an output element already holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Replace it.
+    Overwrite,
+    /// Add the product to it.
+    Accumulate,
+}
+
+/// Shapes must agree before anything is written.
+#[track_caller]
+fn check(a: &View<'_, f32>, b: &View<'_, f32>, c: &ViewMut<'_, f32>) {
+    assert!(
+        a.cols() == b.rows() && a.rows() == c.rows() && b.cols() == c.cols(),
+        "matmul: ({} x {}) times ({} x {}) into ({} x {}): the inner sizes must be equal and the \
+         outer ones those of the output",
+        a.rows(),
+        a.cols(),
+        b.rows(),
+        b.cols(),
+        c.rows(),
+        c.cols()
+    );
+}
+
+/// `c = a b` or `c += a b`, as the definition reads.
+///
+/// # Panics
+/// If the shapes do not fit each other.
+#[track_caller]
+pub fn matmul_reference(
+    a: View<'_, f32>,
+    b: View<'_, f32>,
+    mut c: ViewMut<'_, f32>,
+    output: Output,
+) {
+    check(&a, &b, &c);
+    let (rows, cols, depth, stride) = (c.rows(), c.cols(), a.cols(), c.row_stride());
+    for i in 0..rows {
+        for j in 0..cols {
+            let out = &mut c.data()[i * stride + j];
+            let mut written = output == Output::Accumulate;
+            let mut k = 0;
+            // One pass even for K = 0, whose product is +0.
+            loop {
+                let end = depth.min(k + K_BLOCK);
+                let mut sum = 0.0_f32;
+                for k in k..end {
+                    sum = fused(a.at(i, k), b.at(k, j), sum);
+                }
+                *out = if written { *out + sum } else { sum };
+                written = true;
+                k = end;
+                if k == depth {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// `a * b + c` with one rounding. Without `std` there is no `mul_add`; f64 holds the product of two
+/// f32 exactly, and rounding the sum to odd before narrowing makes the two roundings one.
+#[inline(always)]
+fn fused(a: f32, b: f32, c: f32) -> f32 {
+    #[cfg(feature = "std")]
+    return a.mul_add(b, c);
+    #[cfg(not(feature = "std"))]
+    {
+        let (product, addend) = (f64::from(a) * f64::from(b), f64::from(c));
+        let sum = product + addend;
+        // The error of the addition (Knuth's two-sum), to know on which side the exact value lies.
+        let back = sum - product;
+        let error = (product - (sum - back)) + (addend - back);
+        if error == 0.0 || !sum.is_finite() || sum.to_bits() & 1 == 1 {
+            return sum as f32;
+        }
+        let away = (error > 0.0) == (sum > 0.0);
+        let bits = if away { sum.to_bits() + 1 } else { sum.to_bits() - 1 };
+        f64::from_bits(bits) as f32
+    }
+}
+
+/// `c = a b` or `c += a b` on the calling thread; bit-equal to [`matmul_reference`].
+///
+/// # Panics
+/// If the shapes do not fit each other.
+#[track_caller]
+pub fn matmul_serial(a: View<'_, f32>, b: View<'_, f32>, c: ViewMut<'_, f32>, output: Output) {
+    check(&a, &b, &c);
+    #[cfg(feature = "fast-f32")]
+    if fast::follows_the_order() {
+        return fast::matmul(a, b, c, output);
+    }
+    matmul_reference(a, b, c, output);
+}
+
+/// `c = a b` or `c += a b`, rows divided between threads; bit-equal to [`matmul_reference`].
+///
+/// # Panics
+/// If the shapes do not fit each other.
+#[track_caller]
+pub fn matmul(a: View<'_, f32>, b: View<'_, f32>, c: ViewMut<'_, f32>, output: Output) {
+    check(&a, &b, &c);
+    #[cfg(feature = "parallel")]
+    {
+        /// Below this many multiply-adds handing work to another thread costs more than it saves.
+        const WORTH_DIVIDING: usize = 1 << 18;
+        let (rows, threads) = (c.rows(), crate::parallel::threads());
+        if threads > 1 && rows > 1 && rows * c.cols() * a.cols() >= WORTH_DIVIDING {
+            let band = rows.div_ceil(threads).next_multiple_of(16);
+            let mut bands = Vec::with_capacity(threads);
+            let mut rest = c;
+            while rest.rows() > band {
+                let (head, tail) = rest.split_rows(band);
+                bands.push(head);
+                rest = tail;
+            }
+            bands.push(rest);
+            crate::parallel::for_each(bands, |i, c| {
+                let start = i * band;
+                matmul_serial(a.rows_range(start..start + c.rows()), b, c, output);
+            });
+            return;
+        }
+    }
+    matmul_serial(a, b, c, output);
+}
+
+#[cfg(feature = "fast-f32")]
+mod fast {
+    use super::{K_BLOCK, Output, View, ViewMut, matmul_reference};
+    use std::sync::OnceLock;
+
+    /// The product by `matrixmultiply`.
+    pub(super) fn matmul(
+        a: View<'_, f32>,
+        b: View<'_, f32>,
+        mut c: ViewMut<'_, f32>,
+        output: Output,
+    ) {
+        let beta = match output {
+            Output::Overwrite => 0.0,
+            Output::Accumulate => 1.0,
+        };
+        let stride = c.row_stride() as isize;
+        let (rows, cols) = (c.rows(), c.cols());
+        // SAFETY: a view's constructor proved that every element (i, j) lies inside its slice;
+        // shapes were compared by the callers in this file; `c` is exclusively borrowed and its
+        // rows do not overlap. Strides fit `isize`, as they index slices.
+        unsafe {
+            matrixmultiply::sgemm(
+                rows,
+                a.cols(),
+                cols,
+                1.0,
+                a.data().as_ptr(),
+                a.row_stride() as isize,
+                a.col_stride() as isize,
+                b.data().as_ptr(),
+                b.row_stride() as isize,
+                b.col_stride() as isize,
+                beta,
+                c.data().as_mut_ptr(),
+                stride,
+                1,
+            );
+        }
+    }
+
+    /// Whether this machine's kernel sums in the written order: three shapes with ragged edges and
+    /// more than one block along K, compared bit for bit with the reference.
+    pub(super) fn follows_the_order() -> bool {
+        static ANSWER: OnceLock<bool> = OnceLock::new();
+        *ANSWER.get_or_init(|| {
+            [(5, 7, 3), (33, 18, K_BLOCK + 9), (16, 34, 2 * K_BLOCK + 1)].into_iter().all(
+                |(rows, cols, depth)| {
+                    // Thirds are inexact in every product and sum, so that any other order shows.
+                    let fill = |len: usize, step: usize| -> Vec<f32> {
+                        (0..len).map(|i| ((i * step % 101) as f32 - 50.0) / 3.0).collect()
+                    };
+                    let (a, b) = (fill(rows * depth, 37), fill(depth * cols, 53));
+                    let (a, b) = (View::new(&a, rows, depth), View::new(&b, depth, cols));
+                    let mut expected = fill(rows * cols, 11);
+                    let mut got = expected.clone();
+                    let view = ViewMut::new(&mut expected, rows, cols);
+                    matmul_reference(a, b, view, Output::Accumulate);
+                    matmul(a, b, ViewMut::new(&mut got, rows, cols), Output::Accumulate);
+                    expected == got
+                },
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::{Philox, Stream};
+
+    fn random(len: usize, stream: u64) -> Vec<f32> {
+        let philox = Philox::new(3, Stream::new("gemm test").with(stream));
+        (0..len as u64).map(|i| philox.uniform(i) as f32 - 0.5).collect()
+    }
+
+    #[test]
+    fn reference_by_hand() {
+        let (a, b) = ([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]);
+        let mut c = [1.0; 4];
+        let (a, b) = (View::new(&a, 2, 2), View::new(&b, 2, 2));
+        matmul_reference(a, b.t(), ViewMut::new(&mut c, 2, 2), Output::Overwrite);
+        assert_eq!(c, [17.0, 23.0, 39.0, 53.0]);
+        matmul_reference(a, b, ViewMut::new(&mut c, 2, 2), Output::Accumulate);
+        assert_eq!(c, [36.0, 45.0, 82.0, 103.0]);
+    }
+
+    /// 2^24 + 1 is lost in f32 unless the multiply-add is fused; block sums are formed apart.
+    #[test]
+    fn order_is_fused_chains_in_blocks() {
+        let mut a = vec![0.0; K_BLOCK + 1];
+        (a[0], a[1], a[K_BLOCK]) = (1.0, 16_777_216.0, 1.0);
+        let b = vec![1.0; a.len()];
+        let mut c = [0.0];
+        let (a, b) = (View::new(&a, 1, K_BLOCK + 1), View::new(&b, K_BLOCK + 1, 1));
+        matmul_reference(a, b, ViewMut::new(&mut c, 1, 1), Output::Overwrite);
+        assert_eq!(c, [16_777_216.0]);
+        let (x, y) = (1.0 + f32::EPSILON, 1.0 - f32::EPSILON);
+        let mut c = [-1.0];
+        // Exact: x y = 1 - 2^-46; unfused it would round to 1 and the sum to 0.
+        matmul_reference(
+            View::new(&[1.0, x], 1, 2),
+            View::new(&[-1.0, y], 2, 1),
+            ViewMut::new(&mut c, 1, 1),
+            Output::Overwrite,
+        );
+        assert_eq!(c, [-(0.5_f32.powi(46))]);
+    }
+
+    #[test]
+    fn fast_equals_reference_on_any_layout() {
+        for (rows, cols, depth) in [(1, 1, 0), (3, 5, 7), (70, 33, 300), (129, 64, 513)] {
+            let (a, b) = (random(rows * depth, 1), random(depth * cols, 2));
+            let bt = View::new(&b, cols, depth).t();
+            for b in [View::new(&b, depth, cols), bt] {
+                for output in [Output::Overwrite, Output::Accumulate] {
+                    let mut expected = random(rows * cols, 3);
+                    let mut got = expected.clone();
+                    let a = View::new(&a, rows, depth);
+                    matmul_reference(a, b, ViewMut::new(&mut expected, rows, cols), output);
+                    matmul(a, b, ViewMut::new(&mut got, rows, cols), output);
+                    assert_eq!(expected, got, "{rows} x {cols} x {depth}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "(2 x 3) times (2 x 2)")]
+    fn shapes_are_named_when_they_disagree() {
+        let (a, b, mut c) = ([0.0; 6], [0.0; 4], [0.0; 4]);
+        let c = ViewMut::new(&mut c, 2, 2);
+        matmul(View::new(&a, 2, 3), View::new(&b, 2, 2), c, Output::Overwrite);
+    }
+}

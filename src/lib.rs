@@ -1,0 +1,21 @@
+//! Software floating-point formats of any shape, and everything above them.
+
+#![cfg_attr(not(feature = "std"), no_std)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![deny(unsafe_code)]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+
+// Floor 0-1
+pub mod random;
+// Floor 2
+#[cfg(feature = "std")]
+pub mod parallel;
+#[cfg(feature = "alloc")]
+pub mod simd;
+#[cfg(feature = "alloc")]
+pub mod view;
+// Floor 4
+#[cfg(feature = "alloc")]
+pub mod gemm;

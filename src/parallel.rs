@@ -1,0 +1,67 @@
+//! Work divided between threads without changing a bit.
+//!
+//! Only *outputs* are divided, in chunks that the caller fixes; no sum crosses a thread. With the
+//! feature `parallel` the chunks go to rayon's current pool, without it they run in order. Either
+//! way each chunk's result depends on its index alone.
+
+/// Calls `work(i, chunk)` for each chunk of `chunk_len` elements; the last one may be shorter.
+///
+/// # Panics
+/// If `chunk_len` is 0.
+pub fn for_each_chunk<T: Send>(
+    data: &mut [T],
+    chunk_len: usize,
+    work: impl Fn(usize, &mut [T]) + Sync + Send,
+) {
+    assert!(chunk_len > 0, "chunks of length 0");
+    #[cfg(feature = "parallel")]
+    if data.len() > chunk_len && rayon::current_num_threads() > 1 {
+        use rayon::prelude::*;
+        data.par_chunks_mut(chunk_len).enumerate().for_each(|(i, chunk)| work(i, chunk));
+        return;
+    }
+    for (i, chunk) in data.chunks_mut(chunk_len).enumerate() {
+        work(i, chunk);
+    }
+}
+
+/// Calls `work(i, item)` for each item; items may be tuples of several outputs' chunks.
+pub fn for_each<T: Send>(items: Vec<T>, work: impl Fn(usize, T) + Sync + Send) {
+    #[cfg(feature = "parallel")]
+    if items.len() > 1 && rayon::current_num_threads() > 1 {
+        use rayon::prelude::*;
+        items.into_par_iter().enumerate().for_each(|(i, item)| work(i, item));
+        return;
+    }
+    for (i, item) in items.into_iter().enumerate() {
+        work(i, item);
+    }
+}
+
+/// How many threads [`for_each_chunk`] can use at this place.
+pub fn threads() -> usize {
+    #[cfg(feature = "parallel")]
+    return rayon::current_num_threads();
+    #[cfg(not(feature = "parallel"))]
+    1
+}
+
+/// Runs `work` with exactly `threads` threads available to the functions of this module.
+///
+/// # Errors
+/// If the operating system refuses the threads.
+pub fn with_threads<R: Send>(
+    threads: usize,
+    work: impl FnOnce() -> R + Send,
+) -> std::io::Result<R> {
+    #[cfg(feature = "parallel")]
+    {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        pool.map(|pool| pool.install(work)).map_err(std::io::Error::other)
+    }
+    #[cfg(not(feature = "parallel"))]
+    {
+        let _ = threads;
+        Ok(work())
+    }
+}

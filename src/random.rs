@@ -1,0 +1,198 @@
+//! Random bits by address, not by sequence.
+//!
+//! Stochastic rounding, initialization, batches and sampling all draw from one counter-based
+//! generator, Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as
+//! 1, 2, 3", SC 2011). A word is found by its *address* `(seed, stream, index)`, so a result does
+//! not depend on threads, on the order of evaluation or on where a run was resumed.
+//!
+//! * key = seed (`u64`, low word first);
+//! * counter = (block `u64`, stream `u64`), low words first;
+//! * element `i` uses word `i mod 4` of block `i div 4`; `N` bits means the *top* `N` bits of it.
+//!
+//! A [`Stream`] is a written-out 64-bit hash of whatever names the consumer.
+
+/// Multipliers and Weyl increments of Philox4x32 (SC 2011, table 2 and section 4.3).
+const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
+const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
+
+/// Ten rounds of Philox4x32: 128 bits of counter and 64 bits of key to 128 random bits.
+#[inline(always)]
+pub const fn philox4x32_10(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
+    let [mut c0, mut c1, mut c2, mut c3] = counter;
+    let [mut k0, mut k1] = key;
+    let mut round = 0;
+    while round < 10 {
+        let p0 = (MULTIPLIERS[0] as u64) * (c0 as u64);
+        let p1 = (MULTIPLIERS[1] as u64) * (c2 as u64);
+        (c0, c1, c2, c3) =
+            ((p1 >> 32) as u32 ^ c1 ^ k0, p1 as u32, (p0 >> 32) as u32 ^ c3 ^ k1, p0 as u32);
+        k0 = k0.wrapping_add(WEYL[0]);
+        k1 = k1.wrapping_add(WEYL[1]);
+        round += 1;
+    }
+    [c0, c1, c2, c3]
+}
+
+/// The finalizer of `SplitMix64` (Steele, Lea, Flood, OOPSLA 2014): a bijection of 64-bit words
+/// in which every input bit reaches every output bit.
+const fn mix64(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// Names one independent sequence of random words.
+///
+/// A stream is built from a label and any number of coordinates, for example
+/// `Stream::new("batch").with(step)`. Equal parts in equal order give equal streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Stream(u64);
+
+impl Stream {
+    /// The stream of a purpose: FNV-1a over the label's bytes, then mixed.
+    pub const fn new(label: &str) -> Self {
+        let bytes = label.as_bytes();
+        let mut hash = 0xCBF2_9CE4_8422_2325_u64;
+        let mut i = 0;
+        while i < bytes.len() {
+            hash = (hash ^ bytes[i] as u64).wrapping_mul(0x0000_0100_0000_01B3);
+            i += 1;
+        }
+        Self(mix64(hash))
+    }
+
+    /// The sub-stream at one more coordinate (a step, a layer, an operand, ...).
+    #[must_use]
+    pub const fn with(self, coordinate: u64) -> Self {
+        let weyl = coordinate.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        Self(mix64(self.0.rotate_left(17) ^ mix64(weyl)))
+    }
+
+    /// The 64-bit value that enters Philox' counter.
+    pub const fn id(self) -> u64 {
+        self.0
+    }
+}
+
+/// Philox4x32-10 at one key and stream: random words by element index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Philox {
+    key: [u32; 2],
+    stream: u64,
+}
+
+impl Philox {
+    /// The generator of `stream` under `seed`.
+    pub const fn new(seed: u64, stream: Stream) -> Self {
+        Self { key: [seed as u32, (seed >> 32) as u32], stream: stream.0 }
+    }
+
+    /// The four words of elements `4 * block ..= 4 * block + 3`.
+    #[inline(always)]
+    pub const fn block(&self, block: u64) -> [u32; 4] {
+        let counter =
+            [block as u32, (block >> 32) as u32, self.stream as u32, (self.stream >> 32) as u32];
+        philox4x32_10(counter, self.key)
+    }
+
+    /// The word of element `index`.
+    #[inline]
+    pub const fn word(&self, index: u64) -> u32 {
+        self.block(index / 4)[(index % 4) as usize]
+    }
+
+    /// The top `bits` (0..=32) bits of the word of element `index`.
+    #[inline]
+    pub const fn bits(&self, index: u64, bits: u32) -> u32 {
+        debug_assert!(bits <= 32);
+        if bits == 0 { 0 } else { self.word(index) >> (32 - bits) }
+    }
+
+    /// A 64-bit word: elements `2 * index` (low half) and `2 * index + 1`.
+    #[inline]
+    pub const fn word64(&self, index: u64) -> u64 {
+        self.word(2 * index) as u64 | (self.word(2 * index + 1) as u64) << 32
+    }
+
+    /// Uniform in `[0, 1)` with 53 bits, from [`word64`](Self::word64).
+    #[inline]
+    pub const fn uniform(&self, index: u64) -> f64 {
+        (self.word64(index) >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
+    }
+
+    /// Uniform in `0..bound`, by the high half of a 64 x 64-bit product; the bias is below
+    /// `bound / 2^64`.
+    ///
+    /// # Panics
+    /// If `bound` is 0.
+    #[inline]
+    pub const fn below(&self, index: u64, bound: u64) -> u64 {
+        assert!(bound > 0, "a number below 0 was asked for");
+        ((self.word64(index) as u128 * bound as u128) >> 64) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Known answers published with Random123 (`kat_vectors`, philox4x32 10).
+    #[test]
+    fn philox_known_answers() {
+        let cases = [
+            ([0; 4], [0; 2], [0x6627_E8D5, 0xE169_C58D, 0xBC57_AC4C, 0x9B00_DBD8]),
+            (
+                [0xFFFF_FFFF; 4],
+                [0xFFFF_FFFF; 2],
+                [0x408F_276D, 0x41C8_3B0E, 0xA20B_C7C6, 0x6D54_51FD],
+            ),
+            (
+                [0x243F_6A88, 0x85A3_08D3, 0x1319_8A2E, 0x0370_7344],
+                [0xA409_3822, 0x299F_31D0],
+                [0xD16C_FE09, 0x94FD_CCEB, 0x5001_E420, 0x2412_6EA1],
+            ),
+        ];
+        for (counter, key, expected) in cases {
+            assert_eq!(philox4x32_10(counter, key), expected);
+        }
+    }
+
+    #[test]
+    fn address_is_block_and_word() {
+        let philox = Philox::new(7, Stream::new("test").with(3));
+        for i in 0..9 {
+            assert_eq!(philox.word(i), philox.block(i / 4)[(i % 4) as usize]);
+        }
+        assert_eq!(philox.bits(5, 8), philox.word(5) >> 24);
+        assert_eq!(philox.bits(5, 0), 0);
+    }
+
+    /// Coordinates are ordered and zero is a coordinate: none of these may coincide.
+    #[test]
+    fn streams_differ() {
+        let base = Stream::new("a");
+        let all = [
+            base,
+            base.with(0),
+            base.with(1),
+            base.with(0).with(1),
+            base.with(1).with(0),
+            Stream::new("b"),
+        ];
+        for (i, a) in all.iter().enumerate() {
+            for b in &all[..i] {
+                assert_ne!(a, b);
+            }
+        }
+    }
+
+    #[test]
+    fn below_covers_its_range() {
+        let philox = Philox::new(1, Stream::new("below"));
+        let mut seen = [false; 5];
+        for i in 0..100 {
+            seen[philox.below(i, 5) as usize] = true;
+        }
+        assert_eq!(seen, [true; 5]);
+    }
+}

@@ -1,0 +1,217 @@
+//! Which instruction set a slice kernel is compiled for, chosen once a call.
+//!
+//! A kernel is *one* scalar body, written without branches so that the compiler vectorizes it,
+//! and instantiated for a few coherent [`Level`]s. No level may change a bit: bodies use only
+//! operations IEEE 754 fixes (`+ - * /`, `sqrt`, `mul_add`, integer operations), reductions run
+//! over a written number of lanes, and Rust never contracts `a * b + c`. The module holds the
+//! crate's dispatch and nothing else; a kernel lives beside its plain version.
+//!
+//! The level is the best the CPU has, unless the environment variable `EXMY_SIMD` names a lower
+//! one (`scalar`, `avx2`, `avx512`); [`with_level`] does the same for a test.
+
+#![allow(unsafe_code)]
+
+use core::fmt;
+#[cfg(feature = "std")]
+use core::sync::atomic::{AtomicU8, Ordering};
+
+/// A coherent set of instructions, from the least to the most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Level {
+    /// What every CPU of the target has.
+    Scalar = 1,
+    /// x86-64 with AVX2 and FMA (x86-64-v3).
+    Avx2 = 2,
+    /// x86-64 with AVX-512 F, BW, CD, DQ, VL (x86-64-v4).
+    Avx512 = 3,
+}
+
+impl Level {
+    /// All levels, ascending.
+    pub const ALL: [Self; 3] = [Self::Scalar, Self::Avx2, Self::Avx512];
+
+    /// The word `EXMY_SIMD` accepts.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Scalar => "scalar",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+        }
+    }
+
+    /// Whether this CPU can run the level.
+    pub fn is_available(self) -> bool {
+        match self {
+            Self::Scalar => true,
+            #[cfg(all(target_arch = "x86_64", feature = "std"))]
+            Self::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
+            #[cfg(all(target_arch = "x86_64", feature = "std"))]
+            Self::Avx512 => {
+                Self::Avx2.is_available()
+                    && is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512cd")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vl")
+            }
+            #[cfg(not(all(target_arch = "x86_64", feature = "std")))]
+            _ => false,
+        }
+    }
+
+    /// The best level of this CPU.
+    pub fn best() -> Self {
+        let available = Self::ALL.into_iter().rev().find(|level| level.is_available());
+        available.unwrap_or(Self::Scalar)
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// 0 while undecided, else the level in force.
+#[cfg(feature = "std")]
+static CURRENT: AtomicU8 = AtomicU8::new(0);
+
+/// The level in force: `EXMY_SIMD` if it names one this CPU has, else the best.
+///
+/// # Panics
+/// If `EXMY_SIMD` holds a word that is no level, or a level this CPU lacks; a silent fallback would
+/// make a test of that level worthless.
+#[cfg(feature = "std")]
+pub fn level() -> Level {
+    match CURRENT.load(Ordering::Relaxed) {
+        1 => Level::Scalar,
+        2 => Level::Avx2,
+        3 => Level::Avx512,
+        _ => {
+            let level = std::env::var("EXMY_SIMD").map_or_else(
+                |_| Level::best(),
+                |word| match Level::ALL.into_iter().find(|level| level.name() == word) {
+                    Some(level) if level.is_available() => level,
+                    Some(level) => panic!("EXMY_SIMD={level}: this CPU has only {}", Level::best()),
+                    None => panic!("EXMY_SIMD={word}: the levels are scalar, avx2, avx512"),
+                },
+            );
+            CURRENT.store(level as u8, Ordering::Relaxed);
+            level
+        }
+    }
+}
+
+/// Without `std` nothing can be detected.
+#[cfg(not(feature = "std"))]
+pub fn level() -> Level {
+    Level::Scalar
+}
+
+/// Runs `work` with `level` in force for the whole process, then restores what was before.
+///
+/// Meant for tests: calls wait for each other and must not be nested. Since no level changes a
+/// result, other threads that run kernels meanwhile see only another speed.
+///
+/// # Panics
+/// If this CPU lacks the level.
+#[cfg(feature = "std")]
+pub fn with_level<R>(level: Level, work: impl FnOnce() -> R) -> R {
+    assert!(level.is_available(), "this CPU has no {level}");
+    static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let before = CURRENT.swap(level as u8, Ordering::Relaxed);
+    let result = work();
+    CURRENT.store(before, Ordering::Relaxed);
+    result
+}
+
+/// A kernel with its arguments; `run` must be `#[inline(always)]` so that each instantiation below
+/// is compiled for its level. Use [`kernel!`](crate::simd::kernel) instead of writing one.
+pub(crate) trait Kernel {
+    type Output;
+    fn run(self) -> Self::Output;
+}
+
+/// Runs a kernel at the level in force.
+#[inline]
+pub(crate) fn dispatch<K: Kernel>(kernel: K) -> K::Output {
+    match level() {
+        // SAFETY: `level` returns a level only if `is_available` said yes for this CPU.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { avx512(kernel) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { avx2(kernel) },
+        _ => kernel.run(),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma")]
+unsafe fn avx512<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn avx2<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run()
+}
+
+/// Defines a function whose body is compiled for every level and dispatched once a call.
+///
+/// The signature names one lifetime and uses it in every reference:
+/// `kernel! { pub(crate) fn scale<'a>(x: &'a mut [f32], by: f32) { .. } }`.
+/// Functions called from the body must be `#[inline(always)]`.
+macro_rules! kernel {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident<$life:lifetime $(, $gen:ident : $bound:path)?>(
+        $($arg:ident : $ty:ty),* $(,)?
+    ) $(-> $ret:ty)? $body:block) => {
+        $(#[$meta])*
+        #[inline]
+        $vis fn $name<$life $(, $gen: $bound)?>($($arg: $ty),*) $(-> $ret)? {
+            struct Call<$life $(, $gen: $bound)?> {
+                $($arg: $ty,)*
+                _life: core::marker::PhantomData<&$life ()>,
+            }
+            #[allow(unused_parens)]
+            impl<$life $(, $gen: $bound)?> $crate::simd::Kernel for Call<$life $(, $gen)?> {
+                type Output = ($($ret)?);
+                #[inline(always)]
+                fn run(self) -> Self::Output {
+                    let Self { $($arg,)* _life } = self;
+                    $body
+                }
+            }
+            $crate::simd::dispatch(Call { $($arg,)* _life: core::marker::PhantomData })
+        }
+    };
+}
+pub(crate) use kernel;
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    use super::*;
+
+    kernel! {
+        fn axpy<'a>(y: &'a mut [f32], a: f32, x: &'a [f32]) {
+            for (y, x) in y.iter_mut().zip(x) {
+                *y += a * x;
+            }
+        }
+    }
+
+    #[test]
+    fn every_level_gives_the_same_bits() {
+        let x: Vec<f32> = (0..1000).map(|i| (i as f32 * 0.37).sin()).collect();
+        let mut results = Vec::new();
+        for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+            let mut y = vec![0.1_f32; x.len()];
+            with_level(level, || axpy(&mut y, 1.0 / 3.0, &x));
+            results.push(y);
+        }
+        assert!(results.windows(2).all(|pair| pair[0] == pair[1]));
+    }
+}

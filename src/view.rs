@@ -1,0 +1,293 @@
+//! Matrices as borrowed slices with two strides.
+//!
+//! A view is (rows, columns, row stride, column stride) over a slice whose first element is
+//! (0, 0). Transposing swaps the numbers and moves nothing. Construction checks that every element
+//! lies inside the slice, so reading through a view cannot go out of bounds later.
+
+use core::fmt;
+use core::ops::Range;
+
+/// Why a view was refused: which shape was asked for and how many elements there were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShapeError {
+    rows: usize,
+    cols: usize,
+    row_stride: usize,
+    col_stride: usize,
+    len: usize,
+}
+
+impl fmt::Display for ShapeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rows, cols, row_stride, col_stride, len } = self;
+        write!(
+            f,
+            "a {rows} x {cols} matrix with row stride {row_stride} and column stride {col_stride} \
+             does not fit a slice of {len} elements"
+        )
+    }
+}
+
+impl core::error::Error for ShapeError {}
+
+/// Row count, column count and the distance between neighbours along each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Layout {
+    rows: usize,
+    cols: usize,
+    row_stride: usize,
+    col_stride: usize,
+}
+
+impl Layout {
+    const fn row_major(rows: usize, cols: usize) -> Self {
+        Self { rows, cols, row_stride: cols, col_stride: 1 }
+    }
+
+    /// One past the largest index, or `None` when it does not fit a `usize`.
+    fn span(&self) -> Option<usize> {
+        if self.rows == 0 || self.cols == 0 {
+            return Some(0);
+        }
+        let down = (self.rows - 1).checked_mul(self.row_stride)?;
+        let right = (self.cols - 1).checked_mul(self.col_stride)?;
+        down.checked_add(right)?.checked_add(1)
+    }
+
+    fn check(self, len: usize) -> Result<Self, ShapeError> {
+        match self.span() {
+            Some(span) if span <= len => Ok(self),
+            _ => {
+                let Self { rows, cols, row_stride, col_stride } = self;
+                Err(ShapeError { rows, cols, row_stride, col_stride, len })
+            }
+        }
+    }
+
+    const fn transposed(self) -> Self {
+        Self {
+            rows: self.cols,
+            cols: self.rows,
+            row_stride: self.col_stride,
+            col_stride: self.row_stride,
+        }
+    }
+}
+
+/// A read-only matrix view.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a, T> {
+    data: &'a [T],
+    layout: Layout,
+}
+
+/// A matrix view that can be written.
+#[derive(Debug)]
+pub struct ViewMut<'a, T> {
+    data: &'a mut [T],
+    layout: Layout,
+}
+
+impl<'a, T> View<'a, T> {
+    /// A dense row-major matrix of shape `rows` x `cols`.
+    ///
+    /// # Panics
+    /// If the slice is shorter than `rows * cols`.
+    #[track_caller]
+    pub fn new(data: &'a [T], rows: usize, cols: usize) -> Self {
+        match Layout::row_major(rows, cols).check(data.len()) {
+            Ok(layout) => Self { data, layout },
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// A matrix with any strides.
+    ///
+    /// # Errors
+    /// If an element would lie outside the slice.
+    pub fn with_strides(
+        data: &'a [T],
+        rows: usize,
+        cols: usize,
+        row_stride: usize,
+        col_stride: usize,
+    ) -> Result<Self, ShapeError> {
+        let layout = Layout { rows, cols, row_stride, col_stride }.check(data.len())?;
+        Ok(Self { data, layout })
+    }
+
+    /// The same elements with rows and columns exchanged.
+    #[must_use]
+    pub fn t(self) -> Self {
+        Self { data: self.data, layout: self.layout.transposed() }
+    }
+
+    /// A range of rows.
+    ///
+    /// # Panics
+    /// If the range does not lie within the matrix.
+    #[track_caller]
+    #[must_use]
+    pub fn rows_range(self, range: Range<usize>) -> Self {
+        assert!(
+            range.start <= range.end && range.end <= self.layout.rows,
+            "rows {range:?} of a matrix of {} rows",
+            self.layout.rows
+        );
+        let layout = Layout { rows: range.len(), ..self.layout };
+        if range.is_empty() {
+            return Self { data: &[], layout };
+        }
+        Self { data: &self.data[range.start * self.layout.row_stride..], layout }
+    }
+
+    /// A range of columns.
+    ///
+    /// # Panics
+    /// If the range does not lie within the matrix.
+    #[track_caller]
+    #[must_use]
+    pub fn cols_range(self, range: Range<usize>) -> Self {
+        self.t().rows_range(range).t()
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.layout.rows
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.layout.cols
+    }
+
+    /// Distance in elements between (i, j) and (i + 1, j).
+    pub fn row_stride(&self) -> usize {
+        self.layout.row_stride
+    }
+
+    /// Distance in elements between (i, j) and (i, j + 1).
+    pub fn col_stride(&self) -> usize {
+        self.layout.col_stride
+    }
+
+    /// The slice that starts at element (0, 0).
+    pub fn data(&self) -> &'a [T] {
+        self.data
+    }
+
+    /// Row `i` as a slice, where the columns of a row are adjacent in memory.
+    #[track_caller]
+    pub fn row(&self, i: usize) -> Option<&'a [T]> {
+        assert!(i < self.layout.rows, "row {i} of a matrix of {} rows", self.layout.rows);
+        let start = i * self.layout.row_stride;
+        (self.layout.col_stride == 1 || self.layout.cols <= 1)
+            .then(|| &self.data[start..start + self.layout.cols])
+    }
+}
+
+impl<T: Copy> View<'_, T> {
+    /// Element (i, j).
+    ///
+    /// # Panics
+    /// If it does not exist.
+    #[inline]
+    #[track_caller]
+    pub fn at(&self, i: usize, j: usize) -> T {
+        debug_assert!(i < self.layout.rows && j < self.layout.cols);
+        self.data[i * self.layout.row_stride + j * self.layout.col_stride]
+    }
+}
+
+impl<'a, T> ViewMut<'a, T> {
+    /// A dense row-major matrix of shape `rows` x `cols`.
+    ///
+    /// # Panics
+    /// If the slice is shorter than `rows * cols`.
+    #[track_caller]
+    pub fn new(data: &'a mut [T], rows: usize, cols: usize) -> Self {
+        match Layout::row_major(rows, cols).check(data.len()) {
+            Ok(layout) => Self { data, layout },
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// A matrix whose rows are `row_stride` elements apart and whose columns are adjacent.
+    ///
+    /// # Errors
+    /// If an element would lie outside the slice, or rows would overlap.
+    pub fn with_row_stride(
+        data: &'a mut [T],
+        rows: usize,
+        cols: usize,
+        row_stride: usize,
+    ) -> Result<Self, ShapeError> {
+        let len = if row_stride < cols && rows > 1 { 0 } else { data.len() };
+        let layout = Layout { rows, cols, row_stride, col_stride: 1 }.check(len)?;
+        Ok(Self { data, layout })
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.layout.rows
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.layout.cols
+    }
+
+    /// Distance in elements between (i, j) and (i + 1, j); columns are adjacent.
+    pub fn row_stride(&self) -> usize {
+        self.layout.row_stride
+    }
+
+    /// The slice that starts at element (0, 0).
+    pub fn data(&mut self) -> &mut [T] {
+        self.data
+    }
+
+    /// Splits into the first `rows` rows and the rest.
+    ///
+    /// # Panics
+    /// If there are fewer rows.
+    #[track_caller]
+    pub fn split_rows(self, rows: usize) -> (Self, Self) {
+        let Layout { rows: all, row_stride, .. } = self.layout;
+        assert!(rows <= all, "split at row {rows} of {all}");
+        let at = (rows * row_stride).min(self.data.len());
+        let (head, tail) = self.data.split_at_mut(at);
+        let rest = Layout { rows: all - rows, ..self.layout };
+        (
+            Self { data: head, layout: Layout { rows, ..self.layout } },
+            Self { data: tail, layout: rest },
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transpose_and_ranges() {
+        let data: [i32; 6] = [1, 2, 3, 4, 5, 6];
+        let a = View::new(&data, 2, 3);
+        assert_eq!((a.at(1, 0), a.t().at(0, 1), a.t().rows()), (4, 4, 3));
+        assert_eq!(a.cols_range(1..3).at(1, 1), 6);
+        assert_eq!(a.rows_range(1..2).row(0), Some(&data[3..]));
+        assert_eq!(a.t().row(0), None);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let data = [0_u8; 5];
+        assert!(View::with_strides(&data, 2, 3, 3, 1).is_err());
+        assert!(View::with_strides(&data, 2, 3, 2, 1).is_ok());
+        assert!(View::with_strides(&data, usize::MAX, 2, usize::MAX, 1).is_err());
+        let mut data = [0_u8; 6];
+        assert!(ViewMut::with_row_stride(&mut data, 2, 3, 2).is_err());
+        let (head, tail) = ViewMut::new(&mut data, 2, 3).split_rows(1);
+        assert_eq!((head.rows(), tail.rows()), (1, 1));
+    }
+}
