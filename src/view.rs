@@ -247,6 +247,12 @@ impl<'a, T> ViewMut<'a, T> {
         self.data
     }
 
+    /// The same matrix, borrowed for a shorter time.
+    #[must_use]
+    pub fn reborrow(&mut self) -> ViewMut<'_, T> {
+        ViewMut { data: self.data, layout: self.layout }
+    }
+
     /// Splits into the first `rows` rows and the rest.
     ///
     /// # Panics

@@ -1,1 +1,47 @@
-fn main() {}
+//! The command `exmy`: parses, calls the library, shows progress.
+
+#![forbid(unsafe_code)]
+
+mod sample;
+mod show;
+mod train;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Software floating-point formats of any shape, and what happens when a network is trained in
+/// them.
+#[derive(Parser)]
+#[command(name = "exmy", version, propagate_version = true, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Train a transformer in one or several number formats and compare the losses
+    Train(Box<train::Arguments>),
+    /// Continue a text with a trained model
+    Sample(sample::Arguments),
+}
+
+/// Misuse: bad arguments, bad input, files that cannot be used.
+const MISUSE: u8 = 2;
+
+/// Stopped by Ctrl-C, as shells report it.
+const INTERRUPTED: u8 = 130;
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Train(arguments) => train::run(*arguments),
+        Command::Sample(arguments) => sample::run(&arguments),
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            show::error(&error);
+            ExitCode::from(MISUSE)
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! `exmy train`: from arguments to configurations to runs to a table.
+
+use crate::show::{self, Watcher};
+use crate::{INTERRUPTED, MISUSE};
+use clap::Args;
+use exmy::error::{Error, Result};
+use exmy::recipe::Recipe;
+use exmy::study::compare::{self, OutFolder};
+use exmy::train::config::Config;
+use exmy::train::preset::{PRESETS, preset};
+use exmy::train::run::{self, Outcome};
+use exmy::train::trainer::check;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What is compared when no recipe is given.
+const DEFAULT_RECIPES: &str = "f32,mxfp8-e4m3,nvfp4,bitred-e8m3";
+
+#[derive(Args)]
+#[command(after_long_help = long_help())]
+pub(crate) struct Arguments {
+    /// Text to learn: a file, a folder, or a token file (.bin of nanoGPT or llm.c); without it, a
+    /// synthetic language made by the program
+    #[arg(long, value_name = "PATH")]
+    data: Option<PathBuf>,
+    /// Number formats of the linear layers, separated by commas; the first is what the others are
+    /// compared with [default: f32,mxfp8-e4m3,nvfp4,bitred-e8m3]
+    #[arg(long, value_name = "A,B,...")]
+    recipe: Option<String>,
+    /// Network and training to start from [default: nano]
+    #[arg(long, value_name = "NAME")]
+    preset: Option<String>,
+    /// Optimizer steps; the warm-up shrinks in proportion
+    #[arg(long, value_name = "N")]
+    steps: Option<u64>,
+    /// Peak learning rate; the final one keeps its ratio to it
+    #[arg(long, value_name = "X")]
+    lr: Option<f64>,
+    /// Seed of the initial weights, the batches and stochastic rounding [default: 1]
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(..1 << 63))]
+    seed: Option<u64>,
+    /// Folder to create for the results [default: the next free of runs/0001, runs/0002, ...]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// TOML file with any keys of a run's config.toml
+    #[arg(long, value_name = "FILE.toml")]
+    config: Option<PathBuf>,
+    /// Change one key of the configuration, for example train.batch=16; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Continue every unfinished run in DIR
+    #[arg(long, value_name = "DIR", conflicts_with_all = [
+        "data", "recipe", "preset", "steps", "lr", "seed", "out", "config", "set"
+    ])]
+    resume: Option<PathBuf>,
+    /// Threads to use; the results are the same bits for any number [default: all cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Print nothing but the final table
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+fn long_help() -> String {
+    let mut text = String::from("Presets:\n");
+    for preset in PRESETS {
+        text += &format!("  {:<12} {}\n", preset.name, preset.about);
+    }
+    text += "\nRecipes:\n  ";
+    text += &exmy::recipe::NAMED.join(", ");
+    text += "\n  any format (e5m2, e3m4@rtz), any block format (e2m1/16:e8m0), each also +out=bf16\n";
+    text += "\nExamples:\n  exmy train\n  \
+             exmy train --data book.txt --recipe f32,mxfp4 --preset micro --steps 1000\n  \
+             exmy train --resume runs/0001\n";
+    text
+}
+
+/// Runs the command; the result is the exit code.
+pub(crate) fn run(arguments: Arguments) -> Result<u8> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    ctrlc::set_handler(move || {
+        // The second request does not wait for the step to end; every file is whole anyway.
+        if flag.swap(true, Ordering::SeqCst) {
+            std::process::exit(i32::from(INTERRUPTED));
+        }
+    })
+    .map_err(|error| Error::new("cannot listen for Ctrl-C").because(error))?;
+    let threads = arguments.threads.map_or_else(exmy::parallel::threads, usize::from);
+    let work = || {
+        let folders = match &arguments.resume {
+            Some(path) => compare::open(path)?,
+            None => vec![plan(&arguments)?],
+        };
+        let mut code = 0;
+        for folder in folders {
+            code = train_all(folder, &arguments, &stop)?;
+            if code != 0 {
+                break;
+            }
+        }
+        Ok(code)
+    };
+    exmy::parallel::with_threads(threads, work)
+        .map_err(|error| Error::new(format!("cannot start {threads} threads")).because(error))?
+}
+
+/// A path as text: records are text, so it must be UTF-8.
+fn utf8<'a>(option: &str, path: &'a Path) -> Result<&'a str> {
+    path.to_str().ok_or_else(|| {
+        Error::new(format!("{option} {}: the path is not UTF-8", path.display()))
+            .hint("paths are written into records; rename the file or give it a link")
+    })
+}
+
+/// The configuration that preset, file and options describe, for its first recipe, and the text of
+/// all recipes.
+fn configure(arguments: &Arguments) -> Result<(Config, String)> {
+    let mut recipes = arguments.recipe.clone();
+    let mut name = arguments.preset.clone();
+    let mut changes = None;
+    if let Some(path) = &arguments.config {
+        let text = std::fs::read_to_string(path).map_err(|error| Error::io("read", path, error))?;
+        let context = |error: Error| Error::new(format!("{}: {error}", path.display()));
+        let mut table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+            context(Error::new(error.to_string().trim_end().to_owned()))
+        })?;
+        // These two may say more in a file given by a person than in a run's own record.
+        if let Some(toml::Value::String(text)) = table.remove("recipe") {
+            recipes.get_or_insert(text);
+        }
+        if let Some(toml::Value::String(text)) = table.remove("preset") {
+            name.get_or_insert(text);
+        }
+        changes = Some((toml::to_string(&table).unwrap_or_default(), path));
+    }
+    let mut config = preset(name.as_deref().unwrap_or("nano"))?;
+    if let Some((text, path)) = changes {
+        config = config
+            .overlaid(&text)
+            .map_err(|error| Error::new(format!("{}: {error}", path.display())))?;
+    }
+    if let Some(path) = &arguments.data {
+        let whole = std::fs::canonicalize(path).map_err(|error| {
+            Error::io("read", path, error)
+                .hint("--data takes a text file, a folder of text, or a .bin token file")
+        })?;
+        config.data.source = utf8("--data", &whole)?.to_owned();
+        config.data.fingerprint.clear();
+    }
+    if let Some(steps) = arguments.steps {
+        let old = config.train.steps;
+        config.train.warmup =
+            (u128::from(config.train.warmup) * u128::from(steps) / u128::from(old)) as u64;
+        config.train.steps = steps;
+    }
+    if let Some(lr) = arguments.lr {
+        config.train.lr_min *= lr / config.train.lr;
+        config.train.lr = lr;
+    }
+    if let Some(seed) = arguments.seed {
+        config.seed = seed;
+    }
+    for setting in &arguments.set {
+        match setting.split_once('=') {
+            Some((key, text)) if key.trim() == "recipe" => recipes = Some(text.trim().to_owned()),
+            _ => config = config.with_setting(setting)?,
+        }
+    }
+    config.validate()?;
+    Ok((config, recipes.unwrap_or_else(|| DEFAULT_RECIPES.to_owned())))
+}
+
+/// Checks everything that can be checked, then creates the output folder.
+fn plan(arguments: &Arguments) -> Result<OutFolder> {
+    let (mut config, recipes) = configure(arguments)?;
+    let recipes = recipes
+        .split(',')
+        .map(|text| text.trim().parse::<Recipe>().map_err(|e| Error::new(e.to_string())))
+        .collect::<Result<Vec<_>>>()?;
+    let out = match &arguments.out {
+        Some(path) => {
+            utf8("--out", path)?;
+            path.clone()
+        }
+        None => compare::next_free(Path::new("runs")),
+    };
+    compare::refuse_used(&out)?;
+    let data = run::load_data(&mut config)?;
+    if !data.bytes {
+        config.model.vocab = data.vocab;
+    }
+    let configs: Vec<Config> =
+        recipes.into_iter().map(|recipe| Config { recipe, ..config.clone() }).collect();
+    check(&configs[0], &data)?;
+    let reference = data.reference.map(|reference| reference.validation);
+    compare::create(&out, &configs, &data.description, reference)
+}
+
+/// Trains every run of an output folder, then writes and prints the results.
+fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &AtomicBool) -> Result<u8> {
+    let folders = out.folders();
+    let mut data: Option<(Config, _)> = None;
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    for (i, folder) in folders.iter().enumerate() {
+        let mut config = folder.config()?;
+        // Runs that compare recipes share their data; load them once.
+        let loaded = match data.take() {
+            Some((first, loaded)) if first.data == config.data => loaded,
+            _ => run::load_data(&mut config)?,
+        };
+        if i == 0 && !arguments.quiet {
+            show::header(out.path(), &config, &loaded, folders.len());
+        }
+        let mut watcher = Watcher::new(&config, (i, folders.len()), arguments.quiet, stop);
+        let outcome = run::train(folder, &loaded, &mut watcher)?;
+        watcher.finish(&outcome);
+        let stopped = outcome.summary.is_none();
+        outcomes.push(outcome);
+        if stopped {
+            out.conclude()?;
+            show::stopped(out.path());
+            return Ok(INTERRUPTED);
+        }
+        data = Some((config, loaded));
+    }
+    out.conclude()?;
+    show::table(out.path(), out.comparison(), &outcomes);
+    let all_diverged = out.comparison().runs.iter().all(|entry| {
+        entry.result.as_ref().is_some_and(|result| result.diverged_at.is_some())
+    });
+    Ok(if all_diverged { MISUSE - 1 } else { 0 })
+}

@@ -1,0 +1,77 @@
+//! The error of everything that touches files, configurations and runs.
+//!
+//! An error is for the person who made the mistake: it says what was being done, what was found,
+//! and on a second line what would work. Number formats, views and other small floors have error
+//! types of their own, which convert into this one.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// What went wrong, and what would work.
+#[derive(Debug)]
+pub struct Error {
+    what: String,
+    hint: Option<String>,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// The result of operations of the upper floors.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// An error that says `what`: the thing given and why it cannot be used.
+    pub fn new(what: impl Into<String>) -> Self {
+        Self { what: what.into(), hint: None, source: None }
+    }
+
+    /// Adds what would work instead.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Keeps the error that caused this one.
+    #[must_use]
+    pub fn because(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        self.source = Some(Box::new(source));
+        self
+    }
+
+    /// A failed file operation: `doing` as in "cannot `doing` `path`".
+    pub fn io(doing: &str, path: &Path, source: io::Error) -> Self {
+        Self::new(format!("cannot {doing} {}", path.display())).because(source)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)?;
+        if let Some(source) = &self.source {
+            write!(f, ": {source}")?;
+        }
+        if let Some(hint) = &self.hint {
+            write!(f, "\n  {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_why_and_what_would_work() {
+        let missing = io::Error::new(io::ErrorKind::NotFound, "no such file");
+        let error = Error::io("read", Path::new("a.txt"), missing).hint("give a text file");
+        assert_eq!(error.to_string(), "cannot read a.txt: no such file\n  give a text file");
+    }
+}

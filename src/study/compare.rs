@@ -1,0 +1,252 @@
+//! An output folder: one run folder per recipe and seed, `summary.json` and `loss.svg`.
+//!
+//! The folder appears at once, with every run's configuration in it: it is put together under a
+//! temporary name and renamed. From then on a kill at any moment loses at most the steps since the
+//! last checkpoint, and [`open`] finds every planned run. `summary.json` lists the runs in their
+//! order from the beginning and gets their results at the end; like all files but `timing.jsonl` it
+//! holds no clock value, so repeats are byte-equal.
+
+use crate::error::{Error, Result};
+use crate::recipe::Recipe;
+use crate::study::loss_figure;
+use crate::train::config::{Config, VERSION};
+use crate::train::files::{self, PARTIAL};
+use crate::train::run::{Folder, Summary};
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The contents of an output folder's `summary.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Comparison {
+    /// Version of the keys.
+    pub version: u32,
+    /// What the data are, in words.
+    pub data: String,
+    /// Nats per token of the text's own source on the validation text, where it is known.
+    pub reference: Option<f64>,
+    /// The runs, the one the others are compared with first.
+    pub runs: Vec<Entry>,
+}
+
+/// One run of a [`Comparison`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// Name of its folder.
+    pub folder: String,
+    /// Its result; absent until it is complete.
+    pub result: Option<Summary>,
+}
+
+/// An output folder on disk.
+#[derive(Clone, Debug)]
+pub struct OutFolder {
+    path: PathBuf,
+    comparison: Comparison,
+}
+
+/// The name of a run's folder: recipe and seed, in characters every file system takes.
+fn folder_name(recipe: &Recipe, seed: u64) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.@+=".contains(c) { c } else { '_' };
+    let recipe: String = recipe.as_str().chars().map(plain).collect();
+    format!("{recipe}-s{seed}")
+}
+
+/// The first of `runs/0001`, `runs/0002`, ... that does not exist.
+pub fn next_free(parent: &Path) -> PathBuf {
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
+    let taken = fs::read_dir(parent).into_iter().flatten().flatten().filter_map(number).max();
+    parent.join(format!("{:04}", taken.unwrap_or(0) + 1))
+}
+
+/// Creates `path` with a run folder for each configuration.
+///
+/// # Errors
+/// If `path` exists and is not an empty folder, two configurations would share a folder, or
+/// something cannot be written; then nothing is left behind.
+pub fn create(
+    path: &Path,
+    configs: &[Config],
+    data: &str,
+    reference: Option<f64>,
+) -> Result<OutFolder> {
+    refuse_used(path)?;
+    let (parent, name) = files::split(path);
+    fs::create_dir_all(parent).map_err(|error| Error::io("create", parent, error))?;
+    let names: Vec<_> = configs.iter().map(|c| folder_name(&c.recipe, c.seed)).collect();
+    let mut seen = HashSet::new();
+    if let Some(twice) = names.iter().find(|name| !seen.insert(*name)) {
+        return Err(Error::new(format!("two runs would both be called {twice}"))
+            .hint("name each recipe once"));
+    }
+    let runs = names.into_iter().map(|folder| Entry { folder, result: None }).collect();
+    let comparison = Comparison { version: VERSION, data: data.into(), reference, runs };
+    let staging = parent.join(format!("{PARTIAL}{}-{name}", std::process::id()));
+    let stage = || -> Result<()> {
+        fs::create_dir(&staging).map_err(|error| Error::io("create", &staging, error))?;
+        for (config, entry) in configs.iter().zip(&comparison.runs) {
+            Folder::new(staging.join(&entry.folder)).create(config)?;
+        }
+        write_summary(&staging, &comparison)?;
+        fs::rename(&staging, path)
+            .and_then(|()| files::sync_folder(parent))
+            .map_err(|error| Error::io("create", path, error))
+    };
+    stage().inspect_err(|_| {
+        // The original error is what matters.
+        let _ = fs::remove_dir_all(&staging);
+    })?;
+    Ok(OutFolder { path: path.to_owned(), comparison })
+}
+
+/// An output folder may exist only if it is empty.
+///
+/// # Errors
+/// If it holds anything, or is not a folder.
+pub fn refuse_used(path: &Path) -> Result<()> {
+    match fs::read_dir(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Error::io("use", path, error).hint("give the name of a new folder")),
+        Ok(mut entries) => match entries.next() {
+            None => Ok(()),
+            Some(_) if path.join("summary.json").exists() || path.join("config.toml").exists() => {
+                Err(Error::new(format!("{} already holds a run", path.display())).hint(format!(
+                    "continue it with --resume {}, or give the name of a new folder",
+                    path.display()
+                )))
+            }
+            Some(_) => Err(Error::new(format!("the folder {} is not empty", path.display()))
+                .hint("give the name of a new folder")),
+        },
+    }
+}
+
+fn write_summary(folder: &Path, comparison: &Comparison) -> Result<()> {
+    let mut text = serde_json::to_string_pretty(comparison)
+        .map_err(|error| Error::new("cannot write the summary").because(error))?;
+    text.push('\n');
+    files::write_whole(&folder.join("summary.json"), text.as_bytes())
+}
+
+/// Finds the output folders at or below `path`, or the one that holds the run folder `path`.
+///
+/// # Errors
+/// If there is none, or one cannot be read.
+pub fn open(path: &Path) -> Result<Vec<OutFolder>> {
+    if path.join("config.toml").is_file() {
+        let whole = fs::canonicalize(path).map_err(|error| Error::io("open", path, error))?;
+        let parent = whole.parent().unwrap_or(&whole);
+        return Ok(vec![read(parent)?]);
+    }
+    if path.join("summary.json").is_file() {
+        return Ok(vec![read(path)?]);
+    }
+    let entries = fs::read_dir(path).map_err(|error| {
+        Error::io("open", path, error).hint("give a folder that `exmy train` wrote")
+    })?;
+    let mut folders: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|below| below.join("summary.json").is_file())
+        .collect();
+    folders.sort();
+    if folders.is_empty() {
+        return Err(Error::new(format!("there is no run in {}", path.display()))
+            .hint("give a folder that `exmy train` wrote, for example runs/0001"));
+    }
+    folders.iter().map(|folder| read(folder)).collect()
+}
+
+fn read(path: &Path) -> Result<OutFolder> {
+    files::remove_partial(path)?;
+    let file = path.join("summary.json");
+    let text = fs::read(&file).map_err(|error| Error::io("read", &file, error))?;
+    let comparison = serde_json::from_slice(&text)
+        .map_err(|error| Error::new(format!("{}", file.display())).because(error))?;
+    Ok(OutFolder { path: path.to_owned(), comparison })
+}
+
+impl OutFolder {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its runs' folders, in order.
+    pub fn folders(&self) -> Vec<Folder> {
+        let runs = &self.comparison.runs;
+        runs.iter().map(|entry| Folder::new(self.path.join(&entry.folder))).collect()
+    }
+
+    /// What `summary.json` says.
+    pub fn comparison(&self) -> &Comparison {
+        &self.comparison
+    }
+
+    /// Collects the results of complete runs into `summary.json` and draws `loss.svg` of all that
+    /// have begun.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written.
+    pub fn conclude(&mut self) -> Result<()> {
+        let folders = self.folders();
+        for (entry, folder) in self.comparison.runs.iter_mut().zip(&folders) {
+            entry.result = folder.summary()?;
+        }
+        write_summary(&self.path, &self.comparison)?;
+        let mut curves = Vec::new();
+        for folder in &folders {
+            let config = folder.config()?;
+            let several = folders.len() > 1 && {
+                let first = folders[0].config()?;
+                first.seed != config.seed
+            };
+            let recipe = config.recipe.to_string();
+            let name = if several { format!("{recipe} s{}", config.seed) } else { recipe };
+            curves.push(loss_figure::Curve { name, metrics: folder.metrics()? });
+        }
+        let Comparison { data, reference, .. } = &self.comparison;
+        let svg = loss_figure::draw(data, *reference, &curves);
+        files::write_whole(&self.path.join("loss.svg"), svg.as_bytes())
+    }
+}
+
+/// How much higher `loss` is than `base`, in percent.
+pub fn gap_percent(loss: f64, base: f64) -> f64 {
+    (loss / base - 1.0) * 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folder_names_are_plain() {
+        let name = |text: &str| folder_name(&text.parse().unwrap(), 3);
+        assert_eq!(name("mxfp8-e4m3"), "mxfp8-e4m3-s3");
+        assert_eq!(name("e2m1/16:e8m0"), "e2m1_16_e8m0-s3");
+    }
+
+    #[test]
+    fn the_next_number_is_above_all_others() {
+        let parent = tempfile::tempdir().unwrap();
+        assert_eq!(next_free(parent.path()).file_name().unwrap(), "0001");
+        for name in ["0001", "0007", "notes"] {
+            fs::create_dir(parent.path().join(name)).unwrap();
+        }
+        assert_eq!(next_free(parent.path()).file_name().unwrap(), "0008");
+        assert_eq!(next_free(&parent.path().join("absent")).file_name().unwrap(), "0001");
+    }
+
+    #[test]
+    fn a_used_folder_is_refused_and_untouched() {
+        let parent = tempfile::tempdir().unwrap();
+        fs::write(parent.path().join("config.toml"), "x").unwrap();
+        let error = create(parent.path(), &[], "", None).unwrap_err().to_string();
+        assert!(error.contains("already holds a run"), "{error}");
+        assert_eq!(fs::read(parent.path().join("config.toml")).unwrap(), b"x");
+    }
+}

@@ -1,0 +1,307 @@
+//! The configuration of one run, complete: a folder's `config.toml` is all a resume needs.
+//!
+//! A configuration is built in layers, each of which may only change keys that exist: a preset, a
+//! TOML file (any part of a `config.toml`), and `key=value` settings. Every key always has a value,
+//! so what a run did can be read off its file; a value that switches something off is 0.
+
+use crate::error::{Error, Result};
+use crate::nn::decoder;
+use crate::recipe::Recipe;
+use crate::text::nearest;
+use crate::train::optimizer::AdamW;
+use crate::train::schedule::Schedule;
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+/// Version of the keys and their meaning; a file of another version is refused.
+pub const VERSION: u32 = 1;
+
+/// Everything that determines a run's bits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Config {
+    /// [`VERSION`].
+    pub version: u32,
+    /// Number formats of the linear layers.
+    pub recipe: Recipe,
+    /// Seed of the initial weights, the batches and stochastic rounding.
+    pub seed: u64,
+    /// Text to learn.
+    pub data: Data,
+    /// Shape of the network.
+    pub model: decoder::Config,
+    /// Optimization.
+    pub train: Train,
+    /// What is measured and kept.
+    pub record: Record,
+}
+
+/// Where the text comes from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Data {
+    /// `synthetic`, or the path of a file or folder.
+    pub source: String,
+    /// Seed of the synthetic language.
+    pub language_seed: u64,
+    /// Share of a file's end that is kept for validation.
+    pub validation: f64,
+    /// Hash of the contents, in hexadecimal; a resume with other contents is refused. Empty until
+    /// the data have been read once.
+    pub fingerprint: String,
+}
+
+/// Which parameters decay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decay {
+    /// Matrices, the embeddings among them (nanoGPT).
+    Matrices,
+    /// All parameters (TinyLlama).
+    All,
+}
+
+/// Optimization by AdamW.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Train {
+    /// Optimizer steps.
+    pub steps: u64,
+    /// Sequences a step.
+    pub batch: usize,
+    /// Peak learning rate.
+    pub lr: f64,
+    /// Learning rate at the end of a decaying schedule.
+    pub lr_min: f64,
+    /// `constant`, `cosine`, `wsd` or `wsd:FRACTION`.
+    pub schedule: Schedule,
+    /// Steps of linear warm-up.
+    pub warmup: u64,
+    /// Decay of the first moment.
+    pub beta1: f64,
+    /// Decay of the second moment.
+    pub beta2: f64,
+    /// Added to the root of the second moment.
+    pub eps: f64,
+    /// Decoupled weight decay.
+    pub weight_decay: f64,
+    /// What decays.
+    pub decay: Decay,
+    /// Largest global gradient norm; 0 switches clipping off.
+    pub clip: f64,
+}
+
+/// What is measured and kept, and how often.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Record {
+    /// Steps between validation losses; there is always one at the end. 0: only that.
+    pub eval_every: u64,
+    /// Most windows a validation loss is taken over, evenly spaced; 0: all.
+    pub eval_windows: usize,
+    /// Steps between checkpoints; there is always one at the end. 0: only that.
+    pub checkpoint_every: u64,
+    /// Checkpoints kept.
+    pub keep: usize,
+}
+
+impl Train {
+    /// The optimizer of these settings.
+    pub fn optimizer(&self) -> AdamW {
+        let Self { beta1, beta2, eps, weight_decay, .. } = *self;
+        AdamW { beta1, beta2, eps, weight_decay }
+    }
+
+    /// The learning rate of 0-based `step`.
+    pub fn learning_rate(&self, step: u64) -> f64 {
+        self.schedule.learning_rate(step, self.steps, self.warmup, self.lr, self.lr_min)
+    }
+}
+
+impl Record {
+    /// Whether a validation loss is due after `step` of `steps`.
+    pub fn evaluates(&self, step: u64, steps: u64) -> bool {
+        step == steps || (self.eval_every > 0 && step.is_multiple_of(self.eval_every))
+    }
+
+    /// Whether a checkpoint is due after `step` of `steps`.
+    pub fn checkpoints(&self, step: u64, steps: u64) -> bool {
+        step == steps || (self.checkpoint_every > 0 && step.is_multiple_of(self.checkpoint_every))
+    }
+}
+
+impl Config {
+    /// Reads a complete configuration, as written by [`to_toml`](Self::to_toml).
+    ///
+    /// # Errors
+    /// If the text is not TOML, a key is missing, unknown or of another type, or a value is
+    /// impossible.
+    pub fn from_toml(text: &str) -> Result<Self> {
+        let table: Table = text.parse().map_err(|error: toml::de::Error| {
+            Error::new(format!("not TOML: {}", error.message()))
+        })?;
+        Self::from_table(table)
+    }
+
+    fn from_table(table: Table) -> Result<Self> {
+        if let Some(version) = table.get("version").and_then(Value::as_integer)
+            && version != i64::from(VERSION)
+        {
+            return Err(Error::new(format!(
+                "the configuration has version {version}, this program reads version {VERSION}"
+            )));
+        }
+        let config: Self = table.try_into().map_err(|error: toml::de::Error| {
+            Error::new(format!("the configuration: {}", error.message()))
+        })?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// The complete configuration as TOML.
+    ///
+    /// # Panics
+    /// Never: every field has a TOML form.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("every field has a TOML form")
+    }
+
+    /// This configuration with the keys of a partial TOML text replaced.
+    ///
+    /// # Errors
+    /// If a key does not exist or its value is of another kind or impossible.
+    pub fn overlaid(&self, text: &str) -> Result<Self> {
+        let changes: Table = text.parse().map_err(|error: toml::de::Error| {
+            let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+            Error::new(format!("line {line}: {}", error.message()))
+        })?;
+        let mut table = self.to_table();
+        overlay(&mut table, changes, "")?;
+        Self::from_table(table)
+    }
+
+    /// This configuration with one key, written `section.key=value`, replaced.
+    ///
+    /// # Errors
+    /// If there is no `=`, no such key, or the value is of another kind or impossible.
+    pub fn with_setting(&self, setting: &str) -> Result<Self> {
+        let (path, value) = setting.split_once('=').ok_or_else(|| {
+            Error::new(format!("{setting:?} is not a setting"))
+                .hint("write key=value, for example train.lr=1e-3")
+        })?;
+        let (path, value) = (path.trim(), value.trim());
+        let parsed = format!("x = {value}").parse::<Table>().ok();
+        let mut value = parsed
+            .and_then(|mut table| if table.len() == 1 { table.remove("x") } else { None })
+            .unwrap_or_else(|| Value::String(value.to_owned()));
+        let mut changes = Table::new();
+        for (depth, key) in path.rsplit('.').enumerate() {
+            if depth > 0 {
+                value = Value::Table(std::mem::take(&mut changes));
+            }
+            changes.insert(key.to_owned(), value.clone());
+        }
+        let mut table = self.to_table();
+        overlay(&mut table, changes, "")?;
+        Self::from_table(table)
+    }
+
+    fn to_table(&self) -> Table {
+        Table::try_from(self).expect("every field has a TOML form")
+    }
+
+    /// Refuses values with which no run is possible.
+    ///
+    /// # Errors
+    /// Names the key, its value and what would work.
+    pub fn validate(&self) -> Result<()> {
+        self.model.validate().map_err(|error| Error::new(error.to_string()))?;
+        let train = &self.train;
+        let refuse = |key: &str, value: String, hint: &str| {
+            Err(Error::new(format!("{key} = {value} is impossible")).hint(hint))
+        };
+        let fraction = |value: f64| (0.0..1.0).contains(&value);
+        if train.steps == 0 {
+            return refuse("train.steps", "0".into(), "at least 1");
+        }
+        if train.batch == 0 {
+            return refuse("train.batch", "0".into(), "at least 1 sequence");
+        }
+        if train.warmup > train.steps {
+            let value = train.warmup.to_string();
+            return refuse("train.warmup", value, "at most train.steps");
+        }
+        for (key, value) in [("train.beta1", train.beta1), ("train.beta2", train.beta2)] {
+            if !fraction(value) {
+                return refuse(key, value.to_string(), "from 0 to below 1");
+            }
+        }
+        if !(self.data.validation > 0.0 && self.data.validation < 1.0) {
+            let value = self.data.validation.to_string();
+            return refuse("data.validation", value, "between 0 and 1, for example 0.1");
+        }
+        for (key, value) in [
+            ("train.lr", train.lr),
+            ("train.lr-min", train.lr_min),
+            ("train.eps", train.eps),
+            ("train.weight-decay", train.weight_decay),
+            ("train.clip", train.clip),
+        ] {
+            if !(value.is_finite() && value >= 0.0) {
+                return refuse(key, value.to_string(), "a finite number, not negative");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Replaces values of `base` by those of `changes`; both must have the same keys and kinds.
+fn overlay(base: &mut Table, changes: Table, prefix: &str) -> Result<()> {
+    for (key, change) in changes {
+        let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        let Some(old) = base.get_mut(&key) else {
+            return Err(unknown_key(base, &key, &path));
+        };
+        match (old, change) {
+            (Value::Table(old), Value::Table(change)) => overlay(old, change, &path)?,
+            (old @ Value::Float(_), Value::Integer(number)) => *old = Value::Float(number as f64),
+            // A recipe or a path may look like a number or a list to TOML.
+            (old @ Value::String(_), Value::Integer(number)) => {
+                *old = Value::String(number.to_string());
+            }
+            (old, change) if old.same_type(&change) => *old = change,
+            (old, change) => {
+                return Err(Error::new(format!(
+                    "{path} is {} {old}, not {} {change}",
+                    kind(old),
+                    kind(&change)
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::String(_) => "the word",
+        Value::Integer(_) => "the whole number",
+        Value::Float(_) => "the number",
+        Value::Boolean(_) => "the switch",
+        Value::Table(_) => "the section",
+        Value::Array(_) => "the list",
+        Value::Datetime(_) => "the date",
+    }
+}
+
+fn unknown_key(table: &Table, key: &str, path: &str) -> Error {
+    let keys = || table.keys().map(String::as_str);
+    let hint = match nearest(key, keys()) {
+        Some(name) => {
+            let section = path.strip_suffix(key).unwrap_or_default();
+            format!("did you mean {section}{name}?")
+        }
+        None => format!("the keys here are {}", keys().collect::<Vec<_>>().join(", ")),
+    };
+    Error::new(format!("there is no key {path}")).hint(hint)
+}

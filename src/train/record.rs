@@ -1,0 +1,193 @@
+//! The lines a run leaves behind.
+//!
+//! `metrics.jsonl` has one JSON object a line: step 0 for what is measured before training, then
+//! one per optimizer step. It holds nothing that depends on clocks, threads or the host, so repeats
+//! of a run are byte-equal; those things go to `timing.jsonl`. The keys and their version are
+//! described in `docs/records.md`. Lines are buffered and become durable with each checkpoint; a
+//! resume cuts the file back to the checkpoint's step, and with it whatever a kill tore off.
+
+use crate::error::{Error, Result};
+use crate::train::files;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// One line of `metrics.jsonl`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Metrics {
+    /// Optimizer steps done, this one included; 0 before the first.
+    pub step: u64,
+    /// Tokens trained on so far.
+    pub tokens: u64,
+    /// Mean training loss of this step's batch before its update, nats per token.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub loss: Option<f64>,
+    /// Mean validation loss after this step, nats per token.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub val_loss: Option<f64>,
+    /// Learning rate of this step.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub lr: Option<f64>,
+    /// Global gradient norm before clipping.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub grad_norm: Option<f64>,
+    /// Whether the norm exceeded the limit, so that the gradient was scaled down.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub clipped: Option<bool>,
+    /// What else happened, in words (`diverged: ...`).
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub events: Vec<String>,
+}
+
+impl Metrics {
+    /// Whether the run ended at this step because a loss or gradient was not finite.
+    pub fn diverged(&self) -> bool {
+        self.events.iter().any(|event| event.starts_with("diverged"))
+    }
+}
+
+/// One line of `timing.jsonl`: the only place for clocks and hosts.
+#[derive(Clone, Debug, Serialize)]
+pub struct Timing {
+    /// Optimizer steps done.
+    pub step: u64,
+    /// Seconds spent in training steps since this process began, evaluation and files excluded.
+    pub train_seconds: f64,
+    /// Tokens trained on per second of `train_seconds`.
+    pub tokens_per_second: f64,
+    /// Threads of the pool.
+    pub threads: usize,
+    /// SIMD level in force.
+    pub simd: &'static str,
+}
+
+/// An append-only file of JSON lines.
+#[derive(Debug)]
+pub struct Lines {
+    path: PathBuf,
+    file: BufWriter<File>,
+}
+
+impl Lines {
+    /// Opens `path` for appending, creating it if absent.
+    ///
+    /// # Errors
+    /// If the file cannot be opened.
+    pub fn append(path: &Path) -> Result<Self> {
+        let file = OpenOptions::new().create(true).append(true).open(path);
+        let file = file.map_err(|error| Error::io("open", path, error))?;
+        Ok(Self { path: path.to_owned(), file: BufWriter::new(file) })
+    }
+
+    /// Adds a line.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn push(&mut self, line: &impl Serialize) -> Result<()> {
+        let mut text = serde_json::to_string(line)
+            .map_err(|error| Error::new("cannot write a record").because(error))?;
+        text.push('\n');
+        let written = self.file.write_all(text.as_bytes());
+        written.map_err(|error| Error::io("append to", &self.path, error))
+    }
+
+    /// Makes all lines so far survive a power cut.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn sync(&mut self) -> Result<()> {
+        let done = self.file.flush().and_then(|()| self.file.get_ref().sync_data());
+        done.map_err(|error| Error::io("write", &self.path, error))
+    }
+}
+
+/// Cuts `metrics.jsonl` back to the lines up to `step`, dropping a torn last line; `None` drops
+/// every line.
+///
+/// # Errors
+/// If the file cannot be read or replaced, or does not reach `step`.
+pub fn cut_back(path: &Path, step: Option<u64>) -> Result<()> {
+    let text = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(Error::io("read", path, error)),
+    };
+    let (mut kept, mut last) = (0, None);
+    if let Some(step) = step {
+        for line in text.split_inclusive(|&byte| byte == b'\n') {
+            let whole = line.ends_with(b"\n");
+            match serde_json::from_slice::<Metrics>(line) {
+                Ok(metrics) if whole && metrics.step <= step => {
+                    kept += line.len();
+                    last = Some(metrics.step);
+                }
+                _ => break,
+            }
+        }
+        if last != Some(step) {
+            return Err(Error::new(format!(
+                "{} ends at step {}, its checkpoint is of step {step}",
+                path.display(),
+                last.unwrap_or(0)
+            ))
+            .hint("the file was changed from outside; remove the newer checkpoints and resume"));
+        }
+    }
+    if kept < text.len() || text.is_empty() {
+        files::write_whole(path, &text[..kept])?;
+    }
+    Ok(())
+}
+
+/// Reads `metrics.jsonl`, ignoring a torn last line.
+///
+/// # Errors
+/// If the file cannot be read or a whole line is not a record.
+pub fn read_metrics(path: &Path) -> Result<Vec<Metrics>> {
+    let text = fs::read_to_string(path).map_err(|error| Error::io("read", path, error))?;
+    let whole = text.rfind('\n').map_or(0, |end| end + 1);
+    let lines = text[..whole].lines().enumerate();
+    lines
+        .map(|(i, line)| {
+            serde_json::from_str(line).map_err(|error| {
+                Error::new(format!("{} line {}", path.display(), i + 1)).because(error)
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metrics(step: u64) -> Metrics {
+        Metrics { step, tokens: 8 * step, loss: Some(0.1 + step as f64), ..Metrics::default() }
+    }
+
+    #[test]
+    fn cut_back_drops_later_and_torn_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("metrics.jsonl");
+        let mut lines = Lines::append(&path).unwrap();
+        for step in 0..=4 {
+            lines.push(&metrics(step)).unwrap();
+        }
+        lines.sync().unwrap();
+        let whole = fs::read(&path).unwrap();
+        fs::write(&path, &whole[..whole.len() - 3]).unwrap();
+        assert_eq!(read_metrics(&path).unwrap().len(), 4);
+        cut_back(&path, Some(2)).unwrap();
+        let left = read_metrics(&path).unwrap();
+        assert_eq!(left, [metrics(0), metrics(1), metrics(2)]);
+        assert!(cut_back(&path, Some(3)).unwrap_err().to_string().contains("ends at step 2"));
+        cut_back(&path, None).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"");
+    }
+
+    #[test]
+    fn absent_values_are_absent_keys() {
+        let text = serde_json::to_string(&metrics(1)).unwrap();
+        assert_eq!(text, r#"{"step":1,"tokens":8,"loss":1.1}"#);
+    }
+}

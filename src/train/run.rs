@@ -1,0 +1,349 @@
+//! A run in a folder: it can be killed at any moment and goes on from there to the same bits.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `config.toml` | the complete [`Config`], written first |
+//! | `metrics.jsonl` | one [`Metrics`] a step |
+//! | `timing.jsonl` | clocks, threads, SIMD level; the only file that differs between repeats |
+//! | `checkpoints/` | weights and optimizer moments, the newest few |
+//! | `model.safetensors` | the final weights |
+//! | `summary.json` | a [`Summary`]; its presence says that the run is complete |
+//!
+//! Metrics are made durable before the checkpoint that follows them, so a checkpoint never stands
+//! beside metrics that do not reach it; what stands after it is cut off on resume.
+
+use crate::error::{Error, Result};
+use crate::train::checkpoint;
+use crate::train::config::Config;
+use crate::train::data::{DataOptions, Dataset, Source};
+use crate::train::files;
+use crate::train::record::{Lines, Metrics, Timing, cut_back, read_metrics};
+use crate::train::trainer::Trainer;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The result of a complete run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Summary {
+    /// Version of the keys.
+    pub version: u32,
+    /// The recipe's text.
+    pub recipe: String,
+    /// The run's seed.
+    pub seed: u64,
+    /// Optimizer steps done; fewer than configured if the run diverged.
+    pub steps: u64,
+    /// Tokens trained on.
+    pub tokens: u64,
+    /// Trained parameters.
+    pub parameters: u64,
+    /// Mean training loss over the last tenth of the steps (at least one), nats per token; absent
+    /// if the run diverged.
+    pub train_loss: Option<f64>,
+    /// Mean validation loss at the end, nats per token; absent if the run diverged.
+    pub val_loss: Option<f64>,
+    /// The step whose loss or gradient was not a finite number.
+    pub diverged_at: Option<u64>,
+}
+
+/// What [`train`] tells while it works.
+pub trait Watch {
+    /// After every step; returning `false` asks for a clean stop with a checkpoint.
+    fn step(&mut self, metrics: &Metrics, steps: u64) -> bool;
+    /// Before something that takes a while and is not a step.
+    fn phase(&mut self, what: &str);
+}
+
+/// How a call of [`train`] ended, and its speed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The result, or `None` if the run was stopped on request.
+    pub summary: Option<Summary>,
+    /// Steps done in this call.
+    pub steps: u64,
+    /// Seconds in training steps, evaluation and files excluded.
+    pub train_seconds: f64,
+    /// Tokens trained on in this call.
+    pub tokens: u64,
+}
+
+/// One run's folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// The run folder at `path`, existing or not.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Its `config.toml`.
+    pub fn config_file(&self) -> PathBuf {
+        self.0.join("config.toml")
+    }
+
+    /// Its `metrics.jsonl`.
+    pub fn metrics_file(&self) -> PathBuf {
+        self.0.join("metrics.jsonl")
+    }
+
+    /// Its `timing.jsonl`.
+    pub fn timing_file(&self) -> PathBuf {
+        self.0.join("timing.jsonl")
+    }
+
+    /// Its final weights.
+    pub fn model_file(&self) -> PathBuf {
+        self.0.join("model.safetensors")
+    }
+
+    /// Its `summary.json`.
+    pub fn summary_file(&self) -> PathBuf {
+        self.0.join("summary.json")
+    }
+
+    /// The folder of its checkpoints.
+    pub fn checkpoints(&self) -> PathBuf {
+        self.0.join("checkpoints")
+    }
+
+    /// Creates the folder with nothing but its configuration.
+    ///
+    /// # Errors
+    /// If the folder exists or cannot be written.
+    pub fn create(&self, config: &Config) -> Result<()> {
+        fs::create_dir(&self.0).map_err(|error| Error::io("create", &self.0, error))?;
+        files::write_whole(&self.config_file(), config.to_toml().as_bytes())
+    }
+
+    /// Reads its configuration.
+    ///
+    /// # Errors
+    /// If there is none or it cannot be used.
+    pub fn config(&self) -> Result<Config> {
+        let path = self.config_file();
+        let text = fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))?;
+        Config::from_toml(&text)
+            .map_err(|error| Error::new(format!("{}: {error}", path.display())))
+    }
+
+    /// Its summary, if the run is complete.
+    ///
+    /// # Errors
+    /// If the file exists but is not a summary.
+    pub fn summary(&self) -> Result<Option<Summary>> {
+        let path = self.summary_file();
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::io("read", &path, error)),
+        };
+        let summary = serde_json::from_slice(&text)
+            .map_err(|error| Error::new(format!("{}", path.display())).because(error))?;
+        Ok(Some(summary))
+    }
+
+    /// Its metrics so far; none if it has not begun.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn metrics(&self) -> Result<Vec<Metrics>> {
+        let path = self.metrics_file();
+        if path.exists() { read_metrics(&path) } else { Ok(Vec::new()) }
+    }
+}
+
+/// Reads the data a configuration names, and notes or checks their fingerprint.
+///
+/// # Errors
+/// If the data cannot be read or used, or are not those the run began with.
+pub fn load_data(config: &mut Config) -> Result<Dataset> {
+    let source = match config.data.source.as_str() {
+        "synthetic" => Source::Synthetic { seed: config.data.language_seed },
+        path => Source::Path(path.into()),
+    };
+    let options =
+        DataOptions { validation_fraction: config.data.validation, ..DataOptions::default() };
+    let data = Dataset::load(&source, &options).map_err(|error| Error::new(error.to_string()))?;
+    let fingerprint = format!("{:016x}", data.fingerprint);
+    if config.data.fingerprint.is_empty() {
+        config.data.fingerprint = fingerprint;
+    } else if config.data.fingerprint != fingerprint {
+        return Err(Error::new(format!(
+            "the data in {} are not those the run began with",
+            config.data.source
+        ))
+        .hint("put the old data back, or begin a new run"));
+    }
+    Ok(data)
+}
+
+/// Begins or continues the run in `folder` until it is complete or `watch` stops it.
+///
+/// # Errors
+/// If the folder's files cannot be read or written, or do not belong together.
+pub fn train(folder: &Folder, data: &Dataset, watch: &mut dyn Watch) -> Result<Outcome> {
+    let config = folder.config()?;
+    if let Some(summary) = folder.summary()? {
+        let none = Outcome { summary: None, steps: 0, train_seconds: 0.0, tokens: 0 };
+        return Ok(Outcome { summary: Some(summary), ..none });
+    }
+    let mut run = Run::open(folder, &config, data)?;
+    let finished = run.advance(watch)?;
+    let summary = if finished { Some(run.finish(watch)?) } else { None };
+    let (steps, tokens, train_seconds) = (run.steps, run.tokens, run.busy.as_secs_f64());
+    Ok(Outcome { summary, steps, train_seconds, tokens })
+}
+
+/// A run with its files open.
+struct Run<'a> {
+    folder: &'a Folder,
+    config: &'a Config,
+    trainer: Trainer<'a>,
+    metrics: Lines,
+    timing: Lines,
+    /// Time in training steps, and what they did, since this process began.
+    busy: Duration,
+    steps: u64,
+    tokens: u64,
+    diverged: bool,
+}
+
+impl<'a> Run<'a> {
+    /// Loads the newest checkpoint, cuts the records back to it and removes what a kill left.
+    fn open(folder: &'a Folder, config: &'a Config, data: &'a Dataset) -> Result<Self> {
+        let mut trainer = Trainer::new(config, data)?;
+        let checkpoints = folder.checkpoints();
+        fs::create_dir_all(&checkpoints)
+            .map_err(|error| Error::io("create", &checkpoints, error))?;
+        files::remove_partial(folder.path())?;
+        files::remove_partial(&checkpoints)?;
+        let newest = checkpoint::list(&checkpoints)?.last().copied();
+        if let Some(step) = newest {
+            let path = checkpoint::path(&checkpoints, step);
+            let (state, progress) = checkpoint::load(&path, trainer.layout())?;
+            trainer.restore(state, progress);
+        }
+        cut_back(&folder.metrics_file(), newest)?;
+        let diverged = folder.metrics()?.last().is_some_and(Metrics::diverged);
+        let mut run = Self {
+            folder,
+            config,
+            trainer,
+            metrics: Lines::append(&folder.metrics_file())?,
+            timing: Lines::append(&folder.timing_file())?,
+            busy: Duration::ZERO,
+            steps: 0,
+            tokens: 0,
+            diverged,
+        };
+        if newest.is_none() {
+            let val_loss = Some(run.trainer.validation_loss());
+            run.metrics.push(&Metrics { val_loss, ..Metrics::default() })?;
+        }
+        Ok(run)
+    }
+
+    /// Trains until the last step, divergence or a stop; says whether the run is at its end.
+    fn advance(&mut self, watch: &mut dyn Watch) -> Result<bool> {
+        let (steps, record) = (self.config.train.steps, &self.config.record);
+        while self.trainer.progress().step < steps && !self.diverged {
+            let begun = Instant::now();
+            let measured = self.trainer.step(None);
+            self.busy += begun.elapsed();
+            let progress = self.trainer.progress();
+            self.steps += 1;
+            self.tokens += (self.config.train.batch * self.config.model.context) as u64;
+            let mut line = Metrics {
+                step: progress.step,
+                tokens: progress.tokens,
+                loss: Some(measured.loss),
+                lr: Some(measured.lr),
+                grad_norm: Some(measured.grad_norm),
+                clipped: Some(measured.clipped),
+                ..Metrics::default()
+            };
+            self.diverged = !(measured.loss.is_finite() && measured.grad_norm.is_finite());
+            if self.diverged {
+                let (loss, norm) = (measured.loss, measured.grad_norm);
+                line.events.push(format!("diverged: loss {loss}, gradient norm {norm}"));
+                // JSON has no word for what is not finite; the event holds it.
+                (line.loss, line.grad_norm) = (None, None);
+            } else if record.evaluates(progress.step, steps) {
+                watch.phase("validating");
+                line.val_loss = Some(self.trainer.validation_loss());
+            }
+            self.metrics.push(&line)?;
+            let goes_on = watch.step(&line, steps);
+            let stops = !goes_on && progress.step < steps && !self.diverged;
+            if stops || self.diverged || record.checkpoints(progress.step, steps) {
+                self.checkpoint(!stops)?;
+            }
+            if stops {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Makes the records durable, then the checkpoint; a scheduled one removes what it replaces.
+    fn checkpoint(&mut self, scheduled: bool) -> Result<()> {
+        self.metrics.sync()?;
+        let (progress, seconds) = (self.trainer.progress(), self.busy.as_secs_f64());
+        self.timing.push(&Timing {
+            step: progress.step,
+            train_seconds: seconds,
+            tokens_per_second: self.tokens as f64 / seconds,
+            threads: crate::parallel::threads(),
+            simd: crate::simd::level().name(),
+        })?;
+        self.timing.sync()?;
+        let folder = self.folder.checkpoints();
+        checkpoint::save(&folder, self.trainer.layout(), self.trainer.state(), progress)?;
+        if scheduled {
+            let (record, steps) = (&self.config.record, self.config.train.steps);
+            checkpoint::prune(&folder, record.keep, |step| {
+                step == progress.step || record.checkpoints(step, steps)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Writes the final weights and, last of all, the summary.
+    fn finish(&mut self, watch: &mut dyn Watch) -> Result<Summary> {
+        watch.phase("writing the model");
+        let lines = self.folder.metrics()?;
+        let trained = lines.iter().filter(|line| line.step > 0);
+        let losses: Vec<f64> = trained.filter_map(|line| line.loss).collect();
+        let tail = &losses[losses.len() - losses.len().div_ceil(10)..];
+        let last = lines.last();
+        let progress = self.trainer.progress();
+        let mean = tail.iter().sum::<f64>() / tail.len() as f64;
+        let summary = Summary {
+            version: crate::train::config::VERSION,
+            recipe: self.config.recipe.to_string(),
+            seed: self.config.seed,
+            steps: progress.step,
+            tokens: progress.tokens,
+            parameters: self.trainer.layout().len() as u64,
+            train_loss: (!self.diverged && !tail.is_empty()).then_some(mean),
+            val_loss: last.and_then(|line| line.val_loss),
+            diverged_at: self.diverged.then_some(progress.step),
+        };
+        let model = self.folder.model_file();
+        checkpoint::save_model(&model, self.trainer.layout(), &self.trainer.state().params)?;
+        let mut text = serde_json::to_string_pretty(&summary)
+            .map_err(|error| Error::new("cannot write the summary").because(error))?;
+        text.push('\n');
+        files::write_whole(&self.folder.summary_file(), text.as_bytes())?;
+        Ok(summary)
+    }
+}

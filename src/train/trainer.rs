@@ -1,0 +1,203 @@
+//! One run in memory: weights, moments and the step that changes them.
+//!
+//! A step draws its batch by address, sums the gradient of the mean loss, clips it and lets AdamW
+//! move the f32 master weights. Everything in it is a function of (configuration, data, weights,
+//! moments, step): no clock, no generator state, no thread count. Files are the business of
+//! [`run`](crate::train::run).
+
+use crate::error::{Error, Result};
+use crate::nn::decoder::Decoder;
+use crate::nn::parameters::{Layout, Role};
+use crate::recipe::{Engine, Images, Observer, Phase};
+use crate::train::checkpoint::{Progress, State};
+use crate::train::config::{Config, Decay};
+use crate::train::data::{Batches, Dataset, Tokens, windows};
+use crate::train::optimizer::{clip_scale, global_norm};
+
+/// What a training step measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// Mean loss of the batch before the update, nats per token.
+    pub loss: f64,
+    /// Learning rate used.
+    pub lr: f64,
+    /// Global gradient norm before clipping.
+    pub grad_norm: f64,
+    /// Whether the gradient was scaled down.
+    pub clipped: bool,
+}
+
+/// Whether `config` can be trained on `data`, before anything is allocated or written.
+///
+/// # Errors
+/// If the configuration is impossible, or the data have more tokens than the vocabulary or fewer
+/// than one context.
+pub fn check(config: &Config, data: &Dataset) -> Result<()> {
+    config.validate()?;
+    if data.vocab > config.model.vocab {
+        return Err(Error::new(format!(
+            "the data have {} different tokens, model.vocab is {}",
+            data.vocab, config.model.vocab
+        ))
+        .hint(format!("set model.vocab={}", data.vocab)));
+    }
+    data.check_context(config.model.context).map_err(|error| Error::new(error.to_string()))
+}
+
+/// A network in training.
+pub struct Trainer<'a> {
+    config: &'a Config,
+    data: &'a Dataset,
+    layout: Layout,
+    decoder: Decoder<f32>,
+    state: State,
+    grads: Vec<f32>,
+    progress: Progress,
+    images: Images,
+    tokens: Vec<u32>,
+    targets: Vec<u32>,
+}
+
+impl<'a> Trainer<'a> {
+    /// A network with its initial weights.
+    ///
+    /// # Errors
+    /// If the configuration is impossible or does not fit the data.
+    pub fn new(config: &'a Config, data: &'a Dataset) -> Result<Self> {
+        check(config, data)?;
+        let decoder = Decoder::new(config.model.clone())
+            .map_err(|error| Error::new(error.to_string()))?;
+        let layout = config.model.layout();
+        let params = layout.initialize(config.seed);
+        let zeros = vec![0.0; params.len()];
+        let room = config.train.batch * config.model.context;
+        Ok(Self {
+            config,
+            data,
+            layout,
+            decoder,
+            state: State { params, m: zeros.clone(), v: zeros.clone() },
+            grads: zeros,
+            progress: Progress { step: 0, tokens: 0 },
+            images: Images::default(),
+            tokens: vec![0; room],
+            targets: vec![0; room],
+        })
+    }
+
+    /// Names and places of the parameters.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Weights and moments.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Steps and tokens so far.
+    pub fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    /// Goes on from a checkpoint.
+    ///
+    /// # Panics
+    /// If the state was laid out for another model.
+    pub fn restore(&mut self, state: State, progress: Progress) {
+        let lengths = [state.params.len(), state.m.len(), state.v.len()];
+        assert_eq!(lengths, [self.layout.len(); 3], "a state of another model");
+        self.state = state;
+        self.progress = progress;
+    }
+
+    /// One optimizer step; `observer` sees the operands of every product.
+    pub fn step(&mut self, observer: Option<&mut dyn Observer>) -> Step {
+        let Config { train, model, recipe, seed, .. } = self.config;
+        let step = self.progress.step;
+        let (tokens, targets) = (&mut self.tokens, &mut self.targets);
+        Batches::new(&self.data.train).fill(
+            *seed,
+            step,
+            train.batch,
+            model.context,
+            tokens,
+            targets,
+        );
+        self.grads.fill(0.0);
+        let mut engine = Engine::new(recipe, *seed, Phase::Train(step), &mut self.images);
+        if let Some(observer) = observer {
+            engine = engine.observed(observer);
+        }
+        let loss = self.decoder.forward_backward(
+            &self.state.params,
+            &mut self.grads,
+            tokens,
+            targets,
+            train.batch,
+            &mut engine,
+        );
+        let grad_norm = global_norm(&self.grads);
+        let clips = train.clip > 0.0;
+        let scale = if clips { clip_scale(grad_norm, train.clip) } else { 1.0 };
+        let lr = train.learning_rate(step);
+        let optimizer = train.optimizer();
+        for entry in self.layout.iter() {
+            let matrix = matches!(entry.role, Role::Matrix | Role::Embedding);
+            let decays = train.decay == Decay::All || matrix;
+            let range = entry.range.clone();
+            optimizer.step(
+                step + 1,
+                lr,
+                decays,
+                &mut self.state.params[range.clone()],
+                &self.grads[range.clone()],
+                &mut self.state.m[range.clone()],
+                &mut self.state.v[range],
+                scale,
+            );
+        }
+        self.progress.step += 1;
+        self.progress.tokens += (train.batch * model.context) as u64;
+        Step { loss, lr, grad_norm, clipped: scale < 1.0 }
+    }
+
+    /// Mean loss over the validation windows, nats per token.
+    pub fn validation_loss(&mut self) -> f64 {
+        self.mean_loss(&self.data.validation)
+    }
+
+    /// Mean loss over non-overlapping windows of `text`, at most `record.eval-windows` of them,
+    /// evenly spaced; the forward products are quantized as in training.
+    fn mean_loss(&mut self, text: &Tokens) -> f64 {
+        let Config { model, recipe, seed, record, .. } = self.config;
+        let all = windows(text, model.context);
+        let used = match record.eval_windows {
+            0 => all,
+            most => all.min(most),
+        };
+        /// Rows of one forward pass; part of the definition where a recipe has per-tensor scales.
+        const ROWS: usize = 32;
+        let phase = Phase::Evaluate(self.progress.step);
+        let (mut sum, mut first) = (0.0, 0);
+        let mut losses = vec![0.0; ROWS * model.context];
+        let (mut tokens, mut targets) = (Vec::new(), Vec::new());
+        while first < used {
+            let rows = ROWS.min(used - first);
+            tokens.clear();
+            targets.clear();
+            for window in first..first + rows {
+                let start = window * all / used * model.context;
+                tokens.extend(text.get(start..start + model.context));
+                targets.extend(text.get(start + 1..start + 1 + model.context));
+            }
+            let losses = &mut losses[..tokens.len()];
+            let mut engine = Engine::new(recipe, *seed, phase, &mut self.images);
+            let params = &self.state.params;
+            self.decoder.losses(params, &tokens, &targets, rows, &mut engine, losses);
+            sum += losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
+            first += rows;
+        }
+        sum / (used * model.context) as f64
+    }
+}

@@ -1,0 +1,88 @@
+//! The program `exmy` as its users meet it: whole runs in temporary folders.
+
+#![cfg(feature = "cli")]
+
+mod bad_input;
+mod determinism;
+mod kill;
+mod sample;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// The program, with what a test needs of the environment.
+fn exmy(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_exmy"));
+    command.args(arguments).env_remove("EXMY_SIMD");
+    command
+}
+
+/// Runs to the end, which must be good.
+fn succeed(command: &mut Command) -> Output {
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}\n{text}", output.status);
+    output
+}
+
+/// A network that trains in a fraction of a second, stochastic rounding included.
+const TINY: [&str; 20] = [
+    "--set",
+    "model.layers=1",
+    "--set",
+    "model.d-model=32",
+    "--set",
+    "model.hidden=64",
+    "--set",
+    "model.context=16",
+    "--set",
+    "train.batch=4",
+    "--set",
+    "record.eval-windows=8",
+    "--set",
+    "record.eval-every=7",
+    "--set",
+    "record.keep=2",
+    "--steps",
+    "40",
+    "--seed",
+    "5",
+];
+
+/// A text of 4 kB without a period that windows could share.
+fn text_file(folder: &Path) -> String {
+    let path = folder.join("text.txt");
+    let words: Vec<String> = (0..800_u32).map(|i| format!("w{} ", i * i % 97)).collect();
+    fs::write(&path, words.concat()).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// Every file below `folder` but `timing.jsonl`, by its path, with its contents.
+fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    fn walk(root: &Path, folder: &Path, files: &mut BTreeMap<String, Vec<u8>>) {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                walk(root, &path, files);
+            } else if entry.file_name() != "timing.jsonl" {
+                let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+                files.insert(name, fs::read(&path).unwrap());
+            }
+        }
+    }
+    let mut files = BTreeMap::new();
+    walk(folder, folder, &mut files);
+    files
+}
+
+/// Compares two output folders byte for byte and names the first file that differs.
+fn assert_same(expected: &Path, got: &Path, what: &str) {
+    let (expected, got) = (contents(expected), contents(got));
+    let names = |files: &BTreeMap<String, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&expected), names(&got), "{what}: other files");
+    for (name, bytes) in &expected {
+        assert!(*bytes == got[name], "{what}: {name} differs");
+    }
+}

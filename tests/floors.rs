@@ -1,0 +1,128 @@
+//! The module graph against the list of floors in `docs/architecture.md`: nothing is imported from
+//! above, nothing in a circle, and no module is missing from the list.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Modules that stand beside the floors, usable by all and using none.
+const BESIDE: i32 = -1;
+
+/// Module name to floor, from the fenced block `floors`.
+fn floors(text: &str) -> BTreeMap<String, i32> {
+    let block = text.split("```floors\n").nth(1).and_then(|rest| rest.split("```").next());
+    let mut floors = BTreeMap::new();
+    for line in block.expect("docs/architecture.md has a block ```floors").lines() {
+        let mut columns = line.split("  ").map(str::trim).filter(|column| !column.is_empty());
+        let number = columns.next().expect("a floor number");
+        let number = if number == "-" { BESIDE } else { number.parse().expect("a floor number") };
+        for module in columns.next().expect("modules").split(", ") {
+            floors.insert(module.to_owned(), number);
+        }
+    }
+    floors
+}
+
+fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            sources(&path, into);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            into.push(path);
+        }
+    }
+}
+
+/// The names that follow `crate::` (in the binary also `exmy::`) in the code outside of tests and
+/// comments.
+fn imports(code: &str) -> BTreeSet<String> {
+    let code = code.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let code = code.split("#[cfg(all(test, feature = \"std\"))]\nmod ").next().unwrap_or_default();
+    let mut names = BTreeSet::new();
+    for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
+        for rest in line.split("crate::").skip(1) {
+            let name: String =
+                rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+            names.insert(name);
+        }
+    }
+    names
+}
+
+fn violations(floors: &BTreeMap<String, i32>, graph: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+    let mut found = Vec::new();
+    for (module, used) in graph {
+        let Some(&floor) = floors.get(module) else {
+            found.push(format!("{module} is on no floor"));
+            continue;
+        };
+        for name in used.iter().filter(|name| *name != module) {
+            match floors.get(name) {
+                // Macros and re-exports at the root are not modules.
+                None => {}
+                Some(&BESIDE) if floor != BESIDE => {}
+                Some(&below) if below <= floor && floor != BESIDE => {}
+                Some(above) => found.push(format!("{module} ({floor}) imports {name} ({above})")),
+            }
+        }
+    }
+    // Equal floors may import each other, but in one direction.
+    for start in graph.keys() {
+        let (mut seen, mut open) = (BTreeSet::new(), vec![start.clone()]);
+        while let Some(module) = open.pop() {
+            for next in graph.get(&module).into_iter().flatten().filter(|n| **n != module) {
+                if next == start {
+                    found.push(format!("{start} imports itself through {module}"));
+                } else if graph.contains_key(next) && seen.insert(next.clone()) {
+                    open.push(next.clone());
+                }
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn no_module_imports_from_above_or_in_a_circle() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let floors = floors(&fs::read_to_string(root.join("docs/architecture.md")).unwrap());
+    let (mut files, mut graph) = (Vec::new(), BTreeMap::<String, BTreeSet<String>>::new());
+    let source = root.join("src");
+    sources(&source, &mut files);
+    for file in files {
+        let inside = file.strip_prefix(&source).unwrap();
+        let first = inside.iter().next().unwrap().to_str().unwrap();
+        let module = match first {
+            "bin" | "lib.rs" => continue,
+            name => name.trim_end_matches(".rs").to_owned(),
+        };
+        graph.entry(module).or_default().extend(imports(&fs::read_to_string(&file).unwrap()));
+    }
+    assert!(graph.len() > 10, "found only {:?}", graph.keys());
+    let found = violations(&floors, &graph);
+    assert!(found.is_empty(), "{found:#?}");
+    let missing: Vec<_> = floors
+        .keys()
+        .filter(|name| *name != "bin/exmy" && !graph.contains_key(*name))
+        .collect();
+    assert!(missing.is_empty(), "listed but not there: {missing:?}");
+}
+
+#[test]
+fn the_check_sees_upward_imports_and_circles() {
+    let floors = floors("```floors\n1  high  x\n0  low, base  y\n-  aside  z\n```");
+    let graph = |edges: &[(&str, &str)]| {
+        let mut graph = BTreeMap::<String, BTreeSet<String>>::new();
+        for (from, to) in edges {
+            graph.entry((*from).into()).or_default().insert((*to).into());
+        }
+        graph
+    };
+    assert!(violations(&floors, &graph(&[("high", "low"), ("low", "base")])).is_empty());
+    assert!(violations(&floors, &graph(&[("high", "aside")])).is_empty());
+    assert!(!violations(&floors, &graph(&[("low", "high")])).is_empty());
+    assert!(!violations(&floors, &graph(&[("aside", "low")])).is_empty());
+    assert!(!violations(&floors, &graph(&[("low", "base"), ("base", "low")])).is_empty());
+    assert!(!violations(&floors, &graph(&[("unknown", "low")])).is_empty());
+}
