@@ -8,7 +8,9 @@
 extern crate alloc;
 
 // Floor 0-1
+pub mod format;
 pub mod random;
+pub mod round;
 // Floor 2
 #[cfg(feature = "std")]
 pub mod parallel;
