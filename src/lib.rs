@@ -19,3 +19,9 @@ pub mod view;
 // Floor 4
 #[cfg(feature = "alloc")]
 pub mod gemm;
+// Floor 5
+#[cfg(feature = "train")]
+pub mod nn;
+// Floor 6
+#[cfg(feature = "train")]
+pub mod train;
