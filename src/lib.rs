@@ -8,7 +8,9 @@
 extern crate alloc;
 
 // Floor 0-1
+pub mod format;
 pub mod random;
+pub mod round;
 // Floor 2
 #[cfg(feature = "std")]
 pub mod parallel;
@@ -19,3 +21,9 @@ pub mod view;
 // Floor 4
 #[cfg(feature = "alloc")]
 pub mod gemm;
+// Floor 5
+#[cfg(feature = "train")]
+pub mod nn;
+// Floor 6
+#[cfg(feature = "train")]
+pub mod train;

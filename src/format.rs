@@ -1,0 +1,508 @@
+//! What a number format is: a [`Format`] says which numbers exist, and which code each has.
+//!
+//! A format is data - sign convention, field widths, bias, special values - so that a sweep over a
+//! hundred formats is a loop, not a hundred types. The parameters and their meaning are those of
+//! OCP OFP8 1.0 and MX 1.0 (FP8, FP6, FP4, INT8, E8M0), IEEE 754-2019 (binary16/32/64), the FNUZ
+//! formats of arXiv 2206.02915 and the P3109 family (IEEE P3109 Interim Report 4.0).
+//!
+//! A finite magnitude code is read as exponent field `e` and trailing significand `T` of `M` bits:
+//! `(1 + T / 2^M) * 2^(e - B)` for `e > 0` and `T / 2^M * 2^(1 - B)` for `e = 0`. Without
+//! subnormals `e = 0` is one more binade, of which code 0 is zero unless the format has no zero.
+//! Magnitude codes ascend with their values; reserved codes (NaN, infinity) lie above all finite
+//! ones or take the place of negative zero. How a real number becomes a code is told in
+//! [`round`](crate::round).
+
+#![forbid(unsafe_code)]
+
+mod catalog;
+mod decode;
+mod error;
+mod value;
+
+pub use catalog::NAMED;
+pub use error::FormatError;
+pub use value::Value;
+
+/// How a code carries its sign.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Sign {
+    /// The top bit is the sign, the rest the magnitude.
+    Magnitude,
+    /// No sign bit: nothing below zero exists.
+    Unsigned,
+    /// The whole code is a two's complement integer, scaled by a power of two (MX INT8).
+    TwosComplement,
+}
+
+/// Which codes are NaN and infinity.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Specials {
+    /// The top exponent holds infinity (`T = 0`) and NaNs (`T != 0`), as in IEEE 754.
+    Ieee,
+    /// Finite and NaN: only the all-ones magnitude is NaN; there is no infinity (OCP E4M3).
+    Fn,
+    /// As [`Fn`](Self::Fn), unsigned zero: the one NaN takes the code of negative zero.
+    Fnuz,
+    /// IEEE P3109: one NaN, one zero, and, if `infinite`, infinity above the largest finite value.
+    P3109 {
+        /// Whether the domain is extended (`e` in the name) rather than finite (`f`).
+        infinite: bool,
+    },
+    /// Every code is a finite number (MX FP6, FP4, INT8).
+    Finite,
+}
+
+/// A number format: which values exist and how they are encoded.
+///
+/// ```
+/// use exmy::format::{Format, Value};
+///
+/// assert_eq!(Format::E4M3FN.max(), Value::from_f64(448.0));
+/// assert_eq!(Format::E4M3FN.decode(0x38), Value::from_f64(1.0));
+/// assert_eq!(Format::ieee(8, 5)?.bits(), 14);
+/// # Ok::<(), exmy::format::FormatError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Format {
+    sign: Sign,
+    exp_bits: u8,
+    man_bits: u8,
+    bias: i32,
+    specials: Specials,
+    zero: bool,
+    subnormals: bool,
+}
+
+/// A [`Format`] being described; [`build`](Self::build) checks it.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct FormatBuilder {
+    sign: Sign,
+    exp_bits: u32,
+    man_bits: u32,
+    bias: Option<i32>,
+    specials: Specials,
+    zero: bool,
+    subnormals: bool,
+}
+
+impl FormatBuilder {
+    /// The exponent bias; otherwise `2^(E-1) - 1`, or `2^(E-1)` for FNUZ and P3109 (0 for `E = 0`).
+    pub const fn bias(mut self, bias: i32) -> Self {
+        self.bias = Some(bias);
+        self
+    }
+
+    /// Which codes are special; otherwise [`Specials::Ieee`] ([`Specials::Finite`] for two's
+    /// complement).
+    pub const fn specials(mut self, specials: Specials) -> Self {
+        self.specials = specials;
+        self
+    }
+
+    /// Whether code 0 is zero (it is, unless said otherwise) or the number `2^-B`.
+    pub const fn zero(mut self, zero: bool) -> Self {
+        self.zero = zero;
+        self
+    }
+
+    /// Whether exponent field 0 holds subnormal numbers (it does, unless said otherwise) or a
+    /// binade of normal ones. Without a significand field there are none in either case.
+    pub const fn subnormals(mut self, subnormals: bool) -> Self {
+        self.subnormals = subnormals;
+        self
+    }
+
+    /// The format described.
+    ///
+    /// # Errors
+    /// If no such format exists; the error names the parameter and what is possible.
+    pub const fn build(self) -> Result<Format, FormatError> {
+        let Self { sign, exp_bits, man_bits, specials, zero, .. } = self;
+        if exp_bits > 16 || man_bits > 52 {
+            return Err(FormatError::FieldTooWide { exp_bits, man_bits });
+        }
+        let magnitude_bits = exp_bits + man_bits;
+        let bits = magnitude_bits + !matches!(sign, Sign::Unsigned) as u32;
+        if bits > 64 {
+            return Err(FormatError::TooManyBits { bits });
+        }
+        if matches!(sign, Sign::TwosComplement)
+            && (exp_bits != 0 || !matches!(specials, Specials::Finite) || !zero || !self.subnormals)
+        {
+            return Err(FormatError::TwosComplementIsFixedPoint);
+        }
+        if matches!(specials, Specials::Ieee) && (exp_bits == 0 || man_bits == 0) {
+            return Err(FormatError::NoRoomForNan { exp_bits, man_bits });
+        }
+        let nan_is_negative_zero = match specials {
+            Specials::Fnuz => {
+                if matches!(sign, Sign::Unsigned) {
+                    return Err(FormatError::FnuzNeedsSign);
+                }
+                true
+            }
+            Specials::P3109 { .. } => matches!(sign, Sign::Magnitude),
+            _ => false,
+        };
+        if !zero && nan_is_negative_zero {
+            return Err(FormatError::NanNeedsZero);
+        }
+        if !zero && self.subnormals && man_bits > 0 {
+            return Err(FormatError::SubnormalsNeedZero);
+        }
+        let bias = match self.bias {
+            Some(bias) => bias,
+            None => {
+                let half = (1_i32 << exp_bits) >> 1;
+                match specials {
+                    Specials::Fnuz | Specials::P3109 { .. } => half,
+                    _ if exp_bits == 0 => 0,
+                    _ => half - 1,
+                }
+            }
+        };
+        if bias < -Format::BIAS_LIMIT || bias > Format::BIAS_LIMIT {
+            return Err(FormatError::BiasOutOfRange { bias });
+        }
+        let format = Format {
+            sign,
+            exp_bits: exp_bits as u8,
+            man_bits: man_bits as u8,
+            bias,
+            specials,
+            zero,
+            // Without trailing bits there is nothing between zero and the first binade.
+            subnormals: self.subnormals && man_bits > 0,
+        };
+        // What remains above the reserved codes must hold at least one number that is not zero.
+        let codes = if magnitude_bits == 64 { u128::MAX >> 64 } else { (1 << magnitude_bits) - 1 };
+        if codes < format.reserved() as u128 + zero as u128 {
+            return Err(FormatError::NothingButZero { exp_bits, man_bits });
+        }
+        Ok(format)
+    }
+}
+
+impl Format {
+    /// The largest magnitude a bias may have. The widest exponent field (16 bits) needs 2^15.
+    pub const BIAS_LIMIT: i32 = 1 << 20;
+
+    /// Starts the description of a format of `exp_bits` (0..=16) and `man_bits` (0..=52).
+    pub const fn builder(sign: Sign, exp_bits: u32, man_bits: u32) -> FormatBuilder {
+        FormatBuilder {
+            sign,
+            exp_bits,
+            man_bits,
+            bias: None,
+            specials: match sign {
+                Sign::TwosComplement => Specials::Finite,
+                _ => Specials::Ieee,
+            },
+            zero: true,
+            subnormals: true,
+        }
+    }
+
+    /// The signed format with the conventions of IEEE 754: bias `2^(E-1) - 1`, infinities, NaNs,
+    /// subnormals. `ieee(5, 10)` is binary16, `ieee(8, 7)` bfloat16, `ieee(8, 3)` E8M3.
+    ///
+    /// # Errors
+    /// If `exp_bits` is not in 1..=16 or `man_bits` not in 1..=52.
+    pub const fn ieee(exp_bits: u32, man_bits: u32) -> Result<Self, FormatError> {
+        Self::builder(Sign::Magnitude, exp_bits, man_bits).build()
+    }
+
+    /// `Binary{k}p{p}{s|u}{e|f}` of IEEE P3109: `k` bits in all, precision `p`.
+    ///
+    /// # Errors
+    /// If `k` is not above 2 or `p` not in `1..k` (signed) or `1..=k` (unsigned), or a field is
+    /// wider than this crate carries (16 exponent bits).
+    pub const fn p3109(k: u32, p: u32, signed: bool, infinite: bool) -> Result<Self, FormatError> {
+        if k <= 2 || k > 64 || p == 0 || p > k - signed as u32 {
+            return Err(FormatError::NotP3109 { k, p, signed });
+        }
+        let (sign, exp_bits) =
+            if signed { (Sign::Magnitude, k - p) } else { (Sign::Unsigned, k - p + 1) };
+        Self::builder(sign, exp_bits, p - 1).specials(Specials::P3109 { infinite }).build()
+    }
+
+    /// Bits of a code. TF32 has 19; unsigned E4M3 has 7.
+    #[inline]
+    pub const fn bits(self) -> u32 {
+        self.magnitude_bits() + !matches!(self.sign, Sign::Unsigned) as u32
+    }
+
+    /// Bits of the smallest unsigned integer type that holds a code: 8, 16, 32 or 64.
+    pub const fn storage_bits(self) -> u32 {
+        match self.bits() {
+            0..=8 => 8,
+            9..=16 => 16,
+            17..=32 => 32,
+            _ => 64,
+        }
+    }
+
+    /// Width of the exponent field, E.
+    #[inline]
+    pub const fn exp_bits(self) -> u32 {
+        self.exp_bits as u32
+    }
+
+    /// Width of the trailing significand field, M.
+    #[inline]
+    pub const fn man_bits(self) -> u32 {
+        self.man_bits as u32
+    }
+
+    /// Significant bits of a normal number, `M + 1`.
+    #[inline]
+    pub const fn precision(self) -> u32 {
+        self.man_bits as u32 + 1
+    }
+
+    /// The exponent bias, B.
+    #[inline]
+    pub const fn bias(self) -> i32 {
+        self.bias
+    }
+
+    /// The sign convention.
+    #[inline]
+    pub const fn sign(self) -> Sign {
+        self.sign
+    }
+
+    /// The class of special values.
+    #[inline]
+    pub const fn specials(self) -> Specials {
+        self.specials
+    }
+
+    /// Whether negative values exist.
+    #[inline]
+    pub const fn is_signed(self) -> bool {
+        !matches!(self.sign, Sign::Unsigned)
+    }
+
+    /// Whether zero exists. Only scale formats such as E8M0 lack it.
+    #[inline]
+    pub const fn has_zero(self) -> bool {
+        self.zero
+    }
+
+    /// Whether there is a second zero with the sign bit set.
+    #[inline]
+    pub const fn has_negative_zero(self) -> bool {
+        self.zero
+            && matches!(self.sign, Sign::Magnitude)
+            && matches!(self.specials, Specials::Ieee | Specials::Fn | Specials::Finite)
+    }
+
+    /// Whether any code is NaN.
+    #[inline]
+    pub const fn has_nan(self) -> bool {
+        !matches!(self.specials, Specials::Finite)
+    }
+
+    /// Whether infinity exists.
+    #[inline]
+    pub const fn has_infinity(self) -> bool {
+        matches!(self.specials, Specials::Ieee | Specials::P3109 { infinite: true })
+    }
+
+    /// Whether subnormal numbers exist: numbers below [`emin`](Self::emin) with fewer significant
+    /// bits.
+    #[inline]
+    pub const fn has_subnormals(self) -> bool {
+        self.subnormals
+    }
+
+    /// Exponent of the lowest binade with full precision: `1 - B` where exponent field 0 holds
+    /// zero (and subnormals), `-B` where it holds normal numbers.
+    #[inline]
+    pub const fn emin(self) -> i32 {
+        self.field_zero_is_low() as i32 - self.bias
+    }
+
+    /// Exponent of the largest finite value, `floor(log2(max))`; 8 for E4M3FN, 2 for E2M1.
+    pub const fn emax(self) -> i32 {
+        match self.max() {
+            Value::Finite { significand, exponent, .. } => exponent + significand.ilog2() as i32,
+            _ => unreachable!(),
+        }
+    }
+
+    /// Exponent of the last place of the smallest values: every value is a multiple of `2^lsb`.
+    #[inline]
+    pub const fn lsb(self) -> i32 {
+        self.emin() - self.man_bits as i32
+    }
+
+    /// Code of the largest finite value.
+    #[inline]
+    pub const fn max_code(self) -> u64 {
+        self.magnitude_mask() - self.reserved()
+    }
+
+    /// The largest finite value.
+    pub const fn max(self) -> Value {
+        self.decode(self.max_code())
+    }
+
+    /// Code of the smallest value above zero.
+    #[inline]
+    pub const fn min_positive_code(self) -> u64 {
+        self.zero as u64
+    }
+
+    /// The smallest value above zero, subnormal or not.
+    pub const fn min_positive(self) -> Value {
+        self.decode(self.min_positive_code())
+    }
+
+    /// Code of the smallest positive normal value, if there is one.
+    pub const fn min_normal_code(self) -> Option<u64> {
+        let code = if !self.field_zero_is_low() {
+            self.zero as u64
+        } else if self.exp_bits == 0 {
+            return None;
+        } else {
+            1 << self.man_bits
+        };
+        if code <= self.max_code() { Some(code) } else { None }
+    }
+
+    /// The smallest positive normal value. `None` where all values are subnormal: without an
+    /// exponent field, and for one exponent bit under IEEE conventions.
+    pub const fn min_normal(self) -> Option<Value> {
+        match self.min_normal_code() {
+            Some(code) => Some(self.decode(code)),
+            None => None,
+        }
+    }
+
+    /// The canonical NaN, positive where NaN has a sign. It is the one ml_dtypes produces: under
+    /// IEEE conventions only the quiet bit is set (E5M2: 0x7E).
+    pub const fn nan_code(self) -> Option<u64> {
+        let all = self.magnitude_mask();
+        match self.specials {
+            Specials::Ieee => Some((all ^ low_bits(self.man_bits())) | 1 << (self.man_bits - 1)),
+            Specials::Fn => Some(all),
+            Specials::Fnuz => Some(all + 1),
+            Specials::P3109 { .. } if self.is_signed() => Some(all + 1),
+            Specials::P3109 { .. } => Some(all),
+            Specials::Finite => None,
+        }
+    }
+
+    /// Whether NaN has a sign bit of its own, so that there is a negative NaN.
+    #[inline]
+    pub const fn nan_has_sign(self) -> bool {
+        self.is_signed() && matches!(self.specials, Specials::Ieee | Specials::Fn)
+    }
+
+    /// Code of positive or negative infinity, if it exists.
+    pub const fn infinity_code(self, negative: bool) -> Option<u64> {
+        if negative && !self.is_signed() {
+            return None;
+        }
+        let magnitude = match self.specials {
+            Specials::Ieee => self.magnitude_mask() ^ low_bits(self.man_bits()),
+            Specials::P3109 { infinite: true } => self.magnitude_mask() - !self.is_signed() as u64,
+            _ => return None,
+        };
+        Some(magnitude | (negative as u64) << self.magnitude_bits())
+    }
+
+    /// Code of 1.0, if the format has it: a bias far from the usual one can put it out of reach.
+    pub const fn one_code(self) -> Option<u64> {
+        let lsb = self.lsb();
+        let code = if self.emin() <= 0 {
+            // 2^0 starts the binade `-emin` above the lowest one.
+            let binades = self.field_zero_is_low() as i64 - self.emin() as i64;
+            if binades > self.exp_field_max() {
+                return None;
+            }
+            (binades as u64) << self.man_bits
+        } else if lsb <= 0 && self.field_zero_is_low() {
+            1 << -lsb
+        } else {
+            return None;
+        };
+        let in_range = code <= self.max_code() && !(code == 0 && self.zero);
+        if in_range { Some(code) } else { None }
+    }
+
+    /// Number of codes, special ones included: `2^bits`.
+    pub const fn code_count(self) -> u128 {
+        1 << self.bits()
+    }
+
+    /// All codes, ascending.
+    pub const fn codes(self) -> core::ops::RangeInclusive<u64> {
+        core::ops::RangeInclusive::new(0, low_bits(self.bits()))
+    }
+
+    /// Whether every value is a binary32 value, so that [`to_f32`](Self::to_f32) never rounds.
+    pub const fn is_exact_in_f32(self) -> bool {
+        self.fits(24, -149, 127)
+    }
+
+    /// Whether every value is a binary64 value, so that [`to_f64`](Self::to_f64) never rounds.
+    pub const fn is_exact_in_f64(self) -> bool {
+        self.fits(53, -1074, 1023)
+    }
+
+    const fn fits(self, precision: u32, lsb: i32, emax: i32) -> bool {
+        // Of a format without normal numbers no significand has its hidden bit.
+        let widest = self.man_bits() + self.min_normal_code().is_some() as u32;
+        let lowest = match self.sign {
+            // -2^M units is one binade above the largest positive value.
+            Sign::TwosComplement => self.emax() + 1,
+            _ => self.emax(),
+        };
+        widest <= precision && self.lsb() >= lsb && lowest <= emax
+    }
+
+    /// Width of the magnitude, `E + M`.
+    #[inline]
+    pub(crate) const fn magnitude_bits(self) -> u32 {
+        self.exp_bits as u32 + self.man_bits as u32
+    }
+
+    /// The all-ones magnitude.
+    #[inline]
+    pub(crate) const fn magnitude_mask(self) -> u64 {
+        low_bits(self.magnitude_bits())
+    }
+
+    /// Magnitude codes at the top that are not finite.
+    #[inline]
+    const fn reserved(self) -> u64 {
+        match self.specials {
+            Specials::Ieee => 1 << self.man_bits,
+            Specials::Fn => 1,
+            Specials::P3109 { infinite } => infinite as u64 + !self.is_signed() as u64,
+            Specials::Fnuz | Specials::Finite => 0,
+        }
+    }
+
+    /// Whether exponent field 0 lies *below* the first binade: zero alone, or zero and
+    /// subnormals. Otherwise it is a binade of its own.
+    #[inline]
+    pub(crate) const fn field_zero_is_low(self) -> bool {
+        self.zero && (self.subnormals || self.man_bits == 0)
+    }
+
+    /// The largest exponent field.
+    const fn exp_field_max(self) -> i64 {
+        (1 << self.exp_bits) - 1
+    }
+}
+
+/// A mask of the lowest `bits` (0..=64) bits.
+#[inline]
+pub(crate) const fn low_bits(bits: u32) -> u64 {
+    if bits == 0 { 0 } else { u64::MAX >> (64 - bits) }
+}

@@ -1,0 +1,88 @@
+//! The formats people name: OCP FP8/FP6/FP4 and scales, AMD's FNUZ, IEEE interchange formats.
+
+use super::{Format, FormatBuilder, Sign, Specials};
+
+/// A constant of the catalog; a wrong one fails to compile.
+const fn built(builder: FormatBuilder) -> Format {
+    match builder.build() {
+        Ok(format) => format,
+        Err(_) => panic!("a format of the catalog cannot be built"),
+    }
+}
+
+const fn signed(exp_bits: u32, man_bits: u32, specials: Specials) -> Format {
+    built(Format::builder(Sign::Magnitude, exp_bits, man_bits).specials(specials))
+}
+
+const fn unsigned(exp_bits: u32, man_bits: u32) -> FormatBuilder {
+    Format::builder(Sign::Unsigned, exp_bits, man_bits).specials(Specials::Fn)
+}
+
+impl Format {
+    /// OCP OFP8 E5M2: bias 15, IEEE specials, largest value 57344.
+    pub const E5M2: Self = signed(5, 2, Specials::Ieee);
+    /// OCP OFP8 E4M3, `float8_e4m3fn`: bias 7, NaN at all ones, largest value 448.
+    pub const E4M3FN: Self = signed(4, 3, Specials::Fn);
+    /// The IEEE-like E4M3 of ml_dtypes and LLVM: largest value 240. Not OCP's.
+    pub const E4M3: Self = signed(4, 3, Specials::Ieee);
+    /// The IEEE-like E3M4 of ml_dtypes and LLVM: largest value 15.5.
+    pub const E3M4: Self = signed(3, 4, Specials::Ieee);
+    /// AMD CDNA3 fp8 (arXiv 2206.02915): bias 8, one NaN, one zero, largest value 240.
+    pub const E4M3FNUZ: Self = signed(4, 3, Specials::Fnuz);
+    /// AMD CDNA3 bf8 (arXiv 2206.02915): bias 16, one NaN, one zero, largest value 57344.
+    pub const E5M2FNUZ: Self = signed(5, 2, Specials::Fnuz);
+    /// E4M3FNUZ with bias 11 (ml_dtypes, LLVM): largest value 30.
+    pub const E4M3B11FNUZ: Self =
+        built(Self::builder(Sign::Magnitude, 4, 3).specials(Specials::Fnuz).bias(11));
+    /// OCP MX FP6 E3M2: all codes finite, largest value 28.
+    pub const E3M2: Self = signed(3, 2, Specials::Finite);
+    /// OCP MX FP6 E2M3: all codes finite, largest value 7.5.
+    pub const E2M3: Self = signed(2, 3, Specials::Finite);
+    /// OCP MX FP4 E2M1, also NVFP4's element: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives.
+    pub const E2M1: Self = signed(2, 1, Specials::Finite);
+    /// FP4 with powers of two only (oneDNN `f4_e3m0`): 0, 0.25 ... 16 and their negatives.
+    pub const E3M0: Self = signed(3, 0, Specials::Finite);
+    /// OCP MX INT8: two's complement in units of 2^-6. Code 0x80 is -2; rounding under a
+    /// saturating policy never produces it.
+    pub const INT8: Self = built(Self::builder(Sign::TwosComplement, 0, 7));
+    /// OCP MX scale E8M0: powers of two from 2^-127 (code 0) to 2^127, NaN at 0xFF, no zero.
+    pub const E8M0: Self = built(unsigned(8, 0).zero(false).subnormals(false));
+    /// NVFP4 block scale: E4M3FN without its sign bit.
+    pub const UE4M3: Self = built(unsigned(4, 3));
+    /// Unsigned E5M3 (PTX ISA): 8 bits, NaN at 0xFF, largest value 114688.
+    pub const UE5M3: Self = built(unsigned(5, 3));
+    /// IEEE 754 binary16.
+    pub const F16: Self = signed(5, 10, Specials::Ieee);
+    /// bfloat16: the upper half of binary32.
+    pub const BF16: Self = signed(8, 7, Specials::Ieee);
+    /// NVIDIA TF32. A code has 19 bits; in a 32-bit word it lies in the top ones.
+    pub const TF32: Self = signed(8, 10, Specials::Ieee);
+    /// IEEE 754 binary32.
+    pub const F32: Self = signed(8, 23, Specials::Ieee);
+    /// IEEE 754 binary64.
+    pub const F64: Self = signed(11, 52, Specials::Ieee);
+}
+
+/// The formats with a name of their own, and their canonical names.
+pub const NAMED: [(&str, Format); 20] = [
+    ("e5m2", Format::E5M2),
+    ("e4m3fn", Format::E4M3FN),
+    ("e4m3", Format::E4M3),
+    ("e3m4", Format::E3M4),
+    ("e4m3fnuz", Format::E4M3FNUZ),
+    ("e5m2fnuz", Format::E5M2FNUZ),
+    ("e4m3b11fnuz", Format::E4M3B11FNUZ),
+    ("e3m2", Format::E3M2),
+    ("e2m3", Format::E2M3),
+    ("e2m1", Format::E2M1),
+    ("e3m0", Format::E3M0),
+    ("int8", Format::INT8),
+    ("e8m0", Format::E8M0),
+    ("ue4m3", Format::UE4M3),
+    ("ue5m3", Format::UE5M3),
+    ("f16", Format::F16),
+    ("bf16", Format::BF16),
+    ("tf32", Format::TF32),
+    ("f32", Format::F32),
+    ("f64", Format::F64),
+];

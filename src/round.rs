@@ -1,0 +1,208 @@
+//! How an exact number becomes a code: rounding modes, overflow policies and the one core that
+//! applies them.
+//!
+//! [`Format::round`](crate::format::Format::round) takes sign, integer, power of two and a sticky
+//! bit, and returns a code with flags; it uses integers only. Every conversion of every format
+//! ends there, so that nothing is rounded twice. The order of steps is that of IEEE P3109
+//! (Interim Report 4.0, 4.7.3 to 4.7.5): round to precision with an *unbounded* upper exponent,
+//! and only then compare with the largest value and apply the overflow policy.
+//!
+//! The modes follow IEEE 754-2019, P3109 and, for stochastic rounding with few bits, Fitzgibbon
+//! and Felix (ARITH 2025).
+
+#![forbid(unsafe_code)]
+
+mod convert;
+mod engine;
+
+/// Which of the two neighbours of a number is its result.
+///
+/// Below, `v` in `0..1` is the number's distance from the lower neighbour (in magnitude) in units
+/// of their gap, and a neighbour is odd or even as its *code* is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Rounding {
+    /// Nearest, ties to even. The mode of hardware conversions.
+    #[default]
+    Rne,
+    /// Nearest, ties away from zero.
+    Rna,
+    /// Nearest, ties toward zero.
+    Rnz,
+    /// Toward zero.
+    Rtz,
+    /// Toward positive infinity.
+    Rup,
+    /// Toward negative infinity.
+    Rdn,
+    /// Away from zero.
+    Raz,
+    /// To the odd neighbour unless exact; rounding its result again, to at least two bits less,
+    /// equals rounding once (Boldo and Melquiond, IEEE TC 2008).
+    Odd,
+    /// Up in magnitude with a probability near `v`, decided by random bits from the caller.
+    Stochastic {
+        /// How `v` is cut to `bits` bits.
+        variant: StochasticVariant,
+        /// Number of random bits N, 1 to 32.
+        bits: u8,
+    },
+}
+
+impl Rounding {
+    /// The modes that need no random bits.
+    pub const DETERMINISTIC: [Self; 8] =
+        [Self::Rne, Self::Rna, Self::Rnz, Self::Rtz, Self::Rup, Self::Rdn, Self::Raz, Self::Odd];
+
+    /// Stochastic rounding, variant A, with `bits` random bits.
+    ///
+    /// # Panics
+    /// If `bits` is not in 1..=32.
+    pub const fn stochastic(bits: u32) -> Self {
+        assert!(bits >= 1 && bits <= 32, "stochastic rounding takes 1 to 32 random bits");
+        Self::Stochastic { variant: StochasticVariant::A, bits: bits as u8 }
+    }
+
+    /// Whether the result depends on random bits.
+    pub const fn is_stochastic(self) -> bool {
+        matches!(self, Self::Stochastic { .. })
+    }
+}
+
+/// How stochastic rounding compares `v` with an N-bit random integer `R` (P3109 4.0).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum StochasticVariant {
+    /// Up iff `floor(v 2^N) + R >= 2^N`: add and truncate, as hardware does. Its mean error is
+    /// toward zero, by less than `2^-N` gaps.
+    #[default]
+    A,
+    /// Up iff `floor(v 2^(N+1)) + 2R + 1 >= 2^(N+1)`: `v` rounded to N bits, halves up.
+    B,
+    /// Up iff `rne(v 2^N) + R >= 2^N`: `v` rounded to N bits, halves to even.
+    C,
+}
+
+/// What becomes of a result beyond the largest finite value, and of infinities.
+///
+/// Nonzero negative results of an unsigned format count as out of range too: the saturating
+/// policies give zero, the others NaN. A format without NaN saturates wherever NaN is due.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Overflow {
+    /// The format's natural behaviour (P3109 `SatNone`). Modes that point inward give the largest
+    /// value; otherwise infinity if there is one, else NaN in [`Fn`](crate::format::Specials::Fn)
+    /// and [`Fnuz`](crate::format::Specials::Fnuz) formats (as ml_dtypes does), else the largest
+    /// value. An infinity stays one, or becomes that NaN or largest value. Rounding to odd gives
+    /// the largest value if its code is odd. Two's complement clamps to its full range.
+    #[default]
+    None,
+    /// The largest value, of infinities too (P3109 `SatFinite`, PTX `.satfinite`, OFP8 "SAT").
+    /// Two's complement clamps symmetrically, so that MX INT8 never holds -2.
+    Finite,
+    /// As [`Finite`](Self::Finite), but infinities stay where the format has them
+    /// (P3109 `SatPropagate`).
+    Propagate,
+    /// NaN, of infinities too (OFP8 E4M3 without saturation).
+    Nan,
+    /// Infinity under every mode, as of ml_dtypes' truncating conversions; without infinities as
+    /// [`None`](Self::None) under [`Rounding::Rne`].
+    Infinity,
+    /// ONNX Cast with `saturate=1`: as [`Finite`](Self::Finite), but infinities become NaN in FNUZ
+    /// formats.
+    Onnx,
+}
+
+impl Overflow {
+    /// All policies.
+    pub const ALL: [Self; 6] =
+        [Self::None, Self::Finite, Self::Propagate, Self::Nan, Self::Infinity, Self::Onnx];
+
+    /// Whether finite results are clamped to the format's range under every mode.
+    pub const fn saturates(self) -> bool {
+        matches!(self, Self::Finite | Self::Propagate | Self::Onnx)
+    }
+}
+
+/// An exact real number: `(-1)^negative * significand * 2^exponent`, plus, if `sticky`, an unknown
+/// part above 0 and below one unit of `2^exponent`, away from zero.
+///
+/// A result with a sticky part is right if the units are fine enough: `2^exponent` at most half the
+/// spacing of the target's values there, or `2^-(N+1)` of it for N random bits. Keeping two bits
+/// more than the target's precision (`N + 1` more) guarantees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Exact {
+    /// Whether the sign is minus.
+    pub negative: bool,
+    /// The integer factor; 0 without `sticky` is zero.
+    pub significand: u128,
+    /// The power of two.
+    pub exponent: i32,
+    /// Whether something less than one unit is left.
+    pub sticky: bool,
+}
+
+/// A code and what happened on the way to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rounded {
+    /// The code.
+    pub code: u64,
+    /// What happened.
+    pub flags: Flags,
+}
+
+/// A set of events, as IEEE 754's exception flags, and saturation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Flags(u8);
+
+impl Flags {
+    /// Nothing happened.
+    pub const NONE: Self = Self(0);
+    /// The result is not the exact number.
+    pub const INEXACT: Self = Self(1);
+    /// The exact number, before rounding, was below the smallest normal value, and the result is
+    /// inexact.
+    pub const UNDERFLOW: Self = Self(2);
+    /// The rounded number was above the largest finite value.
+    pub const OVERFLOW: Self = Self(4);
+    /// There is no such value: infinity or a negative number that became NaN, or a NaN that had to
+    /// become a number.
+    pub const INVALID: Self = Self(8);
+    /// The result is the end of the range in place of something beyond it.
+    pub const SATURATED: Self = Self(16);
+
+    /// Whether all flags of `other` are set.
+    #[inline]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether no flag is set.
+    #[inline]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The flags of either.
+    #[inline]
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// The flags as bits: inexact 1, underflow 2, overflow 4, invalid 8, saturated 16.
+    #[inline]
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+}
+
+impl core::ops::BitOr for Flags {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        self.union(other)
+    }
+}
+
+impl core::ops::BitOrAssign for Flags {
+    fn bitor_assign(&mut self, other: Self) {
+        *self = self.union(other);
+    }
+}

@@ -1,0 +1,318 @@
+//! The rounding core: scale to units of the last place, decide up or down, then bound the range.
+//!
+//! Integers only. With `Q` the exponent of the last place at the number's binade, the number is
+//! `S + v` units of `2^Q`: an integer `S` and a fraction `v`, kept as 64 bits and a sticky bit. A
+//! magnitude code counts values from below, so `(Q, S)` maps to a code by arithmetic, past the
+//! largest one too, and a carry out of the significand needs no special case.
+
+use super::{Exact, Flags, Overflow, Rounded, Rounding, StochasticVariant};
+use crate::format::{Format, Sign, Specials, Value, low_bits};
+
+/// A fraction of a unit: `bits / 2^64`, plus something below `2^-64` if `sticky`.
+#[derive(Clone, Copy)]
+struct Fraction {
+    bits: u64,
+    sticky: bool,
+}
+
+const HALF: u64 = 1 << 63;
+
+impl Fraction {
+    const fn is_zero(self) -> bool {
+        self.bits == 0 && !self.sticky
+    }
+}
+
+/// `value / 2^shift` as integer part and fraction.
+const fn shift_right(value: u128, shift: u64, sticky: bool) -> (u64, Fraction) {
+    const fn low(value: u128, bits: u64) -> u128 {
+        if bits == 0 { 0 } else { value & (u128::MAX >> (128 - bits)) }
+    }
+    match shift {
+        0..=64 => {
+            let bits = if shift == 0 { 0 } else { (low(value, shift) << (64 - shift)) as u64 };
+            ((value >> shift) as u64, Fraction { bits, sticky })
+        }
+        65..=191 => {
+            let whole = if shift < 128 { (value >> shift) as u64 } else { 0 };
+            let lost = low(value, shift - 64) != 0;
+            let bits = (value >> (shift - 64)) as u64;
+            (whole, Fraction { bits, sticky: sticky || lost })
+        }
+        _ => (0, Fraction { bits: 0, sticky: sticky || value != 0 }),
+    }
+}
+
+/// Whether the magnitude goes to the upper neighbour.
+const fn goes_up(
+    mode: Rounding,
+    negative: bool,
+    odd: bool,
+    fraction: Fraction,
+    random: u32,
+) -> bool {
+    let Fraction { bits, sticky } = fraction;
+    if fraction.is_zero() {
+        return false;
+    }
+    match mode {
+        Rounding::Rne => bits > HALF || (bits == HALF && (sticky || odd)),
+        Rounding::Rna => bits >= HALF,
+        Rounding::Rnz => bits > HALF || (bits == HALF && sticky),
+        Rounding::Rtz => false,
+        Rounding::Rup => !negative,
+        Rounding::Rdn => negative,
+        Rounding::Raz => true,
+        Rounding::Odd => !odd,
+        Rounding::Stochastic { variant, bits: n } => {
+            assert!(n >= 1 && n <= 32, "stochastic rounding takes 1 to 32 random bits");
+            let n = n as u32;
+            let random = (random >> (32 - n)) as u64;
+            let top = bits >> (64 - n);
+            let next = bits >> (63 - n) & 1;
+            match variant {
+                StochasticVariant::A => top + random >= 1 << n,
+                StochasticVariant::B => (top << 1 | next) + 2 * random + 1 >= 2 << n,
+                StochasticVariant::C => {
+                    let rest = bits << n << 1 != 0 || sticky;
+                    let up = next == 1 && (rest || top & 1 == 1);
+                    top + up as u64 + random >= 1 << n
+                }
+            }
+        }
+    }
+}
+
+impl Format {
+    /// The code of an exact number, rounded once.
+    ///
+    /// `random` matters to stochastic modes only: it is a 32-bit word of which srN uses the *top*
+    /// N bits as its random integer, so that one word of [`Philox`](crate::random::Philox) serves
+    /// any N.
+    ///
+    /// A negative number that rounds to zero keeps its sign where negative zero exists. Without a
+    /// zero, a positive number below the smallest value becomes that value; an exact zero does so
+    /// too under saturating policies and becomes NaN otherwise (as in ml_dtypes' E8M0).
+    ///
+    /// # Panics
+    /// If `mode` is stochastic with a bit count outside 1..=32.
+    pub const fn round(
+        self,
+        exact: Exact,
+        mode: Rounding,
+        random: u32,
+        overflow: Overflow,
+    ) -> Rounded {
+        let Exact { negative, significand, exponent, sticky } = exact;
+        if significand == 0 && !sticky {
+            return self.zero(negative, overflow, Flags::NONE);
+        }
+        let man_bits = self.man_bits();
+        let (lsb, unit) = (self.lsb() as i64, 1_u64 << man_bits);
+        // The last place of the number's binade, but no finer than that of the lowest one.
+        let top = match significand {
+            0 => i64::MIN,
+            _ => exponent as i64 + significand.ilog2() as i64 - man_bits as i64,
+        };
+        let last = if top > lsb { top } else { lsb };
+        let shift = last - exponent as i64;
+        let (whole, fraction) = if significand == 0 {
+            (0, Fraction { bits: 0, sticky: true })
+        } else if shift < 0 {
+            // At most `man_bits` places, for `last` is at least `top`.
+            ((significand << -shift) as u64, Fraction { bits: 0, sticky })
+        } else {
+            shift_right(significand, shift as u64, sticky)
+        };
+
+        let mut flags = Flags::NONE;
+        let magnitude: u128;
+        let up: bool;
+        let inexact: bool;
+        let first = unit + self.has_zero() as u64;
+        if self.field_zero_is_low() || last > lsb || whole >= first {
+            let below = if self.field_zero_is_low() { 0 } else { unit };
+            let steps = (last - lsb) as u128;
+            let lower = (steps << man_bits) + (whole - below) as u128;
+            inexact = !fraction.is_zero();
+            up = goes_up(mode, negative, lower & 1 == 1, fraction, random);
+            magnitude = lower + up as u128;
+        } else if self.has_zero() {
+            // Between zero and the smallest value, `unit + 1`, there is nothing: that whole
+            // interval is one gap, and the number's place in it a quotient.
+            let gap = unit as u128 + 1;
+            let dividend = (whole as u128) << 64 | fraction.bits as u128;
+            let sticky = fraction.sticky || dividend % gap != 0;
+            let fraction = Fraction { bits: (dividend / gap) as u64, sticky };
+            inexact = true;
+            up = goes_up(mode, negative, false, fraction, random);
+            magnitude = up as u128;
+        } else {
+            inexact = true;
+            magnitude = 0;
+            flags = Flags::SATURATED;
+        }
+        if inexact {
+            flags = flags.union(Flags::INEXACT);
+            if self.is_tiny(last, whole) {
+                flags = flags.union(Flags::UNDERFLOW);
+            }
+        }
+        self.bound(negative, magnitude, mode, overflow, flags)
+    }
+
+    /// Whether `whole` units of `2^last`, and a fraction, lie below the smallest normal value.
+    const fn is_tiny(self, last: i64, whole: u64) -> bool {
+        let unit = 1_u64 << self.man_bits();
+        let smallest = unit + (self.has_zero() && !self.field_zero_is_low()) as u64;
+        self.min_normal_code().is_some() && last == self.lsb() as i64 && whole < smallest
+    }
+
+    /// The last step: a rounded magnitude on the unbounded grid to a code that exists.
+    const fn bound(
+        self,
+        negative: bool,
+        magnitude: u128,
+        mode: Rounding,
+        overflow: Overflow,
+        flags: Flags,
+    ) -> Rounded {
+        if magnitude == 0 && self.has_zero() {
+            return self.zero(negative, overflow, flags);
+        }
+        if negative && !self.is_signed() {
+            let to_zero =
+                matches!(overflow, Overflow::None) && matches!(mode, Rounding::Rtz | Rounding::Rup);
+            return self.negative_in_unsigned(to_zero, overflow, flags);
+        }
+        if magnitude <= self.largest(negative, overflow) as u128 {
+            return Rounded { code: self.signed_code(negative, magnitude as u64), flags };
+        }
+        let flags = flags.union(Flags::OVERFLOW).union(Flags::INEXACT);
+        let inward = match mode {
+            Rounding::Rtz => true,
+            Rounding::Rup => negative,
+            Rounding::Rdn => !negative,
+            Rounding::Odd => self.max_code() & 1 == 1,
+            _ => false,
+        };
+        match overflow {
+            Overflow::Finite | Overflow::Propagate | Overflow::Onnx => {
+                self.saturated(negative, overflow, flags)
+            }
+            Overflow::None if inward => self.saturated(negative, overflow, flags),
+            Overflow::None | Overflow::Infinity => self.beyond(negative, overflow, flags),
+            Overflow::Nan => self.not_a_number(negative, overflow, flags),
+        }
+    }
+
+    /// The code of an infinity.
+    #[inline]
+    pub(crate) const fn round_infinity(self, negative: bool, overflow: Overflow) -> Rounded {
+        if negative && !self.is_signed() {
+            return self.negative_in_unsigned(false, overflow, Flags::NONE);
+        }
+        match overflow {
+            Overflow::None | Overflow::Infinity => self.beyond(negative, overflow, Flags::NONE),
+            Overflow::Propagate => match self.infinity_code(negative) {
+                Some(code) => Rounded { code, flags: Flags::NONE },
+                None => self.saturated(negative, overflow, Flags::NONE),
+            },
+            Overflow::Onnx if matches!(self.specials(), Specials::Fnuz) => {
+                self.not_a_number(negative, overflow, Flags::INVALID)
+            }
+            Overflow::Finite | Overflow::Onnx => self.saturated(negative, overflow, Flags::NONE),
+            Overflow::Nan => self.not_a_number(negative, overflow, Flags::INVALID),
+        }
+    }
+
+    /// The code of a NaN: the canonical one, with the sign kept where the format has NaNs of both
+    /// signs (as ml_dtypes keeps it). Formats without NaN give the largest positive value, as the
+    /// PTX conversions to FP6 and FP4 do, and say [`Flags::INVALID`].
+    #[inline]
+    pub(crate) const fn round_nan(self, negative: bool) -> Rounded {
+        match self.nan_code() {
+            Some(_) => self.not_a_number(negative, Overflow::Nan, Flags::NONE),
+            None => Rounded { code: self.max_code(), flags: Flags::INVALID },
+        }
+    }
+
+    const fn zero(self, negative: bool, overflow: Overflow, flags: Flags) -> Rounded {
+        if !self.has_zero() {
+            // Only an exact zero, or a negative number without a place, comes here.
+            return if overflow.saturates() || !self.has_nan() {
+                let code = self.signed_code(negative && self.is_signed(), 0);
+                Rounded { code, flags: flags.union(Flags::SATURATED).union(Flags::INEXACT) }
+            } else {
+                self.not_a_number(false, overflow, flags.union(Flags::INVALID))
+            };
+        }
+        Rounded { code: self.signed_code(negative && self.has_negative_zero(), 0), flags }
+    }
+
+    const fn negative_in_unsigned(self, zero: bool, overflow: Overflow, flags: Flags) -> Rounded {
+        if !self.has_zero() {
+            self.zero(false, overflow, flags)
+        } else if zero || overflow.saturates() || !self.has_nan() {
+            Rounded { code: 0, flags: flags.union(Flags::SATURATED).union(Flags::INEXACT) }
+        } else {
+            self.not_a_number(false, overflow, flags.union(Flags::INVALID))
+        }
+    }
+
+    /// Infinity, or what stands for it: NaN in FN and FNUZ formats, else the largest value.
+    const fn beyond(self, negative: bool, overflow: Overflow, flags: Flags) -> Rounded {
+        match (self.infinity_code(negative), self.specials()) {
+            (Some(code), _) => Rounded { code, flags },
+            (None, Specials::Fn | Specials::Fnuz) => {
+                self.not_a_number(negative, overflow, flags.union(Flags::INVALID))
+            }
+            (None, _) => self.saturated(negative, overflow, flags),
+        }
+    }
+
+    const fn saturated(self, negative: bool, overflow: Overflow, flags: Flags) -> Rounded {
+        let code = self.signed_code(negative, self.largest(negative, overflow));
+        Rounded { code, flags: flags.union(Flags::SATURATED) }
+    }
+
+    /// NaN, or the largest value where there is none.
+    const fn not_a_number(self, negative: bool, overflow: Overflow, flags: Flags) -> Rounded {
+        match self.nan_code() {
+            Some(code) => {
+                let sign = (negative && self.nan_has_sign()) as u64;
+                Rounded { code: code | sign << self.magnitude_bits(), flags }
+            }
+            None => self.saturated(negative, overflow, flags),
+        }
+    }
+
+    /// The largest magnitude of a sign, in units of codes.
+    #[inline]
+    const fn largest(self, negative: bool, overflow: Overflow) -> u64 {
+        let one_more = negative
+            && matches!(self.sign(), Sign::TwosComplement)
+            && matches!(overflow, Overflow::None | Overflow::Nan | Overflow::Infinity);
+        self.max_code() + one_more as u64
+    }
+
+    #[inline]
+    const fn signed_code(self, negative: bool, magnitude: u64) -> u64 {
+        match self.sign() {
+            Sign::TwosComplement if negative => magnitude.wrapping_neg() & low_bits(self.bits()),
+            _ => magnitude | (negative as u64) << self.magnitude_bits(),
+        }
+    }
+}
+
+impl Value {
+    /// The number as the rounding core takes it; `None` for NaN and infinity.
+    pub const fn exact(self) -> Option<Exact> {
+        match self {
+            Self::Finite { negative, significand, exponent } => {
+                Some(Exact { negative, significand: significand as u128, exponent, sticky: false })
+            }
+            _ => None,
+        }
+    }
+}

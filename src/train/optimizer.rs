@@ -1,0 +1,165 @@
+//! `AdamW` on flat f32 slices, and clipping by the global norm.
+//!
+//! The update is PyTorch's `torch.optim.AdamW` (Loshchilov and Hutter, 2019, with Kingma and Ba's
+//! bias correction), in its order of operations: scalars are formed in f64 and rounded to f32 once,
+//! elements are f32,
+//!
+//! ```text
+//! p *= 1 - lr weight_decay                     (where decay applies)
+//! m += (g - m) (1 - beta1)
+//! v  = v beta2 + (1 - beta2) g g
+//! p += -(lr / (1 - beta1^t)) m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
+//! ```
+//!
+//! One pass over memory, in fixed chunks that any thread may take; elements do not meet, so the
+//! result is the same bits for any number of threads and any level. Nothing is allocated but a
+//! list of chunks.
+
+use crate::parallel;
+use crate::simd::kernel;
+
+/// Elements a thread takes at once: four slices of 64 KiB stay in a second-level cache.
+const CHUNK: usize = 1 << 14;
+
+/// The constants of the update; moments belong to the caller.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdamW {
+    /// Decay of the first moment.
+    pub beta1: f64,
+    /// Decay of the second moment.
+    pub beta2: f64,
+    /// Added to the denominator, outside the square root.
+    pub eps: f64,
+    /// Decoupled weight decay, times the learning rate.
+    pub weight_decay: f64,
+}
+
+/// PyTorch's defaults: betas 0.9 and 0.999, eps 1e-8, weight decay 0.01.
+impl Default for AdamW {
+    fn default() -> Self {
+        Self { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.01 }
+    }
+}
+
+/// The scalars of one step, as the elements see them.
+#[derive(Clone, Copy)]
+struct Coefficients {
+    keep: f32,
+    rise1: f32,
+    beta2: f32,
+    rise2: f32,
+    step: f32,
+    correction2: f32,
+    eps: f32,
+    grad_scale: f32,
+}
+
+impl AdamW {
+    /// One update of `params` and its moments `m` and `v` at step `t`, counted from 1.
+    ///
+    /// `decay` says whether this range of parameters is decayed (matrices usually are, norms and
+    /// biases are not); gradients are multiplied by `grad_scale` as they are read, see
+    /// [`clip_scale`].
+    ///
+    /// # Panics
+    /// If the slices differ in length or `t` is 0.
+    #[track_caller]
+    pub fn step(
+        &self,
+        t: u64,
+        lr: f64,
+        decay: bool,
+        params: &mut [f32],
+        grads: &[f32],
+        m: &mut [f32],
+        v: &mut [f32],
+        grad_scale: f32,
+    ) {
+        let len = params.len();
+        assert!(
+            grads.len() == len && m.len() == len && v.len() == len,
+            "AdamW: {len} parameters, {} gradients, moments of {} and {} elements",
+            grads.len(),
+            m.len(),
+            v.len()
+        );
+        assert!(t > 0, "AdamW: steps are counted from 1");
+        let t = t as f64;
+        let coefficients = Coefficients {
+            keep: if decay { (1.0 - lr * self.weight_decay) as f32 } else { 1.0 },
+            rise1: (1.0 - self.beta1) as f32,
+            beta2: self.beta2 as f32,
+            rise2: (1.0 - self.beta2) as f32,
+            step: (-lr / (1.0 - libm::pow(self.beta1, t))) as f32,
+            correction2: (1.0 - libm::pow(self.beta2, t)).sqrt() as f32,
+            eps: self.eps as f32,
+            grad_scale,
+        };
+        let chunks = params.chunks_mut(CHUNK).zip(m.chunks_mut(CHUNK)).zip(v.chunks_mut(CHUNK));
+        parallel::for_each(chunks.collect(), |i, ((params, m), v)| {
+            update(coefficients, params, &grads[i * CHUNK..][..params.len()], m, v);
+        });
+    }
+}
+
+kernel! {
+    fn update<'a>(
+        c: Coefficients,
+        params: &'a mut [f32],
+        grads: &'a [f32],
+        m: &'a mut [f32],
+        v: &'a mut [f32],
+    ) {
+        for (((p, &g), m), v) in params.iter_mut().zip(grads).zip(m).zip(v) {
+            let g = g * c.grad_scale;
+            let first = *m + (g - *m) * c.rise1;
+            let second = *v * c.beta2 + c.rise2 * g * g;
+            let denominator = second.sqrt() / c.correction2 + c.eps;
+            *p = *p * c.keep + c.step * first / denominator;
+            (*m, *v) = (first, second);
+        }
+    }
+}
+
+/// The Euclidean norm of all gradients: squares summed in f64, in fixed chunks of sixteen lanes,
+/// chunk sums added in ascending order.
+pub fn global_norm(grads: &[f32]) -> f64 {
+    let mut sums = vec![0.0_f64; grads.len().div_ceil(CHUNK)];
+    parallel::for_each_chunk(&mut sums, 1, |i, sum| {
+        sum[0] = sum_of_squares(&grads[i * CHUNK..grads.len().min((i + 1) * CHUNK)]);
+    });
+    sums.iter().fold(0.0, |sum, x| sum + x).sqrt()
+}
+
+kernel! {
+    fn sum_of_squares<'a>(x: &'a [f32]) -> f64 {
+        let mut lanes = [0.0_f64; 16];
+        let (whole, rest) = x.as_chunks::<16>();
+        for x in whole {
+            for i in 0..16 {
+                lanes[i] += f64::from(x[i]) * f64::from(x[i]);
+            }
+        }
+        for (lane, &x) in lanes.iter_mut().zip(rest) {
+            *lane += f64::from(x) * f64::from(x);
+        }
+        let mut half = 8;
+        while half > 0 {
+            for i in 0..half {
+                lanes[i] += lanes[i + half];
+            }
+            half /= 2;
+        }
+        lanes[0]
+    }
+}
+
+/// What to multiply gradients by so that their norm is at most `max_norm`:
+/// `max_norm / (norm + 1e-6)`, at most 1, as PyTorch's `clip_grad_norm_`.
+///
+/// A norm that is NaN gives NaN, and an infinite one 0, so a broken gradient is not hidden.
+pub fn clip_scale(norm: f64, max_norm: f64) -> f32 {
+    let scale = max_norm / (norm + 1e-6);
+    // Not `min`, which would turn NaN into 1.
+    if scale > 1.0 { 1.0 } else { scale as f32 }
+}
