@@ -1,0 +1,39 @@
+//! Reduces f32 values of your own to any ExMy format and shows what is lost.
+//!
+//! `cargo run --example bit_reduction` takes a built-in slice and a few formats;
+//! `cargo run --example bit_reduction -- e4m3fn@rtz 3.14159 0.1 -70000` takes yours.
+
+use exmy::bulk::fake_quantize_into;
+use exmy::format::Format;
+use exmy::random::{Philox, Stream};
+use exmy::round::{Overflow, Rounding};
+
+fn reduce(format: Format, rounding: Rounding, values: &[f32]) {
+    let mut reduced = vec![0.0; values.len()];
+    // Only stochastic modes draw from it; the seed makes them repeatable.
+    let random = Philox::new(1, Stream::new("bit reduction"));
+    fake_quantize_into(format, rounding, Overflow::None, random, values, &mut reduced);
+    let signal: f64 = values.iter().map(|&x| f64::from(x).powi(2)).sum();
+    let noise: f64 =
+        values.iter().zip(&reduced).map(|(&x, &y)| (f64::from(x) - f64::from(y)).powi(2)).sum();
+    println!("{format}@{rounding}: signal to noise {:.1} dB", 10.0 * (signal / noise).log10());
+    for (x, y) in values.iter().zip(&reduced) {
+        println!("  {x:>14} -> {y}");
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((name, values)) = arguments.split_first() else {
+        let values = [3.141_592_7, 0.1, -0.001, 448.0, 1e-9, 65_504.0];
+        for name in ["e8m7", "e8m3", "e5m2", "e4m3fn"] {
+            reduce(name.parse()?, Rounding::Rne, &values);
+        }
+        reduce(Format::ieee(8, 3)?, Rounding::stochastic(8), &values);
+        return Ok(());
+    };
+    let (format, rounding) = name.split_once('@').unwrap_or((name, "rne"));
+    let values = values.iter().map(|text| text.parse()).collect::<Result<Vec<f32>, _>>()?;
+    reduce(format.parse()?, rounding.parse()?, &values);
+    Ok(())
+}
