@@ -19,3 +19,6 @@ pub mod view;
 // Floor 4
 #[cfg(feature = "alloc")]
 pub mod gemm;
+// Floor 6
+#[cfg(feature = "train")]
+pub mod train;
