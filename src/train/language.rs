@@ -17,7 +17,8 @@
 //!
 //! > Nizek **gizin** wo *datudan* wo nabam *gadam* **gesim** sus.
 //!
-//! (the *gizin* that the *datudan* that *nabam* see, sleep: `-in` goes with `-im`, `-an` with `-am`)
+//! (as in: the *cats* whom the *dogs* who bark *chase* **hide**; `-in` goes with `-im`, `-an` with
+//! `-am`)
 //! and that the last word and the mark of a sentence are fixed by its first word. Nouns show class
 //! and number by their ending, so agreement is a rule and not a list to remember.
 //!
