@@ -7,10 +7,11 @@
 #[cfg(feature = "alloc")]
 extern crate alloc;
 
-// Floor 0-1
+// Floor 0
 pub mod format;
-pub mod random;
 pub mod round;
+// Floor 1
+pub mod random;
 // Floor 2
 #[cfg(feature = "std")]
 pub mod parallel;
@@ -24,6 +25,16 @@ pub mod gemm;
 // Floor 5
 #[cfg(feature = "train")]
 pub mod nn;
+#[cfg(feature = "train")]
+pub mod recipe;
 // Floor 6
 #[cfg(feature = "train")]
 pub mod train;
+// Floor 7
+#[cfg(feature = "study")]
+pub mod study;
+// Beside the floors
+#[cfg(feature = "std")]
+pub mod error;
+#[cfg(feature = "alloc")]
+pub mod plot;

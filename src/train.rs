@@ -1,7 +1,21 @@
-//! Training: what happens to parameters between two batches, and everything around it.
+//! Training: from text to a run in a folder.
 //!
-//! Parameters, gradients and the optimizer's moments are flat f32 slices (the masters); a recipe
-//! decides what the products inside the model see, never what is stored here.
+//! [`data`] and [`language`] make tokens and batches, [`config`] and [`preset`] say what is
+//! trained, [`trainer`] is the step, [`optimizer`] and [`schedule`] its parts, [`run`] the folder
+//! with its [`record`]s and [`checkpoint`]s, [`sample`] the trained model at work.
+//!
+//! Parameters, gradients and moments are flat f32 slices, the masters; a recipe decides what the
+//! products inside the model see, never what is stored here.
 
+pub mod checkpoint;
+pub mod config;
+pub mod data;
+pub mod files;
+pub mod language;
 pub mod optimizer;
+pub mod preset;
+pub mod record;
+pub mod run;
+pub mod sample;
 pub mod schedule;
+pub mod trainer;

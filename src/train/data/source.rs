@@ -1,0 +1,112 @@
+//! The text form of where data comes from.
+//!
+//! `synthetic` is the embedded language with seed 0, `synthetic:7` the one with seed 7, everything
+//! else is a path; a file that happens to have such a name is written `./synthetic`. Run records
+//! are text, so a path must be valid UTF-8.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use super::DataError;
+
+/// Where the data comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// The embedded language of this seed.
+    Synthetic {
+        /// Chooses the words and the text.
+        seed: u64,
+    },
+    /// A file or a folder.
+    Path(PathBuf),
+}
+
+impl Default for Source {
+    /// The embedded language with seed 0.
+    fn default() -> Self {
+        Self::Synthetic { seed: 0 }
+    }
+}
+
+impl Source {
+    /// The source that a command-line argument names.
+    ///
+    /// # Errors
+    /// If the argument is not UTF-8, empty, or `synthetic:` with something that is not a seed.
+    pub fn from_os(text: &OsStr) -> Result<Self, DataError> {
+        match text.to_str() {
+            Some(text) => text.parse(),
+            None => Err(DataError::NotUtf8 { shown: text.to_string_lossy().into_owned() }),
+        }
+    }
+}
+
+impl FromStr for Source {
+    type Err = DataError;
+
+    fn from_str(text: &str) -> Result<Self, DataError> {
+        if text.is_empty() {
+            return Err(DataError::NoName);
+        }
+        if text == "synthetic" {
+            return Ok(Self::default());
+        }
+        match text.strip_prefix("synthetic:") {
+            Some(seed) => match seed.parse() {
+                Ok(seed) => Ok(Self::Synthetic { seed }),
+                Err(_) => Err(DataError::Seed { found: seed.to_owned() }),
+            },
+            None => Ok(Self::Path(text.into())),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Synthetic { seed: 0 } => f.write_str("synthetic"),
+            Self::Synthetic { seed } => write!(f, "synthetic:{seed}"),
+            Self::Path(path) => {
+                let text = path.display().to_string();
+                if text == "synthetic" || text.starts_with("synthetic:") {
+                    f.write_str("./")?;
+                }
+                f.write_str(&text)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_forms_round_trip() {
+        let seed = |seed| Source::Synthetic { seed };
+        let cases = [
+            ("synthetic", seed(0)),
+            ("synthetic:7", seed(7)),
+            ("synthetic:18446744073709551615", seed(u64::MAX)),
+            ("a/b.txt", Source::Path("a/b.txt".into())),
+            ("./synthetic", Source::Path("./synthetic".into())),
+            ("synthetics", Source::Path("synthetics".into())),
+        ];
+        for (text, source) in cases {
+            assert_eq!(text.parse::<Source>().unwrap(), source);
+            assert_eq!(source.to_string(), text);
+        }
+        assert_eq!(Source::Path("synthetic:x".into()).to_string(), "./synthetic:x");
+    }
+
+    #[test]
+    fn what_is_not_a_source() {
+        assert!(matches!("".parse::<Source>(), Err(DataError::NoName)));
+        for text in ["synthetic:", "synthetic:x", "synthetic:-1", "synthetic:18446744073709551616"]
+        {
+            assert!(matches!(text.parse::<Source>(), Err(DataError::Seed { .. })), "{text}");
+        }
+    }
+}
