@@ -19,3 +19,6 @@ pub mod view;
 // Floor 4
 #[cfg(feature = "alloc")]
 pub mod gemm;
+// Beside the floors
+#[cfg(feature = "alloc")]
+pub mod plot;
