@@ -55,19 +55,16 @@ impl Axis {
         self
     }
 
-    /// Whether a value has a place on this axis.
-    pub(super) fn shows(&self, value: f64) -> bool {
-        value.is_finite() && (!self.log || value > 0.0)
-    }
-
     /// The range to draw for these data: fixed, or fitted with a share `margin` on both sides.
     pub(super) fn fit(&self, data: impl Iterator<Item = f64>, margin: f64) -> Scale {
         let (low, high) = self.range.unwrap_or_else(|| {
             let mut bounds: Option<(f64, f64)> = None;
-            for value in data.chain(self.include.iter().copied()).filter(|&v| self.shows(v)) {
+            for value in data.chain(self.include.iter().copied()).filter(|&v| shows(v, self.log)) {
                 let (low, high) = bounds.unwrap_or((value, value));
-                bounds =
-                    Some((if value < low { value } else { low }, if value > high { value } else { high }));
+                bounds = Some((
+                    if value < low { value } else { low },
+                    if value > high { value } else { high },
+                ));
             }
             match bounds {
                 None if self.log => (1.0, 10.0),
@@ -78,6 +75,10 @@ impl Axis {
         });
         Scale { low, high, log: self.log }
     }
+}
+
+fn shows(value: f64, log: bool) -> bool {
+    value.is_finite() && (!log || value > 0.0)
 }
 
 /// Adds the margin; a (nearly) constant series is shown in the middle of 10 % of its value.
@@ -134,6 +135,11 @@ impl Scale {
             // Halves, because `high - low` of two large numbers may overflow.
             (value / 2.0 - self.low / 2.0) / (self.high / 2.0 - self.low / 2.0)
         }
+    }
+
+    /// Whether a value has a place on this axis, inside the drawn range or not.
+    pub(super) fn shows(&self, value: f64) -> bool {
+        shows(value, self.log)
     }
 
     /// Whether a value lies within the drawn range.
@@ -326,7 +332,11 @@ mod tests {
         ];
         for &(low, high, target, expected, factor) in cases {
             let (found, found_factor) = labels(low, high, target, false);
-            assert_eq!((found, found_factor), (expected.iter().map(|s| s.to_string()).collect(), factor), "{low}..{high}");
+            assert_eq!(
+                (found, found_factor),
+                (expected.iter().map(|s| s.to_string()).collect(), factor),
+                "{low}..{high}"
+            );
         }
     }
 
@@ -391,7 +401,10 @@ mod tests {
                 }
             }
         }
-        assert_eq!(Axis::linear("").fit([7.0].into_iter(), 0.0), Scale { low: 6.65, high: 7.35, log: false });
+        assert_eq!(
+            Axis::linear("").fit([7.0].into_iter(), 0.0),
+            Scale { low: 6.65, high: 7.35, log: false }
+        );
         let fixed = Axis::log("").range(1.0, 2.0).fit([50.0].into_iter(), 0.1);
         assert_eq!(fixed, Scale { low: 1.0, high: 2.0, log: true });
         assert_eq!(Axis::linear("").include(0.0).fit([4.0].into_iter(), 0.25).low, -1.0);
@@ -399,7 +412,15 @@ mod tests {
 
     #[test]
     fn running_text_is_short() {
-        let cases = [(1.912_34, "1.912"), (600.0, "600"), (0.25, "0.25"), (12_345.6, "12346"), (0.0, "0"), (3.2e-9, "3.200e-9"), (-2.5, "-2.5")];
+        let cases = [
+            (1.912_34, "1.912"),
+            (600.0, "600"),
+            (0.25, "0.25"),
+            (12_345.6, "12346"),
+            (0.0, "0"),
+            (3.2e-9, "3.200e-9"),
+            (-2.5, "-2.5"),
+        ];
         for (value, text) in cases {
             assert_eq!(short(value), text);
         }

@@ -120,8 +120,9 @@ mod tests {
         let random = Philox::new(1, Stream::new("labels"));
         for case in 0..500_u64 {
             let n = 1 + random.word(case) as usize % 12;
-            let wanted: Vec<i64> =
-                (0..n as u64).map(|i| i64::from(random.word(1000 + case * 16 + i) % 3000)).collect();
+            let wanted: Vec<i64> = (0..n as u64)
+                .map(|i| i64::from(random.word(1000 + case * 16 + i) % 3000))
+                .collect();
             let placed = spread(&wanted, 230, 0, 3000);
             for (i, &a) in placed.iter().enumerate() {
                 assert!((0..=3000).contains(&a));

@@ -127,7 +127,8 @@ pub(super) fn polyline(data: &mut String, points: &[Place]) {
 
 /// Appends the closed outlines of a band given as runs of `(x, upper y, lower y)`.
 pub(super) fn outline(data: &mut String, run: &[(f64, f64, f64)]) {
-    let edge = |pick: fn(&(f64, f64, f64)) -> Place| -> Vec<Place> { run.iter().map(pick).collect() };
+    let edge =
+        |pick: fn(&(f64, f64, f64)) -> Place| -> Vec<Place> { run.iter().map(pick).collect() };
     let mut ring = thin(&edge(|&(x, a, _)| (x, a)));
     ring.extend(thin(&edge(|&(x, _, b)| (x, b))).into_iter().rev());
     polyline(data, &ring);
@@ -172,7 +173,10 @@ mod tests {
             let inside = |p: &&Place| (p.0 as i32) == column;
             let extremes = |points: &[Place]| {
                 let ys: Vec<f64> = points.iter().filter(inside).map(|p| p.1).collect();
-                (ys.iter().copied().fold(f64::MAX, f64::min), ys.iter().copied().fold(f64::MIN, f64::max))
+                (
+                    ys.iter().copied().fold(f64::MAX, f64::min),
+                    ys.iter().copied().fold(f64::MIN, f64::max),
+                )
             };
             assert_eq!(extremes(&points), extremes(&kept), "column {column}");
         }

@@ -33,7 +33,11 @@ const FRAME: [&str; 2] = ["#b1b8c0", "#4a525c"];
 /// for the second, which is the larger: 21 units are 10.5 px when the figure is 360 px wide.
 pub(super) const TITLE: [i64; 2] = [20, 27];
 /// As [`TITLE`], for all other text.
-pub(super) const TEXT: [i64; 2] = [14, 21];
+const TEXT: [i64; 2] = [14, 21];
+/// The font size for which room is reserved.
+pub(super) const FONT: i64 = TEXT[1];
+/// The least distance of two baselines.
+pub(super) const LINE: f64 = 24.0;
 
 /// The classes of the `index`-th series: hue and dash.
 pub(super) fn classes(index: usize) -> String {
@@ -81,7 +85,8 @@ fn colours(dark: usize) -> String {
         muted = MUTED[dark],
     );
     for (i, hue) in HUES.iter().enumerate() {
-        css += &format!(".exmy .h{i}{{stroke:{0}}}.exmy .p.h{i},.exmy .b.h{i}{{fill:{0}}}", hue[dark]);
+        css +=
+            &format!(".exmy .h{i}{{stroke:{0}}}.exmy .p.h{i},.exmy .b.h{i}{{fill:{0}}}", hue[dark]);
     }
     // The band's outline would double its edge.
     css + "\n.exmy .b{stroke:none}\n"
@@ -110,7 +115,11 @@ mod tests {
         assert!((contrast("#000000", "#ffffff") - 21.0).abs() < 1e-9);
         for (scheme, background) in BACKGROUND.iter().enumerate() {
             for hue in HUES {
-                assert!(contrast(hue[scheme], background) >= 3.0, "{} on {background}", hue[scheme]);
+                assert!(
+                    contrast(hue[scheme], background) >= 3.0,
+                    "{} on {background}",
+                    hue[scheme]
+                );
             }
             for text in [INK[scheme], MUTED[scheme]] {
                 assert!(contrast(text, background) >= 4.5, "{text} on {background}");

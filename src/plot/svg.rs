@@ -84,7 +84,11 @@ impl Svg {
 }
 
 fn attribute(name: &str, value: &str) -> String {
-    if value.is_empty() { String::new() } else { [" ", name, "=\"", value, "\""].concat().to_string() }
+    if value.is_empty() {
+        String::new()
+    } else {
+        [" ", name, "=\"", value, "\""].concat().to_string()
+    }
 }
 
 #[cfg(test)]
