@@ -19,7 +19,8 @@ const PAD: f64 = 14.0;
 pub(super) fn figure(figure: &Figure) -> String {
     let mut body = Svg::default();
     let mut y = PAD;
-    for line in wrap(&figure.title, TITLE[1], WIDTH - 2.0 * PAD) {
+    // Bold type is about an eighth wider than the estimate for regular type.
+    for line in wrap(&figure.title, TITLE[1], (WIDTH - 2.0 * PAD) / 1.125) {
         body.text("t", PAD, y + 24.0, &line);
         y += 33.0;
     }
@@ -101,15 +102,21 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
         });
         let share = total * panel.share / shares;
         let height = if share < 72.0 { 72.0 } else { share };
-        let scale = panel.y.fit(ys.into_iter(), 0.05);
+        // The lowest rule's label may need room below it.
+        let labelled = |mark: &Mark| matches!(mark, Mark::Rule { label, .. } if !label.is_empty());
+        let margin = if panel.marks.iter().any(labelled) { (LINE + 6.0) / height } else { 0.05 };
+        let scale = panel.y.fit(ys.into_iter(), if margin < 0.15 { margin } else { 0.15 });
         let mut entries: Vec<Entry<'_>> = Vec::new();
-        for (name, note) in panel.marks.iter().filter_map(Mark::entry) {
-            match entries.iter_mut().find(|entry| entry.name == name) {
-                Some(entry) if entry.note.is_empty() => entry.note = note,
-                Some(_) => {}
-                None if name.is_empty() => {}
-                None => entries.push(Entry { name, note, style: number(&names, name) }),
-            }
+        for mark in &panel.marks {
+            let Some((name, note)) = mark.entry().filter(|(name, _)| !name.is_empty()) else {
+                continue;
+            };
+            let known = entries.iter().position(|entry| entry.name == name);
+            let index = known.unwrap_or_else(|| {
+                entries.push(Entry::new(name, number(&names, name)));
+                entries.len() - 1
+            });
+            entries[index].add(mark, note);
         }
         let shown = |name: &str| frames.iter().any(|f| f.entries.iter().any(|e| e.name == name));
         let key = if fits(entries.len(), to_tenths(LINE), 0, to_tenths(height)) {

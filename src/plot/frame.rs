@@ -1,7 +1,7 @@
 //! One panel: its grid, its marks, and the names beside or above it.
 
 use super::{
-    Mark, Panel, Series,
+    Mark, Panel,
     axis::{Scale, Ticks},
     labels::{shorten, spread, width},
     path::{Curve, Place, distinct, outline, polyline},
@@ -39,8 +39,11 @@ pub(super) struct Frame<'a> {
 /// A name of the legend.
 pub(super) struct Entry<'a> {
     pub(super) name: &'a str,
-    pub(super) note: &'a str,
-    pub(super) style: usize,
+    note: &'a str,
+    style: usize,
+    line: bool,
+    dot: bool,
+    band: bool,
 }
 
 /// Where the names of a panel stand.
@@ -54,7 +57,20 @@ pub(super) enum Key {
     Elsewhere,
 }
 
-impl Entry<'_> {
+impl<'a> Entry<'a> {
+    /// An entry without any mark yet.
+    pub(super) fn new(name: &'a str, style: usize) -> Self {
+        Self { name, note: "", style, line: false, dot: false, band: false }
+    }
+
+    /// Adds a mark of this name; the first remark stays.
+    pub(super) fn add(&mut self, mark: &Mark, note: &'a str) {
+        self.note = if self.note.is_empty() { note } else { self.note };
+        self.line |= matches!(mark, Mark::Line(_));
+        self.dot |= matches!(mark, Mark::Points(_));
+        self.band |= matches!(mark, Mark::Band(_));
+    }
+
     /// The width of name and note.
     pub(super) fn width(&self) -> f64 {
         let (name, note) = self.parts();
@@ -71,8 +87,18 @@ impl Entry<'_> {
     /// Draws the sample of the line and the name; `y` is the middle of the text.
     fn draw(&self, svg: &mut Svg, x: f64, y: f64) {
         let mut data = String::new();
-        polyline(&mut data, &[(x, y), (x + SAMPLE, y)]);
-        svg.path(&format!("k {}", style::classes(self.style)), &data, "");
+        if self.band {
+            outline(&mut data, &[(x, y - 7.0, y + 7.0), (x + SAMPLE, y - 7.0, y + 7.0)]);
+            svg.path(&format!("b h{}", self.style % 6), &data, "");
+            data.clear();
+        }
+        if self.line {
+            polyline(&mut data, &[(x, y), (x + SAMPLE, y)]);
+            svg.path(&format!("k {}", style::classes(self.style)), &data, "");
+        }
+        if self.dot {
+            draw_dots(svg, &[(x + SAMPLE / 2.0, y)], "", self.style);
+        }
         let (name, note) = self.parts();
         let note = match note.as_str() {
             "" => note,
@@ -123,7 +149,7 @@ impl Frame<'_> {
         if self.clip {
             svg.raw("</svg>");
         }
-        self.draw_rule_labels(svg);
+        self.draw_rule_labels(svg, &curves);
         if self.key == Key::Ends {
             self.draw_ends(svg, &curves);
         }
@@ -149,10 +175,11 @@ impl Frame<'_> {
     }
 
     fn draw_axes(&self, svg: &mut Svg, x_ticks: &Ticks, last: bool) {
-        let (mut grid, mut labels) = (String::new(), Svg::default());
+        let (mut grid, mut minor, mut labels) = (String::new(), String::new(), Svg::default());
         for tick in &self.ticks.ticks {
             let y = self.at_y(tick.value);
-            polyline(&mut grid, &[(self.left, y), (self.right, y)]);
+            let lines = if tick.label.is_some() { &mut grid } else { &mut minor };
+            polyline(lines, &[(self.left, y), (self.right, y)]);
             if let Some(label) = &tick.label {
                 let (x, y) = (tenths(self.left - 8.0), tenths(y));
                 labels.raw(&format!(
@@ -162,7 +189,8 @@ impl Frame<'_> {
         }
         for tick in &x_ticks.ticks {
             let x = self.at_x(tick.value);
-            polyline(&mut grid, &[(x, self.top), (x, self.bottom)]);
+            let lines = if tick.label.is_some() { &mut grid } else { &mut minor };
+            polyline(lines, &[(x, self.top), (x, self.bottom)]);
             if let (Some(label), true) = (&tick.label, last) {
                 let (x, y) = (tenths(x), tenths(self.bottom + 8.0));
                 labels.raw(&format!(
@@ -170,6 +198,7 @@ impl Frame<'_> {
                 ));
             }
         }
+        svg.path("g n", &minor, "");
         svg.path("g", &grid, "");
         let mut axis = String::new();
         polyline(&mut axis, &[(self.left, self.bottom), (self.right, self.bottom)]);
@@ -205,7 +234,7 @@ impl Frame<'_> {
             } else {
                 distinct(&curve.runs.concat())
             };
-            self.draw_dots(svg, &dots, series, style);
+            draw_dots(svg, &dots, &series.name, style);
             let mut data = String::new();
             for &(x, y) in &curve.breaks {
                 polyline(&mut data, &[(x - 5.0, y - 5.0), (x + 5.0, y + 5.0)]);
@@ -245,20 +274,6 @@ impl Frame<'_> {
         Curve::new(places.iter().map(|place| place.map(|(x, a, b)| (x, (a + b) / 2.0))))
     }
 
-    fn draw_dots(&self, svg: &mut Svg, dots: &[Place], series: &Series, style: usize) {
-        let shape = match style % 4 {
-            0 => "m-3.2 0a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0-6.4 0z",
-            1 => "m-2.9-2.9h5.8v5.8h-5.8z",
-            2 => "m0-4l4 4l-4 4l-4-4z",
-            _ => "m0-3.8l3.8 6.6h-7.6z",
-        };
-        let mut data = String::new();
-        for &(x, y) in dots {
-            data += &format!("M{} {}{shape}", tenths(x), tenths(y));
-        }
-        svg.path(&format!("p h{}", style % 6), &data, &series.name);
-    }
-
     /// The reference values with a place in the frame.
     fn rules(&self) -> impl Iterator<Item = (f64, &str)> {
         self.panel.marks.iter().filter_map(|mark| match mark {
@@ -277,14 +292,42 @@ impl Frame<'_> {
         }
     }
 
-    /// Writes the labels of the rules above their left ends, apart from each other.
-    fn draw_rule_labels(&self, svg: &mut Svg) {
-        let rules: Vec<(f64, &str)> = self.rules().filter(|(_, label)| !label.is_empty()).collect();
-        let wanted: Vec<i64> = rules.iter().map(|&(y, _)| to_tenths(y - 6.0)).collect();
-        let (low, high) = (to_tenths(self.top + LINE - 4.0), to_tenths(self.bottom - 6.0));
-        for ((_, label), y) in rules.iter().zip(spread(&wanted, to_tenths(LINE), low, high)) {
+    /// Writes the labels of the rules above or below their lines, at the left, right or middle:
+    /// where they hide the fewest points of curves and no other label.
+    fn draw_rule_labels(&self, svg: &mut Svg, curves: &[(usize, Curve)]) {
+        let mut boxes: Vec<[f64; 4]> = Vec::new();
+        for (rule, label) in self.rules().filter(|(_, label)| !label.is_empty()) {
             let label = shorten(label, FONT, self.right - self.left - 16.0);
-            svg.text("q o", self.left + 8.0, y as f64 / 10.0, &label);
+            let size = width(&label, FONT);
+            let room = self.right - self.left - 16.0 - size;
+            let mut best: Option<(u64, [f64; 4])> = None;
+            for share in [0.0, 1.0, 0.5] {
+                for top in [rule - LINE, rule + 1.0] {
+                    let x = self.left + 8.0 + room * share;
+                    let area = [x, top, x + size, top + LINE];
+                    let outside = top < self.top || top + LINE > self.bottom;
+                    let taken = boxes.iter().any(|&other| {
+                        area[0] < other[2]
+                            && other[0] < area[2]
+                            && area[1] < other[3]
+                            && other[1] < area[3]
+                    });
+                    let hides = |&&(x, y): &&Place| {
+                        area[0] <= x && x <= area[2] && area[1] <= y && y <= area[3]
+                    };
+                    let points = curves.iter().flat_map(|(_, curve)| curve.runs.iter().flatten());
+                    let cost = points.filter(hides).count() as u64
+                        + if taken { 1 << 40 } else { 0 }
+                        + if outside { 1 << 30 } else { 0 };
+                    if best.is_none_or(|(least, _)| cost < least) {
+                        best = Some((cost, area));
+                    }
+                }
+            }
+            if let Some((_, area)) = best {
+                svg.text("q o", area[0], area[1] + LINE - 6.0, &label);
+                boxes.push(area);
+            }
         }
     }
 
@@ -309,9 +352,26 @@ impl Frame<'_> {
                     &mut data,
                     &[(x, from), (self.right + 2.0, from), (self.right + LEADER - 2.0, y)],
                 );
-                svg.path(&format!("u h{}", entry.style % 6), &data, "");
+                // Dotted where the curve ends early, so that nobody takes the leader for data.
+                let early = if x < self.right - 1.0 { "u v" } else { "u" };
+                svg.path(&format!("{early} h{}", entry.style % 6), &data, "");
             }
             entry.draw(svg, self.right + LEADER, y);
         }
     }
+}
+
+/// Draws one marker at each place.
+fn draw_dots(svg: &mut Svg, dots: &[Place], tip: &str, style: usize) {
+    let shape = match style % 4 {
+        0 => "m-3.2 0a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0-6.4 0z",
+        1 => "m-2.9-2.9h5.8v5.8h-5.8z",
+        2 => "m0-4l4 4l-4 4l-4-4z",
+        _ => "m0-3.8l3.8 6.6h-7.6z",
+    };
+    let mut data = String::new();
+    for &(x, y) in dots {
+        data += &format!("M{} {}{shape}", tenths(x), tenths(y));
+    }
+    svg.path(&format!("p h{}", style % 6), &data, tip);
 }

@@ -5,7 +5,10 @@
 //! last: what a renderer would paint is the same to within the width of the line, and no peak is lost.
 //! A series of any length with ascending x thus costs at most four points a column.
 
-use super::{axis::floor, svg::tenths};
+use super::{
+    axis::floor,
+    svg::{print_tenths, to_tenths},
+};
 use alloc::{collections::BTreeSet, string::String, vec::Vec};
 
 /// Width of the column within which points are merged, in units of the view box.
@@ -109,19 +112,26 @@ fn cell((x, y): Place) -> (i64, i64) {
     (floor(x) as i64, floor(y) as i64)
 }
 
-/// Appends `M x y x y ...`, leaving out points that print like the one before.
+/// Appends an open line, `M x y l dx dy ...`, leaving out points that print like the one before.
+///
+/// Steps are differences of rounded places, so that errors do not add up; they take a third less
+/// text than places.
 pub(super) fn polyline(data: &mut String, points: &[Place]) {
-    let mut before = None;
+    let mut before = (0, 0);
     for (i, &(x, y)) in points.iter().enumerate() {
-        let printed = (tenths(x), tenths(y));
-        if before.as_ref() == Some(&printed) && i != 1 {
-            continue;
+        let at = (to_tenths(x), to_tenths(y));
+        if i == 0 {
+            data.push('M');
+            print_tenths(data, at.0, false);
+            print_tenths(data, at.1, true);
+        } else if at != before || i == 1 {
+            if i == 1 {
+                data.push('l');
+            }
+            print_tenths(data, at.0 - before.0, i > 1);
+            print_tenths(data, at.1 - before.1, true);
         }
-        data.push(if i == 0 { 'M' } else { ' ' });
-        data.push_str(&printed.0);
-        data.push(' ');
-        data.push_str(&printed.1);
-        before = Some(printed);
+        before = at;
     }
 }
 
@@ -153,7 +163,7 @@ mod tests {
         ]);
         assert_eq!(curve.runs, [vec![(1.0, 1.0), (2.0, 2.0)], vec![(5.0, 5.0)]]);
         assert_eq!(curve.breaks, [(1.0, 1.0), (2.0, 2.0), (5.0, 5.0)]);
-        assert_eq!(curve.draw(), ("M1 1 2 2".into(), vec![(5.0, 5.0)]));
+        assert_eq!(curve.draw(), ("M1 1l1 1".into(), vec![(5.0, 5.0)]));
         assert_eq!(Curve::new([None, None]), Curve::default());
     }
 
@@ -188,9 +198,9 @@ mod tests {
     fn a_path_of_equal_points_is_still_a_path() {
         let mut data = String::new();
         polyline(&mut data, &[(1.0, 1.0), (1.01, 1.0), (1.02, 1.0), (3.0, 2.26)]);
-        assert_eq!(data, "M1 1 1 1 3 2.3");
+        assert_eq!(data, "M1 1l0 0 2 1.3");
         data.clear();
         outline(&mut data, &[(0.0, 1.0, 2.0), (5.0, 1.0, 3.0)]);
-        assert_eq!(data, "M0 1 5 1 5 3 0 2Z");
+        assert_eq!(data, "M0 1l5 0 0 2-5-1Z");
     }
 }

@@ -50,9 +50,9 @@ pub(super) fn sheet() -> String {
         ".exmy{font-family:system-ui,-apple-system,\"Segoe UI\",Roboto,\"Helvetica Neue\",\"Noto Sans\",\"DejaVu Sans\",sans-serif;font-variant-numeric:tabular-nums}\n\
          .exmy .t{font-weight:600}\n\
          .exmy .l,.exmy .f,.exmy .k,.exmy .u{fill:none;stroke-linejoin:round;stroke-linecap:butt}\n\
-         .exmy .l{stroke-width:2}.exmy .f{stroke-width:1;opacity:.28}.exmy .k{stroke-width:2.6}.exmy .u{stroke-width:1;opacity:.6}\n\
+         .exmy .l{stroke-width:1.8}.exmy .f{stroke-width:1;opacity:.28}.exmy .k{stroke-width:2.6}.exmy .u{stroke-width:1;opacity:.6}\n\
          .exmy .b{stroke:none;opacity:.16}.exmy .x{fill:none;stroke-width:2.6}\n\
-         .exmy .g{stroke-width:1}.exmy .a{stroke-width:1;fill:none}\n\
+         .exmy .g{stroke-width:1}.exmy .n{opacity:.45}.exmy .a{stroke-width:1;fill:none}\n\
          .exmy .r{stroke-width:1.4;stroke-dasharray:2 4;stroke-linecap:round}\n\
          .exmy .e{text-anchor:end}.exmy .m{text-anchor:middle}\n\
          .exmy .o{paint-order:stroke;stroke-width:5;stroke-linejoin:round}\n",
@@ -60,7 +60,7 @@ pub(super) fn sheet() -> String {
     for (i, dash) in DASHES.iter().enumerate().skip(1) {
         css += &format!(".exmy .d{i}{{stroke-dasharray:{dash}}}");
     }
-    css += "\n.exmy .f,.exmy .u,.exmy .x{stroke-dasharray:none}\n";
+    css += "\n.exmy .f,.exmy .x{stroke-dasharray:none}.exmy .v{stroke-dasharray:1 5}\n";
     css += &sizes(0);
     css += &colours(0);
     css += "@media (max-width:600px){\n";

@@ -3,10 +3,7 @@
 //! Coordinates are printed with at most one decimal, rounded by integer arithmetic: a tenth of a
 //! unit is a seventh of a pixel on a phone, and the bytes do not depend on a platform's printing.
 
-use alloc::{
-    format,
-    string::{String, ToString},
-};
+use alloc::{format, string::String};
 
 /// A coordinate in tenths of a unit, half away from zero; absurd ones are cut to a million units,
 /// far outside every figure.
@@ -17,14 +14,24 @@ pub(super) fn to_tenths(value: f64) -> i64 {
 
 /// Prints a coordinate.
 pub(super) fn tenths(value: f64) -> String {
-    print_tenths(to_tenths(value))
+    let mut text = String::new();
+    print_tenths(&mut text, to_tenths(value), false);
+    text
 }
 
-fn print_tenths(value: i64) -> String {
-    let (sign, size) = (if value < 0 { "-" } else { "" }, value.unsigned_abs());
-    match size % 10 {
-        0 => format!("{sign}{}", size / 10),
-        part => format!("{sign}{}.{part}", size / 10),
+/// Appends a number of tenths; where it follows another number, with the space that a minus
+/// sign makes superfluous.
+pub(super) fn print_tenths(out: &mut String, value: i64, follows: bool) {
+    let size = value.unsigned_abs();
+    if value < 0 {
+        out.push('-');
+    } else if follows {
+        out.push(' ');
+    }
+    match (size / 10, size % 10) {
+        (whole, 0) => *out += &format!("{whole}"),
+        (0, part) => *out += &format!(".{part}"),
+        (whole, part) => *out += &format!("{whole}.{part}"),
     }
 }
 
@@ -84,11 +91,7 @@ impl Svg {
 }
 
 fn attribute(name: &str, value: &str) -> String {
-    if value.is_empty() {
-        String::new()
-    } else {
-        [" ", name, "=\"", value, "\""].concat().to_string()
-    }
+    if value.is_empty() { String::new() } else { format!(" {name}=\"{value}\"") }
 }
 
 #[cfg(test)]
@@ -101,7 +104,7 @@ mod tests {
             (0.0, "0"),
             (-0.0, "0"),
             (-0.04, "0"),
-            (-0.06, "-0.1"),
+            (-0.06, "-.1"),
             (12.34, "12.3"),
             (12.96, "13"),
             (719.95, "720"),
