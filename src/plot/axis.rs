@@ -1,0 +1,434 @@
+//! Axes: from values to positions, and where the ticks go.
+//!
+//! Ticks stand at 1, 2 or 5 times a power of ten (Heckbert, "Nice numbers for graph labels",
+//! Graphics Gems, 1990), held as an integer and an exponent so that a label is exact and never
+//! reads `0.30000000000000004`. Only `+ - * /` and comparisons touch a value, the logarithm
+//! included: a position has the same bits on every machine, which the system's `log10` does not
+//! promise.
+
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+
+/// How one direction of a figure is labelled and scaled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    pub(super) label: String,
+    pub(super) log: bool,
+    pub(super) range: Option<(f64, f64)>,
+    pub(super) include: Vec<f64>,
+}
+
+impl Axis {
+    /// A linear axis; the label names the quantity and its unit, as in `loss (nats/byte)`.
+    pub fn linear(label: impl Into<String>) -> Self {
+        Self { label: label.into(), log: false, range: None, include: Vec::new() }
+    }
+
+    /// A logarithmic axis. Values that are not positive have no place on it and are marked as
+    /// missing, like NaN.
+    pub fn log(label: impl Into<String>) -> Self {
+        Self { log: true, ..Self::linear(label) }
+    }
+
+    /// Shows exactly `low..=high` and clips what lies outside, instead of fitting the data.
+    ///
+    /// # Panics
+    /// Unless both are finite and `low < high`, and `low > 0` on a logarithmic axis.
+    #[must_use]
+    pub fn range(mut self, low: f64, high: f64) -> Self {
+        assert!(
+            low.is_finite() && high.is_finite() && low < high && (low > 0.0 || !self.log),
+            "axis `{}`: cannot show {low}..={high}",
+            self.label
+        );
+        self.range = Some((low, high));
+        self
+    }
+
+    /// Makes sure that a fitted range contains `value`, for example 0 for a difference.
+    #[must_use]
+    pub fn include(mut self, value: f64) -> Self {
+        self.include.push(value);
+        self
+    }
+
+    /// The range to draw for these data: fixed, or fitted with a share `margin` on both sides.
+    pub(super) fn fit(&self, data: impl Iterator<Item = f64>, margin: f64) -> Scale {
+        let (low, high) = self.range.unwrap_or_else(|| {
+            let mut bounds: Option<(f64, f64)> = None;
+            for value in data.chain(self.include.iter().copied()).filter(|&v| shows(v, self.log)) {
+                let (low, high) = bounds.unwrap_or((value, value));
+                bounds = Some((
+                    if value < low { value } else { low },
+                    if value > high { value } else { high },
+                ));
+            }
+            match bounds {
+                None if self.log => (1.0, 10.0),
+                None => (0.0, 1.0),
+                Some((low, high)) if self.log => widen_log(low, high, margin),
+                Some((low, high)) => widen_linear(low, high, margin),
+            }
+        });
+        Scale { low, high, log: self.log }
+    }
+}
+
+fn shows(value: f64, log: bool) -> bool {
+    value.is_finite() && (!log || value > 0.0)
+}
+
+/// Adds the margin; a (nearly) constant series is shown in the middle of 10 % of its value.
+///
+/// Below a relative width of 1e-9 tick labels would need ten digits and positions would show
+/// the rounding of f64 rather than the data.
+fn widen_linear(low: f64, high: f64, margin: f64) -> (f64, f64) {
+    let size = if high > -low { high.abs() } else { low.abs() };
+    if size < 1e-290 {
+        return (-1.0, 1.0);
+    }
+    let half = high / 2.0 - low / 2.0;
+    let pad = if half < size * 1e-9 { size * 0.05 } else { half * 2.0 * margin };
+    ((low - pad).clamp(-f64::MAX, f64::MAX), (high + pad).clamp(-f64::MAX, f64::MAX))
+}
+
+/// As [`widen_linear`] in factors: at least a factor of 1.1 is shown.
+fn widen_log(low: f64, high: f64, margin: f64) -> (f64, f64) {
+    let decades = log10(high) - log10(low);
+    let pad = if decades < 1e-9 { 1.05 } else { exp10(decades * margin) };
+    let (low, high) = (low / pad, high * pad);
+    (if low > 0.0 { low } else { f64::from_bits(1) }, if high < f64::MAX { high } else { f64::MAX })
+}
+
+/// A tick: where, and what is written there (`None` for a grid line without text).
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Tick {
+    pub(super) value: f64,
+    pub(super) label: Option<String>,
+}
+
+/// Ticks, and the power of ten that was taken out of all labels (0: none).
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Ticks {
+    pub(super) ticks: Vec<Tick>,
+    pub(super) factor: i32,
+}
+
+/// A fitted axis.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Scale {
+    pub(super) low: f64,
+    pub(super) high: f64,
+    pub(super) log: bool,
+}
+
+impl Scale {
+    /// The place of `value`: 0 at the low end, 1 at the high end.
+    pub(super) fn unit(&self, value: f64) -> f64 {
+        if self.log {
+            let low = log10(self.low);
+            (log10(value) - low) / (log10(self.high) - low)
+        } else {
+            // Halves, because `high - low` of two large numbers may overflow.
+            (value / 2.0 - self.low / 2.0) / (self.high / 2.0 - self.low / 2.0)
+        }
+    }
+
+    /// Whether a value has a place on this axis, inside the drawn range or not.
+    pub(super) fn shows(&self, value: f64) -> bool {
+        shows(value, self.log)
+    }
+
+    /// Whether a value lies within the drawn range.
+    pub(super) fn contains(&self, value: f64) -> bool {
+        self.low <= value && value <= self.high
+    }
+
+    /// About `target` ticks (at least 2 wanted), at most twice as many.
+    pub(super) fn ticks(&self, target: usize) -> Ticks {
+        let target = target.max(2);
+        if !self.log {
+            return linear_ticks(self.low, self.high, target);
+        }
+        let decades = log10(self.high) - log10(self.low);
+        if decades < 1.0 {
+            return linear_ticks(self.low, self.high, target);
+        }
+        let (first, last) = (floor(log10(self.low)) as i32, floor(log10(self.high)) as i32 + 1);
+        let labelled: &[i64] = match target as f64 / decades {
+            room if room >= 3.0 => &[1, 2, 5],
+            room if room >= 2.0 => &[1, 3],
+            _ => &[1],
+        };
+        let stride = (floor((decades - 1e-9) / target as f64) as i32 + 1).max(1);
+        let plain = self.low >= 1e-4 && self.high < 1e6;
+        let mut ticks = Vec::new();
+        for k in first..=last {
+            for n in 1..=9_i64 {
+                let value = decimal(n, k);
+                if !self.contains(value) || (stride > 1 && n > 1) {
+                    continue;
+                }
+                let text = labelled.contains(&n) && k.rem_euclid(stride) == 0;
+                let label = text.then(|| if plain { plain_label(n, k) } else { power_label(n, k) });
+                ticks.push(Tick { value, label });
+            }
+        }
+        Ticks { ticks, factor: 0 }
+    }
+}
+
+fn linear_ticks(low: f64, high: f64, target: usize) -> Ticks {
+    let raw = (high / 2.0 - low / 2.0) / target as f64 * 2.0;
+    let (mut n, mut k) = (1, floor(log10(raw)) as i32);
+    // Rounding of the logarithm may be off by one decade at a power of ten; the comparison decides.
+    while decimal(1, k) > raw {
+        k -= 1;
+    }
+    while decimal(n, k) < raw {
+        (n, k) = match n {
+            1 => (2, k),
+            2 => (5, k),
+            _ => (1, k + 1),
+        };
+    }
+    if decimal(n, k) > f64::MAX / 2.0 {
+        (n, k) = (5, 307);
+    }
+    let step = decimal(n, k);
+    // One count of slack for the quotient's rounding; `contains` decides.
+    let (first, last) = (floor(low / step) as i64 - 1, floor(high / step) as i64 + 1);
+    let size = if high > -low { high.abs() } else { low.abs() };
+    let exponent = floor(log10(size)) as i32;
+    let factor = if (-4..6).contains(&exponent) { 0 } else { exponent.div_euclid(3) * 3 };
+    let slack = step * 1e-9;
+    let ticks = (first..=last)
+        .map(|i| (i * n, decimal(i * n, k)))
+        .filter(|&(_, value)| value >= low - slack && value <= high + slack)
+        .map(|(count, value)| Tick { value, label: Some(plain_label(count, k - factor)) })
+        .collect();
+    Ticks { ticks, factor }
+}
+
+/// `n * 10^k`, correctly rounded: the standard library's decimal parser is.
+fn decimal(n: i64, k: i32) -> f64 {
+    format!("{n}e{k}").parse().expect("an integer, `e`, an integer")
+}
+
+/// `n * 10^k` written out, with exactly `-k` decimals where `k < 0`.
+fn plain_label(n: i64, k: i32) -> String {
+    let sign = if n < 0 { "\u{2212}" } else { "" };
+    let digits = n.unsigned_abs().to_string();
+    if n == 0 {
+        "0".into()
+    } else if k >= 0 {
+        format!("{sign}{digits}{}", "0".repeat(k as usize))
+    } else {
+        let decimals = k.unsigned_abs() as usize;
+        let digits = format!("{digits:0>width$}", width = decimals + 1);
+        let (whole, part) = digits.split_at(digits.len() - decimals);
+        format!("{sign}{whole}.{part}")
+    }
+}
+
+/// `n×10ᵏ`, or `10ᵏ` for `n = 1`.
+fn power_label(n: i64, k: i32) -> String {
+    if n == 1 { power_of_ten(k) } else { format!("{n}×{}", power_of_ten(k)) }
+}
+
+/// `10ᵏ` in Unicode superscripts, which need no markup.
+pub(super) fn power_of_ten(k: i32) -> String {
+    const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    let mut text = String::from("10");
+    if k < 0 {
+        text.push('⁻');
+    }
+    let digits = k.unsigned_abs().to_string();
+    text.extend(digits.bytes().map(|digit| DIGITS[usize::from(digit - b'0')]));
+    text
+}
+
+/// A value to four significant digits for running text: `1.912`, `0.0004`, `3.2e-9`.
+pub(super) fn short(value: f64) -> String {
+    let size = value.abs();
+    if !value.is_finite() || size >= 1e6 || (size < 1e-3 && size > 0.0) {
+        return format!("{:.3e}", value);
+    }
+    let decimals = (3 - floor(log10(if size >= 1.0 { size } else { 1.0 })) as i32).max(0) as usize;
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
+}
+
+/// The largest integer not above `value`, for |value| < 2^53.
+pub(super) fn floor(value: f64) -> f64 {
+    let whole = value as i64 as f64;
+    if whole > value { whole - 1.0 } else { whole }
+}
+
+/// log10 of a positive finite number to about 1 part in 1e15, by `+ - * /` alone.
+///
+/// x = m 2^e with m in [sqrt(1/2), sqrt(2)); ln m = 2 artanh((m-1)/(m+1)), whose argument is at
+/// most 0.172, so that eleven terms of the series reach 1e-17.
+pub(super) fn log10(value: f64) -> f64 {
+    const LOG10_2: f64 = core::f64::consts::LOG10_2;
+    // Scaling by 2^54 makes a subnormal normal.
+    let (value, shift) =
+        if value < f64::MIN_POSITIVE { (value * 18_014_398_509_481_984.0, 54) } else { (value, 0) };
+    let bits = value.to_bits();
+    let mut exponent = (bits >> 52) as i64 - 1023 - shift;
+    let mut m = f64::from_bits(bits & ((1 << 52) - 1) | 1023 << 52);
+    if m > core::f64::consts::SQRT_2 {
+        m /= 2.0;
+        exponent += 1;
+    }
+    let s = (m - 1.0) / (m + 1.0);
+    let mut sum = 0.0;
+    for term in (0..11).rev() {
+        sum = sum * (s * s) + 1.0 / f64::from(2 * term + 1);
+    }
+    exponent as f64 * LOG10_2 + 2.0 * s * sum * core::f64::consts::LOG10_E
+}
+
+/// 10^x for |x| of a few hundred, to about 1e-12: enough for a margin.
+fn exp10(x: f64) -> f64 {
+    let whole = floor(x);
+    let y = (x - whole) * core::f64::consts::LN_10;
+    let mut sum = 1.0;
+    for n in (1..30).rev() {
+        sum = 1.0 + sum * y / f64::from(n);
+    }
+    decimal(1, whole as i32) * sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn labels(low: f64, high: f64, target: usize, log: bool) -> (Vec<String>, i32) {
+        let ticks = Scale { low, high, log }.ticks(target);
+        (ticks.ticks.into_iter().filter_map(|tick| tick.label).collect(), ticks.factor)
+    }
+
+    #[test]
+    fn linear_ticks_stand_at_one_two_five() {
+        let cases: &[(f64, f64, usize, &[&str], i32)] = &[
+            (0.0, 1.0, 5, &["0", "0.2", "0.4", "0.6", "0.8", "1.0"], 0),
+            (0.0, 600.0, 6, &["0", "100", "200", "300", "400", "500", "600"], 0),
+            (1.8, 5.6, 5, &["2", "3", "4", "5"], 0),
+            (1.9, 1.95, 5, &["1.90", "1.91", "1.92", "1.93", "1.94", "1.95"], 0),
+            (-0.5, 3.2, 4, &["0", "1", "2", "3"], 0),
+            (-1.0, 1.0, 4, &["−1.0", "−0.5", "0", "0.5", "1.0"], 0),
+            (0.0, 0.7, 7, &["0", "0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7"], 0),
+            (0.0, 100_000.0, 4, &["0", "50000", "100000"], 0),
+            (0.0, 2e6, 4, &["0", "0.5", "1.0", "1.5", "2.0"], 6),
+            (0.0, 4e-7, 4, &["0", "100", "200", "300", "400"], -9),
+            (1e15, 5e15, 4, &["1", "2", "3", "4", "5"], 15),
+            (-f64::MAX, f64::MAX, 4, &["−150", "−100", "−50", "0", "50", "100", "150"], 306),
+            (0.0, 1e-300, 2, &["0", "0.5", "1.0"], -300),
+        ];
+        for &(low, high, target, expected, factor) in cases {
+            let (found, found_factor) = labels(low, high, target, false);
+            assert_eq!(
+                (found, found_factor),
+                (expected.iter().map(|s| s.to_string()).collect(), factor),
+                "{low}..{high}"
+            );
+        }
+    }
+
+    #[test]
+    fn log_ticks_stand_at_decades_and_thin_out() {
+        let cases: &[(f64, f64, usize, &[&str])] = &[
+            (1.0, 1000.0, 4, &["1", "10", "100", "1000"]),
+            (1.0, 100.0, 6, &["1", "2", "5", "10", "20", "50", "100"]),
+            (0.001, 1.0, 7, &["0.001", "0.003", "0.01", "0.03", "0.1", "0.3", "1"]),
+            (1e-9, 1e-3, 3, &["10⁻⁸", "10⁻⁶", "10⁻⁴"]),
+            (1e-6, 1e-4, 6, &["10⁻⁶", "2×10⁻⁶", "5×10⁻⁶", "10⁻⁵", "2×10⁻⁵", "5×10⁻⁵", "10⁻⁴"]),
+            (2.0, 6.0, 4, &["2", "3", "4", "5", "6"]),
+            (f64::from_bits(1), f64::MAX, 4, &["10⁻³¹⁶", "10⁻¹⁵⁸", "10⁰", "10¹⁵⁸"]),
+        ];
+        for &(low, high, target, expected) in cases {
+            assert_eq!(labels(low, high, target, true).0, expected, "{low}..{high}");
+        }
+        // Between the decades: grid lines without text.
+        let ticks = Scale { low: 1.0, high: 1000.0, log: true }.ticks(4);
+        let silent: Vec<f64> =
+            ticks.ticks.iter().filter(|t| t.label.is_none()).map(|t| t.value).collect();
+        assert_eq!(silent[..9], [2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 20.0]);
+    }
+
+    #[test]
+    fn logarithm_agrees_with_the_decimal_exponent() {
+        for k in -307..=308 {
+            let error = log10(decimal(1, k)) - f64::from(k);
+            assert!(error.abs() <= 1e-13, "10^{k}: off by {error}");
+        }
+        assert_eq!(log10(1.0), 0.0);
+        // log10 of the smallest subnormal, 2^-1074: -323.30621534311580955...
+        assert!((log10(f64::from_bits(1)) + 323.306_215_343_115_8).abs() < 1e-12);
+        assert!((log10(2.5) - 0.397_940_008_672_037_6).abs() < 1e-15);
+        assert!((exp10(0.5) - 3.162_277_660_168_379_5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn fitted_ranges_are_never_empty() {
+        for log in [false, true] {
+            let axis = if log { Axis::log("") } else { Axis::linear("") };
+            let data = [
+                vec![],
+                vec![f64::NAN, f64::INFINITY],
+                vec![0.0],
+                vec![-3.0],
+                vec![7.0, 7.0],
+                vec![1e-310, 2e-310],
+                vec![f64::MIN_POSITIVE],
+                vec![f64::MAX],
+                vec![-f64::MAX, f64::MAX],
+                vec![1e12, 1e12 + 1e-3],
+                vec![5e-324, 1e308],
+            ];
+            for values in data {
+                let scale = axis.fit(values.iter().copied(), 0.04);
+                assert!(scale.low < scale.high && scale.low.is_finite() && scale.high.is_finite());
+                let ticks = scale.ticks(5).ticks;
+                assert!((1..=40).contains(&ticks.len()), "{values:?}: {} ticks", ticks.len());
+                for tick in ticks {
+                    assert!((-1e-6..=1.0 + 1e-6).contains(&scale.unit(tick.value)), "{values:?}");
+                }
+            }
+        }
+        assert_eq!(
+            Axis::linear("").fit([7.0].into_iter(), 0.0),
+            Scale { low: 6.65, high: 7.35, log: false }
+        );
+        let fixed = Axis::log("").range(1.0, 2.0).fit([50.0].into_iter(), 0.1);
+        assert_eq!(fixed, Scale { low: 1.0, high: 2.0, log: true });
+        assert_eq!(Axis::linear("").include(0.0).fit([4.0].into_iter(), 0.25).low, -1.0);
+    }
+
+    #[test]
+    fn running_text_is_short() {
+        let cases = [
+            (1.912_34, "1.912"),
+            (600.0, "600"),
+            (0.25, "0.25"),
+            (12_345.6, "12346"),
+            (0.0, "0"),
+            (3.2e-9, "3.200e-9"),
+            (-2.5, "-2.5"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(short(value), text);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "axis `lr`: cannot show 0..=1")]
+    fn a_log_axis_has_no_zero() {
+        let _ = Axis::log("lr").range(0.0, 1.0);
+    }
+}

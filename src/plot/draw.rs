@@ -1,0 +1,246 @@
+//! The layout of a figure, top to bottom.
+//!
+//! All lengths are units of a view box 720 wide. Room is reserved for the larger, narrow-screen
+//! font, so that one layout serves both sizes.
+
+use super::{
+    Figure, Mark,
+    axis::{Ticks, power_of_ten, short},
+    frame::{Entry, Frame, KEY, Key},
+    labels::{fits, shorten, width, wrap},
+    style::{self, FONT, LINE, TITLE},
+    svg::{Svg, escape, tenths, to_tenths},
+};
+use alloc::{format, string::String, vec::Vec};
+
+const WIDTH: f64 = 720.0;
+const PAD: f64 = 14.0;
+
+pub(super) fn figure(figure: &Figure) -> String {
+    let mut body = Svg::default();
+    let mut y = PAD;
+    // Bold type is about an eighth wider than the estimate for regular type.
+    for line in wrap(&figure.title, TITLE[1], (WIDTH - 2.0 * PAD) / 1.125) {
+        body.text("t", PAD, y + 24.0, &line);
+        y += 33.0;
+    }
+    for line in wrap(&figure.subtitle, FONT, WIDTH - 2.0 * PAD) {
+        body.text("q", PAD, y + 18.0, &line);
+        y += LINE;
+    }
+    let (frames, x_ticks, bottom) = place(figure, y);
+    let mut missing = false;
+    for (i, frame) in frames.iter().enumerate() {
+        let title = with_factor(&frame.panel.y.label, frame.ticks.factor);
+        missing |= frame.draw(&mut body, &title, &x_ticks, i + 1 == frames.len());
+    }
+    let mut y = bottom;
+    if let Some(frame) = frames.last() {
+        y += 8.0 + LINE;
+        let label = with_factor(&figure.x.label, x_ticks.factor);
+        if !label.is_empty() {
+            let label = shorten(&label, FONT, WIDTH - 2.0 * PAD);
+            // Centred under the frame, unless that would leave the page.
+            let half = width(&label, FONT) / 2.0;
+            let middle = (frame.left + frame.right) / 2.0;
+            let middle = if middle < PAD + half { PAD + half } else { middle };
+            body.text("q m", middle, y + 20.0, &label);
+            y += LINE + 4.0;
+        }
+    }
+    if missing {
+        body.text(
+            "q",
+            PAD,
+            y + 20.0,
+            "× a value without a place here: NaN, ±∞, or ≤ 0 on a log axis",
+        );
+        y += LINE;
+    }
+    let height = tenths(y + PAD);
+    let title = escape(&figure.title);
+    let mut svg = Svg::default();
+    svg.raw(&format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"exmy\" viewBox=\"0 0 {WIDTH} {height}\" width=\"100%\" style=\"max-width:1080px\" role=\"img\" aria-label=\"{title}\">"
+    ));
+    svg.raw(&format!("<title>{title}</title>"));
+    svg.raw(&format!("<desc>{}</desc>", escape(&describe(figure, &frames))));
+    svg.raw("<style>");
+    svg.0.push_str(&style::sheet());
+    svg.raw("</style>");
+    svg.raw(&format!("<rect class=\"bg\" width=\"{WIDTH}\" height=\"{height}\" rx=\"8\"/>"));
+    svg.0.push_str(&body.0);
+    svg.raw("</svg>");
+    svg.0
+}
+
+/// Fits the axes and gives every panel its place below `y`; also the shared ticks and the bottom.
+fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
+    let mut names: Vec<&str> = Vec::new();
+    let mut xs = Vec::new();
+    for mark in figure.panels.iter().flat_map(|panel| &panel.marks) {
+        if let Some(name) = mark.name()
+            && !names.contains(&name)
+        {
+            names.push(name);
+        }
+        mark.for_each_point(|x, _| xs.extend(x));
+    }
+    let x = figure.x.fit(xs.into_iter(), 0.0);
+
+    let shares: f64 = figure.panels.iter().map(|panel| panel.share).sum();
+    let total = 240.0 + 110.0 * figure.panels.len() as f64;
+    let mut frames: Vec<Frame<'_>> = Vec::new();
+    for panel in &figure.panels {
+        let mut ys = Vec::new();
+        panel.marks.iter().for_each(|mark| {
+            mark.for_each_point(|at, y| {
+                if at.is_none_or(|at| x.contains(at)) {
+                    ys.push(y);
+                }
+            });
+        });
+        let share = total * panel.share / shares;
+        let height = if share < 72.0 { 72.0 } else { share };
+        // The lowest rule's label may need room below it.
+        let labelled = |mark: &Mark| matches!(mark, Mark::Rule { label, .. } if !label.is_empty());
+        let margin = if panel.marks.iter().any(labelled) { (LINE + 6.0) / height } else { 0.05 };
+        let scale = panel.y.fit(ys.into_iter(), if margin < 0.15 { margin } else { 0.15 });
+        let mut entries: Vec<Entry<'_>> = Vec::new();
+        for mark in &panel.marks {
+            let Some((name, note)) = mark.entry().filter(|(name, _)| !name.is_empty()) else {
+                continue;
+            };
+            let known = entries.iter().position(|entry| entry.name == name);
+            let index = known.unwrap_or_else(|| {
+                entries.push(Entry::new(name, number(&names, name)));
+                entries.len() - 1
+            });
+            entries[index].add(mark, note);
+        }
+        let shown = |name: &str| frames.iter().any(|f| f.entries.iter().any(|e| e.name == name));
+        let key = if fits(entries.len(), to_tenths(LINE), 0, to_tenths(height)) {
+            Key::Ends
+        } else if entries.iter().all(|entry| shown(entry.name)) {
+            Key::Elsewhere
+        } else {
+            Key::Rows
+        };
+        let ticks = scale.ticks((height / 56.0) as usize);
+        let styles = panel.marks.iter().map(|m| m.name().map_or(0, |name| number(&names, name)));
+        let clip = panel.y.range.is_some() || figure.x.range.is_some();
+        frames.push(Frame {
+            panel,
+            styles: styles.collect(),
+            x,
+            y: scale,
+            ticks,
+            entries,
+            key,
+            clip,
+            left: 0.0,
+            right: 0.0,
+            top: 0.0,
+            bottom: height,
+        });
+    }
+
+    let widest =
+        |texts: &mut dyn Iterator<Item = f64>| texts.fold(0.0, |a, b| if b > a { b } else { a });
+    let left = PAD
+        + 8.0
+        + widest(
+            &mut frames
+                .iter()
+                .flat_map(|f| &f.ticks.ticks)
+                .flat_map(|t| &t.label)
+                .map(|l| width(l, FONT)),
+        );
+    let named = widest(
+        &mut frames
+            .iter()
+            .filter(|f| f.key == Key::Ends)
+            .flat_map(|f| &f.entries)
+            .map(Entry::width),
+    );
+    let mut right = if named > 0.0 { WIDTH - PAD - KEY - named } else { WIDTH - PAD };
+    // Fewer ticks until their labels have air; the last one needs half its width beyond the frame.
+    let mut x_ticks = x.ticks(2);
+    for target in (2..=8).rev() {
+        let ticks = x.ticks(target);
+        let text = widest(&mut ticks.ticks.iter().flat_map(|t| &t.label).map(|l| width(l, FONT)));
+        let edge = WIDTH - PAD - text / 2.0;
+        let inside = if right < edge { right } else { edge };
+        let count = ticks.ticks.iter().filter(|t| t.label.is_some()).count();
+        if target == 2 || (text + 16.0) * count as f64 <= inside - left {
+            (x_ticks, right) = (ticks, inside);
+            break;
+        }
+    }
+
+    for frame in &mut frames {
+        (frame.left, frame.right) = (left, right);
+        y += if frame.panel.y.label.is_empty() && frame.ticks.factor == 0 {
+            10.0
+        } else {
+            6.0 + LINE + 8.0
+        };
+        if frame.key == Key::Rows {
+            y += frame.rows().last().map_or(0.0, |&(_, row)| row + LINE + 4.0);
+        }
+        (frame.top, frame.bottom) = (y, y + frame.bottom);
+        y = frame.bottom + 12.0;
+    }
+    (frames, x_ticks, y - 12.0)
+}
+
+fn number(names: &[&str], name: &str) -> usize {
+    names.iter().position(|&known| known == name).unwrap_or(0)
+}
+
+/// An axis label with the power of ten taken out of its ticks.
+fn with_factor(label: &str, factor: i32) -> String {
+    match factor {
+        0 => label.into(),
+        _ if label.is_empty() => format!("×{}", power_of_ten(factor)),
+        _ => format!("{label} ×{}", power_of_ten(factor)),
+    }
+}
+
+/// The figure in words, for readers who do not see it.
+fn describe(figure: &Figure, frames: &[Frame<'_>]) -> String {
+    let mut text = String::new();
+    if !figure.subtitle.is_empty() {
+        text += &format!("{}. ", figure.subtitle);
+    }
+    if let Some(frame) = frames.first() {
+        let (low, high) = (short(frame.x.low), short(frame.x.high));
+        text += &format!("Horizontal axis: {} from {low} to {high}. ", figure.x.label);
+    }
+    for frame in frames {
+        let (low, high) = (short(frame.y.low), short(frame.y.high));
+        text += &format!("{} from {low} to {high}: ", frame.panel.y.label);
+        let parts: Vec<String> =
+            frame.panel.marks.iter().filter_map(|m| describe_mark(m, frame)).collect();
+        text += &parts.join(", ");
+        text += ". ";
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+fn describe_mark(mark: &Mark, frame: &Frame<'_>) -> Option<String> {
+    match mark {
+        Mark::Line(series) | Mark::Points(series) => {
+            let drawn = |&&(x, y): &&(f64, f64)| frame.x.shows(x) && frame.y.shows(y);
+            let last = series.points.iter().rfind(drawn);
+            Some(match last {
+                None => format!("{} has no values", series.name),
+                Some(&(_, y)) => format!("{} ends at {}", series.name, short(y)),
+            })
+        }
+        Mark::Band(band) => Some(format!("{} as a band", band.name)),
+        Mark::Rule { value, label } => Some(format!("{label} at {}", short(*value))),
+        Mark::Faint(_) => None,
+    }
+}

@@ -1,0 +1,136 @@
+//! Colours, dash patterns and the style sheet.
+//!
+//! Six hues after Okabe and Ito, "Color universal design" (2008), darkened on white and lightened
+//! on black until each has a contrast of at least 3:1 with its background (WCAG 2.2, 1.4.11), and
+//! six dash patterns for print. Series `i` takes hue `i mod 6`; the pattern walks on one more after
+//! each round of hues, so that the first 36 series all differ.
+//!
+//! The sheet uses plain classes and media queries, no variables and no ids: several figures can
+//! stand in one HTML page, and converters that know neither query fall back to the light, wide form.
+
+use alloc::{format, string::String};
+
+/// Hues on a light and on a dark background.
+const HUES: [[&str; 2]; 6] = [
+    ["#24292f", "#e6edf3"],
+    ["#0072b2", "#58b4f0"],
+    ["#c94f00", "#ff8f4a"],
+    ["#00845f", "#34c99a"],
+    ["#b0458c", "#e891c5"],
+    ["#9a7400", "#e8b931"],
+];
+
+/// SVG `stroke-dasharray` of each pattern, in units of the view box.
+const DASHES: [&str; 6] = ["none", "9 3", "3 2.5", "11 3 2.5 3", "18 4", "7 2.5 2 2.5 2 2.5"];
+
+const BACKGROUND: [&str; 2] = ["#ffffff", "#0d1117"];
+const INK: [&str; 2] = ["#24292f", "#e6edf3"];
+const MUTED: [&str; 2] = ["#59636e", "#9198a1"];
+const GRID: [&str; 2] = ["#e4e7eb", "#262c34"];
+const FRAME: [&str; 2] = ["#b1b8c0", "#4a525c"];
+
+/// Font sizes in units of the view box: on a wide screen, on a narrow one. The layout leaves room
+/// for the second, which is the larger: 21 units are 10.5 px when the figure is 360 px wide.
+pub(super) const TITLE: [i64; 2] = [20, 27];
+/// As [`TITLE`], for all other text.
+const TEXT: [i64; 2] = [14, 21];
+/// The font size for which room is reserved.
+pub(super) const FONT: i64 = TEXT[1];
+/// The least distance of two baselines.
+pub(super) const LINE: f64 = 24.0;
+
+/// The classes of the `index`-th series: hue and dash.
+pub(super) fn classes(index: usize) -> String {
+    format!("h{} d{}", index % 6, (index + index / 6) % 6)
+}
+
+/// The style sheet, the same for every figure.
+pub(super) fn sheet() -> String {
+    let mut css = String::from(
+        ".exmy{font-family:system-ui,-apple-system,\"Segoe UI\",Roboto,\"Helvetica Neue\",\"Noto Sans\",\"DejaVu Sans\",sans-serif;font-variant-numeric:tabular-nums}\n\
+         .exmy .t{font-weight:600}\n\
+         .exmy .l,.exmy .f,.exmy .k,.exmy .u{fill:none;stroke-linejoin:round;stroke-linecap:butt}\n\
+         .exmy .l{stroke-width:1.8}.exmy .f{stroke-width:1;opacity:.28}.exmy .k{stroke-width:2.6}.exmy .u{stroke-width:1;opacity:.6}\n\
+         .exmy .b{stroke:none;opacity:.16}.exmy .x{fill:none;stroke-width:2.6}\n\
+         .exmy .g{stroke-width:1}.exmy .n{opacity:.45}.exmy .a{stroke-width:1;fill:none}\n\
+         .exmy .r{stroke-width:1.4;stroke-dasharray:2 4;stroke-linecap:round}\n\
+         .exmy .e{text-anchor:end}.exmy .m{text-anchor:middle}\n\
+         .exmy .o{paint-order:stroke;stroke-width:5;stroke-linejoin:round}\n",
+    );
+    for (i, dash) in DASHES.iter().enumerate().skip(1) {
+        css += &format!(".exmy .d{i}{{stroke-dasharray:{dash}}}");
+    }
+    css += "\n.exmy .f,.exmy .x{stroke-dasharray:none}.exmy .v{stroke-dasharray:1 5}\n";
+    css += &sizes(0);
+    css += &colours(0);
+    css += "@media (max-width:600px){\n";
+    css += &sizes(1);
+    css += "}\n@media (prefers-color-scheme:dark){\n";
+    css += &colours(1);
+    css += "}\n";
+    css
+}
+
+fn sizes(narrow: usize) -> String {
+    format!(".exmy text{{font-size:{}px}}.exmy .t{{font-size:{}px}}\n", TEXT[narrow], TITLE[narrow])
+}
+
+fn colours(dark: usize) -> String {
+    let mut css = format!(
+        ".exmy .bg{{fill:{bg}}}.exmy text{{fill:{}}}.exmy .q{{fill:{muted}}}.exmy .g{{stroke:{}}}.exmy .a{{stroke:{}}}.exmy .r{{stroke:{muted}}}.exmy .o{{stroke:{bg}}}\n",
+        INK[dark],
+        GRID[dark],
+        FRAME[dark],
+        bg = BACKGROUND[dark],
+        muted = MUTED[dark],
+    );
+    for (i, hue) in HUES.iter().enumerate() {
+        css +=
+            &format!(".exmy .h{i}{{stroke:{0}}}.exmy .p.h{i},.exmy .b.h{i}{{fill:{0}}}", hue[dark]);
+    }
+    // The band's outline would double its edge.
+    css + "\n.exmy .b{stroke:none}\n"
+}
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    use super::*;
+
+    /// Relative luminance of WCAG 2.2.
+    fn luminance(hex: &str) -> f64 {
+        let linear = |at: usize| {
+            let c = f64::from(u8::from_str_radix(&hex[at..at + 2], 16).unwrap()) / 255.0;
+            if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * linear(1) + 0.7152 * linear(3) + 0.0722 * linear(5)
+    }
+
+    fn contrast(a: &str, b: &str) -> f64 {
+        let (a, b) = (luminance(a) + 0.05, luminance(b) + 0.05);
+        if a > b { a / b } else { b / a }
+    }
+
+    #[test]
+    fn lines_and_text_stand_out_from_the_background() {
+        assert!((contrast("#000000", "#ffffff") - 21.0).abs() < 1e-9);
+        for (scheme, background) in BACKGROUND.iter().enumerate() {
+            for hue in HUES {
+                assert!(
+                    contrast(hue[scheme], background) >= 3.0,
+                    "{} on {background}",
+                    hue[scheme]
+                );
+            }
+            for text in [INK[scheme], MUTED[scheme]] {
+                assert!(contrast(text, background) >= 4.5, "{text} on {background}");
+            }
+        }
+    }
+
+    #[test]
+    fn thirty_six_series_all_differ() {
+        let all: std::collections::BTreeSet<_> = (0..36).map(classes).collect();
+        assert_eq!(all.len(), 36);
+        assert_eq!((classes(0), classes(7)), ("h0 d0".into(), "h1 d2".into()));
+    }
+}
