@@ -16,10 +16,16 @@
 //! panic.
 
 pub mod activation;
+pub mod attention;
+pub mod decoder;
 pub mod elementary;
 pub mod embedding;
+pub mod linear;
 pub mod loss;
 pub mod norm;
+pub mod parameters;
 pub mod real;
+pub mod rope;
+pub mod site;
 
 pub use real::Real;

@@ -1,0 +1,137 @@
+//! One arena of parameters and the table of their names.
+//!
+//! All parameters of a model lie in one slice, their gradients and the optimizer's moments in
+//! others of the same layout. A [`Layout`] says which range is which tensor, under the names that
+//! Hugging Face's Llama uses, whether weight decay applies, and how it is initialized. Normal
+//! values come from the addressed generator ([`crate::random`]) by Box and Muller's transform (Ann.
+//! Math. Statist. 29, 1958) in f64 with `libm`: a tensor's values depend on the seed and on its
+//! name and shape alone, not on threads, platform or what else the model holds.
+
+use core::ops::Range;
+
+use crate::parallel;
+use crate::random::{Philox, Stream};
+
+/// What a parameter is, which decides whether weight decay applies to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// The weight of a linear operator, (out, in).
+    Matrix,
+    /// A table of vectors, by token or by position.
+    Embedding,
+    /// The gain of a norm.
+    Norm,
+    /// An additive vector.
+    Bias,
+}
+
+/// How a parameter starts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Init {
+    /// Independent normal values of mean 0.
+    Normal {
+        /// Standard deviation.
+        std: f64,
+    },
+    /// 1.
+    Ones,
+    /// 0.
+    Zeros,
+}
+
+/// One tensor of the arena.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// For example `model.layers.0.self_attn.q_proj.weight`.
+    pub name: String,
+    /// Sizes, row-major.
+    pub shape: Vec<usize>,
+    /// Where its elements lie.
+    pub range: Range<usize>,
+    /// What it is.
+    pub role: Role,
+    /// How it starts.
+    pub init: Init,
+}
+
+/// The table of an arena's tensors, in the order of their ranges, without gaps.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Layout(Vec<Entry>);
+
+impl Layout {
+    /// Appends a tensor and returns its range.
+    ///
+    /// # Panics
+    /// If the name is taken already, or the arena would exceed the address space.
+    pub fn push(&mut self, name: String, shape: &[usize], role: Role, init: Init) -> Range<usize> {
+        assert!(self.find(&name).is_none(), "two parameters are called {name}");
+        let size = shape.iter().try_fold(1_usize, |size, n| size.checked_mul(*n));
+        let start = self.len();
+        let end = size.and_then(|size| start.checked_add(size)).expect("an arena in memory");
+        self.0.push(Entry { name, shape: shape.to_vec(), range: start..end, role, init });
+        start..end
+    }
+
+    /// The tensor of that name.
+    pub fn find(&self, name: &str) -> Option<&Entry> {
+        self.0.iter().find(|entry| entry.name == name)
+    }
+
+    /// The tensors, in the order of their ranges.
+    pub fn iter(&self) -> core::slice::Iter<'_, Entry> {
+        self.0.iter()
+    }
+
+    /// The number of elements of the arena (not of tensors).
+    pub fn len(&self) -> usize {
+        self.0.last().map_or(0, |entry| entry.range.end)
+    }
+
+    /// Whether the arena holds no element.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Fresh parameters under `seed`: each tensor from the stream of its name.
+    pub fn initialize(&self, seed: u64) -> Vec<f32> {
+        let mut arena = vec![0.0; self.len()];
+        for entry in &self.0 {
+            let values = &mut arena[entry.range.clone()];
+            match entry.init {
+                Init::Zeros => {}
+                Init::Ones => values.fill(1.0),
+                Init::Normal { std } => {
+                    let stream = Stream::new("init").with(Stream::new(&entry.name).id());
+                    fill_normal(values, std, Philox::new(seed, stream));
+                }
+            }
+        }
+        arena
+    }
+}
+
+impl<'a> IntoIterator for &'a Layout {
+    type Item = &'a Entry;
+    type IntoIter = core::slice::Iter<'a, Entry>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// Elements `2 j` and `2 j + 1` are the cosine and the sine half of Box and Muller's pair from
+/// the two 53-bit uniforms of Philox block `j`.
+fn fill_normal(values: &mut [f32], std: f64, philox: Philox) {
+    const CHUNK: usize = 1 << 14;
+    parallel::for_each_chunk(values, CHUNK, |chunk, values| {
+        for (pair, values) in values.chunks_mut(2).enumerate() {
+            let j = (chunk * (CHUNK / 2) + pair) as u64;
+            // 1 - u is in (0, 1], so that the logarithm is finite: at most 8.57 deviations.
+            let radius = libm::sqrt(-2.0 * libm::log(1.0 - philox.uniform(2 * j)));
+            let (sin, cos) = libm::sincos(2.0 * core::f64::consts::PI * philox.uniform(2 * j + 1));
+            for (value, direction) in values.iter_mut().zip([cos, sin]) {
+                *value = (std * radius * direction) as f32;
+            }
+        }
+    });
+}

@@ -1,0 +1,236 @@
+//! Where a product happens: which linear operator of which layer, which of its three products,
+//! which operand.
+//!
+//! A linear operator `Y = X Wᵀ` has three products (notation of "Pretraining Large Language Models
+//! with NVFP4", arXiv 2509.25149, figure 5): [`Product::Forward`] `Y = X Wᵀ` (fprop),
+//! [`Product::GradInput`] `dX = dY W` (dgrad) and [`Product::GradWeight`] `dW = dYᵀ X` (wgrad). Each
+//! reads two of the three [`Operand`]s, so a layer has six places at which a tensor may be
+//! quantized. The names below are the one textual form of recipes, records and plots.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A word that names nothing; its message lists the words that do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownName {
+    kind: &'static str,
+    found: String,
+    expected: &'static [&'static str],
+}
+
+impl fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, found, expected } = self;
+        write!(f, "no {kind} is called `{found}`; there are {}", expected.join(", "))
+    }
+}
+
+impl std::error::Error for UnknownName {}
+
+/// A closed set of names: the enum, its words, and both directions of the conversion.
+macro_rules! names {
+    ($(#[$meta:meta])* $name:ident, $kind:literal { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {
+            $($(#[$doc])* $variant,)+
+        }
+
+        impl $name {
+            /// All of them, in their written order.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The word recipes and records use.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+
+            /// Position in [`ALL`](Self::ALL): the coordinate that enters a random stream.
+            pub const fn index(self) -> usize {
+                self as usize
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = UnknownName;
+
+            fn from_str(word: &str) -> Result<Self, UnknownName> {
+                Self::ALL.iter().copied().find(|one| one.name() == word).ok_or_else(|| UnknownName {
+                    kind: $kind,
+                    found: word.to_owned(),
+                    expected: &[$($word),+],
+                })
+            }
+        }
+    };
+}
+
+names! {
+    /// A linear operator of a decoder, by the name its weight has in Hugging Face's Llama.
+    Operator, "linear operator" {
+        /// Queries.
+        Q = "q_proj",
+        /// Keys.
+        K = "k_proj",
+        /// Values.
+        V = "v_proj",
+        /// Output of the attention, back onto the residual stream.
+        O = "o_proj",
+        /// Gate of a gated MLP.
+        Gate = "gate_proj",
+        /// Into the MLP.
+        Up = "up_proj",
+        /// Out of the MLP, back onto the residual stream.
+        Down = "down_proj",
+        /// From the last norm to the logits.
+        Head = "lm_head",
+    }
+}
+
+names! {
+    /// One of the three products of a linear operator.
+    Product, "product" {
+        /// `Y = X Wᵀ`, summed over input features (fprop).
+        Forward = "forward",
+        /// `dX = dY W`, summed over output features (dgrad).
+        GradInput = "grad_input",
+        /// `dW = dYᵀ X`, summed over tokens (wgrad).
+        GradWeight = "grad_weight",
+    }
+}
+
+names! {
+    /// One of the three tensors that the products read.
+    Operand, "operand" {
+        /// X, (tokens, input features).
+        Input = "input",
+        /// W, (output features, input features).
+        Weight = "weight",
+        /// dL/dY, (tokens, output features).
+        GradOutput = "grad_output",
+    }
+}
+
+impl Product {
+    /// The left and the right operand, in the order of the formulas above.
+    pub const fn operands(self) -> [Operand; 2] {
+        match self {
+            Self::Forward => [Operand::Input, Operand::Weight],
+            Self::GradInput => [Operand::GradOutput, Operand::Weight],
+            Self::GradWeight => [Operand::GradOutput, Operand::Input],
+        }
+    }
+}
+
+/// A linear operator of a model: `layers.3.q_proj`, `lm_head`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Site {
+    /// The block, from 0; `None` for the head.
+    pub layer: Option<u32>,
+    /// Which of its linear operators.
+    pub operator: Operator,
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.layer {
+            Some(layer) => write!(f, "layers.{layer}.{}", self.operator),
+            None => self.operator.fmt(f),
+        }
+    }
+}
+
+/// A text that is no [`Site`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseSiteError(String);
+
+impl fmt::Display for ParseSiteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = Operator::ALL.iter().filter(|operator| **operator != Operator::Head);
+        let words: Vec<_> = words.map(|operator| operator.name()).collect();
+        write!(
+            f,
+            "`{}` is no linear operator of a model; write `lm_head` or `layers.N.` and one of {}",
+            self.0,
+            words.join(", ")
+        )
+    }
+}
+
+impl std::error::Error for ParseSiteError {}
+
+impl FromStr for Site {
+    type Err = ParseSiteError;
+
+    fn from_str(text: &str) -> Result<Self, ParseSiteError> {
+        let error = || ParseSiteError(text.to_owned());
+        if text == Operator::Head.name() {
+            return Ok(Self { layer: None, operator: Operator::Head });
+        }
+        let rest = text.strip_prefix("layers.").ok_or_else(error)?;
+        let (layer, operator) = rest.split_once('.').ok_or_else(error)?;
+        // `parse` takes a leading plus sign; a name has one spelling only.
+        let layer = layer.parse::<u32>().ok().filter(|number| number.to_string() == layer);
+        match (layer, operator.parse()) {
+            (Some(layer), Ok(operator)) if operator != Operator::Head => {
+                Ok(Self { layer: Some(layer), operator })
+            }
+            _ => Err(error()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_reads_back() {
+        for &operator in Operator::ALL {
+            assert_eq!(operator.name().parse(), Ok(operator));
+            let layer = (operator != Operator::Head).then_some(12);
+            let site = Site { layer, operator };
+            assert_eq!(site.to_string().parse(), Ok(site));
+        }
+        for &product in Product::ALL {
+            assert_eq!(product.name().parse(), Ok(product));
+        }
+        for &operand in Operand::ALL {
+            assert_eq!(operand.name().parse(), Ok(operand));
+        }
+        let site = Site { layer: Some(3), operator: Operator::Q };
+        assert_eq!(site.to_string(), "layers.3.q_proj");
+    }
+
+    #[test]
+    fn wrong_names_are_answered_with_the_right_ones() {
+        let error = "fprop".parse::<Product>().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "no product is called `fprop`; there are forward, grad_input, grad_weight"
+        );
+        let wrong =
+            ["q_proj", "layers.q_proj", "layers.01.q_proj", "layers.+1.q_proj", "layers.1.lm_head"];
+        for text in wrong {
+            let error = text.parse::<Site>().unwrap_err().to_string();
+            assert!(error.contains(text) && error.contains("down_proj"), "{error}");
+        }
+    }
+
+    /// Each operand is read by exactly two of the three products.
+    #[test]
+    fn operands_of_the_products() {
+        for operand in Operand::ALL {
+            let readers = Product::ALL.iter().filter(|p| p.operands().contains(operand)).count();
+            assert_eq!(readers, 2, "{operand}");
+        }
+    }
+}
