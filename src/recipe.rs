@@ -17,12 +17,12 @@
 
 mod engine;
 
-pub use engine::{Engine, Observer, Phase};
+pub use engine::{Engine, Images, Observer, Phase};
 
 use crate::format::Format;
 use crate::nn::site::{Operand, Product, Site};
 use crate::quantizer::Quantizer;
-use crate::text::nearest;
+use crate::text::Nearest;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
@@ -114,7 +114,8 @@ impl fmt::Display for ParseRecipeError {
         if let Some(reason) = reason {
             return write!(f, "\n  {reason}");
         }
-        if let Some(near) = nearest(given, NAMED) {
+        let near = Nearest::new(given, NAMED);
+        if !near.names().is_empty() {
             write!(f, "\n  did you mean {near}?")?;
         }
         write!(

@@ -5,7 +5,7 @@
 //! object with the step and the tokens seen. Random bits are addressed by step, so there is no
 //! generator state to save. One file appears by one rename, so a checkpoint is whole or absent.
 //!
-//! Scheduled checkpoints (every `checkpoint-every` steps and the last step) are pruned to the newest
+//! Scheduled checkpoints (every `checkpoint_every` steps and the last step) are pruned to the newest
 //! few. One written because somebody interrupted the run is extra: it goes as soon as a scheduled
 //! one follows, so that a resumed run leaves the same files as an uninterrupted one.
 

@@ -7,7 +7,7 @@
 use crate::error::{Error, Result};
 use crate::nn::decoder;
 use crate::recipe::Recipe;
-use crate::text::nearest;
+use crate::text::Nearest;
 use crate::train::optimizer::AdamW;
 use crate::train::schedule::Schedule;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub const VERSION: u32 = 1;
 
 /// Everything that determines a run's bits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
 pub struct Config {
     /// [`VERSION`].
     pub version: u32,
@@ -38,7 +38,7 @@ pub struct Config {
 
 /// Where the text comes from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
 pub struct Data {
     /// `synthetic`, or the path of a file or folder.
     pub source: String,
@@ -63,7 +63,7 @@ pub enum Decay {
 
 /// Optimization by AdamW.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
 pub struct Train {
     /// Optimizer steps.
     pub steps: u64,
@@ -74,6 +74,7 @@ pub struct Train {
     /// Learning rate at the end of a decaying schedule.
     pub lr_min: f64,
     /// `constant`, `cosine`, `wsd` or `wsd:FRACTION`.
+    #[serde(with = "as_text")]
     pub schedule: Schedule,
     /// Steps of linear warm-up.
     pub warmup: u64,
@@ -93,7 +94,7 @@ pub struct Train {
 
 /// What is measured and kept, and how often.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
 pub struct Record {
     /// Steps between validation losses; there is always one at the end. 0: only that.
     pub eval_every: u64,
@@ -103,6 +104,26 @@ pub struct Record {
     pub checkpoint_every: u64,
     /// Checkpoints kept.
     pub keep: usize,
+}
+
+/// Values whose textual form is also their form in TOML.
+mod as_text {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    pub(super) fn serialize<T: Display, S: Serializer>(
+        value: &T,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(value)
+    }
+
+    pub(super) fn deserialize<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<T, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
 }
 
 impl Train {
@@ -242,9 +263,9 @@ impl Config {
         }
         for (key, value) in [
             ("train.lr", train.lr),
-            ("train.lr-min", train.lr_min),
+            ("train.lr_min", train.lr_min),
             ("train.eps", train.eps),
-            ("train.weight-decay", train.weight_decay),
+            ("train.weight_decay", train.weight_decay),
             ("train.clip", train.clip),
         ] {
             if !(value.is_finite() && value >= 0.0) {
@@ -296,12 +317,13 @@ fn kind(value: &Value) -> &'static str {
 
 fn unknown_key(table: &Table, key: &str, path: &str) -> Error {
     let keys = || table.keys().map(String::as_str);
-    let hint = match nearest(key, keys()) {
-        Some(name) => {
+    let near = Nearest::new(key, keys());
+    let hint = match near.names() {
+        [] => format!("the keys here are {}", keys().collect::<Vec<_>>().join(", ")),
+        [name, ..] => {
             let section = path.strip_suffix(key).unwrap_or_default();
             format!("did you mean {section}{name}?")
         }
-        None => format!("the keys here are {}", keys().collect::<Vec<_>>().join(", ")),
     };
     Error::new(format!("there is no key {path}")).hint(hint)
 }

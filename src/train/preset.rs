@@ -7,7 +7,7 @@
 use crate::error::{Error, Result};
 use crate::nn::decoder::{self, InitScheme, Mlp, Norm, Position};
 use crate::recipe::Recipe;
-use crate::text::nearest;
+use crate::text::Nearest;
 use crate::train::config::{Config, Data, Decay, Record, Train, VERSION};
 use crate::train::schedule::Schedule;
 
@@ -127,9 +127,10 @@ pub fn preset(name: &str) -> Result<Config> {
         _ => {
             let names = PRESETS.map(|preset| preset.name);
             let error = Error::new(format!("there is no preset {name:?}"));
-            return Err(match nearest(name, names) {
-                Some(near) => error.hint(format!("did you mean {near}?")),
-                None => error.hint(format!("the presets are {}", names.join(", "))),
+            let near = Nearest::new(name, names);
+            return Err(match near.names() {
+                [] => error.hint(format!("the presets are {}", names.join(", "))),
+                _ => error.hint(format!("did you mean {near}?")),
             });
         }
     }

@@ -65,7 +65,7 @@ impl<'a> Trainer<'a> {
     /// If the configuration is impossible or does not fit the data.
     pub fn new(config: &'a Config, data: &'a Dataset) -> Result<Self> {
         check(config, data)?;
-        let decoder = Decoder::new(config.model.clone())
+        let decoder = Decoder::new(config.model)
             .map_err(|error| Error::new(error.to_string()))?;
         let layout = config.model.layout();
         let params = layout.initialize(config.seed);
@@ -167,34 +167,33 @@ impl<'a> Trainer<'a> {
         self.mean_loss(&self.data.validation)
     }
 
-    /// Mean loss over non-overlapping windows of `text`, at most `record.eval-windows` of them,
+    /// Mean loss over non-overlapping windows of `text`, at most `record.eval_windows` of them,
     /// evenly spaced; the forward products are quantized as in training.
     fn mean_loss(&mut self, text: &Tokens) -> f64 {
         let Config { model, recipe, seed, record, .. } = self.config;
-        let all = windows(text, model.context);
+        let windows = windows(text, model.context);
         let used = match record.eval_windows {
-            0 => all,
-            most => all.min(most),
+            0 => windows.len(),
+            most => windows.len().min(most),
         };
         /// Rows of one forward pass; part of the definition where a recipe has per-tensor scales.
         const ROWS: usize = 32;
         let phase = Phase::Evaluate(self.progress.step);
         let (mut sum, mut first) = (0.0, 0);
         let mut losses = vec![0.0; ROWS * model.context];
-        let (mut tokens, mut targets) = (Vec::new(), Vec::new());
+        let (mut tokens, mut targets) = (vec![0; losses.len()], vec![0; losses.len()]);
         while first < used {
             let rows = ROWS.min(used - first);
-            tokens.clear();
-            targets.clear();
-            for window in first..first + rows {
-                let start = window * all / used * model.context;
-                tokens.extend(text.get(start..start + model.context));
-                targets.extend(text.get(start + 1..start + 1 + model.context));
+            let room = rows * model.context;
+            let (tokens, targets) = (&mut tokens[..room], &mut targets[..room]);
+            let places = tokens.chunks_mut(model.context).zip(targets.chunks_mut(model.context));
+            for (window, (tokens, targets)) in (first..).zip(places) {
+                windows.fill(window * windows.len() / used, 1, tokens, targets);
             }
-            let losses = &mut losses[..tokens.len()];
+            let losses = &mut losses[..room];
             let mut engine = Engine::new(recipe, *seed, phase, &mut self.images);
             let params = &self.state.params;
-            self.decoder.losses(params, &tokens, &targets, rows, &mut engine, losses);
+            self.decoder.losses(params, tokens, targets, rows, &mut engine, losses);
             sum += losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
             first += rows;
         }

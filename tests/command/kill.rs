@@ -13,7 +13,7 @@ fn arguments<'a>(data: &'a str, out: &'a str) -> Vec<&'a str> {
     let mut arguments = vec!["train", "--data", data, "--recipe", "mxfp4@sr8,bf16", "--out", out];
     arguments.extend(TINY);
     // A checkpoint after every step: much of the time goes into writing them.
-    arguments.extend(["--set", "record.checkpoint-every=1", "--threads", "1", "--quiet"]);
+    arguments.extend(["--set", "record.checkpoint_every=1", "--threads", "1", "--quiet"]);
     arguments
 }
 
@@ -127,8 +127,8 @@ fn interrupted_and_resumed() {
     let (expected, out) = (folder.path().join("expected"), folder.path().join("out"));
     let arguments = |out: &Path| {
         let mut command = exmy(&["train", "--data", &data, "--recipe", "mxfp4@sr8"]);
-        command.args(TINY).args(["--steps", "4000", "--set", "record.checkpoint-every=2000"]);
-        command.args(["--set", "record.eval-every=0", "--out"]).arg(out);
+        command.args(TINY).args(["--steps", "4000", "--set", "record.checkpoint_every=2000"]);
+        command.args(["--set", "record.eval_every=0", "--out"]).arg(out);
         command
     };
     succeed(&mut arguments(&expected));
