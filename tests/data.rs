@@ -85,15 +85,20 @@ fn a_folder_is_its_files_in_path_order() {
         (".git/config", "x"),
         ("c/.cache/d", "x"),
         ("c/empty", ""),
-        ("d.md", "56789"),
+        // Written in an order that is sorted neither forwards nor backwards.
+        ("g.md", "7"),
+        ("e.md", "5"),
+        ("i.md", "90"),
+        ("f.md", "6"),
+        ("h.md", "8"),
     ] {
         write(&folder, name, text);
     }
     let data = load(folder.path()).unwrap();
     // By component: everything below `a` comes before `a.txt`.
-    assert_eq!(data.train, Tokens::Bytes(b"12345678".to_vec()));
-    assert_eq!(data.validation, Tokens::Bytes(b"9".to_vec()));
-    assert!(data.description.contains("6 files"), "{}", data.description);
+    assert_eq!(data.train, Tokens::Bytes(b"123456789".to_vec()));
+    assert_eq!(data.validation, Tokens::Bytes(b"0".to_vec()));
+    assert!(data.description.contains("10 files"), "{}", data.description);
 }
 
 #[test]
