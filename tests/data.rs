@@ -155,7 +155,7 @@ fn llm_c_files() {
 #[test]
 fn token_files_that_are_something_else() {
     let folder = folder();
-    let cases: [(&str, Vec<u8>, &str, &str); 10] = [
+    let cases: [(&str, Vec<u8>, &str, &str); 11] = [
         ("odd.bin", vec![1; 7], "holds 7 bytes, an odd number", "rename text to .txt"),
         (
             "cut.bin",
@@ -170,6 +170,7 @@ fn token_files_that_are_something_else() {
         ("version.bin", llm_c(20_240_520, 7, 0, &[]), "with version 7", "version 1 is known"),
         ("header.bin", llm_c(20_240_801, 7, 0, &[])[..500].to_vec(), "only 500 of 1024", "cut off"),
         ("negative.bin", llm_c(20_240_520, 1, u32::MAX, &[0; 4]), "4294967295 tokens", "cut off"),
+        ("eval.bin", llm_c(20_240_522, 1, 9, &[]), "multiple-choice evaluation", "*_train.bin"),
         ("model.bin", llm_c(20_240_326, 3, 0, &[]), "model checkpoint", "*_train.bin"),
     ];
     for (name, bytes, problem, hint) in cases {
