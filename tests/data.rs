@@ -85,15 +85,20 @@ fn a_folder_is_its_files_in_path_order() {
         (".git/config", "x"),
         ("c/.cache/d", "x"),
         ("c/empty", ""),
-        ("d.md", "56789"),
+        // Written in an order that is sorted neither forwards nor backwards.
+        ("g.md", "7"),
+        ("e.md", "5"),
+        ("i.md", "90"),
+        ("f.md", "6"),
+        ("h.md", "8"),
     ] {
         write(&folder, name, text);
     }
     let data = load(folder.path()).unwrap();
     // By component: everything below `a` comes before `a.txt`.
-    assert_eq!(data.train, Tokens::Bytes(b"12345678".to_vec()));
-    assert_eq!(data.validation, Tokens::Bytes(b"9".to_vec()));
-    assert!(data.description.contains("6 files"), "{}", data.description);
+    assert_eq!(data.train, Tokens::Bytes(b"123456789".to_vec()));
+    assert_eq!(data.validation, Tokens::Bytes(b"0".to_vec()));
+    assert!(data.description.contains("10 files"), "{}", data.description);
 }
 
 #[test]
@@ -150,7 +155,7 @@ fn llm_c_files() {
 #[test]
 fn token_files_that_are_something_else() {
     let folder = folder();
-    let cases: [(&str, Vec<u8>, &str, &str); 10] = [
+    let cases: [(&str, Vec<u8>, &str, &str); 11] = [
         ("odd.bin", vec![1; 7], "holds 7 bytes, an odd number", "rename text to .txt"),
         (
             "cut.bin",
@@ -165,6 +170,7 @@ fn token_files_that_are_something_else() {
         ("version.bin", llm_c(20_240_520, 7, 0, &[]), "with version 7", "version 1 is known"),
         ("header.bin", llm_c(20_240_801, 7, 0, &[])[..500].to_vec(), "only 500 of 1024", "cut off"),
         ("negative.bin", llm_c(20_240_520, 1, u32::MAX, &[0; 4]), "4294967295 tokens", "cut off"),
+        ("eval.bin", llm_c(20_240_522, 1, 9, &[]), "multiple-choice evaluation", "*_train.bin"),
         ("model.bin", llm_c(20_240_326, 3, 0, &[]), "model checkpoint", "*_train.bin"),
     ];
     for (name, bytes, problem, hint) in cases {

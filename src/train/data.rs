@@ -233,6 +233,13 @@ mod tests {
             fingerprint(&Tokens::U16(vec![97, 98]), &Tokens::U16(vec![99]), 256),
             fingerprint(&Tokens::U32(vec![97, 98]), &Tokens::U32(vec![99]), 256),
         ];
+        // A text that looks like the width between the splits, on either side of it.
+        let width = b"\x01\0\0\0\0\0\0\0";
+        let moved = [
+            fingerprint(&bytes(b"a"), &bytes(&[width, &b"b"[..]].concat()), 256),
+            fingerprint(&bytes(&[&b"a"[..], width].concat()), &bytes(b"b"), 256),
+        ];
+        assert_ne!(moved[0], moved[1]);
         for (i, a) in all.iter().enumerate() {
             assert!(all[..i].iter().all(|b| a != b), "{i}");
         }

@@ -98,6 +98,7 @@ mod tests {
             assert_eq!(text.parse::<Source>().unwrap(), source);
             assert_eq!(source.to_string(), text);
         }
+        assert_eq!(Source::Path("synthetic".into()).to_string(), "./synthetic");
         assert_eq!(Source::Path("synthetic:x".into()).to_string(), "./synthetic:x");
     }
 

@@ -17,10 +17,11 @@ const HEADER_BYTES: usize = 1024;
 /// Magic, version and bytes per token of the llm.c token files.
 const HEADERS: [(u32, u32, usize); 2] = [(20_240_520, 1, 2), (20_240_801, 7, 4)];
 /// Magics of llm.c files that hold something else.
-const OTHER_FILES: [(u32, &str); 3] = [
+const OTHER_FILES: [(u32, &str); 4] = [
     (20_240_326, "an llm.c model checkpoint"),
     (20_240_327, "an llm.c debug state"),
     (20_240_328, "an llm.c tokenizer"),
+    (20_240_522, "an llm.c multiple-choice evaluation"),
 ];
 
 /// Tokens, as wide as their file stores them.
