@@ -50,7 +50,10 @@ fn imports(code: &str) -> BTreeSet<String> {
     names
 }
 
-fn violations(floors: &BTreeMap<String, i32>, graph: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+fn violations(
+    floors: &BTreeMap<String, i32>,
+    graph: &BTreeMap<String, BTreeSet<String>>,
+) -> Vec<String> {
     let mut found = Vec::new();
     for (module, used) in graph {
         let Some(&floor) = floors.get(module) else {
@@ -102,10 +105,8 @@ fn no_module_imports_from_above_or_in_a_circle() {
     assert!(graph.len() > 10, "found only {:?}", graph.keys());
     let found = violations(&floors, &graph);
     assert!(found.is_empty(), "{found:#?}");
-    let missing: Vec<_> = floors
-        .keys()
-        .filter(|name| *name != "bin/exmy" && !graph.contains_key(*name))
-        .collect();
+    let missing: Vec<_> =
+        floors.keys().filter(|name| *name != "bin/exmy" && !graph.contains_key(*name)).collect();
     assert!(missing.is_empty(), "listed but not there: {missing:?}");
 }
 

@@ -206,8 +206,7 @@ impl<'a> Engine<'a> {
         right: &Side<'_>,
         multiply: impl FnOnce(View<'_, f32>, View<'_, f32>),
     ) {
-        let Images { left: mut left_buffer, right: mut right_buffer } =
-            std::mem::take(self.images);
+        let Images { left: mut left_buffer, right: mut right_buffer } = std::mem::take(self.images);
         let left = self.image(group, left, &mut left_buffer);
         let right = self.image(group, right, &mut right_buffer);
         multiply(left, right);

@@ -95,9 +95,7 @@ fn serialize(
 /// If the file cannot be written.
 pub fn save(folder: &Path, layout: &Layout, state: &State, progress: Progress) -> Result<()> {
     let mut tensors = Vec::new();
-    for (prefix, values) in
-        [("", &state.params), (MOMENTS[0], &state.m), (MOMENTS[1], &state.v)]
-    {
+    for (prefix, values) in [("", &state.params), (MOMENTS[0], &state.m), (MOMENTS[1], &state.v)] {
         for entry in layout.iter() {
             let bytes = bytes_of(&values[entry.range.clone()]);
             tensors.push((format!("{prefix}{}", entry.name), entry.shape.clone(), bytes));

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::nn::decoder;
 use crate::recipe::Recipe;
 use crate::text::Nearest;
+use crate::train::data::Source;
 use crate::train::optimizer::AdamW;
 use crate::train::schedule::Schedule;
 use serde::{Deserialize, Serialize};
@@ -40,10 +41,9 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
-    /// `synthetic`, or the path of a file or folder.
-    pub source: String,
-    /// Seed of the synthetic language.
-    pub language_seed: u64,
+    /// `synthetic`, `synthetic:SEED`, or the path of a file or folder.
+    #[serde(with = "as_text")]
+    pub source: Source,
     /// Share of a file's end that is kept for validation.
     pub validation: f64,
     /// Hash of the contents, in hexadecimal; a resume with other contents is refused. Empty until

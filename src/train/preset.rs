@@ -9,6 +9,7 @@ use crate::nn::decoder::{self, InitScheme, Mlp, Norm, Position};
 use crate::recipe::Recipe;
 use crate::text::Nearest;
 use crate::train::config::{Config, Data, Decay, Record, Train, VERSION};
+use crate::train::data::Source;
 use crate::train::schedule::Schedule;
 
 /// A preset's name and what it is, for listings.
@@ -24,7 +25,10 @@ pub struct Preset {
 pub const PRESETS: [Preset; 5] = [
     Preset { name: "nano", about: "Llama blocks: 2 layers, d 64, context 64 (121 k parameters)" },
     Preset { name: "deep", about: "Llama blocks: 8 layers, d 48, context 64" },
-    Preset { name: "micro", about: "Llama blocks: 4 layers, d 128, context 128 (0.8 M parameters)" },
+    Preset {
+        name: "micro",
+        about: "Llama blocks: 4 layers, d 128, context 128 (0.8 M parameters)",
+    },
     Preset { name: "gpt-nano", about: "GPT-2 blocks: 2 layers, d 64, context 64" },
     Preset {
         name: "nanogpt-cpu",
@@ -83,12 +87,7 @@ pub fn preset(name: &str) -> Result<Config> {
         version: VERSION,
         recipe: Recipe::default(),
         seed: 1,
-        data: Data {
-            source: "synthetic".into(),
-            language_seed: 0,
-            validation: 0.1,
-            fingerprint: String::new(),
-        },
+        data: Data { source: Source::default(), validation: 0.1, fingerprint: String::new() },
         model: llama(2, 64, 176, 64),
         train: Train {
             steps,
@@ -113,13 +112,8 @@ pub fn preset(name: &str) -> Result<Config> {
         "gpt-nano" => config.model = gpt(2, 64, 64),
         "nanogpt-cpu" => {
             config.model = gpt(4, 128, 64);
-            config.train = Train {
-                steps: 2000,
-                batch: 12,
-                warmup: 100,
-                beta2: 0.99,
-                ..config.train
-            };
+            config.train =
+                Train { steps: 2000, batch: 12, warmup: 100, beta2: 0.99, ..config.train };
             config.record.eval_every = 500;
             config.record.checkpoint_every = 500;
             config.record.eval_windows = 0;

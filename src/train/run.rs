@@ -15,7 +15,7 @@
 use crate::error::{Error, Result};
 use crate::train::checkpoint;
 use crate::train::config::Config;
-use crate::train::data::{DataOptions, Dataset, Source};
+use crate::train::data::{DataOptions, Dataset};
 use crate::train::files;
 use crate::train::record::{Lines, Metrics, Timing, cut_back, read_metrics};
 use crate::train::trainer::Trainer;
@@ -131,8 +131,7 @@ impl Folder {
     pub fn config(&self) -> Result<Config> {
         let path = self.config_file();
         let text = fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))?;
-        Config::from_toml(&text)
-            .map_err(|error| Error::new(format!("{}: {error}", path.display())))
+        Config::from_toml(&text).map_err(|error| Error::new(format!("{}: {error}", path.display())))
     }
 
     /// Its summary, if the run is complete.
@@ -166,13 +165,10 @@ impl Folder {
 /// # Errors
 /// If the data cannot be read or used, or are not those the run began with.
 pub fn load_data(config: &mut Config) -> Result<Dataset> {
-    let source = match config.data.source.as_str() {
-        "synthetic" => Source::Synthetic { seed: config.data.language_seed },
-        path => Source::Path(path.into()),
-    };
     let options =
         DataOptions { validation_fraction: config.data.validation, ..DataOptions::default() };
-    let data = Dataset::load(&source, &options).map_err(|error| Error::new(error.to_string()))?;
+    let data = Dataset::load(&config.data.source, &options)
+        .map_err(|error| Error::new(error.to_string()))?;
     let fingerprint = format!("{:016x}", data.fingerprint);
     if config.data.fingerprint.is_empty() {
         config.data.fingerprint = fingerprint;

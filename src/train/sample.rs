@@ -52,8 +52,7 @@ impl Sampler {
             checkpoint::path(&checkpoints, newest)
         };
         let params = checkpoint::load_model(&path, &layout)?;
-        let decoder = Decoder::new(config.model)
-            .map_err(|error| Error::new(error.to_string()))?;
+        let decoder = Decoder::new(config.model).map_err(|error| Error::new(error.to_string()))?;
         Ok(Self { config, decoder, params, images: Images::default(), options })
     }
 

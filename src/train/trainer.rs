@@ -65,8 +65,7 @@ impl<'a> Trainer<'a> {
     /// If the configuration is impossible or does not fit the data.
     pub fn new(config: &'a Config, data: &'a Dataset) -> Result<Self> {
         check(config, data)?;
-        let decoder = Decoder::new(config.model)
-            .map_err(|error| Error::new(error.to_string()))?;
+        let decoder = Decoder::new(config.model).map_err(|error| Error::new(error.to_string()))?;
         let layout = config.model.layout();
         let params = layout.initialize(config.seed);
         let zeros = vec![0.0; params.len()];

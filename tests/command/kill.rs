@@ -32,7 +32,8 @@ fn partial_files(folder: &Path) -> usize {
         .map(|entry| {
             let name = entry.file_name();
             let partial = name.to_string_lossy().starts_with(".partial-");
-            usize::from(partial) + if entry.path().is_dir() { partial_files(&entry.path()) } else { 0 }
+            usize::from(partial)
+                + if entry.path().is_dir() { partial_files(&entry.path()) } else { 0 }
         })
         .sum()
 }

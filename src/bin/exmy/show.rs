@@ -195,9 +195,8 @@ pub(crate) fn table(out: &Path, comparison: &Comparison, outcomes: &[Outcome]) {
         };
         rows.push([name, number(result.train_loss), number(result.val_loss), gap, speed]);
     }
-    let widths: Vec<usize> = (0..5)
-        .map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0))
-        .collect();
+    let widths: Vec<usize> =
+        (0..5).map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0)).collect();
     println!();
     for row in &rows {
         let mut line = format!("{:<w$}", row[0], w = widths[0]);
@@ -209,6 +208,9 @@ pub(crate) fn table(out: &Path, comparison: &Comparison, outcomes: &[Outcome]) {
     if let Some(reference) = comparison.reference {
         println!("the language itself: {reference:.4} nats/byte on the validation text");
     }
-    println!("loss in nats per token; gap: validation loss above that of {}", rows[1.min(rows.len() - 1)][0]);
+    println!(
+        "loss in nats per token; gap: validation loss above that of {}",
+        rows[1.min(rows.len() - 1)][0]
+    );
     println!("curves: {}", out.join("loss.svg").display());
 }

@@ -7,6 +7,7 @@ use exmy::error::{Error, Result};
 use exmy::recipe::Recipe;
 use exmy::study::compare::{self, OutFolder};
 use exmy::train::config::Config;
+use exmy::train::data::Source;
 use exmy::train::preset::{PRESETS, preset};
 use exmy::train::run::{self, Outcome};
 use exmy::train::trainer::check;
@@ -20,8 +21,8 @@ const DEFAULT_RECIPES: &str = "f32,mxfp8-e4m3,nvfp4,bitred-e8m3";
 #[derive(Args)]
 #[command(after_long_help = long_help())]
 pub(crate) struct Arguments {
-    /// Text to learn: a file, a folder, or a token file (.bin of nanoGPT or llm.c); without it, a
-    /// synthetic language made by the program
+    /// Text to learn: a file, a folder, a token file (.bin of nanoGPT or llm.c), or synthetic:SEED,
+    /// a language made by the program [default: synthetic]
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
     /// Number formats of the linear layers, separated by commas; the first is what the others are
@@ -69,7 +70,8 @@ fn long_help() -> String {
     }
     text += "\nRecipes:\n  ";
     text += &exmy::recipe::NAMED.join(", ");
-    text += "\n  any format (e5m2, e3m4@rtz), any block format (e2m1/16:e8m0), each also +out=bf16\n";
+    text +=
+        "\n  any format (e5m2, e3m4@rtz), any block format (e2m1/16:e8m0), each also +out=bf16\n";
     text += "\nExamples:\n  exmy train\n  \
              exmy train --data book.txt --recipe f32,mxfp4 --preset micro --steps 1000\n  \
              exmy train --resume runs/0001\n";
@@ -142,11 +144,9 @@ fn configure(arguments: &Arguments) -> Result<(Config, String)> {
             .map_err(|error| Error::new(format!("{}: {error}", path.display())))?;
     }
     if let Some(path) = &arguments.data {
-        let whole = std::fs::canonicalize(path).map_err(|error| {
-            Error::io("read", path, error)
-                .hint("--data takes a text file, a folder of text, or a .bin token file")
-        })?;
-        config.data.source = utf8("--data", &whole)?.to_owned();
+        utf8("--data", path)?;
+        config.data.source =
+            Source::from_os(path.as_os_str()).map_err(|e| Error::new(e.to_string()))?;
         config.data.fingerprint.clear();
     }
     if let Some(steps) = arguments.steps {
@@ -167,6 +167,15 @@ fn configure(arguments: &Arguments) -> Result<(Config, String)> {
             Some((key, text)) if key.trim() == "recipe" => recipes = Some(text.trim().to_owned()),
             _ => config = config.with_setting(setting)?,
         }
+    }
+    if let Source::Path(path) = &config.data.source {
+        // A resume may be started from another folder.
+        let whole = std::fs::canonicalize(path).map_err(|error| {
+            Error::io("read", path, error)
+                .hint("--data takes a text file, a folder of text, or a .bin token file")
+        })?;
+        utf8("--data", &whole)?;
+        config.data.source = Source::Path(whole);
     }
     config.validate()?;
     Ok((config, recipes.unwrap_or_else(|| DEFAULT_RECIPES.to_owned())))
@@ -227,8 +236,10 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &AtomicBool) -> Re
     }
     out.conclude()?;
     show::table(out.path(), out.comparison(), &outcomes);
-    let all_diverged = out.comparison().runs.iter().all(|entry| {
-        entry.result.as_ref().is_some_and(|result| result.diverged_at.is_some())
-    });
+    let all_diverged = out
+        .comparison()
+        .runs
+        .iter()
+        .all(|entry| entry.result.as_ref().is_some_and(|result| result.diverged_at.is_some()));
     Ok(if all_diverged { MISUSE - 1 } else { 0 })
 }
