@@ -11,6 +11,7 @@ extern crate alloc;
 pub mod format;
 pub mod random;
 pub mod round;
+pub mod text;
 // Floor 2
 #[cfg(feature = "std")]
 pub mod parallel;
