@@ -1,0 +1,241 @@
+//! Textual forms: how formats, rounding modes and overflow policies are written, and what a wrong
+//! name is answered with.
+//!
+//! Each has one canonical form, the same in Rust (`Display`, `FromStr`), on the command line, in
+//! configuration files and in figures; canonical forms round-trip. This file holds what every
+//! name in the crate shares: short strings without allocation, and the search for the nearest
+//! right names.
+
+#![forbid(unsafe_code)]
+
+mod format;
+mod rounding;
+#[cfg(feature = "serde")]
+mod serde;
+
+pub use format::ParseFormatError;
+
+use core::fmt::{self, Write};
+
+/// A string of at most 56 bytes, held in place. What is longer ends in `...`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Short {
+    bytes: [u8; Self::CAPACITY],
+    len: u8,
+}
+
+impl Short {
+    const CAPACITY: usize = 56;
+
+    /// A copy of the beginning of `text`, control characters as `?`.
+    pub fn new(text: &str) -> Self {
+        let mut short = Self { bytes: [0; Self::CAPACITY], len: 0 };
+        for c in text.chars() {
+            let c = if c.is_control() { '?' } else { c };
+            // Room for the mark that something is missing stays free.
+            if short.len as usize + c.len_utf8() + 3 > Self::CAPACITY {
+                short.append("...");
+                break;
+            }
+            short.append(c.encode_utf8(&mut [0; 4]));
+        }
+        short
+    }
+
+    /// The text of anything that can be written.
+    fn of(parts: fmt::Arguments<'_>) -> Self {
+        let mut short = Self { bytes: [0; Self::CAPACITY], len: 0 };
+        // Names are shorter than the capacity; a longer one is cut at the part that is too long.
+        let _ = short.write_fmt(parts);
+        short
+    }
+
+    fn append(&mut self, text: &str) {
+        let start = self.len as usize;
+        self.bytes[start..start + text.len()].copy_from_slice(text.as_bytes());
+        self.len += text.len() as u8;
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        core::str::from_utf8(&self.bytes[..self.len as usize]).unwrap_or_default()
+    }
+}
+
+impl Write for Short {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.len as usize + text.len() > Self::CAPACITY {
+            return Err(fmt::Error);
+        }
+        self.append(text);
+        Ok(())
+    }
+}
+
+impl fmt::Display for Short {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl fmt::Debug for Short {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+/// Up to three names near a wrong one, nearest first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Nearest<'a> {
+    names: [&'a str; 3],
+    len: usize,
+}
+
+impl<'a> Nearest<'a> {
+    /// The names of `candidates` that are a few typing errors away from `given`.
+    pub fn new(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Self {
+        let limit = (given.len() / 3).max(2);
+        let mut names = [""; 3];
+        let mut distances = [usize::MAX; 3];
+        for name in candidates {
+            let distance = edit_distance(given, name);
+            if distance > limit || names.contains(&name) {
+                continue;
+            }
+            // Insertion behind equals keeps the order of the candidates.
+            if let Some(place) = distances.iter().position(|&other| distance < other) {
+                names.copy_within(place..2, place + 1);
+                distances.copy_within(place..2, place + 1);
+                (names[place], distances[place]) = (name, distance);
+            }
+        }
+        let len = distances.iter().filter(|&&distance| distance != usize::MAX).count();
+        Self { names, len }
+    }
+
+    /// The names.
+    pub fn names(&self) -> &[&'a str] {
+        &self.names[..self.len]
+    }
+}
+
+impl fmt::Display for Nearest<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, name) in self.names().iter().enumerate() {
+            let before = match i {
+                0 => "",
+                _ if i + 1 == self.len => " or ",
+                _ => ", ",
+            };
+            write!(f, "{before}{name}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`, bytes
+/// compared without case (optimal string alignment distance). Only the first 63 bytes count.
+pub fn edit_distance(a: &str, b: &str) -> usize {
+    const MAX: usize = 63;
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let (a, b) = (&a[..a.len().min(MAX)], &b[..b.len().min(MAX)]);
+    let same = |i: usize, j: usize| a[i].eq_ignore_ascii_case(&b[j]);
+    // Rows i - 2, i - 1 and i of the table of distances between prefixes.
+    let (mut older, mut old, mut row) = ([0; MAX + 1], [0; MAX + 1], [0; MAX + 1]);
+    for (j, entry) in old.iter_mut().enumerate() {
+        *entry = j;
+    }
+    for i in 0..a.len() {
+        row[0] = i + 1;
+        for j in 0..b.len() {
+            let replaced = old[j] + usize::from(!same(i, j));
+            let mut best = replaced.min(old[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && same(i, j - 1) && same(i - 1, j) {
+                best = best.min(older[j - 1] + 1);
+            }
+            row[j + 1] = best;
+        }
+        (older, old) = (old, row);
+    }
+    old[b.len()]
+}
+
+/// A name nobody has: what was asked for, the nearest right names, and how one is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UnknownName {
+    kind: &'static str,
+    given: Short,
+    nearest: Nearest<'static>,
+    forms: &'static str,
+}
+
+impl UnknownName {
+    /// `kind` names what was looked for ("rounding mode"), `forms` lists or describes the names
+    /// there are.
+    pub fn new(
+        kind: &'static str,
+        given: &str,
+        candidates: impl IntoIterator<Item = &'static str>,
+        forms: &'static str,
+    ) -> Self {
+        let nearest = Nearest::new(given, candidates);
+        Self { kind, given: Short::new(given), nearest, forms }
+    }
+
+    /// The nearest right names.
+    pub fn nearest(&self) -> &[&'static str] {
+        self.nearest.names()
+    }
+}
+
+impl fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, given, nearest, forms } = self;
+        write!(f, "no {kind} is called {given:?}")?;
+        if !nearest.names().is_empty() {
+            write!(f, "; did you mean {nearest}?")?;
+        } else {
+            f.write_str(";")?;
+        }
+        write!(f, " Possible: {forms}")
+    }
+}
+
+impl core::error::Error for UnknownName {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_worked_out_by_hand() {
+        let cases = [
+            ("", "", 0),
+            ("", "abc", 3),
+            ("kitten", "sitting", 3),
+            ("e4m3nf", "e4m3fn", 1),
+            ("E4M3", "e4m3", 0),
+            ("ca", "abc", 3),
+            ("bf61", "bf16", 1),
+        ];
+        for (a, b, distance) in cases {
+            assert_eq!(edit_distance(a, b), distance, "{a} {b}");
+            assert_eq!(edit_distance(b, a), distance, "{b} {a}");
+        }
+    }
+
+    #[test]
+    fn nearest_are_sorted_and_few() {
+        let nearest = Nearest::new("rns", ["rtz", "rne", "rnz", "rna", "odd"]);
+        assert_eq!(nearest.names(), ["rne", "rnz", "rna"]);
+        assert!(Nearest::new("something else", ["rtz"]).names().is_empty());
+    }
+
+    #[test]
+    fn long_and_odd_names_are_cut() {
+        let long = Short::new(&"\u{e9}\n".repeat(40));
+        assert!(long.as_str().ends_with("...") && long.as_str().len() <= 56);
+        assert!(!long.as_str().contains('\n'));
+        assert_eq!(Short::new("short").as_str(), "short");
+    }
+}

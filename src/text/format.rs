@@ -1,0 +1,432 @@
+//! Names of formats.
+//!
+//! * a name of the catalog, [`NAMED`]: `e4m3fn`, `bf16`, `e8m0`, ...;
+//! * P3109: `binary{K}p{P}{s|u}{e|f}`;
+//! * two's complement: `int{K}`, with `b{BIAS}` where the unit is not `2^(2-K)`;
+//! * any other: `[u]e{E}m{M}[b{BIAS}][CLASS][-nosub][-nozero]` with the class `ieee`, `fn`, `fnuz`,
+//!   `finite`, `p3109e` or `p3109f`. Without one, signed formats are IEEE-like - but *finite* with
+//!   the shapes of MX, E3M2, E2M3 and E2M1, and where a field is empty - and unsigned ones FN.
+//!   LLVM and ml_dtypes say `fn` of the MX shapes although those have no NaN, so that word means
+//!   finite there, and `fnan` is the one with a NaN.
+//!
+//! Case does not matter. Names used by ml_dtypes, PyTorch, LLVM, MLIR and safetensors are read
+//! too. `E4M3` alone is the IEEE-like format, as in ml_dtypes and LLVM, but safetensors' `F8_E4M3`
+//! is E4M3FN.
+
+use core::fmt;
+use core::str::FromStr;
+
+use super::{Short, UnknownName};
+use crate::format::{Format, FormatError, NAMED, Sign, Specials};
+
+/// Names of other projects, in lower case, and the canonical ones.
+const ALIASES: [(&str, &str); 66] = [
+    // ml_dtypes and PyTorch
+    ("float8_e5m2", "e5m2"),
+    ("float8_e4m3fn", "e4m3fn"),
+    ("float8_e4m3", "e4m3"),
+    ("float8_e3m4", "e3m4"),
+    ("float8_e4m3fnuz", "e4m3fnuz"),
+    ("float8_e5m2fnuz", "e5m2fnuz"),
+    ("float8_e4m3b11fnuz", "e4m3b11fnuz"),
+    ("float8_e8m0fnu", "e8m0"),
+    ("float6_e3m2fn", "e3m2"),
+    ("float6_e2m3fn", "e2m3"),
+    ("float4_e2m1fn", "e2m1"),
+    ("float4_e2m1fn_x2", "e2m1"),
+    ("bfloat16", "bf16"),
+    ("float16", "f16"),
+    ("half", "f16"),
+    ("float32", "f32"),
+    ("float", "f32"),
+    ("float64", "f64"),
+    ("double", "f64"),
+    // LLVM
+    ("float8e5m2", "e5m2"),
+    ("float8e4m3fn", "e4m3fn"),
+    ("float8e4m3", "e4m3"),
+    ("float8e3m4", "e3m4"),
+    ("float8e4m3fnuz", "e4m3fnuz"),
+    ("float8e5m2fnuz", "e5m2fnuz"),
+    ("float8e4m3b11fnuz", "e4m3b11fnuz"),
+    ("float8e8m0fnu", "e8m0"),
+    ("float6e3m2fn", "e3m2"),
+    ("float6e2m3fn", "e2m3"),
+    ("float4e2m1fn", "e2m1"),
+    ("floattf32", "tf32"),
+    // MLIR
+    ("f8e5m2", "e5m2"),
+    ("f8e4m3fn", "e4m3fn"),
+    ("f8e4m3", "e4m3"),
+    ("f8e3m4", "e3m4"),
+    ("f8e4m3fnuz", "e4m3fnuz"),
+    ("f8e5m2fnuz", "e5m2fnuz"),
+    ("f8e4m3b11fnuz", "e4m3b11fnuz"),
+    ("f8e8m0fnu", "e8m0"),
+    ("f6e3m2fn", "e3m2"),
+    ("f6e2m3fn", "e2m3"),
+    ("f4e2m1fn", "e2m1"),
+    // safetensors
+    ("f8_e5m2", "e5m2"),
+    ("f8_e4m3", "e4m3fn"),
+    ("f8_e8m0", "e8m0"),
+    ("f8_e4m3fnuz", "e4m3fnuz"),
+    ("f8_e5m2fnuz", "e5m2fnuz"),
+    ("f6_e3m2", "e3m2"),
+    ("f6_e2m3", "e2m3"),
+    ("f4", "e2m1"),
+    // oneDNN, NVIDIA, IEEE and the shapes that have a name
+    ("f4_e3m0", "e3m0"),
+    ("f4_e2m1", "e2m1"),
+    ("e8m0fnu", "e8m0"),
+    ("ue8m0", "e8m0"),
+    ("binary16", "f16"),
+    ("binary32", "f32"),
+    ("binary64", "f64"),
+    ("fp4", "e2m1"),
+    ("fp16", "f16"),
+    ("fp32", "f32"),
+    ("fp64", "f64"),
+    ("e5m10", "f16"),
+    ("e8m7", "bf16"),
+    ("e8m10", "tf32"),
+    ("e8m23", "f32"),
+    ("e11m52", "f64"),
+];
+
+const FORMS: &str = "a shape such as e8m3 or e5m2, with u (unsigned), fn, fnuz or finite (e4m3fn, ue4m3), a bias \
+                     (e4m3b11fnuz), binary8p3se, int8, bf16, f16, tf32, f32, f64";
+
+/// Why a text names no format.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ParseFormatError {
+    /// It is not of any known form.
+    Unknown(UnknownName),
+    /// It describes a format that cannot exist.
+    Impossible {
+        /// The text.
+        given: Short,
+        /// Why not.
+        reason: FormatError,
+    },
+}
+
+impl fmt::Display for ParseFormatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(unknown) => unknown.fmt(f),
+            Self::Impossible { given, reason } => {
+                write!(f, "{given:?} names no possible format: {reason}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for ParseFormatError {}
+
+impl Format {
+    /// The canonical name, at most 56 bytes.
+    pub fn name(self) -> Short {
+        if let Some((name, _)) = NAMED.iter().find(|(_, format)| *format == self) {
+            return Short::new(name);
+        }
+        if let Some(name) = self.p3109_name() {
+            return name;
+        }
+        let (e, m) = (self.exp_bits(), self.man_bits());
+        if self.sign() == Sign::TwosComplement {
+            let bias = Bias((self.bias() != 0).then_some(self.bias()));
+            return Short::of(format_args!("int{}{bias}", m + 1));
+        }
+        let sign = if self.is_signed() { "" } else { "u" };
+        let class = match self.specials() {
+            specials if specials == default_class(self.sign(), e, m) && !is_scale_shape(e, m) => "",
+            Specials::Ieee => "ieee",
+            Specials::Fn if is_mx_shape(self.sign(), e, m) => "fnan",
+            Specials::Fn => "fn",
+            Specials::Fnuz => "fnuz",
+            Specials::P3109 { infinite: true } => "p3109e",
+            Specials::P3109 { infinite: false } => "p3109f",
+            Specials::Finite => "finite",
+        };
+        let usual = Self::builder(self.sign(), e, m).specials(self.specials()).build();
+        let usual = usual.is_ok_and(|format| format.bias() == self.bias());
+        let bias = Bias((!usual).then_some(self.bias()));
+        let nosub = if m > 0 && self.has_zero() && !self.has_subnormals() { "-nosub" } else { "" };
+        let nozero = if self.has_zero() { "" } else { "-nozero" };
+        Short::of(format_args!("{sign}e{e}m{m}{bias}{class}{nosub}{nozero}"))
+    }
+
+    fn p3109_name(self) -> Option<Short> {
+        let Specials::P3109 { infinite } = self.specials() else { return None };
+        let (k, p, signed) = (self.bits(), self.precision(), self.is_signed());
+        if Self::p3109(k, p, signed, infinite) != Ok(self) {
+            return None;
+        }
+        let sign = if signed { 's' } else { 'u' };
+        let domain = if infinite { 'e' } else { 'f' };
+        Some(Short::of(format_args!("binary{k}p{p}{sign}{domain}")))
+    }
+}
+
+/// `b{bias}`, or nothing.
+struct Bias(Option<i32>);
+
+impl fmt::Display for Bias {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |bias| write!(f, "b{bias}"))
+    }
+}
+
+/// Shapes whose bare name means the MX element without special values.
+fn is_mx_shape(sign: Sign, exp_bits: u32, man_bits: u32) -> bool {
+    sign == Sign::Magnitude && matches!((exp_bits, man_bits), (3, 2) | (2, 3) | (2, 1))
+}
+
+/// The shape whose bare name, with or without `u`, means the MX scale.
+fn is_scale_shape(exp_bits: u32, man_bits: u32) -> bool {
+    (exp_bits, man_bits) == (8, 0)
+}
+
+fn default_class(sign: Sign, exp_bits: u32, man_bits: u32) -> Specials {
+    if sign == Sign::Unsigned {
+        Specials::Fn
+    } else if exp_bits == 0 || man_bits == 0 || is_mx_shape(sign, exp_bits, man_bits) {
+        Specials::Finite
+    } else {
+        Specials::Ieee
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name().as_str())
+    }
+}
+
+impl FromStr for Format {
+    type Err = ParseFormatError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let canonical = ALIASES
+            .iter()
+            .find(|(alias, _)| alias.eq_ignore_ascii_case(text.trim_start_matches("torch.")))
+            .map_or(text, |(_, canonical)| canonical);
+        if let Some((_, format)) =
+            NAMED.iter().find(|(name, _)| name.eq_ignore_ascii_case(canonical))
+        {
+            return Ok(*format);
+        }
+        let parsed = Reader(text).p3109().or_else(|| Reader(text).int());
+        match parsed.or_else(|| Reader(text).shape()) {
+            Some(Ok(format)) => Ok(format),
+            Some(Err(reason)) => {
+                Err(ParseFormatError::Impossible { given: Short::new(text), reason })
+            }
+            None => {
+                let names = NAMED.iter().map(|(name, _)| *name);
+                let names = names.chain(["e8m3", "e8m5", "binary8p3se", "binary8p4se"]);
+                let names = names.chain(ALIASES.iter().map(|(alias, _)| *alias));
+                Err(ParseFormatError::Unknown(UnknownName::new(
+                    "number format",
+                    text,
+                    names,
+                    FORMS,
+                )))
+            }
+        }
+    }
+}
+
+/// What is left to read. Each form returns `None` where the text is not of that form.
+struct Reader<'a>(&'a str);
+
+type Parsed = Option<Result<Format, FormatError>>;
+
+impl Reader<'_> {
+    /// Consumes `word`, whatever its case.
+    fn word(&mut self, word: &str) -> Option<()> {
+        let head = self.0.get(..word.len())?;
+        head.eq_ignore_ascii_case(word).then(|| self.0 = &self.0[word.len()..])
+    }
+
+    /// Consumes a number of one to seven digits without a leading zero.
+    fn number(&mut self) -> Option<u32> {
+        let len = self.0.bytes().take_while(u8::is_ascii_digit).count();
+        let (digits, rest) = self.0.split_at(len);
+        if len == 0 || len > 7 || (len > 1 && digits.starts_with('0')) {
+            return None;
+        }
+        self.0 = rest;
+        digits.parse().ok()
+    }
+
+    /// Consumes `b` and a signed number if they come next.
+    fn bias(&mut self) -> Option<Option<i32>> {
+        if self.word("b").is_none() {
+            return Some(None);
+        }
+        let negative = self.word("-").is_some();
+        let bias = self.number()? as i32;
+        Some(Some(if negative { -bias } else { bias }))
+    }
+
+    fn end(&self) -> Option<()> {
+        self.0.is_empty().then_some(())
+    }
+
+    fn p3109(mut self) -> Parsed {
+        self.word("binary")?;
+        let k = self.number()?;
+        self.word("p")?;
+        let p = self.number()?;
+        let signed = self.word("s").is_some();
+        if !signed {
+            self.word("u")?;
+        }
+        let infinite = self.word("e").is_some();
+        if !infinite {
+            self.word("f")?;
+        }
+        self.end()?;
+        Some(Format::p3109(k, p, signed, infinite))
+    }
+
+    fn int(mut self) -> Parsed {
+        self.word("int")?;
+        let bits = self.number()?;
+        let bias = self.bias()?;
+        self.end()?;
+        let builder = Format::builder(Sign::TwosComplement, 0, bits.saturating_sub(1));
+        Some(builder.bias(bias.unwrap_or(0)).build())
+    }
+
+    fn shape(mut self) -> Parsed {
+        let sign = if self.word("u").is_some() { Sign::Unsigned } else { Sign::Magnitude };
+        self.word("e")?;
+        let exp_bits = self.number()?;
+        self.word("m")?;
+        let man_bits = self.number()?;
+        let bias = self.bias()?;
+        // Longer words first: `fn` begins `fnuz` and `fnan`.
+        let classes = [
+            ("ieee", Specials::Ieee),
+            ("fnuz", Specials::Fnuz),
+            ("fnan", Specials::Fn),
+            ("fn", Specials::Fn),
+            ("finite", Specials::Finite),
+            ("p3109e", Specials::P3109 { infinite: true }),
+            ("p3109f", Specials::P3109 { infinite: false }),
+        ];
+        let class = classes.into_iter().find(|(word, _)| self.word(word).is_some());
+        let specials = match class {
+            None => default_class(sign, exp_bits, man_bits),
+            Some(("fn", _)) if is_mx_shape(sign, exp_bits, man_bits) => Specials::Finite,
+            Some((_, specials)) => specials,
+        };
+        let subnormals = self.word("-nosub").is_none();
+        let zero = self.word("-nozero").is_none();
+        self.end()?;
+        let mut builder = Format::builder(sign, exp_bits, man_bits)
+            .specials(specials)
+            .subnormals(subnormals && zero)
+            .zero(zero);
+        if let Some(bias) = bias {
+            builder = builder.bias(bias);
+        }
+        Some(builder.build())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use std::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn every_alias_names_a_catalog_format() {
+        for (alias, canonical) in ALIASES {
+            let format: Format = alias.parse().unwrap();
+            assert_eq!(format.to_string(), canonical, "{alias}");
+            assert_eq!(alias.to_ascii_uppercase().parse(), Ok(format));
+        }
+        assert_eq!("torch.float8_e4m3fn".parse(), Ok(Format::E4M3FN));
+    }
+
+    #[test]
+    fn the_naming_traps() {
+        let format = |name: &str| name.parse::<Format>().unwrap();
+        assert_eq!(format("E4M3"), Format::E4M3);
+        assert_eq!(format("F8_E4M3"), Format::E4M3FN);
+        assert_eq!(format("f8E4M3"), Format::E4M3);
+        assert_eq!(format("e2m1fn"), Format::E2M1);
+        assert!(format("e2m1fnan").has_nan() && !format("e2m1fnan").has_infinity());
+        assert!(format("e3m2ieee").has_infinity());
+        assert_eq!(format("ue4m3fn"), Format::UE4M3);
+        assert_eq!(format("e8m3"), Format::ieee(8, 3).unwrap());
+        assert_ne!(format("ue8m0fn"), Format::E8M0);
+        assert_eq!(format("ue8m0fn-nozero"), Format::E8M0);
+    }
+
+    /// Every combination of parameters that can be built, up to 6 + 4 field bits.
+    #[test]
+    fn canonical_names_round_trip() {
+        let specials = [
+            Specials::Ieee,
+            Specials::Fn,
+            Specials::Fnuz,
+            Specials::P3109 { infinite: true },
+            Specials::P3109 { infinite: false },
+            Specials::Finite,
+        ];
+        let mut seen = std::collections::HashMap::new();
+        for sign in [Sign::Magnitude, Sign::Unsigned, Sign::TwosComplement] {
+            for shape in 0..9 * 11 {
+                for specials in specials {
+                    for (option, bias) in
+                        (0..4).flat_map(|o| [None, Some(3), Some(-7)].map(|b| (o, b)))
+                    {
+                        let mut builder = Format::builder(sign, shape / 11, shape % 11)
+                            .specials(specials)
+                            .zero(option & 1 == 0)
+                            .subnormals(option & 2 == 0);
+                        if let Some(bias) = bias {
+                            builder = builder.bias(bias);
+                        }
+                        let Ok(format) = builder.build() else { continue };
+                        let name = format.to_string();
+                        assert_eq!(name.parse(), Ok(format), "{name}");
+                        assert_eq!(*seen.entry(name).or_insert(format), format);
+                    }
+                }
+            }
+        }
+        for (name, format) in NAMED {
+            assert_eq!((name.parse(), format.to_string().as_str()), (Ok(format), name));
+        }
+        assert!(seen.contains_key("binary8p3se") && seen.contains_key("e4m3b-7"));
+    }
+
+    #[test]
+    fn wrong_names_are_answered() {
+        let message = |name: &str| name.parse::<Format>().unwrap_err().to_string();
+        let text = message("e4m3fm");
+        assert!(text.contains("\"e4m3fm\"") && text.contains("e4m3fn"), "{text}");
+        assert!(message("bfloat61").contains("bfloat16"));
+        assert!(message("binary8p3sx").contains("binary8p3se"));
+        assert!(message("e17m2").contains("at most 16"), "{}", message("e17m2"));
+        assert!(message("e5m0ieee").contains("no room"));
+        assert!(message("binary2p1sf").contains("P3109"));
+        for junk in
+            ["", "e", "em", "e4", "e4m", "e4m3b", "e4m3fn ", "e04m3", "\u{e9}4m3", "int", "int1"]
+        {
+            assert!(junk.parse::<Format>().is_err(), "{junk}");
+        }
+        for big in ["e99999999999m3", "int4000000", "binary9999999p1se", "e5m2b9999999"] {
+            assert!(big.parse::<Format>().is_err(), "{big}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Names in configuration files and records: the vocabulary serializes as its text.
+
+use core::fmt;
+use core::marker::PhantomData;
+use core::str::FromStr;
+
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::ser::{Serialize, Serializer};
+
+use crate::format::Format;
+use crate::round::{Overflow, Rounding};
+
+/// Reads any string as a `T`.
+struct Text<T>(&'static str, PhantomData<T>);
+
+impl<T: FromStr<Err: fmt::Display>> Visitor<'_> for Text<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the name of {}", self.0)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(E::custom)
+    }
+}
+
+macro_rules! as_text {
+    ($($type:ty: $what:literal),*) => {$(
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_str(Text::<Self>($what, PhantomData))
+            }
+        }
+    )*};
+}
+
+as_text!(Format: "a number format", Rounding: "a rounding mode", Overflow: "an overflow policy");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(feature = "train")]
+    #[test]
+    fn through_json() {
+        let json = serde_json::to_string(&(Format::E4M3FN, Rounding::stochastic(8), Overflow::Nan));
+        assert_eq!(json.unwrap(), r#"["e4m3fn","sr8","to-nan"]"#);
+        let back: (Format, Rounding) = serde_json::from_str(r#"["F8_E4M3","rtz"]"#).unwrap();
+        assert_eq!(back, (Format::E4M3FN, Rounding::Rtz));
+        let error = serde_json::from_str::<Format>("\"e4m3fm\"").unwrap_err();
+        assert_eq!(error.classify(), serde_json::error::Category::Data);
+    }
+}
