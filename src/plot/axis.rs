@@ -152,7 +152,8 @@ impl Scale {
         self.low <= value && value <= self.high
     }
 
-    /// About `target` ticks (at least 2 wanted), at most twice as many.
+    /// About `target` ticks with labels (at least 2 wanted); on a logarithmic axis also silent ones
+    /// between them. None if the range is too narrow for f64 arithmetic.
     pub(super) fn ticks(&self, target: usize) -> Ticks {
         let target = target.max(2);
         if !self.log {
@@ -178,6 +179,9 @@ impl Scale {
                     continue;
                 }
                 let text = labelled.contains(&n) && k.rem_euclid(stride) == 0;
+                if stride > 5 && !text {
+                    continue;
+                }
                 let label = text.then(|| if plain { plain_label(n, k) } else { power_label(n, k) });
                 ticks.push(Tick { value, label });
             }
@@ -188,7 +192,7 @@ impl Scale {
 
 fn linear_ticks(low: f64, high: f64, target: usize) -> Ticks {
     let raw = (high / 2.0 - low / 2.0) / target as f64 * 2.0;
-    if raw < 1e-300 {
+    if raw < 1e-305 {
         return Ticks { ticks: Vec::new(), factor: 0 };
     }
     let (mut n, mut k) = (1, floor(log10(raw)) as i32);

@@ -1,7 +1,7 @@
 //! Text in a picture that cannot ask the font: widths are estimated, lines wrapped, and labels
 //! that want the same place moved apart.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{string::String, vec, vec::Vec};
 
 /// An upper estimate of the width of `text` at font size `size`, in the units of `size`.
 ///
@@ -94,8 +94,7 @@ pub(super) fn spread(wanted: &[i64], gap: i64, low: i64, high: i64) -> Vec<i64> 
         }
     }
     let last = wanted.len() as i64 - 1;
-    let mut places = Vec::new();
-    places.resize(wanted.len(), 0);
+    let mut places = vec![0; wanted.len()];
     let mut rank = 0;
     for (sum, count) in blocks {
         let base = sum.div_euclid(count).min(high - last * gap).max(low);
