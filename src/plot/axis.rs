@@ -55,8 +55,9 @@ impl Axis {
         self
     }
 
-    /// The range to draw for these data: fixed, or fitted with a share `margin` on both sides.
-    pub(super) fn fit(&self, data: impl Iterator<Item = f64>, margin: f64) -> Scale {
+    /// The range to draw for these data: fixed, or fitted and then widened by these shares of its
+    /// width below and above.
+    pub(super) fn fit(&self, data: impl Iterator<Item = f64>, margin: [f64; 2]) -> Scale {
         let (low, high) = self.range.unwrap_or_else(|| {
             let mut bounds: Option<(f64, f64)> = None;
             for value in data.chain(self.include.iter().copied()).filter(|&v| shows(v, self.log)) {
@@ -85,22 +86,26 @@ fn shows(value: f64, log: bool) -> bool {
 ///
 /// Below a relative width of 1e-9 tick labels would need ten digits and positions would show
 /// the rounding of f64 rather than the data.
-fn widen_linear(low: f64, high: f64, margin: f64) -> (f64, f64) {
+fn widen_linear(low: f64, high: f64, margin: [f64; 2]) -> (f64, f64) {
     let size = if high > -low { high.abs() } else { low.abs() };
     if size < 1e-290 {
         return (-1.0, 1.0);
     }
     let half = high / 2.0 - low / 2.0;
-    let pad = if half < size * 1e-9 { size * 0.05 } else { half * 2.0 * margin };
-    ((low - pad).clamp(-f64::MAX, f64::MAX), (high + pad).clamp(-f64::MAX, f64::MAX))
+    let pad = margin.map(|share| if half < size * 1e-9 { size * 0.05 } else { half * 2.0 * share });
+    ((low - pad[0]).clamp(-f64::MAX, f64::MAX), (high + pad[1]).clamp(-f64::MAX, f64::MAX))
 }
 
 /// As [`widen_linear`] in factors: at least a factor of 1.1 is shown.
-fn widen_log(low: f64, high: f64, margin: f64) -> (f64, f64) {
+fn widen_log(low: f64, high: f64, margin: [f64; 2]) -> (f64, f64) {
     let decades = log10(high) - log10(low);
-    let pad = if decades < 1e-9 { 1.05 } else { exp10(decades * margin) };
-    let (low, high) = (low / pad, high * pad);
-    (if low > 0.0 { low } else { f64::from_bits(1) }, if high < f64::MAX { high } else { f64::MAX })
+    let pad = margin.map(|share| if decades < 1e-9 { 1.05 } else { exp10(decades * share) });
+    let (low, high) = (low / pad[0], high * pad[1]);
+    // Among subnormals a tenth of a value may be no value: the range is opened up to normal ones.
+    (
+        if low > 0.0 { low } else { f64::from_bits(1) },
+        if high < 1e-290 { 1e-290 } else { high.clamp(0.0, f64::MAX) },
+    )
 }
 
 /// A tick: where, and what is written there (`None` for a grid line without text).
@@ -147,7 +152,8 @@ impl Scale {
         self.low <= value && value <= self.high
     }
 
-    /// About `target` ticks (at least 2 wanted), at most twice as many.
+    /// About `target` ticks with labels (at least 2 wanted); on a logarithmic axis also silent ones
+    /// between them. None if the range is too narrow for f64 arithmetic.
     pub(super) fn ticks(&self, target: usize) -> Ticks {
         let target = target.max(2);
         if !self.log {
@@ -173,6 +179,9 @@ impl Scale {
                     continue;
                 }
                 let text = labelled.contains(&n) && k.rem_euclid(stride) == 0;
+                if stride > 5 && !text {
+                    continue;
+                }
                 let label = text.then(|| if plain { plain_label(n, k) } else { power_label(n, k) });
                 ticks.push(Tick { value, label });
             }
@@ -183,12 +192,16 @@ impl Scale {
 
 fn linear_ticks(low: f64, high: f64, target: usize) -> Ticks {
     let raw = (high / 2.0 - low / 2.0) / target as f64 * 2.0;
+    if raw < 1e-305 {
+        return Ticks { ticks: Vec::new(), factor: 0 };
+    }
     let (mut n, mut k) = (1, floor(log10(raw)) as i32);
     // Rounding of the logarithm may be off by one decade at a power of ten; the comparison decides.
     while decimal(1, k) > raw {
         k -= 1;
     }
-    while decimal(n, k) < raw {
+    // A step short by rounding alone counts as enough.
+    while decimal(n, k) < raw * (1.0 - 1e-9) {
         (n, k) = match n {
             1 => (2, k),
             2 => (5, k),
@@ -204,10 +217,9 @@ fn linear_ticks(low: f64, high: f64, target: usize) -> Ticks {
     let size = if high > -low { high.abs() } else { low.abs() };
     let exponent = floor(log10(size)) as i32;
     let factor = if (-4..6).contains(&exponent) { 0 } else { exponent.div_euclid(3) * 3 };
-    let slack = step * 1e-9;
     let ticks = (first..=last)
         .map(|i| (i * n, decimal(i * n, k)))
-        .filter(|&(_, value)| value >= low - slack && value <= high + slack)
+        .filter(|&(_, value)| low <= value && value <= high)
         .map(|(count, value)| Tick { value, label: Some(plain_label(count, k - factor)) })
         .collect();
     Ticks { ticks, factor }
@@ -386,13 +398,14 @@ mod tests {
                 vec![7.0, 7.0],
                 vec![1e-310, 2e-310],
                 vec![f64::MIN_POSITIVE],
+                vec![f64::from_bits(1)],
                 vec![f64::MAX],
                 vec![-f64::MAX, f64::MAX],
                 vec![1e12, 1e12 + 1e-3],
                 vec![5e-324, 1e308],
             ];
             for values in data {
-                let scale = axis.fit(values.iter().copied(), 0.04);
+                let scale = axis.fit(values.iter().copied(), [0.04; 2]);
                 assert!(scale.low < scale.high && scale.low.is_finite() && scale.high.is_finite());
                 let ticks = scale.ticks(5).ticks;
                 assert!((1..=40).contains(&ticks.len()), "{values:?}: {} ticks", ticks.len());
@@ -402,12 +415,15 @@ mod tests {
             }
         }
         assert_eq!(
-            Axis::linear("").fit([7.0].into_iter(), 0.0),
+            Axis::linear("").fit([7.0].into_iter(), [0.0; 2]),
             Scale { low: 6.65, high: 7.35, log: false }
         );
-        let fixed = Axis::log("").range(1.0, 2.0).fit([50.0].into_iter(), 0.1);
+        let fixed = Axis::log("").range(1.0, 2.0).fit([50.0].into_iter(), [0.1; 2]);
         assert_eq!(fixed, Scale { low: 1.0, high: 2.0, log: true });
-        assert_eq!(Axis::linear("").include(0.0).fit([4.0].into_iter(), 0.25).low, -1.0);
+        assert_eq!(
+            Axis::linear("").include(0.0).fit([4.0].into_iter(), [0.25, 0.5]),
+            Scale { low: -1.0, high: 6.0, log: false }
+        );
     }
 
     #[test]

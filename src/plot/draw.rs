@@ -86,7 +86,7 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
         }
         mark.for_each_point(|x, _| xs.extend(x));
     }
-    let x = figure.x.fit(xs.into_iter(), 0.0);
+    let x = figure.x.fit(xs.into_iter(), [0.0; 2]);
 
     let shares: f64 = figure.panels.iter().map(|panel| panel.share).sum();
     let total = 240.0 + 110.0 * figure.panels.len() as f64;
@@ -102,10 +102,10 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
         });
         let share = total * panel.share / shares;
         let height = if share < 72.0 { 72.0 } else { share };
-        // The lowest rule's label may need room below it.
+        // The label of the lowest rule may need room below it.
         let labelled = |mark: &Mark| matches!(mark, Mark::Rule { label, .. } if !label.is_empty());
         let margin = if panel.marks.iter().any(labelled) { (LINE + 6.0) / height } else { 0.05 };
-        let scale = panel.y.fit(ys.into_iter(), if margin < 0.15 { margin } else { 0.15 });
+        let scale = panel.y.fit(ys.into_iter(), [if margin < 0.15 { margin } else { 0.15 }, 0.05]);
         let mut entries: Vec<Entry<'_>> = Vec::new();
         for mark in &panel.marks {
             let Some((name, note)) = mark.entry().filter(|(name, _)| !name.is_empty()) else {
@@ -117,6 +117,9 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
                 entries.len() - 1
             });
             entries[index].add(mark, note);
+            mark.for_each_point(|at, y| {
+                entries[index].empty &= !(at.is_some_and(|at| x.shows(at)) && scale.shows(y));
+            });
         }
         let shown = |name: &str| frames.iter().any(|f| f.entries.iter().any(|e| e.name == name));
         let key = if fits(entries.len(), to_tenths(LINE), 0, to_tenths(height)) {
@@ -183,7 +186,7 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
         y += if frame.panel.y.label.is_empty() && frame.ticks.factor == 0 {
             10.0
         } else {
-            6.0 + LINE + 8.0
+            6.0 + LINE + 12.0
         };
         if frame.key == Key::Rows {
             y += frame.rows().last().map_or(0.0, |&(_, row)| row + LINE + 4.0);

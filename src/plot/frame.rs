@@ -44,6 +44,8 @@ pub(super) struct Entry<'a> {
     line: bool,
     dot: bool,
     band: bool,
+    /// Whether no value of it has a place.
+    pub(super) empty: bool,
 }
 
 /// Where the names of a panel stand.
@@ -60,7 +62,7 @@ pub(super) enum Key {
 impl<'a> Entry<'a> {
     /// An entry without any mark yet.
     pub(super) fn new(name: &'a str, style: usize) -> Self {
-        Self { name, note: "", style, line: false, dot: false, band: false }
+        Self { name, note: "", style, line: false, dot: false, band: false, empty: true }
     }
 
     /// Adds a mark of this name; the first remark stays.
@@ -79,7 +81,8 @@ impl<'a> Entry<'a> {
 
     /// Name and note, shortened to fit; the note with its leading space.
     fn parts(&self) -> (String, String) {
-        let note = if self.note.is_empty() { String::new() } else { format!(" {}", self.note) };
+        let note = if self.empty { "no values" } else { self.note };
+        let note = if note.is_empty() { String::new() } else { format!(" {note}") };
         let note = shorten(&note, FONT, NAME / 2.0);
         (shorten(self.name, FONT, NAME - width(&note, FONT)), note)
     }
@@ -131,7 +134,7 @@ impl Frame<'_> {
         let head = rows.last().map_or(0.0, |&(_, y)| y + LINE + 4.0);
         if !title.is_empty() {
             let title = shorten(title, FONT, 720.0 - 28.0);
-            svg.text("q", 14.0, self.top - head - 12.0, &title);
+            svg.text("q", 14.0, self.top - head - 16.0, &title);
         }
         for (entry, (x, y)) in self.entries.iter().zip(rows) {
             entry.draw(svg, self.left + x, self.top - head + y + LINE / 2.0 - 4.0);

@@ -1,7 +1,7 @@
 //! Text in a picture that cannot ask the font: widths are estimated, lines wrapped, and labels
 //! that want the same place moved apart.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{string::String, vec, vec::Vec};
 
 /// An upper estimate of the width of `text` at font size `size`, in the units of `size`.
 ///
@@ -43,8 +43,21 @@ pub(super) fn shorten(text: &str, size: i64, room: f64) -> String {
     cut
 }
 
-/// `text` broken at spaces into lines of at most `room`; a longer word is shortened.
+/// `text` broken at spaces into the fewest lines of at most `room`, about equally long; a longer
+/// word is shortened.
 pub(super) fn wrap(text: &str, size: i64, room: f64) -> Vec<String> {
+    let lines = fill(text, size, room);
+    (10..20)
+        .map(|twentieths| fill(text, size, room * f64::from(twentieths) / 20.0))
+        .find(|narrower| lines.len() > 1 && narrower.len() == lines.len() && !cut(narrower))
+        .unwrap_or(lines)
+}
+
+fn cut(lines: &[String]) -> bool {
+    lines.iter().any(|line| line.contains('…'))
+}
+
+fn fill(text: &str, size: i64, room: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         let word = shorten(word, size, room);
@@ -81,8 +94,7 @@ pub(super) fn spread(wanted: &[i64], gap: i64, low: i64, high: i64) -> Vec<i64> 
         }
     }
     let last = wanted.len() as i64 - 1;
-    let mut places = Vec::new();
-    places.resize(wanted.len(), 0);
+    let mut places = vec![0; wanted.len()];
     let mut rank = 0;
     for (sum, count) in blocks {
         let base = sum.div_euclid(count).min(high - last * gap).max(low);
@@ -141,6 +153,7 @@ mod tests {
         // 'a' is 6.3 wide and the ellipsis 10.5: three letters fit beside it in 30.
         assert_eq!(shorten("aaaaaaaa", 10, 30.0), "aaa…");
         assert_eq!(wrap("aa aa  aa", 10, 30.0), ["aa aa", "aa"]);
+        assert_eq!(wrap("aa aa aa aa", 10, 47.0), ["aa aa", "aa aa"]);
         assert!(wrap(" ", 10, 30.0).is_empty());
     }
 }

@@ -1,0 +1,281 @@
+//! Figures as a reader meets them: the finished SVG, read back by an XML parser.
+//!
+//! `tests/plot/small.svg` is a figure compared byte by byte. After a wanted change of the drawing,
+//! write it anew with `EXMY_BLESS=1 cargo test --test plot` and look at it.
+
+use exmy::plot::{Axis, Band, Figure, Panel, Series};
+use roxmltree::{Document, Node};
+
+fn line(name: &str, ys: impl IntoIterator<Item = f64>) -> Series {
+    Series::new(name, ys.into_iter().enumerate().map(|(i, y)| (i as f64, y)))
+}
+
+/// Reads a figure; `Document::parse` fails on anything that is not well-formed XML.
+fn parse(svg: &str) -> Document<'_> {
+    let document = Document::parse(svg).unwrap_or_else(|error| panic!("{error}\n{svg}"));
+    for node in document.descendants() {
+        for attribute in node.attributes() {
+            let value = attribute.value();
+            assert!(
+                !value.contains("NaN") && !value.contains("inf"),
+                "{}={value}",
+                attribute.name()
+            );
+        }
+        if node.has_tag_name("path") {
+            assert!(node.attribute("d").is_some_and(|d| d.starts_with('M') && d.len() > 4));
+        }
+    }
+    document
+}
+
+fn class<'a>(node: &Node<'a, '_>) -> &'a str {
+    node.attribute("class").unwrap_or("")
+}
+
+fn text(node: Node<'_, '_>) -> String {
+    node.descendants().filter(Node::is_text).filter_map(|n| n.text()).collect()
+}
+
+fn number(node: &Node<'_, '_>, name: &str) -> f64 {
+    node.attribute(name).and_then(|value| value.parse().ok()).expect(name)
+}
+
+/// The texts beside the curves or in the rows above, with their places.
+fn names(document: &Document<'_>) -> Vec<(f64, f64, String)> {
+    let is_name = |n: &Node<'_, '_>| n.has_tag_name("text") && class(n).is_empty();
+    document
+        .descendants()
+        .filter(is_name)
+        .map(|n| (number(&n, "x"), number(&n, "y"), text(n)))
+        .collect()
+}
+
+fn small() -> Figure {
+    let f32 = [5.5, 3.0, 2.25, 2.0, 1.95];
+    let fp4 = [5.5, 3.2, f64::NAN, f64::NAN, f64::NAN];
+    Figure::new("Loss")
+        .subtitle("a small figure")
+        .x(Axis::linear("step"))
+        .panel(
+            Panel::new(Axis::linear("loss (nats/byte)"))
+                .height_share(2.0)
+                .band(Band::new(
+                    "f32",
+                    (0..5).map(|i| (f64::from(i), f32[i as usize] - 0.2, f32[i as usize] + 0.2)),
+                ))
+                .faint(line("f32", [5.6, 2.9, 2.3, 1.9, 2.0]))
+                .line(line("f32", f32).note("1.950"))
+                .line(line("mxfp4", fp4))
+                .rule(1.8, "entropy"),
+        )
+        .panel(Panel::new(Axis::log("norm")).points(line("f32", [1.0, 3.0, 10.0, 30.0, 100.0])))
+}
+
+#[test]
+fn a_small_figure_has_these_bytes() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/plot/small.svg");
+    let svg = small().to_svg();
+    parse(&svg);
+    if std::env::var_os("EXMY_BLESS").is_some() {
+        std::fs::write(path, &svg).expect("the golden figure can be written");
+    }
+    let golden = std::fs::read_to_string(path).expect("the golden figure is committed");
+    let first = svg.lines().zip(golden.lines()).find(|(new, old)| new != old);
+    assert!(svg == golden, "the drawing has changed, first at {first:?}");
+}
+
+#[test]
+fn equal_figures_give_equal_bytes() {
+    assert_eq!(small().to_svg(), small().to_svg());
+    assert_eq!(small().clone().to_svg(), small().to_svg());
+}
+
+#[test]
+fn a_figure_describes_itself_and_needs_nothing_else() {
+    let svg = small().to_svg();
+    let document = parse(&svg);
+    let root = document.root_element();
+    assert_eq!((root.attribute("role"), root.attribute("aria-label")), (Some("img"), Some("Loss")));
+    assert_eq!(root.attribute("width"), Some("100%"));
+    let mut children = root.children().filter(Node::is_element);
+    assert_eq!(children.next().map(text).as_deref(), Some("Loss"));
+    let description = children.next().map(text).expect("a description");
+    for part in ["step from 0 to 4", "f32 ends at 1.95", "mxfp4 ends at 3.2", "entropy at 1.8"] {
+        assert!(description.contains(part), "no `{part}` in `{description}`");
+    }
+    assert!(svg.contains("prefers-color-scheme:dark"));
+    for foreign in ["href", "url(", "@import", "<script", " id="] {
+        assert!(!svg.contains(foreign), "{foreign}");
+    }
+}
+
+#[test]
+fn names_may_hold_markup() {
+    let name = "a<b>&\"c\"'\u{0}]]>";
+    let svg = Figure::new(name)
+        .subtitle(name)
+        .x(Axis::linear(name))
+        .panel(
+            Panel::new(Axis::linear(name))
+                .line(line(name, [1.0, 2.0, f64::NAN]).note("<&"))
+                .points(line(name, [1.0]))
+                .rule(1.0, name),
+        )
+        .to_svg();
+    let document = parse(&svg);
+    let wanted = name.replace('\0', "\u{fffd}");
+    assert_eq!(document.root_element().attribute("aria-label"), Some(wanted.as_str()));
+    assert!(names(&document)[0].2.starts_with(&wanted));
+}
+
+#[test]
+fn names_of_coinciding_curves_do_not_touch() {
+    for count in 1..=30 {
+        let panel = (0..count).fold(Panel::new(Axis::linear("loss")), |panel, i| {
+            let gap = f64::from(i * 7 % 30) * 1e-3;
+            panel.line(line(
+                &format!("series {i}"),
+                (0..50).map(|k| 2.0 + gap + 3.0 / f64::from(k + 1)),
+            ))
+        });
+        let svg = Figure::new("many").panel(panel).to_svg();
+        let document = parse(&svg);
+        let found = names(&document);
+        assert_eq!(found.len(), count as usize);
+        let beside = found.iter().all(|name| name.0 == found[0].0);
+        assert!(beside || count > 12, "{count} names do not fit beside the panel");
+        for (i, a) in found.iter().enumerate() {
+            assert!((0.0..720.0).contains(&a.0));
+            for b in &found[..i] {
+                let apart = (a.1 - b.1).abs() >= 24.0 || (a.0 - b.0).abs() >= 60.0;
+                assert!(apart, "{a:?} and {b:?}");
+            }
+        }
+        if beside {
+            // From top to bottom as the curves end.
+            let mut by_height = found.clone();
+            by_height.sort_by(|a, b| a.1.total_cmp(&b.1));
+            let gaps = by_height.iter().map(|name| name.2[7..].parse::<i32>().unwrap() * 7 % 30);
+            assert!(gaps.clone().zip(gaps.skip(1)).all(|(upper, lower)| upper > lower));
+        }
+    }
+}
+
+#[test]
+fn the_same_name_looks_the_same_in_every_panel() {
+    let svg = Figure::new("")
+        .panel(
+            Panel::new(Axis::linear("a"))
+                .line(line("f32", [1.0, 2.0]))
+                .line(line("bf16", [2.0, 2.0])),
+        )
+        .panel(Panel::new(Axis::linear("b")).line(line("bf16", [0.1, 0.2])))
+        .to_svg();
+    let document = parse(&svg);
+    let styles: Vec<(String, &str)> = document
+        .descendants()
+        .filter(|n| n.has_tag_name("path") && class(n).starts_with("l "))
+        .map(|n| (text(n), class(&n)))
+        .collect();
+    let expected = [("f32", "l h0 d0"), ("bf16", "l h1 d1"), ("bf16", "l h1 d1")];
+    assert_eq!(styles, expected.map(|(name, style)| (name.to_string(), style)));
+}
+
+#[test]
+fn a_diverged_run_is_marked_where_it_ends() {
+    let crosses = |svg: &str| {
+        let document = parse(svg);
+        let found: Vec<_> =
+            document.descendants().filter(|n| class(n).starts_with("x ")).map(text).collect();
+        (found, svg.contains("NaN, ±∞"))
+    };
+    let draw = |axis: Axis, ys: &[f64]| {
+        Figure::new("").panel(Panel::new(axis).line(line("e2m1", ys.iter().copied()))).to_svg()
+    };
+    let marked = (vec!["e2m1: no value".to_string()], true);
+    for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        assert_eq!(crosses(&draw(Axis::linear("loss"), &[3.0, 2.0, bad, bad])), marked);
+        assert_eq!(crosses(&draw(Axis::linear("loss"), &[bad, 2.0, 3.0])), marked);
+    }
+    assert_eq!(crosses(&draw(Axis::log("loss"), &[3.0, 0.0, 2.0])), marked);
+    assert_eq!(crosses(&draw(Axis::linear("loss"), &[3.0, 0.0, 2.0])), (vec![], false));
+    // Nothing but NaN: the series is still named, and said to be empty.
+    let svg = draw(Axis::linear("loss"), &[f64::NAN; 3]);
+    assert_eq!(names(&parse(&svg))[0].2, "e2m1 no values");
+    assert!(svg.contains("nothing to draw"));
+}
+
+#[test]
+fn odd_data_give_sane_pictures() {
+    let (tiny, huge) = (f64::from_bits(1), f64::MAX);
+    let cases: [&[f64]; 12] = [
+        &[],
+        &[1.0],
+        &[0.0, 0.0],
+        &[7.0, 7.0, 7.0],
+        &[f64::NAN],
+        &[-huge, huge],
+        &[huge],
+        &[tiny],
+        &[tiny, huge],
+        &[1e300, -1e-300, f64::INFINITY],
+        &[1e9, 1e9 + 1e-6],
+        &[-3.0, -2.0],
+    ];
+    for ys in cases {
+        for y_axis in [Axis::linear("y"), Axis::log("y"), Axis::log("y").range(0.5, 2.0)] {
+            for x_axis in [Axis::linear("x"), Axis::log("x"), Axis::linear("x").range(0.5, 0.75)] {
+                let swapped = Series::new("b", ys.iter().map(|&y| (y, 1.0)));
+                let panel = Panel::new(y_axis.clone())
+                    .line(line("a", ys.iter().copied()))
+                    .points(swapped)
+                    .band(Band::new("c", ys.iter().map(|&y| (y, y, 2.0 * y))))
+                    .rule(ys.first().copied().unwrap_or(f64::NAN), "rule");
+                let svg = Figure::new("odd").x(x_axis).panel(panel).to_svg();
+                let document = parse(&svg);
+                let ticks = document.descendants().filter(|n| class(n) == "q e").count();
+                assert!((1..=24).contains(&ticks), "{ticks} ticks for {ys:?}");
+                assert_eq!(names(&document).len(), 3);
+            }
+        }
+    }
+    parse(&Figure::new("").to_svg());
+    parse(&Figure::new("no marks").panel(Panel::new(Axis::linear(""))).to_svg());
+}
+
+#[test]
+fn a_long_series_gives_a_short_file_with_its_peak() {
+    // A sawtooth in 0..=1 with one peak of 2, which must touch the top of the fitted range.
+    let ys = |n: u32| (0..n).map(move |i| if i == n / 3 { 2.0 } else { f64::from(i % 97) / 96.0 });
+    let draw = |n: u32| {
+        let axis = Axis::linear("").range(0.0, 2.0);
+        Figure::new("").panel(Panel::new(axis).line(line("", ys(n)))).to_svg()
+    };
+    let svg = draw(100_000);
+    assert!(svg.len() < 40_000, "{} bytes", svg.len());
+    assert!(draw(1_000_000).len() < 40_000);
+    let document = parse(&svg);
+    let path = document.descendants().find(|n| class(n).starts_with("l ")).expect("the line");
+    let numbers = path.attribute("d").expect("data").replace('-', " -").replace(['M', 'l'], " ");
+    let numbers: Vec<f64> = numbers.split_whitespace().map(|v| v.parse().expect(v)).collect();
+    let mut y = 0.0;
+    let mut top = f64::MAX;
+    for step in numbers.chunks(2) {
+        y += step[1];
+        top = top.min(y);
+    }
+    let frame = document.descendants().filter(|n| n.has_tag_name("svg")).nth(1).expect("the frame");
+    assert!((top - number(&frame, "y")).abs() < 0.05, "peak at {top}");
+}
+
+#[test]
+fn many_names_stand_in_rows_once() {
+    let panel = |label: &str| {
+        (0..20).fold(Panel::new(Axis::linear(label)), |panel, i| {
+            panel.line(line(&format!("s{i}"), [1.0, 2.0]))
+        })
+    };
+    let svg = Figure::new("").panel(panel("a")).panel(panel("b")).to_svg();
+    assert_eq!(names(&parse(&svg)).len(), 20);
+}
