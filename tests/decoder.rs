@@ -1,0 +1,468 @@
+//! The decoder against central differences in f64, against PyTorch, and against itself: causality,
+//! threads, SIMD levels.
+#![cfg(feature = "train")]
+
+use exmy::nn::attention::{self, Shape};
+use exmy::nn::decoder::{Config, Decoder, InitScheme, Mlp, Norm, Position};
+use exmy::nn::linear::{Group, Products, Unquantized};
+use exmy::nn::rope::Rope;
+use exmy::parallel;
+use exmy::random::{Philox, Stream};
+use exmy::simd::{Level, with_level};
+use exmy::view::{View, ViewMut};
+
+/// Uniform in (-size, size).
+fn random(len: usize, size: f64, stream: u64) -> Vec<f64> {
+    let philox = Philox::new(11, Stream::new("decoder test").with(stream));
+    (0..len as u64).map(|i| (2.0 * philox.uniform(i) - 1.0) * size).collect()
+}
+
+fn tokens(len: usize, vocab: u64, stream: u64) -> Vec<u32> {
+    let philox = Philox::new(12, Stream::new("decoder tokens").with(stream));
+    (0..len as u64).map(|i| philox.below(i, vocab) as u32).collect()
+}
+
+/// Central differences of `f` at `x`, element by element, against `gradient`: the norm of the
+/// error relative to the norm of the gradient.
+fn difference(x: &mut [f64], gradient: &[f64], mut f: impl FnMut(&[f64]) -> f64) -> f64 {
+    // The error is h^2 f''' / 6 + ulp / h: both below 1e-9 for functions of size 1 at this step.
+    let h = 1e-5;
+    let (mut errors, mut size) = (0.0, 0.0);
+    for i in 0..x.len() {
+        let at = x[i];
+        x[i] = at + h;
+        let above = f(x);
+        x[i] = at - h;
+        let below = f(x);
+        x[i] = at;
+        let slope = (above - below) / (2.0 * h);
+        errors += (slope - gradient[i]).powi(2);
+        size += gradient[i].powi(2);
+    }
+    assert!(size > 0.0, "a gradient of zeros proves nothing");
+    (errors / size).sqrt()
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+const SHAPES: [Shape; 5] = [
+    Shape { batch: 2, sequence: 5, heads: 2, kv_heads: 2, head_dim: 3 },
+    Shape { batch: 1, sequence: 19, heads: 4, kv_heads: 2, head_dim: 4 },
+    Shape { batch: 2, sequence: 6, heads: 3, kv_heads: 1, head_dim: 18 },
+    Shape { batch: 1, sequence: 33, heads: 1, kv_heads: 1, head_dim: 16 },
+    Shape { batch: 3, sequence: 2, heads: 2, kv_heads: 1, head_dim: 2 },
+];
+
+struct Attended {
+    y: Vec<f64>,
+    probabilities: Vec<f64>,
+    scratch: Vec<f64>,
+}
+
+/// The buffers start as NaN, so that reading what was never written shows.
+fn attend(shape: &Shape, qkv: &[f64]) -> Attended {
+    let n = shape.batch * shape.sequence;
+    let mut y = vec![f64::NAN; n * shape.width()];
+    let mut probabilities = vec![f64::NAN; shape.probabilities()];
+    let mut scratch = vec![f64::NAN; shape.scratch()];
+    attention::attention(shape, qkv, &mut y, &mut probabilities, &mut scratch);
+    Attended { y, probabilities, scratch }
+}
+
+/// The definition, with nothing shared with the code under test.
+fn attention_by_definition(shape: &Shape, qkv: &[f64]) -> Vec<f64> {
+    let Shape { batch, sequence, heads, kv_heads, head_dim: hd } = *shape;
+    let width = (heads + 2 * kv_heads) * hd;
+    let mut y = Vec::new();
+    for b in 0..batch {
+        for i in 0..sequence {
+            for h in 0..heads {
+                let kv = h / (heads / kv_heads);
+                let at = |position: usize, head: usize, d: usize| {
+                    qkv[(b * sequence + position) * width + head * hd + d]
+                };
+                let score = |j: usize| -> f64 {
+                    let sum: f64 = (0..hd).map(|d| at(i, h, d) * at(j, heads + kv, d)).sum();
+                    (sum / (hd as f64).sqrt()).exp()
+                };
+                let total: f64 = (0..=i).map(score).sum();
+                for d in 0..hd {
+                    let v = |j: usize| at(j, heads + kv_heads + kv, d);
+                    y.push((0..=i).map(|j| score(j) / total * v(j)).sum());
+                }
+            }
+        }
+    }
+    y
+}
+
+#[test]
+fn attention_is_its_definition() {
+    for (s, shape) in SHAPES.iter().enumerate() {
+        let qkv = random(shape.batch * shape.sequence * shape.qkv_width(), 1.5, s as u64);
+        let got = attend(shape, &qkv);
+        for (got, expected) in got.y.iter().zip(attention_by_definition(shape, &qkv)) {
+            assert!((got - expected).abs() < 1e-13, "{shape:?}: {got} {expected}");
+        }
+        // Rows sum to 1 and hold exact zeros (not -0) after their own position.
+        for (r, row) in got.probabilities.chunks(shape.row()).enumerate() {
+            let seen = r % shape.sequence + 1;
+            assert!((row[..seen].iter().sum::<f64>() - 1.0).abs() < 1e-14);
+            assert!(row[seen..].iter().all(|p| p.to_bits() == 0));
+        }
+    }
+}
+
+#[test]
+fn attention_backward_is_the_gradient() {
+    for (s, shape) in SHAPES.iter().enumerate() {
+        let mut qkv = random(shape.batch * shape.sequence * shape.qkv_width(), 1.5, s as u64);
+        let dy = random(shape.batch * shape.sequence * shape.width(), 1.0, 100 + s as u64);
+        let Attended { probabilities, mut scratch, .. } = attend(shape, &qkv);
+        let mut dqkv = vec![f64::NAN; qkv.len()];
+        scratch.fill(f64::NAN);
+        attention::attention_backward(shape, &qkv, &probabilities, &dy, &mut dqkv, &mut scratch);
+        let error = difference(&mut qkv, &dqkv, |qkv| dot(&attend(shape, qkv).y, &dy));
+        assert!(error < 1e-8, "{shape:?}: {error:e}");
+    }
+}
+
+/// Infinities and NaNs at later positions do not reach earlier outputs; no bit changes.
+#[test]
+fn later_positions_contribute_nothing() {
+    for (s, shape) in SHAPES.iter().enumerate() {
+        let (width, out) = (shape.qkv_width(), shape.width());
+        let clean = random(shape.batch * shape.sequence * width, 1.5, s as u64);
+        let expected = attend(shape, &clean).y;
+        for cut in 1..shape.sequence {
+            let mut qkv = clean.clone();
+            for sequence in qkv.chunks_mut(shape.sequence * width) {
+                for (i, value) in sequence[cut * width..].iter_mut().enumerate() {
+                    *value = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY][i % 3];
+                }
+            }
+            let got = attend(shape, &qkv).y;
+            let sequences = got.chunks(shape.sequence * out);
+            for (got, expected) in sequences.zip(expected.chunks(shape.sequence * out)) {
+                assert_eq!(got[..cut * out], expected[..cut * out], "{shape:?} cut at {cut}");
+            }
+        }
+    }
+}
+
+/// Values that overflow at later positions leave the gradients of earlier queries alone.
+#[test]
+fn later_positions_contribute_nothing_backward() {
+    let shape = SHAPES[1];
+    let (width, hd) = (shape.qkv_width(), shape.head_dim);
+    let clean = random(shape.sequence * width, 1.5, 1);
+    let dy = random(shape.sequence * shape.width(), 1.0, 2);
+    let backward = |qkv: &[f64]| {
+        let Attended { probabilities, mut scratch, .. } = attend(&shape, qkv);
+        let mut dqkv = vec![f64::NAN; qkv.len()];
+        attention::attention_backward(&shape, qkv, &probabilities, &dy, &mut dqkv, &mut scratch);
+        dqkv
+    };
+    let expected = backward(&clean);
+    let cut = 6;
+    let mut qkv = clean.clone();
+    for row in qkv.chunks_mut(width).skip(cut) {
+        row[(shape.heads + shape.kv_heads) * hd..].fill(f64::INFINITY);
+    }
+    let got = backward(&qkv);
+    for (got, expected) in got.chunks(width).zip(expected.chunks(width)).take(cut) {
+        assert_eq!(got[..shape.width()], expected[..shape.width()]);
+    }
+}
+
+#[test]
+fn rope_backward_is_the_gradient() {
+    let (sequence, width, heads, hd) = (5, 20, 3, 6);
+    let rope = Rope::<f64>::new(7, hd, 100.0);
+    let mut x = random(2 * sequence * width, 1.0, 0);
+    let dy = random(x.len(), 1.0, 1);
+    let mut dx = dy.clone();
+    rope.backward(&mut dx, width, heads, sequence);
+    let error = difference(&mut x, &dx, |x| {
+        let mut y = x.to_vec();
+        rope.forward(&mut y, width, heads, sequence);
+        dot(&y, &dy)
+    });
+    assert!(error < 1e-9, "{error:e}");
+}
+
+fn tiny() -> Config {
+    Config {
+        vocab: 7,
+        context: 6,
+        layers: 2,
+        d_model: 8,
+        heads: 2,
+        kv_heads: 2,
+        hidden: 11,
+        norm: Norm::LayerNorm,
+        norm_bias: true,
+        norm_eps: 1e-5,
+        position: Position::Learned,
+        mlp: Mlp::Gelu,
+        tied: true,
+        init: InitScheme::Gpt2,
+    }
+}
+
+/// A tiny Llama: everything `tiny` is not.
+fn tiny_llama() -> Config {
+    Config {
+        norm: Norm::RmsNorm,
+        norm_bias: false,
+        position: Position::Rope { base: 50.0 },
+        mlp: Mlp::Swiglu,
+        tied: false,
+        kv_heads: 1,
+        ..tiny()
+    }
+}
+
+/// Every norm x position x MLP x head, in turn with as many key heads, one, and a half.
+fn all() -> Vec<Config> {
+    let mut all = Vec::new();
+    let norms = [(Norm::LayerNorm, true), (Norm::LayerNorm, false), (Norm::RmsNorm, false)];
+    for (norm, norm_bias) in norms {
+        for position in [Position::Learned, Position::Rope { base: 50.0 }] {
+            for mlp in [Mlp::Gelu, Mlp::Swiglu] {
+                for tied in [true, false] {
+                    let config = Config { norm, norm_bias, position, mlp, tied, ..tiny() };
+                    all.push(match all.len() % 3 {
+                        0 => config,
+                        1 => Config { d_model: 12, heads: 3, kv_heads: 1, ..config },
+                        _ => Config { d_model: 16, heads: 4, kv_heads: 2, ..config },
+                    });
+                }
+            }
+        }
+    }
+    all
+}
+
+/// All parameters random, gains about 1: after the real initialization the gradients of q and k
+/// would be too small to be seen.
+fn parameters(decoder: &Decoder<f64>, stream: u64) -> Vec<f64> {
+    let mut params = random(decoder.layout().len(), 0.5, stream);
+    for entry in decoder.layout() {
+        if entry.name.ends_with("norm.weight") {
+            params[entry.range.clone()].iter_mut().for_each(|gain| *gain += 1.0);
+        }
+    }
+    params
+}
+
+#[test]
+fn gradients_are_central_differences() {
+    for (c, config) in all().into_iter().enumerate() {
+        let mut decoder = Decoder::<f64>::new(config).unwrap();
+        let mut params = parameters(&decoder, c as u64);
+        let (x, y) = (tokens(10, 7, 0), tokens(10, 7, 1));
+        let mut grads = vec![0.0; params.len()];
+        let loss = decoder.forward_backward(&params, &mut grads, &x, &y, 2, &mut Unquantized);
+        let mut losses = [0.0; 10];
+        let mut mean = |params: &[f64]| {
+            decoder.losses(params, &x, &y, 2, &mut Unquantized, &mut losses);
+            losses.iter().sum::<f64>() / 10.0
+        };
+        assert!((mean(&params) - loss).abs() < 1e-14);
+        let error = difference(&mut params, &grads, mean);
+        assert!(error < 1e-7, "{config:?}: {error:e}");
+    }
+}
+
+/// Each tensor on its own, so that a small tensor's error does not hide behind the others' norm.
+#[test]
+fn gradients_of_every_tensor() {
+    for config in [tiny(), tiny_llama()] {
+        let mut decoder = Decoder::<f64>::new(config).unwrap();
+        let params = parameters(&decoder, 50);
+        let (x, y) = (tokens(10, 7, 0), tokens(10, 7, 1));
+        let mut grads = vec![0.0; params.len()];
+        decoder.forward_backward(&params, &mut grads, &x, &y, 2, &mut Unquantized);
+        for entry in decoder.layout().clone().iter() {
+            let range = entry.range.clone();
+            let mut arena = params.clone();
+            let mut part = params[range.clone()].to_vec();
+            let mut losses = [0.0; 10];
+            let error = difference(&mut part, &grads[range.clone()], |part| {
+                arena[range.clone()].copy_from_slice(part);
+                decoder.losses(&arena, &x, &y, 2, &mut Unquantized, &mut losses);
+                losses.iter().sum::<f64>() / 10.0
+            });
+            assert!(error < 1e-6, "{}: {error:e}", entry.name);
+        }
+    }
+}
+
+/// Gradients are added to what the caller holds; buffers of an earlier, larger step do not show.
+#[test]
+fn gradients_accumulate_and_buffers_are_reused() {
+    let mut decoder = Decoder::<f64>::new(tiny_llama()).unwrap();
+    let params = parameters(&decoder, 0);
+    let (x, y) = (tokens(8, 7, 0), tokens(8, 7, 1));
+    let mut fresh = vec![0.0; params.len()];
+    let loss = decoder.forward_backward(&params, &mut fresh, &x, &y, 2, &mut Unquantized);
+    let (large, mut losses) = (tokens(18, 7, 2), [0.0; 18]);
+    decoder.losses(&params, &large, &large, 3, &mut Unquantized, &mut losses);
+    let mut grads = vec![0.0; params.len()];
+    let again = decoder.forward_backward(&params, &mut grads, &x, &y, 2, &mut Unquantized);
+    assert_eq!((loss, &fresh), (again, &grads));
+    decoder.forward_backward(&params, &mut grads, &x, &y, 2, &mut Unquantized);
+    for (sum, one) in grads.iter().zip(&fresh) {
+        assert!((sum - 2.0 * one).abs() < 1e-14);
+    }
+}
+
+#[test]
+fn a_later_token_changes_no_earlier_loss() {
+    for config in all() {
+        let mut decoder = Decoder::<f32>::new(config).unwrap();
+        let params = decoder.layout().initialize(1);
+        let (mut x, y) = (tokens(12, 7, 0), tokens(12, 7, 1));
+        let (mut before, mut after) = ([0.0; 12], [0.0; 12]);
+        decoder.losses(&params, &x, &y, 2, &mut Unquantized, &mut before);
+        x[3] = (x[3] + 1) % 7;
+        decoder.losses(&params, &x, &y, 2, &mut Unquantized, &mut after);
+        assert_eq!(before[..3], after[..3], "{config:?}");
+        assert_eq!(before[6..], after[6..], "{config:?}");
+        assert!(before[3..6] != after[3..6], "{config:?}");
+    }
+}
+
+/// The logits for sampling are those from which the loss of the last position is formed.
+#[test]
+fn last_logits_give_the_last_loss() {
+    let mut decoder = Decoder::<f64>::new(tiny()).unwrap();
+    let params = parameters(&decoder, 3);
+    let x = tokens(5, 7, 0);
+    let mut losses = [0.0; 5];
+    decoder.losses(&params, &x, &[2; 5], 1, &mut Unquantized, &mut losses);
+    let logits = decoder.last_logits(&params, &x, &mut Unquantized);
+    let total: f64 = logits.iter().map(|logit| logit.exp()).sum();
+    assert!((total.ln() - logits[2] - losses[4]).abs() < 1e-13);
+}
+
+/// The loss and all gradients of one step in f32.
+fn step(config: Config, batch: usize, sequence: usize) -> (f64, Vec<f32>) {
+    let mut decoder = Decoder::<f32>::new(config).unwrap();
+    let params = decoder.layout().initialize(5);
+    let mut grads = vec![0.0; params.len()];
+    let (n, vocab) = (batch * sequence, config.vocab as u64);
+    let (x, y) = (tokens(n, vocab, 0), tokens(n, vocab, 1));
+    let loss = decoder.forward_backward(&params, &mut grads, &x, &y, batch, &mut Unquantized);
+    (loss, grads)
+}
+
+/// Large enough that products, norms and attention are divided between threads.
+fn middle() -> [Config; 2] {
+    let sizes = |config| Config {
+        vocab: 65,
+        context: 48,
+        d_model: 96,
+        heads: 4,
+        kv_heads: 2,
+        hidden: 200,
+        ..config
+    };
+    [sizes(tiny()), sizes(tiny_llama())]
+}
+
+#[test]
+fn threads_change_no_bit() {
+    for config in middle() {
+        let one = parallel::with_threads(1, || step(config, 5, 37)).unwrap();
+        for threads in [2, 3] {
+            let many = parallel::with_threads(threads, || step(config, 5, 37)).unwrap();
+            assert_eq!(one.0.to_bits(), many.0.to_bits());
+            assert!(one.1 == many.1, "{threads} threads: {config:?}");
+        }
+    }
+}
+
+#[test]
+fn levels_change_no_bit() {
+    for config in middle() {
+        let mut results = Vec::new();
+        for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+            results.push((level, with_level(level, || step(config, 2, 37))));
+        }
+        for (level, result) in &results[1..] {
+            assert_eq!(result.0.to_bits(), results[0].1.0.to_bits(), "{level}");
+            assert!(result.1 == results[0].1.1, "{level}: {config:?}");
+        }
+    }
+}
+
+/// Writes down which product is asked for, and computes it.
+#[derive(Default)]
+struct Log(Vec<String>);
+
+impl Log {
+    fn note(&mut self, product: &str, group: &Group<'_>) {
+        let sites: Vec<_> = group.sites().map(|(site, _)| site.to_string()).collect();
+        self.0.push(format!("{product} {}", sites.join("|")));
+    }
+}
+
+type Matrix<'a> = View<'a, f32>;
+type MatrixMut<'a> = ViewMut<'a, f32>;
+
+impl Products<f32> for Log {
+    fn forward(&mut self, group: &Group<'_>, x: Matrix<'_>, w: Matrix<'_>, y: MatrixMut<'_>) {
+        self.note("forward", group);
+        Unquantized.forward(group, x, w, y);
+    }
+
+    fn grad_input(&mut self, group: &Group<'_>, g: Matrix<'_>, w: Matrix<'_>, dx: MatrixMut<'_>) {
+        self.note("grad_input", group);
+        Unquantized.grad_input(group, g, w, dx);
+    }
+
+    fn grad_weight(&mut self, group: &Group<'_>, g: Matrix<'_>, x: Matrix<'_>, dw: MatrixMut<'_>) {
+        self.note("grad_weight", group);
+        Unquantized.grad_weight(group, g, x, dw);
+    }
+}
+
+#[test]
+fn products_come_in_the_written_order() {
+    let config = Config { mlp: Mlp::Swiglu, layers: 1, ..tiny() };
+    let mut decoder = Decoder::<f32>::new(config).unwrap();
+    let params = decoder.layout().initialize(1);
+    let mut grads = vec![0.0; params.len()];
+    let mut log = Log::default();
+    decoder.forward_backward(&params, &mut grads, &[1, 2], &[2, 3], 1, &mut log);
+    let expected = [
+        "forward layers.0.q_proj|layers.0.k_proj|layers.0.v_proj",
+        "forward layers.0.o_proj",
+        "forward layers.0.gate_proj|layers.0.up_proj",
+        "forward layers.0.down_proj",
+        "forward lm_head",
+        "grad_input lm_head",
+        "grad_weight lm_head",
+        "grad_input layers.0.down_proj",
+        "grad_weight layers.0.down_proj",
+        "grad_input layers.0.gate_proj|layers.0.up_proj",
+        "grad_weight layers.0.gate_proj|layers.0.up_proj",
+        "grad_input layers.0.o_proj",
+        "grad_weight layers.0.o_proj",
+        "grad_input layers.0.q_proj|layers.0.k_proj|layers.0.v_proj",
+        "grad_weight layers.0.q_proj|layers.0.k_proj|layers.0.v_proj",
+    ];
+    assert_eq!(log.0, expected);
+}
+
+#[test]
+#[should_panic(expected = "14 tokens are not 2 sequences of 1 to 6 tokens")]
+fn too_long_a_sequence_is_named() {
+    let mut decoder = Decoder::<f32>::new(tiny()).unwrap();
+    let params = vec![0.0; decoder.layout().len()];
+    decoder.losses(&params, &[0; 14], &[0; 14], 2, &mut Unquantized, &mut [0.0; 14]);
+}
