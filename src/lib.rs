@@ -12,6 +12,7 @@ pub mod format;
 pub mod round;
 // Floor 1
 pub mod random;
+pub mod text;
 // Floor 2
 #[cfg(feature = "std")]
 pub mod parallel;
