@@ -163,7 +163,7 @@ impl Scale {
         if decades < 1.0 {
             return linear_ticks(self.low, self.high, target);
         }
-        let (first, last) = (floor(log10(self.low)) as i32, floor(log10(self.high)) as i32 + 1);
+        let (first, last) = (decade(self.low), decade(self.high));
         let labelled: &[i64] = match target as f64 / decades {
             room if room >= 3.0 => &[1, 2, 5],
             room if room >= 2.0 => &[1, 3],
@@ -195,11 +195,7 @@ fn linear_ticks(low: f64, high: f64, target: usize) -> Ticks {
     if raw < 1e-305 {
         return Ticks { ticks: Vec::new(), factor: 0 };
     }
-    let (mut n, mut k) = (1, floor(log10(raw)) as i32);
-    // Rounding of the logarithm may be off by one decade at a power of ten; the comparison decides.
-    while decimal(1, k) > raw {
-        k -= 1;
-    }
+    let (mut n, mut k) = (1, decade(raw));
     // A step short by rounding alone counts as enough.
     while decimal(n, k) < raw * (1.0 - 1e-9) {
         (n, k) = match n {
@@ -215,7 +211,7 @@ fn linear_ticks(low: f64, high: f64, target: usize) -> Ticks {
     // One count of slack for the quotient's rounding; `contains` decides.
     let (first, last) = (floor(low / step) as i64 - 1, floor(high / step) as i64 + 1);
     let size = if high > -low { high.abs() } else { low.abs() };
-    let exponent = floor(log10(size)) as i32;
+    let exponent = decade(size);
     let factor = if (-4..6).contains(&exponent) { 0 } else { exponent.div_euclid(3) * 3 };
     let ticks = (first..=last)
         .map(|i| (i * n, decimal(i * n, k)))
@@ -228,6 +224,13 @@ fn linear_ticks(low: f64, high: f64, target: usize) -> Ticks {
 /// `n * 10^k`, correctly rounded: the standard library's decimal parser is.
 fn decimal(n: i64, k: i32) -> f64 {
     format!("{n}e{k}").parse().expect("an integer, `e`, an integer")
+}
+
+/// The decimal exponent of a positive number: the largest `k` with `10^k <= value`.
+fn decade(value: f64) -> i32 {
+    // The logarithm may round across a power of ten; comparisons with the power decide.
+    let k = floor(log10(value)) as i32;
+    (k - 1..=k + 1).rev().find(|&k| decimal(1, k) <= value).unwrap_or(k)
 }
 
 /// `n * 10^k` written out, with exactly `-k` decimals where `k < 0`.
@@ -269,7 +272,7 @@ pub(super) fn short(value: f64) -> String {
     if !value.is_finite() || size >= 1e6 || (size < 1e-3 && size > 0.0) {
         return format!("{:.3e}", value);
     }
-    let decimals = (3 - floor(log10(if size >= 1.0 { size } else { 1.0 })) as i32).max(0) as usize;
+    let decimals = (3 - decade(if size >= 1.0 { size } else { 1.0 })).max(0) as usize;
     let text = format!("{value:.decimals$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
 }
@@ -378,6 +381,8 @@ mod tests {
         for k in -307..=308 {
             let error = log10(decimal(1, k)) - f64::from(k);
             assert!(error.abs() <= 1e-13, "10^{k}: off by {error}");
+            assert_eq!(decade(decimal(1, k)), k);
+            assert_eq!(decade(f64::from_bits(decimal(1, k).to_bits() - 1)), k - 1);
         }
         assert_eq!(log10(1.0), 0.0);
         // log10 of the smallest subnormal, 2^-1074: -323.30621534311580955...
