@@ -340,12 +340,15 @@ impl Frame<'_> {
             let mine = curves.iter().filter(|(style, _)| *style == entry.style);
             mine.rev().find_map(|(_, curve)| curve.end())
         };
-        let ends: Vec<Option<Place>> = self.entries.iter().map(end).collect();
+        // Sorted before rounding to tenths, so that ends a hair apart still stand in their order.
+        let mut ends: Vec<_> = self.entries.iter().map(|entry| (entry, end(entry))).collect();
+        let height = |end: Option<Place>| end.map_or(self.bottom, |at| at.1);
+        ends.sort_by(|a, b| height(a.1).total_cmp(&height(b.1)));
         let inside = |y: f64| y.clamp(self.top, self.bottom);
         let wanted: Vec<i64> =
-            ends.iter().map(|end| to_tenths(inside(end.map_or(self.bottom, |at| at.1)))).collect();
+            ends.iter().map(|&(_, end)| to_tenths(inside(height(end)))).collect();
         let places = spread(&wanted, to_tenths(LINE), to_tenths(self.top), to_tenths(self.bottom));
-        for ((entry, end), y) in self.entries.iter().zip(ends).zip(places) {
+        for ((entry, end), y) in ends.into_iter().zip(places) {
             let y = y as f64 / 10.0;
             if let Some((x, from)) = end {
                 let mut data = String::new();
