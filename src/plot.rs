@@ -34,6 +34,7 @@ mod axis;
 mod draw;
 mod frame;
 mod labels;
+mod number;
 mod path;
 mod series;
 mod style;

@@ -5,9 +5,10 @@
 
 use super::{
     Figure, Mark,
-    axis::{Ticks, power_of_ten, short},
+    axis::Ticks,
     frame::{Entry, Frame, KEY, Key},
     labels::{fits, shorten, width, wrap},
+    number::{power_of_ten, short},
     style::{self, FONT, LINE, TITLE},
     svg::{Svg, escape, tenths, to_tenths},
 };

@@ -6,7 +6,7 @@
 //! A series of any length with ascending x thus costs at most four points a column.
 
 use super::{
-    axis::floor,
+    number::floor,
     svg::{print_tenths, to_tenths},
 };
 use alloc::{collections::BTreeSet, string::String, vec::Vec};
