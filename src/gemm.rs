@@ -1,6 +1,6 @@
 //! Matrix products.
 //!
-//! [`f32`]: unquantized operands or the f32 images of quantized ones, in one written order of
+//! [`mod@f32`]: unquantized operands or the f32 images of quantized ones, in one written order of
 //! summation on every machine.
 
 pub mod f32;

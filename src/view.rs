@@ -177,6 +177,9 @@ impl<'a, T> View<'a, T> {
     }
 
     /// Row `i` as a slice, where the columns of a row are adjacent in memory.
+    ///
+    /// # Panics
+    /// If there is no such row.
     #[track_caller]
     pub fn row(&self, i: usize) -> Option<&'a [T]> {
         assert!(i < self.layout.rows, "row {i} of a matrix of {} rows", self.layout.rows);
