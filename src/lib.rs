@@ -13,6 +13,8 @@ pub mod random;
 pub mod round;
 pub mod text;
 // Floor 2
+#[cfg(feature = "alloc")]
+pub mod pack;
 #[cfg(feature = "std")]
 pub mod parallel;
 #[cfg(feature = "alloc")]
