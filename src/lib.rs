@@ -9,6 +9,7 @@ extern crate alloc;
 
 // Floor 0-1
 pub mod format;
+pub mod minifloat;
 pub mod random;
 pub mod round;
 pub mod text;

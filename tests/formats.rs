@@ -35,9 +35,12 @@ fn pairs(signed: bool, exp_bits: u32, man_bits: u32, bias: Option<i32>) -> Vec<(
                 _ => 0,
             };
             let single_nan = matches!(specials, Specials::Fnuz | Specials::P3109 { .. });
-            let possible = !(specials == Specials::Ieee && exp_bits.min(man_bits) == 0)
-                && !(specials == Specials::Fnuz && !signed)
-                && !(single_nan && signed && !zero)
+            let no_nan_beside_infinity = specials == Specials::Ieee && exp_bits.min(man_bits) == 0;
+            let no_sign_for_nan = specials == Specials::Fnuz && !signed;
+            let no_zero_for_nan = single_nan && signed && !zero;
+            let possible = !no_nan_beside_infinity
+                && !no_sign_for_nan
+                && !no_zero_for_nan
                 && codes - reserved > i64::from(zero);
             let name = format!("{exp_bits} {man_bits} {specials:?} {zero} {subnormals}");
             assert_eq!(builder.build().is_ok(), possible, "{name}: {:?}", builder.build());
@@ -321,7 +324,7 @@ fn stochastic_rounding_with_many_bits() {
                         [StochasticVariant::A, StochasticVariant::B, StochasticVariant::C]
                     {
                         let mode = Rounding::Stochastic { variant, bits };
-                        let random = ((r as u64) << (32 - bits)) as u32;
+                        let random = (r << (32 - bits)) as u32;
                         let expected =
                             model.encode(Meaning::of_f64(x), mode, Overflow::None, random);
                         let rounded = Format::E2M1.encode_f64(x, mode, Overflow::None, random);
@@ -376,6 +379,7 @@ fn sticky_parts_count() {
 fn the_table_of_formats() {
     let p = |exponent: i32| 2_f64.powi(exponent);
     #[rustfmt::skip]
+    #[allow(clippy::type_complexity)]
     let rows: [(&str, u32, i32, f64, u64, Option<f64>, f64, usize, usize, bool); 33] = [
         ("e5m2",        8, 15, 57344.0,  0x7B, Some(p(-14)), p(-16), 6, 2, true),
         ("e4m3fn",      8,  7, 448.0,    0x7E, Some(p(-6)),  p(-9),  2, 0, true),

@@ -5,7 +5,7 @@
 //! rounding picks between two neighbours of that list, and every comparison is between integers
 //! scaled by a common power of two.
 
-#![allow(dead_code)]
+#![allow(dead_code, unreachable_pub)]
 
 use std::cmp::Ordering;
 
@@ -377,7 +377,7 @@ impl Model {
                     // y rounds to t or more from t - 1/2 on if t is even, above it if odd.
                     StochasticVariant::C => {
                         let order = place(2 * (one - r) - 1, 2 * one);
-                        order.is_gt() || (order.is_eq() && (one - r) % 2 == 0)
+                        order.is_gt() || (order.is_eq() && (one - r).is_multiple_of(2))
                     }
                 }
             }
