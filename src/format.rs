@@ -350,6 +350,16 @@ impl Format {
         self.decode(self.max_code())
     }
 
+    /// Code of the smallest finite value: the negative of the largest, -2 of INT8, and code 0
+    /// without a sign.
+    pub const fn min_code(self) -> u64 {
+        match self.sign {
+            Sign::Magnitude => self.max_code() | 1 << self.magnitude_bits(),
+            Sign::Unsigned => 0,
+            Sign::TwosComplement => 1 << self.man_bits,
+        }
+    }
+
     /// Code of the smallest value above zero.
     #[inline]
     pub const fn min_positive_code(self) -> u64 {
@@ -432,6 +442,28 @@ impl Format {
         };
         let in_range = code <= self.max_code() && !(code == 0 && self.zero);
         if in_range { Some(code) } else { None }
+    }
+
+    /// Code of the distance from 1.0 to the next larger value, if both and the distance exist.
+    pub const fn epsilon_code(self) -> Option<u64> {
+        let Some(one) = self.one_code() else { return None };
+        if one == self.max_code() {
+            return None;
+        }
+        // The last place of 1.0: that of its binade, or of the lowest one if 1.0 is subnormal.
+        let place =
+            if self.lsb() > -(self.man_bits as i32) { self.lsb() } else { -(self.man_bits as i32) };
+        // Code of 2^place: subnormal places count from the lowest, binades follow above.
+        let above = place as i64 - self.emin() as i64;
+        let first = self.field_zero_is_low() as i64;
+        let code = if above >= 0 {
+            ((above + first) as u64) << self.man_bits
+        } else if self.field_zero_is_low() {
+            1 << (place - self.lsb())
+        } else {
+            return None;
+        };
+        if code <= self.max_code() && !(code == 0 && self.zero) { Some(code) } else { None }
     }
 
     /// Number of codes, special ones included: `2^bits`.

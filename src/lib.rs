@@ -11,9 +11,12 @@ extern crate alloc;
 pub mod format;
 pub mod round;
 // Floor 1
+pub mod minifloat;
 pub mod random;
 pub mod text;
 // Floor 2
+#[cfg(feature = "alloc")]
+pub mod pack;
 #[cfg(feature = "std")]
 pub mod parallel;
 #[cfg(feature = "alloc")]

@@ -142,7 +142,7 @@ impl Format {
             // interval is one gap, and the number's place in it a quotient.
             let gap = unit as u128 + 1;
             let dividend = (whole as u128) << 64 | fraction.bits as u128;
-            let sticky = fraction.sticky || dividend % gap != 0;
+            let sticky = fraction.sticky || !dividend.is_multiple_of(gap);
             let fraction = Fraction { bits: (dividend / gap) as u64, sticky };
             inexact = true;
             up = goes_up(mode, negative, false, fraction, random);

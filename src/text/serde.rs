@@ -43,11 +43,10 @@ macro_rules! as_text {
 
 as_text!(Format: "a number format", Rounding: "a rounding mode", Overflow: "an overflow policy");
 
-#[cfg(test)]
+#[cfg(all(test, feature = "train"))]
 mod tests {
     use super::*;
 
-    #[cfg(feature = "train")]
     #[test]
     fn through_json() {
         let json = serde_json::to_string(&(Format::E4M3FN, Rounding::stochastic(8), Overflow::Nan));

@@ -1,0 +1,268 @@
+//! The formats that exist as types: every valid `ExMy` shape of up to 16 bits, the named ones and
+//! a macro for others.
+//!
+//! Stable Rust cannot choose `u8` or `u16` from `1 + E + M`, so a macro writes one implementation
+//! per shape and class.
+
+use core::marker::PhantomData;
+
+use super::{Codes, FloatFormat, Minifloat};
+use crate::format::{Format, FormatError, Sign, Specials};
+
+/// Class marker: infinities and NaNs as in IEEE 754.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ieee;
+
+/// Class marker: finite numbers and an all-ones NaN, as OCP E4M3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fn;
+
+/// Class marker: finite numbers, an unsigned zero, and NaN in the place of negative zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fnuz;
+
+/// Class marker: finite numbers only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Finite;
+
+/// The signed format of `E` exponent and `M` significand bits, with the usual bias of its class
+/// `S`, as a type: [`Ieee`] unless said otherwise, [`Fn`], [`Fnuz`] or [`Finite`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ExMy<const E: u32, const M: u32, S = Ieee>(PhantomData<S>);
+
+/// Evaluated at compile time, where a format that cannot exist fails to compile.
+#[doc(hidden)]
+pub const fn built(format: Result<Format, FormatError>) -> Format {
+    match format {
+        Ok(format) => format,
+        Err(_) => panic!("no such format can exist"),
+    }
+}
+
+/// The remarkable codes of `Self::FORMAT` as the integer type; a cast is all that is missing in
+/// generic constants on stable Rust.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! codes {
+    ($bits:ident) => {{
+        const fn cast(code: Option<u64>) -> Option<$bits> {
+            match code {
+                Some(code) => Some(code as $bits),
+                None => None,
+            }
+        }
+        let format = <Self as $crate::minifloat::FloatFormat>::FORMAT;
+        assert!(format.bits() <= $bits::BITS, "the integer is too narrow for the format");
+        $crate::minifloat::Codes {
+            max: format.max_code() as $bits,
+            min: format.min_code() as $bits,
+            min_positive: format.min_positive_code() as $bits,
+            min_normal: cast(format.min_normal_code()),
+            one: cast(format.one_code()),
+            epsilon: cast(format.epsilon_code()),
+            nan: cast(format.nan_code()),
+            infinity: cast(format.infinity_code(false)),
+            neg_infinity: cast(format.infinity_code(true)),
+        }
+    }};
+}
+
+macro_rules! shapes {
+    ($bits:ident $class:ident: $($e:literal [$($m:literal)*])*) => {$($(
+        impl FloatFormat for ExMy<$e, $m, $class> {
+            type Bits = $bits;
+            const FORMAT: Format = built(
+                Format::builder(Sign::Magnitude, $e, $m).specials(Specials::$class).build(),
+            );
+            const CODES: Codes<$bits> = crate::codes!($bits);
+        }
+    )*)*};
+}
+
+shapes! { u8 Ieee:
+    1 [1 2 3 4 5 6] 2 [1 2 3 4 5] 3 [1 2 3 4] 4 [1 2 3] 5 [1 2] 6 [1]
+}
+shapes! { u16 Ieee:
+    1 [7 8 9 10 11 12 13 14] 2 [6 7 8 9 10 11 12 13] 3 [5 6 7 8 9 10 11 12] 4 [4 5 6 7 8 9 10 11]
+    5 [3 4 5 6 7 8 9 10] 6 [2 3 4 5 6 7 8 9] 7 [1 2 3 4 5 6 7 8] 8 [1 2 3 4 5 6 7]
+    9 [1 2 3 4 5 6] 10 [1 2 3 4 5] 11 [1 2 3 4] 12 [1 2 3] 13 [1 2] 14 [1]
+}
+shapes! { u32 Ieee: 8 [10 13 23] }
+shapes! { u64 Ieee: 11 [52] }
+
+macro_rules! shapes_without_infinity {
+    ($($class:ident)*) => {$(
+        shapes! { u8 $class:
+            0 [2 3 4 5 6 7] 1 [1 2 3 4 5 6] 2 [0 1 2 3 4 5] 3 [0 1 2 3 4] 4 [0 1 2 3] 5 [0 1 2]
+            6 [0 1] 7 [0]
+        }
+        shapes! { u16 $class:
+            0 [8 9 10 11 12 13 14 15] 1 [7 8 9 10 11 12 13 14] 2 [6 7 8 9 10 11 12 13]
+            3 [5 6 7 8 9 10 11 12] 4 [4 5 6 7 8 9 10 11] 5 [3 4 5 6 7 8 9 10] 6 [2 3 4 5 6 7 8 9]
+            7 [1 2 3 4 5 6 7 8] 8 [0 1 2 3 4 5 6 7] 9 [0 1 2 3 4 5 6] 10 [0 1 2 3 4 5]
+            11 [0 1 2 3 4] 12 [0 1 2 3] 13 [0 1 2] 14 [0 1] 15 [0]
+        }
+    )*};
+}
+
+shapes_without_infinity! { Fn Fnuz Finite }
+// One magnitude bit: with Fn it would hold nothing but zero and NaN.
+shapes! { u8 Fnuz: 0 [1] 1 [0] }
+shapes! { u8 Finite: 0 [1] 1 [0] }
+
+/// Declares a format as a type, for shapes and biases that [`ExMy`](crate::minifloat::ExMy) lacks.
+///
+/// After the name follow the storage integer and the format's textual form in tokens: a shape
+/// `e{E}m{M}` as two numbers, then optionally `bias`, and `specials` (one of
+/// [`Specials`](crate::format::Specials)). What cannot exist, or does not fit the integer, fails to
+/// compile.
+///
+/// ```
+/// use exmy::minifloat::Minifloat;
+///
+/// exmy::format! {
+///     /// NVIDIA's accumulator for FP8 products, with a wider exponent.
+///     pub struct Wide(u32): e9m13, bias 255
+/// }
+/// exmy::format! { struct Tiny(u8): e4m3, bias 11, specials Fnuz }
+///
+/// assert_eq!(Minifloat::<Wide>::from_f32(1.5).to_f32(), 1.5);
+/// assert_eq!(Minifloat::<Tiny>::MAX.to_f32(), 30.0);
+/// ```
+///
+/// ```compile_fail
+/// exmy::format! { struct TooWide(u8): e6m9 }
+/// let x = exmy::minifloat::Minifloat::<TooWide>::from_f32(1.0);
+/// ```
+#[macro_export]
+macro_rules! format {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident($bits:ident): $shape:ident
+        $(, bias $bias:expr)? $(, specials $specials:ident)? $(,)?
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        $vis struct $name;
+
+        impl $crate::minifloat::FloatFormat for $name {
+            type Bits = $bits;
+            const FORMAT: $crate::format::Format = {
+                let (sign, exp_bits, man_bits) = $crate::minifloat::shape(stringify!($shape));
+                let builder = $crate::format::Format::builder(sign, exp_bits, man_bits);
+                $(let builder = builder.bias($bias);)?
+                $(let builder = builder.specials($crate::format::Specials::$specials);)?
+                $crate::minifloat::built(builder.build())
+            };
+            const CODES: $crate::minifloat::Codes<$bits> = $crate::codes!($bits);
+        }
+    };
+}
+
+/// The numbers in `[u]e{E}m{M}`, at compile time.
+#[doc(hidden)]
+pub const fn shape(text: &str) -> (Sign, u32, u32) {
+    let bytes = text.as_bytes();
+    let unsigned = !bytes.is_empty() && bytes[0] == b'u';
+    let (mut at, mut part, mut fields) = (unsigned as usize, 0, [0_u32; 2]);
+    while part < 2 {
+        let letter = if part == 0 { b'e' } else { b'm' };
+        assert!(at < bytes.len() && bytes[at] == letter, "a shape is written e4m3 or ue4m3");
+        at += 1;
+        let start = at;
+        while at < bytes.len() && bytes[at].is_ascii_digit() {
+            fields[part] = fields[part] * 10 + (bytes[at] - b'0') as u32;
+            at += 1;
+        }
+        assert!(at > start && at - start <= 2, "a shape is written e4m3 or ue4m3");
+        part += 1;
+    }
+    assert!(at == bytes.len(), "a shape is written e4m3 or ue4m3");
+    (if unsigned { Sign::Unsigned } else { Sign::Magnitude }, fields[0], fields[1])
+}
+
+/// A format of the catalog that is not an [`ExMy`] shape.
+macro_rules! named {
+    ($($(#[$meta:meta])* $name:ident: $format:ident;)*) => {$(
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub struct $name;
+
+        impl FloatFormat for $name {
+            type Bits = u8;
+            const FORMAT: Format = Format::$format;
+            const CODES: Codes<u8> = crate::codes!(u8);
+        }
+    )*};
+}
+
+named! {
+    /// Marker of [`Format::E4M3B11FNUZ`].
+    E4M3B11FnuzFormat: E4M3B11FNUZ;
+    /// Marker of [`Format::INT8`].
+    Int8Format: INT8;
+    /// Marker of [`Format::E8M0`].
+    E8M0Format: E8M0;
+    /// Marker of [`Format::UE4M3`].
+    Ue4m3Format: UE4M3;
+    /// Marker of [`Format::UE5M3`].
+    Ue5m3Format: UE5M3;
+}
+
+/// OCP FP8 E4M3, [`Format::E4M3FN`]: NaN but no infinity, largest value 448.
+#[doc(alias = "float8_e4m3fn")]
+pub type E4M3 = Minifloat<ExMy<4, 3, Fn>>;
+/// OCP FP8 E5M2, [`Format::E5M2`].
+#[doc(alias = "float8_e5m2")]
+pub type E5M2 = Minifloat<ExMy<5, 2>>;
+/// The IEEE-like E4M3 of ml_dtypes, [`Format::E4M3`].
+#[doc(alias = "float8_e4m3")]
+pub type E4M3Ieee = Minifloat<ExMy<4, 3>>;
+/// The IEEE-like E3M4 of ml_dtypes, [`Format::E3M4`].
+#[doc(alias = "float8_e3m4")]
+pub type E3M4 = Minifloat<ExMy<3, 4>>;
+/// AMD CDNA3 fp8, [`Format::E4M3FNUZ`].
+#[doc(alias = "float8_e4m3fnuz")]
+pub type E4M3Fnuz = Minifloat<ExMy<4, 3, Fnuz>>;
+/// AMD CDNA3 bf8, [`Format::E5M2FNUZ`].
+#[doc(alias = "float8_e5m2fnuz")]
+pub type E5M2Fnuz = Minifloat<ExMy<5, 2, Fnuz>>;
+/// [`Format::E4M3B11FNUZ`].
+#[doc(alias = "float8_e4m3b11fnuz")]
+pub type E4M3B11Fnuz = Minifloat<E4M3B11FnuzFormat>;
+/// OCP MX FP6, [`Format::E3M2`].
+#[doc(alias = "float6_e3m2fn")]
+pub type E3M2 = Minifloat<ExMy<3, 2, Finite>>;
+/// OCP MX FP6, [`Format::E2M3`].
+#[doc(alias = "float6_e2m3fn")]
+pub type E2M3 = Minifloat<ExMy<2, 3, Finite>>;
+/// OCP MX FP4, [`Format::E2M1`].
+#[doc(alias = "float4_e2m1fn")]
+pub type E2M1 = Minifloat<ExMy<2, 1, Finite>>;
+/// FP4 of powers of two, [`Format::E3M0`].
+pub type E3M0 = Minifloat<ExMy<3, 0, Finite>>;
+/// OCP MX INT8, [`Format::INT8`].
+pub type Int8 = Minifloat<Int8Format>;
+/// OCP MX scale, [`Format::E8M0`].
+#[doc(alias = "float8_e8m0fnu")]
+pub type E8M0 = Minifloat<E8M0Format>;
+/// NVFP4 block scale, [`Format::UE4M3`].
+pub type Ue4m3 = Minifloat<Ue4m3Format>;
+/// Unsigned E5M3, [`Format::UE5M3`].
+pub type Ue5m3 = Minifloat<Ue5m3Format>;
+/// binary16, [`Format::F16`].
+#[doc(alias = "float16")]
+pub type F16 = Minifloat<ExMy<5, 10>>;
+/// bfloat16, [`Format::BF16`].
+#[doc(alias = "bfloat16")]
+pub type Bf16 = Minifloat<ExMy<8, 7>>;
+/// TF32, [`Format::TF32`]; a code has 19 bits.
+pub type Tf32 = Minifloat<ExMy<8, 10>>;
+/// E8M3, a bfloat16 with four significand bits less.
+pub type E8M3 = Minifloat<ExMy<8, 3>>;
+/// E8M4.
+pub type E8M4 = Minifloat<ExMy<8, 4>>;
+/// E8M5.
+pub type E8M5 = Minifloat<ExMy<8, 5>>;
+/// E8M6.
+pub type E8M6 = Minifloat<ExMy<8, 6>>;
+/// E8M13, the accumulator of FP8 products on NVIDIA's Hopper.
+pub type E8M13 = Minifloat<ExMy<8, 13>>;

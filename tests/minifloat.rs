@@ -1,0 +1,313 @@
+//! The typed scalars: equal to the run-time formats, to `half`, and to the laws of rounding.
+
+use std::cmp::Ordering;
+
+use exmy::format::{Format, Value};
+use exmy::minifloat::*;
+use exmy::round::{Overflow, Rounding, StochasticVariant};
+use half::{bf16, f16};
+use num_traits::Bounded;
+use proptest::prelude::*;
+
+fn agrees<F: FloatFormat>(name: &str) {
+    let format: Format = name.parse().unwrap();
+    assert_eq!(Minifloat::<F>::FORMAT, format, "{name}");
+    assert_eq!(F::Bits::WIDTH, format.storage_bits(), "{name}");
+    assert_eq!(size_of::<Minifloat<F>>() * 8, F::Bits::WIDTH as usize);
+    let bits = |x: Minifloat<F>| x.to_bits().to_u64();
+    assert_eq!(bits(Minifloat::<F>::MAX), format.max_code(), "{name}");
+    assert_eq!(Minifloat::<F>::NAN.map(bits), format.nan_code(), "{name}");
+    assert_eq!(Minifloat::<F>::INFINITY.map(bits), format.infinity_code(false), "{name}");
+    if format.bits() > 16 {
+        return;
+    }
+    let all = || format.codes().map(|code| Minifloat::<F>::from_bits(F::Bits::from_u64(code)));
+    let finite = || all().filter(|x| x.is_finite());
+    let least = finite().min_by(Minifloat::total_cmp).unwrap();
+    assert_eq!((bits(Minifloat::<F>::MIN), Minifloat::<F>::min_value()), (bits(least), least));
+    assert_eq!(Minifloat::<F>::MAX, finite().max_by(Minifloat::total_cmp).unwrap(), "{name}");
+    let smallest = finite().filter(|x| x.to_f64() > 0.0).min_by(Minifloat::total_cmp).unwrap();
+    assert_eq!(Minifloat::<F>::MIN_POSITIVE, smallest, "{name}");
+    // Epsilon by its definition: the next number after 1, less 1, if that is a number.
+    let next = finite().filter(|x| x.to_f64() > 1.0).min_by(Minifloat::total_cmp);
+    let epsilon = next
+        .filter(|_| finite().any(|x| x.to_f64() == 1.0))
+        .and_then(|next| finite().find(|x| x.to_f64() == next.to_f64() - 1.0));
+    assert_eq!(Minifloat::<F>::EPSILON, epsilon, "{name}");
+    for x in all() {
+        let code = bits(x);
+        assert_eq!(x.to_f64().to_bits(), format.to_f64(code).to_bits(), "{name} {code:#x}");
+        assert_eq!(x.is_nan(), x.to_f64().is_nan());
+        assert_eq!(x.is_infinite(), x.to_f64().is_infinite());
+        assert_eq!(x.is_zero(), x.to_f64() == 0.0);
+        let class = x.classify();
+        if x.is_finite() && !x.is_zero() {
+            let normal = Minifloat::<F>::MIN_NORMAL.is_some_and(|n| x.to_f64().abs() >= n.to_f64());
+            assert_eq!(class == std::num::FpCategory::Normal, normal, "{name} {code:#x}");
+        }
+        if !x.is_nan() && format.is_signed() {
+            let full = code == bits(Minifloat::<F>::MIN)
+                && format.sign() == exmy::format::Sign::TwosComplement;
+            if !full {
+                assert_eq!((-x).to_f64(), -x.to_f64(), "{name} {code:#x}");
+                assert_eq!(x.abs().to_f64(), x.to_f64().abs(), "{name} {code:#x}");
+                assert_eq!(bits(-(-x)), code, "{name} {code:#x}");
+            }
+        }
+    }
+}
+
+macro_rules! agree {
+    ($($name:literal: $e:literal $m:literal $class:ident;)*) => {
+        $(agrees::<ExMy<$e, $m, $class>>($name);)*
+    };
+}
+
+#[test]
+fn types_are_the_formats() {
+    agree! {
+        "e5m2": 5 2 Ieee; "e4m3": 4 3 Ieee; "e3m4": 3 4 Ieee; "e1m6": 1 6 Ieee; "e6m1": 6 1 Ieee;
+        "e4m3fn": 4 3 Fn; "e2m1fnan": 2 1 Fn; "e7m0fn": 7 0 Fn; "e0m7fn": 0 7 Fn;
+        "e4m3fnuz": 4 3 Fnuz; "e5m2fnuz": 5 2 Fnuz; "e1m0fnuz": 1 0 Fnuz;
+        "e3m2": 3 2 Finite; "e2m3": 2 3 Finite; "e2m1": 2 1 Finite; "e3m0": 3 0 Finite;
+        "e0m1": 0 1 Finite; "e5m10": 5 10 Ieee; "e8m7": 8 7 Ieee; "e8m3": 8 3 Ieee;
+        "e9m6": 9 6 Ieee; "e10m0": 10 0 Finite; "e11m4": 11 4 Ieee; "e6m9fn": 6 9 Fn;
+        "tf32": 8 10 Ieee; "e8m13": 8 13 Ieee; "f32": 8 23 Ieee; "f64": 11 52 Ieee;
+    }
+    agrees::<E8M0Format>("e8m0");
+    agrees::<Ue4m3Format>("ue4m3");
+    agrees::<Ue5m3Format>("ue5m3");
+    agrees::<Int8Format>("int8");
+    agrees::<E4M3B11FnuzFormat>("e4m3b11fnuz");
+}
+
+exmy::format! {
+    /// Every option of the macro.
+    struct Custom(u16): e6m9, bias 29, specials Fn
+}
+exmy::format! { struct Scale(u8): ue5m3, specials Fn }
+
+#[test]
+fn declared_formats() {
+    agrees::<Custom>("e6m9b29fn");
+    agrees::<Scale>("ue5m3");
+}
+
+#[test]
+fn order_and_equality_are_by_value() {
+    let all: Vec<E4M3Ieee> = (0..=255).map(E4M3Ieee::from_bits).collect();
+    for &a in &all {
+        for &b in &all {
+            assert_eq!(a.partial_cmp(&b), a.to_f64().partial_cmp(&b.to_f64()), "{a:?} {b:?}");
+            assert_eq!(a == b, a.to_f64() == b.to_f64());
+            let (a32, b32) = (a.to_f32(), b.to_f32());
+            if !(a.is_nan() && b.is_nan()) {
+                assert_eq!(a.total_cmp(&b), a32.total_cmp(&b32), "{a:?} {b:?}");
+            }
+            assert_eq!(a.total_cmp(&b) == Ordering::Equal, a.to_bits() == b.to_bits());
+            assert_eq!(a.total_cmp(&b), b.total_cmp(&a).reverse());
+        }
+    }
+    let mut sorted = all;
+    sorted.sort_by(E4M3Ieee::total_cmp);
+    let order: Vec<u8> = sorted.iter().map(|x| x.to_bits()).collect();
+    let expected: Vec<u8> = (0x80..=0xFF).rev().chain(0x00..=0x7F).collect();
+    assert_eq!(order, expected);
+    let mut fnuz: Vec<u8> = (0..=255).collect();
+    fnuz.sort_by(|&a, &b| E4M3Fnuz::from_bits(a).total_cmp(&E4M3Fnuz::from_bits(b)));
+    assert_eq!((fnuz[0], fnuz[127], fnuz[255]), (0xFF, 0x00, 0x80));
+}
+
+#[test]
+fn text_and_numbers() {
+    use num_traits::{FromPrimitive, ToPrimitive};
+
+    assert_eq!(E4M3::from_f32(0.3).to_string(), "0.3125");
+    assert_eq!(format!("{:?}", E4M3::from_f32(0.3)), "0.3125 (0x2a)");
+    assert_eq!(
+        format!("{:>6.1}|{:#06x}", E5M2::from_f32(-1.5), E5M2::ONE.unwrap()),
+        "  -1.5|0x003c"
+    );
+    assert_eq!(format!("{:?}", E8M0::from_bits(0)), "5.877471754111438e-39 (0x0)");
+    assert_eq!(E4M3::NAN.unwrap().to_string(), "NaN");
+    exmy::format! { struct Huge(u16): e14m1 }
+    assert_eq!(Minifloat::<Huge>::MAX.to_string(), "3p8190");
+    assert_eq!(
+        format!("{:?}", -Minifloat::<ExMy<15, 0, Finite>>::MIN_POSITIVE),
+        "-1p-16382 (0x8001)"
+    );
+    assert_eq!((E2M1::from_f32(2.5).to_i32(), E2M1::from_f32(-1.5).to_u8()), (Some(2), None));
+    // 2^24 + 2^16 + 1 lies just above a midpoint of bfloat16; by way of f32 it would be the midpoint.
+    assert_eq!(Bf16::from_i64(16_842_753).map(Bf16::to_bits), Some(0x4B81));
+    assert_eq!(Bf16::from_u64(u64::MAX).map(Bf16::to_f64), Some(2_f64.powi(64)));
+    assert_eq!((E2M1::min_value().to_f32(), E2M1::max_value().to_f32()), (-6.0, 6.0));
+    assert_eq!((Int8::MIN.to_f32(), Ue4m3::MIN.to_f32()), (-2.0, 0.0));
+    assert_eq!(f64::from(E8M0::from_bits(0)), 2_f64.powi(-127));
+    assert_eq!(f32::from(E8M0::from_bits(0)), 2_f32.powi(-127));
+    assert_eq!(E4M3::from_minifloat(F16::from_f32(17.0)).to_f32(), 16.0);
+    assert_eq!(E4M3::from_f32_with(1e9, Rounding::Rtz, Overflow::Finite).to_f32(), 448.0);
+    assert_eq!(Ue4m3::from_bits(0xFE).to_bits(), 0x7E);
+    assert_eq!(E2M1::default().to_bits(), 0);
+    // 1.25 is halfway between 1 and 1.5: up with r + 2^7 >= 2^8.
+    for (random, value) in [(0x7FFF_FFFF, 1.0), (0x8000_0000, 1.5)] {
+        assert_eq!(E2M1::from_f32_stochastic(1.25, random, 8).to_f32(), value);
+        assert_eq!(E2M1::from_f64_stochastic(1.25, random, 8).to_f32(), value);
+    }
+}
+
+/// Values, midpoints and their binary32 neighbours, against `half`, whose `from_f32` is right.
+#[test]
+fn sixteen_bits_agree_with_half() {
+    let check = |x: f32| {
+        for x in [x.next_down(), x, x.next_up()] {
+            for x in [x, -x] {
+                assert_eq!(F16::from_f32(x).to_bits(), f16::from_f32(x).to_bits(), "{x:e}");
+                assert_eq!(Bf16::from_f32(x).to_bits(), bf16::from_f32(x).to_bits(), "{x:e}");
+            }
+        }
+    };
+    for code in 0..=u16::MAX {
+        let (ours, theirs) = (F16::from_bits(code), f16::from_bits(code));
+        assert!(
+            ours.to_f32().to_bits() == theirs.to_f32().to_bits()
+                || theirs.is_nan() && ours.is_nan()
+        );
+        let (ours, theirs) = (Bf16::from_bits(code), bf16::from_bits(code));
+        assert!(
+            ours.to_f32().to_bits() == theirs.to_f32().to_bits()
+                || theirs.is_nan() && ours.is_nan()
+        );
+    }
+    for code in 0..0x7C00 {
+        let (a, b) = (f16::from_bits(code).to_f32(), f16::from_bits(code + 1).to_f32());
+        check(a);
+        check(if b.is_infinite() { 65520.0 } else { (a + b) / 2.0 });
+    }
+    for code in 0..0x7F80_u32 {
+        check(f32::from_bits(code << 16));
+        check(f32::from_bits(code << 16 | 0x8000));
+    }
+}
+
+/// From binary64, at every midpoint of f16 and its neighbours, where `half` itself errs.
+#[test]
+fn binary64_midpoints_of_f16() {
+    for code in 0..0x7BFF {
+        let value = |code| f64::from(f16::from_bits(code));
+        let midpoint = (value(code) + value(code + 1)) / 2.0;
+        assert_eq!(F16::from_f64(midpoint).to_bits(), code + code % 2);
+        assert_eq!(F16::from_f64(midpoint.next_down()).to_bits(), code);
+        assert_eq!(F16::from_f64(midpoint.next_up()).to_bits(), code + 1);
+    }
+}
+
+#[cfg(feature = "half")]
+#[test]
+fn half_has_the_same_codes() {
+    assert_eq!(F16::from(f16::from_f32(1.5)).to_f32(), 1.5);
+    assert_eq!(bf16::from(Bf16::from_f32(1.5)).to_f32(), 1.5);
+}
+
+#[cfg(feature = "approx")]
+#[test]
+fn near_values_are_near() {
+    use approx::AbsDiffEq;
+    let x = E4M3::from_f32;
+    assert!(x(1.0).abs_diff_eq(&x(1.125), 0.125) && !x(1.0).abs_diff_eq(&x(1.125), 0.1));
+    assert!(!x(1.0).abs_diff_eq(&x(1.125), E4M3::default_epsilon()));
+}
+
+#[cfg(feature = "train")]
+#[test]
+fn numbers_serialize_as_codes() {
+    assert_eq!(serde_json::to_string(&[E2M1::MAX, E2M1::from_f32(-0.0)]).unwrap(), "[7,8]");
+    assert_eq!(serde_json::from_str::<E2M1>("7").unwrap(), E2M1::MAX);
+    assert!(serde_json::from_str::<E2M1>("16").unwrap_err().to_string().contains("e2m1"));
+}
+
+fn formats() -> impl Strategy<Value = Format> {
+    let name = prop_oneof![
+        (1_u32..=11, 1_u32..=20).prop_map(|(e, m)| format!("e{e}m{m}")),
+        (0_u32..=11, 0_u32..=20).prop_map(|(e, m)| format!("e{e}m{m}finite")),
+        (0_u32..=11, 1_u32..=20).prop_map(|(e, m)| format!("ue{e}m{m}fn")),
+        (3_u32..=16)
+            .prop_flat_map(|k| (Just(k), 1..k, "[ef]"))
+            .prop_map(|(k, p, d)| format!("binary{k}p{p}s{d}")),
+        (1_u32..=11, 1_u32..=20).prop_map(|(e, m)| format!("e{e}m{m}fnuz-nosub")),
+    ];
+    name.prop_filter_map("a format", |name| name.parse().ok())
+}
+
+fn modes() -> impl Strategy<Value = Rounding> {
+    let variant = prop_oneof![
+        Just(StochasticVariant::A),
+        Just(StochasticVariant::B),
+        Just(StochasticVariant::C)
+    ];
+    prop_oneof![
+        prop::sample::select(&Rounding::DETERMINISTIC[..]),
+        (variant, 1..=32_u8).prop_map(|(variant, bits)| Rounding::Stochastic { variant, bits }),
+    ]
+}
+
+/// Numbers near the ones that most formats have, and any others.
+fn numbers() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        any::<u64>().prop_map(f64::from_bits).prop_filter("a number", |x| !x.is_nan()),
+        (any::<i32>(), -40..40_i32).prop_map(|(n, e)| f64::from(n) * 2_f64.powi(e - 20)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..Default::default() })]
+
+    /// For one random word, rounding is monotone; what it gives is representable and stays.
+    #[test]
+    fn rounding_keeps_order_and_is_idempotent(
+        format in formats(), mode in modes(), random: u32, a in numbers(), b in numbers(),
+    ) {
+        let round = |x| format.encode_f64(x, mode, Overflow::Finite, random);
+        let (a, b) = if a <= b { (a, b) } else { (b, a) };
+        let (low, high) = (format.decode(round(a).code), format.decode(round(b).code));
+        prop_assert!(low.is_finite() && high.is_finite());
+        // Stochastic rounding is monotone in the magnitude, so within one sign.
+        prop_assert!(low <= high, "{format} {mode}: {a:e} -> {low:?}, {b:e} -> {high:?}");
+        let again = format.encode(low, mode, Overflow::Finite, !random);
+        prop_assert_eq!(format.decode(again.code), low);
+    }
+
+    /// Modes without a direction treat both signs alike, and RUP and RDN mirror each other.
+    #[test]
+    fn signs_are_symmetric(format in formats(), mode in modes(), random: u32, x in numbers()) {
+        prop_assume!(format.is_signed());
+        let mirrored = match mode {
+            Rounding::Rup => Rounding::Rdn,
+            Rounding::Rdn => Rounding::Rup,
+            mode => mode,
+        };
+        let a = format.encode_f64(x, mode, Overflow::None, random);
+        let b = format.encode_f64(-x, mirrored, Overflow::None, random);
+        prop_assert_eq!(a.flags, b.flags);
+        let negated = match format.decode(a.code) {
+            Value::Finite { negative, significand, exponent } => {
+                Value::Finite { negative: !negative, significand, exponent }
+            }
+            Value::Infinite { negative } => Value::Infinite { negative: !negative },
+            nan @ Value::Nan { .. } => nan,
+        };
+        let other = format.decode(b.code);
+        prop_assert!(negated == other || negated.is_nan() && other.is_nan());
+    }
+
+    /// The nearest modes err by at most half a step, and RDN and RUP enclose the number.
+    #[test]
+    fn directed_modes_enclose(format in formats(), x in numbers()) {
+        let value = |mode| format.decode(format.encode_f64(x, mode, Overflow::Finite, 0).code);
+        let (down, up, exact) = (value(Rounding::Rdn), value(Rounding::Rup), Value::from_f64(x));
+        if exact <= format.max() && exact >= format.decode(format.min_code()) {
+            prop_assert!(down <= exact && exact <= up, "{format} {x:e}: {down:?} {up:?}");
+        }
+        let nearest = value(Rounding::Rne);
+        prop_assert!(nearest == down || nearest == up);
+    }
+}
