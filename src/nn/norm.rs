@@ -10,7 +10,7 @@
 //! ascending within, and the blocks' sums are added in ascending order. The backward functions
 //! allocate one row of sums a block, which is what lets blocks run on any thread.
 
-use super::real::{Real, sum, sums_of_three};
+use super::real::{Real, sum, sum_of_three};
 use crate::parallel;
 use crate::simd::kernel;
 
@@ -161,11 +161,11 @@ kernel! {
         let rows = x.chunks_exact(width).zip(dy.chunks_exact(width));
         let rows = rows.zip(dx.chunks_exact_mut(width)).zip(means.iter().zip(rstds));
         for (((x, dy), dx), (&mean, &rstd)) in rows {
-            let (mean_g, mean_gh) = sums_of_three(x, dy, gamma, |x, dy, gamma| {
-                let g = dy * gamma;
-                (g, g * ((x - mean) * rstd))
-            });
-            let (mean_g, mean_gh) = (mean_g * per_width, mean_gh * per_width);
+            // Two passes over a row that lies in the first-level cache: one loop with two sets of
+            // lanes is not vectorized (2.5 times the time of the whole function).
+            let mean_g = sum_of_three(x, dy, gamma, |_, dy, gamma| dy * gamma) * per_width;
+            let mean_gh = per_width
+                * sum_of_three(x, dy, gamma, |x, dy, gamma| dy * gamma * ((x - mean) * rstd));
             let inputs = x.iter().zip(dy).zip(gamma);
             for ((dx, dgamma), ((&x, &dy), &gamma)) in
                 dx.iter_mut().zip(dgamma.iter_mut()).zip(inputs)
@@ -264,10 +264,8 @@ kernel! {
         let per_width = T::ONE / T::from_f64(width as f64);
         let rows = x.chunks_exact(width).zip(dy.chunks_exact(width));
         for (((x, dy), dx), &rstd) in rows.zip(dx.chunks_exact_mut(width)).zip(rstds) {
-            let (mean_gh, _) = sums_of_three(x, dy, gamma, |x, dy, gamma| {
-                (dy * gamma * (x * rstd), T::ZERO)
-            });
-            let mean_gh = mean_gh * per_width;
+            let mean_gh = per_width
+                * sum_of_three(x, dy, gamma, |x, dy, gamma| dy * gamma * (x * rstd));
             let inputs = x.iter().zip(dy).zip(gamma);
             for ((dx, dgamma), ((&x, &dy), &gamma)) in
                 dx.iter_mut().zip(dgamma.iter_mut()).zip(inputs)

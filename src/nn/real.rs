@@ -239,31 +239,22 @@ pub(crate) fn sum<T: Real>(x: &[T], term: impl Fn(T) -> T) -> T {
     fold(lanes, |a, b| a + b)
 }
 
-/// The two sums of `terms` over three rows of equal length, in the order of [`sum`].
+/// The sum of `term` over three rows of equal length, in the order of [`sum`].
 #[inline(always)]
-pub(crate) fn sums_of_three<T: Real>(
-    x: &[T],
-    y: &[T],
-    z: &[T],
-    terms: impl Fn(T, T, T) -> (T, T),
-) -> (T, T) {
-    let (mut first, mut second) = ([T::ZERO; LANES], [T::ZERO; LANES]);
+pub(crate) fn sum_of_three<T: Real>(x: &[T], y: &[T], z: &[T], term: impl Fn(T, T, T) -> T) -> T {
+    let mut lanes = [T::ZERO; LANES];
     let (xs, x_rest) = x.as_chunks::<LANES>();
     let (ys, y_rest) = y.as_chunks::<LANES>();
     let (zs, z_rest) = z.as_chunks::<LANES>();
     for ((x, y), z) in xs.iter().zip(ys).zip(zs) {
         for i in 0..LANES {
-            let (a, b) = terms(x[i], y[i], z[i]);
-            first[i] += a;
-            second[i] += b;
+            lanes[i] += term(x[i], y[i], z[i]);
         }
     }
-    for (i, ((&x, &y), &z)) in x_rest.iter().zip(y_rest).zip(z_rest).enumerate() {
-        let (a, b) = terms(x, y, z);
-        first[i] += a;
-        second[i] += b;
+    for (lane, ((&x, &y), &z)) in lanes.iter_mut().zip(x_rest.iter().zip(y_rest).zip(z_rest)) {
+        *lane += term(x, y, z);
     }
-    (fold(first, |a, b| a + b), fold(second, |a, b| a + b))
+    fold(lanes, |a, b| a + b)
 }
 
 /// The largest element of a row by [`Real::max`] in sixteen lanes; -infinity for an empty one.

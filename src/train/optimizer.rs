@@ -163,3 +163,98 @@ pub fn clip_scale(norm: f64, max_norm: f64) -> f32 {
     // Not `min`, which would turn NaN into 1.
     if scale > 1.0 { 1.0 } else { scale as f32 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn assert_close(got: &[f32], absolute: f32, expected: [f32; 10]) {
+        for (got, expected) in got.iter().zip(expected) {
+            let error = (got - expected).abs();
+            assert!(error <= 1e-6 * expected.abs() + absolute, "{got}, not {expected}");
+        }
+    }
+
+    const START: [f32; 10] = [0.5, -1.25, 3.0, 0.001, -0.75, 2.0, -0.031_25, 100.0, 0.0, -7.5];
+
+    /// Ten parameters after three clipped steps of lr 1e-3, betas 0.9 and 0.99, clip 1.0, gradients
+    /// `((7 i + 3 t) mod 11 - 5) / 4 * 10^(i mod 4 - 2)`.
+    fn three_steps(decay: bool) -> [[f32; 10]; 3] {
+        let adam = AdamW { beta2: 0.99, weight_decay: 0.1, ..AdamW::default() };
+        let (mut params, mut m, mut v) = (START, [0.0; 10], [0.0; 10]);
+        for t in 1..=3_u64 {
+            let grads: [f32; 10] = core::array::from_fn(|i| {
+                let power = [0.01, 0.1, 1.0, 10.0][i % 4];
+                (((7 * i as u64 + 3 * t) % 11) as f32 - 5.0) * 0.25 * power
+            });
+            let scale = clip_scale(global_norm(&grads), 1.0);
+            adam.step(t, 1e-3, decay, &mut params, &grads, &mut m, &mut v, scale);
+        }
+        [params, m, v]
+    }
+
+    /// The literals are PyTorch 2.15's, in f32: `torch.optim.AdamW(foreach=False)` after
+    /// `clip_grad_norm_`, printed with nine digits.
+    #[test]
+    fn three_steps_of_pytorch() {
+        // A parameter near 0 is a sum of steps of up to lr that cancel.
+        const ROUNDED_STEP: f32 = 1e-3 * f32::EPSILON;
+        let [params, m, v] = three_steps(true);
+        #[rustfmt::skip]
+        assert_close(&params, ROUNDED_STEP, [
+            0.500703096, -1.25108469, 2.9972887, 0.00252051838, -0.750685155,
+            1.99901307, -0.0292037893, 99.969635, 2.12370651e-05, -7.49535227,
+        ]);
+        #[rustfmt::skip]
+        assert_close(&m, 0.0, [
+            9.00242085e-05, 0.000411837216, -0.00193323533, 0.025564814, -2.32756738e-05,
+            -0.000837917323, -0.00388945756, -0.0877350643, 0.000154483598, -0.00103353965,
+        ]);
+        #[rustfmt::skip]
+        assert_close(&v, 0.0, [
+            1.46691015e-08, 1.70210274e-06, 0.000189506914, 0.0116701247, 1.56781752e-08,
+            2.24752171e-06, 0.000120510907, 0.0177152697, 2.10480202e-08, 1.58119985e-06,
+        ]);
+        #[rustfmt::skip]
+        assert_close(&three_steps(false)[0], ROUNDED_STEP, [
+            0.50085336, -1.25145996, 2.99818826, 0.00252108532, -0.750910342,
+            1.99961305, -0.0292128827, 99.9996414, 2.1406915e-05, -7.49760199,
+        ]);
+    }
+
+    /// At t = 1 the corrected moments are g and g^2, so a parameter moves by lr against the sign.
+    #[test]
+    fn first_step_by_hand() {
+        let (mut params, mut m, mut v) = ([1.0, 1.0, 1.0], [0.0; 3], [0.0; 3]);
+        let adam = AdamW { weight_decay: 0.5, ..AdamW::default() };
+        adam.step(1, 0.125, false, &mut params, &[3.0, -1e-3, 0.0], &mut m, &mut v, 1.0);
+        assert!((params[0] - 0.875).abs() < 1e-6 && (params[1] - 1.125).abs() < 1e-5);
+        assert_eq!(params[2], 1.0);
+        let (mut decayed, mut m, mut v) = ([1.0], [0.0], [0.0]);
+        adam.step(1, 0.125, true, &mut decayed, &[0.0], &mut m, &mut v, 1.0);
+        assert_eq!(decayed, [1.0 - 0.125 * 0.5]);
+    }
+
+    #[test]
+    fn norm_and_clip() {
+        let mut grads = vec![0.0; 3 * CHUNK + 5];
+        (grads[0], grads[CHUNK], grads[3 * CHUNK + 4]) = (2.0, -3.0, 6.0);
+        assert_eq!(global_norm(&grads), 7.0);
+        assert_eq!(global_norm(&[]), 0.0);
+        // Squares of these would overflow or vanish in f32.
+        assert_eq!(global_norm(&[3e30, 4e30]) as f32, 5e30);
+        assert!((global_norm(&[3e-30, 4e-30]) / 5e-30 - 1.0).abs() < 1e-6);
+        assert_eq!((clip_scale(0.5, 1.0), clip_scale(0.0, 1.0)), (1.0, 1.0));
+        assert_eq!(clip_scale(4.0, 1.0), 0.249_999_94);
+        assert_eq!(clip_scale(f64::INFINITY, 1.0), 0.0);
+        assert!(clip_scale(f64::NAN, 1.0).is_nan());
+    }
+
+    #[test]
+    #[should_panic(expected = "3 parameters, 2 gradients")]
+    fn lengths_are_named() {
+        let (m, v) = (&mut [0.0; 3], &mut [0.0; 3]);
+        AdamW::default().step(1, 0.1, true, &mut [0.0; 3], &[0.0; 2], m, v, 1.0);
+    }
+}
