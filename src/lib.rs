@@ -16,6 +16,8 @@ pub mod random;
 pub mod text;
 // Floor 2
 #[cfg(feature = "alloc")]
+pub mod bulk;
+#[cfg(feature = "alloc")]
 pub mod pack;
 #[cfg(feature = "std")]
 pub mod parallel;
@@ -23,6 +25,13 @@ pub mod parallel;
 pub mod simd;
 #[cfg(feature = "alloc")]
 pub mod view;
+// Floor 3
+#[cfg(feature = "alloc")]
+pub mod block;
+#[cfg(feature = "alloc")]
+pub mod quantizer;
+#[cfg(feature = "alloc")]
+pub mod scale;
 // Floor 4
 #[cfg(feature = "alloc")]
 pub mod gemm;

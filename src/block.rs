@@ -1,0 +1,233 @@
+//! Block formats: elements of one format in groups that share a scale of another.
+//!
+//! A [`BlockFormat`] is an element format, a scale format, the [`Shape`] of a block, the
+//! [`ScaleRule`] and whether there is one more scale for the whole tensor. MX (OCP MX 1.0) and
+//! NVFP4 (arXiv 2509.25149) are constants of it. A [`BlockTensor`] is a matrix in such a format:
+//! the plain definition, with codes. [`Quantizer`](crate::quantizer::Quantizer) computes the same
+//! values fast, without codes.
+//!
+//! A matrix that enters a product is summed along one of its axes, the *reduction axis*, and shapes
+//! are relative to it: `32` is 32 elements that meet one another in a sum. At a ragged edge a
+//! block is smaller; padding with zeros would give the same.
+
+#![forbid(unsafe_code)]
+
+mod name;
+mod tensor;
+
+pub use name::ParseBlockFormatError;
+pub use tensor::BlockTensor;
+
+pub(crate) use name::{names, with_rule};
+pub(crate) use tensor::{decode_element, encode_element};
+
+use core::fmt;
+
+use crate::format::{Format, Sign};
+use crate::scale::ScaleRule;
+
+/// Which elements share a scale. The reduction axis is the one a product sums along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Shape {
+    /// That many consecutive elements along the reduction axis. Text: `32`.
+    Along(u32),
+    /// That many along the other axis. Text: `32x1`.
+    Across(u32),
+    /// First across, then along the reduction axis. Text: `16x16`.
+    Tile(u32, u32),
+    /// The whole reduction axis. Text: `row`.
+    Row,
+    /// The whole matrix. Text: `tensor`.
+    Tensor,
+}
+
+impl Shape {
+    /// Elements of a block (across, along) the reduction axis, of a matrix of the given size.
+    fn sides(self, across: usize, along: usize) -> (usize, usize) {
+        match self {
+            Self::Along(n) => (1, n as usize),
+            Self::Across(n) => (n as usize, 1),
+            Self::Tile(m, n) => (m as usize, n as usize),
+            Self::Row => (1, along.max(1)),
+            Self::Tensor => (across.max(1), along.max(1)),
+        }
+    }
+}
+
+/// The axis a product sums along: a property of the product, not of the matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Axis {
+    /// The sum runs over the columns: along a row, whose elements are adjacent in row-major order.
+    Cols,
+    /// The sum runs over the rows: along a column.
+    Rows,
+}
+
+impl Axis {
+    /// Rows and columns of a block of `shape` in a matrix of `rows` x `cols`, none of them 0.
+    pub(crate) fn block(self, shape: Shape, rows: usize, cols: usize) -> (usize, usize) {
+        match self {
+            Self::Cols => shape.sides(rows, cols),
+            Self::Rows => {
+                let (across, along) = shape.sides(cols, rows);
+                (along, across)
+            }
+        }
+    }
+}
+
+/// Element format, scale format, block shape, scale rule, and whether the tensor has a scale too.
+///
+/// ```
+/// use exmy::block::BlockFormat;
+///
+/// let format: BlockFormat = "e4m3fn/32:e8m0".parse()?;
+/// assert_eq!(format, BlockFormat::MXFP8_E4M3);
+/// assert_eq!(format.to_string(), "mxfp8-e4m3");
+/// assert_eq!(format.bits_per_element(), 8.25);
+/// # Ok::<(), exmy::block::ParseBlockFormatError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BlockFormat {
+    /// The format of the elements.
+    pub element: Format,
+    /// The format of the blocks' scales.
+    pub scale: Format,
+    /// Which elements share a scale.
+    pub shape: Shape,
+    /// How the scale is found.
+    pub rule: ScaleRule,
+    /// Whether there is an `f32` scale for the whole tensor.
+    pub tensor_scale: bool,
+}
+
+impl BlockFormat {
+    /// MXFP8 with E4M3 (FN) elements: OCP MX 1.0.
+    pub const MXFP8_E4M3: Self = Self::mx(Format::E4M3FN);
+    /// MXFP8 with E5M2 elements: OCP MX 1.0.
+    pub const MXFP8_E5M2: Self = Self::mx(Format::E5M2);
+    /// MXFP6 with E3M2 elements: OCP MX 1.0.
+    pub const MXFP6_E3M2: Self = Self::mx(Format::E3M2);
+    /// MXFP6 with E2M3 elements: OCP MX 1.0.
+    pub const MXFP6_E2M3: Self = Self::mx(Format::E2M3);
+    /// MXFP4, E2M1 elements: OCP MX 1.0.
+    pub const MXFP4: Self = Self::mx(Format::E2M1);
+    /// MXINT8: OCP MX 1.0.
+    pub const MXINT8: Self = Self::mx(Format::INT8);
+    /// NVFP4: E2M1 in blocks of 16, E4M3 scales, one scale a tensor (arXiv 2509.25149).
+    pub const NVFP4: Self = Self {
+        element: Format::E2M1,
+        scale: Format::UE4M3,
+        shape: Shape::Along(16),
+        rule: ScaleRule::Nearest,
+        tensor_scale: true,
+    };
+    /// NVFP4 with one scale for 16 x 16 elements, as for weights in arXiv 2509.25149: the matrix
+    /// and its transpose then have the same values.
+    pub const NVFP4_16X16: Self = Self { shape: Shape::Tile(16, 16), ..Self::NVFP4 };
+
+    /// An MX format of the given elements: blocks of 32, E8M0 scales, the floor rule.
+    pub const fn mx(element: Format) -> Self {
+        Self {
+            element,
+            scale: Format::E8M0,
+            shape: Shape::Along(32),
+            rule: ScaleRule::Floor,
+            tensor_scale: false,
+        }
+    }
+
+    /// Storage bits an element, its share of a block's scale included. The tensor scale and ragged
+    /// edges do not count, nor do scales of blocks as large as the matrix or its rows.
+    pub fn bits_per_element(self) -> f64 {
+        let elements = match self.shape {
+            Shape::Along(n) | Shape::Across(n) => f64::from(n),
+            Shape::Tile(m, n) => f64::from(m) * f64::from(n),
+            Shape::Row | Shape::Tensor => f64::INFINITY,
+        };
+        f64::from(self.element.bits()) + f64::from(self.scale.bits()) / elements
+    }
+
+    /// Whether the parts go together. Parsing checks it; functions that quantize panic without.
+    ///
+    /// # Errors
+    /// If they do not; the error says which part and what would do.
+    pub const fn check(self) -> Result<Self, BlockFormatError> {
+        let Self { element, scale, shape, rule, tensor_scale } = self;
+        if element.bits() > 16 || !element.has_zero() || !element.is_exact_in_f32() {
+            return Err(BlockFormatError::Element(element));
+        }
+        if !scale.is_exact_in_f32() || scale.bits() > 32 {
+            return Err(BlockFormatError::Scale(scale));
+        }
+        if matches!(
+            shape,
+            Shape::Along(0) | Shape::Across(0) | Shape::Tile(0, _) | Shape::Tile(_, 0)
+        ) {
+            return Err(BlockFormatError::EmptyBlock);
+        }
+        if matches!(rule, ScaleRule::Floor) {
+            let power = matches!(scale.sign(), Sign::Unsigned)
+                && scale.man_bits() == 0
+                && scale.has_nan()
+                && scale.emin() >= -127;
+            if !power {
+                return Err(BlockFormatError::FloorNeedsPowers(scale));
+            }
+            if tensor_scale {
+                return Err(BlockFormatError::FloorHasNoTensorScale);
+            }
+        }
+        Ok(self)
+    }
+
+    #[track_caller]
+    pub(crate) fn checked(self) -> Self {
+        match self.check() {
+            Ok(format) => format,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Why the parts of a block format do not go together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum BlockFormatError {
+    /// An element format without zero, wider than 16 bits or beyond `f32`.
+    Element(Format),
+    /// A scale format that is not within `f32`.
+    Scale(Format),
+    /// A side of the block is 0.
+    EmptyBlock,
+    /// The floor rule with a scale format that is not unsigned powers of two and NaN.
+    FloorNeedsPowers(Format),
+    /// The floor rule with a tensor scale.
+    FloorHasNoTensorScale,
+}
+
+impl fmt::Display for BlockFormatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Element(format) => write!(
+                f,
+                "{format} elements: a block's element format has a zero, at most 16 bits, and only \
+                 values that f32 has"
+            ),
+            Self::Scale(format) => {
+                write!(f, "{format} scales: a scale format has only values that f32 has")
+            }
+            Self::EmptyBlock => f.write_str("a block of 0 elements: each side is at least 1"),
+            Self::FloorNeedsPowers(format) => write!(
+                f,
+                "{format} scales by the rule `floor`: it needs unsigned powers of two from 2^-127 \
+                 on and NaN, such as e8m0; other scales take the rule `nearest`"
+            ),
+            Self::FloorHasNoTensorScale => {
+                f.write_str("a tensor scale with the rule `floor`: only the rule `nearest` has one")
+            }
+        }
+    }
+}
+
+impl core::error::Error for BlockFormatError {}

@@ -1,0 +1,70 @@
+//! Many consecutive random words at a time, for stochastic rounding of slices.
+//!
+//! The same words as [`Philox::word`], which computes a block of four to return one. Here sixteen
+//! blocks run side by side so that the compiler vectorizes across them.
+
+use crate::random::Philox;
+use crate::simd::kernel;
+
+/// Blocks of Philox that run side by side.
+const LANES: usize = 16;
+
+/// Writes the words of elements `first`, `first + 1`, ...: `out[i] = random.word(first + i)`.
+pub fn words_into(random: Philox, first: u64, out: &mut [u32]) {
+    // Up to three words until a block starts.
+    let head = (first.wrapping_neg() % 4).min(out.len() as u64) as usize;
+    let (head, body) = out.split_at_mut(head);
+    for (i, word) in head.iter_mut().enumerate() {
+        *word = random.word(first + i as u64);
+    }
+    blocks(random, (first + head.len() as u64) / 4, body);
+}
+
+kernel! {
+    /// Words from the start of block `block` on.
+    fn blocks<'a>(random: Philox, block: u64, out: &'a mut [u32]) {
+        let mut block = block;
+        let mut groups = out.chunks_exact_mut(4 * LANES);
+        for group in &mut groups {
+            let mut words = [[0_u32; LANES]; 4];
+            for lane in 0..LANES {
+                let [a, b, c, d] = random.block(block.wrapping_add(lane as u64));
+                words[0][lane] = a;
+                words[1][lane] = b;
+                words[2][lane] = c;
+                words[3][lane] = d;
+            }
+            for (lane, four) in group.chunks_exact_mut(4).enumerate() {
+                for (word, lanes) in four.iter_mut().zip(&words) {
+                    *word = lanes[lane];
+                }
+            }
+            block = block.wrapping_add(LANES as u64);
+        }
+        for four in groups.into_remainder().chunks_mut(4) {
+            four.copy_from_slice(&random.block(block)[..four.len()]);
+            block = block.wrapping_add(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Stream;
+
+    #[test]
+    fn words_are_those_of_their_address() {
+        let random = Philox::new(11, Stream::new("words"));
+        let mut out = [0; 200];
+        // The second start makes the block counter carry into its upper word.
+        for first in [0, 1, 2, 3, 4, 61, (1 << 34) - 37] {
+            for len in [0, 1, 3, 4, 5, 63, 64, 67, 200] {
+                words_into(random, first, &mut out[..len]);
+                for (i, word) in out[..len].iter().enumerate() {
+                    assert_eq!(*word, random.word(first + i as u64), "{first} {len} {i}");
+                }
+            }
+        }
+    }
+}

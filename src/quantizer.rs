@@ -1,0 +1,180 @@
+//! How a tensor is made low-precision: a format or block format, a rounding mode and an overflow
+//! policy, in one small value with one textual form.
+//!
+//! # Text
+//!
+//! `[first>]target[@rounding][@rule][@overflow]`, suffixes in any order:
+//!
+//! * `none`; `e4m3fn`, `e8m3@rtz`, `e5m2@sat-finite`; `mxfp4@sr8`, `nvfp4@sr8`, `e2m1/row:f32`;
+//! * `bf16>e8m3@rtz`: first to bf16, to nearest even, then toward zero to E8M3. That is keeping the
+//!   upper 3 bits of a bf16 significand (arXiv 2405.18710);
+//! * `bf16@rna>mxfp8-e4m3@rna`: the first format may have suffixes of its own.
+//!
+//! # Defaults
+//!
+//! Rounding is to nearest, ties to even. Overflow is [`Overflow::None`] for casts to a format *with
+//! infinities*, so that casts to E5M2, E8M3 or bf16 do what IEEE 754 prescribes for a narrower
+//! format: to nearest, what is too large becomes infinity, and toward zero it becomes the largest
+//! value. It is [`Overflow::Finite`] for formats without infinities, where the alternative would be
+//! NaN, and for the elements of blocks, as OCP MX 1.0 (6.3) clamps them; a block has a scale so
+//! that nothing overflows far. Scales are rounded as their rule says, not by these.
+
+#![forbid(unsafe_code)]
+
+mod image;
+mod name;
+
+pub use name::ParseQuantizerError;
+
+pub use crate::block::Axis;
+use crate::block::BlockFormat;
+use crate::format::Format;
+use crate::random::Philox;
+use crate::round::{Overflow, Rounding};
+use crate::view::{View, ViewMut};
+
+/// What a [`Quantizer`] rounds to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// Nothing: values pass.
+    None,
+    /// Each element to a format, without scale.
+    Format(Format),
+    /// Blocks with scales.
+    Block(BlockFormat),
+}
+
+impl Target {
+    /// The overflow policy meant where none is written; see the [module](self) for the reasons.
+    pub const fn default_overflow(self) -> Overflow {
+        match self {
+            Self::Format(format) if format.has_infinity() => Overflow::None,
+            _ => Overflow::Finite,
+        }
+    }
+}
+
+impl From<Format> for Target {
+    fn from(format: Format) -> Self {
+        Self::Format(format)
+    }
+}
+
+impl From<BlockFormat> for Target {
+    fn from(format: BlockFormat) -> Self {
+        Self::Block(format)
+    }
+}
+
+/// A conversion to a format and back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Cast {
+    /// The format.
+    pub format: Format,
+    /// Which neighbour a number goes to.
+    pub rounding: Rounding,
+    /// What becomes of larger ones than the largest.
+    pub overflow: Overflow,
+}
+
+impl Cast {
+    /// To nearest even, with the format's default overflow.
+    pub const fn new(format: Format) -> Self {
+        let overflow = Target::Format(format).default_overflow();
+        Self { format, rounding: Rounding::Rne, overflow }
+    }
+}
+
+/// How a tensor is made low-precision.
+///
+/// ```
+/// use exmy::quantizer::{Axis, Quantizer};
+/// use exmy::random::{Philox, Stream};
+/// use exmy::view::{View, ViewMut};
+///
+/// let quantizer: Quantizer = "mxfp4".parse()?;
+/// let x = [0.1_f32, 0.5, -3.0, 1.2];
+/// let mut image = [0.0; 4];
+/// let random = Philox::new(0, Stream::new("unused"));
+/// quantizer.image_into(View::new(&x, 1, 4), Axis::Cols, random, ViewMut::new(&mut image, 1, 4));
+/// assert_eq!(image, [0.0, 0.5, -3.0, 1.0]);
+/// # Ok::<(), exmy::quantizer::ParseQuantizerError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Quantizer {
+    /// What each element is rounded to first, if anything. A stochastic mode here and in
+    /// [`rounding`](Self::rounding) would use the same random words.
+    pub before: Option<Cast>,
+    /// What it is rounded to then.
+    pub target: Target,
+    /// Which neighbour an element goes to.
+    pub rounding: Rounding,
+    /// What becomes of elements beyond the largest value.
+    pub overflow: Overflow,
+}
+
+impl Quantizer {
+    /// Leaves everything as it is.
+    pub const NONE: Self = Self::new(Target::None);
+
+    /// To `target`, rounding to nearest even, with the target's default overflow.
+    pub const fn new(target: Target) -> Self {
+        let overflow = target.default_overflow();
+        Self { before: None, target, rounding: Rounding::Rne, overflow }
+    }
+
+    /// This quantizer after a cast.
+    #[must_use]
+    pub const fn after(self, before: Cast) -> Self {
+        Self { before: Some(before), ..self }
+    }
+
+    /// This quantizer with another rounding mode.
+    #[must_use]
+    pub const fn with_rounding(self, rounding: Rounding) -> Self {
+        Self { rounding, ..self }
+    }
+
+    /// This quantizer with another overflow policy.
+    #[must_use]
+    pub const fn with_overflow(self, overflow: Overflow) -> Self {
+        Self { overflow, ..self }
+    }
+
+    /// Whether every value passes as it is.
+    pub const fn is_none(&self) -> bool {
+        self.before.is_none() && matches!(self.target, Target::None)
+    }
+
+    /// Whether the image depends on random bits.
+    pub const fn is_stochastic(&self) -> bool {
+        let before = match self.before {
+            Some(cast) => cast.rounding.is_stochastic(),
+            None => false,
+        };
+        before || (!matches!(self.target, Target::None) && self.rounding.is_stochastic())
+    }
+
+    /// Writes to `out` the values `x` has in low precision.
+    ///
+    /// `axis` is the one that the matrix product sums along, to which block shapes are relative;
+    /// casts do not depend on it. Under stochastic rounding element (i, j) uses random word
+    /// `i * cols + j`, however the matrix is stored. The bits written do not depend on the number of
+    /// threads nor on the [`simd`](crate::simd) level.
+    ///
+    /// # Panics
+    /// If the shapes differ, a mode is stochastic with a bit count outside 1..=32, or
+    /// [`BlockFormat::check`] fails.
+    #[track_caller]
+    pub fn image_into(&self, x: View<'_, f32>, axis: Axis, random: Philox, out: ViewMut<'_, f32>) {
+        let (shape, place) = ((x.rows(), x.cols()), (out.rows(), out.cols()));
+        assert_eq!(shape, place, "a matrix and its image have different shapes");
+        image::write(self, x, axis, random, out);
+    }
+}
+
+impl Default for Quantizer {
+    fn default() -> Self {
+        Self::NONE
+    }
+}

@@ -1,0 +1,327 @@
+//! The fast path of [`Quantizer::image_into`]: chunks of whole blocks, rounded in place.
+//!
+//! A chunk is a number of whole rows, copied to its place in the output, rounded by the first cast
+//! if there is one, and then rounded block by block while it is in cache. Per band of blocks the
+//! magnitudes are folded into one maximum a block (along rows over 16 fixed lanes; along columns
+//! element by element, rows on top of each other), the scales are computed for all blocks of the
+//! band at once, and each row is rounded with scales laid out per element, so that every kernel is
+//! one pass over slices whatever the shape of the block.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::{Axis, Quantizer, Target};
+use crate::block::{BlockFormat, decode_element, encode_element};
+use crate::bulk::grid::{self, Common, Grid};
+use crate::bulk::{Rounder, SPAN, words_into};
+use crate::format::Value;
+use crate::random::Philox;
+use crate::round::{Overflow, Rounding};
+use crate::scale::{FloorExponents, ScaleRule, TensorFactors, floor_scales};
+use crate::simd::kernel;
+use crate::view::{View, ViewMut};
+
+/// Elements of a chunk, at least, unless the matrix ends: 128 KiB of f32.
+const CHUNK: usize = 1 << 15;
+
+pub(super) fn write(
+    quantizer: &Quantizer,
+    x: View<'_, f32>,
+    axis: Axis,
+    random: Philox,
+    mut out: ViewMut<'_, f32>,
+) {
+    let (rows, cols) = (x.rows(), x.cols());
+    let blocks = match quantizer.target {
+        Target::Block(format) => Some(Blocks::new(format.checked(), quantizer, axis, rows, cols)),
+        _ => None,
+    };
+    if rows == 0 || cols == 0 {
+        return;
+    }
+    let before =
+        quantizer.before.map(|cast| Rounder::new(cast.format, cast.rounding, cast.overflow));
+    let cast = match quantizer.target {
+        Target::Format(format) => {
+            Some(Rounder::new(format, quantizer.rounding, quantizer.overflow))
+        }
+        _ => None,
+    };
+    let prepare = |chunk: &mut Chunk<'_>| {
+        chunk.copy_from(x);
+        for cast in before.iter().chain(&cast) {
+            for (first, row) in chunk.rows() {
+                cast.apply(random, first, row);
+            }
+        }
+    };
+    let Some(blocks) = blocks else {
+        let chunk_rows = CHUNK.div_ceil(cols);
+        for_each(chunks(out, chunk_rows), |mut chunk| prepare(&mut chunk));
+        return;
+    };
+    let chunk_rows = CHUNK.div_ceil(cols).next_multiple_of(blocks.side.0);
+    if !blocks.format.tensor_scale {
+        let factors = TensorFactors::new(None, blocks.format.element, blocks.format.scale);
+        for_each(chunks(out, chunk_rows), |mut chunk| {
+            prepare(&mut chunk);
+            blocks.round(&mut chunk, random, &factors);
+        });
+        return;
+    }
+    // The tensor's maximum must be known before the first block can be rounded.
+    let mut maxima = vec![0; rows.div_ceil(chunk_rows)];
+    let stride = out.row_stride();
+    let view = ViewMut::with_row_stride(out.data(), rows, cols, stride);
+    let Ok(view) = view else { unreachable!("a view of the same shape") };
+    let items = chunks(view, chunk_rows).into_iter().zip(&mut maxima).collect();
+    for_each(items, |(mut chunk, amax): (Chunk<'_>, &mut u32)| {
+        prepare(&mut chunk);
+        for (_, row) in chunk.rows() {
+            *amax = (*amax).max(largest(row));
+        }
+    });
+    let amax = f32::from_bits(maxima.into_iter().max().unwrap_or(0));
+    let factors = TensorFactors::new(Some(amax), blocks.format.element, blocks.format.scale);
+    for_each(chunks(out, chunk_rows), |mut chunk| blocks.round(&mut chunk, random, &factors));
+}
+
+/// Work on items that do not depend on one another.
+fn for_each<T: Send>(items: Vec<T>, work: impl Fn(T) + Sync + Send) {
+    #[cfg(feature = "std")]
+    crate::parallel::for_each(items, |_, item| work(item));
+    #[cfg(not(feature = "std"))]
+    items.into_iter().for_each(work);
+}
+
+/// Some rows of the output, from row `first` of the matrix on.
+struct Chunk<'a> {
+    first: usize,
+    out: ViewMut<'a, f32>,
+}
+
+fn chunks(out: ViewMut<'_, f32>, chunk_rows: usize) -> Vec<Chunk<'_>> {
+    let rows = out.rows();
+    let mut rest = Some(out);
+    let mut chunks = Vec::with_capacity(rows.div_ceil(chunk_rows));
+    for first in (0..rows).step_by(chunk_rows) {
+        if let Some(out) = rest.take() {
+            let (head, tail) = out.split_rows(chunk_rows.min(rows - first));
+            chunks.push(Chunk { first, out: head });
+            rest = Some(tail);
+        }
+    }
+    chunks
+}
+
+impl Chunk<'_> {
+    /// The rows, each with the logical index of its first element.
+    fn rows(&mut self) -> impl Iterator<Item = (u64, &mut [f32])> {
+        let (first, rows, cols) = (self.first, self.out.rows(), self.out.cols());
+        let stride = self.out.row_stride().max(1);
+        let slices = self.out.data().chunks_mut(stride).take(rows);
+        slices.enumerate().map(move |(i, row)| (((first + i) * cols) as u64, &mut row[..cols]))
+    }
+
+    /// Copies its rows of `x`.
+    fn copy_from(&mut self, x: View<'_, f32>) {
+        let (rows, cols, first) = (self.out.rows(), self.out.cols(), self.first);
+        if x.col_stride() == 1 || cols == 1 {
+            for (i, (_, row)) in self.rows().enumerate() {
+                match x.row(first + i) {
+                    Some(source) => row.copy_from_slice(source),
+                    None => unreachable!("adjacent columns"),
+                }
+            }
+            return;
+        }
+        // In tiles, so that both sides stay in cache when `x` is a transposed matrix.
+        const TILE: usize = 16;
+        let stride = self.out.row_stride();
+        let out = self.out.data();
+        for i0 in (0..rows).step_by(TILE) {
+            for j0 in (0..cols).step_by(TILE) {
+                for i in i0..(i0 + TILE).min(rows) {
+                    for j in j0..(j0 + TILE).min(cols) {
+                        out[i * stride + j] = x.at(first + i, j);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A block format made ready for a matrix of one size.
+struct Blocks {
+    format: BlockFormat,
+    rounding: Rounding,
+    overflow: Overflow,
+    /// Rows and columns of a block.
+    side: (usize, usize),
+    scale: Rounder,
+    grid: Option<Grid>,
+}
+
+impl Blocks {
+    fn new(
+        format: BlockFormat,
+        quantizer: &Quantizer,
+        axis: Axis,
+        rows: usize,
+        cols: usize,
+    ) -> Self {
+        let Quantizer { rounding, overflow, .. } = *quantizer;
+        Self {
+            format,
+            rounding,
+            overflow,
+            side: axis.block(format.shape, rows, cols),
+            scale: Rounder::new(format.scale, Rounding::Rne, Overflow::Finite),
+            grid: Grid::new(format.element, rounding, overflow),
+        }
+    }
+
+    fn round(&self, chunk: &mut Chunk<'_>, random: Philox, of: &TensorFactors) {
+        let cols = chunk.out.cols();
+        let (band, width) = self.side;
+        let count = cols.div_ceil(width);
+        let mut amax = vec![0_u32; count];
+        let mut scales = vec![0.0_f32; count];
+        let mut encode = vec![0.0_f32; count];
+        let mut rows: Vec<_> = chunk.rows().collect();
+        for rows in rows.chunks_mut(band) {
+            amax.fill(0);
+            for (_, row) in rows.iter() {
+                fold(width, row, &mut amax);
+            }
+            match self.format.rule {
+                ScaleRule::Floor => {
+                    let of = FloorExponents::new(self.format.element, self.format.scale);
+                    floor_scales(of, &amax, &mut scales);
+                }
+                ScaleRule::Nearest => {
+                    for (amax, scale) in amax.iter().zip(&mut scales) {
+                        *scale = of.unrounded(f32::from_bits(*amax));
+                    }
+                    self.scale.apply(random, 0, &mut scales);
+                    for (scale, encode) in scales.iter().zip(&mut encode) {
+                        *encode = of.factor(*scale);
+                    }
+                }
+            }
+            for (first, row) in rows.iter_mut() {
+                for (i, span) in row.chunks_mut(SPAN).enumerate() {
+                    let at = i * SPAN;
+                    self.round_span(random, *first, at, of, &scales, &encode, span);
+                }
+            }
+        }
+    }
+
+    /// Rounds elements `at..` of the row that starts with logical index `first`.
+    fn round_span(
+        &self,
+        random: Philox,
+        first: u64,
+        at: usize,
+        of: &TensorFactors,
+        scales: &[f32],
+        encode: &[f32],
+        span: &mut [f32],
+    ) {
+        let (mut a, mut b, mut words) = ([0.0; SPAN], [0.0; SPAN], [0; SPAN]);
+        let n = span.len();
+        let scales = spread(self.side.1, at, scales, &mut a[..n]);
+        let words = &mut words[..n];
+        let stochastic = self.rounding.is_stochastic();
+        if stochastic {
+            words_into(random, first + at as u64, words);
+        }
+        match (self.format.rule, &self.grid) {
+            (ScaleRule::Floor, Some(grid)) if stochastic => {
+                grid::shifted_stochastic(grid, words, scales, span);
+            }
+            (ScaleRule::Floor, Some(grid)) => grid::shifted(grid, scales, span),
+            (ScaleRule::Nearest, Some(grid)) => {
+                let encode = spread(self.side.1, at, encode, &mut b[..n]);
+                let common = Common { largest: of.largest, decode: of.decode };
+                if stochastic {
+                    grid::divided_stochastic(grid, common, words, encode, scales, span);
+                } else {
+                    grid::divided(grid, common, encode, scales, span);
+                }
+            }
+            (_, None) => {
+                for ((x, scale), word) in span.iter_mut().zip(scales).zip(words) {
+                    let Self { format, rounding, overflow, .. } = *self;
+                    let scale = Value::from_f32(*scale);
+                    let code = encode_element(format, rounding, overflow, *x, scale, of, *word);
+                    *x = decode_element(format, code, scale, of.decode);
+                }
+            }
+        }
+    }
+}
+
+/// Values of blocks of `width` elements, laid out per element from element `at` on.
+fn spread<'a>(width: usize, at: usize, values: &'a [f32], out: &'a mut [f32]) -> &'a [f32] {
+    if width == 1 {
+        return &values[at..at + out.len()];
+    }
+    let (mut block, mut rest) = (at / width, &mut *out);
+    let mut len = width - at % width;
+    while !rest.is_empty() {
+        let (head, tail) = rest.split_at_mut(len.min(rest.len()));
+        head.fill(values[block]);
+        (rest, block, len) = (tail, block + 1, width);
+    }
+    out
+}
+
+/// Folds the magnitudes of a row into the maxima of blocks of `width` columns, as bits.
+fn fold(width: usize, row: &[f32], amax: &mut [u32]) {
+    match width {
+        1 => fold_columns(row, amax),
+        _ => fold_blocks(width, row, amax),
+    }
+}
+
+kernel! {
+    fn fold_columns<'a>(row: &'a [f32], amax: &'a mut [u32]) {
+        for (x, amax) in row.iter().zip(amax) {
+            *amax = (*amax).max(x.to_bits() & MAGNITUDE);
+        }
+    }
+}
+
+kernel! {
+    fn fold_blocks<'a>(width: usize, row: &'a [f32], amax: &'a mut [u32]) {
+        for (block, amax) in row.chunks(width).zip(amax) {
+            *amax = (*amax).max(largest_of(block));
+        }
+    }
+}
+
+kernel! {
+    /// The largest magnitude, as bits.
+    fn largest<'a>(row: &'a [f32]) -> u32 {
+        largest_of(row)
+    }
+}
+
+const MAGNITUDE: u32 = 0x7FFF_FFFF;
+
+/// As integers, magnitudes order with their bits, infinity above and NaN above that; a maximum
+/// does not depend on its order.
+#[inline(always)]
+fn largest_of(row: &[f32]) -> u32 {
+    let mut lanes = [0_u32; 16];
+    let mut groups = row.chunks_exact(16);
+    for group in &mut groups {
+        for (lane, x) in lanes.iter_mut().zip(group) {
+            *lane = (*lane).max(x.to_bits() & MAGNITUDE);
+        }
+    }
+    let rest = groups.remainder().iter().fold(0, |max, x| max.max(x.to_bits() & MAGNITUDE));
+    lanes.into_iter().fold(rest, u32::max)
+}
