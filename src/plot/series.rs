@@ -45,24 +45,27 @@ impl Band {
 /// The exponential moving average of `values`, corrected for its start at zero as in Adam
 /// (Kingma and Ba, 2015, section 3): a constant stays that constant from the first element on.
 ///
-/// `beta` is the weight of the past; the average looks back about `1 / (1 - beta)` values. A
-/// non-finite value is handed through where it stands, so that a picture shows it, and leaves
-/// the average of the others alone.
+/// `horizon(i)` says how many values the average looks back at element `i`: the new value has
+/// weight `1 / horizon`. A horizon that grows with `i` follows the steep start of a loss curve and
+/// still calms its end. A non-finite value is handed through where it stands, so that a picture
+/// shows it, and leaves the average of the others alone.
 ///
 /// # Panics
-/// Unless `0 <= beta < 1`.
-pub fn smooth(values: &[f64], beta: f64) -> Vec<f64> {
-    assert!((0.0..1.0).contains(&beta), "smoothing needs 0 <= beta < 1, not {beta}");
+/// If a horizon is below 1.
+pub fn smooth(values: &[f64], horizon: impl Fn(usize) -> f64) -> Vec<f64> {
     let (mut sum, mut weight) = (0.0, 0.0);
-    let mut next = |&value: &f64| {
+    let mut next = |(i, &value): (usize, &f64)| {
+        let horizon = horizon(i);
+        assert!(horizon >= 1.0, "an average over {horizon} values");
         if !value.is_finite() {
             return value;
         }
-        sum = beta * sum + (1.0 - beta) * value;
-        weight = beta * weight + (1.0 - beta);
+        let new = 1.0 / horizon;
+        sum = (1.0 - new) * sum + new * value;
+        weight = (1.0 - new) * weight + new;
         sum / weight
     };
-    values.iter().map(&mut next).collect()
+    values.iter().enumerate().map(&mut next).collect()
 }
 
 #[cfg(test)]
@@ -71,25 +74,25 @@ mod tests {
 
     #[test]
     fn smoothing_is_the_weighted_mean() {
-        // Weights of the past at beta = 1/2: (1), (1 2)/3, (1 2 4)/7.
-        assert_eq!(smooth(&[4.0, 1.0, 7.0], 0.5), [4.0, 2.0, (4.0 + 2.0 + 28.0) / 7.0]);
-        assert_eq!(smooth(&[3.0, 1.0, 2.0], 0.0), [3.0, 1.0, 2.0]);
-        assert!(smooth(&[], 0.9).is_empty());
-        for value in smooth(&[5.0; 100], 0.97) {
+        // Weights at a horizon of 2: (1), (1 2)/3, (1 2 4)/7.
+        assert_eq!(smooth(&[4.0, 1.0, 7.0], |_| 2.0), [4.0, 2.0, (4.0 + 2.0 + 28.0) / 7.0]);
+        assert_eq!(smooth(&[3.0, 1.0, 2.0], |_| 1.0), [3.0, 1.0, 2.0]);
+        assert!(smooth(&[], |_| 9.0).is_empty());
+        for value in smooth(&[5.0; 100], |i| 1.0 + i as f64 / 3.0) {
             assert!((value - 5.0).abs() < 1e-14);
         }
     }
 
     #[test]
     fn smoothing_hands_gaps_through() {
-        let smoothed = smooth(&[4.0, f64::NAN, 1.0, f64::INFINITY], 0.5);
+        let smoothed = smooth(&[4.0, f64::NAN, 1.0, f64::INFINITY], |_| 2.0);
         assert_eq!((smoothed[0], smoothed[2], smoothed[3]), (4.0, 2.0, f64::INFINITY));
         assert!(smoothed[1].is_nan());
     }
 
     #[test]
-    #[should_panic(expected = "0 <= beta < 1, not 1")]
-    fn smoothing_must_forget() {
-        let _ = smooth(&[1.0], 1.0);
+    #[should_panic(expected = "an average over 0.5 values")]
+    fn an_average_takes_at_least_one_value() {
+        let _ = smooth(&[1.0], |_| 0.5);
     }
 }

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::recipe::Recipe;
 use crate::study::loss_figure;
 use crate::train::config::{Config, VERSION};
+use crate::train::data::Source;
 use crate::train::files::{self, PARTIAL};
 use crate::train::run::{Folder, Summary};
 use serde::{Deserialize, Serialize};
@@ -74,8 +75,6 @@ pub fn create(
     reference: Option<f64>,
 ) -> Result<OutFolder> {
     refuse_used(path)?;
-    let (parent, name) = files::split(path);
-    fs::create_dir_all(parent).map_err(|error| Error::io("create", parent, error))?;
     let names: Vec<_> = configs.iter().map(|c| folder_name(&c.recipe, c.seed)).collect();
     let mut seen = HashSet::new();
     if let Some(twice) = names.iter().find(|name| !seen.insert(*name)) {
@@ -84,8 +83,17 @@ pub fn create(
     }
     let runs = names.into_iter().map(|folder| Entry { folder, result: None }).collect();
     let comparison = Comparison { version: VERSION, data: data.into(), reference, runs };
-    let staging = parent.join(format!("{PARTIAL}{}-{name}", std::process::id()));
+    let (parent, name) = files::split(path);
+    fs::create_dir_all(parent).map_err(|error| Error::io("create", parent, error))?;
+    let staging = parent.join(format!("{PARTIAL}{name}"));
     let stage = || -> Result<()> {
+        // What a kill left here was never begun.
+        match fs::remove_dir_all(&staging) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io("remove", &staging, error));
+            }
+            _ => {}
+        }
         fs::create_dir(&staging).map_err(|error| Error::io("create", &staging, error))?;
         for (config, entry) in configs.iter().zip(&comparison.runs) {
             Folder::new(staging.join(&entry.folder)).create(config)?;
@@ -197,21 +205,28 @@ impl OutFolder {
             entry.result = folder.summary()?;
         }
         write_summary(&self.path, &self.comparison)?;
+        let configs = folders.iter().map(Folder::config).collect::<Result<Vec<_>>>()?;
+        let several_seeds = configs.windows(2).any(|pair| pair[0].seed != pair[1].seed);
         let mut curves = Vec::new();
-        for folder in &folders {
-            let config = folder.config()?;
-            let several = folders.len() > 1 && {
-                let first = folders[0].config()?;
-                first.seed != config.seed
-            };
+        for (folder, config) in folders.iter().zip(&configs) {
             let recipe = config.recipe.to_string();
-            let name = if several { format!("{recipe} s{}", config.seed) } else { recipe };
+            let name = if several_seeds { format!("{recipe} s{}", config.seed) } else { recipe };
             curves.push(loss_figure::Curve { name, metrics: folder.metrics()? });
         }
-        let Comparison { data, reference, .. } = &self.comparison;
-        let svg = loss_figure::draw(data, *reference, &curves);
+        let conditions = configs.first().map(conditions).unwrap_or_default();
+        let svg = loss_figure::draw(&conditions, self.comparison.reference, &curves);
         files::write_whole(&self.path.join("loss.svg"), svg.as_bytes())
     }
+}
+
+/// Under which conditions the runs were made, in a few words.
+fn conditions(config: &Config) -> String {
+    let source = match &config.data.source {
+        Source::Path(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        synthetic => synthetic.to_string(),
+    };
+    let parameters = config.model.layout().len() as f64 / 1e3;
+    format!("{source}, {parameters:.0} k parameters, seed {}", config.seed)
 }
 
 /// How much higher `loss` is than `base`, in percent.

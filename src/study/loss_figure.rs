@@ -29,14 +29,16 @@ impl Curve {
     }
 }
 
-/// Weight of the past so that the average looks back a thirtieth of the run.
-fn smoothing(steps: usize) -> f64 {
-    1.0 - 1.0 / (steps as f64 / 30.0).max(1.0)
+/// How many steps the drawn average looks back: a tenth of those so far, so that the steep start
+/// is not dragged along, and at most a thirtieth of the run.
+fn horizon(i: usize, steps: usize) -> f64 {
+    (i as f64 / 10.0).min(steps as f64 / 30.0).max(1.0)
 }
 
-/// Draws the curves; `data` describes the text, `reference` is its own entropy if known.
-pub fn draw(data: &str, reference: Option<f64>, curves: &[Curve]) -> String {
-    let mut losses = Panel::new(Axis::linear("training loss, nats per token")).height_share(2.0);
+/// Draws the curves; `conditions` is the line below the title, `reference` the text's own entropy
+/// if it is known.
+pub fn draw(conditions: &str, reference: Option<f64>, curves: &[Curve]) -> String {
+    let mut losses = Panel::new(Axis::log("training loss, nats per token")).height_share(2.0);
     let mut base: Option<Vec<f64>> = None;
     let mut gaps = Panel::new(Axis::linear(match curves.first() {
         Some(first) => format!("difference from {}, %", first.name),
@@ -44,7 +46,7 @@ pub fn draw(data: &str, reference: Option<f64>, curves: &[Curve]) -> String {
     }));
     for curve in curves {
         let (steps, raw) = curve.losses();
-        let smoothed = smooth(&raw, smoothing(raw.len()));
+        let smoothed = smooth(&raw, |i| horizon(i, raw.len()));
         let pairs = |values: &[f64]| -> Vec<(f64, f64)> {
             steps.iter().copied().zip(values.iter().copied()).collect()
         };
@@ -69,7 +71,7 @@ pub fn draw(data: &str, reference: Option<f64>, curves: &[Curve]) -> String {
         losses = losses.rule(reference, format!("the text's own entropy {reference:.3}"));
     }
     let figure = Figure::new("Training loss by number format")
-        .subtitle(data)
+        .subtitle(conditions)
         .x(Axis::linear("step"))
         .panel(losses);
     let figure = if curves.len() > 1 { figure.panel(gaps.rule(0.0, "")) } else { figure };
