@@ -116,7 +116,10 @@ pub struct Minifloat<F: FloatFormat>(F::Bits);
 
 impl<F: FloatFormat> Minifloat<F> {
     /// The format as a value.
-    pub const FORMAT: Format = F::FORMAT;
+    pub const FORMAT: Format = {
+        assert!(F::FORMAT.bits() <= F::Bits::WIDTH, "the integer is too narrow for the format");
+        F::FORMAT
+    };
     /// The largest finite number.
     pub const MAX: Self = Self(F::CODES.max);
     /// The smallest finite number: `-MAX`, -2 for INT8, and the one of code 0 without a sign.

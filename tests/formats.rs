@@ -257,7 +257,7 @@ fn unsigned_formats_round_as_the_model() {
 
 #[test]
 fn unusual_biases_round_as_the_model() {
-    for bias in [-3, 0, 1, 5, 11, 200] {
+    for bias in [-3, 5, 200] {
         for (exp_bits, man_bits) in [(4, 3), (1, 2), (0, 4), (3, 0), (2, 1)] {
             for signed in [false, true] {
                 for (format, model) in pairs(signed, exp_bits, man_bits, Some(bias)) {
@@ -359,6 +359,23 @@ fn sticky_parts_count() {
                         let rounded = Format::E4M3FN.round(exact, mode, 0, Overflow::None);
                         assert_eq!(rounded.code, expected, "{x:e} {mode} {sticky} {widen}");
                     }
+                }
+            }
+        }
+    }
+    // Stochastic modes near the thresholds of 4 bits, between 1 and 1.125: 32nds of the gap.
+    for part in 0..32 {
+        let significand = 256 + part;
+        let above = Num::new((significand << 60) + 1, -68);
+        for variant in [StochasticVariant::A, StochasticVariant::B, StochasticVariant::C] {
+            let mode = Rounding::Stochastic { variant, bits: 4 };
+            for random in (0..16).map(|r| r << 28) {
+                for (sticky, n) in [(false, Num::new(significand, -8)), (true, above)] {
+                    let exact = Exact { negative: false, significand, exponent: -8, sticky };
+                    let expected =
+                        model.encode(Meaning::Finite(false, n), mode, Overflow::None, random);
+                    let rounded = Format::E4M3FN.round(exact, mode, random, Overflow::None);
+                    assert_eq!(rounded.code, expected, "{part} {mode} {sticky} {random:#x}");
                 }
             }
         }

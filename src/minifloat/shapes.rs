@@ -132,7 +132,6 @@ shapes! { u8 Finite: 0 [1] 1 [0] }
 ///
 /// ```compile_fail
 /// exmy::format! { struct TooWide(u8): e6m9 }
-/// let x = exmy::minifloat::Minifloat::<TooWide>::from_f32(1.0);
 /// ```
 #[macro_export]
 macro_rules! format {
@@ -154,6 +153,10 @@ macro_rules! format {
             };
             const CODES: $crate::minifloat::Codes<$bits> = $crate::codes!($bits);
         }
+
+        // Where it is declared, not where it is first used, is the place for an error.
+        const _: $crate::minifloat::Codes<$bits> =
+            <$name as $crate::minifloat::FloatFormat>::CODES;
     };
 }
 
