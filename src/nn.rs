@@ -29,3 +29,9 @@ pub mod rope;
 pub mod site;
 
 pub use real::Real;
+
+/// Stops at a slice whose length is not what the other arguments say.
+#[track_caller]
+fn expect(name: &str, what: &str, len: usize, expected: usize) {
+    assert!(len == expected, "{name}: {what} has {len} elements, not {expected}");
+}

@@ -348,6 +348,68 @@ fn no_level_and_no_number_of_threads_changes_a_bit() {
     }
 }
 
+/// What several chunks give is what a call for each piece gives: no chunk reads another's input.
+#[test]
+fn chunks_do_not_show() {
+    let (x, mut d) = (random::<f32>(70_001, 1), random::<f32>(70_001, 2));
+    let (mut y, mut whole) = (vec![0.0; x.len()], vec![0.0; x.len()]);
+    gelu(&x, &mut whole);
+    x.chunks(1000).zip(y.chunks_mut(1000)).for_each(|(x, y)| gelu(x, y));
+    assert_eq!(whole, y, "gelu");
+    whole.copy_from_slice(&d);
+    gelu_backward(&x, &mut whole);
+    x.chunks(1000).zip(d.chunks_mut(1000)).for_each(|(x, d)| gelu_backward(x, d));
+    assert_eq!(whole, d, "gelu_backward");
+    add_assign(&mut whole, &x);
+    x.chunks(1000).zip(d.chunks_mut(1000)).for_each(|(x, d)| add_assign(d, x));
+    assert_eq!(whole, d, "add_assign");
+
+    let hidden = 500;
+    let x = &x[..70 * 2 * hidden];
+    let (mut y, mut whole) = (vec![0.0; 70 * hidden], vec![0.0; 70 * hidden]);
+    swiglu(x, hidden, &mut whole);
+    x.chunks(2 * hidden).zip(y.chunks_mut(hidden)).for_each(|(x, y)| swiglu(x, hidden, y));
+    assert_eq!(whole, y, "swiglu");
+    let (mut d, mut whole) = (vec![0.0; x.len()], vec![0.0; x.len()]);
+    swiglu_backward(x, hidden, &y, &mut whole);
+    for ((x, y), d) in x.chunks(2 * hidden).zip(y.chunks(hidden)).zip(d.chunks_mut(2 * hidden)) {
+        swiglu_backward(x, hidden, y, d);
+    }
+    assert_eq!(whole, d, "swiglu_backward");
+
+    let targets: Vec<u32> = (0..70).map(|i| i * 31 % 1000).collect();
+    let (mut rows, mut whole) = (x.to_vec(), x.to_vec());
+    let (mut losses, mut whole_losses) = (vec![0.0; 70], vec![0.0; 70]);
+    cross_entropy(&mut whole, 1000, &targets, Some(0.5), &mut whole_losses);
+    for ((row, target), loss) in rows.chunks_mut(1000).zip(targets.chunks(1)).zip(&mut losses) {
+        cross_entropy(row, 1000, target, Some(0.5), std::slice::from_mut(loss));
+    }
+    assert_eq!((whole, whole_losses), (rows, losses), "cross_entropy");
+
+    // 70 tokens of width 500 in two sequences, a table of 70 rows, 35 positions.
+    let (table, positions) = (&x[..70 * hidden], &x[1..][..35 * hidden]);
+    let tokens: Vec<u32> = (0..70).map(|i| i * i % 70).collect();
+    let mut embedded = vec![0.0; 70 * hidden];
+    embed(&tokens, table, Some(positions), 35, &mut embedded);
+    for (n, row) in embedded.chunks(hidden).enumerate() {
+        for (j, &value) in row.iter().enumerate() {
+            let token = tokens[n] as usize;
+            assert_eq!(value, table[token * hidden + j] + positions[n % 35 * hidden + j]);
+        }
+    }
+
+    let (x, grads) = (random::<f32>(40_001, 1), random::<f32>(40_001, 2));
+    let (mut whole, mut params) = (x.clone(), x);
+    let (mut m, mut v) = (vec![0.0; whole.len()], vec![0.0; whole.len()]);
+    let adam = AdamW::default();
+    adam.step(1, 1e-2, true, &mut whole, &grads, &mut m, &mut v, 0.5);
+    for (p, g) in params.chunks_mut(1000).zip(grads.chunks(1000)) {
+        let (mut m, mut v) = (vec![0.0; p.len()], vec![0.0; p.len()]);
+        adam.step(1, 1e-2, true, p, g, &mut m, &mut v, 0.5);
+    }
+    assert_eq!(whole, params, "AdamW");
+}
+
 /// The same source in f32 and f64 from the same numbers. An output is at most a few dozen
 /// roundings of terms no larger than `scale`: a sum of 37 terms has a chain of 3 additions a lane
 /// and 4 folds, one of 70 rows a chain of 32 and 3 blocks, each growing with the partial sums.

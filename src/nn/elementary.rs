@@ -1,4 +1,4 @@
-//! exp, ln, tanh and erf of an f32: one branch-free body each, the same bits everywhere.
+//! exp, ln, tanh, erf and the normal distribution of an f32: one branch-free body each, the same bits everywhere.
 //!
 //! The system's mathematical library differs between platforms and its calls keep a loop from being
 //! vectorized; these are `+ - * /`, `mul_add`, comparisons and integer operations only, so that a
@@ -15,7 +15,7 @@
 //! | [`tanh`] | 1.34 ULP | keeps -0, ±1 at ±infinity |
 //! | [`erf`] | 1.28 ULP | keeps -0, ±1 at ±infinity |
 //!
-//! NaN stays NaN in each.
+//! NaN stays NaN in each. [`normal`] states its errors in absolute terms, where it is.
 
 use core::f32::consts::{LN_2, LOG2_E};
 
@@ -141,11 +141,47 @@ pub fn erf(x: f32) -> f32 {
             0.103_762_2,
             -0.022_144_707,
             0.003_022_463_8,
-            -0.000_193_809_49,
+            -0.000_193_809_5,
         ],
     );
     let large = 1.0 - exp(-q);
     if t < 0.93 { small } else { large.copysign(x) }
+}
+
+/// Distribution function and density of the standard normal at `x`.
+///
+/// `Phi(-t) = e^(-t^2/2) R(t)` for `t >= 0`, with `R` a fit of Mills' ratio over `sqrt(2 pi)`: the
+/// exponential serves both results, so GELU's backward pays for one, where erf and the density would
+/// pay for two (measured: 290 for 420 us on 768 x 512). Absolute errors over every 2053rd argument
+/// at most 9e-8 (distribution) and 4.3e-8 (density).
+#[inline(always)]
+pub fn normal(x: f32) -> (f32, f32) {
+    const DENSITY_AT_0: f32 = 0.398_942_3;
+    let t = x.abs();
+    let e = exp(-0.5 * t * t);
+    // Beyond 5.6, where Phi(-t) is 1.1e-8, a constant will do. NaN passes.
+    let t = if t > 5.6 { 5.6 } else { t };
+    // Error times e^(-t^2/2) max(1, t) 8.5e-9 on [0, 5.6].
+    let ratio = polynomial(
+        t,
+        [
+            0.5,
+            -0.398_941_4,
+            0.249_985_25,
+            -0.132_882_54,
+            0.062_160_5,
+            -0.025_894_755,
+            0.009_474_475,
+            -0.002_928_328,
+            0.000_722_712_26,
+            -0.000_133_230_8,
+            1.689_419e-5,
+            -1.297_077_3e-6,
+            4.504_923_4e-8,
+        ],
+    );
+    let tail = e * ratio;
+    (if x < 0.0 { tail } else { 1.0 - tail }, e * DENSITY_AT_0)
 }
 
 #[cfg(test)]
@@ -184,6 +220,29 @@ mod tests {
             // Half an ULP is what correct rounding costs; less would mean nothing was measured.
             assert!((0.49..=bound).contains(&error), "{name}: {error} ULP");
         }
+    }
+
+    #[test]
+    fn normal_is_as_documented() {
+        let (mut cdf_error, mut pdf_error) = (0.0_f64, 0.0_f64);
+        for bits in (0..=u32::MAX).step_by(2053) {
+            let x = f32::from_bits(bits);
+            let exact = f64::from(x);
+            let (cdf, pdf) = normal(x);
+            if x.is_nan() {
+                assert!(cdf.is_nan() && pdf.is_nan());
+                continue;
+            }
+            let exact_cdf = 0.5 * libm::erfc(-exact * core::f64::consts::FRAC_1_SQRT_2);
+            let exact_pdf = libm::exp(-0.5 * exact * exact) / core::f64::consts::TAU.sqrt();
+            cdf_error = cdf_error.max((f64::from(cdf) - exact_cdf).abs());
+            pdf_error = pdf_error.max((f64::from(pdf) - exact_pdf).abs());
+        }
+        assert!((1e-8..9e-8).contains(&cdf_error), "{cdf_error:e}");
+        assert!((1e-8..4.3e-8).contains(&pdf_error), "{pdf_error:e}");
+        assert_eq!(normal(0.0).0, 0.5);
+        assert_eq!(normal(f32::NEG_INFINITY), (0.0, 0.0));
+        assert_eq!(normal(f32::INFINITY), (1.0, 0.0));
     }
 
     #[test]

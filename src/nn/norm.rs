@@ -10,6 +10,7 @@
 //! ascending within, and the blocks' sums are added in ascending order. The backward functions
 //! allocate one row of sums a block, which is what lets blocks run on any thread.
 
+use super::expect;
 use super::real::{Real, sum, sum_of_three};
 use crate::parallel;
 use crate::simd::kernel;
@@ -27,11 +28,6 @@ fn shape<T>(name: &str, x: &[T], gamma: &[T]) -> (usize, usize) {
         x.len()
     );
     (width, x.len() / width)
-}
-
-#[track_caller]
-fn expect(name: &str, what: &str, len: usize, expected: usize) {
-    assert!(len == expected, "{name}: {what} has {len} elements, not {expected}");
 }
 
 /// Layer normalization: x (N, D) to y (N, D); mean (N) and rstd (N) are kept for the backward.

@@ -5,7 +5,7 @@
 //! f64 ones `libm`'s: pure Rust both, so the same bits on every platform.
 //!
 //! The module also holds the one way in which a layer sums along a row: sixteen written lanes
-//! ([`sum`]), whatever the width of the machine's registers.
+//! (`sum`), whatever the width of the machine's registers.
 
 use core::fmt::Debug;
 use core::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
@@ -55,6 +55,8 @@ pub trait Real:
     fn tanh(self) -> Self;
     /// Error function.
     fn erf(self) -> Self;
+    /// Distribution function and density of the standard normal, together.
+    fn normal(self) -> (Self, Self);
     /// Absolute value.
     fn abs(self) -> Self;
 
@@ -120,6 +122,10 @@ impl Real for f32 {
         elementary::erf(self)
     }
     #[inline(always)]
+    fn normal(self) -> (Self, Self) {
+        elementary::normal(self)
+    }
+    #[inline(always)]
     fn abs(self) -> Self {
         Self::abs(self)
     }
@@ -168,6 +174,11 @@ impl Real for f64 {
     #[inline(always)]
     fn erf(self) -> Self {
         libm::erf(self)
+    }
+    #[inline(always)]
+    fn normal(self) -> (Self, Self) {
+        use core::f64::consts::{FRAC_1_SQRT_2, TAU};
+        (0.5 * libm::erfc(-self * FRAC_1_SQRT_2), libm::exp(-0.5 * self * self) / TAU.sqrt())
     }
     #[inline(always)]
     fn abs(self) -> Self {

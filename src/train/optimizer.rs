@@ -169,9 +169,9 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn assert_close(got: &[f32], absolute: f32, expected: [f32; 10]) {
+    fn assert_close(got: &[f32], absolute: f64, expected: [f64; 10]) {
         for (got, expected) in got.iter().zip(expected) {
-            let error = (got - expected).abs();
+            let error = (f64::from(*got) - expected).abs();
             assert!(error <= 1e-6 * expected.abs() + absolute, "{got}, not {expected}");
         }
     }
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn three_steps_of_pytorch() {
         // A parameter near 0 is a sum of steps of up to lr that cancel.
-        const ROUNDED_STEP: f32 = 1e-3 * f32::EPSILON;
+        const ROUNDED_STEP: f64 = 1e-3 * f32::EPSILON as f64;
         let [params, m, v] = three_steps(true);
         #[rustfmt::skip]
         assert_close(&params, ROUNDED_STEP, [
