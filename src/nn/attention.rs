@@ -217,9 +217,7 @@ kernel! {
             let q = Rows { data: &qkv[(kv * group + g) * hd..], ..k };
             let p = &mut probabilities[g * n * row..][..n * row];
             scores(n, hd, row, q, keys, p);
-            for i in 0..n {
-                softmax(&mut p[i * row..][..row], i, scale);
-            }
+            softmax(n, row, p, scale);
             lower(n, hd, row, p, v, &mut outputs[g * n * hd..][..n * hd]);
         }
     }
@@ -336,36 +334,73 @@ fn scores_tile<T: Real, const R: usize>(
     }
 }
 
-/// Scores of position `i` into probabilities: positions after it become 0.
+/// Scores into probabilities, in place; positions after a row's own become 0.
 #[inline(always)]
-fn softmax<T: Real>(row: &mut [T], i: usize, scale: T) {
-    let (seen, rest) = row.split_at_mut((i + 1).next_multiple_of(LANES));
-    rest.fill(T::ZERO);
-    let nothing = T::from_f64(f64::NEG_INFINITY);
-    for score in &mut seen[i + 1..] {
-        *score = nothing;
+fn softmax<T: Real>(n: usize, row: usize, p: &mut [T], scale: T) {
+    let mut i = 0;
+    while i + TILE <= n {
+        softmax_tile::<T, TILE>(i, row, &mut p[i * row..][..TILE * row], scale);
+        i += TILE;
     }
-    let mut most = [nothing; LANES];
-    for block in seen.chunks_exact_mut(LANES) {
-        for l in 0..LANES {
-            block[l] = block[l] * scale;
-            most[l] = if block[l] > most[l] { block[l] } else { most[l] };
+    while i < n {
+        softmax_tile::<T, 1>(i, row, &mut p[i * row..][..row], scale);
+        i += 1;
+    }
+}
+
+/// Rows `i..i + R`, which end in one block of lanes; side by side, because a single row is one
+/// long dependence.
+#[inline(always)]
+fn softmax_tile<T: Real, const R: usize>(i: usize, row: usize, p: &mut [T], scale: T) {
+    let end = (i + R).next_multiple_of(LANES);
+    let mut most = [[T::from_f64(f64::NEG_INFINITY); LANES]; R];
+    let mut j = 0;
+    while j < end {
+        for r in 0..R {
+            let block = &mut p[r * row + j..][..LANES];
+            let seen = (i + r - j) as u32;
+            for l in 0..LANES {
+                block[l] = block[l] * scale;
+                let more = (l as u32 <= seen) & (block[l] > most[r][l]);
+                most[r][l] = if more { block[l] } else { most[r][l] };
+            }
         }
+        j += LANES;
     }
-    let mut top = most[0];
-    for &one in &most[1..] {
-        top = if one > top { one } else { top };
-    }
-    let mut sums = [T::ZERO; LANES];
-    for block in seen.chunks_exact_mut(LANES) {
-        for l in 0..LANES {
-            block[l] = (block[l] - top).exp();
-            sums[l] = sums[l] + block[l];
+    let mut half = LANES / 2;
+    while half > 0 {
+        for most in &mut most {
+            for l in 0..half {
+                most[l] = if most[l + half] > most[l] { most[l + half] } else { most[l] };
+            }
         }
+        half /= 2;
     }
-    let inverse = T::ONE / fold(sums);
-    for value in seen {
-        *value = *value * inverse;
+    let mut sums = [[T::ZERO; LANES]; R];
+    let mut j = 0;
+    while j < end {
+        for r in 0..R {
+            let block = &mut p[r * row + j..][..LANES];
+            let seen = (i + r - j) as u32;
+            let mut values = [T::ZERO; LANES];
+            for l in 0..LANES {
+                // Later positions take e^0 and drop it: e^-infinity would be 0 by way of an
+                // underflow, which costs the CPU some hundred cycles a row.
+                let under = if l as u32 <= seen { block[l] - most[r][0] } else { T::ZERO };
+                let power = under.exp();
+                values[l] = if l as u32 <= seen { power } else { T::ZERO };
+                sums[r][l] = sums[r][l] + values[l];
+            }
+            block.copy_from_slice(&values);
+        }
+        j += LANES;
+    }
+    for r in 0..R {
+        let inverse = T::ONE / fold(sums[r]);
+        for value in &mut p[r * row..][..end] {
+            *value = *value * inverse;
+        }
+        p[r * row + end..][..row - end].fill(T::ZERO);
     }
 }
 
