@@ -9,23 +9,20 @@
 //! Orders of summation, the same for any number of threads and any SIMD level. Every element of
 //! a product is one chain of fused multiply-adds from +0: scores over the head's dimensions,
 //! outputs and dQ over positions `0..=i`, dK and dV over the query heads of the group and within
-//! each over positions `j..`, all ascending. Sums along a row of probabilities run in [`LANES`]
-//! partial sums (position mod [`LANES`]), folded by halves. A position after the row's own enters no
+//! each over positions `j..`, all ascending. Sums along a row of probabilities run in sixteen
+//! partial sums (position mod 16), folded by halves. A position after the row's own enters no
 //! sum and its memory is not multiplied by anything, so infinities or NaNs there change nothing.
 //!
 //! Work is divided over (sequence, key head). The probabilities are kept for the backward pass,
 //! `batch * heads * sequence²` values: at the sizes this crate trains on a CPU they are small beside
 //! the other activations.
 
-use crate::nn::real::Real;
+mod causal;
+
+use crate::nn::real::{LANES, Real};
 use crate::parallel;
 use crate::simd::kernel;
-
-/// Partial sums of a row, and elements of a tile's row.
-pub const LANES: usize = 16;
-
-/// Rows of a tile; [`LANES`] is a multiple, so the rows of a tile end in one block of lanes.
-const TILE: usize = 4;
+use causal::{Rows, lower, lower_transposed, scores, softmax, softmax_backward, transpose};
 
 /// The sizes of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,9 +214,7 @@ kernel! {
             let q = Rows { data: &qkv[(kv * group + g) * hd..], ..k };
             let p = &mut probabilities[g * n * row..][..n * row];
             scores(n, hd, row, q, keys, p);
-            for i in 0..n {
-                softmax(&mut p[i * row..][..row], i, scale);
-            }
+            softmax(n, row, p, scale);
             lower(n, hd, row, p, v, &mut outputs[g * n * hd..][..n * hd]);
         }
     }
@@ -251,296 +246,10 @@ kernel! {
             let dy = Rows { data: &dy[(kv * group + g) * hd..], stride: shape.width() };
             let p = &probabilities[g * n * row..][..n * row];
             scores(n, hd, row, dy, values, ds);
-            for i in 0..n {
-                softmax_backward(&p[i * row..][..row], &mut ds[i * row..][..row], i, scale);
-            }
+            softmax_backward(n, row, p, ds, scale);
             lower(n, hd, row, ds, k, &mut dq[g * n * hd..][..n * hd]);
             lower_transposed(n, hd, row, ds, q, dk);
             lower_transposed(n, hd, row, p, dy, dv);
         }
-    }
-}
-
-/// The rows of a head inside wider rows: element (i, d) at `i * stride + d`.
-#[derive(Clone, Copy)]
-struct Rows<'a, T> {
-    data: &'a [T],
-    stride: usize,
-}
-
-impl<'a, T: Real> Rows<'a, T> {
-    #[inline(always)]
-    fn row(&self, i: usize, hd: usize) -> &'a [T] {
-        &self.data[i * self.stride..][..hd]
-    }
-}
-
-/// `out[d][i] = x[i][d]`, rows of `out` padded with zeros.
-#[inline(always)]
-fn transpose<T: Real>(n: usize, hd: usize, row: usize, x: Rows<'_, T>, out: &mut [T]) {
-    for i in 0..n {
-        let x = x.row(i, hd);
-        for d in 0..hd {
-            out[d * row + i] = x[d];
-        }
-    }
-    for out in out.chunks_exact_mut(row) {
-        out[n..].fill(T::ZERO);
-    }
-}
-
-/// `out[i][j] = sum over d of a[i][d] * bt[d][j]` for all blocks of lanes up to the one that holds
-/// `j = i`; the lanes after `i` hold whatever the product gives.
-#[inline(always)]
-fn scores<T: Real>(n: usize, hd: usize, row: usize, a: Rows<'_, T>, bt: &[T], out: &mut [T]) {
-    let mut i = 0;
-    while i + TILE <= n {
-        scores_tile::<T, TILE>(i, hd, row, a, bt, out);
-        i += TILE;
-    }
-    while i < n {
-        scores_tile::<T, 1>(i, hd, row, a, bt, out);
-        i += 1;
-    }
-}
-
-#[inline(always)]
-fn scores_tile<T: Real, const R: usize>(
-    i: usize,
-    hd: usize,
-    row: usize,
-    a: Rows<'_, T>,
-    bt: &[T],
-    out: &mut [T],
-) {
-    let mut left: [&[T]; R] = [&[]; R];
-    for r in 0..R {
-        left[r] = a.row(i + r, hd);
-    }
-    let mut j = 0;
-    while j < i + R {
-        let mut sums = [[T::ZERO; LANES]; R];
-        for d in 0..hd {
-            let right = &bt[d * row + j..][..LANES];
-            for r in 0..R {
-                let factor = left[r][d];
-                for l in 0..LANES {
-                    sums[r][l] = factor.mul_add(right[l], sums[r][l]);
-                }
-            }
-        }
-        for r in 0..R {
-            out[(i + r) * row + j..][..LANES].copy_from_slice(&sums[r]);
-        }
-        j += LANES;
-    }
-}
-
-/// Scores of position `i` into probabilities: positions after it become 0.
-#[inline(always)]
-fn softmax<T: Real>(row: &mut [T], i: usize, scale: T) {
-    let (seen, rest) = row.split_at_mut((i + 1).next_multiple_of(LANES));
-    rest.fill(T::ZERO);
-    let nothing = T::from_f64(f64::NEG_INFINITY);
-    for score in &mut seen[i + 1..] {
-        *score = nothing;
-    }
-    let mut most = [nothing; LANES];
-    for block in seen.chunks_exact_mut(LANES) {
-        for l in 0..LANES {
-            block[l] = block[l] * scale;
-            most[l] = if block[l] > most[l] { block[l] } else { most[l] };
-        }
-    }
-    let mut top = most[0];
-    for &one in &most[1..] {
-        top = if one > top { one } else { top };
-    }
-    let mut sums = [T::ZERO; LANES];
-    for block in seen.chunks_exact_mut(LANES) {
-        for l in 0..LANES {
-            block[l] = (block[l] - top).exp();
-            sums[l] = sums[l] + block[l];
-        }
-    }
-    let inverse = T::ONE / fold(sums);
-    for value in seen {
-        *value = *value * inverse;
-    }
-}
-
-/// dP of position `i` into dS = P (dP - sum of P dP) scale: positions after it become 0.
-#[inline(always)]
-fn softmax_backward<T: Real>(p: &[T], d: &mut [T], i: usize, scale: T) {
-    let end = (i + 1).next_multiple_of(LANES);
-    let (p, d) = (&p[..end], &mut d[..end]);
-    for one in &mut d[i + 1..] {
-        *one = T::ZERO;
-    }
-    let mut sums = [T::ZERO; LANES];
-    for (p, d) in p.chunks_exact(LANES).zip(d.chunks_exact(LANES)) {
-        for l in 0..LANES {
-            sums[l] = p[l].mul_add(d[l], sums[l]);
-        }
-    }
-    let mean = fold(sums);
-    for (p, d) in p.iter().zip(d) {
-        *d = *p * (*d - mean) * scale;
-    }
-}
-
-/// Lane l + lane l + 8, then + 4, + 2, + 1.
-#[inline(always)]
-fn fold<T: Real>(mut sums: [T; LANES]) -> T {
-    let mut half = LANES / 2;
-    while half > 0 {
-        for l in 0..half {
-            sums[l] = sums[l] + sums[l + half];
-        }
-        half /= 2;
-    }
-    sums[0]
-}
-
-/// `out[i] = sum over j <= i of p[i][j] * x[j]`, rows of `hd`, overwritten.
-#[inline(always)]
-fn lower<T: Real>(n: usize, hd: usize, row: usize, p: &[T], x: Rows<'_, T>, out: &mut [T]) {
-    let mut i = 0;
-    while i < n {
-        let tile = if i + TILE <= n { TILE } else { 1 };
-        let mut c = 0;
-        while c < hd {
-            let lanes = LANES.min(hd - c);
-            match (tile, lanes) {
-                (TILE, LANES) => lower_tile::<T, TILE, true>(i, c, hd, row, p, x, out),
-                (TILE, _) => lower_tile::<T, TILE, false>(i, c, hd, row, p, x, out),
-                (_, LANES) => lower_tile::<T, 1, true>(i, c, hd, row, p, x, out),
-                _ => lower_tile::<T, 1, false>(i, c, hd, row, p, x, out),
-            }
-            c += LANES;
-        }
-        i += tile;
-    }
-}
-
-/// Rows `i..i + R` of [`lower`], columns `c..` of one block of lanes, a whole one if `FULL`.
-#[inline(always)]
-fn lower_tile<T: Real, const R: usize, const FULL: bool>(
-    i: usize,
-    c: usize,
-    hd: usize,
-    row: usize,
-    p: &[T],
-    x: Rows<'_, T>,
-    out: &mut [T],
-) {
-    let mut left: [&[T]; R] = [&[]; R];
-    for r in 0..R {
-        left[r] = &p[(i + r) * row..][..i + R];
-    }
-    let mut sums = [[T::ZERO; LANES]; R];
-    for j in 0..=i {
-        let right = lanes::<T, FULL>(&x.row(j, hd)[c..]);
-        for r in 0..R {
-            fma(&mut sums[r], left[r][j], &right);
-        }
-    }
-    for j in i + 1..i + R {
-        let right = lanes::<T, FULL>(&x.row(j, hd)[c..]);
-        for r in 1..R {
-            if j <= i + r {
-                fma(&mut sums[r], left[r][j], &right);
-            }
-        }
-    }
-    let width = if FULL { LANES } else { hd - c };
-    for r in 0..R {
-        out[(i + r) * hd + c..][..width].copy_from_slice(&sums[r][..width]);
-    }
-}
-
-/// `out[j] += sum over i >= j of p[i][j] * x[i]`: the chain goes on from what `out` holds.
-#[inline(always)]
-fn lower_transposed<T: Real>(
-    n: usize,
-    hd: usize,
-    row: usize,
-    p: &[T],
-    x: Rows<'_, T>,
-    out: &mut [T],
-) {
-    let mut j = 0;
-    while j < n {
-        let tile = if j + TILE <= n { TILE } else { 1 };
-        let mut c = 0;
-        while c < hd {
-            let lanes = LANES.min(hd - c);
-            match (tile, lanes) {
-                (TILE, LANES) => transposed_tile::<T, TILE, true>(n, j, c, hd, row, p, x, out),
-                (TILE, _) => transposed_tile::<T, TILE, false>(n, j, c, hd, row, p, x, out),
-                (_, LANES) => transposed_tile::<T, 1, true>(n, j, c, hd, row, p, x, out),
-                _ => transposed_tile::<T, 1, false>(n, j, c, hd, row, p, x, out),
-            }
-            c += LANES;
-        }
-        j += tile;
-    }
-}
-
-/// Rows `j..j + R` of [`lower_transposed`], as [`lower_tile`].
-#[inline(always)]
-fn transposed_tile<T: Real, const R: usize, const FULL: bool>(
-    n: usize,
-    j: usize,
-    c: usize,
-    hd: usize,
-    row: usize,
-    p: &[T],
-    x: Rows<'_, T>,
-    out: &mut [T],
-) {
-    let width = if FULL { LANES } else { hd - c };
-    let mut sums = [[T::ZERO; LANES]; R];
-    for r in 0..R {
-        sums[r][..width].copy_from_slice(&out[(j + r) * hd + c..][..width]);
-    }
-    for i in j..j + R - 1 {
-        let right = lanes::<T, FULL>(&x.row(i, hd)[c..]);
-        for r in 0..R {
-            if j + r <= i {
-                fma(&mut sums[r], p[i * row + j + r], &right);
-            }
-        }
-    }
-    for i in j + R - 1..n {
-        let right = lanes::<T, FULL>(&x.row(i, hd)[c..]);
-        let left = &p[i * row + j..][..R];
-        for r in 0..R {
-            fma(&mut sums[r], left[r], &right);
-        }
-    }
-    for r in 0..R {
-        out[(j + r) * hd + c..][..width].copy_from_slice(&sums[r][..width]);
-    }
-}
-
-/// The first lanes of `from`; zeros where a ragged head ends.
-#[inline(always)]
-fn lanes<T: Real, const FULL: bool>(from: &[T]) -> [T; LANES] {
-    let mut all = [T::ZERO; LANES];
-    if FULL {
-        all.copy_from_slice(&from[..LANES]);
-    } else {
-        for (to, from) in all.iter_mut().zip(from) {
-            *to = *from;
-        }
-    }
-    all
-}
-
-#[inline(always)]
-fn fma<T: Real>(sums: &mut [T; LANES], factor: T, right: &[T; LANES]) {
-    for l in 0..LANES {
-        sums[l] = factor.mul_add(right[l], sums[l]);
     }
 }
