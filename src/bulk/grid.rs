@@ -16,6 +16,9 @@ use crate::format::{Format, Sign, Value};
 use crate::round::{Exact, Overflow, Rounding, StochasticVariant};
 use crate::simd::kernel;
 
+// The kernels copy what they share into locals: behind a reference it could, for all the compiler
+// knows, change with the data written, and the loop would not be vectorized.
+
 const SIGN: u32 = 0x8000_0000;
 const INFINITY: u32 = 0x7F80_0000;
 const NAN: u32 = 0x7FC0_0000;
@@ -257,6 +260,7 @@ fn encoded(x: f32, factor: f32, largest: f32) -> f32 {
 kernel! {
     /// Rounds to the grid.
     pub(crate) fn cast<'a>(grid: &'a Grid, data: &'a mut [f32]) {
+        let grid = *grid;
         for x in data {
             *x = grid.image(*x, 0);
         }
@@ -266,6 +270,7 @@ kernel! {
 kernel! {
     /// As [`cast`], with a random word an element.
     pub(crate) fn cast_stochastic<'a>(grid: &'a Grid, words: &'a [u32], data: &'a mut [f32]) {
+        let grid = *grid;
         for (x, word) in data.iter_mut().zip(words) {
             *x = grid.image_stochastic(*x, 0, *word);
         }
@@ -275,6 +280,7 @@ kernel! {
 kernel! {
     /// Rounds to the grid times a power of two, one an element. A scale that is NaN gives NaN.
     pub(crate) fn shifted<'a>(grid: &'a Grid, scales: &'a [f32], data: &'a mut [f32]) {
+        let grid = *grid;
         for (x, scale) in data.iter_mut().zip(scales) {
             *x = scaled(grid.image(*x, exponent_of(*scale)), *scale);
         }
@@ -289,6 +295,7 @@ kernel! {
         scales: &'a [f32],
         data: &'a mut [f32],
     ) {
+        let grid = *grid;
         for ((x, scale), word) in data.iter_mut().zip(scales).zip(words) {
             *x = scaled(grid.image_stochastic(*x, exponent_of(*scale), *word), *scale);
         }
@@ -323,6 +330,7 @@ kernel! {
         scales: &'a [f32],
         data: &'a mut [f32],
     ) {
+        let grid = *grid;
         for ((x, factor), scale) in data.iter_mut().zip(factors).zip(scales) {
             let y = encoded(*x, *factor, common.largest);
             *x = common.image(grid.image(y, 0), *scale);
@@ -340,6 +348,7 @@ kernel! {
         scales: &'a [f32],
         data: &'a mut [f32],
     ) {
+        let grid = *grid;
         for (((x, factor), scale), word) in data.iter_mut().zip(factors).zip(scales).zip(words) {
             let y = encoded(*x, *factor, common.largest);
             *x = common.image(grid.image_stochastic(y, 0, *word), *scale);
