@@ -421,7 +421,10 @@ fn f32_follows_f64() {
         let scale = double.iter().fold(1.0_f64, |most, x| most.max(x.abs()));
         for (a, b) in single.iter().zip(double) {
             let error = (f64::from(*a) - b).abs();
-            assert!(error <= 24.0 * 2.0_f64.powi(-24) * scale, "{name}: {a} in f32, {b} in f64");
+            assert!(
+                error <= 12.0 * f64::from(f32::EPSILON) * scale,
+                "{name}: {a} in f32, {b} in f64"
+            );
         }
     }
 }
