@@ -14,11 +14,14 @@
 
 #![forbid(unsafe_code)]
 
+mod builder;
 mod catalog;
+mod codes;
 mod decode;
 mod error;
 mod value;
 
+pub use builder::FormatBuilder;
 pub use catalog::NAMED;
 pub use error::FormatError;
 pub use value::Value;
@@ -73,137 +76,7 @@ pub struct Format {
     subnormals: bool,
 }
 
-/// A [`Format`] being described; [`build`](Self::build) checks it.
-#[derive(Clone, Copy, Debug)]
-#[must_use]
-pub struct FormatBuilder {
-    sign: Sign,
-    exp_bits: u32,
-    man_bits: u32,
-    bias: Option<i32>,
-    specials: Specials,
-    zero: bool,
-    subnormals: bool,
-}
-
-impl FormatBuilder {
-    /// The exponent bias; otherwise `2^(E-1) - 1`, or `2^(E-1)` for FNUZ and P3109 (0 for `E = 0`).
-    pub const fn bias(mut self, bias: i32) -> Self {
-        self.bias = Some(bias);
-        self
-    }
-
-    /// Which codes are special; otherwise [`Specials::Ieee`] ([`Specials::Finite`] for two's
-    /// complement).
-    pub const fn specials(mut self, specials: Specials) -> Self {
-        self.specials = specials;
-        self
-    }
-
-    /// Whether code 0 is zero (it is, unless said otherwise) or the number `2^-B`.
-    pub const fn zero(mut self, zero: bool) -> Self {
-        self.zero = zero;
-        self
-    }
-
-    /// Whether exponent field 0 holds subnormal numbers (it does, unless said otherwise) or a
-    /// binade of normal ones. Without a significand field there are none in either case.
-    pub const fn subnormals(mut self, subnormals: bool) -> Self {
-        self.subnormals = subnormals;
-        self
-    }
-
-    /// The format described.
-    ///
-    /// # Errors
-    /// If no such format exists; the error names the parameter and what is possible.
-    pub const fn build(self) -> Result<Format, FormatError> {
-        let Self { sign, exp_bits, man_bits, specials, zero, .. } = self;
-        if exp_bits > 16 || man_bits > 52 {
-            return Err(FormatError::FieldTooWide { exp_bits, man_bits });
-        }
-        let magnitude_bits = exp_bits + man_bits;
-        let bits = magnitude_bits + !matches!(sign, Sign::Unsigned) as u32;
-        if bits > 64 {
-            return Err(FormatError::TooManyBits { bits });
-        }
-        if matches!(sign, Sign::TwosComplement)
-            && (exp_bits != 0 || !matches!(specials, Specials::Finite) || !zero || !self.subnormals)
-        {
-            return Err(FormatError::TwosComplementIsFixedPoint);
-        }
-        if matches!(specials, Specials::Ieee) && (exp_bits == 0 || man_bits == 0) {
-            return Err(FormatError::NoRoomForNan { exp_bits, man_bits });
-        }
-        let nan_is_negative_zero = match specials {
-            Specials::Fnuz => {
-                if matches!(sign, Sign::Unsigned) {
-                    return Err(FormatError::FnuzNeedsSign);
-                }
-                true
-            }
-            Specials::P3109 { .. } => matches!(sign, Sign::Magnitude),
-            _ => false,
-        };
-        if !zero && nan_is_negative_zero {
-            return Err(FormatError::NanNeedsZero);
-        }
-        if !zero && self.subnormals && man_bits > 0 {
-            return Err(FormatError::SubnormalsNeedZero);
-        }
-        let bias = match self.bias {
-            Some(bias) => bias,
-            None => {
-                let half = (1_i32 << exp_bits) >> 1;
-                match specials {
-                    Specials::Fnuz | Specials::P3109 { .. } => half,
-                    _ if exp_bits == 0 => 0,
-                    _ => half - 1,
-                }
-            }
-        };
-        if bias < -Format::BIAS_LIMIT || bias > Format::BIAS_LIMIT {
-            return Err(FormatError::BiasOutOfRange { bias });
-        }
-        let format = Format {
-            sign,
-            exp_bits: exp_bits as u8,
-            man_bits: man_bits as u8,
-            bias,
-            specials,
-            zero,
-            // Without trailing bits there is nothing between zero and the first binade.
-            subnormals: self.subnormals && man_bits > 0,
-        };
-        // What remains above the reserved codes must hold at least one number that is not zero.
-        let codes = if magnitude_bits == 64 { u128::MAX >> 64 } else { (1 << magnitude_bits) - 1 };
-        if codes < format.reserved() as u128 + zero as u128 {
-            return Err(FormatError::NothingButZero { exp_bits, man_bits });
-        }
-        Ok(format)
-    }
-}
-
 impl Format {
-    /// The largest magnitude a bias may have. The widest exponent field (16 bits) needs 2^15.
-    pub const BIAS_LIMIT: i32 = 1 << 20;
-
-    /// Starts the description of a format of `exp_bits` (0..=16) and `man_bits` (0..=52).
-    pub const fn builder(sign: Sign, exp_bits: u32, man_bits: u32) -> FormatBuilder {
-        FormatBuilder {
-            sign,
-            exp_bits,
-            man_bits,
-            bias: None,
-            specials: match sign {
-                Sign::TwosComplement => Specials::Finite,
-                _ => Specials::Ieee,
-            },
-            zero: true,
-            subnormals: true,
-        }
-    }
-
     /// The signed format with the conventions of IEEE 754: bias `2^(E-1) - 1`, infinities, NaNs,
     /// subnormals. `ieee(5, 10)` is binary16, `ieee(8, 7)` bfloat16, `ieee(8, 3)` E8M3.
     ///
@@ -337,133 +210,6 @@ impl Format {
     #[inline]
     pub const fn lsb(self) -> i32 {
         self.emin() - self.man_bits as i32
-    }
-
-    /// Code of the largest finite value.
-    #[inline]
-    pub const fn max_code(self) -> u64 {
-        self.magnitude_mask() - self.reserved()
-    }
-
-    /// The largest finite value.
-    pub const fn max(self) -> Value {
-        self.decode(self.max_code())
-    }
-
-    /// Code of the smallest finite value: the negative of the largest, -2 of INT8, and code 0
-    /// without a sign.
-    pub const fn min_code(self) -> u64 {
-        match self.sign {
-            Sign::Magnitude => self.max_code() | 1 << self.magnitude_bits(),
-            Sign::Unsigned => 0,
-            Sign::TwosComplement => 1 << self.man_bits,
-        }
-    }
-
-    /// Code of the smallest value above zero.
-    #[inline]
-    pub const fn min_positive_code(self) -> u64 {
-        self.zero as u64
-    }
-
-    /// The smallest value above zero, subnormal or not.
-    pub const fn min_positive(self) -> Value {
-        self.decode(self.min_positive_code())
-    }
-
-    /// Code of the smallest positive normal value, if there is one.
-    pub const fn min_normal_code(self) -> Option<u64> {
-        let code = if !self.field_zero_is_low() {
-            self.zero as u64
-        } else if self.exp_bits == 0 {
-            return None;
-        } else {
-            1 << self.man_bits
-        };
-        if code <= self.max_code() { Some(code) } else { None }
-    }
-
-    /// The smallest positive normal value. `None` where all values are subnormal: without an
-    /// exponent field, and for one exponent bit under IEEE conventions.
-    pub const fn min_normal(self) -> Option<Value> {
-        match self.min_normal_code() {
-            Some(code) => Some(self.decode(code)),
-            None => None,
-        }
-    }
-
-    /// The canonical NaN, positive where NaN has a sign. It is the one ml_dtypes produces: under
-    /// IEEE conventions only the quiet bit is set (E5M2: 0x7E).
-    pub const fn nan_code(self) -> Option<u64> {
-        let all = self.magnitude_mask();
-        match self.specials {
-            Specials::Ieee => Some((all ^ low_bits(self.man_bits())) | 1 << (self.man_bits - 1)),
-            Specials::Fn => Some(all),
-            Specials::Fnuz => Some(all + 1),
-            Specials::P3109 { .. } if self.is_signed() => Some(all + 1),
-            Specials::P3109 { .. } => Some(all),
-            Specials::Finite => None,
-        }
-    }
-
-    /// Whether NaN has a sign bit of its own, so that there is a negative NaN.
-    #[inline]
-    pub const fn nan_has_sign(self) -> bool {
-        self.is_signed() && matches!(self.specials, Specials::Ieee | Specials::Fn)
-    }
-
-    /// Code of positive or negative infinity, if it exists.
-    pub const fn infinity_code(self, negative: bool) -> Option<u64> {
-        if negative && !self.is_signed() {
-            return None;
-        }
-        let magnitude = match self.specials {
-            Specials::Ieee => self.magnitude_mask() ^ low_bits(self.man_bits()),
-            Specials::P3109 { infinite: true } => self.magnitude_mask() - !self.is_signed() as u64,
-            _ => return None,
-        };
-        Some(magnitude | (negative as u64) << self.magnitude_bits())
-    }
-
-    /// Code of 1.0, if the format has it: a bias far from the usual one can put it out of reach.
-    pub const fn one_code(self) -> Option<u64> {
-        let lsb = self.lsb();
-        let code = if self.emin() <= 0 {
-            // 2^0 starts the binade `-emin` above the lowest one.
-            let binades = self.field_zero_is_low() as i64 - self.emin() as i64;
-            if binades > self.exp_field_max() {
-                return None;
-            }
-            (binades as u64) << self.man_bits
-        } else if lsb <= 0 && self.field_zero_is_low() {
-            1 << -lsb
-        } else {
-            return None;
-        };
-        let in_range = code <= self.max_code() && !(code == 0 && self.zero);
-        if in_range { Some(code) } else { None }
-    }
-
-    /// Code of the distance from 1.0 to the next larger value, if both and the distance exist.
-    pub const fn epsilon_code(self) -> Option<u64> {
-        let Some(one) = self.one_code() else { return None };
-        if one == self.max_code() {
-            return None;
-        }
-        // The last place of 1.0: that of its binade, or of the lowest one if 1.0 is subnormal.
-        let place =
-            if self.lsb() > -(self.man_bits as i32) { self.lsb() } else { -(self.man_bits as i32) };
-        // Code of 2^place: subnormal places count from the lowest, binades follow above.
-        let above = place as i64 - self.emin() as i64;
-        let first = self.field_zero_is_low() as i64;
-        let code = if above >= 0 {
-            ((above + first) as u64) << self.man_bits
-        } else if self.field_zero_is_low() {
-            1 << (place - self.lsb())
-        } else {
-            return None;
-        };
-        if code <= self.max_code() && !(code == 0 && self.zero) { Some(code) } else { None }
     }
 
     /// Number of codes, special ones included: `2^bits`.

@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod aliases;
 mod format;
 mod rounding;
 #[cfg(feature = "serde")]

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Meaning, Model, Num};
+use common::{Meaning, Model, Num, power};
 use exmy::format::{Format, NAMED, Sign, Specials, Value};
 use exmy::round::{Exact, Flags, Overflow, Rounding, StochasticVariant};
 
@@ -318,7 +318,7 @@ fn stochastic_rounding_with_many_bits() {
             let r = r & ((1 << bits) - 1);
             for half_steps in -3_i64..=3 {
                 let part = 2 * ((1_i64 << bits) - r as i64) + half_steps;
-                let x = 1.0 + 0.5 * part as f64 / 2_f64.powi(i32::from(bits) + 1);
+                let x = 1.0 + 0.5 * part as f64 / power(i32::from(bits) + 1);
                 for x in [x.next_down(), x, x.next_up()] {
                     for variant in
                         [StochasticVariant::A, StochasticVariant::B, StochasticVariant::C]
@@ -394,7 +394,7 @@ fn sticky_parts_count() {
 /// value, smallest value, numbers of NaN and infinity codes, negative zero.
 #[test]
 fn the_table_of_formats() {
-    let p = |exponent: i32| 2_f64.powi(exponent);
+    let p = power;
     #[rustfmt::skip]
     #[allow(clippy::type_complexity)]
     let rows: [(&str, u32, i32, f64, u64, Option<f64>, f64, usize, usize, bool); 33] = [
@@ -488,17 +488,17 @@ fn thresholds_of_overflow() {
         assert_eq!(code(midpoint.next_up(), Overflow::Finite), saturated, "{name}");
     }
     let bf16 = |x: f64| Format::BF16.encode_f64(x, Rounding::Rne, Overflow::None, 0).code;
-    let midpoint = 2_f64.powi(128) - 2_f64.powi(119);
+    let midpoint = power(128) - power(119);
     assert_eq!((bf16(midpoint), bf16(midpoint.next_down())), (0x7F80, 0x7F7F));
 }
 
 /// Binary64 inputs that come out one code lower when they pass through binary32 first.
 #[test]
 fn nothing_is_rounded_twice() {
-    let dust = 2_f64.powi(-40);
+    let dust = power(-40);
     let cases = [
         (Format::E4M3FN, 1.0625 + dust, 0x39),
-        (Format::BF16, 1.0 + 2_f64.powi(-8) + dust, 0x3F81),
+        (Format::BF16, 1.0 + power(-8) + dust, 0x3F81),
         (Format::E2M1, 0.25 + dust, 0x1),
         (Format::BF16, 16_842_753.0, 0x4B81),
     ];
@@ -553,11 +553,11 @@ fn wide_formats() {
         }
     }
     let widest: Format = "binary16p1ue".parse().unwrap();
-    let power = |exponent| Value::Finite { negative: false, significand: 1, exponent };
-    assert_eq!((widest.min_positive(), widest.max()), (power(-32767), power(32765)));
+    let two_to = |exponent| Value::Finite { negative: false, significand: 1, exponent };
+    assert_eq!((widest.min_positive(), widest.max()), (two_to(-32767), two_to(32765)));
     assert_eq!((widest.to_f64(1), widest.to_f64(0xFFFD)), (0.0, f64::INFINITY));
     // DLFloat16: no subnormals, so the smallest value is 2^-31 (1 + 2^-9).
     let dlfloat: Format = "e6m9b31fn-nosub".parse().unwrap();
-    assert_eq!(dlfloat.min_positive().to_f64(), 2_f64.powi(-31) * (1.0 + 2_f64.powi(-9)));
+    assert_eq!(dlfloat.min_positive().to_f64(), power(-31) * (1.0 + power(-9)));
     assert_eq!((dlfloat.max().to_f64(), dlfloat.max_code()), (8_573_157_376.0, 0x7FFE));
 }

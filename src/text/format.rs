@@ -16,83 +16,9 @@
 use core::fmt;
 use core::str::FromStr;
 
+use super::aliases::ALIASES;
 use super::{Short, UnknownName};
 use crate::format::{Format, FormatError, NAMED, Sign, Specials};
-
-/// Names of other projects, in lower case, and the canonical ones.
-const ALIASES: [(&str, &str); 66] = [
-    // ml_dtypes and PyTorch
-    ("float8_e5m2", "e5m2"),
-    ("float8_e4m3fn", "e4m3fn"),
-    ("float8_e4m3", "e4m3"),
-    ("float8_e3m4", "e3m4"),
-    ("float8_e4m3fnuz", "e4m3fnuz"),
-    ("float8_e5m2fnuz", "e5m2fnuz"),
-    ("float8_e4m3b11fnuz", "e4m3b11fnuz"),
-    ("float8_e8m0fnu", "e8m0"),
-    ("float6_e3m2fn", "e3m2"),
-    ("float6_e2m3fn", "e2m3"),
-    ("float4_e2m1fn", "e2m1"),
-    ("float4_e2m1fn_x2", "e2m1"),
-    ("bfloat16", "bf16"),
-    ("float16", "f16"),
-    ("half", "f16"),
-    ("float32", "f32"),
-    ("float", "f32"),
-    ("float64", "f64"),
-    ("double", "f64"),
-    // LLVM
-    ("float8e5m2", "e5m2"),
-    ("float8e4m3fn", "e4m3fn"),
-    ("float8e4m3", "e4m3"),
-    ("float8e3m4", "e3m4"),
-    ("float8e4m3fnuz", "e4m3fnuz"),
-    ("float8e5m2fnuz", "e5m2fnuz"),
-    ("float8e4m3b11fnuz", "e4m3b11fnuz"),
-    ("float8e8m0fnu", "e8m0"),
-    ("float6e3m2fn", "e3m2"),
-    ("float6e2m3fn", "e2m3"),
-    ("float4e2m1fn", "e2m1"),
-    ("floattf32", "tf32"),
-    // MLIR
-    ("f8e5m2", "e5m2"),
-    ("f8e4m3fn", "e4m3fn"),
-    ("f8e4m3", "e4m3"),
-    ("f8e3m4", "e3m4"),
-    ("f8e4m3fnuz", "e4m3fnuz"),
-    ("f8e5m2fnuz", "e5m2fnuz"),
-    ("f8e4m3b11fnuz", "e4m3b11fnuz"),
-    ("f8e8m0fnu", "e8m0"),
-    ("f6e3m2fn", "e3m2"),
-    ("f6e2m3fn", "e2m3"),
-    ("f4e2m1fn", "e2m1"),
-    // safetensors
-    ("f8_e5m2", "e5m2"),
-    ("f8_e4m3", "e4m3fn"),
-    ("f8_e8m0", "e8m0"),
-    ("f8_e4m3fnuz", "e4m3fnuz"),
-    ("f8_e5m2fnuz", "e5m2fnuz"),
-    ("f6_e3m2", "e3m2"),
-    ("f6_e2m3", "e2m3"),
-    ("f4", "e2m1"),
-    // oneDNN, NVIDIA, IEEE and the shapes that have a name
-    ("f4_e3m0", "e3m0"),
-    ("f4_e2m1", "e2m1"),
-    ("e8m0fnu", "e8m0"),
-    ("ue8m0", "e8m0"),
-    ("binary16", "f16"),
-    ("binary32", "f32"),
-    ("binary64", "f64"),
-    ("fp4", "e2m1"),
-    ("fp16", "f16"),
-    ("fp32", "f32"),
-    ("fp64", "f64"),
-    ("e5m10", "f16"),
-    ("e8m7", "bf16"),
-    ("e8m10", "tf32"),
-    ("e8m23", "f32"),
-    ("e11m52", "f64"),
-];
 
 const FORMS: &str = "a shape such as e8m3 or e5m2, with u (unsigned), fn, fnuz or finite (e4m3fn, ue4m3), a bias \
                      (e4m3b11fnuz), binary8p3se, int8, bf16, f16, tf32, f32, f64";

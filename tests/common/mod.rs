@@ -12,6 +12,16 @@ use std::cmp::Ordering;
 use exmy::format::Specials;
 use exmy::round::{Overflow, Rounding, StochasticVariant};
 
+/// `2^exponent` where binary64 has it, from its bits: `powi` may round as the platform likes.
+pub fn power(exponent: i32) -> f64 {
+    let bits = match exponent {
+        -1022..=1023 => ((exponent + 1023) as u64) << 52,
+        -1074..=-1023 => 1 << (exponent + 1074),
+        _ => panic!("binary64 has no 2^{exponent}"),
+    };
+    f64::from_bits(bits)
+}
+
 /// `integer * 2^exponent`, not negative.
 #[derive(Clone, Copy, Debug)]
 pub struct Num {
@@ -63,7 +73,7 @@ impl Num {
     pub fn to_f64(self) -> f64 {
         // Exact where the tests use it: at most 53 significant bits; two steps reach subnormals.
         let half = self.exponent / 2;
-        self.integer as f64 * 2_f64.powi(half) * 2_f64.powi(self.exponent - half)
+        self.integer as f64 * power(half) * power(self.exponent - half)
     }
 }
 

@@ -1,0 +1,135 @@
+//! Describing a format of one's own, and which descriptions are formats.
+
+use super::{Format, FormatError, Sign, Specials};
+
+/// A [`Format`] being described; [`build`](Self::build) checks it.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct FormatBuilder {
+    sign: Sign,
+    exp_bits: u32,
+    man_bits: u32,
+    bias: Option<i32>,
+    specials: Specials,
+    zero: bool,
+    subnormals: bool,
+}
+
+impl FormatBuilder {
+    /// The exponent bias; otherwise `2^(E-1) - 1`, or `2^(E-1)` for FNUZ and P3109 (0 for `E = 0`).
+    pub const fn bias(mut self, bias: i32) -> Self {
+        self.bias = Some(bias);
+        self
+    }
+
+    /// Which codes are special; otherwise [`Specials::Ieee`] ([`Specials::Finite`] for two's
+    /// complement).
+    pub const fn specials(mut self, specials: Specials) -> Self {
+        self.specials = specials;
+        self
+    }
+
+    /// Whether code 0 is zero (it is, unless said otherwise) or the number `2^-B`.
+    pub const fn zero(mut self, zero: bool) -> Self {
+        self.zero = zero;
+        self
+    }
+
+    /// Whether exponent field 0 holds subnormal numbers (it does, unless said otherwise) or a
+    /// binade of normal ones. Without a significand field there are none in either case.
+    pub const fn subnormals(mut self, subnormals: bool) -> Self {
+        self.subnormals = subnormals;
+        self
+    }
+
+    /// The format described.
+    ///
+    /// # Errors
+    /// If no such format exists; the error names the parameter and what is possible.
+    pub const fn build(self) -> Result<Format, FormatError> {
+        let Self { sign, exp_bits, man_bits, specials, zero, .. } = self;
+        if exp_bits > 16 || man_bits > 52 {
+            return Err(FormatError::FieldTooWide { exp_bits, man_bits });
+        }
+        let magnitude_bits = exp_bits + man_bits;
+        let bits = magnitude_bits + !matches!(sign, Sign::Unsigned) as u32;
+        if bits > 64 {
+            return Err(FormatError::TooManyBits { bits });
+        }
+        if matches!(sign, Sign::TwosComplement)
+            && (exp_bits != 0 || !matches!(specials, Specials::Finite) || !zero || !self.subnormals)
+        {
+            return Err(FormatError::TwosComplementIsFixedPoint);
+        }
+        if matches!(specials, Specials::Ieee) && (exp_bits == 0 || man_bits == 0) {
+            return Err(FormatError::NoRoomForNan { exp_bits, man_bits });
+        }
+        let nan_is_negative_zero = match specials {
+            Specials::Fnuz => {
+                if matches!(sign, Sign::Unsigned) {
+                    return Err(FormatError::FnuzNeedsSign);
+                }
+                true
+            }
+            Specials::P3109 { .. } => matches!(sign, Sign::Magnitude),
+            _ => false,
+        };
+        if !zero && nan_is_negative_zero {
+            return Err(FormatError::NanNeedsZero);
+        }
+        if !zero && self.subnormals && man_bits > 0 {
+            return Err(FormatError::SubnormalsNeedZero);
+        }
+        let bias = match self.bias {
+            Some(bias) => bias,
+            None => {
+                let half = (1_i32 << exp_bits) >> 1;
+                match specials {
+                    Specials::Fnuz | Specials::P3109 { .. } => half,
+                    _ if exp_bits == 0 => 0,
+                    _ => half - 1,
+                }
+            }
+        };
+        if bias < -Format::BIAS_LIMIT || bias > Format::BIAS_LIMIT {
+            return Err(FormatError::BiasOutOfRange { bias });
+        }
+        let format = Format {
+            sign,
+            exp_bits: exp_bits as u8,
+            man_bits: man_bits as u8,
+            bias,
+            specials,
+            zero,
+            // Without trailing bits there is nothing between zero and the first binade.
+            subnormals: self.subnormals && man_bits > 0,
+        };
+        // What remains above the reserved codes must hold at least one number that is not zero.
+        let codes = if magnitude_bits == 64 { u128::MAX >> 64 } else { (1 << magnitude_bits) - 1 };
+        if codes < format.reserved() as u128 + zero as u128 {
+            return Err(FormatError::NothingButZero { exp_bits, man_bits });
+        }
+        Ok(format)
+    }
+}
+
+impl Format {
+    /// The largest magnitude a bias may have. The widest exponent field (16 bits) needs 2^15.
+    pub const BIAS_LIMIT: i32 = 1 << 20;
+
+    /// Starts the description of a format of `exp_bits` (0..=16) and `man_bits` (0..=52).
+    pub const fn builder(sign: Sign, exp_bits: u32, man_bits: u32) -> FormatBuilder {
+        FormatBuilder {
+            sign,
+            exp_bits,
+            man_bits,
+            bias: None,
+            specials: match sign {
+                Sign::TwosComplement => Specials::Finite,
+                _ => Specials::Ieee,
+            },
+            zero: true,
+            subnormals: true,
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The codes people ask for by name: ends of the range, one, NaN, infinity.
+
+use super::{Format, Sign, Specials, Value, low_bits};
+
+impl Format {
+    /// Code of the largest finite value.
+    #[inline]
+    pub const fn max_code(self) -> u64 {
+        self.magnitude_mask() - self.reserved()
+    }
+
+    /// The largest finite value.
+    pub const fn max(self) -> Value {
+        self.decode(self.max_code())
+    }
+
+    /// Code of the smallest finite value: the negative of the largest, -2 of INT8, and code 0
+    /// without a sign.
+    pub const fn min_code(self) -> u64 {
+        match self.sign {
+            Sign::Magnitude => self.max_code() | 1 << self.magnitude_bits(),
+            Sign::Unsigned => 0,
+            Sign::TwosComplement => 1 << self.man_bits,
+        }
+    }
+
+    /// Code of the smallest value above zero.
+    #[inline]
+    pub const fn min_positive_code(self) -> u64 {
+        self.zero as u64
+    }
+
+    /// The smallest value above zero, subnormal or not.
+    pub const fn min_positive(self) -> Value {
+        self.decode(self.min_positive_code())
+    }
+
+    /// Code of the smallest positive normal value, if there is one.
+    pub const fn min_normal_code(self) -> Option<u64> {
+        let code = if !self.field_zero_is_low() {
+            self.zero as u64
+        } else if self.exp_bits == 0 {
+            return None;
+        } else {
+            1 << self.man_bits
+        };
+        if code <= self.max_code() { Some(code) } else { None }
+    }
+
+    /// The smallest positive normal value. `None` where all values are subnormal: without an
+    /// exponent field, and for one exponent bit under IEEE conventions.
+    pub const fn min_normal(self) -> Option<Value> {
+        match self.min_normal_code() {
+            Some(code) => Some(self.decode(code)),
+            None => None,
+        }
+    }
+
+    /// The canonical NaN, positive where NaN has a sign. It is the one ml_dtypes produces: under
+    /// IEEE conventions only the quiet bit is set (E5M2: 0x7E).
+    pub const fn nan_code(self) -> Option<u64> {
+        let all = self.magnitude_mask();
+        match self.specials {
+            Specials::Ieee => Some((all ^ low_bits(self.man_bits())) | 1 << (self.man_bits - 1)),
+            Specials::Fn => Some(all),
+            Specials::Fnuz => Some(all + 1),
+            Specials::P3109 { .. } if self.is_signed() => Some(all + 1),
+            Specials::P3109 { .. } => Some(all),
+            Specials::Finite => None,
+        }
+    }
+
+    /// Whether NaN has a sign bit of its own, so that there is a negative NaN.
+    #[inline]
+    pub const fn nan_has_sign(self) -> bool {
+        self.is_signed() && matches!(self.specials, Specials::Ieee | Specials::Fn)
+    }
+
+    /// Code of positive or negative infinity, if it exists.
+    pub const fn infinity_code(self, negative: bool) -> Option<u64> {
+        if negative && !self.is_signed() {
+            return None;
+        }
+        let magnitude = match self.specials {
+            Specials::Ieee => self.magnitude_mask() ^ low_bits(self.man_bits()),
+            Specials::P3109 { infinite: true } => self.magnitude_mask() - !self.is_signed() as u64,
+            _ => return None,
+        };
+        Some(magnitude | (negative as u64) << self.magnitude_bits())
+    }
+
+    /// Code of 1.0, if the format has it: a bias far from the usual one can put it out of reach.
+    pub const fn one_code(self) -> Option<u64> {
+        let lsb = self.lsb();
+        let code = if self.emin() <= 0 {
+            // 2^0 starts the binade `-emin` above the lowest one.
+            let binades = self.field_zero_is_low() as i64 - self.emin() as i64;
+            if binades > self.exp_field_max() {
+                return None;
+            }
+            (binades as u64) << self.man_bits
+        } else if lsb <= 0 && self.field_zero_is_low() {
+            1 << -lsb
+        } else {
+            return None;
+        };
+        let in_range = code <= self.max_code() && !(code == 0 && self.zero);
+        if in_range { Some(code) } else { None }
+    }
+
+    /// Code of the distance from 1.0 to the next larger value, if both and the distance exist.
+    pub const fn epsilon_code(self) -> Option<u64> {
+        let Some(one) = self.one_code() else { return None };
+        if one == self.max_code() {
+            return None;
+        }
+        // The last place of 1.0: that of its binade, or of the lowest one if 1.0 is subnormal.
+        let place =
+            if self.lsb() > -(self.man_bits as i32) { self.lsb() } else { -(self.man_bits as i32) };
+        // Code of 2^place: subnormal places count from the lowest, binades follow above.
+        let above = place as i64 - self.emin() as i64;
+        let first = self.field_zero_is_low() as i64;
+        let code = if above >= 0 {
+            ((above + first) as u64) << self.man_bits
+        } else if self.field_zero_is_low() {
+            1 << (place - self.lsb())
+        } else {
+            return None;
+        };
+        if code <= self.max_code() && !(code == 0 && self.zero) { Some(code) } else { None }
+    }
+}
