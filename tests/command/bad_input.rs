@@ -37,7 +37,7 @@ fn mistakes_are_answered() {
         (&["--data", "short.txt"], &["short.txt", "64"]),
         (&["--data", "odd.bin"], &["odd.bin"]),
         (&["--data", "text.txt", "--set", "model.context=2000"], &["2000"]),
-        (&["--recipe", "mxpf8-e4m3"], &["mxpf8-e4m3", "did you mean mxfp8-e4m3?"]),
+        (&["--recipe", "mxpf8-e4m3"], &["mxpf8-e4m3", "did you mean mxfp8-e4m3"]),
         (&["--recipe", "f32,,bf16"], &["no recipe \"\""]),
         (&["--recipe", "bf16,bf16"], &["two runs", "bf16-s1"]),
         (&["--preset", "nanno"], &["nanno", "did you mean nano?"]),
