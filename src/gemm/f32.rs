@@ -250,7 +250,7 @@ mod tests {
             ViewMut::new(&mut c, 1, 1),
             Output::Overwrite,
         );
-        assert_eq!(c, [-(0.5_f32.powi(46))]);
+        assert_eq!(c, [-1.0 / 70_368_744_177_664.0]);
     }
 
     #[test]

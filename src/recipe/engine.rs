@@ -28,8 +28,8 @@ use crate::view::{View, ViewMut};
 
 /// Watches what happens at the sites; it draws no random bits and changes nothing.
 pub trait Observer {
-    /// One operand of one product, before and after rounding (tokens or features as in the
-    /// [module's table](self)).
+    /// One operand of one product, before and after rounding: input (tokens x in), weight
+    /// (out x in) or output gradient (tokens x out).
     fn operand(
         &mut self,
         site: Site,

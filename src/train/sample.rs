@@ -111,7 +111,8 @@ mod tests {
     #[test]
     fn draws_follow_the_probabilities() {
         // Probabilities 0.2, 0.5, 0.3; the likeliest comes first in the cumulative order.
-        let logits = [0.2_f32.ln(), 0.5_f32.ln(), 0.3_f32.ln()];
+        // ln 0.2, ln 0.5, ln 0.3
+        let logits = [-1.609_438, -0.693_147_2, -1.203_973];
         let token = |uniform| draw(&logits, OPTIONS, uniform);
         assert_eq!([token(0.0), token(0.49), token(0.51), token(0.79)], [1, 1, 2, 2]);
         assert_eq!([token(0.81), token(0.999)], [0, 0]);
