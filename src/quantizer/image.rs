@@ -50,8 +50,8 @@ pub(super) fn write(
     let prepare = |chunk: &mut Chunk<'_>| {
         chunk.copy_from(x);
         for cast in before.iter().chain(&cast) {
-            for (first, row) in chunk.rows() {
-                cast.apply(random, first, row);
+            for (first, run) in chunk.runs(1) {
+                cast.apply(random, first, run);
             }
         }
     };
@@ -70,20 +70,41 @@ pub(super) fn write(
         return;
     }
     // The tensor's maximum must be known before the first block can be rounded.
-    let mut maxima = vec![0; rows.div_ceil(chunk_rows)];
+    if before.is_none() {
+        let factors = blocks.factors(largest_in(x));
+        for_each(chunks(out, chunk_rows), |mut chunk| {
+            prepare(&mut chunk);
+            blocks.round(&mut chunk, random, &factors);
+        });
+        return;
+    }
     let stride = out.row_stride();
-    let view = ViewMut::with_row_stride(out.data(), rows, cols, stride);
-    let Ok(view) = view else { unreachable!("a view of the same shape") };
-    let items = chunks(view, chunk_rows).into_iter().zip(&mut maxima).collect();
-    for_each(items, |(mut chunk, amax): (Chunk<'_>, &mut u32)| {
-        prepare(&mut chunk);
-        for (_, row) in chunk.rows() {
-            *amax = (*amax).max(largest(row));
+    let Ok(first_pass) = ViewMut::with_row_stride(out.data(), rows, cols, stride) else {
+        unreachable!("a view of the same shape")
+    };
+    for_each(chunks(first_pass, chunk_rows), |mut chunk| prepare(&mut chunk));
+    let Ok(rounded) = View::with_strides(&*out.data(), rows, cols, stride, 1) else {
+        unreachable!("a view of the same shape")
+    };
+    let factors = blocks.factors(largest_in(rounded));
+    for_each(chunks(out, chunk_rows), |mut chunk| blocks.round(&mut chunk, random, &factors));
+}
+
+/// The largest magnitude of a matrix, as bits. A maximum is the same in any order.
+fn largest_in(x: View<'_, f32>) -> u32 {
+    let x = if x.col_stride() > x.row_stride() { x.t() } else { x };
+    let chunk_rows = CHUNK.div_ceil(x.cols());
+    let mut maxima = vec![0; x.rows().div_ceil(chunk_rows)];
+    for_each(maxima.iter_mut().enumerate().collect(), |(i, amax): (usize, &mut u32)| {
+        for i in i * chunk_rows..((i + 1) * chunk_rows).min(x.rows()) {
+            let row = match x.row(i) {
+                Some(row) => largest(row),
+                None => (0..x.cols()).fold(0, |max, j| max.max(x.at(i, j).to_bits() & MAGNITUDE)),
+            };
+            *amax = (*amax).max(row);
         }
     });
-    let amax = f32::from_bits(maxima.into_iter().max().unwrap_or(0));
-    let factors = TensorFactors::new(Some(amax), blocks.format.element, blocks.format.scale);
-    for_each(chunks(out, chunk_rows), |mut chunk| blocks.round(&mut chunk, random, &factors));
+    maxima.into_iter().fold(0, u32::max)
 }
 
 /// Work on items that do not depend on one another.
@@ -121,6 +142,16 @@ impl Chunk<'_> {
         let stride = self.out.row_stride().max(1);
         let slices = self.out.data().chunks_mut(stride).take(rows);
         slices.enumerate().map(move |(i, row)| (((first + i) * cols) as u64, &mut row[..cols]))
+    }
+
+    /// The rows, joined to one where they are adjacent and blocks of one row and `width` columns
+    /// do not notice: fewer and longer passes.
+    fn runs(&mut self, width: usize) -> Vec<(u64, &mut [f32])> {
+        let (cols, len) = (self.out.cols(), self.out.rows() * self.out.cols());
+        if self.out.row_stride() == cols && cols.is_multiple_of(width) {
+            return vec![((self.first * cols) as u64, &mut self.out.data()[..len])];
+        }
+        self.rows().collect()
     }
 
     /// Copies its rows of `x`.
@@ -181,14 +212,20 @@ impl Blocks {
         }
     }
 
+    /// The factors of a tensor with the given largest magnitude.
+    fn factors(&self, amax: u32) -> TensorFactors {
+        TensorFactors::new(Some(f32::from_bits(amax)), self.format.element, self.format.scale)
+    }
+
     fn round(&self, chunk: &mut Chunk<'_>, random: Philox, of: &TensorFactors) {
-        let cols = chunk.out.cols();
         let (band, width) = self.side;
-        let count = cols.div_ceil(width);
+        let mut rows = if band == 1 { chunk.runs(width) } else { chunk.rows().collect() };
+        let len = rows.first().map_or(0, |(_, row)| row.len());
+        let count = len.div_ceil(width);
         let mut amax = vec![0_u32; count];
         let mut scales = vec![0.0_f32; count];
         let mut encode = vec![0.0_f32; count];
-        let mut rows: Vec<_> = chunk.rows().collect();
+        let mut scratch = Scratch::new(self.rounding, len.min(SPAN));
         for rows in rows.chunks_mut(band) {
             amax.fill(0);
             for (_, row) in rows.iter() {
@@ -212,50 +249,49 @@ impl Blocks {
             for (first, row) in rows.iter_mut() {
                 for (i, span) in row.chunks_mut(SPAN).enumerate() {
                     let at = i * SPAN;
-                    self.round_span(random, *first, at, of, &scales, &encode, span);
+                    let Scratch { words, scales: a, encode: b } = &mut scratch;
+                    let words = draw(words, random, *first + at as u64, span.len());
+                    let scales = spread(width, at, &scales, &mut a[..span.len()]);
+                    let encode = match self.format.rule {
+                        ScaleRule::Floor => &[],
+                        ScaleRule::Nearest => {
+                            spread(width, at, &encode, &mut b[..span.len()])
+                        }
+                    };
+                    self.round_span(of, words, scales, encode, span);
                 }
             }
         }
     }
 
-    /// Rounds elements `at..` of the row that starts with logical index `first`.
+    /// Rounds part of a row, with a scale and, as the rule needs it, an encode factor an element,
+    /// and a random word each if the mode is stochastic.
     fn round_span(
         &self,
-        random: Philox,
-        first: u64,
-        at: usize,
         of: &TensorFactors,
+        words: Option<&[u32]>,
         scales: &[f32],
         encode: &[f32],
         span: &mut [f32],
     ) {
-        let (mut a, mut b, mut words) = ([0.0; SPAN], [0.0; SPAN], [0; SPAN]);
-        let n = span.len();
-        let scales = spread(self.side.1, at, scales, &mut a[..n]);
-        let words = &mut words[..n];
-        let stochastic = self.rounding.is_stochastic();
-        if stochastic {
-            words_into(random, first + at as u64, words);
-        }
-        match (self.format.rule, &self.grid) {
-            (ScaleRule::Floor, Some(grid)) if stochastic => {
+        let common = Common { largest: of.largest, decode: of.decode };
+        match (self.format.rule, &self.grid, words) {
+            (ScaleRule::Floor, Some(grid), None) => grid::shifted(grid, scales, span),
+            (ScaleRule::Floor, Some(grid), Some(words)) => {
                 grid::shifted_stochastic(grid, words, scales, span);
             }
-            (ScaleRule::Floor, Some(grid)) => grid::shifted(grid, scales, span),
-            (ScaleRule::Nearest, Some(grid)) => {
-                let encode = spread(self.side.1, at, encode, &mut b[..n]);
-                let common = Common { largest: of.largest, decode: of.decode };
-                if stochastic {
-                    grid::divided_stochastic(grid, common, words, encode, scales, span);
-                } else {
-                    grid::divided(grid, common, encode, scales, span);
-                }
+            (ScaleRule::Nearest, Some(grid), None) => {
+                grid::divided(grid, common, encode, scales, span);
             }
-            (_, None) => {
-                for ((x, scale), word) in span.iter_mut().zip(scales).zip(words) {
+            (ScaleRule::Nearest, Some(grid), Some(words)) => {
+                grid::divided_stochastic(grid, common, words, encode, scales, span);
+            }
+            (_, None, words) => {
+                for (i, (x, scale)) in span.iter_mut().zip(scales).enumerate() {
                     let Self { format, rounding, overflow, .. } = *self;
                     let scale = Value::from_f32(*scale);
-                    let code = encode_element(format, rounding, overflow, *x, scale, of, *word);
+                    let word = words.map_or(0, |words| words[i]);
+                    let code = encode_element(format, rounding, overflow, *x, scale, of, word);
                     *x = decode_element(format, code, scale, of.decode);
                 }
             }
@@ -263,10 +299,35 @@ impl Blocks {
     }
 }
 
+/// What a span's elements have of their own.
+struct Scratch {
+    words: Option<Vec<u32>>,
+    scales: Vec<f32>,
+    encode: Vec<f32>,
+}
+
+impl Scratch {
+    fn new(rounding: Rounding, len: usize) -> Self {
+        let words = rounding.is_stochastic().then(|| vec![0; len]);
+        Self { words, scales: vec![0.0; len], encode: vec![0.0; len] }
+    }
+}
+
+/// The random words from `first` on, if the mode uses any.
+fn draw(words: &mut Option<Vec<u32>>, random: Philox, first: u64, len: usize) -> Option<&[u32]> {
+    let words = &mut words.as_mut()?[..len];
+    words_into(random, first, words);
+    Some(words)
+}
+
 /// Values of blocks of `width` elements, laid out per element from element `at` on.
 fn spread<'a>(width: usize, at: usize, values: &'a [f32], out: &'a mut [f32]) -> &'a [f32] {
     if width == 1 {
         return &values[at..at + out.len()];
+    }
+    if width.is_multiple_of(16) {
+        spread_wide(width, at, values, out);
+        return out;
     }
     let (mut block, mut rest) = (at / width, &mut *out);
     let mut len = width - at % width;
@@ -276,6 +337,27 @@ fn spread<'a>(width: usize, at: usize, values: &'a [f32], out: &'a mut [f32]) ->
         (rest, block, len) = (tail, block + 1, width);
     }
     out
+}
+
+kernel! {
+    /// [`spread`] where blocks, and so `at`, are multiples of 16.
+    fn spread_wide<'a>(width: usize, at: usize, values: &'a [f32], out: &'a mut [f32]) {
+        let groups = width / 16;
+        let mut left = groups - at / 16 % groups;
+        let mut values = values[at / width..].iter();
+        let mut value = values.next().copied().unwrap_or(0.0);
+        for group in out.chunks_mut(16) {
+            if left == 0 {
+                value = values.next().copied().unwrap_or(0.0);
+                left = groups;
+            }
+            left -= 1;
+            match <&mut [f32; 16]>::try_from(&mut *group) {
+                Ok(group) => *group = [value; 16],
+                Err(_) => group.fill(value),
+            }
+        }
+    }
 }
 
 /// Folds the magnitudes of a row into the maxima of blocks of `width` columns, as bits.
@@ -316,12 +398,20 @@ const MAGNITUDE: u32 = 0x7FFF_FFFF;
 #[inline(always)]
 fn largest_of(row: &[f32]) -> u32 {
     let mut lanes = [0_u32; 16];
-    let mut groups = row.chunks_exact(16);
-    for group in &mut groups {
+    let (groups, rest) = row.as_chunks::<16>();
+    for group in groups {
         for (lane, x) in lanes.iter_mut().zip(group) {
             *lane = (*lane).max(x.to_bits() & MAGNITUDE);
         }
     }
-    let rest = groups.remainder().iter().fold(0, |max, x| max.max(x.to_bits() & MAGNITUDE));
-    lanes.into_iter().fold(rest, u32::max)
+    let rest = rest.iter().fold(0, |max, x| max.max(x.to_bits() & MAGNITUDE));
+    // By halves, which is what vector instructions do best.
+    let mut half = 8;
+    while half > 0 {
+        for i in 0..half {
+            lanes[i] = lanes[i].max(lanes[i + half]);
+        }
+        half /= 2;
+    }
+    lanes[0].max(rest)
 }
