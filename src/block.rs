@@ -137,7 +137,8 @@ impl BlockFormat {
         }
     }
 
-    /// Storage bits an element, its share of a block's scale included. The tensor scale and ragged
+    /// Storage bits an element, its share of a block's scale included: packed elements, scales in
+    /// whole bytes (E4M3 without sign has 7 bits and is stored in 8). The tensor scale and ragged
     /// edges do not count, nor do scales of blocks as large as the matrix or its rows.
     pub fn bits_per_element(self) -> f64 {
         let elements = match self.shape {
@@ -145,7 +146,7 @@ impl BlockFormat {
             Shape::Tile(m, n) => f64::from(m) * f64::from(n),
             Shape::Row | Shape::Tensor => f64::INFINITY,
         };
-        f64::from(self.element.bits()) + f64::from(self.scale.bits()) / elements
+        f64::from(self.element.bits()) + f64::from(self.scale.storage_bits()) / elements
     }
 
     /// Whether the parts go together. Parsing checks it; functions that quantize panic without.

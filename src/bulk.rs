@@ -3,7 +3,7 @@
 //! *Fake quantization* rounds to the values of a format and keeps them as `f32`: what a tensor
 //! becomes when it is stored in that format. Every function here has two bodies. The plain one
 //! sends each element through the rounding core, [`Format::round`], and is the definition. The
-//! fast one is branch-free integer arithmetic on the bits of binary32 ([`grid`]), one body for
+//! fast one is branch-free integer arithmetic on the bits of binary32 (`bulk/grid.rs`), one body for
 //! all formats whose grid is regular, compiled for each [`simd`](crate::simd) level. A test holds
 //! them bit-equal.
 //!

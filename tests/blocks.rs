@@ -2,6 +2,8 @@
 //! formulas, and both against published values.
 
 use exmy::block::{BlockFormat, BlockTensor};
+use exmy::bulk;
+use exmy::format::Format;
 use exmy::quantizer::{Axis, Quantizer, Target};
 use exmy::random::{Philox, Stream};
 use exmy::round::{Overflow, Rounding};
@@ -112,6 +114,537 @@ fn fast_is_plain() {
                     }
                 }
             }
+        }
+    }
+}
+
+/// Matrices of several chunks and spans, rows joined and rows apart, casts before blocks.
+#[test]
+fn chunks_do_not_show() {
+    let texts = [
+        "mxfp8-e4m3",
+        "mxfp4@sr8",
+        "nvfp4",
+        "nvfp4-16x16@sr8",
+        "e2m1/48:e8m0",
+        "e4m3fn/tensor:f32",
+        "bf16>nvfp4@sr8",
+        "bf16@rna>mxfp8-e5m2@rna",
+        "bf16@sr5>e4m3fn/32:e8m0",
+        "bf16>e8m3@rtz",
+        "bf16>none",
+    ];
+    for (rows, cols) in [(70, 1100), (1200, 96), (3, 40_000)] {
+        let data = &matrices(rows * cols)[1].1;
+        let x = View::new(data, rows, cols);
+        for text in texts {
+            let quantizer: Quantizer = text.parse().unwrap();
+            for axis in [Axis::Cols, Axis::Rows] {
+                let plain = bits(&plain_image(quantizer, x, axis));
+                assert_eq!(
+                    bits(&image(quantizer, x, axis)),
+                    plain,
+                    "{rows}x{cols} {text} {axis:?}"
+                );
+                let stride = cols + 5;
+                let mut apart = vec![7.0; rows * stride];
+                let out = ViewMut::with_row_stride(&mut apart, rows, cols, stride).unwrap();
+                quantizer.image_into(x, axis, RANDOM, out);
+                for (i, row) in apart.chunks(stride).enumerate() {
+                    assert_eq!(
+                        bits(&row[..cols]),
+                        plain[i * cols..(i + 1) * cols],
+                        "{text} {axis:?}"
+                    );
+                    assert_eq!(row[cols..], [7.0; 5], "{text}: written between the rows");
+                }
+            }
+        }
+    }
+}
+
+/// A quantizer by the plain functions alone.
+fn plain_image(quantizer: Quantizer, x: View<'_, f32>, axis: Axis) -> Vec<f32> {
+    let (rows, cols) = (x.rows(), x.cols());
+    let mut out: Vec<f32> = (0..rows * cols).map(|i| x.at(i / cols, i % cols)).collect();
+    let cast = |out: &mut Vec<f32>, format, rounding, overflow| {
+        let x = out.clone();
+        bulk::fake_quantize_plain(format, rounding, overflow, RANDOM, &x, out);
+    };
+    if let Some(before) = quantizer.before {
+        cast(&mut out, before.format, before.rounding, before.overflow);
+    }
+    let Quantizer { rounding, overflow, .. } = quantizer;
+    match quantizer.target {
+        Target::None => out,
+        Target::Format(format) => {
+            cast(&mut out, format, rounding, overflow);
+            out
+        }
+        Target::Block(format) => {
+            let x = View::new(&out, rows, cols);
+            BlockTensor::quantize(x, axis, format, rounding, overflow, RANDOM).dequantize()
+        }
+    }
+}
+
+/// Blocks relative to the reduction axis: quantizing a matrix along its rows is quantizing its
+/// transpose along its columns.
+#[test]
+fn axes_are_relative() {
+    let (rows, cols) = (50, 35);
+    let data = &matrices(rows * cols)[1].1;
+    let x = View::new(data, rows, cols);
+    for format in formats() {
+        let quantizer = Quantizer::new(Target::Block(format));
+        let down = image(quantizer, x, Axis::Rows);
+        let along = image(quantizer, x.t(), Axis::Cols);
+        for (i, j) in (0..rows).flat_map(|i| (0..cols).map(move |j| (i, j))) {
+            assert_eq!(down[i * cols + j].to_bits(), along[j * rows + i].to_bits(), "{format}");
+        }
+    }
+}
+
+/// What OCP MX 1.0 (tables 2 to 6) says of an element format: M, exponent of the lowest binade,
+/// emax, largest value.
+const ELEMENTS: [(&str, i32, i32, i32, f64); 6] = [
+    ("mxfp8-e4m3", 3, -6, 8, 448.0),
+    ("mxfp8-e5m2", 2, -14, 15, 57344.0),
+    ("mxfp6-e3m2", 2, -2, 4, 28.0),
+    ("mxfp6-e2m3", 3, 0, 2, 7.5),
+    ("mxfp4", 1, 0, 2, 6.0),
+    ("mxint8", 6, 0, 0, 127.0 / 64.0),
+];
+
+/// floor(log2 x) of a positive normal f64.
+fn log2(x: f64) -> i32 {
+    (x.to_bits() >> 52) as i32 - 1023
+}
+
+/// One MX block by the formulas of OCP MX 1.0 (6.3) in f64, where every step is exact but the one
+/// rounding.
+fn mx_block(
+    block: &[f32],
+    (m, emin, emax, max): (i32, i32, i32, f64),
+    round: fn(f64) -> f64,
+) -> Vec<f32> {
+    let amax = block.iter().fold(0.0_f64, |a, x| a.max(f64::from(x.abs())));
+    if block.iter().any(|x| !x.is_finite()) {
+        return vec![f32::NAN; block.len()];
+    }
+    let s = if amax == 0.0 { -127 } else { (log2(amax) - emax).max(-127) };
+    let value = |x: &f32| {
+        if *x == 0.0 {
+            return *x;
+        }
+        let y = f64::from(x.abs()) / 2.0_f64.powi(s);
+        let ulp = 2.0_f64.powi(log2(y).max(emin) - m);
+        let q = (round(y / ulp) * ulp).min(max);
+        ((q * 2.0_f64.powi(s)) as f32).copysign(*x)
+    };
+    block.iter().map(value).collect()
+}
+
+#[test]
+fn mx_is_the_formula() {
+    let (rows, cols) = (40, 80);
+    for (name, data) in matrices(rows * cols) {
+        for (text, m, emin, emax, max) in ELEMENTS {
+            for (mode, round) in [
+                ("rne", f64::round_ties_even as fn(f64) -> f64),
+                ("rtz", f64::floor),
+                ("rna", f64::round),
+            ] {
+                let quantizer: Quantizer = format!("{text}@{mode}").parse().unwrap();
+                let found = image(quantizer, View::new(&data, rows, cols), Axis::Cols);
+                for (i, (x, y)) in data.chunks(cols).zip(found.chunks(cols)).enumerate() {
+                    for (x, y) in x.chunks(32).zip(y.chunks(32)) {
+                        let want = mx_block(x, (m, emin, emax, max), round);
+                        for (want, y) in want.iter().zip(y) {
+                            let negative_zero_missing = text == "mxint8" && *want == 0.0;
+                            let same = want.to_bits() == y.to_bits()
+                                || (want.is_nan() && y.is_nan())
+                                || (negative_zero_missing && y.to_bits() == 0);
+                            assert!(same, "{name} {quantizer} row {i}: {y:e}, formula {want:e}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Scale codes by hand: `floor(log2 amax) - emax + 127`.
+#[test]
+fn mx_scale_codes() {
+    let scale = |text: &str, amax: f32| {
+        let format: BlockFormat = text.parse().unwrap();
+        let data = [0.0, -amax, 0.0];
+        let tensor = BlockTensor::quantize(
+            View::new(&data, 1, 3),
+            Axis::Cols,
+            format,
+            Rounding::Rne,
+            Overflow::Finite,
+            RANDOM,
+        );
+        tensor.scales()[0]
+    };
+    assert_eq!(scale("mxfp8-e4m3", 1.0), 119);
+    assert_eq!(scale("mxfp8-e4m3", 0.999_999_94), 118);
+    assert_eq!(scale("mxfp8-e4m3", 448.0), 127);
+    assert_eq!(scale("mxfp8-e4m3", 511.0), 127);
+    assert_eq!(scale("mxfp8-e4m3", 512.0), 128);
+    assert_eq!(scale("mxfp8-e5m2", 1.0), 112);
+    assert_eq!(scale("mxfp6-e3m2", 1.0), 123);
+    assert_eq!(scale("mxfp6-e2m3", 1.0), 125);
+    assert_eq!(scale("mxfp4", 6.0), 127);
+    assert_eq!(scale("mxint8", 1.0), 127);
+    assert_eq!(scale("mxint8", f32::MAX), 254);
+    assert_eq!(scale("mxfp8-e4m3", 0.0), 0);
+    assert_eq!(scale("mxfp8-e4m3", f32::from_bits(1)), 0);
+    assert_eq!(scale("mxfp8-e4m3", 2.0_f32.powi(-119)), 0);
+    assert_eq!(scale("mxfp8-e4m3", 2.0_f32.powi(-118)), 1);
+    assert_eq!(scale("mxfp8-e4m3", f32::INFINITY), 255);
+    assert_eq!(scale("mxfp8-e4m3", f32::NAN), 255);
+}
+
+/// A NaN or infinity costs its block and no other.
+#[test]
+fn mx_nan_stays_in_its_block() {
+    for special in [f32::NAN, f32::NEG_INFINITY] {
+        let mut data = [1.0_f32; 96];
+        data[40] = special;
+        let found = image("mxfp4".parse().unwrap(), View::new(&data, 1, 96), Axis::Cols);
+        for (i, y) in found.iter().enumerate() {
+            assert_eq!(y.is_nan(), (32..64).contains(&i), "{i}");
+        }
+    }
+}
+
+/// arXiv 2506.20752: a block of layer-norm weights just below 1 collapses to one value.
+#[test]
+fn saturating_block() {
+    let block = |low: f32, high: f32| -> Vec<f32> {
+        (0..32).map(|i| low + (high - low) * (i as f32 + 0.5) / 32.0).collect()
+    };
+    let found =
+        |text: &str, data: &[f32]| image(text.parse().unwrap(), View::new(data, 1, 32), Axis::Cols);
+    let gamma = block(0.90, 0.99);
+    assert_eq!(found("mxfp8-e4m3", &gamma), [0.875; 32]);
+    assert_eq!(found("mxfp8-e5m2", &gamma), [0.875; 32]);
+    assert_eq!(found("mxfp6-e2m3", &block(0.94, 0.99)), [0.9375; 32]);
+    assert_eq!(found("mxfp4", &gamma), [0.75; 32]);
+    // A maximum of 1 changes the scale, and the others survive to within 1/32.
+    let mut kept = gamma.clone();
+    kept[3] = 1.0;
+    for (x, y) in kept.iter().zip(found("mxfp8-e4m3", &kept)) {
+        assert!((x - y).abs() <= 1.0 / 32.0, "{x} {y}");
+    }
+}
+
+/// The rows of the published vectors: (1..=32)/7 and -0.01 times that.
+fn golden_input() -> Vec<f32> {
+    let first: Vec<f32> = (1..=32).map(|i| i as f32 / 7.0).collect();
+    first.iter().copied().chain(first.iter().map(|x| -0.01 * x)).collect()
+}
+
+/// Values of Transformer Engine's reference (order of operations since 2.14).
+#[test]
+fn nvfp4_golden() {
+    let data = golden_input();
+    let x = View::new(&data, 2, 32);
+    let tensor = BlockTensor::quantize(
+        x,
+        Axis::Cols,
+        BlockFormat::NVFP4,
+        Rounding::Rne,
+        Overflow::Finite,
+        RANDOM,
+    );
+    let scales: Vec<f32> =
+        tensor.scales().iter().map(|code| Format::UE4M3.to_f32(u64::from(*code))).collect();
+    assert_eq!(scales, [224.0, 448.0, 2.25, 4.5]);
+    assert_eq!(tensor.tensor_scale(), Some(1.0 / 588.0));
+    let values: Vec<f32> =
+        tensor.codes().iter().map(|code| Format::E2M1.to_f32(u64::from(*code))).collect();
+    let row = [
+        0.5, 1.0, 1.0, 1.5, 2.0, 2.0, 3.0, 3.0, 3.0, 4.0, 4.0, 4.0, 4.0, 6.0, 6.0, 6.0, //
+        3.0, 3.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 6.0, 6.0, 6.0, 6.0, 6.0, 6.0,
+    ];
+    assert_eq!(values[..32], row);
+    let mut second = row.map(|x| -x);
+    second[1] = -0.5;
+    assert_eq!(values[32..], second);
+    let decoded = tensor.dequantize();
+    assert_eq!(decoded[31], 6.0 * 448.0 * (1.0 / 588.0_f32));
+    assert_eq!(bits(&decoded), bits(&image("nvfp4".parse().unwrap(), x, Axis::Cols)));
+}
+
+/// NVFP4 from the formulas, with E4M3 and E2M1 by tables: one binary32 operation a step.
+#[test]
+fn nvfp4_is_the_formula() {
+    fn e4m3(d: f32) -> f32 {
+        // Codes 0..=126 ascend; ties go to the even code.
+        let value = |code: u32| match (code >> 3, code & 7) {
+            (0, t) => t as f32 / 512.0,
+            (e, t) => (8 + t) as f32 * 2.0_f32.powi(e as i32 - 10),
+        };
+        let best = (0..=126).min_by(|a, b| {
+            let distance = |code: u32| (f64::from(value(code)) - f64::from(d)).abs();
+            distance(*a).total_cmp(&distance(*b)).then((a & 1).cmp(&(b & 1)))
+        });
+        value(best.unwrap())
+    }
+    fn e2m1(y: f32) -> f32 {
+        let a = y.abs();
+        let value = match a {
+            _ if a <= 0.25 => 0.0,
+            _ if a < 0.75 => 0.5,
+            _ if a <= 1.25 => 1.0,
+            _ if a < 1.75 => 1.5,
+            _ if a <= 2.5 => 2.0,
+            _ if a < 3.5 => 3.0,
+            _ if a <= 5.0 => 4.0,
+            _ => 6.0,
+        };
+        if y < 0.0 { -value } else { value }
+    }
+    let (rows, cols) = (24, 40);
+    for (name, data) in matrices(rows * cols) {
+        if data.iter().any(|x| x.is_nan()) {
+            continue; // a case of its own below
+        }
+        let max = |x: &[f32]| x.iter().fold(0.0_f32, |a, x| a.max(x.abs()));
+        let mut enc = (2688.0 / max(&data)).min(f32::MAX);
+        if max(&data) == 0.0 || enc == 0.0 {
+            enc = 1.0;
+        }
+        let dec = 1.0 / enc;
+        let found = image("nvfp4".parse().unwrap(), View::new(&data, rows, cols), Axis::Cols);
+        for (x, found) in data.chunks(cols).zip(found.chunks(cols)) {
+            for (x, found) in x.chunks(16).zip(found.chunks(16)) {
+                let s = e4m3((max(x) * (enc * (1.0 / 6.0))).min(f32::MAX).min(448.0));
+                let factor = (1.0 / (s * dec)).min(f32::MAX);
+                for (x, found) in x.iter().zip(found) {
+                    let want = e2m1((x * factor).clamp(-6.0, 6.0)) * s * dec;
+                    assert_eq!(want.to_bits(), found.to_bits(), "{name}: {x:e} {want:e} {found:e}");
+                }
+            }
+        }
+    }
+}
+
+/// The edge cases of Transformer Engine's kernels and reference, one by one.
+#[test]
+fn nvfp4_edges() {
+    let quantize = |data: &[f32]| {
+        BlockTensor::quantize(
+            View::new(data, 1, data.len()),
+            Axis::Cols,
+            BlockFormat::NVFP4,
+            Rounding::Rne,
+            Overflow::Finite,
+            RANDOM,
+        )
+    };
+    // All zeros.
+    let zeros = quantize(&[0.0; 32]);
+    assert_eq!((zeros.scales(), zeros.tensor_scale()), (&[0, 0][..], Some(1.0)));
+    assert_eq!(zeros.codes(), [0; 32]);
+    assert_eq!(bits(&zeros.dequantize()), [0; 32]);
+    // A block of zeros beside one that is not.
+    let mut data = [0.0; 32];
+    data[0] = 3.0;
+    let half = quantize(&data);
+    assert_eq!(half.scales(), [0x7E, 0]);
+    assert_eq!(half.codes()[16..], [0; 16]);
+    // A tiny block: amax_b * 2688 / amax / 6 at or below 2^-10 rounds to scale 0; codes saturate.
+    let threshold = 6.0 / 2688.0 / 1024.0;
+    for (amax, scale) in [(threshold * 0.999, 0), (threshold * 1.001, 1)] {
+        let mut data = [0.0; 32];
+        (data[0], data[20], data[21]) = (1.0, amax, -amax);
+        let tiny = quantize(&data);
+        assert_eq!(tiny.scales(), [0x7E, scale]);
+        if scale == 0 {
+            assert_eq!(tiny.codes()[19..23], [0, 7, 0xF, 0]);
+            assert_eq!(tiny.dequantize()[19..23], [0.0; 4]);
+        }
+    }
+    // Negative zero is code 0, what rounds to zero from below is code 8.
+    let mut data = [1.0_f32; 16];
+    (data[1], data[2]) = (-0.0, -0.01);
+    assert_eq!(quantize(&data).codes()[..3], [7, 0, 8]);
+    // Infinity: tensor factors are 1, its block saturates, finite blocks go on.
+    let mut data = [1.0_f32; 32];
+    data[5] = f32::NEG_INFINITY;
+    let infinite = quantize(&data);
+    assert_eq!(infinite.tensor_scale(), Some(1.0));
+    assert_eq!(infinite.scales()[0], 0x7E);
+    assert_eq!((infinite.codes()[5], infinite.dequantize()[5]), (0xF, -2688.0));
+    // 1/6 rounds to 0.171875 in E4M3, and 1/0.171875 = 5.8 to 6.
+    assert_eq!(infinite.dequantize()[16..], [6.0 * 0.171875; 16]);
+    // NaN: the tensor is NaN, and its codes are the largest.
+    data[5] = f32::NAN;
+    let nan = quantize(&data);
+    assert!(nan.tensor_scale().is_some_and(f32::is_nan));
+    assert_eq!((nan.codes()[5], nan.scales()[0]), (7, 0x7F));
+    assert!(nan.dequantize().iter().all(|x| x.to_bits() == 0x7FC0_0000));
+    // An amax so small that 2688 / amax overflows.
+    let mut data = [0.0; 16];
+    data[3] = f32::from_bits(1);
+    assert_eq!(quantize(&data).tensor_scale(), Some(1.0 / f32::MAX));
+}
+
+/// Relative errors of NVFP4 on normal data, within sampling error.
+#[test]
+fn nvfp4_accuracy() {
+    let (rows, cols) = (512, 1024);
+    let random = Philox::new(21, Stream::new("normal"));
+    let normal = |i: u64| {
+        let radius = (-2.0 * (1.0 - random.uniform(2 * i)).ln()).sqrt();
+        (radius * (std::f64::consts::TAU * random.uniform(2 * i + 1)).cos()) as f32
+    };
+    let data: Vec<f32> = (0..(rows * cols) as u64).map(normal).collect();
+    for (text, expected) in [("nvfp4", 0.0951), ("nvfp4-16x16", 0.1113), ("nvfp4@sr8", 0.1375)] {
+        let found = image(text.parse().unwrap(), View::new(&data, rows, cols), Axis::Cols);
+        let square = |x: f32| f64::from(x) * f64::from(x);
+        let error: f64 = data.iter().zip(&found).map(|(x, y)| square(x - y)).sum();
+        let rmse = (error / data.iter().map(|x| square(*x)).sum::<f64>()).sqrt();
+        assert!((rmse / expected - 1.0).abs() < 0.01, "{text}: {rmse}, published {expected}");
+    }
+}
+
+/// arXiv 2405.18710: masking a bf16 significand is rounding toward zero, for all 65 536 codes.
+#[test]
+fn masks() {
+    let words: Vec<f32> =
+        (0..=u16::MAX).map(|code| f32::from_bits(u32::from(code) << 16)).collect();
+    let masked = |m: u32, x: &[f32]| {
+        let quantizer = if m == 7 { "bf16".parse() } else { format!("bf16>e8m{m}@rtz").parse() };
+        image(quantizer.unwrap(), View::new(x, 1, x.len()), Axis::Cols)
+    };
+    for m in 1..=7 {
+        let keep = (0xFFFF << (7 - m)) & 0xFFFF;
+        for (code, y) in masked(m, &words).iter().enumerate() {
+            let nan = code as u32 & 0x7FFF > 0x7F80;
+            assert_eq!(y.is_nan(), nan, "{code:#x} M {m}");
+            assert!(nan || y.to_bits() == (code as u32 & keep) << 16, "{code:#x} M {m}");
+        }
+    }
+    // Rounded to bf16 first: pi is 0x4049, 0.1 is 0x3DCD, -0.001 is 0xBA83.
+    let x = [std::f32::consts::PI, 0.1, -0.001];
+    assert_eq!(masked(3, &x), [3.0, 0.09375, -0.000_976_562_5]);
+    assert_eq!(masked(4, &x), [3.125, 0.097_656_25, -0.000_976_562_5]);
+    assert_eq!(masked(6, &x), [3.125, 0.099_609_375, f32::from_bits(0xBA82_0000)]);
+    // Two steps are not one: 1.125 - 2^-12 is 1.125 in bf16.
+    let x = [1.125 - 2.0_f32.powi(-12)];
+    assert_eq!(masked(3, &x), [1.125]);
+    assert_eq!(image("e8m3@rtz".parse().unwrap(), View::new(&x, 1, 1), Axis::Cols), [1.0]);
+}
+
+/// Defaults of overflow: infinity where the format has one, else the largest value.
+#[test]
+fn overflow_defaults() {
+    let x = [1e6_f32, -1e6, f32::INFINITY];
+    let found = |text: &str| image(text.parse().unwrap(), View::new(&x, 1, 3), Axis::Cols);
+    let infinity = f32::INFINITY;
+    assert_eq!(found("e5m2"), [infinity, -infinity, infinity]);
+    assert_eq!(found("e5m2@rtz"), [57344.0, -57344.0, infinity]);
+    assert_eq!(found("e5m2@to-inf@rtz"), [infinity, -infinity, infinity]);
+    assert_eq!(found("e5m2@sat-finite"), [57344.0, -57344.0, 57344.0]);
+    assert_eq!(found("e4m3fn"), [448.0, -448.0, 448.0]);
+    assert_eq!(found("e2m1"), [6.0, -6.0, 6.0]);
+    assert!(found("e4m3fn@to-nan").iter().all(|y| y.is_nan()));
+    assert_eq!(found("none"), x);
+}
+
+#[test]
+fn texts() {
+    let canonical = [
+        "none",
+        "e4m3fn",
+        "e8m3@rtz",
+        "bf16>e8m3@rtz",
+        "bf16>none",
+        "mxfp4@sr8",
+        "nvfp4",
+        "nvfp4-16x16@sr8",
+        "mxfp8-e4m3@rna@to-nan",
+        "e4m3fn/32x1:e8m0",
+        "e2m1/row:f32",
+        "e4m3fn/tensor:f32+tensor",
+        "e4m3fn/32:e8m0@nearest@sr4c",
+        "bf16@rna>mxint8@rna",
+        "e5m2@sat-finite",
+        "bf16@sr8>e4m3fn",
+    ];
+    for text in canonical {
+        let quantizer: Quantizer = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(quantizer.to_string(), text);
+    }
+    let same = [
+        ("e4m3fn/32:e8m0@floor", "mxfp8-e4m3"),
+        ("MXFP4", "mxfp4"),
+        ("e2m1/1x16:ue4m3+tensor", "nvfp4"),
+        ("e2m1/16x16:ue4m3+tensor@rne", "nvfp4-16x16"),
+        ("mxfp4@sr8@floor", "mxfp4@sr8"),
+        ("mxfp4@floor@sr8a", "mxfp4@sr8"),
+        ("mxfp4@nearest", "e2m1/32:e8m0@nearest"),
+        ("e5m2@sat-none", "e5m2"),
+        ("float8_e4m3fn@sat-finite", "e4m3fn"),
+        ("bf16@rne>e8m3@rtz", "bf16>e8m3@rtz"),
+    ];
+    for (text, expected) in same {
+        let quantizer: Quantizer = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(quantizer.to_string(), expected, "{text}");
+    }
+    let wrong = [
+        ("mxfp8-e4m4", "mxfp8-e4m3"),
+        ("nvpf4", "nvfp4"),
+        ("mxfp4@sr40", "sr8"),
+        ("mxfp4@flor", "floor"),
+        ("e4m3nf", "e4m3fn"),
+        ("e4m3fn@floor", "only block formats"),
+        ("mxfp4@rne@rtz", "two rounding modes"),
+        ("none@rtz", "no suffix"),
+        ("none>e4m3fn", "alone"),
+        ("e2m1/0:e8m0", "numbers from 1"),
+        ("e2m1/rwo:e8m0", "row"),
+        ("e2m1/16:ue4m3@floor", "e8m0"),
+        ("e2m1/32:e8m0+tensor", "tensor scale"),
+        ("e8m0/32:e8m0", "has a zero"),
+        ("f32/32:e8m0", "16 bits"),
+        ("e2m1/16:f64", "f32 has"),
+        ("e2m1/16", "element/shape:scale"),
+        ("e2m1/16:ue4m3+tenser", "+tensor"),
+        ("bf16@sr8>mxfp4@sr8", "stochastically twice"),
+        ("", "none"),
+        ("@rne", "none"),
+        (">e4m3fn", "format"),
+        ("bf16>bf16>e4m3fn", "bf16"),
+    ];
+    for (text, hint) in wrong {
+        let error = text.parse::<Quantizer>().expect_err(text).to_string();
+        assert!(error.contains(hint), "{text:?}: {error}");
+    }
+}
+
+#[test]
+fn constants_and_sizes() {
+    assert!(Quantizer::NONE.is_none() && Quantizer::default() == Quantizer::NONE);
+    assert!(!"bf16>none".parse::<Quantizer>().unwrap().is_none());
+    assert!("mxfp4@sr8".parse::<Quantizer>().unwrap().is_stochastic());
+    let bits = |text: &str| text.parse::<BlockFormat>().unwrap().bits_per_element();
+    assert_eq!([bits("mxfp8-e4m3"), bits("mxfp6-e2m3"), bits("mxfp4")], [8.25, 6.25, 4.25]);
+    assert_eq!(
+        [bits("nvfp4"), bits("nvfp4-16x16"), bits("e2m1/row:f32")],
+        [4.5, 4.0 + 8.0 / 256.0, 4.0]
+    );
+    for (rows, cols) in [(0, 0), (0, 5), (5, 0)] {
+        for text in ["nvfp4", "mxfp4", "e4m3fn", "e4m3fn/tensor:f32"] {
+            let x = View::new(&[], rows, cols);
+            assert!(image(text.parse().unwrap(), x, Axis::Rows).is_empty());
         }
     }
 }

@@ -95,3 +95,91 @@ fn fast_is_plain() {
         }
     }
 }
+
+/// Where overflow starts under nearest-even: the largest value, the midpoint above it (exact
+/// numbers of the formats' definitions) and what each policy makes of it.
+#[test]
+fn overflow_thresholds() {
+    let nan = f32::NAN;
+    let infinity = f32::INFINITY;
+    let cases = [
+        // format, largest, midpoint, whether the midpoint stays, beyond under sat-none
+        ("e4m3fn", 448.0, 464.0, true, nan),
+        ("e5m2", 57344.0, 61440.0, false, infinity),
+        ("e4m3fnuz", 240.0, 248.0, false, nan),
+        ("e4m3", 240.0, 248.0, false, infinity),
+        ("e3m4", 15.5, 15.75, false, infinity),
+        ("ue5m3", 114_688.0, 118_784.0, true, nan),
+        ("e3m2", 28.0, 30.0, false, 28.0),
+        ("e2m3", 7.5, 7.75, false, 7.5),
+        ("e2m1", 6.0, 7.0, false, 6.0),
+        ("binary8p4se", 224.0, 232.0, true, infinity),
+        ("binary8p4sf", 240.0, 248.0, false, 240.0),
+        ("f16", 65504.0, 65520.0, false, infinity),
+    ];
+    let up = |x: f32| f32::from_bits(x.to_bits() + 1);
+    let down = |x: f32| f32::from_bits(x.to_bits() - 1);
+    for (text, max, mid, stays, beyond) in cases {
+        let format: Format = text.parse().unwrap();
+        let quantize = |overflow, x: f32| {
+            let mut data = [x];
+            bulk::fake_quantize(format, Rounding::Rne, overflow, RANDOM, &mut data);
+            data[0]
+        };
+        let same = |a: f32, b: f32| a == b || (a.is_nan() && b.is_nan());
+        for (x, want) in [
+            (max, max),
+            (down(mid), max),
+            (mid, if stays { max } else { beyond }),
+            (up(mid), beyond),
+            (f32::MAX, beyond),
+        ] {
+            let found = quantize(Overflow::None, x);
+            assert!(same(found, want), "{text} {x}: {found}, expected {want}");
+            assert_eq!(quantize(Overflow::Finite, x), max, "{text} {x}");
+            if format.is_signed() {
+                assert!(same(quantize(Overflow::None, -x), -want), "{text} -{x}");
+            }
+        }
+    }
+}
+
+/// Codes and values are inverse to each other, and the codes of a few numbers are known.
+#[test]
+fn codes() {
+    let texts =
+        ["e4m3fn", "e5m2", "e2m1", "int8", "e8m0", "e4m3fnuz", "bf16", "f16", "binary8p3se"];
+    for text in texts {
+        let format: Format = text.parse().unwrap();
+        let codes: Vec<u16> = format.codes().map(|code| code as u16).collect();
+        let mut values = vec![0.0; codes.len()];
+        bulk::decode_into(format, &codes, &mut values);
+        let mut back = vec![0; codes.len()];
+        bulk::encode_into(format, Rounding::Rne, Overflow::None, RANDOM, &values, &mut back);
+        for ((code, value), back) in codes.iter().zip(&values).zip(&back) {
+            assert!(
+                value.is_nan() || code == back,
+                "{text}: {code:#x} is {value}, that is {back:#x}"
+            );
+        }
+    }
+    let mut found = [0; 6];
+    let x = [1.0, -1.0, 0.3, 500.0, -0.0, 0.001];
+    bulk::encode_into(Format::E4M3FN, Rounding::Rne, Overflow::Finite, RANDOM, &x, &mut found);
+    // 0.3 = 1.2 * 2^-2: field 5, trailing 0.2 * 8 = 1.6 to 2; 0.001 is half of 2^-9, and a bit.
+    assert_eq!(found, [0x38, 0xB8, 5 << 3 | 2, 0x7E, 0x80, 0x01]);
+}
+
+/// Element i takes word i, whatever the slice's length or the kernel's stride.
+#[test]
+fn stochastic_words_by_index() {
+    let x = vec![0.3_f32; 5000];
+    let mut all = x.clone();
+    let mode = Rounding::stochastic(8);
+    bulk::fake_quantize(Format::E2M1, mode, Overflow::Finite, RANDOM, &mut all);
+    // 0.3 is 0.6 of the way from 0 to 0.5: up iff floor(0.6 * 256) + R >= 256 with R the top byte.
+    for (i, y) in all.iter().enumerate() {
+        let up = 153 + (RANDOM.word(i as u64) >> 24) >= 256;
+        assert_eq!(*y, if up { 0.5 } else { 0.0 }, "{i}");
+    }
+}

@@ -3,6 +3,7 @@
 //! Shapes are written `32`, `32x1`, `16x16`, `row` and `tensor`; the rule is left out where it is
 //! the scale format's default. `mxfp4` reads as `e2m1/32:e8m0@floor`, and that prints as `mxfp4`.
 
+use alloc::boxed::Box;
 use core::fmt;
 use core::str::FromStr;
 
@@ -26,17 +27,17 @@ const FORMS: &str = "mxfp8-e4m3, mxfp8-e5m2, mxfp6-e3m2, mxfp6-e2m3, mxfp4, mxin
                      nvfp4-16x16, or element/shape:scale[+tensor][@rule] such as e2m1/16:ue4m3+tensor";
 
 /// Why a text is no block format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParseBlockFormatError {
     /// Neither a name nor `element/shape:scale`.
-    Unknown(UnknownName),
+    Unknown(Box<UnknownName>),
     /// What stands before the slash, or after the colon, is no format.
-    Format(ParseFormatError),
+    Format(Box<ParseFormatError>),
     /// What stands between slash and colon is no shape.
-    Shape(UnknownName),
+    Shape(Box<UnknownName>),
     /// What stands after `@` is no rule.
-    Rule(UnknownName),
+    Rule(Box<UnknownName>),
     /// The parts do not go together.
     Parts(BlockFormatError),
 }
@@ -52,6 +53,12 @@ impl fmt::Display for ParseBlockFormatError {
 }
 
 impl core::error::Error for ParseBlockFormatError {}
+
+impl ParseBlockFormatError {
+    fn unknown(body: &str) -> Self {
+        Self::Unknown(Box::new(UnknownName::new("block format", body, names(), FORMS)))
+    }
+}
 
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -115,7 +122,10 @@ impl FromStr for BlockFormat {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (body, rule) = match text.split_once('@') {
-            Some((body, rule)) => (body, Some(rule.parse().map_err(ParseBlockFormatError::Rule)?)),
+            Some((body, rule)) => (
+                body,
+                Some(rule.parse().map_err(|error| ParseBlockFormatError::Rule(Box::new(error)))?),
+            ),
             None => (text, None),
         };
         with_rule(body, rule)
@@ -131,24 +141,22 @@ pub(crate) fn with_rule(
     let format = match (named, body.split_once('/')) {
         (Some((_, format)), _) => *format,
         (None, Some((element, rest))) => {
-            let unknown = || UnknownName::new("block format", body, names(), FORMS);
-            let parts = rest.split_once(':').ok_or_else(unknown);
-            let (shape, scale) = parts.map_err(ParseBlockFormatError::Unknown)?;
+            let unknown = || ParseBlockFormatError::unknown(body);
+            let (shape, scale) = rest.split_once(':').ok_or_else(unknown)?;
             let (scale, tensor_scale) = match scale.split_once('+') {
                 Some((scale, word)) if word.eq_ignore_ascii_case("tensor") => (scale, true),
-                Some(_) => return Err(ParseBlockFormatError::Unknown(unknown())),
+                Some(_) => return Err(unknown()),
                 None => (scale, false),
             };
-            let element = element.parse().map_err(ParseBlockFormatError::Format)?;
-            let shape = shape.parse().map_err(ParseBlockFormatError::Shape)?;
-            let scale = scale.parse().map_err(ParseBlockFormatError::Format)?;
+            let format = |error| ParseBlockFormatError::Format(Box::new(error));
+            let element = element.parse().map_err(format)?;
+            let shape =
+                shape.parse().map_err(|error| ParseBlockFormatError::Shape(Box::new(error)))?;
+            let scale = scale.parse().map_err(format)?;
             let rule = ScaleRule::default_for(scale);
             BlockFormat { element, scale, shape, rule, tensor_scale }
         }
-        (None, None) => {
-            let unknown = UnknownName::new("block format", body, names(), FORMS);
-            return Err(ParseBlockFormatError::Unknown(unknown));
-        }
+        (None, None) => return Err(ParseBlockFormatError::unknown(body)),
     };
     let format = BlockFormat { rule: rule.unwrap_or(format.rule), ..format };
     format.check().map_err(ParseBlockFormatError::Parts)

@@ -170,7 +170,7 @@ impl Grid {
         let exponent = field as i32 - if subnormal { 127 + 24 } else { 127 } - scale;
         let hidden = if field == 0 { 0 } else { 0x0080_0000 };
         Place {
-            significand: bits & 0x007F_FFFF | hidden,
+            significand: (bits & 0x007F_FFFF) | hidden,
             shift: (self.places + (self.emin - exponent).max(0)) as u32,
             binades: (exponent - self.emin).max(0) as u32,
             unit: exponent.max(self.emin) - self.man_bits,
@@ -198,7 +198,7 @@ impl Grid {
     #[inline(always)]
     fn stochastic(&self, place: Place, word: u32) -> u32 {
         let Place { significand, shift, .. } = place;
-        let left = if shift == 0 || shift > 32 { 0 } else { significand << (32 - shift & 31) };
+        let left = if shift == 0 || shift > 32 { 0 } else { significand << ((32 - shift) & 31) };
         let right = if shift > 32 { significand >> (shift - 32).min(31) } else { 0 };
         let fraction = (left | right) & self.random;
         let carry = fraction.wrapping_add(word & self.random) < fraction;
@@ -352,6 +352,40 @@ kernel! {
         for (((x, factor), scale), word) in data.iter_mut().zip(factors).zip(scales).zip(words) {
             let y = encoded(*x, *factor, common.largest);
             *x = common.image(grid.image_stochastic(y, 0, *word), *scale);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    /// All 256 random integers of sr8: how often a number goes up is `floor(v * 256)`, so the mean
+    /// is below the number by less than 1/256 of the gap, and exact where `v * 256` is an integer.
+    #[test]
+    fn mean_over_all_random_integers() {
+        let words: Vec<u32> = (0..256).map(|r| r << 24 | 0x00AB_CDEF).collect();
+        let mean = |text: &str, x: f32| {
+            let format = text.parse().unwrap();
+            let grid = Grid::new(format, Rounding::stochastic(8), Overflow::Finite).unwrap();
+            let mut data = [x; 256];
+            cast_stochastic(&grid, &words, &mut data);
+            data.iter().map(|x| f64::from(*x)).sum::<f64>() / 256.0
+        };
+        // 0.26 = 0.52 gaps of 0.5, 133/256; 4.4 = 4 + 0.2 gaps of 2, 51/256.
+        assert_eq!(mean("e2m1", 0.26), 0.5 * 133.0 / 256.0);
+        assert_eq!(mean("e2m1", 4.4), 4.0 + 2.0 * 51.0 / 256.0);
+        for x in [0.0, 0.5, 1.25, -1.75, 2.5, -3.5, 5.0, 5.9921875, 6.0, 0.001953125] {
+            assert_eq!(mean("e2m1", x), f64::from(x), "{x}");
+        }
+        assert_eq!(mean("e2m1", 7.0), 6.0);
+        // Below 1/256 of the smallest gap nothing goes up, however small the number.
+        for x in [0.0019, 1e-6, 1e-30, 1e-42] {
+            assert_eq!(mean("e2m1", x), 0.0, "{x}");
+        }
+        for x in [1.0 + 77.0 / 2048.0, -1.0 - 1.0 / 2048.0, 0.015625 - 1.0 / 131_072.0] {
+            assert_eq!(mean("e4m3fn", x), f64::from(x), "{x}");
         }
     }
 }

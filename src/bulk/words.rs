@@ -26,19 +26,11 @@ kernel! {
         let mut block = block;
         let mut groups = out.chunks_exact_mut(4 * LANES);
         for group in &mut groups {
-            let mut words = [[0_u32; LANES]; 4];
-            for lane in 0..LANES {
-                let [a, b, c, d] = random.block(block.wrapping_add(lane as u64));
-                words[0][lane] = a;
-                words[1][lane] = b;
-                words[2][lane] = c;
-                words[3][lane] = d;
+            let mut words = [[0_u32; 4]; LANES];
+            for (lane, words) in words.iter_mut().enumerate() {
+                *words = random.block(block.wrapping_add(lane as u64));
             }
-            for (lane, four) in group.chunks_exact_mut(4).enumerate() {
-                for (word, lanes) in four.iter_mut().zip(&words) {
-                    *word = lanes[lane];
-                }
-            }
+            group.copy_from_slice(words.as_flattened());
             block = block.wrapping_add(LANES as u64);
         }
         for four in groups.into_remainder().chunks_mut(4) {

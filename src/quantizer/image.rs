@@ -254,9 +254,7 @@ impl Blocks {
                     let scales = spread(width, at, &scales, &mut a[..span.len()]);
                     let encode = match self.format.rule {
                         ScaleRule::Floor => &[],
-                        ScaleRule::Nearest => {
-                            spread(width, at, &encode, &mut b[..span.len()])
-                        }
+                        ScaleRule::Nearest => spread(width, at, &encode, &mut b[..span.len()]),
                     };
                     self.round_span(of, words, scales, encode, span);
                 }

@@ -1,5 +1,6 @@
 //! The textual form of quantizers; the grammar and the defaults are told in the parent module.
 
+use alloc::boxed::Box;
 use core::fmt;
 use core::str::FromStr;
 
@@ -11,17 +12,17 @@ use crate::scale::ScaleRule;
 use crate::text::{ParseFormatError, Short, UnknownName};
 
 /// Why a text is no quantizer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParseQuantizerError {
     /// The target is neither a format nor a block format nor `none`.
-    Unknown(UnknownName),
+    Unknown(Box<UnknownName>),
     /// The target looks like a format and is none.
-    Format(ParseFormatError),
+    Format(Box<ParseFormatError>),
     /// The target looks like a block format and is none.
     Block(ParseBlockFormatError),
     /// A suffix is no rounding mode, scale rule or overflow policy.
-    Suffix(UnknownName),
+    Suffix(Box<UnknownName>),
     /// Two suffixes say the same kind of thing; the text and the kind.
     Twice(Short, &'static str),
     /// A scale rule for a target without scales; the text.
@@ -100,7 +101,7 @@ fn split(text: &str) -> Result<(&str, Suffixes), ParseQuantizerError> {
             set(&mut suffixes.overflow, overflow, text, "overflow policy")?;
         } else {
             let unknown = UnknownName::new("suffix", part, suffix_names(), SUFFIXES);
-            return Err(ParseQuantizerError::Suffix(unknown));
+            return Err(ParseQuantizerError::Suffix(Box::new(unknown)));
         }
     }
     Ok((body, suffixes))
@@ -125,8 +126,10 @@ fn target(body: &str, rule: Option<ScaleRule>) -> Result<Target, ParseQuantizerE
                      nvfp4 or e2m1/16:ue4m3+tensor",
                 );
                 match format_error {
-                    ParseFormatError::Unknown(_) => Err(ParseQuantizerError::Unknown(unknown)),
-                    error => Err(ParseQuantizerError::Format(error)),
+                    ParseFormatError::Unknown(_) => {
+                        Err(ParseQuantizerError::Unknown(Box::new(unknown)))
+                    }
+                    error => Err(ParseQuantizerError::Format(Box::new(error))),
                 }
             }
             Err(error) => Err(ParseQuantizerError::Block(error)),
@@ -149,7 +152,7 @@ impl FromStr for Quantizer {
                 let format = if body.eq_ignore_ascii_case("none") {
                     return Err(ParseQuantizerError::NothingToDo(Short::new(text)));
                 } else {
-                    body.parse().map_err(ParseQuantizerError::Format)?
+                    body.parse().map_err(|error| ParseQuantizerError::Format(Box::new(error)))?
                 };
                 if suffixes.rule.is_some() {
                     return Err(ParseQuantizerError::NoScale(Short::new(first)));
