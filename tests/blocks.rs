@@ -163,6 +163,19 @@ fn chunks_do_not_show() {
     }
 }
 
+#[test]
+fn threads_do_not_show() {
+    let (rows, cols) = (70, 1100);
+    let data = &matrices(rows * cols)[1].1;
+    for text in ["bf16>nvfp4@sr8", "mxfp8-e4m3", "e8m3@rtz", "nvfp4-16x16"] {
+        let with = |threads| {
+            let quantize = || image(text.parse().unwrap(), View::new(data, rows, cols), Axis::Rows);
+            bits(&exmy::parallel::with_threads(threads, quantize).unwrap())
+        };
+        assert_eq!(with(1), with(3), "{text}");
+    }
+}
+
 /// A quantizer by the plain functions alone.
 fn plain_image(quantizer: Quantizer, x: View<'_, f32>, axis: Axis) -> Vec<f32> {
     let (rows, cols) = (x.rows(), x.cols());
