@@ -394,6 +394,22 @@ fn nvfp4_golden() {
     assert_eq!(bits(&decoded), bits(&image("nvfp4".parse().unwrap(), x, Axis::Cols)));
 }
 
+/// `amax_b * (s_enc * (1/6))` in that order: here it is 19, a tie that goes to 20 (0x5A), while
+/// `amax_b * (s_enc / 6)` and `(amax_b / 6) * s_enc` are one place lower and go to 18 (0x59).
+#[test]
+fn nvfp4_scale_order() {
+    let (amax, amax_b) = (f32::from_bits(0x3F91_32D9), f32::from_bits(0x3D45_0E26));
+    let enc = 2688.0 / amax;
+    assert!(amax_b * (enc / 6.0) < 19.0 && amax_b / 6.0 * enc < 19.0);
+    let mut data = [0.0; 32];
+    (data[0], data[16]) = (amax, amax_b);
+    let x = View::new(&data, 1, 32);
+    let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+    let tensor =
+        BlockTensor::quantize(x, Axis::Cols, BlockFormat::NVFP4, rounding, overflow, RANDOM);
+    assert_eq!(tensor.scales(), [0x7E, 0x5A]);
+}
+
 /// NVFP4 from the formulas, with E4M3 and E2M1 by tables: one binary32 operation a step.
 #[test]
 fn nvfp4_is_the_formula() {
