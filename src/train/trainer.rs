@@ -13,6 +13,7 @@ use crate::train::checkpoint::{Progress, State};
 use crate::train::config::{Config, Decay};
 use crate::train::data::{Batches, Dataset, Tokens, windows};
 use crate::train::optimizer::{clip_scale, global_norm};
+use std::ops::Range;
 
 /// What a training step measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,11 +45,29 @@ pub fn check(config: &Config, data: &Dataset) -> Result<()> {
     data.check_context(config.model.context).map_err(|error| Error::new(error.to_string()))
 }
 
+/// Neighbouring parameters that decay alike, as few ranges as possible.
+fn decay_ranges(layout: &Layout, decay: Decay) -> Vec<(Range<usize>, bool)> {
+    let mut ranges: Vec<(Range<usize>, bool)> = Vec::new();
+    for entry in layout.iter() {
+        let matrix = matches!(entry.role, Role::Matrix | Role::Embedding);
+        let decays = decay == Decay::All || matrix;
+        match ranges.last_mut() {
+            Some((range, same)) if *same == decays && range.end == entry.range.start => {
+                range.end = entry.range.end;
+            }
+            _ => ranges.push((entry.range.clone(), decays)),
+        }
+    }
+    ranges
+}
+
 /// A network in training.
 pub struct Trainer<'a> {
     config: &'a Config,
     data: &'a Dataset,
     layout: Layout,
+    /// The whole arena, cut where parameters that decay meet others.
+    decay_ranges: Vec<(Range<usize>, bool)>,
     decoder: Decoder<f32>,
     state: State,
     grads: Vec<f32>,
@@ -73,6 +92,7 @@ impl<'a> Trainer<'a> {
         Ok(Self {
             config,
             data,
+            decay_ranges: decay_ranges(&layout, config.train.decay),
             layout,
             decoder,
             state: State { params, m: zeros.clone(), v: zeros.clone() },
@@ -141,18 +161,15 @@ impl<'a> Trainer<'a> {
         let scale = if clips { clip_scale(grad_norm, train.clip) } else { 1.0 };
         let lr = train.learning_rate(step);
         let optimizer = train.optimizer();
-        for entry in self.layout.iter() {
-            let matrix = matches!(entry.role, Role::Matrix | Role::Embedding);
-            let decays = train.decay == Decay::All || matrix;
-            let range = entry.range.clone();
+        for (range, decays) in &self.decay_ranges {
             optimizer.step(
                 step + 1,
                 lr,
-                decays,
+                *decays,
                 &mut self.state.params[range.clone()],
                 &self.grads[range.clone()],
                 &mut self.state.m[range.clone()],
-                &mut self.state.v[range],
+                &mut self.state.v[range.clone()],
                 scale,
             );
         }
@@ -197,5 +214,27 @@ impl<'a> Trainer<'a> {
             first += rows;
         }
         sum / (used * model.context) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::train::preset::preset;
+
+    #[test]
+    fn matrices_decay_and_norms_do_not() {
+        let layout = preset("nano").unwrap().model.layout();
+        let ranges = decay_ranges(&layout, Decay::Matrices);
+        let covered: usize = ranges.iter().map(|(range, _)| range.len()).sum();
+        assert_eq!(covered, layout.len());
+        for entry in layout.iter() {
+            let within = |range: &Range<usize>| {
+                range.start <= entry.range.start && entry.range.end <= range.end
+            };
+            let (_, decays) = ranges.iter().find(|(range, _)| within(range)).unwrap();
+            assert_eq!(*decays, entry.name.ends_with("weight") && !entry.name.contains("norm"));
+        }
+        assert_eq!(decay_ranges(&layout, Decay::All), [(0..layout.len(), true)]);
     }
 }
