@@ -112,7 +112,7 @@ mod tests {
     fn draws_follow_the_probabilities() {
         // Probabilities 0.2, 0.5, 0.3; the likeliest comes first in the cumulative order.
         // ln 0.2, ln 0.5, ln 0.3
-        let logits = [-1.609_438, -0.693_147_2, -1.203_973];
+        let logits = [-1.609_438, -std::f32::consts::LN_2, -1.203_973];
         let token = |uniform| draw(&logits, OPTIONS, uniform);
         assert_eq!([token(0.0), token(0.49), token(0.51), token(0.79)], [1, 1, 2, 2]);
         assert_eq!([token(0.81), token(0.999)], [0, 0]);
