@@ -13,19 +13,17 @@ fn reduce(format: Format, rounding: Rounding, values: &[f32]) {
     // Only stochastic modes draw from it; the seed makes them repeatable.
     let random = Philox::new(1, Stream::new("bit reduction"));
     fake_quantize_into(format, rounding, Overflow::None, random, values, &mut reduced);
-    let signal: f64 = values.iter().map(|&x| f64::from(x).powi(2)).sum();
-    let noise: f64 =
-        values.iter().zip(&reduced).map(|(&x, &y)| (f64::from(x) - f64::from(y)).powi(2)).sum();
-    println!("{format}@{rounding}: signal to noise {:.1} dB", 10.0 * (signal / noise).log10());
-    for (x, y) in values.iter().zip(&reduced) {
-        println!("  {x:>14} -> {y}");
+    println!("{format}@{rounding}, {} bits", format.bits());
+    for (&x, &y) in values.iter().zip(&reduced) {
+        let relative = 100.0 * (f64::from(y) / f64::from(x) - 1.0);
+        println!("  {x:>12} -> {y:<12} {relative:+.2} %");
     }
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some((name, values)) = arguments.split_first() else {
-        let values = [3.141_592_7, 0.1, -0.001, 448.0, 1e-9, 65_504.0];
+        let values = [std::f32::consts::PI, 0.1, -0.001, 448.0, 1e-9, 65_504.0];
         for name in ["e8m7", "e8m3", "e5m2", "e4m3fn"] {
             reduce(name.parse()?, Rounding::Rne, &values);
         }

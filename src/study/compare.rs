@@ -47,6 +47,8 @@ pub struct Entry {
 pub struct OutFolder {
     path: PathBuf,
     comparison: Comparison,
+    /// The one run that is meant, where somebody named a run folder.
+    only: Option<String>,
 }
 
 /// The name of a run's folder: recipe and seed, in characters every file system takes.
@@ -107,7 +109,7 @@ pub fn create(
         // The original error is what matters.
         let _ = fs::remove_dir_all(&staging);
     })?;
-    Ok(OutFolder { path: path.to_owned(), comparison })
+    Ok(OutFolder { path: path.to_owned(), comparison, only: None })
 }
 
 /// An output folder may exist only if it is empty.
@@ -139,15 +141,14 @@ fn write_summary(folder: &Path, comparison: &Comparison) -> Result<()> {
     files::write_whole(&folder.join("summary.json"), text.as_bytes())
 }
 
-/// Finds the output folders at or below `path`, or the one that holds the run folder `path`.
+/// Finds what can be resumed at `path`: an output folder, the output folders directly below it, a
+/// single run folder, or run folders without the `summary.json` that once listed them.
 ///
 /// # Errors
 /// If there is none, or one cannot be read.
 pub fn open(path: &Path) -> Result<Vec<OutFolder>> {
     if path.join("config.toml").is_file() {
-        let whole = fs::canonicalize(path).map_err(|error| Error::io("open", path, error))?;
-        let parent = whole.parent().unwrap_or(&whole);
-        return Ok(vec![read(parent)?]);
+        return Ok(vec![open_run(path)?]);
     }
     if path.join("summary.json").is_file() {
         return Ok(vec![read(path)?]);
@@ -155,17 +156,40 @@ pub fn open(path: &Path) -> Result<Vec<OutFolder>> {
     let entries = fs::read_dir(path).map_err(|error| {
         Error::io("open", path, error).hint("give a folder that `exmy train` wrote")
     })?;
-    let mut folders: Vec<PathBuf> = entries
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|below| below.join("summary.json").is_file())
-        .collect();
-    folders.sort();
+    let mut below: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    below.sort();
+    let holds = |name: &'static str| move |folder: &&PathBuf| folder.join(name).is_file();
+    let runs: Vec<_> = below.iter().filter(holds("config.toml")).collect();
+    if !runs.is_empty() {
+        let entry = |run: &&PathBuf| Entry { folder: files::split(run).1, result: None };
+        let runs = runs.iter().map(entry).collect();
+        let comparison =
+            Comparison { version: VERSION, data: String::new(), reference: None, runs };
+        return Ok(vec![OutFolder { path: path.to_owned(), comparison, only: None }]);
+    }
+    let folders: Vec<_> = below.iter().filter(holds("summary.json")).collect();
     if folders.is_empty() {
         return Err(Error::new(format!("there is no run in {}", path.display()))
             .hint("give a folder that `exmy train` wrote, for example runs/0001"));
     }
-    folders.iter().map(|folder| read(folder)).collect()
+    folders.into_iter().map(|folder| read(folder)).collect()
+}
+
+/// A run folder, as a part of the output folder that lists it or on its own.
+fn open_run(path: &Path) -> Result<OutFolder> {
+    let whole = fs::canonicalize(path).map_err(|error| Error::io("open", path, error))?;
+    let (parent, name) = files::split(&whole);
+    let listed = |out: &OutFolder| out.comparison.runs.iter().any(|entry| entry.folder == name);
+    if parent.join("summary.json").is_file()
+        && let Ok(mut out) = read(parent)
+        && listed(&out)
+    {
+        out.only = Some(name);
+        return Ok(out);
+    }
+    let runs = vec![Entry { folder: ".".into(), result: None }];
+    let comparison = Comparison { version: VERSION, data: String::new(), reference: None, runs };
+    Ok(OutFolder { path: path.to_owned(), comparison, only: Some(".".into()) })
 }
 
 fn read(path: &Path) -> Result<OutFolder> {
@@ -174,7 +198,7 @@ fn read(path: &Path) -> Result<OutFolder> {
     let text = fs::read(&file).map_err(|error| Error::io("read", &file, error))?;
     let comparison = serde_json::from_slice(&text)
         .map_err(|error| Error::new(format!("{}", file.display())).because(error))?;
-    Ok(OutFolder { path: path.to_owned(), comparison })
+    Ok(OutFolder { path: path.to_owned(), comparison, only: None })
 }
 
 impl OutFolder {
@@ -187,6 +211,11 @@ impl OutFolder {
     pub fn folders(&self) -> Vec<Folder> {
         let runs = &self.comparison.runs;
         runs.iter().map(|entry| Folder::new(self.path.join(&entry.folder))).collect()
+    }
+
+    /// Whether run `index` is to be trained: all are, unless one was named.
+    pub fn is_meant(&self, index: usize) -> bool {
+        self.only.as_ref().is_none_or(|name| *name == self.comparison.runs[index].folder)
     }
 
     /// What `summary.json` says.
@@ -203,6 +232,10 @@ impl OutFolder {
         let folders = self.folders();
         for (entry, folder) in self.comparison.runs.iter_mut().zip(&folders) {
             entry.result = folder.summary()?;
+        }
+        if self.only.as_deref() == Some(".") {
+            // A run on its own has no folder around it to write to.
+            return Ok(());
         }
         write_summary(&self.path, &self.comparison)?;
         let configs = folders.iter().map(Folder::config).collect::<Result<Vec<_>>>()?;

@@ -161,7 +161,9 @@ impl Config {
         let table: Table = text.parse().map_err(|error: toml::de::Error| {
             Error::new(format!("not TOML: {}", error.message()))
         })?;
-        Self::from_table(table)
+        let config = Self::from_table(table)?;
+        config.validate()?;
+        Ok(config)
     }
 
     fn from_table(table: Table) -> Result<Self> {
@@ -172,11 +174,9 @@ impl Config {
                 "the configuration has version {version}, this program reads version {VERSION}"
             )));
         }
-        let config: Self = table.try_into().map_err(|error: toml::de::Error| {
+        table.try_into().map_err(|error: toml::de::Error| {
             Error::new(format!("the configuration: {}", error.message()))
-        })?;
-        config.validate()?;
-        Ok(config)
+        })
     }
 
     /// The complete configuration as TOML.
@@ -187,10 +187,12 @@ impl Config {
         toml::to_string(self).expect("every field has a TOML form")
     }
 
-    /// This configuration with the keys of a partial TOML text replaced.
+    /// This configuration with the keys of a partial TOML text replaced. Values that are
+    /// impossible together are left to [`validate`](Self::validate), so that keys can be changed
+    /// one after the other.
     ///
     /// # Errors
-    /// If a key does not exist or its value is of another kind or impossible.
+    /// If a key does not exist or its value is of another kind.
     pub fn overlaid(&self, text: &str) -> Result<Self> {
         let changes: Table = text.parse().map_err(|error: toml::de::Error| {
             let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
@@ -201,10 +203,11 @@ impl Config {
         Self::from_table(table)
     }
 
-    /// This configuration with one key, written `section.key=value`, replaced.
+    /// This configuration with one key, written `section.key=value`, replaced; see
+    /// [`overlaid`](Self::overlaid).
     ///
     /// # Errors
-    /// If there is no `=`, no such key, or the value is of another kind or impossible.
+    /// If there is no `=`, no such key, or the value is of another kind.
     pub fn with_setting(&self, setting: &str) -> Result<Self> {
         let (path, value) = setting.split_once('=').ok_or_else(|| {
             Error::new(format!("{setting:?} is not a setting"))

@@ -76,7 +76,7 @@ fn a_folder_that_holds_a_run_is_never_overwritten() {
     let root = folder.path();
     let data = text_file(root);
     let mut command = exmy(&["train", "--data", &data, "--recipe", "f32", "--out", "out"]);
-    succeed(command.args(TINY).args(["--steps", "3"]).current_dir(root));
+    succeed(command.args(TINY).args(["--set", "train.steps=3"]).current_dir(root));
     let again = ["train", "--data", "text.txt", "--recipe", "bf16", "--out", "out"];
     refused(root, &again, &["out already holds a run", "--resume out"]);
     let other = ["train", "--data", "text.txt", "--recipe", "bf16", "--out", "out/f32-s5"];
@@ -90,7 +90,7 @@ fn changed_data_and_damaged_checkpoints_are_noticed() {
     let root = folder.path();
     let data = text_file(root);
     let mut command = exmy(&["train", "--data", &data, "--recipe", "f32", "--out", "out"]);
-    succeed(command.args(TINY).args(["--steps", "3"]).current_dir(root));
+    succeed(command.args(TINY).args(["--set", "train.steps=3"]).current_dir(root));
     let run = root.join("out/f32-s5");
     fs::remove_file(run.join("summary.json")).unwrap();
     let checkpoint = run.join("checkpoints/step-00000003.safetensors");

@@ -14,7 +14,7 @@ fn train(folder: &Path, name: &str, threads: &str, simd: Option<&str>) -> PathBu
     let (data, out) = (text_file(folder), folder.join(name));
     let recipes = recipes();
     let mut command = exmy(&["train", "--data", &data, "--recipe", &recipes]);
-    command.args(TINY).args(["--steps", "12", "--threads", threads, "--out"]).arg(&out);
+    command.args(TINY).args(["--set", "train.steps=12", "--threads", threads, "--out"]).arg(&out);
     if let Some(level) = simd {
         command.env("EXMY_SIMD", level);
     }

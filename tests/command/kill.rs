@@ -128,7 +128,12 @@ fn interrupted_and_resumed() {
     let (expected, out) = (folder.path().join("expected"), folder.path().join("out"));
     let arguments = |out: &Path| {
         let mut command = exmy(&["train", "--data", &data, "--recipe", "mxfp4@sr8"]);
-        command.args(TINY).args(["--steps", "4000", "--set", "record.checkpoint_every=2000"]);
+        command.args(TINY).args([
+            "--set",
+            "train.steps=4000",
+            "--set",
+            "record.checkpoint_every=2000",
+        ]);
         command.args(["--set", "record.eval_every=0", "--out"]).arg(out);
         command
     };

@@ -28,7 +28,7 @@ fn succeed(command: &mut Command) -> Output {
 }
 
 /// A network that trains in a fraction of a second, stochastic rounding included.
-const TINY: [&str; 20] = [
+const TINY: [&str; 22] = [
     "--set",
     "model.layers=1",
     "--set",
@@ -45,8 +45,10 @@ const TINY: [&str; 20] = [
     "record.eval_every=7",
     "--set",
     "record.keep=2",
-    "--steps",
-    "40",
+    "--set",
+    "train.warmup=2",
+    "--set",
+    "train.steps=40",
     "--seed",
     "5",
 ];

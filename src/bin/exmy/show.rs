@@ -169,7 +169,7 @@ pub(crate) fn stopped(out: &Path) {
 }
 
 /// The results, one line a run.
-pub(crate) fn table(out: &Path, comparison: &Comparison, outcomes: &[Outcome]) {
+pub(crate) fn table(out: &Path, comparison: &Comparison, outcomes: &[Option<Outcome>]) {
     let several_seeds = {
         let mut seeds = comparison.runs.iter().flat_map(|e| &e.result).map(|r| r.seed);
         let first = seeds.next();
@@ -185,9 +185,11 @@ pub(crate) fn table(out: &Path, comparison: &Comparison, outcomes: &[Outcome]) {
             (Some(loss), Some(base), None) => format!("{:+.2} %", gap_percent(loss, base)),
             _ => "-".into(),
         };
-        let speed = match outcome.steps {
-            0 => "(earlier)".into(),
-            _ => thousands((outcome.tokens as f64 / outcome.train_seconds) as u64),
+        let speed = match outcome {
+            Some(outcome) if outcome.steps > 0 => {
+                thousands((outcome.tokens as f64 / outcome.train_seconds) as u64)
+            }
+            _ => "(earlier)".into(),
         };
         let name = match several_seeds {
             true => format!("{} s{}", result.recipe, result.seed),
@@ -212,5 +214,8 @@ pub(crate) fn table(out: &Path, comparison: &Comparison, outcomes: &[Outcome]) {
         "loss in nats per token; gap: validation loss above that of {}",
         rows[1.min(rows.len() - 1)][0]
     );
-    println!("curves: {}", out.join("loss.svg").display());
+    let curves = out.join("loss.svg");
+    if curves.is_file() {
+        println!("curves: {}", curves.display());
+    }
 }
