@@ -38,6 +38,41 @@ pub fn for_each<T: Send>(items: Vec<T>, work: impl Fn(usize, T) + Sync + Send) {
     }
 }
 
+/// Runs `work` while the pool's other threads stay awake and look for the pieces it hands out.
+///
+/// A training step divides its work some two hundred times, often for less time than it takes to
+/// wake a sleeping thread (about 50 us on a virtual machine). Between the divisions the others
+/// spin, offering their core to other processes at every turn. Bits do not depend on it.
+pub fn awake<R>(work: impl FnOnce() -> R) -> R {
+    #[cfg(feature = "parallel")]
+    if rayon::current_num_threads() > 1 {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        /// Ends the spinning also when `work` panics.
+        struct Done<'a>(&'a AtomicBool);
+        impl Drop for Done<'_> {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::Release);
+            }
+        }
+        let (done, here) = (AtomicBool::new(false), rayon::current_thread_index());
+        return rayon::in_place_scope(|scope| {
+            let done = &done;
+            // A broadcast, so that no thread takes another's share: this one must not spin.
+            scope.spawn_broadcast(move |_, context| {
+                while here != Some(context.index()) && !done.load(Ordering::Acquire) {
+                    if rayon::yield_now() != Some(rayon::Yield::Executed) {
+                        (0..64).for_each(|_| std::hint::spin_loop());
+                        std::thread::yield_now();
+                    }
+                }
+            });
+            let _done = Done(done);
+            work()
+        });
+    }
+    work()
+}
+
 /// How many threads [`for_each_chunk`] can use at this place.
 pub fn threads() -> usize {
     #[cfg(feature = "parallel")]

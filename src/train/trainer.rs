@@ -8,6 +8,7 @@
 use crate::error::{Error, Result};
 use crate::nn::decoder::Decoder;
 use crate::nn::parameters::{Layout, Role};
+use crate::parallel::awake;
 use crate::recipe::{Engine, Images, Observer, Phase};
 use crate::train::checkpoint::{Progress, State};
 use crate::train::config::{Config, Decay};
@@ -132,6 +133,10 @@ impl<'a> Trainer<'a> {
 
     /// One optimizer step; `observer` sees the operands of every product.
     pub fn step(&mut self, observer: Option<&mut dyn Observer>) -> Step {
+        awake(|| self.step_now(observer))
+    }
+
+    fn step_now(&mut self, observer: Option<&mut dyn Observer>) -> Step {
         let Config { train, model, recipe, seed, .. } = self.config;
         let step = self.progress.step;
         let (tokens, targets) = (&mut self.tokens, &mut self.targets);
@@ -180,7 +185,7 @@ impl<'a> Trainer<'a> {
 
     /// Mean loss over the validation windows, nats per token.
     pub fn validation_loss(&mut self) -> f64 {
-        self.mean_loss(&self.data.validation)
+        awake(|| self.mean_loss(&self.data.validation))
     }
 
     /// Mean loss over non-overlapping windows of `text`, at most `record.eval_windows` of them,
