@@ -62,7 +62,7 @@ pub fn draw(conditions: &str, reference: Option<f64>, curves: &[Curve]) -> Strin
                 let gap: Vec<f64> =
                     smoothed.iter().zip(base).map(|(&a, &b)| gap_percent(a, b)).collect();
                 let last = gap.last().filter(|value| value.is_finite());
-                let note = last.map_or_else(String::new, |value| format!("{value:+.2} %"));
+                let note = last.map_or_else(String::new, |value| format!("{value:+.2}"));
                 gaps = gaps.line(Series::new(&curve.name, pairs(&gap)).note(note));
             }
         }
