@@ -1,6 +1,7 @@
-//! Matrix products.
+//! Matrix products, each with a stated order of summation.
 //!
-//! [`mod@f32`]: unquantized operands or the f32 images of quantized ones, in one written order of
-//! summation on every machine.
+//! [`mod@f32`]: f32 operands, or the f32 images of quantized ones. [`quantized`]: two block
+//! tensors.
 
 pub mod f32;
+pub mod quantized;
