@@ -118,9 +118,12 @@ fn outputs_are_stored_in_bf16_where_the_recipe_says_so() {
     assert_ne!(y, plain);
 }
 
-/// Counts what it sees and checks that names and shapes belong together.
+/// An operand: its place, its shape, and whether rounding changed it.
+type Sight = (Operator, Product, Operand, (usize, usize), bool);
+
+/// Keeps what it sees.
 #[derive(Default)]
-struct Seen(Vec<(Operator, Product, Operand, (usize, usize), bool)>);
+struct Seen(Vec<Sight>);
 
 impl Observer for Seen {
     fn operand(
@@ -143,7 +146,7 @@ impl Observer for Seen {
 fn an_observer_sees_every_operand_and_changes_nothing() {
     let mut seen = Seen::default();
     assert_eq!(products("mxfp4@sr8", Some(&mut seen)), products("mxfp4@sr8", None));
-    let expected: Vec<_> = [
+    let expected: Vec<Sight> = [
         (Product::Forward, [Operand::Input, Operand::Weight]),
         (Product::GradInput, [Operand::GradOutput, Operand::Weight]),
         (Product::GradWeight, [Operand::GradOutput, Operand::Input]),
