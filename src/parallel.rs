@@ -42,10 +42,11 @@ pub fn for_each<T: Send>(items: Vec<T>, work: impl Fn(usize, T) + Sync + Send) {
 ///
 /// A training step divides its work some two hundred times, often for less time than it takes to
 /// wake a sleeping thread (about 50 us on a virtual machine). Between the divisions the others
-/// spin, offering their core to other processes at every turn. Bits do not depend on it.
+/// spin, offering their core to other processes at every turn; not where there are more threads
+/// than cores. Bits do not depend on it.
 pub fn awake<R>(work: impl FnOnce() -> R) -> R {
     #[cfg(feature = "parallel")]
-    if rayon::current_num_threads() > 1 {
+    if (2..=cores()).contains(&rayon::current_num_threads()) {
         use std::sync::atomic::{AtomicBool, Ordering};
         /// Ends the spinning also when `work` panics.
         struct Done<'a>(&'a AtomicBool);
@@ -71,6 +72,13 @@ pub fn awake<R>(work: impl FnOnce() -> R) -> R {
         });
     }
     work()
+}
+
+/// How many threads can run at the same time.
+#[cfg(feature = "parallel")]
+fn cores() -> usize {
+    static CORES: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 /// How many threads [`for_each_chunk`] can use at this place.

@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
     ])]
     resume: Option<PathBuf>,
     /// Threads to use; the results are the same bits for any number [default: all cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Print nothing but the final table
     #[arg(long, short)]
