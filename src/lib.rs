@@ -57,7 +57,8 @@
 //! | `train` | layers, recipes, data, the training loop | |
 //! | `study` | comparison of runs and their figures | |
 //! | `cli` | the command `exmy` | |
-//! | `half`, `approx`, `serde`, `bitvec`, `safetensors` | interoperation with the crates of these names | |
+//! | `safetensors` | the container of checkpoints, by `train` | |
+//! | `half`, `approx`, `serde`, `bitvec` | interoperation with the crates of these names | |
 
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -19,9 +19,9 @@ mod engine;
 
 pub use engine::{Engine, Images, Observer, Phase};
 
-use crate::format::Format;
+use crate::format::{Format, Sign};
 use crate::nn::site::{Operand, Product, Site};
-use crate::quantizer::Quantizer;
+use crate::quantizer::{ParseQuantizerError, Quantizer, Target};
 use crate::text::Nearest;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -140,7 +140,18 @@ impl FromStr for Recipe {
             }
             None => (text, None),
         };
-        let quantizer = |text: &str| text.parse::<Quantizer>().map_err(|_| fail(None));
+        let quantizer = |text: &str| -> Result<Quantizer, ParseRecipeError> {
+            let quantizer: Quantizer = text.parse().map_err(|error| match error {
+                ParseQuantizerError::Unknown(_) => fail(None),
+                other => fail(Some(other.to_string())),
+            })?;
+            match quantizer.target {
+                Target::Format(format) if format.sign() == Sign::Unsigned => Err(fail(Some(
+                    format!("{format} has no negative numbers: it is made for scales"),
+                ))),
+                _ => Ok(quantizer),
+            }
+        };
         let mut recipe = match base {
             "f32" => Self::default(),
             "mxfp8-mix" => Self {
@@ -149,7 +160,7 @@ impl FromStr for Recipe {
                 ..Self::default()
             },
             _ => match base.strip_prefix("bitred-e8m") {
-                Some(bits @ ("0" | "1" | "2" | "3" | "4" | "5" | "6" | "7")) => {
+                Some(bits @ ("1" | "2" | "3" | "4" | "5" | "6" | "7")) => {
                     let values = match bits {
                         "7" => quantizer("bf16")?,
                         _ => quantizer(&format!("bf16>e8m{bits}@rtz"))?,
@@ -158,7 +169,7 @@ impl FromStr for Recipe {
                     Self { values, gradients: values, output, ..Self::default() }
                 }
                 Some(_) => {
-                    let reason = "bitred cuts bf16, which has 7 mantissa bits: bitred-e8m0 to \
+                    let reason = "bitred keeps 1 to 7 of bf16's 7 mantissa bits: bitred-e8m1 to \
                                   bitred-e8m7";
                     return Err(fail(Some(reason.into())));
                 }
@@ -169,7 +180,15 @@ impl FromStr for Recipe {
             },
         };
         recipe.output = out.or(recipe.output);
-        recipe.text = text.into();
+        // A name of its own stays (`e8m7` is the format bf16, but not what was asked for); any
+        // other spelling becomes the quantizer's.
+        recipe.text = match base {
+            _ if NAMED.contains(&base) || base.starts_with("bitred-") => base.into(),
+            _ => recipe.values.to_string(),
+        };
+        if let Some(format) = out {
+            recipe.text += &format!("+out={format}");
+        }
         Ok(recipe)
     }
 }
@@ -209,6 +228,16 @@ mod tests {
     }
 
     #[test]
+    fn other_spellings_print_the_one_form() {
+        let text = |text: &str| text.parse::<Recipe>().unwrap().to_string();
+        assert_eq!(text("float8_e4m3fn"), "e4m3fn");
+        assert_eq!(text("e4m3fn@rne"), "e4m3fn");
+        assert_eq!(text("e2m1/16:ue4m3+tensor"), "nvfp4");
+        assert_eq!(text("F8_E4M3@rtz+out=bfloat16"), "e4m3fn@rtz+out=bf16");
+        assert_eq!(text("f32+out=bf16"), "f32+out=bf16");
+    }
+
+    #[test]
     fn mix_differs_in_the_gradient_alone() {
         let recipe: Recipe = "mxfp8-mix".parse().unwrap();
         let text = |product, operand| recipe.quantizer(SITE, product, operand).to_string();
@@ -233,7 +262,11 @@ mod tests {
     fn wrong_names_are_answered() {
         let message = |text: &str| text.parse::<Recipe>().unwrap_err().to_string();
         assert!(message("mxpf8-e4m3").contains("did you mean mxfp8-e4m3"));
-        assert!(message("bitred-e8m9").contains("bitred-e8m0 to bitred-e8m7"));
+        assert!(message("bitred-e8m9").contains("bitred-e8m1 to bitred-e8m7"));
+        assert!(message("bitred-e8m0").contains("bitred-e8m1 to bitred-e8m7"));
+        assert!(message("e8m0").contains("no negative numbers"));
+        assert!(message("e4m3fn@sr33").contains("sr33"));
+        assert!(message("mxfp4@sr8@sr4").contains("two rounding modes"));
         assert!(message("bf16+out=bf61").contains("bf16"));
     }
 }

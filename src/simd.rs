@@ -77,11 +77,44 @@ impl fmt::Display for Level {
 #[cfg(feature = "std")]
 static CURRENT: AtomicU8 = AtomicU8::new(0);
 
-/// The level in force: `EXMY_SIMD` if it names one this CPU has, else the best.
+/// What `EXMY_SIMD` asks for and this CPU or program cannot do.
+#[cfg(feature = "std")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LevelError {
+    word: String,
+}
+
+#[cfg(feature = "std")]
+impl fmt::Display for LevelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EXMY_SIMD={}: the levels of this machine are", self.word)?;
+        for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+            write!(f, " {level}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(feature = "std")]
+impl core::error::Error for LevelError {}
+
+/// The level that `EXMY_SIMD` names, or the best if it is not set.
+///
+/// # Errors
+/// If it holds a word that is no level, or a level this CPU lacks; a silent fallback would make a
+/// test of that level worthless.
+#[cfg(feature = "std")]
+pub fn wanted() -> Result<Level, LevelError> {
+    let Some(word) = std::env::var_os("EXMY_SIMD") else { return Ok(Level::best()) };
+    let word = word.to_string_lossy().into_owned();
+    let level = Level::ALL.into_iter().find(|level| level.name() == word);
+    level.filter(|level| level.is_available()).ok_or(LevelError { word })
+}
+
+/// The level in force: [`wanted`], unless [`with_level`] says otherwise.
 ///
 /// # Panics
-/// If `EXMY_SIMD` holds a word that is no level, or a level this CPU lacks; a silent fallback would
-/// make a test of that level worthless.
+/// If `EXMY_SIMD` cannot be followed; a program asks [`wanted`] first.
 #[cfg(feature = "std")]
 pub fn level() -> Level {
     match CURRENT.load(Ordering::Relaxed) {
@@ -89,14 +122,7 @@ pub fn level() -> Level {
         2 => Level::Avx2,
         3 => Level::Avx512,
         _ => {
-            let level = std::env::var("EXMY_SIMD").map_or_else(
-                |_| Level::best(),
-                |word| match Level::ALL.into_iter().find(|level| level.name() == word) {
-                    Some(level) if level.is_available() => level,
-                    Some(level) => panic!("EXMY_SIMD={level}: this CPU has only {}", Level::best()),
-                    None => panic!("EXMY_SIMD={word}: the levels are scalar, avx2, avx512"),
-                },
-            );
+            let level = wanted().unwrap_or_else(|error| panic!("{error}"));
             CURRENT.store(level as u8, Ordering::Relaxed);
             level
         }

@@ -225,7 +225,9 @@ impl<'a, T> ViewMut<'a, T> {
         cols: usize,
         row_stride: usize,
     ) -> Result<Self, ShapeError> {
-        let len = if row_stride < cols && rows > 1 { 0 } else { data.len() };
+        // A single row has no next one; its stride is then that of a dense matrix.
+        let row_stride = if rows > 1 { row_stride } else { row_stride.max(cols) };
+        let len = if row_stride < cols { 0 } else { data.len() };
         let layout = Layout { rows, cols, row_stride, col_stride: 1 }.check(len)?;
         Ok(Self { data, layout })
     }
@@ -296,6 +298,7 @@ mod tests {
         assert!(View::with_strides(&data, usize::MAX, 2, usize::MAX, 1).is_err());
         let mut data = [0_u8; 6];
         assert!(ViewMut::with_row_stride(&mut data, 2, 3, 2).is_err());
+        assert_eq!(ViewMut::with_row_stride(&mut data, 1, 6, 2).unwrap().row_stride(), 6);
         let (head, tail) = ViewMut::new(&mut data, 2, 3).split_rows(1);
         assert_eq!((head.rows(), tail.rows()), (1, 1));
     }

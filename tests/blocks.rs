@@ -1,6 +1,8 @@
 //! Block formats and quantizers: the fast image against the plain tensor, the plain tensor against
 //! formulas, and both against published values.
 
+#![cfg(feature = "std")]
+
 use exmy::block::{BlockFormat, BlockTensor};
 use exmy::bulk;
 use exmy::format::Format;

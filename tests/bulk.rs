@@ -1,5 +1,7 @@
 //! Slice conversions: the fast body against the rounding core, for every format, mode and policy.
 
+#![cfg(feature = "std")]
+
 use exmy::bulk;
 use exmy::format::Format;
 use exmy::random::{Philox, Stream};

@@ -1,6 +1,8 @@
 //! Every format of up to 8 bits against an independent model: what its codes mean, and what
 //! becomes of every value, midpoint, neighbour and special value under every mode and policy.
 
+#![cfg(feature = "std")]
+
 mod common;
 
 use common::{Meaning, Model, Num, power};

@@ -1,5 +1,7 @@
 //! The typed scalars: equal to the run-time formats, to `half`, and to the laws of rounding.
 
+#![cfg(feature = "std")]
+
 mod common;
 
 use std::cmp::Ordering;

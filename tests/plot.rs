@@ -3,6 +3,8 @@
 //! `tests/plot/small.svg` is a figure compared byte by byte. After a wanted change of the drawing,
 //! write it anew with `EXMY_BLESS=1 cargo test --test plot` and look at it.
 
+#![cfg(feature = "std")]
+
 use exmy::plot::{Axis, Band, Figure, Panel, Series};
 use roxmltree::{Document, Node};
 

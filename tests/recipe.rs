@@ -205,6 +205,23 @@ fn random_streams_are_named_by_their_place() {
     assert_eq!(keep.0, expected);
 }
 
+#[test]
+fn phases_share_no_stream() {
+    let phases = [
+        Phase::Train(0),
+        Phase::Train(1),
+        Phase::Evaluate { step: 0, pass: 0 },
+        Phase::Evaluate { step: 0, pass: 1 },
+        Phase::Evaluate { step: 1, pass: 0 },
+        Phase::Sample(0),
+        Phase::Sample(1),
+    ];
+    for (i, a) in phases.iter().enumerate() {
+        assert!(phases[..i].iter().all(|b| a.stream() != b.stream()), "{a:?}");
+    }
+    assert_eq!(Phase::Train(3).stream(), Stream::new("quantize").with(3));
+}
+
 /// Losses and final weights of a few steps.
 fn train(recipe: &str) -> (Vec<f64>, Vec<f32>) {
     let mut config: Config = preset("nano").unwrap();

@@ -9,7 +9,8 @@
 //! What the backward pass reads is kept per layer: the stream before each norm, each norm's output
 //! and statistics, q|k|v (rotated), the probabilities, the attention's output, the MLP's
 //! pre-activations and activations. These buffers are allocated at the first step of a size and
-//! reused; afterwards a step allocates only the short lists by which work is divided.
+//! reused; afterwards a step allocates only short lists: how work is divided, and the
+//! partial sums of norm gradients.
 
 mod config;
 mod places;

@@ -46,15 +46,26 @@ pub trait Observer {
 pub enum Phase {
     /// A training step (0-based).
     Train(u64),
-    /// An evaluation after so many steps.
-    Evaluate(u64),
+    /// One forward pass of an evaluation.
+    Evaluate {
+        /// Steps trained before it.
+        step: u64,
+        /// Which pass of the evaluation.
+        pass: u64,
+    },
+    /// The drawing of the token at this position.
+    Sample(u64),
 }
 
 impl Phase {
-    fn stream(self) -> Stream {
+    /// The stream that layers and sites branch off from.
+    pub fn stream(self) -> Stream {
         match self {
             Self::Train(step) => Stream::new("quantize").with(step),
-            Self::Evaluate(step) => Stream::new("quantize evaluation").with(step),
+            Self::Evaluate { step, pass } => {
+                Stream::new("quantize evaluation").with(step).with(pass)
+            }
+            Self::Sample(position) => Stream::new("quantize sample").with(position),
         }
     }
 }

@@ -87,29 +87,64 @@ pub fn create(
     let comparison = Comparison { version: VERSION, data: data.into(), reference, runs };
     let (parent, name) = files::split(path);
     fs::create_dir_all(parent).map_err(|error| Error::io("create", parent, error))?;
-    let staging = parent.join(format!("{PARTIAL}{name}"));
+    remove_abandoned(parent);
+    let staging = parent.join(format!("{PARTIAL}{}-{name}", std::process::id()));
     let stage = || -> Result<()> {
-        // What a kill left here was never begun.
-        match fs::remove_dir_all(&staging) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::io("remove", &staging, error));
-            }
-            _ => {}
-        }
         fs::create_dir(&staging).map_err(|error| Error::io("create", &staging, error))?;
         for (config, entry) in configs.iter().zip(&comparison.runs) {
             Folder::new(staging.join(&entry.folder)).create(config)?;
         }
         write_summary(&staging, &comparison)?;
-        fs::rename(&staging, path)
-            .and_then(|()| files::sync_folder(parent))
-            .map_err(|error| Error::io("create", path, error))
+        // Fails if another process was faster: a folder with contents is never replaced.
+        fs::rename(&staging, path).map_err(|error| {
+            refuse_used(path).err().unwrap_or_else(|| Error::io("create", path, error))
+        })?;
+        files::sync_folder(parent).map_err(|error| Error::io("create", path, error))
     };
     stage().inspect_err(|_| {
         // The original error is what matters.
         let _ = fs::remove_dir_all(&staging);
     })?;
     Ok(OutFolder { path: path.to_owned(), comparison, only: None })
+}
+
+/// Creates the next free of `parent/0001`, `parent/0002`, ..., also when other processes do so at
+/// the same time.
+///
+/// # Errors
+/// As [`create`].
+pub fn create_numbered(
+    parent: &Path,
+    configs: &[Config],
+    data: &str,
+    reference: Option<f64>,
+) -> Result<OutFolder> {
+    loop {
+        let path = next_free(parent);
+        match create(&path, configs, data, reference) {
+            // Somebody else has taken the number meanwhile; the next one is higher.
+            Err(_) if path.exists() => {}
+            result => return result,
+        }
+    }
+}
+
+/// Removes folders that a killed process had not finished putting together. Their names hold the
+/// process; where it cannot be told whether it still lives, nothing is removed.
+fn remove_abandoned(parent: &Path) {
+    let processes = Path::new("/proc");
+    if !processes.join("self").exists() {
+        return;
+    }
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let rest = name.to_str().and_then(|name| name.strip_prefix(PARTIAL));
+        let process = rest.and_then(|rest| rest.split_once('-')?.0.parse::<u32>().ok());
+        if process.is_some_and(|id| !processes.join(id.to_string()).exists()) {
+            // It was never begun; that it stays if this fails harms nobody.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// An output folder may exist only if it is empty.
@@ -193,7 +228,6 @@ fn open_run(path: &Path) -> Result<OutFolder> {
 }
 
 fn read(path: &Path) -> Result<OutFolder> {
-    files::remove_partial(path)?;
     let file = path.join("summary.json");
     let text = fs::read(&file).map_err(|error| Error::io("read", &file, error))?;
     let comparison = serde_json::from_slice(&text)

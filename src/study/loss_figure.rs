@@ -35,8 +35,8 @@ fn horizon(i: usize, steps: usize) -> f64 {
     (i as f64 / 10.0).min(steps as f64 / 30.0).max(1.0)
 }
 
-/// Draws the curves; `conditions` is the line below the title, `reference` the text's own entropy
-/// if it is known.
+/// Draws the curves; `conditions` is the line below the title, `reference` the loss of the
+/// text's own source on the validation text, if it is known.
 pub fn draw(conditions: &str, reference: Option<f64>, curves: &[Curve]) -> String {
     let mut losses = Panel::new(Axis::log("training loss, nats per token")).height_share(2.0);
     let mut base: Option<Vec<f64>> = None;
@@ -68,7 +68,7 @@ pub fn draw(conditions: &str, reference: Option<f64>, curves: &[Curve]) -> Strin
         }
     }
     if let Some(reference) = reference {
-        losses = losses.rule(reference, format!("the text's own entropy {reference:.3}"));
+        losses = losses.rule(reference, format!("the language itself {reference:.3}"));
     }
     let figure = Figure::new("Training loss by number format")
         .subtitle(conditions)

@@ -174,15 +174,13 @@ impl Config {
                 "the configuration has version {version}, this program reads version {VERSION}"
             )));
         }
-        table.try_into().map_err(|error: toml::de::Error| {
-            Error::new(format!("the configuration: {}", error.message()))
-        })
+        table.try_into().map_err(|error: toml::de::Error| Error::new(error.message().to_owned()))
     }
 
     /// The complete configuration as TOML.
     ///
     /// # Panics
-    /// Never: every field has a TOML form.
+    /// If [`validate`](Self::validate) refuses the configuration.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("every field has a TOML form")
     }
@@ -214,6 +212,10 @@ impl Config {
                 .hint("write key=value, for example train.lr=1e-3")
         })?;
         let (path, value) = (path.trim(), value.trim());
+        if path.is_empty() {
+            return Err(Error::new(format!("{setting:?} names no key"))
+                .hint("write key=value, for example train.lr=1e-3"));
+        }
         let parsed = format!("x = {value}").parse::<Table>().ok();
         let mut value = parsed
             .and_then(|mut table| if table.len() == 1 { table.remove("x") } else { None })
@@ -226,8 +228,9 @@ impl Config {
             changes.insert(key.to_owned(), value.clone());
         }
         let mut table = self.to_table();
-        overlay(&mut table, changes, "")?;
-        Self::from_table(table)
+        let in_words = |error: Error| Error::new(format!("{setting}: {error}"));
+        overlay(&mut table, changes, "").map_err(in_words)?;
+        Self::from_table(table).map_err(in_words)
     }
 
     fn to_table(&self) -> Table {
@@ -245,11 +248,32 @@ impl Config {
             Err(Error::new(format!("{key} = {value} is impossible")).hint(hint))
         };
         let fraction = |value: f64| (0.0..1.0).contains(&value);
-        if train.steps == 0 {
-            return refuse("train.steps", "0".into(), "at least 1");
+        const MOST_STEPS: u64 = 1 << 36;
+        if train.steps == 0 || train.steps > MOST_STEPS {
+            return refuse("train.steps", train.steps.to_string(), "from 1 to 2^36");
         }
-        if train.batch == 0 {
-            return refuse("train.batch", "0".into(), "at least 1 sequence");
+        // More would not fit a machine's memory, and products of sizes must not wrap.
+        const MOST_TOKENS: usize = 1 << 26;
+        let fits =
+            |count: usize| count.checked_mul(self.model.context).is_some_and(|n| n <= MOST_TOKENS);
+        if train.batch == 0 || !fits(train.batch) {
+            let hint = "at least 1 sequence, at most 2^26 tokens (train.batch x model.context)";
+            return refuse("train.batch", train.batch.to_string(), hint);
+        }
+        const MOST_PARAMETERS: u64 = 1 << 33;
+        let sizes = &self.model;
+        let width = (sizes.d_model as u64).saturating_mul((sizes.d_model + sizes.hidden) as u64);
+        let tables =
+            (sizes.vocab as u64 + sizes.context as u64).saturating_mul(sizes.d_model as u64);
+        if width.saturating_mul(sizes.layers as u64).saturating_add(tables) > MOST_PARAMETERS {
+            let value = format!(
+                "{} layers of d_model {}, hidden {}, vocab {}",
+                sizes.layers, sizes.d_model, sizes.hidden, sizes.vocab
+            );
+            return refuse("model", value, "at most some 2^33 parameters, 100 GiB with moments");
+        }
+        if i64::try_from(self.seed).is_err() {
+            return refuse("seed", self.seed.to_string(), "below 2^63, the numbers TOML can hold");
         }
         if train.warmup > train.steps {
             let value = train.warmup.to_string();
@@ -294,6 +318,11 @@ fn overlay(base: &mut Table, changes: Table, prefix: &str) -> Result<()> {
                 *old = Value::String(number.to_string());
             }
             (old, change) if old.same_type(&change) => *old = change,
+            (Value::Integer(_) | Value::Float(_), Value::String(text))
+                if text.parse::<f64>().is_ok() =>
+            {
+                return Err(Error::new(format!("{path} = {text} is out of range")));
+            }
             (old, change) => {
                 return Err(Error::new(format!(
                     "{path} is {} {old}, not {} {change}",

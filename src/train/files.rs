@@ -62,7 +62,8 @@ pub(crate) fn sync_folder(folder: &Path) -> std::io::Result<()> {
 pub fn remove_partial(folder: &Path) -> Result<()> {
     let entries = fs::read_dir(folder).map_err(|e| Error::io("read the folder", folder, e))?;
     for entry in entries.flatten() {
-        if entry.file_name().to_string_lossy().starts_with(PARTIAL) {
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if is_file && entry.file_name().to_string_lossy().starts_with(PARTIAL) {
             let path = entry.path();
             fs::remove_file(&path).map_err(|e| Error::io("remove", &path, e))?;
         }

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! One pass over memory, in fixed chunks that any thread may take; elements do not meet, so the
-//! result is the same bits for any number of threads and any level. Nothing is allocated but a
-//! list of chunks.
+//! result is the same bits for any number of threads and any level. What is allocated are
+//! short lists, one entry a chunk.
 
 use crate::parallel;
 use crate::simd::kernel;

@@ -13,7 +13,7 @@
 //! beside metrics that do not reach it; what stands after it is cut off on resume.
 
 use crate::error::{Error, Result};
-use crate::train::checkpoint;
+use crate::train::checkpoint::{self, Progress};
 use crate::train::config::Config;
 use crate::train::data::{DataOptions, Dataset};
 use crate::train::files;
@@ -192,11 +192,26 @@ pub fn train(folder: &Folder, data: &Dataset, watch: &mut dyn Watch) -> Result<O
         let none = Outcome { summary: None, steps: 0, train_seconds: 0.0, tokens: 0 };
         return Ok(Outcome { summary: Some(summary), ..none });
     }
+    let _lock = lock(folder)?;
     let mut run = Run::open(folder, &config, data)?;
     let finished = run.advance(watch)?;
     let summary = if finished { Some(run.finish(watch)?) } else { None };
     let (steps, tokens, train_seconds) = (run.steps, run.tokens, run.busy.as_secs_f64());
     Ok(Outcome { summary, steps, train_seconds, tokens })
+}
+
+/// Keeps other processes out of a run's folder while the returned file is open; the operating
+/// system lets go of it with the process, however that ends. File systems without locks have none.
+fn lock(folder: &Folder) -> Result<fs::File> {
+    let path = folder.config_file();
+    let file = fs::File::open(&path).map_err(|error| Error::io("open", &path, error))?;
+    match file.try_lock() {
+        Err(fs::TryLockError::WouldBlock) => {
+            Err(Error::new(format!("{} is being trained", folder.path().display()))
+                .hint("another process works on it; wait for it or stop it"))
+        }
+        _ => Ok(file),
+    }
 }
 
 /// A run with its files open.
@@ -226,6 +241,16 @@ impl<'a> Run<'a> {
         if let Some(step) = newest {
             let path = checkpoint::path(&checkpoints, step);
             let (state, progress) = checkpoint::load(&path, trainer.layout())?;
+            let tokens = step * (config.train.batch * config.model.context) as u64;
+            if progress != (Progress { step, tokens }) {
+                return Err(Error::new(format!(
+                    "{} says it is of step {} after {} tokens, not of step {step} after {tokens}",
+                    path.display(),
+                    progress.step,
+                    progress.tokens
+                ))
+                .hint("it belongs to another run, or config.toml was changed"));
+            }
             trainer.restore(state, progress);
         }
         cut_back(&folder.metrics_file(), newest)?;
@@ -275,7 +300,13 @@ impl<'a> Run<'a> {
                 (line.loss, line.grad_norm) = (None, None);
             } else if record.evaluates(progress.step, steps) {
                 watch.phase("validating");
-                line.val_loss = Some(self.trainer.validation_loss());
+                let loss = self.trainer.validation_loss();
+                self.diverged = !loss.is_finite();
+                if self.diverged {
+                    line.events.push(format!("diverged: validation loss {loss}"));
+                } else {
+                    line.val_loss = Some(loss);
+                }
             }
             self.metrics.push(&line)?;
             let goes_on = watch.step(&line, steps);

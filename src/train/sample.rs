@@ -70,7 +70,7 @@ impl Sampler {
         let seen = &tokens[tokens.len().saturating_sub(context)..];
         let position = tokens.len() as u64;
         let recipe = &self.config.recipe;
-        let phase = Phase::Evaluate(position);
+        let phase = Phase::Sample(position);
         let mut engine = Engine::new(recipe, self.options.seed, phase, &mut self.images);
         let logits = self.decoder.last_logits(&self.params, seen, &mut engine);
         let random = Philox::new(self.options.seed, Stream::new("sample"));

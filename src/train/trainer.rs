@@ -180,7 +180,7 @@ impl<'a> Trainer<'a> {
         }
         self.progress.step += 1;
         self.progress.tokens += (train.batch * model.context) as u64;
-        Step { loss, lr, grad_norm, clipped: scale < 1.0 }
+        Step { loss, lr, grad_norm, clipped: clips && grad_norm > train.clip }
     }
 
     /// Mean loss over the validation windows, nats per token.
@@ -199,7 +199,7 @@ impl<'a> Trainer<'a> {
         };
         /// Rows of one forward pass; part of the definition where a recipe has per-tensor scales.
         const ROWS: usize = 32;
-        let phase = Phase::Evaluate(self.progress.step);
+        let step = self.progress.step;
         let (mut sum, mut first) = (0.0, 0);
         let mut losses = vec![0.0; ROWS * model.context];
         let (mut tokens, mut targets) = (vec![0; losses.len()], vec![0; losses.len()]);
@@ -212,6 +212,7 @@ impl<'a> Trainer<'a> {
                 windows.fill(window * windows.len() / used, 1, tokens, targets);
             }
             let losses = &mut losses[..room];
+            let phase = Phase::Evaluate { step, pass: (first / ROWS) as u64 };
             let mut engine = Engine::new(recipe, *seed, phase, &mut self.images);
             let params = &self.state.params;
             self.decoder.losses(params, tokens, targets, rows, &mut engine, losses);

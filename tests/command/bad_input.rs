@@ -1,9 +1,10 @@
 //! A mistake gets one clear line that says what was given and what would work, exit code 2, and
 //! nothing on the disk changes.
 
-use crate::{TINY, contents, exmy, succeed, text_file};
+use crate::{TINY, assert_same, contents, exmy, succeed, text_file};
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 
 /// Runs in `folder`, expects exit code 2 and each of `parts` in the message, and that no file
 /// appeared, vanished or changed.
@@ -28,6 +29,7 @@ fn mistakes_are_answered() {
     fs::write(root.join("short.txt"), "too short").unwrap();
     fs::write(root.join("odd.bin"), [1, 2, 3]).unwrap();
     fs::write(root.join("wrong.toml"), "[train]\nstep = 3\n").unwrap();
+    fs::write(root.join("zero.toml"), "train = { steps = 0, lr = 0.0 }\n").unwrap();
     fs::write(root.join("broken.toml"), "[train\n").unwrap();
     fs::create_dir(root.join("nothing")).unwrap();
     let cases: &[(&[&str], &[&str])] = &[
@@ -38,7 +40,9 @@ fn mistakes_are_answered() {
         (&["--data", "odd.bin"], &["odd.bin"]),
         (&["--data", "text.txt", "--set", "model.context=2000"], &["2000"]),
         (&["--recipe", "mxpf8-e4m3"], &["mxpf8-e4m3", "did you mean mxfp8-e4m3"]),
-        (&["--recipe", "f32,,bf16"], &["no recipe \"\""]),
+        (&["--recipe", "f32,,bf16"], &["empty name", "single commas"]),
+        (&["--recipe", "e8m0"], &["e8m0", "no negative numbers"]),
+        (&["--recipe", "e2m1/32:e8m0@cail"], &["cail", "floor"]),
         (&["--recipe", "bf16,bf16"], &["two runs", "bf16-s1"]),
         (&["--preset", "nanno"], &["nanno", "did you mean nano?"]),
         (&["--set", "train.stps=3"], &["train.stps", "did you mean train.steps?"]),
@@ -48,7 +52,15 @@ fn mistakes_are_answered() {
         (&["--set", "model.heads=5"], &["heads"]),
         (&["--set", "train.schedule=cosinus"], &["cosinus", "cosine"]),
         (&["--steps", "0"], &["train.steps = 0"]),
-        (&["--steps", "-1"], &["-1"]),
+        (&["--steps", "-1"], &["-1", "--steps"]),
+        (&["--steps", "18446744073709551615"], &["train.steps", "2^36"]),
+        (&["--set", "train.steps=-1"], &["train.steps=-1"]),
+        (&["--set", "train.batch=4611686018427387904"], &["train.batch", "2^26 tokens"]),
+        (&["--set", "model.layers=16777216"], &["16777216 layers"]),
+        (&["--set", "model.norm=x"], &["model.norm=x", "layer-norm"]),
+        (&["--set", "seed=9223372036854775808"], &["seed = 9223372036854775808", "range"]),
+        (&["--set", "=1"], &["names no key"]),
+        (&["--config", "zero.toml", "--steps", "10", "--lr", "-1"], &["train.lr = -1"]),
         (&["--lr", "nan"], &["train.lr"]),
         (&["--seed", "99999999999999999999"], &["99999999999999999999"]),
         (&["--threads", "0"], &["--threads"]),
@@ -100,6 +112,77 @@ fn changed_data_and_damaged_checkpoints_are_noticed() {
     fs::write(&checkpoint, &whole).unwrap();
     fs::write(&data, "another text, ".repeat(400)).unwrap();
     refused(root, &["train", "--resume", "out"], &["not those the run began with"]);
+}
+
+/// A step's checkpoint with another step inside belongs to another run.
+#[test]
+fn a_checkpoint_of_another_step_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let data = text_file(root);
+    let mut command = exmy(&["train", "--data", &data, "--recipe", "f32", "--out", "out"]);
+    succeed(
+        command
+            .args(TINY)
+            .args(["--set", "train.steps=4"])
+            .args(["--set", "record.checkpoint_every=2"])
+            .current_dir(root),
+    );
+    let run = root.join("out/f32-s5");
+    fs::remove_file(run.join("summary.json")).unwrap();
+    let file = |step: u32| run.join(format!("checkpoints/step-0000000{step}.safetensors"));
+    fs::copy(file(2), file(4)).unwrap();
+    refused(root, &["train", "--resume", "out"], &["step-00000004", "of step 2"]);
+}
+
+#[test]
+fn a_level_this_machine_lacks_is_refused_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    for word in ["avx9", "neon", ""] {
+        let mut command = exmy(&["train", "--steps", "3", "--out", "out"]);
+        let output = command.env("EXMY_SIMD", word).current_dir(&folder).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(message.contains("EXMY_SIMD=") && message.contains("scalar"), "{message}");
+    }
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+}
+
+/// Jobs started at the same time get folders of their own, and one folder has one writer.
+#[test]
+fn processes_do_not_share_folders() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = text_file(folder.path());
+    let start = |more: &[&str]| {
+        let mut command = exmy(&["train", "--data", &data, "--recipe", "f32", "--quiet"]);
+        command.args(TINY).args(["--threads", "1"]).args(more).current_dir(&folder);
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let jobs: Vec<_> = (0..4).map(|_| start(&[])).collect();
+    for job in jobs {
+        assert!(job.wait_with_output().unwrap().status.success());
+    }
+    let expected = folder.path().join("runs/0001");
+    for number in ["0002", "0003", "0004"] {
+        assert_same(&expected, &folder.path().join("runs").join(number), number);
+    }
+    let jobs = [start(&["--out", "one"]), start(&["--out", "one"])];
+    let outputs = jobs.map(|job| job.wait_with_output().unwrap());
+    assert_eq!(outputs.iter().filter(|output| output.status.success()).count(), 1);
+    let loser = outputs.iter().find(|output| !output.status.success()).unwrap();
+    assert!(String::from_utf8_lossy(&loser.stderr).contains("already holds a run"));
+    assert_same(&expected, &folder.path().join("one"), "one");
+
+    let mut long = start(&["--out", "long", "--set", "train.steps=100000"]);
+    let metrics = folder.path().join("long/f32-s5/metrics.jsonl");
+    while !metrics.exists() {
+        std::thread::yield_now();
+    }
+    let resume = exmy(&["train", "--resume", "long"]).current_dir(&folder).output().unwrap();
+    long.kill().unwrap();
+    long.wait().unwrap();
+    assert_eq!(resume.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&resume.stderr).contains("is being trained"));
 }
 
 /// Linux file names are bytes; records are text.

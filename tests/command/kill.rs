@@ -26,16 +26,12 @@ fn kill_after(arguments: &[&str], after: Duration) -> bool {
     !child.wait().unwrap().success()
 }
 
-fn partial_files(folder: &Path) -> usize {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries
-        .map(|entry| {
-            let name = entry.file_name();
-            let partial = name.to_string_lossy().starts_with(".partial-");
-            usize::from(partial)
-                + if entry.path().is_dir() { partial_files(&entry.path()) } else { 0 }
-        })
-        .sum()
+/// Checkpoints that were being written when the program was killed.
+fn partial_checkpoints(out: &Path) -> usize {
+    let runs = fs::read_dir(out).into_iter().flatten().flatten();
+    let checkpoints = runs.flat_map(|run| fs::read_dir(run.path().join("checkpoints")));
+    let names = checkpoints.flatten().flatten().map(|entry| entry.file_name());
+    names.filter(|name| name.to_string_lossy().starts_with(".partial-")).count()
 }
 
 #[test]
@@ -48,7 +44,7 @@ fn killed_at_twenty_random_times_and_resumed() {
     let whole = begun.elapsed();
     let random = Philox::new(1, Stream::new("kill times"));
     let (mut kills, mut inside_a_write, mut attempt) = (0, 0, 0);
-    // Twenty kills, of which at least one hit a file while it was being written.
+    // Twenty kills, of which at least one hit a checkpoint while it was being written.
     while kills < 20 || inside_a_write == 0 {
         assert!(attempt < 200, "{kills} kills, {inside_a_write} of them inside a write");
         attempt += 1;
@@ -58,12 +54,12 @@ fn killed_at_twenty_random_times_and_resumed() {
         if !kill_after(&arguments(&data, name), after) {
             continue;
         }
-        kills += 1;
-        inside_a_write += usize::from(partial_files(&out) > 0);
         if !out.exists() {
             // Killed before it began: there is nothing to resume and nothing is lost.
             continue;
         }
+        kills += 1;
+        inside_a_write += usize::from(partial_checkpoints(&out) > 0);
         if attempt % 3 == 0 {
             // Killed once more while it goes on.
             let after = whole.mul_f64(random.uniform(2 * attempt + 1));

@@ -7,6 +7,7 @@ mod show;
 mod train;
 
 use clap::{Parser, Subcommand};
+use exmy::error::Error;
 use std::process::ExitCode;
 
 /// Software floating-point formats of any shape, and what happens when a network is trained in
@@ -33,7 +34,12 @@ const MISUSE: u8 = 2;
 const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().command {
+    let arguments = Arguments::parse();
+    if let Err(error) = exmy::simd::wanted() {
+        show::error(&Error::new(error.to_string()));
+        return ExitCode::from(MISUSE);
+    }
+    let result = match arguments.command {
         Command::Train(arguments) => train::run(*arguments),
         Command::Sample(arguments) => sample::run(&arguments),
     };

@@ -33,13 +33,18 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     preset: Option<String>,
     /// Optimizer steps; the warm-up shrinks in proportion
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     steps: Option<u64>,
     /// Peak learning rate; the final one keeps its ratio to it
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     lr: Option<f64>,
     /// Seed of the initial weights, the batches and stochastic rounding [default: 1]
-    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(..1 << 63))]
+    #[arg(
+        long,
+        value_name = "S",
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u64).range(..1 << 63)
+    )]
     seed: Option<u64>,
     /// Folder to create for the results [default: the next free of runs/0001, runs/0002, ...]
     #[arg(long, value_name = "DIR")]
@@ -56,7 +61,12 @@ pub(crate) struct Arguments {
     ])]
     resume: Option<PathBuf>,
     /// Threads to use; the results are the same bits for any number [default: all cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u16).range(1..=1024)
+    )]
     threads: Option<u16>,
     /// Print nothing but the final table
     #[arg(long, short)]
@@ -150,13 +160,15 @@ fn configure(arguments: &Arguments) -> Result<(Config, String)> {
         config.data.fingerprint.clear();
     }
     if let Some(steps) = arguments.steps {
-        let old = config.train.steps;
-        config.train.warmup =
-            (u128::from(config.train.warmup) * u128::from(steps) / u128::from(old)) as u64;
+        let (old, warmup) = (config.train.steps.max(1), config.train.warmup);
+        let shrunk = u128::from(warmup) * u128::from(steps) / u128::from(old);
+        config.train.warmup = u64::try_from(shrunk).unwrap_or(u64::MAX);
         config.train.steps = steps;
     }
     if let Some(lr) = arguments.lr {
-        config.train.lr_min *= lr / config.train.lr;
+        if config.train.lr > 0.0 {
+            config.train.lr_min *= lr / config.train.lr;
+        }
         config.train.lr = lr;
     }
     if let Some(seed) = arguments.seed {
@@ -186,16 +198,16 @@ fn plan(arguments: &Arguments) -> Result<OutFolder> {
     let (mut config, recipes) = configure(arguments)?;
     let recipes = recipes
         .split(',')
-        .map(|text| text.trim().parse::<Recipe>().map_err(|e| Error::new(e.to_string())))
+        .map(|text| match text.trim() {
+            "" => Err(Error::new(format!("--recipe {recipes:?} has an empty name"))
+                .hint("separate recipes by single commas, with none at the end")),
+            text => text.parse::<Recipe>().map_err(|error| Error::new(error.to_string())),
+        })
         .collect::<Result<Vec<_>>>()?;
-    let out = match &arguments.out {
-        Some(path) => {
-            utf8("--out", path)?;
-            path.clone()
-        }
-        None => compare::next_free(Path::new("runs")),
-    };
-    compare::refuse_used(&out)?;
+    if let Some(path) = &arguments.out {
+        utf8("--out", path)?;
+        compare::refuse_used(path)?;
+    }
     let data = run::load_data(&mut config)?;
     if !data.bytes {
         config.model.vocab = data.vocab;
@@ -204,7 +216,10 @@ fn plan(arguments: &Arguments) -> Result<OutFolder> {
         recipes.into_iter().map(|recipe| Config { recipe, ..config.clone() }).collect();
     check(&configs[0], &data)?;
     let reference = data.reference.map(|reference| reference.validation);
-    compare::create(&out, &configs, &data.description, reference)
+    match &arguments.out {
+        Some(path) => compare::create(path, &configs, &data.description, reference),
+        None => compare::create_numbered(Path::new("runs"), &configs, &data.description, reference),
+    }
 }
 
 /// Trains every run of an output folder, then writes and prints the results.
