@@ -160,9 +160,9 @@ fn configure(arguments: &Arguments) -> Result<(Config, String)> {
         config.data.fingerprint.clear();
     }
     if let Some(steps) = arguments.steps {
-        let (old, warmup) = (config.train.steps.max(1), config.train.warmup);
-        let shrunk = u128::from(warmup) * u128::from(steps) / u128::from(old);
-        config.train.warmup = u64::try_from(shrunk).unwrap_or(u64::MAX);
+        let (old, warmup) = (u128::from(config.train.steps), u128::from(config.train.warmup));
+        let scaled = (warmup * u128::from(steps)).checked_div(old).unwrap_or(warmup);
+        config.train.warmup = u64::try_from(scaled).unwrap_or(u64::MAX).min(steps);
         config.train.steps = steps;
     }
     if let Some(lr) = arguments.lr {
