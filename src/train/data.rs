@@ -126,11 +126,8 @@ impl Dataset {
             validation: if validation.is_empty() { 0.0 } else { -log_p / validation.len() as f64 },
         };
         let description = format!(
-            "{}: seeded grammar of {:.3} nats/byte ({:.3} on this validation text), bytes as tokens, {} for \
-             training and {} for validation",
+            "{}: a seeded language, {} bytes for training and {} for validation",
             Source::Synthetic { seed },
-            reference.entropy_rate,
-            reference.validation,
             train.len(),
             validation.len(),
         );

@@ -29,8 +29,7 @@ pub(crate) fn header(out: &Path, config: &Config, data: &Dataset, runs: usize) {
     eprintln!("data     {}", data.description);
     if let Some(reference) = &data.reference {
         eprintln!(
-            "         entropy rate of the language {:.4} nats/byte; its own -log p on the \
-             validation text {:.4} nats/byte",
+            "         its entropy rate {:.4} nats/byte, its -log p on the validation text {:.4}",
             reference.entropy_rate, reference.validation
         );
     }
