@@ -126,9 +126,9 @@ fn interrupted_and_resumed() {
         let mut command = exmy(&["train", "--data", &data, "--recipe", "mxfp4@sr8"]);
         command.args(TINY).args([
             "--set",
-            "train.steps=4000",
+            "train.steps=8000",
             "--set",
-            "record.checkpoint_every=2000",
+            "record.checkpoint_every=4000",
         ]);
         command.args(["--set", "record.eval_every=0", "--out"]).arg(out);
         command
