@@ -126,11 +126,11 @@ fn interrupted_and_resumed() {
         let mut command = exmy(&["train", "--data", &data, "--recipe", "mxfp4@sr8"]);
         command.args(TINY).args([
             "--set",
-            "train.steps=8000",
+            "train.steps=1200",
             "--set",
-            "record.checkpoint_every=4000",
+            "record.checkpoint_every=600",
         ]);
-        command.args(["--set", "record.eval_every=0", "--out"]).arg(out);
+        command.args(["--set", "record.eval_every=0", "--threads", "1", "--out"]).arg(out);
         command
     };
     succeed(&mut arguments(&expected));
