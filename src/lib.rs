@@ -71,6 +71,7 @@ extern crate alloc;
 pub mod format;
 pub mod round;
 // Floor 1
+pub mod math;
 pub mod minifloat;
 pub mod random;
 pub mod text;

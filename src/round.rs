@@ -14,6 +14,15 @@
 
 mod convert;
 mod engine;
+mod nan;
+mod profile;
+mod rules;
+
+pub use profile::Profile;
+pub use rules::{
+    AbsentNan, AbsentZero, Flush, NanCode, NanRules, Operands, Payload, Rules, SignRule, Standard,
+    Tininess,
+};
 
 /// Which of the two neighbours of a number is its result.
 ///
@@ -157,16 +166,18 @@ impl Flags {
     pub const NONE: Self = Self(0);
     /// The result is not the exact number.
     pub const INEXACT: Self = Self(1);
-    /// The exact number, before rounding, was below the smallest normal value, and the result is
-    /// inexact.
+    /// The number was below the smallest normal value, before or after rounding as [`Tininess`]
+    /// says, and the result is inexact.
     pub const UNDERFLOW: Self = Self(2);
     /// The rounded number was above the largest finite value.
     pub const OVERFLOW: Self = Self(4);
-    /// There is no such value: infinity or a negative number that became NaN, or a NaN that had to
-    /// become a number.
-    pub const INVALID: Self = Self(8);
-    /// The result is the end of the range in place of something beyond it.
-    pub const SATURATED: Self = Self(16);
+    /// An infinite result of finite operands was exact: division by zero, logarithm of zero.
+    pub const DIVIDE_BY_ZERO: Self = Self(8);
+    /// There is no such value: infinity or a negative number that became NaN, a NaN that had to
+    /// become a number, an operation without a result, or a signaling NaN as operand.
+    pub const INVALID: Self = Self(16);
+    /// The result is the end of the range in place of something beyond it. Not one of IEEE 754's.
+    pub const SATURATED: Self = Self(32);
 
     /// Whether all flags of `other` are set.
     #[inline]
@@ -187,7 +198,15 @@ impl Flags {
         Self(self.0 | other.0)
     }
 
-    /// The flags as bits: inexact 1, underflow 2, overflow 4, invalid 8, saturated 16.
+    /// The five flags of IEEE 754, without [`SATURATED`](Self::SATURATED).
+    #[inline]
+    #[must_use]
+    pub const fn ieee(self) -> Self {
+        Self(self.0 & 31)
+    }
+
+    /// The flags as bits: inexact 1, underflow 2, overflow 4, divide by zero 8, invalid 16 (these
+    /// five as in Berkeley TestFloat), saturated 32.
     #[inline]
     pub const fn bits(self) -> u8 {
         self.0

@@ -7,7 +7,7 @@ mod common;
 
 use common::{Meaning, Model, Num, power};
 use exmy::format::{Format, NAMED, Sign, Specials, Value};
-use exmy::round::{Exact, Flags, Overflow, Rounding, StochasticVariant};
+use exmy::round::{Exact, Flags, Overflow, Rounding, Rules, StochasticVariant, Tininess};
 
 /// A shape's parameters with all classes and options, as format and model. What the builder
 /// refuses is checked against the reasons for refusing.
@@ -155,18 +155,18 @@ fn check(format: Format, model: &Model, x: f64, policies: &[Overflow]) {
     for mode in Rounding::DETERMINISTIC {
         for &overflow in policies {
             let expected = model.encode(input, mode, overflow, 0);
-            let rounded = format.encode_f64(x, mode, overflow, 0);
+            let rules = Rules { tininess: Tininess::Before, ..Rules::DEFAULT };
+            let rules = rules.with_rounding(mode).with_overflow(overflow);
+            let rounded = format.encode_by(Value::from_f64(x), &rules, 0);
             assert_eq!(
                 rounded.code, expected,
                 "{format} {x:e} {mode} {overflow}: {:#x}, expected {expected:#x}",
                 rounded.code
             );
             if f64::from(x as f32) == x || x.is_nan() {
-                assert_eq!(
-                    format.encode_f32(x as f32, mode, overflow, 0),
-                    rounded,
-                    "{format} {x:e}"
-                );
+                let narrow = format.encode_f32(x as f32, mode, overflow, 0);
+                assert_eq!(narrow, format.encode_f64(x, mode, overflow, 0), "{format} {x:e}");
+                assert_eq!(narrow.code, expected, "{format} {x:e}");
             }
             let Meaning::Finite(negative, n) = input else { continue };
             let result = format.decode(expected);

@@ -3,7 +3,7 @@
 //! A binary64 number never passes through binary32 on its way to a code. Rounding twice is the
 //! field's classic error: 1.0625 + 2^-40 is 0x39 in E4M3FN and becomes 0x38 by way of binary32.
 
-use super::{Overflow, Rounded, Rounding};
+use super::{Overflow, Rounded, Rounding, Rules};
 use crate::format::{Format, Value};
 
 impl Format {
@@ -24,11 +24,21 @@ impl Format {
         overflow: Overflow,
         random: u32,
     ) -> Rounded {
+        self.encode_by(value, &Rules { rounding: mode, overflow, ..Rules::DEFAULT }, random)
+    }
+
+    /// The code of any value by all rules that concern results; see
+    /// [`round_by`](Self::round_by). A NaN has no payload here.
+    ///
+    /// # Panics
+    /// If the mode is stochastic with a bit count outside 1..=32.
+    #[inline]
+    pub const fn encode_by(self, value: Value, rules: &Rules, random: u32) -> Rounded {
         match value {
-            Value::Nan { negative } => self.round_nan(negative),
-            Value::Infinite { negative } => self.round_infinity(negative, overflow),
+            Value::Nan { negative } => self.round_nan(negative, 0, rules),
+            Value::Infinite { negative } => self.round_infinity(negative, rules),
             Value::Finite { .. } => match value.exact() {
-                Some(exact) => self.round(exact, mode, random, overflow),
+                Some(exact) => self.round_by(exact, rules, random),
                 None => unreachable!(),
             },
         }

@@ -5,7 +5,10 @@
 //! magnitude code counts values from below, so `(Q, S)` maps to a code by arithmetic, past the
 //! largest one too, and a carry out of the significand needs no special case.
 
-use super::{Exact, Flags, Overflow, Rounded, Rounding, StochasticVariant};
+use super::{
+    AbsentZero, Exact, Flags, Flush, Overflow, Rounded, Rounding, Rules, StochasticVariant,
+    Tininess,
+};
 use crate::format::{Format, Sign, Specials, Value, low_bits};
 
 /// A fraction of a unit: `bits / 2^64`, plus something below `2^-64` if `sticky`.
@@ -84,15 +87,8 @@ const fn goes_up(
 }
 
 impl Format {
-    /// The code of an exact number, rounded once.
-    ///
-    /// `random` matters to stochastic modes only: it is a 32-bit word of which srN uses the *top*
-    /// N bits as its random integer, so that one word of [`Philox`](crate::random::Philox) serves
-    /// any N.
-    ///
-    /// A negative number that rounds to zero keeps its sign where negative zero exists. Without a
-    /// zero, a positive number below the smallest value becomes that value; an exact zero does so
-    /// too under saturating policies and becomes NaN otherwise (as in ml_dtypes' E8M0).
+    /// The code of an exact number, rounded once, by a mode and an overflow policy alone; the other
+    /// rules are [`Rules::DEFAULT`]'s. See [`round_by`](Self::round_by).
     ///
     /// # Panics
     /// If `mode` is stochastic with a bit count outside 1..=32.
@@ -103,9 +99,28 @@ impl Format {
         random: u32,
         overflow: Overflow,
     ) -> Rounded {
+        self.round_by(exact, &Rules { rounding: mode, overflow, ..Rules::DEFAULT }, random)
+    }
+
+    /// The code of an exact number, rounded once.
+    ///
+    /// `random` matters to stochastic modes only: it is a 32-bit word of which srN uses the *top*
+    /// N bits as its random integer, so that one word of [`Philox`](crate::random::Philox) serves
+    /// any N.
+    ///
+    /// A negative number that rounds to zero keeps its sign where negative zero exists. Without a
+    /// zero, a positive number below the smallest value becomes that value; what an exact zero
+    /// becomes, [`Rules::absent_zero`] says.
+    ///
+    /// Of `rules`, those that concern operands ([`Rules::operands`], [`Rules::sign`]) have been
+    /// applied by the caller.
+    ///
+    /// # Panics
+    /// If the mode is stochastic with a bit count outside 1..=32.
+    pub const fn round_by(self, exact: Exact, rules: &Rules, random: u32) -> Rounded {
         let Exact { negative, significand, exponent, sticky } = exact;
         if significand == 0 && !sticky {
-            return self.zero(negative, overflow, Flags::NONE);
+            return self.zero(negative, rules, Flags::NONE);
         }
         let man_bits = self.man_bits();
         let (lsb, unit) = (self.lsb() as i64, 1_u64 << man_bits);
@@ -125,165 +140,190 @@ impl Format {
             shift_right(significand, shift as u64, sticky)
         };
 
+        let mode = rules.rounding;
+        let below_normal = self.min_normal_code().is_some()
+            && last == lsb
+            && whole < unit + (self.has_zero() && !self.field_zero_is_low()) as u64;
         let mut flags = Flags::NONE;
-        let magnitude: u128;
-        let up: bool;
+        let mut magnitude: u128;
         let inexact: bool;
         let first = unit + self.has_zero() as u64;
-        if self.field_zero_is_low() || last > lsb || whole >= first {
+        let one_gap = if self.field_zero_is_low() {
+            below_normal && matches!(rules.flush, Flush::Candidates)
+        } else {
+            last == lsb && whole < first
+        };
+        if !one_gap {
             let below = if self.field_zero_is_low() { 0 } else { unit };
             let steps = (last - lsb) as u128;
             let lower = (steps << man_bits) + (whole - below) as u128;
             inexact = !fraction.is_zero();
-            up = goes_up(mode, negative, lower & 1 == 1, fraction, random);
-            magnitude = lower + up as u128;
+            magnitude = lower + goes_up(mode, negative, lower & 1 == 1, fraction, random) as u128;
         } else if self.has_zero() {
-            // Between zero and the smallest value, `unit + 1`, there is nothing: that whole
+            // Between zero and the next value, `unit` or `unit + 1`, there is nothing: that whole
             // interval is one gap, and the number's place in it a quotient.
-            let gap = unit as u128 + 1;
+            let gap = if self.field_zero_is_low() { unit } else { first } as u128;
             let dividend = (whole as u128) << 64 | fraction.bits as u128;
             let sticky = fraction.sticky || !dividend.is_multiple_of(gap);
             let fraction = Fraction { bits: (dividend / gap) as u64, sticky };
             inexact = true;
-            up = goes_up(mode, negative, false, fraction, random);
-            magnitude = up as u128;
+            let up = goes_up(mode, negative, false, fraction, random);
+            let next = if self.field_zero_is_low() { unit } else { 1 };
+            magnitude = if up { next as u128 } else { 0 };
         } else {
             inexact = true;
             magnitude = 0;
             flags = Flags::SATURATED;
         }
+        let flushed = below_normal
+            && self.has_zero()
+            && match rules.flush {
+                Flush::Input => true,
+                Flush::Output => match self.min_normal_code() {
+                    Some(normal) => magnitude != 0 && magnitude < normal as u128,
+                    None => false,
+                },
+                Flush::None | Flush::Candidates => false,
+            };
+        if flushed {
+            magnitude = 0;
+            flags = flags.union(Flags::INEXACT).union(Flags::UNDERFLOW);
+        }
         if inexact {
             flags = flags.union(Flags::INEXACT);
-            if self.is_tiny(last, whole) {
+            let tiny = below_normal
+                && match rules.tininess {
+                    Tininess::Before => true,
+                    Tininess::After => {
+                        !self.reaches_normal(negative, whole, fraction, mode, random)
+                    }
+                };
+            if tiny {
                 flags = flags.union(Flags::UNDERFLOW);
             }
         }
-        self.bound(negative, magnitude, mode, overflow, flags)
+        self.bound(negative, magnitude, rules, flags)
     }
 
-    /// Whether `whole` units of `2^last`, and a fraction, lie below the smallest normal value.
-    const fn is_tiny(self, last: i64, whole: u64) -> bool {
+    /// Whether a number below the smallest normal value, in units of the lowest place, rounds up to
+    /// it where the precision is full and the exponent unbounded.
+    const fn reaches_normal(
+        self,
+        negative: bool,
+        whole: u64,
+        fraction: Fraction,
+        mode: Rounding,
+        random: u32,
+    ) -> bool {
         let unit = 1_u64 << self.man_bits();
-        let smallest = unit + (self.has_zero() && !self.field_zero_is_low()) as u64;
-        self.min_normal_code().is_some() && last == self.lsb() as i64 && whole < smallest
+        if whole >= unit {
+            // Only without subnormals: the place just below the smallest normal value.
+            return goes_up(mode, negative, false, fraction, random);
+        }
+        if whole + 1 < unit || fraction.bits < HALF || !self.field_zero_is_low() {
+            return false;
+        }
+        // Below that value the full precision is finer by one bit, and all its bits are set.
+        let rest = Fraction { bits: fraction.bits << 1, sticky: fraction.sticky };
+        goes_up(mode, negative, self.man_bits() > 0, rest, random)
     }
 
     /// The last step: a rounded magnitude on the unbounded grid to a code that exists.
-    const fn bound(
-        self,
-        negative: bool,
-        magnitude: u128,
-        mode: Rounding,
-        overflow: Overflow,
-        flags: Flags,
-    ) -> Rounded {
+    const fn bound(self, negative: bool, magnitude: u128, rules: &Rules, flags: Flags) -> Rounded {
         if magnitude == 0 && self.has_zero() {
-            return self.zero(negative, overflow, flags);
+            return self.zero(negative, rules, flags);
         }
         if negative && !self.is_signed() {
-            let to_zero =
-                matches!(overflow, Overflow::None) && matches!(mode, Rounding::Rtz | Rounding::Rup);
-            return self.negative_in_unsigned(to_zero, overflow, flags);
+            let to_zero = matches!(rules.overflow, Overflow::None)
+                && matches!(rules.rounding, Rounding::Rtz | Rounding::Rup);
+            return self.negative_in_unsigned(to_zero, rules, flags);
         }
-        if magnitude <= self.largest(negative, overflow) as u128 {
+        if magnitude <= self.largest(negative, rules.overflow) as u128 {
             return Rounded { code: self.signed_code(negative, magnitude as u64), flags };
         }
         let flags = flags.union(Flags::OVERFLOW).union(Flags::INEXACT);
-        let inward = match mode {
+        let inward = match rules.rounding {
             Rounding::Rtz => true,
             Rounding::Rup => negative,
             Rounding::Rdn => !negative,
             Rounding::Odd => self.max_code() & 1 == 1,
             _ => false,
         };
-        match overflow {
+        match rules.overflow {
             Overflow::Finite | Overflow::Propagate | Overflow::Onnx => {
-                self.saturated(negative, overflow, flags)
+                self.saturated(negative, rules, flags)
             }
-            Overflow::None if inward => self.saturated(negative, overflow, flags),
-            Overflow::None | Overflow::Infinity => self.beyond(negative, overflow, flags),
-            Overflow::Nan => self.not_a_number(negative, overflow, flags),
+            Overflow::None if inward => self.saturated(negative, rules, flags),
+            Overflow::None | Overflow::Infinity => self.beyond(negative, rules, flags),
+            Overflow::Nan => self.not_a_number(negative, rules, flags),
         }
     }
 
-    /// The code of an infinity.
+    /// The code of an infinity, which may be an exact result or stand for an operand's.
     #[inline]
-    pub(crate) const fn round_infinity(self, negative: bool, overflow: Overflow) -> Rounded {
+    pub const fn round_infinity(self, negative: bool, rules: &Rules) -> Rounded {
         if negative && !self.is_signed() {
-            return self.negative_in_unsigned(false, overflow, Flags::NONE);
+            return self.negative_in_unsigned(false, rules, Flags::NONE);
         }
-        match overflow {
-            Overflow::None | Overflow::Infinity => self.beyond(negative, overflow, Flags::NONE),
+        match rules.overflow {
+            Overflow::None | Overflow::Infinity => self.beyond(negative, rules, Flags::NONE),
             Overflow::Propagate => match self.infinity_code(negative) {
                 Some(code) => Rounded { code, flags: Flags::NONE },
-                None => self.saturated(negative, overflow, Flags::NONE),
+                None => self.saturated(negative, rules, Flags::NONE),
             },
             Overflow::Onnx if matches!(self.specials(), Specials::Fnuz) => {
-                self.not_a_number(negative, overflow, Flags::INVALID)
+                self.not_a_number(negative, rules, Flags::INVALID)
             }
-            Overflow::Finite | Overflow::Onnx => self.saturated(negative, overflow, Flags::NONE),
-            Overflow::Nan => self.not_a_number(negative, overflow, Flags::INVALID),
+            Overflow::Finite | Overflow::Onnx => self.saturated(negative, rules, Flags::NONE),
+            Overflow::Nan => self.not_a_number(negative, rules, Flags::INVALID),
         }
     }
 
-    /// The code of a NaN: the canonical one, with the sign kept where the format has NaNs of both
-    /// signs (as ml_dtypes keeps it). Formats without NaN give the largest positive value, as the
-    /// PTX conversions to FP6 and FP4 do, and say [`Flags::INVALID`].
-    #[inline]
-    pub(crate) const fn round_nan(self, negative: bool) -> Rounded {
-        match self.nan_code() {
-            Some(_) => self.not_a_number(negative, Overflow::Nan, Flags::NONE),
-            None => Rounded { code: self.max_code(), flags: Flags::INVALID },
-        }
-    }
-
-    const fn zero(self, negative: bool, overflow: Overflow, flags: Flags) -> Rounded {
+    const fn zero(self, negative: bool, rules: &Rules, flags: Flags) -> Rounded {
         if !self.has_zero() {
             // Only an exact zero, or a negative number without a place, comes here.
-            return if overflow.saturates() || !self.has_nan() {
+            let smallest = matches!(rules.absent_zero, AbsentZero::Smallest);
+            return if smallest || rules.overflow.saturates() || !self.has_nan() {
                 let code = self.signed_code(negative && self.is_signed(), 0);
                 Rounded { code, flags: flags.union(Flags::SATURATED).union(Flags::INEXACT) }
             } else {
-                self.not_a_number(false, overflow, flags.union(Flags::INVALID))
+                self.not_a_number(false, rules, flags.union(Flags::INVALID))
             };
         }
         Rounded { code: self.signed_code(negative && self.has_negative_zero(), 0), flags }
     }
 
-    const fn negative_in_unsigned(self, zero: bool, overflow: Overflow, flags: Flags) -> Rounded {
+    const fn negative_in_unsigned(self, zero: bool, rules: &Rules, flags: Flags) -> Rounded {
         if !self.has_zero() {
-            self.zero(false, overflow, flags)
-        } else if zero || overflow.saturates() || !self.has_nan() {
+            self.zero(false, rules, flags)
+        } else if zero || rules.overflow.saturates() || !self.has_nan() {
             Rounded { code: 0, flags: flags.union(Flags::SATURATED).union(Flags::INEXACT) }
         } else {
-            self.not_a_number(false, overflow, flags.union(Flags::INVALID))
+            self.not_a_number(false, rules, flags.union(Flags::INVALID))
         }
     }
 
     /// Infinity, or what stands for it: NaN in FN and FNUZ formats, else the largest value.
-    const fn beyond(self, negative: bool, overflow: Overflow, flags: Flags) -> Rounded {
+    const fn beyond(self, negative: bool, rules: &Rules, flags: Flags) -> Rounded {
         match (self.infinity_code(negative), self.specials()) {
             (Some(code), _) => Rounded { code, flags },
             (None, Specials::Fn | Specials::Fnuz) => {
-                self.not_a_number(negative, overflow, flags.union(Flags::INVALID))
+                self.not_a_number(negative, rules, flags.union(Flags::INVALID))
             }
-            (None, _) => self.saturated(negative, overflow, flags),
+            (None, _) => self.saturated(negative, rules, flags),
         }
     }
 
-    const fn saturated(self, negative: bool, overflow: Overflow, flags: Flags) -> Rounded {
-        let code = self.signed_code(negative, self.largest(negative, overflow));
+    const fn saturated(self, negative: bool, rules: &Rules, flags: Flags) -> Rounded {
+        let code = self.signed_code(negative, self.largest(negative, rules.overflow));
         Rounded { code, flags: flags.union(Flags::SATURATED) }
     }
 
-    /// NaN, or the largest value where there is none.
-    const fn not_a_number(self, negative: bool, overflow: Overflow, flags: Flags) -> Rounded {
-        match self.nan_code() {
-            Some(code) => {
-                let sign = (negative && self.nan_has_sign()) as u64;
-                Rounded { code: code | sign << self.magnitude_bits(), flags }
-            }
-            None => self.saturated(negative, overflow, flags),
+    /// NaN in place of a number, or the largest value where there is none.
+    const fn not_a_number(self, negative: bool, rules: &Rules, flags: Flags) -> Rounded {
+        match self.nan_of(negative, rules.nan.code) {
+            Some(code) => Rounded { code, flags },
+            None => self.saturated(negative, rules, flags),
         }
     }
 
@@ -297,7 +337,7 @@ impl Format {
     }
 
     #[inline]
-    const fn signed_code(self, negative: bool, magnitude: u64) -> u64 {
+    pub(super) const fn signed_code(self, negative: bool, magnitude: u64) -> u64 {
         match self.sign() {
             Sign::TwosComplement if negative => magnitude.wrapping_neg() & low_bits(self.bits()),
             _ => magnitude | (negative as u64) << self.magnitude_bits(),

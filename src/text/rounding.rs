@@ -1,13 +1,15 @@
-//! Names of rounding modes and overflow policies.
+//! Names of rounding modes, overflow policies, profiles and the other rules.
 //!
 //! Modes: `rne rna rnz rtz rup rdn raz odd`, and `srN`, `srNb`, `srNc` for stochastic rounding with
 //! N bits (`srNa` reads as `srN`). Policies: `sat-none sat-finite sat-propagate to-nan to-inf onnx`.
+//! Profiles: [`Profile::ALL`] by their names; `flush-none flush-input flush-candidates
+//! flush-output`; tininess `after before`.
 
 use core::fmt;
 use core::str::FromStr;
 
 use super::{Short, UnknownName};
-use crate::round::{Overflow, Rounding, StochasticVariant};
+use crate::round::{Flush, Overflow, Profile, Rounding, StochasticVariant, Tininess};
 
 const MODES: [(&str, Rounding); 8] = [
     ("rne", Rounding::Rne),
@@ -28,6 +30,73 @@ const POLICIES: [(&str, Overflow); 6] = [
     ("to-inf", Overflow::Infinity),
     ("onnx", Overflow::Onnx),
 ];
+
+const PROFILES: [(&str, Profile); 15] = [
+    ("ieee", Profile::Ieee),
+    ("p3109", Profile::P3109),
+    ("ocp-sat", Profile::OcpSat),
+    ("ocp-nonsat", Profile::OcpNonsat),
+    ("ml-dtypes", Profile::MlDtypes),
+    ("cuda-nosat", Profile::CudaNosat),
+    ("cuda-satfinite", Profile::CudaSatfinite),
+    ("cuda-satfinite-relu", Profile::CudaSatfiniteRelu),
+    ("cuda-tf32-rna", Profile::CudaTf32Rna),
+    ("torch-nosat", Profile::TorchNosat),
+    ("onnx", Profile::Onnx),
+    ("onnx-nosat", Profile::OnnxNosat),
+    ("microxcaling", Profile::Microxcaling),
+    ("x86", Profile::X86),
+    ("riscv", Profile::Riscv),
+];
+
+const FLUSHES: [(&str, Flush); 4] = [
+    ("flush-none", Flush::None),
+    ("flush-input", Flush::Input),
+    ("flush-candidates", Flush::Candidates),
+    ("flush-output", Flush::Output),
+];
+
+const TININESS: [(&str, Tininess); 2] = [("after", Tininess::After), ("before", Tininess::Before)];
+
+/// `Display` and `FromStr` from a table of names.
+macro_rules! names {
+    ($type:ident, $table:ident, $what:literal, $forms:literal) => {
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let name = $table.iter().find(|(_, value)| value == self);
+                f.pad(name.map_or("", |(name, _)| name))
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = UnknownName;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                let found = $table.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+                found.map(|(_, value)| *value).ok_or_else(|| {
+                    let names = $table.iter().map(|(name, _)| *name);
+                    UnknownName::new($what, text, names, $forms)
+                })
+            }
+        }
+    };
+}
+
+names!(
+    Overflow,
+    POLICIES,
+    "overflow policy",
+    "sat-none, sat-finite, sat-propagate, to-nan, to-inf, onnx"
+);
+names!(
+    Profile,
+    PROFILES,
+    "profile",
+    "ieee, p3109, ocp-sat, ocp-nonsat, ml-dtypes, cuda-nosat, cuda-satfinite, cuda-satfinite-relu, \
+     cuda-tf32-rna, torch-nosat, onnx, onnx-nosat, microxcaling, x86, riscv"
+);
+names!(Flush, FLUSHES, "flush policy", "flush-none, flush-input, flush-candidates, flush-output");
+names!(Tininess, TININESS, "notion of tininess", "after, before");
 
 impl fmt::Display for Rounding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -74,26 +143,6 @@ fn stochastic(text: &str) -> Option<Rounding> {
     Some(Rounding::Stochastic { variant, bits })
 }
 
-impl fmt::Display for Overflow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = POLICIES.iter().find(|(_, policy)| policy == self);
-        f.pad(name.map_or("", |(name, _)| name))
-    }
-}
-
-impl FromStr for Overflow {
-    type Err = UnknownName;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let found = POLICIES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
-        found.map(|(_, policy)| *policy).ok_or_else(|| {
-            let names = POLICIES.iter().map(|(name, _)| *name);
-            let forms = "sat-none, sat-finite, sat-propagate, to-nan, to-inf, onnx";
-            UnknownName::new("overflow policy", text, names, forms)
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     extern crate std;
@@ -128,5 +177,17 @@ mod tests {
         }
         let error = "sat-finit".parse::<Overflow>().unwrap_err();
         assert_eq!(error.nearest()[0], "sat-finite");
+        let error = "cuda".parse::<Profile>().unwrap_err().to_string();
+        for profile in Profile::ALL {
+            let name = profile.to_string();
+            assert_eq!(name.parse(), Ok(profile));
+            assert!(error.contains(&name), "{error}");
+        }
+        for (name, flush) in FLUSHES {
+            assert_eq!((flush.to_string().as_str(), name.parse()), (name, Ok(flush)));
+        }
+        for (name, tininess) in TININESS {
+            assert_eq!((tininess.to_string().as_str(), name.parse()), (name, Ok(tininess)));
+        }
     }
 }

@@ -1,0 +1,90 @@
+//! Arithmetic on codes: every operation takes operands of any formats and rounds its exact result
+//! once, into the format and by the rules of a [`Context`].
+//!
+//! ```
+//! use exmy::format::Format;
+//! use exmy::math::{Context, Operand};
+//! use exmy::round::Rules;
+//!
+//! let narrow = Context::new(Format::E4M3FN, Rules::DEFAULT);
+//! let x = Operand::f64(1.0625 + 2.0_f64.powi(-40));
+//! assert_eq!(narrow.convert(x).code, 0x39); // by way of binary32 it would be 0x38
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod convert;
+
+use crate::format::{Format, Value};
+use crate::round::Rules;
+
+/// An operand: a code and the format it is of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Operand {
+    /// The format.
+    pub format: Format,
+    /// The code; bits above the format's width are ignored.
+    pub code: u64,
+}
+
+impl Operand {
+    /// A code of a format.
+    #[inline]
+    pub const fn new(format: Format, code: u64) -> Self {
+        Self { format, code }
+    }
+
+    /// A binary32 number.
+    #[inline]
+    pub const fn f32(x: f32) -> Self {
+        Self::new(Format::F32, x.to_bits() as u64)
+    }
+
+    /// A binary64 number.
+    #[inline]
+    pub const fn f64(x: f64) -> Self {
+        Self::new(Format::F64, x.to_bits())
+    }
+
+    /// The exact value.
+    #[inline]
+    pub const fn value(self) -> Value {
+        self.format.decode(self.code)
+    }
+
+    /// Whether this is a signaling NaN.
+    #[inline]
+    pub const fn is_signaling(self) -> bool {
+        self.format.is_signaling(self.code)
+    }
+}
+
+/// What a result becomes: its format, the rules, and the random bits of stochastic modes.
+///
+/// Every operation is a method, and returns the code with its flags
+/// ([`Rounded`](crate::round::Rounded)). None allocates or panics, except that a stochastic mode
+/// needs a bit count in 1..=32.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[must_use]
+pub struct Context {
+    /// The format of results.
+    pub to: Format,
+    /// How an exact result becomes a code of it.
+    pub rules: Rules,
+    /// The word whose top bits stochastic modes use.
+    pub random: u32,
+}
+
+impl Context {
+    /// Results in the format `to` by `rules`; the random word is 0.
+    #[inline]
+    pub const fn new(to: Format, rules: Rules) -> Self {
+        Self { to, rules, random: 0 }
+    }
+
+    /// The same with a random word.
+    #[inline]
+    pub const fn with_random(self, random: u32) -> Self {
+        Self { random, ..self }
+    }
+}

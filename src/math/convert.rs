@@ -1,0 +1,84 @@
+//! From one format to another: the operation behind every other, for it reads an operand and
+//! rounds a result by all [`Rules`](crate::round::Rules).
+
+use super::{Context, Operand};
+use crate::format::{Sign, Value};
+use crate::round::{Flags, Operands, Rounded, Rounding, SignRule};
+
+impl Operand {
+    /// Whether this is a nonzero number below its format's smallest normal one.
+    #[inline]
+    pub const fn is_subnormal(self) -> bool {
+        let Value::Finite { significand, .. } = self.value() else { return false };
+        let magnitude = self.code & self.format.magnitude_mask();
+        match self.format.min_normal_code() {
+            _ if matches!(self.format.sign(), Sign::TwosComplement) => false,
+            Some(normal) => significand != 0 && magnitude < normal,
+            None => significand != 0,
+        }
+    }
+}
+
+impl Context {
+    /// The operand in this context's format.
+    ///
+    /// A signaling NaN sets [`Flags::INVALID`]; what becomes of NaN, of the sign and of subnormal
+    /// operands, the rules say.
+    ///
+    /// # Panics
+    /// If the mode is stochastic with a bit count outside 1..=32.
+    #[inline]
+    pub const fn convert(&self, x: Operand) -> Rounded {
+        let value = self.read(x);
+        if let Value::Nan { negative } = value {
+            return self.pass_nan(x, negative);
+        }
+        let value = match self.rules.sign {
+            SignRule::Keep => value,
+            SignRule::Magnitude => magnitude(value),
+            SignRule::Relu => {
+                if value.is_sign_negative() {
+                    Value::ZERO
+                } else {
+                    value
+                }
+            }
+        };
+        let away = matches!(self.rules.operands, Operands::Away) && x.is_subnormal();
+        let rules = if away { self.rules.with_rounding(Rounding::Raz) } else { self.rules };
+        self.to.encode_by(value, &rules, self.random)
+    }
+
+    /// The value of an operand by the rule for subnormal ones.
+    #[inline]
+    pub(super) const fn read(&self, x: Operand) -> Value {
+        let value = x.value();
+        match self.rules.operands {
+            Operands::Zero if x.is_subnormal() => zero(value.is_sign_negative()),
+            Operands::PositiveZero if x.is_subnormal() => Value::ZERO,
+            _ => value,
+        }
+    }
+
+    /// The result of a NaN operand.
+    pub(super) const fn pass_nan(&self, x: Operand, negative: bool) -> Rounded {
+        let payload = x.format.nan_payload(x.code);
+        let Rounded { code, flags } = self.to.round_nan(negative, payload, &self.rules);
+        let flags = if x.is_signaling() { flags.union(Flags::INVALID) } else { flags };
+        Rounded { code, flags }
+    }
+}
+
+const fn zero(negative: bool) -> Value {
+    Value::Finite { negative, significand: 0, exponent: 0 }
+}
+
+const fn magnitude(value: Value) -> Value {
+    match value {
+        Value::Nan { .. } => Value::Nan { negative: false },
+        Value::Infinite { .. } => Value::Infinite { negative: false },
+        Value::Finite { significand, exponent, .. } => {
+            Value::Finite { negative: false, significand, exponent }
+        }
+    }
+}

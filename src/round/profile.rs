@@ -1,0 +1,174 @@
+//! What standards, libraries and devices do: each a name for a set of [`Rules`].
+//!
+//! The rules depend on the target format: "saturate" means something else for E4M3FN, E5M2 and
+//! E8M0. Where a source has nothing to say about a format, its rules are those of the nearest
+//! format it does speak of. Sources are named at each profile.
+
+use super::{
+    AbsentNan, AbsentZero, NanCode, NanRules, Operands, Overflow, Payload, Rounding, Rules,
+    SignRule, Standard,
+};
+use crate::format::{Format, Sign, Specials};
+
+/// A named set of [`Rules`].
+///
+/// ```
+/// use exmy::format::Format;
+/// use exmy::round::{Overflow, Profile};
+///
+/// let profile: Profile = "cuda-satfinite".parse()?;
+/// assert_eq!(profile.rules(Format::E5M2).overflow, Overflow::Finite);
+/// # Ok::<(), exmy::text::UnknownName>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
+pub enum Profile {
+    /// IEEE 754-2019: natural overflow, payloads kept and quieted between IEEE-like formats.
+    #[default]
+    Ieee,
+    /// IEEE P3109 Interim Report 4.0 with `SatNone`; the other saturation modes are
+    /// [`Overflow::Finite`] and [`Overflow::Propagate`].
+    P3109,
+    /// OCP OFP8 1.0 and MX 1.0, saturating: the largest value for overflow and infinity.
+    OcpSat,
+    /// OCP OFP8 1.0, non-saturating: overflow is NaN in E4M3 and infinity in E5M2.
+    OcpNonsat,
+    /// ml_dtypes 0.6: NaN or infinity for overflow under every mode, finite formats saturate, NaN
+    /// into them is the zero of the other sign; E8M0 rounds ties up and has NaN for zero and
+    /// negative numbers.
+    MlDtypes,
+    /// NVIDIA `cvt` without `.satfinite`, and the CUDA header's `__NV_NOSAT`: one NaN with all bits
+    /// set and no sign.
+    CudaNosat,
+    /// NVIDIA `cvt.satfinite` and the CUDA header's `__NV_SATFINITE`: as
+    /// [`CudaNosat`](Self::CudaNosat), but overflow and infinity become the largest value; E8M0
+    /// ignores the sign and takes only `rtz` and `rup` there (`rup` unless told otherwise).
+    CudaSatfinite,
+    /// NVIDIA `cvt.satfinite.relu`: negative numbers become +0.
+    CudaSatfiniteRelu,
+    /// NVIDIA `cvt.rna.tf32.f32` as assembled for Hopper: ties away, a NaN is only truncated.
+    CudaTf32Rna,
+    /// PyTorch before 2.13: overflow is NaN (infinity in E5M2), NaN has all bits set and keeps its
+    /// sign; E8M0 ignores the sign and rounds ties up.
+    TorchNosat,
+    /// ONNX Cast with `saturate=1`.
+    Onnx,
+    /// ONNX Cast with `saturate=0`.
+    OnnxNosat,
+    /// microxcaling's elements: ties away, clamped, infinities and NaN kept.
+    Microxcaling,
+    /// IEEE 754 as x86 SSE does it: the first NaN operand is passed on, quieted; a made NaN is
+    /// negative.
+    X86,
+    /// IEEE 754 as RISC-V does it: every NaN result is the canonical one.
+    Riscv,
+}
+
+impl Profile {
+    /// All profiles.
+    pub const ALL: [Self; 15] = [
+        Self::Ieee,
+        Self::P3109,
+        Self::OcpSat,
+        Self::OcpNonsat,
+        Self::MlDtypes,
+        Self::CudaNosat,
+        Self::CudaSatfinite,
+        Self::CudaSatfiniteRelu,
+        Self::CudaTf32Rna,
+        Self::TorchNosat,
+        Self::Onnx,
+        Self::OnnxNosat,
+        Self::Microxcaling,
+        Self::X86,
+        Self::Riscv,
+    ];
+
+    /// The rules of results in the format `to`.
+    pub const fn rules(self, to: Format) -> Rules {
+        let rules = Rules::DEFAULT;
+        let nan = rules.nan;
+        let unsigned_nan = NanRules { code: NanCode::AllOnes, keep_sign: false, ..nan };
+        let scale = is_scale(to);
+        match self {
+            Self::Ieee => Rules { nan: NanRules { payload: Payload::Keep, ..nan }, ..rules },
+            Self::P3109 => Rules { standard: Standard::P3109, ..rules },
+            Self::OcpSat => Rules { overflow: Overflow::Finite, ..rules },
+            Self::OcpNonsat | Self::OnnxNosat => Rules { overflow: nonsaturating(to), ..rules },
+            Self::MlDtypes => {
+                let nan = NanRules { absent: AbsentNan::OppositeZero, made_negative: true, ..nan };
+                let rules = Rules { overflow: nonsaturating(to), nan, ..rules };
+                if scale {
+                    Rules { rounding: Rounding::Rna, operands: Operands::Away, ..rules }
+                } else {
+                    rules
+                }
+            }
+            Self::CudaNosat => {
+                let overflow = match to.specials() {
+                    // `cvt.rz`, `.rm` and `.rp` follow IEEE 754.
+                    Specials::Ieee => Overflow::None,
+                    _ => nonsaturating(to),
+                };
+                Rules { overflow, nan: unsigned_nan, ..rules }
+            }
+            Self::CudaSatfinite | Self::CudaSatfiniteRelu => {
+                let rules = Rules { overflow: Overflow::Finite, nan: unsigned_nan, ..rules };
+                if scale {
+                    Rules { rounding: Rounding::Rup, sign: SignRule::Magnitude, ..rules }
+                } else if matches!(self, Self::CudaSatfiniteRelu) {
+                    Rules { sign: SignRule::Relu, ..rules }
+                } else {
+                    rules
+                }
+            }
+            Self::CudaTf32Rna => {
+                let nan = NanRules { payload: Payload::Truncate, code: NanCode::AllOnes, ..nan };
+                Rules { rounding: Rounding::Rna, nan, ..rules }
+            }
+            Self::TorchNosat => {
+                let code = if to.bits() <= 8 { NanCode::AllOnes } else { NanCode::Quiet };
+                let nan = NanRules { code, ..nan };
+                let rules = Rules { overflow: nonsaturating(to), nan, ..rules };
+                if scale {
+                    Rules {
+                        rounding: Rounding::Rna,
+                        operands: Operands::Away,
+                        sign: SignRule::Magnitude,
+                        absent_zero: AbsentZero::Smallest,
+                        ..rules
+                    }
+                } else {
+                    rules
+                }
+            }
+            Self::Onnx => Rules { overflow: Overflow::Onnx, ..rules },
+            Self::Microxcaling => {
+                Rules { rounding: Rounding::Rna, overflow: Overflow::Propagate, ..rules }
+            }
+            Self::X86 => {
+                let nan = NanRules { payload: Payload::Keep, made_negative: true, ..nan };
+                Rules { nan, ..rules }
+            }
+            Self::Riscv => {
+                let code = if to.bits() <= 8 { NanCode::AllOnes } else { NanCode::Quiet };
+                Rules { nan: NanRules { code, keep_sign: false, ..nan }, ..rules }
+            }
+        }
+    }
+}
+
+/// Overflow that leaves the finite numbers under every mode, where there is somewhere to go.
+const fn nonsaturating(to: Format) -> Overflow {
+    match to.specials() {
+        Specials::Fn | Specials::Fnuz => Overflow::Nan,
+        Specials::Ieee => Overflow::Infinity,
+        Specials::P3109 { infinite: true } => Overflow::Infinity,
+        Specials::P3109 { infinite: false } | Specials::Finite => Overflow::Finite,
+    }
+}
+
+/// Whether the format is a scale of powers of two without zero.
+const fn is_scale(format: Format) -> bool {
+    matches!(format.sign(), Sign::Unsigned) && format.man_bits() == 0 && !format.has_zero()
+}

@@ -1,0 +1,221 @@
+//! Everything a standard or a device decides about a result besides its format: [`Rules`].
+//!
+//! [`Rounding`] and [`Overflow`] are the two choices everybody makes. The others - tininess, flush
+//! of small numbers, what becomes of NaN, of a sign or of zero where the target has none, and
+//! which table of special cases arithmetic follows - have defaults that are IEEE 754's, and a
+//! [`Profile`](super::Profile) sets them as a standard, library or device does.
+
+use super::{Overflow, Rounding};
+
+/// When a result counts as tiny, for the underflow flag (IEEE 754-2019, 7.5).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Tininess {
+    /// Below the smallest normal value even after rounding to the format's precision with an
+    /// unbounded exponent range (x86, RISC-V).
+    #[default]
+    After,
+    /// The exact number is below the smallest normal value (Arm).
+    Before,
+}
+
+/// What becomes of results below the smallest normal value, `minN`.
+///
+/// The three flushing policies differ just below `minN`. A flushed number keeps its sign where
+/// negative zero exists, and sets [`Flags::UNDERFLOW`](super::Flags::UNDERFLOW) and
+/// [`Flags::INEXACT`](super::Flags::INEXACT). Formats without a zero or without normal numbers are
+/// not flushed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Flush {
+    /// They become subnormal numbers, if the format has them.
+    #[default]
+    None,
+    /// Zero if the exact number is below `minN` in magnitude (microxcaling
+    /// `allow_denorm=False`).
+    Input,
+    /// Rounded to zero or `minN` as if nothing lay between (CPFloat's rounding without
+    /// subnormals).
+    Candidates,
+    /// Rounded as usual, then zero if below `minN`: a number just below may round up to `minN`
+    /// and survive.
+    Output,
+}
+
+/// How an operation reads subnormal operands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Operands {
+    /// As the numbers they are.
+    #[default]
+    Exact,
+    /// As zero of the same sign ("denormals are zero").
+    Zero,
+    /// As positive zero (the input flush of AMD CDNA2 in MMA-Sim).
+    PositiveZero,
+    /// Exactly, but rounded away from zero whatever the mode: what ml_dtypes and PyTorch do with
+    /// binary32 subnormals on the way to E8M0.
+    Away,
+}
+
+/// What a conversion does with the sign of its operand.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum SignRule {
+    /// Keeps it.
+    #[default]
+    Keep,
+    /// Drops it: the conversions of CUDA and PyTorch to E8M0.
+    Magnitude,
+    /// Negative numbers and negative zero become positive zero; NaN stays NaN (PTX `.relu`).
+    Relu,
+}
+
+/// Which NaN code a format's NaN results have.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum NanCode {
+    /// [`Format::nan_code`](crate::format::Format::nan_code): of several, the one with only the
+    /// quiet bit set (ml_dtypes, IEEE 754, RISC-V for binary formats).
+    #[default]
+    Quiet,
+    /// The one with all bits of the magnitude set (NVIDIA; RISC-V for E5M2).
+    AllOnes,
+}
+
+/// What becomes of a NaN operand's payload between formats that have one (the IEEE-like ones).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Payload {
+    /// Forgotten: the result is the canonical NaN.
+    #[default]
+    Drop,
+    /// Its top bits are kept and the quiet bit is set.
+    Keep,
+    /// Its top bits are kept and nothing else is done, so that a NaN may become an infinity: PTX
+    /// `cvt.rna.tf32.f32` as assembled for Hopper.
+    Truncate,
+}
+
+/// What a NaN becomes where the target has none.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum AbsentNan {
+    /// The largest positive value (`cuda_fp4.hpp`, `cuda_fp6.hpp`).
+    #[default]
+    Max,
+    /// The largest value, with the NaN's sign (crate `minifloat`).
+    SignedMax,
+    /// Zero of the *other* sign (ml_dtypes).
+    OppositeZero,
+}
+
+/// What zero becomes where the target has none (E8M0).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum AbsentZero {
+    /// The smallest value under saturating policies, else NaN.
+    #[default]
+    ByOverflow,
+    /// The smallest value.
+    Smallest,
+}
+
+/// The rules of NaN.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct NanRules {
+    /// The code of a NaN result without a payload.
+    pub code: NanCode,
+    /// Whether a NaN operand's sign goes to the result, where NaN has a sign.
+    pub keep_sign: bool,
+    /// What becomes of a NaN operand's payload.
+    pub payload: Payload,
+    /// Whether a NaN made by an invalid operation is negative, where NaN has a sign (x86).
+    pub made_negative: bool,
+    /// What a NaN becomes where the target has none.
+    pub absent: AbsentNan,
+}
+
+impl NanRules {
+    /// Canonical NaN, its sign kept: what the simple conversions of this crate do.
+    pub const CANONICAL: Self = Self {
+        code: NanCode::Quiet,
+        keep_sign: true,
+        payload: Payload::Drop,
+        made_negative: false,
+        absent: AbsentNan::Max,
+    };
+}
+
+/// Which table of special cases arithmetic follows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Standard {
+    /// IEEE 754-2019: `x / 0` is infinite, `-0` exists.
+    #[default]
+    Ieee754,
+    /// IEEE P3109 Interim Report 4.0: `x / 0` is NaN, there is one zero.
+    P3109,
+}
+
+/// How an exact result becomes a code: one value for every choice besides the format.
+///
+/// ```
+/// use exmy::format::Format;
+/// use exmy::round::{Flush, Profile, Rounding, Rules};
+///
+/// let rules = Profile::OcpSat.rules(Format::E4M3FN).with_rounding(Rounding::Rtz);
+/// let flushed = Rules { flush: Flush::Output, ..rules };
+/// assert_ne!(rules, flushed);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Rules {
+    /// Which of two neighbours a result is.
+    pub rounding: Rounding,
+    /// What becomes of results out of range.
+    pub overflow: Overflow,
+    /// When a result counts as tiny.
+    pub tininess: Tininess,
+    /// What becomes of results below the smallest normal value.
+    pub flush: Flush,
+    /// How subnormal operands are read.
+    pub operands: Operands,
+    /// What conversions do with the sign.
+    pub sign: SignRule,
+    /// What becomes of NaN.
+    pub nan: NanRules,
+    /// What zero becomes where the target has none.
+    pub absent_zero: AbsentZero,
+    /// Which table of special cases arithmetic follows.
+    pub standard: Standard,
+}
+
+impl Rules {
+    /// To nearest even, natural overflow, subnormals kept, canonical NaN, IEEE 754's tables.
+    pub const DEFAULT: Self = Self {
+        rounding: Rounding::Rne,
+        overflow: Overflow::None,
+        tininess: Tininess::After,
+        flush: Flush::None,
+        operands: Operands::Exact,
+        sign: SignRule::Keep,
+        nan: NanRules::CANONICAL,
+        absent_zero: AbsentZero::ByOverflow,
+        standard: Standard::Ieee754,
+    };
+
+    /// The same with another rounding mode.
+    #[must_use]
+    pub const fn with_rounding(self, rounding: Rounding) -> Self {
+        Self { rounding, ..self }
+    }
+
+    /// The same with another overflow policy.
+    #[must_use]
+    pub const fn with_overflow(self, overflow: Overflow) -> Self {
+        Self { overflow, ..self }
+    }
+
+    /// The same with another notion of tininess.
+    #[must_use]
+    pub const fn with_tininess(self, tininess: Tininess) -> Self {
+        Self { tininess, ..self }
+    }
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
