@@ -21,9 +21,8 @@ pub fn model(format: Format) -> Model {
     }
     let signed = format.sign() == Sign::Magnitude;
     let (e, m, bias) = (format.exp_bits(), format.man_bits(), format.bias());
-    Model::new(signed, e, m, bias, format.specials(), format.has_zero(), {
-        format.has_subnormals() || m == 0
-    })
+    let subnormals = format.has_subnormals() || m == 0;
+    Model::unlisted(signed, e, m, bias, format.specials(), format.has_zero(), subnormals)
 }
 
 /// An exact result.
@@ -60,24 +59,24 @@ impl Finite {
         self.num == BigUint::ZERO
     }
 
-    /// How the magnitude compares with `t * 2^unit`.
-    pub fn compare(&self, t: &BigUint, unit: i64) -> Ordering {
-        if t == &BigUint::ZERO || self.is_zero() {
-            return self.num.cmp(&BigUint::ZERO).then(BigUint::ZERO.cmp(t));
+    /// How the magnitude compares with a number.
+    pub fn compare(&self, t: Num) -> Ordering {
+        if t.integer == 0 || self.is_zero() {
+            return self.num.cmp(&BigUint::ZERO).then(0.cmp(&t.integer));
         }
         // The number of bits decides almost always.
         let power = 1 + i64::from(self.root);
-        let bits = |n: &BigUint| n.bits() as i64;
-        let below = bits(&self.num) - 1 - bits(&self.den) + self.exponent - power * unit;
-        if below >= power * bits(t) {
+        let below = self.num.bits() as i64 - 1 - self.den.bits() as i64 + self.exponent;
+        let top = i64::from(128 - t.integer.leading_zeros()) + i64::from(t.exponent);
+        if below >= power * top {
             return Ordering::Greater;
         }
-        if below + 2 <= power * (bits(t) - 1) {
+        if below + 2 <= power * (top - 1) {
             return Ordering::Less;
         }
-        let t = if self.root { t * t } else { t.clone() };
-        let right = if self.den == BigUint::from(1_u8) { t } else { t * &self.den };
-        let shift = self.exponent - power * unit;
+        let long = BigUint::from(t.integer);
+        let right = &self.den * if self.root { &long * &long } else { long };
+        let shift = self.exponent - power * i64::from(t.exponent);
         if shift >= 0 {
             (&self.num << shift as u64).cmp(&right)
         } else {
@@ -286,63 +285,43 @@ pub fn rem(a: Meaning, b: Meaning, nearest: bool) -> Real {
     }
 }
 
-/// A format's values as long integers in units of `2^unit`.
+/// A format whose values are asked for one by one.
 pub struct Grid {
     pub format: Format,
     pub model: Model,
-    unit: i64,
-    points: Vec<BigUint>,
-    normal: Option<usize>,
+    normal: Option<Num>,
 }
 
-/// Where a number lies: between `lower` and the next value, or at `lower` exactly.
+/// Where a number lies: between two neighbours, or at the lower one exactly.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    pub lower: usize,
+    /// Magnitude code of the lower neighbour.
+    pub lower: u64,
     pub exact: bool,
-    /// Against the midpoint; beyond the last value and below the first of a format without zero
-    /// there is none.
-    pub midpoint: Option<Ordering>,
+    /// The neighbours; beyond the last value and below the first of a format without zero there are
+    /// none.
+    gap: Option<Gap>,
 }
 
-impl Grid {
-    pub fn new(format: Format) -> Self {
-        let model = model(format);
-        let values = model.magnitudes();
-        let unit = values.iter().filter(|n| n.integer != 0).map(|n| n.exponent).min().unwrap();
-        let long = |n: &Num| match n.integer {
-            0 => BigUint::ZERO,
-            integer => BigUint::from(integer) << (n.exponent - unit) as u64,
-        };
-        let points: Vec<_> = values.iter().map(long).collect();
-        // Of full precision: the leading bit is there.
-        let full = |n: &Num| n.integer >> model.man_bits != 0;
-        let normal = values[..values.len() - 1].iter().position(full);
-        let normal = normal.filter(|_| !model.twos_complement);
-        Self { format, unit: unit.into(), points, normal, model }
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    low: Num,
+    high: Num,
+    odd: bool,
+    midpoint: Ordering,
+}
+
+impl Gap {
+    fn new(x: &Finite, low: Num, high: Num, odd: bool) -> Self {
+        let twice = low.plus(high);
+        let midpoint = x.compare(Num::new(twice.integer, twice.exponent - 1));
+        Self { low, high, odd, midpoint }
     }
 
-    pub fn place(&self, x: &Finite) -> Place {
-        let upper = self.points.partition_point(|t| x.compare(t, self.unit) == Ordering::Greater);
-        if upper == self.points.len() {
-            return Place { lower: upper, exact: false, midpoint: None };
-        }
-        if x.compare(&self.points[upper], self.unit) == Ordering::Equal {
-            return Place { lower: upper, exact: true, midpoint: None };
-        }
-        if upper == 0 {
-            return Place { lower: 0, exact: false, midpoint: None };
-        }
-        let middle = &self.points[upper - 1] + &self.points[upper];
-        let midpoint = Some(x.compare(&middle, self.unit - 1));
-        Place { lower: upper - 1, exact: false, midpoint }
-    }
-
-    /// The index of the neighbour that a mode chooses.
-    pub fn round(&self, x: &Finite, place: Place, mode: Rounding, random: u32) -> u64 {
-        let Some(midpoint) = place.midpoint else { return place.lower as u64 };
-        let odd = place.lower % 2 == 1;
-        let up = match mode {
+    /// Whether a mode chooses the higher neighbour.
+    fn goes_up(&self, x: &Finite, mode: Rounding, random: u32) -> bool {
+        let Self { low, high, odd, midpoint } = *self;
+        match mode {
             Rounding::Rne => midpoint.is_gt() || (midpoint.is_eq() && odd),
             Rounding::Rna => midpoint.is_ge(),
             Rounding::Rnz => midpoint.is_gt(),
@@ -352,13 +331,12 @@ impl Grid {
             Rounding::Raz => true,
             Rounding::Odd => !odd,
             Rounding::Stochastic { variant, bits } => {
+                let (r, one) = (u128::from(random >> (32 - bits)), 1_u128 << bits);
                 // v against part / 2^(bits + 1), in steps of half a unit of R.
-                let reaches = |part: u64| {
-                    let (low, high) = (&self.points[place.lower], &self.points[place.lower + 1]);
-                    let point = (low << (bits + 1)) + (high - low) * part;
-                    x.compare(&point, self.unit - i64::from(bits) - 1)
+                let reaches = |part: u128| {
+                    let point = low.times(2 * one).plus(high.minus(low).times(part));
+                    x.compare(Num::new(point.integer, point.exponent - i32::from(bits) - 1))
                 };
-                let (r, one) = (u64::from(random >> (32 - bits)), 1_u64 << bits);
                 match variant {
                     StochasticVariant::A => reaches(2 * (one - r)).is_ge(),
                     StochasticVariant::B => reaches(2 * (one - r) - 1).is_ge(),
@@ -368,8 +346,53 @@ impl Grid {
                     }
                 }
             }
+        }
+    }
+}
+
+impl Grid {
+    pub fn new(format: Format) -> Self {
+        let model = model(format);
+        // Of full precision: the leading bit is there.
+        let full = |code: &u64| {
+            *code <= model.max_code() && model.magnitude(*code).integer >> model.man_bits != 0
         };
-        (place.lower + usize::from(up)) as u64
+        let normal = [0, 1, 1 << model.man_bits].into_iter().find(full);
+        let normal = normal.filter(|_| !model.twos_complement);
+        Self { format, normal: normal.map(|code| model.magnitude(code)), model }
+    }
+
+    pub fn place(&self, x: &Finite) -> Place {
+        // One past the largest value is on the grid, too.
+        let extra = if self.model.twos_complement { 2 } else { 1 };
+        let (mut below, mut upper) = (0, self.model.max_code() + extra + 1);
+        while below < upper {
+            let middle = below + (upper - below) / 2;
+            if x.compare(self.model.magnitude(middle)).is_gt() {
+                below = middle + 1;
+            } else {
+                upper = middle;
+            }
+        }
+        let gap = None;
+        if upper > self.model.max_code() + extra {
+            return Place { lower: upper, exact: false, gap };
+        }
+        let high = self.model.magnitude(upper);
+        if x.compare(high).is_eq() {
+            return Place { lower: upper, exact: true, gap };
+        }
+        if upper == 0 {
+            return Place { lower: 0, exact: false, gap };
+        }
+        let lower = upper - 1;
+        let gap = Some(Gap::new(x, self.model.magnitude(lower), high, lower % 2 == 1));
+        Place { lower, exact: false, gap }
+    }
+
+    /// The index of the neighbour that a mode chooses.
+    pub fn round(&self, x: &Finite, place: Place, mode: Rounding, random: u32) -> u64 {
+        place.lower + u64::from(place.gap.is_some_and(|gap| gap.goes_up(x, mode, random)))
     }
 
     /// Code, and the flags inexact (1), underflow (2) and overflow (4) where they are defined by
@@ -410,38 +433,20 @@ impl Grid {
     /// precision with an exponent without bounds.
     fn is_tiny(&self, x: &Finite, mode: Rounding, random: u32, tininess: Tininess) -> bool {
         let Some(normal) = self.normal else { return false };
-        let normal = &self.points[normal];
-        if x.compare(normal, self.unit).is_ge() {
+        if x.compare(normal).is_ge() {
             return false;
         }
         if tininess == Tininess::Before {
             return true;
         }
-        // The binade below: 2^M values from half of the smallest normal number to just below it.
-        // It is where a format of one more exponent would go on. Where the normal number is the
-        // second of its binade (no subnormals), there is one value below it, then that.
-        let m = u64::from(self.model.man_bits);
-        let scaled = normal << (m + 2);
-        let first = normal.trailing_zeros().unwrap_or(0) + 1 == normal.bits();
-        let gap = if first { &scaled >> (m + 1) } else { BigUint::from(1_u8) << (m + 2) };
-        let lower = &scaled - &gap;
-        let unit = self.unit - m as i64 - 2;
-        if x.compare(&lower, unit).is_lt() {
-            return true;
-        }
-        let fine = Self {
-            format: self.format,
-            model: self.model.clone(),
-            unit,
-            points: if first && m > 0 {
-                vec![BigUint::ZERO, lower, scaled] // the lower one is odd: all bits set
-            } else {
-                vec![lower, scaled]
-            },
-            normal: None,
-        };
-        let place = fine.place(x);
-        fine.round(x, place, mode, random) < fine.points.len() as u64 - 1
+        // The value before it, were the exponent without bounds: in the binade below, of half the
+        // spacing, or, where the normal number is the second of its binade, that binade's first.
+        let first = normal.integer.is_power_of_two();
+        let scaled = Num::new(normal.integer * 2, normal.exponent - 1);
+        let lower = Num::new(scaled.integer - if first { 1 } else { 2 }, scaled.exponent);
+        // The last value of a binade is odd, if it has more than one.
+        let odd = first && self.model.man_bits > 0;
+        x.compare(lower).is_le() || !Gap::new(x, lower, scaled, odd).goes_up(x, mode, random)
     }
 
     pub fn code_of(&self, x: Meaning, overflow: Overflow) -> u64 {

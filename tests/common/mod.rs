@@ -141,8 +141,11 @@ pub struct Model {
     pub specials: Specials,
     pub zero: bool,
     pub subnormals: bool,
-    /// Finite magnitudes by code, and one more: the value after the largest, were there one.
+    /// Finite magnitudes by code, and one more: the value after the largest, were there one. Empty
+    /// in a model without a list.
     magnitudes: Vec<Num>,
+    /// Number of finite magnitudes.
+    finite: u64,
 }
 
 impl Model {
@@ -155,7 +158,29 @@ impl Model {
         zero: bool,
         subnormals: bool,
     ) -> Self {
-        let mut model = Self {
+        let mut model =
+            Self::unlisted(signed, exp_bits, man_bits, bias, specials, zero, subnormals);
+        model.magnitudes = (0..=model.finite).map(|code| model.magnitude(code)).collect();
+        model
+    }
+
+    /// A model without a list of values, for formats of any width.
+    pub fn unlisted(
+        signed: bool,
+        exp_bits: u32,
+        man_bits: u32,
+        bias: i32,
+        specials: Specials,
+        zero: bool,
+        subnormals: bool,
+    ) -> Self {
+        let reserved: u64 = match specials {
+            Specials::Ieee => 1 << man_bits,
+            Specials::Fn => 1,
+            Specials::Fnuz | Specials::Finite => 0,
+            Specials::P3109 { infinite } => u64::from(infinite) + u64::from(!signed),
+        };
+        Self {
             signed,
             twos_complement: false,
             exp_bits,
@@ -165,27 +190,23 @@ impl Model {
             zero,
             subnormals,
             magnitudes: Vec::new(),
-        };
-        let reserved: u64 = match specials {
-            Specials::Ieee => 1 << man_bits,
-            Specials::Fn => 1,
-            Specials::Fnuz | Specials::Finite => 0,
-            Specials::P3109 { infinite } => u64::from(infinite) + u64::from(!signed),
-        };
-        let finite = (1_u64 << (exp_bits + man_bits)) - reserved;
-        model.magnitudes = (0..=finite).map(|code| model.magnitude(code)).collect();
-        model
+            finite: (1_u64 << (exp_bits + man_bits)) - reserved,
+        }
     }
 
     /// OCP MX INT8: an integer of 8 bits in units of 2^-6.
     pub fn int8() -> Self {
         let mut model = Self::new(true, 0, 7, 0, Specials::Finite, true, true);
-        model.magnitudes = (0..=129).map(|code| Num::new(code, -6)).collect();
         model.twos_complement = true;
+        model.magnitudes = (0..=129).map(|code| model.magnitude(code)).collect();
         model
     }
 
-    fn magnitude(&self, code: u64) -> Num {
+    /// The value of a magnitude code, past the largest one too.
+    pub fn magnitude(&self, code: u64) -> Num {
+        if self.twos_complement {
+            return Num::new(code.into(), -6);
+        }
         let m = self.man_bits;
         let (field, trailing) = ((code >> m) as i32, u128::from(code % (1 << m)));
         if code == 0 && self.zero {
@@ -203,7 +224,7 @@ impl Model {
 
     /// Code of the largest finite value.
     pub fn max_code(&self) -> u64 {
-        if self.twos_complement { 127 } else { self.magnitudes.len() as u64 - 2 }
+        if self.twos_complement { 127 } else { self.finite - 1 }
     }
 
     /// Finite magnitudes, ascending, and the first one beyond.
