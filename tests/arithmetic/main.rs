@@ -5,5 +5,12 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod hardware;
+mod integers;
+mod mixed;
 mod oracle;
 mod pairs;
+mod stochastic;
+mod tables;
+mod triples;
+mod unary;

@@ -449,8 +449,15 @@ impl Grid {
         x.compare(lower).is_le() || !Gap::new(x, lower, scaled, odd).goes_up(x, mode, random)
     }
 
+    /// The code of what something is, to nearest even.
     pub fn code_of(&self, x: Meaning, overflow: Overflow) -> u64 {
-        self.model.encode(x, Rounding::Rne, overflow, 0)
+        match finite(x) {
+            Some(x) => {
+                let (mode, tininess) = (Rounding::Rne, Tininess::After);
+                self.expected(&Real::Finite(x), None, mode, overflow, 0, tininess).0
+            }
+            None => self.model.encode(x, Rounding::Rne, overflow, 0),
+        }
     }
 
     pub fn decode(&self, code: u64) -> Meaning {
