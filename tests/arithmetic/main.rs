@@ -10,6 +10,8 @@ mod integers;
 mod mixed;
 mod oracle;
 mod pairs;
+mod peers;
+mod rules;
 mod stochastic;
 mod tables;
 mod triples;
