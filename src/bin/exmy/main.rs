@@ -2,16 +2,19 @@
 
 #![forbid(unsafe_code)]
 
+mod convert;
 mod sample;
+mod settings;
 mod show;
 mod train;
+mod verify;
 
 use clap::{Parser, Subcommand};
 use exmy::error::Error;
 use std::process::ExitCode;
 
-/// Software floating-point formats of any shape, and what happens when a network is trained in
-/// them.
+/// Software floating-point formats of any shape: conversions and arithmetic to verify hardware
+/// with, and what happens when a network is trained in them.
 #[derive(Parser)]
 #[command(name = "exmy", version, propagate_version = true, max_term_width = 100)]
 struct Arguments {
@@ -25,6 +28,10 @@ enum Command {
     Train(Box<train::Arguments>),
     /// Continue a text with a trained model
     Sample(sample::Arguments),
+    /// Convert codes from one format to another, line by line
+    Convert(convert::Arguments),
+    /// Judge results of arithmetic, in the lines of Berkeley TestFloat
+    Verify(Box<verify::Arguments>),
 }
 
 /// Misuse: bad arguments, bad input, files that cannot be used.
@@ -42,6 +49,8 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Train(arguments) => train::run(*arguments),
         Command::Sample(arguments) => sample::run(&arguments),
+        Command::Convert(arguments) => convert::run(&arguments),
+        Command::Verify(arguments) => verify::run(&arguments),
     };
     match result {
         Ok(code) => ExitCode::from(code),
