@@ -288,14 +288,9 @@ impl Model {
 
     /// The code of an input, by the tables of P3109 4.7 and the policies' definitions.
     pub fn encode(&self, x: Meaning, mode: Rounding, overflow: Overflow, random: u32) -> u64 {
-        let saturating =
-            matches!(overflow, Overflow::Finite | Overflow::Propagate | Overflow::Onnx);
         let nan_or_max =
             |negative| self.nan(negative).unwrap_or_else(|| self.saturated(negative, overflow));
-        let nan_or_smallest = || match self.nan(false) {
-            Some(nan) if !saturating => nan,
-            _ => 0,
-        };
+        let nan_or_smallest = || self.nan_or_smallest(overflow);
         match x {
             Meaning::Nan(negative) => self.nan(negative).unwrap_or(self.max_code()),
             Meaning::Infinite(true) if !self.signed => nan_or_smallest(),
@@ -311,42 +306,68 @@ impl Model {
             },
             Meaning::Finite(negative, x) => {
                 let rounded = self.round(negative, x, mode, random);
-                if rounded == 0 && self.zero {
-                    return self.code(negative && self.has_negative_zero(), 0);
-                }
-                if !self.zero && x.integer == 0 {
-                    let code = nan_or_smallest();
-                    let smallest = code == 0 && negative && self.signed;
-                    return if smallest { self.code(true, 0) } else { code };
-                }
-                if negative && !self.signed {
-                    let inward =
-                        overflow == Overflow::None && matches!(mode, Rounding::Rtz | Rounding::Rup);
-                    return if inward && self.zero { 0 } else { nan_or_smallest() };
-                }
-                let full = matches!(overflow, Overflow::None | Overflow::Nan | Overflow::Infinity);
-                let extra = u64::from(self.twos_complement && negative && full);
-                if rounded <= self.max_code() + extra {
-                    return self.code(negative, rounded);
-                }
-                let inward = match mode {
-                    Rounding::Rtz => true,
-                    Rounding::Rup => negative,
-                    Rounding::Rdn => !negative,
-                    Rounding::Odd => self.max_code() % 2 == 1,
-                    _ => false,
-                };
-                match (overflow, self.infinity(negative)) {
-                    (Overflow::None, _) if inward => self.saturated(negative, overflow),
-                    (Overflow::None | Overflow::Infinity, Some(infinity)) => infinity,
-                    (Overflow::None | Overflow::Infinity, None) => match self.specials {
-                        Specials::Fn | Specials::Fnuz => nan_or_max(negative),
-                        _ => self.saturated(negative, overflow),
-                    },
-                    (Overflow::Nan, _) => nan_or_max(negative),
-                    _ => self.saturated(negative, overflow),
-                }
+                self.bound(negative, rounded, x.integer == 0, mode, overflow)
             }
+        }
+    }
+
+    /// The code of a neighbour chosen by [`round`](Self::round), by the overflow policy's
+    /// definition. `zero` says that the number is exactly zero.
+    pub fn bound(
+        &self,
+        negative: bool,
+        rounded: u64,
+        zero: bool,
+        mode: Rounding,
+        overflow: Overflow,
+    ) -> u64 {
+        let nan_or_max =
+            |negative| self.nan(negative).unwrap_or_else(|| self.saturated(negative, overflow));
+        let nan_or_smallest = || self.nan_or_smallest(overflow);
+        if rounded == 0 && self.zero {
+            return self.code(negative && self.has_negative_zero(), 0);
+        }
+        if !self.zero && zero {
+            let code = nan_or_smallest();
+            let smallest = code == 0 && negative && self.signed;
+            return if smallest { self.code(true, 0) } else { code };
+        }
+        if negative && !self.signed {
+            let inward =
+                overflow == Overflow::None && matches!(mode, Rounding::Rtz | Rounding::Rup);
+            return if inward && self.zero { 0 } else { nan_or_smallest() };
+        }
+        let full = matches!(overflow, Overflow::None | Overflow::Nan | Overflow::Infinity);
+        let extra = u64::from(self.twos_complement && negative && full);
+        if rounded <= self.max_code() + extra {
+            return self.code(negative, rounded);
+        }
+        let inward = match mode {
+            Rounding::Rtz => true,
+            Rounding::Rup => negative,
+            Rounding::Rdn => !negative,
+            Rounding::Odd => self.max_code() % 2 == 1,
+            _ => false,
+        };
+        match (overflow, self.infinity(negative)) {
+            (Overflow::None, _) if inward => self.saturated(negative, overflow),
+            (Overflow::None | Overflow::Infinity, Some(infinity)) => infinity,
+            (Overflow::None | Overflow::Infinity, None) => match self.specials {
+                Specials::Fn | Specials::Fnuz => nan_or_max(negative),
+                _ => self.saturated(negative, overflow),
+            },
+            (Overflow::Nan, _) => nan_or_max(negative),
+            _ => self.saturated(negative, overflow),
+        }
+    }
+
+    /// What stands for a negative number in an unsigned format, and for zero where there is none.
+    fn nan_or_smallest(&self, overflow: Overflow) -> u64 {
+        let saturating =
+            matches!(overflow, Overflow::Finite | Overflow::Propagate | Overflow::Onnx);
+        match self.nan(false) {
+            Some(nan) if !saturating => nan,
+            _ => 0,
         }
     }
 
