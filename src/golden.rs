@@ -16,4 +16,4 @@ pub mod function;
 pub mod lines;
 mod operation;
 pub mod testfloat;
-//pub mod vectors;
+pub mod vectors;

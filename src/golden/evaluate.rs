@@ -56,7 +56,7 @@ pub struct Evaluator {
     function: Function,
     context: Context,
     exact: bool,
-    int_invalid: IntInvalid,
+    settings: Settings,
 }
 
 impl Function {
@@ -68,8 +68,10 @@ impl Function {
         if let (Some(fixed), Some(asked)) = (self.rounding(), settings.rounding)
             && fixed != asked
         {
-            return Err(Error::new(format!("{self} fixes the mode {fixed}, {asked} was asked for"))
-                .hint("leave the mode away, or its suffix in the name"));
+            return Err(Error::new(format!(
+                "{self} fixes the mode {fixed}, {asked} was asked for"
+            ))
+            .hint("leave the mode away, or its suffix in the name"));
         }
         let rules = match self.result() {
             Kind::Format(to) => settings.profile.rules(to),
@@ -93,7 +95,7 @@ impl Function {
             function: *self,
             context: Context::new(to, rules),
             exact: self.exact().unwrap_or(settings.exact),
-            int_invalid: settings.int_invalid,
+            settings: *settings,
         })
     }
 }
@@ -107,6 +109,16 @@ impl Evaluator {
     /// The result's format and the rules; of a function without a format as result, the operand's.
     pub fn context(&self) -> &Context {
         &self.context
+    }
+
+    /// What the name left open.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Whether rounding to an integer raises inexact.
+    pub fn is_exact(&self) -> bool {
+        self.exact
     }
 
     /// Bits of the random integer that the rounding mode needs, 0 if none.
@@ -134,7 +146,7 @@ impl Evaluator {
                     unreachable!("a conversion to an integer has one as result");
                 };
                 let mode = context.rules.rounding;
-                let (exact, invalid) = (self.exact, self.int_invalid);
+                let (exact, invalid) = (self.exact, self.settings.int_invalid);
                 let (word, flags) =
                     operand(0).to_int_with(bits, signed, mode, random, exact, invalid);
                 return Outcome { word, flags };
@@ -143,7 +155,8 @@ impl Evaluator {
                 let kind = self.function.operands()[0];
                 let word = words[0] & kind.mask();
                 let sign = 1 << (kind.bits() - 1);
-                let negative = matches!(kind, Kind::Integer { signed: true, .. }) && word & sign != 0;
+                let negative =
+                    matches!(kind, Kind::Integer { signed: true, .. }) && word & sign != 0;
                 let magnitude = if negative { (word ^ kind.mask()) + 1 } else { word };
                 context.from_int(negative, magnitude)
             }
@@ -197,9 +210,6 @@ impl Evaluator {
 }
 
 /// A predicate of a comparison, which is false if unordered.
-fn compared(
-    (order, flags): (Option<Ordering>, Flags),
-    holds: fn(Ordering) -> bool,
-) -> Outcome {
+fn compared((order, flags): (Option<Ordering>, Flags), holds: fn(Ordering) -> bool) -> Outcome {
     Outcome { word: order.is_some_and(holds).into(), flags }
 }

@@ -160,12 +160,7 @@ fn joined(a: Exact, b: Exact) -> Option<Exact> {
         Some(if x.negative { -magnitude } else { magnitude })
     };
     let total = aligned(a)? + aligned(b)?;
-    Some(Exact {
-        negative: total < 0,
-        significand: total.unsigned_abs(),
-        exponent,
-        sticky: false,
-    })
+    Some(Exact { negative: total < 0, significand: total.unsigned_abs(), exponent, sticky: false })
 }
 
 /// The result to 53 bits in the widest format there is.

@@ -240,9 +240,8 @@ impl Function {
             Error::new(format!("{:?} names a result format", what.as_str()))
                 .hint(format!("that of {} is fixed; leave it away", operation.name()))
         } else if operands.split(',').any(|name| Kind::integer(name).is_some()) {
-            Error::new(format!("{:?} is arithmetic on integers", what.as_str())).hint(
-                "only conversions and the second operand of scaleB (i32) are integers",
-            )
+            Error::new(format!("{:?} is arithmetic on integers", what.as_str()))
+                .hint("only conversions and the second operand of scaleB (i32) are integers")
         } else {
             Error::new(format!("{:?} mixes operand formats and names no result", what.as_str()))
                 .hint(format!("add one, for example {what}_to_f32"))

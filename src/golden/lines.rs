@@ -374,10 +374,7 @@ mod tests {
     #[test]
     fn complaints_say_what_was_found() {
         let say = |wrong, found: &[u8]| Malformed::new(7, wrong, found).to_string();
-        assert_eq!(
-            say(Wrong::NoDigit(b'g'), b"7g"),
-            "line 7: \"7g\": 'g' is no hexadecimal digit"
-        );
+        assert_eq!(say(Wrong::NoDigit(b'g'), b"7g"), "line 7: \"7g\": 'g' is no hexadecimal digit");
         assert!(say(Wrong::NoDigit(0xFF), b"\xFF\x00").contains("byte 0xff"));
         assert!(say(Wrong::Wide, &[b'1'; 5000]).len() < 120);
         let words = Wrong::Words { found: 1, expected: 4 };

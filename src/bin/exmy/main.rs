@@ -7,6 +7,7 @@ mod sample;
 mod settings;
 mod show;
 mod train;
+mod vectors;
 mod verify;
 
 use clap::{Parser, Subcommand};
@@ -32,6 +33,8 @@ enum Command {
     Convert(convert::Arguments),
     /// Judge results of arithmetic, in the lines of Berkeley TestFloat
     Verify(Box<verify::Arguments>),
+    /// Print test cases of arithmetic with their results and flags
+    Vectors(Box<vectors::Arguments>),
 }
 
 /// Misuse: bad arguments, bad input, files that cannot be used.
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         Command::Sample(arguments) => sample::run(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
+        Command::Vectors(arguments) => vectors::run(&arguments),
     };
     match result {
         Ok(code) => ExitCode::from(code),
