@@ -3,7 +3,7 @@
 //! A number is shown as the shortest decimal that the format reads back as the same code, and
 //! exactly as a C hexadecimal float. The result of a sum of products is exact whatever the
 //! exponents are: parts too far apart for one integer are shown as a sum. Other operations are
-//! shown to 53 significant bits, with `...` if there is more.
+//! shown to 53 significant bits (45 where binary64's exponents end), with `...` if there is more.
 
 use std::fmt::Write;
 
@@ -163,11 +163,14 @@ fn joined(a: Exact, b: Exact) -> Option<Exact> {
     Some(Exact { negative: total < 0, significand: total.unsigned_abs(), exponent, sticky: false })
 }
 
-/// The result to 53 bits in the widest format there is.
+/// The result cut to binary64, or to the widest exponents where that has too few.
 fn wide(evaluator: &Evaluator, case: &Case) -> Option<String> {
-    let to = Format::ieee(16, 52).ok()?;
-    let rules = Rules::DEFAULT.with_rounding(Rounding::Rtz);
-    let wide = Context::new(to, rules);
+    cut(evaluator, case, Format::F64).or_else(|| cut(evaluator, case, Format::ieee(16, 44).ok()?))
+}
+
+/// The result cut to a format; none if it overflows or underflows there.
+fn cut(evaluator: &Evaluator, case: &Case, to: Format) -> Option<String> {
+    let wide = Context::new(to, Rules::DEFAULT.with_rounding(Rounding::Rtz));
     let operand = |i: usize| match evaluator.function().operands()[i] {
         Kind::Format(format) => Operand::new(format, case.operands[i] as u64),
         _ => Operand::new(to, 0),
@@ -183,14 +186,13 @@ fn wide(evaluator: &Evaluator, case: &Case) -> Option<String> {
         Operation::ScaleB => wide.scalb(operand(0), case.operands[1] as u32 as i32),
         _ => return None,
     };
+    if flags.contains(Flags::OVERFLOW) || flags.contains(Flags::UNDERFLOW) {
+        return None;
+    }
     let value = to.decode(code);
     let Value::Finite { negative, significand, exponent } = value else {
         return Some(special(value, false).into());
     };
-    // An overflow of the widest format has no text worth reading.
-    if flags.contains(Flags::OVERFLOW) || flags.contains(Flags::UNDERFLOW) {
-        return None;
-    }
     if significand == 0 {
         return Some(zero(negative).into());
     }

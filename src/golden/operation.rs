@@ -170,6 +170,9 @@ fn same(a: &str, b: &str) -> bool {
 impl Operation {
     /// The operation of a name; conversions have none.
     pub(super) fn from_name(name: &str) -> Option<Self> {
+        if name.starts_with('_') || name.ends_with('_') {
+            return None;
+        }
         let second = SYNONYMS.iter().find(|(synonym, _)| same(name, synonym));
         let name = second.map_or(name, |(_, name)| name);
         TABLE.iter().find(|row| same(name, row.0)).map(|row| row.1)

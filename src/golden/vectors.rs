@@ -4,7 +4,7 @@
 //! significands, every combination of them for every operand, and beside each combination the
 //! same with some or all operands replaced by weighted random ones. Conversions also get every
 //! value of the target, every midpoint between two, and the source's neighbours of both. Where
-//! that would be more cases than there are, all are taken.
+//! there are not more cases than these, or at most [`ALL_TAKEN`], all are taken.
 //!
 //! A case is a function of its number and the seed alone ([`Cases::operands`]), so a file can be
 //! made again, in parts and in any order.
@@ -33,6 +33,10 @@ use operands::Choice;
 /// The most cases that [`Request::exhaustive`] gives, 2^32: a pipe carries some ten million a
 /// second.
 pub const MAX_EXHAUSTIVE: u128 = 1 << 32;
+
+/// Where there are no more cases than this, 2^16, all are taken: all pairs of 8-bit codes, all
+/// operands of 16 bits.
+pub const ALL_TAKEN: u128 = 1 << 16;
 
 /// How thorough a test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -107,7 +111,7 @@ impl Cases {
         };
         let combinations: u128 = choices.iter().map(|choice| choice.edges() as u128).product();
         let planned = combinations * masks.len() as u128;
-        let exhaustive = request.exhaustive || all <= planned;
+        let exhaustive = request.exhaustive || all <= planned.max(ALL_TAKEN);
         if request.exhaustive && all > MAX_EXHAUSTIVE && request.count.is_none() {
             return Err(Error::new(format!(
                 "{function} has 2^{bits} cases, too many to write down"
