@@ -14,6 +14,8 @@
 #![forbid(unsafe_code)]
 
 mod convert;
+pub mod elementary;
+mod wide;
 
 use crate::format::{Format, Value};
 use crate::round::Rules;
