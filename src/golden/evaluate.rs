@@ -6,6 +6,7 @@ use core::cmp::Ordering;
 use super::function::{Function, Kind};
 use super::operation::Operation;
 use crate::error::Error;
+use crate::math::elementary::Unsupported;
 use crate::math::{Context, IntInvalid, Operand};
 use crate::round::{Flags, Overflow, Profile, Rounded, Rounding, Rules, Tininess};
 
@@ -63,7 +64,8 @@ impl Function {
     /// This function under given settings.
     ///
     /// # Errors
-    /// If the name fixes one rounding mode and the settings another.
+    /// If the name fixes one rounding mode and the settings another, or an elementary function
+    /// does not reach as far as the operand's format.
     pub fn evaluator(&self, settings: &Settings) -> Result<Evaluator, Error> {
         if let (Some(fixed), Some(asked)) = (self.rounding(), settings.rounding)
             && fixed != asked
@@ -91,6 +93,11 @@ impl Function {
             tininess: settings.tininess.unwrap_or(rules.tininess),
             ..rules
         };
+        if let (Operation::Elementary(elementary), Kind::Format(from)) =
+            (self.operation(), self.operands()[0])
+        {
+            elementary.supports(from).map_err(|error| Error::new(error.to_string()))?;
+        }
         Ok(Evaluator {
             function: *self,
             context: Context::new(to, rules),
@@ -131,7 +138,11 @@ impl Evaluator {
 
     /// The result for operand words; those beyond the number of operands are ignored, as are bits
     /// beyond an operand's width. `random` is the word whose top bits stochastic modes use.
-    pub fn evaluate(&self, words: [u128; 3], random: u32) -> Outcome {
+    ///
+    /// # Errors
+    /// If an elementary function cannot be decided, which is known of no operand; see
+    /// [`Unsupported`].
+    pub fn evaluate(&self, words: [u128; 3], random: u32) -> Result<Outcome, Unsupported> {
         use Operation as O;
         let context = self.context.with_random(random);
         let operand = |i: usize| match self.function.operands()[i] {
@@ -149,7 +160,7 @@ impl Evaluator {
                 let (exact, invalid) = (self.exact, self.settings.int_invalid);
                 let (word, flags) =
                     operand(0).to_int_with(bits, signed, mode, random, exact, invalid);
-                return Outcome { word, flags };
+                return Ok(Outcome { word, flags });
             }
             O::FromInteger => {
                 let kind = self.function.operands()[0];
@@ -191,6 +202,10 @@ impl Evaluator {
             O::NextDown => context.next_down(operand(0)),
             O::ScaleB => context.scalb(operand(0), words[1] as u32 as i32),
             O::LogB => context.logb(operand(0)),
+            O::Elementary(function) if function.operands() == 1 => {
+                context.apply(function, operand(0))?
+            }
+            O::Elementary(function) => context.apply2(function, operand(0), operand(1))?,
             O::Eq => return compared(operand(0).compare_quiet(operand(1)), Ordering::is_eq),
             O::Le => return compared(operand(0).compare_signaling(operand(1)), Ordering::is_le),
             O::Lt => return compared(operand(0).compare_signaling(operand(1)), Ordering::is_lt),
@@ -201,15 +216,18 @@ impl Evaluator {
             O::LtQuiet => return compared(operand(0).compare_quiet(operand(1)), Ordering::is_lt),
             O::TotalOrder => {
                 let order = operand(0).total_cmp(operand(1), context.rules.standard);
-                return Outcome { word: order.is_le().into(), flags: Flags::NONE };
+                return Ok(Outcome { word: order.is_le().into(), flags: Flags::NONE });
             }
         };
         let Rounded { code, flags } = rounded;
-        Outcome { word: code.into(), flags }
+        Ok(Outcome { word: code.into(), flags })
     }
 }
 
 /// A predicate of a comparison, which is false if unordered.
-fn compared((order, flags): (Option<Ordering>, Flags), holds: fn(Ordering) -> bool) -> Outcome {
-    Outcome { word: order.is_some_and(holds).into(), flags }
+fn compared(
+    (order, flags): (Option<Ordering>, Flags),
+    holds: fn(Ordering) -> bool,
+) -> Result<Outcome, Unsupported> {
+    Ok(Outcome { word: order.is_some_and(holds).into(), flags })
 }

@@ -14,9 +14,9 @@
 //! let fma: Function = "float8_e4m3fn_mulAdd_to_f16".parse()?;
 //! assert_eq!(fma.to_string(), "e4m3fn_mulAdd_to_f16");
 //! let evaluate = fma.evaluator(&Settings::default())?;
-//! let outcome = evaluate.evaluate([0x38, 0x40, 0x38], 0); // 1 * 2 + 1
+//! let outcome = evaluate.evaluate([0x38, 0x40, 0x38], 0)?; // 1 * 2 + 1
 //! assert_eq!((outcome.word, outcome.flags.bits()), (0x4200, 0));
-//! # Ok::<(), exmy::error::Error>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 use std::fmt;

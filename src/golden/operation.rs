@@ -4,6 +4,8 @@
 //! and 9) or P3109's. They are read without regard to case and underscores, so that
 //! `minimum_number` and `minimumNumber` are one name.
 
+use crate::math::elementary::Function as Elementary;
+
 /// What is computed. The formats are told by [`Function`](super::function::Function).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
@@ -90,6 +92,8 @@ pub enum Operation {
     LogB,
     /// Whether `a` is not after `b` in the total order of the standard that the profile follows.
     TotalOrder,
+    /// An elementary function, correctly rounded.
+    Elementary(Elementary),
 }
 
 /// What an operation returns.
@@ -158,6 +162,13 @@ const SYNONYMS: [(&str, &str); 5] = [
     ("fmax", "maximumNumber"),
 ];
 
+/// The names of [`Elementary::ALL`].
+const ELEMENTARY: [&str; 27] = [
+    "exp", "exp2", "expm1", "log", "log2", "log1p", "softplus", "sin", "cos", "tan", "asin",
+    "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sin_pi", "cos_pi",
+    "tan_pi", "asin_pi", "acos_pi", "atan_pi", "atan2", "atan2_pi",
+];
+
 /// Whether two names are equal but for case and underscores.
 fn same(a: &str, b: &str) -> bool {
     let plain = |text| {
@@ -175,12 +186,15 @@ impl Operation {
         }
         let second = SYNONYMS.iter().find(|(synonym, _)| same(name, synonym));
         let name = second.map_or(name, |(_, name)| name);
-        TABLE.iter().find(|row| same(name, row.0)).map(|row| row.1)
+        TABLE.iter().find(|row| same(name, row.0)).map(|row| row.1).or_else(|| {
+            let mut functions = ELEMENTARY.iter().zip(Elementary::ALL);
+            functions.find(|row| same(name, row.0)).map(|row| Self::Elementary(row.1))
+        })
     }
 
     /// All names.
     pub(super) fn names() -> impl Iterator<Item = &'static str> {
-        TABLE.iter().map(|row| row.0)
+        TABLE.iter().map(|row| row.0).chain(ELEMENTARY)
     }
 
     fn row(self) -> Option<&'static (&'static str, Self, usize, Returns)> {
@@ -189,11 +203,18 @@ impl Operation {
 
     /// The canonical name; `to` of conversions.
     pub fn name(self) -> &'static str {
+        if let Self::Elementary(function) = self {
+            let place = Elementary::ALL.iter().position(|other| *other == function);
+            return place.map_or("", |place| ELEMENTARY[place]);
+        }
         self.row().map_or("to", |row| row.0)
     }
 
     /// The number of operands.
     pub fn arity(self) -> usize {
+        if let Self::Elementary(function) = self {
+            return function.operands() as usize;
+        }
         self.row().map_or(1, |row| row.2)
     }
 
@@ -205,5 +226,23 @@ impl Operation {
     /// (`_r_minMag`).
     pub(super) fn rounds_to_integer(self) -> bool {
         matches!(self, Self::ToInteger | Self::RoundToInt)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_the_elementary_ones_in_order() {
+        for (name, function) in ELEMENTARY.into_iter().zip(Elementary::ALL) {
+            assert_eq!(function.to_string(), name);
+            assert_eq!(Operation::from_name(name), Some(Operation::Elementary(function)));
+        }
+        let names: Vec<_> = Operation::names().collect();
+        for (i, name) in names.iter().enumerate() {
+            assert!(names[..i].iter().all(|other| !same(name, other)), "{name}");
+            assert_eq!(Operation::from_name(name).map(Operation::name), Some(*name));
+        }
     }
 }

@@ -175,7 +175,7 @@ pub enum Finding<'a> {
 /// which may end the stream.
 ///
 /// # Errors
-/// Those of reading, and of `report`.
+/// Those of reading, and of `report`; and an elementary function that cannot be decided.
 pub fn verify(
     evaluator: &Evaluator,
     strictness: Strictness,
@@ -224,6 +224,7 @@ impl<F: FnMut(Finding<'_>) -> io::Result<ControlFlow<()>>> Sink for Judge<'_, F>
         match case {
             Ok(case) => {
                 let computed = self.evaluator.evaluate(case.operands, case.random);
+                let computed = computed.map_err(io::Error::other)?;
                 if self.agree(&case, computed) {
                     self.verdict.passed += 1;
                     return Ok(ControlFlow::Continue(()));

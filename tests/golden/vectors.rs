@@ -23,7 +23,8 @@ fn vectors_are_their_own_verdict() {
     let names = "f16_add f32_mulAdd e4m3fn_mul e2m1_div e4m3fn,e5m2,f32_mulAdd_to_f16 f64_to_i128 \
         ui128_to_e5m2 e8m0_recip int8_add f16_to_i5_rx_min binary8p3se_faa bf16_minimumNumber \
         e3m2_scaleB tf32_nextUp f16_le_quiet e4m3fnuz_roundToInt f32_to_e8m0 e8m0_to_f32 \
-        ue4m3_rsqrt binary16p1ue_sqrt f64_hypot e5m2_totalOrder f32_rem f16_logB e2m3_clamp";
+        ue4m3_rsqrt binary16p1ue_sqrt f64_hypot e5m2_totalOrder f32_rem f16_logB e2m3_clamp \
+        f16_exp bf16_log e4m3fn_tanh e5m2_atan2 f32_sin_pi";
     for name in names.split_whitespace() {
         for (round, profile) in
             [("rne", "ieee"), ("odd", "ocp-sat"), ("rup", "p3109"), ("sr5b", "ml-dtypes")]

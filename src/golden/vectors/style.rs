@@ -101,7 +101,7 @@ const BUFFER: usize = 1 << 16;
 /// of the words of [`STREAM`] under `seed`, case by case.
 ///
 /// # Errors
-/// Those of writing.
+/// Those of writing; and an elementary function that cannot be decided.
 pub fn write(
     evaluator: &Evaluator,
     cases: &Cases,
@@ -127,7 +127,7 @@ pub fn write(
             words[next] = u128::from(random >> (32 - random_bits));
             next += 1;
         }
-        let Outcome { word, flags } = evaluator.evaluate(case, random);
+        let Outcome { word, flags } = evaluator.evaluate(case, random).map_err(io::Error::other)?;
         words[next] = word;
         words[next + 1] = flags.ieee().bits().into();
         line(&mut out, &words[..next + 2], &fields, style, index + 1 == cases.len());
