@@ -231,8 +231,8 @@ impl Malformed {
     /// The complaint about `found`, a word or a line.
     #[cold]
     pub fn new(line: u64, wrong: Wrong, found: &[u8]) -> Self {
-        // A character takes at most four bytes and 56 are shown.
-        let found = Short::new(&String::from_utf8_lossy(&found[..found.len().min(256)]));
+        // 56 characters are shown.
+        let found = Short::new(&found[..found.len().min(60)].escape_ascii().to_string());
         Self { line, wrong, found }
     }
 }
@@ -242,17 +242,17 @@ impl fmt::Display for Malformed {
         let Self { line, wrong, found } = self;
         write!(f, "line {line}: ")?;
         match wrong {
-            Wrong::NoDigits => write!(f, "{found:?} has no digits"),
+            Wrong::NoDigits => write!(f, "\"{found}\" has no digits"),
             Wrong::NoDigit(byte) if byte.is_ascii_graphic() => {
-                write!(f, "{found:?}: {:?} is no hexadecimal digit", char::from(*byte))
+                write!(f, "\"{found}\": {:?} is no hexadecimal digit", char::from(*byte))
             }
             Wrong::NoDigit(byte) => {
-                write!(f, "{found:?}: byte 0x{byte:02x} is no hexadecimal digit")
+                write!(f, "\"{found}\": byte 0x{byte:02x} is no hexadecimal digit")
             }
-            Wrong::Wide => write!(f, "{found:?} has bits beyond the width"),
+            Wrong::Wide => write!(f, "\"{found}\" has bits beyond the width"),
             Wrong::Words { found: count, expected } => {
                 let plural = if *count == 1 { "" } else { "s" };
-                write!(f, "{count} word{plural} instead of {expected}: {found:?}")
+                write!(f, "{count} word{plural} instead of {expected}: \"{found}\"")
             }
             Wrong::Long => write!(f, "longer than {MAX_LINE} bytes"),
         }

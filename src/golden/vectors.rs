@@ -117,7 +117,8 @@ impl Cases {
                 "{function} has 2^{bits} cases, too many to write down"
             ))
             .hint(format!(
-                "at most 2^32 can be; give --level 2 ({planned} cases), or --count for some of all"
+                "at most 2^32 can be; the classes of operands without --exhaustive give {planned}, \
+                 and --count takes so many of all"
             )));
         }
         let (planned, masks) = if exhaustive { (all, Vec::new()) } else { (planned, masks) };
@@ -210,7 +211,7 @@ mod tests {
         let too_many: Function = "f32_add".parse().unwrap();
         let request = Request { exhaustive: true, ..Request::default() };
         let error = Cases::new(&too_many, &request).unwrap_err().to_string();
-        assert!(error.contains("2^64") && error.contains("--level 2"), "{error}");
+        assert!(error.contains("2^64") && error.contains("--count"), "{error}");
     }
 
     #[test]

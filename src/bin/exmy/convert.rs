@@ -8,6 +8,8 @@ use exmy::golden::convert::{Options, Random, convert};
 use exmy::round::{Flush, Overflow, Profile, Rounding, Rules, Tininess};
 use std::io::{stdin, stdout};
 
+/// Convert codes from one format to another, line by line
+///
 /// Reads one hexadecimal code a line (any case, 0x or not) and prints one a line, in lower case
 /// with all its digits.
 ///

@@ -29,11 +29,8 @@ enum Command {
     Train(Box<train::Arguments>),
     /// Continue a text with a trained model
     Sample(sample::Arguments),
-    /// Convert codes from one format to another, line by line
     Convert(convert::Arguments),
-    /// Judge results of arithmetic, in the lines of Berkeley TestFloat
     Verify(Box<verify::Arguments>),
-    /// Print test cases of arithmetic with their results and flags
     Vectors(Box<vectors::Arguments>),
 }
 

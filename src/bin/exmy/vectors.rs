@@ -8,7 +8,9 @@ use exmy::golden::vectors::{Cases, Level, Request, Style, write};
 use exmy::round::Profile;
 use std::io::stdout;
 
-/// Prints test cases with the right results and flags, as `exmy verify` reads them.
+/// Print test cases of arithmetic with their results and flags
+///
+/// Prints cases with the right results and flags, as `exmy verify` reads them.
 ///
 /// Operands are special exponents times special significands in all combinations, beside each
 /// the same with operands replaced by weighted random ones; conversions also get every value of

@@ -9,6 +9,8 @@ use exmy::round::Profile;
 use std::io::{BufWriter, Write, stdin, stdout};
 use std::ops::ControlFlow;
 
+/// Judge results of arithmetic, in the lines of Berkeley TestFloat
+///
 /// Reads case lines as testfloat_gen prints them - operands, result and exception flags in
 /// hexadecimal - and prints those that are wrong, then "N passed, M failed".
 ///
@@ -25,7 +27,7 @@ use std::ops::ControlFlow;
 /// misuse and for the malformed line that --strict stopped at.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// What was computed
+    /// What was computed: f16_add, e4m3fn_mulAdd_to_f32, f32_to_i32, ...
     function: Function,
     #[command(flatten)]
     options: Options,
