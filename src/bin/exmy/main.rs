@@ -2,16 +2,20 @@
 
 #![forbid(unsafe_code)]
 
+mod convert;
 mod sample;
+mod settings;
 mod show;
 mod train;
+mod vectors;
+mod verify;
 
 use clap::{Parser, Subcommand};
 use exmy::error::Error;
 use std::process::ExitCode;
 
-/// Software floating-point formats of any shape, and what happens when a network is trained in
-/// them.
+/// Software floating-point formats of any shape: conversions and arithmetic to verify hardware
+/// with, and what happens when a network is trained in them.
 #[derive(Parser)]
 #[command(name = "exmy", version, propagate_version = true, max_term_width = 100)]
 struct Arguments {
@@ -25,6 +29,9 @@ enum Command {
     Train(Box<train::Arguments>),
     /// Continue a text with a trained model
     Sample(sample::Arguments),
+    Convert(convert::Arguments),
+    Verify(Box<verify::Arguments>),
+    Vectors(Box<vectors::Arguments>),
 }
 
 /// Misuse: bad arguments, bad input, files that cannot be used.
@@ -42,6 +49,9 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Train(arguments) => train::run(*arguments),
         Command::Sample(arguments) => sample::run(&arguments),
+        Command::Convert(arguments) => convert::run(&arguments),
+        Command::Verify(arguments) => verify::run(&arguments),
+        Command::Vectors(arguments) => vectors::run(&arguments),
     };
     match result {
         Ok(code) => ExitCode::from(code),
