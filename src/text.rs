@@ -9,12 +9,21 @@
 #![forbid(unsafe_code)]
 
 mod aliases;
+mod big;
+mod decimal;
 mod format;
+mod layout;
+mod number;
+mod parse;
 mod rounding;
 #[cfg(feature = "serde")]
 mod serde;
+mod value;
 
 pub use format::ParseFormatError;
+pub use number::Number;
+pub use parse::ParseNumberError;
+pub use value::Hex;
 
 use core::fmt::{self, Write};
 

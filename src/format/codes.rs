@@ -24,6 +24,11 @@ impl Format {
         }
     }
 
+    /// The smallest finite value: the most negative one, or that of code 0 without a sign.
+    pub const fn min(self) -> Value {
+        self.decode(self.min_code())
+    }
+
     /// Code of the smallest value above zero.
     #[inline]
     pub const fn min_positive_code(self) -> u64 {
@@ -51,6 +56,25 @@ impl Format {
     /// exponent field, and for one exponent bit under IEEE conventions.
     pub const fn min_normal(self) -> Option<Value> {
         match self.min_normal_code() {
+            Some(code) => Some(self.decode(code)),
+            None => None,
+        }
+    }
+
+    /// Code of the largest positive subnormal value, if there is one.
+    pub const fn max_subnormal_code(self) -> Option<u64> {
+        if !self.subnormals || matches!(self.sign, Sign::TwosComplement) {
+            return None;
+        }
+        let below_normal = low_bits(self.man_bits());
+        // Without normal values the largest value of all.
+        Some(if below_normal < self.max_code() { below_normal } else { self.max_code() })
+    }
+
+    /// The largest subnormal value. `None` where there is none: without a significand field, by
+    /// choice, and in two's complement, whose integers have no exponent to be below.
+    pub const fn max_subnormal(self) -> Option<Value> {
+        match self.max_subnormal_code() {
             Some(code) => Some(self.decode(code)),
             None => None,
         }
