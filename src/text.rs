@@ -20,6 +20,7 @@ mod rounding;
 mod serde;
 mod value;
 
+pub use aliases::{ALIASES, Alias, CLASHES};
 pub use format::ParseFormatError;
 pub use number::Number;
 pub use parse::ParseNumberError;

@@ -100,6 +100,22 @@ impl Format {
         self.is_signed() && matches!(self.specials, Specials::Ieee | Specials::Fn)
     }
 
+    /// How many codes are NaN, of both signs together.
+    pub const fn nan_count(self) -> u64 {
+        let signs = 1 + self.nan_has_sign() as u64;
+        match self.specials {
+            Specials::Ieee => signs * low_bits(self.man_bits()),
+            Specials::Fn => signs,
+            Specials::Fnuz | Specials::P3109 { .. } => 1,
+            Specials::Finite => 0,
+        }
+    }
+
+    /// How many codes are infinite: 0, 1 or 2.
+    pub const fn infinity_count(self) -> u64 {
+        self.infinity_code(false).is_some() as u64 + self.infinity_code(true).is_some() as u64
+    }
+
     /// Code of positive or negative infinity, if it exists.
     pub const fn infinity_code(self, negative: bool) -> Option<u64> {
         if negative && !self.is_signed() {

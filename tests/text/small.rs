@@ -58,6 +58,9 @@ fn what_is_written_reads_back() {
             for text in [format!("{shown}"), format!("{shown:e}"), format!("{shown:?}")] {
                 assert_eq!(read(format, &text), expected, "{format} {code:#x} {text}");
             }
+            if format.bits() > 12 && code % 7 != 0 {
+                continue;
+            }
             let exact = [
                 format!("{shown:#}"),
                 format!("{shown:#e}"),

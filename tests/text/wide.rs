@@ -52,7 +52,7 @@ fn all_digits_are_right() {
 #[test]
 fn short_and_hexadecimal_texts_read_back() {
     for format in formats() {
-        for code in codes(format, 60) {
+        for code in codes(format, 20) {
             let shown = format.display(code);
             let texts = [format!("{shown:e}"), format!("{shown:?}"), format.hex(code).to_string()];
             for text in texts {
