@@ -5,6 +5,7 @@
 mod bad_input;
 mod convert;
 mod determinism;
+mod formats;
 mod kill;
 mod sample;
 mod vectors;

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod convert;
+mod formats;
 mod sample;
 mod settings;
 mod show;
@@ -27,6 +28,8 @@ struct Arguments {
 enum Command {
     /// Train a transformer in one or several number formats and compare the losses
     Train(Box<train::Arguments>),
+    /// Show number formats: a table, one format with all its constants, or all its codes
+    Formats(formats::Arguments),
     /// Continue a text with a trained model
     Sample(sample::Arguments),
     Convert(convert::Arguments),
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
     }
     let result = match arguments.command {
         Command::Train(arguments) => train::run(*arguments),
+        Command::Formats(arguments) => formats::run(&arguments),
         Command::Sample(arguments) => sample::run(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
