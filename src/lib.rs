@@ -96,6 +96,8 @@ pub mod scale;
 // Floor 4
 #[cfg(feature = "alloc")]
 pub mod gemm;
+#[cfg(feature = "alloc")]
+pub mod golden;
 // Floor 5
 #[cfg(feature = "train")]
 pub mod nn;

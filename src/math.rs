@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod convert;
+pub mod differences;
 
 use crate::format::{Format, Value};
 use crate::round::Rules;

@@ -76,6 +76,9 @@ pub enum NanCode {
     Quiet,
     /// The one with all bits of the magnitude set (NVIDIA; RISC-V for E5M2).
     AllOnes,
+    /// The one of this magnitude, sign bit not counted; [`Quiet`](Self::Quiet) if that is no NaN
+    /// of the format.
+    Magnitude(u64),
 }
 
 /// What becomes of a NaN operand's payload between formats that have one (the IEEE-like ones).

@@ -5,6 +5,7 @@
 mod sample;
 mod show;
 mod train;
+mod verify_cols;
 
 use clap::{Parser, Subcommand};
 use exmy::error::Error;
@@ -25,6 +26,9 @@ enum Command {
     Train(Box<train::Arguments>),
     /// Continue a text with a trained model
     Sample(sample::Arguments),
+    /// Compare recorded conversions of hardware and libraries with this crate's
+    #[command(name = "verify-cols")]
+    VerifyCols(verify_cols::Arguments),
 }
 
 /// Misuse: bad arguments, bad input, files that cannot be used.
@@ -42,6 +46,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Train(arguments) => train::run(*arguments),
         Command::Sample(arguments) => sample::run(&arguments),
+        Command::VerifyCols(arguments) => verify_cols::run(&arguments),
     };
     match result {
         Ok(code) => ExitCode::from(code),
