@@ -17,7 +17,7 @@
 //! let differences: Vec<_> = Differences::new(from, to, a, b)?.map(|d| d.to_string()).collect();
 //! assert_eq!(differences, [
 //!     "464.00003 to inf (0x43e80001 to 0x7f800000): 448 (0x7e) | NaN (0x7f)",
-//!     "-464.00003 to -inf (0xc3e80001 to 0xff800000): -448 (0xfe) | NaN (0xff)",
+//!     "-464.00003 to -inf (0xc3e80001 to 0xff800000): -448 (0xfe) | -NaN (0xff)",
 //! ]);
 //! # Ok::<(), exmy::math::differences::TooMany>(())
 //! ```
@@ -186,6 +186,8 @@ impl fmt::Display for Difference {
         let Self { first, last, a, b } = *self;
         if first == last {
             write!(f, "{} ({})", Plain(first), Hex(first))?;
+        } else if first.value().is_nan() {
+            write!(f, "{} ({} to {})", Plain(first), Hex(first), Hex(last))?;
         } else {
             write!(f, "{} to {} ({} to {})", Plain(first), Plain(last), Hex(first), Hex(last))?;
         }
@@ -201,7 +203,7 @@ impl fmt::Display for Plain {
         let Operand { format, code } = self.0;
         let value = self.0.value();
         if let Value::Nan { negative } = value {
-            return f.write_str(if negative && format.bits() > 8 { "-NaN" } else { "NaN" });
+            return f.write_str(if negative && format.nan_has_sign() { "-NaN" } else { "NaN" });
         }
         let size = value.to_f64().abs();
         let long = size != 0.0 && size.is_finite() && !(1e-4..1e7).contains(&size);

@@ -57,9 +57,13 @@ pub enum Profile {
     /// PyTorch before 2.13, as its CUDA code of 2.11 does it: as [`Torch`](Self::Torch), but
     /// overflow and infinity are NaN in E4M3FN, and binary16 NaN operands lose their sign.
     TorchNosat,
-    /// ONNX Cast with `saturate=1`.
+    /// ONNX Cast (opset 19 to 25) with `saturate=1`, by the operator's tables: infinities become the
+    /// largest value, but NaN in FNUZ formats; E8M0 rounds up (`round_mode` up; the others are `rtz`
+    /// for down and `rna` for nearest). The reference implementation differs from the tables: it
+    /// clamps infinities in FNUZ formats too, and gives E8M0 NaN for infinity.
     Onnx,
-    /// ONNX Cast with `saturate=0`.
+    /// ONNX Cast with `saturate=0`, by the operator's tables; E8M0 rounds to nearest, ties up. Its
+    /// table has NaN for numbers below 2^-127, which here become 2^-127.
     OnnxNosat,
     /// microxcaling's elements: ties away, clamped, infinities and NaN kept.
     Microxcaling,
@@ -155,7 +159,7 @@ impl Profile {
             Self::Ieee => Rules { nan: NanRules { payload: Payload::Keep, ..nan }, ..rules },
             Self::P3109 => Rules { standard: Standard::P3109, ..rules },
             Self::OcpSat => Rules { overflow: Overflow::Finite, ..rules },
-            Self::OcpNonsat | Self::OnnxNosat => Rules { overflow: nonsaturating(to), ..rules },
+            Self::OcpNonsat => Rules { overflow: nonsaturating(to), ..rules },
             Self::MlDtypes => {
                 let nan = NanRules { absent: AbsentNan::OppositeZero, made_negative: true, ..nan };
                 let rules = Rules { overflow: nonsaturating(to), nan, ..rules };
@@ -207,7 +211,14 @@ impl Profile {
                     rules
                 }
             }
-            Self::Onnx => Rules { overflow: Overflow::Onnx, ..rules },
+            Self::Onnx => {
+                let rounding = if scale { Rounding::Rup } else { rules.rounding };
+                Rules { rounding, overflow: Overflow::Onnx, ..rules }
+            }
+            Self::OnnxNosat => {
+                let rounding = if scale { Rounding::Rna } else { rules.rounding };
+                Rules { rounding, overflow: nonsaturating(to), ..rules }
+            }
             Self::Microxcaling => {
                 Rules { rounding: Rounding::Rna, overflow: Overflow::Propagate, ..rules }
             }

@@ -50,8 +50,8 @@ pub enum Operands {
     Zero,
     /// As positive zero (the input flush of AMD CDNA2 in MMA-Sim).
     PositiveZero,
-    /// Exactly, but rounded away from zero whatever the mode: what ml_dtypes and PyTorch do with
-    /// binary32 subnormals on the way to E8M0.
+    /// Exactly, but numbers below binary32's smallest normal one, of whatever format, are rounded
+    /// away from zero under every mode: what ml_dtypes and PyTorch do on the way to E8M0.
     Away,
 }
 
