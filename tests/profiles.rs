@@ -153,6 +153,19 @@ fn torch() {
     assert_eq!(nan(Profile::TorchNosat, Format::F32), 0x7FFF_FFFF);
 }
 
+/// CUDA: what `tests/data/h200` does not name a mode for, and FP6 and FP4 without saturation.
+#[test]
+fn cuda() {
+    let scale = [(1.0, 0x7F), (above(1.0), 0x80), (-1.25, 0x80), (0.0, 0), (INF, 0xFE)];
+    expect(Profile::CudaSatfinite, Format::E8M0, &scale, [0xFF; 2]);
+    let fp4 = [(-0.0, 0x8), (5.0, 0x6), (1e9, 0x7), (-INF, 0xF)];
+    expect(Profile::CudaSatfinite, Format::E2M1, &fp4, [0x7, 0x7]);
+    expect(Profile::CudaNosat, Format::E2M1, &fp4, [0x7, 0x7]);
+    expect(Profile::CudaSatfiniteRelu, Format::E2M1, &[(-0.0, 0), (-3.0, 0), (3.0, 0x5)], [0x7; 2]);
+    expect(Profile::CudaSatfinite, Format::F16, &[(MAX, 0x7BFF), (INF, 0x7BFF)], [0x7FFF; 2]);
+    expect(Profile::CudaNosat, Format::UE5M3, &[(118784.0, 0xFE), (MAX, 0xFF)], [0xFF; 2]);
+}
+
 /// P3109 4.0, 4.7.5: what `SatNone` does by mode, and negative results without a sign.
 #[test]
 fn p3109() {
@@ -389,4 +402,95 @@ fn differences_are_complete() {
         }
     }
     assert!(found > 1000, "only {found} differences");
+}
+
+/// The tables of `docs/profiles.md`: what each profile makes of the numbers that tell them apart.
+fn tables() -> String {
+    let pair = |bits: u32| (f32::from_bits(bits), f32::from_bits(bits | 0x8000_0000));
+    let (nan, minus_nan) = pair(NAN[0]);
+    let numbers = |tie: (&'static str, f32), small: (&'static str, f32)| {
+        vec![
+            tie,
+            small,
+            ("x > max", MAX),
+            ("inf", INF),
+            ("-inf", -INF),
+            ("-0", -0.0),
+            ("NaN", nan),
+            ("-NaN", minus_nan),
+        ]
+    };
+    let scale = vec![
+        ("1.25", 1.25),
+        ("1.5", 1.5),
+        ("1.25 x 2^-127", f32::from_bits(0x50_0000)),
+        ("x > max", MAX),
+        ("inf", INF),
+        ("0", 0.0),
+        ("-1", -1.0),
+        ("NaN", nan),
+    ];
+    let formats = [
+        (Format::E4M3FN, numbers(("1.0625", 1.0625), ("-2^-10", -0.000_976_562_5))),
+        (Format::E5M2, numbers(("1.125", 1.125), ("-2^-17", -0.000_007_629_394_5))),
+        (Format::E4M3FNUZ, numbers(("1.0625", 1.0625), ("-2^-11", -0.000_488_281_25))),
+        (Format::E2M1, numbers(("1.25", 1.25), ("-0.25", -0.25))),
+        (Format::E8M0, scale),
+        (Format::F16, numbers(("1 + 2^-11", 1.000_488_3), ("-2^-25", -2.980_232_2e-8))),
+    ];
+    let mut text = String::new();
+    for (to, inputs) in formats {
+        let header: Vec<&str> = inputs.iter().map(|(name, _)| *name).collect();
+        text += &format!("## {to}\n\n| profiles | {} |\n", header.join(" | "));
+        text += &format!("|{}\n", "---|".repeat(header.len() + 1));
+        // Profiles that agree share the row of the first of them.
+        let mut rows: Vec<(String, String)> = Vec::new();
+        for profile in Profile::ALL {
+            let rules = profile.conversion(Format::F32, to);
+            let cells: Vec<String> = inputs.iter().map(|(_, x)| cell(rules, to, *x)).collect();
+            let cells = cells.join(" | ");
+            match rows.iter_mut().find(|(_, other)| *other == cells) {
+                Some((names, _)) => *names += &format!(", `{profile}`"),
+                None => rows.push((format!("`{profile}`"), cells)),
+            }
+        }
+        for (names, cells) in rows {
+            text += &format!("| {names} | {cells} |\n");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// `448 7e`: value and code of a result.
+fn cell(rules: Rules, to: Format, x: f32) -> String {
+    let code = convert(rules, to, x);
+    let digits = to.bits().div_ceil(4) as usize;
+    let value = to.to_f32(code);
+    let value = match value.abs() {
+        size if size != 0.0 && size.is_finite() && !(1e-3..1e6).contains(&size) => {
+            format!("{value:e}")
+        }
+        _ => format!("{value}"),
+    };
+    format!("{value} `{code:0digits$x}`")
+}
+
+#[test]
+fn the_page_of_profiles_is_what_the_code_does() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/profiles.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (text, found) = page.split_at(page.find("## ").unwrap_or(page.len()));
+    let wanted = tables();
+    if std::env::var_os("EXMY_BLESS").is_some() {
+        std::fs::write(&path, format!("{text}{}\n", wanted.trim_end())).unwrap();
+        return;
+    }
+    assert!(
+        found.trim_end() == wanted.trim_end(),
+        "docs/profiles.md is out of date: EXMY_BLESS=1 cargo test --test profiles writes it anew"
+    );
+    for profile in Profile::ALL {
+        assert!(text.contains(&format!("`{profile}`")), "{profile} has no source on the page");
+    }
 }

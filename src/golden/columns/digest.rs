@@ -4,7 +4,8 @@
 //! one sign that get the same code lie side by side: [`run_end`] finds where they end by bisection,
 //! and what is left to do for every input is the mixing of bits, without branches.
 //!
-//! Measured on two shared cores of a Sapphire Rapids class Xeon with AVX-512: 29 columns in 29 s.
+//! Measured on one core of a Sapphire Rapids class Xeon, all `2^32` inputs of a column: 1.3 s with
+//! AVX-512, 2.6 s with AVX2, 5.4 s with the baseline instructions.
 
 use super::Conversion;
 use crate::format::Format;
