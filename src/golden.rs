@@ -5,10 +5,12 @@
 //! * [`testfloat`]: TestFloat's case lines and the verdict on them;
 //! * [`convert`]: a stream of codes from one format to another;
 //! * [`vectors`]: cases for any operation on any formats, in several styles;
+//! * [`columns`]: recorded conversions of hardware and libraries, recomputed;
 //! * [`lines`]: what the three read their input with.
 
 #![forbid(unsafe_code)]
 
+pub mod columns;
 pub mod convert;
 mod evaluate;
 mod exact;

@@ -43,8 +43,8 @@
 //!
 //! The floors, from the bottom: [`format`](mod@format) and [`round`] define numbers; [`minifloat`],
 //! [`random`] and [`text`] make them usable; [`bulk`] and [`pack`] work on slices; [`block`],
-//! [`scale`] and [`quantizer`] share scales; [`gemm`] multiplies; `nn` and `recipe` are the layers
-//! and their number formats; `train` is the loop; `study` compares runs.
+//! [`scale`] and [`quantizer`] share scales; [`gemm`] multiplies; [`golden`] compares with recorded
+//! results; `nn` and `recipe` are the layers and their number formats; `train` is the loop; `study` compares runs.
 //!
 //! # Features
 //!

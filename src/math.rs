@@ -33,6 +33,7 @@ mod wide;
 
 pub use class::Class;
 pub use integer::IntInvalid;
+pub mod differences;
 
 use crate::format::{Format, Value};
 use crate::round::Rules;

@@ -10,6 +10,7 @@ mod show;
 mod train;
 mod vectors;
 mod verify;
+mod verify_cols;
 
 use clap::{Parser, Subcommand};
 use exmy::error::Error;
@@ -35,6 +36,9 @@ enum Command {
     Convert(convert::Arguments),
     Verify(Box<verify::Arguments>),
     Vectors(Box<vectors::Arguments>),
+    /// Compare recorded conversions of hardware and libraries with this crate's
+    #[command(name = "verify-cols")]
+    VerifyCols(verify_cols::Arguments),
 }
 
 /// Misuse: bad arguments, bad input, files that cannot be used.
@@ -56,6 +60,7 @@ fn main() -> ExitCode {
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Vectors(arguments) => vectors::run(&arguments),
+        Command::VerifyCols(arguments) => verify_cols::run(&arguments),
     };
     match result {
         Ok(code) => ExitCode::from(code),
