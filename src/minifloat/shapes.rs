@@ -71,6 +71,7 @@ macro_rules! shapes {
     ($bits:ident $class:ident: $($e:literal [$($m:literal)*])*) => {$($(
         impl FloatFormat for ExMy<$e, $m, $class> {
             type Bits = $bits;
+            crate::facts! { ExMy<$e, $m, $class> }
             const FORMAT: Format = built(
                 Format::builder(Sign::Magnitude, $e, $m).specials(Specials::$class).build(),
             );
@@ -144,6 +145,7 @@ macro_rules! format {
 
         impl $crate::minifloat::FloatFormat for $name {
             type Bits = $bits;
+            $crate::facts! { $name }
             const FORMAT: $crate::format::Format = {
                 let (sign, exp_bits, man_bits) = $crate::minifloat::shape(stringify!($shape));
                 let builder = $crate::format::Format::builder(sign, exp_bits, man_bits);
@@ -191,6 +193,7 @@ macro_rules! named {
 
         impl FloatFormat for $name {
             type Bits = u8;
+            crate::facts! { $name }
             const FORMAT: Format = Format::$format;
             const CODES: Codes<u8> = crate::codes!(u8);
         }

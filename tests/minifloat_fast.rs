@@ -1,0 +1,153 @@
+//! The short ways of the typed scalar against the definition, code by code.
+//!
+//! `Format::encode_by` and `math::Context` are the definition and have oracles of their own; here
+//! the typed scalar's own paths must give the very same codes, NaN included.
+
+#![cfg(feature = "std")]
+
+use exmy::format::Format;
+use exmy::minifloat::*;
+use exmy::round::{Overflow, Rounding};
+
+fn code<F: FloatFormat>(x: Minifloat<F>) -> u64 {
+    x.to_bits().to_u64()
+}
+
+fn at<F: FloatFormat>(code: u64) -> Minifloat<F> {
+    Minifloat::from_bits(F::Bits::from_u64(code))
+}
+
+fn narrows_64<F: FloatFormat>(x: f64) {
+    for x in [x, -x] {
+        let plain = F::FORMAT.encode_f64(x, Rounding::Rne, Overflow::None, 0).code;
+        assert_eq!(code(Minifloat::<F>::from_f64(x)), plain, "{} {x:e}", F::FORMAT);
+    }
+}
+
+fn narrows_32<F: FloatFormat>(x: f32) {
+    for x in [x, -x] {
+        let plain = F::FORMAT.encode_f32(x, Rounding::Rne, Overflow::None, 0).code;
+        assert_eq!(code(Minifloat::<F>::from_f32(x)), plain, "{} {x:e}", F::FORMAT);
+    }
+}
+
+/// Every `step`-th value of the format, the midpoint above it, and the wider format's neighbours of
+/// both; then the ends of the wider formats.
+fn conversions<F: FloatFormat>(step: usize) {
+    let format = F::FORMAT;
+    let bits = |x: f64| x.to_bits();
+    for code in format.codes().step_by(step) {
+        let x = at::<F>(code);
+        let (narrow, wide) = (format.to_f32(code), format.to_f64(code));
+        assert_eq!(x.to_f32().to_bits(), narrow.to_bits(), "{format} {code:#x}");
+        assert_eq!(bits(x.to_f64()), bits(wide), "{format} {code:#x}");
+        assert_eq!(x.is_nan(), wide.is_nan(), "{format} {code:#x}");
+        if !format.is_exact_in_f64() || !wide.is_finite() || wide < 0.0 {
+            continue;
+        }
+        assert_eq!(x.is_zero(), wide == 0.0, "{format} {code:#x}");
+        let next = format.to_f64(code + 1);
+        let midpoint = if next > wide && next.is_finite() {
+            wide / 2.0 + next / 2.0
+        } else {
+            // Past the largest: its own distance from the value below, once more.
+            wide + (wide - format.to_f64(code.saturating_sub(1))) / 2.0
+        };
+        for x in [wide, midpoint] {
+            for x in [x.next_down(), x, x.next_up()] {
+                narrows_64::<F>(x);
+            }
+            let x = x as f32;
+            for x in [x.next_down(), x, x.next_up()] {
+                narrows_32::<F>(x);
+            }
+        }
+    }
+    for x in [f64::NAN, f64::INFINITY, f64::MAX, f64::MIN_POSITIVE, 5e-324, 0.0, 1.0, 3e38] {
+        narrows_64::<F>(x);
+        narrows_32::<F>(x as f32);
+    }
+    narrows_32::<F>(f32::MAX);
+    narrows_32::<F>(f32::MIN_POSITIVE);
+    narrows_32::<F>(f32::from_bits(1));
+}
+
+macro_rules! each {
+    ($check:ident($step:expr) $class:ident: $($e:literal [$($m:literal)*])*) => {
+        $($($check::<ExMy<$e, $m, $class>>($step);)*)*
+    };
+}
+
+#[test]
+fn conversions_of_all_shapes_of_8_bits() {
+    each! { conversions(1) Ieee:
+        1 [1 2 3 4 5 6] 2 [1 2 3 4 5] 3 [1 2 3 4] 4 [1 2 3] 5 [1 2] 6 [1]
+    }
+    macro_rules! each_class {
+        ($($class:ident)*) => {$(
+            each! { conversions(1) $class:
+                0 [2 3 4 5 6 7] 1 [1 2 3 4 5 6] 2 [0 1 2 3 4 5] 3 [0 1 2 3 4] 4 [0 1 2 3] 5 [0 1 2]
+                6 [0 1] 7 [0]
+            }
+        )*};
+    }
+    each_class!(Fn Fnuz Finite);
+    conversions::<E8M0Format>(1);
+    conversions::<Int8Format>(1);
+    conversions::<Ue4m3Format>(1);
+    conversions::<Ue5m3Format>(1);
+    conversions::<E4M3B11FnuzFormat>(1);
+}
+
+exmy::format! { struct Low(u8): e4m3, bias 140 }
+exmy::format! { struct High(u8): e4m3, bias -130 }
+exmy::format! { struct Lowest(u16): e5m4, bias 1070, specials Fn }
+exmy::format! { struct Highest(u16): e4m6, bias -1015 }
+exmy::format! { struct Unsigned(u8): ue5m3, bias 130, specials Fn }
+
+#[test]
+fn conversions_of_wider_shapes() {
+    each! { conversions(1) Ieee: 5 [10] 8 [3 7] }
+    each! { conversions(5) Ieee:
+        1 [14] 2 [13] 3 [12] 4 [11] 6 [9] 7 [8] 8 [4 5 6] 9 [6] 10 [5] 11 [4] 12 [3] 13 [2] 14 [1]
+    }
+    each! { conversions(7) Fn: 0 [15] 1 [14] 4 [11] 5 [10] 8 [7] 9 [6] 11 [4] 15 [0] }
+    each! { conversions(7) Fnuz: 0 [15] 4 [11] 5 [10] 8 [7] 11 [4] 15 [0] }
+    each! { conversions(7) Finite: 0 [15] 4 [11] 5 [10] 8 [7] 10 [5] 11 [4] 15 [0] }
+    each! { conversions(9) Ieee: 8 [10] }
+    each! { conversions(201) Ieee: 8 [13] }
+    each! { conversions(1 << 17) Ieee: 8 [23] }
+    each! { conversions(1 << 48) Ieee: 11 [52] }
+    conversions::<Low>(1);
+    conversions::<High>(1);
+    conversions::<Lowest>(1);
+    conversions::<Highest>(1);
+    conversions::<Unsigned>(1);
+}
+
+/// All 2^32 binary32 inputs; `cargo test --release --test minifloat_fast -- --ignored all_inputs`.
+fn all_inputs<F: FloatFormat>() {
+    let format: Format = F::FORMAT;
+    let chunk = |high: u32| {
+        for low in 0..1 << 24 {
+            let x = f32::from_bits(high << 24 | low);
+            let plain = format.encode_f32(x, Rounding::Rne, Overflow::None, 0).code;
+            assert!(code(Minifloat::<F>::from_f32(x)) == plain, "{format} {:#x}", x.to_bits());
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| (0..128).for_each(chunk));
+        (128..256).for_each(chunk);
+    });
+}
+
+#[test]
+#[ignore = "a quarter of an hour: cargo test --release --test minifloat_fast -- --ignored"]
+fn all_inputs_of_six_formats() {
+    all_inputs::<ExMy<4, 3, Fn>>();
+    all_inputs::<ExMy<5, 2>>();
+    all_inputs::<ExMy<2, 1, Finite>>();
+    all_inputs::<ExMy<5, 10>>();
+    all_inputs::<ExMy<8, 7>>();
+    all_inputs::<ExMy<8, 3>>();
+}
