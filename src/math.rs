@@ -13,7 +13,24 @@
 
 #![forbid(unsafe_code)]
 
+mod add;
+mod align;
+mod class;
+mod compare;
 mod convert;
+mod div;
+mod integer;
+mod integral;
+mod minmax;
+mod mul;
+mod neighbours;
+mod rem;
+mod scale;
+mod sign;
+mod sqrt;
+
+pub use class::Class;
+pub use integer::IntInvalid;
 
 use crate::format::{Format, Value};
 use crate::round::Rules;

@@ -69,11 +69,11 @@ impl Context {
     }
 }
 
-const fn zero(negative: bool) -> Value {
+pub(super) const fn zero(negative: bool) -> Value {
     Value::Finite { negative, significand: 0, exponent: 0 }
 }
 
-const fn magnitude(value: Value) -> Value {
+pub(super) const fn magnitude(value: Value) -> Value {
     match value {
         Value::Nan { .. } => Value::Nan { negative: false },
         Value::Infinite { .. } => Value::Infinite { negative: false },

@@ -345,6 +345,33 @@ impl Format {
     }
 }
 
+impl Exact {
+    /// The integer that a mode chooses, without its sign, and whether it differs from the number;
+    /// `None` if it has more than 128 bits. Odd and even are the integer's here.
+    ///
+    /// # Panics
+    /// If the mode is stochastic with a bit count outside 1..=32.
+    pub const fn to_integer(self, mode: Rounding, random: u32) -> Option<(u128, bool)> {
+        let Self { negative, significand, exponent, sticky } = self;
+        if significand == 0 && !sticky {
+            return Some((0, false));
+        }
+        if exponent > 0 {
+            // A sticky part would be worth more than a unit here.
+            let fits = exponent.unsigned_abs() <= significand.leading_zeros() && !sticky;
+            return if fits { Some((significand << exponent, false)) } else { None };
+        }
+        let shift = exponent.unsigned_abs();
+        let whole = if shift < 128 { significand >> shift } else { 0 };
+        let (_, fraction) = shift_right(significand, shift as u64, sticky);
+        let up = goes_up(mode, negative, whole & 1 == 1, fraction, random);
+        match whole.checked_add(up as u128) {
+            Some(integer) => Some((integer, !fraction.is_zero())),
+            None => None,
+        }
+    }
+}
+
 impl Value {
     /// The number as the rounding core takes it; `None` for NaN and infinity.
     pub const fn exact(self) -> Option<Exact> {

@@ -1,0 +1,95 @@
+//! Sums of exact numbers whatever the distance of their exponents: the integers behind `add`,
+//! `fma` and `faa`.
+//!
+//! Within 124 bits the sum is exact. Farther apart the larger number fills the word and what the
+//! smaller one has below it becomes the sticky part; where the signs differ, one unit is borrowed
+//! first, for the sticky part points away from zero.
+
+use crate::round::Exact;
+
+/// Bits that an exact sum may span, so that two of them and a carry fit 126.
+const SPAN: u32 = 124;
+
+/// Whether the sum of two numbers, one of them of at most [`SPAN`] bits, is exact.
+pub(super) const fn is_exact(a: Exact, b: Exact) -> bool {
+    let (high, gap) = if a.exponent >= b.exponent {
+        (a.significand, a.exponent - b.exponent)
+    } else {
+        (b.significand, b.exponent - a.exponent)
+    };
+    high == 0 || (128 - high.leading_zeros()) as i64 + gap as i64 <= SPAN as i64
+}
+
+/// `a + b`, to at least 125 significant bits. Zeros of different sign, and numbers that cancel,
+/// give zero with the sign `zero`.
+///
+/// The significands have at most 125 bits, and where the sum is not exact the number with the
+/// higher exponent is far the larger one and has no sticky part.
+#[inline]
+pub(super) const fn sum(a: Exact, b: Exact, zero: bool) -> Exact {
+    if b.significand == 0 {
+        let both = a.significand == 0 && a.negative != b.negative;
+        return if both { signed_zero(zero) } else { a };
+    }
+    if a.significand == 0 {
+        return b;
+    }
+    let (high, low) = if a.exponent >= b.exponent { (a, b) } else { (b, a) };
+    let gap = (high.exponent - low.exponent) as u32;
+    if is_exact(a, b) {
+        return signed(high.negative, high.significand << gap, low, zero);
+    }
+    let shift = high.significand.leading_zeros() - 2;
+    let rest = gap - shift;
+    let part = if rest < 128 { low.significand >> rest } else { 0 };
+    let lost = low.sticky || rest >= 128 || part << rest != low.significand;
+    let significand = high.significand << shift;
+    let exponent = high.exponent - shift as i32;
+    let significand = if high.negative == low.negative {
+        significand + part
+    } else {
+        significand - part - lost as u128
+    };
+    Exact { negative: high.negative, significand, exponent, sticky: lost }
+}
+
+/// `high + low` in the units of `low`.
+#[inline]
+const fn signed(negative: bool, high: u128, low: Exact, zero: bool) -> Exact {
+    let Exact { exponent, sticky, .. } = low;
+    if negative == low.negative {
+        return Exact { negative, significand: high + low.significand, exponent, sticky };
+    }
+    if high == low.significand {
+        return signed_zero(zero);
+    }
+    if high > low.significand {
+        Exact { negative, significand: high - low.significand, exponent, sticky }
+    } else {
+        let significand = low.significand - high;
+        Exact { negative: low.negative, significand, exponent, sticky }
+    }
+}
+
+/// Zero of a sign.
+pub(super) const fn signed_zero(negative: bool) -> Exact {
+    Exact { negative, significand: 0, exponent: 0, sticky: false }
+}
+
+/// A number as the sums take it.
+#[inline]
+pub(super) const fn exact(negative: bool, significand: u64, exponent: i32) -> Exact {
+    Exact { negative, significand: significand as u128, exponent, sticky: false }
+}
+
+/// Which of two numbers is farther from zero, by the place of the leading bit: `(larger,
+/// smaller)`.
+pub(super) const fn by_size(a: Exact, b: Exact) -> (Exact, Exact) {
+    const fn top(x: Exact) -> i64 {
+        match x.significand {
+            0 => i64::MIN,
+            _ => x.exponent as i64 + x.significand.ilog2() as i64,
+        }
+    }
+    if top(a) >= top(b) { (a, b) } else { (b, a) }
+}

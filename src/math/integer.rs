@@ -1,0 +1,129 @@
+//! To and from integers of any width up to 128 bits (IEEE 754-2019, 5.4.1 and 5.8).
+
+use super::{Context, Operand};
+use crate::round::{Exact, Flags, Rounded, Rounding};
+
+/// What a conversion to an integer gives where no integer of the type is the result.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum IntInvalid {
+    /// The smallest number of signed types and the largest of unsigned ones: the "integer
+    /// indefinite" of x86.
+    #[default]
+    X86,
+    /// The end of the range on the number's side; for NaN the largest.
+    Riscv,
+    /// The end of the range on the number's side; for NaN zero. Rust's `as`, too.
+    Arm,
+}
+
+impl Operand {
+    /// The integer that `rounding` chooses, as a two's complement word in the lowest `bits` bits.
+    ///
+    /// A number whose integer is out of range, an infinity and a NaN give what `invalid` says and
+    /// set [`Flags::INVALID`] alone. With `exact`, a number that is not an integer sets
+    /// [`Flags::INEXACT`]. Stochastic modes take their bits from `random` as
+    /// [`Format::round_by`](crate::format::Format::round_by) does.
+    ///
+    /// ```
+    /// use exmy::math::{IntInvalid, Operand};
+    /// use exmy::round::{Flags, Rounding};
+    ///
+    /// let to_i8 = |x| Operand::f32(x).to_int(8, true, Rounding::Rne, true, IntInvalid::Arm);
+    /// assert_eq!(to_i8(-2.5), (0xFE, Flags::INEXACT));
+    /// assert_eq!(to_i8(200.0), (0x7F, Flags::INVALID));
+    /// ```
+    ///
+    /// # Panics
+    /// If `bits` is not in 1..=128, or the mode is stochastic.
+    pub const fn to_int(
+        self,
+        bits: u32,
+        signed: bool,
+        rounding: Rounding,
+        exact: bool,
+        invalid: IntInvalid,
+    ) -> (u128, Flags) {
+        assert!(!rounding.is_stochastic(), "stochastic rounding to an integer needs random bits");
+        self.to_int_with(bits, signed, rounding, 0, exact, invalid)
+    }
+
+    /// As [`to_int`](Self::to_int), with the random word of stochastic modes.
+    ///
+    /// # Panics
+    /// If `bits` is not in 1..=128, or the mode is stochastic with a bit count outside 1..=32.
+    pub const fn to_int_with(
+        self,
+        bits: u32,
+        signed: bool,
+        rounding: Rounding,
+        random: u32,
+        exact: bool,
+        invalid: IntInvalid,
+    ) -> (u128, Flags) {
+        assert!(bits >= 1 && bits <= 128, "integers of 1 to 128 bits");
+        let word = u128::MAX >> (128 - bits);
+        let (smallest, largest) =
+            if signed { (1_u128 << (bits - 1), word >> 1) } else { (0, word) };
+        let value = self.value();
+        let negative = value.is_sign_negative();
+        if let Some(number) = value.exact()
+            && let Some((magnitude, inexact)) = number.to_integer(rounding, random)
+            && magnitude <= if negative { smallest } else { largest }
+        {
+            let flags = if exact && inexact { Flags::INEXACT } else { Flags::NONE };
+            let integer = if negative { magnitude.wrapping_neg() } else { magnitude };
+            return (integer & word, flags);
+        }
+        let integer = match invalid {
+            IntInvalid::X86 if signed => smallest,
+            IntInvalid::X86 => largest,
+            IntInvalid::Riscv if value.is_nan() => largest,
+            IntInvalid::Arm if value.is_nan() => 0,
+            _ if negative => smallest,
+            _ => largest,
+        };
+        (integer, Flags::INVALID)
+    }
+}
+
+impl Context {
+    /// An integer of a sign and magnitude, rounded once; zero is +0 unless `negative`.
+    ///
+    /// # Panics
+    /// As [`add`](Self::add); so do the other conversions from integers.
+    pub const fn from_int(&self, negative: bool, magnitude: u128) -> Rounded {
+        self.finish(Exact { negative, significand: magnitude, exponent: 0, sticky: false })
+    }
+}
+
+macro_rules! from_integers {
+    (signed: $($name:ident $type:ty),*; unsigned: $($unsigned:ident $word:ty),*) => {
+        impl Context {
+            $(
+                #[doc = concat!("An integer of type `", stringify!($type), "`, rounded once.")]
+                ///
+                /// # Panics
+                /// As [`add`](Self::add).
+                #[inline]
+                pub const fn $name(&self, integer: $type) -> Rounded {
+                    self.from_int(integer < 0, integer.unsigned_abs() as u128)
+                }
+            )*
+            $(
+                #[doc = concat!("An integer of type `", stringify!($word), "`, rounded once.")]
+                ///
+                /// # Panics
+                /// As [`add`](Self::add).
+                #[inline]
+                pub const fn $unsigned(&self, integer: $word) -> Rounded {
+                    self.from_int(false, integer as u128)
+                }
+            )*
+        }
+    };
+}
+
+from_integers! {
+    signed: from_i32 i32, from_i64 i64, from_i128 i128;
+    unsigned: from_u32 u32, from_u64 u64, from_u128 u128
+}

@@ -1,0 +1,44 @@
+//! Rounding to an integer that stays a floating-point number (IEEE 754-2019, 5.9).
+
+use super::convert::zero;
+use super::{Context, Operand};
+use crate::format::Value;
+use crate::round::{Exact, Flags, Rounded, Rounding};
+
+impl Context {
+    /// The integer that the mode chooses for `x`, in this context's format.
+    ///
+    /// Zeros and numbers that become zero keep the sign of `x`. [`Rounding::Odd`] cuts toward zero
+    /// here, as Berkeley SoftFloat does. With `exact`, a changed number sets [`Flags::INEXACT`]
+    /// (`roundToIntegralExact`). An integer that the format does not have is rounded to it, with
+    /// the flags of that rounding.
+    ///
+    /// # Panics
+    /// As [`add`](Self::add).
+    pub const fn round_to_integral(&self, x: Operand, exact: bool) -> Rounded {
+        let value = self.read(x);
+        let (Some(number), Value::Finite { negative, .. }) = (value.exact(), value) else {
+            return match value {
+                Value::Infinite { negative } => self.to.round_infinity(negative, &self.rules),
+                _ => self.pass_first_nan(&[x]),
+            };
+        };
+        if number.exponent >= 0 {
+            return self.finish(number);
+        }
+        let mode = match self.rules.rounding {
+            Rounding::Odd => Rounding::Rtz,
+            mode => mode,
+        };
+        let Some((significand, inexact)) = number.to_integer(mode, self.random) else {
+            unreachable!()
+        };
+        let Rounded { code, flags } = if significand == 0 {
+            self.to.encode_by(zero(negative), &self.rules, self.random)
+        } else {
+            self.finish(Exact { negative, significand, exponent: 0, sticky: false })
+        };
+        let flags = if exact && inexact { flags.union(Flags::INEXACT) } else { flags };
+        Rounded { code, flags }
+    }
+}
