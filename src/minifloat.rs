@@ -11,11 +11,13 @@
 
 #![forbid(unsafe_code)]
 
+mod arithmetic;
 mod bits;
 mod class;
 mod convert;
 mod facts;
 mod fast;
+mod select;
 mod shapes;
 mod traits;
 

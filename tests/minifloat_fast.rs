@@ -6,8 +6,10 @@
 #![cfg(feature = "std")]
 
 use exmy::format::Format;
+use exmy::math::{Context, Operand};
 use exmy::minifloat::*;
-use exmy::round::{Overflow, Rounding};
+use exmy::random::{Philox, Stream};
+use exmy::round::{Overflow, Profile, Rounded, Rounding, Rules};
 
 fn code<F: FloatFormat>(x: Minifloat<F>) -> u64 {
     x.to_bits().to_u64()
@@ -123,6 +125,137 @@ fn conversions_of_wider_shapes() {
     conversions::<Lowest>(1);
     conversions::<Highest>(1);
     conversions::<Unsigned>(1);
+}
+
+/// The definition's context, found without the type: P3109's tables for its formats.
+fn context(format: Format) -> Context {
+    let p3109 = format.to_string().starts_with("binary");
+    let rules = if p3109 { Profile::P3109.rules(format) } else { Rules::DEFAULT };
+    Context::new(format, rules)
+}
+
+type Unary<F> = (&'static str, fn(Minifloat<F>) -> Minifloat<F>, fn(&Context, Operand) -> Rounded);
+
+fn unary<F: FloatFormat>(codes: impl Iterator<Item = u64>) {
+    let context = context(F::FORMAT);
+    let operations: [Unary<F>; 5] = [
+        ("sqrt", Minifloat::sqrt, Context::sqrt),
+        ("recip", Minifloat::recip, Context::recip),
+        ("rsqrt", Minifloat::rsqrt, Context::rsqrt),
+        ("next_up", Minifloat::next_up, Context::next_up),
+        ("abs", Minifloat::abs, Context::abs),
+    ];
+    for x in codes {
+        for (name, fast, plain) in operations {
+            let expected = plain(&context, Operand::new(F::FORMAT, x)).code;
+            assert_eq!(code(fast(at::<F>(x))), expected, "{} {name} {x:#x}", F::FORMAT);
+        }
+    }
+}
+
+type Binary<F> = (
+    &'static str,
+    fn(Minifloat<F>, Minifloat<F>) -> Minifloat<F>,
+    fn(&Context, Operand, Operand) -> Rounded,
+);
+
+fn binary<F: FloatFormat>(pairs: impl Iterator<Item = (u64, u64)>) {
+    let format = F::FORMAT;
+    let context = context(format);
+    let operations: [Binary<F>; 5] = [
+        ("+", |a, b| a + b, Context::add),
+        ("-", |a, b| a - b, Context::sub),
+        ("*", |a, b| a * b, Context::mul),
+        ("/", |a, b| a / b, Context::div),
+        ("%", |a, b| a % b, Context::fmod),
+    ];
+    for (a, b) in pairs {
+        let (x, y) = (at::<F>(a), at::<F>(b));
+        let (left, right) = (Operand::new(format, a), Operand::new(format, b));
+        for (name, fast, plain) in operations {
+            let expected = plain(&context, left, right).code;
+            assert_eq!(code(fast(x, y)), expected, "{format} {a:#x} {name} {b:#x}");
+        }
+        let order = left.compare(right);
+        assert_eq!((x.partial_cmp(&y), x == y), (order, order == Some(std::cmp::Ordering::Equal)));
+    }
+}
+
+fn ternary<F: FloatFormat>(triples: impl Iterator<Item = (u64, u64, u64)>) {
+    let format = F::FORMAT;
+    let context = context(format);
+    for (a, b, c) in triples {
+        let [x, y, z] = [a, b, c].map(|code| Operand::new(format, code));
+        let expected = context.fma(x, y, z).code;
+        let fast = code(at::<F>(a).mul_add(at(b), at(c)));
+        assert_eq!(fast, expected, "{format} {a:#x} * {b:#x} + {c:#x}");
+    }
+}
+
+/// Pseudorandom codes of a format.
+fn random<F: FloatFormat>(count: u64) -> impl Iterator<Item = (u64, u64, u64)> {
+    let random = Philox::new(7, Stream::new("minifloat_fast"));
+    let mask = *F::FORMAT.codes().end();
+    let word =
+        move |i: u64| u64::from(random.word(2 * i)) << 32 | u64::from(random.word(2 * i + 1));
+    let code = move |i| word(i) >> 7 & mask;
+    (0..count).map(move |i| (code(3 * i), code(3 * i + 1), code(3 * i + 2)))
+}
+
+/// Everything that a machine float might do differently: all codes and pairs, and as many triples
+/// as there is time for.
+fn arithmetic<F: FloatFormat>(_: usize) {
+    let codes = F::FORMAT.codes();
+    unary::<F>(codes.clone());
+    binary::<F>(codes.clone().flat_map(|a| codes.clone().map(move |b| (a, b))));
+    if F::FORMAT.bits() <= 6 {
+        let pairs = codes.clone().flat_map(|a| codes.clone().map(move |b| (a, b)));
+        ternary::<F>(pairs.flat_map(|(a, b)| codes.clone().map(move |c| (a, b, c))));
+    } else {
+        ternary::<F>(random::<F>(150_000));
+    }
+}
+
+#[test]
+fn arithmetic_of_small_formats() {
+    each! { arithmetic(1) Fn: 4 [3] 2 [1 5] 0 [5] 7 [0] }
+    each! { arithmetic(1) Ieee: 5 [2] 4 [3] 3 [4] 1 [4] 6 [1] }
+    each! { arithmetic(1) Fnuz: 4 [3] 5 [2] 3 [2] }
+    each! { arithmetic(1) Finite: 3 [2] 2 [3] 2 [1] 3 [0] 0 [5] }
+    arithmetic::<E8M0Format>(1);
+    arithmetic::<Int8Format>(1);
+    arithmetic::<Ue4m3Format>(1);
+    arithmetic::<Ue5m3Format>(1);
+    arithmetic::<E4M3B11FnuzFormat>(1);
+    arithmetic::<Low>(1);
+    arithmetic::<High>(1);
+}
+
+/// All codes of 16-bit formats, random pairs and triples, and pairs close to each other, whose sums
+/// cancel and whose quotients are near one.
+fn wide_arithmetic<F: FloatFormat>(count: usize) {
+    unary::<F>(F::FORMAT.codes().step_by(if F::FORMAT.bits() > 16 { 997 } else { 1 }));
+    binary::<F>(random::<F>(count as u64).map(|(a, b, _)| (a, b)));
+    let mask = *F::FORMAT.codes().end();
+    binary::<F>(random::<F>(count as u64).map(|(a, b, c)| (a, a ^ b & 0xFF ^ c & 1 << 15 & mask)));
+    ternary::<F>(random::<F>(count as u64));
+    // A product and its negative, nearly.
+    ternary::<F>(random::<F>(count as u64).map(|(a, b, c)| {
+        let product = -at::<F>(a).to_f64() * at::<F>(b).to_f64();
+        let product = code(Minifloat::<F>::from_f64(product));
+        (a, b, product.wrapping_add(c & 7).wrapping_sub(3) & mask)
+    }));
+}
+
+#[test]
+fn arithmetic_of_wide_formats() {
+    each! { wide_arithmetic(60_000) Ieee: 5 [10] 8 [7 3] }
+    each! { wide_arithmetic(20_000) Ieee: 6 [9] 7 [8] 9 [6] 10 [5] 14 [1] 8 [10 13] }
+    each! { wide_arithmetic(20_000) Fn: 6 [9] 11 [4] }
+    each! { wide_arithmetic(20_000) Fnuz: 5 [10] }
+    each! { wide_arithmetic(20_000) Finite: 4 [11] }
+    wide_arithmetic::<Lowest>(5_000);
+    wide_arithmetic::<Highest>(5_000);
 }
 
 /// All 2^32 binary32 inputs; `cargo test --release --test minifloat_fast -- --ignored all_inputs`.

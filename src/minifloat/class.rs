@@ -82,6 +82,12 @@ impl<F: FloatFormat> Minifloat<F> {
         }
     }
 
+    /// Whether the value's sign is plus, of zero and NaN too where their codes carry one.
+    #[inline]
+    pub fn is_sign_positive(self) -> bool {
+        !self.is_sign_negative()
+    }
+
     /// The magnitude, NaN's sign removed too. The one number without one, -2 of INT8, gives the
     /// largest.
     #[must_use]
@@ -115,23 +121,19 @@ impl<F: FloatFormat> Minifloat<F> {
         Self::of(format.encode(flipped, Rounding::Rne, Overflow::None, 0).code)
     }
 
-    /// A total order: negative NaN, numbers ascending with -0 below +0, positive NaN; NaNs among
-    /// each other by code. Where NaN has no sign it counts as positive.
+    /// A total order: negative NaN, numbers ascending with -0 below +0, positive NaN, as
+    /// [`f32::total_cmp`]; where NaN has no sign it counts as positive. In formats of IEEE P3109
+    /// NaN is below everything.
+    ///
+    /// ```
+    /// use exmy::minifloat::E4M3;
+    ///
+    /// let mut numbers = [1.0, -0.0, f32::NAN, 0.0, -3.0].map(E4M3::from_f32);
+    /// numbers.sort_by(E4M3::total_cmp);
+    /// assert_eq!(numbers.map(E4M3::to_bits), [0xC4, 0x80, 0x00, 0x38, 0x7F]);
+    /// ```
     pub fn total_cmp(&self, other: &Self) -> Ordering {
-        // Negative NaN -2, negative -1, positive 0, positive NaN 1.
-        let rank = |x: Self| match (x.is_nan(), x.is_sign_negative()) {
-            (true, true) => -2,
-            (true, false) => 1,
-            (false, true) => -1,
-            (false, false) => 0,
-        };
-        let order = rank(*self).cmp(&rank(*other));
-        let numbers = self.value().compare(other.value()).unwrap_or_else(|| {
-            // Only two NaNs of one sign get here with equal ranks.
-            let order = self.0.cmp(&other.0);
-            if self.is_sign_negative() { order.reverse() } else { order }
-        });
-        order.then(numbers)
+        self.operand().total_cmp(other.operand(), Self::RULES.standard)
     }
 }
 
