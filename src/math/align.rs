@@ -1,16 +1,17 @@
 //! Sums of exact numbers whatever the distance of their exponents: the integers behind `add`,
 //! `fma` and `faa`.
 //!
-//! Within 124 bits the sum is exact. Farther apart the larger number fills the word and what the
+//! Within 123 bits the sum is exact. Farther apart the larger number fills the word and what the
 //! smaller one has below it becomes the sticky part; where the signs differ, one unit is borrowed
 //! first, for the sticky part points away from zero.
 
 use crate::round::Exact;
 
-/// Bits that an exact sum may span, so that two of them and a carry fit 126.
-const SPAN: u32 = 124;
+/// Bits that the terms of an exact sum may span; with a carry it has one more.
+const SPAN: u32 = 123;
 
-/// Whether the sum of two numbers, one of them of at most [`SPAN`] bits, is exact.
+/// Whether the sum of two numbers is exact, if the one with the lower exponent has at most
+/// [`SPAN`] bits.
 pub(super) const fn is_exact(a: Exact, b: Exact) -> bool {
     let (high, gap) = if a.exponent >= b.exponent {
         (a.significand, a.exponent - b.exponent)
@@ -20,11 +21,11 @@ pub(super) const fn is_exact(a: Exact, b: Exact) -> bool {
     high == 0 || (128 - high.leading_zeros()) as i64 + gap as i64 <= SPAN as i64
 }
 
-/// `a + b`, to at least 125 significant bits. Zeros of different sign, and numbers that cancel,
+/// `a + b`, to at least 123 significant bits. Zeros of different sign, and numbers that cancel,
 /// give zero with the sign `zero`.
 ///
-/// The significands have at most 125 bits, and where the sum is not exact the number with the
-/// higher exponent is far the larger one and has no sticky part.
+/// The number with the higher exponent has at most 124 bits; where the sum is not exact, it is far
+/// the larger one and has no sticky part.
 #[inline]
 pub(super) const fn sum(a: Exact, b: Exact, zero: bool) -> Exact {
     if b.significand == 0 {
@@ -39,7 +40,8 @@ pub(super) const fn sum(a: Exact, b: Exact, zero: bool) -> Exact {
     if is_exact(a, b) {
         return signed(high.negative, high.significand << gap, low, zero);
     }
-    let shift = high.significand.leading_zeros() - 2;
+    // To 124 bits.
+    let shift = high.significand.leading_zeros() - 4;
     let rest = gap - shift;
     let part = if rest < 128 { low.significand >> rest } else { 0 };
     let lost = low.sticky || rest >= 128 || part << rest != low.significand;

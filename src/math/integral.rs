@@ -3,14 +3,14 @@
 use super::convert::zero;
 use super::{Context, Operand};
 use crate::format::Value;
-use crate::round::{Exact, Flags, Rounded, Rounding};
+use crate::round::{Exact, Flags, Rounded};
 
 impl Context {
     /// The integer that the mode chooses for `x`, in this context's format.
     ///
-    /// Zeros and numbers that become zero keep the sign of `x`. [`Rounding::Odd`] cuts toward zero
-    /// here, as Berkeley SoftFloat does. With `exact`, a changed number sets [`Flags::INEXACT`]
-    /// (`roundToIntegralExact`). An integer that the format does not have is rounded to it, with
+    /// Zeros and numbers that become zero keep the sign of `x`. [`Odd`](crate::round::Rounding::Odd) takes the odd
+    /// integer beside a number that is none, as Berkeley SoftFloat does. With `exact`, a changed
+    /// number sets [`Flags::INEXACT`] (`roundToIntegralExact`). An integer that the format does not have is rounded to it, with
     /// the flags of that rounding.
     ///
     /// # Panics
@@ -26,11 +26,8 @@ impl Context {
         if number.exponent >= 0 {
             return self.finish(number);
         }
-        let mode = match self.rules.rounding {
-            Rounding::Odd => Rounding::Rtz,
-            mode => mode,
-        };
-        let Some((significand, inexact)) = number.to_integer(mode, self.random) else {
+        let Some((significand, inexact)) = number.to_integer(self.rules.rounding, self.random)
+        else {
             unreachable!()
         };
         let Rounded { code, flags } = if significand == 0 {
