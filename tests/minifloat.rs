@@ -103,6 +103,12 @@ fn types_are_the_formats() {
     agrees::<Int8Format>("int8");
     negates::<Int8Format>();
     agrees::<E4M3B11FnuzFormat>("e4m3b11fnuz");
+    agrees::<Binary8p3seFormat>("binary8p3se");
+    agrees::<Binary8p4seFormat>("binary8p4se");
+    agrees::<Binary8p5seFormat>("binary8p5se");
+    agrees::<Binary8p1ufFormat>("binary8p1uf");
+    agrees::<Binary4p2sfFormat>("binary4p2sf");
+    negates::<Binary8p3seFormat>();
 }
 
 exmy::format! {

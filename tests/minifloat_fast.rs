@@ -9,7 +9,7 @@ use exmy::format::Format;
 use exmy::math::{Context, Operand};
 use exmy::minifloat::*;
 use exmy::random::{Philox, Stream};
-use exmy::round::{Overflow, Profile, Rounded, Rounding, Rules};
+use exmy::round::{NanRules, Overflow, Profile, Rounded, Rounding, Rules};
 
 fn code<F: FloatFormat>(x: Minifloat<F>) -> u64 {
     x.to_bits().to_u64()
@@ -99,12 +99,19 @@ fn conversions_of_all_shapes_of_8_bits() {
     conversions::<Ue4m3Format>(1);
     conversions::<Ue5m3Format>(1);
     conversions::<E4M3B11FnuzFormat>(1);
+    conversions::<Binary8p3seFormat>(1);
+    conversions::<Binary8p4seFormat>(1);
+    conversions::<Binary8p5seFormat>(1);
+    conversions::<Binary8p1ufFormat>(1);
+    conversions::<Binary4p2sfFormat>(1);
+    conversions::<Unsigned5>(1);
 }
 
 exmy::format! { struct Low(u8): e4m3, bias 140 }
 exmy::format! { struct High(u8): e4m3, bias -130 }
 exmy::format! { struct Lowest(u16): e5m4, bias 1070, specials Fn }
 exmy::format! { struct Highest(u16): e4m6, bias -1015 }
+exmy::format! { struct Unsigned5(u8): binary5p3ue }
 exmy::format! { struct Unsigned(u8): ue5m3, bias 130, specials Fn }
 
 #[test]
@@ -127,11 +134,12 @@ fn conversions_of_wider_shapes() {
     conversions::<Unsigned>(1);
 }
 
-/// The definition's context, found without the type: P3109's tables for its formats.
+/// The definition's context, found without the type: P3109's tables for its formats, one NaN.
 fn context(format: Format) -> Context {
     let p3109 = format.to_string().starts_with("binary");
     let rules = if p3109 { Profile::P3109.rules(format) } else { Rules::DEFAULT };
-    Context::new(format, rules)
+    let nan = NanRules { keep_sign: false, ..rules.nan };
+    Context::new(format, Rules { nan, ..rules })
 }
 
 type Unary<F> = (&'static str, fn(Minifloat<F>) -> Minifloat<F>, fn(&Context, Operand) -> Rounded);
@@ -227,6 +235,11 @@ fn arithmetic_of_small_formats() {
     arithmetic::<Ue4m3Format>(1);
     arithmetic::<Ue5m3Format>(1);
     arithmetic::<E4M3B11FnuzFormat>(1);
+    arithmetic::<Binary8p3seFormat>(1);
+    arithmetic::<Binary8p4seFormat>(1);
+    arithmetic::<Binary8p1ufFormat>(1);
+    arithmetic::<Binary4p2sfFormat>(1);
+    arithmetic::<Unsigned5>(1);
     arithmetic::<Low>(1);
     arithmetic::<High>(1);
 }

@@ -1,34 +1,49 @@
 //! Operators and functions of algebra: `+ - * / %`, `mul_add`, `sqrt` and their relatives.
 //!
 //! Every one is the operation of [`Context`] by [`Minifloat::RULES`]: the exact result, rounded
-//! once. Where the format is small enough the machine's `f32` or `f64` computes it, on grounds
-//! that hold for every pair of operands (Figueroa 1995, "When is double rounding innocuous?"):
-//! with `P` significant bits here and `p >= 2P + 2` there,
+//! once. Where the format is small enough the machine's `f32` or `f64` computes it, and rounding
+//! that again is harmless (Figueroa 1995, "When is double rounding innocuous?"). With `P`
+//! significant bits and the lowest place `2^L` here, `p >= 2P + 2` bits and the lowest place
+//! `2^l <= 2^L` there:
 //!
-//! * a product has `2P <= p` bits and is exact; so is a sum that is subnormal here, and other sums
-//!   obey the theorem;
-//! * a quotient `a / b` that is no midpoint of two numbers here differs from every midpoint, which
-//!   has at most `P + 1` bits, by more than `2^-(2P + 1)` of itself, for `b` times the difference is
-//!   an integer in fit units; its rounding to `p` bits errs by at most `2^-p` and leaves it on its
-//!   side. That holds for the coarser midpoints between subnormals too. Square roots likewise;
-//! * in `mul_add` the sum of the exact product is rounded to odd (Boldo and Melquiond 2008): the
+//! * Sums that are subnormal here are exact there, and others obey the theorem.
+//! * A product of `2P` bits is exact there unless it reaches below `2^l`. With `l <= L - 2P` that
+//!   only happens below `2^(L-1)`, where the result is zero: rounding is monotone, and `2^(L-1)`
+//!   itself is the tie that goes to zero.
+//! * A quotient `a / b` that is not a midpoint of two numbers here differs from every midpoint, of
+//!   at most `P + 1` bits, by more than `2^-(2P + 1)` of itself, for `b` times the difference is an
+//!   integer in fit units; rounding to `p` bits errs by at most `2^-p` of it and leaves it on its
+//!   side. Between subnormals the difference is more than `2^(L-1-P)`, and the error at most
+//!   `2^(l-1)`: hence `l <= L - P`. Square roots are never subnormal.
+//! * In `mul_add` the sum of the exact product is rounded to odd (Boldo and Melquiond 2008): the
 //!   rounding error is found exactly (Knuth's TwoSum), and if there is one the last bit is made 1.
-//!
-//! The exponent range is part of the condition: nothing may underflow there that does not here.
 
+use core::hint::select_unpredictable;
 use core::iter::{Product, Sum};
 use core::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Rem, RemAssign, Sub, SubAssign};
 
+use super::fast::{By32, By64};
 use super::{FloatFormat, Minifloat, Yes};
 use crate::format::{Format, Specials};
 use crate::math::{Context, Operand};
 use crate::round::Rounded;
 
-/// Whether binary arithmetic of `precision` bits, down to `2^lowest` and with normal numbers from
-/// `2^smallest`, gives this format's results when rounded again.
-const fn fits(format: Format, precision: u32, lowest: i32, smallest: i32) -> bool {
-    let (lsb, emax) = (format.lsb(), format.emax());
-    2 * format.precision() + 2 <= precision && 2 * lsb >= lowest && lsb - emax - 1 >= smallest
+/// The machine's formats: significant bits and the exponent of the lowest place.
+const SINGLE: (u32, i32) = (24, -149);
+const DOUBLE: (u32, i32) = (53, -1074);
+
+/// Whether the conditions above hold; `places` is 0 for sums and roots, `P` for quotients, `2P` for
+/// products.
+const fn fits(format: Format, (precision, lowest): (u32, i32), places: u32) -> bool {
+    2 * format.precision() + 2 <= precision && format.lsb() - places as i32 >= lowest
+}
+
+/// What computes an operation.
+#[derive(Clone, Copy)]
+enum Way {
+    Single,
+    Double,
+    Plain,
 }
 
 /// Bits between the lowest and the highest place of a product plus a number.
@@ -40,42 +55,91 @@ const fn span(format: Format) -> i32 {
 }
 
 impl<F: FloatFormat> Minifloat<F> {
-    const FITS_32: bool =
-        Self::BY32.encodes && Self::BY32.decodes && fits(F::FORMAT, 24, -149, -126);
-    const FITS_64: bool =
-        Self::BY64.encodes && Self::BY64.decodes && fits(F::FORMAT, 53, -1074, -1022);
+    const NARROW: bool = Self::BY32.encodes && Self::BY32.decodes;
+    const WIDE: bool = Self::BY64.encodes && Self::BY64.decodes;
+    const ROOT: Way = Self::way(0);
+    const SUM: Way = Self::way(0);
+    const QUOTIENT: Way = Self::way(F::FORMAT.precision());
+    const PRODUCT: Way = Self::way(2 * F::FORMAT.precision());
+    /// Whether `x * y + z` of binary32 has no rounding, and that of binary64 one that is known.
+    const FMA_32: bool = Self::NARROW && span(F::FORMAT) <= 24;
+    const FMA_64: bool = Self::WIDE
+        && 2 * F::FORMAT.precision() <= 53
+        && 2 * F::FORMAT.lsb() >= -1074
+        && 2 * F::FORMAT.emax() < 1022;
+    const FMA_64_IS_EXACT: bool = span(F::FORMAT) <= 53;
     const P3109: bool = matches!(F::FORMAT.specials(), Specials::P3109 { .. });
-    /// The code of a NaN that an operation makes, or what stands for it.
-    const MADE_NAN: u64 = F::FORMAT.made_nan(&Self::RULES).code;
+    /// The result that is NaN, of a NaN operand or by the operation; without NaN, what stands for
+    /// it.
+    const NAN_RESULT: u64 = F::FORMAT.made_nan(&Self::RULES).code;
 
-    /// The result that is NaN: of the first NaN operand, with its sign, or of the operation.
-    #[inline]
-    fn nan_of<const N: usize>(operands: [Self; N]) -> Self {
-        let sign = (F::FORMAT.nan_has_sign() as u64) << F::FORMAT.magnitude_bits();
-        for x in operands {
-            if x.is_nan() {
-                let nan = F::FORMAT.nan_code().unwrap_or(Self::MADE_NAN);
-                return Self::of(nan | x.code() & sign);
-            }
+    const fn way(places: u32) -> Way {
+        if Self::NARROW && fits(F::FORMAT, SINGLE, places) {
+            Way::Single
+        } else if Self::WIDE && fits(F::FORMAT, DOUBLE, places) {
+            Way::Double
+        } else {
+            Way::Plain
         }
-        Self::of(Self::MADE_NAN)
+    }
+
+    /// The value in binary32; which NaN it is does not matter here.
+    #[inline(always)]
+    fn narrow(self) -> f32 {
+        if F::FORMAT.bits() <= 8 {
+            self.to_f32()
+        } else {
+            Self::BY32.decode_number(self.code() as u32, F::FORMAT)
+        }
+    }
+
+    /// The value in binary64; which NaN it is does not matter here.
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        if Self::NARROW {
+            self.narrow().into()
+        } else {
+            Self::BY64.decode_number(self.code(), F::FORMAT)
+        }
+    }
+
+    /// As [`from_f32`](Self::from_f32), of what is not NaN or will not be used.
+    #[inline(always)]
+    fn from_number_32(x: f32) -> Self {
+        if Self::BY32.takes(x) {
+            Self::of(Self::BY32.encode_number(x).into())
+        } else {
+            Self::from_f32(x)
+        }
+    }
+
+    /// As [`from_f64`](Self::from_f64), of what is not NaN or will not be used.
+    #[inline(always)]
+    fn from_number_64(x: f64) -> Self {
+        if Self::BY64.takes(x) { Self::of(Self::BY64.encode_number(x)) } else { Self::from_f64(x) }
     }
 
     #[inline(always)]
     fn unary(
         self,
+        way: Way,
         narrow: impl Fn(f32) -> f32,
         wide: impl Fn(f64) -> f64,
         plain: impl Fn(&Context, Operand) -> Rounded,
     ) -> Self {
-        if Self::FITS_32 {
-            let result = narrow(self.to_f32());
-            if result.is_nan() { Self::nan_of([self]) } else { Self::from_f32(result) }
-        } else if Self::FITS_64 {
-            let result = wide(self.to_f64());
-            if result.is_nan() { Self::nan_of([self]) } else { Self::from_f64(result) }
-        } else {
-            Self::of(plain(&Self::CONTEXT, self.operand()).code)
+        // Half of the numbers have no square root: no branches.
+        match way {
+            Way::Single => {
+                let result = narrow(self.narrow());
+                let nan = Self::of(Self::NAN_RESULT);
+                select_unpredictable(By32::is_nan(result), nan, Self::from_number_32(result))
+            }
+            Way::Double => {
+                let result = wide(self.wide());
+                let nan = Self::of(Self::NAN_RESULT);
+                select_unpredictable(By64::is_nan(result), nan, Self::from_number_64(result))
+            }
+            Way::Plain => Self::of(plain(&Self::CONTEXT, self.operand()).code),
         }
     }
 
@@ -83,18 +147,23 @@ impl<F: FloatFormat> Minifloat<F> {
     fn binary(
         self,
         other: Self,
+        way: Way,
         narrow: impl Fn(f32, f32) -> f32,
         wide: impl Fn(f64, f64) -> f64,
         plain: impl Fn(&Context, Operand, Operand) -> Rounded,
     ) -> Self {
-        if Self::FITS_32 {
-            let result = narrow(self.to_f32(), other.to_f32());
-            if result.is_nan() { Self::nan_of([self, other]) } else { Self::from_f32(result) }
-        } else if Self::FITS_64 {
-            let result = wide(self.to_f64(), other.to_f64());
-            if result.is_nan() { Self::nan_of([self, other]) } else { Self::from_f64(result) }
-        } else {
-            Self::of(plain(&Self::CONTEXT, self.operand(), other.operand()).code)
+        match way {
+            Way::Single => {
+                let result = narrow(self.narrow(), other.narrow());
+                let nan = Self::of(Self::NAN_RESULT);
+                select_unpredictable(By32::is_nan(result), nan, Self::from_number_32(result))
+            }
+            Way::Double => {
+                let result = wide(self.wide(), other.wide());
+                let nan = Self::of(Self::NAN_RESULT);
+                select_unpredictable(By64::is_nan(result), nan, Self::from_number_64(result))
+            }
+            Way::Plain => Self::of(plain(&Self::CONTEXT, self.operand(), other.operand()).code),
         }
     }
 
@@ -110,25 +179,17 @@ impl<F: FloatFormat> Minifloat<F> {
     #[inline]
     #[must_use]
     pub fn mul_add(self, factor: Self, term: Self) -> Self {
-        let exact_in_32 = Self::FITS_32 && span(F::FORMAT) <= 24;
-        if exact_in_32 {
-            let result = self.to_f32() * factor.to_f32() + term.to_f32();
-            if result.is_nan() {
-                Self::nan_of([self, factor, term])
-            } else {
-                Self::from_f32(result)
-            }
-        } else if Self::FITS_64 && 2 * F::FORMAT.emax() < 1022 {
-            let product = self.to_f64() * factor.to_f64();
-            let term_64 = term.to_f64();
+        if Self::FMA_32 {
+            let result = self.narrow() * factor.narrow() + term.narrow();
+            let nan = Self::of(Self::NAN_RESULT);
+            select_unpredictable(By32::is_nan(result), nan, Self::from_number_32(result))
+        } else if Self::FMA_64 {
+            let (product, term_64) = (self.wide() * factor.wide(), term.wide());
             let sum = product + term_64;
-            if sum.is_nan() {
-                Self::nan_of([self, factor, term])
-            } else if span(F::FORMAT) <= 53 {
-                Self::from_f64(sum)
-            } else {
-                Self::from_f64(to_odd(product, term_64, sum))
-            }
+            let exact = Self::FMA_64_IS_EXACT;
+            let result = if exact { sum } else { to_odd(product, term_64, sum) };
+            let nan = Self::of(Self::NAN_RESULT);
+            select_unpredictable(By64::is_nan(sum), nan, Self::from_number_64(result))
         } else {
             let (x, y, z) = (self.operand(), factor.operand(), term.operand());
             Self::of(Self::CONTEXT.fma(x, y, z).code)
@@ -148,7 +209,7 @@ impl<F: FloatFormat> Minifloat<F> {
     pub fn sqrt(self) -> Self {
         // `core` has no square root; without `std` the integers compute it.
         #[cfg(feature = "std")]
-        return self.unary(f32::sqrt, f64::sqrt, Context::sqrt);
+        return self.unary(Self::ROOT, f32::sqrt, f64::sqrt, Context::sqrt);
         #[cfg(not(feature = "std"))]
         Self::of(Self::CONTEXT.sqrt(self.operand()).code)
     }
@@ -158,9 +219,9 @@ impl<F: FloatFormat> Minifloat<F> {
     #[must_use]
     pub fn recip(self) -> Self {
         if Self::P3109 && self.is_zero() {
-            return Self::nan_of([self]);
+            return Self::of(Self::NAN_RESULT);
         }
-        self.unary(|x| 1.0 / x, |x| 1.0 / x, Context::recip)
+        self.unary(Self::QUOTIENT, |x| 1.0 / x, |x| 1.0 / x, Context::recip)
     }
 
     /// `1 / sqrt(self)`, rounded once.
@@ -247,21 +308,21 @@ macro_rules! operators {
 
 operators! {
     Add add, AddAssign add_assign: "The sum, rounded once.",
-        |a, b| a.binary(b, |x, y| x + y, |x, y| x + y, Context::add);
+        |a, b| a.binary(b, Self::SUM, |x, y| x + y, |x, y| x + y, Context::add);
     Sub sub, SubAssign sub_assign: "The difference, rounded once.",
-        |a, b| a.binary(b, |x, y| x - y, |x, y| x - y, Context::sub);
+        |a, b| a.binary(b, Self::SUM, |x, y| x - y, |x, y| x - y, Context::sub);
     Mul mul, MulAssign mul_assign: "The product, rounded once.",
-        |a, b| a.binary(b, |x, y| x * y, |x, y| x * y, Context::mul);
+        |a, b| a.binary(b, Self::PRODUCT, |x, y| x * y, |x, y| x * y, Context::mul);
     Div div, DivAssign div_assign: "The quotient, rounded once. A number by zero is infinite, with \
         what the format makes of infinities; NaN in formats of IEEE P3109.",
         |a, b| if Self::P3109 && b.is_zero() {
-            Self::nan_of([a, b])
+            Self::of(Self::NAN_RESULT)
         } else {
-            a.binary(b, |x, y| x / y, |x, y| x / y, Context::div)
+            a.binary(b, Self::QUOTIENT, |x, y| x / y, |x, y| x / y, Context::div)
         };
     Rem rem, RemAssign rem_assign: "The remainder of the truncated quotient, exactly, with the sign \
         of the dividend: C's `fmod`, and `%` of Rust's floats.",
-        |a, b| a.binary(b, |x, y| x % y, |x, y| x % y, Context::fmod);
+        |a, b| a.binary(b, Self::SUM, |x, y| x % y, |x, y| x % y, Context::fmod);
 }
 
 /// One by one, each sum rounded; zero of nothing.

@@ -7,16 +7,18 @@ use super::fast::{By32, By64, Table};
 use super::{Bits, FloatFormat, Minifloat};
 use crate::format::{Specials, Value};
 use crate::math::{Context, Operand};
-use crate::round::{Flags, Overflow, Rounded, Rounding, Rules, Standard};
+use crate::round::{Flags, NanRules, Overflow, Rounded, Rounding, Rules, Standard};
 
 impl<F: FloatFormat> Minifloat<F> {
     pub(super) const BY32: By32 = By32::of(F::FORMAT);
     pub(super) const BY64: By64 = By64::of(F::FORMAT);
     const SMALL: bool = F::FORMAT.bits() <= 8 && F::FORMAT.is_exact_in_f32();
 
-    /// The rules of the operators: to nearest even, the format's natural overflow, and the tables
-    /// of special cases of IEEE P3109 for its formats, of IEEE 754-2019 for all others.
+    /// The rules of the operators: to nearest even, the format's natural overflow, NaN results
+    /// always the canonical one, and the tables of special cases of IEEE P3109 for its formats, of
+    /// IEEE 754-2019 for all others.
     pub const RULES: Rules = Rules {
+        nan: NanRules { keep_sign: false, ..NanRules::CANONICAL },
         standard: match F::FORMAT.specials() {
             Specials::P3109 { .. } => Standard::P3109,
             _ => Standard::Ieee754,

@@ -39,6 +39,8 @@ macro_rules! narrowing {
             normal: $word,
             rebias: $word,
             magic: $float,
+            /// Whether the code is a part of the wider one's bits: same exponents, same specials.
+            is_prefix: bool,
             max_code: $word,
             infinity: $word,
             /// The result of overflow and of NaN, and the bits that a minus sign changes in them.
@@ -82,6 +84,10 @@ macro_rules! narrowing {
                     } else {
                         0.0
                     },
+                    is_prefix: encodes
+                        && emin == 1 - Self::BIAS
+                        && format.max_code() + 1 == (Self::INFINITY >> (Self::MAN_BITS - man_bits)) as u64
+                        && matches!(format.specials(), Specials::Ieee),
                     max_code: format.max_code() as $word,
                     infinity: match format.infinity_code(false) {
                         Some(code) => code as $word,
@@ -123,6 +129,20 @@ macro_rules! narrowing {
             /// needs a signed format.
             #[inline(always)]
             pub(super) fn encode(self, x: $float) -> $word {
+                let minus = (x.to_bits() >> Self::SIGN).wrapping_neg();
+                let nan = self.nan | minus & self.nan_sign;
+                if Self::is_nan(x) { nan } else { self.encode_number(x) }
+            }
+
+            /// `x.is_nan()`, as a comparison of integers, which becomes no jump.
+            #[inline(always)]
+            pub(super) fn is_nan(x: $float) -> bool {
+                x.to_bits() & ($word::MAX >> 1) > Self::INFINITY
+            }
+
+            /// The code of what is known not to be NaN.
+            #[inline(always)]
+            pub(super) fn encode_number(self, x: $float) -> $word {
                 let bits = x.to_bits();
                 let magnitude = bits & ($word::MAX >> 1);
                 let negative = bits >> Self::SIGN;
@@ -131,16 +151,15 @@ macro_rules! narrowing {
                 let half = ((1 as $word) << (self.shift - 1)) - 1;
                 let odd = relative >> self.shift & 1;
                 let cut = (relative.wrapping_add(half).wrapping_add(odd)) >> self.shift;
+                let sign = minus & (1 as $word) << self.magnitude_bits;
+                if self.is_prefix {
+                    return cut | sign;
+                }
                 let sum = $float::from_bits(magnitude) + self.magic;
                 let absolute = sum.to_bits().wrapping_sub(self.magic.to_bits());
                 let finite = if magnitude < self.normal { absolute } else { cut };
-                let sign = minus & (1 as $word) << self.magnitude_bits;
                 let sign = if finite == 0 { sign & self.zero_sign } else { sign };
-                let special = if magnitude > Self::INFINITY {
-                    self.nan | minus & self.nan_sign
-                } else {
-                    self.past ^ minus & self.past_sign
-                };
+                let special = self.past ^ minus & self.past_sign;
                 if magnitude >= self.beyond { special } else { finite | sign }
             }
 
@@ -150,12 +169,29 @@ macro_rules! narrowing {
                 self.encodes && (self.signed || x.to_bits() >> Self::SIGN == 0)
             }
 
+            /// As `decode`, but of a NaN any NaN.
+            #[inline(always)]
+            pub(super) fn decode_number(self, code: $word, format: Format) -> $float {
+                if self.is_prefix {
+                    let sign = (code >> self.magnitude_bits) << Self::SIGN;
+                    let magnitude = code & ((1 as $word) << self.magnitude_bits) - 1;
+                    $float::from_bits(magnitude << self.shift | sign)
+                } else {
+                    self.decode(code, format)
+                }
+            }
+
             /// The number of a code, exactly.
             #[inline(always)]
             pub(super) fn decode(self, code: $word, format: Format) -> $float {
                 let magnitude = code & ((1 as $word) << self.magnitude_bits) - 1;
                 let sign = (code >> self.magnitude_bits) << Self::SIGN;
                 let shifted = magnitude << self.shift;
+                if self.is_prefix {
+                    let number = magnitude <= self.infinity;
+                    let unsigned = if number { shifted } else { $float::NAN.to_bits() };
+                    return $float::from_bits(unsigned | sign);
+                }
                 let finite = if self.rebias == 0 {
                     shifted // the wider format's own subnormals
                 } else {
