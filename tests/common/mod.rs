@@ -141,8 +141,11 @@ pub struct Model {
     pub specials: Specials,
     pub zero: bool,
     pub subnormals: bool,
-    /// Finite magnitudes by code, and one more: the value after the largest, were there one.
+    /// Finite magnitudes by code, and one more: the value after the largest, were there one. Empty
+    /// in a model without a list.
     magnitudes: Vec<Num>,
+    /// Number of finite magnitudes.
+    finite: u64,
 }
 
 impl Model {
@@ -155,7 +158,29 @@ impl Model {
         zero: bool,
         subnormals: bool,
     ) -> Self {
-        let mut model = Self {
+        let mut model =
+            Self::unlisted(signed, exp_bits, man_bits, bias, specials, zero, subnormals);
+        model.magnitudes = (0..=model.finite).map(|code| model.magnitude(code)).collect();
+        model
+    }
+
+    /// A model without a list of values, for formats of any width.
+    pub fn unlisted(
+        signed: bool,
+        exp_bits: u32,
+        man_bits: u32,
+        bias: i32,
+        specials: Specials,
+        zero: bool,
+        subnormals: bool,
+    ) -> Self {
+        let reserved: u64 = match specials {
+            Specials::Ieee => 1 << man_bits,
+            Specials::Fn => 1,
+            Specials::Fnuz | Specials::Finite => 0,
+            Specials::P3109 { infinite } => u64::from(infinite) + u64::from(!signed),
+        };
+        Self {
             signed,
             twos_complement: false,
             exp_bits,
@@ -165,27 +190,23 @@ impl Model {
             zero,
             subnormals,
             magnitudes: Vec::new(),
-        };
-        let reserved: u64 = match specials {
-            Specials::Ieee => 1 << man_bits,
-            Specials::Fn => 1,
-            Specials::Fnuz | Specials::Finite => 0,
-            Specials::P3109 { infinite } => u64::from(infinite) + u64::from(!signed),
-        };
-        let finite = (1_u64 << (exp_bits + man_bits)) - reserved;
-        model.magnitudes = (0..=finite).map(|code| model.magnitude(code)).collect();
-        model
+            finite: (1_u64 << (exp_bits + man_bits)) - reserved,
+        }
     }
 
     /// OCP MX INT8: an integer of 8 bits in units of 2^-6.
     pub fn int8() -> Self {
         let mut model = Self::new(true, 0, 7, 0, Specials::Finite, true, true);
-        model.magnitudes = (0..=129).map(|code| Num::new(code, -6)).collect();
         model.twos_complement = true;
+        model.magnitudes = (0..=129).map(|code| model.magnitude(code)).collect();
         model
     }
 
-    fn magnitude(&self, code: u64) -> Num {
+    /// The value of a magnitude code, past the largest one too.
+    pub fn magnitude(&self, code: u64) -> Num {
+        if self.twos_complement {
+            return Num::new(code.into(), -6);
+        }
         let m = self.man_bits;
         let (field, trailing) = ((code >> m) as i32, u128::from(code % (1 << m)));
         if code == 0 && self.zero {
@@ -203,7 +224,7 @@ impl Model {
 
     /// Code of the largest finite value.
     pub fn max_code(&self) -> u64 {
-        if self.twos_complement { 127 } else { self.magnitudes.len() as u64 - 2 }
+        if self.twos_complement { 127 } else { self.finite - 1 }
     }
 
     /// Finite magnitudes, ascending, and the first one beyond.
@@ -288,14 +309,9 @@ impl Model {
 
     /// The code of an input, by the tables of P3109 4.7 and the policies' definitions.
     pub fn encode(&self, x: Meaning, mode: Rounding, overflow: Overflow, random: u32) -> u64 {
-        let saturating =
-            matches!(overflow, Overflow::Finite | Overflow::Propagate | Overflow::Onnx);
         let nan_or_max =
             |negative| self.nan(negative).unwrap_or_else(|| self.saturated(negative, overflow));
-        let nan_or_smallest = || match self.nan(false) {
-            Some(nan) if !saturating => nan,
-            _ => 0,
-        };
+        let nan_or_smallest = || self.nan_or_smallest(overflow);
         match x {
             Meaning::Nan(negative) => self.nan(negative).unwrap_or(self.max_code()),
             Meaning::Infinite(true) if !self.signed => nan_or_smallest(),
@@ -311,42 +327,68 @@ impl Model {
             },
             Meaning::Finite(negative, x) => {
                 let rounded = self.round(negative, x, mode, random);
-                if rounded == 0 && self.zero {
-                    return self.code(negative && self.has_negative_zero(), 0);
-                }
-                if !self.zero && x.integer == 0 {
-                    let code = nan_or_smallest();
-                    let smallest = code == 0 && negative && self.signed;
-                    return if smallest { self.code(true, 0) } else { code };
-                }
-                if negative && !self.signed {
-                    let inward =
-                        overflow == Overflow::None && matches!(mode, Rounding::Rtz | Rounding::Rup);
-                    return if inward && self.zero { 0 } else { nan_or_smallest() };
-                }
-                let full = matches!(overflow, Overflow::None | Overflow::Nan | Overflow::Infinity);
-                let extra = u64::from(self.twos_complement && negative && full);
-                if rounded <= self.max_code() + extra {
-                    return self.code(negative, rounded);
-                }
-                let inward = match mode {
-                    Rounding::Rtz => true,
-                    Rounding::Rup => negative,
-                    Rounding::Rdn => !negative,
-                    Rounding::Odd => self.max_code() % 2 == 1,
-                    _ => false,
-                };
-                match (overflow, self.infinity(negative)) {
-                    (Overflow::None, _) if inward => self.saturated(negative, overflow),
-                    (Overflow::None | Overflow::Infinity, Some(infinity)) => infinity,
-                    (Overflow::None | Overflow::Infinity, None) => match self.specials {
-                        Specials::Fn | Specials::Fnuz => nan_or_max(negative),
-                        _ => self.saturated(negative, overflow),
-                    },
-                    (Overflow::Nan, _) => nan_or_max(negative),
-                    _ => self.saturated(negative, overflow),
-                }
+                self.bound(negative, rounded, x.integer == 0, mode, overflow)
             }
+        }
+    }
+
+    /// The code of a neighbour chosen by [`round`](Self::round), by the overflow policy's
+    /// definition. `zero` says that the number is exactly zero.
+    pub fn bound(
+        &self,
+        negative: bool,
+        rounded: u64,
+        zero: bool,
+        mode: Rounding,
+        overflow: Overflow,
+    ) -> u64 {
+        let nan_or_max =
+            |negative| self.nan(negative).unwrap_or_else(|| self.saturated(negative, overflow));
+        let nan_or_smallest = || self.nan_or_smallest(overflow);
+        if rounded == 0 && self.zero {
+            return self.code(negative && self.has_negative_zero(), 0);
+        }
+        if !self.zero && zero {
+            let code = nan_or_smallest();
+            let smallest = code == 0 && negative && self.signed;
+            return if smallest { self.code(true, 0) } else { code };
+        }
+        if negative && !self.signed {
+            let inward =
+                overflow == Overflow::None && matches!(mode, Rounding::Rtz | Rounding::Rup);
+            return if inward && self.zero { 0 } else { nan_or_smallest() };
+        }
+        let full = matches!(overflow, Overflow::None | Overflow::Nan | Overflow::Infinity);
+        let extra = u64::from(self.twos_complement && negative && full);
+        if rounded <= self.max_code() + extra {
+            return self.code(negative, rounded);
+        }
+        let inward = match mode {
+            Rounding::Rtz => true,
+            Rounding::Rup => negative,
+            Rounding::Rdn => !negative,
+            Rounding::Odd => self.max_code() % 2 == 1,
+            _ => false,
+        };
+        match (overflow, self.infinity(negative)) {
+            (Overflow::None, _) if inward => self.saturated(negative, overflow),
+            (Overflow::None | Overflow::Infinity, Some(infinity)) => infinity,
+            (Overflow::None | Overflow::Infinity, None) => match self.specials {
+                Specials::Fn | Specials::Fnuz => nan_or_max(negative),
+                _ => self.saturated(negative, overflow),
+            },
+            (Overflow::Nan, _) => nan_or_max(negative),
+            _ => self.saturated(negative, overflow),
+        }
+    }
+
+    /// What stands for a negative number in an unsigned format, and for zero where there is none.
+    fn nan_or_smallest(&self, overflow: Overflow) -> u64 {
+        let saturating =
+            matches!(overflow, Overflow::Finite | Overflow::Propagate | Overflow::Onnx);
+        match self.nan(false) {
+            Some(nan) if !saturating => nan,
+            _ => 0,
         }
     }
 
