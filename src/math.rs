@@ -19,6 +19,7 @@ mod class;
 mod compare;
 mod convert;
 mod div;
+pub mod elementary;
 mod integer;
 mod integral;
 mod minmax;
@@ -28,6 +29,7 @@ mod rem;
 mod scale;
 mod sign;
 mod sqrt;
+mod wide;
 
 pub use class::Class;
 pub use integer::IntInvalid;

@@ -10,6 +10,7 @@
 
 mod aliases;
 mod format;
+mod function;
 mod rounding;
 #[cfg(feature = "serde")]
 mod serde;
