@@ -78,7 +78,7 @@ impl Context {
             return Ok(self.pass_nan(x, negative));
         }
         let case = special::unary(function, value, self.rules.standard);
-        self.finish(function, case, x, || {
+        self.conclude(function, case, x, || {
             let x = number(value);
             let bits = self.bits();
             near::unary(function, x, bits).or_else(|| settle(bits, function, x, x))
@@ -108,7 +108,7 @@ impl Context {
             return Ok(Rounded { code, flags });
         }
         let case = special::binary(a, b, self.rules.standard);
-        self.finish(function, case, y, || {
+        self.conclude(function, case, y, || {
             let (y, x) = (number(a), number(b));
             let bits = self.bits();
             near::binary(function, y, x, bits).or_else(|| settle(bits, function, y, x))
@@ -131,7 +131,7 @@ impl Context {
 
     /// The result of a case; `open` gives the first bits of an irrational one.
     #[inline]
-    fn finish(
+    fn conclude(
         &self,
         function: Function,
         case: Case,
