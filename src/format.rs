@@ -65,6 +65,18 @@ pub enum Specials {
 /// assert_eq!(Format::ieee(8, 5)?.bits(), 14);
 /// # Ok::<(), exmy::format::FormatError>(())
 /// ```
+///
+/// The queries of P3109 (Interim Report 4.0, Annex G) under their names here:
+///
+/// | P3109 | `Format` |
+/// |---|---|
+/// | BitwidthOf, PrecisionOf | [`bits`](Self::bits), [`precision`](Self::precision) |
+/// | SignednessOf, DomainOf | [`is_signed`](Self::is_signed), [`has_infinity`](Self::has_infinity) |
+/// | ExponentBitwidthOf, TrailingSignificandBitwidthOf | [`exp_bits`](Self::exp_bits), [`man_bits`](Self::man_bits) |
+/// | ExponentBiasOf | [`bias`](Self::bias) |
+/// | MaxFiniteOf, MinFiniteOf | [`max`](Self::max), [`min`](Self::min) |
+/// | MinPositiveOf | [`min_positive`](Self::min_positive) |
+/// | MaxSubnormalOf, MinNormalOf | [`max_subnormal`](Self::max_subnormal), [`min_normal`](Self::min_normal) |
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Format {
     sign: Sign,
@@ -73,6 +85,7 @@ pub struct Format {
     bias: i32,
     specials: Specials,
     zero: bool,
+    negative_zero: bool,
     subnormals: bool,
 }
 
@@ -106,7 +119,9 @@ impl Format {
         self.magnitude_bits() + !matches!(self.sign, Sign::Unsigned) as u32
     }
 
-    /// Bits of the smallest unsigned integer type that holds a code: 8, 16, 32 or 64.
+    /// Bits of the smallest unsigned integer type that holds a code: 8, 16, 32 or 64. Codes lie in
+    /// its low bits; the rest is zero in every code this crate produces and ignored in those it
+    /// reads.
     pub const fn storage_bits(self) -> u32 {
         match self.bits() {
             0..=8 => 8,
@@ -164,12 +179,12 @@ impl Format {
         self.zero
     }
 
-    /// Whether there is a second zero with the sign bit set.
+    /// Whether there is a second zero with the sign bit set. Where there could be one and the
+    /// format declines it ([`FormatBuilder::negative_zero`]), that code reads as zero and is never
+    /// produced.
     #[inline]
     pub const fn has_negative_zero(self) -> bool {
-        self.zero
-            && matches!(self.sign, Sign::Magnitude)
-            && matches!(self.specials, Specials::Ieee | Specials::Fn | Specials::Finite)
+        self.negative_zero
     }
 
     /// Whether any code is NaN.

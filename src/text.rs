@@ -9,13 +9,23 @@
 #![forbid(unsafe_code)]
 
 mod aliases;
+mod big;
+mod decimal;
 mod format;
 mod function;
+mod layout;
+mod number;
+mod parse;
 mod rounding;
 #[cfg(feature = "serde")]
 mod serde;
+mod value;
 
+pub use aliases::{ALIASES, Alias, CLASHES};
 pub use format::ParseFormatError;
+pub use number::Number;
+pub use parse::ParseNumberError;
+pub use value::Hex;
 
 use core::fmt::{self, Write};
 

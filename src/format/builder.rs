@@ -12,6 +12,7 @@ pub struct FormatBuilder {
     bias: Option<i32>,
     specials: Specials,
     zero: bool,
+    negative_zero: Option<bool>,
     subnormals: bool,
 }
 
@@ -32,6 +33,15 @@ impl FormatBuilder {
     /// Whether code 0 is zero (it is, unless said otherwise) or the number `2^-B`.
     pub const fn zero(mut self, zero: bool) -> Self {
         self.zero = zero;
+        self
+    }
+
+    /// Whether there is a negative zero; otherwise there is one wherever it can be: in signed
+    /// formats of the classes [`Ieee`](Specials::Ieee), [`Fn`](Specials::Fn) and
+    /// [`Finite`](Specials::Finite) with a zero. Without it the code with nothing but the sign bit
+    /// set reads as zero and is never produced (DLFloat16).
+    pub const fn negative_zero(mut self, negative_zero: bool) -> Self {
+        self.negative_zero = Some(negative_zero);
         self
     }
 
@@ -80,6 +90,14 @@ impl FormatBuilder {
         if !zero && self.subnormals && man_bits > 0 {
             return Err(FormatError::SubnormalsNeedZero);
         }
+        let natural = zero
+            && matches!(sign, Sign::Magnitude)
+            && matches!(specials, Specials::Ieee | Specials::Fn | Specials::Finite);
+        let negative_zero = match self.negative_zero {
+            Some(true) if !natural => return Err(FormatError::NoRoomForNegativeZero),
+            Some(asked) => asked,
+            None => natural,
+        };
         let bias = match self.bias {
             Some(bias) => bias,
             None => {
@@ -101,6 +119,7 @@ impl FormatBuilder {
             bias,
             specials,
             zero,
+            negative_zero,
             // Without trailing bits there is nothing between zero and the first binade.
             subnormals: self.subnormals && man_bits > 0,
         };
@@ -129,6 +148,7 @@ impl Format {
                 _ => Specials::Ieee,
             },
             zero: true,
+            negative_zero: None,
             subnormals: true,
         }
     }

@@ -24,6 +24,11 @@ impl Format {
         }
     }
 
+    /// The smallest finite value: the most negative one, or that of code 0 without a sign.
+    pub const fn min(self) -> Value {
+        self.decode(self.min_code())
+    }
+
     /// Code of the smallest value above zero.
     #[inline]
     pub const fn min_positive_code(self) -> u64 {
@@ -56,6 +61,25 @@ impl Format {
         }
     }
 
+    /// Code of the largest positive subnormal value, if there is one.
+    pub const fn max_subnormal_code(self) -> Option<u64> {
+        if !self.subnormals || matches!(self.sign, Sign::TwosComplement) {
+            return None;
+        }
+        let below_normal = low_bits(self.man_bits());
+        // Without normal values the largest value of all.
+        Some(if below_normal < self.max_code() { below_normal } else { self.max_code() })
+    }
+
+    /// The largest subnormal value. `None` where there is none: without a significand field, by
+    /// choice, and in two's complement, whose integers have no exponent to be below.
+    pub const fn max_subnormal(self) -> Option<Value> {
+        match self.max_subnormal_code() {
+            Some(code) => Some(self.decode(code)),
+            None => None,
+        }
+    }
+
     /// The canonical NaN, positive where NaN has a sign. It is the one ml_dtypes produces: under
     /// IEEE conventions only the quiet bit is set (E5M2: 0x7E).
     pub const fn nan_code(self) -> Option<u64> {
@@ -74,6 +98,22 @@ impl Format {
     #[inline]
     pub const fn nan_has_sign(self) -> bool {
         self.is_signed() && matches!(self.specials, Specials::Ieee | Specials::Fn)
+    }
+
+    /// How many codes are NaN, of both signs together.
+    pub const fn nan_count(self) -> u64 {
+        let signs = 1 + self.nan_has_sign() as u64;
+        match self.specials {
+            Specials::Ieee => signs * low_bits(self.man_bits()),
+            Specials::Fn => signs,
+            Specials::Fnuz | Specials::P3109 { .. } => 1,
+            Specials::Finite => 0,
+        }
+    }
+
+    /// How many codes are infinite: 0, 1 or 2.
+    pub const fn infinity_count(self) -> u64 {
+        self.infinity_code(false).is_some() as u64 + self.infinity_code(true).is_some() as u64
     }
 
     /// Code of positive or negative infinity, if it exists.

@@ -35,6 +35,7 @@ impl Format {
         let field = magnitude >> self.man_bits;
         let trailing = magnitude & low_bits(self.man_bits());
         if magnitude == 0 && self.zero {
+            let negative = negative && self.negative_zero;
             return Value::Finite { negative, significand: 0, exponent: self.lsb() };
         }
         // Fields at and above `first` have the hidden bit; the field below shares the lowest scale.

@@ -29,6 +29,8 @@ pub enum FormatError {
     FnuzNeedsSign,
     /// A format whose NaN takes the place of negative zero was asked to have no zero.
     NanNeedsZero,
+    /// A negative zero where the format has no code for it.
+    NoRoomForNegativeZero,
     /// Subnormals without a zero.
     SubnormalsNeedZero,
     /// Two's complement with an exponent, special values or without zero.
@@ -77,6 +79,10 @@ impl fmt::Display for FormatError {
             Self::NanNeedsZero => f.write_str(
                 "in fnuz and signed P3109 formats NaN takes the place of negative zero: \
                  a format without zero can be ieee, fn or finite",
+            ),
+            Self::NoRoomForNegativeZero => f.write_str(
+                "a negative zero needs a sign bit, a zero, and a code that is not NaN's: signed \
+                 ieee, fn and finite formats with a zero can have one",
             ),
             Self::SubnormalsNeedZero => f.write_str(
                 "subnormals without a zero: a format without zero has no subnormals either",

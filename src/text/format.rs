@@ -3,20 +3,20 @@
 //! * a name of the catalog, [`NAMED`]: `e4m3fn`, `bf16`, `e8m0`, ...;
 //! * P3109: `binary{K}p{P}{s|u}{e|f}`;
 //! * two's complement: `int{K}`, with `b{BIAS}` where the unit is not `2^(2-K)`;
-//! * any other: `[u]e{E}m{M}[b{BIAS}][CLASS][-nosub][-nozero]` with the class `ieee`, `fn`, `fnuz`,
+//! * any other: `[u]e{E}m{M}[b{BIAS}][CLASS][-nosub][-nozero][-onezero]` with the class `ieee`, `fn`, `fnuz`,
 //!   `finite`, `p3109e` or `p3109f`. Without one, signed formats are IEEE-like - but *finite* with
 //!   the shapes of MX, E3M2, E2M3 and E2M1, and where a field is empty - and unsigned ones FN.
 //!   LLVM and ml_dtypes say `fn` of the MX shapes although those have no NaN, so that word means
 //!   finite there, and `fnan` is the one with a NaN.
 //!
-//! Case does not matter. Names used by ml_dtypes, PyTorch, LLVM, MLIR and safetensors are read
-//! too. `E4M3` alone is the IEEE-like format, as in ml_dtypes and LLVM, but safetensors' `F8_E4M3`
-//! is E4M3FN.
+//! Case does not matter. The names that other projects use are read too, with or without their
+//! module (`torch.float8_e4m3fn`); [`ALIASES`] lists them. `E4M3` alone is the IEEE-like format, as
+//! in ml_dtypes and LLVM, but `F8_E4M3` (safetensors, oneDNN) and `__nv_fp8_e4m3` are E4M3FN.
 
 use core::fmt;
 use core::str::FromStr;
 
-use super::aliases::ALIASES;
+use super::aliases::{ALIASES, Alias, CLASHES, PREFIXES};
 use super::{Short, UnknownName};
 use crate::format::{Format, FormatError, NAMED, Sign, Specials};
 
@@ -29,6 +29,11 @@ const FORMS: &str = "a shape such as e8m3 or e5m2, with u (unsigned), fn, fnuz o
 pub enum ParseFormatError {
     /// It is not of any known form.
     Unknown(UnknownName),
+    /// Projects mean different formats by it.
+    Ambiguous {
+        /// The text.
+        given: Short,
+    },
     /// It describes a format that cannot exist.
     Impossible {
         /// The text.
@@ -42,6 +47,16 @@ impl fmt::Display for ParseFormatError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown(unknown) => unknown.fmt(f),
+            Self::Ambiguous { given } => {
+                write!(f, "{given:?} names several formats:")?;
+                let clashes = CLASHES.iter();
+                let meant = clashes.filter(|alias| alias.name.eq_ignore_ascii_case(given.as_str()));
+                for (i, Alias { project, canonical, .. }) in meant.enumerate() {
+                    let comma = if i > 0 { "," } else { "" };
+                    write!(f, "{comma} {canonical} ({project})")?;
+                }
+                Ok(())
+            }
             Self::Impossible { given, reason } => {
                 write!(f, "{given:?} names no possible format: {reason}")
             }
@@ -80,8 +95,17 @@ impl Format {
         let usual = usual.is_ok_and(|format| format.bias() == self.bias());
         let bias = Bias((!usual).then_some(self.bias()));
         let nosub = if m > 0 && self.has_zero() && !self.has_subnormals() { "-nosub" } else { "" };
-        let nozero = if self.has_zero() { "" } else { "-nozero" };
-        Short::of(format_args!("{sign}e{e}m{m}{bias}{class}{nosub}{nozero}"))
+        let zero = match (self.has_zero(), self.has_negative_zero()) {
+            (false, _) => "-nozero",
+            (true, false) if self.could_have_negative_zero() => "-onezero",
+            (true, _) => "",
+        };
+        Short::of(format_args!("{sign}e{e}m{m}{bias}{class}{nosub}{zero}"))
+    }
+
+    fn could_have_negative_zero(self) -> bool {
+        self.sign() == Sign::Magnitude
+            && matches!(self.specials(), Specials::Ieee | Specials::Fn | Specials::Finite)
     }
 
     fn p3109_name(self) -> Option<Short> {
@@ -94,6 +118,15 @@ impl Format {
         let domain = if infinite { 'e' } else { 'f' };
         Some(Short::of(format_args!("binary{k}p{p}{sign}{domain}")))
     }
+}
+
+/// The text without a module or name space of those projects that have one.
+fn without_prefix(text: &str) -> &str {
+    let tail = |prefix: &&str| {
+        let head = text.get(..prefix.len())?;
+        head.eq_ignore_ascii_case(prefix).then(|| &text[prefix.len()..])
+    };
+    PREFIXES.iter().find_map(tail).unwrap_or(text)
 }
 
 /// `b{bias}`, or nothing.
@@ -135,25 +168,30 @@ impl FromStr for Format {
     type Err = ParseFormatError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let bare = without_prefix(text);
         let canonical = ALIASES
             .iter()
-            .find(|(alias, _)| alias.eq_ignore_ascii_case(text.trim_start_matches("torch.")))
-            .map_or(text, |(_, canonical)| canonical);
+            .find(|alias| alias.name.eq_ignore_ascii_case(bare))
+            .map_or(text, |alias| alias.canonical);
         if let Some((_, format)) =
             NAMED.iter().find(|(name, _)| name.eq_ignore_ascii_case(canonical))
         {
             return Ok(*format);
         }
-        let parsed = Reader(text).p3109().or_else(|| Reader(text).int());
+        let parsed = Reader(text).p3109().or_else(|| Reader(text).gfloat());
+        let parsed = parsed.or_else(|| Reader(text).int());
         match parsed.or_else(|| Reader(text).shape()) {
             Some(Ok(format)) => Ok(format),
             Some(Err(reason)) => {
                 Err(ParseFormatError::Impossible { given: Short::new(text), reason })
             }
+            None if CLASHES.iter().any(|alias| alias.name.eq_ignore_ascii_case(text)) => {
+                Err(ParseFormatError::Ambiguous { given: Short::new(text) })
+            }
             None => {
                 let names = NAMED.iter().map(|(name, _)| *name);
                 let names = names.chain(["e8m3", "e8m5", "binary8p3se", "binary8p4se"]);
-                let names = names.chain(ALIASES.iter().map(|(alias, _)| *alias));
+                let names = names.chain(ALIASES.iter().map(|alias| alias.name));
                 Err(ParseFormatError::Unknown(UnknownName::new(
                     "number format",
                     text,
@@ -219,6 +257,24 @@ impl Reader<'_> {
         Some(Format::p3109(k, p, signed, infinite))
     }
 
+    /// gfloat's `p3109_k8p3es`: the letters the other way round.
+    fn gfloat(mut self) -> Parsed {
+        self.word("p3109_k")?;
+        let k = self.number()?;
+        self.word("p")?;
+        let p = self.number()?;
+        let infinite = self.word("e").is_some();
+        if !infinite {
+            self.word("f")?;
+        }
+        let signed = self.word("s").is_some();
+        if !signed {
+            self.word("u")?;
+        }
+        self.end()?;
+        Some(Format::p3109(k, p, signed, infinite))
+    }
+
     fn int(mut self) -> Parsed {
         self.word("int")?;
         let bits = self.number()?;
@@ -253,6 +309,7 @@ impl Reader<'_> {
         };
         let subnormals = self.word("-nosub").is_none();
         let zero = self.word("-nozero").is_none();
+        let one_zero = self.word("-onezero").is_some();
         self.end()?;
         let mut builder = Format::builder(sign, exp_bits, man_bits)
             .specials(specials)
@@ -260,6 +317,9 @@ impl Reader<'_> {
             .zero(zero);
         if let Some(bias) = bias {
             builder = builder.bias(bias);
+        }
+        if one_zero {
+            builder = builder.negative_zero(false);
         }
         Some(builder.build())
     }
@@ -274,12 +334,18 @@ mod tests {
 
     #[test]
     fn every_alias_names_a_catalog_format() {
-        for (alias, canonical) in ALIASES {
-            let format: Format = alias.parse().unwrap();
-            assert_eq!(format.to_string(), canonical, "{alias}");
-            assert_eq!(alias.to_ascii_uppercase().parse(), Ok(format));
+        for Alias { name, canonical, project } in ALIASES {
+            let format: Format = name.parse().unwrap();
+            assert_eq!(format.to_string(), canonical, "{project}: {name}");
+            assert!(NAMED.iter().any(|(name, _)| *name == canonical), "{canonical}");
+            for spelling in [name.to_ascii_uppercase(), name.to_ascii_lowercase()] {
+                assert_eq!(spelling.parse(), Ok(format));
+            }
         }
         assert_eq!("torch.float8_e4m3fn".parse(), Ok(Format::E4M3FN));
+        assert_eq!("onnx.TensorProto.BFLOAT16".parse(), Ok(Format::BF16));
+        assert_eq!("cutlass::float_ue8m0_t".parse(), Ok(Format::E8M0));
+        assert!("torch.".parse::<Format>().is_err());
     }
 
     #[test]
@@ -295,6 +361,21 @@ mod tests {
         assert_eq!(format("e8m3"), Format::ieee(8, 3).unwrap());
         assert_ne!(format("ue8m0fn"), Format::E8M0);
         assert_eq!(format("ue8m0fn-nozero"), Format::E8M0);
+        assert_eq!(format("__nv_fp8_e4m3"), Format::E4M3FN);
+        assert_eq!(format("CUDA_R_8F_E4M3"), Format::E4M3FN);
+        assert_eq!(format("float_e4m3_t"), Format::E4M3FN);
+        assert_eq!(format("__hip_fp8_e4m3_fnuz"), Format::E4M3FNUZ);
+        assert_eq!(format("float6_e3m2fn"), Format::E3M2);
+        assert_eq!(format("p3109_k8p3es"), format("Binary8p3se"));
+        assert_ne!(format("binary8p1uf"), Format::E8M0);
+        assert_eq!(format("dlfloat16"), format("e6m9b31fn-nosub-onezero"));
+        for (name, meanings) in [("fp8", ["e4m3fnuz", "e4m3fn"]), ("BF8", ["e5m2fnuz", "e5m2"])] {
+            let message = name.parse::<Format>().unwrap_err().to_string();
+            assert!(meanings.iter().all(|format| message.contains(format)), "{message}");
+        }
+        for Alias { canonical, .. } in CLASHES {
+            assert!(canonical.parse::<Format>().is_ok(), "{canonical}");
+        }
     }
 
     /// Every combination of parameters that can be built, up to 6 + 4 field bits.
@@ -313,12 +394,15 @@ mod tests {
             for shape in 0..9 * 11 {
                 for specials in specials {
                     for (option, bias) in
-                        (0..4).flat_map(|o| [None, Some(3), Some(-7)].map(|b| (o, b)))
+                        (0..8).flat_map(|o| [None, Some(3), Some(-7)].map(|b| (o, b)))
                     {
                         let mut builder = Format::builder(sign, shape / 11, shape % 11)
                             .specials(specials)
                             .zero(option & 1 == 0)
                             .subnormals(option & 2 == 0);
+                        if option & 4 != 0 {
+                            builder = builder.negative_zero(false);
+                        }
                         if let Some(bias) = bias {
                             builder = builder.bias(bias);
                         }

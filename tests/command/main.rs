@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod determinism;
+mod formats;
 mod kill;
 mod sample;
 

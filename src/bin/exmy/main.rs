@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod formats;
 mod sample;
 mod show;
 mod train;
@@ -23,6 +24,8 @@ struct Arguments {
 enum Command {
     /// Train a transformer in one or several number formats and compare the losses
     Train(Box<train::Arguments>),
+    /// Show number formats: a table, one format with all its constants, or all its codes
+    Formats(formats::Arguments),
     /// Continue a text with a trained model
     Sample(sample::Arguments),
 }
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
     }
     let result = match arguments.command {
         Command::Train(arguments) => train::run(*arguments),
+        Command::Formats(arguments) => formats::run(&arguments),
         Command::Sample(arguments) => sample::run(&arguments),
     };
     match result {

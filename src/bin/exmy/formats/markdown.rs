@@ -1,0 +1,49 @@
+//! The catalog as a page of documentation: `docs/formats.md` is this text.
+
+use super::page::{constants, misunderstandings, names, summary};
+use super::table::{HEAD, row};
+use exmy::format::Format;
+
+const OPENING: &str = "\
+# The formats
+
+What `exmy formats --markdown` prints; a test fails where this page is not that text. The definitions
+are those of OCP OFP8 1.0 and MX 1.0, IEEE 754-2019, the FNUZ formats of arXiv 2206.02915 and IEEE
+P3109 (Interim Report 4.0). `smallest` is the smallest value above zero, a subnormal one where there
+are any; values of many digits are rounded to four.
+
+Any `[u]e{E}m{M}` shape of up to 16 exponent and 52 significand bits with a bias (`b11`), a class
+(`ieee`, `fn`, `fnuz`, `finite`) and without subnormals (`-nosub`) or zero (`-nozero`) or negative zero
+(`-onezero`) is a format too, as are all of P3109's `binary{K}p{P}{s|u}{e|f}`.
+
+";
+
+pub(super) fn text(formats: &[Format]) -> String {
+    let mut text = OPENING.to_owned();
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    text += &line(&HEAD.map(str::to_owned));
+    text += &line(&HEAD.map(|_| "---".to_owned()));
+    for format in formats {
+        text += &line(&row(*format));
+    }
+    for format in formats {
+        text += &format!("\n## {format}\n\n{}.\n\n", summary(*format));
+        text += "| | value | exactly | code |\n| --- | --- | --- | --- |\n";
+        for cells in constants(*format) {
+            text += &line(&cells);
+        }
+        let names = names(*format);
+        if !names.is_empty() {
+            text += "\nCalled";
+            for (i, (name, projects)) in names.iter().enumerate() {
+                let comma = if i > 0 { "," } else { "" };
+                text += &format!("{comma} `{name}` ({})", projects.join("; "));
+            }
+            text += ".\n";
+        }
+        for (name, meaning) in misunderstandings(*format) {
+            text += &format!("\nAlso called `{name}`: {meaning}.\n");
+        }
+    }
+    text
+}
