@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use exmy::minifloat::{
     Bf16, Binary8p3se, Binary8p3seFormat, Bits, E2M1, E4M3, E5M2, E8M3, ExMy, F16, Finite,
-    FloatFormat, Fn as WithNan, Minifloat,
+    FloatFormat, Fn as WithNan, Minifloat, Yes,
 };
 use exmy::random::{Philox, Stream};
 use rustc_apfloat::ieee::{BFloat, Double, Float8E4M3FN, Float8E5M2, Half, Single};
@@ -128,7 +128,10 @@ macro_rules! measure {
     (@ three, $o:ident, $x:ident, $y:ident, $z:ident, $f:expr) => { three(&$x, &$y, &$z, $f) };
 }
 
-fn ours<F: FloatFormat>(operands: &Operands, wanted: &dyn Fn(&str) -> bool) -> Figures {
+fn ours<F: FloatFormat<Elementary = Yes>>(
+    operands: &Operands,
+    wanted: &dyn Fn(&str) -> bool,
+) -> Figures {
     type M<F> = Minifloat<F>;
     measure!(operands, wanted, |code| M::<F>::from_bits(F::Bits::from_u64(code));
         "from_f32"(from32): M::<F>::from_f32,
@@ -140,6 +143,7 @@ fn ours<F: FloatFormat>(operands: &Operands, wanted: &dyn Fn(&str) -> bool) -> F
         "div"(two): |a: M<F>, b| a / b,
         "fma"(three): |a: M<F>, b, c| a.mul_add(b, c),
         "sqrt"(one): M::<F>::sqrt,
+        "exp"(one): M::<F>::exp,
     )
 }
 

@@ -17,6 +17,8 @@ mod class;
 mod convert;
 mod facts;
 mod fast;
+mod functions;
+mod quick;
 mod select;
 mod shapes;
 mod traits;
@@ -52,6 +54,9 @@ pub trait FloatFormat: Copy + 'static {
     /// Whether the format has all that binary32 has: NaN, infinities, negative zero, one, its
     /// epsilon, and normal numbers.
     type Float;
+    /// Whether the elementary functions are known never to fail: of up to 16 bits, with all numbers
+    /// between `2^-160` and `2^160`.
+    type Elementary;
     /// The format.
     const FORMAT: Format;
     /// Its remarkable codes.
@@ -67,6 +72,12 @@ pub const fn is_float(format: Format) -> bool {
         && format.has_negative_zero()
         && format.epsilon_code().is_some()
         && format.min_normal_code().is_some()
+}
+
+/// Whether every argument of the elementary functions has been tried.
+#[doc(hidden)]
+pub const fn is_elementary(format: Format) -> bool {
+    format.bits() <= 16 && format.lsb() >= -160 && format.emax() < 160
 }
 
 /// The codes behind the constants of [`Minifloat`].

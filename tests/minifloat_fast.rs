@@ -271,6 +271,31 @@ fn arithmetic_of_wide_formats() {
     wide_arithmetic::<Highest>(5_000);
 }
 
+/// The functions with a short way, for all codes.
+fn functions<F: FloatFormat<Elementary = Yes>>(step: usize) {
+    let context = context(F::FORMAT);
+    for x in F::FORMAT.codes().step_by(step) {
+        let operand = Operand::new(F::FORMAT, x);
+        let (exp, exp2) = (context.exp(operand).unwrap().code, context.exp2(operand).unwrap().code);
+        let found = (code(at::<F>(x).exp()), code(at::<F>(x).exp2()));
+        assert_eq!(found, (exp, exp2), "{} exp, exp2 of {x:#x}", F::FORMAT);
+    }
+}
+
+#[test]
+fn functions_of_all_codes() {
+    each! { functions(1) Fn: 4 [3] 2 [5] 0 [5] }
+    each! { functions(1) Ieee: 5 [2] 4 [3] 3 [4] 5 [10] 8 [3] }
+    each! { functions(3) Ieee: 8 [7] 4 [11] }
+    each! { functions(1) Fnuz: 4 [3] 5 [2] }
+    each! { functions(1) Finite: 3 [2] 2 [3] 2 [1] }
+    functions::<E8M0Format>(1);
+    functions::<Int8Format>(1);
+    functions::<Ue4m3Format>(1);
+    functions::<Binary8p3seFormat>(1);
+    functions::<Binary8p1ufFormat>(1);
+}
+
 /// All 2^32 binary32 inputs; `cargo test --release --test minifloat_fast -- --ignored all_inputs`.
 fn all_inputs<F: FloatFormat>() {
     let format: Format = F::FORMAT;

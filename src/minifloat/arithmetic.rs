@@ -95,7 +95,7 @@ impl<F: FloatFormat> Minifloat<F> {
 
     /// The value in binary64; which NaN it is does not matter here.
     #[inline(always)]
-    fn wide(self) -> f64 {
+    pub(super) fn wide(self) -> f64 {
         if Self::NARROW {
             self.narrow().into()
         } else {

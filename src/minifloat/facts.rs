@@ -33,6 +33,13 @@ macro_rules! facts {
         type Nan = $crate::minifloat::Fact<
             { <$marker as $crate::minifloat::FloatFormat>::FORMAT.has_nan() },
         >;
+        type Elementary = $crate::minifloat::Fact<
+            {
+                $crate::minifloat::is_elementary(
+                    <$marker as $crate::minifloat::FloatFormat>::FORMAT,
+                )
+            },
+        >;
         type Float = $crate::minifloat::Fact<
             { $crate::minifloat::is_float(<$marker as $crate::minifloat::FloatFormat>::FORMAT) },
         >;
