@@ -18,6 +18,7 @@ mod align;
 mod class;
 mod compare;
 mod convert;
+pub mod differences;
 mod div;
 pub mod elementary;
 mod integer;
@@ -33,7 +34,6 @@ mod wide;
 
 pub use class::Class;
 pub use integer::IntInvalid;
-pub mod differences;
 
 use crate::format::{Format, Value};
 use crate::round::Rules;

@@ -11,53 +11,25 @@
 
 #![forbid(unsafe_code)]
 
+mod arithmetic;
+mod bits;
+mod class;
+mod convert;
+mod facts;
+mod fast;
+mod functions;
+mod quick;
+mod select;
 mod shapes;
 mod traits;
 
+pub use bits::Bits;
+pub use facts::{Fact, No, Yes};
 pub use shapes::*;
 
-use core::cmp::Ordering;
-use core::fmt;
 use core::hash::{Hash, Hasher};
-use core::num::FpCategory;
 
-use crate::format::{Format, Value};
-use crate::round::{Overflow, Rounding};
-
-/// An unsigned integer that stores a code: `u8`, `u16`, `u32` or `u64`.
-pub trait Bits:
-    Copy + Eq + Ord + Hash + fmt::Debug + fmt::LowerHex + fmt::UpperHex + fmt::Binary + sealed::Sealed
-{
-    /// Bits of the integer.
-    const WIDTH: u32;
-    /// Widens.
-    fn to_u64(self) -> u64;
-    /// Keeps the low bits.
-    fn from_u64(code: u64) -> Self;
-}
-
-mod sealed {
-    pub trait Sealed {}
-}
-
-macro_rules! bits {
-    ($($type:ident)*) => {$(
-        impl sealed::Sealed for $type {}
-        impl Bits for $type {
-            const WIDTH: u32 = <$type>::BITS;
-            #[inline]
-            fn to_u64(self) -> u64 {
-                self.into()
-            }
-            #[inline]
-            fn from_u64(code: u64) -> Self {
-                code as $type
-            }
-        }
-    )*};
-}
-
-bits!(u8 u16 u32 u64);
+use crate::format::Format;
 
 /// A format as a type.
 ///
@@ -71,11 +43,41 @@ bits!(u8 u16 u32 u64);
 pub trait FloatFormat: Copy + 'static {
     /// The integer that stores a code.
     type Bits: Bits;
+    /// Whether negative values exist: [`Fact`] of true or false, as the following.
+    type Signed;
+    /// Whether zero exists.
+    type Zero;
+    /// Whether one exists.
+    type One;
+    /// Whether NaN exists.
+    type Nan;
+    /// Whether the format has all that binary32 has: NaN, infinities, negative zero, one, its
+    /// epsilon, and normal numbers.
+    type Float;
+    /// Whether the elementary functions are known never to fail: of up to 16 bits, with all numbers
+    /// between `2^-160` and `2^160`.
+    type Elementary;
     /// The format.
     const FORMAT: Format;
     /// Its remarkable codes.
     #[doc(hidden)]
     const CODES: Codes<Self::Bits>;
+}
+
+/// Whether a format has all that binary32 has.
+#[doc(hidden)]
+pub const fn is_float(format: Format) -> bool {
+    format.infinity_code(true).is_some()
+        && format.has_nan()
+        && format.has_negative_zero()
+        && format.epsilon_code().is_some()
+        && format.min_normal_code().is_some()
+}
+
+/// Whether every argument of the elementary functions has been tried.
+#[doc(hidden)]
+pub const fn is_elementary(format: Format) -> bool {
+    format.bits() <= 16 && format.lsb() >= -160 && format.emax() < 160
 }
 
 /// The codes behind the constants of [`Minifloat`].
@@ -167,182 +169,6 @@ impl<F: FloatFormat> Minifloat<F> {
     pub fn to_bits(self) -> F::Bits {
         self.0
     }
-
-    /// The exact value.
-    #[inline]
-    pub fn value(self) -> Value {
-        Self::FORMAT.decode(self.code())
-    }
-
-    /// The nearest number, ties to even, with the format's natural overflow: infinity or NaN where
-    /// there is one, else the largest value ([`Overflow::None`]).
-    #[inline]
-    pub fn from_f32(x: f32) -> Self {
-        Self::from_f32_with(x, Rounding::Rne, Overflow::None)
-    }
-
-    /// The number that `mode` and `overflow` choose; for stochastic modes the random bits are 0.
-    ///
-    /// # Panics
-    /// If `mode` is stochastic with a bit count outside 1..=32.
-    #[inline]
-    pub fn from_f32_with(x: f32, mode: Rounding, overflow: Overflow) -> Self {
-        Self::of(Self::FORMAT.encode_f32(x, mode, overflow, 0).code)
-    }
-
-    /// Stochastic rounding, variant A, with natural overflow, by the top `bits` bits of the word
-    /// `random`.
-    ///
-    /// # Panics
-    /// If `bits` is not in 1..=32.
-    #[inline]
-    pub fn from_f32_stochastic(x: f32, random: u32, bits: u32) -> Self {
-        let mode = Rounding::stochastic(bits);
-        Self::of(Self::FORMAT.encode_f32(x, mode, Overflow::None, random).code)
-    }
-
-    /// The nearest number, ties to even, with natural overflow; not by way of `f32`.
-    #[inline]
-    pub fn from_f64(x: f64) -> Self {
-        Self::from_f64_with(x, Rounding::Rne, Overflow::None)
-    }
-
-    /// The number that `mode` and `overflow` choose; for stochastic modes the random bits are 0.
-    ///
-    /// # Panics
-    /// If `mode` is stochastic with a bit count outside 1..=32.
-    #[inline]
-    pub fn from_f64_with(x: f64, mode: Rounding, overflow: Overflow) -> Self {
-        Self::of(Self::FORMAT.encode_f64(x, mode, overflow, 0).code)
-    }
-
-    /// Stochastic rounding, variant A, with natural overflow, by the top `bits` bits of the word
-    /// `random`.
-    ///
-    /// # Panics
-    /// If `bits` is not in 1..=32.
-    #[inline]
-    pub fn from_f64_stochastic(x: f64, random: u32, bits: u32) -> Self {
-        let mode = Rounding::stochastic(bits);
-        Self::of(Self::FORMAT.encode_f64(x, mode, Overflow::None, random).code)
-    }
-
-    /// The number of this format nearest to one of another, ties to even, rounded once.
-    #[inline]
-    pub fn from_minifloat<G: FloatFormat>(x: Minifloat<G>) -> Self {
-        Self::of(Self::FORMAT.encode(x.value(), Rounding::Rne, Overflow::None, 0).code)
-    }
-
-    /// As `f32`; exact where [`Format::is_exact_in_f32`] says so, else nearest even.
-    #[inline]
-    pub fn to_f32(self) -> f32 {
-        self.value().to_f32()
-    }
-
-    /// As `f64`; exact for every shape of up to 11 exponent and 52 significand bits with a usual
-    /// bias, else nearest even.
-    #[inline]
-    pub fn to_f64(self) -> f64 {
-        self.value().to_f64()
-    }
-
-    /// Whether this is NaN.
-    #[inline]
-    pub fn is_nan(self) -> bool {
-        self.value().is_nan()
-    }
-
-    /// Whether this is an infinity.
-    #[inline]
-    pub fn is_infinite(self) -> bool {
-        self.value().is_infinite()
-    }
-
-    /// Whether this is neither NaN nor infinite.
-    #[inline]
-    pub fn is_finite(self) -> bool {
-        self.value().is_finite()
-    }
-
-    /// Whether this is zero of either sign.
-    #[inline]
-    pub fn is_zero(self) -> bool {
-        self.value().is_zero()
-    }
-
-    /// Whether this is finite, not zero, and has full precision.
-    #[inline]
-    pub fn is_normal(self) -> bool {
-        self.classify() == FpCategory::Normal
-    }
-
-    /// Whether this is below the smallest normal number but not zero.
-    #[inline]
-    pub fn is_subnormal(self) -> bool {
-        self.classify() == FpCategory::Subnormal
-    }
-
-    /// Whether the value's sign is minus, of zero and NaN too where their codes carry one.
-    #[inline]
-    pub fn is_sign_negative(self) -> bool {
-        self.value().is_sign_negative()
-    }
-
-    /// The class of the number. In a format without normal numbers all but zero are subnormal;
-    /// integers of two's complement count so too.
-    pub fn classify(self) -> FpCategory {
-        match self.value() {
-            Value::Nan { .. } => FpCategory::Nan,
-            Value::Infinite { .. } => FpCategory::Infinite,
-            Value::Finite { significand: 0, .. } => FpCategory::Zero,
-            Value::Finite { significand, exponent, .. } => {
-                let magnitude = Value::Finite { negative: false, significand, exponent };
-                match Self::FORMAT.min_normal() {
-                    Some(smallest) if magnitude >= smallest => FpCategory::Normal,
-                    _ => FpCategory::Subnormal,
-                }
-            }
-        }
-    }
-
-    /// The magnitude, NaN's sign removed too. The one number without one, -2 of INT8, gives the
-    /// largest.
-    #[must_use]
-    pub fn abs(self) -> Self {
-        if self.is_sign_negative() { self.negated() } else { self }
-    }
-
-    /// The number of opposite sign: itself where that is the only one of its size (zero without a
-    /// negative zero, an unsigned NaN).
-    fn negated(self) -> Self {
-        let flipped = match self.value() {
-            Value::Nan { negative } => Value::Nan { negative: !negative },
-            Value::Infinite { negative } => Value::Infinite { negative: !negative },
-            Value::Finite { negative, significand, exponent } => {
-                Value::Finite { negative: !negative, significand, exponent }
-            }
-        };
-        Self::of(Self::FORMAT.encode(flipped, Rounding::Rne, Overflow::None, 0).code)
-    }
-
-    /// A total order: negative NaN, numbers ascending with -0 below +0, positive NaN; NaNs among
-    /// each other by code. Where NaN has no sign it counts as positive.
-    pub fn total_cmp(&self, other: &Self) -> Ordering {
-        // Negative NaN -2, negative -1, positive 0, positive NaN 1.
-        let rank = |x: Self| match (x.is_nan(), x.is_sign_negative()) {
-            (true, true) => -2,
-            (true, false) => 1,
-            (false, true) => -1,
-            (false, false) => 0,
-        };
-        let order = rank(*self).cmp(&rank(*other));
-        let numbers = self.value().compare(other.value()).unwrap_or_else(|| {
-            // Only two NaNs of one sign get here with equal ranks.
-            let order = self.0.cmp(&other.0);
-            if self.is_sign_negative() { order.reverse() } else { order }
-        });
-        order.then(numbers)
-    }
 }
 
 impl<F: FloatFormat> Copy for Minifloat<F> {}
@@ -357,18 +183,6 @@ impl<F: FloatFormat> Clone for Minifloat<F> {
 impl<F: FloatFormat> Default for Minifloat<F> {
     fn default() -> Self {
         Self::of(0)
-    }
-}
-
-impl<F: FloatFormat> PartialEq for Minifloat<F> {
-    fn eq(&self, other: &Self) -> bool {
-        self.value() == other.value()
-    }
-}
-
-impl<F: FloatFormat> PartialOrd for Minifloat<F> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        self.value().compare(other.value())
     }
 }
 

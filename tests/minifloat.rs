@@ -50,21 +50,39 @@ fn agrees<F: FloatFormat>(name: &str) {
             let normal = Minifloat::<F>::MIN_NORMAL.is_some_and(|n| x.to_f64().abs() >= n.to_f64());
             assert_eq!(class == std::num::FpCategory::Normal, normal, "{name} {code:#x}");
         }
-        if !x.is_nan() && format.is_signed() {
-            let full = code == bits(Minifloat::<F>::MIN)
-                && format.sign() == exmy::format::Sign::TwosComplement;
-            if !full {
-                assert_eq!((-x).to_f64(), -x.to_f64(), "{name} {code:#x}");
-                assert_eq!(x.abs().to_f64(), x.to_f64().abs(), "{name} {code:#x}");
-                assert_eq!(bits(-(-x)), code, "{name} {code:#x}");
-            }
+    }
+}
+
+/// Every number's negative, where the format is signed.
+fn negates<F: FloatFormat<Signed = Yes>>() {
+    let format = F::FORMAT;
+    for code in format.codes() {
+        let x = Minifloat::<F>::from_bits(F::Bits::from_u64(code));
+        let least = format.sign() == exmy::format::Sign::TwosComplement && x == Minifloat::MIN;
+        if x.is_nan() {
+            assert!((-x).is_nan() && x.abs().is_nan());
+            let alone = format.nan_code() == Some(code) && !format.nan_has_sign();
+            assert_eq!((-x).to_bits() == x.to_bits(), alone, "{format} {code:#x}");
+        } else if least {
+            assert_eq!((-x, x.abs()), (Minifloat::MAX, Minifloat::MAX), "{format}");
+        } else {
+            assert_eq!((-x).to_f64(), -x.to_f64(), "{format} {code:#x}");
+            assert_eq!(x.abs().to_f64(), x.to_f64().abs(), "{format} {code:#x}");
+            let zero = x.is_zero() && !format.has_negative_zero();
+            assert_eq!((-x).to_bits() == x.to_bits(), zero, "{format} {code:#x}");
         }
+        assert_eq!((-(-x)).to_bits() == x.to_bits(), !least, "{format} {code:#x}");
     }
 }
 
 macro_rules! agree {
     ($($name:literal: $e:literal $m:literal $class:ident;)*) => {
-        $(agrees::<ExMy<$e, $m, $class>>($name);)*
+        $(
+            agrees::<ExMy<$e, $m, $class>>($name);
+            if $e + $m < 16 {
+                negates::<ExMy<$e, $m, $class>>();
+            }
+        )*
     };
 }
 
@@ -83,7 +101,14 @@ fn types_are_the_formats() {
     agrees::<Ue4m3Format>("ue4m3");
     agrees::<Ue5m3Format>("ue5m3");
     agrees::<Int8Format>("int8");
+    negates::<Int8Format>();
     agrees::<E4M3B11FnuzFormat>("e4m3b11fnuz");
+    agrees::<Binary8p3seFormat>("binary8p3se");
+    agrees::<Binary8p4seFormat>("binary8p4se");
+    agrees::<Binary8p5seFormat>("binary8p5se");
+    agrees::<Binary8p1ufFormat>("binary8p1uf");
+    agrees::<Binary4p2sfFormat>("binary4p2sf");
+    negates::<Binary8p3seFormat>();
 }
 
 exmy::format! {

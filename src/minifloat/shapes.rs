@@ -7,7 +7,7 @@
 use core::marker::PhantomData;
 
 use super::{Codes, FloatFormat, Minifloat};
-use crate::format::{Format, FormatError, Sign, Specials};
+use crate::format::{Format, FormatBuilder, FormatError, Sign, Specials};
 
 /// Class marker: infinities and NaNs as in IEEE 754.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,6 +71,7 @@ macro_rules! shapes {
     ($bits:ident $class:ident: $($e:literal [$($m:literal)*])*) => {$($(
         impl FloatFormat for ExMy<$e, $m, $class> {
             type Bits = $bits;
+            crate::facts! { ExMy<$e, $m, $class> }
             const FORMAT: Format = built(
                 Format::builder(Sign::Magnitude, $e, $m).specials(Specials::$class).build(),
             );
@@ -113,8 +114,8 @@ shapes! { u8 Finite: 0 [1] 1 [0] }
 /// Declares a format as a type, for shapes and biases that [`ExMy`](crate::minifloat::ExMy) lacks.
 ///
 /// After the name follow the storage integer and the format's textual form in tokens: a shape
-/// `e{E}m{M}` as two numbers, then optionally `bias`, and `specials` (one of
-/// [`Specials`](crate::format::Specials)). What cannot exist, or does not fit the integer, fails to
+/// `e{E}m{M}`, then optionally `bias`, and `specials` (one of
+/// [`Specials`](crate::format::Specials)); or a name of the P3109 family, `binary6p3sf`. What cannot exist, or does not fit the integer, fails to
 /// compile.
 ///
 /// ```
@@ -125,9 +126,11 @@ shapes! { u8 Finite: 0 [1] 1 [0] }
 ///     pub struct Wide(u32): e9m13, bias 255
 /// }
 /// exmy::format! { struct Tiny(u8): e4m3, bias 11, specials Fnuz }
+/// exmy::format! { struct Six(u8): binary6p3sf }
 ///
 /// assert_eq!(Minifloat::<Wide>::from_f32(1.5).to_f32(), 1.5);
 /// assert_eq!(Minifloat::<Tiny>::MAX.to_f32(), 30.0);
+/// assert_eq!(Minifloat::<Six>::MAX.to_f32(), 14.0);
 /// ```
 ///
 /// ```compile_fail
@@ -144,9 +147,9 @@ macro_rules! format {
 
         impl $crate::minifloat::FloatFormat for $name {
             type Bits = $bits;
+            $crate::facts! { $name }
             const FORMAT: $crate::format::Format = {
-                let (sign, exp_bits, man_bits) = $crate::minifloat::shape(stringify!($shape));
-                let builder = $crate::format::Format::builder(sign, exp_bits, man_bits);
+                let builder = $crate::minifloat::shape(stringify!($shape));
                 $(let builder = builder.bias($bias);)?
                 $(let builder = builder.specials($crate::format::Specials::$specials);)?
                 $crate::minifloat::built(builder.build())
@@ -160,26 +163,50 @@ macro_rules! format {
     };
 }
 
-/// The numbers in `[u]e{E}m{M}`, at compile time.
+/// What `[u]e{E}m{M}` or `binary{K}p{P}{s|u}{e|f}` describes, at compile time.
 #[doc(hidden)]
-pub const fn shape(text: &str) -> (Sign, u32, u32) {
-    let bytes = text.as_bytes();
-    let unsigned = !bytes.is_empty() && bytes[0] == b'u';
-    let (mut at, mut part, mut fields) = (unsigned as usize, 0, [0_u32; 2]);
-    while part < 2 {
-        let letter = if part == 0 { b'e' } else { b'm' };
-        assert!(at < bytes.len() && bytes[at] == letter, "a shape is written e4m3 or ue4m3");
-        at += 1;
-        let start = at;
-        while at < bytes.len() && bytes[at].is_ascii_digit() {
-            fields[part] = fields[part] * 10 + (bytes[at] - b'0') as u32;
+pub const fn shape(text: &str) -> FormatBuilder {
+    const BAD: &str = "a shape is written e4m3, ue4m3 or binary8p3se";
+    /// One or two digits from `at`, and where they end.
+    const fn number(text: &[u8], mut at: usize) -> (u32, usize) {
+        let (start, mut number) = (at, 0);
+        while at < text.len() && text[at].is_ascii_digit() {
+            number = number * 10 + (text[at] - b'0') as u32;
             at += 1;
         }
-        assert!(at > start && at - start <= 2, "a shape is written e4m3 or ue4m3");
-        part += 1;
+        assert!(at > start && at - start <= 2, "{}", BAD);
+        (number, at)
     }
-    assert!(at == bytes.len(), "a shape is written e4m3 or ue4m3");
-    (if unsigned { Sign::Unsigned } else { Sign::Magnitude }, fields[0], fields[1])
+    const fn letter(text: &[u8], at: usize) -> u8 {
+        assert!(at < text.len(), "{}", BAD);
+        text[at]
+    }
+    let text = text.as_bytes();
+    if letter(text, 0) == b'b' {
+        let mut at = 0;
+        while at < 6 {
+            assert!(letter(text, at) == b"binary"[at], "{}", BAD);
+            at += 1;
+        }
+        let (k, at) = number(text, at);
+        assert!(letter(text, at) == b'p', "{}", BAD);
+        let (p, at) = number(text, at + 1);
+        let (sign, domain) = (letter(text, at), letter(text, at + 1));
+        assert!(matches!((sign, domain), (b's' | b'u', b'e' | b'f')), "{}", BAD);
+        assert!(at + 2 == text.len(), "{}", BAD);
+        let format = built(Format::p3109(k, p, sign == b's', domain == b'e'));
+        return Format::builder(format.sign(), format.exp_bits(), format.man_bits())
+            .specials(format.specials());
+    }
+    let unsigned = letter(text, 0) == b'u';
+    let at = unsigned as usize;
+    assert!(letter(text, at) == b'e', "{}", BAD);
+    let (exp_bits, at) = number(text, at + 1);
+    assert!(letter(text, at) == b'm', "{}", BAD);
+    let (man_bits, at) = number(text, at + 1);
+    assert!(at == text.len(), "{}", BAD);
+    let sign = if unsigned { Sign::Unsigned } else { Sign::Magnitude };
+    Format::builder(sign, exp_bits, man_bits)
 }
 
 /// A format of the catalog that is not an [`ExMy`] shape.
@@ -191,6 +218,7 @@ macro_rules! named {
 
         impl FloatFormat for $name {
             type Bits = u8;
+            crate::facts! { $name }
             const FORMAT: Format = Format::$format;
             const CODES: Codes<u8> = crate::codes!(u8);
         }
@@ -208,6 +236,27 @@ named! {
     Ue4m3Format: UE4M3;
     /// Marker of [`Format::UE5M3`].
     Ue5m3Format: UE5M3;
+}
+
+crate::format! {
+    /// Marker of the P3109 format `Binary8p3se`.
+    pub struct Binary8p3seFormat(u8): binary8p3se
+}
+crate::format! {
+    /// Marker of the P3109 format `Binary8p4se`.
+    pub struct Binary8p4seFormat(u8): binary8p4se
+}
+crate::format! {
+    /// Marker of the P3109 format `Binary8p5se`.
+    pub struct Binary8p5seFormat(u8): binary8p5se
+}
+crate::format! {
+    /// Marker of the P3109 format `Binary8p1uf`.
+    pub struct Binary8p1ufFormat(u8): binary8p1uf
+}
+crate::format! {
+    /// Marker of the P3109 format `Binary4p2sf`.
+    pub struct Binary4p2sfFormat(u8): binary4p2sf
 }
 
 /// OCP FP8 E4M3, [`Format::E4M3FN`]: NaN but no infinity, largest value 448.
@@ -269,3 +318,13 @@ pub type E8M5 = Minifloat<ExMy<8, 5>>;
 pub type E8M6 = Minifloat<ExMy<8, 6>>;
 /// E8M13, the accumulator of FP8 products on NVIDIA's Hopper.
 pub type E8M13 = Minifloat<ExMy<8, 13>>;
+/// IEEE P3109 `Binary8p3se`: as E5M2, with one NaN, one zero, and bias 16.
+pub type Binary8p3se = Minifloat<Binary8p3seFormat>;
+/// IEEE P3109 `Binary8p4se`: as E4M3 with bias 8, one NaN, one zero, and infinities.
+pub type Binary8p4se = Minifloat<Binary8p4seFormat>;
+/// IEEE P3109 `Binary8p5se`.
+pub type Binary8p5se = Minifloat<Binary8p5seFormat>;
+/// IEEE P3109 `Binary8p1uf`, its scale of powers of two; unlike E8M0 it has a zero.
+pub type Binary8p1uf = Minifloat<Binary8p1ufFormat>;
+/// IEEE P3109 `Binary4p2sf`: as E2M1 with bias 2, one NaN and one zero.
+pub type Binary4p2sf = Minifloat<Binary4p2sfFormat>;

@@ -8,16 +8,15 @@ use core::ops::Neg;
 
 use num_traits::{Bounded, FromPrimitive, ToPrimitive};
 
-use super::{FloatFormat, Minifloat};
+use super::{FloatFormat, Minifloat, Yes};
 use crate::format::Value;
 use crate::round::{Overflow, Rounding};
 
-/// The number of opposite sign. What has no counterpart stays: zero without a negative zero and an
-/// unsigned NaN; -2 of INT8 becomes the largest value.
-///
-/// Of an unsigned format the negative of a nonzero number is NaN, or zero without NaN.
-impl<F: FloatFormat> Neg for Minifloat<F> {
+/// The number of opposite sign. What has no counterpart stays: zero without a negative zero and its
+/// NaN; -2 of INT8 becomes the largest value. Unsigned formats have no negation.
+impl<F: FloatFormat<Signed = Yes>> Neg for Minifloat<F> {
     type Output = Self;
+    #[inline]
     fn neg(self) -> Self {
         self.negated()
     }

@@ -4,7 +4,7 @@
 //! "Arb", IEEE TC 2017, on integers of fixed width).
 //!
 //! What each operation promises: if the operands' real numbers lie within their balls, the result's
-//! real number lies within the result. Where a bound grows beyond [`Ball::LIMIT`] the result is
+//! real number lies within the result. Quotients and roots of numbers that may be zero are
 //! [`Ball::UNKNOWN`], which nothing decides and no operation makes known again.
 
 use core::cmp::Ordering;
@@ -69,7 +69,9 @@ pub(super) struct Constant {
 
 /// A real number `x` with `|x - (-1)^negative * mantissa * 2^exponent| <= error * 2^exponent`.
 ///
-/// The mantissa's top bit is set, or the ball is exactly zero.
+/// The mantissa's top bit is set, or the ball is exactly zero, or the mantissa is shorter because a
+/// longer one would have an error above `2^40`: what cancellation leaves of a difference may be no
+/// more than a bound of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ball<const N: usize> {
     pub(super) negative: bool,
@@ -80,7 +82,9 @@ pub(super) struct Ball<const N: usize> {
 
 impl<const N: usize> Ball<N> {
     /// Largest error carried, in units of the last place.
-    const LIMIT: u64 = 1 << 30;
+    const LIMIT: u64 = 1 << 50;
+    /// Bits of the error to which a mantissa is moved up, or moved down where it exceeds the limit.
+    const SHORT: u32 = 40;
     const BITS: i32 = Wide::<N>::BITS as i32;
     const ZERO: Self = Self { negative: false, mantissa: Wide::ZERO, exponent: 0, error: 0 };
     /// A number of which nothing is known.
@@ -115,18 +119,30 @@ impl<const N: usize> Ball<N> {
         Self { negative: false, mantissa: fraction, exponent: -Self::BITS, error }.normalized()
     }
 
-    /// `|x|` in units of `2^-(64 N)`, and the error in them; `None` if it may reach 1.
+    /// `|x|` in units of `2^-(64 N)`, and the error in them, within the limit; `None` if that
+    /// cannot be.
     #[inline]
     pub(super) fn to_fraction(self) -> Option<(Wide<N>, u64)> {
-        let places = -Self::BITS - self.exponent;
-        if self.mantissa.is_zero() && self.is_known() {
+        if self.is_zero() {
             return Some((Wide::ZERO, 0));
         }
-        if !self.is_known() || places < 0 {
+        let places = -Self::BITS - self.exponent;
+        if !self.is_known() || places < -(self.mantissa.leading_zeros().min(10) as i32) {
             return None;
         }
-        let (fraction, lost) = self.mantissa.shr(places as u32);
-        Some((fraction, shifted(self.error, places as u32) + u64::from(lost)))
+        let (fraction, error) = if places < 0 {
+            (self.mantissa.shl(places.unsigned_abs()), self.error << -places)
+        } else {
+            let (fraction, lost) = self.mantissa.shr(places as u32);
+            (fraction, shifted(self.error, places as u32) + u64::from(lost))
+        };
+        (error <= Self::LIMIT).then_some((fraction, error))
+    }
+
+    /// Whether this is zero exactly.
+    #[inline]
+    const fn is_zero(&self) -> bool {
+        self.mantissa.is_zero() && self.error == 0
     }
 
     #[inline]
@@ -144,23 +160,41 @@ impl<const N: usize> Ball<N> {
         }
     }
 
-    /// With the mantissa moved up to the top.
+    /// With the mantissa moved up to the top, or as far as the error stays below
+    /// [`SHORT`](Self::SHORT), and down if the error exceeds the limit.
     #[inline]
     fn normalized(self) -> Self {
-        if self.mantissa.is_zero() {
-            return if self.error == 0 { Self::ZERO } else { Self::UNKNOWN };
+        let width = 64 - self.error.leading_zeros();
+        if self.error > Self::LIMIT {
+            if self.error == u64::MAX {
+                return Self::UNKNOWN;
+            }
+            let places = width - Self::SHORT;
+            let (mantissa, lost) = self.mantissa.shr(places);
+            let error = shifted(self.error, places) + u64::from(lost);
+            return Self { mantissa, exponent: self.exponent + places as i32, error, ..self };
         }
-        let places = self.mantissa.leading_zeros();
-        if self.error > Self::LIMIT >> places.min(63) {
-            return Self::UNKNOWN;
+        let zeros = self.mantissa.leading_zeros();
+        if zeros == 0 {
+            return self;
         }
-        let mantissa = self.mantissa.shl(places);
+        if self.is_zero() {
+            return Self::ZERO;
+        }
+        let room = if width == 0 { u32::MAX } else { Self::SHORT.saturating_sub(width) };
+        let places = zeros.min(room);
         Self {
-            mantissa,
+            mantissa: self.mantissa.shl(places),
             exponent: self.exponent - places as i32,
             error: self.error << places.min(63),
             ..self
         }
+    }
+
+    /// Whether the mantissa's top bit is set.
+    #[inline]
+    pub(super) const fn is_normal(&self) -> bool {
+        self.is_known() && self.mantissa.top() >> 63 == 1
     }
 
     /// `x * 2^k`.
@@ -192,7 +226,7 @@ impl<const N: usize> Ball<N> {
         self.mantissa.top()
     }
 
-    /// The order of the magnitudes of the midpoints.
+    /// The order of the magnitudes of the midpoints; that of short mantissas is rough.
     #[inline]
     pub(super) fn compare_magnitude(&self, other: &Self) -> Ordering {
         match (self.mantissa.is_zero(), other.mantissa.is_zero()) {
@@ -205,12 +239,12 @@ impl<const N: usize> Ball<N> {
 
     /// The square root of a number that is not negative.
     ///
-    /// A relative error `a <= 2^-33` of the radicand is one of at most `a` of the root, whose
+    /// A relative error `a <= 2^-13` of the radicand is one of at most `a` of the root, whose
     /// mantissa is below `2^(64 N)`, so `error` units of a mantissa of at least half that become at
     /// most `2 error`; the root itself is cut.
     pub(super) fn sqrt(self) -> Self {
-        if !self.is_known() || self.mantissa.is_zero() {
-            return self;
+        if !self.is_normal() {
+            return Self::UNKNOWN;
         }
         let exponent = self.exponent - Self::BITS;
         let (high, low, exponent) = if exponent % 2 == 0 {
@@ -220,13 +254,14 @@ impl<const N: usize> Ball<N> {
             (half, Wide::from_top(u64::from(odd) << 63), exponent + 1)
         };
         let mantissa = Wide::sqrt(high, low);
-        Self { negative: false, mantissa, exponent: exponent / 2, error: 2 * self.error + 1 }
+        let error = 2 * self.error + 1;
+        Self { negative: false, mantissa, exponent: exponent / 2, error }.normalized()
     }
 
     /// The first `bits` (at most 64 for `N = 1`, else 128) of a number that is not a multiple of
     /// their unit, with a sticky rest; `None` if the error leaves them open.
     pub(super) fn decide(&self, bits: u32) -> Option<Exact> {
-        if !self.is_known() || self.mantissa.is_zero() {
+        if !self.is_normal() {
             return None;
         }
         let (low, below) = self.mantissa.sub_small(self.error);
@@ -291,27 +326,26 @@ impl<const N: usize> Neg for Ball<N> {
 impl<const N: usize> Add for Ball<N> {
     type Output = Self;
 
-    /// The smaller one is cut to the larger one's last place: its error in those units is rounded
-    /// up, and a unit added if a one was cut off. A carry cuts once more.
+    /// The one with the smaller unit is cut to the other's: its error in those units is rounded up,
+    /// and a unit added if a one was cut off. A carry cuts once more.
     fn add(self, other: Self) -> Self {
         if !self.is_known() || !other.is_known() {
             return Self::UNKNOWN;
         }
-        if self.mantissa.is_zero() {
+        if self.is_zero() {
             return other;
         }
-        if other.mantissa.is_zero() {
+        if other.is_zero() {
             return self;
         }
-        let (a, b) =
-            if self.compare_magnitude(&other).is_ge() { (self, other) } else { (other, self) };
+        let (a, b) = if self.exponent >= other.exponent { (self, other) } else { (other, self) };
         let places = a.exponent.abs_diff(b.exponent);
         let (small, lost) = b.mantissa.shr(places);
         let error = a.error + shifted(b.error, places) + u64::from(lost);
         if a.negative != b.negative {
-            // Not negative: b was not larger, and cutting made it smaller.
-            let (mantissa, _) = a.mantissa.sub(small);
-            return Self { mantissa, error, ..a }.normalized();
+            let (mantissa, negative) = a.mantissa.sub(small);
+            let mantissa = if negative { Wide::ZERO.sub(mantissa).0 } else { mantissa };
+            return Self { negative: a.negative != negative, mantissa, error, ..a }.normalized();
         }
         let (mut mantissa, carry) = a.mantissa.add(small);
         let (mut exponent, mut error) = (a.exponent, error);
@@ -322,7 +356,7 @@ impl<const N: usize> Add for Ball<N> {
             exponent += 1;
             error = shifted(error, 1) + u64::from(lost);
         }
-        Self { mantissa, exponent, error, ..a }
+        Self { mantissa, exponent, error, ..a }.normalized()
     }
 }
 
@@ -338,22 +372,24 @@ impl<const N: usize> Sub for Ball<N> {
 impl<const N: usize> Mul for Ball<N> {
     type Output = Self;
 
-    /// `|xy - ab| <= |a| e_b + |b| e_a + e_a e_b`; with mantissas below `2^(64 N)` and errors of at
-    /// most `2^30` that is at most `e_a + e_b + 1` units of the product's upper half.
+    /// `|xy - ab| <= |a| e_b + |b| e_a + e_a e_b`; with mantissas below `2^(64 N)` that is at most
+    /// `e_a + e_b + e_a e_b / 2^64` units of the product's upper half.
     #[inline]
     fn mul(self, other: Self) -> Self {
         if !self.is_known() || !other.is_known() {
             return Self::UNKNOWN;
         }
-        if self.mantissa.is_zero() || other.mantissa.is_zero() {
+        if self.is_zero() || other.is_zero() {
             return Self::ZERO;
         }
         let (mut mantissa, low) = self.mantissa.mul(other.mantissa);
         let mut exponent = self.exponent + other.exponent + Self::BITS;
-        let both = self.error != 0 && other.error != 0;
-        let mut error = self.error + other.error + u64::from(both);
+        let both = u128::from(self.error) * u128::from(other.error);
+        let mut error = self.error + other.error + (both >> 64) as u64 + u64::from(both != 0);
         let mut lost = low;
-        if mantissa.top() >> 63 == 0 {
+        // Two mantissas with their top bits set give one with the first or the second set; of
+        // shorter ones the low half is not worth a place.
+        if mantissa.top() >> 62 == 1 {
             mantissa = mantissa.shl(1);
             mantissa.0[0] |= low.top() >> 63;
             lost = low.shl(1);
@@ -361,21 +397,22 @@ impl<const N: usize> Mul for Ball<N> {
             error *= 2;
         }
         error += u64::from(!lost.is_zero());
-        Self { negative: self.negative != other.negative, mantissa, exponent, error }
+        Self { negative: self.negative != other.negative, mantissa, exponent, error }.normalized()
     }
 }
 
 impl<const N: usize> Div for Ball<N> {
     type Output = Self;
 
-    /// With relative errors `r` and `s` the quotient's is at most `(r + s) / (1 - s)`. Its mantissa
-    /// is below `2^(64 N)` and the operands' at least half that, so it is off by at most
-    /// `2 (e_a + e_b) (1 + 2^-32)` units, at most one more than `2 (e_a + e_b)`.
+    /// `|x / y - a / b| <= (e_a + |a / b| e_b) / |y|`. The divisor's mantissa is at least half of
+    /// `2^(64 N)`, its error at most `2^-13` of it and the quotient's mantissa below `2^(64 N)`, so
+    /// that this is at most `2 (e_a + e_b) (1 + 2^-12)` units. A divisor with a shorter mantissa
+    /// gives nothing.
     fn div(self, other: Self) -> Self {
-        if !self.is_known() || !other.is_known() || other.mantissa.is_zero() {
+        if !self.is_known() || !other.is_normal() {
             return Self::UNKNOWN;
         }
-        if self.mantissa.is_zero() {
+        if self.is_zero() {
             return Self::ZERO;
         }
         let mut exponent = self.exponent - other.exponent - Self::BITS;
@@ -388,7 +425,7 @@ impl<const N: usize> Div for Ball<N> {
         };
         let (mantissa, lost) = Wide::div(high, low, other.mantissa);
         let errors = self.error + other.error;
-        let error = 2 * errors + u64::from(errors != 0) + u64::from(lost);
-        Self { negative: self.negative != other.negative, mantissa, exponent, error }
+        let error = 2 * errors + shifted(errors, 11) + u64::from(lost);
+        Self { negative: self.negative != other.negative, mantissa, exponent, error }.normalized()
     }
 }

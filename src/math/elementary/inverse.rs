@@ -49,6 +49,9 @@ fn small_atan<const N: usize>(w: Ball<N>) -> Ball<N> {
 
 /// The angle of `(x, y)` in radians, neither zero.
 pub(super) fn angle<const N: usize>(y: Ball<N>, x: Ball<N>) -> Ball<N> {
+    if !y.is_normal() || !x.is_normal() {
+        return Ball::UNKNOWN;
+    }
     let first = first_quadrant(y.abs(), x.abs());
     let angle = if x.negative { Ball::constant(&PI) - first } else { first };
     angle.negate_if(y.negative)

@@ -22,6 +22,9 @@ fn small_log1p<const N: usize>(d: Ball<N>) -> Ball<N> {
 
 /// `k` and `log m` of a positive `x = 2^k m`.
 fn reduced<const N: usize>(x: Ball<N>) -> (i32, Ball<N>) {
+    if !x.is_normal() {
+        return (0, Ball::UNKNOWN);
+    }
     // The mantissa as a fraction is in [1/2, 1): doubled where it is below sqrt(1/2).
     let k = if x.leading() < ROOT { x.top() - 1 } else { x.top() };
     (k, small_log1p(x.scale(-k) - Ball::one()))

@@ -1,0 +1,223 @@
+//! Conversions from and to `f32`, `f64`, bytes and other formats.
+//!
+//! Narrowing has a name (`from_f32`), widening without loss is `From`. To nearest even there is a
+//! short way for formats inside of binary64; it gives what [`Format`](crate::format::Format)'s conversions give.
+
+use super::fast::{By32, By64, Table};
+use super::{Bits, FloatFormat, Minifloat};
+use crate::format::{Specials, Value};
+use crate::math::{Context, Operand};
+use crate::round::{Flags, NanRules, Overflow, Rounded, Rounding, Rules, Standard};
+
+impl<F: FloatFormat> Minifloat<F> {
+    pub(super) const BY32: By32 = By32::of(F::FORMAT);
+    pub(super) const BY64: By64 = By64::of(F::FORMAT);
+    const SMALL: bool = F::FORMAT.bits() <= 8 && F::FORMAT.is_exact_in_f32();
+
+    /// The rules of the operators: to nearest even, the format's natural overflow, NaN results
+    /// always the canonical one, and the tables of special cases of IEEE P3109 for its formats, of
+    /// IEEE 754-2019 for all others.
+    pub const RULES: Rules = Rules {
+        nan: NanRules { keep_sign: false, ..NanRules::CANONICAL },
+        standard: match F::FORMAT.specials() {
+            Specials::P3109 { .. } => Standard::P3109,
+            _ => Standard::Ieee754,
+        },
+        ..Rules::DEFAULT
+    };
+
+    /// An operation by any rules, with its flags: `op` gets the [`Context`] of this format and
+    /// `rules`, whose methods take numbers of any formats and round once.
+    ///
+    /// ```
+    /// use exmy::minifloat::{Bf16, E4M3, F16};
+    /// use exmy::round::{Flags, Rounding};
+    ///
+    /// let up = E4M3::RULES.with_rounding(Rounding::Rup);
+    /// let (x, y) = (F16::from_f32(1.0), Bf16::from_f32(1.0 / 1024.0));
+    /// let (sum, flags) = E4M3::with_rules(up, |context| context.add(x.into(), y.into()));
+    /// assert_eq!((sum.to_f32(), flags), (1.125, Flags::INEXACT));
+    /// ```
+    #[inline]
+    pub fn with_rules(rules: Rules, op: impl FnOnce(&Context) -> Rounded) -> (Self, Flags) {
+        let Rounded { code, flags } = op(&Context::new(Self::FORMAT, rules));
+        (Self::of(code), flags)
+    }
+
+    /// The context of the operators.
+    pub(super) const CONTEXT: Context = Context::new(F::FORMAT, Self::RULES);
+
+    /// The number as an operand of [`Context`]'s operations.
+    #[inline]
+    pub fn operand(self) -> Operand {
+        Operand::new(Self::FORMAT, self.code())
+    }
+
+    /// The exact value.
+    #[inline]
+    pub fn value(self) -> Value {
+        Self::FORMAT.decode(self.code())
+    }
+
+    /// The nearest number, ties to even, with the format's natural overflow: infinity or NaN where
+    /// there is one, else the largest value ([`Overflow::None`]).
+    ///
+    /// ```
+    /// use exmy::minifloat::{E2M1, E4M3, E5M2};
+    ///
+    /// assert_eq!(E4M3::from_f32(0.3).to_f32(), 0.3125);
+    /// assert_eq!(E5M2::from_f32(1e6), E5M2::INFINITY.unwrap());
+    /// assert!(E4M3::from_f32(1e6).is_nan());
+    /// assert_eq!(E2M1::from_f32(1e6), E2M1::MAX);
+    /// ```
+    #[inline]
+    pub fn from_f32(x: f32) -> Self {
+        if Self::BY32.takes(x) {
+            Self::of(Self::BY32.encode(x).into())
+        } else if !x.is_nan() && Self::BY64.takes(x.into()) {
+            Self::of(Self::BY64.encode(x.into()))
+        } else {
+            Self::from_f32_with(x, Rounding::Rne, Overflow::None)
+        }
+    }
+
+    /// The number that `mode` and `overflow` choose; for stochastic modes the random bits are 0.
+    ///
+    /// # Panics
+    /// If `mode` is stochastic with a bit count outside 1..=32.
+    #[inline]
+    pub fn from_f32_with(x: f32, mode: Rounding, overflow: Overflow) -> Self {
+        Self::of(Self::FORMAT.encode_f32(x, mode, overflow, 0).code)
+    }
+
+    /// Stochastic rounding, variant A, with natural overflow, by the top `bits` bits of the word
+    /// `random`.
+    ///
+    /// # Panics
+    /// If `bits` is not in 1..=32.
+    #[inline]
+    pub fn from_f32_stochastic(x: f32, random: u32, bits: u32) -> Self {
+        let mode = Rounding::stochastic(bits);
+        Self::of(Self::FORMAT.encode_f32(x, mode, Overflow::None, random).code)
+    }
+
+    /// The nearest number, ties to even, with natural overflow; not by way of `f32`.
+    #[inline]
+    pub fn from_f64(x: f64) -> Self {
+        if Self::BY64.takes(x) {
+            Self::of(Self::BY64.encode(x))
+        } else {
+            Self::from_f64_with(x, Rounding::Rne, Overflow::None)
+        }
+    }
+
+    /// The number that `mode` and `overflow` choose; for stochastic modes the random bits are 0.
+    ///
+    /// # Panics
+    /// If `mode` is stochastic with a bit count outside 1..=32.
+    #[inline]
+    pub fn from_f64_with(x: f64, mode: Rounding, overflow: Overflow) -> Self {
+        Self::of(Self::FORMAT.encode_f64(x, mode, overflow, 0).code)
+    }
+
+    /// Stochastic rounding, variant A, with natural overflow, by the top `bits` bits of the word
+    /// `random`.
+    ///
+    /// # Panics
+    /// If `bits` is not in 1..=32.
+    #[inline]
+    pub fn from_f64_stochastic(x: f64, random: u32, bits: u32) -> Self {
+        let mode = Rounding::stochastic(bits);
+        Self::of(Self::FORMAT.encode_f64(x, mode, Overflow::None, random).code)
+    }
+
+    /// The number of this format nearest to one of another, ties to even, rounded once.
+    #[inline]
+    pub fn from_minifloat<G: FloatFormat>(x: Minifloat<G>) -> Self {
+        Self::of(Self::FORMAT.encode(x.value(), Rounding::Rne, Overflow::None, 0).code)
+    }
+
+    /// As `f32`; exact where [`Format::is_exact_in_f32`](crate::format::Format::is_exact_in_f32) says so, else nearest even.
+    #[inline]
+    pub fn to_f32(self) -> f32 {
+        if Self::SMALL {
+            (const { &Table::<F>::F32 })[self.code() as usize & 0xFF]
+        } else if Self::BY32.decodes {
+            Self::BY32.decode(self.code() as u32, F::FORMAT)
+        } else {
+            self.value().to_f32()
+        }
+    }
+
+    /// As `f64`; exact for every shape of up to 11 exponent and 52 significand bits with a usual
+    /// bias, else nearest even.
+    #[inline]
+    pub fn to_f64(self) -> f64 {
+        if Self::SMALL && !F::FORMAT.has_nan() {
+            self.to_f32().into()
+        } else if Self::BY64.decodes {
+            Self::BY64.decode(self.code(), F::FORMAT)
+        } else {
+            self.value().to_f64()
+        }
+    }
+
+    /// The code's bytes, low ones first.
+    ///
+    /// ```
+    /// use exmy::minifloat::{E4M3, F16};
+    ///
+    /// assert_eq!(F16::from_f32(1.5).to_le_bytes(), [0x00, 0x3E]);
+    /// assert_eq!(E4M3::from_le_bytes([0x38]).to_f32(), 1.0);
+    /// ```
+    #[inline]
+    pub fn to_le_bytes(self) -> <F::Bits as Bits>::Bytes {
+        self.to_bits().to_le_bytes()
+    }
+
+    /// The code's bytes, high ones first.
+    #[inline]
+    pub fn to_be_bytes(self) -> <F::Bits as Bits>::Bytes {
+        self.to_bits().to_be_bytes()
+    }
+
+    /// The code's bytes in the machine's order.
+    #[inline]
+    pub fn to_ne_bytes(self) -> <F::Bits as Bits>::Bytes {
+        if cfg!(target_endian = "big") { self.to_be_bytes() } else { self.to_le_bytes() }
+    }
+
+    /// From the code's bytes, low ones first.
+    #[inline]
+    pub fn from_le_bytes(bytes: <F::Bits as Bits>::Bytes) -> Self {
+        Self::from_bits(F::Bits::from_le_bytes(bytes))
+    }
+
+    /// From the code's bytes, high ones first.
+    #[inline]
+    pub fn from_be_bytes(bytes: <F::Bits as Bits>::Bytes) -> Self {
+        Self::from_bits(F::Bits::from_be_bytes(bytes))
+    }
+
+    /// From the code's bytes in the machine's order.
+    #[inline]
+    pub fn from_ne_bytes(bytes: <F::Bits as Bits>::Bytes) -> Self {
+        if cfg!(target_endian = "big") {
+            Self::from_be_bytes(bytes)
+        } else {
+            Self::from_le_bytes(bytes)
+        }
+    }
+}
+
+impl<F: FloatFormat> From<Minifloat<F>> for Operand {
+    fn from(x: Minifloat<F>) -> Self {
+        x.operand()
+    }
+}
+
+impl<F: FloatFormat> From<Minifloat<F>> for Value {
+    fn from(x: Minifloat<F>) -> Self {
+        x.value()
+    }
+}
