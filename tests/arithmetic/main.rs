@@ -2,6 +2,7 @@
 //! own floating-point unit, and other libraries.
 
 #![cfg(feature = "std")]
+#![allow(unreachable_pub)]
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -16,3 +17,4 @@ mod stochastic;
 mod tables;
 mod triples;
 mod unary;
+mod whole;

@@ -3,7 +3,6 @@
 use exmy::format::{Format, Specials};
 use exmy::math::{Context, Operand};
 use exmy::round::{Flags, Overflow, Profile, Rounded, Rounding, Rules};
-use minifloat::Minifloat as _;
 use rustc_apfloat::ieee::{BFloat, Double, Float8E4M3FN, Float8E5M2, Half, Single};
 use rustc_apfloat::{Float, Round, Status, StatusAnd};
 
