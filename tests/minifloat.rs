@@ -152,19 +152,24 @@ fn order_and_equality_are_by_value() {
 fn text_and_numbers() {
     use num_traits::{FromPrimitive, ToPrimitive};
 
-    assert_eq!(E4M3::from_f32(0.3).to_string(), "0.3125");
+    assert_eq!(E4M3::from_f32(0.3).to_string(), "0.3");
+    assert_eq!(format!("{:#} {:e}", E4M3::from_f32(0.3), E4M3::MAX), "0.3125 4.5e2");
+    assert_eq!(("448".parse(), "4.5E2".parse()), (Ok(E4M3::MAX), Ok(E4M3::MAX)));
+    assert_eq!("0x1.4p-2".parse(), Ok(E4M3::from_bits(0x2A)));
+    assert!("0.3f".parse::<E4M3>().unwrap_err().to_string().contains("at position 3"));
     assert_eq!(format!("{:?}", E4M3::from_f32(0.3)), "0.3125 (0x2a)");
     assert_eq!(
         format!("{:>6.1}|{:#06x}", E5M2::from_f32(-1.5), E5M2::ONE.unwrap()),
         "  -1.5|0x003c"
     );
-    assert_eq!(format!("{:?}", E8M0::from_bits(0)), "5.877471754111438e-39 (0x0)");
+    assert_eq!(format!("{:?}", E8M0::from_bits(0)), "0x1p-127 (0x0)");
     assert_eq!(E4M3::NAN.unwrap().to_string(), "NaN");
     exmy::format! { struct Huge(u16): e14m1 }
-    assert_eq!(Minifloat::<Huge>::MAX.to_string(), "3p8190");
+    assert_eq!(format!("{:e}", Minifloat::<Huge>::MAX), "8e2465");
+    assert_eq!(format!("{:?}", Minifloat::<Huge>::MAX), "0x1.8p+8191 (0x7ffd)");
     assert_eq!(
         format!("{:?}", -Minifloat::<ExMy<15, 0, Finite>>::MIN_POSITIVE),
-        "-1p-16382 (0x8001)"
+        "-0x1p-16382 (0x8001)"
     );
     assert_eq!((E2M1::from_f32(2.5).to_i32(), E2M1::from_f32(-1.5).to_u8()), (Some(2), None));
     // 2^24 + 2^16 + 1 lies just above a midpoint of bfloat16; by way of f32 it would be the midpoint.

@@ -5,12 +5,14 @@
 
 use core::fmt;
 use core::ops::Neg;
+use core::str::FromStr;
 
 use num_traits::{Bounded, FromPrimitive, ToPrimitive};
 
 use super::{FloatFormat, Minifloat, Yes};
 use crate::format::Value;
-use crate::round::{Overflow, Rounding};
+use crate::round::{Overflow, Rounding, Rules};
+use crate::text::ParseNumberError;
 
 /// The number of opposite sign. What has no counterpart stays: zero without a negative zero and its
 /// NaN; -2 of INT8 becomes the largest value. Unsigned formats have no negation.
@@ -22,52 +24,35 @@ impl<F: FloatFormat<Signed = Yes>> Neg for Minifloat<F> {
     }
 }
 
-/// The value in decimal, exactly and as short as `f64` prints it; values outside of `f64` as
-/// `{integer}p{power of two}`.
+/// The shortest decimal that [`FromStr`] reads back, as `f32` writes its own: 0.3125 of E4M3 is
+/// `0.3`. `{:#}` writes all digits; see [`Number`](crate::text::Number).
 impl<F: FloatFormat> fmt::Display for Minifloat<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.in_f64() {
-            Ok(x) => fmt::Display::fmt(&x, f),
-            Err(beyond) => fmt::Display::fmt(&beyond, f),
-        }
+        fmt::Display::fmt(&Self::FORMAT.display(self.code()), f)
     }
 }
 
-/// The value, as `f64` debugs it, then the code: `0.3125 (0x2a)`.
+/// The shortest decimal with an exponent.
+impl<F: FloatFormat> fmt::LowerExp for Minifloat<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::LowerExp::fmt(&Self::FORMAT.display(self.code()), f)
+    }
+}
+
+/// The exact value, as [`Value`] is written, then the code: `0.3125 (0x2a)`.
 impl<F: FloatFormat> fmt::Debug for Minifloat<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.in_f64() {
-            Ok(x) => fmt::Debug::fmt(&x, f)?,
-            Err(beyond) => fmt::Display::fmt(&beyond, f)?,
-        }
+        fmt::Display::fmt(&self.value(), f)?;
         write!(f, " ({:#x})", self.to_bits())
     }
 }
 
-/// A value that `f64` lacks.
-struct Beyond {
-    negative: bool,
-    significand: u64,
-    exponent: i32,
-}
-
-impl fmt::Display for Beyond {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sign = if self.negative { "-" } else { "" };
-        write!(f, "{sign}{}p{}", self.significand, self.exponent)
-    }
-}
-
-impl<F: FloatFormat> Minifloat<F> {
-    fn in_f64(self) -> Result<f64, Beyond> {
-        let value = self.value();
-        let x = value.to_f64();
-        match value {
-            Value::Finite { negative, significand, exponent } if Value::from_f64(x) != value => {
-                Err(Beyond { negative, significand, exponent })
-            }
-            _ => Ok(x),
-        }
+/// Decimal or hexadecimal text of any length, rounded once to nearest even with natural overflow;
+/// [`Format::parse`](crate::format::Format::parse) takes other rules.
+impl<F: FloatFormat> FromStr for Minifloat<F> {
+    type Err = ParseNumberError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::FORMAT.parse(text, &Rules::DEFAULT, 0).map(|rounded| Self::of(rounded.code))
     }
 }
 
