@@ -57,7 +57,7 @@ fn check(format: Format, model: &Model, x: f64, policies: &[Overflow]) {
     }
 }
 
-pub fn check_rounding(format: Format, model: &Model) {
+fn check_rounding(format: Format, model: &Model) {
     let max = model.magnitudes()[model.max_code() as usize].to_f64();
     for x in inputs(model) {
         // Policies differ beyond the range only.
