@@ -39,6 +39,8 @@
 mod ball;
 mod circular;
 mod constants;
+#[cfg(test)]
+mod containment;
 mod exponential;
 mod function;
 #[cfg(test)]

@@ -283,6 +283,12 @@ impl<const N: usize> Ball<N> {
         (significand, self.top() - bits as i32, rest)
     }
 
+    /// Mantissa, exponent and error.
+    #[cfg(test)]
+    pub(super) fn parts(&self) -> (Wide<N>, i32, u64) {
+        (self.mantissa, self.exponent, self.error)
+    }
+
     /// Bits after the first `skip` that are all zeros or all ones, as far as the ball knows them:
     /// how close the number is to one of `skip` bits.
     #[cfg(test)]
