@@ -1,7 +1,7 @@
 //! The tables of special values, as literals: IEEE 754-2019, 9.2.1 with the signs of C23, F.10, and
 //! P3109 Interim Report 4.0 where it differs.
 
-use exmy::format::Format;
+use exmy::format::{Format, Sign};
 use exmy::math::elementary::Function;
 use exmy::math::{Context, Operand};
 use exmy::round::{Flags, Profile, Rounded, Rounding, Rules};
@@ -353,4 +353,14 @@ fn subnormal_operands_are_read_by_the_rules() {
     expect("log", &[1e-45], rules, -INF, POLE);
     expect("sin", &[-1e-45], rules, -0.0, NONE);
     expect("atan2_pi", &[1e-45, -1e-45], rules, 1.0, NONE);
+}
+
+#[test]
+fn softplus_of_zero_does_not_depend_on_the_zero_s_format() {
+    for bias in [-100, 0, 100] {
+        let from = Format::builder(Sign::Magnitude, 3, 2).bias(bias).build().unwrap();
+        let ctx = Context::new(Format::F32, Rules::DEFAULT);
+        let rounded = ctx.softplus(Operand::new(from, 0)).unwrap();
+        assert_eq!((rounded.code, rounded.flags), (0x3F31_7218, INEXACT));
+    }
 }

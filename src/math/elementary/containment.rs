@@ -7,7 +7,8 @@ use dashu_float::FBig;
 use dashu_float::round::mode::Zero;
 use dashu_int::{IBig, UBig};
 
-use super::ball::{Ball, Constant, Number};
+use super::ball::{Ball, Constant};
+use super::number::Number;
 use super::{Function, constants, enclose, near, special};
 use crate::format::Value;
 use crate::math::wide::Wide;

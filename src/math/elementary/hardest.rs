@@ -5,7 +5,7 @@ extern crate std;
 use std::string::String;
 use std::{format, println};
 
-use super::ball::Number;
+use super::number::Number;
 use super::{Function, enclose, near, special};
 use crate::format::Value;
 use crate::round::Standard;

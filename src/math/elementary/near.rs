@@ -8,8 +8,9 @@
 //! holds for `u - 1`, too, which may be a bit shorter.
 
 use super::Function;
-use super::ball::{Ball, Number};
+use super::ball::Ball;
 use super::exponential::HUGE;
+use super::number::Number;
 use crate::round::Exact;
 
 /// `c` and a sticky part: away from zero if `outward`, else toward it.
