@@ -64,7 +64,7 @@ impl Found {
 }
 
 /// Every number of up to 16 significant bits in `2^-160 <= |x| < 2^160`, every function of one
-/// operand. About ten minutes:
+/// operand. Some minutes:
 /// `cargo test --release --lib hardest::unary -- --ignored --nocapture`
 #[test]
 #[ignore = "minutes; the command is above"]
@@ -95,29 +95,41 @@ fn unary() {
     }
 }
 
-/// Every angle of `(+-b, a 2^k)` with `a` and `b` of up to 12 significant bits, which are those of
-/// all formats of up to 16 bits and at least 5 exponent bits, and `|k| <= 64`. About ten minutes:
+/// Widths of significands and largest differences of exponents that are tried as pairs: those of
+/// all formats of up to 16 bits with 5 or 6, 7, and 8 exponent bits, whatever their bias.
+const PAIRS: [(u32, i32); 3] = [(12, 64), (10, 128), (9, 256)];
+
+/// Every angle of `(+-b, a 2^k)` with `a`, `b` and `k` within [`PAIRS`]. About twenty minutes:
 /// `cargo test --release --lib hardest::binary -- --ignored --nocapture`
 #[test]
 #[ignore = "minutes; the command is above"]
 fn binary() {
-    for function in [Function::Atan2, Function::Atan2Pi] {
-        let mut found = Found::default();
-        for a in (1..1_u64 << 12).step_by(2) {
-            for b in (1..1_u64 << 12).step_by(2) {
-                for (k, negative) in (-64..=64).flat_map(|k| [(k, false), (k, true)]) {
-                    let y = Number { negative: false, significand: a, exponent: k };
-                    let x = Number { negative, significand: b, exponent: 0 };
-                    let diagonal = a == b && k == 0;
-                    if diagonal || near::binary(function, y, x, MOST).is_some() {
-                        continue;
+    for (width, reach) in PAIRS {
+        for function in [Function::Atan2, Function::Atan2Pi] {
+            let mut found = Found::default();
+            for a in (1..1_u64 << width).step_by(2) {
+                for b in (1..1_u64 << width).step_by(2) {
+                    for k in -reach..=reach {
+                        for negative in [false, true] {
+                            pair(&mut found, function, (a, k), (negative, b));
+                        }
                     }
-                    let is_near = near::binary(function, y, x, USUAL).is_some();
-                    let sign = if negative { "-" } else { "" };
-                    found.add(function, y, x, is_near, || format!("{a} * 2^{k}, {sign}{b}"));
                 }
             }
+            println!("{width} bits, 2^{reach}:");
+            found.print(function);
         }
-        found.print(function);
     }
+}
+
+fn pair(found: &mut Found, function: Function, (a, k): (u64, i32), (negative, b): (bool, u64)) {
+    let y = Number { negative: false, significand: a, exponent: k };
+    let x = Number { negative, significand: b, exponent: 0 };
+    let diagonal = a == b && k == 0;
+    if diagonal || near::binary(function, y, x, MOST).is_some() {
+        return;
+    }
+    let is_near = near::binary(function, y, x, USUAL).is_some();
+    let sign = if negative { "-" } else { "" };
+    found.add(function, y, x, is_near, || format!("{a} * 2^{k}, {sign}{b}"));
 }
