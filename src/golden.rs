@@ -6,7 +6,7 @@
 //! * [`convert`]: a stream of codes from one format to another;
 //! * [`vectors`]: cases for any operation on any formats, in several styles;
 //! * [`columns`]: recorded conversions of hardware and libraries, recomputed;
-//! * [`lines`]: what the three read their input with.
+//! * [`lines`]: what they read their input with.
 
 #![forbid(unsafe_code)]
 

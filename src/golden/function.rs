@@ -199,7 +199,7 @@ impl Function {
     fn explain(body: &str) -> Error {
         let splits = || body.match_indices('_').map(|(i, _)| (&body[..i], &body[i + 1..]));
         let list = |text: &str| text.split(',').all(|name| Kind::parse(name).is_some());
-        let Some((operands, rest)) = splits().filter(|(head, _)| list(head)).last() else {
+        let Some((operands, rest)) = splits().rfind(|(head, _)| list(head)) else {
             let first = body.split(['_', ',']).next().unwrap_or_default();
             return no_format(first, body);
         };

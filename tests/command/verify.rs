@@ -32,7 +32,7 @@ fn failures_are_shown_counted_and_told_by_the_exit_code() {
         "line 2: f16_add 3c00 3c00\n  \
          operands  1 (0x1p+0), 1 (0x1p+0)\n  \
          exact     0x1p+1\n  \
-         given     4001 = 2.002 (0x1.004p+1), flags 01 (inexact)\n  \
+         given     4001 = 2.001953125 (0x1.004p+1), flags 01 (inexact)\n  \
          computed  4000 = 2 (0x1p+1), flags 00 (none)\n"
     ));
     let few = ["verify", "f16_add", "--max-errors", "3"];

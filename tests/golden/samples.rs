@@ -122,10 +122,10 @@ fn a_mismatch_is_told_with_values() {
     assert_eq!(
         reports[0],
         "line 1: f16_add 3c01 3c01\n  \
-         operands  1.001 (0x1.004p+0), 1.001 (0x1.004p+0)\n  \
+         operands  1.0009765625 (0x1.004p+0), 1.0009765625 (0x1.004p+0)\n  \
          exact     0x1.004p+1\n  \
-         given     4001 = 2.002 (0x1.004p+1), flags 01 (inexact)\n  \
-         computed  4001 = 2.002 (0x1.004p+1), flags 00 (none)"
+         given     4001 = 2.001953125 (0x1.004p+1), flags 01 (inexact)\n  \
+         computed  4001 = 2.001953125 (0x1.004p+1), flags 00 (none)"
     );
     assert!(reports[1].starts_with("line 3: \"zz\": 'z' is no"), "{}", reports[1]);
     let report = |name: &str, line: &str| {

@@ -99,7 +99,7 @@ impl Choice {
             return (if how >> 31 == 1 { !word } else { word }) & self.kind.mask();
         };
         let (man_bits, exp_bits) = (format.man_bits(), format.exp_bits());
-        let of = |list: &[u64], word: u64| list[(word * list.len() as u64 >> 32) as usize];
+        let of = |list: &[u64], word: u64| list[((word * list.len() as u64) >> 32) as usize];
         let any = low_bits(exp_bits);
         let field = match how & 7 {
             0..=3 => of(&self.fields, a),
