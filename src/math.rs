@@ -29,6 +29,7 @@ mod neighbours;
 mod rem;
 mod scale;
 mod sign;
+pub mod special_cases;
 mod sqrt;
 mod wide;
 

@@ -314,7 +314,8 @@ fn malformed_files_are_refused() {
 #[cfg(feature = "cli")]
 mod command {
     use super::*;
-    use std::process::Command;
+    use std::io::Write;
+    use std::process::{Command, Stdio};
 
     /// Exit code, stdout and stderr of `exmy verify-cols`.
     fn verify(files: &[&Path]) -> (i32, String, String) {
@@ -323,6 +324,39 @@ mod command {
         let output = output.unwrap();
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+    }
+
+    /// What a column records, a user gets from `exmy convert` with the options that stand for it.
+    #[test]
+    fn convert_reproduces_every_column() {
+        for (name, ..) in FILES {
+            let columns = Columns::parse(fs::read(data(name)).unwrap()).unwrap();
+            let inputs: String = columns.inputs().unwrap().map(|x| format!("{x:x}\n")).collect();
+            for column in columns.results() {
+                let conversion = Conversion::find(columns.table(), column.name()).unwrap();
+                let mut command = Command::new(env!("CARGO_BIN_EXE_exmy"));
+                command.arg("convert").args(conversion.to_string().split(' '));
+                command.stdin(Stdio::piped()).stdout(Stdio::piped());
+                let mut child = command.spawn().unwrap();
+                let mut stdin = child.stdin.take().unwrap();
+                let writer = {
+                    let inputs = inputs.clone();
+                    std::thread::spawn(move || stdin.write_all(inputs.as_bytes()).unwrap())
+                };
+                let output = child.wait_with_output().unwrap();
+                writer.join().unwrap();
+                assert!(output.status.success(), "{conversion}");
+                let out = String::from_utf8(output.stdout).unwrap();
+                let digits = conversion.to.bits().div_ceil(4) as usize;
+                let mut lines = out.lines();
+                for (x, word) in columns.inputs().unwrap().zip(columns.elements(column)) {
+                    let code = format!("{:0digits$x}", conversion.code(word));
+                    let line = lines.next();
+                    assert_eq!(line, Some(code.as_str()), "{name} {} of {x:x}", column.name());
+                }
+                assert_eq!(lines.next(), None);
+            }
+        }
     }
 
     #[test]

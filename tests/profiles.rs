@@ -3,6 +3,7 @@
 
 use exmy::format::Format;
 use exmy::math::differences::Differences;
+use exmy::math::special_cases::SpecialCase;
 use exmy::math::{Context, Operand};
 use exmy::round::{
     AbsentNan, Flags, Flush, NanCode, NanRules, Operands, Overflow, Profile, Rounding, Rules,
@@ -352,6 +353,43 @@ fn differences_read_as_a_person_would_write_them() {
     let rules = Rules::DEFAULT;
     let error = Differences::new(Format::F64, Format::F32, rules, rules).unwrap_err().to_string();
     assert!(error.contains("from f64 to f32") && error.contains("20 bits"), "{error}");
+}
+
+fn special(to: Format, a: Profile, b: Profile) -> Vec<String> {
+    let [a, b] = [a, b].map(|profile| profile.rules(to));
+    SpecialCase::all(to, a, b).filter(SpecialCase::differs).map(|case| case.to_string()).collect()
+}
+
+/// IEEE 754-2019, 7.3 and 9.2.1, and the tables of P3109 4.0: division by zero is infinite in the
+/// one and NaN in the other, and so is the length of a vector with an infinity and a NaN.
+#[test]
+fn special_cases_differ_where_the_standards_do() {
+    assert_eq!(
+        special(Format::E5M2, Profile::Ieee, Profile::P3109),
+        [
+            "1 / 0: inf (0x7c) | NaN (0x7e)",
+            "-1 / 0: -inf (0xfc) | NaN (0x7e)",
+            "1 / -0: -inf (0xfc) | NaN (0x7e)",
+            "inf / 0: inf (0x7c) | NaN (0x7e)",
+            "recip(0): inf (0x7c) | NaN (0x7e)",
+            "recip(-0): -inf (0xfc) | NaN (0x7e)",
+            "rsqrt(0): inf (0x7c) | NaN (0x7e)",
+            "hypot(inf, NaN): inf (0x7c) | NaN (0x7e)",
+        ]
+    );
+    // x86 marks the NaNs it makes with a sign; the one that was there keeps its own.
+    let x86 = special(Format::F16, Profile::Riscv, Profile::X86);
+    assert!(x86.contains(&"0 / 0: NaN (0x7e00) | -NaN (0xfe00)".to_owned()), "{x86:?}");
+    assert!(x86.iter().all(|line| line.ends_with("NaN (0x7e00) | -NaN (0xfe00)")), "{x86:?}");
+    assert!(!x86.iter().any(|line| line.starts_with("NaN + 1")), "{x86:?}");
+    // Without infinities only those remain that overflow.
+    let e4m3 = special(Format::E4M3FN, Profile::OcpSat, Profile::OcpNonsat);
+    assert!(e4m3.contains(&"max + max: 448 (0x7e) | NaN (0x7f)".to_owned()), "{e4m3:?}");
+    // E8M0 has neither zero nor sign, so few cases occur.
+    let scale = Profile::CudaSatfinite.rules(Format::E8M0);
+    let texts: Vec<&str> =
+        SpecialCase::all(Format::E8M0, scale, scale).map(|case| case.text).collect();
+    assert_eq!(texts, ["max + max", "max x max", "1 - 1", "NaN + 1"]);
 }
 
 /// Every operand of 16 bits that two profiles treat differently is in exactly one range, and none

@@ -196,7 +196,7 @@ impl fmt::Display for Difference {
 }
 
 /// A value in the shortest decimal form that binary32, or else binary64, reads back.
-struct Plain(Operand);
+pub(super) struct Plain(pub(super) Operand);
 
 impl fmt::Display for Plain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -217,7 +217,7 @@ impl fmt::Display for Plain {
 }
 
 /// A code in hexadecimal, zero-padded to the format's width.
-struct Hex(Operand);
+pub(super) struct Hex(pub(super) Operand);
 
 impl fmt::Display for Hex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -64,7 +64,7 @@ pub(crate) struct Arguments {
 
 /// Runs the command; the result is the exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
-    let rules = arguments.profile.rules(arguments.to);
+    let rules = arguments.profile.conversion(arguments.from, arguments.to);
     let rules = Rules {
         rounding: arguments.round.unwrap_or(rules.rounding),
         overflow: arguments.overflow.unwrap_or(rules.overflow),
