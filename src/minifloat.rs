@@ -14,16 +14,22 @@
 mod arithmetic;
 mod bits;
 mod class;
+mod constant;
 mod convert;
 mod facts;
 mod fast;
 mod functions;
+mod num;
+mod power;
 mod quick;
 mod select;
 mod shapes;
 mod traits;
+mod widen;
 
 pub use bits::Bits;
+#[doc(hidden)]
+pub use constant::Scalar;
 pub use facts::{Fact, No, Yes};
 pub use shapes::*;
 
@@ -84,6 +90,7 @@ pub const fn is_elementary(format: Format) -> bool {
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Codes<B> {
+    pub first: B,
     pub max: B,
     pub min: B,
     pub min_positive: B,

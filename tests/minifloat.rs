@@ -158,6 +158,7 @@ fn text_and_numbers() {
     assert_eq!("0x1.4p-2".parse(), Ok(E4M3::from_bits(0x2A)));
     assert!("0.3f".parse::<E4M3>().unwrap_err().to_string().contains("at position 3"));
     assert_eq!(format!("{:?}", E4M3::from_f32(0.3)), "0.3125 (0x2a)");
+    assert!("three".parse::<E4M3>().is_err());
     assert_eq!(
         format!("{:>6.1}|{:#06x}", E5M2::from_f32(-1.5), E5M2::ONE.unwrap()),
         "  -1.5|0x003c"
@@ -234,6 +235,148 @@ fn binary64_midpoints_of_f16() {
         assert_eq!(F16::from_f64(midpoint.next_down()).to_bits(), code);
         assert_eq!(F16::from_f64(midpoint.next_up()).to_bits(), code + 1);
     }
+}
+
+/// Which traits exist for which formats, and what they say.
+#[test]
+fn traits_by_facts() {
+    use num_traits::float::{FloatConst, FloatCore};
+    use num_traits::{AsPrimitive, Num, NumCast, One, Signed, Unsigned, Zero};
+
+    fn sum_of_squares<T: Num + Copy>(numbers: &[T]) -> T {
+        numbers.iter().fold(T::zero(), |sum, &x| sum + x * x)
+    }
+    fn is_signed<T: Signed>() {}
+    fn is_unsigned<T: Unsigned>() {}
+    fn is_float<T: num_traits::Float + FloatCore + FloatConst>() -> (f64, f64, f64) {
+        let number = |x: T| x.to_f64().unwrap();
+        (
+            number(<T as FloatCore>::epsilon()),
+            number(T::PI()),
+            number(num_traits::Float::neg_zero()),
+        )
+    }
+    fn is_ordered<T: Ord + std::hash::Hash>() {}
+
+    let numbers = [1.0, -2.0, 3.0].map(E4M3::from_f32);
+    assert_eq!(sum_of_squares(&numbers).to_f32(), 14.0);
+    assert_eq!(numbers.iter().sum::<E4M3>().to_f32(), 2.0);
+    assert_eq!(numbers.into_iter().product::<E4M3>().to_f32(), -6.0);
+    assert_eq!([E5M2::MAX; 0].iter().sum::<E5M2>().to_bits(), 0);
+    assert!(E5M2::zero().is_zero() && E5M2::one().is_one());
+    is_signed::<Int8>();
+    is_unsigned::<Ue4m3>();
+    is_ordered::<E2M1>();
+    is_ordered::<Int8>();
+    assert_eq!(is_float::<F16>(), (power(-10), 3.140625, 0.0));
+    assert_eq!(is_float::<E5M2>(), (0.25, 3.0, 0.0));
+    assert!(<F16 as FloatCore>::neg_zero().is_sign_negative());
+    assert_eq!(<F16 as FloatCore>::min_positive_value().to_f64(), power(-14));
+    assert_eq!(FloatCore::integer_decode(F16::from_f32(-1.5)), (1536, -10, -1));
+    assert_eq!(FloatCore::to_degrees(F16::from_f32(1.0)).to_f32(), 57.28125);
+    let as_i8: i8 = E5M2::from_f32(-3e4).as_();
+    let from_u64: Bf16 = u64::MAX.as_();
+    let narrower: E2M1 = F16::from_f32(2.6).as_();
+    assert_eq!((as_i8, from_u64.to_f64(), narrower.to_f32()), (-128, power(64), 3.0));
+    let truncated: i32 = Bf16::from_f32(-1.5).as_();
+    assert_eq!(truncated, -1);
+    let cast: Option<Bf16> = NumCast::from(16_842_753_i64);
+    assert_eq!(cast.map(Bf16::to_bits), Some(0x4B81));
+    let beyond: Option<Bf16> = NumCast::from((1_u64 << 60) + (1 << 52) + 1);
+    assert_eq!(beyond.map(Bf16::to_f64), Some(power(60) + power(53)));
+    assert_eq!(<E4M3 as Num>::from_str_radix("2.9", 10).map(E4M3::to_f32), Ok(3.0));
+    // Zero of either sign hashes alike.
+    let set: std::collections::HashSet<E2M1> = (0..16).map(E2M1::from_bits).collect();
+    assert_eq!(set.len(), 15);
+    assert!(E2M1::MIN < E2M1::MAX && E2M1::from_bits(8).cmp(&E2M1::from_bits(0)).is_eq());
+}
+
+#[test]
+fn constants_and_widening() {
+    const THIRD: E4M3 = E4M3::from_f32_const(1.0 / 3.0);
+    const VALUE: f32 = THIRD.to_f32_const();
+    const SAME: E4M3 = exmy::number!(E4M3: 1.0 / 3.0);
+    const CUSTOM: Minifloat<Custom> = exmy::number!(Minifloat<Custom>: 0.1);
+    assert_eq!((VALUE, SAME.to_bits()), (0.34375, E4M3::from_f64(1.0 / 3.0).to_bits()));
+    assert_eq!(CUSTOM.to_bits(), Minifloat::<Custom>::from_f64(0.1).to_bits());
+    assert_eq!(Ue4m3::from_bits_const(0xFE).to_bits(), 0x7E);
+    assert_eq!(E5M2::from_f64_const(1e9).to_f64_const(), f64::INFINITY);
+    assert_eq!(
+        (F16::from(E4M3::MAX).to_f32(), Bf16::from(E8M0::MAX).to_f64()),
+        (448.0, power(127))
+    );
+    assert_eq!((Bf16::from(200_u8).to_f32(), F16::from(-5_i8).to_f32()), (200.0, -5.0));
+    for code in 0..=255 {
+        let x = E4M3::from_bits(code);
+        assert!(F16::from(x).to_f32() == x.to_f32() || x.is_nan() && F16::from(x).is_nan());
+    }
+}
+
+/// Against what `f32` says, where the numbers are common to both.
+#[test]
+fn choice_and_integers_are_those_of_f32() {
+    let numbers = || (0..=u8::MAX).map(E4M3::from_bits);
+    let same = |ours: E4M3, theirs: f32| {
+        ours.is_nan() && theirs.is_nan() || ours.to_f32().to_bits() == theirs.to_bits()
+    };
+    for x in numbers() {
+        let y = x.to_f32();
+        assert!(same(x.floor(), y.floor()) && same(x.ceil(), y.ceil()), "{x:?}");
+        assert!(same(x.trunc(), y.trunc()) && same(x.fract(), y.fract()), "{x:?}");
+        assert!(same(x.round(), y.round()), "{x:?}");
+        assert!(same(x.round_ties_even(), y.round_ties_even()), "{x:?}");
+        assert!(same(x.signum(), y.signum()) && same(x.abs(), y.abs()), "{x:?}");
+        assert!(same(x.cbrt(), E4M3::from_f64(libm::cbrt(y.into())).to_f32()), "{x:?}");
+        assert!(same(x.log10(), E4M3::from_f64(libm::log10(y.into())).to_f32()), "{x:?}");
+        for other in numbers() {
+            let z = other.to_f32();
+            assert!(same(x.copysign(other), y.copysign(z)), "{x:?} {other:?}");
+            assert_eq!(x.min(other).to_f32() == y.min(z), !(x.is_nan() && other.is_nan()));
+            assert_eq!(x.max(other).to_f32() == y.max(z), !(x.is_nan() && other.is_nan()));
+            let nan = x.is_nan() || other.is_nan();
+            assert_eq!(x.minimum(other).is_nan() && x.maximum(other).is_nan(), nan);
+            if !nan && y != 0.0 && z != 0.0 {
+                let euclid = E4M3::from_f32(y.rem_euclid(z));
+                assert_eq!(x.rem_euclid(other).to_bits(), euclid.to_bits(), "{x:?} {other:?}");
+                let quotient = (x / other).trunc().to_f32();
+                if !quotient.is_nan() {
+                    let less = y % z < 0.0;
+                    let expected = quotient - if less { z.signum() } else { 0.0 };
+                    let found = x.div_euclid(other);
+                    assert!(same(found, E4M3::from_f32(expected).to_f32()), "{x:?} {other:?}");
+                }
+            }
+        }
+        if x.is_finite() && x != E4M3::MAX {
+            assert!(x.next_up() > x && x.next_up().next_down() == x, "{x:?}");
+        }
+    }
+    let bound = E4M3::from_f32;
+    assert!(std::panic::catch_unwind(|| bound(0.0).clamp(bound(1.0), bound(-1.0))).is_err());
+    assert_eq!(bound(5.0).clamp(bound(-1.0), bound(1.0)), bound(1.0));
+    assert_eq!(F16::from_f32(1.5).to_be_bytes(), [0x3E, 0x00]);
+    assert_eq!(F16::from_ne_bytes(F16::from_f32(1.5).to_ne_bytes()).to_f32(), 1.5);
+    let (product, flags) =
+        E4M3::with_rules(E4M3::RULES, |c| c.mul(bound(448.0).into(), bound(2.0).into()));
+    assert!(product.is_nan() && flags.contains(exmy::round::Flags::OVERFLOW));
+}
+
+/// Powers against binary64's, whose own error is below an ulp; exact ones and ties included.
+#[test]
+fn powers_of_all_pairs() {
+    for (a, b) in (0..=u8::MAX).flat_map(|a| (0..=u8::MAX).map(move |b| (a, b))) {
+        let (x, y) = (E4M3::from_bits(a), E4M3::from_bits(b));
+        let expected = E4M3::from_f64(libm::pow(x.to_f64(), y.to_f64()));
+        let found = x.powf(y);
+        let same = found.to_bits() == expected.to_bits() || found.is_nan() && expected.is_nan();
+        assert!(same, "{x:?} to {y:?}: {found:?}, not {expected:?}");
+        if y.fract().is_zero() {
+            assert_eq!(x.powi(y.to_f32() as i32).to_bits(), found.to_bits(), "{x:?} to {y:?}");
+        }
+    }
+    assert_eq!(F16::from_f32(2.25).powf(F16::from_f32(1.5)).to_f32(), 3.375);
+    assert_eq!(F16::from_f32(-3.0).powi(5).to_f32(), -243.0);
+    assert_eq!(F16::from_f32(9.0).log(F16::from_f32(3.0)).to_f32(), 2.0);
 }
 
 #[cfg(feature = "half")]

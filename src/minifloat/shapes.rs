@@ -54,6 +54,7 @@ macro_rules! codes {
         let format = <Self as $crate::minifloat::FloatFormat>::FORMAT;
         assert!(format.bits() <= $bits::BITS, "the integer is too narrow for the format");
         $crate::minifloat::Codes {
+            first: 0,
             max: format.max_code() as $bits,
             min: format.min_code() as $bits,
             min_positive: format.min_positive_code() as $bits,

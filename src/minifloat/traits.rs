@@ -1,17 +1,11 @@
 //! The traits of the language and of the ecosystem.
 //!
-//! `From` stands for exact widening only. Into `f64` it exists for the types of this crate whose
-//! every value is one; [`Minifloat::to_f64`] rounds where it must. No trait here does arithmetic.
+//! Arithmetic's are in `arithmetic`, exact widening (`From`) in `widen`, num-traits' in `num`.
 
 use core::fmt;
 use core::ops::Neg;
-use core::str::FromStr;
-
-use num_traits::{Bounded, FromPrimitive, ToPrimitive};
 
 use super::{FloatFormat, Minifloat, Yes};
-use crate::format::Value;
-use crate::round::{Overflow, Rounding, Rules};
 use crate::text::ParseNumberError;
 
 /// The number of opposite sign. What has no counterpart stays: zero without a negative zero and its
@@ -24,22 +18,15 @@ impl<F: FloatFormat<Signed = Yes>> Neg for Minifloat<F> {
     }
 }
 
-/// The shortest decimal that [`FromStr`] reads back, as `f32` writes its own: 0.3125 of E4M3 is
-/// `0.3`. `{:#}` writes all digits; see [`Number`](crate::text::Number).
+/// The fewest decimal digits that read back as the same number, as `f32` prints its own; `{:#}`
+/// writes all digits of the value, `{:.3}` so many. See [`Number`](crate::text::Number).
 impl<F: FloatFormat> fmt::Display for Minifloat<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&Self::FORMAT.display(self.code()), f)
     }
 }
 
-/// The shortest decimal with an exponent.
-impl<F: FloatFormat> fmt::LowerExp for Minifloat<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::LowerExp::fmt(&Self::FORMAT.display(self.code()), f)
-    }
-}
-
-/// The exact value, as [`Value`] is written, then the code: `0.3125 (0x2a)`.
+/// The exact value, as [`Value`](crate::format::Value) is written, then the code: `0.3125 (0x2a)`.
 impl<F: FloatFormat> fmt::Debug for Minifloat<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.value(), f)?;
@@ -47,12 +34,36 @@ impl<F: FloatFormat> fmt::Debug for Minifloat<F> {
     }
 }
 
-/// Decimal or hexadecimal text of any length, rounded once to nearest even with natural overflow;
-/// [`Format::parse`](crate::format::Format::parse) takes other rules.
-impl<F: FloatFormat> FromStr for Minifloat<F> {
+/// The number with an exponent.
+impl<F: FloatFormat> fmt::LowerExp for Minifloat<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::LowerExp::fmt(&Self::FORMAT.display(self.code()), f)
+    }
+}
+
+/// The number with an exponent.
+impl<F: FloatFormat> fmt::UpperExp for Minifloat<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::UpperExp::fmt(&Self::FORMAT.display(self.code()), f)
+    }
+}
+
+/// Decimal or hexadecimal text of any length, rounded once to nearest even; see
+/// [`Format::parse`](crate::format::Format::parse).
+///
+/// ```
+/// use exmy::minifloat::E4M3;
+///
+/// let x: E4M3 = "0.3".parse()?;
+/// assert_eq!((x.to_bits(), x.to_string()), (0x2A, "0.3".to_string()));
+/// assert_eq!(format!("{x:#}"), "0.3125");
+/// # Ok::<(), exmy::text::ParseNumberError>(())
+/// ```
+impl<F: FloatFormat> core::str::FromStr for Minifloat<F> {
     type Err = ParseNumberError;
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::FORMAT.parse(text, &Rules::DEFAULT, 0).map(|rounded| Self::of(rounded.code))
+    fn from_str(text: &str) -> Result<Self, ParseNumberError> {
+        let rounded = Self::FORMAT.parse(text, &crate::round::Rules::DEFAULT, 0)?;
+        Ok(Self::of(rounded.code))
     }
 }
 
@@ -68,86 +79,6 @@ macro_rules! radix {
 }
 
 radix!(LowerHex UpperHex Binary);
-
-macro_rules! exact_in_f64 {
-    ($($name:ident)*) => {$(
-        const _: () = assert!(super::$name::FORMAT.is_exact_in_f64());
-
-        impl From<super::$name> for f64 {
-            fn from(x: super::$name) -> Self {
-                x.to_f64()
-            }
-        }
-    )*};
-}
-
-macro_rules! exact_in_f32 {
-    ($($name:ident)*) => {$(
-        const _: () = assert!(super::$name::FORMAT.is_exact_in_f32());
-
-        impl From<super::$name> for f32 {
-            fn from(x: super::$name) -> Self {
-                x.to_f32()
-            }
-        }
-    )*};
-}
-
-exact_in_f64!(E4M3 E5M2 E4M3Ieee E3M4 E4M3Fnuz E5M2Fnuz E4M3B11Fnuz E3M2 E2M3 E2M1 E3M0 Int8 E8M0
-    Ue4m3 Ue5m3 F16 Bf16 Tf32 E8M3 E8M4 E8M5 E8M6 E8M13);
-exact_in_f32!(E4M3 E5M2 E4M3Ieee E3M4 E4M3Fnuz E5M2Fnuz E4M3B11Fnuz E3M2 E2M3 E2M1 E3M0 Int8 E8M0
-    Ue4m3 Ue5m3 F16 Bf16 Tf32 E8M3 E8M4 E8M5 E8M6 E8M13);
-
-/// Integers are the value truncated, as for `f64`; `None` for what does not fit.
-impl<F: FloatFormat> ToPrimitive for Minifloat<F> {
-    fn to_i64(&self) -> Option<i64> {
-        self.value().to_f64().to_i64()
-    }
-    fn to_u64(&self) -> Option<u64> {
-        self.value().to_f64().to_u64()
-    }
-    fn to_i128(&self) -> Option<i128> {
-        self.value().to_f64().to_i128()
-    }
-    fn to_u128(&self) -> Option<u128> {
-        self.value().to_f64().to_u128()
-    }
-    fn to_f32(&self) -> Option<f32> {
-        Some((*self).to_f32())
-    }
-    fn to_f64(&self) -> Option<f64> {
-        Some((*self).to_f64())
-    }
-}
-
-/// Nearest even with natural overflow, rounded once from any integer.
-impl<F: FloatFormat> FromPrimitive for Minifloat<F> {
-    fn from_i64(n: i64) -> Option<Self> {
-        let (negative, significand) = (n < 0, n.unsigned_abs());
-        let value = Value::Finite { negative, significand, exponent: 0 };
-        Some(Self::of(Self::FORMAT.encode(value, Rounding::Rne, Overflow::None, 0).code))
-    }
-    fn from_u64(n: u64) -> Option<Self> {
-        let value = Value::Finite { negative: false, significand: n, exponent: 0 };
-        Some(Self::of(Self::FORMAT.encode(value, Rounding::Rne, Overflow::None, 0).code))
-    }
-    fn from_f32(x: f32) -> Option<Self> {
-        Some(Self::from_f32(x))
-    }
-    fn from_f64(x: f64) -> Option<Self> {
-        Some(Self::from_f64(x))
-    }
-}
-
-/// The finite range.
-impl<F: FloatFormat> Bounded for Minifloat<F> {
-    fn min_value() -> Self {
-        Self::MIN
-    }
-    fn max_value() -> Self {
-        Self::MAX
-    }
-}
 
 #[cfg(feature = "half")]
 mod half {

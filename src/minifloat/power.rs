@@ -1,0 +1,184 @@
+//! Powers, and what follows from a power or a logarithm: `powf`, `powi`, `cbrt`, `log10`, `log`.
+//!
+//! These are not among the functions of IEEE P3109 and not in
+//! [`math::elementary`](crate::math::elementary). They are taken from correctly rounded binary64
+//! logarithms and exponentials: results that are numbers of the format or lie halfway between two
+//! are found exactly, all others are rounded from a value whose error is below `2^-43` of it.
+
+use super::{FloatFormat, Minifloat, Yes};
+use crate::format::{Format, Value};
+use crate::math::{Context, Operand};
+use crate::round::{Exact, Rules};
+
+/// A positive number, `significand * 2^exponent` with an odd significand.
+#[derive(Clone, Copy)]
+struct Odd {
+    significand: u64,
+    exponent: i32,
+}
+
+impl Odd {
+    fn of(value: Value) -> Option<Self> {
+        let Value::Finite { significand, exponent, .. } = value else { return None };
+        if significand == 0 {
+            return None;
+        }
+        let places = significand.trailing_zeros();
+        Some(Self { significand: significand >> places, exponent: exponent + places as i32 })
+    }
+
+    /// The square root, if it is such a number.
+    fn sqrt(self) -> Option<Self> {
+        let root = self.significand.isqrt();
+        let exact = root * root == self.significand && self.exponent % 2 == 0;
+        exact.then_some(Self { significand: root, exponent: self.exponent / 2 })
+    }
+
+    /// The power, where its significand has at most 53 bits. A longer one is no tie of a format of
+    /// up to 16 bits; nor is one over a significand other than 1.
+    fn power(self, n: i64) -> Option<Self> {
+        if n < 0 && self.significand != 1 {
+            return None;
+        }
+        let exponent = i32::try_from(i64::from(self.exponent) * n).ok()?;
+        let mut significand = 1_u64;
+        if self.significand != 1 {
+            for _ in 0..n.min(64) {
+                significand = significand.checked_mul(self.significand).filter(|s| s >> 53 == 0)?;
+            }
+        }
+        Some(Self { significand, exponent })
+    }
+}
+
+impl<F: FloatFormat<Elementary = Yes>> Minifloat<F> {
+    /// `self^n`; see [`powf`](Self::powf).
+    #[must_use]
+    pub fn powi(self, n: i32) -> Self {
+        self.power(n.into())
+    }
+
+    /// `self^n`, with the special values of IEEE 754's `pow`.
+    ///
+    /// Exact results and ties are rounded exactly, others from a value that errs by less than
+    /// `2^-43` of it.
+    ///
+    /// ```
+    /// use exmy::minifloat::F16;
+    ///
+    /// let [x, half] = [2.25, 0.5].map(F16::from_f32);
+    /// assert_eq!(x.powf(half).to_f32(), 1.5);
+    /// assert_eq!(x.powi(3).to_f32(), 11.390625);
+    /// ```
+    #[must_use]
+    pub fn powf(self, n: Self) -> Self {
+        self.power(n.to_f64())
+    }
+
+    fn power(self, n: f64) -> Self {
+        let one = Operand::f64(1.0);
+        let x = self.to_f64();
+        if n == 0.0 || x == 1.0 {
+            return Self::from_operand(one);
+        }
+        if x.is_nan() || n.is_nan() {
+            return Self::from_f64(f64::NAN);
+        }
+        let integer = n % 1.0 == 0.0;
+        let negative = self.is_sign_negative() && integer && n % 2.0 != 0.0;
+        let sign = if negative { -1.0 } else { 1.0 };
+        let magnitude = if x < 0.0 { -x } else { x };
+        if magnitude == 0.0 || magnitude == f64::INFINITY {
+            let grows = (magnitude == 0.0) == (n < 0.0);
+            return Self::from_f64(if grows { sign * f64::INFINITY } else { sign * 0.0 });
+        }
+        if n.is_infinite() {
+            let grows = (magnitude > 1.0) == (n > 0.0);
+            let power = if grows { f64::INFINITY } else { 0.0 };
+            return Self::from_f64(if magnitude == 1.0 { 1.0 } else { power });
+        }
+        if x < 0.0 && !integer {
+            return Self::from_f64(f64::NAN);
+        }
+        if let Some(Odd { significand, exponent }) = self.exact_power(n) {
+            let significand = significand.into();
+            let exact = Exact { negative, significand, exponent, sticky: false };
+            return Self::of(Self::FORMAT.round_by(exact, &Self::RULES, 0).code);
+        }
+        let exponent = Self::wide_log2(magnitude) * n;
+        // Far beyond every format of the kind, and exponents that the function takes.
+        let exponent = exponent.clamp(-2000.0, 2000.0);
+        match Self::CONTEXT.exp2(Operand::f64(exponent)) {
+            Ok(rounded) => {
+                let power = Self::of(rounded.code);
+                if negative { power.negated() } else { power }
+            }
+            Err(error) => unreachable!("{error}"),
+        }
+    }
+
+    /// The power of the magnitude where it is a number that could be a result or a tie: of an
+    /// integer exponent, or a fraction whose denominator is the degree of an exact root.
+    fn exact_power(self, mut n: f64) -> Option<Odd> {
+        let mut x = Odd::of(self.value())?;
+        while n % 1.0 != 0.0 {
+            (x, n) = (x.sqrt()?, n * 2.0);
+        }
+        // A significand of 3 and an exponent of 34 exceed 53 bits; 1 only scales.
+        (-1e6..=1e6).contains(&n).then(|| x.power(n as i64)).flatten()
+    }
+
+    /// The logarithm to base 2 in binary64, correctly rounded.
+    fn wide_log2(magnitude: f64) -> f64 {
+        let context = Context::new(Format::F64, Rules::DEFAULT);
+        match context.log2(Operand::f64(magnitude)) {
+            Ok(rounded) => f64::from_bits(rounded.code),
+            Err(error) => unreachable!("{error}"),
+        }
+    }
+
+    /// The cube root, rounded once: no cube root of a number of `P` bits lies within `2^-(3P + 5)`
+    /// of a tie without being a number of the format, and the error here is below `2^-48`.
+    #[must_use]
+    pub fn cbrt(self) -> Self {
+        let x = self.to_f64();
+        if x == 0.0 || !x.is_finite() {
+            return self;
+        }
+        let magnitude = if x < 0.0 { -x } else { x };
+        match Self::CONTEXT.exp2(Operand::f64(Self::wide_log2(magnitude) / 3.0)) {
+            Ok(rounded) => {
+                let root = Self::of(rounded.code);
+                if x < 0.0 { root.negated() } else { root }
+            }
+            Err(error) => unreachable!("{error}"),
+        }
+    }
+
+    /// The logarithm to base 10, from binary64 (with an error below `2^-50`).
+    #[must_use]
+    pub fn log10(self) -> Self {
+        self.logarithm(core::f64::consts::LOG10_2)
+    }
+
+    /// The logarithm to any base, `ln(self) / ln(base)` in binary64.
+    #[must_use]
+    pub fn log(self, base: Self) -> Self {
+        let base = base.to_f64();
+        if base > 0.0 && base.is_finite() {
+            self.logarithm(1.0 / Self::wide_log2(base))
+        } else {
+            Self::from_f64(f64::NAN)
+        }
+    }
+
+    fn logarithm(self, factor: f64) -> Self {
+        let x = self.to_f64();
+        if x > 0.0 && x.is_finite() {
+            Self::from_f64(Self::wide_log2(x) * factor)
+        } else {
+            // NaN, infinities and poles are those of every logarithm.
+            self.ln()
+        }
+    }
+}
