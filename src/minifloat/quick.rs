@@ -87,7 +87,7 @@ const fn table() -> [f64; 32] {
         let mut bit = 0;
         while bit < 5 {
             if i >> (4 - bit) & 1 == 1 {
-                product = product * roots[bit] as u128 >> 62;
+                product = (product * roots[bit] as u128) >> 62;
             }
             bit += 1;
         }
