@@ -43,8 +43,8 @@
 //!
 //! The floors, from the bottom: [`format`](mod@format) and [`round`] define numbers; [`minifloat`],
 //! [`random`] and [`text`] make them usable; [`bulk`] and [`pack`] work on slices; [`block`],
-//! [`scale`] and [`quantizer`] share scales; [`gemm`] multiplies; `nn` and `recipe` are the layers
-//! and their number formats; `train` is the loop; `study` compares runs.
+//! [`scale`] and [`quantizer`] share scales; [`gemm`] multiplies; [`golden`] compares with recorded
+//! results; `nn` and `recipe` are the layers and their number formats; `train` is the loop; `study` compares runs.
 //!
 //! # Features
 //!
@@ -96,6 +96,8 @@ pub mod scale;
 // Floor 4
 #[cfg(feature = "alloc")]
 pub mod gemm;
+#[cfg(feature = "std")]
+pub mod golden;
 // Floor 5
 #[cfg(feature = "train")]
 pub mod nn;

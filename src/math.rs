@@ -18,6 +18,7 @@ mod align;
 mod class;
 mod compare;
 mod convert;
+pub mod differences;
 mod div;
 pub mod elementary;
 mod integer;
@@ -28,6 +29,7 @@ mod neighbours;
 mod rem;
 mod scale;
 mod sign;
+pub mod special_cases;
 mod sqrt;
 mod wide;
 

@@ -153,18 +153,24 @@ fn text_and_numbers() {
     use num_traits::{FromPrimitive, ToPrimitive};
 
     assert_eq!(E4M3::from_f32(0.3).to_string(), "0.3");
-    assert_eq!(format!("{:#}", E4M3::from_f32(0.3)), "0.3125");
-    assert_eq!(format!("{:?}", E4M3::from_f32(0.3)), "0.3 (0x2a)");
-    assert_eq!("0.3".parse::<E4M3>().map(E4M3::to_bits), Ok(0x2A));
-    assert!("three".parse::<E4M3>().is_err());
+    assert_eq!(format!("{:#} {:e}", E4M3::from_f32(0.3), E4M3::MAX), "0.3125 4.5e2");
+    assert_eq!(("448".parse(), "4.5E2".parse()), (Ok(E4M3::MAX), Ok(E4M3::MAX)));
+    assert_eq!("0x1.4p-2".parse(), Ok(E4M3::from_bits(0x2A)));
+    assert!("0.3f".parse::<E4M3>().unwrap_err().to_string().contains("at position 3"));
+    assert_eq!(format!("{:?}", E4M3::from_f32(0.3)), "0.3125 (0x2a)");
     assert_eq!(
         format!("{:>6.1}|{:#06x}", E5M2::from_f32(-1.5), E5M2::ONE.unwrap()),
         "  -1.5|0x003c"
     );
-    assert_eq!(format!("{:?}", E8M0::from_bits(0)), "6e-39 (0x0)");
+    assert_eq!(format!("{:?}", E8M0::from_bits(0)), "0x1p-127 (0x0)");
     assert_eq!(E4M3::NAN.unwrap().to_string(), "NaN");
     exmy::format! { struct Huge(u16): e14m1 }
-    assert_eq!(format!("{:?}", Minifloat::<Huge>::MAX), "8e2465 (0x7ffd)");
+    assert_eq!(format!("{:e}", Minifloat::<Huge>::MAX), "8e2465");
+    assert_eq!(format!("{:?}", Minifloat::<Huge>::MAX), "0x1.8p+8191 (0x7ffd)");
+    assert_eq!(
+        format!("{:?}", -Minifloat::<ExMy<15, 0, Finite>>::MIN_POSITIVE),
+        "-0x1p-16382 (0x8001)"
+    );
     assert_eq!((E2M1::from_f32(2.5).to_i32(), E2M1::from_f32(-1.5).to_u8()), (Some(2), None));
     // 2^24 + 2^16 + 1 lies just above a midpoint of bfloat16; by way of f32 it would be the midpoint.
     assert_eq!(Bf16::from_i64(16_842_753).map(Bf16::to_bits), Some(0x4B81));

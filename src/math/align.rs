@@ -28,18 +28,38 @@ pub(super) const fn is_exact(a: Exact, b: Exact) -> bool {
 /// the larger one and has no sticky part.
 #[inline]
 pub(super) const fn sum(a: Exact, b: Exact, zero: bool) -> Exact {
-    if b.significand == 0 {
-        let both = a.significand == 0 && a.negative != b.negative;
-        return if both { signed_zero(zero) } else { a };
+    let exponent = if a.exponent < b.exponent { a.exponent } else { b.exponent };
+    let (i, j) = ((a.exponent - exponent) as u32, (b.exponent - exponent) as u32);
+    // A sum that was exact may be a term of the next, and has one bit more.
+    let zeros = 128 - (SPAN + 2);
+    if i + zeros <= a.significand.leading_zeros() && j + zeros <= b.significand.leading_zeros() {
+        // Without branches on signs or order, which are as good as random to the processor.
+        let total = signed(a.negative, a.significand << i) + signed(b.negative, b.significand << j);
+        let none = if a.negative == b.negative { a.negative } else { zero };
+        let negative = if total == 0 { none } else { total < 0 };
+        let sticky = a.sticky | b.sticky;
+        return Exact { negative, significand: total.unsigned_abs(), exponent, sticky };
     }
-    if a.significand == 0 {
-        return b;
+    far_sum(a, b, zero)
+}
+
+/// A significand of at most 127 bits with its sign.
+const fn signed(negative: bool, significand: u128) -> i128 {
+    let mask = -(negative as i128);
+    (significand as i128 ^ mask) - mask
+}
+
+/// The sum of numbers that are too far apart for an exact one, or of which one is zero.
+#[cold]
+const fn far_sum(a: Exact, b: Exact, zero: bool) -> Exact {
+    match (a.significand, b.significand) {
+        (0, 0) => return signed_zero(if a.negative == b.negative { a.negative } else { zero }),
+        (0, _) => return b,
+        (_, 0) => return a,
+        _ => {}
     }
     let (high, low) = if a.exponent >= b.exponent { (a, b) } else { (b, a) };
     let gap = (high.exponent - low.exponent) as u32;
-    if is_exact(a, b) {
-        return signed(high.negative, high.significand << gap, low, zero);
-    }
     // To 124 bits.
     let shift = high.significand.leading_zeros() - 4;
     let rest = gap - shift;
@@ -53,24 +73,6 @@ pub(super) const fn sum(a: Exact, b: Exact, zero: bool) -> Exact {
         significand - part - lost as u128
     };
     Exact { negative: high.negative, significand, exponent, sticky: lost }
-}
-
-/// `high + low` in the units of `low`.
-#[inline]
-const fn signed(negative: bool, high: u128, low: Exact, zero: bool) -> Exact {
-    let Exact { exponent, sticky, .. } = low;
-    if negative == low.negative {
-        return Exact { negative, significand: high + low.significand, exponent, sticky };
-    }
-    if high == low.significand {
-        return signed_zero(zero);
-    }
-    if high > low.significand {
-        Exact { negative, significand: high - low.significand, exponent, sticky }
-    } else {
-        let significand = low.significand - high;
-        Exact { negative: low.negative, significand, exponent, sticky }
-    }
 }
 
 /// Zero of a sign.

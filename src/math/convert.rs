@@ -44,7 +44,7 @@ impl Context {
                 }
             }
         };
-        let away = matches!(self.rules.operands, Operands::Away) && x.is_subnormal();
+        let away = matches!(self.rules.operands, Operands::Away) && is_subnormal_in_f32(value);
         let rules = if away { self.rules.with_rounding(Rounding::Raz) } else { self.rules };
         self.to.encode_by(value, &rules, self.random)
     }
@@ -66,6 +66,16 @@ impl Context {
         let Rounded { code, flags } = self.to.round_nan(negative, payload, &self.rules);
         let flags = if x.is_signaling() { flags.union(Flags::INVALID) } else { flags };
         Rounded { code, flags }
+    }
+}
+
+/// Whether a number is not zero and below binary32's smallest normal one.
+const fn is_subnormal_in_f32(value: Value) -> bool {
+    match value {
+        Value::Finite { significand, exponent, .. } => {
+            significand != 0 && (exponent as i64 + significand.ilog2() as i64) < -126
+        }
+        _ => false,
     }
 }
 

@@ -33,12 +33,15 @@
 //!
 //! A result is never guessed: an undecided one is [`Unsupported::Undecided`]. Every number of up to
 //! 16 significant bits between `2^-160` and `2^160` has been tried with every function of one
-//! operand, so that for the formats of up to 16 bits and 8 exponent bits none is undecided
-//! (`docs/hardest-cases.md`).
+//! operand and every target: none is undecided. So a function never fails for operands of a format
+//! of up to 16 bits whose values lie there, as those of up to 8 exponent bits with the usual bias
+//! do. Pairs have been tried up to 12 significant bits (`docs/hardest-cases.md`).
 
 mod ball;
 mod circular;
 mod constants;
+#[cfg(test)]
+mod containment;
 mod exponential;
 mod function;
 #[cfg(test)]
@@ -47,6 +50,7 @@ mod inverse;
 mod logarithm;
 mod methods;
 mod near;
+mod number;
 mod series;
 mod special;
 
@@ -55,7 +59,8 @@ pub use function::{Function, Unsupported};
 use super::{Context, Operand};
 use crate::format::Value;
 use crate::round::{Exact, Flags, Rounded, Rounding};
-use ball::{Ball, Number};
+use ball::Ball;
+use number::Number;
 use special::Case;
 
 /// Bits that the smallest enclosure, of 64 bits, is tried for: it loses up to 12 to errors, and to
@@ -79,7 +84,7 @@ impl Context {
         }
         let case = special::unary(function, value, self.rules.standard);
         self.conclude(function, case, x, || {
-            let x = number(value);
+            let x = Number::of(value);
             let bits = self.bits();
             near::unary(function, x, bits).or_else(|| settle(bits, function, x, x))
         })
@@ -109,24 +114,10 @@ impl Context {
         }
         let case = special::binary(a, b, self.rules.standard);
         self.conclude(function, case, y, || {
-            let (y, x) = (number(a), number(b));
+            let (y, x) = (Number::of(a), Number::of(b));
             let bits = self.bits();
             near::binary(function, y, x, bits).or_else(|| settle(bits, function, y, x))
         })
-    }
-
-    /// [`apply`](Self::apply) where it cannot fail.
-    ///
-    /// # Panics
-    /// If the function takes two operands or does not support the format
-    /// ([`Function::supports`]), or the format has more than 16 bits: those of up to 16 bits and 8
-    /// exponent bits with the usual bias are all supported and always decided.
-    pub fn apply_narrow(&self, function: Function, x: Operand) -> Rounded {
-        assert!(x.format.bits() <= 16, "{} has more than 16 bits", x.format);
-        match self.apply(function, x) {
-            Ok(rounded) => rounded,
-            Err(error) => panic!("{error}"),
-        }
     }
 
     /// The result of a case; `open` gives the first bits of an irrational one.
@@ -175,16 +166,6 @@ impl Context {
 impl Function {
     const fn counts_half_turns(self) -> bool {
         matches!(self, Self::AsinPi | Self::AcosPi | Self::AtanPi | Self::Atan2Pi)
-    }
-}
-
-/// The finite number that a case left open.
-const fn number(value: Value) -> Number {
-    match value {
-        Value::Finite { negative, significand, exponent } => {
-            Number { negative, significand, exponent }
-        }
-        _ => Number { negative: false, significand: 0, exponent: 0 },
     }
 }
 

@@ -214,3 +214,42 @@ impl Radicand {
         Exact { negative: false, significand, exponent: exponent / 2, sticky: sticky || rest != 0 }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use num_bigint::BigUint;
+
+    use super::{HALF, Radicand};
+
+    /// No result needs the last of the 126 bits; they are right all the same.
+    #[test]
+    fn a_root_is_the_largest_integer_whose_square_fits() {
+        let mask = (BigUint::from(1_u8) << HALF) - 1_u8;
+        let mut word = 1_u128;
+        for i in 0..20_000 {
+            word = word.wrapping_mul(0x2360_ED05_1FC6_5DA4_4385_DF64_9FCC_F645).wrapping_add(1);
+            // From 2^125 to 2^126, with many trailing zeros or ones now and then.
+            let root = match i % 4 {
+                0 => (word >> 3 | 1 << 125) >> 60 << 60,
+                1 => word >> 3 | 1 << 125 | ((1 << 64) - 1),
+                _ => word >> 3 | 1 << 125,
+            };
+            let root = root & (u128::MAX >> 2);
+            let square = BigUint::from(root) * root;
+            for (more, expected) in
+                [(0, root), (1, root), (2 * root, root), (2 * root + 1, root + 1)]
+            {
+                let n = &square + more;
+                if n.bits() > u64::from(2 * HALF) {
+                    continue;
+                }
+                let halves = [&n >> HALF, &n & &mask].map(|half| u128::try_from(half).unwrap());
+                let radicand =
+                    Radicand { high: halves[0], low: halves[1], exponent: 0, sticky: false };
+                let ours = radicand.root(HALF);
+                let inexact = more != 0 && more != 2 * root + 1;
+                assert_eq!((ours.significand, ours.sticky), (expected, inexact), "{n}");
+            }
+        }
+    }
+}

@@ -80,10 +80,10 @@ impl<const N: usize> Wide<N> {
     pub(crate) fn shl(self, places: u32) -> Self {
         let (words, bits) = ((places / 64) as usize, places % 64);
         let mut result = [0; N];
-        for i in words..N {
+        for (i, word) in result.iter_mut().enumerate().skip(words) {
             let high = self.0[i - words] << bits;
             let low = if bits > 0 && i > words { self.0[i - words - 1] >> (64 - bits) } else { 0 };
-            result[i] = high | low;
+            *word = high | low;
         }
         Self(result)
     }
@@ -113,10 +113,10 @@ impl<const N: usize> Wide<N> {
     #[inline]
     pub(crate) fn add(self, other: Self) -> (Self, bool) {
         let (mut result, mut carry) = ([0; N], false);
-        for i in 0..N {
-            let (sum, first) = self.0[i].overflowing_add(other.0[i]);
+        for (word, (a, b)) in result.iter_mut().zip(self.0.iter().zip(other.0)) {
+            let (sum, first) = a.overflowing_add(b);
             let (sum, second) = sum.overflowing_add(u64::from(carry));
-            (result[i], carry) = (sum, first | second);
+            (*word, carry) = (sum, first | second);
         }
         (Self(result), carry)
     }
@@ -125,10 +125,10 @@ impl<const N: usize> Wide<N> {
     #[inline]
     pub(crate) fn sub(self, other: Self) -> (Self, bool) {
         let (mut result, mut borrow) = ([0; N], false);
-        for i in 0..N {
-            let (rest, first) = self.0[i].overflowing_sub(other.0[i]);
+        for (word, (a, b)) in result.iter_mut().zip(self.0.iter().zip(other.0)) {
+            let (rest, first) = a.overflowing_sub(b);
             let (rest, second) = rest.overflowing_sub(u64::from(borrow));
-            (result[i], borrow) = (rest, first | second);
+            (*word, borrow) = (rest, first | second);
         }
         (Self(result), borrow)
     }

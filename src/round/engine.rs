@@ -22,7 +22,7 @@ const HALF: u64 = 1 << 63;
 
 impl Fraction {
     const fn is_zero(self) -> bool {
-        self.bits == 0 && !self.sticky
+        (self.bits == 0) & !self.sticky
     }
 }
 
@@ -55,18 +55,17 @@ const fn goes_up(
     random: u32,
 ) -> bool {
     let Fraction { bits, sticky } = fraction;
-    if fraction.is_zero() {
-        return false;
-    }
+    // Without short circuits: which way a number goes is as good as random to the processor.
+    let inexact = !fraction.is_zero();
     match mode {
-        Rounding::Rne => bits > HALF || (bits == HALF && (sticky || odd)),
+        Rounding::Rne => (bits > HALF) | ((bits == HALF) & (sticky | odd)),
         Rounding::Rna => bits >= HALF,
-        Rounding::Rnz => bits > HALF || (bits == HALF && sticky),
+        Rounding::Rnz => (bits > HALF) | ((bits == HALF) & sticky),
         Rounding::Rtz => false,
-        Rounding::Rup => !negative,
-        Rounding::Rdn => negative,
-        Rounding::Raz => true,
-        Rounding::Odd => !odd,
+        Rounding::Rup => inexact & !negative,
+        Rounding::Rdn => inexact & negative,
+        Rounding::Raz => inexact,
+        Rounding::Odd => inexact & !odd,
         Rounding::Stochastic { variant, bits: n } => {
             assert!(n >= 1 && n <= 32, "stochastic rounding takes 1 to 32 random bits");
             let n = n as u32;
@@ -130,14 +129,21 @@ impl Format {
             _ => exponent as i64 + significand.ilog2() as i64 - man_bits as i64,
         };
         let last = if top > lsb { top } else { lsb };
-        let shift = last - exponent as i64;
         let (whole, fraction) = if significand == 0 {
             (0, Fraction { bits: 0, sticky: true })
-        } else if shift < 0 {
-            // At most `man_bits` places, for `last` is at least `top`.
-            ((significand << -shift) as u64, Fraction { bits: 0, sticky })
+        } else if significand <= u64::MAX as u128 {
+            // One word, as mostly: with its leading bit at the top it always goes right.
+            let zeros = significand.leading_zeros() - 64;
+            let word = (significand as u64) << zeros;
+            let shift = (last - exponent as i64 + zeros as i64) as u64;
+            if shift < 64 {
+                (word >> shift, Fraction { bits: word << (64 - shift), sticky })
+            } else {
+                shift_right(word as u128, shift, sticky)
+            }
         } else {
-            shift_right(significand, shift as u64, sticky)
+            // More than 64 bits are more than the precision: right, too.
+            shift_right(significand, (last - exponent as i64) as u64, sticky)
         };
 
         let mode = rules.rounding;
@@ -189,19 +195,16 @@ impl Format {
             magnitude = 0;
             flags = flags.union(Flags::INEXACT).union(Flags::UNDERFLOW);
         }
-        if inexact {
-            flags = flags.union(Flags::INEXACT);
-            let tiny = below_normal
-                && match rules.tininess {
-                    Tininess::Before => true,
-                    Tininess::After => {
-                        !self.reaches_normal(negative, whole, fraction, mode, random)
-                    }
-                };
+        if below_normal && inexact {
+            let tiny = match rules.tininess {
+                Tininess::Before => true,
+                Tininess::After => !self.reaches_normal(negative, whole, fraction, mode, random),
+            };
             if tiny {
                 flags = flags.union(Flags::UNDERFLOW);
             }
         }
+        flags = flags.union(if inexact { Flags::INEXACT } else { Flags::NONE });
         self.bound(negative, magnitude, rules, flags)
     }
 

@@ -83,6 +83,9 @@ impl Format {
         let Some(quiet) = self.nan_code() else { return None };
         let nan = match code {
             NanCode::AllOnes if self.nan_has_sign() => self.magnitude_mask(),
+            NanCode::Magnitude(given) if self.nan_has_sign() && self.decode(given).is_nan() => {
+                given & self.magnitude_mask()
+            }
             _ => quiet,
         };
         let sign = (negative && self.nan_has_sign()) as u64;

@@ -8,7 +8,7 @@ use super::{
     AbsentNan, AbsentZero, NanCode, NanRules, Operands, Overflow, Payload, Rounding, Rules,
     SignRule, Standard,
 };
-use crate::format::{Format, Sign, Specials};
+use crate::format::{Format, Sign, Specials, low_bits};
 
 /// A named set of [`Rules`].
 ///
@@ -48,12 +48,22 @@ pub enum Profile {
     CudaSatfiniteRelu,
     /// NVIDIA `cvt.rna.tf32.f32` as assembled for Hopper: ties away, a NaN is only truncated.
     CudaTf32Rna,
-    /// PyTorch before 2.13: overflow is NaN (infinity in E5M2), NaN has all bits set and keeps its
-    /// sign; E8M0 ignores the sign and rounds ties up.
+    /// PyTorch from 2.13 on, as its CPU code of 2.15 does it: overflow and infinity saturate in
+    /// E4M3FN, are infinity in E5M2 and NaN in the FNUZ formats. NaN has all bits set and keeps its
+    /// sign; E8M0 ignores the sign, rounds ties up, and has NaN for infinity.
+    ///
+    /// binary64 numbers pass through binary32 there, and are rounded twice; here they are not.
+    Torch,
+    /// PyTorch before 2.13, as its CUDA code of 2.11 does it: as [`Torch`](Self::Torch), but
+    /// overflow and infinity are NaN in E4M3FN, and binary16 NaN operands lose their sign.
     TorchNosat,
-    /// ONNX Cast with `saturate=1`.
+    /// ONNX Cast (opset 19 to 25) with `saturate=1`, by the operator's tables: infinities become the
+    /// largest value, but NaN in FNUZ formats; E8M0 rounds up (`round_mode` up; the others are `rtz`
+    /// for down and `rna` for nearest). The reference implementation differs from the tables: it
+    /// clamps infinities in FNUZ formats too, and gives E8M0 NaN for infinity.
     Onnx,
-    /// ONNX Cast with `saturate=0`.
+    /// ONNX Cast with `saturate=0`, by the operator's tables; E8M0 rounds to nearest, ties up. Its
+    /// table has NaN for numbers below 2^-127, which here become 2^-127.
     OnnxNosat,
     /// microxcaling's elements: ties away, clamped, infinities and NaN kept.
     Microxcaling,
@@ -66,7 +76,7 @@ pub enum Profile {
 
 impl Profile {
     /// All profiles.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Ieee,
         Self::P3109,
         Self::OcpSat,
@@ -76,6 +86,7 @@ impl Profile {
         Self::CudaSatfinite,
         Self::CudaSatfiniteRelu,
         Self::CudaTf32Rna,
+        Self::Torch,
         Self::TorchNosat,
         Self::Onnx,
         Self::OnnxNosat,
@@ -83,6 +94,60 @@ impl Profile {
         Self::X86,
         Self::Riscv,
     ];
+
+    /// The rules of a conversion from one format to another: those of [`rules`](Self::rules), and
+    /// what NaN becomes where that depends on the source too. Only PyTorch's profiles do: it widens
+    /// each 8-bit format by other code, and on CUDA converts binary16 by way of binary32 with an
+    /// instruction that drops a NaN's sign and payload.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::math::{Context, Operand};
+    /// use exmy::round::Profile;
+    ///
+    /// let negative_nan = [(Format::F16, 0xFE00), (Format::F32, 0xFFC0_0000)];
+    /// let codes = negative_nan.map(|(from, code)| {
+    ///     let rules = Profile::TorchNosat.conversion(from, Format::E4M3FN);
+    ///     Context::new(Format::E4M3FN, rules).convert(Operand::new(from, code)).code
+    /// });
+    /// assert_eq!(codes, [0x7F, 0xFF]);
+    /// ```
+    pub const fn conversion(self, from: Format, to: Format) -> Rules {
+        let rules = self.rules(to);
+        let old = match self {
+            Self::Torch => false,
+            Self::TorchNosat => true,
+            _ => return rules,
+        };
+        let to_f16 = is_ieee(to, 5, 10);
+        let nan = match from.specials() {
+            _ if old && is_ieee(from, 5, 10) => {
+                NanRules { code: NanCode::AllOnes, keep_sign: false, ..rules.nan }
+            }
+            _ if !(is_ieee(to, 8, 23) || to_f16 && !old) => return rules,
+            // The exponent field of the code is widened by arithmetic, the rest moved up.
+            Specials::Fn if from.is_signed() => {
+                let top = low_bits(to.exp_bits() + from.man_bits());
+                NanRules {
+                    code: NanCode::Magnitude(top << (to.man_bits() - from.man_bits())),
+                    ..rules.nan
+                }
+            }
+            Specials::Ieee if from.bits() <= 8 && old => {
+                NanRules { code: NanCode::AllOnes, ..rules.nan }
+            }
+            // A shift of the bits, after which a signaling NaN still signals.
+            _ if is_ieee(from, 8, 7) => NanRules { payload: Payload::Truncate, ..rules.nan },
+            Specials::Ieee => NanRules { payload: Payload::Keep, ..rules.nan },
+            // One constant, 0x7F800001; a second step to binary16 quiets it.
+            Specials::Fn | Specials::Fnuz if from.bits() <= 8 && !to_f16 => {
+                let top = low_bits(to.exp_bits()) << to.man_bits();
+                NanRules { code: NanCode::Magnitude(top | 1), ..rules.nan }
+            }
+            _ => return rules,
+        };
+        Rules { nan, ..rules }
+    }
 
     /// The rules of results in the format `to`.
     pub const fn rules(self, to: Format) -> Rules {
@@ -94,7 +159,7 @@ impl Profile {
             Self::Ieee => Rules { nan: NanRules { payload: Payload::Keep, ..nan }, ..rules },
             Self::P3109 => Rules { standard: Standard::P3109, ..rules },
             Self::OcpSat => Rules { overflow: Overflow::Finite, ..rules },
-            Self::OcpNonsat | Self::OnnxNosat => Rules { overflow: nonsaturating(to), ..rules },
+            Self::OcpNonsat => Rules { overflow: nonsaturating(to), ..rules },
             Self::MlDtypes => {
                 let nan = NanRules { absent: AbsentNan::OppositeZero, made_negative: true, ..nan };
                 let rules = Rules { overflow: nonsaturating(to), nan, ..rules };
@@ -126,10 +191,14 @@ impl Profile {
                 let nan = NanRules { payload: Payload::Truncate, code: NanCode::AllOnes, ..nan };
                 Rules { rounding: Rounding::Rna, nan, ..rules }
             }
-            Self::TorchNosat => {
+            Self::Torch | Self::TorchNosat => {
                 let code = if to.bits() <= 8 { NanCode::AllOnes } else { NanCode::Quiet };
                 let nan = NanRules { code, ..nan };
-                let rules = Rules { overflow: nonsaturating(to), nan, ..rules };
+                let overflow = match to.specials() {
+                    Specials::Fn if matches!(self, Self::Torch) && !scale => Overflow::Finite,
+                    _ => nonsaturating(to),
+                };
+                let rules = Rules { overflow, nan, ..rules };
                 if scale {
                     Rules {
                         rounding: Rounding::Rna,
@@ -142,7 +211,14 @@ impl Profile {
                     rules
                 }
             }
-            Self::Onnx => Rules { overflow: Overflow::Onnx, ..rules },
+            Self::Onnx => {
+                let rounding = if scale { Rounding::Rup } else { rules.rounding };
+                Rules { rounding, overflow: Overflow::Onnx, ..rules }
+            }
+            Self::OnnxNosat => {
+                let rounding = if scale { Rounding::Rna } else { rules.rounding };
+                Rules { rounding, overflow: nonsaturating(to), ..rules }
+            }
             Self::Microxcaling => {
                 Rules { rounding: Rounding::Rna, overflow: Overflow::Propagate, ..rules }
             }
@@ -166,6 +242,13 @@ const fn nonsaturating(to: Format) -> Overflow {
         Specials::P3109 { infinite: true } => Overflow::Infinity,
         Specials::P3109 { infinite: false } | Specials::Finite => Overflow::Finite,
     }
+}
+
+/// Whether this is the IEEE format of these field widths.
+const fn is_ieee(format: Format, exp_bits: u32, man_bits: u32) -> bool {
+    matches!(format.specials(), Specials::Ieee)
+        && format.exp_bits() == exp_bits
+        && format.man_bits() == man_bits
 }
 
 /// Whether the format is a scale of powers of two without zero.

@@ -50,8 +50,8 @@ pub enum Operands {
     Zero,
     /// As positive zero (the input flush of AMD CDNA2 in MMA-Sim).
     PositiveZero,
-    /// Exactly, but rounded away from zero whatever the mode: what ml_dtypes and PyTorch do with
-    /// binary32 subnormals on the way to E8M0.
+    /// Exactly, but numbers below binary32's smallest normal one, of whatever format, are rounded
+    /// away from zero under every mode: what ml_dtypes and PyTorch do on the way to E8M0.
     Away,
 }
 
@@ -76,6 +76,9 @@ pub enum NanCode {
     Quiet,
     /// The one with all bits of the magnitude set (NVIDIA; RISC-V for E5M2).
     AllOnes,
+    /// The one of this magnitude, sign bit not counted; [`Quiet`](Self::Quiet) if that is no NaN
+    /// of the format.
+    Magnitude(u64),
 }
 
 /// What becomes of a NaN operand's payload between formats that have one (the IEEE-like ones).

@@ -31,7 +31,7 @@ const POLICIES: [(&str, Overflow); 6] = [
     ("onnx", Overflow::Onnx),
 ];
 
-const PROFILES: [(&str, Profile); 15] = [
+const PROFILES: [(&str, Profile); 16] = [
     ("ieee", Profile::Ieee),
     ("p3109", Profile::P3109),
     ("ocp-sat", Profile::OcpSat),
@@ -41,6 +41,7 @@ const PROFILES: [(&str, Profile); 15] = [
     ("cuda-satfinite", Profile::CudaSatfinite),
     ("cuda-satfinite-relu", Profile::CudaSatfiniteRelu),
     ("cuda-tf32-rna", Profile::CudaTf32Rna),
+    ("torch", Profile::Torch),
     ("torch-nosat", Profile::TorchNosat),
     ("onnx", Profile::Onnx),
     ("onnx-nosat", Profile::OnnxNosat),
@@ -93,7 +94,7 @@ names!(
     PROFILES,
     "profile",
     "ieee, p3109, ocp-sat, ocp-nonsat, ml-dtypes, cuda-nosat, cuda-satfinite, cuda-satfinite-relu, \
-     cuda-tf32-rna, torch-nosat, onnx, onnx-nosat, microxcaling, x86, riscv"
+     cuda-tf32-rna, torch, torch-nosat, onnx, onnx-nosat, microxcaling, x86, riscv"
 );
 names!(Flush, FLUSHES, "flush policy", "flush-none, flush-input, flush-candidates, flush-output");
 names!(Tininess, TININESS, "notion of tininess", "after, before");

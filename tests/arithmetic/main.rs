@@ -2,6 +2,7 @@
 //! own floating-point unit, and other libraries.
 
 #![cfg(feature = "std")]
+#![allow(unreachable_pub)]
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -10,7 +11,10 @@ mod integers;
 mod mixed;
 mod oracle;
 mod pairs;
+mod peers;
+mod rules;
 mod stochastic;
 mod tables;
 mod triples;
 mod unary;
+mod whole;

@@ -521,6 +521,6 @@ impl Random {
     }
 
     pub fn below(&mut self, n: u64) -> u64 {
-        (u128::from(self.next()) * u128::from(n) >> 64) as u64
+        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
 }

@@ -25,7 +25,7 @@ pub fn check(
         Real::Finite(x) => Some(grid.place(x)),
         _ => None,
     };
-    let end = place.is_some_and(|place| place.lower as u64 >= grid.model.max_code());
+    let end = place.is_some_and(|place| place.lower >= grid.model.max_code());
     let special = place.is_none();
     let policies: &[Overflow] = if end || special { &Overflow::ALL } else { &[Overflow::None] };
     for &overflow in policies {

@@ -3,15 +3,19 @@
 #![cfg(feature = "cli")]
 
 mod bad_input;
+mod convert;
 mod determinism;
 mod formats;
 mod kill;
 mod sample;
+mod vectors;
+mod verify;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// The program, with what a test needs of the environment.
 fn exmy(arguments: &[&str]) -> Command {
@@ -26,6 +30,45 @@ fn succeed(command: &mut Command) -> Output {
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {}\n{text}", output.status);
     output
+}
+
+/// Runs with `input` on stdin: exit code, stdout, stderr.
+fn with_input(arguments: &[&str], input: &[u8]) -> (i32, String, String) {
+    let mut command = exmy(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    // Written beside the reading, or a full pipe would stop both. The program may stop early.
+    let writer = std::thread::spawn(move || {
+        let _ = stdin.write_all(&input);
+    });
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let code = output.status.code().expect("ended by a signal");
+    let stderr = text(&output.stderr);
+    assert!(!stderr.contains("panicked"), "{arguments:?}: {stderr}");
+    (code, text(&output.stdout), stderr)
+}
+
+/// Starts with a reader of the output that goes away after one line; the exit code and stderr.
+fn cut_off(arguments: &[&str], input: &[u8]) -> (i32, String, String) {
+    use std::io::{BufRead, BufReader, Read};
+    let mut command = exmy(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || {
+        let _ = stdin.write_all(&input);
+    });
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    writer.join().unwrap();
+    (child.wait().unwrap().code().expect("ended by a signal"), line, stderr)
 }
 
 /// A network that trains in a fraction of a second, stochastic rounding included.

@@ -83,7 +83,7 @@ fn value(function: Function, x: &Real) -> Real {
 }
 
 /// Sign and first bits of a result, with a last bit set for the rest that follows.
-pub fn unary(function: Function, negative: bool, x: Num) -> (bool, Num) {
+pub(crate) fn unary(function: Function, negative: bool, x: Num) -> (bool, Num) {
     use Function as F;
     let top = x.exponent + 128 - x.integer.leading_zeros() as i32;
     let vast = (false, Num::new(1, 1 << 24));
@@ -111,7 +111,7 @@ pub fn unary(function: Function, negative: bool, x: Num) -> (bool, Num) {
 }
 
 /// The same of the angle of a point.
-pub fn binary(function: Function, y: (bool, Num), x: (bool, Num)) -> (bool, Num) {
+pub(crate) fn binary(function: Function, y: (bool, Num), x: (bool, Num)) -> (bool, Num) {
     let angle = real(y.0, y.1).atan2(&real(x.0, x.1));
     first_bits(&if function == Function::Atan2 { angle } else { angle / pi() })
 }

@@ -13,10 +13,10 @@ use crate::{model, number, oracle};
 
 /// Results of the oracle by function and number in lowest terms.
 #[derive(Default)]
-pub struct Known(HashMap<(Function, bool, u128, i32), (bool, Num)>);
+pub(crate) struct Known(HashMap<(Function, bool, u128, i32), (bool, Num)>);
 
 impl Known {
-    pub fn unary(&mut self, function: Function, negative: bool, x: Num) -> (bool, Num) {
+    pub(crate) fn unary(&mut self, function: Function, negative: bool, x: Num) -> (bool, Num) {
         let zeros = x.integer.trailing_zeros();
         let (integer, exponent) = (x.integer >> zeros, x.exponent + zeros as i32);
         let entry = self.0.entry((function, negative, integer, exponent));

@@ -5,7 +5,7 @@ use crate::{meaning, small};
 use exmy::format::Format;
 use exmy::round::{Flags, Overflow, Rounding};
 
-pub fn check_decoding(format: Format, model: &Model) {
+pub(crate) fn check_decoding(format: Format, model: &Model) {
     assert_eq!(format.bits(), model.bits(), "{format}");
     for code in 0..1_u64 << model.bits() {
         let (ours, theirs) = (format.decode(code), model.decode(code));

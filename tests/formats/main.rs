@@ -3,7 +3,6 @@
 //! family and the degenerate shapes.
 
 #![cfg(feature = "std")]
-#![allow(missing_docs, unreachable_pub)]
 
 mod combinations;
 #[path = "../common/mod.rs"]
@@ -20,12 +19,7 @@ use exmy::format::{Format, Sign, Specials, Value};
 
 /// A shape's parameters with all classes and options, as format and model. What the builder
 /// refuses is checked against the reasons for refusing.
-pub fn pairs(
-    signed: bool,
-    exp_bits: u32,
-    man_bits: u32,
-    bias: Option<i32>,
-) -> Vec<(Format, Model)> {
+fn pairs(signed: bool, exp_bits: u32, man_bits: u32, bias: Option<i32>) -> Vec<(Format, Model)> {
     let classes = [
         Specials::Ieee,
         Specials::Fn,
@@ -75,7 +69,7 @@ pub fn pairs(
 }
 
 /// All shapes of up to 8 bits.
-pub fn small(signed: bool) -> Vec<(Format, Model)> {
+fn small(signed: bool) -> Vec<(Format, Model)> {
     let mut all = Vec::new();
     for exp_bits in 0..=8 {
         for man_bits in 0..=8 {
@@ -89,7 +83,7 @@ pub fn small(signed: bool) -> Vec<(Format, Model)> {
     all
 }
 
-pub fn meaning(value: Value) -> Meaning {
+fn meaning(value: Value) -> Meaning {
     match value {
         Value::Nan { negative } => Meaning::Nan(negative),
         Value::Infinite { negative } => Meaning::Infinite(negative),
@@ -100,7 +94,7 @@ pub fn meaning(value: Value) -> Meaning {
 }
 
 /// Values, midpoints, and both with the nearest binary32 and binary64 numbers around them.
-pub fn inputs(model: &Model) -> Vec<f64> {
+fn inputs(model: &Model) -> Vec<f64> {
     let values = model.magnitudes();
     let mut points: Vec<f64> = values.iter().map(|value| value.to_f64()).collect();
     points.extend(values.windows(2).map(|pair| pair[0].plus(pair[1]).to_f64() / 2.0));

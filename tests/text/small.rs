@@ -15,6 +15,7 @@ fn formats() -> Vec<Format> {
         "e1m4",
         "e1m3ieee",
         "e4m3-nosub",
+        "e3m3-nosub",
         "ue3m2finite-nosub-nozero",
         "ue7m0finite",
         "e4m3b-40",

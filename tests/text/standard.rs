@@ -55,7 +55,7 @@ fn check_f32(x: f32) {
     let ours = Format::F32.display(x.to_bits().into());
     assert_eq!(format!("{ours:E} {ours:?} {ours}"), format!("{x:E} {x:?} {x}"));
     let nan = if x.is_nan() { f32::NAN.to_bits() } else { x.to_bits() };
-    assert_eq!(read(Format::F32, &format!("{x:?}")), nan.into(), "{x:?}");
+    assert_eq!(read(Format::F32, &format!("{x:?}")), u64::from(nan), "{x:?}");
 }
 
 fn canonical_f64(x: f64) -> u64 {
@@ -68,7 +68,7 @@ fn shortest_digits_are_the_standard_librarys() {
         check_f64(x);
         check_f32(x as f32);
     }
-    for bits in noise(1).take(25_000) {
+    for bits in noise(1).take(15_000) {
         check_f64(f64::from_bits(bits));
         check_f32(f32::from_bits(bits as u32));
         // Few significant bits: exact ends and long rows of zeros and nines.
@@ -153,7 +153,7 @@ fn one_less(text: &str) -> String {
 
 #[test]
 fn short_texts_are_read_as_by_the_standard_library() {
-    for (i, bits) in noise(4).take(25_000).enumerate() {
+    for (i, bits) in noise(4).take(15_000).enumerate() {
         let (mantissa, exponent) = (bits >> (bits % 60), (bits % 700) as i64 - 350);
         let text = match i % 3 {
             0 => format!("{mantissa}e{exponent}"),
@@ -163,7 +163,7 @@ fn short_texts_are_read_as_by_the_standard_library() {
         let expected: f64 = text.parse().unwrap();
         assert_eq!(read(Format::F64, &text), expected.to_bits(), "{text}");
         let expected: f32 = text.parse().unwrap();
-        assert_eq!(read(Format::F32, &text), expected.to_bits().into(), "{text}");
+        assert_eq!(read(Format::F32, &text), u64::from(expected.to_bits()), "{text}");
     }
     for text in ["0", "-0", "0e99999999999999999999", "+.0", "5.", "1e-99999999999999999999"] {
         let expected: f64 = text.parse().unwrap();

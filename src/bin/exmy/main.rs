@@ -2,17 +2,22 @@
 
 #![forbid(unsafe_code)]
 
+mod convert;
 mod formats;
 mod sample;
+mod settings;
 mod show;
 mod train;
+mod vectors;
+mod verify;
+mod verify_cols;
 
 use clap::{Parser, Subcommand};
 use exmy::error::Error;
 use std::process::ExitCode;
 
-/// Software floating-point formats of any shape, and what happens when a network is trained in
-/// them.
+/// Software floating-point formats of any shape: conversions and arithmetic to verify hardware
+/// with, and what happens when a network is trained in them.
 #[derive(Parser)]
 #[command(name = "exmy", version, propagate_version = true, max_term_width = 100)]
 struct Arguments {
@@ -28,6 +33,12 @@ enum Command {
     Formats(formats::Arguments),
     /// Continue a text with a trained model
     Sample(sample::Arguments),
+    Convert(convert::Arguments),
+    Verify(Box<verify::Arguments>),
+    Vectors(Box<vectors::Arguments>),
+    /// Compare recorded conversions of hardware and libraries with this crate's
+    #[command(name = "verify-cols")]
+    VerifyCols(verify_cols::Arguments),
 }
 
 /// Misuse: bad arguments, bad input, files that cannot be used.
@@ -46,6 +57,10 @@ fn main() -> ExitCode {
         Command::Train(arguments) => train::run(*arguments),
         Command::Formats(arguments) => formats::run(&arguments),
         Command::Sample(arguments) => sample::run(&arguments),
+        Command::Convert(arguments) => convert::run(&arguments),
+        Command::Verify(arguments) => verify::run(&arguments),
+        Command::Vectors(arguments) => vectors::run(&arguments),
+        Command::VerifyCols(arguments) => verify_cols::run(&arguments),
     };
     match result {
         Ok(code) => ExitCode::from(code),

@@ -10,56 +10,9 @@
 use core::cmp::Ordering;
 use core::ops::{Add, Div, Mul, Neg, Sub};
 
+use super::number::Number;
 use crate::math::wide::Wide;
 use crate::round::Exact;
-
-/// A nonzero finite number: `(-1)^negative * significand * 2^exponent`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Number {
-    pub(super) negative: bool,
-    pub(super) significand: u64,
-    pub(super) exponent: i32,
-}
-
-impl Number {
-    /// The `t` with `2^(t-1) <= |self| < 2^t`.
-    pub(super) const fn top(self) -> i32 {
-        self.exponent + self.width() as i32
-    }
-
-    /// Bits of the significand.
-    pub(super) const fn width(self) -> u32 {
-        64 - self.significand.leading_zeros()
-    }
-
-    pub(super) const fn abs(self) -> Self {
-        Self { negative: false, ..self }
-    }
-
-    /// Whether `|self| >= bound`.
-    pub(super) const fn at_least(self, bound: u32) -> bool {
-        match self.exponent {
-            0.. => self.top() > 32 || self.significand << self.exponent >= bound as u64,
-            -63..0 => self.significand >> -self.exponent >= bound as u64,
-            _ => bound == 0,
-        }
-    }
-
-    /// `|self| * 2^k` as integer and fraction, the latter in units of the power of two that comes
-    /// with it; the integer modulo `2^64`.
-    pub(super) const fn split(self, k: i32) -> (u64, u64, i32) {
-        let exponent = self.exponent + k;
-        match exponent {
-            64.. => (0, 0, 0),
-            0..64 => (self.significand << exponent, 0, 0),
-            -63..0 => {
-                let whole = self.significand >> -exponent;
-                (whole, self.significand & ((1 << -exponent) - 1), exponent)
-            }
-            _ => (0, self.significand, exponent),
-        }
-    }
-}
 
 /// A mathematical constant: `fraction / 2^512 * 2^exponent`, rounded down, `fraction` at least half.
 pub(super) struct Constant {
@@ -281,6 +234,12 @@ impl<const N: usize> Ball<N> {
         let significand = self.mantissa.top_128() >> (128 - bits);
         let rest = self.error != 0 || !self.mantissa.shl(bits).is_zero();
         (significand, self.top() - bits as i32, rest)
+    }
+
+    /// Mantissa, exponent and error.
+    #[cfg(test)]
+    pub(super) fn parts(&self) -> (Wide<N>, i32, u64) {
+        (self.mantissa, self.exponent, self.error)
     }
 
     /// Bits after the first `skip` that are all zeros or all ones, as far as the ball knows them:

@@ -2,8 +2,9 @@
 //! `|f| <= 1/2`, and with `r = f pi/2` and `u = r^2 <= 0.617`:
 //! `sin r = r - r u (1/3! - u/5! + ...)`, `cos r = 1 - u (1/2! - u/4! + ...)`.
 
-use super::ball::{Ball, Number};
+use super::ball::Ball;
 use super::constants::{PI, TWO_OVER_PI};
+use super::number::Number;
 use super::series;
 use crate::math::wide::Wide;
 

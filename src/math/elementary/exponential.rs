@@ -4,8 +4,9 @@
 //! magnitude, and `q = e^r - 1 = r + r^2 (1/2! + r/3! + ...)` is relatively as exact as `r`, which
 //! is `x` itself if `k = 0`.
 
-use super::ball::{Ball, Number};
+use super::ball::Ball;
 use super::constants::{LN_2, LOG2_E};
+use super::number::Number;
 use super::{logarithm, series};
 
 /// Magnitudes from here on give results beyond every format: `2^22 / ln 2` is above `2^22`, and the

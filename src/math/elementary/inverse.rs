@@ -4,8 +4,9 @@
 //! and `w = (y/x - c) / (1 + c y/x) = (4 y - i x) / (4 x + i y)`, `|w| <= 1/8 + 2^-60`. Then
 //! `atan(w) = w - w u (1/3 - u/5 + ...)` with `u = w^2`.
 
-use super::ball::{Ball, Number};
+use super::ball::Ball;
 use super::constants::{ATAN_HALF, ATAN_QUARTER, ATAN_THREE_QUARTERS, INVERSE_PI, PI};
+use super::number::Number;
 use super::series;
 
 /// The angle of `(x, y)` in radians, both positive.

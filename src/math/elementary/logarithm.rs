@@ -5,8 +5,9 @@
 //! `|s| <= 0.1716` and `s^2 <= 0.0295`. Near 1, where `k = 0`, nothing cancels: `d` is exact if `x`
 //! is, and the result relatively as exact.
 
-use super::ball::{Ball, Number};
+use super::ball::Ball;
 use super::constants::{LN_2, LOG2_E};
+use super::number::Number;
 use super::series;
 
 /// `floor(2^64 / sqrt(2))`.

@@ -16,8 +16,8 @@ macro_rules! methods {
             $(#[$doc])*
             ///
             /// # Errors
-            /// As [`apply`](Self::apply); none for formats of up to 16 bits and 8 exponent bits
-            /// with the usual bias.
+            /// As [`apply`](Self::apply); none for operands of a format of up to 16 bits with values
+            /// between `2^-160` and `2^160`.
             #[inline]
             pub fn $name(&self, x: Operand) -> Result<Rounded, Unsupported> {
                 self.apply(Function::$function, x)

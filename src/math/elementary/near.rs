@@ -8,8 +8,9 @@
 //! holds for `u - 1`, too, which may be a bit shorter.
 
 use super::Function;
-use super::ball::{Ball, Number};
+use super::ball::Ball;
 use super::exponential::HUGE;
+use super::number::Number;
 use crate::round::Exact;
 
 /// `c` and a sticky part: away from zero if `outward`, else toward it.
@@ -63,8 +64,8 @@ pub(super) fn unary(function: Function, x: Number, bits: u32) -> Option<Exact> {
         // Odd functions, |f(x) / x - 1| <= x^2 for |x| <= 1/2.
         F::Sin | F::Asinh | F::Tanh | F::Atan if small => Some(beside(x, false, bits)),
         F::Tan | F::Sinh | F::Asin | F::Atanh if small => Some(beside(x, true, bits)),
-        // The distance from 1 is 2 / (e^2x + 1) < e^-x.
-        F::Tanh if large => Some(beside(one, false, bits)),
+        // The distance from 1 is 2 / (e^2x + 1) < 2 e^-2x < 4^-x for x >= 2.
+        F::Tanh if x.at_least(bits.div_ceil(2)) => Some(beside(one, false, bits)),
         // |cos x - 1| <= x^2 / 2 and, for |x| <= 1, cosh x - 1 <= x^2.
         F::Cos if small => beside_one(false),
         F::Cosh if small => beside_one(true),

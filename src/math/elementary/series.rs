@@ -64,18 +64,19 @@ pub(super) static ODD: Coefficients<108> = Coefficients::inverse_odd();
 
 /// `c_0 + c_1 u + c_2 u^2 + ...` for `0 <= u`, the signs alternating if told so.
 ///
-/// For `u <= 0.62` alternating, and `u <= 0.35` otherwise. In units of `2^-W`, `W = 64 N`, with `t`
-/// the fixed-point `u`, off by at most `e`:
+/// For `u <= 0.617` alternating and `u <= 0.347` otherwise, the most that any function needs. In
+/// units of `2^-W`, `W = 64 N`, with `t` the fixed-point `u`, off by at most `e <= 2^50`, so that
+/// `t <= 0.62` and `t <= 0.35`:
 ///
-/// * The first omitted term, of index `n`, is below `2^-W`, for `t < 2^-z` and `c_n < 2^-zeros`
-///   with `z n + zeros >= W`. The terms descend by at least 0.62, so all omitted ones together are
-///   below `1 / (1 - 0.62) < 3` units.
-/// * A step of Horner's rule cuts `c_k` and the product, 2 units, passes on `0.62` of the error
-///   before it, and `e` times a value below 1: altogether at most `(2 + e) / (1 - 0.62) < 6 + 3e`.
+/// * The first omitted term, of index `n`, is below a unit, for `t < 2^-z` and `c_n < 2^-zeros`
+///   with `z n + zeros >= W`. Each further one is at most 0.62 of the one before, so all omitted
+///   ones together are below `1 / (1 - 0.62) < 3` units.
+/// * A step of Horner's rule cuts `c_k` and the product, 2 units, passes on at most 0.62 of the
+///   error before it, and adds `e` times a value below 1: altogether at most
+///   `(2 + e) / (1 - 0.62) < 6 + 3 e`.
 /// * Alternating, every value lies between 0 and the cut `c_k`, for the product is at most the
-///   value before it, which is at most the cut `c_(k+1) <= c_k`; so no subtraction is negative.
-///   Otherwise values are below `c_0 + 0.35 / (1 - 0.35) < 1.1 c_0 + ... < 1`, so none overflows:
-///   `1/2 + 0.35/6 + ... < 0.57` for the exponential, `1/3 + 0.35/5 + ... < 0.45` for `atanh`.
+///   value before it, which is at most the cut `c_(k+1) <= c_k`; so no difference is negative.
+///   Otherwise every value is at most `c_0 + c_1 0.35 / (1 - 0.35) < 0.7`, so none overflows.
 pub(super) fn sum<const N: usize, const K: usize>(
     u: Ball<N>,
     coefficients: &Coefficients<K>,

@@ -22,7 +22,7 @@
 use core::cmp::Ordering;
 
 use super::Function;
-use super::ball::Number;
+use super::number::Number;
 use crate::format::Value;
 use crate::round::{Exact, Standard};
 
@@ -167,16 +167,6 @@ fn at_number(function: Function, x: Number, standard: Standard) -> Case {
             _ => Case::Open,
         },
         _ => Case::Open,
-    }
-}
-
-impl Number {
-    fn compare_with_one(self) -> Ordering {
-        match self.top() {
-            1 if self.significand.is_power_of_two() => Ordering::Equal,
-            1.. => Ordering::Greater,
-            _ => Ordering::Less,
-        }
     }
 }
 

@@ -1,0 +1,111 @@
+//! `exmy convert`: codes of one format from stdin, codes of another to stdout.
+
+use crate::settings::{Complaints, announce, quiet_pipe};
+use clap::Args;
+use exmy::error::Result;
+use exmy::format::Format;
+use exmy::golden::convert::{Options, Random, convert};
+use exmy::round::{Flush, Overflow, Profile, Rounding, Rules, Tininess};
+use std::io::{stdin, stdout};
+
+/// Convert codes from one format to another, line by line
+///
+/// Reads one hexadecimal code a line (any case, 0x or not) and prints one a line, in lower case
+/// with all its digits.
+///
+/// A blank line is answered with a blank line. So is one that holds no code of the format, after a
+/// message with its number on stderr: line N of the output belongs to line N of the input, and
+/// the exit code is 1 in the end. With --strict the first such line ends the stream with exit
+/// code 2.
+///
+/// Stochastic modes (srN) take the top N bits of word L-1 of the Philox4x32-10 stream "golden"
+/// under --seed for line L, or with --random-column an N-bit integer from a second word on the
+/// line.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Format of the codes read: e4m3fn, bf16, f32, binary8p3se, or any other
+    #[arg(long, value_name = "FORMAT")]
+    from: Format,
+    /// Format of the codes printed
+    #[arg(long, value_name = "FORMAT")]
+    to: Format,
+    /// Rounding mode: rne rna rnz rtz rup rdn raz odd, or srN, srNb, srNc [default: the
+    /// profile's; rne]
+    #[arg(long, value_name = "R")]
+    round: Option<Rounding>,
+    /// What becomes of numbers out of range: sat-none sat-finite sat-propagate to-nan to-inf onnx
+    /// [default: the profile's; sat-none]
+    #[arg(long, value_name = "O")]
+    overflow: Option<Overflow>,
+    /// The standard, library or device whose rules hold
+    #[arg(long, value_name = "P", default_value = "ieee")]
+    profile: Profile,
+    /// What becomes of results below the smallest normal one: flush-none flush-input
+    /// flush-candidates flush-output [default: the profile's; flush-none]
+    #[arg(long, value_name = "F")]
+    flush: Option<Flush>,
+    /// When underflow is detected: before or after rounding [default: the profile's; after]
+    #[arg(long, value_name = "WHEN")]
+    tininess: Option<Tininess>,
+    /// Print the flags in a second column: 01 inexact, 02 underflow, 04 overflow, 08 infinite,
+    /// 10 invalid, 20 saturated
+    #[arg(long)]
+    flags: bool,
+    /// Stop at the first malformed line
+    #[arg(long)]
+    strict: bool,
+    /// Seed of the random bits
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    /// The random bits of a stochastic mode stand behind each code
+    #[arg(long, conflicts_with = "seed")]
+    random_column: bool,
+}
+
+/// Runs the command; the result is the exit code.
+pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
+    let rules = arguments.profile.conversion(arguments.from, arguments.to);
+    let rules = Rules {
+        rounding: arguments.round.unwrap_or(rules.rounding),
+        overflow: arguments.overflow.unwrap_or(rules.overflow),
+        flush: arguments.flush.unwrap_or(rules.flush),
+        tininess: arguments.tininess.unwrap_or(rules.tininess),
+        ..rules
+    };
+    let random = match (arguments.random_column, rules.rounding) {
+        (true, Rounding::Stochastic { .. }) => Random::Column,
+        (true, mode) => {
+            return Err(exmy::error::Error::new(format!("{mode} takes no random bits"))
+                .hint("--random-column belongs to a stochastic mode, for example --round sr8"));
+        }
+        (false, _) => Random::Seed(arguments.seed),
+    };
+    let options = Options {
+        from: arguments.from,
+        to: arguments.to,
+        rules,
+        flags: arguments.flags,
+        strict: arguments.strict,
+        random,
+    };
+    let digits = arguments.from.bits().div_ceil(4);
+    let mut expected =
+        format!("one code of {} ({} bits, {digits} digits)", options.from, options.from.bits());
+    if random == Random::Column {
+        expected += &format!(" and the random integer of {}", rules.rounding);
+    }
+    announce(&expected);
+    let mut complaints = Complaints::new(expected + ", in hexadecimal");
+    let streamed =
+        convert(stdin().lock(), stdout().lock(), &options, |malformed| complaints.add(malformed));
+    let Some(summary) = quiet_pipe(streamed)? else { return Ok(0) };
+    Ok(match summary.malformed {
+        0 => 0,
+        _ if arguments.strict => crate::MISUSE,
+        count => {
+            let plural = if count == 1 { "line" } else { "lines" };
+            eprintln!("{count} malformed {plural}, {} codes converted", summary.converted);
+            1
+        }
+    })
+}

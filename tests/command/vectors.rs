@@ -1,0 +1,48 @@
+//! `exmy vectors`: what it prints, `exmy verify` passes.
+
+use crate::{cut_off, exmy, succeed, with_input};
+
+fn vectors(arguments: &[&str]) -> Vec<u8> {
+    succeed(&mut exmy(&[&["vectors"], arguments].concat())).stdout
+}
+
+#[test]
+fn vectors_pass_the_verdict_under_the_same_options() {
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["f16_mulAdd"], &["--count", "20000"]),
+        (&["e4m3fn_mul", "--round", "odd", "--tininess", "before"], &[]),
+        (&["f32_to_e2m1", "--profile", "ocp-sat", "--round", "rup"], &["--level", "2"]),
+        (&["f64_to_i32", "--exact", "--int-invalid", "arm", "--round", "rdn"], &["--seed", "9"]),
+        (&["e5m2_exp", "--overflow", "sat-finite"], &["--exhaustive"]),
+        (&["bf16_add", "--round", "sr3c"], &["--count", "5000"]),
+    ];
+    for (common, own) in cases {
+        let lines = vectors(&[*common, own].concat());
+        let count = lines.iter().filter(|byte| **byte == b'\n').count();
+        assert!(count >= 256, "{common:?}");
+        let (code, out, err) = with_input(&[&["verify"], *common].concat(), &lines);
+        assert_eq!((code, err.as_str()), (0, ""), "{common:?}: {out}");
+        assert_eq!(out, format!("{count} passed, 0 failed\n"), "{common:?}");
+        assert!(lines == vectors(&[*common, own].concat()), "{common:?}: other bytes");
+    }
+    let [one, two] = ["1", "2"].map(|seed| vectors(&["f16_add", "--seed", seed]));
+    assert!(one != two && one == vectors(&["f16_add"]));
+}
+
+#[test]
+fn misuse_is_answered() {
+    for (arguments, part) in [
+        (&["vectors"][..], "<FUNCTION>"),
+        (&["vectors", "f32_add", "--exhaustive"], "2^64"),
+        (&["vectors", "f16_add", "--level", "3"], "1..=2"),
+        (&["vectors", "f16_add", "--style", "jsn"], "did you mean json"),
+        (&["vectors", "f16_add", "--count", "0"], "at least 1"),
+        (&["vectors", "extF80_add"], "f16, bf16, f32 and f64 work"),
+    ] {
+        let (code, out, err) = with_input(arguments, b"");
+        assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}");
+        assert!(err.contains(part), "{arguments:?}: {err}");
+    }
+    let (code, line, err) = cut_off(&["vectors", "f16_mulAdd"], b"");
+    assert_eq!((code, line.as_str(), err.as_str()), (0, "0000 0000 0000 0000 00\n", ""));
+}

@@ -1,0 +1,208 @@
+//! Names of functions: TestFloat's, and those for any format.
+
+use crate::evaluator;
+use exmy::format::Format;
+use exmy::golden::function::{Function, Kind, Operation, Settings};
+use exmy::round::{Flags, Profile, Rounding};
+
+fn parse(name: &str) -> Function {
+    name.parse().unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+#[test]
+fn testfloats_names_round_trip() {
+    let mut names = Vec::new();
+    for format in ["f16", "f32", "f64"] {
+        let operations = "roundToInt add sub mul mulAdd div rem sqrt eq le lt eq_signaling le_quiet \
+            lt_quiet roundToInt_x roundToInt_r_near_even roundToInt_r_minMag";
+        names.extend(operations.split_whitespace().map(|name| format!("{format}_{name}")));
+        for integer in ["ui32", "ui64", "i32", "i64"] {
+            names.push(format!("{integer}_to_{format}"));
+            names.push(format!("{format}_to_{integer}"));
+            for mode in ["near_even", "minMag", "min", "max", "near_maxMag", "odd"] {
+                names.push(format!("{format}_to_{integer}_r_{mode}"));
+                names.push(format!("{format}_to_{integer}_rx_{mode}"));
+            }
+        }
+        names.push(format!("bf16_to_{format}"));
+    }
+    assert!(names.len() > 200);
+    for name in &names {
+        assert_eq!(parse(name).to_string(), name.replace("bf16_to_bf16", ""), "{name}");
+    }
+    let cut = parse("f16_to_i32_rx_minMag");
+    assert_eq!((cut.rounding(), cut.exact()), (Some(Rounding::Rtz), Some(true)));
+    let cut = parse("f16_to_i32_r_near_maxMag");
+    assert_eq!((cut.rounding(), cut.exact()), (Some(Rounding::Rna), Some(false)));
+    assert_eq!(parse("f16_roundToInt_x").exact(), Some(true));
+}
+
+#[test]
+fn names_for_any_format() {
+    let same = [
+        ("float8_e4m3fn_add", "e4m3fn_add"),
+        ("float4_e2m1fn_x2_to_bfloat16", "e2m1_to_bf16"),
+        ("F8_E5M2_to_float8_e4m3fn", "e5m2_to_e4m3fn"),
+        ("f4_e2m1_mul_to_f8_e5m2", "e2m1_mul_to_e5m2"),
+        ("e4m3fn_fma", "e4m3fn_mulAdd"),
+        ("e4m3fn_muladd_to_e4m3fn", "e4m3fn_mulAdd"),
+        ("e4m3fn,e4m3fn_add", "e4m3fn_add"),
+        ("e4m3fn,e5m2,f32_mulAdd_to_f32", "e4m3fn,e5m2,f32_mulAdd_to_f32"),
+        ("e4m3fn,e5m2_lt_quiet", "e4m3fn,e5m2_lt_quiet"),
+        ("f16_minimum_number", "f16_minimumNumber"),
+        ("f16_scaleb", "f16_scaleB"),
+        ("f16_sinPi", "f16_sin_pi"),
+        ("f16,e4m3fn_atan2_to_f16", "f16,e4m3fn_atan2_to_f16"),
+        ("f16_round_to_integral_to_f32", "f16_roundToInt_to_f32"),
+        ("u8_to_int8", "ui8_to_int8"),
+        ("binary8p3se_to_i128", "binary8p3se_to_i128"),
+        ("f16_to_i7_r_raz", "f16_to_i7_r_raz"),
+    ];
+    for (given, canonical) in same {
+        let function = parse(given);
+        assert_eq!(function.to_string(), canonical);
+        assert_eq!(parse(canonical), function);
+    }
+    let mixed = parse("e4m3fn,e5m2,f32_mulAdd_to_bf16");
+    let kinds = [Format::E4M3FN, Format::E5M2, Format::F32].map(Kind::Format);
+    assert_eq!((mixed.operands(), mixed.result()), (&kinds[..], Kind::Format(Format::BF16)));
+    assert_eq!(mixed.operation(), Operation::MulAdd);
+}
+
+#[test]
+fn wrong_names_are_answered() {
+    let cases: &[(&str, &[&str])] = &[
+        ("f128_add", &["f128 is not a format", "f16, bf16, f32 and f64"]),
+        ("f16_to_extF80", &["extf80 is not a format"]),
+        ("extF80_mulAdd", &["extf80 is not a format"]),
+        ("f61_add", &["no number format is called", "f16"]),
+        ("f16_ad", &["no operation is called \"ad\"", "did you mean add"]),
+        ("f16_frobnicate", &["no operation", "mulAdd"]),
+        ("f16_to_e4m3nf", &["e4m3fn"]),
+        ("f16", &["f16", "is no function"]),
+        ("add", &["no number format"]),
+        ("", &["no number format"]),
+        ("i32_to_i64", &["converts no format"]),
+        ("i32_add", &["arithmetic on integers"]),
+        ("f16,f32_add", &["names no result", "_to_f32"]),
+        ("f16,f32_mulAdd", &["2 operand formats", "takes 3"]),
+        ("f16,f16,f16,f16_mulAdd", &["4 operand formats"]),
+        ("f16_lt_to_f32", &["names a result format"]),
+        ("f16_to_i129", &["i129"]),
+        ("f16_to_i0", &["i0"]),
+        ("f16_add_r_minMag", &["fixes a mode", "--round"]),
+        ("f16_add_to_e9m99", &["e9m99"]),
+        ("f16__add", &["no operation"]),
+        ("e4m3fn_\u{e9}\n", &["no operation"]),
+    ];
+    for (name, parts) in cases {
+        let error = name.parse::<Function>().unwrap_err().to_string();
+        for part in *parts {
+            assert!(error.contains(part), "{name:?}: no {part:?} in\n{error}");
+        }
+    }
+    let rup = Settings { rounding: Some(Rounding::Rup), ..Settings::default() };
+    let error = parse("f16_to_i32_r_minMag").evaluator(&rup).unwrap_err().to_string();
+    assert!(error.contains("fixes the mode rtz") && error.contains("rup"), "{error}");
+    assert!(parse("f16_to_i32_r_max").evaluator(&rup).is_ok());
+    let error = parse("binary16p1ue_sin").evaluator(&Settings::default()).unwrap_err().to_string();
+    assert!(error.contains("sin of binary16p1ue"), "{error}");
+}
+
+/// One result of every operation, worked out by hand.
+#[test]
+fn every_name_computes_what_it_says() {
+    // E4M3FN: 38 is 1, 40 is 2, 44 is 3, 30 is 0.5, 48 is 4, B8 is -1, 7F NaN; 4C is 6, 50 is 8.
+    let cases: &[(&str, &[u128], u128, u8)] = &[
+        ("e4m3fn_to_f32", &[0x44], 0x4040_0000, 0),
+        ("e4m3fn_to_i8", &[0xC4], 0xFD, 0),
+        ("e4m3fn_to_ui8", &[0xC4], 0xFF, 16),
+        ("i8_to_e4m3fn", &[0xFD], 0xC4, 0),
+        ("ui8_to_e4m3fn", &[0xFF], 0x78, 1),
+        ("e4m3fn_roundToInt", &[0x3C], 0x40, 0),
+        ("e4m3fn_roundToInt_x", &[0x3C], 0x40, 1),
+        ("e4m3fn_roundToInt_rx_minMag", &[0x3C], 0x38, 1),
+        ("e4m3fn_add", &[0x38, 0x40], 0x44, 0),
+        ("e4m3fn_sub", &[0x38, 0x44], 0xC0, 0),
+        ("e4m3fn_mul", &[0x40, 0x44], 0x4C, 0),
+        ("e4m3fn_mulAdd", &[0x40, 0x44, 0x40], 0x50, 0),
+        ("e4m3fn_div", &[0x4C, 0x44], 0x40, 0),
+        // An infinity that has to become NaN is invalid as well.
+        ("e4m3fn_div", &[0x38, 0x00], 0x7F, 24),
+        ("e5m2_div", &[0x3C, 0x80], 0xFC, 8),
+        ("e4m3fn_rem", &[0x44, 0x40], 0xB8, 0),
+        ("e4m3fn_fmod", &[0x44, 0x40], 0x38, 0),
+        ("e4m3fn_sqrt", &[0x48], 0x40, 0),
+        ("e4m3fn_faa", &[0x38, 0x38, 0x40], 0x48, 0),
+        ("e4m3fn_recip", &[0x40], 0x30, 0),
+        ("e4m3fn_rsqrt", &[0x48], 0x30, 0),
+        ("e4m3fn_hypot", &[0x44, 0x48], 0x4A, 0),
+        ("e4m3fn_negate", &[0x38], 0xB8, 0),
+        ("e4m3fn_abs", &[0xB8], 0x38, 0),
+        ("e4m3fn_copySign", &[0x38, 0x80], 0xB8, 0),
+        ("e4m3fn_minimum", &[0x38, 0xB8], 0xB8, 0),
+        ("e4m3fn_maximum", &[0x38, 0xB8], 0x38, 0),
+        ("e4m3fn_maximum", &[0x38, 0x7F], 0x7F, 0),
+        ("e4m3fn_minimumNumber", &[0x38, 0x7F], 0x38, 0),
+        ("e4m3fn_maximumNumber", &[0x7F, 0xB8], 0xB8, 0),
+        ("e4m3fn_minimumMagnitude", &[0x40, 0xB8], 0xB8, 0),
+        ("e4m3fn_maximumMagnitude", &[0x38, 0xC0], 0xC0, 0),
+        ("e4m3fn_minimumMagnitudeNumber", &[0xC0, 0x7F], 0xC0, 0),
+        ("e4m3fn_maximumMagnitudeNumber", &[0x7F, 0xC0], 0xC0, 0),
+        ("e5m2_minimumFinite", &[0xFC, 0x3C], 0x3C, 0),
+        ("e5m2_maximumFinite", &[0x7C, 0x3C], 0x3C, 0),
+        ("e4m3fn_clamp", &[0x48, 0x38, 0x40], 0x40, 0),
+        ("e4m3fn_nextUp", &[0x38], 0x39, 0),
+        ("e4m3fn_nextDown", &[0x38], 0x37, 0),
+        ("e4m3fn_scaleB", &[0x38, 0xFFFF_FFFF], 0x30, 0),
+        ("e4m3fn_logB", &[0x4C], 0x40, 0),
+        ("e4m3fn_exp", &[0x38], 0x43, 1),
+        ("e4m3fn_log2", &[0x50], 0x44, 0),
+        ("e4m3fn_cosPi", &[0x38], 0xB8, 0),
+        ("e5m2_log", &[0x00], 0xFC, 8),
+        ("e4m3fn_atan2_to_f16", &[0x00, 0xB8], 0x4248, 1),
+        ("e4m3fn_eq", &[0x00, 0x80], 1, 0),
+        ("e4m3fn_le", &[0x7F, 0x38], 0, 16),
+        ("e4m3fn_lt", &[0xB8, 0x38], 1, 0),
+        ("e4m3fn_eq_signaling", &[0x7F, 0x7F], 0, 16),
+        ("e4m3fn_le_quiet", &[0x7F, 0x38], 0, 0),
+        ("e5m2_lt_quiet", &[0x7D, 0x38], 0, 16),
+        ("e4m3fn_totalOrder", &[0x80, 0x00], 1, 0),
+        ("e4m3fn_totalOrder", &[0x00, 0x80], 0, 0),
+        ("e4m3fn,e5m2_mul_to_f16", &[0x44, 0x40], 0x4600, 0),
+    ];
+    for (name, operands, word, flags) in cases {
+        let mut words = [0; 3];
+        words[..operands.len()].copy_from_slice(operands);
+        let outcome = evaluator(name, &Settings::default()).evaluate(words, 0).unwrap();
+        let found = (outcome.word, outcome.flags.ieee().bits());
+        assert_eq!(found, (*word, *flags), "{name} {operands:x?}: {:x}", outcome.word);
+    }
+}
+
+#[test]
+fn settings_reach_the_rules() {
+    let evaluate =
+        |settings, word| evaluator("f32_to_e4m3fn", &settings).evaluate([word, 0, 0], 0).unwrap();
+    let ieee = evaluate(Settings::default(), 0x4400_0000); // 512
+    // Overflow, inexact, and invalid: the number became NaN.
+    assert_eq!((ieee.word, ieee.flags.ieee().bits()), (0x7F, 0x15));
+    let satfinite = Settings { profile: Profile::CudaSatfinite, ..Settings::default() };
+    assert_eq!(evaluate(satfinite, 0x4400_0000).word, 0x7E);
+    // The profile's own mode holds unless another is asked for: E8M0 rounds up there.
+    let scale = |settings| {
+        evaluator("f32_to_e8m0", &settings).evaluate([0x3F80_0001, 0, 0], 0).unwrap().word
+    };
+    assert_eq!(scale(satfinite), 0x80);
+    assert_eq!(scale(Settings { rounding: Some(Rounding::Rtz), ..satfinite }), 0x7F);
+    let before = Settings { tininess: Some("before".parse().unwrap()), ..Settings::default() };
+    let just_below = 0x3C7F_FFFF; // just below 2^-6, the smallest normal number of E4M3FN
+    assert_eq!(evaluate(Settings::default(), just_below).flags, Flags::INEXACT);
+    assert_eq!(evaluate(before, just_below).flags, Flags::INEXACT | Flags::UNDERFLOW);
+    // Stochastic: the top bits of the random word decide, for integers too.
+    let sr = Settings { rounding: Some(Rounding::stochastic(1)), ..Settings::default() };
+    let to_int = evaluator("f16_to_i8", &sr);
+    assert_eq!(to_int.random_bits(), 1);
+    let half = [0x3800, 0, 0];
+    assert_eq!([0, u32::MAX].map(|random| to_int.evaluate(half, random).unwrap().word), [0, 1]);
+}

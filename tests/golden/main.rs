@@ -1,0 +1,33 @@
+//! Golden numbers: TestFloat's cases judged, vectors made, streams converted.
+
+#![cfg(feature = "std")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod convert;
+mod functions;
+mod samples;
+mod vectors;
+
+use exmy::golden::function::{Evaluator, Function, Settings};
+use exmy::golden::testfloat::{Finding, Strictness, Verdict, verify};
+use std::ops::ControlFlow;
+
+/// The function of a name under settings.
+fn evaluator(name: &str, settings: &Settings) -> Evaluator {
+    let function: Function = name.parse().unwrap_or_else(|error| panic!("{name}: {error}"));
+    function.evaluator(settings).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// The verdict on lines, and the reports.
+fn judge(evaluator: &Evaluator, strictness: Strictness, lines: &[u8]) -> (Verdict, Vec<String>) {
+    let mut reports = Vec::new();
+    let verdict = verify(evaluator, strictness, lines, |finding| {
+        reports.push(match finding {
+            Finding::Mismatch(mismatch) => mismatch.to_string(),
+            Finding::Malformed(malformed) => malformed.to_string(),
+        });
+        Ok(ControlFlow::Continue(()))
+    });
+    (verdict.unwrap(), reports)
+}
