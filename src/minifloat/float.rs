@@ -1,7 +1,6 @@
 //! `FloatCore`, `FloatConst` and `Float` of num-traits, where a format has all that binary32 has:
 //! IEEE's special values, one, an epsilon, normal numbers; `Float` also needs the functions.
 
-use num_traits::Signed;
 use num_traits::float::{FloatConst, FloatCore};
 
 use super::{FloatFormat, Minifloat, Yes};
@@ -163,7 +162,7 @@ where
         Minifloat::powi(self, n)
     }
     fn abs_sub(self, other: Self) -> Self {
-        Signed::abs_sub(&self, &other)
+        num_traits::Signed::abs_sub(&self, &other)
     }
     fn to_degrees(self) -> Self {
         self.scaled(57.295_779_513_082_32)

@@ -150,10 +150,10 @@ impl<F: FloatFormat<Elementary = Yes>> Minifloat<F> {
         if !Self::BY64.encodes || !Self::BY64.decodes || self.is_nan() {
             return None;
         }
-        let Estimate { value, error } = quick.estimate(self.wide());
+        let x = self.wide();
         if Self::BY32.encodes {
             // The exact number lies between the neighbours of its rounding to binary32.
-            let nearest = (value as f32).to_bits();
+            let nearest = (quick.rough(x) as f32).to_bits();
             let (low, high) = (nearest.saturating_sub(1), nearest + 1);
             let low = Self::BY32.encode_number(f32::from_bits(low));
             let high = Self::BY32.encode_number(f32::from_bits(high));
@@ -161,11 +161,12 @@ impl<F: FloatFormat<Elementary = Yes>> Minifloat<F> {
                 return Some(Self::of(low.into()));
             }
         }
-        Self::decided_closely(value, error)
+        Self::decided_closely(quick.estimate(x))
     }
 
     #[inline(never)]
-    fn decided_closely(value: f64, error: f64) -> Option<Self> {
+    fn decided_closely(estimate: Estimate) -> Option<Self> {
+        let Estimate { value, error } = estimate;
         let (low, high) = (value - error, value + error);
         let (low, high) = (Self::BY64.encode_number(low), Self::BY64.encode_number(high));
         (low == high).then(|| Self::of(low))
