@@ -219,11 +219,14 @@ const OPERATIONS: [&str; 10] =
 
 type Crate = fn(&Operands, &dyn Fn(&str) -> bool) -> Figures;
 
+/// A format and the crates that have it.
+type Row = (&'static str, exmy::format::Format, Vec<(&'static str, Crate)>);
+
 fn main() {
     // Cargo passes `--bench`; an argument without dashes is a filter on `operation/format`.
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     let apfloat_8: [Crate; 2] = [apfloat::<Float8E4M3FN>, apfloat::<Float8E5M2>];
-    let formats: [(&str, exmy::format::Format, Vec<(&str, Crate)>); 7] = [
+    let formats: [Row; 7] = [
         (
             "e4m3fn",
             E4M3::FORMAT,

@@ -1,9 +1,22 @@
 //! The typed scalar: a code whose type says its format.
 //!
 //! [`Minifloat<F>`] is the code itself and nothing more (`repr(transparent)`), with the interface
-//! of `f32` where that makes sense: conversions, classification, comparison by value. It is
-//! defined by [`Format`] alone - every answer here is the run-time format's, evaluated for a
-//! constant - so the two cannot disagree. Arithmetic is done in `f32` or `f64` and rounded back.
+//! of `f32`: conversions, classification, comparison by value, operators, functions. It is defined
+//! by [`Format`] and [`math::Context`](crate::math::Context) alone; where this module computes in
+//! another way, with the machine's `f32` and `f64`, it is because the result is the same, and
+//! tests compare them code by code. Every result is the exact one, rounded once
+//! ([`Minifloat::RULES`]); [`Minifloat::with_rules`] takes other rules and returns flags.
+//!
+//! | | |
+//! |---|---|
+//! | from and to | `from_f32`, `from_f64`, `to_f32`, `to_f64`, `from_bits`, `to_le_bytes`, `From` for exact widening, `as_()` and `NumCast` of num-traits, text by `parse` and `to_string` |
+//! | constants | `MAX`, `MIN_POSITIVE`, `EPSILON`, `NAN` ..., `from_f32_const` of named types, [`number!`](crate::number) of all |
+//! | arithmetic | `+ - * / %`, `mul_add`, `sqrt`, `recip`, `rsqrt`, `hypot`, `Sum`, `Product` |
+//! | choice | `min`, `maximum`, `clamp`, `copysign`, `next_up`, `floor`, `round_ties_even`, `total_cmp` |
+//! | functions | `exp`, `ln`, `sin`, `atan2`, `tanh`, `sin_pi` ..., `powf`, `cbrt` |
+//!
+//! Traits are implemented where the format has what they promise: `Eq`, `Ord` and `Hash` without
+//! NaN, `Neg` and `Signed` with a sign, `Zero` with a zero, `Float` with all that binary32 has.
 //!
 //! The marker `F` is [`ExMy<E, M, S>`](ExMy) for every valid signed shape of up to 16 bits and a
 //! few wider ones, a marker such as [`E8M0Format`], or
@@ -18,7 +31,9 @@ mod constant;
 mod convert;
 mod facts;
 mod fast;
+mod float;
 mod functions;
+mod names;
 mod num;
 mod power;
 mod quick;
@@ -31,6 +46,7 @@ pub use bits::Bits;
 #[doc(hidden)]
 pub use constant::Scalar;
 pub use facts::{Fact, No, Yes};
+pub use names::*;
 pub use shapes::*;
 
 use core::hash::{Hash, Hasher};

@@ -123,3 +123,19 @@ fn counts() {
         assert_eq!(wrong(format, overflow, &peer), expected, "{name}");
     }
 }
+
+/// exp by way of `f32`, rounded again: how often it is not the nearest f16 or bf16, of all codes.
+#[test]
+fn exp_by_way_of_f32() {
+    let mut wrong = [0; 2];
+    for code in 0..=u16::MAX {
+        let exp = |x: f32| libm::expf(x);
+        let (x, y) = (half::f16::from_bits(code), half::bf16::from_bits(code));
+        let theirs = (half::f16::from_f32(exp(x.to_f32())), half::bf16::from_f32(exp(y.to_f32())));
+        let ours = (exmy::minifloat::F16::from_bits(code), exmy::minifloat::Bf16::from_bits(code));
+        let ours = (ours.0.exp(), ours.1.exp());
+        wrong[0] += usize::from(ours.0.to_bits() != theirs.0.to_bits() && !x.is_nan());
+        wrong[1] += usize::from(ours.1.to_bits() != theirs.1.to_bits() && !y.is_nan());
+    }
+    assert_eq!(wrong, [2, 0]);
+}

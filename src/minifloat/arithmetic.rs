@@ -57,7 +57,7 @@ const fn span(format: Format) -> i32 {
 impl<F: FloatFormat> Minifloat<F> {
     const NARROW: bool = Self::BY32.encodes && Self::BY32.decodes;
     const WIDE: bool = Self::BY64.encodes && Self::BY64.decodes;
-    const ROOT: Way = Self::way(0);
+    /// Of sums, and of roots, which are never subnormal.
     const SUM: Way = Self::way(0);
     const QUOTIENT: Way = Self::way(F::FORMAT.precision());
     const PRODUCT: Way = Self::way(2 * F::FORMAT.precision());
@@ -209,7 +209,7 @@ impl<F: FloatFormat> Minifloat<F> {
     pub fn sqrt(self) -> Self {
         // `core` has no square root; without `std` the integers compute it.
         #[cfg(feature = "std")]
-        return self.unary(Self::ROOT, f32::sqrt, f64::sqrt, Context::sqrt);
+        return self.unary(Self::SUM, f32::sqrt, f64::sqrt, Context::sqrt);
         #[cfg(not(feature = "std"))]
         Self::of(Self::CONTEXT.sqrt(self.operand()).code)
     }

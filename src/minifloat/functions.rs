@@ -5,7 +5,7 @@
 //! between `2^-160` and `2^160`, every argument of which has been tried. For wider formats
 //! [`Minifloat::with_rules`] and [`Context`](crate::math::Context) have them, with a `Result`.
 
-use super::quick::{self, Estimate};
+use super::quick::{Estimate, Quick};
 use super::{FloatFormat, Minifloat, Yes};
 use crate::math::elementary::Function;
 
@@ -14,11 +14,12 @@ macro_rules! functions {
         impl<F: FloatFormat<Elementary = Yes>> Minifloat<F> {
             $(
                 $(#[$meta])*
+                #[inline]
                 #[must_use]
                 pub fn $name(self) -> Self {
-                    let estimate: Option<fn(f64) -> Estimate> = $quick;
-                    if let Some(estimate) = estimate
-                        && let Some(result) = self.decided(estimate)
+                    const QUICK: Option<Quick> = $quick;
+                    if let Some(quick) = QUICK
+                        && let Some(result) = self.decided(quick)
                     {
                         return result;
                     }
@@ -39,9 +40,9 @@ functions! {
     /// assert_eq!(E4M3::from_f32(2.75).ln().to_f32(), 1.0);
     /// assert_eq!(E4M3::from_f32(0.5).sin_pi().to_f32(), 1.0);
     /// ```
-    exp: Exp, Some(quick::exp);
+    exp: Exp, Some(Quick::Exp);
     /// `2^self`, rounded once.
-    exp2: Exp2, Some(quick::exp2);
+    exp2: Exp2, Some(Quick::Exp2);
     /// `e^self - 1`, rounded once.
     exp_m1: Expm1, None;
     /// The natural logarithm, rounded once; NaN of negative numbers, negative infinity of zero, or
@@ -117,6 +118,7 @@ impl<F: FloatFormat<Elementary = Yes>> Minifloat<F> {
     }
 
     /// The function by integers.
+    #[inline(never)]
     fn elementary(self, function: Function) -> Self {
         match Self::CONTEXT.apply(function, self.operand()) {
             Ok(rounded) => Self::of(rounded.code),
@@ -136,16 +138,37 @@ impl<F: FloatFormat<Elementary = Yes>> Minifloat<F> {
     /// of the interval in which the exact one lies have the same code (Ziv 1991). Ties, around which
     /// they never have, are left to the integers.
     #[inline(always)]
-    fn decided(self, estimate: fn(f64) -> Estimate) -> Option<Self> {
-        if !Self::BY64.encodes || !Self::BY64.decodes {
+    fn decided(self, quick: Quick) -> Option<Self> {
+        if F::FORMAT.bits() <= 8 {
+            let table = match quick {
+                Quick::Exp => const { &Quick::Exp.table(F::FORMAT) },
+                Quick::Exp2 => const { &Quick::Exp2.table(F::FORMAT) },
+            };
+            let code = table[self.code() as usize & 0xFF];
+            return (code != Quick::UNDECIDED).then(|| Self::of(code.into()));
+        }
+        if !Self::BY64.encodes || !Self::BY64.decodes || self.is_nan() {
             return None;
         }
         let x = self.wide();
-        if !quick::RANGE.contains(&x) {
-            return None;
+        if Self::BY32.encodes {
+            // The exact number lies between the neighbours of its rounding to binary32.
+            let nearest = (quick.rough(x) as f32).to_bits();
+            let (low, high) = (nearest.saturating_sub(1), nearest + 1);
+            let low = Self::BY32.encode_number(f32::from_bits(low));
+            let high = Self::BY32.encode_number(f32::from_bits(high));
+            if low == high {
+                return Some(Self::of(low.into()));
+            }
         }
-        let Estimate { value, error } = estimate(x);
-        let (low, high) = (Self::from_f64(value - error), Self::from_f64(value + error));
-        (low.code() == high.code()).then_some(low)
+        Self::decided_closely(quick.estimate(x))
+    }
+
+    #[inline(never)]
+    fn decided_closely(estimate: Estimate) -> Option<Self> {
+        let Estimate { value, error } = estimate;
+        let (low, high) = (value - error, value + error);
+        let (low, high) = (Self::BY64.encode_number(low), Self::BY64.encode_number(high));
+        (low == high).then(|| Self::of(low))
     }
 }

@@ -1,16 +1,14 @@
 //! The traits of num-traits, each exactly where its promises hold: `Zero`, `One` and `Num` where
-//! zero and one exist, `Signed` where negative numbers do, `FloatCore`, `FloatConst` and `Float`
-//! where a format has all that binary32 has (IEEE's special values, normal numbers, an epsilon).
+//! zero and one exist, `Signed` where negative numbers do. `float` has the rest.
 
-use num_traits::float::{FloatConst, FloatCore, TotalOrder};
+use num_traits::float::TotalOrder;
 use num_traits::{
     AsPrimitive, Bounded, ConstOne, ConstZero, Euclid, FromPrimitive, Inv, MulAdd, Num, NumCast,
     One, Signed, ToPrimitive, Unsigned, Zero,
 };
 
 use super::{FloatFormat, Minifloat, No, Yes};
-use crate::format::Value;
-use crate::math::{IntInvalid, Operand};
+use crate::math::IntInvalid;
 use crate::round::Rounding;
 use crate::text::ParseNumberError;
 
@@ -235,173 +233,5 @@ as_floats!(f32 to_f32 from_f32, f64 to_f64 from_f64);
 impl<F: FloatFormat, G: FloatFormat> AsPrimitive<Minifloat<G>> for Minifloat<F> {
     fn as_(self) -> Minifloat<G> {
         Minifloat::from_minifloat(self)
-    }
-}
-
-impl<F: FloatFormat> Minifloat<F> {
-    fn missing(what: &str) -> ! {
-        unreachable!("{} has no {what}, though `Float` says so", Self::FORMAT)
-    }
-
-    /// A constant of binary64, rounded. No constant of mathematics lies near enough to a tie of 24
-    /// bits for its own rounding to matter.
-    fn constant(x: f64) -> Self {
-        Self::from_f64(x)
-    }
-
-    /// Magnitude, exponent and sign: `sign * significand * 2^exponent`; special values as those of
-    /// binary64.
-    fn decoded(self) -> (u64, i16, i8) {
-        match self.value() {
-            Value::Finite { negative, significand, exponent } => {
-                (significand, exponent as i16, if negative { -1 } else { 1 })
-            }
-            _ => FloatCore::integer_decode(self.to_f64()),
-        }
-    }
-
-    /// `self` times a constant of binary64, rounded once.
-    fn scaled(self, factor: f64) -> Self {
-        Self::of(Self::CONTEXT.mul(self.operand(), Operand::f64(factor)).code)
-    }
-}
-
-/// What binary32 has, of formats that have it all.
-macro_rules! special {
-    ($($name:ident: $constant:ident;)*) => {
-        $(fn $name() -> Self {
-            match Self::$constant {
-                Some(value) => value,
-                None => Self::missing(stringify!($name)),
-            }
-        })*
-    };
-}
-
-macro_rules! own {
-    ($($name:ident($($argument:ident)?) -> $type:ty;)*) => {
-        $(fn $name(self $(, $argument: Self)?) -> $type {
-            Minifloat::$name(self $(, $argument)?)
-        })*
-    };
-}
-
-impl<F: FloatFormat<Signed = Yes, Zero = Yes, One = Yes, Float = Yes>> FloatCore for Minifloat<F> {
-    special! {
-        infinity: INFINITY;
-        neg_infinity: NEG_INFINITY;
-        nan: NAN;
-        epsilon: EPSILON;
-        // The smallest normal number, as of `f32`.
-        min_positive_value: MIN_NORMAL;
-    }
-    fn neg_zero() -> Self {
-        -Self::default()
-    }
-    fn min_value() -> Self {
-        Self::MIN
-    }
-    fn max_value() -> Self {
-        Self::MAX
-    }
-    own! {
-        is_nan() -> bool; is_infinite() -> bool; is_finite() -> bool; is_normal() -> bool;
-        is_subnormal() -> bool; classify() -> core::num::FpCategory; floor() -> Self;
-        ceil() -> Self; round() -> Self; trunc() -> Self; fract() -> Self; abs() -> Self;
-        signum() -> Self; is_sign_positive() -> bool; is_sign_negative() -> bool;
-        min(other) -> Self; max(other) -> Self; recip() -> Self;
-    }
-    fn clamp(self, min: Self, max: Self) -> Self {
-        Minifloat::clamp(self, min, max)
-    }
-    fn to_degrees(self) -> Self {
-        self.scaled(57.295_779_513_082_32)
-    }
-    fn to_radians(self) -> Self {
-        self.scaled(0.017_453_292_519_943_295)
-    }
-    fn integer_decode(self) -> (u64, i16, i8) {
-        self.decoded()
-    }
-}
-
-macro_rules! constants {
-    ($($name:ident)*) => {
-        impl<F: FloatFormat<Float = Yes>> FloatConst for Minifloat<F> {
-            $(fn $name() -> Self {
-                Self::constant(core::f64::consts::$name)
-            })*
-            fn TAU() -> Self {
-                Self::constant(core::f64::consts::TAU)
-            }
-            fn LOG10_2() -> Self {
-                Self::constant(core::f64::consts::LOG10_2)
-            }
-            fn LOG2_10() -> Self {
-                Self::constant(core::f64::consts::LOG2_10)
-            }
-        }
-    };
-}
-
-constants! {
-    E FRAC_1_PI FRAC_1_SQRT_2 FRAC_2_PI FRAC_2_SQRT_PI FRAC_PI_2 FRAC_PI_3 FRAC_PI_4 FRAC_PI_6
-    FRAC_PI_8 LN_10 LN_2 LOG10_E LOG2_E PI SQRT_2
-}
-
-#[cfg(feature = "std")]
-impl<F> num_traits::Float for Minifloat<F>
-where
-    F: FloatFormat<Signed = Yes, Zero = Yes, One = Yes, Float = Yes, Elementary = Yes>,
-{
-    special! {
-        infinity: INFINITY;
-        neg_infinity: NEG_INFINITY;
-        nan: NAN;
-        epsilon: EPSILON;
-        min_positive_value: MIN_NORMAL;
-    }
-    fn neg_zero() -> Self {
-        -Self::default()
-    }
-    fn min_value() -> Self {
-        Self::MIN
-    }
-    fn max_value() -> Self {
-        Self::MAX
-    }
-    own! {
-        is_nan() -> bool; is_infinite() -> bool; is_finite() -> bool; is_normal() -> bool;
-        is_subnormal() -> bool; classify() -> core::num::FpCategory; floor() -> Self;
-        ceil() -> Self; round() -> Self; trunc() -> Self; fract() -> Self; abs() -> Self;
-        signum() -> Self; is_sign_positive() -> bool; is_sign_negative() -> bool;
-        min(other) -> Self; max(other) -> Self; recip() -> Self; sqrt() -> Self; exp() -> Self;
-        exp2() -> Self; ln() -> Self; log2() -> Self; log10() -> Self; cbrt() -> Self;
-        hypot(other) -> Self; sin() -> Self; cos() -> Self; tan() -> Self; asin() -> Self;
-        acos() -> Self; atan() -> Self; atan2(other) -> Self; sin_cos() -> (Self, Self);
-        exp_m1() -> Self; ln_1p() -> Self; sinh() -> Self; cosh() -> Self; tanh() -> Self;
-        asinh() -> Self; acosh() -> Self; atanh() -> Self; powf(n) -> Self; log(base) -> Self;
-        copysign(sign) -> Self;
-    }
-    fn mul_add(self, a: Self, b: Self) -> Self {
-        Minifloat::mul_add(self, a, b)
-    }
-    fn clamp(self, min: Self, max: Self) -> Self {
-        Minifloat::clamp(self, min, max)
-    }
-    fn powi(self, n: i32) -> Self {
-        Minifloat::powi(self, n)
-    }
-    fn abs_sub(self, other: Self) -> Self {
-        Signed::abs_sub(&self, &other)
-    }
-    fn to_degrees(self) -> Self {
-        self.scaled(57.295_779_513_082_32)
-    }
-    fn to_radians(self) -> Self {
-        self.scaled(0.017_453_292_519_943_295)
-    }
-    fn integer_decode(self) -> (u64, i16, i8) {
-        self.decoded()
     }
 }

@@ -5,6 +5,9 @@
 //! ([`elementary`](crate::math::elementary)), which are the definition. Only `+ - *` of binary64
 //! are used, so the bits are the same everywhere.
 
+use crate::format::Format;
+use crate::round::{Overflow, Rounding};
+
 /// A number and how far the exact one may be from it, to either side.
 #[derive(Clone, Copy)]
 pub(super) struct Estimate {
@@ -12,11 +15,80 @@ pub(super) struct Estimate {
     pub(super) error: f64,
 }
 
-/// Arguments taken: within it `2^x` and `e^x` are normal numbers of binary64.
-pub(super) const RANGE: core::ops::RangeInclusive<f64> = -600.0..=600.0;
+/// A function that can be estimated.
+#[derive(Clone, Copy)]
+pub(super) enum Quick {
+    Exp,
+    Exp2,
+}
 
-/// `2^(i / 32)`, to nearest, from the integer square root of the number's square: see `table`.
-const TABLE: [f64; 32] = table();
+impl Quick {
+    /// The function of a number of up to 24 significant bits; not of NaN.
+    ///
+    /// Numbers beyond 600, infinities too, are read as 600: of the formats that have elementary
+    /// functions the results end at `2^160`, and rounding to nearest even takes all that lies
+    /// beyond to one result, and all below `2^-161` to zero.
+    #[inline(always)]
+    pub(super) const fn estimate(self, x: f64) -> Estimate {
+        let x = x.clamp(-600.0, 600.0);
+        match self {
+            Self::Exp => exp(x),
+            Self::Exp2 => exp2(x),
+        }
+    }
+
+    /// As `estimate`, with an error of at most `2^-37` of the value: enough to lie between the
+    /// neighbours of its rounding to binary32.
+    #[inline(always)]
+    pub(super) fn rough(self, x: f64) -> f64 {
+        const PER_LN_2: f64 = 46.166_241_308_446_83; // 32 / ln(2)
+        let x = x.clamp(-600.0, 600.0);
+        // The products' errors are below 2^-43, of a remainder that is at most 0.0109.
+        let (k, r) = match self {
+            Self::Exp => {
+                let (k, integer) = nearest(x * PER_LN_2);
+                (integer, x - k * (core::f64::consts::LN_2 / 32.0))
+            }
+            Self::Exp2 => {
+                let (k, integer) = nearest(x * 32.0);
+                (integer, (x - k * (1.0 / 32.0)) * core::f64::consts::LN_2)
+            }
+        };
+        // The series ends with r^4/24; r^5/120 is below 2^-39.
+        let series = r + r * r * (0.5 + r * (1.0 / 6.0 + r * (1.0 / 24.0)));
+        let scale = TABLE[(k & 31) as usize] * power(k >> 5);
+        scale + scale * series
+    }
+
+    /// The codes of the function of all codes of a format of up to 8 bits, or
+    /// [`UNDECIDED`](Self::UNDECIDED).
+    pub(super) const fn table(self, format: Format) -> [u16; 256] {
+        let mut table = [Self::UNDECIDED; 256];
+        let mut code = 0;
+        while code < 256 && format.has_zero() && format.is_exact_in_f64() {
+            let x = format.to_f64(code as u64);
+            if !x.is_nan() {
+                let Estimate { value, error } = self.estimate(x);
+                let low = nearest_code(format, value - error);
+                if low == nearest_code(format, value + error) {
+                    table[code] = low as u16;
+                }
+            }
+            code += 1;
+        }
+        table
+    }
+
+    /// No code of 8 bits.
+    pub(super) const UNDECIDED: u16 = 256;
+}
+
+const fn nearest_code(format: Format, x: f64) -> u64 {
+    format.encode_f64(x, Rounding::Rne, Overflow::None, 0).code
+}
+
+/// `2^(i / 32)`, to nearest.
+const TABLE: &[f64; 32] = &table();
 
 /// `2^(i/32)` for `i` in 0..32 by five square roots, in units of `2^-62`: each is at most one unit
 /// too small, and the products of up to five of them, cut off, stay within 20 units.
@@ -38,7 +110,7 @@ const fn table() -> [f64; 32] {
         let mut bit = 0;
         while bit < 5 {
             if i >> (4 - bit) & 1 == 1 {
-                product = product * roots[bit] as u128 >> 62;
+                product = (product * roots[bit] as u128) >> 62;
             }
             bit += 1;
         }
@@ -51,7 +123,7 @@ const fn table() -> [f64; 32] {
 
 /// `2^n`, for a normal result.
 #[inline(always)]
-fn power(n: i64) -> f64 {
+const fn power(n: i64) -> f64 {
     f64::from_bits(((n + 1023) as u64) << 52)
 }
 
@@ -62,17 +134,17 @@ fn power(n: i64) -> f64 {
 /// that of the product with the table, the table's own, and `r`'s are `2^-53` each. The sum is
 /// below `2^-50`; `2^-48` is claimed.
 #[inline(always)]
-fn assemble(k: i64, r: f64) -> Estimate {
+const fn assemble(k: i64, r: f64) -> Estimate {
     let tail = 1.0 / 24.0 + r * (1.0 / 120.0 + r * (1.0 / 720.0));
     let series = r + r * r * (0.5 + r * (1.0 / 6.0 + r * tail));
-    let scale = TABLE[(k & 31) as usize];
-    let value = (scale + scale * series) * power(k >> 5);
+    let scale = TABLE[(k & 31) as usize] * power(k >> 5);
+    let value = scale + scale * series;
     Estimate { value, error: value * power(-48) }
 }
 
 /// The nearest integer, by an addition that leaves no room for a fraction.
 #[inline(always)]
-fn nearest(x: f64) -> (f64, i64) {
+const fn nearest(x: f64) -> (f64, i64) {
     const SHIFT: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
     let shifted = x + SHIFT;
     (shifted - SHIFT, shifted.to_bits().wrapping_sub(SHIFT.to_bits()) as i64)
@@ -80,7 +152,7 @@ fn nearest(x: f64) -> (f64, i64) {
 
 /// `e^x` for `|x| <= 600` of up to 24 significant bits.
 #[inline(always)]
-pub(super) fn exp(x: f64) -> Estimate {
+const fn exp(x: f64) -> Estimate {
     // ln(2) / 32 as a number of 32 bits, so that its products with |k| < 2^15 are exact, and the
     // rest of it.
     const HIGH: f64 = f64::from_bits(0x3F96_2E42_FEE0_0000);
@@ -92,7 +164,7 @@ pub(super) fn exp(x: f64) -> Estimate {
 
 /// `2^x` for `|x| <= 600`.
 #[inline(always)]
-pub(super) fn exp2(x: f64) -> Estimate {
+const fn exp2(x: f64) -> Estimate {
     let (k, integer) = nearest(x * 32.0);
     assemble(integer, (x - k * (1.0 / 32.0)) * core::f64::consts::LN_2)
 }

@@ -4,8 +4,10 @@
 
 use core::fmt;
 use core::ops::Neg;
+use core::str::FromStr;
 
 use super::{FloatFormat, Minifloat, Yes};
+use crate::round::Rules;
 use crate::text::ParseNumberError;
 
 /// The number of opposite sign. What has no counterpart stays: zero without a negative zero and its
@@ -18,11 +20,25 @@ impl<F: FloatFormat<Signed = Yes>> Neg for Minifloat<F> {
     }
 }
 
-/// The fewest decimal digits that read back as the same number, as `f32` prints its own; `{:#}`
-/// writes all digits of the value, `{:.3}` so many. See [`Number`](crate::text::Number).
+/// The shortest decimal that [`FromStr`] reads back, as `f32` writes its own: 0.3125 of E4M3 is
+/// `0.3`. `{:#}` writes all digits; see [`Number`](crate::text::Number).
 impl<F: FloatFormat> fmt::Display for Minifloat<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&Self::FORMAT.display(self.code()), f)
+    }
+}
+
+/// The shortest decimal with an exponent.
+impl<F: FloatFormat> fmt::LowerExp for Minifloat<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::LowerExp::fmt(&Self::FORMAT.display(self.code()), f)
+    }
+}
+
+/// The shortest decimal with an exponent.
+impl<F: FloatFormat> fmt::UpperExp for Minifloat<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::UpperExp::fmt(&Self::FORMAT.display(self.code()), f)
     }
 }
 
@@ -34,36 +50,20 @@ impl<F: FloatFormat> fmt::Debug for Minifloat<F> {
     }
 }
 
-/// The number with an exponent.
-impl<F: FloatFormat> fmt::LowerExp for Minifloat<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::LowerExp::fmt(&Self::FORMAT.display(self.code()), f)
-    }
-}
-
-/// The number with an exponent.
-impl<F: FloatFormat> fmt::UpperExp for Minifloat<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::UpperExp::fmt(&Self::FORMAT.display(self.code()), f)
-    }
-}
-
-/// Decimal or hexadecimal text of any length, rounded once to nearest even; see
-/// [`Format::parse`](crate::format::Format::parse).
+/// Decimal or hexadecimal text of any length, rounded once to nearest even with natural overflow;
+/// [`Format::parse`](crate::format::Format::parse) takes other rules.
 ///
 /// ```
 /// use exmy::minifloat::E4M3;
 ///
 /// let x: E4M3 = "0.3".parse()?;
 /// assert_eq!((x.to_bits(), x.to_string()), (0x2A, "0.3".to_string()));
-/// assert_eq!(format!("{x:#}"), "0.3125");
 /// # Ok::<(), exmy::text::ParseNumberError>(())
 /// ```
-impl<F: FloatFormat> core::str::FromStr for Minifloat<F> {
+impl<F: FloatFormat> FromStr for Minifloat<F> {
     type Err = ParseNumberError;
-    fn from_str(text: &str) -> Result<Self, ParseNumberError> {
-        let rounded = Self::FORMAT.parse(text, &crate::round::Rules::DEFAULT, 0)?;
-        Ok(Self::of(rounded.code))
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::FORMAT.parse(text, &Rules::DEFAULT, 0).map(|rounded| Self::of(rounded.code))
     }
 }
 
