@@ -195,7 +195,7 @@ fn other_styles_hold_the_same_words() {
             .collect();
         assert_eq!(rows.len(), 50);
         if name != "f64_to_i128" {
-            assert_eq!(rows.join("\n").replace(',', "").replace('u', "") + "\n", lower);
+            assert_eq!(rows.join("\n").replace([',', 'u'], "") + "\n", lower);
         }
 
         let json = styled(Style::Json);
