@@ -25,7 +25,7 @@
 //!    TOMS 17, 1991). Those bits and a sticky one are an exact result to
 //!    [`Format::round_by`](crate::format::Format::round_by), for every mode at once.
 //!
-//! Every enclosure is made of [`Ball`](ball) operations, which count their own errors, and of
+//! Every enclosure is made of operations on balls (`ball`), which count their own errors, and of
 //! power series with one proof in `series`; `exponential`, `logarithm`, `circular` and `inverse`
 //! reduce the functions to them.
 //!

@@ -71,17 +71,12 @@ const fn sign_bit(x: Operand, negative: bool) -> Option<u64> {
         Sign::Unsigned | Sign::TwosComplement => return None,
     };
     let code = code & low_bits(format.bits());
-    let fixed = match x.value() {
-        Value::Nan { .. } => !format.nan_has_sign(),
-        value => value.is_zero() && !format.has_negative_zero(),
-    };
-    Some(if fixed {
-        code
-    } else if negative {
-        code | bit
-    } else {
-        code & !bit
-    })
+    match x.value() {
+        Value::Nan { .. } if !format.nan_has_sign() => Some(code),
+        value if value.is_zero() && !format.has_negative_zero() => Some(code & !bit),
+        _ if negative => Some(code | bit),
+        _ => Some(code & !bit),
+    }
 }
 
 /// Whether two formats are the same.
@@ -103,4 +98,5 @@ pub(super) const fn same(a: Format, b: Format) -> bool {
         && matches!(a.sign(), Sign::TwosComplement) == matches!(b.sign(), Sign::TwosComplement)
         && a.has_zero() == b.has_zero()
         && a.has_subnormals() == b.has_subnormals()
+        && a.has_negative_zero() == b.has_negative_zero()
 }

@@ -106,11 +106,12 @@ fn any_format() -> impl Strategy<Value = Format> {
     ];
     let man_bits = prop_oneof![9 => 0..=10_u32, 1 => 11..=47_u32];
     let bias = prop_oneof![3 => Just(None), 1 => (-100..100).prop_map(Some)];
-    let parts = (any::<bool>(), 0..=16_u32, man_bits, class, bias, 0..3);
-    parts.prop_filter_map("no such format", |(signed, e, m, class, bias, low)| {
+    let parts = (any::<bool>(), 0..=16_u32, man_bits, class, bias, 0..3, 0..8);
+    parts.prop_filter_map("no such format", |(signed, e, m, class, bias, low, declined)| {
         let sign = if signed { Sign::Magnitude } else { Sign::Unsigned };
         let builder: FormatBuilder =
             Format::builder(sign, e, m).specials(class).zero(low != 2).subnormals(low == 0);
+        let builder = if declined == 0 { builder.negative_zero(false) } else { builder };
         bias.map_or(builder, |bias| builder.bias(bias)).build().ok()
     })
 }

@@ -22,7 +22,10 @@ pub fn model(format: Format) -> Model {
     let signed = format.sign() == Sign::Magnitude;
     let (e, m, bias) = (format.exp_bits(), format.man_bits(), format.bias());
     let subnormals = format.has_subnormals() || m == 0;
-    Model::unlisted(signed, e, m, bias, format.specials(), format.has_zero(), subnormals)
+    let (specials, zero) = (format.specials(), format.has_zero());
+    let mut model = Model::unlisted(signed, e, m, bias, specials, zero, subnormals);
+    model.declines_negative_zero = zero && !format.has_negative_zero();
+    model
 }
 
 /// An exact result.

@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use exmy::format::{Format, Specials, Value};
+use exmy::format::{Format, Sign, Specials, Value};
 use exmy::math::{Context, Operand};
 use exmy::round::{Flags, Overflow, Profile, Rounded, Rounding, Rules, Standard};
 
@@ -220,6 +220,14 @@ fn signs() {
     is(scale.neg(one), 0x7F, INVALID);
     is(scale.abs(one), 0x38, NONE);
     is(scale.neg(Operand::new(Format::UE4M3, 0)), 0, NONE);
+    // A format that declines negative zero never has it as a result.
+    let declined = Format::builder(Sign::Magnitude, 2, 1).specials(Specials::Finite);
+    let declined = declined.negative_zero(false).build().unwrap();
+    let context = Context::new(declined, Rules::DEFAULT);
+    is(context.neg(Operand::new(declined, 0)), 0, NONE);
+    is(context.neg(Operand::new(declined, 8)), 0, NONE);
+    is(context.neg(Operand::new(declined, 1)), 9, NONE);
+    is(context.next_up(Operand::new(declined, 9)), 0, NONE);
     // Two's complement: the lowest number has no opposite.
     let int8 = Context::new(Format::INT8, Rules::DEFAULT);
     is(int8.neg(Operand::new(Format::INT8, 1)), 0xFF, NONE);

@@ -146,6 +146,8 @@ pub struct Model {
     magnitudes: Vec<Num>,
     /// Number of finite magnitudes.
     finite: u64,
+    /// Whether negative zero was declined: its code, if it has one, is zero's second.
+    pub declines_negative_zero: bool,
 }
 
 impl Model {
@@ -191,6 +193,7 @@ impl Model {
             subnormals,
             magnitudes: Vec::new(),
             finite: (1_u64 << (exp_bits + man_bits)) - reserved,
+            declines_negative_zero: false,
         }
     }
 
@@ -267,7 +270,8 @@ impl Model {
 
     fn has_negative_zero(&self) -> bool {
         let class = matches!(self.specials, Specials::Ieee | Specials::Fn | Specials::Finite);
-        self.signed && class && !self.twos_complement && self.zero
+        let declined = self.declines_negative_zero;
+        self.signed && class && !self.twos_complement && self.zero && !declined
     }
 
     pub fn decode(&self, code: u64) -> Meaning {
@@ -289,6 +293,7 @@ impl Model {
                 Meaning::Nan(negative)
             }
             Specials::Fn if magnitude == self.sign_bit() - 1 => Meaning::Nan(negative),
+            _ if magnitude == 0 && self.declines_negative_zero => Meaning::Finite(false, Num::ZERO),
             _ => Meaning::Finite(negative, self.magnitude(magnitude)),
         }
     }

@@ -97,7 +97,7 @@ fn unary() {
 
 /// Widths of significands and largest differences of exponents that are tried as pairs: those of
 /// all formats of up to 16 bits with 8, 7, and 5 or 6 exponent bits, whatever their bias.
-const PAIRS: [(u32, i32); 3] = [(9, 256), (10, 128), (12, 64)];
+const PAIRS: [(u32, i32); 3] = [(9, 264), (10, 136), (12, 72)];
 
 /// Every angle of `(+-b, a 2^k)` with `a`, `b` and `k` within [`PAIRS`]. About twenty minutes:
 /// `cargo test --release --lib hardest::binary -- --ignored --nocapture`
