@@ -350,3 +350,12 @@ fn all_inputs_of_six_formats() {
     all_inputs::<ExMy<8, 7>>();
     all_inputs::<ExMy<8, 3>>();
 }
+
+#[test]
+#[ignore = "seconds in release mode: cargo test --release --test minifloat_fast -- --ignored all_pairs"]
+fn all_pairs_of_twelve_bits() {
+    let codes = || ExMy::<8, 3>::FORMAT.codes();
+    binary::<ExMy<8, 3>>(codes().flat_map(|a| codes().map(move |b| (a, b))));
+    let codes = || ExMy::<5, 6>::FORMAT.codes();
+    binary::<ExMy<5, 6>>(codes().flat_map(|a| codes().map(move |b| (a, b))));
+}
