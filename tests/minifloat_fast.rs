@@ -251,6 +251,15 @@ fn wide_arithmetic<F: FloatFormat>(count: usize) {
     binary::<F>(random::<F>(count as u64).map(|(a, b, _)| (a, b)));
     let mask = *F::FORMAT.codes().end();
     binary::<F>(random::<F>(count as u64).map(|(a, b, c)| (a, a ^ b & 0xFF ^ c & 1 << 15 & mask)));
+    // Products and quotients around the smallest number, where a wider format may have no more
+    // bits to spare than this one.
+    let lowest = at::<F>(F::FORMAT.min_positive_code()).to_f64();
+    let around = move |c: u64| lowest * (1.0 + (c & 0xFF) as f64 / 32.0);
+    let partner = |x: f64| code(Minifloat::<F>::from_f64(x)) & mask;
+    binary::<F>(random::<F>(count as u64).flat_map(|(a, b, c)| {
+        let x = at::<F>(a).to_f64();
+        [(a, partner(around(c) / x) ^ b & 3), (a, partner(x / around(c)) ^ b & 3)]
+    }));
     ternary::<F>(random::<F>(count as u64));
     // A product and its negative, nearly.
     ternary::<F>(random::<F>(count as u64).map(|(a, b, c)| {
@@ -269,6 +278,25 @@ fn arithmetic_of_wide_formats() {
     each! { wide_arithmetic(20_000) Finite: 4 [11] }
     wide_arithmetic::<Lowest>(5_000);
     wide_arithmetic::<Highest>(5_000);
+}
+
+/// TF32 products just above half of the smallest number, which binary32 would round to that half:
+/// `(2^21 + d) * 2^-158` with `0 < d <= 2^8`.
+#[test]
+fn products_that_binary32_would_round_twice() {
+    let scale = f64::from_bits((1023 - 79) << 52); // 2^-79
+    let mut count = 0;
+    for a in 1025..2048_u32 {
+        let b = (1 << 21) / a + 1;
+        if b >= 2048 || a * b - (1 << 21) > 1 << 8 {
+            continue;
+        }
+        let [x, y] = [a, b].map(|n| Tf32::from_f64(f64::from(n) * scale));
+        assert_eq!((x * y).to_bits(), 1, "{a} {b}");
+        assert_eq!((-x * y).to_bits(), 0x4_0001, "{a} {b}");
+        count += 1;
+    }
+    assert_eq!(count, 160);
 }
 
 /// The functions with a short way, for all codes.
@@ -321,4 +349,13 @@ fn all_inputs_of_six_formats() {
     all_inputs::<ExMy<5, 10>>();
     all_inputs::<ExMy<8, 7>>();
     all_inputs::<ExMy<8, 3>>();
+}
+
+#[test]
+#[ignore = "seconds in release mode: cargo test --release --test minifloat_fast -- --ignored all_pairs"]
+fn all_pairs_of_twelve_bits() {
+    let codes = || ExMy::<8, 3>::FORMAT.codes();
+    binary::<ExMy<8, 3>>(codes().flat_map(|a| codes().map(move |b| (a, b))));
+    let codes = || ExMy::<5, 6>::FORMAT.codes();
+    binary::<ExMy<5, 6>>(codes().flat_map(|a| codes().map(move |b| (a, b))));
 }

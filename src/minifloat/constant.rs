@@ -32,8 +32,8 @@ impl<F: FloatFormat> Minifloat<F> {
 /// use exmy::minifloat::{E4M3, ExMy, Minifloat};
 ///
 /// const THIRD: E4M3 = exmy::number!(E4M3: 1.0 / 3.0);
-/// const STEP: Minifloat<ExMy<6, 5>> = exmy::number!(Minifloat<ExMy<6, 5>>: 1e-3);
-/// assert_eq!((THIRD.to_f32(), STEP.to_f32()), (0.34375, 0.0009918213));
+/// const FINER: Minifloat<ExMy<6, 5>> = exmy::number!(Minifloat<ExMy<6, 5>>: 1.0 / 3.0);
+/// assert_eq!((THIRD.to_f32(), FINER.to_f32()), (0.34375, 0.3359375));
 /// ```
 #[macro_export]
 macro_rules! number {
