@@ -75,12 +75,12 @@ impl Function {
             ))
             .hint("leave the mode away, or its suffix in the name"));
         }
-        let rules = match self.result() {
-            Kind::Format(to) => settings.profile.rules(to),
-            _ => match self.operands()[0] {
-                Kind::Format(from) => settings.profile.rules(from),
-                _ => Rules::DEFAULT,
-            },
+        let rules = match (self.result(), self.operands()[0]) {
+            (Kind::Format(to), Kind::Format(from)) if self.operation() == Operation::Convert => {
+                settings.profile.conversion(from, to)
+            }
+            (Kind::Format(format), _) | (_, Kind::Format(format)) => settings.profile.rules(format),
+            _ => Rules::DEFAULT,
         };
         let to = match (self.result(), self.operands()[0]) {
             (Kind::Format(to), _) | (_, Kind::Format(to)) => to,

@@ -3,6 +3,7 @@
 use crate::evaluator;
 use exmy::format::Format;
 use exmy::golden::function::{Function, Kind, Operation, Settings};
+use exmy::math::{Context, Operand};
 use exmy::round::{Flags, Profile, Rounding};
 
 fn parse(name: &str) -> Function {
@@ -205,4 +206,30 @@ fn settings_reach_the_rules() {
     assert_eq!(to_int.random_bits(), 1);
     let half = [0x3800, 0, 0];
     assert_eq!([0, u32::MAX].map(|random| to_int.evaluate(half, random).unwrap().word), [0, 1]);
+}
+
+/// `exmy verify F_to_G`, `exmy vectors F_to_G` and `exmy convert` are one conversion, also where a
+/// profile's NaN depends on the source: f16 FE00 is 7F of E4M3FN in PyTorch on a GPU.
+#[test]
+fn conversions_follow_the_profile_from_their_source() {
+    let torch = Settings { profile: Profile::TorchNosat, ..Settings::default() };
+    let to_fp8 = evaluator("f16_to_e4m3fn", &torch);
+    assert_eq!(to_fp8.evaluate([0xFE00, 0, 0], 0).unwrap().word, 0x7F);
+    let names = ["f16", "bf16", "e5m2", "e4m3fn", "e4m3fnuz", "e8m0", "e2m1", "f32"];
+    let formats = names.map(|name| name.parse::<Format>().unwrap());
+    for profile in Profile::ALL {
+        let settings = Settings { profile, ..Settings::default() };
+        for from in &formats[..7] {
+            for to in &formats {
+                let named = evaluator(&format!("{from}_to_{to}"), &settings);
+                let direct = Context::new(*to, profile.conversion(*from, *to));
+                for code in from.codes() {
+                    let outcome = named.evaluate([code.into(), 0, 0], 0).unwrap();
+                    let rounded = direct.convert(Operand::new(*from, code));
+                    let seen = (outcome.word as u64, outcome.flags);
+                    assert_eq!(seen, (rounded.code, rounded.flags), "{profile} {from} {to}");
+                }
+            }
+        }
+    }
 }
