@@ -100,7 +100,7 @@ pub enum Overflow {
     /// value; otherwise infinity if there is one, else NaN in [`Fn`](crate::format::Specials::Fn)
     /// and [`Fnuz`](crate::format::Specials::Fnuz) formats (as ml_dtypes does), else the largest
     /// value. An infinity stays one, or becomes that NaN or largest value. Rounding to odd gives
-    /// the largest value if its code is odd. Two's complement clamps to its full range.
+    /// the largest value, except in P3109 formats where its code is even. Two's complement clamps to its full range.
     #[default]
     None,
     /// The largest value, of infinities too (P3109 `SatFinite`, PTX `.satfinite`, OFP8 "SAT").
@@ -109,7 +109,8 @@ pub enum Overflow {
     /// As [`Finite`](Self::Finite), but infinities stay where the format has them
     /// (P3109 `SatPropagate`).
     Propagate,
-    /// NaN, of infinities too (OFP8 E4M3 without saturation).
+    /// NaN, of infinities too (OFP8 E4M3 without saturation). As wherever a NaN stands for a number,
+    /// that is [`Flags::INVALID`] besides what else it is.
     Nan,
     /// Infinity under every mode, as of ml_dtypes' truncating conversions; without infinities as
     /// [`None`](Self::None) under [`Rounding::Rne`].

@@ -132,6 +132,33 @@ fn ml_dtypes() {
     expect(Profile::MlDtypes, Format::E8M0, &scale, [0xFF; 2]);
 }
 
+/// NaN codes that depend on the source, as ml_dtypes 0.6.0 with NumPy 2.4 and PyTorch 2.15 on the
+/// CPU gave them.
+#[test]
+fn nan_by_source() {
+    let cases = [
+        (Profile::MlDtypes, "e4m3fnuz", 0x80, "e2m1", 0x0),
+        (Profile::MlDtypes, "e4m3fnuz", 0x80, "e4m3fn", 0xFF),
+        (Profile::MlDtypes, "e5m2fnuz", 0x80, "f32", 0xFFC0_0000),
+        (Profile::MlDtypes, "e4m3b11fnuz", 0x80, "bf16", 0xFFC0),
+        (Profile::MlDtypes, "bf16", 0x7F81, "f32", 0x7F81_0000),
+        (Profile::MlDtypes, "bf16", 0x7F81, "f16", 0x7E00),
+        (Profile::MlDtypes, "f16", 0x7C01, "f32", 0x7F80_2000),
+        (Profile::MlDtypes, "f16", 0xFC01, "e5m2", 0xFE),
+        (Profile::Torch, "e5m2", 0xFD, "bf16", 0x7FC0),
+        (Profile::Torch, "e4m3fn", 0xFF, "bf16", 0x7FC0),
+        (Profile::Torch, "f16", 0xFC01, "bf16", 0x7FC0),
+        (Profile::Torch, "bf16", 0x7F81, "f16", 0x7E08),
+        (Profile::Torch, "bf16", 0x7F81, "f32", 0x7F81_0000),
+        (Profile::Torch, "f32", 0xFFC0_0000, "bf16", 0x7FC0),
+    ];
+    for (profile, from, code, to, expected) in cases {
+        let [from, to]: [Format; 2] = [from, to].map(|name| name.parse().unwrap());
+        let seen = Context::new(to, profile.conversion(from, to)).convert(Operand::new(from, code));
+        assert_eq!(seen.code, expected, "{profile} {from} {code:#x} {to}");
+    }
+}
+
 /// PyTorch: what changed in 2.13, and what E8M0 does with signs and zeros.
 #[test]
 fn torch() {

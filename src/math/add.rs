@@ -5,7 +5,7 @@
 use super::align::{by_size, exact, is_exact, sum};
 use super::{Context, Operand};
 use crate::format::Value;
-use crate::round::{Exact, Flags, Rounded, Rounding};
+use crate::round::{Exact, Flags, Rounded, Rounding, Standard};
 
 impl Context {
     /// `a + b`, rounded once.
@@ -108,10 +108,11 @@ impl Context {
         self.finish(total)
     }
 
-    /// Whether numbers that cancel give -0 (IEEE 754-2019, 6.3).
+    /// Whether numbers that cancel give -0 (IEEE 754-2019, 6.3); P3109 has one zero.
     #[inline]
     pub(super) const fn zero_sum_is_negative(&self) -> bool {
         matches!(self.rules.rounding, Rounding::Rdn)
+            && matches!(self.rules.standard, Standard::Ieee754)
     }
 
     /// An exact result, rounded.

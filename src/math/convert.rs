@@ -63,6 +63,8 @@ impl Context {
     /// The result of a NaN operand.
     pub(super) const fn pass_nan(&self, x: Operand, negative: bool) -> Rounded {
         let payload = x.format.nan_payload(x.code);
+        let top = x.code >> (x.format.bits() - 1) & 1 == 1;
+        let negative = negative || (top && self.rules.nan.top_bit_is_sign && x.format.is_signed());
         let Rounded { code, flags } = self.to.round_nan(negative, payload, &self.rules);
         let flags = if x.is_signaling() { flags.union(Flags::INVALID) } else { flags };
         Rounded { code, flags }

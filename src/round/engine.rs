@@ -179,7 +179,9 @@ impl Format {
         } else {
             inexact = true;
             magnitude = 0;
-            flags = Flags::SATURATED;
+            if !self.reaches_normal(negative, whole, fraction, mode, random) {
+                flags = Flags::SATURATED;
+            }
         }
         let flushed = below_normal
             && self.has_zero()
@@ -223,7 +225,9 @@ impl Format {
             // Only without subnormals: the place just below the smallest normal value.
             return goes_up(mode, negative, false, fraction, random);
         }
-        if whole + 1 < unit || fraction.bits < HALF || !self.field_zero_is_low() {
+        // Between zero and the first value of a format without subnormals nothing counts as near.
+        let far = self.has_zero() && !self.field_zero_is_low();
+        if whole + 1 < unit || fraction.bits < HALF || far {
             return false;
         }
         // Below that value the full precision is finer by one bit, and all its bits are set.
@@ -249,7 +253,11 @@ impl Format {
             Rounding::Rtz => true,
             Rounding::Rup => negative,
             Rounding::Rdn => !negative,
-            Rounding::Odd => self.max_code() & 1 == 1,
+            // P3109 keeps its infinities, of even code; elsewhere the largest value, as Berkeley
+            // SoftFloat has it, so that a second rounding still sees a number.
+            Rounding::Odd => {
+                !matches!(self.specials(), Specials::P3109 { .. }) || self.max_code() & 1 == 1
+            }
             _ => false,
         };
         match rules.overflow {
@@ -258,7 +266,7 @@ impl Format {
             }
             Overflow::None if inward => self.saturated(negative, rules, flags),
             Overflow::None | Overflow::Infinity => self.beyond(negative, rules, flags),
-            Overflow::Nan => self.not_a_number(negative, rules, flags),
+            Overflow::Nan => self.not_a_number(negative, rules, flags.union(Flags::INVALID)),
         }
     }
 

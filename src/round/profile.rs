@@ -35,7 +35,10 @@ pub enum Profile {
     OcpNonsat,
     /// ml_dtypes 0.6: NaN or infinity for overflow under every mode, finite formats saturate, NaN
     /// into them is the zero of the other sign; E8M0 rounds ties up and has NaN for zero and
-    /// negative numbers.
+    /// negative numbers. The NaN of its FNUZ types counts as negative.
+    ///
+    /// Its array casts of binary64 numbers pass through binary32 and round twice; here they do
+    /// not. To have their bits, convert to `f32` first.
     MlDtypes,
     /// NVIDIA `cvt` without `.satfinite`, and the CUDA header's `__NV_NOSAT`: one NaN with all bits
     /// set and no sign.
@@ -52,7 +55,9 @@ pub enum Profile {
     /// E4M3FN, are infinity in E5M2 and NaN in the FNUZ formats. NaN has all bits set and keeps its
     /// sign; E8M0 ignores the sign, rounds ties up, and has NaN for infinity.
     ///
-    /// binary64 numbers pass through binary32 there, and are rounded twice; here they are not.
+    /// binary64 numbers pass through binary32 there, and are rounded twice; here they are not. The
+    /// NaN of its conversions from binary32 to bfloat16 is 0x7FC0 for single numbers, as here, and
+    /// 0xFFFF for the elements of a tensor.
     Torch,
     /// PyTorch before 2.13, as its CUDA code of 2.11 does it: as [`Torch`](Self::Torch), but
     /// overflow and infinity are NaN in E4M3FN, and binary16 NaN operands lose their sign.
@@ -115,12 +120,24 @@ impl Profile {
     pub const fn conversion(self, from: Format, to: Format) -> Rules {
         let rules = self.rules(to);
         let old = match self {
+            Self::MlDtypes
+                if is_ieee(to, 8, 23) && (is_ieee(from, 8, 7) || is_ieee(from, 5, 10)) =>
+            {
+                // ml_dtypes and NumPy shift the bits; a signaling NaN still signals.
+                return Rules {
+                    nan: NanRules { payload: Payload::Truncate, ..rules.nan },
+                    ..rules
+                };
+            }
             Self::Torch => false,
             Self::TorchNosat => true,
             _ => return rules,
         };
         let to_f16 = is_ieee(to, 5, 10);
         let nan = match from.specials() {
+            _ if is_ieee(to, 8, 7) => {
+                NanRules { code: NanCode::Quiet, keep_sign: false, ..rules.nan }
+            }
             _ if old && is_ieee(from, 5, 10) => {
                 NanRules { code: NanCode::AllOnes, keep_sign: false, ..rules.nan }
             }
@@ -137,7 +154,9 @@ impl Profile {
                 NanRules { code: NanCode::AllOnes, ..rules.nan }
             }
             // A shift of the bits, after which a signaling NaN still signals.
-            _ if is_ieee(from, 8, 7) => NanRules { payload: Payload::Truncate, ..rules.nan },
+            _ if is_ieee(from, 8, 7) && !to_f16 => {
+                NanRules { payload: Payload::Truncate, ..rules.nan }
+            }
             Specials::Ieee => NanRules { payload: Payload::Keep, ..rules.nan },
             // One constant, 0x7F800001; a second step to binary16 quiets it.
             Specials::Fn | Specials::Fnuz if from.bits() <= 8 && !to_f16 => {
@@ -161,7 +180,12 @@ impl Profile {
             Self::OcpSat => Rules { overflow: Overflow::Finite, ..rules },
             Self::OcpNonsat => Rules { overflow: nonsaturating(to), ..rules },
             Self::MlDtypes => {
-                let nan = NanRules { absent: AbsentNan::OppositeZero, made_negative: true, ..nan };
+                let nan = NanRules {
+                    absent: AbsentNan::OppositeZero,
+                    made_negative: true,
+                    top_bit_is_sign: true,
+                    ..nan
+                };
                 let rules = Rules { overflow: nonsaturating(to), nan, ..rules };
                 if scale {
                     Rules { rounding: Rounding::Rna, operands: Operands::Away, ..rules }

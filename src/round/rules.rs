@@ -123,6 +123,9 @@ pub struct NanRules {
     pub code: NanCode,
     /// Whether a NaN operand's sign goes to the result, where NaN has a sign.
     pub keep_sign: bool,
+    /// Whether the top bit of a NaN operand's code is its sign even in formats whose NaN has none:
+    /// 0x80 of the FNUZ formats is then negative (ml_dtypes).
+    pub top_bit_is_sign: bool,
     /// What becomes of a NaN operand's payload.
     pub payload: Payload,
     /// Whether a NaN made by an invalid operation is negative, where NaN has a sign (x86).
@@ -136,6 +139,7 @@ impl NanRules {
     pub const CANONICAL: Self = Self {
         code: NanCode::Quiet,
         keep_sign: true,
+        top_bit_is_sign: false,
         payload: Payload::Drop,
         made_negative: false,
         absent: AbsentNan::Max,

@@ -372,7 +372,9 @@ impl Model {
             Rounding::Rtz => true,
             Rounding::Rup => negative,
             Rounding::Rdn => !negative,
-            Rounding::Odd => self.max_code() % 2 == 1,
+            Rounding::Odd => {
+                !matches!(self.specials, Specials::P3109 { .. }) || self.max_code() % 2 == 1
+            }
             _ => false,
         };
         match (overflow, self.infinity(negative)) {
