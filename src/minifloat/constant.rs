@@ -1,8 +1,9 @@
 //! Numbers as constants.
 //!
 //! The conversions of [`Minifloat`] are generic over the integer that stores a code, and generic
-//! integers cannot be made in `const fn` on stable Rust. Two ways lead around it: the named types
-//! have `const fn`s of their own, and [`number!`](crate::number) makes a constant of any type.
+//! integers cannot be made in `const fn` on stable Rust. Three ways lead around it: the named types
+//! have `const fn`s of their own, so have the markers that [`format!`](crate::format!) declares, and
+//! [`number!`](crate::number) makes a constant of any type.
 
 use super::*;
 use crate::round::{Overflow, Rounding};
