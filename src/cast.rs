@@ -173,7 +173,7 @@ pub fn as_bytes<F: FloatFormat>(numbers: &[Minifloat<F>]) -> &[u8] {
 /// has bits above the format's width.
 pub fn from_bytes<F: FloatFormat>(bytes: &[u8]) -> Result<&[Minifloat<F>], BytesError> {
     let each = size_of::<F::Bits>();
-    if bytes.len() % each != 0 {
+    if !bytes.len().is_multiple_of(each) {
         return Err(BytesError::Length { bytes: bytes.len(), each });
     }
     let start = bytes.as_ptr().cast::<F::Bits>();
