@@ -133,7 +133,7 @@ shapes! { u8 Finite: 0 [1] 1 [0] }
 /// assert_eq!(Minifloat::<Tiny>::MAX.to_f32(), 30.0);
 /// assert_eq!(Minifloat::<Six>::MAX.to_f32(), 14.0);
 /// const THIRD: Minifloat<Wide> = Wide::from_f64_const(1.0 / 3.0);
-/// assert_eq!(THIRD.to_f32(), 0.33331299);
+/// assert_eq!(THIRD.to_f32(), 10923.0 / 32768.0); // 14 bits of 2^15 / 3 = 10922.67
 /// ```
 ///
 /// ```compile_fail
