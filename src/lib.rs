@@ -42,7 +42,7 @@
 //! ```
 //!
 //! The floors, from the bottom: [`format`](mod@format) and [`round`] define numbers; [`minifloat`],
-//! [`random`] and [`text`] make them usable; [`bulk`] and [`pack`] work on slices; [`block`],
+//! [`random`] and [`text`] make them usable; [`bulk`], [`pack`] and [`cast`] work on slices; [`block`],
 //! [`scale`] and [`quantizer`] share scales; [`gemm`] multiplies; [`golden`] compares with recorded
 //! results; `nn` and `recipe` are the layers and their number formats; `train` is the loop; `study` compares runs.
 //!
@@ -78,6 +78,7 @@ pub mod text;
 // Floor 2
 #[cfg(feature = "alloc")]
 pub mod bulk;
+pub mod cast;
 #[cfg(feature = "alloc")]
 pub mod pack;
 #[cfg(feature = "std")]

@@ -34,9 +34,12 @@ mod fast;
 mod float;
 mod functions;
 mod names;
+#[cfg(feature = "approx")]
+mod near;
 mod num;
 mod power;
 mod quick;
+mod radix;
 mod select;
 mod shapes;
 mod traits;
@@ -47,8 +50,11 @@ pub use bits::Bits;
 pub use constant::Scalar;
 pub use facts::{Fact, No, Yes};
 pub use names::*;
+pub use radix::ParseRadixError;
 pub use shapes::*;
 
+use core::cmp::Ordering;
+use core::fmt;
 use core::hash::{Hash, Hasher};
 
 use crate::format::Format;
@@ -74,7 +80,7 @@ pub trait FloatFormat: Copy + 'static {
     /// Whether NaN exists.
     type Nan;
     /// Whether the format has all that binary32 has: NaN, infinities, negative zero, one, its
-    /// epsilon, and normal numbers.
+    /// epsilon, normal numbers, and exponents of at most 16 bits.
     type Float;
     /// Whether the elementary functions are known never to fail: of up to 16 bits, with all numbers
     /// between `2^-160` and `2^160`.
@@ -86,10 +92,13 @@ pub trait FloatFormat: Copy + 'static {
     const CODES: Codes<Self::Bits>;
 }
 
-/// Whether a format has all that binary32 has.
+/// Whether a format has all that binary32 has, and no exponent beyond what `integer_decode` of
+/// num-traits returns, an `i16`.
 #[doc(hidden)]
 pub const fn is_float(format: Format) -> bool {
-    format.infinity_code(true).is_some()
+    let exponents = format.lsb() >= i16::MIN as i32 && format.emax() <= i16::MAX as i32;
+    exponents
+        && format.infinity_code(true).is_some()
         && format.has_nan()
         && format.has_negative_zero()
         && format.epsilon_code().is_some()
@@ -189,7 +198,7 @@ impl<F: FloatFormat> Minifloat<F> {
 
     /// The code.
     #[inline]
-    pub fn to_bits(self) -> F::Bits {
+    pub const fn to_bits(self) -> F::Bits {
         self.0
     }
 }
@@ -209,7 +218,17 @@ impl<F: FloatFormat> Default for Minifloat<F> {
     }
 }
 
-/// A wrapper that hashes and compares codes, for use as a key.
+/// A wrapper that hashes, compares and orders codes, as unsigned integers, for use as a key: NaN
+/// equals itself, `-0` and `+0` are two keys.
+///
+/// ```
+/// use std::collections::{BTreeSet, HashSet};
+/// use exmy::minifloat::{ByCode, E4M3};
+///
+/// let numbers = [0.0, -0.0, f32::NAN, f32::NAN].map(|x| ByCode(E4M3::from_f32(x)));
+/// assert_eq!(HashSet::from(numbers).len(), 3);
+/// assert_eq!(BTreeSet::from(numbers).len(), 3);
+/// ```
 #[derive(Clone, Copy)]
 pub struct ByCode<F: FloatFormat>(
     /// The number.
@@ -223,6 +242,24 @@ impl<F: FloatFormat> PartialEq for ByCode<F> {
 }
 
 impl<F: FloatFormat> Eq for ByCode<F> {}
+
+impl<F: FloatFormat> PartialOrd for ByCode<F> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<F: FloatFormat> Ord for ByCode<F> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.0.cmp(&other.0.0)
+    }
+}
+
+impl<F: FloatFormat> fmt::Debug for ByCode<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ByCode").field(&self.0).finish()
+    }
+}
 
 impl<F: FloatFormat> Hash for ByCode<F> {
     fn hash<H: Hasher>(&self, state: &mut H) {

@@ -11,6 +11,8 @@
 //!
 //! A [`Stream`] is a written-out 64-bit hash of whatever names the consumer.
 
+#![forbid(unsafe_code)]
+
 /// Multipliers and Weyl increments of Philox4x32 (SC 2011, table 2 and section 4.3).
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];

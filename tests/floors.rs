@@ -112,6 +112,32 @@ fn no_module_imports_from_above_or_in_a_circle() {
     assert!(missing.is_empty(), "listed but not there: {missing:?}");
 }
 
+/// The files that allow unsafe code are those that the document names.
+#[test]
+fn unsafe_code_lives_where_the_document_says() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("docs/architecture.md")).unwrap();
+    let sentence =
+        text.split("`unsafe` lives in").nth(1).and_then(|rest| rest.split("\n\n").next());
+    let named: BTreeSet<String> = sentence
+        .expect("docs/architecture.md says where `unsafe` lives")
+        .split('`')
+        .filter(|word| word.ends_with(".rs"))
+        .map(str::to_owned)
+        .collect();
+    let (mut files, mut found) = (Vec::new(), BTreeSet::new());
+    let source = root.join("src");
+    sources(&source, &mut files);
+    for file in files {
+        let code = fs::read_to_string(&file).unwrap();
+        if code.lines().any(|line| line.contains("allow(unsafe_code)") && !line.contains("//")) {
+            let inside = file.strip_prefix(&source).unwrap().to_str().unwrap();
+            found.insert(inside.replace('\\', "/"));
+        }
+    }
+    assert_eq!(found, named);
+}
+
 #[test]
 fn the_check_sees_upward_imports_and_circles() {
     let floors = floors("```floors\n1  high  x\n0  low, base  y\n-  aside  z\n```");

@@ -47,7 +47,9 @@ fn agrees<F: FloatFormat>(name: &str) {
         assert_eq!(x.is_zero(), x.to_f64() == 0.0);
         let class = x.classify();
         if x.is_finite() && !x.is_zero() {
-            let normal = Minifloat::<F>::MIN_NORMAL.is_some_and(|n| x.to_f64().abs() >= n.to_f64());
+            let integer = format.sign() == exmy::format::Sign::TwosComplement;
+            let normal = integer
+                || Minifloat::<F>::MIN_NORMAL.is_some_and(|n| x.to_f64().abs() >= n.to_f64());
             assert_eq!(class == std::num::FpCategory::Normal, normal, "{name} {code:#x}");
         }
     }

@@ -6,6 +6,7 @@ use core::num::FpCategory;
 
 use super::{FloatFormat, Minifloat, No};
 use crate::format::{Sign, Specials, Value};
+use crate::math::Class;
 use crate::round::{Overflow, Rounding};
 
 impl<F: FloatFormat> Minifloat<F> {
@@ -65,20 +66,24 @@ impl<F: FloatFormat> Minifloat<F> {
         self.value().is_sign_negative()
     }
 
-    /// The class of the number. In a format without normal numbers all but zero are subnormal;
-    /// integers of two's complement count so too.
+    /// The class of the number: [`Operand::class`](crate::math::Operand::class) without the sign.
+    /// Without an exponent field all numbers but zero are subnormal; integers of two's complement,
+    /// which have no exponent to be below, are normal.
+    ///
+    /// ```
+    /// use core::num::FpCategory;
+    /// use exmy::minifloat::{E4M3, Int8};
+    ///
+    /// assert_eq!(E4M3::MIN_POSITIVE.classify(), FpCategory::Subnormal);
+    /// assert_eq!(Int8::MIN_POSITIVE.classify(), FpCategory::Normal);
+    /// ```
     pub fn classify(self) -> FpCategory {
-        match self.value() {
-            Value::Nan { .. } => FpCategory::Nan,
-            Value::Infinite { .. } => FpCategory::Infinite,
-            Value::Finite { significand: 0, .. } => FpCategory::Zero,
-            Value::Finite { significand, exponent, .. } => {
-                let magnitude = Value::Finite { negative: false, significand, exponent };
-                match Self::FORMAT.min_normal() {
-                    Some(smallest) if magnitude >= smallest => FpCategory::Normal,
-                    _ => FpCategory::Subnormal,
-                }
-            }
+        match self.operand().class() {
+            Class::SignalingNan | Class::QuietNan => FpCategory::Nan,
+            Class::NegativeInfinity | Class::PositiveInfinity => FpCategory::Infinite,
+            Class::NegativeZero | Class::PositiveZero => FpCategory::Zero,
+            Class::NegativeSubnormal | Class::PositiveSubnormal => FpCategory::Subnormal,
+            Class::NegativeNormal | Class::PositiveNormal => FpCategory::Normal,
         }
     }
 

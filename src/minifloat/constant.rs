@@ -1,8 +1,19 @@
 //! Numbers as constants.
 //!
 //! The conversions of [`Minifloat`] are generic over the integer that stores a code, and generic
-//! integers cannot be made in `const fn` on stable Rust. Two ways lead around it: the named types
-//! have `const fn`s of their own, and [`number!`](crate::number) makes a constant of any type.
+//! integers cannot be made in `const fn` on stable Rust. Three ways lead around it: the named types
+//! have `const fn`s of their own, so have the markers that [`format!`](crate::format!) declares, and
+//! [`number!`](crate::number) makes a constant of any type. Everything else can be asked of the
+//! code, which [`Minifloat::to_bits`] gives in constants too:
+//!
+//! ```
+//! use exmy::math::Operand;
+//! use exmy::minifloat::E4M3;
+//!
+//! const X: E4M3 = E4M3::from_f32_const(1e9);
+//! const IS_NAN: bool = Operand::new(E4M3::FORMAT, X.to_bits() as u64).is_nan();
+//! assert!(IS_NAN);
+//! ```
 
 use super::*;
 use crate::round::{Overflow, Rounding};

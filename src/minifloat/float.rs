@@ -1,5 +1,6 @@
 //! `FloatCore`, `FloatConst` and `Float` of num-traits, where a format has all that binary32 has:
-//! IEEE's special values, one, an epsilon, normal numbers; `Float` also needs the functions.
+//! IEEE's special values, one, an epsilon, normal numbers, exponents that fit `integer_decode`'s
+//! `i16`; `Float` also needs the functions.
 
 use num_traits::float::{FloatConst, FloatCore};
 
@@ -19,7 +20,7 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// Magnitude, exponent and sign: `sign * significand * 2^exponent`; special values as those of
-    /// binary64.
+    /// binary64. Of a format with longer exponents there is no `Float`.
     fn decoded(self) -> (u64, i16, i8) {
         match self.value() {
             Value::Finite { negative, significand, exponent } => {

@@ -7,10 +7,10 @@ use num_traits::{
     One, Signed, ToPrimitive, Unsigned, Zero,
 };
 
+use super::radix::{self, ParseRadixError};
 use super::{FloatFormat, Minifloat, No, Yes};
 use crate::math::IntInvalid;
 use crate::round::Rounding;
-use crate::text::ParseNumberError;
 
 impl<F: FloatFormat<Zero = Yes>> Zero for Minifloat<F> {
     fn zero() -> Self {
@@ -49,15 +49,12 @@ impl<F: FloatFormat> Bounded for Minifloat<F> {
 }
 
 impl<F: FloatFormat<Zero = Yes, One = Yes>> Num for Minifloat<F> {
-    type FromStrRadixErr = ParseNumberError;
+    type FromStrRadixErr = ParseRadixError;
 
-    /// As [`FromStr`](core::str::FromStr).
-    ///
-    /// # Panics
-    /// If `radix` is not 10.
-    fn from_str_radix(text: &str, radix: u32) -> Result<Self, ParseNumberError> {
-        assert!(radix == 10, "numbers are read to base 10, not {radix}");
-        text.parse()
+    /// To base 10 as [`FromStr`](core::str::FromStr); to base 2, 4, 8, 16 and 32 digits with an
+    /// optional sign and point, of any number, rounded once to nearest even.
+    fn from_str_radix(text: &str, radix: u32) -> Result<Self, ParseRadixError> {
+        radix::read(text, radix, Self::FORMAT).map(Self::of)
     }
 }
 

@@ -2,13 +2,14 @@
 //!
 //! These are not among the functions of IEEE P3109 and not in
 //! [`math::elementary`](crate::math::elementary). They are taken from correctly rounded binary64
-//! logarithms and exponentials: results that are numbers of the format or lie halfway between two
-//! are found exactly, all others are rounded from a value whose error is below `2^-43` of it.
+//! logarithms and exponentials: powers that are numbers of the format or lie halfway between two
+//! are found exactly, all others are rounded from a value whose error is below `2^-43` of it. Cube
+//! roots are decided by integers.
 
 use super::{FloatFormat, Minifloat, Yes};
 use crate::format::{Format, Value};
 use crate::math::{Context, Operand};
-use crate::round::{Exact, Rules};
+use crate::round::{Exact, Rounding, Rules};
 
 /// A positive number, `significand * 2^exponent` with an odd significand.
 #[derive(Clone, Copy)]
@@ -106,12 +107,16 @@ impl<F: FloatFormat<Elementary = Yes>> Minifloat<F> {
             return Self::of(Self::FORMAT.round_by(exact, &Self::RULES, 0).code);
         }
         let exponent = Self::wide_log2(magnitude) * n;
-        // Far beyond every format of the kind, and exponents that the function takes.
-        let exponent = exponent.clamp(-2000.0, 2000.0);
-        match Self::CONTEXT.exp2(Operand::f64(exponent)) {
+        // Far beyond every format of the kind, and inside of binary64.
+        let exponent = exponent.clamp(-1000.0, 1000.0);
+        // To odd, so that the second rounding, which sees the sign, gives what one would (Boldo and
+        // Melquiond 2008): the two ends of two's complement differ.
+        let odd = Context::new(Format::F64, Rules::DEFAULT.with_rounding(Rounding::Odd));
+        match odd.exp2(Operand::f64(exponent)) {
             Ok(rounded) => {
-                let power = Self::of(rounded.code);
-                if negative { power.negated() } else { power }
+                let power = f64::from_bits(rounded.code);
+                let power = Value::from_f64(if negative { -power } else { power });
+                Self::of(Self::FORMAT.encode_by(power, &Self::RULES, 0).code)
             }
             Err(error) => unreachable!("{error}"),
         }
@@ -128,57 +133,75 @@ impl<F: FloatFormat<Elementary = Yes>> Minifloat<F> {
         (-1e6..=1e6).contains(&n).then(|| x.power(n as i64)).flatten()
     }
 
-    /// The logarithm to base 2 in binary64, correctly rounded.
-    fn wide_log2(magnitude: f64) -> f64 {
+    /// The logarithm to base 2 in binary64, correctly rounded, with IEEE 754's special values.
+    fn wide_log2(x: f64) -> f64 {
         let context = Context::new(Format::F64, Rules::DEFAULT);
-        match context.log2(Operand::f64(magnitude)) {
+        match context.log2(Operand::f64(x)) {
             Ok(rounded) => f64::from_bits(rounded.code),
             Err(error) => unreachable!("{error}"),
         }
     }
 
-    /// The cube root, rounded once: no cube root of a number of `P` bits lies within `2^-(3P + 5)`
-    /// of a tie without being a number of the format, and the error here is below `2^-48`.
+    /// The cube root, rounded once: by the integer cube root of at least 41 bits, and whether there
+    /// is a rest.
+    ///
+    /// ```
+    /// use exmy::minifloat::F16;
+    ///
+    /// assert_eq!(F16::from_f32(-3.375).cbrt().to_f32(), -1.5);
+    /// ```
     #[must_use]
     pub fn cbrt(self) -> Self {
-        let x = self.to_f64();
-        if x == 0.0 || !x.is_finite() {
-            return self;
-        }
-        let magnitude = if x < 0.0 { -x } else { x };
-        match Self::CONTEXT.exp2(Operand::f64(Self::wide_log2(magnitude) / 3.0)) {
-            Ok(rounded) => {
-                let root = Self::of(rounded.code);
-                if x < 0.0 { root.negated() } else { root }
+        let (negative, significand, exponent) = match self.value() {
+            Value::Nan { .. } => return Self::from_f64(f64::NAN),
+            Value::Infinite { .. } | Value::Finite { significand: 0, .. } => return self,
+            Value::Finite { negative, significand, exponent } => (negative, significand, exponent),
+        };
+        // 124 to 126 bits, above a power of two whose exponent is divisible by 3.
+        let places = 126 - (u64::BITS - significand.leading_zeros()) as i32;
+        let places = places - (places - exponent).rem_euclid(3);
+        let cube = u128::from(significand) << places;
+        let (mut root, mut bit) = (0_u128, 1 << 41);
+        while bit != 0 {
+            let next = root | bit;
+            if next * next * next <= cube {
+                root = next;
             }
-            Err(error) => unreachable!("{error}"),
+            bit >>= 1;
         }
+        let sticky = root * root * root != cube;
+        let exponent = (exponent - places) / 3;
+        let exact = Exact { negative, significand: root, exponent, sticky };
+        Self::of(Self::FORMAT.round_by(exact, &Self::RULES, 0).code)
     }
 
     /// The logarithm to base 10, from binary64 (with an error below `2^-50`).
     #[must_use]
     pub fn log10(self) -> Self {
-        self.logarithm(core::f64::consts::LOG10_2)
-    }
-
-    /// The logarithm to any base, `ln(self) / ln(base)` in binary64.
-    #[must_use]
-    pub fn log(self, base: Self) -> Self {
-        let base = base.to_f64();
-        if base > 0.0 && base.is_finite() {
-            self.logarithm(1.0 / Self::wide_log2(base))
-        } else {
-            Self::from_f64(f64::NAN)
-        }
-    }
-
-    fn logarithm(self, factor: f64) -> Self {
         let x = self.to_f64();
         if x > 0.0 && x.is_finite() {
-            Self::from_f64(Self::wide_log2(x) * factor)
+            Self::from_f64(Self::wide_log2(x) * core::f64::consts::LOG10_2)
         } else {
             // NaN, infinities and poles are those of every logarithm.
             self.ln()
         }
+    }
+
+    /// The logarithm to any base, `log2(self) / log2(base)` in binary64, and so with the special
+    /// values of [`f32::log`], in all formats: to a base below 1 the logarithm falls, to bases 0
+    /// and infinity it is zero, to base 1 infinite.
+    ///
+    /// ```
+    /// use exmy::minifloat::F16;
+    ///
+    /// let [nine, three, half, zero] = [9.0, 3.0, 0.5, 0.0].map(F16::from_f32);
+    /// assert_eq!(nine.log(three).to_f32(), 2.0);
+    /// assert_eq!(zero.log(half).to_f32(), f32::INFINITY);
+    /// ```
+    #[must_use]
+    pub fn log(self, base: Self) -> Self {
+        let quotient = Self::wide_log2(self.to_f64()) / Self::wide_log2(base.to_f64());
+        // Which NaN a machine makes of 0 / 0 is its own affair.
+        Self::from_f64(if quotient.is_nan() { f64::NAN } else { quotient })
     }
 }

@@ -117,7 +117,7 @@ shapes! { u8 Finite: 0 [1] 1 [0] }
 /// After the name follow the storage integer and the format's textual form in tokens: a shape
 /// `e{E}m{M}`, then optionally `bias`, and `specials` (one of
 /// [`Specials`](crate::format::Specials)); or a name of the P3109 family, `binary6p3sf`. What cannot exist, or does not fit the integer, fails to
-/// compile.
+/// compile. The marker has `const fn`s: `from_bits_const`, `from_f32_const` and their kin.
 ///
 /// ```
 /// use exmy::minifloat::Minifloat;
@@ -132,6 +132,8 @@ shapes! { u8 Finite: 0 [1] 1 [0] }
 /// assert_eq!(Minifloat::<Wide>::from_f32(1.5).to_f32(), 1.5);
 /// assert_eq!(Minifloat::<Tiny>::MAX.to_f32(), 30.0);
 /// assert_eq!(Minifloat::<Six>::MAX.to_f32(), 14.0);
+/// const THIRD: Minifloat<Wide> = Wide::from_f64_const(1.0 / 3.0);
+/// assert_eq!(THIRD.to_f32(), 10923.0 / 32768.0); // 14 bits of 2^15 / 3 = 10922.67
 /// ```
 ///
 /// ```compile_fail
@@ -145,6 +147,43 @@ macro_rules! format {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         $vis struct $name;
+
+        /// Conversions of the format's numbers in constants; see
+        /// [`Minifloat`]($crate::minifloat::Minifloat) for those at run time.
+        #[allow(dead_code)]
+        impl $name {
+            /// The number with this code; bits above the format's width are dropped.
+            pub const fn from_bits_const(bits: $bits) -> $crate::minifloat::Minifloat<Self> {
+                let unused = $bits::BITS - $crate::minifloat::Minifloat::<Self>::FORMAT.bits();
+                $crate::minifloat::Minifloat::of_bits(bits << unused >> unused)
+            }
+
+            /// The number nearest to `x`, ties to even, with natural overflow.
+            pub const fn from_f32_const(x: f32) -> $crate::minifloat::Minifloat<Self> {
+                let (mode, overflow) = ($crate::round::Rounding::Rne, $crate::round::Overflow::None);
+                let format = $crate::minifloat::Minifloat::<Self>::FORMAT;
+                let code = format.encode_f32(x, mode, overflow, 0).code;
+                $crate::minifloat::Minifloat::of_bits(code as $bits)
+            }
+
+            /// The number nearest to `x`, ties to even, with natural overflow.
+            pub const fn from_f64_const(x: f64) -> $crate::minifloat::Minifloat<Self> {
+                let (mode, overflow) = ($crate::round::Rounding::Rne, $crate::round::Overflow::None);
+                let format = $crate::minifloat::Minifloat::<Self>::FORMAT;
+                let code = format.encode_f64(x, mode, overflow, 0).code;
+                $crate::minifloat::Minifloat::of_bits(code as $bits)
+            }
+
+            /// The number as `f32`, rounded if it must be.
+            pub const fn to_f32_const(x: $crate::minifloat::Minifloat<Self>) -> f32 {
+                $crate::minifloat::Minifloat::<Self>::FORMAT.to_f32(x.to_bits() as u64)
+            }
+
+            /// The number as `f64`, rounded if it must be.
+            pub const fn to_f64_const(x: $crate::minifloat::Minifloat<Self>) -> f64 {
+                $crate::minifloat::Minifloat::<Self>::FORMAT.to_f64(x.to_bits() as u64)
+            }
+        }
 
         impl $crate::minifloat::FloatFormat for $name {
             type Bits = $bits;

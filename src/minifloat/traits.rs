@@ -106,21 +106,6 @@ mod half {
     same_codes!(Bf16 bf16);
 }
 
-/// Distance of values, in `f64`; equal infinities are close, NaN is close to nothing.
-#[cfg(feature = "approx")]
-impl<F: FloatFormat> approx::AbsDiffEq for Minifloat<F> {
-    type Epsilon = f64;
-
-    /// Half a step at one, or half the smallest value where one does not exist.
-    fn default_epsilon() -> f64 {
-        Self::EPSILON.unwrap_or(Self::MIN_POSITIVE).value().to_f64() / 2.0
-    }
-
-    fn abs_diff_eq(&self, other: &Self, epsilon: f64) -> bool {
-        self.value().to_f64().abs_diff_eq(&other.value().to_f64(), epsilon)
-    }
-}
-
 /// As the code, an unsigned integer: compact, exact, and the same for NaN and negative zero.
 #[cfg(feature = "serde")]
 impl<F: FloatFormat<Bits: serde::Serialize>> serde::Serialize for Minifloat<F> {
