@@ -7,26 +7,11 @@
 use std::cmp::Ordering;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use exmy::format::{Format, Sign, Specials};
+use exmy::format::{Format, Specials};
 use exmy::round::{Overflow, Rounding, StochasticVariant, Tininess};
 use num_bigint::BigUint;
 
 use crate::common::{Meaning, Model, Num};
-
-/// The model of a format's parameters.
-pub fn model(format: Format) -> Model {
-    if format.sign() == Sign::TwosComplement {
-        assert_eq!(format, Format::INT8);
-        return Model::int8();
-    }
-    let signed = format.sign() == Sign::Magnitude;
-    let (e, m, bias) = (format.exp_bits(), format.man_bits(), format.bias());
-    let subnormals = format.has_subnormals() || m == 0;
-    let (specials, zero) = (format.specials(), format.has_zero());
-    let mut model = Model::unlisted(signed, e, m, bias, specials, zero, subnormals);
-    model.declines_negative_zero = zero && !format.has_negative_zero();
-    model
-}
 
 /// An exact result.
 #[derive(Clone, Debug)]
@@ -355,7 +340,7 @@ impl Gap {
 
 impl Grid {
     pub fn new(format: Format) -> Self {
-        let model = model(format);
+        let model = Model::of_any_width(format);
         // Of full precision: the leading bit is there.
         let full = |code: &u64| {
             *code <= model.max_code() && model.magnitude(*code).integer >> model.man_bits != 0

@@ -8,8 +8,8 @@ use exmy::math::elementary::Function;
 use exmy::math::{Context, Operand};
 use exmy::round::{Flags, Overflow, Rounding, Rules};
 
-use crate::common::{Meaning, Num};
-use crate::{model, number, oracle};
+use crate::common::{Meaning, Model, Num};
+use crate::{number, oracle};
 
 /// Results of the oracle by function and number in lowest terms.
 #[derive(Default)]
@@ -46,7 +46,7 @@ fn check(share: usize) {
             continue;
         }
         for format in formats() {
-            let model = model(format);
+            let model = Model::of(format);
             for code in format.codes() {
                 let x = Operand::new(format, code);
                 let Some((negative, num)) = number(&model, code) else { continue };
