@@ -179,7 +179,9 @@ impl Format {
         } else {
             inexact = true;
             magnitude = 0;
-            flags = Flags::SATURATED;
+            // A negative number without a place may become NaN: that is not the range's end.
+            let outside = negative && !self.is_signed();
+            flags = if outside { Flags::NONE } else { Flags::SATURATED };
         }
         let flushed = below_normal
             && self.has_zero()
@@ -223,7 +225,8 @@ impl Format {
             // Only without subnormals: the place just below the smallest normal value.
             return goes_up(mode, negative, false, fraction, random);
         }
-        if whole + 1 < unit || fraction.bits < HALF || !self.field_zero_is_low() {
+        let apart = self.has_zero() && !self.field_zero_is_low();
+        if whole + 1 < unit || fraction.bits < HALF || apart {
             return false;
         }
         // Below that value the full precision is finer by one bit, and all its bits are set.
