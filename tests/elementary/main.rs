@@ -7,6 +7,9 @@ mod common;
 mod names;
 mod oracle;
 mod pairs;
+#[allow(dead_code, unreachable_pub)]
+#[path = "../arithmetic/oracle.rs"]
+mod places;
 mod screen;
 mod sixteen;
 mod small;
