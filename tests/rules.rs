@@ -13,11 +13,11 @@ fn a_scale_just_below_its_smallest_value_is_tiny_before_rounding_alone() {
     };
     let [before, after] =
         [Tininess::Before, Tininess::After].map(|t| Rules::DEFAULT.with_tininess(t));
-    // 2^-127 (1 - 2^-22) rounds to 2^-127, the smallest normal number.
-    assert_eq!(scale(0x003F_FFFF, before), (0, Flags::INEXACT | Flags::UNDERFLOW));
-    assert_eq!(scale(0x003F_FFFF, after), (0, Flags::INEXACT));
-    // 2^-128 is not near it: only the end of the range makes it 2^-127.
+    // 2^-127 (1 - 2^-22) rounds to 2^-127, the smallest normal number and the end of the range.
     let low = Flags::INEXACT | Flags::UNDERFLOW | Flags::SATURATED;
+    assert_eq!(scale(0x003F_FFFF, before), (0, low));
+    assert_eq!(scale(0x003F_FFFF, after), (0, Flags::INEXACT | Flags::SATURATED));
+    // 2^-128 is not near it.
     assert_eq!(scale(0x0020_0000, after), (0, low));
     assert_eq!(scale(0x003F_FFFF, after.with_rounding(Rounding::Rtz)), (0, low));
 }

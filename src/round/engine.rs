@@ -179,9 +179,9 @@ impl Format {
         } else {
             inexact = true;
             magnitude = 0;
-            if !self.reaches_normal(negative, whole, fraction, mode, random) {
-                flags = Flags::SATURATED;
-            }
+            // A negative number without a place may become NaN: that is not the range's end.
+            let outside = negative && !self.is_signed();
+            flags = if outside { Flags::NONE } else { Flags::SATURATED };
         }
         let flushed = below_normal
             && self.has_zero()

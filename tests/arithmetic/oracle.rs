@@ -13,21 +13,6 @@ use num_bigint::BigUint;
 
 use crate::common::{Meaning, Model, Num};
 
-/// The model of a format's parameters.
-pub fn model(format: Format) -> Model {
-    if format.sign() == Sign::TwosComplement {
-        assert_eq!(format, Format::INT8);
-        return Model::int8();
-    }
-    let signed = format.sign() == Sign::Magnitude;
-    let (e, m, bias) = (format.exp_bits(), format.man_bits(), format.bias());
-    let subnormals = format.has_subnormals() || m == 0;
-    let (specials, zero) = (format.specials(), format.has_zero());
-    let mut model = Model::unlisted(signed, e, m, bias, specials, zero, subnormals);
-    model.declines_negative_zero = zero && !format.has_negative_zero();
-    model
-}
-
 /// An exact result.
 #[derive(Clone, Debug)]
 pub enum Real {
@@ -106,6 +91,26 @@ fn first_nan(operands: &[Meaning]) -> Option<Real> {
 }
 
 const INVALID: Real = Real::Nan(false);
+
+const INEXACT: u8 = 1;
+const UNDERFLOW: u8 = 2;
+const OVERFLOW: u8 = 4;
+const DIVIDE_BY_ZERO: u8 = 8;
+const INVALID_FLAG: u8 = 16;
+const SATURATED: u8 = 32;
+
+/// The flags of an operation besides those of rounding: invalid for a NaN made of numbers and
+/// infinities and for signaling operands, divide by zero for an infinity made of numbers.
+pub fn raised(exact: &Real, operands: &[Meaning], signaling: bool) -> u8 {
+    let any_nan = operands.iter().any(|x| matches!(x, Meaning::Nan(_)));
+    let all_finite = operands.iter().all(|x| matches!(x, Meaning::Finite(..)));
+    match exact {
+        _ if signaling => INVALID_FLAG,
+        Real::Nan(_) if !any_nan => INVALID_FLAG,
+        Real::Infinite(_) if all_finite => DIVIDE_BY_ZERO,
+        _ => 0,
+    }
+}
 
 fn negated(x: Meaning) -> Meaning {
     match x {
@@ -292,7 +297,8 @@ pub fn rem(a: Meaning, b: Meaning, nearest: bool) -> Real {
 pub struct Grid {
     pub format: Format,
     pub model: Model,
-    normal: Option<Num>,
+    /// The smallest number of full precision, and its code.
+    normal: Option<(u64, Num)>,
 }
 
 /// Where a number lies: between two neighbours, or at the lower one exactly.
@@ -355,14 +361,14 @@ impl Gap {
 
 impl Grid {
     pub fn new(format: Format) -> Self {
-        let model = model(format);
+        let model = Model::of_any_width(format);
         // Of full precision: the leading bit is there.
         let full = |code: &u64| {
             *code <= model.max_code() && model.magnitude(*code).integer >> model.man_bits != 0
         };
         let normal = [0, 1, 1 << model.man_bits].into_iter().find(full);
         let normal = normal.filter(|_| !model.twos_complement);
-        Self { format, normal: normal.map(|code| model.magnitude(code)), model }
+        Self { format, normal: normal.map(|code| (code, model.magnitude(code))), model }
     }
 
     pub fn place(&self, x: &Finite) -> Place {
@@ -432,10 +438,96 @@ impl Grid {
         (code, Some(flags))
     }
 
+    /// Whether a number at a place may count as tiny.
+    pub fn may_be_tiny(&self, place: Place) -> bool {
+        self.normal.is_some_and(|(code, _)| place.lower <= code)
+    }
+
+    /// Code and all six flags, by the definitions of [`Flags`](exmy::round::Flags) from what was
+    /// exact and what came out. `raised` is what the operation itself says: see [`raised`].
+    pub fn outcome(
+        &self,
+        exact: &Real,
+        place: Option<Place>,
+        (mode, overflow, tininess): (Rounding, Overflow, Tininess),
+        random: u32,
+        raised: u8,
+    ) -> (u64, u8) {
+        let code = self.expected(exact, place, mode, overflow, random, tininess).0;
+        let result = self.decode(code);
+        // A number stands for something outside of the range, or NaN does.
+        let displaced = match result {
+            Meaning::Nan(_) => INVALID_FLAG,
+            Meaning::Finite(..) => SATURATED,
+            Meaning::Infinite(_) => 0,
+        };
+        let outside = match result {
+            Meaning::Nan(_) => INVALID_FLAG,
+            _ => SATURATED | INEXACT,
+        };
+        let flags = match exact {
+            Real::Nan(_) => 0,
+            Real::Infinite(true) if !self.model.signed => outside,
+            // NaN was due.
+            Real::Infinite(_) if overflow == Overflow::Nan => displaced | INVALID_FLAG,
+            Real::Infinite(_) => displaced,
+            Real::Finite(x) if x.is_zero() => {
+                if self.model.zero {
+                    0
+                } else {
+                    outside
+                }
+            }
+            Real::Finite(x) => {
+                let place = place.unwrap_or_else(|| self.place(x));
+                let rounded = self.round(x, place, mode, random);
+                let tiny = !place.exact && self.is_tiny(x, mode, random, tininess);
+                let rounding =
+                    if place.exact { 0 } else { INEXACT } | if tiny { UNDERFLOW } else { 0 };
+                let full = matches!(overflow, Overflow::None | Overflow::Nan | Overflow::Infinity);
+                let extra = u64::from(self.model.twos_complement && x.negative && full);
+                if self.model.zero && rounded == 0 {
+                    rounding
+                } else if x.negative && !self.model.signed {
+                    let beyond = place.lower > self.model.max_code();
+                    let rounding = if beyond { self.inexact_beyond(x) } else { rounding };
+                    rounding | outside
+                } else if rounded > self.model.max_code() + extra {
+                    // The policy of NaN asks for it; the others meet it in an infinity's place.
+                    let asked = overflow == Overflow::Nan && displaced == INVALID_FLAG;
+                    rounding | INEXACT | OVERFLOW | if asked { 0 } else { displaced }
+                } else if !place.exact && place.gap.is_none() {
+                    rounding | SATURATED // below the smallest value of a format without zero
+                } else {
+                    rounding
+                }
+            }
+        };
+        (code, flags | raised)
+    }
+
+    /// Whether a number past the largest one is between the values that would follow, as a flag.
+    fn inexact_beyond(&self, x: &Finite) -> u8 {
+        let mut high = self.model.max_code() + 1;
+        while x.compare(self.model.magnitude(high)).is_gt() {
+            high *= 2;
+        }
+        let mut low = 0;
+        while low < high {
+            let middle = (low + high) / 2;
+            if x.compare(self.model.magnitude(middle)).is_gt() {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        if x.compare(self.model.magnitude(low)).is_eq() { 0 } else { INEXACT }
+    }
+
     /// What IEEE 754, 7.5 says: below the smallest normal number, or so even after rounding to the
     /// precision with an exponent without bounds.
     fn is_tiny(&self, x: &Finite, mode: Rounding, random: u32, tininess: Tininess) -> bool {
-        let Some(normal) = self.normal else { return false };
+        let Some((_, normal)) = self.normal else { return false };
         if x.compare(normal).is_ge() {
             return false;
         }
@@ -489,6 +581,36 @@ pub fn formats(bits: u32, p3109: impl Iterator<Item = u32>) -> Vec<Format> {
             true
         }
     });
+    all
+}
+
+/// All shapes of up to `bits` bits with the usual bias: signs, field widths, classes, with and
+/// without subnormals, zero and negative zero, as far as the builder accepts them (which
+/// `tests/formats` checks against the reasons), and the named formats with another bias.
+pub fn shapes(bits: u32) -> Vec<Format> {
+    let classes = [
+        Specials::Ieee,
+        Specials::Fn,
+        Specials::Fnuz,
+        Specials::P3109 { infinite: true },
+        Specials::P3109 { infinite: false },
+        Specials::Finite,
+    ];
+    let mut all = formats(bits, 3..=bits);
+    for sign in [Sign::Magnitude, Sign::Unsigned, Sign::TwosComplement] {
+        for (e, m) in (0..=bits).flat_map(|e| (0..=bits - e).map(move |m| (e, m))) {
+            for class in classes {
+                for (zero, subnormals) in [(true, true), (true, false), (false, false)] {
+                    let builder = Format::builder(sign, e, m).specials(class);
+                    let builder = builder.zero(zero).subnormals(subnormals);
+                    all.extend(builder.build());
+                    all.extend(builder.negative_zero(false).build());
+                }
+            }
+        }
+    }
+    let mut seen = std::collections::HashSet::new();
+    all.retain(|format| (2..=bits).contains(&format.bits()) && seen.insert(*format));
     all
 }
 

@@ -1,33 +1,85 @@
-//! Operations of one operand on all codes of the formats of up to 8 bits, of binary16 and of
-//! bfloat16.
+//! Operations of one operand on all codes of the named formats of up to 8 bits, of P3109's with 3
+//! to 8 bits, of binary16 and bfloat16; one code in 7 of twelve more formats of 16 bits, all of
+//! their neighbours, and the rest on request.
 
 use std::cmp::Ordering;
 
-use exmy::format::Format;
+use exmy::format::{Format, Sign, Specials};
 use exmy::math::{Class, Context, Operand};
-use exmy::round::{Flags, Overflow, Rounding, Tininess};
+use exmy::round::{Flags, Overflow, Rounded, Rounding, Tininess};
 use num_bigint::BigUint;
 
 use crate::common::{Meaning, Num};
 use crate::oracle::{self, Finite, Grid, Real, is_p3109, on_all};
 use crate::pairs::{check, is_signaling, rules};
 
-fn formats() -> Vec<Format> {
-    let mut formats = vec![Format::F16, Format::BF16];
-    formats.extend(oracle::formats(8, 3..=8));
+/// Formats of 16 bits: of every class, from no significand field to nothing but one, with and
+/// without infinities, signs, subnormals and negative zero.
+fn sixteen() -> Vec<Format> {
+    let p3109 = |p, signed, infinite| Format::p3109(16, p, signed, infinite).unwrap();
+    let of = |sign, e, m, class| Format::builder(sign, e, m).specials(class);
+    let builders = [
+        of(Sign::Magnitude, 6, 9, Specials::Ieee),
+        of(Sign::Magnitude, 5, 10, Specials::Fnuz),
+        of(Sign::Magnitude, 4, 11, Specials::Finite),
+        of(Sign::Unsigned, 5, 11, Specials::Fn).subnormals(false),
+    ];
+    let mut formats = vec![Format::F16, Format::BF16, Format::DLFLOAT16];
+    formats.extend(builders.map(|builder| builder.build().unwrap()));
+    formats.extend([
+        p3109(1, true, true),
+        p3109(2, true, false),
+        p3109(8, true, true),
+        p3109(15, true, false),
+        p3109(1, false, false),
+        p3109(2, false, true),
+        p3109(11, false, true),
+    ]);
     formats
+}
+
+/// Formats and the step between their codes: every code of those of up to 8 bits, of binary16 and
+/// of bfloat16; one in 7 of the other formats of 16 bits, or every one.
+fn formats(all: bool) -> Vec<(Format, usize)> {
+    let step = |format| if all || [Format::F16, Format::BF16].contains(&format) { 1 } else { 7 };
+    let mut formats: Vec<_> = sixteen().into_iter().map(|format| (format, step(format))).collect();
+    formats.extend(oracle::formats(8, 3..=8).into_iter().map(|format| (format, 1)));
+    formats
+}
+
+/// All codes of all fourteen formats of 16 bits:
+///
+/// ```text
+/// cargo test --release --test arithmetic -- --ignored every_code_of_16_bits
+/// ```
+#[test]
+#[ignore = "half a minute; the command is above"]
+fn every_code_of_16_bits() {
+    let formats = formats(true);
+    roots_and_reciprocals(&formats);
+    integral_numbers(&formats);
+    scales_and_exponents_of(&formats);
+    signs_and_classes(&formats);
 }
 
 #[test]
 fn roots_and_reciprocals_of_every_code() {
-    on_all(&formats(), |&format| {
+    roots_and_reciprocals(&formats(false));
+}
+
+fn roots_and_reciprocals(formats: &[(Format, usize)]) {
+    on_all(formats, |&(format, step)| {
         let (grid, p3109) = (Grid::new(format), is_p3109(format));
-        for code in format.codes() {
+        for code in format.codes().step_by(step) {
             let (x, operand) = (grid.decode(code), Operand::new(format, code));
             let what = |name: &'static str| move || format!("{name} {code:#x}");
-            check(&grid, &oracle::sqrt(x), &what("sqrt"), |context| context.sqrt(operand));
-            check(&grid, &oracle::recip(x, p3109), &what("recip"), |c| c.recip(operand));
-            check(&grid, &oracle::rsqrt(x, p3109), &what("rsqrt"), |c| c.rsqrt(operand));
+            let signaling = is_signaling(&grid, code);
+            let check = |exact: Real, name, ours: &dyn Fn(&Context) -> Rounded| {
+                check(&grid, &exact, oracle::raised(&exact, &[x], signaling), &what(name), ours);
+            };
+            check(oracle::sqrt(x), "sqrt", &|c| c.sqrt(operand));
+            check(oracle::recip(x, p3109), "recip", &|c| c.recip(operand));
+            check(oracle::rsqrt(x, p3109), "rsqrt", &|c| c.rsqrt(operand));
         }
     });
 }
@@ -59,9 +111,13 @@ pub fn integer(negative: bool, x: Num, mode: Rounding) -> (u128, bool) {
 
 #[test]
 fn every_code_to_an_integral_number() {
-    on_all(&formats(), |&format| {
+    integral_numbers(&formats(false));
+}
+
+fn integral_numbers(formats: &[(Format, usize)]) {
+    on_all(formats, |&(format, step)| {
         let grid = Grid::new(format);
-        for code in format.codes() {
+        for code in format.codes().step_by(step) {
             let operand = Operand::new(format, code);
             for mode in Rounding::DETERMINISTIC {
                 let (real, changed) = match grid.decode(code) {
@@ -96,9 +152,13 @@ fn every_code_to_an_integral_number() {
 
 #[test]
 fn scales_and_exponents() {
-    on_all(&formats(), |&format| {
+    scales_and_exponents_of(&formats(false));
+}
+
+fn scales_and_exponents_of(formats: &[(Format, usize)]) {
+    on_all(formats, |&(format, step)| {
         let grid = Grid::new(format);
-        for code in format.codes() {
+        for code in format.codes().step_by(step) {
             let (x, operand) = (grid.decode(code), Operand::new(format, code));
             for n in [-300, -17, -1, 0, 1, 5, 40, i32::MIN, i32::MAX] {
                 // Beyond all formats' range a million is as good as two thousand million.
@@ -113,9 +173,14 @@ fn scales_and_exponents() {
                     Meaning::Nan(sign) => Real::Nan(sign),
                 };
                 if format.bits() <= 8 || n.unsigned_abs() < 6 {
-                    check(&grid, &real, &|| format!("{code:#x} scaled by {n}"), |context| {
-                        context.scalb(operand, n)
-                    });
+                    let raised = oracle::raised(&real, &[x], is_signaling(&grid, code));
+                    check(
+                        &grid,
+                        &real,
+                        raised,
+                        &|| format!("{code:#x} scaled by {n}"),
+                        |context| context.scalb(operand, n),
+                    );
                 }
             }
             let real = match x {
@@ -136,7 +201,8 @@ fn scales_and_exponents() {
                 Meaning::Infinite(_) => Real::Infinite(false),
                 Meaning::Nan(sign) => Real::Nan(sign),
             };
-            check(&grid, &real, &|| format!("logb {code:#x}"), |context| context.logb(operand));
+            let raised = oracle::raised(&real, &[x], is_signaling(&grid, code));
+            check(&grid, &real, raised, &|| format!("logb {code:#x}"), |c| c.logb(operand));
             let zero = matches!(x, Meaning::Finite(_, m) if m.integer == 0);
             let context = Context::new(format, exmy::round::Rules::DEFAULT);
             let flags = context.logb(operand).flags;
@@ -151,7 +217,11 @@ fn ascending(grid: &Grid) -> Vec<u64> {
         Meaning::Finite(sign, x) => Some((sign, x)),
         _ => None,
     };
-    let mut codes: Vec<u64> = grid.format.codes().filter(|code| key(*code).is_some()).collect();
+    // A code that reads as zero where negative zero was declined is never produced.
+    let declined = grid.model.declines_negative_zero && grid.model.signed;
+    let second = 1 << (grid.format.bits() - 1);
+    let counts = |code: &u64| key(*code).is_some() && !(declined && *code == second);
+    let mut codes: Vec<u64> = grid.format.codes().filter(counts).collect();
     codes.sort_by(|a, b| {
         let ((s, x), (t, y)) = (key(*a).unwrap(), key(*b).unwrap());
         match (s, t) {
@@ -166,7 +236,7 @@ fn ascending(grid: &Grid) -> Vec<u64> {
 
 #[test]
 fn neighbours_of_every_code() {
-    on_all(&formats(), |&format| {
+    on_all(&formats(true), |&(format, _)| {
         let (grid, p3109) = (Grid::new(format), is_p3109(format));
         let codes = ascending(&grid);
         let zero = |code: u64| matches!(grid.decode(code), Meaning::Finite(_, x) if x.integer == 0);
@@ -208,12 +278,16 @@ fn neighbours_of_every_code() {
 
 #[test]
 fn signs_and_classes_of_every_code() {
-    on_all(&formats(), |&format| {
+    signs_and_classes(&formats(false));
+}
+
+fn signs_and_classes(formats: &[(Format, usize)]) {
+    on_all(formats, |&(format, step)| {
         let grid = Grid::new(format);
         let one_zero = !format.has_negative_zero();
         let context =
             Context::new(format, rules(format, Rounding::Rne, Overflow::None, Tininess::After));
-        for code in format.codes() {
+        for code in format.codes().step_by(step) {
             let (x, operand) = (grid.decode(code), Operand::new(format, code));
             let set = |negative: bool| match x {
                 Meaning::Nan(_) => Meaning::Nan(negative),
@@ -259,6 +333,25 @@ fn signs_and_classes_of_every_code() {
                 Meaning::Finite(false, _) => Class::PositiveSubnormal,
             };
             assert_eq!(operand.class(), class, "{format} {code:#x}");
+            // The predicates, by what the model reads and not by the class.
+            let (nan, infinite) = (matches!(x, Meaning::Nan(_)), matches!(x, Meaning::Infinite(_)));
+            let is_normal = matches!(x, Meaning::Finite(_, n) if n.integer != 0 && normal(n));
+            let is_subnormal = matches!(x, Meaning::Finite(_, n) if n.integer != 0 && !normal(n));
+            let ours = [
+                operand.is_nan(),
+                operand.is_infinite(),
+                operand.is_finite(),
+                operand.is_zero(),
+                operand.is_normal(),
+                operand.is_subnormal(),
+                operand.is_sign_minus(),
+                operand.is_signaling(),
+            ];
+            let zero = matches!(x, Meaning::Finite(_, n) if n.integer == 0);
+            let signaling = is_signaling(&grid, code);
+            let theirs =
+                [nan, infinite, !nan && !infinite, zero, is_normal, is_subnormal, was, signaling];
+            assert_eq!(ours, theirs, "{format} {code:#x}");
             assert_eq!(operand.is_one(), x == Meaning::Finite(false, Num::new(1, 0)), "{format}");
         }
     });

@@ -9,7 +9,7 @@
 
 use std::cmp::Ordering;
 
-use exmy::format::Specials;
+use exmy::format::{Format, Sign, Specials};
 use exmy::round::{Overflow, Rounding, StochasticVariant};
 
 /// `2^exponent` where binary64 has it, from its bits: `powi` may round as the platform likes.
@@ -197,18 +197,51 @@ impl Model {
         }
     }
 
+    /// The model of a format's parameters, with its list of values.
+    pub fn of(format: Format) -> Self {
+        let mut model = Self::of_any_width(format);
+        let beyond = if model.twos_complement { 2 } else { 1 };
+        model.magnitudes =
+            (0..=model.max_code() + beyond).map(|code| model.magnitude(code)).collect();
+        model
+    }
+
+    /// The same without a list.
+    pub fn of_any_width(format: Format) -> Self {
+        let (e, m, bias) = (format.exp_bits(), format.man_bits(), format.bias());
+        if format.sign() == Sign::TwosComplement {
+            return Self::unlisted_integer(m, bias);
+        }
+        let signed = format.sign() == Sign::Magnitude;
+        let subnormals = format.has_subnormals() || m == 0;
+        let (specials, zero) = (format.specials(), format.has_zero());
+        let mut model = Self::unlisted(signed, e, m, bias, specials, zero, subnormals);
+        model.declines_negative_zero = zero && !format.has_negative_zero();
+        model
+    }
+
+    /// A two's complement integer of `man_bits + 1` bits in units of `2^(1 - bias - man_bits)`.
+    pub fn integer(man_bits: u32, bias: i32) -> Self {
+        let mut model = Self::unlisted_integer(man_bits, bias);
+        model.magnitudes = (0..=(1 << man_bits) + 1).map(|code| model.magnitude(code)).collect();
+        model
+    }
+
+    fn unlisted_integer(man_bits: u32, bias: i32) -> Self {
+        let mut model = Self::unlisted(true, 0, man_bits, bias, Specials::Finite, true, true);
+        model.twos_complement = true;
+        model
+    }
+
     /// OCP MX INT8: an integer of 8 bits in units of 2^-6.
     pub fn int8() -> Self {
-        let mut model = Self::new(true, 0, 7, 0, Specials::Finite, true, true);
-        model.twos_complement = true;
-        model.magnitudes = (0..=129).map(|code| model.magnitude(code)).collect();
-        model
+        Self::integer(7, 0)
     }
 
     /// The value of a magnitude code, past the largest one too.
     pub fn magnitude(&self, code: u64) -> Num {
         if self.twos_complement {
-            return Num::new(code.into(), -6);
+            return Num::new(code.into(), 1 - self.bias - self.man_bits as i32);
         }
         let m = self.man_bits;
         let (field, trailing) = ((code >> m) as i32, u128::from(code % (1 << m)));
@@ -227,7 +260,7 @@ impl Model {
 
     /// Code of the largest finite value.
     pub fn max_code(&self) -> u64 {
-        if self.twos_complement { 127 } else { self.finite - 1 }
+        self.finite - 1
     }
 
     /// Finite magnitudes, ascending, and the first one beyond.
@@ -276,8 +309,11 @@ impl Model {
 
     pub fn decode(&self, code: u64) -> Meaning {
         if self.twos_complement {
-            let value = i128::from(code as u8 as i8);
-            return Meaning::Finite(value < 0, Num::new(value.unsigned_abs(), -6));
+            // The sign bit counts `-2^M` units.
+            let below = if code >= self.sign_bit() { 2 * i128::from(self.sign_bit()) } else { 0 };
+            let value = i128::from(code) - below;
+            let magnitude = self.magnitude(value.unsigned_abs() as u64);
+            return Meaning::Finite(value < 0, magnitude);
         }
         let negative = self.signed && code >= self.sign_bit();
         let magnitude = code % self.sign_bit();
@@ -301,7 +337,7 @@ impl Model {
     fn code(&self, negative: bool, magnitude: u64) -> u64 {
         match (negative, self.twos_complement) {
             (false, _) => magnitude,
-            (true, true) => (256 - magnitude) % 256,
+            (true, true) => (2 * self.sign_bit() - magnitude) % (2 * self.sign_bit()),
             (true, false) => magnitude + self.sign_bit(),
         }
     }

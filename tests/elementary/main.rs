@@ -7,29 +7,15 @@ mod common;
 mod names;
 mod oracle;
 mod pairs;
+#[allow(dead_code, unreachable_pub)]
+#[path = "../arithmetic/oracle.rs"]
+mod places;
 mod screen;
 mod sixteen;
 mod small;
 mod special;
 
 use common::{Meaning, Model, Num};
-use exmy::format::{Format, Sign};
-
-/// The independent model of a format.
-fn model(format: Format) -> Model {
-    if format.sign() == Sign::TwosComplement {
-        return Model::int8();
-    }
-    Model::new(
-        format.is_signed(),
-        format.exp_bits(),
-        format.man_bits(),
-        format.bias(),
-        format.specials(),
-        format.has_zero(),
-        format.has_subnormals(),
-    )
-}
 
 /// The finite nonzero number of a code, by the model.
 fn number(model: &Model, code: u64) -> Option<(bool, Num)> {

@@ -8,7 +8,7 @@ use exmy::round::{Flags, Overflow, Rounding, Rules};
 
 use crate::common::{Meaning, Model};
 use crate::screen::{Screen, to_f64};
-use crate::{model, number, oracle};
+use crate::{number, oracle};
 
 /// All modes of one pair into binary16; returns whether the oracle was asked.
 fn check(
@@ -49,11 +49,11 @@ fn check(
 
 #[test]
 fn all_pairs_of_8_bits() {
-    let target = model(Format::F16);
+    let target = Model::of(Format::F16);
     let screen = Screen::new(&target);
     let mut asked = 0;
     for format in [Format::E4M3FN, Format::E5M2] {
-        let model = model(format);
+        let model = Model::of(format);
         for function in [Function::Atan2, Function::Atan2Pi] {
             for codes in (0..256).flat_map(|y| (0..256).map(move |x| (y, x))) {
                 asked += u64::from(check(&screen, &target, function, format, &model, codes));
@@ -65,11 +65,11 @@ fn all_pairs_of_8_bits() {
 
 #[test]
 fn random_pairs_of_16_bits() {
-    let target = model(Format::F16);
+    let target = Model::of(Format::F16);
     let screen = Screen::new(&target);
     let random = Philox::new(3, Stream::new("pairs"));
     for format in [Format::F16, Format::BF16] {
-        let model = model(format);
+        let model = Model::of(format);
         for i in 0..20_000 {
             // Half of the pairs with exponents a few apart, where neither axis is near.
             let y = random.below(3 * i, 1 << 16);

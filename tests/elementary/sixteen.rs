@@ -8,12 +8,12 @@ use exmy::math::{Context, Operand};
 use exmy::random::{Philox, Stream};
 use exmy::round::{Flags, Overflow, Rounding, Rules};
 
-use crate::common::Meaning;
+use crate::common::{Meaning, Model};
 use crate::screen::{self, Screen};
-use crate::{model, number, oracle, special};
+use crate::{number, oracle, special};
 
 fn sweep(format: Format, one_in: u64) {
-    let model = model(format);
+    let model = Model::of(format);
     let screen = Screen::new(&model);
     let (mut screened, mut nearest, mut asked) = (0_u64, 0_u64, 0_u64);
     for function in Function::ALL.into_iter().filter(|function| function.operands() == 1) {
@@ -102,8 +102,8 @@ fn random_cases(seed: u64, count: u64) {
         Format::E8M0,
     ];
     let models: Vec<_> =
-        targets.iter().map(|format| (format.bits() <= 19).then(|| model(*format))).collect();
-    let sources: Vec<_> = sources.iter().map(|format| (*format, model(*format))).collect();
+        targets.iter().map(|format| (format.bits() <= 19).then(|| Model::of(*format))).collect();
+    let sources: Vec<_> = sources.iter().map(|format| (*format, Model::of(*format))).collect();
     let random = Philox::new(seed, Stream::new("elementary"));
     let mut compared = 0;
     for i in 0..count {

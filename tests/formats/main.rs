@@ -4,15 +4,18 @@
 
 #![cfg(feature = "std")]
 
+mod chains;
 mod combinations;
 #[path = "../common/mod.rs"]
 mod common;
+mod conversions;
 mod decoding;
 mod edges;
 mod p3109;
 mod rounding;
 mod stochastic;
 mod table;
+mod truncated;
 
 use common::{Meaning, Model, Num};
 use exmy::format::{Format, Sign, Specials, Value};
@@ -79,7 +82,13 @@ fn small(signed: bool) -> Vec<(Format, Model)> {
             }
         }
     }
-    all.push((Format::INT8, Model::int8()));
+    // Two's complement of 2 to 8 bits, in units of 2^(1 - M) and of 2^-M.
+    for man_bits in 1..=7 {
+        for bias in [0, 1] {
+            let builder = Format::builder(Sign::TwosComplement, 0, man_bits).bias(bias);
+            all.push((builder.build().unwrap(), Model::integer(man_bits, bias)));
+        }
+    }
     all
 }
 

@@ -55,19 +55,6 @@ fn vectors_are_their_own_verdict() {
     }
 }
 
-/// The model of a format with IEEE-like fields.
-fn model(format: Format) -> Model {
-    Model::new(
-        format.is_signed(),
-        format.exp_bits(),
-        format.man_bits(),
-        format.bias(),
-        format.specials(),
-        format.has_zero(),
-        format.has_subnormals(),
-    )
-}
-
 fn words(line: &str) -> Vec<u64> {
     line.split(' ').map(|word| u64::from_str_radix(word, 16).unwrap()).collect()
 }
@@ -76,7 +63,7 @@ fn words(line: &str) -> Vec<u64> {
 #[test]
 fn results_are_those_of_the_model() {
     for to in [Format::E4M3FN, Format::E5M2, Format::E2M1, Format::E4M3FNUZ, Format::E3M4] {
-        let model = model(to);
+        let model = Model::of(to);
         for mode in Rounding::DETERMINISTIC {
             let settings =
                 Settings { rounding: Some(mode), profile: Profile::OcpSat, ..Settings::default() };
@@ -112,7 +99,7 @@ fn conversions_have_every_edge() {
         );
         let text = String::from_utf8(lines).unwrap();
         let have: HashSet<u32> = text.lines().map(|line| words(line)[0] as u32).collect();
-        let model = model(to);
+        let model = Model::of(to);
         let magnitudes = model.magnitudes();
         let mut points: Vec<f64> = magnitudes.iter().map(|value| value.to_f64()).collect();
         let halves = magnitudes.windows(2).map(|pair| (pair[0].to_f64() + pair[1].to_f64()) / 2.0);
