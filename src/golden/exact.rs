@@ -220,9 +220,7 @@ fn rounded(
         Operation::Elementary(function) if function.operands() == 1 => {
             wide.apply(function, operand(0)).ok()?
         }
-        Operation::Elementary(function) => {
-            wide.apply2(function, operand(0), operand(1)).ok()?
-        }
+        Operation::Elementary(function) => wide.apply2(function, operand(0), operand(1)).ok()?,
         _ => return None,
     })
 }
