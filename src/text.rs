@@ -111,7 +111,9 @@ impl<'a> Nearest<'a> {
         let mut distances = [usize::MAX; 3];
         for name in candidates {
             let distance = edit_distance(given, name);
-            if distance > limit || names.contains(&name) {
+            // A word that has no letter in common is no slip of another.
+            let unlike = distance >= given.len().max(name.len());
+            if distance > limit || unlike || names.contains(&name) {
                 continue;
             }
             // Insertion behind equals keeps the order of the candidates.
@@ -241,6 +243,10 @@ mod tests {
         let nearest = Nearest::new("rns", ["rtz", "rne", "rnz", "rna", "odd"]);
         assert_eq!(nearest.names(), ["rne", "rnz", "rna"]);
         assert!(Nearest::new("something else", ["rtz"]).names().is_empty());
+        for given in ["", "x", "\u{e9}", "xy"] {
+            assert!(Nearest::new(given, ["F4", "f16"]).names().is_empty(), "{given:?}");
+        }
+        assert_eq!(Nearest::new("f5", ["F4"]).names(), ["F4"]);
     }
 
     #[test]

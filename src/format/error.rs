@@ -96,6 +96,9 @@ impl fmt::Display for FormatError {
                 "bias {bias}: from -{limit} to {limit} is possible",
                 limit = super::Format::BIAS_LIMIT
             ),
+            Self::NothingButZero { exp_bits: 0, man_bits: 0 } => f.write_str(
+                "no exponent and no significand bits hold nothing but zero: one bit would do",
+            ),
             Self::NothingButZero { exp_bits, man_bits } => write!(
                 f,
                 "{exp_bits} exponent and {man_bits} significand bits hold nothing but zero and \

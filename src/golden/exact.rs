@@ -3,7 +3,9 @@
 //! A number is shown in decimal - all digits if they are few, else the fewest that the format reads
 //! back as the same code - and exactly as a C hexadecimal float. The result of a sum of products is exact whatever the
 //! exponents are: parts too far apart for one integer are shown as a sum. Other operations are
-//! shown to 53 significant bits (45 where binary64's exponents end), with `...` if there is more.
+//! shown to 53 significant bits (45 where binary64's exponents end), with `...` if there is more,
+//! and elementary functions to 64 bits, in decimal as far as those settle the digits. What stands
+//! before `...` is cut, not rounded.
 
 use std::fmt::Write;
 
@@ -101,6 +103,7 @@ pub(super) fn value(evaluator: &Evaluator, case: &Case) -> Option<String> {
         O::Div | O::Sqrt | O::Recip | O::Rsqrt | O::Hypot | O::Rem | O::Fmod | O::ScaleB => {
             return wide(evaluator, case);
         }
+        O::Elementary(_) => return wide(evaluator, case),
         // The others choose among their operands or ask about them.
         _ => return None,
     };
@@ -152,17 +155,60 @@ fn joined(a: Exact, b: Exact) -> Option<Exact> {
 
 /// The result cut to binary64, or to the widest exponents where that has too few.
 fn wide(evaluator: &Evaluator, case: &Case) -> Option<String> {
-    cut(evaluator, case, Format::F64).or_else(|| cut(evaluator, case, Format::ieee(16, 44).ok()?))
+    let widest = Format::ieee(16, 44).ok()?;
+    cut(evaluator, case, Format::F64)
+        .or_else(|| cut(evaluator, case, widest))
+        .or_else(|| beyond(evaluator, case, widest))
+}
+
+/// What can be said of a result that leaves the widest format.
+fn beyond(evaluator: &Evaluator, case: &Case, to: Format) -> Option<String> {
+    let Rounded { code, flags } = rounded(evaluator, case, to, Rounding::Rtz, 0)?;
+    let sign = if to.decode(code).is_sign_negative() { "negative" } else { "positive" };
+    if flags.contains(Flags::OVERFLOW) {
+        Some(format!("{sign}, above 2^32767 in magnitude"))
+    } else if flags.contains(Flags::UNDERFLOW) {
+        Some(format!("{sign}, below 2^-32766 in magnitude"))
+    } else {
+        None
+    }
 }
 
 /// The result cut to a format; none if it overflows or underflows there.
 fn cut(evaluator: &Evaluator, case: &Case, to: Format) -> Option<String> {
-    let wide = Context::new(to, Rules::DEFAULT.with_rounding(Rounding::Rtz));
+    let Rounded { code, flags } = rounded(evaluator, case, to, Rounding::Rtz, 0)?;
+    if flags.contains(Flags::OVERFLOW) || flags.contains(Flags::UNDERFLOW) {
+        return None;
+    }
+    let value = to.decode(code);
+    let Value::Finite { negative, significand, exponent } = value else {
+        return Some(special(value, false).into());
+    };
+    let inexact = flags.contains(Flags::INEXACT);
+    if inexact && matches!(evaluator.function().operation(), Operation::Elementary(_)) {
+        return longer(evaluator, case, to, code);
+    }
+    if significand == 0 {
+        return Some(zero(negative).into());
+    }
+    let text = hexadecimal(negative, significand.into(), exponent);
+    Some(if inexact { with_dots(&text) } else { text })
+}
+
+/// What the operation gives in a format under a mode; none of operations without such a result.
+fn rounded(
+    evaluator: &Evaluator,
+    case: &Case,
+    to: Format,
+    mode: Rounding,
+    random: u32,
+) -> Option<Rounded> {
+    let wide = Context::new(to, Rules::DEFAULT.with_rounding(mode)).with_random(random);
     let operand = |i: usize| match evaluator.function().operands()[i] {
         Kind::Format(format) => Operand::new(format, case.operands[i] as u64),
         _ => Operand::new(to, 0),
     };
-    let Rounded { code, flags } = match evaluator.function().operation() {
+    Some(match evaluator.function().operation() {
         Operation::Div => wide.div(operand(0), operand(1)),
         Operation::Sqrt => wide.sqrt(operand(0)),
         Operation::Recip => wide.recip(operand(0)),
@@ -171,23 +217,76 @@ fn cut(evaluator: &Evaluator, case: &Case, to: Format) -> Option<String> {
         Operation::Rem => wide.rem(operand(0), operand(1)),
         Operation::Fmod => wide.fmod(operand(0), operand(1)),
         Operation::ScaleB => wide.scalb(operand(0), case.operands[1] as u32 as i32),
+        Operation::Elementary(function) if function.operands() == 1 => {
+            wide.apply(function, operand(0)).ok()?
+        }
+        Operation::Elementary(function) => wide.apply2(function, operand(0), operand(1)).ok()?,
         _ => return None,
-    };
-    if flags.contains(Flags::OVERFLOW) || flags.contains(Flags::UNDERFLOW) {
+    })
+}
+
+/// An irrational result to 64 bits, of which `code` has the first ones. The others are found by
+/// stochastic rounding, which goes up exactly where they and the random integer overflow.
+fn longer(evaluator: &Evaluator, case: &Case, to: Format, code: u64) -> Option<String> {
+    let Value::Finite { negative, significand, exponent } = to.decode(code) else { return None };
+    let bits = significand.leading_zeros();
+    // A subnormal number has fewer bits than the format's precision; 32 random ones may not do.
+    if significand == 0 || bits > 32 {
         return None;
     }
-    let value = to.decode(code);
-    let Value::Finite { negative, significand, exponent } = value else {
-        return Some(special(value, false).into());
-    };
-    if significand == 0 {
-        return Some(zero(negative).into());
+    let mut more = 0_u64;
+    for place in (0..bits).rev() {
+        // The bits are at least `next` iff the complement of `next` makes them overflow.
+        let next = more | 1 << place;
+        let random = (((1_u64 << bits) - next) << (32 - bits)) as u32;
+        if rounded(evaluator, case, to, Rounding::stochastic(bits), random)?.code != code {
+            more = next;
+        }
     }
-    let text = hexadecimal(negative, significand.into(), exponent);
-    Some(match (flags.contains(Flags::INEXACT), text.split_once('p')) {
-        (true, Some((digits, power))) => format!("{digits}...p{power}"),
-        _ => text,
-    })
+    let (low, exponent) = (significand << bits | more, exponent - bits as i32);
+    // One bit and fifteen whole digits.
+    let hex = with_dots(&hexadecimal(negative, (low >> 3).into(), exponent + 3));
+    let sign = if negative { "-" } else { "" };
+    Some(format!("{sign}{} ({hex})", settled(low, exponent)))
+}
+
+fn with_dots(hexadecimal: &str) -> String {
+    match hexadecimal.split_once('p') {
+        Some((digits, power)) => format!("{digits}...p{power}"),
+        None => hexadecimal.into(),
+    }
+}
+
+/// The decimal digits that all numbers from `low` to `low + 1` times `2^exponent` have in common.
+fn settled(low: u64, exponent: i32) -> String {
+    // The digits that 64 bits can settle, and some.
+    const DIGITS: i32 = 24;
+    let log = f64::from(exponent + 63) * std::f64::consts::LOG10_2;
+    let places = (DIGITS - log as i32).max(0) as usize;
+    let bound = |significand, exponent| {
+        let value = Value::Finite { negative: false, significand, exponent };
+        format!("{value:.places$}")
+    };
+    let from = bound(low, exponent);
+    let to = match low.checked_add(1) {
+        Some(high) => bound(high, exponent),
+        None => bound(1, exponent + 64),
+    };
+    let common = from.bytes().zip(to.bytes()).take_while(|(a, b)| a == b).count();
+    let common = if from.len() == to.len() { common } else { 0 };
+    let point = from.find('.').unwrap_or(from.len());
+    let first = from.find(|c: char| c.is_ascii_digit() && c != '0').unwrap_or(from.len());
+    if first >= common {
+        // A power of ten lies between.
+        return format!("about {to}");
+    }
+    let power = if first < point { (point - first - 1) as i64 } else { -((first - point) as i64) };
+    if (-5..16).contains(&power) && common > point {
+        return format!("{}...", &from[..common]);
+    }
+    let digits: String = from[first..common].chars().filter(|c| *c != '.').collect();
+    let (one, rest) = digits.split_at(1);
+    format!("{one}.{rest}...e{power}")
 }
 
 #[cfg(test)]
@@ -216,6 +315,32 @@ mod tests {
         let integer = Kind::Integer { bits: 8, signed: true };
         assert_eq!(number(integer, 0x80), "-128");
         assert_eq!(number(Kind::Integer { bits: 128, signed: true }, u128::MAX), "-1");
+    }
+
+    /// Digits of sin 1, e^-100, e^1000 and e^10000 as tables and long division have them.
+    #[test]
+    fn elementary_functions_are_shown_to_many_digits() {
+        use crate::golden::function::{Function, Settings};
+        let text = |name: &str, code: u128| {
+            let function: Function = name.parse().unwrap();
+            let evaluator = function.evaluator(&Settings::default()).unwrap();
+            let case = Case { operands: [code, 0, 0], random: 0, result: 0, flags: 0 };
+            value(&evaluator, &case).unwrap_or_default()
+        };
+        let sine = text("f16_sin", 0x3C00);
+        assert!(sine.starts_with("0.841470984807896506"), "{sine}");
+        assert!(sine.ends_with("... (0x1.aed548f090cee04...p-1)"), "{sine}");
+        assert!(text("f16_sin", 0xBC00).starts_with("-0.841470984807896506"));
+        assert_eq!(text("f16_exp2", 0x4200), "0x1p+3");
+        assert_eq!(text("f16_sin", 0), "0");
+        assert_eq!(text("f16_log", 0x8400), "NaN");
+        assert_eq!(text("f32_exp", 0x47C3_5000), "positive, above 2^32767 in magnitude");
+        let small = text("f16_exp", 0xD640);
+        assert!(small.starts_with("3.72007597602083596") && small.contains("...e-44"), "{small}");
+        let large = text("f32_exp", 0x447A_0000);
+        assert!(large.starts_with("1.97007111401704699") && large.contains("...e434"), "{large}");
+        let large = text("f32_exp", 0x461C_4000);
+        assert!(large.starts_with("8.80681822566292158") && large.contains("...e4342"), "{large}");
     }
 
     #[test]

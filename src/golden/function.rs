@@ -249,7 +249,7 @@ impl Function {
     }
 }
 
-/// Why a format's name is none; two of TestFloat's are told apart.
+/// Why a format's name is none; two of TestFloat's are told apart, and integers of other widths.
 fn no_format(name: &str, rest: &str) -> Error {
     let lower = name.to_ascii_lowercase();
     if ["f128", "float128", "binary128", "extf80", "extfloat80", "x87"].contains(&lower.as_str()) {
@@ -258,6 +258,11 @@ fn no_format(name: &str, rest: &str) -> Error {
              trailing significand bits"
         ))
         .hint("of TestFloat's formats f16, bf16, f32 and f64 work");
+    }
+    let digits = ["ui", "u", "i"].iter().find_map(|mark| lower.strip_prefix(mark));
+    if digits.is_some_and(|d| !d.is_empty() && d.bytes().all(|b| b.is_ascii_digit())) {
+        return Error::new(format!("no integer is called {:?}", Short::new(name).as_str()))
+            .hint("integers have 1 to 128 bits: i1 to i128, ui1 to ui128");
     }
     match name.parse::<Format>() {
         Err(error) => Error::new(error.to_string()),

@@ -36,7 +36,7 @@ pub(super) const PREFIXES: [&str; 12] = [
 ];
 
 /// Names that are read, project by project.
-pub const ALIASES: [Alias; 182] = [
+pub const ALIASES: [Alias; 186] = [
     of("ml_dtypes, JAX", "float8_e5m2", "e5m2"),
     of("ml_dtypes, JAX", "float8_e4m3fn", "e4m3fn"),
     of("ml_dtypes, JAX", "float8_e4m3", "e4m3"),
@@ -79,6 +79,7 @@ pub const ALIASES: [Alias; 182] = [
     of("LLVM APFloat", "Float6E3M2FN", "e3m2"),
     of("LLVM APFloat", "Float6E2M3FN", "e2m3"),
     of("LLVM APFloat", "Float4E2M1FN", "e2m1"),
+    of("LLVM APFloat", "Float8UE5M3", "ue5m3"),
     of("LLVM APFloat", "FloatTF32", "tf32"),
     of("LLVM APFloat", "BFloat", "bf16"),
     of("LLVM APFloat", "IEEEhalf", "f16"),
@@ -211,8 +212,11 @@ pub const ALIASES: [Alias; 182] = [
     of("microxcaling", "bfloat16", "bf16"),
     of("microxcaling", "bf16", "bf16"),
     of("in papers", "DLFloat", "dlfloat16"),
+    of("in papers", "TensorFloat32", "tf32"),
     of("in papers", "fp32", "f32"),
     of("in papers", "fp64", "f64"),
+    of("in enumerations", "FLOAT6E2M3", "e2m3"),
+    of("in enumerations", "FLOAT6E3M2", "e3m2"),
     of("as shapes", "e8m0fnu", "e8m0"),
     of("as shapes", "e5m10", "f16"),
     of("as shapes", "e8m7", "bf16"),
@@ -231,4 +235,16 @@ pub const CLASHES: [Alias; 8] = [
     of("AMD gfx950, gfx12", "bf8", "e5m2"),
     of("OCP MX", "fp6", "e3m2"),
     of("OCP MX", "fp6", "e2m3"),
+];
+
+/// Names of block formats, which are asked for where a number format is due, and their elements.
+pub(super) const BLOCKS: [(&str, &str); 8] = [
+    ("mxfp8-e4m3", "e4m3fn"),
+    ("mxfp8-e5m2", "e5m2"),
+    ("mxfp6-e3m2", "e3m2"),
+    ("mxfp6-e2m3", "e2m3"),
+    ("mxfp4", "e2m1"),
+    ("mxint8", "int8"),
+    ("nvfp4", "e2m1"),
+    ("nvfp4-16x16", "e2m1"),
 ];

@@ -16,12 +16,13 @@
 use core::fmt;
 use core::str::FromStr;
 
-use super::aliases::{ALIASES, Alias, CLASHES, PREFIXES};
+use super::aliases::{ALIASES, Alias, BLOCKS, CLASHES, PREFIXES};
 use super::{Short, UnknownName};
 use crate::format::{Format, FormatError, NAMED, Sign, Specials};
 
 const FORMS: &str = "a shape such as e8m3 or e5m2, with u (unsigned), fn, fnuz or finite (e4m3fn, ue4m3), a bias \
-                     (e4m3b11fnuz), binary8p3se, int8, bf16, f16, tf32, f32, f64";
+                     (e4m3b11fnuz, e5m2b-3), -nosub, -nozero or -onezero at the end, binary8p3se, int8, \
+                     bf16, f16, tf32, f32, f64";
 
 /// Why a text names no format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,6 +41,20 @@ pub enum ParseFormatError {
         given: Short,
         /// Why not.
         reason: FormatError,
+    },
+    /// Its bias stands behind its class.
+    Misplaced {
+        /// The text.
+        given: Short,
+        /// The name it would be.
+        meant: Short,
+    },
+    /// It names a block format, whose elements are numbers of a format.
+    Block {
+        /// The text.
+        given: Short,
+        /// The format of the elements.
+        element: &'static str,
     },
 }
 
@@ -60,6 +75,14 @@ impl fmt::Display for ParseFormatError {
             Self::Impossible { given, reason } => {
                 write!(f, "{given:?} names no possible format: {reason}")
             }
+            Self::Misplaced { given, meant } => write!(
+                f,
+                "no number format is called {given:?}; did you mean {meant}? The bias stands before the class"
+            ),
+            Self::Block { given, element } => write!(
+                f,
+                "{given} is a block format, not a number format; the format of its elements is {element}"
+            ),
         }
     }
 }
@@ -189,6 +212,14 @@ impl FromStr for Format {
                 Err(ParseFormatError::Ambiguous { given: Short::new(text) })
             }
             None => {
+                if let Some(meant) = bias_before_class(text) {
+                    let given = Short::new(text);
+                    return Err(ParseFormatError::Misplaced { given, meant });
+                }
+                let block = BLOCKS.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+                if let Some((_, element)) = block {
+                    return Err(ParseFormatError::Block { given: Short::new(text), element });
+                }
                 let names = NAMED.iter().map(|(name, _)| *name);
                 let names = names.chain(["e8m3", "e8m5", "binary8p3se", "binary8p4se"]);
                 let names = names.chain(ALIASES.iter().map(|alias| alias.name));
@@ -201,6 +232,26 @@ impl FromStr for Format {
             }
         }
     }
+}
+
+/// The canonical name of a format whose bias was written behind its class, as in `e4m3fnb11`.
+fn bias_before_class(text: &str) -> Option<Short> {
+    let digits = |tail: &str| tail.bytes().take_while(u8::is_ascii_digit).count();
+    // A `b` before a number, unlike that of `-nosub`.
+    let (at, len) = text.rmatch_indices(['b', 'B']).find_map(|(at, _)| {
+        let tail = &text[at + 1..];
+        let sign = usize::from(tail.starts_with('-'));
+        let count = digits(&tail[sign..]);
+        (count > 0).then_some((at, 1 + sign + count))
+    })?;
+    let (head, tail) = text.split_at(at);
+    let (bias, rest) = tail.split_at(len);
+    let letters = ['u', 'U', 'e', 'E', 'm', 'M'];
+    let fields = head.trim_start_matches(letters);
+    let fields = fields.trim_start_matches(|c: char| c.is_ascii_digit() || letters.contains(&c));
+    let (shape, class) = head.split_at(head.len() - fields.len());
+    let moved = Short::of(format_args!("{shape}{bias}{class}{rest}"));
+    Some(Reader(moved.as_str()).shape()?.ok()?.name())
 }
 
 /// What is left to read. Each form returns `None` where the text is not of that form.
@@ -232,7 +283,14 @@ impl Reader<'_> {
             return Some(None);
         }
         let negative = self.word("-").is_some();
-        let bias = self.number()? as i32;
+        let len = self.0.bytes().take_while(u8::is_ascii_digit).count();
+        let (digits, rest) = self.0.split_at(len);
+        if len == 0 || (len > 1 && digits.starts_with('0')) {
+            return None;
+        }
+        self.0 = rest;
+        // What no `i32` holds is out of range as its largest is.
+        let bias = digits.parse().unwrap_or(i32::MAX);
         Some(Some(if negative { -bias } else { bias }))
     }
 
@@ -368,6 +426,9 @@ mod tests {
         assert_eq!(format("float6_e3m2fn"), Format::E3M2);
         assert_eq!(format("p3109_k8p3es"), format("Binary8p3se"));
         assert_ne!(format("binary8p1uf"), Format::E8M0);
+        assert_eq!(format("Float8UE5M3"), Format::UE5M3);
+        assert_eq!(format("TensorFloat32"), Format::TF32);
+        assert_eq!((format("FLOAT6E2M3"), format("FLOAT6E3M2")), (Format::E2M3, Format::E3M2));
         assert_eq!(format("dlfloat16"), format("e6m9b31fn-nosub-onezero"));
         for (name, meanings) in [("fp8", ["e4m3fnuz", "e4m3fn"]), ("BF8", ["e5m2fnuz", "e5m2"])] {
             let message = name.parse::<Format>().unwrap_err().to_string();
@@ -430,6 +491,33 @@ mod tests {
         assert!(message("e17m2").contains("at most 16"), "{}", message("e17m2"));
         assert!(message("e5m0ieee").contains("no room"));
         assert!(message("binary2p1sf").contains("P3109"));
+        for name in ["e3m2b2147483647", "e3m2b-2147483648", "e3m2b1048577", "e4m3b99999999999fn"] {
+            let text = message(name);
+            assert!(text.contains("from -1048576 to 1048576 is possible"), "{text}");
+        }
+        for (name, meant) in [
+            ("e4m3fnb9", "e4m3b9fn"),
+            ("E4M3FNUZB11", "e4m3b11fnuz"),
+            ("ue5m3finiteb-3-nosub", "ue5m3b-3finite-nosub"),
+        ] {
+            let text = message(name);
+            assert!(text.contains(&std::format!("did you mean {meant}?")), "{text}");
+        }
+        for junk in ["b", "e4m3fnb", "fnb3", "b-", "e4m3fnb-", "\u{e9}b3", "bb3", "e4m3fnb9b9"] {
+            assert!(junk.parse::<Format>().is_err(), "{junk}");
+        }
+        assert!(!message("e0m0finite").contains("specials finite"), "{}", message("e0m0finite"));
+        assert!(message("e0m0finite").contains("one bit would do"));
+        for form in ["-nosub", "-nozero", "-onezero", "b-3"] {
+            assert!(message("something").contains(form), "{form}");
+        }
+        for name in ["", "\u{e9}", "x"] {
+            assert!(!message(name).contains("did you mean"), "{}", message(name));
+        }
+        for (name, element) in [("nvfp4", "e2m1"), ("mxint8", "int8"), ("MXFP8-E4M3", "e4m3fn")] {
+            let text = message(name);
+            assert!(text.contains("is a block format") && text.ends_with(element), "{text}");
+        }
         for junk in
             ["", "e", "em", "e4", "e4m", "e4m3b", "e4m3fn ", "e04m3", "\u{e9}4m3", "int", "int1"]
         {

@@ -41,15 +41,72 @@ fn malformed_lines_are_told_and_do_not_end_the_stream() {
     let (code, out, err) = convert(&["--strict"], input);
     assert_eq!((code, out.as_str()), (2, "38\n\n"));
     assert!(err.contains("line 3") && !err.contains("line 4"), "{err}");
-    // Garbage of any kind is lines too; complaints end after twenty.
+    // Garbage of any kind is lines too, and every line without a code is told once.
     let garbage: Vec<u8> =
         (0..200_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let (code, out, err) = convert(&[], &garbage);
     assert_eq!(code, 1);
     assert!(out.bytes().all(|byte| byte == b'\n'));
-    assert!(err.lines().count() < 30 && err.is_ascii(), "{err}");
+    assert!(err.is_ascii(), "{err}");
+    let told = |text: &str| text.strip_prefix("line ")?.split(':').next()?.parse::<usize>().ok();
+    let told: Vec<usize> = err.lines().filter_map(told).collect();
+    let wrong = garbage.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| {
+        let mut words = line.split(|b| b" \t\r".contains(b)).filter(|word| !word.is_empty());
+        match (words.next(), words.next()) {
+            (None, _) => false,
+            (Some(word), None) => !(word.len() <= 8 && word.iter().all(u8::is_ascii_hexdigit)),
+            _ => true,
+        }
+    });
+    let wrong: Vec<usize> = wrong.map(|(i, _)| i + 1).collect();
+    assert!(told == wrong && wrong.len() > 400, "{} of {}", told.len(), wrong.len());
     let (code, _, err) = convert(&[], &[b'0'; 3 << 20]);
     assert!(code == 1 && err.contains("longer than"), "{err}");
+}
+
+/// CUDA, OCP, PyTorch and ONNX have E4M3FN, not the format that E4M3 names here.
+#[test]
+fn a_profile_of_those_who_lack_the_format_is_remarked_on() {
+    let to = |format, profile| {
+        let words = ["convert", "--from", "f32", "--to", format, "--profile", profile];
+        with_input(&words, b"3f800000\n")
+    };
+    for profile in ["cuda-satfinite", "ocp-sat", "ocp-nonsat", "torch", "onnx", "cuda-nosat"] {
+        let (code, out, err) = to("E4M3", profile);
+        assert_eq!((code, out.as_str(), err.lines().count()), (0, "38\n", 1), "{profile}");
+        assert!(err.starts_with("note: ") && err.contains("e4m3fn"), "{err}");
+        assert!(err.contains(profile), "{err}");
+        assert_eq!(to("e3m4", profile).2.lines().count(), 1);
+        assert_eq!(to("e4m3fn", profile).2, "");
+    }
+    for profile in ["ieee", "ml-dtypes", "p3109"] {
+        assert_eq!(to("e4m3", profile).2, "", "{profile}");
+    }
+    let words = ["convert", "--from", "e4m3", "--to", "f32", "--profile", "torch"];
+    assert_eq!(with_input(&words, b"38\n").2.lines().count(), 1);
+    let words = ["verify", "f32_to_e4m3", "--profile", "cuda-satfinite"];
+    let (code, out, err) = with_input(&words, b"3f800000 38 00\n");
+    assert_eq!((code, out.as_str()), (0, "1 passed, 0 failed\n"));
+    assert!(err.starts_with("note: ") && err.lines().count() == 1, "{err}");
+}
+
+/// A code has 19 bits; the upper ones of the binary32 word that tensor cores read.
+#[test]
+fn tf32_codes_are_the_upper_bits_of_the_word() {
+    let words = ["convert", "--from", "f32", "--to", "tf32", "--round", "rtz"];
+    let (_, out, _) = with_input(&words, b"3f8fffff\nc0490fdb\n");
+    assert_eq!(out, "1fc7f\n60248\n");
+    for (word, code) in [(0x3F8F_FFFF_u32, 0x1FC7F), (0xC049_0FDB, 0x60248)] {
+        assert_eq!(word & !0x1FFF, code << 13);
+    }
+}
+
+#[test]
+fn one_of_a_thing_is_singular() {
+    let words = ["convert", "--from", "int2", "--to", "f16"];
+    let (_, _, err) = with_input(&words, b"z\n1\n");
+    assert!(err.contains("(2 bits, 1 digit)"), "{err}");
+    assert!(err.ends_with("\n1 malformed line, 1 code converted\n"), "{err}");
 }
 
 #[test]

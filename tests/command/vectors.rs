@@ -43,6 +43,12 @@ fn misuse_is_answered() {
         assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}");
         assert!(err.contains(part), "{arguments:?}: {err}");
     }
+    // 2^16 x 2^16 cases.
+    let (code, line, err) = cut_off(&["vectors", "f16_add", "--exhaustive"], b"");
+    assert_eq!((code, line.as_str()), (0, "0000 0000 0000 00\n"));
+    assert_eq!(err, "4 294 967 296 cases follow; --count N takes N of them, spread over all\n");
+    let few = ["vectors", "f16_add", "--exhaustive", "--count", "3"];
+    assert_eq!(with_input(&few, b"").2, "");
     let (code, line, err) = cut_off(&["vectors", "f16_mulAdd"], b"");
     assert_eq!((code, line.as_str(), err.as_str()), (0, "0000 0000 0000 0000 00\n", ""));
 }

@@ -42,6 +42,17 @@ fn failures_are_shown_counted_and_told_by_the_exit_code() {
     assert_eq!(with_input(&none, lines.as_bytes()).1, "50 passed, 50 failed\n");
 }
 
+/// sin 1 = 0.84147098480789650665..., to the digits that sixty-four bits settle.
+#[test]
+fn the_exact_value_of_an_elementary_function_is_shown() {
+    let (code, out, _) = with_input(&["verify", "f16_sin"], b"3c00 3555 00\n");
+    assert_eq!(code, 1);
+    assert!(out.contains("\n  exact     0.841470984807896506"), "{out}");
+    assert!(out.contains("... (0x1.aed548f090cee04...p-1)\n"), "{out}");
+    let (_, out, _) = with_input(&["verify", "f32_atan2"], b"0 bf800000 0 00\n");
+    assert!(out.contains("\n  exact     3.141592653589793238"), "{out}");
+}
+
 #[test]
 fn options_decide_what_is_right() {
     let passes = |arguments: &[&str], line: &str| {
@@ -58,7 +69,6 @@ fn options_decide_what_is_right() {
     let half = "3800 0000 01";
     assert!(passes(&["f16_roundToInt", "--exact"], half));
     assert!(!passes(&["f16_roundToInt"], half) && passes(&["f16_roundToInt_x"], half));
-    assert!(!passes(&["f16_roundToInt", "--exact", "--notexact"], half));
     for (cpu, word) in [("x86", "80000000"), ("riscv", "7fffffff"), ("arm", "00000000")] {
         let line = format!("7E00 {word} 10");
         assert!(passes(&["f16_to_i32", "--int-invalid", cpu], &line), "{cpu}");
@@ -88,6 +98,15 @@ fn a_stream_with_malformed_lines_is_not_clean() {
     assert!(err.contains("line 5: \"\\x80\": byte 0x80"), "{err}");
     let (code, out, _) = with_input(&["verify", "e4m3fn_mul", "--strict"], lines);
     assert_eq!((code, out.as_str()), (2, "1 passed, 0 failed, 1 malformed\n"));
+    // Every malformed line is told; --max-errors is about cases.
+    let many = b"38 38 38\n38 38 38 0\n".repeat(300);
+    let arguments = ["verify", "e4m3fn_mul", "--max-errors", "1"];
+    let (_, out, err) = with_input(&arguments, &many);
+    assert_eq!(out, "300 passed, 0 failed, 300 malformed\n");
+    for line in (1..=600).step_by(2) {
+        let told = format!("line {line}: 3 words");
+        assert_eq!(err.lines().filter(|text| text.starts_with(&told)).count(), 1, "{line}");
+    }
     let (code, out, err) = with_input(&["verify", "e4m3fn_mul"], b"");
     assert_eq!((code, out.as_str()), (0, "0 passed, 0 failed\n"));
     assert!(err.contains("no case"), "{err}");
@@ -104,6 +123,11 @@ fn misuse_is_answered() {
         (&["verify", "f16_add", "--tininess", "never"], "after, before"),
         (&["verify", "f16_add", "--int-invalid", "mips"], "riscv"),
         (&["verify", "f16_add", "--max-errors", "-1"], "-1"),
+        (&["verify", "f16_roundToInt", "--exact", "--notexact"], "cannot be used with"),
+        (&["verify", "f16_to_i129"], "integers have 1 to 128 bits"),
+        (&["verify", "f16_to_i0"], "integers have 1 to 128 bits"),
+        (&["verify", "ui0_to_f16"], "integers have 1 to 128 bits"),
+        (&["verify", "nvfp4_add"], "nvfp4 is a block format"),
         (&["verify", "f16_to_i32_r_min", "--round", "rup"], "fixes the mode rdn"),
         (&["verify", "binary16p1ue_sin"], "binary16p1ue"),
     ] {
@@ -114,4 +138,16 @@ fn misuse_is_answered() {
     let many = "3C00 3C00 4001 01\n".repeat(100_000);
     let cut = cut_off(&["verify", "f16_add", "--max-errors", "100000"], many.as_bytes());
     assert_eq!((cut.0, cut.2.as_str()), (1, ""));
+}
+
+/// Recorded columns come from a pipe as from a file.
+#[test]
+fn columns_are_read_from_standard_input() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/h200/conv_f8.cols");
+    let bytes = std::fs::read(path).unwrap();
+    let (code, from_pipe, _) = with_input(&["verify-cols", "-"], &bytes);
+    let (_, from_file, _) = with_input(&["verify-cols", path], b"");
+    assert!(code == 0 && from_pipe == from_file && from_pipe.contains(" 0 mismatches"));
+    let (code, _, err) = with_input(&["verify-cols", "-"], b"EXMY");
+    assert!(code == 2 && err.contains("cannot use -"), "{err}");
 }

@@ -1,11 +1,12 @@
 //! `exmy convert`: codes of one format from stdin, codes of another to stdout.
 
-use crate::settings::{Complaints, announce, quiet_pipe};
+use crate::settings::{Complaints, Shown, announce, counted, quiet_pipe, remark_on};
 use clap::Args;
 use exmy::error::Result;
 use exmy::format::Format;
 use exmy::golden::convert::{Options, Random, convert};
 use exmy::round::{Flush, Overflow, Profile, Rounding, Rules, Tininess};
+use std::cell::RefCell;
 use std::io::{stdin, stdout};
 
 /// Convert codes from one format to another, line by line
@@ -17,6 +18,13 @@ use std::io::{stdin, stdout};
 /// message with its number on stderr: line N of the output belongs to line N of the input, and
 /// the exit code is 1 in the end. With --strict the first such line ends the stream with exit
 /// code 2.
+///
+/// Every such line is told, and lines count from 1.
+///
+/// `e4m3` is the IEEE-like format, as in ml_dtypes; what OCP, CUDA and PyTorch call E4M3 is
+/// `e4m3fn`. A code of tf32 has 19 bits, the upper ones of the binary32 word that hardware reads:
+/// `--from f32 --to tf32 --round rtz` is what dropping the lower 13 gives, and the code shifted
+/// left by 13 is the word.
 ///
 /// Stochastic modes (srN) take the top N bits of word L-1 of the Philox4x32-10 stream "golden"
 /// under --seed for line L, or with --random-column an N-bit integer from a second word on the
@@ -88,23 +96,27 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         strict: arguments.strict,
         random,
     };
-    let digits = arguments.from.bits().div_ceil(4);
-    let mut expected =
-        format!("one code of {} ({} bits, {digits} digits)", options.from, options.from.bits());
+    let bits = counted(options.from.bits().into(), "bit");
+    let digits = counted(options.from.bits().div_ceil(4).into(), "digit");
+    let mut expected = format!("one code of {} ({bits}, {digits})", options.from);
     if random == Random::Column {
         expected += &format!(" and the random integer of {}", rules.rounding);
     }
+    remark_on(arguments.profile, &[options.from, options.to]);
     announce(&expected);
-    let mut complaints = Complaints::new(expected + ", in hexadecimal");
+    let complaints = &RefCell::new(Complaints::new(expected + ", in hexadecimal"));
+    let source = Shown { stream: stdin().lock(), complaints };
+    let sink = Shown { stream: stdout().lock(), complaints };
     let streamed =
-        convert(stdin().lock(), stdout().lock(), &options, |malformed| complaints.add(malformed));
+        convert(source, sink, &options, |malformed| complaints.borrow_mut().add(malformed));
+    complaints.borrow_mut().flush();
     let Some(summary) = quiet_pipe(streamed)? else { return Ok(0) };
     Ok(match summary.malformed {
         0 => 0,
         _ if arguments.strict => crate::MISUSE,
         count => {
-            let plural = if count == 1 { "line" } else { "lines" };
-            eprintln!("{count} malformed {plural}, {} codes converted", summary.converted);
+            let lines = counted(count, "malformed line");
+            eprintln!("{lines}, {} converted", counted(summary.converted, "code"));
             1
         }
     })

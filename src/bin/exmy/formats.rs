@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         }
         _ if arguments.markdown => markdown::text(&catalog()),
         [] => table::text(&catalog()) + table::NOTE,
-        [format] => page::text(format),
+        [format] => page::text(format, page::width()),
         _ => table::text(&formats),
     };
     // A reader such as `head` that has seen enough closes the pipe; that is no error.

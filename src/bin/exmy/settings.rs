@@ -3,10 +3,12 @@
 
 use clap::{Args, ValueEnum};
 use exmy::error::{Error, Result};
+use exmy::format::Format;
 use exmy::golden::function::Settings;
 use exmy::math::IntInvalid;
 use exmy::round::{Overflow, Profile, Rounding, Tininess};
-use std::io;
+use std::cell::RefCell;
+use std::io::{self, BufWriter, Read, Write};
 
 /// What a function's name leaves open.
 #[derive(Args)]
@@ -21,10 +23,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "WHEN")]
     pub(crate) tininess: Option<Tininess>,
     /// Rounding to an integer raises inexact
-    #[arg(long, overrides_with = "notexact")]
+    #[arg(long)]
     exact: bool,
     /// Rounding to an integer does not raise inexact (the default)
-    #[arg(long, overrides_with = "exact")]
+    #[arg(long, conflicts_with = "exact")]
     notexact: bool,
     /// What an invalid conversion to an integer gives
     #[arg(long, value_name = "CPU", default_value = "x86")]
@@ -63,33 +65,83 @@ impl Options {
     }
 }
 
-/// Malformed lines shown before the rest is only counted.
-const SHOWN: u64 = 20;
-
-/// Complaints about lines, on stderr and not without end.
+/// Complaints about lines, each on stderr with the line's number.
+///
+/// They are gathered into large writes, so that a stream of nothing else is not slowed to a system
+/// call a line; `flush` is due before the program waits for more input, which [`Shown`] sees to.
 pub(crate) struct Complaints {
-    count: u64,
-    expected: String,
+    out: BufWriter<io::Stderr>,
+    expected: Option<String>,
 }
 
 impl Complaints {
     /// `expected` says what a line holds.
     pub(crate) fn new(expected: String) -> Self {
-        Self { count: 0, expected }
+        Self { out: BufWriter::with_capacity(1 << 16, io::stderr()), expected: Some(expected) }
     }
 
     pub(crate) fn add(&mut self, malformed: &exmy::golden::lines::Malformed) {
-        self.count += 1;
-        if self.count <= SHOWN {
-            eprintln!("{malformed}");
-        }
-        if self.count == 1 {
-            eprintln!("  expected: {}", self.expected);
-        }
-        if self.count == SHOWN + 1 {
-            eprintln!("further malformed lines are only counted");
+        // Nobody is left to be told that stderr cannot be written to.
+        let _ = writeln!(self.out, "{malformed}");
+        if let Some(expected) = self.expected.take() {
+            let _ = writeln!(self.out, "  expected: {expected}");
         }
     }
+
+    /// Shows what has been gathered.
+    pub(crate) fn flush(&mut self) {
+        let _ = self.out.flush();
+    }
+}
+
+/// A stream before whose every use the complaints are shown: they stand before the answers to
+/// lines behind them, and before a wait for more.
+pub(crate) struct Shown<'a, T> {
+    /// The stream.
+    pub(crate) stream: T,
+    /// What is shown.
+    pub(crate) complaints: &'a RefCell<Complaints>,
+}
+
+impl<T: Read> Read for Shown<'_, T> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.complaints.borrow_mut().flush();
+        self.stream.read(into)
+    }
+}
+
+impl<T: Write> Write for Shown<'_, T> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.complaints.borrow_mut().flush();
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+/// Says on stderr where a profile's rules are applied to a format that its source does not have:
+/// E4M3 and E3M4 as IEEE would make them exist in ml_dtypes, LLVM and on AWS Trainium, while what
+/// OCP, NVIDIA, PyTorch and ONNX call E4M3 is E4M3FN.
+pub(crate) fn remark_on(profile: Profile, formats: &[Format]) {
+    let name = profile.to_string();
+    if !["cuda", "ocp", "torch", "onnx"].iter().any(|source| name.starts_with(source)) {
+        return;
+    }
+    if formats.contains(&Format::E4M3) {
+        eprintln!(
+            "note: e4m3 is the IEEE-like format (largest 240), which {name} does not have; what \
+             its source calls E4M3 is e4m3fn"
+        );
+    } else if formats.contains(&Format::E3M4) {
+        eprintln!("note: {name} does not have e3m4; its rules are those of the nearest format");
+    }
+}
+
+/// `1 bit`, `2 bits`.
+pub(crate) fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A reader of the output that has seen enough (`| head`) is no error and ends the command well.

@@ -58,7 +58,7 @@ fn threads() -> String {
 }
 
 /// 1234567 as "1 234 567".
-fn thousands(number: u64) -> String {
+pub(crate) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (i, digit) in digits.chars().enumerate() {

@@ -44,6 +44,9 @@ pub(crate) struct Arguments {
     style: Style,
 }
 
+/// Cases beyond which their number is told first: minutes, and gigabytes.
+const MANY: u128 = 100_000_000;
+
 /// Runs the command; the result is the exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     if arguments.count == Some(0) {
@@ -57,6 +60,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         count: arguments.count,
     };
     let cases = Cases::new(&arguments.function, &request)?;
+    if cases.len() > MANY {
+        eprintln!(
+            "{} cases follow; --count N takes N of them, spread over all",
+            crate::show::thousands(u64::try_from(cases.len()).unwrap_or(u64::MAX))
+        );
+    }
     quiet_pipe(write(&evaluator, &cases, arguments.seed, arguments.style, stdout().lock()))?;
     Ok(0)
 }

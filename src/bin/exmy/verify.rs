@@ -1,11 +1,12 @@
 //! `exmy verify`: judges case lines of Berkeley TestFloat for any operation on any formats.
 
-use crate::settings::{Complaints, Options, announce, quiet_pipe};
+use crate::settings::{Complaints, Options, Shown, announce, counted, quiet_pipe, remark_on};
 use clap::Args;
 use exmy::error::Result;
-use exmy::golden::function::Function;
+use exmy::golden::function::{Function, Kind};
 use exmy::golden::testfloat::{Finding, Strictness, verify};
 use exmy::round::Profile;
+use std::cell::RefCell;
 use std::io::{BufWriter, Write, stdin, stdout};
 use std::ops::ControlFlow;
 
@@ -23,6 +24,10 @@ use std::ops::ControlFlow;
 /// unless --check-nans. Under a stochastic mode (srN) the N-bit random integer stands behind the
 /// operands.
 ///
+/// Every malformed line is told with its number on stderr. Where there is no case at all a note
+/// says so and the exit code is 0, as it is of a generator that failed: set `pipefail` in the
+/// shell, or look for the number of cases in the last line.
+///
 /// The exit code is 0 if every line is right, 1 if a case failed or a line was malformed, 2 for
 /// misuse and for the malformed line that --strict stopped at.
 #[derive(Args)]
@@ -31,7 +36,7 @@ pub(crate) struct Arguments {
     function: Function,
     #[command(flatten)]
     options: Options,
-    /// Wrong cases to show; all are counted
+    /// Wrong cases to show; all are counted, and malformed lines are always shown
     #[arg(long, value_name = "N", default_value_t = 20)]
     max_errors: u64,
     /// Compare NaN codes too; without --profile by the rules of x86
@@ -49,21 +54,29 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let evaluator = function.evaluator(&arguments.options.settings(profile))?;
     let mut words: Vec<String> = function.operands().iter().map(ToString::to_string).collect();
     if evaluator.random_bits() > 0 {
-        words.push(format!("{} random bits", evaluator.random_bits()));
+        words.push(counted(evaluator.random_bits().into(), "random bit"));
     }
     words.push(format!("{} (result)", function.result()));
     words.push("flags (00 to 1f)".into());
     let expected = words.join(", ");
+    let kinds = function.operands().iter().chain([&function.result()]).copied().collect::<Vec<_>>();
+    let formats: Vec<_> = kinds
+        .into_iter()
+        .filter_map(|kind| if let Kind::Format(format) = kind { Some(format) } else { None })
+        .collect();
+    remark_on(evaluator.settings().profile, &formats);
     announce(&expected);
-    let mut complaints = Complaints::new(expected + ", in hexadecimal");
+    let complaints = &RefCell::new(Complaints::new(expected + ", in hexadecimal"));
+    let source = Shown { stream: stdin().lock(), complaints };
     let mut out = BufWriter::new(stdout().lock());
     let mut shown = 0;
     let strictness = Strictness { nan_codes: arguments.check_nans, lines: arguments.strict };
-    let streamed = verify(&evaluator, strictness, stdin().lock(), |finding| {
+    let streamed = verify(&evaluator, strictness, source, |finding| {
         match finding {
-            Finding::Malformed(malformed) => complaints.add(malformed),
+            Finding::Malformed(malformed) => complaints.borrow_mut().add(malformed),
             Finding::Mismatch(mismatch) if shown < arguments.max_errors => {
                 shown += 1;
+                complaints.borrow_mut().flush();
                 writeln!(out, "{mismatch}")?;
                 out.flush()?;
             }
@@ -71,6 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         }
         Ok(ControlFlow::Continue(()))
     });
+    complaints.borrow_mut().flush();
     let Some(verdict) = quiet_pipe(streamed)? else { return Ok(1) };
     let mut last = format!("{} passed, {} failed", verdict.passed, verdict.failed);
     if verdict.malformed > 0 {

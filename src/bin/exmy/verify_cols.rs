@@ -21,7 +21,7 @@ const LINE_EVERY: Duration = Duration::from_secs(5);
 #[derive(Args)]
 #[command(after_long_help = long_help())]
 pub(crate) struct Arguments {
-    /// Files of recorded conversions (EXMYCONV)
+    /// Files of recorded conversions (EXMYCONV); - is standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Show no progress
@@ -85,8 +85,12 @@ enum Outcome {
 }
 
 fn verify(path: &Path, quiet: bool, stop: &AtomicBool) -> Result<Outcome> {
-    let file = File::open(path).map_err(|error| Error::io("open", path, error))?;
-    let columns = Columns::read(file).map_err(|error| Error::io("use", path, error))?;
+    let columns = if path.as_os_str() == "-" {
+        Columns::read(io::stdin().lock())
+    } else {
+        Columns::read(File::open(path).map_err(|error| Error::io("open", path, error))?)
+    };
+    let columns = columns.map_err(|error| Error::io("use", path, error))?;
     let known = |name: &str| usize::from(Conversion::find(columns.table(), name).is_some());
     let count: usize = columns.results().iter().map(|column| known(column.name())).sum();
     let progress = Progress::new(&columns, count, quiet);

@@ -5,17 +5,32 @@ use exmy::format::{Format, NAMED, Sign, Specials, Value};
 use exmy::text::{ALIASES, Alias, CLASHES};
 use std::fmt::Write;
 
-/// Columns of a page.
+/// Columns of a page where there is room.
 const WIDTH: usize = 80;
 
-pub(super) fn text(format: Format) -> String {
+/// The columns to fill: those of the terminal if it is narrower than a page.
+pub(super) fn width() -> usize {
+    let terminal = terminal_size::terminal_size_of(std::io::stdout());
+    terminal.map_or(WIDTH, |(width, _)| usize::from(width.0).clamp(NARROW, WIDTH))
+}
+
+/// Columns below which lines are broken by the terminal: those of the fields and of names.
+const NARROW: usize = 40;
+
+pub(super) fn text(format: Format, width: usize) -> String {
+    let wrapped = |heading: &str, text: &str| wrapped(heading, text, width);
     let mut text = wrapped(&format!("{format}: "), &summary(format)) + "\n";
     text += &layout(format);
     text += "\n";
     for [name, value, hex, code] in constants(format) {
         let line = format!("{name:<18}{value:<12}{hex:<25}{code}");
-        text += line.trim_end();
-        text += "\n";
+        if line.trim_end().len() <= width {
+            text += line.trim_end();
+            text += "\n";
+        } else {
+            let _ = writeln!(text, "{name:<18}{value}");
+            text += &wrapped(&" ".repeat(18), &format!("{hex} {code}"));
+        }
     }
     let names = names(format);
     if !names.is_empty() {
@@ -30,12 +45,12 @@ pub(super) fn text(format: Format) -> String {
     let alike = alike(format);
     if !alike.is_empty() {
         text += "\nSame fields\n";
-        for line in alike {
-            let _ = writeln!(text, "  {line}");
+        for (name, line) in alike {
+            text += &wrapped(&format!("  {name:<19} "), &line);
         }
     }
     if format.bits() <= 8 {
-        text += &grid(format);
+        text += &grid(format, width);
     }
     text
 }
@@ -57,11 +72,14 @@ pub(super) fn summary(format: Format) -> String {
         (true, true) => "two zeros",
     };
     let subnormals = if format.has_subnormals() { "subnormals" } else { "no subnormals" };
-    let bits = format.bits();
+    let bits = match format.bits() {
+        1 => "1 bit".into(),
+        bits => format!("{bits} bits"),
+    };
     match format.sign() {
-        Sign::TwosComplement => format!("{bits} bits, {special}"),
+        Sign::TwosComplement => format!("{bits}, {special}"),
         _ => format!(
-            "{bits} bits (sign/exponent/significand {}), bias {}; {special}; {zero}; {subnormals}",
+            "{bits} (sign/exponent/significand {}), bias {}; {special}; {zero}; {subnormals}",
             fields(format),
             bias(format)
         ),
@@ -150,7 +168,7 @@ pub(super) fn misunderstandings(format: Format) -> Vec<(&'static str, String)> {
 }
 
 /// Formats of the catalog with the same fields, and what they do otherwise.
-fn alike(format: Format) -> Vec<String> {
+fn alike(format: Format) -> Vec<(String, String)> {
     let same = |other: &Format| {
         *other != format
             && (other.exp_bits(), other.man_bits()) == (format.exp_bits(), format.man_bits())
@@ -161,20 +179,20 @@ fn alike(format: Format) -> Vec<String> {
     others
         .map(|other| {
             let sign = if other.is_signed() { "" } else { "unsigned, " };
-            format!(
-                "{:<19} {sign}bias {}, {}, largest {}, smallest {}",
-                other.to_string(),
+            let line = format!(
+                "{sign}bias {}, {}, largest {}, smallest {}",
                 other.bias(),
                 class(other),
                 constant(other, other.max_code()),
                 constant(other, other.min_positive_code())
-            )
+            );
+            (other.to_string(), line)
         })
         .collect()
 }
 
 /// The values of all codes, row by row; of a signed format those without the sign.
-fn grid(format: Format) -> String {
+fn grid(format: Format, width: usize) -> String {
     let halved = format.sign() == Sign::Magnitude;
     let mut codes = 1_u64 << format.bits();
     if halved {
@@ -184,7 +202,7 @@ fn grid(format: Format) -> String {
     let widest = cells.iter().map(String::len).max().unwrap_or(0);
     let label = code(format, codes - 1).len();
     let mut columns = 16;
-    while columns > 1 && label + columns * (widest + 1) > WIDTH {
+    while columns > 1 && label + columns * (widest + 1) > width {
         columns /= 2;
     }
     let mut text = "\nCodes\n".to_owned();
@@ -201,17 +219,18 @@ fn grid(format: Format) -> String {
             "0" => "0 too".into(),
             zero => zero.to_owned(),
         };
-        let _ = writeln!(text, "{sign} is {zero}; from there on the same with a minus sign");
+        let rest = format!("is {zero}; from there on the same with a minus sign");
+        text += &wrapped(&format!("{sign} "), &rest, width);
     }
     text
 }
 
 /// A text after a heading, broken at spaces, later lines indented as far.
-fn wrapped(heading: &str, text: &str) -> String {
+fn wrapped(heading: &str, text: &str, width: usize) -> String {
     let mut lines = heading.to_owned();
     let (indent, mut column) = (heading.len(), heading.len());
     for word in text.split_inclusive(' ') {
-        if column > indent && column + word.trim_end().len() > WIDTH {
+        if column > indent && column + word.trim_end().len() > width {
             lines.truncate(lines.trim_end().len());
             lines += "\n";
             lines += &" ".repeat(indent);
@@ -222,4 +241,32 @@ fn wrapped(heading: &str, text: &str) -> String {
     }
     lines.truncate(lines.trim_end().len());
     lines + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A terminal as narrow as a page allows breaks no line, and no width breaks a word.
+    #[test]
+    fn pages_fit_and_keep_their_words() {
+        let words = |text: &str| {
+            let head = text.split("\nCodes").next().unwrap_or_default();
+            head.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        };
+        for name in ["e4m3fn", "e4m3", "e2m1", "bf16", "f64", "int8", "e8m0", "binary8p3se"] {
+            let format: Format = name.parse().unwrap();
+            let wide = text(format, WIDTH);
+            for width in [NARROW, 47, 60, WIDTH] {
+                let narrow = text(format, width);
+                let long =
+                    narrow.lines().filter(|line| !line.starts_with("  +") && !line.contains('|'));
+                for line in long.filter(|line| !line.contains("..")) {
+                    assert!(line.len() <= width.max(46), "{name} {width}: {line}");
+                }
+                assert_eq!(words(&narrow), words(&wide), "{name} {width}");
+            }
+        }
+        assert!(text("e4m3fn".parse().unwrap(), 50).contains("\n  F8_E4M3"));
+    }
 }
