@@ -266,7 +266,7 @@ impl Format {
             }
             Overflow::None if inward => self.saturated(negative, rules, flags),
             Overflow::None | Overflow::Infinity => self.beyond(negative, rules, flags),
-            Overflow::Nan => self.not_a_number(negative, rules, flags.union(Flags::INVALID)),
+            Overflow::Nan => self.not_a_number(negative, rules, flags),
         }
     }
 
@@ -283,10 +283,10 @@ impl Format {
                 None => self.saturated(negative, rules, Flags::NONE),
             },
             Overflow::Onnx if matches!(self.specials(), Specials::Fnuz) => {
-                self.not_a_number(negative, rules, Flags::INVALID)
+                self.not_a_number(negative, rules, Flags::NONE)
             }
             Overflow::Finite | Overflow::Onnx => self.saturated(negative, rules, Flags::NONE),
-            Overflow::Nan => self.not_a_number(negative, rules, Flags::INVALID),
+            Overflow::Nan => self.not_a_number(negative, rules, Flags::NONE),
         }
     }
 
@@ -298,7 +298,7 @@ impl Format {
                 let code = self.signed_code(negative && self.is_signed(), 0);
                 Rounded { code, flags: flags.union(Flags::SATURATED).union(Flags::INEXACT) }
             } else {
-                self.not_a_number(false, rules, flags.union(Flags::INVALID))
+                self.not_a_number(false, rules, flags)
             };
         }
         Rounded { code: self.signed_code(negative && self.has_negative_zero(), 0), flags }
@@ -310,7 +310,7 @@ impl Format {
         } else if zero || rules.overflow.saturates() || !self.has_nan() {
             Rounded { code: 0, flags: flags.union(Flags::SATURATED).union(Flags::INEXACT) }
         } else {
-            self.not_a_number(false, rules, flags.union(Flags::INVALID))
+            self.not_a_number(false, rules, flags)
         }
     }
 
@@ -318,9 +318,7 @@ impl Format {
     const fn beyond(self, negative: bool, rules: &Rules, flags: Flags) -> Rounded {
         match (self.infinity_code(negative), self.specials()) {
             (Some(code), _) => Rounded { code, flags },
-            (None, Specials::Fn | Specials::Fnuz) => {
-                self.not_a_number(negative, rules, flags.union(Flags::INVALID))
-            }
+            (None, Specials::Fn | Specials::Fnuz) => self.not_a_number(negative, rules, flags),
             (None, _) => self.saturated(negative, rules, flags),
         }
     }
@@ -330,10 +328,10 @@ impl Format {
         Rounded { code, flags: flags.union(Flags::SATURATED) }
     }
 
-    /// NaN in place of a number, or the largest value where there is none.
+    /// NaN in place of a number, which is invalid, or the largest value where there is none.
     const fn not_a_number(self, negative: bool, rules: &Rules, flags: Flags) -> Rounded {
         match self.nan_of(negative, rules.nan.code) {
-            Some(code) => Rounded { code, flags },
+            Some(code) => Rounded { code, flags: flags.union(Flags::INVALID) },
             None => self.saturated(negative, rules, flags),
         }
     }

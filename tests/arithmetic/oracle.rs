@@ -468,8 +468,6 @@ impl Grid {
         let flags = match exact {
             Real::Nan(_) => 0,
             Real::Infinite(true) if !self.model.signed => outside,
-            // NaN was due.
-            Real::Infinite(_) if overflow == Overflow::Nan => displaced | INVALID_FLAG,
             Real::Infinite(_) => displaced,
             Real::Finite(x) if x.is_zero() => {
                 if self.model.zero {
@@ -493,9 +491,7 @@ impl Grid {
                     let rounding = if beyond { self.inexact_beyond(x) } else { rounding };
                     rounding | outside
                 } else if rounded > self.model.max_code() + extra {
-                    // The policy of NaN asks for it; the others meet it in an infinity's place.
-                    let asked = overflow == Overflow::Nan && displaced == INVALID_FLAG;
-                    rounding | INEXACT | OVERFLOW | if asked { 0 } else { displaced }
+                    rounding | INEXACT | OVERFLOW | displaced
                 } else if !place.exact && place.gap.is_none() {
                     rounding | SATURATED // below the smallest value of a format without zero
                 } else {
