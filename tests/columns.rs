@@ -1,6 +1,8 @@
 //! Recorded conversions of hardware and libraries: every column this crate knows, digests over
 //! whole blocks of inputs, files that are none, and the command that reads them.
 
+#![cfg(feature = "std")]
+
 use exmy::format::Format;
 use exmy::golden::columns::{BLOCK, Columns, ColumnsError, Conversion, Table, digest, mix64};
 use exmy::round::{Profile, Rounding};
