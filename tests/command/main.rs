@@ -15,7 +15,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::JoinHandle;
 
 /// The program, with what a test needs of the environment.
 fn exmy(arguments: &[&str]) -> Command {
@@ -32,17 +33,23 @@ fn succeed(command: &mut Command) -> Output {
     output
 }
 
-/// Runs with `input` on stdin: exit code, stdout, stderr.
-fn with_input(arguments: &[&str], input: &[u8]) -> (i32, String, String) {
+/// Starts with `input` on stdin, written beside whoever reads the output, or a full pipe would stop
+/// both. The program may stop reading early.
+fn fed(arguments: &[&str], input: &[u8]) -> (Child, JoinHandle<()>) {
     let mut command = exmy(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let input = input.to_vec();
-    // Written beside the reading, or a full pipe would stop both. The program may stop early.
     let writer = std::thread::spawn(move || {
         let _ = stdin.write_all(&input);
     });
+    (child, writer)
+}
+
+/// Runs with `input` on stdin: exit code, stdout, stderr.
+fn with_input(arguments: &[&str], input: &[u8]) -> (i32, String, String) {
+    let (child, writer) = fed(arguments, input);
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -55,14 +62,7 @@ fn with_input(arguments: &[&str], input: &[u8]) -> (i32, String, String) {
 /// Starts with a reader of the output that goes away after one line; the exit code and stderr.
 fn cut_off(arguments: &[&str], input: &[u8]) -> (i32, String, String) {
     use std::io::{BufRead, BufReader, Read};
-    let mut command = exmy(arguments);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let input = input.to_vec();
-    let writer = std::thread::spawn(move || {
-        let _ = stdin.write_all(&input);
-    });
+    let (mut child, writer) = fed(arguments, input);
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let mut stderr = String::new();
