@@ -115,3 +115,8 @@ pub mod study;
 pub mod error;
 #[cfg(feature = "alloc")]
 pub mod plot;
+
+/// The examples of the README, so that they are compiled and run with those of the code.
+#[cfg(all(doctest, feature = "std"))]
+#[doc = include_str!("../README.md")]
+pub struct Readme;
