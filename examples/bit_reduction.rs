@@ -3,7 +3,7 @@
 //! `cargo run --example bit_reduction` takes a built-in slice and a few formats;
 //! `cargo run --example bit_reduction -- e4m3fn@rtz 3.14159 0.1 -70000` takes yours.
 
-use exmy::bulk::fake_quantize_into;
+use exmy::bulk::{Cast, Converter};
 use exmy::format::Format;
 use exmy::random::{Philox, Stream};
 use exmy::round::{Overflow, Rounding};
@@ -12,7 +12,8 @@ fn reduce(format: Format, rounding: Rounding, values: &[f32]) {
     let mut reduced = vec![0.0; values.len()];
     // Only stochastic modes draw from it; the seed makes them repeatable.
     let random = Philox::new(1, Stream::new("bit reduction"));
-    fake_quantize_into(format, rounding, Overflow::None, random, values, &mut reduced);
+    let cast = Cast { format, rounding, overflow: Overflow::None };
+    Converter::from(cast).with_random(random).fake_quantize_into(values, &mut reduced);
     println!("{format}@{rounding}, {} bits", format.bits());
     for (&x, &y) in values.iter().zip(&reduced) {
         let relative = 100.0 * (f64::from(y) / f64::from(x) - 1.0);

@@ -13,13 +13,15 @@
 #![forbid(unsafe_code)]
 
 mod name;
+mod plain;
 mod tensor;
 
 pub use name::ParseBlockFormatError;
+pub use plain::PlainBlocks;
 pub use tensor::BlockTensor;
 
 pub(crate) use name::{names, with_rule};
-pub(crate) use tensor::{decode_element, encode_element};
+pub(crate) use plain::{decode_element, encode_element};
 
 use core::fmt;
 

@@ -28,6 +28,7 @@ pub use name::ParseQuantizerError;
 
 pub use crate::block::Axis;
 use crate::block::BlockFormat;
+pub use crate::bulk::Cast;
 use crate::format::Format;
 use crate::random::Philox;
 use crate::round::{Overflow, Rounding};
@@ -63,25 +64,6 @@ impl From<Format> for Target {
 impl From<BlockFormat> for Target {
     fn from(format: BlockFormat) -> Self {
         Self::Block(format)
-    }
-}
-
-/// A conversion to a format and back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Cast {
-    /// The format.
-    pub format: Format,
-    /// Which neighbour a number goes to.
-    pub rounding: Rounding,
-    /// What becomes of larger ones than the largest.
-    pub overflow: Overflow,
-}
-
-impl Cast {
-    /// To nearest even, with the format's default overflow.
-    pub const fn new(format: Format) -> Self {
-        let overflow = Target::Format(format).default_overflow();
-        Self { format, rounding: Rounding::Rne, overflow }
     }
 }
 

@@ -2,7 +2,7 @@
 
 #![cfg(feature = "std")]
 
-use exmy::bulk;
+use exmy::bulk::{self, Cast, Converter};
 use exmy::format::Format;
 use exmy::random::{Philox, Stream};
 use exmy::round::{Overflow, Rounding};
@@ -76,13 +76,13 @@ fn fast_is_plain() {
         for rounding in &modes {
             for overflow in Overflow::ALL {
                 let mut plain = vec![0.0; x.len()];
-                bulk::fake_quantize_plain(format, *rounding, overflow, RANDOM, &x, &mut plain);
+                let cast = Cast { format, rounding: *rounding, overflow };
+                let converter = Converter::from(cast).with_random(RANDOM);
+                converter.fake_quantize_plain(&x, &mut plain);
                 for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
                     let mut fast = vec![0.0; x.len()];
                     with_level(level, || {
-                        bulk::fake_quantize_into(
-                            format, *rounding, overflow, RANDOM, &x, &mut fast,
-                        );
+                        converter.fake_quantize_into(&x, &mut fast);
                     });
                     for ((x, a), b) in x.iter().zip(&plain).zip(&fast) {
                         assert_eq!(
@@ -125,7 +125,7 @@ fn overflow_thresholds() {
         let format: Format = text.parse().unwrap();
         let quantize = |overflow, x: f32| {
             let mut data = [x];
-            bulk::fake_quantize(format, Rounding::Rne, overflow, RANDOM, &mut data);
+            Converter::from(Cast::new(format).with_overflow(overflow)).fake_quantize(&mut data);
             data[0]
         };
         let same = |a: f32, b: f32| a == b || (a.is_nan() && b.is_nan());
@@ -154,10 +154,11 @@ fn codes() {
     for text in texts {
         let format: Format = text.parse().unwrap();
         let codes: Vec<u16> = format.codes().map(|code| code as u16).collect();
-        let mut values = vec![0.0; codes.len()];
+        let mut values = vec![0.0_f32; codes.len()];
         bulk::decode_into(format, &codes, &mut values);
-        let mut back = vec![0; codes.len()];
-        bulk::encode_into(format, Rounding::Rne, Overflow::None, RANDOM, &values, &mut back);
+        let mut back = vec![0_u16; codes.len()];
+        Converter::from(Cast::new(format).with_overflow(Overflow::None))
+            .encode_into(&values, &mut back);
         for ((code, value), back) in codes.iter().zip(&values).zip(&back) {
             assert!(
                 value.is_nan() || code == back,
@@ -165,9 +166,9 @@ fn codes() {
             );
         }
     }
-    let mut found = [0; 6];
-    let x = [1.0, -1.0, 0.3, 500.0, -0.0, 0.001];
-    bulk::encode_into(Format::E4M3FN, Rounding::Rne, Overflow::Finite, RANDOM, &x, &mut found);
+    let mut found = [0_u8; 6];
+    let x = [1.0_f32, -1.0, 0.3, 500.0, -0.0, 0.001];
+    Converter::from(Cast::new(Format::E4M3FN)).encode_into(&x, &mut found);
     // 0.3 = 1.2 * 2^-2: field 5, trailing 0.2 * 8 = 1.6 to 2; 0.001 is half of 2^-9, and a bit.
     assert_eq!(found, [0x38, 0xB8, 5 << 3 | 2, 0x7E, 0x80, 0x01]);
 }
@@ -178,7 +179,9 @@ fn stochastic_words_by_index() {
     let x = vec![0.3_f32; 5000];
     let mut all = x.clone();
     let mode = Rounding::stochastic(8);
-    bulk::fake_quantize(Format::E2M1, mode, Overflow::Finite, RANDOM, &mut all);
+    Converter::from(Cast::new(Format::E2M1).with_rounding(mode))
+        .with_random(RANDOM)
+        .fake_quantize(&mut all);
     // 0.3 is 0.6 of the way from 0 to 0.5: up iff floor(0.6 * 256) + R >= 256 with R the top byte.
     for (i, y) in all.iter().enumerate() {
         let up = 153 + (RANDOM.word(i as u64) >> 24) >= 256;

@@ -1,16 +1,11 @@
-//! A matrix in a block format, with codes: the plain definition of what quantization gives.
-//!
-//! Element by element through the rounding core, block by block from the formulas of
-//! [`scale`](crate::scale). The fast kernels are tested against it.
+//! A matrix in a block format as it is stored: packed codes, scales, and their shape.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
-use super::{Axis, BlockFormat};
+use super::{Axis, BlockFormat, PlainBlocks};
 use crate::format::Value;
 use crate::random::Philox;
 use crate::round::{Overflow, Rounding};
-use crate::scale::{ScaleRule, TensorFactors, floor_code};
 use crate::view::View;
 
 /// A matrix of element codes, its blocks' scale codes and, if the format has one, its scale.
@@ -43,43 +38,8 @@ impl BlockTensor {
         overflow: Overflow,
         random: Philox,
     ) -> Self {
-        let format = format.checked();
-        let (rows, cols) = (x.rows(), x.cols());
-        let block = axis.block(format.shape, rows, cols);
-        let grid = (rows.div_ceil(block.0), cols.div_ceil(block.1));
-        let amax = |rows: core::ops::Range<usize>, cols: core::ops::Range<usize>| {
-            // As integers, magnitudes order with their bits, infinity above and NaN above that.
-            let bits = rows.flat_map(|i| cols.clone().map(move |j| (i, j)));
-            let bits = bits.map(|(i, j)| x.at(i, j).to_bits() & 0x7FFF_FFFF).max();
-            f32::from_bits(bits.unwrap_or(0))
-        };
-        let whole = format.tensor_scale.then(|| amax(0..rows, 0..cols));
-        let factors = TensorFactors::new(whole, format.element, format.scale);
-
-        let mut codes = vec![0; rows * cols];
-        let mut scales = Vec::with_capacity(grid.0 * grid.1);
-        for (bi, bj) in (0..grid.0).flat_map(|bi| (0..grid.1).map(move |bj| (bi, bj))) {
-            let block_rows = bi * block.0..((bi + 1) * block.0).min(rows);
-            let block_cols = bj * block.1..((bj + 1) * block.1).min(cols);
-            let amax = amax(block_rows.clone(), block_cols.clone());
-            let scale = match format.rule {
-                ScaleRule::Floor => floor_code(amax, format.element, format.scale),
-                ScaleRule::Nearest => {
-                    let d = factors.unrounded(amax);
-                    format.scale.encode_f32(d, Rounding::Rne, Overflow::Finite, 0).code
-                }
-            };
-            let value = format.scale.decode(scale);
-            for (i, j) in block_rows.flat_map(|i| block_cols.clone().map(move |j| (i, j))) {
-                let x = x.at(i, j);
-                let at = i * cols + j;
-                let word = if rounding.is_stochastic() { random.word(at as u64) } else { 0 };
-                let code = encode_element(format, rounding, overflow, x, value, &factors, word);
-                codes[at] = code as u16;
-            }
-            scales.push(scale as u32);
-        }
-        let tensor_scale = format.tensor_scale.then_some(factors.decode);
+        let plain = PlainBlocks::quantize(x, axis, format, rounding, overflow, random);
+        let PlainBlocks { format, shape: (rows, cols), block, codes, scales, tensor_scale } = plain;
         Self { format, axis, rows, cols, block, codes, scales, tensor_scale }
     }
 
@@ -87,12 +47,15 @@ impl BlockTensor {
     /// product rounded to `f32` (of powers of two, and of E2M1 with E4M3 scales, the first is
     /// exact; at or above 2^128 it is infinity). NaN scales give the canonical NaN.
     pub fn dequantize(&self) -> Vec<f32> {
-        let values = self.codes.iter().enumerate().map(|(at, code)| {
-            let scale = self.scale(at / self.cols, at % self.cols);
-            let tensor = self.tensor_scale.unwrap_or(1.0);
-            decode_element(self.format, u64::from(*code), scale, tensor)
-        });
-        values.collect()
+        let plain = PlainBlocks {
+            format: self.format,
+            shape: (self.rows, self.cols),
+            block: self.block,
+            codes: self.codes.clone(),
+            scales: self.scales.clone(),
+            tensor_scale: self.tensor_scale,
+        };
+        plain.dequantize()
     }
 
     /// The scale of the block that holds element (i, j), without the tensor scale.
@@ -144,52 +107,5 @@ impl BlockTensor {
     /// The tensor's scale, if the format has one: what decoded values are multiplied by last.
     pub fn tensor_scale(&self) -> Option<f32> {
         self.tensor_scale
-    }
-}
-
-/// The code of an element in a block of the given scale.
-pub(crate) fn encode_element(
-    format: BlockFormat,
-    rounding: Rounding,
-    overflow: Overflow,
-    x: f32,
-    scale: Value,
-    factors: &TensorFactors,
-    word: u32,
-) -> u64 {
-    let quotient = match format.rule {
-        ScaleRule::Floor => over_power(Value::from_f32(x), scale),
-        ScaleRule::Nearest => {
-            let y = x * factors.factor(scale.to_f32());
-            let largest = factors.largest;
-            // A comparison chain that lets NaN through.
-            let y = if y > largest { largest } else { y };
-            let y = if y < -largest { -largest } else { y };
-            Value::from_f32(y + 0.0)
-        }
-    };
-    format.element.encode(quotient, rounding, overflow, word).code
-}
-
-/// The image of an element's code in a block of the given scale; `tensor` is the last factor.
-pub(crate) fn decode_element(format: BlockFormat, code: u64, scale: Value, tensor: f32) -> f32 {
-    if scale.is_nan() || tensor.is_nan() {
-        return f32::from_bits(0x7FC0_0000);
-    }
-    format.element.to_f32(code) * scale.to_f32() * tensor
-}
-
-/// `x / scale` exactly, for a scale that is a power of two; NaN if it is NaN.
-fn over_power(x: Value, scale: Value) -> Value {
-    match (x, scale) {
-        (
-            Value::Finite { negative, significand, exponent },
-            Value::Finite { significand: one, exponent: power, .. },
-        ) => {
-            let power = power + one.trailing_zeros() as i32;
-            Value::Finite { negative, significand, exponent: exponent - power }
-        }
-        (_, Value::Finite { .. }) => x,
-        _ => Value::Nan { negative: false },
     }
 }

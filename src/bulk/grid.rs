@@ -27,7 +27,7 @@ const INFINITY: u32 = 0x7F80_0000;
 const NAN: u32 = 0x7FC0_0000;
 
 /// What becomes of the special cases of one sign; images as bits of `f32`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Edge {
     /// The largest magnitude that is kept.
     largest: f32,
@@ -42,7 +42,7 @@ struct Edge {
 }
 
 /// How the deterministic modes make the carry: masks over `2^shift - 1`, one for each part.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Carry {
     /// Half a unit less one, and half a unit.
     below_half: u32,
@@ -56,7 +56,7 @@ struct Carry {
 }
 
 /// A format, mode and policy made ready for the kernels.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Grid {
     /// `23 - M`: places to shift out of a binary32 significand at full precision.
     places: i32,

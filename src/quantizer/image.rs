@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use super::{Axis, Quantizer, Target};
 use crate::block::{BlockFormat, decode_element, encode_element};
 use crate::bulk::grid::{self, Common, Grid};
-use crate::bulk::{Rounder, SPAN, words_into};
+use crate::bulk::{Cast, Converter, SPAN, words_into};
 use crate::format::Value;
 use crate::random::Philox;
 use crate::round::{Overflow, Rounding};
@@ -39,11 +39,11 @@ pub(super) fn write(
     if rows == 0 || cols == 0 {
         return;
     }
-    let before =
-        quantizer.before.map(|cast| Rounder::new(cast.format, cast.rounding, cast.overflow));
+    let before = quantizer.before.map(|cast| Converter::from(cast).with_random(random));
     let cast = match quantizer.target {
         Target::Format(format) => {
-            Some(Rounder::new(format, quantizer.rounding, quantizer.overflow))
+            let cast = Cast { format, rounding: quantizer.rounding, overflow: quantizer.overflow };
+            Some(Converter::from(cast).with_random(random))
         }
         _ => None,
     };
@@ -51,7 +51,7 @@ pub(super) fn write(
         chunk.copy_from(x);
         for cast in before.iter().chain(&cast) {
             for (first, run) in chunk.runs(1) {
-                cast.apply(random, first, run);
+                cast.starting_at(first).round(run);
             }
         }
     };
@@ -189,7 +189,7 @@ struct Blocks {
     overflow: Overflow,
     /// Rows and columns of a block.
     side: (usize, usize),
-    scale: Rounder,
+    scale: Converter,
     grid: Option<Grid>,
 }
 
@@ -207,7 +207,7 @@ impl Blocks {
             rounding,
             overflow,
             side: axis.block(format.shape, rows, cols),
-            scale: Rounder::new(format.scale, Rounding::Rne, Overflow::Finite),
+            scale: Converter::from(Cast::new(format.scale).with_overflow(Overflow::Finite)),
             grid: Grid::new(format.element, rounding, overflow),
         }
     }
@@ -240,7 +240,7 @@ impl Blocks {
                     for (amax, scale) in amax.iter().zip(&mut scales) {
                         *scale = of.unrounded(f32::from_bits(*amax));
                     }
-                    self.scale.apply(random, 0, &mut scales);
+                    self.scale.round(&mut scales);
                     for (scale, encode) in scales.iter().zip(&mut encode) {
                         *encode = of.factor(*scale);
                     }

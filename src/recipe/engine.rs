@@ -17,13 +17,13 @@
 //! row-major index in the unpadded tensor.
 
 use super::Recipe;
-use crate::bulk::fake_quantize;
+use crate::bulk::Converter;
 use crate::gemm::f32::{Output, matmul};
 use crate::nn::linear::{Group, Products};
 use crate::nn::site::{Operand, Product, Site};
 use crate::quantizer::{Axis, Quantizer};
 use crate::random::{Philox, Stream};
-use crate::round::{Overflow, Rounding};
+use crate::round::Rules;
 use crate::view::{View, ViewMut};
 
 /// Watches what happens at the sites; it draws no random bits and changes nothing.
@@ -192,16 +192,16 @@ impl<'a> Engine<'a> {
         for &(operator, width) in members {
             let site = Site { layer: group.layer, operator };
             if let Some(format) = self.recipe.output(site, product) {
-                let random = Philox::new(0, Stream::new("unused"));
+                let converter = Converter::new(format, Rules::DEFAULT);
                 let data = out.data();
                 if width == stride {
                     let all = &mut data[..rows * stride];
-                    fake_quantize(format, Rounding::Rne, Overflow::None, random, all);
+                    converter.fake_quantize(all);
                 } else {
                     for row in 0..rows {
                         let from = row * stride + start;
                         let part = &mut data[from..from + width];
-                        fake_quantize(format, Rounding::Rne, Overflow::None, random, part);
+                        converter.fake_quantize(part);
                     }
                 }
             }

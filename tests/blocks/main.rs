@@ -6,7 +6,7 @@
 mod nvfp4;
 
 use exmy::block::{BlockFormat, BlockTensor};
-use exmy::bulk;
+use exmy::bulk::{Cast, Converter};
 use exmy::format::Format;
 use exmy::quantizer::{Axis, Quantizer, Target};
 use exmy::random::{Philox, Stream};
@@ -192,7 +192,8 @@ fn plain_image(quantizer: Quantizer, x: View<'_, f32>, axis: Axis) -> Vec<f32> {
     let mut out: Vec<f32> = (0..rows * cols).map(|i| x.at(i / cols, i % cols)).collect();
     let cast = |out: &mut Vec<f32>, format, rounding, overflow| {
         let x = out.clone();
-        bulk::fake_quantize_plain(format, rounding, overflow, RANDOM, &x, out);
+        let cast = Cast { format, rounding, overflow };
+        Converter::from(cast).with_random(RANDOM).fake_quantize_plain(&x, out);
     };
     if let Some(before) = quantizer.before {
         cast(&mut out, before.format, before.rounding, before.overflow);
