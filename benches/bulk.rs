@@ -21,7 +21,7 @@ fn converter(text: &str) -> Converter {
     Converter::from(cast.with_rounding(rounding.parse().expect("a mode"))).with_random(RANDOM)
 }
 
-fn encode<'a, C: Bits>(table: &mut Table<'a>, text: &str, x: &'a [f32]) {
+fn encode<'a, C: Bits + 'a>(table: &mut Table<'a>, text: &str, x: &'a [f32]) {
     let converter = converter(text);
     let mut codes = vec![C::from_u64(0); x.len()];
     table.row(text, move || converter.encode_into(black_box(x), black_box(&mut codes)));
