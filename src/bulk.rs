@@ -14,7 +14,7 @@
 //! Under stochastic rounding, element `i` of a slice uses random word `i` of the given generator,
 //! whatever the order of evaluation.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod converter;
 mod decode;
