@@ -30,6 +30,6 @@ pub use plain::decode_plain;
 pub use real::Real;
 pub use words::words_into;
 
-/// Elements whose random words are made at a time; a multiple of 4. Their words, 4 KiB, stay in
+/// Elements whose random words are made at a time; a multiple of 4. Their words, 8 KiB, stay in
 /// the first-level cache.
-pub(crate) const SPAN: usize = 1024;
+pub(crate) const SPAN: usize = 2048;

@@ -191,7 +191,7 @@ impl<O: Out, const RANDOM: bool, const EDGES: bool> Body for Shift<O, RANDOM, ED
         let (magnitude, negative) = (x & !SIGN, x & SIGN != 0);
         if !EDGES {
             let c = &self.clamp;
-            let limit = if negative { c.at[1] } else { c.at[0] };
+            let limit = if negative && !RANDOM { c.at[1] } else { c.at[0] };
             let code = self.code(at_most(limit, magnitude), negative, word);
             return O::new(if O::VALUE {
                 let value = self.value(code);
