@@ -5,8 +5,6 @@
 
 use crate::random::Philox;
 use crate::simd::kernel;
-#[cfg(target_arch = "x86_64")]
-use crate::simd::{Level, level};
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;

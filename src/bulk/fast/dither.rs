@@ -47,12 +47,17 @@ pub(super) struct Dither<O> {
     params: Params,
     /// The rebias in units of the random bits.
     rebias: u32,
+    /// Below this an element is not in the normal range. With the exponents of binary32, values are
+    /// never: binary32's subnormal numbers have the same unit as its lowest binade.
+    normal: u32,
     _out: PhantomData<O>,
 }
 
 impl<O: Out> Dither<O> {
     pub(super) fn new(params: Params) -> Self {
-        Self { params, rebias: params.lattice.rebias >> params.rest, _out: PhantomData }
+        let Lattice { rebias, normal, .. } = params.lattice;
+        let normal = if O::VALUE && rebias == 0 { 0 } else { normal };
+        Self { params, rebias: rebias >> params.rest, normal, _out: PhantomData }
     }
 }
 
@@ -69,7 +74,7 @@ impl<O: Out> Body for Dither<O> {
         let went_up = sum - magic > f32::from_bits(y);
         let small = sum.to_bits().wrapping_sub(magic.to_bits());
         let small = if went_up { small.wrapping_sub(1) } else { small };
-        let is_small = y < lattice.normal;
+        let is_small = y < self.normal;
         if O::VALUE {
             let small = (small.wrapping_add(random) >> bits) as i32 as f32 * lattice.unit;
             let value = y.wrapping_add(random << rest) & (u32::MAX << lattice.places);

@@ -150,7 +150,7 @@ impl<O: Out, const RANDOM: bool, const EDGES: bool> Shift<O, RANDOM, EDGES> {
         let significand = y - exponent;
         let above = exponent.saturating_sub(rebias) >> places;
         let below = rebias.saturating_sub(exponent) >> 23;
-        let gap = if EDGES && below != 0 { p.gap } else { 0 };
+        let gap = if EDGES && y < p.lattice.normal { p.gap } else { 0 };
         let shift = places + below + gap;
         let units = if RANDOM {
             // All places beyond 31 are below the random bits.
