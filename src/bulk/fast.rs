@@ -163,9 +163,12 @@ impl Fast {
             && rules.operands == Operands::Exact
             && rules.sign == SignRule::Keep;
         let clamp = if plain { edges.clamp(to, &lattice) } else { None };
+        let nearest = nearest::Params::new(&lattice, rules.rounding, clamp);
+        // The others have no case for a single zero.
+        let clamp = clamp.filter(|clamp| !clamp.one_zero);
         let mask = nearest::MaskParams::new(to, &lattice, rules.rounding, &edges);
         Some(Self {
-            nearest: nearest::Params::new(&lattice, rules.rounding, clamp),
+            nearest,
             dither: dither::Params::new(&lattice, rules.rounding, clamp),
             mask: mask.filter(|_| plain),
             shift: shift::Params::new(to, lattice, rules, edges, clamp),
@@ -191,8 +194,8 @@ impl Fast {
     pub(super) fn round(&self, x: &[f32], words: &[u32], out: &mut [f32]) {
         match (self.mask, self.nearest) {
             (Some(mask), _) => map(Mask(mask), x, out),
-            (None, Some(nearest)) if nearest.all_normal() => {
-                map(Nearest::<f32, false>::new(nearest), x, out);
+            (None, Some(nearest)) if nearest.all_normal() && !nearest.one_zero() => {
+                map(Nearest::<f32, false, false>::new(nearest), x, out);
             }
             _ => self.write(x, words, out),
         }
@@ -200,7 +203,11 @@ impl Fast {
 
     fn write<O: Out>(&self, x: &[f32], words: &[u32], out: &mut [O]) {
         if let Some(nearest) = self.nearest {
-            return map(Nearest::<O, true>::new(nearest), x, out);
+            return if nearest.one_zero() {
+                map(Nearest::<O, true, true>::new(nearest), x, out);
+            } else {
+                map(Nearest::<O, true, false>::new(nearest), x, out);
+            };
         }
         if let Some(dither) = self.dither {
             return map_random(Dither::<O>::new(dither), words, x, out);
