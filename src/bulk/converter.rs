@@ -297,13 +297,13 @@ impl Converter {
             for (j, data) in data.chunks_mut(SPAN).enumerate() {
                 let copy = &mut copy[..data.len()];
                 copy.copy_from_slice(data);
-                self.from_element(i * CHUNK + j * SPAN).round_into(copy, data);
+                self.at_element(i * CHUNK + j * SPAN).round_into(copy, data);
             }
         });
     }
 
     /// The same for what begins `offset` elements further on.
-    pub(super) const fn from_element(self, offset: usize) -> Self {
+    pub(super) const fn at_element(self, offset: usize) -> Self {
         Self { first: self.first.wrapping_add(offset as u64), ..self }
     }
 
@@ -321,11 +321,11 @@ impl Converter {
             let (start, len) = (i * CHUNK, out.len());
             let x = &x[start..start + len];
             let Some(random) = random else {
-                return work(&self.from_element(start), x, &[], out);
+                return work(&self.at_element(start), x, &[], out);
             };
             let mut words = [0; SPAN];
             for (j, (x, out)) in x.chunks(SPAN).zip(out.chunks_mut(SPAN)).enumerate() {
-                let part = self.from_element(start + j * SPAN);
+                let part = self.at_element(start + j * SPAN);
                 let words = &mut words[..x.len()];
                 words_into(random, part.first, words);
                 work(&part, x, words, out);
