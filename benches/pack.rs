@@ -2,7 +2,8 @@
 //! bytes, wider ones in integers of 16 bits; one thread, then all.
 //!
 //! `cargo bench --bench pack --features parallel [-- PART-OF-A-NAME]`; `EXMY_SIMD=avx2` measures
-//! another level.
+//! another level. The first row of every table copies whole bytes; the second, where there is one,
+//! as many as the operation reads and writes.
 
 mod common;
 
@@ -24,27 +25,55 @@ fn codes<C: Code>(width: u32, count: usize) -> Vec<C> {
     some.iter().copied().cycle().take(count).collect()
 }
 
+/// A row that moves as many bytes as packing to `width` bits, or with `back` unpacking, does.
+fn same_bytes<'a>(table: &mut Table<'a>, n: usize, width: usize, each: usize, back: bool) {
+    let (read, write) = if back { (width, each) } else { (each, width) };
+    let (from, mut to) = (vec![1_u8; n * read / 8], vec![0_u8; n * write / 8]);
+    table.row(&format!("copy of {read} bits in, {write} out, for {width}"), move || {
+        let (from, to) = (black_box(&from), black_box(&mut to));
+        let both = from.len().min(to.len());
+        to[..both].copy_from_slice(&from[..both]);
+        // What only one side has is read, or written.
+        let words = from[both..].as_chunks::<64>().0;
+        let all = words.iter().fold([0_u8; 64], |mut all, word| {
+            all.iter_mut().zip(word).for_each(|(all, byte)| *all |= byte);
+            all
+        });
+        black_box(all);
+        to[both..].fill(1);
+    });
+}
+
+/// Prints a table and the last row as a part of the one before.
+fn print(table: Table<'_>) {
+    if let [.., copy, speed] = table.print()[..] {
+        println!("\n{:.2} of the copy of the same bytes", speed / copy);
+    }
+}
+
 /// One table a direction and width, since each moves other bytes.
 fn stream<C: Code>(width: u32, n: usize, threads: &str) {
-    let each = C::BITS as usize;
+    let (bits, each) = (width as usize, C::BITS as usize);
     let input: Vec<C> = codes(width, n);
     let packed = pack::pack(&input, width).expect("codes of the width");
 
-    let title = format!("codes of {width} bits, {threads}: pack");
     let mut bytes = packed.clone();
-    let mut table = Table::of_bits(&title, n, each, width as usize);
+    let title = format!("codes of {width} bits in {each}, {threads}: pack");
+    let mut table = Table::new(&title, n, each / 8, each / 8);
+    same_bytes(&mut table, n, bits, each, false);
     table.row(&format!("pack {width}"), || {
         pack::pack_into(black_box(&input), width, black_box(&mut bytes)).expect("they fit");
     });
-    table.print();
+    print(table);
 
-    let title = format!("codes of {width} bits, {threads}: unpack");
     let mut out = input.clone();
-    let mut table = Table::of_bits(&title, n, width as usize, each);
+    let title = format!("codes of {width} bits in {each}, {threads}: unpack");
+    let mut table = Table::new(&title, n, each / 8, each / 8);
+    same_bytes(&mut table, n, bits, each, true);
     table.row(&format!("unpack {width}"), || {
         pack::unpack_into(black_box(&packed), width, black_box(&mut out)).expect("they fit");
     });
-    table.print();
+    print(table);
 }
 
 fn containers(n: usize, threads: &str) {

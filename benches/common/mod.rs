@@ -48,19 +48,10 @@ pub struct Table<'a> {
 impl<'a> Table<'a> {
     /// A table whose first row copies: reads `read` and writes `write` bytes an element.
     pub fn new(title: &str, elements: usize, read: usize, write: usize) -> Self {
-        Self::of_bits(title, elements, 8 * read, 8 * write)
-    }
-
-    /// As [`new`](Self::new), for elements of `read` and `write` bits.
-    pub fn of_bits(title: &str, elements: usize, read: usize, write: usize) -> Self {
-        let from = vec![1_u64; elements * read / 64];
-        let mut to = vec![0_u64; elements * write / 64];
+        let from = vec![1_u64; elements * read / 8];
+        let mut to = vec![0_u64; elements * write / 8];
         let copy = move || copy(black_box(&from), black_box(&mut to));
-        let name = if read % 8 == 0 && write % 8 == 0 {
-            format!("copy ({} bytes in, {} out)", read / 8, write / 8)
-        } else {
-            format!("copy ({read} bits in, {write} out)")
-        };
+        let name = format!("copy ({read} bytes in, {write} out)");
         Self { title: title.into(), elements, rows: vec![Row { name, work: Box::new(copy) }] }
     }
 
