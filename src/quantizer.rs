@@ -55,6 +55,17 @@ impl Target {
     }
 }
 
+impl Target {
+    /// The rounding mode meant where none is written: that of the block format's
+    /// [`Profile`](crate::block::Profile), else to nearest even.
+    pub const fn default_rounding(self) -> Rounding {
+        match self {
+            Self::Block(format) => format.profile.default_rounding(),
+            _ => Rounding::Rne,
+        }
+    }
+}
+
 impl From<Format> for Target {
     fn from(format: Format) -> Self {
         Self::Format(format)
@@ -99,10 +110,11 @@ impl Quantizer {
     /// Leaves everything as it is.
     pub const NONE: Self = Self::new(Target::None);
 
-    /// To `target`, rounding to nearest even, with the target's default overflow.
+    /// To `target` with its default [rounding](Target::default_rounding) and
+    /// [overflow](Target::default_overflow).
     pub const fn new(target: Target) -> Self {
-        let overflow = target.default_overflow();
-        Self { before: None, target, rounding: Rounding::Rne, overflow }
+        let (rounding, overflow) = (target.default_rounding(), target.default_overflow());
+        Self { before: None, target, rounding, overflow }
     }
 
     /// This quantizer after a cast.
