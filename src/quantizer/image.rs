@@ -39,6 +39,17 @@ pub(super) fn write(
     if rows == 0 || cols == 0 {
         return;
     }
+    if let Some(rotation) = quantizer.rotation {
+        let first = Quantizer { rotation: None, target: Target::None, ..*quantizer };
+        write(&first, x, axis, random, out.reborrow());
+        let rotated = rotation.apply_matrix(out.reborrow(), axis == Axis::Rows);
+        debug_assert!(rotated.is_ok(), "the size was checked");
+        let stride = out.row_stride();
+        let x: Vec<f32> =
+            out.data().chunks(stride).take(rows).flat_map(|row| row[..cols].to_vec()).collect();
+        let rest = Quantizer { before: None, rotation: None, ..*quantizer };
+        return write(&rest, View::new(&x, rows, cols), axis, random, out);
+    }
     let before = quantizer.before.map(|cast| Converter::from(cast).with_random(random));
     let cast = match quantizer.target {
         Target::Format(format) => {

@@ -7,6 +7,7 @@ use core::str::FromStr;
 use super::{Cast, Quantizer, Target};
 use crate::block::{self, ParseBlockFormatError, Written};
 use crate::format::{Format, NAMED};
+use crate::hadamard::Hadamard;
 use crate::round::{Overflow, Rounding};
 use crate::text::{ParseFormatError, Short, UnknownName};
 
@@ -28,6 +29,10 @@ pub enum ParseQuantizerError {
     NoScale(Short),
     /// A suffix for `none`, or `none` as the first format; the text.
     NothingToDo(Short),
+    /// What stands before the target begins like a rotation and is none.
+    Rotation(Box<UnknownName>),
+    /// A rotation before the first format, or two; the text.
+    RotationFirst(Short),
     /// Both roundings are stochastic, of the same random words; the text.
     TwoStochastic(Short),
 }
@@ -35,7 +40,7 @@ pub enum ParseQuantizerError {
 impl fmt::Display for ParseQuantizerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown(error) | Self::Suffix(error) => error.fmt(f),
+            Self::Unknown(error) | Self::Suffix(error) | Self::Rotation(error) => error.fmt(f),
             Self::Format(error) => error.fmt(f),
             Self::Block(error) => error.fmt(f),
             Self::Twice(text, what) => write!(f, "{text:?} has two {what}s: one is possible"),
@@ -48,6 +53,10 @@ impl fmt::Display for ParseQuantizerError {
             Self::NothingToDo(text) => write!(
                 f,
                 "{text:?}: `none` takes no suffix, and stands alone or after a first format"
+            ),
+            Self::RotationFirst(text) => write!(
+                f,
+                "{text:?}: one rotation is possible, after the first format: bf16>rht16>nvfp4"
             ),
             Self::TwoStochastic(text) => write!(
                 f,
@@ -143,14 +152,30 @@ fn target(body: &str, written: Written) -> Result<Target, ParseQuantizerError> {
     }
 }
 
+/// The first format, the rotation and the target of a text.
+fn split_steps(text: &str) -> Result<(Option<&str>, Option<Hadamard>, &str), ParseQuantizerError> {
+    let rotation =
+        |text: &str| text.parse().map_err(|error| ParseQuantizerError::Rotation(Box::new(error)));
+    match text.split_once('>') {
+        None => Ok((None, None, text)),
+        Some((first, rest)) if Hadamard::is_meant(first) => match rest.split_once('>') {
+            Some(_) => Err(ParseQuantizerError::RotationFirst(Short::new(text))),
+            None => Ok((None, Some(rotation(first)?), rest)),
+        },
+        Some((first, rest)) => match rest.split_once('>') {
+            Some((second, last)) if Hadamard::is_meant(second) => {
+                Ok((Some(first), Some(rotation(second)?), last))
+            }
+            _ => Ok((Some(first), None, rest)),
+        },
+    }
+}
+
 impl FromStr for Quantizer {
     type Err = ParseQuantizerError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (first, last) = match text.split_once('>') {
-            Some((first, last)) => (Some(first), last),
-            None => (None, text),
-        };
+        let (first, rotation, last) = split_steps(text)?;
         let before = match first {
             None => None,
             Some(first) => {
@@ -183,6 +208,7 @@ impl FromStr for Quantizer {
         let plain = Self::new(target);
         let quantizer = Self {
             before,
+            rotation,
             target,
             rounding: rounding.unwrap_or(plain.rounding),
             overflow: overflow.unwrap_or(plain.overflow),
@@ -233,6 +259,9 @@ impl fmt::Display for Quantizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(before) = &self.before {
             write!(f, "{before}>")?;
+        }
+        if let Some(rotation) = &self.rotation {
+            write!(f, "{rotation}>")?;
         }
         write!(f, "{}", self.target)?;
         match self.target {
