@@ -4,6 +4,7 @@
 #![cfg(feature = "std")]
 
 mod hadamard;
+mod profiles;
 mod texts;
 
 use exmy::random::{Philox, Stream};
