@@ -4,7 +4,10 @@
 #![cfg(feature = "std")]
 
 mod hadamard;
+mod p3109;
 mod profiles;
+mod rules;
+mod specials;
 mod texts;
 
 use exmy::random::{Philox, Stream};
