@@ -67,10 +67,9 @@ fn transform(of: &Steps, signs: &[[u32; 16]; 8], group: &mut Group, vectors: usi
     let mut span = 1;
     while span < vectors {
         for i in (0..vectors).filter(|i| i & span == 0) {
-            for l in 0..16 {
-                let (a, b) = (group[i][l], group[i + span][l]);
-                (group[i][l], group[i + span][l]) = (a + b, a - b);
-            }
+            let (a, b) = (group[i], group[i + span]);
+            group[i] = core::array::from_fn(|l| a[l] + b[l]);
+            group[i + span] = core::array::from_fn(|l| a[l] - b[l]);
         }
         span *= 2;
     }

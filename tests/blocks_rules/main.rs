@@ -5,6 +5,7 @@
 
 mod hadamard;
 mod p3109;
+mod page;
 mod profiles;
 mod rules;
 mod specials;

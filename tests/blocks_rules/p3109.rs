@@ -7,7 +7,7 @@ use exmy::round::{Overflow, Rounding};
 use exmy::view::View;
 use num_bigint::BigInt;
 
-use super::rules::quantize;
+use super::rules::{power, quantize};
 use super::{RANDOM, uniform};
 
 /// The nearest of all values of a format to `n / d`, ties to the even code, the largest for what is
@@ -37,9 +37,7 @@ fn exact(x: f32) -> BigInt {
 #[test]
 fn quotients_are_exact() {
     let x: Vec<f32> = (0..16 * 24)
-        .map(|i| {
-            uniform(i) * 2_f32.powi((i / 16) as i32 * 5 - 60) * if i % 3 == 0 { 0.01 } else { 1.0 }
-        })
+        .map(|i| uniform(i) * power((i / 16) as i32 * 5 - 60) * if i % 3 == 0 { 0.01 } else { 1.0 })
         .collect();
     for (element, scale) in [
         ("binary8p3se", "binary8p1uf"),

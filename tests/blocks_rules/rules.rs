@@ -20,6 +20,11 @@ pub(super) fn power(k: i32) -> f32 {
     if k < -126 { f32::from_bits(1 << (k + 149)) } else { f32::from_bits(((k + 127) as u32) << 23) }
 }
 
+/// `2^k`, normal, in binary64.
+fn power64(k: i32) -> f64 {
+    f64::from_bits(((k + 1023) as u64) << 52)
+}
+
 /// A binary32 magnitude times `2^149`.
 fn integer(x: f32) -> BigInt {
     let bits = x.to_bits() & 0x7FFF_FFFF;
@@ -61,18 +66,18 @@ fn magnitudes() -> Vec<f32> {
     for k in -149..=127 {
         for eighths in 8..16_u32 {
             // eighths / 8 * 2^k, where it is a number, and its neighbours.
-            let x = f64::from(eighths) / 8.0 * 2_f64.powi(k);
+            let x = f64::from(eighths) / 8.0 * power64(k);
             let near = [x as f32].into_iter().filter(|y| f64::from(*y) == x);
             all.extend(
                 near.flat_map(|y| [y.to_bits() - 1, y.to_bits(), y.to_bits() + 1])
                     .map(f32::from_bits),
             );
         }
-        let sixteenths = (31.0 / 16.0 * 2_f64.powi(k)) as f32;
+        let sixteenths = (31.0 / 16.0 * power64(k)) as f32;
         all.extend(
             [sixteenths.to_bits().saturating_sub(1), sixteenths.to_bits()].map(f32::from_bits),
         );
-        let sixty_fourths = (127.0 / 64.0 * 2_f64.powi(k)) as f32;
+        let sixty_fourths = (127.0 / 64.0 * power64(k)) as f32;
         all.extend([sixty_fourths.to_bits(), sixty_fourths.to_bits() + 1].map(f32::from_bits));
     }
     all.retain(|x| x.is_finite() && *x > 0.0);
