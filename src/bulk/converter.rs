@@ -280,8 +280,8 @@ impl Converter {
 
     /// As [`fake_quantize`](Self::fake_quantize).
     pub(crate) fn round(&self, data: &mut [f32]) {
-        // The kernels read one slice and write another. A span that is copied first costs less
-        // than an eighth of the time, since it stays in the first-level cache.
+        // The kernels read one slice and write another. A span is copied first: it stays in the
+        // first-level cache, where a copy costs little.
         divided_in_place(data, |first, data| {
             let mut copy = [0.0; SPAN];
             for (i, data) in data.chunks_mut(SPAN).enumerate() {

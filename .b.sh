@@ -1,1 +1,0 @@
-cargo bench --bench bulk --features half -- "$@" 2>/dev/null
