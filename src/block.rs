@@ -12,6 +12,8 @@
 
 #![forbid(unsafe_code)]
 
+pub(crate) mod fast;
+mod kernel;
 mod name;
 mod plain;
 mod statistics;

@@ -5,7 +5,7 @@
 
 mod nvfp4;
 
-use exmy::block::{BlockFormat, BlockTensor};
+use exmy::block::{BlockFormat, BlockTensor, PlainBlocks};
 use exmy::bulk::{Cast, Converter};
 use exmy::format::Format;
 use exmy::quantizer::{Axis, Quantizer, Target};
@@ -106,10 +106,17 @@ fn fast_is_plain() {
                 ] {
                     let x = View::new(&data, rows, cols);
                     let x = if transposed { x.t() } else { x };
-                    let tensor =
-                        BlockTensor::quantize(x, axis, format, rounding, Overflow::Finite, RANDOM);
+                    let overflow = Overflow::Finite;
+                    let tensor = PlainBlocks::quantize(x, axis, format, rounding, overflow, RANDOM);
                     let plain = bits(&tensor.dequantize());
                     for level in levels() {
+                        let stored = with_level(level, || {
+                            BlockTensor::quantize(x, axis, format, rounding, overflow, RANDOM)
+                        });
+                        let case = format!("{name} {quantizer} {axis:?} {transposed} {level}");
+                        same_tensor(&tensor, &stored, &case);
+                        let decoded = bits(&with_level(level, || stored.dequantize()));
+                        assert_eq!(first_difference(&plain, &decoded), None, "{case}");
                         let fast = bits(&with_level(level, || image(quantizer, x, axis)));
                         let wrong = plain.iter().zip(&fast).position(|(a, b)| a != b);
                         if let Some(at) = wrong {
@@ -207,9 +214,27 @@ fn plain_image(quantizer: Quantizer, x: View<'_, f32>, axis: Axis) -> Vec<f32> {
         }
         Target::Block(format) => {
             let x = View::new(&out, rows, cols);
-            BlockTensor::quantize(x, axis, format, rounding, overflow, RANDOM).dequantize()
+            PlainBlocks::quantize(x, axis, format, rounding, overflow, RANDOM).dequantize()
         }
     }
+}
+
+fn first_difference<T: PartialEq>(a: &[T], b: &[T]) -> Option<usize> {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).position(|(a, b)| a != b)
+}
+
+/// The stored tensor holds the plain one's codes and scales. NaN tensor scales count as equal.
+fn same_tensor(plain: &PlainBlocks, stored: &BlockTensor, case: &str) {
+    let (codes, scales) = (stored.codes(), stored.scales());
+    let x = first_difference(&plain.codes, &codes).map(|i| (i, plain.codes[i], codes[i]));
+    assert_eq!(x, None, "{case}: code, plain and fast");
+    let x = first_difference(&plain.scales, &scales).map(|i| (i, plain.scales[i], scales[i]));
+    assert_eq!(x, None, "{case}: scale, plain and fast");
+    let scale =
+        |x: Option<f32>| x.map(|x| if x.is_nan() { f32::NAN.to_bits() } else { x.to_bits() });
+    assert_eq!(scale(plain.tensor_scale), scale(stored.tensor_scale()), "{case}");
+    assert_eq!((plain.shape, plain.block), ((stored.rows(), stored.cols()), stored.block()));
 }
 
 /// Blocks relative to the reduction axis: quantizing a matrix along its rows is quantizing its

@@ -1,0 +1,79 @@
+//! Maxima of blocks, and a block's number laid out per element.
+
+use super::MAGNITUDE;
+use crate::simd::kernel;
+
+/// The numbers of blocks of `width` elements, laid out per element.
+pub(crate) fn spread(width: usize, numbers: &[f32], out: &mut [f32]) {
+    for (block, number) in out.chunks_mut(width).zip(numbers) {
+        block.fill(*number);
+    }
+}
+
+/// Folds the magnitudes of a row into the maxima of blocks of `width` columns, as bits.
+pub(crate) fn fold(width: usize, row: &[f32], amax: &mut [u32]) {
+    match width {
+        1 => fold_columns(row, amax),
+        _ => fold_blocks(width, row, amax),
+    }
+}
+
+kernel! {
+    fn fold_columns<'a>(row: &'a [f32], amax: &'a mut [u32]) {
+        for (x, amax) in row.iter().zip(amax) {
+            *amax = (*amax).max(x.to_bits() & MAGNITUDE);
+        }
+    }
+}
+
+kernel! {
+    fn fold_blocks<'a>(width: usize, row: &'a [f32], amax: &'a mut [u32]) {
+        for (block, amax) in row.chunks(width).zip(amax) {
+            *amax = (*amax).max(largest_of(block));
+        }
+    }
+}
+
+kernel! {
+    /// The largest magnitude, as bits.
+    pub(crate) fn largest<'a>(row: &'a [f32]) -> u32 {
+        largest_of(row)
+    }
+}
+
+/// As integers, magnitudes order with their bits, infinity above and NaN above that; a maximum
+/// does not depend on its order.
+#[inline(always)]
+fn largest_of(row: &[f32]) -> u32 {
+    let mut lanes = [0_u32; 16];
+    let (groups, rest) = row.as_chunks::<16>();
+    for group in groups {
+        for (lane, x) in lanes.iter_mut().zip(group) {
+            *lane = (*lane).max(x.to_bits() & MAGNITUDE);
+        }
+    }
+    let rest = rest.iter().fold(0, |max, x| max.max(x.to_bits() & MAGNITUDE));
+    // By halves, which is what vector instructions do best.
+    let mut half = 8;
+    while half > 0 {
+        for i in 0..half {
+            lanes[i] = lanes[i].max(lanes[i + half]);
+        }
+        half /= 2;
+    }
+    lanes[0].max(rest)
+}
+
+kernel! {
+    /// Whether one of the numbers is NaN.
+    pub(crate) fn any_nan<'a>(numbers: &'a [f32]) -> bool {
+        let mut lanes = [false; 16];
+        let (groups, rest) = numbers.as_chunks::<16>();
+        for group in groups {
+            for (lane, x) in lanes.iter_mut().zip(group) {
+                *lane |= x.is_nan();
+            }
+        }
+        lanes.contains(&true) || rest.iter().any(|x| x.is_nan())
+    }
+}
