@@ -18,6 +18,7 @@
 
 mod converter;
 mod decode;
+mod fast;
 pub(crate) mod grid;
 mod plain;
 mod real;

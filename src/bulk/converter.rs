@@ -3,12 +3,33 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::fast::Fast;
 use super::grid::{self, Grid};
+use super::plain::image;
+use super::real::sealed::{Reals, RealsMut};
 use super::{Real, SPAN, words_into};
 use crate::format::Format;
+use crate::math::Operand;
 use crate::minifloat::Bits;
 use crate::random::Philox;
 use crate::round::{Overflow, Rounding, Rules};
+
+/// Elements that one thread takes at a time: 256 KiB of `f32`.
+const CHUNK: usize = 1 << 16;
+
+/// [`parallel::for_each_chunk`](crate::parallel::for_each_chunk) where there can be threads.
+fn for_each_chunk<T: Send>(
+    data: &mut [T],
+    chunk_len: usize,
+    work: impl Fn(usize, &mut [T]) + Sync + Send,
+) {
+    #[cfg(feature = "std")]
+    crate::parallel::for_each_chunk(data, chunk_len, work);
+    #[cfg(not(feature = "std"))]
+    for (i, chunk) in data.chunks_mut(chunk_len).enumerate() {
+        work(i, chunk);
+    }
+}
 
 /// A conversion to a format: which values there are and which of them is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,6 +85,7 @@ pub struct Converter {
     pub(super) rules: Rules,
     random: Option<Philox>,
     first: u64,
+    fast: Option<Fast>,
     grid: Option<Grid>,
 }
 
@@ -82,10 +104,13 @@ impl Converter {
         if let Rounding::Stochastic { bits, .. } = rules.rounding {
             assert!((1..=32).contains(&bits), "stochastic rounding takes 1 to 32 random bits");
         }
+        let fast = Fast::new(to, rules);
         let plain =
             rules == Rules::DEFAULT.with_rounding(rules.rounding).with_overflow(rules.overflow);
-        let grid = plain.then(|| Grid::new(to, rules.rounding, rules.overflow)).flatten();
-        Self { to, rules, random: None, first: 0, grid }
+        let grid = (plain && fast.is_none())
+            .then(|| Grid::new(to, rules.rounding, rules.overflow))
+            .flatten();
+        Self { to, rules, random: None, first: 0, fast, grid }
     }
 
     /// The same with random words: element `i` of a slice uses word `i`.
@@ -122,7 +147,22 @@ impl Converter {
     /// If the lengths differ, the codes are wider than their integer, or the mode is stochastic and
     /// no random words were given.
     pub fn encode_into<S: Real, C: Bits>(&self, x: &[S], codes: &mut [C]) {
-        self.encode_plain(x, codes);
+        self.check::<C>(x.len(), codes.len());
+        match S::reals(x) {
+            Reals::F32(x) => self.encode_f32(x, codes),
+            _ => self.encode_plain(x, codes),
+        }
+    }
+
+    /// As [`encode_into`](Self::encode_into), of slices that its checks have passed.
+    pub(super) fn encode_f32<C: Bits>(&self, x: &[f32], codes: &mut [C]) {
+        match &self.fast {
+            Some(fast) if C::WIDTH <= 32 => self.in_chunks(x, codes, |part, x, words, codes| {
+                fast.encode(x, words, codes);
+                part.patch_nan(fast, x, codes, |code| C::from_u64(code));
+            }),
+            _ => self.encode_plain(x, codes),
+        }
     }
 
     /// The codes to which the elements of `x` round.
@@ -150,8 +190,10 @@ impl Converter {
     /// If the lengths differ, or the mode is stochastic and no random words were given.
     pub fn fake_quantize_into<S: Real>(&self, x: &[S], out: &mut [S]) {
         self.check::<u64>(x.len(), out.len());
-        out.copy_from_slice(x);
-        self.fake_quantize(out);
+        match (S::reals(x), S::reals_mut(out)) {
+            (Reals::F32(x), RealsMut::F32(out)) => self.round_into(x, out),
+            _ => self.fake_quantize_plain(x, out),
+        }
     }
 
     /// Rounds every element in place; see [`fake_quantize_into`](Self::fake_quantize_into).
@@ -159,28 +201,87 @@ impl Converter {
     /// # Panics
     /// If the mode is stochastic and no random words were given.
     pub fn fake_quantize<S: Real>(&self, data: &mut [S]) {
-        if let Some(data) = S::f32s(data) {
-            return self.round(data);
+        match S::reals_mut(data) {
+            RealsMut::F32(data) => self.round(data),
+            _ => {
+                let x = data.to_vec();
+                self.fake_quantize_plain(&x, data);
+            }
         }
-        let x = data.to_vec();
-        self.fake_quantize_plain(&x, data);
+    }
+
+    /// As [`fake_quantize_into`](Self::fake_quantize_into), of slices of one length.
+    pub(crate) fn round_into(&self, x: &[f32], out: &mut [f32]) {
+        match (&self.fast, &self.grid) {
+            (Some(fast), _) => self.in_chunks(x, out, |part, x, words, out| {
+                fast.round(x, words, out);
+                part.patch_nan(fast, x, out, |code| image(self.to, code));
+            }),
+            (None, Some(grid)) => self.in_chunks(x, out, |_, x, words, out| {
+                out.copy_from_slice(x);
+                if words.is_empty() {
+                    grid::cast(grid, out);
+                } else {
+                    grid::cast_stochastic(grid, words, out);
+                }
+            }),
+            (None, None) => self.fake_quantize_plain(x, out),
+        }
     }
 
     /// As [`fake_quantize`](Self::fake_quantize).
     pub(crate) fn round(&self, data: &mut [f32]) {
-        match &self.grid {
-            Some(grid) if self.rules.rounding.is_stochastic() => {
-                let mut words = [0; SPAN];
-                for (i, data) in data.chunks_mut(SPAN).enumerate() {
-                    let words = &mut words[..data.len()];
-                    words_into(self.generator(), self.first + (i * SPAN) as u64, words);
-                    grid::cast_stochastic(grid, words, data);
-                }
+        // The kernels read one slice and write another. A span that is copied first costs less
+        // than an eighth of the time, since it stays in the first-level cache.
+        for_each_chunk(data, CHUNK, |i, data| {
+            let mut copy = [0.0; SPAN];
+            for (j, data) in data.chunks_mut(SPAN).enumerate() {
+                let copy = &mut copy[..data.len()];
+                copy.copy_from_slice(data);
+                self.from_element(i * CHUNK + j * SPAN).round_into(copy, data);
             }
-            Some(grid) => grid::cast(grid, data),
-            None => {
-                let x = data.to_vec();
-                self.fake_quantize_plain(&x, data);
+        });
+    }
+
+    /// The same for what begins `offset` elements further on.
+    pub(super) const fn from_element(self, offset: usize) -> Self {
+        Self { first: self.first.wrapping_add(offset as u64), ..self }
+    }
+
+    /// Calls `work` for parts of the slices, with the random words of their elements if the mode
+    /// needs them, and with this converter for their first one. Long slices are divided between
+    /// threads.
+    fn in_chunks<T: Send>(
+        &self,
+        x: &[f32],
+        out: &mut [T],
+        work: impl Fn(&Self, &[f32], &[u32], &mut [T]) + Sync + Send,
+    ) {
+        let random = self.rules.rounding.is_stochastic().then(|| self.generator());
+        for_each_chunk(out, CHUNK, |i, out| {
+            let (start, len) = (i * CHUNK, out.len());
+            let x = &x[start..start + len];
+            let Some(random) = random else {
+                return work(&self.from_element(start), x, &[], out);
+            };
+            let mut words = [0; SPAN];
+            for (j, (x, out)) in x.chunks(SPAN).zip(out.chunks_mut(SPAN)).enumerate() {
+                let part = self.from_element(start + j * SPAN);
+                let words = &mut words[..x.len()];
+                words_into(random, part.first, words);
+                work(&part, x, words, out);
+            }
+        });
+    }
+
+    /// Writes anew what became of NaN where it keeps a payload.
+    fn patch_nan<T>(&self, fast: &Fast, x: &[f32], out: &mut [T], from: impl Fn(u64) -> T) {
+        if !fast.patches_nan {
+            return;
+        }
+        for (i, (x, out)) in x.iter().zip(out).enumerate() {
+            if x.is_nan() {
+                *out = from(self.code(Operand::f32(*x), i));
             }
         }
     }
