@@ -231,6 +231,8 @@ pub(crate) trait Step {
     const RANDOM: bool;
     /// What it writes.
     type Out: Copy;
+    /// Any of those.
+    fn zero() -> Self::Out;
 
     /// From an element, its factor, its two scales and its random word.
     fn step(places: &Places, x: f32, factor: f32, scales: (f32, f32), word: u32) -> Self::Out;
@@ -244,6 +246,10 @@ pub(crate) struct Codes<M, C>(PhantomData<(M, C)>);
 impl<M: Mode> Step for Values<M> {
     const RANDOM: bool = M::RANDOM;
     type Out = f32;
+    #[inline(always)]
+    fn zero() -> f32 {
+        0.0
+    }
 
     #[inline(always)]
     fn step(places: &Places, x: f32, factor: f32, scales: (f32, f32), word: u32) -> f32 {
@@ -254,6 +260,11 @@ impl<M: Mode> Step for Values<M> {
 impl<M: Mode, C: Bits> Step for Codes<M, C> {
     const RANDOM: bool = M::RANDOM;
     type Out = C;
+
+    #[inline(always)]
+    fn zero() -> C {
+        C::from_u64(0)
+    }
 
     #[inline(always)]
     fn step(places: &Places, x: f32, factor: f32, _: (f32, f32), word: u32) -> C {
@@ -304,14 +315,12 @@ kernel! {
             let (scales, scales_rest) = of.scales.as_chunks::<LANES>();
             let (out, out_rest) = out.as_chunks_mut::<LANES>();
             for (((x, f), s), out) in x.iter().zip(factors).zip(scales).zip(out) {
-                let words = take(LANES);
-                for i in 0..LANES {
-                    out[i] = S::step(&places, x[i], f[i], (s[i], decode), words[i]);
-                }
+                *out = group::<S>(&places, *x, *f, *s, decode, take(LANES));
             }
             let words = take(x_rest.len());
             for (i, out) in out_rest.iter_mut().enumerate() {
-                *out = S::step(&places, x_rest[i], factors_rest[i], (scales_rest[i], decode), words[i]);
+                let scales = (scales_rest[i], decode);
+                *out = S::step(&places, x_rest[i], factors_rest[i], scales, words[i]);
             }
             return;
         }
@@ -320,10 +329,7 @@ kernel! {
             let (x, x_rest) = x.as_chunks::<LANES>();
             let (out, out_rest) = out.as_chunks_mut::<LANES>();
             for (x, out) in x.iter().zip(out) {
-                let words = take(LANES);
-                for i in 0..LANES {
-                    out[i] = S::step(&places, x[i], *f, (*s, decode), words[i]);
-                }
+                *out = group::<S>(&places, *x, [*f; LANES], [*s; LANES], decode, take(LANES));
             }
             let words = take(x_rest.len());
             for (i, out) in out_rest.iter_mut().enumerate() {
@@ -333,13 +339,52 @@ kernel! {
     }
 }
 
+/// A step of a pass. By value, so that input and output need not be told apart.
+#[inline(always)]
+fn group<S: Step>(
+    places: &Places,
+    x: [f32; LANES],
+    factors: [f32; LANES],
+    scales: [f32; LANES],
+    decode: f32,
+    words: &[u32],
+) -> [S::Out; LANES] {
+    let mut some = [0; LANES];
+    if S::RANDOM {
+        some.copy_from_slice(words);
+    }
+    let mut out = [S::zero(); LANES];
+    for i in 0..LANES {
+        out[i] = S::step(places, x[i], factors[i], (scales[i], decode), some[i]);
+    }
+    out
+}
+
+/// Sixteen at a time: left to itself, the compiler takes more, and stretches have not many blocks.
+#[inline(always)]
+fn map<A: Copy>(from: &[A], to: &mut [f32], of: impl Fn(A) -> f32) {
+    let (groups, rest) = from.as_chunks::<LANES>();
+    let (to_groups, to_rest) = to.as_chunks_mut::<LANES>();
+    for (from, to) in groups.iter().zip(to_groups) {
+        let from = *from;
+        let mut group = [0.0; LANES];
+        for (from, to) in from.iter().zip(&mut group) {
+            *to = of(*from);
+        }
+        *to = group;
+    }
+    for (from, to) in rest.iter().zip(to_rest) {
+        *to = of(*from);
+    }
+}
+
 kernel! {
     /// `1 / scale`, and NaN where that is infinite.
     pub(crate) fn reciprocals<'a>(scales: &'a [f32], out: &'a mut [f32]) {
-        for (scale, out) in scales.iter().zip(out) {
-            let reciprocal = 1.0 / *scale;
-            *out = if reciprocal > f32::MAX { f32::from_bits(NAN) } else { reciprocal };
-        }
+        map(scales, out, |scale| {
+            let reciprocal = 1.0 / scale;
+            if reciprocal > f32::MAX { f32::from_bits(NAN) } else { reciprocal }
+        });
     }
 }
 

@@ -27,10 +27,44 @@ kernel! {
 }
 
 kernel! {
+    /// Sixteen blocks at a time: their maxima over 16 lanes, and then neighbours with each other,
+    /// which takes a third of the shuffles of sixteen reductions.
     fn fold_blocks<'a>(width: usize, row: &'a [f32], amax: &'a mut [u32]) {
-        for (block, amax) in row.chunks(width).zip(amax) {
-            *amax = (*amax).max(largest_of(block));
+        for (blocks, amax) in row.chunks(16 * width).zip(amax.chunks_mut(16)) {
+            let mut lanes = [[0_u32; 16]; 16];
+            for (block, lanes) in blocks.chunks(width).zip(&mut lanes) {
+                let (groups, rest) = block.as_chunks::<16>();
+                let mut max = [0_u32; 16];
+                for group in groups {
+                    for (max, x) in max.iter_mut().zip(group) {
+                        *max = (*max).max(x.to_bits() & MAGNITUDE);
+                    }
+                }
+                for (max, x) in max.iter_mut().zip(rest) {
+                    *max = (*max).max(x.to_bits() & MAGNITUDE);
+                }
+                *lanes = max;
+            }
+            let mut pairs = [0_u32; 128];
+            neighbours(lanes.as_flattened(), &mut pairs);
+            let mut fours = [0_u32; 64];
+            neighbours(&pairs, &mut fours);
+            let mut eights = [0_u32; 32];
+            neighbours(&fours, &mut eights);
+            let mut all = [0_u32; 16];
+            neighbours(&eights, &mut all);
+            for (amax, found) in amax.iter_mut().zip(all) {
+                *amax = (*amax).max(found);
+            }
         }
+    }
+}
+
+/// The larger one of each two neighbours.
+#[inline(always)]
+fn neighbours(from: &[u32], to: &mut [u32]) {
+    for (pair, to) in from.as_chunks::<2>().0.iter().zip(to) {
+        *to = pair[0].max(pair[1]);
     }
 }
 
@@ -64,16 +98,7 @@ fn largest_of(row: &[f32]) -> u32 {
     lanes[0].max(rest)
 }
 
-kernel! {
-    /// Whether one of the numbers is NaN.
-    pub(crate) fn any_nan<'a>(numbers: &'a [f32]) -> bool {
-        let mut lanes = [false; 16];
-        let (groups, rest) = numbers.as_chunks::<16>();
-        for group in groups {
-            for (lane, x) in lanes.iter_mut().zip(group) {
-                *lane |= x.is_nan();
-            }
-        }
-        lanes.contains(&true) || rest.iter().any(|x| x.is_nan())
-    }
+/// Whether one of the numbers is NaN.
+pub(crate) fn any_nan(numbers: &[f32]) -> bool {
+    largest(numbers) > 0x7F80_0000
 }
