@@ -13,13 +13,14 @@
 
 mod decode;
 mod encode;
+mod numbers;
 mod sheet;
 
 pub(super) use decode::dequantize;
 pub(super) use encode::encode;
-pub(crate) use sheet::{CHUNK, Chunk, Sheet, copy_rows, for_each, largest_in};
+pub(crate) use sheet::{CHUNK, Chunk, Sheet, common_multiple, copy_rows, for_each, largest_in};
 
-use alloc::vec::Vec;
+use numbers::{Finder, Numbers};
 
 use super::kernel::{self, Away, Codes, Elements, Even, Places, Random, Step, Values, Zero};
 use super::{Axis, BlockFormat, decode_element, encode_element};
@@ -28,7 +29,7 @@ use crate::bulk::{Cast, Converter, SPAN};
 use crate::format::Value;
 use crate::minifloat::Bits;
 use crate::round::{Overflow, Rounding};
-use crate::scale::{FloorExponents, ScaleRule, TensorFactors, floor_scales};
+use crate::scale::{Elements as ElementRounding, Profile, ScaleRule, TensorFactors, Zeros};
 
 /// A block format made ready for a matrix of one size.
 pub(crate) struct Blocks {
@@ -37,18 +38,10 @@ pub(crate) struct Blocks {
     overflow: Overflow,
     /// Rows and columns of a block.
     pub(crate) side: (usize, usize),
+    finder: Finder,
     scale: Converter,
     places: Option<Places>,
     grid: Option<Grid>,
-}
-
-/// What the blocks of a stretch have: one number each.
-#[derive(Default)]
-pub(crate) struct Numbers {
-    pub(crate) amax: Vec<u32>,
-    pub(crate) scales: Vec<f32>,
-    /// NaN where the definition has to be asked.
-    pub(crate) factors: Vec<f32>,
 }
 
 /// Elements of a row that lie in whole blocks, or all in one.
@@ -57,6 +50,10 @@ pub(crate) struct Part<'a> {
     width: usize,
     factors: &'a [f32],
     scales: &'a [f32],
+    /// What values are multiplied by first: the scales, unless the definition has another order.
+    images: &'a [f32],
+    /// What they are multiplied by last.
+    decode: f32,
     /// A random word an element; empty unless the mode is stochastic.
     words: &'a [u32],
     of: &'a TensorFactors,
@@ -77,16 +74,37 @@ impl Blocks {
         if let Rounding::Stochastic { bits, .. } = rounding {
             assert!((1..=32).contains(&bits), "stochastic rounding takes 1 to 32 random bits");
         }
-        let clamps = format.rule == ScaleRule::Nearest;
+        let (power, choices) = (format.rule.is_power(), format.profile.choices(format.rule));
+        let zeros = match choices.zeros {
+            Zeros::Signed => Some((false, false)),
+            // Where a product underflows, its zero would become positive, though its input is none.
+            Zeros::PositiveInput if power => None,
+            Zeros::PositiveInput => Some((true, false)),
+            Zeros::Positive => Some((true, true)),
+        };
+        let places =
+            zeros.and_then(|zeros| Places::new(format.element, rounding, overflow, !power, zeros));
+        // The grid's scales are powers of two from 2^-127 on, its zeros and orders those of `ocp`.
+        let grid = format.profile == Profile::Ocp
+            && (!power || (format.scale.man_bits() == 0 && format.scale.emin() >= -127));
         Self {
             format,
             rounding,
             overflow,
             side: axis.block(format.shape, rows, cols),
+            finder: Finder::new(format),
             scale: Converter::from(Cast::new(format.scale).with_overflow(Overflow::Finite)),
-            places: Places::new(format.element, rounding, overflow, clamps, (clamps, false)),
-            grid: Grid::new(format.element, rounding, overflow),
+            places,
+            grid: grid.then(|| Grid::new(format.element, rounding, overflow)).flatten(),
         }
+    }
+
+    /// Whether the passes know the format at all; if not, the whole matrix is left to
+    /// [`PlainBlocks`](super::PlainBlocks).
+    pub(crate) fn know(format: BlockFormat) -> bool {
+        let choices = format.profile.choices(format.rule);
+        let chosen = matches!(format.rule, ScaleRule::FourOverSix(_) | ScaleRule::MaxAbs);
+        !chosen && !choices.flush && choices.elements == ElementRounding::Once
     }
 
     /// Whether element (i, j) uses a random word.
@@ -102,29 +120,9 @@ impl Blocks {
     /// The factors of a tensor of the given largest magnitude, as bits; `None` where the tensor has
     /// no scale.
     pub(crate) fn factors(&self, amax: Option<u32>) -> TensorFactors {
-        TensorFactors::new(amax.map(f32::from_bits), self.format.element, self.format.scale)
-    }
-
-    /// Scales and factors from the maxima.
-    fn find(&self, of: &TensorFactors, numbers: &mut Numbers) {
-        let Numbers { amax, scales, factors } = numbers;
-        match self.format.rule {
-            ScaleRule::Floor => {
-                let of = FloorExponents::new(self.format.element, self.format.scale);
-                floor_scales(of, amax, scales);
-                kernel::reciprocals(scales, factors);
-            }
-            ScaleRule::Nearest => {
-                for (amax, scale) in amax.iter().zip(&mut *scales) {
-                    *scale = of.unrounded(f32::from_bits(*amax));
-                }
-                self.scale.round(scales);
-                for (scale, factor) in scales.iter().zip(factors) {
-                    let found = of.factor(*scale);
-                    *factor = if found == 0.0 { f32::NAN } else { found };
-                }
-            }
-        }
+        let BlockFormat { element, scale, rule, profile, .. } = self.format;
+        let (amax, bound) = (amax.map(f32::from_bits), scale.max().to_f32());
+        TensorFactors::with_order(amax, element, scale, bound, profile.choices(rule).order)
     }
 
     /// Writes the values of the elements `x`, at most [`SPAN`].
@@ -163,12 +161,12 @@ impl Blocks {
         out.copy_from_slice(x);
         let (mut scales, mut factors) = ([0.0; SPAN], [0.0; SPAN]);
         let scales = part.spread(part.scales, &mut scales[..x.len()]);
-        if self.format.rule == ScaleRule::Floor {
+        if self.format.rule.is_power() {
             match part.words {
                 [] => grid::shifted(grid, scales, out),
                 words => grid::shifted_stochastic(grid, words, scales, out),
             }
-            return;
+            return kernel::one_nan(out);
         }
         let common = Common { largest: of.largest, decode: of.decode };
         let factors = &mut factors[..x.len()];
@@ -179,6 +177,7 @@ impl Blocks {
             [] => grid::divided(grid, common, factors, scales, out),
             words => grid::divided_stochastic(grid, common, words, factors, scales, out),
         }
+        kernel::one_nan(out);
     }
 
     /// [`codes`](Self::codes) for all formats, modes and scales.
@@ -206,8 +205,7 @@ impl Blocks {
 
 impl<'a> Part<'a> {
     fn pass<S: Step>(&self, places: &Places, x: &[f32], out: &mut [S::Out]) {
-        let Self { width, factors, scales, words, of } = *self;
-        let decode = of.decode;
+        let Self { width, factors, images: scales, decode, words, .. } = *self;
         kernel::pass::<S>(places, Elements { x, words, width, factors, scales, decode }, out);
     }
 
@@ -221,6 +219,7 @@ impl<'a> Part<'a> {
             let part = Part {
                 factors: core::slice::from_ref(factor),
                 scales: &self.scales[i..=i],
+                images: &self.images[i..=i],
                 words: self.words.get(range.clone()).unwrap_or_default(),
                 ..*self
             };

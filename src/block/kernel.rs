@@ -17,6 +17,7 @@ use core::marker::PhantomData;
 use crate::format::{Format, Sign};
 use crate::minifloat::Bits;
 use crate::round::{Overflow, Rounding, StochasticVariant};
+use crate::scale::TensorFactors;
 use crate::simd::kernel;
 
 const MAGNITUDE: u32 = 0x7FFF_FFFF;
@@ -378,34 +379,98 @@ fn map<A: Copy>(from: &[A], to: &mut [f32], of: impl Fn(A) -> f32) {
     }
 }
 
+/// A rule of powers of two as seen from the bits of `amax`.
+#[derive(Clone, Copy)]
+pub(crate) struct Powers {
+    /// What carries into the exponent where the rule takes the next power.
+    pub(crate) carry: u32,
+    /// The exponent that is taken from that of `amax`.
+    pub(crate) offset: i32,
+    /// The smallest and the largest exponent of a scale to be sure about, within -125..=126.
+    pub(crate) range: (i32, i32),
+    /// The scale of zeros.
+    pub(crate) zero: f32,
+}
+
 kernel! {
-    /// `1 / scale`, and NaN where that is infinite.
-    pub(crate) fn reciprocals<'a>(scales: &'a [f32], out: &'a mut [f32]) {
-        map(scales, out, |scale| {
-            let reciprocal = 1.0 / scale;
-            if reciprocal > f32::MAX { f32::from_bits(NAN) } else { reciprocal }
+    /// Scales that are powers of two, and their reciprocals; NaN where the bits do not tell.
+    pub(crate) fn powers<'a>(
+        of: Powers,
+        amax: &'a [u32],
+        scales: &'a mut [f32],
+        factors: &'a mut [f32],
+    ) {
+        let exponent = |amax: u32| (((amax + of.carry) >> 23) as i32) - 127 - of.offset;
+        let sure = |amax: u32| {
+            // Normal numbers, and none that the carry takes past them.
+            let normal = (amax >= 0x0080_0000) & (amax + of.carry < EXPONENT);
+            let s = exponent(amax);
+            normal & (s >= of.range.0) & (s <= of.range.1)
+        };
+        map(amax, scales, |amax| {
+            let scale = f32::from_bits(((exponent(amax) + 127) as u32) << 23);
+            if sure(amax) { scale } else { of.zero }
+        });
+        map(amax, factors, |amax| {
+            let factor = f32::from_bits(((127 - exponent(amax)) as u32) << 23);
+            let other = if amax == 0 { 1.0 } else { f32::from_bits(NAN) };
+            if sure(amax) { factor } else { other }
         });
     }
 }
 
 kernel! {
+    /// Scales of the rule `nearest` before they are rounded.
+    pub(crate) fn unrounded<'a>(of: &'a TensorFactors, amax: &'a [u32], scales: &'a mut [f32]) {
+        let of = *of;
+        map(amax, scales, |amax| of.unrounded(f32::from_bits(amax)));
+    }
+}
+
+kernel! {
+    /// Factors of the rule `nearest`; NaN where they are 0, infinite or lead to it.
+    pub(crate) fn factors<'a>(of: &'a TensorFactors, scales: &'a [f32], factors: &'a mut [f32]) {
+        let of = *of;
+        map(scales, factors, |scale| {
+            let factor = of.factor(scale);
+            let fine = (factor > 0.0) & (factor <= f32::MAX) & (scale * of.decode <= f32::MAX);
+            if fine { factor } else { f32::from_bits(NAN) }
+        });
+    }
+}
+
+kernel! {
+    /// Makes every NaN the canonical one.
+    pub(crate) fn one_nan<'a>(data: &'a mut [f32]) {
+        for x in data {
+            *x = if x.is_nan() { f32::from_bits(NAN) } else { *x };
+        }
+    }
+}
+
+kernel! {
     /// Element values times their blocks' scales and one more number; `width` elements share a
-    /// scale. NaN scales give the canonical NaN.
+    /// scale. There is one NaN, the canonical one.
     pub(crate) fn scale<'a>(width: usize, scales: &'a [f32], decode: f32, data: &'a mut [f32]) {
+        let image = |x: f32, scale: f32| {
+            let image = x * scale * decode;
+            if image.is_nan() { f32::from_bits(NAN) } else { image }
+        };
         if width == 1 {
             for (x, scale) in data.iter_mut().zip(scales) {
-                let image = *x * *scale * decode;
-                *x = if scale.is_nan() | decode.is_nan() { f32::from_bits(NAN) } else { image };
+                *x = image(*x, *scale);
             }
             return;
         }
         for (block, scale) in data.chunks_mut(width).zip(scales) {
-            if scale.is_nan() | decode.is_nan() {
-                block.fill(f32::from_bits(NAN));
-                continue;
+            let (groups, rest) = block.as_chunks_mut::<LANES>();
+            for group in groups {
+                for x in group {
+                    *x = image(*x, *scale);
+                }
             }
-            for x in block {
-                *x = *x * *scale * decode;
+            for x in rest {
+                *x = image(*x, *scale);
             }
         }
     }

@@ -78,10 +78,32 @@ impl BlockTensor {
         random: Philox,
     ) -> Self {
         let (rows, cols) = (x.rows(), x.cols());
+        if !Blocks::know(format.checked()) {
+            let plain = PlainBlocks::quantize(x, axis, format, rounding, overflow, random);
+            return Self::from_plain(&plain, axis);
+        }
         let blocks = Blocks::new(format, rounding, overflow, axis, (rows, cols));
         let (codes, scales, decode) = fast::encode(&blocks, x, random);
         let (block, tensor_scale) = (blocks.side, format.tensor_scale.then_some(decode));
         Self { format, axis, rows, cols, block, codes, scales, tensor_scale }
+    }
+
+    /// The stored form of plain blocks whose sums run along `axis`.
+    ///
+    /// # Panics
+    /// If the parts of `plain` do not fit each other, or its blocks are not those of `axis`.
+    pub fn from_plain(plain: &PlainBlocks, axis: Axis) -> Self {
+        let PlainBlocks { format, shape, tensor_scale, .. } = *plain;
+        let codes = match pack::pack(&plain.codes, format.element.bits()) {
+            Ok(codes) => codes,
+            Err(error) => panic!("codes of {format}: {error}"),
+        };
+        let size = scale_size(format.scale);
+        let scales = plain.scales.iter().flat_map(|code| code.to_le_bytes().into_iter().take(size));
+        match Self::from_parts(format, axis, shape, codes, scales.collect(), tensor_scale) {
+            Ok(tensor) => tensor,
+            Err(error) => panic!("{error}"),
+        }
     }
 
     /// A tensor from what was stored: packed codes, packed scales and the tensor's decode scale,

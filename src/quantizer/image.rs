@@ -8,8 +8,12 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::{Axis, Quantizer, Target};
-use crate::block::fast::{Blocks, CHUNK, Chunk, Part, Sheet, copy_rows, for_each, largest_in};
+use crate::block::PlainBlocks;
+use crate::block::fast::{
+    Blocks, CHUNK, Chunk, Part, Sheet, common_multiple, copy_rows, for_each, largest_in,
+};
 use crate::bulk::{Cast, Converter, SPAN};
+use crate::hadamard::Hadamard;
 use crate::random::Philox;
 use crate::view::{View, ViewMut};
 
@@ -21,11 +25,10 @@ pub(super) fn write(
     mut out: ViewMut<'_, f32>,
 ) {
     let (rows, cols) = (x.rows(), x.cols());
-    let Quantizer { before, target, rounding, overflow } = *quantizer;
-    let blocks = match target {
-        Target::Block(format) => Some(Blocks::new(format, rounding, overflow, axis, (rows, cols))),
-        _ => None,
-    };
+    let Quantizer { before, rotation, target, rounding, overflow } = *quantizer;
+    if let Target::Block(format) = target {
+        format.checked();
+    }
     if rows == 0 || cols == 0 {
         return;
     }
@@ -33,16 +36,31 @@ pub(super) fn write(
         Target::Format(format) => Some(Cast { format, rounding, overflow }),
         _ => None,
     };
-    let casts: Vec<Converter> = [before, cast]
-        .into_iter()
-        .flatten()
-        .map(|cast| Converter::from(cast).with_random(random))
-        .collect();
-    let Some(blocks) = blocks else {
-        return for_each(pieces(x, out, (1, 1)), |mut piece| piece.prepare(&casts));
+    let first = First {
+        before: before.map(|cast| Converter::from(cast).with_random(random)),
+        rotation,
+        down: axis == Axis::Rows,
+        cast: cast.map(|cast| Converter::from(cast).with_random(random)),
+    };
+    let blocks = match target {
+        Target::Block(format) if Blocks::know(format) => {
+            Blocks::new(format, rounding, overflow, axis, (rows, cols))
+        }
+        _ => {
+            for_each(pieces(x, out.reborrow(), first.sides((1, 1))), |mut piece| {
+                first.write(&mut piece);
+            });
+            if let Target::Block(format) = target {
+                let stride = out.row_stride();
+                let x = prepared(out.data(), rows, cols, stride);
+                let tensor = PlainBlocks::quantize(x, axis, format, rounding, overflow, random);
+                copy_rows(View::new(&tensor.dequantize(), rows, cols), stride, out.data());
+            }
+            return;
+        }
     };
     let tensor_scale = blocks.format.tensor_scale;
-    if casts.is_empty() && (x.col_stride() == 1 || cols == 1) {
+    if first.is_none() && (x.col_stride() == 1 || cols == 1) {
         let of = blocks.factors(tensor_scale.then(|| largest_in(x)));
         for_each(pieces(x, out, blocks.side), |Piece { chunk, x, out }| {
             blocks.walk(chunk, &of, random, &mut Through { x, out });
@@ -52,21 +70,88 @@ pub(super) fn write(
     // The tensor's maximum must be known before the first block can be rounded.
     let mut amax = None;
     if tensor_scale {
-        for_each(pieces(x, out.reborrow(), (1, 1)), |mut piece| piece.prepare(&casts));
+        for_each(pieces(x, out.reborrow(), first.sides((1, 1))), |mut piece| {
+            first.write(&mut piece);
+        });
         let stride = out.row_stride();
-        let Ok(prepared) = View::with_strides(&*out.data(), rows, cols, stride, 1) else {
-            unreachable!("a view of the same shape")
-        };
-        amax = Some(largest_in(prepared));
+        amax = Some(largest_in(prepared(out.data(), rows, cols, stride)));
     }
     let of = blocks.factors(amax);
-    for_each(pieces(x, out, blocks.side), |mut piece| {
+    for_each(pieces(x, out, first.sides(blocks.side)), |mut piece| {
         if !tensor_scale {
-            piece.prepare(&casts);
+            first.write(&mut piece);
         }
         let Piece { chunk, out, .. } = piece.joined(blocks.side);
         blocks.walk(chunk, &of, random, &mut InPlace { out, scratch: [0.0; SPAN] });
     });
+}
+
+/// The output read as an input.
+fn prepared(out: &[f32], rows: usize, cols: usize, stride: usize) -> View<'_, f32> {
+    match View::with_strides(out, rows, cols, stride, 1) {
+        Ok(view) => view,
+        Err(_) => unreachable!("a view of the same shape"),
+    }
+}
+
+/// What comes before blocks: a cast, a rotation along the reduction axis, another cast.
+struct First {
+    before: Option<Converter>,
+    rotation: Option<Hadamard>,
+    /// Whether the reduction axis runs down the columns.
+    down: bool,
+    cast: Option<Converter>,
+}
+
+impl First {
+    fn is_none(&self) -> bool {
+        self.before.is_none() && self.rotation.is_none() && self.cast.is_none()
+    }
+
+    /// Sides of the smallest piece that groups of the rotation and blocks of the given sides fill.
+    fn sides(&self, (band, across): (usize, usize)) -> (usize, usize) {
+        match self.rotation.map(Hadamard::size) {
+            Some(size) if self.down => (common_multiple(band, size), across),
+            Some(size) => (band, common_multiple(across, size)),
+            None => (band, across),
+        }
+    }
+
+    /// Writes a piece of the output.
+    fn write(&self, piece: &mut Piece<'_>) {
+        let Chunk { first, rows, cols } = piece.chunk;
+        let (x, stride) = (piece.x, piece.out.row_stride());
+        let joined = stride == cols || rows == 1;
+        let mut casts = [self.before, self.cast];
+        // The first cast writes what it reads, where nothing comes between.
+        let early = if self.rotation.is_none() && self.before.is_none() { 1 } else { 0 };
+        match casts[early].filter(|_| x.col_stride() == 1) {
+            Some(cast) => {
+                casts[early] = None;
+                for (i, out) in piece.out.data().chunks_mut(stride).take(rows).enumerate() {
+                    let x = x.row(i).unwrap_or_default();
+                    let cast = cast.starting_at(first + (i * cols) as u64);
+                    cast.fake_quantize_into(x, &mut out[..cols]);
+                }
+            }
+            None => copy_rows(x, stride, piece.out.data()),
+        }
+        let round = |cast: Option<Converter>, out: &mut [f32]| {
+            let Some(cast) = cast else { return };
+            if joined {
+                return cast.starting_at(first).fake_quantize(&mut out[..rows * cols]);
+            }
+            for (i, out) in out.chunks_mut(stride).take(rows).enumerate() {
+                cast.starting_at(first + (i * cols) as u64).fake_quantize(&mut out[..cols]);
+            }
+        };
+        round(casts[0], piece.out.data());
+        if let Some(rotation) = self.rotation {
+            let rotated = rotation.apply_matrix(piece.out.reborrow(), self.down);
+            debug_assert!(rotated.is_ok(), "the size of the matrix was checked");
+        }
+        round(casts[1], piece.out.data());
+    }
 }
 
 /// Some rows of input and output, or a stretch of them as one row.
@@ -112,34 +197,6 @@ fn pieces<'a>(
 }
 
 impl<'a> Piece<'a> {
-    /// Copies the input to the output and rounds it there, by one cast after the other.
-    fn prepare(&mut self, casts: &[Converter]) {
-        let Chunk { first, rows, cols } = self.chunk;
-        let stride = self.out.row_stride();
-        let mut casts = casts.iter();
-        match casts.as_slice().first().filter(|_| self.x.col_stride() == 1) {
-            Some(cast) => {
-                casts.next();
-                for (i, out) in self.out.data().chunks_mut(stride.max(1)).take(rows).enumerate() {
-                    let cast = cast.starting_at(first + (i * cols) as u64);
-                    let x = self.x.row(i).unwrap_or_default();
-                    cast.fake_quantize_into(x, &mut out[..cols]);
-                }
-            }
-            None => copy_rows(self.x, stride, self.out.data()),
-        }
-        for cast in casts {
-            if stride == cols {
-                let out = &mut self.out.data()[..rows * cols];
-                cast.starting_at(first).fake_quantize(out);
-                continue;
-            }
-            for (i, out) in self.out.data().chunks_mut(stride.max(1)).take(rows).enumerate() {
-                cast.starting_at(first + (i * cols) as u64).fake_quantize(&mut out[..cols]);
-            }
-        }
-    }
-
     /// The piece as one row, where its rows are adjacent in the output and blocks do not notice.
     fn joined(self, (band, across): (usize, usize)) -> Self {
         let Chunk { first, rows, cols } = self.chunk;

@@ -7,6 +7,7 @@ use super::sheet::CHUNK;
 use crate::block::{BlockTensor, kernel};
 use crate::bulk::{SPAN, decode_into};
 use crate::pack;
+use crate::scale::Order;
 use crate::view::ViewMut;
 
 /// Writes the values of a tensor.
@@ -15,7 +16,12 @@ pub(crate) fn dequantize(tensor: &BlockTensor, out: ViewMut<'_, f32>) {
     if rows == 0 || cols == 0 {
         return;
     }
-    let scales = tensor.scale_values();
+    let format = tensor.format();
+    let (mut scales, mut decode) = (tensor.scale_values(), tensor.tensor_scale().unwrap_or(1.0));
+    if format.profile.choices(format.rule).order == Order::Torchao {
+        scales.iter_mut().for_each(|scale| *scale *= decode);
+        decode = 1.0;
+    }
     // Eight rows start with a byte, whatever the width of a code.
     let step = CHUNK.div_ceil(cols).next_multiple_of(8);
     let mut items = Vec::with_capacity(rows.div_ceil(step));
@@ -27,15 +33,20 @@ pub(crate) fn dequantize(tensor: &BlockTensor, out: ViewMut<'_, f32>) {
             rest = Some(tail);
         }
     }
-    for_each(items, |(first, out)| rows_of(tensor, &scales, first, out));
+    for_each(items, |(first, out)| rows_of(tensor, &scales, decode, first, out));
 }
 
 /// Rows from row `first` on, which starts with a byte.
-fn rows_of(tensor: &BlockTensor, scales: &[f32], first: usize, mut out: ViewMut<'_, f32>) {
+fn rows_of(
+    tensor: &BlockTensor,
+    scales: &[f32],
+    decode: f32,
+    first: usize,
+    mut out: ViewMut<'_, f32>,
+) {
     let (rows, cols, stride) = (out.rows(), out.cols(), out.row_stride());
     let format = tensor.format();
     let (block, right) = (tensor.block(), tensor.blocks().1);
-    let decode = tensor.tensor_scale().unwrap_or(1.0);
     let element = Element { width: format.element.bits() as usize, tensor, first: first * cols };
     let mut scratch = [0.0; SPAN];
     let data = out.data();

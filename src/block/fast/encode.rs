@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::sheet::{CHUNK, copy_rows};
+use super::sheet::{CHUNK, common_multiple, copy_rows};
 use super::{Blocks, Chunk, Part, Sheet, for_each, largest_in};
 use crate::minifloat::Bits;
 use crate::pack;
@@ -87,14 +87,6 @@ fn pack<C: pack::Code>(codes: &[C], width: usize, bytes: &mut [u8]) {
     if let Err(error) = pack::pack_into(codes, width as u32, bytes) {
         unreachable!("codes of a format have its width: {error}");
     }
-}
-
-fn common_multiple(a: usize, b: usize) -> usize {
-    let (mut x, mut y) = (a, b);
-    while y != 0 {
-        (x, y) = (y, x % y);
-    }
-    a / x * b
 }
 
 /// One chunk.

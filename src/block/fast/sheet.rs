@@ -53,7 +53,7 @@ impl Blocks {
         let mut words = vec![0; if self.is_stochastic() { stretch.min(SPAN) } else { 0 }];
         // Blocks of a width the passes do not take get a number an element.
         let spread = width != 1 && width != stretch && !width.is_multiple_of(16);
-        let mut spreads = [(); 2].map(|()| vec![0.0; if spread { stretch } else { 0 }]);
+        let mut spreads = [(); 3].map(|()| vec![0.0; if spread { stretch } else { 0 }]);
         for (b, i0) in (0..chunk.rows).step_by(band).enumerate() {
             let rows = i0..(i0 + band).min(chunk.rows);
             for j0 in (0..chunk.cols).step_by(stretch) {
@@ -63,15 +63,16 @@ impl Blocks {
                 for i in rows.clone() {
                     kernel::fold(width, sheet.input(i, j0..end), &mut numbers.amax);
                 }
-                self.find(of, &mut numbers);
+                self.finder.find(self.format, of, &mut numbers);
                 sheet.scales(b, j0 / width, &numbers.scales);
                 let (mut factors, mut scales) = (&numbers.factors[..], &numbers.scales[..]);
+                let (mut images, decode) = (numbers.images(), numbers.last(of));
                 let mut width = width;
                 if spread {
-                    for (spread, numbers) in spreads.iter_mut().zip([factors, scales]) {
+                    for (spread, numbers) in spreads.iter_mut().zip([factors, scales, images]) {
                         kernel::spread(width, numbers, &mut spread[..end - j0]);
                     }
-                    (factors, scales) = (&spreads[0][..end - j0], &spreads[1][..end - j0]);
+                    [factors, scales, images] = spreads.each_ref().map(|s| &s[..end - j0]);
                     width = 1;
                 }
                 for i in rows.clone() {
@@ -86,22 +87,12 @@ impl Blocks {
                             &[]
                         };
                         let width = if count == 1 { SPAN } else { width };
-                        let part = Part { width, factors, scales, words, of };
+                        let part = Part { width, factors, scales, images, decode, words, of };
                         sheet.write(self, &part, i, range);
                     }
                 }
             }
         }
-    }
-}
-
-impl Numbers {
-    /// Room for the numbers of `count` blocks, with maxima of nothing.
-    fn reset(&mut self, count: usize) {
-        self.amax.clear();
-        self.amax.resize(count, 0);
-        self.scales.resize(count, 0.0);
-        self.factors.resize(count, 0.0);
     }
 }
 
@@ -162,4 +153,13 @@ pub(crate) fn copy_rows(x: View<'_, f32>, stride: usize, out: &mut [f32]) {
             }
         }
     }
+}
+
+/// The smallest number that both divide; neither is 0.
+pub(crate) fn common_multiple(a: usize, b: usize) -> usize {
+    let (mut x, mut y) = (a, b);
+    while y != 0 {
+        (x, y) = (y, x % y);
+    }
+    a / x * b
 }
