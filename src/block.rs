@@ -10,8 +10,6 @@
 //! are relative to it: `32` is 32 elements that meet one another in a sum. At a ragged edge a
 //! block is smaller; padding with zeros would give the same.
 
-#![forbid(unsafe_code)]
-
 mod element;
 pub(crate) mod fast;
 mod kernel;

@@ -1,7 +1,7 @@
 //! Block quantization at the speed of memory: the same bits as [`plain`](super::plain).
 //!
 //! A matrix is cut into chunks of whole blocks ([`sheet`]), which threads take; a chunk is walked in
-//! *stretches* of about [`SPAN`] columns of one band of blocks, so that what the first pass over a
+//! *stretches* of about [`STRETCH`] columns of one band of blocks, so that what the first pass over a
 //! stretch (maxima of blocks) brings into the cache is there for the second (elements). Between the
 //! two, scales and factors are found for all blocks of the stretch at once.
 //!
@@ -20,6 +20,9 @@ pub(super) use decode::dequantize;
 pub(super) use encode::encode;
 pub(crate) use sheet::{CHUNK, Chunk, Sheet, common_multiple, copy_rows, for_each, largest_in};
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use numbers::{Finder, Numbers};
 
 use super::kernel::{self, Away, Codes, Elements, Even, Places, Random, Step, Values, Zero};
@@ -30,6 +33,9 @@ use crate::format::Value;
 use crate::minifloat::Bits;
 use crate::round::{Overflow, Rounding};
 use crate::scale::{Elements as ElementRounding, Profile, ScaleRule, TensorFactors, Zeros};
+
+/// The longest piece of a row that is written at once.
+pub(crate) const STRETCH: usize = 4 * SPAN;
 
 /// A block format made ready for a matrix of one size.
 pub(crate) struct Blocks {
@@ -112,9 +118,11 @@ impl Blocks {
         self.rounding.is_stochastic()
     }
 
-    /// Columns of a stretch: whole blocks, about [`SPAN`] elements, at least one block.
-    pub(crate) fn stretch(&self) -> usize {
-        (SPAN / self.side.1).max(1) * self.side.1
+    /// Columns of a stretch: whole blocks, at least one. The elements of a stretch of blocks along
+    /// the rows, before and after, fit the first-level cache.
+    fn stretch(&self) -> usize {
+        let wanted = if self.side.0 == 1 { STRETCH } else { SPAN };
+        (wanted / self.side.1).max(1) * self.side.1
     }
 
     /// The factors of a tensor of the given largest magnitude, as bits; `None` where the tensor has
@@ -125,7 +133,7 @@ impl Blocks {
         TensorFactors::with_order(amax, element, scale, bound, profile.choices(rule).order)
     }
 
-    /// Writes the values of the elements `x`, at most [`SPAN`].
+    /// Writes the values of the elements `x`.
     pub(crate) fn values(&self, part: &Part<'_>, x: &[f32], out: &mut [f32]) {
         let Some(places) = &self.places else { return self.general_values(part, x, out) };
         match self.rounding {
@@ -137,7 +145,7 @@ impl Blocks {
         part.hard(x, out, |part, x, out| self.general_values(part, x, out));
     }
 
-    /// Writes the codes of the elements `x`, at most [`SPAN`].
+    /// Writes the codes of the elements `x`.
     pub(crate) fn codes<C: Bits>(&self, part: &Part<'_>, x: &[f32], out: &mut [C]) {
         let Some(places) = &self.places else { return self.general_codes(part, x, out) };
         match self.rounding {
@@ -159,8 +167,8 @@ impl Blocks {
             return self.elements(part, x, out, image);
         };
         out.copy_from_slice(x);
-        let (mut scales, mut factors) = ([0.0; SPAN], [0.0; SPAN]);
-        let scales = part.spread(part.scales, &mut scales[..x.len()]);
+        let mut scales = vec![0.0; x.len()];
+        let scales = part.spread(part.scales, &mut scales);
         if self.format.rule.is_power() {
             match part.words {
                 [] => grid::shifted(grid, scales, out),
@@ -169,10 +177,8 @@ impl Blocks {
             return kernel::one_nan(out);
         }
         let common = Common { largest: of.largest, decode: of.decode };
-        let factors = &mut factors[..x.len()];
-        for (factor, scale) in factors.iter_mut().zip(scales) {
-            *factor = of.factor(*scale);
-        }
+        let factors: Vec<f32> = scales.iter().map(|scale| of.factor(*scale)).collect();
+        let factors = &factors[..];
         match part.words {
             [] => grid::divided(grid, common, factors, scales, out),
             words => grid::divided_stochastic(grid, common, words, factors, scales, out),

@@ -298,45 +298,89 @@ kernel! {
         out: &'a mut [S::Out],
     ) {
         let places = *places;
-        let (width, decode) = (of.width, of.decode);
-        let no_words = [0; LANES];
-        let mut words = of.words;
-        let mut take = |len: usize| {
-            if S::RANDOM {
-                let (head, tail) = words.split_at(len);
-                words = tail;
-                head
-            } else {
-                &no_words[..len]
-            }
-        };
-        if width == 1 {
-            let (x, x_rest) = of.x.as_chunks::<LANES>();
-            let (factors, factors_rest) = of.factors.as_chunks::<LANES>();
-            let (scales, scales_rest) = of.scales.as_chunks::<LANES>();
-            let (out, out_rest) = out.as_chunks_mut::<LANES>();
-            for (((x, f), s), out) in x.iter().zip(factors).zip(scales).zip(out) {
-                *out = group::<S>(&places, *x, *f, *s, decode, take(LANES));
-            }
-            let words = take(x_rest.len());
-            for (i, out) in out_rest.iter_mut().enumerate() {
-                let scales = (scales_rest[i], decode);
-                *out = S::step(&places, x_rest[i], factors_rest[i], scales, words[i]);
-            }
-            return;
-        }
-        let blocks = of.x.chunks(width).zip(out.chunks_mut(width));
-        for ((x, out), (f, s)) in blocks.zip(of.factors.iter().zip(of.scales)) {
-            let (x, x_rest) = x.as_chunks::<LANES>();
-            let (out, out_rest) = out.as_chunks_mut::<LANES>();
-            for (x, out) in x.iter().zip(out) {
-                *out = group::<S>(&places, *x, [*f; LANES], [*s; LANES], decode, take(LANES));
-            }
-            let words = take(x_rest.len());
-            for (i, out) in out_rest.iter_mut().enumerate() {
-                *out = S::step(&places, x_rest[i], *f, (*s, decode), words[i]);
+        match of.width {
+            1 => lanes::<S>(&places, of, out),
+            // The widths of NVFP4 and MX, so that a block costs no counting.
+            16 => blocks::<S, 16>(&places, of, out),
+            32 => blocks::<S, 32>(&places, of, out),
+            width => {
+                let each = of.x.chunks(width).zip(out.chunks_mut(width)).enumerate();
+                for (i, (x, out)) in each {
+                    block::<S>(&places, of.block(i, i * width, x), out);
+                }
             }
         }
+    }
+}
+
+impl<'a> Elements<'a> {
+    /// Block `i`, whose elements `x` start at element `at`.
+    #[inline(always)]
+    fn block(&self, i: usize, at: usize, x: &'a [f32]) -> Self {
+        let words = if self.words.is_empty() { &[] } else { &self.words[at..at + x.len()] };
+        Self { x, words, factors: &self.factors[i..=i], scales: &self.scales[i..=i], ..*self }
+    }
+
+    /// The words of 16 elements from `at` on, if there are any.
+    #[inline(always)]
+    fn some_words<S: Step>(&self, at: usize) -> [u32; LANES] {
+        let mut words = [0; LANES];
+        if S::RANDOM {
+            words.copy_from_slice(&self.words[at..at + LANES]);
+        }
+        words
+    }
+}
+
+/// A factor and a scale for each element.
+#[inline(always)]
+fn lanes<S: Step>(places: &Places, of: Elements<'_>, out: &mut [S::Out]) {
+    let (x, x_rest) = of.x.as_chunks::<LANES>();
+    let (factors, factors_rest) = of.factors.as_chunks::<LANES>();
+    let (scales, scales_rest) = of.scales.as_chunks::<LANES>();
+    let (out, out_rest) = out.as_chunks_mut::<LANES>();
+    for (i, (((x, f), s), out)) in x.iter().zip(factors).zip(scales).zip(out).enumerate() {
+        *out = group::<S>(places, *x, *f, *s, of.decode, of.some_words::<S>(i * LANES));
+    }
+    let at = of.x.len() - x_rest.len();
+    for (i, out) in out_rest.iter_mut().enumerate() {
+        let word = if S::RANDOM { of.words[at + i] } else { 0 };
+        *out = S::step(places, x_rest[i], factors_rest[i], (scales_rest[i], of.decode), word);
+    }
+}
+
+/// Blocks of `W` elements, the last of which may be shorter.
+#[inline(always)]
+fn blocks<S: Step, const W: usize>(places: &Places, of: Elements<'_>, out: &mut [S::Out]) {
+    let (x, x_rest) = of.x.as_chunks::<W>();
+    let (out, out_rest) = out.as_chunks_mut::<W>();
+    let numbers = of.factors.iter().zip(of.scales);
+    for (i, ((x, out), (f, s))) in x.iter().zip(out).zip(numbers).enumerate() {
+        let groups = x.as_chunks::<LANES>().0.iter().zip(out.as_chunks_mut::<LANES>().0);
+        for (j, (x, out)) in groups.enumerate() {
+            let words = of.some_words::<S>(i * W + j * LANES);
+            *out = group::<S>(places, *x, [*f; LANES], [*s; LANES], of.decode, words);
+        }
+    }
+    if !x_rest.is_empty() {
+        block::<S>(places, of.block(x.len(), x.len() * W, x_rest), out_rest);
+    }
+}
+
+/// One block of any length.
+#[inline(always)]
+fn block<S: Step>(places: &Places, of: Elements<'_>, out: &mut [S::Out]) {
+    let (f, s) = (of.factors[0], of.scales[0]);
+    let (x, x_rest) = of.x.as_chunks::<LANES>();
+    let (out, out_rest) = out.as_chunks_mut::<LANES>();
+    for (i, (x, out)) in x.iter().zip(out).enumerate() {
+        let words = of.some_words::<S>(i * LANES);
+        *out = group::<S>(places, *x, [f; LANES], [s; LANES], of.decode, words);
+    }
+    let at = of.x.len() - x_rest.len();
+    for (i, out) in out_rest.iter_mut().enumerate() {
+        let word = if S::RANDOM { of.words[at + i] } else { 0 };
+        *out = S::step(places, x_rest[i], f, (s, of.decode), word);
     }
 }
 
@@ -348,15 +392,11 @@ fn group<S: Step>(
     factors: [f32; LANES],
     scales: [f32; LANES],
     decode: f32,
-    words: &[u32],
+    words: [u32; LANES],
 ) -> [S::Out; LANES] {
-    let mut some = [0; LANES];
-    if S::RANDOM {
-        some.copy_from_slice(words);
-    }
     let mut out = [S::zero(); LANES];
     for i in 0..LANES {
-        out[i] = S::step(places, x[i], factors[i], (scales[i], decode), some[i]);
+        out[i] = S::step(places, x[i], factors[i], (scales[i], decode), words[i]);
     }
     out
 }

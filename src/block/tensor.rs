@@ -9,6 +9,7 @@
 //! A ragged edge makes smaller blocks: 33 columns in blocks of 32 are two blocks a row, of which the
 //! second has one element. Nothing is padded.
 
+mod axis;
 mod error;
 
 pub use error::PartsError;

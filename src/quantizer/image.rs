@@ -4,15 +4,16 @@
 //! nor blocks notice. Casts write it from the input to its place in the output; blocks do the same
 //! where they are the only rounding and rows are adjacent in memory, and else round in place.
 
+use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::{Axis, Quantizer, Target};
 use crate::block::PlainBlocks;
 use crate::block::fast::{
-    Blocks, CHUNK, Chunk, Part, Sheet, common_multiple, copy_rows, for_each, largest_in,
+    Blocks, CHUNK, Chunk, Part, STRETCH, Sheet, common_multiple, copy_rows, for_each, largest_in,
 };
-use crate::bulk::{Cast, Converter, SPAN};
+use crate::bulk::{Cast, Converter};
 use crate::hadamard::Hadamard;
 use crate::random::Philox;
 use crate::view::{View, ViewMut};
@@ -82,7 +83,7 @@ pub(super) fn write(
             first.write(&mut piece);
         }
         let Piece { chunk, out, .. } = piece.joined(blocks.side);
-        blocks.walk(chunk, &of, random, &mut InPlace { out, scratch: [0.0; SPAN] });
+        blocks.walk(chunk, &of, random, &mut InPlace { out, scratch: vec![0.0; STRETCH] });
     });
 }
 
@@ -234,7 +235,7 @@ impl Sheet for Through<'_> {
 /// Within the output.
 struct InPlace<'a> {
     out: ViewMut<'a, f32>,
-    scratch: [f32; SPAN],
+    scratch: Vec<f32>,
 }
 
 impl Sheet for InPlace<'_> {

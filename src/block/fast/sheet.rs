@@ -5,9 +5,9 @@ use core::ops::Range;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::{Blocks, Numbers, Part};
+use super::{Blocks, Numbers, Part, STRETCH};
 use crate::block::kernel;
-use crate::bulk::{SPAN, words_into};
+use crate::bulk::words_into;
 use crate::random::Philox;
 use crate::scale::TensorFactors;
 use crate::view::View;
@@ -20,7 +20,7 @@ pub(crate) trait Sheet {
     /// Columns of row `i` as they are before the walk wrote any of them.
     fn input(&self, i: usize, range: Range<usize>) -> &[f32];
 
-    /// Writes what becomes of these columns, at most [`SPAN`].
+    /// Writes what becomes of these columns, at most [`STRETCH`].
     fn write(&mut self, blocks: &Blocks, part: &Part<'_>, i: usize, range: Range<usize>);
 
     /// The scales of a band's blocks from block `first` on.
@@ -50,7 +50,7 @@ impl Blocks {
         let (band, width) = self.side;
         let stretch = self.stretch().min(chunk.cols.next_multiple_of(width));
         let mut numbers = Numbers::default();
-        let mut words = vec![0; if self.is_stochastic() { stretch.min(SPAN) } else { 0 }];
+        let mut words = vec![0; if self.is_stochastic() { stretch.min(STRETCH) } else { 0 }];
         // Blocks of a width the passes do not take get a number an element.
         let spread = width != 1 && width != stretch && !width.is_multiple_of(16);
         let mut spreads = [(); 3].map(|()| vec![0.0; if spread { stretch } else { 0 }]);
@@ -77,8 +77,8 @@ impl Blocks {
                 }
                 for i in rows.clone() {
                     // More than one piece only if the stretch is one wide block.
-                    for j in (j0..end).step_by(SPAN) {
-                        let range = j..(j + SPAN).min(end);
+                    for j in (j0..end).step_by(STRETCH) {
+                        let range = j..(j + STRETCH).min(end);
                         let words = if self.is_stochastic() {
                             let words = &mut words[..range.len()];
                             words_into(random, chunk.first + (i * chunk.cols + j) as u64, words);
@@ -86,7 +86,7 @@ impl Blocks {
                         } else {
                             &[]
                         };
-                        let width = if count == 1 { SPAN } else { width };
+                        let width = if count == 1 { STRETCH } else { width };
                         let part = Part { width, factors, scales, images, decode, words, of };
                         sheet.write(self, &part, i, range);
                     }
