@@ -20,8 +20,13 @@ mod converter;
 mod decode;
 mod fast;
 pub(crate) mod grid;
+mod lookup;
 mod plain;
 mod real;
+mod recode;
+mod sixteen;
+mod sources;
+mod stretches;
 mod words;
 
 pub use converter::{Cast, Converter};
@@ -33,3 +38,6 @@ pub use words::words_into;
 /// Elements whose random words are made at a time; a multiple of 4. Their words, 8 KiB, stay in
 /// the first-level cache.
 pub(crate) const SPAN: usize = 2048;
+
+/// Elements from which on it pays to make a table of 256 results.
+const LONG: usize = 512;

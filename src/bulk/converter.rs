@@ -7,7 +7,7 @@ use super::fast::Fast;
 use super::grid::{self, Grid};
 use super::plain::image;
 use super::real::sealed::{Reals, RealsMut};
-use super::{Real, SPAN, words_into};
+use super::{Real, SPAN, recode, sources, words_into};
 use crate::format::Format;
 use crate::math::Operand;
 use crate::minifloat::Bits;
@@ -143,10 +143,7 @@ impl Converter {
     /// no random words were given.
     pub fn encode_into<S: Real, C: Bits>(&self, x: &[S], codes: &mut [C]) {
         self.check::<C>(x.len(), codes.len());
-        match S::reals(x) {
-            Reals::F32(x) => self.encode_f32(x, codes),
-            _ => self.encode_plain(x, codes),
-        }
+        sources::encode(self, x, codes);
     }
 
     /// As [`encode_into`](Self::encode_into), of slices that its checks have passed.
@@ -175,7 +172,8 @@ impl Converter {
     /// # Panics
     /// As [`encode_into`](Self::encode_into).
     pub fn recode_into<C: Bits, D: Bits>(&self, from: Format, codes: &[C], out: &mut [D]) {
-        self.recode_plain(from, codes, out);
+        self.check::<D>(codes.len(), out.len());
+        recode::recode(self, from, codes, out);
     }
 
     /// Writes to `out` the values to which the elements of `x` round; values that the type cannot
@@ -187,7 +185,7 @@ impl Converter {
         self.check::<u64>(x.len(), out.len());
         match (S::reals(x), S::reals_mut(out)) {
             (Reals::F32(x), RealsMut::F32(out)) => self.round_into(x, out),
-            _ => self.fake_quantize_plain(x, out),
+            _ => sources::fake_quantize_into(self, x, out),
         }
     }
 
@@ -198,10 +196,7 @@ impl Converter {
     pub fn fake_quantize<S: Real>(&self, data: &mut [S]) {
         match S::reals_mut(data) {
             RealsMut::F32(data) => self.round(data),
-            _ => {
-                let x = data.to_vec();
-                self.fake_quantize_plain(&x, data);
-            }
+            _ => sources::fake_quantize(self, data),
         }
     }
 
