@@ -50,8 +50,8 @@ mod f16c {
     use super::Narrow;
     use crate::simd::{Level, level};
 
-    /// To nearest even, without raising flags, whatever the mode in force.
-    const RNE: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+    /// To nearest even, whatever the mode in force.
+    const RNE: i32 = _MM_FROUND_TO_NEAREST_INT;
     const SIGN: i16 = i16::MIN;
     const NAN: i16 = 0x7E00;
 

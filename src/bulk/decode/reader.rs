@@ -62,7 +62,7 @@ impl Reader {
             place,
             sign_shift: 31 - format.magnitude_bits().min(31),
             shift,
-            rebias: (127 - format.bias() as u32) << 23,
+            rebias: ((127 - format.bias()) as u32) << 23,
             low: if format.field_zero_is_low() { 1 << format.man_bits() } else { 0 },
             base: base << 23,
             max: format.max_code() as u32,

@@ -1,0 +1,86 @@
+//! Values and codes worked out by hand from the formats' definitions.
+
+use super::at_every_level;
+use exmy::bulk::{Cast, Converter, decode_into};
+use exmy::format::Format;
+use exmy::round::Overflow;
+
+/// The values of a few codes, at the places of a slice that bodies and remainders share.
+#[test]
+fn values() {
+    let infinity = f32::INFINITY;
+    let cases: [(Format, u8, f32); 18] = [
+        (Format::E4M3FN, 0x7E, 448.0),
+        (Format::E4M3FN, 0x01, 0.001_953_125), // 2^-9
+        (Format::E4M3FN, 0x80, -0.0),
+        (Format::E5M2, 0x7C, infinity),
+        (Format::E5M2, 0x03, 3.0 / 65536.0),
+        (Format::E4M3FNUZ, 0x7F, 240.0),
+        (Format::E4M3FNUZ, 0x81, -1.0 / 1024.0),
+        (Format::E2M1, 0x0B, -1.5),
+        (Format::E2M1, 0xF1, 0.5),
+        (Format::E3M2, 0x1F, 28.0),
+        (Format::E2M3, 0x3F, -7.5),
+        (Format::INT8, 0x80, -2.0),
+        (Format::INT8, 0x7F, 1.984_375),
+        (Format::E8M0, 0x00, 5.877_472e-39), // 2^-127
+        (Format::E8M0, 0xFE, 1.701_411_8e38), // 2^127
+        (Format::UE4M3, 0xB8, 1.0),
+        (Format::UE5M3, 0xFE, 114_688.0),
+        (Format::E3M0, 0x09, -0.25),
+    ];
+    at_every_level(|level| {
+        for (format, code, value) in cases {
+            let mut out = [0.0_f32; 600];
+            decode_into(format, &[code; 600], &mut out);
+            let same = out.iter().all(|x| x.to_bits() == value.to_bits());
+            assert!(same, "{format} {code:#x} {level}: {}, not {value}", out[599]);
+        }
+        for (format, code) in [(Format::E4M3FN, 0xFF_u8), (Format::E4M3FNUZ, 0x80), (Format::E8M0, 0xFF)]
+        {
+            let mut out = [0.0_f32; 600];
+            decode_into(format, &[code; 600], &mut out);
+            assert!(out.iter().all(|x| x.is_nan()), "{format} {code:#x} {level}");
+        }
+    });
+}
+
+/// Numbers of binary64 next to a midpoint, which by way of a nearest binary32 number would be on it.
+#[test]
+fn one_rounding() {
+    let tiny = 2.0_f64.powi(-40);
+    let cases: [(Format, f64, u16); 9] = [
+        (Format::E4M3FN, 1.0625 + tiny, 0x39),
+        (Format::E4M3FN, 1.0625, 0x38),
+        (Format::E4M3FN, 1.0625 - tiny, 0x38),
+        (Format::BF16, 1.0 + 2.0_f64.powi(-8) + tiny, 0x3F81),
+        (Format::BF16, -1.0 - 2.0_f64.powi(-8) - tiny, 0xBF81),
+        (Format::BF16, 1.0 + 2.0_f64.powi(-8), 0x3F80),
+        (Format::E2M1, 0.25 + tiny, 1),
+        (Format::E2M1, 0.25, 0),
+        (Format::F16, 1.0 + 2.0_f64.powi(-11) + tiny, 0x3C01),
+    ];
+    at_every_level(|level| {
+        for (format, x, code) in cases {
+            let codes: Vec<u16> = Converter::from(Cast::new(format)).encode(&[x; 40]);
+            assert!(codes.iter().all(|found| *found == code), "{format} {x:e} {level}: {codes:x?}");
+        }
+    });
+}
+
+/// From 2^128 on a binary64 number is larger than every binary32 number, but not infinite.
+#[test]
+fn beyond_binary32() {
+    let cases = [
+        (Overflow::None, [0x7F80_u16, 0x7F80]),
+        (Overflow::Finite, [0x7F7F, 0x7F7F]),
+        (Overflow::Propagate, [0x7F7F, 0x7F80]),
+    ];
+    at_every_level(|level| {
+        for (overflow, want) in cases {
+            let converter = Converter::from(Cast::new(Format::BF16).with_overflow(overflow));
+            let codes: Vec<u16> = converter.encode(&[1e39, f64::INFINITY]);
+            assert_eq!(codes, want, "{overflow} {level}");
+        }
+    });
+}
