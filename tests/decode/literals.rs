@@ -23,7 +23,7 @@ fn values() {
         (Format::E2M3, 0x3F, -7.5),
         (Format::INT8, 0x80, -2.0),
         (Format::INT8, 0x7F, 1.984_375),
-        (Format::E8M0, 0x00, 5.877_472e-39), // 2^-127
+        (Format::E8M0, 0x00, 5.877_472e-39),  // 2^-127
         (Format::E8M0, 0xFE, 1.701_411_8e38), // 2^127
         (Format::UE4M3, 0xB8, 1.0),
         (Format::UE5M3, 0xFE, 114_688.0),
@@ -36,7 +36,8 @@ fn values() {
             let same = out.iter().all(|x| x.to_bits() == value.to_bits());
             assert!(same, "{format} {code:#x} {level}: {}, not {value}", out[599]);
         }
-        for (format, code) in [(Format::E4M3FN, 0xFF_u8), (Format::E4M3FNUZ, 0x80), (Format::E8M0, 0xFF)]
+        for (format, code) in
+            [(Format::E4M3FN, 0xFF_u8), (Format::E4M3FNUZ, 0x80), (Format::E8M0, 0xFF)]
         {
             let mut out = [0.0_f32; 600];
             decode_into(format, &[code; 600], &mut out);

@@ -48,7 +48,8 @@ fn of_up_to_8_bits() -> Vec<Format> {
                     for bias in [None, Some(127), Some(135), Some(149), Some(-115)] {
                         let shape = Format::builder(sign, exp_bits, man_bits).specials(specials);
                         let shape = shape.zero(switches & 1 == 0).subnormals(switches & 2 == 0);
-                        let shape = if switches & 4 == 0 { shape } else { shape.negative_zero(false) };
+                        let shape =
+                            if switches & 4 == 0 { shape } else { shape.negative_zero(false) };
                         let shape = match bias {
                             None => shape,
                             Some(bias) => shape.bias(bias),

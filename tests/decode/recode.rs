@@ -15,7 +15,9 @@ fn is_plain<C: Bits, D: Bits>(converter: &Converter, from: Format, codes: &[C]) 
             converter.recode_into(from, &codes[..len], &mut out[..len]);
             if let Some(i) = (0..len).find(|i| out[*i] != plain[*i]) {
                 let (to, code, found, plain) = (converter.format(), codes[i], out[i], plain[i]);
-                panic!("{from} to {to} {level}, {len}: {code:#x} at {i} is {found:#x}, not {plain:#x}");
+                panic!(
+                    "{from} to {to} {level}, {len}: {code:#x} at {i} is {found:#x}, not {plain:#x}"
+                );
             }
         }
     });

@@ -59,9 +59,8 @@ fn is_plain<S: Real>(converter: &Converter, x: &[S], what: &str) {
             }
         }
         converter.fake_quantize_into(x, &mut found);
-        let differs = |found: &[S]| {
-            (0..x.len()).find(|i| found[*i].to_code() != values[*i].to_code())
-        };
+        let differs =
+            |found: &[S]| (0..x.len()).find(|i| found[*i].to_code() != values[*i].to_code());
         if let Some(i) = differs(&found) {
             let (found, value) = (found[i].to_code(), values[i].to_code());
             panic!("{}: value {found:#x}, by definition {value:#x}", place(i));
@@ -80,7 +79,18 @@ fn converter(format: Format, rounding: Rounding, overflow: Overflow) -> Converte
 fn f64_through_every_format_and_mode() {
     let x = f64s();
     let formats = named().into_iter().chain(
-        ["e8m3", "e8m21", "e8m22", "e9m6", "e6m9-nosub", "e4m3b140", "binary8p1se", "binary8p4uf", "int12"].map(format),
+        [
+            "e8m3",
+            "e8m21",
+            "e8m22",
+            "e9m6",
+            "e6m9-nosub",
+            "e4m3b140",
+            "binary8p1se",
+            "binary8p4uf",
+            "int12",
+        ]
+        .map(format),
     );
     for (i, format) in formats.enumerate() {
         for (k, rounding) in modes().into_iter().enumerate() {
