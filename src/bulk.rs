@@ -27,6 +27,7 @@ mod recode;
 mod sixteen;
 mod sources;
 mod stretches;
+mod typed;
 mod words;
 
 pub use converter::{Cast, Converter};
