@@ -22,7 +22,7 @@ fn codes<C: Bits>(text: &str, n: usize) -> Vec<C> {
 }
 
 fn decode<'a, C: Bits + 'a, T: Real + Default + 'a>(
-    table: &mut Table<X>,
+    table: &mut Table<'a>,
     text: &'static str,
     n: usize,
 ) {
@@ -31,7 +31,7 @@ fn decode<'a, C: Bits + 'a, T: Real + Default + 'a>(
     table.row(text, move || decode_into(format, black_box(&codes), black_box(&mut out)));
 }
 
-fn encode<'a, S: Real + 'a, C: Bits + 'a>(table: &mut Table<X>, text: &'static str, x: Vec<S>) {
+fn encode<'a, S: Real + 'a, C: Bits + 'a>(table: &mut Table<'a>, text: &'static str, x: Vec<S>) {
     let converter = Converter::from(Cast::new(format(text)));
     let mut codes = vec![C::from_u64(0); x.len()];
     let name = format!("{} to {text}", S::FORMAT);
@@ -39,7 +39,7 @@ fn encode<'a, S: Real + 'a, C: Bits + 'a>(table: &mut Table<X>, text: &'static s
 }
 
 fn recode<'a, C: Bits + 'a, D: Bits + 'a>(
-    table: &mut Table<X>,
+    table: &mut Table<'a>,
     from: &'static str,
     to: &str,
     n: usize,
@@ -142,7 +142,63 @@ fn tables(threads: &str) {
     }
 }
 
+/// What a call costs that has little to convert: nanoseconds of 32 elements.
+fn short() {
+    use exmy::minifloat::{E4M3, E5M2};
+    println!("\n### 32 elements, nanoseconds\n\n| operation | ns |\n|---|---:|");
+    let x = normal(32);
+    let time = |name: &str, mut work: Box<dyn FnMut() + '_>| {
+        let mut best = f64::INFINITY;
+        for _ in 0..200 {
+            let start = std::time::Instant::now();
+            (0..100).for_each(|_| work());
+            best = best.min(start.elapsed().as_nanos() as f64 / 100.0);
+        }
+        println!("| {name} | {best:.0} |");
+    };
+    let mut numbers = [E4M3::default(); 32];
+    let each = |x: &[f32], out: &mut [E4M3]| {
+        x.iter().zip(out).for_each(|(x, out)| *out = E4M3::from_f32(*x));
+    };
+    time("E4M3::from_f32, each", Box::new(|| each(black_box(&x), black_box(&mut numbers))));
+    time("E4M3::from_slice", {
+        Box::new(|| E4M3::from_slice(black_box(&x[..]), black_box(&mut numbers[..])))
+    });
+    let converter = Converter::from(Cast::new(Format::E4M3FN));
+    time(
+        "Converter::new",
+        Box::new(|| {
+            black_box(Converter::from(black_box(Cast::new(Format::E4M3FN))));
+        }),
+    );
+    time("Converter::encode_typed", {
+        Box::new(|| converter.encode_typed(black_box(&x[..]), black_box(&mut numbers[..])))
+    });
+    let mut out = [0.0_f32; 32];
+    time(
+        "E4M3::to_f32, each",
+        Box::new(|| {
+            black_box(&numbers)
+                .iter()
+                .zip(black_box(&mut out))
+                .for_each(|(x, out)| *out = x.to_f32());
+        }),
+    );
+    time("E4M3::to_slice", {
+        Box::new(|| E4M3::to_slice(black_box(&numbers[..]), black_box(&mut out[..])))
+    });
+    let codes = exmy::cast::as_bits(&numbers);
+    time("decode_into", {
+        Box::new(|| decode_into(Format::E4M3FN, black_box(codes), black_box(&mut out[..])))
+    });
+    let mut others = [E5M2::default(); 32];
+    time("E5M2::from_minifloat_slice", {
+        Box::new(|| E5M2::from_minifloat_slice(black_box(&numbers), black_box(&mut others)))
+    });
+}
+
 fn main() {
+    short();
     #[cfg(feature = "parallel")]
     exmy::parallel::with_threads(1, || tables("one thread")).expect("a thread");
     #[cfg(feature = "parallel")]

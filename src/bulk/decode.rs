@@ -5,7 +5,7 @@
 //! `f32`, a stretch of [`SPAN`] at a time, exactly. What no body covers - values that are no `f32` -
 //! is read from a table of the definition's results if the codes are short, else by the definition.
 
-mod reader;
+pub(super) mod reader;
 
 use alloc::boxed::Box;
 
@@ -37,14 +37,22 @@ use crate::simd::kernel;
 /// assert_eq!((x[0], x[1], x[2].is_nan()), (1.0, 1.0, true));
 /// ```
 pub fn decode_into<C: Bits, T: Real>(format: Format, codes: &[C], out: &mut [T]) {
+    decode_by(Reader::new(format), format, codes, out);
+}
+
+/// As [`decode_into`], with what [`Reader::new`] gives.
+pub(super) fn decode_by<C: Bits, T: Real>(
+    reader: Option<Reader>,
+    format: Format,
+    codes: &[C],
+    out: &mut [T],
+) {
     assert_eq!(codes.len(), out.len(), "input and output of a conversion have different lengths");
+    let decoder = |len| Decoder::with(reader, format, len);
     match T::reals_mut(out) {
-        RealsMut::F32(out) => {
-            let decoder = Decoder::new(format, out.len());
-            divided(codes, out, |_, codes, out| decoder.decode(codes, out));
-        }
+        RealsMut::F32(out) => decoder(out.len()).decode_all(codes, out),
         RealsMut::F64(out) => {
-            let decoder = Decoder::new(format, out.len());
+            let decoder = decoder(out.len());
             divided(codes, out, |_, codes, out| decoder.decode_f64(codes, out));
         }
         RealsMut::Codes(out) => {
@@ -52,6 +60,10 @@ pub fn decode_into<C: Bits, T: Real>(format: Format, codes: &[C], out: &mut [T])
         }
     }
 }
+
+/// Bytes of output from which on it is written past the caches. Reading it first, as a usual store
+/// does, costs as much as writing; below, whoever reads it next finds it in the cache.
+const PAST_CACHE: usize = 32 << 20;
 
 /// A way from codes to `f32`, made ready.
 pub(super) struct Decoder {
@@ -71,16 +83,21 @@ enum Way {
 impl Decoder {
     /// For `len` codes in all; a table is made for many only.
     pub(super) fn new(format: Format, len: usize) -> Self {
+        Self::with(Reader::new(format), format, len)
+    }
+
+    /// As [`new`](Self::new), with what [`Reader::new`] gives.
+    fn with(reader: Option<Reader>, format: Format, len: usize) -> Self {
         let short = format.bits() <= 8 && len >= LONG;
-        let way = match Reader::new(format) {
-            Some(reader) if short && lookup::is_fast() => match upper_halves(&reader) {
+        let fast = short && lookup::is_fast();
+        let way = match reader {
+            Some(reader) => match fast.then(|| reader.upper_halves()).flatten() {
                 Some(table) => Way::Lookup(Box::new(table), reader),
                 None => Way::Read(reader),
             },
-            Some(reader) => Way::Read(reader),
             None if short && format.is_exact_in_f64() => {
                 let mut table = [0.0; 256];
-                decode_plain(format, &BYTES, &mut table);
+                decode_plain(format, &lookup::BYTES, &mut table);
                 Way::Table(Box::new(table))
             }
             None => Way::Plain,
@@ -88,11 +105,22 @@ impl Decoder {
         Self { format, way }
     }
 
+    /// Writes the values of as many codes, by several threads if they are many.
+    fn decode_all<C: Bits>(&self, codes: &[C], out: &mut [f32]) {
+        let past_cache = size_of_val(out) >= PAST_CACHE;
+        divided(codes, out, |_, codes, out| match (&self.way, C::codes(codes)) {
+            (Way::Lookup(table, _), CodeSlice::U8(codes)) => {
+                lookup::upper_halves(table, codes, out, past_cache);
+            }
+            _ => self.decode(codes, out),
+        });
+    }
+
     /// Writes the values of as many codes.
     pub(super) fn decode<C: Bits>(&self, codes: &[C], out: &mut [f32]) {
         match (&self.way, C::codes(codes)) {
             (Way::Lookup(table, _), CodeSlice::U8(codes)) => {
-                lookup::upper_halves(table, codes, out);
+                lookup::upper_halves(table, codes, out, false);
             }
             (Way::Read(_), CodeSlice::U16(codes))
                 if self.format == Format::F16 && sixteen::widen_f16(codes, out) => {}
@@ -124,26 +152,6 @@ impl Decoder {
             Way::Plain => decode_plain(self.format, codes, out),
         }
     }
-}
-
-/// All bytes.
-pub(super) const BYTES: lookup::Table<u8> = {
-    let mut bytes = [0; 256];
-    let mut i = 0;
-    while i < bytes.len() {
-        bytes[i] = i as u8;
-        i += 1;
-    }
-    bytes
-};
-
-/// The upper halves of the values of all bytes, unless there is something in a lower half.
-fn upper_halves(reader: &Reader) -> Option<lookup::Table<u16>> {
-    let mut values = [0.0; 256];
-    reader.read(&BYTES, &mut values);
-    let words = values.map(f32::to_bits);
-    let none_below = words.iter().fold(0, |all, word| all | word) & 0xFFFF == 0;
-    none_below.then(|| words.map(|word| (word >> 16) as u16))
 }
 
 /// To nearest even; NaN quiet and without payload, which a cast need not promise.

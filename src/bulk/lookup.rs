@@ -16,6 +16,17 @@
 /// Results for all bytes.
 pub(super) type Table<T> = [T; 256];
 
+/// All bytes.
+pub(super) const BYTES: Table<u8> = {
+    let mut bytes = [0; 256];
+    let mut i = 0;
+    while i < bytes.len() {
+        bytes[i] = i as u8;
+        i += 1;
+    }
+    bytes
+};
+
 /// Whether a lookup is faster than a few vector operations an element.
 #[inline]
 pub(super) fn is_fast() -> bool {
@@ -54,17 +65,28 @@ pub(super) fn halves(table: &Table<u16>, codes: &[u8], out: &mut [u16]) {
     plain(table, codes, out);
 }
 
-/// The numbers whose upper halves the entries are; their lower halves are zero.
+/// The numbers whose upper halves the entries are; their lower halves are zero. With `past_cache`
+/// they are written to memory without being read into the caches first, if the machine can.
 ///
 /// # Panics
 /// If the lengths differ.
-pub(super) fn upper_halves(table: &Table<u16>, codes: &[u8], out: &mut [f32]) {
+pub(super) fn upper_halves(table: &Table<u16>, codes: &[u8], out: &mut [f32], past_cache: bool) {
     assert_eq!(codes.len(), out.len(), "a table gives as many entries as it is asked for");
     #[cfg(all(target_arch = "x86_64", feature = "std"))]
     if is_fast() {
+        if past_cache {
+            let head = out.as_ptr().align_offset(64).min(out.len());
+            let ((first, codes), (head, out)) = (codes.split_at(head), out.split_at_mut(head));
+            // SAFETY: as in `bytes`; what is left of the output begins at a multiple of 64 bytes.
+            return unsafe {
+                vbmi::upper_halves::<false>(table, first, head);
+                vbmi::upper_halves::<true>(table, codes, out);
+            };
+        }
         // SAFETY: as in `bytes`.
-        return unsafe { vbmi::upper_halves(table, codes, out) };
+        return unsafe { vbmi::upper_halves::<false>(table, codes, out) };
     }
+    let _ = past_cache;
     for (code, out) in codes.iter().zip(out) {
         *out = f32::from_bits(u32::from(table[usize::from(*code)]) << 16);
     }
@@ -189,22 +211,51 @@ mod vbmi {
         });
     }
 
+    /// # Safety
+    /// If `PAST_CACHE`, the output begins at a multiple of 64 bytes.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-    pub(super) fn upper_halves(table: &Table<u16>, codes: &[u8], out: &mut [f32]) {
+    pub(super) unsafe fn upper_halves<const PAST_CACHE: bool>(
+        table: &Table<u16>,
+        codes: &[u8],
+        out: &mut [f32],
+    ) {
         let [low, high] = split(table).map(|table| Registers::load(&table));
         let zero = _mm512_setzero_si512();
-        blocks(codes, out, |codes, out| {
-            // SAFETY: 64 codes; 64 numbers of 32 bits are four registers.
+        let results = |codes: __m512i| {
+            let codes = transposed(codes);
+            let (low, high) = (low.look_up(codes), high.look_up(codes));
+            let first = _mm512_unpacklo_epi8(low, high);
+            let second = _mm512_unpackhi_epi8(low, high);
+            [
+                _mm512_unpacklo_epi16(zero, first),
+                _mm512_unpackhi_epi16(zero, first),
+                _mm512_unpacklo_epi16(zero, second),
+                _mm512_unpackhi_epi16(zero, second),
+            ]
+        };
+        let whole = if PAST_CACHE { codes.len() / LANES * LANES } else { 0 };
+        let ((codes, codes_rest), (out, out_rest)) =
+            (codes.split_at(whole), out.split_at_mut(whole));
+        if PAST_CACHE {
+            for (codes, out) in codes.as_chunks::<LANES>().0.iter().zip(out.as_chunks_mut().0) {
+                let out: &mut [f32; LANES] = out;
+                // SAFETY: 64 codes; 64 numbers of 32 bits are four registers; the first 64 of them
+                // begin at a multiple of 64 bytes, and so do all others.
+                unsafe {
+                    for (i, result) in results(load(codes)).into_iter().enumerate() {
+                        _mm512_stream_si512(out.as_mut_ptr().add(16 * i).cast(), result);
+                    }
+                }
+            }
+            // Such stores are not ordered with others until a fence.
+            _mm_sfence();
+        }
+        blocks(codes_rest, out_rest, |codes, out| {
+            // SAFETY: as above; these stores take any address.
             unsafe {
-                let codes = transposed(load(codes));
-                let (low, high) = (low.look_up(codes), high.look_up(codes));
-                let first = _mm512_unpacklo_epi8(low, high);
-                let second = _mm512_unpackhi_epi8(low, high);
-                let out = out.as_mut_ptr();
-                store(out, _mm512_unpacklo_epi16(zero, first));
-                store(out.add(16), _mm512_unpackhi_epi16(zero, first));
-                store(out.add(32), _mm512_unpacklo_epi16(zero, second));
-                store(out.add(48), _mm512_unpackhi_epi16(zero, second));
+                for (i, result) in results(load(codes)).into_iter().enumerate() {
+                    store(out.as_mut_ptr().add(16 * i), result);
+                }
             }
         });
     }

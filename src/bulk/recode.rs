@@ -8,7 +8,7 @@
 //! operand is subnormal in its own format - takes the definition, as do sources whose values are no
 //! `f32`.
 
-use super::decode::{BYTES, Decoder};
+use super::decode::Decoder;
 use super::stretches::{divided, spans};
 use super::{Converter, LONG, SPAN, lookup, sources};
 use crate::format::Format;
@@ -25,7 +25,7 @@ pub(super) fn recode<C: Bits, D: Bits>(
     let fixed = !converter.rules.rounding.is_stochastic();
     if fixed && from.bits() <= 8 && codes.len() >= LONG {
         let mut table = [D::from_u64(0); 256];
-        by_value(converter, from, &BYTES, &mut table);
+        by_value(converter, from, &lookup::BYTES, &mut table);
         return divided(codes, out, |_, codes, out| look_up(&table, codes, out));
     }
     by_value(converter, from, codes, out);

@@ -6,10 +6,16 @@
 //! `from_f32` (`from_f64`), with the format's natural overflow; other rules are those of a
 //! [`Converter`]. Only codes of the format are written, also where they do not fill their integer.
 
-use super::{Converter, Real, decode_into};
+use super::decode::decode_by;
+use super::decode::reader::Reader;
+use super::real::sealed::Reals;
+use super::{Converter, Real};
 use crate::cast;
 use crate::minifloat::{FloatFormat, Minifloat};
 use crate::round::Rules;
+
+/// Elements for which making a [`Converter`] ready takes longer than converting them one by one.
+const FEW: usize = 64;
 
 impl<F: FloatFormat> Minifloat<F> {
     /// Writes to `out` the nearest numbers of this format, ties to even, with natural overflow: of
@@ -30,7 +36,13 @@ impl<F: FloatFormat> Minifloat<F> {
     /// assert_eq!(x.map(E2M1::to_f32), [2.0, 6.0]);
     /// ```
     pub fn from_slice<S: Real>(x: &[S], out: &mut [Self]) {
-        Converter::new(Self::FORMAT, Rules::DEFAULT).encode_typed(x, out);
+        assert_eq!(x.len(), out.len(), "input and output of a conversion have different lengths");
+        let few = x.len() < FEW;
+        match S::reals(x) {
+            Reals::F32(x) if few => x.iter().zip(out).for_each(|(x, y)| *y = Self::from_f32(*x)),
+            Reals::F64(x) if few => x.iter().zip(out).for_each(|(x, y)| *y = Self::from_f64(*x)),
+            _ => Converter::new(Self::FORMAT, Rules::DEFAULT).encode_typed(x, out),
+        }
     }
 
     /// Writes to `out` the values of `numbers`: of each what `to_f32` or `to_f64` gives, and in the
@@ -48,7 +60,8 @@ impl<F: FloatFormat> Minifloat<F> {
     /// assert_eq!(x, [57344.0, -57344.0, f32::INFINITY]);
     /// ```
     pub fn to_slice<T: Real>(numbers: &[Self], out: &mut [T]) {
-        decode_into(Self::FORMAT, cast::as_bits(numbers), out);
+        let reader = const { Reader::new(F::FORMAT) };
+        decode_by(reader, Self::FORMAT, cast::as_bits(numbers), out);
     }
 
     /// Writes to `out` the nearest numbers of this format to those of another: of each what

@@ -12,6 +12,7 @@
 //! What is left out lies at the lower end of binary32: normal numbers below `2^-126` other than the
 //! smallest one, which only formats with an unusual bias have.
 
+use crate::bulk::lookup::{BYTES, Table};
 use crate::format::{Format, Sign, Specials, low_bits};
 use crate::minifloat::Bits;
 use crate::simd::kernel;
@@ -30,18 +31,19 @@ pub(in crate::bulk) enum Reader {
 
 impl Reader {
     /// `None` if a value is no binary32 number, or lies where the bodies do not reach.
-    pub(in crate::bulk) fn new(format: Format) -> Option<Self> {
+    pub(in crate::bulk) const fn new(format: Format) -> Option<Self> {
         if !format.is_exact_in_f32() || format.bits() > 32 {
             return None;
         }
         let signed = format.is_signed();
         let shift = 23 - format.man_bits();
-        if format.sign() == Sign::TwosComplement {
+        if matches!(format.sign(), Sign::TwosComplement) {
             let unit = format.decode(1).to_f32();
             return Some(Self::Fixed(Fixed { shift: 32 - format.bits(), unit }));
         }
-        let prefix = format.specials() == Specials::Ieee
-            && (format.exp_bits(), format.bias()) == (8, 127)
+        let prefix = matches!(format.specials(), Specials::Ieee)
+            && format.exp_bits() == 8
+            && format.bias() == 127
             && format.has_zero()
             && format.has_subnormals()
             && format.has_negative_zero() == signed;
@@ -51,25 +53,36 @@ impl Reader {
         }
         // Where field 0 holds one number alone, that number is looked up.
         let low = format.field_zero_is_low() || format.man_bits() == 0;
-        if format.emin() + i32::from(low && !format.field_zero_is_low()) < -126 {
+        if format.emin() + ((low && !format.field_zero_is_low()) as i32) < -126 {
             return None;
         }
-        let image = |code| format.to_f32(code).to_bits();
-        let place = u32::from(signed) << (format.magnitude_bits() & 31);
+        let place = (signed as u32) << (format.magnitude_bits() & 31);
         let base = (format.emin() + 127) as u32;
         Some(Self::Regular(Regular {
             magnitude: format.magnitude_mask() as u32,
             place,
-            sign_shift: 31 - format.magnitude_bits().min(31),
+            sign_shift: 31 - (format.magnitude_bits() & 31),
             shift,
             rebias: ((127 - format.bias()) as u32) << 23,
             low: if format.field_zero_is_low() { 1 << format.man_bits() } else { 0 },
             base: base << 23,
             max: format.max_code() as u32,
-            infinity: format.infinity_code(false).map_or(u32::MAX, |code| code as u32),
-            zero: image(0),
-            other_zero: image(u64::from(place)),
+            infinity: match format.infinity_code(false) {
+                Some(code) => code as u32,
+                None => u32::MAX,
+            },
+            zero: format.to_f32(0).to_bits(),
+            other_zero: format.to_f32(place as u64).to_bits(),
         }))
+    }
+
+    /// The upper halves of the values of all bytes, unless there is something in a lower half.
+    pub(in crate::bulk) fn upper_halves(&self) -> Option<Table<u16>> {
+        let mut values = [0.0; 256];
+        self.read(&BYTES, &mut values);
+        let words = values.map(f32::to_bits);
+        let none_below = words.iter().fold(0, |all, word| all | word) & 0xFFFF == 0;
+        none_below.then(|| words.map(|word| (word >> 16) as u16))
     }
 
     /// Writes the values of `codes`.
