@@ -16,6 +16,7 @@
 
 #![deny(unsafe_code)]
 
+mod convert;
 mod converter;
 mod decode;
 mod fast;
@@ -30,6 +31,7 @@ mod stretches;
 mod typed;
 mod words;
 
+pub use convert::convert_into;
 pub use converter::{Cast, Converter};
 pub use decode::decode_into;
 pub use plain::decode_plain;

@@ -1,7 +1,7 @@
 //! Numbers of `f64`, `f16` and `bf16` to codes and to the values of a format.
 
 use super::{RANDOM, at_every_level, format, named};
-use exmy::bulk::{Cast, Converter, Real};
+use exmy::bulk::{Cast, Converter, Real, convert_into, decode_plain};
 use exmy::format::Format;
 use exmy::round::{Flush, Operands, Overflow, Profile, Rounding, Rules};
 
@@ -10,7 +10,10 @@ use exmy::round::{Flush, Operands, Overflow, Profile, Rounding, Rules};
 pub(super) fn f64s() -> Vec<f64> {
     let mut bits = vec![0, 1, 2, (1 << 52) - 1, 1 << 52, 0x7FE_u64 << 52, 0x7FF << 52];
     bits.extend([0x7FF8 << 48, 0x7FF0_0000_0000_0001, u64::MAX >> 1, (0x7FF << 52) - 1]);
-    let exponents = (1023 - 152..=1023 + 130).chain([1, 500, 1300, 2046]);
+    // All where something ends: binary32, binary16 and the narrow formats, and their subnormals.
+    let near_ends = |e: &i32| (-152..-121).contains(e) || (-28..20).contains(e) || *e > 120;
+    let within = (-152..131).filter(|e| near_ends(e) || e % 5 == 0).map(|e| (1023 + e) as u64);
+    let exponents = within.chain([1, 500, 1300, 2046]);
     for exponent in exponents {
         // Of three bits, of ten, halfway between numbers of four, and of binary32.
         for significand in [0, 0b101, 0b111].map(|s| s << 49).into_iter().chain([
@@ -24,7 +27,7 @@ pub(super) fn f64s() -> Vec<f64> {
             (1 << 52) - (1 << 29),
             (1 << 52) - (1 << 28),
         ]) {
-            for near in [0, 1, 2, (1 << 52) - 1] {
+            for near in [0, 1, (1 << 52) - 1] {
                 bits.push(exponent << 52 | (significand + near) & ((1 << 52) - 1));
             }
         }
@@ -157,6 +160,40 @@ fn f32_to_sixteen_bits() {
     for format in [Format::F16, Format::BF16] {
         is_plain(&Converter::new(format, Rules::DEFAULT), &x, "to nearest even");
     }
+}
+
+/// Between the types of the language, of every one to every other.
+#[test]
+fn from_type_to_type() {
+    fn between<S: Real, T: Real>(x: &[S]) {
+        let codes: Vec<u64> = x.iter().map(|x| x.to_code()).collect();
+        let mut plain = vec![T::from_code(0); x.len()];
+        decode_plain(S::FORMAT, &codes, &mut plain);
+        let mut out = plain.clone();
+        at_every_level(|level| {
+            out.fill(T::from_code(0x77));
+            convert_into(x, &mut out);
+            for (i, (out, plain)) in out.iter().zip(&plain).enumerate() {
+                let (x, out, plain) = (codes[i], out.to_code(), plain.to_code());
+                let (from, to) = (S::FORMAT, T::FORMAT);
+                assert_eq!(out, plain, "{from} {x:#x} to {to} {level}: {out:#x}, not {plain:#x}");
+            }
+        });
+    }
+    fn from<S: Real>(x: &[S]) {
+        between::<S, f32>(x);
+        between::<S, f64>(x);
+        #[cfg(feature = "half")]
+        between::<S, half::f16>(x);
+        #[cfg(feature = "half")]
+        between::<S, half::bf16>(x);
+    }
+    from(&super::f32s());
+    from(&f64s());
+    #[cfg(feature = "half")]
+    from(&(0..=u16::MAX).map(half::f16::from_bits).collect::<Vec<_>>());
+    #[cfg(feature = "half")]
+    from(&(0..=u16::MAX).map(half::bf16::from_bits).collect::<Vec<_>>());
 }
 
 /// Every length, and what a stretch of 1024 leaves over; random words follow the index.
