@@ -3,7 +3,7 @@
 use super::at_every_level;
 use exmy::bulk::{Cast, Converter, decode_into};
 use exmy::format::Format;
-use exmy::round::Overflow;
+use exmy::round::{Overflow, Rounding};
 
 /// The values of a few codes, at the places of a slice that bodies and remainders share.
 #[test]
@@ -69,19 +69,24 @@ fn one_rounding() {
     });
 }
 
-/// From 2^128 on a binary64 number is larger than every binary32 number, but not infinite.
+/// From 2^128 on a binary64 number is larger than every binary32 number, but not infinite: toward
+/// zero the largest binary32 number becomes bfloat16's largest and is not out of range, 1e39 is.
 #[test]
 fn beyond_binary32() {
+    let largest = f64::from(f32::MAX);
     let cases = [
-        (Overflow::None, [0x7F80_u16, 0x7F80]),
-        (Overflow::Finite, [0x7F7F, 0x7F7F]),
-        (Overflow::Propagate, [0x7F7F, 0x7F80]),
+        (Rounding::Rtz, Overflow::Infinity, [0x7F7F_u16, 0x7F80, 0x7F80]),
+        (Rounding::Rtz, Overflow::Nan, [0x7F7F, 0x7FC0, 0x7FC0]),
+        (Rounding::Rtz, Overflow::None, [0x7F7F, 0x7F7F, 0x7F80]),
+        (Rounding::Rne, Overflow::Finite, [0x7F7F, 0x7F7F, 0x7F7F]),
+        (Rounding::Rne, Overflow::Propagate, [0x7F7F, 0x7F7F, 0x7F80]),
+        (Rounding::Rne, Overflow::None, [0x7F80, 0x7F80, 0x7F80]),
     ];
     at_every_level(|level| {
-        for (overflow, want) in cases {
-            let converter = Converter::from(Cast::new(Format::BF16).with_overflow(overflow));
-            let codes: Vec<u16> = converter.encode(&[1e39, f64::INFINITY]);
-            assert_eq!(codes, want, "{overflow} {level}");
+        for (rounding, overflow, want) in cases {
+            let converter = Converter::from(Cast { format: Format::BF16, rounding, overflow });
+            let codes: Vec<u16> = converter.encode(&[largest, 1e39, f64::INFINITY]);
+            assert_eq!(codes, want, "{rounding} {overflow} {level}");
         }
     });
 }

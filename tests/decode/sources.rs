@@ -3,6 +3,7 @@
 use super::{RANDOM, at_every_level, format, named};
 use exmy::bulk::{Cast, Converter, Real, convert_into, decode_plain};
 use exmy::format::Format;
+use exmy::minifloat::Bits;
 use exmy::round::{Flush, Operands, Overflow, Profile, Rounding, Rules};
 
 /// Binary64 numbers: every binary32 exponent and some outside, with binary32 significands, what
@@ -41,36 +42,46 @@ fn modes() -> Vec<Rounding> {
     Rounding::DETERMINISTIC.into_iter().chain(stochastic).collect()
 }
 
+/// Codes in the smallest integer that holds them, and values, in place and not.
 fn is_plain<S: Real>(converter: &Converter, x: &[S], what: &str) {
-    let wide = converter.format().bits() > 32;
-    let mut plain = vec![0_u32; x.len()];
-    let mut values = x.to_vec();
-    converter.fake_quantize_plain(x, &mut values);
-    if !wide {
-        converter.encode_plain(x, &mut plain);
+    match converter.format().storage_bits() {
+        8 => encodes::<S, u8>(converter, x, what),
+        16 => encodes::<S, u16>(converter, x, what),
+        32 => encodes::<S, u32>(converter, x, what),
+        _ => encodes::<S, u64>(converter, x, what),
     }
-    let (mut codes, mut found) = (vec![0_u32; x.len()], x.to_vec());
+    let mut plain = x.to_vec();
+    converter.fake_quantize_plain(x, &mut plain);
+    let mut found = x.to_vec();
     at_every_level(|level| {
-        let place = |i: usize| {
-            let (format, source, x) = (converter.format(), S::FORMAT, x[i].to_code());
-            format!("{format} {what} {level}: element {i}, {source} {x:#x}")
-        };
-        if !wide {
-            converter.encode_into(x, &mut codes);
-            if let Some(i) = (0..x.len()).find(|i| codes[*i] != plain[*i]) {
-                panic!("{}: code {:#x}, by definition {:#x}", place(i), codes[i], plain[i]);
+        for in_place in [false, true] {
+            if in_place {
+                found.copy_from_slice(x);
+                converter.fake_quantize(&mut found);
+            } else {
+                converter.fake_quantize_into(x, &mut found);
+            }
+            let differs = |i: &usize| found[*i].to_code() != plain[*i].to_code();
+            if let Some(i) = (0..x.len()).find(differs) {
+                let (to, from, x) = (converter.format(), S::FORMAT, x[i].to_code());
+                let (found, plain) = (found[i].to_code(), plain[i].to_code());
+                panic!("{from} {x:#x} at {i} by {to} {what} {level}: {found:#x}, not {plain:#x}");
             }
         }
-        converter.fake_quantize_into(x, &mut found);
-        let differs =
-            |found: &[S]| (0..x.len()).find(|i| found[*i].to_code() != values[*i].to_code());
-        if let Some(i) = differs(&found) {
-            let (found, value) = (found[i].to_code(), values[i].to_code());
-            panic!("{}: value {found:#x}, by definition {value:#x}", place(i));
+    });
+}
+
+fn encodes<S: Real, C: Bits>(converter: &Converter, x: &[S], what: &str) {
+    let mut plain = vec![C::from_u64(0); x.len()];
+    let mut found = plain.clone();
+    converter.encode_plain(x, &mut plain);
+    at_every_level(|level| {
+        converter.encode_into(x, &mut found);
+        if let Some(i) = (0..x.len()).find(|i| found[*i] != plain[*i]) {
+            let (to, from, x) = (converter.format(), S::FORMAT, x[i].to_code());
+            let (found, plain) = (found[i], plain[i]);
+            panic!("{from} {x:#x} at {i} to {to} {what} {level}: {found:#x}, not {plain:#x}");
         }
-        found.copy_from_slice(x);
-        converter.fake_quantize(&mut found);
-        assert!(differs(&found).is_none(), "{} in place", converter.format());
     });
 }
 
