@@ -18,7 +18,7 @@ use crate::simd::kernel;
 /// use exmy::bulk::convert_into;
 ///
 /// let mut out = [0.0_f32; 3];
-/// convert_into(&[0.1_f64, 1e39, 1.0 + 2.0_f64.powi(-24)], &mut out);
+/// convert_into(&[0.1_f64, 1e39, 1.0 + 0.5 / 8388608.0], &mut out);
 /// assert_eq!(out, [0.1, f32::INFINITY, 1.0]); // the last is a tie
 /// # #[cfg(feature = "half")] {
 /// use half::{bf16, f16};
@@ -29,7 +29,7 @@ use crate::simd::kernel;
 ///
 /// // Next to a tie, which by way of f32 it would be on.
 /// let mut out = [bf16::ZERO];
-/// convert_into(&[1.0 + 2.0_f64.powi(-8) + 2.0_f64.powi(-40)], &mut out);
+/// convert_into(&[1.0 + 1.0 / 256.0 + 1e-12], &mut out);
 /// assert_eq!(out[0].to_bits(), 0x3F81);
 /// # }
 /// ```

@@ -49,17 +49,18 @@ fn values() {
 /// Numbers of binary64 next to a midpoint, which by way of a nearest binary32 number would be on it.
 #[test]
 fn one_rounding() {
-    let tiny = 2.0_f64.powi(-40);
+    // 2^-40, 2^-11 and 2^-8.
+    let (tiny, eleventh, eighth) = (1.0 / (1_u64 << 40) as f64, 1.0 / 2048.0, 1.0 / 256.0);
     let cases: [(Format, f64, u16); 9] = [
         (Format::E4M3FN, 1.0625 + tiny, 0x39),
         (Format::E4M3FN, 1.0625, 0x38),
         (Format::E4M3FN, 1.0625 - tiny, 0x38),
-        (Format::BF16, 1.0 + 2.0_f64.powi(-8) + tiny, 0x3F81),
-        (Format::BF16, -1.0 - 2.0_f64.powi(-8) - tiny, 0xBF81),
-        (Format::BF16, 1.0 + 2.0_f64.powi(-8), 0x3F80),
+        (Format::BF16, 1.0 + eighth + tiny, 0x3F81),
+        (Format::BF16, -1.0 - eighth - tiny, 0xBF81),
+        (Format::BF16, 1.0 + eighth, 0x3F80),
         (Format::E2M1, 0.25 + tiny, 1),
         (Format::E2M1, 0.25, 0),
-        (Format::F16, 1.0 + 2.0_f64.powi(-11) + tiny, 0x3C01),
+        (Format::F16, 1.0 + eleventh + tiny, 0x3C01),
     ];
     at_every_level(|level| {
         for (format, x, code) in cases {
