@@ -44,7 +44,7 @@ fn by_value<C: Bits, D: Bits>(converter: &Converter, from: Format, codes: &[C], 
                 for (value, code) in values.iter_mut().zip(codes) {
                     *value = f64::from_bits(*code);
                 }
-                sources::encode_f64(&converter.from_element(first + offset), values, out);
+                sources::encode_f64(&converter.at_element(first + offset), values, out);
             });
         });
     }
@@ -57,7 +57,7 @@ fn by_value<C: Bits, D: Bits>(converter: &Converter, from: Format, codes: &[C], 
         spans(codes, out, |offset, codes, out| {
             let values = &mut values[..codes.len()];
             decoder.decode(codes, values);
-            sources::encode_f32(&converter.from_element(first + offset), values, out);
+            sources::encode_f32(&converter.at_element(first + offset), values, out);
         });
     });
 }

@@ -54,13 +54,13 @@ pub(super) fn encode_f64<C: Bits>(converter: &Converter, x: &[f64], codes: &mut 
             return divided(x, codes, |_, x, codes| nearest(x, codes));
         }
         return divided(x, codes, |first, x, codes| {
-            converter.from_element(first).encode_plain(x, codes);
+            converter.at_element(first).encode_plain(x, codes);
         });
     }
     divided(x, codes, |first, x, codes| {
         let mut values = [0.0; SPAN];
         spans(x, codes, |offset, x, codes| {
-            let converter = converter.from_element(first + offset);
+            let converter = converter.at_element(first + offset);
             let values = &mut values[..x.len()];
             if to_odd(x, values) {
                 encode_f32(&converter, values, codes);
@@ -151,7 +151,7 @@ impl<'a> Rounder<'a> {
 
     /// Rounds up to [`SPAN`] elements in place, of which the first has the index `first`.
     fn round<S: Real>(&self, first: usize, data: &mut [S]) {
-        let converter = self.converter.from_element(first);
+        let converter = self.converter.at_element(first);
         let mut values = [0.0; SPAN];
         let values = &mut values[..data.len()];
         if let Some((widen_codes, narrow)) = &self.way {

@@ -4,6 +4,7 @@
 #![cfg(feature = "std")]
 
 mod codes;
+mod large;
 mod literals;
 mod recode;
 mod sources;
