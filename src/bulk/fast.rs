@@ -1,9 +1,10 @@
 //! The fast conversions of binary32 slices, chosen by format, rules and what is written.
 //!
-//! All of them read the bits of an element and are branch-free. Three bodies share the work:
+//! All of them read the bits of an element and are branch-free. Four bodies share the work:
 //!
 //! * [`mask`]: rounding toward zero to a format with the exponents of binary32 is an `and`;
 //! * [`nearest`]: to nearest even, under the usual policies;
+//! * [`dither`]: stochastic rounding with few bits, under the same;
 //! * [`shift`]: every other mode, stochastic rounding, and every policy, flush and sign rule.
 //!
 //! They serve *regular* formats: those with zero whose values below the lowest full binade continue
@@ -17,6 +18,7 @@
 //! or of 31 bits in variant B, and the readings of subnormal operands that only PyTorch's and
 //! ml_dtypes' conversions to E8M0 and one matrix unit have.
 
+mod dither;
 mod edges;
 mod nearest;
 mod shift;
@@ -26,6 +28,7 @@ use crate::minifloat::{Bits, CodeSliceMut};
 use crate::round::{Flush, Operands, Payload, Rounding, Rules, SignRule, StochasticVariant};
 use crate::simd::kernel;
 
+use dither::Dither;
 use edges::Edges;
 use nearest::{Mask, Nearest};
 use shift::Shift;
@@ -131,6 +134,7 @@ impl Lattice {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fast {
     nearest: Option<nearest::Params>,
+    dither: Option<dither::Params>,
     mask: Option<nearest::MaskParams>,
     shift: shift::Params,
     /// Whether NaN keeps a payload, which the kernels do not do.
@@ -159,9 +163,13 @@ impl Fast {
             && rules.operands == Operands::Exact
             && rules.sign == SignRule::Keep;
         let clamp = if plain { edges.clamp(to, &lattice) } else { None };
+        let nearest = nearest::Params::new(&lattice, rules.rounding, clamp);
+        // The others have no case for a single zero.
+        let clamp = clamp.filter(|clamp| !clamp.one_zero);
         let mask = nearest::MaskParams::new(to, &lattice, rules.rounding, &edges);
         Some(Self {
-            nearest: nearest::Params::new(&lattice, rules.rounding, clamp),
+            nearest,
+            dither: dither::Params::new(&lattice, rules.rounding, clamp),
             mask: mask.filter(|_| plain),
             shift: shift::Params::new(to, lattice, rules, edges, clamp),
             patches_nan: rules.nan.payload != Payload::Drop && to.specials() == Specials::Ieee,
@@ -186,24 +194,30 @@ impl Fast {
     pub(super) fn round(&self, x: &[f32], words: &[u32], out: &mut [f32]) {
         match (self.mask, self.nearest) {
             (Some(mask), _) => map(Mask(mask), x, out),
-            (None, Some(nearest)) if nearest.all_normal() => {
-                map(Nearest::<f32, false>::new(nearest), x, out);
+            (None, Some(nearest)) if nearest.all_normal() && !nearest.one_zero() => {
+                map(Nearest::<f32, false, false>::new(nearest), x, out);
             }
             _ => self.write(x, words, out),
         }
     }
 
     fn write<O: Out>(&self, x: &[f32], words: &[u32], out: &mut [O]) {
-        match (self.nearest, self.shift.is_stochastic(), self.shift.has_clamp()) {
-            (Some(nearest), ..) => map(Nearest::<O, true>::new(nearest), x, out),
-            (None, false, true) => map(Shift::<O, false, false>::new(self.shift), x, out),
-            (None, false, false) => map(Shift::<O, false, true>::new(self.shift), x, out),
-            (None, true, true) => {
-                map_random(Shift::<O, true, false>::new(self.shift), words, x, out)
-            }
-            (None, true, false) => {
-                map_random(Shift::<O, true, true>::new(self.shift), words, x, out)
-            }
+        if let Some(nearest) = self.nearest {
+            return if nearest.one_zero() {
+                map(Nearest::<O, true, true>::new(nearest), x, out);
+            } else {
+                map(Nearest::<O, true, false>::new(nearest), x, out);
+            };
+        }
+        if let Some(dither) = self.dither {
+            return map_random(Dither::<O>::new(dither), words, x, out);
+        }
+        let shift = self.shift;
+        match (shift.is_stochastic(), shift.has_clamp()) {
+            (false, true) => map(Shift::<O, false, false>::new(shift), x, out),
+            (false, false) => map(Shift::<O, false, true>::new(shift), x, out),
+            (true, true) => map_random(Shift::<O, true, false>::new(shift), words, x, out),
+            (true, false) => map_random(Shift::<O, true, true>::new(shift), words, x, out),
         }
     }
 }

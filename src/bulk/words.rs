@@ -6,6 +6,9 @@
 use crate::random::Philox;
 use crate::simd::kernel;
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+
 /// Blocks of Philox that run side by side.
 const LANES: usize = 16;
 
@@ -17,7 +20,10 @@ pub fn words_into(random: Philox, first: u64, out: &mut [u32]) {
     for (i, word) in head.iter_mut().enumerate() {
         *word = random.word(first + i as u64);
     }
-    blocks(random, (first + head.len() as u64) / 4, body);
+    let block = (first.wrapping_add(head.len() as u64)) / 4;
+    #[cfg(target_arch = "x86_64")]
+    let (block, body) = avx512::blocks(random, block, body);
+    blocks(random, block, body);
 }
 
 kernel! {

@@ -59,8 +59,10 @@ pub(super) struct Clamp {
     /// In place of values beyond the largest, without the sign; bits of values.
     pub(super) largest: u32,
     pub(super) over: u32,
-    /// The bit of a code that is its sign; 0 without.
+    /// The bit of a code that is its sign.
     pub(super) sign: u32,
+    /// Whether zero has no sign.
+    pub(super) one_zero: bool,
 }
 
 impl Edges {
@@ -113,9 +115,10 @@ impl Edges {
     /// largest or the next: then an operand beyond the value of that code may be replaced by it
     /// and rounded as any other.
     pub(super) fn clamp(&self, to: Format, lattice: &Lattice) -> Option<Clamp> {
-        if to.sign() != Sign::Magnitude || !to.has_negative_zero() {
+        if to.sign() != Sign::Magnitude {
             return None;
         }
+        let one_zero = self.codes[1].zero == 0;
         let (sign, largest) = (1_u32 << (to.bits() - 1), to.max_code() as u32);
         let mut at = [0.0; 2];
         let mut over_code = largest;
@@ -124,8 +127,7 @@ impl Edges {
             let (code, value) =
                 (self.codes[usize::from(negative)], self.values[usize::from(negative)]);
             let over = code.over ^ bit;
-            let as_plus = code.zero == bit
-                && value.zero == value_bit
+            let as_plus = (one_zero || code.zero == bit && value.zero == value_bit)
                 && code.infinity == code.over
                 && (over == largest || over == largest + 1);
             if !as_plus {
@@ -144,6 +146,7 @@ impl Edges {
             largest: to.max().to_f32().to_bits(),
             over,
             sign,
+            one_zero,
         })
     }
 }

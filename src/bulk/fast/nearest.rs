@@ -35,6 +35,10 @@ impl Params {
         possible.then(|| Self { lattice: *lattice, clamp, magic: f32::from_bits(exponent << 23) })
     }
 
+    pub(super) const fn one_zero(&self) -> bool {
+        self.clamp.one_zero
+    }
+
     /// Whether every binary32 number is in the normal range or rounded as if it were: with the
     /// exponents of binary32, its subnormal numbers are.
     pub(super) const fn all_normal(&self) -> bool {
@@ -50,16 +54,16 @@ pub(super) fn at_most(limit: f32, magnitude: u32) -> u32 {
     smaller.to_bits()
 }
 
-/// To nearest even. `SMALL`: there are numbers below the normal range.
+/// To nearest even. `SMALL`: there are numbers below the normal range. `ONE_ZERO`: zero has no sign.
 #[derive(Clone, Copy)]
-pub(super) struct Nearest<O, const SMALL: bool> {
+pub(super) struct Nearest<O, const SMALL: bool, const ONE_ZERO: bool> {
     params: Params,
     /// What is added where the last kept place is 0, and where it is 1.
     add: [u32; 2],
     _out: PhantomData<O>,
 }
 
-impl<O: Out, const SMALL: bool> Nearest<O, SMALL> {
+impl<O: Out, const SMALL: bool, const ONE_ZERO: bool> Nearest<O, SMALL, ONE_ZERO> {
     pub(super) fn new(params: Params) -> Self {
         let Lattice { places, rebias, man_bits, .. } = params.lattice;
         let half = 1_u32 << (places - 1);
@@ -73,7 +77,7 @@ impl<O: Out, const SMALL: bool> Nearest<O, SMALL> {
     }
 }
 
-impl<O: Out, const SMALL: bool> Body for Nearest<O, SMALL> {
+impl<O: Out, const SMALL: bool, const ONE_ZERO: bool> Body for Nearest<O, SMALL, ONE_ZERO> {
     type Out = O;
 
     #[inline(always)]
@@ -91,14 +95,15 @@ impl<O: Out, const SMALL: bool> Body for Nearest<O, SMALL> {
                 value = if y < lattice.normal { small } else { value };
             }
             value = if value > clamp.largest { clamp.over } else { value };
-            value |= x & SIGN;
+            value |= if ONE_ZERO && value == 0 { 0 } else { x & SIGN };
             O::new(if magnitude > INFINITY { clamp.nan_value.of(x) } else { value })
         } else {
             let code = rounded >> lattice.places;
             let sum = f32::from_bits(y) + magic;
             let small = sum.to_bits().wrapping_sub(magic.to_bits());
             let code = if y < lattice.normal { small } else { code };
-            let code = code | (((x as i32) >> 31) as u32 & clamp.sign);
+            let sign = ((x as i32) >> 31) as u32 & clamp.sign;
+            let code = code | if ONE_ZERO && code == 0 { 0 } else { sign };
             O::new(if magnitude > INFINITY { clamp.nan.of(x) } else { code })
         }
     }

@@ -133,7 +133,7 @@ pub(super) struct Shift<O, const RANDOM: bool, const EDGES: bool> {
 impl<O: Out, const RANDOM: bool, const EDGES: bool> Shift<O, RANDOM, EDGES> {
     pub(super) fn new(params: Params) -> Self {
         let (at, nan) = ([0.0; 2], Nan::NONE);
-        let none = Clamp { at, nan, nan_value: nan, largest: 0, over: 0, sign: 0 };
+        let none = Clamp { at, nan, nan_value: nan, largest: 0, over: 0, sign: 0, one_zero: false };
         let lattice = params.lattice;
         let small = if lattice.rebias == 0 { 0 } else { 1 << lattice.man_bits };
         Self { params, clamp: params.clamp.unwrap_or(none), small, _out: PhantomData }
@@ -150,7 +150,7 @@ impl<O: Out, const RANDOM: bool, const EDGES: bool> Shift<O, RANDOM, EDGES> {
         let significand = y - exponent;
         let above = exponent.saturating_sub(rebias) >> places;
         let below = rebias.saturating_sub(exponent) >> 23;
-        let gap = if EDGES && below != 0 { p.gap } else { 0 };
+        let gap = if EDGES && y < p.lattice.normal { p.gap } else { 0 };
         let shift = places + below + gap;
         let units = if RANDOM {
             // All places beyond 31 are below the random bits.
@@ -191,7 +191,7 @@ impl<O: Out, const RANDOM: bool, const EDGES: bool> Body for Shift<O, RANDOM, ED
         let (magnitude, negative) = (x & !SIGN, x & SIGN != 0);
         if !EDGES {
             let c = &self.clamp;
-            let limit = if negative { c.at[1] } else { c.at[0] };
+            let limit = if negative && !RANDOM { c.at[1] } else { c.at[0] };
             let code = self.code(at_most(limit, magnitude), negative, word);
             return O::new(if O::VALUE {
                 let value = self.value(code);
