@@ -460,6 +460,17 @@ kernel! {
 }
 
 kernel! {
+    /// The codes of scales that are powers of two from `2^-127` on: their exponent field, which is 0
+    /// for `2^-127` too, and `first`.
+    pub(crate) fn power_codes<'a>(first: i32, nan: u8, scales: &'a [f32], codes: &'a mut [u8]) {
+        for (scale, code) in scales.iter().zip(codes) {
+            let power = ((scale.to_bits() >> 23) as i32 + first) as u8;
+            *code = if scale.is_nan() { nan } else { power };
+        }
+    }
+}
+
+kernel! {
     /// Scales of the rule `nearest` before they are rounded.
     pub(crate) fn unrounded<'a>(of: &'a TensorFactors, amax: &'a [u32], scales: &'a mut [f32]) {
         let of = *of;

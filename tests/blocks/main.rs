@@ -4,6 +4,7 @@
 #![cfg(feature = "std")]
 
 mod nvfp4;
+mod statistics;
 mod tensor;
 
 use exmy::block::{BlockFormat, BlockTensor, PlainBlocks, Profile};
@@ -134,6 +135,26 @@ fn chunks_do_not_show() {
     }
 }
 
+/// Rotations go piece by piece, along either axis, before casts and blocks.
+#[test]
+fn rotated_pieces() {
+    for (rows, cols) in [(1200, 96), (16, 8000), (96, 1040)] {
+        let data = &matrices(rows * cols)[1].1;
+        let x = View::new(data, rows, cols);
+        for text in ["rht16>nvfp4", "bf16>rht16>mxfp4@sr8", "rht16>e4m3fn", "bf16>rht16>none"] {
+            let quantizer: Quantizer = text.parse().unwrap();
+            for axis in [Axis::Cols, Axis::Rows] {
+                let plain = bits(&plain_image(quantizer, x, axis));
+                assert_eq!(
+                    bits(&image(quantizer, x, axis)),
+                    plain,
+                    "{rows}x{cols} {text} {axis:?}"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn threads_do_not_show() {
     let (rows, cols) = (70, 1100);
@@ -158,6 +179,9 @@ fn plain_image(quantizer: Quantizer, x: View<'_, f32>, axis: Axis) -> Vec<f32> {
     };
     if let Some(before) = quantizer.before {
         cast(&mut out, before.format, before.rounding, before.overflow);
+    }
+    if let Some(rotation) = quantizer.rotation {
+        rotation.apply_matrix(ViewMut::new(&mut out, rows, cols), axis == Axis::Rows).unwrap();
     }
     let Quantizer { rounding, overflow, .. } = quantizer;
     match quantizer.target {

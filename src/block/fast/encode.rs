@@ -6,6 +6,8 @@ use core::ops::Range;
 
 use super::sheet::{CHUNK, common_multiple, copy_rows};
 use super::{Blocks, Chunk, Part, Sheet, for_each, largest_in};
+use crate::block::kernel;
+use crate::format::Sign;
 use crate::minifloat::Bits;
 use crate::pack;
 use crate::random::Philox;
@@ -147,7 +149,18 @@ impl Blocks {
                 out.copy_from_slice(code.to_le_bytes().as_ref());
             }
         }
-        match self.format.scale.storage_bits() {
+        let format = self.format.scale;
+        // Formats of powers of two alone are no regular grid, which the fast conversion needs.
+        let powers = matches!(format.sign(), Sign::Unsigned)
+            && format.man_bits() == 0
+            && !format.has_zero()
+            && format.emin() >= -127;
+        match format.storage_bits() {
+            8 if powers => {
+                let nan = format.nan_code().unwrap_or(0) as u8;
+                let first = format.min_positive_code() as i32 - format.emin() - 127;
+                kernel::power_codes(first, nan, scales, &mut out[at..at + scales.len()]);
+            }
             8 => self.scale.encode_into(scales, &mut out[at..at + scales.len()]),
             16 => put::<u16>(self, scales, at, out),
             _ => put::<u32>(self, scales, at, out),

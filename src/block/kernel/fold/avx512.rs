@@ -54,7 +54,10 @@ fn sixteen(width: usize, blocks: &[f32], amax: &mut [u32; 16]) {
         larger(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b))
     });
     let quarters = |a, b| {
-        larger(_mm512_shuffle_i32x4::<0b10_00_10_00>(a, b), _mm512_shuffle_i32x4::<0b11_01_11_01>(a, b))
+        larger(
+            _mm512_shuffle_i32x4::<0b10_00_10_00>(a, b),
+            _mm512_shuffle_i32x4::<0b11_01_11_01>(a, b),
+        )
     };
     let all = quarters(quarters(four[0], four[1]), quarters(four[2], four[3]));
     // SAFETY: the array has the sixteen numbers of a vector; no alignment is asked for.
