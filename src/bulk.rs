@@ -9,7 +9,8 @@
 //! Every function has two bodies. The plain one sends each element through
 //! [`Context::convert`](crate::math::Context::convert) and is the definition. The fast ones are
 //! branch-free bodies for all formats whose grid is regular, compiled for each
-//! [`simd`](crate::simd) level. Tests hold them bit-equal.
+//! [`simd`](crate::simd) level, in the file `fast.rs`, which also says what they leave to the plain
+//! one. Tests hold them bit-equal.
 //!
 //! Under stochastic rounding, element `i` of a slice uses random word `i` of the given generator,
 //! whatever the order of evaluation.

@@ -105,6 +105,19 @@ impl Converter {
 
     /// The same for a slice that is a part of something larger: element `i` uses random word
     /// `first + i`.
+    ///
+    /// ```
+    /// use exmy::bulk::{Cast, Converter};
+    /// use exmy::format::Format;
+    /// use exmy::random::{Philox, Stream};
+    /// use exmy::round::Rounding;
+    ///
+    /// let cast = Cast::new(Format::E2M1).with_rounding(Rounding::stochastic(8));
+    /// let converter = Converter::from(cast).with_random(Philox::new(1, Stream::new("doc")));
+    /// let x = [0.3_f32; 100];
+    /// let whole = converter.encode::<f32, u8>(&x);
+    /// assert_eq!(converter.starting_at(33).encode::<f32, u8>(&x[33..]), whole[33..]);
+    /// ```
     #[must_use]
     pub const fn starting_at(self, first: u64) -> Self {
         Self { first, ..self }
@@ -125,7 +138,24 @@ impl Converter {
         self.rules
     }
 
-    /// Writes to `codes` the codes to which the elements of `x` round.
+    /// Writes to `codes` the codes to which the elements of `x` round. Long slices of `f32` are
+    /// divided between threads, with the feature `parallel`.
+    ///
+    /// ```
+    /// use exmy::bulk::{Cast, Converter};
+    /// use exmy::format::Format;
+    /// use exmy::round::Overflow;
+    ///
+    /// let x = [0.25_f32, 0.75, -0.0, 7.0, f32::INFINITY, f32::NAN];
+    /// let mut codes = [0_u8; 6];
+    /// // Ties go to even codes, and E2M1 has its largest value in place of infinity and of NaN.
+    /// Converter::from(Cast::new(Format::E2M1)).encode_into(&x, &mut codes);
+    /// assert_eq!(codes, [0x0, 0x2, 0x8, 0x7, 0x7, 0x7]);
+    /// // E4M3FN without saturation has NaN in place of both.
+    /// let cast = Cast::new(Format::E4M3FN).with_overflow(Overflow::None);
+    /// Converter::from(cast).encode_into(&x, &mut codes);
+    /// assert_eq!(codes, [0x28, 0x34, 0x80, 0x4E, 0x7F, 0x7F]);
+    /// ```
     ///
     /// # Panics
     /// If the lengths differ, the codes are wider than their integer, or the mode is stochastic and
@@ -147,6 +177,14 @@ impl Converter {
     }
 
     /// The codes to which the elements of `x` round.
+    ///
+    /// ```
+    /// use exmy::bulk::{Cast, Converter};
+    /// use exmy::format::Format;
+    ///
+    /// let to_bf16 = Converter::from(Cast::new(Format::BF16));
+    /// assert_eq!(to_bf16.encode::<f32, u16>(&[1.0, 1.00390625, 3.4e38]), [0x3F80, 0x3F80, 0x7F80]);
+    /// ```
     ///
     /// # Panics
     /// As [`encode_into`](Self::encode_into), but for the lengths.
@@ -179,6 +217,21 @@ impl Converter {
     /// Writes to `out` the values to which the elements of `x` round; values that the type cannot
     /// hold (of formats wider than it) are rounded once more, to nearest even.
     ///
+    /// ```
+    /// use exmy::bulk::{Cast, Converter};
+    /// use exmy::format::Format;
+    /// use exmy::round::{Flush, Rules};
+    ///
+    /// let x = [0.1_f32, 0.01, -1e9];
+    /// let mut y = [0.0; 3];
+    /// Converter::from(Cast::new(Format::E4M3FN)).fake_quantize_into(&x, &mut y);
+    /// assert_eq!(y, [0.1015625, 0.009765625, -448.0]);
+    /// // Numbers below 2^-6 may be flushed.
+    /// let rules = Rules { flush: Flush::Input, ..Cast::new(Format::E4M3FN).rules() };
+    /// Converter::new(Format::E4M3FN, rules).fake_quantize_into(&x, &mut y);
+    /// assert_eq!(y, [0.1015625, 0.0, -448.0]);
+    /// ```
+    ///
     /// # Panics
     /// If the lengths differ, or the mode is stochastic and no random words were given.
     pub fn fake_quantize_into<S: Real>(&self, x: &[S], out: &mut [S]) {
@@ -190,6 +243,17 @@ impl Converter {
     }
 
     /// Rounds every element in place; see [`fake_quantize_into`](Self::fake_quantize_into).
+    ///
+    /// ```
+    /// use exmy::bulk::{Cast, Converter};
+    /// use exmy::round::Rounding;
+    ///
+    /// let mut x = [1.9_f32, -1.9, f32::MAX];
+    /// let cast = Cast::new("e8m1".parse()?).with_rounding(Rounding::Rtz);
+    /// Converter::from(cast).fake_quantize(&mut x);
+    /// assert_eq!(x, [1.5, -1.5, 1.5 * 2.0_f32.powi(127)]); // toward zero nothing overflows
+    /// # Ok::<(), exmy::text::ParseFormatError>(())
+    /// ```
     ///
     /// # Panics
     /// If the mode is stochastic and no random words were given.
