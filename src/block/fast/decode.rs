@@ -101,12 +101,12 @@ impl Element<'_> {
             8 => decode_into(format, bytes, out),
             0..8 => decode_into(
                 format,
-                &unpack::<u8>(bytes, self.width, &mut [0; SPAN][..out.len()]),
+                unpack::<u8>(bytes, self.width, &mut [0; SPAN][..out.len()]),
                 out,
             ),
             _ => decode_into(
                 format,
-                &unpack::<u16>(bytes, self.width, &mut [0; SPAN][..out.len()]),
+                unpack::<u16>(bytes, self.width, &mut [0; SPAN][..out.len()]),
                 out,
             ),
         }

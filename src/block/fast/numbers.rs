@@ -1,5 +1,6 @@
 //! The scales of a stretch of blocks, and the factors their elements are multiplied by.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::block::{BlockFormat, kernel};
@@ -48,15 +49,16 @@ pub(crate) enum Finder {
     Powers { of: kernel::Powers, smallest: f32 },
     /// Powers of two, each by [`power_code`].
     EachPower { smallest: f32 },
-    /// The nearest scale.
-    Nearest(Converter),
+    /// The nearest scale, by its conversion.
+    Nearest(Box<Converter>),
 }
 
 impl Finder {
     pub(crate) fn new(format: BlockFormat) -> Self {
         let BlockFormat { element, scale, rule, profile, .. } = format;
         if !rule.is_power() {
-            return Self::Nearest(Cast::new(scale).with_overflow(Overflow::Finite).into());
+            let cast = Cast::new(scale).with_overflow(Overflow::Finite);
+            return Self::Nearest(Box::new(cast.into()));
         }
         let choices = profile.choices(rule);
         let value = |amax| scale_value(format, amax);

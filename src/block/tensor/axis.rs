@@ -37,7 +37,6 @@ impl BlockTensor {
     /// assert!(along(BlockFormat::NVFP4_16X16).is_ok()); // ragged, but the same both ways
     /// assert!(along(BlockFormat::NVFP4).is_err());
     /// ```
-    #[expect(clippy::result_large_err, reason = "the tensor is given back, not copied")]
     pub fn along(self, axis: Axis) -> Result<Self, Self> {
         if axis.block(self.format.shape, self.rows, self.cols) == self.block {
             Ok(Self { axis, ..self })
@@ -103,7 +102,7 @@ impl BlockTensor {
 
 /// A row-major matrix of `cols` columns with rows and columns exchanged.
 fn turned<T: Copy>(x: &[T], cols: usize) -> Vec<T> {
-    let rows = if cols == 0 { 0 } else { x.len() / cols };
+    let rows = x.len().checked_div(cols).unwrap_or(0);
     let mut out = Vec::from(x);
     // In tiles, so that both sides stay in cache.
     const TILE: usize = 32;
