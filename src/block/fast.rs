@@ -5,11 +5,14 @@
 //! stretch (maxima of blocks) brings into the cache is there for the second (elements). Between the
 //! two, scales and factors are found for all blocks of the stretch at once.
 //!
-//! What is fast: every format that [`Places`] takes (all of MX and NVFP4), rounded to nearest, ties
-//! to even or away, toward zero, or stochastically (variant A up to 24 bits). What [`Places`] does
-//! not take goes through the integer body of [`grid`] where only values are wanted, and else element
-//! by element through the definition. So do single blocks whose factor is no finite number: those
-//! with a NaN, or whose scale is too small to have a reciprocal.
+//! What is fast: the rules `floor`, `ceil`, `even`, `rceil` and `nearest` in all orders of operations,
+//! with every element format that [`Places`] takes (all of MX and NVFP4), rounded to nearest, ties to
+//! even or away, toward zero, or stochastically (variant A up to 24 bits). Other formats, modes and
+//! overflow policies go through the integer body of [`grid`] where only values are wanted (profile
+//! `ocp`), and else element by element through the definition. So do single blocks whose factor is no
+//! finite number: those with a NaN, or whose scale is too small to have a reciprocal. Wholly left to
+//! [`PlainBlocks`](super::PlainBlocks) are the rules `4over6` and `max-abs` and the profiles
+//! `microxcaling-torch` and those that flush.
 
 mod decode;
 mod encode;
