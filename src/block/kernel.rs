@@ -425,16 +425,35 @@ kernel! {
             }
             return;
         }
+        // The widths of NVFP4 and MX, so that a block costs no counting.
+        let (data, scales) = match width {
+            16 => whole::<16>(scales, data, image),
+            32 => whole::<32>(scales, data, image),
+            _ => (data, scales),
+        };
         for (block, scale) in data.chunks_mut(width).zip(scales) {
-            let (groups, rest) = block.as_chunks_mut::<LANES>();
-            for group in groups {
-                for x in group {
-                    *x = image(*x, *scale);
-                }
-            }
-            for x in rest {
+            for x in block {
                 *x = image(*x, *scale);
             }
         }
     }
+}
+
+/// Whole blocks of `W` elements in place; what is left is returned.
+#[inline(always)]
+fn whole<'a, const W: usize>(
+    scales: &'a [f32],
+    data: &'a mut [f32],
+    image: impl Fn(f32, f32) -> f32,
+) -> (&'a mut [f32], &'a [f32]) {
+    let (blocks, rest) = data.as_chunks_mut::<W>();
+    let (scales, left) = scales.split_at(blocks.len());
+    for (block, scale) in blocks.iter_mut().zip(scales) {
+        let mut values = *block;
+        for x in &mut values {
+            *x = image(*x, *scale);
+        }
+        *block = values;
+    }
+    (rest, left)
 }
