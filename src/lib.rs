@@ -90,6 +90,8 @@ pub mod view;
 // Floor 3
 #[cfg(feature = "alloc")]
 pub mod block;
+#[cfg(feature = "safetensors")]
+pub mod files;
 #[cfg(feature = "alloc")]
 pub mod quantizer;
 #[cfg(feature = "alloc")]

@@ -1,0 +1,24 @@
+//! Tensors in files: safetensors in and out, one tensor at a time.
+//!
+//! [`Reader`] and [`Writer`] read and write the format, of which [`Header`] is the table of
+//! contents. Only the header and one tensor are in memory at a time, so a model may be larger than
+//! it. What a file claims of itself is checked before anything relies on it, and a file that is
+//! being written appears whole or not at all.
+
+#![forbid(unsafe_code)]
+
+mod dtype;
+mod glob;
+mod header;
+mod reader;
+mod survey;
+mod values;
+pub mod whole;
+mod writer;
+
+pub use dtype::Dtype;
+pub use glob::{Glob, ParseGlobError};
+pub use header::{Entry, Header, MAX_HEADER, Outline};
+pub use reader::Reader;
+pub use survey::Survey;
+pub use writer::Writer;
