@@ -14,11 +14,13 @@
 
 mod name;
 mod plain;
+mod statistics;
 mod tensor;
 
 pub use name::ParseBlockFormatError;
 pub use plain::PlainBlocks;
-pub use tensor::BlockTensor;
+pub use statistics::Statistics;
+pub use tensor::{BlockTensor, PartsError};
 
 pub(crate) use name::{names, with_rule};
 pub(crate) use plain::{decode_element, encode_element};

@@ -1,14 +1,45 @@
 //! A matrix in a block format as it is stored: packed codes, scales, and their shape.
+//!
+//! *Codes* are the stream of [`pack`](mod@crate::pack): code `i * cols + j` of element (i, j) takes
+//! [`element.bits()`](Format::bits) bits, little-endian, without gaps between rows. *Scales* take
+//! [`scale.storage_bits()`](Format::storage_bits) bits each, little-endian, row-major over blocks:
+//! an E8M0 or E4M3 scale is a byte. So the bytes of NVFP4 and of the MX formats are those that
+//! torchao, Transformer Engine and gpt-oss checkpoints hold ("linear" scales).
+//!
+//! A ragged edge makes smaller blocks: 33 columns in blocks of 32 are two blocks a row, of which the
+//! second has one element. Nothing is padded.
 
+mod error;
+
+pub use error::PartsError;
+
+use alloc::vec;
 use alloc::vec::Vec;
 
 use super::{Axis, BlockFormat, PlainBlocks};
-use crate::format::Value;
+use crate::format::{Format, Value};
+use crate::pack;
 use crate::random::Philox;
 use crate::round::{Overflow, Rounding};
 use crate::view::View;
 
-/// A matrix of element codes, its blocks' scale codes and, if the format has one, its scale.
+/// A matrix of packed element codes, its blocks' scales and, if the format has one, its own scale.
+///
+/// ```
+/// use exmy::block::{Axis, BlockFormat, BlockTensor};
+/// use exmy::random::{Philox, Stream};
+/// use exmy::round::{Overflow, Rounding};
+/// use exmy::view::View;
+///
+/// let random = Philox::new(0, Stream::new("unused"));
+/// let x = View::new(&[0.1_f32, 0.5, -3.0, 1.25], 1, 4);
+/// let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+/// let tensor =
+///     BlockTensor::quantize(x, Axis::Cols, BlockFormat::MXFP4, rounding, overflow, random);
+/// assert_eq!(tensor.packed_codes(), [0x20, 0x4F]); // codes 0, 2, F, 4: 0, 1, -6, 2
+/// assert_eq!(tensor.packed_scales(), [126]); // times 2^-1; 1.25 is a tie and went to even
+/// assert_eq!(tensor.dequantize(), [0.0, 0.5, -3.0, 1.0]);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockTensor {
     format: BlockFormat,
@@ -16,16 +47,22 @@ pub struct BlockTensor {
     rows: usize,
     cols: usize,
     block: (usize, usize),
-    codes: Vec<u16>,
-    scales: Vec<u32>,
+    codes: Vec<u8>,
+    scales: Vec<u8>,
     tensor_scale: Option<f32>,
+}
+
+/// Bytes of a scale.
+fn scale_size(scale: Format) -> usize {
+    scale.storage_bits() as usize / 8
 }
 
 impl BlockTensor {
     /// Quantizes a matrix that a product sums along `axis`.
     ///
     /// `rounding` and `overflow` are those of the elements; scales follow their rule. Under
-    /// stochastic rounding element (i, j) uses random word `i * cols + j`.
+    /// stochastic rounding element (i, j) uses random word `i * cols + j`. The definition is
+    /// [`PlainBlocks::quantize`].
     ///
     /// # Panics
     /// If [`BlockFormat::check`] fails, or `rounding` is stochastic with a bit count outside
@@ -38,35 +75,115 @@ impl BlockTensor {
         overflow: Overflow,
         random: Philox,
     ) -> Self {
-        let plain = PlainBlocks::quantize(x, axis, format, rounding, overflow, random);
-        let PlainBlocks { format, shape: (rows, cols), block, codes, scales, tensor_scale } = plain;
-        Self { format, axis, rows, cols, block, codes, scales, tensor_scale }
+        Self::from_plain(&PlainBlocks::quantize(x, axis, format, rounding, overflow, random), axis)
+    }
+
+    /// The stored form of plain blocks whose sums run along `axis`.
+    fn from_plain(plain: &PlainBlocks, axis: Axis) -> Self {
+        let PlainBlocks { format, shape: (rows, cols), block, .. } = *plain;
+        let width = format.element.bits();
+        let mut codes = vec![0; pack::packed_len(plain.codes.len(), width).unwrap_or(usize::MAX)];
+        if let Err(error) = pack::pack_into(&plain.codes, width, &mut codes) {
+            unreachable!("codes of {format}: {error}");
+        }
+        let size = scale_size(format.scale);
+        let mut scales = vec![0; plain.scales.len() * size];
+        for (bytes, code) in scales.chunks_exact_mut(size).zip(&plain.scales) {
+            bytes.copy_from_slice(&code.to_le_bytes()[..size]);
+        }
+        Self { format, axis, rows, cols, block, codes, scales, tensor_scale: plain.tensor_scale }
+    }
+
+    /// A tensor from what was stored: packed codes, packed scales and the tensor's decode scale,
+    /// laid out as the [`block`](crate::block) tensors of this crate are.
+    ///
+    /// Any code and any scale is possible, NaN included; bits behind the last code are cleared.
+    ///
+    /// # Errors
+    /// If the format's parts do not go together, the bytes are more or fewer than the shape needs, a
+    /// scale has bits beyond its format, or the tensor scale is missing or too much.
+    ///
+    /// ```
+    /// use exmy::block::{Axis, BlockFormat, BlockTensor, PartsError};
+    ///
+    /// let parts = |codes, scales| {
+    ///     BlockTensor::from_parts(BlockFormat::MXFP4, Axis::Cols, (1, 3), codes, scales, None)
+    /// };
+    /// let tensor = parts(vec![0x21, 0xF7], vec![128])?; // three codes; the last half byte is free
+    /// assert_eq!(tensor.dequantize(), [1.0, 2.0, 12.0]);
+    /// assert_eq!(tensor.packed_codes(), [0x21, 0x07]);
+    /// let error = parts(vec![0x21], vec![128]).unwrap_err();
+    /// assert_eq!(error.to_string(), "a 1 x 3 matrix of 4-bit codes takes 2 bytes, found 1");
+    /// # Ok::<(), PartsError>(())
+    /// ```
+    pub fn from_parts(
+        format: BlockFormat,
+        axis: Axis,
+        shape: (usize, usize),
+        mut codes: Vec<u8>,
+        scales: Vec<u8>,
+        tensor_scale: Option<f32>,
+    ) -> Result<Self, PartsError> {
+        let format = format.check()?;
+        let (rows, cols) = shape;
+        let width = format.element.bits();
+        let count = rows.checked_mul(cols);
+        let needed = count.and_then(|count| pack::packed_len(count, width));
+        if needed != Some(codes.len()) {
+            let (needed, found) = (needed.unwrap_or(usize::MAX), codes.len());
+            return Err(PartsError::Codes { shape, width, needed, found });
+        }
+        let block = axis.block(format.shape, rows, cols);
+        let blocks = (rows.div_ceil(block.0), cols.div_ceil(block.1));
+        let size = scale_size(format.scale);
+        let needed = blocks.0.checked_mul(blocks.1).and_then(|count| count.checked_mul(size));
+        if needed != Some(scales.len()) {
+            let (needed, found) = (needed.unwrap_or(usize::MAX), scales.len());
+            return Err(PartsError::Scales { blocks, size, needed, found });
+        }
+        let stray = !low_bits(format.scale.bits());
+        if stray != 0 {
+            for (block, bytes) in scales.chunks_exact(size).enumerate() {
+                let bits = scale_code(bytes);
+                if bits & stray != 0 {
+                    return Err(PartsError::StrayBits { block, bits, format });
+                }
+            }
+        }
+        if tensor_scale.is_some() != format.tensor_scale {
+            return Err(PartsError::TensorScale { format });
+        }
+        // The packed length is that of the count, so the product of count and width fits the bits of
+        // the last byte whatever wraps above them.
+        let used = count.unwrap_or(0).wrapping_mul(width as usize) % 8;
+        if let Some(last) = codes.last_mut().filter(|_| used != 0) {
+            *last &= low_bits(used as u32) as u8;
+        }
+        Ok(Self { format, axis, rows, cols, block, codes, scales, tensor_scale })
+    }
+
+    /// The packed codes, the packed scales and the tensor's scale.
+    pub fn into_parts(self) -> (Vec<u8>, Vec<u8>, Option<f32>) {
+        (self.codes, self.scales, self.tensor_scale)
     }
 
     /// The values, row-major: element times block scale, and that times the tensor scale, each
     /// product rounded to `f32` (of powers of two, and of E2M1 with E4M3 scales, the first is
     /// exact; at or above 2^128 it is infinity). NaN scales give the canonical NaN.
     pub fn dequantize(&self) -> Vec<f32> {
-        let plain = PlainBlocks {
+        self.to_plain().dequantize()
+    }
+
+    /// A number a code.
+    pub fn to_plain(&self) -> PlainBlocks {
+        PlainBlocks {
             format: self.format,
             shape: (self.rows, self.cols),
             block: self.block,
-            codes: self.codes.clone(),
-            scales: self.scales.clone(),
+            codes: self.codes(),
+            scales: self.scales(),
             tensor_scale: self.tensor_scale,
-        };
-        plain.dequantize()
-    }
-
-    /// The scale of the block that holds element (i, j), without the tensor scale.
-    ///
-    /// # Panics
-    /// If there is no such element.
-    pub fn scale(&self, i: usize, j: usize) -> Value {
-        assert!(i < self.rows && j < self.cols, "element ({i}, {j}) of {self:?}");
-        let across = self.cols.div_ceil(self.block.1);
-        let code = self.scales[i / self.block.0 * across + j / self.block.1];
-        self.format.scale.decode(u64::from(code))
+        }
     }
 
     /// The format.
@@ -94,18 +211,90 @@ impl BlockTensor {
         self.block
     }
 
-    /// The elements' codes, row-major.
-    pub fn codes(&self) -> &[u16] {
-        &self.codes
-    }
-
-    /// The blocks' scale codes, row-major over blocks.
-    pub fn scales(&self) -> &[u32] {
-        &self.scales
+    /// Rows and columns of blocks.
+    pub fn blocks(&self) -> (usize, usize) {
+        (self.rows.div_ceil(self.block.0), self.cols.div_ceil(self.block.1))
     }
 
     /// The tensor's scale, if the format has one: what decoded values are multiplied by last.
     pub fn tensor_scale(&self) -> Option<f32> {
         self.tensor_scale
     }
+
+    /// The elements' codes as they are stored.
+    pub fn packed_codes(&self) -> &[u8] {
+        &self.codes
+    }
+
+    /// The bytes of row `i`'s codes, if the row starts and ends with a byte.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[track_caller]
+    pub fn packed_row(&self, i: usize) -> Option<&[u8]> {
+        assert!(i < self.rows, "row {i} of a matrix of {} rows", self.rows);
+        let width = self.format.element.bits() as usize;
+        // In eighths of the row, so that nothing overflows: eight codes take `width` bytes.
+        let bytes = match (self.cols.is_multiple_of(8), width.is_multiple_of(8)) {
+            (true, _) => self.cols / 8 * width,
+            (_, true) => self.cols * (width / 8),
+            _ if (self.cols % 8 * width).is_multiple_of(8) => {
+                self.cols / 8 * width + self.cols % 8 * width / 8
+            }
+            _ => return None,
+        };
+        Some(&self.codes[i * bytes..(i + 1) * bytes])
+    }
+
+    /// The blocks' scales as they are stored.
+    pub fn packed_scales(&self) -> &[u8] {
+        &self.scales
+    }
+
+    /// The elements' codes, row-major.
+    pub fn codes(&self) -> Vec<u16> {
+        match pack::unpack(&self.codes, self.format.element.bits(), self.rows * self.cols) {
+            Ok(codes) => codes,
+            Err(error) => unreachable!("codes of {}: {error}", self.format),
+        }
+    }
+
+    /// The blocks' scale codes, row-major over blocks.
+    pub fn scales(&self) -> Vec<u32> {
+        self.scales.chunks_exact(scale_size(self.format.scale)).map(scale_code).collect()
+    }
+
+    /// The scale code of block (bi, bj), counted in blocks.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    #[track_caller]
+    pub fn scale_code(&self, bi: usize, bj: usize) -> u32 {
+        let (down, right) = self.blocks();
+        assert!(bi < down && bj < right, "block ({bi}, {bj}) of {down} x {right} blocks");
+        let (size, at) = (scale_size(self.format.scale), bi * right + bj);
+        scale_code(&self.scales[at * size..(at + 1) * size])
+    }
+
+    /// The scale of the block that holds element (i, j), without the tensor scale.
+    ///
+    /// # Panics
+    /// If there is no such element.
+    #[track_caller]
+    pub fn scale(&self, i: usize, j: usize) -> Value {
+        let Self { rows, cols, .. } = *self;
+        assert!(i < rows && j < cols, "element ({i}, {j}) of a {rows} x {cols} matrix");
+        let code = self.scale_code(i / self.block.0, j / self.block.1);
+        self.format.scale.decode(u64::from(code))
+    }
+}
+
+/// The lowest `count` bits, `count` at most 32.
+fn low_bits(count: u32) -> u32 {
+    u32::MAX.checked_shr(32 - count).unwrap_or(0)
+}
+
+/// A stored scale: up to four bytes, low ones first.
+fn scale_code(bytes: &[u8]) -> u32 {
+    bytes.iter().rev().fold(0, |code, byte| code << 8 | u32::from(*byte))
 }

@@ -101,6 +101,11 @@ impl Converter {
         Self { first, ..self }
     }
 
+    /// The random word of a slice's first element.
+    pub const fn start(&self) -> u64 {
+        self.first
+    }
+
     /// The target format.
     pub const fn format(&self) -> Format {
         self.to

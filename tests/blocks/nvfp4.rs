@@ -126,7 +126,7 @@ fn nvfp4_edges() {
     };
     // All zeros.
     let zeros = quantize(&[0.0; 32]);
-    assert_eq!((zeros.scales(), zeros.tensor_scale()), (&[0, 0][..], Some(1.0)));
+    assert_eq!((zeros.scales(), zeros.tensor_scale()), (vec![0, 0], Some(1.0)));
     assert_eq!(zeros.codes(), [0; 32]);
     assert_eq!(bits(&zeros.dequantize()), [0; 32]);
     // A block of zeros beside one that is not.

@@ -1,0 +1,247 @@
+//! What quantization did to a tensor: noise, saturation, loss, range.
+//!
+//! A [`Statistics`] compares numbers `x` with the values `y` they became. Sums run in `f64` over
+//! written lanes: within a row, elements are taken in spans of [`SPAN`](crate::bulk) (1024) elements,
+//! element `j` of a span is added to lane `j mod 16`, and the lanes are added by halves; spans and rows
+//! are added in order. So the figures do not depend on threads or on the SIMD level.
+//!
+//! An element is *saturated* if its magnitude exceeds the largest one that its block can express,
+//! `largest element * scale * tensor scale`, and its image is not zero. It is *flushed* if it is not
+//! zero and its image is: judged by the decoded value, since a block whose scale rounds to zero
+//! holds large codes that all mean zero. Infinities and NaNs, before or after, are counted and left
+//! out of everything else.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::BlockTensor;
+use crate::bulk::{Converter, SPAN};
+use crate::view::View;
+
+/// Lanes of a sum.
+const LANES: usize = 16;
+
+/// Figures of a quantized tensor or a part of it. See the [module](self) for their definitions.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Statistics {
+    /// Number of elements.
+    pub count: u64,
+    /// Elements that were infinite or NaN.
+    pub non_finite: u64,
+    /// Elements that became infinite or NaN, or were it.
+    pub lost: u64,
+    /// Elements beyond the largest magnitude of their block.
+    pub saturated: u64,
+    /// Elements that became zero and were not.
+    pub flushed: u64,
+    /// The largest finite magnitude.
+    pub amax: f32,
+    /// The largest difference between an element and its image.
+    pub max_error: f64,
+    /// Sum of the squares of the elements.
+    pub signal: f64,
+    /// Sum of the squares of the differences.
+    pub noise: f64,
+}
+
+impl Statistics {
+    /// The figures of numbers that a [`Converter`] rounds, without scale, row by row.
+    ///
+    /// Element (i, j) of a stochastic converter uses random word `i * cols + j` after its start.
+    ///
+    /// # Panics
+    /// As [`Converter::fake_quantize_into`].
+    ///
+    /// ```
+    /// use exmy::block::Statistics;
+    /// use exmy::bulk::{Cast, Converter};
+    /// use exmy::format::Format;
+    /// use exmy::view::View;
+    ///
+    /// let x = [448.0_f32, 449.0, 1e-4, 0.0, f32::NAN];
+    /// let cast = Converter::from(Cast::new(Format::E4M3FN));
+    /// let found = Statistics::of_cast(View::new(&x, 1, 5), &cast);
+    /// assert_eq!((found.saturated, found.flushed, found.non_finite), (1, 1, 1));
+    /// assert_eq!((found.amax, found.max_error), (449.0, 1.0));
+    /// ```
+    pub fn of_cast(x: View<'_, f32>, cast: &Converter) -> Self {
+        let limit = f64::from(cast.format().max().to_f32());
+        let mut all = Self::default();
+        let (mut from, mut to) = (vec![0.0; x.cols()], vec![0.0; x.cols()]);
+        for i in 0..x.rows() {
+            copy_row(x, i, &mut from);
+            cast.starting_at(cast.start() + (i * x.cols()) as u64)
+                .fake_quantize_into(&from, &mut to);
+            all = all.and(&Self::of_row(&from, &to, |_| limit));
+        }
+        all
+    }
+
+    /// The figures of one row whose element `j` has the largest magnitude `limit(j)`.
+    fn of_row(x: &[f32], y: &[f32], limit: impl Fn(usize) -> f64) -> Self {
+        let mut all = Self::default();
+        for (i, (x, y)) in x.chunks(SPAN).zip(y.chunks(SPAN)).enumerate() {
+            let (mut span, mut signal, mut noise) = (Self::default(), [0.0; LANES], [0.0; LANES]);
+            for (j, (x, y)) in x.iter().zip(y).enumerate() {
+                let (signal, noise) = (&mut signal[j % LANES], &mut noise[j % LANES]);
+                span.add(*x, *y, limit(i * SPAN + j), signal, noise);
+            }
+            (span.signal, span.noise) = (sum(signal), sum(noise));
+            all = all.and(&span);
+        }
+        all
+    }
+
+    /// One element more.
+    fn add(&mut self, x: f32, y: f32, limit: f64, signal: &mut f64, noise: &mut f64) {
+        self.count += 1;
+        if !x.is_finite() || !y.is_finite() {
+            self.non_finite += u64::from(!x.is_finite());
+            self.lost += 1;
+            return;
+        }
+        let (x64, error) = (f64::from(x), (f64::from(x) - f64::from(y)).abs());
+        self.saturated += u64::from(x64.abs() > limit && y != 0.0);
+        self.flushed += u64::from(x != 0.0 && y == 0.0);
+        self.amax = self.amax.max(x.abs());
+        self.max_error = self.max_error.max(error);
+        *signal += x64 * x64;
+        *noise += error * error;
+    }
+
+    /// The figures of two parts together; the sums of `self` stand before those of `other`.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        Self {
+            count: self.count + other.count,
+            non_finite: self.non_finite + other.non_finite,
+            lost: self.lost + other.lost,
+            saturated: self.saturated + other.saturated,
+            flushed: self.flushed + other.flushed,
+            amax: self.amax.max(other.amax),
+            max_error: self.max_error.max(other.max_error),
+            signal: self.signal + other.signal,
+            noise: self.noise + other.noise,
+        }
+    }
+
+    /// The ratio of signal to quantization noise in decibels: infinite without noise, NaN without
+    /// either.
+    #[expect(clippy::disallowed_methods, reason = "a figure to print; no bit of a result uses it")]
+    #[cfg(feature = "std")]
+    pub fn sqnr_db(&self) -> f64 {
+        10.0 * (self.signal / self.noise).log10()
+    }
+
+    /// The share of saturated elements; 0 of none.
+    pub fn share_saturated(&self) -> f64 {
+        share(self.saturated, self.count)
+    }
+
+    /// The share of flushed elements; 0 of none.
+    pub fn share_flushed(&self) -> f64 {
+        share(self.flushed, self.count)
+    }
+}
+
+fn share(part: u64, of: u64) -> f64 {
+    if of == 0 { 0.0 } else { part as f64 / of as f64 }
+}
+
+/// Lanes added by halves: lane `i` and lane `i + 8`, then 4, 2, 1.
+fn sum(mut lanes: [f64; LANES]) -> f64 {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for i in 0..half {
+            lanes[i] += lanes[i + half];
+        }
+        half /= 2;
+    }
+    lanes[0]
+}
+
+fn copy_row(x: View<'_, f32>, i: usize, to: &mut [f32]) {
+    match x.row(i) {
+        Some(row) => to.copy_from_slice(row),
+        None => to.iter_mut().enumerate().for_each(|(j, to)| *to = x.at(i, j)),
+    }
+}
+
+impl BlockTensor {
+    /// What became of the matrix `x` from which this tensor was quantized.
+    ///
+    /// # Panics
+    /// If `x` has another shape.
+    ///
+    /// ```
+    /// use exmy::block::{Axis, BlockFormat, BlockTensor};
+    /// use exmy::random::{Philox, Stream};
+    /// use exmy::round::{Overflow, Rounding};
+    /// use exmy::view::View;
+    ///
+    /// // 2^-20 is less than half of what E2M1 times E4M3 can express beside 1; its block is lost.
+    /// let mut x = [0.0_f32; 32];
+    /// (x[0], x[16]) = (1.0, 1.0 / 1_048_576.0);
+    /// let x = View::new(&x, 1, 32);
+    /// let random = Philox::new(0, Stream::new("unused"));
+    /// let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+    /// let tensor =
+    ///     BlockTensor::quantize(x, Axis::Cols, BlockFormat::NVFP4, rounding, overflow, random);
+    /// let found = tensor.statistics(x);
+    /// assert_eq!((found.count, found.flushed, found.saturated), (32, 1, 0));
+    /// assert_eq!(tensor.block_statistics(x)[1].flushed, 1);
+    /// ```
+    pub fn statistics(&self, x: View<'_, f32>) -> Statistics {
+        self.check(x);
+        let (y, limits) = (self.dequantize(), self.limits());
+        let (cols, right) = (self.cols(), self.blocks().1);
+        let mut row = vec![0.0; cols];
+        (0..self.rows()).fold(Statistics::default(), |all, i| {
+            copy_row(x, i, &mut row);
+            let limits = &limits[i / self.block().0 * right..];
+            let limit = |j: usize| limits[j / self.block().1];
+            all.and(&Statistics::of_row(&row, &y[i * cols..(i + 1) * cols], limit))
+        })
+    }
+
+    /// The same of each block, row-major over blocks; within a block, sums run over its rows one
+    /// after the other, each as [`statistics`](Self::statistics) sums a row.
+    ///
+    /// # Panics
+    /// If `x` has another shape.
+    pub fn block_statistics(&self, x: View<'_, f32>) -> Vec<Statistics> {
+        self.check(x);
+        let (y, limits) = (self.dequantize(), self.limits());
+        let (cols, right) = (self.cols(), self.blocks().1);
+        let mut blocks = vec![Statistics::default(); limits.len()];
+        let mut row = vec![0.0; cols];
+        for i in 0..self.rows() {
+            copy_row(x, i, &mut row);
+            let y = &y[i * cols..(i + 1) * cols];
+            let width = self.block().1;
+            for (bj, (x, y)) in row.chunks(width).zip(y.chunks(width)).enumerate() {
+                let at = i / self.block().0 * right + bj;
+                blocks[at] = blocks[at].and(&Statistics::of_row(x, y, |_| limits[at]));
+            }
+        }
+        blocks
+    }
+
+    #[track_caller]
+    fn check(&self, x: View<'_, f32>) {
+        let (shape, found) = ((self.rows(), self.cols()), (x.rows(), x.cols()));
+        assert_eq!(shape, found, "a tensor and the matrix it is compared with differ in shape");
+    }
+
+    /// The largest magnitude of each block.
+    fn limits(&self) -> Vec<f64> {
+        let format = self.format();
+        let largest = f64::from(format.element.max().to_f32());
+        let tensor = f64::from(self.tensor_scale().unwrap_or(1.0));
+        let limit = |scale: u32| {
+            let scale = f64::from(format.scale.to_f32(u64::from(scale)));
+            (largest * scale * tensor).abs()
+        };
+        self.scales().into_iter().map(limit).collect()
+    }
+}
