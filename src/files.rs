@@ -8,9 +8,15 @@
 #![forbid(unsafe_code)]
 
 mod dtype;
+mod fold;
 mod glob;
 mod header;
+mod layout;
+mod plan;
+mod quantize;
 mod reader;
+mod record;
+mod stored;
 mod survey;
 mod values;
 pub mod whole;
@@ -19,6 +25,10 @@ mod writer;
 pub use dtype::Dtype;
 pub use glob::{Glob, ParseGlobError};
 pub use header::{Entry, Header, MAX_HEADER, Outline};
+pub use layout::FileLayout;
+pub use plan::{Kept, Options, Output};
+pub use quantize::{Fate, Progress, Report, Row, Watch, dequantize, quantize};
 pub use reader::Reader;
+pub use record::{BITS, Record};
 pub use survey::Survey;
 pub use writer::Writer;

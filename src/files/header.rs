@@ -255,7 +255,7 @@ pub(crate) fn quoted(name: &str) -> String {
 }
 
 /// Bytes of a tensor, or what is wrong with it.
-fn size(dtype: Dtype, shape: &[usize]) -> std::result::Result<u64, String> {
+fn size(dtype: Dtype, shape: &[usize]) -> Result<u64, String> {
     let product = shape.iter().try_fold(1_u64, |n, &d| n.checked_mul(d as u64));
     let count = product.filter(|&count| count.checked_mul(64).is_some());
     let count = count.ok_or("has more elements than can be counted")?;
@@ -311,7 +311,7 @@ impl Raw {
 impl<'de> Deserialize<'de> for Parsed {
     fn deserialize<D: serde::Deserializer<'de>>(
         deserializer: D,
-    ) -> std::result::Result<Self, D::Error> {
+    ) -> Result<Self, D::Error> {
         deserializer.deserialize_map(HeaderVisitor)
     }
 }
@@ -325,7 +325,7 @@ impl<'de> Visitor<'de> for HeaderVisitor {
         f.write_str("an object of tensors")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Parsed, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parsed, A::Error> {
         let (mut tensors, mut metadata) = (Vec::new(), None);
         let mut seen = BTreeSet::new();
         while let Some(name) = map.next_key::<String>()? {
@@ -355,7 +355,7 @@ impl<'de> DeserializeSeed<'de> for Texts {
     fn deserialize<D: serde::Deserializer<'de>>(
         self,
         from: D,
-    ) -> std::result::Result<Self::Value, D::Error> {
+    ) -> Result<Self::Value, D::Error> {
         from.deserialize_map(self)
     }
 }
@@ -370,7 +370,7 @@ impl<'de> Visitor<'de> for Texts {
     fn visit_map<A: MapAccess<'de>>(
         self,
         mut map: A,
-    ) -> std::result::Result<Self::Value, A::Error> {
+    ) -> Result<Self::Value, A::Error> {
         let mut texts = BTreeMap::new();
         while let Some((key, text)) = map.next_entry::<String, String>()? {
             if texts.contains_key(&key) {

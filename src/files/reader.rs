@@ -125,21 +125,31 @@ impl<R: Read + Seek> Reader<R> {
     /// # Errors
     /// If there is no such tensor, it cannot be read, or `work` fails.
     pub fn pieces(&mut self, name: &str, mut work: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let range = self.entry(name)?.range.clone();
-        let io = |error, path: &Path| {
-            Error::io(&format!("read tensor {} of", quoted(name)), path, error)
-        };
-        let start = SeekFrom::Start(self.data + range.start);
-        self.source.seek(start).map_err(|error| io(error, &self.path))?;
-        let mut left = range.end - range.start;
-        while left > 0 {
-            let length = left.min(PIECE as u64) as usize;
-            self.buffer.resize(length, 0);
-            self.source.read_exact(&mut self.buffer).map_err(|error| io(error, &self.path))?;
-            work(&self.buffer)?;
-            left -= length as u64;
+        let (mut piece, mut at) = (std::mem::take(&mut self.buffer), 0);
+        while self.piece(name, at, &mut piece)? {
+            at += piece.len() as u64;
+            work(&piece)?;
         }
+        self.buffer = piece;
         Ok(())
+    }
+
+    /// The piece of a tensor's bytes that begins at its byte `at`; `false` if there are no more.
+    pub(super) fn piece(&mut self, name: &str, at: u64, piece: &mut Vec<u8>) -> Result<bool> {
+        let range = self.entry(name)?.range.clone();
+        let left = range.end - range.start - at;
+        if left == 0 {
+            return Ok(false);
+        }
+        piece.resize(left.min(PIECE as u64) as usize, 0);
+        let mut read = |source: &mut R| {
+            source.seek(SeekFrom::Start(self.data + range.start + at))?;
+            source.read_exact(piece)
+        };
+        read(&mut self.source).map_err(|error| {
+            Error::io(&format!("read tensor {} of", quoted(name)), &self.path, error)
+        })?;
+        Ok(true)
     }
 
     /// The bytes of tensor `name`, in a buffer that is used again.

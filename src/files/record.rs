@@ -117,7 +117,9 @@ impl Header {
         let Some(text) = self.metadata().get(TENSORS) else { return Ok(BTreeMap::new()) };
         let raw: BTreeMap<String, Raw> = serde_json::from_str(text)
             .map_err(|error| Error::new(format!("cannot read {TENSORS}")).because(error))?;
-        raw.into_iter().map(|(name, raw)| Ok((name.clone(), Record::checked(&name, raw)?))).collect()
+        raw.into_iter()
+            .map(|(name, raw)| Ok((name.clone(), Record::checked(&name, raw)?)))
+            .collect()
     }
 }
 

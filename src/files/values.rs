@@ -19,6 +19,20 @@ pub(super) enum Numbers<'a> {
     Double(&'a [f64]),
 }
 
+impl Numbers<'_> {
+    /// Appends them as `f32`, those of `F64` by `narrow`.
+    pub(super) fn append(self, into: &mut Vec<f32>, narrow: impl Fn(&[f64], &mut [f32])) {
+        match self {
+            Self::Single(single) => into.extend_from_slice(single),
+            Self::Double(double) => {
+                let at = into.len();
+                into.resize(at + double.len(), 0.0);
+                narrow(double, &mut into[at..]);
+            }
+        }
+    }
+}
+
 /// Room for the numbers of a piece, used again from piece to piece.
 #[derive(Debug, Default)]
 pub(super) struct Piece {
@@ -97,28 +111,38 @@ pub(super) fn narrow(x: &[f64], into: &mut [f32]) {
     }
 }
 
+/// `f64` to `f32`, to nearest even.
+fn nearest(x: &[f64], into: &mut [f32]) {
+    for (x, into) in x.iter().zip(into) {
+        *into = *x as f32;
+    }
+}
+
+/// As [`encode`], rounded once from `f64`.
+pub(super) fn encode_doubles(dtype: Dtype, numbers: &[f64], bytes: &mut Vec<u8>) {
+    bytes.clear();
+    if dtype == Dtype::F64 {
+        return bytes.extend(numbers.iter().flat_map(|x| x.to_le_bytes()));
+    }
+    let mut single = vec![0.0; numbers.len()];
+    // To odd before another rounding, and before none to nearest.
+    if dtype == Dtype::F32 {
+        nearest(numbers, &mut single)
+    } else {
+        narrow(numbers, &mut single)
+    }
+    encode(dtype, &single, bytes);
+}
+
 impl<R: Read + Seek> Reader<R> {
     /// The elements of a floating-point tensor as `f32`. Elements of `F64` are rounded to nearest
     /// even; those of the narrow types are their own values, without the scale that a tensor beside
-    /// them may hold. See [`stored`](super::stored) for that.
+    /// them may hold. See [`read_values`](Self::read_values) for those.
     ///
     /// # Errors
     /// If there is no such tensor, it does not hold floating-point numbers, it cannot be read, or
     /// there is no memory for it.
     pub fn read_f32(&mut self, name: &str) -> Result<Vec<f32>> {
-        self.read_numbers(name, |double, into| {
-            for (x, into) in double.iter().zip(into) {
-                *into = *x as f32;
-            }
-        })
-    }
-
-    /// As [`read_f32`](Self::read_f32), elements of `F64` by `narrow`.
-    pub(super) fn read_numbers(
-        &mut self,
-        name: &str,
-        narrow: impl Fn(&[f64], &mut [f32]),
-    ) -> Result<Vec<f32>> {
         let entry = self.entry(name)?;
         let (dtype, count) = (entry.dtype, entry.count());
         let format = dtype.format().ok_or_else(|| {
@@ -129,14 +153,7 @@ impl<R: Read + Seek> Reader<R> {
         self.reserve(name, &mut numbers, count as u64)?;
         let mut piece = Piece::default();
         self.pieces(name, |bytes| {
-            match piece.decode(format, dtype.bits(), bytes) {
-                Numbers::Single(single) => numbers.extend_from_slice(single),
-                Numbers::Double(double) => {
-                    let at = numbers.len();
-                    numbers.resize(at + double.len(), 0.0);
-                    narrow(double, &mut numbers[at..]);
-                }
-            }
+            piece.decode(format, dtype.bits(), bytes).append(&mut numbers, nearest);
             Ok(())
         })?;
         Ok(numbers)
