@@ -309,9 +309,7 @@ impl Raw {
 }
 
 impl<'de> Deserialize<'de> for Parsed {
-    fn deserialize<D: serde::Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Self, D::Error> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(HeaderVisitor)
     }
 }
@@ -352,10 +350,7 @@ struct Texts;
 impl<'de> DeserializeSeed<'de> for Texts {
     type Value = BTreeMap<String, String>;
 
-    fn deserialize<D: serde::Deserializer<'de>>(
-        self,
-        from: D,
-    ) -> Result<Self::Value, D::Error> {
+    fn deserialize<D: serde::Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
         from.deserialize_map(self)
     }
 }
@@ -367,10 +362,7 @@ impl<'de> Visitor<'de> for Texts {
         f.write_str("an object of texts below __metadata__")
     }
 
-    fn visit_map<A: MapAccess<'de>>(
-        self,
-        mut map: A,
-    ) -> Result<Self::Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut texts = BTreeMap::new();
         while let Some((key, text)) = map.next_entry::<String, String>()? {
             if texts.contains_key(&key) {

@@ -137,6 +137,32 @@ impl Record {
         Fold::new(&self.shape, self.axis)
     }
 
+    /// The names of the tensors that hold this one, called `name` before it was quantized: codes,
+    /// block scales, the tensor's scale, as far as there are any.
+    ///
+    /// # Errors
+    /// If its layout cannot hold it.
+    ///
+    /// ```
+    /// use exmy::files::{Dtype, FileLayout, Record};
+    ///
+    /// let mut record = Record {
+    ///     quantizer: "mxfp4".parse().unwrap(),
+    ///     axis: 1,
+    ///     shape: vec![4, 64],
+    ///     dtype: Dtype::BF16,
+    ///     layout: FileLayout::GptOss,
+    ///     seed: None,
+    /// };
+    /// assert_eq!(record.part_names("w")?, ["w_blocks", "w_scales"]);
+    /// record.shape = vec![4, 65]; // no whole number of blocks
+    /// assert!(record.part_names("w").unwrap_err().to_string().contains("65"));
+    /// # Ok::<(), exmy::error::Error>(())
+    /// ```
+    pub fn part_names(&self, name: &str) -> Result<Vec<String>> {
+        Ok(self.parts(name)?.iter().map(|part| part.name.clone()).collect())
+    }
+
     /// The tensors that hold this one, called `name` before it was quantized.
     pub(super) fn parts(&self, name: &str) -> Result<Parts> {
         let Target::Block(format) = self.target() else {

@@ -98,7 +98,7 @@ impl Report {
 /// Quantizes the floating-point tensors of a file into a new one. `None` if `watch` ended it.
 ///
 /// ```
-/// use exmy::files::{Dtype, Fate, Kept, Options, Outline, Reader, Writer, quantize};
+/// use exmy::files::{Dtype, Fate, Kept, Options, Outline, Progress, Reader, Writer, quantize};
 /// use std::ops::ControlFlow;
 ///
 /// let folder = tempfile::tempdir().unwrap();
@@ -111,7 +111,7 @@ impl Report {
 ///
 /// let mut options = Options::new("e4m3fn".parse().unwrap());
 /// options.exclude.push("*.head".parse().unwrap());
-/// let go_on = &mut |_: &_| ControlFlow::Continue(());
+/// let go_on = &mut |_: &Progress<'_>| ControlFlow::Continue(());
 /// let report = quantize(&from, &to, &options, go_on)?.expect("nobody stopped it");
 /// assert_eq!(report.rows[0].fate, Fate::Kept(Kept::FewAxes)); // `bias`
 /// let (total, bits) = report.total();
