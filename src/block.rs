@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+mod element;
 mod name;
 mod plain;
 mod statistics;
@@ -22,8 +23,10 @@ pub use plain::PlainBlocks;
 pub use statistics::Statistics;
 pub use tensor::{BlockTensor, PartsError};
 
-pub(crate) use name::{names, with_rule};
-pub(crate) use plain::{decode_element, encode_element};
+pub use crate::scale::Profile;
+
+pub(crate) use element::{decode_element, encode_element};
+pub(crate) use name::{Written, names, with_rule};
 
 use core::fmt;
 
@@ -103,6 +106,8 @@ pub struct BlockFormat {
     pub rule: ScaleRule,
     /// Whether there is an `f32` scale for the whole tensor.
     pub tensor_scale: bool,
+    /// Whose special cases and orders of operations.
+    pub profile: Profile,
 }
 
 impl BlockFormat {
@@ -125,6 +130,7 @@ impl BlockFormat {
         shape: Shape::Along(16),
         rule: ScaleRule::Nearest,
         tensor_scale: true,
+        profile: Profile::Ocp,
     };
     /// NVFP4 with one scale for 16 x 16 elements, as for weights in arXiv 2509.25149: the matrix
     /// and its transpose then have the same values.
@@ -138,6 +144,7 @@ impl BlockFormat {
             shape: Shape::Along(32),
             rule: ScaleRule::Floor,
             tensor_scale: false,
+            profile: Profile::Ocp,
         }
     }
 
@@ -158,7 +165,7 @@ impl BlockFormat {
     /// # Errors
     /// If they do not; the error says which part and what would do.
     pub const fn check(self) -> Result<Self, BlockFormatError> {
-        let Self { element, scale, shape, rule, tensor_scale } = self;
+        let Self { element, scale, shape, rule, tensor_scale, profile } = self;
         if element.bits() > 16 || !element.has_zero() || !element.is_exact_in_f32() {
             return Err(BlockFormatError::Element(element));
         }
@@ -171,19 +178,42 @@ impl BlockFormat {
         ) {
             return Err(BlockFormatError::EmptyBlock);
         }
-        if matches!(rule, ScaleRule::Floor) {
-            let power = matches!(scale.sign(), Sign::Unsigned)
-                && scale.man_bits() == 0
-                && scale.has_nan()
-                && scale.emin() >= -127;
-            if !power {
-                return Err(BlockFormatError::FloorNeedsPowers(scale));
-            }
-            if tensor_scale {
-                return Err(BlockFormatError::FloorHasNoTensorScale);
-            }
+        if rule.is_power() && !scale.has_nan() {
+            return Err(BlockFormatError::PowerNeedsNan { rule, scale });
+        }
+        if tensor_scale && (rule.is_power() || matches!(rule, ScaleRule::MaxAbs)) {
+            return Err(BlockFormatError::NoTensorScale(rule));
+        }
+        let e2m1 = element.bits() == 4 && element.exp_bits() == 2 && element.max_code() == 7;
+        if matches!(rule, ScaleRule::FourOverSix(_)) && !e2m1 {
+            return Err(BlockFormatError::NotFourOverSix(element));
+        }
+        if !profile.has(rule) {
+            return Err(BlockFormatError::NoSuchRule { profile, rule });
+        }
+        // The libraries have no other scales of powers of two than MX's, of 8 bits or fewer.
+        let powers_alone =
+            matches!(scale.sign(), Sign::Unsigned) && scale.man_bits() == 0 && !scale.has_zero();
+        if rule.is_power() && !matches!(profile, Profile::Ocp) && !powers_alone {
+            return Err(BlockFormatError::NotItsScale { profile, rule, scale });
         }
         Ok(self)
+    }
+
+    /// Whether [`quantizer`](crate::quantizer) has kernels for it: the rules `floor`, of E8M0 and its
+    /// like, and `nearest` in the profile `ocp`.
+    pub(crate) fn has_kernels(self) -> bool {
+        let powers = matches!(self.scale.sign(), Sign::Unsigned)
+            && self.scale.man_bits() == 0
+            && self.scale.has_nan()
+            && !self.scale.has_zero()
+            && self.scale.emin() >= -127;
+        self.profile == Profile::Ocp
+            && match self.rule {
+                ScaleRule::Floor => powers,
+                ScaleRule::Nearest => true,
+                _ => false,
+            }
     }
 
     #[track_caller]
@@ -205,10 +235,33 @@ pub enum BlockFormatError {
     Scale(Format),
     /// A side of the block is 0.
     EmptyBlock,
-    /// The floor rule with a scale format that is not unsigned powers of two and NaN.
-    FloorNeedsPowers(Format),
-    /// The floor rule with a tensor scale.
-    FloorHasNoTensorScale,
+    /// A rule of powers of two with a scale format without NaN.
+    PowerNeedsNan {
+        /// The rule.
+        rule: ScaleRule,
+        /// The scale format.
+        scale: Format,
+    },
+    /// A tensor scale with a rule that has none.
+    NoTensorScale(ScaleRule),
+    /// The rule `4over6` with other elements than E2M1.
+    NotFourOverSix(Format),
+    /// A rule that the source of the profile does not have.
+    NoSuchRule {
+        /// The profile.
+        profile: Profile,
+        /// The rule.
+        rule: ScaleRule,
+    },
+    /// A scale format that the source of the profile does not have under this rule.
+    NotItsScale {
+        /// The profile.
+        profile: Profile,
+        /// The rule.
+        rule: ScaleRule,
+        /// The scale format.
+        scale: Format,
+    },
 }
 
 impl fmt::Display for BlockFormatError {
@@ -223,14 +276,31 @@ impl fmt::Display for BlockFormatError {
                 write!(f, "{format} scales: a scale format has only values that f32 has")
             }
             Self::EmptyBlock => f.write_str("a block of 0 elements: each side is at least 1"),
-            Self::FloorNeedsPowers(format) => write!(
+            Self::PowerNeedsNan { rule, scale } => write!(
                 f,
-                "{format} scales by the rule `floor`: it needs unsigned powers of two from 2^-127 \
-                 on and NaN, such as e8m0; other scales take the rule `nearest`"
+                "{scale} scales by the rule `{rule}`: a block with a NaN needs a scale that is NaN, \
+                 such as e8m0 has; the rules `nearest` and `max-abs` do without"
             ),
-            Self::FloorHasNoTensorScale => {
-                f.write_str("a tensor scale with the rule `floor`: only the rule `nearest` has one")
+            Self::NoTensorScale(rule) => write!(
+                f,
+                "a tensor scale with the rule `{rule}`: only `nearest` and `4over6` have one"
+            ),
+            Self::NotFourOverSix(element) => write!(
+                f,
+                "{element} elements by the rule `4over6`: it chooses between 4 and 6 of e2m1"
+            ),
+            Self::NoSuchRule { profile, rule } => {
+                write!(f, "the rule `{rule}` in the profile `{profile}`: it has")?;
+                for (i, rule) in profile.rules().iter().enumerate() {
+                    write!(f, "{}`{rule}`", if i == 0 { " " } else { ", " })?;
+                }
+                Ok(())
             }
+            Self::NotItsScale { profile, rule, scale } => write!(
+                f,
+                "{scale} scales by the rule `{rule}` in the profile `{profile}`: its powers of two \
+                 are e8m0; other scale formats take the profile `ocp`"
+            ),
         }
     }
 }

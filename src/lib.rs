@@ -43,7 +43,7 @@
 //!
 //! The floors, from the bottom: [`format`](mod@format) and [`round`] define numbers; [`minifloat`],
 //! [`random`] and [`text`] make them usable; [`bulk`], [`pack`] and [`cast`] work on slices; [`block`],
-//! [`scale`] and [`quantizer`] share scales; [`gemm`] multiplies; [`golden`] compares with recorded
+//! [`scale`], [`hadamard`] and [`quantizer`] share scales; [`gemm`] multiplies; [`golden`] compares with recorded
 //! results; `nn` and `recipe` are the layers and their number formats; `train` is the loop; `study` compares runs.
 //!
 //! # Features
@@ -92,6 +92,8 @@ pub mod view;
 pub mod block;
 #[cfg(feature = "safetensors")]
 pub mod files;
+#[cfg(feature = "alloc")]
+pub mod hadamard;
 #[cfg(feature = "alloc")]
 pub mod quantizer;
 #[cfg(feature = "alloc")]

@@ -3,16 +3,21 @@
 //!
 //! # Text
 //!
-//! `[first>]target[@rounding][@rule][@overflow]`, suffixes in any order:
+//! `[first>][rotation>]target[@rounding][@rule][@profile][@overflow]`, suffixes in any order:
 //!
 //! * `none`; `e4m3fn`, `e8m3@rtz`, `e5m2@sat-finite`; `mxfp4@sr8`, `nvfp4@sr8`, `e2m1/row:f32`;
 //! * `bf16>e8m3@rtz`: first to bf16, to nearest even, then toward zero to E8M3. That is keeping the
 //!   upper 3 bits of a bf16 significand (arXiv 2405.18710);
-//! * `bf16@rna>mxfp8-e4m3@rna`: the first format may have suffixes of its own.
+//! * `bf16@rna>mxfp8-e4m3@rna`: the first format may have suffixes of its own;
+//! * `mxfp8-e4m3@rceil@te`: scales rounded up, and what the rule leaves open as Transformer Engine does
+//!   it ([`scale`](crate::scale) has the rules and profiles);
+//! * `bf16>rht16>nvfp4@sr8`: to bf16, then rotated in groups of 16 along the reduction axis
+//!   ([`hadamard`](crate::hadamard)), then to NVFP4.
 //!
 //! # Defaults
 //!
-//! Rounding is to nearest, ties to even. Overflow is [`Overflow::None`] for casts to a format *with
+//! Rounding is to nearest, ties to even; away from zero in the profiles of microxcaling, whose default
+//! that is. Overflow is [`Overflow::None`] for casts to a format *with
 //! infinities*, so that casts to E5M2, E8M3 or bf16 do what IEEE 754 prescribes for a narrower
 //! format: to nearest, what is too large becomes infinity, and toward zero it becomes the largest
 //! value. It is [`Overflow::Finite`] for formats without infinities, where the alternative would be
@@ -30,6 +35,7 @@ pub use crate::block::Axis;
 use crate::block::BlockFormat;
 pub use crate::bulk::Cast;
 use crate::format::Format;
+use crate::hadamard::{Hadamard, HadamardError};
 use crate::random::Philox;
 use crate::round::{Overflow, Rounding};
 use crate::view::{View, ViewMut};
@@ -51,6 +57,17 @@ impl Target {
         match self {
             Self::Format(format) if format.has_infinity() => Overflow::None,
             _ => Overflow::Finite,
+        }
+    }
+}
+
+impl Target {
+    /// The rounding mode meant where none is written: that of the block format's
+    /// [`Profile`](crate::block::Profile), else to nearest even.
+    pub const fn default_rounding(self) -> Rounding {
+        match self {
+            Self::Block(format) => format.profile.default_rounding(),
+            _ => Rounding::Rne,
         }
     }
 }
@@ -87,7 +104,10 @@ pub struct Quantizer {
     /// What each element is rounded to first, if anything. A stochastic mode here and in
     /// [`rounding`](Self::rounding) would use the same random words.
     pub before: Option<Cast>,
-    /// What it is rounded to then.
+    /// What the matrix is rotated by then, along the reduction axis, if anything. The image stays
+    /// in the rotated coordinates, so both operands of a product need the same.
+    pub rotation: Option<Hadamard>,
+    /// What each element is rounded to last.
     pub target: Target,
     /// Which neighbour an element goes to.
     pub rounding: Rounding,
@@ -99,16 +119,24 @@ impl Quantizer {
     /// Leaves everything as it is.
     pub const NONE: Self = Self::new(Target::None);
 
-    /// To `target`, rounding to nearest even, with the target's default overflow.
+    /// To `target` with its default [rounding](Target::default_rounding) and
+    /// [overflow](Target::default_overflow).
     pub const fn new(target: Target) -> Self {
-        let overflow = target.default_overflow();
-        Self { before: None, target, rounding: Rounding::Rne, overflow }
+        let (rounding, overflow) = (target.default_rounding(), target.default_overflow());
+        Self { before: None, rotation: None, target, rounding, overflow }
     }
 
     /// This quantizer after a cast.
     #[must_use]
     pub const fn after(self, before: Cast) -> Self {
         Self { before: Some(before), ..self }
+    }
+
+    /// This quantizer after a rotation along the reduction axis, which comes after the cast if
+    /// there is one.
+    #[must_use]
+    pub const fn rotated(self, rotation: Hadamard) -> Self {
+        Self { rotation: Some(rotation), ..self }
     }
 
     /// This quantizer with another rounding mode.
@@ -125,7 +153,7 @@ impl Quantizer {
 
     /// Whether every value passes as it is.
     pub const fn is_none(&self) -> bool {
-        self.before.is_none() && matches!(self.target, Target::None)
+        self.before.is_none() && self.rotation.is_none() && matches!(self.target, Target::None)
     }
 
     /// Whether the image depends on random bits.
@@ -137,6 +165,32 @@ impl Quantizer {
         before || (!matches!(self.target, Target::None) && self.rounding.is_stochastic())
     }
 
+    /// Whether matrices of this size can be rotated along the axis; all can if nothing rotates them.
+    ///
+    /// # Errors
+    /// If groups of the rotation do not fill the axis; the error says how many zeros would.
+    ///
+    /// ```
+    /// use exmy::quantizer::{Axis, Quantizer};
+    ///
+    /// let quantizer: Quantizer = "rht16>nvfp4".parse()?;
+    /// assert!(quantizer.check_size(32, 40, Axis::Rows).is_ok());
+    /// assert!(quantizer.check_size(32, 40, Axis::Cols).unwrap_err().to_string().contains("8 zeros"));
+    /// # Ok::<(), exmy::quantizer::ParseQuantizerError>(())
+    /// ```
+    pub const fn check_size(
+        &self,
+        rows: usize,
+        cols: usize,
+        axis: Axis,
+    ) -> Result<(), HadamardError> {
+        match (self.rotation, axis) {
+            (None, _) => Ok(()),
+            (Some(rotation), Axis::Cols) => rotation.check(cols),
+            (Some(rotation), Axis::Rows) => rotation.check(rows),
+        }
+    }
+
     /// Writes to `out` the values `x` has in low precision.
     ///
     /// `axis` is the one that the matrix product sums along, to which block shapes are relative;
@@ -145,12 +199,15 @@ impl Quantizer {
     /// threads nor on the [`simd`](crate::simd) level.
     ///
     /// # Panics
-    /// If the shapes differ, a mode is stochastic with a bit count outside 1..=32, or
-    /// [`BlockFormat::check`] fails.
+    /// If the shapes differ, a mode is stochastic with a bit count outside 1..=32,
+    /// [`BlockFormat::check`] or [`check_size`](Self::check_size) fails.
     #[track_caller]
     pub fn image_into(&self, x: View<'_, f32>, axis: Axis, random: Philox, out: ViewMut<'_, f32>) {
         let (shape, place) = ((x.rows(), x.cols()), (out.rows(), out.cols()));
         assert_eq!(shape, place, "a matrix and its image have different shapes");
+        if let Err(error) = self.check_size(shape.0, shape.1, axis) {
+            panic!("{error}");
+        }
         image::write(self, x, axis, random, out);
     }
 }

@@ -1,15 +1,17 @@
-//! The textual form of block formats: `element/shape:scale[+tensor][@rule]`, or a name of its own.
+//! The textual form of block formats: `element/shape:scale[+tensor][@rule][@profile]`, or a name of
+//! its own in place of what stands before the first `@`.
 //!
 //! Shapes are written `32`, `32x1`, `16x16`, `row` and `tensor`; the rule is left out where it is
-//! the scale format's default. `mxfp4` reads as `e2m1/32:e8m0@floor`, and that prints as `mxfp4`.
+//! the default of scale format and profile, the profile where it is `ocp`. `mxfp4` reads as
+//! `e2m1/32:e8m0@floor@ocp`, and that prints as `mxfp4`.
 
 use alloc::boxed::Box;
 use core::fmt;
 use core::str::FromStr;
 
-use super::{BlockFormat, BlockFormatError, Shape};
+use super::{BlockFormat, BlockFormatError, Profile, Shape};
 use crate::scale::ScaleRule;
-use crate::text::{ParseFormatError, UnknownName};
+use crate::text::{ParseFormatError, Short, UnknownName};
 
 /// The block formats with a name of their own.
 pub(crate) const NAMED: [(&str, BlockFormat); 8] = [
@@ -24,7 +26,7 @@ pub(crate) const NAMED: [(&str, BlockFormat); 8] = [
 ];
 
 const FORMS: &str = "mxfp8-e4m3, mxfp8-e5m2, mxfp6-e3m2, mxfp6-e2m3, mxfp4, mxint8, nvfp4, \
-                     nvfp4-16x16, or element/shape:scale[+tensor][@rule] such as e2m1/16:ue4m3+tensor";
+                     nvfp4-16x16, or element/shape:scale[+tensor][@rule][@profile] such as e2m1/16:ue4m3+tensor";
 
 /// Why a text is no block format.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,8 +38,10 @@ pub enum ParseBlockFormatError {
     Format(Box<ParseFormatError>),
     /// What stands between slash and colon is no shape.
     Shape(Box<UnknownName>),
-    /// What stands after `@` is no rule.
-    Rule(Box<UnknownName>),
+    /// What stands after `@` is neither a rule nor a profile.
+    Suffix(Box<UnknownName>),
+    /// Two rules or two profiles; the text and which of the two.
+    Twice(Short, &'static str),
     /// The parts do not go together.
     Parts(BlockFormatError),
 }
@@ -45,7 +49,8 @@ pub enum ParseBlockFormatError {
 impl fmt::Display for ParseBlockFormatError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown(error) | Self::Shape(error) | Self::Rule(error) => error.fmt(f),
+            Self::Unknown(error) | Self::Shape(error) | Self::Suffix(error) => error.fmt(f),
+            Self::Twice(text, what) => write!(f, "{text:?} has two {what}s: one is possible"),
             Self::Format(error) => error.fmt(f),
             Self::Parts(error) => error.fmt(f),
         }
@@ -102,18 +107,57 @@ impl FromStr for Shape {
 
 impl fmt::Display for BlockFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some((name, _)) = NAMED.iter().find(|(_, format)| format == self) {
-            return f.pad(name);
+        let Self { element, scale, shape, rule, tensor_scale, profile } = self;
+        let parts =
+            |format: &Self| (format.element, format.scale, format.shape, format.tensor_scale);
+        match NAMED.iter().find(|(_, format)| parts(format) == parts(self)) {
+            Some((name, format)) if format == self => return f.pad(name),
+            Some((name, _)) => f.write_str(name)?,
+            None => {
+                write!(f, "{element}/{shape}:{scale}")?;
+                if *tensor_scale {
+                    f.write_str("+tensor")?;
+                }
+            }
         }
-        let Self { element, scale, shape, rule, tensor_scale } = self;
-        write!(f, "{element}/{shape}:{scale}")?;
-        if *tensor_scale {
-            f.write_str("+tensor")?;
-        }
-        if *rule != ScaleRule::default_for(*scale) {
+        if *rule != profile.default_rule(*scale) {
             write!(f, "@{rule}")?;
         }
+        if *profile != Profile::Ocp {
+            write!(f, "@{profile}")?;
+        }
         Ok(())
+    }
+}
+
+/// The suffixes of a block format, as far as they are written.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Written {
+    pub(crate) rule: Option<ScaleRule>,
+    pub(crate) profile: Option<Profile>,
+}
+
+impl Written {
+    /// Takes a rule or profile in. `None` if the word is neither, else what there are two of now.
+    pub(crate) fn take(&mut self, word: &str) -> Option<Option<&'static str>> {
+        if let Ok(rule) = word.parse() {
+            return Some(self.rule.replace(rule).map(|_| "scale rule"));
+        }
+        if let Ok(profile) = word.parse() {
+            return Some(self.profile.replace(profile).map(|_| "block profile"));
+        }
+        None
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rule.is_none() && self.profile.is_none()
+    }
+
+    /// The words that are taken.
+    pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+        let rules = ScaleRule::NAMED.into_iter().map(|(name, _)| name);
+        rules.chain(Profile::NAMED.into_iter().map(|(name, _)| name))
     }
 }
 
@@ -121,21 +165,34 @@ impl FromStr for BlockFormat {
     type Err = ParseBlockFormatError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (body, rule) = match text.split_once('@') {
-            Some((body, rule)) => (
-                body,
-                Some(rule.parse().map_err(|error| ParseBlockFormatError::Rule(Box::new(error)))?),
-            ),
-            None => (text, None),
-        };
-        with_rule(body, rule)
+        let mut words = text.split('@');
+        let body = words.next().unwrap_or_default();
+        let mut written = Written::default();
+        for word in words {
+            match written.take(word) {
+                Some(None) => {}
+                Some(Some(what)) => {
+                    return Err(ParseBlockFormatError::Twice(Short::new(text), what));
+                }
+                None => {
+                    let kind = "scale rule or block profile";
+                    let unknown = UnknownName::new(kind, word, Written::names(), SUFFIXES);
+                    return Err(ParseBlockFormatError::Suffix(Box::new(unknown)));
+                }
+            }
+        }
+        with_rule(body, written)
     }
 }
 
-/// A block format from its text up to `@`, and the rule if one was written.
+const SUFFIXES: &str = "floor, ceil, even, rceil, nearest, max-abs, 4over6[-mse][-448]; ocp, \
+                        microxcaling, microxcaling-torch (each with -flush), torchao, torchao-0.18, \
+                        te, te-2.13";
+
+/// A block format from its text up to `@`, and what was written after it.
 pub(crate) fn with_rule(
     body: &str,
-    rule: Option<ScaleRule>,
+    written: Written,
 ) -> Result<BlockFormat, ParseBlockFormatError> {
     let named = NAMED.iter().find(|(name, _)| name.eq_ignore_ascii_case(body));
     let format = match (named, body.split_once('/')) {
@@ -153,12 +210,14 @@ pub(crate) fn with_rule(
             let shape =
                 shape.parse().map_err(|error| ParseBlockFormatError::Shape(Box::new(error)))?;
             let scale = scale.parse().map_err(format)?;
-            let rule = ScaleRule::default_for(scale);
-            BlockFormat { element, scale, shape, rule, tensor_scale }
+            let (rule, profile) = (ScaleRule::default_for(scale), Profile::Ocp);
+            BlockFormat { element, scale, shape, rule, tensor_scale, profile }
         }
         (None, None) => return Err(ParseBlockFormatError::unknown(body)),
     };
-    let format = BlockFormat { rule: rule.unwrap_or(format.rule), ..format };
+    let profile = written.profile.unwrap_or_default();
+    let rule = written.rule.unwrap_or(profile.default_rule(format.scale));
+    let format = BlockFormat { rule, profile, ..format };
     format.check().map_err(ParseBlockFormatError::Parts)
 }
 

@@ -3,12 +3,13 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 
-use super::{Axis, BlockFormat};
-use crate::format::Value;
+use super::element::encode_quotient;
+use super::{Axis, BlockFormat, decode_element, encode_element};
 use crate::random::Philox;
 use crate::round::{Overflow, Rounding};
-use crate::scale::{ScaleRule, TensorFactors, floor_code};
+use crate::scale::{FourOverSix, ScaleRule, TensorFactors, power_code};
 use crate::view::View;
 
 /// A matrix in a block format, a number a code.
@@ -32,6 +33,26 @@ impl PlainBlocks {
     /// Quantizes a matrix that a product sums along `axis`; the definition of
     /// [`BlockTensor::quantize`](super::BlockTensor::quantize).
     ///
+    /// ```
+    /// use exmy::block::{Axis, PlainBlocks};
+    /// use exmy::random::{Philox, Stream};
+    /// use exmy::round::{Overflow, Rounding};
+    /// use exmy::view::View;
+    ///
+    /// let random = Philox::new(0, Stream::new("unused"));
+    /// let scale = |rule: &str, amax: f32| {
+    ///     let format = format!("mxfp4@{rule}").parse().unwrap();
+    ///     let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+    ///     let x = [0.0, amax];
+    ///     let x = View::new(&x, 1, 2);
+    ///     PlainBlocks::quantize(x, Axis::Cols, format, rounding, overflow, random).scales[0]
+    /// };
+    /// assert_eq!(["floor", "even", "rceil", "ceil"].map(|rule| scale(rule, 6.5)), [127, 127, 128, 128]);
+    /// assert_eq!(["floor", "even", "rceil", "ceil"].map(|rule| scale(rule, 7.0)), [127, 128, 128, 128]);
+    /// assert_eq!(["floor", "even", "rceil", "ceil"].map(|rule| scale(rule, 4.5)), [127, 127, 127, 128]);
+    /// assert_eq!(scale("rceil", f32::INFINITY), 255); // NaN, and so is the block
+    /// ```
+    ///
     /// # Panics
     /// As there.
     pub fn quantize(
@@ -43,43 +64,114 @@ impl PlainBlocks {
         random: Philox,
     ) -> Self {
         let format = format.checked();
+        let choices = format.profile.choices(format.rule);
+        let how = How { format, rounding, overflow };
+        let whole = Block::new(x, axis, 0..x.rows(), 0..x.cols());
+        let amax = format.tensor_scale.then(|| whole.amax());
+        let bound = match format.rule {
+            ScaleRule::FourOverSix(four) => four.bound.value(),
+            _ => format.scale.max().to_f32(),
+        };
+        let BlockFormat { element, scale, rule, .. } = format;
+        let factors = TensorFactors::with_order(amax, element, scale, bound, choices.order);
+        let quantize = |mut block: Block| {
+            let largest = block.amax();
+            if choices.flush && largest < f32::MIN_POSITIVE {
+                block.values.iter_mut().for_each(|x| *x = 0.0_f32.copysign(*x));
+            }
+            let code = match rule {
+                ScaleRule::FourOverSix(four) => {
+                    return how.better(four, &block, &factors, amax, random);
+                }
+                ScaleRule::Nearest => how.scale(factors.unrounded(largest)),
+                ScaleRule::MaxAbs => how.scale(block.finite_amax()),
+                _ => power_code(largest, element, scale, rule, &choices),
+            };
+            (code, how.codes(&block, code, &factors, random))
+        };
+        let tensor_scale = format.tensor_scale.then_some(factors.decode);
+        Self { tensor_scale, ..Self::by_blocks(x, axis, format, quantize) }
+    }
+
+    /// Quantizes a matrix with scales of the caller's own: `scale` sees the elements of a block, the
+    /// reduction axis running fastest, and its answer is rounded to the nearest value of the scale
+    /// format, ties to even, saturating. Elements are `x / scale`, exact and then rounded once,
+    /// NaN if the scale is NaN and zero if it is zero. The format's rule and profile are not asked.
+    ///
+    /// ```
+    /// use exmy::block::{Axis, BlockFormat, PlainBlocks};
+    /// use exmy::random::{Philox, Stream};
+    /// use exmy::round::{Overflow, Rounding};
+    /// use exmy::view::View;
+    ///
+    /// // The second largest magnitude becomes 6: one outlier does not rule the block.
+    /// let second = |x: &[f32]| {
+    ///     let mut magnitudes: Vec<f32> = x.iter().map(|x| x.abs()).collect();
+    ///     magnitudes.sort_by(f32::total_cmp);
+    ///     magnitudes[x.len() - 2] / 6.0
+    /// };
+    /// let format: BlockFormat = "e2m1/4:e4m3fn".parse()?;
+    /// let (x, random) = ([0.5, -100.0, 1.5, 3.0], Philox::new(0, Stream::new("unused")));
+    /// let x = View::new(&x, 1, 4);
+    /// let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+    /// let blocks =
+    ///     PlainBlocks::quantize_with(x, Axis::Cols, format, rounding, overflow, random, second);
+    /// assert_eq!(blocks.dequantize(), [0.5, -3.0, 1.5, 3.0]);
+    /// # Ok::<(), exmy::block::ParseBlockFormatError>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If [`BlockFormat::check`] fails, the format has a tensor scale, or `rounding` is stochastic
+    /// with a bit count outside 1..=32.
+    pub fn quantize_with(
+        x: View<'_, f32>,
+        axis: Axis,
+        format: BlockFormat,
+        rounding: Rounding,
+        overflow: Overflow,
+        random: Philox,
+        mut scale: impl FnMut(&[f32]) -> f32,
+    ) -> Self {
+        let format = format.checked();
+        assert!(
+            !format.tensor_scale,
+            "scales of the caller's own have no tensor scale beside them"
+        );
+        let how = How { format, rounding, overflow };
+        Self::by_blocks(x, axis, format, |block| {
+            let code = how.scale(scale(&block.values));
+            let value = format.scale.decode(code);
+            let code_of = |(x, word)| {
+                encode_quotient(format.element, rounding, overflow, x, value, word) as u16
+            };
+            (code, block.with_words(rounding, random).map(code_of).collect())
+        })
+    }
+
+    /// Goes through the blocks; `quantize` gives a block's scale code and its elements' codes.
+    fn by_blocks(
+        x: View<'_, f32>,
+        axis: Axis,
+        format: BlockFormat,
+        mut quantize: impl FnMut(Block) -> (u64, Vec<u16>),
+    ) -> Self {
         let (rows, cols) = (x.rows(), x.cols());
         let block = axis.block(format.shape, rows, cols);
         let grid = (rows.div_ceil(block.0), cols.div_ceil(block.1));
-        let amax = |rows: core::ops::Range<usize>, cols: core::ops::Range<usize>| {
-            // As integers, magnitudes order with their bits, infinity above and NaN above that.
-            let bits = rows.flat_map(|i| cols.clone().map(move |j| (i, j)));
-            let bits = bits.map(|(i, j)| x.at(i, j).to_bits() & 0x7FFF_FFFF).max();
-            f32::from_bits(bits.unwrap_or(0))
-        };
-        let whole = format.tensor_scale.then(|| amax(0..rows, 0..cols));
-        let factors = TensorFactors::new(whole, format.element, format.scale);
-
         let mut codes = vec![0; rows * cols];
         let mut scales = Vec::with_capacity(grid.0 * grid.1);
         for (bi, bj) in (0..grid.0).flat_map(|bi| (0..grid.1).map(move |bj| (bi, bj))) {
             let block_rows = bi * block.0..((bi + 1) * block.0).min(rows);
             let block_cols = bj * block.1..((bj + 1) * block.1).min(cols);
-            let amax = amax(block_rows.clone(), block_cols.clone());
-            let scale = match format.rule {
-                ScaleRule::Floor => floor_code(amax, format.element, format.scale),
-                ScaleRule::Nearest => {
-                    let d = factors.unrounded(amax);
-                    format.scale.encode_f32(d, Rounding::Rne, Overflow::Finite, 0).code
-                }
-            };
-            let value = format.scale.decode(scale);
-            for (i, j) in block_rows.flat_map(|i| block_cols.clone().map(move |j| (i, j))) {
-                let x = x.at(i, j);
-                let at = i * cols + j;
-                let word = if rounding.is_stochastic() { random.word(at as u64) } else { 0 };
-                let code = encode_element(format, rounding, overflow, x, value, &factors, word);
-                codes[at] = code as u16;
+            let block = Block::new(x, axis, block_rows, block_cols);
+            let places = block.places.clone();
+            let (scale, found) = quantize(block);
+            for (at, code) in places.into_iter().zip(found) {
+                codes[at] = code;
             }
             scales.push(scale as u32);
         }
-        let tensor_scale = format.tensor_scale.then_some(factors.decode);
-        Self { format, shape: (rows, cols), block, codes, scales, tensor_scale }
+        Self { format, shape: (rows, cols), block, codes, scales, tensor_scale: None }
     }
 
     /// The values, row-major; the definition of
@@ -97,49 +189,96 @@ impl PlainBlocks {
     }
 }
 
-/// The code of an element in a block of the given scale.
-pub(crate) fn encode_element(
+/// The elements of a block, the reduction axis running fastest.
+struct Block {
+    values: Vec<f32>,
+    /// Where each lies in the row-major matrix.
+    places: Vec<usize>,
+    /// Elements along the reduction axis.
+    along: usize,
+}
+
+impl Block {
+    fn new(x: View<'_, f32>, axis: Axis, rows: Range<usize>, cols: Range<usize>) -> Self {
+        let (outer, inner) = match axis {
+            Axis::Cols => (rows, cols),
+            Axis::Rows => (cols, rows),
+        };
+        let place = |i, j| match axis {
+            Axis::Cols => (i, j),
+            Axis::Rows => (j, i),
+        };
+        let along = inner.len();
+        let places = outer.flat_map(|i| inner.clone().map(move |j| place(i, j)));
+        let (values, places) = places.map(|(i, j)| (x.at(i, j), i * x.cols() + j)).unzip();
+        Self { values, places, along }
+    }
+
+    /// The largest magnitude; NaN if there is one.
+    fn amax(&self) -> f32 {
+        // As integers, magnitudes order with their bits, infinity above and NaN above that.
+        let bits = self.values.iter().map(|x| x.to_bits() & 0x7FFF_FFFF).max();
+        f32::from_bits(bits.unwrap_or(0))
+    }
+
+    /// The largest finite magnitude; 0 if there is none.
+    fn finite_amax(&self) -> f32 {
+        let finite = self.values.iter().filter(|x| x.is_finite());
+        finite.fold(0.0, |max, x| if x.abs() > max { x.abs() } else { max })
+    }
+
+    /// The elements, each with its random word if the mode uses any.
+    fn with_words(&self, rounding: Rounding, random: Philox) -> impl Iterator<Item = (f32, u32)> {
+        let word = move |at: usize| {
+            if rounding.is_stochastic() { random.word(at as u64) } else { 0 }
+        };
+        self.values.iter().zip(&self.places).map(move |(x, at)| (*x, word(*at)))
+    }
+}
+
+/// What all blocks are quantized by.
+#[derive(Clone, Copy)]
+struct How {
     format: BlockFormat,
     rounding: Rounding,
     overflow: Overflow,
-    x: f32,
-    scale: Value,
-    factors: &TensorFactors,
-    word: u32,
-) -> u64 {
-    let quotient = match format.rule {
-        ScaleRule::Floor => over_power(Value::from_f32(x), scale),
-        ScaleRule::Nearest => {
-            let y = x * factors.factor(scale.to_f32());
-            let largest = factors.largest;
-            // A comparison chain that lets NaN through.
-            let y = if y > largest { largest } else { y };
-            let y = if y < -largest { -largest } else { y };
-            Value::from_f32(y + 0.0)
-        }
-    };
-    format.element.encode(quotient, rounding, overflow, word).code
 }
 
-/// The image of an element's code in a block of the given scale; `tensor` is the last factor.
-pub(crate) fn decode_element(format: BlockFormat, code: u64, scale: Value, tensor: f32) -> f32 {
-    if scale.is_nan() || tensor.is_nan() {
-        return f32::from_bits(0x7FC0_0000);
+impl How {
+    /// The code of the scale nearest `d`.
+    fn scale(self, d: f32) -> u64 {
+        self.format.scale.encode_f32(d, Rounding::Rne, Overflow::Finite, 0).code
     }
-    format.element.to_f32(code) * scale.to_f32() * tensor
-}
 
-/// `x / scale` exactly, for a scale that is a power of two; NaN if it is NaN.
-fn over_power(x: Value, scale: Value) -> Value {
-    match (x, scale) {
-        (
-            Value::Finite { negative, significand, exponent },
-            Value::Finite { significand: one, exponent: power, .. },
-        ) => {
-            let power = power + one.trailing_zeros() as i32;
-            Value::Finite { negative, significand, exponent: exponent - power }
-        }
-        (_, Value::Finite { .. }) => x,
-        _ => Value::Nan { negative: false },
+    /// The codes of a block's elements under a scale.
+    fn codes(self, block: &Block, scale: u64, factors: &TensorFactors, random: Philox) -> Vec<u16> {
+        let Self { format, rounding, overflow } = self;
+        let scale = format.scale.decode(scale);
+        let code =
+            |(x, word)| encode_element(format, rounding, overflow, x, scale, factors, word) as u16;
+        block.with_words(rounding, random).map(code).collect()
+    }
+
+    /// The better of the two scales of [`FourOverSix`], and the codes under it.
+    fn better(
+        self,
+        four: FourOverSix,
+        block: &Block,
+        factors: &TensorFactors,
+        tensor: Option<f32>,
+        random: Philox,
+    ) -> (u64, Vec<u16>) {
+        let candidate = |d| {
+            let scale = self.scale(d);
+            let codes = self.codes(block, scale, factors, random);
+            let values: Vec<f32> =
+                codes.iter().map(|code| self.format.element.to_f32(u64::from(*code))).collect();
+            let value = self.format.scale.to_f32(scale);
+            (four.error(&block.values, &values, block.along, value, tensor), scale, codes)
+        };
+        let [six, four] = factors.candidates(block.amax()).map(candidate);
+        // Six wins ties, and where an error is NaN.
+        let (_, scale, codes) = if four.0 < six.0 { four } else { six };
+        (scale, codes)
     }
 }

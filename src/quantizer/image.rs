@@ -11,7 +11,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::{Axis, Quantizer, Target};
-use crate::block::{BlockFormat, decode_element, encode_element};
+use crate::block::{BlockFormat, PlainBlocks, decode_element, encode_element};
 use crate::bulk::grid::{self, Common, Grid};
 use crate::bulk::{Cast, Converter, SPAN, words_into};
 use crate::format::Value;
@@ -39,6 +39,17 @@ pub(super) fn write(
     if rows == 0 || cols == 0 {
         return;
     }
+    if let Some(rotation) = quantizer.rotation {
+        let first = Quantizer { rotation: None, target: Target::None, ..*quantizer };
+        write(&first, x, axis, random, out.reborrow());
+        let rotated = rotation.apply_matrix(out.reborrow(), axis == Axis::Rows);
+        debug_assert!(rotated.is_ok(), "the size was checked");
+        let stride = out.row_stride();
+        let x: Vec<f32> =
+            out.data().chunks(stride).take(rows).flat_map(|row| row[..cols].to_vec()).collect();
+        let rest = Quantizer { before: None, rotation: None, ..*quantizer };
+        return write(&rest, View::new(&x, rows, cols), axis, random, out);
+    }
     let before = quantizer.before.map(|cast| Converter::from(cast).with_random(random));
     let cast = match quantizer.target {
         Target::Format(format) => {
@@ -55,9 +66,12 @@ pub(super) fn write(
             }
         }
     };
-    let Some(blocks) = blocks else {
+    let Some(blocks) = blocks.filter(|blocks| blocks.format.has_kernels()) else {
         let chunk_rows = CHUNK.div_ceil(cols);
-        for_each(chunks(out, chunk_rows), |mut chunk| prepare(&mut chunk));
+        for_each(chunks(out.reborrow(), chunk_rows), |mut chunk| prepare(&mut chunk));
+        if let Target::Block(format) = quantizer.target {
+            plain_blocks(format, quantizer, axis, random, out);
+        }
         return;
     };
     let chunk_rows = CHUNK.div_ceil(cols).next_multiple_of(blocks.side.0);
@@ -88,6 +102,25 @@ pub(super) fn write(
     };
     let factors = blocks.factors(largest_in(rounded));
     for_each(chunks(out, chunk_rows), |mut chunk| blocks.round(&mut chunk, random, &factors));
+}
+
+/// Rounds a matrix in place by the plain definition.
+fn plain_blocks(
+    format: BlockFormat,
+    quantizer: &Quantizer,
+    axis: Axis,
+    random: Philox,
+    mut out: ViewMut<'_, f32>,
+) {
+    let (rows, cols, stride) = (out.rows(), out.cols(), out.row_stride());
+    let Ok(x) = View::with_strides(&*out.data(), rows, cols, stride, 1) else {
+        unreachable!("a view of the same shape")
+    };
+    let Quantizer { rounding, overflow, .. } = *quantizer;
+    let image = PlainBlocks::quantize(x, axis, format, rounding, overflow, random).dequantize();
+    for (to, from) in out.data().chunks_mut(stride).zip(image.chunks(cols)) {
+        to[..cols].copy_from_slice(from);
+    }
 }
 
 /// The largest magnitude of a matrix, as bits. A maximum is the same in any order.
@@ -236,7 +269,7 @@ impl Blocks {
                     let of = FloorExponents::new(self.format.element, self.format.scale);
                     floor_scales(of, &amax, &mut scales);
                 }
-                ScaleRule::Nearest => {
+                _ => {
                     for (amax, scale) in amax.iter().zip(&mut scales) {
                         *scale = of.unrounded(f32::from_bits(*amax));
                     }
@@ -254,7 +287,7 @@ impl Blocks {
                     let scales = spread(width, at, &scales, &mut a[..span.len()]);
                     let encode = match self.format.rule {
                         ScaleRule::Floor => &[],
-                        ScaleRule::Nearest => spread(width, at, &encode, &mut b[..span.len()]),
+                        _ => spread(width, at, &encode, &mut b[..span.len()]),
                     };
                     self.round_span(of, words, scales, encode, span);
                 }
@@ -278,10 +311,10 @@ impl Blocks {
             (ScaleRule::Floor, Some(grid), Some(words)) => {
                 grid::shifted_stochastic(grid, words, scales, span);
             }
-            (ScaleRule::Nearest, Some(grid), None) => {
+            (_, Some(grid), None) => {
                 grid::divided(grid, common, encode, scales, span);
             }
-            (ScaleRule::Nearest, Some(grid), Some(words)) => {
+            (_, Some(grid), Some(words)) => {
                 grid::divided_stochastic(grid, common, words, encode, scales, span);
             }
             (_, None, words) => {

@@ -5,10 +5,10 @@ use core::fmt;
 use core::str::FromStr;
 
 use super::{Cast, Quantizer, Target};
-use crate::block::{self, ParseBlockFormatError};
+use crate::block::{self, ParseBlockFormatError, Written};
 use crate::format::{Format, NAMED};
+use crate::hadamard::Hadamard;
 use crate::round::{Overflow, Rounding};
-use crate::scale::ScaleRule;
 use crate::text::{ParseFormatError, Short, UnknownName};
 
 /// Why a text is no quantizer.
@@ -21,14 +21,18 @@ pub enum ParseQuantizerError {
     Format(Box<ParseFormatError>),
     /// The target looks like a block format and is none.
     Block(ParseBlockFormatError),
-    /// A suffix is no rounding mode, scale rule or overflow policy.
+    /// A suffix is no rounding mode, scale rule, block profile or overflow policy.
     Suffix(Box<UnknownName>),
     /// Two suffixes say the same kind of thing; the text and the kind.
     Twice(Short, &'static str),
-    /// A scale rule for a target without scales; the text.
+    /// A scale rule or block profile for a target without scales; the text.
     NoScale(Short),
     /// A suffix for `none`, or `none` as the first format; the text.
     NothingToDo(Short),
+    /// What stands before the target begins like a rotation and is none.
+    Rotation(Box<UnknownName>),
+    /// A rotation before the first format, or two; the text.
+    RotationFirst(Short),
     /// Both roundings are stochastic, of the same random words; the text.
     TwoStochastic(Short),
 }
@@ -36,16 +40,23 @@ pub enum ParseQuantizerError {
 impl fmt::Display for ParseQuantizerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown(error) | Self::Suffix(error) => error.fmt(f),
+            Self::Unknown(error) | Self::Suffix(error) | Self::Rotation(error) => error.fmt(f),
             Self::Format(error) => error.fmt(f),
             Self::Block(error) => error.fmt(f),
             Self::Twice(text, what) => write!(f, "{text:?} has two {what}s: one is possible"),
             Self::NoScale(text) => {
-                write!(f, "{text:?} has a scale rule, but only block formats have scales")
+                write!(
+                    f,
+                    "{text:?} has a scale rule or block profile, but only block formats have scales"
+                )
             }
             Self::NothingToDo(text) => write!(
                 f,
                 "{text:?}: `none` takes no suffix, and stands alone or after a first format"
+            ),
+            Self::RotationFirst(text) => write!(
+                f,
+                "{text:?}: one rotation is possible, after the first format: bf16>rht16>nvfp4"
             ),
             Self::TwoStochastic(text) => write!(
                 f,
@@ -61,18 +72,20 @@ impl core::error::Error for ParseQuantizerError {}
 #[derive(Default)]
 struct Suffixes {
     rounding: Option<Rounding>,
-    rule: Option<ScaleRule>,
+    block: Written,
     overflow: Option<Overflow>,
 }
 
 const SUFFIXES: &str = "a rounding mode (rne, rna, rnz, rtz, rup, rdn, raz, odd, srN[a|b|c]), a \
-                        scale rule (floor, nearest), an overflow policy (sat-none, sat-finite, \
-                        sat-propagate, to-nan, to-inf, onnx)";
+                        scale rule (floor, ceil, even, rceil, nearest, max-abs, 4over6[-mse][-448]), a \
+                        block profile (ocp, microxcaling, microxcaling-torch, torchao, torchao-0.18, te, \
+                        te-2.13), an overflow policy (sat-none, sat-finite, sat-propagate, to-nan, \
+                        to-inf, onnx)";
 
 fn suffix_names() -> impl Iterator<Item = &'static str> {
     ["rne", "rna", "rnz", "rtz", "rup", "rdn", "raz", "odd", "sr8", "sr16"]
         .into_iter()
-        .chain(ScaleRule::NAMED.into_iter().map(|(name, _)| name))
+        .chain(Written::names())
         .chain(["sat-none", "sat-finite", "sat-propagate", "to-nan", "to-inf", "onnx"])
 }
 
@@ -95,8 +108,10 @@ fn split(text: &str) -> Result<(&str, Suffixes), ParseQuantizerError> {
     for part in parts {
         if let Ok(rounding) = part.parse() {
             set(&mut suffixes.rounding, rounding, text, "rounding mode")?;
-        } else if let Ok(rule) = part.parse() {
-            set(&mut suffixes.rule, rule, text, "scale rule")?;
+        } else if let Some(twice) = suffixes.block.take(part) {
+            if let Some(what) = twice {
+                return Err(ParseQuantizerError::Twice(Short::new(text), what));
+            }
         } else if let Ok(overflow) = part.parse() {
             set(&mut suffixes.overflow, overflow, text, "overflow policy")?;
         } else {
@@ -108,13 +123,13 @@ fn split(text: &str) -> Result<(&str, Suffixes), ParseQuantizerError> {
 }
 
 /// What a name without suffixes names. The error is that of a format where one could be meant.
-fn target(body: &str, rule: Option<ScaleRule>) -> Result<Target, ParseQuantizerError> {
+fn target(body: &str, written: Written) -> Result<Target, ParseQuantizerError> {
     if body.eq_ignore_ascii_case("none") {
         return Ok(Target::None);
     }
     match body.parse::<Format>() {
         Ok(format) => Ok(Target::Format(format)),
-        Err(format_error) => match block::with_rule(body, rule) {
+        Err(format_error) => match block::with_rule(body, written) {
             Ok(format) => Ok(Target::Block(format)),
             Err(ParseBlockFormatError::Unknown(_)) if !body.contains('/') => {
                 let formats = NAMED.iter().map(|(name, _)| *name);
@@ -137,14 +152,30 @@ fn target(body: &str, rule: Option<ScaleRule>) -> Result<Target, ParseQuantizerE
     }
 }
 
+/// The first format, the rotation and the target of a text.
+fn split_steps(text: &str) -> Result<(Option<&str>, Option<Hadamard>, &str), ParseQuantizerError> {
+    let rotation =
+        |text: &str| text.parse().map_err(|error| ParseQuantizerError::Rotation(Box::new(error)));
+    match text.split_once('>') {
+        None => Ok((None, None, text)),
+        Some((first, rest)) if Hadamard::is_meant(first) => match rest.split_once('>') {
+            Some(_) => Err(ParseQuantizerError::RotationFirst(Short::new(text))),
+            None => Ok((None, Some(rotation(first)?), rest)),
+        },
+        Some((first, rest)) => match rest.split_once('>') {
+            Some((second, last)) if Hadamard::is_meant(second) => {
+                Ok((Some(first), Some(rotation(second)?), last))
+            }
+            _ => Ok((Some(first), None, rest)),
+        },
+    }
+}
+
 impl FromStr for Quantizer {
     type Err = ParseQuantizerError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (first, last) = match text.split_once('>') {
-            Some((first, last)) => (Some(first), last),
-            None => (None, text),
-        };
+        let (first, rotation, last) = split_steps(text)?;
         let before = match first {
             None => None,
             Some(first) => {
@@ -154,7 +185,7 @@ impl FromStr for Quantizer {
                 } else {
                     body.parse().map_err(|error| ParseQuantizerError::Format(Box::new(error)))?
                 };
-                if suffixes.rule.is_some() {
+                if !suffixes.block.is_empty() {
                     return Err(ParseQuantizerError::NoScale(Short::new(first)));
                 }
                 let cast = Cast::new(format);
@@ -165,17 +196,19 @@ impl FromStr for Quantizer {
                 })
             }
         };
-        let (body, Suffixes { rounding, rule, overflow }) = split(last)?;
-        let target = target(body, rule)?;
-        if target == Target::None && (rounding.is_some() || rule.is_some() || overflow.is_some()) {
+        let (body, Suffixes { rounding, block, overflow }) = split(last)?;
+        let target = target(body, block)?;
+        if target == Target::None && (rounding.is_some() || !block.is_empty() || overflow.is_some())
+        {
             return Err(ParseQuantizerError::NothingToDo(Short::new(last)));
         }
-        if rule.is_some() && !matches!(target, Target::Block(_)) {
+        if !block.is_empty() && !matches!(target, Target::Block(_)) {
             return Err(ParseQuantizerError::NoScale(Short::new(last)));
         }
         let plain = Self::new(target);
         let quantizer = Self {
             before,
+            rotation,
             target,
             rounding: rounding.unwrap_or(plain.rounding),
             overflow: overflow.unwrap_or(plain.overflow),
@@ -196,7 +229,7 @@ fn suffixes(
     rounding: Rounding,
     overflow: Overflow,
 ) -> fmt::Result {
-    if rounding != Rounding::Rne {
+    if rounding != target.default_rounding() {
         write!(f, "@{rounding}")?;
     }
     if overflow != target.default_overflow() {
@@ -226,6 +259,9 @@ impl fmt::Display for Quantizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(before) = &self.before {
             write!(f, "{before}>")?;
+        }
+        if let Some(rotation) = &self.rotation {
+            write!(f, "{rotation}>")?;
         }
         write!(f, "{}", self.target)?;
         match self.target {
