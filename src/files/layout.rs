@@ -1,20 +1,5 @@
-//! How the codes and scales of a quantized tensor are stored: names, types and shapes.
-//!
-//! Of a tensor `NAME` of shape `[.., K]`, with `G` blocks along K:
-//!
-//! | layout | codes | block scales | for |
-//! |---|---|---|---|
-//! | `safetensors` | `NAME`, the type of the format, the tensor's shape | `NAME_scale`, the same with G for K | the format's own types; readers that know `F4` and `F6_*` |
-//! | `torch` | the same; FP4 as `U8` `[.., K/2]`, two codes a byte, low nibble first; FP6 as `U8`, one a byte | the same | PyTorch, ModelOpt, torchao, vLLM |
-//! | `cublas` | as `safetensors` | `NAME_scale` in tiles of 128 x 4, padded with zeros: `[rows, columns]` | cuBLAS, CUTLASS, `torch._scaled_mm` |
-//! | `gpt-oss` | `NAME_blocks`, `U8` `[.., G, 16]` | `NAME_scales`, `U8` `[.., G]` | MXFP4 as in the gpt-oss checkpoints |
-//! | `ggml` | `NAME`, `U8` `[.., G * 17]`: `block_mxfp4`, scale and codes together | | MXFP4 as in GGUF files |
-//! | `byte`, `fp6-padded4`, `fp6-padded32`, `tma16` | `NAME`, `U8`, each row along the last axis in this container of [`pack::Layout`](crate::pack::Layout) | as `safetensors` | other readers |
-//!
-//! The scale of the tensor is `NAME_scale_2`, a single `F32`, by which decoded values are
-//! multiplied last. Scales have the type of their format, `F8_E4M3` for E4M3 without sign, or the
-//! unsigned integer of the bytes they take. Blocks that do not lie along the axis alone (tiles,
-//! whole tensors) have scales of shape `[rows of blocks, columns of blocks]`.
+//! How the codes and scales of a quantized tensor are stored: names, types and shapes, by the table
+//! at [`FileLayout`].
 
 use core::fmt;
 use core::str::FromStr;
@@ -30,9 +15,23 @@ use crate::pack::{self, ScaleLayout, ggml, gpt_oss};
 use crate::quantizer::Target;
 use crate::text::UnknownName;
 
-/// How a file stores quantized tensors; see the table of [`docs/files.md`] or of this module.
+/// How a file stores quantized tensors.
 ///
-/// [`docs/files.md`]: https://github.com/exmy/exmy/blob/main/docs/files.md
+/// Of a tensor `NAME` of shape `[.., K]`, with `G` blocks along K:
+///
+/// | layout | codes | block scales | for |
+/// |---|---|---|---|
+/// | `safetensors` | `NAME`, the type of the format, the tensor's shape | `NAME_scale`, the same with G for K | the format's own types; readers that know `F4` and `F6_*` |
+/// | `torch` | the same; FP4 as `U8` `[.., K/2]`, two codes a byte, low nibble first; FP6 as `U8`, one a byte | the same | PyTorch, ModelOpt, torchao, vLLM |
+/// | `cublas` | as `safetensors` | `NAME_scale` in tiles of 128 x 4, padded with zeros: `[rows, columns]` | cuBLAS, CUTLASS, `torch._scaled_mm` |
+/// | `gpt-oss` | `NAME_blocks`, `U8` `[.., G, 16]` | `NAME_scales`, `U8` `[.., G]` | MXFP4 as in the gpt-oss checkpoints |
+/// | `ggml` | `NAME`, `U8` `[.., G * 17]`: `block_mxfp4`, scale and codes together | | MXFP4 as in GGUF files |
+/// | `stream`, `byte`, `fp6-padded4`, `fp6-padded32`, `tma16` | `NAME`, `U8`, each row along the last axis in this container of [`pack::Layout`](crate::pack::Layout) | as `safetensors` | other readers |
+///
+/// The scale of the tensor is `NAME_scale_2`, a single `F32`, by which decoded values are
+/// multiplied last. Scales have the type of their format, `F8_E4M3` for E4M3 without sign, or the
+/// unsigned integer of the bytes they take. Blocks that do not lie along the axis alone (tiles,
+/// whole tensors) have scales of shape `[rows of blocks, columns of blocks]`.
 ///
 /// ```
 /// use exmy::files::FileLayout;
@@ -60,12 +59,13 @@ pub enum FileLayout {
 
 impl FileLayout {
     /// All layouts and their names.
-    pub const NAMED: [(&str, Self); 9] = [
+    pub const NAMED: [(&str, Self); 10] = [
         ("safetensors", Self::Safetensors),
         ("torch", Self::Torch),
         ("cublas", Self::Cublas),
         ("gpt-oss", Self::GptOss),
         ("ggml", Self::Ggml),
+        ("stream", Self::Rows(pack::Layout::Stream)),
         ("byte", Self::Rows(pack::Layout::Byte)),
         ("fp6-padded4", Self::Rows(pack::Layout::Fp6Padded4)),
         ("fp6-padded32", Self::Rows(pack::Layout::Fp6Padded32)),
@@ -84,7 +84,7 @@ impl FileLayout {
 impl fmt::Display for FileLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = Self::NAMED.iter().find(|(_, layout)| layout == self);
-        f.pad(named.map_or("stream", |(name, _)| name))
+        f.pad(named.map_or("", |(name, _)| name))
     }
 }
 
@@ -95,8 +95,8 @@ impl FromStr for FileLayout {
         let found = Self::NAMED.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
         found.map(|(_, layout)| *layout).ok_or_else(|| {
             let names = Self::NAMED.iter().map(|(name, _)| *name);
-            const FORMS: &str = "safetensors, torch, cublas, gpt-oss, ggml, byte, fp6-padded4, \
-                                 fp6-padded32, tma16";
+            const FORMS: &str = "safetensors, torch, cublas, gpt-oss, ggml, stream, byte, \
+                                 fp6-padded4, fp6-padded32, tma16";
             UnknownName::new("layout", text, names, FORMS)
         })
     }
@@ -220,6 +220,9 @@ impl Record {
 
     /// The tensor of codes.
     fn codes(&self, name: &str, element: Format) -> Result<Outline> {
+        if element.bits() > 16 {
+            return Err(self.no_dtype(name, element));
+        }
         let mut shape = self.shape.clone();
         let own = || Dtype::holding(element).ok_or_else(|| self.no_dtype(name, element));
         let (name, dtype) = match (self.layout, element.bits()) {
@@ -266,13 +269,13 @@ impl Record {
 
     fn no_dtype(&self, name: &str, element: Format) -> Error {
         Error::new(format!(
-            "{}: safetensors has no type for codes of {element}, {} bits wide",
+            "{}: there is no type for codes of {element}, {} bits wide, in safetensors files",
             quoted(name),
             element.bits()
         ))
         .hint(
             "--dequantize writes the rounded values instead; types there are for e2m1, e2m3, e3m2 \
-             and for any format of 8 or 16 bits, and --layout byte puts one code into a byte",
+             and for any format of 8 or 16 bits, and --layout stream packs any up to 16 into U8",
         )
     }
 

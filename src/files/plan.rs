@@ -117,6 +117,12 @@ impl Plan {
             return Err(Error::new("`none` rounds nothing")
                 .hint("name a format or block format: e4m3fn, mxfp4, nvfp4, e2m1/16:e8m0"));
         }
+        if options.quantizer.rotation.is_some()
+            && !matches!(options.quantizer.target, Target::Block(_))
+        {
+            return Err(Error::new(format!("{} rotates before a plain format", options.quantizer))
+                .hint("a rotation comes before blocks, as in rht16>nvfp4"));
+        }
         let mut records = header.records()?;
         let mut before = BTreeSet::new();
         for (name, record) in &records {
@@ -255,6 +261,9 @@ fn job(entry: &Entry, options: &Options) -> Result<Job> {
         layout: options.layout,
         seed: options.quantizer.is_stochastic().then_some(options.seed),
     };
+    let (rows, cols, way) = record.fold().matrix();
+    let fits = options.quantizer.check_size(rows, cols, way);
+    fits.map_err(|error| Error::new(format!("tensor {}", quoted(&entry.name))).because(error))?;
     match options.output {
         Output::Values(dtype) => Ok(Job::Values(record, dtype.unwrap_or(entry.dtype))),
         Output::Codes => {

@@ -5,6 +5,9 @@
 //! and those of plain formats, pass in pieces; blocks need their tensor at once, with room for
 //! its `f32` numbers twice. All bits written depend on the input and the options alone.
 //!
+//! A quantizer that casts or rotates first ([`Quantizer`](crate::quantizer::Quantizer)) does so here,
+//! and what is counted is what rounding did to the numbers after that. Rotated tensors stay rotated.
+//!
 //! Elements of `F64` are not rounded twice: plain formats take them as they are, and for blocks, whose
 //! scales are found in `f32`, they are first rounded to `f32` to odd.
 
@@ -20,13 +23,13 @@ use super::record::Record;
 use super::stored::is_stream;
 use super::values::{Numbers, Piece, encode, encode_doubles, narrow};
 use super::{Dtype, Kept, Options, Outline, Reader, Writer};
-use crate::block::{BlockFormat, BlockTensor, Statistics};
+use crate::block::{Axis, BlockFormat, BlockTensor, Statistics};
 use crate::bulk::{Cast, Converter};
 use crate::error::{Error, Result};
 use crate::pack;
 use crate::quantizer::Target;
 use crate::random::{Philox, Stream};
-use crate::view::View;
+use crate::view::{View, ViewMut};
 
 /// How far the work on a file is.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +99,11 @@ impl Report {
 }
 
 /// Quantizes the floating-point tensors of a file into a new one. `None` if `watch` ended it.
+///
+/// One tensor is in memory at a time; those that are kept, and those of formats without blocks, pass
+/// in pieces. All bits written depend on the input and the options alone. Elements of `F64` are
+/// not rounded twice. A quantizer that casts or rotates first does so, what is counted is what
+/// rounding did after that, and rotated tensors stay rotated.
 ///
 /// ```
 /// use exmy::files::{Dtype, Fate, Kept, Options, Outline, Progress, Reader, Writer, quantize};
@@ -295,6 +303,11 @@ impl Run<'_, '_> {
         let quantizer = record.quantizer;
         if let Some(cast) = quantizer.before {
             Converter::from(cast).with_random(random).fake_quantize(&mut x);
+        }
+        if let Some(rotation) = quantizer.rotation {
+            rotation
+                .apply_matrix(ViewMut::new(&mut x, rows, cols), axis == Axis::Rows)
+                .map_err(|error| Error::new(quoted(name)).because(error))?;
         }
         let x = View::new(&x, rows, cols);
         let (rounding, overflow) = (quantizer.rounding, quantizer.overflow);

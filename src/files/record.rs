@@ -1,13 +1,4 @@
-//! What a file says of its quantized tensors, in its metadata.
-//!
-//! | key | value |
-//! |---|---|
-//! | `exmy.format` | the textual form of the format or block format; of several, separated by `, ` |
-//! | `exmy.bits` | how codes lie in bytes: [`BITS`] |
-//! | `exmy.tensors` | JSON: name to [`Record`], as `{"format":"mxfp4","axis":1,"shape":[4,64],"dtype":"BF16","layout":"safetensors"}`, and `quantizer` and `seed` where they say more |
-//!
-//! From it and the layout's rules ([`FileLayout`]) the tensors of a file follow completely, so
-//! reading them back guesses nothing.
+//! What a file says of its quantized tensors, in its metadata: the keys are listed at [`Record`].
 
 use std::collections::BTreeMap;
 
@@ -26,7 +17,16 @@ const BITS_KEY: &str = "exmy.bits";
 pub const BITS: &str = "little-endian stream: code i of width w is bits i*w to (i+1)*w-1, \
                         bit j is bit j%8 of byte j/8";
 
-/// One quantized tensor: what it was and what was made of it.
+/// One quantized tensor: what it was and what was made of it. A file says so in its metadata:
+///
+/// | key | value |
+/// |---|---|
+/// | `exmy.format` | the textual form of the format or block format; of several, separated by `, ` |
+/// | `exmy.bits` | how codes lie in bytes: [`BITS`] |
+/// | `exmy.tensors` | JSON: name to [`Record`], as `{"format":"mxfp4","axis":1,"shape":[4,64],"dtype":"BF16","layout":"safetensors"}`, and `quantizer` and `seed` where they say more |
+///
+/// From it and the rules of its [`FileLayout`] all tensors of the file follow, so that reading them
+/// back guesses nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     /// How it was quantized; the target is a format or a block format.

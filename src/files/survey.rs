@@ -1,14 +1,5 @@
-//! What the numbers of a tensor look like: their range and their outliers.
-//!
-//! With `n` finite elements of mean `m` and standard deviation `sigma = sqrt(mean((x - m)^2))`:
-//!
-//! * **excess kurtosis** `mean((x - m)^4) / sigma^4 - 3`: 0 for a normal distribution, 3 for a
-//!   Laplace distribution, larger the more the tails weigh;
-//! * **beyond 6 sigma**: the share of elements with `|x - m| > 6 sigma` (normal: 2e-9);
-//! * **channel ratio**: a channel is an index along the last axis, its size the largest finite
-//!   `|x|` in it; the ratio is that of the largest channel to the median one (the lower of the two
-//!   middle ones). Large where a few channels carry the outliers. Of tensors with two axes or
-//!   more.
+//! What the numbers of a tensor look like: their range and their outliers. The measures are defined at
+//! [`Survey`].
 //!
 //! Two passes over the elements, in pieces: sums are `f64`, over pieces of fixed length one after
 //! the other (Chan, Golub, LeVeque: "Updating formulae and a pairwise algorithm for computing
@@ -23,6 +14,18 @@ use crate::error::Result;
 use crate::format::Format;
 
 /// Range and outliers of a tensor's elements.
+///
+/// With `n` finite elements of mean `m` and standard deviation `sigma = sqrt(mean((x - m)^2))`:
+///
+/// * **excess kurtosis** `mean((x - m)^4) / sigma^4 - 3`: 0 for a normal distribution, 3 for a
+///   Laplace distribution, larger the more the tails weigh;
+/// * **beyond 6 sigma**: the share of elements with `|x - m| > 6 sigma` (normal: 2e-9);
+/// * **channel ratio**: a channel is an index along the last axis, its size the largest finite
+///   `|x|` in it; the ratio is that of the largest channel to the median one (the lower of the two
+///   middle ones). Large where a few channels carry the outliers. Of tensors with two axes or
+///   more.
+///
+/// Sums are `f64` in a written order, so the figures are the same bits wherever the program runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Survey {
     /// Number of elements.
@@ -206,7 +209,8 @@ impl<R: Read + Seek> Reader<R> {
     pub fn survey(&mut self, name: &str) -> Result<Survey> {
         let entry = self.entry(name)?;
         let dtype = entry.dtype;
-        let channels = entry.shape.last().filter(|_| entry.shape.len() > 1).copied();
+        let some = entry.shape.len() > 1 && entry.count() > 0;
+        let channels = entry.shape.last().filter(|_| some).copied();
         let format = dtype.format().ok_or_else(|| {
             let name = quoted(name);
             self.fault(format!("tensor {name} is {dtype}, not of floating-point numbers"))

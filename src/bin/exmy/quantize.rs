@@ -4,7 +4,7 @@ use crate::INTERRUPTED;
 use crate::rows::{Bar, Line, number, percent, shape, table, watched, width};
 use crate::settings::quiet_pipe;
 use clap::{Args, ValueEnum};
-use exmy::block::Statistics;
+use exmy::block::{Profile, Statistics};
 use exmy::error::{Error, Result};
 use exmy::files::{self, Dtype, Fate, FileLayout, Glob, Options, Output, Report};
 use exmy::quantizer::Quantizer;
@@ -45,6 +45,9 @@ pub(crate) struct Arguments {
     /// The file to write; one that is there is replaced when the new one is whole
     #[arg(value_name = "OUT.safetensors")]
     output: PathBuf,
+    /// What stands where no third argument does.
+    #[arg(hide = true)]
+    third: Option<String>,
     /// Format, block format or quantizer: e4m3fn, mxfp8-e4m3, mxfp4, nvfp4, e2m1/16:e8m0, mxfp4@sr8
     #[arg(long, value_name = "FORMAT", required_unless_present = "dequantize")]
     to: Option<Quantizer>,
@@ -58,18 +61,22 @@ pub(crate) struct Arguments {
     /// Leave the tensors of these names as they are; may be repeated
     #[arg(long, value_name = "GLOB", requires = "to")]
     exclude: Vec<Glob>,
-    /// How codes and scales are stored: safetensors torch cublas gpt-oss ggml byte fp6-padded4
-    /// fp6-padded32 tma16
+    /// How codes and scales are stored: safetensors torch cublas gpt-oss ggml stream byte
+    /// fp6-padded4 fp6-padded32 tma16
     #[arg(long, value_name = "L", default_value_t, conflicts_with = "dequantize")]
     layout: FileLayout,
     /// Rounding of the elements: rne rna rnz rtz rup rdn raz odd, or srN, srNb, srNc with N random
-    /// bits [default: rne]
+    /// bits [default: rne; that of the profile]
     #[arg(long, value_name = "R", requires = "to")]
     round: Option<Rounding>,
-    /// How a block's scale follows from its largest magnitude: floor, ceil, even, rceil, nearest, ...
-    /// [default: that of the format]
+    /// How a block's scale follows from its largest magnitude: floor ceil even rceil nearest max-abs
+    /// 4over6 ... [default: that of the format and profile]
     #[arg(long, value_name = "RULE", requires = "to")]
     scale_rule: Option<ScaleRule>,
+    /// Whose block scales, in every detail: ocp microxcaling microxcaling-torch torchao torchao-0.18
+    /// te te-2.13 ... [default: ocp]
+    #[arg(long, value_name = "P", requires = "to")]
+    profile: Option<Profile>,
     /// What becomes of elements out of range: sat-none sat-finite sat-propagate to-nan to-inf onnx
     /// [default: sat-finite; sat-none in formats with infinities]
     #[arg(long, value_name = "O", requires = "to")]
@@ -101,8 +108,8 @@ Layouts:
   cublas        block scales in tiles of 128 x 4, as cuBLAS and CUTLASS read them
   gpt-oss       NAME_blocks and NAME_scales (mxfp4 along the last axis)
   ggml          block_mxfp4 of GGUF files (mxfp4 along the last axis)
-  byte, fp6-padded4, fp6-padded32, tma16
-                rows of codes in padded containers
+  stream, byte, fp6-padded4, fp6-padded32, tma16
+                U8, each row of codes in a container of its own; stream and byte take any width
 
 Examples:
   exmy quantize model.safetensors small.safetensors --to nvfp4 --exclude '*embed*' --exclude lm_head.*
@@ -142,6 +149,7 @@ impl Arguments {
         let suffixes = [
             self.round.map(|round| round.to_string()),
             self.scale_rule.map(|rule| rule.to_string()),
+            self.profile.map(|profile| profile.to_string()),
             self.overflow.map(|overflow| overflow.to_string()),
         ];
         for suffix in suffixes.into_iter().flatten() {
@@ -166,6 +174,10 @@ impl Arguments {
 
 /// Runs the command; the result is the exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
+    if let Some(third) = &arguments.third {
+        return Err(Error::new(format!("{third:?} is one argument too many after IN and OUT"))
+            .hint("the type of --dequantize is written with `=`, as in --dequantize=bf16"));
+    }
     let options = arguments.options()?;
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);

@@ -153,3 +153,44 @@ pub(crate) fn watched<T>(
     bar.finish();
     done
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_get_lines_of_their_own_where_it_is_narrow() {
+        let line = |name: &str, cells: &[&str], remark: &str| Line {
+            name: name.into(),
+            cells: cells.iter().map(|cell| (*cell).to_owned()).collect(),
+            remark: remark.into(),
+        };
+        let lines = [line("model.w", &["[2]", "31.5"], ""), line("b", &["[]"], "kept")];
+        let wide = "tensor   shape    dB\nmodel.w  [2]    31.5\nb        []     kept\n";
+        let headings = ["tensor", "shape", "dB"];
+        assert_eq!(table(&headings, 1, &lines, None), wide);
+        assert_eq!(table(&headings, 1, &lines, Some(20)), wide);
+        let narrow = "tensor\n  shape    dB\nmodel.w\n  [2]    31.5\nb\n  []     kept\n";
+        assert_eq!(table(&headings, 1, &lines, Some(19)), narrow);
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        let cases = [
+            (0.0, "0"),
+            (1.0, "1"),
+            (-0.5, "-0.5"),
+            (31.41592, "31.4159"),
+            (9999.99999, "10000"),
+            (1e5, "1.00e5"),
+            (-3.4e38, "-3.40e38"),
+            (1e-4, "1.00e-4"),
+        ];
+        for (x, text) in cases {
+            assert_eq!(number(x), text);
+        }
+        assert_eq!(percent(0, 0), "0");
+        assert_eq!(percent(1, 1_000_000), "<0.001 %");
+        assert_eq!((percent(1, 300), percent(1, 3)), ("0.333 %".into(), "33.33 %".into()));
+    }
+}
