@@ -46,6 +46,44 @@ struct Groups {
     whole: usize,
 }
 
+/// Codes that go through a stream of their own at a time; a multiple of every group.
+const BATCH: usize = 2048;
+
+impl Groups {
+    /// From a stream of whole groups to groups with padding.
+    fn pad(self, stream: &[u8], bytes: &mut [u8]) {
+        match self.whole {
+            4 => pad::<3, 4>(stream, bytes),
+            16 => pad::<12, 16>(stream, bytes),
+            _ => pad::<24, 32>(stream, bytes),
+        }
+    }
+
+    /// The way back.
+    fn strip(self, bytes: &[u8], stream: &mut [u8]) {
+        match self.whole {
+            4 => strip::<3, 4>(bytes, stream),
+            16 => strip::<12, 16>(bytes, stream),
+            _ => strip::<24, 32>(bytes, stream),
+        }
+    }
+}
+
+fn pad<const DATA: usize, const WHOLE: usize>(stream: &[u8], bytes: &mut [u8]) {
+    let groups = bytes.as_chunks_mut::<WHOLE>().0;
+    for (group, data) in groups.iter_mut().zip(stream.as_chunks::<DATA>().0) {
+        *group = [0; WHOLE];
+        group[..DATA].copy_from_slice(data);
+    }
+}
+
+fn strip<const DATA: usize, const WHOLE: usize>(bytes: &[u8], stream: &mut [u8]) {
+    let groups = bytes.as_chunks::<WHOLE>().0;
+    for (data, group) in stream.as_chunks_mut::<DATA>().0.iter_mut().zip(groups) {
+        data.copy_from_slice(&group[..DATA]);
+    }
+}
+
 impl Layout {
     /// All layouts.
     pub const ALL: [Self; 5] =
@@ -142,10 +180,15 @@ impl Layout {
             bytes.fill(0);
             return Err(error);
         }
-        for (codes, bytes) in codes.chunks(groups.codes).zip(bytes.chunks_mut(groups.whole)) {
-            let data = packed_len(codes.len(), width).unwrap_or(0);
-            bytes[data..].fill(0);
-            pack_into(codes, width, &mut bytes[..data])?;
+        // Through a stream of many groups, which the packer makes faster than one of few.
+        let mut stream = [0; BATCH / 8 * 6];
+        let batches = bytes.chunks_mut(BATCH / groups.codes * groups.whole);
+        for (codes, bytes) in codes.chunks(BATCH).zip(batches) {
+            let len = codes.len().div_ceil(groups.codes) * groups.data;
+            let packed = packed_len(codes.len(), width).unwrap_or(len);
+            pack_into(codes, width, &mut stream[..packed])?;
+            stream[packed..len].fill(0);
+            groups.pad(&stream[..len], bytes);
         }
         Ok(())
     }
@@ -201,9 +244,12 @@ impl Layout {
             }
             return Ok(());
         };
-        for (codes, bytes) in codes.chunks_mut(groups.codes).zip(bytes.chunks(groups.whole)) {
-            let data = packed_len(codes.len(), width).unwrap_or(groups.data);
-            unpack_into(&bytes[..data], width, codes)?;
+        let mut stream = [0; BATCH / 8 * 6];
+        let batches = bytes.chunks(BATCH / groups.codes * groups.whole);
+        for (codes, bytes) in codes.chunks_mut(BATCH).zip(batches) {
+            groups.strip(bytes, &mut stream);
+            let packed = packed_len(codes.len(), width).unwrap_or(stream.len());
+            unpack_into(&stream[..packed], width, codes)?;
         }
         Ok(())
     }

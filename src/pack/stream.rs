@@ -8,21 +8,30 @@
 mod fours;
 mod groups;
 mod sixes;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 use super::plain::{pack_plain, unpack_plain};
 use super::{Code, packed_len};
 use crate::simd::kernel;
 
-/// Codes that a kernel is given at a time: the check of their widths reads them into the first-level
-/// cache. A multiple of 64.
+/// Codes that a kernel is given at a time: where their widths are checked by themselves, that reads
+/// them into the first-level cache. A multiple of 64.
 const SPAN: usize = 8192;
 
 /// Codes that a thread is given at a time. A multiple of [`SPAN`].
 #[cfg(feature = "std")]
 const PART: usize = 1 << 18;
 
-/// What the stream needs of the integers that hold codes. The kernels return how many codes they
-/// have done, a multiple of eight, from the first on.
+/// What a packing kernel has done: how many codes, a multiple of eight from the first on or all,
+/// and which bits any of those had, within the width and beyond it.
+#[derive(Clone, Copy)]
+pub struct Packed {
+    codes: usize,
+    any: u16,
+}
+
+/// What the stream needs of the integers that hold codes.
 pub trait Chunk: Copy {
     /// The code with these bits; the integer's width of them is kept.
     fn from_low_bits(code: u16) -> Self;
@@ -30,9 +39,9 @@ pub trait Chunk: Copy {
     fn low_byte(self) -> u8;
     /// The bits that any of the codes has.
     fn any(codes: &[Self]) -> u16;
-    /// Packs codes none of which is too wide.
-    fn pack(codes: &[Self], width: u32, bytes: &mut [u8]) -> usize;
-    /// Unpacks.
+    /// Packs. Codes that are too wide make bytes of no use.
+    fn pack(codes: &[Self], width: u32, bytes: &mut [u8]) -> Packed;
+    /// Unpacks; how many codes, counted as in [`Packed`].
     fn unpack(bytes: &[u8], width: u32, codes: &mut [Self]) -> usize;
 }
 
@@ -48,15 +57,15 @@ impl Chunk for u8 {
     fn any(codes: &[Self]) -> u16 {
         any_of_bytes(codes).into()
     }
-    fn pack(codes: &[Self], width: u32, bytes: &mut [u8]) -> usize {
+    fn pack(codes: &[Self], width: u32, bytes: &mut [u8]) -> Packed {
         match width {
-            4 => fours::pack(codes, bytes),
-            6 => sixes::pack(codes, bytes),
-            8 => {
-                bytes.copy_from_slice(codes);
-                codes.len()
+            4 => return fours::pack(codes, bytes),
+            6 => return sixes::pack(codes, bytes),
+            8 => bytes.copy_from_slice(codes),
+            1..8 => {
+                let any = Self::any(codes);
+                return Packed { codes: groups::pack_bytes(codes, width, bytes), any };
             }
-            1..8 => groups::pack_bytes(codes, width, bytes),
             _ => {
                 let mut wide = [0_u16; 256];
                 let bytes = bytes.chunks_mut(256 / 8 * width as usize);
@@ -65,9 +74,9 @@ impl Chunk for u8 {
                     widen(codes, wide);
                     pack_part(wide, width, bytes);
                 }
-                codes.len()
             }
         }
+        Packed { codes: codes.len(), any: 0 }
     }
     fn unpack(bytes: &[u8], width: u32, codes: &mut [Self]) -> usize {
         match width {
@@ -94,13 +103,14 @@ impl Chunk for u16 {
     fn any(codes: &[Self]) -> u16 {
         any_of_pairs(codes)
     }
-    fn pack(codes: &[Self], width: u32, bytes: &mut [u8]) -> usize {
+    fn pack(codes: &[Self], width: u32, bytes: &mut [u8]) -> Packed {
+        let any = if width < 16 { Self::any(codes) } else { 0 };
         match width {
             8 => narrow(codes, bytes),
             16 => pairs(codes, bytes),
-            _ => return groups::pack_pairs(codes, width, bytes),
+            _ => return Packed { codes: groups::pack_pairs(codes, width, bytes), any },
         }
-        codes.len()
+        Packed { codes: codes.len(), any }
     }
     fn unpack(bytes: &[u8], width: u32, codes: &mut [Self]) -> usize {
         match width {
@@ -182,10 +192,11 @@ pub(super) fn pack<C: Code>(codes: &[C], width: u32, bytes: &mut [u8]) -> bool {
 fn pack_part<C: Code>(codes: &[C], width: u32, bytes: &mut [u8]) -> bool {
     let mut any = 0_u32;
     for (codes, bytes) in codes.chunks(SPAN).zip(bytes.chunks_mut(SPAN / 8 * width as usize)) {
-        any |= u32::from(C::any(codes));
         let done = C::pack(codes, width, bytes);
-        if done < codes.len() {
-            pack_plain(&codes[done..], width, &mut bytes[done / 8 * width as usize..]);
+        let (rest, at) = (&codes[done.codes..], done.codes / 8 * width as usize);
+        any |= u32::from(done.any | C::any(rest));
+        if !rest.is_empty() {
+            pack_plain(rest, width, &mut bytes[at..]);
         }
     }
     any >> width == 0

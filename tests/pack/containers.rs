@@ -163,7 +163,8 @@ fn shapes_of_gpt_oss() {
     // The bytes are those of the stream.
     let codes = narrow(&codes(4, 3 * 64));
     let bytes = pack::pack(&codes, 4).unwrap();
-    assert_eq!(bytes.len(), gpt_oss::shapes(&[3, 64]).unwrap().blocks.iter().product());
+    let blocks = gpt_oss::shapes(&[3, 64]).unwrap().blocks;
+    assert_eq!(bytes.len(), blocks.iter().product::<usize>());
     assert_eq!(bytes[16], codes[32] | codes[33] << 4, "block 1 begins at byte 16");
 }
 

@@ -50,10 +50,13 @@ fn codes_too_wide() {
     for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
         with_level(level, || {
             for width in 1..=15_u32 {
-                for count in [1_usize, 8, 64, 100, 9000] {
-                    for index in [0, count / 2, count - 1] {
+                // Every place of whole groups, of those that a wider kernel leaves, and of the rest.
+                for (count, step) in [(1, 1), (64, 1), (130, 1), (9000, 1499)] {
+                    for index in (0..count).step_by(step).chain([count - 1]) {
                         let mut codes = vec![0_u16; count];
-                        (codes[count - 1], codes[index]) = (0xFFFF, 1 << width);
+                        // Alone, or with another behind it.
+                        codes[count - 1] = if index % 2 == 0 { 0xFFFF } else { 0 };
+                        codes[index] = 1 << width;
                         let code = codes[index];
                         let error = PackError::CodeTooWide { index, code, width };
                         let mut bytes = vec![0xA5; pack::packed_len(count, width).unwrap()];

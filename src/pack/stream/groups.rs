@@ -1,8 +1,8 @@
 //! Codes of any width, eight at a time.
 //!
-//! Within a 64-bit word of eight bytes (or two words of four 16-bit codes) neighbours are joined in
-//! steps, each halving the number of fields; the `w` bytes that result are stored as one word of 8
-//! (or 16) bytes, whose surplus the next group overwrites. So the last groups, where that would
+//! Within a 64-bit word of eight bytes (or each of two words of four 16-bit codes) neighbours are
+//! joined in steps, each halving the number of fields; the `w` bytes that result are stored as one
+//! word of 8 bytes (or two), whose surplus the next group overwrites. So the last groups, where that would
 //! exceed the slice, are left over. The words are made a few dozen at a time in a buffer: without
 //! the overlapping stores between them, the compiler vectorizes the steps.
 
@@ -11,7 +11,15 @@ use crate::simd::kernel;
 /// Groups whose words are in flight together.
 const BATCH: usize = 32;
 
-/// How many groups of `width` bytes can be read or written as words of `word` bytes.
+/// The eight bytes from `at` on as one word.
+#[inline(always)]
+fn word_at(bytes: &[u8], at: usize) -> u64 {
+    let mut eight = [0; 8];
+    eight.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(eight)
+}
+
+/// How many groups of `width` bytes can be read or written if one takes `word` bytes from its start.
 #[inline(always)]
 fn whole_groups(codes: usize, bytes: usize, width: usize, word: usize) -> usize {
     match bytes.checked_sub(word) {
@@ -80,9 +88,7 @@ kernel! {
         for (i, codes) in codes.chunks_mut(BATCH).enumerate() {
             let mut at = i * BATCH * w;
             for word in &mut words[..codes.len()] {
-                let mut eight = [0; 8];
-                eight.copy_from_slice(&bytes[at..at + 8]);
-                *word = u64::from_le_bytes(eight);
+                *word = word_at(bytes, at);
                 at += w;
             }
             for (codes, word) in codes.iter_mut().zip(&words) {
@@ -94,24 +100,33 @@ kernel! {
     }
 }
 
+/// Four codes as one word, the first lowest.
+#[inline(always)]
+fn word_of(codes: [u16; 4]) -> u64 {
+    let [a, b, c, d] = codes.map(u64::from);
+    a | b << 16 | c << 32 | d << 48
+}
+
+// The second four of eight codes begin `4 w` bits into the group: at byte `w / 2`, and where `w` is
+// odd at its upper nibble, which the first four leave free.
+
 kernel! {
-    /// Packs codes of at most 16 bits.
+    /// Packs codes of at most 15 bits.
     pub(super) fn pack_pairs<'a>(codes: &'a [u16], width: u32, bytes: &'a mut [u8]) -> usize {
         let w = width as usize;
-        let groups = whole_groups(codes.len(), bytes.len(), w, 16);
-        let (f2, f4) = (fields(width, 32), fields(2 * width, 64));
-        let codes = &codes.as_chunks::<8>().0[..groups];
-        let mut words = [[0_u64; 2]; BATCH];
-        for (i, codes) in codes.chunks(BATCH).enumerate() {
-            for (word, codes) in words.as_flattened_mut().iter_mut().zip(codes.as_flattened().as_chunks::<4>().0) {
-                let [a, b, c, d] = codes.map(u64::from);
-                let x = a | b << 16 | c << 32 | d << 48;
-                *word = join(join(x, f2, 16, width), f4, 32, 2 * width);
+        let groups = whole_groups(codes.len(), bytes.len(), w, 8 + w / 2);
+        let (f2, f4, nibble) = (fields(width, 32), fields(2 * width, 64), 4 * (width % 2));
+        let codes = &codes[..groups * 8].as_chunks::<4>().0;
+        let mut words = [0_u64; 2 * BATCH];
+        for (i, codes) in codes.chunks(2 * BATCH).enumerate() {
+            for (word, codes) in words.iter_mut().zip(codes) {
+                *word = join(join(word_of(*codes), f2, 16, width), f4, 32, 2 * width);
             }
             let mut at = i * BATCH * w;
-            for [low, high] in &words[..codes.len()] {
-                let word = u128::from(*low) | u128::from(*high) << (4 * width);
-                bytes[at..at + 16].copy_from_slice(&word.to_le_bytes());
+            for [low, high] in words[..codes.len()].as_chunks().0 {
+                let high = high << nibble | low >> (4 * width - nibble);
+                bytes[at..at + 8].copy_from_slice(&low.to_le_bytes());
+                bytes[at + w / 2..at + w / 2 + 8].copy_from_slice(&high.to_le_bytes());
                 at += w;
             }
         }
@@ -120,23 +135,21 @@ kernel! {
 }
 
 kernel! {
-    /// Unpacks codes of at most 16 bits.
+    /// Unpacks codes of at most 15 bits.
     pub(super) fn unpack_pairs<'a>(bytes: &'a [u8], width: u32, codes: &'a mut [u16]) -> usize {
         let w = width as usize;
-        let groups = whole_groups(codes.len(), bytes.len(), w, 16);
-        let (f2, f4) = (fields(width, 32), fields(2 * width, 64));
-        let codes = &mut codes.as_chunks_mut::<8>().0[..groups];
-        let mut words = [[0_u64; 2]; BATCH];
-        for (i, codes) in codes.chunks_mut(BATCH).enumerate() {
+        let groups = whole_groups(codes.len(), bytes.len(), w, 8 + w / 2);
+        let (f2, f4, nibble) = (fields(width, 32), fields(2 * width, 64), 4 * (width % 2));
+        let codes = codes[..groups * 8].as_chunks_mut::<4>().0;
+        let mut words = [0_u64; 2 * BATCH];
+        for (i, codes) in codes.chunks_mut(2 * BATCH).enumerate() {
             let mut at = i * BATCH * w;
-            for word in &mut words[..codes.len()] {
-                let mut sixteen = [0; 16];
-                sixteen.copy_from_slice(&bytes[at..at + 16]);
-                let all = u128::from_le_bytes(sixteen);
-                *word = [all as u64, (all >> (4 * width)) as u64];
+            for [low, high] in words[..codes.len()].as_chunks_mut().0 {
+                *low = word_at(bytes, at);
+                *high = word_at(bytes, at + w / 2) >> nibble;
                 at += w;
             }
-            for (codes, word) in codes.as_flattened_mut().as_chunks_mut::<4>().0.iter_mut().zip(words.as_flattened()) {
+            for (codes, word) in codes.iter_mut().zip(&words) {
                 let x = part(part(*word, f4, 32, 2 * width), f2, 16, width);
                 *codes = [x as u16, (x >> 16) as u16, (x >> 32) as u16, (x >> 48) as u16];
             }
