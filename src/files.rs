@@ -20,6 +20,7 @@ mod plan;
 mod quantize;
 mod reader;
 mod record;
+mod run;
 mod stored;
 mod survey;
 mod values;

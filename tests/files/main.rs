@@ -4,6 +4,7 @@
 #![cfg(feature = "safetensors")]
 
 mod broken;
+mod layouts;
 mod oracle;
 mod quantized;
 

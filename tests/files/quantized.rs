@@ -2,7 +2,7 @@
 //! axis and the layout; and decoders written here from the layouts' definitions agree.
 
 use crate::{convert, f32_bytes, numbers, places, write};
-use exmy::files::{Dtype, Fate, FileLayout, Kept, Options, Output, Progress, Reader, dequantize};
+use exmy::files::{Dtype, Fate, Kept, Options, Output, Progress, Reader, dequantize};
 use exmy::quantizer::{Axis, Quantizer};
 use exmy::random::{Philox, Stream};
 use exmy::view::{View, ViewMut};
@@ -11,11 +11,17 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 /// The random bits of a tensor, by their definition.
-fn random(name: &str, seed: u64) -> Philox {
+pub(crate) fn random(name: &str, seed: u64) -> Philox {
     Philox::new(seed, Stream::new("quantize").with(Stream::new(name).id()))
 }
 
-fn image(quantizer: &str, x: &[f32], rows: usize, axis: Axis, random: Philox) -> Vec<f32> {
+pub(crate) fn image(
+    quantizer: &str,
+    x: &[f32],
+    rows: usize,
+    axis: Axis,
+    random: Philox,
+) -> Vec<f32> {
     let quantizer: Quantizer = quantizer.parse().unwrap();
     let mut image = vec![0.0; x.len()];
     let cols = x.len() / rows;
@@ -24,18 +30,18 @@ fn image(quantizer: &str, x: &[f32], rows: usize, axis: Axis, random: Philox) ->
     image
 }
 
-fn options(quantizer: &str) -> Options {
+pub(crate) fn options(quantizer: &str) -> Options {
     Options::new(quantizer.parse().unwrap())
 }
 
-fn assert_bits(found: &[f32], expected: &[f32], what: &str) {
+pub(crate) fn assert_bits(found: &[f32], expected: &[f32], what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
     for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
         assert_eq!(found.to_bits(), expected.to_bits(), "{what}: {found} {expected} at {i}");
     }
 }
 
-fn values(path: &Path, name: &str) -> Vec<f32> {
+pub(crate) fn values(path: &Path, name: &str) -> Vec<f32> {
     Reader::open(path).unwrap().read_values(name).unwrap()
 }
 
@@ -256,151 +262,6 @@ fn what_cannot_be_done_is_refused_before_anything_is_written() {
     refused(&options("mxfp4"), &["\"odd\"", "132 bits"]);
     refused(&layout("mxfp4", "torch"), &["\"odd\"", "two codes"]);
     refused(&layout("mxfp4", "gpt-oss"), &["\"odd\"", "11"]);
-}
-
-/// The elements of E2M1, by code.
-const E2M1: [f32; 8] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
-
-fn e2m1(code: u8) -> f32 {
-    let size = E2M1[usize::from(code & 7)];
-    if code & 8 == 0 { size } else { -size }
-}
-
-fn e8m0(code: u8) -> f32 {
-    2.0_f32.powi(i32::from(code) - 127)
-}
-
-/// Two codes a byte, the first in the low nibble.
-fn nibbles(bytes: &[u8]) -> Vec<u8> {
-    bytes.iter().flat_map(|byte| [byte & 15, byte >> 4]).collect()
-}
-
-/// Quantizes a 130 x 64 matrix and hands the file, as the reference implementation reads it, and the
-/// image to a decoder.
-fn decoded(format: &str, layout: &str, decode: impl Fn(&SafeTensors<'_>) -> Vec<f32>) {
-    let (_folder, input, output) = places();
-    let (rows, cols) = (130, 64);
-    let x = numbers(rows * cols, 6);
-    write(&input, &[("w", Dtype::F32, &[rows, cols], f32_bytes(&x))]);
-    let layout: FileLayout = layout.parse().unwrap();
-    convert(&input, &output, &Options { layout, ..options(format) });
-    let bytes = std::fs::read(&output).unwrap();
-    let expected = image(format, &x, rows, Axis::Cols, random("w", 1));
-    let found = decode(&SafeTensors::deserialize(&bytes).unwrap());
-    assert_bits(&found, &expected, &format!("{format} {layout}"));
-    assert_bits(&values(&output, "w"), &expected, &format!("{format} {layout}, read back"));
-}
-
-fn part<'a>(file: &SafeTensors<'a>, name: &str, dtype: &str, shape: &[usize]) -> &'a [u8] {
-    let tensor = file.tensor(name).unwrap();
-    assert_eq!((&*tensor.dtype().to_string(), tensor.shape()), (dtype, shape), "{name}");
-    tensor.data()
-}
-
-fn with_scales(codes: &[u8], scales: &[u8], value: impl Fn(u8) -> f32) -> Vec<f32> {
-    codes.iter().enumerate().map(|(i, code)| value(*code) * e8m0(scales[i / 32])).collect()
-}
-
-#[test]
-fn fp4_in_every_layout() {
-    for (layout, dtype, last) in [("safetensors", "F4", 64), ("torch", "U8", 32)] {
-        decoded("mxfp4", layout, |file| {
-            let codes = part(file, "w", dtype, &[130, last]);
-            let scales = part(file, "w_scale", "F8_E8M0", &[130, 2]);
-            assert_eq!(file.len(), 2);
-            with_scales(&nibbles(codes), scales, e2m1)
-        });
-    }
-    decoded("mxfp4", "byte", |file| {
-        let scales = part(file, "w_scale", "F8_E8M0", &[130, 2]);
-        with_scales(part(file, "w", "U8", &[130, 64]), scales, e2m1)
-    });
-    decoded("mxfp4", "gpt-oss", |file| {
-        let codes = part(file, "w_blocks", "U8", &[130, 2, 16]);
-        with_scales(&nibbles(codes), part(file, "w_scales", "U8", &[130, 2]), e2m1)
-    });
-    decoded("mxfp4", "ggml", |file| {
-        let blocks = part(file, "w", "U8", &[130, 34]).chunks(17);
-        let halves = blocks.flat_map(|block| {
-            let low = block[1..].iter().map(|byte| byte & 15);
-            let high = block[1..].iter().map(|byte| byte >> 4);
-            low.chain(high).map(|code| e2m1(code) * e8m0(block[0])).collect::<Vec<_>>()
-        });
-        halves.collect()
-    });
-    decoded("mxfp4", "cublas", |file| {
-        let codes = nibbles(part(file, "w", "F4", &[130, 64]));
-        let tiles = part(file, "w_scale", "F8_E8M0", &[256, 4]);
-        let place = |r: usize, c: usize| r / 128 * 512 + r % 32 * 16 + r % 128 / 32 * 4 + c;
-        let scale = |i: usize| e8m0(tiles[place(i / 64, i % 64 / 32)]);
-        // Padding is zero.
-        assert!((130..256).all(|r| (0..4).all(|c| tiles[place(r, c)] == 0)));
-        codes.iter().enumerate().map(|(i, code)| e2m1(*code) * scale(i)).collect()
-    });
-}
-
-#[test]
-fn nvfp4_by_hand() {
-    for (layout, dtype, last) in [("safetensors", "F4", 64), ("torch", "U8", 32)] {
-        decoded("nvfp4", layout, |file| {
-            let codes = nibbles(part(file, "w", dtype, &[130, last]));
-            let scales = part(file, "w_scale", "F8_E4M3", &[130, 4]);
-            let tensor = part(file, "w_scale_2", "F32", &[]);
-            let tensor = f32::from_le_bytes(tensor.try_into().unwrap());
-            let e4m3 = |code: u8| {
-                let (exponent, fraction) = (i32::from(code >> 3), f32::from(code & 7) / 8.0);
-                match exponent {
-                    0 => fraction * 2.0_f32.powi(-6),
-                    _ => (1.0 + fraction) * 2.0_f32.powi(exponent - 7),
-                }
-            };
-            let value = |(i, code): (usize, &u8)| e2m1(*code) * e4m3(scales[i / 16]) * tensor;
-            codes.iter().enumerate().map(value).collect()
-        });
-    }
-}
-
-#[test]
-fn fp6_in_every_layout() {
-    let e2m3 = |code: u8| {
-        let (exponent, fraction) = (i32::from(code >> 3 & 3), f32::from(code & 7) / 8.0);
-        let size = match exponent {
-            0 => fraction,
-            _ => (1.0 + fraction) * 2.0_f32.powi(exponent - 1),
-        };
-        if code & 32 == 0 { size } else { -size }
-    };
-    let fours = |bytes: &[u8]| -> [u8; 4] {
-        let word = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]);
-        [0, 6, 12, 18].map(|shift| (word >> shift & 63) as u8)
-    };
-    let scales = |file: &SafeTensors<'_>| part(file, "w_scale", "F8_E8M0", &[130, 2]).to_vec();
-    decoded("mxfp6-e2m3", "safetensors", |file| {
-        let codes: Vec<u8> =
-            part(file, "w", "F6_E2M3", &[130, 64]).chunks(3).flat_map(fours).collect();
-        with_scales(&codes, &scales(file), e2m3)
-    });
-    decoded("mxfp6-e2m3", "stream", |file| {
-        let codes = part(file, "w", "U8", &[130, 48]).chunks(3).flat_map(fours).collect::<Vec<_>>();
-        with_scales(&codes, &scales(file), e2m3)
-    });
-    for layout in ["torch", "byte"] {
-        decoded("mxfp6-e2m3", layout, |file| {
-            with_scales(part(file, "w", "U8", &[130, 64]), &scales(file), e2m3)
-        });
-    }
-    decoded("mxfp6-e2m3", "fp6-padded4", |file| {
-        let codes: Vec<u8> = part(file, "w", "U8", &[130, 64]).chunks(4).flat_map(fours).collect();
-        with_scales(&codes, &scales(file), e2m3)
-    });
-    for (layout, data, whole, last) in [("fp6-padded32", 24, 32, 64), ("tma16", 12, 16, 64)] {
-        decoded("mxfp6-e2m3", layout, |file| {
-            let groups = part(file, "w", "U8", &[130, last]).chunks(whole);
-            let codes: Vec<u8> =
-                groups.flat_map(|group| group[..data].chunks(3).flat_map(fours)).collect();
-            with_scales(&codes, &scales(file), e2m3)
-        });
-    }
 }
 
 /// Formats without a type of their own, and rows that end within a byte.
