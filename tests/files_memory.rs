@@ -47,9 +47,9 @@ fn most(work: impl FnOnce()) -> usize {
 fn memory_does_not_grow_with_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (folder.path().join("in"), folder.path().join("out"));
-    // 64 MiB in one tensor that is copied or cast, and 32 MiB in 32 that get blocks. Zeros, and no
-    // blocks on the disk: the writer sets the length, and the rest is a hole.
-    let mut tensors = vec![Outline::new("large", Dtype::F32, [1 << 24])];
+    // 32 MiB in one tensor that is copied or cast, and 32 MiB in 32 that get blocks. Zeros, and no
+    // pattern in them: what counts is how much is held at a time.
+    let mut tensors = vec![Outline::new("large", Dtype::F32, [1 << 23])];
     tensors.extend((0..32).map(|i| Outline::new(format!("w{i}"), Dtype::F32, [512, 512])));
     let mut writer = Writer::create(&input, &tensors, Default::default()).unwrap();
     for tensor in &tensors {
@@ -58,10 +58,10 @@ fn memory_does_not_grow_with_the_file() {
         }
     }
     writer.finish().unwrap();
-    assert_eq!(File::open(&input).unwrap().metadata().unwrap().len() >> 20, 96);
+    assert_eq!(File::open(&input).unwrap().metadata().unwrap().len() >> 20, 64);
 
     let mut go_on = |_: &Progress<'_>| ControlFlow::Continue(());
-    // 1 MiB of numbers, their image, codes and pieces; never the 64 MiB of the large one.
+    // 1 MiB of numbers, their image, codes and pieces; never the 32 MiB of the large one.
     let blocks = Options::new("mxfp4".parse().unwrap());
     let used = most(|| {
         quantize(&input, &output, &blocks, &mut go_on).unwrap().unwrap();
@@ -76,11 +76,11 @@ fn memory_does_not_grow_with_the_file() {
     let used = most(|| {
         quantize(&input, &output, &cast, &mut go_on).unwrap().unwrap();
     });
-    assert!(used < 12 << 20, "{} KiB to cast a tensor of 64 MiB in pieces", used >> 10);
+    assert!(used < 12 << 20, "{} KiB to cast a tensor of 32 MiB in pieces", used >> 10);
 
     let used = most(|| {
         let mut reader = Reader::open(&input).unwrap();
-        assert_eq!(reader.survey("large").unwrap().zeros, 1 << 24);
+        assert_eq!(reader.survey("large").unwrap().zeros, 1 << 23);
     });
-    assert!(used < 6 << 20, "{} KiB to survey a tensor of 64 MiB in pieces", used >> 10);
+    assert!(used < 6 << 20, "{} KiB to survey a tensor of 32 MiB in pieces", used >> 10);
 }

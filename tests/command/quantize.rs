@@ -242,7 +242,7 @@ fn parts(folder: &Path) -> usize {
 fn killed_at_any_time_the_output_is_whole_or_absent() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    sparse(&folder.join("in"), 1 << 24);
+    sparse(&folder.join("in"), 1 << 23);
     let arguments = ["quantize", "in", "out", "--to", "e4m3fn", "--quiet", "--threads", "1"];
     let begun = Instant::now();
     succeed(exmy(&arguments).current_dir(folder));
