@@ -145,6 +145,13 @@ impl FromStr for Recipe {
                 ParseQuantizerError::Unknown(_) => fail(None),
                 other => fail(Some(other.to_string())),
             })?;
+            if quantizer.rotation.is_some() {
+                return Err(fail(Some(
+                    "a recipe rotates nothing: operands of every product have axes of any length, \
+                     and a rotation needs whole groups"
+                        .into(),
+                )));
+            }
             match quantizer.target {
                 Target::Format(format) if format.sign() == Sign::Unsigned => Err(fail(Some(
                     format!("{format} has no negative numbers: it is made for scales"),
@@ -218,6 +225,13 @@ mod tests {
     use crate::nn::site::Operator;
 
     const SITE: Site = Site { layer: Some(0), operator: Operator::Up };
+
+    #[test]
+    fn a_rotation_is_refused() {
+        let error = "rht16>nvfp4".parse::<Recipe>().unwrap_err().to_string();
+        assert!(error.contains("whole groups"), "{error}");
+        assert_eq!("mxfp8-e4m3@te".parse::<Recipe>().unwrap().to_string(), "mxfp8-e4m3@te");
+    }
 
     #[test]
     fn every_name_parses_and_prints_itself() {

@@ -85,7 +85,7 @@ use crate::text::UnknownName;
 ///
 /// assert_eq!("rceil".parse(), Ok(ScaleRule::RCeil));
 /// assert_eq!("bump".parse(), Ok(ScaleRule::RCeil)); // another name for the same
-/// assert!("cail".parse::<ScaleRule>().unwrap_err().to_string().contains("`ceil`"));
+/// assert!("cail".parse::<ScaleRule>().unwrap_err().to_string().contains("did you mean ceil"));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ScaleRule {

@@ -76,7 +76,7 @@ impl PlainBlocks {
         let factors = TensorFactors::with_order(amax, element, scale, bound, choices.order);
         let quantize = |mut block: Block| {
             let largest = block.amax();
-            if choices.flush && largest < f32::MIN_POSITIVE {
+            if choices.flushes(largest) {
                 block.values.iter_mut().for_each(|x| *x = 0.0_f32.copysign(*x));
             }
             let code = match rule {

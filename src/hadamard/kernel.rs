@@ -1,7 +1,15 @@
 //! The butterflies, 16 elements at a time; one body for every level.
 //!
-//! A step of span `h < 16` inside a vector is `y_l = x_(l xor h) + (-1)^[l & h] x_l`: a shuffle, a flip
-//! of signs and an addition, which gives both `a + b` and `a - b`. Longer spans are between vectors.
+//! A step inside a vector is that of constant geometry (Pease, JACM 1968): `x_(2i) + x_(2i+1)` goes to
+//! place `i` and `x_(2i) - x_(2i+1)` to place `i + 8`. The lowest bit of an index is transformed and
+//! becomes the highest, so four steps do the spans 1, 2, 4, 8 in this order and bring every element
+//! back to its place; steps beyond the size move elements and compute nothing. Longer spans are
+//! between vectors.
+//!
+//! Measured on one core of a Sapphire Rapids class Xeon, busy with other work, 2^15 elements, in
+//! Gelem/s at `scalar`, `avx2`, `avx512`: 16 elements with bfloat16 out 1.1, 1.1, 1.2 along and 1.5,
+//! 1.9, 2.4 down; a copy of the same bytes 12.4. One loop over vectors that did everything for each
+//! reached 0.6 along.
 
 use crate::simd::kernel;
 
@@ -19,9 +27,6 @@ pub(super) struct Steps {
 
 type Lanes = [f32; 16];
 
-/// A group, or as many groups as fill a vector: at most 128 elements.
-type Group = [Lanes; 8];
-
 /// The nearest bfloat16, ties to even; NaN is quiet, keeps its sign and loses its payload.
 #[inline(always)]
 fn to_bf16(x: f32) -> f32 {
@@ -30,88 +35,107 @@ fn to_bf16(x: f32) -> f32 {
     f32::from_bits(if x.is_nan() { bits & 0x8000_0000 | 0x7FC0_0000 } else { rounded })
 }
 
+/// One step of constant geometry, with sums and differences or without.
 #[inline(always)]
-fn inside<const H: usize>(x: &mut Lanes) {
-    let old = *x;
-    for l in 0..16 {
-        let flip = if l & H != 0 { 0x8000_0000 } else { 0 };
-        x[l] = old[l ^ H] + f32::from_bits(old[l].to_bits() ^ flip);
+fn step<const BUTTERFLY: bool>(x: Lanes) -> Lanes {
+    let mut y = [0.0; 16];
+    for i in 0..8 {
+        let (a, b) = (x[2 * i], x[2 * i + 1]);
+        (y[i], y[i + 8]) = if BUTTERFLY { (a + b, a - b) } else { (a, b) };
     }
+    y
 }
 
-/// The whole transform of the first `vectors` vectors of a group.
+/// The spans inside a vector, of groups of `SIZE`.
 #[inline(always)]
-fn transform(of: &Steps, signs: &[[u32; 16]; 8], group: &mut Group, vectors: usize) {
-    let flip = |group: &mut Group| {
-        for (x, signs) in group[..vectors].iter_mut().zip(signs) {
-            for (x, sign) in x.iter_mut().zip(signs) {
-                *x = f32::from_bits(x.to_bits() ^ sign);
+fn inside<const SIZE: usize>(x: Lanes) -> Lanes {
+    let x = step::<true>(x);
+    let x = if SIZE > 2 { step::<true>(x) } else { step::<false>(x) };
+    let x = if SIZE > 4 { step::<true>(x) } else { step::<false>(x) };
+    if SIZE > 8 { step::<true>(x) } else { step::<false>(x) }
+}
+
+/// Elements that go through one pass after another while they are in the first-level cache.
+const RUN: usize = 2048;
+
+/// Signs, butterflies, scale and rounding, each a pass of its own over the vectors: short loops with
+/// nothing to decide, which is what compilers make vector instructions of.
+#[inline(always)]
+fn transform<const SIZE: usize, const VECTORS: usize>(
+    of: &Steps,
+    signs: &[[u32; 16]; 8],
+    run: &mut [Lanes],
+) {
+    let flip = |run: &mut [Lanes]| {
+        for group in run.as_chunks_mut::<VECTORS>().0 {
+            for (x, signs) in group.iter_mut().zip(signs) {
+                for l in 0..16 {
+                    x[l] = f32::from_bits(x[l].to_bits() ^ signs[l]);
+                }
             }
         }
     };
     if !of.inverse {
-        flip(group);
+        flip(run);
     }
-    for x in &mut group[..vectors] {
-        inside::<1>(x);
-        if of.size > 2 {
-            inside::<2>(x);
-        }
-        if of.size > 4 {
-            inside::<4>(x);
-        }
-        if of.size > 8 {
-            inside::<8>(x);
-        }
+    for x in run.iter_mut() {
+        *x = inside::<SIZE>(*x);
     }
-    let mut span = 1;
-    while span < vectors {
-        for i in (0..vectors).filter(|i| i & span == 0) {
-            for l in 0..16 {
-                let (a, b) = (group[i][l], group[i + span][l]);
-                (group[i][l], group[i + span][l]) = (a + b, a - b);
+    for group in run.as_chunks_mut::<VECTORS>().0 {
+        let mut span = 1;
+        while span < VECTORS {
+            for i in (0..VECTORS).filter(|i| i & span == 0) {
+                let (a, b) = (group[i], group[i + span]);
+                group[i] = core::array::from_fn(|l| a[l] + b[l]);
+                group[i + span] = core::array::from_fn(|l| a[l] - b[l]);
             }
+            span *= 2;
         }
-        span *= 2;
     }
-    for x in &mut group[..vectors] {
-        for x in x.iter_mut() {
-            *x *= of.scale;
-        }
+    let scale = of.scale;
+    for x in run.as_flattened_mut() {
+        *x *= scale;
     }
     if of.inverse {
-        flip(group);
+        flip(run);
     }
     if of.bf16 {
-        for x in &mut group[..vectors] {
-            for x in x.iter_mut() {
-                *x = to_bf16(*x);
-            }
+        for x in run.as_flattened_mut() {
+            *x = to_bf16(*x);
         }
+    }
+}
+
+#[inline(always)]
+fn groups<const SIZE: usize, const VECTORS: usize>(of: &Steps, x: &mut [f32]) {
+    let mut signs = [[0; 16]; 8];
+    for (to, from) in signs.iter_mut().zip(of.signs.as_chunks::<16>().0) {
+        *to = *from;
+    }
+    let (vectors, rest) = x.as_chunks_mut::<16>();
+    for run in vectors.chunks_mut(RUN / 16) {
+        transform::<SIZE, VECTORS>(of, &signs, run);
+    }
+    if !rest.is_empty() {
+        // Groups smaller than a vector, at the end.
+        let mut last = [[0.0; 16]];
+        last[0][..rest.len()].copy_from_slice(rest);
+        transform::<SIZE, VECTORS>(of, &signs, &mut last);
+        rest.copy_from_slice(&last[0][..rest.len()]);
     }
 }
 
 kernel! {
     /// Groups of consecutive elements.
     pub(super) fn along<'a>(of: &'a Steps, x: &'a mut [f32]) {
-        let mut signs = [[0; 16]; 8];
-        for (to, from) in signs.iter_mut().zip(of.signs.chunks(16)) {
-            to.copy_from_slice(from);
-        }
-        let vectors = of.size.div_ceil(16);
-        for run in x.chunks_mut(16 * vectors) {
-            let mut group = [[0.0; 16]; 8];
-            for (to, from) in group.iter_mut().zip(run.chunks(16)) {
-                match from.try_into() {
-                    Ok(from) => *to = from,
-                    // The end of the slice, with groups smaller than a vector.
-                    Err(_) => to[..from.len()].copy_from_slice(from),
-                }
-            }
-            transform(of, &signs, &mut group, vectors);
-            for (to, from) in run.chunks_mut(16).zip(&group) {
-                to.copy_from_slice(&from[..to.len()]);
-            }
+        match of.size {
+            2 => groups::<2, 1>(of, x),
+            4 => groups::<4, 1>(of, x),
+            8 => groups::<8, 1>(of, x),
+            16 => groups::<16, 1>(of, x),
+            32 => groups::<32, 2>(of, x),
+            64 => groups::<64, 4>(of, x),
+            _ => groups::<128, 8>(of, x),
         }
     }
 }

@@ -5,6 +5,8 @@
 //! The decisions were found in the sources of microxcaling, torchao and Transformer Engine; each is
 //! described where it is named.
 
+use super::log2::floor_log2;
+
 /// How the power rules find the exponent of `amax`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Exponent {
@@ -128,4 +130,13 @@ pub struct Choices {
     pub elements: Elements,
     /// The order of operations of `nearest`.
     pub order: Order,
+}
+
+impl Choices {
+    /// Whether a block with this `amax` is read as zeros. With a floating logarithm, the largest
+    /// subnormal numbers count as `2^-126` and are not.
+    pub(crate) fn flushes(&self, amax: f32) -> bool {
+        let subnormal = amax > 0.0 && amax < f32::MIN_POSITIVE;
+        self.flush && subnormal && (self.exponent != Exponent::Log2 || floor_log2(amax) < -126)
+    }
 }

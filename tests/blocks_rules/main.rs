@@ -4,6 +4,11 @@
 #![cfg(feature = "std")]
 
 mod hadamard;
+mod p3109;
+mod page;
+mod profiles;
+mod rules;
+mod specials;
 mod texts;
 
 use exmy::random::{Philox, Stream};
