@@ -11,8 +11,8 @@ mod sixes;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+use super::Code;
 use super::plain::{pack_plain, unpack_plain};
-use super::{Code, packed_len};
 use crate::simd::kernel;
 
 /// Codes that a kernel is given at a time: where their widths are checked by themselves, that reads
@@ -207,7 +207,7 @@ pub(super) fn unpack<C: Code>(bytes: &[u8], width: u32, codes: &mut [C]) {
     #[cfg(feature = "std")]
     crate::parallel::for_each_chunk(codes, PART, |i, codes| {
         let start = i * (PART / 8 * width as usize);
-        let len = packed_len(codes.len(), width).unwrap_or(0);
+        let len = super::packed_len(codes.len(), width).unwrap_or(0);
         unpack_part(&bytes[start..start + len], width, codes);
     });
     #[cfg(not(feature = "std"))]
