@@ -10,9 +10,9 @@
 //! are relative to it: `32` is 32 elements that meet one another in a sum. At a ragged edge a
 //! block is smaller; padding with zeros would give the same.
 
-#![forbid(unsafe_code)]
-
 mod element;
+pub(crate) mod fast;
+mod kernel;
 mod name;
 mod plain;
 mod statistics;
@@ -198,22 +198,6 @@ impl BlockFormat {
             return Err(BlockFormatError::NotItsScale { profile, rule, scale });
         }
         Ok(self)
-    }
-
-    /// Whether [`quantizer`](crate::quantizer) has kernels for it: the rules `floor`, of E8M0 and its
-    /// like, and `nearest` in the profile `ocp`.
-    pub(crate) fn has_kernels(self) -> bool {
-        let powers = matches!(self.scale.sign(), Sign::Unsigned)
-            && self.scale.man_bits() == 0
-            && self.scale.has_nan()
-            && !self.scale.has_zero()
-            && self.scale.emin() >= -127;
-        self.profile == Profile::Ocp
-            && match self.rule {
-                ScaleRule::Floor => powers,
-                ScaleRule::Nearest => true,
-                _ => false,
-            }
     }
 
     #[track_caller]

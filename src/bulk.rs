@@ -9,26 +9,39 @@
 //! Every function has two bodies. The plain one sends each element through
 //! [`Context::convert`](crate::math::Context::convert) and is the definition. The fast ones are
 //! branch-free bodies for all formats whose grid is regular, compiled for each
-//! [`simd`](crate::simd) level. Tests hold them bit-equal.
+//! [`simd`](crate::simd) level, in the file `fast.rs`, which also says what they leave to the plain
+//! one. Tests hold them bit-equal.
 //!
 //! Under stochastic rounding, element `i` of a slice uses random word `i` of the given generator,
 //! whatever the order of evaluation.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+mod convert;
 mod converter;
 mod decode;
+mod fast;
 pub(crate) mod grid;
+mod lookup;
 mod plain;
 mod real;
+mod recode;
+mod sixteen;
+mod sources;
+mod stretches;
+mod typed;
 mod words;
 
+pub use convert::convert_into;
 pub use converter::{Cast, Converter};
 pub use decode::decode_into;
 pub use plain::decode_plain;
 pub use real::Real;
 pub use words::words_into;
 
-/// Elements whose random words are made at a time; a multiple of 4. Their words, 4 KiB, stay in
+/// Elements whose random words are made at a time; a multiple of 4. Their words, 8 KiB, stay in
 /// the first-level cache.
-pub(crate) const SPAN: usize = 1024;
+pub(crate) const SPAN: usize = 2048;
+
+/// Elements from which on it pays to make a table of 256 results.
+const LONG: usize = 512;

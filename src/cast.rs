@@ -128,8 +128,14 @@ pub fn as_bits<F: FloatFormat>(numbers: &[Minifloat<F>]) -> &[F::Bits] {
 /// ```
 pub fn as_bits_mut<F: FloatFormat>(numbers: &mut [Minifloat<F>]) -> &mut [F::Bits] {
     const { assert!(fills::<F>(), "not every integer is a code of this format") }
+    codes_mut(numbers)
+}
+
+/// The codes of numbers of any format, for the crate's own conversions, which write nothing but
+/// codes.
+pub(crate) fn codes_mut<F: FloatFormat>(numbers: &mut [Minifloat<F>]) -> &mut [F::Bits] {
     // SAFETY: as in `as_bits`; the borrow is exclusive, and what is written through it is a
-    // `F::Bits`, which is all that `Minifloat<F>` holds.
+    // `F::Bits`, which is all that `Minifloat<F>` holds to the language.
     unsafe { slice::from_raw_parts_mut(numbers.as_mut_ptr().cast(), numbers.len()) }
 }
 

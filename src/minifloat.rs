@@ -46,6 +46,7 @@ mod traits;
 mod widen;
 
 pub use bits::Bits;
+pub(crate) use bits::{Codes as CodeSlice, CodesMut as CodeSliceMut};
 #[doc(hidden)]
 pub use constant::Scalar;
 pub use facts::{Fact, No, Yes};

@@ -14,8 +14,8 @@
 #![forbid(unsafe_code)]
 
 /// Multipliers and Weyl increments of Philox4x32 (SC 2011, table 2 and section 4.3).
-const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
-const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
+pub(crate) const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
+pub(crate) const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 
 /// Ten rounds of Philox4x32: 128 bits of counter and 64 bits of key to 128 random bits.
 #[inline(always)]
@@ -87,6 +87,12 @@ impl Philox {
     /// The generator of `stream` under `seed`.
     pub const fn new(seed: u64, stream: Stream) -> Self {
         Self { key: [seed as u32, (seed >> 32) as u32], stream: stream.0 }
+    }
+
+    /// What [`philox4x32_10`] takes besides the block: the stream's two words and the key.
+    #[inline(always)]
+    pub(crate) const fn stream_and_key(&self) -> ([u32; 2], [u32; 2]) {
+        ([self.stream as u32, (self.stream >> 32) as u32], self.key)
     }
 
     /// The four words of elements `4 * block ..= 4 * block + 3`.

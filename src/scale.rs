@@ -70,7 +70,7 @@ pub use profile::Profile;
 
 pub(crate) use log2::floor_log2;
 pub(crate) use nearest::TensorFactors;
-pub(crate) use power::{FloorExponents, floor_scales, power_code};
+pub(crate) use power::power_code;
 
 use core::fmt;
 use core::str::FromStr;

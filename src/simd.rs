@@ -211,7 +211,7 @@ macro_rules! kernel {
                     $body
                 }
             }
-            $crate::simd::dispatch(Call { $($arg,)* _life: core::marker::PhantomData })
+            $crate::simd::dispatch(Call $(::<$gen>)? { $($arg,)* _life: core::marker::PhantomData })
         }
     };
 }

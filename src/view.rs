@@ -252,6 +252,16 @@ impl<'a, T> ViewMut<'a, T> {
         self.data
     }
 
+    /// The same slice, to be read.
+    pub fn as_data(&self) -> &[T] {
+        self.data
+    }
+
+    /// The same slice, for as long as it was borrowed.
+    pub fn into_data(self) -> &'a mut [T] {
+        self.data
+    }
+
     /// The same matrix, borrowed for a shorter time.
     #[must_use]
     pub fn reborrow(&mut self) -> ViewMut<'_, T> {

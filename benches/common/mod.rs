@@ -5,7 +5,11 @@
 //! short samples each, and the smallest time of each row counts: what disturbs a sample can only
 //! make it longer. The ratio to the copy of the same run is the figure to compare.
 
-#![allow(dead_code, reason = "every bench uses a part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "a module of several benches, each of which uses a part"
+)]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

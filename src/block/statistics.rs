@@ -1,9 +1,9 @@
 //! What quantization did to a tensor: noise, saturation, loss, range.
 //!
 //! A [`Statistics`] compares numbers `x` with the values `y` they became. Sums run in `f64` over
-//! written lanes: within a row, elements are taken in spans of [`SPAN`](crate::bulk) (1024) elements,
-//! element `j` of a span is added to lane `j mod 16`, and the lanes are added by halves; spans and rows
-//! are added in order. So the figures do not depend on threads or on the SIMD level.
+//! written lanes: a row is taken in spans of 1024 elements, element `j` of a span is added to lane
+//! `j mod 16`, and the lanes are added by halves; spans are added in order, rows to groups of about
+//! 2^15 elements, and groups in order. So the figures do not depend on threads or on the SIMD level.
 //!
 //! An element is *saturated* if its magnitude exceeds the largest one that its block can express,
 //! `largest element * scale * tensor scale`, and its image is not zero. It is *flushed* if it is not
@@ -15,6 +15,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::BlockTensor;
+use super::fast::{CHUNK, copy_rows, for_each};
 use crate::bulk::{Converter, SPAN};
 use crate::view::View;
 
@@ -66,15 +67,28 @@ impl Statistics {
     /// ```
     pub fn of_cast(x: View<'_, f32>, cast: &Converter) -> Self {
         let limit = f64::from(cast.format().max().to_f32());
-        let mut all = Self::default();
-        let (mut from, mut to) = (vec![0.0; x.cols()], vec![0.0; x.cols()]);
-        for i in 0..x.rows() {
-            copy_row(x, i, &mut from);
-            cast.starting_at(cast.start() + (i * x.cols()) as u64)
-                .fake_quantize_into(&from, &mut to);
-            all = all.and(&Self::of_row(&from, &to, |_| limit));
-        }
-        all
+        Self::of_groups(x, |i, from, to| {
+            cast.starting_at(cast.start() + (i * x.cols()) as u64).fake_quantize_into(from, to);
+            Self::of_row(from, to, |_| limit)
+        })
+    }
+
+    /// The sum of all rows, in groups; `of_row` gets a row's index, the row and room for its image.
+    fn of_groups(
+        x: View<'_, f32>,
+        of_row: impl Fn(usize, &[f32], &mut [f32]) -> Self + Sync + Send,
+    ) -> Self {
+        let (rows, cols) = (x.rows(), x.cols());
+        let step = CHUNK.div_ceil(cols.max(1));
+        let mut groups = vec![Self::default(); rows.div_ceil(step)];
+        for_each(groups.iter_mut().enumerate().collect(), |(group, sum): (usize, &mut Self)| {
+            let (mut from, mut to) = (vec![0.0; cols], vec![0.0; cols]);
+            for i in group * step..((group + 1) * step).min(rows) {
+                copy_rows(x.rows_range(i..i + 1), cols, &mut from);
+                *sum = sum.and(&of_row(i, &from, &mut to));
+            }
+        });
+        groups.iter().fold(Self::default(), |all, group| all.and(group))
     }
 
     /// The figures of one row whose element `j` has the largest magnitude `limit(j)`.
@@ -160,13 +174,6 @@ fn sum(mut lanes: [f64; LANES]) -> f64 {
     lanes[0]
 }
 
-fn copy_row(x: View<'_, f32>, i: usize, to: &mut [f32]) {
-    match x.row(i) {
-        Some(row) => to.copy_from_slice(row),
-        None => to.iter_mut().enumerate().for_each(|(j, to)| *to = x.at(i, j)),
-    }
-}
-
 impl BlockTensor {
     /// What became of the matrix `x` from which this tensor was quantized.
     ///
@@ -194,13 +201,10 @@ impl BlockTensor {
     pub fn statistics(&self, x: View<'_, f32>) -> Statistics {
         self.check(x);
         let (y, limits) = (self.dequantize(), self.limits());
-        let (cols, right) = (self.cols(), self.blocks().1);
-        let mut row = vec![0.0; cols];
-        (0..self.rows()).fold(Statistics::default(), |all, i| {
-            copy_row(x, i, &mut row);
-            let limits = &limits[i / self.block().0 * right..];
-            let limit = |j: usize| limits[j / self.block().1];
-            all.and(&Statistics::of_row(&row, &y[i * cols..(i + 1) * cols], limit))
+        let (cols, right, block) = (self.cols(), self.blocks().1, self.block());
+        Statistics::of_groups(x, |i, x, _| {
+            let limits = &limits[i / block.0 * right..];
+            Statistics::of_row(x, &y[i * cols..(i + 1) * cols], |j| limits[j / block.1])
         })
     }
 
@@ -216,7 +220,7 @@ impl BlockTensor {
         let mut blocks = vec![Statistics::default(); limits.len()];
         let mut row = vec![0.0; cols];
         for i in 0..self.rows() {
-            copy_row(x, i, &mut row);
+            copy_rows(x.rows_range(i..i + 1), cols, &mut row);
             let y = &y[i * cols..(i + 1) * cols];
             let width = self.block().1;
             for (bj, (x, y)) in row.chunks(width).zip(y.chunks(width)).enumerate() {

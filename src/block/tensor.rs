@@ -9,6 +9,7 @@
 //! A ragged edge makes smaller blocks: 33 columns in blocks of 32 are two blocks a row, of which the
 //! second has one element. Nothing is padded.
 
+mod axis;
 mod error;
 
 pub use error::PartsError;
@@ -16,12 +17,14 @@ pub use error::PartsError;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::fast::{self, Blocks};
 use super::{Axis, BlockFormat, PlainBlocks};
+use crate::bulk::decode_into;
 use crate::format::{Format, Value};
 use crate::pack;
 use crate::random::Philox;
 use crate::round::{Overflow, Rounding};
-use crate::view::View;
+use crate::view::{View, ViewMut};
 
 /// A matrix of packed element codes, its blocks' scales and, if the format has one, its own scale.
 ///
@@ -75,23 +78,33 @@ impl BlockTensor {
         overflow: Overflow,
         random: Philox,
     ) -> Self {
-        Self::from_plain(&PlainBlocks::quantize(x, axis, format, rounding, overflow, random), axis)
+        let (rows, cols) = (x.rows(), x.cols());
+        if !Blocks::know(format.checked()) {
+            let plain = PlainBlocks::quantize(x, axis, format, rounding, overflow, random);
+            return Self::from_plain(&plain, axis);
+        }
+        let blocks = Blocks::new(format, rounding, overflow, axis, (rows, cols));
+        let (codes, scales, decode) = fast::encode(&blocks, x, random);
+        let (block, tensor_scale) = (blocks.side, format.tensor_scale.then_some(decode));
+        Self { format, axis, rows, cols, block, codes, scales, tensor_scale }
     }
 
     /// The stored form of plain blocks whose sums run along `axis`.
-    fn from_plain(plain: &PlainBlocks, axis: Axis) -> Self {
-        let PlainBlocks { format, shape: (rows, cols), block, .. } = *plain;
-        let width = format.element.bits();
-        let mut codes = vec![0; pack::packed_len(plain.codes.len(), width).unwrap_or(usize::MAX)];
-        if let Err(error) = pack::pack_into(&plain.codes, width, &mut codes) {
-            unreachable!("codes of {format}: {error}");
-        }
+    ///
+    /// # Panics
+    /// If the parts of `plain` do not fit each other, or its blocks are not those of `axis`.
+    pub fn from_plain(plain: &PlainBlocks, axis: Axis) -> Self {
+        let PlainBlocks { format, shape, tensor_scale, .. } = *plain;
+        let codes = match pack::pack(&plain.codes, format.element.bits()) {
+            Ok(codes) => codes,
+            Err(error) => panic!("codes of {format}: {error}"),
+        };
         let size = scale_size(format.scale);
-        let mut scales = vec![0; plain.scales.len() * size];
-        for (bytes, code) in scales.chunks_exact_mut(size).zip(&plain.scales) {
-            bytes.copy_from_slice(&code.to_le_bytes()[..size]);
+        let scales = plain.scales.iter().flat_map(|code| code.to_le_bytes().into_iter().take(size));
+        match Self::from_parts(format, axis, shape, codes, scales.collect(), tensor_scale) {
+            Ok(tensor) => tensor,
+            Err(error) => panic!("{error}"),
         }
-        Self { format, axis, rows, cols, block, codes, scales, tensor_scale: plain.tensor_scale }
     }
 
     /// A tensor from what was stored: packed codes, packed scales and the tensor's decode scale,
@@ -171,7 +184,20 @@ impl BlockTensor {
     /// product rounded to `f32` (of powers of two, and of E2M1 with E4M3 scales, the first is
     /// exact; at or above 2^128 it is infinity). NaN scales give the canonical NaN.
     pub fn dequantize(&self) -> Vec<f32> {
-        self.to_plain().dequantize()
+        let mut out = vec![0.0; self.rows * self.cols];
+        self.dequantize_into(ViewMut::new(&mut out, self.rows, self.cols));
+        out
+    }
+
+    /// Writes the values to `out`; see [`dequantize`](Self::dequantize).
+    ///
+    /// # Panics
+    /// If `out` has another shape.
+    #[track_caller]
+    pub fn dequantize_into(&self, out: ViewMut<'_, f32>) {
+        let (shape, place) = ((self.rows, self.cols), (out.rows(), out.cols()));
+        assert_eq!(shape, place, "a tensor and the place for its values have different shapes");
+        fast::dequantize(self, out);
     }
 
     /// A number a code.
@@ -257,6 +283,17 @@ impl BlockTensor {
             Ok(codes) => codes,
             Err(error) => unreachable!("codes of {}: {error}", self.format),
         }
+    }
+
+    /// The blocks' scales as numbers, row-major over blocks, without the tensor scale.
+    pub(super) fn scale_values(&self) -> Vec<f32> {
+        let format = self.format.scale;
+        let mut values = vec![0.0; self.scales.len() / scale_size(format)];
+        match scale_size(format) {
+            1 => decode_into(format, &self.scales, &mut values),
+            _ => decode_into(format, &self.scales(), &mut values),
+        }
+        values
     }
 
     /// The blocks' scale codes, row-major over blocks.

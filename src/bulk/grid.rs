@@ -12,6 +12,8 @@
 //! A block scale `X = 2^s` moves the grid instead of the value: `emin + s` takes the place of
 //! `emin`. Nothing is divided, so nothing underflows and nothing is rounded twice.
 //!
+//! Casts of slices come here only for formats that [`fast`](super::fast) does not serve.
+//!
 //! Measured on one core of a Sapphire Rapids class Xeon, 2^16 elements: 1.2 Gelem/s with AVX-512 and
 //! 0.6 with AVX2, for any format and deterministic mode.
 

@@ -1,15 +1,28 @@
 //! Many consecutive random words at a time, for stochastic rounding of slices.
 //!
 //! The same words as [`Philox::word`], which computes a block of four to return one. Here sixteen
-//! blocks run side by side so that the compiler vectorizes across them.
+//! blocks run side by side so that the compiler vectorizes across them; `avx512.rs` does it by hand.
 
 use crate::random::Philox;
 use crate::simd::kernel;
+
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 
 /// Blocks of Philox that run side by side.
 const LANES: usize = 16;
 
 /// Writes the words of elements `first`, `first + 1`, ...: `out[i] = random.word(first + i)`.
+///
+/// ```
+/// use exmy::bulk::words_into;
+/// use exmy::random::{Philox, Stream};
+///
+/// let random = Philox::new(1, Stream::new("doc"));
+/// let mut words = [0; 3];
+/// words_into(random, 4_294_967_295, &mut words); // in the middle of a block, across 2^32
+/// assert_eq!(words[2], random.word(4_294_967_297));
+/// ```
 pub fn words_into(random: Philox, first: u64, out: &mut [u32]) {
     // Up to three words until a block starts.
     let head = (first.wrapping_neg() % 4).min(out.len() as u64) as usize;
@@ -17,7 +30,10 @@ pub fn words_into(random: Philox, first: u64, out: &mut [u32]) {
     for (i, word) in head.iter_mut().enumerate() {
         *word = random.word(first + i as u64);
     }
-    blocks(random, (first + head.len() as u64) / 4, body);
+    let block = (first.wrapping_add(head.len() as u64)) / 4;
+    #[cfg(target_arch = "x86_64")]
+    let (block, body) = avx512::blocks(random, block, body);
+    blocks(random, block, body);
 }
 
 kernel! {

@@ -5,7 +5,17 @@ use core::hash::Hash;
 
 /// An unsigned integer that stores a code: `u8`, `u16`, `u32` or `u64`.
 pub trait Bits:
-    Copy + Eq + Ord + Hash + fmt::Debug + fmt::LowerHex + fmt::UpperHex + fmt::Binary + sealed::Sealed
+    Copy
+    + Eq
+    + Ord
+    + Hash
+    + Send
+    + Sync
+    + fmt::Debug
+    + fmt::LowerHex
+    + fmt::UpperHex
+    + fmt::Binary
+    + sealed::Sealed
 {
     /// Bits of the integer.
     const WIDTH: u32;
@@ -25,13 +35,48 @@ pub trait Bits:
     fn from_be_bytes(bytes: Self::Bytes) -> Self;
 }
 
+/// A slice of codes by its type.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+pub enum Codes<'a> {
+    U8(&'a [u8]),
+    U16(&'a [u16]),
+    U32(&'a [u32]),
+    U64(&'a [u64]),
+}
+
+/// As [`Codes`], for writing.
+#[doc(hidden)]
+pub enum CodesMut<'a> {
+    U8(&'a mut [u8]),
+    U16(&'a mut [u16]),
+    U32(&'a mut [u32]),
+    U64(&'a mut [u64]),
+}
+
 mod sealed {
-    pub trait Sealed {}
+    use super::{Codes, CodesMut};
+
+    pub trait Sealed: Sized {
+        /// The slice by its type.
+        fn codes(slice: &[Self]) -> Codes<'_>;
+        /// The slice by its type, for writing.
+        fn codes_mut(slice: &mut [Self]) -> CodesMut<'_>;
+    }
 }
 
 macro_rules! bits {
-    ($($type:ident)*) => {$(
-        impl sealed::Sealed for $type {}
+    ($($type:ident $kind:ident)*) => {$(
+        impl sealed::Sealed for $type {
+            #[inline(always)]
+            fn codes(slice: &[Self]) -> Codes<'_> {
+                Codes::$kind(slice)
+            }
+            #[inline(always)]
+            fn codes_mut(slice: &mut [Self]) -> CodesMut<'_> {
+                CodesMut::$kind(slice)
+            }
+        }
         impl Bits for $type {
             const WIDTH: u32 = <$type>::BITS;
             type Bytes = [u8; size_of::<$type>()];
@@ -63,4 +108,4 @@ macro_rules! bits {
     )*};
 }
 
-bits!(u8 u16 u32 u64);
+bits!(u8 U8 u16 U16 u32 U32 u64 U64);

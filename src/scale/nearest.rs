@@ -31,12 +31,8 @@ pub(super) fn at_most_max(x: f32) -> f32 {
 }
 
 impl TensorFactors {
-    /// In the default order; `amax` of the whole tensor, or `None` without tensor scale.
-    pub(crate) fn new(amax: Option<f32>, element: Format, scale: Format) -> Self {
-        Self::with_order(amax, element, scale, scale.max().to_f32(), Order::Folded)
-    }
-
-    /// In any order; `bound` is the scale that the block with the tensor's largest element gets.
+    /// `amax` of the whole tensor, or `None` without tensor scale; `bound` is the scale that the block
+    /// with the tensor's largest element gets.
     pub(crate) fn with_order(
         amax: Option<f32>,
         element: Format,

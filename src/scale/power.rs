@@ -18,7 +18,6 @@ use super::choices::{Above, Choices, Exponent, Infinity, RoundUp};
 use super::log2::{ceil_log2, floor_log2, normalized};
 use crate::format::{Format, Value};
 use crate::round::{Exact, Overflow, Rounding};
-use crate::simd::kernel;
 
 /// The code of a block's scale under a power rule. `amax` is a magnitude, infinity or NaN.
 pub(crate) fn power_code(
@@ -150,38 +149,5 @@ fn upward(x: f32) -> Power {
         // 2^-127 is the fraction 1/2 there.
         0 => Power::Finite(if fraction > 0x0040_0000 { -126 } else { -127 }),
         _ => Power::Finite(field - 127 + i32::from(fraction != 0)),
-    }
-}
-
-/// The exponents that enter [`floor_scales`].
-#[derive(Clone, Copy)]
-pub(crate) struct FloorExponents {
-    element_max: i32,
-    scale_min: i32,
-    scale_max: i32,
-}
-
-impl FloorExponents {
-    pub(crate) fn new(element: Format, scale: Format) -> Self {
-        Self { element_max: element.emax(), scale_min: scale.emin(), scale_max: scale.emax() }
-    }
-}
-
-kernel! {
-    /// The values of [`power_code`] by the rule `floor`, for a scale format of powers of two from
-    /// `2^-127` on and magnitudes given as bits.
-    pub(crate) fn floor_scales<'a>(of: FloorExponents, amax: &'a [u32], scales: &'a mut [f32]) {
-        for (amax, scale) in amax.iter().zip(scales) {
-            let normalized = (f32::from_bits(*amax) * 16_777_216.0).to_bits();
-            let subnormal = *amax < 0x0080_0000;
-            let field = if subnormal { normalized } else { *amax } >> 23;
-            let exponent = field as i32 - if subnormal { 127 + 24 } else { 127 } - of.element_max;
-            let exponent = if *amax == 0 { of.scale_min } else { exponent };
-            let low = exponent.max(of.scale_min);
-            // 2^-127 is the one power here that is no normal binary32 number.
-            let power = if low < -126 { 0x0040_0000 } else { ((low + 127) as u32) << 23 };
-            let nan = (*amax >= 0x7F80_0000) | (exponent > of.scale_max);
-            *scale = f32::from_bits(if nan { 0x7FC0_0000 } else { power });
-        }
     }
 }

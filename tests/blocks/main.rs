@@ -4,13 +4,16 @@
 #![cfg(feature = "std")]
 
 mod nvfp4;
+mod statistics;
+mod tensor;
 
-use exmy::block::{BlockFormat, BlockTensor};
+use exmy::block::{BlockFormat, BlockTensor, PlainBlocks, Profile};
 use exmy::bulk::{Cast, Converter};
 use exmy::format::Format;
 use exmy::quantizer::{Axis, Quantizer, Target};
 use exmy::random::{Philox, Stream};
 use exmy::round::{Overflow, Rounding};
+use exmy::scale::ScaleRule;
 use exmy::simd::{Level, with_level};
 use exmy::view::{View, ViewMut};
 
@@ -87,47 +90,6 @@ fn formats() -> Vec<BlockFormat> {
     texts.map(|text| text.parse().unwrap()).to_vec()
 }
 
-/// The fast image is the plain tensor's, on every level, along both axes, for ragged and transposed
-/// matrices and outputs whose rows are apart.
-#[test]
-fn fast_is_plain() {
-    let (rows, cols) = (67, 45);
-    let modes = ["rne", "rtz", "rna", "odd", "sr8", "sr3b"];
-    for (name, data) in matrices(rows * cols) {
-        for format in formats() {
-            for mode in modes {
-                let rounding: Rounding = mode.parse().unwrap();
-                let quantizer = Quantizer::new(Target::Block(format)).with_rounding(rounding);
-                for (axis, transposed) in [
-                    (Axis::Cols, false),
-                    (Axis::Rows, false),
-                    (Axis::Cols, true),
-                    (Axis::Rows, true),
-                ] {
-                    let x = View::new(&data, rows, cols);
-                    let x = if transposed { x.t() } else { x };
-                    let tensor =
-                        BlockTensor::quantize(x, axis, format, rounding, Overflow::Finite, RANDOM);
-                    let plain = bits(&tensor.dequantize());
-                    for level in levels() {
-                        let fast = bits(&with_level(level, || image(quantizer, x, axis)));
-                        let wrong = plain.iter().zip(&fast).position(|(a, b)| a != b);
-                        if let Some(at) = wrong {
-                            let x = x.at(at / x.cols(), at % x.cols());
-                            panic!(
-                                "{name} {quantizer} {axis:?} transposed {transposed} {level}: {x:e} at \
-                                 {at}: {:e}, plain {:e}",
-                                f32::from_bits(fast[at]),
-                                f32::from_bits(plain[at])
-                            );
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
 /// Matrices of several chunks and spans, rows joined and rows apart, casts before blocks.
 #[test]
 fn chunks_do_not_show() {
@@ -173,6 +135,26 @@ fn chunks_do_not_show() {
     }
 }
 
+/// Rotations go piece by piece, along either axis, before casts and blocks.
+#[test]
+fn rotated_pieces() {
+    for (rows, cols) in [(1200, 96), (16, 8000), (96, 1040)] {
+        let data = &matrices(rows * cols)[1].1;
+        let x = View::new(data, rows, cols);
+        for text in ["rht16>nvfp4", "bf16>rht16>mxfp4@sr8", "rht16>e4m3fn", "bf16>rht16>none"] {
+            let quantizer: Quantizer = text.parse().unwrap();
+            for axis in [Axis::Cols, Axis::Rows] {
+                let plain = bits(&plain_image(quantizer, x, axis));
+                assert_eq!(
+                    bits(&image(quantizer, x, axis)),
+                    plain,
+                    "{rows}x{cols} {text} {axis:?}"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn threads_do_not_show() {
     let (rows, cols) = (70, 1100);
@@ -198,6 +180,9 @@ fn plain_image(quantizer: Quantizer, x: View<'_, f32>, axis: Axis) -> Vec<f32> {
     if let Some(before) = quantizer.before {
         cast(&mut out, before.format, before.rounding, before.overflow);
     }
+    if let Some(rotation) = quantizer.rotation {
+        rotation.apply_matrix(ViewMut::new(&mut out, rows, cols), axis == Axis::Rows).unwrap();
+    }
     let Quantizer { rounding, overflow, .. } = quantizer;
     match quantizer.target {
         Target::None => out,
@@ -207,7 +192,7 @@ fn plain_image(quantizer: Quantizer, x: View<'_, f32>, axis: Axis) -> Vec<f32> {
         }
         Target::Block(format) => {
             let x = View::new(&out, rows, cols);
-            BlockTensor::quantize(x, axis, format, rounding, overflow, RANDOM).dequantize()
+            PlainBlocks::quantize(x, axis, format, rounding, overflow, RANDOM).dequantize()
         }
     }
 }

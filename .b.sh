@@ -1,0 +1,1 @@
+cargo bench --bench bulk --features half -- "$@" 2>/dev/null

@@ -1,0 +1,145 @@
+//! The scales of a stretch of blocks, and the factors their elements are multiplied by.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use crate::block::{BlockFormat, kernel};
+use crate::bulk::{Cast, Converter};
+use crate::round::Overflow;
+use crate::scale::{Exponent, Order, RoundUp, Smallest, TensorFactors, power_code};
+
+/// What the blocks of a stretch have: one number each.
+#[derive(Default)]
+pub(crate) struct Numbers {
+    /// The largest magnitudes, as bits.
+    pub(crate) amax: Vec<u32>,
+    /// Values of the scale format.
+    pub(crate) scales: Vec<f32>,
+    /// What elements are multiplied by before they are rounded; NaN where the definition has to be
+    /// asked.
+    pub(crate) factors: Vec<f32>,
+    /// What element values are multiplied by first, if not the scales.
+    products: Vec<f32>,
+}
+
+impl Numbers {
+    /// Room for the numbers of `count` blocks, with maxima of nothing.
+    pub(crate) fn reset(&mut self, count: usize) {
+        self.amax.clear();
+        self.amax.resize(count, 0);
+        self.scales.resize(count, 0.0);
+        self.factors.resize(count, 0.0);
+        self.products.clear();
+    }
+
+    /// What element values are multiplied by first.
+    pub(crate) fn images(&self) -> &[f32] {
+        if self.products.is_empty() { &self.scales } else { &self.products }
+    }
+
+    /// What they are multiplied by last.
+    pub(crate) fn last(&self, of: &TensorFactors) -> f32 {
+        if self.products.is_empty() { of.decode } else { 1.0 }
+    }
+}
+
+/// How a format's scales are found.
+pub(crate) enum Finder {
+    /// Powers of two: what [`power_code`] says, where it can be told from the bits.
+    Powers { of: kernel::Powers, smallest: f32 },
+    /// Powers of two, each by [`power_code`].
+    EachPower { smallest: f32 },
+    /// The nearest scale, by its conversion.
+    Nearest(Box<Converter>),
+}
+
+impl Finder {
+    pub(crate) fn new(format: BlockFormat) -> Self {
+        let BlockFormat { element, scale, rule, profile, .. } = format;
+        if !rule.is_power() {
+            let cast = Cast::new(scale).with_overflow(Overflow::Finite);
+            return Self::Nearest(Box::new(cast.into()));
+        }
+        let choices = profile.choices(rule);
+        let value = |amax| scale_value(format, amax);
+        // The smallest power, whose elements some libraries do not divide by it.
+        let zero = value(0.0);
+        let smallest = if choices.smallest == Smallest::Scale { f32::NAN } else { zero };
+        // Where every binade is like the others, the rule is one threshold of the fraction, found by
+        // asking the definition about the binade whose scales are 1 and 2.
+        let alike = choices.exponent != Exponent::Log2 && choices.round_up != RoundUp::Log2;
+        let binade = (element.emax() + 127) as u32;
+        let scale_of = |fraction| value(f32::from_bits(binade << 23 | fraction));
+        let (first, last) = (scale_of(0), scale_of(0x007F_FFFF));
+        if !alike || !(1..=253).contains(&binade) || first != 1.0 || !(last == 1.0 || last == 2.0) {
+            return Self::EachPower { smallest };
+        }
+        let (mut below, mut above) = (0, 0x0080_0000);
+        while last == 2.0 && above - below > 1 {
+            let middle = (below + above) / 2;
+            *(if scale_of(middle) == 2.0 { &mut above } else { &mut below }) = middle;
+        }
+        let bottom = (zero.to_bits() >> 23) as i32 - 127 + i32::from(!smallest.is_nan());
+        let of = kernel::Powers {
+            carry: 0x0080_0000 - above,
+            offset: element.emax(),
+            range: (bottom.max(-125), scale.emax().min(126)),
+            zero,
+        };
+        Self::Powers { of, smallest }
+    }
+
+    /// Scales and factors from the maxima.
+    pub(crate) fn find(&self, format: BlockFormat, of: &TensorFactors, numbers: &mut Numbers) {
+        let Numbers { amax, scales, factors, products } = numbers;
+        match self {
+            Self::Powers { of: powers, smallest } => {
+                kernel::powers(*powers, amax, scales, factors);
+                if kernel::any_nan(factors) {
+                    each_power(format, *smallest, amax, scales, factors);
+                }
+            }
+            Self::EachPower { smallest } => {
+                factors.fill(f32::NAN);
+                each_power(format, *smallest, amax, scales, factors);
+            }
+            Self::Nearest(scale) => {
+                kernel::unrounded(of, amax, scales);
+                scale.fake_quantize(scales);
+                kernel::factors(of, scales, factors);
+                if format.profile.choices(format.rule).order == Order::Torchao {
+                    products.extend(scales.iter().map(|scale| scale * of.decode));
+                }
+                // What overflows is NaN or not by the definition.
+                for (factor, product) in factors.iter_mut().zip(&*products) {
+                    *factor = if product.is_finite() { *factor } else { f32::NAN };
+                }
+            }
+        }
+    }
+}
+
+/// Asks the definition about every block whose factor is NaN.
+#[cold]
+fn each_power(
+    format: BlockFormat,
+    smallest: f32,
+    amax: &[u32],
+    scales: &mut [f32],
+    factors: &mut [f32],
+) {
+    for ((amax, scale), factor) in amax.iter().zip(scales).zip(factors) {
+        if factor.is_nan() {
+            *scale = scale_value(format, f32::from_bits(*amax));
+            let reciprocal = 1.0 / *scale;
+            let known = reciprocal.is_finite() && *scale != smallest;
+            *factor = if known { reciprocal } else { f32::NAN };
+        }
+    }
+}
+
+/// A block's scale by a power rule.
+fn scale_value(format: BlockFormat, amax: f32) -> f32 {
+    let BlockFormat { element, scale, rule, profile, .. } = format;
+    scale.to_f32(power_code(amax, element, scale, rule, &profile.choices(rule)))
+}

@@ -1,0 +1,165 @@
+//! The walk over a chunk of a matrix: stretches of bands of blocks, twice each.
+
+use core::ops::Range;
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::{Blocks, Numbers, Part, STRETCH};
+use crate::block::kernel;
+use crate::bulk::words_into;
+use crate::random::Philox;
+use crate::scale::TensorFactors;
+use crate::view::View;
+
+/// Elements of a chunk, at least, unless the matrix ends: 128 KiB of f32.
+pub(crate) const CHUNK: usize = 1 << 15;
+
+/// Rows in and out of the walk.
+pub(crate) trait Sheet {
+    /// Columns of row `i` as they are before the walk wrote any of them.
+    fn input(&self, i: usize, range: Range<usize>) -> &[f32];
+
+    /// Writes what becomes of these columns, at most [`STRETCH`].
+    fn write(&mut self, blocks: &Blocks, part: &Part<'_>, i: usize, range: Range<usize>);
+
+    /// The scales of a band's blocks from block `first` on.
+    fn scales(&mut self, _band: usize, _first: usize, _scales: &[f32]) {}
+}
+
+/// Which part of a matrix a chunk is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chunk {
+    /// The logical index of its first element.
+    pub(crate) first: u64,
+    /// Its rows.
+    pub(crate) rows: usize,
+    /// Its columns: those of the matrix, or more if rows are joined.
+    pub(crate) cols: usize,
+}
+
+impl Blocks {
+    /// Walks over a chunk.
+    pub(crate) fn walk(
+        &self,
+        chunk: Chunk,
+        of: &TensorFactors,
+        random: Philox,
+        sheet: &mut impl Sheet,
+    ) {
+        let (band, width) = self.side;
+        let stretch = self.stretch().min(chunk.cols.next_multiple_of(width));
+        let mut numbers = Numbers::default();
+        let mut words = vec![0; if self.is_stochastic() { stretch.min(STRETCH) } else { 0 }];
+        // Blocks of a width the passes do not take get a number an element.
+        let spread = width != 1 && width != stretch && !width.is_multiple_of(16);
+        let mut spreads = [(); 3].map(|()| vec![0.0; if spread { stretch } else { 0 }]);
+        for (b, i0) in (0..chunk.rows).step_by(band).enumerate() {
+            let rows = i0..(i0 + band).min(chunk.rows);
+            for j0 in (0..chunk.cols).step_by(stretch) {
+                let end = (j0 + stretch).min(chunk.cols);
+                let count = (end - j0).div_ceil(width);
+                numbers.reset(count);
+                for i in rows.clone() {
+                    kernel::fold(width, sheet.input(i, j0..end), &mut numbers.amax);
+                }
+                self.finder.find(self.format, of, &mut numbers);
+                sheet.scales(b, j0 / width, &numbers.scales);
+                let (mut factors, mut scales) = (&numbers.factors[..], &numbers.scales[..]);
+                let (mut images, decode) = (numbers.images(), numbers.last(of));
+                let mut width = width;
+                if spread {
+                    for (spread, numbers) in spreads.iter_mut().zip([factors, scales, images]) {
+                        kernel::spread(width, numbers, &mut spread[..end - j0]);
+                    }
+                    [factors, scales, images] = spreads.each_ref().map(|s| &s[..end - j0]);
+                    width = 1;
+                }
+                for i in rows.clone() {
+                    // More than one piece only if the stretch is one wide block.
+                    for j in (j0..end).step_by(STRETCH) {
+                        let range = j..(j + STRETCH).min(end);
+                        let words = if self.is_stochastic() {
+                            let words = &mut words[..range.len()];
+                            words_into(random, chunk.first + (i * chunk.cols + j) as u64, words);
+                            &*words
+                        } else {
+                            &[]
+                        };
+                        let width = if count == 1 { STRETCH } else { width };
+                        let part = Part { width, factors, scales, images, decode, words, of };
+                        sheet.write(self, &part, i, range);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The largest magnitude of a matrix, as bits. A maximum is the same in any order.
+pub(crate) fn largest_in(x: View<'_, f32>) -> u32 {
+    let x = if x.col_stride() > x.row_stride() { x.t() } else { x };
+    let (rows, cols) = (x.rows(), x.cols());
+    if rows == 0 || cols == 0 {
+        return 0;
+    }
+    if x.col_stride() == 1 && (x.row_stride() == cols || rows == 1) {
+        let all = &x.data()[..rows * cols];
+        let mut maxima = vec![0; all.len().div_ceil(CHUNK)];
+        for_each(maxima.iter_mut().zip(all.chunks(CHUNK)).collect(), |(amax, chunk)| {
+            *amax = kernel::largest(chunk);
+        });
+        return maxima.into_iter().fold(0, u32::max);
+    }
+    let chunk_rows = CHUNK.div_ceil(cols);
+    let mut maxima = vec![0; rows.div_ceil(chunk_rows)];
+    for_each(maxima.iter_mut().enumerate().collect(), |(i, amax): (usize, &mut u32)| {
+        for i in i * chunk_rows..((i + 1) * chunk_rows).min(rows) {
+            let row = match x.row(i) {
+                Some(row) => kernel::largest(row),
+                None => (0..cols).fold(0, |max, j| max.max(x.at(i, j).to_bits() & 0x7FFF_FFFF)),
+            };
+            *amax = (*amax).max(row);
+        }
+    });
+    maxima.into_iter().fold(0, u32::max)
+}
+
+/// Work on items that do not depend on one another.
+pub(crate) fn for_each<T: Send>(items: Vec<T>, work: impl Fn(T) + Sync + Send) {
+    #[cfg(feature = "std")]
+    crate::parallel::for_each(items, |_, item| work(item));
+    #[cfg(not(feature = "std"))]
+    items.into_iter().for_each(work);
+}
+
+/// Copies `x` to rows that are `stride` numbers apart.
+pub(crate) fn copy_rows(x: View<'_, f32>, stride: usize, out: &mut [f32]) {
+    let (rows, cols) = (x.rows(), x.cols());
+    if x.col_stride() == 1 || cols == 1 {
+        for (i, out) in out.chunks_mut(stride.max(1)).take(rows).enumerate() {
+            out[..cols].copy_from_slice(x.row(i).unwrap_or_default());
+        }
+        return;
+    }
+    // In tiles, so that both sides stay in cache when `x` is a transposed matrix.
+    const TILE: usize = 16;
+    for i0 in (0..rows).step_by(TILE) {
+        for j0 in (0..cols).step_by(TILE) {
+            for i in i0..(i0 + TILE).min(rows) {
+                for j in j0..(j0 + TILE).min(cols) {
+                    out[i * stride + j] = x.at(i, j);
+                }
+            }
+        }
+    }
+}
+
+/// The smallest number that both divide; neither is 0.
+pub(crate) fn common_multiple(a: usize, b: usize) -> usize {
+    let (mut x, mut y) = (a, b);
+    while y != 0 {
+        (x, y) = (y, x % y);
+    }
+    a / x * b
+}

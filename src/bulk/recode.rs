@@ -1,0 +1,91 @@
+//! Codes of one format to codes of another.
+//!
+//! Of a source of up to 8 bits every deterministic conversion is a table of 256 codes, and such a
+//! table is made of 256 conversions, whatever the rules. Longer slices of bytes are looked up
+//! ([`lookup`]); other sources go by way of `f32` (or `f64`, if that is the source) where nothing
+//! gets lost on it, a stretch of [`SPAN`] at a time: the value is exact there, so the target's
+//! encoder sees the same number. What depends on more than the value - a NaN's payload, whether the
+//! operand is subnormal in its own format - takes the definition, as do sources whose values are no
+//! `f32`.
+
+use super::decode::Decoder;
+use super::stretches::{divided, spans};
+use super::{Converter, LONG, SPAN, lookup, sources};
+use crate::format::Format;
+use crate::minifloat::{Bits, CodeSlice, CodeSliceMut};
+use crate::round::{Operands, Payload, Rules};
+
+/// The body of [`Converter::recode_into`], after its checks.
+pub(super) fn recode<C: Bits, D: Bits>(
+    converter: &Converter,
+    from: Format,
+    codes: &[C],
+    out: &mut [D],
+) {
+    let fixed = !converter.rules.rounding.is_stochastic();
+    if fixed && from.bits() <= 8 && codes.len() >= LONG {
+        let mut table = [D::from_u64(0); 256];
+        by_value(converter, from, &lookup::BYTES, &mut table);
+        return divided(codes, out, |_, codes, out| look_up(&table, codes, out));
+    }
+    by_value(converter, from, codes, out);
+}
+
+/// By way of `f32` or `f64`, or by the definition.
+fn by_value<C: Bits, D: Bits>(converter: &Converter, from: Format, codes: &[C], out: &mut [D]) {
+    if !reads_values(&converter.rules, from) {
+        return converter.recode_plain(from, codes, out);
+    }
+    if let (Format::F64, CodeSlice::U64(codes)) = (from, C::codes(codes)) {
+        return divided(codes, out, |first, codes, out| {
+            let mut values = [0.0; SPAN];
+            spans(codes, out, |offset, codes, out| {
+                let values = &mut values[..codes.len()];
+                for (value, code) in values.iter_mut().zip(codes) {
+                    *value = f64::from_bits(*code);
+                }
+                sources::encode_f64(&converter.at_element(first + offset), values, out);
+            });
+        });
+    }
+    if !from.is_exact_in_f32() {
+        return converter.recode_plain(from, codes, out);
+    }
+    let decoder = Decoder::new(from, codes.len());
+    divided(codes, out, |first, codes, out| {
+        let mut values = [0.0; SPAN];
+        spans(codes, out, |offset, codes, out| {
+            let values = &mut values[..codes.len()];
+            decoder.decode(codes, values);
+            sources::encode_f32(&converter.at_element(first + offset), values, out);
+        });
+    });
+}
+
+/// Whether a conversion looks at nothing but the value of its operand, and the sign of NaN.
+pub(super) fn reads_values(rules: &Rules, from: Format) -> bool {
+    let exact = matches!(rules.operands, Operands::Exact | Operands::Away);
+    let sign_is_value = from.nan_has_sign() || !from.has_nan() || !from.is_signed();
+    exact && rules.nan.payload == Payload::Drop && (sign_is_value || !rules.nan.top_bit_is_sign)
+}
+
+fn look_up<C: Bits, D: Bits>(table: &lookup::Table<D>, codes: &[C], out: &mut [D]) {
+    if let CodeSlice::U8(codes) = C::codes(codes) {
+        match (D::codes(table), D::codes_mut(out)) {
+            (CodeSlice::U8(table), CodeSliceMut::U8(out)) => {
+                if let Ok(table) = table.try_into() {
+                    return lookup::bytes(table, codes, out);
+                }
+            }
+            (CodeSlice::U16(table), CodeSliceMut::U16(out)) => {
+                if let Ok(table) = table.try_into() {
+                    return lookup::halves(table, codes, out);
+                }
+            }
+            _ => {}
+        }
+    }
+    for (code, out) in codes.iter().zip(out) {
+        *out = table[code.to_u64() as usize & 0xFF];
+    }
+}

@@ -1,0 +1,178 @@
+//! Statistics against a plain computation, and tensors turned, cut up and put together.
+
+use super::*;
+use exmy::block::{PartsError, Statistics};
+
+/// The figures by their definitions, one element after the other.
+fn plain(x: &[f32], y: &[f32], limit: impl Fn(usize) -> f64) -> Statistics {
+    let mut all = Statistics::default();
+    for (i, (x, y)) in x.iter().zip(y).enumerate() {
+        let (x, y) = (f64::from(*x), f64::from(*y));
+        all.count += 1;
+        if !x.is_finite() {
+            all.non_finite += 1;
+        }
+        if !x.is_finite() || !y.is_finite() {
+            all.lost += 1;
+            continue;
+        }
+        all.flushed += u64::from(x != 0.0 && y == 0.0);
+        all.saturated += u64::from(x.abs() > limit(i) && y != 0.0);
+        all.amax = all.amax.max(x.abs() as f32);
+        all.max_error = all.max_error.max((x - y).abs());
+        all.signal += x * x;
+        all.noise += (x - y) * (x - y);
+    }
+    all
+}
+
+/// Counts and maxima are equal, sums up to the roundings of another order.
+fn close(found: &Statistics, plain: &Statistics, case: &str) {
+    let exact = |s: &Statistics| Statistics { signal: 0.0, noise: 0.0, ..*s };
+    assert_eq!(exact(found), exact(plain), "{case}");
+    for (found, plain) in [(found.signal, plain.signal), (found.noise, plain.noise)] {
+        assert!((found - plain).abs() <= 1e-12 * plain, "{case}: {found} {plain}");
+    }
+}
+
+#[test]
+fn statistics_are_those_of_the_definition() {
+    let (rows, cols) = (70, 1100);
+    for (name, data) in matrices(rows * cols) {
+        let x = View::new(&data, rows, cols);
+        for text in ["mxfp8-e4m3", "mxfp4", "nvfp4", "nvfp4-16x16", "e4m3fn/tensor:f32"] {
+            let format: BlockFormat = text.parse().unwrap();
+            let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+            let tensor = BlockTensor::quantize(x, Axis::Cols, format, rounding, overflow, RANDOM);
+            let y = tensor.dequantize();
+            let largest = f64::from(format.element.max().to_f32());
+            let limit = |i: usize| {
+                let scale = f64::from(tensor.scale(i / cols, i % cols).to_f32());
+                largest * scale * f64::from(tensor.tensor_scale().unwrap_or(1.0))
+            };
+            let found = tensor.statistics(x);
+            close(&found, &plain(&data, &y, limit), &format!("{name} {text}"));
+            let blocks = tensor.block_statistics(x);
+            assert_eq!(blocks.len(), tensor.scales().len());
+            let all = blocks.iter().fold(Statistics::default(), |all, block| all.and(block));
+            close(&all, &found, &format!("{name} {text}, block by block"));
+        }
+        let cast = Converter::from(Cast::new(Format::E4M3FN));
+        let mut y = vec![0.0; data.len()];
+        cast.fake_quantize_into(&data, &mut y);
+        close(&Statistics::of_cast(x, &cast), &plain(&data, &y, |_| 448.0), name);
+        let turned = Statistics::of_cast(x.t(), &cast);
+        assert_eq!((turned.count, turned.max_error), ((rows * cols) as u64, turned.max_error));
+    }
+}
+
+#[test]
+fn statistics_do_not_show_threads() {
+    let (rows, cols) = (90, 1100);
+    let data = &matrices(rows * cols)[1].1;
+    let x = View::new(data, rows, cols);
+    let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+    let found = || {
+        let format = BlockFormat::MXFP4;
+        BlockTensor::quantize(x, Axis::Rows, format, rounding, overflow, RANDOM).statistics(x)
+    };
+    let with = |threads| exmy::parallel::with_threads(threads, found).unwrap();
+    assert_eq!(with(1), with(3));
+}
+
+/// By hand: MXFP4, scale 1, so that 6 is the largest and 0.25 is a tie that goes to 0.
+#[test]
+fn statistics_by_hand() {
+    let mut data = [0.0_f32; 32];
+    (data[0], data[1], data[2], data[3], data[4]) = (6.5, -6.0, 0.25, 0.75, -2.5);
+    let x = View::new(&data, 1, 32);
+    let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+    let tensor =
+        BlockTensor::quantize(x, Axis::Cols, BlockFormat::MXFP4, rounding, overflow, RANDOM);
+    assert_eq!(tensor.dequantize()[..5], [6.0, -6.0, 0.0, 1.0, -2.0]);
+    let found = tensor.statistics(x);
+    assert_eq!((found.count, found.saturated, found.flushed, found.lost), (32, 1, 1, 0));
+    assert_eq!((found.amax, found.max_error), (6.5, 0.5));
+    assert_eq!(found.signal, 42.25 + 36.0 + 0.0625 + 0.5625 + 6.25);
+    assert_eq!(found.noise, 0.25 + 0.0625 + 0.0625 + 0.25);
+    assert_eq!((found.share_saturated(), found.share_flushed()), (1.0 / 32.0, 1.0 / 32.0));
+    assert!((found.sqnr_db() - 21.34).abs() < 0.01, "{}", found.sqnr_db());
+}
+
+/// A transposed tensor is the tensor of the transposed matrix; tiles serve both axes.
+#[test]
+fn turned_tensors() {
+    let (rows, cols) = (50, 35);
+    let data = &matrices(rows * cols)[1].1;
+    let x = View::new(data, rows, cols);
+    let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+    for format in formats() {
+        let quantize = |x, axis| BlockTensor::quantize(x, axis, format, rounding, overflow, RANDOM);
+        let tensor = quantize(x, Axis::Cols);
+        assert_eq!(tensor.transposed(), quantize(x.t(), Axis::Rows), "{format}");
+        assert_eq!(tensor.transposed().transposed(), tensor, "{format}");
+        let down = quantize(x, Axis::Rows);
+        if let Ok(along) = tensor.clone().along(Axis::Rows) {
+            assert_eq!(along, down, "{format}");
+        } else {
+            assert_ne!(tensor.block(), down.block(), "{format}");
+        }
+        let values = tensor.dequantize();
+        assert_eq!(
+            tensor.requantize(Axis::Rows, format, rounding, overflow, RANDOM),
+            quantize(View::new(&values, rows, cols), Axis::Rows),
+            "{format}"
+        );
+    }
+}
+
+#[test]
+fn parts_make_the_tensor_again() {
+    let (rows, cols) = (9, 45);
+    let data = &matrices(rows * cols)[1].1;
+    for format in formats() {
+        let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+        let x = View::new(data, rows, cols);
+        let tensor = BlockTensor::quantize(x, Axis::Cols, format, rounding, overflow, RANDOM);
+        let (right, size) = (tensor.blocks().1, format.scale.storage_bits() as usize / 8);
+        for (bi, bj) in [(0, 0), (0, right - 1), (tensor.blocks().0 - 1, right - 1)] {
+            let code = tensor.scale_code(bi, bj);
+            let at = (bi * right + bj) * size;
+            let stored = &tensor.packed_scales()[at..at + size];
+            assert_eq!(code.to_le_bytes()[..size], *stored, "{format}");
+        }
+        let width = format.element.bits();
+        for i in 0..rows {
+            let codes = &tensor.codes()[i * cols..(i + 1) * cols];
+            let aligned = (cols * width as usize).is_multiple_of(8);
+            let row = tensor.packed_row(i).map(<[u8]>::to_vec);
+            assert_eq!(row, aligned.then(|| exmy::pack::pack(codes, width).unwrap()), "{format}");
+        }
+        let (codes, scales, tensor_scale) = tensor.clone().into_parts();
+        let again = |codes, scales| {
+            let shape = (rows, cols);
+            BlockTensor::from_parts(format, Axis::Cols, shape, codes, scales, tensor_scale)
+        };
+        assert_eq!(again(codes.clone(), scales.clone()).as_ref(), Ok(&tensor));
+        let short = again(codes[1..].to_vec(), scales.clone());
+        assert!(matches!(short, Err(PartsError::Codes { .. })), "{format}");
+        let long = again(codes, [scales, vec![0]].concat());
+        assert!(matches!(long, Err(PartsError::Scales { .. })), "{format}");
+    }
+    let nvfp4 = |scale, tensor_scale| {
+        let format = BlockFormat::NVFP4;
+        BlockTensor::from_parts(format, Axis::Cols, (1, 2), vec![0x21], vec![scale], tensor_scale)
+    };
+    // 1.5 as E4M3 is 0x3C; the sign bit of a byte is none of UE4M3's.
+    assert_eq!(nvfp4(0x3C, Some(2.0)).unwrap().dequantize(), [1.5, 3.0]);
+    let error = nvfp4(0xBC, Some(2.0)).unwrap_err();
+    assert_eq!(error.to_string(), "the scale of block 0 is 0xbc, more than the 7 bits of ue4m3");
+    let error = nvfp4(0x3C, None).unwrap_err();
+    assert_eq!(error.to_string(), "nvfp4 has a scale of the tensor, and none was given");
+    let huge = (usize::MAX, 2);
+    let parts = |shape| {
+        BlockTensor::from_parts(BlockFormat::MXFP4, Axis::Cols, shape, vec![], vec![], None)
+    };
+    assert!(parts(huge).unwrap_err().to_string().contains("found 0"));
+    assert!(parts((0, 7)).unwrap().dequantize().is_empty());
+}

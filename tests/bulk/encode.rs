@@ -1,0 +1,213 @@
+//! To codes, deterministically: modes, policies, profiles, flushes, slices of every length.
+
+use exmy::bulk::{Cast, Converter, decode_into};
+use exmy::format::Format;
+use exmy::minifloat::Bits;
+use exmy::round::{
+    AbsentNan, Flush, NanCode, NanRules, Operands, Overflow, Payload, Profile, Rounding, Rules,
+    SignRule,
+};
+
+use super::{check, expected, format, formats, inputs, levels, named, spread, with_level};
+
+#[test]
+fn every_format_mode_and_policy() {
+    spread(&formats(), |format| {
+        let x = inputs(*format, 300);
+        for rounding in Rounding::DETERMINISTIC {
+            for overflow in Overflow::ALL {
+                check(Cast { format: *format, rounding, overflow }.into(), &x);
+            }
+        }
+    });
+}
+
+/// All 10 million multiples of 419 as bits, each exponent with some 40 thousand significands, for
+/// every named format and mode: `cargo test --release --test bulk -- --ignored ten_million`, 140 s
+/// of processor time.
+#[test]
+#[ignore = "takes minutes; see the comment"]
+fn ten_million_inputs_of_every_format_and_mode() {
+    let cases: Vec<Cast> = named()
+        .into_iter()
+        .flat_map(|format| {
+            Rounding::DETERMINISTIC.map(|mode| Cast::new(format).with_rounding(mode))
+        })
+        .collect();
+    spread(&cases, |cast| {
+        let mut bits = 0_u32;
+        let mut left = (1_u64 << 32) / 419 + 1;
+        while left > 0 {
+            let len = left.min(1 << 16);
+            let mut next = || {
+                let x = f32::from_bits(bits);
+                bits = bits.wrapping_add(419);
+                x
+            };
+            let x: Vec<f32> = (0..len).map(|_| next()).collect();
+            check((*cast).into(), &x);
+            left -= len;
+        }
+    });
+}
+
+#[test]
+fn every_profile() {
+    spread(&formats(), |to| {
+        let x = inputs(*to, 0);
+        for profile in Profile::ALL {
+            check(Converter::new(*to, profile.rules(*to)), &x);
+            check(Converter::new(*to, profile.conversion(Format::F32, *to)), &x);
+        }
+    });
+}
+
+/// The rules besides rounding and overflow, one at a time and with every mode.
+#[test]
+fn every_rule() {
+    let nan = NanRules::CANONICAL;
+    let plain = Rules::DEFAULT;
+    let mut rules = vec![
+        Rules { operands: Operands::Zero, ..plain },
+        Rules { operands: Operands::PositiveZero, ..plain },
+        Rules { operands: Operands::Away, ..plain },
+        Rules { sign: SignRule::Magnitude, ..plain },
+        Rules { sign: SignRule::Relu, ..plain },
+        Rules { sign: SignRule::Relu, flush: Flush::Output, overflow: Overflow::Finite, ..plain },
+        Rules { operands: Operands::Zero, flush: Flush::Input, ..plain },
+    ];
+    for flush in [Flush::Input, Flush::Candidates, Flush::Output] {
+        rules.push(Rules { flush, ..plain });
+        rules.push(Rules { flush, overflow: Overflow::Finite, ..plain });
+    }
+    for nan in [
+        NanRules { code: NanCode::AllOnes, keep_sign: false, ..nan },
+        NanRules { absent: AbsentNan::SignedMax, ..nan },
+        NanRules { absent: AbsentNan::OppositeZero, payload: Payload::Keep, ..nan },
+        NanRules { payload: Payload::Truncate, ..nan },
+    ] {
+        rules.push(Rules { nan, ..plain });
+    }
+    let texts = [
+        "e4m3fn",
+        "e5m2",
+        "e2m1",
+        "e3m2",
+        "e4m3fnuz",
+        "int8",
+        "ue4m3",
+        "e8m0",
+        "bf16",
+        "f16",
+        "e8m3",
+        "e5m0",
+        "binary8p3se",
+        "e1m6",
+        "e6m9-nosub",
+        "tf32",
+    ];
+    spread(&texts, |text| {
+        let format = format(text);
+        let x = inputs(format, 0);
+        for rules in &rules {
+            for rounding in Rounding::DETERMINISTIC {
+                check(Converter::new(format, rules.with_rounding(rounding)), &x);
+            }
+        }
+    });
+}
+
+/// Every length and every offset modulo a vector; nothing beside the slice is written.
+#[test]
+fn every_length_and_offset() {
+    let x = inputs(Format::E4M3FN, 0);
+    fn encode<C: Bits>(cast: Cast, x: &[f32], start: usize, len: usize) {
+        let converter = Converter::from(cast).with_random(super::RANDOM).starting_at(5);
+        let part = &x[start..start + len];
+        let guard = C::from_u64(0x5A);
+        let mut codes = vec![guard; start % 7 + len + 9];
+        converter.encode_into(part, &mut codes[start % 7..][..len]);
+        let (before, rest) = codes.split_at(start % 7);
+        let (found, after) = rest.split_at(len);
+        assert!(before.iter().chain(after).all(|code| *code == guard), "{cast} {start} {len}");
+        let found: Vec<u64> = found.iter().map(|code| code.to_u64()).collect();
+        assert_eq!(found, expected(&converter, part, 5), "{cast} {start} {len}");
+    }
+    for level in levels() {
+        with_level(level, || {
+            for len in 0..=130 {
+                let start = len * 37 % 67;
+                for text in ["e4m3fn", "e4m3fnuz", "e2m1"] {
+                    for mode in [Rounding::Rne, Rounding::Rup, Rounding::stochastic(8)] {
+                        encode::<u8>(Cast::new(format(text)).with_rounding(mode), &x, start, len);
+                    }
+                }
+                for text in ["bf16", "f16"] {
+                    encode::<u16>(Cast::new(format(text)), &x, start, len);
+                    encode::<u32>(Cast::new(format(text)), &x, start, len);
+                    encode::<u64>(Cast::new(format(text)), &x, start, len);
+                }
+            }
+        });
+    }
+}
+
+/// Codes and values are inverse to each other, and the codes of a few numbers are known.
+#[test]
+fn codes() {
+    let texts =
+        ["e4m3fn", "e5m2", "e2m1", "int8", "e8m0", "e4m3fnuz", "bf16", "f16", "binary8p3se"];
+    for text in texts {
+        let format = format(text);
+        let codes: Vec<u16> = format.codes().map(|code| code as u16).collect();
+        let mut values = vec![0.0_f32; codes.len()];
+        decode_into(format, &codes, &mut values);
+        let mut back = vec![0_u16; codes.len()];
+        Converter::from(Cast::new(format).with_overflow(Overflow::None))
+            .encode_into(&values, &mut back);
+        for ((code, value), back) in codes.iter().zip(&values).zip(&back) {
+            assert!(
+                value.is_nan() || code == back,
+                "{text}: {code:#x} is {value}, that is {back:#x}"
+            );
+        }
+    }
+    let mut found = [0_u8; 6];
+    let x = [1.0_f32, -1.0, 0.3, 500.0, -0.0, 0.001];
+    Converter::from(Cast::new(Format::E4M3FN)).encode_into(&x, &mut found);
+    // 0.3 = 1.2 * 2^-2: field 5, trailing 0.2 * 8 = 1.6 to 2; 0.001 is half of 2^-9, and a bit.
+    assert_eq!(found, [0x38, 0xB8, 5 << 3 | 2, 0x7E, 0x80, 0x01]);
+}
+
+/// Known codes of numbers that flush: the smallest normal number of E4M3FN is 2^-6, the place below
+/// it 2^-9; and of NaN with a payload.
+#[test]
+fn flushed_and_payload_codes() {
+    let encode = |rules: Rules, x: f32| {
+        let mut code = [0_u8];
+        Converter::new(Format::E4M3FN, rules).encode_into(&[x], &mut code);
+        code[0]
+    };
+    let flush = |flush| Rules { flush, ..Rules::DEFAULT };
+    let (half_up, below) = (0.015625 - 0.0001, 0.01);
+    assert_eq!([half_up, below].map(|x| encode(flush(Flush::None), x)), [0x08_u8, 0x05]);
+    assert_eq!([half_up, below].map(|x| encode(flush(Flush::Input), x)), [0x00_u8, 0x00]);
+    assert_eq!([half_up, below].map(|x| encode(flush(Flush::Output), x)), [0x08_u8, 0x00]);
+    assert_eq!([half_up, below].map(|x| encode(flush(Flush::Candidates), x)), [0x08_u8, 0x08]);
+    assert_eq!(encode(flush(Flush::Candidates), -0.0078125), 0x80_u8, "a tie goes to zero");
+    let ieee = Converter::new(Format::BF16, Profile::Ieee.rules(Format::BF16));
+    let x = [0x7FA1_2345, 0xFF80_0001].map(f32::from_bits);
+    assert_eq!(ieee.encode::<f32, u16>(&x), [0x7FE1, 0xFFC0]);
+}
+
+#[test]
+#[should_panic(expected = "different lengths")]
+fn lengths_must_agree() {
+    Converter::from(Cast::new(Format::E4M3FN)).encode_into(&[1.0_f32; 3], &mut [0_u8; 2]);
+}
+
+#[test]
+#[should_panic(expected = "do not fit 8")]
+fn codes_must_fit() {
+    Converter::from(Cast::new(Format::BF16)).encode_into(&[1.0_f32; 2], &mut [0_u8; 2]);
+}

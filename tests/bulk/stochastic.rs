@@ -1,0 +1,99 @@
+//! Stochastic rounding: every number of bits and variant, words by index.
+
+use exmy::bulk::{Cast, Converter};
+use exmy::format::Format;
+use exmy::round::{Flush, Overflow, Rounding, Rules};
+
+use super::{RANDOM, check, expected, format, formats, inputs, levels, spread, with_level};
+
+fn modes(texts: &[&str]) -> Vec<Rounding> {
+    texts.iter().map(|text| text.parse().unwrap()).collect()
+}
+
+#[test]
+fn every_format_and_policy() {
+    let modes = modes(&["sr1", "sr8", "sr17", "sr32", "sr4b", "sr4c"]);
+    spread(&formats(), |format| {
+        let x = inputs(*format, 100);
+        for rounding in &modes {
+            for overflow in Overflow::ALL {
+                let cast = Cast { format: *format, rounding: *rounding, overflow };
+                check(Converter::from(cast).with_random(RANDOM), &x);
+            }
+        }
+    });
+}
+
+#[test]
+fn every_number_of_bits() {
+    let all: Vec<Rounding> = (1..=32).map(Rounding::stochastic).collect();
+    let b: Vec<Rounding> =
+        modes(&["sr1b", "sr2b", "sr11b", "sr19b", "sr29b", "sr30b", "sr31b", "sr32b"]);
+    spread(
+        &["e4m3fn", "e5m2", "e2m1", "bf16", "f16", "e8m3", "e4m3fnuz", "tf32", "e5m0"],
+        |text| {
+            let format = format(text);
+            let x = inputs(format, 1000);
+            for rounding in all.iter().chain(&b) {
+                check(
+                    Converter::from(Cast::new(format).with_rounding(*rounding)).with_random(RANDOM),
+                    &x,
+                );
+                for flush in [Flush::Input, Flush::Candidates, Flush::Output] {
+                    let rules = Rules { flush, ..Rules::DEFAULT.with_rounding(*rounding) };
+                    check(Converter::new(format, rules).with_random(RANDOM), &x[..1000]);
+                }
+            }
+        },
+    );
+}
+
+/// Element i takes word i, whatever the slice's length or the kernel's stride.
+#[test]
+fn words_by_index() {
+    let x = vec![0.3_f32; 5000];
+    let mode = Rounding::stochastic(8);
+    let converter =
+        Converter::from(Cast::new(Format::E2M1).with_rounding(mode)).with_random(RANDOM);
+    for level in levels() {
+        let mut all = x.clone();
+        with_level(level, || converter.fake_quantize(&mut all));
+        // 0.3 is 0.6 of the way from 0 to 0.5: up iff floor(0.6 * 256) + R >= 256 with R the top
+        // byte.
+        for (i, y) in all.iter().enumerate() {
+            let up = 153 + (RANDOM.word(i as u64) >> 24) >= 256;
+            assert_eq!(*y, if up { 0.5 } else { 0.0 }, "{level} {i}");
+        }
+        // From any element on, also where the counter's lower word overflows.
+        for first in [1, 3, 64, (1 << 34) - 101] {
+            let part = converter.starting_at(first);
+            let codes: Vec<u8> = with_level(level, || part.encode(&x[..300]));
+            let wide: Vec<u64> = codes.iter().map(|code| u64::from(*code)).collect();
+            assert_eq!(wide, expected(&part, &x[..300], first), "{level} {first}");
+        }
+    }
+}
+
+/// The mean over many words is the number, to four standard deviations of a mean of 2^16.
+#[test]
+fn unbiased() {
+    let mode = Rounding::stochastic(20);
+    let converter =
+        Converter::from(Cast::new(Format::E4M3FN).with_rounding(mode)).with_random(RANDOM);
+    for (x, gap) in [(1.03_f32, 0.125), (-300.7, 32.0), (0.0011, 0.001953125), (0.017, 0.001953125)]
+    {
+        let mut data = vec![x; 1 << 16];
+        converter.fake_quantize(&mut data);
+        let mean = data.iter().map(|x| f64::from(*x)).sum::<f64>() / data.len() as f64;
+        assert!((mean - f64::from(x)).abs() < 4.0 * gap * 0.5 / 256.0, "{x}: {mean}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "needs random words")]
+fn words_must_be_given() {
+    let mode = Rounding::stochastic(8);
+    let mut codes = [0_u8; 2];
+    Converter::from(Cast::new(Format::E4M3FN).with_rounding(mode))
+        .encode_into(&[1.0_f32; 2], &mut codes);
+}
