@@ -53,7 +53,7 @@ fn memory_does_not_grow_with_the_file() {
     tensors.extend((0..32).map(|i| Outline::new(format!("w{i}"), Dtype::F32, [512, 512])));
     let mut writer = Writer::create(&input, &tensors, Default::default()).unwrap();
     for tensor in &tensors {
-        for _ in 0..tensor.shape.iter().product::<usize>() * 4 >> 20 {
+        for _ in 0..(tensor.shape.iter().product::<usize>() * 4) >> 20 {
             writer.write(&tensor.name, &[0; 1 << 20]).unwrap();
         }
     }

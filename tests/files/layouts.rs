@@ -2,7 +2,7 @@
 //! reference implementation of safetensors reads it.
 
 use crate::quantized::{assert_bits, image, options, random, values};
-use crate::{convert, f32_bytes, numbers, places, write};
+use crate::{convert, f32_bytes, numbers, places, power, write};
 use exmy::files::{Dtype, FileLayout, Options};
 use exmy::quantizer::Axis;
 use safetensors::tensor::SafeTensors;
@@ -16,7 +16,7 @@ fn e2m1(code: u8) -> f32 {
 }
 
 fn e8m0(code: u8) -> f32 {
-    2.0_f32.powi(i32::from(code) - 127)
+    power(i32::from(code) - 127)
 }
 
 /// Two codes a byte, the first in the low nibble.
@@ -99,8 +99,8 @@ fn nvfp4_by_hand() {
             let e4m3 = |code: u8| {
                 let (exponent, fraction) = (i32::from(code >> 3), f32::from(code & 7) / 8.0);
                 match exponent {
-                    0 => fraction * 2.0_f32.powi(-6),
-                    _ => (1.0 + fraction) * 2.0_f32.powi(exponent - 7),
+                    0 => fraction * power(-6),
+                    _ => (1.0 + fraction) * power(exponent - 7),
                 }
             };
             let value = |(i, code): (usize, &u8)| e2m1(*code) * e4m3(scales[i / 16]) * tensor;
@@ -115,7 +115,7 @@ fn fp6_in_every_layout() {
         let (exponent, fraction) = (i32::from(code >> 3 & 3), f32::from(code & 7) / 8.0);
         let size = match exponent {
             0 => fraction,
-            _ => (1.0 + fraction) * 2.0_f32.powi(exponent - 1),
+            _ => (1.0 + fraction) * power(exponent - 1),
         };
         if code & 32 == 0 { size } else { -size }
     };

@@ -58,3 +58,8 @@ fn convert(input: &Path, output: &Path, options: &Options) -> Report {
     let mut go_on = |_: &Progress<'_>| ControlFlow::Continue(());
     quantize(input, output, options, &mut go_on).unwrap().unwrap()
 }
+
+/// 2^e, exactly.
+fn power(e: i32) -> f32 {
+    (0..e.abs()).fold(1.0, |power, _| if e > 0 { power * 2.0 } else { power / 2.0 })
+}

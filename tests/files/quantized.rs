@@ -1,7 +1,7 @@
 //! Quantized files: what is decoded from them is the quantizer's image, whatever the format, the
 //! axis and the layout; and decoders written here from the layouts' definitions agree.
 
-use crate::{convert, f32_bytes, numbers, places, write};
+use crate::{convert, f32_bytes, numbers, places, power, write};
 use exmy::files::{Dtype, Fate, Kept, Options, Output, Progress, Reader, dequantize};
 use exmy::quantizer::{Axis, Quantizer};
 use exmy::random::{Philox, Stream};
@@ -139,7 +139,7 @@ fn an_axis_in_the_middle() {
 fn inputs_of_other_types() {
     let (_folder, input, output) = places();
     // 1.0625 is the middle of two neighbours of E4M3; a little more must go up, in f32 it would not.
-    let x = [1.0625 + 2.0_f64.powi(-40), 1.0625, -464.0 - 1e-9, 1e300];
+    let x = [1.0625 + f64::from(power(-40)), 1.0625, -464.0 - 1e-9, 1e300];
     let bytes: Vec<u8> = x.iter().flat_map(|x| x.to_le_bytes()).collect();
     let half: Vec<u8> = [0x3C01_u16, 0x7BFF, 0x0001, 0xBC00].map(u16::to_le_bytes).concat();
     let brain: Vec<u8> = [0x3F81_u16, 0x7F7F, 0x0001, 0xBF80].map(u16::to_le_bytes).concat();
@@ -155,7 +155,7 @@ fn inputs_of_other_types() {
     // In a block the largest number, 1e300, counts as the largest f32: 2^127 times almost two.
     convert(&input, &output, &options("e4m3fn/1:e8m0"));
     assert_eq!(values(&output, "d")[..2], [1.125, 1.0]);
-    assert_eq!(values(&output, "d")[3], 448.0 * 2.0_f32.powi(119));
+    assert_eq!(values(&output, "d")[3], 448.0 * power(119));
     // Values keep the type, and bf16 rounds them once more if it must.
     let rounded = Options { output: Output::Values(Some(Dtype::BF16)), ..options("e3m9") };
     convert(&input, &output, &rounded);
