@@ -137,6 +137,25 @@ pub fn quantize(
 /// Writes a file with the values of all quantized tensors in place of their codes, of type `dtype` or
 /// of the type they had before. `None` if `watch` ended it.
 ///
+/// ```
+/// use exmy::files::{Dtype, Options, Outline, Progress, Reader, Writer, dequantize, quantize};
+/// use std::ops::ControlFlow;
+///
+/// let folder = tempfile::tempdir().unwrap();
+/// let [from, codes, to] = ["a", "b", "c"].map(|name| folder.path().join(name));
+/// let mut writer =
+///     Writer::create(&from, &[Outline::new("w", Dtype::F32, [1, 2])], Default::default())?;
+/// writer.write("w", &[70_000.0_f32, -0.1].map(f32::to_le_bytes).concat())?;
+/// writer.finish()?;
+/// let go_on = &mut |_: &Progress<'_>| ControlFlow::Continue(());
+/// quantize(&from, &codes, &Options::new("mxfp8-e4m3".parse().unwrap()), go_on)?;
+/// dequantize(&codes, &to, None, go_on)?;
+/// assert_eq!(Reader::open(&to)?.read_f32("w")?, [73_728.0, -0.0]); // 288 x 2^8
+/// dequantize(&codes, &to, Some(Dtype::F16), go_on)?;
+/// assert_eq!(Reader::open(&to)?.read_f32("w")?[0], f32::INFINITY); // beyond binary16
+/// # Ok::<(), exmy::error::Error>(())
+/// ```
+///
 /// # Errors
 /// As [`quantize`]; if no tensor is quantized.
 pub fn dequantize(
