@@ -17,7 +17,7 @@ pub struct Error {
 }
 
 /// The result of operations of the upper floors.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     /// An error that says `what`: the thing given and why it cannot be used.

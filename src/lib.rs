@@ -57,7 +57,7 @@
 //! | `train` | layers, recipes, data, the training loop | |
 //! | `study` | comparison of runs and their figures | |
 //! | `cli` | the command `exmy` | |
-//! | `safetensors` | the container of checkpoints, by `train` | |
+//! | `safetensors` | tensors in files: reading, writing, quantizing; by `train` | |
 //! | `half`, `approx`, `serde`, `bitvec` | interoperation with the crates of these names | |
 
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -90,6 +90,8 @@ pub mod view;
 // Floor 3
 #[cfg(feature = "alloc")]
 pub mod block;
+#[cfg(feature = "safetensors")]
+pub mod files;
 #[cfg(feature = "alloc")]
 pub mod hadamard;
 #[cfg(feature = "alloc")]

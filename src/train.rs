@@ -10,7 +10,6 @@
 pub mod checkpoint;
 pub mod config;
 pub mod data;
-pub mod files;
 pub mod language;
 pub mod optimizer;
 pub mod preset;

@@ -7,11 +7,11 @@
 //! holds no clock value, so repeats are byte-equal.
 
 use crate::error::{Error, Result};
+use crate::files::whole::{self, PARTIAL};
 use crate::recipe::Recipe;
 use crate::study::loss_figure;
 use crate::train::config::{Config, VERSION};
 use crate::train::data::Source;
-use crate::train::files::{self, PARTIAL};
 use crate::train::run::{Folder, Summary};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -85,7 +85,7 @@ pub fn create(
     }
     let runs = names.into_iter().map(|folder| Entry { folder, result: None }).collect();
     let comparison = Comparison { version: VERSION, data: data.into(), reference, runs };
-    let (parent, name) = files::split(path);
+    let (parent, name) = whole::split(path);
     fs::create_dir_all(parent).map_err(|error| Error::io("create", parent, error))?;
     remove_abandoned(parent);
     let staging = parent.join(format!("{PARTIAL}{}-{name}", std::process::id()));
@@ -99,7 +99,7 @@ pub fn create(
         fs::rename(&staging, path).map_err(|error| {
             refuse_used(path).err().unwrap_or_else(|| Error::io("create", path, error))
         })?;
-        files::sync_folder(parent).map_err(|error| Error::io("create", path, error))
+        whole::sync_folder(parent).map_err(|error| Error::io("create", path, error))
     };
     stage().inspect_err(|_| {
         // The original error is what matters.
@@ -173,7 +173,7 @@ fn write_summary(folder: &Path, comparison: &Comparison) -> Result<()> {
     let mut text = serde_json::to_string_pretty(comparison)
         .map_err(|error| Error::new("cannot write the summary").because(error))?;
     text.push('\n');
-    files::write_whole(&folder.join("summary.json"), text.as_bytes())
+    whole::write_whole(&folder.join("summary.json"), text.as_bytes())
 }
 
 /// Finds what can be resumed at `path`: an output folder, the output folders directly below it, a
@@ -196,7 +196,7 @@ pub fn open(path: &Path) -> Result<Vec<OutFolder>> {
     let holds = |name: &'static str| move |folder: &&PathBuf| folder.join(name).is_file();
     let runs: Vec<_> = below.iter().filter(holds("config.toml")).collect();
     if !runs.is_empty() {
-        let entry = |run: &&PathBuf| Entry { folder: files::split(run).1, result: None };
+        let entry = |run: &&PathBuf| Entry { folder: whole::split(run).1, result: None };
         let runs = runs.iter().map(entry).collect();
         let comparison =
             Comparison { version: VERSION, data: String::new(), reference: None, runs };
@@ -213,7 +213,7 @@ pub fn open(path: &Path) -> Result<Vec<OutFolder>> {
 /// A run folder, as a part of the output folder that lists it or on its own.
 fn open_run(path: &Path) -> Result<OutFolder> {
     let whole = fs::canonicalize(path).map_err(|error| Error::io("open", path, error))?;
-    let (parent, name) = files::split(&whole);
+    let (parent, name) = whole::split(&whole);
     let listed = |out: &OutFolder| out.comparison.runs.iter().any(|entry| entry.folder == name);
     if parent.join("summary.json").is_file()
         && let Ok(mut out) = read(parent)
@@ -282,7 +282,7 @@ impl OutFolder {
         }
         let conditions = configs.first().map(conditions).unwrap_or_default();
         let svg = loss_figure::draw(&conditions, self.comparison.reference, &curves);
-        files::write_whole(&self.path.join("loss.svg"), svg.as_bytes())
+        whole::write_whole(&self.path.join("loss.svg"), svg.as_bytes())
     }
 }
 

@@ -10,8 +10,8 @@
 //! one follows, so that a resumed run leaves the same files as an uninterrupted one.
 
 use crate::error::{Error, Result};
+use crate::files::whole;
 use crate::nn::parameters::Layout;
-use crate::train::files;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -86,7 +86,7 @@ fn serialize(
         })
         .collect::<Result<Vec<_>>>()?;
     let bytes = safetensors::serialize(views, metadata).map_err(fault)?;
-    files::write_whole(path, &bytes)
+    whole::write_whole(path, &bytes)
 }
 
 /// Writes the checkpoint of `progress` into `folder`, whole or not at all.

@@ -7,7 +7,7 @@
 //! resume cuts the file back to the checkpoint's step, and with it whatever a kill tore off.
 
 use crate::error::{Error, Result};
-use crate::train::files;
+use crate::files::whole;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Write};
@@ -135,7 +135,7 @@ pub fn cut_back(path: &Path, step: Option<u64>) -> Result<()> {
         }
     }
     if kept < text.len() || text.is_empty() {
-        files::write_whole(path, &text[..kept])?;
+        whole::write_whole(path, &text[..kept])?;
     }
     Ok(())
 }

@@ -13,10 +13,10 @@
 //! beside metrics that do not reach it; what stands after it is cut off on resume.
 
 use crate::error::{Error, Result};
+use crate::files::whole;
 use crate::train::checkpoint::{self, Progress};
 use crate::train::config::Config;
 use crate::train::data::{DataOptions, Dataset};
-use crate::train::files;
 use crate::train::record::{Lines, Metrics, Timing, cut_back, read_metrics};
 use crate::train::trainer::Trainer;
 use serde::{Deserialize, Serialize};
@@ -121,7 +121,7 @@ impl Folder {
     /// If the folder exists or cannot be written.
     pub fn create(&self, config: &Config) -> Result<()> {
         fs::create_dir(&self.0).map_err(|error| Error::io("create", &self.0, error))?;
-        files::write_whole(&self.config_file(), config.to_toml().as_bytes())
+        whole::write_whole(&self.config_file(), config.to_toml().as_bytes())
     }
 
     /// Reads its configuration.
@@ -235,8 +235,8 @@ impl<'a> Run<'a> {
         let checkpoints = folder.checkpoints();
         fs::create_dir_all(&checkpoints)
             .map_err(|error| Error::io("create", &checkpoints, error))?;
-        files::remove_partial(folder.path())?;
-        files::remove_partial(&checkpoints)?;
+        whole::remove_partial(folder.path())?;
+        whole::remove_partial(&checkpoints)?;
         let newest = checkpoint::list(&checkpoints)?.last().copied();
         if let Some(step) = newest {
             let path = checkpoint::path(&checkpoints, step);
@@ -370,7 +370,7 @@ impl<'a> Run<'a> {
         let mut text = serde_json::to_string_pretty(&summary)
             .map_err(|error| Error::new("cannot write the summary").because(error))?;
         text.push('\n');
-        files::write_whole(&self.folder.summary_file(), text.as_bytes())?;
+        whole::write_whole(&self.folder.summary_file(), text.as_bytes())?;
         Ok(summary)
     }
 }

@@ -4,6 +4,9 @@
 
 mod convert;
 mod formats;
+mod inspect;
+mod quantize;
+mod rows;
 mod sample;
 mod settings;
 mod show;
@@ -33,6 +36,8 @@ enum Command {
     Formats(formats::Arguments),
     /// Continue a text with a trained model
     Sample(sample::Arguments),
+    Quantize(Box<quantize::Arguments>),
+    Inspect(inspect::Arguments),
     Convert(convert::Arguments),
     Verify(Box<verify::Arguments>),
     Vectors(Box<vectors::Arguments>),
@@ -57,6 +62,8 @@ fn main() -> ExitCode {
         Command::Train(arguments) => train::run(*arguments),
         Command::Formats(arguments) => formats::run(&arguments),
         Command::Sample(arguments) => sample::run(&arguments),
+        Command::Quantize(arguments) => quantize::run(&arguments),
+        Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Vectors(arguments) => vectors::run(&arguments),

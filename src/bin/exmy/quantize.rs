@@ -1,0 +1,269 @@
+//! `exmy quantize`: a safetensors file in, the same tensors in few bits out.
+
+use crate::INTERRUPTED;
+use crate::rows::{Bar, Line, number, percent, shape, table, watched, width};
+use crate::settings::quiet_pipe;
+use clap::{Args, ValueEnum};
+use exmy::block::{Profile, Statistics};
+use exmy::error::{Error, Result};
+use exmy::files::{self, Dtype, Fate, FileLayout, Glob, Options, Output, Report};
+use exmy::quantizer::Quantizer;
+use exmy::round::{Overflow, Rounding};
+use exmy::scale::ScaleRule;
+use indicatif::HumanBytes;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Quantize the tensors of a safetensors file to any format or block format
+///
+/// Reads IN tensor by tensor and writes OUT: of each quantized tensor NAME its codes as NAME, its
+/// block scales as NAME_scale and, where the format has one, the scale of the tensor as
+/// NAME_scale_2, an f32 by which decoded values are multiplied last. The metadata says what is
+/// needed to decode them: exmy.format and exmy.tensors. OUT appears whole or not at all.
+///
+/// Taken are tensors of F16, BF16, F32 and F64 with two axes or more; with --include those that a
+/// pattern matches, of any number of axes. All others are copied byte for byte.
+///
+/// Blocks lie along the axis, the last one if none is named. An axis of a tensor is that of a matrix
+/// product: in PyTorch's linear layers the last axis of the weight is the one that is summed.
+///
+/// The table shows for each tensor the ratio of signal to quantization noise (10 log10 of the sum of
+/// x^2 over the sum of (x - y)^2), the largest |x - y|, the share of numbers beyond the largest
+/// magnitude that their block can express (saturated), the share that was not zero and became zero
+/// (flushed), and the bits an element takes, scales included.
+///
+/// With --dequantize the rounded values are written in place of codes, in any format whatever its
+/// width. Without --to, --dequantize writes the values of the quantized tensors that IN holds.
+#[derive(Args)]
+#[command(after_long_help = LONG_HELP)]
+pub(crate) struct Arguments {
+    /// The file to read
+    #[arg(value_name = "IN.safetensors")]
+    input: PathBuf,
+    /// The file to write; one that is there is replaced when the new one is whole
+    #[arg(value_name = "OUT.safetensors")]
+    output: PathBuf,
+    /// What stands where no third argument does.
+    #[arg(hide = true)]
+    third: Option<String>,
+    /// Format, block format or quantizer: e4m3fn, mxfp8-e4m3, mxfp4, nvfp4, e2m1/16:e8m0, mxfp4@sr8
+    #[arg(long, value_name = "FORMAT", required_unless_present = "dequantize")]
+    to: Option<Quantizer>,
+    /// Axis along which blocks lie, from 0, or from -1 for the last
+    #[arg(long, value_name = "N", default_value_t = -1, allow_negative_numbers = true)]
+    axis: i64,
+    /// Quantize the tensors of these names: * is any text, ? any character, [0-9] one of several;
+    /// may be repeated
+    #[arg(long, value_name = "GLOB", requires = "to")]
+    include: Vec<Glob>,
+    /// Leave the tensors of these names as they are; may be repeated
+    #[arg(long, value_name = "GLOB", requires = "to")]
+    exclude: Vec<Glob>,
+    /// How codes and scales are stored: safetensors torch cublas gpt-oss ggml stream byte
+    /// fp6-padded4 fp6-padded32 tma16
+    #[arg(long, value_name = "L", default_value_t, conflicts_with = "dequantize")]
+    layout: FileLayout,
+    /// Rounding of the elements: rne rna rnz rtz rup rdn raz odd, or srN, srNb, srNc with N random
+    /// bits [default: rne; that of the profile]
+    #[arg(long, value_name = "R", requires = "to")]
+    round: Option<Rounding>,
+    /// How a block's scale follows from its largest magnitude: floor ceil even rceil nearest max-abs
+    /// 4over6 ... [default: that of the format and profile]
+    #[arg(long, value_name = "RULE", requires = "to")]
+    scale_rule: Option<ScaleRule>,
+    /// Whose block scales, in every detail: ocp microxcaling microxcaling-torch torchao torchao-0.18
+    /// te te-2.13 ... [default: ocp]
+    #[arg(long, value_name = "P", requires = "to")]
+    profile: Option<Profile>,
+    /// What becomes of elements out of range: sat-none sat-finite sat-propagate to-nan to-inf onnx
+    /// [default: sat-finite; sat-none in formats with infinities]
+    #[arg(long, value_name = "O", requires = "to")]
+    overflow: Option<Overflow>,
+    /// Seed of stochastic rounding
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    /// Write the rounded values instead of codes, as f32, bf16 or f16 (--dequantize=bf16) or, if none
+    /// is named, in the type that the tensor has
+    #[arg(long, value_name = "TYPE", num_args = 0..=1, require_equals = true)]
+    dequantize: Option<Option<Type>>,
+    /// Threads to use; the results are the same bits for any number [default: all cores]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u16).range(1..=1024)
+    )]
+    threads: Option<u16>,
+    /// Print nothing but the final table
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+const LONG_HELP: &str = "\
+Layouts:
+  safetensors   the format's own types (F4, F6_E2M3, F6_E3M2, F8_*), scales row by row
+  torch         types that PyTorch has: two FP4 codes in a U8, low nibble first, one FP6 code in a U8
+  cublas        block scales in tiles of 128 x 4, as cuBLAS and CUTLASS read them
+  gpt-oss       NAME_blocks and NAME_scales (mxfp4 along the last axis)
+  ggml          block_mxfp4 of GGUF files (mxfp4 along the last axis)
+  stream, byte, fp6-padded4, fp6-padded32, tma16
+                U8, each row of codes in a container of its own; stream and byte take any width
+
+Examples:
+  exmy quantize model.safetensors small.safetensors --to nvfp4 --exclude '*embed*' --exclude lm_head.*
+  exmy quantize model.safetensors small.safetensors --to mxfp8-e4m3 --scale-rule rceil
+  exmy quantize model.safetensors rounded.safetensors --to e3m2/32:e8m0@sr8 --dequantize=bf16
+  exmy quantize small.safetensors values.safetensors --dequantize
+
+Codes of 4 and 6 bits are a little-endian stream of bits over the tensor; the format of the file does
+not say so itself. Exit codes: 0 done, 2 misuse or a file that cannot be used, 130 interrupted.
+";
+
+/// Types in which values are written.
+#[derive(Clone, Copy, ValueEnum)]
+enum Type {
+    F32,
+    Bf16,
+    F16,
+}
+
+impl Type {
+    fn dtype(self) -> Dtype {
+        match self {
+            Self::F32 => Dtype::F32,
+            Self::Bf16 => Dtype::BF16,
+            Self::F16 => Dtype::F16,
+        }
+    }
+}
+
+impl Arguments {
+    /// What the options say; `None` if only values are to be written.
+    fn options(&self) -> Result<Option<Options>> {
+        let Some(to) = self.to else { return Ok(None) };
+        // The suffixes of the textual form and the options are the same things; the text refuses
+        // what is said twice.
+        let mut text = to.to_string();
+        let suffixes = [
+            self.round.map(|round| round.to_string()),
+            self.scale_rule.map(|rule| rule.to_string()),
+            self.profile.map(|profile| profile.to_string()),
+            self.overflow.map(|overflow| overflow.to_string()),
+        ];
+        for suffix in suffixes.into_iter().flatten() {
+            text += &format!("@{suffix}");
+        }
+        let quantizer = text.parse().map_err(|error| Error::new(format!("--to {to}: {error}")))?;
+        let output = match &self.dequantize {
+            None => Output::Codes,
+            Some(dtype) => Output::Values(dtype.map(Type::dtype)),
+        };
+        Ok(Some(Options {
+            axis: self.axis,
+            include: self.include.clone(),
+            exclude: self.exclude.clone(),
+            layout: self.layout,
+            seed: self.seed,
+            output,
+            ..Options::new(quantizer)
+        }))
+    }
+}
+
+/// Runs the command; the result is the exit code.
+pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
+    if let Some(third) = &arguments.third {
+        return Err(Error::new(format!("{third:?} is one argument too many after IN and OUT"))
+            .hint("the type of --dequantize is written with `=`, as in --dequantize=bf16"));
+    }
+    let options = arguments.options()?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    ctrlc::set_handler(move || {
+        // The second request does not wait for a large tensor; what it leaves has a name that says
+        // it is a part, and the next run removes it.
+        if flag.swap(true, Ordering::SeqCst) {
+            std::process::exit(i32::from(INTERRUPTED));
+        }
+    })
+    .map_err(|error| Error::new("cannot listen for Ctrl-C").because(error))?;
+    let Arguments { input, output, quiet, .. } = arguments;
+    let threads = arguments.threads.map_or_else(exmy::parallel::threads, usize::from);
+    let dtype = arguments.dequantize.flatten().map(Type::dtype);
+    let work = || {
+        watched(&mut Bar::new("read", *quiet), &stop, |watch| match &options {
+            Some(options) => files::quantize(input, output, options, watch),
+            None => files::dequantize(input, output, dtype, watch),
+        })
+    };
+    let report = exmy::parallel::with_threads(threads, work)
+        .map_err(|error| Error::new(format!("cannot start {threads} threads")).because(error))??;
+    let Some(report) = report else {
+        eprintln!("stopped; {} was not written", output.display());
+        return Ok(INTERRUPTED);
+    };
+    let mut text = rows(&report);
+    if !quiet {
+        text += &format!(
+            "\n{}: {} of tensors, from {}\n",
+            output.display(),
+            HumanBytes(report.bytes_after),
+            HumanBytes(report.bytes_before)
+        );
+    }
+    quiet_pipe(std::io::stdout().lock().write_all(text.as_bytes()))?;
+    Ok(0)
+}
+
+/// The table of a report, and what went wrong with numbers that were none.
+fn rows(report: &Report) -> String {
+    let headings =
+        ["tensor", "shape", "type", "SQNR dB", "max error", "saturated", "flushed", "bits"];
+    let mut lines = Vec::new();
+    let mut notes = String::new();
+    for row in &report.rows {
+        let mut cells = vec![shape(&row.shape), row.dtype.to_string()];
+        let mut remark = String::new();
+        match &row.fate {
+            Fate::Kept(kept) => remark = format!("kept: {kept}"),
+            Fate::Decoded(target) => {
+                (cells[1], remark) = (target.to_string(), "values written".into());
+            }
+            Fate::Quantized { statistics, bits } => {
+                cells.extend(figures(statistics, *bits));
+                if statistics.lost > 0 {
+                    notes += &format!(
+                        "{}: {} of {} numbers were infinite or NaN, {} are\n",
+                        row.name, statistics.non_finite, statistics.count, statistics.lost
+                    );
+                }
+            }
+        }
+        lines.push(Line { name: row.name.clone(), cells, remark });
+    }
+    let (total, bits) = report.total();
+    if total.count > 0 {
+        let mut cells = vec![total.count.to_string(), String::new()];
+        cells.extend(figures(&total, bits));
+        lines.push(Line { name: "total".into(), cells, remark: String::new() });
+    }
+    table(&headings, 2, &lines, width()) + &notes
+}
+
+/// SQNR, largest error, shares, bits an element.
+fn figures(found: &Statistics, bits: u64) -> [String; 5] {
+    let sqnr = match found.sqnr_db() {
+        db if db.is_nan() => "-".into(),
+        db if db == f64::INFINITY => "exact".into(),
+        db => format!("{db:.2}"),
+    };
+    [
+        sqnr,
+        number(found.max_error),
+        percent(found.saturated, found.count),
+        percent(found.flushed, found.count),
+        number(bits as f64 / found.count.max(1) as f64),
+    ]
+}

@@ -1,0 +1,196 @@
+//! Tables of tensors: their names are long, so a table that does not fit gives each a line of its
+//! own.
+
+use exmy::files::{Progress, Watch};
+use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Time between lines where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// One line: a name, cells below the headings, or a remark in their place.
+pub(crate) struct Line {
+    /// The tensor.
+    pub(crate) name: String,
+    /// One a heading; fewer where a remark follows.
+    pub(crate) cells: Vec<String>,
+    /// What stands behind the cells.
+    pub(crate) remark: String,
+}
+
+/// The columns of the terminal; `None` where there is none, and nothing is broken.
+pub(crate) fn width() -> Option<usize> {
+    let terminal = terminal_size::terminal_size_of(std::io::stdout());
+    terminal.map(|(width, _)| usize::from(width.0))
+}
+
+/// The table. The first `left` columns behind the name are aligned to the left, the others to the right.
+pub(crate) fn table(
+    headings: &[&str],
+    left: usize,
+    lines: &[Line],
+    width: Option<usize>,
+) -> String {
+    let chars = |text: &str| text.chars().count();
+    let column = |i: usize| {
+        let cells = lines.iter().filter_map(|line| line.cells.get(i)).map(|cell| chars(cell));
+        cells.chain([chars(headings[i + 1])]).max().unwrap_or(0)
+    };
+    let columns: Vec<usize> = (0..headings.len() - 1).map(column).collect();
+    let names = lines.iter().map(|line| chars(&line.name)).chain([chars(headings[0])]).max();
+    let names = names.unwrap_or(0);
+    let whole = names + columns.iter().map(|width| width + 2).sum::<usize>();
+    let broken = width.is_some_and(|width| whole > width);
+    let mut text = String::new();
+    let mut add = |name: &str, cells: &[String], remark: &str| {
+        let mut line = if broken { format!("{name}\n") } else { format!("{name:<names$}") };
+        for (i, (cell, width)) in cells.iter().zip(&columns).enumerate() {
+            line +=
+                &if i < left { format!("  {cell:<width$}") } else { format!("  {cell:>width$}") };
+        }
+        if !remark.is_empty() {
+            line += &format!("  {remark}");
+        }
+        text += line.trim_end();
+        text.push('\n');
+    };
+    let heads: Vec<String> = headings[1..].iter().map(|text| (*text).to_owned()).collect();
+    add(headings[0], &heads, "");
+    for line in lines {
+        add(&line.name, &line.cells, &line.remark);
+    }
+    text
+}
+
+/// `[768, 3072]`, `[]` for a single number.
+pub(crate) fn shape(shape: &[usize]) -> String {
+    let extents: Vec<String> = shape.iter().map(usize::to_string).collect();
+    format!("[{}]", extents.join(","))
+}
+
+/// A share in percent: `0` of none, and never 0 of some.
+pub(crate) fn percent(part: u64, of: u64) -> String {
+    let share = 100.0 * part as f64 / of.max(1) as f64;
+    match share {
+        _ if part == 0 => "0".into(),
+        share if share < 0.001 => "<0.001 %".into(),
+        share if share < 1.0 => format!("{share:.3} %"),
+        share => format!("{share:.2} %"),
+    }
+}
+
+/// A number in at most nine characters.
+pub(crate) fn number(x: f64) -> String {
+    let size = x.abs();
+    if x == 0.0 || (0.001..10_000.0).contains(&size) {
+        let text = format!("{x:.4}");
+        let text = if text.contains('.') { text.trim_end_matches('0') } else { &text };
+        return text.trim_end_matches('.').to_owned();
+    }
+    format!("{x:.2e}")
+}
+
+/// The bar, or the lines, that tell how far a file is.
+pub(crate) struct Bar {
+    bar: ProgressBar,
+    lines: bool,
+    verb: &'static str,
+    last_line: Instant,
+}
+
+impl Bar {
+    /// `verb` as in "quantized 3 GiB of 8 GiB".
+    pub(crate) fn new(verb: &'static str, quiet: bool) -> Self {
+        let target =
+            if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let bar = ProgressBar::with_draw_target(Some(0), target);
+        let style = ProgressStyle::with_template(
+            "{bytes}/{total_bytes} {wide_bar:.cyan/dim} {binary_bytes_per_sec} {eta:>4}",
+        );
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─"));
+        let lines = !quiet && !std::io::stderr().is_terminal();
+        Self { bar, lines, verb, last_line: Instant::now() }
+    }
+
+    /// Shows how far it is.
+    pub(crate) fn show(&mut self, progress: &Progress<'_>) {
+        self.bar.set_length(progress.total);
+        self.bar.set_position(progress.done);
+        if self.lines && self.last_line.elapsed() >= LINE_EVERY {
+            self.last_line = Instant::now();
+            eprintln!(
+                "{} {} of {}, at {}",
+                self.verb,
+                HumanBytes(progress.done),
+                HumanBytes(progress.total),
+                progress.tensor
+            );
+        }
+    }
+
+    /// Clears the bar.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Calls `work` with what shows its progress and passes on the wish to stop.
+pub(crate) fn watched<T>(
+    bar: &mut Bar,
+    stop: &AtomicBool,
+    work: impl FnOnce(&mut Watch<'_>) -> T,
+) -> T {
+    let done = work(&mut |progress: &Progress<'_>| {
+        bar.show(progress);
+        match stop.load(Ordering::SeqCst) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    bar.finish();
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_get_lines_of_their_own_where_it_is_narrow() {
+        let line = |name: &str, cells: &[&str], remark: &str| Line {
+            name: name.into(),
+            cells: cells.iter().map(|cell| (*cell).to_owned()).collect(),
+            remark: remark.into(),
+        };
+        let lines = [line("model.w", &["[2]", "31.5"], ""), line("b", &["[]"], "kept")];
+        let wide = "tensor   shape    dB\nmodel.w  [2]    31.5\nb        []     kept\n";
+        let headings = ["tensor", "shape", "dB"];
+        assert_eq!(table(&headings, 1, &lines, None), wide);
+        assert_eq!(table(&headings, 1, &lines, Some(20)), wide);
+        let narrow = "tensor\n  shape    dB\nmodel.w\n  [2]    31.5\nb\n  []     kept\n";
+        assert_eq!(table(&headings, 1, &lines, Some(19)), narrow);
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        let cases = [
+            (0.0, "0"),
+            (1.0, "1"),
+            (-0.5, "-0.5"),
+            (31.41592, "31.4159"),
+            (9999.99999, "10000"),
+            (1e5, "1.00e5"),
+            (-3.4e38, "-3.40e38"),
+            (1e-4, "1.00e-4"),
+        ];
+        for (x, text) in cases {
+            assert_eq!(number(x), text);
+        }
+        assert_eq!(percent(0, 0), "0");
+        assert_eq!(percent(1, 1_000_000), "<0.001 %");
+        assert_eq!((percent(1, 300), percent(1, 3)), ("0.333 %".into(), "33.33 %".into()));
+    }
+}

@@ -1,0 +1,39 @@
+//! Tensors in files: safetensors in and out, one tensor at a time.
+//!
+//! [`Reader`] and [`Writer`] read and write the format, of which [`Header`] is the table of
+//! contents. Only the header and one tensor are in memory at a time, so a model may be larger than
+//! it. What a file claims of itself is checked before anything relies on it, and a file that is
+//! being written appears whole or not at all.
+
+//! [`quantize()`] makes a file of codes and scales from one of numbers, by [`Options`]; [`Record`] is
+//! what such a file says of itself, [`Reader::read_blocks`] and [`Reader::read_values`] read its
+//! tensors, and [`dequantize`] writes their values. [`Survey`] sums up what numbers look like.
+
+#![forbid(unsafe_code)]
+
+mod dtype;
+mod fold;
+mod glob;
+mod header;
+mod layout;
+mod plan;
+mod quantize;
+mod reader;
+mod record;
+mod run;
+mod stored;
+mod survey;
+mod values;
+pub mod whole;
+mod writer;
+
+pub use dtype::Dtype;
+pub use glob::{Glob, ParseGlobError};
+pub use header::{Entry, Header, MAX_HEADER, Outline};
+pub use layout::FileLayout;
+pub use plan::{Kept, Options, Output};
+pub use quantize::{Fate, Progress, Report, Row, Watch, dequantize, quantize};
+pub use reader::Reader;
+pub use record::{BITS, Record};
+pub use survey::Survey;
+pub use writer::Writer;

@@ -1,0 +1,182 @@
+//! Reading a safetensors file tensor by tensor.
+//!
+//! Only the header is kept. A tensor's bytes are read when they are asked for, whole or in pieces,
+//! so the memory needed does not grow with the file. Whatever a file claims is checked against the
+//! bytes there are before anything is allocated by it.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use super::header::{MAX_HEADER, quoted};
+use super::{Entry, Header};
+use crate::error::{Error, Result};
+
+/// Bytes of a piece: a multiple of every element's bytes and of 3, so that pieces of 6-bit codes
+/// begin with a whole one, and small enough for a second-level cache.
+pub(super) const PIECE: usize = 3 << 18;
+
+/// A safetensors file that is read on demand.
+///
+/// ```
+/// use exmy::files::{Dtype, Reader};
+/// use std::io::Cursor;
+///
+/// let mut file = 59_u64.to_le_bytes().to_vec();
+/// file.extend(br#"{"x":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]}}   "#);
+/// file.extend([0, 0, 128, 63, 0, 0, 192, 127]);
+/// let mut reader = Reader::new(Cursor::new(&file), "a file in memory")?;
+/// assert_eq!(reader.header().get("x")?.shape, [1, 2]);
+/// let x = reader.read_f32("x")?;
+/// assert!(x[0] == 1.0 && x[1].is_nan());
+///
+/// let error = Reader::new(Cursor::new(&file[..70]), "half").unwrap_err().to_string();
+/// assert!(error.contains("tensor \"x\"") && error.contains("cut off"), "{error}");
+/// # Ok::<(), exmy::error::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Reader<R = File> {
+    source: R,
+    path: PathBuf,
+    header: Header,
+    data: u64,
+    buffer: Vec<u8>,
+}
+
+impl Reader<File> {
+    /// Opens a file and reads its header.
+    ///
+    /// # Errors
+    /// If it cannot be read or is no whole safetensors file.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let file = File::open(path).map_err(|error| Error::io("read", path, error))?;
+        if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+            return Err(Error::new(format!("{} is a folder", path.display()))
+                .hint("name one .safetensors file in it"));
+        }
+        Self::new(file, path)
+    }
+}
+
+impl<R: Read + Seek> Reader<R> {
+    /// Reads the header of a file; `path` names it in errors.
+    ///
+    /// # Errors
+    /// If it cannot be read or is no whole safetensors file.
+    pub fn new(mut source: R, path: impl Into<PathBuf>) -> Result<Self> {
+        let path = path.into();
+        let io = |error| Error::io("read", &path, error);
+        let length = source.seek(SeekFrom::End(0)).map_err(io)?;
+        source.seek(SeekFrom::Start(0)).map_err(io)?;
+        let not_one = |why: String| {
+            Error::new(format!("{} is no whole safetensors file: {why}", path.display()))
+        };
+        if length < 8 {
+            return Err(not_one(format!(
+                "it has {length} bytes, and the shortest header takes 10"
+            )));
+        }
+        let mut first = [0; 8];
+        source.read_exact(&mut first).map_err(io)?;
+        let header_bytes = u64::from_le_bytes(first);
+        if header_bytes > length - 8 {
+            return Err(not_one(format!(
+                "its first 8 bytes announce a header of {header_bytes} bytes, and {} follow",
+                length - 8
+            ))
+            .hint("another kind of file, or one that was cut off"));
+        }
+        if header_bytes > MAX_HEADER {
+            return Err(not_one(format!(
+                "its header has {header_bytes} bytes, and the format allows {MAX_HEADER}"
+            )));
+        }
+        let mut text = Vec::new();
+        source.by_ref().take(header_bytes).read_to_end(&mut text).map_err(io)?;
+        if text.len() as u64 != header_bytes {
+            return Err(not_one("it became shorter while it was read".into()));
+        }
+        let data = 8 + header_bytes;
+        let header = Header::parse(&text, length - data).map_err(|error| {
+            Error::new(format!("{} is no whole safetensors file: {error}", path.display()))
+        })?;
+        Ok(Self { source, path, header, data, buffer: Vec::new() })
+    }
+
+    /// The tensors and the metadata.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The path given at the beginning.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// An error about this file.
+    pub(super) fn fault(&self, what: impl std::fmt::Display) -> Error {
+        Error::new(format!("{}: {what}", self.path.display()))
+    }
+
+    /// Calls `work` with the bytes of tensor `name`, piece by piece. Each piece but the last has
+    /// 786 432 bytes, so that elements of every width begin and end at its edges.
+    ///
+    /// # Errors
+    /// If there is no such tensor, it cannot be read, or `work` fails.
+    pub fn pieces(&mut self, name: &str, mut work: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let (mut piece, mut at) = (std::mem::take(&mut self.buffer), 0);
+        while self.piece(name, at, &mut piece)? {
+            at += piece.len() as u64;
+            work(&piece)?;
+        }
+        self.buffer = piece;
+        Ok(())
+    }
+
+    /// The piece of a tensor's bytes that begins at its byte `at`; `false` if there are no more.
+    pub(super) fn piece(&mut self, name: &str, at: u64, piece: &mut Vec<u8>) -> Result<bool> {
+        let range = self.entry(name)?.range.clone();
+        let left = range.end - range.start - at;
+        if left == 0 {
+            return Ok(false);
+        }
+        piece.resize(left.min(PIECE as u64) as usize, 0);
+        let mut read = |source: &mut R| {
+            source.seek(SeekFrom::Start(self.data + range.start + at))?;
+            source.read_exact(piece)
+        };
+        read(&mut self.source).map_err(|error| {
+            Error::io(&format!("read tensor {} of", quoted(name)), &self.path, error)
+        })?;
+        Ok(true)
+    }
+
+    /// The bytes of tensor `name`, in a buffer that is used again.
+    ///
+    /// # Errors
+    /// If there is no such tensor, it cannot be read, or there is no memory for it.
+    pub fn read_into(&mut self, name: &str, bytes: &mut Vec<u8>) -> Result<()> {
+        let length = self.entry(name)?.bytes();
+        bytes.clear();
+        self.reserve(name, bytes, length)?;
+        self.pieces(name, |piece| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        })
+    }
+
+    /// Room for `count` elements of a tensor.
+    pub(super) fn reserve<T>(&self, name: &str, into: &mut Vec<T>, count: u64) -> Result<()> {
+        let reserved = usize::try_from(count).ok().map(|count| into.try_reserve_exact(count));
+        reserved.and_then(std::result::Result::ok).ok_or_else(|| {
+            let bytes = u128::from(count) * size_of::<T>() as u128;
+            self.fault(format!("tensor {} needs {bytes} bytes of memory at once", quoted(name)))
+        })
+    }
+
+    /// The tensor `name`, an error that names the file if there is none.
+    pub(super) fn entry(&self, name: &str) -> Result<&Entry> {
+        self.header.get(name).map_err(|error| self.fault(error))
+    }
+}

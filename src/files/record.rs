@@ -1,0 +1,145 @@
+//! What a file says of its quantized tensors, in its metadata: the keys are listed at [`Record`].
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::header::quoted;
+use super::{Dtype, FileLayout, Header};
+use crate::error::{Error, Result};
+use crate::quantizer::{Quantizer, Target};
+
+pub(super) const FORMAT: &str = "exmy.format";
+pub(super) const TENSORS: &str = "exmy.tensors";
+const BITS_KEY: &str = "exmy.bits";
+
+/// The value of `exmy.bits`. The format itself does not say it.
+pub const BITS: &str = "little-endian stream: code i of width w is bits i*w to (i+1)*w-1, \
+                        bit j is bit j%8 of byte j/8";
+
+/// One quantized tensor: what it was and what was made of it. A file says so in its metadata:
+///
+/// | key | value |
+/// |---|---|
+/// | `exmy.format` | the textual form of the format or block format; of several, separated by `, ` |
+/// | `exmy.bits` | how codes lie in bytes: [`BITS`] |
+/// | `exmy.tensors` | JSON: name to [`Record`], as `{"format":"mxfp4","axis":1,"shape":[4,64],"dtype":"BF16","layout":"safetensors"}`, and `quantizer` and `seed` where they say more |
+///
+/// From it and the rules of its [`FileLayout`] all tensors of the file follow, so that reading them
+/// back guesses nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// How it was quantized; the target is a format or a block format.
+    pub quantizer: Quantizer,
+    /// The axis along which blocks lie.
+    pub axis: usize,
+    /// Its shape before.
+    pub shape: Vec<usize>,
+    /// The type of its elements before.
+    pub dtype: Dtype,
+    /// How codes and scales are stored.
+    pub layout: FileLayout,
+    /// The seed of its random bits, if there were any.
+    pub seed: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Raw {
+    format: String,
+    axis: usize,
+    shape: Vec<usize>,
+    dtype: String,
+    layout: String,
+    quantizer: Option<String>,
+    seed: Option<u64>,
+}
+
+impl Record {
+    /// Number of elements.
+    pub fn count(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// The format or block format.
+    pub fn target(&self) -> Target {
+        self.quantizer.target
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        let format = self.target().to_string();
+        let quantizer = self.quantizer.to_string();
+        let mut value = serde_json::json!({
+            "format": format,
+            "axis": self.axis,
+            "shape": self.shape,
+            "dtype": self.dtype.name(),
+            "layout": self.layout.to_string(),
+        });
+        if quantizer != format {
+            value["quantizer"] = quantizer.into();
+        }
+        if let Some(seed) = self.seed {
+            value["seed"] = seed.into();
+        }
+        value
+    }
+
+    fn checked(name: &str, raw: Raw) -> Result<Self> {
+        let wrong = |what: &str, error: &dyn std::fmt::Display| {
+            Error::new(format!("{TENSORS} says of {}: {what}: {error}", quoted(name)))
+        };
+        let text = raw.quantizer.as_deref().unwrap_or(&raw.format);
+        let quantizer: Quantizer = text.parse().map_err(|error| wrong("format", &error))?;
+        if quantizer.target == Target::None || quantizer.target.to_string() != raw.format {
+            return Err(wrong("format", &format!("{:?} is not that of {text:?}", raw.format)));
+        }
+        let dtype: Dtype = raw.dtype.parse().map_err(|error| wrong("dtype", &error))?;
+        let layout = raw.layout.parse().map_err(|error| wrong("layout", &error))?;
+        if raw.axis >= raw.shape.len().max(1) {
+            return Err(wrong("axis", &format!("{} of {} axes", raw.axis, raw.shape.len())));
+        }
+        // All that is computed from a shape later has at most 64 bits and a scale an element.
+        let mut extents = raw.shape.iter();
+        if extents.try_fold(1_usize, |n, &d| n.checked_mul(d.max(1))).is_none_or(|n| n >> 55 != 0) {
+            return Err(wrong("shape", &format!("{:?} has too many elements", raw.shape)));
+        }
+        let (axis, shape, seed) = (raw.axis, raw.shape, raw.seed);
+        Ok(Self { quantizer, axis, shape, dtype, layout, seed })
+    }
+}
+
+impl Header {
+    /// The quantized tensors of a file that this crate wrote, by name; none of any other file.
+    ///
+    /// # Errors
+    /// If the metadata has the keys and cannot be understood.
+    pub fn records(&self) -> Result<BTreeMap<String, Record>> {
+        let Some(text) = self.metadata().get(TENSORS) else { return Ok(BTreeMap::new()) };
+        let raw: BTreeMap<String, Raw> = serde_json::from_str(text)
+            .map_err(|error| Error::new(format!("cannot read {TENSORS}")).because(error))?;
+        raw.into_iter()
+            .map(|(name, raw)| Ok((name.clone(), Record::checked(&name, raw)?)))
+            .collect()
+    }
+}
+
+/// Puts records into a file's metadata, or takes the keys out if there are none.
+pub(super) fn describe(
+    metadata: &mut BTreeMap<String, String>,
+    records: &BTreeMap<String, Record>,
+) {
+    for key in [FORMAT, TENSORS, BITS_KEY] {
+        metadata.remove(key);
+    }
+    if records.is_empty() {
+        return;
+    }
+    let mut formats: Vec<String> = records.values().map(|r| r.target().to_string()).collect();
+    formats.sort_unstable();
+    formats.dedup();
+    let tensors: serde_json::Map<_, _> =
+        records.iter().map(|(name, record)| (name.clone(), record.to_json())).collect();
+    metadata.insert(FORMAT.into(), formats.join(", "));
+    metadata.insert(TENSORS.into(), serde_json::Value::Object(tensors).to_string());
+    metadata.insert(BITS_KEY.into(), BITS.into());
+}

@@ -1,0 +1,248 @@
+//! What the numbers of a tensor look like: their range and their outliers. The measures are defined at
+//! [`Survey`].
+//!
+//! Two passes over the elements, in pieces: sums are `f64`, over pieces of fixed length one after
+//! the other (Chan, Golub, LeVeque: "Updating formulae and a pairwise algorithm for computing
+//! sample variances", 1979), so they are the same bits wherever the program runs.
+
+use std::io::{Read, Seek};
+
+use super::Reader;
+use super::header::quoted;
+use super::values::{Numbers, Piece};
+use crate::error::Result;
+use crate::format::Format;
+
+/// Range and outliers of a tensor's elements.
+///
+/// With `n` finite elements of mean `m` and standard deviation `sigma = sqrt(mean((x - m)^2))`:
+///
+/// * **excess kurtosis** `mean((x - m)^4) / sigma^4 - 3`: 0 for a normal distribution, 3 for a
+///   Laplace distribution, larger the more the tails weigh;
+/// * **beyond 6 sigma**: the share of elements with `|x - m| > 6 sigma` (normal: 2e-9);
+/// * **channel ratio**: a channel is an index along the last axis, its size the largest finite
+///   `|x|` in it; the ratio is that of the largest channel to the median one (the lower of the two
+///   middle ones). Large where a few channels carry the outliers. Of tensors with two axes or
+///   more.
+///
+/// Sums are `f64` in a written order, so the figures are the same bits wherever the program runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Survey {
+    /// Number of elements.
+    pub count: u64,
+    /// Smallest finite element; `None` if there is none.
+    pub min: Option<f64>,
+    /// Largest finite element.
+    pub max: Option<f64>,
+    /// Largest magnitude of a finite element; 0 if there is none.
+    pub amax: f64,
+    /// Elements that are zero, of either sign.
+    pub zeros: u64,
+    /// Elements that are NaN.
+    pub nans: u64,
+    /// Elements that are infinite.
+    pub infinities: u64,
+    /// Mean of the finite elements; NaN if there is none.
+    pub mean: f64,
+    /// Standard deviation of the finite elements.
+    pub sigma: f64,
+    /// Excess kurtosis; NaN if all elements are equal.
+    pub kurtosis: f64,
+    /// Finite elements with `|x - mean| > 6 sigma`.
+    pub beyond: u64,
+    /// Largest over median channel; `None` with fewer than two axes, or if the median is 0.
+    pub channel_ratio: Option<f64>,
+}
+
+impl Survey {
+    /// Of numbers in memory; `channels` is the length of the last axis, `None` if there are fewer
+    /// than two.
+    ///
+    /// ```
+    /// use exmy::files::Survey;
+    ///
+    /// let mut x = [1.0_f32, -1.0, 1.0, -1.0, 1.0, -9.0, f32::NAN, -0.0];
+    /// let survey = Survey::of(&x, Some(2));
+    /// assert_eq!((survey.min, survey.amax, survey.nans, survey.zeros), (Some(-9.0), 9.0, 1, 1));
+    /// assert_eq!(survey.channel_ratio, Some(9.0)); // the NaN's channel has size 1
+    /// x.fill(0.5);
+    /// assert!(Survey::of(&x, None).kurtosis.is_nan()); // no spread, no tails
+    /// ```
+    pub fn of(x: &[f32], channels: Option<usize>) -> Self {
+        let mut first = First::new(channels);
+        let pieces = || x.chunks(super::reader::PIECE / 4);
+        for piece in pieces() {
+            first.add(piece.iter().map(|x| f64::from(*x)));
+        }
+        let mut second = Second::new(&first);
+        for piece in pieces() {
+            second.add(piece.iter().map(|x| f64::from(*x)));
+        }
+        first.survey(second)
+    }
+}
+
+/// What the first pass finds.
+struct First {
+    count: u64,
+    finite: u64,
+    min: f64,
+    max: f64,
+    zeros: u64,
+    nans: u64,
+    infinities: u64,
+    mean: f64,
+    /// Sum of the squared distances from the mean.
+    squares: f64,
+    channels: Vec<f64>,
+    at: usize,
+}
+
+impl First {
+    fn new(channels: Option<usize>) -> Self {
+        Self {
+            count: 0,
+            finite: 0,
+            min: f64::INFINITY,
+            max: f64::NEG_INFINITY,
+            zeros: 0,
+            nans: 0,
+            infinities: 0,
+            mean: 0.0,
+            squares: 0.0,
+            channels: vec![0.0; channels.unwrap_or(0)],
+            at: 0,
+        }
+    }
+
+    fn add(&mut self, piece: impl Iterator<Item = f64> + Clone) {
+        let (mut finite, mut sum) = (0_u64, 0.0);
+        for x in piece.clone() {
+            self.count += 1;
+            if let Some(channel) = self.channels.get_mut(self.at) {
+                if x.is_finite() {
+                    *channel = channel.max(x.abs());
+                }
+                self.at = if self.at + 1 == self.channels.len() { 0 } else { self.at + 1 };
+            }
+            if x.is_finite() {
+                finite += 1;
+                sum += x;
+                self.min = self.min.min(x);
+                self.max = self.max.max(x);
+                self.zeros += u64::from(x == 0.0);
+            } else {
+                self.nans += u64::from(x.is_nan());
+                self.infinities += u64::from(x.is_infinite());
+            }
+        }
+        if finite == 0 {
+            return;
+        }
+        let mean = sum / finite as f64;
+        let distances = piece.filter(|x| x.is_finite()).map(|x| (x - mean) * (x - mean));
+        let squares: f64 = distances.sum();
+        let total = (self.finite + finite) as f64;
+        let apart = mean - self.mean;
+        let share = finite as f64 / total;
+        self.squares += squares + apart * apart * self.finite as f64 * share;
+        self.mean += apart * share;
+        self.finite += finite;
+    }
+
+    fn survey(mut self, second: Second) -> Survey {
+        let finite = self.finite as f64;
+        let sigma = (self.squares / finite).sqrt();
+        let Second { fourth, beyond, .. } = second;
+        self.channels.sort_by(f64::total_cmp);
+        let median = self.channels.len().checked_sub(1).map(|last| self.channels[last / 2]);
+        let largest = self.channels.last();
+        let ratio = median.zip(largest).filter(|(median, _)| *median > 0.0);
+        Survey {
+            count: self.count,
+            min: (self.finite > 0).then_some(self.min),
+            max: (self.finite > 0).then_some(self.max),
+            amax: if self.finite > 0 { self.max.max(-self.min) } else { 0.0 },
+            zeros: self.zeros,
+            nans: self.nans,
+            infinities: self.infinities,
+            mean: if self.finite > 0 { self.mean } else { f64::NAN },
+            sigma,
+            kurtosis: fourth / finite / (sigma * sigma * sigma * sigma) - 3.0,
+            beyond,
+            channel_ratio: ratio.map(|(median, largest)| largest / median),
+        }
+    }
+}
+
+/// What the second pass sums, with mean and deviation known.
+struct Second {
+    mean: f64,
+    limit: f64,
+    fourth: f64,
+    beyond: u64,
+}
+
+impl Second {
+    fn new(first: &First) -> Self {
+        let sigma = (first.squares / first.finite as f64).sqrt();
+        Self { mean: first.mean, limit: 6.0 * sigma, fourth: 0.0, beyond: 0 }
+    }
+
+    fn add(&mut self, piece: impl Iterator<Item = f64>) {
+        let mut fourth = 0.0;
+        for x in piece.filter(|x| x.is_finite()) {
+            let apart = x - self.mean;
+            fourth += apart * apart * (apart * apart);
+            self.beyond += u64::from(apart.abs() > self.limit);
+        }
+        self.fourth += fourth;
+    }
+}
+
+impl<R: Read + Seek> Reader<R> {
+    /// Range and outliers of a floating-point tensor, read in pieces, twice. Elements of narrow
+    /// types count as their own values, without the scale that a tensor beside them may hold.
+    ///
+    /// # Errors
+    /// If there is no such tensor, it does not hold floating-point numbers, or it cannot be read.
+    pub fn survey(&mut self, name: &str) -> Result<Survey> {
+        let entry = self.entry(name)?;
+        let dtype = entry.dtype;
+        let some = entry.shape.len() > 1 && entry.count() > 0;
+        let channels = entry.shape.last().filter(|_| some).copied();
+        let format = dtype.format().ok_or_else(|| {
+            let name = quoted(name);
+            self.fault(format!("tensor {name} is {dtype}, not of floating-point numbers"))
+        })?;
+        self.survey_codes(name, format, channels)
+    }
+
+    /// As [`survey`](Self::survey), of elements that are codes of `format`.
+    pub(super) fn survey_codes(
+        &mut self,
+        name: &str,
+        format: Format,
+        channels: Option<usize>,
+    ) -> Result<Survey> {
+        let width = self.entry(name)?.dtype.bits();
+        let mut piece = Piece::default();
+        let mut first = First::new(channels);
+        self.pieces(name, |bytes| {
+            match piece.decode(format, width, bytes) {
+                Numbers::Single(x) => first.add(x.iter().map(|x| f64::from(*x))),
+                Numbers::Double(x) => first.add(x.iter().copied()),
+            }
+            Ok(())
+        })?;
+        let mut second = Second::new(&first);
+        self.pieces(name, |bytes| {
+            match piece.decode(format, width, bytes) {
+                Numbers::Single(x) => second.add(x.iter().map(|x| f64::from(*x))),
+                Numbers::Double(x) => second.add(x.iter().copied()),
+            }
+            Ok(())
+        })?;
+        Ok(first.survey(second))
+    }
+}

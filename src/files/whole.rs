@@ -1,0 +1,202 @@
+//! Files that are whole or absent.
+//!
+//! Everything that must not be lost or half there is written beside its place, flushed to the disk,
+//! and renamed into it; then the folder itself is flushed, so that after a power cut either the old
+//! file or the new one is there. Temporary names start with [`PARTIAL`] and end with the number of
+//! the process; [`remove_partial`] and [`remove_abandoned`] clear what a kill left behind.
+
+use crate::error::{Error, Result};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Prefix of names that are not yet what they will be.
+pub const PARTIAL: &str = ".partial-";
+
+/// A file that is being written beside its place. Dropped before [`finish`](Self::finish) it
+/// vanishes, and what was in its place stays.
+///
+/// ```
+/// use exmy::files::whole::WholeFile;
+/// use std::io::Write;
+///
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("a");
+/// let mut file = WholeFile::create(&path)?;
+/// file.file().write_all(b"half")?;
+/// drop(file); // an error on the way, say
+/// assert_eq!(std::fs::read_dir(&folder)?.count(), 0);
+///
+/// let mut file = WholeFile::create(&path)?;
+/// file.file().write_all(b"whole")?;
+/// assert!(!path.exists());
+/// file.finish()?;
+/// assert_eq!(std::fs::read(&path)?, b"whole");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct WholeFile {
+    file: File,
+    partial: PathBuf,
+    path: PathBuf,
+    finished: bool,
+}
+
+impl WholeFile {
+    /// Begins a file that is to stand at `path`.
+    ///
+    /// # Errors
+    /// If the folder does not take it.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let (folder, name) = split(path);
+        let partial = folder.join(format!("{PARTIAL}{name}-{}", std::process::id()));
+        let file =
+            File::options().read(true).write(true).create(true).truncate(true).open(&partial)?;
+        // Says to `remove_abandoned` of other processes that somebody is at work. Where the file
+        // system has no locks, nothing is ever taken for abandoned.
+        let _ = file.try_lock();
+        Ok(Self { file, partial, path: path.to_owned(), finished: false })
+    }
+
+    /// The file, to be written.
+    pub fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// Where it will stand.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Flushes it and puts it into its place.
+    ///
+    /// # Errors
+    /// If a step fails; what was in its place is then still there.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.file.sync_all()?;
+        fs::rename(&self.partial, &self.path)?;
+        self.finished = true;
+        sync_folder(split(&self.path).0)
+    }
+}
+
+impl Drop for WholeFile {
+    fn drop(&mut self) {
+        if !self.finished {
+            // What could not be finished is of no use, and nobody is left to be told.
+            let _ = fs::remove_file(&self.partial);
+        }
+    }
+}
+
+/// Removes what killed processes left of writing `path`; files that somebody still writes stay.
+pub fn remove_abandoned(path: &Path) {
+    let (folder, name) = split(path);
+    let prefix = format!("{PARTIAL}{name}-");
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix(&prefix));
+        if number.is_some_and(|number| number.parse::<u32>().is_ok()) {
+            let file = File::options().write(true).open(entry.path());
+            if file.is_ok_and(|file| file.try_lock().is_ok()) {
+                // It costs space and nothing else if it stays.
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+}
+
+/// Writes `bytes` to `path` so that no reader and no crash ever sees a part of them.
+///
+/// # Errors
+/// If a step fails; the file that was there before is then still there.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+    let attempt = || {
+        let mut file = WholeFile::create(path)?;
+        file.file().write_all(bytes)?;
+        file.finish()
+    };
+    attempt().map_err(|error| Error::io("write", path, error))
+}
+
+/// Flushes a folder's list of names. Where folders cannot be opened (Windows), renames are durable
+/// by other means and there is nothing to do.
+pub(crate) fn sync_folder(folder: &Path) -> std::io::Result<()> {
+    #[cfg(unix)]
+    File::open(folder)?.sync_all()?;
+    #[cfg(not(unix))]
+    let _ = folder;
+    Ok(())
+}
+
+/// Removes what a kill left half-written directly inside `folder`.
+///
+/// # Errors
+/// If the folder cannot be read or a leftover cannot be removed.
+pub fn remove_partial(folder: &Path) -> Result<()> {
+    let entries = fs::read_dir(folder).map_err(|e| Error::io("read the folder", folder, e))?;
+    for entry in entries.flatten() {
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if is_file && entry.file_name().to_string_lossy().starts_with(PARTIAL) {
+            let path = entry.path();
+            fs::remove_file(&path).map_err(|e| Error::io("remove", &path, e))?;
+        }
+    }
+    Ok(())
+}
+
+/// The folder of a path and its last name.
+pub(crate) fn split(path: &Path) -> (&Path, String) {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
+    (folder, name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_write_leaves_the_old_file_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        write_whole(&path, b"old").unwrap();
+        let mut file = WholeFile::create(&path).unwrap();
+        file.file().write_all(b"ne").unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+        drop(file);
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn only_what_nobody_writes_is_abandoned() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        let left = folder.path().join(".partial-a-4294967295");
+        let others = [".partial-a-b-1", ".partial-a-", ".partial-b-1", "a-1"];
+        for name in others {
+            fs::write(folder.path().join(name), b"").unwrap();
+        }
+        fs::write(&left, b"left").unwrap();
+        let file = WholeFile::create(&path).unwrap();
+        remove_abandoned(&path);
+        assert!(!left.exists() && file.partial.exists());
+        assert!(others.iter().all(|name| folder.path().join(name).exists()));
+        file.finish().unwrap();
+    }
+
+    #[test]
+    fn leftovers_are_removed_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(format!("{PARTIAL}x")), b"").unwrap();
+        fs::write(folder.path().join("x"), b"").unwrap();
+        remove_partial(folder.path()).unwrap();
+        let left: Vec<_> = fs::read_dir(folder.path()).unwrap().flatten().collect();
+        assert_eq!(left.len(), 1);
+        assert_eq!(left[0].file_name(), "x");
+    }
+}

@@ -1,0 +1,82 @@
+//! `exmy inspect`: figures worked out by hand, for plain and for quantized files.
+
+use crate::{exmy, succeed};
+use exmy::files::{Dtype, Outline, Writer};
+use std::fs;
+use std::path::Path;
+
+fn file(path: &Path) {
+    let outlines = [
+        Outline::new("m", Dtype::F32, [2, 4]),
+        Outline::new("n", Dtype::I64, [1]),
+        Outline::new("none", Dtype::BF16, [0, 4]),
+    ];
+    let metadata = [("note".to_owned(), "a\nb".to_owned())].into();
+    let mut writer = Writer::create(path, &outlines, metadata).unwrap();
+    let m = [1.0_f32, -1.0, 4.0, 0.0, 1.0, -1.0, -4.0, f32::NAN];
+    writer.write("m", &m.map(f32::to_le_bytes).concat()).unwrap();
+    writer.write("n", &[0; 8]).unwrap();
+    writer.finish().unwrap();
+}
+
+fn inspect(folder: &Path, arguments: &[&str]) -> String {
+    let mut whole = vec!["inspect"];
+    whole.extend(arguments);
+    String::from_utf8(succeed(exmy(&whole).current_dir(folder)).stdout).unwrap()
+}
+
+fn row<'a>(table: &'a str, name: &str) -> Vec<&'a str> {
+    let line = table.lines().find(|line| line.split_whitespace().next() == Some(name));
+    line.unwrap_or_else(|| panic!("no {name} in\n{table}")).split_whitespace().collect()
+}
+
+#[test]
+fn ranges_and_outliers_by_hand() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    file(&folder.join("in"));
+    let text = inspect(folder, &["in"]);
+    // Seven finite numbers, mean 0, squares 4 x 1 + 2 x 16 = 36, fourth powers 4 + 512 = 516:
+    // 516 / 7 / (36 / 7)^2 - 3 = -0.2130. Channels 1, 1, 4, 0: largest 4, lower middle 1.
+    let expected =
+        ["m", "F32", "[2,4]", "-4", "4", "4", "12.50", "%", "12.50", "%", "-0.213", "0", "4"];
+    assert_eq!(row(&text, "m"), expected);
+    assert_eq!(row(&text, "n"), ["n", "I64", "[1]"]);
+    assert_eq!(row(&text, "none")[1..6], ["BF16", "[0,4]", "-", "-", "0"]);
+    assert_eq!(row(&text, "note:"), ["note:", "a", "b"]);
+    assert!(text.contains("3 tensors, 9 elements, 40 B: 0 B BF16, 32 B F32, 8 B I64"), "{text}");
+    let text = inspect(folder, &["in", "--header"]);
+    assert_eq!(row(&text, "m"), ["m", "F32", "[2,4]"]);
+    assert_eq!(row(&text, "tensor"), ["tensor", "type", "shape"]);
+}
+
+#[test]
+fn quantized_tensors_are_shown_decoded() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    file(&folder.join("in"));
+    for layout in ["safetensors", "byte"] {
+        let arguments = ["quantize", "in", "out", "--to", "e2m1/2:ue4m3", "--layout", layout];
+        succeed(exmy(&arguments).current_dir(folder));
+        let text = inspect(folder, &["out", "--quiet"]);
+        // The block of -4 and NaN is NaN; 1 and -1 are 6 x 0.171875, E4M3's nearest to 1/6:
+        // 1.03125, a tie that four digits show as even.
+        let cells = row(&text, "m");
+        assert_eq!(cells[..6], ["m", "e2m1/2:ue4m3", "[2,4]", "-1.0312", "4.125", "4.125"]);
+        assert_eq!(cells[8..10], ["25.00", "%"]);
+        assert!(!text.contains("m_scale"), "{text}");
+        assert_eq!(row(&text, "exmy.format:"), ["exmy.format:", "e2m1/2:ue4m3"]);
+    }
+}
+
+#[test]
+fn what_is_no_file_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("short"), "abc").unwrap();
+    for (name, part) in [("absent", "cannot read absent"), ("short", "3 bytes"), (".", "folder")] {
+        let output = exmy(&["inspect", name]).current_dir(&folder).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(message.contains(part) && !message.contains("panicked"), "{message}");
+    }
+}

@@ -1,0 +1,299 @@
+//! `exmy quantize`: what it writes and says, what it refuses, and what is left when it is killed.
+
+use crate::{exmy, succeed};
+use exmy::files::{Dtype, Outline, Reader, Writer};
+use exmy::random::{Philox, Stream};
+use std::fs;
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// A file of two matrices, one of them bf16, a vector and integers.
+fn model(path: &Path) {
+    let outlines = [
+        Outline::new("layers.0.weight", Dtype::F32, [4, 64]),
+        Outline::new("layers.1.weight", Dtype::BF16, [4, 64]),
+        Outline::new("norm", Dtype::F32, [64]),
+        Outline::new("ids", Dtype::I32, [2, 2]),
+    ];
+    let metadata = [("format".to_owned(), "pt".to_owned())].into();
+    let mut writer = Writer::create(path, &outlines, metadata).unwrap();
+    for outline in &outlines {
+        let philox = Philox::new(1, Stream::new(&outline.name));
+        for i in 0..outline.shape.iter().product::<usize>() as u64 {
+            let x = (philox.uniform(i) * 4.0 - 2.0) as f32;
+            match outline.dtype {
+                Dtype::F32 => writer.write(&outline.name, &x.to_le_bytes()),
+                Dtype::BF16 => writer.write(&outline.name, &x.to_le_bytes()[2..]),
+                _ => writer.write(&outline.name, &(i as u32).to_le_bytes()),
+            }
+            .unwrap();
+        }
+    }
+    writer.finish().unwrap();
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    let mut whole = vec!["quantize"];
+    whole.extend(arguments);
+    exmy(&whole).current_dir(folder).output().unwrap()
+}
+
+/// The table of a run that must end well.
+fn table(folder: &Path, arguments: &[&str]) -> String {
+    let mut whole = vec!["quantize"];
+    whole.extend(arguments);
+    String::from_utf8(succeed(exmy(&whole).current_dir(folder)).stdout).unwrap()
+}
+
+fn row<'a>(table: &'a str, name: &str) -> Vec<&'a str> {
+    let line = table.lines().find(|line| line.split_whitespace().next() == Some(name));
+    line.unwrap_or_else(|| panic!("no {name} in\n{table}")).split_whitespace().collect()
+}
+
+#[test]
+fn a_file_there_and_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    model(&folder.join("in"));
+    let text = table(folder, &["in", "out", "--to", "nvfp4"]);
+    // 4 bits, a scale of 8 for 16, one of 32 for 256.
+    assert_eq!(row(&text, "layers.0.weight")[1..3], ["[4,64]", "F32"]);
+    assert_eq!(row(&text, "layers.0.weight").last(), Some(&"4.625"));
+    assert_eq!(row(&text, "norm")[3..], ["kept:", "fewer", "than", "two", "axes"]);
+    assert_eq!(row(&text, "ids")[3..], ["kept:", "I32"]);
+    assert_eq!(row(&text, "total")[1], "512");
+    assert!(text.contains("out: ") && text.contains("from "), "{text}");
+    let header = Reader::open(folder.join("out")).unwrap().header().clone();
+    let names: Vec<&str> = header.entries().iter().map(|entry| &*entry.name).collect();
+    assert_eq!(
+        names,
+        [
+            "layers.0.weight_scale_2",
+            "layers.1.weight_scale_2",
+            "norm",
+            "ids",
+            "layers.0.weight_scale",
+            "layers.1.weight_scale",
+            "layers.0.weight",
+            "layers.1.weight"
+        ]
+    );
+    assert_eq!(header.metadata()["exmy.format"], "nvfp4");
+    assert_eq!(header.metadata()["format"], "pt");
+
+    let direct = table(folder, &["in", "direct", "--to", "nvfp4", "--dequantize", "--quiet"]);
+    assert_eq!(row(&direct, "layers.1.weight"), row(&text, "layers.1.weight"));
+    assert!(!direct.contains("direct: "), "{direct}");
+    let back = table(folder, &["out", "back", "--dequantize"]);
+    assert_eq!(row(&back, "layers.0.weight")[2..], ["nvfp4", "values", "written"]);
+    assert!(fs::read(folder.join("back")).unwrap() == fs::read(folder.join("direct")).unwrap());
+    table(folder, &["out", "half", "--dequantize=f16"]);
+    let header = Reader::open(folder.join("half")).unwrap().header().clone();
+    assert_eq!(header.get("layers.1.weight").unwrap().dtype, Dtype::F16);
+    assert_eq!(header.get("norm").unwrap().dtype, Dtype::F32);
+}
+
+/// Options and the textual form are the same thing; threads and levels change nothing.
+#[test]
+fn options_are_suffixes() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    model(&folder.join("in"));
+    table(folder, &["in", "a", "--to", "mxfp8-e4m3@rceil@torchao@sr8", "--seed", "7"]);
+    let options = ["--scale-rule", "rceil", "--profile", "torchao", "--round", "sr8"];
+    let mut whole = vec!["in", "b", "--to", "mxfp8-e4m3", "--seed", "7", "--threads", "1"];
+    whole.extend(options);
+    table(folder, &whole);
+    let read = |name: &str| fs::read(folder.join(name)).unwrap();
+    assert!(read("a") == read("b"));
+    let mut scalar = exmy(&["quantize", "in", "c", "--to", "mxfp8-e4m3@rceil@torchao@sr8"]);
+    succeed(scalar.args(["--seed", "7"]).current_dir(folder).env("EXMY_SIMD", "scalar"));
+    assert!(read("a") == read("c"));
+    table(folder, &["in", "d", "--to", "mxfp8-e4m3@rceil@torchao@sr8", "--seed", "8"]);
+    assert!(read("a") != read("d"));
+}
+
+#[test]
+fn names_are_chosen_by_patterns() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    model(&folder.join("in"));
+    let text = table(
+        folder,
+        &[
+            "in",
+            "out",
+            "--to",
+            "e4m3fn",
+            "--include",
+            "layers.[01].*",
+            "--include",
+            "n*",
+            "--exclude",
+            "*.1.*",
+        ],
+    );
+    assert_eq!(row(&text, "norm").last(), Some(&"8"));
+    assert_eq!(row(&text, "layers.0.weight").last(), Some(&"8"));
+    assert_eq!(row(&text, "layers.1.weight")[3..], ["kept:", "excluded"]);
+    assert_eq!(row(&text, "ids")[3..], ["kept:", "not", "included"]);
+}
+
+#[test]
+fn mistakes_are_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    model(&folder.join("in"));
+    fs::write(folder.join("text"), "no tensors, but more than eight bytes").unwrap();
+    fs::write(folder.join("cut"), &fs::read(folder.join("in")).unwrap()[..700]).unwrap();
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["in", "out"], &["--to"]),
+        (&["in", "out", "--to", "nvpf4"], &["nvpf4", "did you mean nvfp4"]),
+        (&["in", "out", "--to", "mxfp4", "--scale-rule", "cail"], &["cail", "did you mean ceil"]),
+        (&["in", "out", "--to", "mxfp4", "--round", "rnee"], &["rnee", "did you mean rne"]),
+        (&["in", "out", "--to", "mxfp4", "--profile", "torchoa"], &["did you mean torchao"]),
+        (&["in", "out", "--to", "mxfp4", "--layout", "gptoss"], &["did you mean gpt-oss"]),
+        (&["in", "out", "--to", "mxfp4@rtz", "--round", "rne"], &["two rounding modes"]),
+        (&["in", "out", "--to", "e4m3fn", "--scale-rule", "floor"], &["only block formats"]),
+        (&["in", "out", "--to", "e2m2"], &["e2m2", "5 bits", "--dequantize"]),
+        (&["in", "out", "--to", "mxfp4", "--dequantize", "bf16"], &["bf16", "--dequantize=bf16"]),
+        (&["in", "out", "--to", "mxfp4", "--dequantize=bf61"], &["bf61", "bf16"]),
+        (&["in", "out", "--dequantize"], &["no quantized tensor", "--to"]),
+        (&["in", "out", "--dequantize", "--include", "*"], &["--to"]),
+        (&["in", "out", "--to", "mxfp4", "--axis", "x"], &["--axis"]),
+        (&["in", "out", "--to", "mxfp4", "--axis", "-3"], &["no axis -3"]),
+        (&["in", "out", "--to", "mxfp4", "--include", "layer"], &["--include", "\"layer\""]),
+        (&["in", "out", "--to", "mxfp4", "--include", "[a"], &["[a", "no pattern"]),
+        (&["in", "in", "--to", "mxfp4"], &["in is the input"]),
+        (&["in", "./in", "--to", "mxfp4"], &["is the input"]),
+        (&["in", "absent/out", "--to", "mxfp4"], &["absent/out"]),
+        (&["in", ".", "--to", "mxfp4"], &["no plain file"]),
+        (&["absent", "out", "--to", "mxfp4"], &["cannot read absent"]),
+        (&[".", "out", "--to", "mxfp4"], &["is a folder"]),
+        (&["text", "out", "--to", "mxfp4"], &["text is no whole safetensors file"]),
+        (&["cut", "out", "--to", "mxfp4"], &["cut", "tensor \"", "cut off"]),
+        (&["in", "out", "--too", "mxfp4"], &["--too", "--to"]),
+        (&["in", "out", "--to", "mxfp4", "--threads", "0"], &["--threads"]),
+    ];
+    for (arguments, parts) in cases {
+        let output = run(folder, arguments);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+        for part in *parts {
+            assert!(message.contains(part), "{arguments:?}: no {part:?} in\n{message}");
+        }
+        assert!(!message.contains("panicked"), "{message}");
+        assert_eq!(fs::read_dir(folder).unwrap().count(), 3, "{arguments:?} left something");
+    }
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("in", folder.join("link")).unwrap();
+        let output = run(folder, &["in", "link", "--to", "mxfp4"]);
+        assert!(String::from_utf8_lossy(&output.stderr).contains("link is the input"));
+    }
+}
+
+/// A device that is full, and one that is no file.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_cannot_be_written_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    model(&folder.path().join("in"));
+    let output = run(folder.path(), &["in", "/dev/full", "--to", "mxfp4"]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(message.contains("/dev/full is no plain file"), "{message}");
+    // The limit of a process on the size of its files stands for a full disk. With SIGXFSZ
+    // ignored, writing beyond it fails as it does there.
+    let program = env!("CARGO_BIN_EXE_exmy");
+    let script = format!("trap '' XFSZ; ulimit -f 1; exec {program} quantize in out --to mxfp4");
+    let mut limited = std::process::Command::new("sh");
+    sparse(&folder.path().join("in"), 1 << 20);
+    let output = limited.args(["-c", &script]).current_dir(&folder).output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("cannot write out"), "{message}");
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "the part of a file was left");
+}
+
+/// A file of one f32 matrix of zeros that takes no room on the disk.
+fn sparse(path: &Path, count: usize) {
+    let bytes = count * 4;
+    let header = format!(
+        r#"{{"w":{{"dtype":"F32","shape":[{},1024],"data_offsets":[0,{bytes}]}}}}"#,
+        count / 1024
+    );
+    let mut start = (header.len() as u64).to_le_bytes().to_vec();
+    start.extend(header.bytes());
+    fs::write(path, &start).unwrap();
+    let file = fs::File::options().write(true).open(path).unwrap();
+    file.set_len((start.len() + bytes) as u64).unwrap();
+}
+
+/// Files in `folder` whose names say that they are parts.
+fn parts(folder: &Path) -> usize {
+    let names = fs::read_dir(folder).unwrap().flatten().map(|entry| entry.file_name());
+    names.filter(|name| name.to_string_lossy().starts_with(".partial-")).count()
+}
+
+#[test]
+fn killed_at_any_time_the_output_is_whole_or_absent() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    sparse(&folder.join("in"), 1 << 23);
+    let arguments = ["quantize", "in", "out", "--to", "e4m3fn", "--quiet", "--threads", "1"];
+    let begun = Instant::now();
+    succeed(exmy(&arguments).current_dir(folder));
+    let whole = begun.elapsed();
+    let expected = fs::read(folder.join("out")).unwrap();
+    let random = Philox::new(1, Stream::new("kill times"));
+    let mut inside = 0;
+    for attempt in 0..40 {
+        let _ = fs::remove_file(folder.join("out"));
+        let mut command = exmy(&arguments);
+        let mut child = command
+            .current_dir(folder)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        sleep(whole.mul_f64(random.uniform(attempt)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        inside += usize::from(parts(folder) > 0);
+        if let Ok(found) = fs::read(folder.join("out")) {
+            assert!(found == expected, "a part of a file stands where a whole one is expected");
+        }
+        if attempt >= 5 && inside > 0 {
+            break;
+        }
+    }
+    assert!(inside > 0, "no kill hit the writing");
+    succeed(exmy(&arguments).current_dir(folder));
+    assert_eq!(parts(folder), 0, "what kills left is removed by the next run");
+    assert!(fs::read(folder.join("out")).unwrap() == expected);
+}
+
+#[test]
+#[cfg(unix)]
+fn interrupted_it_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    sparse(&folder.join("in"), 1 << 27);
+    let mut command = exmy(&["quantize", "in", "out", "--to", "e4m3fn", "--threads", "1"]);
+    let child = command.current_dir(folder).stderr(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    while parts(folder) == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it does not begin");
+        sleep(Duration::from_millis(1));
+    }
+    let pid = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{message}");
+    assert!(message.contains("stopped; out was not written"), "{message}");
+    assert_eq!(fs::read_dir(folder).unwrap().count(), 1);
+}

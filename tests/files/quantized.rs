@@ -1,0 +1,316 @@
+//! Quantized files: what is decoded from them is the quantizer's image, whatever the format, the
+//! axis and the layout; and decoders written here from the layouts' definitions agree.
+
+use crate::{convert, f32_bytes, numbers, places, power, write};
+use exmy::files::{Dtype, Fate, Kept, Options, Output, Progress, Reader, dequantize};
+use exmy::quantizer::{Axis, Quantizer};
+use exmy::random::{Philox, Stream};
+use exmy::view::{View, ViewMut};
+use safetensors::tensor::SafeTensors;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+/// The random bits of a tensor, by their definition.
+pub(crate) fn random(name: &str, seed: u64) -> Philox {
+    Philox::new(seed, Stream::new("quantize").with(Stream::new(name).id()))
+}
+
+pub(crate) fn image(
+    quantizer: &str,
+    x: &[f32],
+    rows: usize,
+    axis: Axis,
+    random: Philox,
+) -> Vec<f32> {
+    let quantizer: Quantizer = quantizer.parse().unwrap();
+    let mut image = vec![0.0; x.len()];
+    let cols = x.len() / rows;
+    let out = ViewMut::new(&mut image, rows, cols);
+    quantizer.image_into(View::new(x, rows, cols), axis, random, out);
+    image
+}
+
+pub(crate) fn options(quantizer: &str) -> Options {
+    Options::new(quantizer.parse().unwrap())
+}
+
+pub(crate) fn assert_bits(found: &[f32], expected: &[f32], what: &str) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
+        assert_eq!(found.to_bits(), expected.to_bits(), "{what}: {found} {expected} at {i}");
+    }
+}
+
+pub(crate) fn values(path: &Path, name: &str) -> Vec<f32> {
+    Reader::open(path).unwrap().read_values(name).unwrap()
+}
+
+const FORMATS: [&str; 20] = [
+    "mxfp8-e4m3",
+    "mxfp8-e5m2",
+    "mxfp6-e3m2",
+    "mxfp6-e2m3",
+    "mxfp4",
+    "mxint8",
+    "nvfp4",
+    "nvfp4-16x16",
+    "mxfp4@sr8",
+    "nvfp4@sr8",
+    "mxfp6-e2m3@rceil@rtz",
+    "e4m3fn/row:f32",
+    "e5m2/tensor:f32",
+    "e3m4/32x1:e8m0",
+    "e4m3fn",
+    "e5m2@sr4",
+    "e4m3fnuz",
+    "e3m4",
+    "bf16@rtz",
+    "bf16>e5m2@rna",
+];
+
+#[test]
+fn codes_decode_to_the_image() {
+    let (_folder, input, output) = places();
+    let (rows, cols) = (6, 80);
+    let x = numbers(rows * cols, 1);
+    write(&input, &[("w", Dtype::F32, &[rows, cols], f32_bytes(&x))]);
+    for format in FORMATS {
+        for (axis, way) in [(-1, Axis::Cols), (0, Axis::Rows)] {
+            let report = convert(&input, &output, &Options { axis, ..options(format) });
+            let expected = image(format, &x, rows, way, random("w", 1));
+            assert_bits(&values(&output, "w"), &expected, &format!("{format} {axis}"));
+            let Fate::Quantized { statistics, .. } = &report.rows[0].fate else { panic!("kept") };
+            assert_eq!(statistics.count, x.len() as u64);
+            // The same values without codes, and by way of codes.
+            let rounded = Options { axis, output: Output::Values(None), ..options(format) };
+            let direct = output.with_extension("direct");
+            convert(&input, &direct, &rounded);
+            let mut reader = Reader::open(&direct).unwrap();
+            assert!(reader.header().records().unwrap().is_empty());
+            assert_bits(&reader.read_f32("w").unwrap(), &expected, format);
+            let back = output.with_extension("back");
+            let mut go_on = |_: &Progress<'_>| ControlFlow::Continue(());
+            dequantize(&output, &back, None, &mut go_on).unwrap().unwrap();
+            assert_eq!(std::fs::read(&back).unwrap(), std::fs::read(&direct).unwrap(), "{format}");
+        }
+    }
+}
+
+/// An axis between others: every outer index is a matrix of its own, whose blocks lie in its columns.
+#[test]
+fn an_axis_in_the_middle() {
+    let (_folder, input, output) = places();
+    let shape = [3, 40, 6];
+    let x = numbers(720, 2);
+    write(&input, &[("w", Dtype::F32, &shape, f32_bytes(&x))]);
+    for format in ["mxfp4", "mxfp8-e4m3", "e2m1/16:ue4m3", "e5m2/row:f32"] {
+        convert(&input, &output, &Options { axis: 1, ..options(format) });
+        let slab = |x: &[f32]| image(format, x, 40, Axis::Rows, random("w", 1));
+        let expected: Vec<f32> = x.chunks(240).flat_map(slab).collect();
+        assert_bits(&values(&output, "w"), &expected, format);
+        let reader = Reader::open(&output).unwrap();
+        let blocks = match format {
+            "e2m1/16:ue4m3" => 3,
+            "e5m2/row:f32" => 1,
+            _ => 2,
+        };
+        assert_eq!(reader.header().get("w_scale").unwrap().shape, [3, blocks, 6]);
+        assert_eq!(reader.header().get("w").unwrap().shape, shape);
+    }
+    // Rank 1, by name, and a single number.
+    let tensors = [
+        ("v", Dtype::F32, &[40][..], f32_bytes(&x[..40])),
+        ("one", Dtype::F32, &[][..], f32_bytes(&[3.3])),
+    ];
+    write(&input, &tensors);
+    let all = Options { include: vec!["*".parse().unwrap()], ..options("mxfp8-e5m2") };
+    convert(&input, &output, &all);
+    assert_bits(
+        &values(&output, "v"),
+        &image("mxfp8-e5m2", &x[..40], 1, Axis::Cols, random("v", 1)),
+        "v",
+    );
+    assert_eq!(values(&output, "one"), [3.5]);
+    assert_eq!(Reader::open(&output).unwrap().header().get("v_scale").unwrap().shape, [2]);
+}
+
+/// 16-bit inputs are exact in f32; those of 64 bits are rounded once.
+#[test]
+fn inputs_of_other_types() {
+    let (_folder, input, output) = places();
+    // 1.0625 is the middle of two neighbours of E4M3; a little more must go up, in f32 it would not.
+    let x = [1.0625 + f64::from(power(-40)), 1.0625, -464.0 - 1e-9, 1e300];
+    let bytes: Vec<u8> = x.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let half: Vec<u8> = [0x3C01_u16, 0x7BFF, 0x0001, 0xBC00].map(u16::to_le_bytes).concat();
+    let brain: Vec<u8> = [0x3F81_u16, 0x7F7F, 0x0001, 0xBF80].map(u16::to_le_bytes).concat();
+    let tensors = [
+        ("d", Dtype::F64, &[1, 4][..], bytes),
+        ("h", Dtype::F16, &[1, 4][..], half),
+        ("b", Dtype::BF16, &[1, 4][..], brain),
+    ];
+    write(&input, &tensors);
+    convert(&input, &output, &options("e4m3fn"));
+    assert_eq!(values(&output, "d"), [1.125, 1.0, -448.0, 448.0]);
+    assert_eq!(values(&output, "h"), [1.0, 448.0, 0.0, -1.0]);
+    // In a block the largest number, 1e300, counts as the largest f32: 2^127 times almost two.
+    convert(&input, &output, &options("e4m3fn/1:e8m0"));
+    assert_eq!(values(&output, "d")[..2], [1.125, 1.0]);
+    assert_eq!(values(&output, "d")[3], 448.0 * power(119));
+    // Values keep the type, and bf16 rounds them once more if it must.
+    let rounded = Options { output: Output::Values(Some(Dtype::BF16)), ..options("e3m9") };
+    convert(&input, &output, &rounded);
+    let reader = Reader::open(&output).unwrap();
+    assert!(reader.header().entries().iter().all(|entry| entry.dtype == Dtype::BF16));
+    let double = Options { output: Output::Values(None), ..options("e11m45@rtz") };
+    convert(&input, &output, &double);
+    let bytes = std::fs::read(&output).unwrap();
+    let read = SafeTensors::deserialize(&bytes).unwrap();
+    let d: Vec<u64> = read
+        .tensor("d")
+        .unwrap()
+        .data()
+        .as_chunks()
+        .0
+        .iter()
+        .map(|b| u64::from_le_bytes(*b))
+        .collect();
+    // 45 bits of significand: the lowest 7 of 52 are gone.
+    assert_eq!(d, x.map(|x| x.to_bits() >> 7 << 7));
+}
+
+#[test]
+fn the_rest_passes_byte_for_byte() {
+    let (_folder, input, output) = places();
+    let x = f32_bytes(&numbers(64, 4));
+    let tensors = [
+        ("w.weight", Dtype::F32, &[2, 32][..], x.clone()),
+        ("w.bias", Dtype::F32, &[64][..], x.clone()),
+        ("head.weight", Dtype::F32, &[2, 32][..], x.clone()),
+        ("ids", Dtype::I64, &[4, 8][..], x.clone()),
+        ("small", Dtype::F8E4M3, &[2, 128][..], x.clone()),
+        ("none", Dtype::F32, &[0, 4][..], Vec::new()),
+        ("c", Dtype::C64, &[32][..], x.clone()),
+    ];
+    write(&input, &tensors);
+    let options = Options { exclude: vec!["head.*".parse().unwrap()], ..options("mxfp4") };
+    let report = convert(&input, &output, &options);
+    let fate = |name: &str| &report.rows.iter().find(|row| row.name == name).unwrap().fate;
+    assert!(matches!(fate("w.weight"), Fate::Quantized { bits: 272, .. }));
+    assert_eq!(*fate("w.bias"), Fate::Kept(Kept::FewAxes));
+    assert_eq!(*fate("head.weight"), Fate::Kept(Kept::Excluded));
+    assert_eq!(*fate("ids"), Fate::Kept(Kept::Type(Dtype::I64)));
+    assert_eq!(*fate("small"), Fate::Kept(Kept::Type(Dtype::F8E4M3)));
+    assert_eq!(*fate("none"), Fate::Kept(Kept::Empty));
+    let bytes = std::fs::read(&output).unwrap();
+    let read = SafeTensors::deserialize(&bytes).unwrap();
+    for (name, dtype, shape, data) in &tensors[1..] {
+        let tensor = read.tensor(name).unwrap();
+        let dtype_name = tensor.dtype().to_string();
+        assert_eq!(
+            (&*dtype_name, tensor.shape(), tensor.data()),
+            (dtype.name(), *shape, &data[..])
+        );
+    }
+    // What was quantized stays so, and the rest can follow in another format.
+    let again = output.with_extension("again");
+    let report = convert(&output, &again, &crate::quantized::options("e5m2"));
+    let header = Reader::open(&again).unwrap().header().clone();
+    assert_eq!(header.metadata()["exmy.format"], "e5m2, mxfp4");
+    let kept = |row: &&exmy::files::Row| row.fate == Fate::Kept(Kept::Quantized);
+    assert_eq!(report.rows.iter().filter(kept).count(), 2);
+    assert_bits(&values(&again, "w.weight"), &values(&output, "w.weight"), "w.weight");
+    assert_eq!(header.get("head.weight").unwrap().dtype, Dtype::F8E5M2);
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_before_anything_is_written() {
+    let (folder, input, output) = places();
+    let x = f32_bytes(&numbers(96, 5));
+    let tensors = [("w", Dtype::F32, &[3, 32][..], x.clone()), ("w_scale", Dtype::F32, &[96], x)];
+    write(&input, &tensors);
+    let refused = |options: &Options, parts: &[&str]| {
+        let mut go_on = |_: &Progress<'_>| ControlFlow::Continue(());
+        let error = exmy::files::quantize(&input, &output, options, &mut go_on).unwrap_err();
+        for part in parts {
+            assert!(error.to_string().contains(part), "no {part:?} in {error}");
+        }
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+    };
+    let layout = |format: &str, layout: &str| Options {
+        layout: layout.parse().unwrap(),
+        exclude: vec!["*_scale".parse().unwrap()],
+        ..options(format)
+    };
+    refused(&options("mxfp4"), &["\"w_scale\"", "\"w\"", "--exclude"]);
+    refused(&options("none"), &["rounds nothing"]);
+    refused(&options("e3m0"), &["e3m0", "4 bits wide", "--dequantize"]);
+    refused(&options("e5m6/32:e8m0"), &["e5m6", "12 bits wide", "--dequantize"]);
+    refused(&options("f32"), &["f32", "32 bits wide", "--dequantize"]);
+    refused(&Options { axis: 2, ..options("mxfp4") }, &["\"w\"", "no axis 2", "-2 to -1"]);
+    refused(&Options { axis: -3, ..options("mxfp4") }, &["no axis -3"]);
+    refused(&layout("mxfp8-e4m3", "gpt-oss"), &["gpt-oss", "e2m1/32:e8m0"]);
+    refused(&layout("nvfp4", "ggml"), &["ggml", "e2m1/32:e8m0"]);
+    refused(&Options { axis: 0, ..layout("mxfp4", "ggml") }, &["last axis"]);
+    refused(&layout("e4m3fn", "cublas"), &["cublas", "scales"]);
+    refused(&layout("e4m3fn/32:f32", "cublas"), &["scales of 8 bits"]);
+    refused(&layout("mxfp4", "fp6-padded4"), &["fp6-padded4", "6"]);
+    let glob = |glob: &str| vec![glob.parse().unwrap()];
+    refused(&Options { include: glob("w_scal"), ..options("mxfp4") }, &["did you mean w_scale?"]);
+    refused(&Options { exclude: glob("*"), ..options("mxfp4") }, &["no tensor", "2 excluded"]);
+    // 3 x 11 codes of 4 bits end within a byte.
+    write(&input, &[("odd", Dtype::F32, &[3, 11], f32_bytes(&numbers(33, 1)))]);
+    refused(&options("mxfp4"), &["\"odd\"", "132 bits"]);
+    refused(&layout("mxfp4", "torch"), &["\"odd\"", "two codes"]);
+    refused(&layout("mxfp4", "gpt-oss"), &["\"odd\"", "11"]);
+}
+
+/// Formats without a type of their own, and rows that end within a byte.
+#[test]
+fn any_width_as_bytes() {
+    let (_folder, input, output) = places();
+    let x = numbers(21, 8);
+    write(&input, &[("w", Dtype::F32, &[3, 7], f32_bytes(&x))]);
+    for (layout, format, bytes) in
+        [("stream", "e2m2", 5), ("byte", "e2m2", 7), ("stream", "e5m6", 11), ("byte", "e5m6", 14)]
+    {
+        convert(&input, &output, &Options { layout: layout.parse().unwrap(), ..options(format) });
+        let header = Reader::open(&output).unwrap().header().clone();
+        assert_eq!(header.get("w").unwrap().shape, [3, bytes]);
+        let expected = image(format, &x, 3, Axis::Cols, random("w", 1));
+        assert_bits(&values(&output, "w"), &expected, &format!("{format} {layout}"));
+    }
+}
+
+#[test]
+fn stopped_on_the_way_nothing_is_left() {
+    let (folder, input, output) = places();
+    let x = f32_bytes(&numbers(4096, 7));
+    write(&input, &[("a", Dtype::F32, &[64, 64], x.clone()), ("b", Dtype::F32, &[4096], x)]);
+    std::fs::write(&output, "what was there").unwrap();
+    let mut seen = Vec::new();
+    let mut stop = |progress: &Progress<'_>| {
+        seen.push((progress.tensor.to_owned(), progress.done, progress.total));
+        if progress.tensor == "b" { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let report = exmy::files::quantize(&input, &output, &options("mxfp4"), &mut stop).unwrap();
+    assert!(report.is_none());
+    assert_eq!(seen, [("a".into(), 16384, 32768), ("b".into(), 32768, 32768)]);
+    assert_eq!(std::fs::read(&output).unwrap(), b"what was there");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
+}
+
+/// Infinities and NaN are counted, and do not spoil the figures of the rest.
+#[test]
+fn the_report_by_hand() {
+    let (_folder, input, output) = places();
+    let x = [500.0_f32, 1.0, 1.1, 1e-5, 0.0, f32::INFINITY, f32::NAN, -2.0];
+    write(&input, &[("w", Dtype::F32, &[2, 4], f32_bytes(&x))]);
+    let report = convert(&input, &output, &options("e4m3fn"));
+    let (found, bits) = report.total();
+    assert_eq!((found.count, found.saturated, found.flushed, found.non_finite), (8, 1, 1, 2));
+    assert_eq!((found.max_error, bits), (52.0, 64));
+    let error = f64::from(1.1_f32) - 1.125;
+    let noise = 52.0 * 52.0 + error * error + 1e-10;
+    assert!((found.noise - noise).abs() < 1e-9, "{}", found.noise);
+    assert_eq!((report.bytes_before, report.bytes_after), (32, 8));
+}
