@@ -1,15 +1,5 @@
-//! What quantization did to a tensor: noise, saturation, loss, range.
-//!
-//! A [`Statistics`] compares numbers `x` with the values `y` they became. Sums run in `f64` over
-//! written lanes: a row is taken in spans of 1024 elements, element `j` of a span is added to lane
-//! `j mod 16`, and the lanes are added by halves; spans are added in order, rows to groups of about
-//! 2^15 elements, and groups in order. So the figures do not depend on threads or on the SIMD level.
-//!
-//! An element is *saturated* if its magnitude exceeds the largest one that its block can express,
-//! `largest element * scale * tensor scale`, and its image is not zero. It is *flushed* if it is not
-//! zero and its image is: judged by the decoded value, since a block whose scale rounds to zero
-//! holds large codes that all mean zero. Infinities and NaNs, before or after, are counted and left
-//! out of everything else.
+//! What quantization did to a tensor: noise, saturation, loss, range. [`Statistics`] tells how each
+//! figure is defined.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -22,7 +12,18 @@ use crate::view::View;
 /// Lanes of a sum.
 const LANES: usize = 16;
 
-/// Figures of a quantized tensor or a part of it. See the [module](self) for their definitions.
+/// Figures of a quantized tensor or a part of it.
+///
+/// Numbers `x` are compared with the values `y` they became. Sums run in `f64` over
+/// written lanes: a row is taken in spans of 2048 elements, element `j` of a span is added to lane
+/// `j mod 16`, and the lanes are added by halves; spans are added in order, rows to groups of about
+/// 2^15 elements, and groups in order. So the figures do not depend on threads or on the SIMD level.
+///
+/// An element is *saturated* if its magnitude exceeds the largest one that its block can express,
+/// `largest element * scale * tensor scale`, and its image is not zero. It is *flushed* if it is not
+/// zero and its image is: judged by the decoded value, since a block whose scale rounds to zero
+/// holds large codes that all mean zero. Infinities and NaNs, before or after, are counted and left
+/// out of everything else.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Statistics {
     /// Number of elements.

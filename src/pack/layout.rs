@@ -1,18 +1,4 @@
 //! The containers in which codes are stored, and their names.
-//!
-//! | name | holds | is | used by |
-//! |---|---|---|---|
-//! | `stream` | 1 to 16 bits | no bit between codes, little-endian | FP4 of torchao (`pack_uint4`), Transformer Engine, gpt-oss, Quark; FP6 of Quark (`Pack_fp6`) and Modular (`pack_fp6_x4`) |
-//! | `byte` | 1 to 16 bits | one code a byte, or two bytes (low one first) above 8 bits; the bits above it zero | ml_dtypes, torchao, results of PTX `cvt` |
-//! | `fp6-padded4` | 6 bits | 4 codes in 3 bytes, then 1 zero byte | a container discussed for Triton (triton-lang/triton#7756) |
-//! | `fp6-padded32` | 6 bits | 32 codes (an MX block) in 24 bytes, then 8 zero bytes | blocks aligned to 32 bytes |
-//! | `tma16` | 6 bits | 16 codes in 12 bytes, then 4 zero bytes | inferred from the name of CUDA's tensor map type `16U6_ALIGN16B`; compared with no device |
-//!
-//! A last group that is not full is completed with zero codes. Padding is written as zeros and not
-//! looked at when read; bits above a code in `byte` are no padding but an error.
-//!
-//! PTX names the operands of `cvt.rn.satfinite.e2m1x2.f32 d, a, b` from the top: `b` goes into the
-//! low nibble and `a` into the high one, so the stream of elements 0, 1 is `cvt d, x1, x0`.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -22,7 +8,21 @@ use core::str::FromStr;
 use super::{Code, PackError, check_width, code_too_wide, pack_into, packed_len, unpack_into};
 use crate::text::UnknownName;
 
-/// A container of codes; see the [list](self).
+/// A container of codes.
+///
+/// | name | holds | is | used by |
+/// |---|---|---|---|
+/// | `stream` | 1 to 16 bits | no bit between codes, little-endian | FP4 of torchao (`pack_uint4`), Transformer Engine, gpt-oss, Quark; FP6 of Quark (`Pack_fp6`) and Modular (`pack_fp6_x4`) |
+/// | `byte` | 1 to 16 bits | one code a byte, or two bytes (low one first) above 8 bits; the bits above it zero | ml_dtypes, torchao, results of PTX `cvt` |
+/// | `fp6-padded4` | 6 bits | 4 codes in 3 bytes, then 1 zero byte | a container discussed for Triton (triton-lang/triton#7756) |
+/// | `fp6-padded32` | 6 bits | 32 codes (an MX block) in 24 bytes, then 8 zero bytes | blocks aligned to 32 bytes |
+/// | `tma16` | 6 bits | 16 codes in 12 bytes, then 4 zero bytes | inferred from the name of CUDA's tensor map type `16U6_ALIGN16B`; compared with no device |
+///
+/// A last group that is not full is completed with zero codes. Padding is written as zeros and not
+/// looked at when read; bits above a code in `byte` are no padding but an error.
+///
+/// PTX names the operands of `cvt.rn.satfinite.e2m1x2.f32 d, a, b` from the top: `b` goes into the
+/// low nibble and `a` into the high one, so the stream of elements 0, 1 is `cvt d, x1, x0`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Layout {
     /// The dense stream of bits.
