@@ -6,6 +6,9 @@
 //! over a written number of lanes, and Rust never contracts `a * b + c`. The module holds the
 //! crate's dispatch and nothing else; a kernel lives beside its plain version.
 //!
+//! `scalar` is what every CPU of the target has: SSE2 on x86-64, NEON on aarch64, for which the same
+//! bodies are compiled and no other level exists.
+//!
 //! The level is the best the CPU has, unless the environment variable `EXMY_SIMD` names a lower
 //! one (`scalar`, `avx2`, `avx512`); [`with_level`] does the same for a test.
 
