@@ -2,8 +2,9 @@
 //!
 //! Everything that must not be lost or half there is written beside its place, flushed to the disk,
 //! and renamed into it; then the folder itself is flushed, so that after a power cut either the old
-//! file or the new one is there. Temporary names start with [`PARTIAL`] and end with the number of
-//! the process; [`remove_partial`] and [`remove_abandoned`] clear what a kill left behind.
+//! file or the new one is there. Temporary names start with [`PARTIAL`] and end with a number that
+//! nobody else uses: two writers of one file, of whatever processes, never share one, and the last to
+//! finish wins. [`remove_partial`] and [`remove_abandoned`] clear what a kill left behind.
 
 use crate::error::{Error, Result};
 use std::fs::{self, File};
@@ -48,14 +49,27 @@ impl WholeFile {
     /// # Errors
     /// If the folder does not take it.
     pub fn create(path: &Path) -> io::Result<Self> {
-        let (folder, name) = split(path);
-        let partial = folder.join(format!("{PARTIAL}{name}-{}", std::process::id()));
-        let file =
-            File::options().read(true).write(true).create(true).truncate(true).open(&partial)?;
-        // Says to `remove_abandoned` of other processes that somebody is at work. Where the file
-        // system has no locks, nothing is ever taken for abandoned.
-        let _ = file.try_lock();
-        Ok(Self { file, partial, path: path.to_owned(), finished: false })
+        let (folder, prefix) = (split(path).0, prefix(path));
+        // Processes of different containers or hosts may have the same number, and a process may
+        // write a file twice at a time.
+        let mut number = std::process::id();
+        loop {
+            let partial = folder.join(format!("{prefix}{number}"));
+            number = number.wrapping_add(1);
+            match File::options().read(true).write(true).create_new(true).open(&partial) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+                Ok(file) => {
+                    // Says to `remove_abandoned` of others that somebody is at work. Where the file
+                    // system has no locks, nothing is ever taken for abandoned.
+                    let _ = file.try_lock();
+                    // It may have been taken for abandoned before it was locked.
+                    if partial.exists() {
+                        return Ok(Self { file, partial, path: path.to_owned(), finished: false });
+                    }
+                }
+            }
+        }
     }
 
     /// The file, to be written.
@@ -91,8 +105,7 @@ impl Drop for WholeFile {
 
 /// Removes what killed processes left of writing `path`; files that somebody still writes stay.
 pub fn remove_abandoned(path: &Path) {
-    let (folder, name) = split(path);
-    let prefix = format!("{PARTIAL}{name}-");
+    let (folder, prefix) = (split(path).0, prefix(path));
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let number = name.to_str().and_then(|name| name.strip_prefix(&prefix));
@@ -104,6 +117,17 @@ pub fn remove_abandoned(path: &Path) {
             }
         }
     }
+}
+
+/// What the temporary names of a file start with: its own name, cut where the whole would be longer
+/// than file systems allow (255 bytes).
+fn prefix(path: &Path) -> String {
+    let name = split(path).1;
+    let mut end = name.len().min(200);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{PARTIAL}{}-", &name[..end])
 }
 
 /// Writes `bytes` to `path` so that no reader and no crash ever sees a part of them.
@@ -170,6 +194,30 @@ mod tests {
         drop(file);
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    /// Two writers of one file, with the same process number: each file is whole when it stands.
+    #[test]
+    fn writers_do_not_share_a_partial_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        let mut first = WholeFile::create(&path).unwrap();
+        first.file().write_all(b"first").unwrap();
+        let mut second = WholeFile::create(&path).unwrap();
+        second.file().write_all(b"second").unwrap();
+        first.finish().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"first");
+        second.finish().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"second");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn the_longest_names_can_be_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("\u{e9}".repeat(127));
+        write_whole(&path, b"x").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"x");
     }
 
     #[test]
