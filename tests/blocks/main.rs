@@ -3,6 +3,7 @@
 
 #![cfg(feature = "std")]
 
+mod hard;
 mod nvfp4;
 mod statistics;
 mod tensor;

@@ -3,6 +3,7 @@
 
 #![cfg(feature = "std")]
 
+mod biased;
 mod codes;
 mod large;
 mod literals;

@@ -8,6 +8,9 @@ use crate::bulk::{Cast, Converter};
 use crate::round::Overflow;
 use crate::scale::{Exponent, Order, RoundUp, Smallest, TensorFactors, power_code};
 
+/// The bits of infinity.
+const INFINITY: u32 = 0x7F80_0000;
+
 /// What the blocks of a stretch have: one number each.
 #[derive(Default)]
 pub(crate) struct Numbers {
@@ -114,6 +117,12 @@ impl Finder {
                 for (factor, product) in factors.iter_mut().zip(&*products) {
                     *factor = if product.is_finite() { *factor } else { f32::NAN };
                 }
+            }
+        }
+        // Infinity and NaN among the elements are no numbers to multiply, whatever the scale is.
+        if amax.iter().any(|amax| *amax >= INFINITY) {
+            for (factor, amax) in factors.iter_mut().zip(amax) {
+                *factor = if *amax >= INFINITY { f32::NAN } else { *factor };
             }
         }
     }

@@ -67,8 +67,9 @@ impl Blocks {
                 sheet.scales(b, j0 / width, &numbers.scales);
                 let (mut factors, mut scales) = (&numbers.factors[..], &numbers.scales[..]);
                 let (mut images, decode) = (numbers.images(), numbers.last(of));
-                let mut width = width;
-                if spread {
+                // A lone block has one number, whatever its width.
+                let mut width = if count == 1 { STRETCH } else { width };
+                if spread && count > 1 {
                     for (spread, numbers) in spreads.iter_mut().zip([factors, scales, images]) {
                         kernel::spread(width, numbers, &mut spread[..end - j0]);
                     }
@@ -86,7 +87,6 @@ impl Blocks {
                         } else {
                             &[]
                         };
-                        let width = if count == 1 { STRETCH } else { width };
                         let part = Part { width, factors, scales, images, decode, words, of };
                         sheet.write(self, &part, i, range);
                     }

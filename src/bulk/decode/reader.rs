@@ -9,8 +9,9 @@
 //!   [`Format::decode`], so that every class of special values is one body.
 //! * *Fixed*: a two's complement integer times a power of two.
 //!
-//! What is left out lies at the lower end of binary32: normal numbers below `2^-126` other than the
-//! smallest one, which only formats with an unusual bias have.
+//! What is left out lies at the ends of binary32, where only formats with an unusual bias are: normal
+//! numbers below `2^-126` other than the smallest one, and subnormal ones whose binade would be
+//! `2^128`.
 
 use crate::bulk::lookup::{BYTES, Table};
 use crate::format::{Format, Sign, Specials, low_bits};
@@ -53,7 +54,9 @@ impl Reader {
         }
         // Where field 0 holds one number alone, that number is looked up.
         let low = format.field_zero_is_low() || format.man_bits() == 0;
-        if format.emin() + ((low && !format.field_zero_is_low()) as i32) < -126 {
+        // The lowest binade must be one of normal numbers of binary32.
+        let lowest = format.emin() + ((low && !format.field_zero_is_low()) as i32);
+        if lowest < -126 || format.emin() > 127 {
             return None;
         }
         let place = (signed as u32) << (format.magnitude_bits() & 31);
