@@ -218,7 +218,11 @@ fn stored_chunks() {
     for (rows, cols) in [(1201, 97), (1201, 96), (35, 2050)] {
         let data = &matrices(rows * cols)[1].1;
         let x = View::new(data, rows, cols);
-        for text in ["nvfp4@sr8", "mxfp4", "mxfp6-e3m2@sr8", "nvfp4-16x16@sr8", "mxfp8-e4m3"] {
+        let one = ["e4m3fn/tensor:f32@sr8", "e2m1/tensor:ue4m3+tensor", "e2m3/5000x5000:e8m0"];
+        for text in ["nvfp4@sr8", "mxfp4", "mxfp6-e3m2@sr8", "nvfp4-16x16@sr8", "mxfp8-e4m3"]
+            .into_iter()
+            .chain(one)
+        {
             for axis in [Axis::Cols, Axis::Rows] {
                 agrees(x, axis, text.parse().unwrap(), &[Level::best()], "chunks");
             }
