@@ -2,9 +2,10 @@
 //!
 //! A [`BlockFormat`] is an element format, a scale format, the [`Shape`] of a block, the
 //! [`ScaleRule`] and whether there is one more scale for the whole tensor. MX (OCP MX 1.0) and
-//! NVFP4 (arXiv 2509.25149) are constants of it. A [`BlockTensor`] is a matrix in such a format:
-//! the plain definition, with codes. [`Quantizer`](crate::quantizer::Quantizer) computes the same
-//! values fast, without codes.
+//! NVFP4 (arXiv 2509.25149) are constants of it. [`PlainBlocks`] is the definition of a matrix in such
+//! a format, element by element, with one number a code. A [`BlockTensor`] is the same matrix as it is
+//! stored, packed codes and scales, and is made and read by fast passes whose bits are the
+//! definition's. [`Quantizer`](crate::quantizer::Quantizer) computes the values alone, without codes.
 //!
 //! A matrix that enters a product is summed along one of its axes, the *reduction axis*, and shapes
 //! are relative to it: `32` is 32 elements that meet one another in a sum. At a ragged edge a
@@ -18,7 +19,7 @@ mod plain;
 mod statistics;
 mod tensor;
 
-pub use name::ParseBlockFormatError;
+pub use name::{NAMED, ParseBlockFormatError};
 pub use plain::PlainBlocks;
 pub use statistics::Statistics;
 pub use tensor::{BlockTensor, PartsError};

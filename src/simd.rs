@@ -138,7 +138,8 @@ pub fn level() -> Level {
     Level::Scalar
 }
 
-/// Runs `work` with `level` in force for the whole process, then restores what was before.
+/// Runs `work` with `level` in force for the whole process, then restores what was before, also if
+/// `work` panics.
 ///
 /// Meant for tests: calls wait for each other and must not be nested. Since no level changes a
 /// result, other threads that run kernels meanwhile see only another speed.
@@ -150,10 +151,19 @@ pub fn with_level<R>(level: Level, work: impl FnOnce() -> R) -> R {
     assert!(level.is_available(), "this CPU has no {level}");
     static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let before = CURRENT.swap(level as u8, Ordering::Relaxed);
-    let result = work();
-    CURRENT.store(before, Ordering::Relaxed);
-    result
+    let _restore = Restore(CURRENT.swap(level as u8, Ordering::Relaxed));
+    work()
+}
+
+/// Puts a level back when it is dropped, whether work ended or panicked.
+#[cfg(feature = "std")]
+struct Restore(u8);
+
+#[cfg(feature = "std")]
+impl Drop for Restore {
+    fn drop(&mut self) {
+        CURRENT.store(self.0, Ordering::Relaxed);
+    }
 }
 
 /// A kernel with its arguments; `run` must be `#[inline(always)]` so that each instantiation below
@@ -242,5 +252,27 @@ mod tests {
             results.push(y);
         }
         assert!(results.windows(2).all(|pair| pair[0] == pair[1]));
+    }
+
+    /// In a process of its own, since other tests of this one set levels too.
+    #[test]
+    fn a_panic_leaves_no_level_behind() {
+        const CHILD: &str = "EXMY_TEST_LEVEL_AFTER_PANIC";
+        if std::env::var_os(CHILD).is_some() {
+            let before = level();
+            for other in Level::ALL.into_iter().filter(|level| level.is_available()) {
+                let work = || with_level(other, || panic!("work at {other}"));
+                assert!(std::panic::catch_unwind(work).is_err());
+                assert_eq!(level(), before, "after a panic at {other}");
+            }
+            return;
+        }
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "simd::tests::a_panic_leaves_no_level_behind"])
+            .env(CHILD, "1")
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&child.stdout);
+        assert!(child.status.success() && told.contains("1 passed"), "{told}");
     }
 }

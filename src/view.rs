@@ -135,7 +135,7 @@ impl<'a, T> View<'a, T> {
             self.layout.rows
         );
         let layout = Layout { rows: range.len(), ..self.layout };
-        if range.is_empty() {
+        if range.is_empty() || layout.cols == 0 {
             return Self { data: &[], layout };
         }
         Self { data: &self.data[range.start * self.layout.row_stride..], layout }
@@ -183,8 +183,12 @@ impl<'a, T> View<'a, T> {
     #[track_caller]
     pub fn row(&self, i: usize) -> Option<&'a [T]> {
         assert!(i < self.layout.rows, "row {i} of a matrix of {} rows", self.layout.rows);
+        if self.layout.cols == 0 {
+            // The slice of a matrix without elements may be shorter than its strides tell.
+            return Some(&[]);
+        }
         let start = i * self.layout.row_stride;
-        (self.layout.col_stride == 1 || self.layout.cols <= 1)
+        (self.layout.col_stride == 1 || self.layout.cols == 1)
             .then(|| &self.data[start..start + self.layout.cols])
     }
 }
@@ -276,7 +280,8 @@ impl<'a, T> ViewMut<'a, T> {
     pub fn split_rows(self, rows: usize) -> (Self, Self) {
         let Layout { rows: all, row_stride, .. } = self.layout;
         assert!(rows <= all, "split at row {rows} of {all}");
-        let at = (rows * row_stride).min(self.data.len());
+        // The product may overflow only where there are no columns.
+        let at = rows.saturating_mul(row_stride).min(self.data.len());
         let (head, tail) = self.data.split_at_mut(at);
         let rest = Layout { rows: all - rows, ..self.layout };
         (
@@ -298,6 +303,38 @@ mod tests {
         assert_eq!(a.cols_range(1..3).at(1, 1), 6);
         assert_eq!(a.rows_range(1..2).row(0), Some(&data[3..]));
         assert_eq!(a.t().row(0), None);
+    }
+
+    /// No rows or no columns, at whatever strides and however they came about.
+    #[test]
+    fn matrices_without_elements() {
+        let data: [i32; 6] = [1, 2, 3, 4, 5, 6];
+        let a = View::new(&data, 2, 3);
+        for at in 0..=3 {
+            let none = a.cols_range(at..at);
+            assert_eq!((none.rows(), none.cols()), (2, 0));
+            for i in 0..2 {
+                assert_eq!(none.row(i), Some(&[][..]), "row {i} of columns {at}..{at}");
+                assert_eq!(none.rows_range(i..i + 1).row(0), Some(&[][..]));
+            }
+            assert_eq!((none.rows_range(1..2).rows(), none.rows_range(2..2).rows()), (1, 0));
+            assert_eq!(none.t().cols_range(1..2).cols(), 1);
+            assert_eq!(none.cols_range(0..0).row(1), Some(&[][..]));
+        }
+        let turned = a.rows_range(1..1).t();
+        assert_eq!((turned.rows(), turned.cols(), turned.row(2)), (3, 0, Some(&[][..])));
+        assert_eq!(turned.rows_range(1..3).row(1), Some(&[][..]));
+        let far = View::<i32>::with_strides(&[], 4, 0, usize::MAX, usize::MAX).unwrap();
+        assert_eq!(far.row(3), Some(&[][..]));
+        assert_eq!(far.rows_range(2..4).row(1), Some(&[][..]));
+        // Rows that are apart and hold nothing: the first part takes what the slice has.
+        let mut data = [0_u8; 4];
+        let none = ViewMut::with_row_stride(&mut data, 3, 0, 3).unwrap();
+        let (head, tail) = none.split_rows(2);
+        assert_eq!((head.rows(), head.cols(), tail.rows(), tail.cols()), (2, 0, 1, 0));
+        let none = ViewMut::with_row_stride(&mut data, 3, 0, usize::MAX).unwrap();
+        let (head, tail) = none.split_rows(2);
+        assert_eq!((head.rows(), tail.rows()), (2, 1));
     }
 
     #[test]

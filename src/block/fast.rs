@@ -3,7 +3,9 @@
 //! A matrix is cut into chunks of whole blocks ([`sheet`]), which threads take; a chunk is walked in
 //! *stretches* of about [`STRETCH`] columns of one band of blocks, so that what the first pass over a
 //! stretch (maxima of blocks) brings into the cache is there for the second (elements). Between the
-//! two, scales and factors are found for all blocks of the stretch at once.
+//! two, scales and factors are found for all blocks of the stretch at once. A matrix that is one block
+//! is divided after its maximum is known; blocks of whole columns, the shape `row` along the columns,
+//! are one chunk and so the work of one thread.
 //!
 //! What is fast: the rules `floor`, `ceil`, `even`, `rceil` and `nearest` in all orders of operations,
 //! with every element format that [`Places`] takes (all of MX and NVFP4), rounded to nearest, ties to
@@ -47,10 +49,17 @@ pub(crate) struct Blocks {
     overflow: Overflow,
     /// Rows and columns of a block.
     pub(crate) side: (usize, usize),
+    /// The largest magnitude of every block, as bits, where it is known before the walk.
+    amax: Option<u32>,
     finder: Finder,
     scale: Converter,
     places: Option<Places>,
     grid: Option<Grid>,
+}
+
+/// Rows of a part of a matrix that is one block; eight rows of codes are whole bytes.
+fn part_rows(cols: usize) -> usize {
+    CHUNK.div_ceil(cols.max(1)).next_multiple_of(8)
 }
 
 /// Elements of a row that lie in whole blocks, or all in one.
@@ -101,6 +110,7 @@ impl Blocks {
             rounding,
             overflow,
             side: axis.block(format.shape, rows, cols),
+            amax: None,
             finder: Finder::new(format),
             scale: Converter::from(Cast::new(format.scale).with_overflow(Overflow::Finite)),
             places,
@@ -128,11 +138,26 @@ impl Blocks {
         (wanted / self.side.1).max(1) * self.side.1
     }
 
-    /// The factors of a tensor of the given largest magnitude, as bits; `None` where the tensor has
-    /// no scale.
+    /// Whether a matrix is one block and worth dividing all the same.
+    pub(crate) fn is_one(&self, (rows, cols): (usize, usize)) -> bool {
+        self.side.0 >= rows && self.side.1 >= cols && rows > part_rows(cols)
+    }
+
+    /// A matrix that [is one block](Self::is_one) as several, so that threads can share it: with the
+    /// same largest magnitude, `amax` as bits, they have the same scale. Others stay as they are.
+    pub(crate) fn divided(self, (rows, cols): (usize, usize), amax: Option<u32>) -> Self {
+        if !self.is_one((rows, cols)) {
+            return self;
+        }
+        Self { side: (part_rows(cols), cols), amax, ..self }
+    }
+
+    /// The factors of a tensor of the given largest magnitude, as bits, which one without a scale of
+    /// its own does without.
     pub(crate) fn factors(&self, amax: Option<u32>) -> TensorFactors {
-        let BlockFormat { element, scale, rule, profile, .. } = self.format;
-        let (amax, bound) = (amax.map(f32::from_bits), scale.max().to_f32());
+        let BlockFormat { element, scale, rule, profile, tensor_scale, .. } = self.format;
+        let amax = amax.filter(|_| tensor_scale).map(f32::from_bits);
+        let bound = scale.max().to_f32();
         TensorFactors::with_order(amax, element, scale, bound, profile.choices(rule).order)
     }
 

@@ -9,223 +9,24 @@
 //! where blocks run down the columns.
 
 mod fold;
+mod places;
 mod scales;
 
 pub(crate) use fold::{any_nan, fold, largest, spread};
+pub(crate) use places::{Away, Even, Mode, Places, Random, Zero};
 pub(crate) use scales::{Powers, factors, power_codes, powers, unrounded};
 
 use core::marker::PhantomData;
 
-use crate::format::{Format, Sign};
 use crate::minifloat::Bits;
-use crate::round::{Overflow, Rounding, StochasticVariant};
 use crate::simd::kernel;
 
 const MAGNITUDE: u32 = 0x7FFF_FFFF;
-const SIGN: u32 = 0x8000_0000;
 const EXPONENT: u32 = 0x7F80_0000;
 /// The canonical NaN.
 pub(crate) const NAN: u32 = 0x7FC0_0000;
 /// Elements a step.
 const LANES: usize = 16;
-
-/// `2^k` for `k` in -126..=127.
-const fn power(k: i32) -> f32 {
-    f32::from_bits(((k + 127) as u32) << 23)
-}
-
-/// How the elements of a format are rounded, for the modes of [`Mode`]: a format made ready.
-///
-/// Near a magnitude `m` the format's values are multiples of `u = 2^(e - M)`, where `2^e` is the
-/// binade of `m` or the format's lowest one. With `c = 2^(e + 23 - M)` the binary32 sum `m + c` has
-/// exactly that spacing, so `(m + c) - c` is `m` to the nearest multiple, ties to even: the sum's
-/// last bit is the multiple's. The other modes correct that by one `u` after a comparison.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Places {
-    largest: f32,
-    /// The lowest binade, `2^emin`, as bits.
-    low: u32,
-    /// What is added to the bits of a binade for `c`, and taken from them for `u`.
-    up: u32,
-    down: u32,
-    /// `-0` or `0`, added before rounding: `0` makes negative zero positive and nothing else.
-    before: f32,
-    /// The same, added after rounding.
-    after: f32,
-    /// Places of a random word to shift out, `2^N` and `2^-N`.
-    random_shift: u32,
-    random_count: u32,
-    random_unit: f32,
-    /// The code of a negative number is `(code ^ flip) + one | sign`, cut to `mask`.
-    flip: u32,
-    one: u32,
-    sign: u32,
-    mask: u32,
-    /// `23 - M`.
-    code_shift: u32,
-    /// Whether a negative number that rounds to zero has the sign.
-    negative_zero: bool,
-}
-
-impl Places {
-    /// `None` unless all of this holds, which it does for every format named in MX and NVFP4:
-    ///
-    /// * the grid is regular: a zero, subnormals and at least one bit of significand, so that the
-    ///   parity of a code is that of the multiple; signed; values of `f32` throughout;
-    /// * `c` does not overflow: `emax + 23 - M <= 127`, and `2^emin` is a normal number;
-    /// * what a product with a factor can lose to underflow is far less than half a unit: `emin - M`
-    ///   is at least -100, which the random bits of a stochastic mode do not undercut either;
-    /// * the overflow policy keeps the largest magnitude of either sign, or `clamps`: elements are
-    ///   clamped before they are rounded;
-    /// * the mode is to nearest (ties to even or away), toward zero, or stochastic (variant A) of up
-    ///   to 24 bits.
-    ///
-    /// `zeros`: whether negative zero counts as zero before rounding, and whether every zero is
-    /// positive.
-    pub(crate) fn new(
-        format: Format,
-        rounding: Rounding,
-        overflow: Overflow,
-        clamps: bool,
-        zeros: (bool, bool),
-    ) -> Option<Self> {
-        let (man_bits, emin) = (format.man_bits() as i32, format.emin());
-        let random_bits = match rounding {
-            Rounding::Rne | Rounding::Rna | Rounding::Rtz => 0,
-            Rounding::Stochastic { bits: bits @ 1..=24, variant: StochasticVariant::A } => {
-                u32::from(bits)
-            }
-            _ => return None,
-        };
-        let regular = format.has_zero()
-            && format.has_subnormals()
-            && (1..=22).contains(&man_bits)
-            && format.bits() <= 16
-            && format.is_exact_in_f32()
-            && !matches!(format.sign(), Sign::Unsigned)
-            && format.emax() + 23 - man_bits <= 127
-            && emin <= 104
-            && emin - man_bits >= -100;
-        let largest = format.max().to_f32();
-        let kept = |x: f32| {
-            let code = format.encode_f32(x, rounding, overflow, 0).code;
-            format.to_f32(code) == largest.copysign(x)
-        };
-        if !regular || !(clamps || (kept(f32::MAX) && kept(-f32::MAX))) {
-            return None;
-        }
-        let complement = matches!(format.sign(), Sign::TwosComplement);
-        let zero = |positive| if positive { 0.0 } else { -0.0 };
-        let mask = u32::MAX >> (32 - format.bits());
-        Some(Self {
-            largest,
-            low: power(emin).to_bits(),
-            up: ((23 - man_bits) as u32) << 23,
-            down: (man_bits as u32) << 23,
-            before: zero(zeros.0),
-            after: zero(zeros.1 || !format.has_negative_zero()),
-            random_shift: (32 - random_bits) & 31,
-            random_count: 1 << random_bits,
-            random_unit: power(-(random_bits as i32)),
-            flip: if complement { mask } else { 0 },
-            one: u32::from(complement),
-            sign: if complement { 0 } else { 1 << (format.bits() - 1) },
-            mask,
-            code_shift: (23 - man_bits) as u32,
-            negative_zero: format.has_negative_zero() && !zeros.1,
-        })
-    }
-
-    /// The element's magnitude, rounded, and its sign as the sign of a number of unspecified
-    /// magnitude.
-    #[inline(always)]
-    fn place<M: Mode>(&self, x: f32, factor: f32, word: u32) -> (f32, u32) {
-        let y = x * factor + self.before;
-        let magnitude = f32::from_bits(y.to_bits() & MAGNITUDE);
-        let m = if magnitude > self.largest { self.largest } else { magnitude };
-        let e = m.to_bits() & EXPONENT;
-        let e = if e > self.low { e } else { self.low };
-        let c = f32::from_bits(e + self.up);
-        let nearest = (m + c) - c;
-        (M::correct(self, nearest, m, f32::from_bits(e - self.down), word), y.to_bits())
-    }
-
-    /// An element's value before it is multiplied by the scale.
-    #[inline(always)]
-    fn value<M: Mode>(&self, x: f32, factor: f32, word: u32) -> f32 {
-        let (t, y) = self.place::<M>(x, factor, word);
-        f32::from_bits(t.to_bits() | (y & SIGN)) + self.after
-    }
-
-    /// An element's code.
-    #[inline(always)]
-    fn code<M: Mode>(&self, x: f32, factor: f32, word: u32) -> u32 {
-        let (t, y) = self.place::<M>(x, factor, word);
-        // Below the lowest binade the code is the number of units, elsewhere exponent and
-        // significand lie side by side in the bits of binary32 already.
-        let subnormal = t.to_bits() < self.low;
-        let low = f32::from_bits(self.low);
-        let w = t + if subnormal { low } else { 0.0 };
-        let first = if subnormal { self.low } else { self.low - 0x0080_0000 };
-        let code = (w.to_bits() - first) >> self.code_shift;
-        let negative = ((y as i32) >> 31) as u32;
-        let signed = if code != 0 || self.negative_zero { negative } else { 0 };
-        (((code ^ (signed & self.flip)) + (signed & self.one)) | (signed & self.sign)) & self.mask
-    }
-}
-
-/// A rounding mode: what becomes of the nearest multiple.
-pub(crate) trait Mode {
-    /// Whether it uses random words.
-    const RANDOM: bool = false;
-
-    /// From `nearest` to the multiple of `u` that the mode takes; `m` is the unrounded magnitude.
-    fn correct(places: &Places, nearest: f32, m: f32, u: f32, word: u32) -> f32;
-}
-
-/// To nearest, ties to even.
-pub(crate) struct Even;
-/// To nearest, ties away from zero.
-pub(crate) struct Away;
-/// Toward zero.
-pub(crate) struct Zero;
-/// Up if the fraction's first N bits and N random bits carry.
-pub(crate) struct Random;
-
-impl Mode for Even {
-    #[inline(always)]
-    fn correct(_: &Places, nearest: f32, _: f32, _: f32, _: u32) -> f32 {
-        nearest
-    }
-}
-
-impl Mode for Away {
-    #[inline(always)]
-    fn correct(_: &Places, nearest: f32, m: f32, u: f32, _: u32) -> f32 {
-        nearest + if m - nearest == 0.5 * u { u } else { 0.0 }
-    }
-}
-
-impl Mode for Zero {
-    #[inline(always)]
-    fn correct(_: &Places, nearest: f32, m: f32, u: f32, _: u32) -> f32 {
-        nearest - if nearest > m { u } else { 0.0 }
-    }
-}
-
-impl Mode for Random {
-    const RANDOM: bool = true;
-
-    #[inline(always)]
-    fn correct(places: &Places, nearest: f32, m: f32, u: f32, word: u32) -> f32 {
-        let below = Zero::correct(places, nearest, m, u, word);
-        // The fraction is (m - below) / u. Its first N bits and the random integer R carry if
-        // fraction * 2^N >= 2^N - R; every number here is exact.
-        let random = word >> places.random_shift;
-        let missing = (places.random_count - random) as i32 as f32;
-        below + if m - below >= missing * (places.random_unit * u) { u } else { 0.0 }
-    }
-}
 
 /// What a pass makes of an element.
 pub(crate) trait Step {

@@ -13,8 +13,19 @@ use super::{BlockFormat, BlockFormatError, Profile, Shape};
 use crate::scale::ScaleRule;
 use crate::text::{ParseFormatError, Short, UnknownName};
 
-/// The block formats with a name of their own.
-pub(crate) const NAMED: [(&str, BlockFormat); 8] = [
+/// The block formats with a name of their own, by which they are printed.
+///
+/// ```
+/// use exmy::block::{BlockFormat, NAMED};
+///
+/// for (name, format) in NAMED {
+///     assert_eq!((name.parse(), format.to_string().as_str()), (Ok(format), name));
+/// }
+/// // The longer text of a named format prints as the name.
+/// assert_eq!("e2m1/32:e8m0@floor".parse::<BlockFormat>()?.to_string(), "mxfp4");
+/// # Ok::<(), exmy::block::ParseBlockFormatError>(())
+/// ```
+pub const NAMED: [(&str, BlockFormat); 8] = [
     ("mxfp8-e4m3", BlockFormat::MXFP8_E4M3),
     ("mxfp8-e5m2", BlockFormat::MXFP8_E5M2),
     ("mxfp6-e3m2", BlockFormat::MXFP6_E3M2),

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use super::BlockTensor;
 use super::fast::{CHUNK, copy_rows, for_each};
 use crate::bulk::{Converter, SPAN};
+use crate::format::{Format, Sign};
 use crate::view::View;
 
 /// Lanes of a sum.
@@ -19,8 +20,11 @@ const LANES: usize = 16;
 /// `j mod 16`, and the lanes are added by halves; spans are added in order, rows to groups of about
 /// 2^15 elements, and groups in order. So the figures do not depend on threads or on the SIMD level.
 ///
-/// An element is *saturated* if its magnitude exceeds the largest one that its block can express,
-/// `largest element * scale * tensor scale`, and its image is not zero. It is *flushed* if it is not
+/// An element is *saturated* if its magnitude exceeds the largest one of its sign that its block can
+/// express, `largest element * scale * tensor scale`, and its image is not zero. In two's complement
+/// the negative side has one value more, -2 of INT8, unless the overflow policy clamps symmetrically;
+/// a stored tensor, which does not hold its policy, counts an element whose image is that value by
+/// the wider limit and any other by the symmetric one. An element is *flushed* if it is not
 /// zero and its image is: judged by the decoded value, since a block whose scale rounds to zero
 /// holds large codes that all mean zero. Infinities and NaNs, before or after, are counted and left
 /// out of everything else.
@@ -67,10 +71,12 @@ impl Statistics {
     /// assert_eq!((found.amax, found.max_error), (449.0, 1.0));
     /// ```
     pub fn of_cast(x: View<'_, f32>, cast: &Converter) -> Self {
-        let limit = f64::from(cast.format().max().to_f32());
+        let Limits { largest, lowest } = Limits::of(cast.format());
+        let lowest = if cast.rules().overflow.saturates() { largest } else { lowest };
+        let limit = |_, x, _| if x < 0.0 { lowest } else { largest };
         Self::of_groups(x, |i, from, to| {
             cast.starting_at(cast.start() + (i * x.cols()) as u64).fake_quantize_into(from, to);
-            Self::of_row(from, to, |_| limit)
+            Self::of_row(from, to, limit)
         })
     }
 
@@ -92,14 +98,16 @@ impl Statistics {
         groups.iter().fold(Self::default(), |all, group| all.and(group))
     }
 
-    /// The figures of one row whose element `j` has the largest magnitude `limit(j)`.
-    fn of_row(x: &[f32], y: &[f32], limit: impl Fn(usize) -> f64) -> Self {
+    /// The figures of one row; `limit` gets an element's column, the element and its image, and gives
+    /// the largest magnitude there is.
+    fn of_row(x: &[f32], y: &[f32], limit: impl Fn(usize, f64, f64) -> f64) -> Self {
         let mut all = Self::default();
         for (i, (x, y)) in x.chunks(SPAN).zip(y.chunks(SPAN)).enumerate() {
             let (mut span, mut signal, mut noise) = (Self::default(), [0.0; LANES], [0.0; LANES]);
             for (j, (x, y)) in x.iter().zip(y).enumerate() {
                 let (signal, noise) = (&mut signal[j % LANES], &mut noise[j % LANES]);
-                span.add(*x, *y, limit(i * SPAN + j), signal, noise);
+                let limit = limit(i * SPAN + j, f64::from(*x), f64::from(*y));
+                span.add(*x, *y, limit, signal, noise);
             }
             (span.signal, span.noise) = (sum(signal), sum(noise));
             all = all.and(&span);
@@ -175,6 +183,31 @@ fn sum(mut lanes: [f64; LANES]) -> f64 {
     lanes[0]
 }
 
+/// The largest magnitudes of a format or a block, of positive and of negative elements.
+#[derive(Clone, Copy)]
+struct Limits {
+    largest: f64,
+    /// The same, but for two's complement.
+    lowest: f64,
+}
+
+impl Limits {
+    fn of(format: Format) -> Self {
+        let largest = f64::from(format.max().to_f32());
+        let lowest = match format.sign() {
+            Sign::TwosComplement => f64::from(format.to_f32(format.min_code())).abs(),
+            _ => largest,
+        };
+        Self { largest, lowest }
+    }
+
+    /// Of an element whose image is `y`, which only the lowest element brings near `lowest`.
+    fn of_image(self, y: f64) -> f64 {
+        let Self { largest, lowest } = self;
+        if y.abs() > 0.5 * (largest + lowest) { lowest } else { largest }
+    }
+}
+
 impl BlockTensor {
     /// What became of the matrix `x` from which this tensor was quantized.
     ///
@@ -205,7 +238,9 @@ impl BlockTensor {
         let (cols, right, block) = (self.cols(), self.blocks().1, self.block());
         Statistics::of_groups(x, |i, x, _| {
             let limits = &limits[i / block.0 * right..];
-            Statistics::of_row(x, &y[i * cols..(i + 1) * cols], |j| limits[j / block.1])
+            Statistics::of_row(x, &y[i * cols..(i + 1) * cols], |j, _, y| {
+                limits[j / block.1].of_image(y)
+            })
         })
     }
 
@@ -226,7 +261,8 @@ impl BlockTensor {
             let width = self.block().1;
             for (bj, (x, y)) in row.chunks(width).zip(y.chunks(width)).enumerate() {
                 let at = i / self.block().0 * right + bj;
-                blocks[at] = blocks[at].and(&Statistics::of_row(x, y, |_| limits[at]));
+                blocks[at] =
+                    blocks[at].and(&Statistics::of_row(x, y, |_, _, y| limits[at].of_image(y)));
             }
         }
         blocks
@@ -238,15 +274,16 @@ impl BlockTensor {
         assert_eq!(shape, found, "a tensor and the matrix it is compared with differ in shape");
     }
 
-    /// The largest magnitude of each block.
-    fn limits(&self) -> Vec<f64> {
+    /// The limits of each block.
+    fn limits(&self) -> Vec<Limits> {
         let format = self.format();
-        let largest = f64::from(format.element.max().to_f32());
+        let of = Limits::of(format.element);
         let tensor = f64::from(self.tensor_scale().unwrap_or(1.0));
-        let limit = |scale: u32| {
+        let limits = |scale: u32| {
             let scale = f64::from(format.scale.to_f32(u64::from(scale)));
-            (largest * scale * tensor).abs()
+            let limit = |largest: f64| (largest * scale * tensor).abs();
+            Limits { largest: limit(of.largest), lowest: limit(of.lowest) }
         };
-        self.scales().into_iter().map(limit).collect()
+        self.scales().into_iter().map(limits).collect()
     }
 }

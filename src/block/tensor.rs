@@ -84,8 +84,9 @@ impl BlockTensor {
             return Self::from_plain(&plain, axis);
         }
         let blocks = Blocks::new(format, rounding, overflow, axis, (rows, cols));
-        let (codes, scales, decode) = fast::encode(&blocks, x, random);
-        let (block, tensor_scale) = (blocks.side, format.tensor_scale.then_some(decode));
+        let block = blocks.side;
+        let (codes, scales, decode) = fast::encode(blocks, x, random);
+        let tensor_scale = format.tensor_scale.then_some(decode);
         Self { format, axis, rows, cols, block, codes, scales, tensor_scale }
     }
 

@@ -61,25 +61,28 @@ pub(super) fn write(
         }
     };
     let tensor_scale = blocks.format.tensor_scale;
+    // The maximum of a tensor with a scale of its own must be known before the first block can be
+    // rounded, and that of one block before threads can share it.
+    let maximum_first = tensor_scale || blocks.is_one((rows, cols));
     if first.is_none() && (x.col_stride() == 1 || cols == 1) {
-        let of = blocks.factors(tensor_scale.then(|| largest_in(x)));
+        let amax = maximum_first.then(|| largest_in(x));
+        let (of, blocks) = (blocks.factors(amax), blocks.divided((rows, cols), amax));
         for_each(pieces(x, out, blocks.side), |Piece { chunk, x, out }| {
             blocks.walk(chunk, &of, random, &mut Through { x, out });
         });
         return;
     }
-    // The tensor's maximum must be known before the first block can be rounded.
     let mut amax = None;
-    if tensor_scale {
+    if maximum_first {
         for_each(pieces(x, out.reborrow(), first.sides((1, 1))), |mut piece| {
             first.write(&mut piece);
         });
         let stride = out.row_stride();
         amax = Some(largest_in(prepared(out.data(), rows, cols, stride)));
     }
-    let of = blocks.factors(amax);
+    let (of, blocks) = (blocks.factors(amax), blocks.divided((rows, cols), amax));
     for_each(pieces(x, out, first.sides(blocks.side)), |mut piece| {
-        if !tensor_scale {
+        if !maximum_first {
             first.write(&mut piece);
         }
         let Piece { chunk, out, .. } = piece.joined(blocks.side);

@@ -99,6 +99,81 @@ fn statistics_by_hand() {
     assert!((found.sqnr_db() - 21.34).abs() < 0.01, "{}", found.sqnr_db());
 }
 
+/// By hand: INT8 counts 64ths from -2 to 127/64 = 1.984375. What clamps symmetrically has no -2.
+#[test]
+fn saturation_in_twos_complement() {
+    let data = [-2.0_f32, -1.99, -1.984375, 1.984375, 1.99, -2.01, 2.5, -3.0, 0.001, f32::INFINITY];
+    let x = View::new(&data, 2, 5);
+    for (overflow, beyond) in [
+        (Overflow::None, 4),      // 1.99, -2.01, 2.5, -3
+        (Overflow::Infinity, 4),  // the same: INT8 has no infinity
+        (Overflow::Finite, 6),    // and -2, -1.99
+        (Overflow::Propagate, 6), // and -2, -1.99
+    ] {
+        let cast = Converter::from(Cast::new(Format::INT8).with_overflow(overflow));
+        let found = Statistics::of_cast(x, &cast);
+        assert_eq!((found.saturated, found.flushed), (beyond, 1), "{overflow:?}");
+        assert_eq!((found.count, found.non_finite), (10, 1), "{overflow:?}");
+    }
+    // The largest magnitude of a block decides its scale: 1 for all below 2.
+    let mut data = [0.0_f32; 64];
+    data[..5].copy_from_slice(&[-1.9999, 1.999, -1.99, 1.984375, -1.984375]);
+    (data[32], data[33]) = (-3.9999, 1.0);
+    let x = View::new(&data, 1, 64);
+    let quantize = |overflow| {
+        let format = BlockFormat::MXINT8;
+        BlockTensor::quantize(x, Axis::Cols, format, Rounding::Rne, overflow, RANDOM)
+    };
+    // -1.9999 becomes -2, which is no saturation, and -3.9999 becomes -4.
+    for (overflow, low, values, saturated) in [
+        (Overflow::None, -4.0, [-2.0, 1.984375, -1.984375, 1.984375, -1.984375], [2, 0]),
+        (Overflow::Finite, -3.96875, [-1.984375, 1.984375, -1.984375, 1.984375, -1.984375], [3, 1]),
+    ] {
+        let tensor = quantize(overflow);
+        let found = tensor.dequantize();
+        assert_eq!((&found[..5], found[32]), (&values[..], low), "{overflow:?}");
+        assert_eq!(tensor.statistics(x).saturated, saturated[0] + saturated[1], "{overflow:?}");
+        let blocks = tensor.block_statistics(x);
+        assert_eq!(
+            blocks.iter().map(|b| b.saturated).collect::<Vec<_>>(),
+            saturated,
+            "{overflow:?}"
+        );
+    }
+    // The code 0x80 is -2, at the scale 2^0.
+    let parts = (vec![0x80, 0x7F, 0x81], vec![127]);
+    let tensor =
+        BlockTensor::from_parts(BlockFormat::MXINT8, Axis::Cols, (1, 3), parts.0, parts.1, None);
+    let found = tensor.unwrap().statistics(View::new(&[-2.0, 1.984375, -1.984375], 1, 3));
+    assert_eq!((found.saturated, found.noise), (0, 0.0));
+}
+
+/// Each element of a stochastic cast has the random word of its place in the whole matrix.
+#[test]
+fn statistics_of_stochastic_casts() {
+    let (rows, cols) = (70, 1100);
+    let data = &matrices(rows * cols)[1].1;
+    let rounding = Rounding::Stochastic { bits: 8, variant: Default::default() };
+    for start in [0, 12_345] {
+        let cast = Cast::new(Format::E4M3FN).with_rounding(rounding);
+        let cast = Converter::from(cast).with_random(RANDOM).starting_at(start);
+        let check = |x: View<'_, f32>, name: &str| {
+            let (rows, cols) = (x.rows(), x.cols());
+            let x_all: Vec<f32> = (0..rows * cols).map(|i| x.at(i / cols, i % cols)).collect();
+            let mut y = vec![0.0; x_all.len()];
+            cast.fake_quantize_plain(&x_all, &mut y);
+            let found = Statistics::of_cast(x, &cast);
+            close(&found, &plain(&x_all, &y, |_| 448.0), &format!("{name} from {start}"));
+            let other = cast.starting_at(start + 1);
+            assert_ne!(found.noise, Statistics::of_cast(x, &other).noise, "words do not matter");
+        };
+        let x = View::new(data, rows, cols);
+        check(x, "rows");
+        check(x.t(), "columns");
+        check(x.cols_range(7..700), "rows apart");
+    }
+}
+
 /// A transposed tensor is the tensor of the transposed matrix; tiles serve both axes.
 #[test]
 fn turned_tensors() {

@@ -67,20 +67,13 @@ fn each(texts: &[&str], modes: &[&str], levels: &[Level]) {
     }
 }
 
-const NAMED: [&str; 8] = [
-    "mxfp8-e4m3",
-    "mxfp8-e5m2",
-    "mxfp6-e3m2",
-    "mxfp6-e2m3",
-    "mxfp4",
-    "mxint8",
-    "nvfp4",
-    "nvfp4-16x16",
-];
+fn named() -> Vec<&'static str> {
+    NAMED.iter().map(|(name, _)| *name).collect()
+}
 
 #[test]
 fn named_formats() {
-    each(&NAMED, &["rne"], &all_levels());
+    each(&named(), &["rne"], &all_levels());
 }
 
 #[test]
@@ -103,7 +96,7 @@ fn overflow_policies() {
 fn other_formats() {
     let texts: Vec<String> = formats().iter().map(ToString::to_string).collect();
     let texts: Vec<&str> =
-        texts.iter().map(String::as_str).filter(|t| !NAMED.contains(t)).collect();
+        texts.iter().map(String::as_str).filter(|text| !named().contains(text)).collect();
     each(&texts, &["rne"], &all_levels());
     each(&texts, &["rtz", "sr8"], &[Level::best()]);
 }
@@ -158,8 +151,12 @@ fn power_rules_at_their_thresholds() {
             let Target::Block(format) = quantizer.target else { unreachable!() };
             let Quantizer { rounding, overflow, .. } = quantizer;
             let plain = PlainBlocks::quantize(x, Axis::Cols, format, rounding, overflow, RANDOM);
-            let fast = BlockTensor::quantize(x, Axis::Cols, format, rounding, overflow, RANDOM);
-            same_tensor(&plain, &fast, &quantizer.to_string());
+            for level in levels() {
+                let fast = with_level(level, || {
+                    BlockTensor::quantize(x, Axis::Cols, format, rounding, overflow, RANDOM)
+                });
+                same_tensor(&plain, &fast, &format!("{quantizer} {level}"));
+            }
         }
     }
 }
@@ -169,7 +166,8 @@ fn power_rules_at_their_thresholds() {
 fn transposed_views() {
     for (name, data) in matrices(SHAPE.0 * SHAPE.1).into_iter().take(2) {
         let x = View::new(&data, SHAPE.0, SHAPE.1).t();
-        for text in NAMED.into_iter().chain(["e5m2/5x3:ue4m3", "mxfp4@sr8", "bf16/32:e8m0@nearest"])
+        for text in
+            named().into_iter().chain(["e5m2/5x3:ue4m3", "mxfp4@sr8", "bf16/32:e8m0@nearest"])
         {
             for axis in [Axis::Cols, Axis::Rows] {
                 agrees(x, axis, text.parse().unwrap(), &[Level::best()], name);
@@ -191,5 +189,66 @@ fn ragged_sizes() {
         }
         let x = View::new(data, cols.min(70), 3);
         agrees(x, Axis::Rows, "mxfp4".parse().unwrap(), &[Level::best()], "ragged");
+    }
+}
+
+/// Rows of many blocks, whose maxima kernels find sixteen blocks at a time, at every level.
+#[test]
+fn wide_rows() {
+    let (rows, cols) = (64, 1024);
+    for (name, data) in matrices(rows * cols) {
+        let x = View::new(&data, rows, cols);
+        for text in ["nvfp4", "mxfp4", "mxfp8-e4m3"] {
+            agrees(x, Axis::Cols, text.parse().unwrap(), &all_levels(), name);
+        }
+    }
+    let data = &matrices(rows * cols)[1].1;
+    let x = View::new(data, rows, cols);
+    for text in ["nvfp4@sr8", "nvfp4-16x16", "e2m1/64:e8m0", "e4m3fn/32:e8m0@rceil"] {
+        for axis in [Axis::Cols, Axis::Rows] {
+            agrees(x, axis, text.parse().unwrap(), &all_levels(), "outliers");
+        }
+    }
+}
+
+/// Stored tensors of several chunks: each has its part of the random words, the codes and the
+/// scales, whether its rows are joined (96 columns) or not, and bytes end within rows (97).
+#[test]
+fn stored_chunks() {
+    for (rows, cols) in [(1201, 97), (1201, 96), (35, 2050)] {
+        let data = &matrices(rows * cols)[1].1;
+        let x = View::new(data, rows, cols);
+        let one = ["e4m3fn/tensor:f32@sr8", "e2m1/tensor:ue4m3+tensor", "e2m3/5000x5000:e8m0"];
+        for text in ["nvfp4@sr8", "mxfp4", "mxfp6-e3m2@sr8", "nvfp4-16x16@sr8", "mxfp8-e4m3"]
+            .into_iter()
+            .chain(one)
+        {
+            for axis in [Axis::Cols, Axis::Rows] {
+                agrees(x, axis, text.parse().unwrap(), &[Level::best()], "chunks");
+            }
+        }
+    }
+}
+
+/// Views whose neighbours are apart along both axes, with larger numbers between them.
+#[test]
+fn views_with_gaps() {
+    let (rows, cols, down, right) = (170, 210, 640, 3);
+    let random = Philox::new(2, Stream::new("gaps"));
+    let mut data = vec![1e9_f32; rows * down];
+    for i in 0..rows * cols {
+        data[i / cols * down + i % cols * right] = random.uniform(i as u64) as f32 - 0.5;
+    }
+    // The tensor's largest number at both ends, between, and before and behind chunks' edges.
+    for (i, j) in [(0, 0), (169, 209), (80, 100), (155, 209), (156, 0), (157, 0), (0, 209)] {
+        let mut data = data.clone();
+        data[i * down + j * right] = -77.0;
+        let x = View::with_strides(&data, rows, cols, down, right).unwrap();
+        for (x, name) in [(x, "as it is"), (x.t(), "turned")] {
+            for text in ["nvfp4", "e4m3fn/tensor:f32"] {
+                let name = format!("{name}, largest at ({i}, {j})");
+                agrees(x, Axis::Cols, text.parse().unwrap(), &[Level::best()], &name);
+            }
+        }
     }
 }

@@ -94,7 +94,8 @@ impl Element<'_> {
     /// Values of codes from code `at` on, a multiple of eight.
     fn values(&self, at: usize, out: &mut [f32]) {
         let format = self.tensor.format().element;
-        let start = (self.first + at) / 8 * self.width + (self.first + at) % 8 * self.width / 8;
+        // Both are multiples of eight, and eight codes are as many bytes as a code has bits.
+        let start = (self.first + at) / 8 * self.width;
         let bytes = &self.tensor.packed_codes()[start..];
         let bytes = &bytes[..(out.len() * self.width).div_ceil(8)];
         match self.width {

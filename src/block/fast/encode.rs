@@ -15,11 +15,13 @@ use crate::scale::TensorFactors;
 use crate::view::View;
 
 /// Packed codes, stored scales, and what decoded values are multiplied by last.
-pub(crate) fn encode(blocks: &Blocks, x: View<'_, f32>, random: Philox) -> (Vec<u8>, Vec<u8>, f32) {
+pub(crate) fn encode(blocks: Blocks, x: View<'_, f32>, random: Philox) -> (Vec<u8>, Vec<u8>, f32) {
     let (rows, cols) = (x.rows(), x.cols());
     let format = blocks.format;
-    let amax = format.tensor_scale.then(|| largest_in(x));
+    let one = blocks.is_one((rows, cols));
+    let amax = (format.tensor_scale || one).then(|| largest_in(x));
     let of = blocks.factors(amax);
+    let blocks = &blocks.divided((rows, cols), amax);
     if rows == 0 || cols == 0 {
         return (Vec::new(), Vec::new(), of.decode);
     }
@@ -82,6 +84,10 @@ pub(crate) fn encode(blocks: &Blocks, x: View<'_, f32>, random: Philox) -> (Vec<
             }
         }
     });
+    if one {
+        // Its parts have the same one.
+        scales.truncate(size);
+    }
     (codes, scales, of.decode)
 }
 

@@ -60,8 +60,12 @@ impl Blocks {
                 let end = (j0 + stretch).min(chunk.cols);
                 let count = (end - j0).div_ceil(width);
                 numbers.reset(count);
-                for i in rows.clone() {
-                    kernel::fold(width, sheet.input(i, j0..end), &mut numbers.amax);
+                if let Some(amax) = self.amax {
+                    numbers.amax.fill(amax);
+                } else {
+                    for i in rows.clone() {
+                        kernel::fold(width, sheet.input(i, j0..end), &mut numbers.amax);
+                    }
                 }
                 self.finder.find(self.format, of, &mut numbers);
                 sheet.scales(b, j0 / width, &numbers.scales);
