@@ -333,8 +333,8 @@ impl BlockTensor {
     ///
     /// // 33 columns are two blocks, the second of one element; E8M0 255 is NaN.
     /// let (format, codes) = (BlockFormat::MXFP4, vec![0x22; 17]);
-    /// let tensor =
-    ///     BlockTensor::from_parts(format, Axis::Cols, (1, 33), codes, vec![128, 255], None).unwrap();
+    /// let scales = vec![128, 255];
+    /// let tensor = BlockTensor::from_parts(format, Axis::Cols, (1, 33), codes, scales, None).unwrap();
     /// assert!(!tensor.scale(0, 31).is_nan()); // 2
     /// assert!(tensor.scale(0, 32).is_nan() && tensor.scale_code(0, 1) == 255);
     /// ```

@@ -139,7 +139,8 @@ impl<R: Read + Seek> Reader<R> {
     ///
     /// let folder = tempfile::tempdir().unwrap();
     /// let path = folder.path().join("a");
-    /// let tensors = [Outline::new("w", Dtype::U8, [1_000_000]), Outline::new("none", Dtype::U8, [0])];
+    /// let tensors =
+    ///     [Outline::new("w", Dtype::U8, [1_000_000]), Outline::new("none", Dtype::U8, [0])];
     /// let mut writer = Writer::create(&path, &tensors, Default::default())?;
     /// writer.write("w", &[7; 1_000_000])?;
     /// writer.finish()?;

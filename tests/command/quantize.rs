@@ -137,8 +137,10 @@ fn numbers_that_became_infinite_show_in_their_row() {
 fn an_odd_tensor_is_told_its_layout() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let outlines = [Outline::new("odd.w", Dtype::F32, [3, 33])];
+    let outlines =
+        [Outline::new("even.w", Dtype::F32, [2, 32]), Outline::new("odd.w", Dtype::F32, [3, 33])];
     let mut writer = Writer::create(folder.join("in"), &outlines, Default::default()).unwrap();
+    writer.write("even.w", &1_f32.to_le_bytes().repeat(64)).unwrap();
     writer.write("odd.w", &1_f32.to_le_bytes().repeat(99)).unwrap();
     writer.finish().unwrap();
     for layout in ["safetensors", "torch", "cublas"] {
