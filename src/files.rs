@@ -4,7 +4,7 @@
 //! contents. Only the header and one tensor are in memory at a time, so a model may be larger than
 //! it. What a file claims of itself is checked before anything relies on it, and a file that is
 //! being written appears whole or not at all.
-
+//!
 //! [`quantize()`] makes a file of codes and scales from one of numbers, by [`Options`]; [`Record`] is
 //! what such a file says of itself, [`Reader::read_blocks`] and [`Reader::read_values`] read its
 //! tensors, and [`dequantize`] writes their values. [`Survey`] sums up what numbers look like.

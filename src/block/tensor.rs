@@ -255,6 +255,19 @@ impl BlockTensor {
 
     /// The bytes of row `i`'s codes, if the row starts and ends with a byte.
     ///
+    /// ```
+    /// use exmy::block::{Axis, BlockFormat, BlockTensor};
+    ///
+    /// let parts = |cols| {
+    ///     let (format, codes) = (BlockFormat::MXFP4, vec![0x21, 0x43, 0x65]);
+    ///     BlockTensor::from_parts(format, Axis::Cols, (2, cols), codes, vec![127; 2], None)
+    /// };
+    /// assert!(parts(2).is_err()); // four codes take two bytes
+    /// let odd = parts(3).unwrap();
+    /// assert_eq!(odd.packed_row(1), None); // it begins within a byte
+    /// assert_eq!(odd.dequantize(), [0.5, 1.0, 1.5, 2.0, 3.0, 4.0]);
+    /// ```
+    ///
     /// # Panics
     /// If there is no such row.
     #[track_caller]
@@ -315,6 +328,17 @@ impl BlockTensor {
     }
 
     /// The scale of the block that holds element (i, j), without the tensor scale.
+    ///
+    /// ```
+    /// use exmy::block::{Axis, BlockFormat, BlockTensor};
+    ///
+    /// // 33 columns are two blocks, the second of one element; E8M0 255 is NaN.
+    /// let (format, codes) = (BlockFormat::MXFP4, vec![0x22; 17]);
+    /// let scales = vec![128, 255];
+    /// let tensor = BlockTensor::from_parts(format, Axis::Cols, (1, 33), codes, scales, None).unwrap();
+    /// assert!(!tensor.scale(0, 31).is_nan()); // 2
+    /// assert!(tensor.scale(0, 32).is_nan() && tensor.scale_code(0, 1) == 255);
+    /// ```
     ///
     /// # Panics
     /// If there is no such element.

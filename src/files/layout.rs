@@ -249,9 +249,8 @@ impl Record {
                 match shape.last_mut() {
                     Some(last) if last.is_multiple_of(2) => *last /= 2,
                     _ => {
-                        return Err(
-                            self.refused(name, "puts two codes along the last axis into a byte")
-                        );
+                        let what = "puts two codes along the last axis into a byte";
+                        return Err(self.unpaired(name, what));
                     }
                 }
                 (name.to_owned(), Dtype::U8)
@@ -262,7 +261,7 @@ impl Record {
         if dtype.bytes(shape.iter().product::<usize>() as u64).is_none() {
             let bits = self.count() * dtype.bits() as usize;
             let what = format!("stores {bits} bits, which are no whole number of bytes");
-            return Err(self.refused(&name, &what));
+            return Err(self.unpaired(&name, &what));
         }
         Ok(Outline { name, dtype, shape })
     }
@@ -285,6 +284,14 @@ impl Record {
         Error::new(format!("{name}, {shape:?} in {target}: the layout `{layout}` {what}")).hint(
             "take another --layout, leave it out by --exclude, or write values by --dequantize",
         )
+    }
+
+    /// As [`refused`](Self::refused), of codes that end within a byte; containers of rows take any.
+    fn unpaired(&self, name: &str, what: &str) -> Error {
+        self.refused(name, what).hint(format!(
+            "leave it out by --exclude {name:?}, store all tensors by --layout stream or --layout \
+             byte, which pad each row to whole bytes, or write values by --dequantize"
+        ))
     }
 
     fn cannot(&self, name: &str, error: pack::PackError) -> Error {

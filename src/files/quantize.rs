@@ -3,7 +3,9 @@
 //! Everything is planned from the header: what is written, its names, types and places. Then each
 //! tensor is read, quantized and written before the next one is looked at. Tensors that are kept,
 //! and those of plain formats, pass in pieces; blocks need their tensor at once, with room for
-//! its `f32` numbers twice. All bits written depend on the input and the options alone.
+//! its `f32` numbers twice, and about five times where they go by the plain definition (rules
+//! `4over6` and `max-abs`, profiles `microxcaling-torch` and those that flush). All bits written
+//! depend on the input and the options alone.
 //!
 //! A quantizer that casts or rotates first ([`Quantizer`](crate::quantizer::Quantizer)) does so here,
 //! and what is counted is what rounding did to the numbers after that. Rotated tensors stay rotated.

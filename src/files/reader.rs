@@ -46,6 +46,18 @@ pub struct Reader<R = File> {
 impl Reader<File> {
     /// Opens a file and reads its header.
     ///
+    /// ```
+    /// use exmy::files::Reader;
+    ///
+    /// let folder = tempfile::tempdir().unwrap();
+    /// let error = Reader::open(&folder).unwrap_err().to_string();
+    /// assert!(error.contains("is a folder"), "{error}");
+    /// let path = folder.path().join("text");
+    /// std::fs::write(&path, "8 letters, and then others").unwrap();
+    /// let error = Reader::open(&path).unwrap_err().to_string();
+    /// assert!(error.contains("no whole safetensors file"), "{error}");
+    /// ```
+    ///
     /// # Errors
     /// If it cannot be read or is no whole safetensors file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
@@ -122,6 +134,23 @@ impl<R: Read + Seek> Reader<R> {
     /// Calls `work` with the bytes of tensor `name`, piece by piece. Each piece but the last has
     /// 786 432 bytes, so that elements of every width begin and end at its edges.
     ///
+    /// ```
+    /// use exmy::files::{Dtype, Outline, Reader, Writer};
+    ///
+    /// let folder = tempfile::tempdir().unwrap();
+    /// let path = folder.path().join("a");
+    /// let tensors =
+    ///     [Outline::new("w", Dtype::U8, [1_000_000]), Outline::new("none", Dtype::U8, [0])];
+    /// let mut writer = Writer::create(&path, &tensors, Default::default())?;
+    /// writer.write("w", &[7; 1_000_000])?;
+    /// writer.finish()?;
+    /// let (mut reader, mut lengths) = (Reader::open(&path)?, Vec::new());
+    /// reader.pieces("w", |piece| Ok(lengths.push(piece.len())))?;
+    /// assert_eq!(lengths, [786_432, 213_568]);
+    /// reader.pieces("none", |_| unreachable!("a tensor without elements has no piece"))?;
+    /// # Ok::<(), exmy::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If there is no such tensor, it cannot be read, or `work` fails.
     pub fn pieces(&mut self, name: &str, mut work: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
@@ -153,6 +182,21 @@ impl<R: Read + Seek> Reader<R> {
     }
 
     /// The bytes of tensor `name`, in a buffer that is used again.
+    ///
+    /// ```
+    /// use exmy::files::Reader;
+    /// use std::io::Cursor;
+    ///
+    /// let mut file = 59_u64.to_le_bytes().to_vec();
+    /// file.extend(br#"{"x":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}}    "#);
+    /// file.extend([0x80, 0x3F, 0xC0, 0x7F]);
+    /// let mut reader = Reader::new(Cursor::new(&file), "a file in memory")?;
+    /// let mut bytes = vec![1; 100]; // what was in it is gone
+    /// reader.read_into("x", &mut bytes)?;
+    /// assert_eq!(bytes, [0x80, 0x3F, 0xC0, 0x7F]);
+    /// assert!(reader.read_into("y", &mut bytes).is_err());
+    /// # Ok::<(), exmy::error::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If there is no such tensor, it cannot be read, or there is no memory for it.

@@ -95,6 +95,72 @@ fn a_file_there_and_back() {
     assert_eq!(header.get("norm").unwrap().dtype, Dtype::F32);
 }
 
+/// A number that overflowed is in no sum of squares, and must be seen all the same.
+#[test]
+fn numbers_that_became_infinite_show_in_their_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut x = [1.0_f32; 128];
+    // Beyond the largest of binary16, E5M2 and E4M3; a fourth is infinite before.
+    (x[0], x[40], x[127], x[5]) = (1e6, 70_000.0, -3e38, f32::INFINITY);
+    let write = |name: &str, x: &[f32]| {
+        let outlines = [Outline::new("w", Dtype::F32, [4, x.len() / 4])];
+        let mut writer = Writer::create(folder.join(name), &outlines, Default::default()).unwrap();
+        let bytes: Vec<u8> = x.iter().flat_map(|x| x.to_le_bytes()).collect();
+        writer.write("w", &bytes).unwrap();
+        writer.finish().unwrap();
+    };
+    write("in", &x);
+    let cases = [("f16", "sat-none"), ("e5m2", "sat-none"), ("e4m3fn", "sat-none")];
+    for (format, overflow) in cases {
+        let text = table(folder, &["in", "out", "--to", format, "--overflow", overflow]);
+        // SQNR, largest error, saturated, flushed, lost (3 of 128), bits.
+        let bits = if format == "f16" { "16" } else { "8" };
+        for name in ["w", "total"] {
+            let cells = row(&text, name);
+            let expected = ["-", "-", "0", "0", "2.34", "%", bits];
+            assert!(cells.ends_with(&expected), "{format}: {text}");
+        }
+        assert!(!text.contains("exact"), "{text}");
+        let note = "w: 1 of 128 numbers were infinite or NaN, 3 more became so";
+        assert!(text.contains(note), "{text}");
+    }
+    // An infinity that stays one is not lost.
+    (x[0], x[40], x[127]) = (1.0, 1.0, 1.0);
+    write("in", &x);
+    let text = table(folder, &["in", "out", "--to", "f16"]);
+    assert!(row(&text, "w").ends_with(&["exact", "0", "0", "0", "0", "16"]), "{text}");
+}
+
+/// What is said to work for an odd number of FP4 codes does.
+#[test]
+fn an_odd_tensor_is_told_its_layout() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let outlines =
+        [Outline::new("even.w", Dtype::F32, [2, 32]), Outline::new("odd.w", Dtype::F32, [3, 33])];
+    let mut writer = Writer::create(folder.join("in"), &outlines, Default::default()).unwrap();
+    writer.write("even.w", &1_f32.to_le_bytes().repeat(64)).unwrap();
+    writer.write("odd.w", &1_f32.to_le_bytes().repeat(99)).unwrap();
+    writer.finish().unwrap();
+    for layout in ["safetensors", "torch", "cublas"] {
+        let output = run(folder, &["in", "out", "--to", "mxfp4", "--layout", layout]);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        for part in ["--layout stream", "--layout byte", "--exclude \"odd.w\"", "--dequantize"] {
+            assert!(message.contains(part), "no {part} in {message}");
+        }
+    }
+    for layout in ["stream", "byte"] {
+        table(folder, &["in", "out", "--to", "mxfp4", "--layout", layout]);
+        table(folder, &["out", "back", "--dequantize"]);
+        let back = Reader::open(folder.join("back")).unwrap().read_f32("odd.w").unwrap();
+        assert_eq!(back, [1.0; 99]);
+    }
+    let text = table(folder, &["in", "out", "--to", "mxfp4", "--exclude", "odd.w"]);
+    assert_eq!(row(&text, "odd.w")[3..], ["kept:", "excluded"]);
+}
+
 /// Options and the textual form are the same thing; threads and levels change nothing.
 #[test]
 fn options_are_suffixes() {

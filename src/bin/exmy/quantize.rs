@@ -32,7 +32,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The table shows for each tensor the ratio of signal to quantization noise (10 log10 of the sum of
 /// x^2 over the sum of (x - y)^2), the largest |x - y|, the share of numbers beyond the largest
 /// magnitude that their block can express (saturated), the share that was not zero and became zero
-/// (flushed), and the bits an element takes, scales included.
+/// (flushed), the share that was finite and became infinite or NaN (lost; the other figures are
+/// those of the rest), and the bits an element takes, scales included.
 ///
 /// With --dequantize the rounded values are written in place of codes, in any format whatever its
 /// width. Without --to, --dequantize writes the values of the quantized tensors that IN holds.
@@ -220,7 +221,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
 /// The table of a report, and what went wrong with numbers that were none.
 fn rows(report: &Report) -> String {
     let headings =
-        ["tensor", "shape", "type", "SQNR dB", "max error", "saturated", "flushed", "bits"];
+        ["tensor", "shape", "type", "SQNR dB", "max error", "saturated", "flushed", "lost", "bits"];
     let mut lines = Vec::new();
     let mut notes = String::new();
     for row in &report.rows {
@@ -235,8 +236,11 @@ fn rows(report: &Report) -> String {
                 cells.extend(figures(statistics, *bits));
                 if statistics.lost > 0 {
                     notes += &format!(
-                        "{}: {} of {} numbers were infinite or NaN, {} are\n",
-                        row.name, statistics.non_finite, statistics.count, statistics.lost
+                        "{}: {} of {} numbers were infinite or NaN, {} more became so\n",
+                        row.name,
+                        statistics.non_finite,
+                        statistics.count,
+                        statistics.lost - statistics.non_finite
                     );
                 }
             }
@@ -253,17 +257,20 @@ fn rows(report: &Report) -> String {
 }
 
 /// SQNR, largest error, shares, bits an element.
-fn figures(found: &Statistics, bits: u64) -> [String; 5] {
+fn figures(found: &Statistics, bits: u64) -> [String; 6] {
+    // Numbers that became infinite are in no sum: the rest alone may be exact, the tensor is not.
+    let lost = found.lost - found.non_finite;
     let sqnr = match found.sqnr_db() {
-        db if db.is_nan() => "-".into(),
+        db if db.is_nan() || (db == f64::INFINITY && lost > 0) => "-".into(),
         db if db == f64::INFINITY => "exact".into(),
         db => format!("{db:.2}"),
     };
     [
         sqnr,
-        number(found.max_error),
+        if lost > 0 && found.max_error == 0.0 { "-".into() } else { number(found.max_error) },
         percent(found.saturated, found.count),
         percent(found.flushed, found.count),
+        percent(lost, found.count),
         number(bits as f64 / found.count.max(1) as f64),
     ]
 }
