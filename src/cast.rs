@@ -107,6 +107,12 @@ fn check<F: FloatFormat>(bits: &[F::Bits]) -> Result<(), StrayBits> {
 }
 
 /// The codes of numbers.
+///
+/// ```
+/// use exmy::minifloat::E2M1;
+///
+/// assert_eq!(exmy::cast::as_bits(&[E2M1::MAX, -E2M1::MAX]), [0x7, 0xF]); // a byte each, not packed
+/// ```
 pub fn as_bits<F: FloatFormat>(numbers: &[Minifloat<F>]) -> &[F::Bits] {
     // SAFETY: `Minifloat<F>` is `repr(transparent)` over `F::Bits`, so pointer, length, alignment
     // and lifetime are those of the slice given, and every code is a valid integer.
@@ -144,6 +150,17 @@ pub(crate) fn codes_mut<F: FloatFormat>(numbers: &mut [Minifloat<F>]) -> &mut [F
 /// # Errors
 /// If a code has bits above the format's width. Where there are none (E4M3, F16), nothing is looked
 /// at.
+///
+/// ```
+/// use exmy::cast;
+/// use exmy::minifloat::E2M1;
+///
+/// let numbers: &[E2M1] = cast::from_bits(&[0x7, 0xF])?;
+/// assert_eq!(numbers[1].to_f32(), -6.0);
+/// let error = cast::from_bits::<_>(&[0x7, 0x1F]).map(|numbers: &[E2M1]| numbers.len()).unwrap_err();
+/// assert_eq!((error.index, error.bits), (1, 0x1F)); // two packed codes are no number
+/// # Ok::<(), cast::StrayBits>(())
+/// ```
 pub fn from_bits<F: FloatFormat>(bits: &[F::Bits]) -> Result<&[Minifloat<F>], StrayBits> {
     check::<F>(bits)?;
     // SAFETY: `Minifloat<F>` is `repr(transparent)` over `F::Bits`, so pointer, length, alignment
@@ -166,6 +183,13 @@ pub fn from_bits_mut<F: FloatFormat>(
 }
 
 /// The codes of numbers as bytes in the machine's order.
+///
+/// ```
+/// use exmy::minifloat::Bf16;
+///
+/// let one = [Bf16::from_f32(1.0)];
+/// assert_eq!(exmy::cast::as_bytes(&one), 0x3F80_u16.to_ne_bytes()); // the machine's order
+/// ```
 pub fn as_bytes<F: FloatFormat>(numbers: &[Minifloat<F>]) -> &[u8] {
     // SAFETY: `Minifloat<F>` is `repr(transparent)` over an unsigned integer (`Bits` is sealed),
     // which has no padding; a byte has no alignment, and the length is that of the slice in bytes.
@@ -177,6 +201,17 @@ pub fn as_bytes<F: FloatFormat>(numbers: &[Minifloat<F>]) -> &[u8] {
 /// # Errors
 /// If the bytes do not divide into codes, are not aligned as the integers that store them, or a code
 /// has bits above the format's width.
+///
+/// ```
+/// use exmy::cast::{self, BytesError};
+/// use exmy::minifloat::{Bf16, E4M3};
+///
+/// let numbers: &[E4M3] = cast::from_bytes(&[0x38, 0x7F])?;
+/// assert!(numbers[0].to_f32() == 1.0 && numbers[1].is_nan());
+/// let odd = cast::from_bytes(&[0; 3]).map(|numbers: &[Bf16]| numbers.len());
+/// assert_eq!(odd, Err(BytesError::Length { bytes: 3, each: 2 }));
+/// # Ok::<(), BytesError>(())
+/// ```
 pub fn from_bytes<F: FloatFormat>(bytes: &[u8]) -> Result<&[Minifloat<F>], BytesError> {
     let each = size_of::<F::Bits>();
     if !bytes.len().is_multiple_of(each) {

@@ -8,6 +8,12 @@
 ///
 /// # Panics
 /// If `chunk_len` is 0.
+///
+/// ```
+/// let mut out = [0; 5];
+/// exmy::parallel::for_each_chunk(&mut out, 2, |i, chunk| chunk.fill(i + chunk.len() * 10));
+/// assert_eq!(out, [20, 20, 21, 21, 12]); // the last chunk is shorter
+/// ```
 pub fn for_each_chunk<T: Send>(
     data: &mut [T],
     chunk_len: usize,

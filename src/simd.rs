@@ -146,6 +146,14 @@ pub fn level() -> Level {
 ///
 /// # Panics
 /// If this CPU lacks the level.
+///
+/// ```
+/// use exmy::simd::{Level, level, with_level};
+///
+/// let before = level();
+/// assert_eq!(with_level(Level::Scalar, level), Level::Scalar);
+/// assert_eq!(level(), before);
+/// ```
 #[cfg(feature = "std")]
 pub fn with_level<R>(level: Level, work: impl FnOnce() -> R) -> R {
     assert!(level.is_available(), "this CPU has no {level}");

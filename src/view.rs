@@ -93,6 +93,13 @@ impl<'a, T> View<'a, T> {
     ///
     /// # Panics
     /// If the slice is shorter than `rows * cols`.
+    ///
+    /// ```
+    /// use exmy::view::View;
+    ///
+    /// let data = [1, 2, 3, 4, 5, 6, 7]; // more than the matrix has is no error
+    /// assert_eq!(View::new(&data, 2, 3).at(1, 0), 4);
+    /// ```
     #[track_caller]
     pub fn new(data: &'a [T], rows: usize, cols: usize) -> Self {
         match Layout::row_major(rows, cols).check(data.len()) {
@@ -117,6 +124,14 @@ impl<'a, T> View<'a, T> {
     }
 
     /// The same elements with rows and columns exchanged.
+    ///
+    /// ```
+    /// use exmy::view::View;
+    ///
+    /// let a = View::new(&[1, 2, 3, 4, 5, 6], 2, 3);
+    /// assert_eq!((a.t().rows(), a.t().at(2, 0)), (3, 3));
+    /// assert_eq!(a.t().row(0), None); // 1 and 4 are no slice
+    /// ```
     #[must_use]
     pub fn t(self) -> Self {
         Self { data: self.data, layout: self.layout.transposed() }
@@ -276,6 +291,14 @@ impl<'a, T> ViewMut<'a, T> {
     ///
     /// # Panics
     /// If there are fewer rows.
+    ///
+    /// ```
+    /// use exmy::view::ViewMut;
+    ///
+    /// let mut data = [0; 6];
+    /// let (mut head, tail) = ViewMut::new(&mut data, 3, 2).split_rows(1);
+    /// assert_eq!((head.data().len(), tail.rows()), (2, 2));
+    /// ```
     #[track_caller]
     pub fn split_rows(self, rows: usize) -> (Self, Self) {
         let Layout { rows: all, row_stride, .. } = self.layout;

@@ -29,6 +29,15 @@ pub struct Cast {
 impl Cast {
     /// To nearest even; overflow is natural ([`Overflow::None`]) in formats with infinities and
     /// saturates ([`Overflow::Finite`]) in those without, where the alternative would be NaN.
+    ///
+    /// ```
+    /// use exmy::bulk::Cast;
+    /// use exmy::format::Format;
+    /// use exmy::round::Overflow;
+    ///
+    /// assert_eq!(Cast::new(Format::E5M2).overflow, Overflow::None); // to infinity
+    /// assert_eq!(Cast::new(Format::E4M3FN).overflow, Overflow::Finite); // to 448, not NaN
+    /// ```
     pub const fn new(format: Format) -> Self {
         let overflow = if format.has_infinity() { Overflow::None } else { Overflow::Finite };
         Self { format, rounding: Rounding::Rne, overflow }
@@ -84,6 +93,16 @@ impl Converter {
     ///
     /// # Panics
     /// If the rounding mode is stochastic with a bit count outside 1..=32.
+    ///
+    /// ```
+    /// use exmy::bulk::Converter;
+    /// use exmy::format::Format;
+    /// use exmy::round::Rules;
+    ///
+    /// // The default rules do not saturate, other than those of a `Cast`: E4M3FN has no infinity.
+    /// let codes: Vec<u8> = Converter::new(Format::E4M3FN, Rules::DEFAULT).encode(&[464.0_f32, 465.0]);
+    /// assert_eq!(codes, [0x7E, 0x7F]); // the tie goes to the even 448, what lies above to NaN
+    /// ```
     pub fn new(to: Format, rules: Rules) -> Self {
         if let Rounding::Stochastic { bits, .. } = rules.rounding {
             assert!((1..=32).contains(&bits), "stochastic rounding takes 1 to 32 random bits");

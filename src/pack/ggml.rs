@@ -98,6 +98,12 @@ pub fn pack_into<C: Code>(codes: &[C], scales: &[u8], bytes: &mut [u8]) -> Resul
 ///
 /// # Errors
 /// As [`pack_into`].
+///
+/// ```
+/// let bytes = exmy::pack::ggml::pack(&[0x1_u8; 64], &[127, 128])?;
+/// assert_eq!((bytes.len(), bytes[0], bytes[17]), (34, 127, 128)); // scales lie between the codes
+/// # Ok::<(), exmy::pack::PackError>(())
+/// ```
 pub fn pack<C: Code>(codes: &[C], scales: &[u8]) -> Result<Vec<u8>, PackError> {
     let mut bytes = vec![0; len(codes.len())?];
     pack_into(codes, scales, &mut bytes)?;

@@ -80,6 +80,13 @@ impl ScaleLayout {
     }
 
     /// Bytes that `rows` x `cols` scales of a byte take; `None` beyond `usize`.
+    ///
+    /// ```
+    /// use exmy::pack::ScaleLayout;
+    ///
+    /// assert_eq!(ScaleLayout::Linear.len(1, 1), Some(1));
+    /// assert_eq!(ScaleLayout::Tiled.len(1, 1), Some(512)); // a whole tile
+    /// ```
     pub const fn len(self, rows: usize, cols: usize) -> Option<usize> {
         match self.padded(rows, cols) {
             Some((rows, cols)) => rows.checked_mul(cols),
@@ -141,6 +148,15 @@ impl ScaleLayout {
     ///
     /// # Errors
     /// If `scales` is not `rows * cols` long, or the padded matrix exceeds `usize`.
+    ///
+    /// ```
+    /// use exmy::pack::ScaleLayout;
+    ///
+    /// let tiled = ScaleLayout::Tiled.pack(&[1, 2, 3, 4, 5, 6], 2, 3)?;
+    /// assert_eq!((tiled.len(), &tiled[16..20]), (512, &[4, 5, 6, 0][..]));
+    /// assert_eq!(ScaleLayout::Tiled.unpack(&tiled, 2, 3)?, [1, 2, 3, 4, 5, 6]);
+    /// # Ok::<(), exmy::pack::PackError>(())
+    /// ```
     pub fn pack(self, scales: &[u8], rows: usize, cols: usize) -> Result<Vec<u8>, PackError> {
         Self::Linear.check(scales.len(), rows, cols)?;
         let len = self.len(rows, cols).ok_or(self.wrong(None, 0, rows, cols))?;
@@ -191,6 +207,14 @@ impl ScaleLayout {
     ///
     /// # Errors
     /// As [`unpack_into`](Self::unpack_into).
+    ///
+    /// ```
+    /// use exmy::pack::ScaleLayout;
+    ///
+    /// // Six bytes are a row-major matrix, but no tile.
+    /// assert!(ScaleLayout::Linear.unpack(&[0; 6], 2, 3).is_ok());
+    /// assert!(ScaleLayout::Tiled.unpack(&[0; 6], 2, 3).is_err());
+    /// ```
     pub fn unpack(self, bytes: &[u8], rows: usize, cols: usize) -> Result<Vec<u8>, PackError> {
         self.check(bytes.len(), rows, cols)?;
         // The padded matrix is in memory, so the smaller one's size is no surprise.

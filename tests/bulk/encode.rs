@@ -8,7 +8,7 @@ use exmy::round::{
     SignRule,
 };
 
-use super::{check, expected, format, formats, inputs, levels, named, spread, with_level};
+use super::{check, expected, format, formats, inputs, levels, spread, with_level};
 
 #[test]
 fn every_format_mode_and_policy() {
@@ -18,35 +18,6 @@ fn every_format_mode_and_policy() {
             for overflow in Overflow::ALL {
                 check(Cast { format: *format, rounding, overflow }.into(), &x);
             }
-        }
-    });
-}
-
-/// All 10 million multiples of 419 as bits, each exponent with some 40 thousand significands, for
-/// every named format and mode: `cargo test --release --test bulk -- --ignored ten_million`, 140 s
-/// of processor time.
-#[test]
-#[ignore = "takes minutes; see the comment"]
-fn ten_million_inputs_of_every_format_and_mode() {
-    let cases: Vec<Cast> = named()
-        .into_iter()
-        .flat_map(|format| {
-            Rounding::DETERMINISTIC.map(|mode| Cast::new(format).with_rounding(mode))
-        })
-        .collect();
-    spread(&cases, |cast| {
-        let mut bits = 0_u32;
-        let mut left = (1_u64 << 32) / 419 + 1;
-        while left > 0 {
-            let len = left.min(1 << 16);
-            let mut next = || {
-                let x = f32::from_bits(bits);
-                bits = bits.wrapping_add(419);
-                x
-            };
-            let x: Vec<f32> = (0..len).map(|_| next()).collect();
-            check((*cast).into(), &x);
-            left -= len;
         }
     });
 }

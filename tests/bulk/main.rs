@@ -6,6 +6,7 @@
 mod encode;
 mod fake_quantize;
 mod stochastic;
+mod structured;
 
 use exmy::bulk::Converter;
 use exmy::format::Format;

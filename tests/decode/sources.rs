@@ -148,6 +148,19 @@ fn half_through_every_format() {
             is_plain(&converter, &bf16s, &rounding.to_string());
         }
     }
+    // The formats of 8 bits and fewer that machines have: codes by every mode, overflow
+    // both ways.
+    for format in
+        [Format::E4M3FN, Format::E5M2, Format::E4M3FNUZ, Format::E2M3, Format::E3M2, Format::E2M1]
+    {
+        for rounding in Rounding::DETERMINISTIC {
+            for overflow in [Overflow::None, Overflow::Finite] {
+                let converter = converter(format, rounding, overflow);
+                encodes::<_, u8>(&converter, &f16s, &format!("{rounding} {overflow}"));
+                encodes::<_, u8>(&converter, &bf16s, &format!("{rounding} {overflow}"));
+            }
+        }
+    }
     for profile in Profile::ALL {
         let converter = Converter::new(Format::E5M2, profile.rules(Format::E5M2));
         is_plain(&converter, &f16s, &format!("{profile:?}"));
