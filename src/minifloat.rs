@@ -46,6 +46,7 @@ mod traits;
 mod widen;
 
 pub use bits::Bits;
+#[cfg(feature = "alloc")]
 pub(crate) use bits::{Codes as CodeSlice, CodesMut as CodeSliceMut};
 #[doc(hidden)]
 pub use constant::Scalar;
