@@ -55,13 +55,11 @@ impl Target {
     /// The overflow policy meant where none is written; see the [module](self) for the reasons.
     pub const fn default_overflow(self) -> Overflow {
         match self {
-            Self::Format(format) if format.has_infinity() => Overflow::None,
+            Self::Format(format) => Cast::new(format).overflow,
             _ => Overflow::Finite,
         }
     }
-}
 
-impl Target {
     /// The rounding mode meant where none is written: that of the block format's
     /// [`Profile`](crate::block::Profile), else to nearest even.
     pub const fn default_rounding(self) -> Rounding {

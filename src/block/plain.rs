@@ -66,8 +66,8 @@ impl PlainBlocks {
         let format = format.checked();
         let choices = format.profile.choices(format.rule);
         let how = How { format, rounding, overflow };
-        let whole = Block::new(x, axis, 0..x.rows(), 0..x.cols());
-        let amax = format.tensor_scale.then(|| whole.amax());
+        let whole = || Block::new(x, axis, 0..x.rows(), 0..x.cols());
+        let amax = format.tensor_scale.then(|| whole().amax());
         let bound = match format.rule {
             ScaleRule::FourOverSix(four) => four.bound.value(),
             _ => format.scale.max().to_f32(),

@@ -1,6 +1,6 @@
 //! `exmy inspect`: figures worked out by hand, for plain and for quantized files.
 
-use crate::{exmy, succeed};
+use crate::{exmy, printed, row, succeed};
 use exmy::files::{Dtype, Outline, Writer};
 use std::fs;
 use std::path::Path;
@@ -20,14 +20,7 @@ fn file(path: &Path) {
 }
 
 fn inspect(folder: &Path, arguments: &[&str]) -> String {
-    let mut whole = vec!["inspect"];
-    whole.extend(arguments);
-    String::from_utf8(succeed(exmy(&whole).current_dir(folder)).stdout).unwrap()
-}
-
-fn row<'a>(table: &'a str, name: &str) -> Vec<&'a str> {
-    let line = table.lines().find(|line| line.split_whitespace().next() == Some(name));
-    line.unwrap_or_else(|| panic!("no {name} in\n{table}")).split_whitespace().collect()
+    printed(folder, "inspect", arguments)
 }
 
 #[test]

@@ -35,6 +35,18 @@ fn succeed(command: &mut Command) -> Output {
     output
 }
 
+/// What a command that must end well prints, run in a folder.
+fn printed(folder: &Path, command: &str, arguments: &[&str]) -> String {
+    let whole: Vec<&str> = [command].iter().chain(arguments).copied().collect();
+    String::from_utf8(succeed(exmy(&whole).current_dir(folder)).stdout).unwrap()
+}
+
+/// The words of a table's row that begins with `name`.
+fn row<'a>(table: &'a str, name: &str) -> Vec<&'a str> {
+    let line = table.lines().find(|line| line.split_whitespace().next() == Some(name));
+    line.unwrap_or_else(|| panic!("no {name} in\n{table}")).split_whitespace().collect()
+}
+
 /// Starts with `input` on stdin, written beside whoever reads the output, or a full pipe would stop
 /// both. The program may stop reading early.
 fn fed(arguments: &[&str], input: &[u8]) -> (Child, JoinHandle<()>) {

@@ -1,6 +1,6 @@
 //! `exmy quantize`: what it writes and says, what it refuses, and what is left when it is killed.
 
-use crate::{exmy, succeed};
+use crate::{exmy, printed, row, succeed};
 use exmy::files::{Dtype, Outline, Reader, Writer};
 use exmy::random::{Philox, Stream};
 use std::fs;
@@ -42,14 +42,7 @@ fn run(folder: &Path, arguments: &[&str]) -> Output {
 
 /// The table of a run that must end well.
 fn table(folder: &Path, arguments: &[&str]) -> String {
-    let mut whole = vec!["quantize"];
-    whole.extend(arguments);
-    String::from_utf8(succeed(exmy(&whole).current_dir(folder)).stdout).unwrap()
-}
-
-fn row<'a>(table: &'a str, name: &str) -> Vec<&'a str> {
-    let line = table.lines().find(|line| line.split_whitespace().next() == Some(name));
-    line.unwrap_or_else(|| panic!("no {name} in\n{table}")).split_whitespace().collect()
+    printed(folder, "quantize", arguments)
 }
 
 #[test]

@@ -8,7 +8,8 @@
 //!
 //! Measured on one core of a Sapphire Rapids class Xeon, 2^16 elements in Gelem/s, against bodies in
 //! Rust compiled for AVX-512: packing 4 bits 48 against 25 (40 with the check of the codes in a loop
-//! of its own), packing 6 bits 37 against 10, unpacking 6 bits 36 against 12.
+//! of its own), packing 6 bits 37 against 10, unpacking 6 bits 36 against 12
+//! (`cargo bench --bench pack`, other work on the machine).
 
 #![allow(unsafe_code)]
 
