@@ -23,6 +23,7 @@ mod decode;
 mod fast;
 pub(crate) mod grid;
 mod lookup;
+pub(crate) mod memory;
 mod plain;
 mod real;
 mod recode;

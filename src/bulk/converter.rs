@@ -8,10 +8,11 @@ use super::grid::{self, Grid};
 use super::plain::image;
 use super::real::sealed::{Reals, RealsMut};
 use super::stretches::{divided, divided_in_place, spans};
+use super::memory::Traffic;
 use super::{Real, SPAN, recode, sources, words_into};
 use crate::format::Format;
 use crate::math::Operand;
-use crate::minifloat::Bits;
+use crate::minifloat::{Bits, Word};
 use crate::random::Philox;
 use crate::round::{Overflow, Rounding, Rules};
 
@@ -187,9 +188,9 @@ impl Converter {
     /// As [`encode_into`](Self::encode_into), of slices that its checks have passed.
     pub(super) fn encode_f32<C: Bits>(&self, x: &[f32], codes: &mut [C]) {
         match &self.fast {
-            Some(fast) if C::WIDTH <= 32 => self.in_chunks(x, codes, |part, x, words, codes| {
+            Some(fast) if C::WIDTH <= 32 => self.in_chunks(x, codes, |first, x, words, codes| {
                 fast.encode(x, words, codes);
-                part.patch_nan(fast, x, codes, |code| C::from_u64(code));
+                self.patch_nan(fast, first, x, codes, |code| C::from_u64(code));
             }),
             _ => self.encode_plain(x, codes),
         }
@@ -286,9 +287,9 @@ impl Converter {
     /// As [`fake_quantize_into`](Self::fake_quantize_into), of slices of one length.
     pub(crate) fn round_into(&self, x: &[f32], out: &mut [f32]) {
         match (&self.fast, &self.grid) {
-            (Some(fast), _) => self.in_chunks(x, out, |part, x, words, out| {
+            (Some(fast), _) => self.in_chunks(x, out, |first, x, words, out| {
                 fast.round(x, words, out);
-                part.patch_nan(fast, x, out, |code| image(self.to, code));
+                self.patch_nan(fast, first, x, out, |code| image(self.to, code));
             }),
             (None, Some(grid)) => self.in_chunks(x, out, |_, x, words, out| {
                 out.copy_from_slice(x);
@@ -321,38 +322,46 @@ impl Converter {
         Self { first: self.first.wrapping_add(offset as u64), ..self }
     }
 
-    /// Calls `work` for parts of the slices, with the random words of their elements if the mode
-    /// needs them, and with this converter for their first one. Long slices are divided between
-    /// threads.
-    fn in_chunks<T: Send>(
+    /// Calls `work` for parts of the slices, with the place of their first element and the random
+    /// words of all if the mode needs them. Long slices are divided between threads.
+    fn in_chunks<T: Word>(
         &self,
         x: &[f32],
         out: &mut [T],
-        work: impl Fn(&Self, &[f32], &[u32], &mut [T]) + Sync + Send,
+        work: impl Fn(usize, &[f32], &[u32], &mut [T]) + Sync + Send,
     ) {
         let random = self.rules.rounding.is_stochastic().then(|| self.generator());
+        let light = self.fast.is_some_and(|fast| fast.is_light());
+        let traffic = Traffic::of(x, out, light);
         divided(x, out, |first, x, out| {
-            let Some(random) = random else {
-                return work(&self.at_element(first), x, &[], out);
-            };
             let mut words = [0; SPAN];
-            spans(x, out, |offset, x, out| {
-                let part = self.at_element(first + offset);
-                let words = &mut words[..x.len()];
-                words_into(random, part.first, words);
-                work(&part, x, words, out);
+            traffic.pieces(x, out, |at, x, out| {
+                let Some(random) = random else { return work(first + at, x, &[], out) };
+                spans(x, out, |offset, x, out| {
+                    let first = first + at + offset;
+                    let words = &mut words[..x.len()];
+                    words_into(random, self.first.wrapping_add(first as u64), words);
+                    work(first, x, words, out);
+                });
             });
         });
     }
 
     /// Writes anew what became of NaN where it keeps a payload.
-    fn patch_nan<T>(&self, fast: &Fast, x: &[f32], out: &mut [T], from: impl Fn(u64) -> T) {
+    fn patch_nan<T>(
+        &self,
+        fast: &Fast,
+        first: usize,
+        x: &[f32],
+        out: &mut [T],
+        from: impl Fn(u64) -> T,
+    ) {
         if !fast.patches_nan {
             return;
         }
         for (i, (x, out)) in x.iter().zip(out).enumerate() {
             if x.is_nan() {
-                *out = from(self.code(Operand::f32(*x), i));
+                *out = from(self.code(Operand::f32(*x), first + i));
             }
         }
     }

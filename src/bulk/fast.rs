@@ -176,6 +176,11 @@ impl Fast {
         })
     }
 
+    /// Whether the work is so little that memory decides, however it is written to.
+    pub(super) fn is_light(&self) -> bool {
+        self.mask.is_some() || self.nearest.is_some()
+    }
+
     /// The codes; `words` are the random words of the elements, if the mode is stochastic. `false`
     /// if codes of this type are not served.
     #[inline]

@@ -17,6 +17,7 @@ use super::decode::{Decoder, canonical_f32, widen};
 use super::plain::image;
 use super::real::sealed::{Reals, RealsMut};
 use super::stretches::{divided, divided_in_place, spans};
+use super::memory::Traffic;
 use super::{Converter, Real, SPAN, recode, sixteen};
 use crate::format::Format;
 use crate::math::Operand;
@@ -39,7 +40,10 @@ pub(super) fn encode_f32<C: Bits>(converter: &Converter, x: &[f32], codes: &mut 
         && let Some(kernel) = sixteen::kernel(converter.to)
         && let CodeSliceMut::U16(codes) = C::codes_mut(codes)
     {
-        return divided(x, codes, |_, x, codes| kernel(x, codes));
+        let traffic = Traffic::of(x, codes, true);
+        return divided(x, codes, |_, x, codes| {
+            traffic.pieces(x, codes, |_, x, codes| kernel(x, codes));
+        });
     }
     converter.encode_f32(x, codes);
 }

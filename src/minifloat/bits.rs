@@ -54,10 +54,19 @@ pub enum CodesMut<'a> {
     U64(&'a mut [u64]),
 }
 
-mod sealed {
+pub(crate) mod sealed {
     use super::{Codes, CodesMut};
 
-    pub trait Sealed: Sized {
+    /// A number without padding: all its bytes are initialized.
+    pub trait Word: Copy + Send {}
+    impl Word for u8 {}
+    impl Word for u16 {}
+    impl Word for u32 {}
+    impl Word for u64 {}
+    impl Word for f32 {}
+    impl Word for f64 {}
+
+    pub trait Sealed: Word {
         /// The slice by its type.
         fn codes(slice: &[Self]) -> Codes<'_>;
         /// The slice by its type, for writing.
