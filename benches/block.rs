@@ -7,7 +7,7 @@ mod common;
 
 use std::hint::black_box;
 
-use common::{SIZES, Table, normal};
+use common::{Aligned, SIZES, Table, normal};
 use exmy::block::{BlockFormat, BlockTensor};
 use exmy::quantizer::{Axis, Quantizer, Target};
 use exmy::random::{Philox, Stream};
@@ -38,7 +38,7 @@ fn tables(threads: &str) {
         let side = 1 << (n.ilog2() / 2);
         let x = normal(n);
         let view = || View::new(black_box(&x), side, side);
-        let mut image = vec![0.0; n];
+        let mut image = Aligned::new(0.0, n);
         let mut table = Table::new(&format!("fake quantization of blocks, {threads}"), n, 4, 4);
         let out = std::cell::RefCell::new(&mut image);
         for text in QUANTIZERS {

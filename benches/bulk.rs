@@ -8,7 +8,7 @@ mod common;
 
 use std::hint::black_box;
 
-use common::{SIZES, Table, normal};
+use common::{Aligned, SIZES, Table, normal};
 use exmy::bulk::{Cast, Converter, words_into};
 use exmy::minifloat::Bits;
 use exmy::random::{Philox, Stream};
@@ -23,19 +23,19 @@ fn converter(text: &str) -> Converter {
 
 fn encode<'a, C: Bits + 'a>(table: &mut Table<'a>, text: &str, x: &'a [f32]) {
     let converter = converter(text);
-    let mut codes = vec![C::from_u64(0); x.len()];
+    let mut codes = Aligned::new(C::from_u64(0), x.len());
     table.row(text, move || converter.encode_into(black_box(x), black_box(&mut codes)));
 }
 
 fn fake<'a>(table: &mut Table<'a>, text: &str, x: &'a [f32]) {
     let converter = converter(text);
-    let mut out = vec![0.0; x.len()];
+    let mut out = Aligned::new(0.0, x.len());
     table.row(text, move || converter.fake_quantize_into(black_box(x), black_box(&mut out)));
 }
 
 fn tables(threads: &str) {
     for n in SIZES {
-        let x = &normal(n);
+        let x = &*normal(n);
         let mut table = Table::new(&format!("f32 to codes of one byte, {threads}"), n, 4, 1);
         for text in [
             "e4m3fn",
@@ -52,7 +52,7 @@ fn tables(threads: &str) {
         ] {
             encode::<u8>(&mut table, text, x);
         }
-        let mut codes = vec![float8::F8E4M3::from_bits(0); n];
+        let mut codes = Aligned::new(float8::F8E4M3::from_bits(0), n);
         table.row("float8 F8E4M3::from_f32, each", move || {
             for (code, x) in black_box(&mut codes).iter_mut().zip(black_box(x)) {
                 *code = float8::F8E4M3::from_f32(*x);
@@ -67,11 +67,11 @@ fn tables(threads: &str) {
         #[cfg(feature = "half")]
         {
             use half::slice::HalfFloatSliceExt;
-            let mut codes = vec![half::bf16::ZERO; n];
+            let mut codes = Aligned::new(half::bf16::ZERO, n);
             table.row("half, bf16", move || {
                 black_box(&mut codes).convert_from_f32_slice(black_box(x))
             });
-            let mut codes = vec![half::f16::ZERO; n];
+            let mut codes = Aligned::new(half::f16::ZERO, n);
             table.row("half, f16", move || {
                 black_box(&mut codes).convert_from_f32_slice(black_box(x))
             });
@@ -98,7 +98,7 @@ fn tables(threads: &str) {
         ] {
             fake(&mut table, text, x);
         }
-        let mut words = vec![0; n];
+        let mut words = Aligned::new(0, n);
         table.row("random words alone", move || words_into(RANDOM, 0, black_box(&mut words)));
         table.print();
     }

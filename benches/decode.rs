@@ -8,7 +8,7 @@ mod common;
 
 use std::hint::black_box;
 
-use common::{SIZES, Table, normal};
+use common::{Aligned, SIZES, Table, normal};
 use exmy::bulk::{Cast, Converter, Real, decode_into};
 use exmy::format::Format;
 use exmy::minifloat::Bits;
@@ -17,8 +17,10 @@ fn format(text: &str) -> Format {
     text.parse().expect("a format")
 }
 
-fn codes<C: Bits>(text: &str, n: usize) -> Vec<C> {
-    Converter::from(Cast::new(format(text))).encode(&normal(n))
+fn codes<C: Bits>(text: &str, n: usize) -> Aligned<C> {
+    let mut codes = Aligned::new(C::from_u64(0), n);
+    Converter::from(Cast::new(format(text))).encode_into(&normal(n), &mut codes);
+    codes
 }
 
 fn decode<'a, C: Bits + 'a, T: Real + Default + 'a>(
@@ -27,13 +29,13 @@ fn decode<'a, C: Bits + 'a, T: Real + Default + 'a>(
     n: usize,
 ) {
     let (format, codes) = (format(text), codes::<C>(text, n));
-    let mut out = vec![T::default(); n];
+    let mut out = Aligned::new(T::default(), n);
     table.row(text, move || decode_into(format, black_box(&codes), black_box(&mut out)));
 }
 
-fn encode<'a, S: Real + 'a, C: Bits + 'a>(table: &mut Table<'a>, text: &'static str, x: Vec<S>) {
+fn encode<'a, S: Real + 'a, C: Bits + 'a>(table: &mut Table<'a>, text: &'static str, x: Aligned<S>) {
     let converter = Converter::from(Cast::new(format(text)));
-    let mut codes = vec![C::from_u64(0); x.len()];
+    let mut codes = Aligned::new(C::from_u64(0), x.len());
     let name = format!("{} to {text}", S::FORMAT);
     table.row(&name, move || converter.encode_into(black_box(&x), black_box(&mut codes)));
 }
@@ -46,14 +48,14 @@ fn recode<'a, C: Bits + 'a, D: Bits + 'a>(
 ) {
     let converter = Converter::from(Cast::new(format(to)));
     let (from_format, codes) = (format(from), codes::<C>(from, n));
-    let mut out = vec![D::from_u64(0); n];
+    let mut out = Aligned::new(D::from_u64(0), n);
     table.row(&format!("{from} to {to}"), move || {
         converter.recode_into(from_format, black_box(&codes), black_box(&mut out));
     });
 }
 
-fn of<S: Real>(x: &[f32]) -> Vec<S> {
-    let mut out = vec![S::from_code(0); x.len()];
+fn of<S: Real>(x: &[f32]) -> Aligned<S> {
+    let mut out = Aligned::new(S::from_code(0), x.len());
     let codes: Vec<u32> = x.iter().map(|x| x.to_bits()).collect();
     decode_into(Format::F32, &codes, &mut out);
     out
@@ -66,8 +68,8 @@ fn tables(threads: &str) {
             decode::<u8, f32>(&mut table, text, n);
         }
         let theirs: Vec<float8::F8E4M3> =
-            codes::<u8>("e4m3fn", n).into_iter().map(float8::F8E4M3::from_bits).collect();
-        let mut out = vec![0.0_f32; n];
+            codes::<u8>("e4m3fn", n).iter().copied().map(float8::F8E4M3::from_bits).collect();
+        let mut out = Aligned::new(0.0_f32, n);
         table.row("float8 F8E4M3::to_f32, each", move || {
             for (out, x) in black_box(&mut out).iter_mut().zip(black_box(&theirs)) {
                 *out = x.to_f32();
@@ -82,12 +84,13 @@ fn tables(threads: &str) {
         #[cfg(feature = "half")]
         {
             use half::slice::HalfFloatSliceExt as _;
-            let (f16s, bf16s): (Vec<half::f16>, Vec<half::bf16>) = (of(&normal(n)), of(&normal(n)));
-            let mut out = vec![0.0; n];
+            let f16s = of::<half::f16>(&normal(n));
+            let bf16s = of::<half::bf16>(&normal(n));
+            let mut out = Aligned::new(0.0, n);
             table.row("half, bf16", move || {
                 black_box(&bf16s).convert_to_f32_slice(black_box(&mut out));
             });
-            let mut out = vec![0.0; n];
+            let mut out = Aligned::new(0.0, n);
             table.row("half, f16", move || {
                 black_box(&f16s).convert_to_f32_slice(black_box(&mut out));
             });
@@ -114,11 +117,11 @@ fn tables(threads: &str) {
         #[cfg(feature = "half")]
         {
             use half::slice::HalfFloatSliceExt as _;
-            let (x, mut out) = (normal(n), vec![half::bf16::ZERO; n]);
+            let (x, mut out) = (normal(n), Aligned::new(half::bf16::ZERO, n));
             table.row("half, bf16", move || {
                 black_box(&mut out).convert_from_f32_slice(black_box(&x));
             });
-            let (x, mut out) = (normal(n), vec![half::f16::ZERO; n]);
+            let (x, mut out) = (normal(n), Aligned::new(half::f16::ZERO, n));
             table.row("half, f16", move || {
                 black_box(&mut out).convert_from_f32_slice(black_box(&x));
             });
@@ -133,7 +136,7 @@ fn tables(threads: &str) {
         let mut table = Table::new(&format!("f64 to f64, {threads}"), n, 8, 8);
         for text in ["e4m3fn", "bf16"] {
             let converter = Converter::from(Cast::new(format(text)));
-            let (x, mut out) = (of::<f64>(&normal(n)), vec![0.0; n]);
+            let (x, mut out) = (of::<f64>(&normal(n)), Aligned::new(0.0, n));
             table.row(text, move || {
                 converter.fake_quantize_into(black_box(&x), black_box(&mut out));
             });

@@ -19,8 +19,37 @@ use exmy::random::{Philox, Stream};
 /// Elements of a slice that stays in the second-level cache, and of one that does not stay in any.
 pub const SIZES: [usize; 2] = [1 << 16, 1 << 24];
 
+/// A slice that begins at a multiple of 64 bytes, as the tensors of the frameworks do.
+pub struct Aligned<T> {
+    all: Vec<T>,
+    first: usize,
+    len: usize,
+}
+
+impl<T: Copy> Aligned<T> {
+    /// `n` times `x`.
+    pub fn new(x: T, n: usize) -> Self {
+        let all = vec![x; n + 64 / size_of::<T>()];
+        let first = all.as_ptr().align_offset(64);
+        Self { all, first, len: n }
+    }
+}
+
+impl<T> std::ops::Deref for Aligned<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        &self.all[self.first..self.first + self.len]
+    }
+}
+
+impl<T> std::ops::DerefMut for Aligned<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.all[self.first..self.first + self.len]
+    }
+}
+
 /// Numbers distributed about as a normal variable, every thousandth 50 times as large.
-pub fn normal(n: usize) -> Vec<f32> {
+pub fn normal(n: usize) -> Aligned<f32> {
     let random = Philox::new(0, Stream::new("bench"));
     let mut x = Vec::with_capacity(n);
     for block in 0..n.div_ceil(4) as u64 {
@@ -32,8 +61,9 @@ pub fn normal(n: usize) -> Vec<f32> {
             x.push((sum + fine) / 148.0 * scale);
         }
     }
-    x.truncate(n);
-    x
+    let mut aligned = Aligned::new(0.0, n);
+    aligned.copy_from_slice(&x[..n]);
+    aligned
 }
 
 /// One row of a table: a name and what is timed.
@@ -52,8 +82,8 @@ pub struct Table<'a> {
 impl<'a> Table<'a> {
     /// A table whose first row copies: reads `read` and writes `write` bytes an element.
     pub fn new(title: &str, elements: usize, read: usize, write: usize) -> Self {
-        let from = vec![1_u64; elements * read / 8];
-        let mut to = vec![0_u64; elements * write / 8];
+        let from = Aligned::new(1_u64, elements * read / 8);
+        let mut to = Aligned::new(0_u64, elements * write / 8);
         let copy = move || copy(black_box(&from), black_box(&mut to));
         let name = format!("copy ({read} bytes in, {write} out)");
         Self { title: title.into(), elements, rows: vec![Row { name, work: Box::new(copy) }] }

@@ -33,6 +33,7 @@ use numbers::{Finder, Numbers};
 use super::kernel::{self, Away, Codes, Elements, Even, Places, Random, Step, Values, Zero};
 use super::{Axis, BlockFormat, decode_element, encode_element};
 use crate::bulk::grid::{self, Common, Grid};
+use crate::bulk::memory::Traffic;
 use crate::bulk::{Cast, Converter, SPAN};
 use crate::format::Value;
 use crate::minifloat::Bits;
@@ -55,6 +56,8 @@ pub(crate) struct Blocks {
     scale: Converter,
     places: Option<Places>,
     grid: Option<Grid>,
+    /// How the memory behind a matrix of that size is treated.
+    pub(crate) traffic: Traffic,
 }
 
 /// Rows of a part of a matrix that is one block; eight rows of codes are whole bytes.
@@ -115,6 +118,7 @@ impl Blocks {
             scale: Converter::from(Cast::new(format.scale).with_overflow(Overflow::Finite)),
             places,
             grid: grid.then(|| Grid::new(format.element, rounding, overflow)).flatten(),
+            traffic: Traffic::of_bytes(rows * cols * 2 * size_of::<f32>(), true),
         }
     }
 
@@ -134,7 +138,8 @@ impl Blocks {
     /// Columns of a stretch: whole blocks, at least one. The elements of a stretch of blocks along
     /// the rows, before and after, fit the first-level cache.
     fn stretch(&self) -> usize {
-        let wanted = if self.side.0 == 1 { STRETCH } else { SPAN };
+        let whole = self.side.0 == 1 && self.traffic == Traffic::Cached;
+        let wanted = if whole { STRETCH } else { SPAN };
         (wanted / self.side.1).max(1) * self.side.1
     }
 

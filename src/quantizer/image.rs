@@ -13,6 +13,7 @@ use crate::block::PlainBlocks;
 use crate::block::fast::{
     Blocks, CHUNK, Chunk, Part, STRETCH, Sheet, common_multiple, copy_rows, for_each, largest_in,
 };
+use crate::bulk::memory::{self, Traffic};
 use crate::bulk::{Cast, Converter};
 use crate::hadamard::Hadamard;
 use crate::random::Philox;
@@ -67,8 +68,11 @@ pub(super) fn write(
     if first.is_none() && (x.col_stride() == 1 || cols == 1) {
         let amax = maximum_first.then(|| largest_in(x));
         let (of, blocks) = (blocks.factors(amax), blocks.divided((rows, cols), amax));
+        let adjacent = blocks.side.0 == 1;
         for_each(pieces(x, out, blocks.side), |Piece { chunk, x, out }| {
-            blocks.walk(chunk, &of, random, &mut Through { x, out });
+            let scratch = vec![0.0; if blocks.traffic == Traffic::Past { STRETCH } else { 0 }];
+            blocks.walk(chunk, &of, random, &mut Through { x, out, adjacent, scratch });
+            memory::fence();
         });
         return;
     }
@@ -217,12 +221,22 @@ impl<'a> Piece<'a> {
 struct Through<'a> {
     x: View<'a, f32>,
     out: ViewMut<'a, f32>,
+    /// Whether what is read next lies after what was read.
+    adjacent: bool,
+    /// What is written past the caches, if anything is.
+    scratch: Vec<f32>,
 }
 
 impl Sheet for Through<'_> {
     fn input(&self, i: usize, range: Range<usize>) -> &[f32] {
         match self.x.row(i) {
-            Some(row) => &row[range],
+            Some(row) => {
+                let x = &row[range];
+                if self.adjacent && !self.scratch.is_empty() {
+                    memory::fetch(x, x.len());
+                }
+                x
+            }
             None => unreachable!("adjacent columns"),
         }
     }
@@ -231,7 +245,12 @@ impl Sheet for Through<'_> {
         let x = self.x.row(i).unwrap_or_default();
         let start = i * self.out.row_stride();
         let out = &mut self.out.data()[start + range.start..start + range.end];
-        blocks.values(part, &x[range], out);
+        if self.scratch.is_empty() {
+            return blocks.values(part, &x[range], out);
+        }
+        let scratch = &mut self.scratch[..out.len()];
+        blocks.values(part, &x[range], scratch);
+        memory::write_past(scratch, out);
     }
 }
 
