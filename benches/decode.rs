@@ -33,7 +33,11 @@ fn decode<'a, C: Bits + 'a, T: Real + Default + 'a>(
     table.row(text, move || decode_into(format, black_box(&codes), black_box(&mut out)));
 }
 
-fn encode<'a, S: Real + 'a, C: Bits + 'a>(table: &mut Table<'a>, text: &'static str, x: Aligned<S>) {
+fn encode<'a, S: Real + 'a, C: Bits + 'a>(
+    table: &mut Table<'a>,
+    text: &'static str,
+    x: Aligned<S>,
+) {
     let converter = Converter::from(Cast::new(format(text)));
     let mut codes = Aligned::new(C::from_u64(0), x.len());
     let name = format!("{} to {text}", S::FORMAT);

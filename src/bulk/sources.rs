@@ -14,10 +14,10 @@
 //! from `2^128` on, of which `f32` cannot say how large it is, the definition decides.
 
 use super::decode::{Decoder, canonical_f32, widen};
+use super::memory::Traffic;
 use super::plain::image;
 use super::real::sealed::{Reals, RealsMut};
 use super::stretches::{divided, divided_in_place, spans};
-use super::memory::Traffic;
 use super::{Converter, Real, SPAN, recode, sixteen};
 use crate::format::Format;
 use crate::math::Operand;

@@ -5,6 +5,7 @@
 
 mod encode;
 mod fake_quantize;
+mod large;
 mod stochastic;
 mod structured;
 

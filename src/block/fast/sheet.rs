@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 
 use super::{Blocks, Numbers, Part, STRETCH};
 use crate::block::kernel;
+use crate::bulk::memory::{self, Traffic};
 use crate::bulk::words_into;
 use crate::random::Philox;
 use crate::scale::TensorFactors;
@@ -14,6 +15,9 @@ use crate::view::View;
 
 /// Elements of a chunk, at least, unless the matrix ends: 128 KiB of f32.
 pub(crate) const CHUNK: usize = 1 << 15;
+
+/// Elements that are asked for while as many before them are read.
+const AHEAD: usize = 512;
 
 /// Rows in and out of the walk.
 pub(crate) trait Sheet {
@@ -109,9 +113,18 @@ pub(crate) fn largest_in(x: View<'_, f32>) -> u32 {
     }
     if x.col_stride() == 1 && (x.row_stride() == cols || rows == 1) {
         let all = &x.data()[..rows * cols];
+        let traffic = Traffic::of_bytes(size_of_val(all), false);
         let mut maxima = vec![0; all.len().div_ceil(CHUNK)];
         for_each(maxima.iter_mut().zip(all.chunks(CHUNK)).collect(), |(amax, chunk)| {
-            *amax = kernel::largest(chunk);
+            *amax = if traffic == Traffic::Cached {
+                kernel::largest(chunk)
+            } else {
+                let parts = chunk.chunks(AHEAD).map(|part| {
+                    memory::fetch(part, AHEAD);
+                    kernel::largest(part)
+                });
+                parts.max().unwrap_or(0)
+            };
         });
         return maxima.into_iter().fold(0, u32::max);
     }
