@@ -8,29 +8,37 @@ mod common;
 use std::hint::black_box;
 
 use common::{Aligned, SIZES, Table, normal};
-use exmy::block::{BlockFormat, BlockTensor};
+use exmy::block::{BlockFormat, BlockTensor, NAMED};
 use exmy::quantizer::{Axis, Quantizer, Target};
 use exmy::random::{Philox, Stream};
 use exmy::view::{View, ViewMut};
 
 const RANDOM: Philox = Philox::new(1, Stream::new("sr"));
 
-/// The named formats and modes other than to nearest even.
-const QUANTIZERS: [&str; 14] = [
-    "mxfp8-e4m3",
-    "mxfp8-e5m2",
-    "mxfp6-e3m2",
-    "mxfp6-e2m3",
-    "mxfp4",
-    "mxint8",
-    "nvfp4",
-    "nvfp4-16x16",
+/// Other modes, rules and profiles than those of the named formats.
+const QUANTIZERS: [&str; 22] = [
     "mxfp8-e4m3@rna",
     "mxfp8-e4m3@rtz",
     "mxfp4@sr8",
     "nvfp4@sr8",
     "bf16>mxfp8-e4m3",
     "mxfp8-e4m3@rup",
+    "nvfp4@4over6",
+    "nvfp4@4over6-mse",
+    "nvfp4@4over6-448",
+    "nvfp4@4over6-mse-448",
+    "nvfp4-16x16@4over6",
+    "nvfp4@4over6@sr8",
+    "e2m1/16:ue4m3@4over6",
+    "e4m3fn/32:bf16@max-abs",
+    "e2m1/16:e4m3fn@max-abs",
+    "mxfp8-e4m3@microxcaling",
+    "mxfp8-e4m3@microxcaling-flush",
+    "mxfp8-e4m3@microxcaling-torch",
+    "mxfp4@rceil@microxcaling-torch",
+    "mxfp8-e4m3@rtz@microxcaling-torch-flush",
+    "e4m3fn/row:f32",
+    "e4m3fn/tensor:f32",
 ];
 
 fn tables(threads: &str) {
@@ -41,7 +49,8 @@ fn tables(threads: &str) {
         let mut image = Aligned::new(0.0, n);
         let mut table = Table::new(&format!("fake quantization of blocks, {threads}"), n, 4, 4);
         let out = std::cell::RefCell::new(&mut image);
-        for text in QUANTIZERS {
+        let named = NAMED.iter().map(|(name, _)| *name);
+        for text in named.chain(QUANTIZERS) {
             for axis in [Axis::Cols, Axis::Rows] {
                 let quantizer: Quantizer = text.parse().expect("a quantizer");
                 let out = &out;
@@ -54,7 +63,7 @@ fn tables(threads: &str) {
         }
         table.print();
 
-        for text in ["mxfp8-e4m3", "mxfp6-e2m3", "mxfp4", "nvfp4"] {
+        for text in ["mxfp8-e4m3", "mxfp6-e2m3", "mxfp4", "nvfp4", "nvfp4@4over6"] {
             let quantizer: Quantizer = text.parse().expect("a quantizer");
             let Target::Block(format) = quantizer.target else { unreachable!("a block format") };
             codes(format, side, &x, &mut image, threads);

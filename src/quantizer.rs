@@ -206,7 +206,7 @@ impl Quantizer {
         if let Err(error) = self.check_size(shape.0, shape.1, axis) {
             panic!("{error}");
         }
-        image::write(self, x, axis, random, out);
+        image::write(self, x, axis, random, None, out);
     }
 }
 

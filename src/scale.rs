@@ -64,11 +64,11 @@ mod nearest;
 mod power;
 mod profile;
 
-pub use choices::{Above, Choices, Elements, Exponent, Infinity, Order, RoundUp, Smallest, Zeros};
 pub use four::{BlockError, Bound, FourOverSix};
 pub use profile::Profile;
 
-pub(crate) use log2::floor_log2;
+pub(crate) use choices::{Choices, Elements, Exponent, Order, RoundUp, Smallest, Zeros};
+pub(crate) use log2::{floor_log2, near_power};
 pub(crate) use nearest::TensorFactors;
 pub(crate) use power::power_code;
 

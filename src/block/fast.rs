@@ -3,34 +3,41 @@
 //! A matrix is cut into chunks of whole blocks ([`sheet`]), which threads take; a chunk is walked in
 //! *stretches* of about [`STRETCH`] columns of one band of blocks, so that what the first pass over a
 //! stretch (maxima of blocks) brings into the cache is there for the second (elements). Between the
-//! two, scales and factors are found for all blocks of the stretch at once. A matrix that is one block
-//! is divided after its maximum is known; blocks of whole columns, the shape `row` along the columns,
-//! are one chunk and so the work of one thread.
+//! two, scales and factors are found for all blocks of the stretch at once. Blocks as high as the matrix
+//! - one block, whole columns - are divided after their maxima are known. Only where such a scale needs
+//! more than a maximum, under `4over6` and for scales of the caller's own, is a band of them the work of
+//! one thread.
 //!
-//! What is fast: the rules `floor`, `ceil`, `even`, `rceil` and `nearest` in all orders of operations,
-//! with every element format that [`Places`] takes (all of MX and NVFP4), rounded to nearest, ties to
-//! even or away, toward zero, or stochastically (variant A up to 24 bits). Other formats, modes and
+//! What is fast: all rules in all orders of operations, with every element format that [`Places`]
+//! takes (all of MX and NVFP4), rounded to nearest, ties to even or away, toward zero, or
+//! stochastically (variant A up to 24 bits; of a quotient by a scale that is no power of two, up to
+//! `22 - M`; not in microxcaling's PyTorch profiles). Other formats, modes and
 //! overflow policies go through the integer body of [`grid`] where only values are wanted (profile
 //! `ocp`), and else element by element through the definition. So do single blocks whose factor is no
-//! finite number: those with a NaN, or whose scale is too small to have a reciprocal. Wholly left to
-//! [`PlainBlocks`](super::PlainBlocks) are the rules `4over6` and `max-abs` and the profiles
-//! `microxcaling-torch` and those that flush.
+//! finite number: those with a NaN, or whose scale is too small to have a reciprocal.
 
 mod decode;
 mod encode;
+mod four;
 mod numbers;
+mod own;
 mod sheet;
 
 pub(super) use decode::dequantize;
 pub(super) use encode::encode;
-pub(crate) use sheet::{CHUNK, Chunk, Sheet, common_multiple, copy_rows, for_each, largest_in};
+pub(crate) use own::OwnScale;
+pub(crate) use sheet::{CHUNK, Chunk, Sheet, common_multiple, copy_rows, for_each};
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 use numbers::{Finder, Numbers};
 
-use super::kernel::{self, Away, Codes, Elements, Even, Places, Random, Step, Values, Zero};
+use super::element::encode_quotient;
+use super::kernel::{
+    self, Away, Codes, Elements, Even, HalfAway, HalfEven, LogZero, Places, Random, Step, Values,
+    Zero,
+};
 use super::{Axis, BlockFormat, decode_element, encode_element};
 use crate::bulk::grid::{self, Common, Grid};
 use crate::bulk::memory::Traffic;
@@ -39,30 +46,39 @@ use crate::format::Value;
 use crate::minifloat::Bits;
 use crate::round::{Overflow, Rounding};
 use crate::scale::{Elements as ElementRounding, Profile, ScaleRule, TensorFactors, Zeros};
+use crate::view::View;
+use sheet::{largest_in, maxima};
 
 /// The longest piece of a row that is written at once.
 pub(crate) const STRETCH: usize = 4 * SPAN;
 
 /// A block format made ready for a matrix of one size.
-pub(crate) struct Blocks {
+pub(crate) struct Blocks<'a> {
     pub(crate) format: BlockFormat,
     rounding: Rounding,
     overflow: Overflow,
     /// Rows and columns of a block.
     pub(crate) side: (usize, usize),
-    /// The largest magnitude of every block, as bits, where it is known before the walk.
-    amax: Option<u32>,
-    finder: Finder,
+    axis: Axis,
+    /// The largest magnitudes of the only band of blocks, as bits, where they are known before the
+    /// walk: one for each of its blocks, or one for all.
+    known: Option<Vec<u32>>,
+    finder: Finder<'a>,
     scale: Converter,
     places: Option<Places>,
     grid: Option<Grid>,
     /// How the memory behind a matrix of that size is treated.
     pub(crate) traffic: Traffic,
+    /// Whether elements are exact quotients by scales that need not be powers of two. Their factors
+    /// are 1.
+    divides: bool,
+    /// Whether elements are rounded by a sum in binary32.
+    halves: bool,
 }
 
-/// Rows of a part of a matrix that is one block; eight rows of codes are whole bytes.
-fn part_rows(cols: usize) -> usize {
-    CHUNK.div_ceil(cols.max(1)).next_multiple_of(8)
+/// Rows whose codes of `width` bits are whole bytes.
+fn whole_bytes(cols: usize, width: u32) -> usize {
+    8 >> (cols * width as usize).trailing_zeros().min(3)
 }
 
 /// Elements of a row that lie in whole blocks, or all in one.
@@ -80,7 +96,9 @@ pub(crate) struct Part<'a> {
     of: &'a TensorFactors,
 }
 
-impl Blocks {
+impl<'a> Blocks<'a> {
+    /// With scales by the format's rule, or the caller's `own`.
+    ///
     /// # Panics
     /// If [`BlockFormat::check`] fails or the mode is stochastic with a bit count outside 1..=32.
     #[track_caller]
@@ -90,44 +108,58 @@ impl Blocks {
         overflow: Overflow,
         axis: Axis,
         (rows, cols): (usize, usize),
+        own: Option<OwnScale<'a>>,
     ) -> Self {
         let format = format.checked();
+        assert!(
+            own.is_none() || !format.tensor_scale,
+            "scales of the caller's own have no tensor scale beside them"
+        );
         if let Rounding::Stochastic { bits, .. } = rounding {
             assert!((1..=32).contains(&bits), "stochastic rounding takes 1 to 32 random bits");
         }
         let (power, choices) = (format.rule.is_power(), format.profile.choices(format.rule));
+        let divides = own.is_some() || format.rule == ScaleRule::MaxAbs;
+        let halves = choices.elements == ElementRounding::Binary32 && own.is_none();
         let zeros = match choices.zeros {
+            _ if divides => Some((false, false)),
             Zeros::Signed => Some((false, false)),
-            // Where a product underflows, its zero would become positive, though its input is none.
-            Zeros::PositiveInput if power => None,
+            // Where a product underflows, its zero would become positive, though its input is none;
+            // the modes of `halves` see to that.
+            Zeros::PositiveInput if power && !halves => None,
             Zeros::PositiveInput => Some((true, false)),
             Zeros::Positive => Some((true, true)),
         };
-        let places =
-            zeros.and_then(|zeros| Places::new(format.element, rounding, overflow, !power, zeros));
+        // A quotient is known to 24 bits, which the random ones must not reach.
+        let known = match rounding {
+            Rounding::Stochastic { bits, .. } => {
+                !halves && (!divides || u32::from(bits) + format.element.man_bits() <= 22)
+            }
+            _ => true,
+        };
+        let clamps = !power && !divides;
+        let places = zeros
+            .filter(|_| known)
+            .and_then(|zeros| Places::new(format.element, rounding, overflow, clamps, zeros));
         // The grid's scales are powers of two from 2^-127 on, its zeros and orders those of `ocp`.
         let grid = format.profile == Profile::Ocp
+            && !divides
             && (!power || (format.scale.man_bits() == 0 && format.scale.emin() >= -127));
         Self {
             format,
             rounding,
             overflow,
             side: axis.block(format.shape, rows, cols),
-            amax: None,
-            finder: Finder::new(format),
+            axis,
+            known: None,
+            finder: Finder::new(format, own),
             scale: Converter::from(Cast::new(format.scale).with_overflow(Overflow::Finite)),
             places,
             grid: grid.then(|| Grid::new(format.element, rounding, overflow)).flatten(),
             traffic: Traffic::of_bytes(rows * cols * 2 * size_of::<f32>(), true),
+            divides,
+            halves,
         }
-    }
-
-    /// Whether the passes know the format at all; if not, the whole matrix is left to
-    /// [`PlainBlocks`](super::PlainBlocks).
-    pub(crate) fn know(format: BlockFormat) -> bool {
-        let choices = format.profile.choices(format.rule);
-        let chosen = matches!(format.rule, ScaleRule::FourOverSix(_) | ScaleRule::MaxAbs);
-        !chosen && !choices.flush && choices.elements == ElementRounding::Once
     }
 
     /// Whether element (i, j) uses a random word.
@@ -143,50 +175,96 @@ impl Blocks {
         (wanted / self.side.1).max(1) * self.side.1
     }
 
-    /// Whether a matrix is one block and worth dividing all the same.
-    pub(crate) fn is_one(&self, (rows, cols): (usize, usize)) -> bool {
-        self.side.0 >= rows && self.side.1 >= cols && rows > part_rows(cols)
+    /// Whether the matrix must be seen as a whole before its first element can be rounded.
+    pub(crate) fn looks_first(&self, shape: (usize, usize)) -> bool {
+        self.format.tensor_scale || self.part(shape).is_some()
     }
 
-    /// A matrix that [is one block](Self::is_one) as several, so that threads can share it: with the
-    /// same largest magnitude, `amax` as bits, they have the same scale. Others stay as they are.
-    pub(crate) fn divided(self, (rows, cols): (usize, usize), amax: Option<u32>) -> Self {
-        if !self.is_one((rows, cols)) {
-            return self;
+    /// Sides of the parts of blocks that are as high as the matrix, if it is worth dividing them.
+    fn part(&self, (rows, cols): (usize, usize)) -> Option<(usize, usize)> {
+        if self.side.0 < rows || matches!(self.finder, Finder::Four { .. } | Finder::Own { .. }) {
+            return None;
         }
-        Self { side: (part_rows(cols), cols), amax, ..self }
+        if rows == 1 {
+            return (self.side.1 >= cols && cols > CHUNK).then_some((1, CHUNK));
+        }
+        let bytes = whole_bytes(cols, self.format.element.bits());
+        // Parts of one row would be joined to one long row, whose blocks are counted otherwise.
+        let least = if self.side.1 < cols { 2 } else { 1 };
+        let part = CHUNK.div_ceil(cols.max(1)).max(least).next_multiple_of(bytes);
+        (rows > part).then_some((part, self.side.1))
     }
 
-    /// The factors of a tensor of the given largest magnitude, as bits, which one without a scale of
-    /// its own does without.
-    pub(crate) fn factors(&self, amax: Option<u32>) -> TensorFactors {
+    /// What is known after looking at the whole matrix: the factors of a tensor with a scale, and the
+    /// maxima of blocks as high as the matrix. These are divided then, so that threads can share them:
+    /// parts with the same largest magnitude have the same scale.
+    pub(crate) fn after(mut self, x: View<'_, f32>) -> (TensorFactors, Self) {
         let BlockFormat { element, scale, rule, profile, tensor_scale, .. } = self.format;
-        let amax = amax.filter(|_| tensor_scale).map(f32::from_bits);
-        let bound = scale.max().to_f32();
-        TensorFactors::with_order(amax, element, scale, bound, profile.choices(rule).order)
+        if let Some(part) = self.part((x.rows(), x.cols())) {
+            let known = maxima(x, self.side.1);
+            // The largest finite magnitude is looked for block by block.
+            if rule != ScaleRule::MaxAbs || known.iter().all(|amax| *amax < numbers::INFINITY) {
+                (self.side, self.known) = (part, Some(known));
+            }
+        }
+        let amax = tensor_scale.then(|| match &self.known {
+            Some(known) => known.iter().copied().fold(0, u32::max),
+            None => largest_in(x),
+        });
+        let bound = match rule {
+            ScaleRule::FourOverSix(four) => four.bound.value(),
+            _ => scale.max().to_f32(),
+        };
+        let (amax, order) = (amax.map(f32::from_bits), profile.choices(rule).order);
+        (TensorFactors::with_order(amax, element, scale, bound, order), self)
     }
 
     /// Writes the values of the elements `x`.
     pub(crate) fn values(&self, part: &Part<'_>, x: &[f32], out: &mut [f32]) {
         let Some(places) = &self.places else { return self.general_values(part, x, out) };
-        match self.rounding {
-            Rounding::Rna => part.pass::<Values<Away>>(places, x, out),
-            Rounding::Rtz => part.pass::<Values<Zero>>(places, x, out),
-            Rounding::Stochastic { .. } => part.pass::<Values<Random>>(places, x, out),
+        self.with_quotients(part, x, |x| self.pass_values(places, part, x, out));
+        part.hard(x, out, |part, x, out| self.general_values(part, x, out));
+    }
+
+    fn pass_values(&self, places: &Places, part: &Part<'_>, x: &[f32], out: &mut [f32]) {
+        match (self.rounding, self.halves) {
+            (Rounding::Rna, true) => part.pass::<Values<HalfAway>>(places, x, out),
+            (Rounding::Rtz, true) => part.pass::<Values<LogZero>>(places, x, out),
+            (_, true) => part.pass::<Values<HalfEven>>(places, x, out),
+            (Rounding::Rna, _) => part.pass::<Values<Away>>(places, x, out),
+            (Rounding::Rtz, _) => part.pass::<Values<Zero>>(places, x, out),
+            (Rounding::Stochastic { .. }, _) => part.pass::<Values<Random>>(places, x, out),
             _ => part.pass::<Values<Even>>(places, x, out),
         }
-        part.hard(x, out, |part, x, out| self.general_values(part, x, out));
+    }
+
+    /// Hands `work` the elements, or their quotients by the scales.
+    fn with_quotients(&self, part: &Part<'_>, x: &[f32], work: impl FnOnce(&[f32])) {
+        fn divide<const N: usize>(part: &Part<'_>, x: &[f32], work: impl FnOnce(&[f32])) {
+            let mut quotients = [0.0; N];
+            let quotients = &mut quotients[..x.len()];
+            kernel::quotients(part.width, part.scales, x, quotients);
+            work(quotients);
+        }
+        match x.len() {
+            _ if !self.divides => work(x),
+            ..=256 => divide::<256>(part, x, work),
+            _ => divide::<STRETCH>(part, x, work),
+        }
     }
 
     /// Writes the codes of the elements `x`.
     pub(crate) fn codes<C: Bits>(&self, part: &Part<'_>, x: &[f32], out: &mut [C]) {
         let Some(places) = &self.places else { return self.general_codes(part, x, out) };
-        match self.rounding {
-            Rounding::Rna => part.pass::<Codes<Away, C>>(places, x, out),
-            Rounding::Rtz => part.pass::<Codes<Zero, C>>(places, x, out),
-            Rounding::Stochastic { .. } => part.pass::<Codes<Random, C>>(places, x, out),
+        self.with_quotients(part, x, |x| match (self.rounding, self.halves) {
+            (Rounding::Rna, true) => part.pass::<Codes<HalfAway, C>>(places, x, out),
+            (Rounding::Rtz, true) => part.pass::<Codes<LogZero, C>>(places, x, out),
+            (_, true) => part.pass::<Codes<HalfEven, C>>(places, x, out),
+            (Rounding::Rna, _) => part.pass::<Codes<Away, C>>(places, x, out),
+            (Rounding::Rtz, _) => part.pass::<Codes<Zero, C>>(places, x, out),
+            (Rounding::Stochastic { .. }, _) => part.pass::<Codes<Random, C>>(places, x, out),
             _ => part.pass::<Codes<Even, C>>(places, x, out),
-        }
+        });
         part.hard(x, out, |part, x, out| self.general_codes(part, x, out));
     }
 
@@ -236,7 +314,13 @@ impl Blocks {
         for (i, (x, out)) in x.iter().zip(out).enumerate() {
             let scale = Value::from_f32(part.scales[i / part.width]);
             let word = part.words.get(i).copied().unwrap_or(0);
-            let code = encode_element(format, rounding, overflow, *x, scale, part.of, word);
+            // A factor of zero is that of a block which is read as zeros.
+            let x = if part.factors[i / part.width] == 0.0 { 0.0_f32.copysign(*x) } else { *x };
+            let code = if self.divides {
+                encode_quotient(format.element, rounding, overflow, x, scale, word)
+            } else {
+                encode_element(format, rounding, overflow, x, scale, part.of, word)
+            };
             *out = finish(code, scale);
         }
     }

@@ -9,12 +9,16 @@
 //! where blocks run down the columns.
 
 mod fold;
+mod halves;
 mod places;
+mod quotients;
 mod scales;
 
 pub(crate) use fold::{any_nan, fold, largest, spread};
+pub(crate) use halves::{HalfAway, HalfEven, LogZero};
 pub(crate) use places::{Away, Even, Mode, Places, Random, Zero};
-pub(crate) use scales::{Powers, factors, power_codes, powers, unrounded};
+pub(crate) use quotients::{Errors, errors, quotients};
+pub(crate) use scales::{Powers, candidates, factors, over_powers, power_codes, powers, unrounded};
 
 use core::marker::PhantomData;
 

@@ -81,7 +81,7 @@ impl PlainBlocks {
             }
             let code = match rule {
                 ScaleRule::FourOverSix(four) => {
-                    return how.better(four, &block, &factors, amax, random);
+                    return how.better(four, &block, &factors, random);
                 }
                 ScaleRule::Nearest => how.scale(factors.unrounded(largest)),
                 ScaleRule::MaxAbs => how.scale(block.finite_amax()),
@@ -190,7 +190,7 @@ impl PlainBlocks {
 }
 
 /// The elements of a block, the reduction axis running fastest.
-struct Block {
+pub(super) struct Block {
     values: Vec<f32>,
     /// Where each lies in the row-major matrix.
     places: Vec<usize>,
@@ -200,18 +200,33 @@ struct Block {
 
 impl Block {
     fn new(x: View<'_, f32>, axis: Axis, rows: Range<usize>, cols: Range<usize>) -> Self {
+        let matrix = |(i, j)| i * x.cols() + j;
+        let mut block = Self::of(Vec::new(), axis, rows, cols, matrix);
+        let values = block.places.iter().map(|place| x.at(place / x.cols(), place % x.cols()));
+        block.values = values.collect();
+        block
+    }
+
+    /// The block of these rows and columns and values; `place` says where in the matrix a row and
+    /// a column are.
+    pub(super) fn of(
+        values: Vec<f32>,
+        axis: Axis,
+        rows: Range<usize>,
+        cols: Range<usize>,
+        place: impl Fn((usize, usize)) -> usize,
+    ) -> Self {
         let (outer, inner) = match axis {
             Axis::Cols => (rows, cols),
             Axis::Rows => (cols, rows),
         };
-        let place = |i, j| match axis {
-            Axis::Cols => (i, j),
-            Axis::Rows => (j, i),
+        let element = |i, j| match axis {
+            Axis::Cols => place((i, j)),
+            Axis::Rows => place((j, i)),
         };
         let along = inner.len();
-        let places = outer.flat_map(|i| inner.clone().map(move |j| place(i, j)));
-        let (values, places) = places.map(|(i, j)| (x.at(i, j), i * x.cols() + j)).unzip();
-        Self { values, places, along }
+        let places = outer.flat_map(|i| inner.clone().map(move |j| (i, j)));
+        Self { values, places: places.map(|(i, j)| element(i, j)).collect(), along }
     }
 
     /// The largest magnitude; NaN if there is one.
@@ -238,10 +253,10 @@ impl Block {
 
 /// What all blocks are quantized by.
 #[derive(Clone, Copy)]
-struct How {
-    format: BlockFormat,
-    rounding: Rounding,
-    overflow: Overflow,
+pub(super) struct How {
+    pub(super) format: BlockFormat,
+    pub(super) rounding: Rounding,
+    pub(super) overflow: Overflow,
 }
 
 impl How {
@@ -260,12 +275,11 @@ impl How {
     }
 
     /// The better of the two scales of [`FourOverSix`], and the codes under it.
-    fn better(
+    pub(super) fn better(
         self,
         four: FourOverSix,
         block: &Block,
         factors: &TensorFactors,
-        tensor: Option<f32>,
         random: Philox,
     ) -> (u64, Vec<u16>) {
         let candidate = |d| {
@@ -274,7 +288,7 @@ impl How {
             let values: Vec<f32> =
                 codes.iter().map(|code| self.format.element.to_f32(u64::from(*code))).collect();
             let value = self.format.scale.to_f32(scale);
-            (four.error(&block.values, &values, block.along, value, tensor), scale, codes)
+            (four.error(&block.values, &values, block.along, value, factors), scale, codes)
         };
         let [six, four] = factors.candidates(block.amax()).map(candidate);
         // Six wins ties, and where an error is NaN.

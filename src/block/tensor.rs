@@ -79,11 +79,7 @@ impl BlockTensor {
         random: Philox,
     ) -> Self {
         let (rows, cols) = (x.rows(), x.cols());
-        if !Blocks::know(format.checked()) {
-            let plain = PlainBlocks::quantize(x, axis, format, rounding, overflow, random);
-            return Self::from_plain(&plain, axis);
-        }
-        let blocks = Blocks::new(format, rounding, overflow, axis, (rows, cols));
+        let blocks = Blocks::new(format, rounding, overflow, axis, (rows, cols), None);
         let block = blocks.side;
         let (codes, scales, decode) = fast::encode(blocks, x, random);
         let tensor_scale = format.tensor_scale.then_some(decode);

@@ -9,9 +9,8 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::{Axis, Quantizer, Target};
-use crate::block::PlainBlocks;
 use crate::block::fast::{
-    Blocks, CHUNK, Chunk, Part, STRETCH, Sheet, common_multiple, copy_rows, for_each, largest_in,
+    Blocks, CHUNK, Chunk, OwnScale, Part, STRETCH, Sheet, common_multiple, copy_rows, for_each,
 };
 use crate::bulk::memory::{self, Traffic};
 use crate::bulk::{Cast, Converter};
@@ -24,6 +23,7 @@ pub(super) fn write(
     x: View<'_, f32>,
     axis: Axis,
     random: Philox,
+    own: Option<OwnScale<'_>>,
     mut out: ViewMut<'_, f32>,
 ) {
     let (rows, cols) = (x.rows(), x.cols());
@@ -44,30 +44,15 @@ pub(super) fn write(
         down: axis == Axis::Rows,
         cast: cast.map(|cast| Converter::from(cast).with_random(random)),
     };
-    let blocks = match target {
-        Target::Block(format) if Blocks::know(format) => {
-            Blocks::new(format, rounding, overflow, axis, (rows, cols))
-        }
-        _ => {
-            for_each(pieces(x, out.reborrow(), first.sides((1, 1))), |mut piece| {
-                first.write(&mut piece);
-            });
-            if let Target::Block(format) = target {
-                let stride = out.row_stride();
-                let x = prepared(out.data(), rows, cols, stride);
-                let tensor = PlainBlocks::quantize(x, axis, format, rounding, overflow, random);
-                copy_rows(View::new(&tensor.dequantize(), rows, cols), stride, out.data());
-            }
-            return;
-        }
+    let Target::Block(format) = target else {
+        for_each(pieces(x, out.reborrow(), first.sides((1, 1))), |mut piece| {
+            first.write(&mut piece);
+        });
+        return;
     };
-    let tensor_scale = blocks.format.tensor_scale;
-    // The maximum of a tensor with a scale of its own must be known before the first block can be
-    // rounded, and that of one block before threads can share it.
-    let maximum_first = tensor_scale || blocks.is_one((rows, cols));
+    let blocks = Blocks::new(format, rounding, overflow, axis, (rows, cols), own);
     if first.is_none() && (x.col_stride() == 1 || cols == 1) {
-        let amax = maximum_first.then(|| largest_in(x));
-        let (of, blocks) = (blocks.factors(amax), blocks.divided((rows, cols), amax));
+        let (of, blocks) = blocks.after(x);
         let adjacent = blocks.side.0 == 1;
         for_each(pieces(x, out, blocks.side), |Piece { chunk, x, out }| {
             let scratch = vec![0.0; if blocks.traffic == Traffic::Past { STRETCH } else { 0 }];
@@ -76,17 +61,17 @@ pub(super) fn write(
         });
         return;
     }
-    let mut amax = None;
-    if maximum_first {
+    let looks_first = blocks.looks_first((rows, cols));
+    if looks_first {
         for_each(pieces(x, out.reborrow(), first.sides((1, 1))), |mut piece| {
             first.write(&mut piece);
         });
-        let stride = out.row_stride();
-        amax = Some(largest_in(prepared(out.data(), rows, cols, stride)));
     }
-    let (of, blocks) = (blocks.factors(amax), blocks.divided((rows, cols), amax));
+    let stride = out.row_stride();
+    // Where nothing is looked for, the output is not yet written and not read.
+    let (of, blocks) = blocks.after(prepared(out.data(), rows, cols, stride));
     for_each(pieces(x, out, first.sides(blocks.side)), |mut piece| {
-        if !maximum_first {
+        if !looks_first {
             first.write(&mut piece);
         }
         let Piece { chunk, out, .. } = piece.joined(blocks.side);
@@ -178,7 +163,7 @@ fn pieces<'a>(
     let (rows, cols) = (x.rows(), x.cols());
     let dense = |row_stride| rows == 1 || row_stride == cols;
     let joined = band == 1
-        && cols.is_multiple_of(across)
+        && (rows == 1 || cols.is_multiple_of(across))
         && (x.col_stride() == 1 && dense(x.row_stride()) && dense(out.row_stride()));
     if joined {
         let len = CHUNK.next_multiple_of(across);
@@ -241,7 +226,7 @@ impl Sheet for Through<'_> {
         }
     }
 
-    fn write(&mut self, blocks: &Blocks, part: &Part<'_>, i: usize, range: Range<usize>) {
+    fn write(&mut self, blocks: &Blocks<'_>, part: &Part<'_>, i: usize, range: Range<usize>) {
         let x = self.x.row(i).unwrap_or_default();
         let start = i * self.out.row_stride();
         let out = &mut self.out.data()[start + range.start..start + range.end];
@@ -266,7 +251,7 @@ impl Sheet for InPlace<'_> {
         &self.out.as_data()[start + range.start..start + range.end]
     }
 
-    fn write(&mut self, blocks: &Blocks, part: &Part<'_>, i: usize, range: Range<usize>) {
+    fn write(&mut self, blocks: &Blocks<'_>, part: &Part<'_>, i: usize, range: Range<usize>) {
         let start = i * self.out.row_stride();
         let out = &mut self.out.data()[start + range.start..start + range.end];
         let x = &mut self.scratch[..out.len()];

@@ -9,7 +9,7 @@ use super::log2::floor_log2;
 
 /// How the power rules find the exponent of `amax`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Exponent {
+pub(crate) enum Exponent {
     /// The exact `floor(log2 amax)`, of subnormal numbers too.
     #[default]
     Exact,
@@ -23,7 +23,7 @@ pub enum Exponent {
 
 /// How the rule `rceil` finds out whether `amax / max` is a power of two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum RoundUp {
+pub(crate) enum RoundUp {
     /// Exactly: `m > d` of `amax = m 2^e` and `max = d 2^emax`.
     #[default]
     Exact,
@@ -37,7 +37,7 @@ pub enum RoundUp {
 
 /// The scale of a block with an infinity, under the power rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Infinity {
+pub(crate) enum Infinity {
     /// NaN, so that the whole block is NaN.
     #[default]
     Nan,
@@ -49,7 +49,7 @@ pub enum Infinity {
 
 /// What becomes of a power of two above the largest one of the scale format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Above {
+pub(crate) enum Above {
     /// NaN where the scale format has nothing but powers of two, as E8M0; else the largest.
     #[default]
     NanInPowers,
@@ -59,7 +59,7 @@ pub enum Above {
 
 /// What the elements are divided by in a block that has the smallest scale of E8M0, `2^-127`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Smallest {
+pub(crate) enum Smallest {
     /// By the scale.
     #[default]
     Scale,
@@ -72,7 +72,7 @@ pub enum Smallest {
 
 /// The sign of zero elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Zeros {
+pub(crate) enum Zeros {
     /// That of the number they were, where the element format has it.
     #[default]
     Signed,
@@ -84,7 +84,7 @@ pub enum Zeros {
 
 /// How elements are rounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Elements {
+pub(crate) enum Elements {
     /// Exactly and once.
     #[default]
     Once,
@@ -97,7 +97,7 @@ pub enum Elements {
 
 /// The order of binary32 operations of the rule `nearest`; the [module](super) has the formulas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Order {
+pub(crate) enum Order {
     /// `d = amax * (s_enc * (1 / max))`: Transformer Engine since 2.14.
     #[default]
     Folded,
@@ -110,7 +110,7 @@ pub enum Order {
 
 /// One set of decisions. The default is that of the profile `ocp` for the power rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Choices {
+pub(crate) struct Choices {
     /// How the exponent of `amax` is found.
     pub exponent: Exponent,
     /// How `rceil` compares.

@@ -68,6 +68,7 @@ impl FourOverSix {
 
 impl TensorFactors {
     /// The two scales of a block, not yet rounded: for 6 and for 4.
+    #[inline(always)]
     pub(crate) fn candidates(&self, amax: f32) -> [f32; 2] {
         let base = amax / self.largest * self.encode;
         [at_most_max(base), at_most_max(base * 1.5)]
@@ -75,6 +76,16 @@ impl TensorFactors {
 }
 
 impl FourOverSix {
+    /// What the values of codes times their scale are multiplied and divided by, and whether errors
+    /// are squared. Without tensor scale that is 1, which changes nothing.
+    pub(crate) fn terms(self, factors: &TensorFactors) -> (f32, f32, bool) {
+        let squared = self.error == BlockError::Squared;
+        match factors.amax {
+            Some(amax) => (amax, 6.0 * self.bound.value(), squared),
+            None => (1.0, 1.0, squared),
+        }
+    }
+
     /// The error of a block whose elements `x`, in rows of `width`, have the given values of codes.
     pub(crate) fn error(
         self,
@@ -82,10 +93,10 @@ impl FourOverSix {
         codes: &[f32],
         width: usize,
         scale: f32,
-        tensor: Option<f32>,
+        factors: &TensorFactors,
     ) -> f32 {
         let one = |x: &f32, code: &f32| {
-            let value = match tensor {
+            let value = match factors.amax {
                 Some(amax) => code * scale * amax / (6.0 * self.bound.value()),
                 None => code * scale,
             };
@@ -96,13 +107,19 @@ impl FourOverSix {
             }
         };
         let rows = x.chunks(width).zip(codes.chunks(width));
-        let mut rows: Vec<f32> = rows
+        let rows: Vec<f32> = rows
             .map(|(x, codes)| x.iter().zip(codes).fold(0.0, |sum, (x, code)| sum + one(x, code)))
             .collect();
-        if rows.len() > 16 {
-            return rows.into_iter().fold(0.0, |sum, row| sum + row);
+        Self::sum(&rows)
+    }
+
+    /// The sum of a block from those of its rows.
+    pub(crate) fn sum(of_rows: &[f32]) -> f32 {
+        if of_rows.len() > 16 {
+            return of_rows.iter().fold(0.0, |sum, row| sum + row);
         }
-        rows.resize(16, 0.0);
+        let mut rows = [0.0; 16];
+        rows[..of_rows.len()].copy_from_slice(of_rows);
         let mut half = 8;
         while half > 0 {
             for i in 0..half {

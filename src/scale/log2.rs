@@ -26,15 +26,25 @@ pub(super) fn normalized(x: f32) -> (i32, u32) {
 /// `floor` of the binary32 number nearest `log2 x`, for positive finite x.
 pub(crate) fn floor_log2(x: f32) -> i32 {
     let (e, significand) = normalized(x);
-    let k = e + 1;
+    if (1 << 24) - significand <= reach(e + 1) { e + 1 } else { e }
+}
+
+/// The largest j for which the logarithm of `2^k (1 - j 2^-24)` counts as k.
+#[inline(always)]
+fn reach(k: i32) -> u32 {
     // The numbers next to k on the lower side: of smaller magnitude above 0, of larger below it.
-    let binade = match k {
-        ..=-1 => k.unsigned_abs().ilog2(),
-        0 | 1 => return e,
-        _ => (k as u32 - 1).ilog2(),
-    };
-    let j = u64::from((1 << 24) - significand);
-    if j <= LN_2 << binade >> 32 { k } else { e }
+    let next = if k < 0 { -k } else { k - 1 };
+    // Their binade by conversion, which vectorizes.
+    let binade = ((next as f32).to_bits() >> 23) as i32 - 127;
+    let reach = (LN_2 >> 1) as u32 >> ((31 - binade) & 31);
+    if next > 0 { reach } else { 0 }
+}
+
+/// Whether [`floor_log2`] of the normal number with these bits is one more than its exponent.
+#[inline(always)]
+pub(crate) fn near_power(bits: u32) -> bool {
+    let k = (bits >> 23) as i32 - 126;
+    0x0080_0000 - (bits & 0x007F_FFFF) <= reach(k)
 }
 
 /// `ceil` of the binary32 number nearest `log2 x`, for positive finite x.

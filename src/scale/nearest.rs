@@ -22,6 +22,8 @@ pub(crate) struct TensorFactors {
     /// The largest scale.
     highest: f32,
     order: Order,
+    /// `amax` of the whole tensor, if it has a scale.
+    pub(super) amax: Option<f32>,
 }
 
 /// The smaller one, and NaN if `x` is NaN.
@@ -56,7 +58,7 @@ impl TensorFactors {
         let lowest = scale.min_normal().unwrap_or(scale.min_positive()).to_f32();
         let highest = scale.max().to_f32();
         let block = encode * (1.0 / largest);
-        Self { largest, block, encode, decode, lowest, highest, order }
+        Self { largest, block, encode, decode, lowest, highest, order, amax }
     }
 
     /// `d`: a block's scale before it is rounded to its format.

@@ -68,7 +68,7 @@ impl Profile {
     ];
 
     /// The choices made under a rule.
-    pub const fn choices(self, rule: ScaleRule) -> Choices {
+    pub(crate) const fn choices(self, rule: ScaleRule) -> Choices {
         let powers = Choices {
             exponent: Exponent::Exact,
             round_up: RoundUp::Exact,

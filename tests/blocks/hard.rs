@@ -7,8 +7,17 @@ use exmy::quantizer::{Quantizer, Target};
 use exmy::simd::with_level;
 use exmy::view::{View, ViewMut};
 
+/// Tells the first difference, not all numbers.
+fn same<T: Copy + PartialEq + std::fmt::Debug>(found: &[T], plain: &[T], at: &str, what: &str) {
+    assert_eq!(found.len(), plain.len(), "{at}: {what}s");
+    let first = found.iter().zip(plain).position(|(found, plain)| found != plain);
+    if let Some(i) = first {
+        panic!("{at}: {what} {i} is {:?}, by the definition {:?}", found[i], plain[i]);
+    }
+}
+
 /// Codes, scales, decoded values and the image are the definition's.
-fn agrees(text: &str, data: &[f32], (rows, cols): (usize, usize), axis: Axis) {
+pub(crate) fn agrees(text: &str, data: &[f32], (rows, cols): (usize, usize), axis: Axis) {
     let quantizer: Quantizer = text.parse().unwrap();
     let Target::Block(format) = quantizer.target else { panic!("{text} has no blocks") };
     let x = View::new(data, rows, cols);
@@ -17,13 +26,14 @@ fn agrees(text: &str, data: &[f32], (rows, cols): (usize, usize), axis: Axis) {
     for level in levels() {
         with_level(level, || {
             let tensor = BlockTensor::quantize(x, axis, format, rounding, overflow, RANDOM);
-            assert_eq!(tensor.codes(), plain.codes, "{text} {rows}x{cols} {axis:?} {level}");
-            assert_eq!(tensor.scales(), plain.scales, "{text} {rows}x{cols} {axis:?} {level}");
+            let at = format!("{text} {rows}x{cols} {axis:?} {level}");
+            same(&tensor.codes(), &plain.codes, &at, "code");
+            same(&tensor.scales(), &plain.scales, &at, "scale");
             let values = bits(&plain.dequantize());
-            assert_eq!(bits(&tensor.dequantize()), values, "{text} {rows}x{cols} {level}");
+            same(&bits(&tensor.dequantize()), &values, &at, "value");
             let mut image = vec![0.0; rows * cols];
             quantizer.image_into(x, axis, RANDOM, ViewMut::new(&mut image, rows, cols));
-            assert_eq!(bits(&image), values, "{text} {rows}x{cols} {axis:?} {level}: image");
+            same(&bits(&image), &values, &at, "image");
         });
     }
 }

@@ -5,6 +5,7 @@
 
 mod hard;
 mod nvfp4;
+mod rules;
 mod statistics;
 mod tensor;
 

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::sheet::{CHUNK, common_multiple, copy_rows};
-use super::{Blocks, Chunk, Part, Sheet, for_each, largest_in};
+use super::{Blocks, Chunk, Part, Sheet, for_each, whole_bytes};
 use crate::block::kernel;
 use crate::format::Sign;
 use crate::minifloat::Bits;
@@ -15,13 +15,15 @@ use crate::scale::TensorFactors;
 use crate::view::View;
 
 /// Packed codes, stored scales, and what decoded values are multiplied by last.
-pub(crate) fn encode(blocks: Blocks, x: View<'_, f32>, random: Philox) -> (Vec<u8>, Vec<u8>, f32) {
+pub(crate) fn encode(
+    blocks: Blocks<'_>,
+    x: View<'_, f32>,
+    random: Philox,
+) -> (Vec<u8>, Vec<u8>, f32) {
     let (rows, cols) = (x.rows(), x.cols());
     let format = blocks.format;
-    let one = blocks.is_one((rows, cols));
-    let amax = (format.tensor_scale || one).then(|| largest_in(x));
-    let of = blocks.factors(amax);
-    let blocks = &blocks.divided((rows, cols), amax);
+    let (whole, (of, blocks)) = (blocks.side, blocks.after(x));
+    let blocks = &blocks;
     if rows == 0 || cols == 0 {
         return (Vec::new(), Vec::new(), of.decode);
     }
@@ -31,9 +33,9 @@ pub(crate) fn encode(blocks: Blocks, x: View<'_, f32>, random: Philox) -> (Vec<u
     let mut codes = vec![0; bytes];
     let mut scales = vec![0; rows.div_ceil(band) * cols.div_ceil(across) * size];
 
-    // Chunks end with a byte, whatever the width of a code: after a multiple of eight elements.
+    // Chunks end with a byte, whatever the width of a code.
     let dense = x.col_stride() == 1 && (x.row_stride() == cols || rows == 1);
-    let joined = band == 1 && dense && cols.is_multiple_of(across);
+    let joined = band == 1 && dense && (rows == 1 || cols.is_multiple_of(across));
     let chunks: Vec<(Chunk, View<'_, f32>)> = if joined {
         let len = CHUNK.next_multiple_of(common_multiple(across, 8));
         let chunk = |(i, data)| {
@@ -43,7 +45,8 @@ pub(crate) fn encode(blocks: Blocks, x: View<'_, f32>, random: Philox) -> (Vec<u
         };
         x.data()[..rows * cols].chunks(len).enumerate().map(chunk).collect()
     } else {
-        let step = CHUNK.div_ceil(cols).next_multiple_of(common_multiple(band.min(rows), 8));
+        let bytes = whole_bytes(cols, width as u32);
+        let step = CHUNK.div_ceil(cols).next_multiple_of(common_multiple(band.min(rows), bytes));
         let chunk = |i| {
             let len = step.min(rows - i);
             let chunk = Chunk { first: (i * cols) as u64, rows: len, cols };
@@ -84,10 +87,8 @@ pub(crate) fn encode(blocks: Blocks, x: View<'_, f32>, random: Philox) -> (Vec<u
             }
         }
     });
-    if one {
-        // Its parts have the same one.
-        scales.truncate(size);
-    }
+    // Parts of one band have the same ones.
+    scales.truncate(rows.div_ceil(whole.0) * cols.div_ceil(whole.1) * size);
     (codes, scales, of.decode)
 }
 
@@ -99,7 +100,7 @@ fn pack<C: pack::Code>(codes: &[C], width: usize, bytes: &mut [u8]) {
 
 /// One chunk.
 struct Job<'a> {
-    blocks: &'a Blocks,
+    blocks: &'a Blocks<'a>,
     chunk: Chunk,
     of: &'a TensorFactors,
     random: Philox,
@@ -118,7 +119,7 @@ impl Job<'_> {
 struct Codes<'a, C> {
     x: View<'a, f32>,
     chunk: Chunk,
-    blocks: &'a Blocks,
+    blocks: &'a Blocks<'a>,
     codes: &'a mut [C],
     scales: &'a mut [u8],
 }
@@ -131,7 +132,7 @@ impl<C: Bits> Sheet for Codes<'_, C> {
         }
     }
 
-    fn write(&mut self, blocks: &Blocks, part: &Part<'_>, i: usize, range: Range<usize>) {
+    fn write(&mut self, blocks: &Blocks<'_>, part: &Part<'_>, i: usize, range: Range<usize>) {
         let x = self.x.row(i).unwrap_or_default();
         let start = i * self.chunk.cols;
         let codes = &mut self.codes[start + range.start..start + range.end];
@@ -144,10 +145,10 @@ impl<C: Bits> Sheet for Codes<'_, C> {
     }
 }
 
-impl Blocks {
+impl Blocks<'_> {
     /// Writes the codes of scales to their places from block `at` on.
     fn store_scales(&self, scales: &[f32], at: usize, out: &mut [u8]) {
-        fn put<C: Bits>(blocks: &Blocks, scales: &[f32], at: usize, out: &mut [u8]) {
+        fn put<C: Bits>(blocks: &Blocks<'_>, scales: &[f32], at: usize, out: &mut [u8]) {
             let size = C::WIDTH as usize / 8;
             let codes = blocks.scale.encode::<f32, C>(scales);
             let out = &mut out[at * size..(at + scales.len()) * size];

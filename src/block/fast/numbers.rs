@@ -3,13 +3,17 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use super::OwnScale;
+use super::four::Candidates;
 use crate::block::{BlockFormat, kernel};
 use crate::bulk::{Cast, Converter};
 use crate::round::Overflow;
-use crate::scale::{Exponent, Order, RoundUp, Smallest, TensorFactors, power_code};
+use crate::scale::{
+    Choices, Exponent, FourOverSix, Order, RoundUp, ScaleRule, Smallest, TensorFactors, power_code,
+};
 
 /// The bits of infinity.
-const INFINITY: u32 = 0x7F80_0000;
+pub(super) const INFINITY: u32 = 0x7F80_0000;
 
 /// What the blocks of a stretch have: one number each.
 #[derive(Default)]
@@ -19,10 +23,14 @@ pub(crate) struct Numbers {
     /// Values of the scale format.
     pub(crate) scales: Vec<f32>,
     /// What elements are multiplied by before they are rounded; NaN where the definition has to be
-    /// asked.
+    /// asked, and zero where the block is read as zeros.
     pub(crate) factors: Vec<f32>,
     /// What element values are multiplied by first, if not the scales.
     products: Vec<f32>,
+    /// The elements of one block.
+    pub(super) block: Vec<f32>,
+    /// What is tried before it is chosen.
+    pub(super) candidates: Candidates,
 }
 
 impl Numbers {
@@ -47,30 +55,49 @@ impl Numbers {
 }
 
 /// How a format's scales are found.
-pub(crate) enum Finder {
-    /// Powers of two: what [`power_code`] says, where it can be told from the bits.
-    Powers { of: kernel::Powers, smallest: f32 },
+pub(crate) enum Finder<'a> {
+    /// Powers of two: what [`power_code`] says, where it can be told from the bits, of `amax` or of
+    /// what its binary32 logarithm makes of it.
+    Powers { of: kernel::Powers, smallest: f32, logarithm: bool },
     /// Powers of two, each by [`power_code`].
     EachPower { smallest: f32 },
     /// The nearest scale, by its conversion.
     Nearest(Box<Converter>),
+    /// The scale nearest the largest finite magnitude.
+    Largest(Box<Converter>),
+    /// The better of two.
+    Four { scale: Box<Converter>, by: FourOverSix },
+    /// The scale nearest to what the caller says.
+    Own { scale: Box<Converter>, own: OwnScale<'a> },
 }
 
-impl Finder {
-    pub(crate) fn new(format: BlockFormat) -> Self {
+impl<'a> Finder<'a> {
+    pub(crate) fn new(format: BlockFormat, own: Option<OwnScale<'a>>) -> Self {
         let BlockFormat { element, scale, rule, profile, .. } = format;
-        if !rule.is_power() {
-            let cast = Cast::new(scale).with_overflow(Overflow::Finite);
-            return Self::Nearest(Box::new(cast.into()));
+        let nearest =
+            || Box::new(Converter::from(Cast::new(scale).with_overflow(Overflow::Finite)));
+        if let Some(own) = own {
+            return Self::Own { scale: nearest(), own };
+        }
+        match rule {
+            ScaleRule::Nearest => return Self::Nearest(nearest()),
+            ScaleRule::MaxAbs => return Self::Largest(nearest()),
+            ScaleRule::FourOverSix(by) => return Self::Four { scale: nearest(), by },
+            ScaleRule::Floor | ScaleRule::Ceil | ScaleRule::Even | ScaleRule::RCeil => {}
         }
         let choices = profile.choices(rule);
-        let value = |amax| scale_value(format, amax);
+        // A floating logarithm is the rule of exact exponents, for magnitudes next to a power of two
+        // replaced by it.
+        let logarithm = choices.exponent == Exponent::Log2;
+        let exact = if logarithm { Exponent::Exact } else { choices.exponent };
+        let of_bits = Choices { exponent: exact, ..choices };
+        let value = |amax| scale.to_f32(power_code(amax, element, scale, rule, &of_bits));
         // The smallest power, whose elements some libraries do not divide by it.
         let zero = value(0.0);
         let smallest = if choices.smallest == Smallest::Scale { f32::NAN } else { zero };
         // Where every binade is like the others, the rule is one threshold of the fraction, found by
         // asking the definition about the binade whose scales are 1 and 2.
-        let alike = choices.exponent != Exponent::Log2 && choices.round_up != RoundUp::Log2;
+        let alike = choices.round_up != RoundUp::Log2;
         let binade = (element.emax() + 127) as u32;
         let scale_of = |fraction| value(f32::from_bits(binade << 23 | fraction));
         let (first, last) = (scale_of(0), scale_of(0x007F_FFFF));
@@ -89,15 +116,22 @@ impl Finder {
             range: (bottom.max(-125), scale.emax().min(126)),
             zero,
         };
-        Self::Powers { of, smallest }
+        Self::Powers { of, smallest, logarithm }
     }
 
     /// Scales and factors from the maxima.
     pub(crate) fn find(&self, format: BlockFormat, of: &TensorFactors, numbers: &mut Numbers) {
-        let Numbers { amax, scales, factors, products } = numbers;
+        let Numbers { amax, scales, factors, products, candidates, .. } = numbers;
         match self {
-            Self::Powers { of: powers, smallest } => {
-                kernel::powers(*powers, amax, scales, factors);
+            Self::Powers { of: powers, smallest, logarithm } => {
+                if *logarithm {
+                    let bits = &mut candidates.amax;
+                    bits.clone_from(amax);
+                    kernel::over_powers(bits);
+                    kernel::powers(*powers, bits, scales, factors);
+                } else {
+                    kernel::powers(*powers, amax, scales, factors);
+                }
                 if kernel::any_nan(factors) {
                     each_power(format, *smallest, amax, scales, factors);
                 }
@@ -118,6 +152,19 @@ impl Finder {
                     *factor = if product.is_finite() { *factor } else { f32::NAN };
                 }
             }
+            Self::Largest(scale) => {
+                // The others were found with the elements at hand.
+                for (amax, largest) in amax.iter().zip(&mut *scales) {
+                    *largest = if *amax < INFINITY { f32::from_bits(*amax) } else { *largest };
+                }
+                scale.fake_quantize(scales);
+                one_or_nan(scales, factors);
+            }
+            Self::Own { scale, .. } => {
+                scale.fake_quantize(scales);
+                one_or_nan(scales, factors);
+            }
+            Self::Four { .. } => {}
         }
         // Infinity and NaN among the elements are no numbers to multiply, whatever the scale is.
         if amax.iter().any(|amax| *amax >= INFINITY) {
@@ -137,13 +184,25 @@ fn each_power(
     scales: &mut [f32],
     factors: &mut [f32],
 ) {
+    let choices = format.profile.choices(format.rule);
     for ((amax, scale), factor) in amax.iter().zip(scales).zip(factors) {
         if factor.is_nan() {
             *scale = scale_value(format, f32::from_bits(*amax));
             let reciprocal = 1.0 / *scale;
             let known = reciprocal.is_finite() && *scale != smallest;
-            *factor = if known { reciprocal } else { f32::NAN };
+            *factor = match () {
+                () if choices.flushes(f32::from_bits(*amax)) => 0.0,
+                () if known => reciprocal,
+                () => f32::NAN,
+            };
         }
+    }
+}
+
+/// The factors of blocks that are divided by their scales.
+fn one_or_nan(scales: &[f32], factors: &mut [f32]) {
+    for (scale, factor) in scales.iter().zip(factors) {
+        *factor = if *scale > 0.0 && *scale <= f32::MAX { 1.0 } else { f32::NAN };
     }
 }
 

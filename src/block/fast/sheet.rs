@@ -5,6 +5,8 @@ use core::ops::Range;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::numbers::Finder;
+use super::own::Stretch;
 use super::{Blocks, Numbers, Part, STRETCH};
 use crate::block::kernel;
 use crate::bulk::memory::{self, Traffic};
@@ -25,7 +27,7 @@ pub(crate) trait Sheet {
     fn input(&self, i: usize, range: Range<usize>) -> &[f32];
 
     /// Writes what becomes of these columns, at most [`STRETCH`].
-    fn write(&mut self, blocks: &Blocks, part: &Part<'_>, i: usize, range: Range<usize>);
+    fn write(&mut self, blocks: &Blocks<'_>, part: &Part<'_>, i: usize, range: Range<usize>);
 
     /// The scales of a band's blocks from block `first` on.
     fn scales(&mut self, _band: usize, _first: usize, _scales: &[f32]) {}
@@ -42,7 +44,7 @@ pub(crate) struct Chunk {
     pub(crate) cols: usize,
 }
 
-impl Blocks {
+impl Blocks<'_> {
     /// Walks over a chunk.
     pub(crate) fn walk(
         &self,
@@ -64,14 +66,26 @@ impl Blocks {
                 let end = (j0 + stretch).min(chunk.cols);
                 let count = (end - j0).div_ceil(width);
                 numbers.reset(count);
-                if let Some(amax) = self.amax {
-                    numbers.amax.fill(amax);
-                } else {
-                    for i in rows.clone() {
-                        kernel::fold(width, sheet.input(i, j0..end), &mut numbers.amax);
+                let at = Stretch { rows: rows.clone(), cols: j0..end };
+                match (&self.known, &self.finder) {
+                    (Some(known), _) if known.len() == 1 => numbers.amax.fill(known[0]),
+                    (Some(known), _) => {
+                        numbers.amax.copy_from_slice(&known[j0 / width..][..count]);
+                    }
+                    (_, Finder::Own { own, .. }) => self.ask(own, sheet, &at, &mut numbers),
+                    _ => {
+                        for i in rows.clone() {
+                            kernel::fold(width, sheet.input(i, j0..end), &mut numbers.amax);
+                        }
+                        self.largest_finite(sheet, &at, &mut numbers);
                     }
                 }
-                self.finder.find(self.format, of, &mut numbers);
+                if let Finder::Four { scale, by } = &self.finder {
+                    let by = (*by, &**scale);
+                    self.choose(by, sheet, (chunk, &at), of, random, &mut numbers);
+                } else {
+                    self.finder.find(self.format, of, &mut numbers);
+                }
                 sheet.scales(b, j0 / width, &numbers.scales);
                 let (mut factors, mut scales) = (&numbers.factors[..], &numbers.scales[..]);
                 let (mut images, decode) = (numbers.images(), numbers.last(of));
@@ -105,7 +119,7 @@ impl Blocks {
 }
 
 /// The largest magnitude of a matrix, as bits. A maximum is the same in any order.
-pub(crate) fn largest_in(x: View<'_, f32>) -> u32 {
+pub(super) fn largest_in(x: View<'_, f32>) -> u32 {
     let x = if x.col_stride() > x.row_stride() { x.t() } else { x };
     let (rows, cols) = (x.rows(), x.cols());
     if rows == 0 || cols == 0 {
@@ -140,6 +154,35 @@ pub(crate) fn largest_in(x: View<'_, f32>) -> u32 {
         }
     });
     maxima.into_iter().fold(0, u32::max)
+}
+
+/// The largest magnitudes, as bits, of blocks of `width` columns that are as high as the matrix.
+pub(super) fn maxima(x: View<'_, f32>, width: usize) -> Vec<u32> {
+    let (rows, cols) = (x.rows(), x.cols());
+    let count = cols.div_ceil(width);
+    if count <= 1 {
+        return vec![largest_in(x); count];
+    }
+    // Few enough that their maxima are little beside the matrix.
+    let step = CHUNK.div_ceil(cols).max(rows.div_ceil(64));
+    let mut parts: Vec<(usize, Vec<u32>)> =
+        (0..rows).step_by(step).map(|first| (first, vec![0; count])).collect();
+    for_each(parts.iter_mut().collect(), |(first, amax)| {
+        let mut copy = Vec::new();
+        for i in *first..(*first + step).min(rows) {
+            let row = x.row(i).unwrap_or_else(|| {
+                copy.resize(cols, 0.0);
+                copy_rows(x.rows_range(i..i + 1), cols, &mut copy);
+                &[]
+            });
+            kernel::fold(width, if row.is_empty() { &copy } else { row }, amax);
+        }
+    });
+    let mut all = vec![0; count];
+    for (_, amax) in parts {
+        all.iter_mut().zip(amax).for_each(|(all, amax)| *all = amax.max(*all));
+    }
+    all
 }
 
 /// Work on items that do not depend on one another.

@@ -21,14 +21,16 @@ const fn power(k: i32) -> f32 {
 /// last bit is the multiple's. The other modes correct that by one `u` after a comparison.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Places {
-    largest: f32,
+    pub(super) largest: f32,
+    /// `2^(emax + 1)`.
+    pub(super) top: f32,
     /// The lowest binade, `2^emin`, as bits.
-    low: u32,
+    pub(super) low: u32,
     /// What is added to the bits of a binade for `c`, and taken from them for `u`.
     up: u32,
     down: u32,
     /// `-0` or `0`, added before rounding: `0` makes negative zero positive and nothing else.
-    before: f32,
+    pub(super) before: f32,
     /// The same, added after rounding.
     after: f32,
     /// Places of a random word to shift out, `2^N` and `2^-N`.
@@ -98,6 +100,7 @@ impl Places {
         let mask = u32::MAX >> (32 - format.bits());
         Some(Self {
             largest,
+            top: power(format.emax() + 1),
             low: power(emin).to_bits(),
             up: ((23 - man_bits) as u32) << 23,
             down: (man_bits as u32) << 23,
@@ -119,9 +122,8 @@ impl Places {
     /// magnitude.
     #[inline(always)]
     fn place<M: Mode>(&self, x: f32, factor: f32, word: u32) -> (f32, u32) {
-        let y = x * factor + self.before;
-        let magnitude = f32::from_bits(y.to_bits() & MAGNITUDE);
-        let m = if magnitude > self.largest { self.largest } else { magnitude };
+        let y = M::quotient(self, x, factor);
+        let m = M::limited(self, f32::from_bits(y.to_bits() & MAGNITUDE));
         let e = m.to_bits() & EXPONENT;
         let e = if e > self.low { e } else { self.low };
         let c = f32::from_bits(e + self.up);
@@ -157,6 +159,18 @@ impl Places {
 pub(crate) trait Mode {
     /// Whether it uses random words.
     const RANDOM: bool = false;
+
+    /// What is rounded.
+    #[inline(always)]
+    fn quotient(places: &Places, x: f32, factor: f32) -> f32 {
+        x * factor + places.before
+    }
+
+    /// A magnitude, brought to where rounding it overflows nothing.
+    #[inline(always)]
+    fn limited(places: &Places, magnitude: f32) -> f32 {
+        if magnitude > places.largest { places.largest } else { magnitude }
+    }
 
     /// From `nearest` to the multiple of `u` that the mode takes; `m` is the unrounded magnitude.
     fn correct(places: &Places, nearest: f32, m: f32, u: f32, word: u32) -> f32;

@@ -1,7 +1,7 @@
 //! Scales and factors of all blocks of a stretch at once.
 
 use super::{EXPONENT, LANES, NAN};
-use crate::scale::TensorFactors;
+use crate::scale::{TensorFactors, near_power};
 use crate::simd::kernel;
 
 /// Sixteen at a time: left to itself, the compiler takes more, and stretches have not many blocks.
@@ -63,6 +63,18 @@ kernel! {
 }
 
 kernel! {
+    /// Magnitudes whose binary32 logarithm rounds up to an integer become that power of two; above
+    /// the largest number it is infinity. Subnormal numbers stay.
+    pub(crate) fn over_powers<'a>(amax: &'a mut [u32]) {
+        for amax in amax {
+            let normal = (*amax >= 0x0080_0000) & (*amax < EXPONENT);
+            let power = (*amax & EXPONENT) + 0x0080_0000;
+            *amax = if normal & near_power(*amax) { power } else { *amax };
+        }
+    }
+}
+
+kernel! {
     /// The codes of scales that are powers of two from `2^-127` on: their exponent field, which is 0
     /// for `2^-127` too, and `first`.
     pub(crate) fn power_codes<'a>(first: i32, nan: u8, scales: &'a [f32], codes: &'a mut [u8]) {
@@ -78,6 +90,20 @@ kernel! {
     pub(crate) fn unrounded<'a>(of: &'a TensorFactors, amax: &'a [u32], scales: &'a mut [f32]) {
         let of = *of;
         map(amax, scales, |amax| of.unrounded(f32::from_bits(amax)));
+    }
+}
+
+kernel! {
+    /// The two scales of `4over6` before they are rounded: for 6 and for 4.
+    pub(crate) fn candidates<'a>(
+        of: &'a TensorFactors,
+        amax: &'a [u32],
+        six: &'a mut [f32],
+        four: &'a mut [f32],
+    ) {
+        let of = *of;
+        map(amax, six, |amax| of.candidates(f32::from_bits(amax))[0]);
+        map(amax, four, |amax| of.candidates(f32::from_bits(amax))[1]);
     }
 }
 

@@ -1,0 +1,172 @@
+//! Four over six by passes: every element of a stretch under both scales, the errors, their sums in the
+//! order of the definition, and each block's better scale.
+
+use alloc::vec::Vec;
+use core::mem::{swap, take};
+
+use super::numbers::{INFINITY, Numbers};
+use super::own::Stretch;
+use super::{Blocks, Chunk, Part, STRETCH, Sheet};
+use crate::block::Axis;
+use crate::block::kernel::{self, Errors};
+use crate::block::plain::{Block, How};
+use crate::bulk::{Converter, words_into};
+use crate::random::Philox;
+use crate::scale::{FourOverSix, TensorFactors};
+
+/// Numbers of a stretch that are tried, kept for the next one.
+#[derive(Default)]
+pub(super) struct Candidates {
+    /// Magnitudes as a floating logarithm sees them.
+    pub(super) amax: Vec<u32>,
+    /// Scales and factors of 4; those of 6 lie where the chosen ones are expected.
+    scales: Vec<f32>,
+    factors: Vec<f32>,
+    /// The sums of errors, for 6 and for 4: of each row of each block.
+    sums: [Vec<f32>; 2],
+    values: Vec<f32>,
+    words: Vec<u32>,
+    ones: Vec<f32>,
+    /// Factors and scales, for 6 and for 4, laid out per element.
+    spread: [Vec<f32>; 4],
+}
+
+impl Blocks<'_> {
+    /// Scales and factors of blocks by the rule `4over6`.
+    pub(super) fn choose(
+        &self,
+        (by, converter): (FourOverSix, &Converter),
+        sheet: &impl Sheet,
+        (chunk, at): (Chunk, &Stretch),
+        of: &TensorFactors,
+        random: Philox,
+        numbers: &mut Numbers,
+    ) {
+        let Numbers { amax, scales, factors, block, candidates, .. } = numbers;
+        let (mut fours, mut four_factors) =
+            (take(&mut candidates.scales), take(&mut candidates.factors));
+        let (width, count) = (self.side.1, amax.len());
+        fours.resize(count, 0.0);
+        four_factors.resize(count, 0.0);
+        kernel::candidates(of, amax, scales, &mut fours);
+        for (scales, factors) in [(&mut *scales, &mut *factors), (&mut fours, &mut four_factors)] {
+            converter.fake_quantize(scales);
+            kernel::factors(of, scales, factors);
+        }
+        // Rows of a block run along the reduction axis.
+        let rows_a_block = match self.axis {
+            Axis::Cols => at.rows.len(),
+            Axis::Rows => width.min(at.cols.len()),
+        };
+        for sums in &mut candidates.sums {
+            sums.clear();
+            sums.resize(count * rows_a_block, 0.0);
+        }
+        if self.places.is_some() {
+            let of_pass = [&factors[..], &scales[..], &four_factors[..], &fours[..]];
+            candidates.add_errors(self, by, sheet, (chunk, at), of, random, of_pass);
+        }
+        let sums = &candidates.sums;
+        for b in 0..count {
+            let known = amax[b] < INFINITY && !factors[b].is_nan() && !four_factors[b].is_nan();
+            if !known || self.places.is_none() {
+                let values = &mut *block;
+                let place = self.gather(sheet, at, b, values);
+                let matrix = |(i, j)| chunk.first as usize + i * chunk.cols + j;
+                let block = Block::of(take(values), self.axis, place.rows, place.cols, matrix);
+                let how =
+                    How { format: self.format, rounding: self.rounding, overflow: self.overflow };
+                let (scale, _) = how.better(by, &block, of, random);
+                scales[b] = self.format.scale.to_f32(scale);
+                factors[b] = f32::NAN;
+                continue;
+            }
+            let rows = match self.axis {
+                Axis::Cols => rows_a_block,
+                Axis::Rows => width.min(at.cols.len() - b * width),
+            };
+            let error = |sums: &[f32]| FourOverSix::sum(&sums[b * rows_a_block..][..rows]);
+            // Six wins ties.
+            if error(&sums[1]) < error(&sums[0]) {
+                swap(&mut scales[b], &mut fours[b]);
+                swap(&mut factors[b], &mut four_factors[b]);
+            }
+        }
+        (candidates.scales, candidates.factors) = (fours, four_factors);
+    }
+}
+
+impl Candidates {
+    /// Adds up the errors of all rows of blocks; `of_pass` has factors and scales of 6, then of 4.
+    fn add_errors(
+        &mut self,
+        blocks: &Blocks<'_>,
+        by: FourOverSix,
+        sheet: &impl Sheet,
+        (chunk, at): (Chunk, &Stretch),
+        of: &TensorFactors,
+        random: Philox,
+        of_pass: [&[f32]; 4],
+    ) {
+        let Self { sums, values, words, ones, spread, .. } = self;
+        let Some(places) = &blocks.places else { return };
+        let (tensor, over, squared) = by.terms(of);
+        let errors = Errors { tensor, over, squared };
+        let (side, len) = (blocks.side.1, at.cols.len());
+        let (of_pass, width) = if of_pass[0].len() == 1 {
+            (of_pass, STRETCH)
+        } else if side != 1 && !side.is_multiple_of(16) {
+            for (spread, numbers) in spread.iter_mut().zip(of_pass) {
+                spread.resize(len, 0.0);
+                kernel::spread(side, numbers, spread);
+            }
+            (spread.each_ref().map(|spread| &spread[..]), 1)
+        } else {
+            (of_pass, side)
+        };
+        ones.resize(of_pass[0].len(), 1.0);
+        values.resize(len.min(STRETCH), 0.0);
+        for i in at.rows.clone() {
+            // More than one piece only if the stretch is one wide block.
+            for j in at.cols.clone().step_by(STRETCH) {
+                let range = j..(j + STRETCH).min(at.cols.end);
+                let x = sheet.input(i, range.clone());
+                let values = &mut values[..x.len()];
+                let words: &[u32] = if blocks.is_stochastic() {
+                    words.resize(x.len(), 0);
+                    words_into(random, chunk.first + (i * chunk.cols + j) as u64, words);
+                    words
+                } else {
+                    &[]
+                };
+                for (c, sums) in sums.iter_mut().enumerate() {
+                    let (factors, scales) = (of_pass[2 * c], of_pass[2 * c + 1]);
+                    let part =
+                        Part { width, factors, scales, images: ones, decode: 1.0, words, of };
+                    blocks.pass_values(places, &part, x, values);
+                    kernel::errors(errors, width, scales, x, values);
+                    match blocks.axis {
+                        Axis::Cols => {
+                            let (first, step) = (i - at.rows.start, at.rows.len());
+                            let sums = sums[first..].iter_mut().step_by(step);
+                            add_rows(if width == STRETCH { STRETCH } else { side }, values, sums);
+                        }
+                        Axis::Rows => {
+                            let sums = &mut sums[range.start - at.cols.start..];
+                            for (sum, error) in sums.iter_mut().zip(&*values) {
+                                *sum += error;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Adds to each sum the next `width` errors, one after the other.
+fn add_rows<'a>(width: usize, errors: &[f32], sums: impl Iterator<Item = &'a mut f32>) {
+    for (errors, sum) in errors.chunks(width).zip(sums) {
+        *sum = errors.iter().fold(*sum, |sum, error| sum + error);
+    }
+}

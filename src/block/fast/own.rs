@@ -1,0 +1,85 @@
+//! Scales that need the elements of a block, not only their maximum.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use super::numbers::{Finder, INFINITY, Numbers};
+use super::{Blocks, Sheet};
+use crate::block::Axis;
+
+/// A scale of the caller's own: from the elements of a block, the reduction axis running fastest.
+pub(crate) type OwnScale<'a> = &'a (dyn Fn(&[f32]) -> f32 + Sync);
+
+/// The part of a chunk whose blocks are dealt with at once: one band, some columns.
+#[derive(Clone)]
+pub(super) struct Stretch {
+    pub(super) rows: Range<usize>,
+    pub(super) cols: Range<usize>,
+}
+
+impl Stretch {
+    /// Block `b`, of `width` columns.
+    fn block(&self, b: usize, width: usize) -> Self {
+        let start = self.cols.start + b * width;
+        Self { rows: self.rows.clone(), cols: start..(start + width).min(self.cols.end) }
+    }
+}
+
+impl Blocks<'_> {
+    /// The elements of block `b` of a stretch, and each one's place by row and column of the chunk,
+    /// the reduction axis running fastest.
+    pub(super) fn gather(
+        &self,
+        sheet: &impl Sheet,
+        at: &Stretch,
+        b: usize,
+        out: &mut Vec<f32>,
+    ) -> Stretch {
+        let block = at.block(b, self.side.1);
+        out.clear();
+        match self.axis {
+            Axis::Cols => {
+                for i in block.rows.clone() {
+                    out.extend_from_slice(sheet.input(i, block.cols.clone()));
+                }
+            }
+            Axis::Rows => {
+                for j in block.cols.clone() {
+                    out.extend(block.rows.clone().map(|i| sheet.input(i, j..j + 1)[0]));
+                }
+            }
+        }
+        block
+    }
+
+    /// Asks the caller about every block.
+    pub(super) fn ask(
+        &self,
+        own: OwnScale<'_>,
+        sheet: &impl Sheet,
+        at: &Stretch,
+        numbers: &mut Numbers,
+    ) {
+        let Numbers { amax, scales, block, .. } = numbers;
+        for (b, (amax, scale)) in amax.iter_mut().zip(scales).enumerate() {
+            self.gather(sheet, at, b, block);
+            *amax = block.iter().fold(0, |amax, x| amax.max(x.to_bits() & 0x7FFF_FFFF));
+            *scale = own(block);
+        }
+    }
+
+    /// The largest finite magnitudes of blocks with others, under the rule `max-abs`.
+    pub(super) fn largest_finite(&self, sheet: &impl Sheet, at: &Stretch, numbers: &mut Numbers) {
+        if !matches!(self.finder, Finder::Largest(_)) {
+            return;
+        }
+        let Numbers { amax, scales, block, .. } = numbers;
+        for (b, (amax, largest)) in amax.iter().zip(scales).enumerate() {
+            if *amax >= INFINITY {
+                self.gather(sheet, at, b, block);
+                let finite = block.iter().filter(|x| x.is_finite());
+                *largest = finite.fold(0.0, |max, x| if x.abs() > max { x.abs() } else { max });
+            }
+        }
+    }
+}
