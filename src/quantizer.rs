@@ -26,13 +26,16 @@
 
 #![forbid(unsafe_code)]
 
+mod codes;
 mod image;
 mod name;
 
+pub use codes::QuantizeError;
 pub use name::ParseQuantizerError;
 
 pub use crate::block::Axis;
 use crate::block::BlockFormat;
+use crate::block::fast::OwnScale;
 pub use crate::bulk::Cast;
 use crate::format::Format;
 use crate::hadamard::{Hadamard, HadamardError};
@@ -201,12 +204,64 @@ impl Quantizer {
     /// [`BlockFormat::check`] or [`check_size`](Self::check_size) fails.
     #[track_caller]
     pub fn image_into(&self, x: View<'_, f32>, axis: Axis, random: Philox, out: ViewMut<'_, f32>) {
+        self.write(x, axis, random, None, out);
+    }
+
+    /// Writes to `out` the values `x` has in low precision with block scales of the caller's own, as
+    /// [`BlockTensor::quantize_with`](crate::block::BlockTensor::quantize_with) finds them.
+    ///
+    /// ```
+    /// use exmy::quantizer::{Axis, Quantizer};
+    /// use exmy::random::{Philox, Stream};
+    /// use exmy::view::{View, ViewMut};
+    ///
+    /// let quantizer: Quantizer = "bf16>e2m1/2:e4m3fn".parse()?;
+    /// let random = Philox::new(0, Stream::new("unused"));
+    /// let mut image = [0.0; 3];
+    /// let x = View::new(&[1.001_f32, 9.0, -0.3], 1, 3);
+    /// // What is seen has been rounded to bf16; the last block has one element.
+    /// let first = |block: &[f32]| block[0].abs();
+    /// quantizer.image_with(x, Axis::Cols, random, first, ViewMut::new(&mut image, 1, 3));
+    /// assert_eq!(image, [1.0, 6.0, -0.3125]);
+    /// # Ok::<(), exmy::quantizer::ParseQuantizerError>(())
+    /// ```
+    ///
+    /// # Panics
+    /// As [`image_into`](Self::image_into), and if the target is no block format or has a tensor
+    /// scale.
+    #[track_caller]
+    pub fn image_with(
+        &self,
+        x: View<'_, f32>,
+        axis: Axis,
+        random: Philox,
+        scale: impl Fn(&[f32]) -> f32 + Sync,
+        out: ViewMut<'_, f32>,
+    ) {
+        let target = self.target;
+        assert!(
+            matches!(target, Target::Block(format) if !format.tensor_scale),
+            "{target} has no block scales, or one for the tensor beside them, and takes none of the \
+             caller's own"
+        );
+        self.write(x, axis, random, Some(&scale), out);
+    }
+
+    #[track_caller]
+    fn write(
+        &self,
+        x: View<'_, f32>,
+        axis: Axis,
+        random: Philox,
+        own: Option<OwnScale<'_>>,
+        out: ViewMut<'_, f32>,
+    ) {
         let (shape, place) = ((x.rows(), x.cols()), (out.rows(), out.cols()));
         assert_eq!(shape, place, "a matrix and its image have different shapes");
         if let Err(error) = self.check_size(shape.0, shape.1, axis) {
             panic!("{error}");
         }
-        image::write(self, x, axis, random, None, out);
+        image::write(self, x, axis, random, own, out);
     }
 }
 

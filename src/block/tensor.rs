@@ -17,9 +17,9 @@ pub use error::PartsError;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::fast::{self, Blocks};
+use super::fast::{self, Blocks, OwnScale};
 use super::{Axis, BlockFormat, PlainBlocks};
-use crate::bulk::decode_into;
+use crate::bulk::{Real, decode_into};
 use crate::format::{Format, Value};
 use crate::pack;
 use crate::random::Philox;
@@ -78,8 +78,63 @@ impl BlockTensor {
         overflow: Overflow,
         random: Philox,
     ) -> Self {
+        Self::build(x, axis, format, rounding, overflow, random, None)
+    }
+
+    /// Quantizes a matrix with scales of the caller's own: `scale` sees the elements of a block, the
+    /// reduction axis running fastest, and its answer is rounded to the nearest value of the scale
+    /// format, ties to even, saturating. Elements are `x / scale`, exact and then rounded once,
+    /// NaN if the scale is NaN and zero if it is zero. The format's rule and profile are not asked.
+    ///
+    /// Blocks may be asked about in any order, by several threads, and more than once. The
+    /// definition is [`PlainBlocks::quantize_with`].
+    ///
+    /// ```
+    /// use exmy::block::{Axis, BlockTensor};
+    /// use exmy::random::{Philox, Stream};
+    /// use exmy::round::{Overflow, Rounding};
+    /// use exmy::view::View;
+    ///
+    /// let random = Philox::new(0, Stream::new("unused"));
+    /// let format = "e2m1/4:e4m3fn".parse()?;
+    /// let x = View::new(&[0.5_f32, -100.0, 1.5, 3.0, 7.0], 1, 5);
+    /// let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+    /// let fixed = |scale: f32| {
+    ///     BlockTensor::quantize_with(x, Axis::Cols, format, rounding, overflow, random, |_| scale)
+    /// };
+    /// assert_eq!(fixed(0.5).dequantize(), [0.5, -3.0, 1.5, 3.0, 3.0]); // what is too large saturates
+    /// assert_eq!(fixed(1e-9).dequantize(), [0.0; 5]); // the nearest E4M3 scale is 0
+    /// assert_eq!(fixed(0.55).scales(), [0x31; 2]); // 0.5625, the nearest; the last block has one element
+    /// # Ok::<(), exmy::block::ParseBlockFormatError>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If [`BlockFormat::check`] fails, the format has a tensor scale, or `rounding` is stochastic
+    /// with a bit count outside 1..=32.
+    pub fn quantize_with(
+        x: View<'_, f32>,
+        axis: Axis,
+        format: BlockFormat,
+        rounding: Rounding,
+        overflow: Overflow,
+        random: Philox,
+        scale: impl Fn(&[f32]) -> f32 + Sync,
+    ) -> Self {
+        Self::build(x, axis, format, rounding, overflow, random, Some(&scale))
+    }
+
+    /// With scales by the format's rule, or the caller's own.
+    pub(crate) fn build(
+        x: View<'_, f32>,
+        axis: Axis,
+        format: BlockFormat,
+        rounding: Rounding,
+        overflow: Overflow,
+        random: Philox,
+        own: Option<OwnScale<'_>>,
+    ) -> Self {
         let (rows, cols) = (x.rows(), x.cols());
-        let blocks = Blocks::new(format, rounding, overflow, axis, (rows, cols), None);
+        let blocks = Blocks::new(format, rounding, overflow, axis, (rows, cols), own);
         let block = blocks.side;
         let (codes, scales, decode) = fast::encode(blocks, x, random);
         let tensor_scale = format.tensor_scale.then_some(decode);
@@ -186,12 +241,27 @@ impl BlockTensor {
         out
     }
 
-    /// Writes the values to `out`; see [`dequantize`](Self::dequantize).
+    /// Writes the values to `out`, as `f32`, `f64` or, with the feature `half`, `f16` or `bf16`: those
+    /// of [`dequantize`](Self::dequantize), rounded to nearest even where the type is narrower.
+    ///
+    /// ```
+    /// use exmy::block::{Axis, BlockFormat, BlockTensor};
+    /// use exmy::view::ViewMut;
+    ///
+    /// // 3 and 0.5, times 2^127.
+    /// let parts = (vec![0x15], vec![254]);
+    /// let (format, axis) = (BlockFormat::MXFP4, Axis::Cols);
+    /// let tensor = BlockTensor::from_parts(format, axis, (1, 2), parts.0, parts.1, None).unwrap();
+    /// let mut out = [0.0_f64; 2];
+    /// tensor.dequantize_into(ViewMut::new(&mut out, 1, 2));
+    /// // Products are those of f32, in which 3 * 2^127 is too large, whatever the type of the result.
+    /// assert_eq!(out, [f64::INFINITY, 2.0_f64.powi(126)]);
+    /// ```
     ///
     /// # Panics
     /// If `out` has another shape.
     #[track_caller]
-    pub fn dequantize_into(&self, out: ViewMut<'_, f32>) {
+    pub fn dequantize_into<T: Real>(&self, out: ViewMut<'_, T>) {
         let (shape, place) = ((self.rows, self.cols), (out.rows(), out.cols()));
         assert_eq!(shape, place, "a tensor and the place for its values have different shapes");
         fast::dequantize(self, out);

@@ -2,16 +2,16 @@
 
 use alloc::vec::Vec;
 
-use super::for_each;
 use super::sheet::CHUNK;
+use super::{for_each, whole_bytes};
 use crate::block::{BlockTensor, kernel};
-use crate::bulk::{SPAN, decode_into};
+use crate::bulk::{Real, SPAN, convert_into, decode_into};
 use crate::pack;
 use crate::scale::Order;
 use crate::view::ViewMut;
 
 /// Writes the values of a tensor.
-pub(crate) fn dequantize(tensor: &BlockTensor, out: ViewMut<'_, f32>) {
+pub(crate) fn dequantize<T: Real>(tensor: &BlockTensor, out: ViewMut<'_, T>) {
     let (rows, cols) = (tensor.rows(), tensor.cols());
     if rows == 0 || cols == 0 {
         return;
@@ -22,8 +22,19 @@ pub(crate) fn dequantize(tensor: &BlockTensor, out: ViewMut<'_, f32>) {
         scales.iter_mut().for_each(|scale| *scale *= decode);
         decode = 1.0;
     }
-    // Eight rows start with a byte, whatever the width of a code.
-    let step = CHUNK.div_ceil(cols).next_multiple_of(8);
+    let stride = if rows == 1 { cols } else { out.row_stride() };
+    if stride == cols {
+        // CHUNK codes are whole bytes, whatever their width.
+        let items = out.into_data()[..rows * cols].chunks_mut(CHUNK).enumerate();
+        for_each(items.collect(), |(i, out): (usize, &mut [T])| {
+            let len = out.len();
+            stretch(tensor, &scales, decode, i * CHUNK, len, |at, values| {
+                convert_into(values, &mut out[at..at + values.len()]);
+            });
+        });
+        return;
+    }
+    let step = CHUNK.div_ceil(cols).next_multiple_of(whole_bytes(cols, format.element.bits()));
     let mut items = Vec::with_capacity(rows.div_ceil(step));
     let mut rest = Some(out);
     for first in (0..rows).step_by(step) {
@@ -33,38 +44,47 @@ pub(crate) fn dequantize(tensor: &BlockTensor, out: ViewMut<'_, f32>) {
             rest = Some(tail);
         }
     }
-    for_each(items, |(first, out)| rows_of(tensor, &scales, decode, first, out));
+    for_each(items, |(first, mut out)| {
+        let (len, out) = (out.rows() * cols, out.data());
+        stretch(tensor, &scales, decode, first * cols, len, |mut at, mut values| {
+            while !values.is_empty() {
+                let (i, j) = (at / cols, at % cols);
+                let (row, rest) = values.split_at((cols - j).min(values.len()));
+                convert_into(row, &mut out[i * stride + j..][..row.len()]);
+                (at, values) = (at + row.len(), rest);
+            }
+        });
+    });
 }
 
-/// Rows from row `first` on, which starts with a byte.
-fn rows_of(
+/// The values of `len` elements from element `first` on, which starts with a byte; `write` gets them
+/// a span at a time, with the place after `first`.
+fn stretch(
     tensor: &BlockTensor,
     scales: &[f32],
     decode: f32,
     first: usize,
-    mut out: ViewMut<'_, f32>,
+    len: usize,
+    mut write: impl FnMut(usize, &[f32]),
 ) {
-    let (rows, cols, stride) = (out.rows(), out.cols(), out.row_stride());
-    let format = tensor.format();
+    let cols = tensor.cols();
     let (block, right) = (tensor.block(), tensor.blocks().1);
-    let element = Element { width: format.element.bits() as usize, tensor, first: first * cols };
+    let width = tensor.format().element.bits() as usize;
+    let element = Element { width, tensor, first };
     let mut scratch = [0.0; SPAN];
-    let data = out.data();
-    // Spans of the stream of codes; each covers parts of some rows.
-    for at in (0..rows * cols).step_by(SPAN) {
-        let len = SPAN.min(rows * cols - at);
-        let values = &mut scratch[..len];
-        element.values(at, values);
+    for at in (0..len).step_by(SPAN) {
+        let span = &mut scratch[..SPAN.min(len - at)];
+        element.values(at, span);
+        // A span covers parts of some rows.
         let mut done = 0;
-        while done < len {
-            let (i, j) = ((at + done) / cols, (at + done) % cols);
-            let count = (cols - j).min(len - done);
-            let values = &mut values[done..done + count];
-            let scales = &scales[(first + i) / block.0 * right..][..right];
-            scale_row(block.1, scales, decode, j, values);
-            data[i * stride + j..i * stride + j + count].copy_from_slice(values);
+        while done < span.len() {
+            let (i, j) = ((first + at + done) / cols, (first + at + done) % cols);
+            let count = (cols - j).min(span.len() - done);
+            let scales = &scales[i / block.0 * right..][..right];
+            scale_row(block.1, scales, decode, j, &mut span[done..done + count]);
             done += count;
         }
+        write(at, span);
     }
 }
 
@@ -94,8 +114,9 @@ impl Element<'_> {
     /// Values of codes from code `at` on, a multiple of eight.
     fn values(&self, at: usize, out: &mut [f32]) {
         let format = self.tensor.format().element;
-        // Both are multiples of eight, and eight codes are as many bytes as a code has bits.
-        let start = (self.first + at) / 8 * self.width;
+        // The first code starts a byte, and eight codes are as many bytes as a code has bits.
+        let start =
+            self.first / 8 * self.width + self.first % 8 * self.width / 8 + at / 8 * self.width;
         let bytes = &self.tensor.packed_codes()[start..];
         let bytes = &bytes[..(out.len() * self.width).div_ceil(8)];
         match self.width {

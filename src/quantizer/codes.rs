@@ -1,0 +1,213 @@
+//! What a quantizer stores: packed codes and scales, in one type for blocks and plain formats.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::{Axis, Quantizer, Target, image};
+use crate::block::fast::{CHUNK, OwnScale, for_each};
+use crate::block::{BlockFormat, BlockFormatError, BlockTensor, Shape};
+use crate::bulk::{Cast, Converter};
+use crate::format::Format;
+use crate::hadamard::HadamardError;
+use crate::minifloat::Bits;
+use crate::pack;
+use crate::random::Philox;
+use crate::view::{View, ViewMut};
+
+/// The E8M0 code of 1.
+const ONE: u8 = 127;
+
+/// Why a [`Quantizer`] has no codes for a matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum QuantizeError {
+    /// The target is `none`: values pass, and have no codes.
+    NoCodes,
+    /// A plain format cannot be the elements of blocks, or the parts of a block format do not go
+    /// together.
+    Format(BlockFormatError),
+    /// Groups of the rotation do not fill the axis.
+    Size(HadamardError),
+    /// Block scales of the caller's own for a plain format, which has none, or for one with a scale
+    /// of the tensor beside them.
+    NoOwnScales(Target),
+}
+
+impl fmt::Display for QuantizeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoCodes => f.write_str(
+                "the target `none` has no codes: a format such as e4m3fn has, or a block format such \
+                 as mxfp4",
+            ),
+            Self::Format(error) => error.fmt(f),
+            Self::Size(error) => error.fmt(f),
+            Self::NoOwnScales(target) => write!(
+                f,
+                "block scales of the caller's own for {target}: only block formats without tensor \
+                 scale take them, such as e2m1/16:e4m3fn"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for QuantizeError {}
+
+impl From<BlockFormatError> for QuantizeError {
+    fn from(error: BlockFormatError) -> Self {
+        Self::Format(error)
+    }
+}
+
+impl From<HadamardError> for QuantizeError {
+    fn from(error: HadamardError) -> Self {
+        Self::Size(error)
+    }
+}
+
+impl Quantizer {
+    /// The codes and scales whose values [`image_into`](Self::image_into) writes.
+    ///
+    /// A plain format gives a tensor of one block with the scale 1, `e4m3fn/tensor:e8m0`, whatever
+    /// the rule of that format would find: its codes are those of a [`Converter`]. Cast and rotation
+    /// come first, as for the image, and are not undone by
+    /// [`dequantize`](BlockTensor::dequantize).
+    ///
+    /// # Errors
+    /// If the target is `none`, a plain format is wider than 16 bits or has no zero, the parts of a
+    /// block format do not go together, or groups of the rotation do not fill the axis.
+    ///
+    /// # Panics
+    /// If a mode is stochastic with a bit count outside 1..=32.
+    ///
+    /// ```
+    /// use exmy::quantizer::{Axis, Quantizer};
+    /// use exmy::random::{Philox, Stream};
+    /// use exmy::view::View;
+    ///
+    /// let random = Philox::new(0, Stream::new("unused"));
+    /// let x = View::new(&[0.1_f32, 0.3, -3.0, 500.0], 1, 4);
+    /// let quantize = |text: &str| {
+    ///     text.parse::<Quantizer>().unwrap().quantize(x, Axis::Cols, random)
+    /// };
+    /// let blocks = quantize("mxfp4").unwrap();
+    /// assert_eq!(blocks.packed_scales(), [133]); // 64: all but 500 are less than half a unit
+    /// assert_eq!(blocks.dequantize(), [0.0, 0.0, -0.0, 384.0]);
+    ///
+    /// let plain = quantize("e2m1").unwrap();
+    /// assert_eq!(plain.packed_codes(), [0x10, 0x7D]); // 0, 1, D, 7: 0, 0.5, -3, 6
+    /// assert_eq!((plain.packed_scales(), plain.dequantize()[3]), (&[127][..], 6.0));
+    /// assert!(quantize("f32").unwrap_err().to_string().contains("at most 16 bits"));
+    /// ```
+    pub fn quantize(
+        &self,
+        x: View<'_, f32>,
+        axis: Axis,
+        random: Philox,
+    ) -> Result<BlockTensor, QuantizeError> {
+        self.stored(x, axis, random, None)
+    }
+
+    /// As [`quantize`](Self::quantize), with block scales of the caller's own, as
+    /// [`BlockTensor::quantize_with`] finds them.
+    ///
+    /// # Errors
+    /// As there, and if the target is a plain format or has a tensor scale.
+    ///
+    /// # Panics
+    /// As there.
+    ///
+    /// ```
+    /// use exmy::quantizer::{Axis, Quantizer};
+    /// use exmy::random::{Philox, Stream};
+    /// use exmy::view::View;
+    ///
+    /// let random = Philox::new(0, Stream::new("unused"));
+    /// let x = View::new(&[1.0_f32, 2.0, 30.0], 1, 3);
+    /// let quantize = |text: &str| {
+    ///     let quantizer = text.parse::<Quantizer>().unwrap();
+    ///     quantizer.quantize_with(x, Axis::Cols, random, |block| block[0])
+    /// };
+    /// let tensor = quantize("e2m1/2:bf16").unwrap();
+    /// assert_eq!(tensor.dequantize(), [1.0, 2.0, 30.0]); // scales 1 and 30
+    /// assert!(quantize("nvfp4").is_err() && quantize("e2m1").is_err());
+    /// ```
+    pub fn quantize_with(
+        &self,
+        x: View<'_, f32>,
+        axis: Axis,
+        random: Philox,
+        scale: impl Fn(&[f32]) -> f32 + Sync,
+    ) -> Result<BlockTensor, QuantizeError> {
+        match self.target {
+            Target::Block(format) if !format.tensor_scale => {}
+            target => return Err(QuantizeError::NoOwnScales(target)),
+        }
+        self.stored(x, axis, random, Some(&scale))
+    }
+
+    fn stored(
+        &self,
+        x: View<'_, f32>,
+        axis: Axis,
+        random: Philox,
+        own: Option<OwnScale<'_>>,
+    ) -> Result<BlockTensor, QuantizeError> {
+        let (rows, cols) = (x.rows(), x.cols());
+        let Self { target, rounding, overflow, .. } = *self;
+        let format = match target {
+            Target::None => return Err(QuantizeError::NoCodes),
+            Target::Format(format) => {
+                BlockFormat { shape: Shape::Tensor, ..BlockFormat::mx(format) }.check()?
+            }
+            Target::Block(format) => format.check()?,
+        };
+        self.check_size(rows, cols, axis)?;
+        let first = Self { target: Target::None, ..*self };
+        let dense = x.col_stride() == 1 && (x.row_stride() == cols || rows <= 1);
+        let is_block = matches!(target, Target::Block(_));
+        let mut buffer = Vec::new();
+        let x = if first.is_none() && (is_block || dense) {
+            x
+        } else {
+            buffer.resize(rows * cols, 0.0);
+            image::write(&first, x, axis, random, None, ViewMut::new(&mut buffer, rows, cols));
+            View::new(&buffer, rows, cols)
+        };
+        if is_block {
+            return Ok(BlockTensor::build(x, axis, format, rounding, overflow, random, own));
+        }
+        let cast = Cast { format: format.element, rounding, overflow };
+        let codes = packed(&Converter::from(cast).with_random(random), &x.data()[..rows * cols]);
+        let scales = vec![ONE; usize::from(rows * cols > 0)];
+        match BlockTensor::from_parts(format, axis, (rows, cols), codes, scales, None) {
+            Ok(tensor) => Ok(tensor),
+            Err(error) => unreachable!("codes of {format} that were just made: {error}"),
+        }
+    }
+}
+
+/// The packed codes of numbers.
+fn packed(cast: &Converter, x: &[f32]) -> Vec<u8> {
+    fn piece<C: Bits + pack::Code>(cast: &Converter, x: &[f32], format: Format, out: &mut [u8]) {
+        let codes: Vec<C> = cast.encode(x);
+        if let Err(error) = pack::pack_into(&codes, format.bits(), out) {
+            unreachable!("codes of a format have its width: {error}");
+        }
+    }
+    let format = cast.format();
+    let width = format.bits() as usize;
+    let mut bytes = vec![0; pack::packed_len(x.len(), format.bits()).unwrap_or(usize::MAX)];
+    // CHUNK codes are whole bytes, whatever their width.
+    let pieces = x.chunks(CHUNK).zip(bytes.chunks_mut(CHUNK / 8 * width)).enumerate();
+    for_each(pieces.collect(), |(i, (x, out)): (usize, (&[f32], &mut [u8]))| {
+        let cast = cast.starting_at((i * CHUNK) as u64);
+        match width {
+            8 => cast.encode_into(x, out),
+            0..8 => piece::<u8>(&cast, x, format, out),
+            _ => piece::<u16>(&cast, x, format, out),
+        }
+    });
+    bytes
+}
