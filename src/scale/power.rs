@@ -91,7 +91,13 @@ fn exponent(amax: f32, element: Format, rule: ScaleRule, choices: &Choices) -> P
         return from_field(amax, element, rule);
     }
     if amax == 0.0 {
-        return Power::Zero;
+        // Where microxcaling takes a logarithm it puts the smallest normal number for zero
+        // (`_shared_exponents` of its `mx_ops.py`); its C++ code reads the field, which is 0
+        // (`funcs.cpp`, `shared_exp.cuh`). Only in formats of emax 0 do scales differ.
+        return match choices.exponent {
+            Exponent::Log2 => Power::Finite(-126 - element.emax()),
+            _ => Power::Zero,
+        };
     }
     if amax.is_infinite() {
         return Power::Infinite;

@@ -6,6 +6,7 @@
 mod hard;
 mod nvfp4;
 mod rules;
+mod shapes;
 mod statistics;
 mod tensor;
 

@@ -93,7 +93,7 @@ impl<'a> Finder<'a> {
         let of_bits = Choices { exponent: exact, ..choices };
         let value = |amax| scale.to_f32(power_code(amax, element, scale, rule, &of_bits));
         // The smallest power, whose elements some libraries do not divide by it.
-        let zero = value(0.0);
+        let zero = scale_value(format, 0.0);
         let smallest = if choices.smallest == Smallest::Scale { f32::NAN } else { zero };
         // Where every binade is like the others, the rule is one threshold of the fraction, found by
         // asking the definition about the binade whose scales are 1 and 2.
