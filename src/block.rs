@@ -138,6 +138,15 @@ impl BlockFormat {
     pub const NVFP4_16X16: Self = Self { shape: Shape::Tile(16, 16), ..Self::NVFP4 };
 
     /// An MX format of the given elements: blocks of 32, E8M0 scales, the floor rule.
+    ///
+    /// ```
+    /// use exmy::block::BlockFormat;
+    /// use exmy::format::Format;
+    ///
+    /// // Any elements, not only the five formats of the standard: text tells the difference.
+    /// assert_eq!(BlockFormat::mx(Format::E2M1), BlockFormat::MXFP4);
+    /// assert_eq!(BlockFormat::mx(Format::E3M0).to_string(), "e3m0/32:e8m0");
+    /// ```
     pub const fn mx(element: Format) -> Self {
         Self {
             element,
@@ -152,6 +161,15 @@ impl BlockFormat {
     /// Storage bits an element, its share of a block's scale included: packed elements, scales in
     /// whole bytes (E4M3 without sign has 7 bits and is stored in 8). The tensor scale and ragged
     /// edges do not count, nor do scales of blocks as large as the matrix or its rows.
+    ///
+    /// ```
+    /// use exmy::block::BlockFormat;
+    ///
+    /// // A scale of 7 bits takes a byte; one scale for a whole row or tensor does not count.
+    /// assert_eq!(BlockFormat::NVFP4.bits_per_element(), 4.5);
+    /// assert_eq!("e4m3fn/row:f32".parse::<BlockFormat>()?.bits_per_element(), 8.0);
+    /// # Ok::<(), exmy::block::ParseBlockFormatError>(())
+    /// ```
     pub fn bits_per_element(self) -> f64 {
         let elements = match self.shape {
             Shape::Along(n) | Shape::Across(n) => f64::from(n),
@@ -162,6 +180,16 @@ impl BlockFormat {
     }
 
     /// Whether the parts go together. Parsing checks it; functions that quantize panic without.
+    ///
+    /// ```
+    /// use exmy::block::{BlockFormat, BlockFormatError};
+    /// use exmy::format::Format;
+    ///
+    /// // A power rule says NaN by its scale, which E2M1 cannot.
+    /// let format = BlockFormat { scale: Format::E2M1, ..BlockFormat::MXFP4 };
+    /// assert!(matches!(format.check(), Err(BlockFormatError::PowerNeedsNan { .. })));
+    /// assert!(BlockFormat { tensor_scale: true, ..BlockFormat::MXFP4 }.check().is_err());
+    /// ```
     ///
     /// # Errors
     /// If they do not; the error says which part and what would do.

@@ -104,22 +104,55 @@ impl Hadamard {
     }
 
     /// The same with the result left in binary32.
+    ///
+    /// ```
+    /// use exmy::hadamard::{Hadamard, Signs};
+    ///
+    /// let rotation = Hadamard::new(2, Signs::Plus).unwrap();
+    /// let mut x = [[1.0_f32, 0.0]; 2];
+    /// rotation.apply(&mut x[0]);
+    /// rotation.in_f32().apply(&mut x[1]);
+    /// assert_eq!(x, [[0.70703125; 2], [0.5_f32.sqrt(); 2]]); // bfloat16 comes out unless told otherwise
+    /// ```
     #[must_use]
     pub const fn in_f32(self) -> Self {
         Self { bf16: false, ..self }
     }
 
     /// Elements of a group.
+    ///
+    /// ```
+    /// use exmy::hadamard::{Hadamard, Signs};
+    ///
+    /// assert_eq!(Hadamard::TRANSFORMER_ENGINE.size(), 16);
+    /// assert!(Hadamard::new(1, Signs::Plus).is_err());
+    /// ```
     pub const fn size(self) -> usize {
         self.size as usize
     }
 
     /// The signs.
+    ///
+    /// ```
+    /// use exmy::hadamard::{Hadamard, Signs};
+    ///
+    /// assert_eq!("rht8".parse::<Hadamard>()?.signs(), Signs::TransformerEngine); // cut to 8
+    /// assert_eq!("ht8".parse::<Hadamard>()?.signs(), Signs::Plus);
+    /// # Ok::<(), exmy::text::UnknownName>(())
+    /// ```
     pub const fn signs(self) -> Signs {
         self.signs
     }
 
     /// Whether the result is rounded to bfloat16.
+    ///
+    /// ```
+    /// use exmy::hadamard::{Hadamard, Signs};
+    ///
+    /// assert!("rht16".parse::<Hadamard>()?.rounds_to_bf16());
+    /// assert!(!"rht16-f32".parse::<Hadamard>()?.rounds_to_bf16());
+    /// # Ok::<(), exmy::text::UnknownName>(())
+    /// ```
     pub const fn rounds_to_bf16(self) -> bool {
         self.bf16
     }
@@ -142,6 +175,15 @@ impl Hadamard {
 
     /// Rotates each group of [`size`](Self::size) consecutive elements in place: whole rows of a
     /// row-major matrix, or a part of one, along its columns.
+    ///
+    /// ```
+    /// use exmy::hadamard::{Hadamard, Signs};
+    ///
+    /// // One outlier is spread over its group of four, and over no other.
+    /// let mut x = [0.0, 8.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0];
+    /// Hadamard::new(4, Signs::Plus).unwrap().apply(&mut x);
+    /// assert_eq!(x, [4.0, -4.0, 4.0, -4.0, 2.0, 0.0, 0.0, 0.0]);
+    /// ```
     ///
     /// # Panics
     /// If the length is no multiple of the size.
@@ -192,6 +234,16 @@ impl Hadamard {
     }
 
     /// The inverse of [`apply_down`](Self::apply_down).
+    ///
+    /// ```
+    /// use exmy::hadamard::{Hadamard, Signs};
+    ///
+    /// let rotation = Hadamard::new(4, Signs::Random(1)).unwrap();
+    /// let mut x = [1.0, 9.0, 2.0, 9.0, 3.0, 9.0, 4.0]; // four rows of one column, the last without its gap
+    /// rotation.apply_down(&mut x, 1, 2);
+    /// rotation.invert_down(&mut x, 1, 2);
+    /// assert_eq!(x, [1.0, 9.0, 2.0, 9.0, 3.0, 9.0, 4.0]);
+    /// ```
     ///
     /// # Panics
     /// As there.
@@ -283,6 +335,19 @@ impl Hadamard {
     }
 
     /// Rotates a matrix in place, along its columns or, if `down`, along its rows.
+    ///
+    /// ```
+    /// use exmy::hadamard::{Hadamard, Signs};
+    ///
+    /// use exmy::view::ViewMut;
+    ///
+    /// let rotation = Hadamard::new(4, Signs::Plus).unwrap();
+    /// let mut x = [8.0, 0.0, 0.0, 0.0];
+    /// assert!(rotation.apply_matrix(ViewMut::new(&mut x, 1, 4), true).is_err()); // one row is no group
+    /// assert_eq!(x, [8.0, 0.0, 0.0, 0.0]);
+    /// rotation.apply_matrix(ViewMut::new(&mut x, 1, 4), false).unwrap();
+    /// assert_eq!(x, [4.0; 4]);
+    /// ```
     ///
     /// # Errors
     /// If groups do not fill the axis, see [`check`](Self::check); nothing is written then.

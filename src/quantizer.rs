@@ -56,6 +56,17 @@ pub enum Target {
 
 impl Target {
     /// The overflow policy meant where none is written; see the [module](self) for the reasons.
+    ///
+    /// ```
+    /// use exmy::block::BlockFormat;
+    /// use exmy::format::Format;
+    /// use exmy::quantizer::Target;
+    /// use exmy::round::Overflow;
+    ///
+    /// // E5M2 has infinities and overflows to them; the same elements in a block saturate.
+    /// assert_eq!(Target::Format(Format::E5M2).default_overflow(), Overflow::None);
+    /// assert_eq!(Target::Block(BlockFormat::MXFP8_E5M2).default_overflow(), Overflow::Finite);
+    /// ```
     pub const fn default_overflow(self) -> Overflow {
         match self {
             Self::Format(format) => Cast::new(format).overflow,
@@ -65,6 +76,18 @@ impl Target {
 
     /// The rounding mode meant where none is written: that of the block format's
     /// [`Profile`](crate::block::Profile), else to nearest even.
+    ///
+    /// ```
+    /// use exmy::quantizer::{Quantizer, Target};
+    ///
+    /// let quantizer = |text: &str| text.parse::<Quantizer>();
+    /// use exmy::round::Rounding;
+    ///
+    /// assert_eq!(quantizer("mxfp4")?.target.default_rounding(), Rounding::Rne);
+    /// assert_eq!(quantizer("mxfp4@microxcaling")?.target.default_rounding(), Rounding::Rna);
+    /// assert_eq!(Target::None.default_rounding(), Rounding::Rne);
+    /// # Ok::<(), exmy::quantizer::ParseQuantizerError>(())
+    /// ```
     pub const fn default_rounding(self) -> Rounding {
         match self {
             Self::Block(format) => format.profile.default_rounding(),
@@ -122,12 +145,33 @@ impl Quantizer {
 
     /// To `target` with its default [rounding](Target::default_rounding) and
     /// [overflow](Target::default_overflow).
+    ///
+    /// ```
+    /// use exmy::quantizer::{Quantizer, Target};
+    ///
+    /// let quantizer = |text: &str| text.parse::<Quantizer>();
+    /// use exmy::block::BlockFormat;
+    ///
+    /// assert_eq!(Ok(Quantizer::new(BlockFormat::MXFP4.into())), quantizer("mxfp4"));
+    /// assert_eq!(Ok(Quantizer::new(Target::None)), quantizer("none"));
+    /// ```
     pub const fn new(target: Target) -> Self {
         let (rounding, overflow) = (target.default_rounding(), target.default_overflow());
         Self { before: None, rotation: None, target, rounding, overflow }
     }
 
     /// This quantizer after a cast.
+    ///
+    /// ```
+    /// use exmy::bulk::Cast;
+    /// use exmy::format::Format;
+    /// use exmy::quantizer::Quantizer;
+    /// use exmy::round::Rounding;
+    ///
+    /// // Each has its own mode: to bf16 to nearest, then cut.
+    /// let quantizer = Quantizer::new(Format::E8M3.into()).with_rounding(Rounding::Rtz);
+    /// assert_eq!(quantizer.after(Cast::new(Format::BF16)).to_string(), "bf16>e8m3@rtz");
+    /// ```
     #[must_use]
     pub const fn after(self, before: Cast) -> Self {
         Self { before: Some(before), ..self }
@@ -135,29 +179,84 @@ impl Quantizer {
 
     /// This quantizer after a rotation along the reduction axis, which comes after the cast if
     /// there is one.
+    ///
+    /// ```
+    /// use exmy::bulk::Cast;
+    /// use exmy::format::Format;
+    /// use exmy::hadamard::Hadamard;
+    /// use exmy::quantizer::Quantizer;
+    ///
+    /// // In whatever order they are named, the cast comes first.
+    /// let rotated = Quantizer::new(Format::E2M1.into()).rotated(Hadamard::TRANSFORMER_ENGINE);
+    /// assert_eq!(rotated.after(Cast::new(Format::BF16)).to_string(), "bf16>rht16>e2m1");
+    /// ```
     #[must_use]
     pub const fn rotated(self, rotation: Hadamard) -> Self {
         Self { rotation: Some(rotation), ..self }
     }
 
     /// This quantizer with another rounding mode.
+    ///
+    /// ```
+    /// use exmy::quantizer::{Quantizer, Target};
+    ///
+    /// let quantizer = |text: &str| text.parse::<Quantizer>();
+    /// use exmy::round::Rounding;
+    ///
+    /// // Of the last rounding; the cast before keeps its own.
+    /// let cut = quantizer("bf16>mxfp4")?.with_rounding(Rounding::Rtz);
+    /// assert_eq!(cut, quantizer("bf16>mxfp4@rtz")?);
+    /// # Ok::<(), exmy::quantizer::ParseQuantizerError>(())
+    /// ```
     #[must_use]
     pub const fn with_rounding(self, rounding: Rounding) -> Self {
         Self { rounding, ..self }
     }
 
     /// This quantizer with another overflow policy.
+    ///
+    /// ```
+    /// use exmy::quantizer::{Quantizer, Target};
+    ///
+    /// let quantizer = |text: &str| text.parse::<Quantizer>();
+    /// use exmy::round::Overflow;
+    ///
+    /// let finite = quantizer("e5m2")?.with_overflow(Overflow::Finite);
+    /// assert_eq!(finite.to_string(), "e5m2@sat-finite");
+    /// # Ok::<(), exmy::quantizer::ParseQuantizerError>(())
+    /// ```
     #[must_use]
     pub const fn with_overflow(self, overflow: Overflow) -> Self {
         Self { overflow, ..self }
     }
 
     /// Whether every value passes as it is.
+    ///
+    /// ```
+    /// use exmy::quantizer::{Quantizer, Target};
+    ///
+    /// let quantizer = |text: &str| text.parse::<Quantizer>();
+    /// assert!(quantizer("none")?.is_none());
+    /// assert!(!quantizer("bf16>none")?.is_none()); // rounds to bf16
+    /// # Ok::<(), exmy::quantizer::ParseQuantizerError>(())
+    /// ```
     pub const fn is_none(&self) -> bool {
         self.before.is_none() && self.rotation.is_none() && matches!(self.target, Target::None)
     }
 
     /// Whether the image depends on random bits.
+    ///
+    /// ```
+    /// use exmy::quantizer::{Quantizer, Target};
+    ///
+    /// let quantizer = |text: &str| text.parse::<Quantizer>();
+    /// use exmy::round::Rounding;
+    ///
+    /// assert!(quantizer("bf16@sr8>mxfp4")?.is_stochastic());
+    /// let mode = quantizer("mxfp4@sr8")?.rounding;
+    /// assert!(!Quantizer::NONE.with_rounding(mode).is_stochastic()); // nothing is rounded
+    /// # Ok::<(), exmy::quantizer::ParseQuantizerError>(())
+    /// ```
     pub const fn is_stochastic(&self) -> bool {
         let before = match self.before {
             Some(cast) => cast.rounding.is_stochastic(),
@@ -198,6 +297,25 @@ impl Quantizer {
     /// casts do not depend on it. Under stochastic rounding element (i, j) uses random word
     /// `i * cols + j`, however the matrix is stored. The bits written do not depend on the number of
     /// threads nor on the [`simd`](crate::simd) level.
+    ///
+    /// ```
+    /// use exmy::quantizer::{Axis, Quantizer};
+    /// use exmy::random::{Philox, Stream};
+    /// use exmy::view::{View, ViewMut};
+    ///
+    /// let quantizer: Quantizer = "mxfp4".parse()?;
+    /// let random = Philox::new(0, Stream::new("unused"));
+    /// let x = [0.3_f32, 8.0, 0.3, 0.3];
+    /// let image = |axis| {
+    ///     let mut image = [0.0; 4];
+    ///     quantizer.image_into(View::new(&x, 2, 2), axis, random, ViewMut::new(&mut image, 2, 2));
+    ///     image
+    /// };
+    /// // Who shares a block with the outlier depends on the axis that a product sums along.
+    /// assert_eq!(image(Axis::Cols), [0.0, 8.0, 0.25, 0.25]);
+    /// assert_eq!(image(Axis::Rows), [0.25, 8.0, 0.25, 0.0]);
+    /// # Ok::<(), exmy::quantizer::ParseQuantizerError>(())
+    /// ```
     ///
     /// # Panics
     /// If the shapes differ, a mode is stochastic with a bit count outside 1..=32,

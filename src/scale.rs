@@ -143,6 +143,14 @@ impl ScaleRule {
 
     /// The rule meant where none is written: [`Floor`](Self::Floor) for formats of powers of two
     /// without sign, [`Nearest`](Self::Nearest) for any other scale format.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::scale::ScaleRule;
+    ///
+    /// assert_eq!(ScaleRule::default_for(Format::E8M0), ScaleRule::Floor);
+    /// assert_eq!(ScaleRule::default_for(Format::E3M0), ScaleRule::Nearest); // powers of two, but signed
+    /// ```
     pub const fn default_for(scale: Format) -> Self {
         match scale.sign() {
             Sign::Unsigned if scale.man_bits() == 0 => Self::Floor,
@@ -151,6 +159,14 @@ impl ScaleRule {
     }
 
     /// Whether every scale is a power of two.
+    ///
+    /// ```
+    /// use exmy::scale::ScaleRule;
+    ///
+    /// assert!(ScaleRule::RCeil.is_power());
+    /// // To the nearest scale, even where all scales are powers of two.
+    /// assert!(!ScaleRule::Nearest.is_power() && !ScaleRule::MaxAbs.is_power());
+    /// ```
     pub const fn is_power(self) -> bool {
         matches!(self, Self::Floor | Self::Ceil | Self::Even | Self::RCeil)
     }

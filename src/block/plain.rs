@@ -176,6 +176,21 @@ impl PlainBlocks {
 
     /// The values, row-major; the definition of
     /// [`BlockTensor::dequantize`](super::BlockTensor::dequantize).
+    ///
+    /// ```
+    /// use exmy::block::{BlockFormat, PlainBlocks};
+    ///
+    /// let blocks = PlainBlocks {
+    ///     format: BlockFormat::MXFP4,
+    ///     shape: (1, 33),
+    ///     block: (1, 32),
+    ///     codes: vec![2; 33], // ones
+    ///     scales: vec![127, 255],
+    ///     tensor_scale: None,
+    /// };
+    /// let values = blocks.dequantize();
+    /// assert!(values[31] == 1.0 && values[32].is_nan()); // the second scale is NaN
+    /// ```
     pub fn dequantize(&self) -> Vec<f32> {
         let (cols, across) = (self.shape.1, self.shape.1.div_ceil(self.block.1.max(1)));
         let values = self.codes.iter().enumerate().map(|(at, code)| {

@@ -133,6 +133,21 @@ impl Statistics {
     }
 
     /// The figures of two parts together; the sums of `self` stand before those of `other`.
+    ///
+    /// ```
+    /// use exmy::block::Statistics;
+    /// use exmy::bulk::{Cast, Converter};
+    /// use exmy::format::Format;
+    /// use exmy::view::View;
+    ///
+    /// let of = |x: &[f32]| {
+    ///     let cast = Converter::from(Cast::new(Format::E2M1));
+    ///     Statistics::of_cast(View::new(x, 1, x.len()), &cast)
+    /// };
+    /// let both = of(&[7.0, 0.2]).and(&of(&[-9.0]));
+    /// assert_eq!((both.count, both.saturated, both.flushed), (3, 2, 1));
+    /// assert_eq!((both.amax, both.max_error), (9.0, 3.0));
+    /// ```
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         Self {
@@ -150,6 +165,21 @@ impl Statistics {
 
     /// The ratio of signal to quantization noise in decibels: infinite without noise, NaN without
     /// either.
+    ///
+    /// ```
+    /// use exmy::block::Statistics;
+    /// use exmy::bulk::{Cast, Converter};
+    /// use exmy::format::Format;
+    /// use exmy::view::View;
+    ///
+    /// let of = |x: &[f32]| {
+    ///     let cast = Converter::from(Cast::new(Format::E2M1));
+    ///     Statistics::of_cast(View::new(x, 1, x.len()), &cast)
+    /// };
+    /// assert_eq!(of(&[8.0]).sqnr_db(), 10.0 * 16.0_f64.log10()); // 64 to 4
+    /// assert_eq!(of(&[6.0]).sqnr_db(), f64::INFINITY);
+    /// assert!(of(&[0.0]).sqnr_db().is_nan());
+    /// ```
     #[expect(clippy::disallowed_methods, reason = "a figure to print; no bit of a result uses it")]
     #[cfg(feature = "std")]
     pub fn sqnr_db(&self) -> f64 {
@@ -157,11 +187,38 @@ impl Statistics {
     }
 
     /// The share of saturated elements; 0 of none.
+    ///
+    /// ```
+    /// use exmy::block::Statistics;
+    /// use exmy::bulk::{Cast, Converter};
+    /// use exmy::format::Format;
+    /// use exmy::view::View;
+    ///
+    /// let of = |x: &[f32]| {
+    ///     let cast = Converter::from(Cast::new(Format::E2M1));
+    ///     Statistics::of_cast(View::new(x, 1, x.len()), &cast)
+    /// };
+    /// assert_eq!(of(&[6.0, 6.5, 7.0, f32::INFINITY]).share_saturated(), 0.5); // infinity is not counted
+    /// assert_eq!(Statistics::default().share_saturated(), 0.0);
+    /// ```
     pub fn share_saturated(&self) -> f64 {
         share(self.saturated, self.count)
     }
 
     /// The share of flushed elements; 0 of none.
+    ///
+    /// ```
+    /// use exmy::block::Statistics;
+    /// use exmy::bulk::{Cast, Converter};
+    /// use exmy::format::Format;
+    /// use exmy::view::View;
+    ///
+    /// let of = |x: &[f32]| {
+    ///     let cast = Converter::from(Cast::new(Format::E2M1));
+    ///     Statistics::of_cast(View::new(x, 1, x.len()), &cast)
+    /// };
+    /// assert_eq!(of(&[0.25, 0.3, 0.0, -0.1]).share_flushed(), 0.5); // zeros lose nothing; 0.25 is a tie
+    /// ```
     pub fn share_flushed(&self) -> f64 {
         share(self.flushed, self.count)
     }
@@ -246,6 +303,20 @@ impl BlockTensor {
 
     /// The same of each block, row-major over blocks; within a block, sums run over its rows one
     /// after the other, each as [`statistics`](Self::statistics) sums a row.
+    ///
+    /// ```
+    /// use exmy::block::Axis;
+    /// use exmy::quantizer::Quantizer;
+    /// use exmy::random::{Philox, Stream};
+    /// use exmy::view::View;
+    ///
+    /// let random = Philox::new(0, Stream::new("unused"));
+    /// let x = View::new(&[7.9_f32, 1.0, 0.1, 0.1, 0.3], 1, 5);
+    /// let tensor = "e2m1/2:e8m0".parse::<Quantizer>().unwrap().quantize(x, Axis::Cols, random).unwrap();
+    /// let blocks = tensor.block_statistics(x);
+    /// assert_eq!(blocks.iter().map(|block| block.count).collect::<Vec<_>>(), [2, 2, 1]); // ragged
+    /// assert_eq!(blocks.iter().map(|block| block.saturated).collect::<Vec<_>>(), [1, 0, 0]);
+    /// ```
     ///
     /// # Panics
     /// If `x` has another shape.

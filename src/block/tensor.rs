@@ -67,6 +67,24 @@ impl BlockTensor {
     /// stochastic rounding element (i, j) uses random word `i * cols + j`. The definition is
     /// [`PlainBlocks::quantize`].
     ///
+    /// ```
+    /// use exmy::block::{Axis, BlockFormat, BlockTensor};
+    /// use exmy::random::{Philox, Stream};
+    /// use exmy::round::{Overflow, Rounding};
+    /// use exmy::view::View;
+    ///
+    /// let random = Philox::new(0, Stream::new("unused"));
+    /// let x = View::new(&[3.5_f32, 0.4, f32::NAN], 3, 1);
+    /// let quantize = |axis| {
+    ///     let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+    ///     BlockTensor::quantize(x, axis, BlockFormat::MXFP4, rounding, overflow, random)
+    /// };
+    /// // Along the rows, each row is a block; down the column all three are, and the NaN takes them along.
+    /// assert_eq!(quantize(Axis::Cols).packed_scales(), [126, 123, 255]);
+    /// assert_eq!(quantize(Axis::Cols).dequantize()[..2], [3.0, 0.375]); // 7 saturates; 6.4 goes to 6
+    /// assert!(quantize(Axis::Rows).dequantize().iter().all(|x| x.is_nan()));
+    /// ```
+    ///
     /// # Panics
     /// If [`BlockFormat::check`] fails, or `rounding` is stochastic with a bit count outside
     /// 1..=32.
@@ -142,6 +160,21 @@ impl BlockTensor {
     }
 
     /// The stored form of plain blocks whose sums run along `axis`.
+    ///
+    /// ```
+    /// use exmy::block::{Axis, BlockFormat, BlockTensor, PlainBlocks};
+    ///
+    /// let plain = PlainBlocks {
+    ///     format: BlockFormat::MXFP4,
+    ///     shape: (1, 3),
+    ///     block: (1, 32), // a block's nominal size, though the row is shorter
+    ///     codes: vec![1, 2, 15],
+    ///     scales: vec![128],
+    ///     tensor_scale: None,
+    /// };
+    /// let tensor = BlockTensor::from_plain(&plain, Axis::Cols);
+    /// assert_eq!((tensor.packed_codes(), tensor.dequantize()[2]), (&[0x21, 0x0F][..], -12.0));
+    /// ```
     ///
     /// # Panics
     /// If the parts of `plain` do not fit each other, or its blocks are not those of `axis`.
@@ -228,6 +261,15 @@ impl BlockTensor {
     }
 
     /// The packed codes, the packed scales and the tensor's scale.
+    ///
+    /// ```
+    /// use exmy::block::{Axis, BlockFormat, BlockTensor};
+    ///
+    /// let (format, codes, scales) = (BlockFormat::MXFP4, vec![0x21, 0x07], vec![128]);
+    /// let tensor = BlockTensor::from_parts(format, Axis::Cols, (1, 3), codes, scales, None).unwrap();
+    /// // What from_parts takes; axis and shape are not among them.
+    /// assert_eq!(tensor.into_parts(), (vec![0x21, 0x07], vec![128], None));
+    /// ```
     pub fn into_parts(self) -> (Vec<u8>, Vec<u8>, Option<f32>) {
         (self.codes, self.scales, self.tensor_scale)
     }
@@ -235,6 +277,17 @@ impl BlockTensor {
     /// The values, row-major: element times block scale, and that times the tensor scale, each
     /// product rounded to `f32` (of powers of two, and of E2M1 with E4M3 scales, the first is
     /// exact; at or above 2^128 it is infinity). NaN scales give the canonical NaN.
+    ///
+    /// ```
+    /// use exmy::block::{Axis, BlockFormat, BlockTensor};
+    ///
+    /// let (format, codes, scales) = (BlockFormat::MXFP4, vec![0x21, 0x07], vec![128]);
+    /// let tensor = BlockTensor::from_parts(format, Axis::Cols, (1, 3), codes, scales, None).unwrap();
+    /// assert_eq!(tensor.dequantize(), [1.0, 2.0, 12.0]);
+    /// let parts = (vec![0x21, 0x00], vec![255]);
+    /// let nan = BlockTensor::from_parts(format, Axis::Cols, (1, 3), parts.0, parts.1, None).unwrap();
+    /// assert!(nan.dequantize().iter().all(|x| x.to_bits() == 0x7FC0_0000)); // zeros too
+    /// ```
     pub fn dequantize(&self) -> Vec<f32> {
         let mut out = vec![0.0; self.rows * self.cols];
         self.dequantize_into(ViewMut::new(&mut out, self.rows, self.cols));
@@ -268,6 +321,15 @@ impl BlockTensor {
     }
 
     /// A number a code.
+    ///
+    /// ```
+    /// use exmy::block::{Axis, BlockFormat, BlockTensor};
+    ///
+    /// let (format, codes, scales) = (BlockFormat::MXFP4, vec![0x21, 0x07], vec![128]);
+    /// let tensor = BlockTensor::from_parts(format, Axis::Cols, (1, 3), codes, scales, None).unwrap();
+    /// let plain = tensor.to_plain();
+    /// assert_eq!((plain.codes, plain.scales), (vec![1, 2, 7], vec![128]));
+    /// ```
     pub fn to_plain(&self) -> PlainBlocks {
         PlainBlocks {
             format: self.format,
@@ -280,41 +342,127 @@ impl BlockTensor {
     }
 
     /// The format.
+    ///
+    /// ```
+    /// use exmy::quantizer::{Axis, Quantizer};
+    /// use exmy::random::{Philox, Stream};
+    /// use exmy::view::View;
+    ///
+    /// let random = Philox::new(0, Stream::new("unused"));
+    /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
+    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, random).unwrap();
+    /// // A plain format is one block with the scale 1.
+    /// assert_eq!(quantize("e4m3fn", Axis::Cols).format().to_string(), "e4m3fn/tensor:e8m0");
+    /// ```
     pub fn format(&self) -> BlockFormat {
         self.format
     }
 
     /// The axis a product sums along.
+    ///
+    /// ```
+    /// use exmy::quantizer::{Axis, Quantizer};
+    /// use exmy::random::{Philox, Stream};
+    /// use exmy::view::View;
+    ///
+    /// let random = Philox::new(0, Stream::new("unused"));
+    /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
+    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, random).unwrap();
+    /// // The transpose of a matrix is summed along its other axis.
+    /// assert_eq!(quantize("mxfp4", Axis::Cols).transposed().axis(), Axis::Rows);
+    /// ```
     pub fn axis(&self) -> Axis {
         self.axis
     }
 
     /// Number of rows.
+    ///
+    /// ```
+    /// use exmy::block::{Axis, BlockFormat, BlockTensor};
+    ///
+    /// let (format, codes, scales) = (BlockFormat::MXFP4, vec![0x21, 0x07], vec![128]);
+    /// let tensor = BlockTensor::from_parts(format, Axis::Cols, (1, 3), codes, scales, None).unwrap();
+    /// assert_eq!(tensor.rows(), 1);
+    /// ```
     pub fn rows(&self) -> usize {
         self.rows
     }
 
     /// Number of columns.
+    ///
+    /// ```
+    /// use exmy::block::{Axis, BlockFormat, BlockTensor};
+    ///
+    /// let (format, codes, scales) = (BlockFormat::MXFP4, vec![0x21, 0x07], vec![128]);
+    /// let tensor = BlockTensor::from_parts(format, Axis::Cols, (1, 3), codes, scales, None).unwrap();
+    /// assert_eq!(tensor.cols(), 3); // not the four codes of two bytes
+    /// ```
     pub fn cols(&self) -> usize {
         self.cols
     }
 
     /// Rows and columns of a block; blocks at the lower and right edge may be smaller.
+    ///
+    /// ```
+    /// use exmy::quantizer::{Axis, Quantizer};
+    /// use exmy::random::{Philox, Stream};
+    /// use exmy::view::View;
+    ///
+    /// let random = Philox::new(0, Stream::new("unused"));
+    /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
+    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, random).unwrap();
+    /// assert_eq!(quantize("mxfp4", Axis::Cols).block(), (1, 32));
+    /// assert_eq!(quantize("mxfp4", Axis::Rows).block(), (32, 1));
+    /// assert_eq!(quantize("e4m3fn/row:f32", Axis::Rows).block(), (33, 1)); // a whole column
+    /// ```
     pub fn block(&self) -> (usize, usize) {
         self.block
     }
 
     /// Rows and columns of blocks.
+    ///
+    /// ```
+    /// use exmy::quantizer::{Axis, Quantizer};
+    /// use exmy::random::{Philox, Stream};
+    /// use exmy::view::View;
+    ///
+    /// let random = Philox::new(0, Stream::new("unused"));
+    /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
+    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, random).unwrap();
+    /// // 40 columns are two blocks of at most 32, 33 rows are two as well.
+    /// assert_eq!(quantize("mxfp4", Axis::Cols).blocks(), (33, 2));
+    /// assert_eq!(quantize("mxfp4", Axis::Rows).blocks(), (2, 40));
+    /// ```
     pub fn blocks(&self) -> (usize, usize) {
         (self.rows.div_ceil(self.block.0), self.cols.div_ceil(self.block.1))
     }
 
     /// The tensor's scale, if the format has one: what decoded values are multiplied by last.
+    ///
+    /// ```
+    /// use exmy::quantizer::{Axis, Quantizer};
+    /// use exmy::random::{Philox, Stream};
+    /// use exmy::view::View;
+    ///
+    /// let random = Philox::new(0, Stream::new("unused"));
+    /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
+    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, random).unwrap();
+    /// assert_eq!(quantize("mxfp4", Axis::Cols).tensor_scale(), None);
+    /// assert_eq!(quantize("nvfp4", Axis::Cols).tensor_scale(), Some(1.0 / 2688.0)); // 6 * 448
+    /// ```
     pub fn tensor_scale(&self) -> Option<f32> {
         self.tensor_scale
     }
 
     /// The elements' codes as they are stored.
+    ///
+    /// ```
+    /// use exmy::block::{Axis, BlockFormat, BlockTensor};
+    ///
+    /// let (format, codes, scales) = (BlockFormat::MXFP4, vec![0x21, 0x07], vec![128]);
+    /// let tensor = BlockTensor::from_parts(format, Axis::Cols, (1, 3), codes, scales, None).unwrap();
+    /// assert_eq!(tensor.packed_codes(), [0x21, 0x07]); // the first code in the low half of its byte
+    /// ```
     pub fn packed_codes(&self) -> &[u8] {
         &self.codes
     }
@@ -353,11 +501,31 @@ impl BlockTensor {
     }
 
     /// The blocks' scales as they are stored.
+    ///
+    /// ```
+    /// use exmy::quantizer::{Axis, Quantizer};
+    /// use exmy::random::{Philox, Stream};
+    /// use exmy::view::View;
+    ///
+    /// let random = Philox::new(0, Stream::new("unused"));
+    /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
+    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, random).unwrap();
+    /// assert_eq!(quantize("mxfp4", Axis::Cols).packed_scales().len(), 66);
+    /// assert_eq!(quantize("e4m3fn/tensor:f32", Axis::Cols).packed_scales().len(), 4);
+    /// ```
     pub fn packed_scales(&self) -> &[u8] {
         &self.scales
     }
 
     /// The elements' codes, row-major.
+    ///
+    /// ```
+    /// use exmy::block::{Axis, BlockFormat, BlockTensor};
+    ///
+    /// let (format, codes, scales) = (BlockFormat::MXFP4, vec![0x21, 0x07], vec![128]);
+    /// let tensor = BlockTensor::from_parts(format, Axis::Cols, (1, 3), codes, scales, None).unwrap();
+    /// assert_eq!(tensor.codes(), [1, 2, 7]); // the free half byte is none
+    /// ```
     pub fn codes(&self) -> Vec<u16> {
         match pack::unpack(&self.codes, self.format.element.bits(), self.rows * self.cols) {
             Ok(codes) => codes,
@@ -377,11 +545,35 @@ impl BlockTensor {
     }
 
     /// The blocks' scale codes, row-major over blocks.
+    ///
+    /// ```
+    /// use exmy::quantizer::{Axis, Quantizer};
+    /// use exmy::random::{Philox, Stream};
+    /// use exmy::view::View;
+    ///
+    /// let random = Philox::new(0, Stream::new("unused"));
+    /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
+    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, random).unwrap();
+    /// assert_eq!(quantize("e4m3fn/tensor:f32", Axis::Cols).scales(), [(1.0_f32 / 448.0).to_bits()]);
+    /// assert_eq!(quantize("mxfp4", Axis::Cols).scales()[..2], [125; 2]); // 2^-2: 1 is 4 of it
+    /// ```
     pub fn scales(&self) -> Vec<u32> {
         self.scales.chunks_exact(scale_size(self.format.scale)).map(scale_code).collect()
     }
 
     /// The scale code of block (bi, bj), counted in blocks.
+    ///
+    /// ```
+    /// use exmy::quantizer::{Axis, Quantizer};
+    /// use exmy::random::{Philox, Stream};
+    /// use exmy::view::View;
+    ///
+    /// let random = Philox::new(0, Stream::new("unused"));
+    /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
+    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, random).unwrap();
+    /// let tensor = quantize("nvfp4-16x16", Axis::Cols);
+    /// assert_eq!(tensor.scale_code(2, 2), 0x7E); // the ragged corner, counted in blocks; 448
+    /// ```
     ///
     /// # Panics
     /// If there is no such block.

@@ -44,6 +44,13 @@ pub enum Bound {
 
 impl Bound {
     /// The number.
+    ///
+    /// ```
+    /// use exmy::scale::Bound;
+    ///
+    /// assert_eq!(1.5 * Bound::B256.value(), 384.0); // still an E4M3 scale
+    /// assert_eq!(1.5 * Bound::B448.value(), 672.0); // cut to 448
+    /// ```
     pub const fn value(self) -> f32 {
         match self {
             Self::B256 => 256.0,

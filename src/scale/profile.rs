@@ -137,6 +137,16 @@ impl Profile {
     }
 
     /// The rule meant where none is written: Transformer Engine rounds powers of two up.
+    ///
+    /// ```
+    /// use exmy::block::Profile;
+    /// use exmy::format::Format;
+    /// use exmy::scale::ScaleRule;
+    ///
+    /// assert_eq!(Profile::Te.default_rule(Format::E8M0), ScaleRule::RCeil);
+    /// assert_eq!(Profile::Te.default_rule(Format::UE4M3), ScaleRule::Nearest);
+    /// assert_eq!(Profile::Torchao.default_rule(Format::E8M0), ScaleRule::Floor);
+    /// ```
     pub const fn default_rule(self, scale: Format) -> ScaleRule {
         match (self, ScaleRule::default_for(scale)) {
             (Self::Te | Self::Te213, ScaleRule::Floor) => ScaleRule::RCeil,
@@ -146,6 +156,14 @@ impl Profile {
 
     /// The rounding of elements meant where none is written: to nearest, ties away from zero in
     /// microxcaling (`round="nearest"`), to even elsewhere.
+    ///
+    /// ```
+    /// use exmy::block::Profile;
+    /// use exmy::round::Rounding;
+    ///
+    /// assert_eq!(Profile::Torchao.default_rounding(), Rounding::Rne);
+    /// assert_eq!(Profile::Microxcaling.default_rounding(), Rounding::Rna); // ties away from zero
+    /// ```
     pub const fn default_rounding(self) -> Rounding {
         match self {
             Self::Microxcaling
@@ -157,6 +175,15 @@ impl Profile {
     }
 
     /// The rules that the source of the profile has.
+    ///
+    /// ```
+    /// use exmy::block::Profile;
+    /// use exmy::scale::ScaleRule;
+    ///
+    /// assert_eq!(Profile::Te213.rules(), [ScaleRule::RCeil, ScaleRule::Nearest]);
+    /// // A rule with variants is listed once.
+    /// assert_eq!(Profile::Te.rules().len(), 3);
+    /// ```
     pub const fn rules(self) -> &'static [ScaleRule] {
         use ScaleRule::{Ceil, Even, Floor, FourOverSix as Four, MaxAbs, Nearest, RCeil};
         const FOUR: FourOverSix = FourOverSix::DEFAULT;
@@ -173,6 +200,15 @@ impl Profile {
     }
 
     /// Whether the source of the profile has the rule, in any of its variants.
+    ///
+    /// ```
+    /// use exmy::block::Profile;
+    ///
+    /// assert!(Profile::Te.has("4over6-mse-448".parse()?)); // all variants
+    /// assert!(!Profile::Te213.has("4over6".parse()?));
+    /// assert!(!Profile::Te.has("floor".parse()?));
+    /// # Ok::<(), exmy::text::UnknownName>(())
+    /// ```
     pub const fn has(self, rule: ScaleRule) -> bool {
         let rules = self.rules();
         let mut i = 0;

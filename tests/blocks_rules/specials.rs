@@ -186,6 +186,42 @@ fn microxcaling_options() {
     assert_eq!(scale("mxfp8-e4m3@microxcaling", f32::from_bits(power(3).to_bits() - 1)), 121);
 }
 
+/// Zero is the smallest normal number where a logarithm of it would be taken (`_shared_exponents` of
+/// `mx/mx_ops.py`), and has the exponent field 0 in C++ (`mx/cpp/funcs.cpp`, `shared_exp.cuh`): `2^-126`
+/// and `2^-127`, less emax. At or below `2^-127` both are clamped to it, which leaves emax 0.
+#[test]
+fn microxcaling_zero_blocks() {
+    for rule in ["floor", "rceil"] {
+        for flush in ["", "-flush"] {
+            assert_eq!(scale(&format!("mxint8@{rule}@microxcaling{flush}"), 0.0), 0);
+            assert_eq!(scale(&format!("mxint8@{rule}@microxcaling-torch{flush}"), 0.0), 1);
+            assert_eq!(scale(&format!("mxfp4@{rule}@microxcaling-torch{flush}"), 0.0), 0);
+        }
+    }
+}
+
+/// Where torchao 0.18.0 computes with NaN, its E2M1 conversion (`_f32_to_floatx_unpacked`) makes 1.5 with
+/// the NaN's sign of it, which for 0 / 0 is the machine's; here the code is 7 on all of them. Scales
+/// are the same. Under a NaN scale no value shows it. Under a finite one, only where `1 / s` is
+/// infinite, `amax <= 2688 * 2^-128`, for zeros.
+#[test]
+fn torchao_with_nan_elements() {
+    let of = |x: [f32; 2]| {
+        let tensor = quantize("nvfp4@torchao-0.18", &x, 2);
+        let values = tensor.dequantize();
+        (tensor.scales[0], [tensor.codes[0], tensor.codes[1]], values)
+    };
+    let (scale, codes, values) = of([0.0, 0.0]);
+    assert_eq!((scale, codes), (0x7F, [7, 7])); // torchao: codes 3 or B
+    assert!(values.iter().all(|x| x.is_nan()));
+    let amax = 7e-36;
+    let (scale, codes, values) = of([amax, 0.0]);
+    assert_eq!((scale, codes), (0x7E, [7, 7])); // torchao: codes 7 and 3 or B
+    assert_eq!(values, [6.0 * (448.0 * (amax / 2688.0)); 2]);
+    // Above, zeros are zeros.
+    assert_eq!(of([9e-36, 0.0]).1, [7, 0]);
+}
+
 /// A narrower scale than E8M0, as microxcaling's `scale_bits = 5`: powers beyond 2^15 are NaN, those
 /// below 2^-15 are 2^-15.
 #[test]

@@ -82,6 +82,18 @@ impl BlockTensor {
 
     /// The transposed matrix, whose sums run along the other axis: every code moves, every value
     /// stays.
+    ///
+    /// ```
+    /// use exmy::block::{Axis, BlockFormat, BlockTensor};
+    ///
+    /// let (format, axis) = (BlockFormat::MXFP4, Axis::Cols);
+    /// let parts = (vec![0x21, 0x43, 0x65], vec![127, 128]); // two rows of three codes, a scale each
+    /// let tensor = BlockTensor::from_parts(format, axis, (2, 3), parts.0, parts.1, None).unwrap();
+    /// let transposed = tensor.transposed();
+    /// assert_eq!(transposed.dequantize(), [0.5, 4.0, 1.0, 6.0, 1.5, 8.0]);
+    /// assert_eq!((transposed.axis(), transposed.block()), (Axis::Rows, (32, 1)));
+    /// assert_eq!(transposed.transposed(), tensor);
+    /// ```
     pub fn transposed(&self) -> Self {
         let Self { format, rows, cols, block, tensor_scale, .. } = *self;
         let axis = match self.axis {
