@@ -166,11 +166,11 @@ impl Quantizer {
     /// use exmy::bulk::Cast;
     /// use exmy::format::Format;
     /// use exmy::quantizer::Quantizer;
-    /// use exmy::round::Rounding;
     ///
     /// // Each has its own mode: to bf16 to nearest, then cut.
-    /// let quantizer = Quantizer::new(Format::E8M3.into()).with_rounding(Rounding::Rtz);
+    /// let quantizer: Quantizer = "e8m3@rtz".parse()?;
     /// assert_eq!(quantizer.after(Cast::new(Format::BF16)).to_string(), "bf16>e8m3@rtz");
+    /// # Ok::<(), exmy::quantizer::ParseQuantizerError>(())
     /// ```
     #[must_use]
     pub const fn after(self, before: Cast) -> Self {

@@ -26,7 +26,8 @@
 //! image  = (value of code * scale) * s_dec
 //! ```
 //!
-//! and in the order of torchao, where a zero tensor is 0 / 0 and so NaN:
+//! and in the order of torchao, where a zero tensor is 0 / 0 and so NaN (`docs/blocks.md` says where the
+//! codes of NaN elements are not torchao's):
 //!
 //! ```text
 //! s      = amax of the tensor / (max * scale_max)           without tensor scale, s = 1
