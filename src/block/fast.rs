@@ -3,10 +3,10 @@
 //! A matrix is cut into chunks of whole blocks ([`sheet`]), which threads take; a chunk is walked in
 //! *stretches* of about [`STRETCH`] columns of one band of blocks, so that what the first pass over a
 //! stretch (maxima of blocks) brings into the cache is there for the second (elements). Between the
-//! two, scales and factors are found for all blocks of the stretch at once. Blocks as high as the matrix
-//! - one block, whole columns - are divided after their maxima are known. Only where such a scale needs
-//! more than a maximum, under `4over6` and for scales of the caller's own, is a band of them the work of
-//! one thread.
+//! two, scales and factors are found for all blocks of the stretch at once. Blocks as high as the
+//! matrix, such as whole columns or all of it, are divided after their maxima are known. Only where
+//! such a scale needs more than a maximum, under `4over6` and for scales of the caller's own, is a
+//! band of them the work of one thread.
 //!
 //! What is fast: all rules in all orders of operations, with every element format that [`Places`]
 //! takes (all of MX and NVFP4), rounded to nearest, ties to even or away, toward zero, or

@@ -15,7 +15,7 @@ use crate::format::Format;
 use crate::round::Rounding;
 use crate::text::UnknownName;
 
-/// A named set of [`Choices`].
+/// Whose decisions are followed where a rule of scales leaves something open.
 ///
 /// ```
 /// use exmy::block::{BlockFormat, Profile};
