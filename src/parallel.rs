@@ -30,6 +30,13 @@ pub fn for_each_chunk<T: Send>(
 }
 
 /// Calls `work(i, item)` for each item; items may be tuples of several outputs' chunks.
+///
+/// ```
+/// let (mut sums, x) = ([0; 3], [1, 2, 3, 4, 5]);
+/// let items: Vec<_> = sums.iter_mut().zip(x.chunks(2)).collect();
+/// exmy::parallel::for_each(items, |i, (sum, x)| *sum = x.iter().sum::<i32>() * 10 + i as i32);
+/// assert_eq!(sums, [30, 71, 52]); // the last chunk has one element
+/// ```
 pub fn for_each<T: Send>(items: Vec<T>, work: impl Fn(usize, T) + Sync + Send) {
     #[cfg(feature = "parallel")]
     if items.len() > 1 && rayon::current_num_threads() > 1 {
@@ -65,6 +72,15 @@ fn items_on_threads<T: Send>(items: Vec<T>, work: &(dyn Fn(usize, T) + Sync + Se
 /// wake a sleeping thread (about 50 us on a virtual machine). Between the divisions the others
 /// spin, offering their core to other processes at every turn; not where there are more threads
 /// than cores. Bits do not depend on it.
+///
+/// ```
+/// let mut out = [0_u8; 5];
+/// let value = exmy::parallel::awake(|| {
+///     exmy::parallel::for_each_chunk(&mut out, 2, |i, chunk| chunk.fill(i as u8));
+///     7
+/// });
+/// assert_eq!((value, out), (7, [0, 0, 1, 1, 2]));
+/// ```
 pub fn awake<R>(work: impl FnOnce() -> R) -> R {
     #[cfg(feature = "parallel")]
     if (2..=cores()).contains(&rayon::current_num_threads()) {
@@ -103,6 +119,14 @@ fn cores() -> usize {
 }
 
 /// How many threads [`for_each_chunk`] can use at this place.
+///
+/// ```
+/// use exmy::parallel::{threads, with_threads};
+///
+/// let inside = with_threads(3, threads)?;
+/// assert_eq!(inside, if cfg!(feature = "parallel") { 3 } else { 1 });
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn threads() -> usize {
     #[cfg(feature = "parallel")]
     return rayon::current_num_threads();
@@ -111,6 +135,18 @@ pub fn threads() -> usize {
 }
 
 /// Runs `work` with exactly `threads` threads available to the functions of this module.
+///
+/// ```
+/// use exmy::parallel::{for_each_chunk, with_threads};
+///
+/// let fill = || {
+///     let mut out = [0; 7];
+///     for_each_chunk(&mut out, 3, |i, chunk| chunk.fill(i));
+///     out
+/// };
+/// assert_eq!(with_threads(1, fill)?, with_threads(4, fill)?); // whatever the number
+/// # Ok::<(), std::io::Error>(())
+/// ```
 ///
 /// # Errors
 /// If the operating system refuses the threads.
