@@ -91,6 +91,15 @@ impl core::error::Error for ParseFormatError {}
 
 impl Format {
     /// The canonical name, at most 56 bytes.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    ///
+    /// assert_eq!(Format::ieee(5, 2)?.name().as_str(), "e5m2"); // a named format
+    /// assert_eq!(Format::ieee(5, 3)?.name().as_str(), "e5m3");
+    /// assert_eq!(Format::p3109(8, 3, true, false)?.name().as_str(), "binary8p3sf");
+    /// # Ok::<(), exmy::format::FormatError>(())
+    /// ```
     pub fn name(self) -> Short {
         if let Some((name, _)) = NAMED.iter().find(|(_, format)| *format == self) {
             return Short::new(name);
