@@ -55,6 +55,18 @@ pub enum Specials {
     Finite,
 }
 
+impl Specials {
+    /// All classes.
+    pub const ALL: [Self; 6] = [
+        Self::Ieee,
+        Self::Fn,
+        Self::Fnuz,
+        Self::P3109 { infinite: true },
+        Self::P3109 { infinite: false },
+        Self::Finite,
+    ];
+}
+
 /// A number format: which values exist and how they are encoded.
 ///
 /// ```
