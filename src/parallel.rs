@@ -19,14 +19,7 @@ pub fn for_each_chunk<T: Send>(
     chunk_len: usize,
     work: impl Fn(usize, &mut [T]) + Sync + Send,
 ) {
-    assert!(chunk_len > 0, "chunks of length 0");
-    #[cfg(feature = "parallel")]
-    if data.len() > chunk_len && rayon::current_num_threads() > 1 {
-        return chunks_on_threads(data, chunk_len, &work);
-    }
-    for (i, chunk) in data.chunks_mut(chunk_len).enumerate() {
-        work(i, chunk);
-    }
+    chunks(data, chunk_len, &work);
 }
 
 /// Calls `work(i, item)` for each item; items may be tuples of several outputs' chunks.
@@ -38,32 +31,39 @@ pub fn for_each_chunk<T: Send>(
 /// assert_eq!(sums, [30, 71, 52]); // the last chunk has one element
 /// ```
 pub fn for_each<T: Send>(items: Vec<T>, work: impl Fn(usize, T) + Sync + Send) {
-    #[cfg(feature = "parallel")]
-    if items.len() > 1 && rayon::current_num_threads() > 1 {
-        return items_on_threads(items, &work);
-    }
-    for (i, item) in items.into_iter().enumerate() {
-        work(i, item);
-    }
+    each(items, &work);
 }
 
-/// Rayon's machinery is compiled once for each type of element and not for each closure: a call
-/// through a pointer costs nothing beside a chunk.
-#[cfg(feature = "parallel")]
-fn chunks_on_threads<T: Send>(
+/// [`for_each_chunk`], compiled once for each type of element and not for each closure, and the
+/// closure once and not for either way: a call through a pointer costs nothing beside a chunk.
+fn chunks<T: Send>(
     data: &mut [T],
     chunk_len: usize,
     work: &(dyn Fn(usize, &mut [T]) + Sync + Send),
 ) {
-    use rayon::prelude::*;
-    data.par_chunks_mut(chunk_len).enumerate().for_each(|(i, chunk)| work(i, chunk));
+    assert!(chunk_len > 0, "chunks of length 0");
+    #[cfg(feature = "parallel")]
+    if data.len() > chunk_len && rayon::current_num_threads() > 1 {
+        use rayon::prelude::*;
+        data.par_chunks_mut(chunk_len).enumerate().for_each(|(i, chunk)| work(i, chunk));
+        return;
+    }
+    for (i, chunk) in data.chunks_mut(chunk_len).enumerate() {
+        work(i, chunk);
+    }
 }
 
-/// As [`chunks_on_threads`].
-#[cfg(feature = "parallel")]
-fn items_on_threads<T: Send>(items: Vec<T>, work: &(dyn Fn(usize, T) + Sync + Send)) {
-    use rayon::prelude::*;
-    items.into_par_iter().enumerate().for_each(|(i, item)| work(i, item));
+/// [`for_each`], as [`chunks`].
+fn each<T: Send>(items: Vec<T>, work: &(dyn Fn(usize, T) + Sync + Send)) {
+    #[cfg(feature = "parallel")]
+    if items.len() > 1 && rayon::current_num_threads() > 1 {
+        use rayon::prelude::*;
+        items.into_par_iter().enumerate().for_each(|(i, item)| work(i, item));
+        return;
+    }
+    for (i, item) in items.into_iter().enumerate() {
+        work(i, item);
+    }
 }
 
 /// Runs `work` while the pool's other threads stay awake and look for the pieces it hands out.

@@ -124,6 +124,11 @@ impl<'a> Nearest<'a> {
     /// assert!(Nearest::new("xyz", ["abc"]).names().is_empty()); // no letter in common
     /// ```
     pub fn new(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::of(given, &mut candidates.into_iter())
+    }
+
+    /// As [`new`](Self::new), compiled once.
+    fn of(given: &str, candidates: &mut dyn Iterator<Item = &'a str>) -> Self {
         let limit = (given.len() / 3).max(2);
         let mut names = [""; 3];
         let mut distances = [usize::MAX; 3];
