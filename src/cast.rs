@@ -171,6 +171,20 @@ pub fn from_bits<F: FloatFormat>(bits: &[F::Bits]) -> Result<&[Minifloat<F>], St
 
 /// The numbers of codes, for writing: what is written are codes.
 ///
+/// ```
+/// use exmy::cast;
+/// use exmy::minifloat::E2M1;
+///
+/// let mut codes = [0x7, 0x1];
+/// let numbers: &mut [E2M1] = cast::from_bits_mut(&mut codes)?;
+/// numbers[1] = numbers[0] + numbers[1]; // 6.5 saturates
+/// assert_eq!(codes, [0x7, 0x7]);
+/// codes[0] = 0x80; // a bit above the four of a code
+/// let error = cast::from_bits_mut(&mut codes).map(|numbers: &mut [E2M1]| numbers.len()).unwrap_err();
+/// assert_eq!((error.index, error.bits), (0, 0x80));
+/// # Ok::<(), cast::StrayBits>(())
+/// ```
+///
 /// # Errors
 /// As [`from_bits`].
 pub fn from_bits_mut<F: FloatFormat>(

@@ -55,6 +55,18 @@ pub enum Specials {
     Finite,
 }
 
+impl Specials {
+    /// All classes.
+    pub const ALL: [Self; 6] = [
+        Self::Ieee,
+        Self::Fn,
+        Self::Fnuz,
+        Self::P3109 { infinite: true },
+        Self::P3109 { infinite: false },
+        Self::Finite,
+    ];
+}
+
 /// A number format: which values exist and how they are encoded.
 ///
 /// ```
@@ -93,6 +105,13 @@ impl Format {
     /// The signed format with the conventions of IEEE 754: bias `2^(E-1) - 1`, infinities, NaNs,
     /// subnormals. `ieee(5, 10)` is binary16, `ieee(8, 7)` bfloat16, `ieee(8, 3)` E8M3.
     ///
+    /// ```
+    /// use exmy::format::Format;
+    ///
+    /// assert_eq!(Format::ieee(5, 10), Ok(Format::F16));
+    /// assert!(Format::ieee(8, 0).is_err()); // infinity and NaN need a significand field
+    /// ```
+    ///
     /// # Errors
     /// If `exp_bits` is not in 1..=16 or `man_bits` not in 1..=52.
     pub const fn ieee(exp_bits: u32, man_bits: u32) -> Result<Self, FormatError> {
@@ -100,6 +119,17 @@ impl Format {
     }
 
     /// `Binary{k}p{p}{s|u}{e|f}` of IEEE P3109: `k` bits in all, precision `p`.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    ///
+    /// let binary8p3se = Format::p3109(8, 3, true, true)?;
+    /// assert_eq!(binary8p3se.bias(), 16); // one more than of E5M2
+    /// assert_eq!(binary8p3se.max().to_f32(), 49152.0); // infinity takes one code, not a binade
+    /// assert!(Format::p3109(8, 8, true, true).is_err()); // no bit is left for the exponent
+    /// assert!(Format::p3109(8, 8, false, true).is_ok()); // without a sign one is
+    /// # Ok::<(), exmy::format::FormatError>(())
+    /// ```
     ///
     /// # Errors
     /// If `k` is not above 2 or `p` not in `1..k` (signed) or `1..=k` (unsigned), or a field is
@@ -114,6 +144,15 @@ impl Format {
     }
 
     /// Bits of a code. TF32 has 19; unsigned E4M3 has 7.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    ///
+    /// let fields = |f: Format| [f.bits(), f.storage_bits(), f.exp_bits(), f.man_bits(), f.precision()];
+    /// assert_eq!(fields(Format::TF32), [19, 32, 8, 10, 11]);
+    /// assert_eq!(fields(Format::UE4M3), [7, 8, 4, 3, 4]); // no sign bit
+    /// assert_eq!(fields(Format::E8M0), [8, 8, 8, 0, 1]); // powers of two have one significant bit
+    /// ```
     #[inline]
     pub const fn bits(self) -> u32 {
         self.magnitude_bits() + !matches!(self.sign, Sign::Unsigned) as u32
@@ -122,6 +161,8 @@ impl Format {
     /// Bits of the smallest unsigned integer type that holds a code: 8, 16, 32 or 64. Codes lie in
     /// its low bits; the rest is zero in every code this crate produces and ignored in those it
     /// reads.
+    ///
+    /// Example: [`bits`](Self::bits).
     pub const fn storage_bits(self) -> u32 {
         match self.bits() {
             0..=8 => 8,
@@ -132,48 +173,71 @@ impl Format {
     }
 
     /// Width of the exponent field, E.
+    ///
+    /// Example: [`bits`](Self::bits).
     #[inline]
     pub const fn exp_bits(self) -> u32 {
         self.exp_bits as u32
     }
 
     /// Width of the trailing significand field, M.
+    ///
+    /// Example: [`bits`](Self::bits).
     #[inline]
     pub const fn man_bits(self) -> u32 {
         self.man_bits as u32
     }
 
     /// Significant bits of a normal number, `M + 1`.
+    ///
+    /// Example: [`bits`](Self::bits).
     #[inline]
     pub const fn precision(self) -> u32 {
         self.man_bits as u32 + 1
     }
 
     /// The exponent bias, B.
+    ///
+    /// ```
+    /// use exmy::format::{Format, Sign, Specials};
+    ///
+    /// let named = [Format::E4M3, Format::E4M3FNUZ, Format::E4M3B11FNUZ].map(Format::bias);
+    /// assert_eq!(named, [7, 8, 11]);
+    /// assert_eq!((Format::INT8.sign(), Format::INT8.bias()), (Sign::TwosComplement, 0));
+    /// assert_eq!(Format::E2M1.specials(), Specials::Finite);
+    /// ```
     #[inline]
     pub const fn bias(self) -> i32 {
         self.bias
     }
 
     /// The sign convention.
+    ///
+    /// Example: [`bias`](Self::bias).
     #[inline]
     pub const fn sign(self) -> Sign {
         self.sign
     }
 
     /// The class of special values.
+    ///
+    /// Example: [`bias`](Self::bias).
     #[inline]
     pub const fn specials(self) -> Specials {
         self.specials
     }
 
     /// Whether negative values exist.
+    ///
+    /// Example: [`has_negative_zero`](Self::has_negative_zero).
     #[inline]
     pub const fn is_signed(self) -> bool {
         !matches!(self.sign, Sign::Unsigned)
     }
 
     /// Whether zero exists. Only scale formats such as E8M0 lack it.
+    ///
+    /// Example: [`has_negative_zero`](Self::has_negative_zero).
     #[inline]
     pub const fn has_zero(self) -> bool {
         self.zero
@@ -182,18 +246,33 @@ impl Format {
     /// Whether there is a second zero with the sign bit set. Where there could be one and the
     /// format declines it ([`FormatBuilder::negative_zero`]), that code reads as zero and is never
     /// produced.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    ///
+    /// let facts = |f: Format| [f.is_signed(), f.has_zero(), f.has_negative_zero(), f.has_subnormals()];
+    /// assert_eq!(facts(Format::E4M3FN), [true; 4]);
+    /// assert_eq!(facts(Format::E4M3FNUZ), [true, true, false, true]); // NaN has its code
+    /// assert_eq!(facts(Format::E8M0), [false; 4]);
+    /// assert!(!Format::E2M1.has_nan() && Format::E4M3FN.has_nan() && Format::E8M0.has_nan());
+    /// assert!(!Format::E4M3FN.has_infinity() && Format::E4M3.has_infinity());
+    /// ```
     #[inline]
     pub const fn has_negative_zero(self) -> bool {
         self.negative_zero
     }
 
     /// Whether any code is NaN.
+    ///
+    /// Example: [`has_negative_zero`](Self::has_negative_zero).
     #[inline]
     pub const fn has_nan(self) -> bool {
         !matches!(self.specials, Specials::Finite)
     }
 
     /// Whether infinity exists.
+    ///
+    /// Example: [`has_negative_zero`](Self::has_negative_zero).
     #[inline]
     pub const fn has_infinity(self) -> bool {
         matches!(self.specials, Specials::Ieee | Specials::P3109 { infinite: true })
@@ -201,6 +280,8 @@ impl Format {
 
     /// Whether subnormal numbers exist: numbers below [`emin`](Self::emin) with fewer significant
     /// bits.
+    ///
+    /// Example: [`has_negative_zero`](Self::has_negative_zero).
     #[inline]
     pub const fn has_subnormals(self) -> bool {
         self.subnormals
@@ -208,12 +289,23 @@ impl Format {
 
     /// Exponent of the lowest binade with full precision: `1 - B` where exponent field 0 holds
     /// zero (and subnormals), `-B` where it holds normal numbers.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    ///
+    /// let exponents = |f: Format| (f.lsb(), f.emin(), f.emax());
+    /// assert_eq!(exponents(Format::E4M3FN), (-9, -6, 8)); // its last binade holds 448, not 480
+    /// assert_eq!(exponents(Format::E8M0), (-127, -127, 127));
+    /// assert_eq!(exponents(Format::INT8), (-6, 1, 0)); // all below 2: 127/64 and -2
+    /// ```
     #[inline]
     pub const fn emin(self) -> i32 {
         self.field_zero_is_low() as i32 - self.bias
     }
 
     /// Exponent of the largest finite value, `floor(log2(max))`; 8 for E4M3FN, 2 for E2M1.
+    ///
+    /// Example: [`emin`](Self::emin).
     pub const fn emax(self) -> i32 {
         match self.max() {
             Value::Finite { significand, exponent, .. } => exponent + significand.ilog2() as i32,
@@ -222,27 +314,49 @@ impl Format {
     }
 
     /// Exponent of the last place of the smallest values: every value is a multiple of `2^lsb`.
+    ///
+    /// Example: [`emin`](Self::emin).
     #[inline]
     pub const fn lsb(self) -> i32 {
         self.emin() - self.man_bits as i32
     }
 
     /// Number of codes, special ones included: `2^bits`.
+    ///
+    /// Example: [`codes`](Self::codes).
     pub const fn code_count(self) -> u128 {
         1 << self.bits()
     }
 
     /// All codes, ascending.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    ///
+    /// assert_eq!(Format::E2M1.codes().map(|code| Format::E2M1.to_f32(code)).sum::<f32>(), 0.0);
+    /// assert_eq!((Format::F64.codes(), Format::F64.code_count()), (0..=u64::MAX, 1 << 64));
+    /// ```
     pub const fn codes(self) -> core::ops::RangeInclusive<u64> {
         core::ops::RangeInclusive::new(0, low_bits(self.bits()))
     }
 
     /// Whether every value is a binary32 value, so that [`to_f32`](Self::to_f32) never rounds.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    ///
+    /// assert!(Format::BF16.is_exact_in_f32() && Format::E8M0.is_exact_in_f32());
+    /// let wide = Format::ieee(9, 1)?; // exponents of nine bits
+    /// assert!(!wide.is_exact_in_f32() && wide.is_exact_in_f64());
+    /// # Ok::<(), exmy::format::FormatError>(())
+    /// ```
     pub const fn is_exact_in_f32(self) -> bool {
         self.fits(24, -149, 127)
     }
 
     /// Whether every value is a binary64 value, so that [`to_f64`](Self::to_f64) never rounds.
+    ///
+    /// Example: [`is_exact_in_f32`](Self::is_exact_in_f32).
     pub const fn is_exact_in_f64(self) -> bool {
         self.fits(53, -1074, 1023)
     }

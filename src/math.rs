@@ -50,30 +50,48 @@ pub struct Operand {
 
 impl Operand {
     /// A code of a format.
+    ///
+    /// ```
+    /// use exmy::format::{Format, Value};
+    /// use exmy::math::Operand;
+    ///
+    /// assert_eq!(Operand::new(Format::UE4M3, 0xB8).value(), Value::from_f32(1.0)); // 7 bits count
+    /// assert_eq!(Operand::f32(0.5).value(), Operand::f64(0.5).value());
+    /// assert_ne!(Operand::f32(0.5), Operand::f64(0.5)); // codes of two formats
+    /// assert!(Operand::new(Format::F32, 0x7F80_0001).is_signaling());
+    /// ```
     #[inline]
     pub const fn new(format: Format, code: u64) -> Self {
         Self { format, code }
     }
 
     /// A binary32 number.
+    ///
+    /// Example: [`new`](Self::new).
     #[inline]
     pub const fn f32(x: f32) -> Self {
         Self::new(Format::F32, x.to_bits() as u64)
     }
 
     /// A binary64 number.
+    ///
+    /// Example: [`new`](Self::new).
     #[inline]
     pub const fn f64(x: f64) -> Self {
         Self::new(Format::F64, x.to_bits())
     }
 
     /// The exact value.
+    ///
+    /// Example: [`new`](Self::new).
     #[inline]
     pub const fn value(self) -> Value {
         self.format.decode(self.code)
     }
 
     /// Whether this is a signaling NaN.
+    ///
+    /// Example: [`new`](Self::new).
     #[inline]
     pub const fn is_signaling(self) -> bool {
         self.format.is_signaling(self.code)
@@ -98,12 +116,25 @@ pub struct Context {
 
 impl Context {
     /// Results in the format `to` by `rules`; the random word is 0.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::math::{Context, Operand};
+    /// use exmy::round::{Rounding, Rules};
+    ///
+    /// let context = Context::new(Format::E2M1, Rules::DEFAULT.with_rounding(Rounding::stochastic(4)));
+    /// let x = Operand::f32(0.25); // halfway between 0 and 0.5
+    /// assert_eq!(context.convert(x).code, 0); // a random word of 0 never rounds up
+    /// assert_eq!(context.with_random(0x8000_0000).convert(x).code, 1);
+    /// ```
     #[inline]
     pub const fn new(to: Format, rules: Rules) -> Self {
         Self { to, rules, random: 0 }
     }
 
     /// The same with a random word.
+    ///
+    /// Example: [`new`](Self::new).
     #[inline]
     pub const fn with_random(self, random: u32) -> Self {
         Self { random, ..self }

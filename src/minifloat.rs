@@ -184,6 +184,13 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// The number with this code. Bits above the format's width are ignored and dropped.
+    ///
+    /// ```
+    /// use exmy::minifloat::E2M1;
+    ///
+    /// assert_eq!(E2M1::from_bits(0xF7).to_bits(), 0x7); // four bits are a code
+    /// assert_eq!(E2M1::from_bits(0x8), E2M1::from_bits(0x0)); // -0 and 0 are equal numbers
+    /// ```
     #[inline]
     pub fn from_bits(bits: F::Bits) -> Self {
         Self::of(bits.to_u64() & crate::format::low_bits(Self::FORMAT.bits()))
@@ -200,6 +207,8 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// The code.
+    ///
+    /// Example: [`from_bits`](Self::from_bits).
     #[inline]
     pub const fn to_bits(self) -> F::Bits {
         self.0

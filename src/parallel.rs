@@ -19,44 +19,51 @@ pub fn for_each_chunk<T: Send>(
     chunk_len: usize,
     work: impl Fn(usize, &mut [T]) + Sync + Send,
 ) {
+    chunks(data, chunk_len, &work);
+}
+
+/// Calls `work(i, item)` for each item; items may be tuples of several outputs' chunks.
+///
+/// ```
+/// let (mut sums, x) = ([0; 3], [1, 2, 3, 4, 5]);
+/// let items: Vec<_> = sums.iter_mut().zip(x.chunks(2)).collect();
+/// exmy::parallel::for_each(items, |i, (sum, x)| *sum = x.iter().sum::<i32>() * 10 + i as i32);
+/// assert_eq!(sums, [30, 71, 52]); // the last chunk has one element
+/// ```
+pub fn for_each<T: Send>(items: Vec<T>, work: impl Fn(usize, T) + Sync + Send) {
+    each(items, &work);
+}
+
+/// [`for_each_chunk`], compiled once for each type of element and not for each closure, and the
+/// closure once and not for either way: a call through a pointer costs nothing beside a chunk.
+fn chunks<T: Send>(
+    data: &mut [T],
+    chunk_len: usize,
+    work: &(dyn Fn(usize, &mut [T]) + Sync + Send),
+) {
     assert!(chunk_len > 0, "chunks of length 0");
     #[cfg(feature = "parallel")]
     if data.len() > chunk_len && rayon::current_num_threads() > 1 {
-        return chunks_on_threads(data, chunk_len, &work);
+        use rayon::prelude::*;
+        data.par_chunks_mut(chunk_len).enumerate().for_each(|(i, chunk)| work(i, chunk));
+        return;
     }
     for (i, chunk) in data.chunks_mut(chunk_len).enumerate() {
         work(i, chunk);
     }
 }
 
-/// Calls `work(i, item)` for each item; items may be tuples of several outputs' chunks.
-pub fn for_each<T: Send>(items: Vec<T>, work: impl Fn(usize, T) + Sync + Send) {
+/// [`for_each`], as [`chunks`].
+fn each<T: Send>(items: Vec<T>, work: &(dyn Fn(usize, T) + Sync + Send)) {
     #[cfg(feature = "parallel")]
     if items.len() > 1 && rayon::current_num_threads() > 1 {
-        return items_on_threads(items, &work);
+        use rayon::prelude::*;
+        items.into_par_iter().enumerate().for_each(|(i, item)| work(i, item));
+        return;
     }
     for (i, item) in items.into_iter().enumerate() {
         work(i, item);
     }
-}
-
-/// Rayon's machinery is compiled once for each type of element and not for each closure: a call
-/// through a pointer costs nothing beside a chunk.
-#[cfg(feature = "parallel")]
-fn chunks_on_threads<T: Send>(
-    data: &mut [T],
-    chunk_len: usize,
-    work: &(dyn Fn(usize, &mut [T]) + Sync + Send),
-) {
-    use rayon::prelude::*;
-    data.par_chunks_mut(chunk_len).enumerate().for_each(|(i, chunk)| work(i, chunk));
-}
-
-/// As [`chunks_on_threads`].
-#[cfg(feature = "parallel")]
-fn items_on_threads<T: Send>(items: Vec<T>, work: &(dyn Fn(usize, T) + Sync + Send)) {
-    use rayon::prelude::*;
-    items.into_par_iter().enumerate().for_each(|(i, item)| work(i, item));
 }
 
 /// Runs `work` while the pool's other threads stay awake and look for the pieces it hands out.
@@ -65,6 +72,15 @@ fn items_on_threads<T: Send>(items: Vec<T>, work: &(dyn Fn(usize, T) + Sync + Se
 /// wake a sleeping thread (about 50 us on a virtual machine). Between the divisions the others
 /// spin, offering their core to other processes at every turn; not where there are more threads
 /// than cores. Bits do not depend on it.
+///
+/// ```
+/// let mut out = [0_u8; 5];
+/// let value = exmy::parallel::awake(|| {
+///     exmy::parallel::for_each_chunk(&mut out, 2, |i, chunk| chunk.fill(i as u8));
+///     7
+/// });
+/// assert_eq!((value, out), (7, [0, 0, 1, 1, 2]));
+/// ```
 pub fn awake<R>(work: impl FnOnce() -> R) -> R {
     #[cfg(feature = "parallel")]
     if (2..=cores()).contains(&rayon::current_num_threads()) {
@@ -103,6 +119,14 @@ fn cores() -> usize {
 }
 
 /// How many threads [`for_each_chunk`] can use at this place.
+///
+/// ```
+/// use exmy::parallel::{threads, with_threads};
+///
+/// let inside = with_threads(3, threads)?;
+/// assert_eq!(inside, if cfg!(feature = "parallel") { 3 } else { 1 });
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn threads() -> usize {
     #[cfg(feature = "parallel")]
     return rayon::current_num_threads();
@@ -111,6 +135,18 @@ pub fn threads() -> usize {
 }
 
 /// Runs `work` with exactly `threads` threads available to the functions of this module.
+///
+/// ```
+/// use exmy::parallel::{for_each_chunk, with_threads};
+///
+/// let fill = || {
+///     let mut out = [0; 7];
+///     for_each_chunk(&mut out, 3, |i, chunk| chunk.fill(i));
+///     out
+/// };
+/// assert_eq!(with_threads(1, fill)?, with_threads(4, fill)?); // whatever the number
+/// # Ok::<(), std::io::Error>(())
+/// ```
 ///
 /// # Errors
 /// If the operating system refuses the threads.

@@ -18,6 +18,13 @@ pub(crate) const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 pub(crate) const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 
 /// Ten rounds of Philox4x32: 128 bits of counter and 64 bits of key to 128 random bits.
+///
+/// ```
+/// use exmy::random::philox4x32_10;
+///
+/// // A known answer of Random123: no bits in are not no bits out.
+/// assert_eq!(philox4x32_10([0; 4], [0; 2]), [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]);
+/// ```
 #[inline(always)]
 pub const fn philox4x32_10(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     let [mut c0, mut c1, mut c2, mut c3] = counter;
@@ -52,6 +59,14 @@ pub struct Stream(u64);
 
 impl Stream {
     /// The stream of a purpose: FNV-1a over the label's bytes, then mixed.
+    ///
+    /// ```
+    /// use exmy::random::Stream;
+    ///
+    /// assert_ne!(Stream::new(""), Stream::new("a")); // no label is one, too
+    /// assert_ne!(Stream::new("a").with(0), Stream::new("a")); // and 0 a coordinate
+    /// assert_ne!(Stream::new("a").with(1).with(2), Stream::new("a").with(2).with(1));
+    /// ```
     pub const fn new(label: &str) -> Self {
         let bytes = label.as_bytes();
         let mut hash = 0xCBF2_9CE4_8422_2325_u64;
@@ -64,6 +79,8 @@ impl Stream {
     }
 
     /// The sub-stream at one more coordinate (a step, a layer, an operand, ...).
+    ///
+    /// Example: [`new`](Self::new).
     #[must_use]
     pub const fn with(self, coordinate: u64) -> Self {
         let weyl = coordinate.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -71,6 +88,8 @@ impl Stream {
     }
 
     /// The 64-bit value that enters Philox' counter.
+    ///
+    /// Example: [`new`](Self::new).
     pub const fn id(self) -> u64 {
         self.0
     }
@@ -85,6 +104,8 @@ pub struct Philox {
 
 impl Philox {
     /// The generator of `stream` under `seed`.
+    ///
+    /// Example: [`word`](Self::word).
     pub const fn new(seed: u64, stream: Stream) -> Self {
         Self { key: [seed as u32, (seed >> 32) as u32], stream: stream.0 }
     }
@@ -97,6 +118,8 @@ impl Philox {
     }
 
     /// The four words of elements `4 * block ..= 4 * block + 3`.
+    ///
+    /// Example: [`word`](Self::word).
     #[inline(always)]
     pub const fn block(&self, block: u64) -> [u32; 4] {
         let counter =
@@ -105,12 +128,26 @@ impl Philox {
     }
 
     /// The word of element `index`.
+    ///
+    /// ```
+    /// use exmy::random::{Philox, Stream};
+    ///
+    /// let philox = Philox::new(7, Stream::new("doc"));
+    /// assert_eq!(philox.word(6), philox.block(1)[2]);
+    /// assert_eq!(philox.bits(6, 8), philox.word(6) >> 24); // the top ones
+    /// assert_eq!(philox.bits(6, 0), 0);
+    /// assert_eq!(philox.word64(3) as u32, philox.word(6)); // of words 6 and 7
+    /// assert!(philox.uniform(3) < 1.0);
+    /// assert_eq!(philox.below(3, 1), 0);
+    /// ```
     #[inline]
     pub const fn word(&self, index: u64) -> u32 {
         self.block(index / 4)[(index % 4) as usize]
     }
 
     /// The top `bits` (0..=32) bits of the word of element `index`.
+    ///
+    /// Example: [`word`](Self::word).
     #[inline]
     pub const fn bits(&self, index: u64, bits: u32) -> u32 {
         debug_assert!(bits <= 32);
@@ -118,12 +155,16 @@ impl Philox {
     }
 
     /// A 64-bit word: elements `2 * index` (low half) and `2 * index + 1`.
+    ///
+    /// Example: [`word`](Self::word).
     #[inline]
     pub const fn word64(&self, index: u64) -> u64 {
         self.word(2 * index) as u64 | (self.word(2 * index + 1) as u64) << 32
     }
 
     /// Uniform in `[0, 1)` with 53 bits, from [`word64`](Self::word64).
+    ///
+    /// Example: [`word`](Self::word).
     #[inline]
     pub const fn uniform(&self, index: u64) -> f64 {
         (self.word64(index) >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
@@ -131,6 +172,8 @@ impl Philox {
 
     /// Uniform in `0..bound`, by the high half of a 64 x 64-bit product; the bias is below
     /// `bound / 2^64`.
+    ///
+    /// Example: [`word`](Self::word).
     ///
     /// # Panics
     /// If `bound` is 0.

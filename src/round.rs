@@ -64,6 +64,17 @@ impl Rounding {
 
     /// Stochastic rounding, variant A, with `bits` random bits.
     ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::round::{Overflow, Rounding};
+    ///
+    /// let half = |random| Format::E2M1.encode_f32(0.25, Rounding::stochastic(1), Overflow::None, random);
+    /// assert_eq!([half(0), half(1 << 31)].map(|rounded| rounded.code), [0, 1]); // the top bit decides
+    /// let less = |random| Format::E2M1.encode_f32(0.2, Rounding::stochastic(1), Overflow::None, random);
+    /// assert_eq!(less(u32::MAX).code, 0); // one bit tells a half, and 0.4 of a gap is less
+    /// assert!(Rounding::stochastic(1).is_stochastic());
+    /// ```
+    ///
     /// # Panics
     /// If `bits` is not in 1..=32.
     pub const fn stochastic(bits: u32) -> Self {
@@ -72,6 +83,8 @@ impl Rounding {
     }
 
     /// Whether the result depends on random bits.
+    ///
+    /// Example: [`stochastic`](Self::stochastic).
     pub const fn is_stochastic(self) -> bool {
         matches!(self, Self::Stochastic { .. })
     }
@@ -126,6 +139,17 @@ impl Overflow {
         [Self::None, Self::Finite, Self::Propagate, Self::Nan, Self::Infinity, Self::Onnx];
 
     /// Whether finite results are clamped to the format's range under every mode.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::round::{Overflow, Rounding};
+    ///
+    /// let up = |overflow| Format::E5M2.encode_f32(1e6, Rounding::Rup, overflow, 0).code;
+    /// let down = |overflow| Format::E5M2.encode_f32(1e6, Rounding::Rdn, overflow, 0).code;
+    /// assert!(Overflow::Finite.saturates() && up(Overflow::Finite) == 0x7B);
+    /// assert!(!Overflow::None.saturates() && up(Overflow::None) == 0x7C); // infinity; but
+    /// assert_eq!(down(Overflow::None), 0x7B); // a mode that points inward stops at the largest value
+    /// ```
     pub const fn saturates(self) -> bool {
         matches!(self, Self::Finite | Self::Propagate | Self::Onnx)
     }
@@ -181,18 +205,32 @@ impl Flags {
     pub const SATURATED: Self = Self(32);
 
     /// Whether all flags of `other` are set.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::round::{Flags, Overflow, Rounding};
+    ///
+    /// let flags = Format::E4M3FN.encode_f32(1e6, Rounding::Rne, Overflow::Finite, 0).flags;
+    /// assert!(flags.contains(Flags::OVERFLOW.union(Flags::INEXACT)) && !flags.is_empty());
+    /// assert_eq!((flags.bits(), flags.ieee().bits()), (1 | 4 | 32, 1 | 4)); // IEEE 754 has no "saturated"
+    /// assert!(flags.contains(Flags::NONE)); // as every set contains the empty one
+    /// ```
     #[inline]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
     /// Whether no flag is set.
+    ///
+    /// Example: [`contains`](Self::contains).
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
     /// The flags of either.
+    ///
+    /// Example: [`contains`](Self::contains).
     #[inline]
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
@@ -200,6 +238,8 @@ impl Flags {
     }
 
     /// The five flags of IEEE 754, without [`SATURATED`](Self::SATURATED).
+    ///
+    /// Example: [`contains`](Self::contains).
     #[inline]
     #[must_use]
     pub const fn ieee(self) -> Self {
@@ -208,6 +248,8 @@ impl Flags {
 
     /// The flags as bits: inexact 1, underflow 2, overflow 4, divide by zero 8, invalid 16 (these
     /// five as in Berkeley TestFloat), saturated 32.
+    ///
+    /// Example: [`contains`](Self::contains).
     #[inline]
     pub const fn bits(self) -> u8 {
         self.0

@@ -35,6 +35,12 @@ impl Level {
     pub const ALL: [Self; 3] = [Self::Scalar, Self::Avx2, Self::Avx512];
 
     /// The word `EXMY_SIMD` accepts.
+    ///
+    /// ```
+    /// use exmy::simd::Level;
+    ///
+    /// assert_eq!(Level::ALL.map(Level::name), ["scalar", "avx2", "avx512"]);
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Self::Scalar => "scalar",
@@ -44,6 +50,13 @@ impl Level {
     }
 
     /// Whether this CPU can run the level.
+    ///
+    /// ```
+    /// use exmy::simd::Level;
+    ///
+    /// assert!(Level::Scalar.is_available()); // on every CPU
+    /// assert!(Level::Avx2.is_available() || !Level::Avx512.is_available()); // a level needs those below
+    /// ```
     pub fn is_available(self) -> bool {
         match self {
             Self::Scalar => true,
@@ -64,6 +77,13 @@ impl Level {
     }
 
     /// The best level of this CPU.
+    ///
+    /// ```
+    /// use exmy::simd::Level;
+    ///
+    /// assert!(Level::best().is_available());
+    /// assert!(Level::ALL.iter().filter(|level| level.is_available()).all(|level| *level <= Level::best()));
+    /// ```
     pub fn best() -> Self {
         let available = Self::ALL.into_iter().rev().find(|level| level.is_available());
         available.unwrap_or(Self::Scalar)
@@ -103,6 +123,17 @@ impl core::error::Error for LevelError {}
 
 /// The level that `EXMY_SIMD` names, or the best if it is not set.
 ///
+/// ```
+/// use exmy::simd::{Level, wanted};
+///
+/// match wanted() {
+///     Ok(level) => assert!(level.is_available()),
+///     // `EXMY_SIMD=AVX2`, say: the words are lower case, and no other level stands in.
+///     Err(error) => assert!(error.to_string().contains("the levels of this machine are scalar")),
+/// }
+/// # let _ = Level::best();
+/// ```
+///
 /// # Errors
 /// If it holds a word that is no level, or a level this CPU lacks; a silent fallback would make a
 /// test of that level worthless.
@@ -115,6 +146,14 @@ pub fn wanted() -> Result<Level, LevelError> {
 }
 
 /// The level in force: [`wanted`], unless [`with_level`] says otherwise.
+///
+/// ```
+/// use exmy::simd::{Level, level, with_level};
+///
+/// // Kernels of other threads follow too; results are the same at every level.
+/// let seen = with_level(Level::Scalar, || std::thread::spawn(level).join().unwrap());
+/// assert_eq!(seen, Level::Scalar);
+/// ```
 ///
 /// # Panics
 /// If `EXMY_SIMD` cannot be followed; a program asks [`wanted`] first.

@@ -40,6 +40,14 @@ impl Short {
     const CAPACITY: usize = 56;
 
     /// A copy of the beginning of `text`, control characters as `?`.
+    ///
+    /// ```
+    /// use exmy::text::Short;
+    ///
+    /// assert_eq!(Short::new("e4m3\n").as_str(), "e4m3?");
+    /// let long = Short::new(&"long ".repeat(20));
+    /// assert!(long.as_str().len() <= 56 && long.as_str().ends_with("..."));
+    /// ```
     pub fn new(text: &str) -> Self {
         let mut short = Self { bytes: [0; Self::CAPACITY], len: 0 };
         for c in text.chars() {
@@ -69,6 +77,8 @@ impl Short {
     }
 
     /// The text.
+    ///
+    /// Example: [`new`](Self::new).
     pub fn as_str(&self) -> &str {
         core::str::from_utf8(&self.bytes[..self.len as usize]).unwrap_or_default()
     }
@@ -105,7 +115,20 @@ pub struct Nearest<'a> {
 
 impl<'a> Nearest<'a> {
     /// The names of `candidates` that are a few typing errors away from `given`.
+    ///
+    /// ```
+    /// use exmy::text::Nearest;
+    ///
+    /// // A swap of neighbours is one error, and case none.
+    /// assert_eq!(Nearest::new("E4M3NF", ["e5m2", "e4m3fn", "bf16"]).names(), ["e4m3fn"]);
+    /// assert!(Nearest::new("xyz", ["abc"]).names().is_empty()); // no letter in common
+    /// ```
     pub fn new(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::of(given, &mut candidates.into_iter())
+    }
+
+    /// As [`new`](Self::new), compiled once.
+    fn of(given: &str, candidates: &mut dyn Iterator<Item = &'a str>) -> Self {
         let limit = (given.len() / 3).max(2);
         let mut names = [""; 3];
         let mut distances = [usize::MAX; 3];
@@ -128,6 +151,8 @@ impl<'a> Nearest<'a> {
     }
 
     /// The names.
+    ///
+    /// Example: [`new`](Self::new).
     pub fn names(&self) -> &[&'a str] {
         &self.names[..self.len]
     }
@@ -149,6 +174,13 @@ impl fmt::Display for Nearest<'_> {
 
 /// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`, bytes
 /// compared without case (optimal string alignment distance). Only the first 63 bytes count.
+///
+/// ```
+/// use exmy::text::edit_distance;
+///
+/// assert_eq!(edit_distance("e4m3nf", "E4M3FN"), 1); // a swap of neighbours, without case
+/// assert_eq!(edit_distance("ca", "abc"), 3); // what was swapped is not edited again
+/// ```
 pub fn edit_distance(a: &str, b: &str) -> usize {
     const MAX: usize = 63;
     let (a, b) = (a.as_bytes(), b.as_bytes());
@@ -186,6 +218,14 @@ pub struct UnknownName {
 impl UnknownName {
     /// `kind` names what was looked for ("rounding mode"), `forms` lists or describes the names
     /// there are.
+    ///
+    /// ```
+    /// use exmy::text::UnknownName;
+    ///
+    /// let error = UnknownName::new("rounding mode", "rnn", ["rne", "odd"], "rne odd");
+    /// assert_eq!(error.nearest(), ["rne"]);
+    /// assert_eq!(error.to_string(), "no rounding mode is called \"rnn\"; did you mean rne? Possible: rne odd");
+    /// ```
     pub fn new(
         kind: &'static str,
         given: &str,
@@ -197,6 +237,8 @@ impl UnknownName {
     }
 
     /// The nearest right names.
+    ///
+    /// Example: [`new`](Self::new).
     pub fn nearest(&self) -> &[&'static str] {
         self.nearest.names()
     }

@@ -110,6 +110,18 @@ impl<'a, T> View<'a, T> {
 
     /// A matrix with any strides.
     ///
+    /// ```
+    /// use exmy::view::View;
+    ///
+    /// let data = [1, 2, 3, 4, 5];
+    /// let a = View::with_strides(&data, 2, 2, 3, 1)?; // without the last column of 2 x 3, one short
+    /// assert_eq!((a.at(0, 1), a.at(1, 1)), (2, 5));
+    /// assert_eq!(View::with_strides(&data, 4, 2, 0, 1)?.row(3), Some(&data[..2])); // one row four times
+    /// let error = View::with_strides(&data, 2, 3, 3, 1).unwrap_err();
+    /// assert!(error.to_string().ends_with("does not fit a slice of 5 elements"));
+    /// # Ok::<(), exmy::view::ShapeError>(())
+    /// ```
+    ///
     /// # Errors
     /// If an element would lie outside the slice.
     pub fn with_strides(
@@ -139,6 +151,14 @@ impl<'a, T> View<'a, T> {
 
     /// A range of rows.
     ///
+    /// ```
+    /// use exmy::view::View;
+    ///
+    /// let a = View::new(&[1, 2, 3, 4, 5, 6], 3, 2);
+    /// assert_eq!(a.rows_range(1..3).row(1), Some(&[5, 6][..]));
+    /// assert_eq!(a.rows_range(3..3).rows(), 0); // behind the last row, and empty
+    /// ```
+    ///
     /// # Panics
     /// If the range does not lie within the matrix.
     #[track_caller]
@@ -158,6 +178,14 @@ impl<'a, T> View<'a, T> {
 
     /// A range of columns.
     ///
+    /// ```
+    /// use exmy::view::View;
+    ///
+    /// let a = View::new(&[1, 2, 3, 4, 5, 6], 2, 3).cols_range(1..3);
+    /// assert_eq!((a.cols(), a.row_stride()), (2, 3)); // the rows are as far apart as before
+    /// assert_eq!(a.row(1), Some(&[5, 6][..]));
+    /// ```
+    ///
     /// # Panics
     /// If the range does not lie within the matrix.
     #[track_caller]
@@ -167,31 +195,75 @@ impl<'a, T> View<'a, T> {
     }
 
     /// Number of rows.
+    ///
+    /// ```
+    /// use exmy::view::View;
+    ///
+    /// assert_eq!(View::<f32>::new(&[], 4, 0).rows(), 4); // rows without columns
+    /// ```
     pub fn rows(&self) -> usize {
         self.layout.rows
     }
 
     /// Number of columns.
+    ///
+    /// ```
+    /// use exmy::view::View;
+    ///
+    /// let a = View::new(&[1, 2, 3], 1, 3);
+    /// assert_eq!((a.cols(), a.t().cols()), (3, 1));
+    /// ```
     pub fn cols(&self) -> usize {
         self.layout.cols
     }
 
     /// Distance in elements between (i, j) and (i + 1, j).
+    ///
+    /// ```
+    /// use exmy::view::View;
+    ///
+    /// let a = View::new(&[1, 2, 3, 4, 5, 6], 2, 3);
+    /// assert_eq!((a.row_stride(), a.t().row_stride()), (3, 1));
+    /// ```
     pub fn row_stride(&self) -> usize {
         self.layout.row_stride
     }
 
     /// Distance in elements between (i, j) and (i, j + 1).
+    ///
+    /// ```
+    /// use exmy::view::View;
+    ///
+    /// let a = View::new(&[1, 2, 3, 4, 5, 6], 2, 3);
+    /// assert_eq!((a.col_stride(), a.t().col_stride()), (1, 3));
+    /// ```
     pub fn col_stride(&self) -> usize {
         self.layout.col_stride
     }
 
     /// The slice that starts at element (0, 0).
+    ///
+    /// ```
+    /// use exmy::view::View;
+    ///
+    /// let a = View::new(&[1, 2, 3, 4, 5, 6, 7], 2, 3);
+    /// assert_eq!(a.rows_range(1..2).data(), [4, 5, 6, 7]); // to the end of what was given
+    /// assert_eq!(a.t().data(), a.data()); // transposing moves nothing
+    /// ```
     pub fn data(&self) -> &'a [T] {
         self.data
     }
 
     /// Row `i` as a slice, where the columns of a row are adjacent in memory.
+    ///
+    /// ```
+    /// use exmy::view::View;
+    ///
+    /// let a = View::new(&[1, 2, 3, 4], 2, 2);
+    /// assert_eq!(a.row(1), Some(&[3, 4][..]));
+    /// assert_eq!(a.t().row(1), None); // 2 and 4 are not adjacent
+    /// assert_eq!(a.t().cols_range(1..2).row(1), Some(&[4][..])); // a single one is
+    /// ```
     ///
     /// # Panics
     /// If there is no such row.
@@ -211,6 +283,13 @@ impl<'a, T> View<'a, T> {
 impl<T: Copy> View<'_, T> {
     /// Element (i, j).
     ///
+    /// ```
+    /// use exmy::view::View;
+    ///
+    /// let a = View::new(&[1, 2, 3, 4, 5, 6], 2, 3);
+    /// assert_eq!((a.at(0, 2), a.t().at(2, 0)), (3, 3));
+    /// ```
+    ///
     /// # Panics
     /// If it does not exist.
     #[inline]
@@ -224,6 +303,14 @@ impl<T: Copy> View<'_, T> {
 impl<'a, T> ViewMut<'a, T> {
     /// A dense row-major matrix of shape `rows` x `cols`.
     ///
+    /// ```
+    /// use exmy::view::ViewMut;
+    ///
+    /// let mut data = [0; 7]; // more than the matrix has is no error
+    /// ViewMut::new(&mut data, 2, 3).data()[5] = 1;
+    /// assert_eq!(data, [0, 0, 0, 0, 0, 1, 0]);
+    /// ```
+    ///
     /// # Panics
     /// If the slice is shorter than `rows * cols`.
     #[track_caller]
@@ -235,6 +322,15 @@ impl<'a, T> ViewMut<'a, T> {
     }
 
     /// A matrix whose rows are `row_stride` elements apart and whose columns are adjacent.
+    ///
+    /// ```
+    /// use exmy::view::ViewMut;
+    ///
+    /// let mut data = [0; 5];
+    /// assert!(ViewMut::with_row_stride(&mut data, 2, 2, 3).is_ok()); // the last row may end early
+    /// assert!(ViewMut::with_row_stride(&mut data, 2, 2, 1).is_err()); // rows would overlap
+    /// assert!(ViewMut::with_row_stride(&mut data, 1, 5, 1).is_ok()); // one row overlaps nothing
+    /// ```
     ///
     /// # Errors
     /// If an element would lie outside the slice, or rows would overlap.
@@ -252,36 +348,96 @@ impl<'a, T> ViewMut<'a, T> {
     }
 
     /// Number of rows.
+    ///
+    /// ```
+    /// use exmy::view::ViewMut;
+    ///
+    /// assert_eq!(ViewMut::<f32>::new(&mut [], 4, 0).rows(), 4); // rows without columns
+    /// ```
     pub fn rows(&self) -> usize {
         self.layout.rows
     }
 
     /// Number of columns.
+    ///
+    /// ```
+    /// use exmy::view::ViewMut;
+    ///
+    /// let mut data = [0; 8];
+    /// assert_eq!(ViewMut::with_row_stride(&mut data, 2, 3, 4)?.cols(), 3); // the gaps do not count
+    /// # Ok::<(), exmy::view::ShapeError>(())
+    /// ```
     pub fn cols(&self) -> usize {
         self.layout.cols
     }
 
     /// Distance in elements between (i, j) and (i + 1, j); columns are adjacent.
+    ///
+    /// ```
+    /// use exmy::view::ViewMut;
+    ///
+    /// let mut data = [0; 8];
+    /// assert_eq!(ViewMut::with_row_stride(&mut data, 2, 3, 4)?.row_stride(), 4);
+    /// assert_eq!(ViewMut::with_row_stride(&mut data, 1, 3, 0)?.row_stride(), 3); // there is no next row
+    /// # Ok::<(), exmy::view::ShapeError>(())
+    /// ```
     pub fn row_stride(&self) -> usize {
         self.layout.row_stride
     }
 
     /// The slice that starts at element (0, 0).
+    ///
+    /// ```
+    /// use exmy::view::ViewMut;
+    ///
+    /// let mut data = [0; 5];
+    /// let mut a = ViewMut::with_row_stride(&mut data, 2, 2, 3)?;
+    /// a.data().fill(1); // the gap between the rows, too
+    /// assert_eq!(data, [1; 5]);
+    /// # Ok::<(), exmy::view::ShapeError>(())
+    /// ```
     pub fn data(&mut self) -> &mut [T] {
         self.data
     }
 
     /// The same slice, to be read.
+    ///
+    /// ```
+    /// use exmy::view::ViewMut;
+    ///
+    /// let mut data = [1, 2, 3];
+    /// assert_eq!(ViewMut::new(&mut data, 1, 2).as_data(), [1, 2, 3]); // all that was given
+    /// ```
     pub fn as_data(&self) -> &[T] {
         self.data
     }
 
     /// The same slice, for as long as it was borrowed.
+    ///
+    /// ```
+    /// use exmy::view::ViewMut;
+    ///
+    /// fn last<'a>(a: ViewMut<'a, u8>) -> Option<&'a mut u8> {
+    ///     a.into_data().last_mut() // outlives the view, which `data` does not
+    /// }
+    /// let mut data = [1, 2];
+    /// *last(ViewMut::new(&mut data, 1, 2)).unwrap() = 9;
+    /// assert_eq!(data, [1, 9]);
+    /// ```
     pub fn into_data(self) -> &'a mut [T] {
         self.data
     }
 
     /// The same matrix, borrowed for a shorter time.
+    ///
+    /// ```
+    /// use exmy::view::ViewMut;
+    ///
+    /// let mut data = [0; 4];
+    /// let mut a = ViewMut::new(&mut data, 2, 2);
+    /// a.reborrow().split_rows(1).1.data()[0] = 1; // `split_rows` takes the view given
+    /// assert_eq!(a.as_data(), [0, 0, 1, 0]);
+    /// ```
     #[must_use]
     pub fn reborrow(&mut self) -> ViewMut<'_, T> {
         ViewMut { data: self.data, layout: self.layout }

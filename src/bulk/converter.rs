@@ -45,18 +45,50 @@ impl Cast {
     }
 
     /// The same with another rounding mode.
+    ///
+    /// ```
+    /// use exmy::bulk::{Cast, Converter};
+    /// use exmy::format::Format;
+    /// use exmy::round::Rounding;
+    ///
+    /// // 2.5 is a tie of E2M1, whose neighbours are 2 and 3; to odd looks at the code, and 3 has 0b101.
+    /// let codes = [Rounding::Rne, Rounding::Rna, Rounding::Odd, Rounding::Rtz].map(|mode| {
+    ///     Converter::from(Cast::new(Format::E2M1).with_rounding(mode)).encode::<f32, u8>(&[2.5])[0]
+    /// });
+    /// assert_eq!(codes, [0x4, 0x5, 0x5, 0x4]);
+    /// ```
     #[must_use]
     pub const fn with_rounding(self, rounding: Rounding) -> Self {
         Self { rounding, ..self }
     }
 
     /// The same with another overflow policy.
+    ///
+    /// ```
+    /// use exmy::bulk::{Cast, Converter};
+    /// use exmy::format::Format;
+    /// use exmy::round::Overflow;
+    ///
+    /// // 464 is a tie of 448 and of what would come next, so it is no overflow; what lies above is one.
+    /// let cast = Cast::new(Format::E4M3FN).with_overflow(Overflow::Nan);
+    /// assert_eq!(Converter::from(cast).encode::<f32, u8>(&[464.0, 465.0, -465.0]), [0x7E, 0x7F, 0xFF]);
+    /// ```
     #[must_use]
     pub const fn with_overflow(self, overflow: Overflow) -> Self {
         Self { overflow, ..self }
     }
 
     /// The rules of this cast; all others are the defaults.
+    ///
+    /// ```
+    /// use exmy::bulk::Cast;
+    /// use exmy::format::Format;
+    /// use exmy::round::{Overflow, Rules};
+    ///
+    /// assert_eq!(Cast::new(Format::F16).rules(), Rules::DEFAULT);
+    /// // Not of a format without infinities: a cast saturates there.
+    /// assert_eq!(Cast::new(Format::E4M3FN).rules(), Rules::DEFAULT.with_overflow(Overflow::Finite));
+    /// ```
     pub const fn rules(self) -> Rules {
         Rules::DEFAULT.with_rounding(self.rounding).with_overflow(self.overflow)
     }
@@ -118,6 +150,21 @@ impl Converter {
     }
 
     /// The same with random words: element `i` of a slice uses word `i`.
+    ///
+    /// ```
+    /// use exmy::bulk::{Cast, Converter};
+    /// use exmy::format::Format;
+    /// use exmy::random::{Philox, Stream};
+    /// use exmy::round::Rounding;
+    ///
+    /// let cast = Cast::new(Format::E2M1).with_rounding(Rounding::stochastic(16));
+    /// let convert = |seed| Converter::from(cast).with_random(Philox::new(seed, Stream::new("doc")));
+    /// let x = [0.25_f32; 64]; // halfway between 0 and 0.5
+    /// let y: Vec<u8> = convert(1).encode(&x);
+    /// assert!(y.contains(&0) && y.contains(&1));
+    /// assert_eq!(convert(1).encode::<f32, u8>(&x[..9]), y[..9]); // the same words for the same elements
+    /// assert_ne!(convert(2).encode::<f32, u8>(&x), y);
+    /// ```
     #[must_use]
     pub const fn with_random(self, random: Philox) -> Self {
         Self { random: Some(random), ..self }
@@ -144,16 +191,44 @@ impl Converter {
     }
 
     /// The random word of a slice's first element.
+    ///
+    /// ```
+    /// use exmy::bulk::{Cast, Converter};
+    /// use exmy::format::Format;
+    ///
+    /// let converter = Converter::from(Cast::new(Format::E2M1));
+    /// // Said anew, not counted on from what was said before.
+    /// assert_eq!(converter.starting_at(7).starting_at(5).start(), 5);
+    /// ```
     pub const fn start(&self) -> u64 {
         self.first
     }
 
     /// The target format.
+    ///
+    /// ```
+    /// use exmy::bulk::{Cast, Converter};
+    /// use exmy::format::Format;
+    ///
+    /// let format = Converter::from(Cast::new("float8_e4m3fn".parse()?)).format();
+    /// assert_eq!((format, format.bits()), (Format::E4M3FN, 8));
+    /// # Ok::<(), exmy::text::ParseFormatError>(())
+    /// ```
     pub const fn format(&self) -> Format {
         self.to
     }
 
     /// The rules.
+    ///
+    /// ```
+    /// use exmy::bulk::{Cast, Converter};
+    /// use exmy::format::Format;
+    /// use exmy::round::{Overflow, Rules};
+    ///
+    /// let to = Format::E4M3FN;
+    /// assert_eq!(Converter::new(to, Rules::DEFAULT).rules().overflow, Overflow::None); // to NaN
+    /// assert_eq!(Converter::from(Cast::new(to)).rules().overflow, Overflow::Finite); // to 448
+    /// ```
     pub const fn rules(&self) -> Rules {
         self.rules
     }

@@ -81,22 +81,51 @@ impl Dtype {
     }
 
     /// The name in files.
+    ///
+    /// ```
+    /// use exmy::files::Dtype;
+    ///
+    /// assert_eq!(Dtype::F8E4M3.name(), "F8_E4M3"); // OCP's, without infinities
+    /// assert_eq!("F8_E4M3FNUZ".parse(), Ok(Dtype::F8E4M3Fnuz));
+    /// assert!("f32".parse::<Dtype>().is_err()); // the file format's names are upper case
+    /// ```
     pub const fn name(self) -> &'static str {
         self.row().1
     }
 
     /// Bits of an element.
+    ///
+    /// ```
+    /// use exmy::files::Dtype;
+    ///
+    /// assert_eq!([Dtype::Bool, Dtype::F6E2M3, Dtype::C64].map(Dtype::bits), [8, 6, 64]);
+    /// ```
     pub const fn bits(self) -> u32 {
         self.row().2
     }
 
     /// The format whose codes the elements are; `None` of integers, booleans and complex numbers.
+    ///
+    /// ```
+    /// use exmy::files::Dtype;
+    /// use exmy::format::Format;
+    ///
+    /// assert_eq!(Dtype::F8E4M3.format(), Some(Format::E4M3FN));
+    /// assert_eq!(Dtype::U8.format(), None); // even where a file's bytes are codes: it does not say of what
+    /// ```
     pub const fn format(self) -> Option<Format> {
         self.row().3
     }
 
     /// Whether the elements are floating-point numbers of at least 16 bits: what models are trained
     /// and shared in before they are quantized.
+    ///
+    /// ```
+    /// use exmy::files::Dtype;
+    ///
+    /// assert!(Dtype::BF16.is_wide_float());
+    /// assert!(!Dtype::F8E5M2.is_wide_float() && !Dtype::C64.is_wide_float());
+    /// ```
     pub const fn is_wide_float(self) -> bool {
         matches!(self, Self::F16 | Self::BF16 | Self::F32 | Self::F64)
     }

@@ -44,6 +44,15 @@ impl Part {
 
 impl Glob {
     /// Whether the whole of `name` is of this pattern.
+    ///
+    /// ```
+    /// use exmy::files::Glob;
+    ///
+    /// let glob: Glob = "*.weight".parse()?;
+    /// assert!(glob.matches("a.b.weight") && glob.matches(".weight")); // `*` takes dots, and nothing
+    /// assert!(!glob.matches("weight") && !glob.matches("a.weight_scale")); // the whole name counts
+    /// # Ok::<(), exmy::files::ParseGlobError>(())
+    /// ```
     pub fn matches(&self, name: &str) -> bool {
         let name: Vec<char> = name.chars().collect();
         let (mut part, mut at) = (0, 0);

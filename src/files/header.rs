@@ -38,11 +38,30 @@ pub struct Entry {
 
 impl Entry {
     /// Number of elements.
+    ///
+    /// ```
+    /// use exmy::files::{Dtype, Header, Outline};
+    ///
+    /// let tensors = [Outline::new("one", Dtype::F32, []), Outline::new("none", Dtype::F32, [3, 0])];
+    /// let header = Header::lay_out(&tensors, Default::default())?;
+    /// assert_eq!(header.get("one")?.count(), 1); // no axes: a single number
+    /// assert_eq!(header.get("none")?.count(), 0);
+    /// # Ok::<(), exmy::error::Error>(())
+    /// ```
     pub fn count(&self) -> usize {
         self.shape.iter().product()
     }
 
     /// Number of bytes.
+    ///
+    /// ```
+    /// use exmy::files::{Dtype, Header, Outline};
+    ///
+    /// let tensors = [Outline::new("w", Dtype::F6E3M2, [2, 4])];
+    /// let header = Header::lay_out(&tensors, Default::default())?;
+    /// assert_eq!(header.get("w")?.bytes(), 6); // 8 elements of 6 bits
+    /// # Ok::<(), exmy::error::Error>(())
+    /// ```
     pub fn bytes(&self) -> u64 {
         self.range.end - self.range.start
     }
@@ -61,6 +80,16 @@ pub struct Outline {
 
 impl Outline {
     /// A tensor of this name, type and shape.
+    ///
+    /// ```
+    /// use exmy::files::{Dtype, Header, Outline};
+    ///
+    /// // Any text is a name, but for the key of the metadata.
+    /// let odd = [Outline::new("", Dtype::U8, [1]), Outline::new("a \"b\"\n", Dtype::U8, [1])];
+    /// assert!(Header::lay_out(&odd, Default::default()).is_ok());
+    /// let taken = [Outline::new("__metadata__", Dtype::U8, [1])];
+    /// assert!(Header::lay_out(&taken, Default::default()).is_err());
+    /// ```
     pub fn new(name: impl Into<String>, dtype: Dtype, shape: impl Into<Vec<usize>>) -> Self {
         Self { name: name.into(), dtype, shape: shape.into() }
     }
@@ -180,21 +209,60 @@ impl Header {
     }
 
     /// The tensors, in the order of their bytes.
+    ///
+    /// ```
+    /// use exmy::files::{Dtype, Header, Outline};
+    ///
+    /// let tensors = ["b", "a", "c"].map(|name| Outline::new(name, Dtype::U8, [1]));
+    /// let wide = Outline::new("z", Dtype::F32, [1]);
+    /// let header = Header::lay_out(&[&tensors[..], &[wide]].concat(), Default::default())?;
+    /// let names: Vec<_> = header.entries().iter().map(|entry| &*entry.name).collect();
+    /// assert_eq!(names, ["z", "a", "b", "c"]); // the widest elements first, then by name
+    /// # Ok::<(), exmy::error::Error>(())
+    /// ```
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
     /// What else the file says of itself.
+    ///
+    /// ```
+    /// use exmy::files::Header;
+    ///
+    /// let text = br#"{"__metadata__":{"format":"pt"}}"#;
+    /// assert_eq!(Header::parse(text, 0)?.metadata()["format"], "pt");
+    /// assert!(Header::parse(br#"{"__metadata__":{"step":1}}"#, 0).is_err()); // texts only
+    /// # Ok::<(), exmy::error::Error>(())
+    /// ```
     pub fn metadata(&self) -> &BTreeMap<String, String> {
         &self.metadata
     }
 
     /// The tensor `name`, if there is one.
+    ///
+    /// ```
+    /// use exmy::files::Header;
+    ///
+    /// let header = Header::parse(b"{}", 0)?;
+    /// assert_eq!(header.find("w"), None);
+    /// assert_eq!(header.find("__metadata__"), None); // no tensor
+    /// # Ok::<(), exmy::error::Error>(())
+    /// ```
     pub fn find(&self, name: &str) -> Option<&Entry> {
         self.places.get(name).map(|&place| &self.entries[place])
     }
 
     /// The tensor `name`.
+    ///
+    /// ```
+    /// use exmy::files::{Dtype, Header, Outline};
+    ///
+    /// let tensors = [Outline::new("head.weight", Dtype::F32, [1])];
+    /// let header = Header::lay_out(&tensors, Default::default())?;
+    /// let error = header.get("head.wieght").unwrap_err().to_string();
+    /// assert!(error.contains("did you mean head.weight?"), "{error}");
+    /// # Ok::<(), exmy::error::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If there is none; the error has the nearest names.
@@ -210,11 +278,27 @@ impl Header {
     }
 
     /// Number of bytes behind the header.
+    ///
+    /// ```
+    /// use exmy::files::{Dtype, Header, Outline};
+    ///
+    /// let tensors = [Outline::new("a", Dtype::F4, [4]), Outline::new("b", Dtype::F32, [0])];
+    /// assert_eq!(Header::lay_out(&tensors, Default::default())?.data_bytes(), 2);
+    /// # Ok::<(), exmy::error::Error>(())
+    /// ```
     pub fn data_bytes(&self) -> u64 {
         self.entries.last().map_or(0, |entry| entry.range.end)
     }
 
     /// The beginning of the file: length and JSON text, with spaces up to a multiple of 8.
+    ///
+    /// ```
+    /// use exmy::files::Header;
+    ///
+    /// let bytes = Header::parse(b"{}", 0)?.to_bytes();
+    /// assert_eq!(bytes, *b"\x08\0\0\0\0\0\0\0{}      "); // the length counts the spaces
+    /// # Ok::<(), exmy::error::Error>(())
+    /// ```
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut text = String::from("{");
         let json = |text: &str| serde_json::Value::from(text).to_string();

@@ -45,6 +45,14 @@ pub enum Output {
 impl Options {
     /// Codes of all floating-point tensors with two axes or more, blocks along the last axis, in
     /// the format's own types; seed 1.
+    ///
+    /// ```
+    /// use exmy::files::{Options, Output};
+    ///
+    /// let options = Options::new("nvfp4".parse().unwrap());
+    /// assert_eq!((options.axis, options.seed, options.output), (-1, 1, Output::Codes));
+    /// assert!(options.include.is_empty()); // not "nothing": all tensors of two axes or more
+    /// ```
     pub fn new(quantizer: Quantizer) -> Self {
         Self {
             quantizer,

@@ -79,6 +79,14 @@ pub struct Report {
 
 impl Report {
     /// The figures of all quantized tensors together, and their bits.
+    ///
+    /// ```
+    /// use exmy::files::Report;
+    ///
+    /// let report = Report { rows: vec![], bytes_before: 0, bytes_after: 0 };
+    /// let (total, bits) = report.total(); // a file without quantized tensors
+    /// assert_eq!((total.count, bits), (0, 0));
+    /// ```
     pub fn total(&self) -> (Statistics, u64) {
         let mut total = (Statistics::default(), 0);
         for row in &self.rows {

@@ -74,6 +74,18 @@ impl Reader<File> {
 impl<R: Read + Seek> Reader<R> {
     /// Reads the header of a file; `path` names it in errors.
     ///
+    /// ```
+    /// use exmy::files::Reader;
+    /// use std::io::Cursor;
+    ///
+    /// let reader = Reader::new(Cursor::new(b"\x02\0\0\0\0\0\0\0{}"), "no tensors")?;
+    /// assert!(reader.header().entries().is_empty());
+    /// // A length that the file does not have is told, and nothing is allocated by it.
+    /// let error = Reader::new(Cursor::new([255; 16]), "noise").unwrap_err().to_string();
+    /// assert!(error.contains("announce a header of 18446744073709551615 bytes, and 8 follow"), "{error}");
+    /// # Ok::<(), exmy::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If it cannot be read or is no whole safetensors file.
     pub fn new(mut source: R, path: impl Into<PathBuf>) -> Result<Self> {
@@ -117,11 +129,32 @@ impl<R: Read + Seek> Reader<R> {
     }
 
     /// The tensors and the metadata.
+    ///
+    /// ```
+    /// use exmy::files::Reader;
+    /// use std::io::Cursor;
+    ///
+    /// let file = b"\x20\0\0\0\0\0\0\0{\"__metadata__\":{\"format\":\"pt\"}}";
+    /// let reader = Reader::new(Cursor::new(file), "metadata alone")?;
+    /// assert_eq!(reader.header().metadata()["format"], "pt");
+    /// assert!(reader.header().get("format").is_err()); // no tensor
+    /// # Ok::<(), exmy::error::Error>(())
+    /// ```
     pub fn header(&self) -> &Header {
         &self.header
     }
 
     /// The path given at the beginning.
+    ///
+    /// ```
+    /// use exmy::files::Reader;
+    /// use std::io::Cursor;
+    ///
+    /// let file = b"\x02\0\0\0\0\0\0\0{}";
+    /// let reader = Reader::new(Cursor::new(file), "no file")?; // it need not be one
+    /// assert_eq!(reader.path().to_str(), Some("no file"));
+    /// # Ok::<(), exmy::error::Error>(())
+    /// ```
     pub fn path(&self) -> &Path {
         &self.path
     }

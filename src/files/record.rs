@@ -56,11 +56,39 @@ struct Raw {
 
 impl Record {
     /// Number of elements.
+    ///
+    /// ```
+    /// use exmy::files::{Dtype, FileLayout, Record};
+    ///
+    /// let record = Record {
+    ///     quantizer: "mxfp4".parse().unwrap(),
+    ///     axis: 1,
+    ///     shape: vec![3, 33],
+    ///     dtype: Dtype::F32,
+    ///     layout: FileLayout::Torch,
+    ///     seed: None,
+    /// };
+    /// assert_eq!(record.count(), 99); // elements, not the bytes or codes with their padding
+    /// ```
     pub fn count(&self) -> usize {
         self.shape.iter().product()
     }
 
     /// The format or block format.
+    ///
+    /// ```
+    /// use exmy::files::{Dtype, FileLayout, Record};
+    ///
+    /// let record = Record {
+    ///     quantizer: "bf16>mxfp4".parse().unwrap(),
+    ///     axis: 0,
+    ///     shape: vec![32],
+    ///     dtype: Dtype::F32,
+    ///     layout: FileLayout::Safetensors,
+    ///     seed: None,
+    /// };
+    /// assert_eq!(record.target().to_string(), "mxfp4"); // without the cast before
+    /// ```
     pub fn target(&self) -> Target {
         self.quantizer.target
     }
@@ -110,6 +138,16 @@ impl Record {
 
 impl Header {
     /// The quantized tensors of a file that this crate wrote, by name; none of any other file.
+    ///
+    /// ```
+    /// use exmy::files::Header;
+    ///
+    /// assert!(Header::parse(b"{}", 0)?.records()?.is_empty());
+    /// let text = br#"{"__metadata__":{"exmy.tensors":"[]"}}"#;
+    /// let error = Header::parse(text, 0)?.records().unwrap_err().to_string();
+    /// assert!(error.contains("exmy.tensors"), "{error}");
+    /// # Ok::<(), exmy::error::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the metadata has the keys and cannot be understood.

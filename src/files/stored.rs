@@ -138,6 +138,20 @@ impl Writer {
 impl<R: Read + Seek> Reader<R> {
     /// How tensor `name` was quantized.
     ///
+    /// ```
+    /// use exmy::files::{Dtype, Outline, Reader, Writer};
+    ///
+    /// let folder = tempfile::tempdir().unwrap();
+    /// let path = folder.path().join("plain");
+    /// let mut writer = Writer::create(&path, &[Outline::new("w", Dtype::U8, [1])], Default::default())?;
+    /// writer.write("w", &[0x38])?;
+    /// writer.finish()?;
+    /// // A byte of a file that says nothing of formats is a byte.
+    /// let error = Reader::open(&path)?.record("w").unwrap_err().to_string();
+    /// assert!(error.contains("is no quantized tensor"), "{error}");
+    /// # Ok::<(), exmy::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If it was not, or the file's metadata is damaged.
     pub fn record(&self, name: &str) -> Result<Record> {
@@ -257,6 +271,25 @@ impl<R: Read + Seek> Reader<R> {
     }
 
     /// The values of a tensor, in its own order: decoded if it was quantized, else its elements.
+    ///
+    /// ```
+    /// use exmy::files::{Dtype, Options, Outline, Progress, Reader, Writer, quantize};
+    /// use std::ops::ControlFlow;
+    ///
+    /// let folder = tempfile::tempdir().unwrap();
+    /// let (from, to) = (folder.path().join("a"), folder.path().join("b"));
+    /// let mut writer = Writer::create(&from, &[Outline::new("w", Dtype::F32, [1, 4])], Default::default())?;
+    /// writer.write("w", &[4.0_f32, 5.0, 7.0, -0.0].map(f32::to_le_bytes).concat())?;
+    /// writer.finish()?;
+    ///
+    /// let options = Options::new("mxfp4".parse().unwrap());
+    /// quantize(&from, &to, &options, &mut |_: &Progress<'_>| ControlFlow::Continue(()))?;
+    /// let mut reader = Reader::open(&to)?;
+    /// // A ragged block of four: 5 is a tie and goes to 4, 7 saturates under a scale of 1.
+    /// assert_eq!(reader.read_values("w")?, [4.0, 4.0, 6.0, 0.0]);
+    /// assert_eq!(reader.read_values("w_scale")?, [1.0]); // what was not quantized is as stored
+    /// # Ok::<(), exmy::error::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`read_blocks`](Self::read_blocks) and [`read_f32`](Self::read_f32).

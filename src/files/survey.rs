@@ -204,6 +204,25 @@ impl<R: Read + Seek> Reader<R> {
     /// Range and outliers of a floating-point tensor, read in pieces, twice. Elements of narrow
     /// types count as their own values, without the scale that a tensor beside them may hold.
     ///
+    /// ```
+    /// use exmy::files::{Dtype, Outline, Reader, Writer};
+    ///
+    /// let folder = tempfile::tempdir().unwrap();
+    /// let path = folder.path().join("a");
+    /// let tensors = [Outline::new("x", Dtype::F32, [4]), Outline::new("i", Dtype::I8, [1])];
+    /// let mut writer = Writer::create(&path, &tensors, Default::default())?;
+    /// writer.write("x", &[1.0, -3.0, f32::NAN, f32::INFINITY].map(f32::to_le_bytes).concat())?;
+    /// writer.write("i", &[1])?;
+    /// writer.finish()?;
+    ///
+    /// let mut reader = Reader::open(&path)?;
+    /// let survey = reader.survey("x")?;
+    /// assert_eq!((survey.nans, survey.infinities), (1, 1)); // counted, and no part of the range:
+    /// assert_eq!((survey.min, survey.max), (Some(-3.0), Some(1.0)));
+    /// assert!(reader.survey("i").is_err()); // integers
+    /// # Ok::<(), exmy::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If there is no such tensor, it does not hold floating-point numbers, or it cannot be read.
     pub fn survey(&mut self, name: &str) -> Result<Survey> {

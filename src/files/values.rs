@@ -139,6 +139,24 @@ impl<R: Read + Seek> Reader<R> {
     /// even; those of the narrow types are their own values, without the scale that a tensor beside
     /// them may hold. See [`read_values`](Self::read_values) for those.
     ///
+    /// ```
+    /// use exmy::files::{Dtype, Outline, Reader, Writer};
+    ///
+    /// let folder = tempfile::tempdir().unwrap();
+    /// let path = folder.path().join("a");
+    /// let tensors = [Outline::new("x", Dtype::F64, [3]), Outline::new("fp4", Dtype::F4, [2])];
+    /// let mut writer = Writer::create(&path, &tensors, Default::default())?;
+    /// writer.write("x", &[0.1, 1e300, f64::NAN].map(f64::to_le_bytes).concat())?;
+    /// writer.write("fp4", &[0xF7])?; // the first code in the low nibble
+    /// writer.finish()?;
+    ///
+    /// let mut reader = Reader::open(&path)?;
+    /// let x = reader.read_f32("x")?;
+    /// assert!(x[0] == 0.1 && x[1] == f32::INFINITY && x[2].is_nan());
+    /// assert_eq!(reader.read_f32("fp4")?, [6.0, -6.0]);
+    /// # Ok::<(), exmy::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If there is no such tensor, it does not hold floating-point numbers, it cannot be read, or
     /// there is no memory for it.

@@ -46,6 +46,18 @@ pub struct WholeFile {
 impl WholeFile {
     /// Begins a file that is to stand at `path`.
     ///
+    /// ```
+    /// use exmy::files::whole::WholeFile;
+    ///
+    /// let folder = tempfile::tempdir()?;
+    /// assert!(WholeFile::create(&folder.path().join("missing").join("a")).is_err()); // no folder is made
+    /// let a = folder.path().join("a");
+    /// let two = (WholeFile::create(&a)?, WholeFile::create(&a)?); // each writes a file of its own
+    /// assert_eq!(std::fs::read_dir(&folder)?.count(), 2);
+    /// # drop(two);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the folder does not take it.
     pub fn create(path: &Path) -> io::Result<Self> {
@@ -73,16 +85,41 @@ impl WholeFile {
     }
 
     /// The file, to be written.
+    ///
+    /// Example: [`WholeFile`].
     pub fn file(&mut self) -> &mut File {
         &mut self.file
     }
 
     /// Where it will stand.
+    ///
+    /// ```
+    /// use exmy::files::whole::WholeFile;
+    ///
+    /// let folder = tempfile::tempdir()?;
+    /// let path = folder.path().join("a");
+    /// let file = WholeFile::create(&path)?;
+    /// assert_eq!(file.path(), path);
+    /// assert!(!file.path().exists()); // it does not stand there yet
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Flushes it and puts it into its place.
+    ///
+    /// ```
+    /// use exmy::files::whole::WholeFile;
+    ///
+    /// let folder = tempfile::tempdir()?;
+    /// let path = folder.path().join("a");
+    /// let (first, second) = (WholeFile::create(&path)?, WholeFile::create(&path)?);
+    /// second.finish()?;
+    /// first.finish()?; // the last to finish wins
+    /// assert_eq!(std::fs::read_dir(&folder)?.count(), 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If a step fails; what was in its place is then still there.
@@ -104,6 +141,19 @@ impl Drop for WholeFile {
 }
 
 /// Removes what killed processes left of writing `path`; files that somebody still writes stay.
+///
+/// ```
+/// use exmy::files::whole::{WholeFile, remove_abandoned};
+///
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("a");
+/// std::fs::write(folder.path().join(".partial-a-1"), "left by a kill")?;
+/// let file = WholeFile::create(&path)?;
+/// remove_abandoned(&path);
+/// assert_eq!(std::fs::read_dir(&folder)?.count(), 1); // the one that is being written stays
+/// file.finish()?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn remove_abandoned(path: &Path) {
     let (folder, prefix) = (split(path).0, prefix(path));
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -132,6 +182,18 @@ fn prefix(path: &Path) -> String {
 
 /// Writes `bytes` to `path` so that no reader and no crash ever sees a part of them.
 ///
+/// ```
+/// use exmy::files::whole::write_whole;
+///
+/// let folder = tempfile::tempdir().unwrap();
+/// let path = folder.path().join("a");
+/// write_whole(&path, b"long")?;
+/// write_whole(&path, b"")?; // replaces, as `std::fs::write`
+/// assert_eq!(std::fs::read(&path).unwrap(), b"");
+/// assert!(write_whole(&path.join("b"), b"").is_err()); // a file is no folder
+/// # Ok::<(), exmy::error::Error>(())
+/// ```
+///
 /// # Errors
 /// If a step fails; the file that was there before is then still there.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
@@ -154,6 +216,18 @@ pub(crate) fn sync_folder(folder: &Path) -> std::io::Result<()> {
 }
 
 /// Removes what a kill left half-written directly inside `folder`.
+///
+/// ```
+/// use exmy::files::whole::remove_partial;
+///
+/// let folder = tempfile::tempdir().unwrap();
+/// for name in [".partial-a-1", "partial"] {
+///     std::fs::write(folder.path().join(name), "").unwrap();
+/// }
+/// remove_partial(folder.path())?;
+/// assert!(folder.path().join("partial").exists() && !folder.path().join(".partial-a-1").exists());
+/// # Ok::<(), exmy::error::Error>(())
+/// ```
 ///
 /// # Errors
 /// If the folder cannot be read or a leftover cannot be removed.

@@ -42,6 +42,17 @@ pub struct Writer {
 impl Writer {
     /// Begins a file of these tensors. Where it is written is the folder of `path`.
     ///
+    /// ```
+    /// use exmy::files::{Dtype, Outline, Writer};
+    ///
+    /// let folder = tempfile::tempdir().unwrap();
+    /// let path = folder.path().join("a.safetensors");
+    /// let twice = [Outline::new("w", Dtype::U8, [1]), Outline::new("w", Dtype::F32, [1])];
+    /// let error = Writer::create(&path, &twice, Default::default()).unwrap_err().to_string();
+    /// assert!(error.contains("two tensors would be called \"w\""), "{error}");
+    /// assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+    /// ```
+    ///
     /// # Errors
     /// As [`Header::lay_out`]; if `path` is there and no plain file, or the folder does not take
     /// files.
@@ -73,11 +84,35 @@ impl Writer {
     }
 
     /// The header that was written.
+    ///
+    /// ```
+    /// use exmy::files::{Dtype, Outline, Writer};
+    ///
+    /// let folder = tempfile::tempdir().unwrap();
+    /// let tensors = [Outline::new("a", Dtype::U8, [3]), Outline::new("b", Dtype::F32, [1])];
+    /// let writer = Writer::create(folder.path().join("a"), &tensors, Default::default())?;
+    /// assert_eq!(writer.header().get("b")?.range, 0..4); // the widest elements come first
+    /// # Ok::<(), exmy::error::Error>(())
+    /// ```
     pub fn header(&self) -> &Header {
         &self.header
     }
 
     /// Writes the next bytes of tensor `name`.
+    ///
+    /// ```
+    /// use exmy::files::{Dtype, Outline, Writer};
+    ///
+    /// let folder = tempfile::tempdir().unwrap();
+    /// let tensors = [Outline::new("a", Dtype::U8, [3])];
+    /// let mut writer = Writer::create(folder.path().join("a"), &tensors, Default::default())?;
+    /// writer.write("a", &[1, 2])?;
+    /// let error = writer.write("a", &[3, 4]).unwrap_err().to_string();
+    /// assert!(error.contains("has 3 bytes, and 4 were to be written"), "{error}");
+    /// writer.write("a", &[3])?; // nothing of the other was
+    /// writer.finish()?;
+    /// # Ok::<(), exmy::error::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If there is no such tensor, it would have more bytes than announced, or writing fails.
@@ -107,6 +142,21 @@ impl Writer {
     }
 
     /// Flushes the file and puts it into its place.
+    ///
+    /// ```
+    /// use exmy::files::{Dtype, Outline, Writer};
+    ///
+    /// let folder = tempfile::tempdir().unwrap();
+    /// let path = folder.path().join("a");
+    /// // A tensor without elements is whole without a write.
+    /// Writer::create(&path, &[Outline::new("a", Dtype::U8, [0])], Default::default())?.finish()?;
+    /// // One with elements is not, and the file that was there stays.
+    /// let before = std::fs::read(&path).unwrap();
+    /// let writer = Writer::create(&path, &[Outline::new("a", Dtype::U8, [1])], Default::default())?;
+    /// assert!(writer.finish().is_err());
+    /// assert_eq!(std::fs::read(&path).unwrap(), before);
+    /// # Ok::<(), exmy::error::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If a tensor has not all its bytes, or a step fails; what was at the path is then still

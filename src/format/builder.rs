@@ -18,6 +18,8 @@ pub struct FormatBuilder {
 
 impl FormatBuilder {
     /// The exponent bias; otherwise `2^(E-1) - 1`, or `2^(E-1)` for FNUZ and P3109 (0 for `E = 0`).
+    ///
+    /// Example: [`build`](Self::build).
     pub const fn bias(mut self, bias: i32) -> Self {
         self.bias = Some(bias);
         self
@@ -25,12 +27,16 @@ impl FormatBuilder {
 
     /// Which codes are special; otherwise [`Specials::Ieee`] ([`Specials::Finite`] for two's
     /// complement).
+    ///
+    /// Example: [`build`](Self::build).
     pub const fn specials(mut self, specials: Specials) -> Self {
         self.specials = specials;
         self
     }
 
     /// Whether code 0 is zero (it is, unless said otherwise) or the number `2^-B`.
+    ///
+    /// Example: [`build`](Self::build).
     pub const fn zero(mut self, zero: bool) -> Self {
         self.zero = zero;
         self
@@ -40,6 +46,8 @@ impl FormatBuilder {
     /// formats of the classes [`Ieee`](Specials::Ieee), [`Fn`](Specials::Fn) and
     /// [`Finite`](Specials::Finite) with a zero. Without it the code with nothing but the sign bit
     /// set reads as zero and is never produced (DLFloat16).
+    ///
+    /// Example: [`build`](Self::build).
     pub const fn negative_zero(mut self, negative_zero: bool) -> Self {
         self.negative_zero = Some(negative_zero);
         self
@@ -47,12 +55,28 @@ impl FormatBuilder {
 
     /// Whether exponent field 0 holds subnormal numbers (it does, unless said otherwise) or a
     /// binade of normal ones. Without a significand field there are none in either case.
+    ///
+    /// Example: [`build`](Self::build).
     pub const fn subnormals(mut self, subnormals: bool) -> Self {
         self.subnormals = subnormals;
         self
     }
 
     /// The format described.
+    ///
+    /// ```
+    /// use exmy::format::{Format, Sign, Specials};
+    ///
+    /// let format = Format::builder(Sign::Magnitude, 4, 3).bias(11).specials(Specials::Fnuz).build();
+    /// assert_eq!(format, Ok(Format::E4M3B11FNUZ));
+    /// // DLFloat16: no subnormals, and one zero.
+    /// let builder = Format::builder(Sign::Magnitude, 6, 9).specials(Specials::Fn);
+    /// let format = builder.subnormals(false).negative_zero(false).build()?;
+    /// assert_eq!(format.decode(1 << 15), format.decode(0)); // the code of -0 reads as 0
+    /// // Subnormals lie between zero and the first binade, so there are none without a zero.
+    /// assert!(Format::builder(Sign::Unsigned, 4, 3).specials(Specials::Fn).zero(false).build().is_err());
+    /// # Ok::<(), exmy::format::FormatError>(())
+    /// ```
     ///
     /// # Errors
     /// If no such format exists; the error names the parameter and what is possible.
@@ -137,6 +161,8 @@ impl Format {
     pub const BIAS_LIMIT: i32 = 1 << 20;
 
     /// Starts the description of a format of `exp_bits` (0..=16) and `man_bits` (0..=52).
+    ///
+    /// Example: [`FormatBuilder::build`].
     pub const fn builder(sign: Sign, exp_bits: u32, man_bits: u32) -> FormatBuilder {
         FormatBuilder {
             sign,

@@ -5,6 +5,15 @@ use super::{Format, Sign, Specials, Value, low_bits};
 impl Format {
     /// The value of a code, exactly. Bits above [`bits`](Self::bits) are ignored, such as the top
     /// bit of a byte that holds an unsigned E4M3 scale.
+    ///
+    /// ```
+    /// use exmy::format::{Format, Value};
+    ///
+    /// assert_eq!(Format::E4M3FN.decode(0x7E), Value::from_f32(448.0));
+    /// assert!(Format::E4M3FN.decode(0x7F).is_nan());
+    /// assert_eq!(Format::INT8.decode(0x80), Value::from_f32(-2.0)); // no number of its size above zero
+    /// assert_eq!(Format::UE4M3.decode(0xB8), Value::from_f32(1.0)); // the top bit is no part of a code
+    /// ```
     #[inline]
     pub const fn decode(self, code: u64) -> Value {
         let code = code & low_bits(self.bits());

@@ -35,6 +35,8 @@ impl Value {
     pub const ZERO: Self = Self::Finite { negative: false, significand: 0, exponent: 0 };
 
     /// The value of a binary32 number, exactly.
+    ///
+    /// Example: [`from_f64`](Self::from_f64).
     #[inline]
     pub const fn from_f32(x: f32) -> Self {
         let bits = x.to_bits();
@@ -45,6 +47,14 @@ impl Value {
     }
 
     /// The value of a binary64 number, exactly.
+    ///
+    /// ```
+    /// use exmy::format::Value;
+    ///
+    /// assert_eq!(Value::from_f32(0.1).to_f64(), f64::from(0.1_f32));
+    /// assert_ne!(Value::from_f32(0.1), Value::from_f64(0.1)); // each is exact
+    /// assert_eq!(Value::from_f64(f64::MIN_POSITIVE / 4.0).to_f64(), f64::MIN_POSITIVE / 4.0);
+    /// ```
     #[inline]
     pub const fn from_f64(x: f64) -> Self {
         let bits = x.to_bits();
@@ -79,30 +89,40 @@ impl Value {
     }
 
     /// Whether this is NaN.
+    ///
+    /// Example: [`compare`](Self::compare).
     #[inline]
     pub const fn is_nan(self) -> bool {
         matches!(self, Self::Nan { .. })
     }
 
     /// Whether this is an infinity.
+    ///
+    /// Example: [`compare`](Self::compare).
     #[inline]
     pub const fn is_infinite(self) -> bool {
         matches!(self, Self::Infinite { .. })
     }
 
     /// Whether this is a number.
+    ///
+    /// Example: [`compare`](Self::compare).
     #[inline]
     pub const fn is_finite(self) -> bool {
         matches!(self, Self::Finite { .. })
     }
 
     /// Whether this is zero of either sign.
+    ///
+    /// Example: [`compare`](Self::compare).
     #[inline]
     pub const fn is_zero(self) -> bool {
         matches!(self, Self::Finite { significand: 0, .. })
     }
 
     /// Whether the sign is minus, also of zero and NaN.
+    ///
+    /// Example: [`compare`](Self::compare).
     #[inline]
     pub const fn is_sign_negative(self) -> bool {
         match self {
@@ -113,6 +133,17 @@ impl Value {
     }
 
     /// The order of numbers; `None` if either is NaN.
+    ///
+    /// ```
+    /// use core::cmp::Ordering;
+    /// use exmy::format::Value;
+    ///
+    /// let [nan, minus_zero, inf] = [f32::NAN, -0.0, f32::INFINITY].map(Value::from_f32);
+    /// assert_eq!(Value::ZERO.compare(minus_zero), Some(Ordering::Equal));
+    /// assert!(minus_zero.is_zero() && minus_zero.is_sign_negative() && minus_zero.is_finite());
+    /// assert_eq!(nan.compare(nan), None);
+    /// assert!(nan.is_nan() && !nan.is_finite() && !nan.is_infinite() && inf.is_infinite());
+    /// ```
     pub const fn compare(self, other: Self) -> Option<Ordering> {
         let (a, b) = (self.rank(), other.rank());
         if self.is_nan() || other.is_nan() {

@@ -13,6 +13,20 @@ impl Context {
     /// Infinities of different sign make a NaN ([`Flags::INVALID`]). Numbers that cancel give +0,
     /// or -0 under [`Rounding::Rdn`].
     ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::math::{Context, Operand};
+    /// use exmy::round::{Flags, Rounding, Rules};
+    ///
+    /// let context = Context::new(Format::E4M3FN, Rules::DEFAULT);
+    /// let [x, inf] = [448.0, f32::INFINITY].map(Operand::f32);
+    /// assert_eq!(context.add(x, Operand::f32(16.0)).code, 0x7E); // a tie, and no overflow
+    /// assert_eq!(context.add(x, Operand::f32(17.0)).code, 0x7F); // NaN: it has no infinity
+    /// assert_eq!(context.sub(inf, inf).flags, Flags::INVALID);
+    /// let down = Context::new(Format::E4M3FN, Rules::DEFAULT.with_rounding(Rounding::Rdn));
+    /// assert_eq!((context.sub(x, x).code, down.sub(x, x).code), (0x00, 0x80)); // 0 and -0
+    /// ```
+    ///
     /// # Panics
     /// If the mode is stochastic with a bit count outside 1..=32; so do all operations that round.
     #[inline]
@@ -21,6 +35,8 @@ impl Context {
     }
 
     /// `a - b`, rounded once; `a + (-b)` except that a NaN keeps its sign.
+    ///
+    /// Example: [`add`](Self::add).
     ///
     /// # Panics
     /// As [`add`](Self::add).

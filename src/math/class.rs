@@ -49,6 +49,13 @@ impl Class {
     ];
 
     /// IEEE 754's name of the class, such as `negativeSubnormal`.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::math::Operand;
+    ///
+    /// assert_eq!(Operand::new(Format::E5M2, 0xFD).class().name(), "signalingNaN"); // without its sign
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Self::SignalingNan => "signalingNaN",
@@ -74,6 +81,20 @@ impl fmt::Display for Class {
 impl Operand {
     /// The class of the code. Two's complement formats have normal numbers only; without an
     /// exponent field all others are subnormal.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::math::{Class, Operand};
+    ///
+    /// let e2m1 = Operand::new(Format::E2M1, 0x9);
+    /// assert_eq!(e2m1.class(), Class::NegativeSubnormal); // -0.5
+    /// assert_eq!(Operand::new(Format::INT8, 0xFF).class(), Class::NegativeNormal); // -1/64, an integer
+    /// let zero = Operand::new(Format::E4M3FNUZ, 0x00);
+    /// assert!(zero.is_zero() && zero.is_finite() && !zero.is_normal() && !zero.is_sign_minus());
+    /// let nan = Operand::new(Format::E4M3FNUZ, 0x80); // where -0 would be
+    /// assert!(nan.is_nan() && !nan.is_sign_minus() && !nan.is_infinite());
+    /// assert!(Operand::new(Format::E8M0, 0x7F).is_one() && !Operand::f32(-1.0).is_one());
+    /// ```
     pub const fn class(self) -> Class {
         match self.value() {
             Value::Nan { .. } if self.is_signaling() => Class::SignalingNan,
@@ -92,30 +113,40 @@ impl Operand {
     }
 
     /// Whether this is NaN.
+    ///
+    /// Example: [`class`](Self::class).
     #[inline]
     pub const fn is_nan(self) -> bool {
         self.value().is_nan()
     }
 
     /// Whether this is an infinity.
+    ///
+    /// Example: [`class`](Self::class).
     #[inline]
     pub const fn is_infinite(self) -> bool {
         self.value().is_infinite()
     }
 
     /// Whether this is a number.
+    ///
+    /// Example: [`class`](Self::class).
     #[inline]
     pub const fn is_finite(self) -> bool {
         self.value().is_finite()
     }
 
     /// Whether this is a zero.
+    ///
+    /// Example: [`class`](Self::class).
     #[inline]
     pub const fn is_zero(self) -> bool {
         self.value().is_zero()
     }
 
     /// Whether this is 1.
+    ///
+    /// Example: [`class`](Self::class).
     #[inline]
     pub const fn is_one(self) -> bool {
         match self.value() {
@@ -127,12 +158,16 @@ impl Operand {
     }
 
     /// Whether this is a number of full precision, neither zero nor subnormal.
+    ///
+    /// Example: [`class`](Self::class).
     #[inline]
     pub const fn is_normal(self) -> bool {
         matches!(self.class(), Class::NegativeNormal | Class::PositiveNormal)
     }
 
     /// Whether the sign is minus, also of zero and of a NaN that has one.
+    ///
+    /// Example: [`class`](Self::class).
     #[inline]
     pub const fn is_sign_minus(self) -> bool {
         self.value().is_sign_negative()

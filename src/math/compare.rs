@@ -15,6 +15,19 @@ impl Operand {
     /// `+0`.
     ///
     /// This is P3109's Compare; the `==` of operands asks for the same code of the same format.
+    ///
+    /// ```
+    /// use core::cmp::Ordering;
+    /// use exmy::format::Format;
+    /// use exmy::math::Operand;
+    /// use exmy::round::Flags;
+    ///
+    /// let (tenth, nan) = (Operand::f32(0.1), Operand::f32(f32::NAN));
+    /// assert_eq!(tenth.compare(Operand::f64(0.1)), Some(Ordering::Greater)); // as exact as they are
+    /// assert_eq!(tenth.compare_quiet(nan), (None, Flags::NONE));
+    /// assert_eq!(tenth.compare_signaling(nan), (None, Flags::INVALID));
+    /// assert_eq!(tenth.compare_quiet(Operand::new(Format::E5M2, 0x7D)), (None, Flags::INVALID));
+    /// ```
     #[inline]
     pub const fn compare(self, other: Self) -> Option<Ordering> {
         self.value().compare(other.value())
@@ -22,6 +35,8 @@ impl Operand {
 
     /// The order of the values with the flags of a *quiet* comparison: a signaling NaN is invalid.
     /// IEEE 754's `compareQuiet...`, and its `==`.
+    ///
+    /// Example: [`compare`](Self::compare).
     pub const fn compare_quiet(self, other: Self) -> (Option<Ordering>, Flags) {
         let signaling = self.is_signaling() || other.is_signaling();
         (self.compare(other), if signaling { Flags::INVALID } else { Flags::NONE })
@@ -29,6 +44,8 @@ impl Operand {
 
     /// The order of the values with the flags of a *signaling* comparison: any NaN is invalid.
     /// IEEE 754's `compareSignaling...`, and its `<` and `<=`.
+    ///
+    /// Example: [`compare`](Self::compare).
     pub const fn compare_signaling(self, other: Self) -> (Option<Ordering>, Flags) {
         let order = self.compare(other);
         (order, if order.is_none() { Flags::INVALID } else { Flags::NONE })

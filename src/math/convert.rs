@@ -7,6 +7,15 @@ use crate::round::{Flags, Operands, Rounded, Rounding, SignRule};
 
 impl Operand {
     /// Whether this is a nonzero number below its format's smallest normal one.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::math::Operand;
+    ///
+    /// assert!(Operand::new(Format::E2M1, 0x1).is_subnormal()); // 0.5
+    /// assert!(!Operand::new(Format::E2M1, 0x8).is_subnormal()); // -0
+    /// assert!(!Operand::new(Format::INT8, 0x1).is_subnormal());
+    /// ```
     #[inline]
     pub const fn is_subnormal(self) -> bool {
         let Value::Finite { significand, .. } = self.value() else { return false };
@@ -24,6 +33,19 @@ impl Context {
     ///
     /// A signaling NaN sets [`Flags::INVALID`]; what becomes of NaN, of the sign and of subnormal
     /// operands, the rules say.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::math::{Context, Operand};
+    /// use exmy::round::{Flags, Profile, Rules};
+    ///
+    /// let x = Operand::f32(-1.5);
+    /// assert_eq!(Context::new(Format::E2M1, Rules::DEFAULT).convert(x).code, 0xB);
+    /// let relu = Profile::CudaSatfiniteRelu.rules(Format::E2M1);
+    /// assert_eq!(Context::new(Format::E2M1, relu).convert(x).code, 0x0);
+    /// let signaling = Operand::new(Format::F32, 0x7F80_0001);
+    /// assert_eq!(Context::new(Format::F16, Rules::DEFAULT).convert(signaling).flags, Flags::INVALID);
+    /// ```
     ///
     /// # Panics
     /// If the mode is stochastic with a bit count outside 1..=32.

@@ -125,6 +125,17 @@ impl Differences {
 
     /// The differences between two rules for conversions.
     ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::math::differences::Differences;
+    /// use exmy::round::{Overflow, Rules};
+    ///
+    /// let saturating = Rules::DEFAULT.with_overflow(Overflow::Finite);
+    /// let new = |from| Differences::new(from, Format::E4M3FN, Rules::DEFAULT, saturating);
+    /// assert!(new(Format::BF16).is_ok() && new(Format::F32).is_ok()); // the results are few
+    /// assert!(Differences::new(Format::F64, Format::F32, Rules::DEFAULT, saturating).is_err());
+    /// ```
+    ///
     /// # Errors
     /// If both formats have more than [`MOST_BITS`](Self::MOST_BITS) bits.
     pub fn new(from: Format, to: Format, a: Rules, b: Rules) -> Result<Self, TooMany> {

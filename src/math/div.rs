@@ -15,6 +15,21 @@ impl Context {
     /// infinite and says [`Flags::DIVIDE_BY_ZERO`]; under [`Standard::P3109`] it is NaN, and so is
     /// infinity by zero.
     ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::math::{Context, Operand};
+    /// use exmy::round::{Flags, Profile, Rules};
+    ///
+    /// let [one, zero] = [1.0, 0.0].map(Operand::f32);
+    /// let context = Context::new(Format::E5M2, Rules::DEFAULT);
+    /// let by_zero = context.div(one, zero);
+    /// assert_eq!((by_zero.code, by_zero.flags), (0x7C, Flags::DIVIDE_BY_ZERO));
+    /// assert_eq!(context.div(zero, zero).flags, Flags::INVALID);
+    /// assert_eq!(context.recip(Operand::f32(3.0)).code, 0x35); // 0.3125, nearer than 0.375
+    /// let p3109 = Context::new(Format::E5M2, Profile::P3109.rules(Format::E5M2));
+    /// assert_eq!(p3109.div(one, zero).flags, Flags::INVALID); // it divides nothing by zero
+    /// ```
+    ///
     /// # Panics
     /// As [`add`](Self::add).
     #[inline]
@@ -27,6 +42,8 @@ impl Context {
     }
 
     /// `1 / x`, rounded once; as [`div`](Self::div) of 1, which `x`'s format need not have.
+    ///
+    /// Example: [`div`](Self::div).
     ///
     /// # Panics
     /// As [`add`](Self::add).

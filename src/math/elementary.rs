@@ -70,6 +70,20 @@ const NARROW: u32 = 40;
 impl Context {
     /// A function of one operand.
     ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::math::elementary::Function;
+    /// use exmy::math::{Context, Operand};
+    /// use exmy::round::{Flags, Rounding, Rules};
+    ///
+    /// let up = Context::new(Format::E4M3FN, Rules::DEFAULT.with_rounding(Rounding::Rup));
+    /// let tiny = Operand::f32(f32::MIN_POSITIVE);
+    /// assert_eq!(up.apply(Function::Exp, tiny)?.code, 0x39); // above 1, if by 2^-126: the next is 1.125
+    /// assert_eq!(up.apply(Function::Log, Operand::f32(-1.0))?.flags, Flags::INVALID);
+    /// assert!(up.apply(Function::Atan2, tiny).is_err()); // a function of two
+    /// # Ok::<(), exmy::math::elementary::Unsupported>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Unsupported`], for binary functions, for formats that [`Function::supports`] rejects, and
     /// where 512 bits decide nothing, which is known of no number; see there.
@@ -91,6 +105,20 @@ impl Context {
     }
 
     /// A function of two operands: [`Function::Atan2`] and [`Function::Atan2Pi`] of `y` and `x`.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::math::elementary::Function;
+    /// use exmy::math::{Context, Operand};
+    /// use exmy::round::Rules;
+    ///
+    /// let context = Context::new(Format::F16, Rules::DEFAULT);
+    /// let [zero, minus_zero] = [0.0, -0.0].map(Operand::f32);
+    /// assert_eq!(context.apply2(Function::Atan2Pi, zero, minus_zero)?.code, 0x3C00); // half a turn: 1
+    /// assert_eq!(context.atan2_pi(minus_zero, zero)?.code, 0x8000);
+    /// assert_eq!(context.atan2(zero, minus_zero)?.code, 0x4248); // pi
+    /// # Ok::<(), exmy::math::elementary::Unsupported>(())
+    /// ```
     ///
     /// # Errors
     /// As [`apply`](Self::apply).

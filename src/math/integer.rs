@@ -49,6 +49,16 @@ impl Operand {
 
     /// As [`to_int`](Self::to_int), with the random word of stochastic modes.
     ///
+    /// ```
+    /// use exmy::math::{IntInvalid, Operand};
+    /// use exmy::round::Rounding;
+    ///
+    /// let mode = Rounding::stochastic(2);
+    /// let int = |x, random| Operand::f32(x).to_int_with(8, true, mode, random, false, IntInvalid::X86).0;
+    /// assert_eq!([0, 1 << 30, 2 << 30, 3 << 30].map(|random| int(-0.5, random)), [0, 0, 0xFF, 0xFF]);
+    /// assert_eq!(int(f32::NAN, 0), 0x80);
+    /// ```
+    ///
     /// # Panics
     /// If `bits` is not in 1..=128, or the mode is stochastic with a bit count outside 1..=32.
     pub const fn to_int_with(
@@ -88,6 +98,17 @@ impl Operand {
 
 impl Context {
     /// An integer of a sign and magnitude, rounded once; zero is +0 unless `negative`.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::math::Context;
+    /// use exmy::round::{Flags, Rules};
+    ///
+    /// let context = Context::new(Format::E4M3FN, Rules::DEFAULT);
+    /// let rounded = context.from_int(false, 17); // a tie of 16 and 18
+    /// assert_eq!((rounded.code, rounded.flags), (0x58, Flags::INEXACT));
+    /// assert_eq!(context.from_int(true, 0).code, 0x80); // -0
+    /// ```
     ///
     /// # Panics
     /// As [`add`](Self::add); so do the other conversions from integers.

@@ -13,6 +13,18 @@ impl Context {
     /// number sets [`Flags::INEXACT`] (`roundToIntegralExact`). An integer that the format does not have is rounded to it, with
     /// the flags of that rounding.
     ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::math::{Context, Operand};
+    /// use exmy::round::{Flags, Rules};
+    ///
+    /// let context = Context::new(Format::E4M3FN, Rules::DEFAULT);
+    /// let round = |x, exact| context.round_to_integral(Operand::f32(x), exact);
+    /// assert_eq!((round(-0.5, true).code, round(-0.5, true).flags), (0x80, Flags::INEXACT)); // -0
+    /// assert_eq!(round(-0.5, false).flags, Flags::NONE);
+    /// assert_eq!(round(17.0, false).flags, Flags::INEXACT); // an integer that E4M3FN lacks
+    /// ```
+    ///
     /// # Panics
     /// As [`add`](Self::add).
     pub const fn round_to_integral(&self, x: Operand, exact: bool) -> Rounded {

@@ -62,6 +62,18 @@ impl Context {
     /// `x`, or the end of `low..=high` that it lies beyond. NaN if any of the three is, and if
     /// `low > high`, which is invalid.
     ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::math::{Context, Operand};
+    /// use exmy::round::{Flags, Rules};
+    ///
+    /// let context = Context::new(Format::F32, Rules::DEFAULT);
+    /// let clamp = |x, low, high| context.clamp(Operand::f32(x), Operand::f32(low), Operand::f32(high));
+    /// assert_eq!(clamp(7.0, -1.0, 2.5).code, 0x4020_0000); // 2.5
+    /// assert_eq!(clamp(0.0, 1.0, -1.0).flags, Flags::INVALID); // no such range
+    /// assert_eq!(clamp(f32::NAN, 0.0, 1.0).code, 0x7FC0_0000);
+    /// ```
+    ///
     /// # Panics
     /// As [`add`](Self::add).
     pub const fn clamp(&self, x: Operand, low: Operand, high: Operand) -> Rounded {

@@ -10,6 +10,17 @@ use crate::round::{Exact, Flags, Rounded};
 impl Context {
     /// `a * b`, rounded once. Zero times infinity makes a NaN ([`Flags::INVALID`]).
     ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::math::{Context, Operand};
+    /// use exmy::round::{Flags, Rules};
+    ///
+    /// let context = Context::new(Format::E4M3FN, Rules::DEFAULT);
+    /// let mul = |a, b| context.mul(Operand::f32(a), Operand::f32(b));
+    /// assert_eq!(mul(-2.0_f32.powi(-9), 0.5).code, 0x80); // half of the smallest number: a tie, to -0
+    /// assert_eq!(mul(0.0, f32::INFINITY).flags, Flags::INVALID);
+    /// ```
+    ///
     /// # Panics
     /// As [`add`](Self::add).
     #[inline]

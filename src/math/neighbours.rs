@@ -14,6 +14,19 @@ impl Context {
     /// if there is one. Where no such value exists it is what the overflow policy makes of
     /// infinity, or under [`Standard::P3109`] NaN, also of infinity itself.
     ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::math::{Context, Operand};
+    /// use exmy::round::Rules;
+    ///
+    /// let up = |format: Format, code| {
+    ///     Context::new(format, Rules::DEFAULT).next_up(Operand::new(format, code)).code
+    /// };
+    /// assert_eq!(up(Format::E4M3FN, 0x80), 0x01); // from -0, over +0
+    /// assert_eq!(up(Format::E5M2, 0x7B), 0x7C); // from the largest to infinity
+    /// assert_eq!(up(Format::E2M1, 0x7), 0x7); // which FP4 has not
+    /// ```
+    ///
     /// # Panics
     /// As [`add`](Self::add), if the formats differ.
     pub const fn next_up(&self, x: Operand) -> Rounded {
@@ -22,6 +35,8 @@ impl Context {
 
     /// The greatest value that compares less than `x`; the mirror image of
     /// [`next_up`](Self::next_up).
+    ///
+    /// Example: [`next_up`](Self::next_up).
     ///
     /// # Panics
     /// As [`add`](Self::add), if the formats differ.

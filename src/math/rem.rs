@@ -16,6 +16,19 @@ impl Context {
     /// ([`Flags::INVALID`](crate::round::Flags::INVALID)); `y` infinite gives `x`. The result is a
     /// value of the operands' format if they have the same; in another it is rounded once.
     ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::math::{Context, Operand};
+    /// use exmy::round::{Flags, Rules};
+    ///
+    /// let context = Context::new(Format::F32, Rules::DEFAULT);
+    /// let bits = |x: f32| u64::from(x.to_bits());
+    /// let [x, y, zero] = [5.0, 3.0, 0.0].map(Operand::f32);
+    /// assert_eq!((context.rem(x, y).code, context.fmod(x, y).code), (bits(-1.0), bits(2.0))); // 2 or 1 times
+    /// assert_eq!(context.rem(Operand::f32(-3.0), y).code, bits(-0.0));
+    /// assert_eq!(context.fmod(x, zero).flags, Flags::INVALID);
+    /// ```
+    ///
     /// # Panics
     /// As [`add`](Self::add).
     pub const fn rem(&self, x: Operand, y: Operand) -> Rounded {
@@ -24,6 +37,8 @@ impl Context {
 
     /// `x - n y` with `n` the integer part of `x / y`: the `%` of floating-point numbers in Rust
     /// and C's `fmod`. Special cases are those of [`rem`](Self::rem).
+    ///
+    /// Example: [`rem`](Self::rem).
     ///
     /// # Panics
     /// As [`add`](Self::add).

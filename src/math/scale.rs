@@ -12,6 +12,18 @@ const FAR: i32 = 1 << 24;
 impl Context {
     /// `x * 2^n`, rounded once.
     ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::math::{Context, Operand};
+    /// use exmy::round::{Flags, Rules};
+    ///
+    /// let context = Context::new(Format::E4M3FN, Rules::DEFAULT);
+    /// assert_eq!(context.scalb(Operand::f32(1.5), -9).code, 0x02); // a tie of subnormals, to even
+    /// assert_eq!(context.scalb(Operand::f32(1.0), i32::MAX).flags.contains(Flags::OVERFLOW), true);
+    /// assert_eq!(context.logb(Operand::f32(0.4375)).code, 0xC0); // -2
+    /// assert!(context.logb(Operand::f32(0.0)).flags.contains(Flags::DIVIDE_BY_ZERO));
+    /// ```
+    ///
     /// # Panics
     /// As [`add`](Self::add).
     pub const fn scalb(&self, x: Operand, n: i32) -> Rounded {
@@ -34,6 +46,8 @@ impl Context {
     /// `floor(log2(|x|))`, the exponent of a number as if its significand had no bounds, in this
     /// context's format. Of zero it is negative infinity, with
     /// [`Flags::DIVIDE_BY_ZERO`](crate::round::Flags::DIVIDE_BY_ZERO); of infinity, infinity.
+    ///
+    /// Example: [`scalb`](Self::scalb).
     ///
     /// # Panics
     /// As [`add`](Self::add).

@@ -15,6 +15,22 @@ impl Context {
     /// Formats without negative zero keep their zero and their NaN. Otherwise the value is
     /// converted; an unsigned format makes of a negative one what its overflow policy says.
     ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::math::{Context, Operand};
+    /// use exmy::round::Rules;
+    ///
+    /// let neg = |format: Format, code| {
+    ///     Context::new(format, Rules::DEFAULT).neg(Operand::new(format, code)).code
+    /// };
+    /// assert_eq!(neg(Format::E4M3FN, 0x7F), 0xFF); // NaN has a sign
+    /// assert_eq!([0x00, 0x80].map(|code| neg(Format::E4M3FNUZ, code)), [0x00, 0x80]); // 0 and NaN have none
+    /// assert_eq!(neg(Format::INT8, 0x80), 0x7F); // 2 is beyond the largest, 127/64
+    /// let context = Context::new(Format::E4M3FN, Rules::DEFAULT);
+    /// let minus_zero = Operand::new(Format::E4M3FN, 0x80);
+    /// assert_eq!((context.abs(minus_zero).code, context.copysign(Operand::f32(2.0), minus_zero).code), (0, 0xC0));
+    /// ```
+    ///
     /// # Panics
     /// As [`add`](Self::add).
     pub const fn neg(&self, x: Operand) -> Rounded {
@@ -22,6 +38,8 @@ impl Context {
     }
 
     /// `|x|`; as [`neg`](Self::neg).
+    ///
+    /// Example: [`neg`](Self::neg).
     ///
     /// # Panics
     /// As [`add`](Self::add).
@@ -31,6 +49,8 @@ impl Context {
 
     /// `x` with the sign of `sign`; as [`neg`](Self::neg). Under [`Standard::P3109`] the result is
     /// NaN if either is, for its NaN has no sign.
+    ///
+    /// Example: [`neg`](Self::neg).
     ///
     /// # Panics
     /// As [`add`](Self::add).

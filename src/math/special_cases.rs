@@ -120,6 +120,8 @@ const CASES: [Case; 29] = [
 
 impl SpecialCase {
     /// All cases that occur in a format, by two sets of rules.
+    ///
+    /// Example: the [module](self)'s.
     pub fn all(format: Format, a: Rules, b: Rules) -> impl Iterator<Item = Self> {
         let [a, b] = [a, b].map(|rules| Context::new(format, rules));
         CASES.iter().filter_map(move |(text, result)| {
@@ -130,6 +132,8 @@ impl SpecialCase {
     }
 
     /// Whether the codes differ.
+    ///
+    /// Example: the [module](self)'s.
     pub fn differs(&self) -> bool {
         self.a.code != self.b.code
     }

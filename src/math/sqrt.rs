@@ -16,6 +16,18 @@ impl Context {
     /// The square root, rounded once. That of -0 is -0; a negative number makes a NaN
     /// ([`Flags::INVALID`](crate::round::Flags::INVALID)).
     ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::math::{Context, Operand};
+    /// use exmy::round::{Flags, Rules};
+    ///
+    /// let context = Context::new(Format::E5M2, Rules::DEFAULT);
+    /// let [four, minus_zero, minus] = [4.0, -0.0, -1.0].map(Operand::f32);
+    /// assert_eq!((context.sqrt(four).code, context.rsqrt(four).code), (0x40, 0x38));
+    /// assert_eq!((context.sqrt(minus_zero).code, context.rsqrt(minus_zero).code), (0x80, 0xFC)); // -0, -inf
+    /// assert_eq!(context.sqrt(minus).flags, Flags::INVALID);
+    /// ```
+    ///
     /// # Panics
     /// As [`add`](Self::add).
     #[inline]
@@ -36,6 +48,8 @@ impl Context {
 
     /// The reciprocal of the square root, rounded once. Of ±0 it is ±infinity with
     /// [`Flags::DIVIDE_BY_ZERO`](crate::round::Flags::DIVIDE_BY_ZERO), or NaN under [`Standard::P3109`]; a negative number makes a NaN.
+    ///
+    /// Example: [`sqrt`](Self::sqrt).
     ///
     /// # Panics
     /// As [`add`](Self::add).

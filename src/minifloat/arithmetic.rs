@@ -215,6 +215,15 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// `1 / self`, rounded once, also where the format has no one.
+    ///
+    /// ```
+    /// use exmy::minifloat::{E2M1, E4M3, F16};
+    ///
+    /// assert_eq!(E4M3::from_f32(3.0).recip().to_f32(), 0.34375);
+    /// assert_eq!(F16::from_f32(-0.0).recip(), F16::NEG_INFINITY.unwrap());
+    /// assert_eq!(E2M1::from_f32(0.0).recip(), E2M1::MAX); // no infinity, and no NaN
+    /// assert_eq!(F16::from_f32(4.0).rsqrt().to_f32(), 0.5);
+    /// ```
     #[inline]
     #[must_use]
     pub fn recip(self) -> Self {
@@ -225,12 +234,22 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// `1 / sqrt(self)`, rounded once.
+    ///
+    /// Example: [`recip`](Self::recip).
     #[must_use]
     pub fn rsqrt(self) -> Self {
         Self::of(Self::CONTEXT.rsqrt(self.operand()).code)
     }
 
     /// The length of `(self, other)`, rounded once.
+    ///
+    /// ```
+    /// use exmy::minifloat::F16;
+    ///
+    /// let x = F16::from_f32(300.0); // whose square overflows
+    /// assert_eq!(x.hypot(F16::from_f32(400.0)).to_f32(), 500.0);
+    /// assert!(F16::INFINITY.unwrap().hypot(F16::NAN.unwrap()).is_infinite()); // whatever the other is
+    /// ```
     #[must_use]
     pub fn hypot(self, other: Self) -> Self {
         Self::of(Self::CONTEXT.hypot(self.operand(), other.operand()).code)
@@ -238,6 +257,15 @@ impl<F: FloatFormat> Minifloat<F> {
 
     /// The remainder of IEEE 754: `self - other * n`, exactly, with `n` the integer nearest to the
     /// quotient. (`%` is C's `fmod`, whose quotient is truncated.)
+    ///
+    /// ```
+    /// use exmy::minifloat::F16;
+    ///
+    /// let [x, y, minus] = [5.0, 3.0, -5.0].map(F16::from_f32);
+    /// assert_eq!((x.ieee_rem(y).to_f32(), (x % y).to_f32()), (-1.0, 2.0));
+    /// assert_eq!((minus.rem_euclid(y).to_f32(), minus.div_euclid(y).to_f32()), (1.0, -2.0));
+    /// assert!(x.rem_euclid(F16::from_f32(0.0)).is_nan());
+    /// ```
     #[must_use]
     pub fn ieee_rem(self, other: Self) -> Self {
         Self::of(Self::CONTEXT.rem(self.operand(), other.operand()).code)
@@ -245,6 +273,8 @@ impl<F: FloatFormat> Minifloat<F> {
 
     /// The quotient of Euclid's division, as [`f32::div_euclid`]: `self / divisor` rounded, then
     /// cut to an integer, less one if the remainder is negative (more one for a negative divisor).
+    ///
+    /// Example: [`ieee_rem`](Self::ieee_rem).
     #[must_use]
     pub fn div_euclid(self, divisor: Self) -> Self {
         let quotient = (self / divisor).trunc();
@@ -261,6 +291,8 @@ impl<F: FloatFormat> Minifloat<F> {
 
     /// The remainder of Euclid's division, not negative, as [`f32::rem_euclid`]: the magnitude of
     /// the divisor is added to a negative `%`, and the sum rounded.
+    ///
+    /// Example: [`ieee_rem`](Self::ieee_rem).
     #[must_use]
     pub fn rem_euclid(self, divisor: Self) -> Self {
         let remainder = self % divisor;

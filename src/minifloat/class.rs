@@ -11,6 +11,18 @@ use crate::round::{Overflow, Rounding};
 
 impl<F: FloatFormat> Minifloat<F> {
     /// Whether this is NaN.
+    ///
+    /// ```
+    /// use exmy::minifloat::{E2M1, E4M3, E4M3Fnuz, E5M2};
+    ///
+    /// assert!(E4M3::from_f32(f32::INFINITY).is_nan()); // E4M3 has no infinity
+    /// assert!(E5M2::from_f32(1e9).is_infinite() && !E5M2::from_f32(1e9).is_finite());
+    /// assert!(E4M3Fnuz::from_bits(0x80).is_nan()); // where -0 would be
+    /// assert!(!E2M1::from_f32(f32::NAN).is_nan()); // FP4 has none
+    /// let minus_zero = E4M3::from_f32(-0.0);
+    /// assert!(minus_zero.is_zero() && minus_zero.is_sign_negative() && !minus_zero.is_sign_positive());
+    /// assert!(E2M1::from_f32(0.5).is_subnormal() && !minus_zero.is_subnormal() && E2M1::MAX.is_normal());
+    /// ```
     #[inline]
     pub fn is_nan(self) -> bool {
         let Some(nan) = F::FORMAT.nan_code() else { return false };
@@ -26,6 +38,8 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// Whether this is an infinity.
+    ///
+    /// Example: [`is_nan`](Self::is_nan).
     #[inline]
     pub fn is_infinite(self) -> bool {
         let code = Some(self.code());
@@ -33,6 +47,8 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// Whether this is neither NaN nor infinite.
+    ///
+    /// Example: [`is_nan`](Self::is_nan).
     #[inline]
     pub fn is_finite(self) -> bool {
         // Reserved codes lie above the finite ones or in the place of negative zero.
@@ -42,6 +58,8 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// Whether this is zero of either sign.
+    ///
+    /// Example: [`is_nan`](Self::is_nan).
     #[inline]
     pub fn is_zero(self) -> bool {
         let sign = (F::FORMAT.has_negative_zero() as u64) << F::FORMAT.magnitude_bits();
@@ -49,18 +67,24 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// Whether this is finite, not zero, and has full precision.
+    ///
+    /// Example: [`is_nan`](Self::is_nan).
     #[inline]
     pub fn is_normal(self) -> bool {
         self.classify() == FpCategory::Normal
     }
 
     /// Whether this is below the smallest normal number but not zero.
+    ///
+    /// Example: [`is_nan`](Self::is_nan).
     #[inline]
     pub fn is_subnormal(self) -> bool {
         self.classify() == FpCategory::Subnormal
     }
 
     /// Whether the value's sign is minus, of zero and NaN too where their codes carry one.
+    ///
+    /// Example: [`is_nan`](Self::is_nan).
     #[inline]
     pub fn is_sign_negative(self) -> bool {
         self.value().is_sign_negative()
@@ -88,6 +112,8 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// Whether the value's sign is plus, of zero and NaN too where their codes carry one.
+    ///
+    /// Example: [`is_nan`](Self::is_nan).
     #[inline]
     pub fn is_sign_positive(self) -> bool {
         !self.is_sign_negative()
@@ -95,6 +121,13 @@ impl<F: FloatFormat> Minifloat<F> {
 
     /// The magnitude, NaN's sign removed too. The one number without one, -2 of INT8, gives the
     /// largest.
+    ///
+    /// ```
+    /// use exmy::minifloat::{E4M3, Int8};
+    ///
+    /// assert_eq!(E4M3::from_f32(-0.0).abs().to_bits(), 0x00);
+    /// assert_eq!(Int8::MIN.abs(), Int8::MAX); // there is no 2
+    /// ```
     #[must_use]
     pub fn abs(self) -> Self {
         if self.is_sign_negative() { self.negated() } else { self }

@@ -40,11 +40,17 @@ impl<F: FloatFormat> Minifloat<F> {
 /// constant `f64`, ties to even, with natural overflow.
 ///
 /// ```
-/// use exmy::minifloat::{E4M3, ExMy, Minifloat};
+/// use exmy::minifloat::{E2M1, E4M3, ExMy, Minifloat};
 ///
 /// const THIRD: E4M3 = exmy::number!(E4M3: 1.0 / 3.0);
 /// const FINER: Minifloat<ExMy<6, 5>> = exmy::number!(Minifloat<ExMy<6, 5>>: 1.0 / 3.0);
 /// assert_eq!((THIRD.to_f32(), FINER.to_f32()), (0.34375, 0.3359375));
+///
+/// // The named types have functions for it, which take what is no constant yet, too.
+/// const NAN: E4M3 = E4M3::from_f32_const(1e9);
+/// const LARGEST: f32 = E2M1::from_f64_const(1e300).to_f32_const();
+/// const SEVEN: E2M1 = E2M1::from_bits_const(0xF7); // four bits are a code
+/// assert!(NAN.is_nan() && LARGEST == 6.0 && SEVEN.to_bits() == 0x7);
 /// ```
 #[macro_export]
 macro_rules! number {
@@ -62,26 +68,36 @@ macro_rules! constants {
         impl $name {
             /// [`from_bits`](Self::from_bits) in constants: bits above the format's width are
             /// dropped.
+            ///
+            /// Example: [`number!`](crate::number).
             pub const fn from_bits_const(bits: $bits) -> Self {
                 Self((bits as u64 & crate::format::low_bits(Self::FORMAT.bits())) as $bits)
             }
 
             /// [`from_f32`](Self::from_f32) in constants.
+            ///
+            /// Example: [`number!`](crate::number).
             pub const fn from_f32_const(x: f32) -> Self {
                 Self(Self::FORMAT.encode_f32(x, Rounding::Rne, Overflow::None, 0).code as $bits)
             }
 
             /// [`from_f64`](Self::from_f64) in constants.
+            ///
+            /// Example: [`number!`](crate::number).
             pub const fn from_f64_const(x: f64) -> Self {
                 Self(Self::FORMAT.encode_f64(x, Rounding::Rne, Overflow::None, 0).code as $bits)
             }
 
             /// [`to_f32`](Self::to_f32) in constants.
+            ///
+            /// Example: [`number!`](crate::number).
             pub const fn to_f32_const(self) -> f32 {
                 Self::FORMAT.to_f32(self.0 as u64)
             }
 
             /// [`to_f64`](Self::to_f64) in constants.
+            ///
+            /// Example: [`number!`](crate::number).
             pub const fn to_f64_const(self) -> f64 {
                 Self::FORMAT.to_f64(self.0 as u64)
             }

@@ -48,12 +48,23 @@ impl<F: FloatFormat> Minifloat<F> {
     pub(super) const CONTEXT: Context = Context::new(F::FORMAT, Self::RULES);
 
     /// The number as an operand of [`Context`]'s operations.
+    ///
+    /// ```
+    /// use exmy::format::{Format, Value};
+    /// use exmy::minifloat::E4M3;
+    ///
+    /// let x = E4M3::from_f32(0.1); // 13 x 2^-7
+    /// assert_eq!((x.operand().format, x.operand().code), (Format::E4M3FN, 0x1D));
+    /// assert_eq!(x.value(), Value::from_f64(0.1015625));
+    /// ```
     #[inline]
     pub fn operand(self) -> Operand {
         Operand::new(Self::FORMAT, self.code())
     }
 
     /// The exact value.
+    ///
+    /// Example: [`operand`](Self::operand).
     #[inline]
     pub fn value(self) -> Value {
         Self::FORMAT.decode(self.code())
@@ -83,6 +94,17 @@ impl<F: FloatFormat> Minifloat<F> {
 
     /// The number that `mode` and `overflow` choose; for stochastic modes the random bits are 0.
     ///
+    /// ```
+    /// use exmy::minifloat::E4M3;
+    /// use exmy::round::{Overflow, Rounding};
+    ///
+    /// let max = E4M3::from_f32_with(1e6, Rounding::Rne, Overflow::Finite);
+    /// assert_eq!(max, E4M3::MAX);
+    /// assert_eq!(E4M3::from_f32_with(1e6, Rounding::Rtz, Overflow::None), max); // natural, toward zero
+    /// assert!(E4M3::from_f32_with(1e6, Rounding::Rup, Overflow::None).is_nan());
+    /// assert_eq!(E4M3::from_f64_with(1e-300, Rounding::Rup, Overflow::None), E4M3::MIN_POSITIVE);
+    /// ```
+    ///
     /// # Panics
     /// If `mode` is stochastic with a bit count outside 1..=32.
     #[inline]
@@ -93,6 +115,14 @@ impl<F: FloatFormat> Minifloat<F> {
     /// Stochastic rounding, variant A, with natural overflow, by the top `bits` bits of the word
     /// `random`.
     ///
+    /// ```
+    /// use exmy::minifloat::E2M1;
+    ///
+    /// let with = |random| E2M1::from_f32_stochastic(2.25, random, 2).to_f32(); // a quarter above 2
+    /// assert_eq!([0, 1 << 30, 2 << 30, 3 << 30].map(with), [2.0, 2.0, 2.0, 3.0]);
+    /// assert_eq!(E2M1::from_f64_stochastic(2.0, u32::MAX, 32).to_f32(), 2.0); // exact numbers stay
+    /// ```
+    ///
     /// # Panics
     /// If `bits` is not in 1..=32.
     #[inline]
@@ -102,6 +132,13 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// The nearest number, ties to even, with natural overflow; not by way of `f32`.
+    ///
+    /// ```
+    /// use exmy::minifloat::E4M3;
+    ///
+    /// let x = 1.0625 + 2.0_f64.powi(-40); // just above a tie
+    /// assert_eq!((E4M3::from_f64(x).to_f32(), E4M3::from_f32(x as f32).to_f32()), (1.125, 1.0));
+    /// ```
     #[inline]
     pub fn from_f64(x: f64) -> Self {
         if Self::BY64.takes(x) {
@@ -113,6 +150,8 @@ impl<F: FloatFormat> Minifloat<F> {
 
     /// The number that `mode` and `overflow` choose; for stochastic modes the random bits are 0.
     ///
+    /// Example: [`from_f32_with`](Self::from_f32_with).
+    ///
     /// # Panics
     /// If `mode` is stochastic with a bit count outside 1..=32.
     #[inline]
@@ -123,6 +162,8 @@ impl<F: FloatFormat> Minifloat<F> {
     /// Stochastic rounding, variant A, with natural overflow, by the top `bits` bits of the word
     /// `random`.
     ///
+    /// Example: [`from_f32_stochastic`](Self::from_f32_stochastic).
+    ///
     /// # Panics
     /// If `bits` is not in 1..=32.
     #[inline]
@@ -132,12 +173,27 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// The number of this format nearest to one of another, ties to even, rounded once.
+    ///
+    /// ```
+    /// use exmy::minifloat::{Bf16, E4M3, E5M2};
+    ///
+    /// assert_eq!(E5M2::from_minifloat(E4M3::from_f32(1.125)).to_f32(), 1.0); // a tie
+    /// assert!(E4M3::from_minifloat(Bf16::from_f32(500.0)).is_nan());
+    /// ```
     #[inline]
     pub fn from_minifloat<G: FloatFormat>(x: Minifloat<G>) -> Self {
         Self::of(Self::FORMAT.encode(x.value(), Rounding::Rne, Overflow::None, 0).code)
     }
 
     /// As `f32`; exact where [`Format::is_exact_in_f32`](crate::format::Format::is_exact_in_f32) says so, else nearest even.
+    ///
+    /// ```
+    /// use exmy::minifloat::{ExMy, Minifloat};
+    ///
+    /// type Wide = Minifloat<ExMy<9, 1>>;
+    /// assert_eq!(Wide::MAX.to_f32(), f32::INFINITY); // 1.5 x 2^255
+    /// assert_eq!(Wide::MAX.to_f64(), 1.5 * 2.0_f64.powi(255));
+    /// ```
     #[inline]
     pub fn to_f32(self) -> f32 {
         if Self::SMALL {
@@ -151,6 +207,8 @@ impl<F: FloatFormat> Minifloat<F> {
 
     /// As `f64`; exact for every shape of up to 11 exponent and 52 significand bits with a usual
     /// bias, else nearest even.
+    ///
+    /// Example: [`to_f32`](Self::to_f32).
     #[inline]
     pub fn to_f64(self) -> f64 {
         if Self::SMALL && !F::FORMAT.has_nan() {
@@ -176,30 +234,40 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// The code's bytes, high ones first.
+    ///
+    /// Example: [`to_le_bytes`](Self::to_le_bytes).
     #[inline]
     pub fn to_be_bytes(self) -> <F::Bits as Bits>::Bytes {
         self.to_bits().to_be_bytes()
     }
 
     /// The code's bytes in the machine's order.
+    ///
+    /// Example: [`to_le_bytes`](Self::to_le_bytes).
     #[inline]
     pub fn to_ne_bytes(self) -> <F::Bits as Bits>::Bytes {
         if cfg!(target_endian = "big") { self.to_be_bytes() } else { self.to_le_bytes() }
     }
 
     /// From the code's bytes, low ones first.
+    ///
+    /// Example: [`to_le_bytes`](Self::to_le_bytes).
     #[inline]
     pub fn from_le_bytes(bytes: <F::Bits as Bits>::Bytes) -> Self {
         Self::from_bits(F::Bits::from_le_bytes(bytes))
     }
 
     /// From the code's bytes, high ones first.
+    ///
+    /// Example: [`to_le_bytes`](Self::to_le_bytes).
     #[inline]
     pub fn from_be_bytes(bytes: <F::Bits as Bits>::Bytes) -> Self {
         Self::from_bits(F::Bits::from_be_bytes(bytes))
     }
 
     /// From the code's bytes in the machine's order.
+    ///
+    /// Example: [`to_le_bytes`](Self::to_le_bytes).
     #[inline]
     pub fn from_ne_bytes(bytes: <F::Bits as Bits>::Bytes) -> Self {
         if cfg!(target_endian = "big") {

@@ -94,12 +94,23 @@ functions! {
 
 impl<F: FloatFormat<Elementary = Yes>> Minifloat<F> {
     /// Sine and cosine of an angle in radians, each rounded once.
+    ///
+    /// Example: [`atan2`](Self::atan2).
     #[must_use]
     pub fn sin_cos(self) -> (Self, Self) {
         (self.sin(), self.cos())
     }
 
     /// The angle of the point `(x, self)` in radians, between -pi and pi, rounded once.
+    ///
+    /// ```
+    /// use exmy::minifloat::F16;
+    ///
+    /// let [zero, minus_zero, one] = [0.0, -0.0, 1.0].map(F16::from_f32);
+    /// assert_eq!(minus_zero.atan2_pi(-one).to_f32(), -1.0); // the sign of zero decides the side
+    /// assert_eq!(zero.atan2(minus_zero).to_f32(), 3.140625); // pi
+    /// assert_eq!(F16::from_f32(0.0).sin_cos(), (zero, one));
+    /// ```
     ///
     /// # Panics
     /// If 512 bits do not decide how to round; of no pair of numbers this is known.
@@ -109,6 +120,8 @@ impl<F: FloatFormat<Elementary = Yes>> Minifloat<F> {
     }
 
     /// The angle of the point `(x, self)` in half turns, between -1 and 1, rounded once.
+    ///
+    /// Example: [`atan2`](Self::atan2).
     ///
     /// # Panics
     /// If 512 bits do not decide how to round; of no pair of numbers this is known.

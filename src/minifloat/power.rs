@@ -54,6 +54,8 @@ impl Odd {
 
 impl<F: FloatFormat<Elementary = Yes>> Minifloat<F> {
     /// `self^n`; see [`powf`](Self::powf).
+    ///
+    /// Example: [`powf`](Self::powf).
     #[must_use]
     pub fn powi(self, n: i32) -> Self {
         self.power(n.into())
@@ -176,6 +178,14 @@ impl<F: FloatFormat<Elementary = Yes>> Minifloat<F> {
     }
 
     /// The logarithm to base 10, from binary64 (with an error below `2^-50`).
+    ///
+    /// ```
+    /// use exmy::minifloat::{E4M3, F16};
+    ///
+    /// assert_eq!(F16::from_f32(1000.0).log10().to_f32(), 3.0);
+    /// assert_eq!(F16::from_f32(0.0).log10(), F16::NEG_INFINITY.unwrap());
+    /// assert!(E4M3::from_f32(0.0).log10().is_nan()); // which has no infinity
+    /// ```
     #[must_use]
     pub fn log10(self) -> Self {
         let x = self.to_f64();

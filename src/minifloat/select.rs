@@ -90,6 +90,8 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// The greatest number less than this one; as [`next_up`](Self::next_up).
+    ///
+    /// Example: [`next_up`](Self::next_up).
     #[must_use]
     pub fn next_down(self) -> Self {
         Self::of(Self::CONTEXT.next_down(self.operand()).code)
@@ -99,6 +101,16 @@ impl<F: FloatFormat> Minifloat<F> {
     ///
     /// An integer that the format does not have (1 where all numbers are below it, say) is rounded
     /// to one that it has, by the same mode.
+    ///
+    /// ```
+    /// use exmy::minifloat::{E4M3, ExMy, Finite, Minifloat};
+    /// use exmy::round::Rounding;
+    ///
+    /// assert_eq!(E4M3::from_f32(2.5).round_to_integral(Rounding::Odd).to_f32(), 3.0);
+    /// assert!(E4M3::from_f32(-0.25).round_to_integral(Rounding::Rne).is_sign_negative()); // -0
+    /// let most = Minifloat::<ExMy<0, 2, Finite>>::MAX; // 1.5, in steps of 0.5
+    /// assert_eq!(most.round_to_integral(Rounding::Rup).to_f32(), 1.5); // 2 is beyond the largest
+    /// ```
     ///
     /// # Panics
     /// If `mode` is stochastic with a bit count outside 1..=32.
@@ -124,30 +136,40 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// The smallest integer not below.
+    ///
+    /// Example: [`floor`](Self::floor).
     #[must_use]
     pub fn ceil(self) -> Self {
         self.round_to_integral(Rounding::Rup)
     }
 
     /// The nearest integer, halves away from zero.
+    ///
+    /// Example: [`floor`](Self::floor).
     #[must_use]
     pub fn round(self) -> Self {
         self.round_to_integral(Rounding::Rna)
     }
 
     /// The nearest integer, halves to the even one.
+    ///
+    /// Example: [`floor`](Self::floor).
     #[must_use]
     pub fn round_ties_even(self) -> Self {
         self.round_to_integral(Rounding::Rne)
     }
 
     /// The integer part: toward zero.
+    ///
+    /// Example: [`floor`](Self::floor).
     #[must_use]
     pub fn trunc(self) -> Self {
         self.round_to_integral(Rounding::Rtz)
     }
 
     /// The fraction, `self - self.trunc()`, exactly; NaN of an infinity.
+    ///
+    /// Example: [`floor`](Self::floor).
     #[must_use]
     pub fn fract(self) -> Self {
         self - self.trunc()
@@ -168,6 +190,8 @@ impl<F: FloatFormat> Minifloat<F> {
 
     /// The exponent as a number: `floor(log2 |self|)`; of zero negative infinity, or what the
     /// format makes of it.
+    ///
+    /// Example: [`scalb`](Self::scalb).
     #[must_use]
     pub fn logb(self) -> Self {
         Self::of(Self::CONTEXT.logb(self.operand()).code)
@@ -193,6 +217,13 @@ impl<F: FloatFormat> Minifloat<F> {
 
 impl<F: FloatFormat<One = Yes>> Minifloat<F> {
     /// One with the sign of the number, of zeros too, as [`f32::signum`]; NaN of NaN.
+    ///
+    /// ```
+    /// use exmy::minifloat::E4M3;
+    ///
+    /// assert_eq!(E4M3::from_f32(-0.0).signum().to_f32(), -1.0); // zeros have a sign
+    /// assert!(E4M3::from_f32(f32::NAN).signum().is_nan());
+    /// ```
     #[must_use]
     pub fn signum(self) -> Self {
         match Self::ONE {

@@ -90,6 +90,14 @@ impl Layout {
         [Self::Stream, Self::Byte, Self::Fp6Padded4, Self::Fp6Padded32, Self::Tma16];
 
     /// Its name.
+    ///
+    /// ```
+    /// use exmy::pack::Layout;
+    ///
+    /// assert_eq!(Layout::Fp6Padded4.name(), "fp6-padded4");
+    /// assert_eq!(Layout::Tma16.len(16, 6), Ok(16)); // 12 bytes of codes and 4 of padding
+    /// assert!(Layout::Tma16.len(16, 8).is_err()); // it holds 6-bit codes only
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Self::Stream => "stream",

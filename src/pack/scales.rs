@@ -51,6 +51,12 @@ impl ScaleLayout {
     pub const ALL: [Self; 2] = [Self::Linear, Self::Tiled];
 
     /// Its name.
+    ///
+    /// ```
+    /// use exmy::pack::ScaleLayout;
+    ///
+    /// assert_eq!(ScaleLayout::ALL.map(ScaleLayout::name), ["linear", "128x4"]);
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Self::Linear => "linear",

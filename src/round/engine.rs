@@ -89,6 +89,18 @@ impl Format {
     /// The code of an exact number, rounded once, by a mode and an overflow policy alone; the other
     /// rules are [`Rules::DEFAULT`]'s. See [`round_by`](Self::round_by).
     ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::round::{Exact, Overflow, Rounding};
+    ///
+    /// // 2.5 exactly, a tie, and a little more than that.
+    /// let round = |sticky| {
+    ///     let exact = Exact { negative: false, significand: 20, exponent: -3, sticky };
+    ///     Format::E2M1.round(exact, Rounding::Rne, 0, Overflow::None)
+    /// };
+    /// assert_eq!([round(false), round(true)].map(|rounded| rounded.code), [0x4, 0x5]);
+    /// ```
+    ///
     /// # Panics
     /// If `mode` is stochastic with a bit count outside 1..=32.
     pub const fn round(
@@ -113,6 +125,20 @@ impl Format {
     ///
     /// Of `rules`, those that concern operands ([`Rules::operands`], [`Rules::sign`]) have been
     /// applied by the caller.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::round::{Exact, Flags, Flush, Rules};
+    ///
+    /// let tiny = Exact { negative: true, significand: 1, exponent: -8, sticky: false };
+    /// let code = |rules: Rules| Format::E4M3FN.round_by(tiny, &rules, 0).code;
+    /// assert_eq!(code(Rules::DEFAULT), 0x82); // -2 x 2^-9, subnormal
+    /// assert_eq!(code(Rules { flush: Flush::Input, ..Rules::DEFAULT }), 0x80); // -0
+    /// // E8M0 has no zero: what is too small becomes its smallest number.
+    /// let below = Exact { negative: false, significand: 1, exponent: -130, sticky: false };
+    /// let rounded = Format::E8M0.round_by(below, &Rules::DEFAULT, 0);
+    /// assert!(rounded.code == 0 && rounded.flags.contains(Flags::SATURATED));
+    /// ```
     ///
     /// # Panics
     /// If the mode is stochastic with a bit count outside 1..=32.
@@ -271,6 +297,17 @@ impl Format {
     }
 
     /// The code of an infinity, which may be an exact result or stand for an operand's.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::round::{Flags, Overflow, Rules};
+    ///
+    /// let of = |format: Format, overflow| format.round_infinity(true, &Rules::DEFAULT.with_overflow(overflow));
+    /// assert_eq!(of(Format::E5M2, Overflow::Propagate).code, 0xFC); // it stays
+    /// assert_eq!(of(Format::E5M2, Overflow::Finite).code, 0xFB); // the largest number
+    /// let nan = of(Format::E4M3FN, Overflow::None); // where there is none
+    /// assert_eq!((nan.code, nan.flags), (0xFF, Flags::INVALID));
+    /// ```
     #[inline]
     pub const fn round_infinity(self, negative: bool, rules: &Rules) -> Rounded {
         if negative && !self.is_signed() {
@@ -358,6 +395,16 @@ impl Exact {
     /// The integer that a mode chooses, without its sign, and whether it differs from the number;
     /// `None` if it has more than 128 bits. Odd and even are the integer's here.
     ///
+    /// ```
+    /// use exmy::format::Value;
+    /// use exmy::round::Rounding;
+    ///
+    /// let of = |x: f64, mode| Value::from_f64(x).exact().unwrap().to_integer(mode, 0);
+    /// assert_eq!(of(-2.5, Rounding::Rne), Some((2, true))); // without its sign
+    /// assert_eq!(of(-2.5, Rounding::Rdn), Some((3, true))); // which counts all the same
+    /// assert_eq!(of(1e39, Rounding::Rne), None); // more than 128 bits
+    /// ```
+    ///
     /// # Panics
     /// If the mode is stochastic with a bit count outside 1..=32.
     pub const fn to_integer(self, mode: Rounding, random: u32) -> Option<(u128, bool)> {
@@ -383,6 +430,14 @@ impl Exact {
 
 impl Value {
     /// The number as the rounding core takes it; `None` for NaN and infinity.
+    ///
+    /// ```
+    /// use exmy::format::Value;
+    ///
+    /// assert_eq!(Value::from_f32(f32::INFINITY).exact(), None);
+    /// let zero = Value::from_f32(-0.0).exact().unwrap();
+    /// assert!(zero.negative && zero.significand == 0 && !zero.sticky);
+    /// ```
     pub const fn exact(self) -> Option<Exact> {
         match self {
             Self::Finite { negative, significand, exponent } => {

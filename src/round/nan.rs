@@ -7,6 +7,14 @@ use crate::format::{Format, Specials, low_bits};
 
 impl Format {
     /// Whether a code is a signaling NaN: under IEEE conventions, one without the quiet bit.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    ///
+    /// assert!(Format::E5M2.is_signaling(0x7D) && !Format::E5M2.is_signaling(0x7E)); // the quiet bit
+    /// assert!(!Format::E5M2.is_signaling(0x7C)); // infinity
+    /// assert!(!Format::E4M3FN.is_signaling(0x7F)); // its only NaN is quiet
+    /// ```
     #[inline]
     pub const fn is_signaling(self, code: u64) -> bool {
         matches!(self.specials(), Specials::Ieee)
@@ -16,6 +24,14 @@ impl Format {
 
     /// The payload of a NaN code, quiet bit included, with its first bit at the top of the word.
     /// Only the IEEE-like formats have one; elsewhere, and of numbers, it is 0.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    ///
+    /// let payload = Format::F32.nan_payload(0x7FC0_0001); // 23 bits, at the top
+    /// assert_eq!(payload, 1 << 63 | 1 << 41);
+    /// assert_eq!(Format::E4M3FN.nan_payload(0x7F), 0);
+    /// ```
     #[inline]
     pub const fn nan_payload(self, code: u64) -> u64 {
         if matches!(self.specials(), Specials::Ieee) && self.decode(code).is_nan() {
@@ -29,6 +45,18 @@ impl Format {
     /// [`nan_payload`](Self::nan_payload), 0 if the operand's format has none. Formats without NaN
     /// give a number, by [`NanRules::absent`](super::NanRules::absent), and say
     /// [`Flags::INVALID`].
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::round::{NanRules, Payload, Rules};
+    ///
+    /// let nan = NanRules { payload: Payload::Keep, ..NanRules::CANONICAL };
+    /// let keep = Rules { nan, ..Rules::DEFAULT };
+    /// let payload = Format::F32.nan_payload(0x7F80_2001); // signaling, with bits 13 and 0
+    /// assert_eq!(Format::F16.round_nan(false, payload, &keep).code, 0x7E01); // quieted; bit 13 is left
+    /// assert_eq!(Format::F16.round_nan(false, payload, &Rules::DEFAULT).code, 0x7E00);
+    /// assert_eq!(Format::E2M1.round_nan(true, payload, &keep).code, 0x7); // no NaN: the largest number
+    /// ```
     #[inline]
     pub const fn round_nan(self, negative: bool, payload: u64, rules: &Rules) -> Rounded {
         let nan = rules.nan;
@@ -67,6 +95,14 @@ impl Format {
 
     /// The code of a NaN that an invalid operation makes: [`Flags::INVALID`], and where the format
     /// has no NaN what [`NanRules::absent`](super::NanRules::absent) says.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::round::{Profile, Rules};
+    ///
+    /// assert_eq!(Format::F32.made_nan(&Rules::DEFAULT).code, 0x7FC0_0000);
+    /// assert_eq!(Format::F32.made_nan(&Profile::X86.rules(Format::F32)).code, 0xFFC0_0000); // "indefinite"
+    /// ```
     #[inline]
     pub const fn made_nan(self, rules: &Rules) -> Rounded {
         let negative = rules.nan.made_negative;

@@ -169,6 +169,17 @@ impl Profile {
     }
 
     /// The rules of results in the format `to`.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::math::{Context, Operand};
+    /// use exmy::round::Profile;
+    ///
+    /// let code = |profile: Profile| {
+    ///     Context::new(Format::E4M3FN, profile.rules(Format::E4M3FN)).convert(Operand::f32(1e6)).code
+    /// };
+    /// assert_eq!([Profile::CudaSatfinite, Profile::MlDtypes].map(code), [0x7E, 0x7F]); // 448 or NaN
+    /// ```
     pub const fn rules(self, to: Format) -> Rules {
         let rules = Rules::DEFAULT;
         let nan = rules.nan;

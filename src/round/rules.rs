@@ -203,18 +203,30 @@ impl Rules {
     };
 
     /// The same with another rounding mode.
+    ///
+    /// ```
+    /// use exmy::round::{Overflow, Rounding, Rules, Tininess};
+    ///
+    /// let rules = Rules::DEFAULT.with_rounding(Rounding::Rtz).with_overflow(Overflow::Nan);
+    /// assert_eq!((rules.rounding, rules.overflow, rules.tininess), (Rounding::Rtz, Overflow::Nan, Tininess::After));
+    /// assert_ne!(rules.with_tininess(Tininess::Before), rules);
+    /// ```
     #[must_use]
     pub const fn with_rounding(self, rounding: Rounding) -> Self {
         Self { rounding, ..self }
     }
 
     /// The same with another overflow policy.
+    ///
+    /// Example: [`with_rounding`](Self::with_rounding).
     #[must_use]
     pub const fn with_overflow(self, overflow: Overflow) -> Self {
         Self { overflow, ..self }
     }
 
     /// The same with another notion of tininess.
+    ///
+    /// Example: [`with_rounding`](Self::with_rounding).
     #[must_use]
     pub const fn with_tininess(self, tininess: Tininess) -> Self {
         Self { tininess, ..self }

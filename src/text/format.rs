@@ -91,6 +91,15 @@ impl core::error::Error for ParseFormatError {}
 
 impl Format {
     /// The canonical name, at most 56 bytes.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    ///
+    /// assert_eq!(Format::ieee(5, 2)?.name().as_str(), "e5m2"); // a named format
+    /// assert_eq!(Format::ieee(5, 3)?.name().as_str(), "e5m3");
+    /// assert_eq!(Format::p3109(8, 3, true, false)?.name().as_str(), "binary8p3sf");
+    /// # Ok::<(), exmy::format::FormatError>(())
+    /// ```
     pub fn name(self) -> Short {
         if let Some((name, _)) = NAMED.iter().find(|(_, format)| *format == self) {
             return Short::new(name);
@@ -442,14 +451,7 @@ mod tests {
     /// Every combination of parameters that can be built, up to 6 + 4 field bits.
     #[test]
     fn canonical_names_round_trip() {
-        let specials = [
-            Specials::Ieee,
-            Specials::Fn,
-            Specials::Fnuz,
-            Specials::P3109 { infinite: true },
-            Specials::P3109 { infinite: false },
-            Specials::Finite,
-        ];
+        let specials = Specials::ALL;
         let mut seen = std::collections::HashMap::new();
         for sign in [Sign::Magnitude, Sign::Unsigned, Sign::TwosComplement] {
             for shape in 0..9 * 11 {

@@ -24,6 +24,14 @@ pub struct ParseNumberError {
 
 impl ParseNumberError {
     /// Where reading stopped, in bytes from the beginning.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::round::Rules;
+    ///
+    /// let error = Format::F32.parse("1.5e", &Rules::DEFAULT, 0).unwrap_err();
+    /// assert_eq!(error.position(), 4); // the exponent ends before it begins
+    /// ```
     pub fn position(&self) -> usize {
         self.position
     }

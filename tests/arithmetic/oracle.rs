@@ -584,14 +584,7 @@ pub fn formats(bits: u32, p3109: impl Iterator<Item = u32>) -> Vec<Format> {
 /// without subnormals, zero and negative zero, as far as the builder accepts them (which
 /// `tests/formats` checks against the reasons), and the named formats with another bias.
 pub fn shapes(bits: u32) -> Vec<Format> {
-    let classes = [
-        Specials::Ieee,
-        Specials::Fn,
-        Specials::Fnuz,
-        Specials::P3109 { infinite: true },
-        Specials::P3109 { infinite: false },
-        Specials::Finite,
-    ];
+    let classes = Specials::ALL;
     let mut all = formats(bits, 3..=bits);
     for sign in [Sign::Magnitude, Sign::Unsigned, Sign::TwosComplement] {
         for (e, m) in (0..=bits).flat_map(|e| (0..=bits - e).map(move |m| (e, m))) {

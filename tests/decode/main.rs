@@ -38,14 +38,7 @@ fn of_up_to_8_bits() -> Vec<Format> {
     let mut formats = Vec::new();
     for sign in [Sign::Magnitude, Sign::Unsigned, Sign::TwosComplement] {
         for (exp_bits, man_bits) in (0..=8).flat_map(|e| (0..=8).map(move |m| (e, m))) {
-            for specials in [
-                Specials::Ieee,
-                Specials::Fn,
-                Specials::Fnuz,
-                Specials::P3109 { infinite: true },
-                Specials::P3109 { infinite: false },
-                Specials::Finite,
-            ] {
+            for specials in Specials::ALL {
                 for switches in 0..8 {
                     for bias in [None, Some(127), Some(135), Some(149), Some(-115)] {
                         let shape = Format::builder(sign, exp_bits, man_bits).specials(specials);

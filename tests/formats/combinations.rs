@@ -5,21 +5,12 @@ use exmy::format::{Format, FormatBuilder, Sign, Specials, Value};
 use exmy::round::{Flags, Overflow, Rounding};
 use std::collections::BTreeMap;
 
-const SPECIALS: [Specials; 6] = [
-    Specials::Ieee,
-    Specials::Fn,
-    Specials::Fnuz,
-    Specials::P3109 { infinite: true },
-    Specials::P3109 { infinite: false },
-    Specials::Finite,
-];
-
 fn combinations() -> Vec<FormatBuilder> {
     let mut all = Vec::new();
     for sign in [Sign::Magnitude, Sign::Unsigned, Sign::TwosComplement] {
         for exp_bits in 0..=4 {
             for man_bits in 0..=4 {
-                for specials in SPECIALS {
+                for specials in Specials::ALL {
                     for bias in [None, Some(-70), Some(-1), Some(0), Some(2), Some(300)] {
                         for option in 0..12 {
                             let mut builder = Format::builder(sign, exp_bits, man_bits)

@@ -23,14 +23,7 @@ use exmy::format::{Format, Sign, Specials, Value};
 /// A shape's parameters with all classes and options, as format and model. What the builder
 /// refuses is checked against the reasons for refusing.
 fn pairs(signed: bool, exp_bits: u32, man_bits: u32, bias: Option<i32>) -> Vec<(Format, Model)> {
-    let classes = [
-        Specials::Ieee,
-        Specials::Fn,
-        Specials::Fnuz,
-        Specials::P3109 { infinite: true },
-        Specials::P3109 { infinite: false },
-        Specials::Finite,
-    ];
+    let classes = Specials::ALL;
     let sign = if signed { Sign::Magnitude } else { Sign::Unsigned };
     let mut pairs = Vec::new();
     for specials in classes {

@@ -107,6 +107,12 @@ impl Function {
     ];
 
     /// The number of operands, 1 or 2.
+    ///
+    /// ```
+    /// use exmy::math::elementary::Function;
+    ///
+    /// assert_eq!([Function::Atan, Function::Atan2].map(Function::operands), [1, 2]);
+    /// ```
     pub const fn operands(self) -> u32 {
         match self {
             Self::Atan2 | Self::Atan2Pi => 2,
@@ -119,6 +125,17 @@ impl Function {
     /// Only `sin`, `cos` and `tan` set a limit: reducing the largest numbers of a format must need
     /// no more bits of `pi` than the crate holds. Every format of up to 11 exponent bits with the
     /// usual bias is within it, binary64 included.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::math::elementary::Function;
+    ///
+    /// assert!(Function::Sin.supports(Format::F64).is_ok());
+    /// let wide = Format::ieee(15, 10)?; // numbers up to 2^16384
+    /// assert!(Function::Sin.supports(wide).is_err());
+    /// assert!(Function::SinPi.supports(wide).is_ok()); // half turns need no bits of pi to reduce
+    /// # Ok::<(), exmy::format::FormatError>(())
+    /// ```
     ///
     /// # Errors
     /// [`Unsupported::Range`] says how far the format reaches.

@@ -93,6 +93,8 @@ impl Context {
     /// `(+-Inf, +-Inf)` among them, it is an odd multiple of `pi/4` (P3109: no angle for two zeros
     /// or two infinities).
     ///
+    /// Example: [`apply2`](Self::apply2).
+    ///
     /// # Errors
     /// As [`apply2`](Self::apply2).
     #[inline]
@@ -101,6 +103,8 @@ impl Context {
     }
 
     /// The same in half turns, between -1 and 1.
+    ///
+    /// Example: [`apply2`](Self::apply2).
     ///
     /// # Errors
     /// As [`apply2`](Self::apply2).
