@@ -104,7 +104,7 @@ pub(crate) fn fetch<T>(x: &[T], distance: usize) {
 pub(crate) fn write_past<T: Word>(from: &[T], to: &mut [T]) {
     assert_eq!(from.len(), to.len(), "a copy has as many elements");
     #[cfg(target_arch = "x86_64")]
-    if to.as_ptr().cast::<u8>().align_offset(16) == 0 && size_of_val(to) % 16 == 0 {
+    if to.as_ptr().cast::<u8>().align_offset(16) == 0 && size_of_val(to).is_multiple_of(16) {
         use core::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
         let count = size_of_val(to) / 16;
         let (from, to) = (from.as_ptr().cast::<__m128i>(), to.as_mut_ptr().cast::<__m128i>());

@@ -13,7 +13,8 @@ const LEN: usize = (7 << 20) + 77;
 
 /// As a large slice and as many small ones, from and to places that begin no line.
 fn check<C: Bits>(x: &[f32], text: &str, mode: Rounding) {
-    let converter = Converter::from(Cast::new(format(text)).with_rounding(mode)).with_random(RANDOM);
+    let converter =
+        Converter::from(Cast::new(format(text)).with_rounding(mode)).with_random(RANDOM);
     let mut large = (vec![0.5; LEN + 3], vec![C::from_u64(1); LEN + 3]);
     let mut small = large.clone();
     converter.fake_quantize_into(x, &mut large.0[1..=LEN]);
