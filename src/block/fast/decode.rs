@@ -16,7 +16,6 @@ pub(crate) fn dequantize<T: Real>(tensor: &BlockTensor, out: ViewMut<'_, T>) {
     if rows == 0 || cols == 0 {
         return;
     }
-    let format = tensor.format();
     let decoder = &Decoder::new(tensor);
     let stride = if rows == 1 { cols } else { out.row_stride() };
     if stride == cols {
@@ -30,7 +29,8 @@ pub(crate) fn dequantize<T: Real>(tensor: &BlockTensor, out: ViewMut<'_, T>) {
         });
         return;
     }
-    let step = CHUNK.div_ceil(cols).next_multiple_of(whole_bytes(cols, tensor.format().element.bits()));
+    let step =
+        CHUNK.div_ceil(cols).next_multiple_of(whole_bytes(cols, tensor.format().element.bits()));
     let mut items = Vec::with_capacity(rows.div_ceil(step));
     let mut rest = Some(out);
     for first in (0..rows).step_by(step) {
