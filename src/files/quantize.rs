@@ -126,7 +126,6 @@ impl Report {
 /// writer.finish()?;
 ///
 /// let mut options = Options::new("e4m3fn".parse().unwrap());
-/// options.exclude.push("*.head".parse().unwrap());
 /// let go_on = &mut |_: &Progress<'_>| ControlFlow::Continue(());
 /// let report = quantize(&from, &to, &options, go_on)?.expect("nobody stopped it");
 /// assert_eq!(report.rows[0].fate, Fate::Kept(Kept::FewAxes)); // `bias`
@@ -134,6 +133,9 @@ impl Report {
 /// assert_eq!((total.count, total.saturated, total.flushed, bits), (4, 1, 1, 32));
 /// assert_eq!(Reader::open(&to)?.read_f32("w")?, [1.0, -0.3125, 448.0, 0.0]);
 ///
+/// options.exclude.push("*.head".parse().unwrap()); // a pattern that matches nothing
+/// let error = quantize(&from, &to, &options, go_on).unwrap_err().to_string();
+/// assert!(error.contains("--exclude \"*.head\" matches none"), "{error}");
 /// let error = quantize(&from, &from, &options, go_on).unwrap_err().to_string();
 /// assert!(error.contains("is the input"), "{error}");
 /// # Ok::<(), exmy::error::Error>(())
