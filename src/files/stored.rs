@@ -16,7 +16,6 @@ use crate::error::{Error, Result};
 use crate::pack::{self, PackError, ScaleLayout};
 use crate::parallel;
 use crate::quantizer::Target;
-use crate::scale::{Elements, ScaleRule};
 
 /// Codes or values that are taken at a time.
 const PIECE: usize = 1 << 18;
@@ -27,11 +26,7 @@ fn room(record: &Record, format: BlockFormat) -> usize {
     let (block, (down, right)) = blocks(format, record.fold());
     // Codes one a byte or two: of a chunk, which is the whole matrix where blocks are that high.
     let wide = if block.0 >= record.fold().matrix().0 { 2 * record.count() } else { 0 };
-    let choices = format.profile.choices(format.rule);
-    let chosen = matches!(format.rule, ScaleRule::FourOverSix(_) | ScaleRule::MaxAbs);
-    let plain = chosen || choices.flush || choices.elements != Elements::Once;
-    let plain = if plain { 16 * record.count() } else { 0 };
-    [16 * down * right, record.count() / 256, wide, plain, 4 << 20].iter().sum()
+    [16 * down * right, record.count() / 256, wide, 4 << 20].iter().sum()
 }
 
 /// Makes sure that there is memory for quantizing to a block format, beside the numbers.
