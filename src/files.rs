@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+mod container;
 mod dtype;
 mod fold;
 mod glob;

@@ -23,6 +23,7 @@ mod numbers;
 mod own;
 mod sheet;
 
+pub(crate) use decode::Decoder;
 pub(super) use decode::dequantize;
 pub(super) use encode::encode;
 pub(crate) use own::OwnScale;

@@ -5,9 +5,10 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::BlockTensor;
-use super::fast::{CHUNK, copy_rows, for_each};
+use super::fast::{self, CHUNK, copy_rows, for_each};
 use crate::bulk::{Converter, SPAN};
 use crate::format::{Format, Sign};
+use crate::simd::kernel;
 use crate::view::View;
 
 /// Lanes of a sum.
@@ -73,63 +74,84 @@ impl Statistics {
     pub fn of_cast(x: View<'_, f32>, cast: &Converter) -> Self {
         let Limits { largest, lowest } = Limits::of(cast.format());
         let lowest = if cast.rules().overflow.saturates() { largest } else { lowest };
-        let limit = |_, x, _| if x < 0.0 { lowest } else { largest };
-        Self::of_groups(x, |i, from, to| {
-            cast.starting_at(cast.start() + (i * x.cols()) as u64).fake_quantize_into(from, to);
-            Self::of_row(from, to, limit)
+        let image = |at: usize, from: &[f32], to: &mut [f32]| {
+            cast.starting_at(cast.start() + at as u64).fake_quantize_into(from, to);
+        };
+        Self::of_groups(x, image, |_, _, x, _, limits| {
+            for (limit, x) in limits.iter_mut().zip(x) {
+                *limit = if *x < 0.0 { lowest } else { largest };
+            }
         })
     }
 
-    /// The sum of all rows, in groups; `of_row` gets a row's index, the row and room for its image.
+    /// The sum of all rows, in groups. `image` writes what became of consecutive elements, the first
+    /// of which has the given index; `limits` gets row and column of the first of some elements of a
+    /// row, them and their images, and writes the largest magnitude there is for each. Both are
+    /// called for at most [`SPAN`] elements, so that nothing here grows with the matrix.
     fn of_groups(
         x: View<'_, f32>,
-        of_row: impl Fn(usize, &[f32], &mut [f32]) -> Self + Sync + Send,
+        image: impl Fn(usize, &[f32], &mut [f32]) + Sync + Send,
+        limits: impl Fn(usize, usize, &[f32], &[f32], &mut [f64]) + Sync + Send,
     ) -> Self {
         let (rows, cols) = (x.rows(), x.cols());
         let step = CHUNK.div_ceil(cols.max(1));
         let mut groups = vec![Self::default(); rows.div_ceil(step)];
         for_each(groups.iter_mut().enumerate().collect(), |(group, sum): (usize, &mut Self)| {
-            let (mut from, mut to) = (vec![0.0; cols], vec![0.0; cols]);
-            for i in group * step..((group + 1) * step).min(rows) {
-                copy_rows(x.rows_range(i..i + 1), cols, &mut from);
-                *sum = sum.and(&of_row(i, &from, &mut to));
+            let (mut from, mut to, mut limit) = ([0.0; SPAN], [0.0; SPAN], [0.0; SPAN]);
+            let end = ((group + 1) * step).min(rows);
+            // Rows that fit a span are imaged together, longer ones span by span.
+            let together = (SPAN / cols.max(1)).max(1);
+            for i0 in (group * step..end).step_by(together) {
+                let part = x.rows_range(i0..(i0 + together).min(end));
+                let mut long = Self::default();
+                for j0 in (0..cols).step_by(SPAN) {
+                    let part = part.cols_range(j0..(j0 + SPAN).min(cols));
+                    let (width, count) = (part.cols(), part.rows() * part.cols());
+                    let (from, to) = (&mut from[..count], &mut to[..count]);
+                    copy_rows(part, width, from);
+                    image(i0 * cols + j0, from, to);
+                    for (i, (x, y)) in from.chunks(width).zip(to.chunks(width)).enumerate() {
+                        let limit = &mut limit[..width];
+                        limits(i0 + i, j0, x, y, limit);
+                        let span = Self::of_span(x, y, limit);
+                        let into = if cols > SPAN { &mut long } else { &mut *sum };
+                        *into = into.and(&span);
+                    }
+                }
+                if cols > SPAN {
+                    *sum = sum.and(&long);
+                }
             }
         });
         groups.iter().fold(Self::default(), |all, group| all.and(group))
     }
 
-    /// The figures of one row; `limit` gets an element's column, the element and its image, and gives
-    /// the largest magnitude there is.
-    fn of_row(x: &[f32], y: &[f32], limit: impl Fn(usize, f64, f64) -> f64) -> Self {
-        let mut all = Self::default();
-        for (i, (x, y)) in x.chunks(SPAN).zip(y.chunks(SPAN)).enumerate() {
-            let (mut span, mut signal, mut noise) = (Self::default(), [0.0; LANES], [0.0; LANES]);
-            for (j, (x, y)) in x.iter().zip(y).enumerate() {
-                let (signal, noise) = (&mut signal[j % LANES], &mut noise[j % LANES]);
-                let limit = limit(i * SPAN + j, f64::from(*x), f64::from(*y));
-                span.add(*x, *y, limit, signal, noise);
-            }
-            (span.signal, span.noise) = (sum(signal), sum(noise));
-            all = all.and(&span);
+    /// The figures of one row; `limits` writes the largest magnitude there is for each of some images.
+    fn of_row(x: &[f32], y: &[f32], limits: impl Fn(&[f32], &mut [f64])) -> Self {
+        let (mut all, mut limit) = (Self::default(), [0.0; SPAN]);
+        for (x, y) in x.chunks(SPAN).zip(y.chunks(SPAN)) {
+            let limit = &mut limit[..x.len()];
+            limits(y, limit);
+            all = all.and(&Self::of_span(x, y, limit));
         }
         all
     }
 
-    /// One element more.
-    fn add(&mut self, x: f32, y: f32, limit: f64, signal: &mut f64, noise: &mut f64) {
-        self.count += 1;
-        if !x.is_finite() || !y.is_finite() {
-            self.non_finite += u64::from(!x.is_finite());
-            self.lost += 1;
-            return;
+    /// The figures of at most [`SPAN`] elements, their images and the largest magnitude of each.
+    fn of_span(x: &[f32], y: &[f32], limits: &[f64]) -> Self {
+        let lanes = compare(x, y, limits);
+        let of_all = |counts: [u32; LANES]| counts.iter().map(|count| u64::from(*count)).sum();
+        Self {
+            count: x.len() as u64,
+            non_finite: of_all(lanes.non_finite),
+            lost: of_all(lanes.lost),
+            saturated: of_all(lanes.saturated),
+            flushed: of_all(lanes.flushed),
+            amax: lanes.amax.iter().fold(0.0, |max, x| max.max(*x)),
+            max_error: lanes.max_error.iter().fold(0.0, |max, x| max.max(*x)),
+            signal: sum(lanes.signal),
+            noise: sum(lanes.noise),
         }
-        let (x64, error) = (f64::from(x), (f64::from(x) - f64::from(y)).abs());
-        self.saturated += u64::from(x64.abs() > limit && y != 0.0);
-        self.flushed += u64::from(x != 0.0 && y == 0.0);
-        self.amax = self.amax.max(x.abs());
-        self.max_error = self.max_error.max(error);
-        *signal += x64 * x64;
-        *noise += error * error;
     }
 
     /// The figures of two parts together; the sums of `self` stand before those of `other`.
@@ -228,6 +250,57 @@ fn share(part: u64, of: u64) -> f64 {
     if of == 0 { 0.0 } else { part as f64 / of as f64 }
 }
 
+/// The figures of every sixteenth element.
+#[derive(Default)]
+struct Lanes {
+    non_finite: [u32; LANES],
+    lost: [u32; LANES],
+    saturated: [u32; LANES],
+    flushed: [u32; LANES],
+    amax: [f32; LANES],
+    max_error: [f64; LANES],
+    signal: [f64; LANES],
+    noise: [f64; LANES],
+}
+
+impl Lanes {
+    /// One element more in lane `l`. What is left out adds zeros, which changes no sum of squares and
+    /// no maximum of magnitudes.
+    #[inline(always)]
+    fn add(&mut self, l: usize, x: f32, y: f32, limit: f64) {
+        let (was, is) = (x.is_finite(), y.is_finite());
+        let counts = was & is;
+        let (x, y) = (if counts { x } else { 0.0 }, if counts { y } else { 0.0 });
+        let (wide, error) = (f64::from(x), (f64::from(x) - f64::from(y)).abs());
+        self.non_finite[l] += u32::from(!was);
+        self.lost[l] += u32::from(!counts);
+        self.saturated[l] += u32::from((wide.abs() > limit) & (y != 0.0));
+        self.flushed[l] += u32::from((x != 0.0) & (y == 0.0));
+        self.amax[l] = if x.abs() > self.amax[l] { x.abs() } else { self.amax[l] };
+        self.max_error[l] = if error > self.max_error[l] { error } else { self.max_error[l] };
+        self.signal[l] += wide * wide;
+        self.noise[l] += error * error;
+    }
+}
+
+kernel! {
+    /// Element `j` is added to lane `j mod 16`.
+    fn compare<'a>(x: &'a [f32], y: &'a [f32], limits: &'a [f64]) -> Lanes {
+        let mut lanes = Lanes::default();
+        let (x, y, limits) = (x.as_chunks(), y.as_chunks(), limits.as_chunks());
+        for ((x, y), limits) in x.0.iter().zip(y.0).zip(limits.0) {
+            let (x, y, limits): (&[f32; LANES], &[f32; LANES], &[f64; LANES]) = (x, y, limits);
+            for l in 0..LANES {
+                lanes.add(l, x[l], y[l], limits[l]);
+            }
+        }
+        for (l, ((x, y), limit)) in x.1.iter().zip(y.1).zip(limits.1).enumerate() {
+            lanes.add(l, *x, *y, *limit);
+        }
+        lanes
+    }
+}
+
 /// Lanes added by halves: lane `i` and lane `i + 8`, then 4, 2, 1.
 fn sum(mut lanes: [f64; LANES]) -> f64 {
     let mut half = LANES / 2;
@@ -258,10 +331,24 @@ impl Limits {
         Self { largest, lowest }
     }
 
-    /// Of an element whose image is `y`, which only the lowest element brings near `lowest`.
-    fn of_image(self, y: f64) -> f64 {
+    /// Of a tensor's block of this scale; `self` are those of its elements.
+    fn of_block(self, tensor: &BlockTensor, scale: f32) -> Self {
+        let (scale, tensor_scale) = (f64::from(scale), tensor.tensor_scale().unwrap_or(1.0));
         let Self { largest, lowest } = self;
-        if y.abs() > 0.5 * (largest + lowest) { lowest } else { largest }
+        let limit = |largest: f64| (largest * scale * f64::from(tensor_scale)).abs();
+        Self { largest: limit(largest), lowest: limit(lowest) }
+    }
+
+    /// Of elements whose images are `y`; only the lowest element brings one near `lowest`.
+    fn of_images(self, y: &[f32], out: &mut [f64]) {
+        let Self { largest, lowest } = self;
+        if largest == lowest {
+            return out.fill(largest);
+        }
+        for (out, y) in out.iter_mut().zip(y) {
+            let near_lowest = f64::from(*y).abs() > 0.5 * (largest + lowest);
+            *out = if near_lowest { lowest } else { largest };
+        }
     }
 }
 
@@ -291,13 +378,18 @@ impl BlockTensor {
     /// ```
     pub fn statistics(&self, x: View<'_, f32>) -> Statistics {
         self.check(x);
-        let (y, limits) = (self.dequantize(), self.limits());
-        let (cols, right, block) = (self.cols(), self.blocks().1, self.block());
-        Statistics::of_groups(x, |i, x, _| {
-            let limits = &limits[i / block.0 * right..];
-            Statistics::of_row(x, &y[i * cols..(i + 1) * cols], |j, _, y| {
-                limits[j / block.1].of_image(y)
-            })
+        let (decoder, scales) = (fast::Decoder::new(self), self.scale_values());
+        let of = Limits::of(self.format().element);
+        let (right, width) = (self.blocks().1, self.block().1);
+        let image = |at: usize, _: &[f32], to: &mut [f32]| decoder.values(at, to);
+        Statistics::of_groups(x, image, |i, j, _, y, out| {
+            let scales_of_row = &scales[i / self.block().0 * right..][..right];
+            let (mut at, mut block) = (0, j / width);
+            while at < out.len() {
+                let end = ((block + 1) * width - j).min(out.len());
+                of.of_block(self, scales_of_row[block]).of_images(&y[at..end], &mut out[at..end]);
+                (at, block) = (end, block + 1);
+            }
         })
     }
 
@@ -332,8 +424,8 @@ impl BlockTensor {
             let width = self.block().1;
             for (bj, (x, y)) in row.chunks(width).zip(y.chunks(width)).enumerate() {
                 let at = i / self.block().0 * right + bj;
-                blocks[at] =
-                    blocks[at].and(&Statistics::of_row(x, y, |_, _, y| limits[at].of_image(y)));
+                let row = Statistics::of_row(x, y, |y, out| limits[at].of_images(y, out));
+                blocks[at] = blocks[at].and(&row);
             }
         }
         blocks
@@ -347,14 +439,7 @@ impl BlockTensor {
 
     /// The limits of each block.
     fn limits(&self) -> Vec<Limits> {
-        let format = self.format();
-        let of = Limits::of(format.element);
-        let tensor = f64::from(self.tensor_scale().unwrap_or(1.0));
-        let limits = |scale: u32| {
-            let scale = f64::from(format.scale.to_f32(u64::from(scale)));
-            let limit = |largest: f64| (largest * scale * tensor).abs();
-            Limits { largest: limit(of.largest), lowest: limit(of.lowest) }
-        };
-        self.scales().into_iter().map(limits).collect()
+        let of = Limits::of(self.format().element);
+        self.scale_values().into_iter().map(|scale| of.of_block(self, scale)).collect()
     }
 }

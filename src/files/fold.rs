@@ -45,29 +45,30 @@ impl Fold {
         self.outer != 1 && self.inner != 1
     }
 
-    /// From the tensor's order to the matrix's, items of `size` parts, `along` of them along the
-    /// axis.
-    pub(super) fn to_matrix<T: Copy>(self, x: &[T], along: usize, size: usize) -> Vec<T> {
-        self.exchange(x, along, self.inner, size)
+    /// The tensor's indices of the elements of the matrix, in order, where there are `along` of them
+    /// along the axis.
+    pub(super) fn matrix_order(self, along: usize) -> impl Iterator<Item = usize> {
+        transposed(self.outer, along, self.inner)
     }
 
-    /// The way back.
-    pub(super) fn to_tensor<T: Copy>(self, x: &[T], along: usize, size: usize) -> Vec<T> {
-        self.exchange(x, self.inner, along, size)
+    /// The matrix's indices of the elements of the tensor, in order.
+    pub(super) fn tensor_order(self, along: usize) -> impl Iterator<Item = usize> {
+        transposed(self.outer, self.inner, along)
     }
 
-    /// `outer` matrices of `rows x cols`, each transposed.
-    fn exchange<T: Copy>(self, x: &[T], rows: usize, cols: usize, size: usize) -> Vec<T> {
-        let mut out = Vec::with_capacity(x.len());
-        for slab in x.chunks_exact((rows * cols * size).max(1)).take(self.outer) {
-            for j in 0..cols {
-                for i in 0..rows {
-                    let at = (i * cols + j) * size;
-                    out.extend_from_slice(&slab[at..at + size]);
-                }
+    /// Puts elements of the tensor from index `first` on into their places in the matrix.
+    pub(super) fn place(self, first: usize, mut x: &[f32], matrix: &mut [f32]) {
+        let Self { along, inner, .. } = self;
+        let mut t = first;
+        while !x.is_empty() {
+            let (slab, axis, i) = (t / (along * inner), t / inner % along, t % inner);
+            let (now, later) = x.split_at((inner - i).min(x.len()));
+            let start = (slab * inner + i) * along + axis;
+            for (place, x) in matrix[start..].iter_mut().step_by(along).zip(now) {
+                *place = *x;
             }
+            (t, x) = (t + now.len(), later);
         }
-        out
     }
 
     /// The shape in which the scales of blocks are stored: the tensor's, with the number of blocks in
@@ -96,6 +97,13 @@ impl Fold {
     }
 }
 
+/// The indices of `outer` matrices of `rows x cols`, each by columns.
+fn transposed(outer: usize, rows: usize, cols: usize) -> impl Iterator<Item = usize> {
+    (0..outer).flat_map(move |slab| {
+        (0..cols).flat_map(move |j| (0..rows).map(move |i| (slab * rows + i) * cols + j))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,16 +118,18 @@ mod tests {
         assert_eq!(Fold::new(&[], 0).matrix(), (1, 1, Axis::Cols));
         assert_eq!(Fold::new(&[0, 4], 0).matrix(), (0, 4, Axis::Rows));
         let fold = Fold::new(&shape, 1);
-        let x: Vec<u32> = (0..24).collect();
-        let y = fold.to_matrix(&x, 3, 1);
+        let y: Vec<usize> = fold.matrix_order(3).collect();
         assert_eq!(y[..6], [0, 4, 8, 1, 5, 9]);
         assert_eq!(y[12..15], [12, 16, 20]);
-        assert_eq!(fold.to_tensor(&y, 3, 1), x);
-        // Two scales a row, two bytes each.
-        let scales: Vec<u8> = (0..32).collect();
-        let there = fold.to_tensor(&scales, 2, 2);
-        assert_eq!(there[..8], [0, 1, 4, 5, 8, 9, 12, 13]);
-        assert_eq!(fold.to_matrix(&there, 2, 2), scales);
+        assert!(fold.tensor_order(3).map(|i| y[i]).eq(0..24));
+        let (x, mut placed): (Vec<f32>, _) = ((0..24_u8).map(f32::from).collect(), [0.0; 24]);
+        fold.place(0, &x[..7], &mut placed);
+        fold.place(7, &x[7..], &mut placed);
+        assert!(placed.iter().zip(&y).all(|(x, i)| *x == *i as f32));
+        // Two scales a row.
+        let scales: Vec<usize> = fold.tensor_order(2).collect();
+        assert_eq!(scales[..4], [0, 2, 4, 6]);
+        assert!(fold.matrix_order(2).map(|i| scales[i]).eq(0..16));
         assert_eq!(fold.scales(&shape, 1, (1, 2), (8, 2)), [2, 2, 4]);
         assert_eq!(fold.scales(&shape, 1, (2, 2), (4, 2)), [4, 2]);
     }

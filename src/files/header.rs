@@ -272,7 +272,7 @@ impl Header {
             let error = Error::new(format!("there is no tensor {}", quoted(name)));
             match nearest.names() {
                 [] => error,
-                _ => error.hint(format!("did you mean {nearest}?")),
+                _ => error.hint(did_you_mean(&nearest)),
             }
         })
     }
@@ -336,6 +336,23 @@ pub(crate) fn quoted(name: &str) -> String {
         Some((end, _)) => format!("{:?}...", &name[..end]),
         None => format!("{name:?}"),
     }
+}
+
+/// Names for a message, of many the first.
+pub(super) fn some_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    const MOST: usize = 8;
+    let mut names = names.into_iter();
+    let first: Vec<String> = names.by_ref().take(MOST).map(quoted).collect();
+    match names.count() {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
+}
+
+/// The question after a name that is not there.
+pub(super) fn did_you_mean(nearest: &Nearest<'_>) -> String {
+    let names: Vec<String> = nearest.names().iter().map(|name| quoted(name)).collect();
+    format!("did you mean {}?", names.join(" or "))
 }
 
 /// Bytes of a tensor, or what is wrong with it.

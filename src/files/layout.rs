@@ -30,7 +30,8 @@ use crate::text::UnknownName;
 ///
 /// The scale of the tensor is `NAME_scale_2`, a single `F32`, by which decoded values are
 /// multiplied last. Scales have the type of their format, `F8_E4M3` for E4M3 without sign, or the
-/// unsigned integer of the bytes they take. Blocks that do not lie along the axis alone (tiles,
+/// unsigned integer of the bytes they take; scales of 4 or 6 bits have the types `F4` and `F6_*` in
+/// the layout `safetensors` and are a `U8` each in the others. Blocks that do not lie along the axis alone (tiles,
 /// whole tensors) have scales of shape `[rows of blocks, columns of blocks]`.
 ///
 /// ```
@@ -123,13 +124,17 @@ pub(super) fn blocks(format: BlockFormat, fold: Fold) -> ((usize, usize), (usize
     (block, (rows.div_ceil(block.0), cols.div_ceil(block.1)))
 }
 
-/// The type in which scales of a format are stored.
-pub(super) fn scale_dtype(scale: Format) -> Dtype {
-    Dtype::holding(scale).unwrap_or(match scale.storage_bits() {
-        8 => Dtype::U8,
-        16 => Dtype::U16,
-        _ => Dtype::U32,
-    })
+/// The type in which a layout stores scales of a format. Scales of 4 or 6 bits have a type of their
+/// own only where codes have; elsewhere each is in a byte.
+fn scale_dtype(scale: Format, layout: FileLayout) -> Dtype {
+    let own = Dtype::holding(scale);
+    own.filter(|own| own.bits() >= 8 || layout == FileLayout::Safetensors).unwrap_or(
+        match scale.storage_bits() {
+            8 => Dtype::U8,
+            16 => Dtype::U16,
+            _ => Dtype::U32,
+        },
+    )
 }
 
 impl Record {
@@ -202,13 +207,18 @@ impl Record {
                 let padded = ScaleLayout::Tiled.padded(blocks.0, blocks.1);
                 let too_large = || Error::new(format!("{} is too large", quoted(name)));
                 let (rows, cols) = padded.ok_or_else(too_large)?;
-                (scale_dtype(format.scale), vec![rows, cols])
+                (scale_dtype(format.scale, self.layout), vec![rows, cols])
             }
             _ => (
-                scale_dtype(format.scale),
+                scale_dtype(format.scale, self.layout),
                 self.fold().scales(&self.shape, self.axis, block, blocks),
             ),
         };
+        if dtype.bytes(shape.iter().product::<usize>() as u64).is_none() {
+            let bits = shape.iter().product::<usize>() as u64 * u64::from(dtype.bits());
+            let what = format!("stores {bits} bits of scales, which are no whole number of bytes");
+            return Err(self.unpaired(name, &what));
+        }
         let scales = Outline { name: scale_name, dtype, shape };
         let tensor_scale = Outline::new(format!("{name}_scale_2"), Dtype::F32, []);
         Ok(Parts {

@@ -3,7 +3,7 @@
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::header::quoted;
+use super::header::{did_you_mean, quoted, some_of};
 use super::layout::Parts;
 use super::record::{Record, describe};
 use super::{Dtype, Entry, FileLayout, Glob, Header, Outline};
@@ -137,13 +137,23 @@ impl Plan {
             before.extend(record.parts(name)?.iter().map(|part| part.name.clone()));
         }
         named_tensors(header, "--include", &options.include)?;
-        let mut jobs = Vec::new();
+        named_tensors(header, "--exclude", &options.exclude)?;
+        let (mut jobs, mut misfits) = (Vec::new(), Vec::new());
         for entry in header.entries() {
             let job = match kept(entry, options, &before) {
                 Some(kept) => Job::Keep(kept),
-                None => job(entry, options)?,
+                None => match job(entry, options) {
+                    Ok(job) => job,
+                    Err(error) => {
+                        misfits.push((&*entry.name, error));
+                        continue;
+                    }
+                },
             };
             jobs.push((entry.clone(), job));
+        }
+        if let Some(error) = all_of(misfits) {
+            return Err(error);
         }
         if jobs.iter().all(|(_, job)| matches!(job, Job::Keep(_))) {
             return Err(nothing_to_do(&jobs));
@@ -232,7 +242,7 @@ pub(super) fn named_tensors(header: &Header, option: &str, globs: &[Glob]) -> Re
         [] => error.hint(
             "a pattern matches whole names, `*` stands for any text; `exmy inspect` lists the names",
         ),
-        _ => error.hint(format!("did you mean {nearest}?")),
+        _ => error.hint(did_you_mean(&nearest)),
     })
 }
 
@@ -281,6 +291,30 @@ fn job(entry: &Entry, options: &Options) -> Result<Job> {
     }
 }
 
+/// One error of those about several tensors, with the hint of the first.
+fn all_of(mut misfits: Vec<(&str, Error)>) -> Option<Error> {
+    /// Tensors that are told in full.
+    const MOST: usize = 8;
+    if misfits.len() < 2 {
+        return misfits.pop().map(|(_, error)| error);
+    }
+    let texts: Vec<String> = misfits.iter().map(|(_, error)| error.to_string()).collect();
+    let first = |text: &String| text.lines().next().unwrap_or_default().to_owned();
+    let mut lines: Vec<String> = texts.iter().take(MOST).map(first).collect();
+    if let Some(more) = misfits.get(MOST..).filter(|more| !more.is_empty()) {
+        lines.push(format!("and {}", some_of(more.iter().map(|(name, _)| *name))));
+    }
+    let what = format!("{} tensors cannot be done so:\n  {}", misfits.len(), lines.join("\n  "));
+    let hint = texts[0].lines().nth(1).unwrap_or_default().trim();
+    // What is said of one name holds for all.
+    let one = format!("leave it out by --exclude {:?}", misfits[0].0);
+    let all: Vec<String> =
+        misfits.iter().take(MOST).map(|(name, _)| format!("--exclude {name:?}")).collect();
+    let more = if misfits.len() > MOST { " ..." } else { "" };
+    let hint = hint.replace(&one, &format!("leave them out by {}{more}", all.join(" ")));
+    Some(Error::new(what).hint(hint))
+}
+
 fn clash(name: &str, owner: &str, other: &str) -> Error {
     // One of the two is called so already.
     let (maker, owner) = if owner == name { (other, owner) } else { (owner, other) };
@@ -300,7 +334,8 @@ fn nothing_to_do(jobs: &[(Entry, Job)]) -> Error {
             *reasons.entry(*kept).or_default() += 1;
         }
     }
-    let quantized = reasons.contains_key(&Kept::Quantized);
+    let [quantized, excluded] =
+        [Kept::Quantized, Kept::Excluded].map(|kept| reasons.contains_key(&kept));
     let reasons: Vec<String> =
         reasons.iter().map(|(kept, count)| format!("{count} {kept}")).collect();
     let found = if reasons.is_empty() { "it has none".to_owned() } else { reasons.join(", ") };
@@ -310,6 +345,10 @@ fn nothing_to_do(jobs: &[(Entry, Job)]) -> Error {
             "--dequantize without --to writes the values of quantized tensors; from those, or \
              better from the file they were made of, another format can be made",
         );
+    }
+    if excluded {
+        return error
+            .hint("--exclude takes out what would be quantized: leave it away, or narrow it");
     }
     error.hint(
         "taken are tensors of F16, BF16, F32 and F64 with two axes or more, and those with any \

@@ -2,10 +2,9 @@
 //!
 //! Everything is planned from the header: what is written, its names, types and places. Then each
 //! tensor is read, quantized and written before the next one is looked at. Tensors that are kept,
-//! and those of plain formats, pass in pieces; blocks need their tensor at once, with room for
-//! its `f32` numbers twice, and about five times where they go by the plain definition (rules
-//! `4over6` and `max-abs`, profiles `microxcaling-torch` and those that flush). All bits written
-//! depend on the input and the options alone.
+//! and those of plain formats, pass in pieces; blocks need their tensor at once, with room for its
+//! `f32` numbers and its codes and scales. Where there is not as much memory, that is an error which
+//! names the tensor and the bytes. All bits written depend on the input and the options alone.
 //!
 //! A quantizer that casts or rotates first ([`Quantizer`](crate::quantizer::Quantizer)) does so here,
 //! and what is counted is what rounding did to the numbers after that. Rotated tensors stay rotated.
@@ -61,9 +60,18 @@ pub enum Fate {
         statistics: Statistics,
         /// Bits of its codes and scales; where values were written, those that they would take.
         bits: u64,
+        /// Values that are finite in the format and infinite in the type that was written, as
+        /// those beyond 65 504 are in `F16`. They are among [`lost`](Statistics::lost); the
+        /// other figures are those of the format.
+        overflowed: u64,
     },
-    /// Its values were written, of codes in this format.
-    Decoded(Target),
+    /// Its values were written.
+    Decoded {
+        /// The format of the codes that were read.
+        target: Target,
+        /// Values that are finite and became infinite in the type that was written.
+        overflowed: u64,
+    },
 }
 
 /// What became of a file.
@@ -90,7 +98,7 @@ impl Report {
     pub fn total(&self) -> (Statistics, u64) {
         let mut total = (Statistics::default(), 0);
         for row in &self.rows {
-            if let Fate::Quantized { statistics, bits } = &row.fate {
+            if let Fate::Quantized { statistics, bits, .. } = &row.fate {
                 total = (total.0.and(statistics), total.1 + bits);
             }
         }
@@ -118,7 +126,6 @@ impl Report {
 /// writer.finish()?;
 ///
 /// let mut options = Options::new("e4m3fn".parse().unwrap());
-/// options.exclude.push("*.head".parse().unwrap());
 /// let go_on = &mut |_: &Progress<'_>| ControlFlow::Continue(());
 /// let report = quantize(&from, &to, &options, go_on)?.expect("nobody stopped it");
 /// assert_eq!(report.rows[0].fate, Fate::Kept(Kept::FewAxes)); // `bias`
@@ -126,14 +133,17 @@ impl Report {
 /// assert_eq!((total.count, total.saturated, total.flushed, bits), (4, 1, 1, 32));
 /// assert_eq!(Reader::open(&to)?.read_f32("w")?, [1.0, -0.3125, 448.0, 0.0]);
 ///
+/// options.exclude.push("*.head".parse().unwrap()); // a pattern that matches nothing
+/// let error = quantize(&from, &to, &options, go_on).unwrap_err().to_string();
+/// assert!(error.contains("--exclude \"*.head\" matches none"), "{error}");
 /// let error = quantize(&from, &from, &options, go_on).unwrap_err().to_string();
 /// assert!(error.contains("is the input"), "{error}");
 /// # Ok::<(), exmy::error::Error>(())
 /// ```
 ///
 /// # Errors
-/// If the input is no whole file, a tensor cannot be quantized as asked or stored so, a name would
-/// occur twice, or reading or writing fails. Then there is no output, or the one that was there
+/// If the input is no whole file, tensors cannot be quantized as asked or stored so (all of them are
+/// named), a name would occur twice, there is no memory for a tensor, or reading or writing fails. Then there is no output, or the one that was there
 /// before.
 pub fn quantize(
     input: impl AsRef<Path>,
@@ -148,7 +158,8 @@ pub fn quantize(
 /// of the type they had before. `None` if `watch` ended it.
 ///
 /// ```
-/// use exmy::files::{Dtype, Options, Outline, Progress, Reader, Writer, dequantize, quantize};
+/// use exmy::files::{Dtype, Fate, Options, Outline, Reader, Writer, dequantize, quantize};
+/// use exmy::files::Progress;
 /// use std::ops::ControlFlow;
 ///
 /// let folder = tempfile::tempdir().unwrap();
@@ -161,8 +172,9 @@ pub fn quantize(
 /// quantize(&from, &codes, &Options::new("mxfp8-e4m3".parse().unwrap()), go_on)?;
 /// dequantize(&codes, &to, None, go_on)?;
 /// assert_eq!(Reader::open(&to)?.read_f32("w")?, [73_728.0, -0.0]); // 288 x 2^8
-/// dequantize(&codes, &to, Some(Dtype::F16), go_on)?;
+/// let report = dequantize(&codes, &to, Some(Dtype::F16), go_on)?.expect("nobody stopped it");
 /// assert_eq!(Reader::open(&to)?.read_f32("w")?[0], f32::INFINITY); // beyond binary16
+/// assert!(matches!(report.rows[0].fate, Fate::Decoded { overflowed: 1, .. }));
 /// # Ok::<(), exmy::error::Error>(())
 /// ```
 ///

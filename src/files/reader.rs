@@ -4,7 +4,8 @@
 //! so the memory needed does not grow with the file. Whatever a file claims is checked against the
 //! bytes there are before anything is allocated by it.
 
-use std::fs::File;
+use std::fs::{self, File};
+use std::hint::black_box;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -12,9 +13,40 @@ use super::header::{MAX_HEADER, quoted};
 use super::{Entry, Header};
 use crate::error::{Error, Result};
 
+/// What to do with a model of several files.
+const EACH: &str = "of a model in several files each is done by itself: for f in model-*.safetensors; \
+                    do exmy quantize $f small/$f --to nvfp4; done";
+
 /// Bytes of a piece: a multiple of every element's bytes and of 3, so that pieces of 6-bit codes
 /// begin with a whole one, and small enough for a second-level cache.
 pub(super) const PIECE: usize = 3 << 18;
+
+/// Room for `count` elements, or an error that names the tensor.
+pub(super) fn reserve<T>(name: &str, into: &mut Vec<T>, count: usize) -> Result<()> {
+    /// Bytes that must be left for buffers, which do not grow with a tensor.
+    const LEFT: usize = 12 << 20;
+    // What is in it is of no use, and would be kept beside the new.
+    if into.capacity() < count {
+        *into = Vec::new();
+    }
+    into.clear();
+    let left = || {
+        let mut left = Vec::<u8>::new();
+        // What nobody looks at the compiler need not allocate.
+        black_box(&mut left).try_reserve_exact(LEFT)
+    };
+    black_box(&mut *into).try_reserve_exact(count).and_then(|()| left()).map_err(|_| {
+        *into = Vec::new();
+        let bytes = count as u128 * size_of::<T>() as u128;
+        Error::new(format!("tensor {} needs {bytes} bytes of memory at once", quoted(name)))
+            .hint("there is not as much: leave it out by --exclude, or take a larger machine")
+    })
+}
+
+/// Makes sure that there is as much memory as somebody is about to take.
+pub(super) fn probe(name: &str, bytes: usize) -> Result<()> {
+    reserve::<u8>(name, &mut Vec::new(), bytes)
+}
 
 /// A safetensors file that is read on demand.
 ///
@@ -59,14 +91,27 @@ impl Reader<File> {
     /// ```
     ///
     /// # Errors
-    /// If it cannot be read or is no whole safetensors file.
+    /// If it cannot be read, is a pipe or another thing that is no plain file, or is no whole safetensors
+    /// file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let file = File::open(path).map_err(|error| Error::io("read", path, error))?;
-        if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+        // Before it is opened: a pipe to which nobody writes would be waited for.
+        let found = fs::metadata(path).map_err(|error| Error::io("read", path, error))?;
+        if found.is_dir() {
             return Err(Error::new(format!("{} is a folder", path.display()))
-                .hint("name one .safetensors file in it"));
+                .hint(format!("name one .safetensors file in it; {EACH}")));
         }
+        if !found.is_file() {
+            let what = format!("{} is no plain file but a pipe, socket or device", path.display());
+            return Err(Error::new(what).hint(
+                "tensors are read from their places, some of them twice: write it to a file first",
+            ));
+        }
+        if path.as_os_str().as_encoded_bytes().ends_with(b".safetensors.index.json") {
+            let what = format!("{} lists the files of a model and holds no tensor", path.display());
+            return Err(Error::new(what).hint(EACH));
+        }
+        let file = File::open(path).map_err(|error| Error::io("read", path, error))?;
         Self::new(file, path)
     }
 }
@@ -235,21 +280,16 @@ impl<R: Read + Seek> Reader<R> {
     /// If there is no such tensor, it cannot be read, or there is no memory for it.
     pub fn read_into(&mut self, name: &str, bytes: &mut Vec<u8>) -> Result<()> {
         let length = self.entry(name)?.bytes();
-        bytes.clear();
-        self.reserve(name, bytes, length)?;
+        self.room(name, bytes, usize::try_from(length).unwrap_or(usize::MAX))?;
         self.pieces(name, |piece| {
             bytes.extend_from_slice(piece);
             Ok(())
         })
     }
 
-    /// Room for `count` elements of a tensor.
-    pub(super) fn reserve<T>(&self, name: &str, into: &mut Vec<T>, count: u64) -> Result<()> {
-        let reserved = usize::try_from(count).ok().map(|count| into.try_reserve_exact(count));
-        reserved.and_then(std::result::Result::ok).ok_or_else(|| {
-            let bytes = u128::from(count) * size_of::<T>() as u128;
-            self.fault(format!("tensor {} needs {bytes} bytes of memory at once", quoted(name)))
-        })
+    /// [`reserve`] with the file's name.
+    pub(super) fn room<T>(&self, name: &str, into: &mut Vec<T>, count: usize) -> Result<()> {
+        reserve(name, into, count).map_err(|error| self.fault(error))
     }
 
     /// The tensor `name`, an error that names the file if there is none.

@@ -122,6 +122,10 @@ impl Record {
             return Err(wrong("format", &format!("{:?} is not that of {text:?}", raw.format)));
         }
         let dtype: Dtype = raw.dtype.parse().map_err(|error| wrong("dtype", &error))?;
+        if !dtype.is_wide_float() {
+            let what = format!("{dtype}, and only F16, BF16, F32 and F64 are quantized");
+            return Err(wrong("dtype", &what));
+        }
         let layout = raw.layout.parse().map_err(|error| wrong("layout", &error))?;
         if raw.axis >= raw.shape.len().max(1) {
             return Err(wrong("axis", &format!("{} of {} axes", raw.axis, raw.shape.len())));
@@ -132,7 +136,16 @@ impl Record {
             return Err(wrong("shape", &format!("{:?} has too many elements", raw.shape)));
         }
         let (axis, shape, seed) = (raw.axis, raw.shape, raw.seed);
-        Ok(Self { quantizer, axis, shape, dtype, layout, seed })
+        let record = Self { quantizer, axis, shape, dtype, layout, seed };
+        let (rows, cols, way) = record.fold().matrix();
+        let fits = quantizer.check_size(rows, cols, way);
+        fits.map_err(|error| wrong("shape", &error))?;
+        if quantizer.rotation.is_some() && !matches!(quantizer.target, Target::Block(_)) {
+            return Err(wrong("format", &format!("{quantizer} rotates before a plain format")));
+        }
+        // What no layout holds has no parts either.
+        record.parts(name).map_err(|error| wrong("layout", &error))?;
+        Ok(record)
     }
 }
 

@@ -1,22 +1,23 @@
 //! The work on one file: each job of the plan in turn, from the input to the output.
 
+use std::cell::RefCell;
 use std::fs;
 use std::path::Path;
 
+use super::container::{Container, Packer};
 use super::header::quoted;
 use super::layout::{Parts, blocks};
 use super::plan::{Job, Plan};
 use super::quantize::{Fate, Progress, Report, Row, Watch};
-use super::reader::PIECE;
+use super::reader::reserve;
 use super::record::Record;
-use super::stored::is_stream;
+use super::stored::{each_value, probe_blocks};
 use super::values::{Numbers, Piece, encode, encode_doubles, narrow};
 use super::{Dtype, Outline, Reader, Writer};
 use crate::block::{Axis, BlockFormat, BlockTensor, Statistics};
 use crate::bulk::{Cast, Converter};
 use crate::error::{Error, Result};
 use crate::format::Format;
-use crate::pack;
 use crate::quantizer::Target;
 use crate::random::{Philox, Stream};
 use crate::view::{View, ViewMut};
@@ -37,7 +38,8 @@ pub(super) fn convert(
     let plan = plan(&reader).map_err(|error| reader.fault(error))?;
     let writer = Writer::create(output, &plan.outlines, plan.metadata)?;
     let total = reader.header().data_bytes();
-    let mut run = Run { reader, writer, watch, done: 0, total, stopped: false };
+    let numbers = Vec::new();
+    let mut run = Run { reader, writer, watch, done: 0, total, stopped: false, numbers };
     let mut rows = Vec::new();
     for (entry, job) in plan.jobs {
         let fate = match run.job(&entry.name, entry.dtype, job) {
@@ -67,6 +69,8 @@ struct Run<'a, 'b> {
     done: u64,
     total: u64,
     stopped: bool,
+    /// Those of a tensor that gets blocks: room that is used again from tensor to tensor.
+    numbers: Vec<f32>,
 }
 
 /// What a job says of itself, with another name and shape than the entry's if it was a part.
@@ -85,32 +89,35 @@ impl Run<'_, '_> {
             }
             Job::Back(original, record, to) => {
                 self.tick(name, 0)?;
-                let values = self.reader.read_values(&original)?;
-                self.write_values(&original, to, &values)?;
-                self.pieces(name, |_, _| Ok(()))?;
-                let fate = Fate::Decoded(record.target());
+                let (mut bytes, mut overflowed) = (Vec::new(), 0);
+                self.reader.each_values(&original, &record, |values| {
+                    overflowed += encode(to, values, &mut bytes);
+                    self.writer.write(&original, &bytes)
+                })?;
+                self.tick(name, self.reader.entry(name)?.bytes())?;
+                let fate = Fate::Decoded { target: record.target(), overflowed };
                 return Ok(Some((Some(original), Some(record.shape), fate)));
             }
             Job::Codes(record, parts) => match record.target() {
                 Target::Block(format) => {
                     let (tensor, statistics) = self.blocks(name, &record, format)?;
                     self.writer.write_blocks(&parts, &record, tensor)?;
-                    Fate::Quantized { statistics, bits: self.written_bits(&parts) }
+                    let bits = self.written_bits(&parts);
+                    Fate::Quantized { statistics, bits, overflowed: 0 }
                 }
                 _ => self.cast(name, dtype, &record, Some(&parts), dtype)?,
             },
             Job::Values(record, to) => match record.target() {
                 Target::Block(format) => {
-                    let (tensor, statistics) = self.blocks(name, &record, format)?;
+                    let (tensor, mut statistics) = self.blocks(name, &record, format)?;
                     let bits = stored_bits(&record, format);
-                    let mut values = tensor.dequantize();
-                    drop(tensor);
-                    let fold = record.fold();
-                    if fold.exchanges() {
-                        values = fold.to_tensor(&values, record.shape[record.axis], 1);
-                    }
-                    self.write_values(name, to, &values)?;
-                    Fate::Quantized { statistics, bits }
+                    let (mut bytes, mut overflowed) = (Vec::new(), 0);
+                    each_value(name, &tensor, &record, &mut self.numbers, |values| {
+                        overflowed += encode(to, values, &mut bytes);
+                        self.writer.write(name, &bytes)
+                    })?;
+                    statistics.lost += overflowed;
+                    Fate::Quantized { statistics, bits, overflowed }
                 }
                 _ => self.cast(name, dtype, &record, None, to)?,
             },
@@ -119,8 +126,8 @@ impl Run<'_, '_> {
     }
 
     /// Says how far the work is.
-    fn tick(&mut self, tensor: &str, bytes: usize) -> Result<()> {
-        self.done += bytes as u64;
+    fn tick(&mut self, tensor: &str, bytes: u64) -> Result<()> {
+        self.done += bytes;
         let progress = Progress { tensor, done: self.done, total: self.total };
         self.stopped |= (self.watch)(&progress).is_break();
         if self.stopped { Err(Error::new("stopped")) } else { Ok(()) }
@@ -137,7 +144,7 @@ impl Run<'_, '_> {
         while self.reader.piece(name, at, &mut piece)? {
             at += piece.len() as u64;
             work(self, &piece)?;
-            self.tick(name, piece.len())?;
+            self.tick(name, piece.len() as u64)?;
         }
         Ok(())
     }
@@ -149,18 +156,28 @@ impl Run<'_, '_> {
         record: &Record,
         format: BlockFormat,
     ) -> Result<(BlockTensor, Statistics)> {
-        let mut x = Vec::new();
-        self.reader.reserve(name, &mut x, record.count() as u64)?;
+        let mut x = std::mem::take(&mut self.numbers);
+        let (fold, count) = (record.fold(), record.count());
+        reserve(name, &mut x, count).map_err(|error| self.reader.fault(error))?;
         let (mut piece, width) = (Piece::default(), record.dtype.bits());
         let own = record.dtype.format().unwrap_or(Format::F32);
-        self.pieces(name, |_, bytes| {
-            piece.decode(own, width, bytes).append(&mut x, narrow);
-            Ok(())
-        })?;
-        let fold = record.fold();
         if fold.exchanges() {
-            x = fold.to_matrix(&x, record.shape[record.axis], 1);
+            x.resize(count, 0.0);
+            let (mut single, mut first) = (Vec::new(), 0);
+            self.pieces(name, |_, bytes| {
+                single.clear();
+                piece.decode(own, width, bytes).append(&mut single, narrow);
+                fold.place(first, &single, &mut x);
+                first += single.len();
+                Ok(())
+            })?;
+        } else {
+            self.pieces(name, |_, bytes| {
+                piece.decode(own, width, bytes).append(&mut x, narrow);
+                Ok(())
+            })?;
         }
+        probe_blocks(name, record, format).map_err(|error| self.reader.fault(error))?;
         let (rows, cols, axis) = fold.matrix();
         let random = random(name, record);
         let quantizer = record.quantizer;
@@ -172,10 +189,11 @@ impl Run<'_, '_> {
                 .apply_matrix(ViewMut::new(&mut x, rows, cols), axis == Axis::Rows)
                 .map_err(|error| Error::new(quoted(name)).because(error))?;
         }
-        let x = View::new(&x, rows, cols);
+        let view = View::new(&x, rows, cols);
         let (rounding, overflow) = (quantizer.rounding, quantizer.overflow);
-        let tensor = BlockTensor::quantize(x, axis, format, rounding, overflow, random);
-        let statistics = tensor.statistics(x);
+        let tensor = BlockTensor::quantize(view, axis, format, rounding, overflow, random);
+        let statistics = tensor.statistics(view);
+        self.numbers = x;
         Ok((tensor, statistics))
     }
 
@@ -195,12 +213,21 @@ impl Run<'_, '_> {
         let cast = Cast { format, rounding: quantizer.rounding, overflow: quantizer.overflow };
         let converter = Converter::from(cast).with_random(random);
         let before = quantizer.before.map(|cast| Converter::from(cast).with_random(random));
-        let stream = is_stream(record, format);
+        let container = Container::of(record, format);
         let own = from.format().unwrap_or(Format::F32);
         let (mut piece, mut first) = (Piece::default(), 0_u64);
-        let (mut codes, mut whole, mut bytes) = (Vec::<u16>::new(), Vec::<u16>::new(), Vec::new());
+        let (mut codes, mut bytes) = (Vec::<u16>::new(), Vec::new());
         let (mut single, mut double) = (Vec::new(), Vec::new());
-        let mut statistics = Statistics::default();
+        let (mut statistics, mut overflowed) = (Statistics::default(), 0);
+        // What was packed and not yet written.
+        let packed = RefCell::new(Vec::new());
+        let mut packer = parts.map(|parts| {
+            let out = |bytes: &[u8]| {
+                packed.borrow_mut().extend_from_slice(bytes);
+                Ok(())
+            };
+            Packer::new(&parts.codes.name, container, format.bits(), &[], out)
+        });
         self.pieces(name, |run, piece_bytes| {
             let converter = converter.starting_at(first);
             let before = before.map(|before| before.starting_at(first));
@@ -218,19 +245,19 @@ impl Run<'_, '_> {
                 (Numbers::Double(x), None) => Some(x),
                 _ => None,
             };
-            let Some(parts) = parts else {
-                match doubles {
+            let (Some(parts), Some(packer)) = (parts, &mut packer) else {
+                overflowed += match doubles {
                     Some(x) => {
                         double.clear();
                         double.extend_from_slice(x);
                         converter.fake_quantize(&mut double);
-                        encode_doubles(to, &double, &mut bytes);
+                        encode_doubles(to, &double, &mut bytes)
                     }
                     None => {
                         converter.fake_quantize(&mut single);
-                        encode(to, &single, &mut bytes);
+                        encode(to, &single, &mut bytes)
                     }
-                }
+                };
                 return run.writer.write(name, &bytes);
             };
             codes.resize(single.len(), 0);
@@ -238,23 +265,22 @@ impl Run<'_, '_> {
                 Some(x) => converter.encode_into(x, &mut codes),
                 None => converter.encode_into(&single, &mut codes),
             }
-            if !stream {
-                whole.extend_from_slice(&codes);
-                return Ok(());
-            }
-            let packed = pack::pack(&codes, format.bits());
-            run.writer.write(&parts.codes.name, &packed.map_err(|error| fault(name, error))?)
+            packer.add(&codes)?;
+            let mut packed = packed.borrow_mut();
+            run.writer.write(&parts.codes.name, &packed)?;
+            packed.clear();
+            Ok(())
         })?;
+        packer.map_or(Ok(()), Packer::finish)?;
         let bits = match parts {
             Some(parts) => {
-                if !stream {
-                    self.writer.write_codes(parts, record, format, &whole)?;
-                }
+                self.writer.write(&parts.codes.name, &packed.borrow())?;
                 self.written_bits(parts)
             }
             None => record.count() as u64 * u64::from(format.bits()),
         };
-        Ok(Fate::Quantized { statistics, bits })
+        statistics.lost += overflowed;
+        Ok(Fate::Quantized { statistics, bits, overflowed })
     }
 
     /// Bits that the parts of a tensor take in the output.
@@ -263,19 +289,6 @@ impl Run<'_, '_> {
             |part: &Outline| self.writer.header().find(&part.name).map_or(0, |e| e.bytes() * 8);
         parts.iter().map(bits).sum()
     }
-
-    fn write_values(&mut self, name: &str, to: Dtype, values: &[f32]) -> Result<()> {
-        let mut bytes = Vec::new();
-        for values in values.chunks(PIECE / 4) {
-            encode(to, values, &mut bytes);
-            self.writer.write(name, &bytes)?;
-        }
-        Ok(())
-    }
-}
-
-fn fault(name: &str, error: pack::PackError) -> Error {
-    Error::new(quoted(name)).because(error)
 }
 
 /// The random bits of a tensor: a stream by its name, so that they do not depend on what else is in

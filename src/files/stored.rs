@@ -2,95 +2,97 @@
 
 use std::io::{Read, Seek};
 
-use super::header::quoted;
+use super::container::{self, Container, Packer};
+use super::header::{quoted, some_of};
 use super::layout::{Parts, blocks};
+use super::reader::{probe, reserve};
 use super::record::Record;
 use super::values::damaged;
-use super::{FileLayout, Reader, Writer};
-use crate::block::BlockTensor;
-use crate::bulk::decode_into;
+use super::{Outline, Reader, Writer};
+use crate::block::fast::Decoder;
+use crate::block::{BlockFormat, BlockTensor};
+use crate::bulk::{SPAN, decode_into};
 use crate::error::{Error, Result};
-use crate::format::Format;
-use crate::pack::{self, Layout, PackError, ggml};
+use crate::pack::{self, PackError, ScaleLayout};
+use crate::parallel;
 use crate::quantizer::Target;
 
-/// The bytes of the tensor of codes, from codes in the tensor's order. `row` is the extent of the
-/// last axis.
-fn codes_to_bytes(
-    record: &Record,
-    element: Format,
-    codes: &[u16],
-    scales: &[u8],
-) -> Result<Vec<u8>, PackError> {
-    let row = record.shape.last().copied().unwrap_or(1).max(1);
-    let width = element.bits();
-    match (record.layout, width) {
-        (FileLayout::Ggml, _) => ggml::pack(codes, scales),
-        (FileLayout::Rows(layout), _) => {
-            let mut bytes = Vec::new();
-            for row in codes.chunks(row) {
-                bytes.extend(layout.pack(row, width)?);
-            }
-            Ok(bytes)
-        }
-        // A code that is narrower than its type, such as one of the 7 bits of E4M3 without sign,
-        // and FP6 for PyTorch.
-        (FileLayout::Torch, 6) | (_, 7) => Layout::Byte.pack(codes, width),
-        _ => pack::pack(codes, width),
-    }
+/// Codes or values that are taken at a time.
+const PIECE: usize = 1 << 18;
+
+/// Bytes that scales and buffers take beside codes and numbers, in which a tensor is quantized,
+/// compared and decoded.
+fn room(record: &Record, format: BlockFormat) -> usize {
+    let (block, (down, right)) = blocks(format, record.fold());
+    // Codes one a byte or two: of a chunk, which is the whole matrix where blocks are that high.
+    let wide = if block.0 >= record.fold().matrix().0 { 2 * record.count() } else { 0 };
+    [16 * down * right, record.count() / 256, wide, 4 << 20].iter().sum()
 }
 
-/// The way back: the codes, and the scales where they stand among them.
-fn codes_of_bytes(
+/// Makes sure that there is memory for quantizing to a block format, beside the numbers.
+pub(super) fn probe_blocks(name: &str, record: &Record, format: BlockFormat) -> Result<()> {
+    let codes = pack::packed_len(record.count(), format.element.bits()).unwrap_or(usize::MAX);
+    probe(name, codes.saturating_add(room(record, format)))
+}
+
+/// Calls `each` with the values of a quantized tensor, in the order of the tensor it was, piece by
+/// piece. Where that is not the order of the matrix, all of them are in `values` at once.
+pub(super) fn each_value(
+    name: &str,
+    tensor: &BlockTensor,
     record: &Record,
-    element: Format,
-    bytes: &[u8],
-) -> Result<(Vec<u16>, Option<Vec<u8>>), PackError> {
-    let row = record.shape.last().copied().unwrap_or(1).max(1);
-    let (count, width) = (record.count(), element.bits());
-    let codes = match (record.layout, width) {
-        (FileLayout::Ggml, _) => {
-            let (mut codes, mut scales) = (vec![0; count], vec![0; count / ggml::BLOCK]);
-            ggml::unpack_into(bytes, &mut codes, &mut scales)?;
-            return Ok((codes, Some(scales)));
-        }
-        (FileLayout::Rows(layout), _) => {
-            let mut codes = vec![0; count];
-            let length = layout.len(row, width)?.max(1);
-            for (codes, bytes) in codes.chunks_mut(row).zip(bytes.chunks(length)) {
-                layout.unpack_into(bytes, width, codes)?;
-            }
-            codes
-        }
-        (FileLayout::Torch, 6) | (_, 7) => Layout::Byte.unpack(bytes, width, count)?,
-        _ => pack::unpack(bytes, width, count)?,
+    values: &mut Vec<f32>,
+    mut each: impl FnMut(&[f32]) -> Result<()>,
+) -> Result<()> {
+    let (fold, count) = (record.fold(), record.count());
+    let (down, right) = tensor.blocks();
+    probe(name, 8 * down * right + (4 << 20))?;
+    let decoder = Decoder::new(tensor);
+    let decode = |at: usize, out: &mut [f32]| {
+        parallel::for_each_chunk(out, SPAN, |i, out| decoder.values(at + i * SPAN, out));
     };
-    Ok((codes, None))
+    let mut piece = vec![0.0; PIECE.min(count)];
+    if !fold.exchanges() {
+        for at in (0..count).step_by(PIECE) {
+            let piece = &mut piece[..PIECE.min(count - at)];
+            decode(at, piece);
+            each(piece)?;
+        }
+        return Ok(());
+    }
+    reserve(name, values, count)?;
+    values.resize(count, 0.0);
+    decode(0, values);
+    let mut order = fold.tensor_order(record.shape[record.axis]);
+    for at in (0..count).step_by(PIECE) {
+        let piece = &mut piece[..PIECE.min(count - at)];
+        for (x, i) in piece.iter_mut().zip(order.by_ref()) {
+            *x = values[i];
+        }
+        each(piece)?;
+    }
+    Ok(())
 }
 
-/// Whether a layout stores codes as the dense stream over the tensor.
-pub(super) fn is_stream(record: &Record, element: Format) -> bool {
-    match record.layout {
-        FileLayout::Ggml | FileLayout::Rows(_) => false,
-        FileLayout::Torch => !matches!(element.bits(), 6 | 7),
-        _ => element.bits() != 7,
+/// Codes of a dense stream in another order, piece by piece.
+fn reorder(
+    stream: &[u8],
+    width: u32,
+    mut order: impl Iterator<Item = usize>,
+    mut each: impl FnMut(&[u16]) -> Result<()>,
+) -> Result<()> {
+    let mut codes = Vec::with_capacity(PIECE);
+    loop {
+        codes.clear();
+        codes.extend(order.by_ref().take(PIECE).map(|i| container::code(stream, width, i)));
+        if codes.is_empty() {
+            return Ok(());
+        }
+        each(&codes)?;
     }
 }
 
 impl Writer {
-    /// Writes codes without scales, in the tensor's order.
-    pub(super) fn write_codes(
-        &mut self,
-        parts: &Parts,
-        record: &Record,
-        element: Format,
-        codes: &[u16],
-    ) -> Result<()> {
-        let bytes = codes_to_bytes(record, element, codes, &[]);
-        let name = &parts.codes.name;
-        self.write(name, &bytes.map_err(|error| Error::new(quoted(name)).because(error))?)
-    }
-
     /// Writes all parts of a quantized tensor.
     pub(super) fn write_blocks(
         &mut self,
@@ -99,39 +101,78 @@ impl Writer {
         tensor: BlockTensor,
     ) -> Result<()> {
         let (format, fold) = (tensor.format(), record.fold());
-        let (element, (down, right)) = (format.element, tensor.blocks());
+        let (width, (down, right)) = (format.element.bits(), tensor.blocks());
         let size = format.scale.storage_bits() as usize / 8;
         let exchanged = fold.exchanges();
         // The scales of blocks that lie along the axis alone stand where their elements do.
         let along = tensor.block().0 == 1;
         let (codes, mut scales, tensor_scale) = tensor.into_parts();
-        if exchanged && along {
-            scales = fold.to_tensor(&scales, right, size);
-        }
         let name = &parts.codes.name;
-        let fault = |error: PackError| Error::new(quoted(name)).because(error);
-        if !exchanged && is_stream(record, element) {
+        if exchanged && along {
+            let mut turned = Vec::new();
+            reserve(name, &mut turned, scales.len())?;
+            for i in fold.tensor_order(right) {
+                turned.extend_from_slice(&scales[i * size..(i + 1) * size]);
+            }
+            scales = turned;
+        }
+        let container = Container::of(record, format.element);
+        if !exchanged && container.is_stream() {
             self.write(name, &codes)?;
         } else {
-            let mut codes: Vec<u16> =
-                pack::unpack(&codes, element.bits(), record.count()).map_err(fault)?;
+            let mut packer =
+                Packer::new(name, container, width, &scales, |bytes| self.write(name, bytes));
             if exchanged {
-                codes = fold.to_tensor(&codes, record.shape[record.axis], 1);
+                let order = fold.tensor_order(record.shape[record.axis]);
+                reorder(&codes, width, order, |codes| packer.add(codes))?;
+            } else {
+                reorder(&codes, width, 0..record.count(), |codes| packer.add(codes))?;
             }
-            let bytes = codes_to_bytes(record, element, &codes, &scales).map_err(fault)?;
-            self.write(name, &bytes)?;
+            packer.finish()?;
         }
+        drop(codes);
         if let Some(part) = &parts.scales {
-            let bytes = match size {
-                1 => record.layout.scales().pack(&scales, down, right).map_err(fault)?,
-                _ => scales,
-            };
-            self.write(&part.name, &bytes)?;
+            self.write_scales(part, record, (down, right), scales)?;
         }
         if let (Some(part), Some(scale)) = (&parts.tensor_scale, tensor_scale) {
             self.write(&part.name, &scale.to_le_bytes())?;
         }
         Ok(())
+    }
+
+    /// Writes the scales of `down x right` blocks, in the layout and the type of their part.
+    fn write_scales(
+        &mut self,
+        part: &Outline,
+        record: &Record,
+        (down, right): (usize, usize),
+        scales: Vec<u8>,
+    ) -> Result<()> {
+        let fault = |error: PackError| Error::new(quoted(&part.name)).because(error);
+        match (part.dtype.bits(), record.layout.scales()) {
+            (width @ 1..8, _) => {
+                let container = Container::of_dtype(part.dtype, width);
+                let name = &part.name;
+                let mut packer =
+                    Packer::new(name, container, width, &[], |bytes| self.write(name, bytes));
+                let mut codes = Vec::new();
+                for scales in scales.chunks(PIECE) {
+                    codes.clear();
+                    codes.extend(scales.iter().map(|scale| u16::from(*scale)));
+                    packer.add(&codes)?;
+                }
+                packer.finish()
+            }
+            (8, layout @ ScaleLayout::Tiled) => {
+                let mut tiled = Vec::new();
+                let length = layout.len(down, right).unwrap_or(usize::MAX);
+                reserve(&part.name, &mut tiled, length)?;
+                tiled.resize(length, 0);
+                layout.pack_into(&scales, down, right, &mut tiled).map_err(fault)?;
+                self.write(&part.name, &tiled)
+            }
+            _ => self.write(&part.name, &scales),
+        }
     }
 }
 
@@ -161,7 +202,7 @@ impl<R: Read + Seek> Reader<R> {
             let error = self.fault(format!("{} is no quantized tensor", quoted(name)));
             match names[..] {
                 [] => error.hint("the file has none; `exmy quantize` writes them"),
-                _ => error.hint(format!("those it has are {}", names.join(", "))),
+                _ => error.hint(format!("those it has are {}", some_of(names))),
             }
         })
     }
@@ -232,31 +273,36 @@ impl<R: Read + Seek> Reader<R> {
         let fold = record.fold();
         let (rows, cols, axis) = fold.matrix();
         let (block, (down, right)) = blocks(format, fold);
-        let bytes = self.part(name, &parts.codes)?;
         let exchanged = fold.exchanges();
-        let (codes, mut scales) = if !exchanged && is_stream(&record, format.element) {
-            (bytes, None)
-        } else {
-            let (mut codes, scales) =
-                codes_of_bytes(&record, format.element, &bytes).map_err(|error| misfit(&error))?;
-            if exchanged {
-                codes = fold.to_matrix(&codes, record.shape[record.axis], 1);
-            }
-            let packed = pack::pack(&codes, format.element.bits());
-            (packed.map_err(|error| misfit(&error))?, scales)
-        };
+        let (width, mut scales) = (format.element.bits(), Vec::new());
+        let container = Container::of(&record, format.element);
+        let mut codes = self.part(name, &parts.codes)?;
+        if container == Container::Ggml {
+            self.room(name, &mut scales, record.count() / 32)?;
+        }
+        if !container.is_stream() {
+            codes = self.repacked(name, record.count(), width, |packer| {
+                let count = (width, record.count());
+                container.unpack(count, &codes, &mut scales, |codes| packer.add(codes))
+            })?;
+        }
+        if exchanged {
+            codes = self.repacked(name, record.count(), width, |packer| {
+                let order = fold.matrix_order(record.shape[record.axis]);
+                reorder(&codes, width, order, |codes| packer.add(codes))
+            })?;
+        }
         if let Some(part) = &parts.scales {
-            let bytes = self.part(name, part)?;
-            let size = format.scale.storage_bits() as usize / 8;
-            let linear = match size {
-                1 => record.layout.scales().unpack(&bytes, down, right),
-                _ => Ok(bytes),
-            };
-            let mut linear = linear.map_err(|error| misfit(&error))?;
+            scales = self.part_scales(name, part, &record, (down, right))?;
             if exchanged && block.0 == 1 {
-                linear = fold.to_matrix(&linear, right, size);
+                let size = format.scale.storage_bits() as usize / 8;
+                let mut turned = Vec::new();
+                self.room(name, &mut turned, scales.len())?;
+                for i in fold.matrix_order(right) {
+                    turned.extend_from_slice(&scales[i * size..(i + 1) * size]);
+                }
+                scales = turned;
             }
-            scales = Some(linear);
         }
         let tensor_scale = match &parts.tensor_scale {
             Some(part) => {
@@ -265,9 +311,63 @@ impl<R: Read + Seek> Reader<R> {
             }
             None => None,
         };
-        let scales = scales.unwrap_or_default();
         BlockTensor::from_parts(format, axis, (rows, cols), codes, scales, tensor_scale)
             .map_err(|error| misfit(&error))
+    }
+
+    /// The codes that `work` packs, as a dense stream.
+    fn repacked(
+        &self,
+        name: &str,
+        count: usize,
+        width: u32,
+        work: impl FnOnce(&mut Packer<'_, &mut dyn FnMut(&[u8]) -> Result<()>>) -> Result<()>,
+    ) -> Result<Vec<u8>> {
+        let (mut stream, length) = (Vec::new(), pack::packed_len(count, width));
+        self.room(name, &mut stream, length.unwrap_or(usize::MAX))?;
+        let out: &mut dyn FnMut(&[u8]) -> Result<()> = &mut |bytes| {
+            stream.extend_from_slice(bytes);
+            Ok(())
+        };
+        let mut packer = Packer::new(name, Container::STREAM, width, &[], out);
+        let done = work(&mut packer).and_then(|()| packer.finish());
+        done.map_err(|error| self.fault(damaged(name, error)))?;
+        Ok(stream)
+    }
+
+    /// The scales of `down x right` blocks, row by row, a whole number of bytes each.
+    fn part_scales(
+        &mut self,
+        name: &str,
+        part: &Outline,
+        record: &Record,
+        (down, right): (usize, usize),
+    ) -> Result<Vec<u8>> {
+        let stored = self.part(name, part)?;
+        let mut scales = Vec::new();
+        match (part.dtype.bits(), record.layout.scales()) {
+            (width @ 1..8, _) => {
+                self.room(name, &mut scales, down * right)?;
+                let each = |codes: &[u16]| {
+                    scales.extend(codes.iter().map(|code| *code as u8));
+                    Ok(())
+                };
+                let container = Container::of_dtype(part.dtype, width);
+                container
+                    .unpack((width, down * right), &stored, &mut Vec::new(), each)
+                    .map_err(|error| self.fault(damaged(name, error)))?;
+                Ok(scales)
+            }
+            (8, layout @ ScaleLayout::Tiled) => {
+                self.room(name, &mut scales, down * right)?;
+                scales.resize(down * right, 0);
+                layout
+                    .unpack_into(&stored, down, right, &mut scales)
+                    .map_err(|error| self.fault(damaged(name, error)))?;
+                Ok(scales)
+            }
+            _ => Ok(stored),
+        }
     }
 
     /// The values of a tensor, in its own order: decoded if it was quantized, else its elements.
@@ -292,26 +392,50 @@ impl<R: Read + Seek> Reader<R> {
     /// ```
     ///
     /// # Errors
-    /// As [`read_blocks`](Self::read_blocks) and [`read_f32`](Self::read_f32).
+    /// As [`read_blocks`](Self::read_blocks) and [`read_f32`](Self::read_f32); if there is no memory
+    /// for them.
     pub fn read_values(&mut self, name: &str) -> Result<Vec<f32>> {
         let records = self.header().records().map_err(|error| self.fault(error))?;
         let Some(record) = records.get(name) else {
             return self.read_f32(name);
         };
-        if let Target::Format(format) = record.target() {
-            let parts = record.parts(name).map_err(|error| self.fault(error))?;
-            let bytes = self.part(name, &parts.codes)?;
-            let (codes, _) = codes_of_bytes(record, format, &bytes)
-                .map_err(|error| self.fault(damaged(name, error)))?;
-            let mut values = vec![0.0; codes.len()];
-            decode_into(format, &codes, &mut values);
-            return Ok(values);
-        }
-        let values = self.read_blocks(name)?.dequantize();
-        let fold = record.fold();
-        if fold.exchanges() {
-            return Ok(fold.to_tensor(&values, record.shape[record.axis], 1));
-        }
+        let mut values = Vec::new();
+        self.room(name, &mut values, record.count())?;
+        self.each_values(name, record, |piece| {
+            values.extend_from_slice(piece);
+            Ok(())
+        })?;
         Ok(values)
+    }
+
+    /// Calls `each` with the values of a quantized tensor, in its own order, piece by piece.
+    pub(super) fn each_values(
+        &mut self,
+        name: &str,
+        record: &Record,
+        mut each: impl FnMut(&[f32]) -> Result<()>,
+    ) -> Result<()> {
+        let Target::Format(format) = record.target() else {
+            let tensor = self.read_blocks(name)?;
+            let mut values = Vec::new();
+            return each_value(name, &tensor, record, &mut values, each);
+        };
+        let parts = record.parts(name).map_err(|error| self.fault(error))?;
+        let bytes = self.part(name, &parts.codes)?;
+        let (mut values, mut failed) = (Vec::new(), None);
+        let count = (format.bits(), record.count());
+        let unpacked =
+            Container::of(record, format).unpack(count, &bytes, &mut Vec::new(), |codes| {
+                values.resize(codes.len(), 0.0);
+                decode_into(format, codes, &mut values);
+                each(&values).map_err(|error| {
+                    failed = Some(error);
+                    Error::new("stopped")
+                })
+            });
+        match failed {
+            Some(error) => Err(error),
+            None => unpacked.map_err(|error| self.fault(damaged(name, error))),
+        }
     }
 }

@@ -21,9 +21,9 @@ use crate::format::Format;
 ///   Laplace distribution, larger the more the tails weigh;
 /// * **beyond 6 sigma**: the share of elements with `|x - m| > 6 sigma` (normal: 2e-9);
 /// * **channel ratio**: a channel is an index along the last axis, its size the largest finite
-///   `|x|` in it; the ratio is that of the largest channel to the median one (the lower of the two
-///   middle ones). Large where a few channels carry the outliers. Of tensors with two axes or
-///   more.
+///   `|x|` in it; the ratio is that of the largest channel to the median one (of an even number,
+///   the mean of the two middle ones, as numpy's). Large where a few channels carry the outliers. Of
+///   tensors with two axes or more.
 ///
 /// Sums are `f64` in a written order, so the figures are the same bits wherever the program runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,12 +64,12 @@ impl Survey {
     /// let mut x = [1.0_f32, -1.0, 1.0, -1.0, 1.0, -9.0, f32::NAN, -0.0];
     /// let survey = Survey::of(&x, Some(2));
     /// assert_eq!((survey.min, survey.amax, survey.nans, survey.zeros), (Some(-9.0), 9.0, 1, 1));
-    /// assert_eq!(survey.channel_ratio, Some(9.0)); // the NaN's channel has size 1
+    /// assert_eq!(survey.channel_ratio, Some(1.8)); // the NaN's channel has size 1: 9 / (10 / 2)
     /// x.fill(0.5);
     /// assert!(Survey::of(&x, None).kurtosis.is_nan()); // no spread, no tails
     /// ```
     pub fn of(x: &[f32], channels: Option<usize>) -> Self {
-        let mut first = First::new(channels);
+        let mut first = First::new(vec![0.0; channels.unwrap_or(0)]);
         let pieces = || x.chunks(super::reader::PIECE / 4);
         for piece in pieces() {
             first.add(piece.iter().map(|x| f64::from(*x)));
@@ -99,7 +99,8 @@ struct First {
 }
 
 impl First {
-    fn new(channels: Option<usize>) -> Self {
+    /// With a zero for each channel.
+    fn new(channels: Vec<f64>) -> Self {
         Self {
             count: 0,
             finite: 0,
@@ -110,7 +111,7 @@ impl First {
             infinities: 0,
             mean: 0.0,
             squares: 0.0,
-            channels: vec![0.0; channels.unwrap_or(0)],
+            channels,
             at: 0,
         }
     }
@@ -154,10 +155,14 @@ impl First {
         let finite = self.finite as f64;
         let sigma = (self.squares / finite).sqrt();
         let Second { fourth, beyond, .. } = second;
-        self.channels.sort_by(f64::total_cmp);
-        let median = self.channels.len().checked_sub(1).map(|last| self.channels[last / 2]);
-        let largest = self.channels.last();
-        let ratio = median.zip(largest).filter(|(median, _)| *median > 0.0);
+        // In place, for there may be as many channels as elements.
+        self.channels.sort_unstable_by(f64::total_cmp);
+        let channels = &self.channels;
+        let middle = (channels.len().wrapping_sub(1) / 2, channels.len() / 2);
+        let median = channels.get(middle.0).zip(channels.get(middle.1));
+        // Halves are added: the sum of the largest numbers would be infinite.
+        let median = median.map(|(lower, upper)| 0.5 * lower + 0.5 * upper);
+        let ratio = median.zip(channels.last()).filter(|(median, _)| *median > 0.0);
         Survey {
             count: self.count,
             min: (self.finite > 0).then_some(self.min),
@@ -246,7 +251,10 @@ impl<R: Read + Seek> Reader<R> {
     ) -> Result<Survey> {
         let width = self.entry(name)?.dtype.bits();
         let mut piece = Piece::default();
-        let mut first = First::new(channels);
+        let mut sizes = Vec::new();
+        self.room(name, &mut sizes, channels.unwrap_or(0))?;
+        sizes.resize(channels.unwrap_or(0), 0.0);
+        let mut first = First::new(sizes);
         self.pieces(name, |bytes| {
             match piece.decode(format, width, bytes) {
                 Numbers::Single(x) => first.add(x.iter().map(|x| f64::from(*x))),

@@ -82,17 +82,24 @@ pub(super) fn unpack(bytes: &[u8], width: u32, codes: &mut [u8]) {
 }
 
 /// Numbers as elements of a floating-point type of 16 bits or more, rounded once, to nearest even.
-pub(super) fn encode(dtype: Dtype, numbers: &[f32], bytes: &mut Vec<u8>) {
+/// Tells how many were finite and are infinite.
+pub(super) fn encode(dtype: Dtype, numbers: &[f32], bytes: &mut Vec<u8>) -> u64 {
     bytes.clear();
     match dtype {
         Dtype::F16 | Dtype::BF16 => {
-            let format = if dtype == Dtype::F16 { Format::F16 } else { Format::BF16 };
+            let (format, exponent) = match dtype {
+                Dtype::F16 => (Format::F16, 0x7C00),
+                _ => (Format::BF16, 0x7F80),
+            };
             let codes: Vec<u16> = Converter::from(Cast::new(format)).encode(numbers);
             bytes.extend(codes.iter().flat_map(|code| code.to_le_bytes()));
+            let beyond = |(x, code): (&f32, &u16)| x.is_finite() & (code & exponent == exponent);
+            return numbers.iter().zip(&codes).map(|pair| u64::from(beyond(pair))).sum();
         }
         Dtype::F64 => bytes.extend(numbers.iter().flat_map(|x| f64::from(*x).to_le_bytes())),
         _ => bytes.extend(numbers.iter().flat_map(|x| x.to_le_bytes())),
     }
+    0
 }
 
 /// `f64` to `f32` so that a second rounding, to a format of at most 22 bits, gives what one
@@ -119,19 +126,22 @@ fn nearest(x: &[f64], into: &mut [f32]) {
 }
 
 /// As [`encode`], rounded once from `f64`.
-pub(super) fn encode_doubles(dtype: Dtype, numbers: &[f64], bytes: &mut Vec<u8>) {
+pub(super) fn encode_doubles(dtype: Dtype, numbers: &[f64], bytes: &mut Vec<u8>) -> u64 {
     bytes.clear();
     if dtype == Dtype::F64 {
-        return bytes.extend(numbers.iter().flat_map(|x| x.to_le_bytes()));
+        bytes.extend(numbers.iter().flat_map(|x| x.to_le_bytes()));
+        return 0;
     }
     let mut single = vec![0.0; numbers.len()];
-    // To odd before another rounding, and before none to nearest.
-    if dtype == Dtype::F32 {
-        nearest(numbers, &mut single)
-    } else {
-        narrow(numbers, &mut single)
+    // To odd before another rounding, which keeps what is finite so; and before none to nearest.
+    if dtype != Dtype::F32 {
+        narrow(numbers, &mut single);
+        return encode(dtype, &single, bytes);
     }
+    nearest(numbers, &mut single);
     encode(dtype, &single, bytes);
+    let beyond = |(x, y): (&f64, &f32)| x.is_finite() & y.is_infinite();
+    numbers.iter().zip(&single).map(|pair| u64::from(beyond(pair))).sum()
 }
 
 impl<R: Read + Seek> Reader<R> {
@@ -168,7 +178,7 @@ impl<R: Read + Seek> Reader<R> {
             self.fault(format!("tensor {name} is {dtype}, not of floating-point numbers"))
         })?;
         let mut numbers = Vec::new();
-        self.reserve(name, &mut numbers, count as u64)?;
+        self.room(name, &mut numbers, count)?;
         let mut piece = Piece::default();
         self.pieces(name, |bytes| {
             piece.decode(format, dtype.bits(), bytes).append(&mut numbers, nearest);

@@ -4,7 +4,8 @@
 //! and renamed into it; then the folder itself is flushed, so that after a power cut either the old
 //! file or the new one is there. Temporary names start with [`PARTIAL`] and end with a number that
 //! nobody else uses: two writers of one file, of whatever processes, never share one, and the last to
-//! finish wins. [`remove_partial`] and [`remove_abandoned`] clear what a kill left behind.
+//! finish wins. A symbolic link stays one: what it points to is written, in its own folder. A file that is
+//! replaced leaves its permissions to the new one. [`remove_partial`] and [`remove_abandoned`] clear what a kill left behind.
 
 use crate::error::{Error, Result};
 use std::fs::{self, File};
@@ -61,7 +62,9 @@ impl WholeFile {
     /// # Errors
     /// If the folder does not take it.
     pub fn create(path: &Path) -> io::Result<Self> {
+        let path = &target(path)?;
         let (folder, prefix) = (split(path).0, prefix(path));
+        let permissions = fs::metadata(path).ok().map(|old| old.permissions());
         // Processes of different containers or hosts may have the same number, and a process may
         // write a file twice at a time.
         let mut number = std::process::id();
@@ -77,6 +80,10 @@ impl WholeFile {
                     let _ = file.try_lock();
                     // It may have been taken for abandoned before it was locked.
                     if partial.exists() {
+                        if let Some(permissions) = permissions {
+                            // Where a file system has none, there is nothing to keep.
+                            let _ = file.set_permissions(permissions);
+                        }
                         return Ok(Self { file, partial, path: path.to_owned(), finished: false });
                     }
                 }
@@ -155,18 +162,35 @@ impl Drop for WholeFile {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn remove_abandoned(path: &Path) {
+    let Ok(path) = &target(path) else { return };
     let (folder, prefix) = (split(path).0, prefix(path));
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let number = name.to_str().and_then(|name| name.strip_prefix(&prefix));
         if number.is_some_and(|number| number.parse::<u32>().is_ok()) {
-            let file = File::options().write(true).open(entry.path());
+            // To be read, for it may have the permissions of a file that nobody is to write.
+            let file = File::open(entry.path());
             if file.is_ok_and(|file| file.try_lock().is_ok()) {
                 // It costs space and nothing else if it stays.
                 let _ = fs::remove_file(entry.path());
             }
         }
     }
+}
+
+/// Where a path leads: behind symbolic links, whether there is a file or not.
+fn target(path: &Path) -> io::Result<PathBuf> {
+    /// As many as Linux follows.
+    const LINKS: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..LINKS {
+        if !fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink()) {
+            return Ok(path);
+        }
+        let link = fs::read_link(&path)?;
+        path = split(&path).0.join(link);
+    }
+    Err(io::Error::other("too many symbolic links, or a circle of them"))
 }
 
 /// What the temporary names of a file start with: its own name, cut where the whole would be longer
@@ -284,6 +308,35 @@ mod tests {
         second.finish().unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"second");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn links_and_permissions_stay() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        fs::create_dir(place("far")).unwrap();
+        symlink("far/a", place("link")).unwrap();
+        symlink("link", place("again")).unwrap();
+        // Nothing is there yet, then something is.
+        for text in ["first", "second"] {
+            write_whole(&place("again"), text.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(place("far/a")).unwrap(), text);
+            assert!(fs::symlink_metadata(place("link")).unwrap().is_symlink());
+        }
+        for mode in [0o600, 0o640, 0o444] {
+            fs::set_permissions(place("far/a"), fs::Permissions::from_mode(mode)).unwrap();
+            write_whole(&place("link"), b"third").unwrap();
+            assert_eq!(fs::metadata(place("far/a")).unwrap().permissions().mode() & 0o777, mode);
+        }
+        fs::write(place("plain"), "").unwrap();
+        let usual = fs::metadata(place("plain")).unwrap().permissions();
+        write_whole(&place("new"), b"").unwrap();
+        assert_eq!(fs::metadata(place("new")).unwrap().permissions(), usual);
+        symlink("circle", place("circle")).unwrap();
+        assert!(write_whole(&place("circle"), b"").is_err());
+        assert_eq!(fs::read_dir(place("far")).unwrap().count(), 1);
     }
 
     #[test]

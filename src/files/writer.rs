@@ -40,7 +40,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins a file of these tensors. Where it is written is the folder of `path`.
+    /// Begins a file of these tensors. Where it is written is the folder of `path`; a symbolic link
+    /// there is followed and stays. A file that is replaced leaves its permissions.
     ///
     /// ```
     /// use exmy::files::{Dtype, Outline, Writer};
@@ -64,7 +65,11 @@ impl Writer {
         let path = path.as_ref();
         let header = Header::lay_out(tensors, metadata)
             .map_err(|error| Error::new(format!("cannot write {}: {error}", path.display())))?;
-        if fs::metadata(path).is_ok_and(|found| !found.is_file()) || path.file_name().is_none() {
+        let is_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+        if fs::metadata(path).is_ok_and(|found| !found.is_file())
+            || path.file_name().is_none()
+            || is_folder
+        {
             return Err(Error::new(format!("{} is no plain file", path.display())).hint(
                 "the output is a new file, or one that is replaced when the new one is whole",
             ));
@@ -79,7 +84,16 @@ impl Writer {
             file.file().set_len(data + header.data_bytes())?;
             Ok((file, data))
         };
-        let (file, data) = begin().map_err(|error| Error::io("write", path, error))?;
+        let (file, data) = begin().map_err(|error: std::io::Error| {
+            let missing = error.kind() == std::io::ErrorKind::NotFound;
+            let error = Error::io("write", path, error);
+            if missing {
+                let folder = whole::split(path).0.display();
+                return error
+                    .hint(format!("there is no folder {folder}, which is not made either"));
+            }
+            error
+        })?;
         Ok(Self { file, header, data, written: BTreeMap::new() })
     }
 

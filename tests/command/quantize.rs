@@ -220,14 +220,38 @@ fn mistakes_are_answered() {
         (&["in", "out", "--to", "mxfp4", "--dequantize", "bf16"], &["bf16", "--dequantize=bf16"]),
         (&["in", "out", "--to", "mxfp4", "--dequantize=bf61"], &["bf61", "bf16"]),
         (&["in", "out", "--dequantize"], &["no quantized tensor", "--to"]),
-        (&["in", "out", "--dequantize", "--include", "*"], &["--to"]),
-        (&["in", "out", "--to", "mxfp4", "--axis", "x"], &["--axis"]),
+        (&["in", "out", "--dequantize", "--include", "*"], &["--include is about", "--to FORMAT"]),
+        (&["in", "out", "--dequantize", "--exclude", "*"], &["--exclude is about", "--to FORMAT"]),
+        (&["in", "out", "--dequantize", "--axis", "0"], &["--axis is about", "--to FORMAT"]),
+        (&["in", "out", "--dequantize", "--seed", "3"], &["--seed is about", "--to FORMAT"]),
+        (&["in", "out", "--dequantize", "--round", "rtz"], &["--round is about", "--to FORMAT"]),
+        (&["in", "out", "--dequantize", "--scale-rule", "floor"], &["--scale-rule is about"]),
+        (&["in", "out", "--dequantize", "--profile", "te"], &["--profile is about"]),
+        (&["in", "out", "--dequantize", "--layout", "torch"], &["--layout is about"]),
+        (&["in", "out", "--dequantize", "--overflow", "to-nan"], &["--overflow is about"]),
+        (
+            &["in", "out", "--to", "mxfp4", "--dequantize", "--layout", "torch"],
+            &["--layout torch", "--dequantize writes values"],
+        ),
+        (&["in", "out", "--to", "none"], &["--to none", "mxfp4"]),
+        (&["in", "out", "--to", "e4m3fn", "--axis", "0"], &["--axis 0", "e4m3fn has none"]),
+        (&["in", "out", "--to", "nvfp4", "--seed", "7"], &["--seed 7", "--round sr8"]),
+        (&["in", "out", "--to", "nvfp4@sr8", "--seed", "-5"], &["-5", "whole number from 0 to"]),
+        (&["in", "out", "--to", "nvfp4@sr8", "--seed", "x"], &["'x'", "whole number from 0 to"]),
+        (&["in", "out", "--to", "mxfp4", "--axis", "x"], &["--axis", "'x'", "-1 the last"]),
+        (&["in", "out", "--to", "mxfp4", "--exclude", "*"], &["4 excluded", "--exclude takes out"]),
+        (&["in", "out", "--to", "mxfp4", "--exclude", "layer"], &["--exclude", "\"layer\""]),
+        (&["in", "out", "--to", "nvfp4", "--profile", "microxcaling"], &["nvfp4", "microxcaling"]),
+        (&["in", "out", "--to", "e4m3fn", "--profile", "te"], &["e4m3fn", "block format"]),
+        (&["-", "out", "--to", "mxfp4"], &["- is no file", "./-"]),
+        (&["in", "-", "--to", "mxfp4"], &["- is no file", "./-"]),
+        (&["in", "out/", "--to", "mxfp4"], &["out/ is no plain file"]),
         (&["in", "out", "--to", "mxfp4", "--axis", "-3"], &["no axis -3"]),
         (&["in", "out", "--to", "mxfp4", "--include", "layer"], &["--include", "\"layer\""]),
         (&["in", "out", "--to", "mxfp4", "--include", "[a"], &["[a", "no pattern"]),
         (&["in", "in", "--to", "mxfp4"], &["in is the input"]),
         (&["in", "./in", "--to", "mxfp4"], &["is the input"]),
-        (&["in", "absent/out", "--to", "mxfp4"], &["absent/out"]),
+        (&["in", "absent/out", "--to", "mxfp4"], &["absent/out", "there is no folder absent"]),
         (&["in", ".", "--to", "mxfp4"], &["no plain file"]),
         (&["absent", "out", "--to", "mxfp4"], &["cannot read absent"]),
         (&[".", "out", "--to", "mxfp4"], &["is a folder"]),
@@ -251,6 +275,191 @@ fn mistakes_are_answered() {
         std::os::unix::fs::symlink("in", folder.join("link")).unwrap();
         let output = run(folder, &["in", "link", "--to", "mxfp4"]);
         assert!(String::from_utf8_lossy(&output.stderr).contains("link is the input"));
+    }
+}
+
+/// Pipes, devices, folders and sockets are answered at once; an empty file is none of a kind.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_is_no_plain_file_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    model(&folder.join("in"));
+    let made = std::process::Command::new("mkfifo").arg(folder.join("pipe")).status().unwrap();
+    assert!(made.success());
+    let _socket = std::os::unix::net::UnixListener::bind(folder.join("socket")).unwrap();
+    fs::write(folder.join("empty"), "").unwrap();
+    fs::write(folder.join("m.safetensors.index.json"), "{\"weight_map\":{}}").unwrap();
+    let cases = [
+        ("pipe", "pipe is no plain file"),
+        ("socket", "socket is no plain file"),
+        ("/dev/null", "/dev/null is no plain file"),
+        ("/dev/stdin", "/dev/stdin is no plain file"),
+        ("empty", "0 bytes"),
+        (".", "is a folder"),
+        ("m.safetensors.index.json", "for f in model-*.safetensors"),
+    ];
+    for (name, part) in cases {
+        for arguments in [&["quantize", name, "out", "--to", "mxfp4"][..], &["inspect", name]] {
+            let mut command = exmy(arguments);
+            // Nobody writes to it, ever.
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = command.current_dir(folder).spawn().unwrap();
+            let stdin = child.stdin.take();
+            let begun = Instant::now();
+            while child.try_wait().unwrap().is_none() {
+                if begun.elapsed() > Duration::from_secs(60) {
+                    child.kill().unwrap();
+                    panic!("{arguments:?} waits");
+                }
+                sleep(Duration::from_millis(2));
+            }
+            drop(stdin);
+            let output = child.wait_with_output().unwrap();
+            let message = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+            assert!(message.contains(part), "{arguments:?}: {message}");
+            assert!(!folder.join("out").exists());
+        }
+    }
+    let output = run(folder, &["in", "pipe", "--to", "mxfp4"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("pipe is no plain file"));
+    // A link stays one, and what it points to keeps its permissions.
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    fs::create_dir(folder.join("far")).unwrap();
+    fs::write(folder.join("far/out"), "old").unwrap();
+    fs::set_permissions(folder.join("far/out"), fs::Permissions::from_mode(0o640)).unwrap();
+    symlink("far/out", folder.join("link")).unwrap();
+    table(folder, &["in", "link", "--to", "mxfp4"]);
+    assert!(fs::symlink_metadata(folder.join("link")).unwrap().is_symlink());
+    let found = fs::metadata(folder.join("far/out")).unwrap();
+    assert_eq!(found.permissions().mode() & 0o777, 0o640);
+    assert!(Reader::open(folder.join("far/out")).is_ok());
+    assert_eq!((parts(folder), parts(&folder.join("far"))), (0, 0));
+}
+
+/// However little memory there is, the answer is a file or an error that names the tensor.
+#[test]
+#[cfg(target_os = "linux")]
+fn too_little_memory_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    sparse(&folder.join("in"), 1 << 22);
+    for (name, layout) in [("codes", "byte"), ("stream", "safetensors")] {
+        table(folder, &["in", name, "--to", "mxfp4", "--layout", layout]);
+    }
+    table(folder, &["in", "plain", "--to", "e4m3fn", "--layout", "byte"]);
+    let before = fs::read_dir(folder).unwrap().count();
+    let cases = [
+        "quantize in out --to mxfp4",
+        "quantize in out --to nvfp4 --layout byte",
+        "quantize in out --to e4m3fn --layout byte",
+        "quantize in out --to mxfp8-e4m3 --axis 0 --dequantize",
+        "quantize in out --to mxfp4 --dequantize=bf16",
+        "quantize codes out --dequantize",
+        "quantize stream out --dequantize=f16",
+        "quantize plain out --dequantize",
+        "inspect codes",
+        "inspect plain",
+    ];
+    for case in cases {
+        let (mut good, mut told) = (0, 0);
+        // In KiB of addresses, of which a thread's pool of memory takes many without using them.
+        for limit in (40_000..200_000).step_by(24_000) {
+            let threads = if case.starts_with("quantize") { "--threads 1" } else { "" };
+            let program = env!("CARGO_BIN_EXE_exmy");
+            let script = format!("ulimit -v {limit}; exec {program} {case} {threads} -q");
+            let mut limited = std::process::Command::new("sh");
+            let output = limited.args(["-c", &script]).current_dir(folder).output().unwrap();
+            let message = String::from_utf8_lossy(&output.stderr);
+            match output.status.code() {
+                Some(0) => {
+                    good += 1;
+                    if case.starts_with("quantize") {
+                        fs::remove_file(folder.join("out")).unwrap();
+                    }
+                }
+                Some(2) => {
+                    let named = message.contains("tensor \"w\" needs");
+                    assert!(
+                        named && message.contains("bytes of memory"),
+                        "{case}, {limit}: {message}"
+                    );
+                    told += 1;
+                }
+                code => panic!("{case}, {limit}: {code:?}, {message}"),
+            }
+            assert_eq!(fs::read_dir(folder).unwrap().count(), before, "{case}, {limit}");
+        }
+        assert!(good > 0, "{case}: {told} too little");
+        // What was `in` has 16 MiB of numbers, and with them more than the smallest limit.
+        assert!(
+            told > 0 || !case.starts_with("quantize in out --to mxfp4"),
+            "{case}: always enough"
+        );
+    }
+}
+
+/// Names that act on terminals are shown and not obeyed; those of wide characters leave the table one.
+#[test]
+fn names_do_not_act_on_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let names = ["\u{1b}]0;t\u{7}\u{1b}[31m", "字字", "a\nb"];
+    let outlines = names.map(|name| Outline::new(name, Dtype::F16, [2, 32]));
+    let metadata = [("k\u{1b}[1m\n".to_owned(), "v\r\u{9b}2J".to_owned())].into();
+    let mut writer = Writer::create(folder.join("in"), &outlines, metadata).unwrap();
+    for name in names {
+        writer.write(name, &[0x7B; 128]).unwrap();
+    }
+    writer.finish().unwrap();
+    let mut texts = Vec::new();
+    for arguments in [
+        &["quantize", "in", "out", "--to", "mxfp4"][..],
+        &["quantize", "in", "half", "--to", "bf16", "--dequantize=f16"],
+        &["quantize", "out", "back", "--dequantize"],
+        &["quantize", "in", "no", "--to", "mxfp4", "--include", "\u{1b}]"],
+        &["quantize", "in", "no", "--to", "mxfp4", "--axis", "2"],
+        &["quantize", "in", "no", "--to", "e5m6"],
+        &["inspect", "in"],
+        &["inspect", "out"],
+    ] {
+        let output = exmy(arguments).current_dir(folder).output().unwrap();
+        for text in [output.stdout, output.stderr] {
+            let text = String::from_utf8(text).unwrap();
+            let acts = |c: char| c.is_control() && c != '\n';
+            assert!(!text.contains(acts), "{arguments:?}: {text:?}");
+            texts.push(text);
+        }
+    }
+    assert!(texts[0].lines().any(|line| line.starts_with("\\u{1b}]0;t\\u{7}\\u{1b}[31m  [2,32]")));
+    assert!(texts[0].lines().any(|line| line.starts_with("a\\nb ")));
+    let inspected = &texts[texts.len() - 4];
+    assert!(inspected.contains("k\\u{1b}[1m\\n: v\\r\\u{9b}2J"), "{inspected}");
+}
+
+/// What PyTorch cannot load is warned of, once.
+#[test]
+fn what_pytorch_cannot_load_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let outlines = [Outline::new("w", Dtype::F32, [4, 33]), Outline::new("v", Dtype::F32, [4, 32])];
+    let mut writer = Writer::create(folder.join("in"), &outlines, Default::default()).unwrap();
+    writer.write("w", &[0; 528]).unwrap();
+    writer.write("v", &[0; 512]).unwrap();
+    writer.finish().unwrap();
+    for (format, layout, part) in [
+        ("mxfp4", "safetensors", "cannot load \"w\", F4 of shape [4, 33]:"),
+        ("mxfp6-e2m3", "safetensors", "cannot load \"v\", F6_E2M3 of shape [4, 32] and 1 more"),
+        ("mxfp4", "byte", ""),
+        ("mxfp6-e2m3", "torch", ""),
+        ("mxfp8-e4m3", "safetensors", ""),
+    ] {
+        let output = run(folder, &["in", "out", "--to", format, "--layout", layout]);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{message}");
+        assert_eq!(message.contains("warning"), !part.is_empty(), "{format} {layout}: {message}");
+        assert!(message.contains(part), "{message}");
     }
 }
 

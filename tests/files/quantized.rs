@@ -2,6 +2,7 @@
 //! axis and the layout; and decoders written here from the layouts' definitions agree.
 
 use crate::{convert, f32_bytes, numbers, places, power, write};
+use exmy::block::NAMED;
 use exmy::files::{Dtype, Fate, Kept, Options, Output, Progress, Reader, dequantize};
 use exmy::quantizer::{Axis, Quantizer};
 use exmy::random::{Philox, Stream};
@@ -45,28 +46,28 @@ pub(crate) fn values(path: &Path, name: &str) -> Vec<f32> {
     Reader::open(path).unwrap().read_values(name).unwrap()
 }
 
-const FORMATS: [&str; 20] = [
-    "mxfp8-e4m3",
-    "mxfp8-e5m2",
-    "mxfp6-e3m2",
-    "mxfp6-e2m3",
-    "mxfp4",
-    "mxint8",
-    "nvfp4",
-    "nvfp4-16x16",
-    "mxfp4@sr8",
-    "nvfp4@sr8",
-    "mxfp6-e2m3@rceil@rtz",
-    "e4m3fn/row:f32",
-    "e5m2/tensor:f32",
-    "e3m4/32x1:e8m0",
-    "e4m3fn",
-    "e5m2@sr4",
-    "e4m3fnuz",
-    "e3m4",
-    "bf16@rtz",
-    "bf16>e5m2@rna",
-];
+/// All formats with names, and others.
+fn formats() -> impl Iterator<Item = &'static str> {
+    NAMED.into_iter().map(|(name, _)| name).chain([
+        "mxfp4@sr8",
+        "nvfp4@sr8",
+        "mxfp6-e2m3@rceil@rtz",
+        "nvfp4@4over6",
+        "e4m3fn/row:f32",
+        "e5m2/tensor:f32",
+        "e3m4/32x1:e8m0",
+        "e4m3fn/16:e2m1",
+        "e4m3fn/20:e2m3",
+        "e2m1/8:e3m2",
+        "e4m3fn/8x2:e2m1",
+        "e4m3fn",
+        "e5m2@sr4",
+        "e4m3fnuz",
+        "e3m4",
+        "bf16@rtz",
+        "bf16>e5m2@rna",
+    ])
+}
 
 #[test]
 fn codes_decode_to_the_image() {
@@ -74,7 +75,7 @@ fn codes_decode_to_the_image() {
     let (rows, cols) = (6, 80);
     let x = numbers(rows * cols, 1);
     write(&input, &[("w", Dtype::F32, &[rows, cols], f32_bytes(&x))]);
-    for format in FORMATS {
+    for format in formats() {
         for (axis, way) in [(-1, Axis::Cols), (0, Axis::Rows)] {
             let report = convert(&input, &output, &Options { axis, ..options(format) });
             let expected = image(format, &x, rows, way, random("w", 1));
@@ -103,7 +104,14 @@ fn an_axis_in_the_middle() {
     let shape = [3, 40, 6];
     let x = numbers(720, 2);
     write(&input, &[("w", Dtype::F32, &shape, f32_bytes(&x))]);
-    for format in ["mxfp4", "mxfp8-e4m3", "e2m1/16:ue4m3", "e5m2/row:f32"] {
+    for format in ["mxfp4", "mxfp8-e4m3", "e2m1/16:ue4m3", "e5m2/row:f32", "e4m3fn/20:e2m1"] {
+        for layout in ["torch", "byte"] {
+            let layout = layout.parse().unwrap();
+            convert(&input, &output, &Options { axis: 1, layout, ..options(format) });
+            let slab = |x: &[f32]| image(format, x, 40, Axis::Rows, random("w", 1));
+            let expected: Vec<f32> = x.chunks(240).flat_map(slab).collect();
+            assert_bits(&values(&output, "w"), &expected, format);
+        }
         convert(&input, &output, &Options { axis: 1, ..options(format) });
         let slab = |x: &[f32]| image(format, x, 40, Axis::Rows, random("w", 1));
         let expected: Vec<f32> = x.chunks(240).flat_map(slab).collect();
@@ -114,6 +122,11 @@ fn an_axis_in_the_middle() {
             "e5m2/row:f32" => 1,
             _ => 2,
         };
+        // The values, without codes, are the same.
+        let direct = output.with_extension("direct");
+        let rounded = Options { axis: 1, output: Output::Values(None), ..options(format) };
+        convert(&input, &direct, &rounded);
+        assert_bits(&Reader::open(&direct).unwrap().read_f32("w").unwrap(), &expected, format);
         assert_eq!(reader.header().get("w_scale").unwrap().shape, [3, blocks, 6]);
         assert_eq!(reader.header().get("w").unwrap().shape, shape);
     }
@@ -255,13 +268,124 @@ fn what_cannot_be_done_is_refused_before_anything_is_written() {
     refused(&layout("e4m3fn/32:f32", "cublas"), &["scales of 8 bits"]);
     refused(&layout("mxfp4", "fp6-padded4"), &["fp6-padded4", "6"]);
     let glob = |glob: &str| vec![glob.parse().unwrap()];
-    refused(&Options { include: glob("w_scal"), ..options("mxfp4") }, &["did you mean w_scale?"]);
-    refused(&Options { exclude: glob("*"), ..options("mxfp4") }, &["no tensor", "2 excluded"]);
+    refused(
+        &Options { include: glob("w_scal"), ..options("mxfp4") },
+        &["did you mean \"w_scale\"?"],
+    );
+    let parts = ["--exclude \"w_scal\"", "none of the file's", "did you mean \"w_scale\"?"];
+    refused(&Options { exclude: glob("w_scal"), ..options("mxfp4") }, &parts);
+    let parts = ["no tensor", "2 excluded", "--exclude takes out"];
+    refused(&Options { exclude: glob("*"), ..options("mxfp4") }, &parts);
     // 3 x 11 codes of 4 bits end within a byte.
     write(&input, &[("odd", Dtype::F32, &[3, 11], f32_bytes(&numbers(33, 1)))]);
+    let layout =
+        |format: &str, layout: &str| Options { layout: layout.parse().unwrap(), ..options(format) };
     refused(&options("mxfp4"), &["\"odd\"", "132 bits"]);
     refused(&layout("mxfp4", "torch"), &["\"odd\"", "two codes"]);
     refused(&layout("mxfp4", "gpt-oss"), &["\"odd\"", "11"]);
+    // Three scales of 4 bits too; the codes are whole bytes.
+    refused(&options("e4m3fn/16:e2m1"), &["\"odd\"", "12 bits of scales", "--layout byte"]);
+}
+
+/// Whoever has to leave tensors out is told of all of them at once.
+#[test]
+fn all_that_does_not_fit_is_named_at_once() {
+    let (folder, input, output) = places();
+    let odd = |name| (name, Dtype::F32, &[3, 11][..], f32_bytes(&numbers(33, 1)));
+    let even = ("even", Dtype::F32, &[3, 32][..], f32_bytes(&numbers(96, 1)));
+    write(&input, &[odd("a"), even, odd("b\n"), odd("c")]);
+    let mut go_on = |_: &Progress<'_>| ControlFlow::Continue(());
+    let mut refused = |options: &Options| {
+        let error = exmy::files::quantize(&input, &output, options, &mut go_on).unwrap_err();
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        error.to_string()
+    };
+    let error = refused(&options("mxfp4"));
+    let all = "--exclude \"a\" --exclude \"b\\n\" --exclude \"c\"";
+    for part in
+        ["3 tensors", "\"a\", [3, 11]", "\"b\\n\", [3, 11]", "\"c\", [3, 11]", all, "stream"]
+    {
+        assert!(error.contains(part), "no {part} in {error}");
+    }
+    assert!(!error.contains("even"), "{error}");
+    let error = refused(&Options { axis: 2, ..options("mxfp4") });
+    assert!(error.contains("4 tensors") && error.contains("0 to 1"), "{error}");
+}
+
+/// Scales of 4 and 6 bits, decoded by hand out of their own types.
+#[test]
+fn narrow_scales_by_hand() {
+    let (_folder, input, output) = places();
+    let x = numbers(6 * 32, 11);
+    write(&input, &[("w", Dtype::F32, &[6, 32], f32_bytes(&x))]);
+    let expected = image("e2m1/16:e2m1", &x, 6, Axis::Cols, random("w", 1));
+    let e2m1 = |code: u8| {
+        let size = [0.0_f32, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0][usize::from(code & 7)];
+        if code & 8 == 0 { size } else { -size }
+    };
+    let nibble = |bytes: &[u8], i: usize| bytes[i / 2] >> (i % 2 * 4) & 15;
+    for (layout, dtype) in [("safetensors", "F4"), ("torch", "U8"), ("cublas", "U8")] {
+        let layout = layout.parse().unwrap();
+        convert(&input, &output, &Options { layout, ..options("e2m1/16:e2m1") });
+        let bytes = std::fs::read(&output).unwrap();
+        let file = SafeTensors::deserialize(&bytes).unwrap();
+        let (codes, scales) = (file.tensor("w").unwrap(), file.tensor("w_scale").unwrap());
+        assert_eq!(scales.dtype().to_string(), dtype);
+        let scale = |block: usize| match (dtype, scales.shape()) {
+            ("F4", [6, 2]) => nibble(scales.data(), block),
+            (_, [6, 2]) => scales.data()[block],
+            (_, [128, 4]) => scales.data()[block / 2 * 16 + block % 2],
+            (_, shape) => panic!("{shape:?}"),
+        };
+        let value = |i: usize| e2m1(nibble(codes.data(), i)) * e2m1(scale(i / 16));
+        let found: Vec<f32> = (0..x.len()).map(value).collect();
+        assert_bits(&found, &expected, &layout.to_string());
+        assert_bits(&values(&output, "w"), &expected, &layout.to_string());
+    }
+}
+
+/// What only the type of the values cannot hold is counted as lost.
+#[test]
+fn values_beyond_the_type_that_is_written() {
+    let (_folder, input, output) = places();
+    // 65 519 is the last number that binary16 rounds to a finite one; E5M8 holds it and 2^16.
+    let x = [65536.0_f32, -1e9, 65504.0, 65519.0, f32::INFINITY, 1.0, -65536.0, 0.0];
+    write(&input, &[("w", Dtype::F32, &[2, 4], f32_bytes(&x))]);
+    let found = |format: &str, dtype: Dtype| {
+        let rounded = Options { output: Output::Values(Some(dtype)), ..options(format) };
+        let report = convert(&input, &output, &rounded);
+        let written = Reader::open(&output).unwrap().read_f32("w").unwrap();
+        let Fate::Quantized { statistics, overflowed, .. } = &report.rows[0].fate else {
+            panic!("kept")
+        };
+        let infinite = written.iter().filter(|x| x.is_infinite()).count() as u64;
+        assert_eq!(infinite, statistics.lost, "{format} {dtype}");
+        (statistics.lost, *overflowed)
+    };
+    assert_eq!(found("bf16", Dtype::F32), (1, 0));
+    // BF16 rounds 65 504 and 65 519 to 65 536.
+    assert_eq!(found("bf16", Dtype::F16), (6, 5));
+    // 13 bits make 65 520 of 65 519, which is the first number beyond.
+    assert_eq!(found("e8m12", Dtype::F16), (5, 4));
+    // Blocks, there and back.
+    convert(&input, &output, &options("e5m2/1:e8m0"));
+    let beyond = |x: &&f32| x.is_finite() && x.abs() >= 65520.0;
+    let expected = values(&output, "w").iter().filter(beyond).count() as u64;
+    assert!(expected >= 3);
+    let rounded = Options { output: Output::Values(Some(Dtype::F16)), ..options("e5m2/1:e8m0") };
+    let report = convert(&input, &output, &rounded);
+    let Fate::Quantized { overflowed, .. } = report.rows[0].fate else { panic!("kept") };
+    assert_eq!(overflowed, expected);
+    convert(&input, &output, &options("e5m2/1:e8m0"));
+    let back = output.with_extension("back");
+    let mut go_on = |_: &Progress<'_>| ControlFlow::Continue(());
+    let report = dequantize(&output, &back, Some(Dtype::F16), &mut go_on).unwrap().unwrap();
+    let Fate::Decoded { overflowed, .. } = report.rows[0].fate else { panic!("not decoded") };
+    assert_eq!(overflowed, expected);
+    // F64 to F32.
+    let wide: Vec<u8> = [1e300_f64, 1.0].iter().flat_map(|x| x.to_le_bytes()).collect();
+    write(&input, &[("w", Dtype::F64, &[1, 2], wide)]);
+    assert_eq!(found("e11m45", Dtype::F32), (1, 1));
 }
 
 /// Formats without a type of their own, and rows that end within a byte.

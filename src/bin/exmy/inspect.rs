@@ -1,9 +1,9 @@
 //! `exmy inspect`: what a safetensors file holds, and what its numbers look like.
 
-use crate::rows::{Bar, Line, number, percent, shape, table, width};
+use crate::rows::{Bar, Line, number, percent, printable, shape, table, width};
 use crate::settings::{counted, quiet_pipe};
 use clap::Args;
-use exmy::error::Result;
+use exmy::error::{Error, Result};
 use exmy::files::{Progress, Reader, Survey};
 use indicatif::HumanBytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ use std::path::PathBuf;
 ///
 /// >6sigma: the share of elements farther than 6 sigma from m; 2e-9 of a normal distribution.
 ///
-/// channels: largest over median channel, where a channel is an index along the last axis and its size
+/// channels: largest over median channel (of an even number the mean of the middle two), where a channel is an index along the last axis and its size
 /// the largest |x| in it; large where a few channels carry the outliers.
 ///
 /// Tensors that `exmy quantize` wrote are shown decoded, under their own names and formats. Others of
@@ -44,10 +44,11 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let mut reader = Reader::open(&arguments.file)?;
     let header = reader.header().clone();
-    let records = header.records()?;
+    let fault = |error: Error| Error::new(format!("{}: {error}", arguments.file.display()));
+    let records = header.records().map_err(fault)?;
     let (mut codes, mut others) = (BTreeMap::new(), BTreeSet::new());
     for (name, record) in &records {
-        let names = record.part_names(name)?;
+        let names = record.part_names(name).map_err(fault)?;
         codes.insert(names[0].clone(), (name, record));
         others.extend(names.into_iter().skip(1));
     }
@@ -85,7 +86,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     for (key, value) in header.metadata() {
         let short: String = value.chars().take(60).collect();
         let cut = if short.len() < value.len() { "..." } else { "" };
-        text += &format!("{key}: {}{cut}\n", short.replace(char::is_control, " "));
+        text += &format!("{}: {}{cut}\n", printable(key), printable(&short));
     }
     if !text.is_empty() {
         text += "\n";

@@ -1,18 +1,18 @@
 //! `exmy quantize`: a safetensors file in, the same tensors in few bits out.
 
 use crate::INTERRUPTED;
-use crate::rows::{Bar, Line, number, percent, shape, table, watched, width};
-use crate::settings::quiet_pipe;
+use crate::rows::{Bar, Line, number, percent, printable, shape, table, watched, width};
+use crate::settings::{Work, quiet_pipe};
 use clap::{Args, ValueEnum};
 use exmy::block::{Profile, Statistics};
 use exmy::error::{Error, Result};
 use exmy::files::{self, Dtype, Fate, FileLayout, Glob, Options, Output, Report};
-use exmy::quantizer::Quantizer;
+use exmy::quantizer::{Quantizer, Target};
 use exmy::round::{Overflow, Rounding};
 use exmy::scale::ScaleRule;
 use indicatif::HumanBytes;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -33,7 +33,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// x^2 over the sum of (x - y)^2), the largest |x - y|, the share of numbers beyond the largest
 /// magnitude that their block can express (saturated), the share that was not zero and became zero
 /// (flushed), the share that was finite and became infinite or NaN (lost; the other figures are
-/// those of the rest), and the bits an element takes, scales included.
+/// those of the rest, but for what only the type of --dequantize cannot hold), and the bits an
+/// element takes, scales included.
 ///
 /// With --dequantize the rounded values are written in place of codes, in any format whatever its
 /// width. Without --to, --dequantize writes the values of the quantized tensors that IN holds.
@@ -52,54 +53,45 @@ pub(crate) struct Arguments {
     /// Format, block format or quantizer: e4m3fn, mxfp8-e4m3, mxfp4, nvfp4, e2m1/16:e8m0, mxfp4@sr8
     #[arg(long, value_name = "FORMAT", required_unless_present = "dequantize")]
     to: Option<Quantizer>,
-    /// Axis along which blocks lie, from 0, or from -1 for the last
-    #[arg(long, value_name = "N", default_value_t = -1, allow_negative_numbers = true)]
-    axis: i64,
+    /// Axis along which blocks lie, from 0, or from -1 for the last [default: -1]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = axis)]
+    axis: Option<i64>,
     /// Quantize the tensors of these names: * is any text, ? any character, [0-9] one of several;
     /// may be repeated
-    #[arg(long, value_name = "GLOB", requires = "to")]
+    #[arg(long, value_name = "GLOB")]
     include: Vec<Glob>,
     /// Leave the tensors of these names as they are; may be repeated
-    #[arg(long, value_name = "GLOB", requires = "to")]
+    #[arg(long, value_name = "GLOB")]
     exclude: Vec<Glob>,
     /// How codes and scales are stored: safetensors torch cublas gpt-oss ggml stream byte
-    /// fp6-padded4 fp6-padded32 tma16
-    #[arg(long, value_name = "L", default_value_t, conflicts_with = "dequantize")]
-    layout: FileLayout,
+    /// fp6-padded4 fp6-padded32 tma16 [default: safetensors]
+    #[arg(long, value_name = "L")]
+    layout: Option<FileLayout>,
     /// Rounding of the elements: rne rna rnz rtz rup rdn raz odd, or srN, srNb, srNc with N random
     /// bits [default: rne; that of the profile]
-    #[arg(long, value_name = "R", requires = "to")]
+    #[arg(long, value_name = "R")]
     round: Option<Rounding>,
     /// How a block's scale follows from its largest magnitude: floor ceil even rceil nearest max-abs
     /// 4over6 ... [default: that of the format and profile]
-    #[arg(long, value_name = "RULE", requires = "to")]
+    #[arg(long, value_name = "RULE")]
     scale_rule: Option<ScaleRule>,
     /// Whose block scales, in every detail: ocp microxcaling microxcaling-torch torchao torchao-0.18
     /// te te-2.13 ... [default: ocp]
-    #[arg(long, value_name = "P", requires = "to")]
+    #[arg(long, value_name = "P")]
     profile: Option<Profile>,
     /// What becomes of elements out of range: sat-none sat-finite sat-propagate to-nan to-inf onnx
     /// [default: sat-finite; sat-none in formats with infinities]
-    #[arg(long, value_name = "O", requires = "to")]
+    #[arg(long, value_name = "O")]
     overflow: Option<Overflow>,
-    /// Seed of stochastic rounding
-    #[arg(long, value_name = "S", default_value_t = 1)]
-    seed: u64,
+    /// Seed of stochastic rounding [default: 1]
+    #[arg(long, value_name = "S", allow_hyphen_values = true, value_parser = seed)]
+    seed: Option<u64>,
     /// Write the rounded values instead of codes, as f32, bf16 or f16 (--dequantize=bf16) or, if none
     /// is named, in the type that the tensor has
     #[arg(long, value_name = "TYPE", num_args = 0..=1, require_equals = true)]
     dequantize: Option<Option<Type>>,
-    /// Threads to use; the results are the same bits for any number [default: all cores]
-    #[arg(
-        long,
-        value_name = "N",
-        allow_negative_numbers = true,
-        value_parser = clap::value_parser!(u16).range(1..=1024)
-    )]
-    threads: Option<u16>,
-    /// Print nothing but the final table
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    work: Work,
 }
 
 const LONG_HELP: &str = "\
@@ -117,6 +109,9 @@ Examples:
   exmy quantize model.safetensors small.safetensors --to mxfp8-e4m3 --scale-rule rceil
   exmy quantize model.safetensors rounded.safetensors --to e3m2/32:e8m0@sr8 --dequantize=bf16
   exmy quantize small.safetensors values.safetensors --dequantize
+
+A model in several files is done file by file:
+  for f in model-*.safetensors; do exmy quantize $f small/$f --to nvfp4; done
 
 Codes of 4 and 6 bits are a little-endian stream of bits over the tensor; the format of the file does
 not say so itself. Exit codes: 0 done, 2 misuse or a file that cannot be used, 130 interrupted.
@@ -143,7 +138,13 @@ impl Type {
 impl Arguments {
     /// What the options say; `None` if only values are to be written.
     fn options(&self) -> Result<Option<Options>> {
-        let Some(to) = self.to else { return Ok(None) };
+        let Some(to) = self.to else {
+            return self.alone().map_or(Ok(None), Err);
+        };
+        if to.target == Target::None {
+            return Err(Error::new(format!("--to {to} rounds nothing"))
+                .hint("name a format or block format: e4m3fn, mxfp4, nvfp4, e2m1/16:e8m0"));
+        }
         // The suffixes of the textual form and the options are the same things; the text refuses
         // what is said twice.
         let mut text = to.to_string();
@@ -156,21 +157,77 @@ impl Arguments {
         for suffix in suffixes.into_iter().flatten() {
             text += &format!("@{suffix}");
         }
-        let quantizer = text.parse().map_err(|error| Error::new(format!("--to {to}: {error}")))?;
+        let quantizer: Quantizer =
+            text.parse().map_err(|error| Error::new(format!("--to {to}: {error}")))?;
+        self.unused(&quantizer).map_or(Ok(()), Err)?;
         let output = match &self.dequantize {
             None => Output::Codes,
             Some(dtype) => Output::Values(dtype.map(Type::dtype)),
         };
         Ok(Some(Options {
-            axis: self.axis,
+            axis: self.axis.unwrap_or(-1),
             include: self.include.clone(),
             exclude: self.exclude.clone(),
-            layout: self.layout,
-            seed: self.seed,
+            layout: self.layout.unwrap_or_default(),
+            seed: self.seed.unwrap_or(1),
             output,
             ..Options::new(quantizer)
         }))
     }
+
+    /// What is wrong with an option that says how to quantize where nothing is quantized.
+    fn alone(&self) -> Option<Error> {
+        let given = [
+            ("--axis", self.axis.is_some()),
+            ("--include", !self.include.is_empty()),
+            ("--exclude", !self.exclude.is_empty()),
+            ("--layout", self.layout.is_some()),
+            ("--round", self.round.is_some()),
+            ("--scale-rule", self.scale_rule.is_some()),
+            ("--profile", self.profile.is_some()),
+            ("--overflow", self.overflow.is_some()),
+            ("--seed", self.seed.is_some()),
+        ];
+        let (option, _) = given.iter().find(|(_, given)| *given)?;
+        let what = format!("{option} is about quantizing, and without --to nothing is quantized");
+        Some(Error::new(what).hint(
+            "--dequantize alone writes the values of all quantized tensors of IN; --to FORMAT \
+             quantizes, and with --dequantize writes the rounded values",
+        ))
+    }
+
+    /// What is wrong with an option that would change nothing.
+    fn unused(&self, quantizer: &Quantizer) -> Option<Error> {
+        if let (Some(layout), Some(_)) = (self.layout, self.dequantize) {
+            let what = format!(
+                "--layout {layout} is how codes are stored, and --dequantize writes values"
+            );
+            return Some(Error::new(what).hint("leave one of them out"));
+        }
+        if let (Some(axis), Target::Format(format)) = (self.axis, quantizer.target) {
+            let what = format!("--axis {axis} is where blocks lie, and {format} has none");
+            return Some(
+                Error::new(what).hint(
+                    "leave it out, or name a block format: mxfp8-e4m3, nvfp4, e4m3fn/32:e8m0",
+                ),
+            );
+        }
+        if let (Some(seed), false) = (self.seed, quantizer.is_stochastic()) {
+            let what =
+                format!("--seed {seed} is for stochastic rounding, and {quantizer} has none");
+            return Some(Error::new(what).hint("leave it out, or add --round sr8"));
+        }
+        None
+    }
+}
+
+fn axis(text: &str) -> Result<i64, String> {
+    let what = "an axis is a whole number: 0 is the first, 1 the second, -1 the last";
+    text.parse().map_err(|_| what.to_owned())
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("a seed is a whole number from 0 to {}", u64::MAX))
 }
 
 /// Runs the command; the result is the exit code.
@@ -178,6 +235,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     if let Some(third) = &arguments.third {
         return Err(Error::new(format!("{third:?} is one argument too many after IN and OUT"))
             .hint("the type of --dequantize is written with `=`, as in --dequantize=bf16"));
+    }
+    for path in [&arguments.input, &arguments.output] {
+        if path.as_os_str() == "-" {
+            let what = "- is no file: tensors are read from and written to their places, which a stream has not";
+            return Err(Error::new(what).hint(
+                "name files; a file of this name is ./- and /dev/shm holds some without a disk",
+            ));
+        }
     }
     let options = arguments.options()?;
     let stop = Arc::new(AtomicBool::new(false));
@@ -190,8 +255,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         }
     })
     .map_err(|error| Error::new("cannot listen for Ctrl-C").because(error))?;
-    let Arguments { input, output, quiet, .. } = arguments;
-    let threads = arguments.threads.map_or_else(exmy::parallel::threads, usize::from);
+    let Arguments { input, output, work: Work { quiet, .. }, .. } = arguments;
     let dtype = arguments.dequantize.flatten().map(Type::dtype);
     let work = || {
         watched(&mut Bar::new("read", *quiet), &stop, |watch| match &options {
@@ -199,8 +263,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             None => files::dequantize(input, output, dtype, watch),
         })
     };
-    let report = exmy::parallel::with_threads(threads, work)
-        .map_err(|error| Error::new(format!("cannot start {threads} threads")).because(error))??;
+    let report = arguments.work.with_threads(work)?;
     let Some(report) = report else {
         eprintln!("stopped; {} was not written", output.display());
         return Ok(INTERRUPTED);
@@ -215,7 +278,32 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         );
     }
     quiet_pipe(std::io::stdout().lock().write_all(text.as_bytes()))?;
+    if let Some(text) = unreadable(output)? {
+        eprintln!("warning: {text}");
+    }
     Ok(0)
+}
+
+/// Tensors of a file that PyTorch cannot load: it has no type of 6 bits, and takes those of 4 bits in
+/// pairs along the last axis.
+fn unreadable(path: &Path) -> Result<Option<String>> {
+    let reader = files::Reader::open(path)?;
+    let cannot = |entry: &&files::Entry| match entry.dtype {
+        Dtype::F6E2M3 | Dtype::F6E3M2 => true,
+        Dtype::F4 => entry.shape.last().is_some_and(|last| !last.is_multiple_of(2)),
+        _ => false,
+    };
+    let mut found = reader.header().entries().iter().filter(cannot);
+    let Some(first) = found.next() else { return Ok(None) };
+    let more = match found.count() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Ok(Some(format!(
+        "PyTorch cannot load {:?}, {} of shape {:?}{more}: it has no type of 6 bits, and those of 4 \
+         bits only in pairs along the last axis; --layout torch or byte stores codes as U8",
+        first.name, first.dtype, first.shape
+    )))
 }
 
 /// The table of a report, and what went wrong with numbers that were none.
@@ -229,18 +317,27 @@ fn rows(report: &Report) -> String {
         let mut remark = String::new();
         match &row.fate {
             Fate::Kept(kept) => remark = format!("kept: {kept}"),
-            Fate::Decoded(target) => {
+            Fate::Decoded { target, overflowed } => {
                 (cells[1], remark) = (target.to_string(), "values written".into());
+                if *overflowed > 0 {
+                    remark += &format!(", {overflowed} of them infinite: beyond the type written");
+                }
             }
-            Fate::Quantized { statistics, bits } => {
+            Fate::Quantized { statistics, bits, overflowed } => {
                 cells.extend(figures(statistics, *bits));
+                let name = printable(&row.name);
                 if statistics.lost > 0 {
                     notes += &format!(
-                        "{}: {} of {} numbers were infinite or NaN, {} more became so\n",
-                        row.name,
+                        "{name}: {} of {} numbers were infinite or NaN, {} more became so\n",
                         statistics.non_finite,
                         statistics.count,
                         statistics.lost - statistics.non_finite
+                    );
+                }
+                if *overflowed > 0 {
+                    notes += &format!(
+                        "{name}: {overflowed} of these are finite in the format, and infinite in \
+                         the type that was written\n"
                     );
                 }
             }

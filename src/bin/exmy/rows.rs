@@ -7,6 +7,7 @@ use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Time between lines where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
@@ -34,19 +35,23 @@ pub(crate) fn table(
     lines: &[Line],
     width: Option<usize>,
 ) -> String {
-    let chars = |text: &str| text.chars().count();
+    let padded = |text: &str, width: usize| {
+        let room = width.saturating_sub(text.width());
+        format!("{text}{:room$}", "")
+    };
     let column = |i: usize| {
-        let cells = lines.iter().filter_map(|line| line.cells.get(i)).map(|cell| chars(cell));
-        cells.chain([chars(headings[i + 1])]).max().unwrap_or(0)
+        let cells = lines.iter().filter_map(|line| line.cells.get(i)).map(|cell| cell.width());
+        cells.chain([headings[i + 1].width()]).max().unwrap_or(0)
     };
     let columns: Vec<usize> = (0..headings.len() - 1).map(column).collect();
-    let names = lines.iter().map(|line| chars(&line.name)).chain([chars(headings[0])]).max();
+    let shown: Vec<String> = lines.iter().map(|line| printable(&line.name)).collect();
+    let names = shown.iter().map(|name| name.width()).chain([headings[0].width()]).max();
     let names = names.unwrap_or(0);
     let whole = names + columns.iter().map(|width| width + 2).sum::<usize>();
     let broken = width.is_some_and(|width| whole > width);
     let mut text = String::new();
     let mut add = |name: &str, cells: &[String], remark: &str| {
-        let mut line = if broken { format!("{name}\n") } else { format!("{name:<names$}") };
+        let mut line = if broken { format!("{name}\n") } else { padded(name, names) };
         for (i, (cell, width)) in cells.iter().zip(&columns).enumerate() {
             line +=
                 &if i < left { format!("  {cell:<width$}") } else { format!("  {cell:>width$}") };
@@ -59,10 +64,32 @@ pub(crate) fn table(
     };
     let heads: Vec<String> = headings[1..].iter().map(|text| (*text).to_owned()).collect();
     add(headings[0], &heads, "");
-    for line in lines {
-        add(&line.name, &line.cells, &line.remark);
+    for (name, line) in shown.iter().zip(lines) {
+        add(name, &line.cells, &line.remark);
     }
     text
+}
+
+/// A text from a file as it may be shown: control characters and others that cannot be seen, or that
+/// would act on the terminal or turn the line around, as escapes. A name is not to draw the table.
+pub(crate) fn printable(text: &str) -> String {
+    let mut shown = String::new();
+    for c in text.chars() {
+        let escaped = c.escape_debug();
+        // Quotes and backslashes may stand as they are; marks that sit on the letter before them too.
+        if c.is_control() || (escaped.len() > 2 && c.width() == Some(0) && !is_mark(c)) {
+            shown.extend(escaped);
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// Whether a character is one that combines with the one before: those of the blocks of combining
+/// marks and the selectors of variants.
+fn is_mark(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36F}' | '\u{1AB0}'..='\u{1AFF}' | '\u{1DC0}'..='\u{1DFF}' | '\u{20D0}'..='\u{20FF}' | '\u{FE00}'..='\u{FE0F}' | '\u{FE20}'..='\u{FE2F}')
 }
 
 /// `[768, 3072]`, `[]` for a single number.
@@ -126,7 +153,7 @@ impl Bar {
                 self.verb,
                 HumanBytes(progress.done),
                 HumanBytes(progress.total),
-                progress.tensor
+                printable(progress.tensor)
             );
         }
     }
@@ -172,6 +199,19 @@ mod tests {
         assert_eq!(table(&headings, 1, &lines, Some(20)), wide);
         let narrow = "tensor\n  shape    dB\nmodel.w\n  [2]    31.5\nb\n  []     kept\n";
         assert_eq!(table(&headings, 1, &lines, Some(19)), narrow);
+    }
+
+    /// Names act on nothing but their own cell, and take the columns that a terminal gives them.
+    #[test]
+    fn names_are_shown_and_not_obeyed() {
+        assert_eq!(printable("a.\"b\"\\ü字"), "a.\"b\"\\ü字");
+        assert_eq!(printable("e\u{301}"), "e\u{301}");
+        assert_eq!(printable("\u{1b}[2J\r\n\t"), "\\u{1b}[2J\\r\\n\\t");
+        assert_eq!(printable("\u{9b}A\u{202e}B\u{200b}"), "\\u{9b}A\\u{202e}B\\u{200b}");
+        let line =
+            |name: &str| Line { name: name.into(), cells: vec!["1".into()], remark: "".into() };
+        let text = table(&["name", "x"], 0, &[line("字字字"), line("abc"), line("\n")], None);
+        assert_eq!(text, "name    x\n字字字  1\nabc     1\n\\n      1\n");
     }
 
     #[test]

@@ -65,6 +65,34 @@ impl Options {
     }
 }
 
+/// How a command works that takes its time.
+#[derive(Args)]
+pub(crate) struct Work {
+    /// Threads to use; the results are the same bits for any number [default: all cores]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u16).range(1..=1024)
+    )]
+    threads: Option<u16>,
+    /// Print nothing but the final table
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+impl Work {
+    /// Does `work` with as many threads as are wanted.
+    pub(crate) fn with_threads<R: Send>(
+        &self,
+        work: impl FnOnce() -> Result<R> + Send,
+    ) -> Result<R> {
+        let threads = self.threads.map_or_else(exmy::parallel::threads, usize::from);
+        exmy::parallel::with_threads(threads, work)
+            .map_err(|error| Error::new(format!("cannot start {threads} threads")).because(error))?
+    }
+}
+
 /// Complaints about lines, each on stderr with the line's number.
 ///
 /// They are gathered into large writes, so that a stream of nothing else is not slowed to a system

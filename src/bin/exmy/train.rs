@@ -1,6 +1,7 @@
 //! `exmy train`: from arguments to configurations to runs to a table.
 
 use crate::INTERRUPTED;
+use crate::settings::Work;
 use crate::show::{self, Watcher};
 use clap::Args;
 use exmy::error::{Error, Result};
@@ -60,17 +61,8 @@ pub(crate) struct Arguments {
         "data", "recipe", "preset", "steps", "lr", "seed", "out", "config", "set"
     ])]
     resume: Option<PathBuf>,
-    /// Threads to use; the results are the same bits for any number [default: all cores]
-    #[arg(
-        long,
-        value_name = "N",
-        allow_negative_numbers = true,
-        value_parser = clap::value_parser!(u16).range(1..=1024)
-    )]
-    threads: Option<u16>,
-    /// Print nothing but the final table
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    work: Work,
 }
 
 fn long_help() -> String {
@@ -99,7 +91,6 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8> {
         }
     })
     .map_err(|error| Error::new("cannot listen for Ctrl-C").because(error))?;
-    let threads = arguments.threads.map_or_else(exmy::parallel::threads, usize::from);
     let work = || {
         let folders = match &arguments.resume {
             Some(path) => compare::open(path)?,
@@ -114,8 +105,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8> {
         }
         Ok(code)
     };
-    exmy::parallel::with_threads(threads, work)
-        .map_err(|error| Error::new(format!("cannot start {threads} threads")).because(error))?
+    arguments.work.with_threads(work)
 }
 
 /// A path as text: records are text, so it must be UTF-8.
@@ -238,10 +228,10 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &AtomicBool) -> Re
             Some((first, loaded)) if first.data == config.data => loaded,
             _ => run::load_data(&mut config)?,
         };
-        if outcomes.iter().all(Option::is_none) && !arguments.quiet {
+        if outcomes.iter().all(Option::is_none) && !arguments.work.quiet {
             show::header(out.path(), &config, &loaded, folders.len());
         }
-        let mut watcher = Watcher::new(&config, (i, folders.len()), arguments.quiet, stop);
+        let mut watcher = Watcher::new(&config, (i, folders.len()), arguments.work.quiet, stop);
         let outcome = run::train(folder, &loaded, &mut watcher)?;
         watcher.finish(&outcome);
         let stopped = outcome.summary.is_none();

@@ -16,25 +16,21 @@ pub(crate) fn dequantize<T: Real>(tensor: &BlockTensor, out: ViewMut<'_, T>) {
     if rows == 0 || cols == 0 {
         return;
     }
-    let format = tensor.format();
-    let (mut scales, mut decode) = (tensor.scale_values(), tensor.tensor_scale().unwrap_or(1.0));
-    if format.profile.choices(format.rule).order == Order::Torchao {
-        scales.iter_mut().for_each(|scale| *scale *= decode);
-        decode = 1.0;
-    }
+    let decoder = &Decoder::new(tensor);
     let stride = if rows == 1 { cols } else { out.row_stride() };
     if stride == cols {
         // CHUNK codes are whole bytes, whatever their width.
         let items = out.into_data()[..rows * cols].chunks_mut(CHUNK).enumerate();
         for_each(items.collect(), |(i, out): (usize, &mut [T])| {
             let len = out.len();
-            stretch(tensor, &scales, decode, i * CHUNK, len, |at, values| {
+            decoder.stretch(i * CHUNK, len, |at, values| {
                 convert_into(values, &mut out[at..at + values.len()]);
             });
         });
         return;
     }
-    let step = CHUNK.div_ceil(cols).next_multiple_of(whole_bytes(cols, format.element.bits()));
+    let step =
+        CHUNK.div_ceil(cols).next_multiple_of(whole_bytes(cols, tensor.format().element.bits()));
     let mut items = Vec::with_capacity(rows.div_ceil(step));
     let mut rest = Some(out);
     for first in (0..rows).step_by(step) {
@@ -46,7 +42,7 @@ pub(crate) fn dequantize<T: Real>(tensor: &BlockTensor, out: ViewMut<'_, T>) {
     }
     for_each(items, |(first, mut out)| {
         let (len, out) = (out.rows() * cols, out.data());
-        stretch(tensor, &scales, decode, first * cols, len, |mut at, mut values| {
+        decoder.stretch(first * cols, len, |mut at, mut values| {
             while !values.is_empty() {
                 let (i, j) = (at / cols, at % cols);
                 let (row, rest) = values.split_at((cols - j).min(values.len()));
@@ -57,34 +53,65 @@ pub(crate) fn dequantize<T: Real>(tensor: &BlockTensor, out: ViewMut<'_, T>) {
     });
 }
 
-/// The values of `len` elements from element `first` on, which starts with a byte; `write` gets them
-/// a span at a time, with the place after `first`.
-fn stretch(
-    tensor: &BlockTensor,
-    scales: &[f32],
+/// A tensor made ready to be decoded anywhere.
+pub(crate) struct Decoder<'a> {
+    tensor: &'a BlockTensor,
+    scales: Vec<f32>,
+    /// What values are multiplied by last.
     decode: f32,
-    first: usize,
-    len: usize,
-    mut write: impl FnMut(usize, &[f32]),
-) {
-    let cols = tensor.cols();
-    let (block, right) = (tensor.block(), tensor.blocks().1);
-    let width = tensor.format().element.bits() as usize;
-    let element = Element { width, tensor, first };
-    let mut scratch = [0.0; SPAN];
-    for at in (0..len).step_by(SPAN) {
-        let span = &mut scratch[..SPAN.min(len - at)];
-        element.values(at, span);
-        // A span covers parts of some rows.
+}
+
+impl<'a> Decoder<'a> {
+    /// Of this tensor.
+    pub(crate) fn new(tensor: &'a BlockTensor) -> Self {
+        let format = tensor.format();
+        let (mut scales, mut decode) =
+            (tensor.scale_values(), tensor.tensor_scale().unwrap_or(1.0));
+        if format.profile.choices(format.rule).order == Order::Torchao {
+            scales.iter_mut().for_each(|scale| *scale *= decode);
+            decode = 1.0;
+        }
+        Self { tensor, scales, decode }
+    }
+
+    /// The values of consecutive elements, the first of which has the row-major index `at`.
+    pub(crate) fn values(&self, at: usize, out: &mut [f32]) {
+        for (i, out) in out.chunks_mut(SPAN).enumerate() {
+            self.span(at + i * SPAN, out);
+        }
+    }
+
+    fn span(&self, at: usize, out: &mut [f32]) {
+        let tensor = self.tensor;
+        // Eight codes are whole bytes.
+        let lead = at % 8;
+        if lead == 0 {
+            codes_of(tensor, at, out);
+        } else {
+            let scratch = &mut [0.0; SPAN + 8][..lead + out.len()];
+            codes_of(tensor, at - lead, scratch);
+            out.copy_from_slice(&scratch[lead..]);
+        }
+        let (cols, (down, width), right) = (tensor.cols(), tensor.block(), tensor.blocks().1);
         let mut done = 0;
-        while done < span.len() {
-            let (i, j) = ((first + at + done) / cols, (first + at + done) % cols);
-            let count = (cols - j).min(span.len() - done);
-            let scales = &scales[i / block.0 * right..][..right];
-            scale_row(block.1, scales, decode, j, &mut span[done..done + count]);
+        while done < out.len() {
+            let (i, j) = ((at + done) / cols, (at + done) % cols);
+            let count = (cols - j).min(out.len() - done);
+            let scales = &self.scales[i / down * right..][..right];
+            scale_row(width, scales, self.decode, j, &mut out[done..done + count]);
             done += count;
         }
-        write(at, span);
+    }
+
+    /// The values of `len` elements from element `first` on; `write` gets them a span at a time, with
+    /// the place after `first`.
+    fn stretch(&self, first: usize, len: usize, mut write: impl FnMut(usize, &[f32])) {
+        let mut scratch = [0.0; SPAN];
+        for at in (0..len).step_by(SPAN) {
+            let span = &mut scratch[..SPAN.min(len - at)];
+            self.span(first + at, span);
+            write(at, span);
+        }
     }
 }
 
@@ -102,35 +129,23 @@ fn scale_row(width: usize, scales: &[f32], decode: f32, j: usize, mut values: &m
     }
 }
 
-/// The elements of a tensor, before their scales.
-struct Element<'a> {
-    width: usize,
-    tensor: &'a BlockTensor,
-    /// Index of the first code, which starts a byte.
-    first: usize,
-}
-
-impl Element<'_> {
-    /// Values of codes from code `at` on, a multiple of eight.
-    fn values(&self, at: usize, out: &mut [f32]) {
-        let format = self.tensor.format().element;
-        // The first code starts a byte, and eight codes are as many bytes as a code has bits.
-        let start =
-            self.first / 8 * self.width + self.first % 8 * self.width / 8 + at / 8 * self.width;
-        let bytes = &self.tensor.packed_codes()[start..];
-        let bytes = &bytes[..(out.len() * self.width).div_ceil(8)];
-        match self.width {
-            8 => decode_into(format, bytes, out),
-            0..8 => decode_into(
-                format,
-                unpack::<u8>(bytes, self.width, &mut [0; SPAN][..out.len()]),
-                out,
-            ),
-            _ => decode_into(
-                format,
-                unpack::<u16>(bytes, self.width, &mut [0; SPAN][..out.len()]),
-                out,
-            ),
+/// Values of codes from code `at` on, a multiple of eight, before their scales; at most eight more
+/// than [`SPAN`].
+fn codes_of(tensor: &BlockTensor, at: usize, out: &mut [f32]) {
+    let format = tensor.format().element;
+    let width = format.bits() as usize;
+    // Eight codes are as many bytes as a code has bits.
+    let bytes = &tensor.packed_codes()[at / 8 * width..];
+    let bytes = &bytes[..(out.len() * width).div_ceil(8)];
+    match width {
+        8 => decode_into(format, bytes, out),
+        0..8 => {
+            let codes = &mut [0; SPAN + 8][..out.len()];
+            decode_into(format, unpack::<u8>(bytes, width, codes), out);
+        }
+        _ => {
+            let codes = &mut [0; SPAN + 8][..out.len()];
+            decode_into(format, unpack::<u16>(bytes, width, codes), out);
         }
     }
 }
