@@ -61,12 +61,13 @@ fn memory_does_not_grow_with_the_file() {
     assert_eq!(File::open(&input).unwrap().metadata().unwrap().len() >> 20, 64);
 
     let mut go_on = |_: &Progress<'_>| ControlFlow::Continue(());
-    // 1 MiB of numbers, their image, codes and pieces; never the 32 MiB of the large one.
+    // 1 MiB of numbers, their codes and pieces, and 12 MiB that are only tried for; never the 32 MiB
+    // of the large one.
     let blocks = Options::new("mxfp4".parse().unwrap());
     let used = most(|| {
         quantize(&input, &output, &blocks, &mut go_on).unwrap().unwrap();
     });
-    assert!(used < 16 << 20, "{} KiB for tensors of 1 MiB", used >> 10);
+    assert!(used < 20 << 20, "{} KiB for tensors of 1 MiB", used >> 10);
 
     let cast = Options {
         include: vec!["large".parse().unwrap()],

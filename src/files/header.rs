@@ -260,7 +260,7 @@ impl Header {
     /// let tensors = [Outline::new("head.weight", Dtype::F32, [1])];
     /// let header = Header::lay_out(&tensors, Default::default())?;
     /// let error = header.get("head.wieght").unwrap_err().to_string();
-    /// assert!(error.contains("did you mean head.weight?"), "{error}");
+    /// assert!(error.contains("did you mean \"head.weight\"?"), "{error}");
     /// # Ok::<(), exmy::error::Error>(())
     /// ```
     ///
