@@ -77,11 +77,12 @@ fn memory_does_not_grow_with_the_file() {
     let used = most(|| {
         quantize(&input, &output, &cast, &mut go_on).unwrap().unwrap();
     });
-    assert!(used < 12 << 20, "{} KiB to cast a tensor of 32 MiB in pieces", used >> 10);
+    assert!(used < 16 << 20, "{} KiB to cast a tensor of 32 MiB in pieces", used >> 10);
 
+    // A piece, and again what is only tried for.
     let used = most(|| {
         let mut reader = Reader::open(&input).unwrap();
         assert_eq!(reader.survey("large").unwrap().zeros, 1 << 23);
     });
-    assert!(used < 6 << 20, "{} KiB to survey a tensor of 32 MiB in pieces", used >> 10);
+    assert!(used < 16 << 20, "{} KiB to survey a tensor of 32 MiB in pieces", used >> 10);
 }
