@@ -1,0 +1,327 @@
+//! Models of matrix units: what tensor cores, matrix cores and AMX compute, bit for bit, where that is
+//! known.
+//!
+//! A matrix unit does not round after every addition. It multiplies exactly, aligns the products of
+//! one *fused step* to the largest exponent among them, cuts what lies below a fixed number of
+//! fraction bits, adds exactly and rounds once; a longer dot product is a chain of steps. Others are
+//! trees or chains of IEEE operations. [`Parameters`] holds all that differs between them, a
+//! [`Preset`] names the parameters that were measured of a device, and a [`Unit`] is a preset with
+//! operand formats: what one instruction computes.
+//!
+//! ```
+//! use exmy::format::Format;
+//! use exmy::gemm::unit::Unit;
+//!
+//! // 1 + 2^-14, both exact in the operands: Hopper keeps 13 fraction bits of 8-bit products.
+//! let unit: Unit = "hopper:e5m2".parse()?;
+//! let a = unit.rows(&[0x3C, 0x20], &[], 2)?; // 1, 2^-7
+//! let b = unit.columns(&[0x3C, 0x20], &[], 2)?;
+//! assert_eq!(f32::from_bits(unit.dot(&a.row(0), &b.row(0), 0) as u32), 1.0);
+//!
+//! // Blackwell keeps 25.
+//! let unit: Unit = "blackwell:e5m2".parse()?;
+//! let a = unit.rows(&[0x3C, 0x20], &[], 2)?;
+//! let b = unit.columns(&[0x3C, 0x20], &[], 2)?;
+//! let exact = 1.0 + 2.0_f32.powi(-14);
+//! assert_eq!(f32::from_bits(unit.dot(&a.row(0), &b.row(0), 0) as u32), exact);
+//! # Ok::<(), exmy::gemm::unit::UnitError>(())
+//! ```
+//!
+//! `docs/units.md` lists the presets with their sources, what is tested against silicon and what is
+//! open.
+
+#![forbid(unsafe_code)]
+
+mod align;
+mod error;
+mod exact;
+mod explain;
+mod factor;
+mod ieee;
+mod input;
+mod lanes;
+mod name;
+mod parameters;
+mod preset;
+mod rows;
+mod steps;
+
+pub use align::{Cut, Sum};
+pub use error::UnitError;
+pub use explain::{Event, Explanation, Name, Placed};
+pub use factor::{Class, Factor};
+pub use input::{Input, Scale};
+pub use name::Model;
+pub use parameters::{Nan, Order, Parameters, Subnormals};
+pub use preset::Preset;
+pub use rows::{Row, Rows};
+
+use alloc::vec;
+
+use crate::format::Format;
+use crate::round::Rounding;
+use exact::Accumulator;
+use explain::Log;
+use lanes::Job;
+
+/// A matrix unit's dot product: a preset, the formats that enter and leave, and the parameters.
+///
+/// Its text, `PRESET[,KEY=VALUE...]:A[,B][+RESULT]`, parses and prints: `hopper:e4m3fn`,
+/// `ada:e4m3fn,e5m2+f16`, `hopper,promote=128:e4m3fn`, `blackwell:nvfp4`,
+/// `custom,l=8,f=24,floor=none:e5m3`. The keys are those of [`Parameters`].
+///
+/// Codes are those of the formats. Of tf32 they have 19 bits, the upper ones of the binary32 words
+/// that instructions read.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Unit {
+    preset: Preset,
+    a: Input,
+    b: Input,
+    result: Format,
+    parameters: Parameters,
+}
+
+impl Unit {
+    /// The unit for operands of certain formats, with addend and result in `result`.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::gemm::unit::{Preset, Unit};
+    ///
+    /// let wrong = Unit::new(Preset::Volta, Format::BF16, Format::BF16, Format::F32).unwrap_err();
+    /// let text = wrong.to_string();
+    /// assert!(text.contains("volta does not multiply bf16 by bf16 into f32; it takes f16"));
+    /// ```
+    ///
+    /// # Errors
+    /// If it does not take them.
+    pub fn new(
+        preset: Preset,
+        a: impl Into<Input>,
+        b: impl Into<Input>,
+        result: Format,
+    ) -> Result<Self, UnitError> {
+        let (a, b) = (a.into(), b.into());
+        let parameters = preset.parameters(a, b, result);
+        let parameters = parameters.ok_or(UnitError::Operands { preset, a, b, result })?;
+        Ok(Self { preset, a, b, result, parameters })
+    }
+
+    /// The same with other parameters.
+    ///
+    /// # Errors
+    /// If they do not go together with the formats, such as groups without scales.
+    pub fn with_parameters(self, parameters: Parameters) -> Result<Self, UnitError> {
+        let unit = Self { parameters, ..self };
+        match unit.conflict() {
+            Some(why) => Err(UnitError::Impossible(why)),
+            None => Ok(unit),
+        }
+    }
+
+    /// What is impossible about the parameters, if anything.
+    fn conflict(&self) -> Option<&'static str> {
+        let Self { a, b, result, parameters: p, .. } = self;
+        let inside = p.output.precision() <= result.precision()
+            && p.output.lsb() >= result.lsb()
+            && p.output.emax() <= result.emax()
+            && p.output.has_infinity()
+            && p.output.is_signed();
+        let bounds = (1..=64).contains(&p.products) && (1..=64).contains(&p.group);
+        if !bounds || p.fraction > 40 || p.late_fraction > 40 || p.promote == Some(0) {
+            return Some("steps have 1 to 64 products, sums up to 40 fraction bits");
+        }
+        if !inside || !Rounding::DETERMINISTIC.contains(&p.rounding) {
+            return Some("out= must be a signed format with infinities inside that of the result");
+        }
+        let scales = [a.scale, b.scale];
+        let powers = scales.iter().flatten().all(|scale| scale.is_power_of_two());
+        if !p.order.is_aligned() {
+            let images = scales.iter().all(Option::is_none) || *result == Format::F32;
+            return if p.output != *result {
+                Some(
+                    "the orders tree, fma and even-odd round every operation to the result's format",
+                )
+            } else if p.order == Order::Tree && !p.products.is_power_of_two() {
+                Some("a tree adds 1, 2, 4, 8, 16, 32 or 64 products")
+            } else if !images {
+                Some("scaled operands are multiplied in f32, so the result must be f32")
+            } else {
+                None
+            };
+        }
+        if [a, b].iter().any(|input| !input.format.is_exact_in_f32()) || !result.is_exact_in_f32() {
+            return Some("aligned orders take formats whose values are binary32 numbers");
+        }
+        if p.order == Order::Groups {
+            return self.groups_conflict();
+        }
+        if !powers {
+            return Some("scales that are no powers of two need order=groups");
+        }
+        let eight = |input: &Input| input.format.bits() <= 8 && input.format.emax() <= 15;
+        if p.order == Order::Quarters
+            && !(eight(a) && eight(b) && a.scale.is_none() && b.scale.is_none())
+        {
+            return Some(
+                "order=quarters takes 8-bit formats without scales that are binary16 numbers",
+            );
+        }
+        if p.cut == Cut::Exact {
+            let with_scales = |place: fn(Format) -> i32, scale: fn(Format) -> i32| {
+                let scales = scales.iter().flatten().map(|s| scale(s.format)).sum::<i32>();
+                place(a.format) + place(b.format) + scales
+            };
+            let last = with_scales(Format::lsb, Format::lsb).min(result.lsb());
+            let below = with_scales(|f| f.emax() + 1, Format::emax).max(result.emax() + 1);
+            if p.order != Order::Fused || !Accumulator::holds(last, below) {
+                return Some("align=exact needs order=fused and products from 2^-320 to 2^320");
+            }
+        }
+        None
+    }
+
+    fn groups_conflict(&self) -> Option<&'static str> {
+        let Self { a, b, parameters: p, .. } = self;
+        let (Some(x), Some(y)) = (a.scale, b.scale) else {
+            return Some("order=groups needs block scales on both sides");
+        };
+        // The exact sum of a group and its two scales' significands must fit 62 bits, both as
+        // they are and in place.
+        let span = |input: &Input| input.format.emax().max(0) + 1 - input.format.lsb().min(0);
+        let top = |input: &Input| input.format.emax().max(0) + 1;
+        let significands = (x.format.precision() + y.format.precision()) as i32;
+        let wide = span(a) + span(b) + 6 + significands > 62;
+        let high = top(a) + top(b) + 6 + 2 + p.fraction as i32 + 2 > 62;
+        if wide || high {
+            return Some("order=groups takes narrow formats such as e2m1");
+        }
+        let whole =
+            [x, y].iter().all(|scale| scale.block % p.group == 0) && p.products % p.group == 0;
+        (!whole || p.cut == Cut::Exact || x.format.is_signed() || y.format.is_signed())
+            .then_some("groups must divide blocks and steps, and scales have no sign")
+    }
+
+    /// The preset it began as.
+    pub const fn preset(&self) -> Preset {
+        self.preset
+    }
+
+    /// The left operand.
+    pub const fn a(&self) -> Input {
+        self.a
+    }
+
+    /// The right operand.
+    pub const fn b(&self) -> Input {
+        self.b
+    }
+
+    /// The format of addend and result.
+    pub const fn result(&self) -> Format {
+        self.result
+    }
+
+    /// The parameters.
+    pub const fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// Rows of the left operand, `k` consecutive elements each, and for each its scales.
+    ///
+    /// # Errors
+    /// If the codes are no whole rows, or the scales not one for each block of each row.
+    pub fn rows(&self, codes: &[u64], scales: &[u64], k: usize) -> Result<Rows, UnitError> {
+        Rows::new(self.a, &self.parameters, codes, scales, k)
+    }
+
+    /// Columns of the right operand, `k` consecutive elements each, and for each its scales.
+    ///
+    /// # Errors
+    /// As [`rows`](Self::rows).
+    pub fn columns(&self, codes: &[u64], scales: &[u64], k: usize) -> Result<Rows, UnitError> {
+        Rows::new(self.b, &self.parameters, codes, scales, k)
+    }
+
+    /// The result's code for a row, a column and the addend's code: the definition.
+    ///
+    /// # Panics
+    /// If row and column differ in length or were made for another unit.
+    pub fn dot(&self, a: &Row<'_>, b: &Row<'_>, addend: u64) -> u64 {
+        self.walk(a, b, addend, &mut Log::silent())
+    }
+
+    /// The same, step by step.
+    ///
+    /// ```
+    /// use exmy::gemm::unit::{Event, Unit};
+    ///
+    /// let unit: Unit = "volta:f16".parse()?;
+    /// let a = unit.rows(&[0x3C00, 0x0C00], &[], 2)?; // 1, 2^-12
+    /// let b = unit.columns(&[0x3C00, 0x0C00], &[], 2)?;
+    /// let explanation = unit.explain(&a.row(0), &b.row(0), 0);
+    /// assert!(explanation.to_string().contains("all bits cut")); // 2^-24 beside 1
+    /// # Ok::<(), exmy::gemm::unit::UnitError>(())
+    /// ```
+    ///
+    /// # Panics
+    /// As [`dot`](Self::dot).
+    pub fn explain(&self, a: &Row<'_>, b: &Row<'_>, addend: u64) -> Explanation {
+        let mut log = Log::new();
+        let code = self.walk(a, b, addend, &mut log);
+        Explanation { events: log.into_events(), format: self.result, code }
+    }
+
+    fn walk(&self, a: &Row<'_>, b: &Row<'_>, addend: u64, log: &mut Log) -> u64 {
+        assert!(a.input == self.a && b.input == self.b, "operands of another unit");
+        assert_eq!(a.codes.len(), b.codes.len(), "a dot product of operands of different lengths");
+        let k = a.codes.len();
+        let chain = |range: core::ops::Range<usize>, addend: u64, log: &mut Log| {
+            let products = self.parameters.products as usize;
+            range.clone().step_by(products).fold(addend, |sum, first| {
+                let step = first..range.end.min(first + products);
+                if self.parameters.order.is_aligned() {
+                    self.parameters.step(a, b, step, self.result, sum, log)
+                } else {
+                    self.parameters.operate(a, b, step, self.result, sum, log)
+                }
+            })
+        };
+        let Some(every) = self.parameters.promote else { return chain(0..k, addend, log) };
+        (0..k).step_by(every as usize).fold(addend, |sum, first| {
+            let part = chain(first..k.min(first + every as usize), 0, log);
+            let rules = self.parameters.rules(Rounding::Rne);
+            steps::add_nearest(self.result, rules, sum, part, log)
+        })
+    }
+
+    /// Every dot product of rows and columns: `sums` holds the addends, rows by columns in row-major
+    /// order, and then the results. The bits are those of [`dot`](Self::dot), the speed is a
+    /// kernel's where there is one for the parameters: the fused orders with truncation, which are
+    /// all of NVIDIA's.
+    ///
+    /// # Panics
+    /// If rows and columns differ in length or were made for another unit, or `sums` has another
+    /// length than rows times columns.
+    pub fn multiply(&self, a: &Rows, b: &Rows, sums: &mut [u64]) {
+        let p = &self.parameters;
+        assert!(a.are_of(self.a, p) && b.are_of(self.b, p), "operands of another unit");
+        assert_eq!(a.k(), b.k(), "rows and columns of different lengths");
+        assert_eq!(sums.len(), a.count() * b.count(), "results for rows times columns");
+        if b.count() == 0 {
+            return;
+        }
+        let lanes = a.lanes().zip(b.lanes());
+        let job = lanes.map(|(a, b)| Job { parameters: p, result: self.result, a, b });
+        let mut done = vec![false; b.count()];
+        for (i, sums) in sums.chunks_mut(b.count()).enumerate() {
+            done.fill(false);
+            if let Some(job) = &job {
+                lanes::row_into(job, i, sums, &mut done);
+            }
+            for (j, sum) in sums.iter_mut().enumerate().filter(|(j, _)| !done[*j]) {
+                *sum = self.dot(&a.row(i), &b.row(j), *sum);
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Operands and terms as matrix units see them: a significand with its hidden bit, and an exponent
+//! that is not renormalized.
+
+use crate::format::{Format, Value};
+
+/// What kind of number an operand is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Class {
+    /// Zero or a number.
+    #[default]
+    Finite,
+    /// Infinity.
+    Infinite,
+    /// Not a number.
+    Nan,
+}
+
+/// `(-1)^negative * significand * 2^(exponent - digits)`.
+///
+/// The exponent is that of the code: a subnormal number has the lowest exponent of its format and a
+/// significand below `2^digits`, and a product has the sum of two exponents and a significand below
+/// four units. It is this exponent, not the leading bit's, that aligns a term.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Factor {
+    /// What kind of number it is.
+    pub class: Class,
+    /// Whether the sign is minus.
+    pub negative: bool,
+    /// The exponent of the place before the binary point.
+    pub exponent: i32,
+    /// Places behind the binary point.
+    pub digits: u32,
+    /// The digits as an integer; 0 is zero.
+    pub significand: u64,
+}
+
+impl Factor {
+    /// Positive zero.
+    pub const ZERO: Self =
+        Self { class: Class::Finite, negative: false, exponent: 0, digits: 0, significand: 0 };
+
+    /// Not a number.
+    pub const NAN: Self = Self { class: Class::Nan, ..Self::ZERO };
+
+    /// The operand that a code stands for, with [`Format::man_bits`] digits.
+    #[inline]
+    pub const fn new(format: Format, code: u64) -> Self {
+        let digits = format.man_bits();
+        match format.decode(code) {
+            Value::Nan { negative } => Self { negative, ..Self::NAN },
+            Value::Infinite { negative } => Self { class: Class::Infinite, negative, ..Self::ZERO },
+            Value::Finite { negative, significand, exponent } => Self {
+                class: Class::Finite,
+                negative,
+                exponent: exponent + digits as i32,
+                digits,
+                significand,
+            },
+        }
+    }
+
+    /// The number itself.
+    pub const fn value(self) -> Value {
+        match self.class {
+            Class::Nan => Value::Nan { negative: self.negative },
+            Class::Infinite => Value::Infinite { negative: self.negative },
+            Class::Finite => Value::Finite {
+                negative: self.negative,
+                significand: self.significand,
+                exponent: self.exponent - self.digits as i32,
+            },
+        }
+    }
+
+    /// Whether this is zero of either sign.
+    #[inline]
+    pub const fn is_zero(&self) -> bool {
+        matches!(self.class, Class::Finite) && self.significand == 0
+    }
+
+    /// Whether it is a number whose magnitude is `2^limit` or more.
+    pub(super) const fn reaches(&self, limit: i32) -> bool {
+        matches!(self.class, Class::Finite)
+            && self.significand != 0
+            && self.significand.ilog2() as i32 + self.exponent - self.digits as i32 >= limit
+    }
+
+    /// The exact product; infinity times zero is NaN.
+    ///
+    /// The significands must have at most 64 bits together: formats up to binary32, or one of 53
+    /// bits with one of 11.
+    #[inline]
+    #[must_use]
+    pub const fn times(self, other: Self) -> Self {
+        let class = match (self.class, other.class) {
+            (Class::Finite, Class::Finite) => Class::Finite,
+            (Class::Nan, _) | (_, Class::Nan) => Class::Nan,
+            _ if self.is_zero() || other.is_zero() => Class::Nan,
+            _ => Class::Infinite,
+        };
+        Self {
+            class,
+            negative: self.negative != other.negative,
+            exponent: self.exponent + other.exponent,
+            digits: self.digits + other.digits,
+            significand: self.significand * other.significand,
+        }
+    }
+
+    /// The same number with a significand in `[1, 2)` where it was in `[2, 4)`.
+    #[must_use]
+    pub(super) const fn normalized(self) -> Self {
+        let carry = self.significand >> self.digits >= 2;
+        let by = carry as u32;
+        Self { exponent: self.exponent + by as i32, digits: self.digits + by, ..self }
+    }
+
+    /// The number as binary16 has it, where subnormal numbers of the 8-bit formats are normal.
+    #[must_use]
+    pub(super) const fn in_binary16(self) -> Self {
+        if self.significand == 0 {
+            return self;
+        }
+        let below = self.digits as i32 - self.significand.ilog2() as i32;
+        let room = self.exponent - Format::F16.emin();
+        let lift = if below < room { below } else { room };
+        if lift <= 0 {
+            return self;
+        }
+        Self { exponent: self.exponent - lift, significand: self.significand << lift, ..self }
+    }
+
+    /// The product with a power-of-two scale: only the exponent moves.
+    #[must_use]
+    pub(super) const fn shifted_by(self, scale: Self) -> Self {
+        if matches!(scale.class, Class::Nan) {
+            return Self::NAN;
+        }
+        Self { exponent: self.exponent + scale.exponent, ..self }
+    }
+}

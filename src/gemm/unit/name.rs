@@ -1,0 +1,302 @@
+//! The textual form of units: `PRESET[,KEY=VALUE...]:A[,B][+RESULT]`.
+//!
+//! The right operand is left out where it is as the left one, the result where it is f32, and of
+//! the parameters those that are the preset's. `hopper:e4m3fn`, `hopper:e4m3fn,e5m2+f16`,
+//! `hopper,promote=128:e4m3fn`, `custom,l=8,f=24,floor=none:e5m3`, `blackwell:nvfp4`.
+
+use alloc::string::String;
+use core::fmt;
+use core::str::FromStr;
+
+use super::Unit;
+use super::align::Cut;
+use super::error::UnitError;
+use super::input::Input;
+use super::parameters::{Nan, Order, Parameters, Subnormals};
+use super::preset::{FACTS, Preset};
+use crate::format::Format;
+use crate::round::Rounding;
+use crate::text::{Short, UnknownName};
+
+const ORDERS: [(&str, Order); 8] = [
+    ("fused", Order::Fused),
+    ("quarters", Order::Quarters),
+    ("late", Order::Late),
+    ("halves", Order::Halves),
+    ("groups", Order::Groups),
+    ("tree", Order::Tree),
+    ("fma", Order::Fma),
+    ("even-odd", Order::EvenOdd),
+];
+
+const CUTS: [(&str, Cut); 4] =
+    [("rz", Cut::Truncate), ("rd", Cut::Floor), ("sticky", Cut::Sticky), ("exact", Cut::Exact)];
+
+const SUBNORMALS: [(&str, Subnormals); 3] =
+    [("none", Subnormals::Kept), ("cdna2", Subnormals::PositiveZero), ("amx", Subnormals::Amx)];
+
+const PRODUCTS: [(&str, bool); 2] = [("raw", false), ("normal", true)];
+
+const NANS: [(&str, Nan); 3] = [("ones", Nan::Ones), ("quiet", Nan::Quiet), ("x86", Nan::X86)];
+
+/// Keys, what each may be, in the order they print in.
+const KEYS: [(&str, &str); 16] = [
+    ("order", "fused, quarters, late, halves, groups, tree, fma or even-odd"),
+    ("l", "1 to 64"),
+    ("f", "0 to 40"),
+    ("product", "raw or normal"),
+    ("align", "rz, rd, sticky or exact"),
+    ("floor", "a number from -2000 to 2000, or none"),
+    ("zeros", "a number from -2000 to 2000, or none"),
+    ("f2", "0 to 40"),
+    ("align2", "rz, rd or sticky"),
+    ("reach", "0 to 2000, or none"),
+    ("limit", "a number from -2000 to 2000, or none"),
+    ("group", "1 to 64"),
+    ("out", "FORMAT@MODE such as e8m13@rtz"),
+    ("flush", "none, cdna2 or amx"),
+    ("nan", "ones, quiet or x86"),
+    ("promote", "1 to 1048576, or none"),
+];
+
+impl fmt::Display for Preset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Preset {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        let found = FACTS.iter().find(|facts| facts.name.eq_ignore_ascii_case(text));
+        found.map(|facts| facts.preset).ok_or_else(|| {
+            let names = FACTS.iter().map(|facts| facts.name);
+            UnknownName::new(
+                "matrix unit",
+                text,
+                names,
+                "volta, turing, ampere, ada, hopper, hopper-mma, blackwell, blackwell-mxf8f6f4, cdna1, \
+                 cdna1-tree, cdna2, cdna2-bf16, cdna3, amx, fast, custom",
+            )
+        })
+    }
+}
+
+/// A unit without its operands: a preset and the parameters that are set apart from it.
+///
+/// ```
+/// use exmy::format::Format;
+/// use exmy::gemm::unit::Model;
+///
+/// let model: Model = "hopper,promote=128".parse()?;
+/// let unit = model.unit(Format::E4M3FN, Format::E5M2, Format::F32)?;
+/// assert_eq!(unit.to_string(), "hopper,promote=128:e4m3fn,e5m2");
+/// # Ok::<(), exmy::gemm::unit::UnitError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Model {
+    preset: Preset,
+    settings: String,
+}
+
+impl From<Preset> for Model {
+    fn from(preset: Preset) -> Self {
+        Self { preset, settings: String::new() }
+    }
+}
+
+impl Model {
+    /// The preset.
+    pub const fn preset(&self) -> Preset {
+        self.preset
+    }
+
+    /// The unit for certain operands.
+    ///
+    /// # Errors
+    /// If it does not take them, or a parameter is impossible with them.
+    pub fn unit(
+        &self,
+        a: impl Into<Input>,
+        b: impl Into<Input>,
+        result: Format,
+    ) -> Result<Unit, UnitError> {
+        let unit = Unit::new(self.preset, a, b, result)?;
+        let mut parameters = *unit.parameters();
+        for setting in self.settings.split(',').filter(|setting| !setting.is_empty()) {
+            parameters.set(setting)?;
+        }
+        unit.with_parameters(parameters)
+    }
+}
+
+impl FromStr for Model {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let (name, settings) = text.split_once(',').unwrap_or((text, ""));
+        let preset: Preset = name.parse().map_err(UnitError::Unknown)?;
+        let mut scratch = Parameters::fused(16, 25, Format::F32);
+        for setting in settings.split(',').filter(|_| !settings.is_empty()) {
+            scratch.set(setting)?;
+        }
+        Ok(Self { preset, settings: settings.into() })
+    }
+}
+
+impl fmt::Display for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let comma = if self.settings.is_empty() { "" } else { "," };
+        write!(f, "{}{comma}{}", self.preset, self.settings)
+    }
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.preset())?;
+        let usual = self.preset().parameters(self.a(), self.b(), self.result());
+        for (key, _) in KEYS {
+            let value = self.parameters().get(key);
+            if usual.is_none_or(|usual| usual.get(key).as_str() != value.as_str()) {
+                write!(f, ",{key}={value}")?;
+            }
+        }
+        write!(f, ":{}", self.a())?;
+        if self.b() != self.a() {
+            write!(f, ",{}", self.b())?;
+        }
+        if self.result() != Format::F32 {
+            write!(f, "+{}", self.result())?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Unit {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let Some((model, operands)) = text.split_once(':') else {
+            let _known: Model = text.parse()?;
+            return Err(UnitError::NoOperands(Short::new(text)));
+        };
+        let model: Model = model.parse()?;
+        let (operands, result) = result_of(operands)?;
+        let (a, b) = operands.split_once(',').unwrap_or((operands, operands));
+        let (a, b): (Input, Input) = (a.parse()?, b.parse()?);
+        model.unit(a, b, result)
+    }
+}
+
+/// What stands before `+RESULT`, and the result; a block format's `+tensor` is none.
+fn result_of(text: &str) -> Result<(&str, Format), UnitError> {
+    match text.rsplit_once('+') {
+        Some((rest, word)) if !word.to_ascii_lowercase().starts_with("tensor") => {
+            Ok((rest, word.parse().map_err(UnitError::Element)?))
+        }
+        _ => Ok((text, Format::F32)),
+    }
+}
+
+/// The name of a value in a table.
+fn name_of<T: PartialEq>(table: &[(&'static str, T)], value: &T) -> Short {
+    Short::new(table.iter().find(|(_, other)| other == value).map_or("", |(name, _)| name))
+}
+
+fn optional<T: alloc::string::ToString>(value: Option<T>) -> Short {
+    Short::new(&value.map_or("none".into(), |value| value.to_string()))
+}
+
+fn number<T: alloc::string::ToString>(value: T) -> Short {
+    optional(Some(value))
+}
+
+impl Parameters {
+    /// A parameter's value as text.
+    fn get(&self, key: &str) -> Short {
+        match key {
+            "order" => name_of(&ORDERS, &self.order),
+            "l" => number(self.products),
+            "f" => number(self.fraction),
+            "product" => name_of(&PRODUCTS, &self.normalize),
+            "align" => name_of(&CUTS, &self.cut),
+            "floor" => optional(self.floor),
+            "zeros" => optional(self.zeros),
+            "f2" => number(self.late_fraction),
+            "align2" => name_of(&CUTS, &self.late_cut),
+            "reach" => optional(self.reach),
+            "limit" => optional(self.limit),
+            "group" => number(self.group),
+            "out" => Short::new(&alloc::format!("{}@{}", self.output, self.rounding)),
+            "flush" => name_of(&SUBNORMALS, &self.subnormals),
+            "nan" => name_of(&NANS, &self.nan),
+            _ => optional(self.promote),
+        }
+    }
+
+    /// Sets one parameter from `KEY=VALUE`.
+    ///
+    /// # Errors
+    /// If there is no such key, or the value is impossible for it.
+    pub fn set(&mut self, setting: &str) -> Result<(), UnitError> {
+        let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
+        let Some((key, possible)) = KEYS.iter().find(|(name, _)| name.eq_ignore_ascii_case(key))
+        else {
+            let names = KEYS.iter().map(|(name, _)| *name);
+            return Err(UnitError::Unknown(UnknownName::new(
+                "parameter of a matrix unit",
+                key,
+                names,
+                "order, l, f, product, align, floor, zeros, f2, align2, reach, limit, group, out, \
+                 flush, nan, promote, each as KEY=VALUE",
+            )));
+        };
+        self.assign(key, value).ok_or(UnitError::Value { key, given: Short::new(value), possible })
+    }
+
+    fn assign(&mut self, key: &str, value: &str) -> Option<()> {
+        match key {
+            "order" => self.order = named(&ORDERS, value)?,
+            "l" => self.products = within(value, 1, 64)? as u32,
+            "f" => self.fraction = within(value, 0, 40)? as u32,
+            "product" => self.normalize = named(&PRODUCTS, value)?,
+            "align" => self.cut = named(&CUTS, value)?,
+            "floor" => self.floor = maybe(value, -2000, 2000)?.map(|floor| floor as i32),
+            "zeros" => self.zeros = maybe(value, -2000, 2000)?.map(|zeros| zeros as i32),
+            "f2" => self.late_fraction = within(value, 0, 40)? as u32,
+            "align2" => self.late_cut = named(&CUTS[..3], value)?,
+            "reach" => self.reach = maybe(value, 0, 2000)?.map(|reach| reach as u32),
+            "limit" => self.limit = maybe(value, -2000, 2000)?.map(|limit| limit as i32),
+            "group" => self.group = within(value, 1, 64)? as u32,
+            "out" => {
+                let (format, rounding) = value.split_once('@')?;
+                let rounding = rounding.parse().ok()?;
+                // A stochastic mode needs random bits, which no unit here draws.
+                let fixed = Rounding::DETERMINISTIC.contains(&rounding);
+                (self.output, self.rounding) = (format.parse().ok()?, fixed.then_some(rounding)?);
+            }
+            "flush" => self.subnormals = named(&SUBNORMALS, value)?,
+            "nan" => self.nan = named(&NANS, value)?,
+            _ => self.promote = maybe(value, 1, 1 << 20)?.map(|every| every as u32),
+        }
+        Some(())
+    }
+}
+
+fn named<T: Copy>(table: &[(&'static str, T)], value: &str) -> Option<T> {
+    let found = table.iter().find(|(name, _)| name.eq_ignore_ascii_case(value));
+    found.map(|(_, value)| *value)
+}
+
+fn within(value: &str, least: i64, most: i64) -> Option<i64> {
+    value.parse().ok().filter(|number| (least..=most).contains(number))
+}
+
+/// A number in bounds, or `none`.
+fn maybe(value: &str, least: i64, most: i64) -> Option<Option<i64>> {
+    if value.eq_ignore_ascii_case("none") {
+        return Some(None);
+    }
+    within(value, least, most).map(Some)
+}

@@ -1,0 +1,208 @@
+//! Everything that tells one matrix unit from another: [`Parameters`].
+
+use super::align::Cut;
+use crate::format::Format;
+use crate::round::{Flush, NanCode, NanRules, Operands, Payload, Rounding, Rules};
+
+/// How a step is put together.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Order {
+    /// Products and addend are aligned together and added; one rounding (NVIDIA). Text: `fused`.
+    Fused,
+    /// Operands enter as binary16; a fused step from +0 over the products whose index is 0 or 1
+    /// modulo 4, another over the others with the first one's result as addend, and one IEEE
+    /// addition of the addend, to nearest even: how CUDA 13.0 assembles the 8-bit `mma.sync` of
+    /// Hopper, which has no such instruction, from two of binary16. Text: `quarters`.
+    Quarters,
+    /// The products are aligned and added by themselves; their sum is cut to
+    /// [`late_fraction`](Parameters::late_fraction) bits below the larger of its exponent and the
+    /// addend's, the addend to [`fraction`](Parameters::fraction) bits; then the two are added and
+    /// rounded (AMD CDNA3). Text: `late`.
+    Late,
+    /// As [`Late`](Self::Late), with the products of even and of odd index aligned and added apart
+    /// and their two sums combined with [`fraction`](Parameters::fraction) bits (AMD CDNA3, 8-bit
+    /// formats). Text: `halves`.
+    Halves,
+    /// Groups of [`group`](Parameters::group) products are added exactly and multiplied by the
+    /// significands of their scales; the exponents of the scales alone align them, with the addend
+    /// (Blackwell, 4-bit formats). Text: `groups`.
+    Groups,
+    /// Products rounded to the result's format, a balanced tree of additions in it, one more of the
+    /// addend (AMD CDNA2). Text: `tree`.
+    Tree,
+    /// One fused multiply-add after the other. Text: `fma`.
+    Fma,
+    /// One chain of fused multiply-adds over the products of even index and one over those of odd
+    /// index, each from +0; their sum is added to the addend (Intel AMX). Text: `even-odd`.
+    EvenOdd,
+}
+
+impl Order {
+    /// Whether it adds aligned terms, and not by IEEE operations.
+    pub const fn is_aligned(self) -> bool {
+        !matches!(self, Self::Tree | Self::Fma | Self::EvenOdd)
+    }
+}
+
+/// What becomes of subnormal numbers in the orders of IEEE operations.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Subnormals {
+    /// They are kept. Text: `none`.
+    Kept,
+    /// Operands below their format's smallest normal number count as +0, results below binary32's
+    /// become a zero of their sign (AMD CDNA2 by MMA-Sim). Text: `cdna2`.
+    PositiveZero,
+    /// Operands count as a zero of their sign, and results become one that are below binary32's
+    /// smallest normal number when rounded to 24 bits with an unbounded exponent (Intel AMX). Text:
+    /// `amx`.
+    Amx,
+}
+
+/// What becomes of NaN.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Nan {
+    /// The positive one of all ones, whatever NaN it comes from (NVIDIA). Text: `ones`.
+    Ones,
+    /// The positive quiet one without a payload. Text: `quiet`.
+    Quiet,
+    /// The first NaN operand, quieted, with its sign and payload: of a product the left one, then the
+    /// right one, then the sum so far. A made one is negative (Intel AMX). Text: `x86`.
+    X86,
+}
+
+impl Nan {
+    const fn rules(self) -> NanRules {
+        let code = match self {
+            Self::Ones => NanCode::AllOnes,
+            Self::Quiet | Self::X86 => NanCode::Quiet,
+        };
+        match self {
+            Self::X86 => NanRules {
+                code,
+                keep_sign: true,
+                payload: Payload::Keep,
+                made_negative: true,
+                ..NanRules::CANONICAL
+            },
+            _ => NanRules { code, keep_sign: false, ..NanRules::CANONICAL },
+        }
+    }
+
+    /// The code of a NaN result of the aligned orders.
+    pub(super) fn code(self, format: Format) -> u64 {
+        let all_ones = (1 << (format.bits() - 1)) - 1;
+        match self {
+            Self::Ones => all_ones,
+            Self::Quiet | Self::X86 => format.nan_code().unwrap_or(all_ones),
+        }
+    }
+}
+
+/// The parameters of a matrix unit for certain operand formats: one value for everything that a
+/// source states, measures or leaves open.
+///
+/// A longer sum than [`products`](Self::products) is a chain of steps, ascending; the rounded result
+/// of one is the addend of the next. A step of an aligned order:
+///
+/// 1. A NaN among the operands, infinity times zero, or infinities of both signs give NaN;
+///    otherwise an infinity wins.
+/// 2. Products are exact, their exponents the sums of their factors'.
+/// 3. The alignment exponent is the largest of the terms that are not zero, and at least
+///    [`floor`](Self::floor).
+/// 4. Every term is cut to [`fraction`](Self::fraction) bits below that exponent.
+/// 5. The terms are added exactly, so their order does not matter.
+/// 6. The sum is rounded once to [`output`](Self::output). What is too large becomes infinity, and a
+///    zero sum is +0.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Parameters {
+    /// How a step is put together. Text: `order=`.
+    pub order: Order,
+    /// Products of a step, 1 to 64. Text: `l=`.
+    pub products: u32,
+    /// Fraction bits kept below the alignment exponent, 0 to 40. Text: `f=`.
+    pub fraction: u32,
+    /// Whether a product of two units or more takes the next exponent before alignment. Text:
+    /// `product=raw` or `product=normal`.
+    pub normalize: bool,
+    /// How terms are cut. Text: `align=`.
+    pub cut: Cut,
+    /// The lowest alignment exponent, where there is one. Text: `floor=`, a number or `none`.
+    pub floor: Option<i32>,
+    /// The exponent that a term of zero has in alignment; `None` if zeros take no part. Text:
+    /// `zeros=`, a number or `none`.
+    pub zeros: Option<i32>,
+    /// [`Order::Late`], [`Order::Halves`]: fraction bits that the sum of the products keeps. Text:
+    /// `f2=`.
+    pub late_fraction: u32,
+    /// [`Order::Late`], [`Order::Halves`]: how sums and addend are cut. Text: `align2=`.
+    pub late_cut: Cut,
+    /// [`Order::Halves`]: an addend more than so many binades below the alignment exponent counts
+    /// as zero. Text: `reach=`, a number or `none`.
+    pub reach: Option<u32>,
+    /// [`Order::Late`], [`Order::Halves`]: a product of magnitude `2^limit` or more counts as
+    /// infinite. Text: `limit=`, a number or `none`.
+    pub limit: Option<i32>,
+    /// [`Order::Groups`]: products of a group. Text: `group=`.
+    pub group: u32,
+    /// The format that a step's result has, which may have fewer bits than the one that holds it.
+    /// Text: `out=FORMAT@ROUNDING`.
+    pub output: Format,
+    /// How the sum is rounded to it.
+    pub rounding: Rounding,
+    /// What becomes of subnormal numbers; the aligned orders keep them. Text: `flush=`.
+    pub subnormals: Subnormals,
+    /// What becomes of NaN. Text: `nan=ones`, `nan=quiet` or `nan=x86`.
+    pub nan: Nan,
+    /// Products after which the sum is added to an accumulator by an IEEE addition, to nearest even,
+    /// and begins anew at +0, as DeepSeek-V3 (arXiv 2412.19437) and cuBLAS do every 128. Text:
+    /// `promote=`, a number or `none`.
+    pub promote: Option<u32>,
+}
+
+impl Parameters {
+    /// A fused step of NVIDIA's: truncation, zeros apart, NaN of all ones.
+    pub(super) const fn fused(products: u32, fraction: u32, output: Format) -> Self {
+        Self {
+            order: Order::Fused,
+            products,
+            fraction,
+            normalize: false,
+            cut: Cut::Truncate,
+            floor: None,
+            zeros: None,
+            late_fraction: 31,
+            late_cut: Cut::Floor,
+            reach: None,
+            limit: None,
+            group: 16,
+            output,
+            rounding: Rounding::Rtz,
+            subnormals: Subnormals::Kept,
+            nan: Nan::Ones,
+            promote: None,
+        }
+    }
+
+    /// IEEE operations to nearest even in some order.
+    pub(super) const fn ieee(order: Order, products: u32, output: Format) -> Self {
+        Self {
+            order,
+            rounding: Rounding::Rne,
+            nan: Nan::Quiet,
+            ..Self::fused(products, 24, output)
+        }
+    }
+
+    /// The rules of IEEE operations to a mode.
+    pub(super) const fn rules(&self, rounding: Rounding) -> Rules {
+        let mut rules = Rules::DEFAULT.with_rounding(rounding);
+        (rules.operands, rules.flush) = match self.subnormals {
+            Subnormals::Kept => (Operands::Exact, Flush::None),
+            Subnormals::PositiveZero => (Operands::PositiveZero, Flush::Output),
+            // What is flushed is decided before the range is applied.
+            Subnormals::Amx => (Operands::Zero, Flush::None),
+        };
+        rules.nan = self.nan.rules();
+        rules
+    }
+}

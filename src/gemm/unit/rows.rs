@@ -1,0 +1,140 @@
+//! Operands of many dot products, decoded once.
+
+use alloc::vec::Vec;
+
+use super::error::UnitError;
+use super::factor::Factor;
+use super::input::Input;
+use super::lanes::Lanes;
+use super::parameters::Parameters;
+use crate::format::Format;
+use crate::math::{Context, Operand};
+use crate::round::{Overflow, Rules};
+
+/// Rows of the left operand, or columns of the right one: `k` consecutive elements each, decoded for
+/// one unit. Made by [`Unit::rows`](super::Unit::rows) and [`Unit::columns`](super::Unit::columns).
+#[derive(Clone, Debug)]
+pub struct Rows {
+    input: Input,
+    parameters: Parameters,
+    count: usize,
+    k: usize,
+    codes: Vec<u64>,
+    factors: Vec<Factor>,
+    scales: Vec<u64>,
+    /// Numbers of the operations, for the orders of IEEE operations.
+    operands: Vec<Operand>,
+    lanes: Option<Lanes>,
+}
+
+/// One of [`Rows`].
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'a> {
+    /// What the codes are.
+    pub(super) input: Input,
+    /// The elements as they were given.
+    pub(super) codes: &'a [u64],
+    /// The scales as they were given.
+    pub(super) scales: &'a [u64],
+    pub(super) factors: &'a [Factor],
+    pub(super) operands: &'a [Operand],
+}
+
+impl Row<'_> {
+    /// The scale of an element, where there are scales.
+    pub(super) fn scale(&self, k: usize) -> Option<Factor> {
+        let scale = self.input.scale?;
+        Some(Factor::new(scale.format, self.scales[k / scale.block as usize]))
+    }
+}
+
+impl Rows {
+    pub(super) fn new(
+        input: Input,
+        parameters: &Parameters,
+        codes: &[u64],
+        scales: &[u64],
+        k: usize,
+    ) -> Result<Self, UnitError> {
+        let count = if k == 0 { usize::from(codes.is_empty()) } else { codes.len() / k };
+        let lengths = |what, expected, found: usize| match found == expected {
+            true => Ok(()),
+            false => Err(UnitError::Lengths { what, expected, found }),
+        };
+        lengths("codes", count * k, codes.len())?;
+        lengths("scales", count * input.scales(k), scales.len())?;
+        let mut rows = Self {
+            input,
+            parameters: *parameters,
+            count,
+            k,
+            codes: codes.to_vec(),
+            factors: codes.iter().map(|code| Factor::new(input.format, *code)).collect(),
+            scales: scales.to_vec(),
+            operands: Vec::new(),
+            lanes: None,
+        };
+        if parameters.order.is_aligned() {
+            rows.lanes = Lanes::new(&rows, parameters);
+        } else {
+            rows.operands = (0..count).flat_map(|i| rows.images(i).collect::<Vec<_>>()).collect();
+        }
+        Ok(rows)
+    }
+
+    /// A row as numbers of IEEE operations: the codes themselves, or with scales code times scale in
+    /// binary32, infinite where that is too large.
+    fn images(&self, i: usize) -> impl Iterator<Item = Operand> {
+        let row = self.row(i);
+        let format = self.input.format;
+        let image = Context::new(Format::F32, Rules::DEFAULT.with_overflow(Overflow::Infinity));
+        (0..self.k).map(move |k| {
+            let element = Operand::new(format, row.codes[k]);
+            let Some(scale) = self.input.scale else { return element };
+            let scale = Operand::new(scale.format, row.scales[k / scale.block as usize]);
+            Operand::new(Format::F32, image.mul(element, scale).code)
+        })
+    }
+
+    /// The format of the elements.
+    pub const fn format(&self) -> Format {
+        self.input.format
+    }
+
+    /// How many rows there are.
+    pub const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Elements of a row.
+    pub const fn k(&self) -> usize {
+        self.k
+    }
+
+    /// One row.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn row(&self, i: usize) -> Row<'_> {
+        assert!(i < self.count, "row {i} of {}", self.count);
+        let scales = self.input.scales(self.k);
+        let operands = if self.operands.is_empty() { 0..0 } else { i * self.k..(i + 1) * self.k };
+        Row {
+            input: self.input,
+            codes: &self.codes[i * self.k..(i + 1) * self.k],
+            scales: &self.scales[i * scales..(i + 1) * scales],
+            factors: &self.factors[i * self.k..(i + 1) * self.k],
+            operands: &self.operands[operands],
+        }
+    }
+
+    /// Whether they were made for this side of a unit with these parameters.
+    pub(super) fn are_of(&self, input: Input, parameters: &Parameters) -> bool {
+        self.input == input && self.parameters == *parameters
+    }
+
+    /// The rows as the fast kernel takes them, if it does.
+    pub(super) const fn lanes(&self) -> Option<&Lanes> {
+        self.lanes.as_ref()
+    }
+}

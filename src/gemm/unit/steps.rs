@@ -1,0 +1,343 @@
+//! The aligned orders, step by step, as the sources describe them. This is the definition; the fast
+//! kernel beside it gives the same bits.
+
+use alloc::vec::Vec;
+
+use super::align::{Cut, Sum, alignment, round, round_special, special};
+use super::exact::Accumulator;
+use super::explain::{Event, Log, Name, Placed};
+use super::factor::{Class, Factor};
+use super::parameters::{Order, Parameters};
+use super::rows::Row;
+use crate::format::Format;
+use crate::math::{Context, Operand};
+use crate::round::{Exact, Rounding, Rules};
+
+/// Most products that one step adds.
+pub(super) const WIDEST: usize = 64;
+
+/// Products of a step, gathered in place.
+struct Terms {
+    terms: [Factor; WIDEST + 1],
+    len: usize,
+}
+
+impl Terms {
+    const fn new() -> Self {
+        Self { terms: [Factor::ZERO; WIDEST + 1], len: 0 }
+    }
+
+    fn push(&mut self, term: Factor) {
+        self.terms[self.len] = term;
+        self.len += 1;
+    }
+
+    fn as_slice(&self) -> &[Factor] {
+        &self.terms[..self.len]
+    }
+}
+
+/// The places that a sum is aligned to.
+#[derive(Clone, Copy)]
+struct Places {
+    exponent: i32,
+    fraction: u32,
+    cut: Cut,
+}
+
+impl Places {
+    const fn unit(self) -> i32 {
+        self.exponent - self.fraction as i32 - self.cut.extra() as i32
+    }
+}
+
+impl Parameters {
+    /// A step over the products of the elements `range` and an addend; the code is of `result`, the
+    /// format of the addend too.
+    pub(super) fn step(
+        &self,
+        a: &Row<'_>,
+        b: &Row<'_>,
+        range: core::ops::Range<usize>,
+        result: Format,
+        addend: u64,
+        log: &mut Log,
+    ) -> u64 {
+        match self.order {
+            Order::Quarters => self.quarters(a, b, range, result, addend, log),
+            Order::Late | Order::Halves => self.late(a, b, range, result, addend, log),
+            Order::Groups => self.groups(a, b, range, result, addend, log),
+            _ => self.together(a, b, range, result, addend, log),
+        }
+    }
+
+    /// The product of two elements, with power-of-two scales, as it enters alignment.
+    fn product(&self, a: &Row<'_>, b: &Row<'_>, k: usize) -> Factor {
+        let mut product = a.factors[k].times(b.factors[k]);
+        for scale in [a.scale(k), b.scale(k)].into_iter().flatten() {
+            product = product.shifted_by(scale);
+        }
+        if self.normalize { product.normalized() } else { product }
+    }
+
+    fn together(
+        &self,
+        a: &Row<'_>,
+        b: &Row<'_>,
+        range: core::ops::Range<usize>,
+        result: Format,
+        addend: u64,
+        log: &mut Log,
+    ) -> u64 {
+        let mut terms = Terms::new();
+        let first = range.start;
+        range.for_each(|k| terms.push(self.product(a, b, k)));
+        terms.push(Factor::new(result, addend));
+        let last = terms.len - 1;
+        let name = |i| if i == last { Name::Addend } else { Name::Product(first + i) };
+        self.fuse(terms.as_slice(), name, result, log)
+    }
+
+    /// Terms aligned, added and rounded.
+    fn fuse(
+        &self,
+        terms: &[Factor],
+        name: impl Fn(usize) -> Name,
+        result: Format,
+        log: &mut Log,
+    ) -> u64 {
+        if let Some(code) = self.decided(terms, &name, result, log) {
+            return code;
+        }
+        if self.cut == Cut::Exact {
+            let mut sum = Accumulator::ZERO;
+            terms.iter().filter(|term| !term.is_zero()).for_each(|term| sum.add(term));
+            log.add(|| Event::Exact { terms: named(terms, &name) });
+            return self.finish(sum.exact(), result, log);
+        }
+        let exponent = alignment(terms.iter(), self.floor, self.zeros).unwrap_or(0);
+        let places = Places { exponent, fraction: self.fraction, cut: self.cut };
+        let sum = add(terms, places, name, log);
+        self.finish(sum.exact(), result, log)
+    }
+
+    /// The result where a term is no finite number.
+    fn decided(
+        &self,
+        terms: &[Factor],
+        name: &impl Fn(usize) -> Name,
+        result: Format,
+        log: &mut Log,
+    ) -> Option<u64> {
+        if terms.iter().all(|term| term.class == Class::Finite) {
+            return None;
+        }
+        let code = round_special(special(terms.iter())?, result, self.nan);
+        log.add(|| {
+            let terms = named(terms, name);
+            let terms = terms.into_iter().filter(|(_, term)| term.class != Class::Finite);
+            Event::Special { terms: terms.collect(), format: result, code }
+        });
+        Some(code)
+    }
+
+    /// The one rounding of a step.
+    fn finish(&self, exact: Exact, result: Format, log: &mut Log) -> u64 {
+        let code = round(exact, self.output, self.rounding);
+        let (output, rounding) = (self.output, self.rounding);
+        log.add(|| Event::Round { exact, format: output, rounding, code });
+        store(output, code, result)
+    }
+
+    fn quarters(
+        &self,
+        a: &Row<'_>,
+        b: &Row<'_>,
+        range: core::ops::Range<usize>,
+        result: Format,
+        addend: u64,
+        log: &mut Log,
+    ) -> u64 {
+        let mut code = 0;
+        for low in [true, false] {
+            let mut terms = Terms::new();
+            let chosen = range.clone().filter(|k| ((k - range.start) % 4 < 2) == low);
+            for k in chosen.clone() {
+                let product = a.factors[k].in_binary16().times(b.factors[k].in_binary16());
+                terms.push(if self.normalize { product.normalized() } else { product });
+            }
+            terms.push(Factor::new(result, code));
+            let last = terms.len - 1;
+            let name = |i| match chosen.clone().nth(i) {
+                Some(k) if i < last => Name::Product(k),
+                _ => Name::Partial,
+            };
+            code = self.fuse(terms.as_slice(), name, result, log);
+        }
+        add_nearest(result, self.rules(Rounding::Rne), code, addend, log)
+    }
+
+    fn late(
+        &self,
+        a: &Row<'_>,
+        b: &Row<'_>,
+        range: core::ops::Range<usize>,
+        result: Format,
+        addend: u64,
+        log: &mut Log,
+    ) -> u64 {
+        let first = range.start;
+        let addend = Factor::new(result, addend);
+        let mut all = Terms::new();
+        for k in range.clone() {
+            let product = self.product(a, b, k);
+            let infinite = self.limit.is_some_and(|limit| product.reaches(limit));
+            let class = if infinite { Class::Infinite } else { product.class };
+            all.push(Factor { class, ..product });
+        }
+        all.push(addend);
+        let last = all.len - 1;
+        let name = |i| if i == last { Name::Addend } else { Name::Product(first + i) };
+        if let Some(code) = self.decided(all.as_slice(), &name, result, log) {
+            return code;
+        }
+        let products = &all.as_slice()[..last];
+        let aligned = |terms: &[Factor], name: &dyn Fn(usize) -> Name, log: &mut Log| {
+            let exponent = alignment(terms.iter(), self.floor, None)?;
+            let places = Places { exponent, fraction: self.fraction, cut: self.cut };
+            Some((add(terms, places, name, log).term(exponent), exponent))
+        };
+        let sum = if self.order == Order::Late {
+            aligned(products, &name, log)
+        } else {
+            let mut halves = [Factor::ZERO; 2];
+            let mut exponents = [None; 2];
+            for odd in [0, 1] {
+                let mut terms = Terms::new();
+                products.iter().skip(odd).step_by(2).for_each(|term| terms.push(*term));
+                let name = |i| Name::Product(first + 2 * i + odd);
+                if let Some((sum, exponent)) = aligned(terms.as_slice(), &name, log) {
+                    (halves[odd], exponents[odd]) = (sum, Some(exponent));
+                }
+            }
+            // A sum of zero keeps the exponent that its terms were aligned to.
+            exponents.into_iter().flatten().max().map(|exponent| {
+                let places = Places { exponent, fraction: self.fraction, cut: self.late_cut };
+                let name = |i| if i == 0 { Name::Even } else { Name::Odd };
+                (add(&halves, places, name, log).term(exponent), exponent)
+            })
+        };
+        let of_addend = if addend.is_zero() { self.zeros } else { Some(addend.exponent) };
+        let exponents = [of_addend, sum.map(|(_, exponent)| exponent), self.floor];
+        let exponent = exponents.into_iter().flatten().max().unwrap_or(0);
+        let far = self.reach.is_some_and(|reach| addend.exponent < exponent - reach as i32);
+        let addend = if far { Factor::ZERO } else { addend };
+        let terms = [sum.map_or(Factor::ZERO, |(sum, _)| sum), addend];
+        // The sum keeps more digits than the addend; in units of its last place both are integers.
+        let fine = Places { exponent, fraction: self.late_fraction, cut: self.late_cut };
+        let coarse = Places { fraction: self.fraction, ..fine };
+        let unit = fine.unit().min(coarse.unit());
+        let place = |term: &Factor, places: Places| {
+            let (kept, lost) = self.late_cut.apply(term, places.unit());
+            (kept << (places.unit() - unit), lost)
+        };
+        let kept = [place(&terms[0], fine), place(&terms[1], coarse)];
+        let sum = Sum { sum: kept[0].0 + kept[1].0, unit };
+        log.add(|| Event::Align {
+            exponent,
+            fraction: self.late_fraction,
+            cut: self.late_cut,
+            terms: [Name::Products, Name::Addend]
+                .into_iter()
+                .zip(terms)
+                .zip(kept)
+                .map(|((name, value), (kept, lost))| Placed { name, value, kept, lost })
+                .collect(),
+            sum,
+        });
+        self.finish(sum.exact(), result, log)
+    }
+
+    fn groups(
+        &self,
+        a: &Row<'_>,
+        b: &Row<'_>,
+        range: core::ops::Range<usize>,
+        result: Format,
+        addend: u64,
+        log: &mut Log,
+    ) -> u64 {
+        let group = self.group as usize;
+        let start = range.start;
+        let mut terms = Terms::new();
+        for first in range.clone().step_by(group) {
+            let members = first..range.end.min(first + group);
+            let products = || members.clone().map(|k| a.factors[k].times(b.factors[k]));
+            let scales = [a.scale(first), b.scale(first)].map(|scale| scale.unwrap_or(ONE));
+            let all = || products().chain(scales);
+            if all().any(|term| term.class != Class::Finite) {
+                terms.push(special(all().collect::<Vec<_>>().iter()).unwrap_or(Factor::NAN));
+                continue;
+            }
+            let places = products().map(|term| term.exponent - term.digits as i32);
+            let unit = places.fold(0, i32::min);
+            let sum = products().map(|term| Cut::Truncate.apply(&term, unit).0).sum();
+            let sum = Sum { sum, unit }.term(0);
+            let scale = scales[0].times(scales[1]);
+            // Only the scales' exponents align; what the group adds is all significand.
+            let value = sum.times(scale);
+            let digits = (value.digits as i32 + scale.exponent - value.exponent) as u32;
+            terms.push(Factor { exponent: scale.exponent, digits, ..value });
+        }
+        terms.push(Factor::new(result, addend));
+        let last = terms.len - 1;
+        let name = |i| if i == last { Name::Addend } else { Name::Group(start + i * group, group) };
+        self.fuse(terms.as_slice(), name, result, log)
+    }
+}
+
+/// A scale of one, where an operand has none.
+const ONE: Factor = Factor { significand: 1, ..Factor::ZERO };
+
+fn named(terms: &[Factor], name: &impl Fn(usize) -> Name) -> Vec<(Name, Factor)> {
+    terms.iter().enumerate().map(|(i, term)| (name(i), *term)).collect()
+}
+
+/// Terms cut to the same places and added.
+fn add(terms: &[Factor], places: Places, name: impl Fn(usize) -> Name, log: &mut Log) -> Sum {
+    let unit = places.unit();
+    let sum = terms.iter().map(|term| places.cut.apply(term, unit).0).sum();
+    log.add(|| Event::Align {
+        exponent: places.exponent,
+        fraction: places.fraction,
+        cut: places.cut,
+        terms: terms
+            .iter()
+            .enumerate()
+            .map(|(i, term)| {
+                let (kept, lost) = places.cut.apply(term, unit);
+                Placed { name: name(i), value: *term, kept, lost }
+            })
+            .collect(),
+        sum: Sum { sum, unit },
+    });
+    Sum { sum, unit }
+}
+
+/// One IEEE addition.
+pub(super) fn add_nearest(result: Format, rules: Rules, a: u64, b: u64, log: &mut Log) -> u64 {
+    let operands = [Operand::new(result, a), Operand::new(result, b)];
+    let code = Context::new(result, rules).add(operands[0], operands[1]).code;
+    log.add(|| Event::Operate { operation: "add", operands: operands.to_vec(), result, code });
+    code
+}
+
+/// A code of a format of fewer bits, as the wider one holds it.
+pub(super) fn store(format: Format, code: u64, result: Format) -> u64 {
+    if format == result {
+        return code;
+    }
+    let mut rules = Rules::DEFAULT;
+    rules.nan.code = crate::round::NanCode::AllOnes;
+    Context::new(result, rules).convert(Operand::new(format, code)).code
+}
