@@ -6,6 +6,7 @@
 //! * [`convert`]: a stream of codes from one format to another;
 //! * [`vectors`]: cases for any operation on any formats, in several styles;
 //! * [`columns`]: recorded conversions of hardware and libraries, recomputed;
+//! * [`tiles`]: recorded dot products of matrix units, recomputed;
 //! * [`lines`]: what they read their input with.
 
 #![forbid(unsafe_code)]
@@ -18,4 +19,5 @@ pub mod function;
 pub mod lines;
 mod operation;
 pub mod testfloat;
+pub mod tiles;
 pub mod vectors;

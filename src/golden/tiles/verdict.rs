@@ -1,0 +1,111 @@
+//! Whether a device's results are what a model computes, and where they are not.
+
+use alloc::format;
+use alloc::string::String;
+use core::fmt;
+
+use super::{KINDS, Tiles, TilesError};
+use crate::error::Error;
+use crate::format::Format;
+use crate::gemm::unit::{Explanation, Model, Unit};
+
+/// A result that differs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mismatch {
+    /// The tile, row and column, each from 0.
+    pub place: [usize; 3],
+    /// The tile's kind.
+    pub kind: u8,
+    /// The code of the file.
+    pub recorded: u64,
+    /// The model's, step by step.
+    pub explanation: Explanation,
+}
+
+/// What became of a file.
+///
+/// Its text is `N elements, M mismatches` and below it the first mismatch, term by term, with a
+/// width as [`Explanation`] takes it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Verdict {
+    /// The unit that was asked.
+    pub unit: Unit,
+    /// Results that were compared.
+    pub elements: usize,
+    /// How many of them differ.
+    pub mismatches: usize,
+    /// The first that does.
+    pub first: Option<Mismatch>,
+}
+
+impl Tiles {
+    /// The unit that a model has for the formats of this file.
+    ///
+    /// # Errors
+    /// If addend and result differ in format, or the model does not take them.
+    pub fn unit(&self, model: &Model) -> Result<Unit, Error> {
+        let [a, b, c, d] = self.formats();
+        if c != d {
+            return Err(Error::new(TilesError::Addend { c, d }.to_string()));
+        }
+        model.unit(a, b, d).map_err(|error| Error::new(format!("{model}: {error}")))
+    }
+
+    /// Computes every result anew and compares, bit for bit.
+    ///
+    /// # Errors
+    /// As [`unit`](Self::unit).
+    pub fn verify(&self, model: &Model) -> Result<Verdict, Error> {
+        let unit = self.unit(model)?;
+        let [_, n, k] = self.shape();
+        let mut verdict = Verdict { unit, elements: self.results(), mismatches: 0, first: None };
+        for tile in 0..self.count() {
+            let [a, b, c, d] = self.tile(tile);
+            let impossible = |error| Error::new("a tile without whole rows").because(error);
+            let rows = unit.rows(&a, &[], k).map_err(impossible)?;
+            let columns = unit.columns(&b, &[], k).map_err(impossible)?;
+            let mut sums = c.clone();
+            unit.multiply(&rows, &columns, &mut sums);
+            for (at, (computed, recorded)) in sums.iter().zip(&d).enumerate() {
+                if computed == recorded {
+                    continue;
+                }
+                verdict.mismatches += 1;
+                if verdict.first.is_none() {
+                    let (i, j) = (at / n, at % n);
+                    verdict.first = Some(Mismatch {
+                        place: [tile, i, j],
+                        kind: self.kind(tile),
+                        recorded: *recorded,
+                        explanation: unit.explain(&rows.row(i), &columns.row(j), c[at]),
+                    });
+                }
+            }
+        }
+        Ok(verdict)
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { unit, elements, mismatches, first } = self;
+        write!(f, "{elements} elements, {mismatches} mismatches")?;
+        let Some(Mismatch { place: [tile, row, column], kind, recorded, explanation }) = first
+        else {
+            return Ok(());
+        };
+        let kind = KINDS.get(usize::from(*kind)).map_or(String::new(), |name| format!(" ({name})"));
+        writeln!(f, "\n{unit}\ntile {tile}{kind}, row {row}, column {column}")?;
+        writeln!(f, "recorded {}", code(explanation.format, *recorded))?;
+        match f.width() {
+            Some(width) => write!(f, "{explanation:width$}"),
+            None => write!(f, "{explanation}"),
+        }
+    }
+}
+
+/// A code and its number: `0x3f800000 = 1`.
+fn code(format: Format, code: u64) -> String {
+    let digits = format.bits().div_ceil(4) as usize;
+    format!("0x{code:0digits$x} = {}", format.decode(code))
+}
