@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod convert;
+mod explain_mma;
 mod formats;
 mod inspect;
 mod quantize;
@@ -14,6 +15,7 @@ mod train;
 mod vectors;
 mod verify;
 mod verify_cols;
+mod verify_tiles;
 
 use clap::{Parser, Subcommand};
 use exmy::error::Error;
@@ -44,6 +46,10 @@ enum Command {
     /// Compare recorded conversions of hardware and libraries with this crate's
     #[command(name = "verify-cols")]
     VerifyCols(verify_cols::Arguments),
+    #[command(name = "verify-tiles")]
+    VerifyTiles(verify_tiles::Arguments),
+    #[command(name = "explain-mma")]
+    ExplainMma(Box<explain_mma::Arguments>),
 }
 
 /// Misuse: bad arguments, bad input, files that cannot be used.
@@ -68,6 +74,8 @@ fn main() -> ExitCode {
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Vectors(arguments) => vectors::run(&arguments),
         Command::VerifyCols(arguments) => verify_cols::run(&arguments),
+        Command::VerifyTiles(arguments) => verify_tiles::run(&arguments),
+        Command::ExplainMma(arguments) => explain_mma::run(&arguments),
     };
     match result {
         Ok(code) => ExitCode::from(code),

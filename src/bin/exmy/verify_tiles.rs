@@ -1,0 +1,141 @@
+//! `exmy verify-tiles`: recorded dot products of matrix units against the models of this crate.
+
+use crate::rows::width;
+use crate::settings::quiet_pipe;
+use clap::Args;
+use exmy::error::{Error, Result};
+use exmy::gemm::unit::{Model, Preset};
+use exmy::golden::tiles::{Tiles, Verdict, model_of};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Exit code where a recorded result is not the computed one.
+const MISMATCH: u8 = 1;
+
+/// Compare recorded tiles of matrix units with a model of them
+///
+/// Reads files in the format EXMYTILE (docs/tiles.md) - operands, addends and results of one
+/// instruction - computes every result anew and prints `FILE: N elements, M mismatches`, then the
+/// first mismatch step by step. Of a folder all files are read whose names end in `.tiles`.
+///
+/// The model is the one that --model names, else the one that the file's name begins with:
+/// `ampere_anything.tiles`, `hopper,promote=128_x.tiles`. NVIDIA's names of Hopper's instructions,
+/// wgmma_..., mma_... and cublas_..., are understood too.
+///
+/// Exit code 0 if every result matches, 1 if one does not, 2 if a file cannot be used.
+#[derive(Args)]
+#[command(after_long_help = long_help())]
+pub(crate) struct Arguments {
+    /// Files of tiles, or folders of them; - is standard input
+    #[arg(value_name = "FILE|DIR", required = true)]
+    paths: Vec<PathBuf>,
+    /// The model to compare with: a name, or a name with parameters such as hopper,f=14
+    #[arg(long, value_name = "NAME")]
+    model: Option<Model>,
+}
+
+pub(crate) fn long_help() -> String {
+    let mut text = String::from("Models, and the operands they take:\n");
+    for preset in Preset::ALL {
+        text += &format!("  {:<18} {}\n", preset.name(), preset.takes());
+    }
+    text + "Parameters and what is known of each model: docs/units.md\n"
+}
+
+/// Runs the command; the result is the exit code.
+pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
+    let mut code = 0;
+    let (mut files, mut elements, mut mismatches) = (0, 0, 0);
+    for path in &arguments.paths {
+        let found = match files_of(path) {
+            Ok(found) => found,
+            Err(error) => {
+                crate::show::error(&error);
+                code = crate::MISUSE;
+                continue;
+            }
+        };
+        for file in found {
+            match verify(&file, arguments.model.as_ref()) {
+                Ok(verdict) => {
+                    if !print(&line(&file, &verdict))? {
+                        return Ok(code);
+                    }
+                    files += 1;
+                    elements += verdict.elements;
+                    mismatches += verdict.mismatches;
+                    if verdict.mismatches > 0 {
+                        code = code.max(MISMATCH);
+                    }
+                }
+                // The other files are still worth a look.
+                Err(error) => {
+                    crate::show::error(&error);
+                    code = crate::MISUSE;
+                }
+            }
+        }
+    }
+    if files > 1 {
+        print(&format!("{files} files: {elements} elements, {mismatches} mismatches\n"))?;
+    }
+    Ok(code)
+}
+
+/// The file itself, or the tiles of a folder by name.
+fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let failed = |error| Error::io("list", path, error);
+    let mut files = Vec::new();
+    for entry in path.read_dir().map_err(failed)? {
+        let file = entry.map_err(failed)?.path();
+        if file.extension().is_some_and(|extension| extension == "tiles") && !file.is_dir() {
+            files.push(file);
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        let what = format!("no file in {} ends in .tiles", path.display());
+        return Err(Error::new(what).hint("name the files themselves if they are called otherwise"));
+    }
+    Ok(files)
+}
+
+fn verify(path: &Path, model: Option<&Model>) -> Result<Verdict> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let from_name = || {
+        model_of(&name).ok_or_else(|| {
+            Error::new(format!("no model is known by the name of {}", path.display())).hint(
+                "say --model NAME, or let the file's name begin with one and an underscore, as \
+                 ampere_m16n8k16.tiles does; `exmy verify-tiles --help` lists the models",
+            )
+        })
+    };
+    let tiles = if path.as_os_str() == "-" {
+        Tiles::read(io::stdin().lock())
+    } else {
+        Tiles::read(File::open(path).map_err(|error| Error::io("open", path, error))?)
+    };
+    let tiles = tiles.map_err(|error| Error::io("use", path, error))?;
+    let model = model.cloned().map_or_else(from_name, Ok)?;
+    let failed =
+        |error| Error::new(format!("cannot verify {} ({tiles})", path.display())).because(error);
+    tiles.verify(&model).map_err(failed)
+}
+
+fn line(path: &Path, verdict: &Verdict) -> String {
+    match width() {
+        Some(width) => format!("{}: {verdict:width$}\n", path.display()),
+        None => format!("{}: {verdict}\n", path.display()),
+    }
+}
+
+/// To stdout; false if the reader has gone away.
+fn print(text: &str) -> Result<bool> {
+    let mut out = io::stdout().lock();
+    let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    Ok(quiet_pipe(printed)?.is_some())
+}
