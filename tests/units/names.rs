@@ -1,0 +1,144 @@
+//! Texts of units: what parses, what prints, and what a wrong one is answered with.
+
+use exmy::block::BlockFormat;
+use exmy::format::Format;
+use exmy::gemm::unit::{Input, Model, Order, Preset, Unit};
+
+#[test]
+fn texts_round_trip() {
+    for (text, printed) in [
+        ("volta:f16", "volta:f16"),
+        ("VOLTA:F16,f16+F32", "volta:f16"),
+        ("ada:float8_e4m3fn,e5m2+f16", "ada:e4m3fn,e5m2+f16"),
+        ("hopper,f=13:e4m3fn", "hopper:e4m3fn"),
+        ("hopper,promote=128,f=14:e4m3fn", "hopper,f=14,promote=128:e4m3fn"),
+        ("hopper,floor=none,out=f32@rne:bf16", "hopper,floor=none,out=f32@rne:bf16"),
+        ("blackwell:nvfp4", "blackwell:e2m1/16:ue4m3"),
+        ("blackwell:mxfp8-e4m3,mxfp4", "blackwell:e4m3fn/32:e8m0,e2m1/32:e8m0"),
+        ("blackwell:e2m1/16:ue4m3+tensor", "blackwell:e2m1/16:ue4m3"),
+        ("cdna3,align2=rz,reach=none:e4m3fnuz", "cdna3,align2=rz,reach=none:e4m3fnuz"),
+        (
+            "custom,l=3,align=sticky,zeros=-126,nan=quiet:e3m4,e5m6+f16",
+            "custom,l=3,align=sticky,zeros=-126,nan=quiet:e3m4,e5m6+f16",
+        ),
+        ("custom,order=late,limit=100,f2=30:f16", "custom,order=late,f2=30,limit=100:f16"),
+        ("fast:mxint8,nvfp4", "fast:int8/32:e8m0,e2m1/16:ue4m3"),
+        ("amx,flush=none:bf16", "amx,flush=none:bf16"),
+    ] {
+        let unit: Unit = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(unit.to_string(), printed);
+        assert_eq!(printed.parse::<Unit>(), Ok(unit));
+    }
+    for preset in Preset::ALL {
+        assert_eq!(preset.to_string().parse(), Ok(preset));
+        assert_eq!(Model::from(preset).to_string(), preset.name());
+    }
+}
+
+/// Each preset's list of operands says what it takes, and takes nothing else.
+#[test]
+fn presets_take_what_they_say() {
+    let formats = [
+        Format::F16,
+        Format::BF16,
+        Format::TF32,
+        Format::E4M3FN,
+        Format::E5M2,
+        Format::E3M2,
+        Format::E2M3,
+        Format::E2M1,
+        Format::E4M3FNUZ,
+        Format::E5M2FNUZ,
+        Format::F32,
+        Format::F64,
+        Format::INT8,
+        Format::E3M4,
+    ];
+    for preset in
+        Preset::ALL.into_iter().filter(|preset| !matches!(preset, Preset::Fast | Preset::Custom))
+    {
+        for format in formats {
+            for result in [Format::F32, Format::F16, Format::F64] {
+                let taken = Unit::new(preset, format, format, result).is_ok();
+                // "f16, e4m3fn into f32 or f16; bf16 into f32": the part that names the format.
+                let name = format.to_string();
+                let said = preset.takes().split("; ").any(|part| {
+                    let (operands, results) = part.split_once("into").unwrap_or((part, ""));
+                    let named = |text: &str, name: &str| {
+                        text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == name)
+                    };
+                    !operands.contains("scales")
+                        && named(operands, &name)
+                        && named(results, &result.to_string())
+                });
+                assert_eq!(taken, said, "{preset} {format} into {result}: {}", preset.takes());
+            }
+        }
+    }
+}
+
+#[test]
+fn wrong_texts_are_answered() {
+    for (text, parts) in [
+        ("hoper:f16", &["hopper"][..]),
+        ("hopper", &["\"hopper\" names no operands", "MODEL:A"]),
+        ("hopper:f61", &["f16"]),
+        ("hopper:", &["format"]),
+        (
+            "hopper:f16,bf16",
+            &["hopper does not multiply f16 by bf16 into f32; it takes f16, e4m3fn"],
+        ),
+        ("volta:bf16", &["it takes f16, into f32 or f16"]),
+        ("hopper:nvfp4", &["e2m1/16:ue4m3"]),
+        ("blackwell:nvfp4,mxfp4", &["does not multiply"]),
+        ("hopper,g=3:f16", &["no parameter of a matrix unit is called \"g\"", "promote"]),
+        ("hopper,f=50:f16", &["f=\"50\" is not possible: 0 to 40"]),
+        ("hopper,l=0:f16", &["1 to 64"]),
+        ("hopper,floor=low:f16", &["or none"]),
+        ("hopper,out=e8m13:f16", &["FORMAT@MODE"]),
+        ("hopper,out=f32@sr8:f16", &["FORMAT@MODE"]),
+        ("hopper,out=f64@rne:f16", &["inside that of the result"]),
+        ("hopper,order=groups:f16", &["needs block scales"]),
+        ("hopper,order=quarters:bf16", &["8-bit formats"]),
+        ("hopper,order=tree,l=6,out=f32@rne:bf16", &["a tree adds 1, 2, 4"]),
+        ("ampere,order=fused:f64+f64", &["binary32 numbers"]),
+        ("fast,order=fused:nvfp4", &["need order=groups"]),
+        ("hopper,promote=0:f16", &["1 to 1048576"]),
+        ("custom:f32", &["12 significant bits"]),
+        ("blackwell:e2m1/row:e8m0", &["do not run along the sum"]),
+        ("blackwell:e2m1/16:ue4m4", &["ue4m"]),
+        ("", &["matrix unit"]),
+    ] {
+        let error = text.parse::<Unit>().expect_err(text).to_string();
+        for part in parts {
+            assert!(error.contains(part), "{text:?}: {error}");
+        }
+    }
+    let across = Input::try_from("e2m1/32x1:e8m0".parse::<BlockFormat>().unwrap());
+    assert!(across.unwrap_err().to_string().contains("32x1"));
+}
+
+#[test]
+fn wrong_lengths_are_answered() {
+    let unit: Unit = "blackwell:nvfp4".parse().unwrap();
+    for (codes, scales, k, part) in [
+        (31, 2, 16, "31 codes, where 16 are needed"),
+        (32, 1, 32, "1 scales, where 2 are needed"),
+        (40, 2, 40, "2 scales, where 3 are needed"),
+        (1, 0, 0, "1 codes, where 0 are needed"),
+    ] {
+        let error = unit.rows(&vec![0; codes], &vec![0; scales], k).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn parameters_can_be_set_in_code() {
+    let unit = Unit::new(Preset::Custom, Format::E5M2, Format::E4M3FN, Format::F32).unwrap();
+    let mut parameters = *unit.parameters();
+    (parameters.products, parameters.fraction) = (7, 20);
+    parameters.set("floor=none").unwrap();
+    let unit = unit.with_parameters(parameters).unwrap();
+    assert_eq!(unit.to_string(), "custom,l=7,f=20,floor=none:e5m2,e4m3fn");
+    assert_eq!(unit.parameters().order, Order::Fused);
+}

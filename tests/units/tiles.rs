@@ -1,0 +1,139 @@
+//! The reader of recorded tiles: what it takes, and that damage is an error and no panic.
+
+use crate::Random;
+use exmy::format::Format;
+use exmy::golden::tiles::{Tiles, model_of};
+
+/// A file of 2 tiles of 2 x 1 x 3, of operands in e5m2 and results in f32.
+fn file() -> Vec<u8> {
+    let mut bytes = b"EXMYTILE".to_vec();
+    for word in [1_u32, 77, 2, 1, 3, 4, 4, 5, 5, 2] {
+        bytes.extend(word.to_le_bytes());
+    }
+    bytes.resize(64, 0);
+    bytes.extend([0, 3]);
+    bytes.resize(80, 0);
+    // A: 1 2 3 and 4 0.5 1 by rows, twice; B: 1 1 2, twice.
+    for _ in 0..2 {
+        bytes.extend([0x3C, 0x40, 0x42, 0x44, 0x38, 0x3C]);
+    }
+    for _ in 0..2 {
+        bytes.extend([0x3C, 0x3C, 0x40]);
+    }
+    let words = |numbers: &[f32]| numbers.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>();
+    bytes.extend(words(&[0.0, 1.0, -1.0, 0.0]));
+    bytes.extend(words(&[9.0, 7.5, 8.0, 6.5]));
+    bytes
+}
+
+#[test]
+fn a_file_is_read_and_judged() {
+    let tiles = Tiles::parse(file()).unwrap();
+    assert_eq!((tiles.shape(), tiles.count(), tiles.results()), ([2, 1, 3], 2, 4));
+    assert_eq!(tiles.formats(), [Format::E5M2, Format::E5M2, Format::F32, Format::F32]);
+    assert_eq!((tiles.operation(), tiles.kind(0), tiles.kind(1)), (77, 0, 3));
+    assert_eq!(tiles.tile(1)[0], [0x3C, 0x40, 0x42, 0x44, 0x38, 0x3C]);
+    let verdict = tiles.verify(&"hopper".parse().unwrap()).unwrap();
+    assert_eq!((verdict.mismatches, verdict.to_string()), (0, "4 elements, 0 mismatches".into()));
+    let mut wrong = file();
+    let last = wrong.len() - 1;
+    wrong[last] ^= 0x80;
+    let verdict = Tiles::parse(wrong).unwrap().verify(&"hopper".parse().unwrap()).unwrap();
+    let text = verdict.to_string();
+    assert_eq!(verdict.mismatches, 1);
+    for part in [
+        "4 elements, 1 mismatches\nhopper:e5m2\ntile 1 (cancellation), row 1, column 0\n",
+        "recorded 0xc0d00000 = -6.5\n",
+        "align to 2^2, 13 fraction bits, truncated; unit 2^-11\n",
+        "a0*b0",
+        "result 0x40d00000 = 6.5",
+    ] {
+        assert!(text.contains(part), "no {part:?} in\n{text}");
+    }
+    // On a narrow terminal no line is longer than its longest number makes it.
+    let narrow = format!("{verdict:30}");
+    assert!(narrow.lines().all(|line| line.len() <= 48), "{narrow}");
+    assert_eq!(Tiles::read(&file()[..]).unwrap().results(), 4);
+}
+
+#[test]
+fn wrong_files_are_answered() {
+    let with = |offset: usize, bytes: &[u8]| {
+        let mut file = file();
+        file[offset..offset + bytes.len()].copy_from_slice(bytes);
+        file
+    };
+    for (file, part) in [
+        (Vec::new(), "0 bytes are less than the 64"),
+        (b"EXMY".to_vec(), "4 bytes"),
+        (file()[..63].to_vec(), "63 bytes"),
+        (b"EXMYCONV and more".to_vec(), "begins with \"EXMYCONV\" instead of \"EXMYTILE\""),
+        (with(8, &[2]), "version 2"),
+        (with(28, &[99]), "matrix A has format 99; known are 0 (f16)"),
+        (with(40, &[12]), "matrix D has format 12"),
+        (with(16, &[0]), "2 tiles of 0 x 1 x 3: nothing"),
+        (with(44, &[0]), "0 tiles"),
+        (with(50, &[7]), "byte 50 is 0x07"),
+        (with(70, &[1]), "byte 70 is 0x01"),
+        (file()[..100].to_vec(), "asks for 130 bytes, but the file ends after 100"),
+        (with(16, &[0xFF; 12]), "the file ends after 130"),
+        ([file(), vec![0]].concat(), "asks for 130 bytes, but the file is longer"),
+    ] {
+        let error = Tiles::parse(file.clone()).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+        let error = Tiles::read(&file[..]).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
+    let tiles = Tiles::parse(file()).unwrap();
+    let error = tiles.verify(&"volta".parse().unwrap()).unwrap_err().to_string();
+    assert!(
+        error.contains("volta does not multiply e5m2 by e5m2 into f32; it takes f16"),
+        "{error}"
+    );
+    // C in f16 takes two bytes less an element.
+    let mut mixed = with(36, &[0]);
+    mixed.truncate(130 - 8);
+    let error = Tiles::parse(mixed).unwrap().verify(&"hopper".parse().unwrap()).unwrap_err();
+    assert!(error.to_string().contains("C is f16 and D is f32"), "{error}");
+}
+
+/// Random damage: an error or a verdict, and no panic.
+#[test]
+fn damage_never_panics() {
+    let mut random = Random(9);
+    for _ in 0..3000 {
+        let mut file = file();
+        for _ in 0..1 + random.below(4) {
+            let at = random.below(file.len() as u64) as usize;
+            file[at] = random.word() as u8;
+        }
+        if random.below(4) == 0 {
+            file.truncate(random.below(file.len() as u64) as usize);
+        }
+        if let Ok(tiles) = Tiles::parse(file) {
+            for model in ["hopper", "volta", "cdna3", "fast", "custom"] {
+                let _verdict =
+                    tiles.verify(&model.parse().unwrap()).map(|verdict| verdict.to_string());
+            }
+        }
+    }
+}
+
+#[test]
+fn names_say_the_model() {
+    for (name, model) in [
+        ("wgmma_m64n8k32_f32_e4m3_e4m3.tiles", Some("hopper")),
+        ("some/where/mma_m16n8k32_f16_e4m3_e5m2.tiles", Some("hopper-mma")),
+        ("mma_m16n8k16_f32_bf16_bf16_extreme.tiles", Some("hopper")),
+        ("cublas_m64n64k512_f32_e4m3_e4m3_promote128.tiles", Some("hopper,promote=128")),
+        ("cublas_m64n64k512_f32_e4m3_e4m3_fast", Some("hopper")),
+        ("ampere_x.tiles", Some("ampere")),
+        ("blackwell-mxf8f6f4_x.tiles", Some("blackwell-mxf8f6f4")),
+        ("custom,l=8,f=24_x.tiles", Some("custom,l=8,f=24")),
+        ("amx.tiles", Some("amx")),
+        ("mystery_x.tiles", None),
+        ("", None),
+    ] {
+        assert_eq!(model_of(name).map(|model| model.to_string()).as_deref(), model, "{name}");
+    }
+}
