@@ -10,6 +10,7 @@ mod inspect;
 mod kill;
 mod quantize;
 mod sample;
+mod units;
 mod vectors;
 mod verify;
 
