@@ -1,15 +1,19 @@
 //! Multiply-accumulates a second of the models of matrix units, on one thread.
 //!
 //! `cargo bench --bench unit`, or with a part of the units' texts, `cargo bench --bench unit -- hopper`;
-//! `EXMY_SIMD=avx2` measures another level. The last rows are the definition without the kernel.
+//! `EXMY_SIMD=avx2` measures another level. The first row of the first table is the f32 product of as many
+//! operations (by `matrixmultiply` with `--features fast-f32`); the second table is the definition
+//! without the kernel.
 
 mod common;
 
 use std::hint::black_box;
 
 use common::{Table, normal};
+use exmy::gemm::f32::{Output, matmul};
 use exmy::gemm::unit::{Rows, Unit};
 use exmy::round::{Overflow, Rounding};
+use exmy::view::{View, ViewMut};
 
 /// A tile of rows, columns and products.
 const SHAPE: (usize, usize, usize) = (32, 32, 1024);
@@ -45,7 +49,14 @@ fn operands(unit: &Unit) -> (Rows, Rows) {
 
 fn main() {
     let (m, n, k) = SHAPE;
-    let mut table = Table::new("units, multiply-accumulates, one thread", m * n * k, 0, 0);
+    let (a, b) = (normal(m * k), normal(n * k));
+    let mut sums = vec![0.0; m * n];
+    let reference = || {
+        let (a, b) = (View::new(black_box(&a), m, k), View::new(black_box(&b), k, n));
+        matmul(a, b, ViewMut::new(black_box(&mut sums), m, n), Output::Overwrite);
+    };
+    let title = "units, multiply-accumulates, one thread";
+    let mut table = Table::against(title, m * n * k, "the f32 product", reference);
     for text in UNITS {
         let unit: Unit = text.parse().expect("a unit");
         let (rows, columns) = operands(&unit);
@@ -56,13 +67,21 @@ fn main() {
         });
     }
     table.print();
-    let mut table = Table::new("their definitions, multiply-accumulates", n * k, 0, 0);
+    let unit: Unit = PLAIN[0].parse().expect("a unit");
+    let (rows, columns) = operands(&unit);
+    let mut sums = vec![0; m * n];
+    let kernel = || {
+        sums.fill(0);
+        unit.multiply(black_box(&rows), black_box(&columns), black_box(&mut sums));
+    };
+    let title = "their definitions, multiply-accumulates, one thread";
+    let mut table = Table::against(title, m * n * k, "the kernel of hopper:e4m3fn", kernel);
     for text in PLAIN {
         let unit: Unit = text.parse().expect("a unit");
         let (rows, columns) = operands(&unit);
         table.row(&format!("{text}, plain"), move || {
-            for j in 0..n {
-                black_box(unit.dot(black_box(&rows.row(0)), &columns.row(j), 0));
+            for at in 0..m * n {
+                black_box(unit.dot(black_box(&rows.row(at / n)), &columns.row(at % n), 0));
             }
         });
     }

@@ -76,6 +76,8 @@ pub struct Row<'a> {
 pub struct Table<'a> {
     title: String,
     elements: usize,
+    /// What the first row is, for the heading of the ratios to it.
+    reference: &'static str,
     rows: Vec<Row<'a>>,
 }
 
@@ -86,7 +88,19 @@ impl<'a> Table<'a> {
         let mut to = Aligned::new(0_u64, elements * write / 8);
         let copy = move || copy(black_box(&from), black_box(&mut to));
         let name = format!("copy ({read} bytes in, {write} out)");
-        Self { title: title.into(), elements, rows: vec![Row { name, work: Box::new(copy) }] }
+        let rows = vec![Row { name, work: Box::new(copy) as Box<dyn FnMut()> }];
+        Self { title: title.into(), elements, reference: "a copy", rows }
+    }
+
+    /// A table whose first row is something else than a copy, `reference` in words.
+    pub fn against(
+        title: &str,
+        elements: usize,
+        reference: &'static str,
+        work: impl FnMut() + 'a,
+    ) -> Self {
+        let rows = vec![Row { name: reference.into(), work: Box::new(work) }];
+        Self { title: title.into(), elements, reference, rows }
     }
 
     /// Adds a row. `work` should pass its operands through `black_box`.
@@ -112,7 +126,7 @@ impl<'a> Table<'a> {
         let speed = |time: &Duration| self.elements as f64 / time.as_secs_f64();
         let speeds: Vec<f64> = fastest.iter().map(speed).collect();
         println!("\n### {}, 2^{} elements\n", self.title, self.elements.ilog2());
-        println!("| operation | Gelem/s | of a copy |\n|---|---:|---:|");
+        println!("| operation | Gelem/s | of {} |\n|---|---:|---:|", self.reference);
         for (row, speed) in self.rows.iter().zip(&speeds) {
             println!("| {} | {:.2} | {:.2} |", row.name, speed / 1e9, speed / speeds[0]);
         }

@@ -48,7 +48,7 @@ mod steps;
 
 pub use align::{Cut, Sum};
 pub use error::UnitError;
-pub use explain::{Event, Explanation, Name, Placed};
+pub use explain::{Coded, Event, Explanation, Name, Placed};
 pub use factor::{Class, Factor};
 pub use input::{Input, Scale};
 pub use name::Model;

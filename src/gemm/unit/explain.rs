@@ -157,7 +157,7 @@ impl fmt::Display for Explanation {
         for event in &self.events {
             event.write(f, width)?;
         }
-        write!(f, "result {}", Code(self.format, self.code))
+        write!(f, "result {}", Coded(self.format, self.code))
     }
 }
 
@@ -224,11 +224,11 @@ impl Event {
             Self::Special { terms, format, code } => {
                 writeln!(f, "infinity or NaN")?;
                 write_terms(f, terms)?;
-                writeln!(f, "  -> {}", Code(*format, *code))
+                writeln!(f, "  -> {}", Coded(*format, *code))
             }
             Self::Round { exact, format, rounding, code } => {
                 let lost = if changed(*exact, *format, *code) { "" } else { ", exact" };
-                writeln!(f, "round {rounding} to {format}: {}{lost}", Code(*format, *code))
+                writeln!(f, "round {rounding} to {format}: {}{lost}", Coded(*format, *code))
             }
             Self::Operate { operation, operands, result, code } => {
                 let mut parts: Vec<Short> = [Short::new(operation)].into();
@@ -305,13 +305,29 @@ impl fmt::Display for Exactly {
     }
 }
 
-/// A code and its number: `0x3f800000 = 1`.
-pub(super) struct Code(pub(super) Format, pub(super) u64);
+/// A code and its number: `0x3f800000 = 1`. What has more than 17 digits is written in hexadecimal,
+/// and then as short as reads back.
+///
+/// ```
+/// use exmy::format::Format;
+/// use exmy::gemm::unit::Coded;
+///
+/// assert_eq!(Coded(Format::E4M3FN, 0x7E).to_string(), "0x7e = 448");
+/// let tenth = Coded(Format::F32, 0x3DCC_CCCD).to_string();
+/// assert_eq!(tenth, "0x3dcccccd = 0x1.99999ap-4 (0.1)");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Coded(pub Format, pub u64);
 
-impl fmt::Display for Code {
+impl fmt::Display for Coded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(format, code) = *self;
         let digits = format.bits().div_ceil(4) as usize;
-        write!(f, "0x{code:0digits$x} = {}", format.decode(code))
+        let exact = text2(format_args!("{}", format.decode(code)));
+        write!(f, "0x{code:0digits$x} = {exact}")?;
+        if exact.contains("0x") {
+            write!(f, " ({:?})", format.display(code))?;
+        }
+        Ok(())
     }
 }

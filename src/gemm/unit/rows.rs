@@ -56,7 +56,7 @@ impl Rows {
         scales: &[u64],
         k: usize,
     ) -> Result<Self, UnitError> {
-        let count = if k == 0 { usize::from(codes.is_empty()) } else { codes.len() / k };
+        let count = codes.len().checked_div(k).unwrap_or(usize::from(codes.is_empty()));
         let lengths = |what, expected, found: usize| match found == expected {
             true => Ok(()),
             false => Err(UnitError::Lengths { what, expected, found }),

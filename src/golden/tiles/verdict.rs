@@ -6,8 +6,7 @@ use core::fmt;
 
 use super::{KINDS, Tiles, TilesError};
 use crate::error::Error;
-use crate::format::Format;
-use crate::gemm::unit::{Explanation, Model, Unit};
+use crate::gemm::unit::{Coded, Explanation, Model, Unit};
 
 /// A result that differs.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -96,16 +95,10 @@ impl fmt::Display for Verdict {
         };
         let kind = KINDS.get(usize::from(*kind)).map_or(String::new(), |name| format!(" ({name})"));
         writeln!(f, "\n{unit}\ntile {tile}{kind}, row {row}, column {column}")?;
-        writeln!(f, "recorded {}", code(explanation.format, *recorded))?;
+        writeln!(f, "recorded {}", Coded(explanation.format, *recorded))?;
         match f.width() {
             Some(width) => write!(f, "{explanation:width$}"),
             None => write!(f, "{explanation}"),
         }
     }
-}
-
-/// A code and its number: `0x3f800000 = 1`.
-fn code(format: Format, code: u64) -> String {
-    let digits = format.bits().div_ceil(4) as usize;
-    format!("0x{code:0digits$x} = {}", format.decode(code))
 }
