@@ -6,6 +6,7 @@ mod fast;
 mod literals;
 mod names;
 mod oracle;
+mod orders;
 mod recorded;
 mod specials;
 mod tiles;

@@ -8,7 +8,7 @@ use exmy::format::Format;
 use exmy::gemm::unit::Unit;
 
 /// Every number here is a multiple of 2^-PLACES.
-const PLACES: i32 = 1200;
+pub(crate) const PLACES: i32 = 1200;
 
 /// A binary interchange format by its fields.
 #[derive(Clone, Copy)]
@@ -29,13 +29,16 @@ fn fields(format: Format) -> Fields {
         Format::E3M2 => (3, 2, 3),
         Format::E2M3 => (2, 3, 1),
         Format::E2M1 => (2, 1, 1),
+        Format::E4M3FNUZ => (4, 3, 8),
+        Format::E5M2FNUZ => (5, 2, 16),
+        Format::UE4M3 => (4, 3, 7),
         _ => panic!("{format} has no fields here"),
     };
     Fields { exponent, trailing, bias }
 }
 
 /// Significand with its sign, and the exponent of its last place and of its point.
-fn read(format: Format, code: u64) -> (i64, i32, i32) {
+pub(crate) fn read(format: Format, code: u64) -> (i64, i32, i32) {
     let Fields { exponent, trailing, bias } = fields(format);
     let field = (code >> trailing & ((1 << exponent) - 1)) as i32;
     let digits = (code & ((1 << trailing) - 1)) as i64;
@@ -45,7 +48,7 @@ fn read(format: Format, code: u64) -> (i64, i32, i32) {
     (if negative { -digits } else { digits }, e - trailing as i32, e)
 }
 
-fn scaled(significand: i64, exponent: i32) -> BigInt {
+pub(crate) fn scaled(significand: i64, exponent: i32) -> BigInt {
     BigInt::from(significand) << (exponent + PLACES) as usize
 }
 
@@ -64,7 +67,7 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    const fn new(l: usize, f: i32, floor: Option<i32>, out: (u32, i32, bool)) -> Self {
+    pub(crate) const fn new(l: usize, f: i32, floor: Option<i32>, out: (u32, i32, bool)) -> Self {
         Self { l, f, floor, zeros: None, toward_minus: false, sticky: false, normal: false, out }
     }
 
@@ -97,7 +100,7 @@ impl Step {
         Some(sum)
     }
 
-    fn add(&self, terms: &[(BigInt, i32)]) -> BigInt {
+    pub(crate) fn add(&self, terms: &[(BigInt, i32)]) -> BigInt {
         let zero = |value: &BigInt| value.sign() == Sign::NoSign;
         let exponents =
             terms.iter().filter_map(|(value, e)| if zero(value) { self.zeros } else { Some(*e) });
@@ -124,7 +127,7 @@ impl Step {
         sum
     }
 
-    fn round(&self, sum: &BigInt, result: Format) -> u64 {
+    pub(crate) fn round(&self, sum: &BigInt, result: Format) -> u64 {
         let (digits, least, nearest) = self.out;
         let Fields { exponent, trailing, bias } = fields(result);
         let magnitude = BigInt::from(sum.magnitude().clone());
@@ -159,7 +162,7 @@ impl Step {
     }
 }
 
-const F32: (u32, i32, bool) = (23, -126, false);
+pub(crate) const F32: (u32, i32, bool) = (23, -126, false);
 const E8M13: (u32, i32, bool) = (13, -126, false);
 const F16: (u32, i32, bool) = (10, -14, true);
 
