@@ -283,11 +283,8 @@ impl Parameters {
             let unit = places.fold(0, i32::min);
             let sum = products().map(|term| Cut::Truncate.apply(&term, unit).0).sum();
             let sum = Sum { sum, unit }.term(0);
-            let scale = scales[0].times(scales[1]);
-            // Only the scales' exponents align; what the group adds is all significand.
-            let value = sum.times(scale);
-            let digits = (value.digits as i32 + scale.exponent - value.exponent) as u32;
-            terms.push(Factor { exponent: scale.exponent, digits, ..value });
+            // The sum's own exponent is 0: only the scales' align it.
+            terms.push(sum.times(scales[0].times(scales[1])));
         }
         terms.push(Factor::new(result, addend));
         let last = terms.len - 1;
