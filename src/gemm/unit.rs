@@ -300,6 +300,18 @@ impl Unit {
     /// kernel's where there is one for the parameters: the fused orders with truncation, which are
     /// all of NVIDIA's.
     ///
+    /// ```
+    /// use exmy::gemm::unit::Unit;
+    ///
+    /// let unit: Unit = "hopper:e4m3fn".parse()?;
+    /// let rows = unit.rows(&[0x38, 0x40, 0x7F, 0x38], &[], 2)?; // 1 2 and NaN 1
+    /// let columns = unit.columns(&[0x38, 0x38], &[], 2)?; // 1 1
+    /// let mut sums = [0.1_f32, 0.0].map(|c| c.to_bits().into()); // of 0.1 the addend keeps 13 bits
+    /// unit.multiply(&rows, &columns, &mut sums);
+    /// assert_eq!(sums, [3.099_853_5_f32.to_bits().into(), 0x7FFF_FFFF]);
+    /// # Ok::<(), exmy::gemm::unit::UnitError>(())
+    /// ```
+    ///
     /// # Panics
     /// If rows and columns differ in length or were made for another unit, or `sums` has another
     /// length than rows times columns.

@@ -87,6 +87,17 @@ impl Factor {
 
     /// The exact product; infinity times zero is NaN.
     ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::gemm::unit::{Class, Factor};
+    ///
+    /// // 1.5 * 1.5 is 2.25, but its exponent stays 0.
+    /// let x = Factor::new(Format::E5M2, 0x3E);
+    /// assert_eq!((x.times(x).exponent, x.times(x).significand), (0, 0b10_0100));
+    /// let infinity = Factor::new(Format::E5M2, 0x7C);
+    /// assert_eq!(infinity.times(Factor::ZERO).class, Class::Nan);
+    /// ```
+    ///
     /// The significands must have at most 64 bits together: formats up to binary32, or one of 53
     /// bits with one of 11.
     #[inline]

@@ -237,6 +237,17 @@ impl Parameters {
 
     /// Sets one parameter from `KEY=VALUE`.
     ///
+    /// ```
+    /// use exmy::gemm::unit::Unit;
+    ///
+    /// let unit: Unit = "ampere:f16".parse()?;
+    /// let mut parameters = *unit.parameters();
+    /// parameters.set("floor=none")?;
+    /// assert_eq!(unit.with_parameters(parameters)?.to_string(), "ampere,floor=none:f16");
+    /// assert!(parameters.set("l=0").unwrap_err().to_string().contains("1 to 64"));
+    /// # Ok::<(), exmy::gemm::unit::UnitError>(())
+    /// ```
+    ///
     /// # Errors
     /// If there is no such key, or the value is impossible for it.
     pub fn set(&mut self, setting: &str) -> Result<(), UnitError> {

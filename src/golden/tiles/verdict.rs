@@ -52,6 +52,21 @@ impl Tiles {
 
     /// Computes every result anew and compares, bit for bit.
     ///
+    /// ```
+    /// use exmy::golden::tiles::Tiles;
+    ///
+    /// // One tile of one product: 1.5 * 2 + 1 in e5m2 and f32, recorded as 4.
+    /// let mut bytes = b"EXMYTILE".to_vec();
+    /// [1_u32, 0, 1, 1, 1, 4, 4, 5, 5, 1].map(|word| bytes.extend(word.to_le_bytes()));
+    /// bytes.resize(80, 0);
+    /// bytes.extend([0x3E, 0x40]);
+    /// [1.0_f32, 4.0].map(|x| bytes.extend(x.to_le_bytes()));
+    /// let tiles = Tiles::parse(bytes)?;
+    /// assert_eq!(tiles.verify(&"hopper".parse()?)?.to_string(), "1 elements, 0 mismatches");
+    /// assert!(tiles.verify(&"volta".parse()?).is_err()); // it has no 8-bit operands
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`unit`](Self::unit).
     pub fn verify(&self, model: &Model) -> Result<Verdict, Error> {
