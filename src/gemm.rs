@@ -1,7 +1,7 @@
 //! Matrix products, each with a stated order of summation.
 //!
 //! [`mod@f32`]: f32 operands, or the f32 images of quantized ones. [`quantized`]: two block
-//! tensors. [`unit`]: what matrix units compute.
+//! tensors. [`mod@unit`]: what matrix units compute.
 
 pub mod f32;
 pub mod quantized;

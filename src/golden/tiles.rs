@@ -1,7 +1,7 @@
 //! Recorded tiles of matrix units: the file format `EXMYTILE`, and the verdict on a file.
 //!
 //! Such a file holds operands, addends and results of one instruction, tile by tile, as a device
-//! computed them. Its name or the caller says which [`Model`](crate::gemm::unit::Model) should give
+//! computed them. Its name or the caller says which [`Model`] should give
 //! the same bits; [`Tiles::verify`] computes every result anew. `docs/tiles.md` describes the format,
 //! so that anyone can record a device in it.
 //!

@@ -17,7 +17,7 @@ fn operands(random: &mut Random, unit: &Unit, k: usize) -> (Vec<u64>, Vec<u64>, 
     };
     let a = some(unit.a().format, k);
     let mut b = some(unit.b().format, k);
-    if k % 4 == 0 {
+    if k.is_multiple_of(4) {
         for j in k / 2..k {
             b[j] = b[j - k / 2] ^ 1 << (unit.b().format.bits() - 1);
             if unit.b().format.decode(b[j]).is_nan() {
