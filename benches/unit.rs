@@ -36,8 +36,8 @@ const PLAIN: [&str; 6] =
 fn operands(unit: &Unit) -> (Rows, Rows) {
     let (m, n, k) = SHAPE;
     let codes = |format: exmy::format::Format, count: usize| -> Vec<u64> {
-        let encode = |x: f32| format.encode_f32(x, Rounding::Rne, Overflow::Finite, 0).code;
-        normal(count).into_iter().map(encode).collect()
+        let encode = |x: &f32| format.encode_f32(*x, Rounding::Rne, Overflow::Finite, 0).code;
+        normal(count).iter().map(encode).collect()
     };
     let scales = |input: exmy::gemm::unit::Input, count: usize| -> Vec<u64> {
         input.scale.map_or(Vec::new(), |scale| codes(scale.format, count * input.scales(k)))
