@@ -1,12 +1,38 @@
 //! Matrix products, each with a stated order of summation.
 //!
-//! [`mod@f32`]: f32 operands, or the f32 images of quantized ones. [`quantized`]: two block
-//! tensors. [`mod@unit`]: what matrix units compute. An [`Operand`] is a matrix of numbers as it is
-//! stored, whatever they are.
+//! [`gemm`] multiplies two [`Operand`]s, whatever they are stored as, by a [`Spec`], whose
+//! [`Accumulation`] says how the products become one number: the exactly rounded one, chains and
+//! trees in any accumulator, Transformer Engine's NVFP4. `docs/gemm.md` lists the names with their
+//! formulas. [`mod@f32`] is the f32 product that layers use; [`mod@unit`] is what matrix units compute.
+//!
+//! ```
+//! use exmy::gemm::{Spec, gemm};
+//! use exmy::view::View;
+//!
+//! // 1 + 2^-24 + 2^-24: binary32 cannot add 2^-24 to 1, but the exact sum is a binary32 number.
+//! let tiny = 2.0_f32.powi(-24);
+//! let (a, b) = ([1.0, tiny, tiny], [1.0; 3]);
+//! let (a, b) = (View::new(&a, 1, 3), View::new(&b, 3, 1));
+//! let by = |accumulation: &str| gemm(a, b, &Spec::parse(accumulation).unwrap()).unwrap()[0];
+//! assert_eq!(by("exact"), 1.0 + 2.0 * tiny);
+//! assert_eq!(by("fma"), 1.0);
+//! ```
 
+mod accumulation;
+mod error;
+mod exact;
 pub mod f32;
+mod numbers;
 mod operand;
-pub mod quantized;
+mod product;
+mod spec;
+mod sums;
+mod te;
 pub mod unit;
+mod units;
 
+pub use accumulation::{Accumulation, Order, ParseAccumulationError, Sum, TeAlpha};
+pub use error::{GemmError, Side, Why};
 pub use operand::{Operand, Store, WidthError};
+pub use product::{Report, gemm, gemm_batched, gemm_codes, gemm_into};
+pub use spec::{NonFinite, Spec};

@@ -94,6 +94,12 @@ impl Cast {
     }
 }
 
+impl From<Format> for Cast {
+    fn from(format: Format) -> Self {
+        Self::new(format)
+    }
+}
+
 /// A format and its rules, made ready for slices.
 ///
 /// ```

@@ -79,7 +79,7 @@ pub fn matmul_reference(
 /// `a * b + c` with one rounding. Without `std` there is no `mul_add`; f64 holds the product of two
 /// f32 exactly, and rounding the sum to odd before narrowing makes the two roundings one.
 #[inline(always)]
-fn fused(a: f32, b: f32, c: f32) -> f32 {
+pub(super) fn fused(a: f32, b: f32, c: f32) -> f32 {
     #[cfg(feature = "std")]
     return a.mul_add(b, c);
     #[cfg(not(feature = "std"))]

@@ -204,6 +204,12 @@ impl<'a> From<Store<'a>> for Operand<'a> {
     }
 }
 
+impl<'a> From<&Operand<'a>> for Operand<'a> {
+    fn from(operand: &Operand<'a>) -> Self {
+        *operand
+    }
+}
+
 impl<'a> From<View<'a, f32>> for Operand<'a> {
     fn from(view: View<'a, f32>) -> Self {
         Store::F32(view).into()

@@ -1,0 +1,117 @@
+//! Operands as a matrix unit takes them.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use super::error::Why;
+use super::numbers::in_rows;
+use super::operand::{Operand, Store};
+use super::unit::{Input, Model, Rows, Scale, Unit, UnitError};
+use crate::format::Format;
+use crate::math::Operand as Number;
+use crate::view::View;
+
+/// One side's codes and scales, vectors along the sum.
+struct Side {
+    codes: Vec<u64>,
+    scales: Vec<u64>,
+}
+
+/// Two operands in a matrix unit.
+pub(super) struct Tiles {
+    unit: Unit,
+    rows: usize,
+    k: usize,
+    a: Side,
+    columns: Rows,
+}
+
+/// What the rows of an operand are to a unit.
+fn input(rows: &Operand<'_>) -> Input {
+    let scale = rows.block_format().zip(rows.block()).map(|(format, (_, along))| Scale {
+        format: format.scale,
+        // Longer blocks than the sum is, as those of whole rows, are one.
+        block: u32::try_from(along.max(1)).unwrap_or(u32::MAX),
+    });
+    Input { format: rows.format(), scale }
+}
+
+impl Side {
+    /// The rows of an operand.
+    fn of(rows: &Operand<'_>) -> Self {
+        match rows.store() {
+            Store::F32(view) => Self::plain(in_rows(view, |x| u64::from(x.to_bits()))),
+            Store::U8(format, view) => Self::plain(in_rows(view, |x| masked(format, x.into()))),
+            Store::U16(format, view) => Self::plain(in_rows(view, |x| masked(format, x.into()))),
+            Store::Blocks(tensor) => {
+                let (codes, scales) = (tensor.codes(), tensor.scales());
+                let codes = View::new(&codes, tensor.rows(), tensor.cols());
+                let blocks = tensor.blocks();
+                let scales = View::new(&scales, blocks.0, blocks.1);
+                let turned = rows.is_transposed();
+                let codes = if turned { codes.t() } else { codes };
+                let scales = if turned { scales.t() } else { scales };
+                let down = rows.block().map_or(1, |(down, _)| down);
+                // Rows of a tile share its scales.
+                let scale =
+                    |i: usize| (0..scales.cols()).map(move |j| scales.at(i / down, j).into());
+                Self {
+                    codes: in_rows(codes, u64::from),
+                    scales: (0..rows.rows()).flat_map(scale).collect(),
+                }
+            }
+        }
+    }
+
+    fn plain(codes: Vec<u64>) -> Self {
+        Self { codes, scales: Vec::new() }
+    }
+}
+
+/// A code without the bits above its format's width.
+fn masked(format: Format, code: u64) -> u64 {
+    code & (u64::MAX >> (64 - format.bits()))
+}
+
+/// The unit for the rows of A and the columns of B, the latter as rows.
+pub(super) fn unit(
+    model: &Model,
+    result: Format,
+    a: &Operand<'_>,
+    b: &Operand<'_>,
+) -> Result<Unit, Why> {
+    model.unit(input(a), input(&b.t()), result).map_err(wrong)
+}
+
+fn wrong(error: UnitError) -> Why {
+    Why::Unit(Box::new(error))
+}
+
+impl Tiles {
+    pub(super) fn new(unit: Unit, a: &Operand<'_>, b: &Operand<'_>) -> Result<Self, Why> {
+        let (rows, k) = a.shape();
+        let Side { codes, scales } = Side::of(&b.t());
+        let columns = unit.columns(&codes, &scales, k).map_err(wrong)?;
+        Ok(Self { unit, rows, k, a: Side::of(a), columns })
+    }
+
+    /// The results of rows `first..first + count` with every column.
+    pub(super) fn band(&self, first: usize, count: usize, mut done: impl FnMut(usize, Number)) {
+        let Self { unit, rows, k, a, columns } = self;
+        let result = unit.result();
+        // The unit's rows know their number by their codes, of which there are none here.
+        if *k == 0 {
+            let cols = columns.count();
+            return (0..count * cols).for_each(|at| done(at, Number::new(result, 0)));
+        }
+        let share = a.scales.len() / rows;
+        let (from, to) = (first, first + count);
+        let band = unit.rows(&a.codes[from * k..to * k], &a.scales[from * share..to * share], *k);
+        let Ok(band) = band else { unreachable!("whole rows of an operand") };
+        let mut sums = alloc::vec![0; count * columns.count()];
+        unit.multiply(&band, columns, &mut sums);
+        for (at, sum) in sums.into_iter().enumerate() {
+            done(at, Number::new(result, sum));
+        }
+    }
+}
