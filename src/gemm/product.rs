@@ -449,7 +449,8 @@ impl<'a> Product<'a> {
                 let plain = format == Format::F32 && rules == Rules::DEFAULT;
                 if plain && number.format == Format::F32 {
                     let x = f32::from_bits(number.code as u32);
-                    if !x.is_nan() {
+                    // Of a matrix unit, which NaN it gives is part of the model.
+                    if !x.is_nan() || matches!(spec.accumulation, Accumulation::Unit { .. }) {
                         return (number.code, x.is_finite());
                     }
                 }

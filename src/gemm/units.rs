@@ -21,6 +21,7 @@ struct Side {
 pub(super) struct Tiles {
     unit: Unit,
     rows: usize,
+    cols: usize,
     k: usize,
     a: Side,
     columns: Rows,
@@ -92,23 +93,22 @@ impl Tiles {
         let (rows, k) = a.shape();
         let Side { codes, scales } = Side::of(&b.t());
         let columns = unit.columns(&codes, &scales, k).map_err(wrong)?;
-        Ok(Self { unit, rows, k, a: Side::of(a), columns })
+        Ok(Self { unit, rows, cols: b.cols(), k, a: Side::of(a), columns })
     }
 
     /// The results of rows `first..first + count` with every column.
     pub(super) fn band(&self, first: usize, count: usize, mut done: impl FnMut(usize, Number)) {
-        let Self { unit, rows, k, a, columns } = self;
+        let Self { unit, rows, cols, k, a, columns } = self;
         let result = unit.result();
-        // The unit's rows know their number by their codes, of which there are none here.
+        // The unit's rows know their number by their codes, of which there are none then.
         if *k == 0 {
-            let cols = columns.count();
             return (0..count * cols).for_each(|at| done(at, Number::new(result, 0)));
         }
         let share = a.scales.len() / rows;
         let (from, to) = (first, first + count);
         let band = unit.rows(&a.codes[from * k..to * k], &a.scales[from * share..to * share], *k);
         let Ok(band) = band else { unreachable!("whole rows of an operand") };
-        let mut sums = alloc::vec![0; count * columns.count()];
+        let mut sums = alloc::vec![0; count * cols];
         unit.multiply(&band, columns, &mut sums);
         for (at, sum) in sums.into_iter().enumerate() {
             done(at, Number::new(result, sum));

@@ -7,6 +7,7 @@ mod misuse;
 mod names;
 mod sums;
 mod te;
+mod units;
 
 use exmy::block::{Axis, BlockFormat, BlockTensor};
 use exmy::format::Format;

@@ -18,6 +18,10 @@ fn names_print_as_they_are_read() {
         "promote64(blocked8):bf16@rtz",
         "te-nvfp4",
         "te-nvfp4-kernel",
+        "hopper",
+        "ada+f16",
+        "hopper,promote=128",
+        "fast",
     ] {
         let accumulation: Accumulation = text.parse().unwrap();
         assert_eq!(accumulation.to_string(), text);
@@ -37,7 +41,7 @@ fn names_print_as_they_are_read() {
 fn wrong_names_are_answered_with_right_ones() {
     for (text, hint) in [
         ("exatc", "did you mean exact?"),
-        ("fam", "did you mean fma?"),
+        ("fam", "did you mean fma"),
         ("pairwize:bf16", "did you mean pairwise?"),
         ("te-nvpf4", "did you mean te-nvfp4"),
         ("", "Possible: exact, fma, mul-add"),
@@ -56,7 +60,9 @@ fn wrong_names_are_answered_with_right_ones() {
         ("fma:bf16@rtx", "did you mean rtz"),
         ("fma:bf16@rtz@rne", "one rounding mode"),
         ("fma:e8m0", "an accumulator has a sign and a zero"),
-        ("fma:", ""),
+        ("hoper", "did you mean hopper"),
+        ("hopper,f=", "f="),
+        ("hopper+f61", "f16"),
         ("\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}", "Possible"),
     ] {
         let error = text.parse::<Accumulation>().unwrap_err().to_string();
