@@ -1,0 +1,123 @@
+//! How far the sums of matrix units and of accumulators are from the exact ones, over the length of
+//! the sum: a picture.
+//!
+//! `cargo run --release --example accumulation_error` writes `accumulation_error.svg`; a path of
+//! your own may follow, and the longest sum, a power of two (8192 by default). The numbers are
+//! normally distributed with mean 1/4, in three operand formats; an error is the root of the mean
+//! square of `sum - exact`, divided by that of `exact`, both in binary64.
+
+use exmy::bulk::{Cast, Converter};
+use exmy::format::Format;
+use exmy::gemm::{Operand, Spec, gemm, gemm_codes};
+use exmy::plot::{Axis, Figure, Panel, Series};
+use exmy::random::{Philox, Stream};
+use exmy::view::View;
+
+/// Rows and columns whose sums are averaged.
+const SIDE: usize = 12;
+
+/// Operand formats, and what sums their products: matrix units by their presets, and accumulators.
+const PANELS: [(&str, &[&str]); 4] = [
+    (
+        "e4m3fn",
+        &[
+            "ada",
+            "hopper",
+            "hopper,promote=128",
+            "hopper-mma",
+            "blackwell",
+            "fast",
+            "fma:bf16",
+            "promote128(fma:e8m13@rtz)",
+        ],
+    ),
+    ("e4m3fnuz", &["cdna3", "fast"]),
+    (
+        "f16",
+        &[
+            "volta",
+            "turing",
+            "ampere",
+            "ada",
+            "hopper",
+            "blackwell",
+            "cdna1",
+            "cdna1-tree",
+            "cdna2",
+            "cdna3",
+            "fast",
+            "hopper+f16",
+        ],
+    ),
+    (
+        "bf16",
+        &[
+            "ampere",
+            "hopper",
+            "cdna1",
+            "cdna2",
+            "cdna2-bf16",
+            "cdna3",
+            "amx",
+            "fma",
+            "pairwise",
+            "blocked256",
+        ],
+    ),
+];
+
+/// Normally distributed numbers (by the sum of twelve uniform ones), their mean 1/4, as codes.
+fn numbers(format: Format, len: usize, stream: &str) -> Vec<u16> {
+    let random = Philox::new(1, Stream::new(stream));
+    let normal = |i: u64| (0..12).map(|j| random.uniform(12 * i + j)).sum::<f64>() - 5.75;
+    let numbers: Vec<f32> = (0..len as u64).map(|i| normal(i) as f32).collect();
+    Converter::from(Cast::new(format)).encode(&numbers)
+}
+
+fn mean_square(numbers: impl Iterator<Item = f64>) -> f64 {
+    numbers.map(|x| x * x).sum::<f64>()
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let path = arguments.next().unwrap_or_else(|| "accumulation_error.svg".into());
+    let longest: usize = arguments.next().map_or(Ok(8192), |text| text.parse())?;
+    if longest < 32 {
+        return Err(format!("{longest}: the shortest sum in the picture has 32 products").into());
+    }
+    let mut figure = Figure::new("What a sum of products loses, by who adds it")
+        .subtitle("normal numbers, mean 1/4; relative root mean square error of 144 sums")
+        .x(Axis::log("products of a sum"));
+    for (name, accumulations) in PANELS {
+        let format: Format = name.parse()?;
+        let (a, b) = (numbers(format, SIDE * longest, "a"), numbers(format, SIDE * longest, "b"));
+        let mut lines = vec![Vec::new(); accumulations.len()];
+        let lengths =
+            std::iter::successors(Some(32), |k| Some(k * 2)).take_while(|k| *k <= longest);
+        for k in lengths {
+            // The first k of every row.
+            let side = |codes| View::with_strides(codes, SIDE, k, longest, 1);
+            let a = Operand::codes16(format, side(&a)?)?;
+            let b = Operand::codes16(format, side(&b)?)?.t();
+            let exact = Spec::parse("exact")?.with_output(Format::F64);
+            let exact: Vec<u64> = gemm_codes(a, b, &exact)?;
+            let exact: Vec<f64> = exact.into_iter().map(f64::from_bits).collect();
+            for (accumulation, line) in accumulations.iter().zip(&mut lines) {
+                let sums = gemm(a, b, &Spec::parse(accumulation)?)?;
+                let errors = sums.iter().zip(&exact).map(|(sum, exact)| f64::from(*sum) - exact);
+                let error = mean_square(errors) / mean_square(exact.iter().copied());
+                line.push((k as f64, error.sqrt()));
+            }
+        }
+        let mut panel = Panel::new(Axis::log(format!("relative error, {name} operands")));
+        for (accumulation, line) in accumulations.iter().zip(lines) {
+            // No error at all has no place on a logarithmic axis.
+            let line = line.into_iter().filter(|(_, error)| *error > 0.0);
+            panel = panel.line(Series::new(*accumulation, line));
+        }
+        figure = figure.panel(panel);
+    }
+    std::fs::write(&path, figure.to_svg())?;
+    println!("{path}");
+    Ok(())
+}
