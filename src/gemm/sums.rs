@@ -157,9 +157,8 @@ impl Sum {
 }
 
 /// `k x n` numbers from `n x k`.
-fn transposed(x: &[f32], k: usize) -> Vec<f32> {
-    let mut out = vec![0.0; x.len()];
-    let n = if k == 0 { 0 } else { x.len() / k };
+fn transposed(x: &[f32], n: usize, k: usize) -> Vec<f32> {
+    let mut out = vec![0.0; n * k];
     for (j, row) in x.chunks(k.max(1)).enumerate() {
         for (i, x) in row.iter().enumerate() {
             out[i * n + j] = *x;

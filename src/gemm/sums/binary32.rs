@@ -26,7 +26,7 @@ impl Chains {
     /// `None` if a number is not binary32.
     pub(in crate::gemm) fn new(order: Order, a: &Numbers, b: &Numbers) -> Option<Self> {
         let (x, y) = (a.as_f32()?, b.as_f32()?);
-        Some(Self { order, a: x, b: transposed(&y, b.k), k: a.k, n: b.count })
+        Some(Self { order, a: x, b: transposed(&y, b.count, b.k), k: a.k, n: b.count })
     }
 
     /// The sums of row `i` of A with every column of B.
