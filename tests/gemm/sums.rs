@@ -172,7 +172,7 @@ fn scales_enter_without_rounding() {
     let value = |t: &exmy::block::BlockTensor, i: usize, j: usize| {
         format.element.to_f64(u64::from(t.codes()[i * 40 + j])) * t.scale(i, j).to_f64()
     };
-    for at in 0..6 {
+    for (at, got) in got.into_iter().enumerate() {
         let sum =
             (0..40).fold(0.0_f64, |sum, k| value(&a, at / 3, k).mul_add(value(&b, at % 3, k), sum));
         assert_eq!(got, sum as f32);
