@@ -249,3 +249,16 @@ fn into_narrow_formats_by_their_rules() {
     let cast = exmy::bulk::Cast::new(Format::E4M3FN).with_overflow(Overflow::Nan);
     assert!(gemm(a, b, &spec.with_output(cast)).unwrap()[0].is_nan());
 }
+
+/// 31 products of 2^60 beside one of 1: their integers have 31 bits, their sum more than 64.
+#[test]
+fn sums_beyond_64_bits() {
+    let big = (1_u32 << 30) as f32;
+    let x: Vec<f32> = (0..32).map(|k| if k == 7 { 1.0 } else { big }).collect();
+    let (a, b) = (View::new(&x, 1, 32), View::new(&x, 32, 1));
+    let spec = Spec::parse("exact").unwrap();
+    assert_eq!(gemm(a, b, &spec).unwrap(), [31.0 * big * big]);
+    // Toward infinity the 1 is seen.
+    let above = f32::from_bits((31.0 * big * big).to_bits() + 1);
+    assert_eq!(gemm(a, b, &spec.with_rounding(Rounding::Rup)).unwrap(), [above]);
+}
