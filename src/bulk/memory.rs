@@ -3,7 +3,7 @@
 //!
 //! The processor's own prefetching stops at pages of 4 KiB, and an ordinary store first reads the
 //! line it writes to. So a large conversion asks for what comes next itself, and writes results
-//! of four bytes or more past the caches, from a buffer in the first-level cache. Both are
+//! of two bytes or more past the caches, from a buffer in the first-level cache. Both are
 //! instructions that every x86-64 processor has; elsewhere these functions do without.
 
 #![allow(unsafe_code)]

@@ -135,30 +135,17 @@ fn f64_by_rules() {
     }
 }
 
-/// All numbers of the two types.
+/// All numbers of the two types, by every mode; each format and mode meets one policy.
 #[cfg(feature = "half")]
 #[test]
 fn half_through_every_format() {
-    let f16s: Vec<half::f16> = (0..=u16::MAX).map(half::f16::from_bits).collect();
-    let bf16s: Vec<half::bf16> = (0..=u16::MAX).map(half::bf16::from_bits).collect();
-    for format in named().into_iter().chain(["e8m3", "binary8p3se", "e9m6"].map(format)) {
-        for rounding in ["rne", "rtz", "sr8"].map(|text| text.parse().expect("a mode")) {
-            let converter = converter(format, rounding, Cast::new(format).overflow);
-            is_plain(&converter, &f16s, &rounding.to_string());
-            is_plain(&converter, &bf16s, &rounding.to_string());
-        }
-    }
-    // The formats of 8 bits and fewer that machines have: codes by every mode, overflow
-    // both ways.
-    for format in
-        [Format::E4M3FN, Format::E5M2, Format::E4M3FNUZ, Format::E2M3, Format::E3M2, Format::E2M1]
-    {
-        for rounding in Rounding::DETERMINISTIC {
-            for overflow in [Overflow::None, Overflow::Finite] {
-                let converter = converter(format, rounding, overflow);
-                encodes::<_, u8>(&converter, &f16s, &format!("{rounding} {overflow}"));
-                encodes::<_, u8>(&converter, &bf16s, &format!("{rounding} {overflow}"));
-            }
+    let (f16s, bf16s) = halves();
+    for (i, format) in half_formats().enumerate() {
+        for (k, rounding) in modes().into_iter().enumerate() {
+            let overflow = Overflow::ALL[(i + k) % Overflow::ALL.len()];
+            let converter = converter(format, rounding, overflow);
+            is_plain(&converter, &f16s, &format!("{rounding} {overflow}"));
+            is_plain(&converter, &bf16s, &format!("{rounding} {overflow}"));
         }
     }
     for profile in Profile::ALL {
@@ -166,6 +153,35 @@ fn half_through_every_format() {
         is_plain(&converter, &f16s, &format!("{profile:?}"));
         is_plain(&converter, &bf16s, &format!("{profile:?}"));
     }
+}
+
+/// As [`half_through_every_format`], each with every policy:
+/// `cargo test --release --features half,std --test decode -- --ignored every_policy`.
+#[cfg(feature = "half")]
+#[test]
+#[ignore = "takes minutes; see the comment"]
+fn half_through_every_format_by_every_policy() {
+    let (f16s, bf16s) = halves();
+    for format in half_formats() {
+        for rounding in modes() {
+            for overflow in Overflow::ALL {
+                let converter = converter(format, rounding, overflow);
+                is_plain(&converter, &f16s, &format!("{rounding} {overflow}"));
+                is_plain(&converter, &bf16s, &format!("{rounding} {overflow}"));
+            }
+        }
+    }
+}
+
+#[cfg(feature = "half")]
+fn half_formats() -> impl Iterator<Item = Format> {
+    named().into_iter().chain(["e8m3", "binary8p3se", "e9m6"].map(format))
+}
+
+#[cfg(feature = "half")]
+fn halves() -> (Vec<half::f16>, Vec<half::bf16>) {
+    let codes = 0..=u16::MAX;
+    (codes.clone().map(half::f16::from_bits).collect(), codes.map(half::bf16::from_bits).collect())
 }
 
 /// `f32` to the 16-bit types: edges of every exponent, and all numbers near the midpoints of a
