@@ -4,6 +4,8 @@
 //! state only to processes that ask (`arch_prctl`, since 5.16). The permission holds for all threads,
 //! present and future.
 
+#![allow(unsafe_code)]
+
 use core::arch::asm;
 use core::arch::x86_64::{__cpuid, __cpuid_count};
 use std::sync::OnceLock;
