@@ -10,9 +10,13 @@
 //! bodies are compiled and no other level exists.
 //!
 //! The level is the best the CPU has, unless the environment variable `EXMY_SIMD` names a lower
-//! one (`scalar`, `avx2`, `avx512`); [`with_level`] does the same for a test.
+//! one (`scalar`, `avx2`, `avx512`, `amx`); [`with_level`] does the same for a test. `amx` is AVX-512
+//! to all kernels but those of matrix products.
 
 #![allow(unsafe_code)]
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux", feature = "std"))]
+mod amx;
 
 use core::fmt;
 #[cfg(feature = "std")]
@@ -28,11 +32,13 @@ pub enum Level {
     Avx2 = 2,
     /// x86-64 with AVX-512 F, BW, CD, DQ, VL (x86-64-v4).
     Avx512 = 3,
+    /// The same and matrix tiles of bfloat16 (AMX), where Linux lets the process have them.
+    Amx = 4,
 }
 
 impl Level {
     /// All levels, ascending.
-    pub const ALL: [Self; 3] = [Self::Scalar, Self::Avx2, Self::Avx512];
+    pub const ALL: [Self; 4] = [Self::Scalar, Self::Avx2, Self::Avx512, Self::Amx];
 
     /// The word `EXMY_SIMD` accepts.
     ///
@@ -46,6 +52,7 @@ impl Level {
             Self::Scalar => "scalar",
             Self::Avx2 => "avx2",
             Self::Avx512 => "avx512",
+            Self::Amx => "amx",
         }
     }
 
@@ -71,7 +78,9 @@ impl Level {
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vl")
             }
-            #[cfg(not(all(target_arch = "x86_64", feature = "std")))]
+            #[cfg(all(target_arch = "x86_64", target_os = "linux", feature = "std"))]
+            Self::Amx => Self::Avx512.is_available() && amx::is_permitted(),
+            #[allow(unreachable_patterns, reason = "what is above depends on the target")]
             _ => false,
         }
     }
@@ -163,6 +172,7 @@ pub fn level() -> Level {
         1 => Level::Scalar,
         2 => Level::Avx2,
         3 => Level::Avx512,
+        4 => Level::Amx,
         _ => {
             let level = wanted().unwrap_or_else(|error| panic!("{error}"));
             CURRENT.store(level as u8, Ordering::Relaxed);
@@ -226,7 +236,7 @@ pub(crate) fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     match level() {
         // SAFETY: `level` returns a level only if `is_available` said yes for this CPU.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512(kernel) },
+        Level::Avx512 | Level::Amx => unsafe { avx512(kernel) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 => unsafe { avx2(kernel) },

@@ -31,7 +31,7 @@ pub(super) const BYTES: Table<u8> = {
 #[inline]
 pub(super) fn is_fast() -> bool {
     #[cfg(all(target_arch = "x86_64", feature = "std"))]
-    return crate::simd::level() == crate::simd::Level::Avx512
+    return crate::simd::level() >= crate::simd::Level::Avx512
         && is_x86_feature_detected!("avx512vbmi");
     #[cfg(not(all(target_arch = "x86_64", feature = "std")))]
     false

@@ -224,7 +224,7 @@ impl BlockTensor {
     }
 
     /// The blocks' scales as numbers, row-major over blocks, without the tensor scale.
-    pub(in crate::block) fn scale_values(&self) -> Vec<f32> {
+    pub(crate) fn scale_values(&self) -> Vec<f32> {
         let format = self.format.scale;
         let mut values = vec![0.0; self.scales.len() / scale_size(format)];
         match scale_size(format) {

@@ -22,7 +22,7 @@ pub(super) const WORDS: usize = 4 * BLOCKS;
 /// Writes the words from the start of block `block` on, as many as are whole groups, if the level in
 /// force is AVX-512. Returns what is left to do.
 pub(super) fn blocks(random: Philox, block: u64, out: &mut [u32]) -> (u64, &mut [u32]) {
-    if level() != Level::Avx512 {
+    if level() < Level::Avx512 {
         return (block, out);
     }
     let whole = out.len() / WORDS * WORDS;

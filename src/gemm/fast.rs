@@ -1,0 +1,156 @@
+//! The fast product of quantized operands: one order of summation on every machine.
+//!
+//! It is defined on the binary32 *images* of the operands, code times block scale rounded once
+//! (infinity from 2^128 on; those are [counted](Packed::overflows)). A sum starts at +0. For every
+//! block of 32 positions there is one chain of fused multiply-adds over the even positions and one
+//! over the odd ones, each from +0 and ascending; their sum, rounded, is added to the sum so far, and
+//! rounded. All roundings are to nearest even with subnormal numbers as IEEE 754 has them. With
+//! tensor scales `s`, `t` and a [`Scaling`], in binary32 and in this order,
+//!
+//! ```text
+//! factor = (alpha * s) * t                             absent scales are left out
+//! c      = factor * sum                    if beta = 0; what c held is not read
+//! c      = (factor * sum) + (beta * c)     else
+//! ```
+//!
+//! There is one NaN, 0x7FC00000. [`multiply_plain`] is that as code.
+//!
+//! The order is that of `tdpbf16ps`, the instruction of Intel's matrix tiles (AMX), and any machine
+//! with fused multiply-adds can follow it. The tiles differ in one thing, they take subnormal numbers
+//! as zero and leave zero for them; and they multiply bfloat16 numbers alone. So of each panel of 32
+//! rows or columns and each slab of 256 positions it is known what the numbers are
+//! ([`Packed`]), and a tile of 32 x 32 sums is left to AMX over a slab where both
+//!
+//! * are bfloat16 numbers, finite, none subnormal, and
+//! * are multiples of 2^u and 2^v with u + v >= -126: every partial sum is a multiple of 2^(u + v),
+//!   and so zero or normal.
+//!
+//! All else is computed by vectors in the same order, from what the tiles have left. What computed
+//! how much, and why, is in the [`Report`]; no bit depends on it, nor on the number of threads.
+
+#[cfg_attr(not(all(target_arch = "x86_64", target_os = "linux")), path = "fast/no_amx.rs")]
+mod amx;
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+mod avx2;
+mod avx512;
+mod images;
+mod pack;
+mod panel;
+mod plain;
+mod report;
+mod tiles;
+mod vector;
+
+pub use pack::Packed;
+pub use panel::Side;
+pub use plain::{images_plain, multiply_plain, sum_plain};
+pub use report::Report;
+
+use core::fmt;
+
+use crate::view::ViewMut;
+
+/// The factors of a product and of what the output holds: alpha and beta of the BLAS.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scaling {
+    /// Multiplies the product.
+    pub alpha: f32,
+    /// Multiplies what the output holds, unless it is 0.
+    pub beta: f32,
+}
+
+impl Scaling {
+    /// The product alone.
+    pub const OVERWRITE: Self = Self { alpha: 1.0, beta: 0.0 };
+    /// The product added to what is there.
+    pub const ACCUMULATE: Self = Self { alpha: 1.0, beta: 1.0 };
+
+    /// What sums are multiplied by.
+    fn factor(self, left: Option<f32>, right: Option<f32>) -> f32 {
+        let factor = left.map_or(self.alpha, |scale| self.alpha * scale);
+        right.map_or(factor, |scale| factor * scale)
+    }
+
+    /// An element of the output.
+    #[inline(always)]
+    fn finish(self, sum: f32, factor: f32, old: f32) -> f32 {
+        let product = factor * sum;
+        let x = if self.beta == 0.0 { product } else { product + self.beta * old };
+        if x.is_nan() { f32::from_bits(0x7FC0_0000) } else { x }
+    }
+}
+
+/// Operands that are no left and right operand of the given output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MismatchError {
+    /// The sizes: rows and columns of both and of the output.
+    Shapes {
+        /// The left operand.
+        a: (usize, usize),
+        /// The right operand.
+        b: (usize, usize),
+        /// The output.
+        c: (usize, usize),
+    },
+    /// An operand was packed for the other side.
+    Side(Side),
+}
+
+impl fmt::Display for MismatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shapes { a, b, c } => write!(
+                f,
+                "({} x {}) times ({} x {}) into ({} x {}): the inner sizes must be equal and the \
+                 outer ones those of the output",
+                a.0, a.1, b.0, b.1, c.0, c.1
+            ),
+            Self::Side(side) => {
+                let (place, call) = match side {
+                    Side::Left => ("right", "Packed::right"),
+                    Side::Right => ("left", "Packed::left"),
+                };
+                write!(f, "the {place} operand is packed for the other side: pack it by {call}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for MismatchError {}
+
+/// `c = alpha a b + beta c`, in the order of the [module](self), by all threads of the pool.
+///
+/// ```
+/// use exmy::gemm::Operand;
+/// use exmy::gemm::fast::{Packed, Scaling, multiply};
+/// use exmy::view::{View, ViewMut};
+///
+/// // 2^24 + 1 is no binary32 number: in one chain the two 1 would be lost one by one.
+/// let a = Packed::left(&Operand::from(View::new(&[16_777_216.0_f32, 1.0, 0.0, 1.0], 1, 4)));
+/// let b = Packed::right(&Operand::from(View::new(&[1.0_f32; 4], 4, 1)));
+/// let mut c = [f32::NAN];
+/// multiply(&a, &b, ViewMut::new(&mut c, 1, 1), Scaling::OVERWRITE)?;
+/// assert_eq!(c, [16_777_218.0]); // 2^24 of the even chain, 2 of the odd one
+/// # Ok::<(), exmy::gemm::fast::MismatchError>(())
+/// ```
+///
+/// # Errors
+/// If the shapes do not fit each other, or an operand is packed for the other side; nothing is
+/// written then.
+pub fn multiply(
+    a: &Packed,
+    b: &Packed,
+    c: ViewMut<'_, f32>,
+    with: Scaling,
+) -> Result<Report, MismatchError> {
+    for (packed, side) in [(a, Side::Left), (b, Side::Right)] {
+        if packed.side() != side {
+            return Err(MismatchError::Side(packed.side()));
+        }
+    }
+    let (left, right, out) = (a.shape(), b.shape(), (c.rows(), c.cols()));
+    if left.1 != right.0 || (left.0, right.1) != out {
+        return Err(MismatchError::Shapes { a: left, b: right, c: out });
+    }
+    Ok(tiles::multiply(a, b, c, with))
+}

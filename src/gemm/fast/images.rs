@@ -1,0 +1,453 @@
+//! The images of an operand, a piece of a stored row at a time: as bfloat16 numbers where they are
+//! such, else as binary32. A piece is short enough to stay in the first-level cache, so that codes
+//! are read once and nothing but packed panels is written to memory.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use super::Side;
+use super::avx512::Table;
+use super::panel::BLOCK;
+use crate::block::BlockTensor;
+use crate::bulk::decode_into;
+use crate::format::Format;
+use crate::gemm::{Operand, Store};
+use crate::pack;
+use crate::simd::kernel;
+use crate::view::View;
+
+/// Elements of a piece at most.
+pub(super) const PIECE: usize = 512;
+
+/// How codes become bfloat16 numbers.
+enum Way {
+    /// By a table, of formats of up to 8 bits whose values are such.
+    Table(Box<Table>),
+    /// They are such.
+    Same,
+    /// By way of binary32.
+    Single,
+}
+
+/// An operand of which rows can be read, with what reading needs made ready.
+pub(super) struct Images<'a> {
+    /// Rows are those of the memory.
+    stored: Stored<'a>,
+    way: Way,
+    scales: Option<Scales>,
+    pub(super) lanes: usize,
+    pub(super) depth: usize,
+    /// Whether a stored row is a lane; else it is a position along the sum.
+    pub(super) by_lane: bool,
+}
+
+enum Stored<'a> {
+    F32(View<'a, f32>),
+    U8(Format, View<'a, u8>),
+    U16(Format, View<'a, u16>),
+    Blocks(&'a BlockTensor),
+}
+
+struct Scales {
+    values: Vec<f32>,
+    /// Rows and columns of a block.
+    block: (usize, usize),
+    /// Blocks side by side.
+    right: usize,
+}
+
+/// Memory that is used again for every piece.
+pub(super) struct Scratch {
+    codes: [u8; PIECE + 8],
+    singles: [f32; PIECE],
+    scales: [f32; PIECE],
+}
+
+impl Scratch {
+    pub(super) fn new() -> Self {
+        Self { codes: [0; PIECE + 8], singles: [0.0; PIECE], scales: [0.0; PIECE] }
+    }
+}
+
+impl<'a> Images<'a> {
+    pub(super) fn new(operand: &Operand<'a>, side: Side) -> Self {
+        // Rows are lanes from here on.
+        let operand = if side == Side::Left { *operand } else { operand.t() };
+        let (lanes, depth) = operand.shape();
+        let (stored, by_lane) = match operand.store() {
+            Store::F32(x) => by_rows(x, Stored::F32),
+            Store::U8(format, x) => by_rows(x, |x| Stored::U8(format, x)),
+            Store::U16(format, x) => by_rows(x, |x| Stored::U16(format, x)),
+            Store::Blocks(tensor) => (Stored::Blocks(tensor), !operand.is_transposed()),
+        };
+        let scales = match stored {
+            Stored::Blocks(tensor) => Some(Scales {
+                values: tensor.scale_values(),
+                block: tensor.block(),
+                right: tensor.blocks().1,
+            }),
+            _ => None,
+        };
+        let format = operand.format();
+        let way = match table(format) {
+            Some(table) => Way::Table(Box::new(table)),
+            None if format == Format::BF16 && scales.is_none() => Way::Same,
+            None => Way::Single,
+        };
+        Self { stored, way, scales, lanes, depth, by_lane }
+    }
+
+    /// Whether the images may be expected to be bfloat16 numbers. A guess: of binary32 numbers the
+    /// first row is looked at.
+    pub(super) fn seem_halves(&self, scratch: &mut Scratch) -> bool {
+        let precision = |format: Format| match format.man_bits() {
+            0 => 0,
+            _ => format.precision(),
+        };
+        match self.stored {
+            Stored::F32(x) => {
+                let (mut halves, len) = ([0; PIECE], x.cols().min(PIECE));
+                x.rows() == 0 || self.halves(0, 0, scratch, &mut halves[..len])
+            }
+            Stored::U8(format, _) | Stored::U16(format, _) => precision(format) <= 8,
+            Stored::Blocks(tensor) => {
+                let format = tensor.format();
+                precision(format.element) + precision(format.scale) <= 8
+            }
+        }
+    }
+
+    /// The upper halves of the images from column `j` of stored row `i` on, `j` a multiple of 32;
+    /// whether the lower halves are zero.
+    pub(super) fn halves(
+        &self,
+        i: usize,
+        j: usize,
+        scratch: &mut Scratch,
+        out: &mut [u16],
+    ) -> bool {
+        match (&self.way, &self.stored) {
+            (Way::Table(table), Stored::U8(_, x)) => {
+                match x.row(i) {
+                    Some(row) => table.look_up(&row[j..j + out.len()], out),
+                    None => {
+                        let codes = &mut scratch.codes[..out.len()];
+                        gather(x, i, j, codes);
+                        table.look_up(codes, out);
+                    }
+                }
+                true
+            }
+            (Way::Table(table), Stored::Blocks(tensor)) => {
+                table.look_up(short_codes(tensor, i, j, out.len(), &mut scratch.codes), out);
+                let Some(scales) = &self.scales else { return true };
+                let row = scales.row(i);
+                let width = scales.block.1;
+                let rest = match width {
+                    16 => scale_sixteens(&row[j / 16..], out),
+                    32 => scale_thirty_twos(&row[j / 32..], out),
+                    1 => scale_each(&row[j..], out),
+                    _ => scale_each(spread(row, width, j, out.len(), &mut scratch.scales), out),
+                };
+                rest == 0
+            }
+            (Way::Same, Stored::U16(_, x)) => {
+                match x.row(i) {
+                    Some(row) => out.copy_from_slice(&row[j..j + out.len()]),
+                    None => gather(x, i, j, out),
+                }
+                true
+            }
+            (_, Stored::F32(x)) => match x.row(i) {
+                Some(row) => narrow(&row[j..j + out.len()], out) == 0,
+                None => {
+                    let singles = &mut scratch.singles[..out.len()];
+                    gather(x, i, j, singles);
+                    narrow(singles, out) == 0
+                }
+            },
+            _ => {
+                let mut singles = [0.0; PIECE];
+                let singles = &mut singles[..out.len()];
+                self.singles(i, j, scratch, singles);
+                narrow(singles, out) == 0
+            }
+        }
+    }
+
+    /// The images from column `j` of stored row `i` on, `j` a multiple of 32.
+    pub(super) fn singles(&self, i: usize, j: usize, scratch: &mut Scratch, out: &mut [f32]) {
+        self.values(i, j, scratch, out);
+        if let Some(scales) = &self.scales {
+            let (row, width) = (scales.row(i), scales.block.1);
+            multiply(spread(row, width, j, out.len(), &mut scratch.scales), out);
+        }
+    }
+
+    /// As [`singles`](Self::singles), without block scales.
+    fn values(&self, i: usize, j: usize, scratch: &mut Scratch, out: &mut [f32]) {
+        let len = out.len();
+        if let Way::Table(table) = &self.way {
+            let mut halves = [0; PIECE];
+            let halves = &mut halves[..len];
+            match &self.stored {
+                Stored::Blocks(tensor) => {
+                    table.look_up(short_codes(tensor, i, j, len, &mut scratch.codes), halves);
+                    return widen(halves, out);
+                }
+                Stored::U8(_, x) => {
+                    gather(x, i, j, &mut scratch.codes[..len]);
+                    table.look_up(&scratch.codes[..len], halves);
+                    return widen(halves, out);
+                }
+                _ => {}
+            }
+        }
+        let mut wide = [0_u16; PIECE + 8];
+        match &self.stored {
+            Stored::F32(x) => gather(x, i, j, out),
+            Stored::U8(format, x) => {
+                gather(x, i, j, &mut scratch.codes[..len]);
+                decode_into(*format, &scratch.codes[..len], out);
+            }
+            Stored::U16(format, x) => {
+                gather(x, i, j, &mut wide[..len]);
+                decode_into(*format, &wide[..len], out);
+            }
+            Stored::Blocks(tensor) => {
+                let element = tensor.format().element;
+                if element.bits() <= 8 {
+                    let codes = short_codes(tensor, i, j, len, &mut scratch.codes);
+                    decode_into(element, codes, out);
+                } else {
+                    decode_into(element, unpacked(tensor, i, j, len, &mut wide), out);
+                }
+            }
+        }
+    }
+
+    /// How many products of a finite value and a finite scale are infinite.
+    pub(super) fn overflows(&self) -> u64 {
+        let (Some(scales), Stored::Blocks(tensor)) = (&self.scales, &self.stored) else { return 0 };
+        let largest = scales.values.iter().filter(|scale| scale.is_finite());
+        let largest = largest.fold(0.0_f32, |largest, scale| largest.max(scale.abs()));
+        let element = tensor.format().element;
+        if (element.to_f32(element.max_code()) * largest).is_finite() {
+            return 0;
+        }
+        let (mut scratch, mut values, mut images) = (Scratch::new(), [0.0; PIECE], [0.0; PIECE]);
+        let mut count = 0;
+        for i in 0..tensor.rows() {
+            for j in (0..tensor.cols()).step_by(PIECE) {
+                let len = PIECE.min(tensor.cols() - j);
+                let (values, images) = (&mut values[..len], &mut images[..len]);
+                self.values(i, j, &mut scratch, values);
+                self.singles(i, j, &mut scratch, images);
+                let pairs = values.iter().zip(&*images).enumerate();
+                count += pairs
+                    .filter(|(at, (value, image))| {
+                        let scale = scales.row(i)[(j + at) / scales.block.1];
+                        image.is_infinite() && value.is_finite() && scale.is_finite()
+                    })
+                    .count() as u64;
+            }
+        }
+        count
+    }
+}
+
+impl Scales {
+    /// Those of a stored row.
+    fn row(&self, i: usize) -> &[f32] {
+        &self.values[i / self.block.0 * self.right..][..self.right]
+    }
+}
+
+/// A view whose rows are adjacent in memory, if there is one, and whether it is the given one.
+fn by_rows<'a, T>(
+    x: View<'a, T>,
+    stored: impl Fn(View<'a, T>) -> Stored<'a>,
+) -> (Stored<'a>, bool) {
+    let along_columns = x.row_stride() == 1 && x.col_stride() != 1;
+    if along_columns { (stored(x.t()), false) } else { (stored(x), true) }
+}
+
+/// The values of a format of up to 8 bits, if all are bfloat16 numbers.
+fn table(format: Format) -> Option<Table> {
+    if format.bits() > 8 {
+        return None;
+    }
+    let mut halves = [0; 256];
+    for (code, half) in halves.iter_mut().enumerate() {
+        let code = code as u64 & ((1 << format.bits()) - 1);
+        let value = format.to_f32(code);
+        if value.to_bits() & 0xFFFF != 0 || !format.is_exact_in_f32() {
+            return None;
+        }
+        *half = (value.to_bits() >> 16) as u16;
+    }
+    Some(Table::new(halves))
+}
+
+/// A piece of a row of any view.
+fn gather<T: Copy>(x: &View<'_, T>, i: usize, j: usize, out: &mut [T]) {
+    match x.row(i) {
+        Some(row) => out.copy_from_slice(&row[j..j + out.len()]),
+        None => {
+            for (at, out) in out.iter_mut().enumerate() {
+                *out = x.at(i, j + at);
+            }
+        }
+    }
+}
+
+/// Codes of up to 8 bits of a piece of a row.
+fn short_codes<'a>(
+    tensor: &'a BlockTensor,
+    i: usize,
+    j: usize,
+    len: usize,
+    scratch: &'a mut [u8; PIECE + 8],
+) -> &'a [u8] {
+    match tensor.format().element.bits() {
+        8 => &tensor.packed_codes()[i * tensor.cols() + j..][..len],
+        _ => unpacked(tensor, i, j, len, scratch),
+    }
+}
+
+/// Codes of a piece of a row, unpacked.
+fn unpacked<'a, C: pack::Code>(
+    tensor: &BlockTensor,
+    i: usize,
+    j: usize,
+    len: usize,
+    scratch: &'a mut [C; PIECE + 8],
+) -> &'a [C] {
+    let width = tensor.format().element.bits();
+    let first = i * tensor.cols() + j;
+    // Eight codes are whole bytes.
+    let before = first % 8;
+    let codes = &mut scratch[..before + len];
+    let bytes = &tensor.packed_codes()[first / 8 * width as usize..];
+    let needed = pack::packed_len(codes.len(), width).unwrap_or(0);
+    if let Err(error) = pack::unpack_into(&bytes[..needed], width, codes) {
+        unreachable!("as many bytes as codes take: {error}");
+    }
+    &codes[before..]
+}
+
+/// A scale an element, of blocks of `width` from column `j` of a row on.
+fn spread<'a>(
+    row: &'a [f32],
+    width: usize,
+    j: usize,
+    len: usize,
+    scratch: &'a mut [f32; PIECE],
+) -> &'a [f32] {
+    if width == 1 {
+        return &row[j..j + len];
+    }
+    let (mut at, mut block) = (0, j / width);
+    while at < len {
+        let end = ((block + 1) * width - j).min(len);
+        scratch[at..end].fill(row[block]);
+        (at, block) = (end, block + 1);
+    }
+    &scratch[..len]
+}
+
+/// The number whose upper half this is.
+#[inline(always)]
+fn single(half: u16) -> f32 {
+    f32::from_bits(u32::from(half) << 16)
+}
+
+/// Numbers times their blocks' scales in place; bits that the lower halves of any have.
+#[inline(always)]
+fn scale_blocks<const W: usize>(scales: &[f32], halves: &mut [u16]) -> u32 {
+    let mut lost = [0_u32; W];
+    let (blocks, rest) = halves.as_chunks_mut::<W>();
+    for (block, scale) in blocks.iter_mut().zip(scales) {
+        for (half, lost) in block.iter_mut().zip(&mut lost) {
+            let image = (single(*half) * scale).to_bits();
+            *lost |= image;
+            *half = (image >> 16) as u16;
+        }
+    }
+    if let Some(scale) = scales.get(blocks.len()) {
+        for (half, lost) in rest.iter_mut().zip(&mut lost) {
+            let image = (single(*half) * scale).to_bits();
+            *lost |= image;
+            *half = (image >> 16) as u16;
+        }
+    }
+    lost.iter().fold(0, |all, lost| all | lost) & 0xFFFF
+}
+
+kernel! {
+    fn scale_sixteens<'a>(scales: &'a [f32], halves: &'a mut [u16]) -> u32 {
+        // Two blocks at a time fill the vectors.
+        let (twos, rest) = halves.as_chunks_mut::<32>();
+        let mut lost = [0_u32; 32];
+        for (numbers, pair) in twos.iter_mut().zip(scales.as_chunks::<2>().0) {
+            let mut both = [pair[0]; 32];
+            both[16..].fill(pair[1]);
+            for i in 0..32 {
+                let image = (single(numbers[i]) * both[i]).to_bits();
+                lost[i] |= image;
+                numbers[i] = (image >> 16) as u16;
+            }
+        }
+        let lost = lost.iter().fold(0, |all, lost| all | lost) & 0xFFFF;
+        let scales = &scales[(2 * twos.len()).min(scales.len())..];
+        lost | scale_blocks::<16>(scales, rest)
+    }
+}
+
+kernel! {
+    fn scale_thirty_twos<'a>(scales: &'a [f32], halves: &'a mut [u16]) -> u32 {
+        scale_blocks::<32>(scales, halves)
+    }
+}
+
+kernel! {
+    fn scale_each<'a>(scales: &'a [f32], halves: &'a mut [u16]) -> u32 {
+        let mut lost = 0;
+        for (half, scale) in halves.iter_mut().zip(scales) {
+            let image = (single(*half) * scale).to_bits();
+            lost |= image;
+            *half = (image >> 16) as u16;
+        }
+        lost & 0xFFFF
+    }
+}
+
+kernel! {
+    fn multiply<'a>(scales: &'a [f32], values: &'a mut [f32]) {
+        for (value, scale) in values.iter_mut().zip(scales) {
+            *value *= scale;
+        }
+    }
+}
+
+kernel! {
+    fn narrow<'a>(singles: &'a [f32], halves: &'a mut [u16]) -> u32 {
+        let mut lost = 0;
+        for (half, single) in halves.iter_mut().zip(singles) {
+            lost |= single.to_bits();
+            *half = (single.to_bits() >> 16) as u16;
+        }
+        lost & 0xFFFF
+    }
+}
+
+kernel! {
+    fn widen<'a>(halves: &'a [u16], singles: &'a mut [f32]) {
+        for (half, out) in halves.iter().zip(singles) {
+            *out = single(*half);
+        }
+    }
+}
+
+/// Positions of a block are a multiple of the widths that have bodies of their own.
+const _: () = assert!(BLOCK.is_multiple_of(32) && PIECE.is_multiple_of(BLOCK));

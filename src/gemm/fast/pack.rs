@@ -1,0 +1,404 @@
+//! Operands to [panels](super::panel), straight from codes and scales.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::Side;
+use super::avx512::transpose;
+use super::images::{Images, PIECE, Scratch};
+use super::panel::{
+    BLOCK, Facts, LANES, Line, PAIR_LINES, SLAB, WIDE_LINES, halves, halves_mut, singles_mut,
+};
+use crate::gemm::Operand;
+use crate::simd::{Level, level};
+
+/// An operand in the order in which the kernels read it; kept, it serves many products.
+///
+/// Numbers take 2 bytes where all of a slab are bfloat16 numbers and the level in force when it was
+/// packed has tiles for them, else 4.
+#[derive(Clone, Debug)]
+pub struct Packed {
+    side: Side,
+    lanes: usize,
+    depth: usize,
+    tensor_scale: Option<f32>,
+    overflows: u64,
+    /// Lines of a block in `lines`.
+    block_lines: usize,
+    /// Panel by panel, block by block.
+    lines: Vec<Line>,
+    /// Panel by panel, slab by slab.
+    slabs: Vec<Slab>,
+}
+
+/// What is known of a slab of a panel.
+#[derive(Clone, Debug)]
+struct Slab {
+    facts: Facts,
+    /// The slab as binary32, where its panel was made for bfloat16 and it is not.
+    wide: Option<Box<[Line]>>,
+}
+
+/// Numbers of a slab of a panel.
+pub(super) enum Numbers<'a> {
+    Halves(&'a [Line]),
+    Singles(&'a [Line]),
+}
+
+impl Packed {
+    /// The left operand of a product: M x K.
+    pub fn left(operand: &Operand<'_>) -> Self {
+        let mut packed = Self::empty(Side::Left);
+        packed.repack(operand);
+        packed
+    }
+
+    /// The right operand of a product: K x N.
+    pub fn right(operand: &Operand<'_>) -> Self {
+        let mut packed = Self::empty(Side::Right);
+        packed.repack(operand);
+        packed
+    }
+
+    fn empty(side: Side) -> Self {
+        Self {
+            side,
+            lanes: 0,
+            depth: 0,
+            tensor_scale: None,
+            overflows: 0,
+            block_lines: PAIR_LINES,
+            lines: Vec::new(),
+            slabs: Vec::new(),
+        }
+    }
+
+    /// Packs another operand of the same side into the same memory.
+    pub fn repack(&mut self, operand: &Operand<'_>) {
+        let images = Images::new(operand, self.side);
+        let pairs = level() == Level::Amx && images.seem_halves(&mut Scratch::new());
+        (self.lanes, self.depth) = (images.lanes, images.depth);
+        self.tensor_scale = operand.tensor_scale();
+        self.overflows = images.overflows();
+        self.block_lines = if pairs { PAIR_LINES } else { WIDE_LINES };
+        let (panels, slabs) = (self.panels(), self.slabs_of_panel());
+        let panel_lines = self.blocks() * self.block_lines;
+        // What is there is overwritten.
+        self.lines.resize(panels * panel_lines, Line::ZERO);
+        self.slabs.clear();
+        self.slabs.resize(panels * slabs, Slab { facts: Facts::WIDE, wide: None });
+        if panel_lines == 0 {
+            return;
+        }
+        // Rows along the lanes are read across many panels at a time.
+        let group = if images.by_lane { 1 } else { PIECE / LANES };
+        let items =
+            self.lines.chunks_mut(group * panel_lines).zip(self.slabs.chunks_mut(group * slabs));
+        let (side, items) = (self.side, items.collect::<Vec<_>>());
+        for_each(items, |i, (lines, slabs)| {
+            let mut packer = Packer {
+                images: &images,
+                side,
+                first: i * group,
+                panel_lines,
+                scratch: Scratch::new(),
+                rows: [[0; PIECE]; 2],
+            };
+            if pairs { packer.halves(lines, slabs) } else { packer.singles(0, lines) }
+        });
+    }
+
+    /// Which operand it was packed as.
+    pub fn side(&self) -> Side {
+        self.side
+    }
+
+    /// Rows of a left operand, columns of a right one.
+    pub fn lanes(&self) -> usize {
+        self.lanes
+    }
+
+    /// Length of the sums.
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// The tensor scale, which multiplies the output.
+    pub fn tensor_scale(&self) -> Option<f32> {
+        self.tensor_scale
+    }
+
+    /// Finite values whose products with finite scales are infinite.
+    pub fn overflows(&self) -> u64 {
+        self.overflows
+    }
+
+    /// Rows and columns.
+    pub fn shape(&self) -> (usize, usize) {
+        match self.side {
+            Side::Left => (self.lanes, self.depth),
+            Side::Right => (self.depth, self.lanes),
+        }
+    }
+
+    pub(super) fn panels(&self) -> usize {
+        self.lanes.div_ceil(LANES)
+    }
+
+    pub(super) fn slabs_of_panel(&self) -> usize {
+        self.depth.div_ceil(SLAB)
+    }
+
+    /// Bytes of a panel.
+    pub(super) fn panel_bytes(&self) -> usize {
+        self.blocks() * self.block_lines * size_of::<Line>()
+    }
+
+    fn blocks(&self) -> usize {
+        self.depth.div_ceil(BLOCK)
+    }
+
+    pub(super) fn facts(&self, panel: usize, slab: usize) -> Facts {
+        self.slabs[panel * self.slabs_of_panel() + slab].facts
+    }
+
+    /// The numbers of consecutive slabs of a panel, if all are bfloat16 numbers in place.
+    pub(super) fn pairs(&self, panel: usize, slabs: core::ops::Range<usize>) -> &[Line] {
+        debug_assert_eq!(self.block_lines, PAIR_LINES);
+        &self.lines[self.range(panel, slabs)]
+    }
+
+    /// The numbers of a slab.
+    pub(super) fn numbers(&self, panel: usize, slab: usize) -> Numbers<'_> {
+        if let Some(wide) = &self.slabs[panel * self.slabs_of_panel() + slab].wide {
+            return Numbers::Singles(wide);
+        }
+        let lines = &self.lines[self.range(panel, slab..slab + 1)];
+        match self.block_lines {
+            PAIR_LINES => Numbers::Halves(lines),
+            _ => Numbers::Singles(lines),
+        }
+    }
+
+    fn range(&self, panel: usize, slabs: core::ops::Range<usize>) -> core::ops::Range<usize> {
+        let blocks = self.blocks();
+        let at =
+            |slab: usize| (panel * blocks + (slab * (SLAB / BLOCK)).min(blocks)) * self.block_lines;
+        at(slabs.start)..at(slabs.end)
+    }
+}
+
+#[cfg(feature = "std")]
+use crate::parallel::for_each;
+
+/// In order.
+#[cfg(not(feature = "std"))]
+fn for_each<T>(items: Vec<T>, work: impl Fn(usize, T)) {
+    items.into_iter().enumerate().for_each(|(i, item)| work(i, item));
+}
+
+/// Packs a few panels.
+struct Packer<'a, 'b> {
+    images: &'b Images<'a>,
+    side: Side,
+    /// The first panel.
+    first: usize,
+    /// Lines of a panel.
+    panel_lines: usize,
+    scratch: Scratch,
+    /// Two rows of bfloat16 numbers.
+    rows: [[u16; PIECE]; 2],
+}
+
+impl Packer<'_, '_> {
+    /// As bfloat16, and as binary32 besides where that loses something.
+    fn halves(&mut self, lines: &mut [Line], slabs: &mut [Slab]) {
+        let (panels, of_panel) = (lines.len() / self.panel_lines, self.images.depth.div_ceil(SLAB));
+        let blocks = self.panel_lines / PAIR_LINES;
+        for slab in 0..of_panel {
+            let from = slab * (SLAB / BLOCK);
+            let here = from..blocks.min(from + SLAB / BLOCK);
+            // Which panels lose something: at most as many as bits.
+            let lossy = if self.images.by_lane {
+                self.halves_by_lane(&here, lines)
+            } else {
+                self.halves_by_position(&here, lines)
+            };
+            for panel in 0..panels {
+                let at = panel * self.panel_lines;
+                let range = at + here.start * PAIR_LINES..at + here.end * PAIR_LINES;
+                let lines = &mut lines[range];
+                if self.images.by_lane != (self.side == Side::Left) {
+                    (0..lines.len()).step_by(16).for_each(|first| transpose(lines, first, 1));
+                }
+                let slot = &mut slabs[panel * of_panel + slab];
+                if lossy >> panel & 1 == 0 {
+                    slot.facts = Facts::of(halves(lines));
+                } else {
+                    let mut wide = vec![Line::ZERO; here.len() * WIDE_LINES].into_boxed_slice();
+                    let mut packer = Packer {
+                        images: self.images,
+                        side: self.side,
+                        first: self.first + panel,
+                        panel_lines: wide.len(),
+                        scratch: Scratch::new(),
+                        rows: [[0; PIECE]; 2],
+                    };
+                    packer.singles(from, &mut wide);
+                    slot.wide = Some(wide);
+                }
+            }
+        }
+    }
+
+    /// Rows are lanes: each line gets 32 positions of a lane.
+    fn halves_by_lane(&mut self, blocks: &core::ops::Range<usize>, lines: &mut [Line]) -> u64 {
+        let (k, images) = (blocks.start * BLOCK, self.images);
+        let len = (images.depth - k).min(SLAB);
+        let mut lossy = false;
+        let row = &mut self.rows[0][..blocks.len() * BLOCK];
+        row[len..].fill(0);
+        for lane in 0..LANES {
+            let i = self.first * LANES + lane;
+            if i < images.lanes {
+                lossy |= !images.halves(i, k, &mut self.scratch, &mut row[..len]);
+            } else {
+                row.fill(0);
+            }
+            for (block, numbers) in blocks.clone().zip(row.as_chunks::<BLOCK>().0) {
+                let line = block * PAIR_LINES + lane;
+                halves_mut(&mut lines[line..=line]).copy_from_slice(numbers);
+            }
+        }
+        lossy.into()
+    }
+
+    /// Rows are positions: each line gets 16 lanes of two positions, interleaved.
+    fn halves_by_position(&mut self, blocks: &core::ops::Range<usize>, lines: &mut [Line]) -> u64 {
+        let images = self.images;
+        let panels = lines.len() / self.panel_lines;
+        let j = self.first * LANES;
+        let len = (images.lanes - j).min(panels * LANES);
+        let mut lossy = 0;
+        let mut pairs = [0; PIECE];
+        for pair in blocks.start * BLOCK / 2..blocks.end * BLOCK / 2 {
+            for odd in 0..2 {
+                let (k, row) = (2 * pair + odd, &mut self.rows[odd]);
+                if k >= images.depth {
+                    row.fill(0);
+                } else if !images.halves(k, j, &mut self.scratch, &mut row[..len]) {
+                    lossy |= self.lossy_panels(k, j, len);
+                }
+            }
+            let [even, odd] = &self.rows;
+            interleave(even, odd, &mut pairs);
+            let (block, at) = (pair / 16, pair % 16);
+            for (tile, words) in pairs.as_chunks::<16>().0.iter().enumerate().take(2 * panels) {
+                let line = tile / 2 * self.panel_lines + block * PAIR_LINES + tile % 2 * 16 + at;
+                *lines[line].words() = *words;
+            }
+        }
+        lossy
+    }
+
+    /// Which panels of a row have numbers that are no bfloat16 numbers, a bit each.
+    #[cold]
+    fn lossy_panels(&mut self, k: usize, j: usize, len: usize) -> u64 {
+        let mut singles = [0.0_f32; PIECE];
+        self.images.singles(k, j, &mut self.scratch, &mut singles[..len]);
+        let lossy = |of: &[f32]| of.iter().any(|x| x.to_bits() & 0xFFFF != 0);
+        let panels = singles[..len].chunks(LANES).enumerate();
+        panels.fold(0, |all, (panel, of)| all | u64::from(lossy(of)) << panel)
+    }
+
+    /// As binary32, from block `from` on.
+    fn singles(&mut self, from: usize, lines: &mut [Line]) {
+        let images = self.images;
+        let panels = lines.len() / self.panel_lines;
+        let mut row = [0.0; PIECE];
+        let blocks = self.panel_lines / WIDE_LINES;
+        if images.by_lane {
+            for lane in 0..LANES {
+                let i = self.first * LANES + lane;
+                for first in (0..blocks).step_by(PIECE / BLOCK) {
+                    let k = (from + first) * BLOCK;
+                    let row = &mut row[..(blocks - first).min(PIECE / BLOCK) * BLOCK];
+                    let len = if i < images.lanes { (images.depth - k).min(row.len()) } else { 0 };
+                    row[len..].fill(0.0);
+                    if len > 0 {
+                        images.singles(i, k, &mut self.scratch, &mut row[..len]);
+                    }
+                    for (block, numbers) in row.as_chunks::<BLOCK>().0.iter().enumerate() {
+                        let line = (first + block) * WIDE_LINES + 2 * lane;
+                        singles_mut(&mut lines[line..line + 2]).copy_from_slice(numbers);
+                    }
+                }
+            }
+        } else {
+            let j = self.first * LANES;
+            let len = (images.lanes - j).min(panels * LANES);
+            for at in 0..blocks * BLOCK {
+                let k = from * BLOCK + at;
+                if k < images.depth {
+                    images.singles(k, j, &mut self.scratch, &mut row[..len]);
+                } else {
+                    row.fill(0.0);
+                }
+                for (panel, numbers) in row.as_chunks::<LANES>().0.iter().enumerate().take(panels) {
+                    let line = panel * self.panel_lines + at / BLOCK * WIDE_LINES + at % BLOCK * 2;
+                    singles_mut(&mut lines[line..line + 2]).copy_from_slice(numbers);
+                }
+            }
+        }
+        if images.by_lane != (self.side == Side::Left) {
+            lines.as_chunks_mut::<WIDE_LINES>().0.iter_mut().for_each(transpose_block);
+        }
+    }
+}
+
+/// Transposes a block of 32 x 32 words.
+fn transpose_block(lines: &mut [Line; WIDE_LINES]) {
+    // Four squares of 16 x 16; lines of a row are two.
+    for first in [0, 1, 32, 33] {
+        transpose(lines, first, 2);
+    }
+    for row in 0..16 {
+        lines.swap(2 * row + 1, 2 * row + 32);
+    }
+}
+
+crate::simd::kernel! {
+    /// Words of one number of each row, the first in the low half.
+    fn interleave<'a>(
+        even: &'a [u16; PIECE],
+        odd: &'a [u16; PIECE],
+        out: &'a mut [u32; PIECE],
+    ) {
+        for (out, (even, odd)) in out.iter_mut().zip(even.iter().zip(odd)) {
+            *out = u32::from(*even) | u32::from(*odd) << 16;
+        }
+    }
+}
+
+/// Writes bfloat16 numbers of a slab of a panel as binary32 blocks.
+pub(super) fn widen(side: Side, lines: &[Line], out: &mut [Line]) {
+    let (blocks, out) = (lines.as_chunks::<PAIR_LINES>().0, out.as_chunks_mut::<WIDE_LINES>().0);
+    for (block, out) in blocks.iter().zip(out) {
+        let (block, out) = (halves(block), singles_mut(out));
+        let single = |half: u16| f32::from_bits(u32::from(half) << 16);
+        match side {
+            Side::Left => out.iter_mut().zip(block).for_each(|(out, half)| *out = single(*half)),
+            Side::Right => {
+                // Tiles of 16 lanes, lines of pairs of positions.
+                for (line, pairs) in block.as_chunks::<32>().0.iter().enumerate() {
+                    let (lane, k) = (line / 16 * 16, line % 16 * 2);
+                    for (at, pair) in pairs.as_chunks::<2>().0.iter().enumerate() {
+                        out[k * LANES + lane + at] = single(pair[0]);
+                        out[(k + 1) * LANES + lane + at] = single(pair[1]);
+                    }
+                }
+            }
+        }
+    }
+}

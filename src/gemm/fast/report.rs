@@ -1,0 +1,115 @@
+//! Which kernels computed a product, and why.
+
+use core::fmt;
+
+use super::panel::{Facts, Kind};
+use crate::simd::Level;
+
+/// How many parts of a product each kernel computed. A part is a tile of up to 32 x 32 sums over a
+/// slab of up to 256 positions.
+///
+/// Its text is a sentence:
+///
+/// ```
+/// use exmy::gemm::Operand;
+/// use exmy::gemm::fast::{Packed, Scaling, multiply};
+/// use exmy::view::{View, ViewMut};
+///
+/// let x = [0.5_f32; 4];
+/// let (a, b) = (Operand::from(View::new(&x, 2, 2)), Operand::from(View::new(&x, 2, 2)));
+/// let report = multiply(
+///     &Packed::left(&a),
+///     &Packed::right(&b),
+///     ViewMut::new(&mut [0.0; 4], 2, 2),
+///     Scaling::OVERWRITE,
+/// )?;
+/// assert_eq!(report.parts(), 1);
+/// println!("{report}"); // 1 part: 1 by amx
+/// # Ok::<(), exmy::gemm::fast::MismatchError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// The level in force.
+    pub level: Level,
+    /// By matrix tiles.
+    pub amx: u64,
+    /// By vectors, as the level has no matrix tiles or an operand was packed at one that has not.
+    pub without_tiles: u64,
+    /// By vectors, as some number needs more bits than a bfloat16 number has.
+    pub wide: u64,
+    /// By vectors, as there are infinities or NaN.
+    pub non_finite: u64,
+    /// By vectors, as there are subnormal numbers.
+    pub subnormal: u64,
+    /// By vectors, as a partial sum could be subnormal.
+    pub tiny: u64,
+}
+
+impl Report {
+    pub(super) const fn new(level: Level) -> Self {
+        Self { level, amx: 0, without_tiles: 0, wide: 0, non_finite: 0, subnormal: 0, tiny: 0 }
+    }
+
+    /// All parts.
+    pub const fn parts(&self) -> u64 {
+        self.amx + self.vectors()
+    }
+
+    /// Parts computed by vectors.
+    pub const fn vectors(&self) -> u64 {
+        self.without_tiles + self.wide + self.non_finite + self.subnormal + self.tiny
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        self.amx += other.amx;
+        self.without_tiles += other.without_tiles;
+        self.wide += other.wide;
+        self.non_finite += other.non_finite;
+        self.subnormal += other.subnormal;
+        self.tiny += other.tiny;
+    }
+
+    /// Counts a part of two slabs; whether the tiles may compute it.
+    #[inline]
+    pub(super) fn count(&mut self, tiles: bool, a: &Facts, b: &Facts) -> bool {
+        /// Exponent of the smallest normal number.
+        const SMALLEST: i32 = -126;
+        let either = |kind| a.kind == kind || b.kind == kind;
+        let place = match () {
+            () if !tiles => &mut self.without_tiles,
+            () if either(Kind::Wide) => &mut self.wide,
+            () if either(Kind::NonFinite) => &mut self.non_finite,
+            () if either(Kind::Subnormal) => &mut self.subnormal,
+            () if a.last + b.last < SMALLEST => &mut self.tiny,
+            () => {
+                self.amx += 1;
+                return true;
+            }
+        };
+        *place += 1;
+        false
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = self.parts();
+        write!(f, "{parts} part{}", if parts == 1 { "" } else { "s" })?;
+        let vectors = if self.level == Level::Amx { "avx512" } else { self.level.name() };
+        let mut mark = ": ";
+        let mut tell = |count: u64, by: &str, why: &str| {
+            if count == 0 {
+                return Ok(());
+            }
+            let before = core::mem::replace(&mut mark, ", ");
+            write!(f, "{before}{count} by {by}{why}")
+        };
+        tell(self.amx, "amx", "")?;
+        tell(self.without_tiles, vectors, " (no matrix tiles)")?;
+        tell(self.wide, vectors, " (not bfloat16)")?;
+        tell(self.non_finite, vectors, " (infinity or NaN)")?;
+        tell(self.subnormal, vectors, " (subnormal numbers)")?;
+        tell(self.tiny, vectors, " (partial sums could be subnormal)")
+    }
+}

@@ -1,0 +1,335 @@
+//! The walk over the tiles of an output.
+//!
+//! Columns are taken in stretches of which the packed right operand stays in the second-level cache
+//! while all rows pass by; within one, panel after panel of rows. Sums go to the output itself where
+//! a tile is whole and nothing is added, and are finished - scaled, NaN made one - stretch by stretch.
+//! Threads take bands of rows, or, where there are few rows, stretches of columns.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use super::amx::Tiles;
+use super::pack::{Numbers, Packed, widen};
+use super::panel::{LANES, Line, SLAB, WIDE_LINES};
+use super::vector::{self, Square};
+use super::{Report, Scaling, Side};
+use crate::simd::{kernel, level};
+use crate::view::ViewMut;
+
+/// Bytes of the right operand that are to stay in the second-level cache: half of 2 MiB.
+const NEAR: usize = 1 << 20;
+
+/// Lines of a slab as binary32.
+const SLAB_LINES: usize = SLAB / super::panel::BLOCK * WIDE_LINES;
+
+/// The product; shapes and sides are known to fit.
+pub(super) fn multiply(a: &Packed, b: &Packed, c: ViewMut<'_, f32>, with: Scaling) -> Report {
+    let level = level();
+    let (panels, columns) = (a.panels(), b.panels());
+    let mut report = Report::new(level);
+    if panels == 0 || columns == 0 {
+        return report;
+    }
+    let near = (NEAR / (b.panel_bytes().max(1))).clamp(1, columns);
+    let product = Product {
+        a,
+        b,
+        with,
+        factor: with.factor(a.tensor_scale(), b.tensor_scale()),
+        near,
+        plain: with.factor(a.tensor_scale(), b.tensor_scale()).to_bits() == 1.0_f32.to_bits(),
+    };
+    let threads = threads();
+    if threads == 1 || panels * columns == 1 {
+        product.rows(0, c, &mut report);
+        return report;
+    }
+    if panels >= 2 * threads || panels >= columns {
+        // More bands than threads, so that one that is late holds up little.
+        let band = panels.div_ceil(4 * threads).max(1);
+        let mut items = Vec::new();
+        let mut rest = Some(c);
+        for first in (0..panels).step_by(band) {
+            if let Some(out) = rest.take() {
+                let rows = out.rows().min(band * LANES);
+                let (head, tail) = out.split_rows(rows);
+                items.push((first, head, Report::new(level)));
+                rest = Some(tail);
+            }
+        }
+        let mut reports = vec![report; items.len()];
+        let items = items.into_iter().zip(&mut reports).collect();
+        for_each(items, |_, ((first, out, mut own), report): ((usize, _, Report), &mut Report)| {
+            product.rows(first, out, &mut own);
+            *report = own;
+        });
+        reports.iter().for_each(|own| report.add(own));
+        return report;
+    }
+    // Few rows: each thread makes columns of its own and they are copied together.
+    let stretch = columns.div_ceil(4 * threads).max(1);
+    let (rows, cols) = (c.rows(), c.cols());
+    let mut c = c;
+    let stride = c.row_stride();
+    let mut parts: Vec<_> = (0..columns)
+        .step_by(stretch)
+        .map(|first| {
+            let range = first * LANES..cols.min((first + stretch) * LANES);
+            let mut part = vec![0.0_f32; rows * range.len()];
+            if with.beta != 0.0 {
+                for (i, row) in part.chunks_mut(range.len()).enumerate() {
+                    row.copy_from_slice(&c.as_data()[i * stride..][range.clone()]);
+                }
+            }
+            (range, part, Report::new(level))
+        })
+        .collect();
+    for_each(parts.iter_mut().collect(), |_, (range, part, report)| {
+        let out = ViewMut::new(part, rows, range.len());
+        let columns = range.start / LANES..range.end.div_ceil(LANES);
+        product.stretches(0, columns, out, report);
+    });
+    for (range, part, own) in &parts {
+        for (i, row) in part.chunks(range.len()).enumerate() {
+            c.data()[i * stride..][range.clone()].copy_from_slice(row);
+        }
+        report.add(own);
+    }
+    report
+}
+
+#[cfg(feature = "std")]
+use crate::parallel::{for_each, threads};
+
+/// Without threads.
+#[cfg(not(feature = "std"))]
+fn threads() -> usize {
+    1
+}
+
+/// In order.
+#[cfg(not(feature = "std"))]
+fn for_each<T>(items: Vec<T>, work: impl Fn(usize, T)) {
+    items.into_iter().enumerate().for_each(|(i, item)| work(i, item));
+}
+
+struct Product<'a> {
+    a: &'a Packed,
+    b: &'a Packed,
+    with: Scaling,
+    factor: f32,
+    /// Panels of columns of a stretch.
+    near: usize,
+    /// Whether sums are the output, but for NaN.
+    plain: bool,
+}
+
+/// What a thread needs to make tiles.
+struct Workshop {
+    tiles: Option<Tiles>,
+    square: Box<Square>,
+    /// Slabs of the left and the right operand as binary32.
+    wide: [Box<[Line]>; 2],
+}
+
+impl Workshop {
+    fn new() -> Self {
+        let wide = || vec![Line::ZERO; SLAB_LINES].into_boxed_slice();
+        Self { tiles: Tiles::new(), square: Box::new([0.0; LANES * LANES]), wide: [wide(), wide()] }
+    }
+}
+
+impl Product<'_> {
+    /// Rows from panel `first` on, of all columns.
+    fn rows(&self, first: usize, out: ViewMut<'_, f32>, report: &mut Report) {
+        self.stretches(first, 0..self.b.panels(), out, report);
+    }
+
+    /// Rows from panel `first` on, of the columns of some panels.
+    fn stretches(
+        &self,
+        first: usize,
+        columns: Range<usize>,
+        mut out: ViewMut<'_, f32>,
+        report: &mut Report,
+    ) {
+        let mut workshop = Workshop::new();
+        let (rows, cols, stride) = (out.rows(), out.cols(), out.row_stride());
+        let mut sums = Vec::new();
+        for start in columns.clone().step_by(self.near) {
+            let end = columns.end.min(start + self.near);
+            let left = (start - columns.start) * LANES;
+            let width = cols.min((end - columns.start) * LANES) - left;
+            for panel in 0..rows.div_ceil(LANES) {
+                let top = panel * LANES;
+                let height = LANES.min(rows - top);
+                let data = &mut out.data()[top * stride + left..];
+                let data = &mut data[..(height - 1) * stride + width];
+                if self.with.beta == 0.0 {
+                    let clean = self.stretch(
+                        first + panel,
+                        start..end,
+                        data,
+                        stride,
+                        (height, width),
+                        &mut workshop,
+                        report,
+                    );
+                    if !(self.plain && clean) {
+                        for row in data.chunks_mut(stride) {
+                            finish(self.factor, &mut row[..width]);
+                        }
+                    }
+                } else {
+                    sums.resize(height * width, 0.0);
+                    self.stretch(
+                        first + panel,
+                        start..end,
+                        &mut sums,
+                        width,
+                        (height, width),
+                        &mut workshop,
+                        report,
+                    );
+                    for (row, sums) in data.chunks_mut(stride).zip(sums.chunks(width)) {
+                        add(self.with, self.factor, sums, &mut row[..width]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The sums of a panel of rows with some panels of columns; whether there is no NaN for sure.
+    fn stretch(
+        &self,
+        panel: usize,
+        columns: Range<usize>,
+        out: &mut [f32],
+        stride: usize,
+        (height, width): (usize, usize),
+        workshop: &mut Workshop,
+        report: &mut Report,
+    ) -> bool {
+        let mut clean = true;
+        for (at, column) in columns.enumerate() {
+            let left = at * LANES;
+            let cols = LANES.min(width - left);
+            let whole = height == LANES && cols == LANES;
+            let place = &mut out[left..];
+            if whole {
+                let place = &mut place[..(LANES - 1) * stride + LANES];
+                clean &= self.tile(panel, column, place, stride, workshop, report);
+            } else {
+                let mut square = [0.0; LANES * LANES];
+                clean &= self.tile(panel, column, &mut square, LANES, workshop, report);
+                for (row, sums) in square.chunks(LANES).take(height).enumerate() {
+                    place[row * stride..][..cols].copy_from_slice(&sums[..cols]);
+                }
+            }
+        }
+        clean
+    }
+
+    /// A tile of 32 x 32 sums; whether there is no NaN for sure.
+    fn tile(
+        &self,
+        panel: usize,
+        column: usize,
+        out: &mut [f32],
+        stride: usize,
+        workshop: &mut Workshop,
+        report: &mut Report,
+    ) -> bool {
+        let Self { a, b, .. } = *self;
+        let slabs = a.slabs_of_panel();
+        // The exponent of the largest magnitude that a sum can have: 2^9 products a slab and 2^(4 w)
+        // slabs, with room for what rounding adds.
+        let spare = 10 + (usize::BITS - slabs.leading_zeros()) as i32;
+        let mut clean = true;
+        let (mut slab, mut onto) = (0, false);
+        while slab < slabs {
+            // As many slabs as one kernel can take.
+            let mut end = slab;
+            if let Some(tiles) = &workshop.tiles {
+                while end < slabs {
+                    let (left, right) = (a.facts(panel, end), b.facts(column, end));
+                    if !report.count(true, &left, &right) {
+                        break;
+                    }
+                    clean &= left.top + right.top + spare < 128;
+                    end += 1;
+                }
+                if end > slab {
+                    let (left, right) = (a.pairs(panel, slab..end), b.pairs(column, slab..end));
+                    tiles.sums(left, right, out, stride, onto);
+                    onto = true;
+                }
+            } else {
+                report.count(false, &a.facts(panel, end), &b.facts(column, end));
+            }
+            if end < slabs {
+                clean = false;
+                let square = &mut *workshop.square;
+                if onto {
+                    for (sums, row) in square.chunks_mut(LANES).zip(out.chunks(stride)) {
+                        sums.copy_from_slice(&row[..LANES]);
+                    }
+                } else {
+                    square.fill(0.0);
+                }
+                // Slab `end` is counted already, others as they come.
+                loop {
+                    let [left, right] = &mut workshop.wide;
+                    let left = singles(a, panel, end, left);
+                    let right = singles(b, column, end, right);
+                    vector::sums(left, right, square);
+                    end += 1;
+                    if end == slabs || workshop.tiles.is_some() {
+                        break;
+                    }
+                    report.count(false, &a.facts(panel, end), &b.facts(column, end));
+                }
+                for (sums, row) in square.chunks(LANES).zip(out.chunks_mut(stride)) {
+                    row[..LANES].copy_from_slice(sums);
+                }
+                onto = true;
+            }
+            slab = end;
+        }
+        if !onto {
+            out.chunks_mut(stride).for_each(|row| row[..LANES].fill(0.0));
+        }
+        clean
+    }
+}
+
+/// A slab of a panel as binary32.
+fn singles<'a>(of: &'a Packed, panel: usize, slab: usize, scratch: &'a mut [Line]) -> &'a [Line] {
+    match of.numbers(panel, slab) {
+        Numbers::Singles(lines) => lines,
+        Numbers::Halves(lines) => {
+            let side: Side = of.side();
+            let scratch = &mut scratch[..lines.len() / super::panel::PAIR_LINES * WIDE_LINES];
+            widen(side, lines, scratch);
+            scratch
+        }
+    }
+}
+
+kernel! {
+    fn finish<'a>(factor: f32, sums: &'a mut [f32]) {
+        for sum in sums {
+            *sum = Scaling::OVERWRITE.finish(*sum, factor, 0.0);
+        }
+    }
+}
+
+kernel! {
+    fn add<'a>(with: Scaling, factor: f32, sums: &'a [f32], out: &'a mut [f32]) {
+        for (out, sum) in out.iter_mut().zip(sums) {
+            *out = with.finish(*sum, factor, *out);
+        }
+    }
+}

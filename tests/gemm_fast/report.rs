@@ -1,0 +1,92 @@
+//! Which kernel computes which part, and why. Skipped where there are no matrix tiles.
+
+use exmy::gemm::fast::{Packed, Report, Scaling, multiply};
+use exmy::simd::{Level, with_level};
+use exmy::view::{View, ViewMut};
+
+use super::oracle::expected;
+
+const SIDE: usize = 64;
+const DEPTH: usize = 512;
+
+/// The report of a product of ones of 64 x 64 sums over 512 positions, eight parts, some of whose
+/// elements are others: (row or column, position, number).
+fn report(a: &[(usize, usize, f32)], b: &[(usize, usize, f32)]) -> Report {
+    let matrix = |numbers: &[(usize, usize, f32)]| {
+        let mut x = vec![1.0_f32; SIDE * DEPTH];
+        numbers.iter().for_each(|(lane, k, number)| x[lane * DEPTH + k] = *number);
+        x
+    };
+    let (a, b) = (matrix(a), matrix(b));
+    let (a, b) = (View::new(&a, SIDE, DEPTH).into(), View::new(&b, SIDE, DEPTH).t().into());
+    let mut c = vec![0.0; SIDE * SIDE];
+    let report = with_level(Level::Amx, || {
+        let (a, b) = (Packed::left(&a), Packed::right(&b));
+        multiply(&a, &b, ViewMut::new(&mut c, SIDE, SIDE), Scaling::OVERWRITE).unwrap()
+    });
+    let expected = expected(&a, &b);
+    assert!(c.iter().zip(expected).all(|(x, y)| x.to_bits() == y.to_bits()));
+    assert_eq!(report.parts(), 8);
+    report
+}
+
+#[test]
+fn one_number_demotes_its_parts_alone() {
+    if !Level::Amx.is_available() {
+        return;
+    }
+    assert_eq!(report(&[], &[]).amx, 8);
+    // Row 40 is in the second panel, position 300 in the second slab: two parts, one a column panel.
+    let wide = report(&[(40, 300, 1.0 + f32::EPSILON)], &[]);
+    assert_eq!((wide.amx, wide.wide, wide.vectors()), (6, 2, 2));
+    let subnormal = report(&[], &[(3, 7, 1e-39_f32)]);
+    assert_eq!((subnormal.amx, subnormal.wide), (6, 2)); // more bits than bfloat16 has
+    let subnormal = report(&[], &[(3, 7, f32::from_bits(0x0040_0000))]);
+    assert_eq!((subnormal.amx, subnormal.subnormal), (6, 2));
+    for x in [f32::INFINITY, f32::NAN] {
+        let special = report(&[(1, 511, x)], &[(63, 256, x)]);
+        // Panel 0 of rows with both, and panel 1 of columns with both: three of the four parts.
+        assert_eq!((special.amx, special.non_finite), (5, 3));
+    }
+    assert_eq!(report(&[(0, 0, -0.0)], &[(0, 0, 0.0)]).amx, 8);
+    assert_eq!(
+        report(&[(40, 300, f32::NAN)], &[]).to_string(),
+        "8 parts: 6 by amx, 2 by avx512 (infinity or NaN)"
+    );
+}
+
+/// 2^-126 is the least that partial sums may be multiples of.
+#[test]
+fn products_may_be_as_small_as_normal_numbers() {
+    if !Level::Amx.is_available() {
+        return;
+    }
+    let two = |exponent: i32| f32::from_bits(((exponent + 127) as u32) << 23);
+    let at = |x, y| report(&[(0, 0, x)], &[(0, 0, y)]);
+    let fits = at(two(-63), two(-63));
+    assert_eq!((fits.amx, fits.tiny), (8, 0));
+    let below = at(two(-63), two(-64));
+    assert_eq!((below.amx, below.tiny), (7, 1));
+    // The last stored bit counts: 1.5 2^-63 is a multiple of 2^-64.
+    assert_eq!(at(1.5 * two(-63), two(-63)).tiny, 1);
+    assert_eq!(at(1.5 * two(-62), two(-63)).tiny, 0);
+    // Of a slab the least number and the last bit of any count together.
+    assert_eq!(report(&[(0, 0, two(-63)), (5, 9, 1.5)], &[(0, 0, two(-63))]).tiny, 1);
+    // Zero is a multiple of everything.
+    assert_eq!(report(&[(0, 0, 0.0)], &[(0, 0, two(-126))]).tiny, 0);
+}
+
+#[test]
+fn other_levels_have_no_tiles() {
+    for level in Level::ALL.into_iter().filter(|level| level.is_available() && *level < Level::Amx)
+    {
+        let x = [1.0_f32; 64];
+        let report = with_level(level, || {
+            let a = Packed::left(&View::new(&x, 1, 64).into());
+            let b = Packed::right(&View::new(&x, 64, 1).into());
+            multiply(&a, &b, ViewMut::new(&mut [0.0], 1, 1), Scaling::OVERWRITE).unwrap()
+        });
+        assert_eq!((report.level, report.without_tiles, report.parts()), (level, 1, 1));
+        assert_eq!(report.to_string(), format!("1 part: 1 by {level} (no matrix tiles)"));
+    }
+}
