@@ -124,7 +124,7 @@ impl Fence {
     /// For work treated so, if it writes past the caches.
     #[inline(always)]
     pub(crate) fn after(traffic: Traffic) -> Option<Self> {
-        (traffic == Traffic::Past).then_some(Self(()))
+        (traffic == Traffic::Past).then(|| Self(()))
     }
 }
 
