@@ -118,7 +118,11 @@ fn over_power(x: Value, scale: Value) -> Value {
 /// `x / scale` rounded to the element format's grid, without an upper end, as microxcaling's
 /// `_quantize_elemwise_core` does it: every line one binary32 operation. `None` for modes it lacks.
 fn in_binary32(element: Format, rounding: Rounding, x: f32, scale: f32) -> Option<Value> {
-    let y = x / scale;
+    if !matches!(rounding, Rounding::Rna | Rounding::Rtz | Rounding::Rne) {
+        return None;
+    }
+    // `torch.sign` of either zero is 0, and so the result where the quotient underflows.
+    let y = x / scale + 0.0;
     if !y.is_finite() || y == 0.0 {
         return Some(Value::from_f32(y));
     }
@@ -129,11 +133,10 @@ fn in_binary32(element: Format, rounding: Rounding, x: f32, scale: f32) -> Optio
     let whole = match rounding {
         Rounding::Rna => floor(units + 0.5),
         Rounding::Rtz => floor(units),
-        Rounding::Rne => {
+        _ => {
             let tie = units - 0.5 == floor(units) as f32 && floor(units) % 2 == 0;
             floor(units + 0.5) - u32::from(tie)
         }
-        _ => return None,
     };
     Some(Value::Finite { negative: y < 0.0, significand: u64::from(whole), exponent: place })
 }

@@ -125,8 +125,8 @@ impl<'a> Blocks<'a> {
         let zeros = match choices.zeros {
             _ if divides => Some((false, false)),
             Zeros::Signed => Some((false, false)),
-            // Where a product underflows, its zero would become positive, though its input is none;
-            // the modes of `halves` see to that.
+            // Where a product underflows, its zero becomes positive, though its input is none. So it
+            // does in binary32 quotients (`halves`), but not in exact ones.
             Zeros::PositiveInput if power && !halves => None,
             Zeros::PositiveInput => Some((true, false)),
             Zeros::Positive => Some((true, true)),
@@ -183,7 +183,11 @@ impl<'a> Blocks<'a> {
 
     /// Sides of the parts of blocks that are as high as the matrix, if it is worth dividing them.
     fn part(&self, (rows, cols): (usize, usize)) -> Option<(usize, usize)> {
-        if self.side.0 < rows || matches!(self.finder, Finder::Four { .. } | Finder::Own { .. }) {
+        let empty = rows == 0 || cols == 0;
+        if empty
+            || self.side.0 < rows
+            || matches!(self.finder, Finder::Four { .. } | Finder::Own { .. })
+        {
             return None;
         }
         if rows == 1 {
@@ -192,7 +196,7 @@ impl<'a> Blocks<'a> {
         let bytes = whole_bytes(cols, self.format.element.bits());
         // Parts of one row would be joined to one long row, whose blocks are counted otherwise.
         let least = if self.side.1 < cols { 2 } else { 1 };
-        let part = CHUNK.div_ceil(cols.max(1)).max(least).next_multiple_of(bytes);
+        let part = CHUNK.div_ceil(cols).max(least).next_multiple_of(bytes);
         (rows > part).then_some((part, self.side.1))
     }
 

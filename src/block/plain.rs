@@ -157,7 +157,9 @@ impl PlainBlocks {
     ) -> Self {
         let (rows, cols) = (x.rows(), x.cols());
         let block = axis.block(format.shape, rows, cols);
-        let grid = (rows.div_ceil(block.0), cols.div_ceil(block.1));
+        // An empty matrix may have any number of rows, of nothing.
+        let empty = rows == 0 || cols == 0;
+        let grid = if empty { (0, 0) } else { (rows.div_ceil(block.0), cols.div_ceil(block.1)) };
         let mut codes = vec![0; rows * cols];
         let mut scales = Vec::with_capacity(grid.0 * grid.1);
         for (bi, bj) in (0..grid.0).flat_map(|bi| (0..grid.1).map(move |bj| (bi, bj))) {
@@ -240,6 +242,7 @@ impl Block {
             Axis::Rows => place((j, i)),
         };
         let along = inner.len();
+        let outer = if along == 0 { 0..0 } else { outer };
         let places = outer.flat_map(|i| inner.clone().map(move |j| (i, j)));
         Self { values, places: places.map(|(i, j)| element(i, j)).collect(), along }
     }

@@ -75,7 +75,7 @@ impl Statistics {
         let Limits { largest, lowest } = Limits::of(cast.format());
         let lowest = if cast.rules().overflow.saturates() { largest } else { lowest };
         let image = |at: usize, from: &[f32], to: &mut [f32]| {
-            cast.starting_at(cast.start() + at as u64).fake_quantize_into(from, to);
+            cast.starting_at(cast.start().wrapping_add(at as u64)).fake_quantize_into(from, to);
         };
         Self::of_groups(x, image, |_, _, x, _, limits| {
             for (limit, x) in limits.iter_mut().zip(x) {
@@ -94,13 +94,16 @@ impl Statistics {
         limits: impl Fn(usize, usize, &[f32], &[f32], &mut [f64]) + Sync + Send,
     ) -> Self {
         let (rows, cols) = (x.rows(), x.cols());
-        let step = CHUNK.div_ceil(cols.max(1));
+        if rows == 0 || cols == 0 {
+            return Self::default();
+        }
+        let step = CHUNK.div_ceil(cols);
         let mut groups = vec![Self::default(); rows.div_ceil(step)];
         for_each(groups.iter_mut().enumerate().collect(), |(group, sum): (usize, &mut Self)| {
             let (mut from, mut to, mut limit) = ([0.0; SPAN], [0.0; SPAN], [0.0; SPAN]);
             let end = ((group + 1) * step).min(rows);
             // Rows that fit a span are imaged together, longer ones span by span.
-            let together = (SPAN / cols.max(1)).max(1);
+            let together = (SPAN / cols).max(1);
             for i0 in (group * step..end).step_by(together) {
                 let part = x.rows_range(i0..(i0 + together).min(end));
                 let mut long = Self::default();
@@ -417,6 +420,9 @@ impl BlockTensor {
         let (y, limits) = (self.dequantize(), self.limits());
         let (cols, right) = (self.cols(), self.blocks().1);
         let mut blocks = vec![Statistics::default(); limits.len()];
+        if blocks.is_empty() {
+            return blocks;
+        }
         let mut row = vec![0.0; cols];
         for i in 0..self.rows() {
             copy_rows(x.rows_range(i..i + 1), cols, &mut row);

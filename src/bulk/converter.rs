@@ -461,7 +461,7 @@ impl Converter {
         if !self.rules.rounding.is_stochastic() {
             return 0;
         }
-        self.generator().word(self.first + i as u64)
+        self.generator().word(self.first.wrapping_add(i as u64))
     }
 
     #[track_caller]

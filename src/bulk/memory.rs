@@ -56,6 +56,7 @@ impl Traffic {
         let Some(any) = out.first().copied().filter(|_| self != Self::Cached) else {
             return work(0, x, out);
         };
+        let _fence = Fence::after(self);
         let mut buffer = Line([any; STEP]);
         // All pieces but the first begin with a line of the output.
         let mut end = out.as_ptr().align_offset(LINE).min(out.len());
@@ -73,9 +74,6 @@ impl Traffic {
                 work(at, piece, out);
             }
             at = end;
-        }
-        if self == Self::Past {
-            fence();
         }
     }
 }
@@ -118,12 +116,62 @@ pub(crate) fn write_past<T: Word>(from: &[T], to: &mut [T]) {
     to.copy_from_slice(from);
 }
 
-/// Orders writes past the caches before whatever is written next.
-#[inline(always)]
-pub(crate) fn fence() {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: an instruction of every x86-64 processor.
-    unsafe {
-        core::arch::x86_64::_mm_sfence();
+/// Orders the writes past the caches before it before whatever is written after it, when it is
+/// dropped: of work that panics too, whose output another thread may still read.
+pub(crate) struct Fence(());
+
+impl Fence {
+    /// For work treated so, if it writes past the caches.
+    #[inline(always)]
+    pub(crate) fn after(traffic: Traffic) -> Option<Self> {
+        (traffic == Traffic::Past).then(|| Self(()))
+    }
+}
+
+impl Drop for Fence {
+    #[inline(always)]
+    fn drop(&mut self) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: an instruction of every x86-64 processor.
+        unsafe {
+            core::arch::x86_64::_mm_sfence();
+        }
+        #[cfg(all(test, feature = "std"))]
+        tests::FENCES.set(tests::FENCES.get() + 1);
+    }
+}
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    use core::cell::Cell;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::{STEP, Traffic};
+
+    std::thread_local! {
+        /// Fences of this thread: no program can tell whether there was one.
+        pub(super) static FENCES: Cell<u32> = const { Cell::new(0) };
+    }
+
+    #[test]
+    fn writes_past_the_caches_end_with_a_fence() {
+        let x = [1_u32; 3 * STEP];
+        // Whether the second of the pieces panics, and fences then.
+        for (traffic, panics, fences) in [
+            (Traffic::Past, false, 1),
+            (Traffic::Past, true, 1),
+            (Traffic::Ahead, true, 0),
+            (Traffic::Cached, false, 0),
+        ] {
+            let (before, mut out) = (FENCES.get(), [0; 3 * STEP]);
+            let done = catch_unwind(AssertUnwindSafe(|| {
+                traffic.pieces(&x, &mut out, |at, x, out| {
+                    assert!(at == 0 || !panics);
+                    out.copy_from_slice(x);
+                });
+            }));
+            assert_eq!((done.is_err(), FENCES.get() - before), (panics, fences), "{traffic:?}");
+            assert_eq!((out[0], out[3 * STEP - 1]), (1, u32::from(!panics)), "{traffic:?}");
+        }
     }
 }

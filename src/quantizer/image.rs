@@ -55,9 +55,9 @@ pub(super) fn write(
         let (of, blocks) = blocks.after(x);
         let adjacent = blocks.side.0 == 1;
         for_each(pieces(x, out, blocks.side), |Piece { chunk, x, out }| {
+            let _fence = memory::Fence::after(blocks.traffic);
             let scratch = vec![0.0; if blocks.traffic == Traffic::Past { STRETCH } else { 0 }];
             blocks.walk(chunk, &of, random, &mut Through { x, out, adjacent, scratch });
-            memory::fence();
         });
         return;
     }

@@ -27,8 +27,10 @@ pub(crate) enum RoundUp {
     /// Exactly: `m > d` of `amax = m 2^e` and `max = d 2^emax`.
     #[default]
     Exact,
-    /// From the binary32 product `amax * (1 / max)`. The same wherever it is a normal number;
-    /// where it underflows, the bits lost can hide that `amax / max` is above a power of two.
+    /// From the binary32 product `amax * (1 / max)`. Where it underflows, the bits lost can hide that
+    /// `amax / max` is above a power of two. Where it is a normal number, the same for the `max` of
+    /// every floating format of MX; of `int8`, 127/64, the product of the number next above
+    /// `max 2^k` rounds to `2^k`, which is one too low.
     Reciprocal,
     /// `ceil` of the binary32 number nearest `log2(amax / max)`: one too low just above most powers
     /// of two (torchao 0.18).
@@ -77,6 +79,8 @@ pub(crate) enum Zeros {
     #[default]
     Signed,
     /// Negative zero becomes positive, but a negative number that rounds to zero stays negative.
+    /// What is rounded counts: where elements are binary32 quotients or products, one that underflows
+    /// is zero before.
     PositiveInput,
     /// Every zero is positive.
     Positive,

@@ -252,3 +252,40 @@ fn threads_do_not_show_in_tall_and_long_blocks() {
         }
     }
 }
+
+/// Matrices of nothing, however many rows or columns of it they have, give nothing at once.
+#[test]
+fn empty_of_any_shape() {
+    let texts = [
+        "mxfp4",
+        "nvfp4",
+        "nvfp4-16x16",
+        "nvfp4@4over6",
+        "e4m3fn/tensor:f32@max-abs",
+        "e2m1/row:bf16",
+        "bf16>mxint8",
+        "e5m2",
+        "e3m2/1x7:e8m0@microxcaling-torch",
+    ];
+    for shape in [(usize::MAX, 0), (0, 1 << 40), (0, usize::MAX), (1 << 40, 0), (0, 0)] {
+        for (text, axis) in texts.iter().flat_map(|text| [(text, Axis::Cols), (text, Axis::Rows)]) {
+            let case = format!("{text} {shape:?} {axis:?}");
+            let quantizer: Quantizer =
+                text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+            let x = View::new(&[], shape.0, shape.1);
+            let place = ViewMut::new(&mut [], shape.0, shape.1);
+            quantizer.image_into(x, axis, RANDOM, place);
+            let tensor = quantizer.quantize(x, axis, RANDOM).unwrap();
+            assert_eq!((tensor.rows(), tensor.cols()), shape, "{case}");
+            assert!(tensor.packed_codes().is_empty() && tensor.scales().is_empty(), "{case}");
+            assert!(tensor.dequantize().is_empty(), "{case}");
+            assert_eq!(tensor.statistics(x), Default::default(), "{case}");
+            assert!(tensor.block_statistics(x).is_empty(), "{case}");
+            let Target::Block(format) = quantizer.target else { continue };
+            let Quantizer { rounding, overflow, .. } = quantizer;
+            let plain = PlainBlocks::quantize(x, axis, format, rounding, overflow, RANDOM);
+            assert_eq!((plain.shape, plain.scales.len()), (shape, 0), "{case}");
+            assert_eq!(plain.tensor_scale, tensor.tensor_scale(), "{case}");
+        }
+    }
+}

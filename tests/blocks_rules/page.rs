@@ -36,7 +36,7 @@ fn powers(name: &str) -> String {
         ("max 2^-126", max * power(-126)),
         ("pred of 8", f32::from_bits(8_f32.to_bits() - 1)),
         ("8", 8.0),
-        ("succ of max 2^100", next(next(max * power(100)))),
+        ("succ of max 2^100", next(max * power(100))),
         ("largest", f32::MAX),
         ("inf", f32::INFINITY),
         ("NaN", f32::NAN),

@@ -39,6 +39,21 @@ fn blocks() -> Vec<f32> {
     amax.flat_map(below).collect()
 }
 
+/// Blocks of 32 whose element 0 is the largest and whose others run down through the quotients that
+/// binary32 rounds to its smallest numbers and to zero.
+fn underflowing_blocks() -> Vec<f32> {
+    let block = |field: u32| {
+        (0..32).map(move |i: u32| {
+            let (sign, place) = (u32::from(!i.is_multiple_of(3)), field - 143 - i);
+            f32::from_bits(match i {
+                0 => field << 23 | (field * 0x1_2345 & 0x7F_FFFF),
+                _ => sign << 31 | place << 23 | [0, 1, 0x7F_FFFF, 0x40_0000][i as usize % 4],
+            })
+        })
+    };
+    (190..255).flat_map(block).collect()
+}
+
 fn digest(bytes: impl IntoIterator<Item = u8>) -> u64 {
     let start = 0xCBF2_9CE4_8422_2325_u64;
     bytes
@@ -152,6 +167,30 @@ const MICROXCALING_TORCH: [(&str, &str, bool, u64); 36] = [
     ("int8", "rtz", true, 0x05DF_E61C_ACF6_AD31),
 ];
 
+/// The same of blocks whose quotients underflow in binary32: `torch.sign` makes a positive zero of the
+/// negative zero that is left of them. Nothing is flushed.
+#[rustfmt::skip]
+const MICROXCALING_TORCH_UNDERFLOW: [(&str, &str, u64); 18] = [
+    ("e4m3fn", "rna", 0xBE52_4810_C9B1_DFF8),
+    ("e4m3fn", "rne", 0xBE52_4810_C9B1_DFF8),
+    ("e4m3fn", "rtz", 0x7E03_0A5F_E0B2_0B88),
+    ("e5m2", "rna", 0x9CBC_7E4C_3E64_7138),
+    ("e5m2", "rne", 0x9CBC_7E4C_3E64_7138),
+    ("e5m2", "rtz", 0x2BD2_BB3B_A9B8_93D8),
+    ("e3m2", "rna", 0x797E_F89E_1EA2_9AB8),
+    ("e3m2", "rne", 0x797E_F89E_1EA2_9AB8),
+    ("e3m2", "rtz", 0xD86A_BAA3_F071_CB58),
+    ("e2m3", "rna", 0xA8B0_080F_EEE8_8178),
+    ("e2m3", "rne", 0xA8B0_080F_EEE8_8178),
+    ("e2m3", "rtz", 0xC5DD_2387_D3A9_D478),
+    ("e2m1", "rna", 0x80D3_7544_FDCC_6D18),
+    ("e2m1", "rne", 0x80D3_7544_FDCC_6D18),
+    ("e2m1", "rtz", 0x46EB_DFB4_AADC_34D8),
+    ("int8", "rna", 0xEE45_4DCF_D61A_9368),
+    ("int8", "rne", 0xEE45_4DCF_D61A_9368),
+    ("int8", "rtz", 0x068C_40C6_AAAA_1284),
+];
+
 /// The same by the integer operations of its C++ path (`mx.cuh`, `quantize.cuh`), computed with numpy.
 #[rustfmt::skip]
 const MICROXCALING: [(&str, &str, bool, u64); 36] = [
@@ -235,6 +274,24 @@ fn microxcaling() {
     // arXiv 2506.20752's bump, block by block.
     let bumped = quantize("e4m3fn/32:e8m0@bump@microxcaling-torch", x);
     assert_eq!(image_digest(&bumped.dequantize()), 0xD27B_8516_999D_6C55);
+}
+
+/// In the definition and in the kernels.
+#[test]
+fn microxcaling_underflow() {
+    let x = underflowing_blocks();
+    let x = View::new(&x, x.len() / 32, 32);
+    for (element, rounding, image) in MICROXCALING_TORCH_UNDERFLOW {
+        for flush in ["", "-flush"] {
+            let text = format!("{element}/32:e8m0@microxcaling-torch{flush}@{rounding}");
+            let plain = quantize(&text, x);
+            assert_eq!(image_digest(&plain.dequantize()), image, "{text}");
+            let stored = text.parse::<Quantizer>().unwrap().quantize(x, Axis::Cols, RANDOM);
+            let stored = stored.unwrap();
+            assert!(stored.codes() == plain.codes, "{text}");
+            assert_eq!(image_digest(&stored.dequantize()), image, "{text}");
+        }
+    }
 }
 
 /// A matrix of 32 x 64: any significand, eight binades in a row, rows of five sizes.

@@ -87,6 +87,29 @@ fn the_shortcut_underflows() {
     }
 }
 
+/// The product of the number above `127/64 2^k` with the binary32 number nearest 64/127 rounds
+/// to `2^k`: of `int8` alone the shortcut is too low where nothing underflows.
+#[test]
+fn the_shortcut_with_int8() {
+    let max = 127.0_f32 / 64.0;
+    for k in [-120, -1, 0, 100] {
+        let edge = (max * power(k)).to_bits();
+        let [at, above, further] = [0, 1, 2].map(|ulps| f32::from_bits(edge + ulps));
+        let of = |profile: &str| {
+            [at, above, further].map(|amax| scale(&format!("mxint8@rceil{profile}"), amax) as i32)
+        };
+        assert_eq!(of(""), [127 + k, 128 + k, 128 + k]);
+        for profile in ["@torchao", "@te", "@te-2.13"] {
+            assert_eq!(of(profile), [127 + k, 127 + k, 128 + k], "{profile} {k}");
+        }
+        for (name, max) in MX.into_iter().zip([448.0, 57344.0, 28.0, 7.5, 6.0_f32]) {
+            let above = f32::from_bits((max * power(k.max(-60))).to_bits() + 1);
+            let found = scale(&format!("{name}@rceil@torchao"), above) as i32;
+            assert_eq!(found, 128 + k.max(-60), "{name}");
+        }
+    }
+}
+
 /// torchao reads exponent fields: its `even` carries a number near 2^128 to infinity, which main then
 /// refuses.
 #[test]
@@ -145,6 +168,47 @@ fn signs_of_zero() {
         assert_eq!(codes(text)[1..], [0, 8, 0], "{text}");
     }
     assert_eq!(codes("mxfp4@microxcaling")[1..], [0, 0, 0]);
+}
+
+/// A quotient of microxcaling's PyTorch code is a binary32 number: -2^-150 is a tie that goes to zero,
+/// and `torch.sign(-0.0)` is 0. Beside 2^100 the scale of e4m3 is 2^92.
+#[test]
+fn quotients_that_underflow() {
+    let above = f32::from_bits(power(-58).to_bits() + 1);
+    let x = [power(100), -1e-35, -power(-58), -above, -power(-40), -0.0, 1e-35];
+    for flush in ["", "-flush"] {
+        for rounding in ["", "@rne", "@rtz"] {
+            let text = format!("mxfp8-e4m3@microxcaling-torch{flush}{rounding}");
+            let found = quantize(&text, &x, 7);
+            assert_eq!(found.scales, [127 + 92], "{text}");
+            assert_eq!(found.codes, [0x78, 0, 0, 0x80, 0x80, 0, 0], "{text}");
+            let zeros = [0, 0, 0x8000_0000, 0x8000_0000, 0, 0];
+            assert_eq!(bits(&found.dequantize())[1..], zeros, "{text}");
+        }
+    }
+    // Modes that it lacks round the exact quotient, once.
+    let code = |text: &str| quantize(text, &x, 7).codes;
+    assert_eq!(code("mxfp8-e4m3@microxcaling-torch@rup")[1..], [0x80, 0x80, 0x80, 0x80, 0, 1]);
+    // Exact quotients keep their signs.
+    assert_eq!(code("mxfp8-e4m3")[1..], [0x80, 0x80, 0x80, 0x80, 0x80, 0]);
+}
+
+/// torchao 0.18 divides the finite elements of a block with a NaN by infinity under `floor`, `ceil` and
+/// `even`, so that they get the codes of zeros (`to_mx`, recorded: 00 and 80 beside 7f), and its
+/// conversions to 6 and 4 bits make 0e, 0c and 3 of NaN. Here all are NaN, in formats without NaN
+/// the largest; what is read is NaN either way.
+#[test]
+fn codes_under_nan_scales() {
+    let x = [NAN, 1.0, -1.0, 0.0, -0.0, INF, -INF];
+    for (name, code) in MX.into_iter().zip([0x7F, 0x7E, 0x1F, 0x1F, 7]) {
+        for rule in ["floor", "ceil", "even", "rceil"] {
+            let text = format!("{name}@{rule}@torchao-0.18");
+            let found = quantize(&text, &x, 7);
+            assert_eq!(found.scales, [0xFF], "{text}");
+            assert_eq!(found.codes, [code; 7], "{text}");
+            assert_eq!(bits(&found.dequantize()), [0x7FC0_0000; 7], "{text}");
+        }
+    }
 }
 
 /// microxcaling's options: blocks of subnormal numbers, and the one number below a tie that goes up.

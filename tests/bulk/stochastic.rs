@@ -1,8 +1,10 @@
 //! Stochastic rounding: every number of bits and variant, words by index.
 
+use exmy::block::Statistics;
 use exmy::bulk::{Cast, Converter};
 use exmy::format::Format;
 use exmy::round::{Flush, Overflow, Rounding, Rules};
+use exmy::view::View;
 
 use super::{RANDOM, check, expected, format, formats, inputs, levels, spread, with_level};
 
@@ -71,6 +73,32 @@ fn words_by_index() {
             let wide: Vec<u64> = codes.iter().map(|code| u64::from(*code)).collect();
             assert_eq!(wide, expected(&part, &x[..300], first), "{level} {first}");
         }
+    }
+}
+
+/// Indices begin anew after the last one, on the fast path and element by element (`e8m0` has no grid).
+#[test]
+fn indices_wrap() {
+    let x = [0.3_f32, 1.3, -0.6, 5.1, 0.3];
+    let mode = Rounding::stochastic(8);
+    for (text, start) in [("e2m1", u64::MAX - 1), ("e8m0", u64::MAX - 1), ("e8m0", u64::MAX)] {
+        let cast = Cast::new(format(text)).with_rounding(mode);
+        let converter = Converter::from(cast).with_random(RANDOM);
+        let each: Vec<u8> = (0..5_u64)
+            .flat_map(|i| {
+                converter
+                    .starting_at(start.wrapping_add(i))
+                    .encode::<f32, u8>(&x[i as usize..][..1])
+            })
+            .collect();
+        for level in levels() {
+            let all: Vec<u8> = with_level(level, || converter.starting_at(start).encode(&x));
+            assert_eq!(all, each, "{text} {level}");
+        }
+        let wide = x.map(f64::from);
+        assert_eq!(converter.starting_at(start).encode::<f64, u8>(&wide), each, "{text} f64");
+        let found = Statistics::of_cast(View::new(&x, 5, 1), &converter.starting_at(start));
+        assert_eq!(found.count, 5);
     }
 }
 

@@ -16,13 +16,6 @@ pub(crate) struct HalfEven;
 /// Toward zero: microxcaling's `floor`.
 pub(crate) struct LogZero;
 
-/// Negative zero becomes positive before the product, so that one which underflows keeps its sign; a
-/// factor of zero is that of a block read as zeros.
-#[inline(always)]
-fn quotient(places: &Places, x: f32, factor: f32) -> f32 {
-    (if factor == 0.0 { 0.0 } else { x + places.before }) * factor
-}
-
 /// `m + u/2` cut to a multiple of `u`.
 #[inline(always)]
 fn half_up(m: f32, u: f32) -> f32 {
@@ -34,11 +27,6 @@ fn half_up(m: f32, u: f32) -> f32 {
 
 impl Mode for HalfAway {
     #[inline(always)]
-    fn quotient(places: &Places, x: f32, factor: f32) -> f32 {
-        quotient(places, x, factor)
-    }
-
-    #[inline(always)]
     fn correct(_: &Places, _: f32, m: f32, u: f32, _: u32) -> f32 {
         half_up(m, u)
     }
@@ -46,22 +34,12 @@ impl Mode for HalfAway {
 
 impl Mode for HalfEven {
     #[inline(always)]
-    fn quotient(places: &Places, x: f32, factor: f32) -> f32 {
-        quotient(places, x, factor)
-    }
-
-    #[inline(always)]
     fn correct(_: &Places, nearest: f32, m: f32, u: f32, _: u32) -> f32 {
         if (m - nearest).abs() == 0.5 * u { nearest } else { half_up(m, u) }
     }
 }
 
 impl Mode for LogZero {
-    #[inline(always)]
-    fn quotient(places: &Places, x: f32, factor: f32) -> f32 {
-        quotient(places, x, factor)
-    }
-
     /// Just below `2^(emax + 1)` the larger `u` can cut to less than the largest value.
     #[inline(always)]
     fn limited(places: &Places, magnitude: f32) -> f32 {

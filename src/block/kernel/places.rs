@@ -122,7 +122,7 @@ impl Places {
     /// magnitude.
     #[inline(always)]
     fn place<M: Mode>(&self, x: f32, factor: f32, word: u32) -> (f32, u32) {
-        let y = M::quotient(self, x, factor);
+        let y = x * factor + self.before;
         let m = M::limited(self, f32::from_bits(y.to_bits() & MAGNITUDE));
         let e = m.to_bits() & EXPONENT;
         let e = if e > self.low { e } else { self.low };
@@ -159,12 +159,6 @@ impl Places {
 pub(crate) trait Mode {
     /// Whether it uses random words.
     const RANDOM: bool = false;
-
-    /// What is rounded.
-    #[inline(always)]
-    fn quotient(places: &Places, x: f32, factor: f32) -> f32 {
-        x * factor + places.before
-    }
 
     /// A magnitude, brought to where rounding it overflows nothing.
     #[inline(always)]
