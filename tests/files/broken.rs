@@ -159,7 +159,7 @@ fn descriptions_that_do_not_fit() {
         // Nothing but floating-point numbers of 16 bits or more is quantized.
         ("F32", "I64", "only F16, BF16, F32 and F64", false),
         ("F32", "F8_E4M3", "only F16, BF16, F32 and F64", false),
-        ("mxfp4", "f32", "no type for codes of f32", false),
+        ("mxfp4", "f32", "at most 16 bits", false),
         ("mxfp4", "e5m6/32:e8m0", "12 bits wide", false),
         ("mxfp4", "none", "format", false),
         (
