@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::BlockTensor;
 use super::fast::{self, CHUNK, copy_rows, for_each};
-use crate::bulk::{Converter, SPAN};
+use crate::bulk::{Converter, SPAN, decode_into};
 use crate::format::{Format, Sign};
 use crate::simd::kernel;
 use crate::view::View;
@@ -41,7 +41,7 @@ pub struct Statistics {
     pub saturated: u64,
     /// Elements that became zero and were not.
     pub flushed: u64,
-    /// The largest finite magnitude.
+    /// The largest finite magnitude; of numbers of `f64` rounded to `f32`.
     pub amax: f32,
     /// The largest difference between an element and its image.
     pub max_error: f64,
@@ -72,16 +72,39 @@ impl Statistics {
     /// assert_eq!((found.amax, found.max_error), (449.0, 1.0));
     /// ```
     pub fn of_cast(x: View<'_, f32>, cast: &Converter) -> Self {
-        let Limits { largest, lowest } = Limits::of(cast.format());
-        let lowest = if cast.rules().overflow.saturates() { largest } else { lowest };
+        let of = Limits::of_converter(cast);
         let image = |at: usize, from: &[f32], to: &mut [f32]| {
             cast.starting_at(cast.start().wrapping_add(at as u64)).fake_quantize_into(from, to);
         };
-        Self::of_groups(x, image, |_, _, x, _, limits| {
-            for (limit, x) in limits.iter_mut().zip(x) {
-                *limit = if *x < 0.0 { lowest } else { largest };
-            }
-        })
+        Self::of_groups(x, image, |_, _, x, _, limits| of.of_numbers(x, limits))
+    }
+
+    /// As [`of_cast`](Self::of_cast), of one row of `f64`, none of which is narrowed first. Only
+    /// [`amax`](Self::amax) is rounded to `f32`, and infinite beyond it.
+    ///
+    /// # Panics
+    /// As [`Converter::fake_quantize_into`].
+    ///
+    /// ```
+    /// use exmy::block::Statistics;
+    /// use exmy::bulk::{Cast, Converter};
+    /// use exmy::format::Format;
+    ///
+    /// let cast = Converter::from(Cast::new(Format::F32));
+    /// let found = Statistics::of_doubles(&[1.0 + 2.0_f64.powi(-30), 1e-60], &cast);
+    /// // What `f32` cannot tell from its own numbers is lost all the same.
+    /// assert_eq!((found.max_error, found.flushed), (2.0_f64.powi(-30), 1));
+    /// ```
+    pub fn of_doubles(x: &[f64], cast: &Converter) -> Self {
+        let of = Limits::of_converter(cast);
+        let (mut all, mut y, mut limits) = (Self::default(), [0.0; SPAN], [0.0; SPAN]);
+        for (x, at) in x.chunks(SPAN).zip((cast.start()..).step_by(SPAN)) {
+            let (y, limits) = (&mut y[..x.len()], &mut limits[..x.len()]);
+            cast.starting_at(at).fake_quantize_into(x, y);
+            of.of_numbers(x, limits);
+            all = all.and(&Self::of_span(x, y, limits));
+        }
+        all
     }
 
     /// The sum of all rows, in groups. `image` writes what became of consecutive elements, the first
@@ -141,7 +164,7 @@ impl Statistics {
     }
 
     /// The figures of at most [`SPAN`] elements, their images and the largest magnitude of each.
-    fn of_span(x: &[f32], y: &[f32], limits: &[f64]) -> Self {
+    fn of_span<T: Element>(x: &[T], y: &[T], limits: &[f64]) -> Self {
         let lanes = compare(x, y, limits);
         let of_all = |counts: [u32; LANES]| counts.iter().map(|count| u64::from(*count)).sum();
         Self {
@@ -150,7 +173,7 @@ impl Statistics {
             lost: of_all(lanes.lost),
             saturated: of_all(lanes.saturated),
             flushed: of_all(lanes.flushed),
-            amax: lanes.amax.iter().fold(0.0, |max, x| max.max(*x)),
+            amax: lanes.amax.iter().fold(0.0_f64, |max, x| max.max(*x)) as f32,
             max_error: lanes.max_error.iter().fold(0.0, |max, x| max.max(*x)),
             signal: sum(lanes.signal),
             noise: sum(lanes.noise),
@@ -253,6 +276,13 @@ fn share(part: u64, of: u64) -> f64 {
     if of == 0 { 0.0 } else { part as f64 / of as f64 }
 }
 
+/// Numbers that `f64` holds.
+trait Element: Copy + Into<f64> {}
+
+impl Element for f32 {}
+
+impl Element for f64 {}
+
 /// The figures of every sixteenth element.
 #[derive(Default)]
 struct Lanes {
@@ -260,7 +290,7 @@ struct Lanes {
     lost: [u32; LANES],
     saturated: [u32; LANES],
     flushed: [u32; LANES],
-    amax: [f32; LANES],
+    amax: [f64; LANES],
     max_error: [f64; LANES],
     signal: [f64; LANES],
     noise: [f64; LANES],
@@ -270,35 +300,35 @@ impl Lanes {
     /// One element more in lane `l`. What is left out adds zeros, which changes no sum of squares and
     /// no maximum of magnitudes.
     #[inline(always)]
-    fn add(&mut self, l: usize, x: f32, y: f32, limit: f64) {
+    fn add(&mut self, l: usize, x: f64, y: f64, limit: f64) {
         let (was, is) = (x.is_finite(), y.is_finite());
         let counts = was & is;
         let (x, y) = (if counts { x } else { 0.0 }, if counts { y } else { 0.0 });
-        let (wide, error) = (f64::from(x), (f64::from(x) - f64::from(y)).abs());
+        let error = (x - y).abs();
         self.non_finite[l] += u32::from(!was);
         self.lost[l] += u32::from(!counts);
-        self.saturated[l] += u32::from((wide.abs() > limit) & (y != 0.0));
+        self.saturated[l] += u32::from((x.abs() > limit) & (y != 0.0));
         self.flushed[l] += u32::from((x != 0.0) & (y == 0.0));
         self.amax[l] = if x.abs() > self.amax[l] { x.abs() } else { self.amax[l] };
         self.max_error[l] = if error > self.max_error[l] { error } else { self.max_error[l] };
-        self.signal[l] += wide * wide;
+        self.signal[l] += x * x;
         self.noise[l] += error * error;
     }
 }
 
 kernel! {
     /// Element `j` is added to lane `j mod 16`.
-    fn compare<'a>(x: &'a [f32], y: &'a [f32], limits: &'a [f64]) -> Lanes {
+    fn compare<'a, T: Element>(x: &'a [T], y: &'a [T], limits: &'a [f64]) -> Lanes {
         let mut lanes = Lanes::default();
         let (x, y, limits) = (x.as_chunks(), y.as_chunks(), limits.as_chunks());
         for ((x, y), limits) in x.0.iter().zip(y.0).zip(limits.0) {
-            let (x, y, limits): (&[f32; LANES], &[f32; LANES], &[f64; LANES]) = (x, y, limits);
+            let (x, y, limits): (&[T; LANES], &[T; LANES], &[f64; LANES]) = (x, y, limits);
             for l in 0..LANES {
-                lanes.add(l, x[l], y[l], limits[l]);
+                lanes.add(l, x[l].into(), y[l].into(), limits[l]);
             }
         }
         for (l, ((x, y), limit)) in x.1.iter().zip(y.1).zip(limits.1).enumerate() {
-            lanes.add(l, *x, *y, *limit);
+            lanes.add(l, (*x).into(), (*y).into(), *limit);
         }
         lanes
     }
@@ -326,12 +356,30 @@ struct Limits {
 
 impl Limits {
     fn of(format: Format) -> Self {
-        let largest = f64::from(format.max().to_f32());
+        let value = |code: u64| {
+            let mut value = [0.0_f64];
+            decode_into(format, &[code], &mut value);
+            value[0].abs()
+        };
+        let largest = value(format.max_code());
         let lowest = match format.sign() {
-            Sign::TwosComplement => f64::from(format.to_f32(format.min_code())).abs(),
+            Sign::TwosComplement => value(format.min_code()),
             _ => largest,
         };
         Self { largest, lowest }
+    }
+
+    fn of_converter(cast: &Converter) -> Self {
+        let Self { largest, lowest } = Self::of(cast.format());
+        Self { largest, lowest: if cast.rules().overflow.saturates() { largest } else { lowest } }
+    }
+
+    /// Of numbers by their own sign.
+    fn of_numbers<T: Element>(self, x: &[T], out: &mut [f64]) {
+        let Self { largest, lowest } = self;
+        for (limit, x) in out.iter_mut().zip(x) {
+            *limit = if (*x).into() < 0.0 { lowest } else { largest };
+        }
     }
 
     /// Of a tensor's block of this scale; `self` are those of its elements.

@@ -79,6 +79,18 @@ impl Glob {
     }
 }
 
+/// The pattern that this name alone matches.
+pub(super) fn literal(name: &str) -> String {
+    let mut text = String::new();
+    for c in name.chars() {
+        match c {
+            '*' | '?' | '[' => text.extend(['[', c, ']']),
+            _ => text.push(c),
+        }
+    }
+    text
+}
+
 impl fmt::Display for Glob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.text)
@@ -87,7 +99,7 @@ impl fmt::Display for Glob {
 
 /// Why a text is no pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParseGlobError(String);
+pub struct ParseGlobError(String, &'static str);
 
 impl fmt::Display for ParseGlobError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -95,8 +107,7 @@ impl fmt::Display for ParseGlobError {
             f,
             "{:?} is no pattern: {}; `*` is any text, `?` any character, `[a-z]` one of \
              several, and `[*]` a star",
-            self.0,
-            if self.0.is_empty() { "it is empty" } else { "a `[` has no `]` behind it" }
+            self.0, self.1
         )
     }
 }
@@ -107,10 +118,11 @@ impl FromStr for Glob {
     type Err = ParseGlobError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = || ParseGlobError(text.to_owned());
+        let refuse = |why| ParseGlobError(text.to_owned(), why);
+        let error = || refuse("a `[` has no `]` behind it");
         let chars: Vec<char> = text.chars().collect();
         if chars.is_empty() {
-            return Err(error());
+            return Err(refuse("it is empty"));
         }
         let (mut parts, mut at) = (Vec::new(), 0);
         while let Some(&c) = chars.get(at) {
@@ -129,6 +141,9 @@ impl FromStr for Glob {
                             (Some('-'), Some(&to)) if to != ']' => (to, 3),
                             _ => (from, 1),
                         };
+                        if from > to {
+                            return Err(refuse("a range begins behind its end"));
+                        }
                         at += taken;
                         ranges.push((from, to));
                     }
@@ -171,9 +186,17 @@ mod tests {
         for (glob, name, expected) in cases {
             assert_eq!(glob.parse::<Glob>().unwrap().matches(name), expected, "{glob} {name}");
         }
-        for text in ["", "[", "[a", "[]", "[!]", "x[a-"] {
+        for text in ["", "[", "[a", "[]", "[!]", "x[a-", "[z-a]", "x[09-0]"] {
             assert!(text.parse::<Glob>().is_err(), "{text}");
         }
+    }
+
+    /// Names in hints are patterns that match them.
+    #[test]
+    fn literal_by_hand() {
+        assert_eq!(literal("w[0].?*]"), "w[[]0].[?][*]]");
+        let glob: Glob = literal("w[0].?*]").parse().unwrap();
+        assert!(glob.matches("w[0].?*]") && !glob.matches("w0.xy]"));
     }
 
     /// Exponential in a naive matcher.

@@ -5,6 +5,7 @@ use core::fmt;
 use core::str::FromStr;
 
 use super::fold::Fold;
+use super::glob::literal;
 use super::header::quoted;
 use super::record::Record;
 use super::{Dtype, Outline};
@@ -231,7 +232,12 @@ impl Record {
     /// The tensor of codes.
     fn codes(&self, name: &str, element: Format) -> Result<Outline> {
         if element.bits() > 16 {
-            return Err(self.no_dtype(name, element));
+            return Err(Error::new(format!(
+                "{}: codes have at most 16 bits, and those of {element} are {} bits wide",
+                quoted(name),
+                element.bits()
+            ))
+            .hint("--dequantize writes the rounded values instead, as f32, bf16, f16 or in the type they have"));
         }
         let mut shape = self.shape.clone();
         let own = || Dtype::holding(element).ok_or_else(|| self.no_dtype(name, element));
@@ -299,8 +305,9 @@ impl Record {
     /// As [`refused`](Self::refused), of codes that end within a byte; containers of rows take any.
     fn unpaired(&self, name: &str, what: &str) -> Error {
         self.refused(name, what).hint(format!(
-            "leave it out by --exclude {name:?}, store all tensors by --layout stream or --layout \
-             byte, which pad each row to whole bytes, or write values by --dequantize"
+            "leave it out by --exclude {:?}, store all tensors by --layout stream or --layout \
+             byte, which pad each row to whole bytes, or write values by --dequantize",
+            literal(name)
         ))
     }
 

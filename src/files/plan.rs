@@ -3,6 +3,7 @@
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::glob::literal;
 use super::header::{did_you_mean, quoted, some_of};
 use super::layout::Parts;
 use super::record::{Record, describe};
@@ -191,9 +192,6 @@ impl Plan {
             };
             jobs.push((entry.clone(), job));
         }
-        if let Some((name, _)) = codes.values().next() {
-            return Err(Error::new(format!("the codes of {} are missing", quoted(name))));
-        }
         let mut metadata = header.metadata().clone();
         describe(&mut metadata, &BTreeMap::new());
         let outlines = outlines(&jobs, &mut BTreeMap::new())?;
@@ -307,9 +305,12 @@ fn all_of(mut misfits: Vec<(&str, Error)>) -> Option<Error> {
     let what = format!("{} tensors cannot be done so:\n  {}", misfits.len(), lines.join("\n  "));
     let hint = texts[0].lines().nth(1).unwrap_or_default().trim();
     // What is said of one name holds for all.
-    let one = format!("leave it out by --exclude {:?}", misfits[0].0);
-    let all: Vec<String> =
-        misfits.iter().take(MOST).map(|(name, _)| format!("--exclude {name:?}")).collect();
+    let one = format!("leave it out by --exclude {:?}", literal(misfits[0].0));
+    let all: Vec<String> = misfits
+        .iter()
+        .take(MOST)
+        .map(|(name, _)| format!("--exclude {:?}", literal(name)))
+        .collect();
     let more = if misfits.len() > MOST { " ..." } else { "" };
     let hint = hint.replace(&one, &format!("leave them out by {}{more}", all.join(" ")));
     Some(Error::new(what).hint(hint))

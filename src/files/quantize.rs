@@ -20,7 +20,7 @@ use super::run::convert;
 use super::{Dtype, Kept, Options};
 use crate::block::Statistics;
 use crate::error::Result;
-use crate::quantizer::Target;
+use crate::quantizer::Quantizer;
 
 /// How far the work on a file is.
 #[derive(Clone, Copy, Debug)]
@@ -67,8 +67,9 @@ pub enum Fate {
     },
     /// Its values were written.
     Decoded {
-        /// The format of the codes that were read.
-        target: Target,
+        /// How the codes that were read were made. After a rotation the values are those of the
+        /// rotated tensor.
+        quantizer: Quantizer,
         /// Values that are finite and became infinite in the type that was written.
         overflowed: u64,
     },

@@ -4,18 +4,20 @@
 //! so the memory needed does not grow with the file. Whatever a file claims is checked against the
 //! bytes there are before anything is allocated by it.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::hint::black_box;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use super::header::{MAX_HEADER, quoted};
-use super::{Entry, Header};
+use super::{Entry, Header, Record};
 use crate::error::{Error, Result};
 
 /// What to do with a model of several files.
-const EACH: &str = "of a model in several files each is done by itself: for f in model-*.safetensors; \
-                    do exmy quantize $f small/$f --to nvfp4; done";
+const EACH: &str = "of a model in several files each is done by itself: mkdir -p small; for f in model-*.safetensors; \
+                    do exmy quantize \"$f\" \"small/$f\" --to nvfp4; done (or exmy inspect \"$f\")";
 
 /// Bytes of a piece: a multiple of every element's bytes and of 3, so that pieces of 6-bit codes
 /// begin with a whole one, and small enough for a second-level cache.
@@ -39,7 +41,7 @@ pub(super) fn reserve<T>(name: &str, into: &mut Vec<T>, count: usize) -> Result<
         *into = Vec::new();
         let bytes = count as u128 * size_of::<T>() as u128;
         Error::new(format!("tensor {} needs {bytes} bytes of memory at once", quoted(name)))
-            .hint("there is not as much: leave it out by --exclude, or take a larger machine")
+            .hint("there is not as much: take a larger machine, or let `exmy quantize --to` leave it out by --exclude")
     })
 }
 
@@ -73,6 +75,8 @@ pub struct Reader<R = File> {
     header: Header,
     data: u64,
     buffer: Vec<u8>,
+    /// What the metadata says of quantized tensors, once somebody asked.
+    pub(super) records: OnceLock<BTreeMap<String, Record>>,
 }
 
 impl Reader<File> {
@@ -170,7 +174,7 @@ impl<R: Read + Seek> Reader<R> {
         let header = Header::parse(&text, length - data).map_err(|error| {
             Error::new(format!("{} is no whole safetensors file: {error}", path.display()))
         })?;
-        Ok(Self { source, path, header, data, buffer: Vec::new() })
+        Ok(Self { source, path, header, data, buffer: Vec::new(), records: OnceLock::new() })
     }
 
     /// The tensors and the metadata.

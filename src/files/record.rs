@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::header::quoted;
-use super::{Dtype, FileLayout, Header};
+use super::values::damaged;
+use super::{Dtype, FileLayout, Header, Outline};
 use crate::error::{Error, Result};
 use crate::quantizer::{Quantizer, Target};
 
@@ -21,7 +22,7 @@ pub const BITS: &str = "little-endian stream: code i of width w is bits i*w to (
 ///
 /// | key | value |
 /// |---|---|
-/// | `exmy.format` | the textual form of the format or block format; of several, separated by `, ` |
+/// | `exmy.format` | the textual form of the format or block format, of the whole quantizer where it rotates (decoded values stay rotated); of several, separated by `, ` |
 /// | `exmy.bits` | how codes lie in bytes: [`BITS`] |
 /// | `exmy.tensors` | JSON: name to [`Record`], as `{"format":"mxfp4","axis":1,"shape":[4,64],"dtype":"BF16","layout":"safetensors"}`, and `quantizer` and `seed` where they say more |
 ///
@@ -91,6 +92,14 @@ impl Record {
     /// ```
     pub fn target(&self) -> Target {
         self.quantizer.target
+    }
+
+    /// What the codes mean, as text: the target, and all of the quantizer where it rotated.
+    fn label(&self) -> String {
+        match self.quantizer.rotation {
+            Some(_) => self.quantizer.to_string(),
+            None => self.target().to_string(),
+        }
     }
 
     fn to_json(&self) -> serde_json::Value {
@@ -163,14 +172,38 @@ impl Header {
     /// ```
     ///
     /// # Errors
-    /// If the metadata has the keys and cannot be understood.
+    /// If the metadata has the keys and cannot be understood, or tensors are not there as it says.
     pub fn records(&self) -> Result<BTreeMap<String, Record>> {
         let Some(text) = self.metadata().get(TENSORS) else { return Ok(BTreeMap::new()) };
         let raw: BTreeMap<String, Raw> = serde_json::from_str(text)
             .map_err(|error| Error::new(format!("cannot read {TENSORS}")).because(error))?;
-        raw.into_iter()
-            .map(|(name, raw)| Ok((name.clone(), Record::checked(&name, raw)?)))
-            .collect()
+        let checked =
+            |(name, raw): (String, Raw)| Record::checked(&name, raw).map(|record| (name, record));
+        let records = raw.into_iter().map(checked).collect::<Result<BTreeMap<_, _>>>()?;
+        let mut owners = BTreeMap::new();
+        for (name, record) in &records {
+            for part in record.parts(name)?.iter() {
+                self.check(name, part)?;
+                if let Some(owner) = owners.insert(part.name.clone(), name) {
+                    let (part, owner) = (quoted(&part.name), quoted(owner));
+                    return Err(damaged(name, format!("{part} belongs to {owner}")));
+                }
+            }
+        }
+        Ok(records)
+    }
+
+    /// Refuses a part of tensor `name` that is not as its record says.
+    fn check(&self, name: &str, part: &Outline) -> Result<()> {
+        let found = self.find(&part.name);
+        if found.is_some_and(|e| e.dtype == part.dtype && e.shape == part.shape) {
+            return Ok(());
+        }
+        let found = found.map(|e| format!("{} of shape {:?}", e.dtype, e.shape));
+        let (wanted, dtype, shape) = (quoted(&part.name), part.dtype, &part.shape);
+        let found = found.as_deref().unwrap_or("none");
+        let what = format!("{wanted} must be {dtype} of shape {shape:?}, found {found}");
+        Err(damaged(name, what))
     }
 }
 
@@ -185,7 +218,7 @@ pub(super) fn describe(
     if records.is_empty() {
         return;
     }
-    let mut formats: Vec<String> = records.values().map(|r| r.target().to_string()).collect();
+    let mut formats: Vec<String> = records.values().map(Record::label).collect();
     formats.sort_unstable();
     formats.dedup();
     let tensors: serde_json::Map<_, _> =

@@ -91,11 +91,11 @@ impl Run<'_, '_> {
                 self.tick(name, 0)?;
                 let (mut bytes, mut overflowed) = (Vec::new(), 0);
                 self.reader.each_values(&original, &record, |values| {
-                    overflowed += encode(to, values, &mut bytes);
+                    overflowed += values.encoded(to, &mut bytes);
                     self.writer.write(&original, &bytes)
                 })?;
                 self.tick(name, self.reader.entry(name)?.bytes())?;
-                let fate = Fate::Decoded { target: record.target(), overflowed };
+                let fate = Fate::Decoded { quantizer: record.quantizer, overflowed };
                 return Ok(Some((Some(original), Some(record.shape), fate)));
             }
             Job::Codes(record, parts) => match record.target() {
@@ -238,13 +238,15 @@ impl Run<'_, '_> {
             if let Some(before) = &before {
                 before.fake_quantize(&mut single);
             }
-            statistics = statistics
-                .and(&Statistics::of_cast(View::new(&single, 1, single.len()), &converter));
             // Without a cast before, numbers of F64 go to the format as they are.
             let doubles = match (numbers, &before) {
                 (Numbers::Double(x), None) => Some(x),
                 _ => None,
             };
+            statistics = statistics.and(&match doubles {
+                Some(x) => Statistics::of_doubles(x, &converter),
+                None => Statistics::of_cast(View::new(&single, 1, single.len()), &converter),
+            });
             let (Some(parts), Some(packer)) = (parts, &mut packer) else {
                 overflowed += match doubles {
                     Some(x) => {

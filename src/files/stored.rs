@@ -1,5 +1,6 @@
 //! Quantized tensors to the bytes of a file, and back.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Seek};
 
 use super::container::{self, Container, Packer};
@@ -7,7 +8,7 @@ use super::header::{quoted, some_of};
 use super::layout::{Parts, blocks};
 use super::reader::{probe, reserve};
 use super::record::Record;
-use super::values::damaged;
+use super::values::{Numbers, damaged, nearest};
 use super::{Outline, Reader, Writer};
 use crate::block::fast::Decoder;
 use crate::block::{BlockFormat, BlockTensor};
@@ -196,8 +197,8 @@ impl<R: Read + Seek> Reader<R> {
     /// # Errors
     /// If it was not, or the file's metadata is damaged.
     pub fn record(&self, name: &str) -> Result<Record> {
-        let mut records = self.header().records().map_err(|error| self.fault(error))?;
-        records.remove(name).ok_or_else(|| {
+        let records = self.records()?;
+        records.get(name).cloned().ok_or_else(|| {
             let names: Vec<&str> = records.keys().map(String::as_str).collect();
             let error = self.fault(format!("{} is no quantized tensor", quoted(name)));
             match names[..] {
@@ -207,24 +208,17 @@ impl<R: Read + Seek> Reader<R> {
         })
     }
 
-    /// The bytes of one part, which must be as the record says.
-    fn part(&mut self, name: &str, part: &super::Outline) -> Result<Vec<u8>> {
-        let found = self.header().find(&part.name);
-        let fits = found.is_some_and(|e| e.dtype == part.dtype && e.shape == part.shape);
-        if !fits {
-            let found = found.map(|e| format!("{} of shape {:?}", e.dtype, e.shape));
-            let error = damaged(
-                name,
-                format!(
-                    "{} must be {} of shape {:?}, found {}",
-                    quoted(&part.name),
-                    part.dtype,
-                    part.shape,
-                    found.as_deref().unwrap_or("none")
-                ),
-            );
-            return Err(self.fault(error));
+    /// The quantized tensors, from the metadata: it is parsed once.
+    fn records(&self) -> Result<&BTreeMap<String, Record>> {
+        if let Some(records) = self.records.get() {
+            return Ok(records);
         }
+        let records = self.header().records().map_err(|error| self.fault(error))?;
+        Ok(self.records.get_or_init(|| records))
+    }
+
+    /// The bytes of one part, of which the record was checked.
+    fn part(&mut self, part: &Outline) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.read_into(&part.name, &mut bytes)?;
         Ok(bytes)
@@ -276,7 +270,7 @@ impl<R: Read + Seek> Reader<R> {
         let exchanged = fold.exchanges();
         let (width, mut scales) = (format.element.bits(), Vec::new());
         let container = Container::of(&record, format.element);
-        let mut codes = self.part(name, &parts.codes)?;
+        let mut codes = self.part(&parts.codes)?;
         if container == Container::Ggml {
             self.room(name, &mut scales, record.count() / 32)?;
         }
@@ -306,7 +300,7 @@ impl<R: Read + Seek> Reader<R> {
         }
         let tensor_scale = match &parts.tensor_scale {
             Some(part) => {
-                let bytes = self.part(name, part)?;
+                let bytes = self.part(part)?;
                 bytes.first_chunk().map(|bytes| f32::from_le_bytes(*bytes))
             }
             None => None,
@@ -343,7 +337,7 @@ impl<R: Read + Seek> Reader<R> {
         record: &Record,
         (down, right): (usize, usize),
     ) -> Result<Vec<u8>> {
-        let stored = self.part(name, part)?;
+        let stored = self.part(part)?;
         let mut scales = Vec::new();
         match (part.dtype.bits(), record.layout.scales()) {
             (width @ 1..8, _) => {
@@ -370,7 +364,9 @@ impl<R: Read + Seek> Reader<R> {
         }
     }
 
-    /// The values of a tensor, in its own order: decoded if it was quantized, else its elements.
+    /// The values of a tensor, in its own order: decoded if it was quantized, else its elements. Those
+    /// of formats wider than `f32` are rounded to it, to nearest even; those of a tensor that was rotated
+    /// stay rotated.
     ///
     /// ```
     /// use exmy::files::{Dtype, Options, Outline, Progress, Reader, Writer, quantize};
@@ -395,14 +391,13 @@ impl<R: Read + Seek> Reader<R> {
     /// As [`read_blocks`](Self::read_blocks) and [`read_f32`](Self::read_f32); if there is no memory
     /// for them.
     pub fn read_values(&mut self, name: &str) -> Result<Vec<f32>> {
-        let records = self.header().records().map_err(|error| self.fault(error))?;
-        let Some(record) = records.get(name) else {
+        let Some(record) = self.records()?.get(name).cloned() else {
             return self.read_f32(name);
         };
         let mut values = Vec::new();
         self.room(name, &mut values, record.count())?;
-        self.each_values(name, record, |piece| {
-            values.extend_from_slice(piece);
+        self.each_values(name, &record, |piece| {
+            piece.append(&mut values, nearest);
             Ok(())
         })?;
         Ok(values)
@@ -413,22 +408,30 @@ impl<R: Read + Seek> Reader<R> {
         &mut self,
         name: &str,
         record: &Record,
-        mut each: impl FnMut(&[f32]) -> Result<()>,
+        mut each: impl FnMut(Numbers<'_>) -> Result<()>,
     ) -> Result<()> {
         let Target::Format(format) = record.target() else {
             let tensor = self.read_blocks(name)?;
             let mut values = Vec::new();
-            return each_value(name, &tensor, record, &mut values, each);
+            return each_value(name, &tensor, record, &mut values, |x| each(Numbers::Single(x)));
         };
         let parts = record.parts(name).map_err(|error| self.fault(error))?;
-        let bytes = self.part(name, &parts.codes)?;
-        let (mut values, mut failed) = (Vec::new(), None);
+        let bytes = self.part(&parts.codes)?;
+        let (mut single, mut double, mut failed) = (Vec::new(), Vec::new(), None);
+        let narrow = format.is_exact_in_f32();
         let count = (format.bits(), record.count());
         let unpacked =
             Container::of(record, format).unpack(count, &bytes, &mut Vec::new(), |codes| {
-                values.resize(codes.len(), 0.0);
-                decode_into(format, codes, &mut values);
-                each(&values).map_err(|error| {
+                let values = if narrow {
+                    single.resize(codes.len(), 0.0);
+                    decode_into(format, codes, &mut single);
+                    Numbers::Single(&single)
+                } else {
+                    double.resize(codes.len(), 0.0);
+                    decode_into(format, codes, &mut double);
+                    Numbers::Double(&double)
+                };
+                each(values).map_err(|error| {
                     failed = Some(error);
                     Error::new("stopped")
                 })

@@ -20,6 +20,14 @@ pub(super) enum Numbers<'a> {
 }
 
 impl Numbers<'_> {
+    /// As elements of a type: [`encode`] or [`encode_doubles`].
+    pub(super) fn encoded(self, dtype: Dtype, bytes: &mut Vec<u8>) -> u64 {
+        match self {
+            Self::Single(numbers) => encode(dtype, numbers, bytes),
+            Self::Double(numbers) => encode_doubles(dtype, numbers, bytes),
+        }
+    }
+
     /// Appends them as `f32`, those of `F64` by `narrow`.
     pub(super) fn append(self, into: &mut Vec<f32>, narrow: impl Fn(&[f64], &mut [f32])) {
         match self {
@@ -119,7 +127,7 @@ pub(super) fn narrow(x: &[f64], into: &mut [f32]) {
 }
 
 /// `f64` to `f32`, to nearest even.
-fn nearest(x: &[f64], into: &mut [f32]) {
+pub(super) fn nearest(x: &[f64], into: &mut [f32]) {
     for (x, into) in x.iter().zip(into) {
         *into = *x as f32;
     }

@@ -168,6 +168,10 @@ pub fn remove_abandoned(path: &Path) {
         let name = entry.file_name();
         let number = name.to_str().and_then(|name| name.strip_prefix(&prefix));
         if number.is_some_and(|number| number.parse::<u32>().is_ok()) {
+            // Who opens a pipe waits for somebody to write to it.
+            if !entry.file_type().is_ok_and(|kind| kind.is_file()) {
+                continue;
+            }
             // To be read, for it may have the permissions of a file that nobody is to write.
             let file = File::open(entry.path());
             if file.is_ok_and(|file| file.try_lock().is_ok()) {
@@ -362,6 +366,23 @@ mod tests {
         assert!(!left.exists() && file.partial.exists());
         assert!(others.iter().all(|name| folder.path().join(name).exists()));
         file.finish().unwrap();
+    }
+
+    /// A pipe of such a name is nobody's leftover, and opening it would wait forever.
+    #[test]
+    #[cfg(unix)]
+    fn a_pipe_is_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join(".partial-a-1");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let path = folder.path().join("a");
+        let (done, wait) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            remove_abandoned(&path);
+            done.send(()).unwrap();
+        });
+        wait.recv_timeout(std::time::Duration::from_secs(20)).expect("it hangs");
+        assert!(pipe.exists());
     }
 
     #[test]

@@ -109,10 +109,32 @@ fn a_damaged_description_names_the_file_and_the_tensor() {
 fn what_is_no_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("short"), "abc").unwrap();
-    for (name, part) in [("absent", "cannot read absent"), ("short", "3 bytes"), (".", "folder")] {
+    for (name, part) in [
+        ("absent", "cannot read absent"),
+        ("short", "3 bytes"),
+        (".", "folder"),
+        ("-", "is no file"),
+        ("a\u{1b}[2J", "a\\u{1b}[2J"),
+    ] {
         let output = exmy(&["inspect", name]).current_dir(&folder).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
         let message = String::from_utf8_lossy(&output.stderr);
         assert!(message.contains(part) && !message.contains("panicked"), "{message}");
     }
+}
+
+/// The formatter panics at such widths; the output was there by then.
+#[test]
+fn names_of_any_length() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let name = "n".repeat(70_000);
+    let outlines = [Outline::new(&*name, Dtype::F32, [2, 32])];
+    let mut writer = Writer::create(folder.join("in"), &outlines, Default::default()).unwrap();
+    writer.write(&name, &1_f32.to_le_bytes().repeat(64)).unwrap();
+    writer.finish().unwrap();
+    let text = printed(folder, "quantize", &["in", "out", "--to", "mxfp4"]);
+    assert!(text.contains("nnn...nnn") && text.lines().all(|line| line.len() < 400), "{text}");
+    let text = printed(folder, "inspect", &["out"]);
+    assert!(text.contains("nnn...nnn"), "{text}");
 }

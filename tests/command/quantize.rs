@@ -259,6 +259,8 @@ fn mistakes_are_answered() {
         (&["cut", "out", "--to", "mxfp4"], &["cut", "tensor \"", "cut off"]),
         (&["in", "out", "--too", "mxfp4"], &["--too", "--to"]),
         (&["in", "out", "--to", "mxfp4", "--threads", "0"], &["--threads"]),
+        (&["in", "out", "--to", "mxfp4", "--threads", "x"], &["--threads", "from 1 to 1024"]),
+        (&["in", "out", "--to", "mxfp4", "--include", "[z-a]*"], &["begins behind its end"]),
     ];
     for (arguments, parts) in cases {
         let output = run(folder, arguments);
@@ -564,4 +566,34 @@ fn interrupted_it_leaves_nothing() {
     assert_eq!(output.status.code(), Some(130), "{message}");
     assert!(message.contains("stopped; out was not written"), "{message}");
     assert_eq!(fs::read_dir(folder).unwrap().count(), 1);
+}
+
+#[test]
+fn rotated_values_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    model(&folder.join("in"));
+    let text = table(folder, &["in", "out", "--to", "rht16>nvfp4"]);
+    assert!(text.contains("rht16>nvfp4: the figures are those of rotated numbers"), "{text}");
+    let text = printed(folder, "inspect", &["out"]);
+    assert_eq!(row(&text, "layers.0.weight")[1], "rht16>nvfp4");
+    let text = table(folder, &["out", "back", "--dequantize"]);
+    let expected = ["rht16>nvfp4", "values", "written,", "still", "rotated"];
+    assert_eq!(row(&text, "layers.0.weight")[2..], expected);
+}
+
+/// The file is there when its table cannot be shown.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_stdout_says_that_the_file_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    model(&folder.join("in"));
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = exmy(&["quantize", "in", "out", "--to", "mxfp4"]);
+    let output = command.current_dir(folder).stdout(full).stderr(Stdio::piped()).output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("out is whole, and the table could not be shown"), "{message}");
+    assert!(Reader::open(folder.join("out")).is_ok());
 }

@@ -148,6 +148,15 @@ fn descriptions_that_do_not_fit() {
         ("mxfp4", "mxfp5", "mxfp5", false),
         ("mxfp4", "nvfp4", "w_scale", false),
         ("mxfp4", "e4m3fn", "must be F8_E4M3", false),
+        // Of a tensor that is not there.
+        ("\"w\"", "\"v\"", "\"v\" must be F4 of shape [2, 32], found none", false),
+        // Of a tensor that is a part of another.
+        (
+            "}}",
+            r#"},"w_scale":{"format":"e8m0","axis":1,"shape":[2,1],"dtype":"F32","layout":"safetensors"}}"#,
+            "\"w_scale\" belongs to \"w\"",
+            false,
+        ),
         ("\"axis\":1", "\"axis\":2", "2 of 2 axes", false),
         ("\"axis\":1", "\"axis\":0", "w_scale", false),
         ("[2,32]", "[2,64]", "must be F4 of shape [2, 64]", false),
@@ -159,7 +168,7 @@ fn descriptions_that_do_not_fit() {
         // Nothing but floating-point numbers of 16 bits or more is quantized.
         ("F32", "I64", "only F16, BF16, F32 and F64", false),
         ("F32", "F8_E4M3", "only F16, BF16, F32 and F64", false),
-        ("mxfp4", "f32", "no type for codes of f32", false),
+        ("mxfp4", "f32", "at most 16 bits", false),
         ("mxfp4", "e5m6/32:e8m0", "12 bits wide", false),
         ("mxfp4", "none", "format", false),
         (

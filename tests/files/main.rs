@@ -7,6 +7,7 @@ mod broken;
 mod layouts;
 mod oracle;
 mod quantized;
+mod wide;
 
 use exmy::files::{Dtype, Options, Outline, Progress, Report, Writer, quantize};
 use exmy::random::{Philox, Stream};

@@ -1,7 +1,7 @@
 //! `exmy inspect`: what a safetensors file holds, and what its numbers look like.
 
 use crate::rows::{Bar, Line, number, percent, printable, shape, table, width};
-use crate::settings::{counted, quiet_pipe};
+use crate::settings::{counted, no_stream, quiet_pipe};
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::files::{Progress, Reader, Survey};
@@ -24,7 +24,8 @@ use std::path::PathBuf;
 /// channels: largest over median channel (of an even number the mean of the middle two), where a channel is an index along the last axis and its size
 /// the largest |x| in it; large where a few channels carry the outliers.
 ///
-/// Tensors that `exmy quantize` wrote are shown decoded, under their own names and formats. Others of
+/// Tensors that `exmy quantize` wrote are shown decoded, under their own names and formats; after a
+/// rotation (rht16>nvfp4) the figures are those of the rotated tensor. Others of
 /// 4, 6 and 8 bits are shown as they are, without scales that tensors beside them may hold. Tensors
 /// are read one at a time.
 #[derive(Args)]
@@ -42,6 +43,7 @@ pub(crate) struct Arguments {
 
 /// Runs the command; the result is the exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
+    no_stream(&arguments.file)?;
     let mut reader = Reader::open(&arguments.file)?;
     let header = reader.header().clone();
     let fault = |error: Error| Error::new(format!("{}: {error}", arguments.file.display()));
@@ -66,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         let name = quantized.map_or(&entry.name, |(name, _)| name);
         let extents = quantized.map_or(&entry.shape, |(_, record)| &record.shape);
         let kind =
-            quantized.map_or_else(|| entry.dtype.to_string(), |(_, r)| r.target().to_string());
+            quantized.map_or_else(|| entry.dtype.to_string(), |(_, r)| r.quantizer.to_string());
         elements += extents.iter().product::<usize>() as u64;
         let mut cells = vec![kind, shape(extents)];
         let survey = match quantized {

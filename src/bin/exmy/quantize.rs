@@ -1,8 +1,8 @@
 //! `exmy quantize`: a safetensors file in, the same tensors in few bits out.
 
 use crate::INTERRUPTED;
-use crate::rows::{Bar, Line, number, percent, printable, shape, table, watched, width};
-use crate::settings::{Work, quiet_pipe};
+use crate::rows::{Bar, Line, number, percent, printable, shape, shown, table, watched, width};
+use crate::settings::{Work, no_stream, quiet_pipe};
 use clap::{Args, ValueEnum};
 use exmy::block::{Profile, Statistics};
 use exmy::error::{Error, Result};
@@ -96,25 +96,36 @@ pub(crate) struct Arguments {
 
 const LONG_HELP: &str = "\
 Layouts:
-  safetensors   the format's own types (F4, F6_E2M3, F6_E3M2, F8_*), scales row by row
-  torch         types that PyTorch has: two FP4 codes in a U8, low nibble first, one FP6 code in a U8
+  safetensors   the format's own types (F4, F6_E2M3, F6_E3M2, F8_*), scales row
+                by row
+  torch         types that PyTorch has: two FP4 codes in a U8, low nibble first,
+                one FP6 code in a U8
   cublas        block scales in tiles of 128 x 4, as cuBLAS and CUTLASS read them
   gpt-oss       NAME_blocks and NAME_scales (mxfp4 along the last axis)
   ggml          block_mxfp4 of GGUF files (mxfp4 along the last axis)
   stream, byte, fp6-padded4, fp6-padded32, tma16
-                U8, each row of codes in a container of its own; stream and byte take any width
+                U8, each row of codes in a container of its own; stream and byte
+                take any width
 
 Examples:
-  exmy quantize model.safetensors small.safetensors --to nvfp4 --exclude '*embed*' --exclude lm_head.*
-  exmy quantize model.safetensors small.safetensors --to mxfp8-e4m3 --scale-rule rceil
-  exmy quantize model.safetensors rounded.safetensors --to e3m2/32:e8m0@sr8 --dequantize=bf16
+  exmy quantize model.safetensors small.safetensors --to nvfp4 \\
+      --exclude '*embed*' --exclude 'lm_head.*'
+  exmy quantize model.safetensors small.safetensors --to mxfp8-e4m3 \\
+      --scale-rule rceil
+  exmy quantize model.safetensors rounded.safetensors --to e3m2/32:e8m0@sr8 \\
+      --dequantize=bf16
   exmy quantize small.safetensors values.safetensors --dequantize
 
 A model in several files is done file by file:
-  for f in model-*.safetensors; do exmy quantize $f small/$f --to nvfp4; done
+  mkdir -p small
+  for f in model-*.safetensors; do
+      exmy quantize \"$f\" \"small/$f\" --to nvfp4
+  done
 
-Codes of 4 and 6 bits are a little-endian stream of bits over the tensor; the format of the file does
-not say so itself. Exit codes: 0 done, 2 misuse or a file that cannot be used, 130 interrupted.
+Codes of 4 and 6 bits are a little-endian stream of bits over the tensor; the
+format of the file does not say so itself. Rotated values (rht16>nvfp4) stay
+rotated, also with --dequantize. Exit codes: 0 done, 2 misuse or a file that
+cannot be used, 130 interrupted.
 ";
 
 /// Types in which values are written.
@@ -236,14 +247,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         return Err(Error::new(format!("{third:?} is one argument too many after IN and OUT"))
             .hint("the type of --dequantize is written with `=`, as in --dequantize=bf16"));
     }
-    for path in [&arguments.input, &arguments.output] {
-        if path.as_os_str() == "-" {
-            let what = "- is no file: tensors are read from and written to their places, which a stream has not";
-            return Err(Error::new(what).hint(
-                "name files; a file of this name is ./- and /dev/shm holds some without a disk",
-            ));
-        }
-    }
+    no_stream(&arguments.input)?;
+    no_stream(&arguments.output)?;
     let options = arguments.options()?;
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
@@ -265,19 +270,30 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     };
     let report = arguments.work.with_threads(work)?;
     let Some(report) = report else {
-        eprintln!("stopped; {} was not written", output.display());
+        eprintln!("stopped; {} was not written", printable(&output.display().to_string()));
         return Ok(INTERRUPTED);
     };
     let mut text = rows(&report);
+    if let Some(quantizer) = options.map(|o| o.quantizer).filter(|q| q.rotation.is_some()) {
+        text += &format!(
+            "{quantizer}: the figures are those of rotated numbers, and what was written stays \
+             rotated\n"
+        );
+    }
     if !quiet {
         text += &format!(
             "\n{}: {} of tensors, from {}\n",
-            output.display(),
+            printable(&output.display().to_string()),
             HumanBytes(report.bytes_after),
             HumanBytes(report.bytes_before)
         );
     }
-    quiet_pipe(std::io::stdout().lock().write_all(text.as_bytes()))?;
+    let mut stdout = std::io::stdout().lock();
+    let shown = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    quiet_pipe(shown).map_err(|error| {
+        let what = format!("{} is whole, and the table could not be shown", output.display());
+        Error::new(what).because(error)
+    })?;
     if let Some(text) = unreadable(output)? {
         eprintln!("warning: {text}");
     }
@@ -300,9 +316,11 @@ fn unreadable(path: &Path) -> Result<Option<String>> {
         more => format!(" and {more} more"),
     };
     Ok(Some(format!(
-        "PyTorch cannot load {:?}, {} of shape {:?}{more}: it has no type of 6 bits, and those of 4 \
+        "PyTorch cannot load {}, {} of shape {:?}{more}: it has no type of 6 bits, and those of 4 \
          bits only in pairs along the last axis; --layout torch or byte stores codes as U8",
-        first.name, first.dtype, first.shape
+        shown(&first.name),
+        first.dtype,
+        shape(&first.shape)
     )))
 }
 
@@ -317,15 +335,18 @@ fn rows(report: &Report) -> String {
         let mut remark = String::new();
         match &row.fate {
             Fate::Kept(kept) => remark = format!("kept: {kept}"),
-            Fate::Decoded { target, overflowed } => {
-                (cells[1], remark) = (target.to_string(), "values written".into());
+            Fate::Decoded { quantizer, overflowed } => {
+                (cells[1], remark) = (quantizer.to_string(), "values written".into());
+                if quantizer.rotation.is_some() {
+                    remark += ", still rotated";
+                }
                 if *overflowed > 0 {
                     remark += &format!(", {overflowed} of them infinite: beyond the type written");
                 }
             }
             Fate::Quantized { statistics, bits, overflowed } => {
                 cells.extend(figures(statistics, *bits));
-                let name = printable(&row.name);
+                let name = shown(&row.name);
                 if statistics.lost > 0 {
                     notes += &format!(
                         "{name}: {} of {} numbers were infinite or NaN, {} more became so\n",
@@ -358,7 +379,10 @@ fn figures(found: &Statistics, bits: u64) -> [String; 6] {
     // Numbers that became infinite are in no sum: the rest alone may be exact, the tensor is not.
     let lost = found.lost - found.non_finite;
     let sqnr = match found.sqnr_db() {
-        db if db.is_nan() || (db == f64::INFINITY && lost > 0) => "-".into(),
+        // Squares of numbers of F64 may be beyond it.
+        db if db.is_nan() || (db == f64::INFINITY && (lost > 0 || found.max_error > 0.0)) => {
+            "-".into()
+        }
         db if db == f64::INFINITY => "exact".into(),
         db => format!("{db:.2}"),
     };

@@ -1,5 +1,5 @@
 //! Tables of tensors: their names are long, so a table that does not fit gives each a line of its
-//! own.
+//! own, and each cell where that does not fit either.
 
 use exmy::files::{Progress, Watch};
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -28,46 +28,95 @@ pub(crate) fn width() -> Option<usize> {
     terminal.map(|(width, _)| usize::from(width.0))
 }
 
-/// The table. The first `left` columns behind the name are aligned to the left, the others to the right.
+/// Columns that a text takes at most: names and shapes in a file may be of any length.
+const LONGEST: usize = 160;
+
+/// The table. The first `left` columns behind the name are aligned to the left, the others to the
+/// right. Where not even the cells of a line fit, each gets a line of its own.
 pub(crate) fn table(
     headings: &[&str],
     left: usize,
     lines: &[Line],
     width: Option<usize>,
 ) -> String {
-    let padded = |text: &str, width: usize| {
-        let room = width.saturating_sub(text.width());
-        format!("{text}{:room$}", "")
-    };
+    let heads: Vec<String> = headings[1..].iter().map(|text| (*text).to_owned()).collect();
+    let mut rows = vec![(headings[0].to_owned(), heads, "")];
+    for Line { name, cells, remark } in lines {
+        let cells = cells.iter().map(|cell| shortened(cell, LONGEST)).collect();
+        let most = width.map_or(LONGEST, |width| width.clamp(12, LONGEST));
+        rows.push((shortened(&printable(name), most), cells, remark));
+    }
     let column = |i: usize| {
-        let cells = lines.iter().filter_map(|line| line.cells.get(i)).map(|cell| cell.width());
-        cells.chain([headings[i + 1].width()]).max().unwrap_or(0)
+        let cells = rows.iter().filter_map(|(_, cells, _)| cells.get(i));
+        cells.map(|cell| cell.width()).max().unwrap_or(0)
     };
     let columns: Vec<usize> = (0..headings.len() - 1).map(column).collect();
-    let shown: Vec<String> = lines.iter().map(|line| printable(&line.name)).collect();
-    let names = shown.iter().map(|name| name.width()).chain([headings[0].width()]).max();
-    let names = names.unwrap_or(0);
-    let whole = names + columns.iter().map(|width| width + 2).sum::<usize>();
-    let broken = width.is_some_and(|width| whole > width);
+    let names = rows.iter().map(|(name, ..)| name.width()).max().unwrap_or(0);
+    let beside = columns.iter().map(|width| width + 2).sum::<usize>();
+    if width.is_some_and(|width| beside > width) {
+        return list(&rows);
+    }
+    let broken = width.is_some_and(|width| names + beside > width);
     let mut text = String::new();
-    let mut add = |name: &str, cells: &[String], remark: &str| {
+    for (name, cells, remark) in &rows {
         let mut line = if broken { format!("{name}\n") } else { padded(name, names) };
         for (i, (cell, width)) in cells.iter().zip(&columns).enumerate() {
-            line +=
-                &if i < left { format!("  {cell:<width$}") } else { format!("  {cell:>width$}") };
+            line += "  ";
+            if i >= left {
+                line += &" ".repeat(width.saturating_sub(cell.width()));
+            }
+            line += &if i < left { padded(cell, *width) } else { cell.clone() };
         }
         if !remark.is_empty() {
             line += &format!("  {remark}");
         }
         text += line.trim_end();
         text.push('\n');
-    };
-    let heads: Vec<String> = headings[1..].iter().map(|text| (*text).to_owned()).collect();
-    add(headings[0], &heads, "");
-    for (name, line) in shown.iter().zip(lines) {
-        add(name, &line.cells, &line.remark);
     }
     text
+}
+
+/// A table for narrow terminals: below each name a line a cell. The first row has the headings.
+fn list(rows: &[(String, Vec<String>, &str)]) -> String {
+    let Some(((_, heads, _), rows)) = rows.split_first() else { return String::new() };
+    let longest = heads.iter().map(|head| head.width()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (name, cells, remark) in rows {
+        text += &format!("{name}\n");
+        for (head, cell) in heads.iter().zip(cells).filter(|(_, cell)| !cell.is_empty()) {
+            text += &format!("  {}  {cell}\n", padded(head, longest));
+        }
+        if !remark.is_empty() {
+            text += &format!("  {remark}\n");
+        }
+    }
+    text
+}
+
+/// With spaces up to a width. The formatter counts characters, and no more than 65535.
+fn padded(text: &str, width: usize) -> String {
+    text.to_owned() + &" ".repeat(width.saturating_sub(text.width()))
+}
+
+/// A text of at most so many columns: of a longer one the beginning and the end.
+fn shortened(text: &str, most: usize) -> String {
+    if text.width() <= most {
+        return text.to_owned();
+    }
+    let half = (most - 3) / 2;
+    let fitting = |c: &char, left: &mut usize| {
+        *left = left.checked_sub(c.width().unwrap_or(0))?;
+        Some(*c)
+    };
+    let head = text.chars().scan(half, |left, c| fitting(&c, left));
+    let tail = text.chars().rev().scan(half, |left, c| fitting(&c, left));
+    let (head, tail): (String, Vec<char>) = (head.collect(), tail.collect());
+    head + "..." + &tail.iter().rev().collect::<String>()
+}
+
+/// The name of a tensor in a line of text.
+pub(crate) fn shown(name: &str) -> String {
+    shortened(&printable(name), LONGEST)
 }
 
 /// A text from a file as it may be shown: control characters and others that cannot be seen, or that
@@ -153,7 +202,7 @@ impl Bar {
                 self.verb,
                 HumanBytes(progress.done),
                 HumanBytes(progress.total),
-                printable(progress.tensor)
+                shown(progress.tensor)
             );
         }
     }
@@ -197,6 +246,9 @@ mod tests {
         let headings = ["tensor", "shape", "dB"];
         assert_eq!(table(&headings, 1, &lines, None), wide);
         assert_eq!(table(&headings, 1, &lines, Some(20)), wide);
+        // The cells take 13 columns.
+        let listed = "model.w\n  shape  [2]\n  dB     31.5\nb\n  shape  []\n  kept\n";
+        assert_eq!(table(&headings, 1, &lines, Some(12)), listed);
         let narrow = "tensor\n  shape    dB\nmodel.w\n  [2]    31.5\nb\n  []     kept\n";
         assert_eq!(table(&headings, 1, &lines, Some(19)), narrow);
     }
@@ -212,6 +264,26 @@ mod tests {
             |name: &str| Line { name: name.into(), cells: vec!["1".into()], remark: "".into() };
         let text = table(&["name", "x"], 0, &[line("字字字"), line("abc"), line("\n")], None);
         assert_eq!(text, "name    x\n字字字  1\nabc     1\n\\n      1\n");
+    }
+
+    /// The formatter panics beyond 65535 columns.
+    #[test]
+    fn long_names_are_shortened_in_the_middle() {
+        let line = Line {
+            name: "a".to_owned() + &"字".repeat(70_000) + "b",
+            cells: vec!["1".repeat(70_000)],
+            remark: String::new(),
+        };
+        let text = table(&["name", "x"], 0, &[line], None);
+        let expected =
+            format!("a{}...{}b  {}...", "字".repeat(38), "字".repeat(38), "1".repeat(78));
+        let last = text.lines().last().unwrap();
+        assert!(last.starts_with(&expected), "{last}");
+        assert!(text.lines().all(|line| line.width() < 330));
+        assert_eq!(
+            (shortened("abcdef", 6), shortened("abcdefgh", 7)),
+            ("abcdef".into(), "ab...gh".into())
+        );
     }
 
     #[test]

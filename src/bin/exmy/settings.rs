@@ -69,16 +69,27 @@ impl Options {
 #[derive(Args)]
 pub(crate) struct Work {
     /// Threads to use; the results are the same bits for any number [default: all cores]
-    #[arg(
-        long,
-        value_name = "N",
-        allow_negative_numbers = true,
-        value_parser = clap::value_parser!(u16).range(1..=1024)
-    )]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = threads)]
     threads: Option<u16>,
-    /// Print nothing but the final table
+    /// Show no progress: only the final table, and warnings
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+fn threads(text: &str) -> Result<u16, String> {
+    let found = text.parse().ok().filter(|threads| (1..=1024).contains(threads));
+    found.ok_or_else(|| "threads are a whole number from 1 to 1024".to_owned())
+}
+
+/// Refuses `-` in place of a file of tensors.
+pub(crate) fn no_stream(path: &std::path::Path) -> Result<()> {
+    if path.as_os_str() != "-" {
+        return Ok(());
+    }
+    let what =
+        "- is no file: tensors are read from and written to their places, which a stream has not";
+    Err(Error::new(what)
+        .hint("name files; a file of this name is ./- and /dev/shm holds some without a disk"))
 }
 
 impl Work {

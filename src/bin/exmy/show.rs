@@ -3,6 +3,7 @@
 //! On a terminal progress is a bar that fits its width; elsewhere (a pipe, a log) it is one line
 //! every few seconds. Progress and messages go to stderr, results to stdout.
 
+use crate::rows::printable;
 use exmy::error::Error;
 use exmy::study::compare::{Comparison, gap_percent};
 use exmy::train::config::Config;
@@ -20,7 +21,10 @@ const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// Prints an error the way every command does.
 pub(crate) fn error(error: &Error) {
-    eprintln!("error: {error}");
+    // Paths are shown and not obeyed; lines are the error's own.
+    let text = error.to_string();
+    let lines: Vec<String> = text.lines().map(printable).collect();
+    eprintln!("error: {}", lines.join("\n"));
 }
 
 /// What is about to be trained, on what, into where.
