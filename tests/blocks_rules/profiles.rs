@@ -46,7 +46,7 @@ fn underflowing_blocks() -> Vec<f32> {
         (0..32).map(move |i: u32| {
             let (sign, place) = (u32::from(!i.is_multiple_of(3)), field - 143 - i);
             f32::from_bits(match i {
-                0 => field << 23 | (field * 0x1_2345 & 0x7F_FFFF),
+                0 => field << 23 | (field * 0x1_2345) & 0x7F_FFFF,
                 _ => sign << 31 | place << 23 | [0, 1, 0x7F_FFFF, 0x40_0000][i as usize % 4],
             })
         })

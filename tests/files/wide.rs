@@ -57,8 +57,10 @@ fn codes_wider_than_f32_keep_their_numbers() {
 #[test]
 fn figures_of_f64_are_those_of_its_numbers() {
     let (_folder, input, output) = places();
-    let x: Vec<f64> =
-        numbers(6000, 3).iter().map(|x| f64::from(*x) * (1.0 + 2.0_f64.powi(-40))).collect();
+    let x: Vec<f64> = numbers(6000, 3)
+        .iter()
+        .map(|x| f64::from(*x) * (1.0 + 1.0 / (1_u64 << 40) as f64))
+        .collect();
     write(&input, &[("w", Dtype::F64, &[3, 2000], f64_bytes(&x))]);
     let output_of = |format: &str| Options { output: Output::Values(None), ..options(format) };
     let report = convert(&input, &output, &output_of("f32"));
