@@ -316,11 +316,11 @@ fn unreadable(path: &Path) -> Result<Option<String>> {
         more => format!(" and {more} more"),
     };
     Ok(Some(format!(
-        "PyTorch cannot load {}, {} of shape {:?}{more}: it has no type of 6 bits, and those of 4 \
+        "PyTorch cannot load \"{}\", {} of shape {:?}{more}: it has no type of 6 bits, and those of 4 \
          bits only in pairs along the last axis; --layout torch or byte stores codes as U8",
         shown(&first.name),
         first.dtype,
-        shape(&first.shape)
+        first.shape
     )))
 }
 
