@@ -45,7 +45,7 @@ impl Level {
     /// ```
     /// use exmy::simd::Level;
     ///
-    /// assert_eq!(Level::ALL.map(Level::name), ["scalar", "avx2", "avx512"]);
+    /// assert_eq!(Level::ALL.map(Level::name), ["scalar", "avx2", "avx512", "amx"]);
     /// ```
     pub const fn name(self) -> &'static str {
         match self {

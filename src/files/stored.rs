@@ -209,7 +209,7 @@ impl<R: Read + Seek> Reader<R> {
     }
 
     /// The quantized tensors, from the metadata: it is parsed once.
-    fn records(&self) -> Result<&BTreeMap<String, Record>> {
+    pub(super) fn records(&self) -> Result<&BTreeMap<String, Record>> {
         if let Some(records) = self.records.get() {
             return Ok(records);
         }

@@ -116,6 +116,13 @@ impl First {
         }
     }
 
+    fn take(&mut self, piece: Numbers<'_>) {
+        match piece {
+            Numbers::Single(x) => self.add(x.iter().map(|x| f64::from(*x))),
+            Numbers::Double(x) => self.add(x.iter().copied()),
+        }
+    }
+
     fn add(&mut self, piece: impl Iterator<Item = f64> + Clone) {
         let (mut finite, mut sum) = (0_u64, 0.0);
         for x in piece.clone() {
@@ -194,6 +201,13 @@ impl Second {
         Self { mean: first.mean, limit: 6.0 * sigma, fourth: 0.0, beyond: 0 }
     }
 
+    fn take(&mut self, piece: Numbers<'_>) {
+        match piece {
+            Numbers::Single(x) => self.add(x.iter().map(|x| f64::from(*x))),
+            Numbers::Double(x) => self.add(x.iter().copied()),
+        }
+    }
+
     fn add(&mut self, piece: impl Iterator<Item = f64>) {
         let mut fourth = 0.0;
         for x in piece.filter(|x| x.is_finite()) {
@@ -256,18 +270,57 @@ impl<R: Read + Seek> Reader<R> {
         sizes.resize(channels.unwrap_or(0), 0.0);
         let mut first = First::new(sizes);
         self.pieces(name, |bytes| {
-            match piece.decode(format, width, bytes) {
-                Numbers::Single(x) => first.add(x.iter().map(|x| f64::from(*x))),
-                Numbers::Double(x) => first.add(x.iter().copied()),
-            }
+            first.take(piece.decode(format, width, bytes));
             Ok(())
         })?;
         let mut second = Second::new(&first);
         self.pieces(name, |bytes| {
-            match piece.decode(format, width, bytes) {
-                Numbers::Single(x) => second.add(x.iter().map(|x| f64::from(*x))),
-                Numbers::Double(x) => second.add(x.iter().copied()),
-            }
+            second.take(piece.decode(format, width, bytes));
+            Ok(())
+        })?;
+        Ok(first.survey(second))
+    }
+
+    /// Range and outliers of a tensor's values, quantized or not, decoded in pieces, twice. Unlike
+    /// [`read_values`](Self::read_values) it rounds nothing, also of formats wider than `f32`.
+    ///
+    /// ```
+    /// use exmy::files::{Dtype, Options, Outline, Progress, Reader, Writer, quantize};
+    /// use std::ops::ControlFlow;
+    ///
+    /// let folder = tempfile::tempdir().unwrap();
+    /// let (from, to) = (folder.path().join("a"), folder.path().join("b"));
+    /// let mut writer = Writer::create(&from, &[Outline::new("w", Dtype::F64, [1, 2])], Default::default())?;
+    /// writer.write("w", &[1e300_f64, -1.5].map(f64::to_le_bytes).concat())?;
+    /// writer.finish()?;
+    ///
+    /// let options = Options::new("e11m4".parse().unwrap());
+    /// quantize(&from, &to, &options, &mut |_: &Progress<'_>| ControlFlow::Continue(()))?;
+    /// let mut reader = Reader::open(&to)?;
+    /// let survey = reader.survey_values("w")?;
+    /// assert_eq!((survey.infinities, survey.min), (0, Some(-1.5)));
+    /// assert!(survey.amax > 9e299); // beyond f32, and 1.0045e300 all the same
+    /// assert_eq!(reader.read_values("w")?[0], f32::INFINITY);
+    /// # Ok::<(), exmy::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`read_values`](Self::read_values).
+    pub fn survey_values(&mut self, name: &str) -> Result<Survey> {
+        let Some(record) = self.records()?.get(name).cloned() else { return self.survey(name) };
+        let some = record.shape.len() > 1 && record.count() > 0;
+        let channels = record.shape.last().filter(|_| some).copied();
+        let mut maxima = Vec::new();
+        self.room(name, &mut maxima, channels.unwrap_or(0))?;
+        maxima.resize(channels.unwrap_or(0), 0.0);
+        let mut first = First::new(maxima);
+        self.each_values(name, &record, |piece| {
+            first.take(piece);
+            Ok(())
+        })?;
+        let mut second = Second::new(&first);
+        self.each_values(name, &record, |piece| {
+            second.take(piece);
             Ok(())
         })?;
         Ok(first.survey(second))

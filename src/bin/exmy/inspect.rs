@@ -73,10 +73,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         let mut cells = vec![kind, shape(extents)];
         let survey = match quantized {
             _ if arguments.header => None,
-            Some((name, record)) => {
-                let channels = record.shape.last().filter(|_| record.shape.len() > 1);
-                Some(Survey::of(&reader.read_values(name)?, channels.copied()))
-            }
+            Some((name, _)) => Some(reader.survey_values(name)?),
             None if entry.dtype.format().is_some() => Some(reader.survey(&entry.name)?),
             None => None,
         };
