@@ -47,6 +47,7 @@ mod widen;
 
 pub use bits::Bits;
 #[cfg(feature = "alloc")]
+#[cfg(feature = "alloc")]
 pub(crate) use bits::sealed::Word;
 pub(crate) use bits::{Codes as CodeSlice, CodesMut as CodeSliceMut};
 #[doc(hidden)]

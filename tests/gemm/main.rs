@@ -1,6 +1,8 @@
 //! Products: every accumulation against definitions written anew, operands of every kind, and what
 //! misuse is answered with.
 
+#![cfg(feature = "std")]
+
 mod calls;
 mod exact;
 mod misuse;

@@ -1,6 +1,8 @@
 //! The fast product: its definition bit for bit at every level, which kernel computes what, and that
 //! neither threads nor the layout of operands change a bit.
 
+#![cfg(feature = "std")]
+
 mod numbers;
 mod oracle;
 mod report;
