@@ -49,6 +49,7 @@ pub use bits::Bits;
 #[cfg(feature = "alloc")]
 #[cfg(feature = "alloc")]
 pub(crate) use bits::sealed::Word;
+#[cfg(feature = "alloc")]
 pub(crate) use bits::{Codes as CodeSlice, CodesMut as CodeSliceMut};
 #[doc(hidden)]
 pub use constant::Scalar;
