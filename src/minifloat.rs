@@ -47,7 +47,6 @@ mod widen;
 
 pub use bits::Bits;
 #[cfg(feature = "alloc")]
-#[cfg(feature = "alloc")]
 pub(crate) use bits::sealed::Word;
 #[cfg(feature = "alloc")]
 pub(crate) use bits::{Codes as CodeSlice, CodesMut as CodeSliceMut};
