@@ -14,7 +14,7 @@ fn recorded_tiles_are_judged() {
     let files =
         out.lines().filter(|line| line.contains(".tiles: ") && line.ends_with(", 0 mismatches"));
     assert_eq!(files.count(), 16);
-    assert!(out.ends_with("16 files: 2464 elements, 0 mismatches\n"), "{out}");
+    assert!(out.ends_with("17 files: 2720 elements, 0 mismatches\n"), "{out}");
     let file = format!("{DATA}/wgmma_m64n8k32_f32_e4m3_e4m3.tiles");
     let (code, out, _) = with_input(&["verify-tiles", &file, "--model", "hopper,f=14"], b"");
     assert_eq!(code, 1);

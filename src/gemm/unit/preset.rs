@@ -159,7 +159,7 @@ impl Preset {
             Self::HopperMma => {
                 let products = if is_fp8(a, b) { 32 } else { return None };
                 let fused =
-                    into(Parameters::fused(products, 25, result), result, Some(-133), Some(-133));
+                    into(Parameters::fused(products, 25, result), result, Some(-133), Some(-21));
                 fused.map(|step| Parameters { order: Order::Quarters, ..step })
             }
             Self::Blackwell => blackwell(a, b, result, true),
@@ -273,9 +273,8 @@ const AMPERE: TensorCore = TensorCore {
 };
 const ADA: TensorCore = TensorCore { products: [8, 4, 16], narrow: (13, E8M13), ..AMPERE };
 const HOPPER: TensorCore =
-    TensorCore { products: [16, 8, 32], fraction: 25, floors: [Some(-133), Some(-133)], ..ADA };
-const BLACKWELL: TensorCore =
-    TensorCore { floors: [Some(-133), Some(-21)], narrow: (25, Format::F32), ..HOPPER };
+    TensorCore { products: [16, 8, 32], fraction: 25, floors: [Some(-133), Some(-21)], ..ADA };
+const BLACKWELL: TensorCore = TensorCore { narrow: (25, Format::F32), ..HOPPER };
 
 /// The format of both operands where it is one, without scales.
 fn plain(a: Input, b: Input) -> Option<Format> {
