@@ -12,7 +12,8 @@ mod avx512;
 /// Blocks of Philox that run side by side.
 const LANES: usize = 16;
 
-/// Writes the words of elements `first`, `first + 1`, ...: `out[i] = random.word(first + i)`.
+/// Writes the words of elements `first`, `first + 1`, ...: `out[i] = random.word(first + i)`, with 0
+/// behind the last index.
 ///
 /// ```
 /// use exmy::bulk::words_into;
@@ -24,6 +25,13 @@ const LANES: usize = 16;
 /// assert_eq!(words[2], random.word(4_294_967_297));
 /// ```
 pub fn words_into(random: Philox, first: u64, out: &mut [u32]) {
+    // Behind the last index follows 0, which is in no block beside it.
+    let left = usize::try_from(first.wrapping_neg()).unwrap_or(usize::MAX);
+    if first != 0 && out.len() > left {
+        let (before, behind) = out.split_at_mut(left);
+        words_into(random, first, before);
+        return words_into(random, 0, behind);
+    }
     // Up to three words until a block starts.
     let head = (first.wrapping_neg() % 4).min(out.len() as u64) as usize;
     let (head, body) = out.split_at_mut(head);
@@ -60,6 +68,18 @@ kernel! {
 mod tests {
     use super::*;
     use crate::random::Stream;
+
+    #[test]
+    fn words_begin_again_behind_the_last() {
+        let random = Philox::new(11, Stream::new("words"));
+        for before in 1..9 {
+            let (first, mut out) = (u64::MAX - before + 1, [0; 150]);
+            words_into(random, first, &mut out);
+            for (i, word) in (0..).zip(&out) {
+                assert_eq!(*word, random.word(first.wrapping_add(i)), "{before} {i}");
+            }
+        }
+    }
 
     #[test]
     fn words_are_those_of_their_address() {
