@@ -10,6 +10,7 @@ pub(super) mod reader;
 use alloc::boxed::Box;
 
 use self::reader::Reader;
+use super::memory::Traffic;
 use super::real::sealed::RealsMut;
 use super::stretches::{divided, spans};
 use super::{Converter, LONG, Real, SPAN, decode_plain, lookup, recode, sixteen};
@@ -53,17 +54,16 @@ pub(super) fn decode_by<C: Bits, T: Real>(
         RealsMut::F32(out) => decoder(out.len()).decode_all(codes, out),
         RealsMut::F64(out) => {
             let decoder = decoder(out.len());
-            divided(codes, out, |_, codes, out| decoder.decode_f64(codes, out));
+            let traffic = Traffic::of(codes, out, decoder.is_light());
+            divided(codes, out, |_, codes, out| {
+                traffic.pieces(codes, out, |_, codes, out| decoder.decode_f64(codes, out));
+            });
         }
         RealsMut::Codes(out) => {
             recode::recode(&Converter::new(T::FORMAT, Rules::DEFAULT), format, codes, out);
         }
     }
 }
-
-/// Bytes of output from which on it is written past the caches. Reading it first, as a usual store
-/// does, costs as much as writing; below, whoever reads it next finds it in the cache.
-const PAST_CACHE: usize = 32 << 20;
 
 /// A way from codes to `f32`, made ready.
 pub(super) struct Decoder {
@@ -73,7 +73,7 @@ pub(super) struct Decoder {
 
 enum Way {
     /// Bytes by the upper halves of their values, the rest by the reader.
-    Lookup(Box<lookup::Table<u16>>, Reader),
+    Lookup(Box<lookup::Halves>, Reader),
     Read(Reader),
     /// Results of the definition.
     Table(Box<lookup::Table<f64>>),
@@ -92,7 +92,7 @@ impl Decoder {
         let fast = short && lookup::is_fast();
         let way = match reader {
             Some(reader) => match fast.then(|| reader.upper_halves()).flatten() {
-                Some(table) => Way::Lookup(Box::new(table), reader),
+                Some(table) => Way::Lookup(Box::new(lookup::Halves::new(&table)), reader),
                 None => Way::Read(reader),
             },
             None if short && format.is_exact_in_f64() => {
@@ -107,20 +107,25 @@ impl Decoder {
 
     /// Writes the values of as many codes, by several threads if they are many.
     fn decode_all<C: Bits>(&self, codes: &[C], out: &mut [f32]) {
-        let past_cache = size_of_val(out) >= PAST_CACHE;
+        let traffic = Traffic::of(codes, out, self.is_light());
         divided(codes, out, |_, codes, out| match (&self.way, C::codes(codes)) {
             (Way::Lookup(table, _), CodeSlice::U8(codes)) => {
-                lookup::upper_halves(table, codes, out, past_cache);
+                lookup::upper_halves(table, codes, out, traffic);
             }
-            _ => self.decode(codes, out),
+            _ => traffic.pieces(codes, out, |_, codes, out| self.decode(codes, out)),
         });
+    }
+
+    /// Whether memory takes longer than arithmetic.
+    fn is_light(&self) -> bool {
+        matches!(self.way, Way::Lookup(..) | Way::Read(_))
     }
 
     /// Writes the values of as many codes.
     pub(super) fn decode<C: Bits>(&self, codes: &[C], out: &mut [f32]) {
         match (&self.way, C::codes(codes)) {
             (Way::Lookup(table, _), CodeSlice::U8(codes)) => {
-                lookup::upper_halves(table, codes, out, false);
+                lookup::upper_halves(table, codes, out, Traffic::Cached);
             }
             (Way::Read(_), CodeSlice::U16(codes))
                 if self.format == Format::F16 && sixteen::widen_f16(codes, out) => {}

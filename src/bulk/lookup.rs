@@ -13,6 +13,10 @@
 
 #![allow(unsafe_code)]
 
+use super::memory::Traffic;
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+use super::memory::{Fence, LINE};
+
 /// Results for all bytes.
 pub(super) type Table<T> = [T; 256];
 
@@ -26,6 +30,22 @@ pub(super) const BYTES: Table<u8> = {
     }
     bytes
 };
+
+/// Entries of 16 bits as they are looked up, half by half.
+pub(super) struct Halves {
+    low: Table<u8>,
+    high: Table<u8>,
+}
+
+impl Halves {
+    pub(super) fn new(table: &Table<u16>) -> Self {
+        Self { low: table.map(|entry| entry as u8), high: table.map(|entry| (entry >> 8) as u8) }
+    }
+
+    fn entry(&self, code: u8) -> u16 {
+        u16::from_le_bytes([self.low[usize::from(code)], self.high[usize::from(code)]])
+    }
+}
 
 /// Whether a lookup is faster than a few vector operations an element.
 #[inline]
@@ -48,54 +68,56 @@ pub(super) fn bytes(table: &Table<u8>, codes: &[u8], out: &mut [u8]) {
         // SAFETY: `is_fast` has found AVX-512 F, BW, VL (the level) and VBMI.
         return unsafe { vbmi::bytes(table, codes, out) };
     }
-    plain(table, codes, out);
+    for (code, out) in codes.iter().zip(out) {
+        *out = table[usize::from(*code)];
+    }
 }
 
 /// As [`bytes`], of 16 bits.
 ///
 /// # Panics
 /// If the lengths differ.
-pub(super) fn halves(table: &Table<u16>, codes: &[u8], out: &mut [u16]) {
+pub(super) fn halves(table: &Halves, codes: &[u8], out: &mut [u16]) {
     assert_eq!(codes.len(), out.len(), "a table gives as many entries as it is asked for");
     #[cfg(all(target_arch = "x86_64", feature = "std"))]
     if is_fast() {
         // SAFETY: as in `bytes`.
         return unsafe { vbmi::halves(table, codes, out) };
     }
-    plain(table, codes, out);
+    for (code, out) in codes.iter().zip(out) {
+        *out = table.entry(*code);
+    }
 }
 
-/// The numbers whose upper halves the entries are; their lower halves are zero. With `past_cache`
-/// they are written to memory without being read into the caches first, if the machine can.
+/// The numbers whose upper halves the entries are; their lower halves are zero. Where results are
+/// written past the caches they go there from registers: by way of
+/// [`pieces`](Traffic::pieces) 2^24 codes took a fifth longer.
 ///
 /// # Panics
 /// If the lengths differ.
-pub(super) fn upper_halves(table: &Table<u16>, codes: &[u8], out: &mut [f32], past_cache: bool) {
+pub(super) fn upper_halves(table: &Halves, codes: &[u8], out: &mut [f32], traffic: Traffic) {
     assert_eq!(codes.len(), out.len(), "a table gives as many entries as it is asked for");
     #[cfg(all(target_arch = "x86_64", feature = "std"))]
     if is_fast() {
-        if past_cache {
-            let head = out.as_ptr().align_offset(64).min(out.len());
-            let ((first, codes), (head, out)) = (codes.split_at(head), out.split_at_mut(head));
-            // SAFETY: as in `bytes`; what is left of the output begins at a multiple of 64 bytes.
+        if traffic == Traffic::Past {
+            let _fence = Fence::after(traffic);
+            let head = out.as_ptr().align_offset(LINE).min(out.len());
+            let whole = head + (out.len() - head) / vbmi::LANES * vbmi::LANES;
+            let ends = [0..head, whole..out.len()];
+            // SAFETY: as in `bytes`; what is between the ends begins with a line of the output.
             return unsafe {
-                vbmi::upper_halves::<false>(table, first, head);
-                vbmi::upper_halves::<true>(table, codes, out);
+                vbmi::upper_halves::<true>(table, &codes[head..whole], &mut out[head..whole]);
+                for end in ends {
+                    vbmi::upper_halves::<false>(table, &codes[end.clone()], &mut out[end]);
+                }
             };
         }
         // SAFETY: as in `bytes`.
         return unsafe { vbmi::upper_halves::<false>(table, codes, out) };
     }
-    let _ = past_cache;
+    let _ = traffic;
     for (code, out) in codes.iter().zip(out) {
-        *out = f32::from_bits(u32::from(table[usize::from(*code)]) << 16);
-    }
-}
-
-/// The definition.
-fn plain<T: Copy>(table: &Table<T>, codes: &[u8], out: &mut [T]) {
-    for (code, out) in codes.iter().zip(out) {
-        *out = table[usize::from(*code)];
+        *out = f32::from_bits(u32::from(table.entry(*code)) << 16);
     }
 }
 
@@ -103,9 +125,9 @@ fn plain<T: Copy>(table: &Table<T>, codes: &[u8], out: &mut [T]) {
 mod vbmi {
     use core::arch::x86_64::*;
 
-    use super::Table;
+    use super::{Halves, Table};
 
-    const LANES: usize = 64;
+    pub(super) const LANES: usize = 64;
 
     /// A table of 256 bytes in four registers.
     #[derive(Clone, Copy)]
@@ -152,8 +174,10 @@ mod vbmi {
     }
 
     /// The lower and upper bytes of a table.
-    fn split(table: &Table<u16>) -> [Table<u8>; 2] {
-        [table.map(|entry| entry as u8), table.map(|entry| (entry >> 8) as u8)]
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn load_halves(table: &Halves) -> [Registers; 2] {
+        [Registers::load(&table.low), Registers::load(&table.high)]
     }
 
     /// Calls `work` for 64 codes at a time and with copies of 64 for the rest.
@@ -195,8 +219,8 @@ mod vbmi {
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-    pub(super) fn halves(table: &Table<u16>, codes: &[u8], out: &mut [u16]) {
-        let [low, high] = split(table).map(|table| Registers::load(&table));
+    pub(super) fn halves(table: &Halves, codes: &[u8], out: &mut [u16]) {
+        let [low, high] = load_halves(table);
         // Results take eight codes a lane: pairs of groups, 0 1 | 2 3 | 4 5 | 6 7 of the first.
         let order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
         blocks(codes, out, |codes, out| {
@@ -212,49 +236,35 @@ mod vbmi {
     }
 
     /// # Safety
-    /// If `PAST_CACHE`, the output begins at a multiple of 64 bytes.
+    /// If `PAST`, the output is whole lines, of 64 results at a time.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-    pub(super) unsafe fn upper_halves<const PAST_CACHE: bool>(
-        table: &Table<u16>,
+    pub(super) unsafe fn upper_halves<const PAST: bool>(
+        table: &Halves,
         codes: &[u8],
         out: &mut [f32],
     ) {
-        let [low, high] = split(table).map(|table| Registers::load(&table));
+        let [low, high] = load_halves(table);
         let zero = _mm512_setzero_si512();
-        let results = |codes: __m512i| {
-            let codes = transposed(codes);
-            let (low, high) = (low.look_up(codes), high.look_up(codes));
-            let first = _mm512_unpacklo_epi8(low, high);
-            let second = _mm512_unpackhi_epi8(low, high);
-            [
-                _mm512_unpacklo_epi16(zero, first),
-                _mm512_unpackhi_epi16(zero, first),
-                _mm512_unpacklo_epi16(zero, second),
-                _mm512_unpackhi_epi16(zero, second),
-            ]
-        };
-        let whole = if PAST_CACHE { codes.len() / LANES * LANES } else { 0 };
-        let ((codes, codes_rest), (out, out_rest)) =
-            (codes.split_at(whole), out.split_at_mut(whole));
-        if PAST_CACHE {
-            for (codes, out) in codes.as_chunks::<LANES>().0.iter().zip(out.as_chunks_mut().0) {
-                let out: &mut [f32; LANES] = out;
-                // SAFETY: 64 codes; 64 numbers of 32 bits are four registers; the first 64 of them
-                // begin at a multiple of 64 bytes, and so do all others.
-                unsafe {
-                    for (i, result) in results(load(codes)).into_iter().enumerate() {
-                        _mm512_stream_si512(out.as_mut_ptr().add(16 * i).cast(), result);
-                    }
-                }
-            }
-            // Such stores are not ordered with others until a fence.
-            _mm_sfence();
-        }
-        blocks(codes_rest, out_rest, |codes, out| {
-            // SAFETY: as above; these stores take any address.
+        blocks(codes, out, |codes, out| {
+            // SAFETY: 64 codes; 64 numbers of 32 bits are four registers, or, if `PAST`, lines.
             unsafe {
-                for (i, result) in results(load(codes)).into_iter().enumerate() {
-                    store(out.as_mut_ptr().add(16 * i), result);
+                let codes = transposed(load(codes));
+                let (low, high) = (low.look_up(codes), high.look_up(codes));
+                let first = _mm512_unpacklo_epi8(low, high);
+                let second = _mm512_unpackhi_epi8(low, high);
+                let results = [
+                    _mm512_unpacklo_epi16(zero, first),
+                    _mm512_unpackhi_epi16(zero, first),
+                    _mm512_unpacklo_epi16(zero, second),
+                    _mm512_unpackhi_epi16(zero, second),
+                ];
+                for (i, result) in results.into_iter().enumerate() {
+                    let out = out.as_mut_ptr().add(16 * i);
+                    if PAST {
+                        _mm512_stream_si512(out.cast(), result);
+                    } else {
+                        store(out, result);
+                    }
                 }
             }
         });

@@ -9,6 +9,7 @@
 //! `f32`.
 
 use super::decode::Decoder;
+use super::memory::Traffic;
 use super::stretches::{divided, spans};
 use super::{Converter, LONG, SPAN, lookup, sources};
 use crate::format::Format;
@@ -26,7 +27,11 @@ pub(super) fn recode<C: Bits, D: Bits>(
     if fixed && from.bits() <= 8 && codes.len() >= LONG {
         let mut table = [D::from_u64(0); 256];
         by_value(converter, from, &lookup::BYTES, &mut table);
-        return divided(codes, out, |_, codes, out| look_up(&table, codes, out));
+        let traffic = Traffic::of(codes, out, lookup::is_fast());
+        let table = Lookup::new(&table);
+        return divided(codes, out, |_, codes, out| {
+            traffic.pieces(codes, out, |_, codes, out| table.look_up(codes, out));
+        });
     }
     by_value(converter, from, codes, out);
 }
@@ -69,23 +74,36 @@ pub(super) fn reads_values(rules: &Rules, from: Format) -> bool {
     exact && rules.nan.payload == Payload::Drop && (sign_is_value || !rules.nan.top_bit_is_sign)
 }
 
-fn look_up<C: Bits, D: Bits>(table: &lookup::Table<D>, codes: &[C], out: &mut [D]) {
-    if let CodeSlice::U8(codes) = C::codes(codes) {
-        match (D::codes(table), D::codes_mut(out)) {
-            (CodeSlice::U8(table), CodeSliceMut::U8(out)) => {
-                if let Ok(table) = table.try_into() {
-                    return lookup::bytes(table, codes, out);
-                }
-            }
-            (CodeSlice::U16(table), CodeSliceMut::U16(out)) => {
-                if let Ok(table) = table.try_into() {
-                    return lookup::halves(table, codes, out);
-                }
-            }
+/// Codes of another format for all bytes, made ready.
+struct Lookup<'a, D> {
+    all: &'a lookup::Table<D>,
+    bytes: Option<&'a lookup::Table<u8>>,
+    halves: Option<lookup::Halves>,
+}
+
+impl<'a, D: Bits> Lookup<'a, D> {
+    fn new(all: &'a lookup::Table<D>) -> Self {
+        let (mut bytes, mut halves) = (None, None);
+        match D::codes(all) {
+            CodeSlice::U8(table) => bytes = table.try_into().ok(),
+            CodeSlice::U16(table) => halves = table.try_into().ok().map(lookup::Halves::new),
             _ => {}
         }
+        Self { all, bytes, halves }
     }
-    for (code, out) in codes.iter().zip(out) {
-        *out = table[code.to_u64() as usize & 0xFF];
+
+    fn look_up<C: Bits>(&self, codes: &[C], out: &mut [D]) {
+        if let CodeSlice::U8(codes) = C::codes(codes) {
+            match (self.bytes, &self.halves, D::codes_mut(out)) {
+                (Some(table), _, CodeSliceMut::U8(out)) => return lookup::bytes(table, codes, out),
+                (_, Some(table), CodeSliceMut::U16(out)) => {
+                    return lookup::halves(table, codes, out);
+                }
+                _ => {}
+            }
+        }
+        for (code, out) in codes.iter().zip(out) {
+            *out = self.all[code.to_u64() as usize & 0xFF];
+        }
     }
 }

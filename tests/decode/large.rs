@@ -3,26 +3,73 @@
 use super::{RANDOM, at_every_level};
 use exmy::bulk::{Cast, Converter, decode_into, decode_plain};
 use exmy::format::Format;
+use exmy::minifloat::Bits;
 use exmy::round::Rounding;
 
-/// More than 32 MiB of results, which begin at no multiple of a cache line.
+/// More than 32 MiB of codes and results, which begin at no multiple of a cache line, by a table
+/// of the definition's results; what lies around the results stays.
+fn past<C: Bits, T: Copy + PartialEq>(
+    codes: &[C],
+    table: &[T],
+    guard: T,
+    work: impl Fn(&[C], &mut [T]),
+) {
+    let len = codes.len();
+    assert!(size_of_val(codes) + len * size_of::<T>() >= 32 << 20);
+    let mut out = vec![guard; len + 5];
+    at_every_level(|level| {
+        out.fill(guard);
+        work(codes, &mut out[3..len + 3]);
+        let wrong =
+            codes.iter().zip(&out[3..]).position(|(code, x)| table[code.to_u64() as usize] != *x);
+        assert_eq!(wrong, None, "{level}");
+        assert!(out[..3].iter().chain(&out[len + 3..]).all(|x| *x == guard), "{level}");
+    });
+}
+
+fn codes(len: usize, top: u32) -> impl Iterator<Item = u32> {
+    (0..len as u32).map(move |i| i.wrapping_mul(0x9E37_79B1) >> (32 - top))
+}
+
 #[test]
 fn past_the_caches() {
-    let len = (8 << 20) + 77;
-    let codes: Vec<u8> =
-        (0..len as u32).map(|i| (i.wrapping_mul(0x9E37_79B1) >> 24) as u8).collect();
-    let mut values = [0.0_f32; 256];
-    let bytes: [u8; 256] = std::array::from_fn(|i| i as u8);
-    decode_plain(Format::E4M3FN, &bytes, &mut values);
-    let mut out = vec![0.0_f32; len + 5];
-    at_every_level(|level| {
-        out.fill(-77.0);
-        decode_into(Format::E4M3FN, &codes, &mut out[3..len + 3]);
-        let right = |(code, x): (&u8, &f32)| values[usize::from(*code)].to_bits() == x.to_bits();
-        let wrong = codes.iter().zip(&out[3..]).position(|pair| !right(pair));
-        assert_eq!(wrong, None, "{level}");
-        assert!(out[..3].iter().chain(&out[len + 3..]).all(|x| *x == -77.0), "{level}");
+    let bytes: Vec<u8> = codes((17 << 20) + 77, 8).map(|code| code as u8).collect();
+    let all: Vec<u8> = (0..=255).collect();
+    // Every NaN becomes the same, so that results compare.
+    let nan_free = |x: &mut [f32]| x.iter_mut().filter(|x| x.is_nan()).for_each(|x| *x = 500.0);
+    let mut singles = vec![0.0_f32; 256];
+    decode_plain(Format::E2M1, &all, &mut singles);
+    past(&bytes[..8 << 20], &singles, -77.0, |codes, out| decode_into(Format::E2M1, codes, out));
+    decode_plain(Format::E4M3FN, &all, &mut singles);
+    nan_free(&mut singles);
+    past(&bytes[..(8 << 20) + 77], &singles, -77.0, |codes, out| {
+        decode_into(Format::E4M3FN, codes, out);
+        nan_free(out);
     });
+    let mut doubles = vec![0.0_f64; 256];
+    decode_plain(Format::E3M2, &all, &mut doubles);
+    past(&bytes[..4 << 20], &doubles, -77.0, |codes, out| decode_into(Format::E3M2, codes, out));
+
+    let to_e5m2 = Converter::from(Cast::new(Format::E5M2));
+    let mut table = vec![0_u8; 256];
+    to_e5m2.recode_plain(Format::E4M3FN, &all, &mut table);
+    past(&bytes, &table, 0xA5, |codes, out| to_e5m2.recode_into(Format::E4M3FN, codes, out));
+    let to_bf16 = Converter::from(Cast::new(Format::BF16));
+    let mut table = vec![0_u16; 256];
+    to_bf16.recode_plain(Format::E4M3FN, &all, &mut table);
+    past(&bytes, &table, 0xA5A5, |codes, out| to_bf16.recode_into(Format::E4M3FN, codes, out));
+
+    let halves: Vec<u16> = codes((6 << 20) + 77, 16).map(|code| code as u16).collect();
+    let all: Vec<u16> = (0..=u16::MAX).collect();
+    for format in [Format::BF16, Format::F16] {
+        let mut values = vec![0.0_f32; 65536];
+        decode_plain(format, &all, &mut values);
+        nan_free(&mut values);
+        past(&halves, &values, -77.0, |codes, out| {
+            decode_into(format, codes, out);
+            nan_free(out);
+        });
+    }
 }
 
 /// A long slice is its parts, each from its first element's random word on.
