@@ -32,6 +32,13 @@ impl Error {
         self
     }
 
+    /// What went wrong alone, for one who cannot do what would work.
+    #[cfg(feature = "safetensors")]
+    pub(crate) fn without_hint(mut self) -> Self {
+        self.hint = None;
+        self
+    }
+
     /// Keeps the error that caused this one.
     #[must_use]
     pub fn because(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {

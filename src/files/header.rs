@@ -357,9 +357,11 @@ pub(super) fn did_you_mean(nearest: &Nearest<'_>) -> String {
 
 /// Bytes of a tensor, or what is wrong with it.
 fn size(dtype: Dtype, shape: &[usize]) -> Result<u64, String> {
-    let product = shape.iter().try_fold(1_u64, |n, &d| n.checked_mul(d as u64));
+    // Also of a tensor without elements: the axes beside the one of length 0 are multiplied too.
+    let product = shape.iter().try_fold(1_u64, |n, &d| n.checked_mul(d.max(1) as u64));
     let count = product.filter(|&count| count.checked_mul(64).is_some());
     let count = count.ok_or("has more elements than can be counted")?;
+    let count = if shape.contains(&0) { 0 } else { count };
     dtype.bytes(count).ok_or_else(|| {
         let bits = count * u64::from(dtype.bits());
         format!("has {bits} bits: no whole number of bytes")

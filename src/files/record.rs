@@ -153,7 +153,7 @@ impl Record {
             return Err(wrong("format", &format!("{quantizer} rotates before a plain format")));
         }
         // What no layout holds has no parts either.
-        record.parts(name).map_err(|error| wrong("layout", &error))?;
+        record.parts(name).map_err(|error| wrong("layout", &error.without_hint()))?;
         Ok(record)
     }
 }
@@ -175,6 +175,16 @@ impl Header {
     /// If the metadata has the keys and cannot be understood, or tensors are not there as it says.
     pub fn records(&self) -> Result<BTreeMap<String, Record>> {
         let Some(text) = self.metadata().get(TENSORS) else { return Ok(BTreeMap::new()) };
+        self.described(text).map_err(|error| {
+            error.hint(format!(
+                "make the file again from the one that was quantized; without {TENSORS} in its \
+                 metadata its tensors are read as they are stored"
+            ))
+        })
+    }
+
+    /// What the metadata says, held against the tensors there are.
+    fn described(&self, text: &str) -> Result<BTreeMap<String, Record>> {
         let raw: BTreeMap<String, Raw> = serde_json::from_str(text)
             .map_err(|error| Error::new(format!("cannot read {TENSORS}")).because(error))?;
         let checked =

@@ -488,6 +488,83 @@ fn what_cannot_be_written_is_told() {
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "the part of a file was left");
 }
 
+/// The signal of that limit ends the process at once: what was written keeps a name that says it is
+/// a part, and the next run removes it.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_signal_leaves_no_file_that_looks_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    sparse(&folder.path().join("in"), 1 << 20);
+    let program = env!("CARGO_BIN_EXE_exmy");
+    let script = format!("ulimit -f 8; exec {program} quantize in out --to mxfp4");
+    let mut limited = std::process::Command::new("sh");
+    let output = limited.args(["-c", &script]).current_dir(&folder).output().unwrap();
+    assert_eq!(output.status.code(), None, "not ended by a signal");
+    let names = || -> Vec<String> {
+        let entries = fs::read_dir(&folder).unwrap().flatten();
+        entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
+    };
+    assert!(!folder.path().join("out").exists());
+    let parts = names().iter().filter(|name| name.starts_with(".partial-out-")).count();
+    assert_eq!((parts, names().len()), (1, 2));
+    table(folder.path(), &["in", "out", "--to", "mxfp4"]);
+    let mut left = names();
+    left.sort_unstable();
+    assert_eq!(left, ["in", "out"]);
+}
+
+/// Names of files and tensors are shown and act on no terminal.
+#[test]
+fn control_characters_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let tensor = "w\u{1b}[2J\u{7}\r";
+    let mut writer = Writer::create(
+        folder.path().join("in"),
+        &[Outline::new(tensor, Dtype::F32, [1, 32])],
+        Default::default(),
+    )
+    .unwrap();
+    writer.write(tensor, &[0; 128]).unwrap();
+    writer.finish().unwrap();
+    let shown = |output: &Output, code: i32, escaped: &str| {
+        let text = [&output.stdout[..], &output.stderr].concat();
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{text}");
+        assert!(text.contains(escaped), "{text}");
+        assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+    };
+    let escaped = "w\\u{1b}[2J\\u{7}\\r";
+    shown(&run(folder.path(), &["in", "out\u{1b}[2J", "--to", "mxfp4"]), 0, escaped);
+    shown(&run(folder.path(), &["in", "o\u{9b}2J", "--to", "mxfp4"]), 0, "o\\u{9b}2J");
+    shown(&run(folder.path(), &["in", "out", "--to", "mxfp4", "--axis", "5"]), 2, "\\u{1b}[2J");
+    shown(&run(folder.path(), &["no\u{1b}[2J", "out", "--to", "mxfp4"]), 2, "no\\u{1b}[2J");
+    let inspected = |name: &str| exmy(&["inspect", name]).current_dir(&folder).output().unwrap();
+    shown(&inspected("in"), 0, escaped);
+    shown(&inspected("no\u{1b}[2J"), 2, "no\\u{1b}[2J");
+}
+
+/// On a narrow terminal help is wrapped between words, and no option is cut.
+#[test]
+fn help_fits_narrow_terminals() {
+    for command in ["quantize", "inspect"] {
+        let help = |columns: &str| {
+            let mut help = exmy(&[command, "--help"]);
+            let output = succeed(help.env("COLUMNS", columns));
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let (wide, narrow) = (help("100"), help("40"));
+        // The line of usage is one line by clap's design.
+        for line in narrow.lines().filter(|line| !line.starts_with("Usage:")) {
+            let one_word = line.split_whitespace().count() == 1;
+            assert!(line.chars().count() <= 40 || one_word, "{line:?}");
+        }
+        let words =
+            |text: &str| -> Vec<String> { text.split_whitespace().map(str::to_owned).collect() };
+        assert!(words(&wide) == words(&narrow), "{narrow}");
+        assert!(narrow.lines().count() > wide.lines().count());
+    }
+}
+
 /// A file of one f32 matrix of zeros that takes no room on the disk.
 fn sparse(path: &Path, count: usize) {
     let bytes = count * 4;

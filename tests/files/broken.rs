@@ -46,6 +46,11 @@ fn each_mistake_is_named() {
             &["\"a\"", "more elements"],
         ),
         (
+            r#"{"a":{"dtype":"F32","shape":[0,4294967296,4294967296],"data_offsets":[0,0]}}"#,
+            0,
+            &["\"a\"", "more elements"],
+        ),
+        (
             r#"{"a":{"dtype":"U8","shape":[0,18446744073709551616],"data_offsets":[0,0]}}"#,
             0,
             &["\"a\""],
@@ -187,7 +192,14 @@ fn descriptions_that_do_not_fit() {
         let text = if all { "{".to_owned() } else { record.replace(from, to) };
         let error = read(&text).unwrap_err();
         assert!(error.contains(part), "{to}: {error}");
+        // What would work is nothing that an option says.
+        assert!(error.contains("make the file again from the one that was quantized"), "{error}");
+        assert!(!error.contains("--"), "{to}: {error}");
     }
+    // Without the description a tensor is as it is stored.
+    let plain = file(&format!("{{{tensors}}}"), 34);
+    let mut reader = Reader::new(Cursor::new(plain), "b").unwrap();
+    assert_eq!(reader.read_values("w").unwrap().len(), 64);
 }
 
 /// A valid file with everything: several types, metadata, quantized tensors.

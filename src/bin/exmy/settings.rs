@@ -8,6 +8,7 @@ use exmy::golden::function::Settings;
 use exmy::math::IntInvalid;
 use exmy::round::{Overflow, Profile, Rounding, Tininess};
 use std::cell::RefCell;
+use std::hint::black_box;
 use std::io::{self, BufWriter, Read, Write};
 
 /// What a function's name leaves open.
@@ -99,9 +100,26 @@ impl Work {
         work: impl FnOnce() -> Result<R> + Send,
     ) -> Result<R> {
         let threads = self.threads.map_or_else(exmy::parallel::threads, usize::from);
+        room(threads)?;
         exmy::parallel::with_threads(threads, work)
             .map_err(|error| Error::new(format!("cannot start {threads} threads")).because(error))?
     }
+}
+
+/// Refuses to begin where memory ends before the first tensor is asked for: small allocations of
+/// threads end the process where they fail.
+fn room(threads: usize) -> Result<()> {
+    /// What a thread takes for its stack, and what the command itself needs.
+    const STACK: usize = 2 << 20;
+    const BESIDE: usize = 4 << 20;
+    let bytes = threads * STACK + BESIDE;
+    let mut room = Vec::<u8>::new();
+    // What nobody looks at the compiler need not allocate.
+    black_box(&mut room).try_reserve_exact(bytes).map_err(|_| {
+        let counted = counted(threads as u64, "thread");
+        Error::new(format!("{counted} and what they work with need {bytes} bytes of memory"))
+            .hint("there is not as much: raise the limit (ulimit -v), or take fewer --threads")
+    })
 }
 
 /// Complaints about lines, each on stderr with the line's number.
