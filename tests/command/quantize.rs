@@ -496,7 +496,7 @@ fn a_signal_leaves_no_file_that_looks_whole() {
     let folder = tempfile::tempdir().unwrap();
     sparse(&folder.path().join("in"), 1 << 20);
     let program = env!("CARGO_BIN_EXE_exmy");
-    let script = format!("ulimit -f 8; exec {program} quantize in out --to mxfp4");
+    let script = format!("ulimit -c 0; ulimit -f 8; exec {program} quantize in out --to mxfp4");
     let mut limited = std::process::Command::new("sh");
     let output = limited.args(["-c", &script]).current_dir(&folder).output().unwrap();
     assert_eq!(output.status.code(), None, "not ended by a signal");
