@@ -33,6 +33,7 @@ mod amx;
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 mod avx2;
 mod avx512;
+mod codes;
 mod images;
 mod pack;
 mod panel;

@@ -53,7 +53,8 @@ pub(super) fn transpose(lines: &mut [Line], first: usize, step: usize) {
     #[cfg(all(target_arch = "x86_64", feature = "std"))]
     if crate::simd::level() >= crate::simd::Level::Avx512 {
         // SAFETY: AVX-512 F by the level; 15 steps and one line are there.
-        return unsafe { x86::transpose(lines.as_mut_ptr(), step) };
+        let lines = lines.as_mut_ptr();
+        return unsafe { x86::transpose_to(lines, step, lines, step) };
     }
     for i in 0..16 {
         for j in 0..i {
@@ -65,7 +66,7 @@ pub(super) fn transpose(lines: &mut [Line], first: usize, step: usize) {
 }
 
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
-mod x86 {
+pub(super) mod x86 {
     use core::arch::x86_64::*;
 
     use super::super::panel::{BLOCK, LANES, Line};
@@ -127,14 +128,22 @@ mod x86 {
         }
     }
 
+    /// Transposes 16 x 16 words; all are read before any is written.
+    ///
     /// # Safety
-    /// There are lines at `lines` and at 1 to 15 times `step` behind it.
+    /// There are lines at `from` and at 1 to 15 times `from_step` behind it, and so at `to`.
+    #[inline]
     #[target_feature(enable = "avx512f")]
-    pub(super) unsafe fn transpose(lines: *mut Line, step: usize) {
+    pub(in crate::gemm::fast) unsafe fn transpose_to(
+        from: *const Line,
+        from_step: usize,
+        to: *mut Line,
+        to_step: usize,
+    ) {
         let mut rows = [_mm512_setzero_si512(); 16];
         for (i, row) in rows.iter_mut().enumerate() {
             // SAFETY: by the function's condition; lines are aligned.
-            *row = unsafe { _mm512_load_si512(lines.add(i * step).cast()) };
+            *row = unsafe { _mm512_load_si512(from.add(i * from_step).cast()) };
         }
         // Squares of 2 x 2 words, of 4 x 4, and the 4 x 4 squares of those.
         let mut twos = rows;
@@ -164,7 +173,7 @@ mod x86 {
             ];
             for (l, column) in columns.into_iter().enumerate() {
                 // SAFETY: as above.
-                unsafe { _mm512_store_si512(lines.add((4 * l + w) * step).cast(), column) };
+                unsafe { _mm512_store_si512(to.add((4 * l + w) * to_step).cast(), column) };
             }
         }
     }

@@ -3,11 +3,13 @@
 //! are read once and nothing but packed panels is written to memory.
 
 use alloc::boxed::Box;
+use alloc::vec;
 use alloc::vec::Vec;
 
 use super::Side;
 use super::avx512::Table;
-use super::panel::BLOCK;
+use super::codes::{self, Codes};
+use super::panel::{BLOCK, LANES};
 use crate::block::BlockTensor;
 use crate::bulk::decode_into;
 use crate::format::Format;
@@ -34,7 +36,9 @@ pub(super) struct Images<'a> {
     /// Rows are those of the memory.
     stored: Stored<'a>,
     way: Way,
-    scales: Option<Scales>,
+    scales: Option<Scales<'a>>,
+    /// Where lanes can be packed many codes at a time.
+    codes: Option<Codes<'a>>,
     pub(super) lanes: usize,
     pub(super) depth: usize,
     /// Whether a stored row is a lane; else it is a position along the sum.
@@ -48,7 +52,9 @@ enum Stored<'a> {
     Blocks(&'a BlockTensor),
 }
 
-struct Scales {
+struct Scales<'a> {
+    tensor: &'a BlockTensor,
+    /// All of them; none where [`Codes`] are taken, which decode those of a panel.
     values: Vec<f32>,
     /// Rows and columns of a block.
     block: (usize, usize),
@@ -80,21 +86,48 @@ impl<'a> Images<'a> {
             Store::U16(format, x) => by_rows(x, |x| Stored::U16(format, x)),
             Store::Blocks(tensor) => (Stored::Blocks(tensor), !operand.is_transposed()),
         };
+        let format = operand.format();
+        let halves = halves_of(format);
+        let codes = match (&stored, &halves) {
+            (Stored::Blocks(tensor), Some(halves))
+                if by_lane
+                    && matches!(tensor.block().1, 16 | 32)
+                    && tensor.format().scale.storage_bits() == 8 =>
+            {
+                Codes::new(tensor.packed_codes(), format.bits(), (lanes, depth), halves)
+            }
+            _ => None,
+        };
         let scales = match stored {
             Stored::Blocks(tensor) => Some(Scales {
-                values: tensor.scale_values(),
+                tensor,
+                values: if codes.is_some() { Vec::new() } else { tensor.scale_values() },
                 block: tensor.block(),
                 right: tensor.blocks().1,
             }),
             _ => None,
         };
-        let format = operand.format();
-        let way = match table(format) {
-            Some(table) => Way::Table(Box::new(table)),
+        let way = match halves {
+            Some(halves) => Way::Table(Box::new(Table::new(halves))),
             None if format == Format::BF16 && scales.is_none() => Way::Same,
             None => Way::Single,
         };
-        Self { stored, way, scales, lanes, depth, by_lane }
+        Self { stored, way, scales, codes, lanes, depth, by_lane }
+    }
+
+    /// What packs lanes many codes at a time, and the scales of the lanes of a panel, if that can be.
+    pub(super) fn codes(&self, panel: usize) -> Option<(&Codes<'a>, PanelScales)> {
+        let (Some(codes), Some(scales)) = (&self.codes, &self.scales) else { return None };
+        let height = scales.block.0;
+        let lanes = panel * LANES..self.lanes.min((panel + 1) * LANES);
+        let rows = lanes.start / height..lanes.end.div_ceil(height);
+        let mut values = vec![0.0; rows.len() * scales.right];
+        let stored = &scales.tensor.packed_scales()[rows.start * scales.right..][..values.len()];
+        decode_into(scales.tensor.format().scale, stored, &mut values);
+        let at = lanes.map(|lane| (lane / height - rows.start) * scales.right);
+        let starts = at.collect();
+        let (right, sixteens) = (scales.right, scales.block.1 == 16);
+        Some((codes, PanelScales { values, starts, right, sixteens }))
     }
 
     /// Whether the images may be expected to be bfloat16 numbers. A guess: of binary32 numbers the
@@ -229,12 +262,19 @@ impl<'a> Images<'a> {
     /// How many products of a finite value and a finite scale are infinite.
     pub(super) fn overflows(&self) -> u64 {
         let (Some(scales), Stored::Blocks(tensor)) = (&self.scales, &self.stored) else { return 0 };
-        let largest = scales.values.iter().filter(|scale| scale.is_finite());
-        let largest = largest.fold(0.0_f32, |largest, scale| largest.max(scale.abs()));
         let element = tensor.format().element;
-        if (element.to_f32(element.max_code()) * largest).is_finite() {
+        let most = element.to_f32(element.max_code());
+        if !scales.may_overflow(most) {
             return 0;
         }
+        let decoded;
+        let scales = match &self.codes {
+            Some(_) => {
+                decoded = Scales { values: tensor.scale_values(), ..*scales };
+                &decoded
+            }
+            None => scales,
+        };
         let (mut scratch, mut values, mut images) = (Scratch::new(), [0.0; PIECE], [0.0; PIECE]);
         let mut count = 0;
         for i in 0..tensor.rows() {
@@ -242,7 +282,11 @@ impl<'a> Images<'a> {
                 let len = PIECE.min(tensor.cols() - j);
                 let (values, images) = (&mut values[..len], &mut images[..len]);
                 self.values(i, j, &mut scratch, values);
-                self.singles(i, j, &mut scratch, images);
+                images.copy_from_slice(values);
+                multiply(
+                    spread(scales.row(i), scales.block.1, j, len, &mut scratch.scales),
+                    images,
+                );
                 let pairs = values.iter().zip(&*images).enumerate();
                 count += pairs
                     .filter(|(at, (value, image))| {
@@ -256,7 +300,43 @@ impl<'a> Images<'a> {
     }
 }
 
-impl Scales {
+/// Block scales of the lanes of a panel.
+pub(super) struct PanelScales {
+    values: Vec<f32>,
+    /// Where those of each lane begin, of the lanes that are there.
+    starts: Vec<usize>,
+    /// Of a lane.
+    right: usize,
+    sixteens: bool,
+}
+
+impl PanelScales {
+    /// Calls `work` with those from block `block` of 32 positions on.
+    pub(super) fn from<T>(&self, block: usize, work: impl FnOnce(codes::Scales<'_>) -> T) -> T {
+        let first = block << usize::from(self.sixteens);
+        let rows = core::array::from_fn(|lane| {
+            self.starts.get(lane).map_or(&[][..], |at| &self.values[at + first..at + self.right])
+        });
+        work(codes::Scales { rows: &rows, sixteens: self.sixteens })
+    }
+}
+
+impl Scales<'_> {
+    /// Whether some finite scale times a finite number can be infinite.
+    fn may_overflow(&self, number: f32) -> bool {
+        let format = self.tensor.format().scale;
+        let infinite = |scale: f32| scale.is_finite() && (number * scale).is_infinite();
+        if format.storage_bits() != 8 {
+            return self.values.iter().any(|scale| infinite(*scale));
+        }
+        // The codes of such scales, and what is between them.
+        let codes = (0..=u8::MAX).filter(|code| infinite(format.to_f32(u64::from(*code))));
+        match (codes.clone().min(), codes.max()) {
+            (Some(first), Some(last)) => any_within(self.tensor.packed_scales(), first, last),
+            _ => false,
+        }
+    }
+
     /// Those of a stored row.
     fn row(&self, i: usize) -> &[f32] {
         &self.values[i / self.block.0 * self.right..][..self.right]
@@ -273,7 +353,7 @@ fn by_rows<'a, T>(
 }
 
 /// The values of a format of up to 8 bits, if all are bfloat16 numbers.
-fn table(format: Format) -> Option<Table> {
+fn halves_of(format: Format) -> Option<[u16; 256]> {
     if format.bits() > 8 {
         return None;
     }
@@ -286,7 +366,7 @@ fn table(format: Format) -> Option<Table> {
         }
         *half = (value.to_bits() >> 16) as u16;
     }
-    Some(Table::new(halves))
+    Some(halves)
 }
 
 /// A piece of a row of any view.
@@ -419,6 +499,16 @@ kernel! {
             *half = (image >> 16) as u16;
         }
         lost & 0xFFFF
+    }
+}
+
+kernel! {
+    fn any_within<'a>(bytes: &'a [u8], first: u8, last: u8) -> bool {
+        let mut any = false;
+        for byte in bytes {
+            any |= (first..=last).contains(byte);
+        }
+        any
     }
 }
 

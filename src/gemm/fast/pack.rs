@@ -214,6 +214,24 @@ struct Packer<'a, 'b> {
 impl Packer<'_, '_> {
     /// As bfloat16, and as binary32 besides where that loses something.
     fn halves(&mut self, lines: &mut [Line], slabs: &mut [Slab]) {
+        if let Some((codes, scales)) = self.images.codes(self.first) {
+            for (i, slot) in slabs.iter_mut().enumerate() {
+                let from = i * (SLAB / BLOCK);
+                let end = (self.panel_lines / PAIR_LINES).min(from + SLAB / BLOCK);
+                let here = &mut lines[from * PAIR_LINES..end * PAIR_LINES];
+                let at = (self.first, from);
+                let facts = scales.from(from, |scales| codes.halves(at, scales, self.side, here));
+                match facts {
+                    Some(facts) => slot.facts = facts,
+                    None => {
+                        let mut wide = vec![Line::ZERO; (end - from) * WIDE_LINES];
+                        scales.from(from, |of| codes.singles(at, of, self.side, &mut wide));
+                        slot.wide = Some(wide.into_boxed_slice());
+                    }
+                }
+            }
+            return;
+        }
         let (panels, of_panel) = (lines.len() / self.panel_lines, self.images.depth.div_ceil(SLAB));
         let blocks = self.panel_lines / PAIR_LINES;
         for slab in 0..of_panel {
@@ -315,6 +333,10 @@ impl Packer<'_, '_> {
     /// As binary32, from block `from` on.
     fn singles(&mut self, from: usize, lines: &mut [Line]) {
         let images = self.images;
+        if let Some((codes, scales)) = images.codes(self.first) {
+            scales.from(from, |of| codes.singles((self.first, from), of, self.side, lines));
+            return;
+        }
         let panels = lines.len() / self.panel_lines;
         let mut row = [0.0; PIECE];
         let blocks = self.panel_lines / WIDE_LINES;

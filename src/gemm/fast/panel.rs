@@ -99,8 +99,14 @@ impl Facts {
 
     /// Of bfloat16 numbers.
     pub(super) fn of(halves: &[u16]) -> Self {
-        const INFINITY: u16 = 0x7F80;
         let (any, least, most) = extremes(halves);
+        Self::of_extremes(any, least, most)
+    }
+
+    /// Of bfloat16 numbers of which the bits that any magnitude has, the least one less one (zero has
+    /// the largest) and the largest are known.
+    pub(super) fn of_extremes(any: u16, least: u16, most: u16) -> Self {
+        const INFINITY: u16 = 0x7F80;
         if most == 0 {
             return Self { kind: Kind::Normal, last: i32::MAX / 4, top: i32::MIN / 4 };
         }
