@@ -52,8 +52,8 @@ pub(super) fn transpose(lines: &mut [Line], first: usize, step: usize) {
     assert!(lines.len() > 15 * step);
     #[cfg(all(target_arch = "x86_64", feature = "std"))]
     if crate::simd::level() >= crate::simd::Level::Avx512 {
-        // SAFETY: AVX-512 F by the level; 15 steps and one line are there.
         let lines = lines.as_mut_ptr();
+        // SAFETY: AVX-512 F by the level; 15 steps and one line are there.
         return unsafe { x86::transpose_to(lines, step, lines, step) };
     }
     for i in 0..16 {

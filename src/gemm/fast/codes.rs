@@ -85,10 +85,10 @@ impl<'a> Codes<'a> {
         let rows = self.rows(panel, block, blocks);
         scales.check(&rows, blocks);
         #[cfg(all(target_arch = "x86_64", feature = "std"))]
-        {
-            // SAFETY: `self` is made only where the instructions are available; of each lane there
-            // are no codes, or those of all blocks, and then scales of all of them.
-            return unsafe { x86::halves(self, &rows, scales, side, lines) };
+        // SAFETY: `self` is made only where the instructions are available; of each lane there are no
+        // codes, or those of all blocks, and then scales of all of them.
+        unsafe {
+            x86::halves(self, &rows, scales, side, lines)
         }
         #[cfg(not(all(target_arch = "x86_64", feature = "std")))]
         unreachable!("codes are made where they can be packed, {side:?}")

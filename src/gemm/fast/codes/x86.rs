@@ -10,6 +10,7 @@ use super::super::panel::{Facts, LANES, Line, PAIR_LINES, WIDE_LINES};
 use super::{Codes, Scales};
 
 /// How bytes become values.
+#[allow(clippy::large_enum_variant, reason = "registers, of which there is one set")]
 enum Values {
     /// 64 entries.
     Short([__m512i; 2]),
@@ -144,8 +145,7 @@ pub(super) unsafe fn halves(
     let zero = _mm512_setzero_si512();
     let (mut lost, mut any, mut least, mut most) = (zero, zero, _mm512_set1_epi16(-1), zero);
     for (two, lines) in lines.chunks_mut(2 * PAIR_LINES).enumerate() {
-        for lane in 0..LANES {
-            let row = rows[lane];
+        for (lane, row) in rows.iter().enumerate() {
             if row.is_empty() {
                 lines.iter_mut().skip(lane).step_by(PAIR_LINES).for_each(|line| *line = Line::ZERO);
                 continue;
@@ -206,8 +206,7 @@ pub(super) unsafe fn singles(
     // Lane by lane the even positions of a block and the odd ones.
     let mut parts = [[Line::ZERO; 2 * LANES]; 2];
     for (two, lines) in lines.chunks_mut(2 * WIDE_LINES).enumerate() {
-        for lane in 0..LANES {
-            let row = rows[lane];
+        for (lane, row) in rows.iter().enumerate() {
             let values = match row.is_empty() {
                 true => [_mm512_setzero_si512(); 2],
                 false => reader.read(&row[two * 8 * reader.bytes..]),
