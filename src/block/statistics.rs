@@ -1,25 +1,35 @@
 //! What quantization did to a tensor: noise, saturation, loss, range. [`Statistics`] tells how each
 //! figure is defined.
 
+mod lanes;
+mod limits;
+mod watch;
+
+pub(crate) use watch::{Gather, Watch};
+
 use alloc::vec;
 use alloc::vec::Vec;
 
 use super::BlockTensor;
-use super::fast::{self, CHUNK, copy_rows, for_each};
-use crate::bulk::{Converter, SPAN, decode_into};
-use crate::format::{Format, Sign};
-use crate::simd::kernel;
+use super::fast::{self, copy_rows, for_each};
+use crate::bulk::{Converter, SPAN};
 use crate::view::View;
+use lanes::{Element, Lanes};
+use limits::Limits;
 
-/// Lanes of a sum.
-const LANES: usize = 16;
+/// Rows of a tile.
+pub(crate) const BAND: usize = 32;
+/// Columns of a tile.
+pub(crate) const STRIPE: usize = 256;
 
 /// Figures of a quantized tensor or a part of it.
 ///
-/// Numbers `x` are compared with the values `y` they became. Sums run in `f64` over
-/// written lanes: a row is taken in spans of 2048 elements, element `j` of a span is added to lane
-/// `j mod 16`, and the lanes are added by halves; spans are added in order, rows to groups of about
-/// 2^15 elements, and groups in order. So the figures do not depend on threads or on the SIMD level.
+/// Numbers `x` are compared with the values `y` they became. Sums run in `f64` over written lanes: a
+/// matrix is taken in tiles of 32 rows and 256 columns, fewer at its edges; row by row, column `j` of
+/// a tile is added to lane `j mod 16`, and the lanes are added by halves. The tiles of a band of rows
+/// are added from left to right, and the bands from top to bottom. So the figures depend neither on
+/// threads nor on the SIMD level, nor on the order in which tiles are looked at: while an operand is
+/// [packed](crate::gemm::fast::Packed::quantize_with_statistics) that is another one.
 ///
 /// An element is *saturated* if its magnitude exceeds the largest one of its sign that its block can
 /// express, `largest element * scale * tensor scale`, and its image is not zero. In two's complement
@@ -97,87 +107,72 @@ impl Statistics {
     /// ```
     pub fn of_doubles(x: &[f64], cast: &Converter) -> Self {
         let of = Limits::of_converter(cast);
-        let (mut all, mut y, mut limits) = (Self::default(), [0.0; SPAN], [0.0; SPAN]);
+        let (mut all, mut y) = (Self::default(), [0.0; SPAN]);
         for (x, at) in x.chunks(SPAN).zip((cast.start()..).step_by(SPAN)) {
-            let (y, limits) = (&mut y[..x.len()], &mut limits[..x.len()]);
+            let y = &mut y[..x.len()];
             cast.starting_at(at).fake_quantize_into(x, y);
-            of.of_numbers(x, limits);
-            all = all.and(&Self::of_span(x, y, limits));
+            all = all.and_row(x, y, |x, _, limits| of.of_numbers(x, limits));
         }
         all
     }
 
-    /// The sum of all rows, in groups. `image` writes what became of consecutive elements, the first
+    /// The sum of all tiles. `image` writes what became of consecutive elements, the first
     /// of which has the given index; `limits` gets row and column of the first of some elements of a
-    /// row, them and their images, and writes the largest magnitude there is for each. Both are
-    /// called for at most [`SPAN`] elements, so that nothing here grows with the matrix.
+    /// row, them and their images, and writes the largest magnitude there is for each. The former is
+    /// called for at most [`SPAN`] elements, the latter for those of a tile, so that nothing
+    /// here grows with the matrix.
     fn of_groups(
         x: View<'_, f32>,
         image: impl Fn(usize, &[f32], &mut [f32]) + Sync + Send,
-        limits: impl Fn(usize, usize, &[f32], &[f32], &mut [f64]) + Sync + Send,
+        limits: impl Fn(usize, usize, &[f32], &[f32], &mut [f32]) + Sync + Send,
     ) -> Self {
         let (rows, cols) = (x.rows(), x.cols());
         if rows == 0 || cols == 0 {
             return Self::default();
         }
-        let step = CHUNK.div_ceil(cols);
-        let mut groups = vec![Self::default(); rows.div_ceil(step)];
-        for_each(groups.iter_mut().enumerate().collect(), |(group, sum): (usize, &mut Self)| {
-            let (mut from, mut to, mut limit) = ([0.0; SPAN], [0.0; SPAN], [0.0; SPAN]);
-            let end = ((group + 1) * step).min(rows);
+        let mut bands = vec![Self::default(); rows.div_ceil(BAND)];
+        for_each(bands.iter_mut().enumerate().collect(), |(band, sum): (usize, &mut Self)| {
+            let (mut from, mut to, mut limit) = ([0.0; SPAN], [0.0; SPAN], [0.0; STRIPE]);
+            let band = band * BAND..((band + 1) * BAND).min(rows);
             // Rows that fit a span are imaged together, longer ones span by span.
             let together = (SPAN / cols).max(1);
-            for i0 in (group * step..end).step_by(together) {
-                let part = x.rows_range(i0..(i0 + together).min(end));
-                let mut long = Self::default();
-                for j0 in (0..cols).step_by(SPAN) {
-                    let part = part.cols_range(j0..(j0 + SPAN).min(cols));
-                    let (width, count) = (part.cols(), part.rows() * part.cols());
+            for j0 in (0..cols).step_by(SPAN) {
+                let mut tiles: [Lanes<f32>; SPAN / STRIPE] = Default::default();
+                let width = (cols - j0).min(SPAN);
+                for i0 in band.clone().step_by(together) {
+                    let part = x.rows_range(i0..(i0 + together).min(band.end));
+                    let part = part.cols_range(j0..j0 + width);
+                    let count = part.rows() * width;
                     let (from, to) = (&mut from[..count], &mut to[..count]);
                     copy_rows(part, width, from);
                     image(i0 * cols + j0, from, to);
                     for (i, (x, y)) in from.chunks(width).zip(to.chunks(width)).enumerate() {
-                        let limit = &mut limit[..width];
-                        limits(i0 + i, j0, x, y, limit);
-                        let span = Self::of_span(x, y, limit);
-                        let into = if cols > SPAN { &mut long } else { &mut *sum };
-                        *into = into.and(&span);
+                        let spans = x.chunks(STRIPE).zip(y.chunks(STRIPE)).zip(&mut tiles);
+                        for (((x, y), tile), j) in spans.zip((j0..).step_by(STRIPE)) {
+                            let limit = &mut limit[..x.len()];
+                            limits(i0 + i, j, x, y, limit);
+                            tile.add_row(x, y, limit);
+                        }
                     }
                 }
-                if cols > SPAN {
-                    *sum = sum.and(&long);
-                }
+                let count = width.div_ceil(STRIPE);
+                *sum = tiles[..count].iter().fold(*sum, |sum, tile| sum.and(&tile.total()));
             }
         });
-        groups.iter().fold(Self::default(), |all, group| all.and(group))
+        bands.iter().fold(Self::default(), |all, band| all.and(band))
     }
 
-    /// The figures of one row; `limits` writes the largest magnitude there is for each of some images.
-    fn of_row(x: &[f32], y: &[f32], limits: impl Fn(&[f32], &mut [f64])) -> Self {
-        let (mut all, mut limit) = (Self::default(), [0.0; SPAN]);
-        for (x, y) in x.chunks(SPAN).zip(y.chunks(SPAN)) {
-            let limit = &mut limit[..x.len()];
-            limits(y, limit);
-            all = all.and(&Self::of_span(x, y, limit));
+    /// The same with the tiles of a lone row; `limits` writes the largest magnitude there is for each of
+    /// some elements, of which it gets the images too.
+    fn and_row<T: Element>(self, x: &[T], y: &[T], limits: impl Fn(&[T], &[T], &mut [T])) -> Self {
+        let (mut all, mut limit) = (self, [T::ZERO; STRIPE]);
+        for (x, y) in x.chunks(STRIPE).zip(y.chunks(STRIPE)) {
+            let (mut tile, limit) = (Lanes::default(), &mut limit[..x.len()]);
+            limits(x, y, limit);
+            tile.add_row(x, y, limit);
+            all = all.and(&tile.total());
         }
         all
-    }
-
-    /// The figures of at most [`SPAN`] elements, their images and the largest magnitude of each.
-    fn of_span<T: Element>(x: &[T], y: &[T], limits: &[f64]) -> Self {
-        let lanes = compare(x, y, limits);
-        let of_all = |counts: [u32; LANES]| counts.iter().map(|count| u64::from(*count)).sum();
-        Self {
-            count: x.len() as u64,
-            non_finite: of_all(lanes.non_finite),
-            lost: of_all(lanes.lost),
-            saturated: of_all(lanes.saturated),
-            flushed: of_all(lanes.flushed),
-            amax: lanes.amax.iter().fold(0.0_f64, |max, x| max.max(*x)) as f32,
-            max_error: lanes.max_error.iter().fold(0.0, |max, x| max.max(*x)),
-            signal: sum(lanes.signal),
-            noise: sum(lanes.noise),
-        }
     }
 
     /// The figures of two parts together; the sums of `self` stand before those of `other`.
@@ -276,133 +271,6 @@ fn share(part: u64, of: u64) -> f64 {
     if of == 0 { 0.0 } else { part as f64 / of as f64 }
 }
 
-/// Numbers that `f64` holds.
-trait Element: Copy + Into<f64> {}
-
-impl Element for f32 {}
-
-impl Element for f64 {}
-
-/// The figures of every sixteenth element.
-#[derive(Default)]
-struct Lanes {
-    non_finite: [u32; LANES],
-    lost: [u32; LANES],
-    saturated: [u32; LANES],
-    flushed: [u32; LANES],
-    amax: [f64; LANES],
-    max_error: [f64; LANES],
-    signal: [f64; LANES],
-    noise: [f64; LANES],
-}
-
-impl Lanes {
-    /// One element more in lane `l`. What is left out adds zeros, which changes no sum of squares and
-    /// no maximum of magnitudes.
-    #[inline(always)]
-    fn add(&mut self, l: usize, x: f64, y: f64, limit: f64) {
-        let (was, is) = (x.is_finite(), y.is_finite());
-        let counts = was & is;
-        let (x, y) = (if counts { x } else { 0.0 }, if counts { y } else { 0.0 });
-        let error = (x - y).abs();
-        self.non_finite[l] += u32::from(!was);
-        self.lost[l] += u32::from(!counts);
-        self.saturated[l] += u32::from((x.abs() > limit) & (y != 0.0));
-        self.flushed[l] += u32::from((x != 0.0) & (y == 0.0));
-        self.amax[l] = if x.abs() > self.amax[l] { x.abs() } else { self.amax[l] };
-        self.max_error[l] = if error > self.max_error[l] { error } else { self.max_error[l] };
-        self.signal[l] += x * x;
-        self.noise[l] += error * error;
-    }
-}
-
-kernel! {
-    /// Element `j` is added to lane `j mod 16`.
-    fn compare<'a, T: Element>(x: &'a [T], y: &'a [T], limits: &'a [f64]) -> Lanes {
-        let mut lanes = Lanes::default();
-        let (x, y, limits) = (x.as_chunks(), y.as_chunks(), limits.as_chunks());
-        for ((x, y), limits) in x.0.iter().zip(y.0).zip(limits.0) {
-            let (x, y, limits): (&[T; LANES], &[T; LANES], &[f64; LANES]) = (x, y, limits);
-            for l in 0..LANES {
-                lanes.add(l, x[l].into(), y[l].into(), limits[l]);
-            }
-        }
-        for (l, ((x, y), limit)) in x.1.iter().zip(y.1).zip(limits.1).enumerate() {
-            lanes.add(l, (*x).into(), (*y).into(), *limit);
-        }
-        lanes
-    }
-}
-
-/// Lanes added by halves: lane `i` and lane `i + 8`, then 4, 2, 1.
-fn sum(mut lanes: [f64; LANES]) -> f64 {
-    let mut half = LANES / 2;
-    while half > 0 {
-        for i in 0..half {
-            lanes[i] += lanes[i + half];
-        }
-        half /= 2;
-    }
-    lanes[0]
-}
-
-/// The largest magnitudes of a format or a block, of positive and of negative elements.
-#[derive(Clone, Copy)]
-struct Limits {
-    largest: f64,
-    /// The same, but for two's complement.
-    lowest: f64,
-}
-
-impl Limits {
-    fn of(format: Format) -> Self {
-        let value = |code: u64| {
-            let mut value = [0.0_f64];
-            decode_into(format, &[code], &mut value);
-            value[0].abs()
-        };
-        let largest = value(format.max_code());
-        let lowest = match format.sign() {
-            Sign::TwosComplement => value(format.min_code()),
-            _ => largest,
-        };
-        Self { largest, lowest }
-    }
-
-    fn of_converter(cast: &Converter) -> Self {
-        let Self { largest, lowest } = Self::of(cast.format());
-        Self { largest, lowest: if cast.rules().overflow.saturates() { largest } else { lowest } }
-    }
-
-    /// Of numbers by their own sign.
-    fn of_numbers<T: Element>(self, x: &[T], out: &mut [f64]) {
-        let Self { largest, lowest } = self;
-        for (limit, x) in out.iter_mut().zip(x) {
-            *limit = if (*x).into() < 0.0 { lowest } else { largest };
-        }
-    }
-
-    /// Of a tensor's block of this scale; `self` are those of its elements.
-    fn of_block(self, tensor: &BlockTensor, scale: f32) -> Self {
-        let (scale, tensor_scale) = (f64::from(scale), tensor.tensor_scale().unwrap_or(1.0));
-        let Self { largest, lowest } = self;
-        let limit = |largest: f64| (largest * scale * f64::from(tensor_scale)).abs();
-        Self { largest: limit(largest), lowest: limit(lowest) }
-    }
-
-    /// Of elements whose images are `y`; only the lowest element brings one near `lowest`.
-    fn of_images(self, y: &[f32], out: &mut [f64]) {
-        let Self { largest, lowest } = self;
-        if largest == lowest {
-            return out.fill(largest);
-        }
-        for (out, y) in out.iter_mut().zip(y) {
-            let near_lowest = f64::from(*y).abs() > 0.5 * (largest + lowest);
-            *out = if near_lowest { lowest } else { largest };
-        }
-    }
-}
-
 impl BlockTensor {
     /// What became of the matrix `x` from which this tensor was quantized.
     ///
@@ -429,23 +297,14 @@ impl BlockTensor {
     /// ```
     pub fn statistics(&self, x: View<'_, f32>) -> Statistics {
         self.check(x);
-        let (decoder, scales) = (fast::Decoder::new(self), self.scale_values());
-        let of = Limits::of(self.format().element);
-        let (right, width) = (self.blocks().1, self.block().1);
+        let watch = Watch::new(self, x);
+        let decoder = fast::Decoder::new(self);
         let image = |at: usize, _: &[f32], to: &mut [f32]| decoder.values(at, to);
-        Statistics::of_groups(x, image, |i, j, _, y, out| {
-            let scales_of_row = &scales[i / self.block().0 * right..][..right];
-            let (mut at, mut block) = (0, j / width);
-            while at < out.len() {
-                let end = ((block + 1) * width - j).min(out.len());
-                of.of_block(self, scales_of_row[block]).of_images(&y[at..end], &mut out[at..end]);
-                (at, block) = (end, block + 1);
-            }
-        })
+        Statistics::of_groups(x, image, |i, j, _, y, out| watch.limits(i, j, y, out))
     }
 
-    /// The same of each block, row-major over blocks; within a block, sums run over its rows one
-    /// after the other, each as [`statistics`](Self::statistics) sums a row.
+    /// The same of each block, row-major over blocks; within a block, the tiles of a sum are of one row
+    /// and 256 columns, added row by row.
     ///
     /// ```
     /// use exmy::block::Axis;
@@ -478,8 +337,9 @@ impl BlockTensor {
             let width = self.block().1;
             for (bj, (x, y)) in row.chunks(width).zip(y.chunks(width)).enumerate() {
                 let at = i / self.block().0 * right + bj;
-                let row = Statistics::of_row(x, y, |y, out| limits[at].of_images(y, out));
-                blocks[at] = blocks[at].and(&row);
+                let of_images =
+                    |_: &[f32], y: &[f32], out: &mut [f32]| limits[at].of_images(y, out);
+                blocks[at] = blocks[at].and_row(x, y, of_images);
             }
         }
         blocks

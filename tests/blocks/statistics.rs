@@ -35,6 +35,65 @@ fn close(found: &Statistics, plain: &Statistics, case: &str) {
     }
 }
 
+/// Sums by the written order: tiles of 32 x 256, sixteen lanes each, lanes by halves, tiles from left to
+/// right and then bands from top to bottom.
+fn ordered(rows: usize, cols: usize, term: impl Fn(usize, usize) -> f64) -> f64 {
+    let mut all = 0.0;
+    for top in (0..rows).step_by(32) {
+        let mut band = 0.0;
+        for left in (0..cols).step_by(256) {
+            let mut lanes = [0.0; 16];
+            for i in top..rows.min(top + 32) {
+                for j in left..cols.min(left + 256) {
+                    lanes[(j - left) % 16] += term(i, j);
+                }
+            }
+            for half in [8, 4, 2, 1] {
+                for l in 0..half {
+                    lanes[l] += lanes[l + half];
+                }
+            }
+            band += lanes[0];
+        }
+        all += band;
+    }
+    all
+}
+
+/// Long rows, short ones, and ones that are no whole tiles.
+#[test]
+fn sums_have_one_order() {
+    for (rows, cols) in [(70, 1100), (3, 5000), (500, 7), (65, 256), (1, 1)] {
+        let data = &matrices(rows * cols)[1].1;
+        let x = View::new(data, rows, cols);
+        let square = |at: usize, y: &[f32]| {
+            let (x, y) = (f64::from(data[at]), f64::from(y[at]));
+            if x.is_finite() && y.is_finite() { [x * x, (x - y) * (x - y)] } else { [0.0; 2] }
+        };
+        let check = |found: Statistics, y: &[f32], name: &str| {
+            let sum = |which: usize| ordered(rows, cols, |i, j| square(i * cols + j, y)[which]);
+            let sums = [sum(0), sum(1)].map(f64::to_bits);
+            assert_eq!([found.signal, found.noise].map(f64::to_bits), sums, "{name} {rows} {cols}");
+        };
+        for text in ["mxfp8-e4m3", "nvfp4"] {
+            let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+            let format: BlockFormat = text.parse().unwrap();
+            let tensor = BlockTensor::quantize(x, Axis::Cols, format, rounding, overflow, RANDOM);
+            check(tensor.statistics(x), &tensor.dequantize(), text);
+        }
+        let cast = Converter::from(Cast::new(Format::E4M3FN));
+        let mut y = vec![0.0; data.len()];
+        cast.fake_quantize_into(data, &mut y);
+        check(Statistics::of_cast(x, &cast), &y, "cast");
+        if rows == 1 || rows == 3 {
+            // A lone row of binary64 is summed as one of binary32.
+            let row: Vec<f64> = data[..cols].iter().map(|x| f64::from(*x)).collect();
+            let single = Statistics::of_cast(View::new(&data[..cols], 1, cols), &cast);
+            assert_eq!(Statistics::of_doubles(&row, &cast), single);
+        }
+    }
+}
+
 #[test]
 fn statistics_are_those_of_the_definition() {
     let (rows, cols) = (70, 1100);

@@ -1,0 +1,64 @@
+//! The largest magnitudes that a format or a block can express, beyond which numbers are saturated.
+
+use super::lanes::Element;
+use crate::block::BlockTensor;
+use crate::bulk::{Converter, decode_into};
+use crate::format::{Format, Sign};
+
+/// The largest magnitudes of a format or a block, of positive and of negative elements.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    largest: f64,
+    /// The same, but for two's complement.
+    lowest: f64,
+}
+
+impl Limits {
+    pub(super) fn of(format: Format) -> Self {
+        let value = |code: u64| {
+            let mut value = [0.0_f64];
+            decode_into(format, &[code], &mut value);
+            value[0].abs()
+        };
+        let largest = value(format.max_code());
+        let lowest = match format.sign() {
+            Sign::TwosComplement => value(format.min_code()),
+            _ => largest,
+        };
+        Self { largest, lowest }
+    }
+
+    pub(super) fn of_converter(cast: &Converter) -> Self {
+        let Self { largest, lowest } = Self::of(cast.format());
+        Self { largest, lowest: if cast.rules().overflow.saturates() { largest } else { lowest } }
+    }
+
+    /// Of numbers by their own sign.
+    pub(super) fn of_numbers<T: Element>(self, x: &[T], out: &mut [T]) {
+        let (largest, lowest) = (T::below(self.largest), T::below(self.lowest));
+        for (limit, x) in out.iter_mut().zip(x) {
+            *limit = if *x < T::ZERO { lowest } else { largest };
+        }
+    }
+
+    /// Of a tensor's block of this scale; `self` are those of its elements.
+    pub(super) fn of_block(self, tensor: &BlockTensor, scale: f32) -> Self {
+        let (scale, tensor_scale) = (f64::from(scale), tensor.tensor_scale().unwrap_or(1.0));
+        let Self { largest, lowest } = self;
+        let limit = |largest: f64| (largest * scale * f64::from(tensor_scale)).abs();
+        Self { largest: limit(largest), lowest: limit(lowest) }
+    }
+
+    /// Of elements whose images are `y`; only the lowest element brings one near `lowest`.
+    pub(super) fn of_images(self, y: &[f32], out: &mut [f32]) {
+        let Self { largest, lowest } = self;
+        let (high, low) = (f32::below(largest), f32::below(lowest));
+        if largest == lowest {
+            return out.fill(high);
+        }
+        for (out, y) in out.iter_mut().zip(y) {
+            let near_lowest = f64::from(*y).abs() > 0.5 * (largest + lowest);
+            *out = if near_lowest { low } else { high };
+        }
+    }
+}
