@@ -12,10 +12,11 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use exmy::block::{Axis, BlockFormat, BlockTensor};
-use exmy::gemm::Operand;
 use exmy::gemm::f32::{Output, matmul_serial};
-use exmy::gemm::fast::{Packed, Scaling, multiply};
+use exmy::gemm::fast::{Packed, Scaling, Side, multiply};
+use exmy::gemm::{Operand, Spec, gemm};
 use exmy::parallel::with_threads;
+use exmy::quantizer::Quantizer;
 use exmy::random::{Philox, Stream};
 use exmy::round::{Overflow, Rounding};
 use exmy::simd::level;
@@ -79,8 +80,69 @@ fn fast(name: &str, shape: Shape) -> Work {
     Work { shape, call: Box::new(call) }
 }
 
+/// `call FORMAT`: the one call, `gemm` with the accumulation `fast`, from codes and into fresh memory.
+fn one_call(name: &str, shape: Shape) -> Work {
+    let (m, n, k) = shape;
+    let format: BlockFormat =
+        name.strip_prefix("call ").and_then(|f| f.parse().ok()).expect("a format");
+    let (a, b) =
+        (quantize(&values(m * k), (m, k), format), quantize(&values(n * k), (n, k), format));
+    let spec = Spec::parse("fast").expect("an accumulation");
+    let call = move || {
+        black_box(gemm(black_box(&a), Operand::from(&b).t(), &spec).expect("shapes fit"));
+    };
+    Work { shape, call: Box::new(call) }
+}
+
 fn work(name: &str, shape: Shape) -> Work {
-    if name == "matrixmultiply" { matrixmultiply(shape) } else { fast(name, shape) }
+    match name {
+        "matrixmultiply" => matrixmultiply(shape),
+        _ if name.starts_with("call ") => one_call(name, shape),
+        _ => fast(name, shape),
+    }
+}
+
+/// What statistics cost: an operand quantized from f32 and packed, without and with them, in turns.
+fn statistics(n: usize, format: &str, (side, axis): (Side, Axis)) {
+    let (quantizer, x): (Quantizer, _) = (format.parse().expect("a quantizer"), values(n * n));
+    let x = View::new(&x, n, n);
+    let mut works: [Box<dyn FnMut() + Send>; 3] = [
+        Box::new(|| {
+            let packed = Packed::quantize(side, x, axis, &quantizer, RANDOM);
+            black_box(packed.expect("codes"));
+        }),
+        Box::new(|| {
+            let both = Packed::quantize_with_statistics(side, x, axis, &quantizer, RANDOM);
+            black_box(both.expect("codes"));
+        }),
+        Box::new(|| {
+            let tensor = quantizer.quantize(x, axis, RANDOM).expect("codes");
+            let operand = Operand::from(&tensor);
+            let operand = if axis == side.axis() { operand } else { operand.t() };
+            let packed = match side {
+                Side::Left => Packed::left(&operand),
+                Side::Right => Packed::right(&operand),
+            };
+            black_box((packed, tensor.statistics(x)));
+        }),
+    ];
+    let mut best = [Duration::MAX; 3];
+    with_threads(1, || {
+        for _ in 0..60 {
+            for (work, best) in works.iter_mut().zip(&mut best) {
+                let call = Instant::now();
+                work();
+                *best = (*best).min(call.elapsed());
+            }
+        }
+    })
+    .expect("threads");
+    let [alone, gathered, after] = best.map(|best| best.as_secs_f64() * 1e3);
+    println!(
+        "| {format} {side} {axis:?} | {alone:.3} | {gathered:.3} ({:.2}) | {after:.3} ({:.2}) |",
+        gathered / alone,
+        after / alone
+    );
 }
 
 /// GFLOP/s of the shortest call within some time.
@@ -142,11 +204,23 @@ fn main() {
         println!("{:.1}", with_threads(1, || speed(&mut work)).expect("threads"));
         return;
     }
+    if arguments.is_empty() || arguments.iter().any(|argument| argument == "statistics") {
+        println!("\n### quantizing and packing an operand of 1024 x 1024, ms, one thread\n");
+        println!("| operand | alone | with statistics gathered | with statistics afterwards |");
+        println!("|---|---:|---:|---:|");
+        for format in FORMATS {
+            for place in
+                [(Side::Left, Axis::Cols), (Side::Right, Axis::Cols), (Side::Right, Axis::Rows)]
+            {
+                statistics(1024, format, place);
+            }
+        }
+    }
     let rows = |kinds: &[&str], formats: &[&str]| -> Vec<String> {
         let all = kinds.iter().flat_map(|kind| formats.iter().map(move |f| format!("{kind} {f}")));
         all.collect()
     };
-    let all = rows(&["kernel", "packed"], &FORMATS);
+    let all = rows(&["kernel", "packed", "call"], &FORMATS);
     for n in [512, 1024, 2048] {
         table("square", (n, n, n), &all, 1);
     }

@@ -15,10 +15,20 @@ type Shape = (usize, usize);
 /// One of the two operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// A.
+    /// A: sums run along its columns.
     Left,
-    /// B.
+    /// B: sums run along its rows.
     Right,
+}
+
+impl Side {
+    /// The axis along which the sums of a product read this operand.
+    pub const fn axis(self) -> Axis {
+        match self {
+            Self::Left => Axis::Cols,
+            Self::Right => Axis::Rows,
+        }
+    }
 }
 
 impl fmt::Display for Side {
@@ -80,6 +90,8 @@ pub enum Why {
     },
     /// The matrix unit does not take the operands.
     Unit(Box<UnitError>),
+    /// An operand of [`fast::multiply`](super::fast::multiply) was packed for the other side.
+    Packed(Side),
     /// Stochastic rounding without random words.
     Random,
     /// A factor of C where there is no C.
@@ -100,13 +112,18 @@ pub enum Why {
         /// How many there are.
         count: u64,
     },
-    /// Batches of different lengths; how many operands there are left and right.
+    /// Batches of different lengths; how many operands there are left and right. The shapes are those
+    /// of the first ones.
     Batch(usize, usize),
 }
 
 impl GemmError {
     pub(super) fn new(a: &Operand<'_>, b: &Operand<'_>, why: Why) -> Self {
-        Self { a: a.shape(), b: b.shape(), batch: None, why }
+        Self::of(a.shape(), b.shape(), why)
+    }
+
+    pub(super) fn of(a: Shape, b: Shape, why: Why) -> Self {
+        Self { a, b, batch: None, why }
     }
 }
 
@@ -119,8 +136,9 @@ impl fmt::Display for GemmError {
         if let Why::Batch(left, right) = why {
             return write!(
                 f,
-                "{left} left and {right} right operands: a batch has as many of both, or one of \
-                 either for all"
+                "{left} left operands, of {} x {}, and {right} right ones, of {} x {}: a batch has as \
+                 many of both, or one of either for all",
+                a.0, a.1, b.0, b.1
             );
         }
         write!(f, "({} x {}) times ({} x {}): ", a.0, a.1, b.0, b.1)?;
@@ -163,6 +181,10 @@ impl fmt::Display for GemmError {
                 a.1
             ),
             Why::Unit(error) => error.fmt(f),
+            Why::Packed(side) => write!(
+                f,
+                "the {side} operand is packed for the other side: pack it by Packed::{side}"
+            ),
             Why::Random => f.write_str(
                 "stochastic rounding needs random words: Spec::with_random, or another mode",
             ),

@@ -38,17 +38,17 @@ mod images;
 mod pack;
 mod panel;
 mod plain;
+mod quantize;
 mod report;
 mod tiles;
 mod vector;
 
+pub use super::error::Side;
 pub use pack::Packed;
-pub use panel::Side;
 pub use plain::{images_plain, multiply_plain, sum_plain};
 pub use report::Report;
 
-use core::fmt;
-
+use super::error::{GemmError, Why};
 use crate::view::ViewMut;
 
 /// The factors of a product and of what the output holds: alpha and beta of the BLAS.
@@ -81,44 +81,6 @@ impl Scaling {
     }
 }
 
-/// Operands that are no left and right operand of the given output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MismatchError {
-    /// The sizes: rows and columns of both and of the output.
-    Shapes {
-        /// The left operand.
-        a: (usize, usize),
-        /// The right operand.
-        b: (usize, usize),
-        /// The output.
-        c: (usize, usize),
-    },
-    /// An operand was packed for the other side.
-    Side(Side),
-}
-
-impl fmt::Display for MismatchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Shapes { a, b, c } => write!(
-                f,
-                "({} x {}) times ({} x {}) into ({} x {}): the inner sizes must be equal and the \
-                 outer ones those of the output",
-                a.0, a.1, b.0, b.1, c.0, c.1
-            ),
-            Self::Side(side) => {
-                let (place, call) = match side {
-                    Side::Left => ("right", "Packed::right"),
-                    Side::Right => ("left", "Packed::left"),
-                };
-                write!(f, "the {place} operand is packed for the other side: pack it by {call}")
-            }
-        }
-    }
-}
-
-impl core::error::Error for MismatchError {}
-
 /// `c = alpha a b + beta c`, in the order of the [module](self), by all threads of the pool.
 ///
 /// ```
@@ -132,26 +94,33 @@ impl core::error::Error for MismatchError {}
 /// let mut c = [f32::NAN];
 /// multiply(&a, &b, ViewMut::new(&mut c, 1, 1), Scaling::OVERWRITE)?;
 /// assert_eq!(c, [16_777_218.0]); // 2^24 of the even chain, 2 of the odd one
-/// # Ok::<(), exmy::gemm::fast::MismatchError>(())
+/// # Ok::<(), exmy::gemm::GemmError>(())
 /// ```
 ///
 /// # Errors
-/// If the shapes do not fit each other, or an operand is packed for the other side; nothing is
-/// written then.
+/// If the shapes do not fit each other, an operand is packed for the other side or its blocks run
+/// across the sum; nothing is written then.
 pub fn multiply(
     a: &Packed,
     b: &Packed,
     c: ViewMut<'_, f32>,
     with: Scaling,
-) -> Result<Report, MismatchError> {
+) -> Result<Report, GemmError> {
+    let (left, right, out) = (a.shape(), b.shape(), (c.rows(), c.cols()));
+    let wrong = |why| Err(GemmError::of(left, right, why));
     for (packed, side) in [(a, Side::Left), (b, Side::Right)] {
         if packed.side() != side {
-            return Err(MismatchError::Side(packed.side()));
+            return wrong(Why::Packed(side));
         }
     }
-    let (left, right, out) = (a.shape(), b.shape(), (c.rows(), c.cols()));
-    if left.1 != right.0 || (left.0, right.1) != out {
-        return Err(MismatchError::Shapes { a: left, b: right, c: out });
+    if left.1 != right.0 {
+        return wrong(Why::Inner);
+    }
+    if let Some(why) = a.across().or(b.across()) {
+        return wrong(why.clone());
+    }
+    if (left.0, right.1) != out {
+        return wrong(Why::Output(out));
     }
     Ok(tiles::multiply(a, b, c, with))
 }

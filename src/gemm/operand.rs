@@ -6,6 +6,7 @@
 
 use core::fmt;
 
+use super::error::{Side, Why};
 use crate::block::{Axis, BlockFormat, BlockTensor};
 use crate::format::Format;
 use crate::view::View;
@@ -191,6 +192,17 @@ impl<'a> Operand<'a> {
             (Axis::Cols, true) => Axis::Rows,
             (Axis::Rows, true) => Axis::Cols,
         })
+    }
+
+    /// What is wrong about the operand's blocks as one of a side's; `None` if they run along the sum.
+    pub(super) fn across(&self, side: Side) -> Option<Why> {
+        let (format, block) = (self.block_format()?, self.block()?);
+        let needed = match (side.axis(), self.transposed) {
+            (axis, false) => axis,
+            (Axis::Cols, true) => Axis::Rows,
+            (Axis::Rows, true) => Axis::Cols,
+        };
+        (!self.sums_along(side.axis())).then_some(Why::Blocks { side, format, block, needed })
     }
 
     fn turned(&self, (rows, cols): (usize, usize)) -> (usize, usize) {

@@ -1,5 +1,7 @@
 //! The one call: operands and a [`Spec`] in, results out.
 
+mod fast;
+
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -14,12 +16,12 @@ use super::spec::{NonFinite, Spec};
 use super::sums::{Chains, Pair, Words};
 use super::te;
 use super::units::{self, Tiles};
-use crate::block::Axis;
 use crate::format::{Format, Value};
 use crate::math::Operand as Number;
 use crate::minifloat::Bits;
 use crate::round::{Exact, Rules};
 use crate::view::ViewMut;
+use fast::Packs;
 
 /// What is known about a product besides its results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,10 +68,8 @@ pub fn gemm<'a, 'b>(
     spec: &Spec,
 ) -> Result<Vec<f32>, GemmError> {
     let (a, b) = (a.into(), b.into());
-    let product = Product::new(&a, &b, spec, None, 0)?;
-    product.fits_f32()?;
-    let (codes, _) = product.codes()?;
-    Ok(codes.into_iter().map(|code| product.number(code)).collect())
+    let product = Product::new(&a, &b, spec, false, 0)?;
+    Ok(product.numbers(&mut Packs::default())?.0)
 }
 
 /// The product into C, which is read if beta is not 0.
@@ -103,16 +103,19 @@ pub fn gemm_into<'a, 'b>(
     if (rows, cols) != (a.rows(), b.cols()) && a.cols() == b.rows() {
         return Err(GemmError::new(&a, &b, Why::Output((rows, cols))));
     }
-    let old: Vec<f32> = match spec.beta == 0.0 {
+    let mut product = Product::new(&a, &b, spec, true, 0)?;
+    if product.is_in_place() {
+        return product.fast_into(c);
+    }
+    // A matrix without columns may have rows all the same, and none of them a place in memory.
+    let old: Vec<f32> = match spec.beta == 0.0 || cols == 0 {
         true => Vec::new(),
         false => (0..rows).flat_map(|i| c.data()[i * stride..][..cols].to_vec()).collect(),
     };
-    let product = Product::new(&a, &b, spec, Some(&old), 0)?;
-    product.fits_f32()?;
-    let (codes, report) = product.codes()?;
-    for (i, codes) in codes.chunks(cols.max(1)).enumerate() {
-        let row = &mut c.data()[i * stride..][..cols];
-        row.iter_mut().zip(codes).for_each(|(c, code)| *c = product.number(*code));
+    product.c = &old;
+    let (numbers, report) = product.numbers(&mut Packs::default())?;
+    for (i, numbers) in numbers.chunks(cols.max(1)).enumerate() {
+        c.data()[i * stride..][..cols].copy_from_slice(numbers);
     }
     Ok(report)
 }
@@ -142,7 +145,7 @@ pub fn gemm_codes<'a, 'b, C: Bits>(
     spec: &Spec,
 ) -> Result<Vec<C>, GemmError> {
     let (a, b) = (a.into(), b.into());
-    let product = Product::new(&a, &b, spec, None, 0)?;
+    let product = Product::new(&a, &b, spec, false, 0)?;
     let (format, width) = (spec.output.format, C::WIDTH);
     if format.bits() > width {
         return Err(GemmError::new(&a, &b, Why::Codes { format, width }));
@@ -175,16 +178,16 @@ pub fn gemm_batched(
     let count = if a.len() == 1 { b.len() } else { a.len() };
     if ![1, count].contains(&a.len()) || ![1, count].contains(&b.len()) {
         let why = Why::Batch(a.len(), b.len());
-        return Err(GemmError { a: (0, 0), b: (0, 0), batch: None, why });
+        let shape = |all: &[Operand<'_>]| all.first().map_or((0, 0), Operand::shape);
+        return Err(GemmError::of(shape(a), shape(b), why));
     }
-    let mut all = Vec::new();
+    let (mut all, mut packs) = (Vec::new(), Packs::default());
     for batch in 0..count {
         let of = |all: &[Operand<'_>]| if all.len() == 1 { 0 } else { batch };
+        packs.keep([a, b].map(|all| all.len() == 1 && batch > 0));
         let (a, b) = (&a[of(a)], &b[of(b)]);
-        let results = Product::new(a, b, spec, None, all.len() as u64).and_then(|product| {
-            product.fits_f32()?;
-            let (codes, _) = product.codes()?;
-            all.extend(codes.into_iter().map(|code| product.number(code)));
+        let results = Product::new(a, b, spec, false, all.len() as u64).and_then(|product| {
+            all.extend(product.numbers(&mut packs)?.0);
             Ok(())
         });
         results.map_err(|error| GemmError { batch: Some(batch), ..error })?;
@@ -223,11 +226,11 @@ impl<'a> Product<'a> {
         a: &'a Operand<'a>,
         b: &'a Operand<'a>,
         spec: &'a Spec,
-        c: Option<&'a [f32]>,
+        has_c: bool,
         first: u64,
     ) -> Result<Self, GemmError> {
-        let product = Self { a, b, spec, c: c.unwrap_or_default(), first };
-        match product.wrong(c.is_some()) {
+        let product = Self { a, b, spec, c: &[], first };
+        match product.wrong(has_c) {
             None => Ok(product),
             Some(why) => Err(GemmError::new(a, b, why)),
         }
@@ -238,18 +241,8 @@ impl<'a> Product<'a> {
         if a.cols() != b.rows() {
             return Some(Why::Inner);
         }
-        for (side, operand, axis) in [(Side::Left, a, Axis::Cols), (Side::Right, b, Axis::Rows)] {
-            let (Some(format), Some(block)) = (operand.block_format(), operand.block()) else {
-                continue;
-            };
-            if !operand.sums_along(axis) {
-                let needed = match (axis, operand.is_transposed()) {
-                    (axis, false) => axis,
-                    (Axis::Cols, true) => Axis::Rows,
-                    (Axis::Rows, true) => Axis::Cols,
-                };
-                return Some(Why::Blocks { side, format, block, needed });
-            }
+        if let Some(why) = a.across(Side::Left).or_else(|| b.across(Side::Right)) {
+            return Some(why);
         }
         if let Accumulation::TeNvfp4(_) = spec.accumulation {
             let accumulation = || Box::new(spec.accumulation.clone());
@@ -276,20 +269,21 @@ impl<'a> Product<'a> {
         (stochastic && spec.random.is_none()).then_some(Why::Random)
     }
 
-    fn fits_f32(&self) -> Result<(), GemmError> {
+    /// The values of all results, row-major.
+    fn numbers(&self, packs: &mut Packs) -> Result<(Vec<f32>, Report), GemmError> {
         let format = self.spec.output.format;
-        match format.is_exact_in_f32() {
-            true => Ok(()),
-            false => Err(GemmError::new(self.a, self.b, Why::Wide(format))),
+        if !format.is_exact_in_f32() {
+            return Err(GemmError::new(self.a, self.b, Why::Wide(format)));
         }
-    }
-
-    /// The value of a result.
-    fn number(&self, code: u64) -> f32 {
-        match self.spec.output.format {
+        if self.is_fast() {
+            return self.fast_numbers(packs);
+        }
+        let (codes, report) = self.codes()?;
+        let number = |code| match format {
             Format::F32 => f32::from_bits(code as u32),
             format => format.to_f32(code),
-        }
+        };
+        Ok((codes.into_iter().map(number).collect(), report))
     }
 
     fn engine(&self) -> Result<Engine, Why> {
@@ -337,6 +331,9 @@ impl<'a> Product<'a> {
         /// Rows that are formed together.
         const BAND: usize = 8;
         let (rows, cols) = (self.a.rows(), self.b.cols());
+        if self.is_fast() {
+            return self.fast_codes();
+        }
         let mut codes = vec![0; rows * cols];
         if codes.is_empty() {
             return Ok((codes, Report::default()));
@@ -358,12 +355,16 @@ impl<'a> Product<'a> {
             count.fetch_add(non_finite, Ordering::Relaxed);
             first.fetch_min(earliest, Ordering::Relaxed);
         });
-        let (count, first) = (count.into_inner(), first.into_inner() as usize);
-        if count > 0 && self.spec.non_finite == NonFinite::Error {
-            let at = (first / cols, first % cols);
-            return Err(GemmError::new(self.a, self.b, Why::NonFinite { at, count }));
+        Ok((codes, self.report(count.into_inner(), first.into_inner() as usize)?))
+    }
+
+    /// What is said of so many results that are infinite or NaN, the first of which is given.
+    fn report(&self, non_finite: u64, first: usize) -> Result<Report, GemmError> {
+        if non_finite > 0 && self.spec.non_finite == NonFinite::Error {
+            let at = (first / self.b.cols(), first % self.b.cols());
+            return Err(GemmError::new(self.a, self.b, Why::NonFinite { at, count: non_finite }));
         }
-        Ok((codes, Report { non_finite: count }))
+        Ok(Report { non_finite })
     }
 
     /// Calls `done` for every sum of some rows, with its place among them.
@@ -476,7 +477,7 @@ fn scaled(scale: f32, y: f32) -> f32 {
 }
 
 /// Chunks of a result, divided between threads where there are some.
-fn in_chunks(codes: &mut [u64], len: usize, work: impl Fn(usize, &mut [u64]) + Sync + Send) {
+fn in_chunks<T: Send>(codes: &mut [T], len: usize, work: impl Fn(usize, &mut [T]) + Sync + Send) {
     #[cfg(feature = "std")]
     crate::parallel::for_each_chunk(codes, len, work);
     #[cfg(not(feature = "std"))]

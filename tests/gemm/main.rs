@@ -5,6 +5,7 @@
 
 mod calls;
 mod exact;
+mod fast;
 mod misuse;
 mod names;
 mod sums;

@@ -77,7 +77,8 @@ fn batches() {
     let x = [1.0; 6];
     let (a, b) = (Operand::from(View::new(&x, 2, 3)), Operand::from(View::new(&x, 3, 2)));
     let error = gemm_batched(&[a; 3], &[b; 2], &spec("exact")).unwrap_err().to_string();
-    assert!(error.starts_with("3 left and 2 right operands"), "{error}");
+    let shapes = "3 left operands, of 2 x 3, and 2 right ones, of 3 x 2: ";
+    assert!(error.starts_with(shapes), "{error}");
     let error = gemm_batched(&[a, a, b], &[b], &spec("exact")).unwrap_err().to_string();
     assert!(error.starts_with("product 2 of the batch: (3 x 2) times (3 x 2)"), "{error}");
 }

@@ -5,14 +5,13 @@
 
 mod numbers;
 mod oracle;
+mod quantize;
 mod report;
 
 use exmy::block::{Axis, BlockFormat, NAMED};
 use exmy::format::Format;
-use exmy::gemm::Operand;
-use exmy::gemm::fast::{
-    MismatchError, Packed, Scaling, Side, images_plain, multiply, multiply_plain,
-};
+use exmy::gemm::fast::{Packed, Scaling, Side, images_plain, multiply, multiply_plain};
+use exmy::gemm::{Operand, Why};
 use exmy::parallel::with_threads;
 use exmy::simd::{Level, with_level};
 use exmy::view::{View, ViewMut};
@@ -314,12 +313,54 @@ fn what_does_not_fit_is_an_error() {
         error
     };
     let error = try_it(&a, &b);
-    assert_eq!(error, MismatchError::Shapes { a: (3, 4), b: (3, 4), c: (3, 4) });
-    assert!(error.to_string().starts_with("(3 x 4) times (3 x 4) into (3 x 4): the inner sizes"));
-    assert_eq!(try_it(&a, &a), MismatchError::Side(Side::Left));
+    assert_eq!((error.a, error.b, error.why), ((3, 4), (3, 4), Why::Inner));
+    let c = Packed::right(&operand(4, 3));
+    let error = try_it(&a, &c).to_string();
+    let expected = "(3 x 4) times (4 x 3): the product has 3 rows and 3 columns, C has 3 and 4";
+    assert_eq!(error, expected);
+    assert_eq!(try_it(&a, &a).why, Why::Packed(Side::Right));
+    let error = try_it(&b, &b).to_string();
     assert!(
-        try_it(&b, &b).to_string().starts_with("the left operand is packed for the other side")
+        error.ends_with("the left operand is packed for the other side: pack it by Packed::left")
     );
+}
+
+/// Blocks across the sum are refused, with both shapes and the fix; square tiles serve both ways.
+#[test]
+fn blocks_must_run_along_the_sum() {
+    let mut random = Random::new(11);
+    let mut matrix =
+        |format, axis, turned| Matrix::blocks(&mut random, format, (64, 64), axis, false, turned);
+    let mut c = [7.0; 64 * 64];
+    let mut try_it = |a: &Matrix, b: &Matrix| {
+        let (a, b) = (Packed::left(&a.operand()), Packed::right(&b.operand()));
+        let result = multiply(&a, &b, ViewMut::new(&mut c, 64, 64), Scaling::OVERWRITE);
+        let untouched = c == [7.0; 64 * 64];
+        c = [7.0; 64 * 64];
+        assert_eq!(result.is_err(), untouched);
+        result.map_err(|error| error.to_string())
+    };
+    for turned in [false, true] {
+        let along = matrix(BlockFormat::MXFP8_E4M3, Axis::Cols, turned);
+        let across = matrix(BlockFormat::MXFP8_E4M3, Axis::Rows, turned);
+        let square = matrix(BlockFormat::NVFP4_16X16, Axis::Rows, turned);
+        let whole = matrix("e4m3fn/tensor:f32".parse().unwrap(), Axis::Rows, turned);
+        assert!(try_it(&along, &across).is_ok() && try_it(&square, &square).is_ok());
+        assert!(try_it(&whole, &whole).is_ok());
+        // The axis is that of the tensor as it is stored.
+        let axis = |axis: Axis| match (axis, turned) {
+            (Axis::Cols, false) | (Axis::Rows, true) => "Axis::Cols",
+            _ => "Axis::Rows",
+        };
+        let left = try_it(&across, &across).unwrap_err();
+        assert!(left.starts_with(
+            "(64 x 64) times (64 x 64): the left operand is mxfp8-e4m3 in blocks of 32 x 1"
+        ));
+        assert!(left.contains(axis(Axis::Cols)), "{left}");
+        let right = try_it(&along, &along).unwrap_err();
+        assert!(right.contains("the right operand is mxfp8-e4m3 in blocks of 1 x 32"), "{right}");
+        assert!(right.contains(axis(Axis::Rows)), "{right}");
+    }
 }
 
 /// Images of 2^128 and more are infinite, and counted; codes and scales that are infinite or NaN are

@@ -532,7 +532,7 @@ kernel! {
 }
 
 kernel! {
-    fn widen<'a>(halves: &'a [u16], singles: &'a mut [f32]) {
+    pub(super) fn widen<'a>(halves: &'a [u16], singles: &'a mut [f32]) {
         for (half, out) in halves.iter().zip(singles) {
             *out = single(*half);
         }

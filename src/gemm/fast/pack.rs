@@ -6,11 +6,13 @@ use alloc::vec::Vec;
 
 use super::Side;
 use super::avx512::transpose;
-use super::images::{Images, PIECE, Scratch};
+use super::images::{self, Images, PIECE, Scratch};
 use super::panel::{
     BLOCK, Facts, LANES, Line, PAIR_LINES, SLAB, WIDE_LINES, halves, halves_mut, singles_mut,
 };
+use crate::block::{BAND, Gather, STRIPE, Statistics, Watch};
 use crate::gemm::Operand;
+use crate::gemm::error::Why;
 use crate::simd::{Level, level};
 
 /// An operand in the order in which the kernels read it; kept, it serves many products.
@@ -24,6 +26,8 @@ pub struct Packed {
     depth: usize,
     tensor_scale: Option<f32>,
     overflows: u64,
+    /// What is wrong about the operand's blocks.
+    across: Option<Why>,
     /// Lines of a block in `lines`.
     block_lines: usize,
     /// Panel by panel, block by block.
@@ -40,6 +44,9 @@ struct Slab {
     wide: Option<Box<[Line]>>,
 }
 
+// Tiles of statistics are slabs of panels, or as high and wide as rows across panels.
+const _: () = assert!(BAND == LANES && STRIPE == SLAB && PIECE.is_multiple_of(STRIPE));
+
 /// Numbers of a slab of a panel.
 pub(super) enum Numbers<'a> {
     Halves(&'a [Line]),
@@ -48,26 +55,51 @@ pub(super) enum Numbers<'a> {
 
 impl Packed {
     /// The left operand of a product: M x K.
+    ///
+    /// Blocks must run along the columns, or be tiles that serve both axes; if they do not,
+    /// [`multiply`](super::multiply) says so.
     pub fn left(operand: &Operand<'_>) -> Self {
         let mut packed = Self::empty(Side::Left);
         packed.repack(operand);
         packed
     }
 
-    /// The right operand of a product: K x N.
+    /// The right operand of a product: K x N, with blocks along the rows.
+    ///
+    /// ```
+    /// use exmy::block::{Axis, BlockFormat, BlockTensor};
+    /// use exmy::gemm::Operand;
+    /// use exmy::gemm::fast::{Packed, Scaling, multiply};
+    /// use exmy::view::ViewMut;
+    ///
+    /// // 32 outputs of 32 inputs, as weights are stored: a block is the inputs of an output.
+    /// let (format, codes) = (BlockFormat::MXFP4, vec![0x22; 512]);
+    /// let w = BlockTensor::from_parts(format, Axis::Cols, (32, 32), codes, vec![127; 32], None)?;
+    /// let (w, mut c) = (Operand::from(&w), [0.0; 1024]);
+    /// let left = Packed::left(&w);
+    /// multiply(&left, &Packed::right(&w.t()), ViewMut::new(&mut c, 32, 32), Scaling::OVERWRITE)?;
+    /// assert_eq!(c, [32.0; 1024]);
+    ///
+    /// // As they are stored their blocks run across the sum; nothing is turned silently.
+    /// let (wrong, c) = (Packed::right(&w), ViewMut::new(&mut c, 32, 32));
+    /// let error = multiply(&left, &wrong, c, Scaling::OVERWRITE).unwrap_err().to_string();
+    /// assert!(error.contains("the right operand is mxfp4 in blocks of 1 x 32"), "{error}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn right(operand: &Operand<'_>) -> Self {
         let mut packed = Self::empty(Side::Right);
         packed.repack(operand);
         packed
     }
 
-    fn empty(side: Side) -> Self {
+    pub(super) fn empty(side: Side) -> Self {
         Self {
             side,
             lanes: 0,
             depth: 0,
             tensor_scale: None,
             overflows: 0,
+            across: None,
             block_lines: PAIR_LINES,
             lines: Vec::new(),
             slabs: Vec::new(),
@@ -76,11 +108,18 @@ impl Packed {
 
     /// Packs another operand of the same side into the same memory.
     pub fn repack(&mut self, operand: &Operand<'_>) {
+        self.fill(operand, None);
+    }
+
+    /// Packs another operand, and tells what became of the numbers that a block tensor was quantized
+    /// from: `watch` is of the tensor as it is stored.
+    pub(super) fn fill(&mut self, operand: &Operand<'_>, watch: Option<&Watch<'_>>) -> Statistics {
         let images = Images::new(operand, self.side);
         let pairs = level() == Level::Amx && images.seem_halves(&mut Scratch::new());
         (self.lanes, self.depth) = (images.lanes, images.depth);
         self.tensor_scale = operand.tensor_scale();
         self.overflows = images.overflows();
+        self.across = operand.across(self.side);
         self.block_lines = if pairs { PAIR_LINES } else { WIDE_LINES };
         let (panels, slabs) = (self.panels(), self.slabs_of_panel());
         let panel_lines = self.blocks() * self.block_lines;
@@ -89,14 +128,24 @@ impl Packed {
         self.slabs.clear();
         self.slabs.resize(panels * slabs, Slab { facts: Facts::WIDE, wide: None });
         if panel_lines == 0 {
-            return;
+            return Statistics::default();
         }
         // Rows along the lanes are read across many panels at a time.
         let group = if images.by_lane { 1 } else { PIECE / LANES };
+        // Bands and stripes of tiles that pass by while a group is packed.
+        let bands = watch.map_or(0, Watch::bands);
+        let (down, across) = match images.by_lane {
+            true => (bands.min(1), slabs),
+            false => (bands, PIECE / STRIPE),
+        };
+        let mut tiles = vec![Statistics::default(); panels.div_ceil(group) * down * across];
+        let mut of_group = tiles.chunks_mut((down * across).max(1));
         let items =
             self.lines.chunks_mut(group * panel_lines).zip(self.slabs.chunks_mut(group * slabs));
+        let items = items.map(|item| (item, of_group.next().unwrap_or_default()));
         let (side, items) = (self.side, items.collect::<Vec<_>>());
-        for_each(items, |i, (lines, slabs)| {
+        for_each(items, |i, ((lines, slabs), tiles)| {
+            let first = if images.by_lane { 0 } else { i * PIECE };
             let mut packer = Packer {
                 images: &images,
                 side,
@@ -104,9 +153,15 @@ impl Packed {
                 panel_lines,
                 scratch: Scratch::new(),
                 rows: [[0; PIECE]; 2],
+                gather: watch.map(|watch| (Gather::new(watch, first, across), tiles)),
             };
             if pairs { packer.halves(lines, slabs) } else { packer.singles(0, lines) }
         });
+        let tile = |i: usize, j: usize| match images.by_lane {
+            true => tiles[i * across + j],
+            false => tiles[(j / across * down + i) * across + j % across],
+        };
+        watch.map_or_else(Statistics::default, |watch| watch.total(tile))
     }
 
     /// Which operand it was packed as.
@@ -140,6 +195,11 @@ impl Packed {
             Side::Left => (self.lanes, self.depth),
             Side::Right => (self.depth, self.lanes),
         }
+    }
+
+    /// What is wrong about the operand's blocks, if they do not run along the sum.
+    pub(super) fn across(&self) -> Option<&Why> {
+        self.across.as_ref()
     }
 
     pub(super) fn panels(&self) -> usize {
@@ -209,6 +269,8 @@ struct Packer<'a, 'b> {
     scratch: Scratch,
     /// Two rows of bfloat16 numbers.
     rows: [[u16; PIECE]; 2],
+    /// What gathers figures, and where they go.
+    gather: Option<(Gather<'b>, &'a mut [Statistics])>,
 }
 
 impl Packer<'_, '_> {
@@ -262,11 +324,50 @@ impl Packer<'_, '_> {
                         panel_lines: wide.len(),
                         scratch: Scratch::new(),
                         rows: [[0; PIECE]; 2],
+                        gather: None,
                     };
                     packer.singles(from, &mut wide);
                     slot.wide = Some(wide);
                 }
             }
+        }
+        self.finish_lanes();
+    }
+
+    /// The figures of a piece of a stored row.
+    fn look(&mut self, i: usize, j: usize, images: &mut [f32]) {
+        if let Some((gather, _)) = &mut self.gather {
+            gather.row(i, j, images);
+        }
+    }
+
+    /// The same of a piece that is in `rows[row]`, unless that was not `exact`.
+    fn look_at_halves(&mut self, i: usize, j: usize, row: usize, len: usize, exact: bool) {
+        if self.gather.is_none() {
+            return;
+        }
+        let mut singles = [0.0; PIECE];
+        let singles = &mut singles[..len];
+        if exact {
+            images::widen(&self.rows[row][..len], singles);
+        } else {
+            self.images.singles(i, j, &mut self.scratch, singles);
+        }
+        self.look(i, j, singles);
+    }
+
+    /// The only band is complete, if rows are lanes.
+    fn finish_lanes(&mut self) {
+        if let Some((gather, tiles)) = self.gather.as_mut().filter(|_| self.images.by_lane) {
+            gather.finish(tiles);
+        }
+    }
+
+    /// Position `k` is complete, if rows are positions; perhaps a band with it.
+    fn finish_position(&mut self, k: usize) {
+        let last = k % BAND == BAND - 1 || k + 1 == self.images.depth;
+        if let Some((gather, tiles)) = self.gather.as_mut().filter(|_| last) {
+            gather.finish(&mut tiles[k / BAND * (PIECE / STRIPE)..][..PIECE / STRIPE]);
         }
     }
 
@@ -275,15 +376,18 @@ impl Packer<'_, '_> {
         let (k, images) = (blocks.start * BLOCK, self.images);
         let len = (images.depth - k).min(SLAB);
         let mut lossy = false;
-        let row = &mut self.rows[0][..blocks.len() * BLOCK];
-        row[len..].fill(0);
+        let padded = blocks.len() * BLOCK;
+        self.rows[0][len..padded].fill(0);
         for lane in 0..LANES {
             let i = self.first * LANES + lane;
             if i < images.lanes {
-                lossy |= !images.halves(i, k, &mut self.scratch, &mut row[..len]);
+                let exact = images.halves(i, k, &mut self.scratch, &mut self.rows[0][..len]);
+                self.look_at_halves(i, k, 0, len, exact);
+                lossy |= !exact;
             } else {
-                row.fill(0);
+                self.rows[0][..padded].fill(0);
             }
+            let row = &self.rows[0][..padded];
             for (block, numbers) in blocks.clone().zip(row.as_chunks::<BLOCK>().0) {
                 let line = block * PAIR_LINES + lane;
                 halves_mut(&mut lines[line..=line]).copy_from_slice(numbers);
@@ -305,9 +409,14 @@ impl Packer<'_, '_> {
                 let (k, row) = (2 * pair + odd, &mut self.rows[odd]);
                 if k >= images.depth {
                     row.fill(0);
-                } else if !images.halves(k, j, &mut self.scratch, &mut row[..len]) {
+                    continue;
+                }
+                let exact = images.halves(k, j, &mut self.scratch, &mut row[..len]);
+                if !exact {
                     lossy |= self.lossy_panels(k, j, len);
                 }
+                self.look_at_halves(k, j, odd, len, exact);
+                self.finish_position(k);
             }
             let [even, odd] = &self.rows;
             interleave(even, odd, &mut pairs);
@@ -350,6 +459,11 @@ impl Packer<'_, '_> {
                     row[len..].fill(0.0);
                     if len > 0 {
                         images.singles(i, k, &mut self.scratch, &mut row[..len]);
+                        if self.gather.is_some() {
+                            let mut values = [0.0; PIECE];
+                            values[..len].copy_from_slice(&row[..len]);
+                            self.look(i, k, &mut values[..len]);
+                        }
                     }
                     for (block, numbers) in row.as_chunks::<BLOCK>().0.iter().enumerate() {
                         let line = (first + block) * WIDE_LINES + 2 * lane;
@@ -357,6 +471,7 @@ impl Packer<'_, '_> {
                     }
                 }
             }
+            self.finish_lanes();
         } else {
             let j = self.first * LANES;
             let len = (images.lanes - j).min(panels * LANES);
@@ -364,6 +479,10 @@ impl Packer<'_, '_> {
                 let k = from * BLOCK + at;
                 if k < images.depth {
                     images.singles(k, j, &mut self.scratch, &mut row[..len]);
+                    if self.gather.is_some() {
+                        self.look(k, j, &mut { row }[..len]);
+                        self.finish_position(k);
+                    }
                 } else {
                     row.fill(0.0);
                 }

@@ -23,15 +23,6 @@ pub(super) const PAIR_LINES: usize = 32;
 /// Lines of a block of binary32.
 pub(super) const WIDE_LINES: usize = 64;
 
-/// Which operand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// A of A B: its rows are the lanes.
-    Left,
-    /// B of A B: its columns are the lanes.
-    Right,
-}
-
 /// 64 bytes at a multiple of 64.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]

@@ -25,7 +25,7 @@ use crate::simd::Level;
 /// )?;
 /// assert_eq!(report.parts(), 1);
 /// println!("{report}"); // 1 part: 1 by amx
-/// # Ok::<(), exmy::gemm::fast::MismatchError>(())
+/// # Ok::<(), exmy::gemm::GemmError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
