@@ -25,7 +25,10 @@ fn values(len: usize, specials: bool) -> Vec<f32> {
             2 => 3e38,
             3 => f32::from_bits(random.below(1 << 23) as u32),
             4..30 => 0.0,
-            size => (random.below(1 << 24) as f32 / 1e7 - 0.8) * (size as f32 / 400.0).powi(8),
+            size => {
+                let scale = (size as f32 / 400.0) * (size as f32 / 400.0);
+                (random.below(1 << 24) as f32 / 1e7 - 0.8) * (scale * scale) * (scale * scale)
+            }
         })
         .collect()
 }
