@@ -20,7 +20,9 @@ use crate::minifloat::Word;
 /// any second-level cache holds, and than a core's part of most third-level ones.
 const LARGE: usize = 32 << 20;
 
-/// Elements between two looks ahead, and to what is near.
+/// Elements between two looks ahead, and to what is near. Where the input is four times the output,
+/// half as many between: f32 to codes of 2^24 numbers made 3.05 to 3.11 Gelem/s instead of 2.91 to
+/// 3.04 (1.04 times as many in each of four turns), with a quarter as many 2.5.
 const STEP: usize = 256;
 
 /// Bytes of input to what is far.
@@ -68,20 +70,22 @@ impl Traffic {
             return work(0, x, out);
         };
         let _fence = Fence::after(self);
+        let step = if size_of::<A>() >= 4 * size_of::<B>() { STEP / 2 } else { STEP };
         let mut buffer = Line([any; STEP]);
+        let buffer = &mut buffer.0[..step];
         // All pieces but the first begin with a line of the output.
         let mut end = out.as_ptr().align_offset(LINE).min(out.len());
         let mut at = 0;
         while at < out.len() {
             if end == at {
-                end = (at + STEP).min(out.len());
+                end = (at + step).min(out.len());
             }
             let (piece, out) = (&x[at..end], &mut out[at..end]);
             fetch(piece, STEP);
             fetch_far(piece);
-            if self == Self::Past && out.len() == STEP {
-                work(at, piece, &mut buffer.0);
-                write_past(&buffer.0, out);
+            if self == Self::Past && out.len() == step {
+                work(at, piece, buffer);
+                write_past(buffer, out);
             } else {
                 work(at, piece, out);
             }
