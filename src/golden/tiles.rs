@@ -28,8 +28,8 @@ use crate::gemm::unit::{Model, Preset};
 /// * `MODEL_...`, where MODEL is a preset's name, alone or with parameters: `ampere_m16n8k16.tiles`,
 ///   `hopper,promote=128_anything.tiles`;
 /// * NVIDIA's names of Hopper's instructions: `wgmma_...` is `hopper`, `mma_...` is `hopper-mma` if
-///   two 8-bit formats follow, else `hopper`; `cublas_...` is `hopper`, with sums promoted every 128
-///   columns if it ends in `_promote128`.
+///   two 8-bit formats follow, else `hopper`; `cublas_...` is `hopper`, with sums promoted every N
+///   columns if a word of it is `promoteN`.
 ///
 /// `None` if it begins otherwise. A folder before the name and an ending behind it do not matter.
 pub fn model_of(name: &str) -> Option<Model> {
@@ -44,8 +44,10 @@ pub fn model_of(name: &str) -> Option<Model> {
         "wgmma" => Some(Preset::Hopper.into()),
         "mma" if narrow(rest) => Some(Preset::HopperMma.into()),
         "mma" => Some(Preset::Hopper.into()),
-        "cublas" if rest.ends_with("_promote128") => "hopper,promote=128".parse().ok(),
-        "cublas" => Some(Preset::Hopper.into()),
+        "cublas" => match rest.split('_').find_map(|word| word.strip_prefix("promote")) {
+            Some(every) => alloc::format!("hopper,promote={every}").parse().ok(),
+            None => Some(Preset::Hopper.into()),
+        },
         _ => first.parse().ok(),
     }
 }

@@ -126,6 +126,7 @@ fn names_say_the_model() {
         ("some/where/mma_m16n8k32_f16_e4m3_e5m2.tiles", Some("hopper-mma")),
         ("mma_m16n8k16_f32_bf16_bf16_extreme.tiles", Some("hopper")),
         ("cublas_m64n64k512_f32_e4m3_e4m3_promote128.tiles", Some("hopper,promote=128")),
+        ("cublas_m64n64k512_f32_e4m3_e4m3_promote64_second.tiles", Some("hopper,promote=64")),
         ("cublas_m64n64k512_f32_e4m3_e4m3_fast", Some("hopper")),
         ("ampere_x.tiles", Some("ampere")),
         ("blackwell-mxf8f6f4_x.tiles", Some("blackwell-mxf8f6f4")),
