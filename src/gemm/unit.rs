@@ -52,7 +52,7 @@ pub use explain::{Coded, Event, Explanation, Name, Placed};
 pub use factor::{Class, Factor};
 pub use input::{Input, Scale};
 pub use name::Model;
-pub use parameters::{Nan, Order, Parameters, Subnormals};
+pub use parameters::{Nan, Order, Parameters, Subnormals, Underflow};
 pub use preset::Preset;
 pub use rows::{Row, Rows};
 
@@ -63,6 +63,7 @@ use crate::round::Rounding;
 use exact::Accumulator;
 use explain::Log;
 use lanes::Job;
+use steps::Step;
 
 /// A matrix unit's dot product: a preset, the formats that enter and leave, and the parameters.
 ///
@@ -279,11 +280,12 @@ impl Unit {
         let chain = |range: core::ops::Range<usize>, addend: u64, log: &mut Log| {
             let products = self.parameters.products as usize;
             range.clone().step_by(products).fold(addend, |sum, first| {
-                let step = first..range.end.min(first + products);
+                let range = first..range.end.min(first + products);
+                let step = Step { a, b, range, result: self.result, addend: sum };
                 if self.parameters.order.is_aligned() {
-                    self.parameters.step(a, b, step, self.result, sum, log)
+                    self.parameters.step(&step, log)
                 } else {
-                    self.parameters.operate(a, b, step, self.result, sum, log)
+                    self.parameters.operate(&step, log)
                 }
             })
         };

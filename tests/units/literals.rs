@@ -109,6 +109,39 @@ fn cdna3_cuts_toward_minus_infinity() {
     assert_eq!(dot("cdna3,limit=none:bf16", &[two(64), -two(64)], &[two(64), two(64)], 0.0), 0.0);
 }
 
+/// A sum that is not zero but rounds to it: NVIDIA's units give +0, as recorded on Hopper; MMA-Sim
+/// rounds AMD's as IEEE 754 has it, where the sign stays.
+#[test]
+fn signs_of_what_rounds_to_zero() {
+    let tiny = |unit: &str| dot(unit, &[-two(-80)], &[two(-80)], 0.0).to_bits();
+    for unit in ["cdna1:bf16", "cdna3:bf16", "ampere,floor=none,underflow=signed:bf16"] {
+        assert_eq!(tiny(unit), (-0.0_f64).to_bits(), "{unit}");
+        // A sum of zero has none, whatever its terms are.
+        assert_eq!(dot(unit, &[-1.0, 1.0], &[1.0, 1.0], -0.0).to_bits(), 0, "{unit}");
+        assert_eq!(dot(unit, &[-0.0], &[1.0], -0.0).to_bits(), 0, "{unit}");
+    }
+    for unit in ["ampere,floor=none:bf16", "hopper:bf16", "cdna3,underflow=positive:bf16"] {
+        assert_eq!(tiny(unit), 0, "{unit}");
+    }
+    // Halves of binary16's smallest number, both ways of rounding.
+    let half = |unit: &str| dot(unit, &[-two(-12)], &[two(-13)], 0.0).to_bits();
+    assert_eq!(half("ampere:f16+f16"), 0);
+    assert_eq!(half("ampere,underflow=signed:f16+f16"), (-0.0_f64).to_bits());
+}
+
+/// What the lowest alignment exponent of results in binary16 decides: 2^-48, of two numbers 2^-24, is
+/// above or below the last place beside 2^-25, and lifts that off its tie or does not.
+#[test]
+fn alignment_below_binary16() {
+    let (a, b) = ([two(-12), two(-24)], [two(-13), two(-24)]);
+    let sums = [-133, -24, -23, -21]
+        .map(|floor: i32| dot(&format!("hopper,floor={floor}:f16+f16"), &a, &b, 0.0));
+    assert_eq!(sums, [two(-24), two(-24), two(-24), 0.0]);
+    for unit in ["hopper:f16+f16", "blackwell:f16+f16"] {
+        assert_eq!(dot(unit, &a, &b, 0.0), 0.0, "{unit}");
+    }
+}
+
 #[test]
 fn trees_and_chains() {
     // (2^24 + 1) + (1 + 1): the first sum is a tie that goes down.

@@ -108,7 +108,7 @@ fn late_addends_of_cdna3() {
         let unit = unit(text);
         let mut random = Random(4);
         let products = Step::new(l, 24, None, F32);
-        let rounding = Step::new(l, 24, None, (23, -126, true));
+        let rounding = Step { signed: true, ..Step::new(l, 24, None, (23, -126, true)) };
         for i in 0..3000 {
             let k = [l, 2 * l, l / 2, l + 1][i % 4];
             let (a, b, c) = operands(&mut random, &unit, k);

@@ -1,7 +1,7 @@
 //! The heart of every fused sum: terms cut to a common last place and added as integers.
 
 use super::factor::{Class, Factor};
-use super::parameters::Nan;
+use super::parameters::{Nan, Underflow};
 use crate::format::Format;
 use crate::round::{Exact, Overflow, Rounding, Rules};
 
@@ -110,13 +110,16 @@ pub(super) fn special<'a>(terms: impl Iterator<Item = &'a Factor>) -> Option<Fac
     found
 }
 
-/// An exact number rounded once. Zero is +0, and what is too large is infinity under every mode.
+/// An exact number rounded once. A sum of zero is +0, as is under [`Underflow::Positive`] what becomes
+/// zero; what is too large is infinity under every mode.
 #[inline]
-pub(super) fn round(exact: Exact, output: Format, rounding: Rounding) -> u64 {
+pub(super) fn round(exact: Exact, output: Format, rounding: Rounding, underflow: Underflow) -> u64 {
     let rules = Rules::DEFAULT.with_rounding(rounding).with_overflow(Overflow::Infinity);
     let code = output.round_by(exact, &rules, 0).code;
     let negative_zero = 1 << (output.bits() - 1);
-    if code == negative_zero { 0 } else { code }
+    let zero = exact.significand == 0 && !exact.sticky;
+    let positive = zero || underflow == Underflow::Positive;
+    if code == negative_zero && positive { 0 } else { code }
 }
 
 /// The code of a NaN or an infinity.

@@ -2,8 +2,7 @@
 
 use super::explain::{Event, Log};
 use super::parameters::{Order, Parameters, Subnormals};
-use super::rows::Row;
-use super::steps::WIDEST;
+use super::steps::{Step, WIDEST};
 use crate::format::{Format, Value};
 use crate::math::{Context, Operand};
 use crate::round::Rules;
@@ -83,18 +82,10 @@ fn wider(format: Format) -> Format {
 }
 
 impl Parameters {
-    /// A step over the products of the elements `range`, which may be fewer than a step has, and an
-    /// addend. What is missing at the end counts as +0, except of [`Order::Fma`], a chain of single
-    /// elements.
-    pub(super) fn operate(
-        &self,
-        a: &Row<'_>,
-        b: &Row<'_>,
-        range: core::ops::Range<usize>,
-        result: Format,
-        addend: u64,
-        log: &mut Log,
-    ) -> u64 {
+    /// A step of one of the orders of IEEE operations. Products that are missing at the end count as
+    /// +0, except of [`Order::Fma`], a chain of single elements.
+    pub(super) fn operate(&self, step: &Step<'_>, log: &mut Log) -> u64 {
+        let Step { a, b, ref range, result, addend } = *step;
         let mut operations = Operations::new(self, result, log);
         let zero = Operand::new(result, 0);
         let pair = |k: usize| {

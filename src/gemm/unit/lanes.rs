@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use super::align::{Cut, Sum, round};
 use super::factor::{Class, Factor};
-use super::parameters::{Order, Parameters, Subnormals};
+use super::parameters::{Order, Parameters, Subnormals, Underflow};
 use super::rows::Rows;
 use crate::format::Format;
 use crate::math::{Context, Operand};
@@ -218,11 +218,13 @@ fn nearest_sum(parameters: &Parameters, a: u64, b: u64, result: Format) -> u64 {
 fn finish(parameters: &Parameters, sum: Sum, result: Format) -> u64 {
     let output = parameters.output;
     let view = output.exp_bits() == 8 && output.bias() == 127 && output.has_infinity();
-    let truncated = parameters.rounding == Rounding::Rtz && result == Format::F32;
+    let truncated = parameters.rounding == Rounding::Rtz
+        && parameters.underflow == Underflow::Positive
+        && result == Format::F32;
     if !(view && truncated && output.man_bits() <= 23) {
         return super::steps::store(
             output,
-            round(sum.exact(), output, parameters.rounding),
+            round(sum.exact(), output, parameters.rounding, parameters.underflow),
             result,
         );
     }

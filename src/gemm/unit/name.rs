@@ -12,7 +12,7 @@ use super::Unit;
 use super::align::Cut;
 use super::error::UnitError;
 use super::input::Input;
-use super::parameters::{Nan, Order, Parameters, Subnormals};
+use super::parameters::{Nan, Order, Parameters, Subnormals, Underflow};
 use super::preset::{FACTS, Preset};
 use crate::format::Format;
 use crate::round::Rounding;
@@ -37,10 +37,13 @@ const SUBNORMALS: [(&str, Subnormals); 3] =
 
 const PRODUCTS: [(&str, bool); 2] = [("raw", false), ("normal", true)];
 
+const UNDERFLOWS: [(&str, Underflow); 2] =
+    [("positive", Underflow::Positive), ("signed", Underflow::Signed)];
+
 const NANS: [(&str, Nan); 3] = [("ones", Nan::Ones), ("quiet", Nan::Quiet), ("x86", Nan::X86)];
 
 /// Keys, what each may be, in the order they print in.
-const KEYS: [(&str, &str); 16] = [
+const KEYS: [(&str, &str); 17] = [
     ("order", "fused, quarters, late, halves, groups, tree, fma or even-odd"),
     ("l", "1 to 64"),
     ("f", "0 to 40"),
@@ -54,6 +57,7 @@ const KEYS: [(&str, &str); 16] = [
     ("limit", "a number from -2000 to 2000, or none"),
     ("group", "1 to 64"),
     ("out", "FORMAT@MODE such as e8m13@rtz"),
+    ("underflow", "positive or signed"),
     ("flush", "none, cdna2 or amx"),
     ("nan", "ones, quiet or x86"),
     ("promote", "1 to 1048576, or none"),
@@ -229,6 +233,7 @@ impl Parameters {
             "limit" => optional(self.limit),
             "group" => number(self.group),
             "out" => Short::new(&alloc::format!("{}@{}", self.output, self.rounding)),
+            "underflow" => name_of(&UNDERFLOWS, &self.underflow),
             "flush" => name_of(&SUBNORMALS, &self.subnormals),
             "nan" => name_of(&NANS, &self.nan),
             _ => optional(self.promote),
@@ -260,7 +265,7 @@ impl Parameters {
                 key,
                 names,
                 "order, l, f, product, align, floor, zeros, f2, align2, reach, limit, group, out, \
-                 flush, nan, promote, each as KEY=VALUE",
+                 underflow, flush, nan, promote, each as KEY=VALUE",
             )));
         };
         self.assign(key, value).ok_or(UnitError::Value { key, given: Short::new(value), possible })
@@ -287,6 +292,7 @@ impl Parameters {
                 let fixed = Rounding::DETERMINISTIC.contains(&rounding);
                 (self.output, self.rounding) = (format.parse().ok()?, fixed.then_some(rounding)?);
             }
+            "underflow" => self.underflow = named(&UNDERFLOWS, value)?,
             "flush" => self.subnormals = named(&SUBNORMALS, value)?,
             "nan" => self.nan = named(&NANS, value)?,
             _ => self.promote = maybe(value, 1, 1 << 20)?.map(|every| every as u32),

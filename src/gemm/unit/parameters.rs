@@ -58,6 +58,16 @@ pub enum Subnormals {
     Amx,
 }
 
+/// The sign of a result of the aligned orders that is zero although the sum is not.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Underflow {
+    /// It is +0 (NVIDIA). Text: `positive`.
+    Positive,
+    /// It keeps the sum's (AMD by MMA-Sim, whose sums are rounded as IEEE 754 has it). Text:
+    /// `signed`.
+    Signed,
+}
+
 /// What becomes of NaN.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Nan {
@@ -111,8 +121,8 @@ impl Nan {
 ///    [`floor`](Self::floor).
 /// 4. Every term is cut to [`fraction`](Self::fraction) bits below that exponent.
 /// 5. The terms are added exactly, so their order does not matter.
-/// 6. The sum is rounded once to [`output`](Self::output). What is too large becomes infinity, and a
-///    zero sum is +0.
+/// 6. The sum is rounded once to [`output`](Self::output). What is too large becomes infinity, a
+///    zero sum is +0, and so is or is not what rounds to zero ([`underflow`](Self::underflow)).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Parameters {
     /// How a step is put together. Text: `order=`.
@@ -149,6 +159,9 @@ pub struct Parameters {
     pub output: Format,
     /// How the sum is rounded to it.
     pub rounding: Rounding,
+    /// The sign of a sum that is rounded to zero, in the aligned orders. Text: `underflow=positive` or
+    /// `underflow=signed`.
+    pub underflow: Underflow,
     /// What becomes of subnormal numbers; the aligned orders keep them. Text: `flush=`.
     pub subnormals: Subnormals,
     /// What becomes of NaN. Text: `nan=ones`, `nan=quiet` or `nan=x86`.
@@ -177,6 +190,7 @@ impl Parameters {
             group: 16,
             output,
             rounding: Rounding::Rtz,
+            underflow: Underflow::Positive,
             subnormals: Subnormals::Kept,
             nan: Nan::Ones,
             promote: None,
@@ -188,6 +202,7 @@ impl Parameters {
         Self {
             order,
             rounding: Rounding::Rne,
+            underflow: Underflow::Signed,
             nan: Nan::Quiet,
             ..Self::fused(products, 24, output)
         }

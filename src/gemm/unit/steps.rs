@@ -2,6 +2,7 @@
 //! kernel beside it gives the same bits.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use super::align::{Cut, Sum, alignment, round, round_special, special};
 use super::exact::Accumulator;
@@ -15,6 +16,16 @@ use crate::round::{Exact, Rounding, Rules};
 
 /// Most products that one step adds.
 pub(super) const WIDEST: usize = 64;
+
+/// What one step adds: the products of the elements `range` of a row and a column, which may be fewer
+/// than a step has, and an addend, whose format the result has too.
+pub(super) struct Step<'a> {
+    pub(super) a: &'a Row<'a>,
+    pub(super) b: &'a Row<'a>,
+    pub(super) range: Range<usize>,
+    pub(super) result: Format,
+    pub(super) addend: u64,
+}
 
 /// Products of a step, gathered in place.
 struct Terms {
@@ -52,22 +63,13 @@ impl Places {
 }
 
 impl Parameters {
-    /// A step over the products of the elements `range` and an addend; the code is of `result`, the
-    /// format of the addend too.
-    pub(super) fn step(
-        &self,
-        a: &Row<'_>,
-        b: &Row<'_>,
-        range: core::ops::Range<usize>,
-        result: Format,
-        addend: u64,
-        log: &mut Log,
-    ) -> u64 {
+    /// A step of one of the aligned orders.
+    pub(super) fn step(&self, step: &Step<'_>, log: &mut Log) -> u64 {
         match self.order {
-            Order::Quarters => self.quarters(a, b, range, result, addend, log),
-            Order::Late | Order::Halves => self.late(a, b, range, result, addend, log),
-            Order::Groups => self.groups(a, b, range, result, addend, log),
-            _ => self.together(a, b, range, result, addend, log),
+            Order::Quarters => self.quarters(step, log),
+            Order::Late | Order::Halves => self.late(step, log),
+            Order::Groups => self.groups(step, log),
+            _ => self.together(step, log),
         }
     }
 
@@ -80,18 +82,11 @@ impl Parameters {
         if self.normalize { product.normalized() } else { product }
     }
 
-    fn together(
-        &self,
-        a: &Row<'_>,
-        b: &Row<'_>,
-        range: core::ops::Range<usize>,
-        result: Format,
-        addend: u64,
-        log: &mut Log,
-    ) -> u64 {
+    fn together(&self, step: &Step<'_>, log: &mut Log) -> u64 {
+        let Step { a, b, ref range, result, addend } = *step;
         let mut terms = Terms::new();
         let first = range.start;
-        range.for_each(|k| terms.push(self.product(a, b, k)));
+        range.clone().for_each(|k| terms.push(self.product(a, b, k)));
         terms.push(Factor::new(result, addend));
         let last = terms.len - 1;
         let name = |i| if i == last { Name::Addend } else { Name::Product(first + i) };
@@ -143,21 +138,14 @@ impl Parameters {
 
     /// The one rounding of a step.
     fn finish(&self, exact: Exact, result: Format, log: &mut Log) -> u64 {
-        let code = round(exact, self.output, self.rounding);
+        let code = round(exact, self.output, self.rounding, self.underflow);
         let (output, rounding) = (self.output, self.rounding);
         log.add(|| Event::Round { exact, format: output, rounding, code });
         store(output, code, result)
     }
 
-    fn quarters(
-        &self,
-        a: &Row<'_>,
-        b: &Row<'_>,
-        range: core::ops::Range<usize>,
-        result: Format,
-        addend: u64,
-        log: &mut Log,
-    ) -> u64 {
+    fn quarters(&self, step: &Step<'_>, log: &mut Log) -> u64 {
+        let Step { a, b, ref range, result, addend } = *step;
         let mut code = 0;
         for low in [true, false] {
             let mut terms = Terms::new();
@@ -177,15 +165,8 @@ impl Parameters {
         add_nearest(result, self.rules(Rounding::Rne), code, addend, log)
     }
 
-    fn late(
-        &self,
-        a: &Row<'_>,
-        b: &Row<'_>,
-        range: core::ops::Range<usize>,
-        result: Format,
-        addend: u64,
-        log: &mut Log,
-    ) -> u64 {
+    fn late(&self, step: &Step<'_>, log: &mut Log) -> u64 {
+        let Step { a, b, ref range, result, addend } = *step;
         let first = range.start;
         let addend = Factor::new(result, addend);
         let mut all = Terms::new();
@@ -258,15 +239,8 @@ impl Parameters {
         self.finish(sum.exact(), result, log)
     }
 
-    fn groups(
-        &self,
-        a: &Row<'_>,
-        b: &Row<'_>,
-        range: core::ops::Range<usize>,
-        result: Format,
-        addend: u64,
-        log: &mut Log,
-    ) -> u64 {
+    fn groups(&self, step: &Step<'_>, log: &mut Log) -> u64 {
+        let Step { a, b, ref range, result, addend } = *step;
         let group = self.group as usize;
         let start = range.start;
         let mut terms = Terms::new();
