@@ -10,10 +10,10 @@ const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/h200");
 fn recorded_tiles_are_judged() {
     let (code, out, err) = with_input(&["verify-tiles", DATA], b"");
     assert_eq!((code, err.as_str()), (0, ""));
-    assert_eq!(out.lines().count(), 17);
+    assert_eq!(out.lines().count(), 18);
     let files =
         out.lines().filter(|line| line.contains(".tiles: ") && line.ends_with(", 0 mismatches"));
-    assert_eq!(files.count(), 16);
+    assert_eq!(files.count(), 17);
     assert!(out.ends_with("17 files: 2720 elements, 0 mismatches\n"), "{out}");
     let file = format!("{DATA}/wgmma_m64n8k32_f32_e4m3_e4m3.tiles");
     let (code, out, _) = with_input(&["verify-tiles", &file, "--model", "hopper,f=14"], b"");
