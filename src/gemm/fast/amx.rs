@@ -67,7 +67,7 @@ impl Tiles {
     ) {
         let blocks = left.len() / PAIR_LINES;
         assert!(blocks > 0 && left.len() == right.len() && left.len().is_multiple_of(PAIR_LINES));
-        assert!(stride >= 32 && (out.len() - 32) / 31 >= stride);
+        assert!(stride >= 32 && out.len() >= 32 && (out.len() - 32) / 31 >= stride);
         let upper = out.as_mut_ptr();
         // SAFETY: the assertion says that 31 strides and 32 numbers fit the output.
         let lower = unsafe { upper.add(16 * stride) };
