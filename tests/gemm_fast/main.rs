@@ -386,3 +386,20 @@ fn overflows_are_counted() {
         });
     }
 }
+
+/// -2 of INT8 is the only value of its magnitude.
+#[test]
+fn the_last_value_below_zero_overflows_alone() {
+    use exmy::block::BlockTensor;
+    let (codes, scales) = ([0x7F, 0x80].repeat(16), vec![254]);
+    let tensor =
+        BlockTensor::from_parts(BlockFormat::MXINT8, Axis::Cols, (1, 32), codes, scales, None)
+            .unwrap();
+    assert_eq!(images_plain(&Operand::from(&tensor)).1, 16);
+    for level in levels() {
+        with_level(level, || {
+            assert_eq!(Packed::left(&Operand::from(&tensor)).overflows(), 16);
+            assert_eq!(Packed::right(&Operand::from(&tensor).t()).overflows(), 16);
+        });
+    }
+}

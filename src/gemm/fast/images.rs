@@ -263,7 +263,9 @@ impl<'a> Images<'a> {
     pub(super) fn overflows(&self) -> u64 {
         let (Some(scales), Stored::Blocks(tensor)) = (&self.scales, &self.stored) else { return 0 };
         let element = tensor.format().element;
-        let most = element.to_f32(element.max_code());
+        // Two's complement reaches further below zero.
+        let ends = [element.max_code(), element.min_code()].map(|code| element.to_f32(code).abs());
+        let most = ends[0].max(ends[1]);
         if !scales.may_overflow(most) {
             return 0;
         }
