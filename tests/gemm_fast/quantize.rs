@@ -93,6 +93,12 @@ fn statistics_are_those_of_the_tensor() {
             check(text, View::new(&data, rows, cols), Axis::Cols);
             check(text, View::new(&data, rows, cols), Axis::Rows);
         }
+        // Rows of whole blocks of 32.
+        for (rows, cols) in [(70, 320), (64, 576)] {
+            let data = values(rows * cols, false);
+            check(text, View::new(&data, rows, cols), Axis::Cols);
+            check(text, View::new(&data, rows, cols).t(), Axis::Rows);
+        }
         let data = values(40 * 300, true);
         check(text, View::new(&data, 300, 40).t(), Axis::Cols);
     }

@@ -76,7 +76,8 @@ impl Scratch {
 }
 
 impl<'a> Images<'a> {
-    pub(super) fn new(operand: &Operand<'a>, side: Side) -> Self {
+    /// `many` codes may be packed at a time, where that can be.
+    pub(super) fn new(operand: &Operand<'a>, side: Side, many: bool) -> Self {
         // Rows are lanes from here on.
         let operand = if side == Side::Left { *operand } else { operand.t() };
         let (lanes, depth) = operand.shape();
@@ -90,7 +91,8 @@ impl<'a> Images<'a> {
         let halves = halves_of(format);
         let codes = match (&stored, &halves) {
             (Stored::Blocks(tensor), Some(halves))
-                if by_lane
+                if many
+                    && by_lane
                     && matches!(tensor.block().1, 16 | 32)
                     && tensor.format().scale.storage_bits() == 8 =>
             {

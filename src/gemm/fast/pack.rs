@@ -28,6 +28,8 @@ pub struct Packed {
     overflows: u64,
     /// What is wrong about the operand's blocks.
     across: Option<Why>,
+    /// Whether it was packed at a level that has tiles.
+    for_tiles: bool,
     /// Lines of a block in `lines`.
     block_lines: usize,
     /// Panel by panel, block by block.
@@ -100,6 +102,7 @@ impl Packed {
             tensor_scale: None,
             overflows: 0,
             across: None,
+            for_tiles: false,
             block_lines: PAIR_LINES,
             lines: Vec::new(),
             slabs: Vec::new(),
@@ -114,8 +117,10 @@ impl Packed {
     /// Packs another operand, and tells what became of the numbers that a block tensor was quantized
     /// from: `watch` is of the tensor as it is stored.
     pub(super) fn fill(&mut self, operand: &Operand<'_>, watch: Option<&Watch<'_>>) -> Statistics {
-        let images = Images::new(operand, self.side);
-        let pairs = level() == Level::Amx && images.seem_halves(&mut Scratch::new());
+        // Where many codes are packed at a time their images are seen by nobody.
+        let images = Images::new(operand, self.side, watch.is_none());
+        self.for_tiles = level() == Level::Amx;
+        let pairs = self.for_tiles && images.seem_halves(&mut Scratch::new());
         (self.lanes, self.depth) = (images.lanes, images.depth);
         self.tensor_scale = operand.tensor_scale();
         self.overflows = images.overflows();
@@ -200,6 +205,10 @@ impl Packed {
     /// What is wrong about the operand's blocks, if they do not run along the sum.
     pub(super) fn across(&self) -> Option<&Why> {
         self.across.as_ref()
+    }
+
+    pub(super) fn is_for_tiles(&self) -> bool {
+        self.for_tiles
     }
 
     pub(super) fn panels(&self) -> usize {
