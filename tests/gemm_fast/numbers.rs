@@ -53,13 +53,15 @@ pub(crate) enum Kind {
     Zeros,
     /// Near the largest, so that sums overflow.
     Huge,
+    /// Slabs of 256 positions of other kinds each.
+    Slabs,
     /// A named block format, quantized.
     Quantized,
     /// A named block format, any codes and scales.
     Wild,
 }
 
-pub(crate) const KINDS: [Kind; 11] = [
+pub(crate) const KINDS: [Kind; 12] = [
     Kind::Usual,
     Kind::Single,
     Kind::Any,
@@ -69,6 +71,7 @@ pub(crate) const KINDS: [Kind; 11] = [
     Kind::Specials,
     Kind::Zeros,
     Kind::Huge,
+    Kind::Slabs,
     Kind::Quantized,
     Kind::Wild,
 ];
@@ -134,7 +137,15 @@ impl Matrix {
             return Self::blocks(random, format, shape, axis, kind == Kind::Wild, turned);
         }
         let (strides, len) = strides(random, shape);
-        let values: Vec<f32> = (0..len).map(|_| number(random, kind)).collect();
+        let mut values: Vec<f32> = (0..len).map(|_| number(random, kind)).collect();
+        if kind == Kind::Slabs {
+            let kinds: Vec<Kind> = (0..8).map(|_| KINDS[random.below(9) as usize]).collect();
+            for (i, j) in (0..shape.0).flat_map(|i| (0..shape.1).map(move |j| (i, j))) {
+                let slab = if axis == Axis::Cols { j } else { i } / 256;
+                let [_, _, down, right] = strides;
+                values[i * down + j * right] = number(random, kinds[slab % 8]);
+            }
+        }
         if values.iter().all(|x| x.to_bits() & 0xFFFF == 0) && random.below(2) == 0 {
             let halves = values.iter().map(|x| (x.to_bits() >> 16) as u16).collect();
             return Self::Pairs(Format::BF16, halves, strides);

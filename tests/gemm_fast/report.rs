@@ -37,8 +37,13 @@ fn one_number_demotes_its_parts_alone() {
     }
     assert_eq!(report(&[], &[]).amx, 8);
     // Row 40 is in the second panel, position 300 in the second slab: two parts, one a column panel.
-    let wide = report(&[(40, 300, 1.0 + f32::EPSILON)], &[]);
-    assert_eq!((wide.amx, wide.wide, wide.vectors()), (6, 2, 2));
+    // A number of the first row is no other.
+    for (lane, k) in [(40, 300), (0, 0)] {
+        let wide = report(&[(lane, k, 1.0 + f32::EPSILON)], &[]);
+        assert_eq!((wide.amx, wide.wide, wide.vectors()), (6, 2, 2));
+        let wide = report(&[], &[(lane, k, 1.0 + f32::EPSILON)]);
+        assert_eq!((wide.amx, wide.wide, wide.vectors()), (6, 2, 2));
+    }
     let subnormal = report(&[], &[(3, 7, 1e-39_f32)]);
     assert_eq!((subnormal.amx, subnormal.wide), (6, 2)); // more bits than bfloat16 has
     let subnormal = report(&[], &[(3, 7, f32::from_bits(0x0040_0000))]);
@@ -76,6 +81,44 @@ fn products_may_be_as_small_as_normal_numbers() {
     assert_eq!(report(&[(0, 0, 0.0)], &[(0, 0, two(-126))]).tiny, 0);
 }
 
+/// Tiles take subnormal sums as zero, those of slabs before as well: they must not get them.
+#[test]
+fn small_sums_are_not_handed_to_tiles() {
+    let two = |exponent: i32| f32::from_bits(((exponent + 127) as u32) << 23);
+    // Products at three positions, of two slabs and a half.
+    let sum = |level, products: [(f32, f32); 3]| {
+        let (mut a, mut b) = (vec![0.0_f32; 32 * 640], vec![0.0_f32; 32 * 640]);
+        for lane in 0..32 {
+            for (slab, (x, y)) in products.into_iter().enumerate() {
+                (a[lane * 640 + 256 * slab], b[lane * 640 + 256 * slab]) = (x, y);
+            }
+        }
+        let (a, b) = (View::new(&a, 32, 640).into(), View::new(&b, 32, 640).t().into());
+        let mut c = vec![0.0; 1024];
+        let report = with_level(level, || {
+            let (a, b) = (Packed::left(&a), Packed::right(&b));
+            multiply(&a, &b, ViewMut::new(&mut c, 32, 32), Scaling::OVERWRITE).unwrap()
+        });
+        assert!(c.iter().all(|x| x.to_bits() == c[0].to_bits()));
+        (c[0], report)
+    };
+    let (small, zero, least) = ((two(-70), two(-70)), (0.0, 0.0), (two(-63), two(-63)));
+    let below = (-two(-63), two(-63));
+    for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+        // Nothing is added to 2^-140, or what makes it normal.
+        let (x, report) = sum(level, [small, zero, zero]);
+        assert_eq!((x.to_bits(), report.amx), (0x200, 0), "{level}");
+        assert_eq!(sum(level, [small, least, zero]).0.to_bits(), 0x0080_0200, "{level}");
+        // Both normal, their difference is not.
+        let (x, report) = sum(level, [(two(-63), two(-63) + two(-70)), below, zero]);
+        assert_eq!((x.to_bits(), report.amx), (1 << 16, 0), "{level}");
+        // What is left by 2^-133 - 2^-133 is zero, and tiles may go on from there.
+        let (x, report) = sum(level, [(two(-63), two(-70)), (-two(-63), two(-70)), least]);
+        assert_eq!(x, two(-126), "{level}");
+        assert_eq!((report.amx, report.parts()), (u64::from(level == Level::Amx), 3));
+    }
+}
+
 #[test]
 fn other_levels_have_no_tiles() {
     for level in Level::ALL.into_iter().filter(|level| level.is_available() && *level < Level::Amx)
@@ -88,5 +131,22 @@ fn other_levels_have_no_tiles() {
         });
         assert_eq!((report.level, report.without_tiles, report.parts()), (level, 1, 1));
         assert_eq!(report.to_string(), format!("1 part: 1 by {level} (no matrix tiles)"));
+    }
+}
+
+/// What was packed without tiles has nothing for them.
+#[test]
+fn packed_for_other_levels() {
+    if !Level::Amx.is_available() {
+        return;
+    }
+    let x = View::new(&[1.0_f32; 64], 1, 64);
+    let [one, other] = [Level::Avx512, Level::Amx]
+        .map(|level| with_level(level, || (Packed::left(&x.into()), Packed::right(&x.t().into()))));
+    for (a, b) in [(&one.0, &other.1), (&other.0, &one.1), (&one.0, &one.1)] {
+        let report = with_level(Level::Amx, || {
+            multiply(a, b, ViewMut::new(&mut [0.0], 1, 1), Scaling::OVERWRITE).unwrap()
+        });
+        assert_eq!((report.without_tiles, report.parts()), (1, 1));
     }
 }

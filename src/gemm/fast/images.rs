@@ -132,8 +132,8 @@ impl<'a> Images<'a> {
         Some((codes, PanelScales { values, starts, right, sixteens }))
     }
 
-    /// Whether the images may be expected to be bfloat16 numbers. A guess: of binary32 numbers the
-    /// first row is looked at.
+    /// Whether the images may be expected to be bfloat16 numbers. A guess: of binary32 numbers a few
+    /// rows are looked at, most of which must be such.
     pub(super) fn seem_halves(&self, scratch: &mut Scratch) -> bool {
         let precision = |format: Format| match format.man_bits() {
             0 => 0,
@@ -141,8 +141,16 @@ impl<'a> Images<'a> {
         };
         match self.stored {
             Stored::F32(x) => {
+                const ROWS: usize = 5;
                 let (mut halves, len) = ([0; PIECE], x.cols().min(PIECE));
-                x.rows() == 0 || self.halves(0, 0, scratch, &mut halves[..len])
+                if len == 0 {
+                    return true;
+                }
+                let step = (x.rows() / ROWS).max(1);
+                let rows = (0..x.rows()).step_by(step).take(ROWS);
+                let all = rows.len();
+                2 * rows.filter(|i| self.halves(*i, 0, scratch, &mut halves[..len])).count() > all
+                    || all == 0
             }
             Stored::U8(format, _) | Stored::U16(format, _) => precision(format) <= 8,
             Stored::Blocks(tensor) => {

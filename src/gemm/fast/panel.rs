@@ -88,6 +88,11 @@ pub(super) enum Kind {
 impl Facts {
     pub(super) const WIDE: Self = Self { kind: Kind::Wide, last: i32::MIN / 4, top: i32::MAX / 4 };
 
+    /// The same of numbers whose last bit may be anywhere.
+    pub(super) fn with_any_last(self) -> Self {
+        Self { last: i32::MIN / 4, ..self }
+    }
+
     /// Of bfloat16 numbers.
     pub(super) fn of(halves: &[u16]) -> Self {
         let (any, least, most) = extremes(halves);

@@ -249,12 +249,18 @@ impl Product<'_> {
         let spare = 10 + (usize::BITS - slabs.leading_zeros()) as i32;
         let mut clean = true;
         let (mut slab, mut onto) = (0, false);
+        let tiles = workshop.tiles.as_ref().filter(|_| a.is_for_tiles() && b.is_for_tiles());
+        // Whether tiles take the sums so far as they are.
+        let mut fit = true;
         while slab < slabs {
             // As many slabs as one kernel can take.
             let mut end = slab;
-            if let Some(tiles) = &workshop.tiles {
+            if let Some(tiles) = tiles {
                 while end < slabs {
-                    let (left, right) = (a.facts(panel, end), b.facts(column, end));
+                    let (mut left, mut right) = (a.facts(panel, end), b.facts(column, end));
+                    if !fit {
+                        (left, right) = (left.with_any_last(), right.with_any_last());
+                    }
                     if !report.count(true, &left, &right) {
                         break;
                     }
@@ -286,11 +292,12 @@ impl Product<'_> {
                     let right = singles(b, column, end, right);
                     vector::sums(left, right, square);
                     end += 1;
-                    if end == slabs || workshop.tiles.is_some() {
+                    if end == slabs || tiles.is_some() {
                         break;
                     }
                     report.count(false, &a.facts(panel, end), &b.facts(column, end));
                 }
+                fit = end == slabs || all_fit(square);
                 for (sums, row) in square.chunks(LANES).zip(out.chunks_mut(stride)) {
                     row[..LANES].copy_from_slice(sums);
                 }
@@ -315,6 +322,23 @@ fn singles<'a>(of: &'a Packed, panel: usize, slab: usize, scratch: &'a mut [Line
             widen(side, lines, scratch);
             scratch
         }
+    }
+}
+
+kernel! {
+    /// Whether all sums are multiples of the smallest normal number, or infinite or NaN: multiples of
+    /// it that are added to them are normal or zero, then and ever after.
+    fn all_fit<'a>(sums: &'a Square) -> bool {
+        // From 2^24 times that number on the last bit of any sum is at least that number; below, the
+        // sum in units of it is small, and whole if it is a multiple.
+        const UNITS: f32 = f32::from_bits((126 + 127) << 23);
+        let mut odd = 0_u32;
+        for sum in sums {
+            let units = sum.abs() * UNITS;
+            let small = units < 16_777_216.0;
+            odd |= u32::from(small) & u32::from((units as i32) as f32 != units);
+        }
+        odd == 0
     }
 }
 
