@@ -61,6 +61,8 @@ pub enum Why {
     Inner,
     /// C has another shape than the product.
     Output(Shape),
+    /// The product has more elements than memory can hold.
+    Large,
     /// An operand's blocks do not run along the sum.
     Blocks {
         /// Which operand.
@@ -160,6 +162,12 @@ impl fmt::Display for GemmError {
                 f,
                 "the product has {} rows and {} columns, C has {} and {}",
                 a.0, b.1, c.0, c.1
+            ),
+            Why::Large => write!(
+                f,
+                "the product would have {} x {} results, more than fit a memory: multiply some rows at \
+                 a time",
+                a.0, b.1
             ),
             Why::Blocks { side, format, block, needed } => {
                 let along = if *side == Side::Left { "columns" } else { "rows" };

@@ -241,6 +241,11 @@ impl<'a> Product<'a> {
         if a.cols() != b.rows() {
             return Some(Why::Inner);
         }
+        // Empty operands may have any sizes; codes of a result take up to 8 bytes.
+        let bytes = a.rows().checked_mul(b.cols()).and_then(|count| count.checked_mul(8));
+        if bytes.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
+            return Some(Why::Large);
+        }
         if let Some(why) = a.across(Side::Left).or_else(|| b.across(Side::Right)) {
             return Some(why);
         }

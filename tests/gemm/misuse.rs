@@ -82,3 +82,20 @@ fn batches() {
     let error = gemm_batched(&[a, a, b], &[b], &spec("exact")).unwrap_err().to_string();
     assert!(error.starts_with("product 2 of the batch: (3 x 2) times (3 x 2)"), "{error}");
 }
+
+/// Matrices without elements take no memory, whatever their sizes.
+#[test]
+fn sizes_without_memory() {
+    let view = |rows, cols| View::new(&[0.0_f32; 0], rows, cols);
+    for name in ["fast", "exact", "fma", "hopper:bf16"] {
+        let error = gemm(view(1 << 40, 0), view(0, 1 << 40), &spec(name)).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "(1099511627776 x 0) times (0 x 1099511627776): the product would have 1099511627776 x \
+             1099511627776 results, more than fit a memory: multiply some rows at a time"
+        );
+        for (m, k, n) in [(0, usize::MAX, 0), (usize::MAX, 0, 0), (0, 0, usize::MAX)] {
+            assert_eq!(gemm(view(m, k), view(k, n), &spec(name)), Ok(vec![]), "{name}");
+        }
+    }
+}

@@ -127,7 +127,8 @@ impl Packed {
         self.across = operand.across(self.side);
         self.block_lines = if pairs { PAIR_LINES } else { WIDE_LINES };
         let (panels, slabs) = (self.panels(), self.slabs_of_panel());
-        let panel_lines = self.blocks() * self.block_lines;
+        // Without lanes there is nothing, however long the sums.
+        let panel_lines = if panels == 0 { 0 } else { self.blocks() * self.block_lines };
         // What is there is overwritten.
         self.lines.resize(panels * panel_lines, Line::ZERO);
         self.slabs.clear();
