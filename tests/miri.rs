@@ -170,3 +170,26 @@ fn views_stay_inside() {
     out.into_data().fill(3);
     assert!(data.iter().all(|x| *x == 3));
 }
+
+#[test]
+fn packed_products_stay_inside() {
+    use exmy::gemm::Operand;
+    use exmy::gemm::fast::{Packed, Scaling, multiply, multiply_plain};
+
+    let (m, n, k) = (3, 5, 18);
+    let (x, w) = (numbers(m * k), numbers(n * k));
+    for format in ["e2m1/32:e8m0", "e5m7/16:bf16"] {
+        let quantize = |x: &[f32], rows| {
+            let (x, format) = (View::new(x, rows, k), format.parse().unwrap());
+            let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+            BlockTensor::quantize(x, Axis::Cols, format, rounding, overflow, RANDOM)
+        };
+        let (x, w) = (quantize(&x, m), quantize(&w, n));
+        let (x, w) = (Operand::from(&x), Operand::from(&w).t());
+        let (mut found, mut expected) = (vec![1.0; m * n], vec![1.0; m * n]);
+        let out = ViewMut::new(&mut found, m, n);
+        multiply(&Packed::left(&x), &Packed::right(&w), out, Scaling::ACCUMULATE).unwrap();
+        multiply_plain(&x, &w, ViewMut::new(&mut expected, m, n), Scaling::ACCUMULATE);
+        assert!(found.iter().zip(&expected).all(|(x, y)| x.to_bits() == y.to_bits()));
+    }
+}
