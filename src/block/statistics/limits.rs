@@ -49,6 +49,11 @@ impl Limits {
         Self { largest: limit(largest), lowest: limit(lowest) }
     }
 
+    /// Of elements of either sign, if that is one number.
+    pub(super) fn of_both_signs(self) -> Option<f32> {
+        (self.largest == self.lowest).then(|| f32::below(self.largest))
+    }
+
     /// Of elements whose images are `y`; only the lowest element brings one near `lowest`.
     pub(super) fn of_images(self, y: &[f32], out: &mut [f32]) {
         let Self { largest, lowest } = self;

@@ -18,13 +18,17 @@ pub(crate) struct Watch<'a> {
     x: View<'a, f32>,
     /// Of each block, row-major.
     limits: Vec<Limits>,
+    /// The same as binary32 numbers, if they do not depend on the sign.
+    alike: Option<Vec<f32>>,
 }
 
 impl<'a> Watch<'a> {
     /// Both have the same shape.
     pub(crate) fn new(tensor: &'a BlockTensor, x: View<'a, f32>) -> Self {
         tensor.check(x);
-        Self { tensor, x, limits: tensor.limits() }
+        let limits = tensor.limits();
+        let alike = limits.iter().map(|limits| limits.of_both_signs()).collect();
+        Self { tensor, x, limits, alike }
     }
 
     /// Whether a value is the product of code and block scale times the tensor scale, in that order.
@@ -41,11 +45,19 @@ impl<'a> Watch<'a> {
     /// The largest magnitudes there are for the images `y`, of which the first is element (i, j).
     pub(super) fn limits(&self, i: usize, j: usize, y: &[f32], out: &mut [f32]) {
         let ((down, width), right) = (self.tensor.block(), self.tensor.blocks().1);
-        let limits = &self.limits[i / down * right..][..right];
+        let blocks = i / down * right..(i / down + 1) * right;
+        let limits = &self.limits[blocks.clone()];
+        let alike = self.alike.as_ref().map(|alike| &alike[blocks]);
+        if let (Some(alike), 1) = (alike, width) {
+            return out.copy_from_slice(&alike[j..j + out.len()]);
+        }
         let (mut at, mut block) = (0, j / width);
         while at < out.len() {
             let end = ((block + 1) * width - j).min(out.len());
-            limits[block].of_images(&y[at..end], &mut out[at..end]);
+            match alike {
+                Some(alike) => out[at..end].fill(alike[block]),
+                None => limits[block].of_images(&y[at..end], &mut out[at..end]),
+            }
             (at, block) = (end, block + 1);
         }
     }
