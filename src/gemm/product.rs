@@ -13,7 +13,7 @@ use super::exact::{Factors, Ready};
 use super::numbers::Numbers;
 use super::operand::Operand;
 use super::spec::{NonFinite, Spec};
-use super::sums::{Chains, Pair, Words};
+use super::sums::{Chains, Columns, Pair, Words};
 use super::te;
 use super::units::{self, Tiles};
 use crate::format::{Format, Value};
@@ -210,6 +210,7 @@ struct Product<'a> {
 enum Engine {
     Exact(Box<Ready>, Factors),
     Chains(Chains),
+    Columns(Columns),
     Plain(Numbers, Numbers),
     Te(te::Side, te::Side),
     Unit(Box<Tiles>),
@@ -294,6 +295,13 @@ impl<'a> Product<'a> {
     fn engine(&self) -> Result<Engine, Why> {
         let Self { a, b, spec, .. } = self;
         let numbers = || (Numbers::rows(a), Numbers::columns(b));
+        let columns = |part: &_, promote| {
+            let (x, y) = numbers();
+            match Columns::new(part, promote, &x, &y) {
+                Some(columns) => Engine::Columns(columns),
+                None => Engine::Plain(x, y),
+            }
+        };
         Ok(match &spec.accumulation {
             Accumulation::Exact => {
                 let (x, y) = numbers();
@@ -314,10 +322,8 @@ impl<'a> Product<'a> {
                 let unit = units::unit(model, *result, a, b)?;
                 Engine::Unit(Box::new(Tiles::new(unit, a, b)?))
             }
-            Accumulation::Sum(_) | Accumulation::Promote { .. } => {
-                let (x, y) = numbers();
-                Engine::Plain(x, y)
-            }
+            Accumulation::Sum(sum) => columns(sum, None),
+            Accumulation::Promote { every, part, into } => columns(part, Some((*every, *into))),
         })
     }
 
@@ -392,6 +398,16 @@ impl<'a> Product<'a> {
                     chains.row_into(row + i, &mut sums);
                     for (j, sum) in sums.iter().enumerate() {
                         done(i * cols + j, Sum::Number(Number::f32(*sum)));
+                    }
+                }
+            }
+            Engine::Columns(columns) => {
+                let mut sums = vec![0.0; cols];
+                for i in 0..rows {
+                    columns.row_into(row + i, &mut sums);
+                    for (j, sum) in sums.iter().enumerate() {
+                        let sum = Number::new(Format::F64, sum.to_bits());
+                        done(i * cols + j, Sum::Number(sum));
                     }
                 }
             }

@@ -1,10 +1,12 @@
 //! Sums of products in a written order, every operation rounded to an accumulator.
 //!
 //! The plain form calls [`math::Context`](crate::math::Context) for every operation, so it takes any
-//! format, rounding mode and overflow policy. Chains in binary32 of binary32 numbers run through a
-//! kernel instead, many columns at a time; tests hold the two equal.
+//! format, rounding mode and overflow policy. Chains of binary32 numbers run many columns at a time
+//! instead, in binary32 through a [kernel](binary32), in narrower accumulators by way of binary64
+//! ([`columns`]); tests hold all of them equal.
 
 mod binary32;
+mod columns;
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -17,6 +19,7 @@ use crate::math::{Context, Operand};
 use crate::random::Philox;
 
 pub(super) use binary32::Chains;
+pub(super) use columns::Columns;
 
 /// The random words of one output, one for each rounding, in the order of the roundings.
 #[derive(Clone, Copy)]

@@ -3,7 +3,7 @@
 use exmy::block::{Axis, BlockFormat};
 use exmy::bulk::{Cast, Converter};
 use exmy::format::Format;
-use exmy::gemm::{Operand, Spec, f32::Output, f32::matmul, gemm};
+use exmy::gemm::{Operand, Spec, f32::Output, f32::matmul, gemm, gemm_codes};
 use exmy::random::{Philox, Stream};
 use exmy::simd::{Level, with_level};
 use exmy::view::{View, ViewMut};
@@ -73,6 +73,86 @@ fn plain_and_kernel_forms_agree() {
         // Saturation takes the general way, and nothing here overflows.
         let plain = gemm(a, b, &spec(&format!("{order}:f32@sat-finite"))).unwrap();
         assert_eq!(bits(&plain), bits(&gemm(a, b, &spec(order)).unwrap()), "{order}");
+    }
+}
+
+/// Accumulators of other formats, many columns at a time and one number after the other: a row of
+/// numbers that binary32 does not have makes a product take the latter way, whatever its other rows.
+#[test]
+fn columns_and_plain_forms_agree() {
+    let (m, n, k) = (5, 19, 43);
+    let specials = [f32::INFINITY, -f32::INFINITY, f32::NAN, -0.0, f32::MAX, 1e-42, 3e38, -7e-46];
+    // Usual numbers, any numbers, numbers about both ends of the range, and specials among others.
+    let matrix = |len: usize, kind: usize, seed| -> Vec<f32> {
+        let random = Philox::new(seed, Stream::new("columns"));
+        let any = |i: usize| f32::from_bits(random.word(i as u64));
+        let scaled = |i: usize, by: f32| (random.uniform(i as u64) as f32 - 0.5) * by;
+        match kind {
+            0 => numbers(len, seed),
+            1 => (0..len).map(any).collect(),
+            2 => (0..len).map(|i| scaled(i, [1e-20, 1e-25, 1e-3, 1.0][i % 4])).collect(),
+            3 => (0..len).map(|i| scaled(i, [1e19, 1e15, 500.0, 1e5][i % 4])).collect(),
+            _ => {
+                let special = |i: usize| random.word(1 + i as u64) as usize;
+                let of = |(i, x): (usize, f32)| match special(i) % 40 {
+                    0 => specials[special(i) / 64 % specials.len()],
+                    _ => x,
+                };
+                numbers(len, seed).into_iter().enumerate().map(of).collect()
+            }
+        }
+    };
+    let orders = ["fma", "mul-add", "pairwise", "blocked8", "promote8(fma", "promote5(mul-add"];
+    let accumulators = [
+        "e8m13",
+        "e8m13@rtz",
+        "bf16",
+        "bf16@odd",
+        "f16",
+        "f16@rup",
+        "f16@raz",
+        "f16@rnz",
+        "e5m2@rna",
+        "e4m3fn",
+        "e4m3fn@to-nan",
+        "e4m3fnuz",
+        "f32@rtz",
+        "f32@odd",
+        "f32@sat-finite",
+        "e8m22",
+        "int8",
+        "f16@rdn",
+        "tf32@sat-finite",
+        "e2m1",
+        "f16@sr8",
+        "e2m20",
+    ];
+    let random = Philox::new(3, Stream::new("columns"));
+    for (case, (order, accumulator)) in
+        orders.iter().flat_map(|order| accumulators.map(move |by| (order, by))).enumerate()
+    {
+        let name = match order.starts_with("promote") {
+            true => format!("{order}:{accumulator}):{}", ["f32", "bf16", accumulator][case % 3]),
+            false => format!("{order}:{accumulator}"),
+        };
+        for kind in 0..5 {
+            let (a, b) = (matrix(m * k, kind, 1), matrix(n * k, kind, 2));
+            let mut with_wide: Vec<f64> = a.iter().map(|x| f64::from(*x)).collect();
+            with_wide.extend([1.0 + f64::EPSILON].repeat(k));
+            let b = View::new(&b, n, k).t();
+            let spec = spec(&name).with_output(Format::F64).with_random(random);
+            let found: Vec<u64> = gemm_codes(View::new(&a, m, k), b, &spec).unwrap();
+            let plain: Vec<u64> =
+                gemm_codes(Operand::f64(View::new(&with_wide, m + 1, k)), b, &spec).unwrap();
+            for (at, found) in found.iter().enumerate() {
+                let (found, plain) = (f64::from_bits(*found), f64::from_bits(plain[at]));
+                assert_eq!(
+                    found.to_bits(),
+                    plain.to_bits(),
+                    "{name}, kind {kind}: {found:e} {plain:e}"
+                );
+            }
+        }
     }
 }
 
