@@ -3,21 +3,23 @@
 //!
 //! `cargo run --release --example accumulation_error` writes `accumulation_error.svg`; a path of
 //! your own may follow, and the longest sum, a power of two (8192 by default). The numbers are
-//! normally distributed with mean 1/4, in three operand formats; an error is the root of the mean
+//! normally distributed with mean 1/4, in formats and block formats; an error is the root of the mean
 //! square of `sum - exact`, divided by that of `exact`, both in binary64.
 
+use exmy::block::{Axis as Along, BlockFormat, BlockTensor};
 use exmy::bulk::{Cast, Converter};
 use exmy::format::Format;
 use exmy::gemm::{Operand, Spec, gemm, gemm_codes};
 use exmy::plot::{Axis, Figure, Panel, Series};
 use exmy::random::{Philox, Stream};
+use exmy::round::{Overflow, Rounding};
 use exmy::view::View;
 
 /// Rows and columns whose sums are averaged.
 const SIDE: usize = 12;
 
 /// Operand formats, and what sums their products: matrix units by their presets, and accumulators.
-const PANELS: [(&str, &[&str]); 4] = [
+const PANELS: [(&str, &[&str]); 6] = [
     (
         "e4m3fn",
         &[
@@ -32,6 +34,8 @@ const PANELS: [(&str, &[&str]); 4] = [
         ],
     ),
     ("e4m3fnuz", &["cdna3", "fast"]),
+    ("mxfp4", &["blackwell", "blackwell-mxf8f6f4", "fast", "fma"]),
+    ("nvfp4", &["blackwell", "te-nvfp4", "fast", "mul-add"]),
     (
         "f16",
         &[
@@ -66,12 +70,41 @@ const PANELS: [(&str, &[&str]); 4] = [
     ),
 ];
 
-/// Normally distributed numbers (by the sum of twelve uniform ones), their mean 1/4, as codes.
-fn numbers(format: Format, len: usize, stream: &str) -> Vec<u16> {
+/// Normally distributed numbers (by the sum of twelve uniform ones), their mean 1/4.
+fn numbers(len: usize, stream: &str) -> Vec<f32> {
     let random = Philox::new(1, Stream::new(stream));
     let normal = |i: u64| (0..12).map(|j| random.uniform(12 * i + j)).sum::<f64>() - 5.75;
-    let numbers: Vec<f32> = (0..len as u64).map(|i| normal(i) as f32).collect();
-    Converter::from(Cast::new(format)).encode(&numbers)
+    (0..len as u64).map(|i| normal(i) as f32).collect()
+}
+
+/// Rows of numbers in a format, or in a block format whose blocks run along them.
+enum Rows {
+    Plain(Format, Vec<u16>),
+    Blocks(BlockTensor),
+}
+
+impl Rows {
+    /// The first `k` of each of the rows.
+    fn new(name: &str, x: &[f32], k: usize) -> Result<Self, Box<dyn std::error::Error>> {
+        let x: Vec<f32> = x.chunks(x.len() / SIDE).flat_map(|row| &row[..k]).copied().collect();
+        if let Ok(format) = name.parse() {
+            return Ok(Self::Plain(format, Converter::from(Cast::new(format)).encode(&x)));
+        }
+        let (format, overflow): (BlockFormat, _) = (name.parse()?, Overflow::Finite);
+        let unused = Philox::new(0, Stream::new("unused"));
+        let x = View::new(&x, SIDE, k);
+        let tensor = BlockTensor::quantize(x, Along::Cols, format, Rounding::Rne, overflow, unused);
+        Ok(Self::Blocks(tensor))
+    }
+
+    fn operand(&self) -> Result<Operand<'_>, Box<dyn std::error::Error>> {
+        Ok(match self {
+            Self::Plain(format, codes) => {
+                Operand::codes16(*format, View::new(codes, SIDE, codes.len() / SIDE))?
+            }
+            Self::Blocks(tensor) => tensor.into(),
+        })
+    }
 }
 
 fn mean_square(numbers: impl Iterator<Item = f64>) -> f64 {
@@ -89,16 +122,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .subtitle("normal numbers, mean 1/4; relative root mean square error of 144 sums")
         .x(Axis::log("products of a sum"));
     for (name, accumulations) in PANELS {
-        let format: Format = name.parse()?;
-        let (a, b) = (numbers(format, SIDE * longest, "a"), numbers(format, SIDE * longest, "b"));
+        let (a, b) = (numbers(SIDE * longest, "a"), numbers(SIDE * longest, "b"));
         let mut lines = vec![Vec::new(); accumulations.len()];
         let lengths =
             std::iter::successors(Some(32), |k| Some(k * 2)).take_while(|k| *k <= longest);
         for k in lengths {
-            // The first k of every row.
-            let side = |codes| View::with_strides(codes, SIDE, k, longest, 1);
-            let a = Operand::codes16(format, side(&a)?)?;
-            let b = Operand::codes16(format, side(&b)?)?.t();
+            let (a, b) = (Rows::new(name, &a, k)?, Rows::new(name, &b, k)?);
+            let (a, b) = (a.operand()?, b.operand()?.t());
             let exact = Spec::parse("exact")?.with_output(Format::F64);
             let exact: Vec<u64> = gemm_codes(a, b, &exact)?;
             let exact: Vec<f64> = exact.into_iter().map(f64::from_bits).collect();
