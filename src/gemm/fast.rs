@@ -35,6 +35,7 @@ mod amx;
 mod avx2;
 mod avx512;
 mod codes;
+mod counts;
 mod images;
 mod pack;
 mod panel;
@@ -45,6 +46,7 @@ mod tiles;
 mod vector;
 
 pub use super::error::Side;
+pub use counts::Counts;
 pub use pack::Packed;
 pub use plain::{images_plain, multiply_plain, sum_plain};
 pub use report::Report;
@@ -99,8 +101,8 @@ impl Scaling {
 /// ```
 ///
 /// # Errors
-/// If the shapes do not fit each other, an operand is packed for the other side or its blocks run
-/// across the sum; nothing is written then.
+/// If the shapes do not fit each other, an operand is packed for the other side, its blocks run across
+/// the sum or its format has values beyond binary32; nothing is written then.
 pub fn multiply(
     a: &Packed,
     b: &Packed,
@@ -117,7 +119,7 @@ pub fn multiply(
     if left.1 != right.0 {
         return wrong(Why::Inner);
     }
-    if let Some(why) = a.across().or(b.across()) {
+    if let Some(why) = a.wrong().or(b.wrong()) {
         return wrong(why.clone());
     }
     if (left.0, right.1) != out {

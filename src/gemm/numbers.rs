@@ -28,8 +28,11 @@ impl Numbers {
         let (count, k) = operand.shape();
         let (format, codes) = match operand.store() {
             Store::F32(view) => (Format::F64, in_rows(view, |x| f64::from(x).to_bits())),
+            Store::F64(view) => (Format::F64, in_rows(view, f64::to_bits)),
             Store::U8(format, view) => of_codes(format, view, u64::from),
             Store::U16(format, view) => of_codes(format, view, u64::from),
+            Store::U32(format, view) => of_codes(format, view, u64::from),
+            Store::U64(format, view) => of_codes(format, view, u64::from),
             Store::Blocks(tensor) => {
                 let (rows, cols) = (tensor.rows(), tensor.cols());
                 let images = images(tensor);
@@ -101,7 +104,7 @@ fn of_codes<C: Copy>(
     code: impl Fn(C) -> u64 + Copy,
 ) -> (Format, Vec<u64>) {
     let mut codes = in_rows(view, code);
-    if !format.is_exact_in_f64() {
+    if format == Format::F64 || !format.is_exact_in_f64() {
         return (format, codes);
     }
     if format.bits() <= 8 {

@@ -4,9 +4,12 @@
 //! rows. Nothing is transposed unless [`Operand::t`] says so: weights that are stored N x K, with
 //! blocks along their columns, enter as `Operand::from(&weights).t()`.
 
+use alloc::boxed::Box;
 use core::fmt;
 
+use super::accumulation::Accumulation;
 use super::error::{Side, Why};
+use super::unit::{Model, Preset};
 use crate::block::{Axis, BlockFormat, BlockTensor};
 use crate::format::Format;
 use crate::view::View;
@@ -17,10 +20,16 @@ use crate::view::View;
 pub enum Store<'a> {
     /// binary32 numbers.
     F32(View<'a, f32>),
+    /// binary64 numbers.
+    F64(View<'a, f64>),
     /// Codes of a format of up to 8 bits, one a byte; bits above the format's width do not count.
     U8(Format, View<'a, u8>),
     /// Codes of a format of up to 16 bits; bits above the format's width do not count.
     U16(Format, View<'a, u16>),
+    /// Codes of a format of up to 32 bits; bits above the format's width do not count.
+    U32(Format, View<'a, u32>),
+    /// Codes of any format; bits above the format's width do not count.
+    U64(Format, View<'a, u64>),
     /// Packed codes with their scales.
     Blocks(&'a BlockTensor),
 }
@@ -65,6 +74,26 @@ impl fmt::Display for WidthError {
 impl core::error::Error for WidthError {}
 
 impl<'a> Operand<'a> {
+    /// binary64 numbers. They enter by name, not by [`From`], so that literals stay binary32 where
+    /// nothing else is said.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::gemm::{Operand, Spec, gemm, gemm_codes};
+    /// use exmy::view::View;
+    ///
+    /// // 1 + 2^-30 is no binary32 number, and its square needs 61 bits.
+    /// let x = [1.0 + 2.0_f64.powi(-30)];
+    /// let a = Operand::f64(View::new(&x, 1, 1));
+    /// assert_eq!(gemm(a, a, &Spec::parse("exact")?)?, [1.0]);
+    /// let spec = Spec::parse("exact")?.with_output(Format::F64);
+    /// assert_eq!(f64::from_bits(gemm_codes::<u64>(a, a, &spec)?[0]), 1.0 + 2.0_f64.powi(-29));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn f64(numbers: View<'a, f64>) -> Self {
+        Store::F64(numbers).into()
+    }
+
     /// Codes of a format of up to 8 bits, one a byte.
     ///
     /// # Errors
@@ -81,6 +110,47 @@ impl<'a> Operand<'a> {
         Self::fitting(format, 16, Store::U16(format, codes))
     }
 
+    /// Codes of a format of up to 32 bits.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::gemm::{Operand, Spec, gemm};
+    /// use exmy::view::View;
+    ///
+    /// // A TF32 number has 19 bits, and its code is those: a binary32 number's first ones.
+    /// let one = 1.0_f32.to_bits() >> 13;
+    /// let codes = [one, one + 1]; // 1, 1 + 2^-10
+    /// let a = Operand::codes32(Format::TF32, View::new(&codes, 1, 2))?;
+    /// let square = gemm(a, a.t(), &Spec::parse("hopper")?)?;
+    /// assert_eq!(square, [2.0 + 2.0_f32.powi(-9) + 2.0_f32.powi(-20)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the format is wider.
+    pub fn codes32(format: Format, codes: View<'a, u32>) -> Result<Self, WidthError> {
+        Self::fitting(format, 32, Store::U32(format, codes))
+    }
+
+    /// Codes of any format, none of which has more than 64 bits.
+    ///
+    /// ```
+    /// use exmy::format::Format;
+    /// use exmy::gemm::{Operand, Spec, gemm};
+    /// use exmy::view::View;
+    ///
+    /// // Exponents of 15 bits: the number is far beyond binary64, its product with the other is not.
+    /// let wide = Format::ieee(15, 48)?;
+    /// let codes = [wide.max_code(), wide.min_normal_code().expect("some")];
+    /// let a = Operand::codes64(wide, View::new(&codes[..1], 1, 1));
+    /// let b = Operand::codes64(wide, View::new(&codes[1..], 1, 1));
+    /// assert_eq!(gemm(a, b, &Spec::parse("exact")?)?, [4.0]); // the number just below it, rounded
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn codes64(format: Format, codes: View<'a, u64>) -> Self {
+        Store::U64(format, codes).into()
+    }
+
     fn fitting(format: Format, width: u32, store: Store<'a>) -> Result<Self, WidthError> {
         match format.bits() <= width {
             true => Ok(store.into()),
@@ -94,8 +164,11 @@ impl<'a> Operand<'a> {
         let Self { store, transposed } = self;
         match store {
             Store::F32(view) => Store::F32(view.t()).into(),
+            Store::F64(view) => Store::F64(view.t()).into(),
             Store::U8(format, view) => Store::U8(format, view.t()).into(),
             Store::U16(format, view) => Store::U16(format, view.t()).into(),
+            Store::U32(format, view) => Store::U32(format, view.t()).into(),
+            Store::U64(format, view) => Store::U64(format, view.t()).into(),
             Store::Blocks(_) => Self { store, transposed: !transposed },
         }
     }
@@ -114,8 +187,11 @@ impl<'a> Operand<'a> {
     pub fn shape(&self) -> (usize, usize) {
         match self.store {
             Store::F32(view) => (view.rows(), view.cols()),
+            Store::F64(view) => (view.rows(), view.cols()),
             Store::U8(_, view) => (view.rows(), view.cols()),
             Store::U16(_, view) => (view.rows(), view.cols()),
+            Store::U32(_, view) => (view.rows(), view.cols()),
+            Store::U64(_, view) => (view.rows(), view.cols()),
             Store::Blocks(tensor) => self.turned((tensor.rows(), tensor.cols())),
         }
     }
@@ -135,7 +211,11 @@ impl<'a> Operand<'a> {
     pub fn format(&self) -> Format {
         match self.store {
             Store::F32(_) => Format::F32,
-            Store::U8(format, _) | Store::U16(format, _) => format,
+            Store::F64(_) => Format::F64,
+            Store::U8(format, _)
+            | Store::U16(format, _)
+            | Store::U32(format, _)
+            | Store::U64(format, _) => format,
             Store::Blocks(tensor) => tensor.format().element,
         }
     }
@@ -203,6 +283,16 @@ impl<'a> Operand<'a> {
             (Axis::Rows, true) => Axis::Cols,
         };
         (!self.sums_along(side.axis())).then_some(Why::Blocks { side, format, block, needed })
+    }
+
+    /// What is wrong about the operand as one of a side's of the [fast](super::fast) product.
+    pub(super) fn not_fast(&self, side: Side) -> Option<Why> {
+        if self.format().is_exact_in_f32() {
+            return self.across(side);
+        }
+        let (model, result) = (Model::from(Preset::Fast), Format::F32);
+        let accumulation = Box::new(Accumulation::Unit { model, result });
+        Some(Why::Format { side, accumulation, takes: Preset::Fast.takes() })
     }
 
     fn turned(&self, (rows, cols): (usize, usize)) -> (usize, usize) {

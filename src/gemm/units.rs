@@ -42,8 +42,11 @@ impl Side {
     fn of(rows: &Operand<'_>) -> Self {
         match rows.store() {
             Store::F32(view) => Self::plain(in_rows(view, |x| u64::from(x.to_bits()))),
+            Store::F64(view) => Self::plain(in_rows(view, f64::to_bits)),
             Store::U8(format, view) => Self::plain(in_rows(view, |x| masked(format, x.into()))),
             Store::U16(format, view) => Self::plain(in_rows(view, |x| masked(format, x.into()))),
+            Store::U32(format, view) => Self::plain(in_rows(view, |x| masked(format, x.into()))),
+            Store::U64(format, view) => Self::plain(in_rows(view, |x| masked(format, x))),
             Store::Blocks(tensor) => {
                 let (codes, scales) = (tensor.codes(), tensor.scales());
                 let codes = View::new(&codes, tensor.rows(), tensor.cols());

@@ -33,11 +33,18 @@ fn any_store_of_the_same_numbers_gives_the_same_bits() {
     let a32: Vec<f32> = a8.iter().map(|c| Format::E4M3FN.to_f32(u64::from(*c))).collect();
     let b32: Vec<f32> = b8.iter().map(|c| Format::E2M3.to_f32(u64::from(*c))).collect();
     let b16: Vec<u16> = b32.iter().map(|x| (x.to_bits() >> 16) as u16).collect();
+    let tf32: Vec<u32> = b32.iter().map(|x| x.to_bits() >> 13).collect();
+    let e8m13: Vec<u64> = b32.iter().map(|x| u64::from(x.to_bits() >> 10)).collect();
+    let b64: Vec<f64> = b32.iter().map(|x| f64::from(*x)).collect();
     let bt: Vec<f32> = (0..n * k).map(|at| b32[at % k * n + at / k]).collect();
     let rights = [
         Operand::from(View::new(&b32, k, n)),
         Operand::codes8(Format::E2M3, View::new(&b8, k, n)).unwrap(),
         Operand::codes16(Format::BF16, View::new(&b16, k, n)).unwrap(),
+        Operand::codes32(Format::TF32, View::new(&tf32, k, n)).unwrap(),
+        Operand::codes64("e8m13".parse().unwrap(), View::new(&e8m13, k, n)),
+        Operand::f64(View::new(&b64, k, n)),
+        Operand::f64(View::new(&b64, k, n)).t().t(),
         Operand::from(View::new(&bt, n, k)).t(),
         Operand::from(View::new(&bt, n, k).t()),
     ];

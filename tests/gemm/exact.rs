@@ -11,10 +11,10 @@ use crate::{numbers, quantize, random_codes};
 
 /// An integer times a power of two.
 #[derive(Clone, Debug)]
-struct Dyadic(BigInt, i32);
+pub(crate) struct Dyadic(BigInt, i32);
 
 impl Dyadic {
-    fn of(value: Value) -> Option<Self> {
+    pub(crate) fn of(value: Value) -> Option<Self> {
         let Value::Finite { negative, significand, exponent } = value else { return None };
         let integer = BigInt::from(significand);
         Some(Self(if negative { -integer } else { integer }, exponent))
@@ -47,7 +47,7 @@ impl Dyadic {
 
     /// The code of the nearest value, ties to the even code, or of the next one toward zero;
     /// codes of a sign-magnitude format, infinity beyond the largest.
-    fn round(&self, format: Format, mode: Rounding) -> u64 {
+    pub(crate) fn round(&self, format: Format, mode: Rounding) -> u64 {
         let size = Self(if self.sign() < 0 { -&self.0 } else { self.0.clone() }, self.1);
         let value = |code: u64| Self::of(format.decode(code)).unwrap();
         let (mut low, mut high) = (0, format.max_code());
@@ -79,7 +79,7 @@ impl Dyadic {
 }
 
 /// The sum of the products of two rows of values.
-fn dot(a: &[Dyadic], b: &[Dyadic]) -> Dyadic {
+pub(crate) fn dot(a: &[Dyadic], b: &[Dyadic]) -> Dyadic {
     let zero = Dyadic(BigInt::ZERO, 0);
     a.iter().zip(b).fold(zero, |sum, (a, b)| sum.plus(&a.times(b)))
 }

@@ -11,6 +11,7 @@ mod names;
 mod sums;
 mod te;
 mod units;
+mod wide;
 
 use exmy::block::{Axis, BlockFormat, BlockTensor};
 use exmy::format::Format;

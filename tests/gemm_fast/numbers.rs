@@ -108,6 +108,8 @@ pub(crate) enum Matrix {
     Singles(Vec<f32>, [usize; 4]),
     Bytes(Format, Vec<u8>, [usize; 4]),
     Pairs(Format, Vec<u16>, [usize; 4]),
+    Words(Format, Vec<u32>, [usize; 4]),
+    Longs(Format, Vec<u64>, [usize; 4]),
     /// And whether it enters transposed.
     Blocks(BlockTensor, bool),
 }
@@ -153,14 +155,18 @@ impl Matrix {
         Self::Singles(values, strides)
     }
 
-    /// Any codes of a format.
+    /// Any codes of a format, in integers of some width.
     pub(crate) fn codes(random: &mut Random, format: Format, shape: (usize, usize)) -> Self {
         let (strides, len) = strides(random, shape);
-        if format.bits() <= 8 {
-            let codes = (0..len).map(|_| random.next() as u8).collect();
-            return Self::Bytes(format, codes, strides);
+        let least = format.bits().next_power_of_two().trailing_zeros().max(3);
+        let width = u64::from(least) + random.below(u64::from(7 - least));
+        let codes = (0..len).map(|_| random.next() << 32 ^ random.next());
+        match width {
+            3 => Self::Bytes(format, codes.map(|code| code as u8).collect(), strides),
+            4 => Self::Pairs(format, codes.map(|code| code as u16).collect(), strides),
+            5 => Self::Words(format, codes.map(|code| code as u32).collect(), strides),
+            _ => Self::Longs(format, codes.collect(), strides),
         }
-        Self::Pairs(format, (0..len).map(|_| random.next() as u16).collect(), strides)
     }
 
     /// A block tensor for a sum along `axis`; `wild` with any codes and scales; `turned` stored the
@@ -207,6 +213,8 @@ impl Matrix {
             Self::Singles(x, strides) => view(x, *strides).into(),
             Self::Bytes(format, x, strides) => Store::U8(*format, view(x, *strides)).into(),
             Self::Pairs(format, x, strides) => Store::U16(*format, view(x, *strides)).into(),
+            Self::Words(format, x, strides) => Store::U32(*format, view(x, *strides)).into(),
+            Self::Longs(format, x, strides) => Store::U64(*format, view(x, *strides)).into(),
             Self::Blocks(tensor, false) => tensor.into(),
             Self::Blocks(tensor, true) => Operand::from(tensor).t(),
         }

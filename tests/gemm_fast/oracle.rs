@@ -3,19 +3,21 @@
 use exmy::format::Format;
 use exmy::gemm::{Operand, Store};
 
-fn value(format: Format, code: u16) -> f32 {
-    let code = u64::from(code) & ((1 << format.bits()) - 1);
+fn value(format: Format, code: u64) -> f32 {
+    let code = code & ((1 << format.bits()) - 1);
     format.decode(code).to_f32()
 }
 
 /// Images, row-major.
-fn images(of: &Operand<'_>) -> Vec<f32> {
+pub(crate) fn images(of: &Operand<'_>) -> Vec<f32> {
     let (rows, cols) = of.shape();
     let places = (0..rows).flat_map(|i| (0..cols).map(move |j| (i, j)));
     match of.store() {
         Store::F32(x) => places.map(|(i, j)| x.at(i, j)).collect(),
         Store::U8(format, x) => places.map(|(i, j)| value(format, x.at(i, j).into())).collect(),
-        Store::U16(format, x) => places.map(|(i, j)| value(format, x.at(i, j))).collect(),
+        Store::U16(format, x) => places.map(|(i, j)| value(format, x.at(i, j).into())).collect(),
+        Store::U32(format, x) => places.map(|(i, j)| value(format, x.at(i, j).into())).collect(),
+        Store::U64(format, x) => places.map(|(i, j)| value(format, x.at(i, j))).collect(),
         Store::Blocks(tensor) => {
             let plain = tensor.to_plain();
             let (_, right) = tensor.blocks();
@@ -23,7 +25,7 @@ fn images(of: &Operand<'_>) -> Vec<f32> {
                 let (i, j) = if of.is_transposed() { (j, i) } else { (i, j) };
                 let scale = plain.scales[i / plain.block.0 * right + j / plain.block.1];
                 let scale = plain.format.scale.decode(scale.into()).to_f32();
-                value(plain.format.element, plain.codes[i * plain.shape.1 + j]) * scale
+                value(plain.format.element, plain.codes[i * plain.shape.1 + j].into()) * scale
             };
             places.map(image).collect()
         }

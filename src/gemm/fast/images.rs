@@ -14,6 +14,7 @@ use crate::block::BlockTensor;
 use crate::bulk::decode_into;
 use crate::format::Format;
 use crate::gemm::{Operand, Store};
+use crate::minifloat::Bits;
 use crate::pack;
 use crate::simd::kernel;
 use crate::view::View;
@@ -49,12 +50,14 @@ enum Stored<'a> {
     F32(View<'a, f32>),
     U8(Format, View<'a, u8>),
     U16(Format, View<'a, u16>),
+    U32(Format, View<'a, u32>),
+    U64(Format, View<'a, u64>),
     Blocks(&'a BlockTensor),
 }
 
 struct Scales<'a> {
     tensor: &'a BlockTensor,
-    /// All of them; none where [`Codes`] are taken, which decode those of a panel.
+    /// All of them; none where [`Codes`] alone are taken, which decode those of a panel.
     values: Vec<f32>,
     /// Rows and columns of a block.
     block: (usize, usize),
@@ -76,8 +79,8 @@ impl Scratch {
 }
 
 impl<'a> Images<'a> {
-    /// `many` codes may be packed at a time, where that can be.
-    pub(super) fn new(operand: &Operand<'a>, side: Side, many: bool) -> Self {
+    /// `by_pieces` if rows are read a piece at a time also where [`Codes`] could pack them.
+    pub(super) fn new(operand: &Operand<'a>, side: Side, by_pieces: bool) -> Self {
         // Rows are lanes from here on.
         let operand = if side == Side::Left { *operand } else { operand.t() };
         let (lanes, depth) = operand.shape();
@@ -85,13 +88,16 @@ impl<'a> Images<'a> {
             Store::F32(x) => by_rows(x, Stored::F32),
             Store::U8(format, x) => by_rows(x, |x| Stored::U8(format, x)),
             Store::U16(format, x) => by_rows(x, |x| Stored::U16(format, x)),
+            Store::U32(format, x) => by_rows(x, |x| Stored::U32(format, x)),
+            Store::U64(format, x) => by_rows(x, |x| Stored::U64(format, x)),
+            Store::F64(_) => unreachable!("no binary32 numbers: refused before"),
             Store::Blocks(tensor) => (Stored::Blocks(tensor), !operand.is_transposed()),
         };
         let format = operand.format();
         let halves = halves_of(format);
         let codes = match (&stored, &halves) {
             (Stored::Blocks(tensor), Some(halves))
-                if many
+                if !by_pieces
                     && by_lane
                     && matches!(tensor.block().1, 16 | 32)
                     && tensor.format().scale.storage_bits() == 8 =>
@@ -103,7 +109,10 @@ impl<'a> Images<'a> {
         let scales = match stored {
             Stored::Blocks(tensor) => Some(Scales {
                 tensor,
-                values: if codes.is_some() { Vec::new() } else { tensor.scale_values() },
+                values: match codes {
+                    Some(_) => Vec::new(),
+                    None => tensor.scale_values(),
+                },
                 block: tensor.block(),
                 right: tensor.blocks().1,
             }),
@@ -152,7 +161,10 @@ impl<'a> Images<'a> {
                 2 * rows.filter(|i| self.halves(*i, 0, scratch, &mut halves[..len])).count() > all
                     || all == 0
             }
-            Stored::U8(format, _) | Stored::U16(format, _) => precision(format) <= 8,
+            Stored::U8(format, _)
+            | Stored::U16(format, _)
+            | Stored::U32(format, _)
+            | Stored::U64(format, _) => precision(format) <= 8,
             Stored::Blocks(tensor) => {
                 let format = tensor.format();
                 precision(format.element) + precision(format.scale) <= 8
@@ -246,23 +258,19 @@ impl<'a> Images<'a> {
                 _ => {}
             }
         }
-        let mut wide = [0_u16; PIECE + 8];
         match &self.stored {
             Stored::F32(x) => gather(x, i, j, out),
-            Stored::U8(format, x) => {
-                gather(x, i, j, &mut scratch.codes[..len]);
-                decode_into(*format, &scratch.codes[..len], out);
-            }
-            Stored::U16(format, x) => {
-                gather(x, i, j, &mut wide[..len]);
-                decode_into(*format, &wide[..len], out);
-            }
+            Stored::U8(format, x) => decode(*format, x, (i, j), out),
+            Stored::U16(format, x) => decode(*format, x, (i, j), out),
+            Stored::U32(format, x) => decode(*format, x, (i, j), out),
+            Stored::U64(format, x) => decode(*format, x, (i, j), out),
             Stored::Blocks(tensor) => {
                 let element = tensor.format().element;
                 if element.bits() <= 8 {
                     let codes = short_codes(tensor, i, j, len, &mut scratch.codes);
                     decode_into(element, codes, out);
                 } else {
+                    let mut wide = [0_u16; PIECE + 8];
                     decode_into(element, unpacked(tensor, i, j, len, &mut wide), out);
                 }
             }
@@ -391,6 +399,14 @@ fn gather<T: Copy>(x: &View<'_, T>, i: usize, j: usize, out: &mut [T]) {
             }
         }
     }
+}
+
+/// The numbers of a piece of a row of codes.
+fn decode<C: Bits>(format: Format, x: &View<'_, C>, (i, j): (usize, usize), out: &mut [f32]) {
+    let mut codes = [C::from_u64(0); PIECE];
+    let codes = &mut codes[..out.len()];
+    gather(x, i, j, codes);
+    decode_into(format, codes, out);
 }
 
 /// Codes of up to 8 bits of a piece of a row.

@@ -26,8 +26,8 @@ pub struct Packed {
     depth: usize,
     tensor_scale: Option<f32>,
     overflows: u64,
-    /// What is wrong about the operand's blocks.
-    across: Option<Why>,
+    /// What is wrong about the operand, of which nothing is packed then.
+    wrong: Option<Why>,
     /// Whether it was packed at a level that has tiles.
     for_tiles: bool,
     /// Lines of a block in `lines`.
@@ -58,8 +58,9 @@ pub(super) enum Numbers<'a> {
 impl Packed {
     /// The left operand of a product: M x K.
     ///
-    /// Blocks must run along the columns, or be tiles that serve both axes; if they do not,
-    /// [`multiply`](super::multiply) says so.
+    /// Blocks must run along the columns, or be tiles that serve both axes, and the values of the
+    /// elements' format must be binary32 numbers; if not, nothing is packed and
+    /// [`multiply`](super::multiply) says why.
     pub fn left(operand: &Operand<'_>) -> Self {
         let mut packed = Self::empty(Side::Left);
         packed.repack(operand);
@@ -101,7 +102,7 @@ impl Packed {
             depth: 0,
             tensor_scale: None,
             overflows: 0,
-            across: None,
+            wrong: None,
             for_tiles: false,
             block_lines: PAIR_LINES,
             lines: Vec::new(),
@@ -117,14 +118,24 @@ impl Packed {
     /// Packs another operand, and tells what became of the numbers that a block tensor was quantized
     /// from: `watch` is of the tensor as it is stored.
     pub(super) fn fill(&mut self, operand: &Operand<'_>, watch: Option<&Watch<'_>>) -> Statistics {
+        self.wrong = operand.not_fast(self.side);
+        if self.wrong.is_some() {
+            let (rows, cols) = operand.shape();
+            (self.lanes, self.depth) =
+                if self.side == Side::Left { (rows, cols) } else { (cols, rows) };
+            (self.tensor_scale, self.overflows) = (operand.tensor_scale(), 0);
+            self.for_tiles = false;
+            self.lines.clear();
+            self.slabs.clear();
+            return Statistics::default();
+        }
         // Where many codes are packed at a time their images are seen by nobody.
-        let images = Images::new(operand, self.side, watch.is_none());
+        let images = Images::new(operand, self.side, watch.is_some());
         self.for_tiles = level() == Level::Amx;
         let pairs = self.for_tiles && images.seem_halves(&mut Scratch::new());
         (self.lanes, self.depth) = (images.lanes, images.depth);
         self.tensor_scale = operand.tensor_scale();
         self.overflows = images.overflows();
-        self.across = operand.across(self.side);
         self.block_lines = if pairs { PAIR_LINES } else { WIDE_LINES };
         let (panels, slabs) = (self.panels(), self.slabs_of_panel());
         // Without lanes there is nothing, however long the sums.
@@ -203,9 +214,9 @@ impl Packed {
         }
     }
 
-    /// What is wrong about the operand's blocks, if they do not run along the sum.
-    pub(super) fn across(&self) -> Option<&Why> {
-        self.across.as_ref()
+    /// What is wrong about the operand, if anything.
+    pub(super) fn wrong(&self) -> Option<&Why> {
+        self.wrong.as_ref()
     }
 
     pub(super) fn is_for_tiles(&self) -> bool {
@@ -301,8 +312,9 @@ impl Packer<'_, '_> {
                         slot.wide = Some(wide.into_boxed_slice());
                     }
                 }
+                self.look_at_lanes(from * BLOCK);
             }
-            return;
+            return self.finish_lanes();
         }
         let (panels, of_panel) = (lines.len() / self.panel_lines, self.images.depth.div_ceil(SLAB));
         let blocks = self.panel_lines / PAIR_LINES;
@@ -364,6 +376,19 @@ impl Packer<'_, '_> {
             self.images.singles(i, j, &mut self.scratch, singles);
         }
         self.look(i, j, singles);
+    }
+
+    /// The same of all lanes in a slab from position `k` on.
+    fn look_at_lanes(&mut self, k: usize) {
+        if self.gather.is_none() {
+            return;
+        }
+        let (images, mut row) = (self.images, [0.0; SLAB]);
+        let row = &mut row[..(images.depth - k).min(SLAB)];
+        for i in self.first * LANES..images.lanes.min((self.first + 1) * LANES) {
+            images.singles(i, k, &mut self.scratch, row);
+            self.look(i, k, row);
+        }
     }
 
     /// The only band is complete, if rows are lanes.
@@ -454,7 +479,8 @@ impl Packer<'_, '_> {
         let images = self.images;
         if let Some((codes, scales)) = images.codes(self.first) {
             scales.from(from, |of| codes.singles((self.first, from), of, self.side, lines));
-            return;
+            (0..images.depth).step_by(SLAB).for_each(|k| self.look_at_lanes(k));
+            return self.finish_lanes();
         }
         let panels = lines.len() / self.panel_lines;
         let mut row = [0.0; PIECE];

@@ -11,7 +11,8 @@ use crate::gemm::{Operand, Store};
 use crate::view::{View, ViewMut};
 
 /// The binary32 images of an operand, row-major: value of the code times block scale, rounded once;
-/// infinity from 2^128 on. The tensor scale stays out. How many became infinite so comes with them.
+/// infinity from 2^128 on. The tensor scale stays out. How many products became infinite so comes with
+/// them. Numbers beyond binary32, which [`Packed`](super::Packed) does not take, are rounded as well.
 pub fn images_plain(operand: &Operand<'_>) -> (Vec<f32>, u64) {
     let (rows, cols) = operand.shape();
     let codes = match operand.store() {
@@ -19,17 +20,19 @@ pub fn images_plain(operand: &Operand<'_>) -> (Vec<f32>, u64) {
         _ => Vec::new(),
     };
     let mut overflows = 0;
-    let value = |format: Format, code: u16| {
-        format.to_f32(u64::from(code) & (u64::MAX >> (64 - format.bits())))
-    };
+    let value =
+        |format: Format, code: u64| format.to_f32(code & (u64::MAX >> (64 - format.bits())));
     let mut image = |i: usize, j: usize| match operand.store() {
         Store::F32(x) => x.at(i, j),
+        Store::F64(x) => x.at(i, j) as f32,
         Store::U8(format, x) => value(format, x.at(i, j).into()),
-        Store::U16(format, x) => value(format, x.at(i, j)),
+        Store::U16(format, x) => value(format, x.at(i, j).into()),
+        Store::U32(format, x) => value(format, x.at(i, j).into()),
+        Store::U64(format, x) => value(format, x.at(i, j)),
         Store::Blocks(tensor) => {
             let (i, j) = if operand.is_transposed() { (j, i) } else { (i, j) };
             let code = codes[i * tensor.cols() + j];
-            let value = value(tensor.format().element, code);
+            let value = value(tensor.format().element, code.into());
             let scale = tensor.scale(i, j).to_f32();
             overflows +=
                 u64::from((value * scale).is_infinite() && value.is_finite() && scale.is_finite());
