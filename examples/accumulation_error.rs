@@ -34,8 +34,11 @@ const PANELS: [(&str, &[&str]); 6] = [
         ],
     ),
     ("e4m3fnuz", &["cdna3", "fast"]),
-    ("mxfp4", &["blackwell", "blackwell-mxf8f6f4", "fast", "fma"]),
-    ("nvfp4", &["blackwell", "te-nvfp4", "fast", "mul-add"]),
+    (
+        "mxfp4",
+        &["blackwell", "fast", "fma:e8m13@rtz", "promote128(fma:e8m13@rtz)", "fma:f16", "fma:bf16"],
+    ),
+    ("nvfp4", &["blackwell", "te-nvfp4", "fma:e8m13@rtz", "fma:f16", "fma:bf16"]),
     (
         "f16",
         &[
@@ -139,11 +142,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 line.push((k as f64, error.sqrt()));
             }
         }
-        let mut panel = Panel::new(Axis::log(format!("relative error, {name} operands")));
-        for (accumulation, line) in accumulations.iter().zip(lines) {
-            // No error at all has no place on a logarithmic axis.
-            let line = line.into_iter().filter(|(_, error)| *error > 0.0);
-            panel = panel.line(Series::new(*accumulation, line));
+        // No error at all has no place on a logarithmic axis.
+        lines.iter_mut().for_each(|line| line.retain(|(_, error)| *error > 0.0));
+        let all = || accumulations.iter().zip(&lines);
+        let exact: Vec<&str> = all()
+            .filter(|(_, line)| line.is_empty())
+            .map(|(accumulation, _)| *accumulation)
+            .collect();
+        let mut title = format!("relative error, {name} operands");
+        if !exact.is_empty() {
+            title = format!("{title}; none at all by {}", exact.join(", "));
+        }
+        let mut panel = Panel::new(Axis::log(title));
+        for (accumulation, line) in all().filter(|(_, line)| !line.is_empty()) {
+            panel = panel.line(Series::new(*accumulation, line.iter().copied()));
         }
         figure = figure.panel(panel);
     }
