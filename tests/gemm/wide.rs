@@ -66,6 +66,9 @@ fn exact_products_of_any_pair() {
     }
 }
 
+/// A sum of products of two rows.
+type Order<'a> = &'a dyn Fn(&[f64], &[f64]) -> f64;
+
 /// Orders in binary64 against loops of it, of binary64 numbers.
 #[test]
 fn binary64_orders() {
@@ -89,7 +92,7 @@ fn binary64_orders() {
         }
         terms[0]
     };
-    let orders: [(&str, &dyn Fn(&[f64], &[f64]) -> f64); 5] = [
+    let orders: [(&str, Order<'_>); 5] = [
         ("fma:f64", &fma),
         ("mul-add:f64", &mul_add),
         ("blocked8:f64", &blocks),

@@ -9,6 +9,7 @@
 //! rounding is [`Converter`]'s, of many sums at once. The plain form stays the definition, and tests
 //! hold the two equal.
 
+use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -42,7 +43,7 @@ struct Rounded {
 /// What binary64 numbers are rounded by.
 enum Accumulator {
     Binary32,
-    Other(Converter),
+    Other(Box<Converter>),
 }
 
 impl Accumulator {
@@ -55,7 +56,7 @@ impl Accumulator {
             && cast.rounding != Rounding::Rdn;
         fits.then(|| match cast == Cast::new(Format::F32) {
             true => Self::Binary32,
-            false => Self::Other(Converter::from(cast)),
+            false => Self::Other(Box::new(Converter::from(cast))),
         })
     }
 
