@@ -26,6 +26,7 @@
 //!   and so zero or normal,
 //!
 //! and where the sums that vectors have left of the slabs before are multiples of 2^-126 too.
+//!
 //! All else is computed by vectors in the same order, from what the tiles have left. What computed
 //! how much, and why, is in the [`Report`]; no bit depends on it, nor on the number of threads.
 
