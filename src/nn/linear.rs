@@ -9,7 +9,8 @@ use core::ops::Range;
 
 use crate::gemm::f32::Output;
 use crate::nn::real::Real;
-use crate::nn::site::{Operator, Site};
+use crate::nn::site::{Operator, Place, Site, Vector};
+use crate::round::Rounding;
 use crate::view::{View, ViewMut};
 
 /// Linear operators that share one input: their weights (out, in) lie below each other, their
@@ -39,7 +40,8 @@ impl Group<'_> {
     }
 }
 
-/// How the three products of a group of linear operators are computed.
+/// How the three products of a group of linear operators are computed, and how precise everything
+/// else is.
 ///
 /// Shapes: `n` tokens, `in` input features, `out` output features of the whole group.
 pub trait Products<T: Real> {
@@ -58,6 +60,27 @@ pub trait Products<T: Real> {
         x: View<'_, T>,
         dw: ViewMut<'_, T>,
     );
+
+    /// Rounds in place a tensor that is no operand of these products, or (`gradient`) its gradient:
+    /// rows of `width` elements. `layer` is the block, from 0, or `None` before the first and
+    /// after the last. Here it stays as it is.
+    fn tensor(
+        &mut self,
+        layer: Option<u32>,
+        place: Place,
+        gradient: bool,
+        values: &mut [T],
+        width: usize,
+    ) {
+        let _ = (layer, place, gradient, values, width);
+    }
+
+    /// The rounding to bfloat16 after every step of an operation, forward and backward, or `None`
+    /// for the precision of `T`. Here it is `None`.
+    fn vector(&self, layer: Option<u32>, operation: Vector) -> Option<Rounding> {
+        let _ = (layer, operation);
+        None
+    }
 }
 
 /// The operands as they are: [`Real::matmul`].

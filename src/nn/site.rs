@@ -119,6 +119,61 @@ names! {
     }
 }
 
+names! {
+    /// A tensor that is no operand of a linear operator and that a recipe may round all the same:
+    /// on the way forward the tensor itself, on the way back its gradient.
+    ///
+    /// Of the six products of softmax attention these are all operands: `QKᵀ` reads q and k, `PV`
+    /// probabilities and v; `dOVᵀ` and `PᵀdO` the gradient of the attention's output, `dSK` and
+    /// `dSᵀQ` that of the scores.
+    Place, "place" {
+        /// Rows of the embedding, positions added: what enters the first block.
+        Embedding = "embedding",
+        /// What a norm reads.
+        NormInput = "norm_input",
+        /// A norm's weight.
+        NormGamma = "norm_gamma",
+        /// A norm's bias.
+        NormBeta = "norm_beta",
+        /// What a norm writes.
+        NormOutput = "norm_output",
+        /// Queries as the attention reads them, after their norm and rotation.
+        Q = "q",
+        /// Keys, likewise.
+        K = "k",
+        /// Values.
+        V = "v",
+        /// `QKᵀ`, scaled, before the softmax.
+        Scores = "scores",
+        /// After the softmax.
+        Probabilities = "probabilities",
+        /// What the attention or the recurrence writes, before its output projection.
+        Attention = "attention",
+        /// What the activation function of an MLP reads.
+        ActivationInput = "activation_input",
+        /// What it writes, gates multiplied.
+        ActivationOutput = "activation_output",
+        /// The residual stream after each addition.
+        Residual = "residual",
+        /// The logits of the head.
+        Logits = "logits",
+        /// Of gated linear attention: the logits of the decay gate, bias added.
+        DecayGate = "decay_gate",
+        /// Of gated linear attention: the output gate, before its nonlinearity.
+        OutputGate = "output_gate",
+    }
+}
+
+names! {
+    /// An operation that is no product: its arithmetic is a recipe's to choose.
+    Vector, "vector operation" {
+        /// Layer and root-mean-square norms, of queries and keys too.
+        Norm = "norm",
+        /// Activation functions.
+        Activation = "activation",
+    }
+}
+
 impl Product {
     /// The left and the right operand, in the order of the formulas above.
     pub const fn operands(self) -> [Operand; 2] {
@@ -205,6 +260,12 @@ mod tests {
         }
         for &operand in Operand::ALL {
             assert_eq!(operand.name().parse(), Ok(operand));
+        }
+        for &place in Place::ALL {
+            assert_eq!(place.name().parse(), Ok(place));
+        }
+        for &vector in Vector::ALL {
+            assert_eq!(vector.name().parse(), Ok(vector));
         }
         let site = Site { layer: Some(3), operator: Operator::Q };
         assert_eq!(site.to_string(), "layers.3.q_proj");
