@@ -1,34 +1,67 @@
-//! Recipes: which number format each operand of each product of each linear layer gets.
+//! Recipes: which numbers each tensor of a training step gets.
 //!
-//! A recipe answers (site, product, operand) with a [`Quantizer`], and (site, product) with the
-//! format the product is stored in. It has one textual form, the same in Rust, on the command line,
-//! in `config.toml` and in a plot's legend:
+//! A recipe is an ordered list of [rules](rule), each saying where (layers, operators, products, operands,
+//! steps) and what ([`Numbers`]: a quantizer, the axis of its blocks, its random bits). Later rules override
+//! earlier ones; what no rule mentions is f32. It has one textual form, the same in Rust, on the command
+//! line, in `config.toml` and in a plot's legend: a base, and behind each `+` an option or a rule.
 //!
-//! | text | operands of all three products of all linear layers, head included |
+//! | base | operands of all three products of all linear layers, head included |
 //! |---|---|
 //! | `f32` | untouched |
 //! | a format: `bf16`, `e8m3`, `e4m3fn`, `e8m3@rtz`, ... | that format, to nearest even unless said otherwise |
 //! | a block format: `mxfp8-e4m3`, `mxfp4`, `nvfp4`, `e2m1/16:e8m0`, ... | that block format, blocks along each product's own reduction axis |
+//! | `rht16>nvfp4`, `clip-e7m7`, ... | any other [`Numbers`] |
 //! | `mxfp8-mix` | `mxfp8-e4m3`; the output gradient in both backward products `mxfp8-e5m2` |
-//! | `bitred-e8mM` | rounded to bf16, then the low 7 - M mantissa bits cut off; outputs of forward and `grad_input` rounded to bf16 (arXiv 2405.18710 as specified by its reviewers: a bit mask on bf16 values, accumulation in high precision) |
-//! | any of these `+out=FORMAT` | the same, with the outputs of forward and `grad_input` rounded to FORMAT |
+//! | a paper's: `bitred-e8m3`, `mxpaper-e4m3`, `msamp-o1`, `nv-nvfp4`, `chon`, ... | as `docs/recipes.md` tells, with knobs: `nv-nvfp4+sr-bits=4` |
 //!
-//! Everything else of the network stays in f32. `bitred-e8m7` is `bf16+out=bf16`, bit for bit.
+//! | option | means |
+//! |---|---|
+//! | `+out=FORMAT` | the results of forward and `grad_input` are rounded to FORMAT |
+//! | `+dw-out=FORMAT` | those of `grad_weight` |
+//! | `+fwd-only` | the backward products are f32 |
+//! | `+o_proj=bf16`, `+last2:weight=bf16`, `+from80%:forward=bf16`, ... | a [rule](rule) |
+//!
+//! `bitred-e8m7` is `bf16+out=bf16`, bit for bit. In a configuration a recipe can be a table, too:
+//!
+//! ```toml
+//! [recipe]
+//! base = "nv-nvfp4+last=1"
+//! [[recipe.rule]]
+//! layers = ["first1"]
+//! operators = ["o_proj", "down_proj"]
+//! products = ["grad_weight"]
+//! operands = ["grad_output"]
+//! from = "80%"
+//! numbers = "bf16>rht16>nvfp4@sr4"
+//! ```
+//!
+//! It is written as the line that means the same. A [`Plan`] is a recipe settled for a model; the
+//! [`Engine`] computes with it.
 
+mod bump;
+mod bundle;
+pub mod clip;
 mod engine;
+pub mod hot;
+pub mod memory;
+pub mod numbers;
+mod plan;
+pub mod rule;
+mod table;
 
 pub use engine::{Engine, Images, Observer, Phase};
+pub use numbers::Numbers;
+pub use plan::{Linear, Plan, PlanError, Share};
 
-use crate::format::{Format, Sign};
-use crate::nn::site::{Operand, Product, Site};
-use crate::quantizer::{ParseQuantizerError, Quantizer, Target};
+use crate::format::Format;
+use crate::quantizer::{ParseQuantizerError, Quantizer};
 use crate::text::Nearest;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use rule::Rule;
 use std::fmt;
 use std::str::FromStr;
 
 /// Recipes with a name of their own, for suggestions and listings.
-pub const NAMED: [&str; 21] = [
+pub const NAMED: [&str; 36] = [
     "f32",
     "bf16",
     "e8m3",
@@ -42,44 +75,42 @@ pub const NAMED: [&str; 21] = [
     "bitred-e8m5",
     "bitred-e8m6",
     "bitred-e8m7",
+    "bitred-e7m7",
     "mxfp8-e4m3",
     "mxfp8-e5m2",
     "mxfp8-mix",
+    "mxfp8-weights",
     "mxfp6-e2m3",
     "mxfp6-e3m2",
     "mxfp4",
     "mxint8",
     "nvfp4",
+    "mxpaper-e4m3",
+    "mxpaper-e5m2",
+    "mxpaper-mix",
+    "mxpaper-e3m2",
+    "mxpaper-e2m3",
+    "mxpaper-e2m1",
+    "mxpaper-int8",
+    "msamp-o1",
+    "nv-nvfp4",
+    "nv-mxfp4",
+    "nv-post-qk",
+    "nv-hcp",
+    "chon",
 ];
 
-/// How the linear layers of a network are quantized.
+/// Which numbers the tensors of a network get.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Recipe {
     text: String,
-    /// Inputs and weights, in every product they enter.
-    values: Quantizer,
-    /// The gradient of the output, in both backward products.
-    gradients: Quantizer,
-    /// Storage of the outputs of forward and `grad_input`.
-    output: Option<Format>,
+    rules: Vec<Rule>,
 }
 
 impl Recipe {
-    /// The quantizer of one operand of one product.
-    pub fn quantizer(&self, _site: Site, _product: Product, operand: Operand) -> Quantizer {
-        match operand {
-            Operand::Input | Operand::Weight => self.values,
-            Operand::GradOutput => self.gradients,
-        }
-    }
-
-    /// The format a product is rounded to, to nearest even; `None` leaves it in f32. Weight
-    /// gradients stay in f32, as they are added to an f32 buffer.
-    pub fn output(&self, _site: Site, product: Product) -> Option<Format> {
-        match product {
-            Product::Forward | Product::GradInput => self.output,
-            Product::GradWeight => None,
-        }
+    /// The rules; later ones override earlier ones.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
     }
 
     /// The textual form.
@@ -91,12 +122,7 @@ impl Recipe {
 impl Default for Recipe {
     /// `f32`: nothing is quantized.
     fn default() -> Self {
-        Self {
-            text: "f32".into(),
-            values: Quantizer::NONE,
-            gradients: Quantizer::NONE,
-            output: None,
-        }
+        Self { text: "f32".into(), rules: Vec::new() }
     }
 }
 
@@ -121,82 +147,124 @@ impl fmt::Display for ParseRecipeError {
         write!(
             f,
             "\n  a recipe is f32, a format (bf16, e8m3, e8m3@rtz), a block format (mxfp8-e4m3, \
-             mxfp4, nvfp4), mxfp8-mix or bitred-e8m3 to bitred-e8m7, each also +out=bf16"
+             mxfp4, nvfp4), mxfp8-mix, bitred-e8m3 to bitred-e8m7, mxpaper-e4m3, msamp-o1, nv-nvfp4, \
+             chon, each also +out=bf16 and +WHERE=NUMBERS (+last2:o_proj=bf16)"
         )
     }
 }
 
 impl std::error::Error for ParseRecipeError {}
 
+/// The parts between plus signs; the one of `+tensor` in a block format divides nothing.
+fn parts(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    for (at, _) in text.match_indices('+') {
+        let behind = &text[at + 1..];
+        let word = behind.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("tensor"));
+        let ends = |byte: &u8| matches!(byte, b'@' | b'+' | b'>');
+        if !(word && behind.as_bytes().get(6).is_none_or(ends)) {
+            parts.push(&text[start..at]);
+            start = at + 1;
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+/// The numbers that a base alone is, in the one spelling.
+fn numbers(base: &str) -> Result<Numbers, Option<String>> {
+    base.parse::<Numbers>().map_err(|error| match base.parse::<Quantizer>() {
+        Err(ParseQuantizerError::Unknown(_)) => None,
+        _ => Some(error.to_string()),
+    })
+}
+
 impl FromStr for Recipe {
     type Err = ParseRecipeError;
 
     fn from_str(text: &str) -> Result<Self, ParseRecipeError> {
         let fail = |reason| ParseRecipeError { given: text.into(), reason };
-        let (base, out) = match text.split_once("+out=") {
-            Some((base, out)) => {
-                let format = out.parse::<Format>().map_err(|e| fail(Some(e.to_string())))?;
-                (base, Some(format))
-            }
-            None => (text, None),
+        let words = parts(text);
+        let (base, words) = (words[0], &words[1..]);
+        let split = |word: &'_ str| -> (usize, usize) {
+            word.find('=').map_or((word.len(), word.len()), |at| (at, at + 1))
         };
-        let quantizer = |text: &str| -> Result<Quantizer, ParseRecipeError> {
-            let quantizer: Quantizer = text.parse().map_err(|error| match error {
-                ParseQuantizerError::Unknown(_) => fail(None),
-                other => fail(Some(other.to_string())),
-            })?;
-            if quantizer.rotation.is_some() {
-                return Err(fail(Some(
-                    "a recipe rotates nothing: operands of every product have axes of any length, \
-                     and a rotation needs whole groups"
-                        .into(),
-                )));
-            }
-            match quantizer.target {
-                Target::Format(format) if format.sign() == Sign::Unsigned => Err(fail(Some(
-                    format!("{format} has no negative numbers: it is made for scales"),
-                ))),
-                _ => Ok(quantizer),
-            }
+        let items = words.iter().map(|word| (&word[..split(word).0], &word[split(word).1..]));
+        let mut options = bundle::Options::new(items.collect());
+        let found = bundle::find(base, &mut options).map_err(|reason| fail(Some(reason)))?;
+        let make = |on: &str, value: &str| {
+            Rule::parse(on, value).map_err(|error| fail(Some(error.to_string())))
         };
-        let mut recipe = match base {
-            "f32" => Self::default(),
-            "mxfp8-mix" => Self {
-                values: quantizer("mxfp8-e4m3")?,
-                gradients: quantizer("mxfp8-e5m2")?,
-                ..Self::default()
-            },
-            _ => match base.strip_prefix("bitred-e8m") {
-                Some(bits @ ("1" | "2" | "3" | "4" | "5" | "6" | "7")) => {
-                    let values = match bits {
-                        "7" => quantizer("bf16")?,
-                        _ => quantizer(&format!("bf16>e8m{bits}@rtz"))?,
-                    };
-                    let output = Some(Format::BF16);
-                    Self { values, gradients: values, output, ..Self::default() }
+        let mut rules = Vec::new();
+        let mut canonical = match found {
+            Some(all) => {
+                for (on, value) in all {
+                    rules.push(make(&on, &value)?);
                 }
-                Some(_) => {
-                    let reason = "bitred keeps 1 to 7 of bf16's 7 mantissa bits: bitred-e8m1 to \
-                                  bitred-e8m7";
-                    return Err(fail(Some(reason.into())));
+                base.to_owned()
+            }
+            None => {
+                let numbers = numbers(base).map_err(fail)?;
+                let text = numbers.to_string();
+                if !numbers.is_none() {
+                    rules.push(make("all", &text)?);
                 }
-                None => {
-                    let values = quantizer(base)?;
-                    Self { values, gradients: values, ..Self::default() }
+                // A name of its own stays (`e8m7` is the format bf16, but not what was asked for); any
+                // other spelling becomes the quantizer's.
+                if NAMED.contains(&base) { base.to_owned() } else { text }
+            }
+        };
+        for (key, value, taken) in options.iter() {
+            canonical.push('+');
+            if taken {
+                canonical += key;
+                if !value.is_empty() {
+                    canonical += &format!("={value}");
                 }
-            },
-        };
-        recipe.output = out.or(recipe.output);
-        // A name of its own stays (`e8m7` is the format bf16, but not what was asked for); any
-        // other spelling becomes the quantizer's.
-        recipe.text = match base {
-            _ if NAMED.contains(&base) || base.starts_with("bitred-") => base.into(),
-            _ => recipe.values.to_string(),
-        };
-        if let Some(format) = out {
-            recipe.text += &format!("+out={format}");
+                continue;
+            }
+            let outputs = match key {
+                "out" => Some("forward:grad_input:output"),
+                "dw-out" => Some("grad_weight:output"),
+                _ => None,
+            };
+            if let Some(on) = outputs {
+                let format = value.parse::<Format>();
+                let numbers = match format {
+                    Ok(format) => format.to_string(),
+                    Err(error) if value.parse::<Numbers>().is_err() => {
+                        return Err(fail(Some(error.to_string())));
+                    }
+                    Err(_) => value.to_owned(),
+                };
+                let rule = make(on, &numbers)?;
+                let shown = rule.to_string();
+                canonical += &format!("{key}={}", &shown[shown.find('=').map_or(0, |at| at + 1)..]);
+                rules.push(rule);
+            } else if key == "fwd-only" && value.is_empty() {
+                canonical += key;
+                rules.push(make("backward", "f32")?);
+                rules.push(make("backward:output", "f32")?);
+            } else {
+                let rule = Rule::parse(key, value).map_err(|error| {
+                    let near = Nearest::new(key, options.knobs().iter().copied());
+                    let other = ["out", "dw-out", "fwd-only"];
+                    let near =
+                        if near.names().is_empty() { Nearest::new(key, other) } else { near };
+                    fail(Some(if error.unknown && !near.names().is_empty() {
+                        format!("+{key}: {base} has no such option; did you mean +{near}?")
+                    } else if value.is_empty() {
+                        format!("+{key}: {error}")
+                    } else {
+                        error.to_string()
+                    }))
+                })?;
+                canonical += &rule.to_string();
+                rules.push(rule);
+            }
         }
-        Ok(recipe)
+        Ok(Self { text: canonical, rules })
     }
 }
 
@@ -206,81 +274,77 @@ impl fmt::Display for Recipe {
     }
 }
 
-impl Serialize for Recipe {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.text)
-    }
-}
-
-impl<'de> Deserialize<'de> for Recipe {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nn::site::Operator;
 
-    const SITE: Site = Site { layer: Some(0), operator: Operator::Up };
-
-    #[test]
-    fn a_rotation_is_refused() {
-        let error = "rht16>nvfp4".parse::<Recipe>().unwrap_err().to_string();
-        assert!(error.contains("whole groups"), "{error}");
-        assert_eq!("mxfp8-e4m3@te".parse::<Recipe>().unwrap().to_string(), "mxfp8-e4m3@te");
+    fn rules(text: &str) -> Vec<String> {
+        text.parse::<Recipe>().unwrap().rules().iter().map(Rule::to_string).collect()
     }
 
     #[test]
     fn every_name_parses_and_prints_itself() {
         for name in NAMED {
-            let recipe: Recipe = name.parse().unwrap();
+            let recipe: Recipe = name.parse().unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(recipe.to_string(), name);
         }
     }
 
     #[test]
     fn other_spellings_print_the_one_form() {
-        let text = |text: &str| text.parse::<Recipe>().unwrap().to_string();
+        let text = |text: &str| {
+            let recipe: Recipe = text.parse().unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(recipe.to_string().parse(), Ok(recipe.clone()));
+            recipe.to_string()
+        };
         assert_eq!(text("float8_e4m3fn"), "e4m3fn");
         assert_eq!(text("e4m3fn@rne"), "e4m3fn");
         assert_eq!(text("e2m1/16:ue4m3+tensor"), "nvfp4");
+        assert_eq!(text("e2m1/8:ue4m3+tensor@te+out=bf16"), "e2m1/8:ue4m3+tensor@te+out=bf16");
         assert_eq!(text("F8_E4M3@rtz+out=bfloat16"), "e4m3fn@rtz+out=bf16");
         assert_eq!(text("f32+out=bf16"), "f32+out=bf16");
+        assert_eq!(text("bf16+out=e4m3fn"), "bf16+out=e4m3fn");
+        assert_eq!(text("none+backward=e2m1/16:ue4m3+tensor"), "f32+grad_input:grad_weight=nvfp4");
+        assert_eq!(text("nv-nvfp4+last=2+o_proj=bfloat16"), "nv-nvfp4+last=2+o_proj=bf16");
+        assert_eq!(text("mxfp8-e4m3+fwd-only"), "mxfp8-e4m3+fwd-only");
+        assert_eq!(text("rht16>nvfp4"), "rht16>nvfp4");
     }
 
     #[test]
-    fn mix_differs_in_the_gradient_alone() {
-        let recipe: Recipe = "mxfp8-mix".parse().unwrap();
-        let text = |product, operand| recipe.quantizer(SITE, product, operand).to_string();
-        assert_eq!(text(Product::Forward, Operand::Weight), "mxfp8-e4m3");
-        assert_eq!(text(Product::GradInput, Operand::Weight), "mxfp8-e4m3");
-        assert_eq!(text(Product::GradWeight, Operand::Input), "mxfp8-e4m3");
-        assert_eq!(text(Product::GradInput, Operand::GradOutput), "mxfp8-e5m2");
-        assert_eq!(text(Product::GradWeight, Operand::GradOutput), "mxfp8-e5m2");
-    }
-
-    #[test]
-    fn bitred_rounds_to_bf16_then_cuts_and_stores_bf16() {
-        let recipe: Recipe = "bitred-e8m3".parse().unwrap();
-        let quantizer = recipe.quantizer(SITE, Product::Forward, Operand::Input);
-        assert_eq!(quantizer.to_string(), "bf16>e8m3@rtz");
-        assert_eq!(recipe.output(SITE, Product::Forward), Some(Format::BF16));
-        assert_eq!(recipe.output(SITE, Product::GradInput), Some(Format::BF16));
-        assert_eq!(recipe.output(SITE, Product::GradWeight), None);
+    fn bundles_are_rules() {
+        assert_eq!(rules("f32"), [""; 0]);
+        assert_eq!(rules("mxfp8-mix"), ["all=mxfp8-e4m3", "grad_output=mxfp8-e5m2"]);
+        assert_eq!(rules("bitred-e8m3"), ["all=bf16>e8m3@rtz", "forward:grad_input:output=bf16"]);
+        assert_eq!(rules("bitred-e8m7"), rules("bf16+out=bf16"));
+        assert_eq!(
+            rules("bitred-e8m2+mask=weights+round=sr8"),
+            ["all=bf16", "forward:grad_input:output=bf16", "weight=bf16>e8m2@sr8"]
+        );
+        assert_eq!(
+            rules("bitred-e7m7+bias=keep-low+clip=outer")[0],
+            "all=clip-e7m7-keep-low-outer"
+        );
+        assert_eq!(rules("bitred-e5m3+scale=tensor-pow2")[0], "all=clip-e5m3-pow2>>e8m3@rtz");
     }
 
     #[test]
     fn wrong_names_are_answered() {
         let message = |text: &str| text.parse::<Recipe>().unwrap_err().to_string();
         assert!(message("mxpf8-e4m3").contains("did you mean mxfp8-e4m3"));
+        assert!(message("chom").contains("did you mean chon"));
         assert!(message("bitred-e8m9").contains("bitred-e8m1 to bitred-e8m7"));
         assert!(message("bitred-e8m0").contains("bitred-e8m1 to bitred-e8m7"));
         assert!(message("e8m0").contains("no negative numbers"));
         assert!(message("e4m3fn@sr33").contains("sr33"));
         assert!(message("mxfp4@sr8@sr4").contains("two rounding modes"));
         assert!(message("bf16+out=bf61").contains("bf16"));
+        assert!(message("nv-nvfp4+srbits=4").contains("did you mean +sr-bits"));
+        assert!(message("nv-nvfp4+sr=grads").contains("did you mean grad"));
+        assert!(message("nv-nvfp4+rht-size=12").contains("16, 32"));
+        assert!(message("nv-nvfp4+protect=o_porj").contains("o_proj"));
+        assert!(message("mxpaper-e4m4").contains("e4m3, e5m2"));
+        assert!(message("mxfp4+o_porj=bf16").contains("did you mean o_proj"));
+        assert!(message("chon+hcp=s-o2-c").contains("s-o2-b"));
+        assert!(message("mxfp4+fwdonly").contains("fwd-only"));
     }
 }

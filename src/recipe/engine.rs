@@ -1,6 +1,6 @@
 //! The three products of a linear layer under a recipe.
 //!
-//! Each operand is rounded to its quantizer's f32 image, the images are multiplied by the f32 GEMM,
+//! Each operand is rounded to its numbers' f32 image, the images are multiplied by the f32 GEMM,
 //! and the result is rounded to the recipe's output format. The blocks of an operand run along the
 //! reduction axis of the product it enters, so one tensor has different images in different
 //! products:
@@ -13,23 +13,41 @@
 //!
 //! Weights and gradients of a group (q, k, v) are rounded member by member, as the tensors they
 //! are; the input they share is one tensor and is rounded once, under the group's first operator.
+//! Where a recipe gives it different numbers for different members, neighbours with the same numbers
+//! share one rounding, under the first of them.
+//!
+//! A rotation needs whole groups along the sum. Where they do not fill it, both operands are filled up with
+//! zeros, each member for itself, which adds nothing to the product.
+//!
 //! Random bits come from a stream named by (step, layer, operator, product, operand), element =
-//! row-major index in the unpadded tensor.
+//! row-major index in the tensor as it is rounded; `@shared` numbers use the stream of the first
+//! product that reads the operand. An output's stream has the operand 3; a place's has, after the layer, 64
+//! plus the place, whether it is a gradient, and how many tensors there were at this place before.
 
-use super::Recipe;
+mod image;
+mod patch;
+
+use super::hot::Patch;
+use super::memory::{Hot, Memory};
+use super::numbers::Numbers;
+use super::plan::Plan;
 use crate::bulk::Converter;
 use crate::gemm::f32::{Output, matmul};
 use crate::nn::linear::{Group, Products};
-use crate::nn::site::{Operand, Product, Site};
-use crate::quantizer::{Axis, Quantizer};
+use crate::nn::site::{Operand, Operator, Place, Product, Site, Vector};
+use crate::quantizer::{Axis, Target};
 use crate::random::{Philox, Stream};
-use crate::round::Rules;
+use crate::round::{Rounding, Rules};
 use crate::view::{View, ViewMut};
+use image::Given;
+use patch::Both;
+use std::ops::Range;
 
 /// Watches what happens at the sites; it draws no random bits and changes nothing.
 pub trait Observer {
     /// One operand of one product, before and after rounding: input (tokens x in), weight
-    /// (out x in) or output gradient (tokens x out).
+    /// (out x in) or output gradient (tokens x out). A rotated operand is shown in the coordinates in
+    /// which it is rounded, filled up with zeros if its groups need that.
     fn operand(
         &mut self,
         site: Site,
@@ -68,22 +86,36 @@ impl Phase {
             Self::Sample(position) => Stream::new("quantize sample").with(position),
         }
     }
+
+    /// The step whose rules are in force: an evaluation has those of the next step, a sample those of
+    /// the last.
+    pub const fn step(self) -> u64 {
+        match self {
+            Self::Train(step) | Self::Evaluate { step, .. } => step,
+            Self::Sample(_) => u64::MAX,
+        }
+    }
 }
 
-/// A recipe at work: implements [`Products`] for f32.
+/// A plan at work: implements [`Products`] for f32.
 pub struct Engine<'a> {
-    recipe: &'a Recipe,
+    plan: &'a Plan,
     seed: u64,
     phase: Phase,
     observer: Option<&'a mut dyn Observer>,
     images: &'a mut Images,
+    /// Tensors seen at places, by the place's stream.
+    seen: Vec<(u64, u64)>,
 }
 
-/// Room for two operands' images, kept from call to call.
+/// Room for two operands' images, kept from call to call, and what the recipe remembers from step to step.
 #[derive(Clone, Debug, Default)]
 pub struct Images {
     left: Vec<f32>,
     right: Vec<f32>,
+    scratch: Vec<f32>,
+    /// What a resumed run needs to go on with the same bits.
+    pub memory: Memory,
 }
 
 /// One operand of one product, before rounding.
@@ -105,10 +137,15 @@ enum Members {
     Cols,
 }
 
+/// What follows the operands in random streams.
+const OUTPUT: u64 = 3;
+/// What precedes places.
+const PLACES: u64 = 64;
+
 impl<'a> Engine<'a> {
-    /// The products of `recipe` in one phase of the run of `seed`.
-    pub fn new(recipe: &'a Recipe, seed: u64, phase: Phase, images: &'a mut Images) -> Self {
-        Self { recipe, seed, phase, observer: None, images }
+    /// The products of `plan` in one phase of the run of `seed`.
+    pub fn new(plan: &'a Plan, seed: u64, phase: Phase, images: &'a mut Images) -> Self {
+        Self { plan, seed, phase, observer: None, images, seen: Vec::new() }
     }
 
     /// The same, watched.
@@ -117,16 +154,69 @@ impl<'a> Engine<'a> {
         Self { observer: Some(observer), ..self }
     }
 
-    fn random(&self, site: Site, product: Product, operand: Operand) -> Philox {
+    fn stream(&self, site: Site, product: Product) -> Stream {
         let layer = site.layer.map_or(0, |layer| u64::from(layer) + 1);
-        let stream = self.phase.stream().with(layer).with(site.operator as u64);
-        Philox::new(self.seed, stream.with(product as u64).with(operand as u64))
+        self.phase.stream().with(layer).with(site.operator as u64).with(product as u64)
     }
 
-    /// The image of one operand in `buffer`, or the operand itself where nothing rounds it.
+    fn random(&self, site: Site, product: Product, operand: u64) -> Philox {
+        Philox::new(self.seed, self.stream(site, product).with(operand))
+    }
+
+    /// The numbers of an operand in this phase.
+    fn numbers(&self, site: Site, product: Product, operand: Operand) -> Numbers {
+        self.plan.operand(self.phase.step(), site, product, operand)
+    }
+
+    /// Everything the numbers of one tensor need.
+    fn given(
+        &mut self,
+        numbers: &Numbers,
+        site: Site,
+        (product, operand, axis): (Product, Operand, Axis),
+        tensor: View<'_, f32>,
+    ) -> Given {
+        let reader = match operand {
+            Operand::GradOutput => Product::GradInput,
+            Operand::Input | Operand::Weight => Product::Forward,
+        };
+        let named = if numbers.shared { reader } else { product };
+        let scale = match (numbers.window, numbers.quantizer.target) {
+            (0, _) | (_, Target::None | Target::Format(_)) => None,
+            (length, Target::Block(format)) => {
+                let max = format.element.max().to_f32();
+                let step = match self.phase {
+                    Phase::Train(step) => Some(step),
+                    Phase::Evaluate { .. } | Phase::Sample(_) => None,
+                };
+                let windows = &mut self.images.memory.windows;
+                let amax = image::amax(tensor);
+                Some(match step {
+                    Some(_) => {
+                        let window = windows.entry((site, operand)).or_default();
+                        window.scale(step, amax, max, length.into())
+                    }
+                    None => {
+                        let mut window = windows.get(&(site, operand)).cloned().unwrap_or_default();
+                        window.scale(None, amax, max, length.into())
+                    }
+                })
+            }
+        };
+        Given {
+            axis,
+            random: self.random(site, named, operand as u64),
+            scale,
+            signs: image::signs(self.stream(site, product), self.seed),
+        }
+    }
+
+    /// The image of one operand of some members in `buffer`, or the operand itself where nothing rounds
+    /// it. It may have zeros behind the reduction axis.
     fn image<'b>(
         &mut self,
-        group: &Group<'_>,
+        layer: Option<u32>,
+        group: &[(Operator, usize)],
         side: &Side<'b>,
         buffer: &'b mut Vec<f32>,
     ) -> View<'b, f32> {
@@ -136,93 +226,248 @@ impl<'a> Engine<'a> {
             Operand::Weight => Members::Rows,
             Operand::GradOutput => Members::Cols,
         };
-        let site = |operator| Site { layer: group.layer, operator };
-        let quantizer = |engine: &Self, operator| -> Quantizer {
-            engine.recipe.quantizer(site(operator), product, operand)
+        let site = |operator| Site { layer, operator };
+        let numbers = |engine: &Self, operator| engine.numbers(site(operator), product, operand);
+        let untouched = group.iter().all(|&(op, _)| numbers(self, op).is_none());
+        // Elements of the part of a member along the sum, as it is and as its rotation needs it.
+        let length = |engine: &Self, operator, width: usize| {
+            let along = match (members, axis) {
+                (Members::Rows, Axis::Rows) | (Members::Cols, Axis::Cols) => width,
+                (_, Axis::Rows) => tensor.rows(),
+                (_, Axis::Cols) => tensor.cols(),
+            };
+            let rotation = numbers(engine, operator).quantizer.rotation;
+            (along, rotation.map_or(along, |rotation| along.next_multiple_of(rotation.size())))
         };
-        let untouched = group.members.iter().all(|&(op, _)| quantizer(self, op).is_none());
-        let (rows, cols) = (tensor.rows(), tensor.cols());
+        // Members one after the other along the sum, or beside each other.
+        let stacked =
+            matches!((members, axis), (Members::Rows, Axis::Rows) | (Members::Cols, Axis::Cols));
+        let lengths = group.iter().map(|&(op, width)| length(self, op, width).1);
+        let along = if stacked { lengths.sum() } else { lengths.max().unwrap_or(0) };
+        let (rows, cols) = match axis {
+            Axis::Rows => (along, tensor.cols()),
+            Axis::Cols => (tensor.rows(), along),
+        };
         let image = if untouched {
             tensor
         } else {
+            buffer.clear();
             buffer.resize(rows * cols, 0.0);
-            let mut start = 0;
-            for &(operator, width) in group.members {
-                let random = self.random(site(operator), product, operand);
-                let range = start..start + width;
-                let (part, offset, shape) = match members {
-                    Members::Shared => (tensor, 0, (rows, cols)),
-                    Members::Rows => (tensor.rows_range(range), start * cols, (width, cols)),
-                    Members::Cols => (tensor.cols_range(range), start, (rows, width)),
+            let (mut start, mut to) = (0, 0);
+            for &(operator, width) in group {
+                let (_, padded) = length(self, operator, width);
+                let wide = if stacked { padded } else { width };
+                let (part, place) = match members {
+                    Members::Shared => (tensor, (0, 0, rows, cols)),
+                    Members::Rows if stacked => {
+                        (tensor.rows_range(start..start + width), (to, 0, wide, cols))
+                    }
+                    Members::Rows => {
+                        (tensor.rows_range(start..start + width), (to, 0, width, cols))
+                    }
+                    Members::Cols => (tensor.cols_range(start..start + width), (0, to, rows, wide)),
                 };
-                let out = ViewMut::with_row_stride(&mut buffer[offset..], shape.0, shape.1, cols)
-                    .expect("the buffer has room for the whole tensor");
-                quantizer(self, operator).image_into(part, axis, random, out);
-                start += width;
+                let (row, col, height, across) = place;
+                let out = &mut buffer[row * cols + col..];
+                let out = ViewMut::with_row_stride(out, height, across, cols);
+                let out = out.expect("a member lies within its group");
+                self.write(site(operator), side, part, out);
+                (start, to) = (start + width, to + wide);
                 if members == Members::Shared {
                     break;
                 }
             }
             View::new(buffer, rows, cols)
         };
-        if let Some(observer) = self.observer.as_deref_mut() {
-            let mut start = 0;
-            for &(operator, width) in group.members {
-                let range = start..start + width;
-                let part = |whole: View<'b, f32>| match members {
-                    Members::Shared => whole,
-                    Members::Rows => whole.rows_range(range.clone()),
-                    Members::Cols => whole.cols_range(range.clone()),
-                };
-                let (before, after) = (part(tensor), part(image));
-                observer.operand(site(operator), product, operand, before, after);
-                start += width;
-            }
-        }
+        self.observe(layer, group, side, members, image);
         image
     }
 
-    /// Rounds a finished product to the recipe's output format.
-    fn store(&self, group: &Group<'_>, product: Product, out: &mut ViewMut<'_, f32>) {
-        let (rows, stride) = (out.rows(), out.row_stride());
-        let mut start = 0;
+    /// One tensor in its numbers, filled up with zeros to the shape of `out`.
+    fn write(&mut self, site: Site, side: &Side<'_>, part: View<'_, f32>, out: ViewMut<'_, f32>) {
+        let numbers = self.numbers(site, side.product, side.operand);
+        let given = self.given(&numbers, site, (side.product, side.operand, side.axis), part);
+        let scratch = &mut self.images.scratch;
+        let (rows, cols) = (out.rows(), out.cols());
+        if (part.rows(), part.cols()) == (rows, cols) {
+            return image::image(&numbers, part, given, scratch, out);
+        }
+        let padded = image::padded(part, rows, cols);
+        image::image(&numbers, View::new(&padded, rows, cols), given, scratch, out);
+    }
+
+    /// Shows an operand's members to the observer.
+    fn observe(
+        &mut self,
+        layer: Option<u32>,
+        group: &[(Operator, usize)],
+        side: &Side<'_>,
+        members: Members,
+        image: View<'_, f32>,
+    ) {
+        let Some(observer) = self.observer.take() else { return };
+        let Side { product, operand, tensor, axis } = *side;
+        let (mut start, mut to) = (0, 0);
+        for &(operator, width) in group {
+            let site = Site { layer, operator };
+            let part = |whole: View<'_, f32>, range: Range<usize>| match members {
+                Members::Shared => (0..whole.rows(), 0..whole.cols()),
+                Members::Rows => (range, 0..whole.cols()),
+                Members::Cols => (0..whole.rows(), range),
+            };
+            let (rows, cols) = part(tensor, start..start + width);
+            let before = tensor.rows_range(rows).cols_range(cols);
+            let numbers = self.numbers(site, product, operand);
+            let rotation = numbers.quantizer.rotation;
+            let stacked = matches!(
+                (members, axis),
+                (Members::Rows, Axis::Rows) | (Members::Cols, Axis::Cols)
+            );
+            let wide = match rotation {
+                Some(rotation) if stacked => width.next_multiple_of(rotation.size()),
+                _ => width,
+            };
+            let (rows, cols) = part(image, to..to + wide);
+            let after = image.rows_range(rows).cols_range(cols);
+            if rotation.is_some() {
+                let (rows, cols) = (after.rows(), after.cols());
+                let padded = image::padded(before, rows, cols);
+                let padded = View::new(&padded, rows, cols);
+                let given = self.given(&numbers, site, (product, operand, axis), before);
+                let rotated = image::before(&numbers, padded, given);
+                observer.operand(site, product, operand, View::new(&rotated, rows, cols), after);
+            } else {
+                observer.operand(site, product, operand, before, after);
+            }
+            (start, to) = (start + width, to + wide);
+        }
+        self.observer = Some(observer);
+    }
+
+    /// Rounds a finished product to the recipe's output numbers.
+    fn store(&mut self, group: &Group<'_>, product: Product, out: &mut ViewMut<'_, f32>) {
+        let (rows, cols, stride) = (out.rows(), out.cols(), out.row_stride());
+        let (mut row, mut col) = (0, 0);
         let whole = [(group.members[0].0, out.cols())];
         // `grad_input` is one tensor for the whole group.
-        let members: &[_] = if product == Product::Forward { group.members } else { &whole };
+        let members: &[_] = if product == Product::GradInput { &whole } else { group.members };
         for &(operator, width) in members {
             let site = Site { layer: group.layer, operator };
-            if let Some(format) = self.recipe.output(site, product) {
-                let converter = Converter::new(format, Rules::DEFAULT);
-                let data = out.data();
-                if width == stride {
-                    let all = &mut data[..rows * stride];
-                    converter.fake_quantize(all);
-                } else {
-                    for row in 0..rows {
-                        let from = row * stride + start;
-                        let part = &mut data[from..from + width];
-                        converter.fake_quantize(part);
+            let numbers = self.plan.output(self.phase.step(), site, product);
+            let weight = product == Product::GradWeight;
+            let (height, width) = if weight { (width, cols) } else { (rows, width) };
+            let data = &mut out.data()[row * stride + col..];
+            match (numbers.plain(), numbers.quantizer.target) {
+                _ if numbers.is_none() => {}
+                (Some(plain), Target::Format(format))
+                    if plain.before.is_none() && !plain.is_stochastic() =>
+                {
+                    let rules = Rules::DEFAULT.with_rounding(plain.rounding);
+                    let converter = Converter::new(format, rules.with_overflow(plain.overflow));
+                    if width == stride {
+                        converter.fake_quantize(&mut data[..height * stride]);
+                    } else {
+                        for row in 0..height {
+                            converter.fake_quantize(&mut data[row * stride..row * stride + width]);
+                        }
                     }
                 }
+                _ => {
+                    let given = Given {
+                        axis: Axis::Cols,
+                        random: self.random(site, product, OUTPUT),
+                        scale: None,
+                        signs: 0,
+                    };
+                    let part = View::with_strides(data, height, width, stride, 1);
+                    let part = part.expect("a member lies within its group");
+                    let before = image::padded(part, height, width);
+                    let view = View::new(&before, height, width);
+                    let part = ViewMut::with_row_stride(data, height, width, stride);
+                    let part = part.expect("a member lies within its group");
+                    image::image(&numbers, view, given, &mut self.images.scratch, part);
+                }
             }
-            start += width;
+            if weight { row += height } else { col += width }
         }
     }
 
     /// Both images and their buffers, handed to `multiply`.
     fn multiply(
         &mut self,
-        group: &Group<'_>,
+        layer: Option<u32>,
+        members: &[(Operator, usize)],
         left: &Side<'_>,
         right: &Side<'_>,
         multiply: impl FnOnce(View<'_, f32>, View<'_, f32>),
     ) {
-        let Images { left: mut left_buffer, right: mut right_buffer } = std::mem::take(self.images);
-        let left = self.image(group, left, &mut left_buffer);
-        let right = self.image(group, right, &mut right_buffer);
+        let mut left_buffer = std::mem::take(&mut self.images.left);
+        let mut right_buffer = std::mem::take(&mut self.images.right);
+        let left = self.image(layer, members, left, &mut left_buffer);
+        let right = self.image(layer, members, right, &mut right_buffer);
         multiply(left, right);
-        *self.images = Images { left: left_buffer, right: right_buffer };
+        (self.images.left, self.images.right) = (left_buffer, right_buffer);
     }
+
+    /// Neighbouring members whose shared input has the same numbers in a product, with their rows of the
+    /// weight (columns of the output). Members with a patch in the forward product stand alone.
+    fn runs(&self, group: &Group<'_>, product: Product) -> Vec<(Range<usize>, Range<usize>)> {
+        let mut runs: Vec<(Range<usize>, Range<usize>, Option<Numbers>)> = Vec::new();
+        let mut start = 0;
+        for (i, &(operator, width)) in group.members.iter().enumerate() {
+            let site = Site { layer: group.layer, operator };
+            let alone = product == Product::Forward && self.patch(site).is_some();
+            let numbers = (!alone).then(|| self.numbers(site, product, Operand::Input));
+            match runs.last_mut() {
+                Some((members, range, same)) if *same == numbers && !alone => {
+                    (members.end, range.end) = (i + 1, start + width);
+                }
+                _ => runs.push((i..i + 1, start..start + width, numbers)),
+            }
+            start += width;
+        }
+        runs.into_iter().map(|(members, range, _)| (members, range)).collect()
+    }
+
+    fn patch(&self, site: Site) -> Option<Patch> {
+        let patch = self.plan.patch(self.phase.step(), site);
+        patch.filter(|patch| {
+            patch.count != Some(super::hot::Count::Channels(0))
+                && patch.count != Some(super::hot::Count::Percent(0))
+        })
+    }
+
+    /// The hot channels of an operator's forward product, chosen anew where that is due.
+    fn channels(&mut self, site: Site, patch: &Patch, x: Both<'_>, w: Both<'_>) -> Vec<u32> {
+        let known = self.images.memory.hot.get(&site);
+        let last = known.map(|hot| hot.step);
+        let due = match self.phase {
+            Phase::Train(step) => patch.is_due(step, last),
+            Phase::Evaluate { .. } | Phase::Sample(_) => known.is_none(),
+        };
+        if let (false, Some(known)) = (due, known) {
+            return known.channels.clone();
+        }
+        let mut scores = patch.scores([x.before, x.after], [w.before, w.after]);
+        if let Some(hot) = known.filter(|hot| patch.average && hot.average.len() == scores.len()) {
+            let averaged = hot.average.iter().zip(&scores);
+            scores = averaged.map(|(old, new)| 0.9 * old + 0.1 * new).collect();
+        }
+        let channels = patch.choose(&scores);
+        if let Phase::Train(step) = self.phase {
+            let average = if patch.average { scores } else { Vec::new() };
+            let hot = Hot { step, channels: channels.clone(), average };
+            self.images.memory.hot.insert(site, hot);
+        }
+        channels
+    }
+}
+
+/// Rows of `w` as columns of an output.
+fn part<'b>(y: &'b mut ViewMut<'_, f32>, range: &Range<usize>) -> ViewMut<'b, f32> {
+    let (rows, stride) = (y.rows(), y.row_stride());
+    let data = &mut y.data()[range.start..];
+    ViewMut::with_row_stride(data, rows, range.len(), stride).expect("columns of the output")
 }
 
 impl Products<f32> for Engine<'_> {
@@ -233,10 +478,33 @@ impl Products<f32> for Engine<'_> {
         w: View<'_, f32>,
         mut y: ViewMut<'_, f32>,
     ) {
-        let product = Product::Forward;
-        let x = Side { product, operand: Operand::Input, tensor: x, axis: Axis::Cols };
-        let w = Side { product, operand: Operand::Weight, tensor: w, axis: Axis::Cols };
-        self.multiply(group, &x, &w, |x, w| matmul(x, w.t(), y.reborrow(), Output::Overwrite));
+        let (layer, product) = (group.layer, Product::Forward);
+        for (members, range) in self.runs(group, product) {
+            let members = &group.members[members];
+            let w = w.rows_range(range.clone());
+            let x_side = Side { product, operand: Operand::Input, tensor: x, axis: Axis::Cols };
+            let w_side = Side { product, operand: Operand::Weight, tensor: w, axis: Axis::Cols };
+            let site = Site { layer, operator: members[0].0 };
+            let mut y = part(&mut y, &range);
+            let Some(patch) = self.patch(site) else {
+                self.multiply(layer, members, &x_side, &w_side, |x, w| {
+                    matmul(x, w.t(), y.reborrow(), Output::Overwrite);
+                });
+                continue;
+            };
+            let mut buffers = [Vec::new(), Vec::new()];
+            let [left, right] = &mut buffers;
+            let (xq, wq) = (
+                self.image(layer, members, &x_side, left),
+                self.image(layer, members, &w_side, right),
+            );
+            let numbers = [Operand::Input, Operand::Weight]
+                .map(|operand| self.numbers(site, product, operand));
+            let x = Both { numbers: &numbers[0], before: x, after: xq };
+            let w = Both { numbers: &numbers[1], before: w, after: wq };
+            let channels = self.channels(site, &patch, x, w);
+            patch::forward(&patch, &channels, x, w, y);
+        }
         self.store(group, product, &mut y);
     }
 
@@ -247,10 +515,31 @@ impl Products<f32> for Engine<'_> {
         w: View<'_, f32>,
         mut dx: ViewMut<'_, f32>,
     ) {
-        let product = Product::GradInput;
-        let g = Side { product, operand: Operand::GradOutput, tensor: g, axis: Axis::Cols };
-        let w = Side { product, operand: Operand::Weight, tensor: w, axis: Axis::Rows };
-        self.multiply(group, &g, &w, |g, w| matmul(g, w, dx.reborrow(), Output::Overwrite));
+        let (layer, product) = (group.layer, Product::GradInput);
+        let g_side = Side { product, operand: Operand::GradOutput, tensor: g, axis: Axis::Cols };
+        let w_side = Side { product, operand: Operand::Weight, tensor: w, axis: Axis::Rows };
+        self.multiply(layer, group.members, &g_side, &w_side, |g, w| {
+            matmul(g, w, dx.reborrow(), Output::Overwrite);
+        });
+        for (site, range) in group.sites() {
+            if !self.patch(site).is_some_and(|patch| patch.grad_input) {
+                continue;
+            }
+            let channels = self.images.memory.hot.get(&site).map(|hot| hot.channels.clone());
+            let (g, w) = (g.cols_range(range.clone()), w.rows_range(range.clone()));
+            let members = [(site.operator, range.len())];
+            let (g_side, w_side) = (Side { tensor: g, ..g_side }, Side { tensor: w, ..w_side });
+            let mut buffers = [Vec::new(), Vec::new()];
+            let [left, right] = &mut buffers;
+            let observer = self.observer.take();
+            let gq = self.image(layer, &members, &g_side, left);
+            let wq = self.image(layer, &members, &w_side, right);
+            self.observer = observer;
+            let channels = channels.unwrap_or_default();
+            let residual = self.residual(site, &w_side, wq, &channels);
+            let residual = View::new(&residual, wq.rows(), channels.len());
+            patch::add_columns(gq, residual, &channels, &mut dx);
+        }
         self.store(group, product, &mut dx);
     }
 
@@ -261,9 +550,127 @@ impl Products<f32> for Engine<'_> {
         x: View<'_, f32>,
         mut dw: ViewMut<'_, f32>,
     ) {
-        let product = Product::GradWeight;
-        let g = Side { product, operand: Operand::GradOutput, tensor: g, axis: Axis::Rows };
-        let x = Side { product, operand: Operand::Input, tensor: x, axis: Axis::Rows };
-        self.multiply(group, &g, &x, |g, x| matmul(g.t(), x, dw.reborrow(), Output::Accumulate));
+        let (layer, product) = (group.layer, Product::GradWeight);
+        let step = self.phase.step();
+        let rounds =
+            group.sites().any(|(site, _)| !self.plan.output(step, site, product).is_none());
+        let mut own = Vec::new();
+        let (rows, cols) = (dw.rows(), dw.cols());
+        let mode = if rounds { Output::Overwrite } else { Output::Accumulate };
+        let mut target = if rounds {
+            own.resize(rows * cols, 0.0);
+            ViewMut::new(&mut own, rows, cols)
+        } else {
+            dw.reborrow()
+        };
+        for (members, range) in self.runs(group, product) {
+            let members = &group.members[members];
+            let g = g.cols_range(range.clone());
+            let g_side =
+                Side { product, operand: Operand::GradOutput, tensor: g, axis: Axis::Rows };
+            let x_side = Side { product, operand: Operand::Input, tensor: x, axis: Axis::Rows };
+            let stride = target.row_stride();
+            let out = &mut target.data()[range.start * stride..];
+            let out = ViewMut::with_row_stride(out, range.len(), cols, stride);
+            let mut out = out.expect("rows of the weight");
+            self.multiply(layer, members, &g_side, &x_side, |g, x| {
+                matmul(g.t(), x, out.reborrow(), mode);
+            });
+            let mut start = 0;
+            for &(operator, width) in members {
+                let site = Site { layer, operator };
+                let rows = start..start + width;
+                start += width;
+                if !self.patch(site).is_some_and(|patch| patch.grad_weight) {
+                    continue;
+                }
+                let channels = self.images.memory.hot.get(&site).map(|hot| hot.channels.clone());
+                let channels = channels.unwrap_or_default();
+                let members = [(operator, width)];
+                let g_side = Side { tensor: g.cols_range(rows.clone()), ..g_side };
+                let mut buffers = [Vec::new(), Vec::new()];
+                let [left, right] = &mut buffers;
+                let observer = self.observer.take();
+                let gq = self.image(layer, &members, &g_side, left);
+                let xq = self.image(layer, &members, &x_side, right);
+                self.observer = observer;
+                let residual = self.residual(site, &x_side, xq, &channels);
+                let residual = View::new(&residual, xq.rows(), channels.len());
+                let data = &mut out.data()[rows.start * stride..];
+                let part = ViewMut::with_row_stride(data, width, cols, stride);
+                let mut part = part.expect("rows of the weight");
+                patch::add_columns(gq.t(), residual, &channels, &mut part);
+            }
+        }
+        if rounds {
+            let mut own = ViewMut::new(&mut own, rows, cols);
+            self.store(group, product, &mut own);
+            let stride = dw.row_stride();
+            let sums = dw.data().chunks_mut(stride).zip(own.as_data().chunks(cols));
+            for (sums, own) in sums {
+                sums.iter_mut().zip(own).for_each(|(sum, one)| *sum += one);
+            }
+        }
+    }
+
+    fn tensor(
+        &mut self,
+        layer: Option<u32>,
+        place: Place,
+        gradient: bool,
+        values: &mut [f32],
+        width: usize,
+    ) {
+        let numbers = self.plan.place(self.phase.step(), layer, place, gradient);
+        if numbers.is_none() || values.is_empty() {
+            return;
+        }
+        let stream = self.phase.stream().with(layer.map_or(0, |layer| u64::from(layer) + 1));
+        let stream = stream.with(PLACES + place as u64).with(gradient.into());
+        let count = match self.seen.iter_mut().find(|(id, _)| *id == stream.id()) {
+            Some((_, count)) => {
+                *count += 1;
+                *count
+            }
+            None => {
+                self.seen.push((stream.id(), 0));
+                0
+            }
+        };
+        let random = Philox::new(self.seed, stream.with(count));
+        let given = Given { axis: Axis::Cols, random, scale: None, signs: 0 };
+        let rows = values.len() / width;
+        let before = values.to_vec();
+        let view = View::new(&before, rows, width);
+        let out = ViewMut::new(values, rows, width);
+        image::image(&numbers, view, given, &mut self.images.scratch, out);
+    }
+
+    fn vector(&self, layer: Option<u32>, operation: Vector) -> Option<Rounding> {
+        self.plan.vector(self.phase.step(), layer, operation)
+    }
+}
+
+impl Engine<'_> {
+    /// What rounding took from some columns of an operand of a backward product, in the coordinates and the
+    /// shape of its image.
+    fn residual(
+        &mut self,
+        site: Site,
+        side: &Side<'_>,
+        after: View<'_, f32>,
+        channels: &[u32],
+    ) -> Vec<f32> {
+        let numbers = self.numbers(site, side.product, side.operand);
+        let given =
+            self.given(&numbers, site, (side.product, side.operand, side.axis), side.tensor);
+        let (rows, cols) = (after.rows(), after.cols());
+        let padded = image::padded(side.tensor, rows, cols);
+        let before = match numbers.quantizer.rotation {
+            None => padded,
+            Some(_) => image::before(&numbers, View::new(&padded, rows, cols), given),
+        };
+        let both = Both { numbers: &numbers, before: View::new(&before, rows, cols), after };
+        patch::residual(both, channels)
     }
 }

@@ -7,7 +7,7 @@
 use crate::error::{Error, Result};
 use crate::nn::decoder::Decoder;
 use crate::random::{Philox, Stream};
-use crate::recipe::{Engine, Images, Phase};
+use crate::recipe::{Engine, Images, Phase, Plan};
 use crate::train::checkpoint;
 use crate::train::config::Config;
 use crate::train::run::Folder;
@@ -28,6 +28,7 @@ pub struct Sampler {
     config: Config,
     decoder: Decoder<f32>,
     params: Vec<f32>,
+    plan: Plan,
     images: Images,
     options: Options,
 }
@@ -53,7 +54,9 @@ impl Sampler {
         };
         let params = checkpoint::load_model(&path, &layout)?;
         let decoder = Decoder::new(config.model).map_err(|error| Error::new(error.to_string()))?;
-        Ok(Self { config, decoder, params, images: Images::default(), options })
+        let plan = Plan::new(&config.recipe, &layout, config.train.steps)
+            .map_err(|error| Error::new(format!("recipe {}: {error}", config.recipe)))?;
+        Ok(Self { config, decoder, params, plan, images: Images::default(), options })
     }
 
     /// The run's configuration.
@@ -69,9 +72,8 @@ impl Sampler {
         let context = self.config.model.context;
         let seen = &tokens[tokens.len().saturating_sub(context)..];
         let position = tokens.len() as u64;
-        let recipe = &self.config.recipe;
         let phase = Phase::Sample(position);
-        let mut engine = Engine::new(recipe, self.options.seed, phase, &mut self.images);
+        let mut engine = Engine::new(&self.plan, self.options.seed, phase, &mut self.images);
         let logits = self.decoder.last_logits(&self.params, seen, &mut engine);
         let random = Philox::new(self.options.seed, Stream::new("sample"));
         draw(logits, self.options, random.uniform(position))

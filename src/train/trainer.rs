@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::nn::decoder::Decoder;
 use crate::nn::parameters::{Layout, Role};
 use crate::parallel::awake;
-use crate::recipe::{Engine, Images, Observer, Phase};
+use crate::recipe::{Engine, Images, Observer, Phase, Plan};
 use crate::train::checkpoint::{Progress, State};
 use crate::train::config::{Config, Decay};
 use crate::train::data::{Batches, Dataset, Tokens, windows};
@@ -73,6 +73,7 @@ pub struct Trainer<'a> {
     state: State,
     grads: Vec<f32>,
     progress: Progress,
+    plan: Plan,
     images: Images,
     tokens: Vec<u32>,
     targets: Vec<u32>,
@@ -87,6 +88,8 @@ impl<'a> Trainer<'a> {
         check(config, data)?;
         let decoder = Decoder::new(config.model).map_err(|error| Error::new(error.to_string()))?;
         let layout = config.model.layout();
+        let plan = Plan::new(&config.recipe, &layout, config.train.steps)
+            .map_err(|error| Error::new(format!("recipe {}: {error}", config.recipe)))?;
         let params = layout.initialize(config.seed);
         let zeros = vec![0.0; params.len()];
         let room = config.train.batch * config.model.context;
@@ -99,6 +102,7 @@ impl<'a> Trainer<'a> {
             state: State { params, m: zeros.clone(), v: zeros.clone() },
             grads: zeros,
             progress: Progress { step: 0, tokens: 0 },
+            plan,
             images: Images::default(),
             tokens: vec![0; room],
             targets: vec![0; room],
@@ -137,7 +141,7 @@ impl<'a> Trainer<'a> {
     }
 
     fn step_now(&mut self, observer: Option<&mut dyn Observer>) -> Step {
-        let Config { train, model, recipe, seed, .. } = self.config;
+        let Config { train, model, seed, .. } = self.config;
         let step = self.progress.step;
         let (tokens, targets) = (&mut self.tokens, &mut self.targets);
         Batches::new(&self.data.train).fill(
@@ -149,7 +153,7 @@ impl<'a> Trainer<'a> {
             targets,
         );
         self.grads.fill(0.0);
-        let mut engine = Engine::new(recipe, *seed, Phase::Train(step), &mut self.images);
+        let mut engine = Engine::new(&self.plan, *seed, Phase::Train(step), &mut self.images);
         if let Some(observer) = observer {
             engine = engine.observed(observer);
         }
@@ -191,7 +195,7 @@ impl<'a> Trainer<'a> {
     /// Mean loss over non-overlapping windows of `text`, at most `record.eval_windows` of them,
     /// evenly spaced; the forward products are quantized as in training.
     fn mean_loss(&mut self, text: &Tokens) -> f64 {
-        let Config { model, recipe, seed, record, .. } = self.config;
+        let Config { model, seed, record, .. } = self.config;
         let windows = windows(text, model.context);
         let used = match record.eval_windows {
             0 => windows.len(),
@@ -213,7 +217,7 @@ impl<'a> Trainer<'a> {
             }
             let losses = &mut losses[..room];
             let phase = Phase::Evaluate { step, pass: (first / ROWS) as u64 };
-            let mut engine = Engine::new(recipe, *seed, phase, &mut self.images);
+            let mut engine = Engine::new(&self.plan, *seed, phase, &mut self.images);
             let params = &self.state.params;
             self.decoder.losses(params, tokens, targets, rows, &mut engine, losses);
             sum += losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();

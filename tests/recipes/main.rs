@@ -2,12 +2,17 @@
 
 #![cfg(feature = "train")]
 
+mod bundles;
+mod hot;
+mod mechanisms;
+mod restated;
+
 use exmy::gemm::f32::{Output, matmul_reference};
 use exmy::nn::linear::{Group, Products};
 use exmy::nn::site::{Operand, Operator, Product, Site};
 use exmy::quantizer::{Axis, Quantizer};
 use exmy::random::{Philox, Stream};
-use exmy::recipe::{Engine, Images, Observer, Phase, Recipe};
+use exmy::recipe::{Engine, Images, Linear, Observer, Phase, Plan, Recipe};
 use exmy::train::config::Config;
 use exmy::train::data::{DataOptions, Dataset, Source};
 use exmy::train::preset::preset;
@@ -39,11 +44,21 @@ const INPUTS: usize = 40;
 const MEMBERS: [(Operator, usize); 2] = [(Operator::Q, 24), (Operator::K, 12)];
 const OUTPUTS: usize = 36;
 
+/// The group in the second of four blocks.
+fn linears() -> Vec<Linear> {
+    let linear = |layer, (operator, outputs)| {
+        let site = Site { layer: Some(layer), operator };
+        Linear { site, outputs, inputs: INPUTS }
+    };
+    (0..4).flat_map(|layer| MEMBERS.map(|member| linear(layer, member))).collect()
+}
+
 /// The three products of the group under a recipe.
 fn products(recipe: &str, observer: Option<&mut dyn Observer>) -> [Vec<f32>; 3] {
     let recipe: Recipe = recipe.parse().unwrap();
+    let plan = Plan::of(&recipe, linears(), 100).unwrap();
     let mut images = Images::default();
-    let mut engine = Engine::new(&recipe, 7, Phase::Train(3), &mut images);
+    let mut engine = Engine::new(&plan, 7, Phase::Train(3), &mut images);
     if let Some(observer) = observer {
         engine = engine.observed(observer);
     }

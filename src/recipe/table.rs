@@ -1,0 +1,204 @@
+//! Recipes in files: a line of text, or a table of rules that is read into one.
+
+use serde::de::{self, Deserializer};
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::Recipe;
+
+/// A line, or a table.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Either {
+    Line(String),
+    Table(toml::Table),
+}
+
+/// `[recipe]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    #[serde(default = "f32")]
+    base: String,
+    #[serde(default)]
+    rule: Vec<Row>,
+}
+
+fn f32() -> String {
+    "f32".into()
+}
+
+/// One word or several.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Words {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl Default for Words {
+    fn default() -> Self {
+        Self::Several(Vec::new())
+    }
+}
+
+/// A step, or a share of the run.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum From {
+    Step(u64),
+    Share(String),
+}
+
+/// `[[recipe.rule]]`: the kinds of words, each by itself, and the value.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    #[serde(default)]
+    layers: Words,
+    #[serde(default)]
+    operators: Words,
+    #[serde(default)]
+    products: Words,
+    #[serde(default)]
+    operands: Words,
+    #[serde(default)]
+    places: Words,
+    #[serde(default)]
+    operations: Words,
+    gradient: Option<bool>,
+    from: Option<From>,
+    numbers: Option<String>,
+    output: Option<String>,
+    hcp: Option<String>,
+}
+
+impl Row {
+    fn line(self) -> Result<String, String> {
+        let mut words = Vec::new();
+        match self.from {
+            None => {}
+            Some(From::Step(step)) => words.push(format!("from{step}")),
+            Some(From::Share(share)) => words.push(format!("from{share}")),
+        }
+        let lists = [
+            self.layers,
+            self.operators,
+            self.products,
+            self.operands,
+            self.places,
+            self.operations,
+        ];
+        for list in lists {
+            match list {
+                Words::One(word) => words.push(word),
+                Words::Several(some) => words.extend(some),
+            }
+        }
+        words.extend(self.gradient.map(|is| if is { "gradient" } else { "tensor" }.to_owned()));
+        let value = match (self.numbers, self.output, self.hcp) {
+            (Some(numbers), None, None) => numbers,
+            (None, Some(numbers), None) => {
+                words.push("output".into());
+                numbers
+            }
+            (None, None, Some(patch)) => {
+                words.push("hcp".into());
+                patch
+            }
+            _ => return Err("a rule sets one of `numbers`, `output` and `hcp`".into()),
+        };
+        if words.is_empty() {
+            words.push("all".into());
+        }
+        Ok(format!("{}={value}", words.join(":")))
+    }
+}
+
+impl Serialize for Recipe {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Recipe {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = match Either::deserialize(deserializer)? {
+            Either::Line(text) => text,
+            Either::Table(table) => {
+                let table: Table = table.try_into().map_err(|error: toml::de::Error| {
+                    de::Error::custom(format!("[recipe]: {}", error.message()))
+                })?;
+                let mut text = table.base;
+                for row in table.rule {
+                    text.push('+');
+                    text += &row.line().map_err(de::Error::custom)?;
+                }
+                text
+            }
+        };
+        text.parse().map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Serialize, Deserialize)]
+    struct File {
+        recipe: Recipe,
+    }
+
+    fn read(text: &str) -> Result<String, String> {
+        let file: File = toml::from_str(text).map_err(|error| error.message().to_owned())?;
+        let written = toml::to_string(&file).unwrap();
+        assert_eq!(toml::from_str::<File>(&written).unwrap().recipe, file.recipe);
+        Ok(file.recipe.to_string())
+    }
+
+    #[test]
+    fn a_table_is_the_line_that_means_the_same() {
+        assert_eq!(read("recipe = \"mxfp8-mix\"").unwrap(), "mxfp8-mix");
+        let text = r#"
+            [recipe]
+            base = "nv-nvfp4+last=1"
+            [[recipe.rule]]
+            layers = ["first1"]
+            operators = ["o_proj", "down_proj"]
+            products = "grad_weight"
+            operands = ["grad_output"]
+            from = "80%"
+            numbers = "bf16>rht16>nvfp4@sr4"
+            [[recipe.rule]]
+            from = 100
+            output = "bf16@rna"
+            [[recipe.rule]]
+            places = "norm_gamma"
+            gradient = false
+            numbers = "mxfp8-e4m3"
+            [[recipe.rule]]
+            operators = "o_proj"
+            hcp = "s-o2-b-k5%"
+        "#;
+        assert_eq!(
+            read(text).unwrap(),
+            "nv-nvfp4+last=1+from80%:first1:o_proj:down_proj:grad_weight:grad_output=\
+             bf16>rht16>nvfp4@sr4+from100:output=bf16@rna+norm_gamma:tensor=mxfp8-e4m3\
+             +o_proj:hcp=s-o2-b-k5%"
+        );
+        assert_eq!(
+            read("[recipe]\n[[recipe.rule]]\nnumbers = \"mxfp4\"").unwrap(),
+            "f32+all=mxfp4"
+        );
+    }
+
+    #[test]
+    fn wrong_keys_and_words_are_answered() {
+        let message = |text: &str| read(text).unwrap_err();
+        assert!(message("[recipe]\nbsae = \"f32\"").contains("bsae"));
+        assert!(message("[recipe]\n[[recipe.rule]]\nopertors = \"q\"").contains("operators"));
+        assert!(message("[recipe]\n[[recipe.rule]]\nlayers = \"first1\"").contains("one of"));
+        let text = "[recipe]\n[[recipe.rule]]\noperators = \"q_porj\"\nnumbers = \"mxfp4\"";
+        assert!(message(text).contains("q_proj"));
+    }
+}
