@@ -20,7 +20,7 @@ const OUTPUTS: usize = 32;
 
 /// Images by product and operand.
 #[derive(Default)]
-pub struct Kept(pub BTreeMap<(Product, Operand), Vec<f32>>);
+pub(crate) struct Kept(pub(crate) BTreeMap<(Product, Operand), Vec<f32>>);
 
 impl Observer for Kept {
     fn operand(
@@ -37,7 +37,7 @@ impl Observer for Kept {
 }
 
 /// X, W, dY; some outliers among them.
-pub fn operands() -> [Vec<f32>; 3] {
+pub(crate) fn operands() -> [Vec<f32>; 3] {
     let mut x = values(TOKENS * INPUTS, 10);
     x.iter_mut().step_by(37).for_each(|x| *x *= 20.0);
     let w = values(OUTPUTS * INPUTS, 11).iter().map(|w| w * 0.02).collect();
@@ -57,7 +57,7 @@ fn model() -> Vec<Linear> {
 }
 
 /// Images and results of the three products in the second block.
-pub fn run(recipe: &str, phase: Phase, images: &mut Images) -> (Kept, [Vec<f32>; 3]) {
+pub(crate) fn run(recipe: &str, phase: Phase, images: &mut Images) -> (Kept, [Vec<f32>; 3]) {
     let recipe: Recipe = recipe.parse().unwrap_or_else(|error| panic!("{error}"));
     let plan = Plan::of(&recipe, model(), 100).unwrap();
     let mut kept = Kept::default();
@@ -132,7 +132,8 @@ fn masks_are_masks() {
         let quantizer: Quantizer = text.parse().unwrap();
         let mut image = [0.0];
         let random = Philox::new(0, Stream::new("unused"));
-        let (view, out) = (View::new(&[x], 1, 1), ViewMut::new(&mut image, 1, 1));
+        let x = [x];
+        let (view, out) = (View::new(&x, 1, 1), ViewMut::new(&mut image, 1, 1));
         quantizer.image_into(view, Axis::Cols, random, out);
         image[0]
     };

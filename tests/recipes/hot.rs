@@ -139,35 +139,37 @@ fn identities_of_the_algebra() {
     assert!(single.iter().zip(&dual).all(|(a, b)| (a - b).abs() < 1e-4));
 }
 
-/// Ranges measured over thirty other draws of tokens 256, K 512, N 256 with ten channels in 8 to 30 times the
-/// rest; here at a quarter of the tokens and outputs, so with more room.
+/// The means of four draws lie in the ranges that thirty draws elsewhere had (tokens 256, K 512, N 256, ten channels of
+/// 8 to 30 times the rest); here with a quarter of the tokens and outputs.
 #[test]
 fn errors_fall_as_measured_elsewhere() {
-    let case = Case::new(64, 512, 64, 5);
-    let error = |patch: &str| case.error(&format!("{BASE}{patch}"));
-    let base = error("");
-    assert!((0.125..0.16).contains(&base), "{base}");
-    let of =
-        |form: &str, k: usize, residual: &str| error(&format!("+hcp=s-{form}-k{k}-{residual}"));
-    let ranges = [(16, 0.09, 0.13), (48, 0.065, 0.105), (128, 0.036, 0.065), (512, 0.008, 0.012)];
+    let cases: Vec<Case> = (5..9).map(|seed| Case::new(64, 512, 64, seed)).collect();
+    let mean = |patch: &str| {
+        let errors = cases.iter().map(|case| case.error(&format!("{BASE}{patch}")));
+        errors.sum::<f64>() / cases.len() as f64
+    };
+    let base = mean("");
+    assert!((0.135..0.148).contains(&base), "{base}");
+    let ranges =
+        [(16, 0.097, 0.123), (48, 0.073, 0.099), (128, 0.042, 0.054), (512, 0.0093, 0.0103)];
     let mut last = base;
     for (k, low, high) in ranges {
-        let both = of("o2-b", k, "exact");
-        assert!((low..high).contains(&both), "{k}: {both}");
-        assert!(both < last);
+        let of = |form: &str, residual: &str| mean(&format!("+hcp=s-{form}-k{k}-{residual}"));
+        let both = of("o2-b", "exact");
+        assert!((low..high).contains(&both) && both < last, "{k}: {both}");
         last = both;
         // Residuals in NVFP4 cost little; one side alone repairs less; the one-block reading nothing.
-        let again = of("o2-b", k, "same");
-        assert!(again < if k < 512 { 1.08 * both } else { 0.025 }, "{k}: {again} {both}");
-        assert!(again > both && both < of("o1-a", k, "exact") && both < of("o1-w", k, "exact"));
-        let literal = of("literal", k, "exact");
+        let again = of("o2-b", "same");
+        assert!(again > both && again < if k < 512 { 1.08 * both } else { 0.025 }, "{k}: {again}");
+        assert!(both < of("o1-a", "exact") && both < of("o1-w", "exact"));
+        let literal = of("literal", "exact");
         assert!((literal / base - 1.0).abs() < 0.02, "{k}: {literal}");
     }
-    let d = error("+hcp=d-o2-b-k48");
-    assert!(d < 0.11, "{d}");
-    for score in ["normalized", "product"] {
-        let other = error(&format!("+hcp=s-o2-b-k48-exact-{score}"));
-        assert!(other < 0.115, "{score}: {other}");
+    for other in
+        ["+hcp=d-o2-b-k48", "+hcp=s-o2-b-k48-exact-normalized", "+hcp=s-o2-b-k48-exact-product"]
+    {
+        let error = mean(other);
+        assert!((0.06..0.105).contains(&error), "{other}: {error}");
     }
 }
 

@@ -3,6 +3,7 @@
 #![cfg(feature = "train")]
 
 mod bundles;
+mod docs;
 mod hot;
 mod mechanisms;
 mod restated;

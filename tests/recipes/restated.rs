@@ -1,13 +1,13 @@
 //! Number formats once more, from the papers' formulas and without the crate: what images are compared with.
 
 /// To bfloat16, ties to even.
-pub fn bf16(x: f32) -> f32 {
+pub(crate) fn bf16(x: f32) -> f32 {
     let bits = x.to_bits();
     f32::from_bits((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF_0000)
 }
 
 /// To bfloat16, ties away from zero.
-pub fn bf16_away(x: f32) -> f32 {
+pub(crate) fn bf16_away(x: f32) -> f32 {
     f32::from_bits((x.to_bits() + 0x8000) & 0xFFFF_0000)
 }
 
@@ -21,15 +21,15 @@ fn power(exponent: i32) -> f64 {
 }
 
 /// E, M, the exponent of the largest number, and it.
-pub type Element = (i32, i32, i32, f64);
-pub const E4M3: Element = (4, 3, 8, 448.0);
-pub const E5M2: Element = (5, 2, 15, 57344.0);
-pub const E2M3: Element = (2, 3, 2, 7.5);
-pub const E2M1: Element = (2, 1, 2, 6.0);
+pub(crate) type Element = (i32, i32, i32, f64);
+pub(crate) const E4M3: Element = (4, 3, 8, 448.0);
+pub(crate) const E5M2: Element = (5, 2, 15, 57344.0);
+pub(crate) const E2M3: Element = (2, 3, 2, 7.5);
+pub(crate) const E2M1: Element = (2, 1, 2, 6.0);
 
 /// One MX block as arXiv 2506.20752's code has it: half away from zero, clamped; `bump` raises the exponent
 /// where the largest element is above max / 2^emax of its binade.
-pub fn mx(block: &[f32], (e, m, emax, max): Element, bump: bool) -> Vec<f32> {
+pub(crate) fn mx(block: &[f32], (e, m, emax, max): Element, bump: bool) -> Vec<f32> {
     let largest = block.iter().fold(0.0_f64, |a, &b| a.max(f64::from(b.abs())));
     let largest = if largest == 0.0 { power(-126) } else { largest };
     let top = exponent(largest);
@@ -90,7 +90,12 @@ fn e2m1_stochastic(y: f32, bits: u32) -> f32 {
 /// NVFP4 in blocks of `tile.0` rows and `tile.1` columns of a row-major matrix: second order of operations;
 /// random words by element, if any. What is left of magnitudes is as Transformer Engine decodes it, one
 /// binary32 product after the other.
-pub fn nvfp4(x: &[f32], cols: usize, tile: (usize, usize), words: Option<&[u32]>) -> Vec<f32> {
+pub(crate) fn nvfp4(
+    x: &[f32],
+    cols: usize,
+    tile: (usize, usize),
+    words: Option<&[u32]>,
+) -> Vec<f32> {
     let amax = x.iter().fold(0.0_f32, |a, b| a.max(b.abs()));
     let encode = 2688.0 / amax;
     let decode = 1.0 / encode;
@@ -120,7 +125,7 @@ pub fn nvfp4(x: &[f32], cols: usize, tile: (usize, usize), words: Option<&[u32]>
 
 /// Groups of 16 down the columns of a row-major matrix times `H diag(s) / 4`, in f64, to bfloat16. Sylvester's
 /// matrix has the sign of the parity of i & j.
-pub fn rotated_down(x: &[f32], cols: usize) -> Vec<f32> {
+pub(crate) fn rotated_down(x: &[f32], cols: usize) -> Vec<f32> {
     const MINUS: [usize; 10] = [3, 5, 6, 7, 8, 9, 10, 12, 14, 15];
     let rows = x.len() / cols;
     let mut image = vec![0.0; x.len()];
@@ -141,7 +146,7 @@ pub fn rotated_down(x: &[f32], cols: usize) -> Vec<f32> {
 }
 
 /// The transpose of a row-major matrix.
-pub fn transposed<T: Copy>(x: &[T], cols: usize) -> Vec<T> {
+pub(crate) fn transposed<T: Copy>(x: &[T], cols: usize) -> Vec<T> {
     let rows = x.len() / cols;
     (0..cols).flat_map(|j| (0..rows).map(move |i| x[i * cols + j])).collect()
 }
