@@ -268,7 +268,8 @@ impl FromStr for Selector {
             )));
         }
         let linear = places.is_empty() && vectors.is_empty();
-        if !linear && !(on.operators.is_empty() && on.products.is_empty()) {
+        let named = !on.operators.is_empty() || !on.products.is_empty();
+        if !linear && named {
             return Err(wrong(format!(
                 "{text:?}: places and operations belong to no operator and no product"
             )));

@@ -2,8 +2,8 @@
 //!
 //! A checkpoint is one safetensors file with the f32 master weights under their Hugging Face names,
 //! AdamW's two moments as `adamw.m.NAME` and `adamw.v.NAME`, and one metadata entry, `exmy`: a JSON
-//! object with the step and the tokens seen. Random bits are addressed by step, so there is no
-//! generator state to save. One file appears by one rename, so a checkpoint is whole or absent.
+//! object with the step, the tokens seen and, if there is any, the recipe's memory. Random bits are
+//! addressed by step, so there is no generator state to save. One file appears by one rename, so a checkpoint is whole or absent.
 //!
 //! Scheduled checkpoints (every `checkpoint_every` steps and the last step) are pruned to the newest
 //! few. One written because somebody interrupted the run is extra: it goes as soon as a scheduled
@@ -12,6 +12,7 @@
 use crate::error::{Error, Result};
 use crate::files::whole;
 use crate::nn::parameters::Layout;
+use crate::recipe::memory::Memory;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -28,8 +29,19 @@ pub struct Progress {
     pub tokens: u64,
 }
 
-/// Weights and optimizer moments, one arena each, laid out by [`Layout`].
-#[derive(Clone, Debug, PartialEq)]
+/// What a checkpoint says beside its tensors.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Metadata {
+    step: u64,
+    tokens: u64,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    memory: String,
+}
+
+/// Weights and optimizer moments, one arena each, laid out by [`Layout`], and what the recipe
+/// remembers.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct State {
     /// f32 master weights.
     pub params: Vec<f32>,
@@ -37,6 +49,8 @@ pub struct State {
     pub m: Vec<f32>,
     /// Second moments.
     pub v: Vec<f32>,
+    /// What the recipe remembers from step to step.
+    pub memory: Memory,
 }
 
 const METADATA_KEY: &str = "exmy";
@@ -101,11 +115,13 @@ pub fn save(folder: &Path, layout: &Layout, state: &State, progress: Progress) -
             tensors.push((format!("{prefix}{}", entry.name), entry.shape.clone(), bytes));
         }
     }
-    let progress_text = serde_json::to_string(&progress)
+    let Progress { step, tokens } = progress;
+    let metadata = Metadata { step, tokens, memory: state.memory.to_text() };
+    let progress_text = serde_json::to_string(&metadata)
         .map_err(|error| Error::new("cannot write the progress").because(error))?;
     // A single entry: the order in which a map of several would be written is not fixed.
     let metadata = HashMap::from([(METADATA_KEY.to_owned(), progress_text)]);
-    serialize(&path(folder, progress.step), &tensors, Some(metadata))
+    serialize(&path(folder, step), &tensors, Some(metadata))
 }
 
 /// Writes the weights alone, as other frameworks read them.
@@ -174,14 +190,19 @@ pub fn load(path: &Path, layout: &Layout) -> Result<(State, Progress)> {
         Error::new(format!("{} has no readable header", path.display())).because(error)
     })?;
     let text = header.metadata().as_ref().and_then(|map| map.get(METADATA_KEY));
-    let progress = text.and_then(|text| serde_json::from_str(text).ok()).ok_or_else(|| {
+    let metadata = text.and_then(|text| serde_json::from_str(text).ok()).ok_or_else(|| {
         Error::new(format!("{} does not say which step it is of", path.display()))
             .hint("it holds weights only; a checkpoint to resume from is below checkpoints/")
     })?;
+    let Metadata { step, tokens, memory } = metadata;
+    let progress = Progress { step, tokens };
+    let memory = Memory::from_text(&memory)
+        .map_err(|error| Error::new(format!("{}: {error}", path.display())))?;
     let state = State {
         params: read_arena(path, &file, layout, "")?,
         m: read_arena(path, &file, layout, MOMENTS[0])?,
         v: read_arena(path, &file, layout, MOMENTS[1])?,
+        memory,
     };
     Ok((state, progress))
 }

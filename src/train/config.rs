@@ -314,6 +314,8 @@ fn overlay(base: &mut Table, changes: Table, prefix: &str) -> Result<()> {
             (Value::Table(old), Value::Table(change)) => overlay(old, change, &path)?,
             (old @ Value::Float(_), Value::Integer(number)) => *old = Value::Float(number as f64),
             // A recipe or a path may look like a number or a list to TOML.
+            // Or be a table of rules.
+            (old @ Value::String(_), table @ Value::Table(_)) if path == "recipe" => *old = table,
             (old @ Value::String(_), Value::Integer(number)) => {
                 *old = Value::String(number.to_string());
             }

@@ -99,7 +99,7 @@ impl<'a> Trainer<'a> {
             decay_ranges: decay_ranges(&layout, config.train.decay),
             layout,
             decoder,
-            state: State { params, m: zeros.clone(), v: zeros.clone() },
+            state: State { params, m: zeros.clone(), v: zeros.clone(), ..State::default() },
             grads: zeros,
             progress: Progress { step: 0, tokens: 0 },
             plan,
@@ -112,6 +112,11 @@ impl<'a> Trainer<'a> {
     /// Names and places of the parameters.
     pub fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    /// The recipe, settled for this model: its shares of multiplications, its switches.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
     }
 
     /// Weights and moments.
@@ -131,6 +136,7 @@ impl<'a> Trainer<'a> {
     pub fn restore(&mut self, state: State, progress: Progress) {
         let lengths = [state.params.len(), state.m.len(), state.v.len()];
         assert_eq!(lengths, [self.layout.len(); 3], "a state of another model");
+        self.images.memory.clone_from(&state.memory);
         self.state = state;
         self.progress = progress;
     }
@@ -181,6 +187,9 @@ impl<'a> Trainer<'a> {
                 &mut self.state.v[range.clone()],
                 scale,
             );
+        }
+        if !self.images.memory.is_empty() {
+            self.state.memory.clone_from(&self.images.memory);
         }
         self.progress.step += 1;
         self.progress.tokens += (train.batch * model.context) as u64;

@@ -10,7 +10,8 @@ use exmy::recipe::{Engine, Images, Linear, Observer, Phase, Plan, Recipe, Share}
 use exmy::view::{View, ViewMut};
 
 use crate::restated::{
-    E2M1, E2M3, E4M3, E5M2, Element, bf16, bf16_away, mx, nvfp4, rotated_down, transposed,
+    E2M1, E2M3, E4M3, E5M2, Element, bf16, bf16_away, exponent, mx, nvfp4, power, rotated_down,
+    transposed,
 };
 use crate::{product, values};
 
@@ -138,7 +139,7 @@ fn masks_are_masks() {
         image[0]
     };
     let all = |x| [3, 4, 5, 6].map(|m| of(&format!("bf16>e8m{m}@rtz"), x));
-    assert_eq!(all(3.141_592_7), [3.0, 3.125, 3.125, 3.125]);
+    assert_eq!(all(std::f32::consts::PI), [3.0, 3.125, 3.125, 3.125]);
     assert_eq!(all(0.1), [0.09375, 0.09765625, 0.099609375, 0.099609375]);
     assert_eq!(all(-0.001).map(f32::to_bits).map(|b| b >> 16), [0xBA80, 0xBA80, 0xBA80, 0xBA82]);
 }
@@ -270,16 +271,16 @@ fn weights_alone_in_mxfp8() {
 /// steps; then the largest of the window.
 #[test]
 fn msamp_scales_by_powers_of_two() {
-    fn power(max: f64, x: &[f32]) -> f64 {
+    fn largest(max: f64, x: &[f32]) -> f64 {
         let amax = x.iter().fold(0.0_f32, |a, b| a.max(b.abs()));
-        2.0_f64.powi((max / f64::from(amax)).log2().floor() as i32)
+        power(exponent(max / f64::from(amax)))
     }
     // To a format with M mantissa bits and exponents from emin, ties to even; nothing is too large.
     fn cast(x: &[f32], scale: f64, m: i32, emin: i32) -> Vec<f32> {
         let value = |&x: &f32| {
             let y = f64::from(x) * scale;
-            let e = if y == 0.0 { emin } else { (y.abs().log2().floor() as i32).max(emin) };
-            let place = 2.0_f64.powi(e - m);
+            let e = if y == 0.0 { emin } else { exponent(y).max(emin) };
+            let place = power(e - m);
             ((y / place).round_ties_even() * place / scale) as f32
         };
         x.iter().map(value).collect()
@@ -287,19 +288,19 @@ fn msamp_scales_by_powers_of_two() {
     let [x, w, g] = operands();
     let mut images = Images::default();
     let (kept, results) = run("msamp-o1+window=2", Phase::Train(0), &mut images);
-    let half = cast(&w, power(65504.0, &w), 10, -14);
-    let weight = cast(&half, power(448.0, &half), 3, -6);
+    let half = cast(&w, largest(65504.0, &w), 10, -14);
+    let weight = cast(&half, largest(448.0, &half), 3, -6);
     assert_eq!(kept.0[&(Product::Forward, Operand::Weight)], weight);
     assert_eq!(kept.0[&(Product::GradInput, Operand::Weight)], weight);
-    let input = cast(&x, power(448.0, &x), 3, -6);
+    let input = cast(&x, largest(448.0, &x), 3, -6);
     assert_eq!(kept.0[&(Product::Forward, Operand::Input)], input);
     assert_eq!(kept.0[&(Product::GradWeight, Operand::Input)], input);
-    let grad = cast(&g, power(57344.0, &g), 2, -14);
+    let grad = cast(&g, largest(57344.0, &g), 2, -14);
     assert_eq!(kept.0[&(Product::GradInput, Operand::GradOutput)], grad);
     assert_eq!(kept.0[&(Product::GradWeight, Operand::GradOutput)], grad);
     let [.., dw] = multiplied(&kept);
     let dw = map(&dw, bf16);
-    let dw = map(&cast(&dw, power(448.0, &dw), 3, -6), |x| x + 0.5);
+    let dw = map(&cast(&dw, largest(448.0, &dw), 3, -6), |x| x + 0.5);
     assert_eq!(results[2], dw);
     // What is remembered goes through text, and an evaluation leaves it alone.
     let text = images.memory.to_text();
@@ -412,7 +413,9 @@ fn nv_mxfp4_rounds_scales_up() {
     let image = &kept.0[&(Product::Forward, Operand::Input)];
     for (block, image) in x.chunks(32).zip(image.chunks(32)) {
         let amax = block.iter().fold(0.0_f32, |a, b| a.max(b.abs()));
-        let scale = 2.0_f32.powi((amax / 6.0).log2().ceil() as i32);
+        let quotient = f64::from(amax) / 6.0;
+        let below = power(exponent(quotient));
+        let scale = if below < quotient { 2.0 * below } else { below } as f32;
         for (x, image) in block.iter().zip(image) {
             let y = x / scale;
             let near = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];

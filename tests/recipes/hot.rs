@@ -15,7 +15,7 @@ fn normal(rows: usize, cols: usize, seed: u64, hot: usize) -> Vec<f32> {
     let mut x: Vec<f32> = (0..(rows * cols) as u64)
         .map(|i| {
             let (a, b) = (random.uniform(2 * i), random.uniform(2 * i + 1));
-            ((-2.0 * (1.0 - a).ln()).sqrt() * (std::f64::consts::TAU * b).cos()) as f32
+            (libm::sqrt(-2.0 * libm::log(1.0 - a)) * libm::cos(std::f64::consts::TAU * b)) as f32
         })
         .collect();
     let mut channels: Vec<usize> = Vec::new();
@@ -77,7 +77,8 @@ impl Case {
                 let x = &self.x[t * channels..(t + 1) * channels];
                 let w = &self.w[n * channels..(n + 1) * channels];
                 let exact: f64 = x.iter().zip(w).map(|(x, w)| f64::from(*x) * f64::from(*w)).sum();
-                error += (f64::from(y[t * outputs + n]) - exact).powi(2);
+                let one = f64::from(y[t * outputs + n]) - exact;
+                error += one * one;
                 size += exact * exact;
             }
         }

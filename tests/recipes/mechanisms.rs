@@ -38,8 +38,9 @@ fn observers_see_rotated_operands_rotated() {
             let all = (0..before.rows()).flat_map(|i| (0..before.cols()).map(move |j| (i, j)));
             let (mut error, mut size) = (0.0, 0.0);
             for (i, j) in all {
-                error += f64::from(before.at(i, j) - after.at(i, j)).powi(2);
-                size += f64::from(before.at(i, j)).powi(2);
+                let (x, one) =
+                    (f64::from(before.at(i, j)), f64::from(before.at(i, j) - after.at(i, j)));
+                (error, size) = (error + one * one, size + x * x);
             }
             self.0.push((error / size).sqrt());
         }
@@ -236,4 +237,35 @@ fn a_group_of_a_late_switch() {
     let model: Vec<Linear> = linears();
     let plan = Plan::of(&"mxfp4+from80%=bf16".parse().unwrap(), model, 50).unwrap();
     assert_eq!(plan.switches(), [0, 40]);
+}
+
+/// A run that goes on from a checkpoint's text remembers windows and hot channels: the same bits.
+#[test]
+fn a_resumed_run_remembers() {
+    use exmy::train::data::{DataOptions, Dataset, Source};
+    use exmy::train::trainer::Trainer;
+    for recipe in ["msamp-o1+window=3", "nv-hcp+hcp=s-o2-b-r4-ema"] {
+        let mut config = exmy::train::preset::preset("nano").unwrap();
+        config.recipe = recipe.parse().unwrap();
+        config.model.context = 32;
+        config.train.batch = 1;
+        let options = DataOptions { synthetic_train_bytes: 4096, ..DataOptions::default() };
+        let data = Dataset::load(&Source::default(), &options).unwrap();
+        let mut whole = Trainer::new(&config, &data).unwrap();
+        for _ in 0..5 {
+            whole.step(None);
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let (layout, progress) = (whole.layout().clone(), whole.progress());
+        exmy::train::checkpoint::save(folder.path(), &layout, whole.state(), progress).unwrap();
+        let path = exmy::train::checkpoint::path(folder.path(), 5);
+        let (state, progress) = exmy::train::checkpoint::load(&path, &layout).unwrap();
+        assert!(!state.memory.is_empty() && state == *whole.state(), "{recipe}");
+        let mut resumed = Trainer::new(&config, &data).unwrap();
+        resumed.restore(state, progress);
+        for _ in 0..5 {
+            assert_eq!(resumed.step(None), whole.step(None), "{recipe}");
+        }
+        assert!(resumed.state() == whole.state(), "{recipe}");
+    }
 }

@@ -12,11 +12,12 @@ pub(crate) fn bf16_away(x: f32) -> f32 {
 }
 
 /// `floor(log2 |x|)` of a normal number.
-fn exponent(x: f64) -> i32 {
+pub(crate) fn exponent(x: f64) -> i32 {
     ((x.to_bits() >> 52 & 0x7FF) as i32) - 1023
 }
 
-fn power(exponent: i32) -> f64 {
+/// Two to the power of `exponent`.
+pub(crate) fn power(exponent: i32) -> f64 {
     f64::from_bits(((1023 + exponent) as u64) << 52)
 }
 
