@@ -10,11 +10,17 @@
 pub mod checkpoint;
 pub mod config;
 pub mod data;
+pub mod fingerprint;
 pub mod language;
+pub mod level;
 pub mod optimizer;
 pub mod preset;
+pub mod probe;
 pub mod record;
 pub mod run;
 pub mod sample;
 pub mod schedule;
+pub mod start;
+pub mod stop;
 pub mod trainer;
+pub mod trigger;

@@ -64,6 +64,13 @@ pub trait Observer {
 pub enum Phase {
     /// A training step (0-based).
     Train(u64),
+    /// A further part (from 1) of the sequences of a training step whose gradients accumulate.
+    TrainPart {
+        /// The step (0-based).
+        step: u64,
+        /// Which part.
+        part: u64,
+    },
     /// One forward pass of an evaluation.
     Evaluate {
         /// Steps trained before it.
@@ -80,6 +87,7 @@ impl Phase {
     pub fn stream(self) -> Stream {
         match self {
             Self::Train(step) => Stream::new("quantize").with(step),
+            Self::TrainPart { step, part } => Stream::new("quantize part").with(step).with(part),
             Self::Evaluate { step, pass } => {
                 Stream::new("quantize evaluation").with(step).with(pass)
             }
@@ -87,11 +95,19 @@ impl Phase {
         }
     }
 
+    /// The training step that this is part of, if any: only these change what a recipe remembers.
+    pub const fn trains(self) -> Option<u64> {
+        match self {
+            Self::Train(step) | Self::TrainPart { step, .. } => Some(step),
+            Self::Evaluate { .. } | Self::Sample(_) => None,
+        }
+    }
+
     /// The step whose rules are in force: an evaluation has those of the next step, a sample those of
     /// the last.
     pub const fn step(self) -> u64 {
         match self {
-            Self::Train(step) | Self::Evaluate { step, .. } => step,
+            Self::Train(step) | Self::TrainPart { step, .. } | Self::Evaluate { step, .. } => step,
             Self::Sample(_) => u64::MAX,
         }
     }
@@ -185,10 +201,7 @@ impl<'a> Engine<'a> {
             (0, _) | (_, Target::None | Target::Format(_)) => None,
             (length, Target::Block(format)) => {
                 let max = format.element.max().to_f32();
-                let step = match self.phase {
-                    Phase::Train(step) => Some(step),
-                    Phase::Evaluate { .. } | Phase::Sample(_) => None,
-                };
+                let step = self.phase.trains();
                 let windows = &mut self.images.memory.windows;
                 let amax = image::amax(tensor);
                 Some(match step {
@@ -441,9 +454,9 @@ impl<'a> Engine<'a> {
     fn channels(&mut self, site: Site, patch: &Patch, x: Both<'_>, w: Both<'_>) -> Vec<u32> {
         let known = self.images.memory.hot.get(&site);
         let last = known.map(|hot| hot.step);
-        let due = match self.phase {
-            Phase::Train(step) => patch.is_due(step, last),
-            Phase::Evaluate { .. } | Phase::Sample(_) => known.is_none(),
+        let due = match self.phase.trains() {
+            Some(step) => patch.is_due(step, last),
+            None => known.is_none(),
         };
         if let (false, Some(known)) = (due, known) {
             return known.channels.clone();
@@ -454,7 +467,7 @@ impl<'a> Engine<'a> {
             scores = averaged.map(|(old, new)| 0.9 * old + 0.1 * new).collect();
         }
         let channels = patch.choose(&scores);
-        if let Phase::Train(step) = self.phase {
+        if let Some(step) = self.phase.trains() {
             let average = if patch.average { scores } else { Vec::new() };
             let hot = Hot { step, channels: channels.clone(), average };
             self.images.memory.hot.insert(site, hot);

@@ -216,20 +216,32 @@ pub fn load_model(path: &Path, layout: &Layout) -> Result<Vec<f32>> {
     read_arena(path, &parse(path, &bytes)?, layout, "")
 }
 
-/// Removes checkpoints that are no longer needed after the one of `newest`: all but the newest
-/// `keep` that `is_scheduled` accepts.
+/// Removes checkpoints that are no longer needed: all but the newest `keep` that `is_scheduled`
+/// accepts, and those that `is_kept` does.
 ///
 /// # Errors
 /// If a file cannot be removed.
-pub fn prune(folder: &Path, keep: usize, is_scheduled: impl Fn(u64) -> bool) -> Result<()> {
+pub fn prune(
+    folder: &Path,
+    keep: usize,
+    is_scheduled: impl Fn(u64) -> bool,
+    is_kept: impl Fn(u64) -> bool,
+) -> Result<()> {
     let steps = list(folder)?;
     let scheduled: Vec<u64> = steps.iter().copied().filter(|&step| is_scheduled(step)).collect();
-    let kept = &scheduled[scheduled.len().saturating_sub(keep.max(1))..];
-    for step in steps {
-        if !kept.contains(&step) {
-            let path = path(folder, step);
-            fs::remove_file(&path).map_err(|error| Error::io("remove", &path, error))?;
-        }
+    let newest = &scheduled[scheduled.len().saturating_sub(keep.max(1))..];
+    remove(folder, |step| !newest.contains(&step) && !is_kept(step))
+}
+
+/// Removes the checkpoints of the steps that `is_gone` names, the newest first, so that what is
+/// left after a kill is a run's beginning.
+///
+/// # Errors
+/// If a file cannot be removed.
+pub fn remove(folder: &Path, is_gone: impl Fn(u64) -> bool) -> Result<()> {
+    for step in list(folder)?.into_iter().rev().filter(|&step| is_gone(step)) {
+        let path = path(folder, step);
+        fs::remove_file(&path).map_err(|error| Error::io("remove", &path, error))?;
     }
     Ok(())
 }

@@ -10,12 +10,15 @@ use crate::recipe::Recipe;
 use crate::text::Nearest;
 use crate::train::data::Source;
 use crate::train::optimizer::AdamW;
+use crate::train::probe;
 use crate::train::schedule::Schedule;
+use crate::train::stop::Stop;
+use crate::train::trigger::{self, At, When};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 /// Version of the keys and their meaning; a file of another version is refused.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Everything that determines a run's bits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +38,37 @@ pub struct Config {
     pub train: Train,
     /// What is measured and kept.
     pub record: Record,
+    /// When the run counts as diverged.
+    pub stop: Stop,
+    /// What the run starts from, if not from fresh weights.
+    pub start: Start,
+    /// Changes of the recipe at fixed steps.
+    #[serde(default)]
+    pub at: Vec<At>,
+    /// Changes of the recipe that recorded values ask for.
+    #[serde(default)]
+    pub when: Vec<When>,
+}
+
+/// What a run starts from; an empty text is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Start {
+    /// A safetensors file whose tensors replace fresh weights of the same name.
+    pub weights: String,
+    /// The run whose checkpoint this one goes on from; its records up to there are this one's.
+    pub run: String,
+    /// The step of that checkpoint.
+    pub step: u64,
+    /// Hash of the file or checkpoint, in hexadecimal; another one is refused.
+    pub fingerprint: String,
+}
+
+impl Start {
+    /// Whether the run goes on from another's checkpoint.
+    pub fn is_branch(&self) -> bool {
+        !self.run.is_empty()
+    }
 }
 
 /// Where the text comes from.
@@ -69,6 +103,10 @@ pub struct Train {
     pub steps: u64,
     /// Sequences a step.
     pub batch: usize,
+    /// Parts into which a step's sequences are divided, to be held in memory one after the other.
+    /// Part i has the i-th `batch / accumulate` sequences; the gradients of the parts' mean losses
+    /// are added in order, part by part, and their sum divided.
+    pub accumulate: usize,
     /// Peak learning rate.
     pub lr: f64,
     /// Learning rate at the end of a decaying schedule.
@@ -104,6 +142,14 @@ pub struct Record {
     pub checkpoint_every: u64,
     /// Checkpoints kept.
     pub keep: usize,
+    /// Further steps with a checkpoint, which is kept whatever `keep` says.
+    pub checkpoint_at: Vec<u64>,
+    /// Records whose median is the level that `spike`, `grad_spike` and `[stop]` compare with.
+    pub window: usize,
+    /// What is measured beside losses and norms, by name; see [`probe`].
+    pub probes: Vec<String>,
+    /// Steps between measurements of the probes.
+    pub probe_every: u64,
 }
 
 /// Values whose textual form is also their form in TOML.
@@ -147,7 +193,14 @@ impl Record {
 
     /// Whether a checkpoint is due after `step` of `steps`.
     pub fn checkpoints(&self, step: u64, steps: u64) -> bool {
-        step == steps || (self.checkpoint_every > 0 && step.is_multiple_of(self.checkpoint_every))
+        step == steps
+            || (self.checkpoint_every > 0 && step.is_multiple_of(self.checkpoint_every))
+            || self.checkpoint_at.contains(&step)
+    }
+
+    /// Whether probes measure after `step`.
+    pub fn probes_at(&self, step: u64) -> bool {
+        step.is_multiple_of(self.probe_every.max(1))
     }
 }
 
@@ -260,6 +313,21 @@ impl Config {
             let hint = "at least 1 sequence, at most 2^26 tokens (train.batch x model.context)";
             return refuse("train.batch", train.batch.to_string(), hint);
         }
+        if train.accumulate == 0 || !train.batch.is_multiple_of(train.accumulate) {
+            let hint = format!("a divisor of train.batch = {}", train.batch);
+            return refuse("train.accumulate", train.accumulate.to_string(), &hint);
+        }
+        if self.record.window == 0 || self.record.window > 1 << 16 {
+            return refuse("record.window", self.record.window.to_string(), "from 1 to 65536");
+        }
+        if let Some(name) = self.record.probes.iter().find(|name| !probe::exists(name)) {
+            let hint = format!("there are {}", probe::NAMES.join(", "));
+            return refuse("record.probes", format!("{name:?}"), &hint);
+        }
+        if self.start.is_branch() && !self.start.weights.is_empty() {
+            let hint = "a branch has the weights of its checkpoint";
+            return refuse("start.weights", format!("{:?}", self.start.weights), hint);
+        }
         const MOST_PARAMETERS: u64 = 1 << 33;
         let sizes = &self.model;
         let width = (sizes.d_model as u64).saturating_mul((sizes.d_model + sizes.hidden) as u64);
@@ -299,7 +367,8 @@ impl Config {
                 return refuse(key, value.to_string(), "a finite number, not negative");
             }
         }
-        Ok(())
+        self.stop.validate()?;
+        trigger::validate(self)
     }
 }
 

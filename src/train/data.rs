@@ -27,6 +27,7 @@ pub use error::{DataError, Split};
 pub use source::Source;
 pub use tokens::Tokens;
 
+use crate::train::fingerprint::Fingerprint;
 use crate::train::language::Language;
 
 /// How a source becomes a dataset.
@@ -185,12 +186,8 @@ fn split_point(n: usize, fraction: f64) -> usize {
 
 /// FNV-1a (Fowler, Noll, Vo; RFC 9923), 64 bits, over little-endian bytes.
 fn fingerprint(train: &Tokens, validation: &Tokens, vocab: usize) -> u64 {
-    let mut hash = 0xCBF2_9CE4_8422_2325_u64;
-    let mut feed = |bytes: &[u8]| {
-        for &byte in bytes {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3);
-        }
-    };
+    let mut hash = Fingerprint::default();
+    let mut feed = |bytes: &[u8]| hash.feed(bytes);
     feed(&(vocab as u64).to_le_bytes());
     for tokens in [train, validation] {
         feed(&(tokens.width() as u64).to_le_bytes());
@@ -201,7 +198,7 @@ fn fingerprint(train: &Tokens, validation: &Tokens, vocab: usize) -> u64 {
             Tokens::U32(all) => all.iter().for_each(|t| feed(&t.to_le_bytes())),
         }
     }
-    hash
+    hash.number()
 }
 
 #[cfg(test)]

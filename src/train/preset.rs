@@ -8,9 +8,10 @@ use crate::error::{Error, Result};
 use crate::nn::decoder::{self, InitScheme, Mlp, Norm, Position};
 use crate::recipe::Recipe;
 use crate::text::Nearest;
-use crate::train::config::{Config, Data, Decay, Record, Train, VERSION};
+use crate::train::config::{Config, Data, Decay, Record, Start, Train, VERSION};
 use crate::train::data::Source;
 use crate::train::schedule::Schedule;
+use crate::train::stop::Stop;
 
 /// A preset's name and what it is, for listings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +93,7 @@ pub fn preset(name: &str) -> Result<Config> {
         train: Train {
             steps,
             batch: 8,
+            accumulate: 1,
             lr: 1e-3,
             lr_min: 1e-4,
             schedule: Schedule::Cosine,
@@ -103,7 +105,20 @@ pub fn preset(name: &str) -> Result<Config> {
             decay: Decay::Matrices,
             clip: 1.0,
         },
-        record: Record { eval_every: 100, eval_windows: 4096, checkpoint_every: 100, keep: 2 },
+        record: Record {
+            eval_every: 100,
+            eval_windows: 4096,
+            checkpoint_every: 100,
+            keep: 2,
+            checkpoint_at: Vec::new(),
+            window: 50,
+            probes: Vec::new(),
+            probe_every: 1,
+        },
+        stop: Stop::default(),
+        start: Start::default(),
+        at: Vec::new(),
+        when: Vec::new(),
     };
     match name {
         "nano" => {}

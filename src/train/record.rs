@@ -9,9 +9,57 @@
 use crate::error::{Error, Result};
 use crate::files::whole;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+
+/// Something that happened at a step, beside its numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Event {
+    /// A rule of `[[at]]` changed the recipe of the steps that follow.
+    At {
+        /// Which rule, from 1.
+        rule: usize,
+        /// The recipe from here on.
+        recipe: String,
+    },
+    /// A rule of `[[when]]` changed the recipe of the steps that follow.
+    When {
+        /// Which rule, from 1.
+        rule: usize,
+        /// What it watches.
+        metric: String,
+        /// The value it acted on; absent if that was no finite number.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        value: Option<f64>,
+        /// The recipe from here on.
+        recipe: String,
+    },
+    /// The run came back here: it had reached step `from`, where a rule of `[[when]]` acted. Stands
+    /// in the first line after the checkpoint; the recipe changed before that line's step.
+    Rollback {
+        /// Which rule, from 1.
+        rule: usize,
+        /// What it watches.
+        metric: String,
+        /// The value it acted on; absent if that was no finite number.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        value: Option<f64>,
+        /// The step it acted at.
+        from: u64,
+        /// The step of the checkpoint.
+        to: u64,
+        /// The recipe from the checkpoint on.
+        recipe: String,
+    },
+    /// The run ended here.
+    Diverged {
+        /// What was measured, and which limit it broke.
+        reason: String,
+    },
+}
 
 /// One line of `metrics.jsonl`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -35,15 +83,26 @@ pub struct Metrics {
     /// Whether the norm exceeded the limit, so that the gradient was scaled down.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub clipped: Option<bool>,
-    /// What else happened, in words (`diverged: ...`).
+    /// What else happened.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub events: Vec<String>,
+    pub events: Vec<Event>,
+    /// What probes measured after this step, each under its name, beside the keys above.
+    #[serde(flatten)]
+    pub probes: BTreeMap<String, f64>,
 }
 
 impl Metrics {
-    /// Whether the run ended at this step because a loss or gradient was not finite.
+    /// Why the run ended at this step, if it diverged.
+    pub fn divergence(&self) -> Option<&str> {
+        self.events.iter().find_map(|event| match event {
+            Event::Diverged { reason } => Some(reason.as_str()),
+            _ => None,
+        })
+    }
+
+    /// Whether the run ended at this step because it diverged.
     pub fn diverged(&self) -> bool {
-        self.events.iter().any(|event| event.starts_with("diverged"))
+        self.divergence().is_some()
     }
 }
 
@@ -102,42 +161,61 @@ impl Lines {
     }
 }
 
+/// The length of the lines of `metrics.jsonl` up to `step`, in the bytes of the file at `path`.
+fn reach(path: &Path, text: &[u8], step: u64) -> Result<usize> {
+    let (mut kept, mut last) = (0, None);
+    for line in text.split_inclusive(|&byte| byte == b'\n') {
+        let whole = line.ends_with(b"\n");
+        match serde_json::from_slice::<Metrics>(line) {
+            Ok(metrics) if whole && metrics.step <= step => {
+                kept += line.len();
+                last = Some(metrics.step);
+            }
+            _ => break,
+        }
+    }
+    if last != Some(step) {
+        return Err(Error::new(format!(
+            "{} ends at step {}, its checkpoint is of step {step}",
+            path.display(),
+            last.unwrap_or(0)
+        ))
+        .hint("the file was changed from outside; remove the newer checkpoints and resume"));
+    }
+    Ok(kept)
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(bytes),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(Error::io("read", path, error)),
+    }
+}
+
 /// Cuts `metrics.jsonl` back to the lines up to `step`, dropping a torn last line; `None` drops
 /// every line.
 ///
 /// # Errors
 /// If the file cannot be read or replaced, or does not reach `step`.
 pub fn cut_back(path: &Path, step: Option<u64>) -> Result<()> {
-    let text = match fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(Error::io("read", path, error)),
-    };
-    let (mut kept, mut last) = (0, None);
-    if let Some(step) = step {
-        for line in text.split_inclusive(|&byte| byte == b'\n') {
-            let whole = line.ends_with(b"\n");
-            match serde_json::from_slice::<Metrics>(line) {
-                Ok(metrics) if whole && metrics.step <= step => {
-                    kept += line.len();
-                    last = Some(metrics.step);
-                }
-                _ => break,
-            }
-        }
-        if last != Some(step) {
-            return Err(Error::new(format!(
-                "{} ends at step {}, its checkpoint is of step {step}",
-                path.display(),
-                last.unwrap_or(0)
-            ))
-            .hint("the file was changed from outside; remove the newer checkpoints and resume"));
-        }
-    }
+    let text = bytes(path)?;
+    let kept = step.map_or(Ok(0), |step| reach(path, &text, step))?;
     if kept < text.len() || text.is_empty() {
         whole::write_whole(path, &text[..kept])?;
     }
     Ok(())
+}
+
+/// The lines of `metrics.jsonl` up to `step` and those after it, as they stand.
+///
+/// # Errors
+/// If the file cannot be read or does not reach `step`.
+pub fn split_at(path: &Path, step: u64) -> Result<(Vec<u8>, Vec<u8>)> {
+    let mut text = bytes(path)?;
+    let kept = reach(path, &text, step)?;
+    let after = text.split_off(kept);
+    Ok((text, after))
 }
 
 /// Reads `metrics.jsonl`, ignoring a torn last line.
@@ -189,5 +267,38 @@ mod tests {
     fn absent_values_are_absent_keys() {
         let text = serde_json::to_string(&metrics(1)).unwrap();
         assert_eq!(text, r#"{"step":1,"tokens":8,"loss":1.1}"#);
+    }
+
+    /// Rules decide on what is read back, so every value must come back as it was.
+    #[test]
+    fn numbers_survive_to_the_last_bit() {
+        let random = crate::random::Philox::new(1, crate::random::Stream::new("records"));
+        for i in 0..20_000 {
+            let bits = u64::from(random.word(2 * i)) << 32 | u64::from(random.word(2 * i + 1));
+            let value = f64::from_bits(bits);
+            if value.is_finite() {
+                let probes = BTreeMap::from([("lastbin.gamma".to_owned(), value)]);
+                let line = Metrics { loss: Some(value), probes, ..metrics(1) };
+                let text = serde_json::to_string(&line).unwrap();
+                assert_eq!(serde_json::from_str::<Metrics>(&text).unwrap(), line, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn events_say_what_they_are() {
+        let event = Event::When {
+            rule: 2,
+            metric: "spike".into(),
+            value: Some(2.5),
+            recipe: "bf16".into(),
+        };
+        let line = Metrics { events: vec![event], ..metrics(3) };
+        let text = serde_json::to_string(&line).unwrap();
+        assert_eq!(
+            text,
+            r#"{"step":3,"tokens":24,"loss":3.1,"events":[{"event":"when","rule":2,"metric":"spike","value":2.5,"recipe":"bf16"}]}"#
+        );
+        assert_eq!(serde_json::from_str::<Metrics>(&text).unwrap(), line);
     }
 }

@@ -6,19 +6,29 @@
 //! | `metrics.jsonl` | one [`Metrics`] a step |
 //! | `timing.jsonl` | clocks, threads, SIMD level; the only file that differs between repeats |
 //! | `checkpoints/` | weights and optimizer moments, the newest few |
+//! | `discarded/` | the lines of steps that a rollback undid, a file each time |
 //! | `model.safetensors` | the final weights |
 //! | `summary.json` | a [`Summary`]; its presence says that the run is complete |
 //!
 //! Metrics are made durable before the checkpoint that follows them, so a checkpoint never stands
 //! beside metrics that do not reach it; what stands after it is cut off on resume.
+//!
+//! A rollback ([`trigger`](crate::train::trigger)) sets the lines it undoes aside, removes the
+//! checkpoints after the one it goes back to, cuts the metrics back to that and goes on under the
+//! changed recipe. What it changed stands in the first line that follows. A kill in between loses
+//! the rollback and with it all that came after the checkpoint, so the same steps lead to the same
+//! decision again. Only scheduled checkpoints are gone back to, so an interruption changes nothing.
 
 use crate::error::{Error, Result};
 use crate::files::whole;
 use crate::train::checkpoint::{self, Progress};
 use crate::train::config::Config;
 use crate::train::data::{DataOptions, Dataset};
-use crate::train::record::{Lines, Metrics, Timing, cut_back, read_metrics};
+use crate::train::probe::{self, Probe, Seen};
+use crate::train::record::{Event, Lines, Metrics, Timing, cut_back, read_metrics, split_at};
+use crate::train::start;
 use crate::train::trainer::Trainer;
+use crate::train::trigger::{Control, Verdict};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,8 +55,10 @@ pub struct Summary {
     pub train_loss: Option<f64>,
     /// Mean validation loss at the end, nats per token; absent if the run diverged.
     pub val_loss: Option<f64>,
-    /// The step whose loss or gradient was not a finite number.
+    /// The step at which the run diverged.
     pub diverged_at: Option<u64>,
+    /// Why it counts as diverged.
+    pub reason: Option<String>,
 }
 
 /// What [`train`] tells while it works.
@@ -115,12 +127,21 @@ impl Folder {
         self.0.join("checkpoints")
     }
 
-    /// Creates the folder with nothing but its configuration.
+    /// The folder of the lines that rollbacks undid.
+    pub fn discarded(&self) -> PathBuf {
+        self.0.join("discarded")
+    }
+
+    /// Creates the folder with its configuration and, for a branch, the other run's checkpoint and
+    /// lines up to it.
     ///
     /// # Errors
-    /// If the folder exists or cannot be written.
+    /// If the folder exists or cannot be written, or what a branch begins with cannot be read.
     pub fn create(&self, config: &Config) -> Result<()> {
         fs::create_dir(&self.0).map_err(|error| Error::io("create", &self.0, error))?;
+        if config.start.is_branch() {
+            start::copy_past(&config.start, self)?;
+        }
         whole::write_whole(&self.config_file(), config.to_toml().as_bytes())
     }
 
@@ -214,11 +235,31 @@ fn lock(folder: &Folder) -> Result<fs::File> {
     }
 }
 
+/// Loads the checkpoint of a step.
+fn restore(trainer: &mut Trainer<'_>, folder: &Folder, config: &Config, step: u64) -> Result<()> {
+    let path = checkpoint::path(&folder.checkpoints(), step);
+    let (state, progress) = checkpoint::load(&path, trainer.layout())?;
+    let tokens = step * (config.train.batch * config.model.context) as u64;
+    if progress != (Progress { step, tokens }) {
+        return Err(Error::new(format!(
+            "{} says it is of step {} after {} tokens, not of step {step} after {tokens}",
+            path.display(),
+            progress.step,
+            progress.tokens
+        ))
+        .hint("it belongs to another run, or config.toml was changed"));
+    }
+    trainer.restore(state, progress);
+    Ok(())
+}
+
 /// A run with its files open.
 struct Run<'a> {
     folder: &'a Folder,
     config: &'a Config,
     trainer: Trainer<'a>,
+    probes: Vec<Box<dyn Probe>>,
+    control: Control<'a>,
     metrics: Lines,
     timing: Lines,
     /// Time in training steps, and what they did, since this process began.
@@ -226,6 +267,29 @@ struct Run<'a> {
     steps: u64,
     tokens: u64,
     diverged: bool,
+    /// The rollbacks so far, and those that the next line is to tell of.
+    rollbacks: Vec<Event>,
+    pending: Vec<Event>,
+}
+
+/// The probes that a configuration switches on, each once.
+fn probes(config: &Config) -> Vec<Box<dyn Probe>> {
+    let wanted = config.when.iter().map(|when| &when.metric);
+    let mut names: Vec<&String> = config.record.probes.iter().chain(wanted).collect();
+    names.sort();
+    names.dedup();
+    names.into_iter().filter_map(|name| probe::by_name(name)).collect()
+}
+
+/// The initial weights of a run that is no branch.
+fn initial(trainer: &mut Trainer<'_>, config: &Config) -> Result<()> {
+    let mut params = trainer.layout().initialize(config.seed);
+    if !config.start.weights.is_empty() {
+        start::check_fingerprint(Path::new(&config.start.weights), &config.start)?;
+        start::load_matching(Path::new(&config.start.weights), trainer.layout(), &mut params)?;
+    }
+    trainer.begin(params);
+    Ok(())
 }
 
 impl<'a> Run<'a> {
@@ -238,45 +302,65 @@ impl<'a> Run<'a> {
         whole::remove_partial(folder.path())?;
         whole::remove_partial(&checkpoints)?;
         let newest = checkpoint::list(&checkpoints)?.last().copied();
-        if let Some(step) = newest {
-            let path = checkpoint::path(&checkpoints, step);
-            let (state, progress) = checkpoint::load(&path, trainer.layout())?;
-            let tokens = step * (config.train.batch * config.model.context) as u64;
-            if progress != (Progress { step, tokens }) {
-                return Err(Error::new(format!(
-                    "{} says it is of step {} after {} tokens, not of step {step} after {tokens}",
-                    path.display(),
-                    progress.step,
-                    progress.tokens
-                ))
-                .hint("it belongs to another run, or config.toml was changed"));
-            }
-            trainer.restore(state, progress);
+        match newest {
+            Some(step) => restore(&mut trainer, folder, config, step)?,
+            None if config.start.weights.is_empty() => {}
+            None => initial(&mut trainer, config)?,
         }
         cut_back(&folder.metrics_file(), newest)?;
-        let diverged = folder.metrics()?.last().is_some_and(Metrics::diverged);
+        let lines = folder.metrics()?;
+        let mut control = Control::new(config);
+        lines.iter().try_for_each(|line| control.replay(line))?;
+        let events = lines.iter().flat_map(|line| &line.events);
+        let rollbacks = events.filter(|e| matches!(e, Event::Rollback { .. })).cloned().collect();
         let mut run = Self {
             folder,
             config,
             trainer,
+            probes: probes(config),
+            control,
             metrics: Lines::append(&folder.metrics_file())?,
             timing: Lines::append(&folder.timing_file())?,
             busy: Duration::ZERO,
             steps: 0,
             tokens: 0,
-            diverged,
+            diverged: lines.last().is_some_and(Metrics::diverged),
+            rollbacks,
+            pending: Vec::new(),
         };
         if newest.is_none() {
             let val_loss = Some(run.trainer.validation_loss());
-            run.metrics.push(&Metrics { val_loss, ..Metrics::default() })?;
+            let mut line = Metrics { val_loss, ..Metrics::default() };
+            run.probe(&mut line);
+            line.events = run.control.decide(&line, None)?.events;
+            run.metrics.push(&line)?;
         }
         Ok(run)
+    }
+
+    /// Adds to a line what the probes measure.
+    fn probe(&mut self, line: &mut Metrics) {
+        if !self.config.record.probes_at(line.step) {
+            return;
+        }
+        let seen = Seen {
+            step: line.step,
+            layout: self.trainer.layout(),
+            params: &self.trainer.state().params,
+            grads: self.trainer.grads(),
+        };
+        for probe in &mut self.probes {
+            if let Some(value) = probe.measure(&seen).filter(|value| value.is_finite()) {
+                line.probes.insert(probe.name().to_owned(), value);
+            }
+        }
     }
 
     /// Trains until the last step, divergence or a stop; says whether the run is at its end.
     fn advance(&mut self, watch: &mut dyn Watch) -> Result<bool> {
         let (steps, record) = (self.config.train.steps, &self.config.record);
         while self.trainer.progress().step < steps && !self.diverged {
+            self.trainer.set_recipe(self.control.recipe())?;
             let begun = Instant::now();
             let measured = self.trainer.step(None);
             self.busy += begun.elapsed();
@@ -290,26 +374,38 @@ impl<'a> Run<'a> {
                 lr: Some(measured.lr),
                 grad_norm: Some(measured.grad_norm),
                 clipped: Some(measured.clipped),
+                events: std::mem::take(&mut self.pending),
                 ..Metrics::default()
             };
-            self.diverged = !(measured.loss.is_finite() && measured.grad_norm.is_finite());
-            if self.diverged {
+            let mut broken = None;
+            if !(measured.loss.is_finite() && measured.grad_norm.is_finite()) {
                 let (loss, norm) = (measured.loss, measured.grad_norm);
-                line.events.push(format!("diverged: loss {loss}, gradient norm {norm}"));
+                broken = Some(format!("loss {loss}, gradient norm {norm}"));
                 // JSON has no word for what is not finite; the event holds it.
                 (line.loss, line.grad_norm) = (None, None);
-            } else if record.evaluates(progress.step, steps) {
-                watch.phase("validating");
-                let loss = self.trainer.validation_loss();
-                self.diverged = !loss.is_finite();
-                if self.diverged {
-                    line.events.push(format!("diverged: validation loss {loss}"));
-                } else {
-                    line.val_loss = Some(loss);
+            } else {
+                self.probe(&mut line);
+                if record.evaluates(progress.step, steps) {
+                    watch.phase("validating");
+                    let loss = self.trainer.validation_loss();
+                    match loss.is_finite() {
+                        true => line.val_loss = Some(loss),
+                        false => broken = Some(format!("validation loss {loss}")),
+                    }
                 }
             }
+            let decision = self.control.decide(&line, broken.as_deref())?;
+            line.events.extend(decision.events);
+            self.diverged = decision.verdict == Verdict::Stop;
             self.metrics.push(&line)?;
             let goes_on = watch.step(&line, steps);
+            if let Verdict::RollBack { since, event } = decision.verdict {
+                self.roll_back(since, event)?;
+                if !goes_on {
+                    return Ok(false);
+                }
+                continue;
+            }
             let stops = !goes_on && progress.step < steps && !self.diverged;
             if stops || self.diverged || record.checkpoints(progress.step, steps) {
                 self.checkpoint(!stops)?;
@@ -319,6 +415,52 @@ impl<'a> Run<'a> {
             }
         }
         Ok(true)
+    }
+
+    /// Goes back to the newest scheduled checkpoint from before `since`, or to the beginning.
+    fn roll_back(&mut self, since: u64, event: Event) -> Result<()> {
+        self.metrics.sync()?;
+        let (folder, start) = (self.folder, &self.config.start);
+        let checkpoints = folder.checkpoints();
+        let steps = checkpoint::list(&checkpoints)?;
+        let target = steps.into_iter().rfind(|&step| {
+            let scheduled = self.config.record.checkpoints(step, self.config.train.steps);
+            step < since && (scheduled || start.is_branch() && step == start.step)
+        });
+        if target.is_none() && start.is_branch() {
+            return Err(Error::new("the rollback leads to before the branch, which has no checkpoint")
+                .hint("branch off earlier, or keep more checkpoints"));
+        }
+        let to = target.unwrap_or(0);
+        let (_, undone) = split_at(&folder.metrics_file(), to)?;
+        let discarded = folder.discarded();
+        fs::create_dir_all(&discarded).map_err(|error| Error::io("create", &discarded, error))?;
+        let name = format!("rollback-{:02}.jsonl", self.rollbacks.len() + 1);
+        whole::write_whole(&discarded.join(name), &undone)?;
+        checkpoint::remove(&checkpoints, |step| step > to)?;
+        cut_back(&folder.metrics_file(), Some(to))?;
+        self.metrics = Lines::append(&folder.metrics_file())?;
+        match target {
+            Some(step) => restore(&mut self.trainer, folder, self.config, step)?,
+            None => initial(&mut self.trainer, self.config)?,
+        }
+        self.control = Control::new(self.config);
+        let lines = folder.metrics()?;
+        lines.iter().try_for_each(|line| self.control.replay(line))?;
+        // Changes of rollbacks from steps that are undone now are still wanted.
+        let known = |event: &Event| lines.iter().any(|line| line.events.contains(event));
+        let mut pending: Vec<Event> =
+            self.rollbacks.iter().filter(|event| !known(event)).cloned().collect();
+        pending.push(event);
+        for event in &mut pending {
+            self.control.rolled_back(event)?;
+        }
+        if let Some(Event::Rollback { to: place, recipe, .. }) = pending.last_mut() {
+            (*place, *recipe) = (to, self.control.recipe().to_string());
+        }
+        self.rollbacks.extend(pending.last().cloned());
+        self.pending = pending;
+        Ok(())
     }
 
     /// Makes the records durable, then the checkpoint; a scheduled one removes what it replaces.
@@ -337,8 +479,16 @@ impl<'a> Run<'a> {
         checkpoint::save(&folder, self.trainer.layout(), self.trainer.state(), progress)?;
         if scheduled {
             let (record, steps) = (&self.config.record, self.config.train.steps);
-            checkpoint::prune(&folder, record.keep, |step| {
-                step == progress.step || record.checkpoints(step, steps)
+            let is_scheduled = |step| step == progress.step || record.checkpoints(step, steps);
+            // A rollback that is in the air needs the newest one from before what it looks at.
+            let needed = match self.control.suspicion() {
+                Some(since) => checkpoint::list(&folder)?
+                    .into_iter()
+                    .rfind(|&step| step < since && is_scheduled(step)),
+                None => None,
+            };
+            checkpoint::prune(&folder, record.keep, is_scheduled, |step| {
+                needed == Some(step) || record.checkpoint_at.contains(&step)
             })?;
         }
         Ok(())
@@ -364,6 +514,7 @@ impl<'a> Run<'a> {
             train_loss: (!self.diverged && !tail.is_empty()).then_some(mean),
             val_loss: last.and_then(|line| line.val_loss),
             diverged_at: self.diverged.then_some(progress.step),
+            reason: last.and_then(Metrics::divergence).map(str::to_owned),
         };
         let model = self.folder.model_file();
         checkpoint::save_model(&model, self.trainer.layout(), &self.trainer.state().params)?;

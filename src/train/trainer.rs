@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::nn::decoder::Decoder;
 use crate::nn::parameters::{Layout, Role};
 use crate::parallel::awake;
-use crate::recipe::{Engine, Images, Observer, Phase, Plan};
+use crate::recipe::{Engine, Images, Observer, Phase, Plan, Recipe};
 use crate::train::checkpoint::{Progress, State};
 use crate::train::config::{Config, Decay};
 use crate::train::data::{Batches, Dataset, Tokens, windows};
@@ -62,6 +62,12 @@ fn decay_ranges(layout: &Layout, decay: Decay) -> Vec<(Range<usize>, bool)> {
     ranges
 }
 
+/// `recipe` settled for a model.
+pub(super) fn plan(recipe: &Recipe, layout: &Layout, steps: u64) -> Result<Plan> {
+    let fault = |error| Error::new(format!("recipe {recipe}: {error}"));
+    Plan::new(recipe, layout, steps).map_err(fault)
+}
+
 /// A network in training.
 pub struct Trainer<'a> {
     config: &'a Config,
@@ -70,6 +76,7 @@ pub struct Trainer<'a> {
     /// The whole arena, cut where parameters that decay meet others.
     decay_ranges: Vec<(Range<usize>, bool)>,
     decoder: Decoder<f32>,
+    recipe: Recipe,
     state: State,
     grads: Vec<f32>,
     progress: Progress,
@@ -88,8 +95,7 @@ impl<'a> Trainer<'a> {
         check(config, data)?;
         let decoder = Decoder::new(config.model).map_err(|error| Error::new(error.to_string()))?;
         let layout = config.model.layout();
-        let plan = Plan::new(&config.recipe, &layout, config.train.steps)
-            .map_err(|error| Error::new(format!("recipe {}: {error}", config.recipe)))?;
+        let plan = plan(&config.recipe, &layout, config.train.steps)?;
         let params = layout.initialize(config.seed);
         let zeros = vec![0.0; params.len()];
         let room = config.train.batch * config.model.context;
@@ -99,6 +105,7 @@ impl<'a> Trainer<'a> {
             decay_ranges: decay_ranges(&layout, config.train.decay),
             layout,
             decoder,
+            recipe: config.recipe.clone(),
             state: State { params, m: zeros.clone(), v: zeros.clone(), ..State::default() },
             grads: zeros,
             progress: Progress { step: 0, tokens: 0 },
@@ -129,6 +136,36 @@ impl<'a> Trainer<'a> {
         self.progress
     }
 
+    /// The gradient of the last step, before clipping; zeros before the first.
+    ///
+    /// With `train.accumulate` above 1 it is the sum over the parts.
+    pub fn grads(&self) -> &[f32] {
+        &self.grads
+    }
+
+    /// Begins with these weights, at step 0.
+    ///
+    /// # Panics
+    /// If they were laid out for another model.
+    pub fn begin(&mut self, params: Vec<f32>) {
+        let zeros = vec![0.0; params.len()];
+        let state = State { params, m: zeros.clone(), v: zeros, ..State::default() };
+        self.restore(state, Progress { step: 0, tokens: 0 });
+    }
+
+    /// The steps and evaluations that follow are made under `recipe`. What the one before remembers
+    /// stays: windows and hot channels are read where the new one asks for them.
+    ///
+    /// # Errors
+    /// If the recipe does not go with the model.
+    pub fn set_recipe(&mut self, recipe: &Recipe) -> Result<()> {
+        if self.recipe != *recipe {
+            self.plan = plan(recipe, &self.layout, self.config.train.steps)?;
+            self.recipe = recipe.clone();
+        }
+        Ok(())
+    }
+
     /// Goes on from a checkpoint.
     ///
     /// # Panics
@@ -146,7 +183,7 @@ impl<'a> Trainer<'a> {
         awake(|| self.step_now(observer))
     }
 
-    fn step_now(&mut self, observer: Option<&mut dyn Observer>) -> Step {
+    fn step_now(&mut self, mut observer: Option<&mut dyn Observer>) -> Step {
         let Config { train, model, seed, .. } = self.config;
         let step = self.progress.step;
         let (tokens, targets) = (&mut self.tokens, &mut self.targets);
@@ -159,21 +196,34 @@ impl<'a> Trainer<'a> {
             targets,
         );
         self.grads.fill(0.0);
-        let mut engine = Engine::new(&self.plan, *seed, Phase::Train(step), &mut self.images);
-        if let Some(observer) = observer {
-            engine = engine.observed(observer);
+        let (parts, rows) = (train.accumulate, train.batch / train.accumulate);
+        let room = rows * model.context;
+        let mut losses = 0.0;
+        let texts = tokens.chunks(room).zip(targets.chunks(room));
+        for (part, (tokens, targets)) in (0..).zip(texts) {
+            let phase = match part {
+                0 => Phase::Train(step),
+                _ => Phase::TrainPart { step, part },
+            };
+            let mut engine = Engine::new(&self.plan, *seed, phase, &mut self.images);
+            if let Some(observer) = observer.as_deref_mut() {
+                engine = engine.observed(observer);
+            }
+            losses += self.decoder.forward_backward(
+                &self.state.params,
+                &mut self.grads,
+                tokens,
+                targets,
+                rows,
+                &mut engine,
+            );
         }
-        let loss = self.decoder.forward_backward(
-            &self.state.params,
-            &mut self.grads,
-            tokens,
-            targets,
-            train.batch,
-            &mut engine,
-        );
-        let grad_norm = global_norm(&self.grads);
+        let loss = losses / parts as f64;
+        let grad_norm = global_norm(&self.grads) / parts as f64;
         let clips = train.clip > 0.0;
-        let scale = if clips { clip_scale(grad_norm, train.clip) } else { 1.0 };
+        let clip = if clips { clip_scale(grad_norm, train.clip) } else { 1.0 };
+        // One rounding each: of 1 / parts, and of its product with the clipping factor.
+        let scale = clip * (1.0 / parts as f64) as f32;
         let lr = train.learning_rate(step);
         let optimizer = train.optimizer();
         for (range, decays) in &self.decay_ranges {

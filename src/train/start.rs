@@ -1,0 +1,313 @@
+//! What a run starts from beside fresh weights: tensors of a file, or another run's checkpoint.
+//!
+//! **Weights of a file** (`start.weights`, `--init-from`): a safetensors file as PyTorch users write
+//! it. A tensor is taken where its name is that of a parameter: as it stands, without the prefixes
+//! `module.` and `_orig_mod.` of PyTorch's wrappers, with `model.` before it, or translated from
+//! GPT-2's names of Hugging Face and nanoGPT (`transformer.h.0.attn.c_attn.weight`; the fused q, k, v
+//! are divided, and matrices stored (in, out) by Hugging Face's `Conv1D` are transposed). f64, f32,
+//! f16 and bf16 are read; f64 is rounded to nearest even. A shape that differs is an error; parameters that the
+//! file lacks keep their fresh values; both these and tensors that belong to nothing are listed.
+//!
+//! **A checkpoint** (`start.run` and `start.step`, `--branch RUN@STEP`): the branch's folder gets a
+//! copy of the checkpoint and of the lines up to its step, and from then on it is a run like any
+//! other that was stopped there. Its recipe is that of its own configuration; with the recipe that
+//! was in force in the other run it repeats that run, bit for bit.
+
+use crate::error::{Error, Result};
+use crate::files::whole;
+use crate::format::Format;
+use crate::nn::parameters::Layout;
+use crate::train::checkpoint;
+use crate::train::config::{Config, Start};
+use crate::train::fingerprint::Fingerprint;
+use crate::train::record::split_at;
+use crate::train::run::Folder;
+use crate::train::trigger::Control;
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// What became of the tensors of a file and of the parameters of a model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Matching {
+    /// Parameters that were taken from the file, in the order of the model.
+    pub loaded: Vec<String>,
+    /// Parameters that the file lacks.
+    pub fresh: Vec<String>,
+    /// Tensors of the file that belong to no parameter.
+    pub unused: Vec<String>,
+}
+
+/// A file's hash, as `start.fingerprint` has it.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn fingerprint(path: &Path) -> Result<String> {
+    let bytes = fs::read(path).map_err(|error| Error::io("read", path, error))?;
+    Ok(Fingerprint::of(&bytes).to_string())
+}
+
+/// Refuses a file other than the one a run began with.
+///
+/// # Errors
+/// If it cannot be read or has another hash.
+pub fn check_fingerprint(path: &Path, start: &Start) -> Result<()> {
+    if fingerprint(path)? == start.fingerprint {
+        return Ok(());
+    }
+    Err(Error::new(format!("{} is not the file the run began with", path.display()))
+        .hint("put the old file back, or begin a new run"))
+}
+
+/// The part of a tensor that becomes a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cut {
+    Whole,
+    /// The first, second or third of three equal parts of the outputs.
+    Third(usize),
+}
+
+/// Where a tensor of GPT-2 goes; a matrix is stored (in, out) if the file is of Hugging Face.
+fn of_gpt2(name: &str) -> Vec<(String, Cut)> {
+    let name = name.strip_prefix("transformer.").unwrap_or(name);
+    let whole = |name: String| vec![(name, Cut::Whole)];
+    match name {
+        "wte.weight" => return whole("model.embed_tokens.weight".into()),
+        "wpe.weight" => return whole("model.embed_positions.weight".into()),
+        "ln_f.weight" | "ln_f.bias" => return whole(name.replace("ln_f", "model.norm")),
+        _ => {}
+    }
+    let Some((layer, rest)) = name.strip_prefix("h.").and_then(|rest| rest.split_once('.')) else {
+        return Vec::new();
+    };
+    let block = format!("model.layers.{layer}");
+    if let Some(kind) = rest.strip_prefix("attn.c_attn.") {
+        let parts = ["q_proj", "k_proj", "v_proj"].iter().enumerate();
+        return parts
+            .map(|(i, part)| (format!("{block}.self_attn.{part}.{kind}"), Cut::Third(i)))
+            .collect();
+    }
+    for (theirs, ours) in [
+        ("ln_1.", "input_layernorm."),
+        ("ln_2.", "post_attention_layernorm."),
+        ("attn.c_proj.", "self_attn.o_proj."),
+        ("mlp.c_fc.", "mlp.up_proj."),
+        ("mlp.c_proj.", "mlp.down_proj."),
+    ] {
+        if let Some(kind) = rest.strip_prefix(theirs) {
+            return whole(format!("{block}.{ours}{kind}"));
+        }
+    }
+    Vec::new()
+}
+
+/// The parameters that a tensor of that name is for.
+fn places(name: &str, layout: &Layout) -> Vec<(String, Cut)> {
+    let mut plain = name;
+    while let Some(rest) =
+        ["module.", "_orig_mod."].iter().find_map(|prefix| plain.strip_prefix(prefix))
+    {
+        plain = rest;
+    }
+    for candidate in [plain.to_owned(), format!("model.{plain}")] {
+        if layout.find(&candidate).is_some() {
+            return vec![(candidate, Cut::Whole)];
+        }
+    }
+    let mut found = of_gpt2(plain);
+    found.retain(|(name, _)| layout.find(name).is_some());
+    found
+}
+
+/// A tensor's values in f32.
+fn values(path: &Path, name: &str, tensor: &TensorView<'_>) -> Result<Vec<f32>> {
+    let data = tensor.data();
+    let halves = |format: Format| -> Vec<f32> {
+        let (pairs, _) = data.as_chunks::<2>();
+        pairs.iter().map(|b| format.decode(u64::from(u16::from_le_bytes(*b))).to_f32()).collect()
+    };
+    Ok(match tensor.dtype() {
+        Dtype::F32 => data.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect(),
+        Dtype::F64 => {
+            data.as_chunks::<8>().0.iter().map(|b| f64::from_le_bytes(*b) as f32).collect()
+        }
+        Dtype::F16 => halves(Format::F16),
+        Dtype::BF16 => halves(Format::BF16),
+        other => {
+            return Err(Error::new(format!("{}: {name} is {other:?}", path.display()))
+                .hint("weights are f64, f32, f16 or bf16"));
+        }
+    })
+}
+
+/// Rows for columns, of a (rows, cols) matrix.
+fn transposed(values: &[f32], rows: usize, cols: usize) -> Vec<f32> {
+    (0..cols).flat_map(|j| (0..rows).map(move |i| values[i * cols + j])).collect()
+}
+
+/// Replaces those of `params` that the safetensors file at `path` has.
+///
+/// # Errors
+/// If the file cannot be read, nothing in it fits, two tensors are for the same parameter, or the
+/// shapes of a tensor and its parameter differ; then nothing is replaced.
+pub fn load_matching(path: &Path, layout: &Layout, params: &mut [f32]) -> Result<Matching> {
+    let bytes = fs::read(path).map_err(|error| Error::io("read", path, error))?;
+    let file = SafeTensors::deserialize(&bytes).map_err(|error| {
+        Error::new(format!("{} is not a whole safetensors file", path.display()))
+            .because(error)
+            .hint("PyTorch's own .pt and .bin files hold code; write them as safetensors first")
+    })?;
+    let mut tensors = file.tensors();
+    tensors.sort_by(|(a, _), (b, _)| a.cmp(b));
+    // Only a fused matrix tells (in, out) from (out, in); the others are as it is.
+    let conv1d = tensors.iter().any(|(name, tensor)| {
+        let shape = tensor.shape();
+        name.ends_with("attn.c_attn.weight") && shape.len() == 2 && shape[1] == 3 * shape[0]
+    });
+    let mut found: BTreeMap<String, (String, Vec<f32>)> = BTreeMap::new();
+    let mut unused = Vec::new();
+    for (name, tensor) in &tensors {
+        let places = places(name, layout);
+        if places.is_empty() {
+            unused.push(name.clone());
+            continue;
+        }
+        let mut all = values(path, name, tensor)?;
+        let mut shape = tensor.shape().to_vec();
+        let linear = [".c_attn.weight", ".c_proj.weight", ".c_fc.weight"];
+        if conv1d && shape.len() == 2 && linear.iter().any(|end| name.ends_with(end)) {
+            all = transposed(&all, shape[0], shape[1]);
+            shape.reverse();
+        }
+        for (place, cut) in places {
+            let (mut shape, mut part) = (shape.clone(), &all[..]);
+            if let Cut::Third(i) = cut
+                && shape.first().is_some_and(|rows| rows.is_multiple_of(3))
+            {
+                shape[0] /= 3;
+                part = &all[i * (all.len() / 3)..(i + 1) * (all.len() / 3)];
+            }
+            let entry = layout.find(&place).expect("only places that are there are named");
+            if entry.shape != shape {
+                return Err(Error::new(format!(
+                    "{}: {name} is {shape:?}, {place} is {:?}",
+                    path.display(),
+                    entry.shape
+                ))
+                .hint("set the sizes of [model] to those of the file"));
+            }
+            if let Some((other, _)) = found.insert(place.clone(), (name.clone(), part.to_vec())) {
+                return Err(Error::new(format!(
+                    "{}: both {other} and {name} are for {place}",
+                    path.display()
+                ))
+                .hint("remove one of them from the file"));
+            }
+        }
+    }
+    if found.is_empty() {
+        let theirs = unused.first().map_or("none", String::as_str);
+        let ours = layout.iter().next().map_or("none", |entry| entry.name.as_str());
+        return Err(Error::new(format!("{} has no tensor of this model", path.display())).hint(
+            format!("its names are like {theirs}, the model's like {ours}"),
+        ));
+    }
+    let mut matching = Matching { unused, ..Matching::default() };
+    for entry in layout.iter() {
+        match found.get(&entry.name) {
+            Some((_, values)) => {
+                params[entry.range.clone()].copy_from_slice(values);
+                matching.loaded.push(entry.name.clone());
+            }
+            None => matching.fresh.push(entry.name.clone()),
+        }
+    }
+    Ok(matching)
+}
+
+/// The configuration of a branch of `run` at `step`, before anything is changed in it: that of the
+/// run, with the recipe in force there.
+///
+/// # Errors
+/// If the run cannot be read or has no checkpoint of that step.
+pub fn branch(run: &Folder, step: u64) -> Result<Config> {
+    let mut config = run.config()?;
+    let path = checkpoint::path(&run.checkpoints(), step);
+    if !path.is_file() {
+        let steps = checkpoint::list(&run.checkpoints())?;
+        let steps: Vec<String> = steps.iter().map(u64::to_string).collect();
+        let error = Error::new(format!("{} has no checkpoint of step {step}", run.path().display()));
+        return Err(error.hint(match steps.is_empty() {
+            true => "it has none at all".to_owned(),
+            false => format!("it has those of {}", steps.join(", ")),
+        }));
+    }
+    let recipe = {
+        let mut control = Control::new(&config);
+        let lines = run.metrics()?;
+        let past = lines.iter().take_while(|line| line.step <= step);
+        past.into_iter().try_for_each(|line| control.replay(line))?;
+        control.recipe().clone()
+    };
+    config.recipe = recipe;
+    let place = fs::canonicalize(run.path()).map_err(|e| Error::io("open", run.path(), e))?;
+    let place = place.to_str().ok_or_else(|| {
+        Error::new(format!("{}: the path is not UTF-8", place.display()))
+            .hint("paths are written into records; rename the folder")
+    })?;
+    config.start = Start {
+        weights: String::new(),
+        run: place.to_owned(),
+        step,
+        fingerprint: fingerprint(&path)?,
+    };
+    Ok(config)
+}
+
+/// Refuses a branch that would not see the batches, or not have the weights, of the run it leaves.
+///
+/// # Errors
+/// Names what differs.
+pub fn check_branch(config: &Config) -> Result<()> {
+    let start = &config.start;
+    let theirs = Folder::new(&start.run).config()?;
+    let same = [
+        ("seed", config.seed == theirs.seed),
+        ("data", config.data.fingerprint == theirs.data.fingerprint),
+        ("data.validation", config.data.validation == theirs.data.validation),
+        ("model", config.model == theirs.model),
+        ("train.batch", config.train.batch == theirs.train.batch),
+    ];
+    if let Some((key, _)) = same.iter().find(|(_, same)| !same) {
+        return Err(Error::new(format!("{key} is another than in {}", start.run))
+            .hint("a branch goes on with the same weights and batches"));
+    }
+    if start.step >= config.train.steps {
+        return Err(Error::new(format!(
+            "the branch begins at step {} and has train.steps = {}",
+            start.step, config.train.steps
+        ))
+        .hint("give it more steps"));
+    }
+    Ok(())
+}
+
+/// Gives a branch its past: the checkpoint it begins with and the lines up to there.
+///
+/// # Errors
+/// If they cannot be read, are not those that were meant, or cannot be written.
+pub fn copy_past(start: &Start, folder: &Folder) -> Result<()> {
+    let run = Folder::new(&start.run);
+    let from = checkpoint::path(&run.checkpoints(), start.step);
+    check_fingerprint(&from, start)?;
+    let bytes = fs::read(&from).map_err(|error| Error::io("read", &from, error))?;
+    let checkpoints = folder.checkpoints();
+    fs::create_dir_all(&checkpoints).map_err(|error| Error::io("create", &checkpoints, error))?;
+    whole::write_whole(&checkpoint::path(&checkpoints, start.step), &bytes)?;
+    let (past, _) = split_at(&run.metrics_file(), start.step)?;
+    whole::write_whole(&folder.metrics_file(), &past)
+}
+
+#[cfg(test)]
+mod tests;
