@@ -1,7 +1,10 @@
 //! Several runs side by side: what is learned from them.
 //!
 //! [`compare`] trains recipes that share seed, initial weights and batches, and sets their losses
-//! beside each other.
+//! beside each other in a [`table`]; [`sweep`] does the same with a grid of configurations, divided
+//! among any number of processes.
 
 pub mod compare;
 pub mod loss_figure;
+pub mod sweep;
+pub mod table;

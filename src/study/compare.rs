@@ -1,4 +1,4 @@
-//! An output folder: one run folder per recipe and seed, `summary.json` and `loss.svg`.
+//! An output folder: one run folder per recipe, learning rate and seed, `summary.json` and `loss.svg`.
 //!
 //! The folder appears at once, with every run's configuration in it: it is put together under a
 //! temporary name and renamed. From then on a kill at any moment loses at most the steps since the
@@ -8,7 +8,6 @@
 
 use crate::error::{Error, Result};
 use crate::files::whole::{self, PARTIAL};
-use crate::recipe::Recipe;
 use crate::study::loss_figure;
 use crate::train::config::{Config, VERSION};
 use crate::train::data::Source;
@@ -51,11 +50,24 @@ pub struct OutFolder {
     only: Option<String>,
 }
 
-/// The name of a run's folder: recipe and seed, in characters every file system takes.
-fn folder_name(recipe: &Recipe, seed: u64) -> String {
+/// A name in characters every file system takes.
+pub(crate) fn plain(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.@+=".contains(c) { c } else { '_' };
-    let recipe: String = recipe.as_str().chars().map(plain).collect();
-    format!("{recipe}-s{seed}")
+    name.chars().map(plain).collect()
+}
+
+/// The name of a run's folder: recipe, learning rate if there are several, and seed.
+fn folder_name(config: &Config, several_lrs: bool) -> String {
+    let recipe = plain(&config.recipe.to_string());
+    let lr = if several_lrs { format!("-lr{:e}", config.train.lr) } else { String::new() };
+    format!("{recipe}{lr}-s{}", config.seed)
+}
+
+/// Whether not all of some values are the same.
+pub fn differ<T: PartialEq>(values: impl IntoIterator<Item = T>) -> bool {
+    let mut values = values.into_iter();
+    let first = values.next();
+    values.any(|value| Some(value) != first)
 }
 
 /// The first of `runs/0001`, `runs/0002`, ... that does not exist.
@@ -77,11 +89,12 @@ pub fn create(
     reference: Option<f64>,
 ) -> Result<OutFolder> {
     refuse_used(path)?;
-    let names: Vec<_> = configs.iter().map(|c| folder_name(&c.recipe, c.seed)).collect();
+    let several_lrs = differ(configs.iter().map(|config| config.train.lr));
+    let names: Vec<_> = configs.iter().map(|c| folder_name(c, several_lrs)).collect();
     let mut seen = HashSet::new();
     if let Some(twice) = names.iter().find(|name| !seen.insert(*name)) {
         return Err(Error::new(format!("two runs would both be called {twice}"))
-            .hint("name each recipe once"));
+            .hint("name each recipe, learning rate and seed once"));
     }
     let runs = names.into_iter().map(|folder| Entry { folder, result: None }).collect();
     let comparison = Comparison { version: VERSION, data: data.into(), reference, runs };
@@ -273,11 +286,17 @@ impl OutFolder {
         }
         write_summary(&self.path, &self.comparison)?;
         let configs = folders.iter().map(Folder::config).collect::<Result<Vec<_>>>()?;
-        let several_seeds = configs.windows(2).any(|pair| pair[0].seed != pair[1].seed);
+        let several_seeds = differ(configs.iter().map(|config| config.seed));
+        let several_lrs = differ(configs.iter().map(|config| config.train.lr));
         let mut curves = Vec::new();
         for (folder, config) in folders.iter().zip(&configs) {
-            let recipe = config.recipe.to_string();
-            let name = if several_seeds { format!("{recipe} s{}", config.seed) } else { recipe };
+            let mut name = config.recipe.to_string();
+            if several_lrs {
+                name += &format!(" lr {:e}", config.train.lr);
+            }
+            if several_seeds {
+                name += &format!(" s{}", config.seed);
+            }
             curves.push(loss_figure::Curve { name, metrics: folder.metrics()? });
         }
         let conditions = configs.first().map(conditions).unwrap_or_default();
@@ -287,7 +306,7 @@ impl OutFolder {
 }
 
 /// Under which conditions the runs were made, in a few words.
-fn conditions(config: &Config) -> String {
+pub(crate) fn conditions(config: &Config) -> String {
     let source = match &config.data.source {
         Source::Path(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         synthetic => synthetic.to_string(),
@@ -296,20 +315,21 @@ fn conditions(config: &Config) -> String {
     format!("{source}, {parameters:.0} k parameters, seed {}", config.seed)
 }
 
-/// How much higher `loss` is than `base`, in percent.
-pub fn gap_percent(loss: f64, base: f64) -> f64 {
-    (loss / base - 1.0) * 100.0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::train::preset::preset;
 
     #[test]
     fn folder_names_are_plain() {
-        let name = |text: &str| folder_name(&text.parse().unwrap(), 3);
-        assert_eq!(name("mxfp8-e4m3"), "mxfp8-e4m3-s3");
-        assert_eq!(name("e2m1/16:e8m0"), "e2m1_16_e8m0-s3");
+        let name = |text: &str, several_lrs| {
+            let config = preset("nano").unwrap();
+            let config = Config { recipe: text.parse().unwrap(), seed: 3, ..config };
+            folder_name(&config, several_lrs)
+        };
+        assert_eq!(name("mxfp8-e4m3", false), "mxfp8-e4m3-s3");
+        assert_eq!(name("e2m1/16:e8m0", false), "e2m1_16_e8m0-s3");
+        assert_eq!(name("f32", true), "f32-lr1e-3-s3");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! curves. Raw losses are the pale lines, validation losses the dots.
 
 use crate::plot::{Axis, Figure, Panel, Series, smooth};
-use crate::study::compare::gap_percent;
+use crate::study::table::gap_percent;
 use crate::train::record::Metrics;
 
 /// One run's line.

@@ -179,6 +179,26 @@ impl Train {
         AdamW { beta1, beta2, eps, weight_decay }
     }
 
+    /// These settings for another number of steps; the warm-up shrinks or grows in proportion.
+    #[must_use]
+    pub fn with_steps(mut self, steps: u64) -> Self {
+        let (old, warmup) = (u128::from(self.steps), u128::from(self.warmup));
+        let scaled = (warmup * u128::from(steps)).checked_div(old).unwrap_or(warmup);
+        self.warmup = u64::try_from(scaled).unwrap_or(u64::MAX).min(steps);
+        self.steps = steps;
+        self
+    }
+
+    /// These settings with another peak learning rate; the final one keeps its ratio to it.
+    #[must_use]
+    pub fn with_lr(mut self, lr: f64) -> Self {
+        if self.lr > 0.0 {
+            self.lr_min *= lr / self.lr;
+        }
+        self.lr = lr;
+        self
+    }
+
     /// The learning rate of 0-based `step`.
     pub fn learning_rate(&self, step: u64) -> f64 {
         self.schedule.learning_rate(step, self.steps, self.warmup, self.lr, self.lr_min)

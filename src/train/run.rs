@@ -44,6 +44,8 @@ pub struct Summary {
     pub recipe: String,
     /// The run's seed.
     pub seed: u64,
+    /// Its peak learning rate.
+    pub lr: f64,
     /// Optimizer steps done; fewer than configured if the run diverged.
     pub steps: u64,
     /// Tokens trained on.
@@ -219,6 +221,12 @@ pub fn train(folder: &Folder, data: &Dataset, watch: &mut dyn Watch) -> Result<O
     let summary = if finished { Some(run.finish(watch)?) } else { None };
     let (steps, tokens, train_seconds) = (run.steps, run.tokens, run.busy.as_secs_f64());
     Ok(Outcome { summary, steps, train_seconds, tokens })
+}
+
+/// Whether a process works on the run in `folder`; where a file system has no locks, no.
+pub fn is_at_work(folder: &Folder) -> bool {
+    let file = fs::File::open(folder.config_file());
+    file.is_ok_and(|file| matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)))
 }
 
 /// Keeps other processes out of a run's folder while the returned file is open; the operating
@@ -508,6 +516,7 @@ impl<'a> Run<'a> {
             version: crate::train::config::VERSION,
             recipe: self.config.recipe.to_string(),
             seed: self.config.seed,
+            lr: self.config.train.lr,
             steps: progress.step,
             tokens: progress.tokens,
             parameters: self.trainer.layout().len() as u64,

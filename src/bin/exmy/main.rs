@@ -11,6 +11,7 @@ mod rows;
 mod sample;
 mod settings;
 mod show;
+mod sweep;
 mod train;
 mod vectors;
 mod verify;
@@ -34,6 +35,7 @@ struct Arguments {
 enum Command {
     /// Train a transformer in one or several number formats and compare the losses
     Train(Box<train::Arguments>),
+    Sweep(sweep::Arguments),
     /// Show number formats: a table, one format with all its constants, or all its codes
     Formats(formats::Arguments),
     /// Continue a text with a trained model
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
     }
     let result = match arguments.command {
         Command::Train(arguments) => train::run(*arguments),
+        Command::Sweep(arguments) => sweep::run(&arguments),
         Command::Formats(arguments) => formats::run(&arguments),
         Command::Sample(arguments) => sample::run(&arguments),
         Command::Quantize(arguments) => quantize::run(&arguments),

@@ -5,11 +5,13 @@
 
 use crate::rows::printable;
 use exmy::error::Error;
-use exmy::study::compare::{Comparison, gap_percent};
+use exmy::study::compare::{Comparison, differ};
+use exmy::study::table;
 use exmy::train::config::Config;
 use exmy::train::data::Dataset;
-use exmy::train::record::Metrics;
+use exmy::train::record::{Event, Metrics};
 use exmy::train::run::{Outcome, Watch};
+use exmy::train::start::Matching;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::path::Path;
@@ -82,7 +84,7 @@ pub(crate) struct Watcher<'a> {
     lines: bool,
     begun: Instant,
     last_line: Instant,
-    first_step: Option<u64>,
+    steps_done: u64,
     tokens_per_step: u64,
     loss: f64,
 }
@@ -116,7 +118,7 @@ impl<'a> Watcher<'a> {
             lines: !quiet && !std::io::stderr().is_terminal(),
             begun: now,
             last_line: now,
-            first_step: None,
+            steps_done: 0,
             tokens_per_step: (config.train.batch * config.model.context) as u64,
             loss: f64::NAN,
         }
@@ -136,19 +138,28 @@ impl<'a> Watcher<'a> {
 
 impl Watch for Watcher<'_> {
     fn step(&mut self, metrics: &Metrics, steps: u64) -> bool {
-        let first = *self.first_step.get_or_insert_with(|| {
+        if self.steps_done == 0 {
             self.bar.set_position(metrics.step);
             self.bar.reset_eta();
-            metrics.step - 1
-        });
+        }
+        // Not the difference of step numbers: a run may go back.
+        self.steps_done += 1;
+        let done = self.steps_done;
         let loss = metrics.loss.unwrap_or(f64::NAN);
         // A light average keeps the number readable without hiding a spike.
         self.loss = if self.loss.is_nan() { loss } else { 0.9 * self.loss + 0.1 * loss };
         let seconds = self.begun.elapsed().as_secs_f64().max(1e-9);
-        let done = metrics.step - first;
         let speed = (done * self.tokens_per_step) as f64 / seconds;
         self.bar.set_position(metrics.step);
         self.bar.set_message(format!("loss {:.4} {:.0} tok/s", self.loss, speed));
+        for event in &metrics.events {
+            let line = format!("{}: step {}: {}", self.name, metrics.step, happened(event));
+            if self.lines {
+                eprintln!("{line}");
+            } else {
+                self.bar.println(line);
+            }
+        }
         if self.lines && self.last_line.elapsed() >= LINE_EVERY {
             self.last_line = Instant::now();
             let left = (steps - metrics.step) as f64 * seconds / done as f64;
@@ -165,60 +176,91 @@ impl Watch for Watcher<'_> {
     }
 }
 
+/// An event in words.
+fn happened(event: &Event) -> String {
+    let value = |value: &Option<f64>| value.map_or_else(|| "not finite".into(), |v| v.to_string());
+    match event {
+        Event::At { recipe, .. } => format!("recipe {recipe}, as planned"),
+        Event::When { metric, value: v, recipe, .. } => {
+            format!("{metric} {}: recipe {recipe}", value(v))
+        }
+        Event::Rollback { metric, value: v, from, recipe, .. } => {
+            format!("back from step {from}, {metric} {}: recipe {recipe}", value(v))
+        }
+        Event::Diverged { reason } => format!("diverged: {reason}"),
+    }
+}
+
 /// Where a stopped job stands and how to go on.
 pub(crate) fn stopped(out: &Path) {
     eprintln!("stopped; every step so far is kept. Continue with");
     eprintln!("  exmy train --resume {}", out.display());
 }
 
-/// The results, one line a run.
-pub(crate) fn table(out: &Path, comparison: &Comparison, outcomes: &[Option<Outcome>]) {
-    let several_seeds = {
-        let mut seeds = comparison.runs.iter().flat_map(|e| &e.result).map(|r| r.seed);
-        let first = seeds.next();
-        seeds.any(|seed| Some(seed) != first)
-    };
-    let mut rows = vec![["recipe", "train loss", "val loss", "gap", "tokens/s"].map(String::from)];
-    let base = comparison.runs.first().and_then(|entry| entry.result.as_ref()?.val_loss);
+/// The results, one line a recipe and learning rate.
+pub(crate) fn table(
+    out: &Path,
+    comparison: &Comparison,
+    outcomes: &[Option<Outcome>],
+) {
+    let results = || comparison.runs.iter().filter_map(|entry| entry.result.as_ref());
+    let several_lrs = differ(results().map(|result| result.lr));
+    let (mut runs, mut speeds) = (Vec::new(), Vec::<(Vec<String>, u64, f64)>::new());
     for (entry, outcome) in comparison.runs.iter().zip(outcomes) {
         let Some(result) = &entry.result else { continue };
-        let number = |value: Option<f64>| value.map_or_else(|| "-".into(), |v| format!("{v:.4}"));
-        let gap = match (result.val_loss, base, result.diverged_at) {
-            (_, _, Some(step)) => format!("diverged at step {step}"),
-            (Some(loss), Some(base), None) => format!("{:+.2} %", gap_percent(loss, base)),
-            _ => "-".into(),
-        };
-        let speed = match outcome {
-            Some(outcome) if outcome.steps > 0 => {
-                thousands((outcome.tokens as f64 / outcome.train_seconds) as u64)
-            }
-            _ => "(earlier)".into(),
-        };
-        let name = match several_seeds {
-            true => format!("{} s{}", result.recipe, result.seed),
-            false => result.recipe.clone(),
-        };
-        rows.push([name, number(result.train_loss), number(result.val_loss), gap, speed]);
-    }
-    let widths: Vec<usize> =
-        (0..5).map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0)).collect();
-    println!();
-    for row in &rows {
-        let mut line = format!("{:<w$}", row[0], w = widths[0]);
-        for (cell, width) in row.iter().zip(&widths).skip(1) {
-            line += &format!("  {cell:>width$}");
+        let mut labels = vec![result.recipe.clone()];
+        labels.extend(several_lrs.then(|| format!("{:e}", result.lr)));
+        if let Some(outcome) = outcome.as_ref().filter(|outcome| outcome.steps > 0) {
+            speeds.push((labels.clone(), outcome.tokens, outcome.train_seconds));
         }
-        println!("{}", line.trim_end());
+        runs.push(table::Run { labels, result: Some(result.clone()) });
+    }
+    let mut header = vec!["recipe"];
+    header.extend(several_lrs.then_some("lr"));
+    let rows = table::rows(&runs);
+    let text = table::text(&header, &rows);
+    let mut lines = text.lines();
+    let width = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+    let mut with_speed = |speed: &str| {
+        let line = lines.next().unwrap_or_default();
+        println!("{line:<width$}  {speed:>10}");
+    };
+    println!();
+    with_speed("tokens/s");
+    for row in &rows {
+        let same = speeds.iter().filter(|(labels, ..)| *labels == row.labels);
+        let (tokens, seconds) =
+            same.fold((0, 0.0), |(tokens, sum), (_, n, seconds)| (tokens + n, sum + seconds));
+        match tokens {
+            0 => with_speed("(earlier)"),
+            _ => with_speed(&thousands((tokens as f64 / seconds) as u64)),
+        }
+    }
+    for entry in &comparison.runs {
+        if let Some(reason) = entry.result.as_ref().and_then(|result| result.reason.as_ref()) {
+            println!("{} diverged: {reason}", entry.folder);
+        }
     }
     if let Some(reference) = comparison.reference {
         println!("the language itself: {reference:.4} nats/byte on the validation text");
     }
-    println!(
-        "loss in nats per token; gap: validation loss above that of {}",
-        rows[1.min(rows.len() - 1)][0]
-    );
+    if let Some(first) = rows.first() {
+        println!("loss in nats per token; gap: validation loss above that of {}", first.labels[0]);
+    }
     let curves = out.join("loss.svg");
     if curves.is_file() {
         println!("curves: {}", curves.display());
+    }
+}
+
+/// What of a file became the model's, and what did not.
+pub(crate) fn matching(path: &Path, matching: &Matching) {
+    let Matching { loaded, fresh, unused } = matching;
+    let all = loaded.len() + fresh.len();
+    eprintln!("weights  {} of {all} parameters from {}", loaded.len(), path.display());
+    for (what, names) in [("not in the file", fresh), ("of no parameter", unused)] {
+        for name in names {
+            eprintln!("         {what}: {}", printable(name));
+        }
     }
 }

@@ -10,7 +10,8 @@ use exmy::study::compare::{self, OutFolder};
 use exmy::train::config::Config;
 use exmy::train::data::Source;
 use exmy::train::preset::{PRESETS, preset};
-use exmy::train::run::{self, Outcome};
+use exmy::train::run::{self, Folder, Outcome};
+use exmy::train::start;
 use exmy::train::trainer::check;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,9 +37,9 @@ pub(crate) struct Arguments {
     /// Optimizer steps; the warm-up shrinks in proportion
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     steps: Option<u64>,
-    /// Peak learning rate; the final one keeps its ratio to it
-    #[arg(long, value_name = "X", allow_negative_numbers = true)]
-    lr: Option<f64>,
+    /// Peak learning rates, separated by commas; the final one keeps its ratio to each
+    #[arg(long, value_name = "X,...", allow_negative_numbers = true, value_delimiter = ',')]
+    lr: Vec<f64>,
     /// Seed of the initial weights, the batches and stochastic rounding [default: 1]
     #[arg(
         long,
@@ -47,6 +48,18 @@ pub(crate) struct Arguments {
         value_parser = clap::value_parser!(u64).range(..1 << 63)
     )]
     seed: Option<u64>,
+    /// Train N seeds of each: --seed and those after it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    seeds: Option<u64>,
+    /// Safetensors file (of PyTorch, Hugging Face or exmy) with weights to begin with
+    #[arg(long, value_name = "FILE")]
+    init_from: Option<PathBuf>,
+    /// Go on from a run's checkpoint, with the same batches and its configuration, under another
+    /// recipe: the run's folder, @ and the step
+    #[arg(long, value_name = "RUN@STEP", conflicts_with_all = [
+        "data", "preset", "seed", "seeds", "init_from"
+    ])]
+    branch: Option<String>,
     /// Folder to create for the results [default: the next free of runs/0001, runs/0002, ...]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -58,7 +71,8 @@ pub(crate) struct Arguments {
     set: Vec<String>,
     /// Continue every unfinished run in DIR
     #[arg(long, value_name = "DIR", conflicts_with_all = [
-        "data", "recipe", "preset", "steps", "lr", "seed", "out", "config", "set"
+        "data", "recipe", "preset", "steps", "lr", "seed", "seeds", "init_from", "branch", "out",
+        "config", "set"
     ])]
     resume: Option<PathBuf>,
     #[command(flatten)]
@@ -76,12 +90,14 @@ fn long_help() -> String {
         "\n  any format (e5m2, e3m4@rtz), any block format (e2m1/16:e8m0), each also +out=bf16\n";
     text += "\nExamples:\n  exmy train\n  \
              exmy train --data book.txt --recipe f32,mxfp4 --preset micro --steps 1000\n  \
+             exmy train --recipe bf16,mxfp8-e4m3 --seeds 8 --lr 1e-3,1e-2\n  \
+             exmy train --branch runs/0001/mxfp4-s1@300 --recipe bf16\n  \
              exmy train --resume runs/0001\n";
     text
 }
 
-/// Runs the command; the result is the exit code.
-pub(crate) fn run(arguments: Arguments) -> Result<u8> {
+/// A flag that Ctrl-C and requests to end (as of batch systems) raise.
+pub(crate) fn listen() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     ctrlc::set_handler(move || {
@@ -91,6 +107,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8> {
         }
     })
     .map_err(|error| Error::new("cannot listen for Ctrl-C").because(error))?;
+    Ok(stop)
+}
+
+/// Runs the command; the result is the exit code.
+pub(crate) fn run(arguments: Arguments) -> Result<u8> {
+    let stop = listen()?;
     let work = || {
         let folders = match &arguments.resume {
             Some(path) => compare::open(path)?,
@@ -116,9 +138,9 @@ fn utf8<'a>(option: &str, path: &'a Path) -> Result<&'a str> {
     })
 }
 
-/// The configuration that preset, file and options describe, for its first recipe, and the text of
-/// all recipes.
-fn configure(arguments: &Arguments) -> Result<(Config, String)> {
+/// The configuration that preset, file and options describe for one learning rate, and the text of
+/// its recipes.
+fn configure(arguments: &Arguments, lr: Option<f64>) -> Result<(Config, String)> {
     let mut recipes = arguments.recipe.clone();
     let mut name = arguments.preset.clone();
     let mut changes = None;
@@ -137,7 +159,10 @@ fn configure(arguments: &Arguments) -> Result<(Config, String)> {
         }
         changes = Some((toml::to_string(&table).unwrap_or_default(), path));
     }
-    let mut config = preset(name.as_deref().unwrap_or("nano"))?;
+    let mut config = match &arguments.branch {
+        Some(branch) => branch_off(branch)?,
+        None => preset(name.as_deref().unwrap_or("nano"))?,
+    };
     if let Some((text, path)) = changes {
         config = config
             .overlaid(&text)
@@ -150,16 +175,10 @@ fn configure(arguments: &Arguments) -> Result<(Config, String)> {
         config.data.fingerprint.clear();
     }
     if let Some(steps) = arguments.steps {
-        let (old, warmup) = (u128::from(config.train.steps), u128::from(config.train.warmup));
-        let scaled = (warmup * u128::from(steps)).checked_div(old).unwrap_or(warmup);
-        config.train.warmup = u64::try_from(scaled).unwrap_or(u64::MAX).min(steps);
-        config.train.steps = steps;
+        config.train = config.train.with_steps(steps);
     }
-    if let Some(lr) = arguments.lr {
-        if config.train.lr > 0.0 {
-            config.train.lr_min *= lr / config.train.lr;
-        }
-        config.train.lr = lr;
+    if let Some(lr) = lr {
+        config.train = config.train.with_lr(lr);
     }
     if let Some(seed) = arguments.seed {
         config.seed = seed;
@@ -179,13 +198,33 @@ fn configure(arguments: &Arguments) -> Result<(Config, String)> {
         utf8("--data", &whole)?;
         config.data.source = Source::Path(whole);
     }
+    if let Some(path) = &arguments.init_from {
+        let whole = std::fs::canonicalize(path).map_err(|error| Error::io("read", path, error))?;
+        config.start.weights = utf8("--init-from", &whole)?.to_owned();
+    }
     config.validate()?;
-    Ok((config, recipes.unwrap_or_else(|| DEFAULT_RECIPES.to_owned())))
+    let recipes = recipes.unwrap_or_else(|| match &arguments.branch {
+        Some(_) => config.recipe.to_string(),
+        None => DEFAULT_RECIPES.to_owned(),
+    });
+    Ok((config, recipes))
+}
+
+/// The configuration of a branch, from `RUN@STEP`.
+fn branch_off(text: &str) -> Result<Config> {
+    let parts = text.rsplit_once('@').and_then(|(run, step)| Some((run, step.parse().ok()?)));
+    let (run, step) = parts.ok_or_else(|| {
+        Error::new(format!("--branch {text:?} is not a run and a step"))
+            .hint("write RUN@STEP, for example runs/0001/f32-s1@500")
+    })?;
+    start::branch(&Folder::new(run), step)
 }
 
 /// Checks everything that can be checked, then creates the output folder.
 fn plan(arguments: &Arguments) -> Result<OutFolder> {
-    let (mut config, recipes) = configure(arguments)?;
+    let (mut config, recipes) = configure(arguments, arguments.lr.first().copied())?;
+    let others = arguments.lr.iter().skip(1).map(|&lr| Ok(configure(arguments, Some(lr))?.0.train));
+    let others = others.collect::<Result<Vec<_>>>()?;
     let recipes = recipes
         .split(',')
         .map(|text| match text.trim() {
@@ -202,9 +241,28 @@ fn plan(arguments: &Arguments) -> Result<OutFolder> {
     if !data.bytes {
         config.model.vocab = data.vocab;
     }
-    let configs: Vec<Config> =
-        recipes.into_iter().map(|recipe| Config { recipe, ..config.clone() }).collect();
-    check(&configs[0], &data)?;
+    if !config.start.weights.is_empty() {
+        let path = Path::new(&config.start.weights);
+        config.start.fingerprint = start::fingerprint(path)?;
+        let layout = config.model.layout();
+        let matching = start::load_matching(path, &layout, &mut vec![0.0; layout.len()])?;
+        show::matching(path, &matching);
+    }
+    if config.start.is_branch() {
+        start::check_branch(&config)?;
+    }
+    let mut configs = Vec::new();
+    for recipe in recipes {
+        for train in std::iter::once(&config.train).chain(&others) {
+            for seed in config.seed..config.seed.saturating_add(arguments.seeds.unwrap_or(1)) {
+                let (recipe, train) = (recipe.clone(), train.clone());
+                configs.push(Config { recipe, train, seed, ..config.clone() });
+            }
+        }
+    }
+    for config in &configs {
+        check(config, &data)?;
+    }
     let reference = data.reference.map(|reference| reference.validation);
     match &arguments.out {
         Some(path) => compare::create(path, &configs, &data.description, reference),

@@ -1,0 +1,164 @@
+//! Which part of a sweep a process does, and how batch systems say so.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Part `index` of `count`: the runs whose place in the plan is `index` modulo `count`. Text:
+/// `2/8`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    index: u64,
+    count: u64,
+}
+
+/// A text that is no shard, or an environment that says nothing useful.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseShardError(String);
+
+impl fmt::Display for ParseShardError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ParseShardError {}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.index, self.count)
+    }
+}
+
+impl FromStr for Shard {
+    type Err = ParseShardError;
+
+    fn from_str(text: &str) -> Result<Self, ParseShardError> {
+        let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+        let shard = parts.and_then(|(index, count)| Self::new(index, count));
+        shard.ok_or_else(|| {
+            ParseShardError(format!(
+                "{text:?} is no shard: write I/N with I from 0 to N - 1, or /N where the batch \
+                 system says which"
+            ))
+        })
+    }
+}
+
+impl Shard {
+    /// The whole.
+    pub const ALL: Self = Self { index: 0, count: 1 };
+
+    /// Part `index` of `count`, if there is one.
+    pub fn new(index: u64, count: u64) -> Option<Self> {
+        (index < count).then_some(Self { index, count })
+    }
+
+    /// Which part, from 0.
+    pub fn index(self) -> u64 {
+        self.index
+    }
+
+    /// Of how many.
+    pub fn count(self) -> u64 {
+        self.count
+    }
+
+    /// The part this process is to do: `given` (`I/N`, or `/N` with the index from the
+    /// environment), else what `variable` says of the environment, else the whole.
+    ///
+    /// * Slurm's job arrays: `SLURM_ARRAY_TASK_ID`, `_MIN`, `_STEP` and `_COUNT` (`sbatch`(1)); an
+    ///   array of any range and step is numbered from 0.
+    /// * Kubernetes' indexed jobs: `JOB_COMPLETION_INDEX`, which comes without a count.
+    ///
+    /// # Errors
+    /// If these are no numbers that fit each other, or the count is not known.
+    pub fn choose(
+        given: Option<&str>,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, ParseShardError> {
+        let count = match given {
+            Some(text) => match text.strip_prefix('/') {
+                Some(count) => match count.parse::<u64>() {
+                    Ok(count) if count > 0 => Some(count),
+                    _ => return text.parse(),
+                },
+                None => return text.parse(),
+            },
+            None => None,
+        };
+        let number = |name: &str| -> Result<Option<u64>, ParseShardError> {
+            let Some(text) = variable(name).filter(|text| !text.is_empty()) else {
+                return Ok(None);
+            };
+            let number = text.parse().map(Some);
+            number.map_err(|_| ParseShardError(format!("{name} is {text:?}, which is no number")))
+        };
+        let (index, count, name) = if let Some(id) = number("SLURM_ARRAY_TASK_ID")? {
+            let least = number("SLURM_ARRAY_TASK_MIN")?.unwrap_or(0);
+            let step = number("SLURM_ARRAY_TASK_STEP")?.unwrap_or(1).max(1);
+            let count = match count {
+                None => number("SLURM_ARRAY_TASK_COUNT")?,
+                given => given,
+            };
+            (id.saturating_sub(least) / step, count, "SLURM_ARRAY_TASK_ID")
+        } else if let Some(index) = number("JOB_COMPLETION_INDEX")? {
+            (index, count, "JOB_COMPLETION_INDEX")
+        } else if let Some(count) = count {
+            return Err(ParseShardError(format!(
+                "/{count} takes the index from SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX, and \
+                 neither is set"
+            )));
+        } else {
+            return Ok(Self::ALL);
+        };
+        let Some(count) = count else {
+            return Err(ParseShardError(format!(
+                "{name} is {index}, of how many is not said: add --shard /N"
+            )));
+        };
+        Self::new(index, count)
+            .ok_or_else(|| ParseShardError(format!("{name} makes this part {index} of {count}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choose(given: Option<&str>, environment: &[(&str, &str)]) -> Result<String, String> {
+        let find = |name: &str| {
+            let found = environment.iter().find(|(key, _)| *key == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        Shard::choose(given, find).map(|s| s.to_string()).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn options_and_environments() {
+        let ok = |text: &str| Ok(text.to_owned());
+        assert_eq!(choose(None, &[]), ok("0/1"));
+        assert_eq!(choose(Some("3/4"), &[("JOB_COMPLETION_INDEX", "1")]), ok("3/4"));
+        assert_eq!(choose(Some("/4"), &[("JOB_COMPLETION_INDEX", "1")]), ok("1/4"));
+        let slurm = [
+            ("SLURM_ARRAY_TASK_ID", "7"),
+            ("SLURM_ARRAY_TASK_MIN", "1"),
+            ("SLURM_ARRAY_TASK_STEP", "3"),
+            ("SLURM_ARRAY_TASK_COUNT", "4"),
+        ];
+        assert_eq!(choose(None, &slurm), ok("2/4"));
+        assert_eq!(choose(Some("/9"), &slurm), ok("2/9"));
+    }
+
+    #[test]
+    fn mistakes_are_answered() {
+        for text in ["4/4", "1", "a/2", "1/0", "/0", "/", "-1/2"] {
+            let error = choose(Some(text), &[("JOB_COMPLETION_INDEX", "0")]).unwrap_err();
+            assert!(error.contains(text) && error.contains("I/N"), "{error}");
+        }
+        assert!(choose(Some("/4"), &[]).unwrap_err().contains("neither is set"));
+        let index = [("JOB_COMPLETION_INDEX", "5")];
+        assert!(choose(None, &index).unwrap_err().contains("--shard /N"));
+        assert!(choose(Some("/4"), &index).unwrap_err().contains("part 5 of 4"));
+        assert!(choose(None, &[("SLURM_ARRAY_TASK_ID", "x")]).unwrap_err().contains("no number"));
+    }
+}
