@@ -337,7 +337,8 @@ impl Folder {
             .collect();
         let header: Vec<&str> = sweep.keys[..labels].iter().map(String::as_str).collect();
         let text = table::text(&header, &table::rows(&runs));
-        let svg = loss_figure::draw(&first.as_ref().map(conditions).unwrap_or_default(), None, &curves);
+        let svg =
+            loss_figure::draw(&first.as_ref().map(conditions).unwrap_or_default(), None, &curves);
         whole::write_whole(&self.path.join("loss.svg"), svg.as_bytes())?;
         whole::write_whole(&self.path.join("table.txt"), text.as_bytes())?;
         self.write_json(&self.path, &sweep)?;

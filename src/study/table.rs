@@ -172,14 +172,20 @@ mod tests {
         ];
         runs.push(Run { result: None, ..runs[4].clone() });
         let rows = rows(&runs);
-        assert_eq!(rows.iter().map(|row| row.val_loss.unwrap()).collect::<Vec<_>>(), [2.0, 2.0, 2.5, 2.5]);
+        assert_eq!(
+            rows.iter().map(|row| row.val_loss.unwrap()).collect::<Vec<_>>(),
+            [2.0, 2.0, 2.5, 2.5]
+        );
         assert_eq!((rows[0].spread, rows[0].gap), (Some(2.0_f64.sqrt()), Some(0.0)));
         assert_eq!((rows[1].spread, rows[1].diverged, rows[1].unfinished), (None, Some((7, 1)), 0));
         assert_eq!((rows[2].gap, rows[2].unfinished, rows[2].runs), (Some(25.0), 1, 2));
         assert_eq!(rows[3].gap, Some(25.0));
         let text = text(&["recipe", "lr"], &rows);
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[0].split_whitespace().collect::<Vec<_>>().join(" "), "recipe lr seeds train loss val loss +- gap");
+        assert_eq!(
+            lines[0].split_whitespace().collect::<Vec<_>>().join(" "),
+            "recipe lr seeds train loss val loss +- gap"
+        );
         assert!(lines[2].ends_with("+0.00 %, 1 diverged, the first at step 7"), "{text}");
         assert!(lines[3].ends_with("+25.00 %, 1 not done"), "{text}");
     }

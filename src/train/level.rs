@@ -60,9 +60,14 @@ mod tests {
     fn the_median_of_the_last_values() {
         let mut level = Level::new(4);
         assert_eq!(level.median(), None);
-        for (value, median) in
-            [(9.0, None), (1.0, None), (2.0, None), (4.0, Some(3.0)), (8.0, Some(3.0)), (8.0, Some(6.0))]
-        {
+        for (value, median) in [
+            (9.0, None),
+            (1.0, None),
+            (2.0, None),
+            (4.0, Some(3.0)),
+            (8.0, Some(3.0)),
+            (8.0, Some(6.0)),
+        ] {
             level.push(value);
             assert_eq!(level.median(), median, "after {value}");
         }

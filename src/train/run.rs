@@ -436,8 +436,10 @@ impl<'a> Run<'a> {
             step < since && (scheduled || start.is_branch() && step == start.step)
         });
         if target.is_none() && start.is_branch() {
-            return Err(Error::new("the rollback leads to before the branch, which has no checkpoint")
-                .hint("branch off earlier, or keep more checkpoints"));
+            return Err(Error::new(
+                "the rollback leads to before the branch, which has no checkpoint",
+            )
+            .hint("branch off earlier, or keep more checkpoints"));
         }
         let to = target.unwrap_or(0);
         let (_, undone) = split_at(&folder.metrics_file(), to)?;

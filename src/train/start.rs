@@ -209,9 +209,8 @@ pub fn load_matching(path: &Path, layout: &Layout, params: &mut [f32]) -> Result
     if found.is_empty() {
         let theirs = unused.first().map_or("none", String::as_str);
         let ours = layout.iter().next().map_or("none", |entry| entry.name.as_str());
-        return Err(Error::new(format!("{} has no tensor of this model", path.display())).hint(
-            format!("its names are like {theirs}, the model's like {ours}"),
-        ));
+        return Err(Error::new(format!("{} has no tensor of this model", path.display()))
+            .hint(format!("its names are like {theirs}, the model's like {ours}")));
     }
     let mut matching = Matching { unused, ..Matching::default() };
     for entry in layout.iter() {
@@ -237,7 +236,8 @@ pub fn branch(run: &Folder, step: u64) -> Result<Config> {
     if !path.is_file() {
         let steps = checkpoint::list(&run.checkpoints())?;
         let steps: Vec<String> = steps.iter().map(u64::to_string).collect();
-        let error = Error::new(format!("{} has no checkpoint of step {step}", run.path().display()));
+        let error =
+            Error::new(format!("{} has no checkpoint of step {step}", run.path().display()));
         return Err(error.hint(match steps.is_empty() {
             true => "it has none at all".to_owned(),
             false => format!("it has those of {}", steps.join(", ")),

@@ -18,7 +18,8 @@
 //! run finds its recipe, its counts and its pauses by reading the lines again.
 //!
 //! What a change does, `then`, is a recipe, or a part of one: a text that begins with `+` is
-//! appended to the name of the recipe in force (`+out=bf16`), a table replaces keys of its table.
+//! appended to the recipe in force (`+out=bf16`), a table is a recipe's, its `base` the one in force
+//! unless it names one.
 //! It holds from the next step on.
 //!
 //! Values are compared as recorded. A loss or norm that is no finite number counts as above every
@@ -42,7 +43,7 @@ use toml::{Table, Value};
 pub enum Part {
     /// A recipe's text; with a leading `+` what is appended to the one in force.
     Text(String),
-    /// Keys of a recipe's table.
+    /// A recipe's table; without a `base` that is the one in force.
     Keys(Table),
 }
 
@@ -93,18 +94,6 @@ const fn one() -> u64 {
 /// Values every run records, by name.
 pub const METRICS: [&str; 6] = ["loss", "val_loss", "grad_norm", "lr", "spike", "grad_spike"];
 
-/// Replaces values of `base` by those of `changes`, table by table.
-fn merge(base: &mut Table, changes: &Table) {
-    for (key, change) in changes {
-        match (base.get_mut(key), change) {
-            (Some(Value::Table(old)), Value::Table(change)) => merge(old, change),
-            _ => {
-                base.insert(key.clone(), change.clone());
-            }
-        }
-    }
-}
-
 impl Part {
     /// The recipe that comes of `recipe` by this change.
     ///
@@ -118,19 +107,14 @@ impl Part {
                 text.parse().map_err(|error| Error::new(format!("{error}")))
             }
             Self::Keys(changes) => {
-                let fault = |error: &dyn std::fmt::Display| {
-                    Error::new(format!("the change {changes} of the recipe {recipe}: {error}"))
-                };
-                match Value::try_from(recipe).map_err(|error| fault(&error))? {
-                    Value::Table(mut table) => {
-                        merge(&mut table, changes);
-                        Value::Table(table).try_into().map_err(|e: toml::de::Error| fault(&e))
-                    }
-                    _ => Err(fault(&"it has a name and no keys").hint(
-                        "give `then` another recipe's name, or begin it with + to append to this \
-                         one's",
-                    )),
-                }
+                let mut table = changes.clone();
+                let name = || Value::String(recipe.to_string());
+                table.entry("base").or_insert_with(name);
+                Value::Table(table).try_into().map_err(|error: toml::de::Error| {
+                    let given = toml::to_string(changes).unwrap_or_default();
+                    let what = format!("the change of the recipe {recipe}: {}", error.message());
+                    Error::new(format!("{what}\n{}", given.trim_end()))
+                })
             }
         }
     }

@@ -18,7 +18,7 @@ fn arguments<'a>(data: &'a str, out: &'a str) -> Vec<&'a str> {
 }
 
 /// Starts the program, kills it after `after` (if it still runs) and says whether it was killed.
-fn kill_after(arguments: &[&str], after: Duration) -> bool {
+pub(crate) fn kill_after(arguments: &[&str], after: Duration) -> bool {
     let mut child = exmy(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     sleep(after);
     // SIGKILL on Unix: the program cannot notice.

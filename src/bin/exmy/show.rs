@@ -198,11 +198,7 @@ pub(crate) fn stopped(out: &Path) {
 }
 
 /// The results, one line a recipe and learning rate.
-pub(crate) fn table(
-    out: &Path,
-    comparison: &Comparison,
-    outcomes: &[Option<Outcome>],
-) {
+pub(crate) fn table(out: &Path, comparison: &Comparison, outcomes: &[Option<Outcome>]) {
     let results = || comparison.runs.iter().filter_map(|entry| entry.result.as_ref());
     let several_lrs = differ(results().map(|result| result.lr));
     let (mut runs, mut speeds) = (Vec::new(), Vec::<(Vec<String>, u64, f64)>::new());

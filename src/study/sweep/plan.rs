@@ -84,9 +84,9 @@ fn set(mut config: Config, key: &str, value: &Value) -> Result<Config> {
             }
             let text = toml::to_string(&changes)
                 .map_err(|error| Error::new(format!("grid.{key}")).because(error))?;
-            config = config
-                .overlaid(&text)
-                .map_err(|error| Error::new(format!("grid.{key} = {}: {error}", word(&changes.into()))))?;
+            config = config.overlaid(&text).map_err(|error| {
+                Error::new(format!("grid.{key} = {}: {error}", word(&changes.into())))
+            })?;
         }
     }
     Ok(config)
@@ -158,8 +158,11 @@ impl Plan {
             let config = complete(config, &mut data)?;
             let name = content_name(&config);
             if plan.cells.iter().any(|cell| cell.name == name) {
-                return Err(Error::new(format!("two runs are the same, both {}", values.join(" ")))
-                    .hint("name each value of the grid once"));
+                return Err(Error::new(format!(
+                    "two runs are the same, both {}",
+                    values.join(" ")
+                ))
+                .hint("name each value of the grid once"));
             }
             plan.cells.push(Cell { name, values, config });
         }
@@ -224,7 +227,8 @@ mod tests {
         assert_eq!((config.train.batch, config.model.layers), (4, 8));
         let again = Plan::parse(text).unwrap();
         assert_eq!(again, plan);
-        let names: std::collections::HashSet<_> = plan.cells.iter().map(|cell| &cell.name).collect();
+        let names: std::collections::HashSet<_> =
+            plan.cells.iter().map(|cell| &cell.name).collect();
         assert_eq!(names.len(), 8);
         assert!(plan.cells[7].name.starts_with("bf16-"));
     }

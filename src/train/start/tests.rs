@@ -45,7 +45,10 @@ fn names_with_and_without_wrappers_and_all_widths() {
                 Dtype::BF16,
                 &[3, 2],
                 // 1, -2, 0.5, 0, 3, 1.0078125
-                [0x3F80_u16, 0xC000, 0x3F00, 0, 0x4040, 0x3F81].iter().flat_map(|b| b.to_le_bytes()).collect(),
+                [0x3F80_u16, 0xC000, 0x3F00, 0, 0x4040, 0x3F81]
+                    .iter()
+                    .flat_map(|b| b.to_le_bytes())
+                    .collect(),
             ),
             (
                 "layers.0.self_attn.q_proj.weight",
