@@ -60,6 +60,34 @@ pub fn check_fingerprint(path: &Path, start: &Start) -> Result<()> {
         .hint("put the old file back, or begin a new run"))
 }
 
+/// A path as records have it: whole, so that a resume may be started from another folder.
+fn recorded(path: &Path) -> Result<String> {
+    let whole = fs::canonicalize(path).map_err(|error| Error::io("read", path, error))?;
+    whole.to_str().map(str::to_owned).ok_or_else(|| {
+        Error::new(format!("{}: the path is not UTF-8", whole.display()))
+            .hint("paths are written into records; rename it or give it a link")
+    })
+}
+
+/// Fills in what is known of `[start]` once its files have been read, and checks a branch; the
+/// data's fingerprint must be known.
+///
+/// # Errors
+/// If a file cannot be read, or the run would not go on as a branch does.
+pub fn settle(config: &mut Config) -> Result<()> {
+    if !config.start.weights.is_empty() {
+        config.start.weights = recorded(Path::new(&config.start.weights))?;
+        config.start.fingerprint = fingerprint(Path::new(&config.start.weights))?;
+    }
+    if config.start.is_branch() {
+        config.start.run = recorded(Path::new(&config.start.run))?;
+        let checkpoints = Folder::new(&config.start.run).checkpoints();
+        config.start.fingerprint = fingerprint(&checkpoint::path(&checkpoints, config.start.step))?;
+        check_branch(config)?;
+    }
+    Ok(())
+}
+
 /// The part of a tensor that becomes a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cut {
@@ -251,17 +279,8 @@ pub fn branch(run: &Folder, step: u64) -> Result<Config> {
         control.recipe().clone()
     };
     config.recipe = recipe;
-    let place = fs::canonicalize(run.path()).map_err(|e| Error::io("open", run.path(), e))?;
-    let place = place.to_str().ok_or_else(|| {
-        Error::new(format!("{}: the path is not UTF-8", place.display()))
-            .hint("paths are written into records; rename the folder")
-    })?;
-    config.start = Start {
-        weights: String::new(),
-        run: place.to_owned(),
-        step,
-        fingerprint: fingerprint(&path)?,
-    };
+    let place = recorded(run.path())?;
+    config.start = Start { run: place, step, ..Start::default() };
     Ok(config)
 }
 
@@ -269,7 +288,7 @@ pub fn branch(run: &Folder, step: u64) -> Result<Config> {
 ///
 /// # Errors
 /// Names what differs.
-pub fn check_branch(config: &Config) -> Result<()> {
+fn check_branch(config: &Config) -> Result<()> {
     let start = &config.start;
     let theirs = Folder::new(&start.run).config()?;
     let same = [

@@ -70,6 +70,18 @@ fn mistakes_are_answered() {
         (&["--resume", "absent"], &["absent"]),
         (&["--resume", "nothing"], &["no run in nothing"]),
         (&["--resume", "nothing", "--steps", "3"], &["--resume", "--steps"]),
+        (&["--resume", "nothing", "--branch", "a@3"], &["--resume", "--branch"]),
+        (&["--branch", "nothing"], &["nothing", "RUN@STEP"]),
+        (&["--branch", "nothing@3"], &["nothing"]),
+        (&["--branch", "nothing@3", "--seed", "2"], &["--branch", "--seed"]),
+        (&["--init-from", "absent.safetensors"], &["absent.safetensors"]),
+        (&["--init-from", "text.txt"], &["text.txt", "not a whole safetensors"]),
+        (&["--seeds", "0"], &["--seeds"]),
+        (&["--lr", "1e-3,1e-3", "--recipe", "f32"], &["two runs", "once"]),
+        (&["--set", "train.accumulate=3"], &["train.accumulate = 3", "train.batch = 8"]),
+        (&["--set", "record.probes=[\"x\"]"], &["record.probes", "lastbin.gamma"]),
+        (&["--set", "stop.loss_rise=-1.0"], &["stop.loss_rise = -1"]),
+        (&["--set", "when=[{metric=\"los\",above=1.0,then=\"f32\"}]"], &["did you mean loss?"]),
         (&["--recipi", "f32"], &["--recipi", "--recipe"]),
     ];
     for (arguments, parts) in cases {

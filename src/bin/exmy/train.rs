@@ -199,8 +199,7 @@ fn configure(arguments: &Arguments, lr: Option<f64>) -> Result<(Config, String)>
         config.data.source = Source::Path(whole);
     }
     if let Some(path) = &arguments.init_from {
-        let whole = std::fs::canonicalize(path).map_err(|error| Error::io("read", path, error))?;
-        config.start.weights = utf8("--init-from", &whole)?.to_owned();
+        config.start.weights = utf8("--init-from", path)?.to_owned();
     }
     config.validate()?;
     let recipes = recipes.unwrap_or_else(|| match &arguments.branch {
@@ -241,15 +240,12 @@ fn plan(arguments: &Arguments) -> Result<OutFolder> {
     if !data.bytes {
         config.model.vocab = data.vocab;
     }
+    start::settle(&mut config)?;
     if !config.start.weights.is_empty() {
         let path = Path::new(&config.start.weights);
-        config.start.fingerprint = start::fingerprint(path)?;
         let layout = config.model.layout();
         let matching = start::load_matching(path, &layout, &mut vec![0.0; layout.len()])?;
         show::matching(path, &matching);
-    }
-    if config.start.is_branch() {
-        start::check_branch(&config)?;
     }
     let mut configs = Vec::new();
     for recipe in recipes {

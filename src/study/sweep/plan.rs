@@ -21,6 +21,7 @@ use crate::train::data::Source;
 use crate::train::fingerprint::Fingerprint;
 use crate::train::preset::preset;
 use crate::train::run;
+use crate::train::start;
 use crate::train::trainer::check;
 use std::collections::HashMap;
 use std::fs;
@@ -30,8 +31,8 @@ use toml::{Table, Value};
 /// One run of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// `RECIPE-HASH`: the hash is of the configuration, with the data's contents in place of their
-    /// path.
+    /// `RECIPE-HASH`: the hash is of the configuration, with the contents of files in place of their
+    /// paths.
     pub name: String,
     /// The values of the grid's keys.
     pub values: Vec<String>,
@@ -194,6 +195,7 @@ fn complete(mut config: Config, known: &mut Known) -> Result<Config> {
             known.insert(key, (config.data.fingerprint.clone(), vocab));
         }
     }
+    start::settle(&mut config)?;
     Ok(config)
 }
 
@@ -201,6 +203,7 @@ fn complete(mut config: Config, known: &mut Known) -> Result<Config> {
 fn content_name(config: &Config) -> String {
     let mut content = config.clone();
     content.data.source = Source::default();
+    (content.start.weights, content.start.run) = (String::new(), String::new());
     let hash = Fingerprint::of(content.to_toml().as_bytes());
     let recipe: String = plain(&config.recipe.to_string()).chars().take(80).collect();
     format!("{recipe}-{hash}")
