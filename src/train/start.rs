@@ -216,7 +216,7 @@ pub fn load_matching(path: &Path, layout: &Layout, params: &mut [f32]) -> Result
                 shape[0] /= 3;
                 part = &all[i * (all.len() / 3)..(i + 1) * (all.len() / 3)];
             }
-            let entry = layout.find(&place).expect("only places that are there are named");
+            let Some(entry) = layout.find(&place) else { continue };
             if entry.shape != shape {
                 return Err(Error::new(format!(
                     "{}: {name} is {shape:?}, {place} is {:?}",

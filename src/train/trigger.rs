@@ -101,6 +101,10 @@ impl Part {
     /// If the result is no recipe.
     pub fn change(&self, recipe: &Recipe) -> Result<Recipe> {
         match self {
+            // What was appended last is not appended again, or a rule that acts often would grow it.
+            Self::Text(text) if text.starts_with('+') && recipe.to_string().ends_with(text) => {
+                Ok(recipe.clone())
+            }
             Self::Text(text) => {
                 let appended = text.starts_with('+').then(|| format!("{recipe}{text}"));
                 let text = appended.as_deref().unwrap_or(text);

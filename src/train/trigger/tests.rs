@@ -41,6 +41,9 @@ fn parts_of_recipes() {
     };
     assert_eq!(change("\"bf16\""), Ok("bf16".into()));
     assert_eq!(change("\"+out=bf16\""), Ok("mxfp4+out=bf16".into()));
+    let appended = Part::Text("+out=bf16".into());
+    let once = appended.change(&recipe).unwrap();
+    assert_eq!(appended.change(&once).unwrap(), once);
     assert!(change("\"mxpf8-e4m3\"").unwrap_err().contains("mxfp8-e4m3"));
 }
 
