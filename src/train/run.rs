@@ -487,26 +487,31 @@ impl<'a> Run<'a> {
         self.timing.sync()?;
         let folder = self.folder.checkpoints();
         checkpoint::save(&folder, self.trainer.layout(), self.trainer.state(), progress)?;
-        if scheduled {
-            let (record, steps) = (&self.config.record, self.config.train.steps);
-            let is_scheduled = |step| step == progress.step || record.checkpoints(step, steps);
-            // A rollback that is in the air needs the newest one from before what it looks at.
-            let needed = match self.control.suspicion() {
-                Some(since) => checkpoint::list(&folder)?
-                    .into_iter()
-                    .rfind(|&step| step < since && is_scheduled(step)),
-                None => None,
-            };
-            checkpoint::prune(&folder, record.keep, is_scheduled, |step| {
-                needed == Some(step) || record.checkpoint_at.contains(&step)
-            })?;
-        }
-        Ok(())
+        if scheduled { self.prune() } else { Ok(()) }
+    }
+
+    /// Removes what the newest checkpoint, which is a scheduled one, replaces.
+    fn prune(&self) -> Result<()> {
+        let (folder, progress) = (self.folder.checkpoints(), self.trainer.progress());
+        let (record, steps) = (&self.config.record, self.config.train.steps);
+        let is_scheduled = |step| step == progress.step || record.checkpoints(step, steps);
+        // A rollback that is in the air needs the newest one from before what it looks at.
+        let needed = match self.control.suspicion() {
+            Some(since) => checkpoint::list(&folder)?
+                .into_iter()
+                .rfind(|&step| step < since && is_scheduled(step)),
+            None => None,
+        };
+        checkpoint::prune(&folder, record.keep, is_scheduled, |step| {
+            needed == Some(step) || record.checkpoint_at.contains(&step)
+        })
     }
 
     /// Writes the final weights and, last of all, the summary.
     fn finish(&mut self, watch: &mut dyn Watch) -> Result<Summary> {
         watch.phase("writing the model");
+        // A kill may have come between the last checkpoint and what it replaces.
+        self.prune()?;
         let lines = self.folder.metrics()?;
         let trained = lines.iter().filter(|line| line.step > 0);
         let losses: Vec<f64> = trained.filter_map(|line| line.loss).collect();

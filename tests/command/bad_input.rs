@@ -81,7 +81,10 @@ fn mistakes_are_answered() {
         (&["--set", "train.accumulate=3"], &["train.accumulate = 3", "train.batch = 8"]),
         (&["--set", "record.probes=[\"x\"]"], &["record.probes", "lastbin.gamma"]),
         (&["--set", "stop.loss_rise=-1.0"], &["stop.loss_rise = -1"]),
-        (&["--set", "when=[{metric=\"los\",above=1.0,then=\"f32\"}]"], &["did you mean loss?"]),
+        (
+            &["--set", "when=[{metric=\"los\",above=1.0,then=\"f32\"}]"],
+            &["did you mean loss or lr?"],
+        ),
         (&["--recipi", "f32"], &["--recipi", "--recipe"]),
     ];
     for (arguments, parts) in cases {
