@@ -309,6 +309,9 @@ impl<'a> Run<'a> {
             .map_err(|error| Error::io("create", &checkpoints, error))?;
         whole::remove_partial(folder.path())?;
         whole::remove_partial(&checkpoints)?;
+        if folder.discarded().exists() {
+            whole::remove_partial(&folder.discarded())?;
+        }
         let newest = checkpoint::list(&checkpoints)?.last().copied();
         match newest {
             Some(step) => restore(&mut trainer, folder, config, step)?,
