@@ -284,6 +284,9 @@ impl OutFolder {
             // A run on its own has no folder around it to write to.
             return Ok(());
         }
+        for file in ["summary.json", "loss.svg"] {
+            whole::remove_abandoned(&self.path.join(file));
+        }
         write_summary(&self.path, &self.comparison)?;
         let configs = folders.iter().map(Folder::config).collect::<Result<Vec<_>>>()?;
         let several_seeds = differ(configs.iter().map(|config| config.seed));

@@ -339,6 +339,9 @@ impl Folder {
         let text = table::text(&header, &table::rows(&runs));
         let svg =
             loss_figure::draw(&first.as_ref().map(conditions).unwrap_or_default(), None, &curves);
+        for file in ["loss.svg", "table.txt", "sweep.json"] {
+            whole::remove_abandoned(&self.path.join(file));
+        }
         whole::write_whole(&self.path.join("loss.svg"), svg.as_bytes())?;
         whole::write_whole(&self.path.join("table.txt"), text.as_bytes())?;
         self.write_json(&self.path, &sweep)?;
