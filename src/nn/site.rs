@@ -74,7 +74,8 @@ macro_rules! names {
 }
 
 names! {
-    /// A linear operator of a decoder, by the name its weight has in Hugging Face's Llama.
+    /// A linear operator of a model, by the name its weight has in Hugging Face's Llama and in
+    /// Flash Linear Attention's GLA. New ones go to the end: the position enters random streams.
     Operator, "linear operator" {
         /// Queries.
         Q = "q_proj",
@@ -92,6 +93,18 @@ names! {
         Down = "down_proj",
         /// From the last norm to the logits.
         Head = "lm_head",
+        /// Output gate of gated linear attention.
+        OutputGate = "g_proj",
+        /// First factor of the low-rank decay gate of gated linear attention, onto its rank.
+        DecayDown = "gk_proj.0",
+        /// Second factor of the decay gate, from its rank to the keys' width.
+        DecayUp = "gk_proj.1",
+        /// Gate of a gated teacher of the student-teacher proxy.
+        TeacherGate = "teacher.gate_proj",
+        /// Into a block of the proxy's teacher.
+        TeacherUp = "teacher.up_proj",
+        /// Out of a block of the proxy's teacher.
+        TeacherDown = "teacher.down_proj",
     }
 }
 
