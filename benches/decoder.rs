@@ -41,6 +41,7 @@ fn config() -> Config {
         mlp: Mlp::Gelu,
         tied: true,
         init: InitScheme::Gpt2,
+        ..Config::default()
     }
 }
 

@@ -20,13 +20,19 @@ pub mod attention;
 pub mod decoder;
 pub mod elementary;
 pub mod embedding;
+pub mod gla;
 pub mod linear;
 pub mod loss;
+pub mod model;
 pub mod norm;
 pub mod parameters;
+mod parts;
+pub mod proxy;
 pub mod real;
+pub mod relu;
 pub mod rope;
 pub mod site;
+mod steps;
 
 pub use real::Real;
 

@@ -18,6 +18,7 @@
 //! the other activations.
 
 mod causal;
+pub(crate) mod split;
 
 use crate::nn::real::{LANES, Real};
 use crate::parallel;

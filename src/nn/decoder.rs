@@ -1,33 +1,45 @@
 //! The decoder-only transformer: forward, backward, loss.
 //!
-//! Pre-norm blocks as in GPT-2 and Llama: `h += o(attention(norm1(h)))`, `h += down(act(norm2(h)))`,
-//! a last norm, the head. Every product of a linear operator goes through a [`Products`], in this
-//! order. Forward: for each layer q|k|v, o, gate|up (or up), down; then the head. Backward: the
-//! head, then from the last layer to the first down, gate|up, o, q|k|v; of each first `grad_input`,
-//! then `grad_weight`. The residual stream, attention, norms and activations are in `T`.
+//! Pre-norm blocks as in GPT-2 and Llama: `h += o(mixer(norm1(h)))`, `h += down(act(norm2(h)))`,
+//! a last norm, the head; the mixer of each layer is softmax attention or gated linear attention.
+//! Every product of a linear operator goes through a [`Products`], in this order. Forward: for each
+//! layer q|k|v and o (gated linear attention: q|k|v|g|gk.0, gk.1, o), gate|up (or up), down; then
+//! the head. Backward: the head, then from the last layer to the first down, gate|up, and those of
+//! the mixer from the last to the first; of each first `grad_input`, then `grad_weight`. The
+//! residual stream, attention, norms and activations are in `T`, except that every tensor that has
+//! a [`Place`] is shown to [`Products::tensor`], and its gradient too.
 //!
 //! What the backward pass reads is kept per layer: the stream before each norm, each norm's output
-//! and statistics, q|k|v (rotated), the probabilities, the attention's output, the MLP's
+//! and statistics, q|k|v (rotated), the probabilities, the attention's output (gated linear
+//! attention: all its projections, the decays, the recurrence's output, normed and gated), the MLP's
 //! pre-activations and activations. These buffers are allocated at the first step of a size and
 //! reused; afterwards a step allocates only short lists: how work is divided, and the
 //! partial sums of norm gradients.
 
+mod attend;
 mod config;
 mod places;
+mod recur;
 
-pub use config::{Config, ConfigError, InitScheme, Mlp, Norm, Position};
+pub(crate) use config::size;
+pub use config::{
+    Config, ConfigError, Gla, InitScheme, Mixer, Mixers, Mlp, Norm, Position, QkNorm,
+};
 
 use core::ops::Range;
 
-use crate::nn::activation::{add_assign, gelu, gelu_backward, swiglu, swiglu_backward};
-use crate::nn::attention::{Shape, attention, attention_backward};
+use crate::nn::activation::add_assign;
+use crate::nn::attention::Shape;
 use crate::nn::embedding::{embed, embed_backward};
 use crate::nn::linear::Products;
 use crate::nn::loss;
+use crate::nn::model::{Batch, Model};
 use crate::nn::parameters::Layout;
+use crate::nn::parts::{MlpKept, Normed, Spare, grow};
 use crate::nn::real::Real;
 use crate::nn::rope::Rope;
-use places::{Normed, Places};
+use crate::nn::site::Place;
+use places::{Mixing, Places};
 
 /// A model's structure and working memory; parameters and gradients are the caller's.
 #[derive(Clone, Debug)]
@@ -43,6 +55,8 @@ pub struct Decoder<T: Real> {
 /// Activations that the backward pass reads.
 #[derive(Clone, Debug, Default)]
 struct Kept<T> {
+    /// The tokens with the sink in its place.
+    tokens: Vec<u32>,
     /// The residual stream: before each norm of each block, and before the last one.
     stream: Vec<Vec<T>>,
     layers: Vec<Layer<T>>,
@@ -54,12 +68,10 @@ struct Kept<T> {
 #[derive(Clone, Debug, Default)]
 struct Layer<T> {
     norm1: Normed<T>,
-    qkv: Vec<T>,
-    probabilities: Vec<T>,
-    attention: Vec<T>,
+    attend: attend::Kept<T>,
+    recur: recur::Kept<T>,
     norm2: Normed<T>,
-    before: Vec<T>,
-    after: Vec<T>,
+    mlp: MlpKept<T>,
 }
 
 /// Memory whose contents no other part reads.
@@ -75,14 +87,13 @@ struct Work<T> {
     d_inner: Vec<T>,
     /// Gradient of q|k|v or gate|up.
     d_outer: Vec<T>,
-}
-
-/// Grows `buffer` to at least `len`; never shrinks, so that steps of two sizes do not alternate
-/// between allocations.
-fn grow<T: Real>(buffer: &mut Vec<T>, len: usize) {
-    if buffer.len() < len {
-        buffer.resize(len, T::ZERO);
-    }
+    /// Columns of rows, dense.
+    dense: [Vec<T>; 2],
+    /// Gradient of what the decay gate's first factor writes.
+    low: Vec<T>,
+    /// Gradient of the scores, where a recipe looks at it.
+    d_scores: Vec<T>,
+    spare: Spare<T>,
 }
 
 impl<T: Real> Decoder<T> {
@@ -94,8 +105,10 @@ impl<T: Real> Decoder<T> {
         config.validate()?;
         let layout = config.layout();
         let rope = match config.position {
-            Position::Learned => None,
-            Position::Rope { base } => Some(Rope::new(config.context, config.head_dim(), base)),
+            Position::Rope { base } if config.mixer.any(Mixer::Attention, config.layers) => {
+                Some(Rope::new(config.context, config.head_dim(), base))
+            }
+            Position::Learned | Position::None | Position::Rope { .. } => None,
         };
         Ok(Self {
             places: Places::new(&config, &layout),
@@ -148,7 +161,7 @@ impl<T: Real> Decoder<T> {
             &mut losses[..n],
         );
         let mean = loss::mean(&losses[..n]);
-        self.backward(params, grads, tokens, &shape, products);
+        self.backward(params, grads, &shape, products);
         mean
     }
 
@@ -185,8 +198,13 @@ impl<T: Real> Decoder<T> {
         tokens: &[u32],
         products: &mut dyn Products<T>,
     ) -> &[T] {
-        self.forward(params, tokens, 1, products);
-        self.logits(params, tokens.len() - 1..tokens.len(), products);
+        let mut seen = tokens.to_vec();
+        if self.config.sink && seen.len() < self.config.context {
+            // The sink takes the place of the first token: here of one that is put in front.
+            seen.insert(0, 0);
+        }
+        self.forward(params, &seen, 1, products);
+        self.logits(params, seen.len() - 1..seen.len(), products);
         &self.kept.logits[..self.config.vocab]
     }
 
@@ -202,35 +220,30 @@ impl<T: Real> Decoder<T> {
 
     /// Makes every buffer large enough for a step of `shape`.
     fn reserve(&mut self, shape: &Shape) {
-        let Config { layers, d_model, hidden, vocab, .. } = self.config;
-        let (n, qkv) = (shape.batch * shape.sequence, shape.qkv_width());
-        let (inner, outer) = (shape.width().max(hidden), qkv.max(self.config.mlp_outputs()));
-        let Self { kept, work, config, .. } = self;
-        let norm = |buffers: &mut Normed<T>| {
-            grow(&mut buffers.y, n * d_model);
-            grow(&mut buffers.mean, n);
-            grow(&mut buffers.rstd, n);
-        };
+        let Config { layers, d_model, vocab, .. } = self.config;
+        let n = shape.batch * shape.sequence;
+        let Self { kept, work, places, .. } = self;
         kept.stream.resize_with(2 * layers + 1, Vec::new);
         kept.stream.iter_mut().for_each(|buffer| grow(buffer, n * d_model));
         kept.layers.resize_with(layers, Layer::default);
-        for layer in &mut kept.layers {
-            norm(&mut layer.norm1);
-            norm(&mut layer.norm2);
-            grow(&mut layer.qkv, n * qkv);
-            grow(&mut layer.probabilities, shape.probabilities());
-            grow(&mut layer.attention, n * shape.width());
-            grow(&mut layer.before, n * config.mlp_outputs());
-            grow(&mut layer.after, n * hidden);
+        for (layer, block) in kept.layers.iter_mut().zip(&places.blocks) {
+            layer.norm1.reserve(n, d_model);
+            layer.norm2.reserve(n, d_model);
+            match &block.mixer {
+                Mixing::Attend(attend) => attend.reserve(shape, &mut layer.attend, work),
+                Mixing::Recur(recur) => {
+                    recur.reserve((shape.batch, shape.sequence), &mut layer.recur, work);
+                }
+            }
+            layer.mlp.reserve(&block.mlp, n);
+            grow(&mut work.d_inner, n * block.mlp.hidden);
+            grow(&mut work.d_outer, n * block.mlp.outputs());
         }
-        norm(&mut kept.norm);
+        kept.norm.reserve(n, d_model);
         grow(&mut kept.logits, n * vocab);
         grow(&mut kept.losses, n);
-        grow(&mut work.scratch, shape.scratch());
         grow(&mut work.d_stream, n * d_model);
         work.d_norm.iter_mut().for_each(|buffer| grow(buffer, n * d_model));
-        grow(&mut work.d_inner, n * inner);
-        grow(&mut work.d_outer, n * outer);
     }
 
     /// Up to and including the last norm.
@@ -245,42 +258,49 @@ impl<T: Real> Decoder<T> {
         let shape = self.shape(batch, tokens.len());
         self.reserve(&shape);
         let Self { config, places, rope, kept, work, .. } = self;
-        let (n, d) = (tokens.len(), config.d_model);
+        let (n, d, rope) = (tokens.len(), config.d_model, rope.as_ref());
+        let vocab = config.vocab as u32;
+        if let Some(token) = tokens.iter().find(|&&token| token >= vocab) {
+            panic!("token {token} is outside the vocabulary of {vocab}");
+        }
+        kept.tokens.clear();
+        kept.tokens.extend_from_slice(tokens);
+        if config.sink {
+            kept.tokens.iter_mut().step_by(shape.sequence).for_each(|first| *first = vocab);
+        }
         let stream = &mut kept.stream;
         let positions = places.positions.clone().map(|range| &params[range]);
-        let table = &params[places.tokens.clone()];
-        embed(tokens, table, positions, shape.sequence, &mut stream[0][..n * d]);
+        let table = &params[places.table.clone()];
+        embed(&kept.tokens, table, positions, shape.sequence, &mut stream[0][..n * d]);
+        products.tensor(None, Place::Embedding, false, &mut stream[0][..n * d], d);
         for (l, (block, kept)) in places.blocks.iter().zip(&mut kept.layers).enumerate() {
+            let layer = Some(l as u32);
             let [x, middle, y] = &mut stream[2 * l..2 * l + 3] else { unreachable!() };
             let (x, middle, y) = (&x[..n * d], &mut middle[..n * d], &mut y[..n * d]);
 
-            block.norm1.forward(config, params, x, &mut kept.norm1);
-            let qkv = &mut kept.qkv[..n * shape.qkv_width()];
-            block.qkv.forward(products, params, &kept.norm1.y[..n * d], qkv);
-            if let Some(rope) = rope {
-                let heads = shape.heads + shape.kv_heads;
-                rope.forward(qkv, shape.qkv_width(), heads, shape.sequence);
+            block.norm1.forward(products, params, x, &mut kept.norm1, &mut work.spare);
+            let normed = &kept.norm1.y[..n * d];
+            match &block.mixer {
+                Mixing::Attend(attend) => {
+                    let kept = &mut kept.attend;
+                    attend.forward(products, params, &shape, rope, normed, kept, work, middle);
+                }
+                Mixing::Recur(recur) => {
+                    let (sizes, kept) = ((shape.batch, shape.sequence), &mut kept.recur);
+                    recur.forward(products, params, sizes, normed, kept, work, middle);
+                }
             }
-            let attended = &mut kept.attention[..n * shape.width()];
-            let probabilities = &mut kept.probabilities[..shape.probabilities()];
-            let scratch = &mut work.scratch[..shape.scratch()];
-            attention(&shape, qkv, attended, probabilities, scratch);
-            block.o.forward(products, params, attended, middle);
             add_assign(middle, x);
+            products.tensor(layer, Place::Residual, false, middle, d);
 
-            block.norm2.forward(config, params, middle, &mut kept.norm2);
-            let before = &mut kept.before[..n * config.mlp_outputs()];
-            block.up.forward(products, params, &kept.norm2.y[..n * d], before);
-            let after = &mut kept.after[..n * config.hidden];
-            match config.mlp {
-                Mlp::Gelu => gelu(before, after),
-                Mlp::Swiglu => swiglu(before, config.hidden, after),
-            }
-            block.down.forward(products, params, after, y);
+            block.norm2.forward(products, params, middle, &mut kept.norm2, &mut work.spare);
+            let normed = &kept.norm2.y[..n * d];
+            block.mlp.forward(products, params, n, normed, &mut kept.mlp, y);
             add_assign(y, middle);
+            products.tensor(layer, Place::Residual, false, y, d);
         }
         let last = &stream[2 * config.layers][..n * d];
-        places.norm.forward(config, params, last, &mut kept.norm);
+        places.norm.forward(products, params, last, &mut kept.norm, &mut work.spare);
         shape
     }
 
@@ -290,6 +310,7 @@ impl<T: Real> Decoder<T> {
         let x = &self.kept.norm.y[tokens.start * d_model..tokens.end * d_model];
         let logits = &mut self.kept.logits[..tokens.len() * vocab];
         self.places.head.forward(products, params, x, logits);
+        products.tensor(None, Place::Logits, false, logits, vocab);
     }
 
     /// From the gradient of the logits, which lies in their place, to those of all parameters.
@@ -297,63 +318,98 @@ impl<T: Real> Decoder<T> {
         &mut self,
         params: &[T],
         grads: &mut [T],
-        tokens: &[u32],
         shape: &Shape,
         products: &mut dyn Products<T>,
     ) {
         let Self { config, places, rope, kept, work, .. } = self;
-        let (n, d) = (tokens.len(), config.d_model);
-        let [d_y, d_x] = &mut work.d_norm;
-        let (d_y, d_x) = (&mut d_y[..n * d], &mut d_x[..n * d]);
-        let d_stream = &mut work.d_stream[..n * d];
+        let (n, d, rope) = (kept.tokens.len(), config.d_model, rope.as_ref());
+        // Taken out, so that the rest of the working memory can be lent whole.
+        let [mut d_y, mut d_x] = core::mem::take(&mut work.d_norm);
+        let mut d_stream_buffer = core::mem::take(&mut work.d_stream);
+        let d_stream = &mut d_stream_buffer[..n * d];
+        {
+            let (d_y, d_x) = (&mut d_y[..n * d], &mut d_x[..n * d]);
+            let d_logits = &mut kept.logits[..n * config.vocab];
+            products.tensor(None, Place::Logits, true, d_logits, config.vocab);
+            places.head.backward(products, params, grads, d_logits, &kept.norm.y[..n * d], d_y);
+            let (last, spare) = (&kept.stream[2 * config.layers][..n * d], &mut work.spare);
+            let norm = &places.norm;
+            norm.backward(products, params, grads, last, &kept.norm, d_y, d_stream, spare);
+            for (l, (block, kept_layer)) in places.blocks.iter().zip(&kept.layers).enumerate().rev()
+            {
+                let layer = Some(l as u32);
+                let (x, middle) = (&kept.stream[2 * l][..n * d], &kept.stream[2 * l + 1][..n * d]);
 
-        let d_logits = &kept.logits[..n * config.vocab];
-        places.head.backward(products, params, grads, d_logits, &kept.norm.y[..n * d], d_y);
-        let last = &kept.stream[2 * config.layers][..n * d];
-        places.norm.backward(config, params, grads, last, &kept.norm, d_y, d_stream);
-        for (l, (block, layer)) in places.blocks.iter().zip(&kept.layers).enumerate().rev() {
-            let (x, middle) = (&kept.stream[2 * l][..n * d], &kept.stream[2 * l + 1][..n * d]);
+                products.tensor(layer, Place::Residual, true, d_stream, d);
+                let inside = [&mut work.d_inner[..], &mut work.d_outer[..]];
+                let (y, kept_mlp) = (&kept_layer.norm2.y[..n * d], &kept_layer.mlp);
+                let mlp = &block.mlp;
+                mlp.backward(products, params, grads, n, y, kept_mlp, d_stream, inside, d_y);
+                let (norm, kept_norm) = (&block.norm2, &kept_layer.norm2);
+                let spare = &mut work.spare;
+                norm.backward(products, params, grads, middle, kept_norm, d_y, d_x, spare);
+                add_assign(d_stream, d_x);
 
-            let d_after = &mut work.d_inner[..n * config.hidden];
-            let after = &layer.after[..n * config.hidden];
-            block.down.backward(products, params, grads, d_stream, after, d_after);
-            let before = &layer.before[..n * config.mlp_outputs()];
-            let d_before = match config.mlp {
-                Mlp::Gelu => {
-                    gelu_backward(before, d_after);
-                    &*d_after
+                products.tensor(layer, Place::Residual, true, d_stream, d);
+                let y = &kept_layer.norm1.y[..n * d];
+                match &block.mixer {
+                    Mixing::Attend(attend) => {
+                        let kept = &kept_layer.attend;
+                        attend.backward(
+                            products, params, grads, shape, rope, y, kept, work, d_stream, d_y,
+                        );
+                    }
+                    Mixing::Recur(recur) => {
+                        let (sizes, kept) = ((shape.batch, shape.sequence), &kept_layer.recur);
+                        recur
+                            .backward(products, params, grads, sizes, y, kept, work, d_stream, d_y);
+                    }
                 }
-                Mlp::Swiglu => {
-                    let d_before = &mut work.d_outer[..n * config.mlp_outputs()];
-                    swiglu_backward(before, config.hidden, d_after, d_before);
-                    &*d_before
-                }
-            };
-            block.up.backward(products, params, grads, d_before, &layer.norm2.y[..n * d], d_y);
-            block.norm2.backward(config, params, grads, middle, &layer.norm2, d_y, d_x);
-            add_assign(d_stream, d_x);
-
-            let d_attended = &mut work.d_inner[..n * shape.width()];
-            let attended = &layer.attention[..n * shape.width()];
-            block.o.backward(products, params, grads, d_stream, attended, d_attended);
-            let qkv = &layer.qkv[..n * shape.qkv_width()];
-            let d_qkv = &mut work.d_outer[..n * shape.qkv_width()];
-            let probabilities = &layer.probabilities[..shape.probabilities()];
-            let scratch = &mut work.scratch[..shape.scratch()];
-            attention_backward(shape, qkv, probabilities, d_attended, d_qkv, scratch);
-            if let Some(rope) = rope {
-                let heads = shape.heads + shape.kv_heads;
-                rope.backward(d_qkv, shape.qkv_width(), heads, shape.sequence);
+                let (norm, kept_norm) = (&block.norm1, &kept_layer.norm1);
+                let spare = &mut work.spare;
+                norm.backward(products, params, grads, x, kept_norm, d_y, d_x, spare);
+                add_assign(d_stream, d_x);
             }
-            block.qkv.backward(products, params, grads, d_qkv, &layer.norm1.y[..n * d], d_y);
-            block.norm1.backward(config, params, grads, x, &layer.norm1, d_y, d_x);
-            add_assign(d_stream, d_x);
         }
-        // The positions lie right behind the tokens.
-        let split = places.tokens.end;
-        let (head, tail) = grads.split_at_mut(split);
+        products.tensor(None, Place::Embedding, true, d_stream, d);
+        // The positions lie behind the table.
+        let (head, tail) = grads.split_at_mut(places.table.end);
         let d_positions = places.positions.clone().map(|r| &mut tail[..r.len()]);
-        let d_table = &mut head[places.tokens.clone()];
-        embed_backward(tokens, d_stream, shape.sequence, d_table, d_positions);
+        let d_table = &mut head[places.table.clone()];
+        embed_backward(&kept.tokens, d_stream, shape.sequence, d_table, d_positions);
+        work.d_norm = [d_y, d_x];
+        work.d_stream = d_stream_buffer;
+    }
+}
+
+impl<T: Real> Model<T> for Decoder<T> {
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn forward_backward(
+        &mut self,
+        params: &[T],
+        grads: &mut [T],
+        batch: &Batch<'_>,
+        products: &mut dyn Products<T>,
+    ) -> f64 {
+        let Batch::Tokens { tokens, targets, sequences } = *batch else {
+            panic!("a decoder reads tokens, not {batch:?}");
+        };
+        self.forward_backward(params, grads, tokens, targets, sequences, products)
+    }
+
+    fn losses(
+        &mut self,
+        params: &[T],
+        batch: &Batch<'_>,
+        products: &mut dyn Products<T>,
+        losses: &mut [T],
+    ) {
+        let Batch::Tokens { tokens, targets, sequences } = *batch else {
+            panic!("a decoder reads tokens, not {batch:?}");
+        };
+        self.losses(params, tokens, targets, sequences, products, losses);
     }
 }

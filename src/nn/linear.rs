@@ -75,6 +75,14 @@ pub trait Products<T: Real> {
         let _ = (layer, place, gradient, values, width);
     }
 
+    /// Whether [`tensor`](Self::tensor) may change what is at this place. A model keeps copies of
+    /// what it must not change itself (the stream a norm reads, a norm's weight) only where it may;
+    /// `true`, as here, is always right.
+    fn rounds(&self, layer: Option<u32>, place: Place, gradient: bool) -> bool {
+        let _ = (layer, place, gradient);
+        true
+    }
+
     /// The rounding to bfloat16 after every step of an operation, forward and backward, or `None`
     /// for the precision of `T`. Here it is `None`.
     fn vector(&self, layer: Option<u32>, operation: Vector) -> Option<Rounding> {
@@ -98,6 +106,10 @@ impl<T: Real> Products<T> for Unquantized {
 
     fn grad_weight(&mut self, _: &Group<'_>, g: View<'_, T>, x: View<'_, T>, dw: ViewMut<'_, T>) {
         T::matmul(g.t(), x, dw, Output::Accumulate);
+    }
+
+    fn rounds(&self, _: Option<u32>, _: Place, _: bool) -> bool {
+        false
     }
 }
 

@@ -54,6 +54,7 @@ fn llama(layers: usize, d_model: usize, hidden: usize, context: usize) -> decode
         mlp: Mlp::Swiglu,
         tied: false,
         init: InitScheme::TinyLlama,
+        ..decoder::Config::default()
     }
 }
 
@@ -75,6 +76,7 @@ fn gpt(layers: usize, d_model: usize, context: usize) -> decoder::Config {
         mlp: Mlp::Gelu,
         tied: true,
         init: InitScheme::Gpt2,
+        ..decoder::Config::default()
     }
 }
 

@@ -213,6 +213,7 @@ fn tiny() -> Config {
         mlp: Mlp::Gelu,
         tied: true,
         init: InitScheme::Gpt2,
+        ..Config::default()
     }
 }
 
