@@ -109,7 +109,15 @@ impl<'de> Deserialize<'de> for Config {
                 return Err(D::Error::custom(format!("{family} is no {works}")));
             }
         };
-        read.map_err(|error: toml::de::Error| D::Error::custom(error.message()))
+        read.map_err(|error: toml::de::Error| {
+            let message = error.message();
+            let wrong_family = if message.contains("field") {
+                format!(" (of the family {family}; another has other keys and presets)")
+            } else {
+                String::new()
+            };
+            D::Error::custom(format!("{message}{wrong_family}"))
+        })
     }
 }
 

@@ -5,7 +5,7 @@
 //! so what a run did can be read off its file; a value that switches something off is 0.
 
 use crate::error::{Error, Result};
-use crate::nn::decoder;
+use crate::nn::model;
 use crate::recipe::Recipe;
 use crate::text::Nearest;
 use crate::train::data::Source;
@@ -33,7 +33,7 @@ pub struct Config {
     /// Text to learn.
     pub data: Data,
     /// Shape of the network.
-    pub model: decoder::Config,
+    pub model: model::Config,
     /// Optimization.
     pub train: Train,
     /// What is measured and kept.
@@ -327,8 +327,9 @@ impl Config {
         }
         // More would not fit a machine's memory, and products of sizes must not wrap.
         const MOST_TOKENS: usize = 1 << 26;
-        let fits =
-            |count: usize| count.checked_mul(self.model.context).is_some_and(|n| n <= MOST_TOKENS);
+        let fits = |count: usize| {
+            count.checked_mul(self.model.context()).is_some_and(|n| n <= MOST_TOKENS)
+        };
         if train.batch == 0 || !fits(train.batch) {
             let hint = "at least 1 sequence, at most 2^26 tokens (train.batch x model.context)";
             return refuse("train.batch", train.batch.to_string(), hint);
@@ -349,15 +350,23 @@ impl Config {
             return refuse("start.weights", format!("{:?}", self.start.weights), hint);
         }
         const MOST_PARAMETERS: u64 = 1 << 33;
-        let sizes = &self.model;
-        let width = (sizes.d_model as u64).saturating_mul((sizes.d_model + sizes.hidden) as u64);
-        let tables =
-            (sizes.vocab as u64 + sizes.context as u64).saturating_mul(sizes.d_model as u64);
-        if width.saturating_mul(sizes.layers as u64).saturating_add(tables) > MOST_PARAMETERS {
-            let value = format!(
-                "{} layers of d_model {}, hidden {}, vocab {}",
-                sizes.layers, sizes.d_model, sizes.hidden, sizes.vocab
-            );
+        let (parameters, value) = match &self.model {
+            model::Config::Decoder(sizes) => {
+                let d = sizes.d_model as u64;
+                let width = d.saturating_mul((sizes.d_model + sizes.hidden) as u64);
+                let tables = (sizes.vocab as u64 + sizes.context as u64).saturating_mul(d);
+                let value = format!(
+                    "{} layers of d_model {}, hidden {}, vocab {}",
+                    sizes.layers, sizes.d_model, sizes.hidden, sizes.vocab
+                );
+                (width.saturating_mul(sizes.layers as u64).saturating_add(tables), value)
+            }
+            model::Config::Proxy(sizes) => {
+                let value = format!("{} layers of width {}", sizes.layers, sizes.width);
+                (sizes.linear_parameters() as u64, value)
+            }
+        };
+        if parameters > MOST_PARAMETERS {
             return refuse("model", value, "at most some 2^33 parameters, 100 GiB with moments");
         }
         if i64::try_from(self.seed).is_err() {

@@ -85,6 +85,19 @@ pub struct Dataset {
 }
 
 impl Dataset {
+    /// No text: for models that draw what they learn from.
+    pub fn drawn() -> Self {
+        Self {
+            train: Tokens::Bytes(Vec::new()),
+            validation: Tokens::Bytes(Vec::new()),
+            vocab: 0,
+            description: "rows and targets drawn by the model, none used twice".into(),
+            fingerprint: 0,
+            reference: None,
+            bytes: true,
+        }
+    }
+
     /// Reads or generates everything that `source` names.
     ///
     /// # Errors

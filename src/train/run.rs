@@ -188,6 +188,9 @@ impl Folder {
 /// # Errors
 /// If the data cannot be read or used, or are not those the run began with.
 pub fn load_data(config: &mut Config) -> Result<Dataset> {
+    if config.model.decoder().is_none() {
+        return Ok(Dataset::drawn());
+    }
     let options =
         DataOptions { validation_fraction: config.data.validation, ..DataOptions::default() };
     let data = Dataset::load(&config.data.source, &options)
@@ -247,7 +250,7 @@ fn lock(folder: &Folder) -> Result<fs::File> {
 fn restore(trainer: &mut Trainer<'_>, folder: &Folder, config: &Config, step: u64) -> Result<()> {
     let path = checkpoint::path(&folder.checkpoints(), step);
     let (state, progress) = checkpoint::load(&path, trainer.layout())?;
-    let tokens = step * (config.train.batch * config.model.context) as u64;
+    let tokens = step * (config.train.batch * config.model.context()) as u64;
     if progress != (Progress { step, tokens }) {
         return Err(Error::new(format!(
             "{} says it is of step {} after {} tokens, not of step {step} after {tokens}",
@@ -291,7 +294,7 @@ fn probes(config: &Config) -> Vec<Box<dyn Probe>> {
 
 /// The initial weights of a run that is no branch.
 fn initial(trainer: &mut Trainer<'_>, config: &Config) -> Result<()> {
-    let mut params = trainer.layout().initialize(config.seed);
+    let mut params = config.model.initialize(config.seed);
     if !config.start.weights.is_empty() {
         start::check_fingerprint(Path::new(&config.start.weights), &config.start)?;
         start::load_matching(Path::new(&config.start.weights), trainer.layout(), &mut params)?;
@@ -377,7 +380,7 @@ impl<'a> Run<'a> {
             self.busy += begun.elapsed();
             let progress = self.trainer.progress();
             self.steps += 1;
-            self.tokens += (self.config.train.batch * self.config.model.context) as u64;
+            self.tokens += (self.config.train.batch * self.config.model.context()) as u64;
             let mut line = Metrics {
                 step: progress.step,
                 tokens: progress.tokens,

@@ -11,6 +11,7 @@ use crate::recipe::{Engine, Images, Phase, Plan};
 use crate::train::checkpoint;
 use crate::train::config::Config;
 use crate::train::run::Folder;
+use crate::train::trainer::plan;
 
 /// How tokens are drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,7 +41,13 @@ impl Sampler {
     /// If the folder holds no run, the run has no weights yet, or they cannot be read.
     pub fn open(folder: &Folder, options: Options) -> Result<Self> {
         let config = folder.config()?;
-        let layout = config.model.layout();
+        let Some(shape) = config.model.decoder().copied() else {
+            return Err(Error::new(format!(
+                "{} holds no language model to draw text from",
+                folder.path().display()
+            )));
+        };
+        let layout = shape.layout();
         let model = folder.model_file();
         let path = if model.exists() {
             model
@@ -53,9 +60,8 @@ impl Sampler {
             checkpoint::path(&checkpoints, newest)
         };
         let params = checkpoint::load_model(&path, &layout)?;
-        let decoder = Decoder::new(config.model).map_err(|error| Error::new(error.to_string()))?;
-        let plan = Plan::new(&config.recipe, &layout, config.train.steps)
-            .map_err(|error| Error::new(format!("recipe {}: {error}", config.recipe)))?;
+        let decoder = Decoder::new(shape).map_err(|error| Error::new(error.to_string()))?;
+        let plan = plan(&config.recipe, &layout, config.train.steps)?;
         Ok(Self { config, decoder, params, plan, images: Images::default(), options })
     }
 
@@ -69,7 +75,7 @@ impl Sampler {
     /// # Panics
     /// If `tokens` is empty or holds a token outside the vocabulary.
     pub fn next_token(&mut self, tokens: &[u32]) -> u32 {
-        let context = self.config.model.context;
+        let context = self.decoder.config().context;
         let seen = &tokens[tokens.len().saturating_sub(context)..];
         let position = tokens.len() as u64;
         let phase = Phase::Sample(position);

@@ -6,9 +6,10 @@
 //! [`run`](crate::train::run).
 
 use crate::error::{Error, Result};
-use crate::nn::decoder::Decoder;
+use crate::nn::model::{self, Batch, Model};
 use crate::nn::parameters::{Layout, Role};
 use crate::parallel::awake;
+use crate::random::Stream;
 use crate::recipe::{Engine, Images, Observer, Phase, Plan, Recipe};
 use crate::train::checkpoint::{Progress, State};
 use crate::train::config::{Config, Decay};
@@ -36,14 +37,15 @@ pub struct Step {
 /// than one context.
 pub fn check(config: &Config, data: &Dataset) -> Result<()> {
     config.validate()?;
-    if data.vocab > config.model.vocab {
+    let Some(model) = config.model.decoder() else { return Ok(()) };
+    if data.vocab > model.vocab {
         return Err(Error::new(format!(
             "the data have {} different tokens, model.vocab is {}",
-            data.vocab, config.model.vocab
+            data.vocab, model.vocab
         ))
         .hint(format!("set model.vocab={}", data.vocab)));
     }
-    data.check_context(config.model.context).map_err(|error| Error::new(error.to_string()))
+    data.check_context(model.context).map_err(|error| Error::new(error.to_string()))
 }
 
 /// Neighbouring parameters that decay alike, as few ranges as possible.
@@ -75,7 +77,7 @@ pub struct Trainer<'a> {
     layout: Layout,
     /// The whole arena, cut where parameters that decay meet others.
     decay_ranges: Vec<(Range<usize>, bool)>,
-    decoder: Decoder<f32>,
+    model: Box<dyn Model<f32>>,
     recipe: Recipe,
     state: State,
     grads: Vec<f32>,
@@ -93,18 +95,19 @@ impl<'a> Trainer<'a> {
     /// If the configuration is impossible or does not fit the data.
     pub fn new(config: &'a Config, data: &'a Dataset) -> Result<Self> {
         check(config, data)?;
-        let decoder = Decoder::new(config.model).map_err(|error| Error::new(error.to_string()))?;
+        let model =
+            config.model.build(config.seed).map_err(|error| Error::new(error.to_string()))?;
         let layout = config.model.layout();
         let plan = plan(&config.recipe, &layout, config.train.steps)?;
-        let params = layout.initialize(config.seed);
+        let params = config.model.initialize(config.seed);
         let zeros = vec![0.0; params.len()];
-        let room = config.train.batch * config.model.context;
+        let room = config.train.batch * config.model.context();
         Ok(Self {
             config,
             data,
             decay_ranges: decay_ranges(&layout, config.train.decay),
             layout,
-            decoder,
+            model,
             recipe: config.recipe.clone(),
             state: State { params, m: zeros.clone(), v: zeros.clone(), ..State::default() },
             grads: zeros,
@@ -187,17 +190,13 @@ impl<'a> Trainer<'a> {
         let Config { train, model, seed, .. } = self.config;
         let step = self.progress.step;
         let (tokens, targets) = (&mut self.tokens, &mut self.targets);
-        Batches::new(&self.data.train).fill(
-            *seed,
-            step,
-            train.batch,
-            model.context,
-            tokens,
-            targets,
-        );
+        if let Some(decoder) = model.decoder() {
+            let (batch, context) = (train.batch, decoder.context);
+            Batches::new(&self.data.train).fill(*seed, step, batch, context, tokens, targets);
+        }
         self.grads.fill(0.0);
         let (parts, rows) = (train.accumulate, train.batch / train.accumulate);
-        let room = rows * model.context;
+        let room = rows * model.context();
         let mut losses = 0.0;
         let texts = tokens.chunks(room).zip(targets.chunks(room));
         for (part, (tokens, targets)) in (0..).zip(texts) {
@@ -209,14 +208,15 @@ impl<'a> Trainer<'a> {
             if let Some(observer) = observer.as_deref_mut() {
                 engine = engine.observed(observer);
             }
-            losses += self.decoder.forward_backward(
-                &self.state.params,
-                &mut self.grads,
-                tokens,
-                targets,
-                rows,
-                &mut engine,
-            );
+            let batch = match model.decoder() {
+                Some(_) => Batch::Tokens { tokens, targets, sequences: rows },
+                None => {
+                    let stream = Stream::new("proxy batch").with(step);
+                    Batch::Drawn { seed: *seed, stream, first: part * rows as u64, rows }
+                }
+            };
+            let (params, grads) = (&self.state.params, &mut self.grads);
+            losses += self.model.forward_backward(params, grads, &batch, &mut engine);
         }
         let loss = losses / parts as f64;
         let grad_norm = global_norm(&self.grads) / parts as f64;
@@ -242,20 +242,45 @@ impl<'a> Trainer<'a> {
             self.state.memory.clone_from(&self.images.memory);
         }
         self.progress.step += 1;
-        self.progress.tokens += (train.batch * model.context) as u64;
+        self.progress.tokens += (train.batch * model.context()) as u64;
         Step { loss, lr, grad_norm, clipped: clips && grad_norm > train.clip }
     }
 
     /// Mean loss over the validation windows, nats per token.
     pub fn validation_loss(&mut self) -> f64 {
-        awake(|| self.mean_loss(&self.data.validation))
+        awake(|| match self.config.model {
+            model::Config::Decoder(decoder) => {
+                self.mean_loss(decoder.context, &self.data.validation)
+            }
+            model::Config::Proxy(proxy) => self.drawn_loss(proxy.validation_rows),
+        })
+    }
+
+    /// Mean loss over `rows` rows that are the same for every step, at most `record.eval_windows`.
+    fn drawn_loss(&mut self, rows: usize) -> f64 {
+        /// Rows of one forward pass; part of the definition as in [`Self::mean_loss`].
+        const ROWS: usize = 2048;
+        let Config { seed, record, .. } = self.config;
+        let used = if record.eval_windows == 0 { rows } else { rows.min(record.eval_windows) };
+        let (step, stream) = (self.progress.step, Stream::new("proxy validation"));
+        let (mut sum, mut losses) = (0.0, vec![0.0; ROWS.min(used)]);
+        for first in (0..used).step_by(ROWS) {
+            let rows = ROWS.min(used - first);
+            let phase = Phase::Evaluate { step, pass: (first / ROWS) as u64 };
+            let mut engine = Engine::new(&self.plan, *seed, phase, &mut self.images);
+            let batch = Batch::Drawn { seed: *seed, stream, first: first as u64, rows };
+            let losses = &mut losses[..rows];
+            self.model.losses(&self.state.params, &batch, &mut engine, losses);
+            sum += losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
+        }
+        sum / used as f64
     }
 
     /// Mean loss over non-overlapping windows of `text`, at most `record.eval_windows` of them,
     /// evenly spaced; the forward products are quantized as in training.
-    fn mean_loss(&mut self, text: &Tokens) -> f64 {
-        let Config { model, seed, record, .. } = self.config;
-        let windows = windows(text, model.context);
+    fn mean_loss(&mut self, context: usize, text: &Tokens) -> f64 {
+        let Config { seed, record, .. } = self.config;
+        let windows = windows(text, context);
         let used = match record.eval_windows {
             0 => windows.len(),
             most => windows.len().min(most),
@@ -264,13 +289,13 @@ impl<'a> Trainer<'a> {
         const ROWS: usize = 32;
         let step = self.progress.step;
         let (mut sum, mut first) = (0.0, 0);
-        let mut losses = vec![0.0; ROWS * model.context];
+        let mut losses = vec![0.0; ROWS * context];
         let (mut tokens, mut targets) = (vec![0; losses.len()], vec![0; losses.len()]);
         while first < used {
             let rows = ROWS.min(used - first);
-            let room = rows * model.context;
+            let room = rows * context;
             let (tokens, targets) = (&mut tokens[..room], &mut targets[..room]);
-            let places = tokens.chunks_mut(model.context).zip(targets.chunks_mut(model.context));
+            let places = tokens.chunks_mut(context).zip(targets.chunks_mut(context));
             for (window, (tokens, targets)) in (first..).zip(places) {
                 windows.fill(window * windows.len() / used, 1, tokens, targets);
             }
@@ -278,11 +303,12 @@ impl<'a> Trainer<'a> {
             let phase = Phase::Evaluate { step, pass: (first / ROWS) as u64 };
             let mut engine = Engine::new(&self.plan, *seed, phase, &mut self.images);
             let params = &self.state.params;
-            self.decoder.losses(params, tokens, targets, rows, &mut engine, losses);
+            let batch = Batch::Tokens { tokens, targets, sequences: rows };
+            self.model.losses(params, &batch, &mut engine, losses);
             sum += losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
             first += rows;
         }
-        sum / (used * model.context) as f64
+        sum / (used * context) as f64
     }
 }
 

@@ -7,11 +7,14 @@
 mod pytorch;
 
 use exmy::nn::attention::{self, Shape};
-use exmy::nn::decoder::{Config, Decoder, InitScheme, Mlp, Norm, Position};
+use exmy::nn::decoder::{Config, Decoder, Gla, InitScheme, Mlp, Norm, Position, QkNorm};
 use exmy::nn::linear::{Group, Products, Unquantized};
+use exmy::nn::parameters::Role;
 use exmy::nn::rope::Rope;
+use exmy::nn::site::{Place, Vector};
 use exmy::parallel;
 use exmy::random::{Philox, Stream};
+use exmy::round::Rounding;
 use exmy::simd::{Level, with_level};
 use exmy::view::{View, ViewMut};
 
@@ -248,7 +251,36 @@ fn all() -> Vec<Config> {
             }
         }
     }
+    all.extend(further());
     all
+}
+
+/// The choices that came after, each pair of them in some configuration.
+fn further() -> [Config; 8] {
+    let base = Config { layers: 3, heads: 4, kv_heads: 2, d_model: 16, ..tiny_llama() };
+    let mixer = |text: &str| text.parse().unwrap();
+    let gla = Gla { heads: 2, gate_rank: 3, gate_tau: 2.0, ..Gla::default() };
+    let layer_norm = Config { norm: Norm::LayerNorm, norm_bias: true, ..base };
+    [
+        Config { mixer: mixer("gla"), position: Position::None, gla, ..base },
+        Config { mixer: mixer("gla,attention"), qk_norm: QkNorm::Head, sink: true, gla, ..base },
+        Config { mixer: mixer("attention,gla"), mlp: Mlp::Relu, tied: true, gla, ..layer_norm },
+        Config { qk_norm: QkNorm::Full, mlp: Mlp::SquaredRelu, ..layer_norm },
+        Config { qk_norm: QkNorm::Head, norm_affine: false, mlp: Mlp::Relu, ..base },
+        Config { qk_norm: QkNorm::Full, norm_affine: false, sink: true, tied: true, ..base },
+        Config {
+            mixer: mixer("gla,gla,attention"),
+            qk_norm: QkNorm::Full,
+            position: Position::Learned,
+            norm_affine: false,
+            norm_bias: false,
+            mlp: Mlp::SquaredRelu,
+            sink: true,
+            gla: Gla { expand_k: 1.0, expand_v: 2.0, gate_min: -2.0, ..gla },
+            ..layer_norm
+        },
+        Config { position: Position::None, qk_norm: QkNorm::Head, mlp: Mlp::Gelu, ..layer_norm },
+    ]
 }
 
 /// All parameters random, gains about 1: after the real initialization the gradients of q and k
@@ -256,7 +288,7 @@ fn all() -> Vec<Config> {
 fn parameters(decoder: &Decoder<f64>, stream: u64) -> Vec<f64> {
     let mut params = random(decoder.layout().len(), 0.5, stream);
     for entry in decoder.layout() {
-        if entry.name.ends_with("norm.weight") {
+        if entry.role == Role::Norm {
             params[entry.range.clone()].iter_mut().for_each(|gain| *gain += 1.0);
         }
     }
@@ -308,7 +340,7 @@ fn gradients_are_central_differences() {
 /// Element by element, each tensor on its own, so that a small one does not hide behind the others.
 #[test]
 fn gradients_of_every_tensor() {
-    for config in [tiny(), tiny_llama()] {
+    for config in [tiny(), tiny_llama(), further()[1]] {
         let mut decoder = Decoder::<f64>::new(config).unwrap();
         let params = parameters(&decoder, 50);
         let (x, y) = (tokens(10, 7, 0), tokens(10, 7, 1));
@@ -389,7 +421,7 @@ fn step(config: Config, batch: usize, sequence: usize) -> (f64, Vec<f32>) {
 }
 
 /// Large enough that products, norms and attention are divided between threads.
-fn middle() -> [Config; 2] {
+fn middle() -> [Config; 3] {
     let sizes = |config| Config {
         vocab: 65,
         context: 48,
@@ -399,7 +431,7 @@ fn middle() -> [Config; 2] {
         hidden: 200,
         ..config
     };
-    [sizes(tiny()), sizes(tiny_llama())]
+    [sizes(tiny()), sizes(tiny_llama()), sizes(Config { sink: true, ..further()[1] })]
 }
 
 #[test]
@@ -485,6 +517,136 @@ fn products_come_in_the_written_order() {
         "grad_weight layers.0.q_proj|layers.0.k_proj|layers.0.v_proj",
     ];
     assert_eq!(log.0, expected);
+}
+
+/// Shows every place to the same products, which round nothing but are asked as if they did: the
+/// attention then goes the way whose steps can be rounded.
+#[derive(Default)]
+struct Places(Vec<(Option<u32>, Place, bool, usize)>);
+
+type Matrix64<'a> = View<'a, f64>;
+type MatrixMut64<'a> = ViewMut<'a, f64>;
+
+impl Products<f64> for Places {
+    fn forward(&mut self, g: &Group<'_>, x: Matrix64<'_>, w: Matrix64<'_>, y: MatrixMut64<'_>) {
+        Unquantized.forward(g, x, w, y);
+    }
+
+    fn grad_input(&mut self, g: &Group<'_>, d: Matrix64<'_>, w: Matrix64<'_>, x: MatrixMut64<'_>) {
+        Unquantized.grad_input(g, d, w, x);
+    }
+
+    fn grad_weight(&mut self, g: &Group<'_>, d: Matrix64<'_>, x: Matrix64<'_>, w: MatrixMut64<'_>) {
+        Unquantized.grad_weight(g, d, x, w);
+    }
+
+    fn tensor(
+        &mut self,
+        layer: Option<u32>,
+        place: Place,
+        gradient: bool,
+        values: &mut [f64],
+        width: usize,
+    ) {
+        assert!(width > 0 && values.len().is_multiple_of(width), "{place}");
+        self.0.push((layer, place, gradient, values.len()));
+    }
+}
+
+/// Every tensor that is shown has its gradient shown, and what is only looked at changes no more
+/// than the order of sums.
+#[test]
+fn every_place_is_shown_forward_and_backward() {
+    let (x, y) = (tokens(10, 7, 0), tokens(10, 7, 1));
+    let mut seen = Vec::new();
+    for config in all() {
+        let mut decoder = Decoder::<f64>::new(config).unwrap();
+        let params = parameters(&decoder, 7);
+        let (mut plain, mut shown) = (vec![0.0; params.len()], vec![0.0; params.len()]);
+        let mut places = Places::default();
+        let a = decoder.forward_backward(&params, &mut plain, &x, &y, 2, &mut Unquantized);
+        let b = decoder.forward_backward(&params, &mut shown, &x, &y, 2, &mut places);
+        assert!((a - b).abs() < 1e-13, "{config:?}");
+        let size = dot(&plain, &plain).sqrt();
+        for (a, b) in plain.iter().zip(&shown) {
+            assert!((a - b).abs() < 1e-13 * size, "{config:?}: {a} {b}");
+        }
+        let of = |wanted: bool| {
+            let mut of: Vec<_> = places.0.iter().filter(|shown| shown.2 == wanted).collect();
+            of.sort();
+            of.iter().map(|&&(layer, place, _, len)| (layer, place, len)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(false), of(true), "{config:?}");
+        seen.extend(places.0.iter().map(|shown| shown.1));
+    }
+    assert!(Place::ALL.iter().all(|place| seen.contains(place)));
+}
+
+/// Rounds each step of norms and activations to bfloat16.
+struct Steps;
+
+impl Products<f32> for Steps {
+    fn forward(&mut self, group: &Group<'_>, x: Matrix<'_>, w: Matrix<'_>, y: MatrixMut<'_>) {
+        Unquantized.forward(group, x, w, y);
+    }
+
+    fn grad_input(&mut self, group: &Group<'_>, g: Matrix<'_>, w: Matrix<'_>, dx: MatrixMut<'_>) {
+        Unquantized.grad_input(group, g, w, dx);
+    }
+
+    fn grad_weight(&mut self, group: &Group<'_>, g: Matrix<'_>, x: Matrix<'_>, dw: MatrixMut<'_>) {
+        Unquantized.grad_weight(group, g, x, dw);
+    }
+
+    fn vector(&self, _: Option<u32>, _: Vector) -> Option<Rounding> {
+        Some(Rounding::Rne)
+    }
+}
+
+/// The model with bfloat16 steps is near the plain one, and another.
+#[test]
+fn steps_in_bfloat16_move_the_loss_a_little() {
+    for config in all() {
+        let mut decoder = Decoder::<f32>::new(config).unwrap();
+        let params = decoder.layout().initialize(3);
+        let (x, y) = (tokens(12, 7, 0), tokens(12, 7, 1));
+        let (mut a, mut b) = (vec![0.0; params.len()], vec![0.0; params.len()]);
+        let plain = decoder.forward_backward(&params, &mut a, &x, &y, 2, &mut Unquantized);
+        let steps = decoder.forward_backward(&params, &mut b, &x, &y, 2, &mut Steps);
+        assert!(plain != steps && (plain - steps).abs() < 0.02, "{config:?}: {plain} {steps}");
+        let size = |x: &[f32]| x.iter().map(|x| f64::from(x * x)).sum::<f64>().sqrt();
+        let difference: Vec<f32> = a.iter().zip(&b).map(|(a, b)| a - b).collect();
+        assert!(size(&difference) < 0.06 * size(&a), "{config:?}: {}", size(&difference));
+    }
+}
+
+/// A planted channel leaves every loss as it was, to the bit where the scale is a power of two, and
+/// is there.
+#[test]
+fn hot_channels_change_no_function() {
+    for config in further() {
+        let hot = Config { hot_channels: 2, hot_scale: 8.0, norm_bias: false, ..config };
+        if !config.norm_affine {
+            assert!(hot.validate().is_err());
+            continue;
+        }
+        let plain = Config { hot_channels: 0, ..hot };
+        let run = |config: Config| {
+            let mut decoder = Decoder::<f32>::new(config).unwrap();
+            let (params, mut losses) = (config.initialize(9), [0.0; 12]);
+            let (x, y) = (tokens(12, 7, 0), tokens(12, 7, 1));
+            decoder.losses(&params, &x, &y, 2, &mut Unquantized, &mut losses);
+            (params, losses)
+        };
+        let ((before, losses), (after, same)) = (run(plain), run(hot));
+        assert_eq!(losses, same, "{config:?}");
+        let gain =
+            hot.layout().find("model.layers.1.input_layernorm.weight").unwrap().range.clone();
+        for (j, (before, after)) in before[gain.clone()].iter().zip(&after[gain]).enumerate() {
+            let factor = if hot.hot(9).contains(&j) { 8.0 } else { 1.0 };
+            assert_eq!(before * factor, *after);
+        }
+    }
 }
 
 #[test]

@@ -70,8 +70,8 @@ fn like_pytorch(config: Config, losses: [f64; 3], gradients: &[(&str, f64)]) {
         kv_heads: if config.mlp == Mlp::Swiglu { 3 } else { 6 },
         hidden: 17,
         position: match config.position {
-            Position::Learned => Position::Learned,
             Position::Rope { .. } => Position::Rope { base: 10_000.0 },
+            other => other,
         },
         ..config
     };

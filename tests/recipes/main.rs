@@ -242,7 +242,7 @@ fn phases_share_no_stream() {
 fn train(recipe: &str) -> (Vec<f64>, Vec<f32>) {
     let mut config: Config = preset("nano").unwrap();
     config.recipe = recipe.parse().unwrap();
-    config.model.context = 32;
+    config.model.decoder_mut().unwrap().context = 32;
     config.train.batch = 2;
     config.record.eval_windows = 4;
     let options = DataOptions {

@@ -247,7 +247,7 @@ fn a_resumed_run_remembers() {
     for recipe in ["msamp-o1+window=3", "nv-hcp+hcp=s-o2-b-r4-ema"] {
         let mut config = exmy::train::preset::preset("nano").unwrap();
         config.recipe = recipe.parse().unwrap();
-        config.model.context = 32;
+        config.model.decoder_mut().unwrap().context = 32;
         config.train.batch = 1;
         let options = DataOptions { synthetic_train_bytes: 4096, ..DataOptions::default() };
         let data = Dataset::load(&Source::default(), &options).unwrap();

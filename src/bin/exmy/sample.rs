@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let folder = run_folder(&arguments.folder)?;
     let options = Options { temperature: *temperature, top_k: *top_k, seed: *seed };
     let mut sampler = Sampler::open(&folder, options)?;
-    if sampler.config().model.vocab != 256 {
+    if sampler.config().model.decoder().is_none_or(|model| model.vocab != 256) {
         return Err(Error::new(format!(
             "{} was trained on token numbers, not on bytes",
             folder.path().display()

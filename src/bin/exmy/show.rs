@@ -5,6 +5,7 @@
 
 use crate::rows::printable;
 use exmy::error::Error;
+use exmy::nn::model;
 use exmy::study::compare::{Comparison, differ};
 use exmy::study::table;
 use exmy::train::config::Config;
@@ -40,16 +41,24 @@ pub(crate) fn header(out: &Path, config: &Config, data: &Dataset, runs: usize) {
         );
     }
     let model = &config.model;
-    eprintln!(
-        "model    {} layers, d {}, {} heads, context {}: {parameters} parameters",
-        model.layers, model.d_model, model.heads, model.context
-    );
+    match model {
+        model::Config::Decoder(model) => eprintln!(
+            "model    {} layers, d {}, {} heads, context {}: {parameters} parameters",
+            model.layers, model.d_model, model.heads, model.context
+        ),
+        model::Config::Proxy(model) => eprintln!(
+            "model    student of {} blocks, width {}, teacher of {}: {parameters} parameters",
+            model.layers,
+            model.width,
+            model.teacher_depth()
+        ),
+    }
     let train = &config.train;
     let plural = if runs == 1 { "run" } else { "runs" };
     eprintln!(
         "training {runs} {plural} of {} steps x {} tokens, {}, SIMD {}",
         train.steps,
-        thousands((train.batch * model.context) as u64),
+        thousands((train.batch * model.context()) as u64),
         threads(),
         exmy::simd::level()
     );
@@ -119,7 +128,7 @@ impl<'a> Watcher<'a> {
             begun: now,
             last_line: now,
             steps_done: 0,
-            tokens_per_step: (config.train.batch * config.model.context) as u64,
+            tokens_per_step: (config.train.batch * config.model.context()) as u64,
             loss: f64::NAN,
         }
     }

@@ -237,8 +237,10 @@ fn plan(arguments: &Arguments) -> Result<OutFolder> {
         compare::refuse_used(path)?;
     }
     let data = run::load_data(&mut config)?;
-    if !data.bytes {
-        config.model.vocab = data.vocab;
+    if !data.bytes
+        && let Some(model) = config.model.decoder_mut()
+    {
+        model.vocab = data.vocab;
     }
     start::settle(&mut config)?;
     if !config.start.weights.is_empty() {

@@ -181,16 +181,24 @@ fn complete(mut config: Config, known: &mut Known) -> Result<Config> {
         config.data.source = Source::Path(whole);
     }
     config.validate()?;
+    if config.model.decoder().is_none() {
+        return Ok(config);
+    }
+    let set_vocab = |config: &mut Config, vocab: Option<usize>| {
+        if let (Some(model), Some(vocab)) = (config.model.decoder_mut(), vocab) {
+            model.vocab = vocab;
+        }
+    };
     let key = (config.data.source.to_string(), config.data.validation.to_bits());
     match known.get(&key) {
         Some((fingerprint, vocab)) => {
             config.data.fingerprint.clone_from(fingerprint);
-            config.model.vocab = vocab.unwrap_or(config.model.vocab);
+            set_vocab(&mut config, *vocab);
         }
         None => {
             let data = run::load_data(&mut config)?;
             let vocab = (!data.bytes).then_some(data.vocab);
-            config.model.vocab = vocab.unwrap_or(config.model.vocab);
+            set_vocab(&mut config, vocab);
             check(&config, &data)?;
             known.insert(key, (config.data.fingerprint.clone(), vocab));
         }
@@ -227,7 +235,7 @@ mod tests {
         assert_eq!((config.train.lr, config.train.clip, config.seed), (0.1, 0.0, 2));
         // The preset's tenth of the peak.
         assert!((config.train.lr_min - 0.01).abs() < 1e-12);
-        assert_eq!((config.train.batch, config.model.layers), (4, 8));
+        assert_eq!((config.train.batch, config.model.layers()), (4, 8));
         let again = Plan::parse(text).unwrap();
         assert_eq!(again, plan);
         let names: std::collections::HashSet<_> =
