@@ -484,6 +484,10 @@ fn part<'b>(y: &'b mut ViewMut<'_, f32>, range: &Range<usize>) -> ViewMut<'b, f3
 }
 
 impl Products<f32> for Engine<'_> {
+    fn rounds(&self, layer: Option<u32>, place: Place, gradient: bool) -> bool {
+        !self.plan.place(self.phase.step(), layer, place, gradient).is_none()
+    }
+
     fn forward(
         &mut self,
         group: &Group<'_>,
