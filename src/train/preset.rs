@@ -360,7 +360,7 @@ mod tests {
         assert_eq!(size("gpt2-124m") - 786_432, 123_587_328);
         assert_eq!(size("llama-7b"), 6_738_415_616);
         assert_eq!(size("olmo-l4"), 19_534_080);
-        for (layers, millions) in [(11, 110.5), (16, 266.9), (22, 613.6), (32, 1743.7)] {
+        for (layers, millions) in [(11, 110.5), (16, 266.9), (22, 613.6), (32, 1741.9)] {
             let (l, d) = (layers, 64 * layers);
             let found = size(&format!("olmo-l{layers}"));
             assert_eq!(found, 2 * 32_000 * d + 12 * l * d * d + (4 * l + 1) * d);

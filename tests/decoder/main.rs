@@ -279,7 +279,14 @@ fn further() -> [Config; 8] {
             gla: Gla { expand_k: 1.0, expand_v: 2.0, gate_min: -2.0, ..gla },
             ..layer_norm
         },
-        Config { position: Position::None, qk_norm: QkNorm::Head, mlp: Mlp::Gelu, ..layer_norm },
+        // Without rotation a bias of all keys moves all scores of a query alike, and has no gradient.
+        Config {
+            position: Position::None,
+            qk_norm: QkNorm::Head,
+            mlp: Mlp::Gelu,
+            norm_bias: false,
+            ..layer_norm
+        },
     ]
 }
 
