@@ -5,6 +5,9 @@
 //! `sqrt(48 ln 2)` = 5.77; a step of 2048 rows of 512 takes four million of these numbers, which is
 //! why they are not formed in f64 as initial weights are.
 
+// Loops over a fixed number of blocks, indexed alike in several arrays, become vector code.
+#![allow(clippy::needless_range_loop)]
+
 use crate::nn::elementary::ln;
 use crate::parallel;
 use crate::random::Philox;
