@@ -33,6 +33,7 @@ pub mod relu;
 pub mod rope;
 pub mod site;
 mod steps;
+pub mod stopwatch;
 
 pub use real::Real;
 

@@ -34,6 +34,94 @@ pub fn for_each<T: Send>(items: Vec<T>, work: impl Fn(usize, T) + Sync + Send) {
     each(items, &work);
 }
 
+/// Calls `work(i, a, b)` for each pair of chunks of two outputs, of `a_len` and `b_len` elements.
+/// Unlike [`for_each`] it allocates nothing.
+///
+/// # Panics
+/// If a length is 0.
+///
+/// ```
+/// let (mut halves, mut counts) = ([1, 2, 3, 4, 5], [0; 3]);
+/// exmy::parallel::for_each_chunk_of_two((&mut halves, 2), (&mut counts, 1), |i, a, b| {
+///     b[0] = 10 * i + a.len(); // the last chunk has one element
+/// });
+/// assert_eq!(counts, [2, 12, 21]);
+/// ```
+pub fn for_each_chunk_of_two<A: Send, B: Send>(
+    (a, a_len): (&mut [A], usize),
+    (b, b_len): (&mut [B], usize),
+    work: impl Fn(usize, &mut [A], &mut [B]) + Sync + Send,
+) {
+    #[cfg(feature = "parallel")]
+    if a.len() > a_len && rayon::current_num_threads() > 1 {
+        use rayon::prelude::*;
+        let chunks = a.par_chunks_mut(a_len).zip(b.par_chunks_mut(b_len)).enumerate();
+        chunks.for_each(|(i, (a, b))| work(i, a, b));
+        return;
+    }
+    for (i, (a, b)) in a.chunks_mut(a_len).zip(b.chunks_mut(b_len)).enumerate() {
+        work(i, a, b);
+    }
+}
+
+/// As [`for_each_chunk_of_two`], of three outputs.
+///
+/// # Panics
+/// If a length is 0.
+///
+/// ```
+/// let (mut a, mut b, mut c) = ([0; 4], [0; 2], [0; 2]);
+/// exmy::parallel::for_each_chunk_of_three((&mut a, 2), (&mut b, 1), (&mut c, 1), |i, a, b, c| {
+///     (a[1], b[0], c[0]) = (i, i + 1, i + 2);
+/// });
+/// assert_eq!((a, b, c), ([0, 0, 0, 1], [1, 2], [2, 3]));
+/// ```
+pub fn for_each_chunk_of_three<A: Send, B: Send, C: Send>(
+    (a, a_len): (&mut [A], usize),
+    (b, b_len): (&mut [B], usize),
+    (c, c_len): (&mut [C], usize),
+    work: impl Fn(usize, &mut [A], &mut [B], &mut [C]) + Sync + Send,
+) {
+    #[cfg(feature = "parallel")]
+    if a.len() > a_len && rayon::current_num_threads() > 1 {
+        use rayon::prelude::*;
+        let chunks = a.par_chunks_mut(a_len).zip(b.par_chunks_mut(b_len));
+        let chunks = chunks.zip(c.par_chunks_mut(c_len)).enumerate();
+        chunks.for_each(|(i, ((a, b), c))| work(i, a, b, c));
+        return;
+    }
+    let chunks = a.chunks_mut(a_len).zip(b.chunks_mut(b_len)).zip(c.chunks_mut(c_len));
+    for (i, ((a, b), c)) in chunks.enumerate() {
+        work(i, a, b, c);
+    }
+}
+
+/// Calls `work(i)` for each `i` below `count`.
+///
+/// ```
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+///
+/// let seen = [const { AtomicUsize::new(0) }; 3];
+/// exmy::parallel::for_each_index(3, |i| {
+///     seen[i].fetch_add(i + 1, Ordering::Relaxed);
+/// });
+/// assert_eq!(seen.map(AtomicUsize::into_inner), [1, 2, 3]); // each once
+/// ```
+pub fn for_each_index(count: usize, work: impl Fn(usize) + Sync + Send) {
+    indices(count, &work);
+}
+
+/// [`for_each_index`], as [`chunks`].
+fn indices(count: usize, work: &(dyn Fn(usize) + Sync + Send)) {
+    #[cfg(feature = "parallel")]
+    if count > 1 && rayon::current_num_threads() > 1 {
+        use rayon::prelude::*;
+        (0..count).into_par_iter().for_each(work);
+        return;
+    }
+    (0..count).for_each(work);
+}
+
 /// [`for_each_chunk`], compiled once for each type of element and not for each closure, and the
 /// closure once and not for either way: a call through a pointer costs nothing beside a chunk.
 fn chunks<T: Send>(

@@ -31,6 +31,7 @@ mod image;
 mod name;
 
 pub use codes::QuantizeError;
+pub(crate) use image::Rounded;
 pub use name::ParseQuantizerError;
 
 pub use crate::block::Axis;

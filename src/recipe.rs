@@ -42,6 +42,7 @@ mod bump;
 mod bundle;
 pub mod clip;
 mod engine;
+mod fast;
 pub mod hot;
 pub mod memory;
 pub mod numbers;

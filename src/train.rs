@@ -16,6 +16,7 @@ pub mod level;
 pub mod optimizer;
 pub mod preset;
 pub mod probe;
+pub mod profile;
 pub mod record;
 pub mod run;
 pub mod sample;

@@ -231,6 +231,18 @@ impl<'a> Blocks<'a> {
         part.hard(x, out, |part, x, out| self.general_values(part, x, out));
     }
 
+    /// [`values`](Self::values) without the tensor scale: code times block scale, rounded once.
+    pub(crate) fn scaled_values(&self, part: &Part<'_>, x: &[f32], out: &mut [f32]) {
+        let general = |part: &Part<'_>, x: &[f32], out: &mut [f32]| {
+            let image = |code, scale| decode_element(self.format, code, scale, 1.0);
+            self.elements(part, x, out, image);
+        };
+        let part = &Part { images: part.scales, decode: 1.0, ..*part };
+        let Some(places) = &self.places else { return general(part, x, out) };
+        self.with_quotients(part, x, |x| self.pass_values(places, part, x, out));
+        part.hard(x, out, general);
+    }
+
     fn pass_values(&self, places: &Places, part: &Part<'_>, x: &[f32], out: &mut [f32]) {
         match (self.rounding, self.halves) {
             (Rounding::Rna, true) => part.pass::<Values<HalfAway>>(places, x, out),

@@ -48,7 +48,7 @@ mod vector;
 
 pub use super::error::Side;
 pub use counts::Counts;
-pub use pack::Packed;
+pub use pack::{Packed, Source};
 pub use plain::{images_plain, multiply_plain, sum_plain};
 pub use report::Report;
 

@@ -19,8 +19,11 @@
 
 mod causal;
 pub(crate) mod split;
+#[cfg_attr(not(target_arch = "x86_64"), path = "attention/no_vectors.rs")]
+mod vectors;
 
 use crate::nn::real::{LANES, Real};
+use crate::nn::stopwatch::{Part, Way, lap};
 use crate::parallel;
 use crate::simd::kernel;
 use causal::{Rows, lower, lower_transposed, scores, softmax, softmax_backward, transpose};
@@ -71,11 +74,18 @@ impl Shape {
         self.heads / self.kv_heads
     }
 
-    /// Of one (sequence, key head): a transposed head; the outputs of the group's heads, or their
+    /// A head, transposed or packed.
+    const fn packed(&self) -> usize {
+        let (wide, long) =
+            (self.head_dim * self.row(), self.sequence * self.head_dim.next_multiple_of(LANES));
+        if wide > long { wide } else { long }
+    }
+
+    /// Of one (sequence, key head): a transposed or packed head; the outputs of the group's heads, or their
     /// dQ and then dK and dV; one head's dS.
     const fn unit(&self) -> usize {
         let head = self.sequence * self.head_dim;
-        self.head_dim * self.row() + (self.group() + 2) * head + self.sequence * self.row()
+        self.packed() + (self.group() + 2) * head + self.sequence * self.row()
     }
 
     #[track_caller]
@@ -103,6 +113,7 @@ pub fn attention<T: Real>(
     probabilities: &mut [T],
     scratch: &mut [T],
 ) {
+    let _lap = lap(Part::Attention(Way::Forward));
     let tokens = shape.batch * shape.sequence;
     shape.check([
         ("qkv", qkv.len(), tokens * shape.qkv_width()),
@@ -115,9 +126,8 @@ pub fn attention<T: Real>(
     }
     let rows = shape.sequence * shape.qkv_width();
     let kept = shape.group() * shape.sequence * shape.row();
-    let units: Vec<_> =
-        scratch.chunks_mut(shape.unit()).zip(probabilities.chunks_mut(kept)).collect();
-    parallel::for_each(units, |unit, (scratch, probabilities)| {
+    let units = ((&mut *scratch, shape.unit()), (probabilities, kept));
+    parallel::for_each_chunk_of_two(units.0, units.1, |unit, scratch, probabilities| {
         let (b, kv) = (unit / shape.kv_heads, unit % shape.kv_heads);
         forward_unit(*shape, &qkv[b * rows..][..rows], kv, probabilities, scratch);
     });
@@ -125,7 +135,7 @@ pub fn attention<T: Real>(
     parallel::for_each_chunk(y, shape.sequence * shape.width(), |b, y| {
         for kv in 0..shape.kv_heads {
             let unit = &scratch[(b * shape.kv_heads + kv) * shape.unit()..];
-            let heads = &unit[shape.head_dim * shape.row()..];
+            let heads = &unit[shape.packed()..];
             let column = kv * shape.group() * shape.head_dim;
             scatter(shape, heads, shape.group(), y, shape.width(), column);
         }
@@ -144,6 +154,7 @@ pub fn attention_backward<T: Real>(
     dqkv: &mut [T],
     scratch: &mut [T],
 ) {
+    let _lap = lap(Part::Attention(Way::Backward));
     let tokens = shape.batch * shape.sequence;
     shape.check([
         ("qkv", qkv.len(), tokens * shape.qkv_width()),
@@ -168,7 +179,7 @@ pub fn attention_backward<T: Real>(
         let (hd, width) = (shape.head_dim, shape.qkv_width());
         for kv in 0..shape.kv_heads {
             let unit = &scratch[(b * shape.kv_heads + kv) * shape.unit()..];
-            let dq = &unit[hd * shape.row()..];
+            let dq = &unit[shape.packed()..];
             let dk = &dq[shape.group() * shape.sequence * hd..];
             let dv = &dk[shape.sequence * hd..];
             scatter(shape, dq, shape.group(), dqkv, width, kv * shape.group() * hd);
@@ -206,17 +217,22 @@ kernel! {
         scratch: &'a mut [T],
     ) {
         let (n, hd, row, group) = (shape.sequence, shape.head_dim, shape.row(), shape.group());
-        let (keys, outputs) = scratch.split_at_mut(hd * row);
+        let (packed, outputs) = scratch.split_at_mut(shape.packed());
         let k = Rows { data: &qkv[(shape.heads + kv) * hd..], stride: shape.qkv_width() };
         let v = Rows { data: &k.data[shape.kv_heads * hd..], ..k };
-        transpose(n, hd, row, k, keys);
         let scale = T::ONE / T::from_f64(hd as f64).sqrt();
         for g in 0..group {
             let q = Rows { data: &qkv[(kv * group + g) * hd..], ..k };
             let p = &mut probabilities[g * n * row..][..n * row];
-            scores(n, hd, row, q, keys, p);
+            if !vectors::scores(n, hd, row, q, k, packed, p) {
+                transpose(n, hd, row, k, &mut packed[..hd * row]);
+                scores(n, hd, row, q, packed, p);
+            }
             softmax(n, row, p, scale);
-            lower(n, hd, row, p, v, &mut outputs[g * n * hd..][..n * hd]);
+            let out = &mut outputs[g * n * hd..][..n * hd];
+            if !vectors::lower(n, hd, row, p, v, packed, out) {
+                lower(n, hd, row, p, v, out);
+            }
         }
     }
 }
@@ -232,13 +248,12 @@ kernel! {
         scratch: &'a mut [T],
     ) {
         let (n, hd, row, group) = (shape.sequence, shape.head_dim, shape.row(), shape.group());
-        let (values, rest) = scratch.split_at_mut(hd * row);
+        let (packed, rest) = scratch.split_at_mut(shape.packed());
         let (dq, rest) = rest.split_at_mut(group * n * hd);
         let (dk, rest) = rest.split_at_mut(n * hd);
         let (dv, ds) = rest.split_at_mut(n * hd);
         let k = Rows { data: &qkv[(shape.heads + kv) * hd..], stride: shape.qkv_width() };
         let v = Rows { data: &k.data[shape.kv_heads * hd..], ..k };
-        transpose(n, hd, row, v, values);
         dk.fill(T::ZERO);
         dv.fill(T::ZERO);
         let scale = T::ONE / T::from_f64(hd as f64).sqrt();
@@ -246,11 +261,60 @@ kernel! {
             let q = Rows { data: &qkv[(kv * group + g) * hd..], ..k };
             let dy = Rows { data: &dy[(kv * group + g) * hd..], stride: shape.width() };
             let p = &probabilities[g * n * row..][..n * row];
-            scores(n, hd, row, dy, values, ds);
+            if !vectors::scores(n, hd, row, dy, v, packed, ds) {
+                transpose(n, hd, row, v, &mut packed[..hd * row]);
+                scores(n, hd, row, dy, packed, ds);
+            }
             softmax_backward(n, row, p, ds, scale);
-            lower(n, hd, row, ds, k, &mut dq[g * n * hd..][..n * hd]);
-            lower_transposed(n, hd, row, ds, q, dk);
-            lower_transposed(n, hd, row, p, dy, dv);
+            let dq = &mut dq[g * n * hd..][..n * hd];
+            if !vectors::lower(n, hd, row, ds, k, packed, dq) {
+                lower(n, hd, row, ds, k, dq);
+            }
+            if !vectors::lower_transposed(n, hd, row, ds, q, packed, dk) {
+                lower_transposed(n, hd, row, ds, q, dk);
+            }
+            if !vectors::lower_transposed(n, hd, row, p, dy, packed, dv) {
+                lower_transposed(n, hd, row, p, dy, dv);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::{Philox, Stream};
+    use crate::simd::{Level, with_level};
+
+    fn random(len: usize, stream: u64) -> Vec<f32> {
+        let philox = Philox::new(3, Stream::new("attention").with(stream));
+        (0..len as u64).map(|i| 4.0 * philox.uniform(i) as f32 - 2.0).collect()
+    }
+
+    /// Tiles of any kernel, ragged in both sizes, and memory that holds NaN beforehand.
+    #[test]
+    fn levels_give_the_same_bits() {
+        for (sequence, head_dim, heads, kv_heads) in
+            [(37, 12, 2, 1), (64, 64, 2, 2), (19, 70, 1, 1)]
+        {
+            let shape = Shape { batch: 2, sequence, heads, kv_heads, head_dim };
+            let tokens = 2 * sequence;
+            let (qkv, dy) =
+                (random(tokens * shape.qkv_width(), 1), random(tokens * shape.width(), 2));
+            let mut results = Vec::new();
+            for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+                let nan = |len: usize| vec![f32::NAN; len];
+                let (mut y, mut p) = (nan(dy.len()), nan(shape.probabilities()));
+                let (mut scratch, mut dqkv) = (nan(shape.scratch()), nan(qkv.len()));
+                with_level(level, || {
+                    attention(&shape, &qkv, &mut y, &mut p, &mut scratch);
+                    attention_backward(&shape, &qkv, &p, &dy, &mut dqkv, &mut scratch);
+                });
+                let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                results.push([bits(&y), bits(&p), bits(&dqkv)]);
+            }
+            assert!(results.windows(2).all(|pair| pair[0] == pair[1]), "{shape:?}");
+            assert!(results[0][2].iter().all(|bits| f32::from_bits(*bits).is_finite()));
         }
     }
 }

@@ -8,6 +8,7 @@
 //! each walks the tokens from the first to the last and takes those that are its own.
 
 use super::real::Real;
+use crate::nn::stopwatch::{Part, Way, lap};
 use crate::parallel;
 use crate::simd::kernel;
 
@@ -69,6 +70,7 @@ pub fn embed<T: Real>(
     sequence: usize,
     y: &mut [T],
 ) {
+    let _lap = lap(Part::Embedding(Way::Forward));
     let width = width("embed", tokens, table, positions, sequence, y);
     if width == 0 {
         return;
@@ -118,6 +120,7 @@ pub fn embed_backward<T: Real>(
     d_table: &mut [T],
     d_positions: Option<&mut [T]>,
 ) {
+    let _lap = lap(Part::Embedding(Way::Backward));
     let positions = d_positions.as_deref();
     let width = width("embed_backward", tokens, d_table, positions, sequence, dy);
     if width == 0 {

@@ -32,6 +32,7 @@ mod gates;
 pub use gates::{decay, decay_backward, swish_gate, swish_gate_backward};
 
 use crate::nn::real::{LANES, Real};
+use crate::nn::stopwatch::{Part, Way, lap};
 use crate::parallel;
 use backward::backward_unit;
 use chunk::forward_unit;
@@ -116,6 +117,7 @@ pub fn gla<T: Real>(
     y: &mut [T],
     scratch: &mut [T],
 ) {
+    let _lap = lap(Part::Recurrence(Way::Forward));
     let tokens = shape.batch * shape.sequence;
     shape.check(
         stride,
@@ -160,6 +162,7 @@ pub fn gla_backward<T: Real>(
     dga: &mut [T],
     scratch: &mut [T],
 ) {
+    let _lap = lap(Part::Recurrence(Way::Backward));
     let tokens = shape.batch * shape.sequence;
     shape.check(
         stride,

@@ -5,6 +5,7 @@
 //! a small model and nothing needs them afterwards.
 
 use super::real::{Real, largest, sum};
+use crate::nn::stopwatch::{Part, lap};
 use crate::parallel;
 use crate::simd::kernel;
 
@@ -23,6 +24,7 @@ pub fn cross_entropy<T: Real>(
     scale: Option<T>,
     losses: &mut [T],
 ) {
+    let _lap = lap(Part::Loss);
     assert!(
         vocab > 0 && targets.len() * vocab == logits.len() && losses.len() == targets.len(),
         "cross_entropy: {} logits, {} targets and {} losses do not fit a vocabulary of {vocab}",
@@ -34,8 +36,8 @@ pub fn cross_entropy<T: Real>(
         panic!("cross_entropy: target {target} is outside the vocabulary of {vocab}");
     }
     let rows = ((1 << 14) / vocab).max(1);
-    let chunks = logits.chunks_mut(rows * vocab).zip(losses.chunks_mut(rows));
-    parallel::for_each(chunks.collect(), |i, (logits, losses)| {
+    let (logits, losses) = ((logits, rows * vocab), (losses, rows));
+    parallel::for_each_chunk_of_two(logits, losses, |i, logits, losses| {
         let targets = &targets[i * rows..][..losses.len()];
         cross_entropy_rows(logits, vocab, targets, scale, losses);
     });

@@ -8,10 +8,11 @@
 //! The width D is `gamma.len()`, the number of rows N is `x.len() / D`. Sums along a row run over
 //! sixteen lanes; the gradients of gamma and beta are summed over blocks of [`ROW_BLOCK`] rows,
 //! ascending within, and the blocks' sums are added in ascending order. The backward functions
-//! allocate one row of sums a block, which is what lets blocks run on any thread.
+//! keep one row of sums a block, which is what lets blocks run on any thread.
 
 use super::expect;
 use super::real::{Real, sum, sum_of_three};
+use crate::nn::stopwatch::{Part, Way, lap};
 use crate::parallel;
 use crate::simd::kernel;
 
@@ -44,16 +45,14 @@ pub fn layer_norm<T: Real>(
     mean: &mut [T],
     rstd: &mut [T],
 ) {
+    let _lap = lap(Part::Norm(Way::Forward));
     let (width, rows) = shape("layer_norm", x, gamma);
     expect("layer_norm", "y", y.len(), x.len());
     expect("layer_norm", "mean", mean.len(), rows);
     expect("layer_norm", "rstd", rstd.len(), rows);
     expect("layer_norm", "beta", beta.map_or(width, <[T]>::len), width);
-    let blocks = y
-        .chunks_mut(ROW_BLOCK * width)
-        .zip(mean.chunks_mut(ROW_BLOCK))
-        .zip(rstd.chunks_mut(ROW_BLOCK));
-    parallel::for_each(blocks.collect(), |i, ((y, mean), rstd)| {
+    let (y, mean, rstd) = ((y, ROW_BLOCK * width), (mean, ROW_BLOCK), (rstd, ROW_BLOCK));
+    parallel::for_each_chunk_of_three(y, mean, rstd, |i, y, mean, rstd| {
         let start = i * ROW_BLOCK * width;
         layer_norm_rows(&x[start..start + y.len()], gamma, beta, eps, y, mean, rstd);
     });
@@ -107,6 +106,7 @@ pub fn layer_norm_backward<T: Real>(
     dgamma: &mut [T],
     dbeta: Option<&mut [T]>,
 ) {
+    let _lap = lap(Part::Norm(Way::Backward));
     let (width, rows) = shape("layer_norm_backward", x, gamma);
     expect("layer_norm_backward", "mean", mean.len(), rows);
     expect("layer_norm_backward", "rstd", rstd.len(), rows);
@@ -116,29 +116,31 @@ pub fn layer_norm_backward<T: Real>(
     expect("layer_norm_backward", "dbeta", dbeta.as_ref().map_or(width, |d| d.len()), width);
     // A block's row of sums: dgamma, then dbeta where it is wanted.
     let sums_len = if dbeta.is_some() { 2 * width } else { width };
-    let mut sums = vec![T::ZERO; rows.div_ceil(ROW_BLOCK) * sums_len];
-    let blocks = dx.chunks_mut(ROW_BLOCK * width).zip(sums.chunks_mut(sums_len));
-    parallel::for_each(blocks.collect(), |i, (dx, sums)| {
-        let (first, start) = (i * ROW_BLOCK, i * ROW_BLOCK * width);
-        let (n, end) = (dx.len() / width, start + dx.len());
-        layer_norm_backward_rows(
-            &x[start..end],
-            gamma,
-            &mean[first..first + n],
-            &rstd[first..first + n],
-            &dy[start..end],
-            dx,
-            sums,
-        );
-    });
-    for sums in sums.chunks(sums_len) {
-        super::activation::add_rows(dgamma, &sums[..width]);
-    }
-    if let Some(dbeta) = dbeta {
+    T::with_scratch(rows.div_ceil(ROW_BLOCK) * sums_len, |sums| {
+        let blocks = (&mut dx[..], ROW_BLOCK * width);
+        parallel::for_each_chunk_of_two(blocks, (&mut *sums, sums_len), |i, dx, sums| {
+            let (first, start) = (i * ROW_BLOCK, i * ROW_BLOCK * width);
+            let (n, end) = (dx.len() / width, start + dx.len());
+            sums.fill(T::ZERO);
+            layer_norm_backward_rows(
+                &x[start..end],
+                gamma,
+                &mean[first..first + n],
+                &rstd[first..first + n],
+                &dy[start..end],
+                dx,
+                sums,
+            );
+        });
         for sums in sums.chunks(sums_len) {
-            super::activation::add_rows(dbeta, &sums[width..]);
+            super::activation::add_rows(dgamma, &sums[..width]);
         }
-    }
+        if let Some(dbeta) = dbeta {
+            for sums in sums.chunks(sums_len) {
+                super::activation::add_rows(dbeta, &sums[width..]);
+            }
+        }
+    });
 }
 
 kernel! {
@@ -183,11 +185,12 @@ kernel! {
 /// If the lengths do not fit each other.
 #[track_caller]
 pub fn rms_norm<T: Real>(x: &[T], gamma: &[T], eps: T, y: &mut [T], rstd: &mut [T]) {
+    let _lap = lap(Part::Norm(Way::Forward));
     let (width, rows) = shape("rms_norm", x, gamma);
     expect("rms_norm", "y", y.len(), x.len());
     expect("rms_norm", "rstd", rstd.len(), rows);
-    let blocks = y.chunks_mut(ROW_BLOCK * width).zip(rstd.chunks_mut(ROW_BLOCK));
-    parallel::for_each(blocks.collect(), |i, (y, rstd)| {
+    let (y, rstd) = ((y, ROW_BLOCK * width), (rstd, ROW_BLOCK));
+    parallel::for_each_chunk_of_two(y, rstd, |i, y, rstd| {
         let start = i * ROW_BLOCK * width;
         rms_norm_rows(&x[start..start + y.len()], gamma, eps, y, rstd);
     });
@@ -229,22 +232,25 @@ pub fn rms_norm_backward<T: Real>(
     dx: &mut [T],
     dgamma: &mut [T],
 ) {
+    let _lap = lap(Part::Norm(Way::Backward));
     let (width, rows) = shape("rms_norm_backward", x, gamma);
     expect("rms_norm_backward", "rstd", rstd.len(), rows);
     expect("rms_norm_backward", "dy", dy.len(), x.len());
     expect("rms_norm_backward", "dx", dx.len(), x.len());
     expect("rms_norm_backward", "dgamma", dgamma.len(), width);
-    let mut sums = vec![T::ZERO; rows.div_ceil(ROW_BLOCK) * width];
-    let blocks = dx.chunks_mut(ROW_BLOCK * width).zip(sums.chunks_mut(width));
-    parallel::for_each(blocks.collect(), |i, (dx, sums)| {
-        let (first, start) = (i * ROW_BLOCK, i * ROW_BLOCK * width);
-        let (n, end) = (dx.len() / width, start + dx.len());
-        let (x, dy) = (&x[start..end], &dy[start..end]);
-        rms_norm_backward_rows(x, gamma, &rstd[first..first + n], dy, dx, sums);
+    T::with_scratch(rows.div_ceil(ROW_BLOCK) * width, |sums| {
+        let blocks = (&mut dx[..], ROW_BLOCK * width);
+        parallel::for_each_chunk_of_two(blocks, (&mut *sums, width), |i, dx, sums| {
+            let (first, start) = (i * ROW_BLOCK, i * ROW_BLOCK * width);
+            let (n, end) = (dx.len() / width, start + dx.len());
+            let (x, dy) = (&x[start..end], &dy[start..end]);
+            sums.fill(T::ZERO);
+            rms_norm_backward_rows(x, gamma, &rstd[first..first + n], dy, dx, sums);
+        });
+        for sums in sums.chunks(width) {
+            super::activation::add_rows(dgamma, sums);
+        }
     });
-    for sums in sums.chunks(width) {
-        super::activation::add_rows(dgamma, sums);
-    }
 }
 
 kernel! {

@@ -7,8 +7,11 @@
 //! The module also holds the one way in which a layer sums along a row: sixteen written lanes
 //! (`sum`), whatever the width of the machine's registers.
 
+use core::cell::Cell;
 use core::fmt::Debug;
 use core::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
+
+use std::thread::LocalKey;
 
 use super::elementary;
 use crate::gemm::f32::Output;
@@ -60,6 +63,16 @@ pub trait Real:
     /// Absolute value.
     fn abs(self) -> Self;
 
+    /// The same slice if this type is f32: for kernels that only f32 has.
+    fn singles(_: &[Self]) -> Option<&[f32]> {
+        None
+    }
+
+    /// As [`singles`](Self::singles), to write.
+    fn singles_mut(_: &mut [Self]) -> Option<&mut [f32]> {
+        None
+    }
+
     /// `self` if it is the larger, else `other` (also when one of them is NaN).
     #[inline(always)]
     fn max(self, other: Self) -> Self {
@@ -71,6 +84,9 @@ pub trait Real:
     fn min(self, other: Self) -> Self {
         if self < other { self } else { other }
     }
+
+    /// Hands `work` memory of the calling thread, kept from call to call, that holds anything.
+    fn with_scratch<R>(len: usize, work: impl FnOnce(&mut [Self]) -> R) -> R;
 
     /// `c = a b` or `c += a b`, divided between threads; see [`crate::gemm::f32`] for the order.
     ///
@@ -129,6 +145,20 @@ impl Real for f32 {
     fn abs(self) -> Self {
         Self::abs(self)
     }
+    #[inline(always)]
+    fn singles(x: &[Self]) -> Option<&[f32]> {
+        Some(x)
+    }
+    #[inline(always)]
+    fn singles_mut(x: &mut [Self]) -> Option<&mut [f32]> {
+        Some(x)
+    }
+    fn with_scratch<R>(len: usize, work: impl FnOnce(&mut [Self]) -> R) -> R {
+        std::thread_local! {
+            static SCRATCH: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
+        }
+        with_kept(&SCRATCH, len, work)
+    }
     #[track_caller]
     fn matmul(a: View<'_, Self>, b: View<'_, Self>, c: ViewMut<'_, Self>, output: Output) {
         crate::gemm::f32::matmul(a, b, c, output);
@@ -184,6 +214,12 @@ impl Real for f64 {
     fn abs(self) -> Self {
         Self::abs(self)
     }
+    fn with_scratch<R>(len: usize, work: impl FnOnce(&mut [Self]) -> R) -> R {
+        std::thread_local! {
+            static SCRATCH: Cell<Vec<f64>> = const { Cell::new(Vec::new()) };
+        }
+        with_kept(&SCRATCH, len, work)
+    }
     #[track_caller]
     fn matmul(a: View<'_, Self>, b: View<'_, Self>, c: ViewMut<'_, Self>, output: Output) {
         Self::matmul_serial(a, b, c, output);
@@ -215,6 +251,22 @@ impl Real for f64 {
             }
         }
     }
+}
+
+/// Memory of the thread, taken out while it is in use: a thread may come here again while it waits
+/// for others.
+fn with_kept<T: Real, R>(
+    kept: &'static LocalKey<Cell<Vec<T>>>,
+    len: usize,
+    work: impl FnOnce(&mut [T]) -> R,
+) -> R {
+    let mut memory = kept.take();
+    if memory.len() < len {
+        memory.resize(len, T::ZERO);
+    }
+    let result = work(&mut memory[..len]);
+    kept.set(memory);
+    result
 }
 
 /// Number of partial sums along a row: one AVX-512 register of f32, so that no level has to split

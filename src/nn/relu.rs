@@ -2,6 +2,7 @@
 
 use super::expect;
 use super::real::Real;
+use crate::nn::stopwatch::{Part, Way, lap};
 use crate::parallel;
 use crate::simd::kernel;
 
@@ -27,6 +28,7 @@ pub enum Function {
 /// If `x` and `y` differ in length.
 #[track_caller]
 pub fn apply<T: Real>(function: Function, x: &[T], y: &mut [T]) {
+    let _lap = lap(Part::Activation(Way::Forward));
     expect("apply", "y", y.len(), x.len());
     parallel::for_each_chunk(y, CHUNK, |i, y| {
         apply_chunk(function, &x[i * CHUNK..][..y.len()], y);
@@ -53,6 +55,7 @@ kernel! {
 /// If `x` and `d` differ in length.
 #[track_caller]
 pub fn apply_backward<T: Real>(function: Function, x: &[T], d: &mut [T]) {
+    let _lap = lap(Part::Activation(Way::Backward));
     expect("apply_backward", "d", d.len(), x.len());
     parallel::for_each_chunk(d, CHUNK, |i, d| {
         backward_chunk(function, &x[i * CHUNK..][..d.len()], d);

@@ -7,6 +7,7 @@
 //! inverse, so the backward pass turns the gradients by the opposite angles.
 
 use crate::nn::real::Real;
+use crate::nn::stopwatch::{Part, Way, lap};
 use crate::parallel;
 use crate::simd::kernel;
 
@@ -51,6 +52,7 @@ impl<T: Real> Rope<T> {
     /// # Panics
     /// If rows are narrower than the heads, or `sequence` is 0 or exceeds the context.
     pub fn forward(&self, x: &mut [T], width: usize, heads: usize, sequence: usize) {
+        let _lap = lap(Part::Rope(Way::Forward));
         self.turn(x, width, heads, sequence, T::ONE);
     }
 
@@ -59,6 +61,7 @@ impl<T: Real> Rope<T> {
     /// # Panics
     /// As [`forward`](Self::forward).
     pub fn backward(&self, dx: &mut [T], width: usize, heads: usize, sequence: usize) {
+        let _lap = lap(Part::Rope(Way::Backward));
         self.turn(dx, width, heads, sequence, -T::ONE);
     }
 

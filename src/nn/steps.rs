@@ -17,6 +17,7 @@ use super::decoder::Norm;
 use super::norm::ROW_BLOCK;
 use super::real::{Real, sum};
 use crate::format::Format;
+use crate::nn::stopwatch::{Part, Way, lap};
 use crate::parallel;
 use crate::round::{Overflow, Rounding};
 
@@ -86,6 +87,7 @@ pub(crate) fn norm<T: Real>(
     eps: f64,
     y: &mut [T],
 ) {
+    let _lap = lap(Part::Norm(Way::Forward));
     let (width, r16) = (gamma.len(), |x| round(rounding, x));
     parallel::for_each_chunk(y, ROW_BLOCK * width, |i, y| {
         let x = &x[i * ROW_BLOCK * width..][..y.len()];
@@ -113,6 +115,7 @@ pub(crate) fn norm_backward<T: Real>(
     d_gamma: &mut [T],
     d_beta: &mut [T],
 ) {
+    let _lap = lap(Part::Norm(Way::Backward));
     let (width, r16) = (gamma.len(), |x| round(rounding, x));
     let n = T::from_f64(width as f64);
     let blocks = (x.len() / width).div_ceil(ROW_BLOCK);
@@ -164,6 +167,7 @@ fn gelu_phi<T: Real>(r16: &impl Fn(T) -> T, x: T) -> T {
 
 /// GELU by its sigmoid approximation.
 pub(crate) fn gelu<T: Real>(rounding: Rounding, x: &[T], y: &mut [T]) {
+    let _lap = lap(Part::Activation(Way::Forward));
     let r16 = |x| round(rounding, x);
     parallel::for_each_chunk(y, CHUNK, |i, y| {
         for (y, &x) in y.iter_mut().zip(&x[i * CHUNK..]) {
@@ -175,6 +179,7 @@ pub(crate) fn gelu<T: Real>(rounding: Rounding, x: &[T], y: &mut [T]) {
 
 /// Backward of [`gelu`] in place.
 pub(crate) fn gelu_backward<T: Real>(rounding: Rounding, x: &[T], d: &mut [T]) {
+    let _lap = lap(Part::Activation(Way::Backward));
     let (r16, c) = (|x| round(rounding, x), T::from_f64);
     parallel::for_each_chunk(d, CHUNK, |i, d| {
         for (d, &x) in d.iter_mut().zip(&x[i * CHUNK..]) {
@@ -194,6 +199,7 @@ fn sigmoid<T: Real>(r16: &impl Fn(T) -> T, gate: T) -> T {
 
 /// `silu(gate) up`; gate|up in rows of 2 `hidden`.
 pub(crate) fn swiglu<T: Real>(rounding: Rounding, gate_up: &[T], hidden: usize, y: &mut [T]) {
+    let _lap = lap(Part::Activation(Way::Forward));
     let r16 = |x| round(rounding, x);
     parallel::for_each_chunk(y, hidden, |i, y| {
         let (gate, up) = gate_up[2 * i * hidden..][..2 * hidden].split_at(hidden);
@@ -212,6 +218,7 @@ pub(crate) fn swiglu_backward<T: Real>(
     dy: &[T],
     d_gate_up: &mut [T],
 ) {
+    let _lap = lap(Part::Activation(Way::Backward));
     let r16 = |x| round(rounding, x);
     parallel::for_each_chunk(d_gate_up, 2 * hidden, |i, d| {
         let (gate, up) = gate_up[2 * i * hidden..][..2 * hidden].split_at(hidden);

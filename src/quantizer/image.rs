@@ -4,6 +4,10 @@
 //! nor blocks notice. Casts write it from the input to its place in the output; blocks do the same
 //! where they are the only rounding and rows are adjacent in memory, and else round in place.
 
+mod rounded;
+
+pub(crate) use rounded::Rounded;
+
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;

@@ -1,9 +1,13 @@
 //! The three products of a linear layer under a recipe.
 //!
-//! Each operand is rounded to its numbers' f32 image, the images are multiplied by the f32 GEMM,
-//! and the result is rounded to the recipe's output format. The blocks of an operand run along the
-//! reduction axis of the product it enters, so one tensor has different images in different
-//! products:
+//! Each operand is rounded to its numbers' image, the images are multiplied, and the result is
+//! rounded to the recipe's output format. Where both operands are rounded, the order of summation is
+//! that of [`gemm::fast`](crate::gemm::fast), else that of [`gemm::f32`](crate::gemm::f32). Numbers that
+//! are a quantizer and nothing more are packed as they are rounded, and their tensor scales
+//! multiply the sums ([`fast`] has the details); images of any other numbers are in f32. A patched
+//! forward product has the order of [`gemm::f32`](crate::gemm::f32), too. The blocks of an operand run
+//! along the reduction axis of the product it enters, so one tensor has different images in
+//! different products:
 //!
 //! | product | operands | reduction over |
 //! |---|---|---|
@@ -27,15 +31,18 @@
 mod image;
 mod patch;
 
+use super::fast::{self, Packs};
 use super::hot::Patch;
 use super::memory::{Hot, Memory};
 use super::numbers::Numbers;
 use super::plan::Plan;
 use crate::bulk::Converter;
 use crate::gemm::f32::{Output, matmul};
+use crate::gemm::fast::Source;
 use crate::nn::linear::{Group, Products};
 use crate::nn::site::{Operand, Operator, Place, Product, Site, Vector};
-use crate::quantizer::{Axis, Target};
+use crate::nn::stopwatch::{Part, Work, lap};
+use crate::quantizer::{Axis, Quantizer, Target};
 use crate::random::{Philox, Stream};
 use crate::round::{Rounding, Rules};
 use crate::view::{View, ViewMut};
@@ -130,16 +137,29 @@ pub struct Images {
     left: Vec<f32>,
     right: Vec<f32>,
     scratch: Vec<f32>,
+    packs: Packs,
     /// What a resumed run needs to go on with the same bits.
     pub memory: Memory,
 }
 
 /// One operand of one product, before rounding.
+#[derive(Clone, Copy)]
 struct Side<'a> {
     product: Product,
     operand: Operand,
     tensor: View<'a, f32>,
     axis: Axis,
+}
+
+impl Side<'_> {
+    /// Elements along the sum of a member of a group with `width` output features.
+    fn along(&self, width: usize) -> usize {
+        match (self.operand, self.axis) {
+            (Operand::Weight, Axis::Rows) | (Operand::GradOutput, Axis::Cols) => width,
+            (_, Axis::Rows) => self.tensor.rows(),
+            (_, Axis::Cols) => self.tensor.cols(),
+        }
+    }
 }
 
 /// How a group's members lie in an operand.
@@ -184,6 +204,20 @@ impl<'a> Engine<'a> {
         self.plan.operand(self.phase.step(), site, product, operand)
     }
 
+    /// The random bits of an operand.
+    fn bits(&self, numbers: &Numbers, site: Site, product: Product, operand: Operand) -> Philox {
+        let first = match operand {
+            Operand::GradOutput => Product::GradInput,
+            Operand::Input | Operand::Weight => Product::Forward,
+        };
+        self.random(site, if numbers.shared { first } else { product }, operand as u64)
+    }
+
+    /// The seed of a fresh rotation's signs.
+    fn signs(&self, site: Site, product: Product) -> u64 {
+        image::signs(self.stream(site, product), self.seed)
+    }
+
     /// Everything the numbers of one tensor need.
     fn given(
         &mut self,
@@ -192,11 +226,6 @@ impl<'a> Engine<'a> {
         (product, operand, axis): (Product, Operand, Axis),
         tensor: View<'_, f32>,
     ) -> Given {
-        let reader = match operand {
-            Operand::GradOutput => Product::GradInput,
-            Operand::Input | Operand::Weight => Product::Forward,
-        };
-        let named = if numbers.shared { reader } else { product };
         let scale = match (numbers.window, numbers.quantizer.target) {
             (0, _) | (_, Target::None | Target::Format(_)) => None,
             (length, Target::Block(format)) => {
@@ -218,9 +247,9 @@ impl<'a> Engine<'a> {
         };
         Given {
             axis,
-            random: self.random(site, named, operand as u64),
+            random: self.bits(numbers, site, product, operand),
             scale,
-            signs: image::signs(self.stream(site, product), self.seed),
+            signs: self.signs(site, product),
         }
     }
 
@@ -244,11 +273,7 @@ impl<'a> Engine<'a> {
         let untouched = group.iter().all(|&(op, _)| numbers(self, op).is_none());
         // Elements of the part of a member along the sum, as it is and as its rotation needs it.
         let length = |engine: &Self, operator, width: usize| {
-            let along = match (members, axis) {
-                (Members::Rows, Axis::Rows) | (Members::Cols, Axis::Cols) => width,
-                (_, Axis::Rows) => tensor.rows(),
-                (_, Axis::Cols) => tensor.cols(),
-            };
+            let along = side.along(width);
             let rotation = numbers(engine, operator).quantizer.rotation;
             (along, rotation.map_or(along, |rotation| along.next_multiple_of(rotation.size())))
         };
@@ -369,6 +394,8 @@ impl<'a> Engine<'a> {
             let numbers = self.plan.output(self.phase.step(), site, product);
             let weight = product == Product::GradWeight;
             let (height, width) = if weight { (width, cols) } else { (rows, width) };
+            let _storing =
+                (!numbers.is_none()).then(|| lap(Part::Linear(operator, product, Work::Store)));
             let data = &mut out.data()[row * stride + col..];
             match (numbers.plain(), numbers.quantizer.target) {
                 _ if numbers.is_none() => {}
@@ -405,21 +432,97 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Both images and their buffers, handed to `multiply`.
+    /// One product of some members: of what is packed as it is rounded where that will do, else of
+    /// images.
     fn multiply(
         &mut self,
         layer: Option<u32>,
         members: &[(Operator, usize)],
-        left: &Side<'_>,
-        right: &Side<'_>,
-        multiply: impl FnOnce(View<'_, f32>, View<'_, f32>),
+        [left, right]: [&Side<'_>; 2],
+        mut out: ViewMut<'_, f32>,
+        mode: Output,
     ) {
+        let place = (members[0].0, left.product);
+        let sides = [left, right].map(|side| self.sources(layer, members, side));
+        if let [Some(a), Some(b)] = &sides {
+            if self.observer.is_some() {
+                self.show(layer, members, [left, right]);
+            }
+            return fast::product(place, a, b, &mut self.images.packs, out, mode);
+        }
+        let rounded = [left, right].iter().all(|side| {
+            let site = |operator| Site { layer, operator };
+            let numbers = |operator| self.numbers(site(operator), side.product, side.operand);
+            members.iter().all(|&(operator, _)| !numbers(operator).is_none())
+        });
         let mut left_buffer = std::mem::take(&mut self.images.left);
         let mut right_buffer = std::mem::take(&mut self.images.right);
-        let left = self.image(layer, members, left, &mut left_buffer);
-        let right = self.image(layer, members, right, &mut right_buffer);
-        multiply(left, right);
+        let part = |work| Part::Linear(place.0, place.1, work);
+        let quantize = lap(part(Work::Quantize));
+        let a = self.image(layer, members, left, &mut left_buffer);
+        let b = self.image(layer, members, right, &mut right_buffer);
+        drop(quantize);
+        if rounded {
+            let random = Philox::new(0, Stream::new("unused"));
+            let source = |matrix| [Source { matrix, quantizer: Quantizer::NONE, random }];
+            fast::product(place, &source(a), &source(b), &mut self.images.packs, out, mode);
+        } else {
+            let _multiplying = lap(part(Work::Multiply));
+            match place.1 {
+                Product::Forward => matmul(a, b.t(), out.reborrow(), mode),
+                Product::GradInput => matmul(a, b, out.reborrow(), mode),
+                Product::GradWeight => matmul(a.t(), b, out.reborrow(), mode),
+            }
+        }
         (self.images.left, self.images.right) = (left_buffer, right_buffer);
+    }
+
+    /// The members of an operand with their quantizers, if these are all there is to their numbers
+    /// and rotations have whole groups.
+    fn sources<'b>(
+        &self,
+        layer: Option<u32>,
+        members: &[(Operator, usize)],
+        side: &Side<'b>,
+    ) -> Option<Vec<Source<'b>>> {
+        let Side { product, operand, tensor, .. } = *side;
+        let mut start = 0;
+        let mut sources = Vec::with_capacity(members.len());
+        for &(operator, width) in members {
+            let site = Site { layer, operator };
+            let numbers = self.numbers(site, product, operand);
+            if numbers.is_none() {
+                return None;
+            }
+            Numbers { fresh: false, ..numbers }.plain()?;
+            let quantizer = image::quantizer(&numbers, self.signs(site, product));
+            let groups = quantizer.rotation.map_or(1, |rotation| rotation.size());
+            if !side.along(width).is_multiple_of(groups) {
+                return None;
+            }
+            let range = start..start + width;
+            let matrix = match operand {
+                Operand::Input => tensor,
+                Operand::Weight => tensor.rows_range(range),
+                Operand::GradOutput => tensor.cols_range(range),
+            };
+            let random = self.bits(&numbers, site, product, operand);
+            sources.push(Source { matrix, quantizer, random });
+            if operand == Operand::Input {
+                break;
+            }
+            start += width;
+        }
+        Some(sources)
+    }
+
+    /// Makes the images that only who watches needs.
+    fn show(&mut self, layer: Option<u32>, members: &[(Operator, usize)], sides: [&Side<'_>; 2]) {
+        let mut buffer = std::mem::take(&mut self.images.left);
+        for side in sides {
+            self.image(layer, members, side, &mut buffer);
+        }
+        self.images.left = buffer;
     }
 
     /// Neighbouring members whose shared input has the same numbers in a product, with their rows of the
@@ -502,11 +605,9 @@ impl Products<f32> for Engine<'_> {
             let x_side = Side { product, operand: Operand::Input, tensor: x, axis: Axis::Cols };
             let w_side = Side { product, operand: Operand::Weight, tensor: w, axis: Axis::Cols };
             let site = Site { layer, operator: members[0].0 };
-            let mut y = part(&mut y, &range);
+            let y = part(&mut y, &range);
             let Some(patch) = self.patch(site) else {
-                self.multiply(layer, members, &x_side, &w_side, |x, w| {
-                    matmul(x, w.t(), y.reborrow(), Output::Overwrite);
-                });
+                self.multiply(layer, members, [&x_side, &w_side], y, Output::Overwrite);
                 continue;
             };
             let mut buffers = [Vec::new(), Vec::new()];
@@ -535,9 +636,8 @@ impl Products<f32> for Engine<'_> {
         let (layer, product) = (group.layer, Product::GradInput);
         let g_side = Side { product, operand: Operand::GradOutput, tensor: g, axis: Axis::Cols };
         let w_side = Side { product, operand: Operand::Weight, tensor: w, axis: Axis::Rows };
-        self.multiply(layer, group.members, &g_side, &w_side, |g, w| {
-            matmul(g, w, dx.reborrow(), Output::Overwrite);
-        });
+        let sides = [&g_side, &w_side];
+        self.multiply(layer, group.members, sides, dx.reborrow(), Output::Overwrite);
         for (site, range) in group.sites() {
             if !self.patch(site).is_some_and(|patch| patch.grad_input) {
                 continue;
@@ -590,9 +690,7 @@ impl Products<f32> for Engine<'_> {
             let out = &mut target.data()[range.start * stride..];
             let out = ViewMut::with_row_stride(out, range.len(), cols, stride);
             let mut out = out.expect("rows of the weight");
-            self.multiply(layer, members, &g_side, &x_side, |g, x| {
-                matmul(g.t(), x, out.reborrow(), mode);
-            });
+            self.multiply(layer, members, [&g_side, &x_side], out.reborrow(), mode);
             let mut start = 0;
             for &(operator, width) in members {
                 let site = Site { layer, operator };

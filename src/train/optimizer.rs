@@ -12,9 +12,10 @@
 //! ```
 //!
 //! One pass over memory, in fixed chunks that any thread may take; elements do not meet, so the
-//! result is the same bits for any number of threads and any level. What is allocated are
-//! short lists, one entry a chunk.
+//! result is the same bits for any number of threads and any level. Nothing is allocated.
 
+use crate::nn::real::Real;
+use crate::nn::stopwatch::{Part, lap};
 use crate::parallel;
 use crate::simd::kernel;
 
@@ -75,6 +76,7 @@ impl AdamW {
         v: &mut [f32],
         grad_scale: f32,
     ) {
+        let _lap = lap(Part::Optimizer);
         let len = params.len();
         assert!(
             grads.len() == len && m.len() == len && v.len() == len,
@@ -95,8 +97,8 @@ impl AdamW {
             eps: self.eps as f32,
             grad_scale,
         };
-        let chunks = params.chunks_mut(CHUNK).zip(m.chunks_mut(CHUNK)).zip(v.chunks_mut(CHUNK));
-        parallel::for_each(chunks.collect(), |i, ((params, m), v)| {
+        let (params, m, v) = ((params, CHUNK), (m, CHUNK), (v, CHUNK));
+        parallel::for_each_chunk_of_three(params, m, v, |i, params, m, v| {
             update(coefficients, params, &grads[i * CHUNK..][..params.len()], m, v);
         });
     }
@@ -124,11 +126,13 @@ kernel! {
 /// The Euclidean norm of all gradients: squares summed in f64, in fixed chunks of sixteen lanes,
 /// chunk sums added in ascending order.
 pub fn global_norm(grads: &[f32]) -> f64 {
-    let mut sums = vec![0.0_f64; grads.len().div_ceil(CHUNK)];
-    parallel::for_each_chunk(&mut sums, 1, |i, sum| {
-        sum[0] = sum_of_squares(&grads[i * CHUNK..grads.len().min((i + 1) * CHUNK)]);
-    });
-    sums.iter().fold(0.0, |sum, x| sum + x).sqrt()
+    let _lap = lap(Part::Optimizer);
+    f64::with_scratch(grads.len().div_ceil(CHUNK), |sums| {
+        parallel::for_each_chunk(sums, 1, |i, sum| {
+            sum[0] = sum_of_squares(&grads[i * CHUNK..grads.len().min((i + 1) * CHUNK)]);
+        });
+        sums.iter().fold(0.0, |sum, x| sum + x).sqrt()
+    })
 }
 
 kernel! {

@@ -8,6 +8,7 @@
 use crate::error::{Error, Result};
 use crate::nn::model::{self, Batch, Model};
 use crate::nn::parameters::{Layout, Role};
+use crate::nn::stopwatch::{Part, lap};
 use crate::parallel::awake;
 use crate::random::Stream;
 use crate::recipe::{Engine, Images, Observer, Phase, Plan, Recipe};
@@ -190,11 +191,13 @@ impl<'a> Trainer<'a> {
         let Config { train, model, seed, .. } = self.config;
         let step = self.progress.step;
         let (tokens, targets) = (&mut self.tokens, &mut self.targets);
+        let drawing = lap(Part::Batch);
         if let Some(decoder) = model.decoder() {
             let (batch, context) = (train.batch, decoder.context);
             Batches::new(&self.data.train).fill(*seed, step, batch, context, tokens, targets);
         }
         self.grads.fill(0.0);
+        drop(drawing);
         let (parts, rows) = (train.accumulate, train.batch / train.accumulate);
         let room = rows * model.context();
         let mut losses = 0.0;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use exmy::gemm::Operand as Factor;
+use exmy::gemm::fast::{Scaling, multiply_plain};
 use exmy::nn::linear::{Group, Products};
 use exmy::nn::site::{Operand, Operator, Product, Site};
 use exmy::quantizer::{Axis, Quantizer};
@@ -363,8 +365,39 @@ fn nv_nvfp4_is_the_table_of_operands() {
     let bits = transposed(&words(Product::GradWeight), OUTPUTS);
     let grad = transposed(&nvfp4(&turned, TOKENS, (1, 16), Some(&bits)), TOKENS);
     assert_eq!(kept.0[&(Product::GradWeight, Operand::GradOutput)], grad);
-    let [y, dx, dw] = multiplied(&kept);
-    assert_eq!(results, [map(&y, bf16), map(&dx, bf16), map(&dw, |x| x + 0.5)]);
+    assert_eq!(results, scaled());
+}
+
+/// The products of the full recipe: tensor scales multiply the sums, so they stay out of the images.
+fn scaled() -> [Vec<f32>; 3] {
+    let [x, w, g] = operands();
+    let [x, w] = [View::new(&x, TOKENS, INPUTS), View::new(&w, OUTPUTS, INPUTS)];
+    let g = View::new(&g, TOKENS, OUTPUTS);
+    let tensor = |text: &str, matrix, axis, product: Product| {
+        let stream = Stream::new("quantize").with(3).with(2).with(Operator::Up as u64);
+        let random = Philox::new(5, stream.with(product as u64).with(2));
+        let quantizer: Quantizer = text.parse().unwrap();
+        quantizer.quantize(matrix, axis, random).unwrap()
+    };
+    let tile = "bf16>e2m1/16x16:ue4m3+tensor";
+    let (mut y, mut dx) = (vec![0.0; TOKENS * OUTPUTS], vec![0.0; TOKENS * INPUTS]);
+    let mut dw = vec![0.5; OUTPUTS * INPUTS];
+
+    let [a, b] = [("bf16>nvfp4", x), (tile, w)]
+        .map(|(text, matrix)| tensor(text, matrix, Axis::Cols, Product::Forward));
+    let out = ViewMut::new(&mut y, TOKENS, OUTPUTS);
+    multiply_plain(&Factor::from(&a), &Factor::from(&b).t(), out, Scaling::OVERWRITE);
+
+    let a = tensor("bf16>nvfp4@sr8", g, Axis::Cols, Product::GradInput);
+    let b = tensor(tile, w, Axis::Rows, Product::GradInput);
+    let out = ViewMut::new(&mut dx, TOKENS, INPUTS);
+    multiply_plain(&Factor::from(&a), &Factor::from(&b), out, Scaling::OVERWRITE);
+
+    let [a, b] = [("bf16>rht16>nvfp4@sr8", g), ("bf16>rht16>nvfp4", x)]
+        .map(|(text, matrix)| tensor(text, matrix, Axis::Rows, Product::GradWeight));
+    let out = ViewMut::new(&mut dw, OUTPUTS, INPUTS);
+    multiply_plain(&Factor::from(&a).t(), &Factor::from(&b), out, Scaling::ACCUMULATE);
+    [map(&y, bf16), map(&dx, bf16), dw]
 }
 
 #[test]

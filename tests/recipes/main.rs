@@ -8,7 +8,8 @@ mod hot;
 mod mechanisms;
 mod restated;
 
-use exmy::gemm::f32::{Output, matmul_reference};
+use exmy::gemm::Operand as Factor;
+use exmy::gemm::fast::{Scaling, multiply_plain};
 use exmy::nn::linear::{Group, Products};
 use exmy::nn::site::{Operand, Operator, Product, Site};
 use exmy::quantizer::{Axis, Quantizer};
@@ -33,9 +34,11 @@ fn image(text: &str, x: View<'_, f32>, axis: Axis) -> Vec<f32> {
     image
 }
 
+/// The product of images, in the order of rounded operands.
 fn product(a: View<'_, f32>, b: View<'_, f32>) -> Vec<f32> {
     let mut c = vec![0.0; a.rows() * b.cols()];
-    matmul_reference(a, b, ViewMut::new(&mut c, a.rows(), b.cols()), Output::Overwrite);
+    let out = ViewMut::new(&mut c, a.rows(), b.cols());
+    multiply_plain(&Factor::from(a), &Factor::from(b), out, Scaling::OVERWRITE);
     c
 }
 
@@ -106,7 +109,6 @@ fn every_product_quantizes_along_its_own_sum() {
     for (recipe, values, gradients) in [
         ("mxfp8-e4m3", "mxfp8-e4m3", "mxfp8-e4m3"),
         ("mxfp8-mix", "mxfp8-e4m3", "mxfp8-e5m2"),
-        ("nvfp4", "nvfp4", "nvfp4"),
         ("e8m3@rtz", "e8m3@rtz", "e8m3@rtz"),
     ] {
         let [y, dx, dw] = products(recipe, None);
@@ -121,6 +123,47 @@ fn every_product_quantizes_along_its_own_sum() {
         let (qg, qx) = (View::new(&qg, TOKENS, OUTPUTS), View::new(&qx, TOKENS, INPUTS));
         assert_eq!(dw, product(qg.t(), qx), "{recipe} grad_weight");
     }
+}
+
+/// Members with tensor scales: each is multiplied by itself, and where outputs are summed over, those
+/// after the first are added.
+#[test]
+fn tensor_scales_multiply_the_sums_of_their_members() {
+    let (x, w) = (values(TOKENS * INPUTS, 0), values(OUTPUTS * INPUTS, 1));
+    let g = values(TOKENS * OUTPUTS, 2);
+    let (x, w) = (View::new(&x, TOKENS, INPUTS), View::new(&w, OUTPUTS, INPUTS));
+    let g = View::new(&g, TOKENS, OUTPUTS);
+    let quantizer: Quantizer = "nvfp4".parse().unwrap();
+    let unused = Philox::new(0, Stream::new("unused"));
+    let tensor = |x, axis| quantizer.quantize(x, axis, unused).unwrap();
+    let [y, dx, dw] = products("nvfp4", None);
+    let (mut expected_dx, mut start) = (vec![f32::NAN; TOKENS * INPUTS], 0);
+    for (_, width) in MEMBERS {
+        let range = start..start + width;
+        let (w, g) = (w.rows_range(range.clone()), g.cols_range(range.clone()));
+        let with = Scaling::OVERWRITE;
+
+        let (tx, tw) = (tensor(x, Axis::Cols), tensor(w, Axis::Cols));
+        let mut part = vec![0.0; TOKENS * width];
+        let out = ViewMut::new(&mut part, TOKENS, width);
+        multiply_plain(&Factor::from(&tx), &Factor::from(&tw).t(), out, with);
+        for (row, part) in y.chunks(OUTPUTS).zip(part.chunks(width)) {
+            assert_eq!(row[range.clone()], *part);
+        }
+
+        let (tg, tw) = (tensor(g, Axis::Cols), tensor(w, Axis::Rows));
+        let out = ViewMut::new(&mut expected_dx, TOKENS, INPUTS);
+        let add = if start == 0 { with } else { Scaling::ACCUMULATE };
+        multiply_plain(&Factor::from(&tg), &Factor::from(&tw), out, add);
+
+        let (tg, tx) = (tensor(g, Axis::Rows), tensor(x, Axis::Rows));
+        let mut part = vec![0.0; width * INPUTS];
+        let out = ViewMut::new(&mut part, width, INPUTS);
+        multiply_plain(&Factor::from(&tg).t(), &Factor::from(&tx), out, with);
+        assert_eq!(dw[start * INPUTS..][..width * INPUTS], part);
+        start += width;
+    }
+    assert_eq!(dx, expected_dx);
 }
 
 #[test]

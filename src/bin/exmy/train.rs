@@ -10,6 +10,7 @@ use exmy::study::compare::{self, OutFolder};
 use exmy::train::config::Config;
 use exmy::train::data::Source;
 use exmy::train::preset::{PRESETS, preset};
+use exmy::train::profile::Profile;
 use exmy::train::run::{self, Folder, Outcome};
 use exmy::train::start;
 use exmy::train::trainer::check;
@@ -75,6 +76,9 @@ pub(crate) struct Arguments {
         "config", "set"
     ])]
     resume: Option<PathBuf>,
+    /// Print where the time of the steps went, evaluations included, and the memory held
+    #[arg(long)]
+    profile: bool,
     #[command(flatten)]
     work: Work,
 }
@@ -288,8 +292,18 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &AtomicBool) -> Re
             show::header(out.path(), &config, &loaded, folders.len());
         }
         let mut watcher = Watcher::new(&config, (i, folders.len()), arguments.work.quiet, stop);
-        let outcome = run::train(folder, &loaded, &mut watcher)?;
+        let train = || run::train(folder, &loaded, &mut watcher);
+        let (outcome, profile) = if arguments.profile {
+            let rows = config.train.batch / config.train.accumulate;
+            let (outcome, profile) = Profile::of_run(&config.model, rows, train);
+            (outcome?, Some(profile))
+        } else {
+            (train()?, None)
+        };
         watcher.finish(&outcome);
+        if let Some(profile) = profile {
+            println!("{}\n{profile}", config.recipe);
+        }
         let stopped = outcome.summary.is_none();
         outcomes.push(Some(outcome));
         if stopped {

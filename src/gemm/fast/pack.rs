@@ -1,5 +1,9 @@
 //! Operands to [panels](super::panel), straight from codes and scales.
 
+mod rounded;
+
+pub use rounded::Source;
+
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;

@@ -1,6 +1,7 @@
 //! The gates of gated linear attention: the decay and the output gate, elementwise.
 
 use crate::nn::real::Real;
+use crate::nn::stopwatch::{Part, Way, lap};
 use crate::parallel;
 use crate::simd::kernel;
 
@@ -14,6 +15,7 @@ const CHUNK: usize = 1 << 14;
 /// If `z` and `alpha` differ in length.
 #[track_caller]
 pub fn decay<T: Real>(z: &[T], tau: f64, least: f64, alpha: &mut [T]) {
+    let _lap = lap(Part::Recurrence(Way::Forward));
     assert_eq!(z.len(), alpha.len(), "decay: one decay for each gate");
     let (rate, least) = (T::from_f64(1.0 / tau), T::from_f64(least));
     parallel::for_each_chunk(alpha, CHUNK, |i, alpha| {
@@ -43,6 +45,7 @@ kernel! {
 /// If `z` and `d` differ in length.
 #[track_caller]
 pub fn decay_backward<T: Real>(z: &[T], tau: f64, least: f64, d: &mut [T]) {
+    let _lap = lap(Part::Recurrence(Way::Backward));
     assert_eq!(z.len(), d.len(), "decay_backward: one gradient for each gate");
     let (rate, least) = (T::from_f64(1.0 / tau), T::from_f64(least));
     parallel::for_each_chunk(d, CHUNK, |i, d| {
@@ -75,6 +78,7 @@ pub fn swish_gate<T: Real>(
     width: usize,
     y: &mut [T],
 ) {
+    let _lap = lap(Part::Recurrence(Way::Forward));
     assert!(
         width > 0 && column + width <= stride && rows.len() / stride * width == x.len(),
         "swish_gate: {} gates of {width} in rows of {stride} for {} elements",
@@ -122,6 +126,7 @@ pub fn swish_gate_backward<T: Real>(
     d: &mut [T],
     d_rows: &mut [T],
 ) {
+    let _lap = lap(Part::Recurrence(Way::Backward));
     assert!(
         width > 0 && column + width <= stride && rows.len() / stride * width == x.len(),
         "swish_gate_backward: {} gates of {width} in rows of {stride} for {} elements",

@@ -1,0 +1,392 @@
+//! The f32 product on vectors of sixteen, in the order of [`f32`](super).
+//!
+//! A tile of 8 x 48 sums stays in 24 registers along a whole block of K, each sum a chain of its
+//! own; then it is stored or added. The right operand is packed, a block of K of up to
+//! [`NEAR`] columns at a time, which stays in the second-level cache while all rows pass; rows of the
+//! left one are read where they lie, or packed eight at a time where they are columns in memory.
+//!
+//! [`Columns`] are the same tiles for products whose operands lie elsewhere: attention's.
+
+// Loops over rows and vectors of fixed number, indexed alike in several arrays.
+#![allow(clippy::needless_range_loop)]
+#![allow(unsafe_code)]
+
+use core::arch::x86_64::{
+    __m512, __mmask16, _mm512_add_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_mask_storeu_ps,
+    _mm512_maskz_loadu_ps, _mm512_set1_ps, _mm512_setzero_ps,
+};
+use std::cell::RefCell;
+
+use super::{K_BLOCK, Output};
+use crate::view::View;
+
+/// Rows of a tile.
+const ROWS: usize = 8;
+/// Numbers of a vector.
+const WIDTH: usize = 16;
+/// Vectors across a tile.
+const ACROSS: usize = 3;
+/// Columns whose block of K is packed at once: 1 MiB, half of a second-level cache.
+const NEAR: usize = 1008;
+
+/// Where a part of the output lies.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) first: *mut f32,
+    pub(super) stride: usize,
+    pub(super) rows: usize,
+    pub(super) cols: usize,
+}
+
+// SAFETY: a place is a way to write numbers that its maker owns exclusively and divides between
+// threads, no number twice; it holds nothing that belongs to a thread.
+unsafe impl Send for Place {}
+// SAFETY: as above; a copy of it is of no use to a thread that was not given a part.
+unsafe impl Sync for Place {}
+
+thread_local! {
+    /// Packed blocks, kept from call to call: what is there is overwritten.
+    static PACKED: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+}
+
+/// `c = a b` or `c += a b`.
+///
+/// # Safety
+/// This CPU has AVX-512 F; `c` is a place of as many rows as `a` and columns as `b`, inside of
+/// memory that nothing else reads or writes meanwhile; `a` has as many columns as `b` rows.
+pub(super) unsafe fn matmul(a: View<'_, f32>, b: View<'_, f32>, c: Place, output: Output) {
+    PACKED.with_borrow_mut(|(right, left)| {
+        right.resize(K_BLOCK * NEAR, 0.0);
+        left.resize(K_BLOCK * ROWS, 0.0);
+        let depth = a.cols();
+        for j in (0..c.cols).step_by(NEAR) {
+            let cols = NEAR.min(c.cols - j);
+            let mut k = 0;
+            // One pass even for K = 0, whose product is +0.
+            loop {
+                let len = K_BLOCK.min(depth - k);
+                pack_right(b, k..k + len, j..j + cols, right);
+                let add = k > 0 || output == Output::Accumulate;
+                let mut i = 0;
+                while i < c.rows {
+                    let rows = match c.rows - i {
+                        ROWS.. => ROWS,
+                        4.. => 4,
+                        _ => 1,
+                    };
+                    let (from, steps) = if a.col_stride() == 1 {
+                        (
+                            &a.data()[(i * a.row_stride() + k).min(a.data().len())..],
+                            [a.row_stride(), 1],
+                        )
+                    } else {
+                        pack_left(a, i..i + rows, k..k + len, left);
+                        (&left[..], [1, ROWS])
+                    };
+                    for (tile, packed) in right.chunks(K_BLOCK * WIDTH * ACROSS).enumerate() {
+                        let at = tile * WIDTH * ACROSS;
+                        if at >= cols {
+                            break;
+                        }
+                        let wide = WIDTH * ACROSS;
+                        let width = (cols - at).min(wide);
+                        // SAFETY: rows `i..i + rows` and columns up to `j + cols` are in the place.
+                        let out = unsafe { c.first.add(i * c.stride + j + at) };
+                        let end = if add { End::Add } else { End::Store };
+                        let step = width.next_multiple_of(WIDTH);
+                        let tile = Tile { packed, step, len, out, stride: c.stride, width, end };
+                        // SAFETY: `from` holds `rows` rows of `len` numbers: a view's elements lie
+                        // in its data, and packed rows were written. `packed` holds `len` rows of
+                        // the tile's vectors. The CPU is the caller's promise.
+                        unsafe { rows_of_sums(rows, from, steps, tile) };
+                    }
+                    i += rows;
+                }
+                k += len;
+                if k == depth {
+                    break;
+                }
+            }
+        }
+    });
+}
+
+/// A block of K of the right operand: tile by tile, row by row, its columns in whole vectors.
+fn pack_right(
+    b: View<'_, f32>,
+    k: core::ops::Range<usize>,
+    cols: core::ops::Range<usize>,
+    out: &mut [f32],
+) {
+    let wide = WIDTH * ACROSS;
+    let tiles = cols.clone().step_by(wide).zip(out.chunks_mut(K_BLOCK * wide));
+    for (j, out) in tiles {
+        let width = wide.min(cols.end - j);
+        let whole = width.next_multiple_of(WIDTH);
+        if b.col_stride() == 1 {
+            for (k, out) in k.clone().zip(out.chunks_mut(whole)) {
+                let row = &b.data()[k * b.row_stride() + j..][..width];
+                match (row.as_chunks::<48>().0, out.as_chunks_mut::<48>().0) {
+                    ([row], [out]) => *out = *row,
+                    _ => {
+                        out[..width].copy_from_slice(row);
+                        out[width..].fill(0.0);
+                    }
+                }
+            }
+            continue;
+        }
+        for c in 0..whole {
+            let column = out[c..].iter_mut().step_by(whole).take(k.len());
+            if c < width {
+                column.zip(k.clone()).for_each(|(out, k)| *out = b.at(k, j + c));
+            } else {
+                column.for_each(|out| *out = 0.0);
+            }
+        }
+    }
+}
+
+/// Rows of the left operand, interleaved.
+fn pack_left(
+    a: View<'_, f32>,
+    rows: core::ops::Range<usize>,
+    k: core::ops::Range<usize>,
+    out: &mut [f32],
+) {
+    let count = rows.len();
+    if a.row_stride() == 1 && count == ROWS {
+        let out = out.as_chunks_mut::<ROWS>().0;
+        for (k, out) in k.zip(out) {
+            let from = a.data()[k * a.col_stride() + rows.start..].as_chunks::<ROWS>().0;
+            *out = from[0];
+        }
+        return;
+    }
+    for (k, out) in k.zip(out.chunks_mut(ROWS)) {
+        for (i, out) in rows.clone().zip(out) {
+            *out = a.at(i, k);
+        }
+    }
+}
+
+/// What becomes of the sums of a tile.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// They start at +0 and are stored.
+    Store,
+    /// They start at +0 and are added to what is there.
+    Add,
+    /// They go on from what is there, each a single chain with it, and are stored.
+    Chain,
+}
+
+/// A tile of the output and the columns that make it.
+#[derive(Clone, Copy)]
+struct Tile<'a> {
+    packed: &'a [f32],
+    /// From row to row of the packed columns.
+    step: usize,
+    len: usize,
+    out: *mut f32,
+    stride: usize,
+    width: usize,
+    end: End,
+}
+
+/// The columns of a right operand in tiles of 48, packed: tile by tile, row by row, the last tile
+/// in whole vectors.
+#[derive(Clone, Copy)]
+pub(crate) struct Columns<'a> {
+    data: &'a [f32],
+    rows: usize,
+    cols: usize,
+}
+
+impl<'a> Columns<'a> {
+    /// Numbers that packing takes.
+    pub(crate) const fn room(rows: usize, cols: usize) -> usize {
+        rows * cols.next_multiple_of(WIDTH)
+    }
+
+    /// Packs `rows` rows of `cols` numbers, row `k` of which begins at `k * stride`.
+    pub(crate) fn pack(
+        from: &[f32],
+        stride: usize,
+        (rows, cols): (usize, usize),
+        data: &'a mut [f32],
+    ) -> Self {
+        let wide = WIDTH * ACROSS;
+        let data = &mut data[..Self::room(rows, cols)];
+        for (at, out) in (0..cols).step_by(wide).zip(data.chunks_mut((rows * wide).max(1))) {
+            let width = wide.min(cols - at);
+            let whole = width.next_multiple_of(WIDTH);
+            for (k, out) in out.chunks_mut(whole).enumerate() {
+                out[..width].copy_from_slice(&from[k * stride + at..][..width]);
+                out[width..].fill(0.0);
+            }
+        }
+        Self { data, rows, cols }
+    }
+
+    /// Packs the transposed matrix: column `j` of the operand is the row of `rows` numbers that
+    /// begins at `j * stride`.
+    pub(crate) fn pack_transposed(
+        from: &[f32],
+        stride: usize,
+        (rows, cols): (usize, usize),
+        data: &'a mut [f32],
+    ) -> Self {
+        let wide = WIDTH * ACROSS;
+        let data = &mut data[..Self::room(rows, cols)];
+        for (at, out) in (0..cols).step_by(wide).zip(data.chunks_mut((rows * wide).max(1))) {
+            let width = wide.min(cols - at);
+            let whole = width.next_multiple_of(WIDTH);
+            if whole > width {
+                out.fill(0.0);
+            }
+            for j in 0..width {
+                let column = &from[(at + j) * stride..][..rows];
+                for (out, x) in out[j..].iter_mut().step_by(whole).zip(column) {
+                    *out = *x;
+                }
+            }
+        }
+        Self { data, rows, cols }
+    }
+
+    /// Sums of `rows` rows with columns `0..width` over positions `range`, each one chain of fused
+    /// multiply-adds, ascending: element (r, k) of the left operand is
+    /// `left[r * steps[0] + (k - range.start) * steps[1]]`, of the output `out[r * stride + j]`.
+    ///
+    /// # Panics
+    /// If anything lies outside of its slice, or the level in force has no vectors of sixteen.
+    #[inline]
+    pub(crate) fn chains(
+        &self,
+        rows: usize,
+        left: &[f32],
+        steps: [usize; 2],
+        range: core::ops::Range<usize>,
+        out: &mut [f32],
+        (stride, width): (usize, usize),
+        end: End,
+    ) {
+        let len = range.len();
+        if rows == 0 || width == 0 {
+            return;
+        }
+        assert!(super::has_vectors() && range.end <= self.rows && width <= self.cols);
+        assert!(len == 0 || left.len() > (rows - 1) * steps[0] + (len - 1) * steps[1]);
+        assert!(out.len() >= (rows - 1) * stride + width && (rows == 1 || stride >= width));
+        let wide = WIDTH * ACROSS;
+        let mut i = 0;
+        while i < rows {
+            let some = match rows - i {
+                ROWS.. => ROWS,
+                4.. => 4,
+                _ => 1,
+            };
+            let from = if len == 0 { left } else { &left[i * steps[0]..] };
+            for at in (0..width).step_by(wide) {
+                let step = wide.min(self.cols - at).next_multiple_of(WIDTH);
+                let packed = &self.data[self.rows * at + range.start * step..][..len * step];
+                let place = &mut out[i * stride + at..];
+                let tile = Tile {
+                    packed,
+                    step,
+                    len,
+                    out: place.as_mut_ptr(),
+                    stride,
+                    width: wide.min(width - at),
+                    end,
+                };
+                // SAFETY: the level has AVX-512; the assertions say that the rows of the left
+                // operand and of the output lie in their slices, and `packed` holds `len` rows of
+                // at least as many vectors as the tile is wide.
+                unsafe { rows_of_sums(some, from, steps, tile) };
+            }
+            i += some;
+        }
+    }
+}
+
+/// [`sums`] of 8, 4 or 1 rows.
+///
+/// # Safety
+/// As there.
+#[inline]
+unsafe fn rows_of_sums(rows: usize, from: &[f32], steps: [usize; 2], tile: Tile<'_>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match (rows, tile.width.div_ceil(WIDTH)) {
+            (ROWS, 3) => sums::<ROWS, 3>(from, steps, tile),
+            (ROWS, 2) => sums::<ROWS, 2>(from, steps, tile),
+            (ROWS, _) => sums::<ROWS, 1>(from, steps, tile),
+            (4, 3) => sums::<4, 3>(from, steps, tile),
+            (4, 2) => sums::<4, 2>(from, steps, tile),
+            (4, _) => sums::<4, 1>(from, steps, tile),
+            (_, 3) => sums::<1, 3>(from, steps, tile),
+            (_, 2) => sums::<1, 2>(from, steps, tile),
+            _ => sums::<1, 1>(from, steps, tile),
+        }
+    }
+}
+
+/// The sums of `R` rows and `V` vectors over `len` positions.
+///
+/// # Safety
+/// The CPU has AVX-512 F; element (r, k) of the left operand is `left[r * steps[0] + k * steps[1]]`
+/// for all rows and `len` positions, `packed` holds `len` rows of `V` vectors, `step` apart, and `out`
+/// is a tile of `R` rows of `width` numbers, more than `V - 1` vectors and at most `V`.
+#[target_feature(enable = "avx512f")]
+unsafe fn sums<const R: usize, const V: usize>(left: &[f32], steps: [usize; 2], tile: Tile<'_>) {
+    let Tile { packed, step, len, out, stride, width, end } = tile;
+    let rest = width - (V - 1) * WIDTH;
+    let last: __mmask16 = if rest == WIDTH { u16::MAX } else { (1 << rest) - 1 };
+    let mask = |v: usize| if v + 1 == V { last } else { u16::MAX };
+    let mut sums: [[__m512; V]; R] = [[_mm512_setzero_ps(); V]; R];
+    if end == End::Chain {
+        for r in 0..R {
+            for v in 0..V {
+                let place = out.wrapping_add(r * stride + v * WIDTH);
+                // SAFETY: under the mask, numbers of the tile.
+                sums[r][v] = unsafe { _mm512_maskz_loadu_ps(mask(v), place) };
+            }
+        }
+    }
+    let mut rows = [left.as_ptr(); R];
+    for (r, row) in rows.iter_mut().enumerate() {
+        *row = row.wrapping_add(r * steps[0]);
+    }
+    let (mut right, mut at) = (packed.as_ptr(), 0);
+    for _ in 0..len {
+        let mut b = [_mm512_setzero_ps(); V];
+        for v in 0..V {
+            // SAFETY: a row of the packed columns, `V` vectors of which are there.
+            b[v] = unsafe { _mm512_loadu_ps(right.wrapping_add(v * WIDTH)) };
+        }
+        for r in 0..R {
+            // SAFETY: an element of the left operand.
+            let a = _mm512_set1_ps(unsafe { *rows[r].wrapping_add(at) });
+            for v in 0..V {
+                sums[r][v] = _mm512_fmadd_ps(a, b[v], sums[r][v]);
+            }
+        }
+        right = right.wrapping_add(step);
+        at += steps[1];
+    }
+    for r in 0..R {
+        for v in 0..V {
+            let place = out.wrapping_add(r * stride + v * WIDTH);
+            // SAFETY: under the mask, numbers of the tile; others are not touched.
+            unsafe {
+                let sum = match end {
+                    End::Add => _mm512_add_ps(_mm512_maskz_loadu_ps(mask(v), place), sums[r][v]),
+                    _ => sums[r][v],
+                };
+                _mm512_mask_storeu_ps(place, mask(v), sum);
+            }
+        }
+    }
+}

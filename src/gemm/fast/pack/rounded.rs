@@ -1,0 +1,450 @@
+//! Operands that are rounded and packed in one go, from binary32 numbers: no image and no codes of
+//! the whole matrix are ever in memory.
+//!
+//! A stored matrix may be made of several, below or beside each other, each rounded by itself: the
+//! weights of a group, or the gradients of its outputs. What is packed is, bit for bit, what
+//! [`Packed::left`] and [`Packed::right`] pack from the codes and scales of
+//! [`Quantizer::quantize`], put together.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::super::avx512::transpose;
+use super::super::panel::{
+    BLOCK, Facts, LANES, Line, PAIR_LINES, SLAB, WIDE_LINES, halves, singles_mut,
+};
+use super::{Packed, Side, Slab, for_each};
+use crate::quantizer::{Axis, Quantizer, Rounded};
+use crate::random::Philox;
+use crate::simd::{Level, kernel, level};
+use crate::view::View;
+
+/// A matrix in memory and what rounds it.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// The numbers, rows adjacent in memory.
+    pub matrix: View<'a, f32>,
+    /// What rounds them, along the axis that the product sums over.
+    pub quantizer: Quantizer,
+    /// For stochastic rounding: element (i, j) uses word `i * cols + j`.
+    pub random: Philox,
+}
+
+/// How matrices are put together.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Together {
+    Below,
+    Beside,
+}
+
+/// Several rounded matrices as one.
+struct Whole<'a> {
+    parts: Vec<Rounded<'a>>,
+    together: Together,
+    rows: usize,
+    cols: usize,
+    /// Rows that are made together.
+    step: usize,
+}
+
+impl Whole<'_> {
+    /// Writes rows, `stride` numbers apart.
+    fn write(&self, rows: core::ops::Range<usize>, stride: usize, out: &mut [f32]) {
+        let mut start = 0;
+        for part in &self.parts {
+            let (height, width) = part.shape();
+            if self.together == Together::Beside {
+                part.write(rows.clone(), stride, &mut out[start..]);
+                start += width;
+                continue;
+            }
+            let from = rows.start.max(start);
+            let to = rows.end.min(start + height);
+            if from < to {
+                part.write(
+                    from - start..to - start,
+                    stride,
+                    &mut out[(from - rows.start) * stride..],
+                );
+            }
+            start += height;
+        }
+    }
+}
+
+impl Packed {
+    /// An operand of no size, to be packed anew.
+    pub fn nothing(side: Side) -> Self {
+        Self::empty(side)
+    }
+
+    /// Rounds and packs the matrices of `sources`, put together below each other where the sums run
+    /// along their rows and beside each other where they run down their columns, or the other way
+    /// round if `along` says so.
+    ///
+    /// As the left operand the stored matrix is taken as it is where `transposed` is false, as the
+    /// right one its columns are the output's; else it is transposed first. Of several matrices none
+    /// may have a tensor scale.
+    ///
+    /// # Panics
+    /// If the matrices do not fit each other, one of several has a tensor scale, or as
+    /// [`Quantizer::image_into`].
+    #[track_caller]
+    pub fn round(&mut self, sources: &[Source<'_>], transposed: bool, beside: bool) {
+        let by_lane = (self.side == Side::Left) != transposed;
+        let axis = if by_lane { Axis::Cols } else { Axis::Rows };
+        let mut rooms: Vec<Vec<f32>> = sources.iter().map(|_| Vec::new()).collect();
+        let parts: Vec<Rounded<'_>> = sources
+            .iter()
+            .zip(&mut rooms)
+            .map(|(source, room)| {
+                Rounded::new(&source.quantizer, source.matrix, axis, source.random, room)
+            })
+            .collect();
+        let scaled = parts.iter().filter(|part| part.tensor_scale().is_some()).count();
+        assert!(parts.len() == 1 || scaled == 0, "tensor scales of several matrices");
+        let tensor_scale = parts.first().and_then(Rounded::tensor_scale);
+        let together = if beside { Together::Beside } else { Together::Below };
+        let (mut rows, mut cols, mut step) = (0, 0, 1);
+        for (at, part) in parts.iter().enumerate() {
+            let (height, width) = part.shape();
+            let fits = at == 0 || if beside { height == rows } else { width == cols };
+            assert!(fits, "matrices of different sizes put together");
+            (rows, cols) = match together {
+                Together::Below => (rows + height, width),
+                Together::Beside => (height, cols + width),
+            };
+            step = crate::block::fast::common_multiple(step, part.step());
+        }
+        // Where matrices begin inside of what is made together, all is made at once.
+        let mut first = 0;
+        for part in &parts {
+            if together == Together::Below && first % step != 0 {
+                step = rows.max(1);
+            }
+            first += part.shape().0;
+        }
+        let halves = parts.iter().all(Rounded::seem_halves) && level() == Level::Amx;
+        let whole = Whole { parts, together, rows, cols, step };
+        (self.lanes, self.depth) = if by_lane { (rows, cols) } else { (cols, rows) };
+        (self.tensor_scale, self.overflows) = (tensor_scale, 0);
+        self.block_lines = if halves { PAIR_LINES } else { WIDE_LINES };
+        let (panels, slabs) = (self.panels(), self.slabs_of_panel());
+        let panel_lines = self.blocks() * self.block_lines;
+        self.lines.resize(panels * panel_lines, Line::ZERO);
+        self.slabs.clear();
+        self.slabs.resize(panels * slabs, Slab { facts: Facts::WIDE, wide: None });
+        if panel_lines == 0 {
+            return;
+        }
+        let maker = Maker { whole: &whole, side: self.side, by_lane, halves };
+        if by_lane { self.by_lanes(&maker) } else { self.by_positions(&maker) }
+    }
+
+    /// Rows are lanes: a few panels at a time, whole.
+    fn by_lanes(&mut self, maker: &Maker<'_>) {
+        let Whole { rows, cols, step, .. } = *maker.whole;
+        let group = crate::block::fast::common_multiple(step, LANES) / LANES;
+        // Few panels keep what is made in the second-level cache, several share the way there.
+        let group = if group * LANES >= rows { rows.div_ceil(LANES) } else { group };
+        let blocks = self.blocks();
+        let of_panel = self.slabs_of_panel();
+        let panel_lines = blocks * self.block_lines;
+        let stride = blocks * BLOCK;
+        let items = self
+            .lines
+            .chunks_mut(group * panel_lines)
+            .zip(self.slabs.chunks_mut(group * of_panel))
+            .collect::<Vec<_>>();
+        for_each(items, |i, (lines, slabs)| {
+            let first = i * group * LANES;
+            let count = (rows - first).min(group * LANES);
+            let panels = count.div_ceil(LANES);
+            with_scratch(panels * LANES * stride, |scratch| {
+                if stride > cols {
+                    scratch.chunks_mut(stride).for_each(|row| row[cols..].fill(0.0));
+                }
+                scratch[count * stride..].fill(0.0);
+                maker.whole.write(first..first + count, stride, scratch);
+                for panel in 0..panels {
+                    let lines = &mut lines[panel * panel_lines..][..panel_lines];
+                    let slabs = &mut slabs[panel * of_panel..][..of_panel];
+                    let from = &scratch[panel * LANES * stride..][..LANES * stride];
+                    let of_slab = SLAB / BLOCK * (panel_lines / blocks);
+                    for (slab, lines) in lines.chunks_mut(of_slab).enumerate() {
+                        maker.slab(&from[slab * SLAB..], [stride, BLOCK], lines, &mut slabs[slab]);
+                    }
+                }
+            });
+        });
+    }
+
+    /// Rows are positions: a slab at a time, of all panels.
+    fn by_positions(&mut self, maker: &Maker<'_>) {
+        let Whole { rows, cols, step, .. } = *maker.whole;
+        let of_panel = self.slabs_of_panel();
+        let block_lines = self.block_lines;
+        let panel_lines = self.blocks() * block_lines;
+        let stride = self.panels() * LANES;
+        // Slabs that are made together.
+        let group = crate::block::fast::common_multiple(step, SLAB) / SLAB;
+        let group = if group >= of_panel { of_panel } else { group };
+        let mut items: Vec<Vec<(&mut [Line], &mut Slab)>> =
+            (0..of_panel).map(|_| Vec::with_capacity(stride / LANES)).collect();
+        for (lines, slabs) in
+            self.lines.chunks_mut(panel_lines).zip(self.slabs.chunks_mut(of_panel))
+        {
+            let lines = lines.chunks_mut(SLAB / BLOCK * block_lines);
+            for (item, pair) in items.iter_mut().zip(lines.zip(slabs)) {
+                item.push(pair);
+            }
+        }
+        let items: Vec<_> = items.chunks_mut(group).collect();
+        for_each(items, |i, slabs| {
+            let first = i * group * SLAB;
+            let count = (rows - first).min(group * SLAB);
+            with_scratch(count.next_multiple_of(BLOCK) * stride, |scratch| {
+                if stride > cols {
+                    scratch.chunks_mut(stride).for_each(|row| row[cols..].fill(0.0));
+                }
+                scratch[count * stride..].fill(0.0);
+                maker.whole.write(first..first + count, stride, scratch);
+                for (slab, panels) in slabs.iter_mut().enumerate() {
+                    for (panel, (lines, facts)) in panels.iter_mut().enumerate() {
+                        let from = &scratch[slab * SLAB * stride + panel * LANES..];
+                        maker.slab(from, [stride, BLOCK * stride], lines, facts);
+                    }
+                }
+            });
+        });
+    }
+}
+
+/// What is packed, and how.
+struct Maker<'a> {
+    whole: &'a Whole<'a>,
+    side: Side,
+    by_lane: bool,
+    halves: bool,
+}
+
+impl Maker<'_> {
+    /// Packs a slab of a panel; `strides` lead from row to row and from block to block.
+    fn slab(&self, from: &[f32], strides: [usize; 2], lines: &mut [Line], slab: &mut Slab) {
+        let straight = self.by_lane == (self.side == Side::Left);
+        if !self.halves {
+            return self.singles(from, strides, lines);
+        }
+        let mut lost = 0;
+        for (block, lines) in lines.chunks_mut(PAIR_LINES).enumerate() {
+            let from = &from[block * strides[1]..];
+            lost |= if self.by_lane {
+                lanes_of_halves(from, strides[0], lines)
+            } else {
+                pairs_of_halves(from, strides[0], lines)
+            };
+            if !straight {
+                (0..lines.len()).step_by(16).for_each(|first| transpose(lines, first, 1));
+            }
+        }
+        if lost & 0xFFFF == 0 {
+            slab.facts = Facts::of(halves(lines));
+        } else {
+            let wide = lines.len() / PAIR_LINES * WIDE_LINES;
+            let mut wide = vec![Line::ZERO; wide].into_boxed_slice();
+            self.singles(from, strides, &mut wide);
+            slab.wide = Some(wide as Box<[Line]>);
+        }
+    }
+
+    fn singles(&self, from: &[f32], strides: [usize; 2], lines: &mut [Line]) {
+        let straight = self.by_lane == (self.side == Side::Left);
+        for (block, lines) in lines.chunks_mut(WIDE_LINES).enumerate() {
+            let (from, out) = (&from[block * strides[1]..], singles_mut(lines));
+            for (r, row) in from.chunks(strides[0]).take(LANES).enumerate() {
+                let row = &row[..BLOCK];
+                if straight {
+                    out[r * BLOCK..][..BLOCK].copy_from_slice(row);
+                } else {
+                    for (out, x) in out[r..].iter_mut().step_by(LANES).zip(row) {
+                        *out = *x;
+                    }
+                }
+            }
+        }
+    }
+}
+
+kernel! {
+    /// 32 rows of 32 numbers, `stride` apart, as a line of upper halves each; what the lower halves
+    /// have is in the lower half of the result.
+    fn lanes_of_halves<'a>(from: &'a [f32], stride: usize, lines: &'a mut [Line]) -> u32 {
+        let mut lost = [0_u32; 16];
+        for (r, line) in lines.iter_mut().enumerate().take(LANES) {
+            let (pairs, words) = (from[r * stride..][..BLOCK].as_chunks::<2>().0, line.words());
+            for i in 0..16 {
+                let [low, high] = [pairs[i][0].to_bits(), pairs[i][1].to_bits()];
+                lost[i] |= low | high;
+                words[i] = low >> 16 | high & 0xFFFF_0000;
+            }
+        }
+        lost.iter().fold(0, |all, lost| all | lost)
+    }
+}
+
+kernel! {
+    /// 32 rows of 32 numbers, `stride` apart, as pairs of upper halves of neighbours down the
+    /// columns: 16 lines of the first 16 columns, then 16 of the others.
+    fn pairs_of_halves<'a>(from: &'a [f32], stride: usize, lines: &'a mut [Line]) -> u32 {
+        let mut lost = [0_u32; 16];
+        let (first, second) = lines.split_at_mut(16);
+        for (p, (first, second)) in first.iter_mut().zip(second).enumerate() {
+            let even = &from[2 * p * stride..][..LANES].as_chunks::<16>().0;
+            let odd = &from[(2 * p + 1) * stride..][..LANES].as_chunks::<16>().0;
+            for (words, (even, odd)) in
+                [first.words(), second.words()].into_iter().zip(even.iter().zip(*odd))
+            {
+                for i in 0..16 {
+                    let [low, high] = [even[i].to_bits(), odd[i].to_bits()];
+                    lost[i] |= low | high;
+                    words[i] = low >> 16 | high & 0xFFFF_0000;
+                }
+            }
+        }
+        lost.iter().fold(0, |all, lost| all | lost)
+    }
+}
+
+/// Hands `work` that many numbers, whatever they are: kept from call to call.
+#[cfg(feature = "std")]
+fn with_scratch<R>(len: usize, work: impl FnOnce(&mut [f32]) -> R) -> R {
+    use std::cell::Cell;
+    std::thread_local! {
+        static SCRATCH: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
+    }
+    // Taken out, as a thread may come here again while it waits for others.
+    let mut scratch = SCRATCH.take();
+    if scratch.len() < len {
+        scratch.resize(len, 0.0);
+    }
+    let result = work(&mut scratch[..len]);
+    SCRATCH.set(scratch);
+    result
+}
+
+/// Hands `work` that many numbers.
+#[cfg(not(feature = "std"))]
+fn with_scratch<R>(len: usize, work: impl FnOnce(&mut [f32]) -> R) -> R {
+    work(&mut vec![0.0; len])
+}
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    use super::*;
+    use crate::gemm::Operand;
+    use crate::gemm::fast::{Scaling, multiply, multiply_plain};
+    use crate::random::Stream;
+    use crate::simd::with_level;
+    use crate::view::ViewMut;
+
+    const RANDOM: Philox = Philox::new(5, Stream::new("rounded"));
+
+    fn values(len: usize, spread: f64) -> Vec<f32> {
+        let value = |i: u64| {
+            let power = libm::exp2((RANDOM.uniform(i) - 0.5) * spread);
+            ((RANDOM.uniform(!i) - 0.5) * power) as f32
+        };
+        (0..len as u64).map(value).collect()
+    }
+
+    /// Against the codes of the same quantizers, multiplied as the definition reads.
+    #[test]
+    fn packs_what_codes_say() {
+        let quantizers = [
+            "mxfp8-e4m3",
+            "mxfp4@sr8",
+            "nvfp4",
+            "nvfp4-16x16",
+            "bf16>e8m3@rtz",
+            "e4m3fn",
+            "e5m10",
+            "e3m4/32:ue4m3",
+            "bf16>rht16>nvfp4@sr8",
+            "nvfp4@torchao",
+            "e4m3fn/row:bf16@max-abs",
+        ];
+        for (at, text) in quantizers.into_iter().enumerate() {
+            let quantizer: Quantizer = text.parse().unwrap();
+            // Rotations need whole groups along the sum; all else is ragged.
+            let k = if quantizer.rotation.is_some() { 304 } else { 301 };
+            let (m, n) = (37, 70);
+            let (a, b) = (values(m * k, 4.0 + at as f64), values(k * n, 9.0));
+            for turned in [[false, false], [false, true], [true, false]] {
+                let shape = |turned, rows, cols| if turned { (cols, rows) } else { (rows, cols) };
+                let ((ar, ac), (br, bc)) = (shape(turned[0], m, k), shape(turned[1], k, n));
+                let (a, b) = (View::new(&a, ar, ac), View::new(&b, br, bc));
+                let axis = |by_lane| if by_lane { Axis::Cols } else { Axis::Rows };
+                let tensor = |x, by_lane| quantizer.quantize(x, axis(by_lane), RANDOM).unwrap();
+                let (ta, tb) = (tensor(a, !turned[0]), tensor(b, turned[1]));
+                let operands = [(&ta, turned[0]), (&tb, turned[1])].map(|(tensor, turned)| {
+                    let operand = Operand::from(tensor);
+                    if turned { operand.t() } else { operand }
+                });
+                let mut expected = vec![0.0; m * n];
+                let [left, right] = &operands;
+                let with = Scaling::OVERWRITE;
+                multiply_plain(left, right, ViewMut::new(&mut expected, m, n), with);
+                for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+                    let mut got = vec![f32::NAN; m * n];
+                    with_level(level, || {
+                        let source = |matrix| Source { matrix, quantizer, random: RANDOM };
+                        let [mut pa, mut pb] = [Side::Left, Side::Right].map(Packed::nothing);
+                        pa.round(&[source(a)], turned[0], false);
+                        pb.round(&[source(b)], turned[1], false);
+                        multiply(&pa, &pb, ViewMut::new(&mut got, m, n), with).unwrap();
+                    });
+                    let same = expected.iter().zip(&got).all(|(a, b)| a.to_bits() == b.to_bits());
+                    assert!(same, "{text}, turned {turned:?}, {level}");
+                }
+            }
+        }
+    }
+
+    /// Two matrices below or beside each other are rounded by themselves: blocks do not cross.
+    #[test]
+    fn members_are_rounded_apart() {
+        let quantizer: Quantizer = "mxfp4".parse().unwrap();
+        let (x, y) = (values(40 * 50, 9.0), values(40 * 23, 9.0));
+        let (x, y) = (View::new(&x, 40, 50), View::new(&y, 40, 23));
+        let source = |matrix| Source { matrix, quantizer, random: RANDOM };
+        for down in [false, true] {
+            // Beside each other along the sum, and across it.
+            let axis = if down { Axis::Rows } else { Axis::Cols };
+            let image = |x: View<'_, f32>| {
+                let mut image = vec![0.0; x.rows() * x.cols()];
+                let out = ViewMut::new(&mut image, x.rows(), x.cols());
+                quantizer.image_into(x, axis, RANDOM, out);
+                image
+            };
+            let (ix, iy) = (image(x), image(y));
+            let row = |i: usize| ix[i * 50..][..50].iter().chain(&iy[i * 23..][..23]);
+            let both: Vec<f32> = (0..40).flat_map(row).copied().collect();
+            let both = View::new(&both, 40, 73);
+            let (mut packed, mut of_images) =
+                (Packed::nothing(Side::Left), Packed::nothing(Side::Left));
+            packed.round(&[source(x), source(y)], down, true);
+            of_images.repack(&Operand::from(if down { both.t() } else { both }));
+            let depth = packed.depth();
+            let ones = vec![1.0_f32; depth];
+            let ones = Packed::right(&Operand::from(View::new(&ones, depth, 1)));
+            let sums = |packed: &Packed| {
+                let mut out = vec![0.0; packed.lanes()];
+                let c = ViewMut::new(&mut out, packed.lanes(), 1);
+                multiply(packed, &ones, c, Scaling::OVERWRITE).unwrap();
+                out
+            };
+            assert_eq!(sums(&packed), sums(&of_images));
+        }
+    }
+}
