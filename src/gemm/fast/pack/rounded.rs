@@ -6,7 +6,6 @@
 //! [`Packed::left`] and [`Packed::right`] pack from the codes and scales of
 //! [`Quantizer::quantize`], put together.
 
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -74,18 +73,39 @@ impl Whole<'_> {
 }
 
 impl Packed {
-    /// An operand of no size, to be packed anew.
+    /// An operand of no size, for [`round`](Self::round) or [`repack`](Self::repack).
+    ///
+    /// ```
+    /// use exmy::gemm::fast::{Packed, Side};
+    ///
+    /// assert_eq!(Packed::nothing(Side::Right).shape(), (0, 0));
+    /// ```
     pub fn nothing(side: Side) -> Self {
         Self::empty(side)
     }
 
-    /// Rounds and packs the matrices of `sources`, put together below each other where the sums run
-    /// along their rows and beside each other where they run down their columns, or the other way
-    /// round if `along` says so.
+    /// Rounds and packs a stored matrix, or its transposed one, as this operand.
     ///
-    /// As the left operand the stored matrix is taken as it is where `transposed` is false, as the
-    /// right one its columns are the output's; else it is transposed first. Of several matrices none
-    /// may have a tensor scale.
+    /// Several sources are one matrix, `beside` each other or below, each rounded by itself; then
+    /// none may have a tensor scale. Every quantizer works along the axis that the product sums over.
+    ///
+    /// ```
+    /// use exmy::gemm::fast::{Packed, Scaling, Side, Source, multiply};
+    /// use exmy::random::{Philox, Stream};
+    /// use exmy::view::{View, ViewMut};
+    ///
+    /// let random = Philox::new(0, Stream::new("unused"));
+    /// let quantizer = "mxfp4".parse()?;
+    /// let source = |matrix| Source { matrix, quantizer, random };
+    /// let (x, w) = ([0.3_f32, 8.0], [1.0_f32, 1.0]);
+    /// let (mut a, mut b) = (Packed::nothing(Side::Left), Packed::nothing(Side::Right));
+    /// a.round(&[source(View::new(&x, 1, 2))], false, false);
+    /// b.round(&[source(View::new(&w, 1, 2))], true, false); // Y = X Wᵀ
+    /// let mut y = [0.0];
+    /// multiply(&a, &b, ViewMut::new(&mut y, 1, 1), Scaling::OVERWRITE)?;
+    /// assert_eq!(y, [8.0]); // 0.3 shares its block with 8 and is rounded to 0
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Panics
     /// If the matrices do not fit each other, one of several has a tensor scale, or as
@@ -254,7 +274,7 @@ impl Maker<'_> {
             let wide = lines.len() / PAIR_LINES * WIDE_LINES;
             let mut wide = vec![Line::ZERO; wide].into_boxed_slice();
             self.singles(from, strides, &mut wide);
-            slab.wide = Some(wide as Box<[Line]>);
+            slab.wide = Some(wide);
         }
     }
 
@@ -300,10 +320,10 @@ kernel! {
         let mut lost = [0_u32; 16];
         let (first, second) = lines.split_at_mut(16);
         for (p, (first, second)) in first.iter_mut().zip(second).enumerate() {
-            let even = &from[2 * p * stride..][..LANES].as_chunks::<16>().0;
-            let odd = &from[(2 * p + 1) * stride..][..LANES].as_chunks::<16>().0;
+            let even = from[2 * p * stride..][..LANES].as_chunks::<16>().0;
+            let odd = from[(2 * p + 1) * stride..][..LANES].as_chunks::<16>().0;
             for (words, (even, odd)) in
-                [first.words(), second.words()].into_iter().zip(even.iter().zip(*odd))
+                [first.words(), second.words()].into_iter().zip(even.iter().zip(odd))
             {
                 for i in 0..16 {
                     let [low, high] = [even[i].to_bits(), odd[i].to_bits()];
@@ -353,7 +373,7 @@ mod tests {
     fn values(len: usize, spread: f64) -> Vec<f32> {
         let value = |i: u64| {
             let power = libm::exp2((RANDOM.uniform(i) - 0.5) * spread);
-            ((RANDOM.uniform(!i) - 0.5) * power) as f32
+            ((RANDOM.uniform(i + (1 << 40)) - 0.5) * power) as f32
         };
         (0..len as u64).map(value).collect()
     }
