@@ -292,7 +292,7 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &AtomicBool) -> Re
             show::header(out.path(), &config, &loaded, folders.len());
         }
         let mut watcher = Watcher::new(&config, (i, folders.len()), arguments.work.quiet, stop);
-        let train = || run::train(folder, &loaded, &mut watcher);
+        let mut train = || run::train(folder, &loaded, &mut watcher);
         let (outcome, profile) = if arguments.profile {
             let rows = config.train.batch / config.train.accumulate;
             let (outcome, profile) = Profile::of_run(&config.model, rows, train);

@@ -6,12 +6,15 @@
 //! [`Packed::left`] and [`Packed::right`] pack from the codes and scales of
 //! [`Quantizer::quantize`], put together.
 
+// Loops over rows and lanes, indexed alike in several slices.
+#![allow(clippy::needless_range_loop)]
+
 use alloc::vec;
 use alloc::vec::Vec;
 
 use super::super::avx512::transpose;
 use super::super::panel::{
-    BLOCK, Facts, LANES, Line, PAIR_LINES, SLAB, WIDE_LINES, halves, singles_mut,
+    BLOCK, Facts, LANES, Line, PAIR_LINES, SLAB, WIDE_LINES, halves, halves_mut, singles_mut,
 };
 use super::{Packed, Side, Slab, for_each};
 use crate::quantizer::{Axis, Quantizer, Rounded};
@@ -296,20 +299,26 @@ impl Maker<'_> {
     }
 }
 
+// The length of the inner loops is that of a slice, so that they become vectors and are not unrolled
+// first; they count, as adapters of iterators left their state in memory at every turn.
+
 kernel! {
     /// 32 rows of 32 numbers, `stride` apart, as a line of upper halves each; what the lower halves
     /// have is in the lower half of the result.
     fn lanes_of_halves<'a>(from: &'a [f32], stride: usize, lines: &'a mut [Line]) -> u32 {
-        let mut lost = [0_u32; 16];
-        for (r, line) in lines.iter_mut().enumerate().take(LANES) {
-            let (pairs, words) = (from[r * stride..][..BLOCK].as_chunks::<2>().0, line.words());
-            for i in 0..16 {
-                let [low, high] = [pairs[i][0].to_bits(), pairs[i][1].to_bits()];
-                lost[i] |= low | high;
-                words[i] = low >> 16 | high & 0xFFFF_0000;
+        let n = lines.len();
+        let mut all = [0_u32; BLOCK];
+        let lost = &mut all[..n];
+        for r in 0..n {
+            let row = &from[r * stride..][..n];
+            let out = &mut halves_mut(&mut lines[r..=r])[..n];
+            for i in 0..n {
+                let bits = row[i].to_bits();
+                lost[i] |= bits;
+                out[i] = (bits >> 16) as u16;
             }
         }
-        lost.iter().fold(0, |all, lost| all | lost)
+        all.iter().fold(0, |all, lost| all | lost)
     }
 }
 
@@ -317,22 +326,22 @@ kernel! {
     /// 32 rows of 32 numbers, `stride` apart, as pairs of upper halves of neighbours down the
     /// columns: 16 lines of the first 16 columns, then 16 of the others.
     fn pairs_of_halves<'a>(from: &'a [f32], stride: usize, lines: &'a mut [Line]) -> u32 {
-        let mut lost = [0_u32; 16];
-        let (first, second) = lines.split_at_mut(16);
-        for (p, (first, second)) in first.iter_mut().zip(second).enumerate() {
-            let even = from[2 * p * stride..][..LANES].as_chunks::<16>().0;
-            let odd = from[(2 * p + 1) * stride..][..LANES].as_chunks::<16>().0;
-            for (words, (even, odd)) in
-                [first.words(), second.words()].into_iter().zip(even.iter().zip(odd))
-            {
-                for i in 0..16 {
-                    let [low, high] = [even[i].to_bits(), odd[i].to_bits()];
-                    lost[i] |= low | high;
-                    words[i] = low >> 16 | high & 0xFFFF_0000;
-                }
+        let n = lines.len();
+        let (mut all, mut both) = ([0_u32; LANES], [0_u32; LANES]);
+        for p in 0..n / 2 {
+            let (lost, words) = (&mut all[..n], &mut both[..n]);
+            let even = &from[2 * p * stride..][..n];
+            let odd = &from[(2 * p + 1) * stride..][..n];
+            for i in 0..n {
+                let (low, high) = (even[i].to_bits(), odd[i].to_bits());
+                lost[i] |= low | high;
+                words[i] = low >> 16 | high & 0xFFFF_0000;
             }
+            let (left, right) = both.split_at(16);
+            lines[p].words().copy_from_slice(left);
+            lines[16 + p].words().copy_from_slice(right);
         }
-        lost.iter().fold(0, |all, lost| all | lost)
+        all.iter().fold(0, |all, lost| all | lost)
     }
 }
 
