@@ -63,7 +63,7 @@ fn steps_allocate_nothing_of_weight() {
     }
     for recipe in ["mxfp8-e4m3", "nvfp4"] {
         let (calls, largest) = allocations(recipe, "nano");
-        // 256 tokens of 64 numbers are 64 KiB.
-        assert!(largest <= 16 << 10, "{recipe}: {calls} calls, {largest} bytes");
+        // What a thread needs to make tiles; 256 tokens of 64 numbers would be 64 KiB.
+        assert!(largest <= 32 << 10, "{recipe}: {calls} calls, {largest} bytes");
     }
 }
