@@ -14,6 +14,7 @@ pub mod fingerprint;
 pub mod language;
 pub mod level;
 pub mod optimizer;
+pub mod precision;
 pub mod preset;
 pub mod probe;
 pub mod profile;

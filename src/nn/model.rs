@@ -168,6 +168,14 @@ impl Config {
         }
     }
 
+    /// What a loss is in.
+    pub const fn loss_unit(&self) -> &'static str {
+        match self {
+            Self::Decoder(_) => "nats per token",
+            Self::Proxy(_) => "mean squared error",
+        }
+    }
+
     /// Blocks.
     pub const fn layers(&self) -> usize {
         match self {

@@ -303,7 +303,8 @@ impl OutFolder {
             curves.push(loss_figure::Curve { name, metrics: folder.metrics()? });
         }
         let conditions = configs.first().map(conditions).unwrap_or_default();
-        let svg = loss_figure::draw(&conditions, self.comparison.reference, &curves);
+        let unit = configs.first().map_or("", |config| config.model.loss_unit());
+        let svg = loss_figure::draw(unit, &conditions, self.comparison.reference, &curves);
         whole::write_whole(&self.path.join("loss.svg"), svg.as_bytes())
     }
 }

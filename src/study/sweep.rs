@@ -337,8 +337,9 @@ impl Folder {
             .collect();
         let header: Vec<&str> = sweep.keys[..labels].iter().map(String::as_str).collect();
         let text = table::text(&header, &table::rows(&runs));
-        let svg =
-            loss_figure::draw(&first.as_ref().map(conditions).unwrap_or_default(), None, &curves);
+        let unit = first.as_ref().map_or("", |config: &Config| config.model.loss_unit());
+        let under = first.as_ref().map(conditions).unwrap_or_default();
+        let svg = loss_figure::draw(unit, &under, None, &curves);
         for file in ["loss.svg", "table.txt", "sweep.json"] {
             whole::remove_abandoned(&self.path.join(file));
         }

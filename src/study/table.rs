@@ -156,6 +156,7 @@ mod tests {
             val_loss,
             diverged_at: val_loss.is_none().then_some(7),
             reason: None,
+            precision: Vec::new(),
         };
         Run { labels: vec![recipe.into(), lr.into()], result: Some(result) }
     }

@@ -68,10 +68,11 @@ pub struct Metrics {
     pub step: u64,
     /// Tokens trained on so far.
     pub tokens: u64,
-    /// Mean training loss of this step's batch before its update, nats per token.
+    /// Mean training loss of this step's batch before its update: nats per token, of
+    /// the proxy the mean squared error.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub loss: Option<f64>,
-    /// Mean validation loss after this step, nats per token.
+    /// Mean validation loss after this step, in the same unit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub val_loss: Option<f64>,
     /// Learning rate of this step.

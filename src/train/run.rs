@@ -24,6 +24,7 @@ use crate::files::whole;
 use crate::train::checkpoint::{self, Progress};
 use crate::train::config::Config;
 use crate::train::data::{DataOptions, Dataset};
+use crate::train::precision::{self, Span};
 use crate::train::probe::{self, Probe, Seen};
 use crate::train::record::{Event, Lines, Metrics, Timing, cut_back, read_metrics, split_at};
 use crate::train::start;
@@ -52,15 +53,17 @@ pub struct Summary {
     pub tokens: u64,
     /// Trained parameters.
     pub parameters: u64,
-    /// Mean training loss over the last tenth of the steps (at least one), nats per token; absent
-    /// if the run diverged.
+    /// Mean training loss over the last tenth of the steps (at least one), in the model's
+    /// [unit](crate::nn::model::Config::loss_unit); absent if the run diverged.
     pub train_loss: Option<f64>,
-    /// Mean validation loss at the end, nats per token; absent if the run diverged.
+    /// Mean validation loss at the end, in the same unit; absent if the run diverged.
     pub val_loss: Option<f64>,
     /// The step at which the run diverged.
     pub diverged_at: Option<u64>,
     /// Why it counts as diverged.
     pub reason: Option<String>,
+    /// What share of the multiplications of linear layers had which formats, and from which step.
+    pub precision: Vec<Span>,
 }
 
 /// What [`train`] tells while it works.
@@ -537,6 +540,7 @@ impl<'a> Run<'a> {
             val_loss: last.and_then(|line| line.val_loss),
             diverged_at: self.diverged.then_some(progress.step),
             reason: last.and_then(Metrics::divergence).map(str::to_owned),
+            precision: precision::spans(self.config, &lines, progress.step)?,
         };
         let model = self.folder.model_file();
         checkpoint::save_model(&model, self.trainer.layout(), &self.trainer.state().params)?;

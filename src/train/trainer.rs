@@ -21,7 +21,7 @@ use std::ops::Range;
 /// What a training step measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
-    /// Mean loss of the batch before the update, nats per token.
+    /// Mean loss of the batch before the update, in the model's [unit](model::Config::loss_unit).
     pub loss: f64,
     /// Learning rate used.
     pub lr: f64,
@@ -249,7 +249,7 @@ impl<'a> Trainer<'a> {
         Step { loss, lr, grad_norm, clipped: clips && grad_norm > train.clip }
     }
 
-    /// Mean loss over the validation windows, nats per token.
+    /// Mean loss over the validation windows, or over the proxy's validation rows.
     pub fn validation_loss(&mut self) -> f64 {
         awake(|| match self.config.model {
             model::Config::Decoder(decoder) => {

@@ -10,8 +10,9 @@ use exmy::study::compare::{Comparison, differ};
 use exmy::study::table;
 use exmy::train::config::Config;
 use exmy::train::data::Dataset;
+use exmy::train::precision::{Span, spans};
 use exmy::train::record::{Event, Metrics};
-use exmy::train::run::{Outcome, Watch};
+use exmy::train::run::{Outcome, Summary, Watch};
 use exmy::train::start::Matching;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
@@ -119,6 +120,12 @@ impl<'a> Watcher<'a> {
             _ => format!("{}/{count} {}", index + 1, config.recipe),
         };
         bar.set_prefix(name.clone());
+        if !quiet {
+            // A recipe that does not go with the model is the run's error to tell.
+            for span in spans(config, &[], config.train.steps).unwrap_or_default() {
+                eprintln!("{name}{}: {span}", from(&span));
+            }
+        }
         let now = Instant::now();
         Self {
             bar,
@@ -207,7 +214,7 @@ pub(crate) fn stopped(out: &Path) {
 }
 
 /// The results, one line a recipe and learning rate.
-pub(crate) fn table(out: &Path, comparison: &Comparison, outcomes: &[Option<Outcome>]) {
+pub(crate) fn table(out: &Path, comparison: &Comparison, outcomes: &[Option<Outcome>], unit: &str) {
     let results = || comparison.runs.iter().filter_map(|entry| entry.result.as_ref());
     let several_lrs = differ(results().map(|result| result.lr));
     let (mut runs, mut speeds) = (Vec::new(), Vec::<(Vec<String>, u64, f64)>::new());
@@ -250,12 +257,35 @@ pub(crate) fn table(out: &Path, comparison: &Comparison, outcomes: &[Option<Outc
         println!("the language itself: {reference:.4} nats/byte on the validation text");
     }
     if let Some(first) = rows.first() {
-        println!("loss in nats per token; gap: validation loss above that of {}", first.labels[0]);
+        println!("loss in {unit}; gap: validation loss above that of {}", first.labels[0]);
     }
+    formats(results());
     let curves = out.join("loss.svg");
     if curves.is_file() {
         println!("curves: {}", curves.display());
     }
+}
+
+/// In which formats linear layers multiplied: a line for each recipe and each time it changed.
+fn formats<'a>(results: impl Iterator<Item = &'a Summary>) {
+    let mut seen = Vec::new();
+    for Summary { recipe, precision, .. } in results {
+        if seen.contains(&(recipe, precision)) {
+            continue;
+        }
+        if seen.is_empty() {
+            println!("multiplications of linear layers:");
+        }
+        seen.push((recipe, precision));
+        for span in precision {
+            println!("  {recipe}{}: {span}", from(span));
+        }
+    }
+}
+
+/// From which step, if not from the first.
+fn from(span: &Span) -> String {
+    if span.from == 0 { String::new() } else { format!(" from step {}", span.from) }
 }
 
 /// What of a file became the model's, and what did not.

@@ -314,6 +314,10 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &AtomicBool) -> Re
         data = Some((config, loaded));
     }
     out.conclude()?;
-    show::table(out.path(), out.comparison(), &outcomes);
+    let unit = match folders.first() {
+        Some(folder) => folder.config()?.model.loss_unit(),
+        None => "",
+    };
+    show::table(out.path(), out.comparison(), &outcomes, unit);
     Ok(0)
 }
