@@ -30,6 +30,10 @@
 
 mod image;
 mod patch;
+mod phase;
+mod side;
+
+pub use phase::Phase;
 
 use super::fast::{self, Packs};
 use super::hot::Patch;
@@ -48,6 +52,7 @@ use crate::round::{Rounding, Rules};
 use crate::view::{View, ViewMut};
 use image::Given;
 use patch::Both;
+use side::Side;
 use std::ops::Range;
 
 /// Watches what happens at the sites; it draws no random bits and changes nothing.
@@ -63,61 +68,6 @@ pub trait Observer {
         before: View<'_, f32>,
         after: View<'_, f32>,
     );
-}
-
-/// What the products are for; each has random streams of its own, so that an evaluation changes no
-/// later training step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// A training step (0-based).
-    Train(u64),
-    /// A further part (from 1) of the sequences of a training step whose gradients accumulate.
-    TrainPart {
-        /// The step (0-based).
-        step: u64,
-        /// Which part.
-        part: u64,
-    },
-    /// One forward pass of an evaluation.
-    Evaluate {
-        /// Steps trained before it.
-        step: u64,
-        /// Which pass of the evaluation.
-        pass: u64,
-    },
-    /// The drawing of the token at this position.
-    Sample(u64),
-}
-
-impl Phase {
-    /// The stream that layers and sites branch off from.
-    pub fn stream(self) -> Stream {
-        match self {
-            Self::Train(step) => Stream::new("quantize").with(step),
-            Self::TrainPart { step, part } => Stream::new("quantize part").with(step).with(part),
-            Self::Evaluate { step, pass } => {
-                Stream::new("quantize evaluation").with(step).with(pass)
-            }
-            Self::Sample(position) => Stream::new("quantize sample").with(position),
-        }
-    }
-
-    /// The training step that this is part of, if any: only these change what a recipe remembers.
-    pub const fn trains(self) -> Option<u64> {
-        match self {
-            Self::Train(step) | Self::TrainPart { step, .. } => Some(step),
-            Self::Evaluate { .. } | Self::Sample(_) => None,
-        }
-    }
-
-    /// The step whose rules are in force: an evaluation has those of the next step, a sample those of
-    /// the last.
-    pub const fn step(self) -> u64 {
-        match self {
-            Self::Train(step) | Self::TrainPart { step, .. } | Self::Evaluate { step, .. } => step,
-            Self::Sample(_) => u64::MAX,
-        }
-    }
 }
 
 /// A plan at work: implements [`Products`] for f32.
@@ -140,37 +90,6 @@ pub struct Images {
     packs: Packs,
     /// What a resumed run needs to go on with the same bits.
     pub memory: Memory,
-}
-
-/// One operand of one product, before rounding.
-#[derive(Clone, Copy)]
-struct Side<'a> {
-    product: Product,
-    operand: Operand,
-    tensor: View<'a, f32>,
-    axis: Axis,
-}
-
-impl Side<'_> {
-    /// Elements along the sum of a member of a group with `width` output features.
-    fn along(&self, width: usize) -> usize {
-        match (self.operand, self.axis) {
-            (Operand::Weight, Axis::Rows) | (Operand::GradOutput, Axis::Cols) => width,
-            (_, Axis::Rows) => self.tensor.rows(),
-            (_, Axis::Cols) => self.tensor.cols(),
-        }
-    }
-}
-
-/// How a group's members lie in an operand.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Members {
-    /// One tensor for all.
-    Shared,
-    /// Rows below each other (weights).
-    Rows,
-    /// Columns beside each other (gradients of outputs).
-    Cols,
 }
 
 /// What follows the operands in random streams.
@@ -216,170 +135,6 @@ impl<'a> Engine<'a> {
     /// The seed of a fresh rotation's signs.
     fn signs(&self, site: Site, product: Product) -> u64 {
         image::signs(self.stream(site, product), self.seed)
-    }
-
-    /// Everything the numbers of one tensor need.
-    fn given(
-        &mut self,
-        numbers: &Numbers,
-        site: Site,
-        (product, operand, axis): (Product, Operand, Axis),
-        tensor: View<'_, f32>,
-    ) -> Given {
-        let scale = match (numbers.window, numbers.quantizer.target) {
-            (0, _) | (_, Target::None | Target::Format(_)) => None,
-            (length, Target::Block(format)) => {
-                let max = format.element.max().to_f32();
-                let step = self.phase.trains();
-                let windows = &mut self.images.memory.windows;
-                let amax = image::amax(tensor);
-                Some(match step {
-                    Some(_) => {
-                        let window = windows.entry((site, operand)).or_default();
-                        window.scale(step, amax, max, length.into())
-                    }
-                    None => {
-                        let mut window = windows.get(&(site, operand)).cloned().unwrap_or_default();
-                        window.scale(None, amax, max, length.into())
-                    }
-                })
-            }
-        };
-        Given {
-            axis,
-            random: self.bits(numbers, site, product, operand),
-            scale,
-            signs: self.signs(site, product),
-        }
-    }
-
-    /// The image of one operand of some members in `buffer`, or the operand itself where nothing rounds
-    /// it. It may have zeros behind the reduction axis.
-    fn image<'b>(
-        &mut self,
-        layer: Option<u32>,
-        group: &[(Operator, usize)],
-        side: &Side<'b>,
-        buffer: &'b mut Vec<f32>,
-    ) -> View<'b, f32> {
-        let Side { product, operand, tensor, axis } = *side;
-        let members = match operand {
-            Operand::Input => Members::Shared,
-            Operand::Weight => Members::Rows,
-            Operand::GradOutput => Members::Cols,
-        };
-        let site = |operator| Site { layer, operator };
-        let numbers = |engine: &Self, operator| engine.numbers(site(operator), product, operand);
-        let untouched = group.iter().all(|&(op, _)| numbers(self, op).is_none());
-        // Elements of the part of a member along the sum, as it is and as its rotation needs it.
-        let length = |engine: &Self, operator, width: usize| {
-            let along = side.along(width);
-            let rotation = numbers(engine, operator).quantizer.rotation;
-            (along, rotation.map_or(along, |rotation| along.next_multiple_of(rotation.size())))
-        };
-        // Members one after the other along the sum, or beside each other.
-        let stacked =
-            matches!((members, axis), (Members::Rows, Axis::Rows) | (Members::Cols, Axis::Cols));
-        let lengths = group.iter().map(|&(op, width)| length(self, op, width).1);
-        let along = if stacked { lengths.sum() } else { lengths.max().unwrap_or(0) };
-        let (rows, cols) = match axis {
-            Axis::Rows => (along, tensor.cols()),
-            Axis::Cols => (tensor.rows(), along),
-        };
-        let image = if untouched {
-            tensor
-        } else {
-            buffer.clear();
-            buffer.resize(rows * cols, 0.0);
-            let (mut start, mut to) = (0, 0);
-            for &(operator, width) in group {
-                let (_, padded) = length(self, operator, width);
-                let wide = if stacked { padded } else { width };
-                let (part, place) = match members {
-                    Members::Shared => (tensor, (0, 0, rows, cols)),
-                    Members::Rows if stacked => {
-                        (tensor.rows_range(start..start + width), (to, 0, wide, cols))
-                    }
-                    Members::Rows => {
-                        (tensor.rows_range(start..start + width), (to, 0, width, cols))
-                    }
-                    Members::Cols => (tensor.cols_range(start..start + width), (0, to, rows, wide)),
-                };
-                let (row, col, height, across) = place;
-                let out = &mut buffer[row * cols + col..];
-                let out = ViewMut::with_row_stride(out, height, across, cols);
-                let out = out.expect("a member lies within its group");
-                self.write(site(operator), side, part, out);
-                (start, to) = (start + width, to + wide);
-                if members == Members::Shared {
-                    break;
-                }
-            }
-            View::new(buffer, rows, cols)
-        };
-        self.observe(layer, group, side, members, image);
-        image
-    }
-
-    /// One tensor in its numbers, filled up with zeros to the shape of `out`.
-    fn write(&mut self, site: Site, side: &Side<'_>, part: View<'_, f32>, out: ViewMut<'_, f32>) {
-        let numbers = self.numbers(site, side.product, side.operand);
-        let given = self.given(&numbers, site, (side.product, side.operand, side.axis), part);
-        let scratch = &mut self.images.scratch;
-        let (rows, cols) = (out.rows(), out.cols());
-        if (part.rows(), part.cols()) == (rows, cols) {
-            return image::image(&numbers, part, given, scratch, out);
-        }
-        let padded = image::padded(part, rows, cols);
-        image::image(&numbers, View::new(&padded, rows, cols), given, scratch, out);
-    }
-
-    /// Shows an operand's members to the observer.
-    fn observe(
-        &mut self,
-        layer: Option<u32>,
-        group: &[(Operator, usize)],
-        side: &Side<'_>,
-        members: Members,
-        image: View<'_, f32>,
-    ) {
-        let Some(observer) = self.observer.take() else { return };
-        let Side { product, operand, tensor, axis } = *side;
-        let (mut start, mut to) = (0, 0);
-        for &(operator, width) in group {
-            let site = Site { layer, operator };
-            let part = |whole: View<'_, f32>, range: Range<usize>| match members {
-                Members::Shared => (0..whole.rows(), 0..whole.cols()),
-                Members::Rows => (range, 0..whole.cols()),
-                Members::Cols => (0..whole.rows(), range),
-            };
-            let (rows, cols) = part(tensor, start..start + width);
-            let before = tensor.rows_range(rows).cols_range(cols);
-            let numbers = self.numbers(site, product, operand);
-            let rotation = numbers.quantizer.rotation;
-            let stacked = matches!(
-                (members, axis),
-                (Members::Rows, Axis::Rows) | (Members::Cols, Axis::Cols)
-            );
-            let wide = match rotation {
-                Some(rotation) if stacked => width.next_multiple_of(rotation.size()),
-                _ => width,
-            };
-            let (rows, cols) = part(image, to..to + wide);
-            let after = image.rows_range(rows).cols_range(cols);
-            if rotation.is_some() {
-                let (rows, cols) = (after.rows(), after.cols());
-                let padded = image::padded(before, rows, cols);
-                let padded = View::new(&padded, rows, cols);
-                let given = self.given(&numbers, site, (product, operand, axis), before);
-                let rotated = image::before(&numbers, padded, given);
-                observer.operand(site, product, operand, View::new(&rotated, rows, cols), after);
-            } else {
-                observer.operand(site, product, operand, before, after);
-            }
-            (start, to) = (start + width, to + wide);
-        }
-        self.observer = Some(observer);
     }
 
     /// Rounds a finished product to the recipe's output numbers.
@@ -477,72 +232,19 @@ impl<'a> Engine<'a> {
         (self.images.left, self.images.right) = (left_buffer, right_buffer);
     }
 
-    /// The members of an operand with their quantizers, if these are all there is to their numbers
-    /// and rotations have whole groups.
-    fn sources<'b>(
-        &self,
-        layer: Option<u32>,
-        members: &[(Operator, usize)],
-        side: &Side<'b>,
-    ) -> Option<Vec<Source<'b>>> {
-        let Side { product, operand, tensor, .. } = *side;
-        let mut start = 0;
-        let mut sources = Vec::with_capacity(members.len());
-        for &(operator, width) in members {
-            let site = Site { layer, operator };
-            let numbers = self.numbers(site, product, operand);
-            if numbers.is_none() {
-                return None;
-            }
-            Numbers { fresh: false, ..numbers }.plain()?;
-            let quantizer = image::quantizer(&numbers, self.signs(site, product));
-            let groups = quantizer.rotation.map_or(1, |rotation| rotation.size());
-            if !side.along(width).is_multiple_of(groups) {
-                return None;
-            }
-            let range = start..start + width;
-            let matrix = match operand {
-                Operand::Input => tensor,
-                Operand::Weight => tensor.rows_range(range),
-                Operand::GradOutput => tensor.cols_range(range),
-            };
-            let random = self.bits(&numbers, site, product, operand);
-            sources.push(Source { matrix, quantizer, random });
-            if operand == Operand::Input {
-                break;
-            }
-            start += width;
-        }
-        Some(sources)
-    }
-
-    /// Makes the images that only who watches needs.
-    fn show(&mut self, layer: Option<u32>, members: &[(Operator, usize)], sides: [&Side<'_>; 2]) {
-        let mut buffer = std::mem::take(&mut self.images.left);
-        for side in sides {
-            self.image(layer, members, side, &mut buffer);
-        }
-        self.images.left = buffer;
-    }
-
-    /// Neighbouring members whose shared input has the same numbers in a product, with their rows of the
-    /// weight (columns of the output). Members with a patch in the forward product stand alone.
-    fn runs(&self, group: &Group<'_>, product: Product) -> Vec<(Range<usize>, Range<usize>)> {
-        let mut runs: Vec<(Range<usize>, Range<usize>, Option<Numbers>)> = Vec::new();
-        let mut start = 0;
-        for (i, &(operator, width)) in group.members.iter().enumerate() {
+    /// Where the members end that follow `first` and whose shared input has the same numbers in a
+    /// product, and how wide they are together. A member with a patch in the forward product stands alone.
+    fn run(&self, group: &Group<'_>, product: Product, first: usize) -> (usize, usize) {
+        let numbers = |&(operator, _): &(Operator, usize)| {
             let site = Site { layer: group.layer, operator };
             let alone = product == Product::Forward && self.patch(site).is_some();
-            let numbers = (!alone).then(|| self.numbers(site, product, Operand::Input));
-            match runs.last_mut() {
-                Some((members, range, same)) if *same == numbers && !alone => {
-                    (members.end, range.end) = (i + 1, start + width);
-                }
-                _ => runs.push((i..i + 1, start..start + width, numbers)),
-            }
-            start += width;
-        }
-        runs.into_iter().map(|(members, range, _)| (members, range)).collect()
+            (!alone).then(|| self.numbers(site, product, Operand::Input))
+        };
+        let members = &group.members[first..];
+        let same = numbers(&members[0]);
+        let more = members[1..].iter().take_while(|one| same.is_some() && numbers(one) == same);
+        let count = 1 + more.count();
+        (first + count, members[..count].iter().map(|&(_, width)| width).sum())
     }
 
     fn patch(&self, site: Site) -> Option<Patch> {
@@ -599,8 +301,11 @@ impl Products<f32> for Engine<'_> {
         mut y: ViewMut<'_, f32>,
     ) {
         let (layer, product) = (group.layer, Product::Forward);
-        for (members, range) in self.runs(group, product) {
-            let members = &group.members[members];
+        let (mut first, mut start) = (0, 0);
+        while first < group.members.len() {
+            let (end, width) = self.run(group, product, first);
+            let (members, range) = (&group.members[first..end], start..start + width);
+            (first, start) = (end, range.end);
             let w = w.rows_range(range.clone());
             let x_side = Side { product, operand: Operand::Input, tensor: x, axis: Axis::Cols };
             let w_side = Side { product, operand: Operand::Weight, tensor: w, axis: Axis::Cols };
@@ -680,8 +385,11 @@ impl Products<f32> for Engine<'_> {
         } else {
             dw.reborrow()
         };
-        for (members, range) in self.runs(group, product) {
-            let members = &group.members[members];
+        let (mut first, mut start) = (0, 0);
+        while first < group.members.len() {
+            let (end, width) = self.run(group, product, first);
+            let (members, range) = (&group.members[first..end], start..start + width);
+            (first, start) = (end, range.end);
             let g = g.cols_range(range.clone());
             let g_side =
                 Side { product, operand: Operand::GradOutput, tensor: g, axis: Axis::Rows };
