@@ -266,7 +266,7 @@ mod tests {
     /// only beta is left; then 1 and 3, whose deviations are -1 and 1.
     #[test]
     fn a_norm_by_hand() {
-        let x = [1.0, 1.003_906_25, 1.0, 3.0];
+        let x = [1.0, 1.0 + 1.0 / 256.0, 1.0, 3.0];
         let mut y = [9.0_f32; 4];
         norm(Norm::LayerNorm, Rounding::Rne, &x, &[2.0, 1.0], Some(&[0.5, 0.25]), 1e-5, &mut y);
         assert_eq!(y, [0.5, 0.25, -1.5, 1.25]);

@@ -111,7 +111,8 @@ fn losses_are_the_definition() {
     }
     let mut noise = [0.0; 6];
     draw::normals(&mut noise, 6 * 6, &Philox::new(4, stream.with(1)));
-    let loss: f64 = (0..6).map(|d| (a[d] - y[d] - 0.3 * f64::from(noise[d])).powi(2)).sum();
+    let difference = |d: usize| a[d] - y[d] - 0.3 * f64::from(noise[d]);
+    let loss: f64 = (0..6).map(|d| difference(d) * difference(d)).sum();
     assert!((losses[1] - loss / 6.0).abs() < 1e-13, "{} {}", losses[1], loss / 6.0);
 }
 
