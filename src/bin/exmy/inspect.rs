@@ -1,7 +1,7 @@
 //! `exmy inspect`: what a safetensors file holds, and what its numbers look like.
 
 use crate::rows::{Bar, Line, number, percent, printable, shape, table, width};
-use crate::settings::{counted, no_stream, quiet_pipe};
+use crate::settings::{counted, no_stream, quiet_pipe, with_threads};
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::files::{Progress, Reader, Survey};
@@ -44,6 +44,13 @@ pub(crate) struct Arguments {
 /// Runs the command; the result is the exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     no_stream(&arguments.file)?;
+    match arguments.header {
+        true => inspect(arguments),
+        false => with_threads(None, || inspect(arguments)),
+    }
+}
+
+fn inspect(arguments: &Arguments) -> Result<u8> {
     let mut reader = Reader::open(&arguments.file)?;
     let header = reader.header().clone();
     let fault = |error: Error| Error::new(format!("{}: {error}", arguments.file.display()));

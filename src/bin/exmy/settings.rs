@@ -99,11 +99,24 @@ impl Work {
         &self,
         work: impl FnOnce() -> Result<R> + Send,
     ) -> Result<R> {
-        let threads = self.threads.map_or_else(exmy::parallel::threads, usize::from);
-        room(threads)?;
-        exmy::parallel::with_threads(threads, work)
-            .map_err(|error| Error::new(format!("cannot start {threads} threads")).because(error))?
+        with_threads(self.threads, work)
     }
+}
+
+/// Does `work` with that many threads, or as many as the machine has. The pool of all programs, which
+/// would be made by whoever asks for it first, ends the process where threads cannot start.
+pub(crate) fn with_threads<R: Send>(
+    threads: Option<u16>,
+    work: impl FnOnce() -> Result<R> + Send,
+) -> Result<R> {
+    let all = || std::thread::available_parallelism().map_or(1, usize::from);
+    room(threads.map_or_else(all, usize::from))?;
+    // 0 leaves the number to the pool, which knows its own variable of the environment.
+    exmy::parallel::with_threads(threads.map_or(0, usize::from), work).map_err(|error| {
+        Error::new("cannot start threads")
+            .because(error)
+            .hint("raise the limits (ulimit -v, ulimit -u), or take fewer --threads")
+    })?
 }
 
 /// Refuses to begin where memory ends before the first tensor is asked for: small allocations of
