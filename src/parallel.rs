@@ -154,58 +154,6 @@ fn each<T: Send>(items: Vec<T>, work: &(dyn Fn(usize, T) + Sync + Send)) {
     }
 }
 
-/// Runs `work` while the pool's other threads stay awake and look for the pieces it hands out.
-///
-/// A training step divides its work some two hundred times, often for less time than it takes to
-/// wake a sleeping thread (about 50 us on a virtual machine). Between the divisions the others
-/// spin, offering their core to other processes at every turn; not where there are more threads
-/// than cores. Bits do not depend on it.
-///
-/// ```
-/// let mut out = [0_u8; 5];
-/// let value = exmy::parallel::awake(|| {
-///     exmy::parallel::for_each_chunk(&mut out, 2, |i, chunk| chunk.fill(i as u8));
-///     7
-/// });
-/// assert_eq!((value, out), (7, [0, 0, 1, 1, 2]));
-/// ```
-pub fn awake<R>(work: impl FnOnce() -> R) -> R {
-    #[cfg(feature = "parallel")]
-    if (2..=cores()).contains(&rayon::current_num_threads()) {
-        use std::sync::atomic::{AtomicBool, Ordering};
-        /// Ends the spinning also when `work` panics.
-        struct Done<'a>(&'a AtomicBool);
-        impl Drop for Done<'_> {
-            fn drop(&mut self) {
-                self.0.store(true, Ordering::Release);
-            }
-        }
-        let (done, here) = (AtomicBool::new(false), rayon::current_thread_index());
-        return rayon::in_place_scope(|scope| {
-            let done = &done;
-            // A broadcast, so that no thread takes another's share: this one must not spin.
-            scope.spawn_broadcast(move |_, context| {
-                while here != Some(context.index()) && !done.load(Ordering::Acquire) {
-                    if rayon::yield_now() != Some(rayon::Yield::Executed) {
-                        (0..64).for_each(|_| std::hint::spin_loop());
-                        std::thread::yield_now();
-                    }
-                }
-            });
-            let _done = Done(done);
-            work()
-        });
-    }
-    work()
-}
-
-/// How many threads can run at the same time.
-#[cfg(feature = "parallel")]
-fn cores() -> usize {
-    static CORES: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
-    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
-}
-
 /// How many threads [`for_each_chunk`] can use at this place.
 ///
 /// ```

@@ -9,7 +9,6 @@ use crate::error::{Error, Result};
 use crate::nn::model::{self, Batch, Model};
 use crate::nn::parameters::{Layout, Role};
 use crate::nn::stopwatch::{Part, lap};
-use crate::parallel::awake;
 use crate::random::Stream;
 use crate::recipe::{Engine, Images, Observer, Phase, Plan, Recipe};
 use crate::train::checkpoint::{Progress, State};
@@ -183,11 +182,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// One optimizer step; `observer` sees the operands of every product.
-    pub fn step(&mut self, observer: Option<&mut dyn Observer>) -> Step {
-        awake(|| self.step_now(observer))
-    }
-
-    fn step_now(&mut self, mut observer: Option<&mut dyn Observer>) -> Step {
+    pub fn step(&mut self, mut observer: Option<&mut dyn Observer>) -> Step {
         let Config { train, model, seed, .. } = self.config;
         let step = self.progress.step;
         let (tokens, targets) = (&mut self.tokens, &mut self.targets);
@@ -251,12 +246,12 @@ impl<'a> Trainer<'a> {
 
     /// Mean loss over the validation windows, or over the proxy's validation rows.
     pub fn validation_loss(&mut self) -> f64 {
-        awake(|| match self.config.model {
+        match self.config.model {
             model::Config::Decoder(decoder) => {
                 self.mean_loss(decoder.context, &self.data.validation)
             }
             model::Config::Proxy(proxy) => self.drawn_loss(proxy.validation_rows),
-        })
+        }
     }
 
     /// Mean loss over `rows` rows that are the same for every step, at most `record.eval_windows`.
