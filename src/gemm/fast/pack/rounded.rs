@@ -148,7 +148,9 @@ impl Packed {
             }
             first += part.shape().0;
         }
-        let halves = parts.iter().all(Rounded::seem_halves) && level() == Level::Amx;
+        self.wrong = None;
+        self.for_tiles = level() == Level::Amx;
+        let halves = self.for_tiles && parts.iter().all(Rounded::seem_halves);
         let whole = Whole { parts, together, rows, cols, step };
         (self.lanes, self.depth) = if by_lane { (rows, cols) } else { (cols, rows) };
         (self.tensor_scale, self.overflows) = (tensor_scale, 0);
@@ -426,13 +428,14 @@ mod tests {
                 multiply_plain(left, right, ViewMut::new(&mut expected, m, n), with);
                 for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
                     let mut got = vec![f32::NAN; m * n];
-                    with_level(level, || {
+                    let report = with_level(level, || {
                         let source = |matrix| Source { matrix, quantizer, random: RANDOM };
                         let [mut pa, mut pb] = [Side::Left, Side::Right].map(Packed::nothing);
                         pa.round(&[source(a)], turned[0], false);
                         pb.round(&[source(b)], turned[1], false);
-                        multiply(&pa, &pb, ViewMut::new(&mut got, m, n), with).unwrap();
+                        multiply(&pa, &pb, ViewMut::new(&mut got, m, n), with).unwrap()
                     });
+                    assert_eq!(report.without_tiles == 0, level == Level::Amx, "{text}, {level}");
                     let same = expected.iter().zip(&got).all(|(a, b)| a.to_bits() == b.to_bits());
                     assert!(same, "{text}, turned {turned:?}, {level}");
                 }
