@@ -30,6 +30,8 @@ mod product;
 mod spec;
 mod sums;
 mod te;
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+mod turn;
 pub mod unit;
 mod units;
 

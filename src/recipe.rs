@@ -19,7 +19,7 @@
 //! | `+out=FORMAT` | the results of forward and `grad_input` are rounded to FORMAT |
 //! | `+dw-out=FORMAT` | those of `grad_weight` |
 //! | `+fwd-only` | the backward products are f32 |
-//! | `+o_proj=bf16`, `+last2:weight=bf16`, `+from80%:forward=bf16`, ... | a [rule](rule) |
+//! | `+o_proj=bf16`, `+last2:weight=bf16`, `+from80%:forward=bf16`, ... | a [rule] |
 //!
 //! `bitred-e8m7` is `bf16+out=bf16`, bit for bit. In a configuration a recipe can be a table, too:
 //!

@@ -48,7 +48,8 @@ use crate::minifloat::Bits;
 use crate::round::{Overflow, Rounding};
 use crate::scale::{Elements as ElementRounding, Profile, ScaleRule, TensorFactors, Zeros};
 use crate::view::View;
-use sheet::{largest_in, maxima};
+pub(crate) use sheet::largest_in;
+use sheet::maxima;
 
 /// The longest piece of a row that is written at once.
 pub(crate) const STRETCH: usize = 4 * SPAN;
@@ -204,7 +205,7 @@ impl<'a> Blocks<'a> {
     /// maxima of blocks as high as the matrix. These are divided then, so that threads can share them:
     /// parts with the same largest magnitude have the same scale.
     pub(crate) fn after(mut self, x: View<'_, f32>) -> (TensorFactors, Self) {
-        let BlockFormat { element, scale, rule, profile, tensor_scale, .. } = self.format;
+        let BlockFormat { rule, tensor_scale, .. } = self.format;
         if let Some(part) = self.part((x.rows(), x.cols())) {
             let known = maxima(x, self.side.1);
             // The largest finite magnitude is looked for block by block.
@@ -216,12 +217,26 @@ impl<'a> Blocks<'a> {
             Some(known) => known.iter().copied().fold(0, u32::max),
             None => largest_in(x),
         });
+        (self.factors(amax.map(f32::from_bits)), self)
+    }
+
+    /// The same where the largest magnitude is all that is asked of the matrix, and known.
+    pub(crate) fn after_largest(self, amax: f32) -> (TensorFactors, Self) {
+        (self.factors(Some(amax).filter(|_| self.format.tensor_scale)), self)
+    }
+
+    /// Whether the largest magnitude is all that is asked of a matrix of this size.
+    pub(crate) fn looks_for_largest(&self, shape: (usize, usize)) -> bool {
+        self.part(shape).is_none()
+    }
+
+    fn factors(&self, amax: Option<f32>) -> TensorFactors {
+        let BlockFormat { element, scale, rule, profile, .. } = self.format;
         let bound = match rule {
             ScaleRule::FourOverSix(four) => four.bound.value(),
             _ => scale.max().to_f32(),
         };
-        let (amax, order) = (amax.map(f32::from_bits), profile.choices(rule).order);
-        (TensorFactors::with_order(amax, element, scale, bound, order), self)
+        TensorFactors::with_order(amax, element, scale, bound, profile.choices(rule).order)
     }
 
     /// Writes the values of the elements `x`.

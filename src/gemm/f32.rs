@@ -12,7 +12,7 @@
 
 #[cfg(all(target_arch = "x86_64", feature = "fast-f32"))]
 mod avx512;
-#[cfg(all(target_arch = "x86_64", feature = "fast-f32"))]
+#[cfg(all(target_arch = "x86_64", feature = "train"))]
 pub(crate) use avx512::{Columns, End};
 
 use crate::view::{View, ViewMut};

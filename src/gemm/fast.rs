@@ -53,6 +53,7 @@ pub use plain::{images_plain, multiply_plain, sum_plain};
 pub use report::Report;
 
 use super::error::{GemmError, Why};
+use crate::bulk::Converter;
 use crate::view::ViewMut;
 
 /// The factors of a product and of what the output holds: alpha and beta of the BLAS.
@@ -110,6 +111,18 @@ pub fn multiply(
     c: ViewMut<'_, f32>,
     with: Scaling,
 ) -> Result<Report, GemmError> {
+    multiply_and_round(a, b, c, with, None)
+}
+
+/// As [`multiply`], each element rounded at last while it is in the cache, if there is what rounds it: by
+/// a mode that is not stochastic.
+pub(crate) fn multiply_and_round(
+    a: &Packed,
+    b: &Packed,
+    c: ViewMut<'_, f32>,
+    with: Scaling,
+    round: Option<Converter>,
+) -> Result<Report, GemmError> {
     let (left, right, out) = (a.shape(), b.shape(), (c.rows(), c.cols()));
     let wrong = |why| Err(GemmError::of(left, right, why));
     for (packed, side) in [(a, Side::Left), (b, Side::Right)] {
@@ -126,5 +139,5 @@ pub fn multiply(
     if (left.0, right.1) != out {
         return wrong(Why::Output(out));
     }
-    Ok(tiles::multiply(a, b, c, with))
+    Ok(tiles::multiply(a, b, c, with, round))
 }

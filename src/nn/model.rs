@@ -1,5 +1,5 @@
 //! What a trainer asks of a model, whatever its family: the [`Decoder`](crate::nn::decoder) of
-//! tokens or the student of the [`proxy`](crate::nn::proxy).
+//! tokens or the student of the [`proxy`].
 //!
 //! Parameters and gradients are arenas of the trainer's; a model owns its structure, its working
 //! memory and, where it has one, the teacher that makes its targets.

@@ -123,6 +123,11 @@ impl First {
         // The first cast writes what it reads, where nothing comes between.
         let early = if self.rotation.is_none() && self.before.is_none() { 1 } else { 0 };
         match casts[early].filter(|_| x.col_stride() == 1) {
+            Some(cast) if joined && (x.row_stride() == cols || rows == 1) => {
+                casts[early] = None;
+                let (x, out) = (&x.data()[..rows * cols], &mut piece.out.data()[..rows * cols]);
+                cast.starting_at(first).fake_quantize_into(x, out);
+            }
             Some(cast) => {
                 casts[early] = None;
                 for (i, out) in piece.out.data().chunks_mut(stride).take(rows).enumerate() {

@@ -137,6 +137,35 @@ impl<'a> Engine<'a> {
         image::signs(self.stream(site, product), self.seed)
     }
 
+    /// What rounds the output of some members in a product while it is multiplied: the numbers that
+    /// all have, where these take no random bits and no patch is added to the output first.
+    fn at_once(
+        &self,
+        layer: Option<u32>,
+        members: &[(Operator, usize)],
+        product: Product,
+    ) -> Option<Converter> {
+        let step = self.phase.step();
+        let site = |operator| Site { layer, operator };
+        let numbers = self.plan.output(step, site(members[0].0), product);
+        let (Some(plain), Target::Format(format)) = (numbers.plain(), numbers.quantizer.target)
+        else {
+            return None;
+        };
+        let same = |&(operator, _): &(Operator, usize)| {
+            product == Product::GradInput
+                || self.plan.output(step, site(operator), product) == numbers
+        };
+        let patched = |&(operator, _): &(Operator, usize)| self.patch(site(operator)).is_some();
+        let fits = plain.before.is_none()
+            && plain.rotation.is_none()
+            && !plain.is_stochastic()
+            && members.iter().all(same)
+            && !members.iter().any(patched);
+        let rules = Rules::DEFAULT.with_rounding(plain.rounding).with_overflow(plain.overflow);
+        fits.then(|| Converter::new(format, rules))
+    }
+
     /// Rounds a finished product to the recipe's output numbers.
     fn store(&mut self, group: &Group<'_>, product: Product, out: &mut ViewMut<'_, f32>) {
         let (rows, cols, stride) = (out.rows(), out.cols(), out.row_stride());
@@ -188,22 +217,23 @@ impl<'a> Engine<'a> {
     }
 
     /// One product of some members: of what is packed as it is rounded where that will do, else of
-    /// images.
+    /// images. Whether the output was rounded by `round`.
     fn multiply(
         &mut self,
         layer: Option<u32>,
         members: &[(Operator, usize)],
         [left, right]: [&Side<'_>; 2],
         mut out: ViewMut<'_, f32>,
-        mode: Output,
-    ) {
+        (mode, round): (Output, Option<Converter>),
+    ) -> bool {
         let place = (members[0].0, left.product);
         let sides = [left, right].map(|side| self.sources(layer, members, side));
         if let [Some(a), Some(b)] = &sides {
             if self.observer.is_some() {
                 self.show(layer, members, [left, right]);
             }
-            return fast::product(place, a, b, &mut self.images.packs, out, mode);
+            fast::product(place, a, b, &mut self.images.packs, out, (mode, round));
+            return round.is_some();
         }
         let rounded = [left, right].iter().all(|side| {
             let site = |operator| Site { layer, operator };
@@ -220,7 +250,8 @@ impl<'a> Engine<'a> {
         if rounded {
             let random = Philox::new(0, Stream::new("unused"));
             let source = |matrix| [Source { matrix, quantizer: Quantizer::NONE, random }];
-            fast::product(place, &source(a), &source(b), &mut self.images.packs, out, mode);
+            let (a, b) = (source(a), source(b));
+            fast::product(place, &a, &b, &mut self.images.packs, out, (mode, round));
         } else {
             let _multiplying = lap(part(Work::Multiply));
             match place.1 {
@@ -230,6 +261,7 @@ impl<'a> Engine<'a> {
             }
         }
         (self.images.left, self.images.right) = (left_buffer, right_buffer);
+        rounded && round.is_some()
     }
 
     /// Where the members end that follow `first` and whose shared input has the same numbers in a
@@ -302,6 +334,7 @@ impl Products<f32> for Engine<'_> {
     ) {
         let (layer, product) = (group.layer, Product::Forward);
         let (mut first, mut start) = (0, 0);
+        let round = self.at_once(layer, group.members, product);
         while first < group.members.len() {
             let (end, width) = self.run(group, product, first);
             let (members, range) = (&group.members[first..end], start..start + width);
@@ -310,9 +343,13 @@ impl Products<f32> for Engine<'_> {
             let x_side = Side { product, operand: Operand::Input, tensor: x, axis: Axis::Cols };
             let w_side = Side { product, operand: Operand::Weight, tensor: w, axis: Axis::Cols };
             let site = Site { layer, operator: members[0].0 };
+            let whole = members.len() == group.members.len();
             let y = part(&mut y, &range);
             let Some(patch) = self.patch(site) else {
-                self.multiply(layer, members, [&x_side, &w_side], y, Output::Overwrite);
+                let how = (Output::Overwrite, round.filter(|_| whole));
+                if self.multiply(layer, members, [&x_side, &w_side], y, how) {
+                    return;
+                }
                 continue;
             };
             let mut buffers = [Vec::new(), Vec::new()];
@@ -342,7 +379,10 @@ impl Products<f32> for Engine<'_> {
         let g_side = Side { product, operand: Operand::GradOutput, tensor: g, axis: Axis::Cols };
         let w_side = Side { product, operand: Operand::Weight, tensor: w, axis: Axis::Rows };
         let sides = [&g_side, &w_side];
-        self.multiply(layer, group.members, sides, dx.reborrow(), Output::Overwrite);
+        let how = (Output::Overwrite, self.at_once(layer, group.members, product));
+        if self.multiply(layer, group.members, sides, dx.reborrow(), how) {
+            return;
+        }
         for (site, range) in group.sites() {
             if !self.patch(site).is_some_and(|patch| patch.grad_input) {
                 continue;
@@ -398,7 +438,7 @@ impl Products<f32> for Engine<'_> {
             let out = &mut target.data()[range.start * stride..];
             let out = ViewMut::with_row_stride(out, range.len(), cols, stride);
             let mut out = out.expect("rows of the weight");
-            self.multiply(layer, members, [&g_side, &x_side], out.reborrow(), mode);
+            self.multiply(layer, members, [&g_side, &x_side], out.reborrow(), (mode, None));
             let mut start = 0;
             for &(operator, width) in members {
                 let site = Site { layer, operator };

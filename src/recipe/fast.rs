@@ -6,8 +6,9 @@
 //! other, as these scales multiply their sums: where the group is summed over (`grad_input`), the
 //! first one's product is stored and those of the others are added in the group's order.
 
+use crate::bulk::Converter;
 use crate::gemm::f32::Output;
-use crate::gemm::fast::{Packed, Scaling, Side, Source, multiply};
+use crate::gemm::fast::{Packed, Scaling, Side, Source, multiply_and_round};
 use crate::nn::site::{Operator, Product};
 use crate::nn::stopwatch::{Part, Work, lap};
 use crate::quantizer::Target;
@@ -27,14 +28,15 @@ impl Default for Packs {
 }
 
 /// Computes a product from the members of both operands: one where all share a tensor, else one a
-/// member. `out` is overwritten or added to, as `mode` says.
+/// member. `out` is overwritten or added to, as `mode` says, and rounded at last if there is what
+/// rounds it.
 pub(super) fn product(
     (operator, product): (Operator, Product),
     left: &[Source<'_>],
     right: &[Source<'_>],
     packs: &mut Packs,
     mut out: ViewMut<'_, f32>,
-    mode: Output,
+    (mode, round): (Output, Option<Converter>),
 ) {
     let Packs { left: a, right: b } = packs;
     let scaled = |sources: &[Source<'_>]| {
@@ -56,7 +58,7 @@ pub(super) fn product(
         b.round(right, right_turned, false);
         drop(packing);
         let _multiplying = time(Work::Multiply);
-        return run(a, b, out, with);
+        return run(a, b, out, with, round);
     }
     let (count, mut start) = (left.len().max(right.len()), 0);
     for member in 0..count {
@@ -78,16 +80,17 @@ pub(super) fn product(
         match product {
             Product::GradInput => {
                 let with = if member == 0 { with } else { Scaling::ACCUMULATE };
-                run(a, b, out.reborrow(), with);
+                let round = round.filter(|_| member + 1 == count);
+                run(a, b, out.reborrow(), with, round);
             }
             Product::Forward => {
                 let data = &mut out.data()[start.min(rows * stride)..];
-                run(a, b, place(data, rows, width, stride), with);
+                run(a, b, place(data, rows, width, stride), with, round);
                 start += width;
             }
             Product::GradWeight => {
                 let data = &mut out.data()[start * stride..];
-                run(a, b, place(data, height, cols, stride), with);
+                run(a, b, place(data, height, cols, stride), with, round);
                 start += height;
             }
         }
@@ -101,8 +104,8 @@ fn place(data: &mut [f32], rows: usize, cols: usize, stride: usize) -> ViewMut<'
     }
 }
 
-fn run(a: &Packed, b: &Packed, out: ViewMut<'_, f32>, with: Scaling) {
-    if let Err(error) = multiply(a, b, out, with) {
+fn run(a: &Packed, b: &Packed, out: ViewMut<'_, f32>, with: Scaling, round: Option<Converter>) {
+    if let Err(error) = multiply_and_round(a, b, out, with, round) {
         panic!("{error}");
     }
 }

@@ -14,7 +14,7 @@
 //! * `@windowN`: the one scale of the tensor is that of the largest magnitude of the last N steps, as in
 //!   [`memory`](super::memory);
 //! * `@by-position`: exponents are bumped by the place of an element in its block, as in
-//!   [`bump`](super::bump);
+//!   `bump`;
 //! * `@fresh`: the signs of the rotation are drawn anew each step.
 
 use std::fmt;

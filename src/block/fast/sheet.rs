@@ -119,7 +119,7 @@ impl Blocks<'_> {
 }
 
 /// The largest magnitude of a matrix, as bits. A maximum is the same in any order.
-pub(super) fn largest_in(x: View<'_, f32>) -> u32 {
+pub(crate) fn largest_in(x: View<'_, f32>) -> u32 {
     let x = if x.col_stride() > x.row_stride() { x.t() } else { x };
     let (rows, cols) = (x.rows(), x.cols());
     if rows == 0 || cols == 0 {

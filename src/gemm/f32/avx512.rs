@@ -18,6 +18,7 @@ use core::arch::x86_64::{
 use std::cell::RefCell;
 
 use super::{K_BLOCK, Output};
+use crate::gemm::turn::turn;
 use crate::view::View;
 
 /// Rows of a tile.
@@ -136,6 +137,14 @@ fn pack_right(
             }
             continue;
         }
+        if b.row_stride() == 1 && !k.is_empty() {
+            if whole > width {
+                out[..k.len() * whole].fill(0.0);
+            }
+            let from = &b.data()[j * b.col_stride() + k.start..];
+            turn(from, b.col_stride(), (k.len(), width), out, whole);
+            continue;
+        }
         for c in 0..whole {
             let column = out[c..].iter_mut().step_by(whole).take(k.len());
             if c < width {
@@ -178,6 +187,7 @@ pub(crate) enum End {
     /// They start at +0 and are added to what is there.
     Add,
     /// They go on from what is there, each a single chain with it, and are stored.
+    #[cfg_attr(not(feature = "train"), allow(dead_code))]
     Chain,
 }
 
@@ -196,6 +206,7 @@ struct Tile<'a> {
 
 /// The columns of a right operand in tiles of 48, packed: tile by tile, row by row, the last tile
 /// in whole vectors.
+#[cfg(feature = "train")]
 #[derive(Clone, Copy)]
 pub(crate) struct Columns<'a> {
     data: &'a [f32],
@@ -203,6 +214,7 @@ pub(crate) struct Columns<'a> {
     cols: usize,
 }
 
+#[cfg(feature = "train")]
 impl<'a> Columns<'a> {
     /// Numbers that packing takes.
     pub(crate) const fn room(rows: usize, cols: usize) -> usize {
@@ -245,12 +257,7 @@ impl<'a> Columns<'a> {
             if whole > width {
                 out.fill(0.0);
             }
-            for j in 0..width {
-                let column = &from[(at + j) * stride..][..rows];
-                for (out, x) in out[j..].iter_mut().step_by(whole).zip(column) {
-                    *out = *x;
-                }
-            }
+            turn(&from[at * stride..], stride, (rows, width), out, whole);
         }
         Self { data, rows, cols }
     }

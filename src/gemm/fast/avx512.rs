@@ -1,10 +1,12 @@
 //! What AVX-512 does by hand: sums on vectors of 16 numbers, and of packing, bytes looked up in a
-//! table of 256 halves of words (with VBMI) and squares of 16 x 16 words transposed. Elsewhere plain
+//! table of 256 halves of words (with VBMI). Elsewhere plain
 //! loops do the same.
 
 #![allow(unsafe_code)]
 
 use super::panel::Line;
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+use crate::gemm::turn::x86::square;
 
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 pub(super) use x86::sums;
@@ -54,7 +56,7 @@ pub(super) fn transpose(lines: &mut [Line], first: usize, step: usize) {
     if crate::simd::level() >= crate::simd::Level::Avx512 {
         let lines = lines.as_mut_ptr();
         // SAFETY: AVX-512 F by the level; 15 steps and one line are there.
-        return unsafe { x86::transpose_to(lines, step, lines, step) };
+        return unsafe { square(lines.cast(), 16 * step, lines.cast(), 16 * step) };
     }
     for i in 0..16 {
         for j in 0..i {
@@ -69,7 +71,7 @@ pub(super) fn transpose(lines: &mut [Line], first: usize, step: usize) {
 pub(super) mod x86 {
     use core::arch::x86_64::*;
 
-    use super::super::panel::{BLOCK, LANES, Line};
+    use super::super::panel::{BLOCK, LANES};
     use super::super::vector::{Square, look_ahead, vector_sums};
 
     // Four rows: 8 sums, 16 chains, 2 vectors of the right operand and 1 of the left one.
@@ -125,56 +127,6 @@ pub(super) mod x86 {
                 _mm512_storeu_si512(numbers.as_mut_ptr().add(32).cast(), second);
             }
             out_rest.copy_from_slice(&numbers[..out_rest.len()]);
-        }
-    }
-
-    /// Transposes 16 x 16 words; all are read before any is written.
-    ///
-    /// # Safety
-    /// There are lines at `from` and at 1 to 15 times `from_step` behind it, and so at `to`.
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    pub(in crate::gemm::fast) unsafe fn transpose_to(
-        from: *const Line,
-        from_step: usize,
-        to: *mut Line,
-        to_step: usize,
-    ) {
-        let mut rows = [_mm512_setzero_si512(); 16];
-        for (i, row) in rows.iter_mut().enumerate() {
-            // SAFETY: by the function's condition; lines are aligned.
-            *row = unsafe { _mm512_load_si512(from.add(i * from_step).cast()) };
-        }
-        // Squares of 2 x 2 words, of 4 x 4, and the 4 x 4 squares of those.
-        let mut twos = rows;
-        for i in 0..8 {
-            twos[2 * i] = _mm512_unpacklo_epi32(rows[2 * i], rows[2 * i + 1]);
-            twos[2 * i + 1] = _mm512_unpackhi_epi32(rows[2 * i], rows[2 * i + 1]);
-        }
-        // Lane l of fours[4 g + w] holds column 4 l + w of rows 4 g to 4 g + 3.
-        let mut fours = rows;
-        for g in 0..4 {
-            fours[4 * g] = _mm512_unpacklo_epi64(twos[4 * g], twos[4 * g + 2]);
-            fours[4 * g + 1] = _mm512_unpackhi_epi64(twos[4 * g], twos[4 * g + 2]);
-            fours[4 * g + 2] = _mm512_unpacklo_epi64(twos[4 * g + 1], twos[4 * g + 3]);
-            fours[4 * g + 3] = _mm512_unpackhi_epi64(twos[4 * g + 1], twos[4 * g + 3]);
-        }
-        for w in 0..4 {
-            let [a, b, c, d] = [fours[w], fours[4 + w], fours[8 + w], fours[12 + w]];
-            let (low_ab, high_ab) =
-                (_mm512_shuffle_i32x4::<0x44>(a, b), _mm512_shuffle_i32x4::<0xEE>(a, b));
-            let (low_cd, high_cd) =
-                (_mm512_shuffle_i32x4::<0x44>(c, d), _mm512_shuffle_i32x4::<0xEE>(c, d));
-            let columns = [
-                _mm512_shuffle_i32x4::<0x88>(low_ab, low_cd),
-                _mm512_shuffle_i32x4::<0xDD>(low_ab, low_cd),
-                _mm512_shuffle_i32x4::<0x88>(high_ab, high_cd),
-                _mm512_shuffle_i32x4::<0xDD>(high_ab, high_cd),
-            ];
-            for (l, column) in columns.into_iter().enumerate() {
-                // SAFETY: as above.
-                unsafe { _mm512_store_si512(to.add((4 * l + w) * to_step).cast(), column) };
-            }
         }
     }
 }

@@ -15,6 +15,7 @@ use super::pack::{Numbers, Packed, widen};
 use super::panel::{LANES, Line, SLAB, WIDE_LINES};
 use super::vector::{self, Square};
 use super::{Report, Scaling, Side};
+use crate::bulk::Converter;
 use crate::simd::{kernel, level};
 use crate::view::ViewMut;
 
@@ -24,8 +25,15 @@ const NEAR: usize = 1 << 20;
 /// Lines of a slab as binary32.
 const SLAB_LINES: usize = SLAB / super::panel::BLOCK * WIDE_LINES;
 
-/// The product; shapes and sides are known to fit.
-pub(super) fn multiply(a: &Packed, b: &Packed, c: ViewMut<'_, f32>, with: Scaling) -> Report {
+/// The product, each element rounded at last if there is what rounds it; shapes and sides are known to
+/// fit.
+pub(super) fn multiply(
+    a: &Packed,
+    b: &Packed,
+    c: ViewMut<'_, f32>,
+    with: Scaling,
+    round: Option<Converter>,
+) -> Report {
     let level = level();
     let (panels, columns) = (a.panels(), b.panels());
     let mut report = Report::new(level);
@@ -40,6 +48,7 @@ pub(super) fn multiply(a: &Packed, b: &Packed, c: ViewMut<'_, f32>, with: Scalin
         factor: with.factor(a.tensor_scale(), b.tensor_scale()),
         near,
         plain: with.factor(a.tensor_scale(), b.tensor_scale()).to_bits() == 1.0_f32.to_bits(),
+        round,
     };
     let threads = threads();
     if threads == 1 || panels * columns == 1 {
@@ -124,6 +133,8 @@ struct Product<'a> {
     near: usize,
     /// Whether sums are the output, but for NaN.
     plain: bool,
+    /// What rounds the output, while it is in the cache.
+    round: Option<Converter>,
 }
 
 /// What a thread needs to make tiles.
@@ -195,6 +206,11 @@ impl Product<'_> {
                     );
                     for (row, sums) in data.chunks_mut(stride).zip(sums.chunks(width)) {
                         add(self.with, self.factor, sums, &mut row[..width]);
+                    }
+                }
+                if let Some(round) = &self.round {
+                    for row in data.chunks_mut(stride) {
+                        round.fake_quantize(&mut row[..width]);
                     }
                 }
             }

@@ -8,12 +8,30 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::{Chunk, First, Piece};
-use crate::block::fast::{Blocks, Part, Sheet, common_multiple};
+use crate::block::fast::{Blocks, Part, Sheet, common_multiple, largest_in};
 use crate::bulk::{Cast, Converter};
+use crate::format::Sign;
 use crate::quantizer::{Axis, Quantizer, Target};
 use crate::random::Philox;
+use crate::round::Rounding;
 use crate::scale::TensorFactors;
 use crate::view::{View, ViewMut};
+
+/// The largest magnitude of a matrix after a cast, where the matrix tells without being cast: the cast
+/// keeps the order of magnitudes, whatever their signs, and all are finite before and after.
+fn largest_after(cast: Option<Cast>, x: View<'_, f32>) -> Option<f32> {
+    use Rounding::{Odd, Raz, Rna, Rne, Rnz, Rtz};
+    let finite = |amax: f32| amax.is_finite().then_some(amax);
+    let amax = finite(f32::from_bits(largest_in(x)))?;
+    let Some(cast) = cast else { return Some(amax) };
+    let even = matches!(cast.rounding, Rne | Rna | Rnz | Rtz | Raz | Odd);
+    if !even || cast.format.sign() != Sign::Magnitude {
+        return None;
+    }
+    let mut amax = [amax];
+    Converter::from(cast).fake_quantize(&mut amax);
+    finite(amax[0])
+}
 
 /// A matrix made ready.
 pub(crate) struct Rounded<'a> {
@@ -68,8 +86,14 @@ impl<'a> Rounded<'a> {
         };
         let blocks = Blocks::new(format, rounding, overflow, axis, (rows, cols), None);
         let mut x = x;
-        if (!first.is_none() || x.col_stride() != 1) && blocks.looks_first((rows, cols)) {
-            room.resize(rows * cols, 0.0);
+        let looks = (!first.is_none() || x.col_stride() != 1) && blocks.looks_first((rows, cols));
+        let only = blocks.looks_for_largest((rows, cols)) && rotation.is_none();
+        let largest = if looks && only { largest_after(before, x) } else { None };
+        if looks && largest.is_none() {
+            if room.len() < rows * cols {
+                room.resize(rows * cols, 0.0);
+            }
+            let room = &mut room[..rows * cols];
             super::for_each(
                 super::pieces(x, ViewMut::new(room, rows, cols), first.sides((1, 1))),
                 |mut piece| first.write(&mut piece),
@@ -77,7 +101,10 @@ impl<'a> Rounded<'a> {
             first = First { before: None, rotation: None, down: false, cast: None };
             x = View::new(room, rows, cols);
         }
-        let (of, blocks) = blocks.after(x);
+        let (of, blocks) = match largest {
+            Some(amax) => blocks.after_largest(amax),
+            None => blocks.after(x),
+        };
         Self { x, first, blocks: Some((blocks, of)), random, halves }
     }
 

@@ -5,9 +5,9 @@
 use core::arch::x86_64::*;
 
 use super::super::Side;
-use super::super::avx512::x86::transpose_to;
 use super::super::panel::{Facts, LANES, Line, PAIR_LINES, WIDE_LINES};
 use super::{Codes, Scales};
+use crate::gemm::turn::x86::square;
 
 /// How bytes become values.
 #[allow(clippy::large_enum_variant, reason = "registers, of which there is one set")]
@@ -171,7 +171,7 @@ pub(super) unsafe fn halves(
             for lines in lines.as_chunks_mut::<16>().0 {
                 let lines = lines.as_mut_ptr();
                 // SAFETY: 16 lines, read before any is written.
-                unsafe { transpose_to(lines, 1, lines, 1) };
+                unsafe { square(lines.cast(), 16, lines.cast(), 16) };
             }
         }
     }
@@ -242,7 +242,7 @@ pub(super) unsafe fn singles(
                         let to = lines.as_mut_ptr().wrapping_add(2 * odd + half);
                         // SAFETY: lines 32 half + odd + 2 i and 2 odd + half + 4 i of 64 lines each,
                         // i up to 15.
-                        unsafe { transpose_to(from, 2, to, 4) };
+                        unsafe { square(from.cast(), 32, to.cast(), 64) };
                     }
                 }
             }

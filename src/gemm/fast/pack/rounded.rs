@@ -117,10 +117,23 @@ impl Packed {
     pub fn round(&mut self, sources: &[Source<'_>], transposed: bool, beside: bool) {
         let by_lane = (self.side == Side::Left) != transposed;
         let axis = if by_lane { Axis::Cols } else { Axis::Rows };
-        let mut rooms: Vec<Vec<f32>> = sources.iter().map(|_| Vec::new()).collect();
+        let mut rooms = kept(|kept| core::mem::take(&mut kept.rooms));
+        rooms.resize(rooms.len().max(sources.len()), Vec::new());
+        self.round_with(&mut rooms, sources, (by_lane, axis), beside);
+        kept(|kept| kept.rooms = rooms);
+    }
+
+    #[track_caller]
+    fn round_with(
+        &mut self,
+        rooms: &mut [Vec<f32>],
+        sources: &[Source<'_>],
+        (by_lane, axis): (bool, Axis),
+        beside: bool,
+    ) {
         let parts: Vec<Rounded<'_>> = sources
             .iter()
-            .zip(&mut rooms)
+            .zip(rooms)
             .map(|(source, room)| {
                 Rounded::new(&source.quantizer, source.matrix, axis, source.random, room)
             })
@@ -347,27 +360,40 @@ kernel! {
     }
 }
 
-/// Hands `work` that many numbers, whatever they are: kept from call to call.
+/// Memory of a thread, whatever it holds: kept from call to call, as fresh memory is cleared twice, by
+/// the system and by its owner.
+#[derive(Default)]
+struct Kept {
+    scratch: Vec<f32>,
+    /// Whole matrices, where something comes before a scale that depends on all of one.
+    rooms: Vec<Vec<f32>>,
+}
+
+/// What is kept is taken out by `work`, as a thread may come here again while it waits for others.
 #[cfg(feature = "std")]
-fn with_scratch<R>(len: usize, work: impl FnOnce(&mut [f32]) -> R) -> R {
-    use std::cell::Cell;
+fn kept<R>(work: impl FnOnce(&mut Kept) -> R) -> R {
+    use std::cell::RefCell;
     std::thread_local! {
-        static SCRATCH: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
+        static KEPT: RefCell<Kept> = RefCell::default();
     }
-    // Taken out, as a thread may come here again while it waits for others.
-    let mut scratch = SCRATCH.take();
+    KEPT.with_borrow_mut(work)
+}
+
+/// Nothing is kept.
+#[cfg(not(feature = "std"))]
+fn kept<R>(work: impl FnOnce(&mut Kept) -> R) -> R {
+    work(&mut Kept::default())
+}
+
+/// Hands `work` that many numbers.
+fn with_scratch<R>(len: usize, work: impl FnOnce(&mut [f32]) -> R) -> R {
+    let mut scratch = kept(|kept| core::mem::take(&mut kept.scratch));
     if scratch.len() < len {
         scratch.resize(len, 0.0);
     }
     let result = work(&mut scratch[..len]);
-    SCRATCH.set(scratch);
+    kept(|kept| kept.scratch = scratch);
     result
-}
-
-/// Hands `work` that many numbers.
-#[cfg(not(feature = "std"))]
-fn with_scratch<R>(len: usize, work: impl FnOnce(&mut [f32]) -> R) -> R {
-    work(&mut vec![0.0; len])
 }
 
 #[cfg(all(test, feature = "std"))]
@@ -402,6 +428,8 @@ mod tests {
             "e5m10",
             "e3m4/32:ue4m3",
             "bf16>rht16>nvfp4@sr8",
+            "bf16>nvfp4",
+            "e5m10@rup>nvfp4@sr8",
             "nvfp4@torchao",
             "e4m3fn/row:bf16@max-abs",
         ];
@@ -411,34 +439,58 @@ mod tests {
             let k = if quantizer.rotation.is_some() { 304 } else { 301 };
             let (m, n) = (37, 70);
             let (a, b) = (values(m * k, 4.0 + at as f64), values(k * n, 9.0));
-            for turned in [[false, false], [false, true], [true, false]] {
-                let shape = |turned, rows, cols| if turned { (cols, rows) } else { (rows, cols) };
-                let ((ar, ac), (br, bc)) = (shape(turned[0], m, k), shape(turned[1], k, n));
-                let (a, b) = (View::new(&a, ar, ac), View::new(&b, br, bc));
-                let axis = |by_lane| if by_lane { Axis::Cols } else { Axis::Rows };
-                let tensor = |x, by_lane| quantizer.quantize(x, axis(by_lane), RANDOM).unwrap();
-                let (ta, tb) = (tensor(a, !turned[0]), tensor(b, turned[1]));
-                let operands = [(&ta, turned[0]), (&tb, turned[1])].map(|(tensor, turned)| {
-                    let operand = Operand::from(tensor);
-                    if turned { operand.t() } else { operand }
+            agrees(text, &quantizer, (m, k, n), &a, &b);
+        }
+    }
+
+    /// Numbers that are not finite, or not any more after the cast, next to a scale of the whole tensor.
+    #[test]
+    fn tensor_scales_after_casts_see_what_casts_leave() {
+        let (m, k, n) = (33, 40, 32);
+        let (a, b) = (values(m * k, 9.0), values(k * n, 9.0));
+        for special in [f32::MAX, -f32::MAX, f32::NEG_INFINITY, f32::NAN, 1e-40, 1e6] {
+            for text in ["bf16>nvfp4", "bf16@rtz>nvfp4", "e4m3fn>nvfp4", "ue4m3>nvfp4", "nvfp4"] {
+                let (quantizer, mut a) = (text.parse().unwrap(), a.clone());
+                a[5 * k + 17] = special;
+                agrees(&format!("{special} in {text}"), &quantizer, (m, k, n), &a, &b);
+            }
+        }
+    }
+
+    fn agrees(
+        text: &str,
+        quantizer: &Quantizer,
+        (m, k, n): (usize, usize, usize),
+        a: &[f32],
+        b: &[f32],
+    ) {
+        for turned in [[false, false], [false, true], [true, false]] {
+            let shape = |turned, rows, cols| if turned { (cols, rows) } else { (rows, cols) };
+            let ((ar, ac), (br, bc)) = (shape(turned[0], m, k), shape(turned[1], k, n));
+            let (a, b) = (View::new(a, ar, ac), View::new(b, br, bc));
+            let axis = |by_lane| if by_lane { Axis::Cols } else { Axis::Rows };
+            let tensor = |x, by_lane| quantizer.quantize(x, axis(by_lane), RANDOM).unwrap();
+            let (ta, tb) = (tensor(a, !turned[0]), tensor(b, turned[1]));
+            let operands = [(&ta, turned[0]), (&tb, turned[1])].map(|(tensor, turned)| {
+                let operand = Operand::from(tensor);
+                if turned { operand.t() } else { operand }
+            });
+            let mut expected = vec![0.0; m * n];
+            let [left, right] = &operands;
+            let with = Scaling::OVERWRITE;
+            multiply_plain(left, right, ViewMut::new(&mut expected, m, n), with);
+            for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+                let mut got = vec![f32::NAN; m * n];
+                let report = with_level(level, || {
+                    let source = |matrix| Source { matrix, quantizer: *quantizer, random: RANDOM };
+                    let [mut pa, mut pb] = [Side::Left, Side::Right].map(Packed::nothing);
+                    pa.round(&[source(a)], turned[0], false);
+                    pb.round(&[source(b)], turned[1], false);
+                    multiply(&pa, &pb, ViewMut::new(&mut got, m, n), with).unwrap()
                 });
-                let mut expected = vec![0.0; m * n];
-                let [left, right] = &operands;
-                let with = Scaling::OVERWRITE;
-                multiply_plain(left, right, ViewMut::new(&mut expected, m, n), with);
-                for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
-                    let mut got = vec![f32::NAN; m * n];
-                    let report = with_level(level, || {
-                        let source = |matrix| Source { matrix, quantizer, random: RANDOM };
-                        let [mut pa, mut pb] = [Side::Left, Side::Right].map(Packed::nothing);
-                        pa.round(&[source(a)], turned[0], false);
-                        pb.round(&[source(b)], turned[1], false);
-                        multiply(&pa, &pb, ViewMut::new(&mut got, m, n), with).unwrap()
-                    });
-                    assert_eq!(report.without_tiles == 0, level == Level::Amx, "{text}, {level}");
-                    let same = expected.iter().zip(&got).all(|(a, b)| a.to_bits() == b.to_bits());
-                    assert!(same, "{text}, turned {turned:?}, {level}");
-                }
+                assert_eq!(report.without_tiles == 0, level == Level::Amx, "{text}, {level}");
+                let same = expected.iter().zip(&got).all(|(a, b)| a.to_bits() == b.to_bits());
+                assert!(same, "{text}, turned {turned:?}, {level}");
             }
         }
     }
