@@ -165,32 +165,59 @@ fn median(of: &mut [f64]) -> f64 {
     of[of.len() / 2]
 }
 
-/// Prints rows as ratios to the first.
-fn table(title: &str, shape: Shape, names: &[String], threads: usize) {
+/// The names that the command line asks for.
+fn asked(names: &[String]) -> Vec<&String> {
     let filter: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
-    let names: Vec<_> = names
-        .iter()
-        .filter(|name| filter.is_empty() || filter.iter().any(|part| name.contains(part)))
-        .collect();
+    let is_asked = |name: &&String| filter.iter().any(|part| name.contains(part));
+    names.iter().filter(|name| filter.is_empty() || is_asked(name)).collect()
+}
+
+/// Prints products of one thread as ratios to matrixmultiply.
+fn table(title: &str, shape: Shape, names: &[String]) {
+    let names = asked(names);
     if names.is_empty() {
         return;
     }
     let (m, n, k) = shape;
-    println!("\n### {title}: {m} x {n} x {k}, level {}, {threads} thread(s)\n", level());
+    println!("\n### {title}: {m} x {n} x {k}, level {}, one thread\n", level());
     println!("| product | GFLOP/s | matrixmultiply | ratio |\n|---|---:|---:|---:|");
     for name in names {
         let (mut of, mut base) = (work(name, shape), work("matrixmultiply", shape));
-        let (mut speeds, mut bases, mut ratios) = (vec![], vec![], vec![]);
-        for _ in 0..5 {
-            let base = with_threads(1, || speed(&mut base)).expect("threads");
-            let of = with_threads(threads, || speed(&mut of)).expect("threads");
-            speeds.push(of);
-            bases.push(base);
-            ratios.push(of / base);
-        }
-        let (of, base, ratio) = (median(&mut speeds), median(&mut bases), median(&mut ratios));
-        println!("| {name} | {of:.0} | {base:.0} | {ratio:.2} |");
+        pairs(name, &mut || in_threads(1, &mut of), &mut || in_threads(1, &mut base));
     }
+}
+
+/// Prints products of two threads as ratios to the same of one.
+fn scaling(shape: Shape, names: &[String]) {
+    let names = asked(names);
+    if names.is_empty() {
+        return;
+    }
+    let (m, n, k) = shape;
+    println!("\n### two threads beside one: {m} x {n} x {k}, level {}\n", level());
+    println!("| product | GFLOP/s of two | of one | ratio |\n|---|---:|---:|---:|");
+    for name in names {
+        let work = std::cell::RefCell::new(work(name, shape));
+        let threads = |count| in_threads(count, &mut *work.borrow_mut());
+        pairs(name, &mut || threads(2), &mut || threads(1));
+    }
+}
+
+fn in_threads(count: usize, work: &mut Work) -> f64 {
+    with_threads(count, || speed(work)).expect("threads")
+}
+
+/// Prints the medians of five pairs of speeds and of their ratios.
+fn pairs(name: &str, of: &mut dyn FnMut() -> f64, base: &mut dyn FnMut() -> f64) {
+    let (mut speeds, mut bases, mut ratios) = (vec![], vec![], vec![]);
+    for _ in 0..5 {
+        let (base, of) = (base(), of());
+        speeds.push(of);
+        bases.push(base);
+        ratios.push(of / base);
+    }
+    let (of, base, ratio) = (median(&mut speeds), median(&mut bases), median(&mut ratios));
+    println!("| {name} | {of:.0} | {base:.0} | {ratio:.2} |");
 }
 
 fn main() {
@@ -222,16 +249,16 @@ fn main() {
     };
     let all = rows(&["kernel", "packed", "call"], &FORMATS);
     for n in [512, 1024, 2048] {
-        table("square", (n, n, n), &all, 1);
+        table("square", (n, n, n), &all);
     }
-    table("quantizing both operands", (1024, 1024, 1024), &rows(&["quantized"], &FORMATS), 1);
+    table("quantizing both operands", (1024, 1024, 1024), &rows(&["quantized"], &FORMATS));
     for d in [256, 512] {
         let some = rows(&["kernel", "packed"], &FORMATS[..1]);
-        table("attention projection", (4096, d, d), &some, 1);
-        table("up projection", (4096, 4 * d, d), &some, 1);
-        table("down projection", (4096, d, 4 * d), &some, 1);
+        table("attention projection", (4096, d, d), &some);
+        table("up projection", (4096, 4 * d, d), &some);
+        table("down projection", (4096, d, 4 * d), &some);
     }
-    let some = rows(&["kernel", "packed"], &FORMATS[..1]);
-    table("two threads", (1024, 1024, 1024), &some, 2);
-    table("two threads", (2048, 2048, 2048), &some, 2);
+    for n in [1024, 2048] {
+        scaling((n, n, n), &rows(&["kernel", "packed"], &FORMATS));
+    }
 }
