@@ -1,8 +1,9 @@
 //! Work divided between threads without changing a bit.
 //!
 //! Only *outputs* are divided, in chunks that the caller fixes; no sum crosses a thread. With the
-//! feature `parallel` the chunks go to rayon's current pool, without it they run in order. Either
-//! way each chunk's result depends on its index alone.
+//! feature `parallel` the threads of rayon's current pool take the chunks one by one in order, so that
+//! one that is woken late, or sent elsewhere for a while, takes fewer; without it they run in order.
+//! Either way each chunk's result depends on its index alone.
 
 /// Calls `work(i, chunk)` for each chunk of `chunk_len` elements; the last one may be shorter.
 ///
@@ -54,10 +55,8 @@ pub fn for_each_chunk_of_two<A: Send, B: Send>(
 ) {
     #[cfg(feature = "parallel")]
     if a.len() > a_len && rayon::current_num_threads() > 1 {
-        use rayon::prelude::*;
-        let chunks = a.par_chunks_mut(a_len).zip(b.par_chunks_mut(b_len)).enumerate();
-        chunks.for_each(|(i, (a, b))| work(i, a, b));
-        return;
+        let chunks = a.chunks_mut(a_len).zip(b.chunks_mut(b_len)).enumerate();
+        return taken(chunks, |(i, (a, b))| work(i, a, b));
     }
     for (i, (a, b)) in a.chunks_mut(a_len).zip(b.chunks_mut(b_len)).enumerate() {
         work(i, a, b);
@@ -84,11 +83,8 @@ pub fn for_each_chunk_of_three<A: Send, B: Send, C: Send>(
 ) {
     #[cfg(feature = "parallel")]
     if a.len() > a_len && rayon::current_num_threads() > 1 {
-        use rayon::prelude::*;
-        let chunks = a.par_chunks_mut(a_len).zip(b.par_chunks_mut(b_len));
-        let chunks = chunks.zip(c.par_chunks_mut(c_len)).enumerate();
-        chunks.for_each(|(i, ((a, b), c))| work(i, a, b, c));
-        return;
+        let chunks = a.chunks_mut(a_len).zip(b.chunks_mut(b_len)).zip(c.chunks_mut(c_len));
+        return taken(chunks.enumerate(), |(i, ((a, b), c))| work(i, a, b, c));
     }
     let chunks = a.chunks_mut(a_len).zip(b.chunks_mut(b_len)).zip(c.chunks_mut(c_len));
     for (i, ((a, b), c)) in chunks.enumerate() {
@@ -115,9 +111,7 @@ pub fn for_each_index(count: usize, work: impl Fn(usize) + Sync + Send) {
 fn indices(count: usize, work: &(dyn Fn(usize) + Sync + Send)) {
     #[cfg(feature = "parallel")]
     if count > 1 && rayon::current_num_threads() > 1 {
-        use rayon::prelude::*;
-        (0..count).into_par_iter().for_each(work);
-        return;
+        return taken(0..count, work);
     }
     (0..count).for_each(work);
 }
@@ -132,9 +126,7 @@ fn chunks<T: Send>(
     assert!(chunk_len > 0, "chunks of length 0");
     #[cfg(feature = "parallel")]
     if data.len() > chunk_len && rayon::current_num_threads() > 1 {
-        use rayon::prelude::*;
-        data.par_chunks_mut(chunk_len).enumerate().for_each(|(i, chunk)| work(i, chunk));
-        return;
+        return taken(data.chunks_mut(chunk_len).enumerate(), |(i, chunk)| work(i, chunk));
     }
     for (i, chunk) in data.chunks_mut(chunk_len).enumerate() {
         work(i, chunk);
@@ -145,13 +137,18 @@ fn chunks<T: Send>(
 fn each<T: Send>(items: Vec<T>, work: &(dyn Fn(usize, T) + Sync + Send)) {
     #[cfg(feature = "parallel")]
     if items.len() > 1 && rayon::current_num_threads() > 1 {
-        use rayon::prelude::*;
-        items.into_par_iter().enumerate().for_each(|(i, item)| work(i, item));
-        return;
+        return taken(items.into_iter().enumerate(), |(i, item)| work(i, item));
     }
     for (i, item) in items.into_iter().enumerate() {
         work(i, item);
     }
+}
+
+/// Threads take the next item when they have done one.
+#[cfg(feature = "parallel")]
+fn taken<I: Iterator<Item: Send> + Send>(items: I, work: impl Fn(I::Item) + Sync + Send) {
+    use rayon::iter::{ParallelBridge, ParallelIterator};
+    items.par_bridge().for_each(work);
 }
 
 /// How many threads [`for_each_chunk`] can use at this place.

@@ -3,7 +3,7 @@
 //! Columns are taken in stretches of which the packed right operand stays in the second-level cache
 //! while all rows pass by; within one, panel after panel of rows. Sums go to the output itself where
 //! a tile is whole and nothing is added, and are finished - scaled, NaN made one - stretch by stretch.
-//! Threads take bands of rows, or, where there are few rows, stretches of columns.
+//! Threads take bands of rows of a stretch, or, where there are few rows, stretches of columns.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -55,26 +55,9 @@ pub(super) fn multiply(
         product.rows(0, c, &mut report);
         return report;
     }
+    #[cfg(feature = "std")]
     if panels >= 2 * threads || panels >= columns {
-        // More bands than threads, so that one that is late holds up little.
-        let band = panels.div_ceil(4 * threads).max(1);
-        let mut items = Vec::new();
-        let mut rest = Some(c);
-        for first in (0..panels).step_by(band) {
-            if let Some(out) = rest.take() {
-                let rows = out.rows().min(band * LANES);
-                let (head, tail) = out.split_rows(rows);
-                items.push((first, head, Report::new(level)));
-                rest = Some(tail);
-            }
-        }
-        let mut reports = vec![report; items.len()];
-        let items = items.into_iter().zip(&mut reports).collect();
-        for_each(items, |_, ((first, out, mut own), report): ((usize, _, Report), &mut Report)| {
-            product.rows(first, out, &mut own);
-            *report = own;
-        });
-        reports.iter().for_each(|own| report.add(own));
+        report.add(&product.divided(c, threads));
         return report;
     }
     // Few rows: each thread makes columns of its own and they are copied together.
@@ -141,14 +124,54 @@ struct Product<'a> {
 struct Workshop {
     tiles: Option<Tiles>,
     square: Box<Square>,
-    /// Slabs of the left and the right operand as binary32.
-    wide: [Box<[Line]>; 2],
+    /// Room for slabs of the left and the right operand as binary32.
+    wide: [Vec<Line>; 2],
 }
 
 impl Workshop {
     fn new() -> Self {
-        let wide = || vec![Line::ZERO; SLAB_LINES].into_boxed_slice();
-        Self { tiles: Tiles::new(), square: Box::new([0.0; LANES * LANES]), wide: [wide(), wide()] }
+        let square = Box::new([0.0; LANES * LANES]);
+        Self { tiles: Tiles::new(), square, wide: [Vec::new(), Vec::new()] }
+    }
+}
+
+#[cfg(feature = "std")]
+impl Product<'_> {
+    /// All of it, in bands of rows of one stretch of columns after the other: threads take the next
+    /// band when they have done one, and the stretch is in the caches of all.
+    fn divided(&self, c: ViewMut<'_, f32>, threads: usize) -> Report {
+        use std::sync::{Mutex, PoisonError};
+        let panels = self.a.panels();
+        // So many more bands than threads that one that comes late holds up little.
+        let band = panels.div_ceil(16 * threads).max(1);
+        let mut bands = Vec::with_capacity(panels.div_ceil(band));
+        let mut rest = Some(c);
+        for _ in (0..panels).step_by(band) {
+            if let Some(out) = rest.take() {
+                let rows = out.rows().min(band * LANES);
+                let (head, tail) = out.split_rows(rows);
+                bands.push(Mutex::new((head, Report::new(level()))));
+                rest = Some(tail);
+            }
+        }
+        let stretches = self.b.panels().div_ceil(self.near);
+        crate::parallel::for_each_index(stretches * bands.len(), |i| {
+            let (stretch, of) = (i / bands.len(), i % bands.len());
+            let columns = stretch * self.near..self.b.panels().min((stretch + 1) * self.near);
+            // Nobody else wants this band but for another stretch of columns.
+            let mut guard = bands[of].lock().unwrap_or_else(PoisonError::into_inner);
+            let (out, report) = &mut *guard;
+            let (rows, stride, left) = (out.rows(), out.row_stride(), columns.start * LANES);
+            let width = out.cols().min(columns.end * LANES) - left;
+            let part = ViewMut::with_row_stride(&mut out.data()[left..], rows, width, stride);
+            let Ok(part) = part else { unreachable!("columns of the band") };
+            self.stretches(of * band, columns, part, report);
+        });
+        let mut report = Report::new(level());
+        for band in bands {
+            report.add(&band.into_inner().unwrap_or_else(PoisonError::into_inner).1);
+        }
+        report
     }
 }
 
@@ -329,11 +352,17 @@ impl Product<'_> {
 }
 
 /// A slab of a panel as binary32.
-fn singles<'a>(of: &'a Packed, panel: usize, slab: usize, scratch: &'a mut [Line]) -> &'a [Line] {
+fn singles<'a>(
+    of: &'a Packed,
+    panel: usize,
+    slab: usize,
+    scratch: &'a mut Vec<Line>,
+) -> &'a [Line] {
     match of.numbers(panel, slab) {
         Numbers::Singles(lines) => lines,
         Numbers::Halves(lines) => {
             let side: Side = of.side();
+            scratch.resize(SLAB_LINES, Line::ZERO);
             let scratch = &mut scratch[..lines.len() / super::panel::PAIR_LINES * WIDE_LINES];
             widen(side, lines, scratch);
             scratch
