@@ -8,14 +8,15 @@
 //! Scheduled checkpoints (every `checkpoint_every` steps and the last step) are pruned to the newest
 //! few. One written because somebody interrupted the run is extra: it goes as soon as a scheduled
 //! one follows, so that a resumed run leaves the same files as an uninterrupted one.
+//!
+//! Tensors are written and read in pieces, so a checkpoint takes no memory beside what it holds.
 
 use crate::error::{Error, Result};
-use crate::files::whole;
-use crate::nn::parameters::Layout;
+use crate::files::{Dtype, Outline, Reader, Writer};
+use crate::nn::parameters::{Entry, Layout};
 use crate::recipe::memory::Memory;
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -83,24 +84,37 @@ pub fn list(folder: &Path) -> Result<Vec<u64>> {
     Ok(steps)
 }
 
-fn bytes_of(values: &[f32]) -> Vec<u8> {
-    values.iter().flat_map(|value| value.to_le_bytes()).collect()
-}
+/// Numbers that are turned into bytes at a time.
+const PIECE: usize = 1 << 16;
 
-fn serialize(
+/// An arena, and what its tensors' names begin with.
+type Arena<'a> = (&'static str, &'a [f32]);
+
+/// Writes all tensors of some arenas, whole or not at all.
+fn write(
     path: &Path,
-    tensors: &[(String, Vec<usize>, Vec<u8>)],
-    metadata: Option<HashMap<String, String>>,
+    layout: &Layout,
+    arenas: &[Arena<'_>],
+    metadata: BTreeMap<String, String>,
 ) -> Result<()> {
-    let fault = |error| Error::new(format!("cannot lay out {}", path.display())).because(error);
-    let views = tensors
-        .iter()
-        .map(|(name, shape, bytes)| {
-            Ok((name, TensorView::new(Dtype::F32, shape.clone(), bytes).map_err(fault)?))
-        })
-        .collect::<Result<Vec<_>>>()?;
-    let bytes = safetensors::serialize(views, metadata).map_err(fault)?;
-    whole::write_whole(path, &bytes)
+    let named = |prefix: &str, entry: &Entry| format!("{prefix}{}", entry.name);
+    let outline = |&(prefix, _): &Arena<'_>| {
+        let of = move |entry| Outline::new(named(prefix, entry), Dtype::F32, entry.shape.clone());
+        layout.iter().map(of).collect::<Vec<_>>()
+    };
+    let outlines: Vec<_> = arenas.iter().flat_map(outline).collect();
+    let mut writer = Writer::create(path, &outlines, metadata)?;
+    let mut bytes = Vec::new();
+    for &(prefix, values) in arenas {
+        for entry in layout.iter() {
+            for piece in values[entry.range.clone()].chunks(PIECE) {
+                bytes.clear();
+                bytes.extend(piece.iter().flat_map(|value| value.to_le_bytes()));
+                writer.write(&named(prefix, entry), &bytes)?;
+            }
+        }
+    }
+    writer.finish()
 }
 
 /// Writes the checkpoint of `progress` into `folder`, whole or not at all.
@@ -108,20 +122,13 @@ fn serialize(
 /// # Errors
 /// If the file cannot be written.
 pub fn save(folder: &Path, layout: &Layout, state: &State, progress: Progress) -> Result<()> {
-    let mut tensors = Vec::new();
-    for (prefix, values) in [("", &state.params), (MOMENTS[0], &state.m), (MOMENTS[1], &state.v)] {
-        for entry in layout.iter() {
-            let bytes = bytes_of(&values[entry.range.clone()]);
-            tensors.push((format!("{prefix}{}", entry.name), entry.shape.clone(), bytes));
-        }
-    }
+    let arenas: [Arena<'_>; 3] =
+        [("", &state.params), (MOMENTS[0], &state.m), (MOMENTS[1], &state.v)];
     let Progress { step, tokens } = progress;
     let metadata = Metadata { step, tokens, memory: state.memory.to_text() };
-    let progress_text = serde_json::to_string(&metadata)
+    let text = serde_json::to_string(&metadata)
         .map_err(|error| Error::new("cannot write the progress").because(error))?;
-    // A single entry: the order in which a map of several would be written is not fixed.
-    let metadata = HashMap::from([(METADATA_KEY.to_owned(), progress_text)]);
-    serialize(&path(folder, step), &tensors, Some(metadata))
+    write(&path(folder, step), layout, &arenas, [(METADATA_KEY.to_owned(), text)].into())
 }
 
 /// Writes the weights alone, as other frameworks read them.
@@ -129,54 +136,34 @@ pub fn save(folder: &Path, layout: &Layout, state: &State, progress: Progress) -
 /// # Errors
 /// If the file cannot be written.
 pub fn save_model(path: &Path, layout: &Layout, params: &[f32]) -> Result<()> {
-    let tensors: Vec<_> = layout
-        .iter()
-        .map(|entry| {
-            (entry.name.clone(), entry.shape.clone(), bytes_of(&params[entry.range.clone()]))
-        })
-        .collect();
-    serialize(path, &tensors, None)
+    write(path, layout, &[("", params)], BTreeMap::new())
 }
 
 /// Reads one arena's tensors, each under `prefix` + its name.
-fn read_arena(
-    path: &Path,
-    file: &SafeTensors<'_>,
-    layout: &Layout,
-    prefix: &str,
-) -> Result<Vec<f32>> {
+fn read_arena(reader: &mut Reader, layout: &Layout, prefix: &str) -> Result<Vec<f32>> {
     let mut values = vec![0.0; layout.len()];
+    let path = reader.path().display().to_string();
     for entry in layout.iter() {
         let name = format!("{prefix}{}", entry.name);
-        let tensor = file.tensor(&name).map_err(|_| {
-            Error::new(format!("{} has no tensor {name}", path.display()))
+        let found = reader.header().find(&name).ok_or_else(|| {
+            Error::new(format!("{path} has no tensor {name}"))
                 .hint("it was written for another model; the run's config.toml must match it")
         })?;
-        if tensor.dtype() != Dtype::F32 || tensor.shape() != entry.shape {
+        if found.dtype != Dtype::F32 || found.shape != entry.shape {
             return Err(Error::new(format!(
-                "{}: {name} is {:?} {:?}, the model needs F32 {:?}",
-                path.display(),
-                tensor.dtype(),
-                tensor.shape(),
-                entry.shape
+                "{path}: {name} is {} {:?}, the model needs F32 {:?}",
+                found.dtype, found.shape, entry.shape
             )));
         }
-        let (bytes, _) = tensor.data().as_chunks::<4>();
-        for (value, bytes) in values[entry.range.clone()].iter_mut().zip(bytes) {
-            *value = f32::from_le_bytes(*bytes);
-        }
+        let mut values = values[entry.range.clone()].iter_mut();
+        reader.pieces(&name, |piece| {
+            for (bytes, value) in piece.as_chunks::<4>().0.iter().zip(values.by_ref()) {
+                *value = f32::from_le_bytes(*bytes);
+            }
+            Ok(())
+        })?;
     }
     Ok(values)
-}
-
-fn read(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).map_err(|error| Error::io("read", path, error))
-}
-
-fn parse<'a>(path: &Path, bytes: &'a [u8]) -> Result<SafeTensors<'a>> {
-    SafeTensors::deserialize(bytes).map_err(|error| {
-        Error::new(format!("{} is not a whole safetensors file", path.display())).because(error)
-    })
 }
 
 /// Reads a checkpoint back.
@@ -184,12 +171,8 @@ fn parse<'a>(path: &Path, bytes: &'a [u8]) -> Result<SafeTensors<'a>> {
 /// # Errors
 /// If the file cannot be read, is damaged, or belongs to another model.
 pub fn load(path: &Path, layout: &Layout) -> Result<(State, Progress)> {
-    let bytes = read(path)?;
-    let file = parse(path, &bytes)?;
-    let (_, header) = SafeTensors::read_metadata(&bytes).map_err(|error| {
-        Error::new(format!("{} has no readable header", path.display())).because(error)
-    })?;
-    let text = header.metadata().as_ref().and_then(|map| map.get(METADATA_KEY));
+    let mut reader = Reader::open(path)?;
+    let text = reader.header().metadata().get(METADATA_KEY);
     let metadata = text.and_then(|text| serde_json::from_str(text).ok()).ok_or_else(|| {
         Error::new(format!("{} does not say which step it is of", path.display()))
             .hint("it holds weights only; a checkpoint to resume from is below checkpoints/")
@@ -199,9 +182,9 @@ pub fn load(path: &Path, layout: &Layout) -> Result<(State, Progress)> {
     let memory = Memory::from_text(&memory)
         .map_err(|error| Error::new(format!("{}: {error}", path.display())))?;
     let state = State {
-        params: read_arena(path, &file, layout, "")?,
-        m: read_arena(path, &file, layout, MOMENTS[0])?,
-        v: read_arena(path, &file, layout, MOMENTS[1])?,
+        params: read_arena(&mut reader, layout, "")?,
+        m: read_arena(&mut reader, layout, MOMENTS[0])?,
+        v: read_arena(&mut reader, layout, MOMENTS[1])?,
         memory,
     };
     Ok((state, progress))
@@ -212,8 +195,7 @@ pub fn load(path: &Path, layout: &Layout) -> Result<(State, Progress)> {
 /// # Errors
 /// If the file cannot be read, is damaged, or belongs to another model.
 pub fn load_model(path: &Path, layout: &Layout) -> Result<Vec<f32>> {
-    let bytes = read(path)?;
-    read_arena(path, &parse(path, &bytes)?, layout, "")
+    read_arena(&mut Reader::open(path)?, layout, "")
 }
 
 /// Removes checkpoints that are no longer needed: all but the newest `keep` that `is_scheduled`
@@ -244,4 +226,49 @@ pub fn remove(folder: &Path, is_gone: impl Fn(u64) -> bool) -> Result<()> {
         fs::remove_file(&path).map_err(|error| Error::io("remove", &path, error))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::parameters::{Init, Role};
+    use safetensors::tensor::TensorView;
+
+    /// Tensors of several pieces and of none, byte for byte as the format's own library writes
+    /// them, and read back.
+    #[test]
+    fn files_are_those_of_the_reference_implementation() {
+        let mut layout = Layout::default();
+        layout.push("b".into(), &[3, PIECE], Role::Matrix, Init::Zeros);
+        layout.push("a".into(), &[PIECE + 1], Role::Norm, Init::Zeros);
+        let arena = |start: usize| -> Vec<f32> {
+            (start..start + layout.len()).map(|i| i as f32 * -0.37).collect()
+        };
+        let memory = Memory::from_text("hot layers.0.up_proj 3 1 7\n").unwrap();
+        let state = State { params: arena(0), m: arena(1), v: arena(2), memory };
+        let folder = tempfile::tempdir().unwrap();
+        save(folder.path(), &layout, &state, Progress { step: 8, tokens: 99 }).unwrap();
+
+        let mut tensors = Vec::new();
+        for (prefix, values) in
+            [("", &state.params), ("adamw.m.", &state.m), ("adamw.v.", &state.v)]
+        {
+            for entry in layout.iter() {
+                let numbers = &values[entry.range.clone()];
+                let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+                tensors.push((format!("{prefix}{}", entry.name), entry.shape.clone(), bytes));
+            }
+        }
+        let views = tensors.iter().map(|(name, shape, bytes)| {
+            let view = TensorView::new(safetensors::Dtype::F32, shape.clone(), bytes);
+            (name, view.unwrap())
+        });
+        let text = r#"{"step":8,"tokens":99,"memory":"hot layers.0.up_proj 3 1 7\n"}"#;
+        let metadata = [("exmy".to_owned(), text.to_owned())].into();
+        let expected = safetensors::serialize(views, Some(metadata)).unwrap();
+        let file = path(folder.path(), 8);
+        assert!(fs::read(&file).unwrap() == expected);
+        let (again, progress) = load(&file, &layout).unwrap();
+        assert!(again == state && progress == Progress { step: 8, tokens: 99 });
+    }
 }

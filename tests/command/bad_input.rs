@@ -123,7 +123,7 @@ fn changed_data_and_damaged_checkpoints_are_noticed() {
     let checkpoint = run.join("checkpoints/step-00000003.safetensors");
     let whole = fs::read(&checkpoint).unwrap();
     fs::write(&checkpoint, &whole[..whole.len() / 2]).unwrap();
-    refused(root, &["train", "--resume", "out"], &["step-00000003", "not a whole safetensors"]);
+    refused(root, &["train", "--resume", "out"], &["step-00000003", "no whole safetensors"]);
     fs::write(&checkpoint, &whole).unwrap();
     fs::write(&data, "another text, ".repeat(400)).unwrap();
     refused(root, &["train", "--resume", "out"], &["not those the run began with"]);
