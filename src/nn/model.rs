@@ -200,11 +200,12 @@ impl Config {
         }
     }
 
-    /// Multiplications and additions that training on one token, or row, takes.
+    /// Multiplications and additions that training on one token, or row, takes, those of the proxy's
+    /// teacher among them.
     pub fn flops_per_token(&self) -> u64 {
         match self {
             Self::Decoder(config) => config.flops_per_token(),
-            Self::Proxy(config) => 6 * config.linear_parameters() as u64,
+            Self::Proxy(config) => config.flops_per_row(),
         }
     }
 }

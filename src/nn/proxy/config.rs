@@ -191,6 +191,18 @@ impl Config {
         self.layers * matrices * self.width * self.hidden()
     }
 
+    /// Weights of the teacher, which are those of its linear operators.
+    pub fn teacher_parameters(&self) -> usize {
+        self.teacher_layout().len()
+    }
+
+    /// Multiplications and additions that training on one row takes: 6 per weight of the student's
+    /// linear operators (2 each for forward, `grad_input`, `grad_weight`), and 2 per weight of the
+    /// teacher, which only goes forward. Norms, activations and the optimizer are not counted.
+    pub fn flops_per_row(&self) -> u64 {
+        6 * self.linear_parameters() as u64 + 2 * self.teacher_parameters() as u64
+    }
+
     /// The arena of the student's parameters.
     ///
     /// # Panics

@@ -35,6 +35,21 @@ fn sizes_by_hand() {
     assert!(no.contains("width is 0"), "{no}");
 }
 
+/// 6 a weight of the student, 2 a weight of the teacher: 4 blocks of 8 d² and 2 d² of width 512,
+/// and 2 blocks of 3 * 6 * 16 and 3 * 6 * 4.
+#[test]
+fn operations_by_hand() {
+    let wide = Config { layers: 4, width: 512, ..tiny() };
+    assert_eq!(wide.flops_per_row(), 6 * 8_388_608 + 2 * 2_097_152);
+    let gated = Config { activation: Activation::Swiglu, ..tiny() };
+    assert_eq!(gated.flops_per_row(), 6 * 576 + 2 * 144);
+    // A teacher of its own shape: one block of 2 * 6 * 9.
+    let other = Config { teacher_layers: 1, teacher_width: 9, ..tiny() };
+    assert_eq!(other.flops_per_row(), 6 * 576 + 2 * 108);
+    let model = crate::nn::model::Config::from(other);
+    assert_eq!(model.flops_per_token(), 3672);
+}
+
 /// Every tensor of every combination along a random direction.
 #[test]
 fn gradients_are_central_differences() {
