@@ -167,6 +167,15 @@ pub fn threads() -> usize {
     1
 }
 
+/// How many of `count` pieces of work, each with `elements` of working memory, to begin before
+/// waiting for all: some for each thread, and one where they are large.
+pub(crate) fn at_once(count: usize, elements: usize) -> usize {
+    const FOR_EACH: usize = 8;
+    const ELEMENTS: usize = 1 << 22;
+    let most = ELEMENTS / elements.max(1);
+    most.clamp(threads(), FOR_EACH * threads()).min(count)
+}
+
 /// Runs `work` with exactly `threads` threads available to the functions of this module.
 ///
 /// ```

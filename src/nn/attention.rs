@@ -13,14 +13,16 @@
 //! partial sums (position mod 16), folded by halves. A position after the row's own enters no
 //! sum and its memory is not multiplied by anything, so infinities or NaNs there change nothing.
 //!
-//! Work is divided over (sequence, key head). The probabilities are kept for the backward pass,
-//! `batch * heads * sequence²` values: at the sizes this crate trains on a CPU they are small beside
-//! the other activations.
+//! Work is divided over (sequence, key head), a few of them at a time, so that the working memory does
+//! not grow with the batch. The probabilities, `batch * heads * sequence²` values, are kept for
+//! the backward pass if the caller has the memory; if not, they are formed again, to the same bits.
 
 mod causal;
 pub(crate) mod split;
 #[cfg_attr(not(target_arch = "x86_64"), path = "attention/no_vectors.rs")]
 mod vectors;
+
+use core::ops::Range;
 
 use crate::nn::real::{LANES, Real};
 use crate::nn::stopwatch::{Part, Way, lap};
@@ -65,9 +67,18 @@ impl Shape {
         self.batch * self.heads * self.sequence * self.row()
     }
 
-    /// Elements of working memory for either pass.
-    pub const fn scratch(&self) -> usize {
-        self.batch * self.kv_heads * self.unit()
+    /// Elements of working memory for either pass with which all threads have work. With less fewer
+    /// have, down to one with the room of a (sequence, key head).
+    pub fn scratch(&self) -> usize {
+        parallel::at_once(self.batch * self.kv_heads, self.unit()) * self.unit()
+    }
+
+    /// How many (sequence, key head) find room in working memory.
+    #[track_caller]
+    fn at_once(&self, scratch: usize) -> usize {
+        let one = self.unit();
+        assert!(scratch >= one, "scratch has {scratch} elements, {self:?} needs {one}");
+        scratch / one
     }
 
     const fn group(&self) -> usize {
@@ -82,14 +93,14 @@ impl Shape {
     }
 
     /// Of one (sequence, key head): a transposed or packed head; the outputs of the group's heads, or their
-    /// dQ and then dK and dV; one head's dS.
+    /// dQ and then dK and dV; one head's dS, and its probabilities where they are not kept.
     const fn unit(&self) -> usize {
         let head = self.sequence * self.head_dim;
-        self.packed() + (self.group() + 2) * head + self.sequence * self.row()
+        self.packed() + (self.group() + 2) * head + 2 * self.sequence * self.row()
     }
 
     #[track_caller]
-    fn check(&self, sizes: [(&str, usize, usize); 4]) {
+    fn check(&self, sizes: [(&str, usize, usize); 3]) {
         assert!(
             self.kv_heads > 0 && self.heads.is_multiple_of(self.kv_heads),
             "{} heads cannot share {} key heads evenly",
@@ -102,10 +113,12 @@ impl Shape {
     }
 }
 
-/// `y` (tokens, heads * head_dim) from `qkv` (tokens, qkv_width); keeps the probabilities.
+/// `y` (tokens, heads * head_dim) from `qkv` (tokens, qkv_width); keeps the probabilities, unless
+/// their slice is empty.
 ///
 /// # Panics
-/// If a slice's length is not the one `shape` gives, or `kv_heads` does not divide `heads`.
+/// If a slice's length is not the one `shape` gives, `scratch` has less room than for a (sequence,
+/// key head), or `kv_heads` does not divide `heads`.
 pub fn attention<T: Real>(
     shape: &Shape,
     qkv: &[T],
@@ -115,34 +128,49 @@ pub fn attention<T: Real>(
 ) {
     let _lap = lap(Part::Attention(Way::Forward));
     let tokens = shape.batch * shape.sequence;
+    let keeps = !probabilities.is_empty();
     shape.check([
         ("qkv", qkv.len(), tokens * shape.qkv_width()),
         ("y", y.len(), tokens * shape.width()),
-        ("probabilities", probabilities.len(), shape.probabilities()),
-        ("scratch", scratch.len(), shape.scratch()),
+        ("probabilities", probabilities.len(), if keeps { shape.probabilities() } else { 0 }),
     ]);
     if tokens == 0 || shape.width() == 0 {
         return;
     }
     let rows = shape.sequence * shape.qkv_width();
+    let out = shape.sequence * shape.width();
     let kept = shape.group() * shape.sequence * shape.row();
-    let units = ((&mut *scratch, shape.unit()), (probabilities, kept));
-    parallel::for_each_chunk_of_two(units.0, units.1, |unit, scratch, probabilities| {
-        let (b, kv) = (unit / shape.kv_heads, unit % shape.kv_heads);
-        forward_unit(*shape, &qkv[b * rows..][..rows], kv, probabilities, scratch);
-    });
-    let scratch = &*scratch;
-    parallel::for_each_chunk(y, shape.sequence * shape.width(), |b, y| {
-        for kv in 0..shape.kv_heads {
-            let unit = &scratch[(b * shape.kv_heads + kv) * shape.unit()..];
-            let heads = &unit[shape.packed()..];
-            let column = kv * shape.group() * shape.head_dim;
-            scatter(shape, heads, shape.group(), y, shape.width(), column);
+    let (unit_len, heads) = (shape.unit(), shape.kv_heads);
+    for units in parts(shape.batch * heads, shape.at_once(scratch.len())) {
+        let first = units.start;
+        let scratch = &mut scratch[..units.len() * unit_len];
+        let work = |unit: usize, scratch: &mut [T], probabilities: &mut [T]| {
+            let (b, kv) = ((first + unit) / heads, (first + unit) % heads);
+            forward_unit(*shape, &qkv[b * rows..][..rows], kv, probabilities, scratch);
+        };
+        if keeps {
+            let probabilities = &mut probabilities[first * kept..units.end * kept];
+            let (scratch, kept) = ((&mut *scratch, unit_len), (probabilities, kept));
+            parallel::for_each_chunk_of_two(scratch, kept, work);
+        } else {
+            parallel::for_each_chunk(scratch, unit_len, |unit, scratch| {
+                work(unit, scratch, &mut []);
+            });
         }
-    });
+        let scratch = &*scratch;
+        let sequences = first / heads..units.end.div_ceil(heads);
+        let y = &mut y[sequences.start * out..sequences.end * out];
+        parallel::for_each_chunk(y, out, |b, y| {
+            for (unit, kv) in of_sequence(&units, sequences.start + b, heads) {
+                let heads = &scratch[unit * unit_len + shape.packed()..];
+                let column = kv * shape.group() * shape.head_dim;
+                scatter(shape, heads, shape.group(), y, shape.width(), column);
+            }
+        });
+    }
 }
 
-/// `dqkv` (overwritten) from `dy`, with the probabilities that [`attention`] kept for `qkv`.
+/// `dqkv` (overwritten) from `dy`, with the probabilities that [`attention`] kept for `qkv`, or none.
 ///
 /// # Panics
 /// As [`attention`].
@@ -156,11 +184,11 @@ pub fn attention_backward<T: Real>(
 ) {
     let _lap = lap(Part::Attention(Way::Backward));
     let tokens = shape.batch * shape.sequence;
+    let keeps = !probabilities.is_empty();
     shape.check([
         ("qkv", qkv.len(), tokens * shape.qkv_width()),
         ("dy", dy.len(), tokens * shape.width()),
-        ("probabilities", probabilities.len(), shape.probabilities()),
-        ("scratch", scratch.len(), shape.scratch()),
+        ("probabilities", probabilities.len(), if keeps { shape.probabilities() } else { 0 }),
     ]);
     assert_eq!(dqkv.len(), qkv.len(), "dqkv has the elements of qkv");
     if tokens == 0 || shape.width() == 0 {
@@ -168,25 +196,47 @@ pub fn attention_backward<T: Real>(
     }
     let rows = shape.sequence * shape.qkv_width();
     let out = shape.sequence * shape.width();
-    let kept = shape.group() * shape.sequence * shape.row();
-    parallel::for_each_chunk(scratch, shape.unit(), |unit, scratch| {
-        let (b, kv) = (unit / shape.kv_heads, unit % shape.kv_heads);
-        let (qkv, dy) = (&qkv[b * rows..][..rows], &dy[b * out..][..out]);
-        backward_unit(*shape, qkv, kv, &probabilities[unit * kept..][..kept], dy, scratch);
-    });
-    let scratch = &*scratch;
-    parallel::for_each_chunk(dqkv, rows, |b, dqkv| {
-        let (hd, width) = (shape.head_dim, shape.qkv_width());
-        for kv in 0..shape.kv_heads {
-            let unit = &scratch[(b * shape.kv_heads + kv) * shape.unit()..];
-            let dq = &unit[shape.packed()..];
-            let dk = &dq[shape.group() * shape.sequence * hd..];
-            let dv = &dk[shape.sequence * hd..];
-            scatter(shape, dq, shape.group(), dqkv, width, kv * shape.group() * hd);
-            scatter(shape, dk, 1, dqkv, width, (shape.heads + kv) * hd);
-            scatter(shape, dv, 1, dqkv, width, (shape.heads + shape.kv_heads + kv) * hd);
-        }
-    });
+    let kept = if keeps { shape.group() * shape.sequence * shape.row() } else { 0 };
+    let (unit_len, heads) = (shape.unit(), shape.kv_heads);
+    for units in parts(shape.batch * heads, shape.at_once(scratch.len())) {
+        let scratch = &mut scratch[..units.len() * unit_len];
+        parallel::for_each_chunk(scratch, unit_len, |unit, scratch| {
+            let unit = units.start + unit;
+            let (b, kv) = (unit / heads, unit % heads);
+            let (qkv, dy) = (&qkv[b * rows..][..rows], &dy[b * out..][..out]);
+            let probabilities = &probabilities[unit * kept..][..kept];
+            backward_unit(*shape, qkv, kv, probabilities, dy, scratch);
+        });
+        let scratch = &*scratch;
+        let sequences = units.start / heads..units.end.div_ceil(heads);
+        let dqkv = &mut dqkv[sequences.start * rows..sequences.end * rows];
+        parallel::for_each_chunk(dqkv, rows, |b, dqkv| {
+            let (hd, width) = (shape.head_dim, shape.qkv_width());
+            for (unit, kv) in of_sequence(&units, sequences.start + b, heads) {
+                let dq = &scratch[unit * unit_len + shape.packed()..];
+                let dk = &dq[shape.group() * shape.sequence * hd..];
+                let dv = &dk[shape.sequence * hd..];
+                scatter(shape, dq, shape.group(), dqkv, width, kv * shape.group() * hd);
+                scatter(shape, dk, 1, dqkv, width, (shape.heads + kv) * hd);
+                scatter(shape, dv, 1, dqkv, width, (shape.heads + heads + kv) * hd);
+            }
+        });
+    }
+}
+
+/// `0..count` in parts of `at_once`; the last one may be shorter.
+pub(super) fn parts(count: usize, at_once: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..count).step_by(at_once).map(move |first| first..count.min(first + at_once))
+}
+
+/// Of the (sequence, head) pairs `units`, those of sequence `b`: their place in `units`, their head.
+pub(super) fn of_sequence(
+    units: &Range<usize>,
+    b: usize,
+    heads: usize,
+) -> impl Iterator<Item = (usize, usize)> {
+    let (first, end) = (units.start, units.end);
+    (first.max(b * heads)..end.min((b + 1) * heads)).map(move |unit| (unit - first, unit % heads))
 }
 
 /// Copies `heads` dense heads (sequence, head_dim) to `column` and the following of rows of
@@ -207,8 +257,27 @@ fn scatter<T: Real>(
     }
 }
 
+/// The probabilities of one head, for inlining into a kernel.
+#[inline(always)]
+fn probabilities_of<T: Real>(
+    shape: Shape,
+    q: Rows<'_, T>,
+    k: Rows<'_, T>,
+    scale: T,
+    packed: &mut [T],
+    p: &mut [T],
+) {
+    let (n, hd, row) = (shape.sequence, shape.head_dim, shape.row());
+    if !vectors::scores(n, hd, row, q, k, packed, p) {
+        transpose(n, hd, row, k, &mut packed[..hd * row]);
+        scores(n, hd, row, q, packed, p);
+    }
+    softmax(n, row, p, scale);
+}
+
 kernel! {
-    /// The heads of one (sequence, key head); `qkv` are the sequence's rows.
+    /// The heads of one (sequence, key head); `qkv` are the sequence's rows. The probabilities are
+    /// left in their slice, unless it is empty.
     fn forward_unit<'a, T: Real>(
         shape: Shape,
         qkv: &'a [T],
@@ -217,18 +286,18 @@ kernel! {
         scratch: &'a mut [T],
     ) {
         let (n, hd, row, group) = (shape.sequence, shape.head_dim, shape.row(), shape.group());
-        let (packed, outputs) = scratch.split_at_mut(shape.packed());
+        let (packed, rest) = scratch.split_at_mut(shape.packed());
+        let (outputs, own) = rest.split_at_mut(group * n * hd);
         let k = Rows { data: &qkv[(shape.heads + kv) * hd..], stride: shape.qkv_width() };
         let v = Rows { data: &k.data[shape.kv_heads * hd..], ..k };
         let scale = T::ONE / T::from_f64(hd as f64).sqrt();
         for g in 0..group {
             let q = Rows { data: &qkv[(kv * group + g) * hd..], ..k };
-            let p = &mut probabilities[g * n * row..][..n * row];
-            if !vectors::scores(n, hd, row, q, k, packed, p) {
-                transpose(n, hd, row, k, &mut packed[..hd * row]);
-                scores(n, hd, row, q, packed, p);
-            }
-            softmax(n, row, p, scale);
+            let p = match probabilities.is_empty() {
+                true => &mut own[..n * row],
+                false => &mut probabilities[g * n * row..][..n * row],
+            };
+            probabilities_of(shape, q, k, scale, packed, p);
             let out = &mut outputs[g * n * hd..][..n * hd];
             if !vectors::lower(n, hd, row, p, v, packed, out) {
                 lower(n, hd, row, p, v, out);
@@ -251,7 +320,8 @@ kernel! {
         let (packed, rest) = scratch.split_at_mut(shape.packed());
         let (dq, rest) = rest.split_at_mut(group * n * hd);
         let (dk, rest) = rest.split_at_mut(n * hd);
-        let (dv, ds) = rest.split_at_mut(n * hd);
+        let (dv, rest) = rest.split_at_mut(n * hd);
+        let (ds, own) = rest.split_at_mut(n * row);
         let k = Rows { data: &qkv[(shape.heads + kv) * hd..], stride: shape.qkv_width() };
         let v = Rows { data: &k.data[shape.kv_heads * hd..], ..k };
         dk.fill(T::ZERO);
@@ -260,7 +330,13 @@ kernel! {
         for g in 0..group {
             let q = Rows { data: &qkv[(kv * group + g) * hd..], ..k };
             let dy = Rows { data: &dy[(kv * group + g) * hd..], stride: shape.width() };
-            let p = &probabilities[g * n * row..][..n * row];
+            let p = if probabilities.is_empty() {
+                let p = &mut own[..n * row];
+                probabilities_of(shape, q, k, scale, packed, p);
+                &*p
+            } else {
+                &probabilities[g * n * row..][..n * row]
+            };
             if !vectors::scores(n, hd, row, dy, v, packed, ds) {
                 transpose(n, hd, row, v, &mut packed[..hd * row]);
                 scores(n, hd, row, dy, packed, ds);
@@ -301,20 +377,28 @@ mod tests {
             let tokens = 2 * sequence;
             let (qkv, dy) =
                 (random(tokens * shape.qkv_width(), 1), random(tokens * shape.width(), 2));
-            let mut results = Vec::new();
+            let (mut results, mut probabilities) = (Vec::new(), Vec::new());
             for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
                 let nan = |len: usize| vec![f32::NAN; len];
-                let (mut y, mut p) = (nan(dy.len()), nan(shape.probabilities()));
-                let (mut scratch, mut dqkv) = (nan(shape.scratch()), nan(qkv.len()));
-                with_level(level, || {
-                    attention(&shape, &qkv, &mut y, &mut p, &mut scratch);
-                    attention_backward(&shape, &qkv, &p, &dy, &mut dqkv, &mut scratch);
-                });
                 let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-                results.push([bits(&y), bits(&p), bits(&dqkv)]);
+                // Probabilities kept and not; room for all pairs, and for some.
+                let pairs = 2 * shape.kv_heads;
+                for (kept, pairs) in [(true, pairs), (false, pairs), (true, 1), (false, 3)] {
+                    let len = if kept { shape.probabilities() } else { 0 };
+                    let (mut y, mut p) = (nan(dy.len()), nan(len));
+                    let room = pairs * shape.unit();
+                    let (mut scratch, mut dqkv) = (nan(room + 5), nan(qkv.len()));
+                    with_level(level, || {
+                        attention(&shape, &qkv, &mut y, &mut p, &mut scratch);
+                        attention_backward(&shape, &qkv, &p, &dy, &mut dqkv, &mut scratch);
+                    });
+                    results.push([bits(&y), bits(&dqkv)]);
+                    probabilities.extend(kept.then(|| bits(&p)));
+                }
             }
             assert!(results.windows(2).all(|pair| pair[0] == pair[1]), "{shape:?}");
-            assert!(results[0][2].iter().all(|bits| f32::from_bits(*bits).is_finite()));
+            assert!(probabilities.windows(2).all(|pair| pair[0] == pair[1]), "{shape:?}");
+            assert!(results[0][1].iter().all(|bits| f32::from_bits(*bits).is_finite()));
         }
     }
 }

@@ -10,10 +10,11 @@
 //! a [`Place`] is shown to [`Products::tensor`], and its gradient too.
 //!
 //! What the backward pass reads is kept per layer: the stream before each norm, each norm's output
-//! and statistics, q|k|v (rotated), the probabilities, the attention's output (gated linear
+//! and statistics, q|k|v (rotated), short rows' probabilities, the attention's output (gated linear
 //! attention: all its projections, the decays, the recurrence's output, normed and gated), the MLP's
 //! pre-activations and activations. These buffers are allocated at the first step of a size and
-//! reused; afterwards a step in `f32` allocates nothing.
+//! reused; afterwards a step in `f32` allocates nothing. A pass that no backward pass follows takes
+//! the memory of one layer, in which one comes after the other, and in place of the other kind's.
 
 mod attend;
 mod config;
@@ -34,7 +35,7 @@ use crate::nn::linear::Products;
 use crate::nn::loss;
 use crate::nn::model::{Batch, Model};
 use crate::nn::parameters::Layout;
-use crate::nn::parts::{MlpKept, Normed, Spare, grow};
+use crate::nn::parts::{MlpKept, Normed, Pass, Spare, grow};
 use crate::nn::real::Real;
 use crate::nn::rope::Rope;
 use crate::nn::site::Place;
@@ -54,6 +55,8 @@ pub struct Decoder<T: Real> {
 /// Activations that the backward pass reads.
 #[derive(Clone, Debug, Default)]
 struct Kept<T> {
+    /// What the memory was made for.
+    pass: Pass,
     /// The tokens with the sink in its place.
     tokens: Vec<u32>,
     /// The residual stream: before each norm of each block, and before the last one.
@@ -147,11 +150,12 @@ impl<T: Real> Decoder<T> {
     ) -> f64 {
         assert_eq!(grads.len(), self.layout.len(), "gradients have the layout of the parameters");
         assert_eq!(tokens.len(), targets.len(), "every token has one target");
-        let shape = self.forward(params, tokens, batch, products);
+        let shape = self.forward(params, tokens, batch, Pass::Training, products);
         self.logits(params, 0..tokens.len(), products);
         let (n, vocab) = (tokens.len(), self.config.vocab);
         let scale = T::from_f64(1.0 / n as f64);
         let Kept { logits, losses, .. } = &mut self.kept;
+        grow(losses, n);
         loss::cross_entropy(
             &mut logits[..n * vocab],
             vocab,
@@ -179,7 +183,7 @@ impl<T: Real> Decoder<T> {
     ) {
         assert_eq!(tokens.len(), targets.len(), "every token has one target");
         assert_eq!(tokens.len(), losses.len(), "every token has one loss");
-        self.forward(params, tokens, batch, products);
+        self.forward(params, tokens, batch, Pass::Forward, products);
         self.logits(params, 0..tokens.len(), products);
         let vocab = self.config.vocab;
         let logits = &mut self.kept.logits[..tokens.len() * vocab];
@@ -202,7 +206,7 @@ impl<T: Real> Decoder<T> {
             // The sink takes the place of the first token: here of one that is put in front.
             seen.insert(0, 0);
         }
-        self.forward(params, &seen, 1, products);
+        self.forward(params, &seen, 1, Pass::Forward, products);
         self.logits(params, seen.len() - 1..seen.len(), products);
         &self.kept.logits[..self.config.vocab]
     }
@@ -217,32 +221,41 @@ impl<T: Real> Decoder<T> {
         Shape { batch, sequence: tokens / batch, heads, kv_heads, head_dim }
     }
 
-    /// Makes every buffer large enough for a step of `shape`.
-    fn reserve(&mut self, shape: &Shape) {
-        let Config { layers, d_model, vocab, .. } = self.config;
+    /// Makes every buffer large enough for a pass over `shape`.
+    fn reserve(&mut self, shape: &Shape, pass: Pass) {
+        let Config { layers, d_model, .. } = self.config;
         let n = shape.batch * shape.sequence;
         let Self { kept, work, places, .. } = self;
+        if kept.pass != pass {
+            // Evaluations are of more sequences than steps; the memory of both is not needed at once.
+            (*kept, *work) = (Kept { pass, ..Kept::default() }, Work::default());
+        }
+        let layers = if pass == Pass::Training { layers } else { 1 };
         kept.stream.resize_with(2 * layers + 1, Vec::new);
         kept.stream.iter_mut().for_each(|buffer| grow(buffer, n * d_model));
         kept.layers.resize_with(layers, Layer::default);
-        for (layer, block) in kept.layers.iter_mut().zip(&places.blocks) {
+        for (l, block) in places.blocks.iter().enumerate() {
+            let layer = &mut kept.layers[pass.memory(l)];
             layer.norm1.reserve(n, d_model);
             layer.norm2.reserve(n, d_model);
             match &block.mixer {
-                Mixing::Attend(attend) => attend.reserve(shape, &mut layer.attend, work),
+                Mixing::Attend(attend) => attend.reserve(shape, pass, &mut layer.attend, work),
                 Mixing::Recur(recur) => {
-                    recur.reserve((shape.batch, shape.sequence), &mut layer.recur, work);
+                    let sizes = (shape.batch, shape.sequence);
+                    recur.reserve(sizes, pass, &mut layer.recur, work);
                 }
             }
             layer.mlp.reserve(&block.mlp, n);
-            grow(&mut work.d_inner, n * block.mlp.hidden);
-            grow(&mut work.d_outer, n * block.mlp.outputs());
+            if pass == Pass::Training {
+                grow(&mut work.d_inner, n * block.mlp.hidden);
+                grow(&mut work.d_outer, n * block.mlp.d_before());
+            }
         }
         kept.norm.reserve(n, d_model);
-        grow(&mut kept.logits, n * vocab);
-        grow(&mut kept.losses, n);
-        grow(&mut work.d_stream, n * d_model);
-        work.d_norm.iter_mut().for_each(|buffer| grow(buffer, n * d_model));
+        if pass == Pass::Training {
+            grow(&mut work.d_stream, n * d_model);
+            work.d_norm.iter_mut().for_each(|buffer| grow(buffer, n * d_model));
+        }
     }
 
     /// Up to and including the last norm.
@@ -251,11 +264,12 @@ impl<T: Real> Decoder<T> {
         params: &[T],
         tokens: &[u32],
         batch: usize,
+        pass: Pass,
         products: &mut dyn Products<T>,
     ) -> Shape {
         assert_eq!(params.len(), self.layout.len(), "parameters have the model's layout");
         let shape = self.shape(batch, tokens.len());
-        self.reserve(&shape);
+        self.reserve(&shape, pass);
         let Self { config, places, rope, kept, work, .. } = self;
         let (n, d, rope) = (tokens.len(), config.d_model, rope.as_ref());
         let vocab = config.vocab as u32;
@@ -272,9 +286,11 @@ impl<T: Real> Decoder<T> {
         let table = &params[places.table.clone()];
         embed(&kept.tokens, table, positions, shape.sequence, &mut stream[0][..n * d]);
         products.tensor(None, Place::Embedding, false, &mut stream[0][..n * d], d);
-        for (l, (block, kept)) in places.blocks.iter().zip(&mut kept.layers).enumerate() {
+        for (l, block) in places.blocks.iter().enumerate() {
             let layer = Some(l as u32);
-            let [x, middle, y] = &mut stream[2 * l..2 * l + 3] else { unreachable!() };
+            let kept = &mut kept.layers[pass.memory(l)];
+            let first = 2 * pass.memory(l);
+            let [x, middle, y] = &mut stream[first..first + 3] else { unreachable!() };
             let (x, middle, y) = (&x[..n * d], &mut middle[..n * d], &mut y[..n * d]);
 
             block.norm1.forward(products, params, x, &mut kept.norm1, &mut work.spare);
@@ -282,7 +298,8 @@ impl<T: Real> Decoder<T> {
             match &block.mixer {
                 Mixing::Attend(attend) => {
                     let kept = &mut kept.attend;
-                    attend.forward(products, params, &shape, rope, normed, kept, work, middle);
+                    attend
+                        .forward(products, params, &shape, rope, normed, pass, kept, work, middle);
                 }
                 Mixing::Recur(recur) => {
                     let (sizes, kept) = ((shape.batch, shape.sequence), &mut kept.recur);
@@ -297,8 +314,11 @@ impl<T: Real> Decoder<T> {
             block.mlp.forward(products, params, n, normed, &mut kept.mlp, y);
             add_assign(y, middle);
             products.tensor(layer, Place::Residual, false, y, d);
+            if pass == Pass::Forward {
+                stream.swap(0, 2);
+            }
         }
-        let last = &stream[2 * config.layers][..n * d];
+        let last = &stream[2 * pass.memory(config.layers)][..n * d];
         places.norm.forward(products, params, last, &mut kept.norm, &mut work.spare);
         shape
     }
@@ -306,6 +326,7 @@ impl<T: Real> Decoder<T> {
     /// The logits of the given tokens of the batch, from the last norm's output.
     fn logits(&mut self, params: &[T], tokens: Range<usize>, products: &mut dyn Products<T>) {
         let Config { d_model, vocab, .. } = self.config;
+        grow(&mut self.kept.logits, tokens.len() * vocab);
         let x = &self.kept.norm.y[tokens.start * d_model..tokens.end * d_model];
         let logits = &mut self.kept.logits[..tokens.len() * vocab];
         self.places.head.forward(products, params, x, logits);

@@ -21,7 +21,8 @@
 //! takes the gradient of a decay's logarithm as `α_t rowsum(dS_t ∘ S_(t-1))`, expanded within the
 //! chunk; the shorter `sum over i >= t of (q_i dq_i - k_i dk_i)` cancels.
 //!
-//! Work is divided over (sequence, head). Orders of summation: over tokens of a chunk, over key
+//! Work is divided over (sequence, head), a few of them at a time, so that the working memory does
+//! not grow with the batch. Orders of summation: over tokens of a chunk, over key
 //! channels and over value channels ascending, each a chain of fused multiply-adds; the dot of a row
 //! of dS with one of S in sixteen lanes. They do not depend on threads or SIMD level.
 
@@ -31,6 +32,7 @@ mod gates;
 
 pub use gates::{decay, decay_backward, swish_gate, swish_gate_backward};
 
+use crate::nn::attention::{of_sequence, parts};
 use crate::nn::real::{LANES, Real};
 use crate::nn::stopwatch::{Part, Way, lap};
 use crate::parallel;
@@ -80,9 +82,18 @@ impl Shape {
         self.sequence.div_ceil(CHUNK)
     }
 
-    /// Elements of working memory for either pass.
-    pub const fn scratch(&self) -> usize {
-        self.batch * self.heads * self.unit()
+    /// Elements of working memory for either pass with which all threads have work. With less fewer
+    /// have, down to one with the room of a (sequence, head).
+    pub fn scratch(&self) -> usize {
+        parallel::at_once(self.batch * self.heads, self.unit()) * self.unit()
+    }
+
+    /// How many (sequence, head) find room in working memory.
+    #[track_caller]
+    fn at_once(&self, scratch: usize) -> usize {
+        let one = self.unit();
+        assert!(scratch >= one, "scratch has {scratch} elements, {self:?} needs {one}");
+        scratch / one
     }
 
     /// Results of one (sequence, head): the outputs, or dV, dQ, dK and those of the decays.
@@ -96,7 +107,7 @@ impl Shape {
     }
 
     #[track_caller]
-    fn check(&self, stride: usize, sizes: [(&str, usize, usize); 4]) {
+    fn check(&self, stride: usize, sizes: [(&str, usize, usize); 3]) {
         assert!(stride >= self.qkv_width(), "rows of {stride} cannot hold q, k, v of {self:?}");
         for (name, found, expected) in sizes {
             assert!(found == expected, "{name} has {found} elements, {self:?} needs {expected}");
@@ -108,7 +119,8 @@ impl Shape {
 /// the decays `alpha` (tokens, keys).
 ///
 /// # Panics
-/// If a slice's length is not the one `shape` gives.
+/// If a slice's length is not the one `shape` gives, or `scratch` has less room than for a
+/// (sequence, head).
 pub fn gla<T: Real>(
     shape: &Shape,
     qkv: &[T],
@@ -125,26 +137,31 @@ pub fn gla<T: Real>(
             ("qkv", qkv.len(), tokens * stride),
             ("alpha", alpha.len(), tokens * shape.keys()),
             ("y", y.len(), tokens * shape.values()),
-            ("scratch", scratch.len(), shape.scratch()),
         ],
     );
     if tokens == 0 || shape.values() == 0 || shape.keys() == 0 {
         y.fill(T::ZERO);
         return;
     }
-    parallel::for_each_chunk(scratch, shape.unit(), |unit, scratch| {
-        let (b, head) = (unit / shape.heads, unit % shape.heads);
-        let qkv = &qkv[b * shape.sequence * stride..][..shape.sequence * stride];
-        let alpha = &alpha[b * shape.sequence * shape.keys()..];
-        forward_unit(*shape, head, qkv, stride, alpha, scratch);
-    });
-    let scratch = &*scratch;
-    parallel::for_each_chunk(y, shape.sequence * shape.values(), |b, y| {
-        for head in 0..shape.heads {
-            let unit = &scratch[(b * shape.heads + head) * shape.unit()..];
-            scatter(unit, shape.sequence, shape.value, y, shape.values(), head * shape.value);
-        }
-    });
+    let (out, unit_len, heads) = (shape.sequence * shape.values(), shape.unit(), shape.heads);
+    for units in parts(shape.batch * heads, shape.at_once(scratch.len())) {
+        let scratch = &mut scratch[..units.len() * unit_len];
+        parallel::for_each_chunk(scratch, unit_len, |unit, scratch| {
+            let (b, head) = ((units.start + unit) / heads, (units.start + unit) % heads);
+            let qkv = &qkv[b * shape.sequence * stride..][..shape.sequence * stride];
+            let alpha = &alpha[b * shape.sequence * shape.keys()..];
+            forward_unit(*shape, head, qkv, stride, alpha, scratch);
+        });
+        let scratch = &*scratch;
+        let sequences = units.start / heads..units.end.div_ceil(heads);
+        let y = &mut y[sequences.start * out..sequences.end * out];
+        parallel::for_each_chunk(y, out, |b, y| {
+            for (unit, head) in of_sequence(&units, sequences.start + b, heads) {
+                let unit = &scratch[unit * unit_len..];
+                scatter(unit, shape.sequence, shape.value, y, shape.values(), head * shape.value);
+            }
+        });
+    }
 }
 
 /// From `dy` the gradients of q|k|v, over the same columns of `dqkv`, and those of the decays'
@@ -170,7 +187,6 @@ pub fn gla_backward<T: Real>(
             ("qkv", qkv.len(), tokens * stride),
             ("alpha", alpha.len(), tokens * shape.keys()),
             ("dy", dy.len(), tokens * shape.values()),
-            ("scratch", scratch.len(), shape.scratch()),
         ],
     );
     assert_eq!(dqkv.len(), qkv.len(), "dqkv has the elements of qkv");
@@ -179,28 +195,35 @@ pub fn gla_backward<T: Real>(
         return;
     }
     let (sequence, keys) = (shape.sequence, shape.keys());
-    parallel::for_each_chunk(scratch, shape.unit(), |unit, scratch| {
-        let (b, head) = (unit / shape.heads, unit % shape.heads);
-        let qkv = &qkv[b * sequence * stride..][..sequence * stride];
-        let alpha = &alpha[b * sequence * keys..];
-        let dy = &dy[b * sequence * shape.values()..];
-        backward_unit(*shape, head, qkv, stride, alpha, dy, scratch);
-    });
-    let scratch = &*scratch;
-    let outputs = dqkv.chunks_mut(sequence * stride).zip(dga.chunks_mut(sequence * keys));
-    parallel::for_each(outputs.collect(), |b, (dqkv, dga)| {
-        for head in 0..shape.heads {
-            let unit = &scratch[(b * shape.heads + head) * shape.unit()..];
-            let (dv, rest) = unit.split_at(sequence * shape.value);
-            let (dq, rest) = rest.split_at(sequence * shape.key);
-            let (dk, dga_unit) = rest.split_at(sequence * shape.key);
-            let column = head * shape.key;
-            scatter(dq, sequence, shape.key, dqkv, stride, column);
-            scatter(dk, sequence, shape.key, dqkv, stride, keys + column);
-            scatter(dv, sequence, shape.value, dqkv, stride, 2 * keys + head * shape.value);
-            scatter(dga_unit, sequence, shape.key, dga, keys, column);
-        }
-    });
+    let (unit_len, heads) = (shape.unit(), shape.heads);
+    let (rows, decays) = (sequence * stride, sequence * keys);
+    for units in parts(shape.batch * heads, shape.at_once(scratch.len())) {
+        let scratch = &mut scratch[..units.len() * unit_len];
+        parallel::for_each_chunk(scratch, unit_len, |unit, scratch| {
+            let (b, head) = ((units.start + unit) / heads, (units.start + unit) % heads);
+            let qkv = &qkv[b * rows..][..rows];
+            let alpha = &alpha[b * decays..];
+            let dy = &dy[b * sequence * shape.values()..];
+            backward_unit(*shape, head, qkv, stride, alpha, dy, scratch);
+        });
+        let scratch = &*scratch;
+        let sequences = units.start / heads..units.end.div_ceil(heads);
+        let dqkv = &mut dqkv[sequences.start * rows..sequences.end * rows];
+        let dga = &mut dga[sequences.start * decays..sequences.end * decays];
+        parallel::for_each_chunk_of_two((dqkv, rows), (dga, decays), |b, dqkv, dga| {
+            for (unit, head) in of_sequence(&units, sequences.start + b, heads) {
+                let unit = &scratch[unit * unit_len..];
+                let (dv, rest) = unit.split_at(sequence * shape.value);
+                let (dq, rest) = rest.split_at(sequence * shape.key);
+                let (dk, dga_unit) = rest.split_at(sequence * shape.key);
+                let column = head * shape.key;
+                scatter(dq, sequence, shape.key, dqkv, stride, column);
+                scatter(dk, sequence, shape.key, dqkv, stride, keys + column);
+                scatter(dv, sequence, shape.value, dqkv, stride, 2 * keys + head * shape.value);
+                scatter(dga_unit, sequence, shape.key, dga, keys, column);
+            }
+        });
+    }
 }
 
 /// Copies the dense rows (sequence, width) of a head to `column` and the following of rows of
@@ -231,7 +254,6 @@ pub fn recurrence<T: Real>(shape: &Shape, qkv: &[T], stride: usize, alpha: &[T],
             ("qkv", qkv.len(), tokens * stride),
             ("alpha", alpha.len(), tokens * shape.keys()),
             ("y", y.len(), tokens * shape.values()),
-            ("qkv", qkv.len(), tokens * stride),
         ],
     );
     let scale = T::ONE / T::from_f64(key as f64).sqrt();

@@ -11,6 +11,26 @@ pub(crate) use mlp::{Activation, Mlp, MlpKept};
 
 use crate::nn::real::Real;
 
+/// What a pass forward is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Pass {
+    /// A backward pass follows.
+    #[default]
+    Training,
+    /// Nothing follows.
+    Forward,
+}
+
+impl Pass {
+    /// The memory that a layer's activations have.
+    pub(crate) const fn memory(self, layer: usize) -> usize {
+        match self {
+            Self::Training => layer,
+            Self::Forward => 0,
+        }
+    }
+}
+
 /// Grows `buffer` to at least `len`; never shrinks, so that steps of two sizes do not alternate
 /// between allocations.
 pub(crate) fn grow<T: Real>(buffer: &mut Vec<T>, len: usize) {

@@ -29,7 +29,7 @@ use crate::nn::linear::{Products, Unquantized};
 use crate::nn::loss;
 use crate::nn::model::{Batch, Model};
 use crate::nn::parameters::Layout;
-use crate::nn::parts::{self, Affine, Linear, Mlp, MlpKept, Normed, Spare, grow};
+use crate::nn::parts::{self, Affine, Linear, Mlp, MlpKept, Normed, Pass, Spare, grow};
 use crate::nn::real::{Real, sum_of_three};
 use crate::nn::relu::Function;
 use crate::nn::site::{Operator, Place};
@@ -58,7 +58,9 @@ struct Block {
 /// What the backward pass reads.
 #[derive(Clone, Debug, Default)]
 struct Kept<T> {
-    /// Before each block and after the last.
+    /// What the memory was made for.
+    pass: Pass,
+    /// Before each block and after the last; without a backward pass of one block.
     stream: Vec<Vec<T>>,
     norms: Vec<Normed<T>>,
     mlps: Vec<MlpKept<T>>,
@@ -173,13 +175,13 @@ impl<T: Real> Proxy<T> {
     }
 
     /// Draws rows and targets.
-    fn draw(&mut self, batch: &Batch<'_>, products: &mut dyn Products<T>) -> usize {
+    fn draw(&mut self, batch: &Batch<'_>, pass: Pass, products: &mut dyn Products<T>) -> usize {
         let Batch::Drawn { seed, stream, first, rows } = *batch else {
             panic!("the proxy draws its rows, it has no use for {batch:?}");
         };
         let d = self.config.width;
         let (n, start) = (rows * d, first * d as u64);
-        self.reserve(rows);
+        self.reserve(rows, pass);
         let Self { kept, work, teacher, teacher_params, config, .. } = self;
         work.noise.resize(n, 0.0);
         draw::normals(&mut work.noise, start, &Philox::new(seed, stream.with(0)));
@@ -209,22 +211,35 @@ impl<T: Real> Proxy<T> {
     }
 
     /// Makes every buffer large enough for `rows`.
-    fn reserve(&mut self, rows: usize) {
+    fn reserve(&mut self, rows: usize, pass: Pass) {
         let n = rows * self.config.width;
         let Self { kept, work, blocks, .. } = self;
-        kept.stream.resize_with(blocks.len() + 1, Vec::new);
+        if kept.pass != pass {
+            // Evaluations are of more rows than steps; the memory of both is not needed at once.
+            (*kept, *work) = (Kept { pass, ..Kept::default() }, Work::default());
+        }
+        let layers = if pass == Pass::Training { blocks.len() } else { 1 };
+        kept.stream.resize_with(layers + 1, Vec::new);
         kept.stream.iter_mut().for_each(|buffer| grow(buffer, n));
-        kept.norms.resize_with(blocks.len(), Normed::default);
-        kept.mlps.resize_with(blocks.len(), MlpKept::default);
-        for ((block, norm), mlp) in blocks.iter().zip(&mut kept.norms).zip(&mut kept.mlps) {
-            norm.reserve(rows, self.config.width);
-            mlp.reserve(&block.mlp, rows);
-            grow(&mut work.d_after, rows * block.mlp.hidden);
-            grow(&mut work.d_before, rows * block.mlp.outputs());
+        kept.norms.resize_with(layers, Normed::default);
+        kept.mlps.resize_with(layers, MlpKept::default);
+        for (k, block) in blocks.iter().enumerate() {
+            let at = pass.memory(k);
+            if block.norm.is_some() {
+                kept.norms[at].reserve(rows, self.config.width);
+            }
+            kept.mlps[at].reserve(&block.mlp, rows);
+            if pass == Pass::Training {
+                grow(&mut work.d_after, rows * block.mlp.hidden);
+                grow(&mut work.d_before, rows * block.mlp.d_before());
+            }
         }
         grow(&mut kept.losses, rows);
-        for buffer in [&mut work.next, &mut work.d_stream, &mut work.d_y, &mut work.d_x] {
-            grow(buffer, n);
+        grow(&mut work.next, n);
+        if pass == Pass::Training {
+            for buffer in [&mut work.d_stream, &mut work.d_y, &mut work.d_x] {
+                grow(buffer, n);
+            }
         }
     }
 
@@ -234,21 +249,26 @@ impl<T: Real> Proxy<T> {
         let d = self.config.width;
         let n = rows * d;
         let Self { kept, work, blocks, .. } = self;
+        let pass = kept.pass;
         for (k, block) in blocks.iter().enumerate() {
-            let (before, after) = kept.stream.split_at_mut(k + 1);
-            let (x, y) = (&before[k][..n], &mut after[0][..n]);
+            let at = pass.memory(k);
+            let (before, after) = kept.stream.split_at_mut(at + 1);
+            let (x, y) = (&before[at][..n], &mut after[0][..n]);
             let inside = match &block.norm {
                 Some(norm) => {
-                    norm.forward(products, params, x, &mut kept.norms[k], &mut work.spare);
-                    &kept.norms[k].y[..n]
+                    norm.forward(products, params, x, &mut kept.norms[at], &mut work.spare);
+                    &kept.norms[at].y[..n]
                 }
                 None => x,
             };
-            block.mlp.forward(products, params, rows, inside, &mut kept.mlps[k], y);
+            block.mlp.forward(products, params, rows, inside, &mut kept.mlps[at], y);
             add_assign(y, x);
             products.tensor(Some(k as u32), Place::Residual, false, y, d);
+            if pass == Pass::Forward {
+                kept.stream.swap(0, 1);
+            }
         }
-        let output = &kept.stream[blocks.len()][..n];
+        let output = &kept.stream[pass.memory(blocks.len())][..n];
         let per_width = T::ONE / T::from_f64(d as f64);
         let targets = &work.targets;
         const ROWS: usize = 64;
@@ -311,7 +331,7 @@ impl<T: Real> Model<T> for Proxy<T> {
         products: &mut dyn Products<T>,
     ) -> f64 {
         assert_eq!(grads.len(), self.layout.len(), "gradients have the layout of the parameters");
-        let rows = self.draw(batch, products);
+        let rows = self.draw(batch, Pass::Training, products);
         self.forward(params, rows, products);
         let mean = loss::mean(&self.kept.losses[..rows]);
         self.backward(params, grads, rows, products);
@@ -325,7 +345,7 @@ impl<T: Real> Model<T> for Proxy<T> {
         products: &mut dyn Products<T>,
         losses: &mut [T],
     ) {
-        let rows = self.draw(batch, products);
+        let rows = self.draw(batch, Pass::Forward, products);
         assert_eq!(rows, losses.len(), "every row has one loss");
         self.forward(params, rows, products);
         losses.copy_from_slice(&self.kept.losses[..rows]);

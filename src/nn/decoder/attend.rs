@@ -4,7 +4,7 @@ use super::{Config, QkNorm, Work};
 use crate::nn::attention::{Shape, attention, attention_backward, split};
 use crate::nn::linear::Products;
 use crate::nn::parameters::Layout;
-use crate::nn::parts::{Affine, Linear, Normed, gather, grow, scatter};
+use crate::nn::parts::{Affine, Linear, Normed, Pass, gather, grow, scatter};
 use crate::nn::real::Real;
 use crate::nn::rope::Rope;
 use crate::nn::site::{Operator, Place};
@@ -27,6 +27,7 @@ pub(super) struct Kept<T> {
     /// Queries and keys before their norms, and their norms.
     raw: [Vec<T>; 2],
     normed: [Normed<T>; 2],
+    /// Of short rows, and where a recipe looks at them; others are formed again.
     probabilities: Vec<T>,
     attended: Vec<T>,
 }
@@ -79,22 +80,39 @@ impl Attend {
         [(0, queries), (queries, shape.kv_heads * shape.head_dim)]
     }
 
-    /// Makes room for a step of `shape`.
-    pub(super) fn reserve<T: Real>(&self, shape: &Shape, kept: &mut Kept<T>, work: &mut Work<T>) {
+    /// Makes room for a pass over `shape`.
+    pub(super) fn reserve<T: Real>(
+        &self,
+        shape: &Shape,
+        pass: Pass,
+        kept: &mut Kept<T>,
+        work: &mut Work<T>,
+    ) {
         let n = shape.batch * shape.sequence;
         grow(&mut kept.qkv, n * shape.qkv_width());
-        grow(&mut kept.probabilities, shape.probabilities());
         grow(&mut kept.attended, n * shape.width());
         grow(&mut work.scratch, shape.scratch());
-        grow(&mut work.d_inner, n * shape.width());
-        grow(&mut work.d_outer, n * shape.qkv_width());
         if let Some(norms) = &self.norms {
             for (i, (_, width)) in Self::columns(shape).into_iter().enumerate() {
                 grow(&mut kept.raw[i], n * width);
                 kept.normed[i].reserve(n * width / norms[i].width(), norms[i].width());
-                work.dense.iter_mut().for_each(|dense| grow(dense, n * width));
+                if pass == Pass::Training {
+                    work.dense.iter_mut().for_each(|dense| grow(dense, n * width));
+                }
             }
         }
+        if pass == Pass::Training {
+            grow(&mut work.d_inner, n * shape.width());
+            grow(&mut work.d_outer, n * shape.qkv_width());
+        }
+    }
+
+    /// Elements of the probabilities that are kept for the backward pass: those of short rows.
+    ///
+    /// Up to eight times a head's width they are at most half of what a layer keeps beside them, and
+    /// forming them again would take a twentieth of a step.
+    fn kept_probabilities(shape: &Shape) -> usize {
+        if shape.row() <= 8 * shape.head_dim { shape.probabilities() } else { 0 }
     }
 
     /// Rounds the columns of queries, keys and values, or of their gradients.
@@ -129,6 +147,7 @@ impl Attend {
         shape: &Shape,
         rope: Option<&Rope<T>>,
         x: &[T],
+        pass: Pass,
         kept: &mut Kept<T>,
         work: &mut Work<T>,
         out: &mut [T],
@@ -149,15 +168,18 @@ impl Attend {
         }
         self.round(products, shape, false, qkv, &mut work.dense[0]);
         let attended = &mut kept.attended[..n * shape.width()];
-        let probabilities = &mut kept.probabilities[..shape.probabilities()];
         if self.is_split(products) {
+            grow(&mut kept.probabilities, shape.probabilities());
+            let probabilities = &mut kept.probabilities[..shape.probabilities()];
             split::scores(shape, qkv, probabilities);
             products.tensor(layer, Place::Scores, false, probabilities, shape.row());
             split::softmax(shape, probabilities);
             products.tensor(layer, Place::Probabilities, false, probabilities, shape.row());
             split::values(shape, qkv, probabilities, attended);
         } else {
-            attention(shape, qkv, attended, probabilities, &mut work.scratch[..shape.scratch()]);
+            let len = if pass == Pass::Training { Self::kept_probabilities(shape) } else { 0 };
+            grow(&mut kept.probabilities, len);
+            attention(shape, qkv, attended, &mut kept.probabilities[..len], &mut work.scratch);
         }
         products.tensor(layer, Place::Attention, false, attended, shape.width());
         self.o.forward(products, params, attended, out);
@@ -184,8 +206,8 @@ impl Attend {
         products.tensor(layer, Place::Attention, true, d_attended, shape.width());
         let qkv = &kept.qkv[..n * stride];
         let d_qkv = &mut work.d_outer[..n * stride];
-        let probabilities = &kept.probabilities[..shape.probabilities()];
         if self.is_split(products) {
+            let probabilities = &kept.probabilities[..shape.probabilities()];
             grow(&mut work.d_scores, shape.probabilities());
             let d_scores = &mut work.d_scores[..shape.probabilities()];
             split::values_backward(shape, qkv, probabilities, d_attended, d_qkv, d_scores);
@@ -194,8 +216,8 @@ impl Attend {
             products.tensor(layer, Place::Scores, true, d_scores, shape.row());
             split::scores_backward(shape, qkv, d_scores, d_qkv);
         } else {
-            let scratch = &mut work.scratch[..shape.scratch()];
-            attention_backward(shape, qkv, probabilities, d_attended, d_qkv, scratch);
+            let probabilities = &kept.probabilities[..Self::kept_probabilities(shape)];
+            attention_backward(shape, qkv, probabilities, d_attended, d_qkv, &mut work.scratch);
         }
         self.round(products, shape, true, d_qkv, &mut work.dense[0]);
         if let Some(rope) = rope {

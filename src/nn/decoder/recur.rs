@@ -8,7 +8,7 @@ use crate::nn::gla::{
 };
 use crate::nn::linear::Products;
 use crate::nn::parameters::Layout;
-use crate::nn::parts::{Affine, Linear, Normed, gather, grow, scatter};
+use crate::nn::parts::{Affine, Linear, Normed, Pass, gather, grow, scatter};
 use crate::nn::real::Real;
 use crate::nn::site::{Operator, Place};
 
@@ -93,10 +93,11 @@ impl Recur {
         2 * self.keys + self.values
     }
 
-    /// Makes room for a step.
+    /// Makes room for a pass.
     pub(super) fn reserve<T: Real>(
         &self,
         (batch, sequence): (usize, usize),
+        pass: Pass,
         kept: &mut Kept<T>,
         work: &mut Work<T>,
     ) {
@@ -109,6 +110,9 @@ impl Recur {
         kept.normed.reserve(n * self.heads, self.values / self.heads);
         grow(&mut kept.gated, n * self.values);
         grow(&mut work.scratch, self.shape(batch, sequence).scratch());
+        if pass == Pass::Forward {
+            return;
+        }
         grow(&mut work.d_inner, n * self.values);
         grow(&mut work.d_outer, n * self.stride());
         grow(&mut work.dense[0], n * self.values);
@@ -160,7 +164,7 @@ impl Recur {
         let alpha = &mut kept.alpha[..n * self.keys];
         decay(z, self.tau, self.least, alpha);
         let mixed = &mut kept.mixed[..n * self.values];
-        gla(&shape, rows, stride, alpha, mixed, &mut work.scratch[..shape.scratch()]);
+        gla(&shape, rows, stride, alpha, mixed, &mut work.scratch);
         products.tensor(layer, Place::Attention, false, mixed, self.values);
         self.norm.forward(products, params, mixed, &mut kept.normed, &mut work.spare);
         let (normed, gated) = (&kept.normed.y[..mixed.len()], &mut kept.gated[..n * self.values]);
@@ -195,8 +199,7 @@ impl Recur {
         self.norm.backward(products, params, grads, mixed, kept_norm, d_gated, d_mixed, spare);
         products.tensor(layer, Place::Attention, true, d_mixed, self.values);
         let alpha = &kept.alpha[..n * self.keys];
-        let scratch = &mut work.scratch[..shape.scratch()];
-        gla_backward(&shape, rows, stride, alpha, d_mixed, d_rows, dz, scratch);
+        gla_backward(&shape, rows, stride, alpha, d_mixed, d_rows, dz, &mut work.scratch);
         decay_backward(&kept.z[..n * self.keys], self.tau, self.least, dz);
         products.tensor(layer, Place::DecayGate, true, dz, self.keys);
         let (low, d_low) = (&kept.low[..n * self.rank], &mut work.low[..n * self.rank]);

@@ -43,11 +43,12 @@ fn alpha(z: &[f64]) -> Vec<f64> {
     alpha
 }
 
-/// The buffers start as NaN, so that reading what was never written shows.
+/// The buffers start as NaN, so that reading what was never written shows; there is room for two
+/// pairs of a sequence and a head at a time.
 fn chunked<T: Real>(shape: &Shape, qkv: &[T], stride: usize, alpha: &[T]) -> Vec<T> {
     let nan = T::from_f64(f64::NAN);
     let mut y = vec![nan; shape.batch * shape.sequence * shape.values()];
-    let mut scratch = vec![nan; shape.scratch()];
+    let mut scratch = vec![nan; 2 * shape.unit() + 1];
     gla(shape, qkv, stride, alpha, &mut y, &mut scratch);
     y
 }
@@ -55,7 +56,8 @@ fn chunked<T: Real>(shape: &Shape, qkv: &[T], stride: usize, alpha: &[T]) -> Vec
 fn backward<T: Real>(case: &Shape, qkv: &[T], stride: usize, alpha: &[T], dy: &[T]) -> [Vec<T>; 2] {
     let nan = T::from_f64(f64::NAN);
     let (mut dqkv, mut dga) = (vec![T::ZERO; qkv.len()], vec![nan; alpha.len()]);
-    let mut scratch = vec![nan; case.scratch()];
+    // Three pairs at a time, which is no whole number of sequences.
+    let mut scratch = vec![nan; 3 * case.unit()];
     gla_backward(case, qkv, stride, alpha, dy, &mut dqkv, &mut dga, &mut scratch);
     [dqkv, dga]
 }

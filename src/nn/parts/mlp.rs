@@ -50,6 +50,14 @@ impl Mlp {
         }
     }
 
+    /// Columns of the gradient of what enters the activation, where it is not formed in place.
+    pub(crate) const fn d_before(&self) -> usize {
+        match self.activation {
+            Activation::Swiglu => 2 * self.hidden,
+            Activation::Gelu | Activation::Plain(_) => 0,
+        }
+    }
+
     /// `y` (n, out) from `x` (n, in).
     pub(crate) fn forward<T: Real>(
         &self,
@@ -80,7 +88,7 @@ impl Mlp {
     }
 
     /// `dx` (n, in) from `dy`; `d_after` and `d_before` are working memory of (n, hidden) and
-    /// (n, outputs).
+    /// (n, [`d_before`](Self::d_before)).
     pub(crate) fn backward<T: Real>(
         &self,
         products: &mut dyn Products<T>,
