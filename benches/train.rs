@@ -6,7 +6,7 @@
 //! `cargo bench --features train,parallel --bench train [-- [--table] [--proxy] RECIPE...]` prints
 //! tokens (rows) a second of the median step and the times of the shortest and the longest; of one
 //! thread also the time that the processor gave it (Linux), which other processes do not lengthen;
-//! with `--table` where the time goes. `-- once MODEL RECIPE` prints the seconds of the shortest of
+//! with `--table` where the time goes, and the memory (of each recipe in a process of its own). `-- once MODEL RECIPE` prints the seconds of the shortest of
 //! five steps, and nothing else: `benches/peers_train.py` asks for them.
 
 use exmy::nn::decoder::Position;
@@ -14,7 +14,7 @@ use exmy::parallel::with_threads;
 use exmy::train::config::Config;
 use exmy::train::data::{DataOptions, Dataset, Source};
 use exmy::train::preset::preset;
-use exmy::train::profile::Profile;
+use exmy::train::profile::{Profile, begin};
 use exmy::train::trainer::Trainer;
 use std::time::Instant;
 
@@ -47,6 +47,7 @@ fn config(model: &str, recipe: &str) -> Config {
 /// Calls `work` with what makes a step and tells its seconds, after two steps.
 fn with_steps(config: &Config, work: impl FnOnce(&mut dyn FnMut() -> f64)) {
     let data = Dataset::load(&Source::default(), &DataOptions::default()).expect("a text");
+    begin();
     let mut trainer = Trainer::new(config, &data).expect("a model");
     let mut step = || {
         let start = Instant::now();

@@ -1,17 +1,22 @@
 //! The table of where the time of training steps goes, and of the memory a run takes.
 //!
 //! Times are those of the [`stopwatch`](crate::nn::stopwatch); what no part claims is the row
-//! `other`. Memory on paper counts the numbers that training needs whatever it is written in:
-//! weights, gradients, two moments, and the activations that the backward pass reads; beside it
-//! stands the most that the process held, as Linux tells it (`VmHWM`).
+//! `other`. [`Paper`] counts the memory that training needs whatever it is written in: weights,
+//! gradients, two moments, and the activations that the backward pass reads. Beside it stands the
+//! most that the process held beyond what it held before the first model was made, as Linux tells it
+//! (`VmHWM`, which is set back before each run, less `VmRSS`). Memory of an earlier run that the
+//! system did not get back counts for the later one.
 
 use std::fmt;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use crate::nn::decoder::Mixer;
+use crate::nn::decoder::{Mixer, Norm, QkNorm};
 use crate::nn::model;
 use crate::nn::proxy::Activation;
 use crate::nn::stopwatch::{Laps, Part, measure};
+use crate::train::config::Config;
+use crate::train::trainer::{EVALUATED_ROWS, EVALUATED_WINDOWS};
 
 /// What some steps took.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,73 +27,163 @@ pub struct Profile {
     pub time: Duration,
     /// The laps of their parts.
     pub laps: Vec<Laps>,
-    /// The memory of the process at its largest, in bytes, where the system tells it.
-    pub peak_memory: Option<u64>,
-    /// What training needs on paper, in bytes; see [`memory_on_paper`].
-    pub memory_on_paper: u64,
+    /// The memory that the process held at its largest, in bytes, less what it held before the first
+    /// model, where the system tells it.
+    pub held: Option<u64>,
+    /// What training needs on paper.
+    pub paper: Paper,
 }
 
 impl Profile {
-    /// Measures `steps` calls of `step` of training a model with `batch` sequences in memory.
+    /// Measures `steps` calls of `step` of training a model with `batch` sequences in memory. The
+    /// memory is told if it was [begun](begin) to be measured before the model was made.
     pub fn of(model: &model::Config, batch: usize, steps: u64, mut step: impl FnMut()) -> Self {
-        Self { steps, ..Self::of_run(model, batch, || (0..steps).for_each(|_| step())).1 }
+        let paper = Paper::of(model, batch, 0);
+        Self { steps, ..Self::measure(paper, || (0..steps).for_each(|_| step())).1 }
     }
 
     /// Measures a whole run, whose steps are counted by the batches that it draws; its evaluations
     /// are forward passes like those of the steps, and what it writes is `other`.
-    pub fn of_run<R>(model: &model::Config, batch: usize, run: impl FnOnce() -> R) -> (R, Self) {
+    pub fn of_run<R>(config: &Config, run: impl FnOnce() -> R) -> (R, Self) {
+        begin();
+        Self::measure(Paper::of_run(config), run)
+    }
+
+    fn measure<R>(paper: Paper, run: impl FnOnce() -> R) -> (R, Self) {
         let start = Instant::now();
         let (result, laps) = measure(run);
         let time = start.elapsed();
         let batches = laps.iter().find(|laps| laps.part == Part::Batch);
-        let profile = Self {
-            steps: batches.map_or(0, |laps| laps.count),
-            time,
-            laps,
-            peak_memory: peak_memory(),
-            memory_on_paper: memory_on_paper(model, batch),
-        };
-        (result, profile)
+        let steps = batches.map_or(0, |laps| laps.count);
+        (result, Self { steps, time, laps, held: held(), paper })
     }
 }
 
-/// Bytes of weights, gradients, moments and kept activations of a model in f32, with `batch`
-/// sequences in memory.
+/// What training needs on paper, in bytes: everything in f32, each number once.
 ///
-/// Activations of a decoder's block are the stream before both norms, the norms' outputs, q|k|v and
-/// the attention's output (gated linear attention: all its projections, the gate's logits and
-/// decays, what the recurrence writes, that normed and gated), the pre-activations and the
-/// activations; beside the blocks the stream at the end, the last norm's output and the logits.
-/// Probabilities are not among them: they can be formed again from q and k. Of the proxy they are the
-/// stream, the norms' outputs, pre-activations and activations, and the targets.
-pub fn memory_on_paper(model: &model::Config, batch: usize) -> u64 {
-    let kept = match model {
-        model::Config::Decoder(model) => {
-            let d = model.d_model;
-            let mixer = |layer| match model.mixer.of(layer) {
-                Mixer::Attention => model.qkv_outputs() + model.heads * model.head_dim(),
-                Mixer::Gla => model.gla_outputs() + 2 * model.gla_keys() + 3 * model.gla_values(),
-            };
-            let mixers: usize = (0..model.layers).map(mixer).sum();
-            let block = 4 * d + model.mlp_outputs() + model.hidden;
-            mixers + model.layers * block + 2 * d + model.vocab
-        }
-        model::Config::Proxy(model) => {
-            let normed = if model.norm { model.width } else { 0 };
-            let hidden = model.hidden();
-            let before = if model.activation == Activation::Swiglu { 2 * hidden } else { hidden };
-            model.layers * (model.width + normed + before + hidden) + 2 * model.width
-        }
-    };
-    4 * (4 * model.layout().len() + batch * model.context() * kept) as u64
+/// Activations, for each token of a step: of each block the stream before both norms, the norms'
+/// outputs and statistics, q|k|v, the logarithm of the sum of each row of attention, the attention's
+/// output (gated linear attention: all its projections, the gate's logits and decays, what the
+/// recurrence writes, that normed and gated), queries and keys before norms of their own, the
+/// pre-activations and the activations; beside the blocks the stream at the end, the last norm's
+/// output and the logits, the token and its target. Probabilities are not among them, which can be
+/// formed again from q and k, nor are gradients of activations. Of the proxy they are the stream, the
+/// norms' outputs and statistics, pre-activations and activations, and the targets. An evaluation has
+/// the activations of one block, of more sequences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Paper {
+    /// Of the model, and of the proxy's teacher.
+    pub weights: u64,
+    /// Of the weights that are trained.
+    pub gradients: u64,
+    /// AdamW's two.
+    pub moments: u64,
+    /// Of a training step.
+    pub activations: u64,
+    /// Of a forward pass of an evaluation.
+    pub evaluation: u64,
 }
 
-/// The most memory the process has held.
-fn peak_memory() -> Option<u64> {
+impl Paper {
+    /// Of a model in training with `batch` sequences in memory and evaluations of `evaluated`.
+    pub fn of(model: &model::Config, batch: usize, evaluated: usize) -> Self {
+        let (blocks, rest): (Vec<usize>, usize) = match model {
+            model::Config::Decoder(model) => {
+                let d = model.d_model;
+                let statistics = if model.norm == Norm::LayerNorm { 2 } else { 1 };
+                let queries = model.heads * model.head_dim();
+                let normed = match model.qk_norm {
+                    QkNorm::None => 0,
+                    QkNorm::Head => {
+                        queries
+                            + model.kv_heads * model.head_dim()
+                            + statistics * (model.heads + model.kv_heads)
+                    }
+                    QkNorm::Full => queries + model.kv_heads * model.head_dim() + 2 * statistics,
+                };
+                let mixer = |layer| match model.mixer.of(layer) {
+                    Mixer::Attention => model.qkv_outputs() + normed + model.heads + queries,
+                    Mixer::Gla => {
+                        model.gla_outputs()
+                            + 2 * model.gla_keys()
+                            + 3 * model.gla_values()
+                            + model.gla.heads
+                    }
+                };
+                let block = 4 * d + 2 * statistics + model.mlp_outputs() + model.hidden;
+                let blocks = (0..model.layers).map(|layer| mixer(layer) + block);
+                (blocks.collect(), 2 * d + statistics + model.vocab + 2)
+            }
+            model::Config::Proxy(model) => {
+                let normed = if model.norm { model.width + 2 } else { 0 };
+                let hidden = model.hidden();
+                let before =
+                    if model.activation == Activation::Swiglu { 2 * hidden } else { hidden };
+                let block = model.width + normed + before + hidden;
+                (vec![block; model.layers], 2 * model.width)
+            }
+        };
+        let bytes = |numbers: usize| 4 * numbers as u64;
+        let tokens = |sequences: usize| sequences * model.context();
+        let parameters = model.layout().len();
+        let fixed = match model {
+            model::Config::Decoder(_) => 0,
+            model::Config::Proxy(model) => model.teacher_parameters(),
+        };
+        let widest = blocks.iter().max().copied().unwrap_or(0);
+        Self {
+            weights: bytes(parameters + fixed),
+            gradients: bytes(parameters),
+            moments: bytes(2 * parameters),
+            activations: bytes(tokens(batch) * (blocks.iter().sum::<usize>() + rest)),
+            evaluation: bytes(tokens(evaluated) * (widest + rest)),
+        }
+    }
+
+    /// Of a run of a configuration.
+    pub fn of_run(config: &Config) -> Self {
+        let Config { model, train, record, .. } = config;
+        let most = match model {
+            model::Config::Decoder(_) => EVALUATED_WINDOWS,
+            model::Config::Proxy(model) => EVALUATED_ROWS.min(model.validation_rows),
+        };
+        let evaluated = if record.eval_windows == 0 { most } else { most.min(record.eval_windows) };
+        Self::of(model, train.batch / train.accumulate, evaluated)
+    }
+
+    /// What must be there at once: steps and evaluations do not overlap.
+    pub fn total(&self) -> u64 {
+        self.weights + self.gradients + self.moments + self.activations.max(self.evaluation)
+    }
+}
+
+/// Begins to measure memory: what is held when this is called first is no model's, and the system
+/// looks for the largest from each call on.
+pub fn begin() {
+    FIRST.get_or_init(|| status("VmRSS:"));
+    // Where this is refused, what is told is the largest since the process began, which is no less.
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+}
+
+/// The memory that was held when measuring [began](begin).
+static FIRST: OnceLock<Option<u64>> = OnceLock::new();
+
+/// The most that was held since then, less what was held before.
+fn held() -> Option<u64> {
+    let first = (*FIRST.get()?)?;
+    Some(status("VmHWM:")?.saturating_sub(first))
+}
+
+/// A number of bytes that Linux tells of this process.
+fn status(key: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kilobytes << 10)
+}
+
+fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
 }
 
 impl fmt::Display for Profile {
@@ -115,21 +210,36 @@ impl fmt::Display for Profile {
         let sums = self.laps.iter().filter(|laps| matches!(laps.part, Part::Linear(..)));
         let linear: f64 = sums.map(|laps| laps.time.as_secs_f64()).sum();
         row(f, "of it, linear", "", 1.0, linear)?;
-        let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-        write!(f, "memory on paper {:.1} MiB", mebibytes(self.memory_on_paper))?;
-        if let Some(peak) = self.peak_memory {
-            let ratio = peak as f64 / self.memory_on_paper as f64;
-            write!(f, ", at most {:.1} MiB held ({ratio:.2} times)", mebibytes(peak))?;
+        let Paper { weights, gradients, moments, activations, evaluation } = self.paper;
+        writeln!(f, "{:<39} {:>8}", "memory", "MiB")?;
+        for (name, detail, bytes) in [
+            ("weights", "", weights),
+            ("gradients", "", gradients),
+            ("moments", "", moments),
+            ("activations", "of a step", activations),
+            ("or", "of an evaluation", evaluation),
+            ("on paper", "", self.paper.total()),
+        ] {
+            if bytes > 0 {
+                writeln!(f, "{name:<16} {detail:<22} {:>8.1}", mebibytes(bytes))?;
+            }
         }
-        writeln!(f)
+        match self.held {
+            Some(held) => {
+                let ratio = held as f64 / self.paper.total() as f64;
+                let detail = format!("{ratio:.2} times");
+                writeln!(f, "{:<16} {detail:<22} {:>8.1}", "held at most", mebibytes(held))
+            }
+            None => writeln!(f, "{:<16} not known here", "held at most"),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nn::decoder;
     use crate::nn::stopwatch::{Way, lap};
+    use crate::nn::{decoder, proxy};
     use crate::train::preset::preset;
 
     #[test]
@@ -151,7 +261,9 @@ mod tests {
         );
     }
 
-    /// Two layers, d 4, by hand: a block keeps 4 * 4 + 12 + 4 + 8 + 8 numbers a token.
+    /// Two layers, d 4, by hand. A block keeps of a token 4 * 4 of the stream and the norms' outputs,
+    /// 2 * 2 statistics, q|k|v 12, a logarithm for each of 2 heads, 4 of the attention, 8 + 8 of the
+    /// MLP: 54; the rest is 4 + 4 + 2 of the last norm, 10 logits, the token and its target: 22.
     #[test]
     fn memory_by_hand() {
         let model = model::Config::from(decoder::Config {
@@ -164,8 +276,23 @@ mod tests {
             hidden: 8,
             ..*preset("gpt-nano").unwrap().model.decoder().unwrap()
         });
-        let parameters = model.layout().len();
-        let activations = 5 * 3 * (2 * 48 + 8 + 10);
-        assert_eq!(memory_on_paper(&model, 5), 4 * (4 * parameters + activations) as u64);
+        let bytes = 4 * model.layout().len() as u64;
+        let (activations, evaluation) = (4 * 5 * 3 * 130, 4 * 9 * 3 * 76);
+        let expected =
+            Paper { weights: bytes, gradients: bytes, moments: 2 * bytes, activations, evaluation };
+        let paper = Paper::of(&model, 5, 9);
+        assert_eq!((paper, paper.total()), (expected, 4 * bytes + evaluation));
+    }
+
+    /// One block of width 6 with the exact GELU, by hand: 2 * 6 * 24 weights, 3 * 6 of norm and bias,
+    /// a teacher of 2 * 6 * 6; of a row 6 + 6 + 2 + 24 + 24 and then output and target.
+    #[test]
+    fn memory_of_the_proxy_by_hand() {
+        let model = proxy::Config { layers: 1, width: 6, ..proxy::Config::default() };
+        let paper = Paper::of(&model.into(), 10, 0);
+        let (gradients, activations) = (4 * 306, 4 * 10 * 74);
+        let weights = 4 * (306 + 72);
+        let moments = 2 * gradients;
+        assert_eq!(paper, Paper { weights, gradients, moments, activations, evaluation: 0 });
     }
 }

@@ -17,6 +17,13 @@ use crate::train::data::{Batches, Dataset, Tokens, windows};
 use crate::train::optimizer::{clip_scale, global_norm};
 use std::ops::Range;
 
+/// Windows of one forward pass of an evaluation; part of the definition where a recipe has scales of
+/// whole tensors.
+pub const EVALUATED_WINDOWS: usize = 32;
+
+/// As [`EVALUATED_WINDOWS`], rows of the proxy.
+pub const EVALUATED_ROWS: usize = 2048;
+
 /// What a training step measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
@@ -256,8 +263,7 @@ impl<'a> Trainer<'a> {
 
     /// Mean loss over `rows` rows that are the same for every step, at most `record.eval_windows`.
     fn drawn_loss(&mut self, rows: usize) -> f64 {
-        /// Rows of one forward pass; part of the definition as in [`Self::mean_loss`].
-        const ROWS: usize = 2048;
+        const ROWS: usize = EVALUATED_ROWS;
         let Config { seed, record, .. } = self.config;
         let used = if record.eval_windows == 0 { rows } else { rows.min(record.eval_windows) };
         let (step, stream) = (self.progress.step, Stream::new("proxy validation"));
@@ -283,8 +289,7 @@ impl<'a> Trainer<'a> {
             0 => windows.len(),
             most => windows.len().min(most),
         };
-        /// Rows of one forward pass; part of the definition where a recipe has per-tensor scales.
-        const ROWS: usize = 32;
+        const ROWS: usize = EVALUATED_WINDOWS;
         let step = self.progress.step;
         let (mut sum, mut first) = (0.0, 0);
         let mut losses = vec![0.0; ROWS * context];

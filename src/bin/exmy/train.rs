@@ -294,8 +294,7 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &AtomicBool) -> Re
         let mut watcher = Watcher::new(&config, (i, folders.len()), arguments.work.quiet, stop);
         let mut train = || run::train(folder, &loaded, &mut watcher);
         let (outcome, profile) = if arguments.profile {
-            let rows = config.train.batch / config.train.accumulate;
-            let (outcome, profile) = Profile::of_run(&config.model, rows, train);
+            let (outcome, profile) = Profile::of_run(&config, train);
             (outcome?, Some(profile))
         } else {
             (train()?, None)
