@@ -139,7 +139,10 @@ impl Folder {
     /// If there is none.
     pub fn read(path: &Path) -> Result<Self> {
         let file = path.join("sweep.json");
-        let text = fs::read(&file).map_err(|error| Error::io("read", &file, error))?;
+        let text = fs::read(&file).map_err(|error| {
+            let error = Error::io("read", &file, error);
+            error.hint("`exmy sweep` of the plan makes its folder; --out names another")
+        })?;
         let sweep = serde_json::from_slice(&text)
             .map_err(|error| Error::new(format!("{}", file.display())).because(error))?;
         Ok(Self { path: path.to_owned(), sweep })

@@ -76,8 +76,13 @@ fn recorded(path: &Path) -> Result<String> {
 /// If a file cannot be read, or the run would not go on as a branch does.
 pub fn settle(config: &mut Config) -> Result<()> {
     if !config.start.weights.is_empty() {
-        config.start.weights = recorded(Path::new(&config.start.weights))?;
-        config.start.fingerprint = fingerprint(Path::new(&config.start.weights))?;
+        let works = "--init-from (start.weights) takes one safetensors file, as model.safetensors";
+        let path = Path::new(&config.start.weights).to_owned();
+        if path.is_dir() {
+            return Err(Error::new(format!("{} is a folder", path.display())).hint(works));
+        }
+        config.start.weights = recorded(&path).map_err(|error| error.hint(works))?;
+        config.start.fingerprint = fingerprint(&path)?;
     }
     if config.start.is_branch() {
         config.start.run = recorded(Path::new(&config.start.run))?;
@@ -259,6 +264,12 @@ pub fn load_matching(path: &Path, layout: &Layout, params: &mut [f32]) -> Result
 /// # Errors
 /// If the run cannot be read or has no checkpoint of that step.
 pub fn branch(run: &Folder, step: u64) -> Result<Config> {
+    if !run.config_file().is_file() {
+        let fault = format!("{} is no run: it has no config.toml", run.path().display());
+        return Err(Error::new(fault).hint(
+            "name the folder of one run and a step of it, for example runs/0001/f32-s1@500",
+        ));
+    }
     let mut config = run.config()?;
     let path = checkpoint::path(&run.checkpoints(), step);
     if !path.is_file() {

@@ -17,6 +17,7 @@ fn refused(folder: &Path, arguments: &[&str], parts: &[&str]) {
         assert!(message.contains(part), "{arguments:?}: no {part:?} in\n{message}");
     }
     assert!(!message.contains("panicked"), "{message}");
+    assert!(message.lines().count() <= 24, "{arguments:?}: more than a screen\n{message}");
     assert!(contents(folder) == before, "{arguments:?} changed the folder");
 }
 
@@ -45,6 +46,7 @@ fn mistakes_are_answered() {
         (&["--recipe", "e2m1/32:e8m0@cail"], &["cail", "floor"]),
         (&["--recipe", "bf16,bf16"], &["two runs", "bf16-s1"]),
         (&["--preset", "nanno"], &["nanno", "did you mean nano?"]),
+        (&["--preset", "zzz"], &["zzz", "the presets are nano, deep"]),
         (&["--set", "train.stps=3"], &["train.stps", "did you mean train.steps?"]),
         (&["--set", "train.steps=many"], &["train.steps", "many"]),
         (&["--set", "train.steps"], &["key=value"]),
@@ -64,17 +66,20 @@ fn mistakes_are_answered() {
         (&["--lr", "nan"], &["train.lr"]),
         (&["--seed", "99999999999999999999"], &["99999999999999999999"]),
         (&["--threads", "0"], &["--threads"]),
-        (&["--config", "absent.toml"], &["absent.toml"]),
+        (&["--config", "absent.toml"], &["absent.toml", "--config takes a TOML file"]),
+        (&["--config", "nothing"], &["nothing", "--config takes a TOML file"]),
         (&["--config", "wrong.toml"], &["wrong.toml", "train.step", "did you mean train.steps?"]),
         (&["--config", "broken.toml"], &["broken.toml"]),
-        (&["--resume", "absent"], &["absent"]),
+        (&["--resume", "absent"], &["absent", "a folder that `exmy train` wrote"]),
+        (&["--resume", "text.txt"], &["text.txt", "a folder that `exmy train` wrote"]),
         (&["--resume", "nothing"], &["no run in nothing"]),
         (&["--resume", "nothing", "--steps", "3"], &["--resume", "--steps"]),
         (&["--resume", "nothing", "--branch", "a@3"], &["--resume", "--branch"]),
         (&["--branch", "nothing"], &["nothing", "RUN@STEP"]),
-        (&["--branch", "nothing@3"], &["nothing"]),
+        (&["--branch", "nothing@3"], &["nothing is no run", "config.toml", "runs/0001/f32-s1@500"]),
         (&["--branch", "nothing@3", "--seed", "2"], &["--branch", "--seed"]),
-        (&["--init-from", "absent.safetensors"], &["absent.safetensors"]),
+        (&["--init-from", "absent.safetensors"], &["absent.safetensors", "one safetensors file"]),
+        (&["--init-from", "nothing"], &["nothing is a folder", "one safetensors file"]),
         (&["--init-from", "text.txt"], &["text.txt", "not a whole safetensors"]),
         (&["--seeds", "0"], &["--seeds"]),
         (&["--lr", "1e-3,1e-3", "--recipe", "f32"], &["two runs", "once"]),
@@ -92,6 +97,9 @@ fn mistakes_are_answered() {
         whole.extend(*arguments);
         refused(root, &whole, parts);
     }
+    refused(root, &["sweep", "absent.toml"], &["absent.toml", "a plan is a TOML file"]);
+    let status = ["sweep", "wrong.toml", "--status"];
+    refused(root, &status, &["runs/wrong/sweep.json", "makes its folder", "--out"]);
     refused(root, &["sample", "nothing"], &["nothing"]);
     refused(root, &["sample", "text.txt"], &["text.txt"]);
     refused(root, &["trian"], &["trian", "train"]);

@@ -149,7 +149,10 @@ fn configure(arguments: &Arguments, lr: Option<f64>) -> Result<(Config, String)>
     let mut name = arguments.preset.clone();
     let mut changes = None;
     if let Some(path) = &arguments.config {
-        let text = std::fs::read_to_string(path).map_err(|error| Error::io("read", path, error))?;
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Error::io("read", path, error)
+                .hint("--config takes a TOML file with any keys of a run's config.toml")
+        })?;
         let context = |error: Error| Error::new(format!("{}: {error}", path.display()));
         let mut table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
             context(Error::new(error.to_string().trim_end().to_owned()))

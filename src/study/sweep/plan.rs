@@ -99,7 +99,10 @@ impl Plan {
     /// # Errors
     /// If it cannot be read, names what does not exist, or describes a run that is impossible.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = fs::read_to_string(path).map_err(|error| Error::io("read", path, error))?;
+        let text = fs::read_to_string(path).map_err(|error| {
+            Error::io("read", path, error)
+                .hint("a plan is a TOML file with any keys of a run's config.toml, and [grid]")
+        })?;
         Self::parse(&text).map_err(|error| Error::new(format!("{}: {error}", path.display())))
     }
 
