@@ -28,6 +28,14 @@ unsafe impl GlobalAlloc for Counted {
         unsafe { System.alloc(layout) }
     }
 
+    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        let more = size.saturating_sub(layout.size());
+        MOST.fetch_max(HELD.fetch_add(more, Relaxed) + more, Relaxed);
+        HELD.fetch_sub(layout.size().saturating_sub(size), Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.realloc(place, layout, size) }
+    }
+
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         HELD.fetch_sub(layout.size(), Relaxed);
         // SAFETY: the caller's promise.

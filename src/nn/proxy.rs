@@ -71,10 +71,6 @@ struct Kept<T> {
 #[derive(Clone, Debug, Default)]
 struct Work<T> {
     targets: Vec<T>,
-    /// A teacher's block.
-    teacher: MlpKept<T>,
-    next: Vec<T>,
-    noise: Vec<f32>,
     d_stream: Vec<T>,
     d_y: Vec<T>,
     d_x: Vec<T>,
@@ -183,29 +179,26 @@ impl<T: Real> Proxy<T> {
         let (n, start) = (rows * d, first * d as u64);
         self.reserve(rows, pass);
         let Self { kept, work, teacher, teacher_params, config, .. } = self;
-        work.noise.resize(n, 0.0);
-        draw::normals(&mut work.noise, start, &Philox::new(seed, stream.with(0)));
-        for (x, &noise) in kept.stream[0][..n].iter_mut().zip(&work.noise) {
-            *x = T::from_f64(f64::from(noise));
-        }
+        // The teacher works in what the student is going to write.
+        let Kept { stream: passing, mlps, .. } = kept;
+        let [x, next, ..] = &mut passing[..] else { unreachable!("there is a block") };
+        let (x, next, inside) = (&mut x[..n], &mut next[..n], &mut mlps[0]);
+        draw::normals(x, start, &Philox::new(seed, stream.with(0)));
         let products = match config.teacher_precision {
             Precision::F32 => &mut Unquantized as &mut dyn Products<T>,
             Precision::Recipe => products,
         };
         work.targets.clear();
-        work.targets.extend_from_slice(&kept.stream[0][..n]);
+        work.targets.extend_from_slice(x);
         for block in teacher {
-            work.teacher.reserve(block, rows);
-            let next = &mut work.next[..n];
-            block.forward(products, teacher_params, rows, &work.targets, &mut work.teacher, next);
+            inside.reserve(block, rows);
+            block.forward(products, teacher_params, rows, &work.targets, inside, next);
             work.targets.copy_from_slice(next);
         }
         if config.noise > 0.0 {
-            draw::normals(&mut work.noise, start, &Philox::new(seed, stream.with(1)));
-            let size = T::from_f64(config.noise);
-            for (target, &noise) in work.targets.iter_mut().zip(&work.noise) {
-                *target += size * T::from_f64(f64::from(noise));
-            }
+            let (size, philox) = (T::from_f64(config.noise), Philox::new(seed, stream.with(1)));
+            let add = |target: &mut T, noise| *target += size * noise;
+            draw::with_normals(&mut work.targets, start, &philox, add);
         }
         rows
     }
@@ -235,7 +228,6 @@ impl<T: Real> Proxy<T> {
             }
         }
         grow(&mut kept.losses, rows);
-        grow(&mut work.next, n);
         if pass == Pass::Training {
             for buffer in [&mut work.d_stream, &mut work.d_y, &mut work.d_x] {
                 grow(buffer, n);

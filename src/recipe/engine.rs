@@ -352,7 +352,8 @@ impl Products<f32> for Engine<'_> {
                 }
                 continue;
             };
-            let mut buffers = [Vec::new(), Vec::new()];
+            let [left, right] = [&mut self.images.left, &mut self.images.right];
+            let mut buffers = [std::mem::take(left), std::mem::take(right)];
             let [left, right] = &mut buffers;
             let (xq, wq) = (
                 self.image(layer, members, &x_side, left),
@@ -363,7 +364,17 @@ impl Products<f32> for Engine<'_> {
             let x = Both { numbers: &numbers[0], before: x, after: xq };
             let w = Both { numbers: &numbers[1], before: w, after: wq };
             let channels = self.channels(site, &patch, x, w);
-            patch::forward(&patch, &channels, x, w, y);
+            let parts = patch::Parts::new(&patch, &channels, x, w);
+            let inputs = xq.cols();
+            // An operand that nothing rounds has no image yet.
+            for ((buffer, side), numbers) in buffers.iter_mut().zip([x_side, w_side]).zip(&numbers)
+            {
+                if numbers.is_none() {
+                    image::copy(side.tensor, buffer);
+                }
+            }
+            patch::forward(&patch, &parts, buffers.each_mut(), inputs, y);
+            [self.images.left, self.images.right] = buffers;
         }
         self.store(group, product, &mut y);
     }

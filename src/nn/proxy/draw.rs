@@ -9,6 +9,7 @@
 #![allow(clippy::needless_range_loop)]
 
 use crate::nn::elementary::ln;
+use crate::nn::real::Real;
 use crate::parallel;
 use crate::random::Philox;
 use crate::simd::kernel;
@@ -20,7 +21,17 @@ const BLOCKS: usize = 64;
 const CHUNK: usize = 1 << 14;
 
 /// Elements `start..` of the generator's sequence of independent N(0, 1).
-pub(super) fn normals(values: &mut [f32], start: u64, philox: &Philox) {
+pub(super) fn normals<T: Real>(values: &mut [T], start: u64, philox: &Philox) {
+    with_normals(values, start, philox, |value, normal| *value = normal);
+}
+
+/// Calls `put` with each value and its element of that sequence.
+pub(super) fn with_normals<T: Real>(
+    values: &mut [T],
+    start: u64,
+    philox: &Philox,
+    put: impl Fn(&mut T, T) + Sync + Send,
+) {
     parallel::for_each_chunk(values, CHUNK, |i, values| {
         let mut start = start + (i * CHUNK) as u64;
         let mut values = values;
@@ -30,7 +41,9 @@ pub(super) fn normals(values: &mut [f32], start: u64, philox: &Philox) {
             blocks(start / 4, *philox, &mut all);
             let len = values.len().min(all.len() - skipped);
             let (now, rest) = values.split_at_mut(len);
-            now.copy_from_slice(&all[skipped..][..len]);
+            for (value, &normal) in now.iter_mut().zip(&all[skipped..]) {
+                put(value, T::from_f64(f64::from(normal)));
+            }
             start += len as u64;
             values = rest;
         }

@@ -67,74 +67,103 @@ pub(super) fn round(
     *values = image;
 }
 
-/// Rows of `base` and then those of each part, side by side.
-fn beside(base: View<'_, f32>, parts: &[&[f32]], k: usize) -> Vec<f32> {
-    let rows = base.rows();
-    let mut all = Vec::with_capacity(rows * (base.cols() + k * parts.len()));
+/// Rows of each part, side by side.
+fn beside(parts: &[&[f32]], rows: usize, k: usize) -> Vec<f32> {
+    let mut all = Vec::with_capacity(rows * k * parts.len());
     for i in 0..rows {
-        match base.row(i) {
-            Some(row) => all.extend_from_slice(row),
-            None => all.extend((0..base.cols()).map(|j| base.at(i, j))),
-        }
-        for part in parts {
-            all.extend_from_slice(&part[i * k..(i + 1) * k]);
-        }
+        parts.iter().for_each(|part| all.extend_from_slice(&part[i * k..(i + 1) * k]));
     }
     all
 }
 
-/// `y = x wᵀ` with the patch on `channels`.
+/// Puts the rows of each part behind those of `buffer`, of `cols` elements each, in its own memory:
+/// a second image would be the largest tensor of a layer.
+fn widen<'b>(buffer: &'b mut Vec<f32>, cols: usize, parts: &[&[f32]], k: usize) -> View<'b, f32> {
+    let (rows, wide) = (buffer.len() / cols, cols + k * parts.len());
+    buffer.reserve_exact(rows * (wide - cols));
+    buffer.resize(rows * wide, 0.0);
+    // The last row first: where a row goes, those before it are not.
+    for i in (0..rows).rev() {
+        buffer.copy_within(i * cols..(i + 1) * cols, i * wide);
+        let places = buffer[i * wide + cols..(i + 1) * wide].chunks_exact_mut(k);
+        for (place, part) in places.zip(parts) {
+            place.copy_from_slice(&part[i * k..(i + 1) * k]);
+        }
+    }
+    View::new(buffer, rows, wide)
+}
+
+/// What is multiplied beside the images: residuals and images of the patch's channels.
+pub(super) struct Parts {
+    k: usize,
+    residuals: [Vec<f32>; 2],
+    images: [Vec<f32>; 2],
+}
+
+impl Parts {
+    /// Of `x` and `w`.
+    pub(super) fn new(patch: &Patch, channels: &[u32], x: Both<'_>, w: Both<'_>) -> Self {
+        let k = channels.len();
+        if k == 0 {
+            return Self { k, residuals: [vec![], vec![]], images: [vec![], vec![]] };
+        }
+        let part = |operand: Both<'_>, residual_part: bool| {
+            let mut values = if residual_part {
+                residual(operand, channels)
+            } else {
+                columns(operand.after, channels)
+            };
+            // Whole groups keep their codes and scales; single channels are quantized again.
+            let to = match (residual_part, patch.single, patch.blocks) {
+                (true, ..) => patch.residual,
+                (false, true, true) => Residual::Exact,
+                (false, true, false) => Residual::Same,
+                (false, false, _) if patch.residual == Residual::Exact => Residual::Exact,
+                (false, false, _) => Residual::Bf16,
+            };
+            let tensor = super::image::amax(operand.before);
+            round(&mut values, operand.before.rows(), to, operand.numbers, tensor);
+            values
+        };
+        let of_both = |residual_part| [x, w].map(|operand| part(operand, residual_part));
+        Self { k, residuals: of_both(true), images: of_both(false) }
+    }
+
+    /// Those of the left and of the right operand, in the order of their products.
+    fn terms(&self, terms: Terms) -> (Vec<&[f32]>, Vec<&[f32]>) {
+        let ([rx, rw], [qx, qw]) = (&self.residuals, &self.images);
+        match terms {
+            Terms::Input => (vec![rx], vec![qw]),
+            Terms::Weight => (vec![qx], vec![rw]),
+            Terms::Both => (vec![rx, qx], vec![qw, rw]),
+            Terms::Full => (vec![rx, qx, rx], vec![qw, rw, rw]),
+            Terms::Literal => (vec![rx], vec![rw]),
+        }
+    }
+}
+
+/// `y = x wᵀ` with the patch, of images with `inputs` columns that are overwritten.
 pub(super) fn forward(
     patch: &Patch,
-    channels: &[u32],
-    x: Both<'_>,
-    w: Both<'_>,
+    parts: &Parts,
+    [x, w]: [&mut Vec<f32>; 2],
+    inputs: usize,
     mut y: ViewMut<'_, f32>,
 ) {
-    let k = channels.len();
-    if k == 0 {
-        return matmul(x.after, w.after.t(), y, Output::Overwrite);
-    }
-    let (tokens, outputs) = (x.before.rows(), w.before.rows());
-    let part = |operand: Both<'_>, rows, residual_part: bool| {
-        let mut values = if residual_part {
-            residual(operand, channels)
-        } else {
-            columns(operand.after, channels)
-        };
-        // Whole groups keep their codes and scales; single channels are quantized again.
-        let to = match (residual_part, patch.single, patch.blocks) {
-            (true, ..) => patch.residual,
-            (false, true, true) => Residual::Exact,
-            (false, true, false) => Residual::Same,
-            (false, false, _) if patch.residual == Residual::Exact => Residual::Exact,
-            (false, false, _) => Residual::Bf16,
-        };
-        let tensor = super::image::amax(operand.before);
-        round(&mut values, rows, to, operand.numbers, tensor);
-        values
-    };
-    let (rx, rw) = (part(x, tokens, true), part(w, outputs, true));
-    let (qx, qw) = (part(x, tokens, false), part(w, outputs, false));
-    let (left, right): (Vec<&[f32]>, Vec<&[f32]>) = match patch.terms {
-        Terms::Input => (vec![&rx], vec![&qw]),
-        Terms::Weight => (vec![&qx], vec![&rw]),
-        Terms::Both => (vec![&rx, &qx], vec![&qw, &rw]),
-        Terms::Full => (vec![&rx, &qx, &rx], vec![&qw, &rw, &rw]),
-        Terms::Literal => (vec![&rx], vec![&rw]),
-    };
-    if patch.single {
-        let (left, right) = (beside(x.after, &left, k), beside(w.after, &right, k));
-        let cols = left.len() / tokens;
-        let (left, right) = (View::new(&left, tokens, cols), View::new(&right, outputs, cols));
+    let (tokens, outputs, k) = (y.rows(), y.cols(), parts.k);
+    let (left, right) = if k == 0 { (vec![], vec![]) } else { parts.terms(patch.terms) };
+    if patch.single && k > 0 {
+        let (left, right) = (widen(x, inputs, &left, k), widen(w, inputs, &right, k));
         return matmul(left, right.t(), y, Output::Overwrite);
     }
-    matmul(x.after, w.after.t(), y.reborrow(), Output::Overwrite);
-    let cols = k * left.len();
-    let empty = |rows| View::new(&[], rows, 0);
-    let (left, right) = (beside(empty(tokens), &left, k), beside(empty(outputs), &right, k));
-    let (left, right) = (View::new(&left, tokens, cols), View::new(&right, outputs, cols));
-    matmul(left, right.t(), y, Output::Accumulate);
+    let (x, w) = (View::new(x, tokens, inputs), View::new(w, outputs, inputs));
+    matmul(x, w.t(), y.reborrow(), Output::Overwrite);
+    if k > 0 {
+        let cols = k * left.len();
+        let (left, right) = (beside(&left, tokens, k), beside(&right, outputs, k));
+        let (left, right) = (View::new(&left, tokens, cols), View::new(&right, outputs, cols));
+        matmul(left, right.t(), y, Output::Accumulate);
+    }
 }
 
 /// Adds `a b` to the columns `channels` of `out`; b has one column a channel.
