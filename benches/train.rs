@@ -6,8 +6,9 @@
 //! `cargo bench --features train,parallel --bench train [-- [--table] [--proxy] RECIPE...]` prints
 //! tokens (rows) a second of the median step and the times of the shortest and the longest; of one
 //! thread also the time that the processor gave it (Linux), which other processes do not lengthen;
-//! with `--table` where the time goes, and the memory (of each recipe in a process of its own). `-- once MODEL RECIPE` prints the seconds of the shortest of
-//! five steps, and nothing else: `benches/peers_train.py` asks for them.
+//! with `--table` where the time goes, and the memory (of each recipe in a process of its own).
+//! `-- once MODEL RECIPE` prints the seconds of the shortest of five steps, and nothing else:
+//! `benches/peers_train.py` asks for them.
 
 use exmy::nn::decoder::Position;
 use exmy::parallel::with_threads;

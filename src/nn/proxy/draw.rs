@@ -114,7 +114,7 @@ mod tests {
     /// Against the transform in f64 on the same words: 4e-7 of the radius.
     #[test]
     fn pairs_are_the_transform() {
-        let mut values = vec![0.0; 40_000];
+        let mut values = vec![0.0_f32; 40_000];
         normals(&mut values, 0, &philox());
         for (p, pair) in values.chunks(2).enumerate() {
             let [u, t] = [0, 1].map(|w| philox().word(2 * p as u64 + w) >> 8);
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn any_part_at_any_level_is_the_same() {
-        let mut whole = vec![0.0; 3 * CHUNK];
+        let mut whole = vec![0.0_f32; 3 * CHUNK];
         normals(&mut whole, 0, &philox());
         for start in [1, 6, CHUNK - 3] {
             let mut part = vec![0.0; CHUNK + 5];

@@ -93,7 +93,7 @@ fn losses_are_the_definition() {
     let params: Vec<f64> = config.layout().initialize(8).iter().map(|x| f64::from(*x)).collect();
     let mut losses = [0.0; 3];
     proxy.losses(&params, &batch(3, 5), &mut Unquantized, &mut losses);
-    let mut x = vec![0.0; 6];
+    let mut x = vec![0.0_f32; 6];
     let stream = Stream::new("proxy test");
     draw::normals(&mut x, 6 * 6, &Philox::new(4, stream.with(0)));
     let x: Vec<f64> = x.iter().map(|x| f64::from(*x)).collect();
@@ -124,7 +124,7 @@ fn losses_are_the_definition() {
         };
         y = product(part("down_proj"), &gelu(product(part("up_proj"), &y)));
     }
-    let mut noise = [0.0; 6];
+    let mut noise = [0.0_f32; 6];
     draw::normals(&mut noise, 6 * 6, &Philox::new(4, stream.with(1)));
     let difference = |d: usize| a[d] - y[d] - 0.3 * f64::from(noise[d]);
     let loss: f64 = (0..6).map(|d| difference(d) * difference(d)).sum();
