@@ -15,7 +15,7 @@ use exmy::block::{Axis, BlockFormat, BlockTensor};
 use exmy::gemm::f32::{Output, matmul_serial};
 use exmy::gemm::fast::{Packed, Scaling, Side, multiply};
 use exmy::gemm::{Operand, Spec, gemm};
-use exmy::parallel::with_threads;
+use exmy::parallel::{both, with_threads};
 use exmy::quantizer::Quantizer;
 use exmy::random::{Philox, Stream};
 use exmy::round::{Overflow, Rounding};
@@ -71,8 +71,8 @@ fn fast(name: &str, shape: Shape) -> Work {
             (a, b) = (quantize(&x, (m, k), format), quantize(&y, (n, k), format));
         }
         if pack {
-            left.repack(&Operand::from(black_box(&a)));
-            right.repack(&Operand::from(black_box(&b)).t());
+            let packed = || left.repack(&Operand::from(black_box(&a)));
+            both(packed, || right.repack(&Operand::from(black_box(&b)).t()));
         }
         let c = ViewMut::new(black_box(&mut c), m, n);
         multiply(&left, &right, c, Scaling::OVERWRITE).expect("shapes fit");

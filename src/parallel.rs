@@ -151,6 +151,23 @@ fn taken<I: Iterator<Item: Send> + Send>(items: I, work: impl Fn(I::Item) + Sync
     items.par_bridge().for_each(work);
 }
 
+/// Both results; a thread that has nothing to do takes the second while this one is at the first, and
+/// what is divided in either goes to all of them.
+///
+/// ```
+/// assert_eq!(exmy::parallel::both(|| 1 + 1, || "two"), (2, "two"));
+/// ```
+pub fn both<A: Send, B: Send>(
+    first: impl FnOnce() -> A + Send,
+    second: impl FnOnce() -> B + Send,
+) -> (A, B) {
+    #[cfg(feature = "parallel")]
+    if rayon::current_num_threads() > 1 {
+        return rayon::join(first, second);
+    }
+    (first(), second())
+}
+
 /// How many threads [`for_each_chunk`] can use at this place.
 ///
 /// ```

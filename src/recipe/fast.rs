@@ -11,6 +11,7 @@ use crate::gemm::f32::Output;
 use crate::gemm::fast::{Packed, Scaling, Side, Source, multiply_and_round};
 use crate::nn::site::{Operator, Product};
 use crate::nn::stopwatch::{Part, Work, lap};
+use crate::parallel;
 use crate::quantizer::Target;
 use crate::view::ViewMut;
 
@@ -54,8 +55,8 @@ pub(super) fn product(
     let time = |work| lap(Part::Linear(operator, product, work));
     if !scaled(left) && !scaled(right) {
         let packing = time(Work::Quantize);
-        a.round(left, left_turned, left_beside);
-        b.round(right, right_turned, false);
+        let left = || a.round(left, left_turned, left_beside);
+        parallel::both(left, || b.round(right, right_turned, false));
         drop(packing);
         let _multiplying = time(Work::Multiply);
         return run(a, b, out, with, round);

@@ -20,6 +20,16 @@ use crate::round::Rules;
 use crate::simd::kernel;
 use crate::view::ViewMut;
 
+#[cfg(feature = "std")]
+use crate::parallel::both;
+
+/// Without threads.
+#[cfg(not(feature = "std"))]
+fn both(first: impl FnOnce(), second: impl FnOnce()) {
+    first();
+    second();
+}
+
 /// Results that are rounded at a time.
 const CHUNK: usize = 1 << 13;
 
@@ -47,8 +57,7 @@ impl Packs {
                     None => *packed = Some(new(of)),
                 }
             };
-        side(left, keep[0], a, Packed::left);
-        side(right, keep[1], b, Packed::right);
+        both(|| side(left, keep[0], a, Packed::left), || side(right, keep[1], b, Packed::right));
         match (left, right) {
             (Some(left), Some(right)) => [left, right],
             _ => unreachable!("both were packed"),
