@@ -198,7 +198,7 @@ fn scaling(shape: Shape, names: &[String]) {
     println!("| product | GFLOP/s of two | of one | ratio |\n|---|---:|---:|---:|");
     for name in names {
         let work = std::cell::RefCell::new(work(name, shape));
-        let threads = |count| in_threads(count, &mut *work.borrow_mut());
+        let threads = |count| in_threads(count, &mut work.borrow_mut());
         pairs(name, &mut || threads(2), &mut || threads(1));
     }
 }
