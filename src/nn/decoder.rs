@@ -432,4 +432,13 @@ impl<T: Real> Model<T> for Decoder<T> {
         };
         self.losses(params, tokens, targets, sequences, products, losses);
     }
+
+    fn last_logits(
+        &mut self,
+        params: &[T],
+        tokens: &[u32],
+        products: &mut dyn Products<T>,
+    ) -> Option<&[T]> {
+        Some(Self::last_logits(self, params, tokens, products))
+    }
 }

@@ -82,6 +82,19 @@ pub trait Model<T: Real>: Send {
         products: &mut dyn Products<T>,
         losses: &mut [T],
     );
+
+    /// The logits of what follows one sequence; `None` of a model that reads no tokens.
+    ///
+    /// # Panics
+    /// As [`Decoder::last_logits`].
+    fn last_logits(
+        &mut self,
+        _params: &[T],
+        _tokens: &[u32],
+        _products: &mut dyn Products<T>,
+    ) -> Option<&[T]> {
+        None
+    }
 }
 
 /// `[model]` of a configuration: the key `family`, `decoder` unless said otherwise, and the keys

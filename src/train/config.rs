@@ -345,6 +345,11 @@ impl Config {
             let hint = format!("there are {}", probe::NAMES.join(", "));
             return refuse("record.probes", format!("{name:?}"), &hint);
         }
+        let mut measured = self.record.probes.iter().chain(self.when.iter().map(|w| &w.metric));
+        if self.model.decoder().is_none() && measured.any(|name| name == "phi") {
+            let hint = "it is of the logits of a model of tokens; the proxy has none";
+            return refuse("record.probes", "\"phi\"".into(), hint);
+        }
         if self.start.is_branch() && !self.start.weights.is_empty() {
             let hint = "a branch has the weights of its checkpoint";
             return refuse("start.weights", format!("{:?}", self.start.weights), hint);

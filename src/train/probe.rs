@@ -8,6 +8,14 @@
 //! |---|---|
 //! | `lastbin.gamma` | share of the gains of all norms that E4M3 blocks of 32 would saturate |
 //! | `lastbin.gamma:FORMAT` | the same for blocks of another element format, `lastbin.gamma:e2m3` |
+//! | `rho_same`, `cos_same` | how far the step's gradient is from that of f32 at the same weights, see `probe/bias.rs`; takes another step's time |
+//! | `phi` | [sharpness](Ending) of the loss in the last tokens' logits, see `probe/sharpness.rs`; takes forward passes of 32 sequences |
+
+mod bias;
+mod sharpness;
+
+use bias::Same;
+use sharpness::Sharpness;
 
 use crate::format::{Format, Sign};
 use crate::nn::parameters::{Layout, Role};
@@ -23,6 +31,37 @@ pub struct Seen<'a> {
     pub params: &'a [f32],
     /// The gradient the step was made by, before clipping; zeros before the first.
     pub grads: &'a [f32],
+    /// The gradient that the same batch has at the weights before the step where all is computed in
+    /// f32, if a probe [needs](Needs::shadow) it and there was a step.
+    pub shadow: Option<&'a [f32]>,
+    /// Ends of sequences, if a probe [needs](Needs::endings) them and the model reads tokens.
+    pub endings: Option<&'a [Ending]>,
+}
+
+/// The end of a sequence of the validation text as the model sees it under the recipe in force.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ending {
+    /// The last token's logits.
+    pub logits: Vec<f32>,
+    /// The token that follows.
+    pub target: u32,
+}
+
+/// What is measured for probes beside what a step leaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// [`Seen::shadow`].
+    pub shadow: bool,
+    /// [`Seen::endings`]: of 32 sequences, evenly spaced over the validation text.
+    pub endings: bool,
+}
+
+impl Needs {
+    /// What this or the other needs.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self { shadow: self.shadow | other.shadow, endings: self.endings | other.endings }
+    }
 }
 
 /// Measures one value.
@@ -30,13 +69,18 @@ pub trait Probe {
     /// Under which it is recorded, and known to `[[when]]`.
     fn name(&self) -> &str;
 
+    /// What it looks at beside weights and gradient.
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
     /// The value after a step; `None` where there is nothing to measure. What is no finite number
     /// is not recorded.
     fn measure(&mut self, seen: &Seen<'_>) -> Option<f64>;
 }
 
 /// The probes there are, for suggestions and listings.
-pub const NAMES: [&str; 1] = ["lastbin.gamma"];
+pub const NAMES: [&str; 4] = ["lastbin.gamma", "rho_same", "cos_same", "phi"];
 
 /// Whether there is a probe of that name.
 pub fn exists(name: &str) -> bool {
@@ -45,6 +89,12 @@ pub fn exists(name: &str) -> bool {
 
 /// The probe of that name.
 pub fn by_name(name: &str) -> Option<Box<dyn Probe>> {
+    match name {
+        "rho_same" => return Some(Box::new(Same { cosine: false })),
+        "cos_same" => return Some(Box::new(Same { cosine: true })),
+        "phi" => return Some(Box::new(Sharpness)),
+        _ => {}
+    }
     let rest = name.strip_prefix("lastbin.gamma")?;
     let format = match rest {
         "" => Format::E4M3FN,
@@ -143,13 +193,20 @@ mod tests {
         layout.push("b".into(), &[96], Role::Norm, Init::Ones);
         let mut params = vec![0.95; layout.len()];
         params[100..].fill(1.0);
-        let seen = Seen { step: 3, layout: &layout, params: &params, grads: &params };
+        let grads = &params;
+        let seen =
+            Seen { step: 3, layout: &layout, params: &params, grads, shadow: None, endings: None };
         let mut probe = by_name("lastbin.gamma").unwrap();
         // 32 of the first tensor; the second one's first block has four below 1 and is saved by
         // the others.
         assert_eq!(probe.measure(&seen), Some(0.25));
         assert_eq!(by_name("lastbin.gamma:e2m3").unwrap().measure(&seen), Some(0.25));
         assert_eq!(by_name("lastbin.gamma:e2m3").unwrap().name(), "lastbin.gamma:e2m3");
-        assert!(!exists("lastbin.gamma:e8m0") && !exists("lastbin.gama") && exists(NAMES[0]));
+        assert!(
+            !exists("lastbin.gamma:e8m0")
+                && !exists("lastbin.gama")
+                && NAMES.iter().all(|n| exists(n))
+        );
+        assert!(NAMES.iter().all(|name| by_name(name).unwrap().name() == *name));
     }
 }

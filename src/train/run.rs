@@ -25,7 +25,7 @@ use crate::train::checkpoint::{self, Progress};
 use crate::train::config::Config;
 use crate::train::data::{DataOptions, Dataset};
 use crate::train::precision::{self, Span};
-use crate::train::probe::{self, Probe, Seen};
+use crate::train::probe::{self, Needs, Probe, Seen};
 use crate::train::record::{Event, Lines, Metrics, Timing, cut_back, read_metrics, split_at};
 use crate::train::start;
 use crate::train::trainer::Trainer;
@@ -267,6 +267,9 @@ fn restore(trainer: &mut Trainer<'_>, folder: &Folder, config: &Config, step: u6
     Ok(())
 }
 
+/// Sequences whose ends probes see.
+const ENDINGS: usize = 32;
+
 /// A run with its files open.
 struct Run<'a> {
     folder: &'a Folder,
@@ -355,16 +358,25 @@ impl<'a> Run<'a> {
         Ok(run)
     }
 
+    /// What any of the probes needs.
+    fn needs(&self) -> Needs {
+        self.probes.iter().fold(Needs::default(), |needs, probe| needs.or(probe.needs()))
+    }
+
     /// Adds to a line what the probes measure.
     fn probe(&mut self, line: &mut Metrics) {
         if !self.config.record.probes_at(line.step) {
             return;
         }
+        let needs = self.needs();
+        let endings = needs.endings.then(|| self.trainer.endings(ENDINGS)).flatten();
         let seen = Seen {
             step: line.step,
             layout: self.trainer.layout(),
             params: &self.trainer.state().params,
             grads: self.trainer.grads(),
+            shadow: self.trainer.shadow(),
+            endings: endings.as_deref(),
         };
         for probe in &mut self.probes {
             if let Some(value) = probe.measure(&seen).filter(|value| value.is_finite()) {
@@ -378,6 +390,8 @@ impl<'a> Run<'a> {
         let (steps, record) = (self.config.train.steps, &self.config.record);
         while self.trainer.progress().step < steps && !self.diverged {
             self.trainer.set_recipe(self.control.recipe())?;
+            let measures = record.probes_at(self.trainer.progress().step + 1);
+            self.trainer.cast_shadow(measures && self.needs().shadow)?;
             let begun = Instant::now();
             let measured = self.trainer.step(None);
             self.busy += begun.elapsed();

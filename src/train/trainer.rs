@@ -15,6 +15,7 @@ use crate::train::checkpoint::{Progress, State};
 use crate::train::config::{Config, Decay};
 use crate::train::data::{Batches, Dataset, Tokens, windows};
 use crate::train::optimizer::{clip_scale, global_norm};
+use crate::train::probe::Ending;
 use std::ops::Range;
 
 /// Windows of one forward pass of an evaluation; part of the definition where a recipe has scales of
@@ -93,6 +94,14 @@ pub struct Trainer<'a> {
     images: Images,
     tokens: Vec<u32>,
     targets: Vec<u32>,
+    shadow: Option<Shadow>,
+}
+
+/// What a gradient in f32 is made with and left in.
+struct Shadow {
+    plan: Plan,
+    images: Images,
+    grads: Vec<f32>,
 }
 
 impl<'a> Trainer<'a> {
@@ -123,6 +132,7 @@ impl<'a> Trainer<'a> {
             images: Images::default(),
             tokens: vec![0; room],
             targets: vec![0; room],
+            shadow: None,
         })
     }
 
@@ -188,28 +198,26 @@ impl<'a> Trainer<'a> {
         self.progress = progress;
     }
 
-    /// One optimizer step; `observer` sees the operands of every product.
-    pub fn step(&mut self, mut observer: Option<&mut dyn Observer>) -> Step {
+    /// The sum of the losses' means over the parts of the step's batch, and of their gradients: in f32
+    /// wherever a recipe could round, if it is the shadow.
+    fn gradient(&mut self, shadow: bool, observer: &mut Option<&mut dyn Observer>) -> f64 {
         let Config { train, model, seed, .. } = self.config;
         let step = self.progress.step;
-        let (tokens, targets) = (&mut self.tokens, &mut self.targets);
-        let drawing = lap(Part::Batch);
-        if let Some(decoder) = model.decoder() {
-            let (batch, context) = (train.batch, decoder.context);
-            Batches::new(&self.data.train).fill(*seed, step, batch, context, tokens, targets);
-        }
-        self.grads.fill(0.0);
-        drop(drawing);
-        let (parts, rows) = (train.accumulate, train.batch / train.accumulate);
+        let (plan, images, grads) = match &mut self.shadow {
+            Some(own) if shadow => (&own.plan, &mut own.images, &mut own.grads),
+            _ => (&self.plan, &mut self.images, &mut self.grads),
+        };
+        grads.fill(0.0);
+        let rows = train.batch / train.accumulate;
         let room = rows * model.context();
         let mut losses = 0.0;
-        let texts = tokens.chunks(room).zip(targets.chunks(room));
+        let texts = self.tokens.chunks(room).zip(self.targets.chunks(room));
         for (part, (tokens, targets)) in (0..).zip(texts) {
             let phase = match part {
                 0 => Phase::Train(step),
                 _ => Phase::TrainPart { step, part },
             };
-            let mut engine = Engine::new(&self.plan, *seed, phase, &mut self.images);
+            let mut engine = Engine::new(plan, *seed, phase, images);
             if let Some(observer) = observer.as_deref_mut() {
                 engine = engine.observed(observer);
             }
@@ -220,8 +228,67 @@ impl<'a> Trainer<'a> {
                     Batch::Drawn { seed: *seed, stream, first: part * rows as u64, rows }
                 }
             };
-            let (params, grads) = (&self.state.params, &mut self.grads);
-            losses += self.model.forward_backward(params, grads, &batch, &mut engine);
+            losses += self.model.forward_backward(&self.state.params, grads, &batch, &mut engine);
+        }
+        losses
+    }
+
+    /// Whether the next steps also leave the gradient of f32 at the same weights and batch. Nothing
+    /// else is changed by it.
+    ///
+    /// # Errors
+    /// If f32 does not go with the model.
+    pub fn cast_shadow(&mut self, wanted: bool) -> Result<()> {
+        if wanted && self.shadow.is_none() {
+            let plan = plan(&Recipe::default(), &self.layout, self.config.train.steps)?;
+            let grads = vec![0.0; self.layout.len()];
+            self.shadow = Some(Shadow { plan, images: Images::default(), grads });
+        } else if !wanted {
+            self.shadow = None;
+        }
+        Ok(())
+    }
+
+    /// The last step's gradient in f32, if it was [wanted](Self::cast_shadow).
+    pub fn shadow(&self) -> Option<&[f32]> {
+        self.shadow.as_ref().map(|shadow| &*shadow.grads)
+    }
+
+    /// Up to `count` ends of windows, evenly spaced over the validation text, under the recipe in force;
+    /// `None` of a model that reads no tokens. What the recipe remembers stays as it is.
+    pub fn endings(&mut self, count: usize) -> Option<Vec<Ending>> {
+        let context = self.config.model.decoder()?.context;
+        let windows = windows(&self.data.validation, context);
+        let used = count.min(windows.len());
+        let (mut tokens, mut targets) = (vec![0; context], vec![0; context]);
+        let mut images = Images::default();
+        images.memory.clone_from(&self.images.memory);
+        let mut endings = Vec::with_capacity(used);
+        for i in 0..used {
+            windows.fill(i * windows.len() / used, 1, &mut tokens, &mut targets);
+            let phase = Phase::Evaluate { step: self.progress.step, pass: i as u64 };
+            let mut engine = Engine::new(&self.plan, self.config.seed, phase, &mut images);
+            let logits = self.model.last_logits(&self.state.params, &tokens, &mut engine)?;
+            endings.push(Ending { logits: logits.to_vec(), target: targets[context - 1] });
+        }
+        Some(endings)
+    }
+
+    /// One optimizer step; `observer` sees the operands of every product.
+    pub fn step(&mut self, mut observer: Option<&mut dyn Observer>) -> Step {
+        let Config { train, model, seed, .. } = self.config;
+        let step = self.progress.step;
+        let (tokens, targets) = (&mut self.tokens, &mut self.targets);
+        let drawing = lap(Part::Batch);
+        if let Some(decoder) = model.decoder() {
+            let (batch, context) = (train.batch, decoder.context);
+            Batches::new(&self.data.train).fill(*seed, step, batch, context, tokens, targets);
+        }
+        drop(drawing);
+        let parts = train.accumulate;
+        let losses = self.gradient(false, &mut observer);
+        if self.shadow.is_some() {
+            self.gradient(true, &mut None);
         }
         let loss = losses / parts as f64;
         let grad_norm = global_norm(&self.grads) / parts as f64;

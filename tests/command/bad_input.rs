@@ -85,6 +85,10 @@ fn mistakes_are_answered() {
         (&["--lr", "1e-3,1e-3", "--recipe", "f32"], &["two runs", "once"]),
         (&["--set", "train.accumulate=3"], &["train.accumulate = 3", "train.batch = 8"]),
         (&["--set", "record.probes=[\"x\"]"], &["record.probes", "lastbin.gamma"]),
+        (
+            &["--preset", "proxy", "--set", "record.probes=[\"phi\"]"],
+            &["record.probes", "the proxy has none"],
+        ),
         (&["--set", "stop.loss_rise=-1.0"], &["stop.loss_rise = -1"]),
         (
             &["--set", "when=[{metric=\"los\",above=1.0,then=\"f32\"}]"],

@@ -9,6 +9,7 @@ mod formats;
 mod inspect;
 mod kill;
 mod manage;
+mod probes;
 mod quantize;
 mod sample;
 mod sweep;

@@ -1,0 +1,116 @@
+//! Sharpness of the loss in the logits: how much a change of each logit by at most `eps (|x_i| + 1)`
+//! can raise it, in percent of one plus the loss.
+//!
+//! The measure is Keskar's (arXiv 1609.04836, section 2.2.2), applied to the logits of the last
+//! token, as the study of mantissa bits does ("To FP8 and Back Again", arXiv 2405.18710, Eq. 2). The
+//! cross-entropy is convex in the logits, falls with the target's and rises with all others, so the
+//! largest one in the box is at the vertex where the target's logit is lowered and the others are
+//! raised as far as they may be: no search is needed. The study searched by L-BFGS-B with a few
+//! iterations, which ends below this maximum where the vocabulary is large. `eps` is not published;
+//! it is 1e-3 here.
+
+use super::{Ending, Needs, Probe, Seen};
+
+/// The half-width of the box over `|x_i| + 1`.
+const EPS: f64 = 1e-3;
+
+/// The cross-entropy of logits moved by `move_by` of `(is the target, logit)`, in nats.
+fn cross_entropy(ending: &Ending, move_by: impl Fn(bool, f64) -> f64) -> f64 {
+    let moved = || {
+        ending.logits.iter().enumerate().map(|(i, &x)| {
+            let x = f64::from(x);
+            x + move_by(i == ending.target as usize, x)
+        })
+    };
+    let most = moved().fold(f64::NEG_INFINITY, f64::max);
+    let sum = moved().map(|x| libm::exp(x - most)).sum::<f64>();
+    let target = moved().nth(ending.target as usize).unwrap_or(f64::NAN);
+    libm::log(sum) - (target - most)
+}
+
+/// The sharpness of the mean loss of some logits, each with a box of its own.
+pub(super) fn phi(endings: &[Ending], eps: f64) -> Option<f64> {
+    let mean = |losses: &dyn Fn(&Ending) -> f64| {
+        endings.iter().map(losses).sum::<f64>() / endings.len() as f64
+    };
+    let loss = mean(&|ending| cross_entropy(ending, |_, _| 0.0));
+    let vertex = |target: bool, x: f64| {
+        let reach = eps * (x.abs() + 1.0);
+        if target { -reach } else { reach }
+    };
+    let most = mean(&|ending| cross_entropy(ending, vertex));
+    (!endings.is_empty()).then(|| 100.0 * (most - loss) / (1.0 + loss))
+}
+
+/// `phi`.
+pub(super) struct Sharpness;
+
+impl Probe for Sharpness {
+    fn name(&self) -> &str {
+        "phi"
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { endings: true, ..Needs::default() }
+    }
+
+    fn measure(&mut self, seen: &Seen<'_>) -> Option<f64> {
+        phi(seen.endings?, EPS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::{Philox, Stream};
+
+    fn of(logits: &[f32], target: u32) -> Ending {
+        Ending { logits: logits.to_vec(), target }
+    }
+
+    /// By 30-digit arithmetic (Python's `decimal`) from the formula above.
+    #[test]
+    fn known_values() {
+        for (logits, target, eps, expected) in [
+            (&[0.0, 0.0][..], 0, 1e-3, 0.059_091_14),
+            (&[2.0, -1.0, 0.5, 3.0], 3, 1e-3, 0.154_694_65),
+            (&[2.0, -1.0, 0.5, 3.0], 1, 5e-4, 0.051_401_87),
+            (&[20.0, -10.0, 5.0, 30.0], 1, 1e-3, 0.102_437_81),
+        ] {
+            let found = phi(&[of(logits, target)], eps).unwrap();
+            assert!((found - expected).abs() < 1e-8, "{logits:?}: {found}, not {expected}");
+        }
+    }
+
+    /// No vertex of the box is above the one that the formula takes.
+    #[test]
+    fn no_vertex_is_higher() {
+        let random = Philox::new(1, Stream::new("vertices"));
+        let logits: Vec<f32> = (0..12).map(|i| 8.0 * random.uniform(i) as f32 - 4.0).collect();
+        let ending = of(&logits, 5);
+        let loss = cross_entropy(&ending, |_, _| 0.0);
+        let highest = phi(&[of(&logits, 5)], 0.1).unwrap();
+        for vertex in 0..1_u32 << 12 {
+            let moved: Vec<f32> = logits.clone();
+            // Exact in f64: the signs are looked up by the logit, all of which differ.
+            let sign = |x: f64| {
+                let at = moved.iter().position(|&y| f64::from(y) == x).unwrap();
+                if vertex >> at & 1 == 1 { 1.0 } else { -1.0 }
+            };
+            let there = cross_entropy(&ending, |_, x| sign(x) * 0.1 * (x.abs() + 1.0));
+            assert!(100.0 * (there - loss) / (1.0 + loss) <= highest + 1e-12);
+        }
+    }
+
+    #[test]
+    fn zero_without_a_box_and_growing_with_it() {
+        let endings = [of(&[1.0, 2.0, -3.0], 0), of(&[0.0, -40.0, 7.0], 2)];
+        let at = |eps| phi(&endings, eps).unwrap();
+        assert_eq!(at(0.0), 0.0);
+        assert!(0.0 < at(1e-4) && at(1e-4) < at(1e-3) && at(1e-3) < at(1e-2));
+        assert_eq!(phi(&[], 1e-3), None);
+        // The mean of losses, not of sharpnesses.
+        let each = endings.each_ref().map(|e| phi(std::slice::from_ref(e), 1e-3).unwrap());
+        assert!((at(1e-3) - (each[0] + each[1]) / 2.0).abs() > 1e-6);
+    }
+}
