@@ -2,7 +2,8 @@
 //! among a format's values.
 //!
 //! Nothing is shared with the crate: operands are read by the model's table, results are integers
-//! of any length, and a place is found by comparing with the table's values and midpoints.
+//! of any length, and a place is found by comparing with the table's values and midpoints. It is one
+//! long file because whoever doubts an answer must be able to read all that it rests on in a row.
 
 use std::cmp::Ordering;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
