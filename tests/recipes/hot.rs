@@ -7,6 +7,7 @@ use exmy::recipe::{Engine, Images, Linear, Phase, Plan};
 use exmy::view::{View, ViewMut};
 
 use crate::bundles::Kept;
+use crate::restated::{bf16, nvfp4};
 use crate::values;
 
 /// Rows of normal numbers; `hot` channels in ten times eight to thirty.
@@ -126,6 +127,45 @@ fn every_form_is_its_algebra() {
                 }
             }
             assert!(largest < 2e-5, "{recipe}: {largest}");
+        }
+    }
+}
+
+/// Residuals quantized again have the tensor scale of their operand, which is that of its bfloat16 numbers where
+/// it is rounded to these first: the whole product from the formulas, with all channels patched.
+#[test]
+fn residuals_have_the_scale_of_their_operand() {
+    for seed in [11, 12] {
+        let case = Case::new(32, 48, 16, seed);
+        let (tokens, channels, outputs) = case.sizes;
+        let recipe = "bf16>nvfp4+weight=bf16>nvfp4-16x16+hcp=s-o2-b-k100%";
+        let y = case.y(recipe);
+        let operand = |x: &[f32], tile: (usize, usize)| {
+            let rounded: Vec<f32> = x.iter().map(|&x| bf16(x)).collect();
+            let image = nvfp4(&rounded, channels, tile, None);
+            let largest = rounded.iter().fold(0.0_f32, |a, b| a.max(b.abs()));
+            // A row behind whole tiles brings the tensor its largest magnitude.
+            let mut rest: Vec<f32> = x.iter().zip(&image).map(|(x, q)| x - q).collect();
+            rest.extend((0..channels).map(|j| if j == 0 { largest } else { 0.0 }));
+            let mut residual = nvfp4(&rest, channels, tile, None);
+            residual.truncate(x.len());
+            (image, residual)
+        };
+        let (xq, rx) = operand(&case.x, (1, 16));
+        let (wq, rw) = operand(&case.w, (16, 16));
+        for t in 0..tokens {
+            for n in 0..outputs {
+                let sum: f64 = (0..channels)
+                    .map(|c| {
+                        let (i, j) = (t * channels + c, n * channels + c);
+                        let [q, r] = [xq[i], rx[i]].map(f64::from);
+                        let [v, s] = [wq[j], rw[j]].map(f64::from);
+                        q * v + r * v + q * s
+                    })
+                    .sum();
+                let got = f64::from(y[t * outputs + n]);
+                assert!((sum - got).abs() < 1e-5, "{seed}: {got} {sum}");
+            }
         }
     }
 }

@@ -29,6 +29,16 @@ pub(super) fn residual(operand: Both<'_>, channels: &[u32]) -> Vec<f32> {
     before
 }
 
+/// The largest magnitude of an operand as its tensor scale is found: after what is rounded before.
+fn largest(operand: Both<'_>) -> f32 {
+    let amax = [super::image::amax(operand.before)];
+    let Some(cast) = operand.numbers.quantizer.before else { return amax[0] };
+    let first = Quantizer { before: Some(cast), ..Quantizer::NONE };
+    let (random, mut rounded) = (Philox::new(0, Stream::new("unused")), [0.0]);
+    first.image_into(View::new(&amax, 1, 1), Axis::Cols, random, ViewMut::new(&mut rounded, 1, 1));
+    rounded[0]
+}
+
 /// Rounds columns of an operand to the numbers of a residual, along their rows. `tensor` is the operand's
 /// largest magnitude, which its tensor scale is of.
 pub(super) fn round(
@@ -121,7 +131,7 @@ impl Parts {
                 (false, false, _) if patch.residual == Residual::Exact => Residual::Exact,
                 (false, false, _) => Residual::Bf16,
             };
-            let tensor = super::image::amax(operand.before);
+            let tensor = largest(operand);
             round(&mut values, operand.before.rows(), to, operand.numbers, tensor);
             values
         };
