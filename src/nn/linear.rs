@@ -83,10 +83,10 @@ pub trait Products<T: Real> {
         true
     }
 
-    /// The rounding to bfloat16 after every step of an operation, forward and backward, or `None`
-    /// for the precision of `T`. Here it is `None`.
-    fn vector(&self, layer: Option<u32>, operation: Vector) -> Option<Rounding> {
-        let _ = (layer, operation);
+    /// The rounding to bfloat16 after every step of an operation or (`gradient`) of its backward
+    /// pass, or `None` for the precision of `T`. Here it is `None`.
+    fn vector(&self, layer: Option<u32>, operation: Vector, gradient: bool) -> Option<Rounding> {
+        let _ = (layer, operation, gradient);
         None
     }
 }

@@ -184,6 +184,8 @@ names! {
         Norm = "norm",
         /// Activation functions.
         Activation = "activation",
+        /// Additions of biases to products, and the sums that are the biases' gradients.
+        Bias = "bias",
     }
 }
 

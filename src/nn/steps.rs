@@ -21,6 +21,11 @@ use crate::nn::stopwatch::{Part, Way, lap};
 use crate::parallel;
 use crate::round::{Overflow, Rounding};
 
+/// One number to bfloat16, or left as it is.
+fn maybe<T: Real>(rounding: Option<Rounding>, x: T) -> T {
+    rounding.map_or(x, |rounding| round(rounding, x))
+}
+
 /// One number to bfloat16.
 fn round<T: Real>(rounding: Rounding, x: T) -> T {
     let x = x.to_f64() as f32;
@@ -50,17 +55,9 @@ pub(crate) fn round_all<T: Real>(rounding: Option<Rounding>, x: &mut [T]) {
 /// Elements a thread takes at once.
 const CHUNK: usize = 1 << 13;
 
-/// A row of a norm on its way forward; the backward pass forms it again.
-struct Row<T> {
-    /// Variance or mean square, plus epsilon.
-    v: T,
-    /// Its root, and 1 over it.
-    sd: T,
-    r: T,
-}
-
-/// Normalizes the rounded `x` into `h`.
-fn normalize<T: Real>(norm: Norm, r16: impl Fn(T) -> T, eps: f64, x: &[T], h: &mut [T]) -> Row<T> {
+/// Normalizes the rounded `x` into `h`; variance or mean square, plus epsilon. The backward pass forms both
+/// again.
+fn normalize<T: Real>(norm: Norm, r16: impl Fn(T) -> T, eps: f64, x: &[T], h: &mut [T]) -> T {
     let n = T::from_f64(x.len() as f64);
     for (h, &x) in h.iter_mut().zip(x) {
         *h = r16(x);
@@ -70,11 +67,12 @@ fn normalize<T: Real>(norm: Norm, r16: impl Fn(T) -> T, eps: f64, x: &[T], h: &m
         h.iter_mut().for_each(|h| *h = r16(*h - mean));
     }
     let square = r16(r16(sum(h, |c| r16(c * c))) / n);
-    let v = r16(square + r16(T::from_f64(eps)));
+    // The library adds a number that it has not rounded.
+    let v = r16(square + T::from_f64(eps));
     let sd = r16(v.sqrt());
     let r = r16(T::ONE / sd);
     h.iter_mut().for_each(|h| *h = r16(*h * r));
-    Row { v, sd, r }
+    v
 }
 
 /// `y = round(gamma h) + beta`, rounded, with `h` the normalized row; rows of `gamma.len()`.
@@ -103,10 +101,12 @@ pub(crate) fn norm<T: Real>(
     });
 }
 
-/// Backward of [`norm()`]: `dx` is overwritten, `d_gamma` and `d_beta` are accumulated.
+/// Backward of [`norm()`] with the roundings of forward and of its own steps: `dx` is overwritten,
+/// `d_gamma` and `d_beta` are accumulated. What forward kept (variance and normalized rows) is what it
+/// had rounded, whatever the steps back are.
 pub(crate) fn norm_backward<T: Real>(
     norm: Norm,
-    rounding: Rounding,
+    [forward, rounding]: [Option<Rounding>; 2],
     x: &[T],
     gamma: &[T],
     eps: f64,
@@ -116,7 +116,7 @@ pub(crate) fn norm_backward<T: Real>(
     d_beta: &mut [T],
 ) {
     let _lap = lap(Part::Norm(Way::Backward));
-    let (width, r16) = (gamma.len(), |x| round(rounding, x));
+    let (width, r16) = (gamma.len(), |x| maybe(rounding, x));
     let n = T::from_f64(width as f64);
     let blocks = (x.len() / width).div_ceil(ROW_BLOCK);
     let mut sums = vec![T::ZERO; blocks * 2 * width];
@@ -127,7 +127,9 @@ pub(crate) fn norm_backward<T: Real>(
         let mut h = vec![T::ZERO; width];
         let rows = x[range.clone()].chunks_exact(width).zip(dy[range].chunks_exact(width));
         for ((x, dy), dx) in rows.zip(dx.chunks_exact_mut(width)) {
-            let Row { v, sd, r } = normalize(norm, r16, eps, x, &mut h);
+            let v = normalize(norm, |x| maybe(forward, x), eps, x, &mut h);
+            let sd = r16(v.sqrt());
+            let r = r16(T::ONE / sd);
             for d in 0..width {
                 let g = r16(dy[d]);
                 d_gamma[d] += r16(g * h[d]);
@@ -177,14 +179,18 @@ pub(crate) fn gelu<T: Real>(rounding: Rounding, x: &[T], y: &mut [T]) {
     });
 }
 
-/// Backward of [`gelu`] in place.
-pub(crate) fn gelu_backward<T: Real>(rounding: Rounding, x: &[T], d: &mut [T]) {
+/// Backward of [`gelu`] in place, with the roundings of forward and of its own steps.
+pub(crate) fn gelu_backward<T: Real>(
+    (forward, rounding): (Rounding, Option<Rounding>),
+    x: &[T],
+    d: &mut [T],
+) {
     let _lap = lap(Part::Activation(Way::Backward));
-    let (r16, c) = (|x| round(rounding, x), T::from_f64);
+    let (r16, c) = (|x| maybe(rounding, x), T::from_f64);
     parallel::for_each_chunk(d, CHUNK, |i, d| {
         for (d, &x) in d.iter_mut().zip(&x[i * CHUNK..]) {
+            let phi = gelu_phi(&|x| round(forward, x), round(forward, x));
             let x = r16(x);
-            let phi = gelu_phi(&r16, x);
             let slope = r16(r16(r16(x * x) * c(0.213_867_187_5)) + c(1.593_75));
             let inner = r16(slope * r16(phi * r16(T::ONE - phi)));
             *d = r16(r16(phi + r16(x * inner)) * r16(*d));
@@ -210,23 +216,23 @@ pub(crate) fn swiglu<T: Real>(rounding: Rounding, gate_up: &[T], hidden: usize, 
     });
 }
 
-/// Backward of [`swiglu`]: `d_gate_up` is overwritten.
+/// Backward of [`swiglu`], with the roundings of forward and of its own steps: `d_gate_up` is overwritten.
 pub(crate) fn swiglu_backward<T: Real>(
-    rounding: Rounding,
+    (forward, rounding): (Rounding, Option<Rounding>),
     gate_up: &[T],
     hidden: usize,
     dy: &[T],
     d_gate_up: &mut [T],
 ) {
     let _lap = lap(Part::Activation(Way::Backward));
-    let r16 = |x| round(rounding, x);
+    let (r16, f16) = (|x| maybe(rounding, x), |x| round(forward, x));
     parallel::for_each_chunk(d_gate_up, 2 * hidden, |i, d| {
         let (gate, up) = gate_up[2 * i * hidden..][..2 * hidden].split_at(hidden);
         let (d_gate, d_up) = d.split_at_mut(hidden);
         for (h, (&gate, &up)) in gate.iter().zip(up).enumerate() {
-            let (gate, dy) = (r16(gate), r16(dy[i * hidden + h]));
-            let s = sigmoid(&r16, gate);
-            let y = r16(gate * s);
+            let (gate, dy) = (f16(gate), r16(dy[i * hidden + h]));
+            let s = sigmoid(&f16, gate);
+            let y = f16(gate * s);
             d_up[h] = r16(dy * y);
             let slope = r16(s + r16(y * r16(T::ONE - s)));
             d_gate[h] = r16(r16(dy * r16(up)) * slope);
@@ -302,7 +308,7 @@ mod tests {
         let rounding = Rounding::Rna;
         norm_backward(
             Norm::LayerNorm,
-            rounding,
+            [Some(rounding); 2],
             &x,
             &gamma,
             1e-5,
@@ -322,15 +328,93 @@ mod tests {
         close("gelu", &y, &expected, 0.04);
         let (mut d, mut d16) = (dy.clone(), dy.clone());
         plain_layer::gelu_backward(&x, &mut d);
-        gelu_backward(rounding, &x, &mut d16);
+        gelu_backward((rounding, Some(rounding)), &x, &mut d16);
         close("gelu backward", &d16, &d, 0.08);
         let half = x.len() / 2;
         plain_layer::swiglu(&x, 16, &mut expected[..half]);
         swiglu(rounding, &x, 16, &mut y[..half]);
         close("swiglu", &y[..half], &expected[..half], 0.03);
         plain_layer::swiglu_backward(&x, 16, &dy[..half], &mut expected);
-        swiglu_backward(rounding, &x, 16, &dy[..half], &mut dx);
+        let both = (rounding, Some(rounding));
+        swiglu_backward(both, &x, 16, &dy[..half], &mut dx);
         close("swiglu backward", &dx, &expected, 0.08);
+    }
+
+    /// Two rows of small variance, where it matters that epsilon is added as it is: every number from a
+    /// restatement of microxcaling's functions in numpy, ties away from zero. Gradients in f32 follow from the
+    /// same rounded forward pass.
+    #[test]
+    fn a_norm_as_the_library_has_it() {
+        let x = [-0.0025, -0.0015, 0.0, -0.0045, 0.0009, -0.0003, -0.0036, -0.0072_f32];
+        let (gamma, beta) = ([1.01, 0.93, 1.13, 0.877_f32], [0.1, -0.2, 0.05, 0.33_f32]);
+        let dy = [0.11, -0.23, 0.37, 0.51, -0.71, 0.13, 0.29, -0.43_f32];
+        let mut y = [0.0_f32; 8];
+        norm(Norm::LayerNorm, Rounding::Rna, &x, &gamma, Some(&beta), 1e-5, &mut y);
+        let expected = [
+            -0.00830078125,
+            -0.0390625,
+            0.7265625,
+            -0.255859375,
+            0.8828125,
+            0.26953125,
+            -0.2177734375,
+            -0.59375,
+        ];
+        assert_eq!(y, expected);
+        let back = |rounding: Option<Rounding>| {
+            let (mut dx, mut g, mut b) = ([0.0_f32; 8], [0.0_f32; 4], [0.0_f32; 4]);
+            let ways = [Some(Rounding::Rna), rounding];
+            let gamma = gamma.map(|gamma| maybe(rounding, gamma));
+            norm_backward(Norm::LayerNorm, ways, &x, &gamma, 1e-5, &dy, &mut dx, &mut g, &mut b);
+            (dx, g, b)
+        };
+        let dx = [-23.5, -113.0, 68.0, 68.0, -116.0, 68.0, 107.0, -59.0];
+        let d_gamma = [-0.5625, 0.025390625, 0.15234375, 0.107421875];
+        let d_beta = [-0.6015625, -0.1005859375, 0.66015625, 0.08203125];
+        assert_eq!(back(Some(Rounding::Rna)), (dx, d_gamma, d_beta));
+        let (dx, d_gamma, d_beta) = back(None);
+        let near = |got: &[f32], expected: &[f32]| {
+            got.iter().zip(expected).all(|(a, b)| (a - b).abs() <= 1e-5 * b.abs())
+        };
+        let plain = [
+            -23.110086, -112.59886, 68.11293, 67.59602, -116.88707, 68.2646, 107.29826, -58.675797,
+        ];
+        assert!(near(&dx, &plain), "{dx:?}");
+        assert!(near(&d_gamma, &[-0.560957, 0.025527336, 0.15259767, 0.10949221]), "{d_gamma:?}");
+        assert!(near(&d_beta, &[-0.6, -0.1, 0.66, 0.08]), "{d_beta:?}");
+    }
+
+    /// GELU and `SwiGLU`'s gate by the same restatement.
+    #[test]
+    fn activations_as_the_library_has_them() {
+        let x = [0.3, -1.27, 2.11, -0.041, 1.9_f32];
+        let (dy, up) = ([1.0, 0.7, -0.3, 0.9, 1.1_f32], [0.5, 1.25, -0.75, 2.0, 1.5_f32]);
+        let (rna, mut y) = (Rounding::Rna, [0.0_f32; 5]);
+        gelu(rna, &x, &mut y);
+        assert_eq!(y, [0.185546875, -0.130859375, 2.078125, -0.0196533203125, 1.8359375]);
+        let back = |rounding| {
+            let mut d = dy;
+            gelu_backward((rna, rounding), &x, &mut d);
+            d
+        };
+        let expected = [0.73046875, -0.087890625, -0.322265625, 0.41796875, 1.21875];
+        assert_eq!(back(Some(rna)), expected);
+        let near = |got: &[f32], expected: [f32; 5]| {
+            got.iter().zip(expected).all(|(a, b)| (a - b).abs() <= 1e-6)
+        };
+        let plain = [0.731517, -0.0868275, -0.3200997, 0.41773865, 1.2153133];
+        assert!(near(&back(None), plain), "{:?}", back(None));
+
+        let gate_up = [x, up].concat();
+        let back = |rounding| {
+            let mut d = [0.0_f32; 10];
+            swiglu_backward((rna, rounding), &gate_up, 5, &dy, &mut d);
+            d
+        };
+        let d = back(Some(rna));
+        assert_eq!(d[..5], [0.32421875, 0.0008544921875, 0.24609375, 0.859375, 1.7890625]);
+        let plain = [0.32390785, 0.0007243156, 0.24653321, 0.86046636, 1.7895814];
+        assert!(near(&back(None)[..5], plain), "{:?}", back(None));
     }
 
     /// x = 1: u = 1.6640625, from 1.044677734 -> 1.046875, times 1.59375 = 1.66845 -> 1.671875 or

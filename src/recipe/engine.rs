@@ -520,8 +520,8 @@ impl Products<f32> for Engine<'_> {
         image::image(&numbers, view, given, &mut self.images.scratch, out);
     }
 
-    fn vector(&self, layer: Option<u32>, operation: Vector) -> Option<Rounding> {
-        self.plan.vector(self.phase.step(), layer, operation)
+    fn vector(&self, layer: Option<u32>, operation: Vector, gradient: bool) -> Option<Rounding> {
+        self.plan.vector(self.phase.step(), layer, operation, gradient)
     }
 }
 

@@ -253,10 +253,18 @@ impl Plan {
         }))
     }
 
-    /// How each step of an operation is rounded to bfloat16, if at all.
-    pub fn vector(&self, step: u64, layer: Option<u32>, vector: Vector) -> Option<Rounding> {
-        let is =
-            |subject: &Subject| matches!(subject, Subject::Vectors(some) if some.contains(&vector));
+    /// How each step of an operation or of its backward pass is rounded to bfloat16, if at all.
+    pub fn vector(
+        &self,
+        step: u64,
+        layer: Option<u32>,
+        vector: Vector,
+        gradient: bool,
+    ) -> Option<Rounding> {
+        let is = |subject: &Subject| {
+            matches!(subject, Subject::Vectors(some, which)
+                if some.contains(&vector) && which.is_none_or(|which| which == gradient))
+        };
         rule::arithmetic(&Self::numbers(self.find(step, None, layer, None, is)))
     }
 

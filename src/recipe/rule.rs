@@ -13,10 +13,10 @@
 //! | operands | `input` `weight` `grad_output`, and `output`: what a product is rounded to |
 //! | steps | `from2000` (steps from 0), `from80%` (of the run's steps) |
 //! | places | `embedding` `norm_gamma` `q` ...: tensors that are no operands; `tensor` for themselves only, `gradient` for their gradients only |
-//! | operations | `norm` `activation`: each of their steps is rounded to bf16, or (`f32`) not |
+//! | operations | `norm` `activation` `bias`: each of their steps is rounded to bf16, or (`f32`) not; `tensor` for forward only, `gradient` for backward only |
 //! | patches | `hcp` |
 //!
-//! The value is [`Numbers`]; for operations `f32`, `bf16` or `bf16@rna`; for `hcp` a [`Patch`] or `off`.
+//! The value is [`Numbers`]; for operations `f32`, `bf16`, `bf16@rna` or `bf16@rtz`; for `hcp` a [`Patch`] or `off`.
 //! Later rules override earlier ones. `last15%` are the linear operators of the last max(1, 15 % of all)
 //! blocks, taken from the end (down, up, gate, o, v, k, q) as long as they and the head together have at most
 //! 25 % of the model's linear parameters. `post-qk` are the operators after the meeting of queries and keys that
@@ -68,8 +68,8 @@ pub enum Subject {
     Output,
     /// Other tensors; `None` means these and their gradients.
     Places(Vec<Place>, Option<bool>),
-    /// The arithmetic of operations.
-    Vectors(Vec<Vector>),
+    /// The arithmetic of operations; `None` means these and their backward passes.
+    Vectors(Vec<Vector>, Option<bool>),
     /// Patches.
     Patch,
 }
@@ -279,14 +279,15 @@ impl FromStr for Selector {
         {
             return Err(wrong(format!("{text:?}: that chooses linear operators, no places")));
         }
-        if gradient.is_some() && places.is_empty() {
+        if gradient.is_some() && linear {
             return Err(wrong(format!(
-                "{text:?}: `tensor` and `gradient` go with a place; operands have `grad_output`"
+                "{text:?}: `tensor` and `gradient` go with a place or an operation; operands have \
+                 `grad_output`"
             )));
         }
         on.subject = match kinds {
             [_, true, ..] => Subject::Places(places, gradient),
-            [_, _, true, ..] => Subject::Vectors(vectors),
+            [_, _, true, ..] => Subject::Vectors(vectors, gradient),
             [.., true, _] => Subject::Output,
             [.., true] => Subject::Patch,
             _ => Subject::Operands(operands),
@@ -326,11 +327,11 @@ impl Rule {
                     value.parse().map_err(|e: crate::text::UnknownName| wrong(e.to_string()))?;
                 Value::Patch(Some(patch))
             }
-            Subject::Vectors(_) => {
+            Subject::Vectors(..) => {
                 let numbers = numbers()?;
                 if !numbers.is_none() && arithmetic(&numbers).is_none() {
                     return Err(wrong(format!(
-                        "{value:?}: the steps of an operation are f32, bf16 or bf16@rna"
+                        "{value:?}: the steps of an operation are f32, bf16, bf16@rna or bf16@rtz"
                     )));
                 }
                 Value::Numbers(numbers)
@@ -368,7 +369,7 @@ impl Rule {
 pub(super) fn arithmetic(numbers: &Numbers) -> Option<Rounding> {
     let quantizer = numbers.plain()?;
     let is = quantizer.target == Target::Format(Format::BF16) && quantizer.before.is_none();
-    let known = matches!(quantizer.rounding, Rounding::Rne | Rounding::Rna);
+    let known = matches!(quantizer.rounding, Rounding::Rne | Rounding::Rna | Rounding::Rtz);
     (is && known).then_some(quantizer.rounding)
 }
 
@@ -409,7 +410,10 @@ impl fmt::Display for Selector {
                 words.extend(places.iter().map(Place::to_string));
                 words.extend(gradient.map(|is| if is { "gradient" } else { "tensor" }.to_owned()));
             }
-            Subject::Vectors(vectors) => words.extend(vectors.iter().map(Vector::to_string)),
+            Subject::Vectors(vectors, gradient) => {
+                words.extend(vectors.iter().map(Vector::to_string));
+                words.extend(gradient.map(|is| if is { "gradient" } else { "tensor" }.to_owned()));
+            }
             Subject::Patch => words.push("hcp".into()),
         }
         if words.is_empty() {
@@ -464,6 +468,7 @@ mod tests {
             "q:k:gradient=bf16",
             "norm=bf16@rna",
             "norm:activation=f32",
+            "norm:activation:bias:gradient=f32",
             "hcp=s-o2-b",
             "post-qk=bf16",
             "o_proj:hcp=off",

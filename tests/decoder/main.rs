@@ -458,7 +458,7 @@ impl Products<f32> for Steps {
         Unquantized.grad_weight(group, g, x, dw);
     }
 
-    fn vector(&self, _: Option<u32>, _: Vector) -> Option<Rounding> {
+    fn vector(&self, _: Option<u32>, _: Vector, _: bool) -> Option<Rounding> {
         Some(Rounding::Rne)
     }
 }

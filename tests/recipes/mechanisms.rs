@@ -155,16 +155,24 @@ fn norms_affine_parameters() {
     assert_eq!(at("mxpaper-e4m3", Place::NormBeta, true), [0.0; 32]);
     assert_eq!(at("mxpaper-e4m3+ln-bias-grad=on", Place::NormBeta, true), gamma);
     assert_eq!(at("mxpaper-e4m3", Place::NormGamma, true), gamma);
-    let vector = |recipe: &str, vector| {
+    let way = |recipe: &str, vector, gradient| {
         let plan = Plan::of(&recipe.parse::<Recipe>().unwrap(), linears(), 10).unwrap();
         let mut images = Images::default();
-        Engine::new(&plan, 1, Phase::Train(0), &mut images).vector(Some(0), vector)
+        Engine::new(&plan, 1, Phase::Train(0), &mut images).vector(Some(0), vector, gradient)
     };
+    let vector = |recipe: &str, vector| way(recipe, vector, false);
     assert_eq!(vector("mxpaper-e4m3", Vector::Norm), Some(Rounding::Rna));
     assert_eq!(vector("mxpaper-e4m3+no-ln-q", Vector::Norm), None);
     assert_eq!(vector("mxpaper-e4m3+gelu=fp32", Vector::Activation), None);
     assert_eq!(vector("f32+layer0:activation=bf16", Vector::Activation), Some(Rounding::Rne));
     assert_eq!(vector("f32", Vector::Norm), None);
+    assert_eq!(vector("mxpaper-e4m3+round=floor", Vector::Norm), Some(Rounding::Rtz));
+    // Forward only: what the study calls exact gradients has no rounding at all on the way back.
+    for &one in Vector::ALL {
+        assert_eq!(way("mxpaper-e4m3", one, true), Some(Rounding::Rna));
+        assert_eq!(way("mxpaper-e4m3+fwd-only", one, false), Some(Rounding::Rna));
+        assert_eq!(way("mxpaper-e4m3+fwd-only", one, true), None);
+    }
 }
 
 /// Two tensors at one place have bits of their own, and a second pass the same again.

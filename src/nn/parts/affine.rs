@@ -109,7 +109,7 @@ impl Affine {
         let gain = either(&out.gain, gain.unwrap_or(&spare.ones[..width]));
         let bias = bias.map(|bias| either(&out.bias, bias));
         let (eps, y) = (T::from_f64(self.eps), &mut out.y[..x.len()]);
-        if let Some(rounding) = products.vector(layer, Vector::Norm) {
+        if let Some(rounding) = products.vector(layer, Vector::Norm, false) {
             steps::norm(self.norm, rounding, x, gain, bias, self.eps, y);
         } else {
             let (mean, rstd) = (&mut out.mean[..n], &mut out.rstd[..n]);
@@ -137,7 +137,12 @@ impl Affine {
         let Spare { ones, gain: d_gain, bias: d_bias } = spare;
         products.tensor(layer, Place::NormOutput, true, dy, width);
         let x = either(&kept.x, x);
+        let forward = products.vector(layer, Vector::Norm, false);
+        let rounding = products.vector(layer, Vector::Norm, true);
+        // Without rounding on the way back that of the gain is left out, too: what is kept is the gain.
+        let left_out = forward.is_some() && rounding.is_none();
         let gain = match &self.gain {
+            Some(range) if left_out => &params[range.clone()],
             Some(range) => either(&kept.gain, &params[range.clone()]),
             None => &ones[..width],
         };
@@ -147,9 +152,9 @@ impl Affine {
             d.resize(width, T::ZERO);
         }
         let with_bias = self.bias.is_some();
-        if let Some(rounding) = products.vector(layer, Vector::Norm) {
-            let eps = self.eps;
-            steps::norm_backward(self.norm, rounding, x, gain, eps, dy, dx, d_gain, d_bias);
+        if forward.is_some() || rounding.is_some() {
+            let (eps, roundings) = (self.eps, [forward, rounding]);
+            steps::norm_backward(self.norm, roundings, x, gain, eps, dy, dx, d_gain, d_bias);
         } else {
             let rstd = &kept.rstd[..n];
             match self.norm {

@@ -2,10 +2,12 @@
 
 use core::ops::Range;
 
+use crate::nn::activation::add_assign;
 use crate::nn::linear::{Group, Products};
 use crate::nn::parameters::Layout;
 use crate::nn::real::Real;
-use crate::nn::site::Operator;
+use crate::nn::site::{Operator, Vector};
+use crate::nn::steps;
 use crate::simd::kernel;
 use crate::view::{View, ViewMut};
 
@@ -66,7 +68,15 @@ impl Linear {
         let x = View::new(x, n, self.inputs);
         products.forward(&group, x, weight, ViewMut::new(y, n, outputs));
         if let Some(bias) = self.bias.clone() {
-            add_to_rows(y, &params[bias]);
+            match products.vector(self.layer, Vector::Bias, false) {
+                None => add_to_rows(y, &params[bias]),
+                rounding => {
+                    let mut bias = params[bias].to_vec();
+                    steps::round_all(rounding, &mut bias);
+                    add_to_rows(y, &bias);
+                    steps::round_all(rounding, y);
+                }
+            }
         }
     }
 
@@ -89,7 +99,16 @@ impl Linear {
         let dw = ViewMut::new(&mut grads[self.weight.clone()], outputs, self.inputs);
         products.grad_weight(&group, g_view, View::new(x, n, self.inputs), dw);
         if let Some(bias) = self.bias.clone() {
-            add_rows_to(g, &mut grads[bias]);
+            match products.vector(self.layer, Vector::Bias, true) {
+                None => add_rows_to(g, &mut grads[bias]),
+                rounding => {
+                    let (mut g, mut sums) = (g.to_vec(), vec![T::ZERO; bias.len()]);
+                    steps::round_all(rounding, &mut g);
+                    add_rows_to(&g, &mut sums);
+                    steps::round_all(rounding, &mut sums);
+                    add_assign(&mut grads[bias], &sums);
+                }
+            }
         }
     }
 }
@@ -112,5 +131,81 @@ kernel! {
                 *sum += x;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::linear::Unquantized;
+    use crate::nn::parameters::{Init, Role};
+    use crate::round::Rounding;
+
+    /// Plain products, biases in bfloat16 on the way of which the flag is set.
+    struct Biases([bool; 2]);
+
+    impl Products<f32> for Biases {
+        fn forward(
+            &mut self,
+            group: &Group<'_>,
+            x: View<'_, f32>,
+            w: View<'_, f32>,
+            y: ViewMut<'_, f32>,
+        ) {
+            Unquantized.forward(group, x, w, y);
+        }
+
+        fn grad_input(
+            &mut self,
+            group: &Group<'_>,
+            g: View<'_, f32>,
+            w: View<'_, f32>,
+            dx: ViewMut<'_, f32>,
+        ) {
+            Unquantized.grad_input(group, g, w, dx);
+        }
+
+        fn grad_weight(
+            &mut self,
+            group: &Group<'_>,
+            g: View<'_, f32>,
+            x: View<'_, f32>,
+            dw: ViewMut<'_, f32>,
+        ) {
+            Unquantized.grad_weight(group, g, x, dw);
+        }
+
+        fn vector(&self, _: Option<u32>, operation: Vector, gradient: bool) -> Option<Rounding> {
+            (operation == Vector::Bias && self.0[usize::from(gradient)]).then_some(Rounding::Rna)
+        }
+    }
+
+    /// 1 + 2^-8 is a tie between two bfloat16 numbers, which goes away from zero, to 1 + 2^-7; its sum with the bias
+    /// 2^-8 + 2^-17, which is 2^-8 in bfloat16, is rounded once more. The gradients 1 + 2^-8 and 2^-8 are
+    /// rounded before they are summed, and their sum 1 + 3 2^-8 again. What was in the gradient stays.
+    #[test]
+    fn biases_by_hand() {
+        let mut layout = Layout::default();
+        layout.push("w".into(), &[1, 1], Role::Matrix, Init::Zeros);
+        layout.push("b".into(), &[1], Role::Bias, Init::Zeros);
+        let members = [(Operator::Down, 1)];
+        let linear = Linear::new(&layout, Some(0), &members, 1, ["w", "w"]);
+        let linear = linear.with_bias(&layout, "b");
+        let unit = 1.0 / 256.0;
+        let params = [1.0, unit + unit / 512.0];
+        let run = |ways: [bool; 2]| {
+            let (x, mut y, mut dx) = ([1.0, 1.0 + 2.0 * unit], [0.0_f32; 2], [0.0_f32; 2]);
+            let (g, mut grads) = ([1.0 + unit, unit], [0.0, 10.0_f32]);
+            let mut products = Biases(ways);
+            linear.forward(&mut products, &params, &x, &mut y);
+            linear.backward(&mut products, &params, &mut grads, &g, &x, &mut dx);
+            (y, grads[1])
+        };
+        let (y, db) = run([true; 2]);
+        assert_eq!((y, db), ([1.0 + 2.0 * unit, 1.0 + 4.0 * unit], 11.0 + 4.0 * unit));
+        let (y, db) = run([false; 2]);
+        let bias = unit + unit / 512.0;
+        assert_eq!((y, db), ([1.0 + bias, 1.0 + 2.0 * unit + bias], 11.0 + 2.0 * unit));
+        assert_eq!(run([true, false]), ([1.0 + 2.0 * unit, 1.0 + 4.0 * unit], 11.0 + 2.0 * unit));
     }
 }

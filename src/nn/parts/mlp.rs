@@ -73,7 +73,7 @@ impl Mlp {
         self.up.forward(products, params, x, before);
         products.tensor(layer, Place::ActivationInput, false, before, outputs);
         let after = &mut kept.after[..n * hidden];
-        match (self.activation, products.vector(layer, Vector::Activation)) {
+        match (self.activation, products.vector(layer, Vector::Activation, false)) {
             (Activation::Gelu, Some(rounding)) => steps::gelu(rounding, before, after),
             (Activation::Swiglu, Some(rounding)) => steps::swiglu(rounding, before, hidden, after),
             (Activation::Gelu, None) => gelu(before, after),
@@ -106,22 +106,30 @@ impl Mlp {
         self.down.backward(products, params, grads, dy, &kept.after[..n * hidden], d_after);
         products.tensor(layer, Place::ActivationOutput, true, d_after, hidden);
         let before = &kept.before[..n * outputs];
-        let rounding = products.vector(layer, Vector::Activation);
+        let forward = products.vector(layer, Vector::Activation, false);
+        let rounding = products.vector(layer, Vector::Activation, true);
         let d_before = match self.activation {
             Activation::Swiglu => {
                 let d_before = &mut d_before[..n * outputs];
-                match rounding {
-                    Some(rounding) => {
-                        steps::swiglu_backward(rounding, before, hidden, d_after, d_before);
+                match forward {
+                    Some(forward) => {
+                        let roundings = (forward, rounding);
+                        steps::swiglu_backward(roundings, before, hidden, d_after, d_before);
                     }
-                    None => swiglu_backward(before, hidden, d_after, d_before),
+                    None => {
+                        swiglu_backward(before, hidden, d_after, d_before);
+                        steps::round_all(rounding, d_before);
+                    }
                 }
                 d_before
             }
             Activation::Gelu => {
-                match rounding {
-                    Some(rounding) => steps::gelu_backward(rounding, before, d_after),
-                    None => gelu_backward(before, d_after),
+                match forward {
+                    Some(forward) => steps::gelu_backward((forward, rounding), before, d_after),
+                    None => {
+                        gelu_backward(before, d_after);
+                        steps::round_all(rounding, d_after);
+                    }
                 }
                 d_after
             }

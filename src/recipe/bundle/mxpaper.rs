@@ -73,14 +73,15 @@ pub(super) fn rules(elements: &str, options: &mut Options<'_>) -> Result<Rules, 
     push("grad_weight:grad_output", numbers(g_ex)?);
     push("grad_weight:input", numbers(a_bp)?);
     push("output", bf16.clone());
-    if options.flag("fwd-only")? {
+    let forward_only = options.flag("fwd-only")?;
+    if forward_only {
         push("backward", "f32".into());
         push("backward:output", "f32".into());
     }
     let plain_norm = options.flag("no-ln-q")?;
     let affine = options.choice("ln-affine", &["bf16", "mx", "fp32"])?;
     if options.choice("ln-arith", &["bf16", "fp32"])? == "bf16" && !plain_norm {
-        push("norm", bf16.replace("@rtz", ""));
+        push("norm", bf16.clone());
     }
     if !plain_norm && affine != "fp32" {
         push(
@@ -93,7 +94,11 @@ pub(super) fn rules(elements: &str, options: &mut Options<'_>) -> Result<Rules, 
     }
     let plain_gelu = options.flag("no-gelu-q")?;
     if options.choice("gelu", &["bf16", "fp32"])? == "bf16" && !plain_gelu {
-        push("activation", bf16.replace("@rtz", ""));
+        push("activation", bf16.clone());
+    }
+    push("bias", bf16.clone());
+    if forward_only {
+        push("norm:activation:bias:gradient", "f32".into());
     }
     if options.choice("attention", &["bf16", "fp32"])? == "bf16" {
         push("q:k:v:attention", "bf16".into());
