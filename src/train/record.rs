@@ -164,11 +164,16 @@ impl Lines {
 
 /// The length of the lines of `metrics.jsonl` up to `step`, in the bytes of the file at `path`.
 fn reach(path: &Path, text: &[u8], step: u64) -> Result<usize> {
-    let (mut kept, mut last) = (0, None);
+    let (mut kept, mut last) = (0, None::<u64>);
     for line in text.split_inclusive(|&byte| byte == b'\n') {
         let whole = line.ends_with(b"\n");
         match serde_json::from_slice::<Metrics>(line) {
-            Ok(metrics) if whole && metrics.step <= step => {
+            // A line a step: what follows a gap is not what the rules saw.
+            Ok(metrics)
+                if whole
+                    && metrics.step <= step
+                    && last.is_none_or(|last| metrics.step == last + 1) =>
+            {
                 kept += line.len();
                 last = Some(metrics.step);
             }
@@ -262,6 +267,21 @@ mod tests {
         assert!(cut_back(&path, Some(3)).unwrap_err().to_string().contains("ends at step 2"));
         cut_back(&path, None).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"");
+    }
+
+    #[test]
+    fn a_line_that_is_missing_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("metrics.jsonl");
+        let mut lines = Lines::append(&path).unwrap();
+        for step in [0, 1, 3, 4] {
+            lines.push(&metrics(step)).unwrap();
+        }
+        lines.sync().unwrap();
+        let error = cut_back(&path, Some(4)).unwrap_err().to_string();
+        assert!(error.contains("ends at step 1, its checkpoint is of step 4"), "{error}");
+        cut_back(&path, Some(1)).unwrap();
+        assert_eq!(read_metrics(&path).unwrap().len(), 2);
     }
 
     #[test]

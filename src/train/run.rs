@@ -252,7 +252,12 @@ fn lock(folder: &Folder) -> Result<fs::File> {
 /// Loads the checkpoint of a step.
 fn restore(trainer: &mut Trainer<'_>, folder: &Folder, config: &Config, step: u64) -> Result<()> {
     let path = checkpoint::path(&folder.checkpoints(), step);
-    let (state, progress) = checkpoint::load(&path, trainer.layout())?;
+    let (state, progress) = checkpoint::load(&path, trainer.layout()).map_err(|error| {
+        error.hint(
+            "put it and config.toml back as they were, or remove it: the run goes on from the \
+             checkpoint before",
+        )
+    })?;
     let tokens = step * (config.train.batch * config.model.context()) as u64;
     if progress != (Progress { step, tokens }) {
         return Err(Error::new(format!(
