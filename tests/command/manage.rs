@@ -352,3 +352,35 @@ fn a_full_disk_loses_nothing() {
     assert_same(&expected, &out, "after a full disk");
     drop(mounted);
 }
+
+/// Readers of stdout and stderr that go away end neither the work nor its records, and a result that
+/// cannot be written is told.
+#[cfg(unix)]
+#[test]
+fn nobody_need_read_what_is_said() {
+    use std::process::Stdio;
+    let folder = tempfile::tempdir().unwrap();
+    let data = text_file(folder.path());
+    let begin = |name: &str, more: &[&str]| {
+        let mut command = exmy(&["train", "--data", &data, "--recipe", "f32,mxfp4", "--profile"]);
+        command.arg("--out").arg(folder.path().join(name)).args(TINY).args(more);
+        command
+    };
+    let rule = r#"at=[{step=3,then="bf16"}]"#;
+    let mut child = begin("unread", &["--set", rule])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop((child.stdout.take(), child.stderr.take()));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    succeed(&mut begin("read", &["--set", rule]));
+    assert_same(&folder.path().join("read"), &folder.path().join("unread"), "unread");
+
+    let Ok(full) = fs::OpenOptions::new().write(true).open("/dev/full") else { return };
+    let output = begin("full", &["--set", rule]).stdout(full).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("cannot write the result"), "{text}");
+    assert_same(&folder.path().join("read"), &folder.path().join("full"), "full");
+}

@@ -116,7 +116,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         _ if arguments.strict => crate::MISUSE,
         count => {
             let lines = counted(count, "malformed line");
-            eprintln!("{lines}, {} converted", counted(summary.converted, "code"));
+            tell!("{lines}, {} converted", counted(summary.converted, "code"));
             1
         }
     })

@@ -6,10 +6,10 @@ mod page;
 mod table;
 mod words;
 
+use crate::show;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::format::{Format, NAMED};
-use std::io::{ErrorKind, Write};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -55,13 +55,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         [format] => page::text(format, page::width()),
         _ => table::text(&formats),
     };
-    // A reader such as `head` that has seen enough closes the pipe; that is no error.
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Error::new("cannot write the result").because(error))
-        }
-        _ => Ok(0),
-    }
+    show::result(&text)?;
+    Ok(0)
 }
 
 fn parse(name: &str) -> Result<Format> {

@@ -2,6 +2,15 @@
 
 #![forbid(unsafe_code)]
 
+/// `eprintln!` that does not panic where nobody reads any more: progress that cannot be shown is no
+/// reason to end the work that it is about.
+macro_rules! tell {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+
 mod convert;
 mod explain_mma;
 mod formats;

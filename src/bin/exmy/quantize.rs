@@ -270,7 +270,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     };
     let report = arguments.work.with_threads(work)?;
     let Some(report) = report else {
-        eprintln!("stopped; {} was not written", printable(&output.display().to_string()));
+        tell!("stopped; {} was not written", printable(&output.display().to_string()));
         return Ok(INTERRUPTED);
     };
     let mut text = rows(&report);
@@ -295,7 +295,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         Error::new(what).because(error)
     })?;
     if let Some(text) = unreadable(output)? {
-        eprintln!("warning: {text}");
+        tell!("warning: {text}");
     }
     Ok(0)
 }

@@ -197,7 +197,7 @@ impl Bar {
         self.bar.set_position(progress.done);
         if self.lines && self.last_line.elapsed() >= LINE_EVERY {
             self.last_line = Instant::now();
-            eprintln!(
+            tell!(
                 "{} {} of {}, at {}",
                 self.verb,
                 HumanBytes(progress.done),

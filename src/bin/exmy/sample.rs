@@ -88,7 +88,7 @@ fn run_folder(path: &Path) -> Result<Folder> {
         .ok_or_else(|| Error::new(format!("there is no run in {}", path.display())))?;
     if folders.len() > 1 {
         let names: Vec<_> = folders.iter().map(|f| f.path().display().to_string()).collect();
-        eprintln!("using {}; the others are {}", names[0], names[1..].join(", "));
+        tell!("using {}; the others are {}", names[0], names[1..].join(", "));
     }
     Ok(first.clone())
 }

@@ -200,12 +200,12 @@ pub(crate) fn remark_on(profile: Profile, formats: &[Format]) {
         return;
     }
     if formats.contains(&Format::E4M3) {
-        eprintln!(
+        tell!(
             "note: e4m3 is the IEEE-like format (largest 240), which {name} does not have; what \
              its source calls E4M3 is e4m3fn"
         );
     } else if formats.contains(&Format::E3M4) {
-        eprintln!("note: {name} does not have e3m4; its rules are those of the nearest format");
+        tell!("note: {name} does not have e3m4; its rules are those of the nearest format");
     }
 }
 
@@ -227,6 +227,6 @@ pub(crate) fn quiet_pipe<T>(result: io::Result<T>) -> Result<Option<T>> {
 pub(crate) fn announce(expected: &str) {
     use std::io::IsTerminal;
     if io::stdin().is_terminal() {
-        eprintln!("reading {expected} from the terminal, one case a line; Ctrl-D ends");
+        tell!("reading {expected} from the terminal, one case a line; Ctrl-D ends");
     }
 }

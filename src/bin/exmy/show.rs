@@ -4,7 +4,7 @@
 //! every few seconds. Progress and messages go to stderr, results to stdout.
 
 use crate::rows::printable;
-use exmy::error::Error;
+use exmy::error::{Error, Result};
 use exmy::nn::model;
 use exmy::study::compare::{Comparison, differ};
 use exmy::study::table;
@@ -15,7 +15,7 @@ use exmy::train::record::{Event, Metrics};
 use exmy::train::run::{Outcome, Summary, Watch};
 use exmy::train::start::Matching;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -28,26 +28,30 @@ pub(crate) fn error(error: &Error) {
     // Paths are shown and not obeyed; lines are the error's own.
     let text = error.to_string();
     let lines: Vec<String> = text.lines().map(printable).collect();
-    eprintln!("error: {}", lines.join("\n"));
+    tell!("error: {}", lines.join("\n"));
 }
 
 /// What is about to be trained, on what, into where.
 pub(crate) fn header(out: &Path, config: &Config, data: &Dataset, runs: usize) {
     let parameters = thousands(config.model.layout().len() as u64);
-    eprintln!("data     {}", data.description);
+    tell!("data     {}", data.description);
     if let Some(reference) = &data.reference {
-        eprintln!(
+        tell!(
             "         its entropy rate {:.4} nats/byte, its -log p on the validation text {:.4}",
-            reference.entropy_rate, reference.validation
+            reference.entropy_rate,
+            reference.validation
         );
     }
     let model = &config.model;
     match model {
-        model::Config::Decoder(model) => eprintln!(
+        model::Config::Decoder(model) => tell!(
             "model    {} layers, d {}, {} heads, context {}: {parameters} parameters",
-            model.layers, model.d_model, model.heads, model.context
+            model.layers,
+            model.d_model,
+            model.heads,
+            model.context
         ),
-        model::Config::Proxy(model) => eprintln!(
+        model::Config::Proxy(model) => tell!(
             "model    student of {} blocks, width {}, teacher of {}: {parameters} parameters",
             model.layers,
             model.width,
@@ -56,14 +60,14 @@ pub(crate) fn header(out: &Path, config: &Config, data: &Dataset, runs: usize) {
     }
     let train = &config.train;
     let plural = if runs == 1 { "run" } else { "runs" };
-    eprintln!(
+    tell!(
         "training {runs} {plural} of {} steps x {} tokens, {}, SIMD {}",
         train.steps,
         thousands((train.batch * model.context()) as u64),
         threads(),
         exmy::simd::level()
     );
-    eprintln!("writing  {}", out.display());
+    tell!("writing  {}", out.display());
 }
 
 fn threads() -> String {
@@ -123,7 +127,7 @@ impl<'a> Watcher<'a> {
         if !quiet {
             // A recipe that does not go with the model is the run's error to tell.
             for span in spans(config, &[], config.train.steps).unwrap_or_default() {
-                eprintln!("{name}{}: {span}", from(&span));
+                tell!("{name}{}: {span}", from(&span));
             }
         }
         let now = Instant::now();
@@ -144,9 +148,11 @@ impl<'a> Watcher<'a> {
     pub(crate) fn finish(&self, outcome: &Outcome) {
         self.bar.finish_and_clear();
         if self.lines && outcome.steps > 0 {
-            eprintln!(
+            tell!(
                 "{}: {} steps in {:.1} s of training",
-                self.name, outcome.steps, outcome.train_seconds
+                self.name,
+                outcome.steps,
+                outcome.train_seconds
             );
         }
     }
@@ -171,7 +177,7 @@ impl Watch for Watcher<'_> {
         for event in &metrics.events {
             let line = format!("{}: step {}: {}", self.name, metrics.step, happened(event));
             if self.lines {
-                eprintln!("{line}");
+                tell!("{line}");
             } else {
                 self.bar.println(line);
             }
@@ -179,9 +185,11 @@ impl Watch for Watcher<'_> {
         if self.lines && self.last_line.elapsed() >= LINE_EVERY {
             self.last_line = Instant::now();
             let left = (steps - metrics.step) as f64 * seconds / done as f64;
-            eprintln!(
+            tell!(
                 "{}: step {}/{steps}, loss {:.4}, {speed:.0} tokens/s, {left:.0} s left",
-                self.name, metrics.step, self.loss
+                self.name,
+                metrics.step,
+                self.loss
             );
         }
         !self.stop.load(Ordering::SeqCst)
@@ -209,12 +217,31 @@ fn happened(event: &Event) -> String {
 
 /// Where a stopped job stands and how to go on.
 pub(crate) fn stopped(out: &Path) {
-    eprintln!("stopped; every step so far is kept. Continue with");
-    eprintln!("  exmy train --resume {}", out.display());
+    tell!("stopped; every step so far is kept. Continue with");
+    tell!("  exmy train --resume {}", out.display());
+}
+
+/// Prints results.
+///
+/// # Errors
+/// If they cannot be written. A reader that has seen enough (`| head`) is no error.
+pub(crate) fn result(text: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Error::new("cannot write the result").because(error))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The results, one line a recipe and learning rate.
-pub(crate) fn table(out: &Path, comparison: &Comparison, outcomes: &[Option<Outcome>], unit: &str) {
+pub(crate) fn table(
+    out: &Path,
+    comparison: &Comparison,
+    outcomes: &[Option<Outcome>],
+    unit: &str,
+) -> String {
     let results = || comparison.runs.iter().filter_map(|entry| entry.result.as_ref());
     let several_lrs = differ(results().map(|result| result.lr));
     let (mut runs, mut speeds) = (Vec::new(), Vec::<(Vec<String>, u64, f64)>::new());
@@ -235,52 +262,54 @@ pub(crate) fn table(out: &Path, comparison: &Comparison, outcomes: &[Option<Outc
     let width = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
     let mut with_speed = |speed: &str| {
         let line = lines.next().unwrap_or_default();
-        println!("{line:<width$}  {speed:>10}");
+        format!("{line:<width$}  {speed:>10}\n")
     };
-    println!();
-    with_speed("tokens/s");
+    let mut shown = String::from("\n") + &with_speed("tokens/s");
     for row in &rows {
         let same = speeds.iter().filter(|(labels, ..)| *labels == row.labels);
         let (tokens, seconds) =
             same.fold((0, 0.0), |(tokens, sum), (_, n, seconds)| (tokens + n, sum + seconds));
-        match tokens {
+        shown += &match tokens {
             0 => with_speed("(earlier)"),
             _ => with_speed(&thousands((tokens as f64 / seconds) as u64)),
-        }
+        };
     }
     for entry in &comparison.runs {
         if let Some(reason) = entry.result.as_ref().and_then(|result| result.reason.as_ref()) {
-            println!("{} diverged: {reason}", entry.folder);
+            shown += &format!("{} diverged: {reason}\n", entry.folder);
         }
     }
     if let Some(reference) = comparison.reference {
-        println!("the language itself: {reference:.4} nats/byte on the validation text");
+        shown += &format!("the language itself: {reference:.4} nats/byte on the validation text\n");
     }
     if let Some(first) = rows.first() {
-        println!("loss in {unit}; gap: validation loss above that of {}", first.labels[0]);
+        shown +=
+            &format!("loss in {unit}; gap: validation loss above that of {}\n", first.labels[0]);
     }
-    formats(results());
+    shown += &formats(results());
     let curves = out.join("loss.svg");
     if curves.is_file() {
-        println!("curves: {}", curves.display());
+        shown += &format!("curves: {}\n", curves.display());
     }
+    shown
 }
 
 /// In which formats linear layers multiplied: a line for each recipe and each time it changed.
-fn formats<'a>(results: impl Iterator<Item = &'a Summary>) {
-    let mut seen = Vec::new();
+fn formats<'a>(results: impl Iterator<Item = &'a Summary>) -> String {
+    let (mut seen, mut shown) = (Vec::new(), String::new());
     for Summary { recipe, precision, .. } in results {
         if seen.contains(&(recipe, precision)) {
             continue;
         }
         if seen.is_empty() {
-            println!("multiplications of linear layers:");
+            shown += "multiplications of linear layers:\n";
         }
         seen.push((recipe, precision));
         for span in precision {
-            println!("  {recipe}{}: {span}", from(span));
+            shown += &format!("  {recipe}{}: {span}\n", from(span));
         }
     }
+    shown
 }
 
 /// From which step, if not from the first.
@@ -292,10 +321,10 @@ fn from(span: &Span) -> String {
 pub(crate) fn matching(path: &Path, matching: &Matching) {
     let Matching { loaded, fresh, unused } = matching;
     let all = loaded.len() + fresh.len();
-    eprintln!("weights  {} of {all} parameters from {}", loaded.len(), path.display());
+    tell!("weights  {} of {all} parameters from {}", loaded.len(), path.display());
     for (what, names) in [("not in the file", fresh), ("of no parameter", unused)] {
         for name in names {
-            eprintln!("         {what}: {}", printable(name));
+            tell!("         {what}: {}", printable(name));
         }
     }
 }

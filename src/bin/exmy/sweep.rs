@@ -2,7 +2,7 @@
 
 use crate::INTERRUPTED;
 use crate::settings::Work;
-use crate::show::Watcher;
+use crate::show::{self, Watcher};
 use crate::train::listen;
 use clap::Args;
 use exmy::error::{Error, Result};
@@ -73,19 +73,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         let folder = Folder::open(&out, &plan)?;
         let quiet = arguments.work.quiet;
         if !quiet {
-            eprintln!("shard {shard} of {} runs in {}", plan.cells.len(), out.display());
+            tell!("shard {shard} of {} runs in {}", plan.cells.len(), out.display());
         }
         let mut shown = Shown { quiet, stop: &stop };
         if !folder.work(&plan, shard, arguments.steal, &mut shown)? {
-            eprintln!("stopped; every step so far is kept, and the same command goes on");
+            tell!("stopped; every step so far is kept, and the same command goes on");
             return Ok(INTERRUPTED);
         }
         let status = folder.status()?;
         if status.queued.is_empty() && status.claimed.is_empty() {
-            print!("{}", folder.merge()?);
+            show::result(&folder.merge()?)?;
         } else if !quiet {
             let (queued, claimed) = (status.queued.len(), status.claimed.len());
-            eprintln!("share done; of the others {queued} are not begun and {claimed} at work");
+            tell!("share done; of the others {queued} are not begun and {claimed} at work");
         }
         Ok(0)
     })
@@ -94,18 +94,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
 /// What needs no plan: the folder says it all.
 fn look(arguments: &Arguments, folder: &Folder) -> Result<u8> {
     if arguments.merge {
-        print!("{}", folder.merge()?);
+        show::result(&folder.merge()?)?;
     } else if arguments.reclaim {
-        println!("{} put back", folder.reclaim()?);
+        show::result(&format!("{} put back\n", folder.reclaim()?))?;
     } else {
         let status = folder.status()?;
         let (queued, claimed) = (status.queued.len(), status.claimed.len());
-        println!("{} done, {claimed} claimed, {queued} not begun", status.done.len());
+        let mut text =
+            format!("{} done, {claimed} claimed, {queued} not begun\n", status.done.len());
         for (name, shard, at_work) in &status.claimed {
             let steps = folder.run(name).metrics()?.last().map_or(0, |line| line.step);
             let work = if *at_work { "at work" } else { "nobody seen at work" };
-            println!("{name}: shard {shard}, {work}, recorded up to step {steps}");
+            text += &format!("{name}: shard {shard}, {work}, recorded up to step {steps}\n");
         }
+        show::result(&text)?;
     }
     Ok(0)
 }

@@ -280,6 +280,8 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &AtomicBool) -> Re
     let folders = out.folders();
     let mut data: Option<(Config, _)> = None;
     let mut outcomes: Vec<Option<Outcome>> = Vec::new();
+    // What cannot be printed is told when the work is done.
+    let mut said = Ok(());
     for (i, folder) in folders.iter().enumerate() {
         if !out.is_meant(i) {
             outcomes.push(None);
@@ -304,7 +306,7 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &AtomicBool) -> Re
         };
         watcher.finish(&outcome);
         if let Some(profile) = profile {
-            println!("{}\n{profile}", config.recipe);
+            said = said.and(show::result(&format!("{}\n{profile}\n", config.recipe)));
         }
         let stopped = outcome.summary.is_none();
         outcomes.push(Some(outcome));
@@ -320,6 +322,6 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &AtomicBool) -> Re
         Some(folder) => folder.config()?.model.loss_unit(),
         None => "",
     };
-    show::table(out.path(), out.comparison(), &outcomes, unit);
-    Ok(0)
+    said = said.and(show::result(&show::table(out.path(), out.comparison(), &outcomes, unit)));
+    said.map(|()| 0)
 }

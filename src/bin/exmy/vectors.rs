@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     };
     let cases = Cases::new(&arguments.function, &request)?;
     if cases.len() > MANY {
-        eprintln!(
+        tell!(
             "{} cases follow; --count N takes N of them, spread over all",
             crate::show::thousands(u64::try_from(cases.len()).unwrap_or(u64::MAX))
         );

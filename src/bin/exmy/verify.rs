@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let printed = writeln!(out, "{last}").and_then(|()| out.flush());
     quiet_pipe(printed)?;
     if verdict.passed + verdict.failed + verdict.malformed == 0 {
-        eprintln!("there was no case on standard input");
+        tell!("there was no case on standard input");
     }
     Ok(match (verdict.failed, verdict.malformed) {
         (0, 0) => 0,
