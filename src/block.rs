@@ -22,7 +22,6 @@ mod tensor;
 pub use name::{NAMED, ParseBlockFormatError};
 pub use plain::PlainBlocks;
 pub use statistics::Statistics;
-pub(crate) use statistics::{BAND, Gather, STRIPE, Watch};
 pub use tensor::{BlockTensor, PartsError};
 
 pub use crate::scale::Profile;

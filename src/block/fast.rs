@@ -19,13 +19,14 @@
 mod decode;
 mod encode;
 mod four;
+mod notes;
 mod numbers;
 mod own;
 mod sheet;
 
 pub(crate) use decode::Decoder;
 pub(super) use decode::dequantize;
-pub(super) use encode::encode;
+pub(super) use encode::{Encoded, encode};
 pub(crate) use own::OwnScale;
 pub(crate) use sheet::{CHUNK, Chunk, Sheet, common_multiple, copy_rows, for_each};
 

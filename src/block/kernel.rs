@@ -10,12 +10,14 @@
 
 mod fold;
 mod halves;
+mod noted;
 mod places;
 mod quotients;
 mod scales;
 
 pub(crate) use fold::{any_nan, fold, largest, spread};
 pub(crate) use halves::{HalfAway, HalfEven, LogZero};
+pub(crate) use noted::{Noted, noted};
 pub(crate) use places::{Away, Even, Mode, Places, Random, Zero};
 pub(crate) use quotients::{Errors, errors, quotients};
 pub(crate) use scales::{Powers, candidates, factors, over_powers, power_codes, powers, unrounded};

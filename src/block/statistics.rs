@@ -3,9 +3,12 @@
 
 mod lanes;
 mod limits;
+mod order;
 mod watch;
 
-pub(crate) use watch::{Gather, Watch};
+pub(crate) use lanes::{Lanes, Passing, Sums};
+pub(crate) use limits::{Limits, of_scales};
+pub(crate) use order::{Band, ordered};
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -14,22 +17,25 @@ use super::BlockTensor;
 use super::fast::{self, copy_rows, for_each};
 use crate::bulk::{Converter, SPAN};
 use crate::view::View;
-use lanes::{Element, Lanes};
-use limits::Limits;
+use lanes::Element;
+use watch::Watch;
 
-/// Rows of a tile.
+/// Rows whose sums are added first.
 pub(crate) const BAND: usize = 32;
-/// Columns of a tile.
-pub(crate) const STRIPE: usize = 256;
+/// Elements of a row whose squares are added first.
+pub(crate) const PIECE: usize = 256;
 
 /// Figures of a quantized tensor or a part of it.
 ///
-/// Numbers `x` are compared with the values `y` they became. Sums run in `f64` over written lanes: a
-/// matrix is taken in tiles of 32 rows and 256 columns, fewer at its edges; row by row, column `j` of
-/// a tile is added to lane `j mod 16`, and the lanes are added by halves. The tiles of a band of rows
-/// are added from left to right, and the bands from top to bottom. So the figures depend neither on
-/// threads nor on the SIMD level, nor on the order in which tiles are looked at: while an operand is
-/// [packed](crate::gemm::fast::Packed::quantize_with_statistics) that is another one.
+/// Numbers `x` are compared with the values `y` they became. The order of sums is written: a row is
+/// taken in pieces of 256 columns, the last perhaps shorter; the squares of column `j` of a piece are
+/// added to lane `j mod 16`, in binary32, and the lanes, now in binary64 as all that follows, by
+/// halves. The pieces of a row are added from left to right, the rows of a band of 32 from top to
+/// bottom, and then the bands. A piece is summed in binary64 from the start, and differences are
+/// not rounded to binary32, if some lane's largest magnitude or largest difference is neither zero nor
+/// from 2^-60 to 2^60, or not finite, and if the numbers are `f64`. So the figures depend neither on
+/// threads nor on the SIMD level nor on how they are [come by](crate::quantizer::Quantizer::quantize),
+/// and either sum differs from the exact one by less than 2^-19 of it.
 ///
 /// An element is *saturated* if its magnitude exceeds the largest one of its sign that its block can
 /// express, `largest element * scale * tensor scale`, and its image is not zero. In two's complement
@@ -116,10 +122,10 @@ impl Statistics {
         all
     }
 
-    /// The sum of all tiles. `image` writes what became of consecutive elements, the first
+    /// The figures of all pieces. `image` writes what became of consecutive elements, the first
     /// of which has the given index; `limits` gets row and column of the first of some elements of a
     /// row, them and their images, and writes the largest magnitude there is for each. The former is
-    /// called for at most [`SPAN`] elements, the latter for those of a tile, so that nothing
+    /// called for at most [`SPAN`] elements, the latter for those of a piece, so that nothing
     /// here grows with the matrix.
     fn of_groups(
         x: View<'_, f32>,
@@ -132,12 +138,12 @@ impl Statistics {
         }
         let mut bands = vec![Self::default(); rows.div_ceil(BAND)];
         for_each(bands.iter_mut().enumerate().collect(), |(band, sum): (usize, &mut Self)| {
-            let (mut from, mut to, mut limit) = ([0.0; SPAN], [0.0; SPAN], [0.0; STRIPE]);
+            let (mut from, mut to, mut limit) = ([0.0; SPAN], [0.0; SPAN], [0.0; PIECE]);
             let band = band * BAND..((band + 1) * BAND).min(rows);
+            let (mut lanes, mut sums) = (Lanes::default(), Band::default());
             // Rows that fit a span are imaged together, longer ones span by span.
             let together = (SPAN / cols).max(1);
             for j0 in (0..cols).step_by(SPAN) {
-                let mut tiles: [Lanes<f32>; SPAN / STRIPE] = Default::default();
                 let width = (cols - j0).min(SPAN);
                 for i0 in band.clone().step_by(together) {
                     let part = x.rows_range(i0..(i0 + together).min(band.end));
@@ -146,31 +152,30 @@ impl Statistics {
                     let (from, to) = (&mut from[..count], &mut to[..count]);
                     copy_rows(part, width, from);
                     image(i0 * cols + j0, from, to);
-                    for (i, (x, y)) in from.chunks(width).zip(to.chunks(width)).enumerate() {
-                        let spans = x.chunks(STRIPE).zip(y.chunks(STRIPE)).zip(&mut tiles);
-                        for (((x, y), tile), j) in spans.zip((j0..).step_by(STRIPE)) {
+                    for (i, (x, y)) in (i0..).zip(from.chunks(width).zip(to.chunks(width))) {
+                        let pieces = x.chunks(PIECE).zip(y.chunks(PIECE));
+                        for ((x, y), j) in pieces.zip((j0..).step_by(PIECE)) {
                             let limit = &mut limit[..x.len()];
-                            limits(i0 + i, j, x, y, limit);
-                            tile.add_row(x, y, limit);
+                            limits(i, j, x, y, limit);
+                            sums.add(i, lanes.add(x, y, limit));
                         }
                     }
                 }
-                let count = width.div_ceil(STRIPE);
-                *sum = tiles[..count].iter().fold(*sum, |sum, tile| sum.and(&tile.total()));
             }
+            *sum = lanes.total(band.len() * cols, sums.total());
         });
         bands.iter().fold(Self::default(), |all, band| all.and(band))
     }
 
-    /// The same with the tiles of a lone row; `limits` writes the largest magnitude there is for each of
+    /// The same with the pieces of a lone row; `limits` writes the largest magnitude there is for each of
     /// some elements, of which it gets the images too.
     fn and_row<T: Element>(self, x: &[T], y: &[T], limits: impl Fn(&[T], &[T], &mut [T])) -> Self {
-        let (mut all, mut limit) = (self, [T::ZERO; STRIPE]);
-        for (x, y) in x.chunks(STRIPE).zip(y.chunks(STRIPE)) {
-            let (mut tile, limit) = (Lanes::default(), &mut limit[..x.len()]);
+        let (mut all, mut limit) = (self, [T::ZERO; PIECE]);
+        for (x, y) in x.chunks(PIECE).zip(y.chunks(PIECE)) {
+            let (mut lanes, limit) = (Lanes::default(), &mut limit[..x.len()]);
             limits(x, y, limit);
-            tile.add_row(x, y, limit);
-            all = all.and(&tile.total());
+            let sums = lanes.add(x, y, limit);
+            all = all.and(&lanes.total(x.len(), sums));
         }
         all
     }
@@ -297,14 +302,14 @@ impl BlockTensor {
     /// ```
     pub fn statistics(&self, x: View<'_, f32>) -> Statistics {
         self.check(x);
-        let watch = Watch::new(self, x);
+        let watch = Watch::new(self);
         let decoder = fast::Decoder::new(self);
         let image = |at: usize, _: &[f32], to: &mut [f32]| decoder.values(at, to);
         Statistics::of_groups(x, image, |i, j, _, y, out| watch.limits(i, j, y, out))
     }
 
-    /// The same of each block, row-major over blocks; within a block, the tiles of a sum are of one row
-    /// and 256 columns, added row by row.
+    /// The same of each block, row-major over blocks; within a block, pieces are of one row of
+    /// the block, and their sums are added as they come.
     ///
     /// ```
     /// use exmy::block::Axis;

@@ -18,7 +18,8 @@ pub use error::PartsError;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::fast::{self, Blocks, OwnScale};
+use super::Statistics;
+use super::fast::{self, Blocks, Encoded, OwnScale};
 use super::{Axis, BlockFormat, PlainBlocks};
 use crate::bulk::Real;
 use crate::format::Format;
@@ -97,7 +98,7 @@ impl BlockTensor {
         overflow: Overflow,
         random: Philox,
     ) -> Self {
-        Self::build(x, axis, format, rounding, overflow, random, None)
+        Self::build((x, axis), format, (rounding, overflow, random), None, false).0
     }
 
     /// Quantizes a matrix with scales of the caller's own: `scale` sees the elements of a block, the
@@ -139,25 +140,25 @@ impl BlockTensor {
         random: Philox,
         scale: impl Fn(&[f32]) -> f32 + Sync,
     ) -> Self {
-        Self::build(x, axis, format, rounding, overflow, random, Some(&scale))
+        Self::build((x, axis), format, (rounding, overflow, random), Some(&scale), false).0
     }
 
-    /// With scales by the format's rule, or the caller's own.
+    /// With scales by the format's rule, or the caller's own; what [`statistics`](Self::statistics)
+    /// says of the tensor, if it is `noted` and that can be told on the way.
     pub(crate) fn build(
-        x: View<'_, f32>,
-        axis: Axis,
+        (x, axis): (View<'_, f32>, Axis),
         format: BlockFormat,
-        rounding: Rounding,
-        overflow: Overflow,
-        random: Philox,
+        (rounding, overflow, random): (Rounding, Overflow, Philox),
         own: Option<OwnScale<'_>>,
-    ) -> Self {
+        noted: bool,
+    ) -> (Self, Option<Statistics>) {
         let (rows, cols) = (x.rows(), x.cols());
         let blocks = Blocks::new(format, rounding, overflow, axis, (rows, cols), own);
         let block = blocks.side;
-        let (codes, scales, decode) = fast::encode(blocks, x, random);
+        let Encoded { codes, scales, decode, statistics } =
+            fast::encode(blocks, x, random, noted);
         let tensor_scale = format.tensor_scale.then_some(decode);
-        Self { format, axis, rows, cols, block, codes, scales, tensor_scale }
+        (Self { format, axis, rows, cols, block, codes, scales, tensor_scale }, statistics)
     }
 
     /// The stored form of plain blocks whose sums run along `axis`.

@@ -6,7 +6,7 @@ use core::fmt;
 
 use super::{Axis, Quantizer, Target, image};
 use crate::block::fast::{CHUNK, OwnScale, for_each};
-use crate::block::{BlockFormat, BlockFormatError, BlockTensor, Shape};
+use crate::block::{BlockFormat, BlockFormatError, BlockTensor, Shape, Statistics};
 use crate::bulk::{Cast, Converter};
 use crate::format::Format;
 use crate::hadamard::HadamardError;
@@ -106,7 +106,18 @@ impl Quantizer {
         axis: Axis,
         random: Philox,
     ) -> Result<BlockTensor, QuantizeError> {
-        self.stored(x, axis, random, None)
+        self.stored(x, axis, random, None, false).map(|(tensor, _)| tensor)
+    }
+
+    /// As [`quantize`](Self::quantize), with what became of the numbers that reach the target, if
+    /// that can be told on the way.
+    pub(crate) fn quantize_noted(
+        &self,
+        x: View<'_, f32>,
+        axis: Axis,
+        random: Philox,
+    ) -> Result<(BlockTensor, Option<Statistics>), QuantizeError> {
+        self.stored(x, axis, random, None, true)
     }
 
     /// As [`quantize`](Self::quantize), with block scales of the caller's own, as
@@ -144,7 +155,7 @@ impl Quantizer {
             Target::Block(format) if !format.tensor_scale => {}
             target => return Err(QuantizeError::NoOwnScales(target)),
         }
-        self.stored(x, axis, random, Some(&scale))
+        self.stored(x, axis, random, Some(&scale), false).map(|(tensor, _)| tensor)
     }
 
     fn stored(
@@ -153,7 +164,8 @@ impl Quantizer {
         axis: Axis,
         random: Philox,
         own: Option<OwnScale<'_>>,
-    ) -> Result<BlockTensor, QuantizeError> {
+        noted: bool,
+    ) -> Result<(BlockTensor, Option<Statistics>), QuantizeError> {
         let (rows, cols) = (x.rows(), x.cols());
         let Self { target, rounding, overflow, .. } = *self;
         let format = match target {
@@ -176,13 +188,14 @@ impl Quantizer {
             View::new(&buffer, rows, cols)
         };
         if is_block {
-            return Ok(BlockTensor::build(x, axis, format, rounding, overflow, random, own));
+            let by = (rounding, overflow, random);
+            return Ok(BlockTensor::build((x, axis), format, by, own, noted));
         }
         let cast = Cast { format: format.element, rounding, overflow };
         let codes = packed(&Converter::from(cast).with_random(random), &x.data()[..rows * cols]);
         let scales = vec![ONE; usize::from(rows * cols > 0)];
         match BlockTensor::from_parts(format, axis, (rows, cols), codes, scales, None) {
-            Ok(tensor) => Ok(tensor),
+            Ok(tensor) => Ok((tensor, None)),
             Err(error) => unreachable!("codes of {format} that were just made: {error}"),
         }
     }

@@ -4,9 +4,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use super::notes::Notes;
 use super::sheet::{CHUNK, common_multiple, copy_rows};
 use super::{Blocks, Chunk, Part, Sheet, for_each, whole_bytes};
+use crate::block::Statistics;
 use crate::block::kernel;
+use crate::block::statistics::{Lanes, PIECE, Sums, ordered};
 use crate::format::Sign;
 use crate::minifloat::Bits;
 use crate::pack;
@@ -14,18 +17,33 @@ use crate::random::Philox;
 use crate::scale::TensorFactors;
 use crate::view::View;
 
-/// Packed codes, stored scales, and what decoded values are multiplied by last.
+/// A matrix as it is stored.
+#[derive(Default)]
+pub(crate) struct Encoded {
+    /// Packed codes.
+    pub(crate) codes: Vec<u8>,
+    /// Stored scales.
+    pub(crate) scales: Vec<u8>,
+    /// What decoded values are multiplied by last.
+    pub(crate) decode: f32,
+    /// What became of the numbers, if that was asked and can be told while they are rounded.
+    pub(crate) statistics: Option<Statistics>,
+}
+
+/// Rounds a matrix, and if `noted` looks at what becomes of it.
 pub(crate) fn encode(
     blocks: Blocks<'_>,
     x: View<'_, f32>,
     random: Philox,
-) -> (Vec<u8>, Vec<u8>, f32) {
+    noted: bool,
+) -> Encoded {
     let (rows, cols) = (x.rows(), x.cols());
     let format = blocks.format;
     let (whole, (of, blocks)) = (blocks.side, blocks.after(x));
     let blocks = &blocks;
     if rows == 0 || cols == 0 {
-        return (Vec::new(), Vec::new(), of.decode);
+        let statistics = noted.then(Statistics::default);
+        return Encoded { decode: of.decode, statistics, ..Encoded::default() };
     }
     let (width, (band, across)) = (format.element.bits() as usize, blocks.side);
     let size = format.scale.storage_bits() as usize / 8;
@@ -35,7 +53,14 @@ pub(crate) fn encode(
 
     // Chunks end with a byte, whatever the width of a code.
     let dense = x.col_stride() == 1 && (x.row_stride() == cols || rows == 1);
-    let joined = band == 1 && dense && (rows == 1 || cols.is_multiple_of(across));
+    let plan = if noted { blocks.plan(&of, cols) } else { None };
+    let joined = band == 1
+        && dense
+        && (rows == 1 || cols.is_multiple_of(across))
+        && plan.as_ref().is_none_or(|plan| plan.takes_joined_rows((rows, cols)));
+    // Sums of pieces of rows.
+    let mut sums = vec![Sums::default(); if plan.is_some() { rows * cols.div_ceil(PIECE) } else { 0 }];
+    let mut sums_left = &mut sums[..];
     let chunks: Vec<(Chunk, View<'_, f32>)> = if joined {
         let len = CHUNK.next_multiple_of(common_multiple(across, 8));
         let chunk = |(i, data)| {
@@ -63,33 +88,42 @@ pub(crate) fn encode(
         let bytes = chunk.rows.div_ceil(band) * chunk.cols.div_ceil(across) * size;
         let (scales_head, tail) = scales_left.split_at_mut(bytes);
         scales_left = tail;
-        items.push((chunk, x, head, scales_head));
+        let pieces = if plan.is_some() { chunk.rows * chunk.cols.div_ceil(PIECE) } else { 0 };
+        let (sums_head, tail) = sums_left.split_at_mut(pieces);
+        sums_left = tail;
+        items.push((chunk, x, head, scales_head, sums_head));
     }
-    for_each(items, |(chunk, mut x, codes, scales)| {
+    let mut noted = vec![Statistics::default(); items.len()];
+    let items = items.into_iter().zip(&mut noted).collect();
+    for_each(items, |((chunk, mut x, codes, scales, sums), noted)| {
         let mut copy = Vec::new();
         if x.col_stride() != 1 && cols != 1 {
             copy.resize(chunk.rows * cols, 0.0);
             copy_rows(x, cols, &mut copy);
             x = View::new(&copy, chunk.rows, cols);
         }
-        let job = Job { blocks, chunk, of: &of, random, x, scales };
+        let notes = plan.as_ref().map(|plan| Notes::new(plan, sums));
+        let job = Job { blocks, chunk, of: &of, random, x, scales, notes };
         match width {
-            8 => job.run(codes),
+            8 => *noted = job.run(codes),
             0..8 => {
                 let mut wide = vec![0_u8; chunk.rows * chunk.cols];
-                job.run(&mut wide);
+                *noted = job.run(&mut wide);
                 pack(&wide, width, codes);
             }
             _ => {
                 let mut wide = vec![0_u16; chunk.rows * chunk.cols];
-                job.run(&mut wide);
+                *noted = job.run(&mut wide);
                 pack(&wide, width, codes);
             }
         }
     });
     // Parts of one band have the same ones.
     scales.truncate(rows.div_ceil(whole.0) * cols.div_ceil(whole.1) * size);
-    (codes, scales, of.decode)
+    let all = noted.iter().fold(Statistics::default(), |all, part| all.and(part));
+    let sum = ordered(&sums, cols.div_ceil(PIECE));
+    let statistics = plan.map(|_| all.and(&Lanes::default().total(rows * cols, sum)));
+    Encoded { codes, scales, decode: of.decode, statistics }
 }
 
 fn pack<C: pack::Code>(codes: &[C], width: usize, bytes: &mut [u8]) {
@@ -106,12 +140,16 @@ struct Job<'a> {
     random: Philox,
     x: View<'a, f32>,
     scales: &'a mut [u8],
+    notes: Option<Notes<'a>>,
 }
 
 impl Job<'_> {
-    fn run<C: Bits>(self, codes: &mut [C]) {
-        let Self { blocks, chunk, of, random, x, scales } = self;
-        blocks.walk(chunk, of, random, &mut Codes { x, chunk, blocks, codes, scales });
+    /// Counts and maxima, if there are notes.
+    fn run<C: Bits>(self, codes: &mut [C]) -> Statistics {
+        let Self { blocks, chunk, of, random, x, scales, notes } = self;
+        let mut sheet = Codes { x, chunk, blocks, codes, scales, notes };
+        blocks.walk(chunk, of, random, &mut sheet);
+        sheet.notes.map(Notes::total).unwrap_or_default()
     }
 }
 
@@ -122,6 +160,7 @@ struct Codes<'a, C> {
     blocks: &'a Blocks<'a>,
     codes: &'a mut [C],
     scales: &'a mut [u8],
+    notes: Option<Notes<'a>>,
 }
 
 impl<C: Bits> Sheet for Codes<'_, C> {
@@ -136,12 +175,21 @@ impl<C: Bits> Sheet for Codes<'_, C> {
         let x = self.x.row(i).unwrap_or_default();
         let start = i * self.chunk.cols;
         let codes = &mut self.codes[start + range.start..start + range.end];
-        blocks.codes(part, &x[range], codes);
+        match &mut self.notes {
+            None => blocks.codes(part, &x[range], codes),
+            Some(notes) => {
+                let piece = i * self.chunk.cols.div_ceil(PIECE) + range.start / PIECE;
+                notes.codes(blocks, part, &x[range], codes, piece);
+            }
+        }
     }
 
     fn scales(&mut self, band: usize, first: usize, scales: &[f32]) {
         let at = band * self.chunk.cols.div_ceil(self.blocks.side.1) + first;
         self.blocks.store_scales(scales, at, self.scales);
+        if let Some(notes) = &mut self.notes {
+            notes.scales(scales);
+        }
     }
 }
 

@@ -121,7 +121,7 @@ impl Places {
     /// The element's magnitude, rounded, and its sign as the sign of a number of unspecified
     /// magnitude.
     #[inline(always)]
-    fn place<M: Mode>(&self, x: f32, factor: f32, word: u32) -> (f32, u32) {
+    pub(super) fn place<M: Mode>(&self, x: f32, factor: f32, word: u32) -> (f32, u32) {
         let y = x * factor + self.before;
         let m = M::limited(self, f32::from_bits(y.to_bits() & MAGNITUDE));
         let e = m.to_bits() & EXPONENT;
@@ -142,6 +142,12 @@ impl Places {
     #[inline(always)]
     pub(super) fn code<M: Mode>(&self, x: f32, factor: f32, word: u32) -> u32 {
         let (t, y) = self.place::<M>(x, factor, word);
+        self.code_of(t, y)
+    }
+
+    /// The code of what [`place`](Self::place) found.
+    #[inline(always)]
+    pub(super) fn code_of(&self, t: f32, y: u32) -> u32 {
         // Below the lowest binade the code is the number of units, elsewhere exponent and
         // significand lie side by side in the bits of binary32 already.
         let subnormal = t.to_bits() < self.low;

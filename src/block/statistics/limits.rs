@@ -1,20 +1,21 @@
 //! The largest magnitudes that a format or a block can express, beyond which numbers are saturated.
 
-use super::lanes::Element;
+use super::lanes::{Element, LANES};
 use crate::block::BlockTensor;
 use crate::bulk::{Converter, decode_into};
 use crate::format::{Format, Sign};
+use crate::simd::kernel;
 
 /// The largest magnitudes of a format or a block, of positive and of negative elements.
 #[derive(Clone, Copy)]
-pub(super) struct Limits {
+pub(crate) struct Limits {
     largest: f64,
     /// The same, but for two's complement.
     lowest: f64,
 }
 
 impl Limits {
-    pub(super) fn of(format: Format) -> Self {
+    pub(crate) fn of(format: Format) -> Self {
         let value = |code: u64| {
             let mut value = [0.0_f64];
             decode_into(format, &[code], &mut value);
@@ -50,8 +51,8 @@ impl Limits {
     }
 
     /// Of elements of either sign, if that is one number.
-    pub(super) fn of_both_signs(self) -> Option<f32> {
-        (self.largest == self.lowest).then(|| f32::below(self.largest))
+    pub(crate) fn of_both_signs(self) -> Option<f64> {
+        (self.largest == self.lowest).then_some(self.largest)
     }
 
     /// Of elements whose images are `y`; only the lowest element brings one near `lowest`.
@@ -64,6 +65,27 @@ impl Limits {
         for (out, y) in out.iter_mut().zip(y) {
             let near_lowest = f64::from(*y).abs() > 0.5 * (largest + lowest);
             *out = if near_lowest { low } else { high };
+        }
+    }
+}
+
+kernel! {
+    /// Of blocks of these scales; `largest` is that of elements of either sign.
+    pub(crate) fn of_scales<'a>(
+        largest: f64,
+        tensor_scale: f32,
+        scales: &'a [f32],
+        out: &'a mut [f32],
+    ) {
+        let tensor_scale = f64::from(tensor_scale);
+        let limit = |scale: f32| f32::below((largest * f64::from(scale) * tensor_scale).abs());
+        let (groups, rest) = scales.as_chunks::<LANES>();
+        let (out_groups, out_rest) = out.as_chunks_mut::<LANES>();
+        for (scales, out) in groups.iter().zip(out_groups) {
+            *out = scales.map(limit);
+        }
+        for (scale, out) in rest.iter().zip(out_rest) {
+            *out = limit(*scale);
         }
     }
 }

@@ -79,8 +79,7 @@ impl Scratch {
 }
 
 impl<'a> Images<'a> {
-    /// `by_pieces` if rows are read a piece at a time also where [`Codes`] could pack them.
-    pub(super) fn new(operand: &Operand<'a>, side: Side, by_pieces: bool) -> Self {
+    pub(super) fn new(operand: &Operand<'a>, side: Side) -> Self {
         // Rows are lanes from here on.
         let operand = if side == Side::Left { *operand } else { operand.t() };
         let (lanes, depth) = operand.shape();
@@ -97,8 +96,7 @@ impl<'a> Images<'a> {
         let halves = halves_of(format);
         let codes = match (&stored, &halves) {
             (Stored::Blocks(tensor), Some(halves))
-                if !by_pieces
-                    && by_lane
+                if by_lane
                     && matches!(tensor.block().1, 16 | 32)
                     && tensor.format().scale.storage_bits() == 8 =>
             {
@@ -560,7 +558,7 @@ kernel! {
 }
 
 kernel! {
-    pub(super) fn widen<'a>(halves: &'a [u16], singles: &'a mut [f32]) {
+    fn widen<'a>(halves: &'a [u16], singles: &'a mut [f32]) {
         for (half, out) in halves.iter().zip(singles) {
             *out = single(*half);
         }

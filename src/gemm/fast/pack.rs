@@ -10,11 +10,10 @@ use alloc::vec::Vec;
 
 use super::Side;
 use super::avx512::transpose;
-use super::images::{self, Images, PIECE, Scratch};
+use super::images::{Images, PIECE, Scratch};
 use super::panel::{
     BLOCK, Facts, LANES, Line, PAIR_LINES, SLAB, WIDE_LINES, halves, halves_mut, singles_mut,
 };
-use crate::block::{BAND, Gather, STRIPE, Statistics, Watch};
 use crate::gemm::Operand;
 use crate::gemm::error::Why;
 use crate::simd::{Level, level};
@@ -49,9 +48,6 @@ struct Slab {
     /// The slab as binary32, where its panel was made for bfloat16 and it is not.
     wide: Option<Box<[Line]>>,
 }
-
-// Tiles of statistics are slabs of panels, or as high and wide as rows across panels.
-const _: () = assert!(BAND == LANES && STRIPE == SLAB && PIECE.is_multiple_of(STRIPE));
 
 /// Numbers of a slab of a panel.
 pub(super) enum Numbers<'a> {
@@ -116,12 +112,6 @@ impl Packed {
 
     /// Packs another operand of the same side into the same memory.
     pub fn repack(&mut self, operand: &Operand<'_>) {
-        self.fill(operand, None);
-    }
-
-    /// Packs another operand, and tells what became of the numbers that a block tensor was quantized
-    /// from: `watch` is of the tensor as it is stored.
-    pub(super) fn fill(&mut self, operand: &Operand<'_>, watch: Option<&Watch<'_>>) -> Statistics {
         self.wrong = operand.not_fast(self.side);
         if self.wrong.is_some() {
             let (rows, cols) = operand.shape();
@@ -131,10 +121,9 @@ impl Packed {
             self.for_tiles = false;
             self.lines.clear();
             self.slabs.clear();
-            return Statistics::default();
+            return;
         }
-        // Where many codes are packed at a time their images are seen by nobody.
-        let images = Images::new(operand, self.side, watch.is_some());
+        let images = Images::new(operand, self.side);
         self.for_tiles = level() == Level::Amx;
         let pairs = self.for_tiles && images.seem_halves(&mut Scratch::new());
         (self.lanes, self.depth) = (images.lanes, images.depth);
@@ -149,24 +138,14 @@ impl Packed {
         self.slabs.clear();
         self.slabs.resize(panels * slabs, Slab { facts: Facts::WIDE, wide: None });
         if panel_lines == 0 {
-            return Statistics::default();
+            return;
         }
         // Rows along the lanes are read across many panels at a time.
         let group = if images.by_lane { 1 } else { PIECE / LANES };
-        // Bands and stripes of tiles that pass by while a group is packed.
-        let bands = watch.map_or(0, Watch::bands);
-        let (down, across) = match images.by_lane {
-            true => (bands.min(1), slabs),
-            false => (bands, PIECE / STRIPE),
-        };
-        let mut tiles = vec![Statistics::default(); panels.div_ceil(group) * down * across];
-        let mut of_group = tiles.chunks_mut((down * across).max(1));
         let items =
             self.lines.chunks_mut(group * panel_lines).zip(self.slabs.chunks_mut(group * slabs));
-        let items = items.map(|item| (item, of_group.next().unwrap_or_default()));
         let (side, items) = (self.side, items.collect::<Vec<_>>());
-        for_each(items, |i, ((lines, slabs), tiles)| {
-            let first = if images.by_lane { 0 } else { i * PIECE };
+        for_each(items, |i, (lines, slabs)| {
             let mut packer = Packer {
                 images: &images,
                 side,
@@ -174,15 +153,9 @@ impl Packed {
                 panel_lines,
                 scratch: Scratch::new(),
                 rows: [[0; PIECE]; 2],
-                gather: watch.map(|watch| (Gather::new(watch, first, across), tiles)),
             };
             if pairs { packer.halves(lines, slabs) } else { packer.singles(0, lines) }
         });
-        let tile = |i: usize, j: usize| match images.by_lane {
-            true => tiles[i * across + j],
-            false => tiles[(j / across * down + i) * across + j % across],
-        };
-        watch.map_or_else(Statistics::default, |watch| watch.total(tile))
     }
 
     /// Which operand it was packed as.
@@ -284,8 +257,8 @@ fn for_each<T>(items: Vec<T>, work: impl Fn(usize, T)) {
 }
 
 /// Packs a few panels.
-struct Packer<'a, 'b> {
-    images: &'b Images<'a>,
+struct Packer<'a> {
+    images: &'a Images<'a>,
     side: Side,
     /// The first panel.
     first: usize,
@@ -294,11 +267,9 @@ struct Packer<'a, 'b> {
     scratch: Scratch,
     /// Two rows of bfloat16 numbers.
     rows: [[u16; PIECE]; 2],
-    /// What gathers figures, and where they go.
-    gather: Option<(Gather<'b>, &'a mut [Statistics])>,
 }
 
-impl Packer<'_, '_> {
+impl Packer<'_> {
     /// As bfloat16, and as binary32 besides where that loses something.
     fn halves(&mut self, lines: &mut [Line], slabs: &mut [Slab]) {
         if let Some((codes, scales)) = self.images.codes(self.first) {
@@ -316,9 +287,8 @@ impl Packer<'_, '_> {
                         slot.wide = Some(wide.into_boxed_slice());
                     }
                 }
-                self.look_at_lanes(from * BLOCK);
             }
-            return self.finish_lanes();
+            return;
         }
         let (panels, of_panel) = (lines.len() / self.panel_lines, self.images.depth.div_ceil(SLAB));
         let blocks = self.panel_lines / PAIR_LINES;
@@ -350,63 +320,11 @@ impl Packer<'_, '_> {
                         panel_lines: wide.len(),
                         scratch: Scratch::new(),
                         rows: [[0; PIECE]; 2],
-                        gather: None,
                     };
                     packer.singles(from, &mut wide);
                     slot.wide = Some(wide);
                 }
             }
-        }
-        self.finish_lanes();
-    }
-
-    /// The figures of a piece of a stored row.
-    fn look(&mut self, i: usize, j: usize, images: &mut [f32]) {
-        if let Some((gather, _)) = &mut self.gather {
-            gather.row(i, j, images);
-        }
-    }
-
-    /// The same of a piece that is in `rows[row]`, unless that was not `exact`.
-    fn look_at_halves(&mut self, i: usize, j: usize, row: usize, len: usize, exact: bool) {
-        if self.gather.is_none() {
-            return;
-        }
-        let mut singles = [0.0; PIECE];
-        let singles = &mut singles[..len];
-        if exact {
-            images::widen(&self.rows[row][..len], singles);
-        } else {
-            self.images.singles(i, j, &mut self.scratch, singles);
-        }
-        self.look(i, j, singles);
-    }
-
-    /// The same of all lanes in a slab from position `k` on.
-    fn look_at_lanes(&mut self, k: usize) {
-        if self.gather.is_none() {
-            return;
-        }
-        let (images, mut row) = (self.images, [0.0; SLAB]);
-        let row = &mut row[..(images.depth - k).min(SLAB)];
-        for i in self.first * LANES..images.lanes.min((self.first + 1) * LANES) {
-            images.singles(i, k, &mut self.scratch, row);
-            self.look(i, k, row);
-        }
-    }
-
-    /// The only band is complete, if rows are lanes.
-    fn finish_lanes(&mut self) {
-        if let Some((gather, tiles)) = self.gather.as_mut().filter(|_| self.images.by_lane) {
-            gather.finish(tiles);
-        }
-    }
-
-    /// Position `k` is complete, if rows are positions; perhaps a band with it.
-    fn finish_position(&mut self, k: usize) {
-        let last = k % BAND == BAND - 1 || k + 1 == self.images.depth;
-        if let Some((gather, tiles)) = self.gather.as_mut().filter(|_| last) {
-            gather.finish(&mut tiles[k / BAND * (PIECE / STRIPE)..][..PIECE / STRIPE]);
         }
     }
 
@@ -420,9 +338,7 @@ impl Packer<'_, '_> {
         for lane in 0..LANES {
             let i = self.first * LANES + lane;
             if i < images.lanes {
-                let exact = images.halves(i, k, &mut self.scratch, &mut self.rows[0][..len]);
-                self.look_at_halves(i, k, 0, len, exact);
-                lossy |= !exact;
+                lossy |= !images.halves(i, k, &mut self.scratch, &mut self.rows[0][..len]);
             } else {
                 self.rows[0][..padded].fill(0);
             }
@@ -450,12 +366,9 @@ impl Packer<'_, '_> {
                     row.fill(0);
                     continue;
                 }
-                let exact = images.halves(k, j, &mut self.scratch, &mut row[..len]);
-                if !exact {
+                if !images.halves(k, j, &mut self.scratch, &mut row[..len]) {
                     lossy |= self.lossy_panels(k, j, len);
                 }
-                self.look_at_halves(k, j, odd, len, exact);
-                self.finish_position(k);
             }
             let [even, odd] = &self.rows;
             interleave(even, odd, &mut pairs);
@@ -483,8 +396,7 @@ impl Packer<'_, '_> {
         let images = self.images;
         if let Some((codes, scales)) = images.codes(self.first) {
             scales.from(from, |of| codes.singles((self.first, from), of, self.side, lines));
-            (0..images.depth).step_by(SLAB).for_each(|k| self.look_at_lanes(k));
-            return self.finish_lanes();
+            return;
         }
         let panels = lines.len() / self.panel_lines;
         let mut row = [0.0; PIECE];
@@ -499,11 +411,6 @@ impl Packer<'_, '_> {
                     row[len..].fill(0.0);
                     if len > 0 {
                         images.singles(i, k, &mut self.scratch, &mut row[..len]);
-                        if self.gather.is_some() {
-                            let mut values = [0.0; PIECE];
-                            values[..len].copy_from_slice(&row[..len]);
-                            self.look(i, k, &mut values[..len]);
-                        }
                     }
                     for (block, numbers) in row.as_chunks::<BLOCK>().0.iter().enumerate() {
                         let line = (first + block) * WIDE_LINES + 2 * lane;
@@ -511,7 +418,6 @@ impl Packer<'_, '_> {
                     }
                 }
             }
-            self.finish_lanes();
         } else {
             let j = self.first * LANES;
             let len = (images.lanes - j).min(panels * LANES);
@@ -519,10 +425,6 @@ impl Packer<'_, '_> {
                 let k = from * BLOCK + at;
                 if k < images.depth {
                     images.singles(k, j, &mut self.scratch, &mut row[..len]);
-                    if self.gather.is_some() {
-                        self.look(k, j, &mut { row }[..len]);
-                        self.finish_position(k);
-                    }
                 } else {
                     row.fill(0.0);
                 }

@@ -1,7 +1,7 @@
 //! From binary32 numbers to a packed operand in one call, and what became of them.
 
 use super::{Packed, Side};
-use crate::block::{Axis, BlockTensor, Statistics, Watch};
+use crate::block::{Axis, BlockTensor, Statistics};
 use crate::gemm::Operand;
 use crate::quantizer::{QuantizeError, Quantizer, Target};
 use crate::random::Philox;
@@ -53,7 +53,7 @@ impl Packed {
     }
 
     /// As [`quantize`](Self::quantize), and the figures of [`BlockTensor::statistics`], bit for bit,
-    /// gathered while the operand is packed. What is compared is what reaches the target: after a cast
+    /// gathered while numbers become codes. What is compared is what reaches the target: after a cast
     /// before it and a rotation, if the quantizer has them.
     ///
     /// ```
@@ -96,12 +96,10 @@ impl Packed {
             first.image_into(x, axis, random, ViewMut::new(&mut buffer, rows, cols));
             View::new(&buffer, rows, cols)
         };
-        let tensor = last.quantize(x, axis, random)?;
-        let (operand, watch) = (turned(&tensor, side, axis), Watch::new(&tensor, x));
+        let (tensor, found) = last.quantize_noted(x, axis, random)?;
         let mut packed = Self::empty(side);
-        let found = packed.fill(&operand, Some(&watch).filter(|watch| watch.takes_images()));
-        let found = if watch.takes_images() { found } else { tensor.statistics(x) };
-        Ok((packed, found))
+        packed.repack(&turned(&tensor, side, axis));
+        Ok((packed, found.unwrap_or_else(|| tensor.statistics(x))))
     }
 }
 
