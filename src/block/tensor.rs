@@ -155,8 +155,7 @@ impl BlockTensor {
         let (rows, cols) = (x.rows(), x.cols());
         let blocks = Blocks::new(format, rounding, overflow, axis, (rows, cols), own);
         let block = blocks.side;
-        let Encoded { codes, scales, decode, statistics } =
-            fast::encode(blocks, x, random, noted);
+        let Encoded { codes, scales, decode, statistics } = fast::encode(blocks, x, random, noted);
         let tensor_scale = format.tensor_scale.then_some(decode);
         (Self { format, axis, rows, cols, block, codes, scales, tensor_scale }, statistics)
     }

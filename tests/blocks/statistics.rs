@@ -26,36 +26,64 @@ fn plain(x: &[f32], y: &[f32], limit: impl Fn(usize) -> f64) -> Statistics {
     all
 }
 
-/// Counts and maxima are equal, sums up to the roundings of another order.
+/// Counts and the largest magnitude are equal, sums and the largest difference up to roundings of
+/// binary32.
 fn close(found: &Statistics, plain: &Statistics, case: &str) {
-    let exact = |s: &Statistics| Statistics { signal: 0.0, noise: 0.0, ..*s };
+    let exact = |s: &Statistics| Statistics { signal: 0.0, noise: 0.0, max_error: 0.0, ..*s };
     assert_eq!(exact(found), exact(plain), "{case}");
-    for (found, plain) in [(found.signal, plain.signal), (found.noise, plain.noise)] {
-        assert!((found - plain).abs() <= 1e-12 * plain, "{case}: {found} {plain}");
+    let sums = [(found.signal, plain.signal), (found.noise, plain.noise)];
+    for (found, plain) in sums.into_iter().chain([(found.max_error, plain.max_error)]) {
+        assert!((found - plain).abs() <= 2.0_f64.powi(-19) * plain, "{case}: {found} {plain}");
     }
 }
 
-/// Sums by the written order: tiles of 32 x 256, sixteen lanes each, lanes by halves, tiles from left to
-/// right and then bands from top to bottom.
-fn ordered(rows: usize, cols: usize, term: impl Fn(usize, usize) -> f64) -> f64 {
-    let mut all = 0.0;
-    for top in (0..rows).step_by(32) {
-        let mut band = 0.0;
-        for left in (0..cols).step_by(256) {
-            let mut lanes = [0.0; 16];
-            for i in top..rows.min(top + 32) {
-                for j in left..cols.min(left + 256) {
-                    lanes[(j - left) % 16] += term(i, j);
-                }
-            }
-            for half in [8, 4, 2, 1] {
-                for l in 0..half {
-                    lanes[l] += lanes[l + half];
-                }
-            }
-            band += lanes[0];
+/// Lanes by halves.
+fn halved(mut lanes: [f64; 16]) -> f64 {
+    for half in [8, 4, 2, 1] {
+        for l in 0..half {
+            lanes[l] += lanes[l + half];
         }
-        all += band;
+    }
+    lanes[0]
+}
+
+/// The sums of squares of a piece and of the differences from its images: by sixteen lanes, in binary32
+/// where no lane has a number out of range.
+fn of_piece(x: &[f32], y: &[f32]) -> [f64; 2] {
+    let range = 2.0_f32.powi(-60)..=2.0_f32.powi(60);
+    let (mut short, mut long) = ([[0.0_f32; 16]; 2], [[0.0_f64; 16]; 2]);
+    let (mut most, mut strange) = ([[0.0_f32; 16]; 2], false);
+    for (j, (x, y)) in x.iter().zip(y).enumerate() {
+        strange |= !x.is_finite() || !y.is_finite();
+        for (which, of) in [*x, *x - *y].into_iter().enumerate() {
+            short[which][j % 16] += of * of;
+            most[which][j % 16] = most[which][j % 16].max(of.abs());
+        }
+        if x.is_finite() && y.is_finite() {
+            let (x, y) = (f64::from(*x), f64::from(*y));
+            long[0][j % 16] += x * x;
+            long[1][j % 16] += (x - y) * (x - y);
+        }
+    }
+    strange |= most.as_flattened().iter().any(|most| *most != 0.0 && !range.contains(most));
+    if strange { long.map(halved) } else { short.map(|lanes| halved(lanes.map(f64::from))) }
+}
+
+/// Sums by the written order: pieces of 256 columns from left to right, rows of a band of 32 from top to
+/// bottom, then the bands.
+fn ordered(x: &[f32], y: &[f32], cols: usize) -> [f64; 2] {
+    let mut all = [0.0; 2];
+    for (x, y) in x.chunks(32 * cols).zip(y.chunks(32 * cols)) {
+        let mut band = [0.0; 2];
+        for (x, y) in x.chunks(cols).zip(y.chunks(cols)) {
+            let mut row = [0.0; 2];
+            for (x, y) in x.chunks(256).zip(y.chunks(256)) {
+                let piece = of_piece(x, y);
+                (0..2).for_each(|which| row[which] += piece[which]);
+            }
+            (0..2).for_each(|which| band[which] += row[which]);
+        }
+        (0..2).for_each(|which| all[which] += band[which]);
     }
     all
 }
@@ -66,13 +94,8 @@ fn sums_have_one_order() {
     for (rows, cols) in [(70, 1100), (3, 5000), (500, 7), (65, 256), (1, 1)] {
         let data = &matrices(rows * cols)[1].1;
         let x = View::new(data, rows, cols);
-        let square = |at: usize, y: &[f32]| {
-            let (x, y) = (f64::from(data[at]), f64::from(y[at]));
-            if x.is_finite() && y.is_finite() { [x * x, (x - y) * (x - y)] } else { [0.0; 2] }
-        };
         let check = |found: Statistics, y: &[f32], name: &str| {
-            let sum = |which: usize| ordered(rows, cols, |i, j| square(i * cols + j, y)[which]);
-            let sums = [sum(0), sum(1)].map(f64::to_bits);
+            let sums = ordered(data, y, cols).map(f64::to_bits);
             assert_eq!([found.signal, found.noise].map(f64::to_bits), sums, "{name} {rows} {cols}");
         };
         for text in ["mxfp8-e4m3", "nvfp4"] {
@@ -86,10 +109,10 @@ fn sums_have_one_order() {
         cast.fake_quantize_into(data, &mut y);
         check(Statistics::of_cast(x, &cast), &y, "cast");
         if rows == 1 || rows == 3 {
-            // A lone row of binary64 is summed as one of binary32.
+            // A lone row of binary64 is summed in binary64.
             let row: Vec<f64> = data[..cols].iter().map(|x| f64::from(*x)).collect();
             let single = Statistics::of_cast(View::new(&data[..cols], 1, cols), &cast);
-            assert_eq!(Statistics::of_doubles(&row, &cast), single);
+            close(&Statistics::of_doubles(&row, &cast), &single, "binary64");
         }
     }
 }
@@ -122,6 +145,34 @@ fn statistics_are_those_of_the_definition() {
         close(&Statistics::of_cast(x, &cast), &plain(&data, &y, |_| 448.0), name);
         let turned = Statistics::of_cast(x.t(), &cast);
         assert_eq!((turned.count, turned.max_error), ((rows * cols) as u64, turned.max_error));
+    }
+}
+
+/// By hand: squares beyond binary32, and below it, are summed in binary64, whoever stands beside them.
+#[test]
+fn sums_neither_overflow_nor_vanish() {
+    let cast = Converter::from(Cast::new(Format::BF16));
+    for (exponent, beside) in [
+        (-100, 0.0),
+        (-61, 0.0),
+        (-60, 0.0),
+        (-40, 0.0),
+        (0, 1.0),
+        (60, 0.0),
+        (61, 1.0),
+        (120, 1.0),
+    ] {
+        let (unit, mut data) = (2.0_f64.powi(exponent), [0.0_f32; 300]);
+        // 1 + 2^-9 rounds to 1.
+        data[..2].fill((unit * (1.0 + 2.0_f64.powi(-9))) as f32);
+        data[256] = beside;
+        let found = Statistics::of_cast(View::new(&data, 1, 300), &cast);
+        let square = |x: f64| 2.0 * (unit * x) * (unit * x);
+        let error = unit * 2.0_f64.powi(-9);
+        assert_eq!((found.amax, found.max_error), (data[0], error), "{exponent}");
+        assert_eq!(found.noise, 2.0 * error * error, "{exponent}");
+        let signal = square(1.0 + 2.0_f64.powi(-9)) + f64::from(beside);
+        assert!((found.signal / signal - 1.0).abs() < 1e-12, "{exponent}");
     }
 }
 

@@ -31,12 +31,7 @@ pub(crate) struct Encoded {
 }
 
 /// Rounds a matrix, and if `noted` looks at what becomes of it.
-pub(crate) fn encode(
-    blocks: Blocks<'_>,
-    x: View<'_, f32>,
-    random: Philox,
-    noted: bool,
-) -> Encoded {
+pub(crate) fn encode(blocks: Blocks<'_>, x: View<'_, f32>, random: Philox, noted: bool) -> Encoded {
     let (rows, cols) = (x.rows(), x.cols());
     let format = blocks.format;
     let (whole, (of, blocks)) = (blocks.side, blocks.after(x));
@@ -59,7 +54,8 @@ pub(crate) fn encode(
         && (rows == 1 || cols.is_multiple_of(across))
         && plan.as_ref().is_none_or(|plan| plan.takes_joined_rows((rows, cols)));
     // Sums of pieces of rows.
-    let mut sums = vec![Sums::default(); if plan.is_some() { rows * cols.div_ceil(PIECE) } else { 0 }];
+    let mut sums =
+        vec![Sums::default(); if plan.is_some() { rows * cols.div_ceil(PIECE) } else { 0 }];
     let mut sums_left = &mut sums[..];
     let chunks: Vec<(Chunk, View<'_, f32>)> = if joined {
         let len = CHUNK.next_multiple_of(common_multiple(across, 8));

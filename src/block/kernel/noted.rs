@@ -95,8 +95,7 @@ impl<M: Mode, C: Bits> Notes for Noted<'_, M, C> {
                 let mut last = [0.0; LANES];
                 last[..x_rest.len()].copy_from_slice(x_rest);
                 let words = words::<M>(&of, at, x_rest.len());
-                let all =
-                    group::<M, C>(places, &last, numbers(at), of.decode, words, &mut piece);
+                let all = group::<M, C>(places, &last, numbers(at), of.decode, words, &mut piece);
                 codes_rest.copy_from_slice(&all[..x_rest.len()]);
             }
             *sums = piece.finish(self.lanes);
