@@ -344,6 +344,7 @@ mod tests {
     /// restatement of microxcaling's functions in numpy, ties away from zero. Gradients in f32 follow from the
     /// same rounded forward pass.
     #[test]
+    #[allow(clippy::excessive_precision, reason = "bfloat16 numbers, written out")]
     fn a_norm_as_the_library_has_it() {
         let x = [-0.0025, -0.0015, 0.0, -0.0045, 0.0009, -0.0003, -0.0036, -0.0072_f32];
         let (gamma, beta) = ([1.01, 0.93, 1.13, 0.877_f32], [0.1, -0.2, 0.05, 0.33_f32]);
@@ -386,6 +387,7 @@ mod tests {
 
     /// GELU and `SwiGLU`'s gate by the same restatement.
     #[test]
+    #[allow(clippy::excessive_precision, reason = "bfloat16 numbers, written out")]
     fn activations_as_the_library_has_them() {
         let x = [0.3, -1.27, 2.11, -0.041, 1.9_f32];
         let (dy, up) = ([1.0, 0.7, -0.3, 0.9, 1.1_f32], [0.5, 1.25, -0.75, 2.0, 1.5_f32]);
