@@ -26,6 +26,7 @@ const LARGE: usize = 32 << 20;
 const STEP: usize = 256;
 
 /// Bytes of input to what is far.
+#[cfg(target_arch = "x86_64")]
 const FAR: usize = 16 << 10;
 
 /// How the memory behind two slices is best treated. Results are the same.
