@@ -50,7 +50,7 @@ mod plan;
 pub mod rule;
 mod table;
 
-pub use engine::{Engine, Images, Observer, Phase};
+pub use engine::{Engine, Images, Observer, Phase, Rounded};
 pub use numbers::Numbers;
 pub use plan::{Linear, Plan, PlanError, Share};
 

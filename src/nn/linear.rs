@@ -83,6 +83,12 @@ pub trait Products<T: Real> {
         true
     }
 
+    /// Whether somebody looks at tensors: a model then gives [`tensor`](Self::tensor) copies of what
+    /// it does not keep in one piece, even where nothing rounds it.
+    fn watches(&self) -> bool {
+        false
+    }
+
     /// The rounding to bfloat16 after every step of an operation or (`gradient`) of its backward
     /// pass, or `None` for the precision of `T`. Here it is `None`.
     fn vector(&self, layer: Option<u32>, operation: Vector, gradient: bool) -> Option<Rounding> {

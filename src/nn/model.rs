@@ -146,6 +146,14 @@ impl Config {
         }
     }
 
+    /// Whether MLPs have a gate beside what goes up.
+    pub fn is_gated(&self) -> bool {
+        match self {
+            Self::Decoder(config) => config.mlp == decoder::Mlp::Swiglu,
+            Self::Proxy(config) => config.activation == proxy::Activation::Swiglu,
+        }
+    }
+
     /// The arena of the parameters.
     pub fn layout(&self) -> Layout {
         match self {

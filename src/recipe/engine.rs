@@ -55,19 +55,64 @@ use patch::Both;
 use side::Side;
 use std::ops::Range;
 
-/// Watches what happens at the sites; it draws no random bits and changes nothing.
+/// One operand of one product, before and after rounding.
+#[derive(Clone, Copy, Debug)]
+pub struct Rounded<'a> {
+    /// Which linear operator.
+    pub site: Site,
+    /// Which of its products.
+    pub product: Product,
+    /// Which operand of that.
+    pub operand: Operand,
+    /// What rounds it; [`Quantizer::NONE`] if nothing does. Its cast and rotation have been applied to
+    /// `before` already if it rotates.
+    pub quantizer: Quantizer,
+    /// The axis of the reduction, along which blocks run.
+    pub axis: Axis,
+    /// Input (tokens x in), weight (out x in) or output gradient (tokens x out). A rotated operand is
+    /// shown in the coordinates in which it is rounded, filled up with zeros if its groups need that.
+    pub before: View<'a, f32>,
+    /// What is multiplied, of the same shape.
+    pub after: View<'a, f32>,
+}
+
+/// Watches what happens at the sites; it draws no random bits and changes nothing. Each method does
+/// nothing unless it is written.
 pub trait Observer {
-    /// One operand of one product, before and after rounding: input (tokens x in), weight
-    /// (out x in) or output gradient (tokens x out). A rotated operand is shown in the coordinates in
-    /// which it is rounded, filled up with zeros if its groups need that.
-    fn operand(
-        &mut self,
-        site: Site,
-        product: Product,
-        operand: Operand,
-        before: View<'_, f32>,
-        after: View<'_, f32>,
-    );
+    /// An operand that is about to be multiplied. An input that several operators share is shown
+    /// under each of them.
+    fn operand(&mut self, seen: &Rounded<'_>) {
+        let _ = seen;
+    }
+
+    /// What a product of one operator gave, patched and rounded: forward (tokens x out),
+    /// `grad_weight` (out x in) with what earlier parts of the step have added up, or `grad_input`
+    /// (tokens x in), which is one sum for all operators of a group and is shown under its first.
+    fn output(&mut self, site: Site, product: Product, values: View<'_, f32>) {
+        let _ = (site, product, values);
+    }
+
+    /// A tensor at a place, or (`gradient`) its gradient, after the recipe's rounding there, if any:
+    /// (tokens x features). The rows of [`Place::Scores`] and [`Place::Probabilities`] are those of
+    /// queries, and are shown only where a recipe rounds them.
+    fn place(&mut self, layer: Option<u32>, place: Place, gradient: bool, values: View<'_, f32>) {
+        let _ = (layer, place, gradient, values);
+    }
+}
+
+/// Several observers, each of which sees everything.
+impl Observer for Vec<&mut dyn Observer> {
+    fn operand(&mut self, seen: &Rounded<'_>) {
+        self.iter_mut().for_each(|one| one.operand(seen));
+    }
+
+    fn output(&mut self, site: Site, product: Product, values: View<'_, f32>) {
+        self.iter_mut().for_each(|one| one.output(site, product, values));
+    }
+
+    fn place(&mut self, layer: Option<u32>, place: Place, gradient: bool, values: View<'_, f32>) {
+        self.iter_mut().for_each(|one| one.place(layer, place, gradient, values));
+    }
 }
 
 /// A plan at work: implements [`Products`] for f32.
@@ -333,7 +378,7 @@ impl Products<f32> for Engine<'_> {
         mut y: ViewMut<'_, f32>,
     ) {
         let (layer, product) = (group.layer, Product::Forward);
-        let (mut first, mut start) = (0, 0);
+        let (mut first, mut start, mut done) = (0, 0, false);
         let round = self.at_once(layer, group.members, product);
         while first < group.members.len() {
             let (end, width) = self.run(group, product, first);
@@ -348,7 +393,7 @@ impl Products<f32> for Engine<'_> {
             let Some(patch) = self.patch(site) else {
                 let how = (Output::Overwrite, round.filter(|_| whole));
                 if self.multiply(layer, members, [&x_side, &w_side], y, how) {
-                    return;
+                    done = true;
                 }
                 continue;
             };
@@ -376,7 +421,10 @@ impl Products<f32> for Engine<'_> {
             patch::forward(&patch, &parts, buffers.each_mut(), inputs, y);
             [self.images.left, self.images.right] = buffers;
         }
-        self.store(group, product, &mut y);
+        if !done {
+            self.store(group, product, &mut y);
+        }
+        self.show_output(group, product, &mut y);
     }
 
     fn grad_input(
@@ -392,7 +440,7 @@ impl Products<f32> for Engine<'_> {
         let sides = [&g_side, &w_side];
         let how = (Output::Overwrite, self.at_once(layer, group.members, product));
         if self.multiply(layer, group.members, sides, dx.reborrow(), how) {
-            return;
+            return self.show_output(group, product, &mut dx);
         }
         for (site, range) in group.sites() {
             if !self.patch(site).is_some_and(|patch| patch.grad_input) {
@@ -414,6 +462,7 @@ impl Products<f32> for Engine<'_> {
             patch::add_columns(gq, residual, &channels, &mut dx);
         }
         self.store(group, product, &mut dx);
+        self.show_output(group, product, &mut dx);
     }
 
     fn grad_weight(
@@ -485,6 +534,7 @@ impl Products<f32> for Engine<'_> {
                 sums.iter_mut().zip(own).for_each(|(sum, one)| *sum += one);
             }
         }
+        self.show_output(group, product, &mut dw);
     }
 
     fn tensor(
@@ -495,8 +545,36 @@ impl Products<f32> for Engine<'_> {
         values: &mut [f32],
         width: usize,
     ) {
+        if values.is_empty() {
+            return;
+        }
+        self.round_place(layer, place, gradient, values, width);
+        if let Some(observer) = &mut self.observer {
+            observer.place(layer, place, gradient, View::new(values, values.len() / width, width));
+        }
+    }
+
+    fn watches(&self) -> bool {
+        self.observer.is_some()
+    }
+
+    fn vector(&self, layer: Option<u32>, operation: Vector, gradient: bool) -> Option<Rounding> {
+        self.plan.vector(self.phase.step(), layer, operation, gradient)
+    }
+}
+
+impl Engine<'_> {
+    /// Rounds what is at a place.
+    fn round_place(
+        &mut self,
+        layer: Option<u32>,
+        place: Place,
+        gradient: bool,
+        values: &mut [f32],
+        width: usize,
+    ) {
         let numbers = self.plan.place(self.phase.step(), layer, place, gradient);
-        if numbers.is_none() || values.is_empty() {
+        if numbers.is_none() {
             return;
         }
         let stream = self.phase.stream().with(layer.map_or(0, |layer| u64::from(layer) + 1));
@@ -520,12 +598,22 @@ impl Products<f32> for Engine<'_> {
         image::image(&numbers, view, given, &mut self.images.scratch, out);
     }
 
-    fn vector(&self, layer: Option<u32>, operation: Vector, gradient: bool) -> Option<Rounding> {
-        self.plan.vector(self.phase.step(), layer, operation, gradient)
+    /// Shows a finished product to the observer, operator by operator.
+    fn show_output(&mut self, group: &Group<'_>, product: Product, out: &mut ViewMut<'_, f32>) {
+        let Some(observer) = &mut self.observer else { return };
+        let (rows, cols, stride) = (out.rows(), out.cols(), out.row_stride());
+        let whole = View::with_strides(out.as_data(), rows, cols, stride, 1);
+        let whole = whole.expect("an output lies within its memory");
+        for (site, range) in group.sites() {
+            let part = match product {
+                Product::Forward => whole.cols_range(range),
+                Product::GradWeight => whole.rows_range(range),
+                Product::GradInput => return observer.output(site, product, whole),
+            };
+            observer.output(site, product, part);
+        }
     }
-}
 
-impl Engine<'_> {
     /// What rounding took from some columns of an operand of a backward product, in the coordinates and the
     /// shape of its image.
     fn residual(

@@ -341,14 +341,9 @@ impl Config {
         if self.record.window == 0 || self.record.window > 1 << 16 {
             return refuse("record.window", self.record.window.to_string(), "from 1 to 65536");
         }
-        if let Some(name) = self.record.probes.iter().find(|name| !probe::exists(name)) {
-            let hint = format!("there are {}", probe::NAMES.join(", "));
-            return refuse("record.probes", format!("{name:?}"), &hint);
-        }
-        let mut measured = self.record.probes.iter().chain(self.when.iter().map(|w| &w.metric));
-        if self.model.decoder().is_none() && measured.any(|name| name == "phi") {
-            let hint = "it is of the logits of a model of tokens; the proxy has none";
-            return refuse("record.probes", "\"phi\"".into(), hint);
+        let rules = self.when.iter().map(|when| &when.metric);
+        for name in self.record.probes.iter().chain(rules.filter(|name| probe::exists(name))) {
+            probe::by_name(name, &self.model)?;
         }
         if self.start.is_branch() && !self.start.weights.is_empty() {
             let hint = "a branch has the weights of its checkpoint";

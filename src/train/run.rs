@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `config.toml` | the complete [`Config`], written first |
 //! | `metrics.jsonl` | one [`Metrics`] a step |
+//! | `probes.jsonl` | what [probes](crate::train::probe) measured, if there are any |
 //! | `timing.jsonl` | clocks, threads, SIMD level; the only file that differs between repeats |
 //! | `checkpoints/` | weights and optimizer moments, the newest few |
 //! | `discarded/` | the lines of steps that a rollback undid, a file each time |
@@ -21,11 +22,12 @@
 
 use crate::error::{Error, Result};
 use crate::files::whole;
+use crate::recipe::Observer;
 use crate::train::checkpoint::{self, Progress};
 use crate::train::config::Config;
 use crate::train::data::{DataOptions, Dataset};
 use crate::train::precision::{self, Span};
-use crate::train::probe::{self, Needs, Probe, Seen};
+use crate::train::probe::{self, Probe, Probing};
 use crate::train::record::{Event, Lines, Metrics, Timing, cut_back, read_metrics, split_at};
 use crate::train::start;
 use crate::train::trainer::Trainer;
@@ -110,6 +112,11 @@ impl Folder {
     /// Its `metrics.jsonl`.
     pub fn metrics_file(&self) -> PathBuf {
         self.0.join("metrics.jsonl")
+    }
+
+    /// Its `probes.jsonl`; there is none without probes.
+    pub fn probes_file(&self) -> PathBuf {
+        self.0.join("probes.jsonl")
     }
 
     /// Its `timing.jsonl`.
@@ -216,13 +223,28 @@ pub fn load_data(config: &mut Config) -> Result<Dataset> {
 /// # Errors
 /// If the folder's files cannot be read or written, or do not belong together.
 pub fn train(folder: &Folder, data: &Dataset, watch: &mut dyn Watch) -> Result<Outcome> {
+    train_probed(folder, data, watch, Vec::new())
+}
+
+/// As [`train`], with probes beside those that the configuration names. They measure every
+/// `record.probe_every` steps, and change nothing; a resume is to be given the same ones.
+///
+/// # Errors
+/// As [`train`], and if two probes have one name.
+pub fn train_probed(
+    folder: &Folder,
+    data: &Dataset,
+    watch: &mut dyn Watch,
+    probes: Vec<Box<dyn Probe>>,
+) -> Result<Outcome> {
     let config = folder.config()?;
     if let Some(summary) = folder.summary()? {
         let none = Outcome { summary: None, steps: 0, train_seconds: 0.0, tokens: 0 };
         return Ok(Outcome { summary: Some(summary), ..none });
     }
     let _lock = lock(folder)?;
-    let mut run = Run::open(folder, &config, data)?;
+    let twin = probe::twin(&config);
+    let mut run = Run::open(folder, (&config, &twin), data, probes)?;
     let finished = run.advance(watch)?;
     let summary = if finished { Some(run.finish(watch)?) } else { None };
     let (steps, tokens, train_seconds) = (run.steps, run.tokens, run.busy.as_secs_f64());
@@ -272,15 +294,12 @@ fn restore(trainer: &mut Trainer<'_>, folder: &Folder, config: &Config, step: u6
     Ok(())
 }
 
-/// Sequences whose ends probes see.
-const ENDINGS: usize = 32;
-
 /// A run with its files open.
 struct Run<'a> {
     folder: &'a Folder,
     config: &'a Config,
     trainer: Trainer<'a>,
-    probes: Vec<Box<dyn Probe>>,
+    probing: Probing<'a>,
     control: Control<'a>,
     metrics: Lines,
     timing: Lines,
@@ -294,29 +313,25 @@ struct Run<'a> {
     pending: Vec<Event>,
 }
 
-/// The probes that a configuration switches on, each once.
-fn probes(config: &Config) -> Vec<Box<dyn Probe>> {
-    let wanted = config.when.iter().map(|when| &when.metric);
-    let mut names: Vec<&String> = config.record.probes.iter().chain(wanted).collect();
-    names.sort();
-    names.dedup();
-    names.into_iter().filter_map(|name| probe::by_name(name)).collect()
-}
-
 /// The initial weights of a run that is no branch.
-fn initial(trainer: &mut Trainer<'_>, config: &Config) -> Result<()> {
+fn initial(config: &Config) -> Result<Vec<f32>> {
     let mut params = config.model.initialize(config.seed);
     if !config.start.weights.is_empty() {
-        start::check_fingerprint(Path::new(&config.start.weights), &config.start)?;
-        start::load_matching(Path::new(&config.start.weights), trainer.layout(), &mut params)?;
+        let (path, layout) = (Path::new(&config.start.weights), config.model.layout());
+        start::check_fingerprint(path, &config.start)?;
+        start::load_matching(path, &layout, &mut params)?;
     }
-    trainer.begin(params);
-    Ok(())
+    Ok(params)
 }
 
 impl<'a> Run<'a> {
     /// Loads the newest checkpoint, cuts the records back to it and removes what a kill left.
-    fn open(folder: &'a Folder, config: &'a Config, data: &'a Dataset) -> Result<Self> {
+    fn open(
+        folder: &'a Folder,
+        (config, twin): (&'a Config, &'a Config),
+        data: &'a Dataset,
+        probes: Vec<Box<dyn Probe>>,
+    ) -> Result<Self> {
         let mut trainer = Trainer::new(config, data)?;
         let checkpoints = folder.checkpoints();
         fs::create_dir_all(&checkpoints)
@@ -330,7 +345,7 @@ impl<'a> Run<'a> {
         match newest {
             Some(step) => restore(&mut trainer, folder, config, step)?,
             None if config.start.weights.is_empty() => {}
-            None => initial(&mut trainer, config)?,
+            None => trainer.begin(initial(config)?),
         }
         cut_back(&folder.metrics_file(), newest)?;
         let lines = folder.metrics()?;
@@ -342,7 +357,7 @@ impl<'a> Run<'a> {
             folder,
             config,
             trainer,
-            probes: probes(config),
+            probing: Probing::open((config, twin), data, probes, &folder.probes_file(), newest)?,
             control,
             metrics: Lines::append(&folder.metrics_file())?,
             timing: Lines::append(&folder.timing_file())?,
@@ -356,38 +371,11 @@ impl<'a> Run<'a> {
         if newest.is_none() {
             let val_loss = Some(run.trainer.validation_loss());
             let mut line = Metrics { val_loss, ..Metrics::default() };
-            run.probe(&mut line);
+            run.probing.measure(&mut run.trainer, &mut line)?;
             line.events = run.control.decide(&line, None)?.events;
             run.metrics.push(&line)?;
         }
         Ok(run)
-    }
-
-    /// What any of the probes needs.
-    fn needs(&self) -> Needs {
-        self.probes.iter().fold(Needs::default(), |needs, probe| needs.or(probe.needs()))
-    }
-
-    /// Adds to a line what the probes measure.
-    fn probe(&mut self, line: &mut Metrics) {
-        if !self.config.record.probes_at(line.step) {
-            return;
-        }
-        let needs = self.needs();
-        let endings = needs.endings.then(|| self.trainer.endings(ENDINGS)).flatten();
-        let seen = Seen {
-            step: line.step,
-            layout: self.trainer.layout(),
-            params: &self.trainer.state().params,
-            grads: self.trainer.grads(),
-            shadow: self.trainer.shadow(),
-            endings: endings.as_deref(),
-        };
-        for probe in &mut self.probes {
-            if let Some(value) = probe.measure(&seen).filter(|value| value.is_finite()) {
-                line.probes.insert(probe.name().to_owned(), value);
-            }
-        }
     }
 
     /// Trains until the last step, divergence or a stop; says whether the run is at its end.
@@ -395,10 +383,19 @@ impl<'a> Run<'a> {
         let (steps, record) = (self.config.train.steps, &self.config.record);
         while self.trainer.progress().step < steps && !self.diverged {
             self.trainer.set_recipe(self.control.recipe())?;
-            let measures = record.probes_at(self.trainer.progress().step + 1);
-            self.trainer.cast_shadow(measures && self.needs().shadow)?;
+            let next = self.trainer.progress().step + 1;
+            let measures = self.probing.is_due(next);
+            self.trainer.cast_shadow(measures && self.probing.needs().shadow)?;
             let begun = Instant::now();
-            let measured = self.trainer.step(None);
+            let measured = if measures {
+                let mut observers = self.probing.observers();
+                let observer =
+                    (!observers.is_empty()).then_some(&mut observers as &mut dyn Observer);
+                self.trainer.step(observer)
+            } else {
+                self.trainer.step(None)
+            };
+            self.probing.follow(next, || initial(self.config))?;
             self.busy += begun.elapsed();
             let progress = self.trainer.progress();
             self.steps += 1;
@@ -420,7 +417,7 @@ impl<'a> Run<'a> {
                 // JSON has no word for what is not finite; the event holds it.
                 (line.loss, line.grad_norm) = (None, None);
             } else {
-                self.probe(&mut line);
+                self.probing.measure(&mut self.trainer, &mut line)?;
                 if record.evaluates(progress.step, steps) {
                     watch.phase("validating");
                     let loss = self.trainer.validation_loss();
@@ -474,13 +471,18 @@ impl<'a> Run<'a> {
         let discarded = folder.discarded();
         fs::create_dir_all(&discarded).map_err(|error| Error::io("create", &discarded, error))?;
         let name = format!("rollback-{:02}.jsonl", self.rollbacks.len() + 1);
+        let unseen = self.probing.cut_back(&folder.probes_file(), to)?;
+        if !unseen.is_empty() {
+            let name = format!("rollback-{:02}.probes.jsonl", self.rollbacks.len() + 1);
+            whole::write_whole(&discarded.join(name), &unseen)?;
+        }
         whole::write_whole(&discarded.join(name), &undone)?;
         checkpoint::remove(&checkpoints, |step| step > to)?;
         cut_back(&folder.metrics_file(), Some(to))?;
         self.metrics = Lines::append(&folder.metrics_file())?;
         match target {
             Some(step) => restore(&mut self.trainer, folder, self.config, step)?,
-            None => initial(&mut self.trainer, self.config)?,
+            None => self.trainer.begin(initial(self.config)?),
         }
         self.control = Control::new(self.config);
         let lines = folder.metrics()?;
@@ -504,6 +506,7 @@ impl<'a> Run<'a> {
     /// Makes the records durable, then the checkpoint; a scheduled one removes what it replaces.
     fn checkpoint(&mut self, scheduled: bool) -> Result<()> {
         self.metrics.sync()?;
+        self.probing.sync()?;
         let (progress, seconds) = (self.trainer.progress(), self.busy.as_secs_f64());
         self.timing.push(&Timing {
             step: progress.step,

@@ -218,7 +218,7 @@ impl<'a> Trainer<'a> {
                 _ => Phase::TrainPart { step, part },
             };
             let mut engine = Engine::new(plan, *seed, phase, images);
-            if let Some(observer) = observer.as_deref_mut() {
+            if let (0, Some(observer)) = (part, observer.as_deref_mut()) {
                 engine = engine.observed(observer);
             }
             let batch = match model.decoder() {
@@ -274,7 +274,7 @@ impl<'a> Trainer<'a> {
         Some(endings)
     }
 
-    /// One optimizer step; `observer` sees the operands of every product.
+    /// One optimizer step; `observer` sees the first part of its batch.
     pub fn step(&mut self, mut observer: Option<&mut dyn Observer>) -> Step {
         let Config { train, model, seed, .. } = self.config;
         let step = self.progress.step;

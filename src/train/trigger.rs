@@ -138,7 +138,7 @@ impl When {
             Err(Error::new(format!("rule {number} of [[when]]: {what}")).hint(hint))
         };
         if !METRICS.contains(&&*self.metric) && !probe::exists(&self.metric) {
-            let names: Vec<_> = METRICS.iter().chain(&probe::NAMES).copied().collect();
+            let names: Vec<_> = METRICS.iter().copied().chain(probe::registry::names()).collect();
             let near = Nearest::new(&self.metric, names.iter().copied());
             let hint = match near.names() {
                 [] => format!("there are {}", names.join(", ")),

@@ -3,12 +3,16 @@
 
 use crate::kill::kill_after;
 use crate::{TINY, exmy, succeed, text_file};
+use exmy::train::probe::{Line, read};
 use exmy::train::record::{Metrics, read_metrics};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-const ALL: &str = "record.probes=[\"lastbin.gamma\",\"rho_same\",\"cos_same\",\"phi\"]";
+/// Probes of all kinds: of weights, of gradients, of what is multiplied, of what softmax and head see.
+const ALL: &str = "record.probes=[\"lastbin.gamma\",\"lastbin.activations\",\"rho_same\",\"cos_same\",\
+    \"eps_traj\",\"rho_traj\",\"phi\",\"norms\",\"gamma\",\"rounding\",\"kurtosis\",\"channels\",\"spikes\",\
+    \"hot:4\",\"products\",\"attention\",\"swiglu\",\"logits\",\"lastbin.weights:e2m3\"]";
 const SOME: [&str; 6] = ["--set", "train.steps=30", "--set", "record.probe_every=5", "--set", ALL];
 
 /// Trains the tiny network; the folder of its run.
@@ -23,54 +27,60 @@ fn metrics(run: &Path) -> Vec<Metrics> {
     read_metrics(&run.join("metrics.jsonl")).unwrap()
 }
 
-/// A recipe that draws random bits and remembers hot channels has the same weights and losses.
+fn probes(run: &Path) -> Vec<Line> {
+    read(&run.join("probes.jsonl")).unwrap()
+}
+
+/// A recipe that draws random bits and remembers hot channels has the same weights and metrics, byte for
+/// byte.
 #[test]
 fn probes_change_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    for (recipe, parts) in [("chon", "1"), ("msamp-o1", "2")] {
+    for (recipe, parts) in [("chon", "1"), ("msamp-o1", "2"), ("mxpaper-e4m3", "1")] {
         let parts = format!("train.accumulate={parts}");
         let name = |what: &str| format!("{recipe}-{what}");
         let more = ["--set", &parts, "--set", "train.steps=30"];
         let without = train(folder.path(), &name("without"), recipe, &more);
         let with = [&SOME[..], &["--set", &parts]].concat();
         let with = train(folder.path(), &name("with"), recipe, &with);
-        let weights = |run: &Path| fs::read(run.join("model.safetensors")).unwrap();
-        assert_eq!(weights(&without), weights(&with), "{recipe}");
-        let (without, mut with) = (metrics(&without), metrics(&with));
-        for line in &mut with {
-            let found = line.probes.keys().map(|name| &**name).collect::<Vec<_>>();
-            let expected: &[_] = match line.step {
-                // Before the first step there is no gradient.
-                0 => &["lastbin.gamma", "phi"],
-                step if step % 5 == 0 => &["cos_same", "lastbin.gamma", "phi", "rho_same"],
-                _ => &[],
-            };
-            assert_eq!(found, expected, "{recipe}, step {}", line.step);
-            line.probes.clear();
+        for file in ["model.safetensors", "metrics.jsonl", "summary.json"] {
+            let [a, b] = [&without, &with].map(|run| fs::read(run.join(file)).unwrap());
+            assert!(a == b, "{recipe}: {file}");
         }
-        assert_eq!(without, with, "{recipe}");
+        assert!(!without.join("probes.jsonl").exists());
+        let lines = probes(&with);
+        let at = |step: u64| lines.iter().filter(|line| line.step == step).count();
+        assert_eq!((0..=30).map(at).filter(|&count| count > 0).count(), 7);
+        // Before the first step there is neither a gradient to compare nor anything multiplied.
+        assert_eq!((at(0), at(5), at(30)), (6, 19, 19), "{recipe}");
     }
 }
 
-/// The gradient of f32 is its own shadow; fewer bits lead further away, and rules can tell.
+/// The gradient of f32 is its own shadow and its own twin; fewer bits lead further away, and rules can tell.
 #[test]
 fn fewer_bits_are_further_from_f32() {
     let folder = tempfile::tempdir().unwrap();
     let last = |name: &str, recipe: &str| {
-        let run = train(folder.path(), name, recipe, &SOME);
-        let line = metrics(&run).pop().unwrap();
-        ["rho_same", "cos_same", "phi"].map(|name| line.probes[name])
+        let lines = probes(&train(folder.path(), name, recipe, &SOME));
+        let names = ["rho_same", "rho_traj", "cos_same", "phi", "products"];
+        names.map(|name| {
+            let found = lines.iter().rfind(|line| line.probe == name);
+            found.and_then(|line| line.values.value).unwrap()
+        })
     };
-    let [rho, cosine, phi] = last("f32", "f32");
-    assert_eq!(rho, 0.0);
+    let [rho, twin, cosine, phi, error] = last("f32", "f32");
+    assert_eq!([rho, twin, error], [0.0; 3]);
     assert!((cosine - 1.0).abs() < 1e-6 && phi > 0.0, "{cosine} {phi}");
-    let rhos = ["mxfp8-e4m3", "mxfp4"].map(|recipe| last(recipe, recipe)[0]);
-    assert!(0.005 < rhos[0] && 2.0 * rhos[0] < rhos[1], "{rhos:?}");
+    let found = ["mxfp8-e4m3", "mxfp4"].map(|recipe| last(recipe, recipe));
+    for i in [0, 1, 4] {
+        assert!(0.005 < found[0][i] && 2.0 * found[0][i] < found[1][i], "{i}: {found:?}");
+    }
     let rule = "when=[{metric=\"rho_same\",above=0.0,then=\"f32\"}]";
     let switched = train(folder.path(), "rule", "mxfp4", &[&SOME[..], &["--set", rule]].concat());
     let lines = metrics(&switched);
     assert_eq!(lines.iter().filter(|line| !line.events.is_empty()).count(), 1);
     assert_eq!(lines.last().unwrap().probes["rho_same"], 0.0);
+    assert_eq!(lines.last().unwrap().probes.len(), 1, "only what a rule reads");
 }
 
 /// A killed run goes on with the same probes' values.
@@ -91,5 +101,10 @@ fn probes_survive_kills() {
         false => succeed(&mut exmy(&start)),
     };
     let killed = out.join(whole.file_name().unwrap());
-    assert_eq!(metrics(&whole), metrics(&killed));
+    for file in ["metrics.jsonl", "probes.jsonl"] {
+        assert!(
+            fs::read(whole.join(file)).unwrap() == fs::read(killed.join(file)).unwrap(),
+            "{file}"
+        );
+    }
 }

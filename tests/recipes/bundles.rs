@@ -8,7 +8,7 @@ use exmy::nn::linear::{Group, Products};
 use exmy::nn::site::{Operand, Operator, Product, Site};
 use exmy::quantizer::{Axis, Quantizer};
 use exmy::random::{Philox, Stream};
-use exmy::recipe::{Engine, Images, Linear, Observer, Phase, Plan, Recipe, Share};
+use exmy::recipe::{Engine, Images, Linear, Observer, Phase, Plan, Recipe, Rounded, Share};
 use exmy::view::{View, ViewMut};
 
 use crate::restated::{
@@ -26,14 +26,8 @@ const OUTPUTS: usize = 32;
 pub(crate) struct Kept(pub(crate) BTreeMap<(Product, Operand), Vec<f32>>);
 
 impl Observer for Kept {
-    fn operand(
-        &mut self,
-        _: Site,
-        product: Product,
-        operand: Operand,
-        _: View<'_, f32>,
-        after: View<'_, f32>,
-    ) {
+    fn operand(&mut self, seen: &Rounded<'_>) {
+        let Rounded { product, operand, after, .. } = *seen;
         let all = (0..after.rows()).flat_map(|i| (0..after.cols()).map(move |j| after.at(i, j)));
         self.0.insert((product, operand), all.collect());
     }

@@ -14,7 +14,7 @@ use exmy::nn::linear::{Group, Products};
 use exmy::nn::site::{Operand, Operator, Product, Site};
 use exmy::quantizer::{Axis, Quantizer};
 use exmy::random::{Philox, Stream};
-use exmy::recipe::{Engine, Images, Linear, Observer, Phase, Plan, Recipe};
+use exmy::recipe::{Engine, Images, Linear, Observer, Phase, Plan, Recipe, Rounded};
 use exmy::train::config::Config;
 use exmy::train::data::{DataOptions, Dataset, Source};
 use exmy::train::preset::preset;
@@ -185,14 +185,8 @@ type Sight = (Operator, Product, Operand, (usize, usize), bool);
 struct Seen(Vec<Sight>);
 
 impl Observer for Seen {
-    fn operand(
-        &mut self,
-        site: Site,
-        product: Product,
-        operand: Operand,
-        before: View<'_, f32>,
-        after: View<'_, f32>,
-    ) {
+    fn operand(&mut self, seen: &Rounded<'_>) {
+        let Rounded { site, product, operand, before, after, .. } = *seen;
         assert_eq!((before.rows(), before.cols()), (after.rows(), after.cols()));
         let all = (0..before.rows()).flat_map(|i| (0..before.cols()).map(move |j| (i, j)));
         let changed = all.into_iter().any(|(i, j)| before.at(i, j) != after.at(i, j));
@@ -234,14 +228,8 @@ fn an_observer_sees_every_operand_and_changes_nothing() {
 fn random_streams_are_named_by_their_place() {
     struct Keep(Vec<f32>);
     impl Observer for Keep {
-        fn operand(
-            &mut self,
-            site: Site,
-            product: Product,
-            operand: Operand,
-            _: View<'_, f32>,
-            after: View<'_, f32>,
-        ) {
+        fn operand(&mut self, seen: &Rounded<'_>) {
+            let Rounded { site, product, operand, after, .. } = *seen;
             if (site.operator, product, operand)
                 == (Operator::K, Product::GradWeight, Operand::GradOutput)
             {

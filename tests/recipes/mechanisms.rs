@@ -3,7 +3,7 @@
 use exmy::nn::linear::{Group, Products};
 use exmy::nn::site::{Operand, Operator, Place, Product, Site, Vector};
 use exmy::quantizer::Axis;
-use exmy::recipe::{Engine, Images, Linear, Observer, Phase, Plan, Recipe};
+use exmy::recipe::{Engine, Images, Linear, Observer, Phase, Plan, Recipe, Rounded};
 use exmy::round::Rounding;
 use exmy::view::{View, ViewMut};
 
@@ -27,14 +27,8 @@ fn a_rotation_alone_changes_nothing() {
 fn observers_see_rotated_operands_rotated() {
     struct Errors(Vec<f64>);
     impl Observer for Errors {
-        fn operand(
-            &mut self,
-            _: Site,
-            _: Product,
-            _: Operand,
-            before: View<'_, f32>,
-            after: View<'_, f32>,
-        ) {
+        fn operand(&mut self, seen: &Rounded<'_>) {
+            let Rounded { before, after, .. } = *seen;
             let all = (0..before.rows()).flat_map(|i| (0..before.cols()).map(move |j| (i, j)));
             let (mut error, mut size) = (0.0, 0.0);
             for (i, j) in all {
@@ -83,14 +77,8 @@ fn members_have_their_own_input() {
 fn shared_bits_are_the_same_in_every_product() {
     struct Keep(Vec<(Product, Operand, Vec<f32>)>);
     impl Observer for Keep {
-        fn operand(
-            &mut self,
-            site: Site,
-            product: Product,
-            operand: Operand,
-            _: View<'_, f32>,
-            after: View<'_, f32>,
-        ) {
+        fn operand(&mut self, seen: &Rounded<'_>) {
+            let Rounded { site, product, operand, after, .. } = *seen;
             if site.operator == Operator::Q {
                 let all = (0..after.rows()).flat_map(|i| (0..after.cols()).map(move |j| (i, j)));
                 self.0.push((product, operand, all.map(|(i, j)| after.at(i, j)).collect()));

@@ -41,7 +41,7 @@ pub(super) fn round_columns<T: Real>(
     (stride, column, width): (usize, usize, usize),
     dense: &mut Vec<T>,
 ) {
-    if products.rounds(layer, place, gradient) {
+    if products.rounds(layer, place, gradient) || products.watches() {
         let len = rows.len() / stride * width;
         grow(dense, len);
         gather(rows, stride, column, width, &mut dense[..len]);

@@ -1,7 +1,7 @@
 //! One operand of a product: the image of all members of a group, or what is packed without one.
 
-use super::Engine;
 use super::image::{self, Given};
+use super::{Engine, Rounded};
 use crate::gemm::fast::Source;
 use crate::nn::site::{Operand, Operator, Product, Site};
 use crate::quantizer::{Axis, Target};
@@ -190,16 +190,19 @@ impl Engine<'_> {
             };
             let (rows, cols) = part(image, to..to + wide);
             let after = image.rows_range(rows).cols_range(cols);
-            if rotation.is_some() {
+            let rotated;
+            let before = if rotation.is_some() {
                 let (rows, cols) = (after.rows(), after.cols());
                 let padded = image::padded(before, rows, cols);
                 let padded = View::new(&padded, rows, cols);
                 let given = self.given(&numbers, site, (product, operand, axis), before);
-                let rotated = image::before(&numbers, padded, given);
-                observer.operand(site, product, operand, View::new(&rotated, rows, cols), after);
+                rotated = image::before(&numbers, padded, given);
+                View::new(&rotated, rows, cols)
             } else {
-                observer.operand(site, product, operand, before, after);
-            }
+                before
+            };
+            let quantizer = numbers.quantizer;
+            observer.operand(&Rounded { site, product, operand, quantizer, axis, before, after });
             (start, to) = (start + width, to + wide);
         }
         self.observer = Some(observer);

@@ -1,14 +1,22 @@
-//! How far the gradient of a recipe is from that of f32, at the same weights and for the same batch.
+//! How far the gradient of a recipe is from that of f32.
 //!
-//! With `g` the recipe's gradient and `h` the shadow one, of all parameters together and before
-//! clipping: `rho_same = |g - h| / |h|`, a lower bound of the multiplicative bias `zeta` in `g = (1 +
-//! zeta) h`, and `cos_same = <g, h> / (|g| |h|)` ("Characterization and Mitigation of Training
-//! Instabilities in Microscaling Formats", arXiv 2506.20752, whose code adds 1e-12 to denominators:
-//! to the square of |h|, and to the product of the norms). The shadow gradient takes a forward and a
-//! backward pass in f32 wherever it is measured, about another step. Sums in f64, from the first
-//! parameter to the last.
+//! With `g` the recipe's gradient and `h` the other one, before clipping:
+//!
+//! | probe | is |
+//! |---|---|
+//! | `rho` | `|g - h| / |h|`, a lower bound of the norm of `zeta` in `g = (1 + zeta) h` |
+//! | `cos` | `<g, h> / (|g| |h|)` |
+//! | `eps` | `mean(g) - mean(h)`; part `bound`: `|g| + |h|`, above which `|g - h|` cannot be |
+//!
+//! `_same`: h is the gradient of the same batch at the same weights, a forward and a backward pass in f32
+//! wherever it is measured: what rounding does to a step. `_traj`: h is that of the same step of a run that
+//! was in f32 from the beginning, its twin, which trains beside this one: what rounding has done so far. The
+//! value is of all parameters together, the parts are of each tensor ("Characterization and Mitigation of
+//! Training Instabilities in Microscaling Formats", arXiv 2506.20752, whose code measures between
+//! trajectories, keeps the square of rho, and adds 1e-12 to denominators: to the square of |h|, and to the
+//! product of the norms). Sums in f64, from the first parameter to the last.
 
-use super::{Needs, Probe, Seen};
+use super::{Needs, Probe, Seen, Values};
 
 /// What the study's code adds to denominators.
 const LITTLE: f64 = 1e-12;
@@ -35,23 +43,62 @@ fn cosine(g: &[f32], h: &[f32]) -> f64 {
     product / (g.sqrt() * h.sqrt() + LITTLE)
 }
 
-/// One of the two.
-pub(super) struct Same {
-    pub(super) cosine: bool,
+fn mean(values: &[f32]) -> f64 {
+    values.iter().map(|&value| f64::from(value)).sum::<f64>() / values.len() as f64
 }
 
-impl Probe for Same {
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum By {
+    Rho,
+    Cos,
+    Eps,
+}
+
+/// One of the six.
+pub(super) struct Bias {
+    pub(super) by: By,
+    pub(super) twin: bool,
+}
+
+impl Bias {
+    fn figure(&self, g: &[f32], h: &[f32]) -> f64 {
+        match self.by {
+            By::Rho => rho(g, h),
+            By::Cos => cosine(g, h),
+            By::Eps => mean(g) - mean(h),
+        }
+    }
+}
+
+impl Probe for Bias {
     fn name(&self) -> &str {
-        if self.cosine { "cos_same" } else { "rho_same" }
+        match (self.by, self.twin) {
+            (By::Rho, false) => "rho_same",
+            (By::Cos, false) => "cos_same",
+            (By::Eps, false) => "eps_same",
+            (By::Rho, true) => "rho_traj",
+            (By::Cos, true) => "cos_traj",
+            (By::Eps, true) => "eps_traj",
+        }
     }
 
     fn needs(&self) -> Needs {
-        Needs { shadow: true, ..Needs::default() }
+        Needs { shadow: !self.twin, twin: self.twin, ..Needs::default() }
     }
 
-    fn measure(&mut self, seen: &Seen<'_>) -> Option<f64> {
-        let shadow = seen.shadow?;
-        Some(if self.cosine { cosine(seen.grads, shadow) } else { rho(seen.grads, shadow) })
+    fn measure(&mut self, seen: &Seen<'_>, values: &mut Values) {
+        let Some(other) = (if self.twin { seen.twin } else { seen.shadow }) else { return };
+        values.set(self.figure(seen.grads, other));
+        for entry in seen.layout.iter() {
+            let range = entry.range.clone();
+            values
+                .part(entry.name.as_str(), self.figure(&seen.grads[range.clone()], &other[range]));
+        }
+        if self.by == By::Eps {
+            let [g, h, ..] = sums(seen.grads, other);
+            values.part("bound", g.sqrt() + h.sqrt());
+        }
     }
 }
 

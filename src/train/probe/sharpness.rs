@@ -9,7 +9,8 @@
 //! iterations, which ends below this maximum where the vocabulary is large. `eps` is not published;
 //! it is 1e-3 here.
 
-use super::{Ending, Needs, Probe, Seen};
+use super::registry::Argument;
+use super::{Ending, Needs, Probe, Seen, Values};
 
 /// The half-width of the box over `|x_i| + 1`.
 const EPS: f64 = 1e-3;
@@ -42,20 +43,35 @@ pub(super) fn phi(endings: &[Ending], eps: f64) -> Option<f64> {
     (!endings.is_empty()).then(|| 100.0 * (most - loss) / (1.0 + loss))
 }
 
-/// `phi`.
-pub(super) struct Sharpness;
+/// `phi`, `phi:EPS`.
+pub(super) struct Sharpness {
+    name: String,
+    eps: f64,
+}
+
+impl Sharpness {
+    pub(super) fn new(name: &str, argument: Argument<'_>) -> Result<Self, String> {
+        let eps = argument.map_or(Ok(EPS), |text| {
+            let eps = text.parse::<f64>().ok().filter(|eps| *eps > 0.0 && eps.is_finite());
+            eps.ok_or_else(|| format!("`{text}` is no half-width of a box; write one as 5e-4"))
+        })?;
+        Ok(Self { name: name.to_owned(), eps })
+    }
+}
 
 impl Probe for Sharpness {
     fn name(&self) -> &str {
-        "phi"
+        &self.name
     }
 
     fn needs(&self) -> Needs {
         Needs { endings: true, ..Needs::default() }
     }
 
-    fn measure(&mut self, seen: &Seen<'_>) -> Option<f64> {
-        phi(seen.endings?, EPS)
+    fn measure(&mut self, seen: &Seen<'_>, values: &mut Values) {
+        if let Some(phi) = seen.endings.and_then(|endings| phi(endings, self.eps)) {
+            values.set(phi);
+        }
     }
 }
 

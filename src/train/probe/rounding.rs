@@ -1,0 +1,148 @@
+//! `rounding`: what rounding does to each operand of each product.
+//!
+//! | part | is |
+//! |---|---|
+//! | `OPERAND.sqnr_db` | `10 log10(sum x^2 / sum (x - q)^2)`, x before and q after |
+//! | `OPERAND.mse` | `mean((x - q)^2)` |
+//! | `OPERAND.flushed` | share of all elements that were not zero and are |
+//! | `OPERAND.saturated` | share of elements beyond the largest magnitude that their block, or the format, can express |
+//! | `OPERAND.scales_zero`, `OPERAND.scales_top` | shares of block scales that are zero, or their format's largest |
+//!
+//! `OPERAND` is a site, a product and an operand, `layers.0.q_proj.forward.input`. The value is the mean
+//! of `sqnr_db`. An operand that nothing changes has no parts. Flushing is judged by decoded values: a block
+//! whose scale is rounded to zero holds large codes that all mean zero. Saturation and scales are those of
+//! quantizing once more; they do not depend on random bits.
+
+use super::moments::elements;
+use super::registry::operand_name;
+use super::{Probe, Seen, Values};
+use crate::block::Statistics;
+use crate::bulk::Converter;
+use crate::quantizer::{Quantizer, Target};
+use crate::random::{Philox, Stream};
+use crate::recipe::{Observer, Rounded};
+use crate::round::Rules;
+use std::collections::BTreeMap;
+
+#[derive(Default)]
+pub(super) struct Rounding {
+    seen: BTreeMap<String, Vec<(&'static str, f64)>>,
+}
+
+/// What quantizing once more tells.
+fn limits(seen: &Rounded<'_>) -> Vec<(&'static str, f64)> {
+    let Rounded { quantizer, before, axis, .. } = *seen;
+    let random = Philox::new(0, Stream::new("statistics"));
+    let share = |found: Statistics| found.saturated as f64 / found.count as f64;
+    match quantizer.target {
+        Target::None => Vec::new(),
+        Target::Format(format) => {
+            let rules = Rules::DEFAULT.with_rounding(quantizer.rounding);
+            let cast = Converter::new(format, rules.with_overflow(quantizer.overflow));
+            vec![("saturated", share(Statistics::of_cast(before, &cast.with_random(random))))]
+        }
+        Target::Block(format) => {
+            let bare = Quantizer { before: None, rotation: None, ..quantizer };
+            let Ok(tensor) = bare.quantize(before, axis, random) else { return Vec::new() };
+            let scales = tensor.scales();
+            let share_of = |value: f64| {
+                let found = scales
+                    .iter()
+                    .filter(|&&code| format.scale.decode(code.into()).to_f64() == value);
+                found.count() as f64 / scales.len() as f64
+            };
+            vec![
+                ("saturated", share(tensor.statistics(before))),
+                ("scales_top", share_of(format.scale.max().to_f64())),
+                ("scales_zero", share_of(0.0)),
+            ]
+        }
+    }
+}
+
+impl Observer for Rounding {
+    fn operand(&mut self, seen: &Rounded<'_>) {
+        let (mut signal, mut noise, mut flushed, mut count) = (0.0, 0.0, 0_u64, 0_u64);
+        for (x, q) in elements(seen.before).zip(elements(seen.after)) {
+            signal += x * x;
+            noise += (x - q) * (x - q);
+            flushed += u64::from(x != 0.0 && q == 0.0);
+            count += 1;
+        }
+        if count == 0 || seen.quantizer.target == Target::None && noise == 0.0 {
+            return;
+        }
+        let mut parts = vec![
+            ("mse", noise / count as f64),
+            ("flushed", flushed as f64 / count as f64),
+            ("sqnr_db", 10.0 * libm::log10(signal / noise)),
+        ];
+        parts.extend(limits(seen));
+        self.seen.insert(operand_name(seen.site, seen.product, seen.operand), parts);
+    }
+}
+
+impl Probe for Rounding {
+    fn name(&self) -> &str {
+        "rounding"
+    }
+
+    fn observer(&mut self) -> Option<&mut dyn Observer> {
+        Some(self)
+    }
+
+    fn measure(&mut self, _: &Seen<'_>, values: &mut Values) {
+        let (mut sum, mut count) = (0.0, 0.0);
+        for (operand, parts) in std::mem::take(&mut self.seen) {
+            for (part, value) in parts {
+                values.part(format!("{operand}.{part}"), value);
+                if part == "sqnr_db" && value.is_finite() {
+                    (sum, count) = (sum + value, count + 1.0);
+                }
+            }
+        }
+        values.set(sum / count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::registry::tests::{measured, operand};
+    use super::*;
+    use crate::view::View;
+
+    /// E2M1 in a block of 16 with the scale that 6 needs: 0.2 becomes 0, 6.9 is beyond 6.
+    #[test]
+    fn by_hand() {
+        let mut before = [0.0_f32; 16];
+        before[..5].copy_from_slice(&[6.9, 0.2, -1.25, 3.0, 0.0]);
+        let mut after = [0.0_f32; 16];
+        after[..5].copy_from_slice(&[6.0, 0.0, -1.0, 3.0, 0.0]);
+        let (before, after) = (View::new(&before, 1, 16), View::new(&after, 1, 16));
+        let mut probe = Rounding::default();
+        probe.operand(&operand("e2m1/16:e8m0@floor", before, after));
+        let values = measured(&mut probe);
+        let part = |name: &str| {
+            values.parts[&format!("layers.1.q_proj.forward.input.{name}")].number().unwrap()
+        };
+        let noise = 0.9_f64 * 0.9 + 0.2 * 0.2 + 0.25 * 0.25;
+        assert!((part("mse") - noise / 16.0).abs() < 1e-6);
+        let signal = 6.9_f64 * 6.9 + 0.2 * 0.2 + 1.25 * 1.25 + 9.0;
+        assert!((part("sqnr_db") - 10.0 * (signal / noise).log10()).abs() < 1e-5);
+        assert_eq!((part("flushed"), part("saturated")), (1.0 / 16.0, 1.0 / 16.0));
+        assert_eq!((part("scales_zero"), part("scales_top")), (0.0, 0.0));
+        assert_eq!(values.value.unwrap().to_bits(), part("sqnr_db").to_bits());
+        // What a step left does not stay for the next.
+        assert!(measured(&mut probe).is_empty());
+        // Nothing rounds, nothing is said.
+        probe.operand(&operand("f32", before, before));
+        assert!(measured(&mut probe).is_empty());
+        // A format without blocks.
+        probe.operand(&operand("e2m1", before, after));
+        let values = measured(&mut probe);
+        assert_eq!(
+            values.parts["layers.1.q_proj.forward.input.saturated"].number(),
+            Some(1.0 / 16.0)
+        );
+    }
+}
