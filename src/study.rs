@@ -3,8 +3,20 @@
 //! [`compare`] trains recipes that share seed, initial weights and batches, and sets their losses
 //! beside each other in a [`table`]; [`sweep`] does the same with a grid of configurations, divided
 //! among any number of processes.
+//!
+//! A study is what a paper measured, run again: [`papers`] lists them. Each [`finding::Figure`] asks for
+//! [`arm`]s, the [`store`] trains those that are missing, and the [`report`] shows what they say, with
+//! verdicts.
 
+pub mod arm;
+pub mod bit_reduction;
 pub mod compare;
+pub mod estimate;
+pub mod finding;
 pub mod loss_figure;
+pub mod page;
+pub mod papers;
+pub mod report;
+pub mod store;
 pub mod sweep;
 pub mod table;

@@ -20,6 +20,7 @@ mod rows;
 mod sample;
 mod settings;
 mod show;
+mod study;
 mod sweep;
 mod train;
 mod vectors;
@@ -45,6 +46,7 @@ enum Command {
     /// Train a transformer in one or several number formats and compare the losses
     Train(Box<train::Arguments>),
     Sweep(sweep::Arguments),
+    Study(study::Arguments),
     /// Show number formats: a table, one format with all its constants, or all its codes
     Formats(formats::Arguments),
     /// Continue a text with a trained model
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Train(arguments) => train::run(*arguments),
         Command::Sweep(arguments) => sweep::run(&arguments),
+        Command::Study(arguments) => study::run(&arguments),
         Command::Formats(arguments) => formats::run(&arguments),
         Command::Sample(arguments) => sample::run(&arguments),
         Command::Quantize(arguments) => quantize::run(&arguments),

@@ -1,0 +1,254 @@
+//! `exmy study`: what a paper measured, run again.
+
+use crate::INTERRUPTED;
+use crate::settings::Work;
+use crate::show;
+use crate::train::listen;
+use clap::Args;
+use exmy::error::{Error, Result};
+use exmy::study::arm::{Arm, Scale, Setting};
+use exmy::study::estimate::Estimate;
+use exmy::study::finding::Figure;
+use exmy::study::papers::{ALL, Paper, by_name};
+use exmy::study::report::{self, Provenance};
+use exmy::study::store::{self, Store, distinct};
+use exmy::study::sweep::Shard;
+use exmy::train::data::Source;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// Run the experiments of a paper and write their report: figures, tables, verdicts
+#[derive(Args)]
+#[command(after_long_help = help())]
+pub(crate) struct Arguments {
+    /// Which study; without one, list them with their figures
+    study: Option<String>,
+    /// Only these figures, separated by commas
+    #[arg(long, value_name = "ID,...", value_delimiter = ',')]
+    figure: Vec<String>,
+    /// How large: smoke (seconds), small (an hour of two cores), medium (a night), full (the
+    /// paper's own sizes, for a cluster)
+    #[arg(long, value_name = "SCALE", default_value = "small")]
+    scale: String,
+    /// Text to learn: a file, a folder, or synthetic:SEED [default: synthetic]
+    #[arg(long, value_name = "PATH")]
+    data: Option<PathBuf>,
+    /// Train the runs of part I of N only, and write no report; /N takes I from the batch system
+    #[arg(long, value_name = "I/N")]
+    shard: Option<String>,
+    /// Folder of the runs and the report [default: runs/ and the study's name and scale]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Folder of the report, if not that of the runs
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
+    /// Show what would be trained and what it costs, and do nothing
+    #[arg(long)]
+    plan: bool,
+    #[command(flatten)]
+    work: Work,
+}
+
+fn help() -> String {
+    let mut text = String::from("Studies:\n");
+    for paper in ALL {
+        let ids: Vec<&str> = paper.figures.iter().map(|figure| figure.id()).collect();
+        text += &format!("  {}: {}\n    {}\n", paper.name, paper.title, ids.join(", "));
+    }
+    text += "\nRuns are shared between figures, found again by their contents, and go on where they were \
+             stopped: the same command continues a study. Several are trained at once, one thread each.";
+    text
+}
+
+/// The figures of a study that are wanted.
+fn chosen(paper: &Paper, ids: &[String]) -> Result<Vec<&'static dyn Figure>> {
+    if ids.is_empty() {
+        return Ok(paper.figures.to_vec());
+    }
+    let all: Vec<&str> = paper.figures.iter().map(|figure| figure.id()).collect();
+    let find = |id: &String| {
+        let found = paper.figures.iter().find(|figure| figure.id().eq_ignore_ascii_case(id));
+        found.copied().ok_or_else(|| {
+            Error::new(format!("{} has no figure {id:?}", paper.name))
+                .hint(format!("there are {}", all.join(", ")))
+        })
+    };
+    ids.iter().map(find).collect()
+}
+
+/// All studies with their figures.
+fn list() -> String {
+    let mut text = String::new();
+    for paper in ALL {
+        text += &format!("{}: {}\n  {}\n", paper.name, paper.title, paper.source);
+        for figure in paper.figures {
+            text += &format!("  {:<8} {}\n", figure.id(), figure.title());
+        }
+    }
+    text
+}
+
+/// Runs the command; the result is the exit code.
+pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
+    let Some(name) = &arguments.study else {
+        show::result(&list())?;
+        return Ok(0);
+    };
+    let paper = by_name(name).ok_or_else(|| {
+        let names: Vec<&str> = ALL.iter().map(|paper| paper.name).collect();
+        Error::new(format!("there is no study {name:?}"))
+            .hint(format!("there are {}", names.join(", ")))
+    })?;
+    let figures = chosen(paper, &arguments.figure)?;
+    let scale: Scale = arguments.scale.parse()?;
+    let shard = Shard::choose(arguments.shard.as_deref(), |name| std::env::var(name).ok())
+        .map_err(|error| Error::new(error.to_string()))?;
+    let out = match &arguments.out {
+        Some(path) => path.clone(),
+        None => PathBuf::from("runs").join(format!("{}-{scale}", paper.name)),
+    };
+    let stop = listen()?;
+    arguments.work.with_threads(|| {
+        let source = match &arguments.data {
+            None => Source::default(),
+            Some(path) => {
+                Source::from_os(path.as_os_str()).map_err(|e| Error::new(e.to_string()))?
+            }
+        };
+        let (setting, data) = Setting::new(scale, source)?;
+        let store = Store::new(&out);
+        let jobs = exmy::parallel::threads();
+        let arms: Vec<Arm> = figures.iter().flat_map(|figure| figure.arms(&setting)).collect();
+        let arms = distinct(&arms);
+        let mut left = Vec::new();
+        for arm in &arms {
+            if !store.has(arm)? {
+                left.push(arm.clone());
+            }
+        }
+        let mut seconds = 0.0;
+        if arguments.plan || !arguments.work.quiet && !left.is_empty() {
+            let mut estimate = Estimate::new(&data);
+            let cost = estimate.of(&left)?;
+            seconds = cost.seconds / jobs as f64;
+            let text = plan(&figures, &setting, &mut estimate, &arms, cost, jobs)?;
+            match arguments.plan {
+                true => show::result(&text)?,
+                false => tell!("{}", text.trim_end()),
+            }
+        }
+        if arguments.plan {
+            return Ok(0);
+        }
+        let shown = Shown::new(arguments.work.quiet, &stop, &left, seconds);
+        let whole = store.train(&arms, &data, (shard, jobs), &shown)?;
+        shown.bar.finish_and_clear();
+        if !whole {
+            tell!("stopped; every step so far is kept, and the same command goes on");
+            return Ok(INTERRUPTED);
+        }
+        if shard != Shard::ALL {
+            tell!("share {shard} done; without --shard the same command writes the report");
+            return Ok(0);
+        }
+        let provenance = Provenance { command: command(), machine: machine(jobs) };
+        let target = arguments.report.as_ref().unwrap_or(&out);
+        let findings = report::make(paper, &figures, &setting, &store, target, &provenance)?;
+        let mut text = String::new();
+        for (figure, found) in figures.iter().zip(&findings) {
+            let (word, reason) = (found.verdict.word(), found.verdict.reason());
+            text += &format!("{:<8} {}: {word}: {reason}\n", figure.id(), figure.title());
+        }
+        show::result(&text)?;
+        if !arguments.work.quiet {
+            tell!("report: {}", target.join("report.html").display());
+        }
+        Ok(0)
+    })
+}
+
+/// What a plan costs, figure by figure and together.
+fn plan(
+    figures: &[&'static dyn Figure],
+    setting: &Setting,
+    estimate: &mut Estimate<'_>,
+    arms: &[Arm],
+    left: exmy::study::estimate::Cost,
+    jobs: usize,
+) -> Result<String> {
+    let minutes = |seconds: f64| format!("{:.1}", seconds / jobs as f64 / 60.0);
+    let mut text = format!("{:<8} {:>6} {:>10} {:>9}\n", "figure", "runs", "TFLOP", "minutes");
+    let mut line = |name: &str, cost: exmy::study::estimate::Cost| {
+        let (flops, time) = (cost.flops / 1e12, minutes(cost.seconds));
+        text += &format!("{name:<8} {:>6} {flops:>10.3} {time:>9}\n", cost.runs);
+    };
+    for figure in figures {
+        line(figure.id(), estimate.of(&distinct(&figure.arms(setting)))?);
+    }
+    line("all", estimate.of(arms)?);
+    line("to do", left);
+    Ok(text)
+}
+
+/// The command as it was given.
+fn command() -> String {
+    let words = std::env::args().skip(1).map(|word| match word.contains(char::is_whitespace) {
+        true => format!("'{word}'"),
+        false => word,
+    });
+    std::iter::once("exmy".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// The machine, as far as the operating system tells.
+fn machine(jobs: usize) -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let model = model.map_or("an unnamed processor", |(_, name)| name.trim());
+    let level = exmy::simd::level().name();
+    format!("{jobs} threads of {model} ({}, SIMD level {level}).", std::env::consts::ARCH)
+}
+
+/// One bar for all runs.
+struct Shown<'a> {
+    bar: ProgressBar,
+    stop: &'a AtomicBool,
+    lines: bool,
+    last: Mutex<Instant>,
+}
+
+impl<'a> Shown<'a> {
+    fn new(quiet: bool, stop: &'a AtomicBool, left: &[Arm], seconds: f64) -> Self {
+        let steps = left.iter().map(Arm::steps).sum();
+        let target =
+            if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let bar = ProgressBar::with_draw_target(Some(steps), target);
+        let style =
+            ProgressStyle::with_template("{wide_bar:.cyan/dim} {pos}/{len} steps {msg} {eta:>4}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─"));
+        let lines = !quiet && !std::io::stderr().is_terminal();
+        if lines && !left.is_empty() {
+            tell!("{} runs to train, some {:.1} minutes", left.len(), seconds / 60.0);
+        }
+        Self { bar, stop, lines, last: Mutex::new(Instant::now()) }
+    }
+}
+
+impl store::Progress for Shown<'_> {
+    fn step(&self) -> bool {
+        self.bar.inc(1);
+        !self.stop.load(Ordering::SeqCst)
+    }
+
+    fn end(&self, name: &str, done: usize, count: usize) {
+        self.bar.set_message(format!("{done} of {count} runs"));
+        let mut last = self.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if self.lines && last.elapsed().as_secs() >= 10 {
+            *last = Instant::now();
+            tell!("{done} of {count} runs complete, {name} the last");
+        }
+    }
+}

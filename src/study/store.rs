@@ -1,0 +1,312 @@
+//! The folder that a study's runs lie in: what is missing is trained, what is there is read.
+//!
+//! ```text
+//! DIR/runs/NAME/     one run each, named by its contents
+//! ```
+//!
+//! Several runs are trained at once, each with one thread: small models use cores better that way, and the
+//! bits are the same. A branch waits for the run it comes from. A study that was stopped goes on
+//! where it was. Processes that share the folder divide the runs by their place in the plan, roots
+//! with all their branches.
+
+use crate::error::{Error, Result};
+use crate::parallel;
+use crate::study::arm::Arm;
+use crate::study::sweep::Shard;
+use crate::train::config::Config;
+use crate::train::data::Dataset;
+use crate::train::probe::{self, Line};
+use crate::train::record::Metrics;
+use crate::train::run::{self, Folder, Summary, Watch};
+use crate::train::start;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A study's folder.
+#[derive(Clone, Debug)]
+pub struct Store {
+    path: PathBuf,
+}
+
+/// What [`Store::train`] tells while it works, from any thread.
+pub trait Progress: Sync {
+    /// After each step of some run; `false` asks all to stop with checkpoints.
+    fn step(&self) -> bool;
+    /// After a run: its name, how many are complete now, of how many.
+    fn end(&self, name: &str, done: usize, count: usize);
+}
+
+/// One complete run.
+#[derive(Clone, Debug)]
+pub struct Trained {
+    /// Its folder.
+    pub folder: Folder,
+    /// Its result.
+    pub summary: Summary,
+    /// Its metrics, step by step.
+    pub metrics: Vec<Metrics>,
+}
+
+impl Trained {
+    /// Steps and training losses; a step without a finite loss is NaN.
+    pub fn losses(&self) -> Vec<(f64, f64)> {
+        let trained = self.metrics.iter().filter(|line| line.step > 0);
+        trained.map(|line| (line.step as f64, line.loss.unwrap_or(f64::NAN))).collect()
+    }
+
+    /// Steps and gradient norms.
+    pub fn norms(&self) -> Vec<(f64, f64)> {
+        let trained = self.metrics.iter().filter(|line| line.step > 0);
+        trained.map(|line| (line.step as f64, line.grad_norm.unwrap_or(f64::NAN))).collect()
+    }
+
+    /// What a probe measured, step by step.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn probe(&self, name: &str) -> Result<Vec<Line>> {
+        let lines = probe::read(&self.folder.probes_file())?;
+        Ok(lines.into_iter().filter(|line| line.probe == name).collect())
+    }
+
+    /// Steps and values of a probe.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn values(&self, name: &str) -> Result<Vec<(f64, f64)>> {
+        let lines = self.probe(name)?;
+        let pair = |line: &Line| Some((line.step as f64, line.values.value?));
+        Ok(lines.iter().filter_map(pair).collect())
+    }
+
+    /// The loss that the run is judged by: the mean of the last tenth of its steps, infinite if it diverged.
+    pub fn tail_loss(&self) -> f64 {
+        self.summary.train_loss.unwrap_or(f64::INFINITY)
+    }
+}
+
+/// The complete runs of a store, by arm.
+#[derive(Clone, Debug)]
+pub struct Runs<'a> {
+    store: &'a Store,
+}
+
+impl Runs<'_> {
+    /// The run of an arm.
+    ///
+    /// # Errors
+    /// If it is not complete, or its files cannot be read.
+    pub fn of(&self, arm: &Arm) -> Result<Trained> {
+        let folder = self.store.folder(&arm.name());
+        let summary = folder.summary()?.ok_or_else(|| {
+            Error::new(format!("the run {} is not complete", arm.name()))
+                .hint("train the study's runs first: the same command without --shard")
+        })?;
+        let metrics = folder.metrics()?;
+        Ok(Trained { folder, summary, metrics })
+    }
+}
+
+/// Stops a run when the others stop.
+struct Stopping<'a> {
+    progress: &'a dyn Progress,
+    stop: &'a AtomicBool,
+}
+
+impl Watch for Stopping<'_> {
+    fn step(&mut self, _: &Metrics, _: u64) -> bool {
+        if !self.progress.step() {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        !self.stop.load(Ordering::Relaxed)
+    }
+
+    fn phase(&mut self, _: &str) {}
+}
+
+/// What is left to do.
+struct Queue<'a> {
+    /// In the order of the plan, parents first.
+    waiting: Vec<&'a Arm>,
+    done: BTreeSet<String>,
+    error: Option<Error>,
+}
+
+impl<'a> Queue<'a> {
+    /// The next arm whose parent is complete.
+    fn next(&mut self) -> Option<&'a Arm> {
+        let ready = |arm: &&Arm| {
+            arm.parent.as_ref().is_none_or(|(parent, _)| self.done.contains(&parent.name()))
+        };
+        let at = self.waiting.iter().position(ready)?;
+        Some(self.waiting.remove(at))
+    }
+}
+
+/// Each arm once, in order, with what it branches off from before it.
+pub fn distinct(arms: &[Arm]) -> Vec<Arm> {
+    fn add(arm: &Arm, seen: &mut BTreeMap<String, usize>, all: &mut Vec<Arm>) {
+        if let Some((parent, step)) = &arm.parent {
+            add(parent, seen, all);
+            debug_assert!(
+                parent.config.record.checkpoints(*step, parent.config.train.steps),
+                "a branch begins where its parent keeps a checkpoint"
+            );
+        }
+        let name = arm.name();
+        if !seen.contains_key(&name) {
+            seen.insert(name, all.len());
+            all.push(arm.clone());
+        }
+    }
+    let (mut seen, mut all) = (BTreeMap::new(), Vec::new());
+    arms.iter().for_each(|arm| add(arm, &mut seen, &mut all));
+    all
+}
+
+impl Store {
+    /// The folder at `path`, existing or not.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The folder of a run.
+    pub fn folder(&self, name: &str) -> Folder {
+        Folder::new(self.path.join("runs").join(name))
+    }
+
+    /// What is complete.
+    pub fn runs(&self) -> Runs<'_> {
+        Runs { store: self }
+    }
+
+    /// Whether the run of an arm is complete.
+    ///
+    /// # Errors
+    /// If its summary is there and cannot be read.
+    pub fn has(&self, arm: &Arm) -> Result<bool> {
+        Ok(self.folder(&arm.name()).summary()?.is_some())
+    }
+
+    /// The configuration of an arm as it is trained: a branch with the path of its parent.
+    fn settled(&self, arm: &Arm) -> Result<Config> {
+        let mut config = arm.config.clone();
+        if let Some((parent, step)) = &arm.parent {
+            let folder = self.folder(&parent.name());
+            let path = folder.path().to_str().ok_or_else(|| {
+                Error::new(format!("{}: the path is not UTF-8", folder.path().display()))
+            })?;
+            config.start.run = path.to_owned();
+            config.start.step = *step;
+            start::settle(&mut config)?;
+        }
+        Ok(config)
+    }
+
+    /// Begins or continues the run of an arm; whether it is complete.
+    fn advance(&self, arm: &Arm, data: &Dataset, watch: &mut dyn Watch) -> Result<bool> {
+        let folder = self.folder(&arm.name());
+        if !folder.config_file().is_file() {
+            if folder.path().exists() {
+                // Left by a kill before there was anything to lose.
+                std::fs::remove_dir_all(folder.path())
+                    .map_err(|error| Error::io("remove", folder.path(), error))?;
+            }
+            folder.create(&self.settled(arm)?)?;
+        }
+        let drawn = Dataset::drawn();
+        let data = if arm.config.model.decoder().is_some() { data } else { &drawn };
+        Ok(run::train(&folder, data, watch)?.summary.is_some())
+    }
+
+    /// Trains what of `arms` is this shard's and not complete, `jobs` at a time; `false` if `progress`
+    /// asked to stop.
+    ///
+    /// # Errors
+    /// If files cannot be read or written, or a run cannot be trained.
+    pub fn train(
+        &self,
+        arms: &[Arm],
+        data: &Dataset,
+        (shard, jobs): (Shard, usize),
+        progress: &dyn Progress,
+    ) -> Result<bool> {
+        let runs = self.path.join("runs");
+        std::fs::create_dir_all(&runs).map_err(|error| Error::io("create", &runs, error))?;
+        let all = distinct(arms);
+        let mut roots: Vec<String> = Vec::new();
+        let own: Vec<Arm> = all
+            .into_iter()
+            .filter(|arm| {
+                let root = arm.root().name();
+                let at = roots.iter().position(|known| *known == root).unwrap_or(roots.len());
+                if at == roots.len() {
+                    roots.push(root);
+                }
+                at as u64 % shard.count() == shard.index()
+            })
+            .collect();
+        let (mut waiting, mut done) = (Vec::new(), BTreeSet::new());
+        for arm in &own {
+            if self.has(arm)? {
+                done.insert(arm.name());
+            } else {
+                waiting.push(arm);
+            }
+        }
+        let (count, left) = (own.len(), waiting.len());
+        let queue = Mutex::new(Queue { waiting, done, error: None });
+        let stop = AtomicBool::new(false);
+        let lock = || queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let work = || {
+            while !stop.load(Ordering::Relaxed) {
+                let Some(arm) = lock().next() else {
+                    if lock().waiting.is_empty() {
+                        return;
+                    }
+                    // What is left waits for a run that another thread is at.
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                    continue;
+                };
+                let mut watch = Stopping { progress, stop: &stop };
+                let trained = parallel::with_threads(1, || self.advance(arm, data, &mut watch));
+                let trained = trained
+                    .map_err(|error| Error::new("cannot start threads").because(error))
+                    .and_then(|outcome| outcome);
+                match trained {
+                    Ok(true) => {
+                        let mut queue = lock();
+                        queue.done.insert(arm.name());
+                        progress.end(&arm.name(), queue.done.len(), count);
+                    }
+                    Ok(false) => stop.store(true, Ordering::Relaxed),
+                    Err(error) => {
+                        let folder = self.folder(&arm.name());
+                        let path = folder.path().display();
+                        lock().error.get_or_insert(Error::new(format!("{path}: {error}")));
+                        stop.store(true, Ordering::Relaxed);
+                    }
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..jobs.min(left) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        let Queue { error, .. } =
+            queue.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match error {
+            Some(error) => Err(error),
+            None => Ok(!stop.into_inner()),
+        }
+    }
+}
