@@ -2,9 +2,10 @@
 //!
 //! [`compare`] trains recipes that share seed, initial weights and batches, and sets their losses
 //! beside each other in a [`table`]; [`sweep`] does the same with a grid of configurations, divided
-//! among any number of processes.
+//! among any number of processes. [`statistics`] says how sure a difference is.
 
 pub mod compare;
 pub mod loss_figure;
+pub mod statistics;
 pub mod sweep;
 pub mod table;
