@@ -64,11 +64,8 @@ pub fn mean_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     let (estimate, sd) = (mean(values)?, sd(values)?);
     let n = values.len() as f64;
     let reach = t_quantile((1.0 - confidence) / 2.0, n - 1.0) * sd / n.sqrt();
-    (finite(values) && reach.is_finite()).then(|| Interval {
-        estimate,
-        low: estimate - reach,
-        high: estimate + reach,
-    })
+    let found = Interval { estimate, low: estimate - reach, high: estimate + reach };
+    (finite(values) && reach.is_finite()).then_some(found)
 }
 
 /// The interval of the mean of `a[i] - b[i]`, which are pairs: runs of the same seed.
