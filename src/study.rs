@@ -2,9 +2,11 @@
 //!
 //! [`compare`] trains recipes that share seed, initial weights and batches, and sets their losses
 //! beside each other in a [`table`]; [`sweep`] does the same with a grid of configurations, divided
-//! among any number of processes. [`statistics`] says how sure a difference is.
+//! among any number of processes. [`statistics`] says how sure a difference is,
+//! [`detect`] what became of a run.
 
 pub mod compare;
+pub mod detect;
 pub mod loss_figure;
 pub mod statistics;
 pub mod sweep;
