@@ -3,11 +3,13 @@
 //! [`compare`] trains recipes that share seed, initial weights and batches, and sets their losses
 //! beside each other in a [`table`]; [`sweep`] does the same with a grid of configurations, divided
 //! among any number of processes. [`statistics`] says how sure a difference is,
-//! [`detect`] what became of a run, [`sensitivity`] how much the learning rate matters.
+//! [`detect`] what became of a run, [`sensitivity`] how much the learning rate matters,
+//! [`scaling`] what larger runs would cost and reach.
 
 pub mod compare;
 pub mod detect;
 pub mod loss_figure;
+pub mod scaling;
 pub mod sensitivity;
 pub mod statistics;
 pub mod sweep;
