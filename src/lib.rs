@@ -79,6 +79,8 @@ pub mod text;
 #[cfg(feature = "alloc")]
 pub mod bulk;
 pub mod cast;
+#[cfg(feature = "train")]
+pub mod minimize;
 #[cfg(feature = "alloc")]
 pub mod pack;
 #[cfg(feature = "std")]

@@ -31,6 +31,7 @@ pub mod proxy;
 pub mod real;
 pub mod relu;
 pub mod rope;
+pub mod sharpness;
 pub mod site;
 mod steps;
 pub mod stopwatch;

@@ -6,17 +6,22 @@
 //!
 //! A study is what a paper measured, run again: [`papers`] lists them. Each [`finding::Figure`] asks for
 //! [`arm`]s, the [`store`] trains those that are missing, and the [`report`] shows what they say, with
-//! verdicts.
+//! verdicts: [`statistics`] says how sure a difference is, [`detect`] what became of a run,
+//! [`sensitivity`] how much the learning rate matters, [`scaling`] what larger runs would cost and reach.
 
 pub mod arm;
 pub mod bit_reduction;
 pub mod compare;
+pub mod detect;
 pub mod estimate;
 pub mod finding;
 pub mod loss_figure;
 pub mod page;
 pub mod papers;
 pub mod report;
+pub mod scaling;
+pub mod sensitivity;
+pub mod statistics;
 pub mod store;
 pub mod sweep;
 pub mod table;

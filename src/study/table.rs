@@ -1,5 +1,6 @@
 //! Results as a table: a row for each condition, over its seeds.
 
+use crate::study::statistics::{mean, sd};
 use crate::train::run::Summary;
 use std::collections::HashMap;
 
@@ -32,16 +33,6 @@ pub struct Row {
     /// How much the mean validation loss is above that of the first row that differs in the first
     /// label at most, in percent.
     pub gap: Option<f64>,
-}
-
-fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
-fn spread(values: &[f64]) -> Option<f64> {
-    let mean = mean(values)?;
-    let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
-    (values.len() > 1).then(|| (squares / (values.len() - 1) as f64).sqrt())
 }
 
 /// How much higher `loss` is than `base`, in percent.
@@ -79,7 +70,7 @@ pub fn rows(runs: &[Run]) -> Vec<Row> {
             diverged: ends.iter().min().map(|&first| (first, ends.len())),
             train_loss: mean(&losses(|result| result.train_loss)),
             val_loss,
-            spread: spread(&val),
+            spread: sd(&val),
             gap: val_loss.zip(base).map(|(loss, base)| gap_percent(loss, base)),
         });
     }
