@@ -1,9 +1,17 @@
 //! "To FP8 and Back Again: Quantifying Reduced Precision Effects on LLM Training Stability" (Lee et al., arXiv
 //! 2405.18710): mantissa bits are cut off the operands of products until training breaks.
 
-mod e8;
+mod common;
+mod exponent;
+mod forecast;
+mod formats;
+mod mitigations;
+mod ordering;
+mod rates;
+mod seeds;
 
 use crate::study::papers::Paper;
+use mitigations::{Arms, Kind};
 
 /// The study.
 pub const PAPER: Paper = Paper {
@@ -12,6 +20,20 @@ pub const PAPER: Paper = Paper {
     source: "after \"To FP8 and Back Again: Quantifying Reduced Precision Effects on LLM Training Stability\", Lee et al., arXiv 2405.18710",
     about: "The paper trains GPT-2 124M and Llama models of 120M and 7B; here the same recipes train models that \
             two cores finish in minutes. Small models are more stable than large ones, so learning rates are \
-            stressed and fewer bits are tried than in the paper.",
-    figures: &[&e8::Ordering],
+            stressed and fewer bits are tried than in the paper. Runs of one seed share initial weights and \
+            batches in every precision.",
+    figures: &[
+        &seeds::Seeds,
+        &formats::Diagram,
+        &formats::Masked,
+        &Arms { kind: Kind::MsAmp },
+        &ordering::Ordering { large: false },
+        &ordering::Ordering { large: true },
+        &rates::Spikes,
+        &forecast::Forecast,
+        &exponent::Exponent,
+        &rates::Sensitivity,
+        &Arms { kind: Kind::Mitigations },
+        &rates::Roundings,
+    ],
 };

@@ -15,7 +15,7 @@ use crate::study::arm::Arm;
 use crate::study::sweep::Shard;
 use crate::train::config::Config;
 use crate::train::data::Dataset;
-use crate::train::probe::{self, Line};
+use crate::train::probe::{self, Line, Probe};
 use crate::train::record::Metrics;
 use crate::train::run::{self, Folder, Summary, Watch};
 use crate::train::start;
@@ -24,10 +24,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Makes the probes that a run has beside those that its configuration names.
+pub type MakeProbes = fn(&Config) -> Vec<Box<dyn Probe>>;
+
 /// A study's folder.
 #[derive(Clone, Debug)]
 pub struct Store {
     path: PathBuf,
+    probes: MakeProbes,
 }
 
 /// What [`Store::train`] tells while it works, from any thread.
@@ -169,7 +173,13 @@ pub fn distinct(arms: &[Arm]) -> Vec<Arm> {
 impl Store {
     /// The folder at `path`, existing or not.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self { path: path.into(), probes: |_| Vec::new() }
+    }
+
+    /// The same, whose runs are trained with further probes.
+    #[must_use]
+    pub fn with_probes(self, probes: MakeProbes) -> Self {
+        Self { probes, ..self }
     }
 
     /// Where it is.
@@ -223,7 +233,8 @@ impl Store {
         }
         let drawn = Dataset::drawn();
         let data = if arm.config.model.decoder().is_some() { data } else { &drawn };
-        Ok(run::train(&folder, data, watch)?.summary.is_some())
+        let probes = (self.probes)(&arm.config);
+        Ok(run::train_probed(&folder, data, watch, probes)?.summary.is_some())
     }
 
     /// Trains what of `arms` is this shard's and not complete, `jobs` at a time; `false` if `progress`

@@ -16,6 +16,7 @@ mod explain_mma;
 mod formats;
 mod inspect;
 mod quantize;
+mod report;
 mod rows;
 mod sample;
 mod settings;
@@ -27,6 +28,7 @@ mod vectors;
 mod verify;
 mod verify_cols;
 mod verify_tiles;
+mod watch;
 
 use clap::{Parser, Subcommand};
 use exmy::error::Error;
@@ -47,6 +49,9 @@ enum Command {
     Train(Box<train::Arguments>),
     Sweep(sweep::Arguments),
     Study(study::Arguments),
+    Report(report::ReportArguments),
+    Plot(report::PlotArguments),
+    Watch(watch::Arguments),
     /// Show number formats: a table, one format with all its constants, or all its codes
     Formats(formats::Arguments),
     /// Continue a text with a trained model
@@ -81,6 +86,9 @@ fn main() -> ExitCode {
         Command::Train(arguments) => train::run(*arguments),
         Command::Sweep(arguments) => sweep::run(&arguments),
         Command::Study(arguments) => study::run(&arguments),
+        Command::Report(arguments) => report::report(&arguments),
+        Command::Plot(arguments) => report::plot(&arguments),
+        Command::Watch(arguments) => watch::run(&arguments),
         Command::Formats(arguments) => formats::run(&arguments),
         Command::Sample(arguments) => sample::run(&arguments),
         Command::Quantize(arguments) => quantize::run(&arguments),

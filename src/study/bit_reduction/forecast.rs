@@ -1,0 +1,156 @@
+//! BR-9: whether sharpness foretells that a run will fail, better than simpler measures.
+
+use super::common::{Fate, all, fate, vocab};
+use super::ordering::Ordering;
+use super::rates::{multiples, spike_arms};
+use crate::error::Result;
+use crate::plot::{self, Axis, Panel, Series};
+use crate::study::arm::{Arm, Setting};
+use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
+use crate::study::statistics::{roc, sd};
+use crate::study::store::{Runs, Trained};
+
+pub(super) struct Forecast;
+
+/// The share of the steps after which is foretold.
+const AT: f64 = 0.25;
+/// Losses of which the scatter is one of the measures.
+const WINDOW: usize = 50;
+const MEASURES: [&str; 4] =
+    ["sharpness phi", "largest logit", "gradient norm", "scatter of the loss"];
+
+/// The measures of a run before a step; the last of each that there is.
+fn measures(run: &Trained, step: f64) -> Result<[Option<f64>; 4]> {
+    let last = |points: &[(f64, f64)]| {
+        points.iter().rfind(|point| point.0 <= step).map(|point| point.1).filter(|x| x.is_finite())
+    };
+    let losses: Vec<f64> =
+        run.losses().iter().filter(|point| point.0 <= step).map(|point| point.1).collect();
+    let scatter = sd(&losses[losses.len().saturating_sub(WINDOW)..]).filter(|sd| sd.is_finite());
+    Ok([last(&run.values("phi")?), last(&run.values("logits")?), last(&run.norms()), scatter])
+}
+
+/// Whether a run fails, or spikes, after a step; `None` if it failed before.
+fn fails_later(fate: &Fate, step: f64) -> Option<bool> {
+    if fate.verdict.diverged.is_some_and(|at| (at as f64) <= step) {
+        return None;
+    }
+    let spikes = fate.verdict.spikes.iter().any(|spike| spike.first as f64 > step);
+    Some(fate.failed || spikes)
+}
+
+fn judge(areas: [Option<f64>; 4], runs: usize, failing: usize) -> Verdict {
+    let word = |(name, area): (&str, Option<f64>)| match area {
+        Some(area) => format!("{name} {area:.3}"),
+        None => format!("{name} -"),
+    };
+    let list: Vec<String> = MEASURES.into_iter().zip(areas).map(word).collect();
+    let text = format!(
+        "area under the ROC curve over {runs} runs, {failing} of which spike or fail later: {}",
+        list.join(", ")
+    );
+    let [Some(phi), Some(logit), Some(norm), Some(scatter)] = areas else {
+        return Verdict::NotSeen(format!("too few runs of both kinds; {text}"));
+    };
+    let best = logit.max(norm).max(scatter);
+    if phi > 0.7 && phi > best {
+        Verdict::Reproduced(text)
+    } else if phi < best && best > 0.7 {
+        Verdict::Contradicted(text)
+    } else {
+        Verdict::NotSeen(text)
+    }
+}
+
+impl Figure for Forecast {
+    fn id(&self) -> &'static str {
+        "BR-9"
+    }
+
+    fn title(&self) -> &'static str {
+        "does sharpness foretell failure"
+    }
+
+    fn source(&self) -> &'static str {
+        "the paper's claim that sharpness indicates instability before the loss does; asked for by its reviewers"
+    }
+
+    fn claim(&self) -> &'static str {
+        "Sharpness after a quarter of the steps tells which runs will spike or fail in the rest. Reproduced where its area under the ROC \
+         curve is above 0.7 and above those of the largest logit, the gradient norm and the scatter of the last 50 losses; \
+         contradicted where one of these is above 0.7 and higher. Runs are those of BR-6 and BR-8."
+    }
+
+    fn arms(&self, setting: &Setting) -> Vec<Arm> {
+        let mut arms = Ordering { large: false }.arms(setting);
+        for &multiple in multiples(setting) {
+            arms.extend([7, 5, 3].into_iter().flat_map(|bits| spike_arms(setting, bits, multiple)));
+        }
+        arms
+    }
+
+    fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
+        let arms = self.arms(setting);
+        let trained = all(runs, &arms)?;
+        let mut scored = [const { Vec::new() }; 4];
+        let (mut count, mut failing) = (0, 0);
+        for (run, arm) in trained.iter().zip(&arms) {
+            let step = AT * arm.config.train.steps as f64;
+            let Some(later) = fails_later(&fate(run, vocab(arm)), step) else { continue };
+            count += 1;
+            failing += usize::from(later);
+            for (scored, value) in scored.iter_mut().zip(measures(run, step)?) {
+                scored.extend(value.map(|value| (value, later)));
+            }
+        }
+        let curves = scored.each_ref().map(|scored| roc(scored));
+        let mut table = Table::new(
+            "area under the ROC curve; 0.5 is chance, 1 tells all",
+            &["measure", "runs", "area"],
+        );
+        let mut panel = Panel::new(Axis::linear("share of failing runs found"));
+        for ((name, curve), scored) in MEASURES.into_iter().zip(&curves).zip(&scored) {
+            let area =
+                curve.as_ref().map_or_else(|| "-".into(), |curve| format!("{:.3}", curve.area));
+            table.row([name.into(), scored.len().to_string(), area]);
+            if let Some(curve) = curve {
+                panel = panel.line(Series::new(name, curve.points.iter().copied()));
+            }
+        }
+        let picture = plot::Figure::new("Failing runs found against false alarms")
+            .subtitle("measured after a quarter of the steps")
+            .x(Axis::linear("share of other runs taken for failing"))
+            .panel(panel);
+        let areas = curves.each_ref().map(|curve| curve.as_ref().map(|curve| curve.area));
+        let verdict = judge(areas, count, failing);
+        Ok(Findings { verdict, parts: vec![Part::Picture(picture), Part::Table(table)] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::detect::{self, Spike};
+
+    #[test]
+    fn each_verdict_can_be_reached() {
+        let word = |areas: [f64; 4]| judge(areas.map(Some), 10, 5).word();
+        assert_eq!(word([0.9, 0.8, 0.7, 0.6]), "reproduced");
+        assert_eq!(word([0.8, 0.9, 0.7, 0.6]), "contradicted");
+        assert_eq!(word([0.6, 0.5, 0.5, 0.5]), "not seen at this scale");
+        assert_eq!(judge([None; 4], 10, 0).word(), "not seen at this scale");
+    }
+
+    #[test]
+    fn what_failed_before_is_not_foretold() {
+        let fate = |diverged: Option<u64>, first: u64| {
+            let spike = Spike { first, last: first, level: 1.0, peak: 2.0, recovered: true };
+            let verdict = detect::Verdict { diverged, spikes: vec![spike] };
+            Fate { failed: diverged.is_some(), verdict, steps: 400 }
+        };
+        assert_eq!(fails_later(&fate(Some(50), 40), 100.0), None);
+        assert_eq!(fails_later(&fate(Some(300), 40), 100.0), Some(true));
+        assert_eq!(fails_later(&fate(None, 40), 100.0), Some(false));
+        assert_eq!(fails_later(&fate(None, 140), 100.0), Some(true));
+    }
+}

@@ -1,0 +1,240 @@
+//! Run folders wherever they lie: below an output folder, a sweep, a study, or named one by one.
+
+use crate::error::{Error, Result};
+use crate::study::compare::differ;
+use crate::train::config::Config;
+use crate::train::probe::{self, Line};
+use crate::train::record::Metrics;
+use crate::train::run::{self, Folder, Summary};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Folders below a named one that are looked into.
+const DEPTH: usize = 4;
+
+/// A run as its files tell it, complete or not.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// What tells it apart from the others: recipe, rate and seed as far as they differ, else its path.
+    pub name: String,
+    /// Its folder.
+    pub folder: Folder,
+    /// Its configuration.
+    pub config: Config,
+    /// Its lines so far.
+    pub metrics: Vec<Metrics>,
+    /// Its result, if it is complete.
+    pub summary: Option<Summary>,
+}
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It has its result.
+    Complete,
+    /// It ended because it diverged.
+    Diverged,
+    /// A process works on it.
+    AtWork,
+    /// Nobody is seen at work.
+    Stopped,
+}
+
+impl State {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Diverged => "diverged",
+            Self::AtWork => "at work",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+impl Found {
+    /// Where it stands.
+    pub fn state(&self) -> State {
+        match &self.summary {
+            Some(summary) if summary.diverged_at.is_some() => State::Diverged,
+            Some(_) => State::Complete,
+            None if run::is_at_work(&self.folder) => State::AtWork,
+            None => State::Stopped,
+        }
+    }
+
+    /// What its probes measured so far.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn probes(&self) -> Result<Vec<Line>> {
+        probe::read(&self.folder.probes_file())
+    }
+
+    /// Steps and values of a quantity: `loss`, `val_loss`, `grad_norm`, `lr`, the name of a probe, or the
+    /// name of a probe, a slash and one of its parts.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn curve(&self, quantity: &str) -> Result<Vec<(f64, f64)>> {
+        let of_line = |line: &Metrics| match quantity {
+            "loss" => line.loss,
+            "val_loss" => line.val_loss,
+            "grad_norm" => line.grad_norm,
+            "lr" => line.lr,
+            name => line.probes.get(name).copied(),
+        };
+        let pair = |line: &Metrics| Some((line.step as f64, of_line(line)?));
+        let points: Vec<_> = self.metrics.iter().filter_map(pair).collect();
+        if !points.is_empty() {
+            return Ok(points);
+        }
+        let (probe, part) = match quantity.split_once('/') {
+            Some((probe, part)) => (probe, Some(part)),
+            None => (quantity, None),
+        };
+        let value = |line: &Line| match part {
+            None => line.values.value,
+            Some(part) => line.values.parts.get(part).and_then(probe::Value::number),
+        };
+        let lines = self.probes()?;
+        let lines = lines.iter().filter(|line| line.probe == probe);
+        Ok(lines.filter_map(|line| Some((line.step as f64, value(line)?))).collect())
+    }
+}
+
+/// The run folders at and below `path`, in the order of their names.
+fn folders(path: &Path, depth: usize, all: &mut Vec<PathBuf>) -> Result<()> {
+    if path.join("config.toml").is_file() {
+        all.push(path.to_owned());
+        return Ok(());
+    }
+    if depth == 0 {
+        return Ok(());
+    }
+    let entries = fs::read_dir(path).map_err(|e| Error::io("read the folder", path, e))?;
+    let mut below: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    below.sort();
+    below.iter().try_for_each(|path| folders(path, depth - 1, all))
+}
+
+/// Names that tell runs apart, from what of recipe, rate and seed differs.
+fn names(found: &[(PathBuf, Config)]) -> Vec<String> {
+    let of = |part: fn(&Config) -> String| differ(found.iter().map(|(_, config)| part(config)));
+    let lr = |config: &Config| format!("{:e}", config.train.lr);
+    let (rates, seeds) = (of(lr), of(|config| config.seed.to_string()));
+    let name = |config: &Config| {
+        let mut name = config.recipe.to_string();
+        if rates {
+            name += &format!(" lr {}", lr(config));
+        }
+        if seeds {
+            name += &format!(" seed {}", config.seed);
+        }
+        name
+    };
+    let names: Vec<String> = found.iter().map(|(_, config)| name(config)).collect();
+    let paths = || found.iter().map(|(path, _)| path.display().to_string()).collect();
+    let mut sorted = names.clone();
+    sorted.sort();
+    sorted.dedup();
+    if sorted.len() == names.len() { names } else { paths() }
+}
+
+/// The runs in some folders.
+///
+/// # Errors
+/// If a folder cannot be read, or there is no run in one.
+pub fn gather(paths: &[PathBuf]) -> Result<Vec<Found>> {
+    let mut all = Vec::new();
+    for path in paths {
+        let before = all.len();
+        folders(path, DEPTH, &mut all)?;
+        if all.len() == before {
+            return Err(Error::new(format!("{} holds no run", path.display()))
+                .hint("a run's folder has a config.toml; name it, or a folder above it"));
+        }
+    }
+    let mut seen = Vec::new();
+    for path in all {
+        if !seen.iter().any(|(known, _)| *known == path) {
+            let config = Folder::new(&path).config()?;
+            seen.push((path, config));
+        }
+    }
+    let names = names(&seen);
+    seen.into_iter()
+        .zip(names)
+        .map(|((path, config), name)| {
+            let folder = Folder::new(path);
+            let (metrics, summary) = (folder.metrics()?, folder.summary()?);
+            Ok(Found { name, folder, config, metrics, summary })
+        })
+        .collect()
+}
+
+/// The quantities that some of the runs have recorded: of metrics, then probes by name.
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn quantities(runs: &[Found]) -> Result<Vec<String>> {
+    let mut all: Vec<String> = Vec::new();
+    for name in ["loss", "val_loss", "grad_norm", "lr"] {
+        let has = |run: &Found| run.curve(name).is_ok_and(|curve| !curve.is_empty());
+        if runs.iter().any(has) {
+            all.push(name.to_owned());
+        }
+    }
+    let mut probes: Vec<String> = Vec::new();
+    for run in runs {
+        probes.extend(run.metrics.iter().flat_map(|line| line.probes.keys().cloned()));
+        let lines = run.probes()?;
+        probes.extend(lines.into_iter().filter(|l| l.values.value.is_some()).map(|l| l.probe));
+    }
+    probes.sort();
+    probes.dedup();
+    all.extend(probes);
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::train::preset::preset;
+
+    fn config(recipe: &str, seed: u64, lr: f64) -> (PathBuf, Config) {
+        let mut config = preset("nano").unwrap();
+        (config.recipe, config.seed, config.train.lr) = (recipe.parse().unwrap(), seed, lr);
+        (PathBuf::from(format!("runs/{recipe}-{seed}-{lr}")), config)
+    }
+
+    #[test]
+    fn names_say_what_differs() {
+        let two = [config("f32", 1, 1e-3), config("mxfp4", 1, 1e-3)];
+        assert_eq!(names(&two), ["f32", "mxfp4"]);
+        let grid = [config("f32", 1, 1e-3), config("f32", 2, 1e-2)];
+        assert_eq!(names(&grid), ["f32 lr 1e-3 seed 1", "f32 lr 1e-2 seed 2"]);
+        let same = [config("f32", 1, 1e-3), config("f32", 1, 1e-3)];
+        assert!(names(&same)[0].starts_with("runs/"), "{:?}", names(&same));
+    }
+
+    #[test]
+    fn folders_are_found_below() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["b/runs/two", "a/one"] {
+            let path = root.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            Folder::new(&path).create(&preset("nano").unwrap()).unwrap();
+        }
+        let found = gather(&[root.path().to_owned()]).unwrap();
+        assert_eq!(found.len(), 2);
+        assert!(found[0].folder.path().ends_with("a/one"));
+        assert_eq!(found[0].state(), State::Stopped);
+        assert!(quantities(&found).unwrap().is_empty());
+        fs::create_dir(root.path().join("empty")).unwrap();
+        let error = gather(&[root.path().join("empty")]).unwrap_err().to_string();
+        assert!(error.contains("holds no run"), "{error}");
+        assert!(gather(&[root.path().join("nothing")]).is_err());
+    }
+}

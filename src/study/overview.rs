@@ -1,0 +1,118 @@
+//! A page and pictures of any runs: what `exmy report` and `exmy plot` show.
+
+use crate::error::{Error, Result};
+use crate::plot::{Axis, Figure, Panel, Series, smooth};
+use crate::study::compare::{conditions, differ};
+use crate::study::finding::Table;
+use crate::study::gather::{Found, quantities};
+use crate::study::page::Page;
+
+/// Runs of which a picture can tell the lines apart.
+const MOST: usize = 36;
+
+/// The axis of a quantity.
+fn axis(quantity: &str, runs: &[Found]) -> Axis {
+    let unit = runs.first().map_or("", |run| run.config.model.loss_unit());
+    match quantity {
+        "loss" => Axis::log(format!("training loss, {unit}")),
+        "val_loss" => Axis::log(format!("validation loss, {unit}")),
+        "grad_norm" => Axis::log("gradient norm"),
+        "lr" => Axis::linear("learning rate"),
+        other => Axis::linear(other),
+    }
+}
+
+/// One picture of some quantities, a panel each, a line for each run.
+///
+/// # Errors
+/// If a file cannot be read, or no run has recorded one of them.
+pub fn picture(title: &str, names: &[String], runs: &[Found]) -> Result<Figure> {
+    let known = quantities(runs)?;
+    let mut figure = Figure::new(title).x(Axis::linear("step"));
+    if let Some(run) = runs.first() {
+        figure = figure.subtitle(conditions(&run.config));
+    }
+    for name in names {
+        let mut panel = Panel::new(axis(name, runs));
+        let mut any = false;
+        for run in runs.iter().take(MOST) {
+            let points = run.curve(name)?;
+            any |= !points.is_empty();
+            let noisy = matches!(name.as_str(), "loss" | "grad_norm") && points.len() > 60;
+            if noisy {
+                let values: Vec<f64> = points.iter().map(|point| point.1).collect();
+                let count = values.len() as f64;
+                let smoothed = smooth(&values, |i| (i as f64 / 10.0).min(count / 30.0).max(1.0));
+                let steps = points.iter().map(|point| point.0);
+                let line: Vec<(f64, f64)> = steps.zip(smoothed).collect();
+                panel =
+                    panel.faint(Series::new(&run.name, points)).line(Series::new(&run.name, line));
+            } else {
+                panel = panel.line(Series::new(&run.name, points));
+            }
+        }
+        if !any {
+            return Err(Error::new(format!("no run has recorded {name:?}"))
+                .hint(format!("there are {}; a probe's part is PROBE/PART", known.join(", "))));
+        }
+        figure = figure.panel(panel);
+    }
+    Ok(figure)
+}
+
+/// The runs as a table.
+pub fn table(runs: &[Found]) -> Table {
+    let mut table = Table::new(
+        "losses in the unit of the pictures; train loss is the mean of the last tenth of the steps",
+        &["run", "recipe", "lr", "seed", "steps", "train loss", "val loss", "state"],
+    );
+    for run in runs {
+        let of = |x: Option<f64>| x.map_or_else(|| "-".to_owned(), |x| format!("{x:.4}"));
+        let summary = run.summary.as_ref();
+        let steps = run.metrics.last().map_or(0, |line| line.step);
+        let reason = summary.and_then(|summary| summary.reason.clone());
+        let state = match reason {
+            Some(reason) => format!("{}: {reason}", run.state().word()),
+            None => run.state().word().to_owned(),
+        };
+        table.row([
+            run.name.clone(),
+            run.config.recipe.to_string(),
+            format!("{:e}", run.config.train.lr),
+            run.config.seed.to_string(),
+            format!("{steps} of {}", run.config.train.steps),
+            of(summary.and_then(|summary| summary.train_loss)),
+            of(summary.and_then(|summary| summary.val_loss)),
+            state,
+        ]);
+    }
+    table
+}
+
+/// A page of everything that some runs have recorded.
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn page(title: &str, runs: &[Found]) -> Result<Page> {
+    let mut page = Page::new(title);
+    if let Some(run) = runs.first() {
+        page.soft(&conditions(&run.config));
+    }
+    page.table(&table(runs));
+    if runs.len() > MOST {
+        page.soft(&format!("The pictures have the first {MOST} of {} runs.", runs.len()));
+    }
+    if differ(runs.iter().map(|run| run.config.model.loss_unit())) {
+        page.soft("The runs are of models with losses of different kinds; do not compare these.");
+    }
+    for name in quantities(runs)? {
+        page.heading(&name, &name, "");
+        let figure = picture(&format!("{name} by run"), std::slice::from_ref(&name), runs)?;
+        page.picture(&figure.to_svg());
+    }
+    page.heading("configurations", "Configurations", "");
+    for run in runs {
+        page.folded(&run.name, &run.config.to_toml());
+    }
+    Ok(page)
+}
