@@ -2,12 +2,13 @@
 //!
 //! [`compare`] trains recipes that share seed, initial weights and batches, and sets their losses
 //! beside each other in a [`table`]; [`sweep`] does the same with a grid of configurations, divided
-//! among any number of processes.
+//! among any number of processes; [`gather`] finds runs wherever they lie and [`overview`] draws them.
 //!
 //! A study is what a paper measured, run again: [`papers`] lists them. Each [`finding::Figure`] asks for
 //! [`arm`]s, the [`store`] trains those that are missing, and the [`report`] shows what they say, with
-//! verdicts: [`statistics`] says how sure a difference is, [`detect`] what became of a run,
-//! [`sensitivity`] how much the learning rate matters, [`scaling`] what larger runs would cost and reach.
+//! verdicts. [`statistics`] says how sure a difference is, [`detect`] what became of a run,
+//! [`sensitivity`] how much the learning rate matters, [`scaling`] what larger runs would reach,
+//! [`landscape`] how the loss lies about the weights.
 
 pub mod arm;
 pub mod bit_reduction;
@@ -16,6 +17,7 @@ pub mod detect;
 pub mod estimate;
 pub mod finding;
 pub mod gather;
+pub mod landscape;
 pub mod loss_figure;
 pub mod overview;
 pub mod page;

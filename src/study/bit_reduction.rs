@@ -9,6 +9,7 @@ mod mitigations;
 mod ordering;
 mod rates;
 mod seeds;
+mod surface;
 
 use crate::study::papers::Paper;
 use mitigations::{Arms, Kind};
@@ -24,6 +25,7 @@ pub const PAPER: Paper = Paper {
             batches in every precision.",
     figures: &[
         &seeds::Seeds,
+        &surface::Surface,
         &formats::Diagram,
         &formats::Masked,
         &Arms { kind: Kind::MsAmp },

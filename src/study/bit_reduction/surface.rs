@@ -1,0 +1,132 @@
+//! BR-2: the loss about the weights of a run that is about to fail.
+
+use super::common::Spec;
+use crate::error::Result;
+use crate::study::arm::{Arm, Scale, Setting};
+use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
+use crate::study::landscape::{self, Grid};
+use crate::study::store::Runs;
+use crate::train::checkpoint;
+use crate::train::run::load_data;
+use crate::train::trainer::Trainer;
+
+pub(super) struct Surface;
+
+/// The seed of the two directions, the same for all checkpoints and formats.
+const DIRECTIONS: u64 = 2018;
+const RECIPES: [&str; 2] = ["bitred-e8m7", "bitred-e8m3"];
+
+fn steps(setting: &Setting) -> u64 {
+    setting.scale.pick([30, 600, 1200, 15_000])
+}
+
+/// A third and two thirds of the way.
+fn at(setting: &Setting) -> [u64; 2] {
+    [steps(setting) / 3, 2 * steps(setting) / 3]
+}
+
+fn arm(setting: &Setting, recipe: &str) -> Arm {
+    let preset = if setting.scale == Scale::Full { "llama-120m" } else { "nano" };
+    let lr = if setting.scale == Scale::Full { 4e-4 } else { 1e-2 };
+    Spec { lr, ..Spec::new(preset, recipe, 1, steps(setting)) }.arm(setting).keeping(&at(setting))
+}
+
+/// The losses about a checkpoint of an arm's run.
+fn grid(setting: &Setting, runs: &Runs<'_>, arm: &Arm, step: u64) -> Result<Grid> {
+    let (side, range) = (setting.scale.pick([5, 21, 21, 51]), 1.0);
+    let folder = runs.of(arm)?.folder;
+    let mut config = arm.config.clone();
+    let data = load_data(&mut config)?;
+    let mut trainer = Trainer::new(&config, &data)?;
+    let path = checkpoint::path(&folder.checkpoints(), step);
+    let (state, _) = checkpoint::load(&path, trainer.layout())?;
+    let directions =
+        [0, 1].map(|i| landscape::direction(trainer.layout(), &state.params, DIRECTIONS, i));
+    Ok(landscape::grid(&state.params, &directions[0], &directions[1], side, range, |params| {
+        trainer.begin(params.to_vec());
+        trainer.validation_loss()
+    }))
+}
+
+/// Whether surfaces are smooth: one valley each.
+fn judge(cells: &[(String, usize)]) -> Verdict {
+    let list: Vec<String> =
+        cells.iter().map(|(name, minima)| format!("{name}: {minima}")).collect();
+    let text = format!("local minima inside the grid: {}", list.join(", "));
+    if cells.iter().all(|(_, minima)| *minima <= 1) {
+        Verdict::Reproduced(text)
+    } else if cells.iter().all(|(_, minima)| *minima > 3) {
+        Verdict::Contradicted(text)
+    } else {
+        Verdict::NotSeen(text)
+    }
+}
+
+impl Figure for Surface {
+    fn id(&self) -> &'static str {
+        "BR-2"
+    }
+
+    fn title(&self) -> &'static str {
+        "the loss about the weights, on the way"
+    }
+
+    fn source(&self) -> &'static str {
+        "v1 and v2 Fig. 2: Llama 120M in E8M3 after 5 and 10 thousand steps (directions after arXiv 1712.09913)"
+    }
+
+    fn claim(&self) -> &'static str {
+        "The surface is smooth at both checkpoints although training in E8M3 goes wrong, so the picture is no diagnostic. Reproduced where \
+         no surface has more than one local minimum inside the grid. The same two directions everywhere, each filter as long as \
+         the weights' own; the loss is of the validation text, under the run's recipe."
+    }
+
+    fn arms(&self, setting: &Setting) -> Vec<Arm> {
+        RECIPES.map(|recipe| arm(setting, recipe)).to_vec()
+    }
+
+    fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
+        let mut table = Table::new(
+            "validation loss, nats/token: at the weights, and over the grid",
+            &["recipe", "step", "at the weights", "lowest", "highest", "local minima"],
+        );
+        let (mut parts, mut cells) = (Vec::new(), Vec::new());
+        for recipe in RECIPES {
+            let arm = arm(setting, recipe);
+            for step in at(setting) {
+                let grid = grid(setting, runs, &arm, step)?;
+                let low = grid.losses.iter().copied().fold(f64::INFINITY, f64::min);
+                let high = grid.losses.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                let centre = grid.centre().map_or_else(|| "-".into(), |loss| format!("{loss:.4}"));
+                table.row([
+                    recipe.into(),
+                    step.to_string(),
+                    centre,
+                    format!("{low:.4}"),
+                    format!("{high:.4}"),
+                    grid.minima().to_string(),
+                ]);
+                cells.push((format!("{recipe} at {step}"), grid.minima()));
+                let title = format!("Validation loss about {recipe}'s weights after {step} steps");
+                let under = "alpha and beta scale two random directions, filter by filter";
+                parts.extend(grid.draw(&title, under, "nats/token", true).map(Part::Picture));
+            }
+        }
+        parts.insert(0, Part::Table(table));
+        Ok(Findings { verdict: judge(&cells), parts })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_verdict_can_be_reached() {
+        let word =
+            |minima: [usize; 2]| judge(&[("a".into(), minima[0]), ("b".into(), minima[1])]).word();
+        assert_eq!(word([1, 0]), "reproduced");
+        assert_eq!(word([1, 2]), "not seen at this scale");
+        assert_eq!(word([4, 9]), "contradicted");
+    }
+}
