@@ -25,8 +25,8 @@ overflow-wrap:anywhere}\
 .wide{overflow-x:auto;max-width:100%;margin:1rem 0}\
 table{border-collapse:collapse;font-size:.9rem}caption{text-align:left;color:var(--soft);padding:.25rem 0}\
 th,td{padding:.25rem .6rem;border-bottom:1px solid var(--line);text-align:right;white-space:nowrap}\
-th:first-child,td:first-child{text-align:left}\
-svg.exmy{display:block;height:auto;margin:1rem 0}\
+th:first-child,td:first-child,.w{text-align:left}\
+svg.exmy{display:block;height:auto;margin:1rem 0;max-width:800px!important}\
 pre{overflow-x:auto;background:var(--pale);padding:.75rem;font-size:.85rem}\
 a{color:inherit}nav ul{padding-left:1.2rem}details{margin:.5rem 0}summary{cursor:pointer}";
 
@@ -72,8 +72,22 @@ impl Page {
 
     /// Adds a table.
     pub fn table(&mut self, table: &Table) {
+        // Columns of words begin where their heads do, numbers end there.
+        let is_word = |cell: &String| {
+            cell.len() > 1 && !cell.starts_with(|c: char| "+-.0123456789".contains(c))
+        };
+        let words: Vec<bool> = (0..table.header.len())
+            .map(|j| {
+                table.rows.iter().filter_map(|row| row.get(j)).filter(|c| is_word(c)).count() * 2
+                    > table.rows.len()
+            })
+            .collect();
         let cells = |cells: &[String], tag: &str| -> String {
-            cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect()
+            let class = |j: usize| if words.get(j) == Some(&true) { " class=\"w\"" } else { "" };
+            let cell = |(j, cell): (usize, &String)| {
+                format!("<{tag}{}>{}</{tag}>", class(j), escape(cell))
+            };
+            cells.iter().enumerate().map(cell).collect()
         };
         let _ = write!(
             self.body,

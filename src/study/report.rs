@@ -108,15 +108,11 @@ pub fn make(
     let mut page = Page::new(paper.title);
     page.soft(paper.source);
     page.text(paper.about);
-    let mut verdicts = Table::new("what was found", &["figure", "shows", "verdict"]);
     let mut all = Vec::new();
     for figure in figures {
         let findings = figure.find(setting, &store.runs())?;
-        let verdict = findings.verdict.word();
-        verdicts.row([figure.id().into(), figure.title().into(), verdict.into()]);
         all.push(findings);
     }
-    page.table(&verdicts);
     for (figure, findings) in figures.iter().zip(&all) {
         let id = figure.id();
         page.heading(id, &format!("{id}: {}", figure.title()), findings.verdict.word());
