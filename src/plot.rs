@@ -31,9 +31,12 @@
 //! ```
 
 mod axis;
+mod bars;
 mod draw;
 mod frame;
+mod heat;
 mod labels;
+mod legend;
 mod number;
 mod path;
 mod series;
@@ -41,6 +44,8 @@ mod style;
 mod svg;
 
 pub use axis::Axis;
+pub use bars::Intervals;
+pub use heat::Heat;
 pub use series::{Band, Series, smooth};
 
 use alloc::{string::String, vec::Vec};
@@ -97,8 +102,8 @@ impl Figure {
 
 /// One vertical axis and what is drawn on it.
 ///
-/// Marks are drawn in the order in which they were added, later ones on top; bands and faint
-/// lines lie below all others.
+/// Marks are drawn in the order in which they were added, later ones on top; grids lie below all
+/// others, then bands, faint lines and bars.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
     y: Axis,
@@ -113,6 +118,9 @@ enum Mark {
     Faint(Series),
     Points(Series),
     Band(Band),
+    Bars(Series),
+    Intervals(Intervals),
+    Heat(Heat),
     Rule { value: f64, label: String },
 }
 
@@ -147,6 +155,27 @@ impl Panel {
         self.mark(Mark::Band(band))
     }
 
+    /// Draws each point of a series as a bar from 0, on a logarithmic axis from the bottom. On a
+    /// [category axis](Axis::categories) the bars of several series stand side by side.
+    #[must_use]
+    pub fn bars(self, series: Series) -> Self {
+        self.mark(Mark::Bars(series))
+    }
+
+    /// Draws values as points with their intervals as capped lines; on a category axis side by side
+    /// with those of other series, and on the bars of the same name.
+    #[must_use]
+    pub fn intervals(self, intervals: Intervals) -> Self {
+        self.mark(Mark::Intervals(intervals))
+    }
+
+    /// Draws a grid of cells coloured by value, below all other marks, and the scale of colours above
+    /// the panel. Several grids of a panel share the colours of the first.
+    #[must_use]
+    pub fn heat(self, heat: Heat) -> Self {
+        self.mark(Mark::Heat(heat))
+    }
+
     /// A dotted horizontal line for reference. A fitted axis includes it; a value without a
     /// place on the axis is not drawn.
     #[must_use]
@@ -175,9 +204,12 @@ impl Mark {
     /// The name and remark by which a legend lists it.
     fn entry(&self) -> Option<(&str, &str)> {
         match self {
-            Self::Line(series) | Self::Points(series) => Some((&series.name, &series.note)),
+            Self::Line(series) | Self::Points(series) | Self::Bars(series) => {
+                Some((&series.name, &series.note))
+            }
             Self::Band(band) => Some((&band.name, "")),
-            Self::Faint(_) | Self::Rule { .. } => None,
+            Self::Intervals(intervals) => Some((&intervals.name, "")),
+            Self::Faint(_) | Self::Heat(_) | Self::Rule { .. } => None,
         }
     }
 
@@ -192,13 +224,19 @@ impl Mark {
     /// Calls `each` with every `(x, y)` that an axis should include; a rule has no x.
     fn for_each_point(&self, mut each: impl FnMut(Option<f64>, f64)) {
         match self {
-            Self::Line(s) | Self::Faint(s) | Self::Points(s) => {
+            Self::Line(s) | Self::Faint(s) | Self::Points(s) | Self::Bars(s) => {
                 s.points.iter().for_each(|&(x, y)| each(Some(x), y));
             }
             Self::Band(band) => band.points.iter().for_each(|&(x, low, high)| {
                 each(Some(x), low);
                 each(Some(x), high);
             }),
+            Self::Intervals(intervals) => {
+                for &(x, low, value, high) in &intervals.points {
+                    [low, value, high].into_iter().for_each(|y| each(Some(x), y));
+                }
+            }
+            Self::Heat(heat) => heat.x.iter().zip(&heat.y).for_each(|(x, y)| each(Some(*x), *y)),
             Self::Rule { value, .. } => each(None, *value),
         }
     }

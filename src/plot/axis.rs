@@ -4,7 +4,7 @@
 //! Graphics Gems, 1990), held as an integer and an exponent so that a label is exact and never
 //! reads `0.30000000000000004`.
 
-use super::number::{decade, decimal, exp10, floor, log10, plain_label, power_label};
+use super::number::{decade, decimal, exp10, floor, log10, plain_label, power_label, short};
 use alloc::{string::String, vec::Vec};
 
 /// How one direction of a figure is labelled and scaled.
@@ -14,18 +14,66 @@ pub struct Axis {
     pub(super) log: bool,
     pub(super) range: Option<(f64, f64)>,
     pub(super) include: Vec<f64>,
+    names: Vec<String>,
 }
 
 impl Axis {
     /// A linear axis; the label names the quantity and its unit, as in `loss (nats/byte)`.
     pub fn linear(label: impl Into<String>) -> Self {
-        Self { label: label.into(), log: false, range: None, include: Vec::new() }
+        Self {
+            label: label.into(),
+            log: false,
+            range: None,
+            include: Vec::new(),
+            names: Vec::new(),
+        }
     }
 
     /// A logarithmic axis. Values that are not positive have no place on it and are marked as
     /// missing, like NaN.
     pub fn log(label: impl Into<String>) -> Self {
         Self { log: true, ..Self::linear(label) }
+    }
+
+    /// An axis of categories, which have the values 0, 1, 2, ... in the order of their names; the first
+    /// stands at the left or at the bottom. Of many categories only some are labelled.
+    pub fn categories(
+        label: impl Into<String>,
+        names: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        let names: Vec<String> = names.into_iter().map(Into::into).collect();
+        let last = names.len().max(1) as f64 - 0.5;
+        Self { range: Some((-0.5, last)), names, ..Self::linear(label) }
+    }
+
+    pub(super) fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// Whether it has categories.
+    pub(super) fn is_categorical(&self) -> bool {
+        !self.names.is_empty()
+    }
+
+    /// What a place is called: its category, or its value to four digits.
+    pub(super) fn name(&self, value: f64) -> String {
+        let near = floor(value + 0.5);
+        let index = if near >= 0.0 { near as usize } else { usize::MAX };
+        self.names.get(index).cloned().unwrap_or_else(|| short(value))
+    }
+
+    /// About `target` ticks with labels, at most that many of categories.
+    pub(super) fn ticks(&self, scale: &Scale, target: usize) -> Ticks {
+        if !self.is_categorical() {
+            return scale.ticks(target);
+        }
+        let stride = self.names.len().div_ceil(target.max(1));
+        let tick = |(i, name): (usize, &String)| Tick {
+            value: i as f64,
+            label: i.is_multiple_of(stride).then(|| name.clone()),
+        };
+        let ticks = self.names.iter().enumerate().map(tick);
+        Ticks { ticks: ticks.filter(|tick| scale.contains(tick.value)).collect(), factor: 0 }
     }
 
     /// Shows exactly `low..=high` and clips what lies outside, instead of fitting the data.
@@ -312,6 +360,25 @@ mod tests {
             Axis::linear("").include(0.0).fit([4.0].into_iter(), [0.25, 0.5]),
             Scale { low: -1.0, high: 6.0, log: false }
         );
+    }
+
+    #[test]
+    fn categories_stand_at_whole_numbers() {
+        let axis = Axis::categories("recipe", ["f32", "bf16", "e4m3", "e2m1", "e3m2"]);
+        let scale = axis.fit([99.0].into_iter(), [0.5; 2]);
+        assert_eq!((scale.low, scale.high), (-0.5, 4.5));
+        let labels = |target: usize| -> Vec<Option<String>> {
+            axis.ticks(&scale, target).ticks.into_iter().map(|tick| tick.label).collect()
+        };
+        assert_eq!(labels(5), ["f32", "bf16", "e4m3", "e2m1", "e3m2"].map(|s| Some(s.to_string())));
+        let some = |text: &str| Some(text.to_string());
+        assert_eq!(labels(4), [some("f32"), None, some("e4m3"), None, some("e3m2")]);
+        assert_eq!(["bf16", "bf16", "7", "-1"], [1.0, 1.4, 7.0, -1.0].map(|at| axis.name(at)));
+        let part = axis.clone().range(0.5, 2.5);
+        let shown = part.ticks(&part.fit([].into_iter(), [0.0; 2]), 5);
+        assert_eq!(shown.ticks.iter().map(|tick| tick.value).collect::<Vec<_>>(), [1.0, 2.0]);
+        let none = Axis::categories("", [""; 0]);
+        assert!(!none.is_categorical() && none.range == Some((-0.5, 0.5)));
     }
 
     #[test]

@@ -4,10 +4,13 @@
 //! font, so that one layout serves both sizes.
 
 use super::{
-    Figure, Mark,
-    axis::Ticks,
-    frame::{Entry, Frame, KEY, Key},
+    Figure, Mark, Panel,
+    axis::{Tick, Ticks},
+    bars::{from_zero, listed},
+    frame::{Frame, SLANT},
+    heat::HEAD,
     labels::{fits, shorten, width, wrap},
+    legend::{Entry, KEY, Key, NAME},
     number::{power_of_ten, short},
     style::{self, FONT, LINE, TITLE},
     svg::{Svg, escape, tenths, to_tenths},
@@ -37,7 +40,7 @@ pub(super) fn figure(figure: &Figure) -> String {
     }
     let mut y = bottom;
     if let Some(frame) = frames.last() {
-        y += 8.0 + LINE;
+        y += names_below(frame, &x_ticks);
         let label = with_factor(&figure.x.label, x_ticks.factor);
         if !label.is_empty() {
             let label = shorten(&label, FONT, WIDTH - 2.0 * PAD);
@@ -67,7 +70,7 @@ pub(super) fn figure(figure: &Figure) -> String {
     svg.raw(&format!("<title>{title}</title>"));
     svg.raw(&format!("<desc>{}</desc>", escape(&describe(figure, &frames))));
     svg.raw("<style>");
-    svg.0.push_str(&style::sheet());
+    svg.0.push_str(&style::sheet(figure.panels.iter().any(has_grid)));
     svg.raw("</style>");
     svg.raw(&format!("<rect class=\"bg\" width=\"{WIDTH}\" height=\"{height}\" rx=\"8\"/>"));
     svg.0.push_str(&body.0);
@@ -90,7 +93,9 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
     let x = figure.x.fit(xs.into_iter(), [0.0; 2]);
 
     let shares: f64 = figure.panels.iter().map(|panel| panel.share).sum();
-    let total = 240.0 + 110.0 * figure.panels.len() as f64;
+    // Grids are about as high as they are wide.
+    let grids = figure.panels.iter().filter(|panel| has_grid(panel)).count() as f64;
+    let total = 240.0 + 110.0 * figure.panels.len() as f64 + 150.0 * grids;
     let mut frames: Vec<Frame<'_>> = Vec::new();
     for panel in &figure.panels {
         let mut ys = Vec::new();
@@ -101,12 +106,16 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
                 }
             });
         });
+        if from_zero(&panel.marks) {
+            ys.push(0.0);
+        }
         let share = total * panel.share / shares;
         let height = if share < 72.0 { 72.0 } else { share };
         // The label of the lowest rule may need room below it.
         let labelled = |mark: &Mark| matches!(mark, Mark::Rule { label, .. } if !label.is_empty());
         let margin = if panel.marks.iter().any(labelled) { (LINE + 6.0) / height } else { 0.05 };
-        let scale = panel.y.fit(ys.into_iter(), [if margin < 0.15 { margin } else { 0.15 }, 0.05]);
+        let margin = [if margin < 0.15 { margin } else { 0.15 }, 0.05];
+        let scale = panel.y.fit(ys.into_iter(), if has_grid(panel) { [0.0; 2] } else { margin });
         let mut entries: Vec<Entry<'_>> = Vec::new();
         for mark in &panel.marks {
             let Some((name, note)) = mark.entry().filter(|(name, _)| !name.is_empty()) else {
@@ -123,14 +132,20 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
             });
         }
         let shown = |name: &str| frames.iter().any(|f| f.entries.iter().any(|e| e.name == name));
-        let key = if fits(entries.len(), to_tenths(LINE), 0, to_tenths(height)) {
+        // Marks of categories have no ends that names could stand beside.
+        let stands = figure.x.is_categorical() || panel.marks.iter().any(Mark::stands);
+        let key = if !stands && fits(entries.len(), to_tenths(LINE), 0, to_tenths(height)) {
             Key::Ends
         } else if entries.iter().all(|entry| shown(entry.name)) {
             Key::Elsewhere
         } else {
             Key::Rows
         };
-        let ticks = scale.ticks((height / 56.0) as usize);
+        let room = if panel.y.is_categorical() { LINE } else { 56.0 };
+        let mut ticks = panel.y.ticks(&scale, (height / room) as usize);
+        for label in ticks.ticks.iter_mut().filter_map(|tick| tick.label.as_mut()) {
+            *label = shorten(label, FONT, NAME);
+        }
         let styles = panel.marks.iter().map(|m| m.name().map_or(0, |name| number(&names, name)));
         let clip = panel.y.range.is_some() || figure.x.range.is_some();
         frames.push(Frame {
@@ -142,6 +157,8 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
             entries,
             key,
             clip,
+            categorical: figure.x.is_categorical(),
+            slanted: false,
             left: 0.0,
             right: 0.0,
             top: 0.0,
@@ -169,8 +186,12 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
     );
     let mut right = if named > 0.0 { WIDTH - PAD - KEY - named } else { WIDTH - PAD };
     // Fewer ticks until their labels have air; the last one needs half its width beyond the frame.
-    let mut x_ticks = x.ticks(2);
-    for target in (2..=8).rev() {
+    let mut x_ticks = figure.x.ticks(&x, ((right - left) / (LINE + 4.0)) as usize);
+    let slot = (right - left) / (x.high - x.low);
+    let wide = |tick: &Tick| tick.label.as_ref().is_some_and(|l| width(l, FONT) + 12.0 > slot);
+    let slanted = figure.x.is_categorical() && x_ticks.ticks.iter().any(wide);
+    let targets = if figure.x.is_categorical() { 0..0 } else { 2..9 };
+    for target in targets.rev() {
         let ticks = x.ticks(target);
         let text = widest(&mut ticks.ticks.iter().flat_map(|t| &t.label).map(|l| width(l, FONT)));
         let edge = WIDTH - PAD - text / 2.0;
@@ -183,7 +204,7 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
     }
 
     for frame in &mut frames {
-        (frame.left, frame.right) = (left, right);
+        (frame.left, frame.right, frame.slanted) = (left, right, slanted);
         y += if frame.panel.y.label.is_empty() && frame.ticks.factor == 0 {
             10.0
         } else {
@@ -192,10 +213,31 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
         if frame.key == Key::Rows {
             y += frame.rows().last().map_or(0.0, |&(_, row)| row + LINE + 4.0);
         }
+        if has_grid(frame.panel) {
+            y += HEAD;
+        }
         (frame.top, frame.bottom) = (y, y + frame.bottom);
         y = frame.bottom + 12.0;
     }
     (frames, x_ticks, y - 12.0)
+}
+
+fn has_grid(panel: &Panel) -> bool {
+    panel.marks.iter().any(|mark| matches!(mark, Mark::Heat(_)))
+}
+
+/// The height of the names below the last panel.
+fn names_below(frame: &Frame<'_>, x_ticks: &Ticks) -> f64 {
+    if !frame.slanted {
+        return 8.0 + LINE;
+    }
+    let labels = x_ticks.ticks.iter().filter_map(|tick| {
+        let room = (frame.at_x(tick.value) - PAD) / SLANT;
+        let size = width(tick.label.as_ref()?, FONT);
+        let size = if size < NAME { size } else { NAME };
+        Some(if size < room { size } else { room })
+    });
+    16.0 + SLANT * labels.fold(0.0, |a, b| if a > b { a } else { b }) + 8.0
 }
 
 fn number(names: &[&str], name: &str) -> usize {
@@ -203,7 +245,7 @@ fn number(names: &[&str], name: &str) -> usize {
 }
 
 /// An axis label with the power of ten taken out of its ticks.
-fn with_factor(label: &str, factor: i32) -> String {
+pub(super) fn with_factor(label: &str, factor: i32) -> String {
     match factor {
         0 => label.into(),
         _ if label.is_empty() => format!("×{}", power_of_ten(factor)),
@@ -219,13 +261,16 @@ fn describe(figure: &Figure, frames: &[Frame<'_>]) -> String {
     }
     if let Some(frame) = frames.first() {
         let (low, high) = (short(frame.x.low), short(frame.x.high));
-        text += &format!("Horizontal axis: {} from {low} to {high}. ", figure.x.label);
+        text += &match figure.x.is_categorical() {
+            false => format!("Horizontal axis: {} from {low} to {high}. ", figure.x.label),
+            true => format!("Horizontal axis: {}. ", figure.x.label()),
+        };
     }
     for frame in frames {
         let (low, high) = (short(frame.y.low), short(frame.y.high));
         text += &format!("{} from {low} to {high}: ", frame.panel.y.label);
         let parts: Vec<String> =
-            frame.panel.marks.iter().filter_map(|m| describe_mark(m, frame)).collect();
+            frame.panel.marks.iter().filter_map(|m| describe_mark(m, figure, frame)).collect();
         text += &parts.join(", ");
         text += ". ";
     }
@@ -233,8 +278,17 @@ fn describe(figure: &Figure, frames: &[Frame<'_>]) -> String {
     text
 }
 
-fn describe_mark(mark: &Mark, frame: &Frame<'_>) -> Option<String> {
+fn describe_mark(mark: &Mark, figure: &Figure, frame: &Frame<'_>) -> Option<String> {
     match mark {
+        Mark::Bars(series) => {
+            let value = |&(x, y): &(f64, f64)| format!("{} {}", figure.x.name(x), short(y));
+            let values: Vec<String> = series.points.iter().map(value).collect();
+            Some(listed(&series.name, &values))
+        }
+        Mark::Intervals(intervals) => Some(intervals.describe(|x| figure.x.name(x))),
+        Mark::Heat(heat) => {
+            frame.colours().map(|scale| heat.describe(&figure.x, &frame.panel.y, &scale))
+        }
         Mark::Line(series) | Mark::Points(series) => {
             let drawn = |&&(x, y): &&(f64, f64)| frame.x.shows(x) && frame.y.shows(y);
             let last = series.points.iter().rfind(drawn);

@@ -3,20 +3,17 @@
 use super::{
     Mark, Panel,
     axis::{Scale, Ticks},
+    heat,
     labels::{shorten, spread, width},
+    legend::{Entry, GAP, Key, LEADER, NAME, SAMPLE, draw_dots},
     path::{Curve, Place, distinct, outline, polyline},
     style::{self, FONT, LINE},
     svg::{Svg, escape, tenths, to_tenths},
 };
 use alloc::{format, string::String, vec::Vec};
 
-/// From the frame to a name beside it: leader, sample of the line, gap.
-pub(super) const KEY: f64 = LEADER + SAMPLE + GAP;
-const LEADER: f64 = 18.0;
-const SAMPLE: f64 = 30.0;
-const GAP: f64 = 6.0;
-/// The most that a name may take.
-const NAME: f64 = 230.0;
+/// How wide and how high slanted text is for its length: at 45 degrees.
+pub(super) const SLANT: f64 = core::f64::consts::FRAC_1_SQRT_2;
 
 /// A panel with its place on the page.
 pub(super) struct Frame<'a> {
@@ -30,86 +27,13 @@ pub(super) struct Frame<'a> {
     pub(super) key: Key,
     /// Whether marks may lie outside, because an axis has a fixed range.
     pub(super) clip: bool,
+    /// Whether the horizontal axis has categories, and whether their names are slanted.
+    pub(super) categorical: bool,
+    pub(super) slanted: bool,
     pub(super) left: f64,
     pub(super) right: f64,
     pub(super) top: f64,
     pub(super) bottom: f64,
-}
-
-/// A name of the legend.
-pub(super) struct Entry<'a> {
-    pub(super) name: &'a str,
-    note: &'a str,
-    style: usize,
-    line: bool,
-    dot: bool,
-    band: bool,
-    /// Whether no value of it has a place.
-    pub(super) empty: bool,
-}
-
-/// Where the names of a panel stand.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Key {
-    /// Beside the ends of the curves.
-    Ends,
-    /// In rows above the panel: there is no room beside it.
-    Rows,
-    /// Nowhere: earlier panels name all of them.
-    Elsewhere,
-}
-
-impl<'a> Entry<'a> {
-    /// An entry without any mark yet.
-    pub(super) fn new(name: &'a str, style: usize) -> Self {
-        Self { name, note: "", style, line: false, dot: false, band: false, empty: true }
-    }
-
-    /// Adds a mark of this name; the first remark stays.
-    pub(super) fn add(&mut self, mark: &Mark, note: &'a str) {
-        self.note = if self.note.is_empty() { note } else { self.note };
-        self.line |= matches!(mark, Mark::Line(_));
-        self.dot |= matches!(mark, Mark::Points(_));
-        self.band |= matches!(mark, Mark::Band(_));
-    }
-
-    /// The width of name and note.
-    pub(super) fn width(&self) -> f64 {
-        let (name, note) = self.parts();
-        width(&name, FONT) + width(&note, FONT)
-    }
-
-    /// Name and note, shortened to fit; the note with its leading space.
-    fn parts(&self) -> (String, String) {
-        let note = if self.empty { "no values" } else { self.note };
-        let note = if note.is_empty() { String::new() } else { format!(" {note}") };
-        let note = shorten(&note, FONT, NAME / 2.0);
-        (shorten(self.name, FONT, NAME - width(&note, FONT)), note)
-    }
-
-    /// Draws the sample of the line and the name; `y` is the middle of the text.
-    fn draw(&self, svg: &mut Svg, x: f64, y: f64) {
-        let mut data = String::new();
-        if self.band {
-            outline(&mut data, &[(x, y - 7.0, y + 7.0), (x + SAMPLE, y - 7.0, y + 7.0)]);
-            svg.path(&format!("b h{}", self.style % 6), &data, "");
-            data.clear();
-        }
-        if self.line {
-            polyline(&mut data, &[(x, y), (x + SAMPLE, y)]);
-            svg.path(&format!("k {}", style::classes(self.style)), &data, "");
-        }
-        if self.dot {
-            draw_dots(svg, &[(x + SAMPLE / 2.0, y)], "", self.style);
-        }
-        let (name, note) = self.parts();
-        let note = match note.as_str() {
-            "" => note,
-            note => format!("<tspan class=\"q\">{}</tspan>", escape(note)),
-        };
-        let (x, y) = (tenths(x + SAMPLE + GAP), tenths(y));
-        svg.raw(&format!("<text x=\"{x}\" y=\"{y}\" dy=\".35em\">{}{note}</text>", escape(&name)));
-    }
 }
 
 impl Frame<'_> {
@@ -131,7 +55,9 @@ impl Frame<'_> {
     /// Draws the panel; returns whether some value had no place.
     pub(super) fn draw(&self, svg: &mut Svg, title: &str, x_ticks: &Ticks, last: bool) -> bool {
         let rows = if self.key == Key::Rows { self.rows() } else { Vec::new() };
-        let head = rows.last().map_or(0.0, |&(_, y)| y + LINE + 4.0);
+        let colours = self.colours();
+        let below = if colours.is_some() { heat::HEAD } else { 0.0 };
+        let head = below + rows.last().map_or(0.0, |&(_, y)| y + LINE + 4.0);
         if !title.is_empty() {
             let title = shorten(title, FONT, 720.0 - 28.0);
             svg.text("q", 14.0, self.top - head - 16.0, &title);
@@ -139,6 +65,7 @@ impl Frame<'_> {
         for (entry, (x, y)) in self.entries.iter().zip(rows) {
             entry.draw(svg, self.left + x, self.top - head + y + LINE / 2.0 - 4.0);
         }
+        self.draw_colours(svg);
         self.draw_axes(svg, x_ticks, last);
         if self.clip {
             let [x, y] = [self.left, self.top].map(tenths);
@@ -146,6 +73,12 @@ impl Frame<'_> {
             svg.raw(&format!(
                 "<svg x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\" viewBox=\"{x} {y} {w} {h}\">"
             ));
+        }
+        let mut missing = false;
+        if let Some(scale) = &colours {
+            for heat in self.heats() {
+                missing |= self.draw_heat(svg, heat, scale);
+            }
         }
         self.draw_rules(svg);
         let curves = self.draw_marks(svg);
@@ -156,18 +89,19 @@ impl Frame<'_> {
         if self.key == Key::Ends {
             self.draw_ends(svg, &curves);
         }
-        if curves.iter().all(|(_, curve)| curve.runs.is_empty()) {
+        let cells = self.heats().any(|heat| !heat.cells.is_empty());
+        if !cells && curves.iter().all(|(_, curve)| curve.runs.is_empty()) {
             let middle = ((self.left + self.right) / 2.0, (self.top + self.bottom) / 2.0);
             svg.text("q m", middle.0, middle.1, "nothing to draw");
         }
-        curves.iter().any(|(_, curve)| !curve.breaks.is_empty())
+        missing || curves.iter().any(|(_, curve)| !curve.breaks.is_empty())
     }
 
-    fn at_x(&self, value: f64) -> f64 {
+    pub(super) fn at_x(&self, value: f64) -> f64 {
         self.left + self.x.unit(value) * (self.right - self.left)
     }
 
-    fn at_y(&self, value: f64) -> f64 {
+    pub(super) fn at_y(&self, value: f64) -> f64 {
         self.bottom - self.y.unit(value) * (self.bottom - self.top)
     }
 
@@ -186,18 +120,30 @@ impl Frame<'_> {
             if let Some(label) = &tick.label {
                 let (x, y) = (tenths(self.left - 8.0), tenths(y));
                 labels.raw(&format!(
-                    "<text class=\"q e\" x=\"{x}\" y=\"{y}\" dy=\".35em\">{label}</text>"
+                    "<text class=\"q e\" x=\"{x}\" y=\"{y}\" dy=\".35em\">{}</text>",
+                    escape(label)
                 ));
             }
         }
         for tick in &x_ticks.ticks {
             let x = self.at_x(tick.value);
-            let lines = if tick.label.is_some() { &mut grid } else { &mut minor };
-            polyline(lines, &[(x, self.top), (x, self.bottom)]);
-            if let (Some(label), true) = (&tick.label, last) {
+            // Categories are apart by themselves.
+            if !self.categorical {
+                let lines = if tick.label.is_some() { &mut grid } else { &mut minor };
+                polyline(lines, &[(x, self.top), (x, self.bottom)]);
+            }
+            if let (Some(label), true, true) = (&tick.label, last, self.slanted) {
+                let room = (x - 14.0) / SLANT;
+                let label = escape(&shorten(label, FONT, if room < NAME { room } else { NAME }));
+                let (x, y) = (tenths(x + 6.0), tenths(self.bottom + 16.0));
+                labels.raw(&format!(
+                    "<text class=\"q e\" x=\"{x}\" y=\"{y}\" transform=\"rotate(-45 {x} {y})\">{label}</text>"
+                ));
+            } else if let (Some(label), true) = (&tick.label, last) {
                 let (x, y) = (tenths(x), tenths(self.bottom + 8.0));
                 labels.raw(&format!(
-                    "<text class=\"q m\" x=\"{x}\" y=\"{y}\" dy=\".9em\">{label}</text>"
+                    "<text class=\"q m\" x=\"{x}\" y=\"{y}\" dy=\".9em\">{}</text>",
+                    escape(label)
                 ));
             }
         }
@@ -226,31 +172,35 @@ impl Frame<'_> {
                 _ => {}
             }
         }
-        let mut crosses = Svg::default();
+        // Bars lie below lines and points, whatever was added first.
+        let (mut bars, mut upper, mut crosses) = (Svg::default(), Svg::default(), Svg::default());
         for (mark, &style) in marks() {
-            let (Mark::Line(series) | Mark::Points(series)) = mark else { continue };
-            let curve = self.curve(&series.points);
-            let dots = if let Mark::Line(_) = mark {
-                let (data, alone) = curve.draw();
-                svg.path(&format!("l {}", style::classes(style)), &data, &series.name);
-                alone
-            } else {
-                distinct(&curve.runs.concat())
+            let (name, curve) = match mark {
+                Mark::Bars(series) => (&series.name, self.draw_bars(&mut bars, series, style)),
+                Mark::Intervals(all) => (&all.name, self.draw_intervals(&mut upper, all, style)),
+                Mark::Line(series) | Mark::Points(series) => {
+                    let curve = self.curve(&series.points);
+                    let dots = if let Mark::Line(_) = mark {
+                        let (data, alone) = curve.draw();
+                        upper.path(&format!("l {}", style::classes(style)), &data, &series.name);
+                        alone
+                    } else {
+                        distinct(&curve.runs.concat())
+                    };
+                    draw_dots(&mut upper, &dots, &series.name, style);
+                    (&series.name, curve)
+                }
+                _ => continue,
             };
-            draw_dots(svg, &dots, &series.name, style);
             let mut data = String::new();
             for &(x, y) in &curve.breaks {
                 polyline(&mut data, &[(x - 5.0, y - 5.0), (x + 5.0, y + 5.0)]);
                 polyline(&mut data, &[(x - 5.0, y + 5.0), (x + 5.0, y - 5.0)]);
             }
-            crosses.path(
-                &format!("x h{}", style % 6),
-                &data,
-                &format!("{}: no value", series.name),
-            );
+            crosses.path(&format!("x h{}", style % 6), &data, &format!("{name}: no value"));
             curves.push((style, curve));
         }
-        svg.0.push_str(&crosses.0);
+        [bars, upper, crosses].iter().for_each(|layer| svg.0.push_str(&layer.0));
         curves
     }
 
@@ -365,19 +315,4 @@ impl Frame<'_> {
             entry.draw(svg, self.right + LEADER, y);
         }
     }
-}
-
-/// Draws one marker at each place.
-fn draw_dots(svg: &mut Svg, dots: &[Place], tip: &str, style: usize) {
-    let shape = match style % 4 {
-        0 => "m-3.2 0a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0-6.4 0z",
-        1 => "m-2.9-2.9h5.8v5.8h-5.8z",
-        2 => "m0-4l4 4l-4 4l-4-4z",
-        _ => "m0-3.8l3.8 6.6h-7.6z",
-    };
-    let mut data = String::new();
-    for &(x, y) in dots {
-        data += &format!("M{} {}{shape}", tenths(x), tenths(y));
-    }
-    svg.path(&format!("p h{}", style % 6), &data, tip);
 }

@@ -25,6 +25,22 @@ const HUES: [[&str; 2]; 6] = [
 /// SVG `stroke-dasharray` of each pattern, in units of the view box.
 const DASHES: [&str; 6] = ["none", "9 3", "3 2.5", "11 3 2.5 3", "18 4", "7 2.5 2 2.5 2 2.5"];
 
+/// Colours of a grid's values from the lowest on, on a light and on a dark background: the one nearest to
+/// the background first. Lightness (CIELAB) goes from 95 to 18 and from 17 to 93 in even steps, the hue
+/// from yellow by green to blue.
+const RAMP: [[&str; STEPS]; 2] = [
+    [
+        "#faf1c7", "#e1e7af", "#c2dd9d", "#9fd391", "#76c98c", "#43be8c", "#03b092", "#029f94",
+        "#009092", "#06808c", "#037185", "#00637d", "#025574", "#00476b", "#003964", "#002b5f",
+    ],
+    [
+        "#00295b", "#003760", "#004468", "#005270", "#006079", "#026e81", "#037c88", "#008c8e",
+        "#019b90", "#04ab8e", "#01bc83", "#4bc976", "#80d470", "#acdd6f", "#d5e674", "#fbee80",
+    ],
+];
+/// How many there are.
+pub(super) const STEPS: usize = 16;
+
 const BACKGROUND: [&str; 2] = ["#ffffff", "#0d1117"];
 const INK: [&str; 2] = ["#24292f", "#e6edf3"];
 const MUTED: [&str; 2] = ["#59636e", "#9198a1"];
@@ -46,14 +62,15 @@ pub(super) fn classes(index: usize) -> String {
     format!("h{} d{}", index % 6, (index + index / 6) % 6)
 }
 
-/// The style sheet, the same for every figure.
-pub(super) fn sheet() -> String {
+/// The style sheet, the same for every figure but for the colours of grids, which only those with one
+/// need.
+pub(super) fn sheet(grids: bool) -> String {
     let mut css = String::from(
         ".exmy{font-family:system-ui,-apple-system,\"Segoe UI\",Roboto,\"Helvetica Neue\",\"Noto Sans\",\"DejaVu Sans\",sans-serif;font-variant-numeric:tabular-nums}\n\
          .exmy .t{font-weight:600}\n\
          .exmy .l,.exmy .f,.exmy .k,.exmy .u{fill:none;stroke-linejoin:round;stroke-linecap:butt}\n\
          .exmy .l{stroke-width:1.8}.exmy .f{stroke-width:1;opacity:.28}.exmy .k{stroke-width:2.6}.exmy .u{stroke-width:1;opacity:.6}\n\
-         .exmy .b{stroke:none;opacity:.16}.exmy .x{fill:none;stroke-width:2.6}\n\
+         .exmy .b{stroke:none;opacity:.16}.exmy .w{stroke-width:1.5;fill-opacity:.45}.exmy .c{shape-rendering:crispEdges}.exmy .x{fill:none;stroke-width:2.6}\n\
          .exmy .g{stroke-width:1}.exmy .n{opacity:.45}.exmy .a{stroke-width:1;fill:none}\n\
          .exmy .r{stroke-width:1.4;stroke-dasharray:2 4;stroke-linecap:round}\n\
          .exmy .e{text-anchor:end}.exmy .m{text-anchor:middle}\n\
@@ -64,11 +81,11 @@ pub(super) fn sheet() -> String {
     }
     css += "\n.exmy .f,.exmy .x{stroke-dasharray:none}.exmy .v{stroke-dasharray:1 5}\n";
     css += &sizes(0);
-    css += &colours(0);
+    css += &colours(0, grids);
     css += "@media (max-width:600px){\n";
     css += &sizes(1);
     css += "}\n@media (prefers-color-scheme:dark){\n";
-    css += &colours(1);
+    css += &colours(1, grids);
     css += "}\n";
     css
 }
@@ -77,7 +94,7 @@ fn sizes(narrow: usize) -> String {
     format!(".exmy text{{font-size:{}px}}.exmy .t{{font-size:{}px}}\n", TEXT[narrow], TITLE[narrow])
 }
 
-fn colours(dark: usize) -> String {
+fn colours(dark: usize, grids: bool) -> String {
     let mut css = format!(
         ".exmy .bg{{fill:{bg}}}.exmy text{{fill:{}}}.exmy .q{{fill:{muted}}}.exmy .g{{stroke:{}}}.exmy .a{{stroke:{}}}.exmy .r{{stroke:{muted}}}.exmy .o{{stroke:{bg}}}\n",
         INK[dark],
@@ -87,11 +104,20 @@ fn colours(dark: usize) -> String {
         muted = MUTED[dark],
     );
     for (i, hue) in HUES.iter().enumerate() {
-        css +=
-            &format!(".exmy .h{i}{{stroke:{0}}}.exmy .p.h{i},.exmy .b.h{i}{{fill:{0}}}", hue[dark]);
+        css += &format!(
+            ".exmy .h{i}{{stroke:{0}}}.exmy .p.h{i},.exmy .b.h{i},.exmy .w.h{i}{{fill:{0}}}",
+            hue[dark]
+        );
     }
     // The band's outline would double its edge.
-    css + "\n.exmy .b{stroke:none}\n"
+    css += "\n.exmy .b{stroke:none}\n";
+    if grids {
+        for (i, colour) in RAMP[dark].iter().enumerate() {
+            css += &format!(".exmy .c{i}{{fill:{colour}}}");
+        }
+        css.push('\n');
+    }
+    css
 }
 
 #[cfg(all(test, feature = "std"))]
@@ -185,6 +211,20 @@ mod tests {
             for text in [INK[scheme], MUTED[scheme]] {
                 assert!(contrast(text, background) >= 4.5, "{text} on {background}");
             }
+        }
+    }
+
+    /// Values are told by lightness, which every eye sees, and neighbours of the ramp are told apart.
+    #[test]
+    fn the_ramp_goes_one_way() {
+        for (scheme, ramp) in RAMP.iter().enumerate() {
+            let lightness = ramp.map(|colour| lab(linear(colour))[0]);
+            let steps: Vec<f64> = lightness.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            let sign = if scheme == 0 { -1.0 } else { 1.0 };
+            assert!(steps.iter().all(|step| (4.0..6.5).contains(&(sign * step))), "{steps:?}");
+            // The first is the nearest to the background, and even that is seen against it.
+            let by_contrast = ramp.map(|colour| contrast(colour, BACKGROUND[scheme]));
+            assert!(by_contrast.is_sorted() && by_contrast[0] > 1.1, "{by_contrast:?}");
         }
     }
 
