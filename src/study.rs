@@ -7,7 +7,8 @@
 //! A study is what a paper measured, run again: [`papers`] lists them. Each [`finding::Figure`] asks for
 //! [`arm`]s, the [`store`] trains those that are missing, and the [`report`] shows what they say, with
 //! verdicts: [`statistics`] says how sure a difference is, [`detect`] what became of a run,
-//! [`sensitivity`] how much the learning rate matters, [`scaling`] what larger runs would cost and reach.
+//! [`sensitivity`] how much the learning rate matters, [`scaling`] what larger runs would reach,
+//! [`landscape`] how the loss lies about the weights.
 
 pub mod arm;
 pub mod bit_reduction;
@@ -16,6 +17,7 @@ pub mod detect;
 pub mod estimate;
 pub mod finding;
 pub mod gather;
+pub mod landscape;
 pub mod loss_figure;
 pub mod overview;
 pub mod page;
