@@ -73,3 +73,21 @@ fn between(a: (f64, f64, f64), b: (f64, f64, f64)) -> f64 {
         f64::midpoint(low, high)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first step tried leads to a flat place hardly lower than the start.
+    #[test]
+    fn a_step_must_be_worth_its_length() {
+        let mut tried = 0;
+        let mut line = |step: f64| {
+            tried += 1;
+            let (value, slope) = if step < 1.0 { (-step / 2.0, -0.5) } else { (-1e-4, 0.0) };
+            Trial { step, value, slope, at: Vec::new(), g: Vec::new() }
+        };
+        let found = search(&mut line, 0.0, -1.0, 1.0, 9.0).unwrap();
+        assert!(found.step < 1.0 && tried == 2);
+    }
+}
