@@ -90,4 +90,16 @@ mod tests {
         let found = search(&mut line, 0.0, -1.0, 1.0, 9.0).unwrap();
         assert!(found.step < 1.0 && tried == 2);
     }
+
+    /// What falls as steeply as it began is followed to the wall.
+    #[test]
+    fn a_slope_is_followed() {
+        let mut tried = Vec::new();
+        let mut line = |step: f64| {
+            tried.push(step);
+            Trial { step, value: -step, slope: -1.0, at: Vec::new(), g: Vec::new() }
+        };
+        assert_eq!(search(&mut line, 0.0, -1.0, 1.0, 9.0).unwrap().step, 9.0);
+        assert_eq!(tried, [1.0, 4.0, 9.0]);
+    }
 }
