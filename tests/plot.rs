@@ -403,6 +403,13 @@ fn bars_and_intervals_stand_side_by_side() {
     assert!((up[1] + up[3] - down[1]).abs() < 0.21, "{up:?} {down:?}");
     assert!((up[3] / down[3] - 2.0).abs() < 0.01);
     assert!((bars[1][0][3] * 2.0 - up[3]).abs() < 0.31);
+    // Bars that are all high still begin at 0.
+    let high = Figure::new("")
+        .x(Axis::categories("", ["a", "b"]))
+        .panel(Panel::new(Axis::linear("")).bars(Series::new("", [(0.0, 50.0), (1.0, 60.0)])));
+    let svg = high.to_svg();
+    let pair = boxes(paths(&parse(&svg), "w ")[0]);
+    assert!((pair[1][3] / pair[0][3] - 1.2).abs() < 0.01, "{pair:?}");
     // Three names: three slots, no overlap, the bar of b right of that of a.
     assert!(bars[1][0][0] >= up[0] + up[2]);
     assert_eq!(paths(&document, "x h0").len(), 1, "the bar without a value");

@@ -112,6 +112,38 @@ fn a_search_ends_where_it_should() {
     assert!(minimize(&bowl, &[], None, &exact()).point.is_empty());
 }
 
+/// Where the model is the function, the Cauchy point is the minimum: one step. A wall that everything runs
+/// into takes two evaluations.
+#[test]
+fn the_cauchy_point_is_that_of_the_model() {
+    let centre = [5.0, -0.3, 0.2, -7.0, 0.9];
+    let (low, high) = ([-1.0, -2.0, -0.1, -0.5, -1.0], [0.4, 1.0, 0.1, 2.0, 1.0]);
+    let found = minimize(quadratic(&[1.0; 5], &centre), &[0.0; 5], Some((&low, &high)), &exact());
+    assert_eq!(found.iterations, 1);
+    for (found, expected) in found.point.iter().zip([0.4, -0.3, 0.1, -0.5, 0.9]) {
+        assert!((found - expected).abs() < 1e-12);
+    }
+    let slope = |x: &[f64], g: &mut [f64]| {
+        g[0] = -1e-3;
+        -1e-3 * x[0]
+    };
+    let options = Options { gradient: 0.0, ..exact() };
+    let found = minimize(slope, &[0.9995], Some((&[0.0], &[1.0])), &options);
+    assert_eq!((found.point[0], found.evaluations), (1.0, 2));
+}
+
+/// A point with a value and without a gradient is no place to go on from.
+#[test]
+fn a_gradient_is_needed() {
+    let bowl = |x: &[f64], g: &mut [f64]| {
+        let off = x[0] - 1.0;
+        g[0] = if x[0] < 0.7 { f64::NAN } else { 2.0 * off };
+        off * off
+    };
+    let found = minimize(bowl, &[1.6], None, &exact());
+    assert!((found.point[0] - 1.0).abs() < 1e-6, "{found:?}");
+}
+
 #[test]
 fn the_same_bits_each_time_and_never_above_the_start() {
     let random = Philox::new(9, Stream::new("waves"));

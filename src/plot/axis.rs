@@ -373,7 +373,7 @@ mod tests {
         assert_eq!(labels(5), ["f32", "bf16", "e4m3", "e2m1", "e3m2"].map(|s| Some(s.to_string())));
         let some = |text: &str| Some(text.to_string());
         assert_eq!(labels(4), [some("f32"), None, some("e4m3"), None, some("e3m2")]);
-        assert_eq!(["bf16", "bf16", "7", "-1"], [1.0, 1.4, 7.0, -1.0].map(|at| axis.name(at)));
+        assert_eq!(["bf16", "bf16", "7", "-1"], [1.4, 0.6, 7.0, -1.0].map(|at| axis.name(at)));
         let part = axis.clone().range(0.5, 2.5);
         let shown = part.ticks(&part.fit([].into_iter(), [0.0; 2]), 5);
         assert_eq!(shown.ticks.iter().map(|tick| tick.value).collect::<Vec<_>>(), [1.0, 2.0]);

@@ -258,6 +258,8 @@ mod tests {
         // The middle is no number: its neighbours are then the lowest, at the same height.
         found.losses[40] = f64::NAN;
         assert_eq!(found.minima(), 0);
+        found.losses[40] = f64::NEG_INFINITY;
+        assert_eq!(found.minima(), 0);
         for side in [0, 1, 2] {
             assert_eq!(grid(&[0.0], &[1.0], &[1.0], side, 1.0, |_| 1.0).minima(), 0);
         }

@@ -84,6 +84,9 @@ fn divergence_by_drift_or_by_no_number() {
     assert_eq!(found.spikes, []);
     // Half a nat is reached at step 750; the average of twenty follows some twenty later.
     assert!(found.diverged.is_some_and(|step| (760..780).contains(&step)), "{found:?}");
+    // From 501 on 4: the average is 4 - 2 x 0.95^k after k steps, above 2.5 from the sixth on.
+    let jump = nats(&curve(1000, |t| if t <= 500 { 2.0 } else { 4.0 }));
+    assert_eq!(jump.diverged, Some(506));
     assert_eq!(drift(0.4).diverged, None);
     for bad in [f64::NAN, f64::INFINITY] {
         let losses = curve(300, |t| if t < 250 { 2.0 } else { bad });

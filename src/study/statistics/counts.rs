@@ -171,6 +171,7 @@ mod tests {
         close(found.p_two_sided, 74.0 / 256.0, 1e-13);
         let even = sign_test(&[1.0, -1.0]).unwrap();
         assert_eq!((even.p_two_sided, sign_test(&[]).unwrap().p_two_sided), (1.0, 1.0));
+        assert_eq!(sign_test(&[1.0]).unwrap().p_negative, 1.0);
         assert_eq!(sign_test(&[1.0, f64::NAN]), None);
         // 2^-2000 is no number; 1000 heads of 2000 are.
         let many: Vec<f64> = (0..2000).map(|i| if i % 2 == 0 { 1.0 } else { -1.0 }).collect();

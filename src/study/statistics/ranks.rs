@@ -184,6 +184,7 @@ mod tests {
         // Ranks 1.5 1.5 3 against 1 2 3: 1.5 / sqrt(1.5 * 2).
         let tied = spearman(&[0.0, -0.0, 7.0], &[1.0, 2.0, 3.0]).unwrap();
         assert!((tied - 0.75_f64.sqrt()).abs() < 1e-15);
+        assert_eq!(midranks(&[2.0, 9.0, 2.0, 2.0]).unwrap(), [2.0, 4.0, 2.0, 2.0]);
         assert_eq!(spearman(&[1.0, 1.0], &[1.0, 2.0]), None);
         assert_eq!((spearman(&[], &[]), spearman(&[f64::NAN, 1.0], &[1.0, 2.0])), (None, None));
     }
