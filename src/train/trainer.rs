@@ -219,7 +219,8 @@ impl<'a> Trainer<'a> {
                 0 => Phase::Train(step),
                 _ => Phase::TrainPart { step, part },
             };
-            let mut engine = Engine::new(plan, *seed, phase, images);
+            let sequence = model.decoder().map_or(0, |decoder| decoder.context);
+            let mut engine = Engine::new(plan, *seed, phase, images).with_sequences_of(sequence);
             if let Some(observer) = observer.as_deref_mut() {
                 engine = engine.observed(observer);
             }
@@ -269,7 +270,8 @@ impl<'a> Trainer<'a> {
         for i in 0..used {
             windows.fill(i * windows.len() / used, 1, &mut tokens, &mut targets);
             let phase = Phase::Evaluate { step: self.progress.step, pass: i as u64 };
-            let mut engine = Engine::new(&self.plan, self.config.seed, phase, &mut images);
+            let mut engine = Engine::new(&self.plan, self.config.seed, phase, &mut images)
+                .with_sequences_of(context);
             let logits = self.model.last_logits(&self.state.params, &tokens, &mut engine)?;
             endings.push(Ending { logits: logits.to_vec(), target: targets[context - 1] });
         }
@@ -373,7 +375,8 @@ impl<'a> Trainer<'a> {
             }
             let losses = &mut losses[..room];
             let phase = Phase::Evaluate { step, pass: (first / ROWS) as u64 };
-            let mut engine = Engine::new(&self.plan, *seed, phase, &mut self.images);
+            let mut engine =
+                Engine::new(&self.plan, *seed, phase, &mut self.images).with_sequences_of(context);
             let params = &self.state.params;
             let batch = Batch::Tokens { tokens, targets, sequences: rows };
             self.model.losses(params, &batch, &mut engine, losses);
