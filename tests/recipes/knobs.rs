@@ -5,16 +5,19 @@ use std::collections::BTreeMap;
 
 use exmy::format::Format;
 use exmy::nn::site::{Operand, Operator, Product, Site};
-use exmy::recipe::{Images, Observer, Phase, Recipe};
+use exmy::recipe::{Images, Observer, Phase, Plan, Recipe};
 use exmy::round::{Overflow, Rounding};
+use exmy::train::config::Config;
 use exmy::train::data::{DataOptions, Dataset, Source};
 use exmy::train::preset::preset;
+use exmy::train::record::Metrics;
+use exmy::train::run::{Folder, Watch as Watcher, load_data, train};
 use exmy::train::trainer::Trainer;
 use exmy::view::View;
 
 use crate::bundles::{operands, run};
 use crate::restated::{bf16, bf16_away, exponent, power};
-use crate::{MEMBERS, OUTPUTS, TOKENS, products};
+use crate::{MEMBERS, OUTPUTS, TOKENS, linears, products};
 
 /// `s = bf16(s + a b)` over ascending k, from 0: products of masked numbers, and their sums with a bfloat16
 /// number of no much larger exponent, are exact in binary64.
@@ -162,7 +165,7 @@ impl Observer for Watch {
 
 /// What a step of a small model shows at one site.
 fn step(recipe: &str, name: &str, settings: &[&str], site: Site) -> Watch {
-    let set = |config: exmy::train::config::Config, one: &&str| config.with_setting(one).unwrap();
+    let set = |config: Config, one: &&str| config.with_setting(one).unwrap();
     let mut config = settings.iter().fold(preset(name).unwrap(), set);
     config.recipe = recipe.parse().unwrap();
     let options = DataOptions { synthetic_train_bytes: 4096, ..DataOptions::default() };
@@ -252,4 +255,94 @@ fn other_recipes_do_not_ask_for_sequences() {
     let image =
         crate::image("mxfp8-e4m3", View::new(before, 96, *cols), exmy::quantizer::Axis::Rows);
     assert_eq!(*after, image);
+}
+
+/// A patched product has no sums of its own.
+#[test]
+fn patches_are_summed_in_f32() {
+    let plan = |text: &str| {
+        let recipe: Recipe = text.parse().unwrap();
+        Plan::of(&recipe, linears(), 10).map_err(|error| error.to_string())
+    };
+    let error = plan("chon+sums=fma:bf16").unwrap_err();
+    assert!(error.contains("hot-channel patch and sums"), "{error}");
+    plan("chon+backward:sums=fma:bf16").unwrap();
+}
+
+/// Stops after as many steps.
+struct Until(u64);
+
+impl Watcher for Until {
+    fn step(&mut self, metrics: &Metrics, _: u64) -> bool {
+        metrics.step < self.0
+    }
+
+    fn phase(&mut self, _: &str) {}
+}
+
+/// A run of descent with momentum on the divergence, killed and resumed, is the run in one piece; under another
+/// optimizer than that of its checkpoint it does not go on.
+#[test]
+fn runs_of_descent_resume() {
+    let mut config = preset("proxy").unwrap();
+    for setting in [
+        "train.optimizer=sgd",
+        "train.momentum=0.9",
+        "train.lr=0.05",
+        "train.steps=5",
+        "train.batch=16",
+        "model.loss=kl",
+        "model.width=32",
+        "model.validation_rows=64",
+        "record.checkpoint_every=2",
+    ] {
+        config = config.with_setting(setting).unwrap();
+    }
+    let data = load_data(&mut config).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let folders = ["whole", "parts"].map(|name| Folder::new(place.path().join(name)));
+    folders.iter().for_each(|folder| folder.create(&config).unwrap());
+    let [whole, parts] = &folders;
+    train(whole, &data, &mut Until(u64::MAX)).unwrap();
+    assert!(train(parts, &data, &mut Until(3)).unwrap().summary.is_none());
+    let toml = std::fs::read_to_string(parts.config_file()).unwrap();
+    for (from, to) in
+        [("optimizer = \"sgd\"\n", "optimizer = \"adamw\"\n"), ("momentum = 0.9", "momentum = 0.0")]
+    {
+        let other = toml.replace(from, to).replace("momentum = 0.9", "momentum = 0.0");
+        assert_ne!(other, toml);
+        std::fs::write(parts.config_file(), other).unwrap();
+        let error = train(parts, &data, &mut Until(4)).unwrap_err().to_string();
+        assert!(error.contains("moments of train.optimizer"), "{error}");
+    }
+    std::fs::write(parts.config_file(), toml).unwrap();
+    train(parts, &data, &mut Until(u64::MAX)).unwrap();
+    let read = |folder: &Folder| {
+        let of = |path| std::fs::read(path).unwrap();
+        (of(folder.model_file()), of(folder.metrics_file()), of(folder.summary_file()))
+    };
+    assert!(read(whole) == read(parts));
+    let losses: Vec<f64> = whole.metrics().unwrap().iter().filter_map(|line| line.loss).collect();
+    assert!(losses.len() == 5 && losses.iter().all(|loss| loss.is_finite()), "{losses:?}");
+    // And it learns.
+    let mut trainer = Trainer::new(&config, &data).unwrap();
+    let losses: Vec<f64> = (0..100).map(|_| trainer.step(None).loss).collect();
+    assert!(losses[99] < 0.5 * losses[0], "{losses:?}");
+}
+
+/// Settings that mean nothing together.
+#[test]
+fn settings_that_mean_nothing_are_refused() {
+    let refused = |name: &str, settings: &[&str]| {
+        let set = |config: Config, one: &&str| config.with_setting(one).unwrap();
+        let config = settings.iter().fold(preset(name).unwrap(), set);
+        config.validate().unwrap_err().to_string()
+    };
+    assert!(refused("nano", &["train.momentum=0.9"]).contains("train.optimizer=sgd"));
+    let error = refused("nano", &["train.momentum=1.5", "train.optimizer=sgd"]);
+    assert!(error.contains("from 0 to below 1"), "{error}");
+    assert!(refused("proxy", &["train.z_loss=1e-4"]).contains("the proxy has none"));
+    assert!(refused("nano", &["train.z_loss=-1.0"]).contains("not negative"));
+    let error = preset("nano").unwrap().with_setting("train.optimizer=adam").unwrap_err();
+    assert!(error.to_string().contains("adamw"), "{error}");
 }
