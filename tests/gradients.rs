@@ -174,7 +174,7 @@ fn z_loss_gradient() {
         cross_entropy_and_z(&mut d, vocab, &targets, Some((1.0 / 3.0, 0.07)), &mut losses);
         let logarithms = |logits: &[f64]| -> [f64; 3] {
             let row = |r: usize| logits[r * vocab..][..vocab].iter();
-            core::array::from_fn(|r| row(r).map(|l| l.exp()).sum::<f64>().ln())
+            core::array::from_fn(|r| libm::log(row(r).map(|l| libm::exp(*l)).sum::<f64>()))
         };
         let at = |logits: &[f64], r: usize| logits[r * vocab + targets[r] as usize];
         for (r, log) in logarithms(&logits).into_iter().enumerate() {
@@ -194,13 +194,13 @@ fn divergence_gradient() {
     for (rows, width) in [(1, 1), (3, 5), (2, 16), (70, 33)] {
         let (a, y) = (random::<f64>(rows * width, 1), random::<f64>(rows * width, 2));
         let softmax = |x: &[f64]| -> Vec<f64> {
-            let sum: f64 = x.iter().map(|x| x.exp()).sum();
-            x.iter().map(|x| x.exp() / sum).collect()
+            let sum: f64 = x.iter().map(|x| libm::exp(*x)).sum();
+            x.iter().map(|x| libm::exp(*x) / sum).collect()
         };
         let row = |a: &[f64], r: usize| -> f64 {
             let range = r * width..(r + 1) * width;
             let (p, q) = (softmax(&y[range.clone()]), softmax(&a[range]));
-            p.iter().zip(&q).map(|(p, q)| p * (p / q).ln()).sum()
+            p.iter().zip(&q).map(|(p, q)| p * libm::log(p / q)).sum()
         };
         let mut losses = vec![0.0; rows];
         divergence(&a, &y, width, &mut losses);

@@ -387,9 +387,9 @@ mod tests {
             (moves, b)
         };
         assert_eq!(run(0.5, false), ([7.875, 7.5625, 7.906_25], vec![-1.375]));
-        assert_eq!(run(0.5, true), ([6.875, 5.703_125, 5.333_984_375], vec![-1.375]));
+        assert_eq!(run(0.5, true), ([6.875, 5.703_125, 2731.0 / 512.0], vec![-1.375]));
         assert_eq!(run(0.0, false), ([7.875, 7.625, 8.125], vec![]));
-        assert_eq!(run(0.0, true), ([6.875, 5.765_625, 5.544_921_875], vec![]));
+        assert_eq!(run(0.0, true), ([6.875, 5.765_625, 2839.0 / 512.0], vec![]));
     }
 
     /// Long slices in chunks are short ones, whatever the level.
