@@ -44,6 +44,7 @@ pub mod clip;
 mod engine;
 mod fast;
 pub mod hot;
+mod mask;
 pub mod memory;
 pub mod numbers;
 mod plan;
@@ -326,6 +327,33 @@ mod tests {
             "all=clip-e7m7-keep-low-outer"
         );
         assert_eq!(rules("bitred-e5m3+scale=tensor-pow2")[0], "all=clip-e5m3-pow2>>e8m3@rtz");
+        assert_eq!(rules("bitred-e8m3+scale=tensor-pow2")[0], "all=clip-e8m3-pow2>>e8m3@rtz");
+        assert_eq!(rules("bitred-e8m0")[0], "all=mask0");
+        assert_eq!(rules("bitred-e8m3+accum=bf16")[2..], ["sums=fma:bf16"]);
+        let masks = |text: &str| rules(&format!("bitred-e8m3+mask={text}"));
+        let both = ["all=bf16>e8m3@rtz", "forward:grad_input:output=bf16"];
+        assert_eq!(
+            masks("attention")[1..],
+            [
+                "forward:grad_input:output=bf16",
+                "all=bf16>e8m3@rtz",
+                "q:k:tensor=bf16>e8m3@rtz",
+                "scores:gradient=bf16>e8m3@rtz",
+                "v:probabilities:tensor=bf16>e8m3@rtz",
+                "attention:gradient=bf16>e8m3@rtz",
+            ]
+        );
+        assert_eq!(masks("paper"), both);
+        assert_eq!(masks("embedding")[2..], [both[0], "embedding:tensor=bf16>e8m3@rtz"]);
+        assert_eq!(
+            masks("backward/weights/qk")[2..],
+            [
+                "grad_input:grad_weight=bf16>e8m3@rtz",
+                "weight=bf16>e8m3@rtz",
+                "q:k:tensor=bf16>e8m3@rtz",
+                "scores:gradient=bf16>e8m3@rtz",
+            ]
+        );
     }
 
     #[test]
@@ -333,8 +361,16 @@ mod tests {
         let message = |text: &str| text.parse::<Recipe>().unwrap_err().to_string();
         assert!(message("mxpf8-e4m3").contains("did you mean mxfp8-e4m3"));
         assert!(message("chom").contains("did you mean chon"));
-        assert!(message("bitred-e8m9").contains("bitred-e8m1 to bitred-e8m7"));
-        assert!(message("bitred-e8m0").contains("bitred-e8m1 to bitred-e8m7"));
+        assert!(message("bitred-e8m9").contains("bitred-e8m0 to bitred-e8m7"));
+        assert!(message("bitred-e7m0").contains("bitred-e8m0 to bitred-e8m7"));
+        assert!(message("bitred-e8m0+round=rne").contains("trunc"));
+        assert!(message("bitred-e8m3+mask=weights/acts").contains("inputs"));
+        assert!(message("bitred-e8m3+accum=f16").contains("bf16"));
+        assert!(message("f32+sums=exact").contains("fma"));
+        assert!(message("f32+weight:sums=fma:bf16").contains("one of these"));
+        assert!(message("mxfp8-e4m3@sr8@microxcaling@by-position").contains("random"));
+        assert!(message("mxpaper-e4m3+no-ln-q=codes").contains("code"));
+        assert!(message("nv-nvfp4+sr-bits=8d").contains("8b"));
         assert!(message("e8m0").contains("no negative numbers"));
         assert!(message("e4m3fn@sr33").contains("sr33"));
         assert!(message("mxfp4@sr8@sr4").contains("two rounding modes"));

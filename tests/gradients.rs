@@ -5,7 +5,7 @@
 use exmy::nn::Real;
 use exmy::nn::activation::{add_assign, gelu, gelu_backward, swiglu, swiglu_backward};
 use exmy::nn::embedding::{embed, embed_backward};
-use exmy::nn::loss::{self, cross_entropy};
+use exmy::nn::loss::{self, cross_entropy, cross_entropy_and_z, divergence, divergence_backward};
 use exmy::nn::norm::{ROW_BLOCK, layer_norm, layer_norm_backward, rms_norm, rms_norm_backward};
 use exmy::parallel::with_threads;
 use exmy::random::{Philox, Stream};
@@ -160,6 +160,61 @@ fn cross_entropy_gradient() {
             assert_eq!(work, logits, "without a scale the logits stay");
             0.25 * losses.iter().sum::<f64>()
         });
+    }
+}
+
+/// The z-loss restated: the mean of the squared logarithm of the sum of exponentials. What is told stays
+/// the cross-entropy.
+#[test]
+fn z_loss_gradient() {
+    for vocab in [1, 5, 16, 33] {
+        let targets = [0, vocab as u32 - 1, vocab as u32 / 2];
+        let logits: Vec<f64> = random::<f64>(3 * vocab, 1).iter().map(|x| 4.0 * x).collect();
+        let (mut d, mut losses) = (logits.clone(), [0.0; 3]);
+        cross_entropy_and_z(&mut d, vocab, &targets, Some((1.0 / 3.0, 0.07)), &mut losses);
+        let logarithms = |logits: &[f64]| -> [f64; 3] {
+            let row = |r: usize| logits[r * vocab..][..vocab].iter();
+            core::array::from_fn(|r| libm::log(row(r).map(|l| libm::exp(*l)).sum::<f64>()))
+        };
+        let at = |logits: &[f64], r: usize| logits[r * vocab + targets[r] as usize];
+        for (r, log) in logarithms(&logits).into_iter().enumerate() {
+            let expected = log - at(&logits, r);
+            assert!((losses[r] - expected).abs() < 1e-13, "{} {expected}", losses[r]);
+        }
+        check_gradient("logits", &logits, &d, |logits| {
+            let rows = logarithms(logits).into_iter().enumerate();
+            rows.map(|(r, log)| log - at(logits, r) + 0.07 * log * log).sum::<f64>() / 3.0
+        });
+    }
+}
+
+/// Against `sum p ln(p / q)`; equal rows, shifted ones too, have none.
+#[test]
+fn divergence_gradient() {
+    for (rows, width) in [(1, 1), (3, 5), (2, 16), (70, 33)] {
+        let (a, y) = (random::<f64>(rows * width, 1), random::<f64>(rows * width, 2));
+        let softmax = |x: &[f64]| -> Vec<f64> {
+            let sum: f64 = x.iter().map(|x| libm::exp(*x)).sum();
+            x.iter().map(|x| libm::exp(*x) / sum).collect()
+        };
+        let row = |a: &[f64], r: usize| -> f64 {
+            let range = r * width..(r + 1) * width;
+            let (p, q) = (softmax(&y[range.clone()]), softmax(&a[range]));
+            p.iter().zip(&q).map(|(p, q)| p * libm::log(p / q)).sum()
+        };
+        let mut losses = vec![0.0; rows];
+        divergence(&a, &y, width, &mut losses);
+        for (r, loss) in losses.iter().enumerate() {
+            assert!((loss - row(&a, r)).abs() < 1e-13, "{loss} {}", row(&a, r));
+        }
+        let mut d = vec![f64::NAN; a.len()];
+        divergence_backward(&a, &y, width, 0.25, &mut d);
+        let sum = |a: &[f64]| 0.25 * (0..rows).map(|r| row(a, r)).sum::<f64>();
+        check_gradient("outputs", &a, &d, sum);
+        let shifted: Vec<f64> = y.iter().map(|y| y + 3.0).collect();
+        divergence(&shifted, &y, width, &mut losses);
+        divergence_backward(&shifted, &y, width, 1.0, &mut d);
+        assert!(losses.iter().chain(&d).all(|x| x.abs() < 1e-14), "{losses:?} {d:?}");
     }
 }
 

@@ -102,6 +102,11 @@ fn runs_hold_at_most_twice_what_they_need_on_paper() {
             println!("{name} {recipe}: {ratio:.2}");
             assert!(ratio <= 2.0, "{name} {recipe}: {ratio:.2}");
         }
+        // Where nothing is kept beside the weights, less is needed, and no more held.
+        let config = preset("micro").unwrap().with_setting("train.optimizer=sgd").unwrap();
+        let ratio_of_sgd = ratio(config, "f32");
+        println!("sgd: {ratio_of_sgd:.2}");
+        assert!(ratio_of_sgd <= 2.0, "sgd: {ratio_of_sgd:.2}");
         // Rows of attention that are long beside a head: 512 of 16.
         let mut config = preset("nano").unwrap();
         config.model.decoder_mut().unwrap().context = 512;

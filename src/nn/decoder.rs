@@ -48,6 +48,8 @@ pub struct Decoder<T: Real> {
     layout: Layout,
     places: Places,
     rope: Option<Rope<T>>,
+    /// Of [`Model::set_z_loss`].
+    z_loss: T,
     kept: Kept<T>,
     work: Work<T>,
 }
@@ -117,6 +119,7 @@ impl<T: Real> Decoder<T> {
             config,
             layout,
             rope,
+            z_loss: T::ZERO,
             kept: Kept::default(),
             work: Work::default(),
         })
@@ -156,11 +159,11 @@ impl<T: Real> Decoder<T> {
         let scale = T::from_f64(1.0 / n as f64);
         let Kept { logits, losses, .. } = &mut self.kept;
         grow(losses, n);
-        loss::cross_entropy(
+        loss::cross_entropy_and_z(
             &mut logits[..n * vocab],
             vocab,
             targets,
-            Some(scale),
+            Some((scale, self.z_loss)),
             &mut losses[..n],
         );
         let mean = loss::mean(&losses[..n]);
@@ -405,6 +408,10 @@ impl<T: Real> Decoder<T> {
 impl<T: Real> Model<T> for Decoder<T> {
     fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    fn set_z_loss(&mut self, coefficient: f64) {
+        self.z_loss = T::from_f64(coefficient);
     }
 
     fn forward_backward(

@@ -83,6 +83,11 @@ pub trait Model<T: Real>: Send {
         losses: &mut [T],
     );
 
+    /// From now on gradients are those of the loss plus `coefficient` times the mean square of the
+    /// logarithm of the softmax's normalizer, where the model has a softmax over tokens; the losses
+    /// that are returned stay without.
+    fn set_z_loss(&mut self, _coefficient: f64) {}
+
     /// The logits of what follows one sequence; `None` of a model that reads no tokens.
     ///
     /// # Panics
@@ -193,7 +198,10 @@ impl Config {
     pub const fn loss_unit(&self) -> &'static str {
         match self {
             Self::Decoder(_) => "nats per token",
-            Self::Proxy(_) => "mean squared error",
+            Self::Proxy(config) => match config.loss {
+                proxy::Loss::Mse => "mean squared error",
+                proxy::Loss::Kl => "nats per row",
+            },
         }
     }
 

@@ -12,7 +12,8 @@
 //! otherwise), without residual, norm or bias, drawn from the run's seed and frozen. Rows
 //! `x ~ N(0, I)` and targets `teacher(x) + noise N(0, I)` are drawn by address, so none is ever used
 //! twice and every number of a batch depends on (seed, part of the data, row) alone. The loss is the
-//! mean of the squared errors over rows and features.
+//! mean of the squared errors over rows and features, or the mean over rows of
+//! `KL(softmax(target) || softmax(A_L))`.
 //!
 //! Products of the student go through a [`Products`] as `layers.K.up_proj` (with `gate_proj`) and
 //! `down_proj`, in the order of the [`Decoder`](crate::nn::decoder::Decoder)'s; those of the teacher
@@ -21,7 +22,7 @@
 mod config;
 mod draw;
 
-pub use config::{Activation, Config, Init, Precision, TeacherActivation};
+pub use config::{Activation, Config, Init, Loss, Precision, TeacherActivation};
 
 use crate::nn::activation::add_assign;
 use crate::nn::decoder::{ConfigError, Norm};
@@ -240,7 +241,7 @@ impl<T: Real> Proxy<T> {
         assert_eq!(params.len(), self.layout.len(), "parameters have the model's layout");
         let d = self.config.width;
         let n = rows * d;
-        let Self { kept, work, blocks, .. } = self;
+        let Self { config, kept, work, blocks, .. } = self;
         let pass = kept.pass;
         for (k, block) in blocks.iter().enumerate() {
             let at = pass.memory(k);
@@ -263,6 +264,9 @@ impl<T: Real> Proxy<T> {
         let output = &kept.stream[pass.memory(blocks.len())][..n];
         let per_width = T::ONE / T::from_f64(d as f64);
         let targets = &work.targets;
+        if config.loss == Loss::Kl {
+            return loss::divergence(output, targets, d, &mut kept.losses[..rows]);
+        }
         const ROWS: usize = 64;
         parallel::for_each_chunk(&mut kept.losses[..rows], ROWS, |chunk, losses| {
             let rows = output.chunks_exact(d).zip(targets.chunks_exact(d)).skip(chunk * ROWS);
@@ -282,13 +286,21 @@ impl<T: Real> Proxy<T> {
     ) {
         let d = self.config.width;
         let n = rows * d;
-        let Self { kept, work, blocks, .. } = self;
+        let Self { config, kept, work, blocks, .. } = self;
         let Work { targets, d_stream, d_y, d_x, d_after, d_before, spare, .. } = work;
         let (d_stream, d_y, d_x) = (&mut d_stream[..n], &mut d_y[..n], &mut d_x[..n]);
-        let scale = T::from_f64(2.0 / n as f64);
         let output = &kept.stream[blocks.len()][..n];
-        for ((g, &a), &y) in d_stream.iter_mut().zip(output).zip(&*targets) {
-            *g = (a - y) * scale;
+        match config.loss {
+            Loss::Mse => {
+                let scale = T::from_f64(2.0 / n as f64);
+                for ((g, &a), &y) in d_stream.iter_mut().zip(output).zip(&*targets) {
+                    *g = (a - y) * scale;
+                }
+            }
+            Loss::Kl => {
+                let scale = T::from_f64(1.0 / rows as f64);
+                loss::divergence_backward(output, targets, d, scale, d_stream);
+            }
         }
         for (k, block) in blocks.iter().enumerate().rev() {
             let x = &kept.stream[k][..n];

@@ -186,6 +186,9 @@ names! {
         Activation = "activation",
         /// Additions of biases to products, and the sums that are the biases' gradients.
         Bias = "bias",
+        /// The end of a norm on its way forward, where `norm` rounds nothing: epsilon added, root,
+        /// reciprocal, the normalized row, gain and bias.
+        NormTail = "norm_tail",
     }
 }
 

@@ -55,9 +55,14 @@ pub(crate) fn round_all<T: Real>(rounding: Option<Rounding>, x: &mut [T]) {
 /// Elements a thread takes at once.
 const CHUNK: usize = 1 << 13;
 
+/// How a norm's forward steps are rounded: those up to the variance, the gain and the bias; and the
+/// others.
+pub(crate) type Steps = [Option<Rounding>; 2];
+
 /// Normalizes the rounded `x` into `h`; variance or mean square, plus epsilon. The backward pass forms both
 /// again.
-fn normalize<T: Real>(norm: Norm, r16: impl Fn(T) -> T, eps: f64, x: &[T], h: &mut [T]) -> T {
+fn normalize<T: Real>(norm: Norm, [head, tail]: Steps, eps: f64, x: &[T], h: &mut [T]) -> T {
+    let (r16, t16) = (|x| maybe(head, x), |x| maybe(tail, x));
     let n = T::from_f64(x.len() as f64);
     for (h, &x) in h.iter_mut().zip(x) {
         *h = r16(x);
@@ -68,17 +73,17 @@ fn normalize<T: Real>(norm: Norm, r16: impl Fn(T) -> T, eps: f64, x: &[T], h: &m
     }
     let square = r16(r16(sum(h, |c| r16(c * c))) / n);
     // The library adds a number that it has not rounded.
-    let v = r16(square + T::from_f64(eps));
-    let sd = r16(v.sqrt());
-    let r = r16(T::ONE / sd);
-    h.iter_mut().for_each(|h| *h = r16(*h * r));
+    let v = t16(square + T::from_f64(eps));
+    let sd = t16(v.sqrt());
+    let r = t16(T::ONE / sd);
+    h.iter_mut().for_each(|h| *h = t16(*h * r));
     v
 }
 
 /// `y = round(gamma h) + beta`, rounded, with `h` the normalized row; rows of `gamma.len()`.
 pub(crate) fn norm<T: Real>(
     norm: Norm,
-    rounding: Rounding,
+    steps: Steps,
     x: &[T],
     gamma: &[T],
     beta: Option<&[T]>,
@@ -86,15 +91,16 @@ pub(crate) fn norm<T: Real>(
     y: &mut [T],
 ) {
     let _lap = lap(Part::Norm(Way::Forward));
-    let (width, r16) = (gamma.len(), |x| round(rounding, x));
+    let width = gamma.len();
+    let (r16, t16) = (|x| maybe(steps[0], x), |x| maybe(steps[1], x));
     parallel::for_each_chunk(y, ROW_BLOCK * width, |i, y| {
         let x = &x[i * ROW_BLOCK * width..][..y.len()];
         for (x, y) in x.chunks_exact(width).zip(y.chunks_exact_mut(width)) {
-            normalize(norm, r16, eps, x, y);
+            normalize(norm, steps, eps, x, y);
             for (d, y) in y.iter_mut().enumerate() {
-                *y = r16(r16(gamma[d]) * *y);
+                *y = t16(r16(gamma[d]) * *y);
                 if let Some(beta) = beta {
-                    *y = r16(*y + r16(beta[d]));
+                    *y = t16(*y + r16(beta[d]));
                 }
             }
         }
@@ -106,7 +112,7 @@ pub(crate) fn norm<T: Real>(
 /// had rounded, whatever the steps back are.
 pub(crate) fn norm_backward<T: Real>(
     norm: Norm,
-    [forward, rounding]: [Option<Rounding>; 2],
+    (forward, rounding): (Steps, Option<Rounding>),
     x: &[T],
     gamma: &[T],
     eps: f64,
@@ -127,7 +133,7 @@ pub(crate) fn norm_backward<T: Real>(
         let mut h = vec![T::ZERO; width];
         let rows = x[range.clone()].chunks_exact(width).zip(dy[range].chunks_exact(width));
         for ((x, dy), dx) in rows.zip(dx.chunks_exact_mut(width)) {
-            let v = normalize(norm, |x| maybe(forward, x), eps, x, &mut h);
+            let v = normalize(norm, forward, eps, x, &mut h);
             let sd = r16(v.sqrt());
             let r = r16(T::ONE / sd);
             for d in 0..width {
@@ -274,10 +280,18 @@ mod tests {
     fn a_norm_by_hand() {
         let x = [1.0, 1.0 + 1.0 / 256.0, 1.0, 3.0];
         let mut y = [9.0_f32; 4];
-        norm(Norm::LayerNorm, Rounding::Rne, &x, &[2.0, 1.0], Some(&[0.5, 0.25]), 1e-5, &mut y);
+        norm(
+            Norm::LayerNorm,
+            [Some(Rounding::Rne); 2],
+            &x,
+            &[2.0, 1.0],
+            Some(&[0.5, 0.25]),
+            1e-5,
+            &mut y,
+        );
         assert_eq!(y, [0.5, 0.25, -1.5, 1.25]);
         // Away from zero the tie is 1 + 2^-7; the sum 2 + 2^-7 is a tie again, 2 + 2^-6.
-        norm(Norm::LayerNorm, Rounding::Rna, &x, &[2.0, 1.0], None, 1e-5, &mut y);
+        norm(Norm::LayerNorm, [Some(Rounding::Rna); 2], &x, &[2.0, 1.0], None, 1e-5, &mut y);
         assert!(y[0] < 0.0 && y[1] == 0.0, "{y:?}");
     }
 
@@ -291,7 +305,7 @@ mod tests {
         let (mut mean, mut rstd) = (vec![0.0; rows], vec![0.0; rows]);
         layer_norm(&x, &gamma, Some(&beta), 1e-5, &mut plain, &mut mean, &mut rstd);
         let mut y = vec![f32::NAN; x.len()];
-        norm(Norm::LayerNorm, Rounding::Rna, &x, &gamma, Some(&beta), 1e-5, &mut y);
+        norm(Norm::LayerNorm, [Some(Rounding::Rna); 2], &x, &gamma, Some(&beta), 1e-5, &mut y);
         let close = |name: &str, got: &[f32], expected: &[f32], bound: f32| {
             for (got, expected) in got.iter().zip(expected) {
                 assert!((got - expected).abs() <= bound, "{name}: {got} {expected}");
@@ -308,7 +322,7 @@ mod tests {
         let rounding = Rounding::Rna;
         norm_backward(
             Norm::LayerNorm,
-            [Some(rounding); 2],
+            ([Some(rounding); 2], Some(rounding)),
             &x,
             &gamma,
             1e-5,
@@ -350,7 +364,7 @@ mod tests {
         let (gamma, beta) = ([1.01, 0.93, 1.13, 0.877_f32], [0.1, -0.2, 0.05, 0.33_f32]);
         let dy = [0.11, -0.23, 0.37, 0.51, -0.71, 0.13, 0.29, -0.43_f32];
         let mut y = [0.0_f32; 8];
-        norm(Norm::LayerNorm, Rounding::Rna, &x, &gamma, Some(&beta), 1e-5, &mut y);
+        norm(Norm::LayerNorm, [Some(Rounding::Rna); 2], &x, &gamma, Some(&beta), 1e-5, &mut y);
         let expected = [
             -0.00830078125,
             -0.0390625,
@@ -364,7 +378,7 @@ mod tests {
         assert_eq!(y, expected);
         let back = |rounding: Option<Rounding>| {
             let (mut dx, mut g, mut b) = ([0.0_f32; 8], [0.0_f32; 4], [0.0_f32; 4]);
-            let ways = [Some(Rounding::Rna), rounding];
+            let ways = ([Some(Rounding::Rna); 2], rounding);
             let gamma = gamma.map(|gamma| maybe(rounding, gamma));
             norm_backward(Norm::LayerNorm, ways, &x, &gamma, 1e-5, &dy, &mut dx, &mut g, &mut b);
             (dx, g, b)
@@ -383,6 +397,28 @@ mod tests {
         assert!(near(&dx, &plain), "{dx:?}");
         assert!(near(&d_gamma, &[-0.560957, 0.025527336, 0.15259767, 0.10949221]), "{d_gamma:?}");
         assert!(near(&d_beta, &[-0.6, -0.1, 0.66, 0.08]), "{d_beta:?}");
+    }
+
+    /// Mean and deviations are 1/2 + 2^-9 and the variance 1/4 + 2^-9 + 2^-18, none of them bfloat16. Then by hand, away
+    /// from zero: the variance becomes 129 2^-9, its root 0.501949 a half, the reciprocal 2; twice the deviation, 1 + 2^-8,
+    /// is a tie and 1 + 2^-7. The gain is a little below 1 + 2^-8 and would be 1 in bfloat16: 1.011748 is above the tie of
+    /// 1 + 2^-7 and 1 + 2^-6, which it becomes. The bias is a little below 2^-8, which it would be in bfloat16 and make a
+    /// tie: so 1 + 2^-6 stays.
+    #[test]
+    fn the_tail_of_a_norm_by_hand() {
+        let (unit, little) = (1.0 / 256.0, 1.0 / 1_048_576.0);
+        let x = [0.0, 1.0 + unit];
+        let (gamma, beta) = ([1.0 + unit - little; 2], [unit - little; 2]);
+        let mut y = [9.0_f32; 2];
+        norm(Norm::LayerNorm, [None, Some(Rounding::Rna)], &x, &gamma, Some(&beta), 0.0, &mut y);
+        assert_eq!(y, [-1.0 - 4.0 * unit, 1.0 + 4.0 * unit]);
+        // With nothing rounded it is the plain norm, whose rows are -1 and 1.
+        norm(Norm::LayerNorm, [None; 2], &x, &[1.0; 2], None, 0.0, &mut y);
+        assert!((y[0] + 1.0).abs() < 1e-6 && (y[1] - 1.0).abs() < 1e-6, "{y:?}");
+        // With all rounded the mean is 1/2 + 2^-8, the gain 1 and the bias 2^-8.
+        let all = [Some(Rounding::Rna); 2];
+        norm(Norm::LayerNorm, all, &x, &gamma, Some(&beta), 0.0, &mut y);
+        assert_eq!(y, [-1.0 + unit, 1.0 + 2.0 * unit]);
     }
 
     /// GELU and `SwiGLU`'s gate by the same restatement.

@@ -5,17 +5,43 @@
 //! within them: position j of every block of the row is bumped if the largest magnitude at that position,
 //! over the row's blocks, is above `max / 2^emax` of its own binade. A bumped element is rounded with
 //! twice its block's scale, its neighbours with the scale itself.
+//!
+//! Of tensors of tokens the code sees (sequences, tokens, features), and blocks along tokens are those of
+//! one sequence: neither a block nor a maximum over blocks reaches into the next one.
 
 use crate::block::{BlockFormat, Shape};
 use crate::quantizer::{Axis, Quantizer, Target};
 use crate::random::Philox;
 use crate::view::{View, ViewMut};
 
-/// Writes to `out` the image of `x` with exponents bumped by position.
+/// Writes to `out` the image of `x` with exponents bumped by position; blocks along rows are those of
+/// `sequence` rows, where it is not 0.
 ///
 /// # Panics
 /// If the target is no block format of blocks along the sum with scales by a power rule.
 pub(super) fn image_into(
+    quantizer: &Quantizer,
+    x: View<'_, f32>,
+    axis: Axis,
+    random: Philox,
+    sequence: usize,
+    mut out: ViewMut<'_, f32>,
+) {
+    if axis == Axis::Cols || sequence == 0 || sequence >= x.rows() {
+        return whole(quantizer, x, axis, random, out);
+    }
+    let stride = out.row_stride();
+    for start in (0..x.rows()).step_by(sequence) {
+        let rows = start..x.rows().min(start + sequence);
+        let data = &mut out.data()[start * stride..];
+        let place = ViewMut::with_row_stride(data, rows.len(), x.cols(), stride);
+        let place = place.expect("rows of the output");
+        whole(quantizer, x.rows_range(rows), axis, random, place);
+    }
+}
+
+/// The image of one tensor.
+fn whole(
     quantizer: &Quantizer,
     x: View<'_, f32>,
     axis: Axis,
@@ -82,7 +108,7 @@ mod tests {
         let mut out = vec![0.0; x.len()];
         let random = Philox::new(0, Stream::new("unused"));
         let view = View::new(x, 1, x.len());
-        image_into(&quantizer, view, Axis::Cols, random, ViewMut::new(&mut out, 1, x.len()));
+        image_into(&quantizer, view, Axis::Cols, random, 0, ViewMut::new(&mut out, 1, x.len()));
         out
     }
 
@@ -96,6 +122,27 @@ mod tests {
         (x[0], x[1], x[32], x[33]) = (0.9, 0.95, 1.0, 0.3);
         let image = image(&x);
         assert_eq!([image[0], image[1], image[32], image[33]], [0.875, 0.9375, 1.0, 0.3125]);
+    }
+
+    /// One feature of two sequences of 48 tokens, by hand. Each has a block of 32 and one of 16. The first sequence's
+    /// 0.95 at position 1 is alone in its band: it is bumped to 0.9375 there; the second one has 1.0 at position 1,
+    /// so its 0.95 at token 33, the largest of the last block, saturates to 0.875. Were all 96 tokens one column, the 1.0
+    /// of token 48 + 17 would stand at position 1 of the third block: the first 0.95 would saturate, and the other one would not, with a
+    /// 1.0 in its block.
+    #[test]
+    fn blocks_of_tokens_end_with_their_sequence() {
+        let quantizer: Quantizer = "mxfp8-e4m3@microxcaling".parse().unwrap();
+        let mut x = [0.0; 96];
+        (x[1], x[48 + 1], x[48 + 17], x[48 + 33]) = (0.95, 1.0, 1.0, 0.95);
+        let random = Philox::new(0, Stream::new("unused"));
+        let image = |sequence| {
+            let mut out = [9.0; 96];
+            let (view, to) = (View::new(&x, 96, 1), ViewMut::new(&mut out, 96, 1));
+            image_into(&quantizer, view, Axis::Rows, random, sequence, to);
+            [out[1], out[48 + 1], out[48 + 33]]
+        };
+        assert_eq!(image(48), [0.9375, 1.0, 0.875]);
+        assert_eq!(image(0), [0.875, 1.0, 0.9375]);
     }
 
     #[test]

@@ -149,7 +149,7 @@ fn largest_scale(max: f64, amax: f64) -> i32 {
 }
 
 /// To bfloat16, to nearest even; NaN stays one.
-fn bf16(x: f32) -> f32 {
+pub(super) fn bf16(x: f32) -> f32 {
     if x.is_nan() {
         return f32::NAN;
     }

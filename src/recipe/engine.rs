@@ -5,7 +5,8 @@
 //! that of [`gemm::fast`](crate::gemm::fast), else that of [`gemm::f32`](crate::gemm::f32). Numbers that
 //! are a quantizer and nothing more are packed as they are rounded, and their tensor scales
 //! multiply the sums ([`fast`] has the details); images of any other numbers are in f32. A patched
-//! forward product has the order of [`gemm::f32`](crate::gemm::f32), too. The blocks of an operand run
+//! forward product has the order of [`gemm::f32`](crate::gemm::f32), too. Where a recipe says how a
+//! product is summed, images are multiplied by [`gemm`](crate::gemm::gemm()) in that order. The blocks of an operand run
 //! along the reduction axis of the product it enters, so one tensor has different images in
 //! different products:
 //!
@@ -25,7 +26,7 @@
 //!
 //! Random bits come from a stream named by (step, layer, operator, product, operand), element =
 //! row-major index in the tensor as it is rounded; `@shared` numbers use the stream of the first
-//! product that reads the operand. An output's stream has the operand 3; a place's has, after the layer, 64
+//! product that reads the operand. An output's stream has the operand 3, a stochastic accumulator's 4; a place's has, after the layer, 64
 //! plus the place, whether it is a gradient, and how many tensors there were at this place before.
 
 mod image;
@@ -43,6 +44,7 @@ use super::plan::Plan;
 use crate::bulk::Converter;
 use crate::gemm::f32::{Output, matmul};
 use crate::gemm::fast::Source;
+use crate::gemm::{Accumulation, Spec, Sum, gemm};
 use crate::nn::linear::{Group, Products};
 use crate::nn::site::{Operand, Operator, Place, Product, Site, Vector};
 use crate::nn::stopwatch::{Part, Work, lap};
@@ -124,6 +126,8 @@ pub struct Engine<'a> {
     images: &'a mut Images,
     /// Tensors seen at places, by the place's stream.
     seen: Vec<(u64, u64)>,
+    /// Tokens of a sequence; 0: rows belong together, or are told from nothing.
+    sequence: usize,
 }
 
 /// Room for two operands' images, kept from call to call, and what the recipe remembers from step to step.
@@ -139,19 +143,28 @@ pub struct Images {
 
 /// What follows the operands in random streams.
 const OUTPUT: u64 = 3;
+/// What precedes the words of a stochastic accumulator.
+const SUMS: u64 = 4;
 /// What precedes places.
 const PLACES: u64 = 64;
 
 impl<'a> Engine<'a> {
     /// The products of `plan` in one phase of the run of `seed`.
     pub fn new(plan: &'a Plan, seed: u64, phase: Phase, images: &'a mut Images) -> Self {
-        Self { plan, seed, phase, observer: None, images, seen: Vec::new() }
+        Self { plan, seed, phase, observer: None, images, seen: Vec::new(), sequence: 0 }
     }
 
     /// The same, watched.
     #[must_use]
     pub fn observed(self, observer: &'a mut dyn Observer) -> Self {
         Self { observer: Some(observer), ..self }
+    }
+
+    /// The same for batches of sequences of so many tokens, which only exponents bumped by position ask for;
+    /// 0, as without, for rows of one piece.
+    #[must_use]
+    pub fn with_sequences_of(self, tokens: usize) -> Self {
+        Self { sequence: tokens, ..self }
     }
 
     fn stream(&self, site: Site, product: Product) -> Stream {
@@ -247,6 +260,7 @@ impl<'a> Engine<'a> {
                         random: self.random(site, product, OUTPUT),
                         scale: None,
                         signs: 0,
+                        sequence: 0,
                     };
                     let part = View::with_strides(data, height, width, stride, 1);
                     let part = part.expect("a member lies within its group");
@@ -272,6 +286,10 @@ impl<'a> Engine<'a> {
         (mode, round): (Output, Option<Converter>),
     ) -> bool {
         let place = (members[0].0, left.product);
+        if let Some(sum) = self.sums(layer, place.0, place.1) {
+            self.sum(layer, members, [left, right], sum, out, mode);
+            return false;
+        }
         let sides = [left, right].map(|side| self.sources(layer, members, side));
         if let [Some(a), Some(b)] = &sides {
             if self.observer.is_some() {
@@ -309,13 +327,54 @@ impl<'a> Engine<'a> {
         rounded && round.is_some()
     }
 
+    /// How a product is summed, where a recipe says it.
+    fn sums(&self, layer: Option<u32>, operator: Operator, product: Product) -> Option<Sum> {
+        self.plan.sums(self.phase.step(), Site { layer, operator }, product)
+    }
+
+    /// [`multiply`](Self::multiply) of images in an order and an accumulator of the recipe's.
+    fn sum(
+        &mut self,
+        layer: Option<u32>,
+        members: &[(Operator, usize)],
+        [left, right]: [&Side<'_>; 2],
+        sum: Sum,
+        mut out: ViewMut<'_, f32>,
+        mode: Output,
+    ) {
+        let (operator, product) = (members[0].0, left.product);
+        let mut buffers = [&mut self.images.left, &mut self.images.right].map(std::mem::take);
+        let [a, b] = &mut buffers;
+        let quantize = lap(Part::Linear(operator, product, Work::Quantize));
+        let a = self.image(layer, members, left, a);
+        let b = self.image(layer, members, right, b);
+        drop(quantize);
+        let _multiplying = lap(Part::Linear(operator, product, Work::Multiply));
+        let (a, b) = match product {
+            Product::Forward => (a, b.t()),
+            Product::GradInput => (a, b),
+            Product::GradWeight => (a.t(), b),
+        };
+        let mut spec = Spec::from(Accumulation::Sum(sum));
+        spec.random = Some(self.random(Site { layer, operator }, product, SUMS));
+        let sums = gemm(a, b, &spec).unwrap_or_else(|error| panic!("{error}"));
+        let (cols, stride) = (out.cols(), out.row_stride());
+        for (out, sums) in out.data().chunks_mut(stride).zip(sums.chunks(cols)) {
+            for (out, sum) in out.iter_mut().zip(sums) {
+                *out = if mode == Output::Overwrite { *sum } else { *out + sum };
+            }
+        }
+        [self.images.left, self.images.right] = buffers;
+    }
+
     /// Where the members end that follow `first` and whose shared input has the same numbers in a
-    /// product, and how wide they are together. A member with a patch in the forward product stands alone.
+    /// product, which is summed alike, and how wide they are together. A member with a patch in the forward product stands alone.
     fn run(&self, group: &Group<'_>, product: Product, first: usize) -> (usize, usize) {
         let numbers = |&(operator, _): &(Operator, usize)| {
             let site = Site { layer: group.layer, operator };
             let alone = product == Product::Forward && self.patch(site).is_some();
-            (!alone).then(|| self.numbers(site, product, Operand::Input))
+            let sums = self.plan.sums(self.phase.step(), site, product);
+            (!alone).then(|| (self.numbers(site, product, Operand::Input), sums))
         };
         let members = &group.members[first..];
         let same = numbers(&members[0]);
@@ -590,7 +649,7 @@ impl Engine<'_> {
             }
         };
         let random = Philox::new(self.seed, stream.with(count));
-        let given = Given { axis: Axis::Cols, random, scale: None, signs: 0 };
+        let given = Given { axis: Axis::Cols, random, scale: None, signs: 0, sequence: 0 };
         let rows = values.len() / width;
         let before = values.to_vec();
         let view = View::new(&before, rows, width);

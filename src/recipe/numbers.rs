@@ -7,6 +7,7 @@
 //! * a [quantizer](crate::quantizer): `bf16`, `mxfp4@sr8`, `bf16>rht16>nvfp4`;
 //! * `f16/tensor:e8m0@rceil>>e4m3fn/tensor:e8m0@rceil`: one quantizer, then another;
 //! * `clip-e7m7`, `clip-e7m7>>e8m3@rtz`: a [clipped range](super::clip), then a quantizer;
+//! * `mask0`: bfloat16 with so many mantissa bits (0 to 7), the others cleared, NaN kept;
 //! * `zero`: nothing but zeros, for gradients that are dropped;
 //! * `@across`: blocks run across the axis that the product sums along, not along it. For a weight in
 //!   `grad_input` that is the axis of the forward product, so that both see the same numbers;
@@ -30,6 +31,8 @@ pub enum Prior {
     Clip(Clip),
     /// It is quantized by another quantizer.
     Quantizer(Quantizer),
+    /// It is rounded to bfloat16 and keeps so many mantissa bits.
+    Mask(u8),
     /// It becomes zero: a gradient that is dropped.
     Zero,
 }
@@ -93,6 +96,7 @@ impl Numbers {
             (Target::None, Some(Prior::Clip(clip))) => {
                 format!("e{}m{}", clip.exponent_bits, clip.mantissa_bits)
             }
+            (Target::None, Some(Prior::Mask(bits))) => format!("e8m{bits}"),
             (Target::None, Some(Prior::Quantizer(first))) => Self::of(first).format(),
             (Target::Format(format), _) => format.to_string(),
             (Target::Block(format), _) => {
@@ -111,6 +115,7 @@ impl Numbers {
             (Target::None, Some(Prior::Clip(clip))) => {
                 1 + u32::from(clip.exponent_bits) + u32::from(clip.mantissa_bits)
             }
+            (Target::None, Some(Prior::Mask(bits))) => 9 + u32::from(bits),
             (Target::None, Some(Prior::Quantizer(first))) => Self::of(first).bits(),
             (Target::None, None) => self.quantizer.before.map_or(32, |cast| cast.format.bits()),
         }
@@ -128,6 +133,7 @@ impl fmt::Display for Numbers {
         match (self.prior, self.quantizer.is_none()) {
             (Some(Prior::Clip(clip)), true) => write!(f, "{clip}")?,
             (Some(Prior::Clip(clip)), false) => write!(f, "{clip}>>{}", self.quantizer)?,
+            (Some(Prior::Mask(bits)), _) => write!(f, "mask{bits}")?,
             (Some(Prior::Zero), _) => f.write_str("zero")?,
             (Some(Prior::Quantizer(first)), _) => write!(f, "{first}>>{}", self.quantizer)?,
             (None, true) => f.write_str("f32")?,
@@ -211,6 +217,9 @@ impl FromStr for Numbers {
                     .map_err(|e: crate::text::UnknownName| ParseNumbersError(e.to_string()))?;
                 numbers.prior = Some(Prior::Clip(clip));
             }
+            None if matches!(rest.as_bytes(), [b'm', b'a', b's', b'k', b'0'..=b'7']) => {
+                numbers.prior = Some(Prior::Mask(rest.as_bytes()[4] - b'0'));
+            }
             None if rest == "zero" => numbers.prior = Some(Prior::Zero),
             None => numbers.quantizer = quantizer(&rest)?,
         }
@@ -244,6 +253,12 @@ impl Numbers {
         if self.by_position && !(mx && self.quantizer.rotation.is_none()) {
             return fail(format!("{text:?}: only MX blocks bump exponents by position"));
         }
+        if self.by_position && self.quantizer.is_stochastic() {
+            return fail(format!(
+                "{text:?}: exponents bumped by position go with no random bits, as sequences are \
+                 rounded one by one"
+            ));
+        }
         if self.fresh && self.quantizer.rotation.is_none() {
             return fail(format!("{text:?}: without rotation there are no signs to draw"));
         }
@@ -270,6 +285,7 @@ mod tests {
             "clip-e7m7",
             "clip-e7m7-outer>>e8m3@rtz",
             "zero",
+            "mask0",
             "mxfp8-e4m3@microxcaling@by-position",
         ] {
             let numbers: Numbers = text.parse().unwrap();

@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use crate::gemm::Sum;
 use crate::nn::parameters::{Layout, Role};
 use crate::nn::site::{Operand, Operator, Place, Product, Site, Vector};
 use crate::recipe::Recipe;
@@ -194,6 +195,12 @@ impl Plan {
                              rotated channels are no channels"
                         )));
                     }
+                    if patched && self.sums(step, site, product).is_some() {
+                        return Err(PlanError(format!(
+                            "{site}: a hot-channel patch and sums of their own in the forward product; \
+                             a patched product is summed in f32"
+                        )));
+                    }
                 }
             }
         }
@@ -243,6 +250,15 @@ impl Plan {
     pub fn output(&self, step: u64, site: Site, product: Product) -> Numbers {
         let is = |subject: &Subject| *subject == Subject::Output;
         Self::numbers(self.find(step, Some(site), site.layer, Some(product), is))
+    }
+
+    /// The order and the accumulator of a product's sums; `None` for those of the engine.
+    pub fn sums(&self, step: u64, site: Site, product: Product) -> Option<Sum> {
+        let is = |subject: &Subject| *subject == Subject::Sums;
+        match self.find(step, Some(site), site.layer, Some(product), is) {
+            Some(Value::Sums(sum)) => sum,
+            _ => None,
+        }
     }
 
     /// The numbers of another tensor or of its gradient.

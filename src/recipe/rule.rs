@@ -14,9 +14,11 @@
 //! | steps | `from2000` (steps from 0), `from80%` (of the run's steps) |
 //! | places | `embedding` `norm_gamma` `q` ...: tensors that are no operands; `tensor` for themselves only, `gradient` for their gradients only |
 //! | operations | `norm` `activation` `bias`: each of their steps is rounded to bf16, or (`f32`) not; `tensor` for forward only, `gradient` for backward only |
+//! | sums | `sums`: the order and the accumulator of products' sums |
 //! | patches | `hcp` |
 //!
-//! The value is [`Numbers`]; for operations `f32`, `bf16`, `bf16@rna` or `bf16@rtz`; for `hcp` a [`Patch`] or `off`.
+//! The value is [`Numbers`]; for operations `f32`, `bf16`, `bf16@rna` or `bf16@rtz`; for `sums` one of
+//! [`gemm`](crate::gemm)'s sums, `fma:bf16`, or `f32` for the engine's own; for `hcp` a [`Patch`] or `off`.
 //! Later rules override earlier ones. `last15%` are the linear operators of the last max(1, 15 % of all)
 //! blocks, taken from the end (down, up, gate, o, v, k, q) as long as they and the head together have at most
 //! 25 % of the model's linear parameters. `post-qk` are the operators after the meeting of queries and keys that
@@ -26,6 +28,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::format::Format;
+use crate::gemm::{Accumulation, Sum};
 use crate::nn::site::{Operand, Operator, Place, Product, Site, Vector};
 use crate::quantizer::Target;
 use crate::recipe::hot::Patch;
@@ -66,6 +69,8 @@ pub enum Subject {
     Operands(Vec<Operand>),
     /// What products are rounded to.
     Output,
+    /// How products are summed.
+    Sums,
     /// Other tensors; `None` means these and their gradients.
     Places(Vec<Place>, Option<bool>),
     /// The arithmetic of operations; `None` means these and their backward passes.
@@ -94,6 +99,8 @@ pub struct Selector {
 pub enum Value {
     /// Numbers.
     Numbers(Numbers),
+    /// An order of summation and its accumulator, or those of the engine.
+    Sums(Option<Sum>),
     /// A patch or none.
     Patch(Option<Patch>),
 }
@@ -124,7 +131,7 @@ impl fmt::Display for ParseRuleError {
 impl std::error::Error for ParseRuleError {}
 
 /// Words that are no names of operators, products, operands, places or operations.
-const OTHER: [&str; 14] = [
+const OTHER: [&str; 15] = [
     "first1",
     "last1",
     "last15%",
@@ -136,6 +143,7 @@ const OTHER: [&str; 14] = [
     "teacher",
     "backward",
     "output",
+    "sums",
     "from80%",
     "gradient",
     "hcp",
@@ -226,7 +234,7 @@ impl FromStr for Selector {
             from: None,
         };
         let (mut operands, mut places, mut vectors) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut gradient, mut output, mut patch) = (None, false, false);
+        let (mut gradient, mut output, mut sums, mut patch) = (None, false, false, false);
         for word in text.split(':') {
             if let Some(some) = layers(word) {
                 on.layers.push(some);
@@ -253,6 +261,7 @@ impl FromStr for Selector {
                     "teacher" => on.operators.extend(prefixed("teacher.")),
                     "backward" => on.products.extend([Product::GradInput, Product::GradWeight]),
                     "output" => output = true,
+                    "sums" => sums = true,
                     "hcp" => patch = true,
                     "gradient" => gradient = Some(true),
                     "tensor" => gradient = Some(false),
@@ -260,11 +269,12 @@ impl FromStr for Selector {
                 }
             }
         }
-        let kinds = [!operands.is_empty(), !places.is_empty(), !vectors.is_empty(), output, patch];
-        if kinds.into_iter().filter(|is| *is).count() > 1 {
+        let others = [!places.is_empty(), !vectors.is_empty(), output, sums, patch];
+        let kinds = [!operands.is_empty()].into_iter().chain(others);
+        if kinds.filter(|is| *is).count() > 1 {
             return Err(wrong(format!(
-                "{text:?} is about operands, outputs, places, operations and patches at once: one rule, \
-                 one of these"
+                "{text:?} is about operands, outputs, sums, places, operations and patches at once: one \
+                 rule, one of these"
             )));
         }
         let linear = places.is_empty() && vectors.is_empty();
@@ -285,10 +295,11 @@ impl FromStr for Selector {
                  `grad_output`"
             )));
         }
-        on.subject = match kinds {
-            [_, true, ..] => Subject::Places(places, gradient),
-            [_, _, true, ..] => Subject::Vectors(vectors, gradient),
-            [.., true, _] => Subject::Output,
+        on.subject = match others {
+            [true, ..] => Subject::Places(places, gradient),
+            [_, true, ..] => Subject::Vectors(vectors, gradient),
+            [_, _, true, ..] => Subject::Output,
+            [.., true, _] => Subject::Sums,
             [.., true] => Subject::Patch,
             _ => Subject::Operands(operands),
         };
@@ -327,6 +338,17 @@ impl Rule {
                     value.parse().map_err(|e: crate::text::UnknownName| wrong(e.to_string()))?;
                 Value::Patch(Some(patch))
             }
+            Subject::Sums if matches!(value, "f32" | "none") => Value::Sums(None),
+            Subject::Sums => match value.parse() {
+                Ok(Accumulation::Sum(sum)) => Value::Sums(Some(sum)),
+                Ok(_) => {
+                    return Err(wrong(format!(
+                        "{value:?}: a recipe's sums are fma, mul-add, pairwise or blockedN with an \
+                         accumulator, as fma:bf16, or f32"
+                    )));
+                }
+                Err(error) => return Err(wrong(error.to_string())),
+            },
             Subject::Vectors(..) => {
                 let numbers = numbers()?;
                 if !numbers.is_none() && arithmetic(&numbers).is_none() {
@@ -406,6 +428,7 @@ impl fmt::Display for Selector {
         match &self.subject {
             Subject::Operands(operands) => words.extend(operands.iter().map(Operand::to_string)),
             Subject::Output => words.push("output".into()),
+            Subject::Sums => words.push("sums".into()),
             Subject::Places(places, gradient) => {
                 words.extend(places.iter().map(Place::to_string));
                 words.extend(gradient.map(|is| if is { "gradient" } else { "tensor" }.to_owned()));
@@ -443,6 +466,8 @@ impl fmt::Display for Rule {
                 write!(f, "{numbers}")
             }
             Value::Numbers(numbers) => write!(f, "{numbers}"),
+            Value::Sums(Some(sum)) => write!(f, "{}", Accumulation::Sum(sum)),
+            Value::Sums(None) => f.write_str("f32"),
             Value::Patch(Some(patch)) => write!(f, "{patch}"),
             Value::Patch(None) => f.write_str("off"),
         }
@@ -469,6 +494,10 @@ mod tests {
             "norm=bf16@rna",
             "norm:activation=f32",
             "norm:activation:bias:gradient=f32",
+            "sums=fma:bf16",
+            "last1:o_proj:grad_weight:sums=mul-add:e8m9@rtz",
+            "from80%:sums=f32",
+            "norm_tail:tensor=bf16@rna",
             "hcp=s-o2-b",
             "post-qk=bf16",
             "o_proj:hcp=off",

@@ -69,6 +69,7 @@ struct Row {
     from: Option<From>,
     numbers: Option<String>,
     output: Option<String>,
+    sums: Option<String>,
     hcp: Option<String>,
 }
 
@@ -95,18 +96,17 @@ impl Row {
             }
         }
         words.extend(self.gradient.map(|is| if is { "gradient" } else { "tensor" }.to_owned()));
-        let value = match (self.numbers, self.output, self.hcp) {
-            (Some(numbers), None, None) => numbers,
-            (None, Some(numbers), None) => {
-                words.push("output".into());
-                numbers
-            }
-            (None, None, Some(patch)) => {
-                words.push("hcp".into());
-                patch
-            }
-            _ => return Err("a rule sets one of `numbers`, `output` and `hcp`".into()),
+        let values = [
+            (None, self.numbers),
+            (Some("output"), self.output),
+            (Some("sums"), self.sums),
+            (Some("hcp"), self.hcp),
+        ];
+        let mut set = values.into_iter().filter_map(|(word, value)| Some((word, value?)));
+        let (Some((word, value)), None) = (set.next(), set.next()) else {
+            return Err("a rule sets one of `numbers`, `output`, `sums` and `hcp`".into());
         };
+        words.extend(word.map(str::to_owned));
         if words.is_empty() {
             words.push("all".into());
         }
@@ -179,12 +179,15 @@ mod tests {
             [[recipe.rule]]
             operators = "o_proj"
             hcp = "s-o2-b-k5%"
+            [[recipe.rule]]
+            products = "forward"
+            sums = "fma:bf16"
         "#;
         assert_eq!(
             read(text).unwrap(),
             "nv-nvfp4+last=1+from80%:first1:o_proj:down_proj:grad_weight:grad_output=\
              bf16>rht16>nvfp4@sr4+from100:output=bf16@rna+norm_gamma:tensor=mxfp8-e4m3\
-             +o_proj:hcp=s-o2-b-k5%"
+             +o_proj:hcp=s-o2-b-k5%+forward:sums=fma:bf16"
         );
         assert_eq!(
             read("[recipe]\n[[recipe.rule]]\nnumbers = \"mxfp4\"").unwrap(),

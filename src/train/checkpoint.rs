@@ -1,7 +1,8 @@
 //! Checkpoints: everything a run needs to go on as if it had never stopped.
 //!
 //! A checkpoint is one safetensors file with the f32 master weights under their Hugging Face names,
-//! AdamW's two moments as `adamw.m.NAME` and `adamw.v.NAME`, and one metadata entry, `exmy`: a JSON
+//! AdamW's two moments as `adamw.m.NAME` and `adamw.v.NAME`, or the buffer of SGD with momentum as
+//! `sgd.b.NAME`, and one metadata entry, `exmy`: a JSON
 //! object with the step, the tokens seen and, if there is any, the recipe's memory. Random bits are
 //! addressed by step, so there is no generator state to save. One file appears by one rename, so a checkpoint is whole or absent.
 //!
@@ -15,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::files::{Dtype, Outline, Reader, Writer};
 use crate::nn::parameters::{Entry, Layout};
 use crate::recipe::memory::Memory;
+use crate::train::optimizer::Optimizer;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -46,16 +48,33 @@ struct Metadata {
 pub struct State {
     /// f32 master weights.
     pub params: Vec<f32>,
-    /// First moments.
+    /// First moments of AdamW, or the buffer of SGD with momentum; else empty.
     pub m: Vec<f32>,
-    /// Second moments.
+    /// Second moments of AdamW; else empty.
     pub v: Vec<f32>,
     /// What the recipe remembers from step to step.
     pub memory: Memory,
 }
 
+impl State {
+    /// These weights, and the moments of an optimizer at its start.
+    pub fn new(params: Vec<f32>, optimizer: &Optimizer) -> Self {
+        let zeros = |which: usize| {
+            vec![0.0; if optimizer.moments().len() > which { params.len() } else { 0 }]
+        };
+        Self { m: zeros(0), v: zeros(1), params, memory: Memory::default() }
+    }
+
+    /// Whether its moments are those that an optimizer keeps.
+    pub fn is_of(&self, optimizer: &Optimizer) -> bool {
+        let kept = |which: usize| optimizer.moments().len() > which;
+        self.m.is_empty() != kept(0) && self.v.is_empty() != kept(1)
+    }
+}
+
 const METADATA_KEY: &str = "exmy";
-const MOMENTS: [&str; 2] = ["adamw.m.", "adamw.v."];
+const ADAMW: [&str; 2] = ["adamw.m.", "adamw.v."];
+const SGD: &str = "sgd.b.";
 
 /// The file of the checkpoint after `step` steps.
 pub fn path(folder: &Path, step: u64) -> PathBuf {
@@ -122,8 +141,12 @@ fn write(
 /// # Errors
 /// If the file cannot be written.
 pub fn save(folder: &Path, layout: &Layout, state: &State, progress: Progress) -> Result<()> {
-    let arenas: [Arena<'_>; 3] =
-        [("", &state.params), (MOMENTS[0], &state.m), (MOMENTS[1], &state.v)];
+    let mut arenas: Vec<Arena<'_>> = vec![("", &state.params)];
+    match (&state.m[..], &state.v[..]) {
+        ([], _) => {}
+        (buffer, []) => arenas.push((SGD, buffer)),
+        (m, v) => arenas.extend([(ADAMW[0], m), (ADAMW[1], v)]),
+    }
     let Progress { step, tokens } = progress;
     let metadata = Metadata { step, tokens, memory: state.memory.to_text() };
     let text = serde_json::to_string(&metadata)
@@ -179,15 +202,23 @@ pub fn load(path: &Path, layout: &Layout) -> Result<(State, Progress)> {
     })?;
     let Metadata { step, tokens, memory } = metadata;
     let progress = Progress { step, tokens };
+    // What a tensor is of is told by its name, so that a file alone says which optimizer it is of.
+    let has =
+        |prefix: &str| reader.header().entries().iter().any(|entry| entry.name.starts_with(prefix));
+    let kept = match ADAMW.iter().any(|prefix| has(prefix)) {
+        true => Some(true),
+        false => has(SGD).then_some(false),
+    };
     let memory = Memory::from_text(&memory)
         .map_err(|error| Error::new(format!("{}: {error}", path.display())))?;
-    let state = State {
-        params: read_arena(&mut reader, layout, "")?,
-        m: read_arena(&mut reader, layout, MOMENTS[0])?,
-        v: read_arena(&mut reader, layout, MOMENTS[1])?,
-        memory,
+    let mut arena = |prefix: &str| read_arena(&mut reader, layout, prefix);
+    let params = arena("")?;
+    let [m, v] = match kept {
+        Some(true) => [arena(ADAMW[0])?, arena(ADAMW[1])?],
+        Some(false) => [arena(SGD)?, Vec::new()],
+        None => [Vec::new(), Vec::new()],
     };
-    Ok((state, progress))
+    Ok((State { params, m, v, memory }, progress))
 }
 
 /// Reads the weights of a model file or of a checkpoint.
@@ -270,5 +301,22 @@ mod tests {
         assert!(fs::read(&file).unwrap() == expected);
         let (again, progress) = load(&file, &layout).unwrap();
         assert!(again == state && progress == Progress { step: 8, tokens: 99 });
+    }
+
+    /// A buffer alone and no moments at all come back as they were, with no tensor of zeros in the file.
+    #[test]
+    fn moments_that_are_not_kept_are_not_written() {
+        let mut layout = Layout::default();
+        layout.push("a".into(), &[2, 3], Role::Matrix, Init::Zeros);
+        let params: Vec<f32> = (0..6).map(|i| i as f32).collect();
+        for (count, m) in [(1, vec![]), (2, vec![0.5; 6])] {
+            let state = State { params: params.clone(), m, ..State::default() };
+            let folder = tempfile::tempdir().unwrap();
+            save(folder.path(), &layout, &state, Progress { step: 3, tokens: 7 }).unwrap();
+            let file = fs::read(path(folder.path(), 3)).unwrap();
+            let names = safetensors::SafeTensors::deserialize(&file).unwrap();
+            assert_eq!(names.len(), count, "{:?}", names.names());
+            assert!(load(&path(folder.path(), 3), &layout).unwrap().0 == state);
+        }
     }
 }

@@ -9,7 +9,7 @@ use crate::nn::model;
 use crate::recipe::Recipe;
 use crate::text::Nearest;
 use crate::train::data::Source;
-use crate::train::optimizer::AdamW;
+use crate::train::optimizer::{AdamW, Optimizer, Sgd};
 use crate::train::probe;
 use crate::train::schedule::Schedule;
 use crate::train::stop::Stop;
@@ -95,7 +95,28 @@ pub enum Decay {
     All,
 }
 
-/// Optimization by AdamW.
+/// What moves the parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Method {
+    /// AdamW with `beta1`, `beta2` and `eps`; Adam, where nothing decays.
+    #[default]
+    AdamW,
+    /// Stochastic gradient descent with `momentum`.
+    Sgd,
+}
+
+impl Method {
+    /// The word in a configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AdamW => "adamw",
+            Self::Sgd => "sgd",
+        }
+    }
+}
+
+/// Optimization.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Train {
@@ -116,18 +137,28 @@ pub struct Train {
     pub schedule: Schedule,
     /// Steps of linear warm-up.
     pub warmup: u64,
-    /// Decay of the first moment.
+    /// What moves the parameters; a file that lacks it means AdamW.
+    #[serde(default)]
+    pub optimizer: Method,
+    /// AdamW's decay of the first moment.
     pub beta1: f64,
-    /// Decay of the second moment.
+    /// AdamW's decay of the second moment.
     pub beta2: f64,
-    /// Added to the root of the second moment.
+    /// Added to the root of AdamW's second moment.
     pub eps: f64,
-    /// Decoupled weight decay.
+    /// What SGD keeps of its buffer from step to step; 0 in a file that lacks it.
+    #[serde(default)]
+    pub momentum: f64,
+    /// Decoupled weight decay, of SGD too.
     pub weight_decay: f64,
     /// What decays.
     pub decay: Decay,
     /// Largest global gradient norm; 0 switches clipping off.
     pub clip: f64,
+    /// Factor of the mean squared logarithm of the softmax's normalizer, which is added to the loss of a
+    /// model of tokens; 0, and in a file that lacks it: nothing is.
+    #[serde(default)]
+    pub z_loss: f64,
 }
 
 /// What is measured and kept, and how often.
@@ -174,9 +205,12 @@ mod as_text {
 
 impl Train {
     /// The optimizer of these settings.
-    pub fn optimizer(&self) -> AdamW {
-        let Self { beta1, beta2, eps, weight_decay, .. } = *self;
-        AdamW { beta1, beta2, eps, weight_decay }
+    pub fn optimizer(&self) -> Optimizer {
+        let Self { beta1, beta2, eps, momentum, weight_decay, .. } = *self;
+        match self.optimizer {
+            Method::AdamW => Optimizer::AdamW(AdamW { beta1, beta2, eps, weight_decay }),
+            Method::Sgd => Optimizer::Sgd(Sgd { momentum, weight_decay }),
+        }
     }
 
     /// These settings for another number of steps; the warm-up shrinks or grows in proportion.
@@ -345,6 +379,14 @@ impl Config {
         for name in self.record.probes.iter().chain(rules.filter(|name| probe::exists(name))) {
             probe::by_name(name, &self.model)?;
         }
+        if train.momentum != 0.0 && train.optimizer == Method::AdamW {
+            let hint = "AdamW has train.beta1; momentum is that of train.optimizer=sgd";
+            return refuse("train.momentum", train.momentum.to_string(), hint);
+        }
+        if train.z_loss != 0.0 && self.model.decoder().is_none() {
+            let hint = "0: it is of the logits of a model of tokens; the proxy has none";
+            return refuse("train.z_loss", train.z_loss.to_string(), hint);
+        }
         if self.start.is_branch() && !self.start.weights.is_empty() {
             let hint = "a branch has the weights of its checkpoint";
             return refuse("start.weights", format!("{:?}", self.start.weights), hint);
@@ -376,7 +418,11 @@ impl Config {
             let value = train.warmup.to_string();
             return refuse("train.warmup", value, "at most train.steps");
         }
-        for (key, value) in [("train.beta1", train.beta1), ("train.beta2", train.beta2)] {
+        for (key, value) in [
+            ("train.beta1", train.beta1),
+            ("train.beta2", train.beta2),
+            ("train.momentum", train.momentum),
+        ] {
             if !fraction(value) {
                 return refuse(key, value.to_string(), "from 0 to below 1");
             }
@@ -391,6 +437,7 @@ impl Config {
             ("train.eps", train.eps),
             ("train.weight_decay", train.weight_decay),
             ("train.clip", train.clip),
+            ("train.z_loss", train.z_loss),
         ] {
             if !(value.is_finite() && value >= 0.0) {
                 return refuse(key, value.to_string(), "a finite number, not negative");

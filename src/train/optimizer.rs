@@ -1,6 +1,6 @@
-//! `AdamW` on flat f32 slices, and clipping by the global norm.
+//! `AdamW` and stochastic gradient descent on flat f32 slices, and clipping by the global norm.
 //!
-//! The update is PyTorch's `torch.optim.AdamW` (Loshchilov and Hutter, 2019, with Kingma and Ba's
+//! `AdamW`'s update is PyTorch's `torch.optim.AdamW` (Loshchilov and Hutter, 2019, with Kingma and Ba's
 //! bias correction), in its order of operations: scalars are formed in f64 and rounded to f32 once,
 //! elements are f32,
 //!
@@ -9,6 +9,16 @@
 //! m += (g - m) (1 - beta1)
 //! v  = v beta2 + (1 - beta2) g g
 //! p += -(lr / (1 - beta1^t)) m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
+//! ```
+//!
+//! [`Sgd`] is `torch.optim.SGD` without dampening and Nesterov's term, but for the decay, which PyTorch
+//! adds to the gradient and so to the momentum; here it is decoupled (Loshchilov and Hutter's SGDW) as
+//! in `AdamW`, so that one number means one thing whatever the optimizer:
+//!
+//! ```text
+//! p *= 1 - lr weight_decay                     (where decay applies)
+//! b  = b momentum + g                          (from 0; without momentum there is no b)
+//! p += -lr b
 //! ```
 //!
 //! One pass over memory, in fixed chunks that any thread may take; elements do not meet, so the
@@ -39,6 +49,128 @@ pub struct AdamW {
 impl Default for AdamW {
     fn default() -> Self {
         Self { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.01 }
+    }
+}
+
+/// Stochastic gradient descent; the buffer of momentum belongs to the caller.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sgd {
+    /// What is kept of the buffer from step to step, 0 for none.
+    pub momentum: f64,
+    /// Decoupled weight decay, times the learning rate.
+    pub weight_decay: f64,
+}
+
+impl Sgd {
+    /// One update of `params`; `buffer` is empty where the momentum is 0. `decay` and `grad_scale` are
+    /// those of [`AdamW::step`].
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    #[track_caller]
+    pub fn step(
+        &self,
+        lr: f64,
+        decay: bool,
+        params: &mut [f32],
+        grads: &[f32],
+        buffer: &mut [f32],
+        grad_scale: f32,
+    ) {
+        let _lap = lap(Part::Optimizer);
+        let (len, wanted) = (params.len(), if self.momentum == 0.0 { 0 } else { params.len() });
+        assert!(
+            grads.len() == len && buffer.len() == wanted,
+            "SGD of momentum {}: {len} parameters, {} gradients, a buffer of {}",
+            self.momentum,
+            grads.len(),
+            buffer.len()
+        );
+        let keep = if decay { (1.0 - lr * self.weight_decay) as f32 } else { 1.0 };
+        let (momentum, step) = (self.momentum as f32, -lr as f32);
+        if buffer.is_empty() {
+            return parallel::for_each_chunk(params, CHUNK, |i, params| {
+                let grads = &grads[i * CHUNK..][..params.len()];
+                descend(keep, step, grad_scale, params, grads);
+            });
+        }
+        parallel::for_each_chunk_of_two((params, CHUNK), (buffer, CHUNK), |i, params, buffer| {
+            let grads = &grads[i * CHUNK..][..params.len()];
+            roll(keep, step, momentum, grad_scale, params, grads, buffer);
+        });
+    }
+}
+
+kernel! {
+    fn descend<'a>(
+        keep: f32,
+        step: f32,
+        grad_scale: f32,
+        params: &'a mut [f32],
+        grads: &'a [f32],
+    ) {
+        for (p, &g) in params.iter_mut().zip(grads) {
+            *p = *p * keep + step * (g * grad_scale);
+        }
+    }
+}
+
+kernel! {
+    fn roll<'a>(
+        keep: f32,
+        step: f32,
+        momentum: f32,
+        grad_scale: f32,
+        params: &'a mut [f32],
+        grads: &'a [f32],
+        buffer: &'a mut [f32],
+    ) {
+        for ((p, &g), b) in params.iter_mut().zip(grads).zip(buffer) {
+            *b = *b * momentum + g * grad_scale;
+            *p = *p * keep + step * *b;
+        }
+    }
+}
+
+/// What moves the parameters of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Optimizer {
+    /// With two moments.
+    AdamW(AdamW),
+    /// With a buffer, or none.
+    Sgd(Sgd),
+}
+
+impl Optimizer {
+    /// What the names of its tensors in a checkpoint begin with: one prefix for each number that it keeps
+    /// of a parameter.
+    pub const fn moments(&self) -> &'static [&'static str] {
+        match self {
+            Self::AdamW(_) => &["adamw.m.", "adamw.v."],
+            Self::Sgd(Sgd { momentum: 0.0, .. }) => &[],
+            Self::Sgd(_) => &["sgd.b."],
+        }
+    }
+
+    /// One update at step `t`, counted from 1; moments that are not kept are empty.
+    ///
+    /// # Panics
+    /// As [`AdamW::step`] and [`Sgd::step`].
+    #[track_caller]
+    pub fn step(
+        &self,
+        t: u64,
+        lr: f64,
+        decay: bool,
+        params: &mut [f32],
+        grads: &[f32],
+        [m, v]: [&mut [f32]; 2],
+        grad_scale: f32,
+    ) {
+        match self {
+            Self::AdamW(adamw) => adamw.step(t, lr, decay, params, grads, m, v, grad_scale),
+            Self::Sgd(sgd) => sgd.step(lr, decay, params, grads, m, grad_scale),
+        }
     }
 }
 
@@ -238,6 +370,52 @@ mod tests {
         let (mut decayed, mut m, mut v) = ([1.0], [0.0], [0.0]);
         adam.step(1, 0.125, true, &mut decayed, &[0.0], &mut m, &mut v, 1.0);
         assert_eq!(decayed, [1.0 - 0.125 * 0.5]);
+    }
+
+    /// Three steps by hand, all numbers exact: lr 1/4, momentum 1/2, gradients 1, 2, -4 halved by the scale. The
+    /// buffer is 1/2, 1/4 + 1, 5/8 - 2; each step first keeps 1 - 1/4 * 1/2 = 7/8 of the parameter where it
+    /// decays, and the buffer does not see that. One with decay in the gradient, as PyTorch's, would end at other numbers.
+    #[test]
+    fn momentum_by_hand() {
+        let run = |momentum: f64, decay: bool| {
+            let sgd = Sgd { momentum, weight_decay: 0.5 };
+            let (mut p, mut b) = ([8.0_f32], if momentum == 0.0 { vec![] } else { vec![0.0] });
+            let moves = [1.0, 2.0, -4.0].map(|g| {
+                sgd.step(0.25, decay, &mut p, &[g], &mut b, 0.5);
+                p[0]
+            });
+            (moves, b)
+        };
+        assert_eq!(run(0.5, false), ([7.875, 7.5625, 7.906_25], vec![-1.375]));
+        assert_eq!(run(0.5, true), ([6.875, 5.703_125, 2731.0 / 512.0], vec![-1.375]));
+        assert_eq!(run(0.0, false), ([7.875, 7.625, 8.125], vec![]));
+        assert_eq!(run(0.0, true), ([6.875, 5.765_625, 2839.0 / 512.0], vec![]));
+    }
+
+    /// Long slices in chunks are short ones, whatever the level.
+    #[test]
+    fn descent_in_chunks() {
+        use crate::simd::{Level, with_level};
+        let sgd = Sgd { momentum: 0.9, weight_decay: 0.1 };
+        let start: Vec<f32> =
+            (0..CHUNK + 37).map(|i| ((i * 37 % 101) as f32 - 50.0) / 7.0).collect();
+        for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+            let (mut p, mut b) = (start.clone(), vec![0.5; start.len()]);
+            let grads: Vec<f32> = start.iter().rev().copied().collect();
+            with_level(level, || sgd.step(0.01, true, &mut p, &grads, &mut b, 0.3));
+            for (i, (p, b)) in p.iter().zip(&b).enumerate() {
+                let buffer = 0.5 * 0.9_f32 + grads[i] * 0.3;
+                assert_eq!(*b, buffer, "{level}");
+                assert_eq!(*p, start[i] * 0.999 + -0.01 * buffer, "{level}");
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a buffer of 1")]
+    fn a_buffer_without_momentum_is_named() {
+        let sgd = Sgd { momentum: 0.0, weight_decay: 0.0 };
+        sgd.step(0.1, true, &mut [0.0], &[0.0], &mut [0.0], 1.0);
     }
 
     #[test]

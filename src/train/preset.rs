@@ -18,7 +18,7 @@ use crate::nn::decoder::{self, Gla, InitScheme, Mixer, Mixers, Mlp, Norm, Positi
 use crate::nn::{model, proxy};
 use crate::recipe::Recipe;
 use crate::text::Nearest;
-use crate::train::config::{Config, Data, Decay, Record, Start, Train, VERSION};
+use crate::train::config::{Config, Data, Decay, Method, Record, Start, Train, VERSION};
 use crate::train::data::Source;
 use crate::train::schedule::Schedule;
 use crate::train::stop::Stop;
@@ -185,12 +185,15 @@ pub fn preset(name: &str) -> Result<Config> {
             lr_min: 1e-4,
             schedule: Schedule::Cosine,
             warmup: steps / 20,
+            optimizer: Method::AdamW,
             beta1: 0.9,
             beta2: 0.95,
             eps: 1e-8,
+            momentum: 0.0,
             weight_decay: 0.1,
             decay: Decay::Matrices,
             clip: 1.0,
+            z_loss: 0.0,
         },
         record: Record {
             eval_every: 100,

@@ -2,7 +2,7 @@
 //!
 //! Times are those of the [`stopwatch`](crate::nn::stopwatch); what no part claims is the row
 //! `other`. [`Paper`] counts the memory that training needs whatever it is written in: weights,
-//! gradients, two moments, and the activations that the backward pass reads. Beside it stands the
+//! gradients, the optimizer's moments, and the activations that the backward pass reads. Beside it stands the
 //! most that the process held beyond what it held before the first model was made, as Linux tells it
 //! (`VmHWM`, which is set back before each run, less `VmRSS`). Memory of an earlier run that the
 //! system did not get back counts for the later one.
@@ -76,7 +76,7 @@ pub struct Paper {
     pub weights: u64,
     /// Of the weights that are trained.
     pub gradients: u64,
-    /// AdamW's two.
+    /// AdamW's two, the buffer of SGD with momentum, or none.
     pub moments: u64,
     /// Of a training step.
     pub activations: u64,
@@ -85,7 +85,7 @@ pub struct Paper {
 }
 
 impl Paper {
-    /// Of a model in training with `batch` sequences in memory and evaluations of `evaluated`.
+    /// Of a model in training by AdamW with `batch` sequences in memory and evaluations of `evaluated`.
     pub fn of(model: &model::Config, batch: usize, evaluated: usize) -> Self {
         let (blocks, rest): (Vec<usize>, usize) = match model {
             model::Config::Decoder(model) => {
@@ -148,7 +148,9 @@ impl Paper {
             model::Config::Proxy(model) => EVALUATED_ROWS.min(model.validation_rows),
         };
         let evaluated = if record.eval_windows == 0 { most } else { most.min(record.eval_windows) };
-        Self::of(model, train.batch / train.accumulate, evaluated)
+        let paper = Self::of(model, train.batch / train.accumulate, evaluated);
+        let moments = paper.gradients * train.optimizer().moments().len() as u64;
+        Self { moments, ..paper }
     }
 
     /// What must be there at once: steps and evaluations do not overlap.
@@ -294,5 +296,21 @@ mod tests {
         let weights = 4 * (306 + 72);
         let moments = 2 * gradients;
         assert_eq!(paper, Paper { weights, gradients, moments, activations, evaluation: 0 });
+    }
+
+    /// AdamW keeps two numbers a parameter, momentum one, descent alone none. `nano` has two tables of 256 x 64,
+    /// two blocks of 10 240 + 33 792 + 128 and a norm of 64.
+    #[test]
+    fn moments_are_those_of_the_optimizer() {
+        let moments = |settings: &[&str]| {
+            let set = |config: Config, setting: &&str| config.with_setting(setting).unwrap();
+            let config = settings.iter().fold(preset("nano").unwrap(), set);
+            let paper = Paper::of_run(&config);
+            assert_eq!(paper.gradients, 4 * 121_152);
+            paper.moments
+        };
+        assert_eq!(moments(&[]), 2 * 4 * 121_152);
+        assert_eq!(moments(&["train.optimizer=sgd", "train.momentum=0.9"]), 4 * 121_152);
+        assert_eq!(moments(&["train.optimizer=sgd"]), 0);
     }
 }

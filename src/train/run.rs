@@ -290,6 +290,14 @@ fn restore(trainer: &mut Trainer<'_>, folder: &Folder, config: &Config, step: u6
         ))
         .hint("it belongs to another run, or config.toml was changed"));
     }
+    if !state.is_of(&config.train.optimizer()) {
+        return Err(Error::new(format!(
+            "{} has not the moments of train.optimizer = {}",
+            path.display(),
+            config.train.optimizer.name()
+        ))
+        .hint("config.toml was changed; put it back as it was"));
+    }
     trainer.restore(state, progress);
     Ok(())
 }

@@ -308,10 +308,12 @@ fn check_branch(config: &Config) -> Result<()> {
         ("data.validation", config.data.validation == theirs.data.validation),
         ("model", config.model == theirs.model),
         ("train.batch", config.train.batch == theirs.train.batch),
+        ("train.optimizer", config.train.optimizer == theirs.train.optimizer),
+        ("train.momentum", config.train.momentum == theirs.train.momentum),
     ];
     if let Some((key, _)) = same.iter().find(|(_, same)| !same) {
         return Err(Error::new(format!("{key} is another than in {}", start.run))
-            .hint("a branch goes on with the same weights and batches"));
+            .hint("a branch goes on with the same weights, moments and batches"));
     }
     if start.step >= config.train.steps {
         return Err(Error::new(format!(

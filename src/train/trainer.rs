@@ -1,7 +1,7 @@
 //! One run in memory: weights, moments and the step that changes them.
 //!
-//! A step draws its batch by address, sums the gradient of the mean loss, clips it and lets AdamW
-//! move the f32 master weights. Everything in it is a function of (configuration, data, weights,
+//! A step draws its batch by address, sums the gradient of the mean loss, clips it and lets the
+//! optimizer move the f32 master weights. Everything in it is a function of (configuration, data, weights,
 //! moments, step): no clock, no generator state, no thread count. Files are the business of
 //! [`run`](crate::train::run).
 
@@ -111,12 +111,14 @@ impl<'a> Trainer<'a> {
     /// If the configuration is impossible or does not fit the data.
     pub fn new(config: &'a Config, data: &'a Dataset) -> Result<Self> {
         check(config, data)?;
-        let model =
+        let mut model =
             config.model.build(config.seed).map_err(|error| Error::new(error.to_string()))?;
+        model.set_z_loss(config.train.z_loss);
         let layout = config.model.layout();
         let plan = plan(&config.recipe, &layout, config.train.steps)?;
         let params = config.model.initialize(config.seed);
         let zeros = vec![0.0; params.len()];
+        let optimizer = config.train.optimizer();
         let room = config.train.batch * config.model.context();
         Ok(Self {
             config,
@@ -125,7 +127,7 @@ impl<'a> Trainer<'a> {
             layout,
             model,
             recipe: config.recipe.clone(),
-            state: State { params, m: zeros.clone(), v: zeros.clone(), ..State::default() },
+            state: State::new(params, &optimizer),
             grads: zeros,
             progress: Progress { step: 0, tokens: 0 },
             plan,
@@ -168,8 +170,7 @@ impl<'a> Trainer<'a> {
     /// # Panics
     /// If they were laid out for another model.
     pub fn begin(&mut self, params: Vec<f32>) {
-        let zeros = vec![0.0; params.len()];
-        let state = State { params, m: zeros.clone(), v: zeros, ..State::default() };
+        let state = State::new(params, &self.config.train.optimizer());
         self.restore(state, Progress { step: 0, tokens: 0 });
     }
 
@@ -189,10 +190,11 @@ impl<'a> Trainer<'a> {
     /// Goes on from a checkpoint.
     ///
     /// # Panics
-    /// If the state was laid out for another model.
+    /// If the state was laid out for another model, or its moments are another optimizer's.
     pub fn restore(&mut self, state: State, progress: Progress) {
-        let lengths = [state.params.len(), state.m.len(), state.v.len()];
-        assert_eq!(lengths, [self.layout.len(); 3], "a state of another model");
+        assert_eq!(state.params.len(), self.layout.len(), "a state of another model");
+        let optimizer = self.config.train.optimizer();
+        assert!(state.is_of(&optimizer), "moments of another optimizer than {optimizer:?}");
         self.images.memory.clone_from(&state.memory);
         self.state = state;
         self.progress = progress;
@@ -217,7 +219,8 @@ impl<'a> Trainer<'a> {
                 0 => Phase::Train(step),
                 _ => Phase::TrainPart { step, part },
             };
-            let mut engine = Engine::new(plan, *seed, phase, images);
+            let sequence = model.decoder().map_or(0, |decoder| decoder.context);
+            let mut engine = Engine::new(plan, *seed, phase, images).with_sequences_of(sequence);
             if let (0, Some(observer)) = (part, observer.as_deref_mut()) {
                 engine = engine.observed(observer);
             }
@@ -267,7 +270,8 @@ impl<'a> Trainer<'a> {
         for i in 0..used {
             windows.fill(i * windows.len() / used, 1, &mut tokens, &mut targets);
             let phase = Phase::Evaluate { step: self.progress.step, pass: i as u64 };
-            let mut engine = Engine::new(&self.plan, self.config.seed, phase, &mut images);
+            let mut engine = Engine::new(&self.plan, self.config.seed, phase, &mut images)
+                .with_sequences_of(context);
             let logits = self.model.last_logits(&self.state.params, &tokens, &mut engine)?;
             endings.push(Ending { logits: logits.to_vec(), target: targets[context - 1] });
         }
@@ -305,8 +309,8 @@ impl<'a> Trainer<'a> {
                 *decays,
                 &mut self.state.params[range.clone()],
                 &self.grads[range.clone()],
-                &mut self.state.m[range.clone()],
-                &mut self.state.v[range.clone()],
+                [&mut self.state.m, &mut self.state.v]
+                    .map(|kept| kept.get_mut(range.clone()).unwrap_or_default()),
                 scale,
             );
         }
@@ -371,7 +375,8 @@ impl<'a> Trainer<'a> {
             }
             let losses = &mut losses[..room];
             let phase = Phase::Evaluate { step, pass: (first / ROWS) as u64 };
-            let mut engine = Engine::new(&self.plan, *seed, phase, &mut self.images);
+            let mut engine =
+                Engine::new(&self.plan, *seed, phase, &mut self.images).with_sequences_of(context);
             let params = &self.state.params;
             let batch = Batch::Tokens { tokens, targets, sequences: rows };
             self.model.losses(params, &batch, &mut engine, losses);
@@ -401,5 +406,85 @@ mod tests {
             assert_eq!(*decays, entry.name.ends_with("weight") && !entry.name.contains("norm"));
         }
         assert_eq!(decay_ranges(&layout, Decay::All), [(0..layout.len(), true)]);
+    }
+
+    fn small(settings: &[&str]) -> Config {
+        let set = |config: Config, setting: &&str| config.with_setting(setting).unwrap();
+        let base = preset("proxy").unwrap();
+        let small = ["train.batch=8", "model.width=32", "train.steps=9", "train.lr=0.125"];
+        small.iter().chain(settings).fold(base, set)
+    }
+
+    fn data() -> Dataset {
+        Dataset::load(&crate::train::data::Source::default(), &Default::default()).unwrap()
+    }
+
+    /// `b = momentum b + g`, `p = p - lr b`, restated from gradients as the trainer tells them.
+    #[test]
+    fn descent_follows_its_gradients() {
+        let data = data();
+        for momentum in [0.0_f32, 0.5] {
+            let setting = format!("train.momentum={momentum:?}");
+            let config = small(&["train.optimizer=sgd", "train.weight_decay=0.0", &setting]);
+            let mut trainer = Trainer::new(&config, &data).unwrap();
+            assert_eq!(trainer.state().m.is_empty(), momentum == 0.0);
+            assert!(trainer.state().v.is_empty());
+            let (mut p, mut b) = (trainer.state().params.clone(), vec![0.0; trainer.layout.len()]);
+            for _ in 0..3 {
+                trainer.step(None);
+                for ((p, b), g) in p.iter_mut().zip(&mut b).zip(trainer.grads()) {
+                    *b = momentum * *b + g;
+                    *p -= 0.125 * *b;
+                }
+                assert_eq!(trainer.state().params, p, "{momentum}");
+            }
+        }
+    }
+
+    /// By way of a file, with and without a buffer, and under the divergence; bit for bit.
+    #[test]
+    fn descent_resumes() {
+        use crate::train::checkpoint;
+        let data = data();
+        for settings in [
+            &["train.optimizer=sgd"][..],
+            &["train.optimizer=sgd", "train.momentum=0.9", "model.loss=kl"],
+        ] {
+            let config = small(settings);
+            let mut whole = Trainer::new(&config, &data).unwrap();
+            for _ in 0..4 {
+                whole.step(None);
+            }
+            let folder = tempfile::tempdir().unwrap();
+            checkpoint::save(folder.path(), &whole.layout, whole.state(), whole.progress).unwrap();
+            let path = checkpoint::path(folder.path(), 4);
+            let (state, progress) = checkpoint::load(&path, &whole.layout).unwrap();
+            let mut rest = Trainer::new(&config, &data).unwrap();
+            rest.restore(state, progress);
+            for _ in 4..7 {
+                assert_eq!(whole.step(None), rest.step(None), "{settings:?}");
+            }
+            assert_eq!(whole.state(), rest.state(), "{settings:?}");
+        }
+    }
+
+    /// The z-loss adds to the gradient in proportion, and to the loss that is told nothing.
+    #[test]
+    fn z_loss_is_in_the_gradient_alone() {
+        let data = data();
+        let run = |z: &str| {
+            let base = preset("nano").unwrap().with_setting("train.batch=2").unwrap();
+            let config = base.with_setting(&format!("train.z_loss={z}")).unwrap();
+            let mut trainer = Trainer::new(&config, &data).unwrap();
+            (trainer.step(None).loss, trainer.grads().to_vec())
+        };
+        let [(a, none), (b, once), (c, twice)] = ["0.0", "0.5", "1.0"].map(run);
+        assert!(a == b && b == c);
+        let (mut sum, mut error) = (0.0, 0.0_f32);
+        for ((none, once), twice) in none.iter().zip(&once).zip(&twice) {
+            sum += (once - none).abs();
+            error = error.max((twice - none - 2.0 * (once - none)).abs());
+        }
+        assert!(sum > 1.0 && error < 1e-5, "{sum} {error}");
     }
 }

@@ -5,6 +5,7 @@
 mod bundles;
 mod docs;
 mod hot;
+mod knobs;
 mod mechanisms;
 mod restated;
 

@@ -151,12 +151,16 @@ fn norms_affine_parameters() {
     let vector = |recipe: &str, vector| way(recipe, vector, false);
     assert_eq!(vector("mxpaper-e4m3", Vector::Norm), Some(Rounding::Rna));
     assert_eq!(vector("mxpaper-e4m3+no-ln-q", Vector::Norm), None);
+    assert_eq!(vector("mxpaper-e4m3+no-ln-q", Vector::NormTail), None);
+    assert_eq!(vector("mxpaper-e4m3+no-ln-q=code", Vector::Norm), None);
+    assert_eq!(vector("mxpaper-e4m3+no-ln-q=code", Vector::NormTail), Some(Rounding::Rna));
+    assert_eq!(way("mxpaper-e4m3+no-ln-q=code", Vector::NormTail, true), None);
     assert_eq!(vector("mxpaper-e4m3+gelu=fp32", Vector::Activation), None);
     assert_eq!(vector("f32+layer0:activation=bf16", Vector::Activation), Some(Rounding::Rne));
     assert_eq!(vector("f32", Vector::Norm), None);
     assert_eq!(vector("mxpaper-e4m3+round=floor", Vector::Norm), Some(Rounding::Rtz));
     // Forward only: what the study calls exact gradients has no rounding at all on the way back.
-    for &one in Vector::ALL {
+    for one in [Vector::Norm, Vector::Activation, Vector::Bias] {
         assert_eq!(way("mxpaper-e4m3", one, true), Some(Rounding::Rna));
         assert_eq!(way("mxpaper-e4m3+fwd-only", one, false), Some(Rounding::Rna));
         assert_eq!(way("mxpaper-e4m3+fwd-only", one, true), None);

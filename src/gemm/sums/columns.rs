@@ -43,6 +43,8 @@ struct Rounded {
 /// What binary64 numbers are rounded by.
 enum Accumulator {
     Binary32,
+    /// bfloat16 as hardware has it, which a training step may ask for billions of times.
+    Bfloat16,
     Other(Box<Converter>),
 }
 
@@ -54,15 +56,18 @@ impl Accumulator {
         let fits = cast.format.is_exact_in_f32()
             && !cast.rounding.is_stochastic()
             && cast.rounding != Rounding::Rdn;
-        fits.then(|| match cast == Cast::new(Format::F32) {
-            true => Self::Binary32,
-            false => Self::Other(Box::new(Converter::from(cast))),
+        let is = |format| cast == Cast::new(format);
+        fits.then(|| match cast {
+            _ if is(Format::F32) => Self::Binary32,
+            _ if is(Format::BF16) => Self::Bfloat16,
+            _ => Self::Other(Box::new(Converter::from(cast))),
         })
     }
 
     fn round(&self, sums: &mut [f64]) {
         match self {
             Self::Binary32 => to_binary32(sums),
+            Self::Bfloat16 => to_bfloat16(sums),
             Self::Other(converter) => converter.fake_quantize(sums),
         }
     }
@@ -161,6 +166,9 @@ impl Rounded {
     }
 
     fn fused(&self, a: f32, b: &[f32], sums: &mut [f64]) {
+        if matches!(self.by, Accumulator::Bfloat16) {
+            return fused_to_bfloat16(a, b, sums);
+        }
         fused(a, b, sums);
         self.by.round(sums);
     }
@@ -202,6 +210,40 @@ kernel! {
     fn add<'a>(sums: &'a mut [f64], terms: &'a [f64]) {
         for (sum, term) in sums.iter_mut().zip(terms) {
             *sum = to_odd(*sum, *term);
+        }
+    }
+}
+
+/// A binary64 number to bfloat16, to nearest even.
+#[inline(always)]
+fn bfloat16(x: f64) -> f64 {
+    const DROPPED: u32 = 52 - 7;
+    let (bits, magnitude) = (x.to_bits(), x.abs());
+    let half = ((1 << (DROPPED - 1)) - 1_u64).wrapping_add(bits >> DROPPED & 1);
+    // A carry into the exponent is the next power of two.
+    let normal = f64::from_bits(bits.wrapping_add(half) & u64::MAX << DROPPED).abs();
+    // Below 2^-126 places are 2^-133 apart, as they are in binary64 beside 2^-81.
+    let beside = f64::from_bits((1023 - 81) << 52);
+    let subnormal = (magnitude + beside) - beside;
+    let rounded = if magnitude < f64::from(f32::MIN_POSITIVE) { subnormal } else { normal };
+    let rounded = if rounded > f64::from(f32::MAX) { f64::INFINITY } else { rounded };
+    if x.is_nan() { f64::NAN } else { rounded.copysign(x) }
+}
+
+kernel! {
+    /// `sums[j] = a * b[j] + sums[j]`, rounded.
+    fn fused_to_bfloat16<'a>(a: f32, b: &'a [f32], sums: &'a mut [f64]) {
+        let a = f64::from(a);
+        for (sum, b) in sums.iter_mut().zip(b) {
+            *sum = bfloat16(to_odd(a * f64::from(*b), *sum));
+        }
+    }
+}
+
+kernel! {
+    fn to_bfloat16<'a>(sums: &'a mut [f64]) {
+        for sum in sums {
+            *sum = bfloat16(*sum);
         }
     }
 }

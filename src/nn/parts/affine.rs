@@ -77,6 +77,12 @@ impl Affine {
         self.width
     }
 
+    /// How the steps forward are rounded; where the first ones are, so are the last.
+    fn steps<T: Real>(&self, products: &dyn Products<T>) -> steps::Steps {
+        let head = products.vector(self.layer, Vector::Norm, false);
+        [head, head.or_else(|| products.vector(self.layer, Vector::NormTail, false))]
+    }
+
     /// `out.y` from `x`.
     pub(crate) fn forward<T: Real>(
         &self,
@@ -109,8 +115,9 @@ impl Affine {
         let gain = either(&out.gain, gain.unwrap_or(&spare.ones[..width]));
         let bias = bias.map(|bias| either(&out.bias, bias));
         let (eps, y) = (T::from_f64(self.eps), &mut out.y[..x.len()]);
-        if let Some(rounding) = products.vector(layer, Vector::Norm, false) {
-            steps::norm(self.norm, rounding, x, gain, bias, self.eps, y);
+        let roundings = self.steps(products);
+        if roundings[1].is_some() {
+            steps::norm(self.norm, roundings, x, gain, bias, self.eps, y);
         } else {
             let (mean, rstd) = (&mut out.mean[..n], &mut out.rstd[..n]);
             match self.norm {
@@ -137,10 +144,10 @@ impl Affine {
         let Spare { ones, gain: d_gain, bias: d_bias } = spare;
         products.tensor(layer, Place::NormOutput, true, dy, width);
         let x = either(&kept.x, x);
-        let forward = products.vector(layer, Vector::Norm, false);
+        let forward = self.steps(products);
         let rounding = products.vector(layer, Vector::Norm, true);
         // Without rounding on the way back that of the gain is left out, too: what is kept is the gain.
-        let left_out = forward.is_some() && rounding.is_none();
+        let left_out = forward[0].is_some() && rounding.is_none();
         let gain = match &self.gain {
             Some(range) if left_out => &params[range.clone()],
             Some(range) => either(&kept.gain, &params[range.clone()]),
@@ -152,8 +159,8 @@ impl Affine {
             d.resize(width, T::ZERO);
         }
         let with_bias = self.bias.is_some();
-        if forward.is_some() || rounding.is_some() {
-            let (eps, roundings) = (self.eps, [forward, rounding]);
+        if forward[1].is_some() || rounding.is_some() {
+            let (eps, roundings) = (self.eps, (forward, rounding));
             steps::norm_backward(self.norm, roundings, x, gain, eps, dy, dx, d_gain, d_bias);
         } else {
             let rstd = &kept.rstd[..n];

@@ -47,6 +47,19 @@ pub enum Init {
     Xavier,
 }
 
+/// What is minimized.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Loss {
+    /// The mean of the squared differences over rows and features.
+    #[default]
+    Mse,
+    /// The mean over rows of `KL(softmax(target) || softmax(output))`, in nats. The study names such a loss
+    /// without printing its form; that target and output are taken as logits, at temperature 1, is a
+    /// choice.
+    Kl,
+}
+
 /// What the products of the teacher are computed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -93,6 +106,9 @@ pub struct Config {
     pub noise: f64,
     /// Rows of the validation loss.
     pub validation_rows: usize,
+    /// What is minimized; a file that lacks it means the squared error.
+    #[serde(default)]
+    pub loss: Loss,
 }
 
 impl Default for Config {
@@ -115,6 +131,7 @@ impl Default for Config {
             teacher_precision: Precision::F32,
             noise: 0.005,
             validation_rows: 4 * 2048,
+            loss: Loss::Mse,
         }
     }
 }

@@ -18,6 +18,8 @@ fn all() -> Vec<Config> {
     all.push(Config { norm_affine: false, teacher_layers: 1, teacher_width: 9, ..tiny() });
     let teacher_activation = TeacherActivation::Tanh;
     all.push(Config { teacher_activation, init: Init::Xavier, ..tiny() });
+    all.push(Config { loss: Loss::Kl, ..tiny() });
+    all.push(Config { loss: Loss::Kl, norm: false, activation: Activation::Swiglu, ..tiny() });
     all
 }
 
@@ -129,6 +131,17 @@ fn losses_are_the_definition() {
     let difference = |d: usize| a[d] - y[d] - 0.3 * f64::from(noise[d]);
     let loss: f64 = (0..6).map(|d| difference(d) * difference(d)).sum();
     assert!((losses[1] - loss / 6.0).abs() < 1e-13, "{} {}", losses[1], loss / 6.0);
+    // The divergence of the softmaxes of the same numbers.
+    let mut proxy = Proxy::<f64>::new(Config { loss: Loss::Kl, ..config }, 8).unwrap();
+    proxy.losses(&params, &batch(3, 5), &mut Unquantized, &mut losses);
+    let softmax = |x: &[f64]| -> Vec<f64> {
+        let sum: f64 = x.iter().map(|x| libm::exp(*x)).sum();
+        x.iter().map(|x| libm::exp(*x) / sum).collect()
+    };
+    let target: Vec<f64> = (0..6).map(|d| y[d] + 0.3 * f64::from(noise[d])).collect();
+    let (p, q) = (softmax(&target), softmax(&a));
+    let loss: f64 = p.iter().zip(&q).map(|(p, q)| p * libm::log(p / q)).sum();
+    assert!(loss > 0.01 && (losses[1] - loss).abs() < 1e-13, "{} {loss}", losses[1]);
 }
 
 /// A batch in parts is the batch; another part of the data is another.

@@ -15,11 +15,11 @@ fn digits(shape: &str) -> Option<(u8, u8)> {
 /// `e8m3`, `e7m7`: what is left.
 pub(super) fn rules(shape: &str, options: &mut Options<'_>) -> Result<Rules, String> {
     let Some((exponent, mantissa)) =
-        digits(shape).filter(|(e, m)| (2..=8).contains(e) && (1..=7).contains(m))
+        digits(shape).filter(|(e, m)| (2..=8).contains(e) && (u8::from(*e < 8)..=7).contains(m))
     else {
         return Err(
-            "bitred keeps 1 to 7 of bf16's 7 mantissa bits and 2 to 8 of its exponent bits: \
-                    bitred-e8m1 to bitred-e8m7, bitred-e7m7"
+            "bitred keeps 0 to 7 of bf16's 7 mantissa bits, or 1 to 7 with 2 to 7 of its exponent bits: \
+             bitred-e8m0 to bitred-e8m7, bitred-e7m7"
                 .into(),
         );
     };
@@ -32,32 +32,89 @@ pub(super) fn rules(shape: &str, options: &mut Options<'_>) -> Result<Rules, Str
             _ => return Err(format!("+round={round}: trunc, rne, or stochastic as sr8")),
         },
     };
+    if mantissa == 0 && suffix != "@rtz" {
+        return Err(format!("+round={round}: a mask that leaves no mantissa is trunc"));
+    }
+    let scaled = options.choice("scale", &["none", "tensor-pow2"])? != "none";
     let mask = if mantissa < 7 { format!("e8m{mantissa}{suffix}") } else { String::new() };
-    let numbers = if exponent == 8 {
+    let numbers = if mantissa == 0 {
+        if scaled {
+            return Err("+scale=tensor-pow2: no power of two changes which exponent is left".into());
+        }
+        "mask0".to_owned()
+    } else if exponent == 8 && !scaled {
         if mask.is_empty() { "bf16".to_owned() } else { format!("bf16>{mask}") }
     } else {
-        let clip = clip(exponent, mantissa, options)?;
+        let clip = clip(exponent, mantissa, scaled, options)?;
         if mask.is_empty() { clip } else { format!("{clip}>>{mask}") }
     };
-    let masks = ["paper", "forward", "backward", "weights", "inputs", "gradients", "attention"];
+    let sums = options.choice("accum", &["fp32", "bf16"])?;
     let mut all = list([("all", "bf16"), ("forward:grad_input:output", "bf16")]);
-    let on: &[&str] = match options.choice("mask", &masks)? {
-        "forward" => &["forward"],
-        "backward" => &["backward"],
-        "weights" => &["weight"],
-        "inputs" => &["input"],
-        "gradients" => &["grad_output"],
-        "attention" => &["all", "q:k:v:probabilities:tensor", "attention:scores:gradient"],
-        _ => {
-            all[0].1.clone_from(&numbers);
-            return Ok(all);
-        }
-    };
-    all.extend(on.iter().map(|on| ((*on).to_owned(), numbers.clone())));
+    let on = selectors(options.get("mask").unwrap_or("paper"))?;
+    if on == ["all"] {
+        all[0].1 = numbers;
+    } else {
+        all.extend(on.into_iter().map(|on| (on.to_owned(), numbers.clone())));
+    }
+    if sums == "bf16" {
+        all.push(("sums".into(), "fma:bf16".into()));
+    }
     Ok(all)
 }
 
-fn clip(exponent: u8, mantissa: u8, options: &mut Options<'_>) -> Result<String, String> {
+/// Which operands of linear operators are masked.
+const OPERANDS: [(&str, &str); 6] = [
+    ("paper", "all"),
+    ("forward", "forward"),
+    ("backward", "backward"),
+    ("weights", "weight"),
+    ("inputs", "input"),
+    ("gradients", "grad_output"),
+];
+
+/// What else is: operands of attention's two products, in their backward passes too, and the rows of
+/// the embedding.
+const OTHERS: [(&str, &[&str]); 4] = [
+    ("qk", &["q:k:tensor", "scores:gradient"]),
+    ("pv", &["v:probabilities:tensor", "attention:gradient"]),
+    (
+        "attention",
+        &["q:k:tensor", "scores:gradient", "v:probabilities:tensor", "attention:gradient"],
+    ),
+    ("embedding", &["embedding:tensor"]),
+];
+
+/// The selectors of words joined by `/`; those of other tensors alone are in addition to the paper's.
+fn selectors(words: &str) -> Result<Vec<&'static str>, String> {
+    let mut operands: Vec<&'static str> = Vec::new();
+    let mut others: Vec<&'static str> = Vec::new();
+    for word in words.split('/') {
+        if let Some((_, on)) = OPERANDS.iter().find(|(name, _)| *name == word) {
+            operands.push(*on);
+        } else if let Some((_, on)) = OTHERS.iter().find(|(name, _)| *name == word) {
+            others.extend(*on);
+        } else {
+            let names = OPERANDS.iter().map(|(name, _)| *name);
+            let names: Vec<_> = names.chain(OTHERS.iter().map(|(name, _)| *name)).collect();
+            return Err(format!(
+                "+mask={words}: {word:?} is none of {}; several are joined by /",
+                names.join(", ")
+            ));
+        }
+    }
+    if operands.is_empty() {
+        operands.push("all");
+    }
+    operands.extend(others);
+    Ok(operands)
+}
+
+fn clip(
+    exponent: u8,
+    mantissa: u8,
+    scaled: bool,
+    options: &mut Options<'_>,
+) -> Result<String, String> {
     let mut text = format!("clip-e{exponent}m{mantissa}");
     match options.get("bias") {
         None | Some("centred") => {}
@@ -81,7 +138,7 @@ fn clip(exponent: u8, mantissa: u8, options: &mut Options<'_>) -> Result<String,
         "clamp" => text += "-clamp",
         _ => {}
     }
-    text += if options.choice("scale", &["none", "tensor-pow2"])? == "none" { "" } else { "-pow2" };
+    text += if scaled { "-pow2" } else { "" };
     // One spelling: what `-inner` clips does not overflow, and so on.
     let clip: crate::recipe::clip::Clip =
         text.parse().map_err(|e: crate::text::UnknownName| e.to_string())?;

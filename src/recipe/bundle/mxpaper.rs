@@ -78,10 +78,18 @@ pub(super) fn rules(elements: &str, options: &mut Options<'_>) -> Result<Rules, 
         push("backward", "f32".into());
         push("backward:output", "f32".into());
     }
-    let plain_norm = options.flag("no-ln-q")?;
+    let (plain_norm, tail) = match options.get("no-ln-q") {
+        None => (false, false),
+        Some("" | "text") => (true, false),
+        Some("code") => (true, true),
+        Some(other) => return Err(format!("+no-ln-q={other}: text (as plain +no-ln-q) or code")),
+    };
     let affine = options.choice("ln-affine", &["bf16", "mx", "fp32"])?;
     if options.choice("ln-arith", &["bf16", "fp32"])? == "bf16" && !plain_norm {
         push("norm", bf16.clone());
+    }
+    if tail {
+        push("norm_tail:tensor", bf16.clone());
     }
     if !plain_norm && affine != "fp32" {
         push(

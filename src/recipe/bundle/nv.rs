@@ -13,6 +13,7 @@ use super::{Options, Rules, rules as list};
 use crate::hadamard::Hadamard;
 use crate::nn::site::{Operator, Product};
 use crate::recipe::rule;
+use crate::round::Rounding;
 
 /// The arm.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,9 +69,11 @@ pub(super) fn rules(
         return Err(format!("+weight-block={weight}: {tile}, {line} or {same}"));
     }
     let stochastic = options.choice("sr", &["grad", "none", "act", "weight", "bwd", "all"])?;
-    let bits = options.number("sr-bits", 8)?;
-    if bits > 32 {
-        return Err(format!("+sr-bits={bits}: at most 32"));
+    let bits = options.get("sr-bits").unwrap_or("8");
+    if format!("sr{bits}").parse::<Rounding>().is_err() {
+        return Err(format!(
+            "+sr-bits={bits}: 1 to 32, with the variant a, b or c behind it: 8, 8b"
+        ));
     }
     let rotated = options.choice("rht", &["wgrad", "none", "fprop", "dgrad", "all"])?;
     let size = options.number("rht-size", side)?;

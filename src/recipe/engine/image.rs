@@ -2,8 +2,8 @@
 
 use crate::quantizer::{Axis, Quantizer, Target};
 use crate::random::{Philox, Stream};
-use crate::recipe::bump;
 use crate::recipe::numbers::{Numbers, Prior};
+use crate::recipe::{bump, mask};
 use crate::view::{View, ViewMut};
 
 /// What numbers need besides the tensor.
@@ -17,6 +17,8 @@ pub(super) struct Given {
     pub(super) scale: Option<f32>,
     /// The seed of a fresh rotation's signs.
     pub(super) signs: u64,
+    /// Rows of a sequence, where rows are tokens of several sequences; else 0.
+    pub(super) sequence: usize,
 }
 
 /// The quantizer of numbers, its rotation with the signs of this step.
@@ -65,6 +67,11 @@ pub(super) fn image(
             clip.apply(scratch);
             View::new(scratch, rows, cols)
         }
+        Some(Prior::Mask(bits)) => {
+            copy(x, scratch);
+            mask::apply(bits, scratch);
+            View::new(scratch, rows, cols)
+        }
         Some(Prior::Quantizer(first)) => {
             scratch.resize(rows * cols, 0.0);
             first.image_into(x, axis, given.random, ViewMut::new(scratch, rows, cols));
@@ -73,7 +80,9 @@ pub(super) fn image(
     };
     let quantizer = quantizer(numbers, given.signs);
     match given.scale {
-        _ if numbers.by_position => bump::image_into(&quantizer, x, axis, given.random, out),
+        _ if numbers.by_position => {
+            bump::image_into(&quantizer, x, axis, given.random, given.sequence, out);
+        }
         Some(scale) => quantizer.image_with(x, axis, given.random, |_| scale, out),
         None => quantizer.image_into(x, axis, given.random, out),
     }

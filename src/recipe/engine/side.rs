@@ -73,6 +73,7 @@ impl Engine<'_> {
             random: self.bits(numbers, site, product, operand),
             scale,
             signs: self.signs(site, product),
+            sequence: if operand == Operand::Weight { 0 } else { self.sequence },
         }
     }
 
