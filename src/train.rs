@@ -10,6 +10,7 @@
 pub mod checkpoint;
 pub mod config;
 pub mod data;
+pub mod digest;
 pub mod fingerprint;
 pub mod language;
 pub mod level;

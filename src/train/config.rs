@@ -9,6 +9,7 @@ use crate::nn::model;
 use crate::recipe::Recipe;
 use crate::text::Nearest;
 use crate::train::data::Source;
+use crate::train::fingerprint::Fingerprint;
 use crate::train::optimizer::AdamW;
 use crate::train::probe;
 use crate::train::schedule::Schedule;
@@ -19,6 +20,20 @@ use toml::{Table, Value};
 
 /// Version of the keys and their meaning; a file of another version is refused.
 pub const VERSION: u32 = 2;
+
+/// What stands before a configuration's fingerprint, in the last line of a run's `config.toml`.
+const SEAL: &str = "# fingerprint of all above: ";
+
+/// The text of a run's `config.toml`: a configuration and, as a comment, its fingerprint.
+pub fn sealed(text: &str) -> String {
+    format!("{text}{SEAL}{}\n", Fingerprint::of(text.as_bytes()))
+}
+
+/// Whether the text of a `config.toml` is what was [sealed]. One without a fingerprint is: it was written by
+/// hand, or before there were any.
+pub fn is_as_sealed(text: &str) -> bool {
+    text.rfind(SEAL).is_none_or(|end| text == sealed(&text[..end]))
+}
 
 /// Everything that determines a run's bits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -22,7 +22,7 @@
 use crate::error::{Error, Result};
 use crate::files::whole;
 use crate::train::checkpoint::{self, Progress};
-use crate::train::config::Config;
+use crate::train::config::{self, Config};
 use crate::train::data::{DataOptions, Dataset};
 use crate::train::precision::{self, Span};
 use crate::train::probe::{self, Needs, Probe, Seen};
@@ -147,7 +147,7 @@ impl Folder {
         if config.start.is_branch() {
             start::copy_past(&config.start, self)?;
         }
-        whole::write_whole(&self.config_file(), config.to_toml().as_bytes())
+        whole::write_whole(&self.config_file(), config::sealed(&config.to_toml()).as_bytes())
     }
 
     /// Reads its configuration.
@@ -156,7 +156,19 @@ impl Folder {
     /// If there is none or it cannot be used.
     pub fn config(&self) -> Result<Config> {
         let path = self.config_file();
-        let text = fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))?;
+        let text = fs::read_to_string(&path).map_err(|error| {
+            Error::io("read", &path, error).hint(
+                "it alone says what the run is: put it back, or remove the folder and begin anew",
+            )
+        })?;
+        if !config::is_as_sealed(&text) {
+            let fault = format!("{} is not as it was when the run began", path.display());
+            return Err(Error::new(fault).hint(format!(
+                "put it back; other settings are another run: `exmy train --config` begins one with \
+                 this file, `--branch {}@STEP` goes on from a checkpoint",
+                self.0.display()
+            )));
+        }
         Config::from_toml(&text).map_err(|error| Error::new(format!("{}: {error}", path.display())))
     }
 
@@ -171,8 +183,11 @@ impl Folder {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::io("read", &path, error)),
         };
-        let summary = serde_json::from_slice(&text)
-            .map_err(|error| Error::new(format!("{}", path.display())).because(error))?;
+        let summary = serde_json::from_slice(&text).map_err(|error| {
+            Error::new(format!("{} is no summary of a run", path.display())).because(error).hint(
+                "remove it: the run is taken up again at its last checkpoint, and writes it anew",
+            )
+        })?;
         Ok(Some(summary))
     }
 
@@ -329,6 +344,13 @@ impl<'a> Run<'a> {
         let newest = checkpoint::list(&checkpoints)?.last().copied();
         match newest {
             Some(step) => restore(&mut trainer, folder, config, step)?,
+            None if config.start.is_branch() => {
+                let error = format!("{} has no checkpoint", folder.path().display());
+                return Err(Error::new(error).hint(format!(
+                    "it began with that of step {} of {}; branch off anew",
+                    config.start.step, config.start.run
+                )));
+            }
             None if config.start.weights.is_empty() => {}
             None => initial(&mut trainer, config)?,
         }
@@ -548,7 +570,7 @@ impl<'a> Run<'a> {
         let progress = self.trainer.progress();
         let mean = tail.iter().sum::<f64>() / tail.len() as f64;
         let summary = Summary {
-            version: crate::train::config::VERSION,
+            version: config::VERSION,
             recipe: self.config.recipe.to_string(),
             seed: self.config.seed,
             lr: self.config.train.lr,

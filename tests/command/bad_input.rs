@@ -141,6 +141,69 @@ fn changed_data_and_damaged_checkpoints_are_noticed() {
     refused(root, &["train", "--resume", "out"], &["not those the run began with"]);
 }
 
+/// A flipped bit anywhere in a checkpoint, and any change of `config.toml`, is an error that says what to
+/// do; without the damaged file the run comes to the same bits.
+#[test]
+fn flipped_bits_and_edited_settings_are_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let data = text_file(root);
+    let begin = |out: &str| {
+        let mut command = exmy(&["train", "--data", &data, "--recipe", "mxfp4@sr8", "--out", out]);
+        let more = ["--set", "train.steps=4", "--set", "record.checkpoint_every=2"];
+        succeed(command.args(TINY).args(more).current_dir(root));
+        root.join(out).join("mxfp4@sr8-s5")
+    };
+    let (expected, run) = (begin("expected"), begin("out"));
+    let model = run.join("model.safetensors");
+    let flipped = |file: &Path, at: usize, arguments: &[&str], parts: &[&str]| {
+        let whole = fs::read(file).unwrap();
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at % 8);
+        fs::write(file, &bytes).unwrap();
+        refused(root, arguments, parts);
+        fs::write(file, &whole).unwrap();
+    };
+    // Numbers that something reads; not the header, which has names as well.
+    let length = fs::read(&model).unwrap().len();
+    let sample = ["sample", "out/mxfp4@sr8-s5", "--tokens", "3"];
+    let from = ["train", "--data", "text.txt", "--init-from", "out/mxfp4@sr8-s5/model.safetensors"];
+    let from = [&from[..], &["--recipe", "f32", "--out", "begun"], &TINY].concat();
+    for at in [length / 2, length - 1] {
+        flipped(&model, at, &sample, &["model.safetensors is damaged"]);
+        flipped(&model, at, &from, &["model.safetensors is damaged", "copy it again"]);
+    }
+    fs::remove_file(&model).unwrap();
+    fs::remove_file(run.join("summary.json")).unwrap();
+    let checkpoint = run.join("checkpoints/step-00000004.safetensors");
+    let resume = ["train", "--resume", "out"];
+    let branch = ["train", "--branch", "out/mxfp4@sr8-s5@4", "--out", "b", "--steps", "9"];
+    let length = fs::read(&checkpoint).unwrap().len();
+    for i in 0..40 {
+        let at = i * (length - 1) / 39;
+        flipped(
+            &checkpoint,
+            at,
+            &resume,
+            &["step-00000004.safetensors", "remove it: the run goes"],
+        );
+    }
+    flipped(&checkpoint, length - 9, &branch, &["step-00000004", "damaged", "another step"]);
+    let config = run.join("config.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    for (old, new) in
+        [("warmup = 2", "warmup = 1"), ("steps = 4", "steps = 6"), ("above: ", "above: 0")]
+    {
+        assert!(text.contains(old), "{text}");
+        fs::write(&config, text.replacen(old, new, 1)).unwrap();
+        refused(root, &resume, &["config.toml is not as it was", "put it back", "--branch"]);
+    }
+    fs::write(&config, &text).unwrap();
+    fs::remove_file(&checkpoint).unwrap();
+    succeed(exmy(&resume).current_dir(root));
+    assert_same(&expected, &run, "the checkpoint before");
+}
+
 /// A step's checkpoint with another step inside belongs to another run.
 #[test]
 fn a_checkpoint_of_another_step_is_noticed() {
