@@ -20,6 +20,7 @@ pub mod preset;
 pub mod probe;
 pub mod profile;
 pub mod record;
+pub mod room;
 pub mod run;
 pub mod sample;
 pub mod schedule;

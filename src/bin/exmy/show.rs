@@ -12,6 +12,7 @@ use exmy::train::config::Config;
 use exmy::train::data::Dataset;
 use exmy::train::precision::{Span, spans};
 use exmy::train::record::{Event, Metrics};
+use exmy::train::room;
 use exmy::train::run::{Outcome, Summary, Watch};
 use exmy::train::start::Matching;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -219,6 +220,13 @@ fn happened(event: &Event) -> String {
 pub(crate) fn stopped(out: &Path) {
     tell!("stopped; every step so far is kept. Continue with");
     tell!("  exmy train --resume {}", out.display());
+}
+
+/// Warns of a run that will not fit into memory.
+pub(crate) fn shortage(config: &Config) {
+    if let Some(error) = room::available().and_then(|bytes| room::shortage(config, bytes)) {
+        tell!("warning: {}: {error}", config.recipe);
+    }
 }
 
 /// Prints results.
