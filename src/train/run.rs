@@ -246,22 +246,18 @@ pub fn train(folder: &Folder, data: &Dataset, watch: &mut dyn Watch) -> Result<O
 
 /// Whether a process works on the run in `folder`; where a file system has no locks, no.
 pub fn is_at_work(folder: &Folder) -> bool {
-    let file = fs::File::open(folder.config_file());
-    file.is_ok_and(|file| matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)))
+    whole::is_held(&folder.config_file())
 }
 
 /// Keeps other processes out of a run's folder while the returned file is open; the operating
 /// system lets go of it with the process, however that ends. File systems without locks have none.
 fn lock(folder: &Folder) -> Result<fs::File> {
     let path = folder.config_file();
-    let file = fs::File::open(&path).map_err(|error| Error::io("open", &path, error))?;
-    match file.try_lock() {
-        Err(fs::TryLockError::WouldBlock) => {
-            Err(Error::new(format!("{} is being trained", folder.path().display()))
-                .hint("another process works on it; wait for it or stop it"))
-        }
-        _ => Ok(file),
-    }
+    let held = whole::hold(&path).map_err(|error| Error::io("open", &path, error))?;
+    held.ok_or_else(|| {
+        Error::new(format!("{} is being trained", folder.path().display()))
+            .hint("another process works on it; wait for it or stop it")
+    })
 }
 
 /// Loads the checkpoint of a step.
