@@ -10,6 +10,7 @@
 pub mod checkpoint;
 pub mod config;
 pub mod data;
+pub mod digest;
 pub mod fingerprint;
 pub mod language;
 pub mod level;
@@ -19,6 +20,7 @@ pub mod preset;
 pub mod probe;
 pub mod profile;
 pub mod record;
+pub mod room;
 pub mod run;
 pub mod sample;
 pub mod schedule;

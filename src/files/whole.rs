@@ -243,6 +243,32 @@ pub(crate) fn sync_folder(folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Locks a file against other processes, which is over when what is returned is closed, however the
+/// process ends; `None` if another process has it. Where a file system has no locks, everybody gets one.
+///
+/// # Errors
+/// If it cannot be opened.
+#[cfg(feature = "train")]
+pub(crate) fn hold(path: &Path) -> io::Result<Option<File>> {
+    let file = File::open(path)?;
+    // Who looks whether it is held has it for some microseconds.
+    for wait in [0, 1, 10, 50] {
+        std::thread::sleep(std::time::Duration::from_millis(wait));
+        if !matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)) {
+            return Ok(Some(file));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether another process [holds](hold) a file.
+#[cfg(feature = "train")]
+pub(crate) fn is_held(path: &Path) -> bool {
+    // As long as many look, none sees another.
+    let held = |file: File| matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock));
+    File::open(path).is_ok_and(held)
+}
+
 /// Removes what a kill left half-written directly inside `folder`.
 ///
 /// ```

@@ -99,11 +99,16 @@ pub fn create(
     let runs = names.into_iter().map(|folder| Entry { folder, result: None }).collect();
     let comparison = Comparison { version: VERSION, data: data.into(), reference, runs };
     let (parent, name) = whole::split(path);
-    fs::create_dir_all(parent).map_err(|error| Error::io("create", parent, error))?;
+    fs::create_dir_all(parent).map_err(|error| {
+        Error::io("create", parent, error).hint("name another folder with --out")
+    })?;
     remove_abandoned(parent);
     let staging = parent.join(format!("{PARTIAL}{}-{name}", std::process::id()));
     let stage = || -> Result<()> {
-        fs::create_dir(&staging).map_err(|error| Error::io("create", &staging, error))?;
+        fs::create_dir(&staging).map_err(|error| {
+            Error::io("create", path, error)
+                .hint("its folder takes no new ones; name another with --out")
+        })?;
         for (config, entry) in configs.iter().zip(&comparison.runs) {
             Folder::new(staging.join(&entry.folder)).create(config)?;
         }
@@ -204,6 +209,14 @@ pub fn open(path: &Path) -> Result<Vec<OutFolder>> {
     let entries = fs::read_dir(path).map_err(|error| {
         Error::io("open", path, error).hint("give a folder that `exmy train` wrote")
     })?;
+    if path.join("sweep.json").is_file() {
+        return Err(Error::new(format!("{} is the folder of a sweep", path.display())).hint(
+            format!(
+                "its runs are below {0}/runs; `exmy sweep PLAN --out {0}` goes on with it",
+                path.display()
+            ),
+        ));
+    }
     let mut below: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     below.sort();
     let holds = |name: &'static str| move |folder: &&PathBuf| folder.join(name).is_file();
@@ -243,8 +256,11 @@ fn open_run(path: &Path) -> Result<OutFolder> {
 fn read(path: &Path) -> Result<OutFolder> {
     let file = path.join("summary.json");
     let text = fs::read(&file).map_err(|error| Error::io("read", &file, error))?;
-    let comparison = serde_json::from_slice(&text)
-        .map_err(|error| Error::new(format!("{}", file.display())).because(error))?;
+    let comparison = serde_json::from_slice(&text).map_err(|error| {
+        Error::new(format!("{} is no list of runs", file.display()))
+            .because(error)
+            .hint("remove it: --resume finds the runs without it, and writes it anew")
+    })?;
     Ok(OutFolder { path: path.to_owned(), comparison, only: None })
 }
 

@@ -13,7 +13,8 @@
 //! A run is named by its contents, `RECIPE-HASH`, so every process finds the same names by reading
 //! the plan. The folder appears at once, with all runs in the queue. A process takes a run by renaming its
 //! file from `queue` to `claims`, which on every file system succeeds for one process alone; there is
-//! no server, and no process talks to another. When a process was killed its claims stay, and the process
+//! no server, and no process talks to another. A process locks the claims it works on, so that another
+//! one of the same index leaves them alone. When a process was killed its claims stay, and the process
 //! that is started again with the same index goes on with them; [`Folder::reclaim`] puts
 //! them back into the queue for others.
 //!
@@ -71,7 +72,12 @@ pub struct Status {
     pub claimed: Vec<(String, u64, bool)>,
     /// Complete runs.
     pub done: Vec<String>,
+    /// Those among them whose result is gone; [`Folder::work`] takes them up again.
+    pub lost: Vec<String>,
 }
+
+/// The folders of a sweep's folder.
+const PARTS: [&str; 4] = ["queue", "claims", "done", "runs"];
 
 /// What [`Folder::work`] tells while it works.
 pub trait Progress {
@@ -89,7 +95,11 @@ pub struct Folder {
 }
 
 fn names(folder: &Path) -> Result<Vec<String>> {
-    let entries = fs::read_dir(folder).map_err(|e| Error::io("read the folder", folder, e))?;
+    let entries = match fs::read_dir(folder) {
+        // Some ways to copy folders leave out empty ones.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(|e| Error::io("read the folder", folder, e))?,
+    };
     let mut names: Vec<String> =
         entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
@@ -102,6 +112,16 @@ fn take(from: &Path, to: &Path) -> Result<bool> {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(Error::io("rename", from, error)),
+    }
+}
+
+/// Locks a claim, unless another process of the same index works on it or it was put back.
+fn hold(claim: &Path) -> Result<Option<fs::File>> {
+    match whole::hold(claim) {
+        // It may have been done between the opening and the lock.
+        Ok(held) => Ok(held.filter(|_| claim.is_file())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io("open", claim, error)),
     }
 }
 
@@ -119,16 +139,36 @@ impl Folder {
         let runs = plan.cells.iter().map(entry).collect();
         let sweep = Sweep { version: VERSION, keys: plan.keys.clone(), runs };
         let folder = Self { path: path.to_owned(), sweep };
-        if !path.join("sweep.json").is_file() {
-            folder.create()?;
-        }
-        let found = Self::read(path)?;
-        let names = |sweep: &Sweep| -> Vec<String> {
+        let planned = |sweep: &Sweep| -> Vec<String> {
             sweep.runs.iter().map(|entry| entry.name.clone()).collect()
         };
-        if names(&found.sweep) != names(&folder.sweep) {
-            return Err(Error::new(format!("{} is the folder of another plan", path.display()))
-                .hint("name another folder with --out; a changed plan is another plan"));
+        let other = || {
+            Error::new(format!("{} is the folder of another plan", path.display()))
+                .hint("name another folder with --out; a changed plan is another plan")
+        };
+        if !path.join("sweep.json").is_file() {
+            // Somebody may have removed it alone.
+            let Status { queued, claimed, done, .. } = folder.status()?;
+            let claimed = claimed.into_iter().map(|(name, ..)| name);
+            let mut names: Vec<_> = queued.into_iter().chain(claimed).chain(done).collect();
+            let mut wanted = planned(&folder.sweep);
+            names.sort_unstable();
+            wanted.sort_unstable();
+            // With names there is a list, too, if another process put the folder together meanwhile.
+            match names.is_empty() {
+                true => folder.create()?,
+                false if path.join("sweep.json").is_file() => {}
+                false if names == wanted => folder.write_json(path, &folder.sweep)?,
+                false => return Err(other()),
+            }
+        }
+        let found = Self::read(path)?;
+        if planned(&found.sweep) != planned(&folder.sweep) {
+            return Err(other());
+        }
+        for part in PARTS {
+            let part = path.join(part);
+            fs::create_dir_all(&part).map_err(|error| Error::io("create", &part, error))?;
         }
         Ok(folder)
     }
@@ -143,8 +183,11 @@ impl Folder {
             let error = Error::io("read", &file, error);
             error.hint("`exmy sweep` of the plan makes its folder; --out names another")
         })?;
-        let sweep = serde_json::from_slice(&text)
-            .map_err(|error| Error::new(format!("{}", file.display())).because(error))?;
+        let sweep = serde_json::from_slice(&text).map_err(|error| {
+            Error::new(format!("{} is no list of runs", file.display()))
+                .because(error)
+                .hint("remove it: `exmy sweep` of the plan writes it anew")
+        })?;
         Ok(Self { path: path.to_owned(), sweep })
     }
 
@@ -152,7 +195,9 @@ impl Folder {
     /// once, the first one's stands.
     fn create(&self) -> Result<()> {
         let (parent, name) = whole::split(&self.path);
-        fs::create_dir_all(parent).map_err(|error| Error::io("create", parent, error))?;
+        fs::create_dir_all(parent).map_err(|error| {
+            Error::io("create", parent, error).hint("name another folder with --out")
+        })?;
         // Processes of several hosts may have the same number.
         let mut number = std::process::id();
         let staging = loop {
@@ -160,11 +205,14 @@ impl Folder {
             match fs::create_dir(&staging) {
                 Ok(()) => break staging,
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
-                Err(error) => return Err(Error::io("create", &staging, error)),
+                Err(error) => {
+                    return Err(Error::io("create", &self.path, error)
+                        .hint("its folder takes no new ones; name another with --out"));
+                }
             }
         };
         let stage = || -> Result<()> {
-            for part in ["queue", "claims", "done", "runs"] {
+            for part in PARTS {
                 let path = staging.join(part);
                 fs::create_dir(&path).map_err(|error| Error::io("create", &path, error))?;
             }
@@ -210,6 +258,15 @@ impl Folder {
         self.path.join("queue").join(name)
     }
 
+    fn done(&self, name: &str) -> PathBuf {
+        self.path.join("done").join(name)
+    }
+
+    /// Whether a run counts as complete and has no result.
+    fn is_lost(&self, name: &str) -> bool {
+        self.done(name).is_file() && !self.run(name).summary_file().is_file()
+    }
+
     fn claim(&self, name: &str, shard: u64) -> PathBuf {
         self.path.join("claims").join(format!("{name}.{shard}"))
     }
@@ -235,10 +292,14 @@ impl Folder {
         for index in order {
             let cell = &plan.cells[index];
             let claim = self.claim(&cell.name, shard.index());
-            let adopted = claim.is_file() && !run::is_at_work(&self.run(&cell.name));
-            if !adopted && !take(&self.queued(&cell.name), &claim)? {
+            let lost = || self.is_lost(&cell.name);
+            if !claim.is_file()
+                && !take(&self.queued(&cell.name), &claim)?
+                && !(lost() && take(&self.done(&cell.name), &claim)?)
+            {
                 continue;
             }
+            let Some(_held) = hold(&claim)? else { continue };
             let folder = self.begin(cell)?;
             let data = match loaded.take() {
                 Some((config, data)) if config.data == cell.config.data => data,
@@ -255,7 +316,7 @@ impl Folder {
                 take(&claim, &self.queued(&cell.name))?;
                 return Ok(false);
             }
-            take(&claim, &self.path.join("done").join(&cell.name))?;
+            take(&claim, &self.done(&cell.name))?;
         }
         Ok(true)
     }
@@ -282,13 +343,16 @@ impl Folder {
         let claimed = names(&self.path.join("claims"))?;
         let claimed = claimed.iter().filter_map(|claim| {
             let (name, shard) = claim.rsplit_once('.')?;
-            let at_work = run::is_at_work(&self.run(name));
+            let at_work = whole::is_held(&self.path.join("claims").join(claim))
+                || run::is_at_work(&self.run(name));
             Some((name.to_owned(), shard.parse().ok()?, at_work))
         });
+        let done = names(&self.path.join("done"))?;
         Ok(Status {
             claimed: claimed.collect(),
             queued: names(&self.path.join("queue"))?,
-            done: names(&self.path.join("done"))?,
+            lost: done.iter().filter(|name| self.is_lost(name)).cloned().collect(),
+            done,
         })
     }
 
@@ -297,7 +361,8 @@ impl Folder {
     /// # Errors
     /// If the folder cannot be read or changed.
     pub fn reclaim(&self) -> Result<usize> {
-        let mut count = 0;
+        let (mut count, queue) = (0, self.path.join("queue"));
+        fs::create_dir_all(&queue).map_err(|error| Error::io("create", &queue, error))?;
         for (name, shard, at_work) in self.status()?.claimed {
             if !at_work && take(&self.claim(&name, shard), &self.queued(&name))? {
                 count += 1;

@@ -2,9 +2,13 @@
 //!
 //! A checkpoint is one safetensors file with the f32 master weights under their Hugging Face names,
 //! AdamW's two moments as `adamw.m.NAME` and `adamw.v.NAME`, or the buffer of SGD with momentum as
-//! `sgd.b.NAME`, and one metadata entry, `exmy`: a JSON
-//! object with the step, the tokens seen and, if there is any, the recipe's memory. Random bits are
-//! addressed by step, so there is no generator state to save. One file appears by one rename, so a checkpoint is whole or absent.
+//! `sgd.b.NAME`, and one metadata entry, `exmy`: a JSON object with the step, the tokens seen, the
+//! recipe's memory, if there is any, and a digest. Random bits are addressed by step, so there is no
+//! generator state to save. One file appears by one rename, so a checkpoint is whole or absent.
+//!
+//! The digest is the sum (of 64 bits) of the [`Digest`]s of all tensors' bytes, each with the digest of
+//! its name as seed, and of the JSON object without its digest. A file whose digest is another is damaged
+//! and refused. A file that has none, as other programs write them, is read as it is.
 //!
 //! Scheduled checkpoints (every `checkpoint_every` steps and the last step) are pruned to the newest
 //! few. One written because somebody interrupted the run is extra: it goes as soon as a scheduled
@@ -17,6 +21,7 @@ use crate::files::{Dtype, Outline, Reader, Writer};
 use crate::nn::parameters::{Entry, Layout};
 use crate::recipe::memory::Memory;
 use crate::train::optimizer::Optimizer;
+use crate::train::digest::Digest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,14 +37,36 @@ pub struct Progress {
     pub tokens: u64,
 }
 
-/// What a checkpoint says beside its tensors.
-#[derive(Serialize, Deserialize)]
+/// What a file says beside its tensors; one of weights alone has a digest alone.
+#[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Metadata {
-    step: u64,
-    tokens: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    step: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tokens: Option<u64>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     memory: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    digest: String,
+}
+
+impl Metadata {
+    fn to_text(&self) -> Result<String> {
+        serde_json::to_string(self)
+            .map_err(|error| Error::new("cannot write the progress").because(error))
+    }
+
+    /// The same without a digest, as it is digested.
+    fn digest(&self) -> Result<u64> {
+        let text = Self { digest: String::new(), ..self.clone() }.to_text()?;
+        Ok(Digest::of(text.as_bytes(), 0))
+    }
+}
+
+/// The digest of a tensor, of which there is nothing yet.
+fn of_tensor(name: &str) -> Digest {
+    Digest::new(Digest::of(name.as_bytes(), 0))
 }
 
 /// Weights and optimizer moments, one arena each, laid out by [`Layout`], and what the recipe
@@ -109,31 +136,102 @@ const PIECE: usize = 1 << 16;
 /// An arena, and what its tensors' names begin with.
 type Arena<'a> = (&'static str, &'a [f32]);
 
-/// Writes all tensors of some arenas, whole or not at all.
+/// Calls `work` with some numbers' bytes, piece by piece in one buffer.
+fn pieces(
+    values: &[f32],
+    buffer: &mut Vec<u8>,
+    mut work: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    for piece in values.chunks(PIECE) {
+        buffer.clear();
+        buffer.extend(piece.iter().flat_map(|value| value.to_le_bytes()));
+        work(buffer)?;
+    }
+    Ok(())
+}
+
+/// Writes all tensors of some arenas, whole or not at all, with the digest of them and of `about`, and
+/// `more` metadata.
 fn write(
     path: &Path,
     layout: &Layout,
     arenas: &[Arena<'_>],
-    metadata: BTreeMap<String, String>,
+    mut about: Metadata,
+    more: &[(&str, &str)],
 ) -> Result<()> {
     let named = |prefix: &str, entry: &Entry| format!("{prefix}{}", entry.name);
-    let outline = |&(prefix, _): &Arena<'_>| {
-        let of = move |entry| Outline::new(named(prefix, entry), Dtype::F32, entry.shape.clone());
-        layout.iter().map(of).collect::<Vec<_>>()
-    };
-    let outlines: Vec<_> = arenas.iter().flat_map(outline).collect();
-    let mut writer = Writer::create(path, &outlines, metadata)?;
-    let mut bytes = Vec::new();
+    let (mut outlines, mut buffer) = (Vec::new(), Vec::new());
+    let mut sum = about.digest()?;
     for &(prefix, values) in arenas {
         for entry in layout.iter() {
-            for piece in values[entry.range.clone()].chunks(PIECE) {
-                bytes.clear();
-                bytes.extend(piece.iter().flat_map(|value| value.to_le_bytes()));
-                writer.write(&named(prefix, entry), &bytes)?;
-            }
+            let name = named(prefix, entry);
+            let mut digest = of_tensor(&name);
+            pieces(&values[entry.range.clone()], &mut buffer, |bytes| {
+                digest.feed(bytes);
+                Ok(())
+            })?;
+            sum = sum.wrapping_add(digest.finish());
+            outlines.push(Outline::new(name, Dtype::F32, entry.shape.clone()));
+        }
+    }
+    about.digest = format!("{sum:016x}");
+    let mut metadata: BTreeMap<_, _> =
+        more.iter().map(|&(key, text)| (key.to_owned(), text.to_owned())).collect();
+    metadata.insert(METADATA_KEY.to_owned(), about.to_text()?);
+    let mut writer = Writer::create(path, &outlines, metadata)?;
+    for &(prefix, values) in arenas {
+        for entry in layout.iter() {
+            let name = named(prefix, entry);
+            pieces(&values[entry.range.clone()], &mut buffer, |bytes| writer.write(&name, bytes))?;
         }
     }
     writer.finish()
+}
+
+/// What a file says beside its tensors, if it says anything.
+fn metadata(reader: &Reader) -> Result<Option<Metadata>> {
+    let text = reader.header().metadata().get(METADATA_KEY);
+    let read = text.map(|text| serde_json::from_str(text)).transpose();
+    read.map_err(|error| damaged(reader, "its metadata").because(error))
+}
+
+fn damaged(reader: &Reader, what: &str) -> Error {
+    Error::new(format!(
+        "{} is damaged: {what} are not as they were written",
+        reader.path().display()
+    ))
+}
+
+/// Refuses a file whose tensors or metadata are not those that its digest is of.
+///
+/// # Errors
+/// If they are not, or cannot be read.
+fn check(reader: &mut Reader) -> Result<()> {
+    let Some(about) = metadata(reader)?.filter(|about| !about.digest.is_empty()) else {
+        return Ok(());
+    };
+    let mut sum = about.digest()?;
+    let names: Vec<_> = reader.header().entries().iter().map(|entry| entry.name.clone()).collect();
+    for name in names {
+        let mut digest = of_tensor(&name);
+        reader.pieces(&name, |bytes| {
+            digest.feed(bytes);
+            Ok(())
+        })?;
+        sum = sum.wrapping_add(digest.finish());
+    }
+    if format!("{sum:016x}") != about.digest {
+        return Err(damaged(reader, "its numbers"));
+    }
+    Ok(())
+}
+
+/// Refuses a file of tensors that was written with a digest and does not have it any more.
+///
+/// # Errors
+/// If it has another one, or cannot be read.
+pub fn verify(path: &Path) -> Result<()> {
+    check(&mut Reader::open(path)?)
 }
 
 /// Writes the checkpoint of `progress` into `folder`, whole or not at all.
@@ -148,10 +246,13 @@ pub fn save(folder: &Path, layout: &Layout, state: &State, progress: Progress) -
         (m, v) => arenas.extend([(ADAMW[0], m), (ADAMW[1], v)]),
     }
     let Progress { step, tokens } = progress;
-    let metadata = Metadata { step, tokens, memory: state.memory.to_text() };
-    let text = serde_json::to_string(&metadata)
-        .map_err(|error| Error::new("cannot write the progress").because(error))?;
-    write(&path(folder, step), layout, &arenas, [(METADATA_KEY.to_owned(), text)].into())
+    let about = Metadata {
+        step: Some(step),
+        tokens: Some(tokens),
+        memory: state.memory.to_text(),
+        ..Metadata::default()
+    };
+    write(&path(folder, step), layout, &arenas, about, &[])
 }
 
 /// Writes the weights alone, as other frameworks read them.
@@ -159,7 +260,8 @@ pub fn save(folder: &Path, layout: &Layout, state: &State, progress: Progress) -
 /// # Errors
 /// If the file cannot be written.
 pub fn save_model(path: &Path, layout: &Layout, params: &[f32]) -> Result<()> {
-    write(path, layout, &[("", params)], BTreeMap::new())
+    // Transformers refuses metadata without a format.
+    write(path, layout, &[("", params)], Metadata::default(), &[("format", "pt")])
 }
 
 /// Reads one arena's tensors, each under `prefix` + its name.
@@ -195,12 +297,12 @@ fn read_arena(reader: &mut Reader, layout: &Layout, prefix: &str) -> Result<Vec<
 /// If the file cannot be read, is damaged, or belongs to another model.
 pub fn load(path: &Path, layout: &Layout) -> Result<(State, Progress)> {
     let mut reader = Reader::open(path)?;
-    let text = reader.header().metadata().get(METADATA_KEY);
-    let metadata = text.and_then(|text| serde_json::from_str(text).ok()).ok_or_else(|| {
-        Error::new(format!("{} does not say which step it is of", path.display()))
-            .hint("it holds weights only; a checkpoint to resume from is below checkpoints/")
-    })?;
-    let Metadata { step, tokens, memory } = metadata;
+    let about = metadata(&reader)?.unwrap_or_default();
+    let (Some(step), Some(tokens)) = (about.step, about.tokens) else {
+        return Err(Error::new(format!("{} does not say which step it is of", path.display()))
+            .hint("it holds weights only; a checkpoint to resume from is below checkpoints/"));
+    };
+    check(&mut reader)?;
     let progress = Progress { step, tokens };
     // What a tensor is of is told by its name, so that a file alone says which optimizer it is of.
     let has =
@@ -209,6 +311,7 @@ pub fn load(path: &Path, layout: &Layout) -> Result<(State, Progress)> {
         true => Some(true),
         false => has(SGD).then_some(false),
     };
+    let memory = about.memory;
     let memory = Memory::from_text(&memory)
         .map_err(|error| Error::new(format!("{}: {error}", path.display())))?;
     let mut arena = |prefix: &str| read_arena(&mut reader, layout, prefix);
@@ -226,7 +329,9 @@ pub fn load(path: &Path, layout: &Layout) -> Result<(State, Progress)> {
 /// # Errors
 /// If the file cannot be read, is damaged, or belongs to another model.
 pub fn load_model(path: &Path, layout: &Layout) -> Result<Vec<f32>> {
-    read_arena(&mut Reader::open(path)?, layout, "")
+    let mut reader = Reader::open(path)?;
+    check(&mut reader)?;
+    read_arena(&mut reader, layout, "")
 }
 
 /// Removes checkpoints that are no longer needed: all but the newest `keep` that `is_scheduled`
@@ -295,7 +400,11 @@ mod tests {
             (name, view.unwrap())
         });
         let text = r#"{"step":8,"tokens":99,"memory":"hot layers.0.up_proj 3 1 7\n"}"#;
-        let metadata = [("exmy".to_owned(), text.to_owned())].into();
+        let sum = tensors.iter().fold(Digest::of(text.as_bytes(), 0), |sum, (name, _, bytes)| {
+            sum.wrapping_add(Digest::of(bytes, Digest::of(name.as_bytes(), 0)))
+        });
+        let text = text.replace('}', &format!(r#","digest":"{sum:016x}"}}"#));
+        let metadata = [("exmy".to_owned(), text)].into();
         let expected = safetensors::serialize(views, Some(metadata)).unwrap();
         let file = path(folder.path(), 8);
         assert!(fs::read(&file).unwrap() == expected);
@@ -318,5 +427,76 @@ mod tests {
             assert_eq!(names.len(), count, "{:?}", names.names());
             assert!(load(&path(folder.path(), 3), &layout).unwrap().0 == state);
         }
+    }
+
+    /// A small layout with its state, the memory of a recipe among it.
+    fn small() -> (Layout, State) {
+        let mut layout = Layout::default();
+        layout.push("model.layers.0.mlp.up_proj.weight".into(), &[3, 4], Role::Matrix, Init::Zeros);
+        layout.push("model.norm.weight".into(), &[4], Role::Norm, Init::Zeros);
+        let arena = |start: usize| (start..start + layout.len()).map(|i| i as f32).collect();
+        let memory = Memory::from_text("hot layers.0.up_proj 3 1 7\n").unwrap();
+        let state = State { params: arena(0), m: arena(20), v: arena(40), memory };
+        (layout, state)
+    }
+
+    /// Every bit of a checkpoint, flipped, is an error; of a file of weights it is one or changes no
+    /// weight (the key of the metadata, say).
+    #[test]
+    fn a_flipped_bit_is_noticed() {
+        let (layout, state) = small();
+        let folder = tempfile::tempdir().unwrap();
+        save(folder.path(), &layout, &state, Progress { step: 8, tokens: 99 }).unwrap();
+        let (checkpoint, model) = (path(folder.path(), 8), folder.path().join("model"));
+        save_model(&model, &layout, &state.params).unwrap();
+        let mut noticed = [0; 2];
+        for (kind, file) in [&checkpoint, &model].into_iter().enumerate() {
+            let whole = fs::read(file).unwrap();
+            for bit in 0..8 * whole.len() {
+                let mut bytes = whole.clone();
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                fs::write(file, &bytes).unwrap();
+                let said = if file == &checkpoint {
+                    load(file, &layout).err()
+                } else {
+                    match load_model(file, &layout) {
+                        Ok(params) => {
+                            assert!(params == state.params, "bit {bit} of the weights");
+                            continue;
+                        }
+                        Err(error) => Some(error),
+                    }
+                };
+                let said = said.unwrap_or_else(|| panic!("bit {bit} of {}", file.display()));
+                assert!(said.to_string().contains(&*file.to_string_lossy()), "{said}");
+                noticed[kind] += 1;
+            }
+            fs::write(file, &whole).unwrap();
+        }
+        assert!(noticed[1] > 8 * 4 * state.params.len());
+    }
+
+    /// Files of before there were digests, and of other programs.
+    #[test]
+    fn a_file_without_a_digest_is_read() {
+        let (layout, state) = small();
+        let folder = tempfile::tempdir().unwrap();
+        let file = path(folder.path(), 8);
+        let outlines: Vec<_> = ["", "adamw.m.", "adamw.v."]
+            .iter()
+            .flat_map(|prefix| layout.iter().map(move |entry| (prefix, entry)))
+            .map(|(p, e)| Outline::new(format!("{p}{}", e.name), Dtype::F32, e.shape.clone()))
+            .collect();
+        let text = r#"{"step":8,"tokens":99}"#.to_owned();
+        let mut writer =
+            Writer::create(&file, &outlines, [("exmy".to_owned(), text)].into()).unwrap();
+        for outline in &outlines {
+            let count: usize = outline.shape.iter().product();
+            writer.write(&outline.name, &vec![0; 4 * count]).unwrap();
+        }
+        writer.finish().unwrap();
+        let (again, progress) = load(&file, &layout).unwrap();
+        assert_eq!(progress, Progress { step: 8, tokens: 99 });
+        assert!(again.params == vec![0.0; state.params.len()] && again.memory.is_empty());
     }
 }

@@ -9,6 +9,7 @@ use crate::nn::model;
 use crate::recipe::Recipe;
 use crate::text::Nearest;
 use crate::train::data::Source;
+use crate::train::fingerprint::Fingerprint;
 use crate::train::optimizer::{AdamW, Optimizer, Sgd};
 use crate::train::probe;
 use crate::train::schedule::Schedule;
@@ -19,6 +20,20 @@ use toml::{Table, Value};
 
 /// Version of the keys and their meaning; a file of another version is refused.
 pub const VERSION: u32 = 2;
+
+/// What stands before a configuration's fingerprint, in the last line of a run's `config.toml`.
+const SEAL: &str = "# fingerprint of all above: ";
+
+/// The text of a run's `config.toml`: a configuration and, as a comment, its fingerprint.
+pub fn sealed(text: &str) -> String {
+    format!("{text}{SEAL}{}\n", Fingerprint::of(text.as_bytes()))
+}
+
+/// Whether the text of a `config.toml` is what was [sealed]. One without a fingerprint is: it was written by
+/// hand, or before there were any.
+pub fn is_as_sealed(text: &str) -> bool {
+    text.rfind(SEAL).is_none_or(|end| text == sealed(&text[..end]))
+}
 
 /// Everything that determines a run's bits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -265,10 +280,7 @@ impl Config {
     /// If the text is not TOML, a key is missing, unknown or of another type, or a value is
     /// impossible.
     pub fn from_toml(text: &str) -> Result<Self> {
-        let table: Table = text.parse().map_err(|error: toml::de::Error| {
-            Error::new(format!("not TOML: {}", error.message()))
-        })?;
-        let config = Self::from_table(table)?;
+        let config = Self::from_table(read_table(text)?)?;
         config.validate()?;
         Ok(config)
     }
@@ -299,10 +311,7 @@ impl Config {
     /// # Errors
     /// If a key does not exist or its value is of another kind.
     pub fn overlaid(&self, text: &str) -> Result<Self> {
-        let changes: Table = text.parse().map_err(|error: toml::de::Error| {
-            let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
-            Error::new(format!("line {line}: {}", error.message()))
-        })?;
+        let changes = read_table(text)?;
         let mut table = self.to_table();
         overlay(&mut table, changes, "")?;
         Self::from_table(table)
@@ -324,9 +333,15 @@ impl Config {
                 .hint("write key=value, for example train.lr=1e-3"));
         }
         let parsed = format!("x = {value}").parse::<Table>().ok();
-        let mut value = parsed
-            .and_then(|mut table| if table.len() == 1 { table.remove("x") } else { None })
-            .unwrap_or_else(|| Value::String(value.to_owned()));
+        let parsed =
+            parsed.and_then(|mut table| if table.len() == 1 { table.remove("x") } else { None });
+        if parsed.is_none() && value.starts_with(['[', '{', '"', '\'']) && !self.is_word(path) {
+            return Err(Error::new(format!("{setting}: {value} is no value of TOML")).hint(
+                "words in lists and tables stand in quotes, and a shell takes these away unless all is \
+                 in single ones: --set 'at=[{step=3, then=\"bf16\"}]'",
+            ));
+        }
+        let mut value = parsed.unwrap_or_else(|| Value::String(value.to_owned()));
         let mut changes = Table::new();
         for (depth, key) in path.rsplit('.').enumerate() {
             if depth > 0 {
@@ -338,6 +353,13 @@ impl Config {
         let in_words = |error: Error| Error::new(format!("{setting}: {error}"));
         overlay(&mut table, changes, "").map_err(in_words)?;
         Self::from_table(table).map_err(in_words)
+    }
+
+    /// Whether the value of a key is a text, which may look like anything.
+    fn is_word(&self, path: &str) -> bool {
+        let table = Value::Table(self.to_table());
+        let found = path.split('.').try_fold(&table, |value, key| value.get(key));
+        found.is_some_and(|value| value.is_str() || path == "recipe")
     }
 
     fn to_table(&self) -> Table {
@@ -387,6 +409,10 @@ impl Config {
             let hint = "0: it is of the logits of a model of tokens; the proxy has none";
             return refuse("train.z_loss", train.z_loss.to_string(), hint);
         }
+        if !self.start.is_branch() && self.start.step != 0 {
+            let hint = "it is a step of start.run, which is empty; --branch RUN@STEP sets both";
+            return refuse("start.step", self.start.step.to_string(), hint);
+        }
         if self.start.is_branch() && !self.start.weights.is_empty() {
             let hint = "a branch has the weights of its checkpoint";
             return refuse("start.weights", format!("{:?}", self.start.weights), hint);
@@ -416,7 +442,12 @@ impl Config {
         }
         if train.warmup > train.steps {
             let value = train.warmup.to_string();
-            return refuse("train.warmup", value, "at most train.steps");
+            let hint = format!(
+                "at most train.steps = {0}; `steps` of a plan and `--steps {0}` make the warm-up \
+                 shorter with the run",
+                train.steps
+            );
+            return refuse("train.warmup", value, &hint);
         }
         for (key, value) in [
             ("train.beta1", train.beta1),
@@ -458,6 +489,18 @@ fn overlay(base: &mut Table, changes: Table, prefix: &str) -> Result<()> {
         match (old, change) {
             (Value::Table(old), Value::Table(change)) => overlay(old, change, &path)?,
             (old @ Value::Float(_), Value::Integer(number)) => *old = Value::Float(number as f64),
+            (Value::Integer(_), Value::Integer(number)) if number < 0 => {
+                return Err(Error::new(format!("{path} = {number} is negative"))
+                    .hint("0 or a whole number above"));
+            }
+            (old @ Value::Integer(_), Value::Float(number)) => match whole(number) {
+                Some(whole) => *old = Value::Integer(whole),
+                None => {
+                    return Err(Error::new(format!(
+                        "{path} is the whole number {old}, not {number:?}"
+                    )));
+                }
+            },
             // A recipe or a path may look like a number or a list to TOML.
             // Or be a table of rules.
             (old @ Value::String(_), table @ Value::Table(_)) if path == "recipe" => *old = table,
@@ -471,15 +514,41 @@ fn overlay(base: &mut Table, changes: Table, prefix: &str) -> Result<()> {
                 return Err(Error::new(format!("{path} = {text} is out of range")));
             }
             (old, change) => {
-                return Err(Error::new(format!(
+                let error = Error::new(format!(
                     "{path} is {} {old}, not {} {change}",
                     kind(old),
                     kind(&change)
-                )));
+                ));
+                return Err(match old {
+                    Value::Array(_) => error.hint(format!("write a list: {path}=[{change}]")),
+                    _ => error,
+                });
             }
         }
     }
     Ok(())
+}
+
+/// A number without a fraction that TOML's whole numbers have, as `1e3` is.
+fn whole(number: f64) -> Option<i64> {
+    const MOST: f64 = (1_u64 << 53) as f64;
+    (number.fract() == 0.0 && (0.0..=MOST).contains(&number)).then_some(number as i64)
+}
+
+/// Reads a text of TOML.
+///
+/// # Errors
+/// With the line at fault.
+pub fn read_table(text: &str) -> Result<Table> {
+    text.parse().map_err(|error: toml::de::Error| {
+        let place = error.span().map_or(0, |span| span.start.min(text.len()));
+        let number = 1 + text[..place].matches('\n').count();
+        let line = text.lines().nth(number - 1).unwrap_or_default();
+        let cut = line.chars().nth(60).map_or("", |_| " ...");
+        let begins: String = line.chars().take(60).collect();
+        Error::new(format!("line {number} is not TOML: {}", error.message()))
+            .hint(format!("the line is {:?}{cut}", begins))
+    })
 }
 
 fn kind(value: &Value) -> &'static str {
@@ -497,7 +566,14 @@ fn kind(value: &Value) -> &'static str {
 fn unknown_key(table: &Table, key: &str, path: &str) -> Error {
     let keys = || table.keys().map(String::as_str);
     let near = Nearest::new(key, keys());
+    let inside = table.iter().find(|(_, value)| {
+        value.as_table().is_some_and(|section| section.contains_key(key) && key == path)
+    });
     let hint = match near.names() {
+        _ if inside.is_some() => {
+            let section = inside.map_or("", |(name, _)| name.as_str());
+            format!("did you mean {section}.{key}?")
+        }
         [] => format!("the keys here are {}", keys().collect::<Vec<_>>().join(", ")),
         [name, ..] => {
             let section = path.strip_suffix(key).unwrap_or_default();

@@ -235,7 +235,9 @@ pub fn read_metrics(path: &Path) -> Result<Vec<Metrics>> {
     lines
         .map(|(i, line)| {
             serde_json::from_str(line).map_err(|error| {
-                Error::new(format!("{} line {}", path.display(), i + 1)).because(error)
+                Error::new(format!("{} line {}", path.display(), i + 1)).because(error).hint(
+                    "the file was changed from outside: put it back, or remove the run's folder",
+                )
             })
         })
         .collect()

@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::files::whole;
 use crate::recipe::Observer;
 use crate::train::checkpoint::{self, Progress};
-use crate::train::config::Config;
+use crate::train::config::{self, Config};
 use crate::train::data::{DataOptions, Dataset};
 use crate::train::precision::{self, Span};
 use crate::train::probe::{self, Probe, Probing};
@@ -154,7 +154,7 @@ impl Folder {
         if config.start.is_branch() {
             start::copy_past(&config.start, self)?;
         }
-        whole::write_whole(&self.config_file(), config.to_toml().as_bytes())
+        whole::write_whole(&self.config_file(), config::sealed(&config.to_toml()).as_bytes())
     }
 
     /// Reads its configuration.
@@ -163,7 +163,19 @@ impl Folder {
     /// If there is none or it cannot be used.
     pub fn config(&self) -> Result<Config> {
         let path = self.config_file();
-        let text = fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))?;
+        let text = fs::read_to_string(&path).map_err(|error| {
+            Error::io("read", &path, error).hint(
+                "it alone says what the run is: put it back, or remove the folder and begin anew",
+            )
+        })?;
+        if !config::is_as_sealed(&text) {
+            let fault = format!("{} is not as it was when the run began", path.display());
+            return Err(Error::new(fault).hint(format!(
+                "put it back; other settings are another run: `exmy train --config` begins one with \
+                 this file, `--branch {}@STEP` goes on from a checkpoint",
+                self.0.display()
+            )));
+        }
         Config::from_toml(&text).map_err(|error| Error::new(format!("{}: {error}", path.display())))
     }
 
@@ -178,8 +190,11 @@ impl Folder {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::io("read", &path, error)),
         };
-        let summary = serde_json::from_slice(&text)
-            .map_err(|error| Error::new(format!("{}", path.display())).because(error))?;
+        let summary = serde_json::from_slice(&text).map_err(|error| {
+            Error::new(format!("{} is no summary of a run", path.display())).because(error).hint(
+                "remove it: the run is taken up again at its last checkpoint, and writes it anew",
+            )
+        })?;
         Ok(Some(summary))
     }
 
@@ -253,22 +268,18 @@ pub fn train_probed(
 
 /// Whether a process works on the run in `folder`; where a file system has no locks, no.
 pub fn is_at_work(folder: &Folder) -> bool {
-    let file = fs::File::open(folder.config_file());
-    file.is_ok_and(|file| matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)))
+    whole::is_held(&folder.config_file())
 }
 
 /// Keeps other processes out of a run's folder while the returned file is open; the operating
 /// system lets go of it with the process, however that ends. File systems without locks have none.
 fn lock(folder: &Folder) -> Result<fs::File> {
     let path = folder.config_file();
-    let file = fs::File::open(&path).map_err(|error| Error::io("open", &path, error))?;
-    match file.try_lock() {
-        Err(fs::TryLockError::WouldBlock) => {
-            Err(Error::new(format!("{} is being trained", folder.path().display()))
-                .hint("another process works on it; wait for it or stop it"))
-        }
-        _ => Ok(file),
-    }
+    let held = whole::hold(&path).map_err(|error| Error::io("open", &path, error))?;
+    held.ok_or_else(|| {
+        Error::new(format!("{} is being trained", folder.path().display()))
+            .hint("another process works on it; wait for it or stop it")
+    })
 }
 
 /// Loads the checkpoint of a step.
@@ -352,6 +363,13 @@ impl<'a> Run<'a> {
         let newest = checkpoint::list(&checkpoints)?.last().copied();
         match newest {
             Some(step) => restore(&mut trainer, folder, config, step)?,
+            None if config.start.is_branch() => {
+                let error = format!("{} has no checkpoint", folder.path().display());
+                return Err(Error::new(error).hint(format!(
+                    "it began with that of step {} of {}; branch off anew",
+                    config.start.step, config.start.run
+                )));
+            }
             None if config.start.weights.is_empty() => {}
             None => trainer.begin(initial(config)?),
         }
@@ -559,7 +577,7 @@ impl<'a> Run<'a> {
         let progress = self.trainer.progress();
         let mean = tail.iter().sum::<f64>() / tail.len() as f64;
         let summary = Summary {
-            version: crate::train::config::VERSION,
+            version: config::VERSION,
             recipe: self.config.recipe.to_string(),
             seed: self.config.seed,
             lr: self.config.train.lr,

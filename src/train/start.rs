@@ -87,7 +87,9 @@ pub fn settle(config: &mut Config) -> Result<()> {
     if config.start.is_branch() {
         config.start.run = recorded(Path::new(&config.start.run))?;
         let checkpoints = Folder::new(&config.start.run).checkpoints();
-        config.start.fingerprint = fingerprint(&checkpoint::path(&checkpoints, config.start.step))?;
+        let path = checkpoint::path(&checkpoints, config.start.step);
+        checkpoint::verify(&path).map_err(|error| error.hint("branch off at another step"))?;
+        config.start.fingerprint = fingerprint(&path)?;
         check_branch(config)?;
     }
     Ok(())
@@ -191,6 +193,8 @@ pub fn load_matching(path: &Path, layout: &Layout, params: &mut [f32]) -> Result
             .because(error)
             .hint("PyTorch's own .pt and .bin files hold code; write them as safetensors first")
     })?;
+    checkpoint::verify(path)
+        .map_err(|error| error.hint("copy it again from where it came, or write it anew"))?;
     let mut tensors = file.tensors();
     tensors.sort_by(|(a, _), (b, _)| a.cmp(b));
     // Only a fused matrix tells (in, out) from (out, in); the others are as it is.

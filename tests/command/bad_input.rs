@@ -32,6 +32,7 @@ fn mistakes_are_answered() {
     fs::write(root.join("wrong.toml"), "[train]\nstep = 3\n").unwrap();
     fs::write(root.join("zero.toml"), "train = { steps = 0, lr = 0.0 }\n").unwrap();
     fs::write(root.join("broken.toml"), "[train\n").unwrap();
+    fs::write(root.join("plan.toml"), "[grid]\nseed = [1]\n").unwrap();
     fs::create_dir(root.join("nothing")).unwrap();
     let cases: &[(&[&str], &[&str])] = &[
         (&["--data", "absent.txt"], &["absent.txt", "--data takes"]),
@@ -95,16 +96,39 @@ fn mistakes_are_answered() {
             &["did you mean loss or lr?"],
         ),
         (&["--recipi", "f32"], &["--recipi", "--recipe"]),
+        (&["--recipe", "f32 bf16"], &["several recipes", "--recipe f32,bf16"]),
+        (&["--set", "record.probes=phi"], &["the list []", "record.probes=[\"phi\"]"]),
+        (&["--set", "at=[{step=3,then=bf16}]"], &["no value of TOML", "--set 'at=[{step=3, then"]),
+        (&["--set", "start.step=3"], &["start.step = 3", "start.run", "--branch RUN@STEP"]),
+        (&["--steps", "1e30"], &["1e30", "a whole number from 1 to 2^36"]),
+        (&["--steps", "1.5"], &["1.5", "a whole number from 1 to 2^36"]),
+        (&["--set", "train.steps=1e30"], &["the whole number 600, not 1e30"]),
+        (&["--set", "train.steps=10"], &["train.warmup = 30", "`--steps 10`"]),
+        (&["--set", "steps=10"], &["no key steps", "did you mean train.steps?"]),
+        (&["--set", "record.keep=-1"], &["record.keep = -1 is negative", "above"]),
+        (&["--lr", "1e-3;1e-2"], &["1e-3;1e-2", "separated by commas"]),
+        (&["--config", "plan.toml"], &["plan.toml has a [grid]", "exmy sweep plan.toml"]),
+        (&["--config", "text.txt"], &["line 1 is not TOML", "the line is \"w0 w1", "..."]),
+        (&["--out", "text.txt/x"], &["text.txt/x", "name of a new folder"]),
     ];
     for (arguments, parts) in cases {
         let mut whole = vec!["train"];
         whole.extend(*arguments);
         refused(root, &whole, parts);
     }
+    if cfg!(target_os = "linux") {
+        // Where nobody can make a folder, root among them.
+        let train = ["train", "--out", "/proc/x"];
+        refused(root, &train, &["cannot create /proc/x:", "name another with --out"]);
+        let sweep = ["sweep", "plan.toml", "--out", "/proc/x"];
+        refused(root, &sweep, &["cannot create /proc/x:", "name another with --out"]);
+    }
     refused(root, &["sweep", "absent.toml"], &["absent.toml", "a plan is a TOML file"]);
     let status = ["sweep", "wrong.toml", "--status"];
     refused(root, &status, &["runs/wrong/sweep.json", "makes its folder", "--out"]);
     refused(root, &["sample", "nothing"], &["nothing"]);
+    refused(root, &["sample", "nothing", "--temperature", "-1"], &["--temperature -1", "0.8"]);
+    refused(root, &["sample", "nothing", "--tokens", "-3"], &["'-3' for '--tokens"]);
     refused(root, &["sample", "text.txt"], &["text.txt"]);
     refused(root, &["trian"], &["trian", "train"]);
 }
@@ -139,6 +163,138 @@ fn changed_data_and_damaged_checkpoints_are_noticed() {
     fs::write(&checkpoint, &whole).unwrap();
     fs::write(&data, "another text, ".repeat(400)).unwrap();
     refused(root, &["train", "--resume", "out"], &["not those the run began with"]);
+}
+
+/// A flipped bit anywhere in a checkpoint, and any change of `config.toml`, is an error that says what to
+/// do; without the damaged file the run comes to the same bits.
+#[test]
+fn flipped_bits_and_edited_settings_are_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let data = text_file(root);
+    let begin = |out: &str| {
+        let mut command = exmy(&["train", "--data", &data, "--recipe", "mxfp4@sr8", "--out", out]);
+        let more = ["--set", "train.steps=4", "--set", "record.checkpoint_every=2"];
+        succeed(command.args(TINY).args(more).current_dir(root));
+        root.join(out).join("mxfp4@sr8-s5")
+    };
+    let (expected, run) = (begin("expected"), begin("out"));
+    let model = run.join("model.safetensors");
+    let flipped = |file: &Path, at: usize, arguments: &[&str], parts: &[&str]| {
+        let whole = fs::read(file).unwrap();
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at % 8);
+        fs::write(file, &bytes).unwrap();
+        refused(root, arguments, parts);
+        fs::write(file, &whole).unwrap();
+    };
+    // Numbers that something reads; not the header, which has names as well.
+    let length = fs::read(&model).unwrap().len();
+    let sample = ["sample", "out/mxfp4@sr8-s5", "--tokens", "3"];
+    let from = ["train", "--data", "text.txt", "--init-from", "out/mxfp4@sr8-s5/model.safetensors"];
+    let from = [&from[..], &["--recipe", "f32", "--out", "begun"], &TINY].concat();
+    for at in [length / 2, length - 1] {
+        flipped(&model, at, &sample, &["model.safetensors is damaged"]);
+        flipped(&model, at, &from, &["model.safetensors is damaged", "copy it again"]);
+    }
+    fs::remove_file(&model).unwrap();
+    fs::remove_file(run.join("summary.json")).unwrap();
+    let checkpoint = run.join("checkpoints/step-00000004.safetensors");
+    let resume = ["train", "--resume", "out"];
+    let branch = ["train", "--branch", "out/mxfp4@sr8-s5@4", "--out", "b", "--steps", "9"];
+    let length = fs::read(&checkpoint).unwrap().len();
+    for i in 0..40 {
+        let at = i * (length - 1) / 39;
+        flipped(
+            &checkpoint,
+            at,
+            &resume,
+            &["step-00000004.safetensors", "remove it: the run goes"],
+        );
+    }
+    flipped(&checkpoint, length - 9, &branch, &["step-00000004", "damaged", "another step"]);
+    let config = run.join("config.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    for (old, new) in
+        [("warmup = 2", "warmup = 1"), ("steps = 4", "steps = 6"), ("above: ", "above: 0")]
+    {
+        assert!(text.contains(old), "{text}");
+        fs::write(&config, text.replacen(old, new, 1)).unwrap();
+        refused(root, &resume, &["config.toml is not as it was", "put it back", "--branch"]);
+    }
+    fs::write(&config, &text).unwrap();
+    fs::remove_file(&checkpoint).unwrap();
+    succeed(exmy(&resume).current_dir(root));
+    assert_same(&expected, &run, "the checkpoint before");
+}
+
+/// A run that does not fit says so before it tries, with numbers and what would make it fit.
+#[test]
+#[cfg(target_os = "linux")]
+fn too_little_memory_is_told_before_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = text_file(folder.path());
+    let program = env!("CARGO_BIN_EXE_exmy");
+    let arguments = ["train", "--data", &data, "--recipe", "f32", "--quiet", "--steps", "2"];
+    let run = |batch: &str, out: &str| {
+        let mut command = std::process::Command::new("sh");
+        // 1 GB of addresses; a step of 2^20 sequences of 16 tokens takes many times that.
+        command.args(["-c", "ulimit -v 1000000; exec \"$@\"", "sh", program]);
+        command.args(arguments).args(TINY).args(["--set", batch, "--threads", "1", "--out", out]);
+        let output = command.current_dir(&folder).output().unwrap();
+        (output.status.success(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (_, said) = run("train.batch=1048576", "large");
+    let parts = [
+        "warning: f32: the run needs at least",
+        "GiB",
+        "there are 976.6 MiB",
+        "--set train.accumulate=",
+    ];
+    assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+    let (good, said) = run("train.batch=4", "small");
+    assert!(good && !said.contains("warning"), "{said}");
+}
+
+/// Files of a run that are missing or damaged are named, with what helps; and that helps.
+#[test]
+fn missing_and_damaged_records_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let data = text_file(root);
+    let mut command = exmy(&["train", "--data", &data, "--recipe", "f32", "--out", "out"]);
+    // Numbers of steps and lists of rates as people write them.
+    let more = ["--steps", "1e1", "--lr", "1e-3, 1e-2"];
+    succeed(command.args(TINY).args(more).current_dir(root));
+    let out = root.join("out");
+    let run = out.join("f32-lr1e-2-s5");
+    let before = contents(&out);
+    let resume = ["train", "--quiet", "--resume", "out"];
+    let summary = "{\"version\":2,";
+    for (file, text, parts) in [
+        (out.join("summary.json"), Some(summary), ["summary.json is no list of runs", "remove it"]),
+        (run.join("summary.json"), Some(summary), ["summary.json is no summary", "remove it"]),
+        (run.join("metrics.jsonl"), Some("{\n"), ["metrics.jsonl line 1", "put it back"]),
+        (run.join("config.toml"), Some("[x"), ["config.toml: line 1 is not TOML", "\"[x\""]),
+        (run.join("config.toml"), None, ["config.toml", "put it back"]),
+    ] {
+        let whole = fs::read(&file).unwrap();
+        match text {
+            Some(text) => fs::write(&file, text).unwrap(),
+            None => fs::remove_file(&file).unwrap(),
+        }
+        refused(root, &resume, &parts);
+        if parts[1] == "remove it" {
+            fs::remove_file(&file).unwrap();
+            succeed(exmy(&resume).current_dir(root));
+            let again = contents(&run);
+            assert!(again["summary.json"] == before["f32-lr1e-2-s5/summary.json"]);
+        }
+        fs::write(&file, &whole).unwrap();
+    }
+    succeed(exmy(&resume).current_dir(root));
+    assert!(contents(&out) == before);
+    refused(root, &["train", "--resume", "text.txt"], &["text.txt", "a folder that"]);
 }
 
 /// A step's checkpoint with another step inside belongs to another run.

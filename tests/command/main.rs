@@ -123,6 +123,42 @@ fn text_file(folder: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
+/// A file system that is taken away however the test ends.
+#[cfg(target_os = "linux")]
+struct SmallDisk(std::path::PathBuf);
+
+#[cfg(target_os = "linux")]
+impl SmallDisk {
+    fn mount(place: &Path, options: &str) -> bool {
+        let mut command = Command::new("mount");
+        command.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(place);
+        command.output().is_ok_and(|output| output.status.success())
+    }
+
+    /// Of 300 kB; `None` where none may be mounted.
+    fn new(folder: &Path) -> Option<Self> {
+        let place = folder.join("disk");
+        fs::create_dir(&place).unwrap();
+        if Self::mount(&place, "size=300k") {
+            return Some(Self(place));
+        }
+        eprintln!("a small file system cannot be mounted here; nothing was tested");
+        None
+    }
+
+    /// Makes room.
+    fn grow(&self) {
+        assert!(Self::mount(&self.0, "remount,size=32m"));
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
 /// Every file below `folder` but `timing.jsonl`, by its path, with its contents.
 fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     fn walk(root: &Path, folder: &Path, files: &mut BTreeMap<String, Vec<u8>>) {

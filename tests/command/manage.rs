@@ -1,5 +1,7 @@
 //! Runs that are divided, switched, rolled back, branched, begun with other weights, and ended.
 
+#[cfg(target_os = "linux")]
+use crate::SmallDisk;
 use crate::kill::kill_after;
 use crate::{TINY, assert_same, contents, exmy, succeed, text_file};
 use exmy::random::{Philox, Stream};
@@ -316,41 +318,41 @@ fn seeds_rates_and_recipes_in_one_call() {
 #[cfg(target_os = "linux")]
 fn a_full_disk_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let disk = folder.path().join("disk");
-    fs::create_dir(&disk).unwrap();
-    let mount = std::process::Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=300k", "tmpfs"])
-        .arg(&disk)
-        .output();
-    if !mount.is_ok_and(|output| output.status.success()) {
-        eprintln!("a small file system cannot be mounted here; nothing was tested");
-        return;
-    }
-    /// Takes the file system away, however the test ends.
-    struct Mounted(PathBuf);
-    impl Drop for Mounted {
-        fn drop(&mut self) {
-            let _ = std::process::Command::new("umount").arg(&self.0).status();
-        }
-    }
-    let mounted = Mounted(disk.clone());
+    let Some(disk) = SmallDisk::new(folder.path()) else { return };
     let more = ["--recipe", "mxfp4@sr8", "--set", "record.checkpoint_every=5"];
     let expected = train(folder.path(), "expected", &more);
-    let (data, out) = (text_file(folder.path()), disk.join("out"));
+    let (data, out) = (text_file(folder.path()), disk.0.join("out"));
     let mut command = exmy(&["train", "--data", &data, "--quiet", "--out"]);
     let output = command.arg(&out).args(TINY).args(more).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("No space left on device") && !said.contains("panicked"), "{said}");
-    let remount = std::process::Command::new("mount")
-        .args(["-o", "remount,size=32m"])
-        .arg(&disk)
-        .status()
-        .unwrap();
-    assert!(remount.success());
+    disk.grow();
     succeed(exmy(&["train", "--quiet", "--resume"]).arg(&out));
     assert_same(&expected, &out, "after a full disk");
-    drop(mounted);
+}
+
+/// On a narrow terminal progress is one line that is written over, whatever the recipe's name.
+#[test]
+#[cfg(target_os = "linux")]
+fn progress_fits_forty_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = text_file(folder.path());
+    let recipe = "mxfp4+last1:o_proj=bf16+out=bf16,bf16";
+    let mut words = vec![env!("CARGO_BIN_EXE_exmy"), "train", "--data", &data, "--recipe", recipe];
+    words.extend(TINY);
+    let line = format!("stty cols 40 rows 24; {} --out out", words.join(" "));
+    let mut command = std::process::Command::new("script");
+    let output = command.args(["-qec", &line, "/dev/null"]).current_dir(&folder).output();
+    let Ok(output) = output else {
+        eprintln!("no terminal can be imitated here; nothing was tested");
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("/40 ") && said.contains("…"), "no progress in {said}");
+    // What moves up writes over more than one line.
+    assert!(!said.contains("\x1b[1A"), "{said}");
 }
 
 /// Readers of stdout and stderr that go away end neither the work nor its records, and a result that

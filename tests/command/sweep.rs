@@ -114,6 +114,116 @@ fn a_killed_process_is_started_again() {
     assert_same(&expected, &out, "put back");
 }
 
+/// Processes of one index share its runs: none takes what another works on, none fails, and the
+/// folder is as one process leaves it.
+#[test]
+fn one_index_twice_is_no_harm() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan(folder.path());
+    let (one, twice) = (folder.path().join("one"), folder.path().join("twice"));
+    succeed(&mut sweep(&plan, &one, &["--quiet"]));
+    let children: Vec<_> = (0..3)
+        .map(|_| {
+            let mut command = sweep(&plan, &twice, &["--quiet", "--steal"]);
+            command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    // Who only looks disturbs nobody.
+    let status = || sweep(&plan, &twice, &["--status"]).output().unwrap();
+    while !twice.join("sweep.json").is_file() {
+        sleep(Duration::from_millis(1));
+    }
+    for _ in 0..20 {
+        assert!(status().status.success());
+    }
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    assert!(status().stdout.starts_with(b"8 done, 0 claimed, 0 not begun"));
+    succeed(&mut sweep(&plan, &twice, &["--merge"]));
+    assert_same(&one, &twice, "one index twice");
+}
+
+/// Results and lists that somebody removed are made again, and folders that a copy left out.
+#[test]
+fn what_is_lost_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan(folder.path());
+    let out = folder.path().join("out");
+    succeed(&mut sweep(&plan, &out, &["--quiet"]));
+    let expected = contents(&out);
+    let name = fs::read_dir(out.join("done")).unwrap().flatten().next().unwrap().file_name();
+    let summary = out.join("runs").join(&name).join("summary.json");
+    fs::write(&summary, "{").unwrap();
+    let output = sweep(&plan, &out, &["--merge"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("summary.json is no summary") && said.contains("remove it"), "{said}");
+    fs::remove_file(&summary).unwrap();
+    fs::remove_file(out.join("sweep.json")).unwrap();
+    fs::remove_dir(out.join("claims")).unwrap();
+    fs::remove_dir(out.join("queue")).unwrap();
+    succeed(&mut sweep(&plan, &out, &["--quiet"]));
+    assert!(contents(&out) == expected);
+    fs::remove_file(&summary).unwrap();
+    let output = succeed(&mut sweep(&plan, &out, &["--status"]));
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("done, without its summary.json"), "{said}");
+    fs::write(out.join("sweep.json"), "{").unwrap();
+    let output = sweep(&plan, &out, &["--status"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("sweep.json is no list of runs") && said.contains("remove it"), "{said}");
+    fs::remove_file(out.join("sweep.json")).unwrap();
+    succeed(&mut sweep(&plan, &out, &["--quiet"]));
+    assert!(contents(&out) == expected);
+    let resume = exmy(&["train", "--resume", out.to_str().unwrap()]).output().unwrap();
+    let said = String::from_utf8(resume.stderr).unwrap();
+    assert!(said.contains("is the folder of a sweep") && said.contains("exmy sweep"), "{said}");
+}
+
+/// A full disk ends the process that meets it; when there is room the same call comes to the same folder.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = crate::SmallDisk::new(folder.path()) else { return };
+    let plan = plan(folder.path());
+    let (expected, out) = (folder.path().join("expected"), disk.0.join("out"));
+    succeed(&mut sweep(&plan, &expected, &["--quiet"]));
+    let output = sweep(&plan, &out, &["--quiet"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("No space left on device") && !said.contains("panicked"), "{said}");
+    disk.grow();
+    succeed(&mut sweep(&plan, &out, &["--quiet"]));
+    assert_same(&expected, &out, "after a full disk");
+}
+
+/// Killed while it merges, a sweep has whole files, and the next merge leaves nothing else.
+#[test]
+fn merges_survive_kills() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan(folder.path());
+    let out = folder.path().join("out");
+    succeed(&mut sweep(&plan, &out, &["--quiet"]));
+    let expected = contents(&out);
+    let begun = Instant::now();
+    succeed(&mut sweep(&plan, &out, &["--merge"]));
+    let whole = begun.elapsed();
+    for i in 0..20 {
+        let mut child = sweep(&plan, &out, &["--merge"]).stdout(Stdio::null()).spawn().unwrap();
+        sleep(whole.mul_f64(f64::from(i) / 20.0));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let left = contents(&out);
+        for (name, bytes) in left.iter().filter(|(name, _)| !name.contains(".partial-")) {
+            assert!(*bytes == expected[name], "{name} after {i}");
+        }
+    }
+    succeed(&mut sweep(&plan, &out, &["--merge"]));
+    assert!(contents(&out) == expected);
+}
+
 #[test]
 fn mistakes_are_answered() {
     let folder = tempfile::tempdir().unwrap();

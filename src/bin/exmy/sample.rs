@@ -17,10 +17,10 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "\n")]
     prompt: String,
     /// Tokens to draw
-    #[arg(long, value_name = "N", default_value_t = 300)]
+    #[arg(long, value_name = "N", default_value_t = 300, allow_negative_numbers = true)]
     tokens: usize,
     /// 1 follows the model's probabilities, lower is more careful, 0 takes the likeliest token
-    #[arg(long, value_name = "X", default_value_t = 0.8)]
+    #[arg(long, value_name = "X", default_value_t = 0.8, allow_negative_numbers = true)]
     temperature: f64,
     /// Draw from the K likeliest tokens only; 0: all
     #[arg(long, value_name = "K", default_value_t = 0)]

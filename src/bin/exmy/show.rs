@@ -12,6 +12,7 @@ use exmy::train::config::Config;
 use exmy::train::data::Dataset;
 use exmy::train::precision::{Span, spans};
 use exmy::train::record::{Event, Metrics};
+use exmy::train::room;
 use exmy::train::run::{Outcome, Summary, Watch};
 use exmy::train::start::Matching;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -90,6 +91,17 @@ pub(crate) fn thousands(number: u64) -> String {
     text
 }
 
+/// Columns below which a bar leaves no room for numbers.
+const NARROW: u16 = 72;
+
+/// A name of at most so many characters.
+fn shortened(name: &str, most: usize) -> String {
+    if name.chars().count() <= most {
+        return name.to_owned();
+    }
+    name.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+}
+
 /// Shows one run's progress and passes on the wish to stop.
 pub(crate) struct Watcher<'a> {
     bar: ProgressBar,
@@ -111,25 +123,29 @@ impl<'a> Watcher<'a> {
         quiet: bool,
         stop: &'a AtomicBool,
     ) -> Self {
-        let bar = ProgressBar::with_draw_target(
-            Some(config.train.steps),
-            if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() },
-        );
-        let style = ProgressStyle::with_template(
-            "{prefix} {wide_bar:.cyan/dim} {pos}/{len} {msg} {eta:>4}",
-        );
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─"));
         let name = match count {
             1 => config.recipe.to_string(),
             _ => format!("{}/{count} {}", index + 1, config.recipe),
         };
-        bar.set_prefix(name.clone());
         if !quiet {
-            // A recipe that does not go with the model is the run's error to tell.
+            // Before there is a bar, whose line it would stand in. A recipe that does not go with the
+            // model is the run's error to tell.
             for span in spans(config, &[], config.train.steps).unwrap_or_default() {
                 tell!("{name}{}: {span}", from(&span));
             }
         }
+        let bar = ProgressBar::with_draw_target(
+            Some(config.train.steps),
+            if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() },
+        );
+        let width = terminal_size::terminal_size_of(std::io::stderr()).map_or(80, |(w, _)| w.0);
+        let narrow = width < NARROW;
+        let style = ProgressStyle::with_template(match narrow {
+            false => "{prefix} {wide_bar:.cyan/dim} {pos}/{len} {msg} {eta:>4}",
+            true => "{prefix} {pos}/{len} {eta} {wide_msg}",
+        });
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─"));
+        bar.set_prefix(shortened(&name, usize::from(width / 2)));
         let now = Instant::now();
         Self {
             bar,
@@ -219,6 +235,13 @@ fn happened(event: &Event) -> String {
 pub(crate) fn stopped(out: &Path) {
     tell!("stopped; every step so far is kept. Continue with");
     tell!("  exmy train --resume {}", out.display());
+}
+
+/// Warns of a run that will not fit into memory.
+pub(crate) fn shortage(config: &Config) {
+    if let Some(error) = room::available().and_then(|bytes| room::shortage(config, bytes)) {
+        tell!("warning: {}: {error}", config.recipe);
+    }
 }
 
 /// Prints results.

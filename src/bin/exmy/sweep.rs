@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
 const HELP: &str = "\
 A plan:
   preset = \"nano\"
-  train.steps = 300
+  steps = 300
   [grid]
   recipe = [\"f32\", \"mxfp8-e4m3\", \"nvfp4\"]
   lr = [1e-3, 1e-2]
@@ -107,6 +107,9 @@ fn look(arguments: &Arguments, folder: &Folder) -> Result<u8> {
             let work = if *at_work { "at work" } else { "nobody seen at work" };
             text += &format!("{name}: shard {shard}, {work}, recorded up to step {steps}\n");
         }
+        for name in &status.lost {
+            text += &format!("{name}: done, without its summary.json; the sweep makes it anew\n");
+        }
         show::result(&text)?;
     }
     Ok(0)
@@ -120,6 +123,7 @@ struct Shown<'a> {
 
 impl Progress for Shown<'_> {
     fn begin(&mut self, index: usize, count: usize, config: &Config) -> Box<dyn Watch + '_> {
+        show::shortage(config);
         Box::new(Watcher::new(config, (index, count), self.quiet, self.stop))
     }
 

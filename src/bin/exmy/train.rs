@@ -7,7 +7,7 @@ use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::recipe::Recipe;
 use exmy::study::compare::{self, OutFolder};
-use exmy::train::config::Config;
+use exmy::train::config::{Config, read_table};
 use exmy::train::data::Source;
 use exmy::train::preset::{PRESETS, preset};
 use exmy::train::profile::Profile;
@@ -36,10 +36,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     preset: Option<String>,
     /// Optimizer steps; the warm-up shrinks in proportion
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = steps)]
     steps: Option<u64>,
     /// Peak learning rates, separated by commas; the final one keeps its ratio to each
-    #[arg(long, value_name = "X,...", allow_negative_numbers = true, value_delimiter = ',')]
+    #[arg(long, value_name = "X,...", allow_negative_numbers = true, value_delimiter = ',', value_parser = rate)]
     lr: Vec<f64>,
     /// Seed of the initial weights, the batches and stochastic rounding [default: 1]
     #[arg(
@@ -134,6 +134,21 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8> {
     arguments.work.with_threads(work)
 }
 
+/// A number of steps, also as `1e3`.
+fn steps(text: &str) -> Result<u64, String> {
+    const MOST: f64 = (1_u64 << 53) as f64;
+    let whole = |number: &f64| number.fract() == 0.0 && (0.0..=MOST).contains(number);
+    let number = || text.parse().ok().filter(whole).map(|number| number as u64);
+    let found = text.parse().ok().or_else(number);
+    found.ok_or_else(|| "steps are a whole number from 1 to 2^36, for example 1000".to_owned())
+}
+
+/// A learning rate; there may be blanks behind the comma before it.
+fn rate(text: &str) -> Result<f64, String> {
+    let found = text.trim().parse();
+    found.map_err(|_| "a rate is a number as 1e-3; several are separated by commas".to_owned())
+}
+
 /// A path as text: records are text, so it must be UTF-8.
 fn utf8<'a>(option: &str, path: &'a Path) -> Result<&'a str> {
     path.to_str().ok_or_else(|| {
@@ -154,9 +169,11 @@ fn configure(arguments: &Arguments, lr: Option<f64>) -> Result<(Config, String)>
                 .hint("--config takes a TOML file with any keys of a run's config.toml")
         })?;
         let context = |error: Error| Error::new(format!("{}: {error}", path.display()));
-        let mut table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
-            context(Error::new(error.to_string().trim_end().to_owned()))
-        })?;
+        let mut table = read_table(&text).map_err(context)?;
+        if table.contains_key("grid") {
+            return Err(Error::new(format!("{} has a [grid]", path.display()))
+                .hint(format!("it is a plan of many runs: `exmy sweep {}`", path.display())));
+        }
         // These two may say more in a file given by a person than in a run's own record.
         if let Some(toml::Value::String(text)) = table.remove("recipe") {
             recipes.get_or_insert(text);
@@ -236,7 +253,14 @@ fn plan(arguments: &Arguments) -> Result<OutFolder> {
         .map(|text| match text.trim() {
             "" => Err(Error::new(format!("--recipe {recipes:?} has an empty name"))
                 .hint("separate recipes by single commas, with none at the end")),
-            text => text.parse::<Recipe>().map_err(|error| Error::new(error.to_string())),
+            text => text.parse::<Recipe>().map_err(|error| {
+                let words: Vec<&str> = text.split_whitespace().collect();
+                match words.len() > 1 && words.iter().all(|word| word.parse::<Recipe>().is_ok()) {
+                    true => Error::new(format!("{text:?} is several recipes"))
+                        .hint(format!("separate them by commas: --recipe {}", words.join(","))),
+                    false => Error::new(error.to_string()),
+                }
+            }),
         })
         .collect::<Result<Vec<_>>>()?;
     if let Some(path) = &arguments.out {
@@ -296,6 +320,7 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &AtomicBool) -> Re
         if outcomes.iter().all(Option::is_none) && !arguments.work.quiet {
             show::header(out.path(), &config, &loaded, folders.len());
         }
+        show::shortage(&config);
         let mut watcher = Watcher::new(&config, (i, folders.len()), arguments.work.quiet, stop);
         let mut train = || run::train(folder, &loaded, &mut watcher);
         let (outcome, profile) = if arguments.profile {

@@ -12,11 +12,11 @@
 //! ```
 //!
 //! Keys of the grid are those of `config.toml`, and `lr` and `steps`, which mean what the options
-//! of `exmy train` do. Relative paths are seen from the folder the program was started in.
+//! of `exmy train` do and may stand at the top, too. Relative paths are seen from the folder the program was started in.
 
 use crate::error::{Error, Result};
 use crate::study::compare::plain;
-use crate::train::config::Config;
+use crate::train::config::{Config, read_table};
 use crate::train::data::Source;
 use crate::train::fingerprint::Fingerprint;
 use crate::train::preset::preset;
@@ -58,19 +58,28 @@ fn word(value: &Value) -> String {
     }
 }
 
+/// A grid with keys that are written as `train.lr = [...]`, without quotes, put together again.
+fn flat(grid: Table, prefix: &str) -> Table {
+    let keys = grid.into_iter().flat_map(|(key, value)| match value {
+        Value::Table(inner) => flat(inner, &format!("{prefix}{key}.")),
+        value => Table::from_iter([(format!("{prefix}{key}"), value)]),
+    });
+    keys.collect()
+}
+
 /// The configuration with one key of a grid set.
 fn set(mut config: Config, key: &str, value: &Value) -> Result<Config> {
     let number = || match value {
         Value::Integer(number) => Ok(*number as f64),
         Value::Float(number) => Ok(*number),
-        other => Err(Error::new(format!("grid.{key} has {other}")).hint("numbers")),
+        other => Err(Error::new(format!("{key} = {other}")).hint("numbers")),
     };
     match key {
         "lr" => config.train = config.train.with_lr(number()?),
         "steps" => {
             let steps = value.as_integer().and_then(|steps| u64::try_from(steps).ok());
             let steps = steps.ok_or_else(|| {
-                Error::new(format!("grid.steps has {value}")).hint("whole numbers above 0")
+                Error::new(format!("steps = {value}")).hint("whole numbers above 0")
             })?;
             config.train = config.train.with_steps(steps);
         }
@@ -111,12 +120,10 @@ impl Plan {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn parse(text: &str) -> Result<Self> {
-        let mut table: Table = text.parse().map_err(|error: toml::de::Error| {
-            Error::new(error.to_string().trim_end().to_owned())
-        })?;
+        let mut table = read_table(text)?;
         let grid = match table.remove("grid") {
             None => Table::new(),
-            Some(Value::Table(grid)) => grid,
+            Some(Value::Table(grid)) => flat(grid, ""),
             Some(other) => {
                 return Err(Error::new(format!("grid is {other}"))
                     .hint("a section: [grid], then key = [value, value]"));
@@ -127,8 +134,13 @@ impl Plan {
             Some(Value::String(name)) => name,
             Some(other) => return Err(Error::new(format!("preset is {other}")).hint("a name")),
         };
+        let options: Vec<_> =
+            ["steps", "lr"].iter().filter_map(|key| table.remove_entry(*key)).collect();
         let base = toml::to_string(&table).unwrap_or_default();
-        let base = preset(&name)?.overlaid(&base)?;
+        let mut base = preset(&name)?.overlaid(&base)?;
+        for (key, value) in &options {
+            base = set(base, key, value)?;
+        }
         let mut keys: Vec<(&String, &Vec<Value>)> = Vec::new();
         for (key, values) in &grid {
             match values {
@@ -239,6 +251,18 @@ mod tests {
         // The preset's tenth of the peak.
         assert!((config.train.lr_min - 0.01).abs() < 1e-12);
         assert_eq!((config.train.batch, config.model.layers()), (4, 8));
+        // The same in other words.
+        let other = text.replace("\"train.clip\"", "train.clip").replace("lr = [0.01, 0.1]\n", "");
+        assert_eq!(Plan::parse(&format!("lr = 0.1\n{other}")).unwrap().cells[..], {
+            let peaks = plan.cells.iter().filter(|cell| cell.values[1] == "0.1");
+            let bare = |cell: &Cell| Cell {
+                values: [&cell.values[..1], &cell.values[2..]].concat(),
+                ..cell.clone()
+            };
+            peaks.map(bare).collect::<Vec<_>>()
+        });
+        let short = Plan::parse("steps = 20").unwrap().cells[0].config.train.clone();
+        assert_eq!(short, preset("nano").unwrap().train.with_steps(20));
         let again = Plan::parse(text).unwrap();
         assert_eq!(again, plan);
         let names: std::collections::HashSet<_> =
@@ -255,7 +279,13 @@ mod tests {
             ("[grid]\nseed = []", vec!["grid.seed", "list"]),
             ("grid = 3", vec!["[grid]"]),
             ("[grid]\nseed = [1, 1]", vec!["the same", "once"]),
-            ("[grid]\nlr = [\"x\"]", vec!["grid.lr", "numbers"]),
+            ("[grid]\nlr = [\"x\"]", vec!["lr = \"x\"", "numbers"]),
+            ("steps = 1.5", vec!["steps = 1.5", "whole numbers"]),
+            (
+                "train.steps = 10",
+                vec!["train.warmup = 30", "at most train.steps = 10", "`steps` of a plan"],
+            ),
+            ("seed = 1\n[grid]\nlr 3", vec!["line 3 is not TOML", "\"lr 3\""]),
             ("[grid]\nsteps = [0]", vec!["train.steps = 0"]),
             ("[grid]\nrecipe = [\"mxpf4\"]", vec!["mxpf4", "mxfp4"]),
             ("preset = \"nanno\"", vec!["nano"]),
