@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use exmy::format::Format;
 use exmy::nn::site::{Operand, Operator, Product, Site};
-use exmy::recipe::{Images, Observer, Phase, Plan, Recipe};
+use exmy::recipe::{Images, Observer, Phase, Plan, Recipe, Rounded};
 use exmy::round::{Overflow, Rounding};
 use exmy::train::config::Config;
 use exmy::train::data::{DataOptions, Dataset, Source};
@@ -155,14 +155,8 @@ struct Watch {
 }
 
 impl Observer for Watch {
-    fn operand(
-        &mut self,
-        site: Site,
-        product: Product,
-        operand: Operand,
-        before: View<'_, f32>,
-        after: View<'_, f32>,
-    ) {
+    fn operand(&mut self, seen: &Rounded<'_>) {
+        let Rounded { site, product, operand, before, after, .. } = *seen;
         if site == self.site {
             let all = |x: View<'_, f32>| -> Vec<f32> {
                 (0..x.rows()).flat_map(|i| (0..x.cols()).map(move |j| x.at(i, j))).collect()
