@@ -12,6 +12,7 @@ mod manage;
 mod probes;
 mod quantize;
 mod sample;
+mod studies;
 mod sweep;
 mod units;
 mod vectors;

@@ -1,0 +1,186 @@
+//! Studies, reports, pictures and the view of running runs, as their users meet them.
+
+use crate::kill::kill_after;
+use crate::{TINY, exmy, printed, succeed, text_file};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// The smallest study: two figures that share runs.
+const STUDY: [&str; 7] =
+    ["study", "bit-reduction", "--figure", "BR-6,BR-9", "--scale", "smoke", "--quiet"];
+
+fn study(out: &Path, more: &[&str]) -> String {
+    let output = succeed(exmy(&STUDY).arg("--out").arg(out).args(more));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What does not depend on how the runs were made: all files below, but the page with its provenance, clocks
+/// and checkpoints.
+fn results(out: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    let mut folders = vec![out.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+            let (path, name) = (entry.path(), entry.file_name());
+            if path.is_dir() {
+                folders.push(path);
+            } else if name != "timing.jsonl" && name != "report.html" {
+                let relative = path.strip_prefix(out).unwrap().to_owned();
+                all.insert(relative, fs::read(&path).unwrap());
+            }
+        }
+    }
+    all
+}
+
+/// However its runs are made, a study gives the same bytes: at once, by two shards, after a kill.
+#[test]
+fn a_study_is_the_same_however_its_runs_are_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, shared, killed) =
+        (folder.path().join("whole"), folder.path().join("shared"), folder.path().join("killed"));
+    let said = study(&whole, &["--threads", "1"]);
+    assert!(
+        said.lines().count() == 2 && said.contains("BR-6") && said.contains("not seen"),
+        "{said}"
+    );
+    let expected = results(&whole);
+    let count = |end: &str| expected.keys().filter(|path| path.ends_with(end)).count();
+    assert_eq!(count("summary.json"), 8, "six runs of BR-6, and two more of BR-8");
+    assert!(count("BR-6-1.svg") == 1 && count("BR-6-1.csv") == 1 && count("plan.toml") == 1);
+    let page = fs::read_to_string(whole.join("report.html")).unwrap();
+    assert!(page.contains("id=\"BR-9\"") && page.contains("--threads 1"), "provenance");
+
+    for shard in ["0/2", "1/2"] {
+        assert_eq!(study(&shared, &["--shard", shard]), "");
+    }
+    assert!(!shared.join("report.html").exists());
+    assert_eq!(study(&shared, &["--threads", "2"]), said);
+    assert!(results(&shared) == expected);
+
+    let start = [&STUDY[..], &["--out", killed.to_str().unwrap()]].concat();
+    kill_after(&start, Duration::from_millis(300));
+    assert_eq!(study(&killed, &[]), said);
+    assert!(results(&killed) == expected);
+}
+
+/// A second call trains nothing, and writes the report elsewhere if that is wanted.
+#[test]
+fn a_second_call_only_draws() {
+    let folder = tempfile::tempdir().unwrap();
+    let (runs, report) = (folder.path().join("runs"), folder.path().join("report"));
+    let one = ["study", "bit-reduction", "--figure", "br-3", "--out"];
+    let said = succeed(exmy(&one).arg(&runs).arg("--report").arg(&report)).stdout;
+    assert!(String::from_utf8(said).unwrap().starts_with("BR-3"));
+    assert!(report.join("report.html").is_file() && report.join("tables/BR-3-1.csv").is_file());
+    let plan = succeed(exmy(&STUDY).arg("--plan").arg("--out").arg(&runs)).stdout;
+    let plan = String::from_utf8(plan).unwrap();
+    let row: Vec<&str> = plan.lines().last().unwrap().split_whitespace().collect();
+    assert_eq!((row[..2].join(" "), row[2]), ("to do".to_owned(), "8"), "{plan}");
+    study(&runs, &[]);
+    let stamp = || fs::metadata(runs.join("runs")).unwrap().modified().unwrap();
+    let before = stamp();
+    let plan = succeed(exmy(&STUDY).arg("--plan").arg("--out").arg(&runs)).stdout;
+    assert!(
+        String::from_utf8(plan).unwrap().lines().last().unwrap().starts_with("to do         0")
+    );
+    study(&runs, &[]);
+    assert_eq!(stamp(), before);
+}
+
+#[test]
+fn mistakes_are_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let empty = folder.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    let empty = empty.to_str().unwrap();
+    for (arguments, parts) in [
+        (vec!["study", "bit-redaction"], vec!["bit-redaction", "bit-reduction"]),
+        (vec!["study", "bit-reduction", "--figure", "E1"], vec!["no figure \"E1\"", "BR-1"]),
+        (vec!["study", "bit-reduction", "--scale", "tiny"], vec!["tiny", "smoke"]),
+        (vec!["study", "bit-reduction", "--data", "no.txt", "--figure", "BR-3"], vec!["no.txt"]),
+        (vec!["study", "bit-reduction", "--shard", "3/2"], vec!["3/2", "I/N"]),
+        (vec!["report", "nowhere"], vec!["nowhere", "exmy train"]),
+        (vec!["report", empty], vec!["holds no run", "config.toml"]),
+        (vec!["plot", empty, "--what", "loss"], vec!["holds no run"]),
+        (vec!["watch", empty], vec!["holds no run"]),
+    ] {
+        let output = exmy(&arguments).current_dir(folder.path()).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
+        assert!(parts.iter().all(|part| text.contains(part)), "{arguments:?}: {text}");
+    }
+    let list = printed(folder.path(), "study", &[]);
+    assert!(list.contains("BR-6") && list.contains("arXiv 2405.18710"), "{list}");
+}
+
+/// Any runs as a page, as a picture, as lines.
+#[test]
+fn any_runs_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = text_file(folder.path());
+    let probes = "record.probes=[\"phi\",\"norms\"]";
+    let train = ["train", "--data", &data, "--quiet", "--recipe", "f32,mxfp4", "--out", "runs"];
+    let more = ["--set", probes, "--set", "record.probe_every=5"];
+    succeed(exmy(&train).args(TINY).args(more).current_dir(folder.path()));
+    printed(folder.path(), "report", &["runs"]);
+    let page = fs::read_to_string(folder.path().join("runs/report.html")).unwrap();
+    for part in ["mxfp4", "gradient norm", "id=\"phi\"", "complete", "record.probes", "<svg"] {
+        assert!(page.contains(part) || page.contains(&part.replace("record.", "")), "{part}");
+    }
+    let what = ["runs", "--what", "loss,phi,norms/model.norm.weight.grad", "--out", "-"];
+    let svg = printed(folder.path(), "plot", &what);
+    assert!(svg.starts_with("<svg") && svg.contains("norms/model.norm.weight.grad"));
+    let output =
+        exmy(&["plot", "runs", "--what", "fi"]).current_dir(folder.path()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("no run has recorded \"fi\"") && text.contains("phi"), "{text}");
+    let seen = printed(folder.path(), "watch", &["runs", "--once"]);
+    assert!(seen.ends_with("2 runs: 2 complete, 0 diverged, 0 at work, 0 stopped\n"), "{seen}");
+    let line = seen.lines().find(|line| line.starts_with("mxfp4")).unwrap();
+    assert!(line.ends_with("complete"), "{seen}");
+}
+
+/// The width of a page's contents in a window, as a browser lays it out; `None` where there is none.
+fn laid_out(page: &str, width: u32) -> Option<u32> {
+    let browsers = ["chromium", "chromium-browser", "google-chrome"];
+    let browser = browsers.into_iter().find(|name| {
+        Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
+    })?;
+    let folder = tempfile::tempdir().unwrap();
+    let measured = "<script>document.title = document.documentElement.scrollWidth</script></body>";
+    let path = folder.path().join("page.html");
+    fs::write(&path, page.replace("</body>", measured)).unwrap();
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
+        .arg(format!("--window-size={width},2000"))
+        .arg(format!("file://{}", path.display()))
+        .output()
+        .unwrap();
+    let dom = String::from_utf8_lossy(&output.stdout).into_owned();
+    let title = dom.split("<title>").nth(1)?.split("</title>").next()?;
+    Some(title.parse().unwrap_or_else(|_| panic!("{title}")))
+}
+
+/// On a phone and on a desktop nothing reaches beyond the window, and nothing is asked for from elsewhere.
+#[test]
+fn pages_fit_their_windows() {
+    let folder = tempfile::tempdir().unwrap();
+    let some =
+        ["study", "bit-reduction", "--figure", "BR-3,BR-4,BR-6", "--scale", "smoke", "--quiet"];
+    succeed(exmy(&some).arg("--out").arg(folder.path()));
+    let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
+    let without = page.replace("http://www.w3.org/2000/svg", "");
+    assert!(!without.contains("http") && !without.contains("<script") && !without.contains("src="));
+    for width in [390, 1440] {
+        match laid_out(&page, width) {
+            None => eprintln!("no browser found: the layout at {width} was not looked at"),
+            // Browsers have windows of 500 at least; what is asked of narrower ones holds there, too.
+            Some(found) => assert!(found <= width.max(500), "{found} of {width}"),
+        }
+    }
+}
