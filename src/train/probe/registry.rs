@@ -10,7 +10,7 @@ use super::lastbin::{LastBin, Of};
 use super::places::{Gates, Logits};
 use super::products::Products;
 use super::rounding::Rounding;
-use super::sharpness::Sharpness;
+use super::sharpness::{Searched, Sharpness};
 use super::tails::{Kind, Tails};
 use super::weights::{Gamma, Norms, Swiglu};
 use crate::error::{Error, Result};
@@ -195,6 +195,16 @@ pub const ALL: &[Entry] = &[
             None => Err("it is of the logits of a model of tokens; the proxy has none".into()),
         },
     },
+    Entry {
+        name: "phi_lbfgsb",
+        argument: "ITERATIONS",
+        measures: "the same by ten iterations of L-BFGS-B, as published; at most phi. Parts: iterations, loss",
+        cost: "forward passes of 32 sequences, and the search",
+        make: |name, argument, model| match model.decoder() {
+            Some(_) => boxed(Searched::new(name, argument)),
+            None => Err("it is of the logits of a model of tokens; the proxy has none".into()),
+        },
+    },
 ];
 
 fn boxed<P: Probe + 'static>(probe: std::result::Result<P, String>) -> Made {
@@ -324,6 +334,7 @@ pub(super) mod tests {
             ("lastbin.gamma:e8m0", "e8m0 has no sign"),
             ("lastbin.gamma:e99", "e99"),
             ("phi:-1", "-1"),
+            ("phi_lbfgsb:0", "no number of iterations"),
         ] {
             let error = by_name(name, &decoder).err().unwrap().to_string();
             assert!(error.contains(expected), "{error}");

@@ -11,6 +11,7 @@
 
 use super::registry::Argument;
 use super::{Ending, Needs, Probe, Seen, Values};
+use crate::nn::sharpness::by_search;
 
 /// The half-width of the box over `|x_i| + 1`.
 const EPS: f64 = 1e-3;
@@ -75,6 +76,45 @@ impl Probe for Sharpness {
     }
 }
 
+/// `phi_lbfgsb`, `phi_lbfgsb:ITERATIONS`: the same by search, as it was published.
+pub(super) struct Searched {
+    name: String,
+    iterations: usize,
+}
+
+impl Searched {
+    pub(super) fn new(name: &str, argument: Argument<'_>) -> Result<Self, String> {
+        let iterations = argument.map_or(Ok(10), |text| {
+            let iterations =
+                text.parse::<usize>().ok().filter(|count| (1..=10_000).contains(count));
+            iterations.ok_or_else(|| format!("`{text}` is no number of iterations from 1 to 10000"))
+        })?;
+        Ok(Self { name: name.to_owned(), iterations })
+    }
+}
+
+impl Probe for Searched {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { endings: true, ..Needs::default() }
+    }
+
+    fn measure(&mut self, seen: &Seen<'_>, values: &mut Values) {
+        let Some(endings) = seen.endings else { return };
+        let logits = endings.iter().flat_map(|ending| &ending.logits).map(|&x| f64::from(x));
+        let logits: Vec<f64> = logits.collect();
+        let targets: Vec<u32> = endings.iter().map(|ending| ending.target).collect();
+        if let Some(found) = by_search(&logits, &targets, EPS, self.iterations) {
+            values.set(found.phi);
+            values.part("loss", found.loss);
+            values.part("iterations", found.iterations as f64);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,5 +168,31 @@ mod tests {
         // The mean of losses, not of sharpnesses.
         let each = endings.each_ref().map(|e| phi(std::slice::from_ref(e), 1e-3).unwrap());
         assert!((at(1e-3) - (each[0] + each[1]) / 2.0).abs() > 1e-6);
+    }
+
+    /// Where both look, the search ends at most at the vertex, and near it for a small vocabulary.
+    #[test]
+    fn the_search_ends_below_the_vertex() {
+        use super::super::registry::tests::{proxy, seen};
+        use crate::nn::parameters::Layout;
+        let random = Philox::new(5, Stream::new("endings"));
+        let endings: Vec<Ending> = (0..1)
+            .map(|i| Ending {
+                logits: (0..256).map(|j| 6.0 * random.uniform(256 * i + j) as f32 - 3.0).collect(),
+                target: 17 * i as u32,
+            })
+            .collect();
+        let (model, layout) = (proxy(), Layout::default());
+        let seen = Seen { endings: Some(&endings), ..seen(&model, &layout, &[]) };
+        let of = |probe: &mut dyn Probe| {
+            let mut values = Values::default();
+            probe.measure(&seen, &mut values);
+            values
+        };
+        let vertex = of(&mut Sharpness::new("phi", None).unwrap()).value.unwrap();
+        let found = of(&mut Searched::new("phi_lbfgsb", None).unwrap());
+        let phi = found.value.unwrap();
+        assert!(phi <= vertex * (1.0 + 1e-9) && phi > 0.995 * vertex, "{phi} {vertex}");
+        assert!(found.parts["iterations"].number().unwrap() <= 10.0);
     }
 }
