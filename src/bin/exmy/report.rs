@@ -54,7 +54,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
 
 /// All runs, or what to do where there are none.
 fn found(paths: &[PathBuf]) -> Result<Vec<Found>> {
-    for path in paths.iter().filter(|path| !path.exists()) {
+    if let Some(path) = paths.iter().find(|path| !path.exists()) {
         return Err(Error::new(format!("there is no folder {}", path.display()))
             .hint("name folders of runs, as `exmy train` writes them below runs/"));
     }
