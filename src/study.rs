@@ -20,6 +20,7 @@ pub mod gather;
 pub mod landscape;
 pub mod loss_figure;
 pub mod overview;
+pub mod nvfp4_outliers;
 pub mod page;
 pub mod papers;
 pub mod report;

@@ -1,0 +1,41 @@
+//! "Dissecting Outlier Dynamics in LLM NVFP4 Pretraining" (Dong et al., arXiv 2602.02047) and the recipe it starts
+//! from, "Pretraining Large Language Models with NVFP4" (NVIDIA, arXiv 2509.25149): outliers of gated linear
+//! attention and of softmax attention, which parts of a recipe they hurt, and what patching hot channels
+//! gives back.
+
+mod common;
+mod e01;
+mod e02;
+mod e03;
+mod e04;
+mod e05;
+mod e08;
+mod e11;
+mod e18;
+
+use crate::study::papers::Paper;
+
+/// The study.
+pub const PAPER: Paper = Paper {
+    name: "nvfp4-outliers",
+    title: "Outliers in NVFP4 training, and patches for hot channels",
+    source: "after \"Dissecting Outlier Dynamics in LLM NVFP4 Pretraining\", Dong et al., arXiv 2602.02047, and \
+             \"Pretraining Large Language Models with NVFP4\", NVIDIA, arXiv 2509.25149",
+    about: "The papers train models of 0.3 to 12 billion parameters on up to ten trillion tokens. Here the same \
+            recipes train pairs of models of some 0.9 million parameters, one with gated linear attention (GLA), \
+            one with softmax attention (SA), on a small artificial language with a learned vector at the \
+            first position. Gaps are 100 (L - L_bf16) / L_bf16 of mean training losses of the last tenth of the \
+            steps, of runs with the same seed: same initial weights, same batches. Intervals are Student's at 95 % \
+            over seeds; an ordering is claimed only where the interval of the paired difference excludes 0. \
+            The reports tell nothing of how fast FP4 hardware would be.",
+    figures: &[
+        &e01::Gap,
+        &e02::Sensitivity,
+        &e03::Tails,
+        &e04::Spikes,
+        &e05::Persistence,
+        &e08::Flushed,
+        &e11::Patches,
+        &e18::Formats,
+    ],
+};
