@@ -3,15 +3,26 @@
 //! attention and of softmax attention, which parts of a recipe they hurt, and what patching hot channels
 //! gives back.
 
+mod ablations;
 mod common;
 mod e01;
 mod e02;
 mod e03;
 mod e04;
 mod e05;
+mod e06;
+mod e07;
 mod e08;
+mod e09;
+mod e10;
 mod e11;
+mod e12;
+mod e15;
+mod e17;
 mod e18;
+mod e19;
+mod e20;
+mod memory;
 
 use crate::study::papers::Paper;
 
@@ -34,8 +45,20 @@ pub const PAPER: Paper = Paper {
         &e03::Tails,
         &e04::Spikes,
         &e05::Persistence,
+        &e06::Gates,
+        &e07::Softmax,
         &e08::Flushed,
+        &e09::Depth,
+        &e10::Alignment,
         &e11::Patches,
+        &e12::Training,
+        &ablations::PARTS,
+        &ablations::STOCHASTIC,
+        &e15::Rotations,
+        &ablations::BLOCKS,
+        &e17::Switch,
         &e18::Formats,
+        &e19::Overhead,
+        &e20::Abilities,
     ],
 };

@@ -6,7 +6,7 @@
 
 use crate::error::{Error, Result};
 use crate::nn::site::{Operand, Product, Site};
-use crate::plot::{self, Axis, Band, Panel, Series, smooth};
+use crate::plot::{self, Axis, Band, Intervals, Panel, Series, smooth};
 use crate::recipe::Plan;
 use crate::study::arm::{Arm, Setting};
 use crate::study::finding::{Findings, Part, Table, Verdict};
@@ -419,14 +419,20 @@ impl<'a> Recipes<'a> {
     pub(super) fn parts(&self, runs: &Runs<'_>, title: &str, few: &str) -> Result<Vec<Part>> {
         let mut table = Table::new(
             format!(
-                "gap to bfloat16 in percent of the training loss of the last tenth (mean and 95 % interval over {} \
-                 seeds), by seed, and of the validation loss",
-                self.seeds.len()
+                "gap to bfloat16 in percent of the training loss of the last tenth (mean and 95 % \
+                 interval over {}), by seed, and of the validation loss",
+                of_seeds(self.seeds.len())
             ),
             &["recipe", "gap, %", "by seed, %", "validation, %"],
         );
+        let gaps = self.gaps(runs)?;
         let mut panel = Panel::new(Axis::linear("gap to bfloat16, %"));
-        for ((name, recipe), gaps) in self.list.iter().zip(self.gaps(runs)?) {
+        let names: Vec<&str> = self.list.iter().map(|(name, _)| name.as_str()).collect();
+        let ends = plot::Figure::new(format!("{title}: at the end"))
+            .subtitle(format!("{few}; mean and 95 % interval over seeds, and each seed"))
+            .x(Axis::categories("", names))
+            .panel(intervals("gap to bfloat16, %", &gaps).rule(0.0, "bfloat16"));
+        for ((name, recipe), gaps) in self.list.iter().zip(gaps) {
             let validation = self.of_seeds(runs, recipe, |own, base| {
                 let of = |run: &Trained| run.summary.val_loss.unwrap_or(f64::INFINITY);
                 gap_percent(of(own), of(base))
@@ -440,12 +446,38 @@ impl<'a> Recipes<'a> {
             table.row([name.clone(), shown, list, spread(&validation)]);
             panel = draw(panel, name, &self.of_seeds(runs, recipe, curve)?);
         }
+        // More curves than these cannot be told apart.
+        let few_enough = self.list.len() <= 5;
         let figure = plot::Figure::new(title)
             .subtitle(format!("{few}; smoothed; bands: from the lowest to the highest seed"))
             .x(Axis::linear("step"))
             .panel(panel.rule(0.0, "bfloat16"));
-        Ok(vec![Part::Picture(figure), Part::Table(table)])
+        let curves = few_enough.then_some(Part::Picture(figure));
+        Ok(curves.into_iter().chain([Part::Picture(ends), Part::Table(table)]).collect())
     }
+}
+
+/// A panel over categories: means with their intervals, and the values of the seeds.
+pub(super) fn intervals(label: &str, values: &[Vec<f64>]) -> Panel {
+    let at = || (0..).map(f64::from).zip(values);
+    let found = at().filter_map(|(x, values)| {
+        let found = mean_interval(values, 0.95);
+        let Interval { estimate, low, high } = match (found, mean(values)) {
+            (Some(found), _) => found,
+            (None, Some(mean)) => Interval { estimate: mean, low: mean, high: mean },
+            (None, None) => return None,
+        };
+        Some((x, low, estimate, high))
+    });
+    let each = at().flat_map(|(x, values)| values.iter().map(move |&y| (x, y)));
+    Panel::new(Axis::linear(label))
+        .intervals(Intervals::new("mean", found))
+        .points(Series::new("seeds", each))
+}
+
+/// `1 seed`, `5 seeds`.
+pub(super) fn of_seeds(count: usize) -> String {
+    format!("{count} seed{}", if count == 1 { "" } else { "s" })
 }
 
 /// The gap in percent of smoothed losses, step by step.

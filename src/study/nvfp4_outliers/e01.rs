@@ -1,6 +1,6 @@
 //! E1: the gap to bfloat16 of NVFP4, of each part of CHON, and of CHON.
 
-use super::common::{Claim, Kind, Recipes, main, seeds, verdict};
+use super::common::{of_seeds, Claim, Kind, Recipes, main, seeds, verdict};
 use crate::error::Result;
 use crate::study::arm::{Arm, Setting};
 use crate::study::finding::{Figure, Findings, Part};
@@ -15,10 +15,10 @@ const PAPER: [f64; 2] = [0.94, 0.58];
 
 fn recipes(setting: &Setting) -> Recipes<'_> {
     let list = [
-        ("nv-nvfp4", "nv-nvfp4"),
-        ("post-QK in bf16", "nv-post-qk"),
-        ("hot channels patched", "nv-hcp"),
-        ("CHON (both)", "chon"),
+        ("NVFP4", "nv-nvfp4"),
+        ("post-QK", "nv-post-qk"),
+        ("HCP", "nv-hcp"),
+        ("CHON", "chon"),
     ];
     Recipes::new(&list, seeds(setting, 5), |recipe, seed| main(setting, Kind::Gla, recipe, seed))
 }
@@ -56,13 +56,13 @@ impl Figure for Gap {
         let mut parts = recipes.parts(
             runs,
             "What patches and protected operators leave of the gap of NVFP4",
-            &format!("gated linear attention, {} seeds", recipes.seeds.len()),
+            &format!("gated linear attention, {}", of_seeds(recipes.seeds.len())),
         )?;
         if let (Some(base), Some(chon)) = (mean(base), mean(chon)) {
             parts.push(Part::Text(format!(
-                "The gap of CHON is {:.2} of that of NVFP4 here; the paper's are {} and {} %, a ratio of {:.2}. CHON \
-                 keeps o_proj and the decay gate in bfloat16, which alone takes products away from NVFP4; the row \
-                 of patches alone does not.",
+                "post-QK: o_proj and the decay gate in bfloat16; HCP: hot channels patched; CHON: both. The gap of CHON \
+                 is {:.2} of that of NVFP4 here; the paper's are {} and {} %, a ratio of {:.2}. What is in bfloat16 \
+                 takes products away from NVFP4; patches do not.",
                 chon / base,
                 PAPER[0],
                 PAPER[1],

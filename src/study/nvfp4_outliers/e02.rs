@@ -1,14 +1,15 @@
 //! E2: one type of operator at a time in NVFP4, from a checkpoint of bfloat16.
 
-use super::common::{BF16, Claim, Kind, interval, main, number, seeds, steps, verdict};
+use super::common::{BF16, Claim, Kind, interval, intervals, main, of_seeds, number, seeds, steps, verdict};
 use crate::error::Result;
-use crate::plot::{self, Axis, Panel, Series};
+use crate::plot::{self, Axis};
 use crate::recipe::Linear;
 use crate::study::arm::{Arm, Setting};
 use crate::study::finding::{Figure, Findings, Part, Table};
 use crate::study::statistics::{mean, mean_interval};
 use crate::study::store::{Runs, Trained};
 use crate::study::table::gap_percent;
+use std::cmp::Ordering;
 
 /// E2.
 pub(super) struct Sensitivity;
@@ -140,10 +141,10 @@ impl Figure for Sensitivity {
             let mut table = Table::new(
                 format!(
                     "{}: branches of {} steps, gap in percent, and gap over the share of parameters (mean and 95 % \
-                     interval over {} seeds)",
+                     interval over {})",
                     kind.name(),
                     branch_steps(setting),
-                    seeds.len()
+                    of_seeds(seeds.len())
                 ),
                 &["operator", "share of parameters, %", "gap, %", "sensitivity"],
             );
@@ -174,17 +175,15 @@ impl Figure for Sensitivity {
             }
             rows.sort_by(|a, b| b.0.total_cmp(&a.0));
             rows.into_iter().for_each(|(_, cells)| table.row(cells));
-            let mut panel = Panel::new(Axis::linear("gap, % / share of parameters"));
-            for (name, values) in &found {
-                let at = (1..).map(f64::from).zip(values.iter().copied());
-                panel = panel.points(Series::new(*name, at));
-            }
+            found.sort_by(|a, b| mean(&b.1).partial_cmp(&mean(&a.1)).unwrap_or(Ordering::Equal));
+            let (names, values): (Vec<&str>, Vec<Vec<f64>>) = found.iter().cloned().unzip();
+            let names = names.iter().map(|name| name.trim_end_matches("_proj"));
             let title = format!("{}: operators differ in what NVFP4 does to them", kind.name());
             parts.push(Part::Picture(
                 plot::Figure::new(title)
-                    .subtitle("one point a seed; branches from the same checkpoint of bfloat16")
-                    .x(Axis::linear("seed").range(0.5, seeds.len() as f64 + 0.5))
-                    .panel(panel.rule(0.0, "bfloat16")),
+                    .subtitle("branches from checkpoints of bfloat16; mean and 95 % interval, and each seed")
+                    .x(Axis::categories("operator in NVFP4", names))
+                    .panel(intervals("gap, % / share of parameters", &values).rule(0.0, "bfloat16")),
             ));
             parts.push(Part::Table(table));
             all.extend(claims(kind, &found));

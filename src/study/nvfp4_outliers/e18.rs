@@ -1,6 +1,6 @@
 //! E18: NVFP4 against MXFP4.
 
-use super::common::{Claim, Kind, Recipes, main, seeds, verdict};
+use super::common::{of_seeds, Claim, Kind, Recipes, main, seeds, verdict};
 use crate::error::Result;
 use crate::study::arm::{Arm, Setting};
 use crate::study::finding::{Figure, Findings};
@@ -43,7 +43,7 @@ impl Figure for Formats {
         let parts = recipes.parts(
             runs,
             "NVFP4 stays closer to bfloat16 than MXFP4",
-            &format!("gated linear attention, {} seeds", recipes.seeds.len()),
+            &format!("gated linear attention, {}", of_seeds(recipes.seeds.len())),
         )?;
         let claim = Claim::below(("gap of NVFP4", &gaps[0]), ("gap of MXFP4", &gaps[1]), " points");
         Ok(Findings { verdict: verdict(&[claim]), parts })
