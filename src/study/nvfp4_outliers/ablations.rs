@@ -1,6 +1,6 @@
 //! E13, E14, E16: parts of the NVFP4 recipe taken out, moved or replaced, one at a time.
 
-use super::common::{of_seeds, Claim, Kind, Recipes, later, seeds, short, verdict};
+use super::common::{Claim, Kind, Recipes, later, of_seeds, seeds, short, verdict};
 use crate::error::Result;
 use crate::study::arm::{Arm, Scale, Setting};
 use crate::study::finding::{Figure, Findings};

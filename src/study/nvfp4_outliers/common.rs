@@ -373,7 +373,6 @@ pub(super) struct Recipes<'a> {
     /// The run of a recipe and a seed.
     pub(super) arm: Box<dyn Fn(&str, u64) -> Arm + 'a>,
     pub(super) seeds: Vec<u64>,
-    pub(super) baseline: &'a str,
 }
 
 impl<'a> Recipes<'a> {
@@ -388,10 +387,8 @@ impl<'a> Recipes<'a> {
 
     /// All runs, seed by seed.
     pub(super) fn arms(&self) -> Vec<Arm> {
-        let recipes = || {
-            std::iter::once(self.baseline)
-                .chain(self.list.iter().map(|(_, recipe)| recipe.as_str()))
-        };
+        let recipes =
+            || std::iter::once(BF16).chain(self.list.iter().map(|(_, recipe)| recipe.as_str()));
         let seeds = self.seeds.iter();
         seeds.flat_map(|&seed| recipes().map(move |recipe| (self.arm)(recipe, seed))).collect()
     }
@@ -403,7 +400,7 @@ impl<'a> Recipes<'a> {
         each: impl Fn(&Trained, &Trained) -> T,
     ) -> Result<Vec<T>> {
         let pair = |&seed: &u64| {
-            let base = runs.of(&(self.arm)(self.baseline, seed))?;
+            let base = runs.of(&(self.arm)(BF16, seed))?;
             Ok(each(&runs.of(&(self.arm)(recipe, seed))?, &base))
         };
         self.seeds.iter().map(pair).collect()

@@ -1,6 +1,6 @@
 //! E1: the gap to bfloat16 of NVFP4, of each part of CHON, and of CHON.
 
-use super::common::{of_seeds, Claim, Kind, Recipes, main, seeds, verdict};
+use super::common::{Claim, Kind, Recipes, main, of_seeds, seeds, verdict};
 use crate::error::Result;
 use crate::study::arm::{Arm, Setting};
 use crate::study::finding::{Figure, Findings, Part};
@@ -14,12 +14,8 @@ pub(super) struct Gap;
 const PAPER: [f64; 2] = [0.94, 0.58];
 
 fn recipes(setting: &Setting) -> Recipes<'_> {
-    let list = [
-        ("NVFP4", "nv-nvfp4"),
-        ("post-QK", "nv-post-qk"),
-        ("HCP", "nv-hcp"),
-        ("CHON", "chon"),
-    ];
+    let list =
+        [("NVFP4", "nv-nvfp4"), ("post-QK", "nv-post-qk"), ("HCP", "nv-hcp"), ("CHON", "chon")];
     Recipes::new(&list, seeds(setting, 5), |recipe, seed| main(setting, Kind::Gla, recipe, seed))
 }
 

@@ -1,6 +1,6 @@
 //! E12: patches in training, where channels are planted hot.
 
-use super::common::{of_seeds, Claim, Kind, Recipes, changed, seeds, short, verdict};
+use super::common::{Claim, Kind, Recipes, changed, of_seeds, seeds, short, verdict};
 use crate::error::Result;
 use crate::study::arm::{Arm, Scale, Setting};
 use crate::study::finding::{Figure, Findings, Part};
@@ -80,8 +80,10 @@ impl Figure for Training {
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
         let recipes = recipes(setting);
         let gaps = recipes.gaps(runs)?;
-        let few =
-            format!("gated linear attention, four channels planted, {}", of_seeds(recipes.seeds.len()));
+        let few = format!(
+            "gated linear attention, four channels planted, {}",
+            of_seeds(recipes.seeds.len())
+        );
         let mut parts =
             recipes.parts(runs, "Patches narrow the gap that hot channels open", &few)?;
         parts.push(Part::Text(

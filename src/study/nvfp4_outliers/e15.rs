@@ -1,6 +1,6 @@
 //! E15: rotations, where and of what size.
 
-use super::common::{of_seeds, Claim, Kind, Recipes, seeds, short, spread, verdict};
+use super::common::{Claim, Kind, Recipes, of_seeds, seeds, short, spread, verdict};
 use crate::error::{Error, Result};
 use crate::gemm::f32::{Output, matmul};
 use crate::nn::linear::{Group, Products};

@@ -1,6 +1,6 @@
 //! E17: going back to bfloat16 late.
 
-use super::common::{of_seeds, BF16, Claim, Kind, Recipes, later, main, seeds, steps, verdict};
+use super::common::{BF16, Claim, Kind, Recipes, later, main, of_seeds, seeds, steps, verdict};
 use crate::error::Result;
 use crate::study::arm::{Arm, Scale, Setting};
 use crate::study::finding::{Figure, Findings};
@@ -95,7 +95,10 @@ impl Figure for Switch {
         }
         let recipes = recipes(setting);
         let gaps = recipes.gaps(runs)?;
-        let few = format!("gated linear attention, branches of one run a seed, {}", of_seeds(recipes.seeds.len()));
+        let few = format!(
+            "gated linear attention, branches of one run a seed, {}",
+            of_seeds(recipes.seeds.len())
+        );
         let title = "Forward products in bfloat16 recover most of the gap";
         let parts = recipes.parts(runs, title, &few)?;
         Ok(Findings { verdict: verdict(&claims(&gaps)), parts })

@@ -1,6 +1,6 @@
 //! E18: NVFP4 against MXFP4.
 
-use super::common::{of_seeds, Claim, Kind, Recipes, main, seeds, verdict};
+use super::common::{Claim, Kind, Recipes, main, of_seeds, seeds, verdict};
 use crate::error::Result;
 use crate::study::arm::{Arm, Setting};
 use crate::study::finding::{Figure, Findings};

@@ -1,6 +1,8 @@
 //! E20: what a model can still do that was trained in NVFP4: recall and repeat.
 
-use super::common::{BF16, Claim, Kind, changed, interval, intervals, later, seeds, short, spread, verdict};
+use super::common::{
+    BF16, Claim, Kind, changed, interval, intervals, later, seeds, short, spread, verdict,
+};
 use super::memory;
 use crate::error::{Error, Result};
 use crate::plot::{self, Axis};
