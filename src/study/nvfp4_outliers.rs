@@ -4,6 +4,7 @@
 //! gives back.
 
 mod ablations;
+mod claim;
 mod common;
 mod e01;
 mod e02;
@@ -23,6 +24,7 @@ mod e18;
 mod e19;
 mod e20;
 mod memory;
+mod show;
 
 use crate::study::papers::Paper;
 

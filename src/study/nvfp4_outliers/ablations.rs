@@ -1,6 +1,8 @@
 //! E13, E14, E16: parts of the NVFP4 recipe taken out, moved or replaced, one at a time.
 
-use super::common::{Claim, Kind, Recipes, later, of_seeds, seeds, short, verdict};
+use super::claim::{Claim, later, verdict};
+use super::common::{Kind, seeds, short};
+use super::show::{Recipes, of_seeds};
 use crate::error::Result;
 use crate::study::arm::{Arm, Scale, Setting};
 use crate::study::finding::{Figure, Findings};

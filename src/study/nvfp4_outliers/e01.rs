@@ -1,6 +1,8 @@
 //! E1: the gap to bfloat16 of NVFP4, of each part of CHON, and of CHON.
 
-use super::common::{Claim, Kind, Recipes, main, of_seeds, seeds, verdict};
+use super::claim::{Claim, verdict};
+use super::common::{Kind, main, seeds};
+use super::show::{Recipes, of_seeds};
 use crate::error::Result;
 use crate::study::arm::{Arm, Setting};
 use crate::study::finding::{Figure, Findings, Part};

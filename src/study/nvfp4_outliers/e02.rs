@@ -1,8 +1,8 @@
 //! E2: one type of operator at a time in NVFP4, from a checkpoint of bfloat16.
 
-use super::common::{
-    BF16, Claim, Kind, interval, intervals, main, number, of_seeds, seeds, steps, verdict,
-};
+use super::claim::{Claim, interval, verdict};
+use super::common::{BF16, Kind, main, seeds, steps};
+use super::show::{intervals, number, of_seeds};
 use crate::error::Result;
 use crate::plot::{self, Axis};
 use crate::recipe::Linear;

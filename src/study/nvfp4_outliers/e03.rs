@@ -1,6 +1,8 @@
 //! E3: excess kurtosis of activations, softmax attention against gated linear attention.
 
-use super::common::{BF16, Claim, INPUTS, Kind, draw, late, main, seeds, series, spread, verdict};
+use super::claim::{Claim, verdict};
+use super::common::{BF16, INPUTS, Kind, main, seeds};
+use super::show::{draw, late, series, spread};
 use crate::error::Result;
 use crate::plot::{self, Axis, Panel};
 use crate::study::arm::{Arm, Setting};

@@ -1,7 +1,9 @@
 //! E4: spikes within blocks of 16 x 16 remain where kurtosis is low.
 
-use super::common::{Claim, Kind, draw, seeds, spread, verdict};
+use super::claim::{Claim, verdict};
+use super::common::{Kind, seeds};
 use super::e03::{RECIPES, arms, by_seed, ends, of_inputs};
+use super::show::{draw, spread};
 use crate::error::Result;
 use crate::plot::{self, Axis, Panel};
 use crate::study::arm::{Arm, Setting};

@@ -1,6 +1,8 @@
 //! E5: hot channels drift at first and stay in place later.
 
-use super::common::{Claim, Kind, draw, main, quantized, seeds, spread, verdict};
+use super::claim::{Claim, verdict};
+use super::common::{Kind, main, quantized, seeds};
+use super::show::{draw, spread};
 use crate::error::Result;
 use crate::plot::{self, Axis, Panel};
 use crate::study::arm::{Arm, Setting};

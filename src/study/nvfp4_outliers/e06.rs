@@ -1,9 +1,9 @@
 //! E6: which component of gated linear attention has the largest outputs, and where its decay gates go.
 
-use super::common::{
-    BF16, Claim, Kind, changed, draw, late, main, seeds, series, short, spread, verdict,
-};
+use super::claim::{Claim, verdict};
+use super::common::{BF16, Kind, changed, main, seeds, short};
 use super::memory;
+use super::show::{draw, late, series, spread};
 use crate::error::Result;
 use crate::plot::{self, Axis, Panel};
 use crate::study::arm::{Arm, Scale, Setting};

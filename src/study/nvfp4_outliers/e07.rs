@@ -1,9 +1,9 @@
 //! E7: what softmax attention does to its logits.
 
-use super::common::{
-    BF16, Claim, Kind, changed, draw, late, main, seeds, series, short, spread, verdict,
-};
+use super::claim::{Claim, verdict};
+use super::common::{BF16, Kind, changed, main, seeds, short};
 use super::memory;
+use super::show::{draw, late, series, spread};
 use crate::error::Result;
 use crate::plot::{self, Axis, Panel};
 use crate::study::arm::{Arm, Scale, Setting};

@@ -1,8 +1,8 @@
 //! E8: how much is flushed to zero, of activations and of weights, under NVFP4 and under CHON.
 
-use super::common::{
-    Claim, Kind, data, draw, main, parts_mean, quantized, resumed, seeds, spread, verdict,
-};
+use super::claim::{Claim, verdict};
+use super::common::{Kind, data, main, quantized, resumed, seeds};
+use super::show::{draw, parts_mean, spread};
 use crate::error::Result;
 use crate::nn::site::{Operand, Product};
 use crate::plot::{self, Axis, Panel};
@@ -155,7 +155,7 @@ impl Figure for Flushed {
                 kept.push(100.0 * share * effective(&seen, &here, &hot));
             }
             let over_run = |series: &[Vec<(f64, f64)>]| -> Vec<f64> {
-                series.iter().map(|one| super::common::late(one, 0.0)).collect()
+                series.iter().map(|one| super::show::late(one, 0.0)).collect()
             };
             let mut panel =
                 Panel::new(Axis::linear(format!("flushed to zero, %, {name}")).include(0.0));

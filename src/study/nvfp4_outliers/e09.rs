@@ -1,8 +1,8 @@
 //! E9: outliers by depth.
 
-use super::common::{
-    BF16, Claim, INPUTS, Kind, changed, late, main, seeds, series, short, spread, verdict,
-};
+use super::claim::{Claim, verdict};
+use super::common::{BF16, INPUTS, Kind, changed, main, seeds, short};
+use super::show::{late, series, spread};
 use crate::error::Result;
 use crate::plot::{self, Axis, Panel, Series};
 use crate::study::arm::{Arm, Scale, Setting};

@@ -1,8 +1,8 @@
 //! E10: gate and up projections of SwiGLU align.
 
-use super::common::{
-    BF16, Claim, Kind, changed, draw, main, seeds, series, short, spread, verdict,
-};
+use super::claim::{Claim, verdict};
+use super::common::{BF16, Kind, changed, main, seeds, short};
+use super::show::{draw, series, spread};
 use crate::error::Result;
 use crate::plot::{self, Axis, Panel};
 use crate::study::arm::{Arm, Scale, Setting};

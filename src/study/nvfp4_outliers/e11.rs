@@ -4,7 +4,9 @@
 //! deviation 0.02. Then trained models in which channels are made hot without a change of function:
 //! gains of norms times a power of two, columns of what reads them divided by it.
 
-use super::common::{BF16, Claim, Kind, data, draw, main, number, seeds, spread, under, verdict};
+use super::claim::{Claim, verdict};
+use super::common::{BF16, Kind, data, main, seeds, under};
+use super::show::{draw, number, spread};
 use crate::error::{Error, Result};
 use crate::gemm::f32::{Output, matmul};
 use crate::nn::linear::{Group, Products};

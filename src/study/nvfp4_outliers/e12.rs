@@ -1,6 +1,8 @@
 //! E12: patches in training, where channels are planted hot.
 
-use super::common::{Claim, Kind, Recipes, changed, of_seeds, seeds, short, verdict};
+use super::claim::{Claim, verdict};
+use super::common::{Kind, changed, seeds, short};
+use super::show::{Recipes, of_seeds};
 use crate::error::Result;
 use crate::study::arm::{Arm, Scale, Setting};
 use crate::study::finding::{Figure, Findings, Part};

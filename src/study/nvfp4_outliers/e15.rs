@@ -1,6 +1,8 @@
 //! E15: rotations, where and of what size.
 
-use super::common::{Claim, Kind, Recipes, of_seeds, seeds, short, spread, verdict};
+use super::claim::{Claim, verdict};
+use super::common::{Kind, seeds, short};
+use super::show::{Recipes, of_seeds, spread};
 use crate::error::{Error, Result};
 use crate::gemm::f32::{Output, matmul};
 use crate::nn::linear::{Group, Products};

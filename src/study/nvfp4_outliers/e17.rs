@@ -1,6 +1,8 @@
 //! E17: going back to bfloat16 late.
 
-use super::common::{BF16, Claim, Kind, Recipes, later, main, of_seeds, seeds, steps, verdict};
+use super::claim::{Claim, later, verdict};
+use super::common::{Kind, main, seeds, steps};
+use super::show::{Recipes, of_seeds};
 use crate::error::Result;
 use crate::study::arm::{Arm, Scale, Setting};
 use crate::study::finding::{Figure, Findings};
@@ -36,10 +38,7 @@ fn arm(setting: &Setting, recipe: &str, seed: u64) -> Arm {
 }
 
 fn recipes(setting: &Setting) -> Recipes<'_> {
-    let mut recipes =
-        Recipes::new(&LIST, seeds(setting, 5), |recipe, seed| arm(setting, recipe, seed));
-    recipes.baseline = BF16;
-    recipes
+    Recipes::new(&LIST, seeds(setting, 5), |recipe, seed| arm(setting, recipe, seed))
 }
 
 /// What is judged: the switches at 80 %, where the rate begins to fall.

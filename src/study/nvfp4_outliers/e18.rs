@@ -1,6 +1,8 @@
 //! E18: NVFP4 against MXFP4.
 
-use super::common::{Claim, Kind, Recipes, main, of_seeds, seeds, verdict};
+use super::claim::{Claim, verdict};
+use super::common::{Kind, main, seeds};
+use super::show::{Recipes, of_seeds};
 use crate::error::Result;
 use crate::study::arm::{Arm, Setting};
 use crate::study::finding::{Figure, Findings};

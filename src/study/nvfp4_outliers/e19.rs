@@ -1,6 +1,7 @@
 //! E19: what patches cost.
 
-use super::common::{Kind, main, number, seeds, spread};
+use super::common::{Kind, main, seeds};
+use super::show::{number, spread};
 use crate::error::{Error, Result};
 use crate::recipe::{Linear, Plan, Recipe};
 use crate::study::arm::{Arm, Setting};

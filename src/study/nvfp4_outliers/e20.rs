@@ -1,9 +1,9 @@
 //! E20: what a model can still do that was trained in NVFP4: recall and repeat.
 
-use super::common::{
-    BF16, Claim, Kind, changed, interval, intervals, later, seeds, short, spread, verdict,
-};
+use super::claim::{Claim, interval, later, verdict};
+use super::common::{BF16, Kind, changed, seeds, short};
 use super::memory;
+use super::show::{intervals, spread};
 use crate::error::{Error, Result};
 use crate::plot::{self, Axis};
 use crate::study::arm::{Arm, Scale, Setting};
