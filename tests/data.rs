@@ -337,6 +337,22 @@ fn the_synthetic_default() {
     assert!(other.description.starts_with("synthetic:1: "));
 }
 
+/// Training and validation text of the memory task are different texts of the same kind.
+#[test]
+fn the_memory_task() {
+    let load = |source: &str| Dataset::load(&source.parse().unwrap(), &DataOptions::default());
+    let data = load("recall").unwrap();
+    assert!((1 << 20..(1 << 20) + 40).contains(&data.train.len()));
+    assert!((1 << 16..(1 << 16) + 40).contains(&data.validation.len()));
+    assert_eq!((data.vocab, data.bytes, data.reference), (256, true, None));
+    assert_ne!(data.train.get(0..200), data.validation.get(0..200));
+    assert_eq!(data.train.get(0..1), [10]);
+    assert!(data.description.starts_with("recall: a memory task"), "{}", data.description);
+    assert_ne!(data.fingerprint, load("recall:1").unwrap().fingerprint);
+    let message = "recall:x".parse::<exmy::train::data::Source>().unwrap_err().to_string();
+    assert!(message.contains("`recall:x`") && message.contains("`./recall:x`"), "{message}");
+}
+
 #[test]
 fn a_fingerprint_is_of_contents_not_names() {
     let folder = folder();

@@ -149,6 +149,34 @@ impl<'a> Queue<'a> {
     }
 }
 
+/// What arms learn from: the study's text, those of arms that name another, and nothing.
+struct Texts<'a> {
+    own: &'a Dataset,
+    /// By fingerprint.
+    others: BTreeMap<String, Dataset>,
+    drawn: Dataset,
+}
+
+impl<'a> Texts<'a> {
+    fn new(own: &'a Dataset, arms: &[&Arm]) -> Result<Self> {
+        let (known, mut others) = (format!("{:016x}", own.fingerprint), BTreeMap::new());
+        for arm in arms.iter().filter(|arm| arm.config.model.decoder().is_some()) {
+            let fingerprint = &arm.config.data.fingerprint;
+            if *fingerprint != known && !others.contains_key(fingerprint) {
+                others.insert(fingerprint.clone(), run::load_data(&mut arm.config.clone())?);
+            }
+        }
+        Ok(Self { own, others, drawn: Dataset::drawn() })
+    }
+
+    fn of(&self, config: &Config) -> &Dataset {
+        match config.model.decoder() {
+            None => &self.drawn,
+            Some(_) => self.others.get(&config.data.fingerprint).unwrap_or(self.own),
+        }
+    }
+}
+
 /// Each arm once, in order, with what it branches off from before it.
 pub fn distinct(arms: &[Arm]) -> Vec<Arm> {
     fn add(arm: &Arm, seen: &mut BTreeMap<String, usize>, all: &mut Vec<Arm>) {
@@ -220,8 +248,8 @@ impl Store {
         Ok(config)
     }
 
-    /// Begins or continues the run of an arm; whether it is complete.
-    fn advance(&self, arm: &Arm, data: &Dataset, watch: &mut dyn Watch) -> Result<bool> {
+    /// Begins or continues the run of an arm; whether it is complete. `texts` are those that arms learn.
+    fn advance(&self, arm: &Arm, texts: &Texts<'_>, watch: &mut dyn Watch) -> Result<bool> {
         let folder = self.folder(&arm.name());
         if !folder.config_file().is_file() {
             if folder.path().exists() {
@@ -231,10 +259,8 @@ impl Store {
             }
             folder.create(&self.settled(arm)?)?;
         }
-        let drawn = Dataset::drawn();
-        let data = if arm.config.model.decoder().is_some() { data } else { &drawn };
         let probes = (self.probes)(&arm.config);
-        Ok(run::train_probed(&folder, data, watch, probes)?.summary.is_some())
+        Ok(run::train_probed(&folder, texts.of(&arm.config), watch, probes)?.summary.is_some())
     }
 
     /// Trains what of `arms` is this shard's and not complete, `jobs` at a time; `false` if `progress`
@@ -272,6 +298,7 @@ impl Store {
                 waiting.push(arm);
             }
         }
+        let texts = Texts::new(data, &waiting)?;
         let (count, left) = (own.len(), waiting.len());
         let queue = Mutex::new(Queue { waiting, done, error: None });
         let stop = AtomicBool::new(false);
@@ -287,7 +314,7 @@ impl Store {
                     continue;
                 };
                 let mut watch = Stopping { progress, stop: &stop };
-                let trained = parallel::with_threads(1, || self.advance(arm, data, &mut watch));
+                let trained = parallel::with_threads(1, || self.advance(arm, &texts, &mut watch));
                 let trained = trained
                     .map_err(|error| Error::new("cannot start threads").because(error))
                     .and_then(|outcome| outcome);

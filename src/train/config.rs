@@ -90,7 +90,7 @@ impl Start {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
-    /// `synthetic`, `synthetic:SEED`, or the path of a file or folder.
+    /// `synthetic` or `recall`, with `:SEED` behind it or not, or the path of a file or folder.
     #[serde(with = "as_text")]
     pub source: Source,
     /// Share of a file's end that is kept for validation.

@@ -1,7 +1,7 @@
 //! From a name to tokens: what a model is trained on, and how it is split.
 //!
 //! A [`Source`] is the one text the user writes (`--data`): `synthetic` for the
-//! [embedded language](crate::train::language), else a path. [`Dataset::load`] reads it whole and
+//! [embedded language](crate::train::language), `recall` for a [memory task](recall), else a path. [`Dataset::load`] reads it whole and
 //! says in one line what it found. Accepted are
 //!
 //! * any regular file: its bytes are the tokens, the vocabulary is 256;
@@ -19,6 +19,7 @@
 mod batches;
 mod error;
 mod files;
+pub mod recall;
 mod source;
 mod tokens;
 
@@ -27,6 +28,7 @@ pub use error::{DataError, Split};
 pub use source::Source;
 pub use tokens::Tokens;
 
+use crate::random::Stream;
 use crate::train::fingerprint::Fingerprint;
 use crate::train::language::Language;
 
@@ -110,6 +112,7 @@ impl Dataset {
         }
         match source {
             Source::Synthetic { seed } => Ok(Self::synthetic(*seed, options)),
+            Source::Recall { seed } => Ok(Self::recall(*seed, options)),
             Source::Path(path) => {
                 let found = files::read(path)?;
                 let name = path.display();
@@ -149,6 +152,30 @@ impl Dataset {
         let fingerprint = fingerprint(&train, &validation, 256);
         let reference = Some(reference);
         Self { train, validation, vocab: 256, description, fingerprint, reference, bytes: true }
+    }
+
+    /// Text of the memory task, of as many bytes as the embedded language has.
+    fn recall(seed: u64, options: &DataOptions) -> Self {
+        let text = |label, bytes| recall::text(seed, Stream::new(label), bytes);
+        let train = text("recall.training", options.synthetic_train_bytes);
+        let validation = text("recall.validation", options.synthetic_validation_bytes);
+        let description = format!(
+            "{}: a memory task, {} bytes for training and {} for validation",
+            Source::Recall { seed },
+            train.len(),
+            validation.len(),
+        );
+        let (train, validation) = (Tokens::Bytes(train), Tokens::Bytes(validation));
+        let fingerprint = fingerprint(&train, &validation, 256);
+        Self {
+            train,
+            validation,
+            vocab: 256,
+            description,
+            fingerprint,
+            reference: None,
+            bytes: true,
+        }
     }
 
     fn new(

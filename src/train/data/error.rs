@@ -28,8 +28,10 @@ impl fmt::Display for Split {
 pub enum DataError {
     /// An empty name.
     NoName,
-    /// `synthetic:` was followed by something that is not a `u64`.
+    /// `synthetic:` or `recall:` was followed by something that is not a `u64`.
     Seed {
+        /// Before the colon.
+        word: String,
         /// What followed.
         found: String,
     },
@@ -130,10 +132,10 @@ impl fmt::Display for DataError {
             Self::NoName => {
                 f.write_str("the data has an empty name; give a file, a folder or `synthetic`")
             }
-            Self::Seed { found } => write!(
+            Self::Seed { word, found } => write!(
                 f,
-                "`synthetic:{found}`: `{found}` is not a seed; write `synthetic`, or \
-                 `synthetic:N` with N from 0 to {}, or `./synthetic:{found}` for a file of that name",
+                "`{word}:{found}`: `{found}` is not a seed; write `{word}`, or `{word}:N` with N from 0 to \
+                 {}, or `./{word}:{found}` for a file of that name",
                 u64::MAX
             ),
             Self::NotUtf8 { shown } => write!(

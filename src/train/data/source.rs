@@ -1,8 +1,8 @@
 //! The text form of where data comes from.
 //!
-//! `synthetic` is the embedded language with seed 0, `synthetic:7` the one with seed 7, everything
-//! else is a path; a file that happens to have such a name is written `./synthetic`. Run records
-//! are text, so a path must be valid UTF-8.
+//! `synthetic` is the embedded language with seed 0, `synthetic:7` the one with seed 7, `recall` and
+//! `recall:7` are memory tasks, everything else is a path; a file that happens to have such a name is
+//! written `./synthetic`. Run records are text, so a path must be valid UTF-8.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -17,6 +17,11 @@ pub enum Source {
     /// The embedded language of this seed.
     Synthetic {
         /// Chooses the words and the text.
+        seed: u64,
+    },
+    /// The [memory task](super::recall) of this seed.
+    Recall {
+        /// Draws the text.
         seed: u64,
     },
     /// A file or a folder.
@@ -34,7 +39,8 @@ impl Source {
     /// The source that a command-line argument names.
     ///
     /// # Errors
-    /// If the argument is not UTF-8, empty, or `synthetic:` with something that is not a seed.
+    /// If the argument is not UTF-8, empty, or `synthetic:` or `recall:` with something that is not a
+    /// seed.
     pub fn from_os(text: &OsStr) -> Result<Self, DataError> {
         match text.to_str() {
             Some(text) => text.parse(),
@@ -50,15 +56,22 @@ impl FromStr for Source {
         if text.is_empty() {
             return Err(DataError::NoName);
         }
-        if text == "synthetic" {
-            return Ok(Self::default());
-        }
-        match text.strip_prefix("synthetic:") {
-            Some(seed) => match seed.parse() {
-                Ok(seed) => Ok(Self::Synthetic { seed }),
-                Err(_) => Err(DataError::Seed { found: seed.to_owned() }),
-            },
-            None => Ok(Self::Path(text.into())),
+        let (word, seed) = match text.split_once(':') {
+            Some((word, seed)) => (word, Some(seed)),
+            None => (text, None),
+        };
+        let made: fn(u64) -> Self = match word {
+            "synthetic" => |seed| Self::Synthetic { seed },
+            "recall" => |seed| Self::Recall { seed },
+            _ => return Ok(Self::Path(text.into())),
+        };
+        match seed.map(str::parse) {
+            None => Ok(made(0)),
+            Some(Ok(seed)) => Ok(made(seed)),
+            Some(Err(_)) => {
+                let found = seed.unwrap_or_default().to_owned();
+                Err(DataError::Seed { word: word.to_owned(), found })
+            }
         }
     }
 }
@@ -68,9 +81,11 @@ impl fmt::Display for Source {
         match self {
             Self::Synthetic { seed: 0 } => f.write_str("synthetic"),
             Self::Synthetic { seed } => write!(f, "synthetic:{seed}"),
+            Self::Recall { seed: 0 } => f.write_str("recall"),
+            Self::Recall { seed } => write!(f, "recall:{seed}"),
             Self::Path(path) => {
                 let text = path.display().to_string();
-                if text == "synthetic" || text.starts_with("synthetic:") {
+                if ["synthetic", "recall"].contains(&text.split(':').next().unwrap_or("")) {
                     f.write_str("./")?;
                 }
                 f.write_str(&text)
@@ -90,6 +105,9 @@ mod tests {
             ("synthetic", seed(0)),
             ("synthetic:7", seed(7)),
             ("synthetic:18446744073709551615", seed(u64::MAX)),
+            ("recall", Source::Recall { seed: 0 }),
+            ("recall:3", Source::Recall { seed: 3 }),
+            ("./recall:3", Source::Path("./recall:3".into())),
             ("a/b.txt", Source::Path("a/b.txt".into())),
             ("./synthetic", Source::Path("./synthetic".into())),
             ("synthetics", Source::Path("synthetics".into())),
@@ -105,8 +123,13 @@ mod tests {
     #[test]
     fn what_is_not_a_source() {
         assert!(matches!("".parse::<Source>(), Err(DataError::NoName)));
-        for text in ["synthetic:", "synthetic:x", "synthetic:-1", "synthetic:18446744073709551616"]
-        {
+        for text in [
+            "recall:x",
+            "synthetic:",
+            "synthetic:x",
+            "synthetic:-1",
+            "synthetic:18446744073709551616",
+        ] {
             assert!(matches!(text.parse::<Source>(), Err(DataError::Seed { .. })), "{text}");
         }
     }

@@ -1,0 +1,231 @@
+//! E2: one type of operator at a time in NVFP4, from a checkpoint of bfloat16.
+
+use super::claim::{Claim, interval, verdict};
+use super::common::{BF16, Kind, main, seeds, steps};
+use super::show::{intervals, number, of_seeds};
+use crate::error::Result;
+use crate::plot::{self, Axis};
+use crate::recipe::Linear;
+use crate::study::arm::{Arm, Setting};
+use crate::study::finding::{Figure, Findings, Part, Table};
+use crate::study::statistics::{mean, mean_interval};
+use crate::study::store::{Runs, Trained};
+use crate::study::table::gap_percent;
+use std::cmp::Ordering;
+
+/// E2.
+pub(super) struct Sensitivity;
+
+/// The types of operators.
+fn operators(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Gla => &[
+            "q_proj",
+            "k_proj",
+            "v_proj",
+            "o_proj",
+            "g_proj",
+            "gk_proj",
+            "gate_proj",
+            "up_proj",
+            "down_proj",
+        ],
+        Kind::Sa => &["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
+    }
+}
+
+/// The operator that the paper finds most sensitive.
+const fn most(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Gla => "o_proj",
+        Kind::Sa => "v_proj",
+    }
+}
+
+fn branch_steps(setting: &Setting) -> u64 {
+    setting.scale.pick([4, 200, 200, 2000])
+}
+
+/// A branch of `recipe` from the middle of a run in bfloat16, at a constant rate.
+fn arm(setting: &Setting, kind: Kind, recipe: &str, seed: u64) -> Arm {
+    let half = steps(setting) / 2;
+    let changes = format!(
+        "recipe = \"{recipe}\"\ntrain.steps = {}\ntrain.schedule = \"constant\"\nrecord.probes = []",
+        half + branch_steps(setting)
+    );
+    main(setting, kind, BF16, seed).branch(half, &changes)
+}
+
+fn one(operator: &str) -> String {
+    format!("nv-nvfp4+last=0+only={operator}")
+}
+
+fn arms_of(setting: &Setting, kind: Kind) -> Vec<Arm> {
+    let recipes = || std::iter::once(BF16.to_owned()).chain(operators(kind).iter().map(|o| one(o)));
+    let seeds = seeds(setting, 3);
+    seeds.iter().flat_map(|&seed| recipes().map(move |r| arm(setting, kind, &r, seed))).collect()
+}
+
+/// The share that operators whose names begin so have of the parameters of all linear operators in blocks.
+fn share(setting: &Setting, kind: Kind, operator: &str) -> f64 {
+    let linears = Linear::all(&arm(setting, kind, BF16, 1).config.model.layout());
+    let blocks = || linears.iter().filter(|linear| linear.site.layer.is_some());
+    let size = |linears: &mut dyn Iterator<Item = &Linear>| linears.map(Linear::size).sum::<u64>();
+    let own = size(&mut blocks().filter(|l| l.site.operator.name().starts_with(operator)));
+    own as f64 / size(&mut blocks()) as f64
+}
+
+/// The mean loss of the second half of a branch.
+fn loss(trained: &Trained, steps: u64) -> f64 {
+    let losses = trained.losses();
+    let last = &losses[losses.len() - (steps as usize / 2).min(losses.len())..];
+    last.iter().map(|&(_, y)| y).sum::<f64>() / last.len() as f64
+}
+
+/// Whether an operator is in the highest or lowest third, and the paired difference of two of them.
+fn claims(kind: Kind, found: &[(&str, Vec<f64>)]) -> Vec<Claim> {
+    let mut order: Vec<(&str, f64)> =
+        found.iter().map(|(name, values)| (*name, mean(values).unwrap_or(f64::NAN))).collect();
+    order.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let rank = |name: &str| order.iter().position(|one| one.0 == name).map_or(0, |at| at + 1);
+    let of = |name: &str| {
+        found.iter().find(|one| one.0 == name).map(|one| one.1.as_slice()).unwrap_or_default()
+    };
+    let (top, count) = (most(kind), order.len());
+    let third = count / 3;
+    let within = rank(top) <= third && rank("down_proj") > count - third;
+    let mut claim = Claim::below(
+        ("down_proj", of("down_proj")),
+        (top, of(top)),
+        &format!(" ({})", kind.name()),
+    );
+    // The difference alone is not the ranking.
+    claim.holds = claim.holds.filter(|below| within || !below);
+    claim.text = format!(
+        "{}: {top} is {} and down_proj {} of {count}; {}",
+        kind.name(),
+        rank(top),
+        rank("down_proj"),
+        claim.text
+    );
+    vec![claim]
+}
+
+impl Figure for Sensitivity {
+    fn id(&self) -> &'static str {
+        "E2"
+    }
+
+    fn title(&self) -> &'static str {
+        "which operators NVFP4 hurts most"
+    }
+
+    fn source(&self) -> &'static str {
+        "arXiv 2602.02047, Table 3, by notes of readers: o_proj 0.058 and down_proj 0.012 (GLA), v_proj 0.143 and \
+         down_proj 0.020 (Qwen)"
+    }
+
+    fn claim(&self) -> &'static str {
+        "Per parameter, o_proj (GLA) and v_proj (SA) are among the most sensitive third of operators and down_proj \
+         among the least; reproduced if so for both and the 95 % intervals of the paired differences exclude 0. \
+         Sensitivity: 100 (L_op - L_bf16) / L_bf16 over the operator's share of parameters, L the mean loss of \
+         the second half of a branch in which this type of operator alone is in NVFP4."
+    }
+
+    fn arms(&self, setting: &Setting) -> Vec<Arm> {
+        Kind::ALL.into_iter().flat_map(|kind| arms_of(setting, kind)).collect()
+    }
+
+    fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
+        let (mut parts, mut all) = (Vec::new(), Vec::new());
+        let seeds = seeds(setting, 3);
+        for kind in Kind::ALL {
+            let mut table = Table::new(
+                format!(
+                    "{}: branches of {} steps, gap in percent, and gap over the share of parameters (mean and 95 % \
+                     interval over {})",
+                    kind.name(),
+                    branch_steps(setting),
+                    of_seeds(seeds.len())
+                ),
+                &["operator", "share of parameters, %", "gap, %", "sensitivity"],
+            );
+            let mut found: Vec<(&str, Vec<f64>)> = Vec::new();
+            let mut rows = Vec::new();
+            for operator in operators(kind) {
+                let share = share(setting, kind, operator);
+                let mut gaps = Vec::new();
+                for &seed in &seeds {
+                    let of = |recipe: &str| -> Result<f64> {
+                        Ok(loss(
+                            &runs.of(&arm(setting, kind, recipe, seed))?,
+                            branch_steps(setting),
+                        ))
+                    };
+                    gaps.push(gap_percent(of(&one(operator))?, of(BF16)?));
+                }
+                let sensitivity: Vec<f64> = gaps.iter().map(|gap| gap / share).collect();
+                let shown = match mean_interval(&sensitivity, 0.95) {
+                    None => sensitivity.first().map_or_else(String::new, |x| number(*x)),
+                    some => interval(some),
+                };
+                let gap = mean(&gaps).map_or_else(String::new, |gap| format!("{gap:+.3}"));
+                let cells =
+                    vec![(*operator).to_owned(), format!("{:.1}", 100.0 * share), gap, shown];
+                rows.push((mean(&sensitivity).unwrap_or(f64::NAN), cells));
+                found.push((operator, sensitivity));
+            }
+            rows.sort_by(|a, b| b.0.total_cmp(&a.0));
+            rows.into_iter().for_each(|(_, cells)| table.row(cells));
+            found.sort_by(|a, b| mean(&b.1).partial_cmp(&mean(&a.1)).unwrap_or(Ordering::Equal));
+            let (names, values): (Vec<&str>, Vec<Vec<f64>>) = found.iter().cloned().unzip();
+            let names = names.iter().map(|name| name.trim_end_matches("_proj"));
+            let title = format!("{}: operators differ in what NVFP4 does to them", kind.name());
+            parts.push(Part::Picture(
+                plot::Figure::new(title)
+                    .subtitle("branches from checkpoints of bfloat16; mean and 95 % interval, and each seed")
+                    .x(Axis::categories("operator in NVFP4", names))
+                    .panel(intervals("gap, % / share of parameters", &values).rule(0.0, "bfloat16")),
+            ));
+            parts.push(Part::Table(table));
+            all.extend(claims(kind, &found));
+        }
+        Ok(Findings { verdict: verdict(&all), parts })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nine operators with o_proj and down_proj at given places.
+    fn word(o: f64, down: f64) -> &'static str {
+        let mut found: Vec<(&str, Vec<f64>)> = Vec::new();
+        for (i, name) in (0..).zip(operators(Kind::Gla)) {
+            let mean = match *name {
+                "o_proj" => o,
+                "down_proj" => down,
+                _ => 1.0 + 0.1 * f64::from(i),
+            };
+            found.push((name, vec![mean, mean + 0.01, mean - 0.01]));
+        }
+        verdict(&claims(Kind::Gla, &found)).word()
+    }
+
+    #[test]
+    fn a_ranking_is_places_and_a_difference() {
+        assert_eq!(word(2.0, 0.5), "reproduced");
+        assert_eq!(word(0.5, 2.0), "contradicted");
+        assert_eq!(word(0.9, 0.5), "not seen at this scale");
+        assert_eq!(word(2.0, 2.0), "not seen at this scale");
+    }
+
+    #[test]
+    fn shares_are_of_all_operators() {
+        let setting = Setting::unread(crate::study::arm::Scale::Small);
+        for kind in Kind::ALL {
+            let shares = operators(kind).iter().map(|one| share(&setting, kind, one));
+            assert!((shares.sum::<f64>() - 1.0).abs() < 1e-12);
+        }
+    }
+}
