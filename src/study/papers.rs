@@ -2,6 +2,7 @@
 
 use crate::study::bit_reduction;
 use crate::study::finding::Figure;
+use crate::study::mx_instabilities;
 
 /// A study: what one paper measured.
 #[derive(Clone, Copy)]
@@ -19,7 +20,7 @@ pub struct Paper {
 }
 
 /// All of them.
-pub const ALL: &[Paper] = &[bit_reduction::PAPER];
+pub const ALL: &[Paper] = &[bit_reduction::PAPER, mx_instabilities::PAPER];
 
 /// The study of that name.
 pub fn by_name(name: &str) -> Option<&'static Paper> {
