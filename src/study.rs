@@ -19,6 +19,7 @@ pub mod finding;
 pub mod gather;
 pub mod landscape;
 pub mod loss_figure;
+pub mod mx_instabilities;
 pub mod nvfp4_outliers;
 pub mod overview;
 pub mod page;

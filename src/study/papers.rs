@@ -2,6 +2,7 @@
 
 use crate::study::bit_reduction;
 use crate::study::finding::Figure;
+use crate::study::mx_instabilities;
 use crate::study::nvfp4_outliers;
 
 /// A study: what one paper measured.
@@ -20,7 +21,7 @@ pub struct Paper {
 }
 
 /// All of them.
-pub const ALL: &[Paper] = &[bit_reduction::PAPER, nvfp4_outliers::PAPER];
+pub const ALL: &[Paper] = &[bit_reduction::PAPER, mx_instabilities::PAPER, nvfp4_outliers::PAPER];
 
 /// The study of that name.
 pub fn by_name(name: &str) -> Option<&'static Paper> {

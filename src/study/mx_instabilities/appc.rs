@@ -1,0 +1,237 @@
+//! App C: which proxies become unstable by themselves, and which in MX: the grid that was searched.
+
+use super::common::{F32, Fate, Proxy, proxy_fate, text};
+use super::draw::number;
+use super::judge;
+use crate::error::Result;
+use crate::plot::{self, Axis, Panel, Series};
+use crate::study::arm::{Arm, Setting};
+use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
+use crate::study::statistics::{sign_test, wilson};
+use crate::study::store::Runs;
+
+/// App C.
+pub(super) struct Search;
+
+/// Names and recipes, f32 first.
+fn formats() -> [(&'static str, String); 5] {
+    [
+        ("f32", F32.into()),
+        ("E4M3", text("e4m3")),
+        ("E4M3, gradients E5M2", text("mix")),
+        ("E2M3", text("e2m3")),
+        ("E2M1", text("e2m1")),
+    ]
+}
+
+/// What runs of one cell of the grid have in common.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Cell {
+    layers: usize,
+    width: usize,
+    lr: f64,
+    gain: f64,
+}
+
+fn grid(setting: &Setting) -> Vec<Cell> {
+    let scale = setting.scale;
+    let layers = scale.pick([vec![2], vec![2, 4, 8], vec![2, 3, 4, 6], vec![3, 4, 5, 6, 7, 8]]);
+    let widths = scale.pick([vec![32], vec![32, 64], vec![64, 128], vec![256, 384, 512]]);
+    let rates = scale.pick([
+        vec![1e-2],
+        vec![1e-3, 3e-3, 1e-2, 3e-2, 1e-1],
+        vec![1e-4, 5e-4, 1e-3, 3e-3, 1e-2, 3e-2],
+        vec![1e-5, 5e-5, 1e-4, 5e-4, 1e-3],
+    ]);
+    let gains = scale.pick([vec![0.95], vec![1.0, 0.95], vec![1.0, 0.95], vec![1.0]]);
+    let mut cells = Vec::new();
+    for &layers in &layers {
+        for &width in &widths {
+            for &lr in &rates {
+                cells.extend(gains.iter().map(|&gain| Cell { layers, width, lr, gain }));
+            }
+        }
+    }
+    cells
+}
+
+impl Cell {
+    fn arm(self, setting: &Setting, recipe: &str) -> Arm {
+        let Self { layers, width, lr, gain } = self;
+        let steps = setting.scale.pick([10, 300, 1500, 7000]);
+        let batch = setting.scale.pick([32, 64, 256, 2048]);
+        let spread = if gain < 1.0 { 0.02 } else { 0.0 };
+        // Without a warm-up runs at too large rates never learn anything that they could lose.
+        let more = format!("train.warmup = {}\n", steps / 5);
+        let gain = (gain, spread);
+        let proxy = Proxy::of(setting);
+        Proxy {
+            recipe: recipe.into(),
+            layers,
+            width,
+            batch,
+            steps,
+            lr,
+            gain,
+            more,
+            every: steps / 5,
+            ..proxy
+        }
+        .arm(setting)
+    }
+}
+
+/// Ten times the largest rate, everything in E2M1: the detector must fire.
+fn positive(setting: &Setting) -> Arm {
+    let cell = grid(setting)
+        .into_iter()
+        .max_by(|a, b| (a.lr * a.layers as f64).total_cmp(&(b.lr * b.layers as f64)));
+    let cell = cell.unwrap_or(Cell { layers: 2, width: 32, lr: 0.1, gain: 1.0 });
+    Cell { lr: 10.0 * cell.lr, ..cell }.arm(setting, &text("e2m1"))
+}
+
+/// `cells` pairs of whether the f32 run and an MX run of a cell diverged.
+fn judge(cells: &[(bool, bool)], runs: usize) -> Verdict {
+    let count = |f32: bool, mx: bool| cells.iter().filter(|cell| **cell == (f32, mx)).count();
+    let (mx_only, f32_only) = (count(false, true), count(true, false));
+    let text = format!(
+        "{runs} runs; of {} pairs of an MX and an f32 run of one cell {mx_only} diverge in MX alone, {f32_only} \
+         in f32 alone, {} in both",
+        cells.len(),
+        count(true, true)
+    );
+    let signs: Vec<f64> = cells
+        .iter()
+        .map(|(f32, mx)| f64::from(u8::from(*mx)) - f64::from(u8::from(*f32)))
+        .collect();
+    match sign_test(&signs) {
+        Some(signs) if signs.p_positive <= 0.05 => Verdict::Reproduced(text),
+        Some(signs) if signs.p_negative <= 0.05 => Verdict::Contradicted(text),
+        _ => Verdict::NotSeen(text),
+    }
+}
+
+impl Figure for Search {
+    fn id(&self) -> &'static str {
+        "AppC"
+    }
+
+    fn title(&self) -> &'static str {
+        "instability by depth, width, rate and format"
+    }
+
+    fn source(&self) -> &'static str {
+        "Appendix C: sweeps of proxies over depth, width and learning rate in FP32, E4M3 with E5M2 gradients, and \
+         E2M3"
+    }
+
+    fn claim(&self) -> &'static str {
+        "Large rates make deep and wide proxies unstable in FP32 too; MX makes more of them unstable. Counts as \
+         reproduced where more cells of the grid diverge in MX alone than in f32 alone (sign test, p at most \
+         0.05). The grid is also the search for divergence that F2a and F4 rest on: rates over two decades, \
+         depths, widths, formats, and gains that begin inside the last bin. Every rate is reached by a warm-up \
+         of a fifth of the steps."
+    }
+
+    fn arms(&self, setting: &Setting) -> Vec<Arm> {
+        let mut arms = vec![positive(setting)];
+        for cell in grid(setting) {
+            arms.extend(formats().iter().map(|(_, recipe)| cell.arm(setting, recipe)));
+        }
+        arms
+    }
+
+    fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
+        let mut table = Table::new(
+            "what became of each run, seed 1, and the final loss (mean squared error)",
+            &[
+                "layers",
+                "width",
+                "gains",
+                "rate",
+                "f32",
+                "E4M3",
+                "E4M3, gradients E5M2",
+                "E2M3",
+                "E2M1",
+            ],
+        );
+        let mut cells = Vec::new();
+        let mut lost: Vec<Vec<(f64, bool)>> = vec![Vec::new(); formats().len()];
+        let mut count = 1;
+        for cell in grid(setting) {
+            let mut row = vec![
+                cell.layers.to_string(),
+                cell.width.to_string(),
+                cell.gain.to_string(),
+                format!("{:e}", cell.lr),
+            ];
+            let mut plain = false;
+            for (i, (_, recipe)) in formats().iter().enumerate() {
+                let fate: Fate = proxy_fate(runs, &cell.arm(setting, recipe))?;
+                count += 1;
+                row.push(format!("{}, {}", number(fate.tail), fate.word()));
+                lost[i].push((cell.lr, fate.diverged()));
+                match i {
+                    0 => plain = fate.diverged(),
+                    _ => cells.push((plain, fate.diverged())),
+                }
+            }
+            table.row(row);
+        }
+        let mut panel = Panel::new(Axis::linear("share of diverged runs").range(0.0, 1.0));
+        let mut rates: Vec<f64> = grid(setting).iter().map(|cell| cell.lr).collect();
+        rates.sort_by(f64::total_cmp);
+        rates.dedup();
+        let mut shares = Table::new(
+            "diverged runs, of how many, with the 95 % interval of the share (Wilson)",
+            &["numbers", "diverged", "runs", "share", "interval"],
+        );
+        for ((name, _), lost) in formats().iter().zip(&lost) {
+            let share = |rate: &f64| {
+                let of: Vec<bool> = lost.iter().filter(|l| l.0 == *rate).map(|l| l.1).collect();
+                (*rate, of.iter().filter(|d| **d).count() as f64 / of.len() as f64)
+            };
+            panel = panel.line(Series::new(*name, rates.iter().map(share)));
+            let (hits, all) = (lost.iter().filter(|l| l.1).count(), lost.len());
+            let interval = wilson(hits as u64, all as u64, 0.95);
+            shares.row([
+                (*name).into(),
+                hits.to_string(),
+                all.to_string(),
+                format!("{:.2}", hits as f64 / all as f64),
+                interval.map_or_else(|| "-".into(), |i| format!("{:.2} to {:.2}", i.low, i.high)),
+            ]);
+        }
+        let picture = plot::Figure::new("Diverged proxies by learning rate and format")
+            .subtitle("over all depths, widths and gains at the start; one seed a cell")
+            .x(Axis::log("learning rate"))
+            .panel(panel);
+        let positive = proxy_fate(runs, &positive(setting))?;
+        let control = format!("E2M1 at ten times the largest rate: {}", positive.word());
+        let verdict = judge::controlled(positive.diverged(), &control, judge(&cells, count));
+        let parts = vec![Part::Picture(picture), Part::Table(shares), Part::Table(table)];
+        Ok(Findings { verdict, parts })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts_count_cells() {
+        let word = |cells: &[(bool, bool)]| judge(cells, 0).word();
+        assert_eq!(word(&[(false, true); 6]), "reproduced");
+        assert_eq!(word(&[(true, false); 6]), "contradicted");
+        assert_eq!(word(&[(true, true); 6]), "not seen at this scale");
+        assert_eq!(word(&[(false, true); 3]), "not seen at this scale");
+    }
+
+    #[test]
+    fn the_search_is_large_enough_to_count() {
+        use crate::study::arm::Scale;
+        let setting = Setting::unread(Scale::Small);
+        assert!(Search.arms(&setting).len() >= 200);
+    }
+}

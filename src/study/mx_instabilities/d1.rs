@@ -1,0 +1,202 @@
+//! D1, a question of our own: does a change of precision by trigger save runs, and what does it cost?
+
+use super::common::{Fate, Proxy, proxy_fate, text};
+use super::draw::{calm, number, seeds as over_seeds};
+use super::unstable;
+use crate::error::Result;
+use crate::plot::{self, Axis, Panel};
+use crate::study::arm::{Arm, Setting};
+use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
+use crate::study::statistics::{mean, paired_interval};
+use crate::study::store::Runs;
+use crate::train::record::Event;
+
+/// D1.
+pub(super) struct Triggers;
+
+/// What the run goes on in.
+const HIGH: &str = "mxpaper-bf16+gelu=fp32";
+
+/// The arms, the first one static MX and the last one high precision from the beginning.
+const ARMS: [&str; 5] = [
+    "static MX",
+    "at a fixed step",
+    "when half of the gains are in the last bin",
+    "when the gradient norm is 3 times its level",
+    "bf16",
+];
+
+fn arm(setting: &Setting, arm: usize, seed: u64) -> Arm {
+    let control = unstable::control(setting, seed);
+    let low = text(unstable::FORMAT);
+    let proxy = unstable::proxy(setting, seed);
+    // What triggers read is measured often.
+    let probed = Proxy { every: 2, probes: &[], ..proxy.clone() };
+    let ruled = |rule: String| {
+        let more = format!("{}{rule}\n", probed.more);
+        Proxy { recipe: low.clone(), more, ..probed.clone() }.arm(setting)
+    };
+    let when = |metric: &str, above: f64| {
+        ruled(format!(
+            "when = [{{ metric = {metric:?}, above = {above:?}, for = 2, times = 1, then = {HIGH:?} }}]"
+        ))
+    };
+    match arm {
+        0 => control,
+        1 => {
+            let step = unstable::times(setting)[0];
+            ruled(format!("at = [{{ step = {step}, then = {HIGH:?} }}]"))
+        }
+        2 => when("lastbin.gamma", 0.5),
+        3 => when("grad_spike", 3.0),
+        _ => Proxy { recipe: HIGH.into(), ..probed }.arm(setting),
+    }
+}
+
+/// The share of the steps in high precision: those after the first change.
+fn share(fate: &Fate, arm: usize) -> f64 {
+    let change = fate.trained.metrics.iter().find(|line| {
+        line.events.iter().any(|event| matches!(event, Event::At { .. } | Event::When { .. }))
+    });
+    let steps = fate.losses.last().map_or(1, |last| last.0).max(1);
+    match (arm, change) {
+        (4, _) => 1.0,
+        (_, Some(line)) => (steps - line.step.min(steps)) as f64 / steps as f64,
+        (_, None) => 0.0,
+    }
+}
+
+/// What the seeds of one arm came to.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Outcome {
+    losses: Vec<f64>,
+    shares: Vec<f64>,
+    diverged: Vec<bool>,
+}
+
+impl Outcome {
+    /// Runs that diverge in static MX and not here.
+    fn saved(&self, fixed: &Self) -> usize {
+        fixed.diverged.iter().zip(&self.diverged).filter(|(a, b)| **a && !**b).count()
+    }
+}
+
+/// A trigger is worth it if it saves as many runs as the fixed step, some, in less time of high precision.
+fn judge(outcomes: &[Outcome; 5]) -> Verdict {
+    let [fixed, at, triggers @ .., _] = outcomes;
+    let lost = fixed.diverged.iter().filter(|diverged| **diverged).count();
+    let mut text = format!(
+        "{lost} of {} static MX runs diverge; the fixed step saves {}",
+        fixed.diverged.len(),
+        at.saved(fixed)
+    );
+    let (mut better, mut worse) = (false, 0);
+    for (trigger, name) in triggers.iter().zip(&ARMS[2..]) {
+        let less = paired_interval(&trigger.shares, &at.shares, 0.95);
+        let saved = trigger.saved(fixed);
+        let share = mean(&trigger.shares).unwrap_or(f64::NAN);
+        text += &format!("; {name}: saves {saved}, {:.0} % of the steps high", 100.0 * share);
+        better |=
+            lost > 0 && saved > 0 && saved >= at.saved(fixed) && less.is_some_and(|i| i.high < 0.0);
+        worse += usize::from(lost > 0 && saved < at.saved(fixed));
+    }
+    let share = mean(&at.shares).unwrap_or(f64::NAN);
+    text += &format!("; the fixed step has {:.0} %", 100.0 * share);
+    match (better, worse == triggers.len()) {
+        (true, _) => Verdict::Reproduced(text),
+        (false, true) => Verdict::Contradicted(text),
+        (false, false) => Verdict::NotSeen(text),
+    }
+}
+
+impl Figure for Triggers {
+    fn id(&self) -> &'static str {
+        "D1"
+    }
+
+    fn title(&self) -> &'static str {
+        "changing precision at a step or by trigger"
+    }
+
+    fn source(&self) -> &'static str {
+        "a question of our own, about the interventions of Fig. 4"
+    }
+
+    fn claim(&self) -> &'static str {
+        "A rule that changes to bfloat16 when a diagnostic asks for it saves the runs that a change at a fixed \
+         step saves, with less time in high precision. Counts as reproduced where a trigger saves at least as many \
+         of the diverging runs as the fixed step, at least one, and the 95 % interval of its share of steps in \
+         high precision less that of the fixed step lies below 0; contradicted where all triggers save fewer."
+    }
+
+    fn arms(&self, setting: &Setting) -> Vec<Arm> {
+        let of = |seed| (0..ARMS.len()).map(move |index| arm(setting, index, seed));
+        unstable::seeds(setting).flat_map(of).collect()
+    }
+
+    fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
+        let mut outcomes: [Outcome; 5] = Default::default();
+        let mut panel = Panel::new(Axis::log("training loss, mean squared error"));
+        let mut table = Table::new(
+            "means over seeds: the final loss (mean squared error, a diverged run counted at most as its loss \
+             before training) and the share of the steps in bfloat16",
+            &["arm", "loss", "in bfloat16, %", "diverged", "runs saved", "seeds"],
+        );
+        for (index, name) in ARMS.iter().enumerate() {
+            let mut curves = Vec::new();
+            for seed in unstable::seeds(setting) {
+                let fate = proxy_fate(runs, &arm(setting, index, seed))?;
+                let outcome = &mut outcomes[index];
+                outcome.losses.push(fate.tail);
+                outcome.shares.push(share(&fate, index));
+                outcome.diverged.push(fate.diverged());
+                curves.push(calm(&fate.losses));
+            }
+            panel = over_seeds(panel, name, &curves);
+            let outcome = &outcomes[index];
+            table.row([
+                (*name).into(),
+                number(mean(&outcome.losses).unwrap_or(f64::NAN)),
+                format!("{:.0}", 100.0 * mean(&outcome.shares).unwrap_or(f64::NAN)),
+                outcome.diverged.iter().filter(|diverged| **diverged).count().to_string(),
+                outcome.saved(&outcomes[0]).to_string(),
+                outcome.losses.len().to_string(),
+            ]);
+        }
+        let picture = plot::Figure::new("What a change to bfloat16 does to a stressed MX run")
+            .subtitle("median of the seeds and their range; moving average over 2 % of the steps")
+            .x(Axis::linear("step"))
+            .panel(panel);
+        let parts = vec![Part::Picture(picture), Part::Table(table)];
+        Ok(Findings { verdict: judge(&outcomes), parts })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(diverged: [bool; 3], shares: [f64; 3]) -> Outcome {
+        Outcome { losses: vec![0.1; 3], shares: shares.to_vec(), diverged: diverged.to_vec() }
+    }
+
+    #[test]
+    fn verdicts_count_what_is_saved() {
+        let (lost, kept) = ([true, true, false], [false; 3]);
+        let fixed = outcome(lost, [0.0; 3]);
+        let at = outcome(kept, [0.8; 3]);
+        let high = outcome(kept, [1.0; 3]);
+        let late = outcome(kept, [0.30, 0.31, 0.32]);
+        let early = outcome(kept, [0.9, 0.95, 0.92]);
+        let none = outcome(lost, [0.1, 0.1, 0.12]);
+        let word = |a: &Outcome, b: &Outcome| {
+            judge(&[fixed.clone(), at.clone(), a.clone(), b.clone(), high.clone()]).word()
+        };
+        assert_eq!(word(&late, &none), "reproduced");
+        assert_eq!(word(&early, &none), "not seen at this scale");
+        assert_eq!(word(&none, &none), "contradicted");
+        let calm = outcome(kept, [0.0; 3]);
+        let quiet = judge(&[calm.clone(), at.clone(), late.clone(), late.clone(), high.clone()]);
+        assert_eq!(quiet.word(), "not seen at this scale", "nothing to be saved");
+    }
+}

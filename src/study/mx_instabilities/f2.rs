@@ -1,0 +1,294 @@
+//! F2a and F2b: the proxy with and without norms, by activation function, in f32 and in MX.
+
+use super::common::{F32, Fate, Proxy, code, proxy_fate, seeds, text};
+use super::draw::{calm, number, seeds as over_seeds};
+use super::judge::{self, Paired, Side};
+use crate::error::Result;
+use crate::plot::{self, Axis, Panel};
+use crate::study::arm::{Arm, Setting};
+use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
+use crate::study::store::Runs;
+
+/// F2a: with norms; F2b: without.
+pub(super) struct Activations {
+    pub(super) norm: bool,
+}
+
+const ACTIVATIONS: [&str; 3] = ["gelu", "relu", "swiglu"];
+
+/// What F-zeta, F4 and others share with F2a: measured in full where the recipe rounds.
+pub(super) fn proxy(setting: &Setting, recipe: &str, activation: &'static str, lr: f64) -> Proxy {
+    let canonical = Proxy::of(setting);
+    let full = activation == "gelu" && recipe == text("e4m3");
+    let probes: &[&str] = match full {
+        true => &["lastbin.gamma", "rho_same", "cos_same", "rho_traj", "cos_traj"],
+        false => &["lastbin.gamma"],
+    };
+    Proxy { recipe: recipe.into(), activation, lr, probes, ..canonical }
+}
+
+/// The rates, the second one stressed.
+pub(super) fn rates(setting: &Setting) -> Vec<f64> {
+    setting.scale.pick([vec![3e-3], vec![3e-3, 1e-2], vec![1e-3, 3e-3, 1e-2], vec![6e-4, 1e-3]])
+}
+
+impl Activations {
+    fn recipes(&self) -> Vec<String> {
+        match self.norm {
+            true => vec![F32.into(), code("e4m3"), text("e4m3")],
+            // Without norms there are no gains, and text and code are the same.
+            false => vec![F32.into(), code("e4m3")],
+        }
+    }
+
+    fn seeds(setting: &Setting) -> std::ops::RangeInclusive<u64> {
+        seeds(setting, [1, 3, 5, 3])
+    }
+
+    fn activations(&self, setting: &Setting) -> &'static [&'static str] {
+        // A reduced version where the hour is short.
+        setting.scale.pick([
+            &ACTIVATIONS[..1],
+            if self.norm { &ACTIVATIONS } else { &ACTIVATIONS[..1] },
+            &ACTIVATIONS,
+            &ACTIVATIONS,
+        ])
+    }
+
+    fn run(
+        &self,
+        setting: &Setting,
+        recipe: &str,
+        activation: &'static str,
+        lr: f64,
+        seed: u64,
+    ) -> Arm {
+        let proxy = proxy(setting, recipe, activation, lr);
+        Proxy { norm: self.norm, seed, ..proxy }.arm(setting)
+    }
+
+    fn fates(
+        &self,
+        setting: &Setting,
+        runs: &Runs<'_>,
+        recipe: &str,
+        activation: &'static str,
+        lr: f64,
+    ) -> Result<Vec<Fate>> {
+        Self::seeds(setting)
+            .map(|seed| proxy_fate(runs, &self.run(setting, recipe, activation, lr, seed)))
+            .collect()
+    }
+}
+
+fn short(recipe: &str) -> &str {
+    match recipe {
+        F32 => "f32",
+        recipe if recipe.contains("ln-affine=mx") => "MX E4M3, gains too",
+        _ => "MX E4M3",
+    }
+}
+
+/// Losses of paired runs: those of one kind and those of another.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Pairs {
+    a: Vec<f64>,
+    b: Vec<f64>,
+}
+
+impl Pairs {
+    fn push(&mut self, a: &[Fate], b: &[Fate]) {
+        self.a.extend(a.iter().map(|fate| fate.tail));
+        self.b.extend(b.iter().map(|fate| fate.tail));
+    }
+
+    fn compare(&self) -> Paired {
+        Paired::of_logarithms(&self.a, &self.b)
+    }
+}
+
+/// With norms: MX loses against f32 at rates where no f32 run diverged, and SwiGLU loses against GELU
+/// in MX.
+fn judge_with(mx: &Pairs, swiglu: &Pairs, lost: (usize, usize)) -> Verdict {
+    let worse = mx.compare();
+    let text = format!(
+        "ln(loss) of MX with gains in blocks less that of f32, same activation, rate and seed: {}; \
+         diverged {} of MX, {} of f32",
+        worse.words(),
+        lost.0,
+        lost.1
+    );
+    let first = worse.verdict(Side::Above, text);
+    if swiglu.a.is_empty() {
+        return first;
+    }
+    let gated = swiglu.compare();
+    let text = format!("ln(loss) of SwiGLU less that of GELU in MX: {}", gated.words());
+    judge::all([first, gated.verdict(Side::Above, text)])
+}
+
+/// Without norms: both end with a lower loss.
+fn judge_without(off: &Pairs) -> Verdict {
+    let lower = off.compare();
+    let text = format!("ln(loss) without norms less that with them: {}", lower.words());
+    lower.verdict(Side::Below, text)
+}
+
+impl Figure for Activations {
+    fn id(&self) -> &'static str {
+        if self.norm { "F2a" } else { "F2b" }
+    }
+
+    fn title(&self) -> &'static str {
+        match self.norm {
+            true => "the proxy with norms, by activation function",
+            false => "the proxy without norms",
+        }
+    }
+
+    fn source(&self) -> &'static str {
+        match self.norm {
+            true => {
+                "Fig. 2a: student-teacher MLP, depth 4, width 512, batch 2048, learning rate 6e-4"
+            }
+            false => "Fig. 2b: the same without layer norms",
+        }
+    }
+
+    fn claim(&self) -> &'static str {
+        match self.norm {
+            true => {
+                "With layer norms, MX runs diverge that are sound in FP32, and SwiGLU fares worst. Counts as \
+                 reproduced where final losses of MX E4M3 (gains of norms in blocks) are above those of f32 \
+                 and, in MX, those of SwiGLU above those of GELU, over pairs of runs of one seed (95 % \
+                 interval of the mean difference without 0, or a sign test with p at most 0.05)."
+            }
+            false => {
+                "Without layer norms the final loss is lower, as the teacher has none; MX becomes more \
+                 stable and FP32 less. Counts as reproduced where final losses without norms are below \
+                 those with them, over pairs of runs of one seed, and stability is reported beside it."
+            }
+        }
+    }
+
+    fn arms(&self, setting: &Setting) -> Vec<Arm> {
+        let mut arms = Vec::new();
+        for lr in rates(setting) {
+            for &activation in self.activations(setting) {
+                for recipe in self.recipes() {
+                    let run = |seed| self.run(setting, &recipe, activation, lr, seed);
+                    arms.extend(Self::seeds(setting).map(run));
+                    if !self.norm {
+                        let with = Self { norm: true };
+                        let run = |seed| with.run(setting, &recipe, activation, lr, seed);
+                        arms.extend(Self::seeds(setting).map(run));
+                    }
+                }
+            }
+        }
+        arms
+    }
+
+    fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
+        let mut parts = Vec::new();
+        let mut table = Table::new(
+            "final losses (mean squared error over the last tenth of the steps, mean of seeds); spikes and \
+             divergence: losses above ten times the lowest median of 50 steps",
+            &[
+                "activation",
+                "rate",
+                "numbers",
+                "loss",
+                "with norms",
+                "diverged",
+                "with spikes",
+                "seeds",
+            ],
+        );
+        let (mut mx, mut swiglu, mut off) = (Pairs::default(), Pairs::default(), Pairs::default());
+        let (mut lost_mx, mut lost_f32) = (0, 0);
+        for lr in rates(setting) {
+            let mut gelu: Option<Vec<Fate>> = None;
+            for &activation in self.activations(setting) {
+                let mut panel = Panel::new(Axis::log("training loss, mean squared error"));
+                let plain = self.fates(setting, runs, F32, activation, lr)?;
+                for recipe in self.recipes() {
+                    let fates = self.fates(setting, runs, &recipe, activation, lr)?;
+                    let curves: Vec<_> = fates.iter().map(|fate| calm(&fate.losses)).collect();
+                    panel = over_seeds(panel, short(&recipe), &curves);
+                    let mean = fates.iter().map(|fate| fate.tail).sum::<f64>() / fates.len() as f64;
+                    let diverged = fates.iter().filter(|fate| fate.diverged()).count();
+                    let spiked = fates.iter().filter(|f| !f.verdict.spikes.is_empty()).count();
+                    let mut with = "-".to_owned();
+                    if !self.norm {
+                        let other =
+                            Self { norm: true }.fates(setting, runs, &recipe, activation, lr)?;
+                        off.push(&fates, &other);
+                        with =
+                            number(other.iter().map(|f| f.tail).sum::<f64>() / other.len() as f64);
+                    }
+                    table.row([
+                        activation.into(),
+                        format!("{lr:e}"),
+                        short(&recipe).into(),
+                        number(mean),
+                        with,
+                        diverged.to_string(),
+                        spiked.to_string(),
+                        fates.len().to_string(),
+                    ]);
+                    if recipe == F32 {
+                        lost_f32 += diverged;
+                    }
+                    if recipe == text("e4m3") {
+                        lost_mx += diverged;
+                        mx.push(&fates, &plain);
+                        match (&gelu, activation) {
+                            (Some(gelu), "swiglu") => swiglu.push(&fates, gelu),
+                            (None, "gelu") => gelu = Some(fates),
+                            _ => {}
+                        }
+                    }
+                }
+                let norms = if self.norm { "with" } else { "without" };
+                parts.push(Part::Picture(
+                    plot::Figure::new(format!("{activation}, {norms} norms, learning rate {lr:e}"))
+                        .subtitle("median of the seeds and their range, moving average over 2 % of the steps")
+                        .x(Axis::linear("step"))
+                        .panel(panel),
+                ));
+            }
+        }
+        parts.push(Part::Table(table));
+        let verdict = match self.norm {
+            true => judge_with(&mx, &swiglu, (lost_mx, lost_f32)),
+            false => judge_without(&off),
+        };
+        Ok(Findings { verdict, parts })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(a: [f64; 3], b: [f64; 3]) -> Pairs {
+        Pairs { a: a.to_vec(), b: b.to_vec() }
+    }
+
+    #[test]
+    fn verdicts_follow_the_pairs() {
+        let (low, high) = ([0.10, 0.11, 0.12], [0.20, 0.23, 0.25]);
+        let unclear = pairs([0.1, 0.3, 0.1], [0.2, 0.1, 0.2]);
+        let word = |verdict: Verdict| verdict.word();
+        let none = Pairs::default();
+        assert_eq!(word(judge_with(&pairs(high, low), &pairs(high, low), (1, 0))), "reproduced");
+        assert_eq!(word(judge_with(&pairs(high, low), &none, (1, 0))), "reproduced");
+        assert_eq!(word(judge_with(&pairs(high, low), &unclear, (0, 0))), "not seen at this scale");
+        assert_eq!(word(judge_with(&pairs(high, low), &pairs(low, high), (0, 0))), "contradicted");
+        assert_eq!(word(judge_with(&pairs(low, high), &pairs(high, low), (0, 0))), "contradicted");
+        assert_eq!(word(judge_without(&pairs(low, high))), "reproduced");
+        assert_eq!(word(judge_without(&unclear)), "not seen at this scale");
+        assert_eq!(word(judge_without(&pairs(high, low))), "contradicted");
+    }
+}

@@ -1,0 +1,256 @@
+//! F-zeta: the bias of MX gradients against those of f32, and the loss, on one axis.
+
+use super::common::{Fate, Proxy, proxy_fate, seeds, text};
+use super::draw::{calm, number};
+use super::f2;
+use super::unstable;
+use crate::error::Result;
+use crate::plot::{self, Axis, Panel, Series};
+use crate::study::arm::{Arm, Setting};
+use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
+use crate::study::statistics::{mann_kendall, median, sign_test};
+use crate::study::store::Runs;
+
+/// F-zeta.
+pub(super) struct Zeta;
+
+/// Records in a row for which the bias must be large, so that one noisy measurement is no onset.
+const ROW: usize = 3;
+
+/// The first step from which on `ROW` values in a row are at least 1.
+fn onset(values: &[(f64, f64)]) -> Option<u64> {
+    let rows = values.windows(ROW);
+    rows.into_iter().find(|row| row.iter().all(|v| v.1 >= 1.0)).map(|row| row[0].0 as u64)
+}
+
+/// Medians of the first and of the last fifth.
+fn ends(values: &[(f64, f64)]) -> (f64, f64) {
+    let part = (values.len() / 5).max(1).min(values.len());
+    let of = |values: &[(f64, f64)]| {
+        let values: Vec<f64> = values.iter().map(|value| value.1).collect();
+        median(&values).unwrap_or(f64::NAN)
+    };
+    (of(&values[..part]), of(&values[values.len() - part..]))
+}
+
+/// What one run shows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Seen {
+    /// Whether rho of equal weights rises and cosine falls, by Mann and Kendall's test.
+    drifts: bool,
+    /// Whether they do the opposite.
+    shrinks: bool,
+    /// Where rho first stays at 1 or above, and where the run diverged.
+    onset: Option<u64>,
+    diverged: Option<u64>,
+}
+
+/// In runs that diverged the bias must be large before; without any, only its drift can be told.
+fn judge(seen: &[Seen]) -> Verdict {
+    let drifts = seen.iter().filter(|seen| seen.drifts).count();
+    let shrinks = seen.iter().filter(|seen| seen.shrinks).count();
+    let lost: Vec<&Seen> = seen.iter().filter(|seen| seen.diverged.is_some()).collect();
+    let before = lost.iter().filter(
+        |seen| matches!((seen.onset, seen.diverged), (Some(onset), Some(end)) if onset < end),
+    );
+    let before = before.count();
+    let text = format!(
+        "rho of equal weights rises and the cosine falls in {drifts} of {} MX runs (both trends with p below \
+         0.05), the opposite in {shrinks}; {} of them diverged, {before} after rho had been 1 or more for \
+         {ROW} records",
+        seen.len(),
+        lost.len()
+    );
+    let differences: Vec<f64> = seen
+        .iter()
+        .filter(|seen| seen.drifts != seen.shrinks)
+        .map(|seen| if seen.drifts { 1.0 } else { -1.0 })
+        .collect();
+    let signs = sign_test(&differences);
+    let rises = signs.is_some_and(|signs| signs.p_positive <= 0.05);
+    let falls = signs.is_some_and(|signs| signs.p_negative <= 0.05);
+    if falls || !lost.is_empty() && before == 0 {
+        Verdict::Contradicted(text)
+    } else if rises && before > 0 && before == lost.len() {
+        Verdict::Reproduced(text)
+    } else {
+        Verdict::NotSeen(text)
+    }
+}
+
+/// Whether the trend of values is up, or down.
+fn trends(values: &[(f64, f64)]) -> (bool, bool) {
+    let values: Vec<f64> = values.iter().map(|value| value.1).collect();
+    let trend = mann_kendall(&values);
+    let by = |p: fn(&crate::study::statistics::Trend) -> f64| {
+        trend.as_ref().is_some_and(|trend| p(trend) < 0.05)
+    };
+    (by(|trend| trend.p_rising), by(|trend| trend.p_falling))
+}
+
+/// The runs: what they are called, and the arm.
+fn all(setting: &Setting) -> Vec<(String, Arm)> {
+    let mut all = Vec::new();
+    for lr in f2::rates(setting) {
+        for seed in seeds(setting, [1, 3, 5, 3]) {
+            let proxy = f2::proxy(setting, &text("e4m3"), "gelu", lr);
+            all.push((format!("rate {lr:e}"), Proxy { seed, ..proxy }.arm(setting)));
+        }
+    }
+    for seed in unstable::seeds(setting) {
+        all.push(("stressed".into(), unstable::control(setting, seed)));
+    }
+    all
+}
+
+impl Figure for Zeta {
+    fn id(&self) -> &'static str {
+        "F-zeta"
+    }
+
+    fn title(&self) -> &'static str {
+        "bias of MX gradients before divergence"
+    }
+
+    fn source(&self) -> &'static str {
+        "the figure of the lower bound of the multiplicative gradient bias: |g - h| / |h| with the MX gradient g \
+         and the FP32 gradient h, their cosine, and the loss"
+    }
+
+    fn claim(&self) -> &'static str {
+        "The ratio rho = |g - h| / |h|, which bounds the norm of the multiplicative bias from below, is small at \
+         first and drifts up while the cosine falls; the loss diverges after. Measured at the same weights and \
+         between the trajectories of the MX run and of an f32 run of the same seed. Counts as reproduced where \
+         rho of equal weights rises and the cosine falls over the runs (sign test, p at most 0.05) and rho is \
+         at least 1 before every divergence; contradicted where the trends are the opposite or no divergence \
+         is preceded so."
+    }
+
+    fn arms(&self, setting: &Setting) -> Vec<Arm> {
+        all(setting).into_iter().map(|(_, arm)| arm).collect()
+    }
+
+    fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
+        let mut table = Table::new(
+            "medians over the first and the last fifth of a run; onset: the first step from which on rho is at \
+             least 1 in three records; divergence: the loss ten times above its lowest level to the end",
+            &[
+                "run",
+                "seed",
+                "rho first",
+                "rho last",
+                "cosine first",
+                "cosine last",
+                "rho of trajectories, last",
+                "cosine of trajectories, last",
+                "onset of rho",
+                "of trajectories",
+                "the run",
+            ],
+        );
+        let (mut parts, mut seen) = (Vec::new(), Vec::new());
+        let mut drawn: Vec<String> = Vec::new();
+        for (name, arm) in all(setting) {
+            let fate = proxy_fate(runs, &arm)?;
+            let values = |probe: &str| fate.trained.values(probe);
+            let (rho, cos) = (values("rho_same")?, values("cos_same")?);
+            let (rho_twin, cos_twin) = (values("rho_traj")?, values("cos_traj")?);
+            if rho.is_empty() {
+                continue;
+            }
+            let step = |step: Option<u64>| step.map_or_else(|| "-".into(), |step| step.to_string());
+            let ((rho_first, rho_last), (cos_first, cos_last)) = (ends(&rho), ends(&cos));
+            let last = |values: &[(f64, f64)]| match values.is_empty() {
+                true => "-".to_owned(),
+                false => number(ends(values).1),
+            };
+            table.row([
+                name.clone(),
+                arm.config.seed.to_string(),
+                number(rho_first),
+                number(rho_last),
+                number(cos_first),
+                number(cos_last),
+                last(&rho_twin),
+                last(&cos_twin),
+                step(onset(&rho)),
+                step(onset(&rho_twin)),
+                fate.word(),
+            ]);
+            let ((rho_up, rho_down), (cos_up, cos_down)) = (trends(&rho), trends(&cos));
+            seen.push(Seen {
+                drifts: rho_up && cos_down,
+                shrinks: rho_down && cos_up,
+                onset: onset(&rho).into_iter().chain(onset(&rho_twin)).min(),
+                diverged: fate.verdict.diverged,
+            });
+            if !drawn.contains(&name) {
+                parts.push(Part::Picture(picture(
+                    &name,
+                    &fate,
+                    [&rho, &rho_twin],
+                    [&cos, &cos_twin],
+                )));
+                drawn.push(name);
+            }
+        }
+        parts.push(Part::Table(table));
+        Ok(Findings { verdict: judge(&seen), parts })
+    }
+}
+
+fn picture(
+    name: &str,
+    fate: &Fate,
+    rho: [&Vec<(f64, f64)>; 2],
+    cos: [&Vec<(f64, f64)>; 2],
+) -> plot::Figure {
+    let names = ["same weights", "trajectories"];
+    let mut ratio = Panel::new(Axis::log("rho = |g - h| / |h|")).rule(1.0, "1");
+    let mut cosine = Panel::new(Axis::linear("cosine of g and h").include(0.0)).rule(0.0, "");
+    for (name, (rho, cos)) in names.iter().zip(rho.into_iter().zip(cos)) {
+        let both = !rho.is_empty();
+        if both {
+            ratio = ratio.line(Series::new(*name, rho.iter().copied().filter(|v| v.1 > 0.0)));
+            cosine = cosine.line(Series::new(*name, cos.iter().copied()));
+        }
+    }
+    let loss = Panel::new(Axis::log("training loss, mean squared error"))
+        .line(Series::new("loss", calm(&fate.losses)));
+    plot::Figure::new(format!("Gradient bias and loss of MX E4M3, {name}"))
+        .subtitle(
+            "seed 1; g in MX, gains too, h in f32; loss: moving average over 2 % of the steps",
+        )
+        .x(Axis::linear("step"))
+        .panel(ratio)
+        .panel(cosine)
+        .panel(loss)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn onsets_need_records_in_a_row() {
+        let values = |list: &[f64]| {
+            list.iter().enumerate().map(|(i, v)| (10.0 * i as f64, *v)).collect::<Vec<_>>()
+        };
+        assert_eq!(onset(&values(&[0.1, 1.2, 0.9, 1.0, 1.1, 1.3, 0.2])), Some(30));
+        assert_eq!(onset(&values(&[0.1, 1.2, 1.2, 0.9])), None);
+        assert_eq!(onset(&[]), None);
+    }
+
+    #[test]
+    fn verdicts_follow_the_order_of_events() {
+        let seen = |drifts, onset, diverged| Seen { drifts, shrinks: !drifts, onset, diverged };
+        let quiet = [seen(true, None, None); 5];
+        let word = |last: Seen| judge(&[&quiet[..], &[last]].concat()).word();
+        assert_eq!(word(seen(true, Some(50), Some(90))), "reproduced");
+        assert_eq!(word(seen(true, Some(50), None)), "not seen at this scale");
+        assert_eq!(word(seen(true, None, Some(90))), "contradicted");
+        assert_eq!(word(seen(true, Some(90), Some(50))), "contradicted");
+        assert_eq!(judge(&[seen(false, None, None); 6]).word(), "contradicted");
+        assert_eq!(judge(&[seen(false, None, None); 2]).word(), "not seen at this scale");
+    }
+}

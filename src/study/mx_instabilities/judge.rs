@@ -1,0 +1,104 @@
+//! How claims of the MX study are judged: on paired differences, with the numbers in words.
+
+use crate::study::finding::Verdict;
+use crate::study::statistics::{Interval, Signs, mean, paired_interval, sign_test};
+
+/// Which way paired runs differ, at 95 %.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// The first are above the second.
+    Above,
+    /// They are below.
+    Below,
+    /// Neither can be told.
+    Neither,
+}
+
+/// A comparison of paired values.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Paired {
+    pub(super) side: Side,
+    pub(super) mean: f64,
+    pub(super) interval: Option<Interval>,
+    pub(super) signs: Option<Signs>,
+    pairs: usize,
+}
+
+impl Paired {
+    /// Compares the two of each pair. A side needs the interval of the mean difference to exclude 0, or six
+    /// pairs or more whose signs alone could be chance in 5 % of cases at most.
+    pub(super) fn of(first: &[f64], second: &[f64]) -> Self {
+        let differences: Vec<f64> = first.iter().zip(second).map(|(a, b)| a - b).collect();
+        let interval = paired_interval(first, second, 0.95);
+        let signs = sign_test(&differences);
+        let mean = mean(&differences).unwrap_or(f64::NAN);
+        let by_interval = interval.is_some_and(|interval| interval.excludes(0.0));
+        let by_signs = signs.is_some_and(|signs| signs.p_two_sided <= 0.05);
+        let rises = match signs {
+            Some(signs) if by_signs && !by_interval => signs.positive > signs.negative,
+            _ => mean > 0.0,
+        };
+        let side = match (by_interval || by_signs, rises) {
+            (false, _) => Side::Neither,
+            (true, true) => Side::Above,
+            (true, false) => Side::Below,
+        };
+        Self { side, mean, interval, signs, pairs: differences.len() }
+    }
+
+    /// The same of natural logarithms: a difference of 0.1 is some 10 %.
+    pub(super) fn of_logarithms(first: &[f64], second: &[f64]) -> Self {
+        let ln = |values: &[f64]| values.iter().map(|value| libm::log(*value)).collect::<Vec<_>>();
+        Self::of(&ln(first), &ln(second))
+    }
+
+    /// `+0.12 [0.03, 0.21], 5 of 6 pairs above`.
+    pub(super) fn words(&self) -> String {
+        let interval = self.interval.map_or_else(String::new, |interval| {
+            format!(" [{:+.3}, {:+.3}]", interval.low, interval.high)
+        });
+        let above = self.signs.map_or(0, |signs| signs.positive);
+        format!("{:+.3}{interval}, {above} of {} pairs above 0", self.mean, self.pairs)
+    }
+
+    /// The verdict on the claim that the first are on a `side` of the second.
+    pub(super) fn verdict(&self, claimed: Side, text: String) -> Verdict {
+        verdict(self.side, claimed, text)
+    }
+}
+
+/// The verdict on a claim of a side.
+pub(super) fn verdict(found: Side, claimed: Side, text: String) -> Verdict {
+    match found {
+        Side::Neither => Verdict::NotSeen(text),
+        found if found == claimed => Verdict::Reproduced(text),
+        _ => Verdict::Contradicted(text),
+    }
+}
+
+/// The verdict of several that all must hold: contradicted if one is, reproduced if all are.
+pub(super) fn all(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
+    let verdicts: Vec<Verdict> = verdicts.into_iter().collect();
+    let text = verdicts.iter().map(Verdict::reason).collect::<Vec<_>>().join("; ");
+    let is = |kind: fn(&Verdict) -> bool| verdicts.iter().filter(|v| kind(v)).count();
+    if is(|verdict| matches!(verdict, Verdict::Contradicted(_))) > 0 {
+        Verdict::Contradicted(text)
+    } else if is(|verdict| matches!(verdict, Verdict::Reproduced(_))) == verdicts.len() {
+        Verdict::Reproduced(text)
+    } else {
+        Verdict::NotSeen(text)
+    }
+}
+
+/// The verdict on a claim that rests on a detector: whatever it says of the runs, nothing is seen unless it
+/// fires where it must.
+pub(super) fn controlled(fired: bool, control: &str, verdict: Verdict) -> Verdict {
+    let text = format!("{}; positive control: {control}", verdict.reason());
+    match verdict {
+        _ if !fired => Verdict::NotSeen(format!("{text}, which did not fire")),
+        Verdict::Reproduced(_) => Verdict::Reproduced(text),
+        Verdict::NotSeen(_) => Verdict::NotSeen(text),
+        Verdict::Contradicted(_) => Verdict::Contradicted(text),
+        Verdict::Shown(_) => Verdict::Shown(text),
+    }
+}

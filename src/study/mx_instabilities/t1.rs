@@ -1,0 +1,221 @@
+//! T1: what the two strategies that stay stable lose against full precision.
+
+use super::common::{Lm, lm_fate, seeds};
+use crate::error::Result;
+use crate::plot::{self, Axis, Panel, Series};
+use crate::study::arm::{Arm, Setting};
+use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
+use crate::study::statistics::{Interval, mean, paired_interval, sd};
+use crate::study::store::Runs;
+
+/// T1.
+pub(super) struct Gaps;
+
+/// Names and recipes; the first is what the others are compared with.
+const RECIPES: [(&str, &str); 4] = [
+    ("bf16", "mxpaper-bf16"),
+    ("E4M3", "mxpaper-e4m3+ln-affine=mx"),
+    ("E4M3 weights, bf16 rest", "mxpaper-e4m3+bf16-act-all"),
+    ("E4M3 forward only", "mxpaper-e4m3+fwd-only"),
+];
+/// Those of which the table says that they lose nothing.
+const HYBRIDS: [usize; 2] = [2, 3];
+
+/// Layers and widths, and steps.
+fn grid(setting: &Setting) -> Vec<(usize, usize, u64)> {
+    let sizes = setting.scale.pick([
+        vec![(1, 64)],
+        vec![(1, 64), (2, 64), (2, 128)],
+        vec![(2, 64), (2, 128), (4, 128)],
+        vec![(4, 256), (8, 512), (11, 704)],
+    ]);
+    let steps = setting.scale.pick([
+        vec![12],
+        vec![100, 200, 400],
+        vec![500, 1000, 2000],
+        vec![1627, 3254, 6509],
+    ]);
+    let of = |&(layers, width): &(usize, usize)| {
+        steps.iter().map(move |&steps| (layers, width, steps)).collect::<Vec<_>>()
+    };
+    sizes.iter().flat_map(of).collect()
+}
+
+fn lm(
+    setting: &Setting,
+    (layers, width, steps): (usize, usize, u64),
+    recipe: usize,
+    seed: u64,
+) -> Lm {
+    let recipe = RECIPES[recipe].1.into();
+    Lm { recipe, layers, width, steps, seed, ..Lm::of(setting) }
+}
+
+fn all_seeds(setting: &Setting) -> std::ops::RangeInclusive<u64> {
+    seeds(setting, [2, 3, 3, 1])
+}
+
+/// Whether a gap is within the scatter of seeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gap {
+    Within,
+    Beyond,
+    Unclear,
+}
+
+fn gap(interval: Option<Interval>, scatter: f64) -> Gap {
+    match interval {
+        Some(i) if i.low >= -scatter && i.high <= scatter => Gap::Within,
+        Some(i) if i.low > scatter => Gap::Beyond,
+        _ => Gap::Unclear,
+    }
+}
+
+fn judge(gaps: &[(String, Option<Interval>)], scatter: f64) -> Verdict {
+    let words = |(name, interval): &(String, Option<Interval>)| match interval {
+        Some(i) => format!("{name} {:+.4} [{:+.4}, {:+.4}]", i.estimate, i.low, i.high),
+        None => format!("{name} without interval"),
+    };
+    let list = gaps.iter().map(words).collect::<Vec<_>>().join(", ");
+    let text = format!(
+        "mean gaps of validation losses to bf16, nats: {list}; standard deviation over seeds {scatter:.4}"
+    );
+    let found: Vec<Gap> = gaps.iter().map(|(_, interval)| gap(*interval, scatter)).collect();
+    if found.contains(&Gap::Beyond) {
+        Verdict::Contradicted(text)
+    } else if !found.is_empty() && found.iter().all(|gap| *gap == Gap::Within) {
+        Verdict::Reproduced(text)
+    } else {
+        Verdict::NotSeen(text)
+    }
+}
+
+impl Figure for Gaps {
+    fn id(&self) -> &'static str {
+        "T1"
+    }
+
+    fn title(&self) -> &'static str {
+        "validation-loss gaps of the stable strategies"
+    }
+
+    fn source(&self) -> &'static str {
+        "Table 1: final validation loss less that of full precision, by tokens per parameter and compute, for \
+         MX weights with bfloat16 activations and for MX in the forward pass alone"
+    }
+
+    fn claim(&self) -> &'static str {
+        "E4M3 weights with bfloat16 activations, and E4M3 in the forward pass alone, end where full precision \
+         ends. Counts as reproduced where for both the 95 % interval of the mean gap over all sizes, budgets and \
+         seeds lies within the standard deviation over seeds; contradicted where one lies above it."
+    }
+
+    fn arms(&self, setting: &Setting) -> Vec<Arm> {
+        let mut arms = Vec::new();
+        for cell in grid(setting) {
+            for recipe in 0..RECIPES.len() {
+                arms.extend(
+                    all_seeds(setting).map(|seed| lm(setting, cell, recipe, seed).arm(setting)),
+                );
+            }
+        }
+        arms
+    }
+
+    fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
+        let mut table = Table::new(
+            "validation loss of bf16 (nats per byte) and gaps to it, means over seeds in thousandths of a nat; +-: \
+             standard deviation of bf16 over seeds, likewise",
+            &[
+                "parameters",
+                "tokens per parameter",
+                "compute, TFLOP",
+                "bf16",
+                "+-",
+                RECIPES[1].0,
+                RECIPES[2].0,
+                RECIPES[3].0,
+            ],
+        );
+        let mut all: [Vec<f64>; 4] = Default::default();
+        let mut squares = Vec::new();
+        let mut points: [Vec<(f64, f64)>; 4] = Default::default();
+        for cell in grid(setting) {
+            let mut losses: [Vec<f64>; 4] = Default::default();
+            for (recipe, losses) in losses.iter_mut().enumerate() {
+                for seed in all_seeds(setting) {
+                    let fate = lm_fate(runs, &lm(setting, cell, recipe, seed).arm(setting))?;
+                    losses.push(fate.trained.summary.val_loss.unwrap_or(f64::INFINITY));
+                }
+            }
+            let (n, d) = lm(setting, cell, 0, 1).size(setting);
+            let middle = |values: &[f64]| mean(values).unwrap_or(f64::NAN);
+            let base = middle(&losses[0]);
+            let scatter = sd(&losses[0]);
+            squares.extend(scatter.map(|sd| sd * sd));
+            let milli = |value: f64| format!("{:+.1}", 1e3 * value);
+            table.row([
+                format!("{n}"),
+                format!("{:.2}", d / n),
+                format!("{:.3}", 6.0 * n * d / 1e12),
+                format!("{base:.4}"),
+                scatter.map_or_else(|| "-".into(), |sd| format!("{:.1}", 1e3 * sd)),
+                milli(middle(&losses[1]) - base),
+                milli(middle(&losses[2]) - base),
+                milli(middle(&losses[3]) - base),
+            ]);
+            for (recipe, losses) in losses.iter().enumerate() {
+                points[recipe].push((6.0 * n * d / 1e12, 1e3 * (middle(losses) - base)));
+                all[recipe].extend(losses);
+            }
+        }
+        let scatter = mean(&squares).unwrap_or(f64::NAN).sqrt();
+        let of = |recipe: usize| {
+            (RECIPES[recipe].0.to_owned(), paired_interval(&all[recipe], &all[0], 0.95))
+        };
+        let mut panel = Panel::new(Axis::linear("gap to bf16, thousandths of a nat"))
+            .rule(0.0, "")
+            .rule(1e3 * scatter, "+ sd over seeds")
+            .rule(-1e3 * scatter, "- sd over seeds");
+        for recipe in 1..RECIPES.len() {
+            panel = panel.points(Series::new(RECIPES[recipe].0, points[recipe].iter().copied()));
+        }
+        let picture = plot::Figure::new(
+            "The hybrids end within the scatter of seeds where the points lie between the lines",
+        )
+        .subtitle("one point for each size and budget, mean of the seeds")
+        .x(Axis::log("compute 6 N D, TFLOP"))
+        .panel(panel);
+        let (name, whole) = of(1);
+        let text = match whole {
+            Some(i) => format!(
+                "{name} everywhere, of which nothing is claimed: {:+.4} [{:+.4}, {:+.4}] nats.",
+                i.estimate, i.low, i.high
+            ),
+            None => format!("{name} everywhere has no interval."),
+        };
+        Ok(Findings {
+            verdict: judge(&HYBRIDS.map(of), scatter),
+            parts: vec![Part::Picture(picture), Part::Table(table), Part::Text(text)],
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts_follow_the_scatter() {
+        let of = |low: f64, high: f64| {
+            ("hybrid".to_owned(), Some(Interval { estimate: f64::midpoint(low, high), low, high }))
+        };
+        let word = |gaps: &[(String, Option<Interval>)]| judge(gaps, 0.01).word();
+        let inside = of(-0.002, 0.004);
+        assert_eq!(word(&[inside.clone(), of(0.0, 0.009)]), "reproduced");
+        assert_eq!(word(&[inside.clone(), of(0.002, 0.02)]), "not seen at this scale");
+        assert_eq!(word(&[inside.clone(), of(0.011, 0.02)]), "contradicted");
+        assert_eq!(word(&[inside, ("hybrid".into(), None)]), "not seen at this scale");
+        assert_eq!(judge(&[of(0.0, 0.0)], f64::NAN).word(), "not seen at this scale");
+    }
+}
