@@ -30,10 +30,13 @@
 //! plus the place, whether it is a gradient, and how many tensors there were at this place before.
 
 mod image;
+mod observer;
+mod output;
 mod patch;
 mod phase;
 mod side;
 
+pub use observer::{Observer, Rounded};
 pub use phase::Phase;
 
 use super::fast::{self, Packs};
@@ -48,74 +51,14 @@ use crate::gemm::{Accumulation, Spec, Sum, gemm};
 use crate::nn::linear::{Group, Products};
 use crate::nn::site::{Operand, Operator, Place, Product, Site, Vector};
 use crate::nn::stopwatch::{Part, Work, lap};
-use crate::quantizer::{Axis, Quantizer, Target};
+use crate::quantizer::{Axis, Quantizer};
 use crate::random::{Philox, Stream};
-use crate::round::{Rounding, Rules};
+use crate::round::Rounding;
 use crate::view::{View, ViewMut};
 use image::Given;
 use patch::Both;
 use side::Side;
 use std::ops::Range;
-
-/// One operand of one product, before and after rounding.
-#[derive(Clone, Copy, Debug)]
-pub struct Rounded<'a> {
-    /// Which linear operator.
-    pub site: Site,
-    /// Which of its products.
-    pub product: Product,
-    /// Which operand of that.
-    pub operand: Operand,
-    /// What rounds it; [`Quantizer::NONE`] if nothing does. Its cast and rotation have been applied to
-    /// `before` already if it rotates.
-    pub quantizer: Quantizer,
-    /// The axis of the reduction, along which blocks run.
-    pub axis: Axis,
-    /// Input (tokens x in), weight (out x in) or output gradient (tokens x out). A rotated operand is
-    /// shown in the coordinates in which it is rounded, filled up with zeros if its groups need that.
-    pub before: View<'a, f32>,
-    /// What is multiplied, of the same shape.
-    pub after: View<'a, f32>,
-}
-
-/// Watches what happens at the sites; it draws no random bits and changes nothing. Each method does
-/// nothing unless it is written.
-pub trait Observer {
-    /// An operand that is about to be multiplied. An input that several operators share is shown
-    /// under each of them.
-    fn operand(&mut self, seen: &Rounded<'_>) {
-        let _ = seen;
-    }
-
-    /// What a product of one operator gave, patched and rounded: forward (tokens x out),
-    /// `grad_weight` (out x in) with what earlier parts of the step have added up, or `grad_input`
-    /// (tokens x in), which is one sum for all operators of a group and is shown under its first.
-    fn output(&mut self, site: Site, product: Product, values: View<'_, f32>) {
-        let _ = (site, product, values);
-    }
-
-    /// A tensor at a place, or (`gradient`) its gradient, after the recipe's rounding there, if any:
-    /// (tokens x features). The rows of [`Place::Scores`] and [`Place::Probabilities`] are those of
-    /// queries, and are shown only where a recipe rounds them.
-    fn place(&mut self, layer: Option<u32>, place: Place, gradient: bool, values: View<'_, f32>) {
-        let _ = (layer, place, gradient, values);
-    }
-}
-
-/// Several observers, each of which sees everything.
-impl Observer for Vec<&mut dyn Observer> {
-    fn operand(&mut self, seen: &Rounded<'_>) {
-        self.iter_mut().for_each(|one| one.operand(seen));
-    }
-
-    fn output(&mut self, site: Site, product: Product, values: View<'_, f32>) {
-        self.iter_mut().for_each(|one| one.output(site, product, values));
-    }
-
-    fn place(&mut self, layer: Option<u32>, place: Place, gradient: bool, values: View<'_, f32>) {
-        self.iter_mut().for_each(|one| one.place(layer, place, gradient, values));
-    }
-}
 
 /// A plan at work: implements [`Products`] for f32.
 pub struct Engine<'a> {
@@ -193,86 +136,6 @@ impl<'a> Engine<'a> {
     /// The seed of a fresh rotation's signs.
     fn signs(&self, site: Site, product: Product) -> u64 {
         image::signs(self.stream(site, product), self.seed)
-    }
-
-    /// What rounds the output of some members in a product while it is multiplied: the numbers that
-    /// all have, where these take no random bits and no patch is added to the output first.
-    fn at_once(
-        &self,
-        layer: Option<u32>,
-        members: &[(Operator, usize)],
-        product: Product,
-    ) -> Option<Converter> {
-        let step = self.phase.step();
-        let site = |operator| Site { layer, operator };
-        let numbers = self.plan.output(step, site(members[0].0), product);
-        let (Some(plain), Target::Format(format)) = (numbers.plain(), numbers.quantizer.target)
-        else {
-            return None;
-        };
-        let same = |&(operator, _): &(Operator, usize)| {
-            product == Product::GradInput
-                || self.plan.output(step, site(operator), product) == numbers
-        };
-        let patched = |&(operator, _): &(Operator, usize)| self.patch(site(operator)).is_some();
-        let fits = plain.before.is_none()
-            && plain.rotation.is_none()
-            && !plain.is_stochastic()
-            && members.iter().all(same)
-            && !members.iter().any(patched);
-        let rules = Rules::DEFAULT.with_rounding(plain.rounding).with_overflow(plain.overflow);
-        fits.then(|| Converter::new(format, rules))
-    }
-
-    /// Rounds a finished product to the recipe's output numbers.
-    fn store(&mut self, group: &Group<'_>, product: Product, out: &mut ViewMut<'_, f32>) {
-        let (rows, cols, stride) = (out.rows(), out.cols(), out.row_stride());
-        let (mut row, mut col) = (0, 0);
-        let whole = [(group.members[0].0, out.cols())];
-        // `grad_input` is one tensor for the whole group.
-        let members: &[_] = if product == Product::GradInput { &whole } else { group.members };
-        for &(operator, width) in members {
-            let site = Site { layer: group.layer, operator };
-            let numbers = self.plan.output(self.phase.step(), site, product);
-            let weight = product == Product::GradWeight;
-            let (height, width) = if weight { (width, cols) } else { (rows, width) };
-            let _storing =
-                (!numbers.is_none()).then(|| lap(Part::Linear(operator, product, Work::Store)));
-            let data = &mut out.data()[row * stride + col..];
-            match (numbers.plain(), numbers.quantizer.target) {
-                _ if numbers.is_none() => {}
-                (Some(plain), Target::Format(format))
-                    if plain.before.is_none() && !plain.is_stochastic() =>
-                {
-                    let rules = Rules::DEFAULT.with_rounding(plain.rounding);
-                    let converter = Converter::new(format, rules.with_overflow(plain.overflow));
-                    if width == stride {
-                        converter.fake_quantize(&mut data[..height * stride]);
-                    } else {
-                        for row in 0..height {
-                            converter.fake_quantize(&mut data[row * stride..row * stride + width]);
-                        }
-                    }
-                }
-                _ => {
-                    let given = Given {
-                        axis: Axis::Cols,
-                        random: self.random(site, product, OUTPUT),
-                        scale: None,
-                        signs: 0,
-                        sequence: 0,
-                    };
-                    let part = View::with_strides(data, height, width, stride, 1);
-                    let part = part.expect("a member lies within its group");
-                    let before = image::padded(part, height, width);
-                    let view = View::new(&before, height, width);
-                    let part = ViewMut::with_row_stride(data, height, width, stride);
-                    let part = part.expect("a member lies within its group");
-                    image::image(&numbers, view, given, &mut self.images.scratch, part);
-                }
-            }
-            if weight { row += height } else { col += width }
-        }
     }
 
     /// One product of some members: of what is packed as it is rounded where that will do, else of
@@ -655,22 +518,6 @@ impl Engine<'_> {
         let view = View::new(&before, rows, width);
         let out = ViewMut::new(values, rows, width);
         image::image(&numbers, view, given, &mut self.images.scratch, out);
-    }
-
-    /// Shows a finished product to the observer, operator by operator.
-    fn show_output(&mut self, group: &Group<'_>, product: Product, out: &mut ViewMut<'_, f32>) {
-        let Some(observer) = &mut self.observer else { return };
-        let (rows, cols, stride) = (out.rows(), out.cols(), out.row_stride());
-        let whole = View::with_strides(out.as_data(), rows, cols, stride, 1);
-        let whole = whole.expect("an output lies within its memory");
-        for (site, range) in group.sites() {
-            let part = match product {
-                Product::Forward => whole.cols_range(range),
-                Product::GradWeight => whole.rows_range(range),
-                Product::GradInput => return observer.output(site, product, whole),
-            };
-            observer.output(site, product, part);
-        }
     }
 
     /// What rounding took from some columns of an operand of a backward product, in the coordinates and the
