@@ -52,22 +52,22 @@ impl Page {
     /// Adds a heading that the contents lead to, with a remark there.
     pub fn heading(&mut self, id: &str, title: &str, remark: &str) {
         let (id, title) = (escape(id), escape(title));
-        let _ = write!(self.body, "<h2 id=\"{id}\">{title}</h2>\n");
+        let _ = writeln!(self.body, "<h2 id=\"{id}\">{title}</h2>");
         let remark = match remark {
             "" => String::new(),
             remark => format!(" <span class=\"soft\">{}</span>", escape(remark)),
         };
-        let _ = write!(self.contents, "<li><a href=\"#{id}\">{title}</a>{remark}</li>\n");
+        let _ = writeln!(self.contents, "<li><a href=\"#{id}\">{title}</a>{remark}</li>");
     }
 
     /// Adds a paragraph.
     pub fn text(&mut self, text: &str) {
-        let _ = write!(self.body, "<p>{}</p>\n", escape(text));
+        let _ = writeln!(self.body, "<p>{}</p>", escape(text));
     }
 
     /// Adds a paragraph in a quieter voice.
     pub fn soft(&mut self, text: &str) {
-        let _ = write!(self.body, "<p class=\"soft\">{}</p>\n", escape(text));
+        let _ = writeln!(self.body, "<p class=\"soft\">{}</p>", escape(text));
     }
 
     /// Adds a table.
@@ -89,29 +89,29 @@ impl Page {
             };
             cells.iter().enumerate().map(cell).collect()
         };
-        let _ = write!(
+        let _ = writeln!(
             self.body,
-            "<div class=\"wide\" tabindex=\"0\"><table><caption>{}</caption>\n",
+            "<div class=\"wide\" tabindex=\"0\"><table><caption>{}</caption>",
             escape(&table.caption)
         );
         let _ =
-            write!(self.body, "<thead><tr>{}</tr></thead><tbody>\n", cells(&table.header, "th"));
+            writeln!(self.body, "<thead><tr>{}</tr></thead><tbody>", cells(&table.header, "th"));
         for row in &table.rows {
-            let _ = write!(self.body, "<tr>{}</tr>\n", cells(row, "td"));
+            let _ = writeln!(self.body, "<tr>{}</tr>", cells(row, "td"));
         }
         self.body.push_str("</tbody></table></div>\n");
     }
 
     /// Adds a picture.
     pub fn picture(&mut self, svg: &str) {
-        let _ = write!(self.body, "{svg}\n");
+        let _ = writeln!(self.body, "{svg}");
     }
 
     /// Adds text as it stands, folded away under a summary.
     pub fn folded(&mut self, summary: &str, text: &str) {
         let (summary, text) = (escape(summary), escape(text));
         let _ =
-            write!(self.body, "<details><summary>{summary}</summary><pre>{text}</pre></details>\n");
+            writeln!(self.body, "<details><summary>{summary}</summary><pre>{text}</pre></details>");
     }
 
     /// Adds what a figure says about its claim.
@@ -123,9 +123,9 @@ impl Page {
             Verdict::Shown(_) => "shown",
         };
         let (word, reason) = (verdict.word(), escape(verdict.reason()));
-        let _ = write!(
+        let _ = writeln!(
             self.body,
-            "<p class=\"verdict {class}\"><strong>{word}</strong>: {reason}</p>\n"
+            "<p class=\"verdict {class}\"><strong>{word}</strong>: {reason}</p>"
         );
     }
 

@@ -90,11 +90,11 @@ fn words(gap: Option<Interval>) -> String {
     )
 }
 
+/// A model: what its suffering recipe loses, and what each remedy saves of it.
+type Cell<'a> = (String, Option<Interval>, Vec<(&'a str, Option<Interval>)>);
+
 /// From the gap of the recipe that suffers to the best, and from it to each remedy.
-fn judge(
-    kind: Kind,
-    cells: &[(String, Option<Interval>, Vec<(&str, Option<Interval>)>)],
-) -> Verdict {
+fn judge(kind: Kind, cells: &[Cell<'_>]) -> Verdict {
     let list: Vec<String> = cells
         .iter()
         .map(|(preset, damage, remedies)| {

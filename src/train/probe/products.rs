@@ -71,7 +71,8 @@ fn sums(y: View<'_, f32>, r: View<'_, f32>) -> [f64; 4] {
 }
 
 fn norms(x: View<'_, f32>) -> Vec<f64> {
-    let square = |i: usize| (0..x.cols()).map(|j| f64::from(x.at(i, j)).powi(2)).sum::<f64>();
+    let at = |i: usize, j: usize| f64::from(x.at(i, j));
+    let square = |i: usize| (0..x.cols()).map(|j| at(i, j) * at(i, j)).sum::<f64>();
     (0..x.rows()).map(|i| square(i).sqrt()).collect()
 }
 
