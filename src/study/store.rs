@@ -19,7 +19,7 @@ use crate::train::probe::{self, Line, Probe};
 use crate::train::record::Metrics;
 use crate::train::run::{self, Folder, Summary, Watch};
 use crate::train::start;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -179,7 +179,7 @@ impl<'a> Texts<'a> {
 
 /// Each arm once, in order, with what it branches off from before it.
 pub fn distinct(arms: &[Arm]) -> Vec<Arm> {
-    fn add(arm: &Arm, seen: &mut BTreeMap<String, usize>, all: &mut Vec<Arm>) {
+    fn add(arm: &Arm, seen: &mut BTreeSet<String>, all: &mut Vec<Arm>) {
         if let Some((parent, step)) = &arm.parent {
             add(parent, seen, all);
             debug_assert!(
@@ -187,13 +187,11 @@ pub fn distinct(arms: &[Arm]) -> Vec<Arm> {
                 "a branch begins where its parent keeps a checkpoint"
             );
         }
-        let name = arm.name();
-        if !seen.contains_key(&name) {
-            seen.insert(name, all.len());
+        if seen.insert(arm.name()) {
             all.push(arm.clone());
         }
     }
-    let (mut seen, mut all) = (BTreeMap::new(), Vec::new());
+    let (mut seen, mut all) = (BTreeSet::new(), Vec::new());
     arms.iter().for_each(|arm| add(arm, &mut seen, &mut all));
     all
 }

@@ -170,7 +170,7 @@ mod tests {
             mixer: Mixers::default(),
             layers: BTreeMap::new(),
         };
-        let ln3 = 3.0_f32.ln();
+        let ln3 = libm::logf(3.0);
         // Logits of the second token: head 0: (0, ln 3), head 1: (0, 0), by 1 / sqrt 4.
         let q = [[0.0; 8], [2.0, 0.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0]].concat();
         let k = [[0.0; 4], [ln3, 0.0, 0.0, 0.0]].concat();
@@ -180,11 +180,11 @@ mod tests {
         let values = measured(&mut probe);
         let part = |name: &str| values.parts[&format!("layers.3.{name}")].number().unwrap();
         // Probabilities (1/4, 3/4) and (1/2, 1/2); the first token's are 1.
-        let first = 0.25 * 4.0_f64.ln() + 0.75 * (4.0_f64 / 3.0).ln();
-        let second = 2.0_f64.ln();
+        let first = 0.25 * libm::log(4.0) + 0.75 * libm::log(4.0 / 3.0);
+        let second = libm::log(2.0);
         let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-6, "{a} {b}");
         close(part("entropy"), (first + second) / 4.0);
-        close(part("entropy_share"), (first + second) / 2.0 / 2.0_f64.ln());
+        close(part("entropy_share"), (first + second) / 2.0 / libm::log(2.0));
         close(part("logit_max"), f64::from(ln3) / 4.0);
         close(part("logit_top"), f64::from(ln3));
         close(part("sink"), (0.25 + 0.5) / 2.0);
