@@ -19,7 +19,7 @@ use crate::train::probe::{self, Line, Probe};
 use crate::train::record::Metrics;
 use crate::train::run::{self, Folder, Summary, Watch};
 use crate::train::start;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
