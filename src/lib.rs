@@ -79,6 +79,8 @@ pub mod text;
 #[cfg(feature = "alloc")]
 pub mod bulk;
 pub mod cast;
+#[cfg(feature = "alloc")]
+pub(crate) mod kept;
 #[cfg(feature = "train")]
 pub mod minimize;
 #[cfg(feature = "alloc")]

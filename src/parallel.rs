@@ -23,16 +23,20 @@ pub fn for_each_chunk<T: Send>(
     chunks(data, chunk_len, &work);
 }
 
-/// Calls `work(i, item)` for each item; items may be tuples of several outputs' chunks.
+/// Calls `work(i, item)` for each item; items may be tuples of several outputs' chunks. An iterator is
+/// asked for the next item when a thread is free, and none is stored.
 ///
 /// ```
 /// let (mut sums, x) = ([0; 3], [1, 2, 3, 4, 5]);
-/// let items: Vec<_> = sums.iter_mut().zip(x.chunks(2)).collect();
+/// let items = sums.iter_mut().zip(x.chunks(2));
 /// exmy::parallel::for_each(items, |i, (sum, x)| *sum = x.iter().sum::<i32>() * 10 + i as i32);
 /// assert_eq!(sums, [30, 71, 52]); // the last chunk has one element
 /// ```
-pub fn for_each<T: Send>(items: Vec<T>, work: impl Fn(usize, T) + Sync + Send) {
-    each(items, &work);
+pub fn for_each<I>(items: I, work: impl Fn(usize, I::Item) + Sync + Send)
+where
+    I: IntoIterator<Item: Send, IntoIter: Send>,
+{
+    each(items.into_iter(), &work);
 }
 
 /// Calls `work(i, a, b)` for each pair of chunks of two outputs, of `a_len` and `b_len` elements.
@@ -134,12 +138,12 @@ fn chunks<T: Send>(
 }
 
 /// [`for_each`], as [`chunks`].
-fn each<T: Send>(items: Vec<T>, work: &(dyn Fn(usize, T) + Sync + Send)) {
+fn each<I: Iterator<Item: Send> + Send>(items: I, work: &(dyn Fn(usize, I::Item) + Sync + Send)) {
     #[cfg(feature = "parallel")]
-    if items.len() > 1 && rayon::current_num_threads() > 1 {
-        return taken(items.into_iter().enumerate(), |(i, item)| work(i, item));
+    if items.size_hint().1.is_none_or(|most| most > 1) && rayon::current_num_threads() > 1 {
+        return taken(items.enumerate(), |(i, item)| work(i, item));
     }
-    for (i, item) in items.into_iter().enumerate() {
+    for (i, item) in items.enumerate() {
         work(i, item);
     }
 }

@@ -1,5 +1,9 @@
-//! A training step in `f32` allocates nothing once its memory is there; one with rounded operands
-//! allocates lists of pieces, and no memory of the size of a tensor.
+//! A training step on one thread allocates nothing once its memory is there, whatever rounds its operands:
+//! plain formats, blocks, rotations, tensor scales, random bits, windows, hot channels. (Where norms are made in
+//! steps of bfloat16, as `mxpaper-*` has them, their backward pass takes a few lists of the width.)
+//!
+//! With several threads rayon allocates: a list of what is handed out for each division of work, and blocks of its
+//! queues. So does the packing of what lies along the rows, a list of which thread's work a slab is.
 
 #![cfg(feature = "train")]
 
@@ -15,13 +19,11 @@ use exmy::train::trainer::Trainer;
 struct Counted;
 
 static CALLS: AtomicUsize = AtomicUsize::new(0);
-static LARGEST: AtomicUsize = AtomicUsize::new(0);
 
 // SAFETY: every call goes to the system's allocator as it came.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.fetch_add(1, Relaxed);
-        LARGEST.fetch_max(layout.size(), Relaxed);
         // SAFETY: the caller's promise.
         unsafe { System.alloc(layout) }
     }
@@ -35,8 +37,8 @@ unsafe impl GlobalAlloc for Counted {
 #[global_allocator]
 static ALLOCATOR: Counted = Counted;
 
-/// Calls and largest size of the fourth and fifth step.
-fn allocations(recipe: &str, name: &str) -> (usize, usize) {
+/// Calls in the fourth and fifth step.
+fn allocations(recipe: &str, name: &str) -> usize {
     let mut config = preset(name).unwrap();
     config.recipe = recipe.parse().unwrap();
     config.train.batch = 4;
@@ -47,23 +49,36 @@ fn allocations(recipe: &str, name: &str) -> (usize, usize) {
             trainer.step(None);
         });
         CALLS.store(0, Relaxed);
-        LARGEST.store(0, Relaxed);
         trainer.step(None);
         trainer.step(None);
-        (CALLS.load(Relaxed), LARGEST.load(Relaxed))
+        CALLS.load(Relaxed)
     };
     with_threads(1, steps).unwrap()
 }
 
 /// One test, as what one counts another must not add to.
 #[test]
-fn steps_allocate_nothing_of_weight() {
-    for name in ["nano", "gpt-nano"] {
-        assert_eq!(allocations("f32", name).0, 0, "{name}");
+fn steps_allocate_nothing() {
+    let recipes = [
+        "f32",
+        "bf16",
+        "bitred-e8m3",
+        "mxfp8-e4m3",
+        "mxfp4@sr8+out=bf16",
+        "msamp-o1",
+        "nvfp4",
+        "nvfp4@4over6",
+        "nv-nvfp4",
+        "chon",
+    ];
+    let mut found = String::new();
+    for name in ["nano", "gpt-nano", "gla-nano", "proxy-nano"] {
+        for recipe in recipes {
+            match allocations(recipe, name) {
+                0 => {}
+                calls => found += &format!("{name} {recipe}: {calls}\n"),
+            }
+        }
     }
-    for recipe in ["mxfp8-e4m3", "nvfp4"] {
-        let (calls, largest) = allocations(recipe, "nano");
-        // What a thread needs to make tiles; 256 tokens of 64 numbers would be 64 KiB.
-        assert!(largest <= 32 << 10, "{recipe}: {calls} calls, {largest} bytes");
-    }
+    assert!(found.is_empty(), "{found}");
 }

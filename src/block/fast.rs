@@ -30,7 +30,6 @@ pub(super) use encode::{Encoded, encode};
 pub(crate) use own::OwnScale;
 pub(crate) use sheet::{CHUNK, Chunk, Sheet, common_multiple, copy_rows, for_each};
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use numbers::{Finder, Numbers};
@@ -45,6 +44,7 @@ use crate::bulk::grid::{self, Common, Grid};
 use crate::bulk::memory::Traffic;
 use crate::bulk::{Cast, Converter, SPAN};
 use crate::format::Value;
+use crate::kept::Kept;
 use crate::minifloat::Bits;
 use crate::round::{Overflow, Rounding};
 use crate::scale::{Elements as ElementRounding, Profile, ScaleRule, TensorFactors, Zeros};
@@ -188,7 +188,7 @@ impl<'a> Blocks<'a> {
         let empty = rows == 0 || cols == 0;
         if empty
             || self.side.0 < rows
-            || matches!(self.finder, Finder::Four { .. } | Finder::Own { .. })
+            || matches!(self.finder, Finder::Four { .. } | Finder::Own(_))
         {
             return None;
         }
@@ -311,7 +311,7 @@ impl<'a> Blocks<'a> {
             return self.elements(part, x, out, image);
         };
         out.copy_from_slice(x);
-        let mut scales = vec![0.0; x.len()];
+        let mut scales = Kept::zeros(x.len());
         let scales = part.spread(part.scales, &mut scales);
         if self.format.rule.is_power() {
             match part.words {
@@ -321,7 +321,8 @@ impl<'a> Blocks<'a> {
             return kernel::one_nan(out);
         }
         let common = Common { largest: of.largest, decode: of.decode };
-        let factors: Vec<f32> = scales.iter().map(|scale| of.factor(*scale)).collect();
+        let mut factors = Kept::with_room(scales.len());
+        factors.extend(scales.iter().map(|scale| of.factor(*scale)));
         let factors = &factors[..];
         match part.words {
             [] => grid::divided(grid, common, factors, scales, out),

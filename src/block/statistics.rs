@@ -137,7 +137,7 @@ impl Statistics {
             return Self::default();
         }
         let mut bands = vec![Self::default(); rows.div_ceil(BAND)];
-        for_each(bands.iter_mut().enumerate().collect(), |(band, sum): (usize, &mut Self)| {
+        for_each(bands.iter_mut().enumerate(), |(band, sum): (usize, &mut Self)| {
             let (mut from, mut to, mut limit) = ([0.0; SPAN], [0.0; SPAN], [0.0; PIECE]);
             let band = band * BAND..((band + 1) * BAND).min(rows);
             let (mut lanes, mut sums) = (Lanes::default(), Band::default());

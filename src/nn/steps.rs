@@ -127,10 +127,10 @@ pub(crate) fn norm_backward<T: Real>(
     let blocks = (x.len() / width).div_ceil(ROW_BLOCK);
     let mut sums = vec![T::ZERO; blocks * 2 * width];
     let parts = dx.chunks_mut(ROW_BLOCK * width).zip(sums.chunks_mut(2 * width));
-    parallel::for_each(parts.collect(), |i, (dx, sums)| {
+    parallel::for_each(parts, |i, (dx, sums)| {
         let range: Range<usize> = i * ROW_BLOCK * width..i * ROW_BLOCK * width + dx.len();
         let (d_gamma, d_beta) = sums.split_at_mut(width);
-        let mut h = vec![T::ZERO; width];
+        let (mut h, mut lanes) = (vec![T::ZERO; width], vec![T::ZERO; width]);
         let rows = x[range.clone()].chunks_exact(width).zip(dy[range].chunks_exact(width));
         for ((x, dy), dx) in rows.zip(dx.chunks_exact_mut(width)) {
             let v = normalize(norm, forward, eps, x, &mut h);
@@ -143,7 +143,7 @@ pub(crate) fn norm_backward<T: Real>(
                 dx[d] = r16(g * r16(gamma[d]));
             }
             // dx holds dn; t = mean(dn h sd) / v, its products from left to right.
-            let mut lanes = h.clone();
+            lanes.copy_from_slice(&h);
             for (lane, &dn) in lanes.iter_mut().zip(&*dx) {
                 *lane = r16(r16(dn * *lane) * sd);
             }

@@ -214,7 +214,7 @@ fn packed(cast: &Converter, x: &[f32]) -> Vec<u8> {
     let mut bytes = vec![0; pack::packed_len(x.len(), format.bits()).unwrap_or(usize::MAX)];
     // CHUNK codes are whole bytes, whatever their width.
     let pieces = x.chunks(CHUNK).zip(bytes.chunks_mut(CHUNK / 8 * width)).enumerate();
-    for_each(pieces.collect(), |(i, (x, out)): (usize, (&[f32], &mut [u8]))| {
+    for_each(pieces, |(i, (x, out)): (usize, (&[f32], &mut [u8]))| {
         let cast = cast.starting_at((i * CHUNK) as u64);
         match width {
             8 => cast.encode_into(x, out),

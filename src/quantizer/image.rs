@@ -8,8 +8,6 @@ mod rounded;
 
 pub(crate) use rounded::Rounded;
 
-use alloc::vec;
-use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::{Axis, Quantizer, Target};
@@ -19,6 +17,7 @@ use crate::block::fast::{
 use crate::bulk::memory::{self, Traffic};
 use crate::bulk::{Cast, Converter};
 use crate::hadamard::Hadamard;
+use crate::kept::Kept;
 use crate::random::Philox;
 use crate::view::{View, ViewMut};
 
@@ -60,7 +59,7 @@ pub(super) fn write(
         let adjacent = blocks.side.0 == 1;
         for_each(pieces(x, out, blocks.side), |Piece { chunk, x, out }| {
             let _fence = memory::Fence::after(blocks.traffic);
-            let scratch = vec![0.0; if blocks.traffic == Traffic::Past { STRETCH } else { 0 }];
+            let scratch = Kept::zeros(if blocks.traffic == Traffic::Past { STRETCH } else { 0 });
             blocks.walk(chunk, &of, random, &mut Through { x, out, adjacent, scratch });
         });
         return;
@@ -79,7 +78,7 @@ pub(super) fn write(
             first.write(&mut piece);
         }
         let Piece { chunk, out, .. } = piece.joined(blocks.side);
-        blocks.walk(chunk, &of, random, &mut InPlace { out, scratch: vec![0.0; STRETCH] });
+        blocks.walk(chunk, &of, random, &mut InPlace { out, scratch: [0.0; STRETCH] });
     });
 }
 
@@ -163,12 +162,20 @@ struct Piece<'a> {
     out: ViewMut<'a, f32>,
 }
 
+/// What is left to cut into pieces.
+enum Pieces<'a> {
+    /// A matrix read as one row, in stretches of `len`.
+    Joined { x: &'a [f32], out: &'a mut [f32], first: usize, len: usize },
+    /// `step` rows at a time.
+    Rows { x: View<'a, f32>, out: Option<ViewMut<'a, f32>>, first: usize, step: usize },
+}
+
 /// Cuts a matrix into pieces of whole blocks of the given sides.
 fn pieces<'a>(
     x: View<'a, f32>,
     out: ViewMut<'a, f32>,
     (band, across): (usize, usize),
-) -> Vec<Piece<'a>> {
+) -> Pieces<'a> {
     let (rows, cols) = (x.rows(), x.cols());
     let dense = |row_stride| rows == 1 || row_stride == cols;
     let joined = band == 1
@@ -177,25 +184,45 @@ fn pieces<'a>(
     if joined {
         let len = CHUNK.next_multiple_of(across);
         let (x, out) = (&x.data()[..rows * cols], &mut out.into_data()[..rows * cols]);
-        let piece = |(i, (x, out)): (usize, (&'a [f32], &'a mut [f32]))| {
-            let chunk = Chunk { first: (i * len) as u64, rows: 1, cols: x.len() };
-            Piece { chunk, x: View::new(x, 1, x.len()), out: ViewMut::new(out, 1, x.len()) }
-        };
-        return x.chunks(len).zip(out.chunks_mut(len)).enumerate().map(piece).collect();
+        return Pieces::Joined { x, out, first: 0, len };
     }
     let step = CHUNK.div_ceil(cols).next_multiple_of(band.min(rows));
-    let mut rest = Some(out);
-    let mut pieces = Vec::with_capacity(rows.div_ceil(step));
-    for first in (0..rows).step_by(step) {
-        if let Some(out) = rest.take() {
-            let count = step.min(rows - first);
-            let (out, tail) = out.split_rows(count);
-            let chunk = Chunk { first: (first * cols) as u64, rows: count, cols };
-            pieces.push(Piece { chunk, x: x.rows_range(first..first + count), out });
-            rest = Some(tail);
+    Pieces::Rows { x, out: Some(out), first: 0, step }
+}
+
+impl<'a> Iterator for Pieces<'a> {
+    type Item = Piece<'a>;
+
+    fn next(&mut self) -> Option<Piece<'a>> {
+        match self {
+            Self::Joined { x, out, first, len } => {
+                let count = (*len).min(x.len());
+                let (here, rest) = core::mem::take(out).split_at_mut(count);
+                let (from, left) = x.split_at(count);
+                let chunk = Chunk { first: *first as u64, rows: 1, cols: count };
+                (*x, *out, *first) = (left, rest, *first + count);
+                let (x, out) = (View::new(from, 1, count), ViewMut::new(here, 1, count));
+                (count > 0).then_some(Piece { chunk, x, out })
+            }
+            Self::Rows { x, out, first, step } => {
+                let (rows, cols) = (x.rows(), x.cols());
+                let count = (*step).min(rows - *first);
+                let (here, rest) = out.take().filter(|_| count > 0)?.split_rows(count);
+                let chunk = Chunk { first: (*first * cols) as u64, rows: count, cols };
+                let x = x.rows_range(*first..*first + count);
+                (*out, *first) = (Some(rest), *first + count);
+                Some(Piece { chunk, x, out: here })
+            }
         }
     }
-    pieces
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let count = match self {
+            Self::Joined { x, len, .. } => x.len().div_ceil(*len),
+            Self::Rows { x, first, step, .. } => (x.rows() - first).div_ceil(*step),
+        };
+        (count, Some(count))
+    }
 }
 
 impl<'a> Piece<'a> {
@@ -218,7 +245,7 @@ struct Through<'a> {
     /// Whether what is read next lies after what was read.
     adjacent: bool,
     /// What is written past the caches, if anything is.
-    scratch: Vec<f32>,
+    scratch: Kept<f32>,
 }
 
 impl Sheet for Through<'_> {
@@ -251,7 +278,7 @@ impl Sheet for Through<'_> {
 /// Within the output.
 struct InPlace<'a> {
     out: ViewMut<'a, f32>,
-    scratch: Vec<f32>,
+    scratch: [f32; STRETCH],
 }
 
 impl Sheet for InPlace<'_> {

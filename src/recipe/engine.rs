@@ -48,6 +48,7 @@ use crate::bulk::Converter;
 use crate::gemm::f32::{Output, matmul};
 use crate::gemm::fast::Source;
 use crate::gemm::{Accumulation, Spec, Sum, gemm};
+use crate::kept::Kept;
 use crate::nn::linear::{Group, Products};
 use crate::nn::site::{Operand, Operator, Place, Product, Site, Vector};
 use crate::nn::stopwatch::{Part, Work, lap};
@@ -67,8 +68,6 @@ pub struct Engine<'a> {
     phase: Phase,
     observer: Option<&'a mut dyn Observer>,
     images: &'a mut Images,
-    /// Tensors seen at places, by the place's stream.
-    seen: Vec<(u64, u64)>,
     /// Tokens of a sequence; 0: rows belong together, or are told from nothing.
     sequence: usize,
 }
@@ -80,6 +79,8 @@ pub struct Images {
     right: Vec<f32>,
     scratch: Vec<f32>,
     packs: Packs,
+    /// Tensors seen at places, by the place's stream.
+    seen: Vec<(u64, u64)>,
     /// What a resumed run needs to go on with the same bits.
     pub memory: Memory,
 }
@@ -94,7 +95,8 @@ const PLACES: u64 = 64;
 impl<'a> Engine<'a> {
     /// The products of `plan` in one phase of the run of `seed`.
     pub fn new(plan: &'a Plan, seed: u64, phase: Phase, images: &'a mut Images) -> Self {
-        Self { plan, seed, phase, observer: None, images, seen: Vec::new(), sequence: 0 }
+        images.seen.clear();
+        Self { plan, seed, phase, observer: None, images, sequence: 0 }
     }
 
     /// The same, watched.
@@ -255,7 +257,7 @@ impl<'a> Engine<'a> {
     }
 
     /// The hot channels of an operator's forward product, chosen anew where that is due.
-    fn channels(&mut self, site: Site, patch: &Patch, x: Both<'_>, w: Both<'_>) -> Vec<u32> {
+    fn channels(&mut self, site: Site, patch: &Patch, x: Both<'_>, w: Both<'_>) -> Kept<u32> {
         let known = self.images.memory.hot.get(&site);
         let last = known.map(|hot| hot.step);
         let due = match self.phase.trains() {
@@ -263,7 +265,7 @@ impl<'a> Engine<'a> {
             None => known.is_none(),
         };
         if let (false, Some(known)) = (due, known) {
-            return known.channels.clone();
+            return copied(&known.channels);
         }
         let mut scores = patch.scores([x.before, x.after], [w.before, w.after]);
         if let Some(hot) = known.filter(|hot| patch.average && hot.average.len() == scores.len()) {
@@ -271,13 +273,24 @@ impl<'a> Engine<'a> {
             scores = averaged.map(|(old, new)| 0.9 * old + 0.1 * new).collect();
         }
         let channels = patch.choose(&scores);
+        let chosen = copied(&channels);
         if let Some(step) = self.phase.trains() {
             let average = if patch.average { scores } else { Vec::new() };
-            let hot = Hot { step, channels: channels.clone(), average };
-            self.images.memory.hot.insert(site, hot);
+            self.images.memory.hot.insert(site, Hot { step, channels, average });
         }
-        channels
+        chosen
     }
+
+    /// The hot channels of an operator that were chosen last.
+    fn chosen(&self, site: Site) -> Kept<u32> {
+        self.images.memory.hot.get(&site).map(|hot| copied(&hot.channels)).unwrap_or_default()
+    }
+}
+
+fn copied(channels: &[u32]) -> Kept<u32> {
+    let mut all = Kept::with_room(channels.len());
+    all.extend_from_slice(channels);
+    all
 }
 
 /// Rows of `w` as columns of an output.
@@ -368,17 +381,16 @@ impl Products<f32> for Engine<'_> {
             if !self.patch(site).is_some_and(|patch| patch.grad_input) {
                 continue;
             }
-            let channels = self.images.memory.hot.get(&site).map(|hot| hot.channels.clone());
+            let channels = self.chosen(site);
             let (g, w) = (g.cols_range(range.clone()), w.rows_range(range.clone()));
             let members = [(site.operator, range.len())];
             let (g_side, w_side) = (Side { tensor: g, ..g_side }, Side { tensor: w, ..w_side });
-            let mut buffers = [Vec::new(), Vec::new()];
+            let mut buffers = [g, w].map(|x| Kept::with_room(x.rows() * x.cols()));
             let [left, right] = &mut buffers;
             let observer = self.observer.take();
             let gq = self.image(layer, &members, &g_side, left);
             let wq = self.image(layer, &members, &w_side, right);
             self.observer = observer;
-            let channels = channels.unwrap_or_default();
             let residual = self.residual(site, &w_side, wq, &channels);
             let residual = View::new(&residual, wq.rows(), channels.len());
             patch::add_columns(gq, residual, &channels, &mut dx);
@@ -398,15 +410,10 @@ impl Products<f32> for Engine<'_> {
         let step = self.phase.step();
         let rounds =
             group.sites().any(|(site, _)| !self.plan.output(step, site, product).is_none());
-        let mut own = Vec::new();
         let (rows, cols) = (dw.rows(), dw.cols());
+        let mut own = Kept::zeros(if rounds { rows * cols } else { 0 });
         let mode = if rounds { Output::Overwrite } else { Output::Accumulate };
-        let mut target = if rounds {
-            own.resize(rows * cols, 0.0);
-            ViewMut::new(&mut own, rows, cols)
-        } else {
-            dw.reborrow()
-        };
+        let mut target = if rounds { ViewMut::new(&mut own, rows, cols) } else { dw.reborrow() };
         let (mut first, mut start) = (0, 0);
         while first < group.members.len() {
             let (end, width) = self.run(group, product, first);
@@ -429,11 +436,10 @@ impl Products<f32> for Engine<'_> {
                 if !self.patch(site).is_some_and(|patch| patch.grad_weight) {
                     continue;
                 }
-                let channels = self.images.memory.hot.get(&site).map(|hot| hot.channels.clone());
-                let channels = channels.unwrap_or_default();
+                let channels = self.chosen(site);
                 let members = [(operator, width)];
                 let g_side = Side { tensor: g.cols_range(rows.clone()), ..g_side };
-                let mut buffers = [Vec::new(), Vec::new()];
+                let mut buffers = [g_side.tensor, x].map(|x| Kept::with_room(x.rows() * x.cols()));
                 let [left, right] = &mut buffers;
                 let observer = self.observer.take();
                 let gq = self.image(layer, &members, &g_side, left);
@@ -501,20 +507,22 @@ impl Engine<'_> {
         }
         let stream = self.phase.stream().with(layer.map_or(0, |layer| u64::from(layer) + 1));
         let stream = stream.with(PLACES + place as u64).with(gradient.into());
-        let count = match self.seen.iter_mut().find(|(id, _)| *id == stream.id()) {
+        let seen = &mut self.images.seen;
+        let count = match seen.iter_mut().find(|(id, _)| *id == stream.id()) {
             Some((_, count)) => {
                 *count += 1;
                 *count
             }
             None => {
-                self.seen.push((stream.id(), 0));
+                seen.push((stream.id(), 0));
                 0
             }
         };
         let random = Philox::new(self.seed, stream.with(count));
         let given = Given { axis: Axis::Cols, random, scale: None, signs: 0, sequence: 0 };
         let rows = values.len() / width;
-        let before = values.to_vec();
+        let mut before = Kept::with_room(values.len());
+        before.extend_from_slice(values);
         let view = View::new(&before, rows, width);
         let out = ViewMut::new(values, rows, width);
         image::image(&numbers, view, given, &mut self.images.scratch, out);
@@ -528,7 +536,7 @@ impl Engine<'_> {
         side: &Side<'_>,
         after: View<'_, f32>,
         channels: &[u32],
-    ) -> Vec<f32> {
+    ) -> Kept<f32> {
         let numbers = self.numbers(site, side.product, side.operand);
         let given =
             self.given(&numbers, site, (side.product, side.operand, side.axis), side.tensor);

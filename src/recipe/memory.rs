@@ -18,7 +18,7 @@ use std::fmt::Write;
 use crate::nn::site::{Operand, Site};
 
 /// A window of one operand.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub(super) struct Window {
     /// The step whose magnitude came last.
     step: u64,
@@ -28,8 +28,22 @@ pub(super) struct Window {
     scale: f32,
 }
 
+impl Clone for Window {
+    fn clone(&self) -> Self {
+        Self { amax: self.amax.clone(), ..*self }
+    }
+
+    fn clone_from(&mut self, other: &Self) {
+        (self.step, self.scale) = (other.step, other.scale);
+        self.amax.clear();
+        // Until a window is full, it grows.
+        self.amax.reserve_exact(other.amax.capacity());
+        self.amax.extend_from_slice(&other.amax);
+    }
+}
+
 /// Hot channels of one operator.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub(super) struct Hot {
     /// The step of the choice.
     pub(super) step: u64,
@@ -39,11 +53,42 @@ pub(super) struct Hot {
     pub(super) average: Vec<f64>,
 }
 
+impl Clone for Hot {
+    fn clone(&self) -> Self {
+        Self { step: self.step, channels: self.channels.clone(), average: self.average.clone() }
+    }
+
+    fn clone_from(&mut self, other: &Self) {
+        self.step = other.step;
+        self.channels.clone_from(&other.channels);
+        self.average.clone_from(&other.average);
+    }
+}
+
 /// Windows and hot channels; see the [module](self).
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Memory {
     pub(super) windows: BTreeMap<(Site, Operand), Window>,
     pub(super) hot: BTreeMap<Site, Hot>,
+}
+
+impl Clone for Memory {
+    fn clone(&self) -> Self {
+        Self { windows: self.windows.clone(), hot: self.hot.clone() }
+    }
+
+    /// In the memory that is there, where both remember the same things: so it is step after step.
+    fn clone_from(&mut self, other: &Self) {
+        fn copy<K: Ord + Clone, V: Clone>(to: &mut BTreeMap<K, V>, from: &BTreeMap<K, V>) {
+            if !to.keys().eq(from.keys()) {
+                to.clone_from(from);
+                return;
+            }
+            to.values_mut().zip(from.values()).for_each(|(to, from)| to.clone_from(from));
+        }
+        copy(&mut self.windows, &other.windows);
+        copy(&mut self.hot, &other.hot);
+    }
 }
 
 /// The smallest power of two that is at least `amax / max`, both positive and finite.
@@ -91,6 +136,8 @@ impl Window {
         };
         if warm {
             self.amax.remove(0);
+        } else {
+            self.amax.reserve_exact(length - self.amax.len());
         }
         self.amax.push(amax);
         self.step = step;

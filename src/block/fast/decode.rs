@@ -21,7 +21,7 @@ pub(crate) fn dequantize<T: Real>(tensor: &BlockTensor, out: ViewMut<'_, T>) {
     if stride == cols {
         // CHUNK codes are whole bytes, whatever their width.
         let items = out.into_data()[..rows * cols].chunks_mut(CHUNK).enumerate();
-        for_each(items.collect(), |(i, out): (usize, &mut [T])| {
+        for_each(items, |(i, out): (usize, &mut [T])| {
             let len = out.len();
             decoder.stretch(i * CHUNK, len, |at, values| {
                 convert_into(values, &mut out[at..at + values.len()]);

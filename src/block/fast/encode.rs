@@ -90,7 +90,7 @@ pub(crate) fn encode(blocks: Blocks<'_>, x: View<'_, f32>, random: Philox, noted
         items.push((chunk, x, head, scales_head, sums_head));
     }
     let mut noted = vec![Statistics::default(); items.len()];
-    let items = items.into_iter().zip(&mut noted).collect();
+    let items = items.into_iter().zip(&mut noted);
     for_each(items, |((chunk, mut x, codes, scales, sums), noted)| {
         let mut copy = Vec::new();
         if x.col_stride() != 1 && cols != 1 {

@@ -11,6 +11,7 @@ use crate::block::Axis;
 use crate::block::kernel::{self, Errors};
 use crate::block::plain::{Block, How};
 use crate::bulk::{Converter, words_into};
+use crate::kept::Kept;
 use crate::random::Philox;
 use crate::scale::{FourOverSix, TensorFactors};
 
@@ -18,17 +19,17 @@ use crate::scale::{FourOverSix, TensorFactors};
 #[derive(Default)]
 pub(super) struct Candidates {
     /// Magnitudes as a floating logarithm sees them.
-    pub(super) amax: Vec<u32>,
+    pub(super) amax: Kept<u32>,
     /// Scales and factors of 4; those of 6 lie where the chosen ones are expected.
-    scales: Vec<f32>,
-    factors: Vec<f32>,
+    scales: Kept<f32>,
+    factors: Kept<f32>,
     /// The sums of errors, for 6 and for 4: of each row of each block.
-    sums: [Vec<f32>; 2],
-    values: Vec<f32>,
-    words: Vec<u32>,
-    ones: Vec<f32>,
+    sums: [Kept<f32>; 2],
+    values: Kept<f32>,
+    words: Kept<u32>,
+    ones: Kept<f32>,
     /// Factors and scales, for 6 and for 4, laid out per element.
-    spread: [Vec<f32>; 4],
+    spread: [Kept<f32>; 4],
 }
 
 impl Blocks<'_> {
@@ -46,10 +47,12 @@ impl Blocks<'_> {
         let (mut fours, mut four_factors) =
             (take(&mut candidates.scales), take(&mut candidates.factors));
         let (width, count) = (self.side.1, amax.len());
-        fours.resize(count, 0.0);
-        four_factors.resize(count, 0.0);
+        fours.fit(count, 0.0);
+        four_factors.fit(count, 0.0);
         kernel::candidates(of, amax, scales, &mut fours);
-        for (scales, factors) in [(&mut *scales, &mut *factors), (&mut fours, &mut four_factors)] {
+        for (scales, factors) in
+            [(&mut scales[..], &mut factors[..]), (&mut fours[..], &mut four_factors[..])]
+        {
             converter.fake_quantize(scales);
             kernel::factors(of, scales, factors);
         }
@@ -59,7 +62,7 @@ impl Blocks<'_> {
             Axis::Rows => width.min(at.cols.len()),
         };
         for sums in &mut candidates.sums {
-            sums.clear();
+            sums.reset(count * rows_a_block);
             sums.resize(count * rows_a_block, 0.0);
         }
         if self.places.is_some() {
@@ -73,7 +76,8 @@ impl Blocks<'_> {
                 let values = &mut *block;
                 let place = self.gather(sheet, at, b, values);
                 let matrix = |(i, j)| chunk.first as usize + i * chunk.cols + j;
-                let block = Block::of(take(values), self.axis, place.rows, place.cols, matrix);
+                let block =
+                    Block::of(take::<Vec<f32>>(values), self.axis, place.rows, place.cols, matrix);
                 let how =
                     How { format: self.format, rounding: self.rounding, overflow: self.overflow };
                 let (scale, _) = how.better(by, &block, of, random);
@@ -117,15 +121,15 @@ impl Candidates {
             (of_pass, STRETCH)
         } else if side != 1 && !side.is_multiple_of(16) {
             for (spread, numbers) in spread.iter_mut().zip(of_pass) {
-                spread.resize(len, 0.0);
+                spread.fit(len, 0.0);
                 kernel::spread(side, numbers, spread);
             }
             (spread.each_ref().map(|spread| &spread[..]), 1)
         } else {
             (of_pass, side)
         };
-        ones.resize(of_pass[0].len(), 1.0);
-        values.resize(len.min(STRETCH), 0.0);
+        ones.fit(of_pass[0].len(), 1.0);
+        values.fit(len.min(STRETCH), 0.0);
         for i in at.rows.clone() {
             // More than one piece only if the stretch is one wide block.
             for j in at.cols.clone().step_by(STRETCH) {
@@ -133,7 +137,7 @@ impl Candidates {
                 let x = sheet.input(i, range.clone());
                 let values = &mut values[..x.len()];
                 let words: &[u32] = if blocks.is_stochastic() {
-                    words.resize(x.len(), 0);
+                    words.fit(x.len(), 0);
                     words_into(random, chunk.first + (i * chunk.cols + j) as u64, words);
                     words
                 } else {

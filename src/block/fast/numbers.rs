@@ -1,13 +1,10 @@
 //! The scales of a stretch of blocks, and the factors their elements are multiplied by.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
-
 use super::OwnScale;
 use super::four::Candidates;
 use crate::block::{BlockFormat, kernel};
-use crate::bulk::{Cast, Converter};
-use crate::round::Overflow;
+use crate::bulk::Converter;
+use crate::kept::Kept;
 use crate::scale::{
     Choices, Exponent, FourOverSix, Order, RoundUp, ScaleRule, Smallest, TensorFactors, power_code,
 };
@@ -19,22 +16,32 @@ pub(super) const INFINITY: u32 = 0x7F80_0000;
 #[derive(Default)]
 pub(crate) struct Numbers {
     /// The largest magnitudes, as bits.
-    pub(crate) amax: Vec<u32>,
+    pub(crate) amax: Kept<u32>,
     /// Values of the scale format.
-    pub(crate) scales: Vec<f32>,
+    pub(crate) scales: Kept<f32>,
     /// What elements are multiplied by before they are rounded; NaN where the definition has to be
     /// asked, and zero where the block is read as zeros.
-    pub(crate) factors: Vec<f32>,
+    pub(crate) factors: Kept<f32>,
     /// What element values are multiplied by first, if not the scales.
-    products: Vec<f32>,
+    products: Kept<f32>,
     /// The elements of one block.
-    pub(super) block: Vec<f32>,
+    pub(super) block: Kept<f32>,
     /// What is tried before it is chosen.
     pub(super) candidates: Candidates,
 }
 
 impl Numbers {
-    /// Room for the numbers of `count` blocks, with maxima of nothing.
+    /// With room for the numbers of `most` blocks.
+    pub(crate) fn with_room(most: usize) -> Self {
+        Self {
+            amax: Kept::with_room(most),
+            scales: Kept::with_room(most),
+            factors: Kept::with_room(most),
+            ..Self::default()
+        }
+    }
+
+    /// The numbers of `count` blocks, with maxima of nothing.
     pub(crate) fn reset(&mut self, count: usize) {
         self.amax.clear();
         self.amax.resize(count, 0);
@@ -62,27 +69,25 @@ pub(crate) enum Finder<'a> {
     /// Powers of two, each by [`power_code`].
     EachPower { smallest: f32 },
     /// The nearest scale, by its conversion.
-    Nearest(Box<Converter>),
+    Nearest,
     /// The scale nearest the largest finite magnitude.
-    Largest(Box<Converter>),
+    Largest,
     /// The better of two.
-    Four { scale: Box<Converter>, by: FourOverSix },
+    Four { by: FourOverSix },
     /// The scale nearest to what the caller says.
-    Own { scale: Box<Converter>, own: OwnScale<'a> },
+    Own(OwnScale<'a>),
 }
 
 impl<'a> Finder<'a> {
     pub(crate) fn new(format: BlockFormat, own: Option<OwnScale<'a>>) -> Self {
         let BlockFormat { element, scale, rule, profile, .. } = format;
-        let nearest =
-            || Box::new(Converter::from(Cast::new(scale).with_overflow(Overflow::Finite)));
         if let Some(own) = own {
-            return Self::Own { scale: nearest(), own };
+            return Self::Own(own);
         }
         match rule {
-            ScaleRule::Nearest => return Self::Nearest(nearest()),
-            ScaleRule::MaxAbs => return Self::Largest(nearest()),
-            ScaleRule::FourOverSix(by) => return Self::Four { scale: nearest(), by },
+            ScaleRule::Nearest => return Self::Nearest,
+            ScaleRule::MaxAbs => return Self::Largest,
+            ScaleRule::FourOverSix(by) => return Self::Four { by },
             ScaleRule::Floor | ScaleRule::Ceil | ScaleRule::Even | ScaleRule::RCeil => {}
         }
         let choices = profile.choices(rule);
@@ -119,14 +124,23 @@ impl<'a> Finder<'a> {
         Self::Powers { of, smallest, logarithm }
     }
 
-    /// Scales and factors from the maxima.
-    pub(crate) fn find(&self, format: BlockFormat, of: &TensorFactors, numbers: &mut Numbers) {
+    /// Scales and factors from the maxima; `scale` converts to the nearest scale.
+    pub(crate) fn find(
+        &self,
+        format: BlockFormat,
+        scale: &Converter,
+        of: &TensorFactors,
+        numbers: &mut Numbers,
+    ) {
         let Numbers { amax, scales, factors, products, candidates, .. } = numbers;
+        let (scales, factors): (&mut [f32], &mut [f32]) = (scales, factors);
+        let amax: &[u32] = amax;
         match self {
             Self::Powers { of: powers, smallest, logarithm } => {
                 if *logarithm {
                     let bits = &mut candidates.amax;
-                    bits.clone_from(amax);
+                    bits.reset(amax.len());
+                    bits.extend_from_slice(amax);
                     kernel::over_powers(bits);
                     kernel::powers(*powers, bits, scales, factors);
                 } else {
@@ -140,19 +154,20 @@ impl<'a> Finder<'a> {
                 factors.fill(f32::NAN);
                 each_power(format, *smallest, amax, scales, factors);
             }
-            Self::Nearest(scale) => {
+            Self::Nearest => {
                 kernel::unrounded(of, amax, scales);
                 scale.fake_quantize(scales);
                 kernel::factors(of, scales, factors);
                 if format.profile.choices(format.rule).order == Order::Torchao {
+                    products.reset(scales.len());
                     products.extend(scales.iter().map(|scale| scale * of.decode));
                 }
                 // What overflows is NaN or not by the definition.
-                for (factor, product) in factors.iter_mut().zip(&*products) {
+                for (factor, product) in factors.iter_mut().zip(products.iter()) {
                     *factor = if product.is_finite() { *factor } else { f32::NAN };
                 }
             }
-            Self::Largest(scale) => {
+            Self::Largest => {
                 // The others were found with the elements at hand.
                 for (amax, largest) in amax.iter().zip(&mut *scales) {
                     *largest = if *amax < INFINITY { f32::from_bits(*amax) } else { *largest };
@@ -160,7 +175,7 @@ impl<'a> Finder<'a> {
                 scale.fake_quantize(scales);
                 one_or_nan(scales, factors);
             }
-            Self::Own { scale, .. } => {
+            Self::Own(_) => {
                 scale.fake_quantize(scales);
                 one_or_nan(scales, factors);
             }

@@ -1,11 +1,11 @@
 //! Scales that need the elements of a block, not only their maximum.
 
-use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::numbers::{Finder, INFINITY, Numbers};
 use super::{Blocks, Sheet};
 use crate::block::Axis;
+use crate::kept::Kept;
 
 /// A scale of the caller's own: from the elements of a block, the reduction axis running fastest.
 pub(crate) type OwnScale<'a> = &'a (dyn Fn(&[f32]) -> f32 + Sync);
@@ -33,10 +33,10 @@ impl Blocks<'_> {
         sheet: &impl Sheet,
         at: &Stretch,
         b: usize,
-        out: &mut Vec<f32>,
+        out: &mut Kept<f32>,
     ) -> Stretch {
         let block = at.block(b, self.side.1);
-        out.clear();
+        out.reset(block.rows.len() * block.cols.len());
         match self.axis {
             Axis::Cols => {
                 for i in block.rows.clone() {
@@ -61,7 +61,7 @@ impl Blocks<'_> {
         numbers: &mut Numbers,
     ) {
         let Numbers { amax, scales, block, .. } = numbers;
-        for (b, (amax, scale)) in amax.iter_mut().zip(scales).enumerate() {
+        for (b, (amax, scale)) in amax.iter_mut().zip(scales.iter_mut()).enumerate() {
             self.gather(sheet, at, b, block);
             *amax = block.iter().fold(0, |amax, x| amax.max(x.to_bits() & 0x7FFF_FFFF));
             *scale = own(block);
@@ -70,11 +70,11 @@ impl Blocks<'_> {
 
     /// The largest finite magnitudes of blocks with others, under the rule `max-abs`.
     pub(super) fn largest_finite(&self, sheet: &impl Sheet, at: &Stretch, numbers: &mut Numbers) {
-        if !matches!(self.finder, Finder::Largest(_)) {
+        if !matches!(self.finder, Finder::Largest) {
             return;
         }
         let Numbers { amax, scales, block, .. } = numbers;
-        for (b, (amax, largest)) in amax.iter().zip(scales).enumerate() {
+        for (b, (amax, largest)) in amax.iter().zip(scales.iter_mut()).enumerate() {
             if *amax >= INFINITY {
                 self.gather(sheet, at, b, block);
                 let finite = block.iter().filter(|x| x.is_finite());

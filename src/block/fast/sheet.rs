@@ -1,6 +1,7 @@
 //! The walk over a chunk of a matrix: stretches of bands of blocks, twice each.
 
 use core::ops::Range;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -11,6 +12,7 @@ use super::{Blocks, Numbers, Part, STRETCH};
 use crate::block::kernel;
 use crate::bulk::memory::{self, Traffic};
 use crate::bulk::words_into;
+use crate::kept::Kept;
 use crate::random::Philox;
 use crate::scale::TensorFactors;
 use crate::view::View;
@@ -55,11 +57,11 @@ impl Blocks<'_> {
     ) {
         let (band, width) = self.side;
         let stretch = self.stretch().min(chunk.cols.next_multiple_of(width));
-        let mut numbers = Numbers::default();
-        let mut words = vec![0; if self.is_stochastic() { stretch.min(STRETCH) } else { 0 }];
+        let mut numbers = Numbers::with_room(stretch.div_ceil(width));
+        let mut words = Kept::zeros(if self.is_stochastic() { stretch.min(STRETCH) } else { 0 });
         // Blocks of a width the passes do not take get a number an element.
         let spread = width != 1 && width != stretch && !width.is_multiple_of(16);
-        let mut spreads = [(); 3].map(|()| vec![0.0; if spread { stretch } else { 0 }]);
+        let mut spreads = [(); 3].map(|()| Kept::zeros(if spread { stretch } else { 0 }));
         for (b, i0) in (0..chunk.rows).step_by(band).enumerate() {
             let rows = i0..(i0 + band).min(chunk.rows);
             for j0 in (0..chunk.cols).step_by(stretch) {
@@ -72,7 +74,7 @@ impl Blocks<'_> {
                     (Some(known), _) => {
                         numbers.amax.copy_from_slice(&known[j0 / width..][..count]);
                     }
-                    (_, Finder::Own { own, .. }) => self.ask(own, sheet, &at, &mut numbers),
+                    (_, Finder::Own(own)) => self.ask(own, sheet, &at, &mut numbers),
                     _ => {
                         for i in rows.clone() {
                             kernel::fold(width, sheet.input(i, j0..end), &mut numbers.amax);
@@ -80,11 +82,11 @@ impl Blocks<'_> {
                         self.largest_finite(sheet, &at, &mut numbers);
                     }
                 }
-                if let Finder::Four { scale, by } = &self.finder {
-                    let by = (*by, &**scale);
+                if let Finder::Four { by } = &self.finder {
+                    let by = (*by, &self.scale);
                     self.choose(by, sheet, (chunk, &at), of, random, &mut numbers);
                 } else {
-                    self.finder.find(self.format, of, &mut numbers);
+                    self.finder.find(self.format, &self.scale, of, &mut numbers);
                 }
                 sheet.scales(b, j0 / width, &numbers.scales);
                 let (mut factors, mut scales) = (&numbers.factors[..], &numbers.scales[..]);
@@ -125,12 +127,12 @@ pub(crate) fn largest_in(x: View<'_, f32>) -> u32 {
     if rows == 0 || cols == 0 {
         return 0;
     }
+    let amax = AtomicU32::new(0);
     if x.col_stride() == 1 && (x.row_stride() == cols || rows == 1) {
         let all = &x.data()[..rows * cols];
         let traffic = Traffic::of_bytes(size_of_val(all), false);
-        let mut maxima = vec![0; all.len().div_ceil(CHUNK)];
-        for_each(maxima.iter_mut().zip(all.chunks(CHUNK)).collect(), |(amax, chunk)| {
-            *amax = if traffic == Traffic::Cached {
+        for_each(all.chunks(CHUNK), |chunk| {
+            let largest = if traffic == Traffic::Cached {
                 kernel::largest(chunk)
             } else {
                 let parts = chunk.chunks(AHEAD).map(|part| {
@@ -139,21 +141,19 @@ pub(crate) fn largest_in(x: View<'_, f32>) -> u32 {
                 });
                 parts.max().unwrap_or(0)
             };
+            amax.fetch_max(largest, Ordering::Relaxed);
         });
-        return maxima.into_iter().fold(0, u32::max);
+        return amax.into_inner();
     }
     let chunk_rows = CHUNK.div_ceil(cols);
-    let mut maxima = vec![0; rows.div_ceil(chunk_rows)];
-    for_each(maxima.iter_mut().enumerate().collect(), |(i, amax): (usize, &mut u32)| {
-        for i in i * chunk_rows..((i + 1) * chunk_rows).min(rows) {
-            let row = match x.row(i) {
-                Some(row) => kernel::largest(row),
-                None => (0..cols).fold(0, |max, j| max.max(x.at(i, j).to_bits() & 0x7FFF_FFFF)),
-            };
-            *amax = (*amax).max(row);
-        }
+    for_each((0..rows).step_by(chunk_rows), |first| {
+        let largest = (first..(first + chunk_rows).min(rows)).map(|i| match x.row(i) {
+            Some(row) => kernel::largest(row),
+            None => (0..cols).fold(0, |max, j| max.max(x.at(i, j).to_bits() & 0x7FFF_FFFF)),
+        });
+        amax.fetch_max(largest.max().unwrap_or(0), Ordering::Relaxed);
     });
-    maxima.into_iter().fold(0, u32::max)
+    amax.into_inner()
 }
 
 /// The largest magnitudes, as bits, of blocks of `width` columns that are as high as the matrix.
@@ -167,7 +167,7 @@ pub(super) fn maxima(x: View<'_, f32>, width: usize) -> Vec<u32> {
     let step = CHUNK.div_ceil(cols).max(rows.div_ceil(64));
     let mut parts: Vec<(usize, Vec<u32>)> =
         (0..rows).step_by(step).map(|first| (first, vec![0; count])).collect();
-    for_each(parts.iter_mut().collect(), |(first, amax)| {
+    for_each(parts.iter_mut(), |(first, amax)| {
         let mut copy = Vec::new();
         for i in *first..(*first + step).min(rows) {
             let row = x.row(i).unwrap_or_else(|| {
@@ -186,7 +186,10 @@ pub(super) fn maxima(x: View<'_, f32>, width: usize) -> Vec<u32> {
 }
 
 /// Work on items that do not depend on one another.
-pub(crate) fn for_each<T: Send>(items: Vec<T>, work: impl Fn(T) + Sync + Send) {
+pub(crate) fn for_each<I>(items: I, work: impl Fn(I::Item) + Sync + Send)
+where
+    I: IntoIterator<Item: Send, IntoIter: Send>,
+{
     #[cfg(feature = "std")]
     crate::parallel::for_each(items, |_, item| work(item));
     #[cfg(not(feature = "std"))]

@@ -144,7 +144,7 @@ impl Packed {
         let group = if images.by_lane { 1 } else { PIECE / LANES };
         let items =
             self.lines.chunks_mut(group * panel_lines).zip(self.slabs.chunks_mut(group * slabs));
-        let (side, items) = (self.side, items.collect::<Vec<_>>());
+        let side = self.side;
         for_each(items, |i, (lines, slabs)| {
             let mut packer = Packer {
                 images: &images,
@@ -248,12 +248,18 @@ impl Packed {
 }
 
 #[cfg(feature = "std")]
-use crate::parallel::for_each;
+use crate::parallel::{for_each, threads};
 
 /// In order.
 #[cfg(not(feature = "std"))]
-fn for_each<T>(items: Vec<T>, work: impl Fn(usize, T)) {
+fn for_each<I: IntoIterator>(items: I, work: impl Fn(usize, I::Item)) {
     items.into_iter().enumerate().for_each(|(i, item)| work(i, item));
+}
+
+/// One.
+#[cfg(not(feature = "std"))]
+fn threads() -> usize {
+    1
 }
 
 /// Packs a few panels.

@@ -24,7 +24,7 @@ pub(super) const PAIR_LINES: usize = 32;
 pub(super) const WIDE_LINES: usize = 64;
 
 /// 64 bytes at a multiple of 64.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
 pub(super) struct Line([u32; 16]);
 

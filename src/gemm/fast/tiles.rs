@@ -5,7 +5,6 @@
 //! a tile is whole and nothing is added, and are finished - scaled, NaN made one - stretch by stretch.
 //! Threads take bands of rows of a stretch, or, where there are few rows, stretches of columns.
 
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -16,8 +15,11 @@ use super::panel::{LANES, Line, SLAB, WIDE_LINES};
 use super::vector::{self, Square};
 use super::{Report, Scaling, Side};
 use crate::bulk::Converter;
+use crate::kept::{Kept, keep};
 use crate::simd::{kernel, level};
 use crate::view::ViewMut;
+
+keep!(Line);
 
 /// Bytes of the right operand that are to stay in the second-level cache: half of 2 MiB.
 const NEAR: usize = 1 << 20;
@@ -78,7 +80,7 @@ pub(super) fn multiply(
             (range, part, Report::new(level))
         })
         .collect();
-    for_each(parts.iter_mut().collect(), |_, (range, part, report)| {
+    for_each(&mut parts, |_, (range, part, report)| {
         let out = ViewMut::new(part, rows, range.len());
         let columns = range.start / LANES..range.end.div_ceil(LANES);
         product.stretches(0, columns, out, report);
@@ -103,7 +105,7 @@ fn threads() -> usize {
 
 /// In order.
 #[cfg(not(feature = "std"))]
-fn for_each<T>(items: Vec<T>, work: impl Fn(usize, T)) {
+fn for_each<I: IntoIterator>(items: I, work: impl Fn(usize, I::Item)) {
     items.into_iter().enumerate().for_each(|(i, item)| work(i, item));
 }
 
@@ -123,15 +125,15 @@ struct Product<'a> {
 /// What a thread needs to make tiles.
 struct Workshop {
     tiles: Option<Tiles>,
-    square: Box<Square>,
+    square: Square,
     /// Room for slabs of the left and the right operand as binary32.
-    wide: [Vec<Line>; 2],
+    wide: [Kept<Line>; 2],
 }
 
 impl Workshop {
     fn new() -> Self {
-        let square = Box::new([0.0; LANES * LANES]);
-        Self { tiles: Tiles::new(), square, wide: [Vec::new(), Vec::new()] }
+        let square = [0.0; LANES * LANES];
+        Self { tiles: Tiles::new(), square, wide: [Kept::default(), Kept::default()] }
     }
 }
 
@@ -191,7 +193,9 @@ impl Product<'_> {
     ) {
         let mut workshop = Workshop::new();
         let (rows, cols, stride) = (out.rows(), out.cols(), out.row_stride());
-        let mut sums = Vec::new();
+        // The widest stretch of the rows of a panel.
+        let most = if self.with.beta == 0.0 { 0 } else { LANES * cols.min(self.near * LANES) };
+        let mut sums = Kept::with_room(most);
         for start in columns.clone().step_by(self.near) {
             let end = columns.end.min(start + self.near);
             let left = (start - columns.start) * LANES;
@@ -316,7 +320,7 @@ impl Product<'_> {
             }
             if end < slabs {
                 clean = false;
-                let square = &mut *workshop.square;
+                let square = &mut workshop.square;
                 if onto {
                     for (sums, row) in square.chunks_mut(LANES).zip(out.chunks(stride)) {
                         sums.copy_from_slice(&row[..LANES]);
@@ -356,13 +360,15 @@ fn singles<'a>(
     of: &'a Packed,
     panel: usize,
     slab: usize,
-    scratch: &'a mut Vec<Line>,
+    scratch: &'a mut Kept<Line>,
 ) -> &'a [Line] {
     match of.numbers(panel, slab) {
         Numbers::Singles(lines) => lines,
         Numbers::Halves(lines) => {
             let side: Side = of.side();
-            scratch.resize(SLAB_LINES, Line::ZERO);
+            if scratch.is_empty() {
+                *scratch = Kept::zeros(SLAB_LINES);
+            }
             let scratch = &mut scratch[..lines.len() / super::panel::PAIR_LINES * WIDE_LINES];
             widen(side, lines, scratch);
             scratch

@@ -130,7 +130,7 @@ pub(crate) fn values_backward<T: Real>(
     let (width, out, square) = (shape.qkv_width(), shape.width(), square(shape));
     let rows = shape.sequence * width;
     let parts = dqkv.chunks_mut(rows).zip(dp.chunks_mut(square));
-    parallel::for_each(parts.collect(), |b, (dqkv, dp)| {
+    parallel::for_each(parts, |b, (dqkv, dp)| {
         dqkv.fill(T::ZERO);
         let dy = &dy[b * shape.sequence * out..];
         for (h, dp) in dp.chunks_mut(square / shape.heads).enumerate() {

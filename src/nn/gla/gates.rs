@@ -136,7 +136,7 @@ pub fn swish_gate_backward<T: Real>(
     assert!(d.len() == x.len() && d_rows.len() == rows.len(), "gradients are shaped as values");
     let n = (CHUNK / width).max(1);
     let parts = d.chunks_mut(n * width).zip(d_rows.chunks_mut(n * stride));
-    parallel::for_each(parts.collect(), |i, (d, d_rows)| {
+    parallel::for_each(parts, |i, (d, d_rows)| {
         let (x, rows) = (&x[i * n * width..][..d.len()], &rows[i * n * stride..]);
         swish_backward_rows(x, rows, stride, column, width, d, d_rows);
     });

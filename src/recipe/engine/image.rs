@@ -1,5 +1,6 @@
 //! One tensor in its numbers: every mechanism of [`Numbers`], one after the other.
 
+use crate::kept::Kept;
 use crate::quantizer::{Axis, Quantizer, Target};
 use crate::random::{Philox, Stream};
 use crate::recipe::numbers::{Numbers, Prior};
@@ -89,11 +90,11 @@ pub(super) fn image(
 }
 
 /// The tensor just before its last rounding: rounded first, rotated, in the coordinates of its image.
-pub(super) fn before(numbers: &Numbers, x: View<'_, f32>, given: Given) -> Vec<f32> {
+pub(super) fn before(numbers: &Numbers, x: View<'_, f32>, given: Given) -> Kept<f32> {
     let last = Quantizer { target: Target::None, ..numbers.quantizer };
     let numbers = Numbers { quantizer: last, window: 0, by_position: false, ..*numbers };
     let (rows, cols) = (x.rows(), x.cols());
-    let mut values = vec![0.0; rows * cols];
+    let mut values = Kept::zeros(rows * cols);
     let given = Given { scale: None, ..given };
     image(&numbers, x, given, &mut Vec::new(), ViewMut::new(&mut values, rows, cols));
     values
@@ -111,8 +112,8 @@ pub(super) fn copy(x: View<'_, f32>, to: &mut Vec<f32>) {
 }
 
 /// `x` with zeros behind its rows and columns.
-pub(super) fn padded(x: View<'_, f32>, rows: usize, cols: usize) -> Vec<f32> {
-    let mut values = vec![0.0; rows * cols];
+pub(super) fn padded(x: View<'_, f32>, rows: usize, cols: usize) -> Kept<f32> {
+    let mut values = Kept::zeros(rows * cols);
     for (i, row) in values.chunks_mut(cols.max(1)).take(x.rows()).enumerate() {
         match x.row(i) {
             Some(from) => row[..from.len()].copy_from_slice(from),

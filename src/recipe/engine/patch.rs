@@ -2,6 +2,7 @@
 
 use crate::block::BlockFormat;
 use crate::gemm::f32::{Output, matmul};
+use crate::kept::Kept;
 use crate::quantizer::{Axis, Quantizer, Target};
 use crate::random::{Philox, Stream};
 use crate::recipe::hot::{Patch, Residual, Terms};
@@ -17,15 +18,18 @@ pub(super) struct Both<'a> {
 }
 
 /// Some columns of a matrix, row-major.
-pub(super) fn columns(x: View<'_, f32>, channels: &[u32]) -> Vec<f32> {
-    let rows = 0..x.rows();
-    rows.flat_map(|i| channels.iter().map(move |&j| x.at(i, j as usize))).collect()
+pub(super) fn columns(x: View<'_, f32>, channels: &[u32]) -> Kept<f32> {
+    let mut all = Kept::with_room(x.rows() * channels.len());
+    for i in 0..x.rows() {
+        all.extend(channels.iter().map(|&j| x.at(i, j as usize)));
+    }
+    all
 }
 
 /// What rounding took from some columns.
-pub(super) fn residual(operand: Both<'_>, channels: &[u32]) -> Vec<f32> {
+pub(super) fn residual(operand: Both<'_>, channels: &[u32]) -> Kept<f32> {
     let (mut before, after) = (columns(operand.before, channels), columns(operand.after, channels));
-    before.iter_mut().zip(after).for_each(|(before, after)| *before -= after);
+    before.iter_mut().zip(after.iter()).for_each(|(before, after)| *before -= after);
     before
 }
 
@@ -42,7 +46,7 @@ fn largest(operand: Both<'_>) -> f32 {
 /// Rounds columns of an operand to the numbers of a residual, along their rows. `tensor` is the operand's
 /// largest magnitude, which its tensor scale is of.
 pub(super) fn round(
-    values: &mut Vec<f32>,
+    values: &mut Kept<f32>,
     rows: usize,
     to: Residual,
     operand: &Numbers,
@@ -66,20 +70,20 @@ pub(super) fn round(
     // A row of its own blocks behind the others gives the tensor the operand's largest magnitude.
     let place = rows.next_multiple_of(256);
     let all = if scaled { place + 1 } else { rows };
-    values.resize(all * cols, 0.0);
+    let mut whole = Kept::zeros(all * cols);
+    whole[..rows * cols].copy_from_slice(values);
     if all > rows {
-        values[place * cols] = tensor;
+        whole[place * cols] = tensor;
     }
-    let mut image = vec![0.0; all * cols];
-    let view = View::new(values, all, cols);
+    let mut image = Kept::zeros(all * cols);
+    let view = View::new(&whole, all, cols);
     quantizer.image_into(view, Axis::Cols, random, ViewMut::new(&mut image, all, cols));
-    image.truncate(rows * cols);
-    *values = image;
+    values.copy_from_slice(&image[..rows * cols]);
 }
 
 /// Rows of each part, side by side.
-fn beside(parts: &[&[f32]], rows: usize, k: usize) -> Vec<f32> {
-    let mut all = Vec::with_capacity(rows * k * parts.len());
+fn beside(parts: &[&[f32]], rows: usize, k: usize) -> Kept<f32> {
+    let mut all = Kept::with_room(rows * k * parts.len());
     for i in 0..rows {
         parts.iter().for_each(|part| all.extend_from_slice(&part[i * k..(i + 1) * k]));
     }
@@ -106,8 +110,8 @@ fn widen<'b>(buffer: &'b mut Vec<f32>, cols: usize, parts: &[&[f32]], k: usize) 
 /// What is multiplied beside the images: residuals and images of the patch's channels.
 pub(super) struct Parts {
     k: usize,
-    residuals: [Vec<f32>; 2],
-    images: [Vec<f32>; 2],
+    residuals: [Kept<f32>; 2],
+    images: [Kept<f32>; 2],
 }
 
 impl Parts {
@@ -115,7 +119,7 @@ impl Parts {
     pub(super) fn new(patch: &Patch, channels: &[u32], x: Both<'_>, w: Both<'_>) -> Self {
         let k = channels.len();
         if k == 0 {
-            return Self { k, residuals: [vec![], vec![]], images: [vec![], vec![]] };
+            return Self { k, residuals: Default::default(), images: Default::default() };
         }
         let part = |operand: Both<'_>, residual_part: bool| {
             let mut values = if residual_part {
@@ -139,15 +143,17 @@ impl Parts {
         Self { k, residuals: of_both(true), images: of_both(false) }
     }
 
-    /// Those of the left and of the right operand, in the order of their products.
-    fn terms(&self, terms: Terms) -> (Vec<&[f32]>, Vec<&[f32]>) {
+    /// Those of the left and of the right operand, in the order of their products, and how many.
+    fn terms(&self, terms: Terms) -> ([[&[f32]; 3]; 2], usize) {
         let ([rx, rw], [qx, qw]) = (&self.residuals, &self.images);
+        let ([rx, rw], [qx, qw]): ([&[f32]; 2], [&[f32]; 2]) = ([rx, rw], [qx, qw]);
         match terms {
-            Terms::Input => (vec![rx], vec![qw]),
-            Terms::Weight => (vec![qx], vec![rw]),
-            Terms::Both => (vec![rx, qx], vec![qw, rw]),
-            Terms::Full => (vec![rx, qx, rx], vec![qw, rw, rw]),
-            Terms::Literal => (vec![rx], vec![rw]),
+            _ if self.k == 0 => ([[&[]; 3]; 2], 0),
+            Terms::Input => ([[rx, &[], &[]], [qw, &[], &[]]], 1),
+            Terms::Weight => ([[qx, &[], &[]], [rw, &[], &[]]], 1),
+            Terms::Both => ([[rx, qx, &[]], [qw, rw, &[]]], 2),
+            Terms::Full => ([[rx, qx, rx], [qw, rw, rw]], 3),
+            Terms::Literal => ([[rx, &[], &[]], [rw, &[], &[]]], 1),
         }
     }
 }
@@ -161,16 +167,17 @@ pub(super) fn forward(
     mut y: ViewMut<'_, f32>,
 ) {
     let (tokens, outputs, k) = (y.rows(), y.cols(), parts.k);
-    let (left, right) = if k == 0 { (vec![], vec![]) } else { parts.terms(patch.terms) };
+    let ([left, right], count) = parts.terms(patch.terms);
+    let (left, right) = (&left[..count], &right[..count]);
     if patch.single && k > 0 {
-        let (left, right) = (widen(x, inputs, &left, k), widen(w, inputs, &right, k));
+        let (left, right) = (widen(x, inputs, left, k), widen(w, inputs, right, k));
         return matmul(left, right.t(), y, Output::Overwrite);
     }
     let (x, w) = (View::new(x, tokens, inputs), View::new(w, outputs, inputs));
     matmul(x, w.t(), y.reborrow(), Output::Overwrite);
     if k > 0 {
         let cols = k * left.len();
-        let (left, right) = (beside(&left, tokens, k), beside(&right, outputs, k));
+        let (left, right) = (beside(left, tokens, k), beside(right, outputs, k));
         let (left, right) = (View::new(&left, tokens, cols), View::new(&right, outputs, cols));
         matmul(left, right.t(), y, Output::Accumulate);
     }
@@ -187,7 +194,7 @@ pub(super) fn add_columns(
     if k == 0 {
         return;
     }
-    let mut patch = vec![0.0; rows * k];
+    let mut patch = Kept::zeros(rows * k);
     matmul(a, b, ViewMut::new(&mut patch, rows, k), Output::Overwrite);
     let stride = out.row_stride();
     let data = out.data();

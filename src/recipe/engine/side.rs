@@ -7,7 +7,7 @@ use crate::nn::site::{Operand, Operator, Product, Site};
 use crate::quantizer::{Axis, Target};
 use crate::recipe::numbers::Numbers;
 use crate::view::{View, ViewMut};
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 /// One operand of one product, before rounding.
 #[derive(Clone, Copy)]
@@ -26,6 +26,23 @@ impl Side<'_> {
             (_, Axis::Rows) => self.tensor.rows(),
             (_, Axis::Cols) => self.tensor.cols(),
         }
+    }
+}
+
+/// Members that a group has at most: gated linear attention has five.
+const MOST: usize = 8;
+
+/// The members of an operand with their quantizers.
+pub(super) struct Sources<'a> {
+    all: [Source<'a>; MOST],
+    count: usize,
+}
+
+impl<'a> Deref for Sources<'a> {
+    type Target = [Source<'a>];
+
+    fn deref(&self) -> &[Source<'a>] {
+        &self.all[..self.count]
     }
 }
 
@@ -216,11 +233,12 @@ impl Engine<'_> {
         layer: Option<u32>,
         members: &[(Operator, usize)],
         side: &Side<'b>,
-    ) -> Option<Vec<Source<'b>>> {
+    ) -> Option<Sources<'b>> {
         let Side { product, operand, tensor, .. } = *side;
-        let mut start = 0;
-        // Nothing is allocated where nothing is rounded.
-        let mut sources = Vec::new();
+        let (mut start, mut sources) = (0, None::<Sources<'b>>);
+        if members.len() > MOST {
+            return None;
+        }
         for &(operator, width) in members {
             let site = Site { layer, operator };
             let numbers = self.numbers(site, product, operand);
@@ -240,13 +258,20 @@ impl Engine<'_> {
                 Operand::GradOutput => tensor.cols_range(range),
             };
             let random = self.bits(&numbers, site, product, operand);
-            sources.push(Source { matrix, quantizer, random });
+            let source = Source { matrix, quantizer, random };
+            match &mut sources {
+                None => sources = Some(Sources { all: [source; MOST], count: 1 }),
+                Some(Sources { all, count }) => {
+                    all[*count] = source;
+                    *count += 1;
+                }
+            }
             if operand == Operand::Input {
                 break;
             }
             start += width;
         }
-        Some(sources)
+        sources
     }
 
     /// Makes the images that only who watches needs.

@@ -16,7 +16,7 @@ use super::super::avx512::transpose;
 use super::super::panel::{
     BLOCK, Facts, LANES, Line, PAIR_LINES, SLAB, WIDE_LINES, halves, halves_mut, singles_mut,
 };
-use super::{Packed, Side, Slab, for_each};
+use super::{Packed, Side, Slab, for_each, threads};
 use crate::quantizer::{Axis, Quantizer, Rounded};
 use crate::random::Philox;
 use crate::simd::{Level, kernel, level};
@@ -41,8 +41,8 @@ enum Together {
 }
 
 /// Several rounded matrices as one.
-struct Whole<'a> {
-    parts: Vec<Rounded<'a>>,
+struct Whole<'a, 'b> {
+    parts: &'b [Option<Rounded<'a>>],
     together: Together,
     rows: usize,
     cols: usize,
@@ -50,11 +50,11 @@ struct Whole<'a> {
     step: usize,
 }
 
-impl Whole<'_> {
+impl Whole<'_, '_> {
     /// Writes rows, `stride` numbers apart.
     fn write(&self, rows: core::ops::Range<usize>, stride: usize, out: &mut [f32]) {
         let mut start = 0;
-        for part in &self.parts {
+        for part in self.parts.iter().flatten() {
             let (height, width) = part.shape();
             if self.together == Together::Beside {
                 part.write(rows.clone(), stride, &mut out[start..]);
@@ -131,19 +131,28 @@ impl Packed {
         (by_lane, axis): (bool, Axis),
         beside: bool,
     ) {
-        let parts: Vec<Rounded<'_>> = sources
-            .iter()
-            .zip(rooms)
-            .map(|(source, room)| {
-                Rounded::new(&source.quantizer, source.matrix, axis, source.random, room)
-            })
-            .collect();
-        let scaled = parts.iter().filter(|part| part.tensor_scale().is_some()).count();
+        /// More matrices than a group of linear layers has.
+        const FEW: usize = 8;
+        let (mut few, mut many) = ([const { None }; FEW], Vec::new());
+        let parts: &mut [Option<Rounded<'_>>] = match sources.len() {
+            count @ ..=FEW => &mut few[..count],
+            count => {
+                many.resize_with(count, || None);
+                &mut many
+            }
+        };
+        for ((part, source), room) in parts.iter_mut().zip(sources).zip(rooms) {
+            let Source { matrix, quantizer, random } = source;
+            *part = Some(Rounded::new(quantizer, *matrix, axis, *random, room));
+        }
+        let parts = &*parts;
+        let each = || parts.iter().flatten();
+        let scaled = each().filter(|part| part.tensor_scale().is_some()).count();
         assert!(parts.len() == 1 || scaled == 0, "tensor scales of several matrices");
-        let tensor_scale = parts.first().and_then(Rounded::tensor_scale);
+        let tensor_scale = each().next().and_then(Rounded::tensor_scale);
         let together = if beside { Together::Beside } else { Together::Below };
         let (mut rows, mut cols, mut step) = (0, 0, 1);
-        for (at, part) in parts.iter().enumerate() {
+        for (at, part) in each().enumerate() {
             let (height, width) = part.shape();
             let fits = at == 0 || if beside { height == rows } else { width == cols };
             assert!(fits, "matrices of different sizes put together");
@@ -155,7 +164,7 @@ impl Packed {
         }
         // Where matrices begin inside of what is made together, all is made at once.
         let mut first = 0;
-        for part in &parts {
+        for part in each() {
             if together == Together::Below && first % step != 0 {
                 step = rows.max(1);
             }
@@ -163,7 +172,7 @@ impl Packed {
         }
         self.wrong = None;
         self.for_tiles = level() == Level::Amx;
-        let halves = self.for_tiles && parts.iter().all(Rounded::seem_halves);
+        let halves = self.for_tiles && each().all(Rounded::seem_halves);
         let whole = Whole { parts, together, rows, cols, step };
         (self.lanes, self.depth) = if by_lane { (rows, cols) } else { (cols, rows) };
         (self.tensor_scale, self.overflows) = (tensor_scale, 0);
@@ -190,11 +199,8 @@ impl Packed {
         let of_panel = self.slabs_of_panel();
         let panel_lines = blocks * self.block_lines;
         let stride = blocks * BLOCK;
-        let items = self
-            .lines
-            .chunks_mut(group * panel_lines)
-            .zip(self.slabs.chunks_mut(group * of_panel))
-            .collect::<Vec<_>>();
+        let items =
+            self.lines.chunks_mut(group * panel_lines).zip(self.slabs.chunks_mut(group * of_panel));
         for_each(items, |i, (lines, slabs)| {
             let first = i * group * LANES;
             let count = (rows - first).min(group * LANES);
@@ -220,7 +226,7 @@ impl Packed {
 
     /// Rows are positions: a slab at a time, of all panels.
     fn by_positions(&mut self, maker: &Maker<'_>) {
-        let Whole { rows, cols, step, .. } = *maker.whole;
+        let step = maker.whole.step;
         let of_panel = self.slabs_of_panel();
         let block_lines = self.block_lines;
         let panel_lines = self.blocks() * block_lines;
@@ -228,32 +234,35 @@ impl Packed {
         // Slabs that are made together.
         let group = crate::block::fast::common_multiple(step, SLAB) / SLAB;
         let group = if group >= of_panel { of_panel } else { group };
+        let of_slab = SLAB / BLOCK * block_lines;
+        // What of the lines of a panel a slab has.
+        let range = |slab: usize| slab * of_slab..panel_lines.min((slab + 1) * of_slab);
+        let panels = stride / LANES;
+        if threads() == 1 {
+            // Nothing is divided, so no list of what whom belongs to is made.
+            let (lines, slabs) = (&mut self.lines, &mut self.slabs);
+            for first in (0..of_panel).step_by(group) {
+                maker.positions(first, group, stride, |slab, panel, work| {
+                    let lines = &mut lines[panel * panel_lines..][range(first + slab)];
+                    work(lines, &mut slabs[panel * of_panel + first + slab]);
+                });
+            }
+            return;
+        }
         let mut items: Vec<Vec<(&mut [Line], &mut Slab)>> =
-            (0..of_panel).map(|_| Vec::with_capacity(stride / LANES)).collect();
+            (0..of_panel).map(|_| Vec::with_capacity(panels)).collect();
         for (lines, slabs) in
             self.lines.chunks_mut(panel_lines).zip(self.slabs.chunks_mut(of_panel))
         {
-            let lines = lines.chunks_mut(SLAB / BLOCK * block_lines);
+            let lines = lines.chunks_mut(of_slab);
             for (item, pair) in items.iter_mut().zip(lines.zip(slabs)) {
                 item.push(pair);
             }
         }
-        let items: Vec<_> = items.chunks_mut(group).collect();
-        for_each(items, |i, slabs| {
-            let first = i * group * SLAB;
-            let count = (rows - first).min(group * SLAB);
-            with_scratch(count.next_multiple_of(BLOCK) * stride, |scratch| {
-                if stride > cols {
-                    scratch.chunks_mut(stride).for_each(|row| row[cols..].fill(0.0));
-                }
-                scratch[count * stride..].fill(0.0);
-                maker.whole.write(first..first + count, stride, scratch);
-                for (slab, panels) in slabs.iter_mut().enumerate() {
-                    for (panel, (lines, facts)) in panels.iter_mut().enumerate() {
-                        let from = &scratch[slab * SLAB * stride + panel * LANES..];
-                        maker.slab(from, [stride, BLOCK * stride], lines, facts);
-                    }
-                }
+        for_each(items.chunks_mut(group), |i, items| {
+            maker.positions(i * group, group, stride, |slab, panel, work| {
+                let (lines, facts) = &mut items[slab][panel];
+                work(lines, facts);
             });
         });
     }
@@ -261,13 +270,42 @@ impl Packed {
 
 /// What is packed, and how.
 struct Maker<'a> {
-    whole: &'a Whole<'a>,
+    whole: &'a Whole<'a, 'a>,
     side: Side,
     by_lane: bool,
     halves: bool,
 }
 
 impl Maker<'_> {
+    /// Packs `group` slabs of positions from slab `first` on; `at` hands over what is the place of a
+    /// slab, counted from there, in a panel.
+    fn positions(
+        &self,
+        first: usize,
+        group: usize,
+        stride: usize,
+        mut at: impl FnMut(usize, usize, &mut dyn FnMut(&mut [Line], &mut Slab)),
+    ) {
+        let Whole { rows, cols, .. } = *self.whole;
+        let first = first * SLAB;
+        let count = (rows - first).min(group * SLAB);
+        with_scratch(count.next_multiple_of(BLOCK) * stride, |scratch| {
+            if stride > cols {
+                scratch.chunks_mut(stride).for_each(|row| row[cols..].fill(0.0));
+            }
+            scratch[count * stride..].fill(0.0);
+            self.whole.write(first..first + count, stride, scratch);
+            for slab in 0..count.div_ceil(SLAB) {
+                for panel in 0..stride / LANES {
+                    let from = &scratch[slab * SLAB * stride + panel * LANES..];
+                    at(slab, panel, &mut |lines, facts| {
+                        self.slab(from, [stride, BLOCK * stride], lines, facts);
+                    });
+                }
+            }
+        });
+    }
+
     /// Packs a slab of a panel; `strides` lead from row to row and from block to block.
     fn slab(&self, from: &[f32], strides: [usize; 2], lines: &mut [Line], slab: &mut Slab) {
         let straight = self.by_lane == (self.side == Side::Left);

@@ -1,0 +1,160 @@
+//! Memory that a thread keeps, so that work done step after step asks the system for none.
+//!
+//! A [`Kept`] list is taken from those that its thread has put aside, the smallest that has room
+//! enough, or else the largest, which grows; it is put aside when it is dropped. What it held before
+//! is never seen. Work that repeats itself finds room for everything after some rounds. Without `std`
+//! there are no threads to keep anything, and a list is a `Vec`.
+
+use alloc::vec::Vec;
+use core::ops::{Deref, DerefMut};
+
+/// A `Vec` whose memory is used again by its thread.
+#[derive(Debug, Default)]
+pub(crate) struct Kept<T: Keep>(Vec<T>);
+
+/// What lists are kept of.
+pub(crate) trait Keep: Copy + Default + 'static {
+    /// Calls `work` with the lists that this thread has put aside, unless the thread ends.
+    fn lists<R>(work: impl FnOnce(&mut Vec<Vec<Self>>) -> R) -> Option<R>;
+}
+
+/// Lists of a kind that are put aside at most; more are not needed at once.
+#[cfg(feature = "std")]
+const MOST: usize = 64;
+
+/// Lets lists of some types be kept.
+macro_rules! keep {
+    ($($type:ty),*) => { $(
+        impl $crate::kept::Keep for $type {
+            #[cfg(feature = "std")]
+            fn lists<R>(
+                work: impl FnOnce(&mut alloc::vec::Vec<alloc::vec::Vec<Self>>) -> R,
+            ) -> Option<R> {
+                use core::cell::RefCell;
+                std::thread_local! {
+                    static LISTS: RefCell<alloc::vec::Vec<alloc::vec::Vec<$type>>> =
+                        const { RefCell::new(alloc::vec::Vec::new()) };
+                }
+                LISTS.try_with(|lists| work(&mut lists.borrow_mut())).ok()
+            }
+
+            #[cfg(not(feature = "std"))]
+            fn lists<R>(
+                _: impl FnOnce(&mut alloc::vec::Vec<alloc::vec::Vec<Self>>) -> R,
+            ) -> Option<R> {
+                None
+            }
+        }
+    )* };
+}
+
+pub(crate) use keep;
+keep!(f32, u32);
+
+impl<T: Keep> Kept<T> {
+    /// An empty list with room for `count`.
+    pub(crate) fn with_room(count: usize) -> Self {
+        if count == 0 {
+            return Self(Vec::new());
+        }
+        let fitting = |lists: &mut Vec<Vec<T>>| {
+            let fits = |at: &usize| lists[*at].capacity() >= count;
+            let smallest = (0..lists.len()).filter(fits).min_by_key(|&at| lists[at].capacity());
+            let any = || (0..lists.len()).max_by_key(|&at| lists[at].capacity());
+            smallest.or_else(any).map(|at| lists.swap_remove(at))
+        };
+        let mut list = T::lists(fitting).flatten().unwrap_or_default();
+        list.reserve_exact(count);
+        Self(list)
+    }
+
+    /// Makes this list empty, with room for `count`.
+    pub(crate) fn reset(&mut self, count: usize) {
+        self.clear();
+        if self.capacity() < count {
+            *self = Self::with_room(count);
+        }
+    }
+
+    /// Makes this list `count` long; what it did not have before is `value`.
+    pub(crate) fn fit(&mut self, count: usize, value: T) {
+        if self.capacity() < count {
+            let mut longer = Self::with_room(count);
+            longer.extend_from_slice(self);
+            *self = longer;
+        }
+        self.resize(count, value);
+    }
+
+    /// A list of `count` zeros.
+    pub(crate) fn zeros(count: usize) -> Self {
+        let mut list = Self::with_room(count);
+        list.resize(count, T::default());
+        list
+    }
+}
+
+impl<T: Keep> Deref for Kept<T> {
+    type Target = Vec<T>;
+
+    fn deref(&self) -> &Vec<T> {
+        &self.0
+    }
+}
+
+impl<T: Keep> DerefMut for Kept<T> {
+    fn deref_mut(&mut self) -> &mut Vec<T> {
+        &mut self.0
+    }
+}
+
+#[cfg(feature = "std")]
+impl<T: Keep> Drop for Kept<T> {
+    fn drop(&mut self) {
+        let mut list = core::mem::take(&mut self.0);
+        if list.capacity() == 0 {
+            return;
+        }
+        list.clear();
+        // Where the thread ends, so does the list.
+        let _ = T::lists(|lists| {
+            if lists.len() < MOST {
+                lists.push(list);
+            }
+        });
+    }
+}
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smallest_that_fits_is_used_again() {
+        // A thread of its own, so that nothing was put aside before.
+        let work = || {
+            let place = |list: &Kept<u32>| list.as_ptr();
+            let (small, mut large) = (Kept::<u32>::zeros(10), Kept::<u32>::zeros(1000));
+            let places = [place(&small), place(&large)];
+            large.fill(7);
+            drop((small, large));
+            let again = Kept::<u32>::zeros(9);
+            assert_eq!((place(&again), again.len()), (places[0], 9));
+            let other = Kept::<u32>::zeros(500);
+            assert_eq!(place(&other), places[1]);
+            assert!(other.iter().all(|&number| number == 0), "what it held is seen");
+            drop((again, other));
+            // None is large enough: the largest grows, and the small one is left.
+            drop(Kept::<u32>::with_room(5000));
+            assert_eq!(u32::lists(|lists| lists.len()), Some(2));
+            assert_eq!(place(&Kept::zeros(3)), places[0]);
+            assert!(Kept::<u32>::zeros(0).capacity() == 0);
+            let mut list = Kept::<u32>::zeros(2);
+            list.fit(4000, 1);
+            assert_eq!((list[..4].to_vec(), list.len()), (vec![0, 0, 1, 1], 4000));
+            list.reset(9);
+            assert!(list.is_empty() && list.capacity() >= 4000);
+        };
+        std::thread::spawn(work).join().unwrap();
+    }
+}
