@@ -58,8 +58,8 @@ fn grid(setting: &Setting) -> Vec<Cell> {
 impl Cell {
     fn arm(self, setting: &Setting, recipe: &str) -> Arm {
         let Self { layers, width, lr, gain } = self;
-        let steps = setting.scale.pick([10, 300, 1500, 7000]);
-        let batch = setting.scale.pick([32, 64, 256, 2048]);
+        let steps = setting.scale.pick([10, 300, 1000, 7000]);
+        let batch = setting.scale.pick([32, 64, 128, 2048]);
         let spread = if gain < 1.0 { 0.02 } else { 0.0 };
         // Without a warm-up runs at too large rates never learn anything that they could lose.
         let more = format!("train.warmup = {}\n", steps / 5);
