@@ -4,10 +4,10 @@ use super::common::{F32, Fate, Proxy, proxy_fate, text};
 use super::draw::number;
 use super::judge;
 use crate::error::Result;
-use crate::plot::{self, Axis, Panel, Series};
+use crate::plot::{self, Axis, Heat, Panel, Series};
 use crate::study::arm::{Arm, Setting};
 use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
-use crate::study::statistics::{sign_test, wilson};
+use crate::study::statistics::{mean, sign_test, wilson};
 use crate::study::store::Runs;
 
 /// App C.
@@ -58,8 +58,8 @@ fn grid(setting: &Setting) -> Vec<Cell> {
 impl Cell {
     fn arm(self, setting: &Setting, recipe: &str) -> Arm {
         let Self { layers, width, lr, gain } = self;
-        let steps = setting.scale.pick([10, 300, 1500, 7000]);
-        let batch = setting.scale.pick([32, 64, 256, 2048]);
+        let steps = setting.scale.pick([10, 300, 1000, 7000]);
+        let batch = setting.scale.pick([32, 64, 128, 2048]);
         let spread = if gain < 1.0 { 0.02 } else { 0.0 };
         // Without a warm-up runs at too large rates never learn anything that they could lose.
         let more = format!("train.warmup = {}\n", steps / 5);
@@ -88,6 +88,36 @@ fn positive(setting: &Setting) -> Arm {
         .max_by(|a, b| (a.lr * a.layers as f64).total_cmp(&(b.lr * b.layers as f64)));
     let cell = cell.unwrap_or(Cell { layers: 2, width: 32, lr: 0.1, gain: 1.0 });
     Cell { lr: 10.0 * cell.lr, ..cell }.arm(setting, &text("e2m1"))
+}
+
+/// Final losses in E4M3 over those in f32, by rate and depth, of all widths and gains.
+fn heat(setting: &Setting, tails: &[Vec<(Cell, f64)>]) -> plot::Figure {
+    let ascending = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        values
+    };
+    let rates = ascending(grid(setting).iter().map(|cell| cell.lr).collect());
+    let depths = ascending(grid(setting).iter().map(|cell| cell.layers as f64).collect());
+    let mut cells = Vec::new();
+    for depth in &depths {
+        for rate in &rates {
+            let here = |cell: &Cell| cell.lr == *rate && cell.layers as f64 == *depth;
+            let pairs = tails[0].iter().zip(&tails[1]).filter(|(plain, _)| here(&plain.0));
+            let logs: Vec<f64> = pairs.map(|(plain, mx)| libm::log(mx.1 / plain.1)).collect();
+            cells.push(mean(&logs).map_or(f64::NAN, libm::exp));
+        }
+    }
+    let names = |values: &[f64]| values.iter().map(|value| format!("{value}")).collect::<Vec<_>>();
+    let value = Axis::log("loss in MX E4M3 over loss in f32");
+    plot::Figure::new("Where MX E4M3 ends above f32, and where below")
+        .subtitle("geometric mean over widths and gains at the start")
+        .x(Axis::categories("learning rate", names(&rates)))
+        .panel(Panel::new(Axis::categories("layers", names(&depths))).heat(Heat::of_categories(
+            value,
+            rates.len(),
+            cells,
+        )))
 }
 
 /// `cells` pairs of whether the f32 run and an MX run of a cell diverged.
@@ -158,6 +188,7 @@ impl Figure for Search {
         );
         let mut cells = Vec::new();
         let mut lost: Vec<Vec<(f64, bool)>> = vec![Vec::new(); formats().len()];
+        let mut ratios: Vec<Vec<(Cell, f64)>> = vec![Vec::new(); formats().len()];
         let mut count = 1;
         for cell in grid(setting) {
             let mut row = vec![
@@ -170,6 +201,7 @@ impl Figure for Search {
             for (i, (_, recipe)) in formats().iter().enumerate() {
                 let fate: Fate = proxy_fate(runs, &cell.arm(setting, recipe))?;
                 count += 1;
+                ratios[i].push((cell, fate.tail));
                 row.push(format!("{}, {}", number(fate.tail), fate.word()));
                 lost[i].push((cell.lr, fate.diverged()));
                 match i {
@@ -207,10 +239,16 @@ impl Figure for Search {
             .subtitle("over all depths, widths and gains at the start; one seed a cell")
             .x(Axis::log("learning rate"))
             .panel(panel);
+        let heat = heat(setting, &ratios);
         let positive = proxy_fate(runs, &positive(setting))?;
         let control = format!("E2M1 at ten times the largest rate: {}", positive.word());
         let verdict = judge::controlled(positive.diverged(), &control, judge(&cells, count));
-        let parts = vec![Part::Picture(picture), Part::Table(shares), Part::Table(table)];
+        let parts = vec![
+            Part::Picture(picture),
+            Part::Picture(heat),
+            Part::Table(shares),
+            Part::Table(table),
+        ];
         Ok(Findings { verdict, parts })
     }
 }

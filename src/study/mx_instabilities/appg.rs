@@ -36,7 +36,7 @@ fn grid(setting: &Setting) -> Vec<Lm> {
     let steps = setting.scale.pick([
         vec![4, 8],
         Vec::new(),
-        vec![300, 600, 1200, 2400],
+        vec![200, 400, 800, 1600],
         vec![1627, 3254, 6509, 13_018],
     ]);
     let mut all = Vec::new();

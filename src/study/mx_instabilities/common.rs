@@ -6,6 +6,7 @@ use crate::study::arm::{Arm, Scale, Setting};
 use crate::study::detect::{self, Curve, Factor, Nats};
 use crate::study::finding::{Findings, Verdict};
 use crate::study::store::{Runs, Trained};
+use crate::train::config::Config;
 
 /// The recipe in which nothing is rounded.
 pub(super) const F32: &str = "f32";
@@ -54,7 +55,7 @@ impl Proxy {
         let scale = setting.scale;
         let (layers, width, batch) =
             scale.pick([(2, 32, 32), (4, 64, 128), (4, 128, 256), (4, 512, 2048)]);
-        let steps = scale.pick([24, 1200, 4000, 9000]);
+        let steps = scale.pick([24, 1200, 3000, 9000]);
         Self {
             recipe: F32.into(),
             activation: "gelu",
@@ -91,10 +92,10 @@ impl Proxy {
              model.gain_spread = {spread:?}\nmodel.validation_rows = 512\n\
              train.steps = {steps}\ntrain.batch = {batch}\ntrain.lr = {lr:?}\ntrain.lr_min = {lr:?}\n\
              record.probes = {probes}\nrecord.probe_every = {}\nrecord.eval_every = 0\n\
-             record.checkpoint_every = 0\n{}",
-            self.every, self.more
+             record.checkpoint_every = 0\n",
+            self.every
         );
-        Arm::new(setting.config("proxy-nano", &changes)).keeping(&self.keep)
+        finished(setting.config("proxy-nano", &changes), &self.more).keeping(&self.keep)
     }
 }
 
@@ -122,7 +123,7 @@ impl Lm {
     pub(super) fn of(setting: &Setting) -> Self {
         let scale = setting.scale;
         let (layers, width, context, batch) =
-            scale.pick([(1, 64, 32, 2), (2, 64, 64, 8), (4, 128, 128, 16), (4, 256, 512, 512)]);
+            scale.pick([(1, 64, 32, 2), (2, 64, 64, 8), (2, 128, 64, 16), (4, 256, 512, 512)]);
         Self {
             recipe: "bf16".into(),
             layers,
@@ -160,13 +161,13 @@ impl Lm {
             "recipe = {recipe:?}\nseed = {seed}\n{shape}train.steps = {steps}\ntrain.warmup = {}\n\
              train.lr = {lr:?}\ntrain.lr_min = {:?}\ntrain.weight_decay = 0.0\ntrain.eps = 1e-15\n\
              record.probes = {}\nrecord.probe_every = {every}\nrecord.eval_every = 0\n\
-             record.eval_windows = {}\nrecord.checkpoint_every = 0\n{more}",
+             record.eval_windows = {}\nrecord.checkpoint_every = 0\n",
             steps / 5,
             lr / 10.0,
             list(self.probes),
             setting.scale.pick([8, 128, 256, 200])
         );
-        Arm::new(setting.config(&preset, &changes)).keeping(&self.keep)
+        finished(setting.config(&preset, &changes), more).keeping(&self.keep)
     }
 
     /// Parameters, embeddings included, and tokens of the run.
@@ -174,6 +175,18 @@ impl Lm {
         let config = self.arm(setting).config;
         let tokens = config.train.batch * config.model.context();
         (config.model.layout().len() as f64, (tokens as u64 * config.train.steps) as f64)
+    }
+}
+
+/// The arm of a configuration and further keys, which may change those it has.
+///
+/// # Panics
+/// As [`Setting::config`].
+fn finished(config: Config, more: &str) -> Arm {
+    let made = config.overlaid(more).and_then(|config| config.validate().map(|()| config));
+    match made {
+        Ok(config) => Arm::new(config),
+        Err(error) => panic!("a study's configuration {more:?}: {error}"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Ext: what reviewers asked for: blocks, roundings, scales, starts.
+//! Ext: what reviewers asked for: blocks, roundings, scales, starts, optimizers.
 
 use super::common::{F32, Proxy, later, proxy_fate, seeds, text};
 use super::draw::number;
@@ -13,7 +13,7 @@ use crate::study::store::Runs;
 pub(super) struct Variations;
 
 /// Names, what is appended to the recipe, and further keys; the first is the base.
-const VARIATIONS: [(&str, &str, &str); 10] = [
+const VARIATIONS: [(&str, &str, &str); 12] = [
     ("blocks of 32, half away", "", ""),
     ("blocks of 2", "+block=2", ""),
     ("blocks of 8", "+block=8", ""),
@@ -24,6 +24,16 @@ const VARIATIONS: [(&str, &str, &str); 10] = [
     ("bump of each block", "+bump", ""),
     ("bump as coded", "+bump=code", ""),
     ("Xavier start, gain 0.5", "", "model.init = \"xavier\"\nmodel.init_gain = 0.5\n"),
+    (
+        "gradient descent, rate 0.3",
+        "",
+        "train.optimizer = \"sgd\"\ntrain.lr = 0.3\ntrain.lr_min = 0.3\n",
+    ),
+    (
+        "with momentum 0.9, rate 0.1",
+        "",
+        "train.optimizer = \"sgd\"\ntrain.momentum = 0.9\ntrain.lr = 0.1\ntrain.lr_min = 0.1\n",
+    ),
 ];
 /// What the claim is about: the bump against the base.
 const BUMP: usize = 7;
@@ -65,7 +75,7 @@ impl Figure for Variations {
     }
 
     fn title(&self) -> &'static str {
-        "blocks, roundings, scales, starts"
+        "blocks, roundings, scales, starts, optimizers"
     }
 
     fn source(&self) -> &'static str {
@@ -74,8 +84,7 @@ impl Figure for Variations {
 
     fn claim(&self) -> &'static str {
         "Avoiding saturation helps: with the exponent raised where a block would saturate, losses are lower. Counts \
-         as reproduced where they are, over pairs of one format and seed; the other variations are shown. \
-         (Optimizers other than Adam are not varied here.)"
+         as reproduced where they are, over pairs of one format and seed; the other variations are shown."
     }
 
     fn arms(&self, setting: &Setting) -> Vec<Arm> {

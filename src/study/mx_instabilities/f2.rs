@@ -42,7 +42,7 @@ impl Activations {
     }
 
     fn seeds(setting: &Setting) -> std::ops::RangeInclusive<u64> {
-        seeds(setting, [1, 3, 5, 3])
+        seeds(setting, [1, 3, 3, 3])
     }
 
     fn activations(&self, setting: &Setting) -> &'static [&'static str] {

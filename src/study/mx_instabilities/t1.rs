@@ -32,7 +32,7 @@ fn grid(setting: &Setting) -> Vec<(usize, usize, u64)> {
     let steps = setting.scale.pick([
         vec![12],
         vec![100, 200, 400],
-        vec![500, 1000, 2000],
+        vec![300, 600, 1200],
         vec![1627, 3254, 6509],
     ]);
     let of = |&(layers, width): &(usize, usize)| {
