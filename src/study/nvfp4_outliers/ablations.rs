@@ -55,11 +55,11 @@ pub(super) static STOCHASTIC: Ablation = Ablation {
             reproduced if the 95 % intervals of both paired differences exclude 0.",
     picture: "Stochastic rounding of activations and weights hurts",
     recipes: &[
-        ("none", "nv-nvfp4+sr=none"),
-        ("gradients", "nv-nvfp4+sr=grad"),
-        ("activations", "nv-nvfp4+sr=act"),
-        ("weights", "nv-nvfp4+sr=weight"),
-        ("all of backward", "nv-nvfp4+sr=bwd"),
+        ("none", "nv-nvfp4+last=0+sr=none"),
+        ("gradients", "nv-nvfp4+last=0"),
+        ("activations", "nv-nvfp4+last=0+sr=act"),
+        ("weights", "nv-nvfp4+last=0+sr=weight"),
+        ("all of backward", "nv-nvfp4+last=0+sr=bwd"),
     ],
     orderings: &[("none", "activations"), ("none", "weights")],
 };
@@ -74,9 +74,9 @@ pub(super) static BLOCKS: Ablation = Ablation {
             differences exclude 0.",
     picture: "Blocks of weights: one dimension, tiles, two dimensions",
     recipes: &[
-        ("1x16, same dimension", "nv-nvfp4+weight-block=1x16-same"),
-        ("16x16", "nv-nvfp4"),
-        ("1x16, different dimensions", "nv-nvfp4+weight-block=1x16"),
+        ("1x16, same dimension", "nv-nvfp4+last=0+weight-block=1x16-same"),
+        ("16x16", "nv-nvfp4+last=0"),
+        ("1x16, different dimensions", "nv-nvfp4+last=0+weight-block=1x16"),
     ],
     orderings: &[
         ("1x16, same dimension", "1x16, different dimensions"),

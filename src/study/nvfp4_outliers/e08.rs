@@ -96,7 +96,7 @@ impl Figure for Flushed {
     }
 
     fn arms(&self, setting: &Setting) -> Vec<Arm> {
-        let seeds = seeds(setting, 5).into_iter();
+        let seeds = seeds(setting, 3).into_iter();
         seeds
             .flat_map(|seed| RECIPES.map(|(_, recipe)| main(setting, Kind::Gla, recipe, seed)))
             .collect()
@@ -104,7 +104,7 @@ impl Figure for Flushed {
 
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
         let data = data(setting)?;
-        let seeds = seeds(setting, 5);
+        let seeds = seeds(setting, 3);
         let own = |recipe| quantized(&main(setting, Kind::Gla, recipe, 1).config);
         let (of_nv, both) = (own("nv-nvfp4")?, own("chon")?);
         let mut panels = Vec::new();

@@ -12,18 +12,18 @@ use crate::study::store::Runs;
 pub(super) struct Training;
 
 const HALF: [(&str, &str); 2] =
-    [("not patched", "nv-nvfp4"), ("k = 32", "nv-nvfp4+hcp=s-o2-b-k32")];
+    [("not patched", "nv-nvfp4+last=0"), ("k = 32", "nv-nvfp4+last=0+hcp=s-o2-b-k32")];
 const ALL: [(&str, &str); 10] = [
-    ("not patched", "nv-nvfp4"),
-    ("k = 16", "nv-nvfp4+hcp=s-o2-b-k16"),
-    ("k = 32", "nv-nvfp4+hcp=s-o2-b-k32"),
-    ("k = 64", "nv-nvfp4+hcp=s-o2-b-k64"),
-    ("k = 128", "nv-nvfp4+hcp=s-o2-b-k128"),
-    ("k = 32, chosen each step", "nv-nvfp4+hcp=s-o2-b-k32-r1"),
-    ("k = 32, each 10 steps", "nv-nvfp4+hcp=s-o2-b-k32-r10"),
-    ("k = 32, once", "nv-nvfp4+hcp=s-o2-b-k32-r1000000"),
-    ("k = 32, frozen from step 300", "nv-nvfp4+hcp=s-o2-b-k32-freeze300"),
-    ("k = 32, backward patched", "nv-nvfp4+hcp=s-o2-b-k32-dgrad-wgrad"),
+    ("not patched", "nv-nvfp4+last=0"),
+    ("k = 16", "nv-nvfp4+last=0+hcp=s-o2-b-k16"),
+    ("k = 32", "nv-nvfp4+last=0+hcp=s-o2-b-k32"),
+    ("k = 64", "nv-nvfp4+last=0+hcp=s-o2-b-k64"),
+    ("k = 128", "nv-nvfp4+last=0+hcp=s-o2-b-k128"),
+    ("k = 32, chosen each step", "nv-nvfp4+last=0+hcp=s-o2-b-k32-r1"),
+    ("k = 32, each 10 steps", "nv-nvfp4+last=0+hcp=s-o2-b-k32-r10"),
+    ("k = 32, once", "nv-nvfp4+last=0+hcp=s-o2-b-k32-r1000000"),
+    ("k = 32, frozen from step 300", "nv-nvfp4+last=0+hcp=s-o2-b-k32-freeze300"),
+    ("k = 32, backward patched", "nv-nvfp4+last=0+hcp=s-o2-b-k32-dgrad-wgrad"),
 ];
 
 fn recipes(setting: &Setting) -> Recipes<'_> {

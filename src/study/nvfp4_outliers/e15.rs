@@ -19,15 +19,15 @@ use crate::view::{View, ViewMut};
 pub(super) struct Rotations;
 
 const LIST: [(&str, &str); 9] = [
-    ("none", "nv-nvfp4+rht=none"),
-    ("weight gradient, 16", "nv-nvfp4"),
-    ("forward, 16", "nv-nvfp4+rht=fprop"),
-    ("input gradient, 16", "nv-nvfp4+rht=dgrad"),
-    ("weight gradient, 4", "nv-nvfp4+rht-size=4"),
-    ("weight gradient, 64", "nv-nvfp4+rht-size=64"),
-    ("weight gradient, 128", "nv-nvfp4+rht-size=128"),
-    ("weight gradient, 16, no signs", "nv-nvfp4+rht-signs=none"),
-    ("weight gradient, 16, fresh signs", "nv-nvfp4+rht-signs=fresh"),
+    ("none", "nv-nvfp4+last=0+rht=none"),
+    ("weight gradient, 16", "nv-nvfp4+last=0"),
+    ("forward, 16", "nv-nvfp4+last=0+rht=fprop"),
+    ("input gradient, 16", "nv-nvfp4+last=0+rht=dgrad"),
+    ("weight gradient, 4", "nv-nvfp4+last=0+rht-size=4"),
+    ("weight gradient, 64", "nv-nvfp4+last=0+rht-size=64"),
+    ("weight gradient, 128", "nv-nvfp4+last=0+rht-size=128"),
+    ("weight gradient, 16, no signs", "nv-nvfp4+last=0+rht-signs=none"),
+    ("weight gradient, 16, fresh signs", "nv-nvfp4+last=0+rht-signs=fresh"),
 ];
 
 /// Tokens, inputs, outputs.
@@ -54,7 +54,7 @@ fn values(seed: u64, label: &str, count: usize, spiky: bool) -> Vec<f32> {
 /// Signal to noise of the weight gradient in decibel, of the recipe with nothing rounded stochastically.
 fn decibel(seed: u64, spiky: bool, recipe: &str) -> Result<f64> {
     let (tokens, inputs, outputs) = SHAPE;
-    let text = format!("{recipe}+last=0+sr=none");
+    let text = format!("{recipe}+sr=none");
     let recipe: Recipe = text.parse().map_err(|error| Error::new(format!("{text}: {error}")))?;
     let site = Site { layer: Some(0), operator: Operator::Up };
     let plan = Plan::of(&recipe, vec![Linear { site, outputs, inputs }], 1)
@@ -163,7 +163,7 @@ mod tests {
     /// About 20 dB an operand, as NVFP4 has of normal values, is 17 dB of their product.
     #[test]
     fn normal_values_have_the_usual_noise() {
-        let found = decibel(1, false, "nv-nvfp4+rht=none").unwrap();
+        let found = decibel(1, false, "nv-nvfp4+last=0+rht=none").unwrap();
         assert!((16.0..19.0).contains(&found), "{found}");
     }
 }

@@ -38,7 +38,7 @@ fn arm(setting: &Setting, recipe: &str, seed: u64) -> Arm {
 }
 
 fn recipes(setting: &Setting) -> Recipes<'_> {
-    Recipes::new(&LIST, seeds(setting, 5), |recipe, seed| arm(setting, recipe, seed))
+    Recipes::new(&LIST, seeds(setting, 3), |recipe, seed| arm(setting, recipe, seed))
 }
 
 /// What is judged: the switches at 80 %, where the rate begins to fall.
