@@ -292,11 +292,10 @@ impl Folder {
         for index in order {
             let cell = &plan.cells[index];
             let claim = self.claim(&cell.name, shard.index());
-            let lost = || self.is_lost(&cell.name);
-            if !claim.is_file()
-                && !take(&self.queued(&cell.name), &claim)?
-                && !(lost() && take(&self.done(&cell.name), &claim)?)
-            {
+            let taken = claim.is_file()
+                || take(&self.queued(&cell.name), &claim)?
+                || (self.is_lost(&cell.name) && take(&self.done(&cell.name), &claim)?);
+            if !taken {
                 continue;
             }
             let Some(_held) = hold(&claim)? else { continue };
