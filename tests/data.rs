@@ -414,3 +414,31 @@ proptest! {
         }
     }
 }
+
+/// Noise replaces tokens by their place in the text: about the share that is wanted, the same wherever a
+/// window shows the place, and none without.
+#[test]
+fn noise_belongs_to_places_of_the_text() {
+    let text = Tokens::Bytes((0..20_000_u32).map(|i| (i % 7) as u8).collect());
+    let fill = |batches: Batches<'_>, step| {
+        let (mut tokens, mut targets) = (vec![0; 1000], vec![0; 1000]);
+        batches.fill(3, step, 1, 1000, &mut tokens, &mut targets);
+        (batches.start(3, step, 0, 1000), tokens, targets)
+    };
+    let mut seen = std::collections::BTreeMap::new();
+    let mut replaced = 0;
+    for step in 0..30 {
+        let (start, tokens, targets) = fill(Batches::new(&text).spoiled(0.2, 256), step);
+        assert_eq!(tokens[1..], targets[..999], "a target is the next input");
+        for (i, &token) in tokens.iter().enumerate() {
+            let known = *seen.entry(start + i).or_insert(token);
+            assert_eq!(known, token);
+            replaced += usize::from(token != (start + i) as u32 % 7);
+        }
+        let clean = fill(Batches::new(&text).spoiled(0.0, 256), step);
+        assert_eq!(clean, fill(Batches::new(&text), step));
+    }
+    // One in 256 is drawn as it was.
+    let share = replaced as f64 / 30_000.0;
+    assert!((share - 0.2 * 255.0 / 256.0).abs() < 0.012, "{share}");
+}

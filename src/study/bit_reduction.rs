@@ -6,6 +6,7 @@ mod exponent;
 mod forecast;
 mod formats;
 mod mitigations;
+mod noise;
 mod ordering;
 mod rates;
 mod seeds;
@@ -33,6 +34,7 @@ pub const PAPER: Paper = Paper {
         &ordering::Ordering { large: true },
         &rates::Spikes,
         &forecast::Forecast,
+        &noise::Noise,
         &exponent::Exponent,
         &rates::Sensitivity,
         &Arms { kind: Kind::Mitigations },

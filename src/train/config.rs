@@ -95,6 +95,9 @@ pub struct Data {
     pub source: Source,
     /// Share of a file's end that is kept for validation.
     pub validation: f64,
+    /// Share of the training tokens that are replaced by random ones, the same in every run.
+    #[serde(default)]
+    pub noise: f64,
     /// Hash of the contents, in hexadecimal; a resume with other contents is refused. Empty until
     /// the data have been read once.
     pub fingerprint: String,
@@ -457,6 +460,10 @@ impl Config {
             if !fraction(value) {
                 return refuse(key, value.to_string(), "from 0 to below 1");
             }
+        }
+        if !fraction(self.data.noise) {
+            let value = self.data.noise.to_string();
+            return refuse("data.noise", value, "a share of the tokens below 1, for example 0.1");
         }
         if !(self.data.validation > 0.0 && self.data.validation < 1.0) {
             let value = self.data.validation.to_string();

@@ -175,7 +175,12 @@ pub fn preset(name: &str) -> Result<Config> {
         version: VERSION,
         recipe: Recipe::default(),
         seed: 1,
-        data: Data { source: Source::default(), validation: 0.1, fingerprint: String::new() },
+        data: Data {
+            source: Source::default(),
+            validation: 0.1,
+            noise: 0.0,
+            fingerprint: String::new(),
+        },
         model: llama(2, 64, 176, 64).into(),
         train: Train {
             steps,

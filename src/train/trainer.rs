@@ -286,7 +286,10 @@ impl<'a> Trainer<'a> {
         let drawing = lap(Part::Batch);
         if let Some(decoder) = model.decoder() {
             let (batch, context) = (train.batch, decoder.context);
-            Batches::new(&self.data.train).fill(*seed, step, batch, context, tokens, targets);
+            let batches = Batches::new(&self.data.train);
+            let batches =
+                batches.spoiled(self.config.data.noise, decoder.vocab.min(self.data.vocab));
+            batches.fill(*seed, step, batch, context, tokens, targets);
         }
         drop(drawing);
         let parts = train.accumulate;

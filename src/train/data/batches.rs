@@ -5,6 +5,10 @@
 //! `get_batch` does: row `r` of step `s` starts at `Philox(seed, Stream::new("batch").with(s))
 //! .below(r, n - T)`. So a batch depends on nothing but seed, step and shape; a row does not
 //! depend on the number of rows. Validation walks all windows that do not overlap.
+//!
+//! A text may be [spoiled](Batches::spoiled): the token at place `i` is another one, drawn uniformly, where
+//! `Philox(0, Stream::new("noise")).uniform(2 i)` is below the share. The places are of the text, not of
+//! the seed, and the same wherever a window shows them.
 
 use super::Tokens;
 use crate::random::{Philox, Stream};
@@ -13,12 +17,34 @@ use crate::random::{Philox, Stream};
 #[derive(Clone, Copy, Debug)]
 pub struct Batches<'a> {
     tokens: &'a Tokens,
+    /// The share of tokens that are replaced, and of how many there are to choose from.
+    noise: (f64, usize),
 }
 
 impl<'a> Batches<'a> {
     /// Batches of `tokens`; costs nothing, so that it can be made where it is needed.
     pub fn new(tokens: &'a Tokens) -> Self {
-        Self { tokens }
+        Self { tokens, noise: (0.0, 0) }
+    }
+
+    /// The same with a share of the tokens replaced by any of `vocab`, the old one among them.
+    #[must_use]
+    pub fn spoiled(self, share: f64, vocab: usize) -> Self {
+        Self { noise: (share, vocab), ..self }
+    }
+
+    /// Replaces what is spoiled of tokens from a place of the text on.
+    fn spoil(&self, start: usize, tokens: &mut [u32]) {
+        let (share, vocab) = self.noise;
+        if share == 0.0 || vocab == 0 {
+            return;
+        }
+        let random = Philox::new(0, Stream::new("noise"));
+        for (i, token) in (start as u64..).zip(tokens) {
+            if random.uniform(2 * i) < share {
+                *token = random.below(2 * i + 1, vocab as u64) as u32;
+            }
+        }
     }
 
     /// Where the window of `row` begins.
@@ -52,6 +78,8 @@ impl<'a> Batches<'a> {
             let start = self.start(seed, step, row, context);
             self.tokens.copy_to(start, inputs);
             self.tokens.copy_to(start + 1, targets);
+            self.spoil(start, inputs);
+            self.spoil(start + 1, targets);
         }
     }
 }
