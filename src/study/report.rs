@@ -9,8 +9,8 @@
 
 use crate::error::{Error, Result};
 use crate::files::whole;
-use crate::study::arm::{Arm, Setting};
-use crate::study::finding::{Figure, Findings, Part, Table};
+use crate::study::arm::{Arm, Scale, Setting};
+use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
 use crate::study::page::Page;
 use crate::study::papers::Paper;
 use crate::study::store::{Store, distinct};
@@ -110,7 +110,12 @@ pub fn make(
     page.text(paper.about);
     let mut all = Vec::new();
     for figure in figures {
-        let findings = figure.find(setting, &store.runs())?;
+        let mut findings = figure.find(setting, &store.runs())?;
+        if setting.scale == Scale::Smoke && !figure.arms(setting).is_empty() {
+            let reason = findings.verdict.reason();
+            findings.verdict =
+                Verdict::Shown(format!("runs of this scale judge nothing; {reason}"));
+        }
         all.push(findings);
     }
     for (figure, findings) in figures.iter().zip(&all) {
