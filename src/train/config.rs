@@ -401,8 +401,12 @@ impl Config {
             return refuse("record.window", self.record.window.to_string(), "from 1 to 65536");
         }
         let rules = self.when.iter().map(|when| &when.metric);
-        for name in self.record.probes.iter().chain(rules.filter(|name| probe::exists(name))) {
-            probe::by_name(name, &self.model)?;
+        let of_rules = rules.filter(|name| probe::exists(name)).map(|name| ("when", name));
+        let wanted = self.record.probes.iter().map(|name| ("record.probes", name));
+        for (key, name) in wanted.chain(of_rules) {
+            // The reason with what would work stands below the key that asks for it.
+            probe::by_name(name, &self.model)
+                .map_err(|error| Error::new(format!("{key} = {name:?}: {error}")))?;
         }
         if train.momentum != 0.0 && train.optimizer == Method::AdamW {
             let hint = "AdamW has train.beta1; momentum is that of train.optimizer=sgd";
