@@ -290,8 +290,9 @@ mod tests {
         let word = |natural: &[Seen], control: &[Seen]| judge(natural, control).word();
         assert_eq!(word(&[yes, yes], &control), "reproduced");
         assert_eq!(word(&[yes, no], &control), "not seen at this scale");
-        assert_eq!(word(&[no, no], &control), "contradicted");
-        assert_eq!(word(&[seen(0.0, 0.9, 0.3)], &control), "contradicted");
+        assert_eq!(word(&[no, no], &control), "not seen at this scale");
+        assert_eq!(word(&[seen(0.0, 0.9, 0.3)], &control), "not seen at this scale");
+        assert_eq!(word(&[seen(0.0, 0.01, 0.01)], &control), "contradicted");
         assert_eq!(word(&[yes], &[no]), "not seen at this scale", "the control must fire");
     }
 }
