@@ -94,11 +94,14 @@ fn all(setting: &Setting) -> Vec<(String, Arm)> {
     for lr in f2::rates(setting) {
         for seed in seeds(setting, [1, 3, 3, 3]) {
             let proxy = f2::proxy(setting, &text("e4m3"), "gelu", lr);
-            all.push((format!("rate {lr:e}"), Proxy { seed, ..proxy }.arm(setting)));
+            all.push((format!("E4M3, rate {lr:e}"), Proxy { seed, ..proxy }.arm(setting)));
         }
     }
     for seed in unstable::seeds(setting) {
-        all.push(("stressed".into(), unstable::control(setting, seed)));
+        all.push((
+            format!("{} stressed", unstable::format(setting).to_uppercase()),
+            unstable::control(setting, seed),
+        ));
     }
     all
 }
@@ -217,7 +220,7 @@ fn picture(
     }
     let loss = Panel::new(Axis::log("training loss, mean squared error"))
         .line(Series::new("loss", calm(&fate.losses)));
-    plot::Figure::new(format!("Gradient bias and loss of MX E4M3, {name}"))
+    plot::Figure::new(format!("Gradient bias and loss in MX, {name}"))
         .subtitle(
             "seed 1; g in MX, gains too, h in f32; loss: moving average over 2 % of the steps",
         )
