@@ -126,8 +126,10 @@ mod tests {
     fn each_verdict_can_be_reached() {
         let line =
             |slope: f64| vec![(0..9).map(|i| (f64::from(i), slope * f64::from(i))).collect()];
-        let flat = vec![(0..9).map(|i| (f64::from(i), f64::from(i % 2))).collect()];
-        let word = |a: &[Vec<(f64, f64)>], b| verdict(&claims([a, b, b])).word();
+        let flat: Vec<Vec<(f64, f64)>> =
+            vec![(0..9).map(|i| (f64::from(i), f64::from(i % 2))).collect()];
+        let word =
+            |a: &[Vec<(f64, f64)>], b: &[Vec<(f64, f64)>]| verdict(&claims([a, b, b])).word();
         assert_eq!(word(&line(-1.0), &line(1.0)), "reproduced");
         assert_eq!(word(&line(1.0), &line(1.0)), "contradicted");
         assert_eq!(word(&line(-1.0), &flat), "not seen at this scale");
