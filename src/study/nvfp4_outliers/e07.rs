@@ -128,11 +128,10 @@ mod tests {
             |slope: f64| vec![(0..9).map(|i| (f64::from(i), slope * f64::from(i))).collect()];
         let flat: Vec<Vec<(f64, f64)>> =
             vec![(0..9).map(|i| (f64::from(i), f64::from(i % 2))).collect()];
-        let (down, up) = (line(-1.0), line(1.0));
         let word =
             |a: &[Vec<(f64, f64)>], b: &[Vec<(f64, f64)>]| verdict(&claims([a, b, b])).word();
-        assert_eq!(word(&down, &up), "reproduced");
-        assert_eq!(word(&up, &up), "contradicted");
-        assert_eq!(word(&down, &flat), "not seen at this scale");
+        assert_eq!(word(&line(-1.0), &line(1.0)), "reproduced");
+        assert_eq!(word(&line(1.0), &line(1.0)), "contradicted");
+        assert_eq!(word(&line(-1.0), &flat), "not seen at this scale");
     }
 }

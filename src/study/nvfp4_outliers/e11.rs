@@ -31,11 +31,11 @@ pub(super) struct Patches;
 
 /// The forms, in the order of the table.
 const FORMS: [(&str, &str); 5] = [
-    ("activations (O1-A)", "d-o1-a-exact"),
-    ("weights (O1-W)", "d-o1-w-exact"),
-    ("both (O2-B)", "d-o2-b-exact"),
-    ("both, residuals in NVFP4", "s-o2-b"),
-    ("product of residuals alone", "s-literal"),
+    ("O1-A", "d-o1-a-exact"),
+    ("O1-W", "d-o1-w-exact"),
+    ("O2-B", "d-o2-b-exact"),
+    ("O2-B, NVFP4", "s-o2-b"),
+    ("literal", "s-literal"),
 ];
 const COUNTS: [usize; 5] = [16, 32, 48, 128, 512];
 /// Scores, granularities and numbers of residuals at 48 channels.
@@ -54,9 +54,9 @@ const SHAPE: (usize, usize, usize) = (256, 512, 256);
 const PLANTED: usize = 4;
 const SCALES: [f64; 4] = [1.0, 4.0, 16.0, 64.0];
 const MODELS: [(&str, &str); 3] = [
-    ("not patched", "nv-nvfp4+last=0"),
-    ("16 channels patched", "nv-nvfp4+last=0+hcp=s-o2-b-k16"),
-    ("32 channels patched", "nv-nvfp4+last=0+hcp=s-o2-b-k32"),
+    ("no patch", "nv-nvfp4+last=0"),
+    ("k = 16", "nv-nvfp4+last=0+hcp=s-o2-b-k16"),
+    ("k = 32", "nv-nvfp4+last=0+hcp=s-o2-b-k32"),
 ];
 
 /// Activations (tokens, inputs) and weights (outputs, inputs).
@@ -220,7 +220,8 @@ fn drawn_parts(found: &Errors) -> Vec<Part> {
     let mut table = Table::new(
         format!(
             "relative error of the product (mean and range over {} draws), by channels patched of 512; without a \
-             patch {}",
+             patch {}. O1-A: residual of activations, O1-W: of weights, O2-B: both (NVFP4: rounded again), literal: \
+             their product alone",
             found.base.len(),
             spread(&found.base)
         ),

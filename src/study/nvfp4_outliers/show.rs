@@ -156,7 +156,7 @@ impl<'a> Recipes<'a> {
             panel = draw(panel, name, &self.of_seeds(runs, recipe, curve)?);
         }
         // More curves than these cannot be told apart.
-        let few_enough = self.list.len() <= 5;
+        let few_enough = self.list.len() <= 6;
         let figure = plot::Figure::new(title)
             .subtitle(format!("{few}; smoothed; bands: from the lowest to the highest seed"))
             .x(Axis::linear("step"))
