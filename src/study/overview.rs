@@ -52,8 +52,11 @@ pub fn picture(title: &str, names: &[String], runs: &[Found]) -> Result<Figure> 
             }
         }
         if !any {
-            return Err(Error::new(format!("no run has recorded {name:?}"))
-                .hint(format!("there are {}; a probe's part is PROBE/PART", known.join(", "))));
+            let hint = match known.is_empty() {
+                true => "no run has recorded anything yet".to_owned(),
+                false => format!("there are {}; a part of a probe is PROBE/PART", known.join(", ")),
+            };
+            return Err(Error::new(format!("no run has recorded {name:?} as a number")).hint(hint));
         }
         figure = figure.panel(panel);
     }

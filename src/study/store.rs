@@ -109,6 +109,27 @@ impl Runs<'_> {
                 .hint("train the study's runs first: the same command without --shard")
         })?;
         let metrics = folder.metrics()?;
+        let damaged = |what: String| {
+            let path = folder.path().display();
+            Error::new(format!("{path}: {what}")).hint("remove this folder; it is trained again")
+        };
+        let last = metrics.last().map_or(0, |line| line.step);
+        if last != summary.steps || metrics.len() as u64 != last + 1 {
+            return Err(damaged(format!(
+                "metrics.jsonl has {} lines up to step {last}, the summary says {} steps",
+                metrics.len(),
+                summary.steps
+            )));
+        }
+        let mut config = folder.config()?;
+        config.start = arm.config.start.clone();
+        config.data.source = arm.config.data.source.clone();
+        if config != arm.config {
+            return Err(damaged("config.toml is not that of the run's name".into()));
+        }
+        if !config.record.probes.is_empty() && !folder.probes_file().is_file() {
+            return Err(damaged("probes.jsonl is missing".into()));
+        }
         Ok(Trained { folder, summary, metrics })
     }
 }

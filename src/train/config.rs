@@ -405,8 +405,13 @@ impl Config {
         let wanted = self.record.probes.iter().map(|name| ("record.probes", name));
         for (key, name) in wanted.chain(of_rules) {
             // The reason with what would work stands below the key that asks for it.
-            probe::by_name(name, &self.model)
+            let probe = probe::by_name(name, &self.model)
                 .map_err(|error| Error::new(format!("{key} = {name:?}: {error}")))?;
+            if probe.needs().twin && self.start.is_branch() {
+                let hint = "a branch has no twin, which begins with the run's own weights; leave it \
+                            out, or begin a run";
+                return refuse(key, format!("{name:?}"), hint);
+            }
         }
         if train.momentum != 0.0 && train.optimizer == Method::AdamW {
             let hint = "AdamW has train.beta1; momentum is that of train.optimizer=sgd";

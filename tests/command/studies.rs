@@ -139,7 +139,10 @@ fn any_runs_are_shown() {
     let output =
         exmy(&["plot", "runs", "--what", "fi"]).current_dir(folder.path()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
-    assert!(text.contains("no run has recorded \"fi\"") && text.contains("phi"), "{text}");
+    assert!(
+        text.contains("no run has recorded \"fi\" as a number") && text.contains("phi"),
+        "{text}"
+    );
     let seen = printed(folder.path(), "watch", &["runs", "--once"]);
     assert!(seen.ends_with("2 runs: 2 complete, 0 diverged, 0 at work, 0 stopped\n"), "{seen}");
     let line = seen.lines().find(|line| line.starts_with("mxfp4")).unwrap();

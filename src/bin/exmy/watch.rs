@@ -67,6 +67,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let terminal = std::io::stdout().is_terminal();
     let mut begun = Begun::new();
     let mut drawn = 0;
+    // Looks in a row at which nobody was at work: a run is created a moment before it begins.
+    let mut idle = 0;
     loop {
         let runs = gather(&arguments.runs)?;
         let (height, width) = console();
@@ -102,7 +104,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         drawn = lines.len();
         show::result(&text)?;
         let _ = std::io::stdout().flush();
-        if arguments.once || !terminal || at_work == 0 {
+        idle = if at_work == 0 { idle + 1 } else { 0 };
+        let over = count(State::Stopped) == 0 || idle > 2;
+        if arguments.once || !terminal || at_work == 0 && over {
             return Ok(0);
         }
         let until = Instant::now() + Duration::from_secs(arguments.every);

@@ -73,12 +73,6 @@ impl<'a> Probing<'a> {
         let lines = (streams || path.exists()).then(|| Lines::open(path, step)).transpose()?;
         let mut probing = Self { config, probes, lines: lines.map(|(lines, _)| lines), twin: None };
         if probing.needs().twin {
-            if config.start.is_branch() {
-                return Err(Error::new(
-                    "a branch has no twin: it does not begin with a run's weights",
-                )
-                .hint("leave out the probes rho_traj and cos_traj, or begin a run of its own"));
-            }
             probing.twin = Some(Trainer::new(twin, data)?);
         }
         Ok(probing)

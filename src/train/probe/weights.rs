@@ -33,9 +33,16 @@ impl Probe for Norms {
     }
 
     fn measure(&mut self, seen: &Seen<'_>, values: &mut Values) {
-        values.set(norm(seen.grads));
+        // There is no gradient before the first step.
+        let begun = seen.step > 0;
+        if begun {
+            values.set(norm(seen.grads));
+        }
         for entry in seen.layout.iter() {
-            values.part(format!("{}.grad", entry.name), norm(&seen.grads[entry.range.clone()]));
+            if begun {
+                let grads = &seen.grads[entry.range.clone()];
+                values.part(format!("{}.grad", entry.name), norm(grads));
+            }
             values.part(format!("{}.weight", entry.name), norm(&seen.params[entry.range.clone()]));
         }
     }
