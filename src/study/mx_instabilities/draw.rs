@@ -46,7 +46,7 @@ pub(super) fn seeds(mut panel: Panel, name: &str, curves: &[Vec<(f64, f64)>]) ->
 pub(super) fn number(value: f64) -> String {
     match value {
         value if !value.is_finite() => "-".into(),
-        value if value == 0.0 => "0".into(),
+        0.0 => "0".into(),
         value if value.abs() < 1e-3 || value.abs() >= 1e4 => format!("{value:.2e}"),
         value => format!("{value:.4}"),
     }
