@@ -72,7 +72,7 @@ fn ranks(run: &Trained, sites: &[String]) -> Result<Points> {
         .iter()
         .map(|line| (line.step as f64, lists(line, sites, "input")))
         .collect();
-    Ok(consecutive(&all, |a, b| spearman(a, b)))
+    Ok(consecutive(&all, spearman))
 }
 
 /// The means of the first and of the last quarter of the steps.

@@ -76,7 +76,7 @@ fn decibel(seed: u64, spiky: bool, recipe: &str) -> Result<f64> {
     let signal: f64 = exact.iter().map(|&y| square(f64::from(y))).sum();
     let noise: f64 =
         found.iter().zip(&exact).map(|(&a, &b)| square(f64::from(a) - f64::from(b))).sum();
-    Ok(10.0 * (signal / noise).log10())
+    Ok(10.0 * libm::log10(signal / noise))
 }
 
 fn claims(plain: &[f64], rotated: &[f64]) -> Vec<Claim> {

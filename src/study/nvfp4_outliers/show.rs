@@ -78,12 +78,15 @@ pub(super) fn spread(values: &[f64]) -> String {
     format!("{mean} ({} to {})", number(low), number(high))
 }
 
+/// Makes the run of a recipe and a seed.
+type MakeArm<'a> = Box<dyn Fn(&str, u64) -> Arm + 'a>;
+
 /// Recipes beside bfloat16, over paired seeds.
 pub(super) struct Recipes<'a> {
     /// What they are called, and their text; without the baseline.
     pub(super) list: Vec<(String, String)>,
     /// The run of a recipe and a seed.
-    pub(super) arm: Box<dyn Fn(&str, u64) -> Arm + 'a>,
+    pub(super) arm: MakeArm<'a>,
     pub(super) seeds: Vec<u64>,
 }
 
