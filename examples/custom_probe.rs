@@ -25,9 +25,8 @@ struct Tokens(Vec<(u32, f64)>);
 impl Observer for Tokens {
     fn place(&mut self, layer: Option<u32>, place: Place, gradient: bool, values: View<'_, f32>) {
         if let (Some(layer), Place::Residual, false) = (layer, place, gradient) {
-            let norm = |i: usize| {
-                (0..values.cols()).map(|j| f64::from(values.at(i, j)).powi(2)).sum::<f64>()
-            };
+            let at = |i: usize, j: usize| f64::from(values.at(i, j));
+            let norm = |i: usize| (0..values.cols()).map(|j| at(i, j) * at(i, j)).sum::<f64>();
             let most = (0..values.rows()).map(norm).fold(0.0, f64::max).sqrt();
             self.0.push((layer, most));
         }
