@@ -12,7 +12,9 @@ const MOST: usize = 36;
 
 /// The axis of a quantity.
 fn axis(quantity: &str, runs: &[Found]) -> Axis {
-    let unit = runs.first().map_or("", |run| run.config.model.loss_unit());
+    let units = || runs.iter().map(|run| run.config.model.loss_unit());
+    let unit =
+        if differ(units()) { "each in its model's unit" } else { units().next().unwrap_or("") };
     match quantity {
         "loss" => Axis::log(format!("training loss, {unit}")),
         "val_loss" => Axis::log(format!("validation loss, {unit}")),
@@ -22,6 +24,19 @@ fn axis(quantity: &str, runs: &[Found]) -> Axis {
     }
 }
 
+/// Parts that a probe has recorded as numbers, the first twenty of them.
+fn parts(quantity: &str, runs: &[Found]) -> Result<Vec<String>> {
+    let Some((probe, _)) = quantity.split_once('/') else { return Ok(Vec::new()) };
+    for run in runs {
+        let lines = run.probes()?;
+        if let Some(line) = lines.iter().find(|line| line.probe == probe) {
+            let numbers = line.values.parts.iter().filter(|(_, part)| part.number().is_some());
+            return Ok(numbers.take(20).map(|(name, _)| format!("{probe}/{name}")).collect());
+        }
+    }
+    Ok(Vec::new())
+}
+
 /// One picture of some quantities, a panel each, a line for each run.
 ///
 /// # Errors
@@ -29,7 +44,9 @@ fn axis(quantity: &str, runs: &[Found]) -> Axis {
 pub fn picture(title: &str, names: &[String], runs: &[Found]) -> Result<Figure> {
     let known = quantities(runs)?;
     let mut figure = Figure::new(title).x(Axis::linear("step"));
-    if let Some(run) = runs.first() {
+    if let Some(run) =
+        runs.first().filter(|_| !differ(runs.iter().map(|run| conditions(&run.config))))
+    {
         figure = figure.subtitle(conditions(&run.config));
     }
     for name in names {
@@ -52,9 +69,13 @@ pub fn picture(title: &str, names: &[String], runs: &[Found]) -> Result<Figure> 
             }
         }
         if !any {
-            let hint = match known.is_empty() {
-                true => "no run has recorded anything yet".to_owned(),
-                false => format!("there are {}; a part of a probe is PROBE/PART", known.join(", ")),
+            let parts = parts(name, runs)?;
+            let hint = if known.is_empty() {
+                "no run has recorded anything yet".to_owned()
+            } else if parts.is_empty() {
+                format!("there are {}; a part of a probe is PROBE/PART", known.join(", "))
+            } else {
+                format!("parts that are numbers are {}", parts.join(", "))
             };
             return Err(Error::new(format!("no run has recorded {name:?} as a number")).hint(hint));
         }
@@ -98,7 +119,9 @@ pub fn table(runs: &[Found]) -> Table {
 /// If a file cannot be read.
 pub fn page(title: &str, runs: &[Found]) -> Result<Page> {
     let mut page = Page::new(title);
-    if let Some(run) = runs.first() {
+    if let Some(run) =
+        runs.first().filter(|_| !differ(runs.iter().map(|run| conditions(&run.config))))
+    {
         page.soft(&conditions(&run.config));
     }
     page.table(&table(runs));

@@ -217,6 +217,21 @@ pub fn distinct(arms: &[Arm]) -> Vec<Arm> {
     all
 }
 
+/// Those of `arms`, each of which is there once, that are a shard's: roots by their place, with all that
+/// branch off from them.
+pub fn share(arms: &[Arm], shard: Shard) -> Vec<Arm> {
+    let mut roots: Vec<String> = Vec::new();
+    let mut is_own = |arm: &Arm| {
+        let root = arm.root().name();
+        let at = roots.iter().position(|known| *known == root).unwrap_or(roots.len());
+        if at == roots.len() {
+            roots.push(root);
+        }
+        at as u64 % shard.count() == shard.index()
+    };
+    arms.iter().filter(|arm| is_own(arm)).cloned().collect()
+}
+
 impl Store {
     /// The folder at `path`, existing or not.
     pub fn new(path: impl Into<PathBuf>) -> Self {
@@ -296,19 +311,7 @@ impl Store {
     ) -> Result<bool> {
         let runs = self.path.join("runs");
         std::fs::create_dir_all(&runs).map_err(|error| Error::io("create", &runs, error))?;
-        let all = distinct(arms);
-        let mut roots: Vec<String> = Vec::new();
-        let own: Vec<Arm> = all
-            .into_iter()
-            .filter(|arm| {
-                let root = arm.root().name();
-                let at = roots.iter().position(|known| *known == root).unwrap_or(roots.len());
-                if at == roots.len() {
-                    roots.push(root);
-                }
-                at as u64 % shard.count() == shard.index()
-            })
-            .collect();
+        let own = share(&distinct(arms), shard);
         let (mut waiting, mut done) = (Vec::new(), BTreeSet::new());
         for arm in &own {
             if self.has(arm)? {

@@ -63,6 +63,15 @@ fn a_study_is_the_same_however_its_runs_are_made() {
     assert_eq!(study(&shared, &["--threads", "2"]), said);
     assert!(results(&shared) == expected);
 
+    // What was damaged is refused, and says what to do.
+    let run = fs::read_dir(shared.join("runs")).unwrap().next().unwrap().unwrap().path();
+    let metrics = fs::read(run.join("metrics.jsonl")).unwrap();
+    let line = metrics.iter().position(|&byte| byte == b'\n').unwrap();
+    fs::write(run.join("metrics.jsonl"), &metrics[..=line]).unwrap();
+    let output = exmy(&STUDY).arg("--out").arg(&shared).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && text.contains("remove this folder"), "{text}");
+
     let start = [&STUDY[..], &["--out", killed.to_str().unwrap()]].concat();
     kill_after(&start, Duration::from_millis(300));
     assert_eq!(study(&killed, &[]), said);
@@ -105,6 +114,7 @@ fn mistakes_are_answered() {
         (vec!["study", "bit-reduction", "--scale", "tiny"], vec!["tiny", "smoke"]),
         (vec!["study", "bit-reduction", "--data", "no.txt", "--figure", "BR-3"], vec!["no.txt"]),
         (vec!["study", "bit-reduction", "--shard", "3/2"], vec!["3/2", "I/N"]),
+        (vec!["study", "--figure", "BR-6"], vec!["none is named", "bit-reduction"]),
         (vec!["report", "nowhere"], vec!["nowhere", "exmy train"]),
         (vec!["report", empty], vec!["holds no run", "config.toml"]),
         (vec!["plot", empty, "--what", "loss"], vec!["holds no run"]),
@@ -143,6 +153,10 @@ fn any_runs_are_shown() {
         text.contains("no run has recorded \"fi\" as a number") && text.contains("phi"),
         "{text}"
     );
+    let what = ["plot", "runs", "--what", "norms/model.norm.weight"];
+    let output = exmy(&what).current_dir(folder.path()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("norms/lm_head.weight.grad"), "{text}");
     let seen = printed(folder.path(), "watch", &["runs", "--once"]);
     assert!(seen.ends_with("2 runs: 2 complete, 0 diverged, 0 at work, 0 stopped\n"), "{seen}");
     let line = seen.lines().find(|line| line.starts_with("mxfp4")).unwrap();

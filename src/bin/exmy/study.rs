@@ -80,6 +80,10 @@ fn chosen(paper: &Paper, ids: &[String]) -> Result<Vec<&'static dyn Figure>> {
     ids.iter().map(find).collect()
 }
 
+fn names() -> Vec<&'static str> {
+    ALL.iter().map(|paper| paper.name).collect()
+}
+
 /// All studies with their figures.
 fn list() -> String {
     let mut text = String::new();
@@ -95,13 +99,16 @@ fn list() -> String {
 /// Runs the command; the result is the exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let Some(name) = &arguments.study else {
+        if !arguments.figure.is_empty() || arguments.plan {
+            return Err(Error::new("figures and plans are of a study, and none is named")
+                .hint(format!("there are {}", names().join(", "))));
+        }
         show::result(&list())?;
         return Ok(0);
     };
     let paper = by_name(name).ok_or_else(|| {
-        let names: Vec<&str> = ALL.iter().map(|paper| paper.name).collect();
         Error::new(format!("there is no study {name:?}"))
-            .hint(format!("there are {}", names.join(", ")))
+            .hint(format!("there are {}", names().join(", ")))
     })?;
     let figures = chosen(paper, &arguments.figure)?;
     let scale: Scale = arguments.scale.parse()?;
@@ -125,7 +132,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         let arms: Vec<Arm> = figures.iter().flat_map(|figure| figure.arms(&setting)).collect();
         let arms = distinct(&arms);
         let mut left = Vec::new();
-        for arm in &arms {
+        for arm in &store::share(&arms, shard) {
             if !store.has(arm)? {
                 left.push(arm.clone());
             }

@@ -183,7 +183,10 @@ pub const ALL: &[Entry] = &[
         argument: "",
         measures: "largest magnitude of the head's logits, and their logsumexp",
         cost: "a pass over them",
-        make: |name, argument, _| plain(name, argument, Ok(Logits::default())),
+        make: |name, argument, model| match model.decoder() {
+            Some(_) => plain(name, argument, Ok(Logits::default())),
+            None => Err("it is of the logits of a model of tokens; the proxy has none".into()),
+        },
     },
     Entry {
         name: "phi",
@@ -341,6 +344,7 @@ pub(super) mod tests {
         }
         for (name, model, expected) in [
             ("phi", &proxy, "the proxy has none"),
+            ("logits", &proxy, "the proxy has none"),
             ("attention", &linear, "no softmax attention"),
             ("gates", &decoder, "no gated linear attention"),
             ("swiglu", &preset("gpt-nano").unwrap().model, "no gate"),
