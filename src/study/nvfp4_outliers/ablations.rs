@@ -141,16 +141,18 @@ impl Figure for Ablation {
 mod tests {
     use super::*;
 
+    /// The longest chain of recipes that should have smaller gaps.
+    fn below(figure: &Ablation, name: &str) -> usize {
+        let lower = figure.orderings.iter().filter(|one| one.1 == name);
+        lower.map(|one| below(figure, one.0) + 1).max().unwrap_or(0)
+    }
+
     #[test]
     fn orderings_name_recipes_and_each_verdict_can_be_reached() {
         for figure in [&PARTS, &STOCHASTIC, &BLOCKS] {
             let place = |name| figure.recipes.iter().position(|one| one.0 == name).unwrap();
-            // Levels that satisfy all orderings: what should be lowest first.
-            let level = |name: &str| {
-                let below = figure.orderings.iter().filter(|one| one.1 == name).count();
-                let above = figure.orderings.iter().filter(|one| one.0 == name).count();
-                5.0 + below as f64 - above as f64
-            };
+            // Levels that satisfy all orderings: how many stand below in a chain.
+            let level = |name: &str| f64::from(u8::try_from(below(figure, name)).unwrap());
             let gaps = |sign: f64, noise: [f64; 3]| -> Vec<Vec<f64>> {
                 let of = |i: usize, name| noise.map(|x| sign * level(name) + x * i as f64).into();
                 figure.recipes.iter().enumerate().map(|(i, one)| of(i, one.0)).collect()
