@@ -29,7 +29,7 @@ fn parts(quantity: &str, runs: &[Found]) -> Result<Vec<String>> {
     let Some((probe, _)) = quantity.split_once('/') else { return Ok(Vec::new()) };
     for run in runs {
         let lines = run.probes()?;
-        if let Some(line) = lines.iter().find(|line| line.probe == probe) {
+        if let Some(line) = lines.iter().rfind(|line| line.probe == probe) {
             let numbers = line.values.parts.iter().filter(|(_, part)| part.number().is_some());
             return Ok(numbers.take(20).map(|(name, _)| format!("{probe}/{name}")).collect());
         }

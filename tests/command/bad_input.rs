@@ -93,7 +93,7 @@ fn mistakes_are_answered() {
         (&["--set", "stop.loss_rise=-1.0"], &["stop.loss_rise = -1"]),
         (
             &["--set", "when=[{metric=\"los\",above=1.0,then=\"f32\"}]"],
-            &["did you mean loss or lr?"],
+            &["did you mean loss, lr or hot?"],
         ),
         (&["--recipi", "f32"], &["--recipi", "--recipe"]),
         (&["--recipe", "f32 bf16"], &["several recipes", "--recipe f32,bf16"]),
