@@ -8,6 +8,7 @@
 use crate::error::Result;
 use crate::plot;
 use crate::study::arm::{Arm, Setting};
+use crate::study::statistics::Interval;
 use crate::study::store::Runs;
 
 /// What the runs say about a claim, with the numbers.
@@ -31,6 +32,17 @@ impl Verdict {
             Self::NotSeen(_) => "not seen at this scale",
             Self::Contradicted(_) => "contradicted",
             Self::Shown(_) => "shown",
+        }
+    }
+
+    /// What a difference that is claimed to be above 0 says, by its interval; `text` has the numbers.
+    pub fn of_difference(gap: &Interval, text: String) -> Self {
+        if gap.low > 0.0 {
+            Self::Reproduced(text)
+        } else if gap.high < 0.0 {
+            Self::Contradicted(text)
+        } else {
+            Self::NotSeen(text)
         }
     }
 
@@ -126,6 +138,17 @@ pub trait Figure: Sync {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn differences_are_judged_by_their_intervals() {
+        let word = |low, high| {
+            let gap = Interval { estimate: 0.0, low, high };
+            Verdict::of_difference(&gap, String::new()).word()
+        };
+        assert_eq!(word(0.1, 0.2), "reproduced");
+        assert_eq!(word(-0.2, -0.1), "contradicted");
+        assert_eq!(word(-0.1, 0.2), "not seen at this scale");
+    }
 
     #[test]
     fn tables_are_written_for_other_programs() {

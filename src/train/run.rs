@@ -20,6 +20,10 @@
 //! the rollback and with it all that came after the checkpoint, so the same steps lead to the same
 //! decision again. Only scheduled checkpoints are gone back to, so an interruption changes nothing.
 
+mod folder;
+
+pub use folder::Folder;
+
 use crate::error::{Error, Result};
 use crate::files::whole;
 use crate::recipe::Observer;
@@ -28,13 +32,13 @@ use crate::train::config::{self, Config};
 use crate::train::data::{DataOptions, Dataset};
 use crate::train::precision::{self, Span};
 use crate::train::probe::{self, Probe, Probing};
-use crate::train::record::{Event, Lines, Metrics, Timing, cut_back, read_metrics, split_at};
+use crate::train::record::{Event, Lines, Metrics, Timing, cut_back, split_at};
 use crate::train::start;
 use crate::train::trainer::Trainer;
 use crate::train::trigger::{Control, Verdict};
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The result of a complete run.
@@ -87,125 +91,6 @@ pub struct Outcome {
     pub train_seconds: f64,
     /// Tokens trained on in this call.
     pub tokens: u64,
-}
-
-/// One run's folder.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Folder(PathBuf);
-
-impl Folder {
-    /// The run folder at `path`, existing or not.
-    pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self(path.into())
-    }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-
-    /// Its `config.toml`.
-    pub fn config_file(&self) -> PathBuf {
-        self.0.join("config.toml")
-    }
-
-    /// Its `metrics.jsonl`.
-    pub fn metrics_file(&self) -> PathBuf {
-        self.0.join("metrics.jsonl")
-    }
-
-    /// Its `probes.jsonl`; there is none without probes.
-    pub fn probes_file(&self) -> PathBuf {
-        self.0.join("probes.jsonl")
-    }
-
-    /// Its `timing.jsonl`.
-    pub fn timing_file(&self) -> PathBuf {
-        self.0.join("timing.jsonl")
-    }
-
-    /// Its final weights.
-    pub fn model_file(&self) -> PathBuf {
-        self.0.join("model.safetensors")
-    }
-
-    /// Its `summary.json`.
-    pub fn summary_file(&self) -> PathBuf {
-        self.0.join("summary.json")
-    }
-
-    /// The folder of its checkpoints.
-    pub fn checkpoints(&self) -> PathBuf {
-        self.0.join("checkpoints")
-    }
-
-    /// The folder of the lines that rollbacks undid.
-    pub fn discarded(&self) -> PathBuf {
-        self.0.join("discarded")
-    }
-
-    /// Creates the folder with its configuration and, for a branch, the other run's checkpoint and
-    /// lines up to it.
-    ///
-    /// # Errors
-    /// If the folder exists or cannot be written, or what a branch begins with cannot be read.
-    pub fn create(&self, config: &Config) -> Result<()> {
-        fs::create_dir(&self.0).map_err(|error| Error::io("create", &self.0, error))?;
-        if config.start.is_branch() {
-            start::copy_past(&config.start, self)?;
-        }
-        whole::write_whole(&self.config_file(), config::sealed(&config.to_toml()).as_bytes())
-    }
-
-    /// Reads its configuration.
-    ///
-    /// # Errors
-    /// If there is none or it cannot be used.
-    pub fn config(&self) -> Result<Config> {
-        let path = self.config_file();
-        let text = fs::read_to_string(&path).map_err(|error| {
-            Error::io("read", &path, error).hint(
-                "it alone says what the run is: put it back, or remove the folder and begin anew",
-            )
-        })?;
-        if !config::is_as_sealed(&text) {
-            let fault = format!("{} is not as it was when the run began", path.display());
-            return Err(Error::new(fault).hint(format!(
-                "put it back; other settings are another run: `exmy train --config` begins one with \
-                 this file, `--branch {}@STEP` goes on from a checkpoint",
-                self.0.display()
-            )));
-        }
-        Config::from_toml(&text).map_err(|error| Error::new(format!("{}: {error}", path.display())))
-    }
-
-    /// Its summary, if the run is complete.
-    ///
-    /// # Errors
-    /// If the file exists but is not a summary.
-    pub fn summary(&self) -> Result<Option<Summary>> {
-        let path = self.summary_file();
-        let text = match fs::read(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(Error::io("read", &path, error)),
-        };
-        let summary = serde_json::from_slice(&text).map_err(|error| {
-            Error::new(format!("{} is no summary of a run", path.display())).because(error).hint(
-                "remove it: the run is taken up again at its last checkpoint, and writes it anew",
-            )
-        })?;
-        Ok(Some(summary))
-    }
-
-    /// Its metrics so far; none if it has not begun.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
-    pub fn metrics(&self) -> Result<Vec<Metrics>> {
-        let path = self.metrics_file();
-        if path.exists() { read_metrics(&path) } else { Ok(Vec::new()) }
-    }
 }
 
 /// Reads the data a configuration names, and notes or checks their fingerprint.

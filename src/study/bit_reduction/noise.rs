@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::plot::{self, Axis, Panel};
 use crate::study::arm::{Arm, Scale, Setting};
 use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
-use crate::study::statistics::{Interval, paired_interval};
+use crate::study::statistics::paired_interval;
 use crate::study::store::Runs;
 
 pub(super) struct Noise;
@@ -27,28 +27,21 @@ fn arms_of(setting: &Setting, recipe: &str, share: f64) -> Vec<Arm> {
 }
 
 /// How much wider the gap is with the most noise than without, seed by seed.
-fn judge(clean: [&[f64]; 2], noisy: [&[f64]; 2]) -> (Option<Interval>, Verdict) {
+fn judge(clean: [&[f64]; 2], noisy: [&[f64]; 2]) -> Verdict {
     let gaps = |[base, fp8]: [&[f64]; 2]| -> Vec<f64> {
         fp8.iter().zip(base).map(|(fp8, base)| fp8 - base).collect()
     };
     let wider = paired_interval(&gaps(noisy), &gaps(clean), 0.95);
-    let verdict = match wider {
+    match wider {
         None => Verdict::NotSeen("too few seeds for an interval".into()),
         Some(wider) => {
             let text = format!(
                 "with the most noise the gap of FP8 is {:+.4} nats wider (95 % interval {:+.4} to {:+.4})",
                 wider.estimate, wider.low, wider.high
             );
-            if wider.low > 0.0 {
-                Verdict::Reproduced(text)
-            } else if wider.high < 0.0 {
-                Verdict::Contradicted(text)
-            } else {
-                Verdict::NotSeen(text)
-            }
+            Verdict::of_difference(&wider, text)
         }
-    };
-    (wider, verdict)
+    }
 }
 
 impl Figure for Noise {
@@ -99,7 +92,7 @@ impl Figure for Noise {
             cells.push(cell);
         }
         let (clean, noisy) = (&cells[0], &cells[cells.len() - 1]);
-        let (_, verdict) = judge([&clean[0], &clean[1]], [&noisy[0], &noisy[1]]);
+        let verdict = judge([&clean[0], &clean[1]], [&noisy[0], &noisy[1]]);
         let picture = plot::Figure::new("BF16 and FP8 with random tokens in the text")
             .subtitle("mean and range over seeds; the loss of random tokens is part of all")
             .x(Axis::linear("step"))
@@ -121,7 +114,6 @@ mod tests {
                 [&base, &at(clean)],
                 [&base, &[base[0] + noisy, base[1] + noisy, base[2] + noisy]],
             )
-            .1
             .word()
         };
         assert_eq!(word(0.1, 0.5), "reproduced");

@@ -341,13 +341,7 @@ impl Figure for Roundings {
                     "in E8M{bits} truncation ends {:+.4} nats from rounding to nearest (95 % {:+.4} to {:+.4})",
                     gap.estimate, gap.low, gap.high
                 );
-                if gap.low > 0.0 {
-                    Verdict::Reproduced(text)
-                } else if gap.high < 0.0 {
-                    Verdict::Contradicted(text)
-                } else {
-                    Verdict::NotSeen(text)
-                }
+                Verdict::of_difference(&gap, text)
             }
         };
         Ok(Findings { verdict, parts: vec![Part::Picture(picture), Part::Table(table)] })
