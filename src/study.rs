@@ -18,6 +18,7 @@ pub mod estimate;
 pub mod finding;
 pub mod gather;
 pub mod landscape;
+mod listing;
 pub mod loss_figure;
 pub mod mx_instabilities;
 pub mod nvfp4_outliers;

@@ -5,6 +5,7 @@ mod common;
 mod exponent;
 mod forecast;
 mod formats;
+mod lead;
 mod mitigations;
 mod noise;
 mod ordering;

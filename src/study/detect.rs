@@ -212,8 +212,8 @@ impl Nats {
 pub struct Factor {
     /// Losses of a level.
     pub window: usize,
-    /// A loss above this multiple of the lowest level so far is a spike; a run whose end has its
-    /// median there diverged.
+    /// A loss above this multiple of the lowest level so far, or of the first loss where that is lower, is
+    /// a spike; a run whose end has its median there diverged.
     pub factor: f64,
     /// The share of the records that counts as the end.
     pub tail: f64,
@@ -243,7 +243,8 @@ impl Factor {
         let end = broken(losses, norms);
         let (run, _) = finite(losses);
         let losses = values(run);
-        let mut lowest = f64::INFINITY;
+        // A run that is lost before its first full window is seen by where it began.
+        let mut lowest = losses.first().copied().unwrap_or(f64::INFINITY);
         let mut flags = Vec::new();
         for (i, loss) in losses.iter().enumerate() {
             let full = i.checked_sub(self.window).map(|from| &losses[from..i]);

@@ -22,6 +22,8 @@ pub enum Verdict {
     Contradicted(String),
     /// There is no claim to judge: a definition drawn, a table computed.
     Shown(String),
+    /// Its runs belong to a larger scale.
+    NotRun(String),
 }
 
 impl Verdict {
@@ -32,17 +34,32 @@ impl Verdict {
             Self::NotSeen(_) => "not seen at this scale",
             Self::Contradicted(_) => "contradicted",
             Self::Shown(_) => "shown",
+            Self::NotRun(_) => "not run",
+        }
+    }
+
+    /// Reproduced where the claim holds, contradicted where it does not and its opposite does.
+    pub fn of(holds: bool, opposite: bool, text: String) -> Self {
+        match (holds, opposite) {
+            (true, _) => Self::Reproduced(text),
+            (false, true) => Self::Contradicted(text),
+            (false, false) => Self::NotSeen(text),
         }
     }
 
     /// What a difference that is claimed to be above 0 says, by its interval; `text` has the numbers.
     pub fn of_difference(gap: &Interval, text: String) -> Self {
-        if gap.low > 0.0 {
-            Self::Reproduced(text)
-        } else if gap.high < 0.0 {
-            Self::Contradicted(text)
-        } else {
-            Self::NotSeen(text)
+        Self::of(gap.low > 0.0, gap.high < 0.0, text)
+    }
+
+    /// The same verdict with other words.
+    pub fn with(&self, text: String) -> Self {
+        match self {
+            Self::Reproduced(_) => Self::Reproduced(text),
+            Self::NotSeen(_) => Self::NotSeen(text),
+            Self::Contradicted(_) => Self::Contradicted(text),
+            Self::Shown(_) => Self::Shown(text),
+            Self::NotRun(_) => Self::NotRun(text),
         }
     }
 
@@ -51,7 +68,8 @@ impl Verdict {
         let (Self::Reproduced(text)
         | Self::NotSeen(text)
         | Self::Contradicted(text)
-        | Self::Shown(text)) = self;
+        | Self::Shown(text)
+        | Self::NotRun(text)) = self;
         text
     }
 }
@@ -109,6 +127,14 @@ pub struct Findings {
     pub verdict: Verdict,
     /// What it shows.
     pub parts: Vec<Part>,
+}
+
+impl Findings {
+    /// Those of a figure whose runs are trained at the scale medium and above.
+    pub fn not_run() -> Self {
+        let verdict = Verdict::NotRun("its runs belong to the scale medium".into());
+        Self { verdict, parts: Vec::new() }
+    }
 }
 
 /// One figure or table of a paper, or a question of our own.

@@ -11,6 +11,7 @@ mod appd;
 mod appg;
 mod appj;
 mod common;
+mod confirm;
 mod d1;
 mod draw;
 mod ext;

@@ -23,6 +23,7 @@ mod e17;
 mod e18;
 mod e19;
 mod e20;
+mod frozen;
 mod memory;
 mod show;
 

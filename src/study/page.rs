@@ -120,7 +120,7 @@ impl Page {
             Verdict::Reproduced(_) => "reproduced",
             Verdict::NotSeen(_) => "not-seen",
             Verdict::Contradicted(_) => "contradicted",
-            Verdict::Shown(_) => "shown",
+            Verdict::Shown(_) | Verdict::NotRun(_) => "shown",
         };
         let (word, reason) = (verdict.word(), escape(verdict.reason()));
         let _ = writeln!(

@@ -4,17 +4,17 @@
 //! DIR/report.html          everything, in one page that stands alone
 //! DIR/figures/ID-N.svg     its pictures
 //! DIR/tables/ID-N.csv      its tables
-//! DIR/plan.toml            the runs: for each its name, what it is trained with, and what came out
+//! DIR/plan.toml            the runs: for each its name and its configuration
 //! ```
 
 use crate::error::{Error, Result};
 use crate::files::whole;
 use crate::study::arm::{Arm, Scale, Setting};
 use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
+use crate::study::listing;
 use crate::study::page::Page;
 use crate::study::papers::Paper;
 use crate::study::store::{Store, distinct};
-use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
@@ -50,20 +50,6 @@ fn row(arm: &Arm, store: &Store) -> Result<Vec<String>> {
         of(val),
         end,
     ])
-}
-
-/// The plan as a file: every run's configuration under its name.
-fn plan(arms: &[Arm]) -> String {
-    let mut text =
-        String::from("# The runs of this study by name; each section is a run's config.toml.\n");
-    for arm in arms {
-        let _ = write!(text, "\n[\"{}\"]\n", arm.name());
-        if let Some((parent, step)) = &arm.parent {
-            let _ = writeln!(text, "branch = \"{}@{step}\"", parent.name());
-        }
-        let _ = writeln!(text, "config = '''\n{}'''", arm.config.to_toml());
-    }
-    text
 }
 
 /// Seconds of training in the records of some runs, over all their processes.
@@ -173,7 +159,7 @@ pub fn make(
         ));
     }
     page.folded("the command", &provenance.command);
-    write(&out.join("plan.toml"), &plan(&arms))?;
+    write(&out.join("plan.toml"), &listing::plan(&arms))?;
     write(&out.join("report.html"), &page.to_html())?;
     Ok(all)
 }

@@ -75,10 +75,15 @@ pub(super) fn tails(runs: &[Trained]) -> Vec<f64> {
     runs.iter().map(Trained::tail_loss).collect()
 }
 
+/// The smoothed losses of a run, step by step, up to the first that is no finite number.
+pub(super) fn smoothed_loss(run: &Trained) -> Vec<(f64, f64)> {
+    let curve = Nats::default().smoothed(&detect::curves(&run.metrics).0);
+    curve.into_iter().map(|(step, loss)| (step as f64, loss)).collect()
+}
+
 /// Smoothed losses of several seeds, step by step: mean, lowest and highest, as far as all of them go.
 pub(super) fn smoothed(runs: &[Trained]) -> Vec<(f64, f64, f64, f64)> {
-    let curve = |run: &Trained| Nats::default().smoothed(&detect::curves(&run.metrics).0);
-    let curves: Vec<_> = runs.iter().map(curve).collect();
+    let curves: Vec<_> = runs.iter().map(smoothed_loss).collect();
     let shortest = curves.iter().map(Vec::len).min().unwrap_or(0);
     // One point in a few is enough for a picture.
     let stride = shortest.div_ceil(200).max(1);
@@ -88,7 +93,7 @@ pub(super) fn smoothed(runs: &[Trained]) -> Vec<(f64, f64, f64, f64)> {
             let values: Vec<f64> = curves.iter().map(|curve| curve[i].1).collect();
             let low = values.iter().copied().fold(f64::INFINITY, f64::min);
             let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            (curves[0][i].0 as f64, mean(&values).unwrap_or(f64::NAN), low, high)
+            (curves[0][i].0, mean(&values).unwrap_or(f64::NAN), low, high)
         })
         .collect()
 }

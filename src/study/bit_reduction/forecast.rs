@@ -53,13 +53,7 @@ fn judge(areas: [Option<f64>; 4], runs: usize, failing: usize) -> Verdict {
         return Verdict::NotSeen(format!("too few runs of both kinds; {text}"));
     };
     let best = logit.max(norm).max(scatter);
-    if phi > 0.7 && phi > best {
-        Verdict::Reproduced(text)
-    } else if phi < best && best > 0.7 {
-        Verdict::Contradicted(text)
-    } else {
-        Verdict::NotSeen(text)
-    }
+    Verdict::of(phi > 0.7 && phi > best, phi < best && best > 0.7, text)
 }
 
 impl Figure for Forecast {

@@ -114,13 +114,7 @@ fn judge(kind: Kind, cells: &[Cell<'_>]) -> Verdict {
                 && cells.iter().any(|(.., remedies)| remedies.iter().any(|(_, gain)| above(gain)))
         }
     };
-    if holds {
-        Verdict::Reproduced(text)
-    } else if cells.iter().all(|(_, damage, _)| below(damage)) {
-        Verdict::Contradicted(text)
-    } else {
-        Verdict::NotSeen(text)
-    }
+    Verdict::of(holds, cells.iter().all(|(_, damage, _)| below(damage)), text)
 }
 
 impl Figure for Arms {

@@ -128,11 +128,7 @@ impl Figure for Spikes {
             .iter()
             .find(|(multiple, _)| *multiple == 10)
             .map_or((false, false), |(_, (more, fewer, _))| (*more, *fewer));
-        let verdict = match (more, fewer) {
-            (true, _) => Verdict::Reproduced(text),
-            (_, true) => Verdict::Contradicted(text),
-            _ => Verdict::NotSeen(text),
-        };
+        let verdict = Verdict::of(more, fewer, text);
         Ok(Findings { verdict, parts })
     }
 }
@@ -241,11 +237,11 @@ impl Figure for Sensitivity {
                     "S is {:+.4} nats in E8M3 above E8M7 (95 % {:+.4} to {:+.4}); {wide}",
                     gap.estimate, gap.low, gap.high
                 );
-                match (gap.low > 0.0 && few.2 <= many.2, gap.high < 0.0 && few.2 >= many.2) {
-                    (true, _) => Verdict::Reproduced(text),
-                    (_, true) => Verdict::Contradicted(text),
-                    _ => Verdict::NotSeen(text),
-                }
+                Verdict::of(
+                    gap.low > 0.0 && few.2 <= many.2,
+                    gap.high < 0.0 && few.2 >= many.2,
+                    text,
+                )
             }
         };
         Ok(Findings { verdict, parts: vec![Part::Picture(picture), Part::Table(table)] })

@@ -53,13 +53,11 @@ fn judge(cells: &[(String, usize)]) -> Verdict {
     let list: Vec<String> =
         cells.iter().map(|(name, minima)| format!("{name}: {minima}")).collect();
     let text = format!("local minima inside the grid: {}", list.join(", "));
-    if cells.iter().all(|(_, minima)| *minima <= 1) {
-        Verdict::Reproduced(text)
-    } else if cells.iter().all(|(_, minima)| *minima > 3) {
-        Verdict::Contradicted(text)
-    } else {
-        Verdict::NotSeen(text)
-    }
+    Verdict::of(
+        cells.iter().all(|(_, minima)| *minima <= 1),
+        cells.iter().all(|(_, minima)| *minima > 3),
+        text,
+    )
 }
 
 impl Figure for Surface {

@@ -4,7 +4,7 @@
 use crate::error::Result;
 use crate::study::arm::{Arm, Scale, Setting};
 use crate::study::detect::{self, Curve, Factor, Nats};
-use crate::study::finding::{Findings, Verdict};
+use crate::study::finding::Findings;
 use crate::study::store::{Runs, Trained};
 use crate::train::config::Config;
 
@@ -251,6 +251,5 @@ pub(super) fn lm_fate(runs: &Runs<'_>, arm: &Arm) -> Result<Fate> {
 
 /// What a figure says that has no runs at small scale.
 pub(super) fn later(setting: &Setting) -> Option<Findings> {
-    let verdict = Verdict::Shown("needs runs of the scale medium".into());
-    (setting.scale == Scale::Small).then(|| Findings { verdict, parts: Vec::new() })
+    (setting.scale == Scale::Small).then(Findings::not_run)
 }

@@ -2,7 +2,8 @@
 
 use super::common::{Fate, Proxy, proxy_fate, text};
 use super::draw::{calm, number, seeds as over_seeds};
-use super::unstable;
+use super::judge::first_of;
+use super::unstable::{self, Stress};
 use crate::error::Result;
 use crate::plot::{self, Axis, Panel};
 use crate::study::arm::{Arm, Setting};
@@ -26,10 +27,10 @@ const ARMS: [&str; 5] = [
     "bf16",
 ];
 
-fn arm(setting: &Setting, arm: usize, seed: u64) -> Arm {
-    let control = unstable::control(setting, seed);
-    let low = text(unstable::format(setting));
-    let proxy = unstable::proxy(setting, seed);
+fn arm(setting: &Setting, stress: &Stress, arm: usize, seed: u64) -> Arm {
+    let control = stress.control(setting, seed);
+    let low = text(stress.format);
+    let proxy = stress.proxy(setting, seed);
     // What triggers read is measured often.
     let probed = Proxy { every: 2, probes: &[], ..proxy.clone() };
     let ruled = |rule: String| {
@@ -44,7 +45,7 @@ fn arm(setting: &Setting, arm: usize, seed: u64) -> Arm {
     match arm {
         0 => control,
         1 => {
-            let step = unstable::times(setting)[0];
+            let step = stress.times[0];
             ruled(format!("at = [{{ step = {step}, then = {HIGH:?} }}]"))
         }
         2 => when("lastbin.gamma", 0.5),
@@ -87,11 +88,11 @@ impl Outcome {
 }
 
 /// A trigger is worth it if it saves as many runs as the fixed step, some, in less time of high precision.
-fn judge(outcomes: &[Outcome; 5]) -> Verdict {
+fn judge(name: &str, outcomes: &[Outcome; 5]) -> Verdict {
     let [fixed, at, triggers @ .., _] = outcomes;
     let lost = fixed.diverged.iter().filter(|diverged| **diverged).count();
     let mut text = format!(
-        "{lost} of {} static MX runs diverge; the fixed step saves {} and loses {} others",
+        "{name}: {lost} of {} static MX runs diverge; the fixed step saves {} and loses {} others",
         fixed.diverged.len(),
         at.saved(fixed),
         at.broken(fixed)
@@ -114,11 +115,7 @@ fn judge(outcomes: &[Outcome; 5]) -> Verdict {
     }
     let share = mean(&at.shares).unwrap_or(f64::NAN);
     text += &format!("; the fixed step has {:.0} %", 100.0 * share);
-    match (better, worse == triggers.len()) {
-        (true, _) => Verdict::Reproduced(text),
-        (false, true) => Verdict::Contradicted(text),
-        (false, false) => Verdict::NotSeen(text),
-    }
+    Verdict::of(better, worse == triggers.len(), text)
 }
 
 impl Figure for Triggers {
@@ -139,51 +136,71 @@ impl Figure for Triggers {
          step saves, with less time in high precision. Counts as reproduced where a trigger saves at least as many \
          of the diverging runs as the fixed step, and more than diverge with it alone, and the 95 % interval of \
          its share of steps in high precision less that of the fixed step lies below 0; contradicted where \
-         all triggers save fewer."
+         all triggers save fewer. Judged in the setting in which F4 is; the others of F4 stand beside it."
     }
 
     fn arms(&self, setting: &Setting) -> Vec<Arm> {
-        let of = |seed| (0..ARMS.len()).map(move |index| arm(setting, index, seed));
-        unstable::seeds(setting).flat_map(of).collect()
+        let mut arms = Vec::new();
+        for stress in unstable::settings(setting) {
+            for seed in stress.seeds(setting) {
+                arms.extend((0..ARMS.len()).map(|index| arm(setting, &stress, index, seed)));
+            }
+        }
+        arms
     }
 
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
-        let mut outcomes: [Outcome; 5] = Default::default();
-        let mut panel = Panel::new(Axis::log("training loss, mean squared error"));
-        let mut table = Table::new(
-            "means over seeds: the final loss (mean squared error, a diverged run counted at most as its loss \
-             before training) and the share of the steps in bfloat16",
-            &["arm", "loss", "in bfloat16, %", "diverged", "runs saved", "lost anew", "seeds"],
-        );
-        for (index, name) in ARMS.iter().enumerate() {
-            let mut curves = Vec::new();
-            for seed in unstable::seeds(setting) {
-                let fate = proxy_fate(runs, &arm(setting, index, seed))?;
-                let outcome = &mut outcomes[index];
-                outcome.losses.push(fate.tail);
-                outcome.shares.push(share(&fate, index));
-                outcome.diverged.push(fate.diverged());
-                curves.push(calm(&fate.losses));
-            }
-            panel = over_seeds(panel, name, &curves);
-            let outcome = &outcomes[index];
-            table.row([
-                (*name).into(),
-                number(mean(&outcome.losses).unwrap_or(f64::NAN)),
-                format!("{:.0}", 100.0 * mean(&outcome.shares).unwrap_or(f64::NAN)),
-                outcome.diverged.iter().filter(|diverged| **diverged).count().to_string(),
-                outcome.saved(&outcomes[0]).to_string(),
-                outcome.broken(&outcomes[0]).to_string(),
-                outcome.losses.len().to_string(),
-            ]);
+        let (mut parts, mut verdicts) = (Vec::new(), Vec::new());
+        for stress in unstable::settings(setting) {
+            let (verdict, shown) = on_stress(setting, runs, &stress)?;
+            verdicts.push(verdict);
+            parts.extend(shown);
         }
-        let picture = plot::Figure::new("What a change to bfloat16 does to a stressed MX run")
-            .subtitle("median of the seeds and their range; moving average over 2 % of the steps")
-            .x(Axis::linear("step"))
-            .panel(panel);
-        let parts = vec![Part::Picture(picture), Part::Table(table)];
-        Ok(Findings { verdict: judge(&outcomes), parts })
+        Ok(Findings { verdict: first_of(&verdicts), parts })
     }
+}
+
+/// What the five arms come to in one setting: the verdict, and what is shown.
+fn on_stress(setting: &Setting, runs: &Runs<'_>, stress: &Stress) -> Result<(Verdict, [Part; 2])> {
+    let name = stress.words(setting);
+    let mut outcomes: [Outcome; 5] = Default::default();
+    let mut panel = Panel::new(Axis::log("training loss, mean squared error"));
+    let caption = format!(
+        "{name}, means over seeds: the final loss (mean squared error, a diverged run counted at most as its \
+         loss before training) and the share of the steps in bfloat16"
+    );
+    let header = ["arm", "loss", "in bfloat16, %", "diverged", "runs saved", "lost anew", "seeds"];
+    let mut table = Table::new(&caption, &header);
+    for (index, arm_name) in ARMS.iter().enumerate() {
+        let mut curves = Vec::new();
+        for seed in stress.seeds(setting) {
+            let fate = proxy_fate(runs, &arm(setting, stress, index, seed))?;
+            let outcome = &mut outcomes[index];
+            outcome.losses.push(fate.tail);
+            outcome.shares.push(share(&fate, index));
+            outcome.diverged.push(fate.diverged());
+            curves.push(calm(&fate.losses));
+        }
+        panel = over_seeds(panel, arm_name, &curves);
+        let outcome = &outcomes[index];
+        table.row([
+            (*arm_name).into(),
+            number(mean(&outcome.losses).unwrap_or(f64::NAN)),
+            format!("{:.0}", 100.0 * mean(&outcome.shares).unwrap_or(f64::NAN)),
+            outcome.diverged.iter().filter(|diverged| **diverged).count().to_string(),
+            outcome.saved(&outcomes[0]).to_string(),
+            outcome.broken(&outcomes[0]).to_string(),
+            outcome.losses.len().to_string(),
+        ]);
+    }
+    let under = format!(
+        "{name}; median of the seeds and their range; moving average over 2 % of the steps"
+    );
+    let picture = plot::Figure::new("What a change to bfloat16 does to a stressed MX run")
+        .subtitle(under)
+        .x(Axis::linear("step"))
+        .panel(panel);
+    Ok((judge(&name, &outcomes), [Part::Picture(picture), Part::Table(table)]))
 }
 
 #[cfg(test)]
@@ -204,13 +221,14 @@ mod tests {
         let early = outcome(kept, [0.9, 0.95, 0.92]);
         let none = outcome(lost, [0.1, 0.1, 0.12]);
         let word = |a: &Outcome, b: &Outcome| {
-            judge(&[fixed.clone(), at.clone(), a.clone(), b.clone(), high.clone()]).word()
+            judge("E2M1", &[fixed.clone(), at.clone(), a.clone(), b.clone(), high.clone()]).word()
         };
         assert_eq!(word(&late, &none), "reproduced");
         assert_eq!(word(&early, &none), "not seen at this scale");
         assert_eq!(word(&none, &none), "contradicted");
         let calm = outcome(kept, [0.0; 3]);
-        let quiet = judge(&[calm.clone(), at.clone(), late.clone(), late.clone(), high.clone()]);
+        let quiet =
+            judge("E2M1", &[calm.clone(), at.clone(), late.clone(), late.clone(), high.clone()]);
         assert_eq!(quiet.word(), "not seen at this scale", "nothing to be saved");
     }
 }

@@ -159,8 +159,8 @@ impl Figure for Activations {
     fn claim(&self) -> &'static str {
         match self.norm {
             true => {
-                "With layer norms, MX runs diverge that are sound in FP32, and SwiGLU fares worst. Counts as \
-                 reproduced where final losses of MX E4M3 (gains of norms in blocks) are above those of f32 \
+                "With layer norms MX does worse than FP32, in the study until it diverges, and SwiGLU fares worst. \
+                 Judged is the loss (divergence by AppC): reproduced where final losses of MX E4M3 (gains of norms in blocks) are above those of f32 \
                  (whose betas of norms stay 0 as those of the study's MX runs do) and, in MX, those of SwiGLU \
                  above those of GELU, over pairs of runs of one seed (95 % interval of the mean difference \
                  without 0, or a sign test with p at most 0.05)."

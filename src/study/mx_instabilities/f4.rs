@@ -3,12 +3,12 @@
 use super::common::{F32, Fate, Proxy, STILL, proxy_fate, text};
 use super::draw::{calm, number};
 use super::judge;
-use super::unstable;
+use super::unstable::{self, Stress};
 use crate::error::Result;
 use crate::plot::{self, Axis, Panel, Series};
 use crate::study::arm::{Arm, Setting};
 use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
-use crate::study::statistics::sign_test;
+use crate::study::statistics::{Signs, mean, paired_interval, sign_test};
 use crate::study::store::Runs;
 
 /// F4.
@@ -19,8 +19,7 @@ const MOVED: u64 = 5;
 
 /// The nine of the study, and `fp32_still`: f32 whose betas stay 0, as they do in MX. Name, and what the recipe
 /// becomes.
-fn interventions(setting: &Setting) -> [(&'static str, String); 10] {
-    let format = unstable::format(setting);
+fn interventions(format: &str) -> [(&'static str, String); 10] {
     let mx = text(format);
     let with = |word: &str| format!("{mx}+{word}");
     // Norms out of it: neither their gains nor their steps are rounded.
@@ -90,47 +89,92 @@ impl Effect {
     }
 }
 
-fn branch(setting: &Setting, seed: u64, at: u64, recipe: &str) -> Arm {
-    unstable::control(setting, seed).branch(at, &format!("recipe = {recipe:?}"))
+fn branch(setting: &Setting, stress: &Stress, seed: u64, at: u64, recipe: &str) -> Arm {
+    stress.control(setting, seed).branch(at, &format!("recipe = {recipe:?}"))
 }
 
 /// What MX is compared with from the beginning.
 const BASES: [&str; 2] = [F32, STILL];
 
-fn plain(setting: &Setting, seed: u64, recipe: &str) -> Arm {
-    Proxy { recipe: recipe.into(), ..unstable::proxy(setting, seed) }.arm(setting)
+fn plain(setting: &Setting, stress: &Stress, seed: u64, recipe: &str) -> Arm {
+    Proxy { recipe: recipe.into(), ..stress.proxy(setting, seed) }.arm(setting)
 }
 
 /// The run whose divergence the detector must see: E2M1 at ten times the rate.
 fn positive(setting: &Setting) -> Arm {
-    let proxy = unstable::proxy(setting, 1);
+    let proxy = unstable::judged(setting).proxy(setting, 1);
     let lr = 10.0 * proxy.lr;
     Proxy { recipe: text("e2m1"), lr, ..proxy }.arm(setting)
 }
 
-/// `effects` are those of claimed interventions on runs that diverged without.
-fn judge(effects: &[Effect], diverged: usize, runs: usize) -> Verdict {
-    let signs: Vec<f64> = effects.iter().filter_map(|effect| effect.sign()).collect();
-    let averted = effects.iter().filter(|effect| **effect == Effect::Averted).count();
-    let helped = signs.iter().filter(|sign| **sign > 0.0).count();
-    let caused = effects.iter().filter(|effect| **effect == Effect::Caused).count();
-    let harmed = signs.iter().filter(|sign| **sign < 0.0).count();
-    let text = format!(
-        "{diverged} of {runs} MX runs diverge; of {} interventions of the kinds {} before that, {averted} \
-         avert it, {} delay it, {} hasten it, and {caused} make runs diverge that do not without",
-        signs.len(),
-        CLAIMED.join(", "),
-        helped - averted,
-        harmed - caused,
+/// What claimed interventions do to the share of diverging runs in one setting: of each seed whether its MX
+/// run diverges, and the effects. A run that has diverged can only be helped and one that has not only be
+/// harmed, so that counts of seeds would tell how many of either there are; the share of runs that diverge with
+/// interventions beside that without is fair to both.
+fn judge(name: &str, seeds: &[(bool, Vec<Effect>)], alone: &[Alone]) -> Verdict {
+    let with = |(diverged, effects): &(bool, Vec<Effect>)| {
+        let effects: Vec<Effect> =
+            effects.iter().copied().filter(|effect| *effect != Effect::TooLate).collect();
+        let lost = effects.iter().filter(|effect| match effect {
+            Effect::Averted => false,
+            Effect::Caused => true,
+            _ => *diverged,
+        });
+        (!effects.is_empty()).then(|| lost.count() as f64 / effects.len() as f64)
+    };
+    let without: Vec<f64> =
+        seeds.iter().filter(|seed| with(seed).is_some()).map(|seed| f64::from(seed.0)).collect();
+    let with: Vec<f64> = seeds.iter().filter_map(with).collect();
+    let gap = paired_interval(&without, &with, 0.95);
+    let effects: Vec<Effect> = seeds.iter().flat_map(|seed| seed.1.iter().copied()).collect();
+    let count = |kind: fn(&Effect) -> bool| effects.iter().filter(|effect| kind(effect)).count();
+    let diverged = seeds.iter().filter(|seed| seed.0).count();
+    let shown = gap.map_or_else(
+        || "no interval".into(),
+        |gap| format!("{:+.3} [{:+.3}, {:+.3}]", -gap.estimate, -gap.high, -gap.low),
     );
-    let test = sign_test(&signs);
-    if test.is_some_and(|test| test.p_positive <= 0.05) {
-        Verdict::Reproduced(text)
-    } else if test.is_some_and(|test| test.p_negative <= 0.05) {
-        Verdict::Contradicted(text)
-    } else {
-        Verdict::NotSeen(text)
+    let mut text = format!(
+        "{name}: {diverged} of {} MX runs diverge; of {} claimed interventions before that, {} avert it, {} \
+         delay it, {} hasten it, and {} make runs diverge that do not without; share of diverging runs with \
+         interventions minus that without: {shown}",
+        seeds.len(),
+        signs(&effects).len(),
+        count(|effect| *effect == Effect::Averted),
+        count(|effect| matches!(effect, Effect::Delayed(_))),
+        count(|effect| matches!(effect, Effect::Hastened(_))),
+        count(|effect| *effect == Effect::Caused),
+    );
+    let helpful = alone.iter().filter_map(|alone| {
+        let signs = alone.signs.filter(|signs| signs.p_positive <= 0.05)?;
+        let Signs { positive, negative, p_positive, .. } = signs;
+        Some(format!(
+            "{} (helps on {positive} seeds, harms on {negative}, p {p_positive:.4})",
+            alone.name
+        ))
+    });
+    let helpful: Vec<String> = helpful.collect();
+    if !helpful.is_empty() {
+        text += &format!("; by themselves: {}", helpful.join(", "));
     }
+    match gap {
+        Some(gap) => Verdict::of_difference(&gap, text),
+        None => Verdict::NotSeen(text),
+    }
+}
+
+/// What one intervention does by itself.
+struct Alone {
+    name: &'static str,
+    signs: Option<Signs>,
+}
+
+/// Whether effects of each seed help, where they can.
+fn nets(seeds: &[Vec<Effect>]) -> Vec<f64> {
+    seeds.iter().filter_map(|effects| mean(&signs(effects))).collect()
+}
+
+fn signs(effects: &[Effect]) -> Vec<f64> {
+    effects.iter().filter_map(|effect| effect.sign()).collect()
 }
 
 impl Figure for Interventions {
@@ -149,19 +193,24 @@ impl Figure for Interventions {
 
     fn claim(&self) -> &'static str {
         "Taking norms, activations or the backward pass out of MX, or raising the exponent of blocks that would \
-         saturate, averts or delays divergence, earlier better than later. Counts as reproduced where, over \
-         all seeds, these interventions avert or delay it more often than they hasten or cause it (sign test, p \
-         at most 0.05): at stressed rates divergence is partly chance, so that any change averts some."
+         saturate, averts or delays divergence, earlier better than later. Counts as reproduced where fewer runs \
+         diverge with these interventions than without (95 % interval over seeds of the share's difference), and as \
+         contradicted where more do; which of them help by themselves is told by sign tests over seeds. Judged at the steady rate, at which \
+         AppC's new seeds tell whether MX diverges more often than f32. Two settings that were tried before, ramps \
+         on which f32 diverges as well, stand beside it: there divergence is partly chance, and any change averts \
+         some."
     }
 
     fn arms(&self, setting: &Setting) -> Vec<Arm> {
         let mut arms = vec![positive(setting)];
-        for seed in unstable::seeds(setting) {
-            arms.push(unstable::control(setting, seed));
-            arms.extend(BASES.map(|recipe| plain(setting, seed, recipe)));
-            for at in unstable::times(setting) {
-                for (_, recipe) in interventions(setting) {
-                    arms.push(branch(setting, seed, at, &recipe));
+        for stress in unstable::settings(setting) {
+            for seed in stress.seeds(setting) {
+                arms.push(stress.control(setting, seed));
+                arms.extend(BASES.map(|recipe| plain(setting, &stress, seed, recipe)));
+                for at in stress.times {
+                    for (_, recipe) in interventions(stress.format) {
+                        arms.push(branch(setting, &stress, seed, at, &recipe));
+                    }
                 }
             }
         }
@@ -169,89 +218,134 @@ impl Figure for Interventions {
     }
 
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
-        let fate = |arm: &Arm| proxy_fate(runs, arm);
-        let seeds: Vec<u64> = unstable::seeds(setting).collect();
-        let mut controls: Vec<(u64, Fate)> = Vec::new();
-        let mut ends = Table::new(
-            "the runs without interventions: the step from which on the loss stays ten times above its \
-             lowest level, and the mean squared error at the end",
-            &["seed", "MX", "loss of MX", "f32", "loss of f32", "f32, betas still", "its loss"],
-        );
-        for &seed in &seeds {
-            let control = fate(&unstable::control(setting, seed))?;
-            let mut row = vec![seed.to_string(), control.word(), number(control.tail)];
-            for recipe in BASES {
-                let plain = fate(&plain(setting, seed, recipe))?;
-                row.extend([plain.word(), number(plain.tail)]);
-            }
-            ends.row(row);
-            controls.push((seed, control));
+        let (mut parts, mut verdicts) = (Vec::new(), Vec::new());
+        for stress in unstable::settings(setting) {
+            let (verdict, shown) = on_stress(setting, runs, &stress)?;
+            verdicts.push(verdict);
+            parts.extend(shown);
         }
-        let shown = controls.iter().position(|(_, control)| control.diverged()).unwrap_or(0);
-        let (mut parts, mut claimed) = (Vec::new(), Vec::new());
-        let mut header = vec!["intervention".to_owned()];
-        let mut rows: Vec<Vec<String>> =
-            interventions(setting).iter().map(|(name, _)| vec![(*name).to_owned()]).collect();
-        for at in unstable::times(setting) {
-            header.push(format!("averted at {at}"));
-            header.push(format!("delayed at {at}"));
-            header.push(format!("hastened or caused at {at}"));
-            header.push(format!("each seed at {at}"));
-            let mut panel = Panel::new(Axis::log("training loss, mean squared error"));
-            for ((name, recipe), row) in interventions(setting).iter().zip(&mut rows) {
-                let mut effects = Vec::new();
-                for (i, (seed, control)) in controls.iter().enumerate() {
-                    let branch = fate(&branch(setting, *seed, at, recipe))?;
-                    effects.push(Effect::of(control.verdict.diverged, branch.verdict.diverged, at));
-                    if i == shown {
-                        let from =
-                            calm(&branch.losses).into_iter().filter(|p| p.0 >= at as f64 * 0.8);
-                        panel = panel.line(Series::new(*name, from).note(branch.word()));
-                    }
-                }
-                let counted = effects.iter().filter(|effect| **effect != Effect::TooLate).count();
-                let of = |kind: fn(&Effect) -> bool| {
-                    format!("{} of {counted}", effects.iter().filter(|e| kind(e)).count())
-                };
-                row.push(of(|effect| *effect == Effect::Averted));
-                row.push(of(|effect| matches!(effect, Effect::Delayed(_))));
-                row.push(of(|effect| matches!(effect, Effect::Hastened(_) | Effect::Caused)));
-                row.push(effects.iter().map(|e| e.word()).collect::<Vec<_>>().join(", "));
-                if CLAIMED.contains(name) {
-                    claimed.extend(effects);
-                }
-            }
-            let (seed, control) = &controls[shown];
-            parts.push(Part::Picture(
-                plot::Figure::new(format!("The precision changes after step {at}"))
-                    .subtitle(format!(
-                        "seed {seed}, whose MX run: {}; the curves begin before",
-                        control.word()
-                    ))
-                    .x(Axis::linear("step"))
-                    .panel(panel),
-            ));
-        }
-        parts.push(Part::Table(ends));
-        let caption = format!(
-            "what interventions do, of all seeds but those whose MX run had diverged before; delayed or hastened: by \
-             more than {MOVED} steps; caused: the run diverges with the intervention alone; fp32 trains betas of \
-             norms again, fp32_still does not"
-        );
-        parts.push(Part::Table(Table { caption, header, rows }));
-        let diverged = controls.iter().filter(|(_, control)| control.diverged()).count();
-        let verdict = judge(&claimed, diverged, controls.len());
         parts.push(Part::Text(
-            "The learning rate rises by 5e-4 a step through rates at which f32 diverges as well: no divergence \
-             of MX alone was found at this size. Norms of the study's MX code return no gradient of their betas; \
-             f32 runs that train betas diverge at lower rates than all others, which is why f32 with betas still \
-             stands beside them."
+            "Settings in the order in which they were tried: the steep ramp, on which all MX runs diverge; the gentle one; \
+             the steady rate, found by AppC's search and some runs of other seeds by hand. fp32 trains betas of norms again, \
+             fp32_still does not: norms of the study's MX code return no gradient of their betas, and f32 runs \
+             that train them diverge at lower rates than all others."
                 .into(),
         ));
-        let positive = fate(&positive(setting))?;
+        let positive = proxy_fate(runs, &positive(setting))?;
         let control = format!("E2M1 at ten times the rate: {}", positive.word());
+        let verdict = judge::first_of(&verdicts);
         Ok(Findings { verdict: judge::controlled(positive.diverged(), &control, verdict), parts })
     }
+}
+
+/// What interventions do in one setting: the verdict, and what is shown.
+fn on_stress(setting: &Setting, runs: &Runs<'_>, stress: &Stress) -> Result<(Verdict, Vec<Part>)> {
+    let fate = |arm: &Arm| proxy_fate(runs, arm);
+    let name = stress.words(setting);
+    let mut controls: Vec<(u64, Fate)> = Vec::new();
+    let caption = format!(
+        "{name}, the runs without interventions: the step from which on the loss stays ten times above its \
+         lowest level, and the mean squared error at the end"
+    );
+    let header = ["seed", "MX", "loss of MX", "f32", "loss of f32", "f32, betas still", "its loss"];
+    let mut ends = Table::new(&caption, &header);
+    for seed in stress.seeds(setting) {
+        let control = fate(&stress.control(setting, seed))?;
+        let mut row = vec![seed.to_string(), control.word(), number(control.tail)];
+        for recipe in BASES {
+            let plain = fate(&plain(setting, stress, seed, recipe))?;
+            row.extend([plain.word(), number(plain.tail)]);
+        }
+        ends.row(row);
+        controls.push((seed, control));
+    }
+    let shown = controls.iter().position(|(_, control)| control.diverged()).unwrap_or(0);
+    let all = interventions(stress.format);
+    // By intervention, seed and time.
+    let mut effects = vec![vec![Vec::new(); controls.len()]; all.len()];
+    let mut parts = Vec::new();
+    for at in stress.times {
+        let mut panel = Panel::new(Axis::log("training loss, mean squared error"));
+        for ((name, recipe), effects) in all.iter().zip(&mut effects) {
+            for (i, (seed, control)) in controls.iter().enumerate() {
+                let branch = fate(&branch(setting, stress, *seed, at, recipe))?;
+                let ends = (control.verdict.diverged, branch.verdict.diverged);
+                effects[i].push(Effect::of(ends.0, ends.1, at));
+                if i == shown {
+                    let from = calm(&branch.losses).into_iter().filter(|p| p.0 >= at as f64 * 0.8);
+                    panel = panel.line(Series::new(*name, from).note(branch.word()));
+                }
+            }
+        }
+        let (seed, control) = &controls[shown];
+        let under = format!(
+            "{name}; seed {seed}, whose MX run: {}; the curves begin before",
+            control.word()
+        );
+        parts.push(Part::Picture(
+            plot::Figure::new(format!("The precision changes after step {at}"))
+                .subtitle(under)
+                .x(Axis::linear("step"))
+                .panel(panel),
+        ));
+    }
+    let claimed = controls.iter().enumerate().map(|(seed, (_, control))| {
+        let of = all.iter().zip(&effects).filter(|((name, _), _)| CLAIMED.contains(name));
+        (control.diverged(), of.flat_map(|(_, effects)| effects[seed].iter().copied()).collect())
+    });
+    let claimed: Vec<(bool, Vec<Effect>)> = claimed.collect();
+    let alone: Vec<Alone> = all
+        .iter()
+        .zip(&effects)
+        .map(|((name, _), effects)| Alone { name, signs: sign_test(&nets(effects)) })
+        .collect();
+    parts.push(Part::Table(ends));
+    parts.push(Part::Table(effect_table(&name, stress, &alone, &effects)));
+    Ok((judge(&name, &claimed, &alone), parts))
+}
+
+/// What each intervention does to each seed.
+fn effect_table(
+    name: &str,
+    stress: &Stress,
+    alone: &[Alone],
+    effects: &[Vec<Vec<Effect>>],
+) -> Table {
+    let caption = format!(
+        "{name}, what interventions do, of all seeds but those whose MX run had diverged before; delayed or \
+         hastened: by more than {MOVED} steps; caused: the run diverges with the intervention alone; p: one-sided \
+         sign test over seeds that it helps"
+    );
+    let mut header = vec!["intervention".to_owned(), "helps".into(), "harms".into(), "p".into()];
+    for at in stress.times {
+        header.extend(
+            ["averted", "delayed", "hastened", "caused"].map(|word| format!("{word} at {at}")),
+        );
+    }
+    header.extend(stress.times.map(|at| format!("each seed at {at}")));
+    let rows = alone.iter().zip(effects).map(|(alone, effects)| {
+        let (helps, harms, p) = alone
+            .signs
+            .map_or((0, 0, 1.0), |signs| (signs.positive, signs.negative, signs.p_positive));
+        let mut row = vec![alone.name.to_owned(), helps.to_string(), harms.to_string()];
+        row.push(format!("{p:.4}"));
+        for time in 0..stress.times.len() {
+            let count = |kind: fn(&Effect) -> bool| {
+                effects.iter().filter(|effects| kind(&effects[time])).count().to_string()
+            };
+            row.extend([
+                count(|effect| *effect == Effect::Averted),
+                count(|effect| matches!(effect, Effect::Delayed(_))),
+                count(|effect| matches!(effect, Effect::Hastened(_))),
+                count(|effect| *effect == Effect::Caused),
+            ]);
+        }
+        row.extend((0..stress.times.len()).map(|time| {
+            effects.iter().map(|effects| effects[time].word()).collect::<Vec<_>>().join(", ")
+        }));
+        row
+    });
+    Table { caption, header, rows: rows.collect() }
 }
 
 #[cfg(test)]
@@ -271,13 +365,23 @@ mod tests {
     }
 
     #[test]
-    fn verdicts_follow_the_signs() {
-        let word = |effects: &[Effect]| judge(effects, 3, 5).word();
-        assert_eq!(word(&[Effect::Averted; 6]), "reproduced");
-        assert_eq!(word(&[Effect::Averted, Effect::Delayed(40)]), "not seen at this scale");
-        assert_eq!(word(&[Effect::Hastened(50); 6]), "contradicted");
-        assert_eq!(word(&[Effect::Caused; 6]), "contradicted");
-        assert_eq!(word(&[Effect::TooLate; 9]), "not seen at this scale");
+    fn verdicts_compare_shares_of_diverging_runs() {
+        use Effect::{Averted, Caused, Delayed, None, TooLate};
+        let word = |seeds: &[(bool, &[Effect])]| {
+            let seeds: Vec<_> = seeds.iter().map(|(lost, all)| (*lost, all.to_vec())).collect();
+            judge("E2M1", &seeds, &[]).word()
+        };
+        let (saved, calm): (&[Effect], &[Effect]) = (&[Averted, Averted, None], &[None; 3]);
+        assert_eq!(word(&[(true, saved), (true, &[Averted; 3]), (true, saved)]), "reproduced");
+        // Half of the seeds are saved as often as the other half are lost.
+        let lost: &[Effect] = &[Caused, Caused, None];
+        assert_eq!(
+            word(&[(true, saved), (false, lost), (true, saved), (false, lost)]),
+            "not seen at this scale"
+        );
+        assert_eq!(word(&[(false, lost), (false, &[Caused; 3]), (false, lost)]), "contradicted");
+        assert_eq!(word(&[(true, &[Delayed(9); 3]), (true, calm)]), "not seen at this scale");
+        assert_eq!(word(&[(true, &[TooLate; 3]), (true, &[TooLate; 3])]), "not seen at this scale");
         assert_eq!(word(&[]), "not seen at this scale");
     }
 }

@@ -97,11 +97,9 @@ fn all(setting: &Setting) -> Vec<(String, Arm)> {
             all.push((format!("E4M3, rate {lr:e}"), Proxy { seed, ..proxy }.arm(setting)));
         }
     }
-    for seed in unstable::seeds(setting) {
-        all.push((
-            format!("{} stressed", unstable::format(setting).to_uppercase()),
-            unstable::control(setting, seed),
-        ));
+    for stress in unstable::settings(setting) {
+        let name = format!("{} stressed", stress.format.to_uppercase());
+        all.extend(stress.seeds(setting).map(|seed| (name.clone(), stress.control(setting, seed))));
     }
     all
 }
@@ -124,7 +122,7 @@ impl Figure for Zeta {
         "The ratio rho = |g - h| / |h|, which bounds the norm of the multiplicative bias from below, is small at \
          first and drifts up while the cosine falls; the loss diverges after. Measured at the same weights and \
          between the trajectories of the MX run and of an f32 run of the same seed. Counts as reproduced where \
-         rho of equal weights rises and the cosine falls over the runs (sign test, p at most 0.05) and rho is \
+         rho of equal weights rises and the cosine falls over the runs, up to where they diverge (sign test, p at most 0.05) and rho is \
          at least 1 before every divergence; contradicted where the trends are the opposite or no divergence \
          is preceded so."
     }
@@ -180,7 +178,12 @@ impl Figure for Zeta {
                 step(onset(&rho_twin)),
                 fate.word(),
             ]);
-            let ((rho_up, rho_down), (cos_up, cos_down)) = (trends(&rho), trends(&cos));
+            let before = |values: &[(f64, f64)]| {
+                let end = fate.verdict.diverged.map_or(f64::INFINITY, |end| end as f64);
+                values.iter().copied().filter(|value| value.0 < end).collect::<Vec<_>>()
+            };
+            let ((rho_up, rho_down), (cos_up, cos_down)) =
+                (trends(&before(&rho)), trends(&before(&cos)));
             seen.push(Seen {
                 drifts: rho_up && cos_down,
                 shrinks: rho_down && cos_up,

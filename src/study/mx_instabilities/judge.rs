@@ -76,6 +76,13 @@ pub(super) fn verdict(found: Side, claimed: Side, text: String) -> Verdict {
     }
 }
 
+/// The verdict on a claim that signs are above 0 more often than below (sign test, p at most 0.05).
+pub(super) fn by_signs(signs: &[f64], text: String) -> Verdict {
+    let test = sign_test(signs);
+    let by = |p: fn(Signs) -> f64| test.is_some_and(|test| p(test) <= 0.05);
+    Verdict::of(by(|test| test.p_positive), by(|test| test.p_negative), text)
+}
+
 /// The verdict of several that all must hold: contradicted if one is, reproduced if all are.
 pub(super) fn all(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
     let verdicts: Vec<Verdict> = verdicts.into_iter().collect();
@@ -90,15 +97,21 @@ pub(super) fn all(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
     }
 }
 
+/// The verdict of the first of several settings, with what was seen in the others.
+pub(super) fn first_of(verdicts: &[Verdict]) -> Verdict {
+    let Some((first, others)) = verdicts.split_first() else {
+        return Verdict::NotSeen("nothing was tried".into());
+    };
+    let mut text = first.reason().to_owned();
+    for other in others {
+        text += &format!("; not judged ({}): {}", other.word(), other.reason());
+    }
+    first.with(text)
+}
+
 /// The verdict on a claim that rests on a detector: whatever it says of the runs, nothing is seen unless it
 /// fires where it must.
 pub(super) fn controlled(fired: bool, control: &str, verdict: Verdict) -> Verdict {
     let text = format!("{}; positive control: {control}", verdict.reason());
-    match verdict {
-        _ if !fired => Verdict::NotSeen(format!("{text}, which did not fire")),
-        Verdict::Reproduced(_) => Verdict::Reproduced(text),
-        Verdict::NotSeen(_) => Verdict::NotSeen(text),
-        Verdict::Contradicted(_) => Verdict::Contradicted(text),
-        Verdict::Shown(_) => Verdict::Shown(text),
-    }
+    if fired { verdict.with(text) } else { Verdict::NotSeen(format!("{text}, which did not fire")) }
 }

@@ -3,7 +3,7 @@
 //! Orderings are claimed where the 95 % interval of the paired difference excludes 0, bounds where that of the mean
 //! does not reach them, trends where the test of Mann and Kendall finds them in every seed.
 
-use crate::study::finding::{Findings, Verdict};
+use crate::study::finding::Verdict;
 use crate::study::statistics::{Interval, mann_kendall, mean, mean_interval, paired_interval};
 
 /// Whether a criterion holds (`true`), its opposite does, or neither, with the numbers.
@@ -40,7 +40,7 @@ impl Claim {
         let found = paired_interval(a.1, b.1, 0.95);
         let text = match found {
             Some(_) => {
-                format!("{} less {}: {}{unit}, {} pairs", a.0, b.0, interval(found), a.1.len())
+                format!("{} minus {}: {}{unit}, {} pairs", a.0, b.0, interval(found), a.1.len())
             }
             None => {
                 let values = |values: &[f64]| {
@@ -110,12 +110,6 @@ pub(super) fn verdict(claims: &[Claim]) -> Verdict {
     }
 }
 
-/// What a figure shows whose runs are not made at this scale.
-pub(super) fn later() -> Findings {
-    let verdict = Verdict::Shown("its runs belong to the scale medium".into());
-    Findings { verdict, parts: Vec::new() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,7 +133,7 @@ mod tests {
         // A run that diverged has no gap to take the mean of.
         assert_eq!(below(&[f64::INFINITY, 1.0], &[1.0, 2.0]).holds, None);
         assert!(
-            below(&low, &high).text.contains("a less b: -0.430"),
+            below(&low, &high).text.contains("a minus b: -0.430"),
             "{}",
             below(&low, &high).text
         );

@@ -67,17 +67,21 @@ impl Figure for Gap {
             "What patches and protected operators leave of the gap of NVFP4",
             &format!("gated linear attention, {}", of_seeds(recipes.seeds.len())),
         )?;
-        if let (Some(base), Some(chon)) = (mean(base), mean(chon)) {
-            parts.push(Part::Text(format!(
-                "post-QK: o_proj and the decay gate in bfloat16; HCP: hot channels patched; CHON: both; last: the last 15 % of the blocks in bfloat16 as the recipes have it. The gap of CHON \
-                 is {:.2} of that of NVFP4 here; the paper's are {} and {} %, a ratio of {:.2}. What is in bfloat16 \
-                 takes products away from NVFP4; patches do not.",
-                chon / base,
-                PAPER[0],
-                PAPER[1],
-                PAPER[1] / PAPER[0],
-            )));
-        }
+        parts.push(Part::Text(format!(
+            "post-QK: o_proj and the decay gate in bfloat16; HCP: hot channels patched; CHON: both; last: the last \
+             15 % of the blocks in bfloat16, as the recipes have it. The paper's gaps are {} % (NVFP4) and {} % (CHON), {:.2} of \
+             it; here {}. What is in bfloat16 takes products away from NVFP4; patches do not.",
+            PAPER[0],
+            PAPER[1],
+            PAPER[1] / PAPER[0],
+            match (mean(base), mean(chon)) {
+                (Some(base), Some(chon)) if base > 0.0 && chon > 0.0 =>
+                    format!("{base:.2} % and {chon:.2} %, {:.2} of it", chon / base),
+                (Some(base), Some(chon)) =>
+                    format!("{base:+.2} % and {chon:+.2} %, one of which is no gap"),
+                _ => "nothing was trained".into(),
+            },
+        )));
         Ok(Findings { verdict: verdict(&claims(base, chon)), parts })
     }
 }

@@ -1,12 +1,12 @@
 //! E3: excess kurtosis of activations, softmax attention against gated linear attention.
 
-use super::claim::{Claim, verdict};
+use super::claim::Claim;
 use super::common::{BF16, INPUTS, Kind, main, seeds};
-use super::show::{draw, late, series, spread};
+use super::show::{concluded, draw, late, series, spread};
 use crate::error::Result;
 use crate::plot::{self, Axis, Panel};
 use crate::study::arm::{Arm, Setting};
-use crate::study::finding::{Figure, Findings, Part, Table};
+use crate::study::finding::{Figure, Findings, Table};
 use crate::study::store::Runs;
 
 /// E3.
@@ -116,10 +116,6 @@ impl Figure for Tails {
                 "mean over layers and the inputs of q, o, gate and down; bands: range of seeds",
             )
             .x(Axis::linear("step"));
-        let figure = panels.into_iter().fold(figure, plot::Figure::panel);
-        Ok(Findings {
-            verdict: verdict(&claims),
-            parts: vec![Part::Picture(figure), Part::Table(table)],
-        })
+        Ok(concluded(&claims, figure, panels, table))
     }
 }

@@ -1,13 +1,13 @@
 //! E4: spikes within blocks of 16 x 16 remain where kurtosis is low.
 
-use super::claim::{Claim, verdict};
+use super::claim::Claim;
 use super::common::{Kind, seeds};
 use super::e03::{RECIPES, arms, by_seed, ends, of_inputs};
-use super::show::{draw, spread};
+use super::show::{concluded, draw, spread};
 use crate::error::Result;
 use crate::plot::{self, Axis, Panel};
 use crate::study::arm::{Arm, Setting};
-use crate::study::finding::{Figure, Findings, Part, Table};
+use crate::study::finding::{Figure, Findings, Table};
 use crate::study::store::Runs;
 
 /// E4.
@@ -91,16 +91,13 @@ impl Figure for Spikes {
                 seeds(setting, 3).len()
             ))
             .x(Axis::linear("step"));
-        let figure = panels.into_iter().fold(figure, plot::Figure::panel);
-        Ok(Findings {
-            verdict: verdict(&all),
-            parts: vec![Part::Picture(figure), Part::Table(table)],
-        })
+        Ok(concluded(&all, figure, panels, table))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::claim::verdict;
     use super::*;
 
     #[test]

@@ -1,13 +1,13 @@
 //! E6: which component of gated linear attention has the largest outputs, and where its decay gates go.
 
-use super::claim::{Claim, verdict};
+use super::claim::Claim;
 use super::common::{BF16, Kind, changed, main, seeds, short};
 use super::memory;
-use super::show::{draw, late, series, spread};
+use super::show::{concluded, draw, late, series, spread};
 use crate::error::Result;
 use crate::plot::{self, Axis, Panel};
 use crate::study::arm::{Arm, Scale, Setting};
-use crate::study::finding::{Figure, Findings, Part, Table};
+use crate::study::finding::{Figure, Findings, Table};
 use crate::study::store::Runs;
 
 /// E6.
@@ -131,16 +131,13 @@ impl Figure for Gates {
         let figure = plot::Figure::new("Range of the decay gate's z")
             .subtitle(format!("GLA, {text}; mean over layers; bands: range of seeds"))
             .x(Axis::linear("step"));
-        let figure = panels.into_iter().fold(figure, plot::Figure::panel);
-        Ok(Findings {
-            verdict: verdict(&judged),
-            parts: vec![Part::Picture(figure), Part::Table(table)],
-        })
+        Ok(concluded(&judged, figure, panels, table))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::claim::verdict;
     use super::*;
 
     #[test]

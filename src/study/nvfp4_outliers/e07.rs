@@ -1,13 +1,13 @@
 //! E7: what softmax attention does to its logits.
 
-use super::claim::{Claim, verdict};
+use super::claim::Claim;
 use super::common::{BF16, Kind, changed, main, seeds, short};
 use super::memory;
-use super::show::{draw, late, series, spread};
+use super::show::{concluded, draw, late, series, spread};
 use crate::error::Result;
 use crate::plot::{self, Axis, Panel};
 use crate::study::arm::{Arm, Scale, Setting};
-use crate::study::finding::{Figure, Findings, Part, Table};
+use crate::study::finding::{Figure, Findings, Table};
 use crate::study::store::Runs;
 
 /// E7.
@@ -110,16 +110,13 @@ impl Figure for Softmax {
         let figure = plot::Figure::new("Softmax attention over training")
             .subtitle(format!("{text}, bfloat16, mean over layers; bands: range of seeds"))
             .x(Axis::linear("step"));
-        let figure = panels.into_iter().fold(figure, plot::Figure::panel);
-        Ok(Findings {
-            verdict: verdict(&judged),
-            parts: vec![Part::Picture(figure), Part::Table(table)],
-        })
+        Ok(concluded(&judged, figure, panels, table))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::claim::verdict;
     use super::*;
 
     #[test]

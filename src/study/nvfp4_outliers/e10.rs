@@ -1,12 +1,12 @@
 //! E10: gate and up projections of SwiGLU align.
 
-use super::claim::{Claim, verdict};
+use super::claim::Claim;
 use super::common::{BF16, Kind, changed, main, seeds, short};
-use super::show::{draw, series, spread};
+use super::show::{concluded, draw, series, spread};
 use crate::error::Result;
 use crate::plot::{self, Axis, Panel};
 use crate::study::arm::{Arm, Scale, Setting};
-use crate::study::finding::{Figure, Findings, Part, Table};
+use crate::study::finding::{Figure, Findings, Table};
 use crate::study::store::Runs;
 
 /// E10.
@@ -120,16 +120,13 @@ impl Figure for Alignment {
         let figure = plot::Figure::new("Alignment in SwiGLU over training")
             .subtitle("softmax attention, bfloat16; bands: range of seeds")
             .x(Axis::linear("step"));
-        let figure = panels.into_iter().fold(figure, plot::Figure::panel);
-        Ok(Findings {
-            verdict: verdict(&all),
-            parts: vec![Part::Picture(figure), Part::Table(table)],
-        })
+        Ok(concluded(&all, figure, panels, table))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::claim::verdict;
     use super::*;
 
     #[test]

@@ -1,13 +1,13 @@
 //! E20: what a model can still do that was trained in NVFP4: recall and repeat.
 
-use super::claim::{Claim, interval, later, verdict};
+use super::claim::{Claim, interval};
 use super::common::{BF16, Kind, changed, seeds, short};
 use super::memory;
-use super::show::{intervals, spread};
+use super::show::{concluded, intervals, spread};
 use crate::error::{Error, Result};
 use crate::plot::{self, Axis};
 use crate::study::arm::{Arm, Scale, Setting};
-use crate::study::finding::{Figure, Findings, Part, Table};
+use crate::study::finding::{Figure, Findings, Table};
 use crate::study::statistics::paired_interval;
 use crate::study::store::Runs;
 use crate::train::data::{DataOptions, Dataset};
@@ -68,7 +68,7 @@ impl Figure for Abilities {
 
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
         if setting.scale == Scale::Small {
-            return Ok(later());
+            return Ok(Findings::not_run());
         }
         let own = memory::setting(setting)?;
         let text = Dataset::load(own.source(), &DataOptions::default())
@@ -110,16 +110,13 @@ impl Figure for Abilities {
         let figure = plot::Figure::new("What models recall and repeat")
             .subtitle("validation text, under each model's own recipe; mean and 95 % interval, and each seed")
             .x(Axis::categories("", RECIPES.map(|(name, _)| name)));
-        let figure = panels.into_iter().fold(figure, plot::Figure::panel);
-        Ok(Findings {
-            verdict: verdict(&all),
-            parts: vec![Part::Picture(figure), Part::Table(table)],
-        })
+        Ok(concluded(&all, figure, panels, table))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::claim::verdict;
     use super::*;
 
     #[test]

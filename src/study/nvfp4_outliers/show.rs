@@ -1,11 +1,11 @@
 //! From records to pictures and tables: series of probes, means over seeds, and recipes beside bfloat16.
 
-use super::claim::interval;
+use super::claim::{Claim, interval, verdict};
 use super::common::BF16;
 use crate::error::Result;
 use crate::plot::{self, Axis, Band, Intervals, Panel, Series, smooth};
 use crate::study::arm::Arm;
-use crate::study::finding::{Part, Table};
+use crate::study::finding::{Findings, Part, Table};
 use crate::study::statistics::{Interval, mean, mean_interval};
 use crate::study::store::{Runs, Trained};
 use crate::study::table::gap_percent;
@@ -167,6 +167,17 @@ impl<'a> Recipes<'a> {
         let curves = few_enough.then_some(Part::Picture(figure));
         Ok(curves.into_iter().chain([Part::Picture(ends), Part::Table(table)]).collect())
     }
+}
+
+/// What a figure of one picture and one table says of its claims.
+pub(super) fn concluded(
+    claims: &[Claim],
+    figure: plot::Figure,
+    panels: impl IntoIterator<Item = Panel>,
+    table: Table,
+) -> Findings {
+    let figure = panels.into_iter().fold(figure, plot::Figure::panel);
+    Findings { verdict: verdict(claims), parts: vec![Part::Picture(figure), Part::Table(table)] }
 }
 
 /// A panel over categories: means with their intervals, and the values of the seeds.
