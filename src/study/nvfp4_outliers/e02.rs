@@ -67,6 +67,11 @@ fn arms_of(setting: &Setting, kind: Kind) -> Vec<Arm> {
     seeds.iter().flat_map(|&seed| recipes().map(move |r| arm(setting, kind, &r, seed))).collect()
 }
 
+/// Seeds of the weights that losses are measured at: more of them, as nothing is trained on.
+fn frozen_seeds(setting: &Setting) -> Vec<u64> {
+    seeds(setting, 8)
+}
+
 /// The share that operators whose names begin so have of the parameters of all linear operators in blocks.
 fn share(setting: &Setting, kind: Kind, operator: &str) -> f64 {
     let linears = Linear::all(&arm(setting, kind, BF16, 1).config.model.layout());
@@ -129,7 +134,12 @@ impl Figure for Sensitivity {
     }
 
     fn arms(&self, setting: &Setting) -> Vec<Arm> {
-        Kind::ALL.into_iter().flat_map(|kind| arms_of(setting, kind)).collect()
+        let weights =
+            |kind| frozen_seeds(setting).into_iter().map(move |s| main(setting, kind, BF16, s));
+        Kind::ALL
+            .into_iter()
+            .flat_map(|kind| arms_of(setting, kind).into_iter().chain(weights(kind)))
+            .collect()
     }
 
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
@@ -140,16 +150,26 @@ impl Figure for Sensitivity {
             let own = || operators(kind).iter().map(|operator| one(operator));
             // By seed, then by operator.
             let (mut frozen, mut after) = (Vec::new(), Vec::new());
-            for &seed in &seeds {
+            for seed in frozen_seeds(setting) {
                 frozen.push(frozen::gaps(runs, &main(setting, kind, BF16, seed), half, own())?);
+            }
+            for &seed in &seeds {
                 let of = |recipe: &str| runs.of(&arm(setting, kind, recipe, seed));
                 let base = of(BF16)?;
-                let gap = |recipe: String| Ok(median_gap(&of(&recipe)?, &base));
+                let late = branch_steps(setting) as usize / 2;
+                let gap = |recipe: String| Ok(median_gap(&of(&recipe)?, &base, late));
                 after.push(own().map(gap).collect::<Result<Vec<f64>>>()?);
             }
-            let few = of_seeds(seeds.len());
             let what = format!("at the checkpoint of step {half}, nothing trained");
-            judged.push(of_kind(setting, kind, &what, &few, &frozen, &mut parts));
+            judged.push(of_kind(
+                setting,
+                kind,
+                &what,
+                &of_seeds(frozen.len()),
+                &frozen,
+                &mut parts,
+            ));
+            let few = of_seeds(seeds.len());
             let what = format!("after branches of {} steps", branch_steps(setting));
             trained.push(of_kind(setting, kind, &what, &few, &after, &mut parts));
         }
@@ -159,13 +179,14 @@ impl Figure for Sensitivity {
     }
 }
 
-/// The median over the second half of a branch of its loss above that of bfloat16, in percent: rates are
-/// stressed, and a spike of one run is no effect of an operator.
-fn median_gap(own: &Trained, base: &Trained) -> f64 {
+/// The median over the last `late` steps of a branch of its loss above that of bfloat16, in percent: rates are
+/// stressed, and a spike of one run is no effect of an operator. Records of a branch begin with those of
+/// the run it comes from.
+fn median_gap(own: &Trained, base: &Trained, late: usize) -> f64 {
     let (own, base) = (own.losses(), base.losses());
-    let gaps: Vec<f64> =
-        own.iter().zip(&base).map(|(own, base)| gap_percent(own.1, base.1)).collect();
-    median(&gaps[gaps.len() / 2..]).unwrap_or(f64::NAN)
+    let gaps = own.iter().zip(&base).map(|(own, base)| gap_percent(own.1, base.1));
+    let gaps: Vec<f64> = gaps.collect();
+    median(&gaps[gaps.len() - late.min(gaps.len())..]).unwrap_or(f64::NAN)
 }
 
 /// The claim on one kind of model, from gaps by seed and operator, and its picture and table.
