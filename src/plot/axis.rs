@@ -15,6 +15,7 @@ pub struct Axis {
     pub(super) range: Option<(f64, f64)>,
     pub(super) include: Vec<f64>,
     names: Vec<String>,
+    whole: bool,
 }
 
 impl Axis {
@@ -26,7 +27,13 @@ impl Axis {
             range: None,
             include: Vec::new(),
             names: Vec::new(),
+            whole: false,
         }
+    }
+
+    /// A linear axis of counts, as of bits or layers: ticks stand at whole numbers alone.
+    pub fn whole(label: impl Into<String>) -> Self {
+        Self { whole: true, ..Self::linear(label) }
     }
 
     /// A logarithmic axis. Values that are not positive have no place on it and are marked as
@@ -65,7 +72,9 @@ impl Axis {
     /// About `target` ticks with labels, at most that many of categories.
     pub(super) fn ticks(&self, scale: &Scale, target: usize) -> Ticks {
         if !self.is_categorical() {
-            return scale.ticks(target);
+            let mut found = scale.ticks(target);
+            found.ticks.retain(|tick| !self.whole || tick.value == floor(tick.value));
+            return found;
         }
         let stride = self.names.len().div_ceil(target.max(1));
         let tick = |(i, name): (usize, &String)| Tick {
@@ -299,6 +308,16 @@ mod tests {
                 "{low}..{high}"
             );
         }
+    }
+
+    #[test]
+    fn counts_have_no_halves() {
+        let values = |axis: &Axis| {
+            let scale = Scale { low: 3.0, high: 5.0, log: false };
+            axis.ticks(&scale, 5).ticks.iter().map(|tick| tick.value).collect::<Vec<_>>()
+        };
+        assert_eq!(values(&Axis::linear("")), [3.0, 3.5, 4.0, 4.5, 5.0]);
+        assert_eq!(values(&Axis::whole("")), [3.0, 4.0, 5.0]);
     }
 
     #[test]

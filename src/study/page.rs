@@ -22,8 +22,8 @@ p{max-width:72ch;overflow-wrap:anywhere}.soft{color:var(--soft);font-size:.9rem}
 .verdict{border-left:4px solid var(--none);padding:.25rem .75rem;background:var(--pale);max-width:100%;\
 overflow-wrap:anywhere}\
 .reproduced{border-color:var(--good)}.contradicted{border-color:var(--bad)}.shown{border-color:var(--line)}\
-.wide{overflow-x:auto;max-width:100%;margin:1rem 0}\
-table{border-collapse:collapse;font-size:.9rem}caption{text-align:left;color:var(--soft);padding:.25rem 0}\
+.wide{overflow-x:auto;max-width:100%}\
+table{border-collapse:collapse;font-size:.9rem}figure{margin:1rem 0}figcaption{font-size:.9rem;color:var(--soft);padding:.25rem 0;max-width:72ch}\
 th,td{padding:.25rem .6rem;border-bottom:1px solid var(--line);text-align:right;white-space:nowrap}\
 th:first-child,td:first-child,.w{text-align:left}\
 svg.exmy{display:block;height:auto;margin:1rem 0;max-width:800px!important}\
@@ -91,7 +91,7 @@ impl Page {
         };
         let _ = writeln!(
             self.body,
-            "<div class=\"wide\" tabindex=\"0\"><table><caption>{}</caption>",
+            "<figure><figcaption>{}</figcaption><div class=\"wide\" tabindex=\"0\"><table>",
             escape(&table.caption)
         );
         let _ =
@@ -99,7 +99,7 @@ impl Page {
         for row in &table.rows {
             let _ = writeln!(self.body, "<tr>{}</tr>", cells(row, "td"));
         }
-        self.body.push_str("</tbody></table></div>\n");
+        self.body.push_str("</tbody></table></div></figure>\n");
     }
 
     /// Adds a picture.

@@ -154,7 +154,7 @@ impl Figure for Exponent {
         }
         let picture = plot::Figure::new("Exponent bits, bias, and which end is clipped")
             .subtitle("diverged runs are marked as missing")
-            .x(Axis::linear("exponent bits"))
+            .x(Axis::whole("exponent bits"))
             .panel(panel);
         Ok(Findings {
             verdict: judge(&rows),

@@ -175,7 +175,7 @@ impl Figure for Masked {
             panel = panel.line(Series::new(*rounding, gains));
         }
         let picture = plot::Figure::new("Truncation shrinks products, rounding does not")
-            .x(Axis::linear("mantissa bits"))
+            .x(Axis::whole("mantissa bits"))
             .panel(panel);
         let text = format!("largest deviation from the expectations {:.2} %", 100.0 * worst);
         // Of fewer products the noise is known to within 5 % only.

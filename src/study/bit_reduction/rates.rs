@@ -328,7 +328,7 @@ impl Figure for Roundings {
             panel = panel.line(Series::new(name, points));
         }
         let picture = plot::Figure::new("Final loss by mantissa bits and rounding")
-            .x(Axis::linear("mantissa bits"))
+            .x(Axis::whole("mantissa bits"))
             .panel(panel);
         let verdict = match last {
             None => Verdict::NotSeen("too few seeds for an interval".into()),

@@ -104,30 +104,27 @@ impl Figure for Simplified {
             &["model", "numbers", "loss", "diverged", "spikes"],
         );
         let (mut mx, mut base) = (Vec::new(), Vec::new());
-        for (model, (name, _)) in MODELS.iter().enumerate() {
-            let mut panel = Panel::new(Axis::linear("training loss, nats per byte"));
-            for (recipe, (numbers, _)) in RECIPES.iter().enumerate() {
-                let fates: Vec<Fate> = all_seeds(setting)
-                    .map(|seed| lm_fate(runs, &arm(setting, model, recipe, seed)))
-                    .collect::<Result<_>>()?;
+        for (name, axis, fates) in models(setting, runs)? {
+            let mut panel = Panel::new(axis);
+            for (i, (numbers, fates)) in fates.iter().enumerate() {
                 let curves: Vec<_> = fates.iter().map(|fate| calm(&fate.losses)).collect();
                 panel = over_seeds(panel, numbers, &curves);
                 let tails: Vec<f64> = fates.iter().map(|fate| fate.tail).collect();
                 table.row([
-                    (*name).into(),
+                    name.clone(),
                     (*numbers).into(),
                     number(tails.iter().sum::<f64>() / tails.len() as f64),
                     fates.iter().filter(|fate| fate.diverged()).count().to_string(),
                     fates.iter().map(|f| f.verdict.spikes.len()).sum::<usize>().to_string(),
                 ]);
-                match recipe {
+                match i {
                     0 => base.extend(tails),
                     1 => mx.extend(tails),
                     _ => {}
                 }
             }
             parts.push(Part::Picture(
-                plot::Figure::new(format!("Losses of a model {name}"))
+                plot::Figure::new(format!("Losses of a {name}"))
                     .subtitle(
                         "median of the seeds and their range; moving average over 2 % of the steps",
                     )
@@ -135,38 +132,36 @@ impl Figure for Simplified {
                     .panel(panel),
             ));
         }
-        let mut panel = Panel::new(Axis::log("training loss, nats"));
-        for (recipe, (numbers, name)) in proxies().iter().enumerate() {
-            let fates: Vec<Fate> = all_seeds(setting)
-                .map(|seed| proxy_fate(runs, &divergence(setting, name, seed)))
-                .collect::<Result<_>>()?;
-            let curves: Vec<_> = fates.iter().map(|fate| calm(&fate.losses)).collect();
-            panel = over_seeds(panel, numbers, &curves);
-            let tails: Vec<f64> = fates.iter().map(|fate| fate.tail).collect();
-            table.row([
-                "proxy, divergence".into(),
-                (*numbers).into(),
-                number(tails.iter().sum::<f64>() / tails.len() as f64),
-                fates.iter().filter(|fate| fate.diverged()).count().to_string(),
-                fates.iter().map(|f| f.verdict.spikes.len()).sum::<usize>().to_string(),
-            ]);
-            match recipe {
-                0 => base.extend(tails),
-                1 => mx.extend(tails),
-                _ => {}
-            }
-        }
-        parts.push(Part::Picture(
-            plot::Figure::new("Losses of the proxy by the divergence of Kullback and Leibler")
-                .subtitle(
-                    "median of the seeds and their range; moving average over 2 % of the steps",
-                )
-                .x(Axis::linear("step"))
-                .panel(panel),
-        ));
         parts.push(Part::Table(table));
         Ok(Findings { verdict: judge(&mx, &base), parts })
     }
+}
+
+/// What became of the seeds of each recipe, the one compared with first.
+type Fates = Vec<(&'static str, Vec<Fate>)>;
+
+/// Each model with the axis of its losses.
+fn models(setting: &Setting, runs: &Runs<'_>) -> Result<Vec<(String, Axis, Fates)>> {
+    let mut all = Vec::new();
+    for (model, (name, _)) in MODELS.iter().enumerate() {
+        let of = |recipe: usize| {
+            let fates = all_seeds(setting)
+                .map(|seed| lm_fate(runs, &arm(setting, model, recipe, seed)))
+                .collect::<Result<_>>()?;
+            Ok((RECIPES[recipe].0, fates))
+        };
+        let fates = (0..RECIPES.len()).map(of).collect::<Result<_>>()?;
+        all.push((format!("model {name}"), Axis::linear("training loss, nats per byte"), fates));
+    }
+    let of = |(numbers, recipe): (&'static str, String)| {
+        let fates = all_seeds(setting)
+            .map(|seed| proxy_fate(runs, &divergence(setting, &recipe, seed)))
+            .collect::<Result<_>>()?;
+        Ok((numbers, fates))
+    };
+    let fates = proxies().into_iter().map(of).collect::<Result<_>>()?;
+    all.push(("proxy with a divergence".into(), Axis::log("training loss, nats"), fates));
+    Ok(all)
 }
 
 #[cfg(test)]
