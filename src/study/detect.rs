@@ -223,7 +223,8 @@ pub struct Factor {
 
 impl Default for Factor {
     fn default() -> Self {
-        Self { window: 50, factor: 10.0, tail: 0.1, merge: 10 }
+        // Short windows: small proxies reach their lowest losses within some forty steps.
+        Self { window: 10, factor: 10.0, tail: 0.1, merge: 10 }
     }
 }
 
@@ -245,17 +246,21 @@ impl Factor {
         let losses = values(run);
         // A run that is lost before its first full window is seen by where it began.
         let mut lowest = losses.first().copied().unwrap_or(f64::INFINITY);
-        let mut flags = Vec::new();
+        let (mut flags, mut sound) = (Vec::new(), 0);
         for (i, loss) in losses.iter().enumerate() {
-            let full = i.checked_sub(self.window).map(|from| &losses[from..i]);
-            lowest = lowest.min(full.and_then(median).unwrap_or(f64::INFINITY));
+            let before = i.checked_sub(self.window).and_then(|from| median(&losses[from..i]));
+            lowest = lowest.min(before.unwrap_or(f64::INFINITY));
             flags.push((*loss > self.factor * lowest).then_some(lowest));
+            if before.is_some_and(|level| level <= self.factor * lowest) {
+                sound = i - self.window / 2;
+            }
         }
         let mut spikes = join(run, &flags, self.merge);
         let late = &losses[tail(losses.len(), self.tail)..];
         let lost = median(late).is_some_and(|median| median > self.factor * lowest);
-        let since = spikes.last().filter(|_| lost).map(|spike| spike.first);
-        let diverged = end.or(since);
+        // Lost since the first loss above the limit after which no level was below it.
+        let since = flags.iter().skip(sound).position(Option::is_some).map(|at| run[sound + at].0);
+        let diverged = end.or(since.filter(|_| lost));
         for spike in &mut spikes {
             let later = run.last().is_some_and(|&(step, _)| step > spike.last);
             spike.recovered = later && diverged.is_none_or(|end| end > spike.last);

@@ -3,11 +3,11 @@
 //! The paper says so of its curves and gives no threshold ("no exact threshold", caption of v2 Fig. 7), and
 //! levels of two quantities cannot be compared by eye. So both are held to the same rule: a curve has risen
 //! at the first of two measurements in a row that lie above those of the reference run of the same seed by
-//! more than three times the scatter between the seeds of the reference.
+//! more than three times the scatter between the seeds of the reference. Losses are means of the steps around
+//! a measurement, as a trailing average would come too late. All runs of a seed share its reference, so what counts is one value a seed.
 
-use super::common::smoothed_loss;
 use crate::error::Result;
-use crate::study::statistics::{mean, sd, sign_test};
+use crate::study::statistics::{Interval, mean, mean_interval, sd};
 use crate::study::store::Trained;
 
 /// Scatters between seeds that a difference must exceed.
@@ -20,6 +20,18 @@ type Curve = Vec<(f64, f64)>;
 /// The value at a step, if the curve goes that far.
 fn at(curve: &[(f64, f64)], step: f64) -> Option<f64> {
     curve.iter().find(|point| point.0 == step).map(|point| point.1).filter(|x| x.is_finite())
+}
+
+/// The mean loss of the steps nearer to each measurement than `reach`, up to where a run ends.
+fn around(losses: &[(f64, f64)], steps: &[f64], reach: f64) -> Curve {
+    let end = losses.iter().position(|point| !point.1.is_finite()).unwrap_or(losses.len());
+    let last = losses[..end].last().map_or(f64::NEG_INFINITY, |point| point.0);
+    let near = |step: f64| -> Vec<f64> {
+        let near = losses[..end].iter().filter(|point| (point.0 - step).abs() < reach);
+        near.map(|point| point.1).collect()
+    };
+    let within = steps.iter().filter(|step| **step <= last);
+    within.filter_map(|&step| Some((step, mean(&near(step))?))).collect()
 }
 
 /// The standard deviation between curves at one step, over all steps that all of them have.
@@ -72,10 +84,11 @@ pub(super) fn compare(reference: &[Trained], runs: &[Trained]) -> Result<Vec<Ris
         runs.iter().map(|run| Ok(ln(run.values("phi")?).collect())).collect()
     };
     let (phi_reference, phi) = (phi(reference)?, phi(runs)?);
+    let steps: Vec<f64> =
+        phi_reference.first().into_iter().flatten().map(|point| point.0).collect();
+    let reach = steps.windows(2).map(|two| (two[1] - two[0]) / 2.0).fold(f64::INFINITY, f64::min);
     let loss = |runs: &[Trained]| -> Vec<Curve> {
-        let measured = |step: f64| phi_reference.iter().any(|curve| at(curve, step).is_some());
-        let curve = |run| smoothed_loss(run).into_iter().filter(|point| measured(point.0));
-        runs.iter().map(|run| curve(run).collect()).collect()
+        runs.iter().map(|run| around(&run.losses(), &steps, reach)).collect()
     };
     let (loss_reference, loss) = (loss(reference), loss(runs));
     let limits = [scatter(&phi_reference), scatter(&loss_reference)];
@@ -91,24 +104,35 @@ pub(super) fn compare(reference: &[Trained], runs: &[Trained]) -> Result<Vec<Ris
         .collect())
 }
 
-/// Whether sharpness rises first in more runs than the loss, whether the opposite, and the numbers.
-pub(super) fn judge(runs: &[Risen]) -> (bool, bool, String) {
-    let alone = runs.iter().filter(|run| run.phi.is_some() && run.loss.is_none()).count();
-    let signs: Vec<f64> = runs.iter().filter_map(Risen::sign).collect();
+/// Whether sharpness rises first, whether the loss does, and the numbers; `runs` holds the seeds of each number of bits
+/// and rate, in the same order.
+pub(super) fn judge(runs: &[Vec<Risen>]) -> (bool, bool, String) {
+    let all = || runs.iter().flatten();
+    let alone = all().filter(|run| run.phi.is_some() && run.loss.is_none()).count();
+    let signs: Vec<f64> = all().filter_map(Risen::sign).collect();
     let count = |sign: f64| signs.iter().filter(|s| **s == sign).count();
-    let test = sign_test(&signs);
+    let seeds = runs.iter().map(Vec::len).max().unwrap_or(0);
+    let of = |seed: usize| {
+        let signs = runs.iter().filter_map(|runs| runs.get(seed)?.sign());
+        mean(&signs.collect::<Vec<_>>())
+    };
+    let means: Vec<f64> = (0..seeds).filter_map(of).collect();
+    let found = mean_interval(&means, 0.95);
+    let shown = found.map_or_else(
+        || "no interval".into(),
+        |found| format!("{:+.2} [{:+.2}, {:+.2}]", found.estimate, found.low, found.high),
+    );
     let text = format!(
         "of {} runs whose loss rises above that of the most bits, sharpness rises before in {}, at the same \
-         measurement in {}, later or never in {} (one-sided p {:.4}); in {alone} runs sharpness rises and the \
-         loss does not",
+         measurement in {}, later or never in {}; first minus later over all, by seed: {shown}; in {alone} runs \
+         sharpness rises and the loss does not",
         signs.len(),
         count(1.0),
         count(0.0),
         count(-1.0),
-        test.map_or(1.0, |test| test.p_positive),
     );
-    let by = |p: Option<f64>| p.is_some_and(|p| p <= 0.05);
-    (by(test.map(|test| test.p_positive)), by(test.map(|test| test.p_negative)), text)
+    let side = |of: fn(Interval) -> bool| found.is_some_and(of);
+    (side(|found| found.low > 0.0), side(|found| found.high < 0.0), text)
 }
 
 #[cfg(test)]
@@ -140,14 +164,32 @@ mod tests {
         let run = |phi, loss| Risen { phi, loss };
         let (first, alone) = (run(Some(50.0), Some(100.0)), run(Some(50.0), None));
         let (later, tie) = (run(None, Some(25.0)), run(Some(25.0), Some(25.0)));
-        let (holds, opposite, text) = judge(&[first, first, first, first, first, alone, tie]);
-        assert!(holds && !opposite, "{text}");
-        assert!(text.starts_with("of 6 runs") && text.contains("before in 5"), "{text}");
+        let groups = |seeds: [&[Risen]; 3]| -> Vec<Vec<Risen>> {
+            (0..seeds[0].len()).map(|i| seeds.map(|runs| runs[i]).to_vec()).collect()
+        };
+        let (holds, opposite, text) =
+            judge(&groups([&[first, first, alone], &[first, tie, tie], &[first; 3]]));
+        assert!(!holds && !opposite, "1, 1/3 and 1 scatter too much: {text}");
+        assert!(text.starts_with("of 8 runs") && text.contains("before in 6"), "{text}");
         assert!(text.contains("in 1 runs sharpness rises and"), "{text}");
-        let (holds, opposite, _) = judge(&[later; 5]);
+        let five = [first, first, first, first, tie];
+        let (holds, ..) = judge(&groups([&[first; 5], &five, &five]));
+        assert!(holds);
+        let (holds, opposite, _) = judge(&groups([&[later, tie], &[tie; 2], &[later; 2]]));
+        assert!(!holds && !opposite);
+        let (holds, opposite, _) = judge(&groups([&[later; 5]; 3].map(|runs| &runs[..])));
         assert!(!holds && opposite);
-        let (holds, opposite, _) = judge(&[first, first, first, first, later]);
-        assert!(!holds && !opposite, "four of five are not enough");
-        assert!(!judge(&[alone; 9]).0);
+        assert!(!judge(&groups([&[alone; 2]; 3].map(|runs| &runs[..]))).0);
+        assert!(!judge(&[]).0);
+    }
+
+    #[test]
+    fn losses_are_means_around_a_measurement() {
+        let losses: Vec<(f64, f64)> = (1..=100).map(|i| (f64::from(i), f64::from(i))).collect();
+        // Steps 39 to 61 are nearer than 12 to 50; after 100 there are none.
+        assert_eq!(around(&losses, &[50.0, 150.0], 12.0), [(50.0, 50.0)]);
+        let mut broken = losses;
+        broken[54].1 = f64::NAN;
+        assert_eq!(around(&broken, &[50.0, 75.0], 12.0), [(50.0, 46.5)]);
     }
 }

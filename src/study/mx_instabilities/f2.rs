@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::plot::{self, Axis, Panel};
 use crate::study::arm::{Arm, Setting};
 use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
+use crate::study::statistics::mean;
 use crate::study::store::Runs;
 
 /// F2a: with norms; F2b: without.
@@ -98,9 +99,31 @@ struct Pairs {
 }
 
 impl Pairs {
-    fn push(&mut self, a: &[Fate], b: &[Fate]) {
-        self.a.extend(a.iter().map(|fate| fate.tail));
-        self.b.extend(b.iter().map(|fate| fate.tail));
+    fn of(a: &[Fate], b: &[Fate]) -> Self {
+        let tails = |fates: &[Fate]| fates.iter().map(|fate| fate.tail).collect();
+        Self { a: tails(a), b: tails(b) }
+    }
+
+    fn extend(&mut self, other: &Self) {
+        self.a.extend(&other.a);
+        self.b.extend(&other.b);
+    }
+
+    fn ratios(&self) -> Vec<f64> {
+        self.a.iter().zip(&self.b).map(|(a, b)| a / b).collect()
+    }
+
+    /// Geometric means over all that was pushed of one seed, where each push has `seeds` of them: pairs of
+    /// one seed at several rates are no independent pairs.
+    fn by_seed(&self, seeds: usize) -> Self {
+        let of = |values: &[f64], seed: usize| {
+            let logs = values.iter().skip(seed).step_by(seeds).map(|value| libm::log(*value));
+            libm::exp(mean(&logs.collect::<Vec<_>>()).unwrap_or(f64::NAN))
+        };
+        let all = |values: &[f64]| {
+            (0..seeds.min(values.len())).map(|seed| of(values, seed)).collect::<Vec<_>>()
+        };
+        Self { a: all(&self.a), b: all(&self.b) }
     }
 
     fn compare(&self) -> Paired {
@@ -108,13 +131,12 @@ impl Pairs {
     }
 }
 
-/// With norms: MX loses against f32 at rates where no f32 run diverged, and SwiGLU loses against GELU
-/// in MX.
+/// With norms: MX loses against f32, and with SwiGLU more than with GELU.
 fn judge_with(mx: &Pairs, swiglu: &Pairs, lost: (usize, usize)) -> Verdict {
     let worse = mx.compare();
     let text = format!(
-        "ln(loss) of MX with gains in blocks less that of f32 with betas still, same activation, \
-         rate and seed: {}; diverged {} of MX, {} of f32",
+        "ln(loss) of MX with gains in blocks less that of f32 with betas still, mean over activations and \
+         rates by seed: {}; diverged {} of MX, {} of f32",
         worse.words(),
         lost.0,
         lost.1
@@ -124,7 +146,10 @@ fn judge_with(mx: &Pairs, swiglu: &Pairs, lost: (usize, usize)) -> Verdict {
         return first;
     }
     let gated = swiglu.compare();
-    let text = format!("ln(loss) of SwiGLU less that of GELU in MX: {}", gated.words());
+    let text = format!(
+        "what MX adds to ln(loss) of SwiGLU less what it adds to that of GELU: {}",
+        gated.words()
+    );
     judge::all([first, gated.verdict(Side::Above, text)])
 }
 
@@ -161,9 +186,8 @@ impl Figure for Activations {
             true => {
                 "With layer norms MX does worse than FP32, in the study until it diverges, and SwiGLU fares worst. \
                  Judged is the loss (divergence by AppC): reproduced where final losses of MX E4M3 (gains of norms in blocks) are above those of f32 \
-                 (whose betas of norms stay 0 as those of the study's MX runs do) and, in MX, those of SwiGLU \
-                 above those of GELU, over pairs of runs of one seed (95 % interval of the mean difference \
-                 without 0, or a sign test with p at most 0.05)."
+                 (whose betas of norms stay 0 as those of the study's MX runs do), and by more with SwiGLU than with \
+                 GELU, one value a seed (95 % interval of the mean without 0)."
             }
             false => {
                 "Without layer norms the final loss is lower, as the teacher has none; MX becomes more \
@@ -210,7 +234,7 @@ impl Figure for Activations {
         let (mut mx, mut swiglu, mut off) = (Pairs::default(), Pairs::default(), Pairs::default());
         let (mut lost_mx, mut lost_f32) = (0, 0);
         for lr in rates(setting) {
-            let mut gelu: Option<Vec<Fate>> = None;
+            let mut gelu: Option<Pairs> = None;
             for &activation in self.activations(setting) {
                 let mut panel = Panel::new(Axis::log("training loss, mean squared error"));
                 let plain = match self.norm {
@@ -221,14 +245,14 @@ impl Figure for Activations {
                     let fates = self.fates(setting, runs, &recipe, activation, lr)?;
                     let curves: Vec<_> = fates.iter().map(|fate| calm(&fate.losses)).collect();
                     panel = over_seeds(panel, short(&recipe), &curves);
-                    let mean = fates.iter().map(|fate| fate.tail).sum::<f64>() / fates.len() as f64;
+                    let loss = fates.iter().map(|fate| fate.tail).sum::<f64>() / fates.len() as f64;
                     let diverged = fates.iter().filter(|fate| fate.diverged()).count();
                     let spiked = fates.iter().filter(|f| !f.verdict.spikes.is_empty()).count();
                     let mut with = "-".to_owned();
                     if !self.norm {
                         let other =
                             Self { norm: true }.fates(setting, runs, &recipe, activation, lr)?;
-                        off.push(&fates, &other);
+                        off.extend(&Pairs::of(&fates, &other));
                         with =
                             number(other.iter().map(|f| f.tail).sum::<f64>() / other.len() as f64);
                     }
@@ -236,7 +260,7 @@ impl Figure for Activations {
                         activation.into(),
                         format!("{lr:e}"),
                         short(&recipe).into(),
-                        number(mean),
+                        number(loss),
                         with,
                         diverged.to_string(),
                         spiked.to_string(),
@@ -247,10 +271,13 @@ impl Figure for Activations {
                     }
                     if recipe == text("e4m3") {
                         lost_mx += diverged;
-                        mx.push(&fates, &plain);
+                        let own = Pairs::of(&fates, &plain);
+                        mx.extend(&own);
                         match (&gelu, activation) {
-                            (Some(gelu), "swiglu") => swiglu.push(&fates, gelu),
-                            (None, "gelu") => gelu = Some(fates),
+                            (Some(gelu), "swiglu") => {
+                                swiglu.extend(&Pairs { a: own.ratios(), b: gelu.ratios() });
+                            }
+                            (None, "gelu") => gelu = Some(own),
                             _ => {}
                         }
                     }
@@ -265,9 +292,10 @@ impl Figure for Activations {
             }
         }
         parts.push(Part::Table(table));
+        let seeds = Self::seeds(setting).count();
         let verdict = match self.norm {
-            true => judge_with(&mx, &swiglu, (lost_mx, lost_f32)),
-            false => judge_without(&off),
+            true => judge_with(&mx.by_seed(seeds), &swiglu.by_seed(seeds), (lost_mx, lost_f32)),
+            false => judge_without(&off.by_seed(seeds)),
         };
         Ok(Findings { verdict, parts })
     }
@@ -279,6 +307,16 @@ mod tests {
 
     fn pairs(a: [f64; 3], b: [f64; 3]) -> Pairs {
         Pairs { a: a.to_vec(), b: b.to_vec() }
+    }
+
+    #[test]
+    fn values_of_one_seed_are_one() {
+        let all = Pairs { a: vec![1.0, 8.0, 4.0, 2.0], b: vec![1.0, 1.0, 9.0, 1.0] };
+        let found = all.by_seed(2);
+        for (found, expected) in found.a.iter().chain(&found.b).zip([2.0, 4.0, 3.0, 1.0]) {
+            assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+        }
+        assert_eq!(Pairs::default().by_seed(3), Pairs::default());
     }
 
     #[test]

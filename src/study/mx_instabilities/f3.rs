@@ -261,7 +261,6 @@ impl Figure for LastBin {
     }
 }
 
-/// The name of a norm without what all names have in common.
 /// `layers.0.input`, of a norm's gains: legends are narrow.
 fn short(name: &str) -> String {
     name.replace("model.", "").replace("_layernorm", "").replace(".weight", "")

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::plot::{self, Axis, Panel, Series};
 use crate::study::arm::{Arm, Setting};
 use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
-use crate::study::statistics::{Signs, mean, paired_interval, sign_test};
+use crate::study::statistics::{Interval, mean, paired_interval};
 use crate::study::store::Runs;
 
 /// F4.
@@ -112,27 +112,11 @@ fn positive(setting: &Setting) -> Arm {
 /// harmed, so that counts of seeds would tell how many of either there are; the share of runs that diverge with
 /// interventions beside that without is fair to both.
 fn judge(name: &str, seeds: &[(bool, Vec<Effect>)], alone: &[Alone]) -> Verdict {
-    let with = |(diverged, effects): &(bool, Vec<Effect>)| {
-        let effects: Vec<Effect> =
-            effects.iter().copied().filter(|effect| *effect != Effect::TooLate).collect();
-        let lost = effects.iter().filter(|effect| match effect {
-            Effect::Averted => false,
-            Effect::Caused => true,
-            _ => *diverged,
-        });
-        (!effects.is_empty()).then(|| lost.count() as f64 / effects.len() as f64)
-    };
-    let without: Vec<f64> =
-        seeds.iter().filter(|seed| with(seed).is_some()).map(|seed| f64::from(seed.0)).collect();
-    let with: Vec<f64> = seeds.iter().filter_map(with).collect();
-    let gap = paired_interval(&without, &with, 0.95);
+    let gap = fewer(seeds, 0.95);
     let effects: Vec<Effect> = seeds.iter().flat_map(|seed| seed.1.iter().copied()).collect();
     let count = |kind: fn(&Effect) -> bool| effects.iter().filter(|effect| kind(effect)).count();
     let diverged = seeds.iter().filter(|seed| seed.0).count();
-    let shown = gap.map_or_else(
-        || "no interval".into(),
-        |gap| format!("{:+.3} [{:+.3}, {:+.3}]", -gap.estimate, -gap.high, -gap.low),
-    );
+    let shown = words(gap);
     let mut text = format!(
         "{name}: {diverged} of {} MX runs diverge; of {} claimed interventions before that, {} avert it, {} \
          delay it, {} hasten it, and {} make runs diverge that do not without; share of diverging runs with \
@@ -144,17 +128,12 @@ fn judge(name: &str, seeds: &[(bool, Vec<Effect>)], alone: &[Alone]) -> Verdict 
         count(|effect| matches!(effect, Effect::Hastened(_))),
         count(|effect| *effect == Effect::Caused),
     );
-    let helpful = alone.iter().filter_map(|alone| {
-        let signs = alone.signs.filter(|signs| signs.p_positive <= 0.05)?;
-        let Signs { positive, negative, p_positive, .. } = signs;
-        Some(format!(
-            "{} (helps on {positive} seeds, harms on {negative}, p {p_positive:.4})",
-            alone.name
-        ))
-    });
-    let helpful: Vec<String> = helpful.collect();
-    if !helpful.is_empty() {
-        text += &format!("; by themselves: {}", helpful.join(", "));
+    let some = alone.iter().filter(|alone| alone.gap.is_some_and(|gap| gap.excludes(0.0)));
+    let some: Vec<String> =
+        some.map(|alone| format!("{} {}", alone.name, words(alone.gap))).collect();
+    if !some.is_empty() {
+        text +=
+            &format!("; of single ones (99.5 % intervals, as there are ten): {}", some.join(", "));
     }
     match gap {
         Some(gap) => Verdict::of_difference(&gap, text),
@@ -162,15 +141,34 @@ fn judge(name: &str, seeds: &[(bool, Vec<Effect>)], alone: &[Alone]) -> Verdict 
     }
 }
 
-/// What one intervention does by itself.
+/// What one intervention does by itself: how many fewer of the runs diverge.
 struct Alone {
     name: &'static str,
-    signs: Option<Signs>,
+    gap: Option<Interval>,
 }
 
-/// Whether effects of each seed help, where they can.
-fn nets(seeds: &[Vec<Effect>]) -> Vec<f64> {
-    seeds.iter().filter_map(|effects| mean(&signs(effects))).collect()
+/// The share of diverging runs without interventions less that with them, over seeds.
+fn fewer(seeds: &[(bool, Vec<Effect>)], confidence: f64) -> Option<Interval> {
+    let share = |(diverged, effects): &(bool, Vec<Effect>)| {
+        let counted = effects.iter().filter(|effect| **effect != Effect::TooLate);
+        let lost = counted.map(|effect| match effect {
+            Effect::Averted => 0.0,
+            Effect::Caused => 1.0,
+            _ => f64::from(*diverged),
+        });
+        mean(&lost.collect::<Vec<_>>())
+    };
+    let pairs = seeds.iter().filter_map(|seed| Some((f64::from(seed.0), share(seed)?)));
+    let (without, with): (Vec<f64>, Vec<f64>) = pairs.unzip();
+    paired_interval(&without, &with, confidence)
+}
+
+/// The change of the share with interventions.
+fn words(gap: Option<Interval>) -> String {
+    gap.map_or_else(
+        || "no interval".into(),
+        |gap| format!("{:+.3} [{:+.3}, {:+.3}]", -gap.estimate, -gap.high, -gap.low),
+    )
 }
 
 fn signs(effects: &[Effect]) -> Vec<f64> {
@@ -193,9 +191,10 @@ impl Figure for Interventions {
 
     fn claim(&self) -> &'static str {
         "Taking norms, activations or the backward pass out of MX, or raising the exponent of blocks that would \
-         saturate, averts or delays divergence, earlier better than later. Counts as reproduced where fewer runs \
+         saturate, averts divergence. Counts as reproduced where fewer runs \
          diverge with these interventions than without (95 % interval over seeds of the share's difference), and as \
-         contradicted where more do; which of them help by themselves is told by sign tests over seeds. Judged at the steady rate, at which \
+         contradicted where more do; single ones are told where their interval excludes 0. no_gelu_q changes nothing in these \
+         recipes and is the control. Judged at the steady rate, at which \
          AppC's new seeds tell whether MX diverges more often than f32. Two settings that were tried before, ramps \
          on which f32 diverges as well, stand beside it: there divergence is partly chance, and any change averts \
          some."
@@ -289,15 +288,19 @@ fn on_stress(setting: &Setting, runs: &Runs<'_>, stress: &Stress) -> Result<(Ver
                 .panel(panel),
         ));
     }
-    let claimed = controls.iter().enumerate().map(|(seed, (_, control))| {
-        let of = all.iter().zip(&effects).filter(|((name, _), _)| CLAIMED.contains(name));
-        (control.diverged(), of.flat_map(|(_, effects)| effects[seed].iter().copied()).collect())
-    });
-    let claimed: Vec<(bool, Vec<Effect>)> = claimed.collect();
+    // The effects of some interventions, at all times, seed by seed.
+    let of = |some: &dyn Fn(&str) -> bool| -> Vec<(bool, Vec<Effect>)> {
+        let seed = |(seed, (_, control)): (usize, &(u64, Fate))| {
+            let chosen = all.iter().zip(&effects).filter(|((name, _), _)| some(name));
+            let effects = chosen.flat_map(|(_, effects)| effects[seed].iter().copied()).collect();
+            (control.diverged(), effects)
+        };
+        controls.iter().enumerate().map(seed).collect()
+    };
+    let claimed = of(&|name| CLAIMED.contains(&name));
     let alone: Vec<Alone> = all
         .iter()
-        .zip(&effects)
-        .map(|((name, _), effects)| Alone { name, signs: sign_test(&nets(effects)) })
+        .map(|(name, _)| Alone { name, gap: fewer(&of(&|other| other == *name), 0.995) })
         .collect();
     parts.push(Part::Table(ends));
     parts.push(Part::Table(effect_table(&name, stress, &alone, &effects)));
@@ -312,11 +315,11 @@ fn effect_table(
     effects: &[Vec<Vec<Effect>>],
 ) -> Table {
     let caption = format!(
-        "{name}, what interventions do, of all seeds but those whose MX run had diverged before; delayed or \
-         hastened: by more than {MOVED} steps; caused: the run diverges with the intervention alone; p: one-sided \
-         sign test over seeds that it helps"
+        "{name}, what interventions do, of all seeds but those whose MX run had diverged before; change: of the share \
+         of diverging runs, with the 99.5 % interval; delayed or hastened: by more than {MOVED} steps; caused: the run diverges with the \
+         intervention alone"
     );
-    let mut header = vec!["intervention".to_owned(), "helps".into(), "harms".into(), "p".into()];
+    let mut header = vec!["intervention".to_owned(), "change".into()];
     for at in stress.times {
         header.extend(
             ["averted", "delayed", "hastened", "caused"].map(|word| format!("{word} at {at}")),
@@ -324,11 +327,7 @@ fn effect_table(
     }
     header.extend(stress.times.map(|at| format!("each seed at {at}")));
     let rows = alone.iter().zip(effects).map(|(alone, effects)| {
-        let (helps, harms, p) = alone
-            .signs
-            .map_or((0, 0, 1.0), |signs| (signs.positive, signs.negative, signs.p_positive));
-        let mut row = vec![alone.name.to_owned(), helps.to_string(), harms.to_string()];
-        row.push(format!("{p:.4}"));
+        let mut row = vec![alone.name.to_owned(), words(alone.gap)];
         for time in 0..stress.times.len() {
             let count = |kind: fn(&Effect) -> bool| {
                 effects.iter().filter(|effects| kind(&effects[time])).count().to_string()

@@ -98,7 +98,7 @@ fn all(setting: &Setting) -> Vec<(String, Arm)> {
         }
     }
     for stress in unstable::settings(setting) {
-        let name = format!("{} stressed", stress.format.to_uppercase());
+        let name = format!("{}, {}", stress.format.to_uppercase(), stress.name);
         all.extend(stress.seeds(setting).map(|seed| (name.clone(), stress.control(setting, seed))));
     }
     all
@@ -187,7 +187,7 @@ impl Figure for Zeta {
             seen.push(Seen {
                 drifts: rho_up && cos_down,
                 shrinks: rho_down && cos_up,
-                onset: onset(&rho).into_iter().chain(onset(&rho_twin)).min(),
+                onset: onset(&rho),
                 diverged: fate.verdict.diverged,
             });
             if !drawn.contains(&name) {

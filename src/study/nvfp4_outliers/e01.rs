@@ -1,12 +1,12 @@
 //! E1: the gap to bfloat16 of NVFP4, of each part of CHON, and of CHON.
 
-use super::claim::{Claim, verdict};
+use super::claim::{Claim, interval, verdict};
 use super::common::{Kind, seeds, short};
 use super::show::{Recipes, of_seeds};
 use crate::error::Result;
 use crate::study::arm::{Arm, Setting};
-use crate::study::finding::{Figure, Findings, Part};
-use crate::study::statistics::mean;
+use crate::study::finding::{Figure, Findings, Part, Table};
+use crate::study::statistics::{mean, paired_interval};
 use crate::study::store::Runs;
 
 /// E1.
@@ -67,6 +67,15 @@ impl Figure for Gap {
             "What patches and protected operators leave of the gap of NVFP4",
             &format!("gated linear attention, {}", of_seeds(recipes.seeds.len())),
         )?;
+        let mut pairs = Table::new(
+            "differences of gaps, points, paired by seed, with 95 % intervals: what each part of CHON does",
+            &["first", "second", "first minus second"],
+        );
+        for (a, b) in [(1, 0), (2, 0), (3, 0), (3, 1), (3, 2), (5, 4)] {
+            let difference = interval(paired_interval(&gaps[a], &gaps[b], 0.95));
+            pairs.row([RECIPES[a].0.into(), RECIPES[b].0.into(), difference]);
+        }
+        parts.push(Part::Table(pairs));
         parts.push(Part::Text(format!(
             "post-QK: o_proj and the decay gate in bfloat16; HCP: hot channels patched; CHON: both; last: the last \
              15 % of the blocks in bfloat16, as the recipes have it. The paper's gaps are {} % (NVFP4) and {} % (CHON), {:.2} of \

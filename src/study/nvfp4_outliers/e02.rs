@@ -12,7 +12,6 @@ use crate::study::finding::{Figure, Findings, Part, Table};
 use crate::study::statistics::{mean, mean_interval, median};
 use crate::study::store::{Runs, Trained};
 use crate::study::table::gap_percent;
-use std::cmp::Ordering;
 
 /// E2.
 pub(super) struct Sensitivity;
@@ -218,7 +217,10 @@ fn of_kind(
         let cells = vec![(*operator).to_owned(), format!("{:.1}", 100.0 * share), gap, shown];
         found.push((operator, sensitivity, cells));
     }
-    found.sort_by(|a, b| mean(&b.1).partial_cmp(&mean(&a.1)).unwrap_or(Ordering::Equal));
+    found.sort_by(|a, b| {
+        let of = |values: &[f64]| mean(values).unwrap_or(f64::NAN);
+        of(&b.1).total_cmp(&of(&a.1))
+    });
     let names = found.iter().map(|one| one.0.trim_end_matches("_proj"));
     let values: Vec<Vec<f64>> = found.iter().map(|one| one.1.clone()).collect();
     parts.push(Part::Picture(

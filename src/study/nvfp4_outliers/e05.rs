@@ -1,7 +1,7 @@
 //! E5: hot channels drift at first and stay in place later.
 
 use super::claim::{Claim, verdict};
-use super::common::{Kind, main, quantized, seeds};
+use super::common::{INPUTS, Kind, main, quantized, seeds};
 use super::show::{draw, spread};
 use crate::error::Result;
 use crate::plot::{self, Axis, Panel};
@@ -122,8 +122,8 @@ impl Figure for Persistence {
          Mann and Kendall in each, 95 % intervals of the others). Hot are the twentieth of an operator's input \
          channels, at least 16, with the largest magnitudes, as in the paper's pictures; those with the largest rounding \
          errors of input and weight, which patches follow, stand beside them. Judged on small models, many \
-         tokens and a rate that falls: at a constant rate channels go on drifting, and the usual runs of 1500 steps end before \
-         they settle."
+         tokens and a constant rate: the usual runs of 1500 steps end before channels settle, and where the rate falls to \
+         a hundredth, which was tried last, they stay because weights do."
     }
 
     fn arms(&self, setting: &Setting) -> Vec<Arm> {
@@ -150,7 +150,7 @@ impl Figure for Persistence {
             for seed in seeds(setting, 3) {
                 let arm = arm(setting, seed);
                 let run = runs.of(&arm)?;
-                let sites = quantized(&arm.config)?;
+                let sites = distinct(quantized(&arm.config)?);
                 let lines = run.probe("hot")?;
                 errors.push(sets(&lines, &sites, "error"));
                 magnitudes.push(sets(&lines, &sites, "magnitude"));
@@ -172,6 +172,13 @@ impl Figure for Persistence {
     }
 }
 
+/// One operator of each input: the others of a block read the same channels, and the second matrix of the decay
+/// gate has as many as a set.
+fn distinct(sites: Vec<String>) -> Vec<String> {
+    let of = |site: &String| INPUTS.iter().any(|input| site.ends_with(input));
+    sites.into_iter().filter(of).collect()
+}
+
 type Setup = fn(&Setting, u64) -> Arm;
 
 /// The judged runs first.
@@ -179,7 +186,7 @@ fn setups(setting: &Setting) -> Vec<(Setup, &'static str)> {
     let usual: (Setup, _) = (usual, "usual runs");
     match setting.scale {
         Scale::Small | Scale::Medium => {
-            vec![(falling, "small, rate falling"), (constant, "small, rate constant"), usual]
+            vec![(constant, "small, rate constant"), (falling, "small, rate falling"), usual]
         }
         Scale::Smoke | Scale::Full => vec![usual],
     }
@@ -234,7 +241,9 @@ fn picture(name: &str, all: [(&str, &Vec<Sets>); 2], drift: &[Points]) -> plot::
     }
     let ranks = Panel::new(Axis::linear("Spearman, magnitudes of consecutive records"));
     plot::Figure::new(format!("Which channels are hot, over the run: {name}"))
-        .subtitle("GLA under nv-nvfp4, mean over quantized operators; bands: range of seeds")
+        .subtitle(
+            "GLA under nv-nvfp4, mean over inputs of q, o, gate and down; bands: range of seeds",
+        )
         .x(Axis::linear("step"))
         .panel(last.rule(0.7, "").rule(0.4, ""))
         .panel(consecutive)

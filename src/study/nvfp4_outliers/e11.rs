@@ -144,8 +144,15 @@ fn claims(found: &Errors) -> Vec<Claim> {
     let of = |form, k| found.forms.get(&(form, k)).map(Vec::as_slice).unwrap_or_default();
     // The weakest of several comparisons, as all must hold.
     let weakest = |all: Vec<Claim>| {
-        let at = all.iter().position(|one| one.holds != Some(true)).unwrap_or(0);
-        all.into_iter().nth(at)
+        let rank = |claim: &Claim| match claim.holds {
+            Some(false) => 0,
+            None => 1,
+            Some(true) => 2,
+        };
+        let hold = all.iter().filter(|claim| claim.holds == Some(true)).count();
+        let of = format!(" ({hold} of {} hold)", all.len());
+        let found = all.into_iter().min_by_key(rank)?;
+        Some(Claim { text: found.text.clone() + &of, ..found })
     };
     let steps = COUNTS.windows(2).map(|two| {
         let names = (format!("error with {} channels", two[1]), format!("with {}", two[0]));
