@@ -167,7 +167,7 @@ fn fewer(seeds: &[(bool, Vec<Effect>)], confidence: f64) -> Option<Interval> {
 fn words(gap: Option<Interval>) -> String {
     gap.map_or_else(
         || "no interval".into(),
-        |gap| format!("{:+.3} [{:+.3}, {:+.3}]", -gap.estimate, -gap.high, -gap.low),
+        |gap| format!("{:+.3} [{:+.3}, {:+.3}]", 0.0 - gap.estimate, 0.0 - gap.high, 0.0 - gap.low),
     )
 }
 

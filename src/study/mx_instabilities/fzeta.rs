@@ -193,6 +193,7 @@ impl Figure for Zeta {
             if !drawn.contains(&name) {
                 parts.push(Part::Picture(picture(
                     &name,
+                    arm.config.seed,
                     &fate,
                     [&rho, &rho_twin],
                     [&cos, &cos_twin],
@@ -207,6 +208,7 @@ impl Figure for Zeta {
 
 fn picture(
     name: &str,
+    seed: u64,
     fate: &Fate,
     rho: [&Vec<(f64, f64)>; 2],
     cos: [&Vec<(f64, f64)>; 2],
@@ -224,9 +226,9 @@ fn picture(
     let loss = Panel::new(Axis::log("training loss, mean squared error"))
         .line(Series::new("loss", calm(&fate.losses)));
     plot::Figure::new(format!("Gradient bias and loss in MX, {name}"))
-        .subtitle(
-            "seed 1; g in MX, gains too, h in f32; loss: moving average over 2 % of the steps",
-        )
+        .subtitle(format!(
+            "seed {seed}; g in MX, gains too, h in f32; loss: moving average over 2 % of the steps"
+        ))
         .x(Axis::linear("step"))
         .panel(ratio)
         .panel(cosine)
