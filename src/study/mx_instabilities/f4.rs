@@ -77,16 +77,6 @@ impl Effect {
             Self::TooLate => "-".into(),
         }
     }
-
-    /// 1 where it helps, -1 where it harms.
-    fn sign(self) -> Option<f64> {
-        match self {
-            Self::Averted | Self::Delayed(_) => Some(1.0),
-            Self::Hastened(_) | Self::Caused => Some(-1.0),
-            Self::None => Some(0.0),
-            Self::TooLate => None,
-        }
-    }
 }
 
 fn branch(setting: &Setting, stress: &Stress, seed: u64, at: u64, recipe: &str) -> Arm {
@@ -122,7 +112,7 @@ fn judge(name: &str, seeds: &[(bool, Vec<Effect>)], alone: &[Alone]) -> Verdict 
          delay it, {} hasten it, and {} make runs diverge that do not without; share of diverging runs with \
          interventions minus that without: {shown}",
         seeds.len(),
-        signs(&effects).len(),
+        count(|effect| *effect != Effect::TooLate),
         count(|effect| *effect == Effect::Averted),
         count(|effect| matches!(effect, Effect::Delayed(_))),
         count(|effect| matches!(effect, Effect::Hastened(_))),
@@ -169,10 +159,6 @@ fn words(gap: Option<Interval>) -> String {
         || "no interval".into(),
         |gap| format!("{:+.3} [{:+.3}, {:+.3}]", 0.0 - gap.estimate, 0.0 - gap.high, 0.0 - gap.low),
     )
-}
-
-fn signs(effects: &[Effect]) -> Vec<f64> {
-    effects.iter().filter_map(|effect| effect.sign()).collect()
 }
 
 impl Figure for Interventions {
