@@ -4,7 +4,8 @@
 //! levels of two quantities cannot be compared by eye. So both are held to the same rule: a curve has risen
 //! at the first of two measurements in a row that lie above those of the reference run of the same seed by
 //! more than three times the scatter between the seeds of the reference. Losses are means of the steps around
-//! a measurement, as a trailing average would come too late. All runs of a seed share its reference, so what counts is one value a seed.
+//! a measurement, as a trailing average would come too late. All runs of a seed share its reference, so what
+//! counts is one value a seed.
 
 use crate::error::Result;
 use crate::study::statistics::{mean, mean_interval, sd};
@@ -104,9 +105,9 @@ pub(super) fn compare(reference: &[Trained], runs: &[Trained]) -> Result<Vec<Ris
         .collect())
 }
 
-/// Whether sharpness rises first, and the numbers. That the loss rises first is no opposite: the paper speaks of
-/// losses before they diverge, and here a loss counts as risen that is higher than with more bits; `runs` holds the seeds of each number of bits
-/// and rate, in the same order.
+/// Whether sharpness rises first, and the numbers; `runs` holds the seeds of each number of bits and rate, in
+/// the same order. That the loss rises first is no opposite: the paper speaks of losses before they diverge,
+/// and here a loss counts as risen that is higher than with more bits.
 pub(super) fn judge(runs: &[Vec<Risen>]) -> (bool, String) {
     let all = || runs.iter().flatten();
     let alone = all().filter(|run| run.phi.is_some() && run.loss.is_none()).count();

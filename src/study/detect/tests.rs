@@ -123,10 +123,10 @@ fn factors_count_from_the_lowest_level() {
     assert_eq!((lost.diverged, lost.spikes[0].recovered), (Some(400), false));
     // Nine times the level is none.
     assert_eq!(judge(&|t| if t >= 400 { 0.009 } else { 0.001 }).spikes, []);
-    // Lost before there is a window of fifty: ten times the first loss is passed at step 11.
-    let early = judge(&|t| if t < 11 { 1.0 } else { 1e5 });
-    assert_eq!(early.diverged, Some(11));
-    assert_eq!(judge(&|t| if t < 11 { 1.0 } else { 9.0 }), Verdict::default());
+    // Lost before there is a window of ten: the first loss is what was reached.
+    let early = judge(&|t| if t < 5 { 1.0 } else { 1e5 });
+    assert_eq!(early.diverged, Some(5));
+    assert_eq!(judge(&|t| if t < 5 { 1.0 } else { 9.0 }), Verdict::default());
 }
 
 #[test]
