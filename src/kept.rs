@@ -125,9 +125,33 @@ impl<T: Keep> Drop for Kept<T> {
     }
 }
 
+/// An empty list in the memory of another, whose elements may have borrowed for less long: collecting takes
+/// over the memory of a list whose elements have the same size.
+#[cfg(feature = "std")]
+pub(crate) fn emptied<A, B>(mut list: Vec<A>) -> Vec<B> {
+    list.clear();
+    list.into_iter().map_while(|_| None).collect()
+}
+
 #[cfg(all(test, feature = "std"))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn emptied_lists_stay_where_they_are() {
+        fn fill<'a>(
+            mut list: Vec<Option<&'a mut u32>>,
+            of: &'a mut [u32],
+        ) -> Vec<Option<&'a mut u32>> {
+            list.extend(of.iter_mut().map(Some));
+            list
+        }
+        let mut numbers = [1, 2, 3];
+        let list = fill(Vec::with_capacity(3), &mut numbers);
+        let place = list.as_ptr().addr();
+        let list = fill(emptied(list), &mut numbers);
+        assert_eq!((list.as_ptr().addr(), list.len()), (place, 3));
+    }
 
     #[test]
     fn the_smallest_that_fits_is_used_again() {

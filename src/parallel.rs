@@ -149,10 +149,42 @@ fn each<I: Iterator<Item: Send> + Send>(items: I, work: &(dyn Fn(usize, I::Item)
 }
 
 /// Threads take the next item when they have done one.
+///
+/// rayon's own bridge from iterators makes two lists a call; tasks that are joined make none.
 #[cfg(feature = "parallel")]
 fn taken<I: Iterator<Item: Send> + Send>(items: I, work: impl Fn(I::Item) + Sync + Send) {
-    use rayon::iter::{ParallelBridge, ParallelIterator};
-    items.par_bridge().for_each(work);
+    use core::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Mutex, PoisonError};
+    const NOBODY: usize = usize::MAX;
+
+    let (items, asking) = (Mutex::new(items.fuse()), AtomicUsize::new(NOBODY));
+    let me = || rayon::current_thread_index().unwrap_or(NOBODY - 1);
+    let next = || {
+        // An iterator that divides work itself may bring this thread here while it holds the lock; the
+        // task that holds it takes the rest.
+        if asking.load(Ordering::Relaxed) == me() {
+            return None;
+        }
+        // Where an iterator panics, its call does: the others may find it at its end.
+        let mut items = items.lock().unwrap_or_else(PoisonError::into_inner);
+        asking.store(me(), Ordering::Relaxed);
+        let item = items.next();
+        asking.store(NOBODY, Ordering::Relaxed);
+        item
+    };
+    let task = || core::iter::from_fn(next).for_each(&work);
+    joined(rayon::current_num_threads(), &task);
+}
+
+/// Calls `task` that many times, on as many threads as have nothing to do.
+#[cfg(feature = "parallel")]
+fn joined(times: usize, task: &(impl Fn() + Sync)) {
+    match times {
+        0 | 1 => task(),
+        _ => {
+            rayon::join(|| joined(times.div_ceil(2), task), || joined(times / 2, task));
+        }
+    }
 }
 
 /// Both results; a thread that has nothing to do takes the second while this one is at the first, and
@@ -227,5 +259,39 @@ pub fn with_threads<R: Send>(
     {
         let _ = threads;
         Ok(work())
+    }
+}
+
+#[cfg(all(test, feature = "parallel"))]
+mod tests {
+    use super::*;
+    use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    /// While one thread asks the iterator, which divides work itself, it may be given the task that asks
+    /// again: it must not wait for itself.
+    #[test]
+    fn iterators_may_divide_work_themselves() {
+        let seen: [AtomicUsize; 50] = [const { AtomicUsize::new(0) }; 50];
+        let asked = AtomicUsize::new(0);
+        let items = (0..50).inspect(|_| {
+            for_each_index(8, |_| {
+                std::thread::yield_now();
+                asked.fetch_add(1, Relaxed);
+            });
+        });
+        let work = |_, i: usize| {
+            seen[i].fetch_add(1, Relaxed);
+        };
+        with_threads(3, || for_each(items, work)).unwrap();
+        assert!(seen.iter().all(|count| count.load(Relaxed) == 1));
+        assert_eq!(asked.load(Relaxed), 400);
+    }
+
+    #[test]
+    fn what_panics_is_heard() {
+        let work = |i: usize| assert!(i != 7, "the seventh");
+        let run = || with_threads(2, || for_each_index(20, work)).unwrap();
+        let heard = std::panic::catch_unwind(run).unwrap_err();
+        assert_eq!(heard.downcast_ref::<&str>(), Some(&"the seventh"));
     }
 }

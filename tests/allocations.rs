@@ -1,9 +1,9 @@
-//! A training step on one thread allocates nothing once its memory is there, whatever rounds its operands:
-//! plain formats, blocks, rotations, tensor scales, random bits, windows, hot channels. (Where norms are made in
-//! steps of bfloat16, as `mxpaper-*` has them, their backward pass takes a few lists of the width.)
+//! A training step allocates nothing once its memory is there, whatever rounds its operands: plain formats,
+//! blocks, rotations, tensor scales, random bits, windows, hot channels, norms in steps of bfloat16.
 //!
-//! With several threads rayon allocates: a list of what is handed out for each division of work, and blocks of its
-//! queues. So does the packing of what lies along the rows, a list of which thread's work a slab is.
+//! On one thread memory is there after three steps. With several it depends on which of them takes what: each
+//! keeps its own, and one that comes to a piece of work for the first time asks the system for it. So
+//! there the test waits for two steps in a row without a call.
 
 #![cfg(feature = "train")]
 
@@ -37,23 +37,29 @@ unsafe impl GlobalAlloc for Counted {
 #[global_allocator]
 static ALLOCATOR: Counted = Counted;
 
-/// Calls in the fourth and fifth step.
-fn allocations(recipe: &str, name: &str) -> usize {
+/// Calls in two steps in a row: the least of all such within as many steps, the first three apart.
+fn allocations(data: &Dataset, recipe: &str, name: &str, threads: usize, most: usize) -> usize {
     let mut config = preset(name).unwrap();
     config.recipe = recipe.parse().unwrap();
     config.train.batch = 4;
-    let data = Dataset::load(&Source::default(), &DataOptions::default()).unwrap();
     let steps = move || {
-        let mut trainer = Trainer::new(&config, &data).unwrap();
+        let mut trainer = Trainer::new(&config, data).unwrap();
         (0..3).for_each(|_| {
             trainer.step(None);
         });
-        CALLS.store(0, Relaxed);
-        trainer.step(None);
-        trainer.step(None);
-        CALLS.load(Relaxed)
+        let mut least = usize::MAX;
+        for _ in (3..most).step_by(2) {
+            CALLS.store(0, Relaxed);
+            trainer.step(None);
+            trainer.step(None);
+            least = least.min(CALLS.load(Relaxed));
+            if least == 0 {
+                break;
+            }
+        }
+        least
     };
-    with_threads(1, steps).unwrap()
+    with_threads(threads, steps).unwrap()
 }
 
 /// One test, as what one counts another must not add to.
@@ -70,13 +76,18 @@ fn steps_allocate_nothing() {
         "nvfp4@4over6",
         "nv-nvfp4",
         "chon",
+        "mxpaper-e4m3",
+        "mxpaper-mix",
     ];
+    let data = Dataset::load(&Source::default(), &DataOptions::default()).unwrap();
     let mut found = String::new();
     for name in ["nano", "gpt-nano", "gla-nano", "proxy-nano"] {
         for recipe in recipes {
-            match allocations(recipe, name) {
-                0 => {}
-                calls => found += &format!("{name} {recipe}: {calls}\n"),
+            for (threads, most) in [(1, 5), (2, 60)] {
+                match allocations(&data, recipe, name, threads, most) {
+                    0 => {}
+                    calls => found += &format!("{name} {recipe}, threads: {threads}: {calls}\n"),
+                }
             }
         }
     }

@@ -7,7 +7,7 @@
 //! The module also holds the one way in which a layer sums along a row: sixteen written lanes
 //! (`sum`), whatever the width of the machine's registers.
 
-use core::cell::Cell;
+use core::cell::RefCell;
 use core::fmt::Debug;
 use core::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
 
@@ -155,7 +155,7 @@ impl Real for f32 {
     }
     fn with_scratch<R>(len: usize, work: impl FnOnce(&mut [Self]) -> R) -> R {
         std::thread_local! {
-            static SCRATCH: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
+            static SCRATCH: RefCell<Vec<Vec<f32>>> = const { RefCell::new(Vec::new()) };
         }
         with_kept(&SCRATCH, len, work)
     }
@@ -216,7 +216,7 @@ impl Real for f64 {
     }
     fn with_scratch<R>(len: usize, work: impl FnOnce(&mut [Self]) -> R) -> R {
         std::thread_local! {
-            static SCRATCH: Cell<Vec<f64>> = const { Cell::new(Vec::new()) };
+            static SCRATCH: RefCell<Vec<Vec<f64>>> = const { RefCell::new(Vec::new()) };
         }
         with_kept(&SCRATCH, len, work)
     }
@@ -253,19 +253,20 @@ impl Real for f64 {
     }
 }
 
-/// Memory of the thread, taken out while it is in use: a thread may come here again while it waits
-/// for others.
+/// Memory of the thread, taken out while it is in use: work may ask for more within, and a thread may come
+/// here again while it waits for others.
 fn with_kept<T: Real, R>(
-    kept: &'static LocalKey<Cell<Vec<T>>>,
+    kept: &'static LocalKey<RefCell<Vec<Vec<T>>>>,
     len: usize,
     work: impl FnOnce(&mut [T]) -> R,
 ) -> R {
-    let mut memory = kept.take();
+    let mut memory = kept.with_borrow_mut(Vec::pop).unwrap_or_default();
     if memory.len() < len {
         memory.resize(len, T::ZERO);
     }
     let result = work(&mut memory[..len]);
-    kept.set(memory);
+    // The last given back is the first handed out: work that repeats itself finds what it had.
+    kept.with_borrow_mut(|lists| lists.push(memory));
     result
 }
 

@@ -112,7 +112,7 @@ pub(crate) fn norm<T: Real>(
 /// had rounded, whatever the steps back are.
 pub(crate) fn norm_backward<T: Real>(
     norm: Norm,
-    (forward, rounding): (Steps, Option<Rounding>),
+    how: (Steps, Option<Rounding>),
     x: &[T],
     gamma: &[T],
     eps: f64,
@@ -122,47 +122,69 @@ pub(crate) fn norm_backward<T: Real>(
     d_beta: &mut [T],
 ) {
     let _lap = lap(Part::Norm(Way::Backward));
-    let (width, r16) = (gamma.len(), |x| maybe(rounding, x));
-    let n = T::from_f64(width as f64);
+    let (width, r16) = (gamma.len(), |x| maybe(how.1, x));
     let blocks = (x.len() / width).div_ceil(ROW_BLOCK);
-    let mut sums = vec![T::ZERO; blocks * 2 * width];
-    let parts = dx.chunks_mut(ROW_BLOCK * width).zip(sums.chunks_mut(2 * width));
-    parallel::for_each(parts, |i, (dx, sums)| {
-        let range: Range<usize> = i * ROW_BLOCK * width..i * ROW_BLOCK * width + dx.len();
-        let (d_gamma, d_beta) = sums.split_at_mut(width);
-        let (mut h, mut lanes) = (vec![T::ZERO; width], vec![T::ZERO; width]);
-        let rows = x[range.clone()].chunks_exact(width).zip(dy[range].chunks_exact(width));
-        for ((x, dy), dx) in rows.zip(dx.chunks_exact_mut(width)) {
-            let v = normalize(norm, forward, eps, x, &mut h);
-            let sd = r16(v.sqrt());
-            let r = r16(T::ONE / sd);
-            for d in 0..width {
-                let g = r16(dy[d]);
-                d_gamma[d] += r16(g * h[d]);
-                d_beta[d] += g;
-                dx[d] = r16(g * r16(gamma[d]));
-            }
-            // dx holds dn; t = mean(dn h sd) / v, its products from left to right.
-            lanes.copy_from_slice(&h);
-            for (lane, &dn) in lanes.iter_mut().zip(&*dx) {
-                *lane = r16(r16(dn * *lane) * sd);
-            }
-            let mean = r16(r16(sum(&lanes, |x| x)) / n);
-            let t = r16(mean * r16(T::ONE / v));
-            for (dx, &h) in dx.iter_mut().zip(&h) {
-                *dx = r16(r16(*dx * r) + r16(-t * h));
-            }
-            if norm == Norm::LayerNorm {
-                let mean = r16(r16(sum(dx, |x| x)) / n);
-                dx.iter_mut().for_each(|dx| *dx = r16(*dx - mean));
-            }
+    // A block's rows of sums: d_gamma, then d_beta.
+    T::with_scratch(blocks * 2 * width, |sums| {
+        let chunks = (&mut *dx, ROW_BLOCK * width);
+        parallel::for_each_chunk_of_two(chunks, (&mut *sums, 2 * width), |i, dx, sums| {
+            let range: Range<usize> = i * ROW_BLOCK * width..i * ROW_BLOCK * width + dx.len();
+            sums.fill(T::ZERO);
+            let rows = x[range.clone()].chunks_exact(width).zip(dy[range].chunks_exact(width));
+            let rows = rows.zip(dx.chunks_exact_mut(width));
+            T::with_scratch(2 * width, |own| {
+                rows.for_each(|((x, dy), dx)| {
+                    row_backward(norm, how, x, gamma, eps, dy, dx, sums, own)
+                });
+            });
+        });
+        for sums in sums.chunks(2 * width) {
+            add_rows(d_gamma, &sums[..width]);
+            add_rows(d_beta, &sums[width..]);
         }
     });
-    for sums in sums.chunks(2 * width) {
-        add_rows(d_gamma, &sums[..width]);
-        add_rows(d_beta, &sums[width..]);
-    }
     d_gamma.iter_mut().chain(d_beta).for_each(|d| *d = r16(*d));
+}
+
+/// [`norm_backward()`] of one row; `sums` are those of its block, `own` is room for two rows.
+fn row_backward<T: Real>(
+    norm: Norm,
+    (forward, rounding): (Steps, Option<Rounding>),
+    x: &[T],
+    gamma: &[T],
+    eps: f64,
+    dy: &[T],
+    dx: &mut [T],
+    sums: &mut [T],
+    own: &mut [T],
+) {
+    let (width, r16) = (gamma.len(), |x| maybe(rounding, x));
+    let n = T::from_f64(width as f64);
+    let (d_gamma, d_beta) = sums.split_at_mut(width);
+    let (h, lanes) = own.split_at_mut(width);
+    let v = normalize(norm, forward, eps, x, h);
+    let sd = r16(v.sqrt());
+    let r = r16(T::ONE / sd);
+    for d in 0..width {
+        let g = r16(dy[d]);
+        d_gamma[d] += r16(g * h[d]);
+        d_beta[d] += g;
+        dx[d] = r16(g * r16(gamma[d]));
+    }
+    // dx holds dn; t = mean(dn h sd) / v, its products from left to right.
+    lanes.copy_from_slice(h);
+    for (lane, &dn) in lanes.iter_mut().zip(&*dx) {
+        *lane = r16(r16(dn * *lane) * sd);
+    }
+    let mean = r16(r16(sum(lanes, |x| x)) / n);
+    let t = r16(mean * r16(T::ONE / v));
+    for (dx, &h) in dx.iter_mut().zip(&*h) {
+        *dx = r16(r16(*dx * r) + r16(-t * h));
+    }
+    if norm == Norm::LayerNorm {
+        let mean = r16(r16(sum(dx, |x| x)) / n);
+        dx.iter_mut().for_each(|dx| *dx = r16(*dx - mean));
+    }
 }
 
 /// The sigmoid of a rounded number, and that number's GELU argument.

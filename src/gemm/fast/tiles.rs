@@ -5,7 +5,6 @@
 //! a tile is whole and nothing is added, and are finished - scaled, NaN made one - stretch by stretch.
 //! Threads take bands of rows of a stretch, or, where there are few rows, stretches of columns.
 
-use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -67,31 +66,60 @@ pub(super) fn multiply(
     let (rows, cols) = (c.rows(), c.cols());
     let mut c = c;
     let stride = c.row_stride();
-    let mut parts: Vec<_> = (0..columns)
-        .step_by(stretch)
-        .map(|first| {
-            let range = first * LANES..cols.min((first + stretch) * LANES);
-            let mut part = vec![0.0_f32; rows * range.len()];
-            if with.beta != 0.0 {
-                for (i, row) in part.chunks_mut(range.len()).enumerate() {
-                    row.copy_from_slice(&c.as_data()[i * stride..][range.clone()]);
-                }
+    let mut parts = kept(|kept| core::mem::take(&mut kept.parts));
+    parts.extend((0..columns).step_by(stretch).map(|first| {
+        let range = first * LANES..cols.min((first + stretch) * LANES);
+        let mut part = Kept::zeros(rows * range.len());
+        if with.beta != 0.0 {
+            for (i, row) in part.chunks_mut(range.len()).enumerate() {
+                row.copy_from_slice(&c.as_data()[i * stride..][range.clone()]);
             }
-            (range, part, Report::new(level))
-        })
-        .collect();
+        }
+        (range, part, Report::new(level))
+    }));
     for_each(&mut parts, |_, (range, part, report)| {
         let out = ViewMut::new(part, rows, range.len());
         let columns = range.start / LANES..range.end.div_ceil(LANES);
         product.stretches(0, columns, out, report);
     });
-    for (range, part, own) in &parts {
+    for (range, part, own) in parts.drain(..) {
         for (i, row) in part.chunks(range.len()).enumerate() {
             c.data()[i * stride..][range.clone()].copy_from_slice(row);
         }
-        report.add(own);
+        report.add(&own);
     }
+    kept(|kept| kept.parts = parts);
     report
+}
+
+/// Columns that a thread makes by itself, their numbers, and what became of them.
+type Part = (Range<usize>, Kept<f32>, Report);
+/// Rows of which one thread at a time makes some columns.
+#[cfg(feature = "std")]
+type Band<'a> = std::sync::Mutex<(ViewMut<'a, f32>, Report)>;
+
+/// Empty lists of a thread, whose memory is kept from product to product.
+#[derive(Default)]
+struct Lists {
+    parts: Vec<Part>,
+    #[cfg(feature = "std")]
+    bands: Vec<Band<'static>>,
+}
+
+/// What is kept is taken out by `work`, as a thread may come here again while it waits for others.
+#[cfg(feature = "std")]
+fn kept<R>(work: impl FnOnce(&mut Lists) -> R) -> R {
+    use std::cell::RefCell;
+    std::thread_local! {
+        static LISTS: RefCell<Lists> = RefCell::default();
+    }
+    LISTS.with_borrow_mut(work)
+}
+
+/// Nothing is kept.
+#[cfg(not(feature = "std"))]
+fn kept<R>(work: impl FnOnce(&mut Lists) -> R) -> R {
+    work(&mut Lists::default())
 }
 
 #[cfg(feature = "std")]
@@ -142,11 +170,14 @@ impl Product<'_> {
     /// All of it, in bands of rows of one stretch of columns after the other: threads take the next
     /// band when they have done one, and the stretch is in the caches of all.
     fn divided(&self, c: ViewMut<'_, f32>, threads: usize) -> Report {
+        use crate::kept::emptied;
         use std::sync::{Mutex, PoisonError};
+
         let panels = self.a.panels();
         // So many more bands than threads that one that comes late holds up little.
         let band = panels.div_ceil(16 * threads).max(1);
-        let mut bands = Vec::with_capacity(panels.div_ceil(band));
+        let mut bands: Vec<Band<'_>> = emptied(kept(|kept| core::mem::take(&mut kept.bands)));
+        bands.reserve_exact(panels.div_ceil(band));
         let mut rest = Some(c);
         for _ in (0..panels).step_by(band) {
             if let Some(out) = rest.take() {
@@ -170,9 +201,10 @@ impl Product<'_> {
             self.stretches(of * band, columns, part, report);
         });
         let mut report = Report::new(level());
-        for band in bands {
+        for band in bands.drain(..) {
             report.add(&band.into_inner().unwrap_or_else(PoisonError::into_inner).1);
         }
+        kept(|kept| kept.bands = emptied(bands));
         report
     }
 }

@@ -71,9 +71,11 @@ impl Linear {
             match products.vector(self.layer, Vector::Bias, false) {
                 None => add_to_rows(y, &params[bias]),
                 rounding => {
-                    let mut bias = params[bias].to_vec();
-                    steps::round_all(rounding, &mut bias);
-                    add_to_rows(y, &bias);
+                    T::with_scratch(bias.len(), |rounded| {
+                        rounded.copy_from_slice(&params[bias]);
+                        steps::round_all(rounding, rounded);
+                        add_to_rows(y, rounded);
+                    });
                     steps::round_all(rounding, y);
                 }
             }
@@ -102,11 +104,15 @@ impl Linear {
             match products.vector(self.layer, Vector::Bias, true) {
                 None => add_rows_to(g, &mut grads[bias]),
                 rounding => {
-                    let (mut g, mut sums) = (g.to_vec(), vec![T::ZERO; bias.len()]);
-                    steps::round_all(rounding, &mut g);
-                    add_rows_to(&g, &mut sums);
-                    steps::round_all(rounding, &mut sums);
-                    add_assign(&mut grads[bias], &sums);
+                    T::with_scratch(g.len() + bias.len(), |scratch| {
+                        let (rounded, sums) = scratch.split_at_mut(g.len());
+                        rounded.copy_from_slice(g);
+                        steps::round_all(rounding, rounded);
+                        sums.fill(T::ZERO);
+                        add_rows_to(rounded, sums);
+                        steps::round_all(rounding, sums);
+                        add_assign(&mut grads[bias], sums);
+                    });
                 }
             }
         }

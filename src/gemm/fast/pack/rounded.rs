@@ -17,6 +17,7 @@ use super::super::panel::{
     BLOCK, Facts, LANES, Line, PAIR_LINES, SLAB, WIDE_LINES, halves, halves_mut, singles_mut,
 };
 use super::{Packed, Side, Slab, for_each, threads};
+use crate::kept::emptied;
 use crate::quantizer::{Axis, Quantizer, Rounded};
 use crate::random::Philox;
 use crate::simd::{Level, kernel, level};
@@ -249,22 +250,23 @@ impl Packed {
             }
             return;
         }
-        let mut items: Vec<Vec<(&mut [Line], &mut Slab)>> =
-            (0..of_panel).map(|_| Vec::with_capacity(panels)).collect();
-        for (lines, slabs) in
-            self.lines.chunks_mut(panel_lines).zip(self.slabs.chunks_mut(of_panel))
+        let mut items = emptied(kept(|kept| core::mem::take(&mut kept.items)));
+        items.resize_with(panels * of_panel, || None);
+        for (panel, (lines, slabs)) in
+            self.lines.chunks_mut(panel_lines).zip(self.slabs.chunks_mut(of_panel)).enumerate()
         {
-            let lines = lines.chunks_mut(of_slab);
-            for (item, pair) in items.iter_mut().zip(lines.zip(slabs)) {
-                item.push(pair);
+            for (slab, pair) in lines.chunks_mut(of_slab).zip(slabs).enumerate() {
+                items[slab * panels + panel] = Some(pair);
             }
         }
-        for_each(items.chunks_mut(group), |i, items| {
+        for_each(items.chunks_mut(group * panels), |i, items| {
             maker.positions(i * group, group, stride, |slab, panel, work| {
-                let (lines, facts) = &mut items[slab][panel];
-                work(lines, facts);
+                if let Some((lines, facts)) = &mut items[slab * panels + panel] {
+                    work(lines, facts);
+                }
             });
         });
+        kept(|kept| kept.items = emptied(items));
     }
 }
 
@@ -405,7 +407,12 @@ struct Kept {
     scratch: Vec<f32>,
     /// Whole matrices, where something comes before a scale that depends on all of one.
     rooms: Vec<Vec<f32>>,
+    /// An empty list.
+    items: Items<'static>,
 }
+
+/// The slabs of panels, slab by slab, as several threads make them.
+type Items<'a> = Vec<Option<(&'a mut [Line], &'a mut Slab)>>;
 
 /// What is kept is taken out by `work`, as a thread may come here again while it waits for others.
 #[cfg(feature = "std")]
