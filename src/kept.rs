@@ -127,7 +127,6 @@ impl<T: Keep> Drop for Kept<T> {
 
 /// An empty list in the memory of another, whose elements may have borrowed for less long: collecting takes
 /// over the memory of a list whose elements have the same size.
-#[cfg(feature = "std")]
 pub(crate) fn emptied<A, B>(mut list: Vec<A>) -> Vec<B> {
     list.clear();
     list.into_iter().map_while(|_| None).collect()

@@ -9,9 +9,11 @@ mod lead;
 mod mitigations;
 mod noise;
 mod ordering;
+mod ramps;
 mod rates;
 mod seeds;
 mod surface;
+mod verge;
 
 use crate::study::papers::Paper;
 use mitigations::{Arms, Kind};
@@ -40,5 +42,6 @@ pub const PAPER: Paper = Paper {
         &rates::Sensitivity,
         &Arms { kind: Kind::Mitigations },
         &rates::Roundings,
+        &ramps::Ramps,
     ],
 };

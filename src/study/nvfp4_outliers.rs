@@ -23,6 +23,7 @@ mod e17;
 mod e18;
 mod e19;
 mod e20;
+mod e21;
 mod frozen;
 mod memory;
 mod show;
@@ -63,5 +64,6 @@ pub const PAPER: Paper = Paper {
         &e18::Formats,
         &e19::Overhead,
         &e20::Abilities,
+        &e21::Search,
     ],
 };

@@ -12,12 +12,13 @@ use crate::study::finding::{Figure, Findings, Part, Table};
 use crate::study::statistics::{mean, mean_interval, median};
 use crate::study::store::{Runs, Trained};
 use crate::study::table::gap_percent;
+use crate::train::config::Config;
 
 /// E2.
 pub(super) struct Sensitivity;
 
 /// The types of operators.
-fn operators(kind: Kind) -> &'static [&'static str] {
+pub(super) fn operators(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Gla => &[
             "q_proj",
@@ -35,7 +36,7 @@ fn operators(kind: Kind) -> &'static [&'static str] {
 }
 
 /// The operator that the paper finds most sensitive.
-const fn most(kind: Kind) -> &'static str {
+pub(super) const fn most(kind: Kind) -> &'static str {
     match kind {
         Kind::Gla => "o_proj",
         Kind::Sa => "v_proj",
@@ -56,7 +57,7 @@ fn arm(setting: &Setting, kind: Kind, recipe: &str, seed: u64) -> Arm {
     main(setting, kind, BF16, seed).branch(half, &changes)
 }
 
-fn one(operator: &str) -> String {
+pub(super) fn one(operator: &str) -> String {
     format!("nv-nvfp4+last=0+only={operator}")
 }
 
@@ -72,8 +73,8 @@ fn frozen_seeds(setting: &Setting) -> Vec<u64> {
 }
 
 /// The share that operators whose names begin so have of the parameters of all linear operators in blocks.
-fn share(setting: &Setting, kind: Kind, operator: &str) -> f64 {
-    let linears = Linear::all(&arm(setting, kind, BF16, 1).config.model.layout());
+pub(super) fn share(config: &Config, operator: &str) -> f64 {
+    let linears = Linear::all(&config.model.layout());
     let blocks = || linears.iter().filter(|linear| linear.site.layer.is_some());
     let size = |linears: &mut dyn Iterator<Item = &Linear>| linears.map(Linear::size).sum::<u64>();
     let own = size(&mut blocks().filter(|l| l.site.operator.name().starts_with(operator)));
@@ -150,7 +151,13 @@ impl Figure for Sensitivity {
             // By seed, then by operator.
             let (mut frozen, mut after) = (Vec::new(), Vec::new());
             for seed in frozen_seeds(setting) {
-                frozen.push(frozen::gaps(runs, &main(setting, kind, BF16, seed), half, own())?);
+                frozen.push(frozen::gaps(
+                    runs,
+                    &main(setting, kind, BF16, seed),
+                    half,
+                    BF16,
+                    own(),
+                )?);
             }
             for &seed in &seeds {
                 let of = |recipe: &str| runs.of(&arm(setting, kind, recipe, seed));
@@ -205,8 +212,9 @@ fn of_kind(
         &["operator", "share of parameters, %", "gap, %", "sensitivity"],
     );
     let mut found: Vec<(&str, Vec<f64>, Vec<String>)> = Vec::new();
+    let model = arm(setting, kind, BF16, 1).config;
     for (i, operator) in operators(kind).iter().enumerate() {
-        let share = share(setting, kind, operator);
+        let share = share(&model, operator);
         let gaps: Vec<f64> = gaps.iter().map(|seed| seed[i]).collect();
         let sensitivity: Vec<f64> = gaps.iter().map(|gap| gap / share).collect();
         let shown = match mean_interval(&sensitivity, 0.95) {
@@ -264,7 +272,8 @@ mod tests {
     fn shares_are_of_all_operators() {
         let setting = Setting::unread(crate::study::arm::Scale::Small);
         for kind in Kind::ALL {
-            let shares = operators(kind).iter().map(|one| share(&setting, kind, one));
+            let model = arm(&setting, kind, BF16, 1).config;
+            let shares = operators(kind).iter().map(|one| share(&model, one));
             assert!((shares.sum::<f64>() - 1.0).abs() < 1e-12);
         }
     }

@@ -14,13 +14,13 @@ use crate::train::probe::Line;
 /// E5.
 pub(super) struct Persistence;
 
-type Points = Vec<(f64, f64)>;
+pub(super) type Points = Vec<(f64, f64)>;
 
 /// One kind of set over time: how far it agrees with the one before and with the last one.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Sets {
-    consecutive: Points,
-    last: Points,
+pub(super) struct Sets {
+    pub(super) consecutive: Points,
+    pub(super) last: Points,
 }
 
 /// The lists of a part in a line, site by site.
@@ -56,7 +56,7 @@ fn consecutive(
     pairs.filter_map(|two| Some((two[1].0, compare(&two[0].1, &two[1].1, &by)?))).collect()
 }
 
-fn sets(lines: &[Line], sites: &[String], part: &str) -> Sets {
+pub(super) fn sets(lines: &[Line], sites: &[String], part: &str) -> Sets {
     let all: Vec<_> =
         lines.iter().map(|line| (line.step as f64, lists(line, sites, part))).collect();
     let Some(((_, last), before)) = all.split_last() else { return Sets::default() };
@@ -76,7 +76,7 @@ fn ranks(run: &Trained, sites: &[String]) -> Result<Points> {
 }
 
 /// The means of the first and of the last quarter of the steps.
-fn quarters(points: &Points) -> (f64, f64) {
+pub(super) fn quarters(points: &Points) -> (f64, f64) {
     let end = points.last().map_or(0.0, |&(step, _)| step);
     let of = |within: &dyn Fn(f64) -> bool| {
         let some = points.iter().filter(|(step, _)| within(step / end)).map(|&(_, y)| y);
@@ -174,7 +174,7 @@ impl Figure for Persistence {
 
 /// One operator of each input: the others of a block read the same channels, and the second matrix of the decay
 /// gate has as many as a set.
-fn distinct(sites: Vec<String>) -> Vec<String> {
+pub(super) fn distinct(sites: Vec<String>) -> Vec<String> {
     let of = |site: &String| INPUTS.iter().any(|input| site.ends_with(input));
     sites.into_iter().filter(of).collect()
 }

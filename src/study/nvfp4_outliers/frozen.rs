@@ -10,23 +10,24 @@ use crate::train::run::load_data;
 use crate::train::trainer::Trainer;
 
 /// The gaps in percent of the validation losses of an arm's checkpoint of `step` under each recipe, to that
-/// under the arm's own.
+/// under `base`.
 pub(super) fn gaps(
     runs: &Runs<'_>,
     arm: &Arm,
     step: u64,
+    base: &str,
     recipes: impl IntoIterator<Item = String>,
 ) -> Result<Vec<f64>> {
     let path = checkpoint::path(&runs.of(arm)?.folder.checkpoints(), step);
     let mut config = arm.config.clone();
     let data = load_data(&mut config)?;
     let (state, progress) = checkpoint::load(&path, &config.model.layout())?;
-    let loss = |recipe: Option<&str>| -> Result<f64> {
-        let config = recipe.map_or_else(|| Ok(config.clone()), |recipe| under(&config, recipe))?;
+    let loss = |recipe: &str| -> Result<f64> {
+        let config = under(&config, recipe)?;
         let mut trainer = Trainer::new(&config, &data)?;
         trainer.restore(state.clone(), progress);
         Ok(trainer.validation_loss())
     };
-    let own = loss(None)?;
-    recipes.into_iter().map(|recipe| Ok(gap_percent(loss(Some(&recipe))?, own))).collect()
+    let own = loss(base)?;
+    recipes.into_iter().map(|recipe| Ok(gap_percent(loss(&recipe)?, own))).collect()
 }
