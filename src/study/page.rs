@@ -20,7 +20,7 @@ h1{font-size:1.6rem;line-height:1.2}h2{font-size:1.25rem;margin:2.5rem 0 .25rem;
 var(--line);padding-top:1rem}\
 p{max-width:72ch;overflow-wrap:anywhere}.soft{color:var(--soft);font-size:.9rem}\
 .verdict{border-left:4px solid var(--none);padding:.25rem .75rem;background:var(--pale);max-width:100%;\
-overflow-wrap:anywhere}\
+overflow-wrap:anywhere}.verdict p{margin:0}.verdict ul{margin:.25rem 0;padding-left:1.2rem;max-width:72ch}\
 .reproduced{border-color:var(--good)}.contradicted{border-color:var(--bad)}.shown{border-color:var(--line)}\
 .wide{overflow-x:auto;max-width:100%}\
 table{border-collapse:collapse;font-size:.9rem}figure{margin:1rem 0}figcaption{font-size:.9rem;color:var(--soft);padding:.25rem 0;max-width:72ch}\
@@ -122,11 +122,17 @@ impl Page {
             Verdict::Contradicted(_) => "contradicted",
             Verdict::Shown(_) | Verdict::NotRun(_) => "shown",
         };
-        let (word, reason) = (verdict.word(), escape(verdict.reason()));
-        let _ = writeln!(
-            self.body,
-            "<p class=\"verdict {class}\"><strong>{word}</strong>: {reason}</p>"
-        );
+        let (word, clauses) = (verdict.word(), verdict.reason().split("; "));
+        // Several findings read better one below the other.
+        let said = match clauses.clone().count() {
+            0..3 => format!("<p><strong>{word}</strong>: {}</p>", escape(verdict.reason())),
+            _ => {
+                let items: String =
+                    clauses.map(|clause| format!("<li>{}</li>", escape(clause))).collect();
+                format!("<p><strong>{word}</strong></p><ul>{items}</ul>")
+            }
+        };
+        let _ = writeln!(self.body, "<div class=\"verdict {class}\">{said}</div>");
     }
 
     /// Adds the parts of a figure after its verdict.
@@ -175,10 +181,13 @@ mod tests {
                 Part::Table(table),
             ],
         });
+        page.verdict(&Verdict::Shown("1 < 2; a; b".into()));
         page.folded("config", "a = \"b\"");
         let html = page.to_html();
         assert!(html.contains("Bits &amp; &lt;blocks&gt;") && html.contains("href=\"#BR-1\""));
         assert!(html.contains("not seen at this scale") && html.contains("&lt;script&gt;"));
+        assert!(html.contains("<strong>not seen at this scale</strong>: 0 of 20"));
+        assert!(html.contains("<ul><li>1 &lt; 2</li><li>a</li><li>b</li></ul>"));
         assert!(html.contains("<svg") && !html.contains("<script"));
         // Nothing is asked for from elsewhere; the name space of SVG is a name.
         let without = html.replace("http://www.w3.org/2000/svg", "");

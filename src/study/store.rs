@@ -349,8 +349,12 @@ impl Store {
                     Ok(false) => stop.store(true, Ordering::Relaxed),
                     Err(error) => {
                         let folder = self.folder(&arm.name());
-                        let path = folder.path().display();
-                        lock().error.get_or_insert(Error::new(format!("{path}: {error}")));
+                        let path = folder.path().display().to_string();
+                        // Some name it themselves.
+                        let named = error.to_string().contains(&path);
+                        let error =
+                            if named { error } else { Error::new(format!("{path}: {error}")) };
+                        lock().error.get_or_insert(error);
                         stop.store(true, Ordering::Relaxed);
                     }
                 }

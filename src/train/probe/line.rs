@@ -8,7 +8,7 @@
 use crate::error::{Error, Result};
 use crate::files::whole;
 use crate::train::record;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,21 @@ pub enum Value {
     /// A number.
     Number(f64),
     /// Several that belong together, as the channels of a set.
-    List(Vec<f64>),
+    List(#[serde(serialize_with = "whole_as_such")] Vec<f64>),
+}
+
+/// Whole numbers, as channels are, without a point.
+fn whole_as_such<S: Serializer>(
+    list: &[f64],
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    const MOST: f64 = (1_u64 << 53) as f64;
+    let is_whole =
+        |x: &f64| x.fract() == 0.0 && x.abs() < MOST && (*x != 0.0 || x.is_sign_positive());
+    if list.iter().all(is_whole) {
+        return serializer.collect_seq(list.iter().map(|x| *x as i64));
+    }
+    serializer.collect_seq(list)
 }
 
 impl Value {
@@ -207,7 +221,12 @@ mod tests {
         values.list("b", vec![1.0, f64::NAN]);
         assert!(values.is_empty());
         values.set(1.0);
+        values.list("channels", vec![3.0, 173.0, 0.0]);
+        values.list("magnitudes", vec![3.0, 0.5]);
         let text = serde_json::to_string(&Line { step: 2, probe: "phi".into(), values }).unwrap();
-        assert_eq!(text, r#"{"step":2,"probe":"phi","value":1.0}"#);
+        assert_eq!(
+            text,
+            r#"{"step":2,"probe":"phi","value":1.0,"parts":{"channels":[3,173,0],"magnitudes":[3.0,0.5]}}"#
+        );
     }
 }

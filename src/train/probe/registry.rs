@@ -15,6 +15,7 @@ use super::tails::{Kind, Tails};
 use super::weights::{Gamma, Norms, Swiglu};
 use crate::error::{Error, Result};
 use crate::nn::model;
+use crate::nn::parameters::Role;
 use crate::nn::site::{Operand, Place, Product, Site};
 
 /// What follows the colon of a name.
@@ -43,7 +44,10 @@ pub const ALL: &[Entry] = &[
         argument: "FORMAT",
         measures: "share of the gains of all norms in the last bin of their block of 32; parts: each norm",
         cost: "nothing worth saying",
-        make: |name, argument, _| boxed(LastBin::new(Of::Gamma, name, argument)),
+        make: |name, argument, model| {
+            has_gains(model)?;
+            boxed(LastBin::new(Of::Gamma, name, argument))
+        },
     },
     Entry {
         name: "lastbin.weights",
@@ -113,7 +117,7 @@ pub const ALL: &[Entry] = &[
         argument: "",
         measures: "mean, deviation and range of the gains of each norm",
         cost: "nothing worth saying",
-        make: |name, argument, _| plain(name, argument, Ok(Gamma)),
+        make: |name, argument, model| plain(name, argument, has_gains(model).map(|()| Gamma)),
     },
     Entry {
         name: "rounding",
@@ -209,6 +213,14 @@ pub const ALL: &[Entry] = &[
         },
     },
 ];
+
+/// Whether there are gains to look at.
+fn has_gains(model: &model::Config) -> Result<(), String> {
+    match model.layout().iter().any(|entry| entry.role == Role::Norm) {
+        true => Ok(()),
+        false => Err("it is of the gains of norms; the model has none".into()),
+    }
+}
 
 fn boxed<P: Probe + 'static>(probe: std::result::Result<P, String>) -> Made {
     Ok(Box::new(probe?))
@@ -321,6 +333,7 @@ pub(super) mod tests {
     fn every_name_makes_its_probe_and_wrong_ones_say_what_there_is() {
         let (decoder, proxy) = (preset("nano").unwrap().model, proxy());
         let linear = preset("gla-micro").unwrap().model;
+        let bare = preset("proxy").unwrap().overlaid("model.norm = false").unwrap().model;
         for entry in ALL {
             let model = if entry.name == "gates" { &linear } else { &decoder };
             let made = by_name(entry.name, model).unwrap();
@@ -345,6 +358,8 @@ pub(super) mod tests {
         for (name, model, expected) in [
             ("phi", &proxy, "the proxy has none"),
             ("logits", &proxy, "the proxy has none"),
+            ("gamma", &bare, "the gains of norms; the model has none"),
+            ("lastbin.gamma", &bare, "the gains of norms; the model has none"),
             ("attention", &linear, "no softmax attention"),
             ("gates", &decoder, "no gated linear attention"),
             ("swiglu", &preset("gpt-nano").unwrap().model, "no gate"),

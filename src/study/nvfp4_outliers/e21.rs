@@ -1,0 +1,419 @@
+//! E21: the search behind E2 and E5, over rates, depths, planted channels and formats.
+//!
+//! E2 (in softmax attention) and E5 do not find what the paper reports, in the settings that they judge. Here small
+//! models of both kinds are trained over a grid, and each run is read both ways: how far its hot channels settle, and
+//! which type of operator NVFP4 hurts most at its last weights. The best of many cells is found by chance, so
+//! something counts that holds in all cells of a kind of model and learning rate. Planted channels are the control: they must be found to stay.
+
+use super::claim::Claim;
+use super::common::{BF16, Kind, quantized, seeds, under};
+use super::e02::{most, one, operators, share};
+use super::e05::{Points, Sets, distinct, quarters, sets};
+use super::frozen;
+use super::show::{number, spread};
+use crate::error::Result;
+use crate::plot::{self, Axis, Intervals, Panel};
+use crate::study::arm::{Arm, Setting};
+use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
+use crate::study::statistics::{mean, mean_interval};
+use crate::study::store::Runs;
+
+/// E21.
+pub(super) struct Search;
+
+const FORMATS: [&str; 2] = [BF16, "nv-nvfp4"];
+/// Planted channels, as many as a set has.
+const PLANTED: usize = 16;
+
+/// What runs of some seeds have in common.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Cell {
+    kind: Kind,
+    lr: f64,
+    layers: usize,
+    planted: bool,
+    recipe: &'static str,
+}
+
+fn rates(setting: &Setting) -> Vec<f64> {
+    setting.scale.pick([
+        vec![2e-3],
+        vec![2e-4, 6e-4, 2e-3, 6e-3, 2e-2],
+        vec![2e-4, 6e-4, 2e-3, 6e-3, 2e-2],
+        vec![3e-5, 1e-4, 3e-4, 1e-3, 3e-3],
+    ])
+}
+
+fn depths(setting: &Setting) -> Vec<usize> {
+    setting.scale.pick([vec![2], vec![2, 4], vec![2, 4], vec![12, 24]])
+}
+
+fn steps(setting: &Setting) -> u64 {
+    setting.scale.pick([10, 600, 600, 14_305])
+}
+
+/// The cells of one kind of model at one rate.
+fn cells(setting: &Setting, kind: Kind, lr: f64) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for layers in depths(setting) {
+        for planted in [false, true] {
+            cells.extend(FORMATS.map(|recipe| Cell { kind, lr, layers, planted, recipe }));
+        }
+    }
+    cells
+}
+
+/// Kinds and rates.
+fn groups(setting: &Setting) -> Vec<(Kind, f64)> {
+    let rates = |kind| rates(setting).into_iter().map(move |lr| (kind, lr));
+    Kind::ALL.into_iter().flat_map(rates).collect()
+}
+
+impl Cell {
+    fn arm(self, setting: &Setting, seed: u64) -> Arm {
+        let Self { kind, lr, layers, planted, recipe } = self;
+        let steps = steps(setting);
+        let preset = match kind {
+            Kind::Gla => "gla-nano",
+            Kind::Sa => "sa-micro",
+        };
+        let size = setting.scale.pick([64, 64, 64, 1024]);
+        let heads = size / 32;
+        let changes = format!(
+            "model.layers = {layers}\nmodel.d_model = {size}\nmodel.hidden = {}\nmodel.heads = {heads}\nmodel.kv_heads = {heads}\n\
+             model.context = {}\nmodel.sink = true\nmodel.hot_channels = {}\nrecipe = {recipe:?}\nseed = {seed}\n\
+             train.steps = {steps}\ntrain.warmup = {}\ntrain.batch = 8\ntrain.lr = {lr:?}\ntrain.lr_min = {:?}\n\
+             train.schedule = \"wsd\"\nrecord.eval_every = 0\nrecord.checkpoint_every = 0\nrecord.keep = 1\n\
+             record.eval_windows = {}\nrecord.probes = [\"hot\"]\nrecord.probe_every = {}",
+            3 * size,
+            size,
+            if planted { PLANTED } else { 0 },
+            steps / 20,
+            lr / 10.0,
+            setting.scale.pick([4, 32, 32, 256]),
+            (steps / 60).max(1),
+        );
+        Arm::new(setting.config(preset, &changes)).keeping(&[steps])
+    }
+}
+
+/// What is read of a cell's runs, seed by seed.
+struct Found {
+    cell: Cell,
+    /// Agreement with the final set, first and last quarter, and whether consecutive sets agree more and more.
+    settled: Vec<(f64, f64, bool)>,
+    /// The last quarter alone, of the inputs that channels can be planted in.
+    stay: Vec<f64>,
+    /// Sensitivities, operator by operator.
+    sensitivity: Vec<Vec<f64>>,
+}
+
+fn rises(points: &Points) -> bool {
+    Claim::rising("", std::slice::from_ref(points)).holds == Some(true)
+}
+
+impl Found {
+    fn of(setting: &Setting, runs: &Runs<'_>, cell: Cell) -> Result<Self> {
+        let mut found =
+            Self { cell, settled: Vec::new(), stay: Vec::new(), sensitivity: Vec::new() };
+        for seed in seeds(setting, 3) {
+            let arm = cell.arm(setting, seed);
+            let run = runs.of(&arm)?;
+            // The same inputs whatever a run was trained in.
+            let sites = distinct(quantized(&under(&arm.config, FORMATS[1])?)?);
+            let lines = run.probe("hot")?;
+            let Sets { consecutive, last } = sets(&lines, &sites, "magnitude");
+            let (first, end) = quarters(&last);
+            found.settled.push((first, end, rises(&consecutive)));
+            let after_norms =
+                |site: &String| site.ends_with("q_proj") || site.ends_with("gate_proj");
+            let planted: Vec<String> = sites.into_iter().filter(after_norms).collect();
+            found.stay.push(quarters(&sets(&lines, &planted, "magnitude").last).1);
+            let own = || operators(cell.kind).iter();
+            let recipes = own().map(|operator| one(operator));
+            let gaps = frozen::gaps(runs, &arm, steps(setting), BF16, recipes)?;
+            let shares = own().map(|operator| share(&arm.config, operator));
+            found
+                .sensitivity
+                .push(gaps.iter().zip(shares).map(|(gap, share)| gap / share).collect());
+        }
+        Ok(found)
+    }
+
+    /// Whether hot channels drift and then stay, in all seeds.
+    fn settles(&self) -> bool {
+        self.settled.iter().all(|&(first, last, rises)| first < 0.4 && last > 0.7 && rises)
+    }
+
+    /// The sensitivities of one operator, by seed.
+    fn operator(&self, name: &str) -> Vec<f64> {
+        let at = operators(self.cell.kind).iter().position(|one| *one == name);
+        self.sensitivity.iter().filter_map(|seed| seed.get(at?).copied()).collect()
+    }
+
+    /// The place of an operator, 1 for the most sensitive, by means over seeds.
+    fn place(&self, name: &str) -> usize {
+        let mean_of = |name: &str| mean(&self.operator(name)).unwrap_or(f64::NAN);
+        let own = mean_of(name);
+        1 + operators(self.cell.kind).iter().filter(|other| mean_of(other) > own).count()
+    }
+
+    /// Whether the paper's operator is in the highest third and down_proj in the lowest, and above it in all seeds.
+    fn ranked(&self) -> bool {
+        let (top, down) = (most(self.cell.kind), "down_proj");
+        let count = operators(self.cell.kind).len();
+        let mut pairs = self.operator(top).into_iter().zip(self.operator(down));
+        self.place(top) <= count / 3
+            && self.place(down) > count - count / 3
+            && pairs.all(|(a, b)| a > b)
+    }
+}
+
+/// How many cells of a kind show something, and the rates of which all do.
+fn count(found: &[Found], kind: Kind, shows: fn(&Found) -> bool) -> (usize, usize, Vec<f64>) {
+    let own: Vec<&Found> = found.iter().filter(|one| one.cell.kind == kind).collect();
+    let hits = own.iter().filter(|one| shows(one)).count();
+    let mut rates: Vec<f64> = own.iter().map(|one| one.cell.lr).collect();
+    rates.dedup();
+    rates.retain(|lr| own.iter().filter(|one| one.cell.lr == *lr).all(|one| shows(one)));
+    (hits, own.len(), rates)
+}
+
+fn judge(found: &[Found]) -> Verdict {
+    let mut texts = Vec::new();
+    let mut both = true;
+    for (what, shows) in [
+        ("hot channels drift and settle", Found::settles as fn(&Found) -> bool),
+        ("operators rank as in the paper", Found::ranked),
+    ] {
+        let mut any = false;
+        for kind in Kind::ALL {
+            let (hits, all, rates) = count(found, kind, shows);
+            any |= !rates.is_empty() && (kind == Kind::Sa || what.starts_with("hot"));
+            let rates = match rates.is_empty() {
+                true => "at no rate in all cells".to_owned(),
+                false => format!(
+                    "in all cells at {}",
+                    rates.iter().map(|lr| format!("{lr:e}")).collect::<Vec<_>>().join(", ")
+                ),
+            };
+            texts.push(format!("{what} in {hits} of {all} cells of {}, {rates}", kind.name()));
+        }
+        both &= any;
+    }
+    Verdict::of(both, false, texts.join("; "))
+}
+
+/// What planted channels do: the last quarter's agreement with and without, over cells and by seed.
+fn control(found: &[Found]) -> (bool, String) {
+    let of = |planted: bool| -> Vec<f64> {
+        let own: Vec<&Found> = found.iter().filter(|one| one.cell.planted == planted).collect();
+        let seeds = own.iter().map(|one| one.stay.len()).min().unwrap_or(0);
+        let mean_of = |seed: usize| mean(&own.iter().map(|one| one.stay[seed]).collect::<Vec<_>>());
+        (0..seeds).filter_map(mean_of).collect()
+    };
+    let claims = [
+        Claim::below(("without", &of(false)), ("with planted channels", &of(true)), ""),
+        Claim::above("with planted channels", &of(true), 0.7, ""),
+    ];
+    let fires = claims.iter().all(|claim| claim.holds == Some(true));
+    let texts = claims.map(|claim| claim.text).join("; ");
+    let word = if fires { "fires" } else { "does not fire" };
+    (fires, format!("the control {word}: agreement with the final set after norms, {texts}"))
+}
+
+impl Figure for Search {
+    fn id(&self) -> &'static str {
+        "E21"
+    }
+
+    fn title(&self) -> &'static str {
+        "where channels settle and operators rank: the search"
+    }
+
+    fn source(&self) -> &'static str {
+        "a question of this study's own, behind E2 and E5 (arXiv 2602.02047, Table 3, Figures 5 and 8)"
+    }
+
+    fn claim(&self) -> &'static str {
+        "Over five rates of two decades, two depths, planted channels and none, and training in bfloat16 and NVFP4, there is a rate \
+         at which, in all cells and seeds, hot channels drift (Jaccard index with the final set below 0.4 in the first \
+         quarter) and settle (above 0.7 in the last), and one at which the operators of softmax attention rank as \
+         in the paper (v_proj in the highest third, down_proj in the lowest and below it in all seeds) at the last weights. \
+         Reproduced if there are both. The \
+         control: of channels planted after norms the sets must stay, above 0.7 and above those without."
+    }
+
+    fn arms(&self, setting: &Setting) -> Vec<Arm> {
+        let cells = groups(setting).into_iter().flat_map(|(kind, lr)| cells(setting, kind, lr));
+        let of =
+            |cell: Cell| seeds(setting, 3).into_iter().map(move |seed| cell.arm(setting, seed));
+        cells.flat_map(of).collect()
+    }
+
+    fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
+        let cells = groups(setting).into_iter().flat_map(|(kind, lr)| cells(setting, kind, lr));
+        let found: Vec<Found> =
+            cells.map(|cell| Found::of(setting, runs, cell)).collect::<Result<_>>()?;
+        let (fires, control) = control(&found);
+        let verdict = judge(&found);
+        let text = format!("{}; {control}", verdict.reason());
+        let verdict = if fires { verdict.with(text) } else { Verdict::NotSeen(text) };
+        let mut parts: Vec<Part> =
+            Kind::ALL.map(|kind| Part::Picture(picture(setting, &found, kind))).into();
+        parts.push(Part::Table(table(&found)));
+        Ok(Findings { verdict, parts })
+    }
+}
+
+/// Agreement in the last quarter and places, by rate, over cells and seeds without planted channels.
+fn picture(setting: &Setting, found: &[Found], kind: Kind) -> plot::Figure {
+    let rates = rates(setting);
+    let own = |lr: f64| {
+        found
+            .iter()
+            .filter(move |one| one.cell.kind == kind && one.cell.lr == lr && !one.cell.planted)
+    };
+    let interval = |x: usize, values: Vec<f64>| {
+        let value = mean(&values).unwrap_or(f64::NAN);
+        let (low, high) = mean_interval(&values, 0.95).map_or((value, value), |i| (i.low, i.high));
+        (x as f64, low, value, high)
+    };
+    let settled = |last: bool| {
+        let pick = move |one: &(f64, f64, bool)| if last { one.1 } else { one.0 };
+        let of = |lr: f64| own(lr).flat_map(|one| one.settled.iter().map(pick)).collect();
+        rates.iter().enumerate().map(|(x, lr)| interval(x, of(*lr))).collect::<Vec<_>>()
+    };
+    let sensitivity = |name: &str| {
+        let of = |lr: f64| own(lr).flat_map(|one| one.operator(name)).collect();
+        rates.iter().enumerate().map(|(x, lr)| interval(x, of(*lr))).collect::<Vec<_>>()
+    };
+    let names = rates.iter().map(|lr| format!("{lr:e}"));
+    let top = most(kind);
+    plot::Figure::new(format!("{}: hot channels and operators by learning rate", kind.name()))
+        .subtitle("no planted channels; mean and 95 % interval over depths, formats and seeds")
+        .x(Axis::categories("learning rate", names))
+        .panel(
+            Panel::new(Axis::linear("Jaccard index with the final set").range(0.0, 1.0))
+                .intervals(Intervals::new("first quarter", settled(false)))
+                .intervals(Intervals::new("last quarter", settled(true)))
+                .rule(0.7, "")
+                .rule(0.4, ""),
+        )
+        .panel(
+            Panel::new(Axis::linear("gap, % / share of parameters"))
+                .intervals(Intervals::new(top, sensitivity(top)))
+                .intervals(Intervals::new("down_proj", sensitivity("down_proj")))
+                .rule(0.0, "bfloat16"),
+        )
+}
+
+fn table(found: &[Found]) -> Table {
+    let mut table = Table::new(
+        "cells: agreement of hot channels with the final set and sensitivity at the last weights, mean and range over seeds; \
+         top is o_proj (GLA) or v_proj (SA)",
+        &[
+            "model",
+            "rate",
+            "layers",
+            "planted",
+            "trained in",
+            "first quarter",
+            "last quarter",
+            "settles",
+            "top",
+            "its place",
+            "down_proj",
+            "its place",
+            "ranked",
+        ],
+    );
+    for one in found {
+        let Cell { kind, lr, layers, planted, recipe } = one.cell;
+        let (first, last): (Vec<f64>, Vec<f64>) =
+            one.settled.iter().map(|&(first, last, _)| (first, last)).unzip();
+        let word = |holds: bool| if holds { "yes" } else { "no" }.to_owned();
+        let of = |name: &str| mean(&one.operator(name)).map_or_else(|| "-".into(), number);
+        let count = operators(kind).len();
+        let place = |name: &str| format!("{} of {count}", one.place(name));
+        table.row([
+            kind.name().into(),
+            format!("{lr:e}"),
+            layers.to_string(),
+            word(planted),
+            if recipe == BF16 { "bfloat16" } else { recipe }.into(),
+            spread(&first),
+            spread(&last),
+            word(one.settles()),
+            of(most(kind)),
+            place(most(kind)),
+            of("down_proj"),
+            place("down_proj"),
+            word(one.ranked()),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::arm::Scale;
+
+    fn found(lr: f64, planted: bool, last: f64, v: f64) -> Found {
+        let cell = Cell { kind: Kind::Sa, lr, layers: 2, planted, recipe: BF16 };
+        let of = |name: &&str| match *name {
+            "v_proj" => v,
+            "down_proj" => 0.5,
+            _ => 1.0,
+        };
+        let one: Vec<f64> = operators(Kind::Sa).iter().map(of).collect();
+        Found {
+            cell,
+            settled: vec![(0.2, last, true); 3],
+            stay: vec![last - 0.01, last, last + 0.01],
+            sensitivity: vec![one; 3],
+        }
+    }
+
+    #[test]
+    fn all_cells_of_a_rate_must_show_it() {
+        let word = |cells: &[Found]| judge(cells).word();
+        let (yes, no) = (|lr| found(lr, false, 0.8, 2.0), |lr| found(lr, true, 0.5, 0.2));
+        assert_eq!(word(&[yes(1e-3), yes(1e-3)]), "reproduced");
+        assert_eq!(word(&[yes(1e-3), no(1e-3)]), "not seen at this scale");
+        assert_eq!(word(&[yes(1e-3), no(1e-2)]), "reproduced");
+        // One of the two is not enough.
+        assert_eq!(word(&[found(1e-3, false, 0.8, 0.2)]), "not seen at this scale");
+        assert_eq!(word(&[found(1e-3, false, 0.5, 2.0)]), "not seen at this scale");
+    }
+
+    #[test]
+    fn places_are_counted_from_the_most_sensitive() {
+        let one = found(1e-3, false, 0.8, 2.0);
+        assert_eq!((one.place("v_proj"), one.place("q_proj"), one.place("down_proj")), (1, 2, 7));
+        assert!(one.ranked() && one.settles());
+        assert!(!found(1e-3, false, 0.8, 0.6).ranked(), "v_proj is sixth");
+    }
+
+    #[test]
+    fn the_control_needs_planted_channels_to_stay() {
+        let cells = |planted: f64, plain: f64| {
+            control(&[found(1e-3, true, planted, 1.0), found(1e-3, false, plain, 1.0)]).0
+        };
+        assert!(cells(0.9, 0.5));
+        assert!(!cells(0.6, 0.5), "they do not stay");
+        assert!(!cells(0.9, 0.95), "others stay as well");
+    }
+
+    #[test]
+    fn the_search_is_large_enough_to_count() {
+        let setting = Setting::unread(Scale::Small);
+        let mut names: Vec<String> = Search.arms(&setting).iter().map(Arm::name).collect();
+        names.sort();
+        names.dedup();
+        assert!(names.len() >= 200, "{}", names.len());
+        let rates = rates(&setting);
+        assert!(rates.len() >= 5 && rates[rates.len() - 1] >= 99.0 * rates[0]);
+    }
+}
