@@ -24,7 +24,7 @@ pub fn for_each_chunk<T: Send>(
 }
 
 /// Calls `work(i, item)` for each item; items may be tuples of several outputs' chunks. An iterator is
-/// asked for the next item when a thread is free, and none is stored.
+/// asked for the next item when a thread is free, and none is stored; it must not divide work itself.
 ///
 /// ```
 /// let (mut sums, x) = ([0; 3], [1, 2, 3, 4, 5]);
@@ -40,7 +40,6 @@ where
 }
 
 /// Calls `work(i, a, b)` for each pair of chunks of two outputs, of `a_len` and `b_len` elements.
-/// Unlike [`for_each`] it allocates nothing.
 ///
 /// # Panics
 /// If a length is 0.
@@ -150,30 +149,16 @@ fn each<I: Iterator<Item: Send> + Send>(items: I, work: &(dyn Fn(usize, I::Item)
 
 /// Threads take the next item when they have done one.
 ///
-/// rayon's own bridge from iterators makes two lists a call; tasks that are joined make none.
+/// rayon's own bridge from iterators makes two lists a call; tasks that are joined make none. A thread
+/// that waits within `work` for others may take further items meanwhile.
 #[cfg(feature = "parallel")]
 fn taken<I: Iterator<Item: Send> + Send>(items: I, work: impl Fn(I::Item) + Sync + Send) {
-    use core::sync::atomic::{AtomicUsize, Ordering};
-    use std::sync::{Mutex, PoisonError};
-    const NOBODY: usize = usize::MAX;
-
-    let (items, asking) = (Mutex::new(items.fuse()), AtomicUsize::new(NOBODY));
-    let me = || rayon::current_thread_index().unwrap_or(NOBODY - 1);
-    let next = || {
-        // An iterator that divides work itself may bring this thread here while it holds the lock; the
-        // task that holds it takes the rest.
-        if asking.load(Ordering::Relaxed) == me() {
-            return None;
-        }
-        // Where an iterator panics, its call does: the others may find it at its end.
-        let mut items = items.lock().unwrap_or_else(PoisonError::into_inner);
-        asking.store(me(), Ordering::Relaxed);
-        let item = items.next();
-        asking.store(NOBODY, Ordering::Relaxed);
-        item
-    };
+    let most = items.size_hint().1.unwrap_or(usize::MAX);
+    let items = std::sync::Mutex::new(items.fuse());
+    // An iterator that panicked is not asked again; the panic reaches the caller.
+    let next = || items.lock().ok()?.next();
     let task = || core::iter::from_fn(next).for_each(&work);
-    joined(rayon::current_num_threads(), &task);
+    joined(rayon::current_num_threads().min(most), &task);
 }
 
 /// Calls `task` that many times, on as many threads as have nothing to do.
@@ -265,27 +250,6 @@ pub fn with_threads<R: Send>(
 #[cfg(all(test, feature = "parallel"))]
 mod tests {
     use super::*;
-    use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
-    /// While one thread asks the iterator, which divides work itself, it may be given the task that asks
-    /// again: it must not wait for itself.
-    #[test]
-    fn iterators_may_divide_work_themselves() {
-        let seen: [AtomicUsize; 50] = [const { AtomicUsize::new(0) }; 50];
-        let asked = AtomicUsize::new(0);
-        let items = (0..50).inspect(|_| {
-            for_each_index(8, |_| {
-                std::thread::yield_now();
-                asked.fetch_add(1, Relaxed);
-            });
-        });
-        let work = |_, i: usize| {
-            seen[i].fetch_add(1, Relaxed);
-        };
-        with_threads(3, || for_each(items, work)).unwrap();
-        assert!(seen.iter().all(|count| count.load(Relaxed) == 1));
-        assert_eq!(asked.load(Relaxed), 400);
-    }
 
     #[test]
     fn what_panics_is_heard() {
@@ -293,5 +257,9 @@ mod tests {
         let run = || with_threads(2, || for_each_index(20, work)).unwrap();
         let heard = std::panic::catch_unwind(run).unwrap_err();
         assert_eq!(heard.downcast_ref::<&str>(), Some(&"the seventh"));
+        let items = (0..20).inspect(|i| assert!(*i != 3, "the third"));
+        let run = || with_threads(2, || for_each(items, |_, _| ())).unwrap();
+        let heard = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_err();
+        assert_eq!(heard.downcast_ref::<&str>(), Some(&"the third"));
     }
 }

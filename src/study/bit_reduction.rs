@@ -2,6 +2,7 @@
 //! 2405.18710): mantissa bits are cut off the operands of products until training breaks.
 
 mod common;
+mod confirm;
 mod exponent;
 mod forecast;
 mod formats;

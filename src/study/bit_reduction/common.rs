@@ -76,7 +76,7 @@ pub(super) fn tails(runs: &[Trained]) -> Vec<f64> {
 }
 
 /// The smoothed losses of a run, step by step, up to the first that is no finite number.
-pub(super) fn smoothed_loss(run: &Trained) -> Vec<(f64, f64)> {
+fn smoothed_loss(run: &Trained) -> Vec<(f64, f64)> {
     let curve = Nats::default().smoothed(&detect::curves(&run.metrics).0);
     curve.into_iter().map(|(step, loss)| (step as f64, loss)).collect()
 }

@@ -4,14 +4,16 @@
 //! tried, with gradients clipped at norm 1 and without. So here the rate rises from 0 in a straight line to the end of the
 //! run, over five ends and two depths, with clipping and without: the search for runs that break, which
 //! tell what others cannot, whether fewer bits break earlier and whether sharpness rises before the loss.
-//! [`verge`](super::verge) reads single runs.
+//! [`verge`](super::verge) reads single runs, [`confirm`](super::confirm) tries what they show on new seeds.
 
-use super::common::{Fate, Spec, all, fate, number, tails, vocab, with_seeds};
+use super::common::{Spec, all, fate, number, tails, vocab, with_seeds};
+use super::confirm;
 use super::ordering::mean_values;
 use super::verge::{self, Verge};
 use crate::error::Result;
 use crate::plot::{self, Axis, Intervals, Panel, Series};
 use crate::study::arm::{Arm, Scale, Setting};
+use crate::study::detect::{self, Nats};
 use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
 use crate::study::statistics::{Interval, mean, mean_interval};
 use crate::study::store::{Runs, Trained};
@@ -32,6 +34,8 @@ const FORMATS: [(&str, &str); 8] = [
 ];
 /// The place of E8M3.
 const JUDGED: usize = 2;
+/// Those whose mantissas are cut.
+const CUT: std::ops::Range<usize> = 0..5;
 
 /// Where the rate ends, the largest last.
 fn rates(setting: &Setting) -> &'static [f64] {
@@ -52,7 +56,7 @@ fn models(setting: &Setting) -> &'static [&'static str] {
 
 /// Those of the steepest ramps; the grid has the first.
 fn seeds(setting: &Setting) -> std::ops::RangeInclusive<u64> {
-    1..=setting.scale.pick([1, 6, 16, 3])
+    1..=setting.scale.pick([1, 6, 6, 3])
 }
 
 /// What runs have in common that differ in their numbers only.
@@ -82,7 +86,7 @@ fn steepest(setting: &Setting, model: &'static str) -> Cell {
 
 impl Cell {
     fn arm(self, setting: &Setting, recipe: &str, seed: u64) -> Arm {
-        let steps = setting.scale.pick([20, 300, 600, 20_000]);
+        let steps = setting.scale.pick([20, 300, 300, 20_000]);
         let clip = if self.clip { 1.0 } else { 0.0 };
         let mut more = format!("train.clip = {clip:?}\n");
         if setting.scale == Scale::Full {
@@ -108,66 +112,89 @@ fn positive(setting: &Setting) -> Arm {
     Cell { end: 10.0 * cell.end, ..cell }.arm(setting, "mxfp4", 1)
 }
 
+/// Rises of the loss in nats by which a run counts as broken; the second is that of all figures.
+const RISES: [f64; 3] = [0.4, 0.5, 0.6];
+const USUAL: usize = 1;
+
 /// Runs of one number format on the steepest ramp of one model, by seed.
 struct Broken {
     format: usize,
     trained: Vec<Trained>,
-    verges: Vec<Option<Verge>>,
-    /// Logarithms of the steps at which they diverge, which are those of the rates but for a constant; the last step of those that do not.
-    steps: Vec<f64>,
-    /// The steps that all of them were to have.
-    total: f64,
+    /// Where each breaks, by each rise.
+    breaks: [Vec<Option<u64>>; RISES.len()],
+    /// What sharpness and gradient norm do until then, or until the end.
+    verges: Vec<Verge>,
+    /// The steps of all of them.
+    total: u64,
 }
 
 impl Broken {
     fn of(setting: &Setting, runs: &Runs<'_>, cell: Cell, format: usize) -> Result<Self> {
         let arms = cell.of_seeds(setting, FORMATS[format].1);
         let trained = all(runs, &arms)?;
-        let fates: Vec<Fate> =
-            trained.iter().zip(&arms).map(|(run, arm)| fate(run, vocab(arm))).collect();
-        let verge = |(run, fate): (&Trained, &Fate)| match fate.verdict.diverged {
-            Some(step) => verge::read(run, step).map(Some),
-            None => Ok(None),
-        };
-        let verges = trained.iter().zip(&fates).map(verge).collect::<Result<_>>()?;
-        let step =
-            |fate: &Fate| libm::log(fate.verdict.diverged.unwrap_or(fate.steps as u64) as f64);
-        let steps = fates.iter().map(step).collect();
-        let total = arms.first().map_or(f64::NAN, |arm| arm.config.train.steps as f64);
-        Ok(Self { format, trained, verges, steps, total })
+        let breaks = RISES.map(|rise| {
+            let nats = Nats { rise, ..Nats::default() };
+            let step = |run: &Trained| {
+                let (losses, norms) = detect::curves(&run.metrics);
+                nats.judge(&losses, &norms).diverged
+            };
+            trained.iter().map(step).collect::<Vec<_>>()
+        });
+        let total = arms.first().map_or(0, |arm| arm.config.train.steps);
+        let ends = breaks[USUAL].iter().map(|step| step.unwrap_or(total));
+        let verges = trained.iter().zip(ends).map(|(run, end)| verge::read(run, end));
+        let verges = verges.collect::<Result<_>>()?;
+        Ok(Self { format, trained, breaks, verges, total })
+    }
+
+    /// The logarithms of the steps at which runs break, which are those of the rates but for a constant. A run that
+    /// does not counts with the last step at which it could: the last tenth decides whether it did.
+    fn log_steps(&self, rise: usize) -> Vec<f64> {
+        let last = 0.9 * self.total as f64;
+        let log = |step: &Option<u64>| libm::log(step.map_or(last, |step| step as f64));
+        self.breaks[rise].iter().map(log).collect()
     }
 
     fn lost(&self) -> usize {
-        self.verges.iter().flatten().count()
+        self.breaks[USUAL].iter().flatten().count()
+    }
+
+    /// The runs that break, or those that do not.
+    fn verges(&self, broken: bool) -> impl Iterator<Item = &Verge> {
+        let runs = self.verges.iter().zip(&self.breaks[USUAL]);
+        runs.filter(move |(_, step)| step.is_some() == broken).map(|(verge, _)| verge)
     }
 }
 
 /// How many times the rate at which E8M7 breaks this format breaks at, by seed, over models: an interval of logarithms.
-fn ratio(of: &[&Broken], base: &[&Broken]) -> Option<Interval> {
-    let seeds = base.first()?.steps.len();
+fn ratio(of: &[&Broken], base: &[&Broken], rise: usize) -> Option<Interval> {
+    let steps =
+        |own: &[&Broken]| -> Vec<Vec<f64>> { own.iter().map(|own| own.log_steps(rise)).collect() };
+    let (of, base) = (steps(of), steps(base));
     let one = |seed: usize| {
-        let pairs = of.iter().zip(base);
-        let logs: Vec<f64> = pairs.map(|(of, base)| of.steps[seed] - base.steps[seed]).collect();
-        mean(&logs)
+        let logs = of.iter().zip(&base).map(|(of, base)| of[seed] - base[seed]);
+        mean(&logs.collect::<Vec<_>>())
     };
-    mean_interval(&(0..seeds).filter_map(one).collect::<Vec<_>>(), 0.95)
+    mean_interval(&(0..base.first()?.len()).filter_map(one).collect::<Vec<_>>(), 0.95)
 }
 
-/// What the rate ratio of E8M3 and the trends of sharpness say.
+/// How many times, as shown: `1.00 (0.90 to 1.11)`.
+fn times(ratio: Option<Interval>) -> String {
+    let shown = |r: Interval| {
+        let [value, low, high] = [r.estimate, r.low, r.high].map(libm::exp);
+        format!("{value:.2} ({low:.2} to {high:.2})")
+    };
+    ratio.map_or_else(|| "-".into(), shown)
+}
+
+/// What the rate ratio of E8M3 and the trends of sharpness say. That sharpness falls is no opposite: in runs that
+/// do not break it does so as well.
 fn judge(ratio: Option<Interval>, verges: &[Vec<Verge>]) -> Verdict {
     let (before, text) = verge::judge(verges);
-    let Some(found) = ratio else {
-        return Verdict::NotSeen(format!("too few seeds for an interval; {text}"));
-    };
-    let [estimate, low, high] = [found.estimate, found.low, found.high].map(libm::exp);
-    let text = format!(
-        "on the steepest ramps E8M3 breaks at {estimate:.2} times the rate of E8M7 (95 % {low:.2} to {high:.2}, over \
-         models, by seed); {text}"
-    );
-    let (earlier, later) = (found.high < 0.0, found.low > 0.0);
-    let (first, after) = before.map_or((false, false), |x| (x.low > 0.0, x.high < 0.0));
-    let none = !earlier && !first;
-    Verdict::of(earlier && first, none && (later || after), text)
+    let first = before.is_some_and(|before| before.low > 0.0);
+    let earlier = ratio.is_some_and(|ratio| ratio.high < 0.0);
+    let later = ratio.is_some_and(|ratio| ratio.low > 0.0);
+    Verdict::of(earlier && first, later && !first, text)
 }
 
 impl Figure for Ramps {
@@ -189,11 +216,16 @@ impl Figure for Ramps {
          where, on the steepest ramps without clipping, E8M3 breaks at a lower rate than E8M7 (95 % interval \
          over seeds) and in more of the runs that break sharpness rises than falls over the steps up to the lowest loss, from half of them on (one-sided \
          trend test at 5 % for each run, then an interval over seeds). Contradicted where one of them is the \
-         other way round and neither holds. The grid of five rates, two depths and clipping on and off is what was searched; everything in blocks of E2M1 at \
-         ten times the largest rate must break."
+         other way round and neither holds. The grid of five rates, two depths and \
+         clipping on and off is what was searched; everything in blocks of E2M1 at ten times the largest rate must \
+         break. MXFP4 was to be that control alone; what its curves seemed to show of sharpness is tried on new seeds \
+         and not judged."
     }
 
     fn arms(&self, setting: &Setting) -> Vec<Arm> {
+        if setting.scale == Scale::Small {
+            return Vec::new();
+        }
         let mut arms = vec![positive(setting)];
         for cell in grid(setting) {
             arms.extend(FORMATS.iter().map(|(_, recipe)| cell.arm(setting, recipe, 1)));
@@ -202,10 +234,14 @@ impl Figure for Ramps {
             let cell = steepest(setting, model);
             arms.extend(FORMATS.iter().flat_map(|(_, recipe)| cell.of_seeds(setting, recipe)));
         }
+        arms.extend(confirm::arms(setting));
         arms
     }
 
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
+        if self.arms(setting).is_empty() {
+            return Ok(Findings::not_run());
+        }
         let control = positive(setting);
         let fired = fate(&runs.of(&control)?, vocab(&control)).verdict.diverged;
         let mut parts = Vec::new();
@@ -218,17 +254,22 @@ impl Figure for Ramps {
             broken.push(own);
         }
         let of = |format: usize| broken.iter().map(|own| &own[format]).collect::<Vec<_>>();
-        let ratios: Vec<Option<Interval>> =
-            (0..FORMATS.len()).map(|format| ratio(&of(format), &of(0))).collect();
-        parts.insert(0, Part::Picture(picture(&ratios)));
-        parts.push(Part::Table(by_format(setting, &broken, &ratios)));
-        parts.push(Part::Table(searched(setting, runs)?));
-        let count = seeds(setting).count();
-        let of_seed = |seed: usize| -> Vec<Verge> {
-            broken.iter().flatten().filter_map(|own| own.verges[seed]).collect()
+        let of_rise = |rise: usize| -> Vec<Option<Interval>> {
+            (0..FORMATS.len()).map(|format| ratio(&of(format), &of(0), rise)).collect()
         };
-        let verges: Vec<Vec<Verge>> = (0..count).map(of_seed).collect();
-        let verdict = judge(ratios[JUDGED], &verges);
+        let by_rise: Vec<_> = (0..RISES.len()).map(of_rise).collect();
+        let ratios = &by_rise[USUAL];
+        parts.insert(0, Part::Picture(picture(ratios)));
+        parts.push(Part::Table(by_format(setting, &broken, ratios)));
+        parts.push(Part::Table(searched(setting, runs)?));
+        let verdict = concluded(setting, &broken, &by_rise);
+        let verdict = match confirm::find(setting, runs)? {
+            None => verdict,
+            Some((text, pictures)) => {
+                parts.extend(pictures);
+                verdict.with(format!("{}; {text}", verdict.reason()))
+            }
+        };
         let verdict = match fired {
             Some(step) => {
                 verdict.with(format!("{}; the control breaks at step {step}", verdict.reason()))
@@ -237,6 +278,44 @@ impl Figure for Ramps {
         };
         Ok(Findings { verdict, parts })
     }
+}
+
+/// The verdict with all numbers, of the steepest ramps of all models.
+fn concluded(
+    setting: &Setting,
+    broken: &[Vec<Broken>],
+    by_rise: &[Vec<Option<Interval>>],
+) -> Verdict {
+    let cut = || broken.iter().flat_map(|own| &own[CUT]);
+    let of_seed = |seed: usize| -> Vec<Verge> {
+        let broken = cut().filter(|own| own.breaks[USUAL][seed].is_some());
+        broken.map(|own| own.verges[seed]).collect()
+    };
+    let verges: Vec<Vec<Verge>> = (0..seeds(setting).count()).map(of_seed).collect();
+    let verdict = judge(by_rise[USUAL][JUDGED], &verges);
+    let lost = |format: usize| broken.iter().map(|own| own[format].lost()).sum::<usize>();
+    let calm: Vec<&Verge> = cut().flat_map(|own| own.verges(false)).collect();
+    let count = |sign: i8| calm.iter().filter(|verge| verge.phi[0] == sign).count();
+    let text = format!(
+        "on the steepest ramps E8M3 breaks at {} times the rate of E8M7 (95 % interval over seeds, mean over models; {} \
+         and {} of {} runs break, the others count with the last step at which they could); by rises of {} and {} nats \
+         in place of {}: {} and {}; {}; of {} runs that do not break it rises before the lowest loss in {} and \
+         falls in {}",
+        times(by_rise[USUAL][JUDGED]),
+        lost(JUDGED),
+        lost(0),
+        broken.iter().map(|own| own[0].trained.len()).sum::<usize>(),
+        RISES[0],
+        RISES[2],
+        RISES[USUAL],
+        times(by_rise[0][JUDGED]),
+        times(by_rise[2][JUDGED]),
+        verdict.reason(),
+        calm.len(),
+        count(1),
+        count(-1),
+    );
+    verdict.with(text)
 }
 
 /// Losses and sharpness of a few numbers of bits on the steepest ramp of a model.
@@ -278,7 +357,7 @@ fn picture(ratios: &[Option<Interval>]) -> plot::Figure {
 fn by_format(setting: &Setting, broken: &[Vec<Broken>], ratios: &[Option<Interval>]) -> Table {
     let mut table = Table::new(
         "steepest ramps without clipping: how many seeds break, at which rate (geometric mean; those that do not count with \
-         the last step), and in how many of them sharpness and the gradient norm have a trend, up to the lowest loss and \
+         the last step at which they could), and in how many of them sharpness and the gradient norm have a trend, up to the lowest loss and \
          from there until the run breaks: rising/falling",
         &[
             "model",
@@ -296,26 +375,22 @@ fn by_format(setting: &Setting, broken: &[Vec<Broken>], ratios: &[Option<Interva
     for (own, &model) in broken.iter().zip(models(setting)) {
         let end = steepest(setting, model).end;
         for own in own {
-            let rate = mean(&own.steps).map_or(f64::NAN, |log| end * libm::exp(log) / own.total);
-            let ratio = ratios[own.format].map_or_else(
-                || "-".into(),
-                |r| {
-                    let [value, low, high] = [r.estimate, r.low, r.high].map(libm::exp);
-                    format!("{value:.2} ({low:.2} to {high:.2})")
-                },
-            );
+            // The warm-up divides by one step more.
+            let steps = own.total as f64 + 1.0;
+            let rate =
+                mean(&own.log_steps(USUAL)).map_or(f64::NAN, |log| end * libm::exp(log) / steps);
             let count = |of: fn(&Verge) -> i8| {
-                let signs: Vec<i8> = own.verges.iter().flatten().map(of).collect();
+                let signs: Vec<i8> = own.verges(true).map(of).collect();
                 let count = |sign: i8| signs.iter().filter(|s| **s == sign).count();
                 format!("{}/{}", count(1), count(-1))
             };
             table.row([
                 model.into(),
                 FORMATS[own.format].0.into(),
-                own.steps.len().to_string(),
+                own.trained.len().to_string(),
                 own.lost().to_string(),
                 format!("{rate:.3}"),
-                if own.format == 0 { "1".into() } else { ratio },
+                if own.format == 0 { "1".into() } else { times(ratios[own.format]) },
                 count(|verge| verge.phi[0]),
                 count(|verge| verge.phi[1]),
                 count(|verge| verge.norm[0]),
@@ -347,7 +422,7 @@ fn searched(setting: &Setting, runs: &Runs<'_>) -> Result<Table> {
             let loss = number(tails(std::slice::from_ref(&run))[0]);
             row.push(match fate.verdict.diverged {
                 Some(step) => {
-                    let rate = cell.end * step as f64 / arm.config.train.steps as f64;
+                    let rate = cell.end * step as f64 / (arm.config.train.steps + 1) as f64;
                     format!("{loss}, breaks at {rate:.3}")
                 }
                 None => loss,
@@ -373,35 +448,38 @@ mod tests {
         let (earlier, either, later) = (ratio(-0.3, -0.1), ratio(-0.1, 0.1), ratio(0.1, 0.3));
         assert_eq!(word(earlier, 1), "reproduced");
         assert_eq!(word(earlier, 0), "not seen at this scale");
-        assert_eq!(word(earlier, -1), "not seen at this scale");
         assert_eq!(word(later, 1), "not seen at this scale");
         assert_eq!(word(later, 0), "contradicted");
-        assert_eq!(word(either, -1), "contradicted");
+        assert_eq!(word(either, -1), "not seen at this scale");
         assert_eq!(word(None, 1), "not seen at this scale");
-        let verdict = judge(ratio(-0.4, -0.2), &runs(1));
-        assert!(verdict.reason().contains("at 0.74 times the rate"), "{}", verdict.reason());
+        assert_eq!(times(ratio(libm::log(0.5), libm::log(2.0))), "1.00 (0.50 to 2.00)");
     }
 
     #[test]
     fn rates_are_compared_by_seed() {
-        let broken = |steps: [f64; 2]| Broken {
+        let broken = |steps: [Option<u64>; 2]| Broken {
             format: 0,
             trained: Vec::new(),
+            breaks: RISES.map(|_| steps.to_vec()),
             verges: Vec::new(),
-            steps: steps.map(libm::log).to_vec(),
-            total: 300.0,
+            total: 300,
         };
         // Seeds of two models: twice and half the rate, and twice and twice.
-        let (a, b) = (broken([200.0, 200.0]), broken([50.0, 200.0]));
-        let (base_a, base_b) = (broken([100.0, 100.0]), broken([100.0, 100.0]));
-        let found = ratio(&[&a, &b], &[&base_a, &base_b]).unwrap();
+        let (a, b) = (broken([Some(200), Some(200)]), broken([Some(50), Some(200)]));
+        let base = broken([Some(100), Some(100)]);
+        let found = ratio(&[&a, &b], &[&base, &base], USUAL).unwrap();
         assert!((found.estimate - libm::log(2.0) / 2.0).abs() < 1e-12, "{found:?}");
         assert!(found.low < 0.0, "two seeds scatter: {found:?}");
+        // A run that does not break could have until step 270.
+        let none = broken([None, None]);
+        let found = ratio(&[&none], &[&broken([Some(90), Some(90)])], USUAL).unwrap();
+        assert!((found.estimate - libm::log(3.0)).abs() < 1e-12, "{found:?}");
+        assert_eq!((none.lost(), a.lost()), (0, 2));
     }
 
     #[test]
     fn the_search_is_large_enough_to_count() {
-        let setting = Setting::unread(Scale::Small);
+        let setting = Setting::unread(Scale::Medium);
         let mut names: Vec<String> = Ramps.arms(&setting).iter().map(Arm::name).collect();
         names.sort();
         names.dedup();

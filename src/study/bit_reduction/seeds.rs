@@ -30,24 +30,35 @@ fn arms_of(setting: &Setting, recipe: &str, lr: f64) -> Vec<Arm> {
         .collect()
 }
 
+/// A rate, and how many of how many runs fail in TF32, bfloat16 and E8M3.
+type Cell = (f64, [(u64, u64); 3]);
+
 /// What shares of failed runs say about the claim that bfloat16 fails more often than TF32.
-fn judge(cells: &[(f64, [(u64, u64); 3])]) -> Verdict {
-    let word = |&(lr, [tf32, bf16, e8m3]): &(f64, [(u64, u64); 3])| {
+fn judge(cells: &[Cell]) -> Verdict {
+    let word = |&(lr, [tf32, bf16, e8m3]): &Cell| {
         format!(
             "at {lr:e}: TF32 {}/{}, BF16 {}/{}, E8M3 {}/{}",
             tf32.0, tf32.1, bf16.0, bf16.1, e8m3.0, e8m3.1
         )
     };
     let text = cells.iter().map(word).collect::<Vec<_>>().join("; ");
-    let at_most = |a: (u64, u64), b: (u64, u64)| fisher(a, b).unwrap_or(1.0);
-    let more = cells.iter().map(|(_, [tf32, bf16, _])| at_most(*bf16, *tf32)).fold(1.0, f64::min);
-    let fewer = cells.iter().map(|(_, [tf32, bf16, _])| at_most(*tf32, *bf16)).fold(1.0, f64::min);
+    // The rate at which the first fails most surely more often than the second, and how sure that is.
+    let surest = |pair: fn(&Cell) -> [(u64, u64); 2]| {
+        let of = |cell: &Cell| (cell.0, fisher(pair(cell)[0], pair(cell)[1]).unwrap_or(1.0));
+        let surer = |a: &(f64, f64), b: &(f64, f64)| a.1.total_cmp(&b.1);
+        cells.iter().map(of).min_by(surer).unwrap_or((f64::NAN, 1.0))
+    };
+    let (more, fewer) =
+        (surest(|cell| [cell.1[1], cell.1[0]]), surest(|cell| [cell.1[0], cell.1[1]]));
     // One test a rate.
     let level = 0.05 / cells.len() as f64;
-    if more < level {
-        Verdict::Reproduced(format!("failed runs {text} (Fisher, one-sided, p = {more:.4})"))
-    } else if fewer < level {
-        Verdict::Contradicted(format!("failed runs {text} (Fisher, one-sided, p = {fewer:.4})"))
+    let said = |(lr, p): (f64, f64)| {
+        format!("failed runs {text} (Fisher, one-sided, p = {p:.4} at {lr:e})")
+    };
+    if more.1 < level {
+        Verdict::Reproduced(said(more))
+    } else if fewer.1 < level {
+        Verdict::Contradicted(said(fewer))
     } else {
         Verdict::NotSeen(format!("failed runs {text} (no p below {level:.3})"))
     }

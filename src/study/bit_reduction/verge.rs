@@ -1,10 +1,10 @@
 //! What sharpness and the gradient norm of a run do on its way to where it breaks.
 //!
-//! The way has two stretches: the second half of the steps up to the lowest smoothed loss, while the loss still falls, and
-//! those from there until the run breaks. Sharpness foretells only if it rises in the first. A trend is
-//! that of Mann and Kendall, one-sided at 5 %.
+//! The way has two stretches: the second half of the steps up to the lowest loss, while the loss still falls, and
+//! those from there until the run breaks. Sharpness foretells only if it rises in the first. The lowest loss is that
+//! of means around each step: a trailing average finds it some ten steps too late, and sharpness early by as many. A
+//! trend is that of Mann and Kendall, one-sided at 5 %, which fewer than five values hardly ever have.
 
-use super::common::smoothed_loss;
 use crate::error::Result;
 use crate::study::statistics::{Interval, mann_kendall, mean, mean_interval};
 use crate::study::store::Trained;
@@ -42,18 +42,28 @@ fn means(curve: &[(f64, f64)], every: usize) -> Vec<(f64, f64)> {
     whole.filter_map(one).collect()
 }
 
-/// The trends of a run that breaks at a step.
-pub(super) fn read(run: &Trained, broken: u64) -> Result<Verge> {
-    let broken = broken as f64;
-    let smoothed = smoothed_loss(run);
-    let before = smoothed.iter().filter(|point| point.0 < broken);
-    let lowest = before.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(broken, |point| point.0);
+/// Steps on either side that the mean around a step has.
+const REACH: usize = 7;
+
+/// The step around which losses before `end` are lowest.
+fn lowest(losses: &[(f64, f64)], end: f64) -> Option<f64> {
+    let before: Vec<(f64, f64)> = losses.iter().copied().filter(|x| x.0 < end).collect();
+    let around = before.windows(2 * REACH + 1);
+    let means = around.filter_map(|near| {
+        let values: Vec<f64> = near.iter().map(|x| x.1).collect();
+        Some((near[REACH].0, mean(&values)?))
+    });
+    means.min_by(|a, b| a.1.total_cmp(&b.1)).map(|point| point.0)
+}
+
+/// The trends of a run that breaks, or ends, at a step.
+pub(super) fn read(run: &Trained, end: u64) -> Result<Verge> {
+    let end = end as f64;
+    let lowest = lowest(&run.losses(), end).unwrap_or(end);
     let phi = run.values("phi")?;
     let every = phi.windows(2).map(|two| (two[1].0 - two[0].0) as usize).min().unwrap_or(1);
-    Ok(Verge {
-        phi: signs(&phi, lowest, broken),
-        norm: signs(&means(&run.norms(), every), lowest, broken),
-    })
+    let norms = means(&run.norms(), every);
+    Ok(Verge { phi: signs(&phi, lowest, end), norm: signs(&norms, lowest, end) })
 }
 
 /// How much more often sharpness rises than falls before the lowest loss, by seed, and the numbers in
@@ -71,7 +81,7 @@ pub(super) fn judge(seeds: &[Vec<Verge>]) -> (Option<Interval>, String) {
         |found| format!("{:+.2} [{:+.2}, {:+.2}]", found.estimate, found.low, found.high),
     );
     let text = format!(
-        "{} runs break; before the lowest loss sharpness rises in {} of them and falls in {} (rising minus falling, by \
+        "before the lowest loss of {} runs that break sharpness rises in {} and falls in {} (rising minus falling, by \
          seed: {shown}), from there on it rises in {} and falls in {}; the gradient norm rises in {} and falls in {} before, \
          rises in {} and falls in {} after",
         all().count(),
@@ -107,13 +117,25 @@ mod tests {
     }
 
     #[test]
+    fn the_lowest_loss_is_where_it_is() {
+        // Falls to step 60 and rises after; one low loss elsewhere does not count.
+        let loss = |step: i32| f64::from((step - 60).abs()) - if step == 90 { 40.0 } else { 0.0 };
+        let losses: Vec<(f64, f64)> = (1..=120).map(|step| (f64::from(step), loss(step))).collect();
+        assert_eq!(lowest(&losses, 100.0), Some(60.0));
+        assert_eq!(lowest(&losses, 50.0), Some(42.0), "the last with seven on either side");
+        assert_eq!(lowest(&losses, 10.0), None);
+    }
+
+    #[test]
     fn seeds_are_judged_by_their_means() {
         let run = |phi: i8| Verge { phi: [phi, -phi], norm: [0, 1] };
         let (found, text) = judge(&[vec![run(1), run(1)], vec![run(1)], vec![run(1), run(0)]]);
         let found = found.unwrap();
         assert!((found.estimate - (1.0 + 1.0 + 0.5) / 3.0).abs() < 1e-12, "{found:?}");
         assert!(
-            text.starts_with("5 runs break; before the lowest loss sharpness rises in 4"),
+            text.starts_with(
+                "before the lowest loss of 5 runs that break sharpness rises in 4 and falls in 0"
+            ),
             "{text}"
         );
         assert!(

@@ -13,7 +13,7 @@ use super::frozen;
 use super::show::{number, spread};
 use crate::error::Result;
 use crate::plot::{self, Axis, Intervals, Panel};
-use crate::study::arm::{Arm, Setting};
+use crate::study::arm::{Arm, Scale, Setting};
 use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
 use crate::study::statistics::{mean, mean_interval};
 use crate::study::store::Runs;
@@ -22,7 +22,7 @@ use crate::study::store::Runs;
 pub(super) struct Search;
 
 const FORMATS: [&str; 2] = [BF16, "nv-nvfp4"];
-/// Planted channels, as many as a set has.
+/// Planted channels, as many as a set of small models has.
 const PLANTED: usize = 16;
 
 /// What runs of some seeds have in common.
@@ -169,39 +169,44 @@ impl Found {
     }
 }
 
-/// How many cells of a kind show something, and the rates of which all do.
-fn count(found: &[Found], kind: Kind, shows: fn(&Found) -> bool) -> (usize, usize, Vec<f64>) {
-    let own: Vec<&Found> = found.iter().filter(|one| one.cell.kind == kind).collect();
-    let hits = own.iter().filter(|one| shows(one)).count();
-    let mut rates: Vec<f64> = own.iter().map(|one| one.cell.lr).collect();
+/// How many cells show something, of how many, and the rates of which all do.
+fn count(cells: &[&Found], shows: fn(&Found) -> bool) -> (usize, usize, Vec<f64>) {
+    let hits = cells.iter().filter(|one| shows(one)).count();
+    let mut rates: Vec<f64> = cells.iter().map(|one| one.cell.lr).collect();
     rates.dedup();
-    rates.retain(|lr| own.iter().filter(|one| one.cell.lr == *lr).all(|one| shows(one)));
-    (hits, own.len(), rates)
+    rates.retain(|lr| cells.iter().filter(|one| one.cell.lr == *lr).all(|one| shows(one)));
+    (hits, cells.len(), rates)
 }
 
+/// What a kind's cells show, and whether all of one rate do. Planted channels are there from the beginning and
+/// cannot drift.
+fn shown(found: &[Found], kind: Kind, settling: bool) -> (bool, String) {
+    let of = |one: &&Found| one.cell.kind == kind && !(settling && one.cell.planted);
+    let cells: Vec<&Found> = found.iter().filter(of).collect();
+    let (what, shows): (_, fn(&Found) -> bool) = match settling {
+        true => ("hot channels drift and settle", Found::settles),
+        false => ("operators rank as in the paper", Found::ranked),
+    };
+    let (hits, all, rates) = count(&cells, shows);
+    let words = match rates.is_empty() {
+        true => "at no rate in all of them".to_owned(),
+        false => format!(
+            "in all of them at {}",
+            rates.iter().map(|lr| format!("{lr:e}")).collect::<Vec<_>>().join(", ")
+        ),
+    };
+    (!rates.is_empty(), format!("{}: {what} in {hits} of {all} cells, {words}", kind.name()))
+}
+
+/// Settling may be of either kind, as E5 has it of GLA and the paper of both; the ranking that E2 does not find is
+/// that of SA. Nothing is the opposite of a search that finds nothing.
 fn judge(found: &[Found]) -> Verdict {
-    let mut texts = Vec::new();
-    let mut both = true;
-    for (what, shows) in [
-        ("hot channels drift and settle", Found::settles as fn(&Found) -> bool),
-        ("operators rank as in the paper", Found::ranked),
-    ] {
-        let mut any = false;
-        for kind in Kind::ALL {
-            let (hits, all, rates) = count(found, kind, shows);
-            any |= !rates.is_empty() && (kind == Kind::Sa || what.starts_with("hot"));
-            let rates = match rates.is_empty() {
-                true => "at no rate in all cells".to_owned(),
-                false => format!(
-                    "in all cells at {}",
-                    rates.iter().map(|lr| format!("{lr:e}")).collect::<Vec<_>>().join(", ")
-                ),
-            };
-            texts.push(format!("{what} in {hits} of {all} cells of {}, {rates}", kind.name()));
-        }
-        both &= any;
-    }
-    Verdict::of(both, false, texts.join("; "))
+    let settle = Kind::ALL.map(|kind| shown(found, kind, true));
+    let rank = Kind::ALL.map(|kind| shown(found, kind, false));
+    let holds = settle.iter().any(|one| one.0)
+        && Kind::ALL.iter().zip(&rank).any(|(kind, one)| *kind == Kind::Sa && one.0);
+    let texts: Vec<&str> = settle.iter().chain(&rank).map(|one| one.1.as_str()).collect();
+    Verdict::of(holds, false, texts.join("; "))
 }
 
 /// What planted channels do: the last quarter's agreement with and without, over cells and by seed.
@@ -237,14 +242,17 @@ impl Figure for Search {
 
     fn claim(&self) -> &'static str {
         "Over five rates of two decades, two depths, planted channels and none, and training in bfloat16 and NVFP4, there is a rate \
-         at which, in all cells and seeds, hot channels drift (Jaccard index with the final set below 0.4 in the first \
-         quarter) and settle (above 0.7 in the last), and one at which the operators of softmax attention rank as \
+         at which, in all cells without planted channels and all seeds, hot channels drift (Jaccard index with the final set below 0.4 in the first \
+         quarter) and settle (above 0.7 in the last, consecutive sets agreeing more and more), and one at which the operators of softmax attention rank as \
          in the paper (v_proj in the highest third, down_proj in the lowest and below it in all seeds) at the last weights. \
          Reproduced if there are both. The \
          control: of channels planted after norms the sets must stay, above 0.7 and above those without."
     }
 
     fn arms(&self, setting: &Setting) -> Vec<Arm> {
+        if setting.scale == Scale::Small {
+            return Vec::new();
+        }
         let cells = groups(setting).into_iter().flat_map(|(kind, lr)| cells(setting, kind, lr));
         let of =
             |cell: Cell| seeds(setting, 3).into_iter().map(move |seed| cell.arm(setting, seed));
@@ -252,6 +260,9 @@ impl Figure for Search {
     }
 
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
+        if self.arms(setting).is_empty() {
+            return Ok(Findings::not_run());
+        }
         let cells = groups(setting).into_iter().flat_map(|(kind, lr)| cells(setting, kind, lr));
         let found: Vec<Found> =
             cells.map(|cell| Found::of(setting, runs, cell)).collect::<Result<_>>()?;
@@ -358,7 +369,6 @@ fn table(found: &[Found]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::arm::Scale;
 
     fn found(lr: f64, planted: bool, last: f64, v: f64) -> Found {
         let cell = Cell { kind: Kind::Sa, lr, layers: 2, planted, recipe: BF16 };
@@ -381,8 +391,17 @@ mod tests {
         let word = |cells: &[Found]| judge(cells).word();
         let (yes, no) = (|lr| found(lr, false, 0.8, 2.0), |lr| found(lr, true, 0.5, 0.2));
         assert_eq!(word(&[yes(1e-3), yes(1e-3)]), "reproduced");
-        assert_eq!(word(&[yes(1e-3), no(1e-3)]), "not seen at this scale");
+        let apart = |v: f64| found(1e-3, false, 0.5, v);
+        assert_eq!(word(&[yes(1e-3), apart(2.0)]), "not seen at this scale");
+        assert_eq!(
+            word(&[yes(1e-3), no(1e-3)]),
+            "not seen at this scale",
+            "a planted cell ranks otherwise"
+        );
         assert_eq!(word(&[yes(1e-3), no(1e-2)]), "reproduced");
+        // What the control asks of planted channels leaves room for it.
+        let both = [yes(1e-3), found(1e-3, true, 0.95, 2.0)];
+        assert!(word(&both) == "reproduced" && control(&both).0);
         // One of the two is not enough.
         assert_eq!(word(&[found(1e-3, false, 0.8, 0.2)]), "not seen at this scale");
         assert_eq!(word(&[found(1e-3, false, 0.5, 2.0)]), "not seen at this scale");
@@ -408,7 +427,7 @@ mod tests {
 
     #[test]
     fn the_search_is_large_enough_to_count() {
-        let setting = Setting::unread(Scale::Small);
+        let setting = Setting::unread(Scale::Medium);
         let mut names: Vec<String> = Search.arms(&setting).iter().map(Arm::name).collect();
         names.sort();
         names.dedup();

@@ -183,7 +183,7 @@ impl Packed {
         self.lines.resize(panels * panel_lines, Line::ZERO);
         self.slabs.clear();
         self.slabs.resize(panels * slabs, Slab { facts: Facts::WIDE, wide: None });
-        if panel_lines == 0 {
+        if self.lines.is_empty() {
             return;
         }
         let maker = Maker { whole: &whole, side: self.side, by_lane, halves };
@@ -261,9 +261,10 @@ impl Packed {
         }
         for_each(items.chunks_mut(group * panels), |i, items| {
             maker.positions(i * group, group, stride, |slab, panel, work| {
-                if let Some((lines, facts)) = &mut items[slab * panels + panel] {
-                    work(lines, facts);
-                }
+                let Some((lines, facts)) = &mut items[slab * panels + panel] else {
+                    unreachable!("all slabs of all panels are listed");
+                };
+                work(lines, facts);
             });
         });
         kept(|kept| kept.items = emptied(items));
@@ -536,6 +537,24 @@ mod tests {
                 assert_eq!(report.without_tiles == 0, level == Level::Amx, "{text}, {level}");
                 let same = expected.iter().zip(&got).all(|(a, b)| a.to_bits() == b.to_bits());
                 assert!(same, "{text}, turned {turned:?}, {level}");
+            }
+        }
+    }
+
+    /// Matrices without rows or columns, along either way, on one thread and on several.
+    #[test]
+    fn nothing_is_packed_of_nothing() {
+        for (rows, cols) in [(0, 64), (64, 0), (0, 0)] {
+            for (turned, threads) in [(false, 1), (false, 2), (true, 1), (true, 2)] {
+                let pack = || {
+                    let matrix = View::new(&[], rows, cols);
+                    let source = Source { matrix, quantizer: Quantizer::NONE, random: RANDOM };
+                    let mut packed = Packed::nothing(Side::Left);
+                    packed.round(&[source], turned, false);
+                    (packed.lanes(), packed.depth())
+                };
+                let found = crate::parallel::with_threads(threads, pack).unwrap();
+                assert_eq!(found, if turned { (cols, rows) } else { (rows, cols) });
             }
         }
     }
