@@ -79,16 +79,19 @@ pub(super) fn find(setting: &Setting, runs: &Runs<'_>) -> Result<Option<(String,
     }
     let (found, words) = verge::judge(&verges);
     let (first, leads) = lead::judge(&risen);
-    let word = match found {
-        Some(found) if found.low > 0.0 && first => "is found again",
-        Some(found) if found.low > 0.0 => "is found again by its trend alone",
-        _ => "is not found again",
+    let word = match (found.is_some_and(|found| found.low > 0.0), first) {
+        (true, true) => "is found again",
+        (true, false) => "is found again as a trend of each run, and not beside E8M7",
+        (false, true) => {
+            "is found again beside E8M7, by BR-6's rule, and not as a trend of each run"
+        }
+        (false, false) => "is not found again",
     };
     let short =
         format!("not judged: that sharpness rises before the loss in MXFP4 {word} on new seeds");
     let text = format!(
         "New seeds ({} of each model, ramps to {END}): of {} runs {} break in MXFP4 and {} in E8M7. In MXFP4 {words}. Held to \
-         E8M7 as BR-6 does: {leads}. That sharpness rises before the loss {word}; both are asked.",
+         E8M7 as BR-6 does: {leads}. That sharpness rises before the loss {word}; both were asked.",
         SEEDS.count(),
         SEEDS.count() * MODELS.len(),
         broken[0],
