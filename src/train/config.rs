@@ -418,9 +418,13 @@ impl Config {
             }
         }
         let (key, value, unset, hint) = match train.optimizer {
-            Method::AdamW => ("train.momentum", train.momentum, 0.0, "AdamW has train.beta1"),
+            Method::AdamW => {
+                let hint = "AdamW has train.beta1; momentum is that of train.optimizer=sgd";
+                ("train.momentum", train.momentum, 0.0, hint)
+            }
             Method::Sgd => {
-                ("train.beta1", train.beta1, AdamW::default().beta1, "SGD has train.momentum")
+                let hint = "SGD has train.momentum; beta1 is that of train.optimizer=adamw";
+                ("train.beta1", train.beta1, AdamW::default().beta1, hint)
             }
         };
         if value != unset {

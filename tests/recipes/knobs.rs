@@ -332,6 +332,8 @@ fn settings_that_mean_nothing_are_refused() {
         config.validate().unwrap_err().to_string()
     };
     assert!(refused("nano", &["train.momentum=0.9"]).contains("train.optimizer=sgd"));
+    let error = refused("nano", &["train.optimizer=sgd", "train.beta1=0.8"]);
+    assert!(error.contains("train.beta1") && error.contains("SGD has train.momentum"), "{error}");
     let error = refused("nano", &["train.momentum=1.5", "train.optimizer=sgd"]);
     assert!(error.contains("from 0 to below 1"), "{error}");
     assert!(refused("proxy", &["train.z_loss=1e-4"]).contains("the proxy has none"));
