@@ -380,7 +380,8 @@ mod tests {
         let one: Vec<f64> = operators(Kind::Sa).iter().map(of).collect();
         Found {
             cell,
-            settled: vec![(0.2, last, true); 3],
+            // Planted channels do not drift.
+            settled: vec![(if planted { 0.6 } else { 0.2 }, last, true); 3],
             stay: vec![last - 0.01, last, last + 0.01],
             sensitivity: vec![one; 3],
         }
