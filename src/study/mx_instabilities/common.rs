@@ -60,7 +60,7 @@ impl Proxy {
         let scale = setting.scale;
         let (layers, width, batch) =
             scale.pick([(2, 32, 32), (4, 64, 128), (4, 128, 256), (4, 512, 2048)]);
-        let steps = scale.pick([24, 1200, 3000, 9000]);
+        let steps = scale.pick([24, 1200, 2000, 9000]);
         Self {
             recipe: F32.into(),
             activation: "gelu",
@@ -128,7 +128,7 @@ impl Lm {
     pub(super) fn of(setting: &Setting) -> Self {
         let scale = setting.scale;
         let (layers, width, context, batch) =
-            scale.pick([(1, 64, 32, 2), (2, 64, 64, 8), (2, 128, 64, 16), (4, 256, 512, 512)]);
+            scale.pick([(1, 64, 32, 2), (2, 64, 64, 8), (2, 128, 64, 8), (4, 256, 512, 512)]);
         Self {
             recipe: "bf16".into(),
             layers,
