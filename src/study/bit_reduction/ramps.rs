@@ -1,7 +1,7 @@
 //! BR-15: at which learning rate runs break, by number of bits, where nothing clips their gradients.
 //!
 //! The paper's models diverge by themselves; small ones do not at any steady rate that the other figures
-//! tried, with gradients clipped at norm 1 and without. So here the rate rises from 0 in a straight line to the end of the
+//! tried, with gradients clipped at norm 1. So here the rate rises from 0 in a straight line to the end of the
 //! run, over five ends and two depths, with clipping and without: the search for runs that break, which
 //! tell what others cannot, whether fewer bits break earlier and whether sharpness rises before the loss.
 //! [`verge`](super::verge) reads single runs, [`confirm`](super::confirm) tries what they show on new seeds.
@@ -21,7 +21,7 @@ use crate::study::store::{Runs, Trained};
 /// BR-15.
 pub(super) struct Ramps;
 
-/// Names and recipes; the first is what others are compared with, the second of fewer bits is judged.
+/// Names and recipes; the first is what others are compared with.
 const FORMATS: [(&str, &str); 8] = [
     ("E8M7", "bitred-e8m7"),
     ("E8M5", "bitred-e8m5"),
@@ -215,10 +215,10 @@ impl Figure for Ramps {
          a straight line; a run breaks where its smoothed loss stays 0.5 nats above its lowest to the end. Reproduced \
          where, on the steepest ramps without clipping, E8M3 breaks at a lower rate than E8M7 (95 % interval \
          over seeds) and in more of the runs that break sharpness rises than falls over the steps up to the lowest loss, from half of them on (one-sided \
-         trend test at 5 % for each run, then an interval over seeds). Contradicted where one of them is the \
-         other way round and neither holds. The grid of five rates, two depths and \
-         clipping on and off is what was searched; everything in blocks of E2M1 at ten times the largest rate must \
-         break. MXFP4 was to be that control alone; what its curves seemed to show of sharpness is tried on new seeds \
+         trend test at 5 % for each run, then an interval over seeds). Contradicted where E8M3 breaks at a higher rate \
+         and sharpness does not rise first; that it falls is no opposite, as it does in runs that do not break. The grid \
+         of five rates, two depths and clipping on and off is what was searched; everything in blocks of E2M1 at ten times \
+         the largest rate must break. MXFP4 stands beside cut mantissas; what its curves seemed to show of sharpness is tried on new seeds \
          and not judged."
     }
 
