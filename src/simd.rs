@@ -10,8 +10,8 @@
 //! bodies are compiled and no other level exists.
 //!
 //! The level is the best the CPU has, unless the environment variable `EXMY_SIMD` names a lower
-//! one (`scalar`, `avx2`, `avx512`, `amx`); [`with_level`] does the same for a test. `amx` is AVX-512
-//! to all kernels but those of matrix products.
+//! one (`scalar`, `avx2`, `avx512`, `avx512bf16`, `amx`); [`with_level`] does the same for a test. The last
+//! two are AVX-512 to all kernels but those of matrix products.
 
 #![allow(unsafe_code)]
 
@@ -32,26 +32,30 @@ pub enum Level {
     Avx2 = 2,
     /// x86-64 with AVX-512 F, BW, CD, DQ, VL (x86-64-v4).
     Avx512 = 3,
-    /// The same and matrix tiles of bfloat16 (AMX), where Linux lets the process have them.
-    Amx = 4,
+    /// The same and dot products of pairs of bfloat16 numbers (AVX-512 BF16).
+    Avx512Bf16 = 4,
+    /// AVX-512 and matrix tiles of bfloat16 (AMX), where Linux lets the process have them.
+    Amx = 5,
 }
 
 impl Level {
     /// All levels, ascending.
-    pub const ALL: [Self; 4] = [Self::Scalar, Self::Avx2, Self::Avx512, Self::Amx];
+    pub const ALL: [Self; 5] =
+        [Self::Scalar, Self::Avx2, Self::Avx512, Self::Avx512Bf16, Self::Amx];
 
     /// The word `EXMY_SIMD` accepts.
     ///
     /// ```
     /// use exmy::simd::Level;
     ///
-    /// assert_eq!(Level::ALL.map(Level::name), ["scalar", "avx2", "avx512", "amx"]);
+    /// assert_eq!(Level::ALL.map(Level::name), ["scalar", "avx2", "avx512", "avx512bf16", "amx"]);
     /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Self::Scalar => "scalar",
             Self::Avx2 => "avx2",
             Self::Avx512 => "avx512",
+            Self::Avx512Bf16 => "avx512bf16",
             Self::Amx => "amx",
         }
     }
@@ -77,6 +81,10 @@ impl Level {
                     && is_x86_feature_detected!("avx512cd")
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vl")
+            }
+            #[cfg(all(target_arch = "x86_64", feature = "std"))]
+            Self::Avx512Bf16 => {
+                Self::Avx512.is_available() && is_x86_feature_detected!("avx512bf16")
             }
             #[cfg(all(target_arch = "x86_64", target_os = "linux", feature = "std"))]
             Self::Amx => Self::Avx512.is_available() && amx::is_permitted(),
@@ -172,7 +180,8 @@ pub fn level() -> Level {
         1 => Level::Scalar,
         2 => Level::Avx2,
         3 => Level::Avx512,
-        4 => Level::Amx,
+        4 => Level::Avx512Bf16,
+        5 => Level::Amx,
         _ => {
             let level = wanted().unwrap_or_else(|error| panic!("{error}"));
             CURRENT.store(level as u8, Ordering::Relaxed);
@@ -236,7 +245,7 @@ pub(crate) fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     match level() {
         // SAFETY: `level` returns a level only if `is_available` said yes for this CPU.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 | Level::Amx => unsafe { avx512(kernel) },
+        Level::Avx512 | Level::Avx512Bf16 | Level::Amx => unsafe { avx512(kernel) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 => unsafe { avx2(kernel) },

@@ -57,8 +57,10 @@ mod f16c {
 
     pub(super) fn kernel() -> Option<Narrow> {
         match level() {
-            // SAFETY: the level says that the CPU has AVX-512 F, BW and VL.
-            Level::Avx512 | Level::Amx => Some(|x, codes| unsafe { narrow_512(x, codes) }),
+            Level::Avx512 | Level::Avx512Bf16 | Level::Amx => {
+                // SAFETY: the level says that the CPU has AVX-512 F, BW and VL.
+                Some(|x, codes| unsafe { narrow_512(x, codes) })
+            }
             Level::Avx2 if is_x86_feature_detected!("f16c") => {
                 // SAFETY: AVX2 by the level, F16C by detection.
                 Some(|x, codes| unsafe { narrow_256(x, codes) })
@@ -70,7 +72,7 @@ mod f16c {
     pub(super) fn widen(codes: &[u16], out: &mut [f32]) -> bool {
         match level() {
             // SAFETY: as in `kernel`.
-            Level::Avx512 | Level::Amx => unsafe { widen_512(codes, out) },
+            Level::Avx512 | Level::Avx512Bf16 | Level::Amx => unsafe { widen_512(codes, out) },
             Level::Avx2 if is_x86_feature_detected!("f16c") => {
                 // SAFETY: as in `kernel`.
                 unsafe { widen_256(codes, out) }

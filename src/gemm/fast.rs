@@ -16,10 +16,12 @@
 //! There is one NaN, 0x7FC00000. [`multiply_plain`] is that as code.
 //!
 //! The order is that of `tdpbf16ps`, the instruction of Intel's matrix tiles (AMX), and any machine
-//! with fused multiply-adds can follow it. The tiles differ in one thing, they take subnormal numbers
-//! as zero and leave zero for them; and they multiply bfloat16 numbers alone. So of each panel of 32
-//! rows or columns and each slab of 256 positions it is known what the numbers are
-//! ([`Packed`]), and a tile of 32 x 32 sums is left to AMX over a slab where both
+//! with fused multiply-adds can follow it. `vdpbf16ps`, the dot product of pairs of AVX-512 BF16, makes two
+//! steps of a chain if its pairs are neighbours in the chain (AMD since Zen 4, Intel since Cooper Lake). Both
+//! instructions differ in one thing, they take subnormal numbers as zero and leave zero for them; and
+//! they multiply bfloat16 numbers alone. So of each panel of 32 rows or columns and each slab of 256
+//! positions it is known what the numbers are ([`Packed`]), and a tile of 32 x 32 sums is left to them over
+//! a slab where both
 //!
 //! * are bfloat16 numbers, finite, none subnormal, and
 //! * are multiples of 2^u and 2^v with u + v >= -126: every partial sum is a multiple of 2^(u + v),
@@ -27,7 +29,7 @@
 //!
 //! and where the sums that vectors have left of the slabs before are multiples of 2^-126 too.
 //!
-//! All else is computed by vectors in the same order, from what the tiles have left. What computed
+//! All else is computed by vectors of binary32 in the same order, from what they have left. What computed
 //! how much, and why, is in the [`Report`]; no bit depends on it, nor on the number of threads.
 
 #[cfg_attr(not(all(target_arch = "x86_64", target_os = "linux")), path = "fast/no_amx.rs")]
@@ -35,8 +37,11 @@ mod amx;
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 mod avx2;
 mod avx512;
+mod bf16;
 mod codes;
 mod counts;
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+mod dots;
 mod images;
 mod pack;
 mod panel;

@@ -58,7 +58,7 @@ impl Packed {
             (0..self.panels()).flat_map(|i| (0..self.slabs_of_panel()).map(move |j| (i, j)))
         {
             let tally = match self.numbers(panel, slab) {
-                Numbers::Halves(lines) => tally(halves(lines)),
+                Numbers::Halves(_, lines) => tally(halves(lines)),
                 Numbers::Singles(lines) => tally(singles(lines)),
             };
             total.zeros += u64::from(tally.zeros);

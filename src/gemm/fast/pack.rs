@@ -10,18 +10,19 @@ use alloc::vec::Vec;
 
 use super::Side;
 use super::avx512::transpose;
+use super::bf16::Order;
 use super::images::{Images, PIECE, Scratch};
 use super::panel::{
     BLOCK, Facts, LANES, Line, PAIR_LINES, SLAB, WIDE_LINES, halves, halves_mut, singles_mut,
 };
 use crate::gemm::Operand;
 use crate::gemm::error::Why;
-use crate::simd::{Level, level};
+use crate::simd::level;
 
 /// An operand in the order in which the kernels read it; kept, it serves many products.
 ///
 /// Numbers take 2 bytes where all of a slab are bfloat16 numbers and the level in force when it was
-/// packed has tiles for them, else 4.
+/// packed has instructions for them, else 4.
 #[derive(Clone, Debug)]
 pub struct Packed {
     side: Side,
@@ -31,8 +32,8 @@ pub struct Packed {
     overflows: u64,
     /// What is wrong about the operand, of which nothing is packed then.
     wrong: Option<Why>,
-    /// Whether it was packed at a level that has tiles.
-    for_tiles: bool,
+    /// The order of bfloat16 numbers, if it was packed at a level that has instructions for them.
+    order: Option<Order>,
     /// Lines of a block in `lines`.
     block_lines: usize,
     /// Panel by panel, block by block.
@@ -51,7 +52,7 @@ struct Slab {
 
 /// Numbers of a slab of a panel.
 pub(super) enum Numbers<'a> {
-    Halves(&'a [Line]),
+    Halves(Order, &'a [Line]),
     Singles(&'a [Line]),
 }
 
@@ -103,7 +104,7 @@ impl Packed {
             tensor_scale: None,
             overflows: 0,
             wrong: None,
-            for_tiles: false,
+            order: None,
             block_lines: PAIR_LINES,
             lines: Vec::new(),
             slabs: Vec::new(),
@@ -118,18 +119,18 @@ impl Packed {
             (self.lanes, self.depth) =
                 if self.side == Side::Left { (rows, cols) } else { (cols, rows) };
             (self.tensor_scale, self.overflows) = (operand.tensor_scale(), 0);
-            self.for_tiles = false;
+            self.order = None;
             self.lines.clear();
             self.slabs.clear();
             return;
         }
         let images = Images::new(operand, self.side);
-        self.for_tiles = level() == Level::Amx;
-        let pairs = self.for_tiles && images.seem_halves(&mut Scratch::new());
+        self.order = Order::of(level());
+        let order = self.order.filter(|_| images.seem_halves(&mut Scratch::new()));
         (self.lanes, self.depth) = (images.lanes, images.depth);
         self.tensor_scale = operand.tensor_scale();
         self.overflows = images.overflows();
-        self.block_lines = if pairs { PAIR_LINES } else { WIDE_LINES };
+        self.block_lines = if order.is_some() { PAIR_LINES } else { WIDE_LINES };
         let (panels, slabs) = (self.panels(), self.slabs_of_panel());
         // Without lanes there is nothing, however long the sums.
         let panel_lines = if panels == 0 { 0 } else { self.blocks() * self.block_lines };
@@ -154,7 +155,10 @@ impl Packed {
                 scratch: Scratch::new(),
                 rows: [[0; PIECE]; 2],
             };
-            if pairs { packer.halves(lines, slabs) } else { packer.singles(0, lines) }
+            match order {
+                Some(order) => packer.halves(order, lines, slabs),
+                None => packer.singles(0, lines),
+            }
         });
     }
 
@@ -196,8 +200,9 @@ impl Packed {
         self.wrong.as_ref()
     }
 
-    pub(super) fn is_for_tiles(&self) -> bool {
-        self.for_tiles
+    /// The order of bfloat16 numbers, if there are some.
+    pub(super) fn order(&self) -> Option<Order> {
+        self.order
     }
 
     pub(super) fn panels(&self) -> usize {
@@ -233,8 +238,8 @@ impl Packed {
             return Numbers::Singles(wide);
         }
         let lines = &self.lines[self.range(panel, slab..slab + 1)];
-        match self.block_lines {
-            PAIR_LINES => Numbers::Halves(lines),
+        match self.order {
+            Some(order) if self.block_lines == PAIR_LINES => Numbers::Halves(order, lines),
             _ => Numbers::Singles(lines),
         }
     }
@@ -277,7 +282,7 @@ struct Packer<'a> {
 
 impl Packer<'_> {
     /// As bfloat16, and as binary32 besides where that loses something.
-    fn halves(&mut self, lines: &mut [Line], slabs: &mut [Slab]) {
+    fn halves(&mut self, order: Order, lines: &mut [Line], slabs: &mut [Slab]) {
         if let Some((codes, scales)) = self.images.codes(self.first) {
             for (i, slot) in slabs.iter_mut().enumerate() {
                 let from = i * (SLAB / BLOCK);
@@ -286,7 +291,10 @@ impl Packer<'_> {
                 let at = (self.first, from);
                 let facts = scales.from(from, |scales| codes.halves(at, scales, self.side, here));
                 match facts {
-                    Some(facts) => slot.facts = facts,
+                    Some(facts) => {
+                        slot.facts = facts;
+                        order.arrange(self.side, here);
+                    }
                     None => {
                         let mut wide = vec![Line::ZERO; (end - from) * WIDE_LINES];
                         scales.from(from, |of| codes.singles(at, of, self.side, &mut wide));
@@ -317,6 +325,7 @@ impl Packer<'_> {
                 let slot = &mut slabs[panel * of_panel + slab];
                 if lossy >> panel & 1 == 0 {
                     slot.facts = Facts::of(halves(lines));
+                    order.arrange(self.side, lines);
                 } else {
                     let mut wide = vec![Line::ZERO; here.len() * WIDE_LINES].into_boxed_slice();
                     let mut packer = Packer {
@@ -471,10 +480,12 @@ crate::simd::kernel! {
 }
 
 /// Writes bfloat16 numbers of a slab of a panel as binary32 blocks.
-pub(super) fn widen(side: Side, lines: &[Line], out: &mut [Line]) {
+pub(super) fn widen(side: Side, order: Order, lines: &[Line], out: &mut [Line]) {
     let (blocks, out) = (lines.as_chunks::<PAIR_LINES>().0, out.as_chunks_mut::<WIDE_LINES>().0);
     for (block, out) in blocks.iter().zip(out) {
-        let (block, out) = (halves(block), singles_mut(out));
+        let mut block = *block;
+        order.restore(side, &mut block);
+        let (block, out) = (halves(&block), singles_mut(out));
         let single = |half: u16| f32::from_bits(u32::from(half) << 16);
         match side {
             Side::Left => out.iter_mut().zip(block).for_each(|(out, half)| *out = single(*half)),

@@ -3,7 +3,8 @@
 //! A *panel* is [`LANES`] rows of the left operand or columns of the right one, cut along the sum
 //! into *blocks* of [`BLOCK`] and *slabs* of [`SLAB`]; what is missing at the edges is zero. A block
 //! of bfloat16 is two AMX tiles, 16 lanes each: of the left operand a line of 32 numbers a lane, of
-//! the right one a line of 16 pairs of neighbours along the sum for each pair. A block of binary32
+//! the right one a line of 16 pairs of neighbours along the sum for each pair; dot products want other
+//! [pairs](super::bf16::Order) at the same places. A block of binary32
 //! is 32 x 32 numbers, lane by lane (left) or position by position (right). Everything is a whole
 //! number of 64-byte lines.
 
@@ -30,6 +31,13 @@ pub(super) struct Line([u32; 16]);
 
 impl Line {
     pub(super) const ZERO: Self = Self([0; 16]);
+
+    /// Two neighbouring numbers of bfloat16.
+    #[cfg(all(target_arch = "x86_64", feature = "std"))]
+    #[inline(always)]
+    pub(super) fn pair(&self, at: usize) -> u32 {
+        self.0[at]
+    }
 
     pub(super) fn words(&mut self) -> &mut [u32; 16] {
         &mut self.0

@@ -34,8 +34,10 @@ pub struct Report {
     pub level: Level,
     /// By matrix tiles.
     pub amx: u64,
-    /// By vectors, as the level has no matrix tiles or an operand was packed at one that has not.
-    pub without_tiles: u64,
+    /// By dot products of pairs of bfloat16 numbers.
+    pub dots: u64,
+    /// By vectors of binary32, as the level has neither or an operand was packed at one that has not.
+    pub without_bf16: u64,
     /// By vectors, as some number needs more bits than a bfloat16 number has.
     pub wide: u64,
     /// By vectors, as there are infinities or NaN.
@@ -48,42 +50,53 @@ pub struct Report {
 
 impl Report {
     pub(super) const fn new(level: Level) -> Self {
-        Self { level, amx: 0, without_tiles: 0, wide: 0, non_finite: 0, subnormal: 0, tiny: 0 }
+        Self {
+            level,
+            amx: 0,
+            dots: 0,
+            without_bf16: 0,
+            wide: 0,
+            non_finite: 0,
+            subnormal: 0,
+            tiny: 0,
+        }
     }
 
     /// All parts.
     pub const fn parts(&self) -> u64 {
-        self.amx + self.vectors()
+        self.amx + self.dots + self.vectors()
     }
 
-    /// Parts computed by vectors.
+    /// Parts computed by vectors of binary32.
     pub const fn vectors(&self) -> u64 {
-        self.without_tiles + self.wide + self.non_finite + self.subnormal + self.tiny
+        self.without_bf16 + self.wide + self.non_finite + self.subnormal + self.tiny
     }
 
     pub(super) fn add(&mut self, other: &Self) {
         self.amx += other.amx;
-        self.without_tiles += other.without_tiles;
+        self.dots += other.dots;
+        self.without_bf16 += other.without_bf16;
         self.wide += other.wide;
         self.non_finite += other.non_finite;
         self.subnormal += other.subnormal;
         self.tiny += other.tiny;
     }
 
-    /// Counts a part of two slabs; whether the tiles may compute it.
+    /// Counts a part of two slabs; whether instructions for pairs of bfloat16 numbers, if there are some,
+    /// may compute it.
     #[inline]
-    pub(super) fn count(&mut self, tiles: bool, a: &Facts, b: &Facts) -> bool {
+    pub(super) fn count(&mut self, pairs: bool, a: &Facts, b: &Facts) -> bool {
         /// Exponent of the smallest normal number.
         const SMALLEST: i32 = -126;
         let either = |kind| a.kind == kind || b.kind == kind;
         let place = match () {
-            () if !tiles => &mut self.without_tiles,
+            () if !pairs => &mut self.without_bf16,
             () if either(Kind::Wide) => &mut self.wide,
             () if either(Kind::NonFinite) => &mut self.non_finite,
             () if either(Kind::Subnormal) => &mut self.subnormal,
             () if a.last + b.last < SMALLEST => &mut self.tiny,
             () => {
-                self.amx += 1;
+                *(if self.level == Level::Amx { &mut self.amx } else { &mut self.dots }) += 1;
                 return true;
             }
         };
@@ -96,7 +109,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = self.parts();
         write!(f, "{parts} part{}", if parts == 1 { "" } else { "s" })?;
-        let vectors = if self.level == Level::Amx { "avx512" } else { self.level.name() };
+        let vectors = self.level.min(Level::Avx512).name();
         let mut mark = ": ";
         let mut tell = |count: u64, by: &str, why: &str| {
             if count == 0 {
@@ -105,8 +118,9 @@ impl fmt::Display for Report {
             let before = core::mem::replace(&mut mark, ", ");
             write!(f, "{before}{count} by {by}{why}")
         };
-        tell(self.amx, "amx", "")?;
-        tell(self.without_tiles, vectors, " (no matrix tiles)")?;
+        tell(self.amx, Level::Amx.name(), "")?;
+        tell(self.dots, Level::Avx512Bf16.name(), "")?;
+        tell(self.without_bf16, vectors, " (nothing for bfloat16)")?;
         tell(self.wide, vectors, " (not bfloat16)")?;
         tell(self.non_finite, vectors, " (infinity or NaN)")?;
         tell(self.subnormal, vectors, " (subnormal numbers)")?;

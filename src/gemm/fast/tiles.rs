@@ -8,7 +8,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::amx::Tiles;
+use super::bf16::Pairs;
 use super::pack::{Numbers, Packed, widen};
 use super::panel::{LANES, Line, SLAB, WIDE_LINES};
 use super::vector::{self, Square};
@@ -152,7 +152,7 @@ struct Product<'a> {
 
 /// What a thread needs to make tiles.
 struct Workshop {
-    tiles: Option<Tiles>,
+    pairs: Option<Pairs>,
     square: Square,
     /// Room for slabs of the left and the right operand as binary32.
     wide: [Kept<Line>; 2],
@@ -161,7 +161,7 @@ struct Workshop {
 impl Workshop {
     fn new() -> Self {
         let square = [0.0; LANES * LANES];
-        Self { tiles: Tiles::new(), square, wide: [Kept::default(), Kept::default()] }
+        Self { pairs: Pairs::new(), square, wide: [Kept::default(), Kept::default()] }
     }
 }
 
@@ -324,13 +324,14 @@ impl Product<'_> {
         let spare = 10 + (usize::BITS - slabs.leading_zeros()) as i32;
         let mut clean = true;
         let (mut slab, mut onto) = (0, false);
-        let tiles = workshop.tiles.as_ref().filter(|_| a.is_for_tiles() && b.is_for_tiles());
-        // Whether tiles take the sums so far as they are.
+        let fits = |pairs: &&Pairs| [a.order(), b.order()] == [Some(pairs.order()); 2];
+        let pairs = workshop.pairs.as_ref().filter(fits);
+        // Whether these take the sums so far as they are.
         let mut fit = true;
         while slab < slabs {
             // As many slabs as one kernel can take.
             let mut end = slab;
-            if let Some(tiles) = tiles {
+            if let Some(pairs) = pairs {
                 while end < slabs {
                     let (mut left, mut right) = (a.facts(panel, end), b.facts(column, end));
                     if !fit {
@@ -344,7 +345,7 @@ impl Product<'_> {
                 }
                 if end > slab {
                     let (left, right) = (a.pairs(panel, slab..end), b.pairs(column, slab..end));
-                    tiles.sums(left, right, out, stride, onto);
+                    pairs.sums(left, right, out, stride, onto);
                     onto = true;
                 }
             } else {
@@ -367,7 +368,7 @@ impl Product<'_> {
                     let right = singles(b, column, end, right);
                     vector::sums(left, right, square);
                     end += 1;
-                    if end == slabs || tiles.is_some() {
+                    if end == slabs || pairs.is_some() {
                         break;
                     }
                     report.count(false, &a.facts(panel, end), &b.facts(column, end));
@@ -396,13 +397,13 @@ fn singles<'a>(
 ) -> &'a [Line] {
     match of.numbers(panel, slab) {
         Numbers::Singles(lines) => lines,
-        Numbers::Halves(lines) => {
+        Numbers::Halves(order, lines) => {
             let side: Side = of.side();
             if scratch.is_empty() {
                 *scratch = Kept::zeros(SLAB_LINES);
             }
             let scratch = &mut scratch[..lines.len() / super::panel::PAIR_LINES * WIDE_LINES];
-            widen(side, lines, scratch);
+            widen(side, order, lines, scratch);
             scratch
         }
     }

@@ -35,7 +35,7 @@ pub(super) fn sums(left: &[Line], right: &[Line], out: &mut Square) {
                 continue;
             },
             // SAFETY: as above.
-            Level::Avx512 | Level::Amx => unsafe {
+            Level::Avx512 | Level::Avx512Bf16 | Level::Amx => unsafe {
                 super::avx512::sums(left, right, out);
                 continue;
             },

@@ -22,7 +22,9 @@ use crate::simd::{Level, level};
 pub(super) fn pack_fours(codes: &[u8], bytes: &mut [u8]) -> Packed {
     match level() {
         // SAFETY: `level` returns a level only if this CPU has its instructions.
-        Level::Avx512 | Level::Amx => unsafe { pack_fours_avx512(codes, bytes) },
+        Level::Avx512 | Level::Avx512Bf16 | Level::Amx => unsafe {
+            pack_fours_avx512(codes, bytes)
+        },
         // SAFETY: as above.
         Level::Avx2 => unsafe { pack_fours_avx2(codes, bytes) },
         Level::Scalar => Packed { codes: 0, any: 0 },
@@ -33,7 +35,9 @@ pub(super) fn pack_fours(codes: &[u8], bytes: &mut [u8]) -> Packed {
 pub(super) fn pack_sixes(codes: &[u8], bytes: &mut [u8]) -> Packed {
     match level() {
         // SAFETY: `level` returns a level only if this CPU has its instructions.
-        Level::Avx512 | Level::Amx => unsafe { pack_sixes_avx512(codes, bytes) },
+        Level::Avx512 | Level::Avx512Bf16 | Level::Amx => unsafe {
+            pack_sixes_avx512(codes, bytes)
+        },
         // SAFETY: as above.
         Level::Avx2 => unsafe { pack_sixes_avx2(codes, bytes) },
         Level::Scalar => Packed { codes: 0, any: 0 },
@@ -44,7 +48,9 @@ pub(super) fn pack_sixes(codes: &[u8], bytes: &mut [u8]) -> Packed {
 pub(super) fn unpack_sixes(bytes: &[u8], codes: &mut [u8]) -> usize {
     match level() {
         // SAFETY: `level` returns a level only if this CPU has its instructions.
-        Level::Avx512 | Level::Amx => unsafe { unpack_sixes_avx512(bytes, codes) },
+        Level::Avx512 | Level::Avx512Bf16 | Level::Amx => unsafe {
+            unpack_sixes_avx512(bytes, codes)
+        },
         // SAFETY: as above.
         Level::Avx2 => unsafe { unpack_sixes_avx2(bytes, codes) },
         Level::Scalar => 0,

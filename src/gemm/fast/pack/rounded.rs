@@ -13,6 +13,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::super::avx512::transpose;
+use super::super::bf16::Order;
 use super::super::panel::{
     BLOCK, Facts, LANES, Line, PAIR_LINES, SLAB, WIDE_LINES, halves, halves_mut, singles_mut,
 };
@@ -20,7 +21,7 @@ use super::{Packed, Side, Slab, for_each, threads};
 use crate::kept::emptied;
 use crate::quantizer::{Axis, Quantizer, Rounded};
 use crate::random::Philox;
-use crate::simd::{Level, kernel, level};
+use crate::simd::{kernel, level};
 use crate::view::View;
 
 /// A matrix in memory and what rounds it.
@@ -172,12 +173,12 @@ impl Packed {
             first += part.shape().0;
         }
         self.wrong = None;
-        self.for_tiles = level() == Level::Amx;
-        let halves = self.for_tiles && each().all(Rounded::seem_halves);
+        self.order = Order::of(level());
+        let halves = self.order.filter(|_| each().all(Rounded::seem_halves));
         let whole = Whole { parts, together, rows, cols, step };
         (self.lanes, self.depth) = if by_lane { (rows, cols) } else { (cols, rows) };
         (self.tensor_scale, self.overflows) = (tensor_scale, 0);
-        self.block_lines = if halves { PAIR_LINES } else { WIDE_LINES };
+        self.block_lines = if halves.is_some() { PAIR_LINES } else { WIDE_LINES };
         let (panels, slabs) = (self.panels(), self.slabs_of_panel());
         let panel_lines = self.blocks() * self.block_lines;
         self.lines.resize(panels * panel_lines, Line::ZERO);
@@ -276,7 +277,8 @@ struct Maker<'a> {
     whole: &'a Whole<'a, 'a>,
     side: Side,
     by_lane: bool,
-    halves: bool,
+    /// As bfloat16 numbers, in which order.
+    halves: Option<Order>,
 }
 
 impl Maker<'_> {
@@ -312,9 +314,9 @@ impl Maker<'_> {
     /// Packs a slab of a panel; `strides` lead from row to row and from block to block.
     fn slab(&self, from: &[f32], strides: [usize; 2], lines: &mut [Line], slab: &mut Slab) {
         let straight = self.by_lane == (self.side == Side::Left);
-        if !self.halves {
+        let Some(order) = self.halves else {
             return self.singles(from, strides, lines);
-        }
+        };
         let mut lost = 0;
         for (block, lines) in lines.chunks_mut(PAIR_LINES).enumerate() {
             let from = &from[block * strides[1]..];
@@ -329,6 +331,7 @@ impl Maker<'_> {
         }
         if lost & 0xFFFF == 0 {
             slab.facts = Facts::of(halves(lines));
+            order.arrange(self.side, lines);
         } else {
             let wide = lines.len() / PAIR_LINES * WIDE_LINES;
             let mut wide = vec![Line::ZERO; wide].into_boxed_slice();
@@ -448,7 +451,7 @@ mod tests {
     use crate::gemm::Operand;
     use crate::gemm::fast::{Scaling, multiply, multiply_plain};
     use crate::random::Stream;
-    use crate::simd::with_level;
+    use crate::simd::{Level, with_level};
     use crate::view::ViewMut;
 
     const RANDOM: Philox = Philox::new(5, Stream::new("rounded"));
@@ -534,7 +537,7 @@ mod tests {
                     pb.round(&[source(b)], turned[1], false);
                     multiply(&pa, &pb, ViewMut::new(&mut got, m, n), with).unwrap()
                 });
-                assert_eq!(report.without_tiles == 0, level == Level::Amx, "{text}, {level}");
+                assert_eq!(report.without_bf16 == 0, Order::of(level).is_some(), "{text}, {level}");
                 let same = expected.iter().zip(&got).all(|(a, b)| a.to_bits() == b.to_bits());
                 assert!(same, "{text}, turned {turned:?}, {level}");
             }
