@@ -48,7 +48,28 @@ macro_rules! keep {
     )* };
 }
 
-pub(crate) use keep;
+/// Defines a function that hands to some work what its thread keeps of a type: lists whose elements borrow, say,
+/// [emptied]. The work takes it out and puts it back, as the thread may come there again while it
+/// waits for others.
+macro_rules! kept {
+    (fn $name:ident($type:ty)) => {
+        #[cfg(feature = "std")]
+        fn $name<R>(work: impl FnOnce(&mut $type) -> R) -> R {
+            use core::cell::RefCell;
+            std::thread_local! {
+                static KEPT: RefCell<$type> = RefCell::default();
+            }
+            KEPT.with_borrow_mut(work)
+        }
+
+        #[cfg(not(feature = "std"))]
+        fn $name<R>(work: impl FnOnce(&mut $type) -> R) -> R {
+            work(&mut <$type>::default())
+        }
+    };
+}
+
+pub(crate) use {keep, kept};
 keep!(f32, u32);
 
 impl<T: Keep> Kept<T> {

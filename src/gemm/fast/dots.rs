@@ -14,6 +14,7 @@
 use core::arch::x86_64::*;
 
 use super::panel::{LANES, Line, PAIR_LINES};
+use super::vector::look_ahead;
 use crate::simd::{Level, level};
 
 /// Blocks of which both operands stay in the first-level cache while their rows are taken in turns.
@@ -48,8 +49,8 @@ impl Dots {
         assert!(!left.is_empty() && rest.is_empty() && left.len() == right.len());
         assert!(stride >= LANES && out.len() >= LANES && (out.len() - LANES) / 31 >= stride);
         for (left, right) in left.chunks(NEAR).zip(right.chunks(NEAR)) {
-            // SAFETY: `self` exists, so that a level with AVX-512 F, BW and BF16 was in force, which are
-            // in force at CPUs that have them alone.
+            // SAFETY: `self` exists, so that a level with AVX-512 F, BW and BF16 was in force, which only
+            // CPUs with these have; the assertion says that 31 strides and 32 numbers are there.
             unsafe { sums(left, right, out, stride, onto) };
             onto = true;
         }
@@ -57,8 +58,11 @@ impl Dots {
 }
 
 /// Adds the products of blocks to the sums, or to +0.
+///
+/// # Safety
+/// 31 strides and 32 numbers must be in the output.
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
-fn sums(
+unsafe fn sums(
     left: &[[Line; PAIR_LINES]],
     right: &[[Line; PAIR_LINES]],
     out: &mut [f32],
@@ -66,12 +70,15 @@ fn sums(
     onto: bool,
 ) {
     for i in (0..LANES).step_by(ROWS) {
+        look_ahead(left, i, ROWS);
+        look_ahead(right, i, ROWS);
         let mut sums = [[_mm512_setzero_ps(); COLS]; ROWS];
         if onto {
-            for (row, sums) in out[i * stride..].chunks(stride).zip(&mut sums) {
-                for (half, sums) in row[..LANES].as_chunks::<16>().0.iter().zip(sums) {
-                    // SAFETY: 16 numbers; no alignment is asked.
-                    *sums = unsafe { _mm512_loadu_ps(half.as_ptr()) };
+            for r in 0..ROWS {
+                for c in 0..COLS {
+                    let at = (i + r) * stride + 16 * c;
+                    // SAFETY: row i + r of 32, and 16 of its 32 numbers, which the caller has found to be there.
+                    sums[r][c] = unsafe { _mm512_loadu_ps(out.as_ptr().add(at)) };
                 }
             }
         }
@@ -97,10 +104,11 @@ fn sums(
                 }
             }
         }
-        for (row, sums) in out[i * stride..].chunks_mut(stride).zip(sums) {
-            for (half, sum) in row[..LANES].as_chunks_mut::<16>().0.iter_mut().zip(sums) {
-                // SAFETY: 16 numbers, exclusively borrowed; no alignment is asked.
-                unsafe { _mm512_storeu_ps(half.as_mut_ptr(), sum) };
+        for r in 0..ROWS {
+            for c in 0..COLS {
+                let at = (i + r) * stride + 16 * c;
+                // SAFETY: as above; the output is exclusively borrowed.
+                unsafe { _mm512_storeu_ps(out.as_mut_ptr().add(at), sums[r][c]) };
             }
         }
     }

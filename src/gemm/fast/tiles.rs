@@ -14,7 +14,7 @@ use super::panel::{LANES, Line, SLAB, WIDE_LINES};
 use super::vector::{self, Square};
 use super::{Report, Scaling, Side};
 use crate::bulk::Converter;
-use crate::kept::{Kept, keep};
+use crate::kept::{Kept, keep, kept};
 use crate::simd::{kernel, level};
 use crate::view::ViewMut;
 
@@ -106,21 +106,7 @@ struct Lists {
     bands: Vec<Band<'static>>,
 }
 
-/// What is kept is taken out by `work`, as a thread may come here again while it waits for others.
-#[cfg(feature = "std")]
-fn kept<R>(work: impl FnOnce(&mut Lists) -> R) -> R {
-    use std::cell::RefCell;
-    std::thread_local! {
-        static LISTS: RefCell<Lists> = RefCell::default();
-    }
-    LISTS.with_borrow_mut(work)
-}
-
-/// Nothing is kept.
-#[cfg(not(feature = "std"))]
-fn kept<R>(work: impl FnOnce(&mut Lists) -> R) -> R {
-    work(&mut Lists::default())
-}
+kept!(fn kept(Lists));
 
 #[cfg(feature = "std")]
 use crate::parallel::{for_each, threads};

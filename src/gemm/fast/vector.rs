@@ -70,7 +70,7 @@ fn plain(left: &[Square], right: &[Square], out: &mut Square) {
 /// that it is in the first-level cache when its turn comes.
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 #[inline(always)]
-pub(super) fn look_ahead(blocks: &[Square], i: usize, rows: usize) {
+pub(super) fn look_ahead<T>(blocks: &[T], i: usize, rows: usize) {
     use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     let lines = size_of_val(blocks) / 64;
     let next = blocks.as_ptr().wrapping_add(blocks.len()).cast::<i8>();

@@ -17,26 +17,33 @@ pub(super) struct Interventions;
 /// Steps by which a divergence must move to count as delayed or hastened.
 const MOVED: u64 = 5;
 
-/// The nine of the study, and `fp32_still`: f32 whose betas stay 0, as they do in MX. Name, and what the recipe
-/// becomes.
-fn interventions(format: &str) -> [(&'static str, String); 10] {
+/// The nine of the study; `fp32_still`: f32 whose betas stay 0, as they do in MX; and `nothing`: the same recipe
+/// at a rate that is larger by 2^-22 of it, which tells what any change does where divergence is chance. Name,
+/// and what becomes of the configuration.
+fn interventions(format: &str, lr: f64) -> [(&'static str, String); 11] {
     let mx = text(format);
     let with = |word: &str| format!("{mx}+{word}");
     // Norms out of it: neither their gains nor their steps are rounded.
     let without_norms = format!("mxpaper-{format}+gelu=fp32+no-ln-q");
+    let recipe = |recipe: &str| format!("recipe = {recipe:?}");
+    let lr = lr * (1.0 + libm::exp2(-22.0));
     [
-        ("control", mx.clone()),
-        ("fp32", F32.into()),
-        ("fp32_still", STILL.into()),
-        ("bump", with("bump")),
-        ("no_ln_q", without_norms),
-        ("bf16_act", with("bf16-act")),
-        ("bf16_act_all", with("bf16-act-all")),
-        ("fwd_only", with("fwd-only")),
-        ("no_gelu_q", with("no-gelu-q")),
-        ("bf16_weight", with("bf16-weight")),
+        ("control", recipe(&mx)),
+        (NULL, format!("train.lr = {lr:?}\ntrain.lr_min = {lr:?}")),
+        ("fp32", recipe(F32)),
+        ("fp32_still", recipe(STILL)),
+        ("bump", recipe(&with("bump"))),
+        ("no_ln_q", recipe(&without_norms)),
+        ("bf16_act", recipe(&with("bf16-act"))),
+        ("bf16_act_all", recipe(&with("bf16-act-all"))),
+        ("fwd_only", recipe(&with("fwd-only"))),
+        ("no_gelu_q", recipe(&with("no-gelu-q"))),
+        ("bf16_weight", recipe(&with("bf16-weight"))),
     ]
 }
+
+/// The intervention that changes nothing but the last bits.
+const NULL: &str = "nothing";
 
 /// Those of which the study says that they avert or delay.
 const CLAIMED: [&str; 7] =
@@ -79,8 +86,8 @@ impl Effect {
     }
 }
 
-fn branch(setting: &Setting, stress: &Stress, seed: u64, at: u64, recipe: &str) -> Arm {
-    stress.control(setting, seed).branch(at, &format!("recipe = {recipe:?}"))
+fn branch(setting: &Setting, stress: &Stress, seed: u64, at: u64, change: &str) -> Arm {
+    stress.control(setting, seed).branch(at, change)
 }
 
 /// What MX is compared with from the beginning.
@@ -118,12 +125,17 @@ fn judge(name: &str, seeds: &[(bool, Vec<Effect>)], alone: &[Alone]) -> Verdict 
         count(|effect| matches!(effect, Effect::Hastened(_))),
         count(|effect| *effect == Effect::Caused),
     );
+    if let Some(null) = alone.iter().find(|alone| alone.name == NULL) {
+        text += &format!("; with {NULL:?}, the null: {}", words(null.gap));
+    }
     let some = alone.iter().filter(|alone| alone.gap.is_some_and(|gap| gap.excludes(0.0)));
     let some: Vec<String> =
         some.map(|alone| format!("{} {}", alone.name, words(alone.gap))).collect();
     if !some.is_empty() {
-        text +=
-            &format!("; of single ones (99.5 % intervals, as there are ten): {}", some.join(", "));
+        text += &format!(
+            "; of single ones (99.5 % intervals, as there are eleven): {}",
+            some.join(", ")
+        );
     }
     match gap {
         Some(gap) => Verdict::of_difference(&gap, text),
@@ -180,7 +192,8 @@ impl Figure for Interventions {
          saturate, averts divergence. Counts as reproduced where fewer runs \
          diverge with these interventions than without (95 % interval over seeds of the share's difference), and as \
          contradicted where more do; single ones are told where their interval excludes 0. no_gelu_q changes nothing in these \
-         recipes and is the control. Judged at the steady rate, at which \
+         recipes and is the control; \"nothing\" raises the rate by 2^-22 of it, the null beside which others \
+         stand. Judged at the steady rate, at which \
          AppC's new seeds tell whether MX diverges more often than f32. Two settings that were tried before, ramps \
          on which f32 diverges as well, stand beside it: there divergence is partly chance, and any change averts \
          some."
@@ -193,8 +206,8 @@ impl Figure for Interventions {
                 arms.push(stress.control(setting, seed));
                 arms.extend(BASES.map(|recipe| plain(setting, &stress, seed, recipe)));
                 for at in stress.times {
-                    for (_, recipe) in interventions(stress.format) {
-                        arms.push(branch(setting, &stress, seed, at, &recipe));
+                    for (_, change) in interventions(stress.format, stress.lr(setting)) {
+                        arms.push(branch(setting, &stress, seed, at, &change));
                     }
                 }
             }
@@ -245,15 +258,15 @@ fn on_stress(setting: &Setting, runs: &Runs<'_>, stress: &Stress) -> Result<(Ver
         controls.push((seed, control));
     }
     let shown = controls.iter().position(|(_, control)| control.diverged()).unwrap_or(0);
-    let all = interventions(stress.format);
+    let all = interventions(stress.format, stress.lr(setting));
     // By intervention, seed and time.
     let mut effects = vec![vec![Vec::new(); controls.len()]; all.len()];
     let mut parts = Vec::new();
     for at in stress.times {
         let mut panel = Panel::new(Axis::log("training loss, mean squared error"));
-        for ((name, recipe), effects) in all.iter().zip(&mut effects) {
+        for ((name, change), effects) in all.iter().zip(&mut effects) {
             for (i, (seed, control)) in controls.iter().enumerate() {
-                let branch = fate(&branch(setting, stress, *seed, at, recipe))?;
+                let branch = fate(&branch(setting, stress, *seed, at, change))?;
                 let ends = (control.verdict.diverged, branch.verdict.diverged);
                 effects[i].push(Effect::of(ends.0, ends.1, at));
                 if i == shown {

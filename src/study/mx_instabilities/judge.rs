@@ -1,4 +1,5 @@
-//! How claims of the MX study are judged: on paired differences, with the numbers in words.
+//! How claims of the MX study are judged: means of paired differences by their intervals, counts by sign tests,
+//! with the numbers in words. No claim is given both chances.
 
 use crate::study::finding::Verdict;
 use crate::study::statistics::{Interval, Signs, mean, paired_interval, sign_test};
@@ -25,23 +26,17 @@ pub(super) struct Paired {
 }
 
 impl Paired {
-    /// Compares the two of each pair. A side needs the interval of the mean difference to exclude 0, or six
-    /// pairs or more whose signs alone could be chance in 5 % of cases at most.
+    /// Compares the two of each pair. A side needs the 95 % interval of the mean difference to exclude 0; signs
+    /// are told and decide nothing.
     pub(super) fn of(first: &[f64], second: &[f64]) -> Self {
         let differences: Vec<f64> = first.iter().zip(second).map(|(a, b)| a - b).collect();
         let interval = paired_interval(first, second, 0.95);
         let signs = sign_test(&differences);
         let mean = mean(&differences).unwrap_or(f64::NAN);
-        let by_interval = interval.is_some_and(|interval| interval.excludes(0.0));
-        let by_signs = signs.is_some_and(|signs| signs.p_two_sided <= 0.05);
-        let rises = match signs {
-            Some(signs) if by_signs && !by_interval => signs.positive > signs.negative,
-            _ => mean > 0.0,
-        };
-        let side = match (by_interval || by_signs, rises) {
-            (false, _) => Side::Neither,
-            (true, true) => Side::Above,
-            (true, false) => Side::Below,
+        let side = match interval {
+            Some(interval) if interval.low > 0.0 => Side::Above,
+            Some(interval) if interval.high < 0.0 => Side::Below,
+            _ => Side::Neither,
         };
         Self { side, mean, interval, signs, pairs: differences.len() }
     }
@@ -114,4 +109,23 @@ pub(super) fn first_of(verdicts: &[Verdict]) -> Verdict {
 pub(super) fn controlled(fired: bool, control: &str, verdict: Verdict) -> Verdict {
     let text = format!("{}; positive control: {control}", verdict.reason());
     if fired { verdict.with(text) } else { Verdict::NotSeen(format!("{text}, which did not fire")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signs_alone_decide_nothing() {
+        let zeros = [0.0; 10];
+        assert_eq!(Paired::of(&[1.0, 2.0, 1.0], &zeros[..3]).side, Side::Above);
+        assert_eq!(Paired::of(&zeros[..3], &[1.0, 2.0, 1.0]).side, Side::Below);
+        // Nine of ten are above (p 0.02), and their mean is not told from 0.
+        let mut most = [0.1; 10];
+        most[3] = -3.0;
+        let compared = Paired::of(&most, &zeros);
+        assert!(compared.signs.is_some_and(|signs| signs.p_two_sided < 0.05));
+        assert_eq!(compared.side, Side::Neither);
+        assert_eq!(Paired::of(&[1.0], &[0.0]).side, Side::Neither);
+    }
 }

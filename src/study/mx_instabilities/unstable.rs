@@ -132,6 +132,11 @@ impl Stress {
         Proxy { layers, width, batch, steps, lr, every, more, ..canonical }
     }
 
+    /// Its learning rate.
+    pub(super) fn lr(&self, setting: &Setting) -> f64 {
+        self.proxy(setting, 1).lr
+    }
+
     /// The MX run that goes on as it began.
     pub(super) fn control(&self, setting: &Setting, seed: u64) -> Arm {
         Proxy {

@@ -18,7 +18,7 @@ use super::super::panel::{
     BLOCK, Facts, LANES, Line, PAIR_LINES, SLAB, WIDE_LINES, halves, halves_mut, singles_mut,
 };
 use super::{Packed, Side, Slab, for_each, threads};
-use crate::kept::emptied;
+use crate::kept::{emptied, kept};
 use crate::quantizer::{Axis, Quantizer, Rounded};
 use crate::random::Philox;
 use crate::simd::{kernel, level};
@@ -418,21 +418,7 @@ struct Kept {
 /// The slabs of panels, slab by slab, as several threads make them.
 type Items<'a> = Vec<Option<(&'a mut [Line], &'a mut Slab)>>;
 
-/// What is kept is taken out by `work`, as a thread may come here again while it waits for others.
-#[cfg(feature = "std")]
-fn kept<R>(work: impl FnOnce(&mut Kept) -> R) -> R {
-    use std::cell::RefCell;
-    std::thread_local! {
-        static KEPT: RefCell<Kept> = RefCell::default();
-    }
-    KEPT.with_borrow_mut(work)
-}
-
-/// Nothing is kept.
-#[cfg(not(feature = "std"))]
-fn kept<R>(work: impl FnOnce(&mut Kept) -> R) -> R {
-    work(&mut Kept::default())
-}
+kept!(fn kept(Kept));
 
 /// Hands `work` that many numbers.
 fn with_scratch<R>(len: usize, work: impl FnOnce(&mut [f32]) -> R) -> R {
