@@ -22,7 +22,7 @@ use core::fmt;
 #[cfg(feature = "std")]
 use core::sync::atomic::{AtomicU8, Ordering};
 
-/// A coherent set of instructions, from the least to the most.
+/// A coherent set of instructions, from the least to the most preferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Level {
@@ -66,7 +66,7 @@ impl Level {
     /// use exmy::simd::Level;
     ///
     /// assert!(Level::Scalar.is_available()); // on every CPU
-    /// assert!(Level::Avx2.is_available() || !Level::Avx512.is_available()); // a level needs those below
+    /// assert!(Level::Avx2.is_available() || !Level::Avx512.is_available()); // AVX-512 needs those below
     /// ```
     pub fn is_available(self) -> bool {
         match self {

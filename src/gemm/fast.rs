@@ -17,7 +17,8 @@
 //!
 //! The order is that of `tdpbf16ps`, the instruction of Intel's matrix tiles (AMX), and any machine
 //! with fused multiply-adds can follow it. `vdpbf16ps`, the dot product of pairs of AVX-512 BF16, makes two
-//! steps of a chain if its pairs are neighbours in the chain (AMD since Zen 4, Intel since Cooper Lake). Both
+//! steps of a chain if its pairs are neighbours in the chain (AMD since Zen 4; Intel's Cooper Lake, Sapphire
+//! Rapids and later). Both
 //! instructions differ in one thing, they take subnormal numbers as zero and leave zero for them; and
 //! they multiply bfloat16 numbers alone. So of each panel of 32 rows or columns and each slab of 256
 //! positions it is known what the numbers are ([`Packed`]), and a tile of 32 x 32 sums is left to them over
@@ -27,7 +28,8 @@
 //! * are multiples of 2^u and 2^v with u + v >= -126: every partial sum is a multiple of 2^(u + v),
 //!   and so zero or normal,
 //!
-//! and where the sums that vectors have left of the slabs before are multiples of 2^-126 too.
+//! and where the sums that vectors have left of the slabs before are multiples of 2^-126 too, which tiles add
+//! to themselves.
 //!
 //! All else is computed by vectors of binary32 in the same order, from what they have left. What computed
 //! how much, and why, is in the [`Report`]; no bit depends on it, nor on the number of threads.

@@ -103,6 +103,15 @@ impl Clip {
         power(self.exponents().0)
     }
 
+    /// How many of these values are clipped for their size: those that lie beyond the largest number as
+    /// bfloat16 numbers, unless they are left or scaled to lie below it.
+    pub fn beyond(self, values: impl Iterator<Item = f64>) -> u64 {
+        if !self.outer || self.scaled {
+            return 0;
+        }
+        values.filter(|x| f64::from(bf16(*x as f32).abs()) > self.max()).count() as u64
+    }
+
     /// Rounds to bfloat16 and clips.
     pub fn apply(self, values: &mut [f32]) {
         let (max, min) = (self.max(), self.min_normal());
@@ -285,6 +294,19 @@ mod tests {
         assert_eq!(clip("clip-e7m7-keep-high").exponents(), (1, 127));
         assert_eq!(clip("clip-e5m7-bias15").exponents(), (-14, 15));
         assert_eq!(clip("clip-e5m7-bias-3-inf").exponents(), (4, 33));
+    }
+
+    #[test]
+    fn what_is_clipped_for_its_size() {
+        // 255.4 is 255 as a bfloat16 number and 255.6 is 256; NaN is no size.
+        let values =
+            || [255.0, -255.4, 255.6, -300.0, f64::INFINITY, f64::NAN, 0.0, 1e-9].into_iter();
+        assert_eq!(clip("clip-e4m7").beyond(values()), 3);
+        assert_eq!(clip("clip-e4m7-inf").beyond(values()), 3);
+        assert_eq!(clip("clip-e4m7-outer").beyond(values()), 3);
+        assert_eq!(clip("clip-e4m7-inner").beyond(values()), 0);
+        assert_eq!(clip("clip-e4m7-pow2").beyond(values()), 0);
+        assert_eq!(clip("clip-e5m7").beyond(values()), 1);
     }
 
     #[test]

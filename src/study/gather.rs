@@ -149,6 +149,11 @@ fn names(found: &[(PathBuf, Config)]) -> Vec<String> {
 pub fn gather(paths: &[PathBuf]) -> Result<Vec<Found>> {
     let mut all = Vec::new();
     for path in paths {
+        if !path.is_dir() {
+            let what = if path.exists() { "is a file" } else { "does not exist" };
+            return Err(Error::new(format!("{} {what}", path.display()))
+                .hint("name folders of runs, as `exmy train` writes them below runs/"));
+        }
         let before = all.len();
         folders(path, DEPTH, &mut all)?;
         if all.len() == before {

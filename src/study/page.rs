@@ -147,14 +147,19 @@ impl Page {
         }
     }
 
+    /// What a page of this title has in its head, and no other.
+    pub(crate) fn tag(title: &str) -> String {
+        format!("<title>{}</title>", escape(title))
+    }
+
     /// The page.
     pub fn to_html(&self) -> String {
-        let title = escape(&self.title);
+        let (title, tag) = (escape(&self.title), Self::tag(&self.title));
         let Self { contents, body, .. } = self;
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <title>{title}</title><style>{STYLE}</style></head>\n<body><main><h1>{title}</h1>\n\
+             {tag}<style>{STYLE}</style></head>\n<body><main><h1>{title}</h1>\n\
              <nav><ul>\n{contents}</ul></nav>\n{body}</main></body></html>\n"
         )
     }

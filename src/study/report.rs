@@ -76,6 +76,28 @@ fn write(path: &Path, text: &str) -> Result<()> {
     whole::write_whole(path, text.as_bytes())
 }
 
+/// Whether a report of a study may be written to a folder: it is none yet, or empty of reports, or has one of
+/// the same study.
+///
+/// # Errors
+/// If it is a file, or holds another page.
+pub fn check(paper: &Paper, out: &Path) -> Result<()> {
+    if out.exists() && !out.is_dir() {
+        return Err(Error::new(format!("{} is a file, and a report is a folder", out.display()))
+            .hint("name another folder"));
+    }
+    let page = out.join("report.html");
+    if !page.exists() {
+        return Ok(());
+    }
+    let found = fs::read_to_string(&page).map_err(|error| Error::io("read", &page, error))?;
+    if found.contains(&Page::tag(paper.title)) {
+        return Ok(());
+    }
+    Err(Error::new(format!("{} is no report of {}, and would be lost", page.display(), paper.name))
+        .hint("name another folder, or take that page away"))
+}
+
 /// Writes the report of some of a paper's figures into `out`; the result is what was found, figure by figure.
 ///
 /// # Errors

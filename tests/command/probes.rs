@@ -11,7 +11,7 @@ use std::time::Instant;
 
 /// Probes of all kinds: of weights, of gradients, of what is multiplied, of what softmax and head see.
 const ALL: &str = "record.probes=[\"lastbin.gamma\",\"lastbin.activations\",\"rho_same\",\"cos_same\",\
-    \"eps_traj\",\"rho_traj\",\"phi\",\"norms\",\"gamma\",\"rounding\",\"kurtosis\",\"channels\",\"spikes\",\
+    \"eps_traj\",\"rho_traj\",\"cos_traj\",\"eps_same\",\"phi\",\"phi_lbfgsb:10\",\"norms\",\"gamma\",\"rounding\",\"kurtosis\",\"channels\",\"spikes\",\
     \"hot:4\",\"products\",\"attention\",\"swiglu\",\"logits\",\"lastbin.weights:e2m3\"]";
 const SOME: [&str; 6] = ["--set", "train.steps=30", "--set", "record.probe_every=5", "--set", ALL];
 
@@ -36,12 +36,19 @@ fn probes(run: &Path) -> Vec<Line> {
 #[test]
 fn probes_change_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    for (recipe, parts) in [("chon", "1"), ("msamp-o1", "2"), ("mxpaper-e4m3", "1")] {
-        let parts = format!("train.accumulate={parts}");
-        let name = |what: &str| format!("{recipe}-{what}");
-        let more = ["--set", &parts, "--set", "train.steps=30"];
+    let linear = ALL.replace("\"attention\"", "\"gates\"");
+    for (recipe, parts, mixer, all) in [
+        ("chon", "1", "attention", ALL),
+        ("msamp-o1", "2", "attention", ALL),
+        ("mxpaper-e4m3", "1", "attention", ALL),
+        ("chon", "1", "gla", &linear),
+    ] {
+        let (parts, model) =
+            (format!("train.accumulate={parts}"), format!("model.mixer=\"{mixer}\""));
+        let name = |what: &str| format!("{recipe}-{mixer}-{what}");
+        let more = ["--set", &parts, "--set", &model, "--set", "train.steps=30"];
         let without = train(folder.path(), &name("without"), recipe, &more);
-        let with = [&SOME[..], &["--set", &parts]].concat();
+        let with = [&SOME[..4], &["--set", all, "--set", &parts, "--set", &model]].concat();
         let with = train(folder.path(), &name("with"), recipe, &with);
         for file in ["model.safetensors", "metrics.jsonl", "summary.json"] {
             let [a, b] = [&without, &with].map(|run| fs::read(run.join(file)).unwrap());
@@ -52,7 +59,7 @@ fn probes_change_nothing() {
         let at = |step: u64| lines.iter().filter(|line| line.step == step).count();
         assert_eq!((0..=30).map(at).filter(|&count| count > 0).count(), 7);
         // Before the first step there is neither a gradient to compare nor anything multiplied.
-        assert_eq!((at(0), at(5), at(30)), (6, 19, 19), "{recipe}");
+        assert_eq!((at(0), at(5), at(30)), (7, 22, 22), "{recipe}, {mixer}");
     }
 }
 

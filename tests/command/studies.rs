@@ -163,43 +163,122 @@ fn any_runs_are_shown() {
     assert!(line.ends_with("complete"), "{seen}");
 }
 
-/// The width of a page's contents in a window, as a browser lays it out; `None` where there is none.
-fn laid_out(page: &str, width: u32) -> Option<u32> {
+/// No file of another kind is overwritten by a slip, and what cannot be written is said before runs are trained.
+#[test]
+fn nothing_is_lost_to_a_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = text_file(folder.path());
+    let train = ["train", "--data", &data, "--quiet", "--recipe", "f32", "--out", "runs"];
+    succeed(exmy(&train).args(TINY).current_dir(folder.path()));
+    let run = fs::read_dir(folder.path().join("runs")).unwrap().map(|entry| entry.unwrap().path());
+    let config = run.filter(|path| path.is_dir()).next().unwrap().join("config.toml");
+    let before = fs::read(&config).unwrap();
+    fs::write(folder.path().join("file"), "mine").unwrap();
+    fs::create_dir(folder.path().join("other")).unwrap();
+    fs::write(folder.path().join("other/report.html"), "<title>mine</title>").unwrap();
+    let study = ["study", "bit-reduction", "--figure", "BR-3", "--scale", "smoke", "--out", "s"];
+    let of = |more: [&'static str; 2]| [&study[..], &more].concat();
+    let config = config.to_str().unwrap();
+    for (arguments, parts) in [
+        (vec!["plot", "runs", "--out", config], vec!["an SVG", "config.svg"]),
+        (vec!["plot", "runs", "--out", "loss.png"], vec!["an SVG", "loss.svg"]),
+        (vec!["report", "runs", "--out", config], vec!["an HTML page", "config.html"]),
+        (vec!["report", "file"], vec!["file is a file", "folders of runs"]),
+        (vec!["plot", "file"], vec!["file is a file"]),
+        (vec!["watch", "nowhere"], vec!["nowhere does not exist", "folders of runs"]),
+        (of(["--report", "file"]), vec!["file is a file", "another folder"]),
+        (of(["--report", "other"]), vec!["no report of bit-reduction", "would be lost"]),
+    ] {
+        let output = exmy(&arguments).current_dir(folder.path()).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
+        assert!(parts.iter().all(|part| text.contains(part)), "{arguments:?}: {text}");
+    }
+    assert_eq!(fs::read(config).unwrap(), before);
+    assert_eq!(fs::read(folder.path().join("file")).unwrap(), b"mine");
+    assert!(!folder.path().join("s").exists(), "runs were trained for a report that cannot be");
+    // One of the same study is drawn anew.
+    let again = ["--report", "s"];
+    for _ in 0..2 {
+        succeed(exmy(&of(again)).arg("--quiet").current_dir(folder.path()));
+    }
+}
+
+/// How pages lie in windows of two widths, as a browser lays them out: how wide their contents are, and how high the
+/// lowest text of a picture; `None` where there is no browser. Windows are frames, as browsers have none
+/// narrower than 500.
+fn laid_out(pages: &[String], widths: [u32; 2]) -> Option<Vec<[f64; 2]>> {
     let browsers = ["chromium", "chromium-browser", "google-chrome"];
     let browser = browsers.into_iter().find(|name| {
         Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
     })?;
     let folder = tempfile::tempdir().unwrap();
-    let measured = "<script>document.title = document.documentElement.scrollWidth</script></body>";
-    let path = folder.path().join("page.html");
-    fs::write(&path, page.replace("</body>", measured)).unwrap();
+    let mut frames = String::new();
+    for (i, page) in pages.iter().enumerate() {
+        let measured = format!(
+            "<script>addEventListener('load', () => parent.postMessage([{i}, innerWidth, \
+             document.documentElement.scrollWidth, Math.min(99, ...[...document.querySelectorAll('svg text')]\
+             .filter(text => text.textContent.trim()).map(text => text.getBoundingClientRect().height)\
+             .filter(height => height > 0))], '*'))</script></body>"
+        );
+        let path = format!("page{i}.html");
+        fs::write(folder.path().join(&path), page.replace("</body>", &measured)).unwrap();
+        for width in widths {
+            frames += &format!(
+                "<iframe src=\"{path}\" width={width} height=900 style=border:0></iframe>"
+            );
+        }
+    }
+    let outer = format!(
+        "<body><title></title><script>addEventListener('message', \
+         event => document.title += event.data + ';')</script>{frames}</body>"
+    );
+    fs::write(folder.path().join("outer.html"), outer).unwrap();
     let output = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
+        .args(["--virtual-time-budget=20000", "--window-size=1600,2000"])
         .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
-        .arg(format!("--window-size={width},2000"))
-        .arg(format!("file://{}", path.display()))
+        .arg(format!("file://{}", folder.path().join("outer.html").display()))
         .output()
         .unwrap();
     let dom = String::from_utf8_lossy(&output.stdout).into_owned();
     let title = dom.split("<title>").nth(1)?.split("</title>").next()?;
-    Some(title.parse().unwrap_or_else(|_| panic!("{title}")))
+    let seen = title.split_terminator(';').map(|one| {
+        let numbers: Vec<f64> = one.split(',').map(|number| number.parse().unwrap()).collect();
+        ((numbers[0] as usize, numbers[1] as u32), [numbers[2], numbers[3]])
+    });
+    let seen: BTreeMap<(usize, u32), [f64; 2]> = seen.collect();
+    let places = (0..pages.len()).flat_map(|i| widths.map(|width| (i, width)));
+    Some(places.map(|place| seen[&place]).collect())
 }
 
-/// On a phone and on a desktop nothing reaches beyond the window, and nothing is asked for from elsewhere.
+/// On a phone and on a desktop nothing reaches beyond the window, what stands in pictures can be read, and nothing is
+/// asked for from elsewhere: a page made here, and those that are committed, where they are.
 #[test]
 fn pages_fit_their_windows() {
     let folder = tempfile::tempdir().unwrap();
     let some =
         ["study", "bit-reduction", "--figure", "BR-3,BR-4,BR-6", "--scale", "smoke", "--quiet"];
     succeed(exmy(&some).arg("--out").arg(folder.path()));
-    let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
-    let without = page.replace("http://www.w3.org/2000/svg", "");
-    assert!(!without.contains("http") && !without.contains("<script") && !without.contains("src="));
-    for width in [390, 1440] {
-        match laid_out(&page, width) {
-            None => eprintln!("no browser found: the layout at {width} was not looked at"),
-            // Browsers have windows of 500 at least; what is asked of narrower ones holds there, too.
-            Some(found) => assert!(found <= width.max(500), "{found} of {width}"),
-        }
+    let mut pages = vec![fs::read_to_string(folder.path().join("report.html")).unwrap()];
+    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/studies");
+    for entry in fs::read_dir(committed).into_iter().flatten().map(Result::unwrap) {
+        pages.extend(fs::read_to_string(entry.path().join("report.html")).ok());
+    }
+    for page in &pages {
+        let without = page.replace("http://www.w3.org/2000/svg", "");
+        assert!(!without.contains("<script") && !without.contains("src="));
+        assert!(!without.contains("href=\"http") && !without.contains("url(http"));
+    }
+    assert!(!pages[0].replace("http://www.w3.org/2000/svg", "").contains("http"));
+    let widths = [390, 1440];
+    let Some(found) = laid_out(&pages, widths) else {
+        eprintln!("no browser found: the layout of pages was not looked at");
+        return;
+    };
+    for (i, [wide, low]) in found.into_iter().enumerate() {
+        let width = widths[i % 2];
+        assert!(wide <= f64::from(width), "page {}: {wide} of {width}", i / 2);
+        assert!(low >= 9.0, "page {}: text of {low} in a window of {width}", i / 2);
     }
 }

@@ -93,7 +93,8 @@ fn products_may_be_as_small_as_normal_numbers() {
     }
 }
 
-/// Both take subnormal sums as zero, those of slabs before as well: they must not get them.
+/// Tiles take subnormal sums as zero, those of slabs before as well, and must not get them; dot products, which add
+/// those by another instruction, are spared them too.
 #[test]
 fn small_sums_are_not_handed_on() {
     let two = |exponent: i32| f32::from_bits(((exponent + 127) as u32) << 23);
@@ -143,7 +144,7 @@ fn other_levels_have_nothing_for_bfloat16() {
             multiply(&a, &b, ViewMut::new(&mut [0.0], 1, 1), Scaling::OVERWRITE).unwrap()
         });
         assert_eq!((report.level, report.without_bf16, report.parts()), (level, 1, 1));
-        assert_eq!(report.to_string(), format!("1 part: 1 by {level} (nothing for bfloat16)"));
+        assert_eq!(report.to_string(), format!("1 part: 1 by {level} (not packed for bfloat16)"));
     }
 }
 

@@ -4,7 +4,7 @@ use crate::show;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::files::whole;
-use exmy::study::gather::{Found, gather};
+use exmy::study::gather::gather;
 use exmy::study::overview;
 use std::path::{Path, PathBuf};
 
@@ -52,30 +52,36 @@ fn write(path: &Path, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// All runs, or what to do where there are none.
-fn found(paths: &[PathBuf]) -> Result<Vec<Found>> {
-    if let Some(path) = paths.iter().find(|path| !path.exists()) {
-        return Err(Error::new(format!("there is no folder {}", path.display()))
-            .hint("name folders of runs, as `exmy train` writes them below runs/"));
+/// Where to write: a file that is named for what it will hold, so that no other is lost by a slip.
+fn target(out: Option<&PathBuf>, runs: &[PathBuf], name: &str) -> Result<PathBuf> {
+    let Some(out) = out else { return Ok(runs[0].join(name)) };
+    let (extension, what) = match name.ends_with("svg") {
+        true => ("svg", "an SVG"),
+        false => ("html", "an HTML page"),
+    };
+    let fits = out.extension().is_some_and(|found| found.eq_ignore_ascii_case(extension));
+    if out.as_os_str() == "-" || out.is_dir() || fits {
+        return Ok(out.clone());
     }
-    gather(paths)
+    Err(Error::new(format!("what is written is {what}, and {} is named otherwise", out.display()))
+        .hint(format!("name it {}", out.with_extension(extension).display())))
 }
 
 /// Writes the page; the result is the exit code.
 pub(crate) fn report(arguments: &ReportArguments) -> Result<u8> {
-    let runs = found(&arguments.runs)?;
+    let out = target(arguments.out.as_ref(), &arguments.runs, "report.html")?;
+    let runs = gather(&arguments.runs)?;
     let names = || arguments.runs.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
     let title = arguments.title.clone().unwrap_or_else(|| names().join(", "));
-    let out = arguments.out.clone().unwrap_or_else(|| arguments.runs[0].join("report.html"));
     write(&out, &overview::page(&title, &runs)?.to_html())?;
     Ok(0)
 }
 
 /// Writes the picture; the result is the exit code.
 pub(crate) fn plot(arguments: &PlotArguments) -> Result<u8> {
-    let runs = found(&arguments.runs)?;
+    let out = target(arguments.out.as_ref(), &arguments.runs, "plot.svg")?;
+    let runs = gather(&arguments.runs)?;
     let title = arguments.title.clone().unwrap_or_else(|| arguments.what.join(", "));
-    let out = arguments.out.clone().unwrap_or_else(|| arguments.runs[0].join("plot.svg"));
     write(&out, &overview::picture(&title, &arguments.what, &runs)?.to_svg())?;
     Ok(0)
 }

@@ -118,6 +118,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         Some(path) => path.clone(),
         None => PathBuf::from("runs").join(format!("{}-{scale}", paper.name)),
     };
+    if shard == Shard::ALL && !arguments.plan {
+        report::check(paper, arguments.report.as_ref().unwrap_or(&out))?;
+    }
     let stop = listen()?;
     arguments.work.with_threads(|| {
         let source = match &arguments.data {

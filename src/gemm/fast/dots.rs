@@ -1,5 +1,5 @@
-//! Dot products of pairs of bfloat16 numbers on vectors (AVX-512 BF16: AMD since Zen 4, Intel since
-//! Cooper Lake), for CPUs without matrix tiles.
+//! Dot products of pairs of bfloat16 numbers on vectors (AVX-512 BF16: AMD since Zen 4; Intel's
+//! Cooper Lake, Sapphire Rapids and later), for CPUs without matrix tiles.
 //!
 //! `vdpbf16ps` adds two products to each of 16 sums, by two fused multiply-adds: first the numbers in
 //! the high halves of words, then those in the low ones, each rounded to nearest even; like the tiles it
@@ -128,4 +128,30 @@ fn bf16s(line: &Line) -> __m512bh {
 fn spread(pair: u32) -> __m512bh {
     // SAFETY: any bytes are bfloat16 numbers.
     unsafe { core::mem::transmute(_mm512_set1_epi32(pair.cast_signed())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the loads and stores rest on is asked before them, also where the CPU lacks the instruction.
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let refused = |left: usize, right: usize, out: usize, stride: usize| {
+            let lines = [Line::ZERO; 3 * PAIR_LINES];
+            let mut sums = [0.0; 2048];
+            let work =
+                || Dots(()).sums(&lines[..left], &lines[..right], &mut sums[..out], stride, false);
+            std::panic::catch_unwind(core::panic::AssertUnwindSafe(work)).is_err()
+        };
+        assert!(refused(32, 64, 1024, 32));
+        assert!(refused(0, 0, 1024, 32));
+        assert!(refused(33, 33, 1024, 32));
+        assert!(refused(32, 32, 1023, 32));
+        assert!(refused(32, 32, 1024, 31));
+        assert!(refused(32, 32, 1054, 33));
+        if Level::Avx512Bf16.is_available() {
+            assert!(!refused(32, 32, 1024, 32) && !refused(96, 96, 1055, 33));
+        }
+    }
 }

@@ -22,7 +22,8 @@ use crate::simd::level;
 /// An operand in the order in which the kernels read it; kept, it serves many products.
 ///
 /// Numbers take 2 bytes where all of a slab are bfloat16 numbers and the level in force when it was
-/// packed has instructions for them, else 4.
+/// packed has instructions for them, else 4. These read what was packed at their own level alone; at others
+/// numbers are widened first, with the same results.
 #[derive(Clone, Debug)]
 pub struct Packed {
     side: Side,

@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use super::bf16::Order;
 use super::panel::{Facts, Kind};
 use crate::simd::Level;
 
@@ -36,7 +37,7 @@ pub struct Report {
     pub amx: u64,
     /// By dot products of pairs of bfloat16 numbers.
     pub dots: u64,
-    /// By vectors of binary32, as the level has neither or an operand was packed at one that has not.
+    /// By vectors of binary32, as the level has neither, or an operand was packed at another level.
     pub without_bf16: u64,
     /// By vectors, as some number needs more bits than a bfloat16 number has.
     pub wide: u64,
@@ -82,21 +83,27 @@ impl Report {
         self.tiny += other.tiny;
     }
 
-    /// Counts a part of two slabs; whether instructions for pairs of bfloat16 numbers, if there are some,
-    /// may compute it.
+    /// Counts a part of two slabs; whether instructions that take pairs of this order, if there are some, may
+    /// compute it.
     #[inline]
-    pub(super) fn count(&mut self, pairs: bool, a: &Facts, b: &Facts) -> bool {
+    pub(super) fn count(&mut self, pairs: Option<Order>, a: &Facts, b: &Facts) -> bool {
         /// Exponent of the smallest normal number.
         const SMALLEST: i32 = -126;
         let either = |kind| a.kind == kind || b.kind == kind;
+        let Some(pairs) = pairs else {
+            self.without_bf16 += 1;
+            return false;
+        };
         let place = match () {
-            () if !pairs => &mut self.without_bf16,
             () if either(Kind::Wide) => &mut self.wide,
             () if either(Kind::NonFinite) => &mut self.non_finite,
             () if either(Kind::Subnormal) => &mut self.subnormal,
             () if a.last + b.last < SMALLEST => &mut self.tiny,
             () => {
-                *(if self.level == Level::Amx { &mut self.amx } else { &mut self.dots }) += 1;
+                match pairs {
+                    Order::Neighbours => self.amx += 1,
+                    Order::Chains => self.dots += 1,
+                }
                 return true;
             }
         };
@@ -120,7 +127,7 @@ impl fmt::Display for Report {
         };
         tell(self.amx, Level::Amx.name(), "")?;
         tell(self.dots, Level::Avx512Bf16.name(), "")?;
-        tell(self.without_bf16, vectors, " (nothing for bfloat16)")?;
+        tell(self.without_bf16, vectors, " (not packed for bfloat16)")?;
         tell(self.wide, vectors, " (not bfloat16)")?;
         tell(self.non_finite, vectors, " (infinity or NaN)")?;
         tell(self.subnormal, vectors, " (subnormal numbers)")?;

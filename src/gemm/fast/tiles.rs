@@ -312,7 +312,7 @@ impl Product<'_> {
         let (mut slab, mut onto) = (0, false);
         let fits = |pairs: &&Pairs| [a.order(), b.order()] == [Some(pairs.order()); 2];
         let pairs = workshop.pairs.as_ref().filter(fits);
-        // Whether these take the sums so far as they are.
+        // Whether tiles take the sums so far as they are; dot products always would, and share the rule.
         let mut fit = true;
         while slab < slabs {
             // As many slabs as one kernel can take.
@@ -323,7 +323,7 @@ impl Product<'_> {
                     if !fit {
                         (left, right) = (left.with_any_last(), right.with_any_last());
                     }
-                    if !report.count(true, &left, &right) {
+                    if !report.count(Some(pairs.order()), &left, &right) {
                         break;
                     }
                     clean &= left.top + right.top + spare < 128;
@@ -335,7 +335,7 @@ impl Product<'_> {
                     onto = true;
                 }
             } else {
-                report.count(false, &a.facts(panel, end), &b.facts(column, end));
+                report.count(None, &a.facts(panel, end), &b.facts(column, end));
             }
             if end < slabs {
                 clean = false;
@@ -357,7 +357,7 @@ impl Product<'_> {
                     if end == slabs || pairs.is_some() {
                         break;
                     }
-                    report.count(false, &a.facts(panel, end), &b.facts(column, end));
+                    report.count(None, &a.facts(panel, end), &b.facts(column, end));
                 }
                 fit = end == slabs || all_fit(square);
                 for (sums, row) in square.chunks(LANES).zip(out.chunks_mut(stride)) {

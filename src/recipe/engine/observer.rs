@@ -2,6 +2,7 @@
 
 use crate::nn::site::{Operand, Place, Product, Site};
 use crate::quantizer::{Axis, Quantizer};
+use crate::recipe::clip::Clip;
 use crate::view::View;
 
 /// One operand of one product, before and after rounding.
@@ -16,6 +17,8 @@ pub struct Rounded<'a> {
     /// What rounds it; [`Quantizer::NONE`] if nothing does. Its cast and rotation have been applied to
     /// `before` already if it rotates.
     pub quantizer: Quantizer,
+    /// The range that is clipped before that, if one is.
+    pub clip: Option<Clip>,
     /// The axis of the reduction, along which blocks run.
     pub axis: Axis,
     /// Input (tokens x in), weight (out x in) or output gradient (tokens x out). A rotated operand is

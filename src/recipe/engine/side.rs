@@ -5,7 +5,7 @@ use super::{Engine, Rounded};
 use crate::gemm::fast::Source;
 use crate::nn::site::{Operand, Operator, Product, Site};
 use crate::quantizer::{Axis, Target};
-use crate::recipe::numbers::Numbers;
+use crate::recipe::numbers::{Numbers, Prior};
 use crate::view::{View, ViewMut};
 use std::ops::{Deref, Range};
 
@@ -220,7 +220,12 @@ impl Engine<'_> {
                 before
             };
             let quantizer = numbers.quantizer;
-            observer.operand(&Rounded { site, product, operand, quantizer, axis, before, after });
+            let clip = match numbers.prior {
+                Some(Prior::Clip(clip)) => Some(clip),
+                _ => None,
+            };
+            let seen = Rounded { site, product, operand, quantizer, clip, axis, before, after };
+            observer.operand(&seen);
             (start, to) = (start + width, to + wide);
         }
         self.observer = Some(observer);

@@ -67,6 +67,11 @@ impl Cell {
         let more = format!("train.warmup = {}\n", steps / 5);
         let gain = (gain, spread);
         let proxy = Proxy::of(setting);
+        // What F-zeta searches the grid for.
+        let (probes, every) = match [F32, STILL].contains(&recipe) {
+            true => (proxy.probes, steps / 5),
+            false => (&["lastbin.gamma", "rho_same", "cos_same"][..], (steps / 20).max(1)),
+        };
         Proxy {
             recipe: recipe.into(),
             layers,
@@ -76,15 +81,23 @@ impl Cell {
             lr,
             gain,
             more,
-            every: steps / 5,
+            probes,
+            every,
             ..proxy
         }
         .arm(setting)
     }
 }
 
+/// The MX runs of the grid.
+pub(super) fn mx(setting: &Setting) -> Vec<Arm> {
+    let formats = formats();
+    let of = |cell: Cell| formats[2..].iter().map(move |(_, recipe)| cell.arm(setting, recipe));
+    grid(setting).into_iter().flat_map(of).collect()
+}
+
 /// Ten times the largest rate, everything in E2M1: the detector must fire.
-fn positive(setting: &Setting) -> Arm {
+pub(super) fn positive(setting: &Setting) -> Arm {
     let cell = grid(setting)
         .into_iter()
         .max_by(|a, b| (a.lr * a.layers as f64).total_cmp(&(b.lr * b.layers as f64)));

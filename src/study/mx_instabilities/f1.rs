@@ -95,7 +95,7 @@ impl Figure for Curves {
             true => {
                 "E5M2 in all products makes larger and longer-trained models spike, their gradient norm grow, and \
                  they never recover. Counts as reproduced where final losses are above those of bf16 over pairs \
-                 of one seed and rate (95 % interval without 0, or a sign test with p at most 0.05)."
+                 of one seed and rate (95 % interval without 0)."
             }
             false => {
                 "Training in bfloat16 is smooth. Counts as reproduced where no run has a spike or diverges."

@@ -18,8 +18,8 @@ pub(super) struct Interventions;
 const MOVED: u64 = 5;
 
 /// The nine of the study; `fp32_still`: f32 whose betas stay 0, as they do in MX; and `nothing`: the same recipe
-/// at a rate that is larger by 2^-22 of it, which tells what any change does where divergence is chance. Name,
-/// and what becomes of the configuration.
+/// at a rate that is larger by 2^-22 of it, which tells what chance does once so small a change has grown: the
+/// least that is to be expected of any change. Name, and what becomes of the configuration.
 fn interventions(format: &str, lr: f64) -> [(&'static str, String); 11] {
     let mx = text(format);
     let with = |word: &str| format!("{mx}+{word}");
@@ -126,14 +126,16 @@ fn judge(name: &str, seeds: &[(bool, Vec<Effect>)], alone: &[Alone]) -> Verdict 
         count(|effect| *effect == Effect::Caused),
     );
     if let Some(null) = alone.iter().find(|alone| alone.name == NULL) {
-        text += &format!("; with {NULL:?}, the null: {}", words(null.gap));
+        text += &format!("; with {NULL:?}, the null (99.5 %): {}", words(null.gap));
     }
-    let some = alone.iter().filter(|alone| alone.gap.is_some_and(|gap| gap.excludes(0.0)));
+    let told =
+        |alone: &&Alone| alone.name != NULL && alone.gap.is_some_and(|gap| gap.excludes(0.0));
+    let some = alone.iter().filter(told);
     let some: Vec<String> =
         some.map(|alone| format!("{} {}", alone.name, words(alone.gap))).collect();
     if !some.is_empty() {
         text += &format!(
-            "; of single ones (99.5 % intervals, as there are eleven): {}",
+            "; of single ones (99.5 % intervals, as there are nine that can differ): {}",
             some.join(", ")
         );
     }
@@ -349,6 +351,7 @@ fn effect_table(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::study::arm::Scale;
 
     #[test]
     fn effects_compare_divergences() {
@@ -360,6 +363,23 @@ mod tests {
         assert_eq!(of(Some(100), None), Effect::TooLate);
         assert_eq!(of(None, None), Effect::None);
         assert_eq!(of(None, Some(150)), Effect::Caused);
+    }
+
+    #[test]
+    fn the_null_changes_nothing_but_the_rate() {
+        let setting = Setting::unread(Scale::Small);
+        let stress = unstable::judged(&setting);
+        let [control, null] = ["control", NULL].map(|name| {
+            let all = interventions(stress.format, stress.lr(&setting));
+            let (_, change) = all.into_iter().find(|one| one.0 == name).unwrap();
+            branch(&setting, &stress, 21, 30, &change).config
+        });
+        let (rate, raised) = (control.train.lr, null.train.lr);
+        assert_eq!((rate, raised), (0.06, 0.06 * (1.0 + 1.0 / 4_194_304.0)));
+        assert_ne!(rate as f32, raised as f32);
+        assert_eq!(null.train.lr_min, raised);
+        let train = crate::train::config::Train { lr: rate, lr_min: rate, ..null.train.clone() };
+        assert_eq!(crate::train::config::Config { train, ..null }, control);
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! F-zeta: the bias of MX gradients against those of f32, and the loss, on one axis.
 
+use super::appc;
 use super::common::{Fate, Proxy, proxy_fate, seeds, text};
 use super::draw::{calm, number};
 use super::f2;
+use super::judge::controlled;
 use super::unstable;
 use crate::error::Result;
 use crate::plot::{self, Axis, Panel, Series};
@@ -43,6 +45,51 @@ struct Seen {
     /// Where rho first stays at 1 or above, and where the run diverged.
     onset: Option<u64>,
     diverged: Option<u64>,
+}
+
+impl Seen {
+    /// What a run shows until it diverges.
+    fn of(fate: &Fate, rho: &[(f64, f64)], cos: &[(f64, f64)]) -> Self {
+        let before = |values: &[(f64, f64)]| {
+            let end = fate.verdict.diverged.map_or(f64::INFINITY, |end| end as f64);
+            values.iter().copied().filter(|value| value.0 < end).collect::<Vec<_>>()
+        };
+        let ((rho_up, rho_down), (cos_up, cos_down)) = (trends(&before(rho)), trends(&before(cos)));
+        Self {
+            drifts: rho_up && cos_down,
+            shrinks: rho_down && cos_up,
+            onset: onset(rho),
+            diverged: fate.verdict.diverged,
+        }
+    }
+}
+
+/// The MX runs of AppC's grid in which rho of equal weights was measured, and whether the detector sees the control's.
+fn search(setting: &Setting, runs: &Runs<'_>) -> Result<(Vec<Seen>, bool)> {
+    let mut seen = Vec::new();
+    for arm in appc::mx(setting) {
+        let fate = proxy_fate(runs, &arm)?;
+        let (rho, cos) = (fate.trained.values("rho_same")?, fate.trained.values("cos_same")?);
+        seen.push(Seen::of(&fate, &rho, &cos));
+    }
+    let control = proxy_fate(runs, &appc::positive(setting))?;
+    Ok((seen, onset(&control.trained.values("rho_same")?).is_some()))
+}
+
+/// What the search shows.
+fn told(seen: &[Seen]) -> String {
+    let lost: Vec<&Seen> = seen.iter().filter(|seen| seen.diverged.is_some()).collect();
+    let count = |of: &dyn Fn(&Seen) -> bool| seen.iter().filter(|seen| of(seen)).count();
+    format!(
+        "of {} MX runs of AppC's grid {} diverge, {} of them after such an onset, and {} that do not diverge have \
+         one; rho rises and the cosine falls in {}, the opposite in {}",
+        seen.len(),
+        lost.len(),
+        lost.iter().filter(|seen| seen.onset < seen.diverged && seen.onset.is_some()).count(),
+        count(&|seen| seen.diverged.is_none() && seen.onset.is_some()),
+        count(&|seen| seen.drifts),
+        count(&|seen| seen.shrinks),
+    )
 }
 
 /// In runs that diverged the bias must be large before; without any, only its drift can be told.
@@ -124,11 +171,14 @@ impl Figure for Zeta {
          between the trajectories of the MX run and of an f32 run of the same seed. Counts as reproduced where \
          rho of equal weights rises and the cosine falls over the runs, up to where they diverge (sign test, p at most 0.05) and rho is \
          at least 1 before every divergence; contradicted where the trends are the opposite or no divergence \
-         is preceded so."
+         is preceded so. The MX runs of AppC's grid are the search for other settings in which it is."
     }
 
     fn arms(&self, setting: &Setting) -> Vec<Arm> {
-        all(setting).into_iter().map(|(_, arm)| arm).collect()
+        let mut arms: Vec<Arm> = all(setting).into_iter().map(|(_, arm)| arm).collect();
+        arms.extend(appc::mx(setting));
+        arms.push(appc::positive(setting));
+        arms
     }
 
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
@@ -178,18 +228,7 @@ impl Figure for Zeta {
                 step(onset(&rho_twin)),
                 fate.word(),
             ]);
-            let before = |values: &[(f64, f64)]| {
-                let end = fate.verdict.diverged.map_or(f64::INFINITY, |end| end as f64);
-                values.iter().copied().filter(|value| value.0 < end).collect::<Vec<_>>()
-            };
-            let ((rho_up, rho_down), (cos_up, cos_down)) =
-                (trends(&before(&rho)), trends(&before(&cos)));
-            seen.push(Seen {
-                drifts: rho_up && cos_down,
-                shrinks: rho_down && cos_up,
-                onset: onset(&rho),
-                diverged: fate.verdict.diverged,
-            });
+            seen.push(Seen::of(&fate, &rho, &cos));
             if !drawn.contains(&name) {
                 parts.push(Part::Picture(picture(
                     &name,
@@ -202,7 +241,15 @@ impl Figure for Zeta {
             }
         }
         parts.push(Part::Table(table));
-        Ok(Findings { verdict: judge(&seen), parts })
+        let (searched, fired) = search(setting, runs)?;
+        let verdict = judge(&seen);
+        let verdict =
+            verdict.with(format!("{}; the search: {}", verdict.reason(), told(&searched)));
+        let control = match fired {
+            true => "rho stays at 1 or above in E2M1 at ten times the largest rate",
+            false => "rho at 1 or above in E2M1 at ten times the largest rate",
+        };
+        Ok(Findings { verdict: controlled(fired, control, verdict), parts })
     }
 }
 
@@ -247,6 +294,23 @@ mod tests {
         assert_eq!(onset(&values(&[0.1, 1.2, 0.9, 1.0, 1.1, 1.3, 0.2])), Some(30));
         assert_eq!(onset(&values(&[0.1, 1.2, 1.2, 0.9])), None);
         assert_eq!(onset(&[]), None);
+    }
+
+    #[test]
+    fn the_search_tells_onsets_apart() {
+        let seen = |drifts, onset, diverged| Seen { drifts, shrinks: !drifts, onset, diverged };
+        let all = [
+            seen(true, Some(50), Some(90)),
+            seen(true, Some(95), Some(90)),
+            seen(true, None, Some(90)),
+            seen(false, Some(50), None),
+            seen(true, None, None),
+        ];
+        assert_eq!(
+            told(&all),
+            "of 5 MX runs of AppC's grid 3 diverge, 1 of them after such an onset, and 1 that do not diverge have \
+             one; rho rises and the cosine falls in 4, the opposite in 1"
+        );
     }
 
     #[test]

@@ -323,6 +323,7 @@ pub(super) mod tests {
                 "f32" => Quantizer::NONE,
                 name => name.parse().unwrap(),
             },
+            clip: None,
             axis: Axis::Cols,
             before,
             after,

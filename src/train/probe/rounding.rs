@@ -11,7 +11,8 @@
 //! `OPERAND` is a site, a product and an operand, `layers.0.q_proj.forward.input`. The value is the mean
 //! of `sqnr_db`. An operand that nothing changes has no parts. Flushing is judged by decoded values: a block
 //! whose scale is rounded to zero holds large codes that all mean zero. Saturation and scales are those of
-//! quantizing once more; they do not depend on random bits.
+//! quantizing once more; they do not depend on random bits. Of a clipped range it is what the range clips for its size,
+//! whatever rounds after.
 
 use super::moments::elements;
 use super::registry::operand_name;
@@ -34,6 +35,10 @@ fn limits(seen: &Rounded<'_>) -> Vec<(&'static str, f64)> {
     let Rounded { quantizer, before, axis, .. } = *seen;
     let random = Philox::new(0, Stream::new("statistics"));
     let share = |found: Statistics| found.saturated as f64 / found.count as f64;
+    if let Some(clip) = seen.clip {
+        let count = before.rows() * before.cols();
+        return vec![("saturated", clip.beyond(elements(before)) as f64 / count as f64)];
+    }
     match quantizer.target {
         Target::None => Vec::new(),
         Target::Format(format) => {
@@ -137,6 +142,13 @@ mod tests {
         // Nothing rounds, nothing is said.
         probe.operand(&operand("f32", before, before));
         assert!(measured(&mut probe).is_empty());
+        // A clipped range: 6.9 is beyond 3.5.
+        let clip = Some("clip-e2m2".parse().unwrap());
+        probe.operand(&Rounded { clip, ..operand("f32", before, after) });
+        let part = |values: &Values| {
+            values.parts["layers.1.q_proj.forward.input.saturated"].number().unwrap()
+        };
+        assert_eq!(part(&measured(&mut probe)), 1.0 / 16.0);
         // A format without blocks.
         probe.operand(&operand("e2m1", before, after));
         let values = measured(&mut probe);
