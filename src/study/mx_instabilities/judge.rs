@@ -118,8 +118,8 @@ mod tests {
     #[test]
     fn signs_alone_decide_nothing() {
         let zeros = [0.0; 10];
-        assert_eq!(Paired::of(&[1.0, 2.0, 1.0], &zeros[..3]).side, Side::Above);
-        assert_eq!(Paired::of(&zeros[..3], &[1.0, 2.0, 1.0]).side, Side::Below);
+        assert_eq!(Paired::of(&[1.0, 1.1, 1.2], &zeros[..3]).side, Side::Above);
+        assert_eq!(Paired::of(&zeros[..3], &[1.0, 1.1, 1.2]).side, Side::Below);
         // Nine of ten are above (p 0.02), and their mean is not told from 0.
         let mut most = [0.1; 10];
         most[3] = -3.0;
