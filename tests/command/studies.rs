@@ -170,8 +170,9 @@ fn nothing_is_lost_to_a_report() {
     let data = text_file(folder.path());
     let train = ["train", "--data", &data, "--quiet", "--recipe", "f32", "--out", "runs"];
     succeed(exmy(&train).args(TINY).current_dir(folder.path()));
-    let run = fs::read_dir(folder.path().join("runs")).unwrap().map(|entry| entry.unwrap().path());
-    let config = run.filter(|path| path.is_dir()).next().unwrap().join("config.toml");
+    let mut runs =
+        fs::read_dir(folder.path().join("runs")).unwrap().map(|entry| entry.unwrap().path());
+    let config = runs.find(|path| path.is_dir()).unwrap().join("config.toml");
     let before = fs::read(&config).unwrap();
     fs::write(folder.path().join("file"), "mine").unwrap();
     fs::create_dir(folder.path().join("other")).unwrap();
