@@ -60,11 +60,19 @@ impl WholeFile {
     /// ```
     ///
     /// # Errors
-    /// If the folder does not take it.
+    /// If the folder does not take it, or something is there that is no plain file.
     pub fn create(path: &Path) -> io::Result<Self> {
         let path = &target(path)?;
         let (folder, prefix) = (split(path).0, prefix(path));
-        let permissions = fs::metadata(path).ok().map(|old| old.permissions());
+        let old = fs::metadata(path).ok();
+        // Renaming over a device or a pipe would take it away, also from all others: `/dev/null`, say.
+        if old.as_ref().is_some_and(|old| !old.is_file()) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "what is there is no plain file",
+            ));
+        }
+        let permissions = old.map(|old| old.permissions());
         // Processes of different containers or hosts may have the same number, and a process may
         // write a file twice at a time.
         let mut number = std::process::id();

@@ -175,6 +175,8 @@ fn nothing_is_lost_to_a_report() {
     let config = runs.find(|path| path.is_dir()).unwrap().join("config.toml");
     let before = fs::read(&config).unwrap();
     fs::write(folder.path().join("file"), "mine").unwrap();
+    let socket = folder.path().join("socket.svg");
+    let _socket = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     fs::create_dir(folder.path().join("other")).unwrap();
     fs::write(folder.path().join("other/report.html"), "<title>mine</title>").unwrap();
     let study = ["study", "bit-reduction", "--figure", "BR-3", "--scale", "smoke", "--out", "s"];
@@ -183,6 +185,8 @@ fn nothing_is_lost_to_a_report() {
     for (arguments, parts) in [
         (vec!["plot", "runs", "--out", config], vec!["an SVG", "config.svg"]),
         (vec!["plot", "runs", "--out", "loss.png"], vec!["an SVG", "loss.svg"]),
+        (vec!["plot", "runs", "--out", "/dev/null"], vec!["an SVG"]),
+        (vec!["plot", "runs", "--out", "socket.svg"], vec!["socket.svg", "no plain file"]),
         (vec!["report", "runs", "--out", config], vec!["an HTML page", "config.html"]),
         (vec!["report", "file"], vec!["file is a file", "folders of runs"]),
         (vec!["plot", "file"], vec!["file is a file"]),
@@ -196,6 +200,7 @@ fn nothing_is_lost_to_a_report() {
         assert!(parts.iter().all(|part| text.contains(part)), "{arguments:?}: {text}");
     }
     assert_eq!(fs::read(config).unwrap(), before);
+    assert!(!fs::metadata(&socket).unwrap().is_file(), "a device in its place would be lost, too");
     assert_eq!(fs::read(folder.path().join("file")).unwrap(), b"mine");
     assert!(!folder.path().join("s").exists(), "runs were trained for a report that cannot be");
     // One of the same study is drawn anew.

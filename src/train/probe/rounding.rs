@@ -12,7 +12,7 @@
 //! of `sqnr_db`. An operand that nothing changes has no parts. Flushing is judged by decoded values: a block
 //! whose scale is rounded to zero holds large codes that all mean zero. Saturation and scales are those of
 //! quantizing once more; they do not depend on random bits. Of a clipped range it is what the range clips for its size,
-//! whatever rounds after.
+//! whatever rounds after. `flushed` is the FTZ ratio of arXiv 2602.02047; the others are usual definitions.
 
 use super::moments::elements;
 use super::registry::operand_name;
