@@ -300,6 +300,7 @@ mod tests {
     fn the_search_tells_onsets_apart() {
         let seen = |drifts, onset, diverged| Seen { drifts, shrinks: !drifts, onset, diverged };
         let all = [
+            seen(true, Some(40), Some(90)),
             seen(true, Some(50), Some(90)),
             seen(true, Some(95), Some(90)),
             seen(true, None, Some(90)),
@@ -308,8 +309,8 @@ mod tests {
         ];
         assert_eq!(
             told(&all),
-            "of 5 MX runs of AppC's grid 3 diverge, 1 of them after such an onset, and 1 that do not diverge have \
-             one; rho rises and the cosine falls in 4, the opposite in 1"
+            "of 6 MX runs of AppC's grid 4 diverge, 2 of them after such an onset, and 1 that do not diverge have \
+             one; rho rises and the cosine falls in 5, the opposite in 1"
         );
     }
 
