@@ -18,9 +18,8 @@
 //! The order is that of `tdpbf16ps`, the instruction of Intel's matrix tiles (AMX), and any machine
 //! with fused multiply-adds can follow it. `vdpbf16ps`, the dot product of pairs of AVX-512 BF16, makes two
 //! steps of a chain if its pairs are neighbours in the chain (AMD since Zen 4; Intel's Cooper Lake, Sapphire
-//! Rapids and later). Both
-//! instructions differ in one thing, they take subnormal numbers as zero and leave zero for them; and
-//! they multiply bfloat16 numbers alone. So of each panel of 32 rows or columns and each slab of 256
+//! Rapids and later). Both instructions differ in one thing, they take subnormal numbers as zero and leave
+//! zero for them; and they multiply bfloat16 numbers alone. So of each panel of 32 rows or columns and each slab of 256
 //! positions it is known what the numbers are ([`Packed`]), and a tile of 32 x 32 sums is left to them over
 //! a slab where both
 //!

@@ -165,6 +165,7 @@ fn any_runs_are_shown() {
 
 /// No file of another kind is overwritten by a slip, and what cannot be written is said before runs are trained.
 #[test]
+#[cfg(unix)]
 fn nothing_is_lost_to_a_report() {
     let folder = tempfile::tempdir().unwrap();
     let data = text_file(folder.path());
