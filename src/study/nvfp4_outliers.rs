@@ -26,6 +26,7 @@ mod e20;
 mod e21;
 mod frozen;
 mod memory;
+mod ranking;
 mod show;
 
 use crate::study::papers::Paper;

@@ -3,20 +3,26 @@
 //! E2 (in softmax attention) and E5 do not find what the paper reports, in the settings that they judge. Here small
 //! models of both kinds are trained over a grid, and each run is read both ways: how far its hot channels settle, and
 //! which type of operator NVFP4 hurts most at its last weights. The best of many cells is found by chance, so
-//! something counts that holds in all cells of a kind of model and learning rate. Planted channels are the control: they must be found to stay.
+//! something counts that holds in all cells of a kind of model and learning rate. Each of the two has a control.
+//! Channels planted from the beginning must be found to stay. And softmax attention in whose trained weights channels are
+//! planted, which changes no bit of what it computes in bfloat16, must rank as in the paper: all operators of a block but
+//! o_proj and down_proj read such channels, and of those v_proj writes to the residual stream with the least in between.
 
 use super::claim::Claim;
 use super::common::{BF16, Kind, quantized, seeds, under};
 use super::e02::{most, one, operators, share};
 use super::e05::{Points, Sets, distinct, quarters, sets};
 use super::frozen;
+use super::ranking::Ranking;
 use super::show::{number, spread};
 use crate::error::Result;
+use crate::nn::{decoder, model};
 use crate::plot::{self, Axis, Intervals, Panel};
 use crate::study::arm::{Arm, Scale, Setting};
 use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
 use crate::study::statistics::{mean, mean_interval};
 use crate::study::store::Runs;
+use crate::train::config::Config;
 
 /// E21.
 pub(super) struct Search;
@@ -24,6 +30,10 @@ pub(super) struct Search;
 const FORMATS: [&str; 2] = [BF16, "nv-nvfp4"];
 /// Planted channels, as many as a set of small models has.
 const PLANTED: usize = 16;
+/// By how much those of the control are larger, as those of the planted cells are at the start.
+const SCALE: f64 = 16.0;
+/// So many that each of the two claims has 200 runs: those of SA, and those without planted channels.
+const SEEDS: u64 = 5;
 
 /// What runs of some seeds have in common.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,6 +80,11 @@ fn groups(setting: &Setting) -> Vec<(Kind, f64)> {
 }
 
 impl Cell {
+    /// Whether channels are planted in its trained weights, as the control of the ranking.
+    fn is_control(self) -> bool {
+        self.kind == Kind::Sa && !self.planted && self.recipe == BF16
+    }
+
     fn arm(self, setting: &Setting, seed: u64) -> Arm {
         let Self { kind, lr, layers, planted, recipe } = self;
         let steps = steps(setting);
@@ -104,8 +119,18 @@ struct Found {
     settled: Vec<(f64, f64, bool)>,
     /// The last quarter alone, of the inputs that channels can be planted in.
     stay: Vec<f64>,
-    /// Sensitivities, operator by operator.
-    sensitivity: Vec<Vec<f64>>,
+    /// What NVFP4 does to the operators at the last weights.
+    ranking: Ranking,
+    /// The same with channels planted in these weights; of the control's cells alone.
+    control: Option<Ranking>,
+}
+
+/// Plants the channels of a run's seed in its trained weights.
+fn plant(config: &Config, params: &mut [f32]) {
+    if let model::Config::Decoder(decoder) = &config.model {
+        let planted = decoder::Config { hot_channels: PLANTED, ..*decoder };
+        decoder.plant(params, &planted.hot(config.seed), SCALE);
+    }
 }
 
 fn rises(points: &Points) -> bool {
@@ -114,15 +139,20 @@ fn rises(points: &Points) -> bool {
 
 impl Found {
     fn of(setting: &Setting, runs: &Runs<'_>, cell: Cell) -> Result<Self> {
-        let mut found =
-            Self { cell, settled: Vec::new(), stay: Vec::new(), sensitivity: Vec::new() };
-        for seed in seeds(setting, 3) {
+        let mut found = Self {
+            cell,
+            settled: Vec::new(),
+            stay: Vec::new(),
+            ranking: Ranking::new(cell.kind),
+            control: cell.is_control().then(|| Ranking::new(cell.kind)),
+        };
+        for seed in seeds(setting, SEEDS) {
             let arm = cell.arm(setting, seed);
             let run = runs.of(&arm)?;
             // The same inputs whatever a run was trained in.
             let sites = distinct(quantized(&under(&arm.config, FORMATS[1])?)?);
             let lines = run.probe("hot")?;
-            let Sets { consecutive, last } = sets(&lines, &sites, "magnitude");
+            let Sets { consecutive, last, .. } = sets(&lines, &sites, "magnitude");
             let (first, end) = quarters(&last);
             found.settled.push((first, end, rises(&consecutive)));
             let after_norms =
@@ -130,12 +160,15 @@ impl Found {
             let planted: Vec<String> = sites.into_iter().filter(after_norms).collect();
             found.stay.push(quarters(&sets(&lines, &planted, "magnitude").last).1);
             let own = || operators(cell.kind).iter();
-            let recipes = own().map(|operator| one(operator));
-            let gaps = frozen::gaps(runs, &arm, steps(setting), BF16, recipes)?;
-            let shares = own().map(|operator| share(&arm.config, operator));
-            found
-                .sensitivity
-                .push(gaps.iter().zip(shares).map(|(gap, share)| gap / share).collect());
+            let recipes = || own().map(|operator| one(operator));
+            let shares: Vec<f64> = own().map(|operator| share(&arm.config, operator)).collect();
+            let per_share = |gaps: Vec<f64>| gaps.iter().zip(&shares).map(|(g, s)| g / s).collect();
+            let end = steps(setting);
+            found.ranking.seeds.push(per_share(frozen::gaps(runs, &arm, end, BF16, recipes())?));
+            if let Some(control) = &mut found.control {
+                let gaps = frozen::gaps_of(runs, &arm, end, BF16, recipes(), plant)?;
+                control.seeds.push(per_share(gaps));
+            }
         }
         Ok(found)
     }
@@ -145,37 +178,36 @@ impl Found {
         self.settled.iter().all(|&(first, last, rises)| first < 0.4 && last > 0.7 && rises)
     }
 
-    /// The sensitivities of one operator, by seed.
-    fn operator(&self, name: &str) -> Vec<f64> {
-        let at = operators(self.cell.kind).iter().position(|one| *one == name);
-        self.sensitivity.iter().filter_map(|seed| seed.get(at?).copied()).collect()
-    }
-
-    /// The place of an operator, 1 for the most sensitive, by means over seeds.
-    fn place(&self, name: &str) -> usize {
-        let mean_of = |name: &str| mean(&self.operator(name)).unwrap_or(f64::NAN);
-        let own = mean_of(name);
-        1 + operators(self.cell.kind).iter().filter(|other| mean_of(other) > own).count()
-    }
-
-    /// Whether the paper's operator is in the highest third and down_proj in the lowest, and above it in all seeds.
-    fn ranked(&self) -> bool {
-        let (top, down) = (most(self.cell.kind), "down_proj");
-        let count = operators(self.cell.kind).len();
-        let mut pairs = self.operator(top).into_iter().zip(self.operator(down));
-        self.place(top) <= count / 3
-            && self.place(down) > count - count / 3
-            && pairs.all(|(a, b)| a > b)
+    /// The same by means over seeds, and in most of them.
+    fn settles_by_means(&self) -> bool {
+        let of = |pick: fn(&(f64, f64, bool)) -> f64| {
+            mean(&self.settled.iter().map(pick).collect::<Vec<_>>()).unwrap_or(f64::NAN)
+        };
+        of(|seed| seed.0) < 0.4
+            && of(|seed| seed.1) > 0.7
+            && of(|seed| f64::from(u8::from(seed.2))) > 0.5
     }
 }
 
-/// How many cells show something, of how many, and the rates of which all do.
-fn count(cells: &[&Found], shows: fn(&Found) -> bool) -> (usize, usize, Vec<f64>) {
+type Shows = fn(&Found) -> bool;
+
+/// How many cells show something, and the rates of which all do.
+fn count(cells: &[&Found], shows: Shows) -> (usize, Vec<f64>) {
     let hits = cells.iter().filter(|one| shows(one)).count();
     let mut rates: Vec<f64> = cells.iter().map(|one| one.cell.lr).collect();
     rates.dedup();
     rates.retain(|lr| cells.iter().filter(|one| one.cell.lr == *lr).all(|one| shows(one)));
-    (hits, cells.len(), rates)
+    (hits, rates)
+}
+
+fn rates_in_words(rates: &[f64]) -> String {
+    match rates {
+        [] => "at no rate in all of them".to_owned(),
+        some => {
+            let some: Vec<String> = some.iter().map(|lr| format!("{lr:e}")).collect();
+            format!("in all of them at {}", some.join(", "))
+        }
+    }
 }
 
 /// What a kind's cells show, and whether all of one rate do. Planted channels are there from the beginning and
@@ -183,19 +215,23 @@ fn count(cells: &[&Found], shows: fn(&Found) -> bool) -> (usize, usize, Vec<f64>
 fn shown(found: &[Found], kind: Kind, settling: bool) -> (bool, String) {
     let of = |one: &&Found| one.cell.kind == kind && !(settling && one.cell.planted);
     let cells: Vec<&Found> = found.iter().filter(of).collect();
-    let (what, shows): (_, fn(&Found) -> bool) = match settling {
-        true => ("hot channels drift and settle", Found::settles),
-        false => ("operators rank as in the paper", Found::ranked),
-    };
-    let (hits, all, rates) = count(&cells, shows);
-    let words = match rates.is_empty() {
-        true => "at no rate in all of them".to_owned(),
-        false => format!(
-            "in all of them at {}",
-            rates.iter().map(|lr| format!("{lr:e}")).collect::<Vec<_>>().join(", ")
+    let (what, shows, by_means): (_, Shows, Shows) = match settling {
+        true => ("hot channels drift and settle", Found::settles, Found::settles_by_means),
+        false => (
+            "operators rank as in the paper",
+            |one| one.ranking.holds(),
+            |one| one.ranking.by_means(),
         ),
     };
-    (!rates.is_empty(), format!("{}: {what} in {hits} of {all} cells, {words}", kind.name()))
+    let (hits, rates) = count(&cells, shows);
+    let text = format!(
+        "{}: {what} in {hits} of {} cells ({} by means over seeds), {}",
+        kind.name(),
+        cells.len(),
+        count(&cells, by_means).0,
+        rates_in_words(&rates)
+    );
+    (!rates.is_empty(), text)
 }
 
 /// Settling may be of either kind, as E5 has it of GLA and the paper of both; the ranking that E2 does not find is
@@ -224,7 +260,27 @@ fn control(found: &[Found]) -> (bool, String) {
     let fires = claims.iter().all(|claim| claim.holds == Some(true));
     let texts = claims.map(|claim| claim.text).join("; ");
     let word = if fires { "fires" } else { "does not fire" };
-    (fires, format!("the control {word}: agreement with the final set after norms, {texts}"))
+    (
+        fires,
+        format!(
+            "the control of settling {word}: agreement with the final set after norms, {texts}"
+        ),
+    )
+}
+
+/// What channels planted in trained weights do to the ranking, and whether they do it at some rate in all cells, as is
+/// asked of the search.
+fn control_of_ranks(found: &[Found]) -> (bool, String) {
+    let cells: Vec<&Found> = found.iter().filter(|one| one.control.is_some()).collect();
+    let shows = |one: &Found| one.control.as_ref().is_some_and(Ranking::holds);
+    let (hits, rates) = count(&cells, shows);
+    let word = if rates.is_empty() { "does not fire" } else { "fires" };
+    let text = format!(
+        "the control of ranks {word}: with channels planted in the trained weights, operators rank so in {hits} of {} cells, {}",
+        cells.len(),
+        rates_in_words(&rates)
+    );
+    (!rates.is_empty(), text)
 }
 
 impl Figure for Search {
@@ -246,7 +302,9 @@ impl Figure for Search {
          quarter) and settle (above 0.7 in the last, consecutive sets agreeing more and more), and one at which the operators of softmax attention rank as \
          in the paper (v_proj in the highest third, down_proj in the lowest and below it in all seeds) at the last weights. \
          Reproduced if there are both. The \
-         control: of channels planted after norms the sets must stay, above 0.7 and above those without."
+         controls: of channels planted after norms from the beginning the sets must stay, above 0.7 and above those without; and models of softmax attention \
+         trained in bfloat16, in whose trained weights channels are planted (which changes no bit of their loss in bfloat16), must rank as in the \
+         paper, in all cells of a rate and all seeds."
     }
 
     fn arms(&self, setting: &Setting) -> Vec<Arm> {
@@ -255,7 +313,7 @@ impl Figure for Search {
         }
         let cells = groups(setting).into_iter().flat_map(|(kind, lr)| cells(setting, kind, lr));
         let of =
-            |cell: Cell| seeds(setting, 3).into_iter().map(move |seed| cell.arm(setting, seed));
+            |cell: Cell| seeds(setting, SEEDS).into_iter().map(move |seed| cell.arm(setting, seed));
         cells.flat_map(of).collect()
     }
 
@@ -266,10 +324,10 @@ impl Figure for Search {
         let cells = groups(setting).into_iter().flat_map(|(kind, lr)| cells(setting, kind, lr));
         let found: Vec<Found> =
             cells.map(|cell| Found::of(setting, runs, cell)).collect::<Result<_>>()?;
-        let (fires, control) = control(&found);
+        let ((stay, settling), (rank, ranks)) = (control(&found), control_of_ranks(&found));
         let verdict = judge(&found);
-        let text = format!("{}; {control}", verdict.reason());
-        let verdict = if fires { verdict.with(text) } else { Verdict::NotSeen(text) };
+        let text = format!("{}; {settling}; {ranks}", verdict.reason());
+        let verdict = if stay && rank { verdict.with(text) } else { Verdict::NotSeen(text) };
         let mut parts: Vec<Part> =
             Kind::ALL.map(|kind| Part::Picture(picture(setting, &found, kind))).into();
         parts.push(Part::Table(table(&found)));
@@ -296,7 +354,7 @@ fn picture(setting: &Setting, found: &[Found], kind: Kind) -> plot::Figure {
         rates.iter().enumerate().map(|(x, lr)| interval(x, of(*lr))).collect::<Vec<_>>()
     };
     let sensitivity = |name: &str| {
-        let of = |lr: f64| own(lr).flat_map(|one| one.operator(name)).collect();
+        let of = |lr: f64| own(lr).flat_map(|one| one.ranking.operator(name)).collect();
         rates.iter().enumerate().map(|(x, lr)| interval(x, of(*lr))).collect::<Vec<_>>()
     };
     let names = rates.iter().map(|lr| format!("{lr:e}"));
@@ -337,6 +395,7 @@ fn table(found: &[Found]) -> Table {
             "down_proj",
             "its place",
             "ranked",
+            "places with channels planted after",
         ],
     );
     for one in found {
@@ -344,9 +403,12 @@ fn table(found: &[Found]) -> Table {
         let (first, last): (Vec<f64>, Vec<f64>) =
             one.settled.iter().map(|&(first, last, _)| (first, last)).unzip();
         let word = |holds: bool| if holds { "yes" } else { "no" }.to_owned();
-        let of = |name: &str| mean(&one.operator(name)).map_or_else(|| "-".into(), number);
+        let of = |name: &str| one.ranking.mean(name).map_or_else(|| "-".into(), number);
         let count = operators(kind).len();
-        let place = |name: &str| format!("{} of {count}", one.place(name));
+        let place = |ranking: &Ranking, name: &str| format!("{} of {count}", ranking.place(name));
+        let planted_after = one.control.as_ref().map_or_else(String::new, |control| {
+            [most(kind), "down_proj"].map(|name| place(control, name)).join(", ")
+        });
         table.row([
             kind.name().into(),
             format!("{lr:e}"),
@@ -357,10 +419,11 @@ fn table(found: &[Found]) -> Table {
             spread(&last),
             word(one.settles()),
             of(most(kind)),
-            place(most(kind)),
+            place(&one.ranking, most(kind)),
             of("down_proj"),
-            place("down_proj"),
-            word(one.ranked()),
+            place(&one.ranking, "down_proj"),
+            word(one.ranking.holds()),
+            planted_after,
         ]);
     }
     table
@@ -368,22 +431,18 @@ fn table(found: &[Found]) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ranking::tests::of as ranking;
     use super::*;
 
     fn found(lr: f64, planted: bool, last: f64, v: f64) -> Found {
         let cell = Cell { kind: Kind::Sa, lr, layers: 2, planted, recipe: BF16 };
-        let of = |name: &&str| match *name {
-            "v_proj" => v,
-            "down_proj" => 0.5,
-            _ => 1.0,
-        };
-        let one: Vec<f64> = operators(Kind::Sa).iter().map(of).collect();
         Found {
             cell,
             // Planted channels do not drift.
             settled: vec![(if planted { 0.6 } else { 0.2 }, last, true); 3],
             stay: vec![last - 0.01, last, last + 0.01],
-            sensitivity: vec![one; 3],
+            ranking: ranking(v),
+            control: None,
         }
     }
 
@@ -409,11 +468,13 @@ mod tests {
     }
 
     #[test]
-    fn places_are_counted_from_the_most_sensitive() {
-        let one = found(1e-3, false, 0.8, 2.0);
-        assert_eq!((one.place("v_proj"), one.place("q_proj"), one.place("down_proj")), (1, 2, 7));
-        assert!(one.ranked() && one.settles());
-        assert!(!found(1e-3, false, 0.8, 0.6).ranked(), "v_proj is sixth");
+    fn means_forgive_one_seed() {
+        let mut one = found(1e-3, false, 0.8, 2.0);
+        assert!(one.settles() && one.settles_by_means());
+        one.settled[0] = (0.3, 0.69, false);
+        assert!(!one.settles() && one.settles_by_means());
+        one.settled[1].1 = 0.5;
+        assert!(!one.settles_by_means(), "0.66 in the last quarter");
     }
 
     #[test]
@@ -427,12 +488,55 @@ mod tests {
     }
 
     #[test]
+    fn the_control_of_ranks_needs_all_cells_of_a_rate() {
+        let with =
+            |lr: f64, v: f64| Found { control: Some(ranking(v)), ..found(lr, false, 0.5, 0.2) };
+        assert!(control_of_ranks(&[with(1e-3, 2.0), with(1e-2, 0.2)]).0);
+        assert!(!control_of_ranks(&[with(1e-3, 2.0), with(1e-3, 0.2)]).0);
+        assert!(!control_of_ranks(&[found(1e-3, false, 0.5, 2.0)]).0, "nothing was planted");
+    }
+
+    /// Planting in trained weights must change nothing but what is hot.
+    #[test]
+    fn planting_keeps_the_function_and_moves_the_magnitudes() {
+        let setting = Setting::unread(Scale::Medium);
+        let cell = Cell { kind: Kind::Sa, lr: 1e-3, layers: 2, planted: false, recipe: BF16 };
+        assert!(cell.is_control());
+        let config = cell.arm(&setting, 1).config;
+        let before = config.model.initialize(config.seed);
+        let mut after = before.clone();
+        plant(&config, &mut after);
+        let layout = config.model.layout();
+        let of =
+            |params: &[f32], name: &str| params[layout.find(name).unwrap().range.clone()].to_vec();
+        let gains = of(&after, "model.layers.1.input_layernorm.weight");
+        assert_eq!(gains.iter().filter(|gain| **gain == SCALE as f32).count(), PLANTED);
+        let name = "model.layers.1.self_attn.v_proj.weight";
+        let (old, new) = (of(&before, name), of(&after, name));
+        for (at, gain) in gains.iter().cycle().take(old.len()).enumerate() {
+            assert_eq!(old[at], new[at] * gain, "{at}");
+        }
+        let name = "model.layers.1.mlp.down_proj.weight";
+        assert_eq!(of(&before, name), of(&after, name));
+    }
+
+    #[test]
     fn the_search_is_large_enough_to_count() {
         let setting = Setting::unread(Scale::Medium);
-        let mut names: Vec<String> = Search.arms(&setting).iter().map(Arm::name).collect();
-        names.sort();
-        names.dedup();
-        assert!(names.len() >= 200, "{}", names.len());
+        let runs = |of: fn(&Cell) -> bool| {
+            let cells =
+                groups(&setting).into_iter().flat_map(|(kind, lr)| cells(&setting, kind, lr));
+            let arms = cells
+                .filter(of)
+                .flat_map(|cell| seeds(&setting, SEEDS).into_iter().map(move |seed| (cell, seed)));
+            let mut names: Vec<String> =
+                arms.map(|(cell, seed)| cell.arm(&setting, seed).name()).collect();
+            names.sort();
+            names.dedup();
+            names.len()
+        };
+        assert_eq!(runs(|cell| cell.kind == Kind::Sa), 200, "for the ranking of softmax attention");
+        assert_eq!(runs(|cell| !cell.planted), 200, "for settling");
         let rates = rates(&setting);
         assert!(rates.len() >= 5 && rates[rates.len() - 1] >= 99.0 * rates[0]);
     }

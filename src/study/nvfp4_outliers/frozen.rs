@@ -6,6 +6,7 @@ use crate::study::arm::Arm;
 use crate::study::store::Runs;
 use crate::study::table::gap_percent;
 use crate::train::checkpoint;
+use crate::train::config::Config;
 use crate::train::run::load_data;
 use crate::train::trainer::Trainer;
 
@@ -18,10 +19,23 @@ pub(super) fn gaps(
     base: &str,
     recipes: impl IntoIterator<Item = String>,
 ) -> Result<Vec<f64>> {
+    gaps_of(runs, arm, step, base, recipes, |_, _| {})
+}
+
+/// The same of weights that are changed first.
+pub(super) fn gaps_of(
+    runs: &Runs<'_>,
+    arm: &Arm,
+    step: u64,
+    base: &str,
+    recipes: impl IntoIterator<Item = String>,
+    change: impl FnOnce(&Config, &mut [f32]),
+) -> Result<Vec<f64>> {
     let path = checkpoint::path(&runs.of(arm)?.folder.checkpoints(), step);
     let mut config = arm.config.clone();
     let data = load_data(&mut config)?;
-    let (state, progress) = checkpoint::load(&path, &config.model.layout())?;
+    let (mut state, progress) = checkpoint::load(&path, &config.model.layout())?;
+    change(&config, &mut state.params);
     let loss = |recipe: &str| -> Result<f64> {
         let config = under(&config, recipe)?;
         let mut trainer = Trainer::new(&config, &data)?;

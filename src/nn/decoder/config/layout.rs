@@ -126,32 +126,41 @@ impl Config {
         layout
     }
 
-    /// Fresh parameters under `seed`, hot channels planted.
+    /// Fresh parameters under `seed`, hot channels planted ([`Self::plant`]).
+    pub fn initialize(&self, seed: u64) -> Vec<f32> {
+        let mut params = self.layout().initialize(seed);
+        self.plant(&mut params, &self.hot(seed), self.hot_scale);
+        params
+    }
+
+    /// Makes channels hot in parameters of this model, which goes on computing the same function.
     ///
     /// A hot channel `j` is the same in every layer, since outlier channels of trained networks are:
-    /// `hot_scale` multiplies element `j` of the gain (and bias) of the norms before the mixers, the
-    /// MLPs and an untied head, and divides column `j` of each weight that reads them.
-    pub fn initialize(&self, seed: u64) -> Vec<f32> {
-        let layout = self.layout();
-        let mut params = layout.initialize(seed);
-        let hot = self.hot(seed);
-        if hot.is_empty() {
-            return params;
+    /// `scale` multiplies element `j` of the gain (and bias) of the norms before the mixers, the
+    /// MLPs and an untied head, and divides column `j` of each weight that reads them. A power of two changes
+    /// no bit of what the model gives in a binary floating-point format whose range it does not leave.
+    ///
+    /// # Panics
+    /// If there is no such channel, or the parameters are not those of [`Self::layout`].
+    pub fn plant(&self, params: &mut [f32], channels: &[usize], scale: f64) {
+        if channels.is_empty() {
+            return;
         }
-        let mut scale = |name: &str, factor: f64| {
+        let layout = self.layout();
+        let mut multiply = |name: &str, factor: f64| {
             let Some(entry) = layout.find(name) else { return };
             // A gain is one row.
             for row in params[entry.range.clone()].chunks_exact_mut(self.d_model) {
-                for &channel in &hot {
+                for &channel in channels {
                     row[channel] = (f64::from(row[channel]) * factor) as f32;
                 }
             }
         };
         let mut plant = |norm: &str, readers: &[String]| {
-            scale(&format!("{norm}.weight"), self.hot_scale);
-            scale(&format!("{norm}.bias"), self.hot_scale);
+            multiply(&format!("{norm}.weight"), scale);
+            multiply(&format!("{norm}.bias"), scale);
             for reader in readers {
-                scale(&format!("{reader}.weight"), 1.0 / self.hot_scale);
+                multiply(&format!("{reader}.weight"), 1.0 / scale);
             }
         };
         for layer in 0..self.layers {
@@ -170,7 +179,6 @@ impl Config {
         if !self.tied {
             plant("model.norm", &["lm_head".to_owned()]);
         }
-        params
     }
 
     /// The planted channels, ascending.
