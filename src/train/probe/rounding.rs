@@ -5,8 +5,11 @@
 //! | `OPERAND.sqnr_db` | `10 log10(sum x^2 / sum (x - q)^2)`, x before and q after |
 //! | `OPERAND.mse` | `mean((x - q)^2)` |
 //! | `OPERAND.flushed` | share of all elements that were not zero and are |
+//! | `OPERAND.flushed_p95` | the 95th percentile of that share over runs of 16 elements along the reduction |
 //! | `OPERAND.saturated` | share of elements beyond the largest magnitude that their block, or the format, can express |
 //! | `OPERAND.scales_zero`, `OPERAND.scales_top` | shares of block scales that are zero, or their format's largest |
+//! | `OPERAND.scales` | the list of shares of block scales by `floor(log2 scale)`, upwards, zeros left out |
+//! | `OPERAND.scales_from` | the exponent of the first of the list |
 //!
 //! `OPERAND` is a site, a product and an operand, `layers.0.q_proj.forward.input`. The value is the mean
 //! of `sqnr_db`. An operand that nothing changes has no parts. Flushing is judged by decoded values: a block
@@ -14,10 +17,10 @@
 //! quantizing once more; they do not depend on random bits. Of a clipped range it is what the range clips for its size,
 //! whatever rounds after. `flushed` is the FTZ ratio of arXiv 2602.02047; the others are usual definitions.
 
-use super::moments::elements;
+use super::moments::{elements, quantile, sorted};
 use super::registry::operand_name;
-use super::{Probe, Seen, Values};
-use crate::block::Statistics;
+use super::{Probe, Seen, Value, Values};
+use crate::block::{Axis, Statistics};
 use crate::bulk::Converter;
 use crate::quantizer::{Quantizer, Target};
 use crate::random::{Philox, Stream};
@@ -27,17 +30,49 @@ use std::collections::BTreeMap;
 
 #[derive(Default)]
 pub(super) struct Rounding {
-    seen: BTreeMap<String, Vec<(&'static str, f64)>>,
+    seen: BTreeMap<String, Vec<(&'static str, Value)>>,
+}
+
+/// Elements of a run whose share of flushed ones is told.
+const RUN: usize = 16;
+
+/// The 95th percentile over runs along the reduction of the share of elements that were not zero and are.
+fn flushed_p95(seen: &Rounded<'_>) -> f64 {
+    let (before, after) = match seen.axis {
+        Axis::Cols => (seen.before, seen.after),
+        Axis::Rows => (seen.before.t(), seen.after.t()),
+    };
+    let mut shares = Vec::new();
+    for i in 0..before.rows() {
+        for start in (0..before.cols()).step_by(RUN) {
+            let end = (start + RUN).min(before.cols());
+            let flushed = (start..end).filter(|&j| before.at(i, j) != 0.0 && after.at(i, j) == 0.0);
+            shares.push(flushed.count() as f64 / (end - start) as f64);
+        }
+    }
+    quantile(&sorted(shares), 0.95)
+}
+
+/// The lowest exponent of two of scales that are not zero, and shares of all of them from there upwards.
+fn exponents(scales: &[f64]) -> Option<(f64, Vec<f64>)> {
+    let exponent = |scale: &f64| (*scale > 0.0).then(|| libm::ilogb(*scale));
+    let found: Vec<i32> = scales.iter().filter_map(exponent).collect();
+    let (from, to) = (*found.iter().min()?, *found.iter().max()?);
+    let share = |exponent: i32| {
+        found.iter().filter(|one| **one == exponent).count() as f64 / scales.len() as f64
+    };
+    Some((f64::from(from), (from..=to).map(share).collect()))
 }
 
 /// What quantizing once more tells.
-fn limits(seen: &Rounded<'_>) -> Vec<(&'static str, f64)> {
+fn limits(seen: &Rounded<'_>) -> Vec<(&'static str, Value)> {
     let Rounded { quantizer, before, axis, .. } = *seen;
     let random = Philox::new(0, Stream::new("statistics"));
-    let share = |found: Statistics| found.saturated as f64 / found.count as f64;
+    let share = |found: Statistics| Value::Number(found.saturated as f64 / found.count as f64);
     if let Some(clip) = seen.clip {
         let count = before.rows() * before.cols();
-        return vec![("saturated", clip.beyond(elements(before)) as f64 / count as f64)];
+        let beyond = clip.beyond(elements(before)) as f64;
+        return vec![("saturated", Value::Number(beyond / count as f64))];
     }
     match quantizer.target {
         Target::None => Vec::new(),
@@ -49,18 +84,24 @@ fn limits(seen: &Rounded<'_>) -> Vec<(&'static str, f64)> {
         Target::Block(format) => {
             let bare = Quantizer { before: None, rotation: None, ..quantizer };
             let Ok(tensor) = bare.quantize(before, axis, random) else { return Vec::new() };
-            let scales = tensor.scales();
+            let decoded = |code: &u32| format.scale.decode((*code).into()).to_f64();
+            let scales: Vec<f64> = tensor.scales().iter().map(decoded).collect();
             let share_of = |value: f64| {
-                let found = scales
-                    .iter()
-                    .filter(|&&code| format.scale.decode(code.into()).to_f64() == value);
-                found.count() as f64 / scales.len() as f64
+                let found = scales.iter().filter(|scale| **scale == value).count();
+                Value::Number(found as f64 / scales.len() as f64)
             };
-            vec![
+            let mut parts = vec![
                 ("saturated", share(tensor.statistics(before))),
                 ("scales_top", share_of(format.scale.max().to_f64())),
                 ("scales_zero", share_of(0.0)),
-            ]
+            ];
+            if let Some((from, shares)) = exponents(&scales) {
+                parts.extend([
+                    ("scales_from", Value::Number(from)),
+                    ("scales", Value::List(shares)),
+                ]);
+            }
+            parts
         }
     }
 }
@@ -78,9 +119,10 @@ impl Observer for Rounding {
             return;
         }
         let mut parts = vec![
-            ("mse", noise / count as f64),
-            ("flushed", flushed as f64 / count as f64),
-            ("sqnr_db", 10.0 * libm::log10(signal / noise)),
+            ("mse", Value::Number(noise / count as f64)),
+            ("flushed", Value::Number(flushed as f64 / count as f64)),
+            ("flushed_p95", Value::Number(flushed_p95(seen))),
+            ("sqnr_db", Value::Number(10.0 * libm::log10(signal / noise))),
         ];
         parts.extend(limits(seen));
         self.seen.insert(operand_name(seen.site, seen.product, seen.operand), parts);
@@ -100,9 +142,15 @@ impl Probe for Rounding {
         let (mut sum, mut count) = (0.0, 0.0);
         for (operand, parts) in std::mem::take(&mut self.seen) {
             for (part, value) in parts {
-                values.part(format!("{operand}.{part}"), value);
-                if part == "sqnr_db" && value.is_finite() {
-                    (sum, count) = (sum + value, count + 1.0);
+                let name = format!("{operand}.{part}");
+                match value {
+                    Value::Number(value) => {
+                        values.part(name, value);
+                        if part == "sqnr_db" && value.is_finite() {
+                            (sum, count) = (sum + value, count + 1.0);
+                        }
+                    }
+                    Value::List(list) => values.list(name, list),
                 }
             }
         }
@@ -136,6 +184,9 @@ mod tests {
         assert!((part("sqnr_db") - 10.0 * libm::log10(signal / noise)).abs() < 1e-5);
         assert_eq!((part("flushed"), part("saturated")), (1.0 / 16.0, 1.0 / 16.0));
         assert_eq!((part("scales_zero"), part("scales_top")), (0.0, 0.0));
+        // One block, whose scale is 2^0.
+        let scales = &values.parts["layers.1.q_proj.forward.input.scales"];
+        assert_eq!((part("scales_from"), scales.list().unwrap()), (0.0, &[1.0][..]));
         assert_eq!(values.value.unwrap().to_bits(), part("sqnr_db").to_bits());
         // What a step left does not stay for the next.
         assert!(measured(&mut probe).is_empty());
@@ -156,5 +207,34 @@ mod tests {
             values.parts["layers.1.q_proj.forward.input.saturated"].number(),
             Some(1.0 / 16.0)
         );
+    }
+
+    #[test]
+    fn scales_by_exponent() {
+        // 1.75 is of exponent 0, 0.3 of -2, 2^-9 is the least of E4M3.
+        let all = [1.0, 1.75, 0.3, 0.0, 4.0, 1.0, 0.25, 0.0];
+        let (from, shares) = exponents(&all).unwrap();
+        assert_eq!((from, shares), (-2.0, vec![0.25, 0.0, 0.375, 0.0, 0.125]));
+        assert_eq!(exponents(&[1.0 / 512.0]), Some((-9.0, vec![1.0])));
+        assert_eq!(exponents(&[0.0, 0.0]), None);
+    }
+
+    /// Twenty runs of 16: one loses all, one loses half, the others nothing; the 95th percentile is the
+    /// nineteenth.
+    #[test]
+    fn the_share_that_blocks_lose() {
+        let x = [1.0_f32; 320];
+        let mut q = x;
+        q[..16].fill(0.0);
+        q[32..40].fill(0.0);
+        let (rows, after) = (View::new(&x, 10, 32), View::new(&q, 10, 32));
+        let seen = operand("e2m1", rows, after);
+        assert_eq!(flushed_p95(&seen), 0.5);
+        // The transposed matrix, reduced down its columns, is the same.
+        let (before, after) = (rows.t(), after.t());
+        let turned = Rounded { axis: Axis::Rows, before, after, ..seen };
+        assert_eq!(flushed_p95(&turned), 0.5);
+        let across = Rounded { axis: Axis::Rows, ..seen };
+        assert_eq!(flushed_p95(&across), 0.2, "eight columns of ten lose two, eight lose one");
     }
 }
