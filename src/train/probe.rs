@@ -17,6 +17,8 @@ mod hot;
 mod lastbin;
 mod line;
 mod moments;
+#[cfg(test)]
+mod page;
 mod places;
 mod probing;
 mod products;

@@ -13,8 +13,8 @@
 //! was in f32 from the beginning, its twin, which trains beside this one: what rounding has done so far. The
 //! value is of all parameters together, the parts are of each tensor ("Characterization and Mitigation of
 //! Training Instabilities in Microscaling Formats", arXiv 2506.20752, whose code measures between
-//! trajectories, keeps the square of rho, and adds 1e-12 to denominators, as is done here: to the square of |h|,
-//! and to the product of the norms; a tensor whose |h| is near 1e-6 has a smaller rho by that). Sums in f64, from the first parameter to the last.
+//! trajectories, keeps the square of rho, and adds 1e-12 to denominators, as is done here: to the square of `|h|`,
+//! and to the product of the norms; a tensor whose `|h|` is near 1e-6 has a smaller rho by that). Sums in f64, from the first parameter to the last.
 
 use super::{Needs, Probe, Seen, Values};
 

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `SITE.PRODUCT.error` | `|Y - R| / |R|` in Frobenius norms, Y as the recipe gives it (patched and rounded), R the product of the operands before rounding, in the order of [`crate::gemm::f32`] |
 //! | `SITE.PRODUCT.cos` | the cosine of the angle between Y and R |
-//! | `SITE.alignment` | of the forward product: mean over outputs of `mean |y| / (mean |w| |x|)`, |w| the norm of the output's weights, |x| those of the tokens |
+//! | `SITE.alignment` | of the forward product: mean over outputs of `mean |y| / (mean |w| |x|)`, `|w|` the norm of the output's weights, `|x|` those of the tokens |
 //!
 //! The value is the mean of `error` over forward products. `grad_input` is one product for operators that
 //! share an input, and stands under the first. It takes a further f32 product for each, and memory for both

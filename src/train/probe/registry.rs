@@ -369,31 +369,4 @@ pub(super) mod tests {
             assert!(error.contains(expected), "{error}");
         }
     }
-
-    /// The page of probes has this table; `EXMY_BLESS=1` writes it anew.
-    #[test]
-    fn the_page_lists_them_all() {
-        let mut table = String::from("| name | measures | takes |\n|---|---|---|\n");
-        for Entry { name, argument, measures, cost, .. } in ALL {
-            let argument = match *argument {
-                "" => String::new(),
-                argument => format!(", `{name}:{argument}`"),
-            };
-            table +=
-                &format!("| `{name}`{argument} | {} | {cost} |\n", measures.replace('|', "\\|"));
-        }
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/probes.md");
-        let page = std::fs::read_to_string(path).unwrap();
-        let (begin, end) = ("do not edit -->\n", "<!-- end of table -->");
-        let (from, to) = (page.find(begin).unwrap() + begin.len(), page.find(end).unwrap());
-        if std::env::var_os("EXMY_BLESS").is_some() {
-            std::fs::write(path, format!("{}{table}{}", &page[..from], &page[to..])).unwrap();
-        } else {
-            assert_eq!(
-                &page[from..to],
-                table,
-                "EXMY_BLESS=1 cargo test --all-features --lib probe"
-            );
-        }
-    }
 }

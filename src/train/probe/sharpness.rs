@@ -1,5 +1,8 @@
 //! Sharpness of the loss in the logits: how much a change of each logit by at most `eps (|x_i| + 1)`
-//! can raise it, in percent of one plus the loss.
+//! can raise it, in percent of one plus the loss:
+//!
+//! `phi = 100 (max over |d_i| <= eps (|x_i| + 1) of L(x + d) - L(x)) / (1 + L(x))`, x the logits of the last token of each
+//! sequence, L the mean of their cross-entropies.
 //!
 //! The measure is Keskar's (arXiv 1609.04836, section 2.2.2), applied to the logits of the last
 //! token, as the study of mantissa bits does ("To FP8 and Back Again", arXiv 2405.18710, Eq. 2). The
