@@ -225,7 +225,7 @@ impl Figure for Interventions {
             parts.extend(shown);
         }
         parts.push(Part::Text(
-            "Settings in the order in which they were tried: the steep ramp, on which all MX runs diverge; the gentle one; \
+            "Settings in the order in which they were tried: the long ramp, on which all MX runs diverge; the short one; \
              the steady rate, found by AppC's search and some runs of other seeds by hand. fp32 trains betas of norms again, \
              fp32_still does not: norms of the study's MX code return no gradient of their betas, and f32 runs \
              that train them diverge at lower rates than all others."
