@@ -24,7 +24,9 @@ mod e18;
 mod e19;
 mod e20;
 mod e21;
+mod e22;
 mod frozen;
+mod grid;
 mod memory;
 mod ranking;
 mod show;
@@ -66,5 +68,6 @@ pub const PAPER: Paper = Paper {
         &e19::Overhead,
         &e20::Abilities,
         &e21::Search,
+        &e22::Search,
     ],
 };

@@ -9,108 +9,22 @@
 //! o_proj and down_proj read such channels, and of those v_proj writes to the residual stream with the least in between.
 
 use super::claim::Claim;
-use super::common::{BF16, Kind, quantized, seeds, under};
+use super::common::{BF16, Kind, quantized, under};
 use super::e02::{most, one, operators, share};
 use super::e05::{Points, Sets, distinct, quarters, sets};
 use super::frozen;
+use super::grid::{self, Cell, FORMATS, Hits, plant};
 use super::ranking::Ranking;
 use super::show::{number, spread};
 use crate::error::Result;
-use crate::nn::{decoder, model};
 use crate::plot::{self, Axis, Intervals, Panel};
-use crate::study::arm::{Arm, Scale, Setting};
+use crate::study::arm::{Arm, Setting};
 use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
 use crate::study::statistics::{mean, mean_interval};
 use crate::study::store::Runs;
-use crate::train::config::Config;
 
 /// E21.
 pub(super) struct Search;
-
-const FORMATS: [&str; 2] = [BF16, "nv-nvfp4"];
-/// Planted channels, as many as a set of small models has.
-const PLANTED: usize = 16;
-/// By how much those of the control are larger, as those of the planted cells are at the start.
-const SCALE: f64 = 16.0;
-/// So many that each of the two claims has 200 runs: those of SA, and those without planted channels.
-const SEEDS: u64 = 5;
-
-/// What runs of some seeds have in common.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Cell {
-    kind: Kind,
-    lr: f64,
-    layers: usize,
-    planted: bool,
-    recipe: &'static str,
-}
-
-fn rates(setting: &Setting) -> Vec<f64> {
-    setting.scale.pick([
-        vec![2e-3],
-        vec![2e-4, 6e-4, 2e-3, 6e-3, 2e-2],
-        vec![2e-4, 6e-4, 2e-3, 6e-3, 2e-2],
-        vec![3e-5, 1e-4, 3e-4, 1e-3, 3e-3],
-    ])
-}
-
-fn depths(setting: &Setting) -> Vec<usize> {
-    setting.scale.pick([vec![2], vec![2, 4], vec![2, 4], vec![12, 24]])
-}
-
-fn steps(setting: &Setting) -> u64 {
-    setting.scale.pick([10, 600, 600, 14_305])
-}
-
-/// The cells of one kind of model at one rate.
-fn cells(setting: &Setting, kind: Kind, lr: f64) -> Vec<Cell> {
-    let mut cells = Vec::new();
-    for layers in depths(setting) {
-        for planted in [false, true] {
-            cells.extend(FORMATS.map(|recipe| Cell { kind, lr, layers, planted, recipe }));
-        }
-    }
-    cells
-}
-
-/// Kinds and rates.
-fn groups(setting: &Setting) -> Vec<(Kind, f64)> {
-    let rates = |kind| rates(setting).into_iter().map(move |lr| (kind, lr));
-    Kind::ALL.into_iter().flat_map(rates).collect()
-}
-
-impl Cell {
-    /// Whether channels are planted in its trained weights, as the control of the ranking.
-    fn is_control(self) -> bool {
-        self.kind == Kind::Sa && !self.planted && self.recipe == BF16
-    }
-
-    fn arm(self, setting: &Setting, seed: u64) -> Arm {
-        let Self { kind, lr, layers, planted, recipe } = self;
-        let steps = steps(setting);
-        let preset = match kind {
-            Kind::Gla => "gla-nano",
-            Kind::Sa => "sa-micro",
-        };
-        let size = setting.scale.pick([64, 64, 64, 1024]);
-        let heads = size / 32;
-        let changes = format!(
-            "model.layers = {layers}\nmodel.d_model = {size}\nmodel.hidden = {}\nmodel.heads = {heads}\nmodel.kv_heads = {heads}\n\
-             model.context = {}\nmodel.sink = true\nmodel.hot_channels = {}\nrecipe = {recipe:?}\nseed = {seed}\n\
-             train.steps = {steps}\ntrain.warmup = {}\ntrain.batch = 8\ntrain.lr = {lr:?}\ntrain.lr_min = {:?}\n\
-             train.schedule = \"wsd\"\nrecord.eval_every = 0\nrecord.checkpoint_every = 0\nrecord.keep = 1\n\
-             record.eval_windows = {}\nrecord.probes = [\"hot\"]\nrecord.probe_every = {}",
-            3 * size,
-            size,
-            if planted { PLANTED } else { 0 },
-            steps / 20,
-            lr / 10.0,
-            setting.scale.pick([4, 32, 32, 256]),
-            (steps / 60).max(1),
-        );
-        Arm::new(setting.config(preset, &changes)).keeping(&[steps])
-    }
-}
 
 /// What is read of a cell's runs, seed by seed.
 struct Found {
@@ -123,14 +37,6 @@ struct Found {
     ranking: Ranking,
     /// The same with channels planted in these weights; of the control's cells alone.
     control: Option<Ranking>,
-}
-
-/// Plants the channels of a run's seed in its trained weights.
-fn plant(config: &Config, params: &mut [f32]) {
-    if let model::Config::Decoder(decoder) = &config.model {
-        let planted = decoder::Config { hot_channels: PLANTED, ..*decoder };
-        decoder.plant(params, &planted.hot(config.seed), SCALE);
-    }
 }
 
 fn rises(points: &Points) -> bool {
@@ -146,7 +52,7 @@ impl Found {
             ranking: Ranking::new(cell.kind),
             control: cell.is_control().then(|| Ranking::new(cell.kind)),
         };
-        for seed in seeds(setting, SEEDS) {
+        for seed in grid::seeds(setting) {
             let arm = cell.arm(setting, seed);
             let run = runs.of(&arm)?;
             // The same inputs whatever a run was trained in.
@@ -163,7 +69,7 @@ impl Found {
             let recipes = || own().map(|operator| one(operator));
             let shares: Vec<f64> = own().map(|operator| share(&arm.config, operator)).collect();
             let per_share = |gaps: Vec<f64>| gaps.iter().zip(&shares).map(|(g, s)| g / s).collect();
-            let end = steps(setting);
+            let end = grid::steps(setting);
             found.ranking.seeds.push(per_share(frozen::gaps(runs, &arm, end, BF16, recipes())?));
             if let Some(control) = &mut found.control {
                 let gaps = frozen::gaps_of(runs, &arm, end, BF16, recipes(), plant)?;
@@ -192,29 +98,15 @@ impl Found {
 type Shows = fn(&Found) -> bool;
 
 /// How many cells show something, and the rates of which all do.
-fn count(cells: &[&Found], shows: Shows) -> (usize, Vec<f64>) {
-    let hits = cells.iter().filter(|one| shows(one)).count();
-    let mut rates: Vec<f64> = cells.iter().map(|one| one.cell.lr).collect();
-    rates.dedup();
-    rates.retain(|lr| cells.iter().filter(|one| one.cell.lr == *lr).all(|one| shows(one)));
-    (hits, rates)
-}
-
-fn rates_in_words(rates: &[f64]) -> String {
-    match rates {
-        [] => "at no rate in all of them".to_owned(),
-        some => {
-            let some: Vec<String> = some.iter().map(|lr| format!("{lr:e}")).collect();
-            format!("in all of them at {}", some.join(", "))
-        }
-    }
+fn count<'a>(cells: impl IntoIterator<Item = &'a Found>, shows: Shows) -> Hits {
+    Hits::of(cells.into_iter().map(|one| (one.cell.lr, shows(one))))
 }
 
 /// What a kind's cells show, and whether all of one rate do. Planted channels are there from the beginning and
 /// cannot drift.
 fn shown(found: &[Found], kind: Kind, settling: bool) -> (bool, String) {
     let of = |one: &&Found| one.cell.kind == kind && !(settling && one.cell.planted);
-    let cells: Vec<&Found> = found.iter().filter(of).collect();
+    let cells = || found.iter().filter(of);
     let (what, shows, by_means): (_, Shows, Shows) = match settling {
         true => ("hot channels drift and settle", Found::settles, Found::settles_by_means),
         false => (
@@ -223,15 +115,16 @@ fn shown(found: &[Found], kind: Kind, settling: bool) -> (bool, String) {
             |one| one.ranking.by_means(),
         ),
     };
-    let (hits, rates) = count(&cells, shows);
+    let hits = count(cells(), shows);
     let text = format!(
-        "{}: {what} in {hits} of {} cells ({} by means over seeds), {}",
+        "{}: {what} in {} of {} cells ({} by means over seeds), {}",
         kind.name(),
-        cells.len(),
-        count(&cells, by_means).0,
-        rates_in_words(&rates)
+        hits.hits,
+        hits.cells,
+        count(cells(), by_means).hits,
+        hits.words()
     );
-    (!rates.is_empty(), text)
+    (hits.any(), text)
 }
 
 /// Settling may be of either kind, as E5 has it of GLA and the paper of both; the ranking that E2 does not find is
@@ -271,16 +164,16 @@ fn control(found: &[Found]) -> (bool, String) {
 /// What channels planted in trained weights do to the ranking, and whether they do it at some rate in all cells, as is
 /// asked of the search.
 fn control_of_ranks(found: &[Found]) -> (bool, String) {
-    let cells: Vec<&Found> = found.iter().filter(|one| one.control.is_some()).collect();
-    let shows = |one: &Found| one.control.as_ref().is_some_and(Ranking::holds);
-    let (hits, rates) = count(&cells, shows);
-    let word = if rates.is_empty() { "does not fire" } else { "fires" };
+    let cells = found.iter().filter(|one| one.control.is_some());
+    let hits = count(cells, |one| one.control.as_ref().is_some_and(Ranking::holds));
+    let word = if hits.any() { "fires" } else { "does not fire" };
     let text = format!(
-        "the control of ranks {word}: with channels planted in the trained weights, operators rank so in {hits} of {} cells, {}",
-        cells.len(),
-        rates_in_words(&rates)
+        "the control of ranks {word}: with channels planted in the trained weights, operators rank so in {} of {} cells, {}",
+        hits.hits,
+        hits.cells,
+        hits.words()
     );
-    (!rates.is_empty(), text)
+    (hits.any(), text)
 }
 
 impl Figure for Search {
@@ -308,20 +201,14 @@ impl Figure for Search {
     }
 
     fn arms(&self, setting: &Setting) -> Vec<Arm> {
-        if setting.scale == Scale::Small {
-            return Vec::new();
-        }
-        let cells = groups(setting).into_iter().flat_map(|(kind, lr)| cells(setting, kind, lr));
-        let of =
-            |cell: Cell| seeds(setting, SEEDS).into_iter().map(move |seed| cell.arm(setting, seed));
-        cells.flat_map(of).collect()
+        grid::arms(setting)
     }
 
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
         if self.arms(setting).is_empty() {
             return Ok(Findings::not_run());
         }
-        let cells = groups(setting).into_iter().flat_map(|(kind, lr)| cells(setting, kind, lr));
+        let cells = grid::cells(setting).into_iter();
         let found: Vec<Found> =
             cells.map(|cell| Found::of(setting, runs, cell)).collect::<Result<_>>()?;
         let ((stay, settling), (rank, ranks)) = (control(&found), control_of_ranks(&found));
@@ -337,7 +224,7 @@ impl Figure for Search {
 
 /// Agreement in the last quarter and places, by rate, over cells and seeds without planted channels.
 fn picture(setting: &Setting, found: &[Found], kind: Kind) -> plot::Figure {
-    let rates = rates(setting);
+    let rates = grid::rates(setting);
     let own = |lr: f64| {
         found
             .iter()
@@ -399,7 +286,8 @@ fn table(found: &[Found]) -> Table {
         ],
     );
     for one in found {
-        let Cell { kind, lr, layers, planted, recipe } = one.cell;
+        let kind = one.cell.kind;
+        let [name, rate, layers, planted, recipe] = one.cell.words();
         let (first, last): (Vec<f64>, Vec<f64>) =
             one.settled.iter().map(|&(first, last, _)| (first, last)).unzip();
         let word = |holds: bool| if holds { "yes" } else { "no" }.to_owned();
@@ -410,11 +298,11 @@ fn table(found: &[Found]) -> Table {
             [most(kind), "down_proj"].map(|name| place(control, name)).join(", ")
         });
         table.row([
-            kind.name().into(),
-            format!("{lr:e}"),
-            layers.to_string(),
-            word(planted),
-            if recipe == BF16 { "bfloat16" } else { recipe }.into(),
+            name,
+            rate,
+            layers,
+            planted,
+            recipe,
             spread(&first),
             spread(&last),
             word(one.settles()),
@@ -494,50 +382,5 @@ mod tests {
         assert!(control_of_ranks(&[with(1e-3, 2.0), with(1e-2, 0.2)]).0);
         assert!(!control_of_ranks(&[with(1e-3, 2.0), with(1e-3, 0.2)]).0);
         assert!(!control_of_ranks(&[found(1e-3, false, 0.5, 2.0)]).0, "nothing was planted");
-    }
-
-    /// Planting in trained weights must change nothing but what is hot.
-    #[test]
-    fn planting_keeps_the_function_and_moves_the_magnitudes() {
-        let setting = Setting::unread(Scale::Medium);
-        let cell = Cell { kind: Kind::Sa, lr: 1e-3, layers: 2, planted: false, recipe: BF16 };
-        assert!(cell.is_control());
-        let config = cell.arm(&setting, 1).config;
-        let before = config.model.initialize(config.seed);
-        let mut after = before.clone();
-        plant(&config, &mut after);
-        let layout = config.model.layout();
-        let of =
-            |params: &[f32], name: &str| params[layout.find(name).unwrap().range.clone()].to_vec();
-        let gains = of(&after, "model.layers.1.input_layernorm.weight");
-        assert_eq!(gains.iter().filter(|gain| **gain == SCALE as f32).count(), PLANTED);
-        let name = "model.layers.1.self_attn.v_proj.weight";
-        let (old, new) = (of(&before, name), of(&after, name));
-        for (at, gain) in gains.iter().cycle().take(old.len()).enumerate() {
-            assert_eq!(old[at], new[at] * gain, "{at}");
-        }
-        let name = "model.layers.1.mlp.down_proj.weight";
-        assert_eq!(of(&before, name), of(&after, name));
-    }
-
-    #[test]
-    fn the_search_is_large_enough_to_count() {
-        let setting = Setting::unread(Scale::Medium);
-        let runs = |of: fn(&Cell) -> bool| {
-            let cells =
-                groups(&setting).into_iter().flat_map(|(kind, lr)| cells(&setting, kind, lr));
-            let arms = cells
-                .filter(of)
-                .flat_map(|cell| seeds(&setting, SEEDS).into_iter().map(move |seed| (cell, seed)));
-            let mut names: Vec<String> =
-                arms.map(|(cell, seed)| cell.arm(&setting, seed).name()).collect();
-            names.sort();
-            names.dedup();
-            names.len()
-        };
-        assert_eq!(runs(|cell| cell.kind == Kind::Sa), 200, "for the ranking of softmax attention");
-        assert_eq!(runs(|cell| !cell.planted), 200, "for settling");
-        let rates = rates(&setting);
-        assert!(rates.len() >= 5 && rates[rates.len() - 1] >= 99.0 * rates[0]);
     }
 }

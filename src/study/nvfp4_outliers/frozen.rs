@@ -1,12 +1,14 @@
-//! What one recipe does to the loss at given weights: no training in between that could scatter it.
+//! What one recipe does at given weights, to the loss and to operands: no training in between that could scatter it.
 
 use super::common::under;
 use crate::error::Result;
+use crate::recipe::{Observer, Rounded};
 use crate::study::arm::Arm;
 use crate::study::store::Runs;
 use crate::study::table::gap_percent;
 use crate::train::checkpoint;
 use crate::train::config::Config;
+use crate::train::probe::{self, Line, Probe, Seen, Values};
 use crate::train::run::load_data;
 use crate::train::trainer::Trainer;
 
@@ -44,4 +46,53 @@ pub(super) fn gaps_of(
     };
     let own = loss(base)?;
     recipes.into_iter().map(|recipe| Ok(gap_percent(loss(&recipe)?, own))).collect()
+}
+
+/// What probes of the operands of products see in one step of `recipe` from an arm's checkpoint of `step`.
+pub(super) fn observed(
+    runs: &Runs<'_>,
+    arm: &Arm,
+    step: u64,
+    recipe: &str,
+    probes: &[&str],
+) -> Result<Line> {
+    let path = checkpoint::path(&runs.of(arm)?.folder.checkpoints(), step);
+    let mut config = under(&arm.config, recipe)?;
+    let data = load_data(&mut config)?;
+    let (state, progress) = checkpoint::load(&path, &config.model.layout())?;
+    let mut trainer = Trainer::new(&config, &data)?;
+    trainer.restore(state, progress);
+    let made = probes.iter().map(|name| probe::by_name(name, &config.model));
+    let mut all = Operands(made.collect::<Result<_>>()?);
+    trainer.step(Some(&mut all));
+    let mut line = Line { step, probe: probes.join(" "), values: Values::default() };
+    for mut probe in all.0 {
+        let seen = Seen {
+            step,
+            model: &config.model,
+            layout: trainer.layout(),
+            params: &trainer.state().params,
+            grads: trainer.grads(),
+            shadow: None,
+            twin: None,
+            endings: None,
+        };
+        let mut values = Values::default();
+        probe.measure(&seen, &mut values);
+        line.values.parts.append(&mut values.parts);
+    }
+    Ok(line)
+}
+
+/// Shows operands to several probes.
+struct Operands(Vec<Box<dyn Probe>>);
+
+impl Observer for Operands {
+    fn operand(&mut self, seen: &Rounded<'_>) {
+        for probe in &mut self.0 {
+            if let Some(observer) = probe.observer() {
+                observer.operand(seen);
+            }
+        }
+    }
 }

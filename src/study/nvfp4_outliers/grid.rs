@@ -1,0 +1,222 @@
+//! The grid of runs that E21 and E22 search: both kinds of attention over rates, depths, planted channels and formats.
+//!
+//! The best of many cells is found by chance, so what counts is what all cells of a kind of model and learning rate show.
+
+use super::common::{self, BF16, Kind};
+use crate::nn::{decoder, model};
+use crate::study::arm::{Arm, Scale, Setting};
+use crate::train::config::Config;
+
+/// What runs are trained in.
+pub(super) const FORMATS: [&str; 2] = [BF16, "nv-nvfp4"];
+/// Planted channels, as many as a set of small models has.
+const PLANTED: usize = 16;
+/// By how much those of the control are larger, as those of the planted cells are at the start.
+const SCALE: f64 = 16.0;
+/// So many that each of the two claims has 200 runs: those of SA, and those without planted channels.
+const SEEDS: u64 = 5;
+
+/// What runs of some seeds have in common.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Cell {
+    pub(super) kind: Kind,
+    pub(super) lr: f64,
+    pub(super) layers: usize,
+    pub(super) planted: bool,
+    pub(super) recipe: &'static str,
+}
+
+/// The learning rates.
+pub(super) fn rates(setting: &Setting) -> Vec<f64> {
+    setting.scale.pick([
+        vec![2e-3],
+        vec![2e-4, 6e-4, 2e-3, 6e-3, 2e-2],
+        vec![2e-4, 6e-4, 2e-3, 6e-3, 2e-2],
+        vec![3e-5, 1e-4, 3e-4, 1e-3, 3e-3],
+    ])
+}
+
+fn depths(setting: &Setting) -> Vec<usize> {
+    setting.scale.pick([vec![2], vec![2, 4], vec![2, 4], vec![12, 24]])
+}
+
+/// The steps of a run, after which its weights are kept.
+pub(super) fn steps(setting: &Setting) -> u64 {
+    setting.scale.pick([10, 600, 600, 14_305])
+}
+
+/// All cells: those of one kind of model at one rate after another.
+pub(super) fn cells(setting: &Setting) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for kind in Kind::ALL {
+        for lr in rates(setting) {
+            for layers in depths(setting) {
+                for planted in [false, true] {
+                    cells.extend(FORMATS.map(|recipe| Cell { kind, lr, layers, planted, recipe }));
+                }
+            }
+        }
+    }
+    cells
+}
+
+/// The seeds of each cell.
+pub(super) fn seeds(setting: &Setting) -> Vec<u64> {
+    common::seeds(setting, SEEDS)
+}
+
+/// The runs; none where the search belongs to a larger scale.
+pub(super) fn arms(setting: &Setting) -> Vec<Arm> {
+    if setting.scale == Scale::Small {
+        return Vec::new();
+    }
+    let seeds = seeds(setting);
+    let of = |cell: Cell| seeds.iter().map(move |&seed| cell.arm(setting, seed));
+    cells(setting).into_iter().flat_map(of).collect()
+}
+
+impl Cell {
+    /// Whether channels are planted in its trained weights, as the control of the ranking.
+    pub(super) fn is_control(self) -> bool {
+        self.kind == Kind::Sa && !self.planted && self.recipe == BF16
+    }
+
+    /// What tables call it: kind, rate, layers, whether channels are planted, and what it is trained in.
+    pub(super) fn words(self) -> [String; 5] {
+        let Self { kind, lr, layers, planted, recipe } = self;
+        let recipe = if recipe == BF16 { "bfloat16" } else { recipe };
+        let planted = if planted { "yes" } else { "no" };
+        [kind.name().into(), format!("{lr:e}"), layers.to_string(), planted.into(), recipe.into()]
+    }
+
+    pub(super) fn arm(self, setting: &Setting, seed: u64) -> Arm {
+        let Self { kind, lr, layers, planted, recipe } = self;
+        let steps = steps(setting);
+        let preset = match kind {
+            Kind::Gla => "gla-nano",
+            Kind::Sa => "sa-micro",
+        };
+        let size = setting.scale.pick([64, 64, 64, 1024]);
+        let heads = size / 32;
+        let changes = format!(
+            "model.layers = {layers}\nmodel.d_model = {size}\nmodel.hidden = {}\nmodel.heads = {heads}\nmodel.kv_heads = {heads}\n\
+             model.context = {}\nmodel.sink = true\nmodel.hot_channels = {}\nrecipe = {recipe:?}\nseed = {seed}\n\
+             train.steps = {steps}\ntrain.warmup = {}\ntrain.batch = 8\ntrain.lr = {lr:?}\ntrain.lr_min = {:?}\n\
+             train.schedule = \"wsd\"\nrecord.eval_every = 0\nrecord.checkpoint_every = 0\nrecord.keep = 1\n\
+             record.eval_windows = {}\nrecord.probes = [\"hot\"]\nrecord.probe_every = {}",
+            3 * size,
+            size,
+            if planted { PLANTED } else { 0 },
+            steps / 20,
+            lr / 10.0,
+            setting.scale.pick([4, 32, 32, 256]),
+            (steps / 60).max(1),
+        );
+        Arm::new(setting.config(preset, &changes)).keeping(&[steps])
+    }
+}
+
+/// Plants the channels of a run's seed in its trained weights.
+pub(super) fn plant(config: &Config, params: &mut [f32]) {
+    if let model::Config::Decoder(decoder) = &config.model {
+        let planted = decoder::Config { hot_channels: PLANTED, ..*decoder };
+        decoder.plant(params, &planted.hot(config.seed), SCALE);
+    }
+}
+
+/// In how many cells something is seen, and at which rates in all of them.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Hits {
+    pub(super) hits: usize,
+    pub(super) cells: usize,
+    rates: Vec<f64>,
+}
+
+impl Hits {
+    /// Of cells with their rates, each saying whether it shows it.
+    pub(super) fn of(cells: impl IntoIterator<Item = (f64, bool)>) -> Self {
+        let cells: Vec<(f64, bool)> = cells.into_iter().collect();
+        let mut rates: Vec<f64> = cells.iter().map(|one| one.0).collect();
+        rates.sort_by(f64::total_cmp);
+        rates.dedup();
+        rates.retain(|rate| cells.iter().filter(|one| one.0 == *rate).all(|one| one.1));
+        Self { hits: cells.iter().filter(|one| one.1).count(), cells: cells.len(), rates }
+    }
+
+    /// Whether there is a rate at which all cells show it.
+    pub(super) fn any(&self) -> bool {
+        !self.rates.is_empty()
+    }
+
+    /// `in all of them at 2e-4, 6e-4`.
+    pub(super) fn words(&self) -> String {
+        match self.rates.as_slice() {
+            [] => "at no rate in all of them".to_owned(),
+            some => {
+                let some: Vec<String> = some.iter().map(|lr| format!("{lr:e}")).collect();
+                format!("in all of them at {}", some.join(", "))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_cells_of_a_rate_count() {
+        let hits = Hits::of([(1e-3, true), (1e-2, false), (1e-3, true), (1e-2, true)]);
+        assert_eq!(
+            (hits.hits, hits.cells, hits.words().as_str()),
+            (3, 4, "in all of them at 1e-3")
+        );
+        assert!(hits.any() && !Hits::of([(1e-3, true), (1e-3, false)]).any());
+        assert_eq!(Hits::of([]).words(), "at no rate in all of them");
+    }
+
+    /// Planting in trained weights must change nothing but what is hot.
+    #[test]
+    fn planting_keeps_the_function_and_moves_the_magnitudes() {
+        let setting = Setting::unread(Scale::Medium);
+        let cell = Cell { kind: Kind::Sa, lr: 1e-3, layers: 2, planted: false, recipe: BF16 };
+        assert!(cell.is_control());
+        let config = cell.arm(&setting, 1).config;
+        let before = config.model.initialize(config.seed);
+        let mut after = before.clone();
+        plant(&config, &mut after);
+        let layout = config.model.layout();
+        let of =
+            |params: &[f32], name: &str| params[layout.find(name).unwrap().range.clone()].to_vec();
+        let gains = of(&after, "model.layers.1.input_layernorm.weight");
+        assert_eq!(gains.iter().filter(|gain| **gain == SCALE as f32).count(), PLANTED);
+        let name = "model.layers.1.self_attn.v_proj.weight";
+        let (old, new) = (of(&before, name), of(&after, name));
+        for (at, gain) in gains.iter().cycle().take(old.len()).enumerate() {
+            assert_eq!(old[at], new[at] * gain, "{at}");
+        }
+        let name = "model.layers.1.mlp.down_proj.weight";
+        assert_eq!(of(&before, name), of(&after, name));
+    }
+
+    #[test]
+    fn the_search_is_large_enough_to_count() {
+        let setting = Setting::unread(Scale::Medium);
+        let runs = |of: fn(&Cell) -> bool| {
+            let mut names = Vec::new();
+            for cell in cells(&setting).into_iter().filter(of) {
+                names.extend(
+                    seeds(&setting).into_iter().map(|seed| cell.arm(&setting, seed).name()),
+                );
+            }
+            names.sort();
+            names.dedup();
+            names.len()
+        };
+        assert_eq!(runs(|cell| cell.kind == Kind::Sa), 200, "for the ranking of softmax attention");
+        assert_eq!(runs(|cell| !cell.planted), 200, "for settling, tails and flushing");
+        assert_eq!(arms(&setting).len(), 400);
+        let rates = rates(&setting);
+        assert!(rates.len() >= 5 && rates[rates.len() - 1] >= 99.0 * rates[0]);
+    }
+}
