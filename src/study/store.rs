@@ -20,6 +20,7 @@ use crate::train::record::Metrics;
 use crate::train::run::{self, Folder, Summary, Watch};
 use crate::train::start;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -127,11 +128,45 @@ impl Runs<'_> {
         if config != arm.config {
             return Err(damaged("config.toml is not that of the run's name".into()));
         }
-        if !config.record.probes.is_empty() && !folder.probes_file().is_file() {
-            return Err(damaged("probes.jsonl is missing".into()));
+        if !config.record.probes.is_empty() {
+            let due = (1..=last).rev().find(|&step| config.record.probes_at(step));
+            // What diverged may have had nothing to measure at its end, nor has rounding where nothing is rounded.
+            let silent = summary.diverged_at.is_some()
+                || config.record.probes.iter().all(|name| name == "rounding");
+            let due = due.filter(|_| !silent);
+            if let Some(what) = cut_short(&folder.probes_file(), due)? {
+                return Err(damaged(what));
+            }
         }
         Ok(Trained { folder, summary, metrics })
     }
+}
+
+/// What is wrong with the probes of a complete run, if its file is missing or does not reach the last
+/// step at which they were due.
+fn cut_short(path: &Path, due: Option<u64>) -> Result<Option<String>> {
+    let text = match fs::read(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(Some("probes.jsonl is missing".into()));
+        }
+        Err(error) => return Err(Error::io("read", path, error)),
+    };
+    if text.is_empty() && due.is_none() {
+        return Ok(None);
+    }
+    let Some(whole) = text.strip_suffix(b"\n") else {
+        return Ok(Some("probes.jsonl ends within a line".into()));
+    };
+    let last = whole.rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
+    let step = serde_json::from_slice::<Line>(last).map(|line| line.step).ok();
+    Ok(match (step, due) {
+        (None, _) => Some("the last line of probes.jsonl is none of a probe".into()),
+        (Some(step), Some(due)) if step != due => {
+            Some(format!("probes.jsonl ends at step {step}, and probes were due at {due}"))
+        }
+        _ => None,
+    })
 }
 
 /// Stops a run when the others stop.
@@ -372,5 +407,32 @@ impl Store {
             Some(error) => Err(error),
             None => Ok(!stop.into_inner()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probes_that_end_early_are_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("probes.jsonl");
+        let of = |text: &str, due: Option<u64>| {
+            fs::write(&path, text).unwrap();
+            cut_short(&path, due).unwrap()
+        };
+        let line = |step: u64| {
+            format!("{{\"step\":{step},\"probe\":\"norms\",\"value\":1.0,\"parts\":{{}}}}\n")
+        };
+        let two = line(5) + &line(10);
+        assert_eq!(of(&two, Some(10)), None);
+        assert_eq!(of(&two, None), None, "a run that diverged");
+        assert!(of(&two, Some(15)).unwrap().contains("ends at step 10, and probes were due at 15"));
+        assert!(of(&two[..two.len() - 5], Some(10)).unwrap().contains("within a line"));
+        assert!(of("none\n", Some(10)).unwrap().contains("none of a probe"));
+        assert!(of("", Some(10)).is_some() && of("", None).is_none());
+        let nowhere = folder.path().join("nowhere");
+        assert!(cut_short(&nowhere, None).unwrap().unwrap().contains("missing"));
     }
 }

@@ -48,7 +48,7 @@ pub struct Seen<'a> {
     /// The weights after the step.
     pub params: &'a [f32],
     /// The gradient the step was made by, before clipping; zeros before the first. With
-    /// `train.accumulate` above 1 it is the sum over the parts.
+    /// `train.accumulate` above 1 it is the mean over the parts, as the two below are.
     pub grads: &'a [f32],
     /// The gradient that the same batch has at the weights before the step where all is computed in
     /// f32, if a probe [needs](Needs::shadow) it and there was a step.

@@ -63,6 +63,38 @@ fn probes_change_nothing() {
     }
 }
 
+/// The gradient that probes see is the one that the step is made by, however many parts it is summed over.
+#[test]
+fn gradients_of_divided_batches_are_means() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |parts: usize| {
+        let parts = format!("train.accumulate={parts}");
+        let probes = "record.probes=[\"norms\",\"eps_same\"]";
+        let every = "record.probe_every=10";
+        train(folder.path(), &parts, "f32", &["--set", &parts, "--set", probes, "--set", every])
+    };
+    let runs = [1, 4].map(run);
+    for run in &runs {
+        let metrics = metrics(run);
+        let lines = probes(run);
+        let norms = lines.iter().filter(|line| line.probe == "norms" && line.step > 0);
+        let mut count = 0;
+        for line in norms {
+            let (found, norm) = (line.values.value.unwrap(), metrics[line.step as usize].grad_norm);
+            assert!((found / norm.unwrap() - 1.0).abs() < 1e-6, "{found} {norm:?}");
+            count += 1;
+        }
+        assert!(count > 0);
+    }
+    // The same batch in one part or in four, at the same weights.
+    let bound = runs.each_ref().map(|run| {
+        let lines = probes(run);
+        let eps = lines.iter().find(|line| line.probe == "eps_same" && line.step > 0).unwrap();
+        eps.values.parts["bound"].number().unwrap()
+    });
+    assert!((bound[0] / bound[1] - 1.0).abs() < 0.05, "{bound:?}");
+}
+
 /// The gradient of f32 is its own shadow and its own twin; fewer bits lead further away, and rules can tell.
 #[test]
 fn fewer_bits_are_further_from_f32() {

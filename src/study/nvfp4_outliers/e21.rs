@@ -3,15 +3,15 @@
 //! E2 (in softmax attention) and E5 do not find what the paper reports, in the settings that they judge. Here small
 //! models of both kinds are trained over a grid, and each run is read both ways: how far its hot channels settle, and
 //! which type of operator NVFP4 hurts most at its last weights. The best of many cells is found by chance, so
-//! something counts that holds in all cells of a kind of model and learning rate. Each of the two has a control.
-//! Channels planted from the beginning must be found to stay. And softmax attention in whose trained weights channels are
+//! something counts that holds in all cells of a kind of model and learning rate. Each of the two has controls.
+//! Channels planted from the beginning must be found to stay, those planted late to drift and settle. And softmax attention in whose trained weights channels are
 //! planted, which changes no bit of what it computes in bfloat16, must rank as in the paper: all operators of a block but
 //! o_proj and down_proj read such channels, and of those v_proj writes to the residual stream with the least in between.
 
 use super::claim::Claim;
 use super::common::{BF16, Kind, quantized, under};
 use super::e02::{most, one, operators, share};
-use super::e05::{Points, Sets, distinct, quarters, sets};
+use super::e05::{Sets, distinct, quarters, sets};
 use super::frozen;
 use super::grid::{self, Cell, FORMATS, Hits, plant};
 use super::ranking::Ranking;
@@ -22,15 +22,20 @@ use crate::study::arm::{Arm, Setting};
 use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
 use crate::study::statistics::{mean, mean_interval};
 use crate::study::store::Runs;
+use crate::train::probe::Line;
 
 /// E21.
 pub(super) struct Search;
 
+/// Agreement with the final set, first and last quarter, and whether consecutive sets agree more and more.
+type Settled = (f64, f64, bool);
+
 /// What is read of a cell's runs, seed by seed.
 struct Found {
     cell: Cell,
-    /// Agreement with the final set, first and last quarter, and whether consecutive sets agree more and more.
-    settled: Vec<(f64, f64, bool)>,
+    settled: Vec<Settled>,
+    /// The same where the run goes on with channels planted in its weights; of the control's cells alone.
+    replanted: Option<Vec<Settled>>,
     /// The last quarter alone, of the inputs that channels can be planted in.
     stay: Vec<f64>,
     /// What NVFP4 does to the operators at the last weights.
@@ -39,8 +44,15 @@ struct Found {
     control: Option<Ranking>,
 }
 
-fn rises(points: &Points) -> bool {
-    Claim::rising("", std::slice::from_ref(points)).holds == Some(true)
+fn settled(lines: &[Line], sites: &[String]) -> Settled {
+    let Sets { consecutive, last, .. } = sets(lines, sites, "magnitude");
+    let (first, end) = quarters(&last);
+    (first, end, Claim::rising("", &[consecutive]).holds == Some(true))
+}
+
+fn all_settle(seeds: &[Settled]) -> bool {
+    !seeds.is_empty()
+        && seeds.iter().all(|&(first, last, rises)| first < 0.4 && last > 0.7 && rises)
 }
 
 impl Found {
@@ -48,6 +60,7 @@ impl Found {
         let mut found = Self {
             cell,
             settled: Vec::new(),
+            replanted: cell.is_replanted(setting).then(Vec::new),
             stay: Vec::new(),
             ranking: Ranking::new(cell.kind),
             control: cell.is_control().then(|| Ranking::new(cell.kind)),
@@ -58,9 +71,13 @@ impl Found {
             // The same inputs whatever a run was trained in.
             let sites = distinct(quantized(&under(&arm.config, FORMATS[1])?)?);
             let lines = run.probe("hot")?;
-            let Sets { consecutive, last, .. } = sets(&lines, &sites, "magnitude");
-            let (first, end) = quarters(&last);
-            found.settled.push((first, end, rises(&consecutive)));
+            found.settled.push(settled(&lines, &sites));
+            if let Some(replanted) = &mut found.replanted {
+                let end = grid::steps(setting);
+                let times = (end, end / 2, arm.config.record.probe_every);
+                let later = frozen::gone_on(runs, &arm, times, "hot", plant)?;
+                replanted.push(settled(&[lines.clone(), later].concat(), &sites));
+            }
             let after_norms =
                 |site: &String| site.ends_with("q_proj") || site.ends_with("gate_proj");
             let planted: Vec<String> = sites.into_iter().filter(after_norms).collect();
@@ -81,7 +98,7 @@ impl Found {
 
     /// Whether hot channels drift and then stay, in all seeds.
     fn settles(&self) -> bool {
-        self.settled.iter().all(|&(first, last, rises)| first < 0.4 && last > 0.7 && rises)
+        all_settle(&self.settled)
     }
 
     /// The same by means over seeds, and in most of them.
@@ -161,6 +178,26 @@ fn control(found: &[Found]) -> (bool, String) {
     )
 }
 
+/// Whether channels that are planted once a run has ended, and that go on being trained, are found to drift and settle: before them others
+/// were hot, and they stay.
+fn control_of_drift(found: &[Found]) -> (bool, String) {
+    let cells: Vec<&Vec<Settled>> = found.iter().filter_map(|one| one.replanted.as_ref()).collect();
+    let hits = cells.iter().filter(|seeds| all_settle(seeds)).count();
+    let fires = hits > 0 && hits == cells.len();
+    let quarter = |pick: fn(&Settled) -> f64| {
+        spread(&cells.iter().flat_map(|seeds| seeds.iter().map(pick)).collect::<Vec<_>>())
+    };
+    let text = format!(
+        "the control of drift {}: where channels are planted after the run, which then goes on for half as long, agreement is {} in the \
+         first quarter and {} in the last, and they drift and settle in {hits} of {} cells",
+        if fires { "fires" } else { "does not fire" },
+        quarter(|seed| seed.0),
+        quarter(|seed| seed.1),
+        cells.len(),
+    );
+    (fires, text)
+}
+
 /// What channels planted in trained weights do to the ranking, and whether they do it at some rate in all cells, as is
 /// asked of the search.
 fn control_of_ranks(found: &[Found]) -> (bool, String) {
@@ -195,7 +232,8 @@ impl Figure for Search {
          quarter) and settle (above 0.7 in the last, consecutive sets agreeing more and more), and one at which the operators of softmax attention rank as \
          in the paper (v_proj in the highest third, down_proj in the lowest and below it in all seeds) at the last weights. \
          Reproduced if there are both. The \
-         controls: of channels planted after norms from the beginning the sets must stay, above 0.7 and above those without; and models of softmax attention \
+         controls: of channels planted after norms from the beginning the sets must stay, above 0.7 and above those without; where channels are planted once a run in bfloat16 of two layers at the middle rate has ended, which then goes on for half \
+         as long, they must be found to drift and settle by the rule above; and models of softmax attention \
          trained in bfloat16, in whose trained weights channels are planted (which changes no bit of their loss in bfloat16), must rank as in the \
          paper, in all cells of a rate and all seeds."
     }
@@ -211,10 +249,13 @@ impl Figure for Search {
         let cells = grid::cells(setting).into_iter();
         let found: Vec<Found> =
             cells.map(|cell| Found::of(setting, runs, cell)).collect::<Result<_>>()?;
-        let ((stay, settling), (rank, ranks)) = (control(&found), control_of_ranks(&found));
+        let (stay, settling) = control(&found);
+        let (drift, drifting) = control_of_drift(&found);
+        let (rank, ranks) = control_of_ranks(&found);
         let verdict = judge(&found);
-        let text = format!("{}; {settling}; {ranks}", verdict.reason());
-        let verdict = if stay && rank { verdict.with(text) } else { Verdict::NotSeen(text) };
+        let text = format!("{}; {settling}; {drifting}; {ranks}", verdict.reason());
+        let verdict =
+            if stay && drift && rank { verdict.with(text) } else { Verdict::NotSeen(text) };
         let mut parts: Vec<Part> =
             Kind::ALL.map(|kind| Part::Picture(picture(setting, &found, kind))).into();
         parts.push(Part::Table(table(&found)));
@@ -329,6 +370,7 @@ mod tests {
             // Planted channels do not drift.
             settled: vec![(if planted { 0.6 } else { 0.2 }, last, true); 3],
             stay: vec![last - 0.01, last, last + 0.01],
+            replanted: None,
             ranking: ranking(v),
             control: None,
         }
@@ -373,6 +415,17 @@ mod tests {
         assert!(cells(0.9, 0.5));
         assert!(!cells(0.6, 0.5), "they do not stay");
         assert!(!cells(0.9, 0.95), "others stay as well");
+    }
+
+    #[test]
+    fn the_control_of_drift_needs_all_seeds_of_all_cells() {
+        let with = |last: f64| {
+            let replanted = Some(vec![(0.2, 0.9, true), (0.2, last, true)]);
+            Found { replanted, ..found(1e-3, false, 0.5, 1.0) }
+        };
+        assert!(control_of_drift(&[with(0.8), with(0.8)]).0);
+        assert!(!control_of_drift(&[with(0.8), with(0.6)]).0);
+        assert!(!control_of_drift(&[found(1e-3, false, 0.8, 1.0)]).0, "nothing was planted");
     }
 
     #[test]

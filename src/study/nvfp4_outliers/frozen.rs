@@ -62,9 +62,43 @@ pub(super) fn observed(
     let (state, progress) = checkpoint::load(&path, &config.model.layout())?;
     let mut trainer = Trainer::new(&config, &data)?;
     trainer.restore(state, progress);
+    look(&mut trainer, &config, probes)
+}
+
+/// What one probe sees every `every` steps of a run that goes on for `more` steps at its full rate from an arm's checkpoint of
+/// `step`, whose weights are changed first.
+pub(super) fn gone_on(
+    runs: &Runs<'_>,
+    arm: &Arm,
+    (step, more, every): (u64, u64, u64),
+    probe: &str,
+    change: impl FnOnce(&Config, &mut [f32]),
+) -> Result<Vec<Line>> {
+    let path = checkpoint::path(&runs.of(arm)?.folder.checkpoints(), step);
+    let longer = format!("train.steps = {}\ntrain.schedule = \"constant\"", step + more);
+    let mut config = arm.config.overlaid(&longer)?;
+    let data = load_data(&mut config)?;
+    let (mut state, progress) = checkpoint::load(&path, &config.model.layout())?;
+    change(&config, &mut state.params);
+    let mut trainer = Trainer::new(&config, &data)?;
+    trainer.restore(state, progress);
+    let mut lines = Vec::new();
+    for at in step + 1..=step + more {
+        if at.is_multiple_of(every) {
+            lines.push(look(&mut trainer, &config, &[probe])?);
+        } else {
+            trainer.step(None);
+        }
+    }
+    Ok(lines)
+}
+
+/// A step that probes watch, and what they measure.
+fn look(trainer: &mut Trainer<'_>, config: &Config, probes: &[&str]) -> Result<Line> {
     let made = probes.iter().map(|name| probe::by_name(name, &config.model));
     let mut all = Operands(made.collect::<Result<_>>()?);
     trainer.step(Some(&mut all));
+    let step = trainer.progress().step;
     let mut line = Line { step, probe: probes.join(" "), values: Values::default() };
     for mut probe in all.0 {
         let seen = Seen {

@@ -76,6 +76,13 @@ pub(super) fn arms(setting: &Setting) -> Vec<Arm> {
 }
 
 impl Cell {
+    /// Whether its runs go on with channels planted in their weights, as the control of drifting and settling.
+    pub(super) fn is_replanted(self, setting: &Setting) -> bool {
+        let (rates, depths) = (rates(setting), depths(setting));
+        let is_middle = self.lr == rates[rates.len() / 2] && self.layers == depths[0];
+        is_middle && !self.planted && self.recipe == BF16
+    }
+
     /// Whether channels are planted in its trained weights, as the control of the ranking.
     pub(super) fn is_control(self) -> bool {
         self.kind == Kind::Sa && !self.planted && self.recipe == BF16

@@ -120,9 +120,40 @@ pub fn sign_test(differences: &[f64]) -> Option<Signs> {
     })
 }
 
+/// How likely coins that fall on heads with these probabilities are to do so 0, 1, 2, ... times together.
+///
+/// ```
+/// use exmy::study::statistics::coins;
+///
+/// assert_eq!(coins(&[0.5, 0.25]), [0.375, 0.5, 0.125]);
+/// ```
+pub fn coins(heads: &[f64]) -> Vec<f64> {
+    let mut chances = vec![1.0];
+    for p in heads {
+        chances.push(0.0);
+        for k in (0..chances.len()).rev() {
+            let one_more = if k > 0 { chances[k - 1] * p } else { 0.0 };
+            chances[k] = chances[k] * (1.0 - p) + one_more;
+        }
+    }
+    chances
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Four equal coins by the binomial formula; certain ones only shift.
+    #[test]
+    fn coins_fall_together() {
+        let [none, one, two, three, four] = coins(&[0.25; 4])[..] else { panic!("five counts") };
+        for (found, of_256) in [(none, 81.0), (one, 108.0), (two, 54.0), (three, 12.0), (four, 1.0)]
+        {
+            close(found, of_256 / 256.0, 1e-15);
+        }
+        assert_eq!(coins(&[1.0, 0.0, 0.5]), [0.0, 0.5, 0.5, 0.0]);
+        assert_eq!(coins(&[]), [1.0]);
+    }
 
     fn close(found: f64, expected: f64, by: f64) {
         assert!((found - expected).abs() < by, "{found}, not {expected}");

@@ -7,6 +7,7 @@ use crate::train::config::Config;
 use crate::train::data::Dataset;
 use crate::train::record::Metrics;
 use crate::train::trainer::Trainer;
+use std::borrow::Cow;
 use std::path::Path;
 
 /// Sequences whose ends probes see.
@@ -123,15 +124,20 @@ impl<'a> Probing<'a> {
         }
         let needs = self.needs();
         let endings = needs.endings.then(|| trainer.endings(ENDINGS)).flatten();
+        // A trainer's gradients are sums over the parts of a divided batch.
+        let parts = self.config.train.accumulate as f32;
+        let mean = |grads| mean_of_parts(grads, parts);
         let begun = line.step > 0;
+        let shadow = trainer.shadow().map(mean);
+        let twin = self.twin.as_ref().filter(|_| begun).map(|twin| mean(twin.grads()));
         let seen = Seen {
             step: line.step,
             model: &self.config.model,
             layout: trainer.layout(),
             params: &trainer.state().params,
-            grads: trainer.grads(),
-            shadow: trainer.shadow(),
-            twin: self.twin.as_ref().filter(|_| begun).map(Trainer::grads),
+            grads: &mean(trainer.grads()),
+            shadow: shadow.as_deref(),
+            twin: twin.as_deref(),
             endings: endings.as_deref(),
         };
         for Recorded { probe, decides, streams } in &mut self.probes {
@@ -167,5 +173,12 @@ impl<'a> Probing<'a> {
         let (lines, after) = Lines::open(path, Some(step))?;
         self.lines = Some(lines);
         Ok(after)
+    }
+}
+/// The gradient that a step is made by, of the sum over its parts.
+fn mean_of_parts(sum: &[f32], parts: f32) -> Cow<'_, [f32]> {
+    match parts {
+        1.0 => Cow::Borrowed(sum),
+        _ => Cow::Owned(sum.iter().map(|g| g / parts).collect()),
     }
 }
