@@ -63,6 +63,12 @@ impl Found {
         }
     }
 
+    /// Whether it has its result but not all of its lines: a file was cut or lost.
+    pub fn is_cut_short(&self) -> bool {
+        let last = self.metrics.last().map(|line| line.step);
+        self.summary.as_ref().is_some_and(|summary| last != Some(summary.steps))
+    }
+
     /// What its probes measured so far.
     ///
     /// # Errors
@@ -142,11 +148,11 @@ fn names(found: &[(PathBuf, Config)]) -> Vec<String> {
     if sorted.len() == names.len() { names } else { paths() }
 }
 
-/// The runs in some folders.
+/// The runs in some folders, and what is wrong with those that cannot be read: one broken run of a sweep hides none of the others.
 ///
 /// # Errors
-/// If a folder cannot be read, or there is no run in one.
-pub fn gather(paths: &[PathBuf]) -> Result<Vec<Found>> {
+/// If a folder cannot be read, there is no run in one, or no run can be read.
+pub fn gather(paths: &[PathBuf]) -> Result<(Vec<Found>, Vec<Error>)> {
     let mut all = Vec::new();
     for path in paths {
         if !path.is_dir() {
@@ -161,22 +167,31 @@ pub fn gather(paths: &[PathBuf]) -> Result<Vec<Found>> {
                 .hint("a run's folder has a config.toml; name it, or a folder above it"));
         }
     }
-    let mut seen = Vec::new();
+    let mut known: Vec<PathBuf> = Vec::new();
+    let (mut configs, mut read, mut broken) = (Vec::new(), Vec::new(), Vec::new());
     for path in all {
-        if !seen.iter().any(|(known, _)| *known == path) {
-            let config = Folder::new(&path).config()?;
-            seen.push((path, config));
+        if known.contains(&path) {
+            continue;
         }
+        let folder = Folder::new(&path);
+        match (folder.config(), folder.metrics(), folder.summary()) {
+            (Ok(config), Ok(metrics), Ok(summary)) => {
+                configs.push((path.clone(), config));
+                read.push((metrics, summary));
+            }
+            (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => broken.push(error),
+        }
+        known.push(path);
     }
-    let names = names(&seen);
-    seen.into_iter()
-        .zip(names)
-        .map(|((path, config), name)| {
-            let folder = Folder::new(path);
-            let (metrics, summary) = (folder.metrics()?, folder.summary()?);
-            Ok(Found { name, folder, config, metrics, summary })
-        })
-        .collect()
+    if configs.is_empty() && !broken.is_empty() {
+        return Err(broken.swap_remove(0));
+    }
+    let names = names(&configs);
+    let found = configs.into_iter().zip(names).zip(read).map(|(((path, config), name), rest)| {
+        let (metrics, summary) = rest;
+        Found { name, folder: Folder::new(path), config, metrics, summary }
+    });
+    Ok((found.collect(), broken))
 }
 
 /// The quantities that some of the runs have recorded: of metrics, then probes by name.
@@ -232,7 +247,8 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             Folder::new(&path).create(&preset("nano").unwrap()).unwrap();
         }
-        let found = gather(&[root.path().to_owned()]).unwrap();
+        let (found, broken) = gather(&[root.path().to_owned()]).unwrap();
+        assert!(broken.is_empty());
         assert_eq!(found.len(), 2);
         assert!(found[0].folder.path().ends_with("a/one"));
         assert_eq!(found[0].state(), State::Stopped);

@@ -211,6 +211,45 @@ fn nothing_is_lost_to_a_report() {
     }
 }
 
+/// One broken run is told and hides none of the others.
+#[test]
+fn a_broken_run_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = text_file(folder.path());
+    let train = ["train", "--data", &data, "--quiet", "--recipe", "f32", "--out", "runs"];
+    for seed in ["1", "2", "3", "4"] {
+        let norms = "record.probes=[\"norms\"]";
+        let more = ["--seed", seed, "--set", norms];
+        succeed(exmy(&train).args(TINY).args(more).current_dir(folder.path()));
+    }
+    let runs = fs::read_dir(folder.path().join("runs")).unwrap();
+    let mut runs: Vec<_> = runs.map(|run| run.unwrap().path()).filter(|run| run.is_dir()).collect();
+    runs.sort();
+    fs::write(runs[0].join("config.toml"), "not a config").unwrap();
+    fs::write(runs[1].join("probes.jsonl"), "not a line\n").unwrap();
+    let metrics = fs::read_to_string(runs[2].join("metrics.jsonl")).unwrap();
+    let begin: String = metrics.lines().take(2).map(|line| format!("{line}\n")).collect();
+    fs::write(runs[2].join("metrics.jsonl"), begin).unwrap();
+    let page = ["report", "runs", "--out", "page.html"];
+    for arguments in [&page[..], &["plot", "runs", "--out", "loss.svg"]] {
+        let output = exmy(arguments).current_dir(folder.path()).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{text}");
+        assert_eq!(text.matches("left out: ").count(), 2, "{text}");
+        assert!(text.contains("config.toml") && text.contains("probes.jsonl line 1"), "{text}");
+        assert!(text.contains("does not reach the run's end"), "{text}");
+    }
+    let output = exmy(&["watch", "runs", "--once"]).current_dir(folder.path()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("3 runs: 3 complete") && text.contains("config.toml"), "{text}");
+    assert_eq!(text.matches("metrics.jsonl cut short").count(), 1, "{text}");
+    // Nothing is left.
+    fs::remove_dir_all(&runs[3]).unwrap();
+    fs::remove_dir_all(&runs[2]).unwrap();
+    let output = exmy(&page).current_dir(folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+}
+
 /// How pages lie in windows of two widths, as a browser lays them out: how wide their contents are, and how high the
 /// lowest text of a picture; `None` where there is no browser. Windows are frames, as browsers have none
 /// narrower than 500.

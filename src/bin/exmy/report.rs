@@ -4,7 +4,7 @@ use crate::show;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::files::whole;
-use exmy::study::gather::gather;
+use exmy::study::gather::{Found, gather};
 use exmy::study::overview;
 use std::path::{Path, PathBuf};
 
@@ -67,10 +67,30 @@ fn target(out: Option<&PathBuf>, runs: &[PathBuf], name: &str) -> Result<PathBuf
         .hint(format!("name it {}", out.with_extension(extension).display())))
 }
 
+/// The runs that can be read; of the others it is told why they are left out.
+fn readable(paths: &[PathBuf]) -> Result<Vec<Found>> {
+    let (mut runs, broken) = gather(paths)?;
+    broken.iter().for_each(|error| tell!("left out: {error}"));
+    runs.retain(|run| match run.probes() {
+        Ok(_) => true,
+        Err(error) => {
+            tell!("left out: {error}");
+            false
+        }
+    });
+    if runs.is_empty() {
+        return Err(Error::new("no run can be read"));
+    }
+    for run in runs.iter().filter(|run| run.is_cut_short()) {
+        tell!("{}: metrics.jsonl does not reach the run's end", run.folder.path().display());
+    }
+    Ok(runs)
+}
+
 /// Writes the page; the result is the exit code.
 pub(crate) fn report(arguments: &ReportArguments) -> Result<u8> {
     let out = target(arguments.out.as_ref(), &arguments.runs, "report.html")?;
-    let runs = gather(&arguments.runs)?;
+    let runs = readable(&arguments.runs)?;
     let names = || arguments.runs.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
     let title = arguments.title.clone().unwrap_or_else(|| names().join(", "));
     write(&out, &overview::page(&title, &runs)?.to_html())?;
@@ -80,7 +100,7 @@ pub(crate) fn report(arguments: &ReportArguments) -> Result<u8> {
 /// Writes the picture; the result is the exit code.
 pub(crate) fn plot(arguments: &PlotArguments) -> Result<u8> {
     let out = target(arguments.out.as_ref(), &arguments.runs, "plot.svg")?;
-    let runs = gather(&arguments.runs)?;
+    let runs = readable(&arguments.runs)?;
     let title = arguments.title.clone().unwrap_or_else(|| arguments.what.join(", "));
     write(&out, &overview::picture(&title, &arguments.what, &runs)?.to_svg())?;
     Ok(0)

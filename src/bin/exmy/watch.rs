@@ -3,7 +3,7 @@
 use crate::show;
 use crate::train::listen;
 use clap::Args;
-use exmy::error::Result;
+use exmy::error::{Error, Result};
 use exmy::study::gather::{Found, State, gather};
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
@@ -63,6 +63,7 @@ fn line(run: &Found, begun: &mut Begun, width: usize) -> String {
             let left = (steps - step.min(steps)) as f64 * seconds / done as f64;
             format!("{:.1} steps/s, {left:.0} s left", done as f64 / seconds)
         }
+        state if run.is_cut_short() => format!("{}, metrics.jsonl cut short", state.word()),
         state => state.word().to_owned(),
     };
     let rest = format!(" {step:>6}/{steps:<6} {loss:>8} {state}");
@@ -70,6 +71,11 @@ fn line(run: &Found, begun: &mut Begun, width: usize) -> String {
     let name = shorten_name(&run.name, room);
     let pad = room.saturating_sub(name.chars().count()).min(40);
     shorten(&format!("{name}{}{rest}", " ".repeat(pad)), width)
+}
+
+/// What is wrong with a run, on one line.
+fn one_line(error: &Error) -> String {
+    error.to_string().lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
 /// Runs the command; the result is the exit code.
@@ -81,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     // Looks in a row at which nobody was at work: a run is created a moment before it begins.
     let mut idle = 0;
     loop {
-        let runs = gather(&arguments.runs)?;
+        let (runs, broken) = gather(&arguments.runs)?;
         let (height, width) = console();
         let shown =
             if terminal && !arguments.once { height.saturating_sub(2).max(1) } else { runs.len() };
@@ -94,6 +100,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             order.iter().take(shown).map(|run| line(run, &mut begun, width)).collect();
         let count = |state| runs.iter().filter(|run| run.state() == state).count();
         let at_work = count(State::AtWork);
+        lines.extend(broken.iter().map(|error| shorten(&one_line(error), width)));
         lines.push(shorten(
             &format!(
                 "{} runs: {} complete, {} diverged, {at_work} at work, {} stopped",

@@ -26,20 +26,31 @@ fn arms_of(setting: &Setting, recipe: &str, share: f64) -> Vec<Arm> {
         .collect()
 }
 
-/// How much wider the gap is with the most noise than without, seed by seed.
+/// How much wider the gap is with the most noise than without, seed by seed. Where neither gap is told from 0 there is
+/// none that could change.
 fn judge(clean: [&[f64]; 2], noisy: [&[f64]; 2]) -> Verdict {
     let gaps = |[base, fp8]: [&[f64]; 2]| -> Vec<f64> {
         fp8.iter().zip(base).map(|(fp8, base)| fp8 - base).collect()
     };
     let wider = paired_interval(&gaps(noisy), &gaps(clean), 0.95);
+    let is_gap = |[base, fp8]: [&[f64]; 2]| {
+        paired_interval(fp8, base, 0.95).is_some_and(|gap| gap.low > 0.0)
+    };
+    let (before, after) = (is_gap(clean), is_gap(noisy));
     match wider {
         None => Verdict::NotSeen("too few seeds for an interval".into()),
         Some(wider) => {
+            let told = |is_gap| if is_gap { "is" } else { "is not" };
             let text = format!(
-                "with the most noise the gap of FP8 is {:+.4} nats wider (95 % interval {:+.4} to {:+.4})",
-                wider.estimate, wider.low, wider.high
+                "with the most noise the gap of FP8 is {:+.4} nats wider (95 % interval {:+.4} to {:+.4}); it {} told from 0 \
+                 without noise and {} with it",
+                wider.estimate,
+                wider.low,
+                wider.high,
+                told(before),
+                told(after)
             );
-            Verdict::of_difference(&wider, text)
+            Verdict::of(after && wider.low > 0.0, before && wider.high < 0.0, text)
         }
     }
 }
@@ -60,7 +71,7 @@ impl Figure for Noise {
     fn claim(&self) -> &'static str {
         "Worse data widen the gap between FP8 and BF16. Here tokens of the text are replaced by random ones, the same in every \
          run. Reproduced where the gap with three tenths of the tokens replaced is wider than without (interval of \
-         the difference of paired gaps above 0)."
+         the difference of paired gaps above 0) and told from 0, contradicted where the opposite holds of the gap without."
     }
 
     fn arms(&self, setting: &Setting) -> Vec<Arm> {
@@ -119,5 +130,7 @@ mod tests {
         assert_eq!(word(0.1, 0.5), "reproduced");
         assert_eq!(word(0.5, 0.1), "contradicted");
         assert_eq!(word(0.1, 0.1), "not seen at this scale");
+        assert_eq!(word(0.0, -0.3), "not seen at this scale", "no gap that could narrow");
+        assert_eq!(word(-0.5, -0.1), "not seen at this scale", "no gap that widens");
     }
 }

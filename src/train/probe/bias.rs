@@ -14,7 +14,11 @@
 //! value is of all parameters together, the parts are of each tensor ("Characterization and Mitigation of
 //! Training Instabilities in Microscaling Formats", arXiv 2506.20752, whose code measures between
 //! trajectories, keeps the square of rho, and adds 1e-12 to denominators, as is done here: to the square of `|h|`,
-//! and to the product of the norms; a tensor whose `|h|` is near 1e-6 has a smaller rho by that). Sums in f64, from the first parameter to the last.
+//! and to the product of the norms; a tensor whose `|h|` is near 1e-6 has a smaller rho by that). `2 / rho^2` is what that code calls
+//! `rhs_2_over_sigma2`. Sums in f64, from the first parameter to the last.
+//!
+//! f32 here is f32 throughout. Recipes that give betas of norms no gradient, as `mxpaper` does, thus have a rho of 1 for
+//! each of these tensors, and a twin that trains them; parts tell them apart.
 
 use super::{Needs, Probe, Seen, Values};
 
