@@ -170,6 +170,8 @@ impl Hits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::train::run::load_data;
+    use crate::train::trainer::Trainer;
 
     #[test]
     fn all_cells_of_a_rate_count() {
@@ -204,6 +206,26 @@ mod tests {
         }
         let name = "model.layers.1.mlp.down_proj.weight";
         assert_eq!(of(&before, name), of(&after, name));
+    }
+
+    #[test]
+    fn planting_changes_no_bit_of_the_loss_in_bfloat16() {
+        let setting = Setting::unread(Scale::Medium);
+        let cell = Cell { kind: Kind::Sa, lr: 1e-3, layers: 2, planted: false, recipe: BF16 };
+        let mut config = cell.arm(&setting, 1).config;
+        config.data.fingerprint.clear();
+        let data = load_data(&mut config).unwrap();
+        let mut trainer = Trainer::new(&config, &data).unwrap();
+        let mut loss = |params: &[f32], recipe: &str| {
+            trainer.begin(params.to_vec());
+            trainer.set_recipe(&recipe.parse().unwrap()).unwrap();
+            trainer.validation_loss()
+        };
+        let before = config.model.initialize(1);
+        let mut after = before.clone();
+        plant(&config, &mut after);
+        assert_eq!(loss(&before, BF16).to_bits(), loss(&after, BF16).to_bits());
+        assert_ne!(loss(&before, "nv-nvfp4").to_bits(), loss(&after, "nv-nvfp4").to_bits());
     }
 
     #[test]
