@@ -13,7 +13,7 @@ const SOURCES: [(&str, &str); 10] = [
     ("hot", include_str!("hot.rs")),
     ("products", include_str!("products.rs")),
     ("attention", include_str!("attention.rs")),
-    ("gates, logits", include_str!("places.rs")),
+    ("gates, logits, activations", include_str!("places.rs")),
     ("phi, phi_lbfgsb", include_str!("sharpness.rs")),
 ];
 

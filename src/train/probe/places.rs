@@ -1,4 +1,5 @@
-//! Ranges of logits: of the decay gates of gated linear attention, and of the head.
+//! What stands at places between operators: logits of the decay gates of gated linear attention and of the head, and how
+//! activations are spread.
 //!
 //! | probe | part | is |
 //! |---|---|---|
@@ -6,14 +7,17 @@
 //! | | `layers.N.closed`, `.open` | shares of decays `sigmoid(z)^(1 / tau)` below 0.01 and above 0.999 |
 //! | `logits` | `max` | the largest magnitude of the head's logits, also the value |
 //! | | `logsumexp2` | mean square of `ln sum exp` of each token's |
+//! | `activations` | `layers.N.PLACE.mean`, `.sd` | mean and deviation of what norms, activation functions and blocks give (`norm_output`, `activation_output`, `residual`); the value is the mean deviation |
 
-use super::moments::{elements, quantile, sorted};
+use super::moments::{Powers, elements, quantile, sorted};
+use super::registry::place_name;
 use super::{Probe, Seen, Values};
 use crate::nn::decoder::Mixer;
 use crate::nn::model;
 use crate::nn::site::Place;
 use crate::recipe::Observer;
 use crate::view::View;
+use std::collections::BTreeMap;
 
 /// `gates`.
 pub(super) struct Gates {
@@ -112,10 +116,67 @@ impl Probe for Logits {
     }
 }
 
+/// `activations`.
+#[derive(Default)]
+pub(super) struct Spread {
+    seen: BTreeMap<String, Powers>,
+}
+
+impl Observer for Spread {
+    fn place(&mut self, layer: Option<u32>, place: Place, gradient: bool, values: View<'_, f32>) {
+        let watched = [Place::NormOutput, Place::ActivationOutput, Place::Residual];
+        if !gradient && watched.contains(&place) {
+            // Some places of a layer are shown in parts.
+            let powers = self.seen.entry(place_name(layer, place)).or_default();
+            *powers = powers.and(&Powers::of(elements(values)));
+        }
+    }
+}
+
+impl Probe for Spread {
+    fn name(&self) -> &str {
+        "activations"
+    }
+
+    fn observer(&mut self) -> Option<&mut dyn Observer> {
+        Some(self)
+    }
+
+    fn measure(&mut self, _: &Seen<'_>, values: &mut Values) {
+        let (mut sum, mut count) = (0.0, 0.0);
+        for (place, powers) in std::mem::take(&mut self.seen) {
+            let sd = powers.variance().sqrt();
+            values.part(format!("{place}.mean"), powers.mean());
+            values.part(format!("{place}.sd"), sd);
+            (sum, count) = (sum + sd, count + 1.0);
+        }
+        values.set(sum / count);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::registry::tests::measured;
     use super::*;
+
+    #[test]
+    fn spread_by_hand() {
+        let mut probe = Spread::default();
+        let (x, y) = ([1.0_f32, 2.0, 3.0, 6.0], [5.0_f32; 4]);
+        probe.place(Some(1), Place::NormOutput, false, View::new(&x[..2], 1, 2));
+        probe.place(Some(1), Place::NormOutput, false, View::new(&x[2..], 1, 2));
+        probe.place(Some(1), Place::Residual, false, View::new(&y, 2, 2));
+        probe.place(Some(1), Place::Residual, true, View::new(&x, 2, 2));
+        probe.place(Some(1), Place::Q, false, View::new(&x, 2, 2));
+        let values = measured(&mut probe);
+        let part = |name: &str| values.parts[name].number().unwrap();
+        assert_eq!(part("layers.1.norm_output.mean"), 3.0);
+        assert!((part("layers.1.norm_output.sd") - 3.5_f64.sqrt()).abs() < 1e-12);
+        assert_eq!((part("layers.1.residual.mean"), part("layers.1.residual.sd")), (5.0, 0.0));
+        assert_eq!(values.parts.len(), 4);
+        assert!((values.value.unwrap() - 3.5_f64.sqrt() / 2.0).abs() < 1e-12);
+        assert!(measured(&mut probe).is_empty());
+    }
 
     #[test]
     fn gates_by_hand() {

@@ -7,7 +7,7 @@ use super::attention::Attention;
 use super::bias::{Bias, By};
 use super::hot::Hot;
 use super::lastbin::{LastBin, Of};
-use super::places::{Gates, Logits};
+use super::places::{Gates, Logits, Spread};
 use super::products::Products;
 use super::rounding::Rounding;
 use super::sharpness::{Searched, Sharpness};
@@ -181,6 +181,13 @@ pub const ALL: &[Entry] = &[
         measures: "alignment of gate and up, and the tail of what they give",
         cost: "a pass over both weights and activations",
         make: |name, argument, model| plain(name, argument, Swiglu::new(model)),
+    },
+    Entry {
+        name: "activations",
+        argument: "",
+        measures: "mean and deviation of what norms, activation functions and blocks give",
+        cost: "a pass over these activations",
+        make: |name, argument, _| plain(name, argument, Ok(Spread::default())),
     },
     Entry {
         name: "logits",

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `norms` | `TENSOR.grad`, `TENSOR.weight` | l2 norms of the step's gradient before clipping and of the weights after it; the value is the gradient's of all together |
 //! | `gamma` | `NORM.mean`, `.sd`, `.min`, `.max` | of the gains of each norm: how closely they lie together, and where; the value is the mean of all gains |
+//! | | the same of `NORM`'s bias | of its betas, where it has any |
 //! | `swiglu` | `layers.N.cos_mean`, `.cos_p99`, `.cos_high` | of `|cos|` between the rows of gate and up of each hidden unit: mean, 99th percentile, share above 0.5; the value is the mean of all |
 //! | | `null` | what `|cos|` would be on average between random directions, `sqrt(2 / (pi d))` |
 //! | | `layers.N.correlation` | Pearson's of what gate and up give, element by element |
@@ -15,7 +16,7 @@
 use super::moments::{Powers, elements, quantile, sorted};
 use super::{Probe, Seen, Values};
 use crate::nn::model;
-use crate::nn::parameters::Role;
+use crate::nn::parameters::{Entry, Role};
 use crate::nn::site::Place;
 use crate::recipe::Observer;
 use crate::view::View;
@@ -57,7 +58,11 @@ impl Probe for Gamma {
 
     fn measure(&mut self, seen: &Seen<'_>, values: &mut Values) {
         let mut all = Powers::default();
-        for entry in seen.layout.iter().filter(|entry| entry.role == Role::Norm) {
+        let is_gain = |entry: &&Entry| entry.role == Role::Norm;
+        let betas = seen.layout.iter().filter(is_gain).filter_map(|gain| {
+            seen.layout.find(&format!("{}.bias", gain.name.strip_suffix(".weight")?))
+        });
+        for entry in seen.layout.iter().filter(is_gain).chain(betas) {
             let gains = || seen.params[entry.range.clone()].iter().map(|&gain| f64::from(gain));
             let found = Powers::of(gains());
             for (part, value) in [
@@ -68,7 +73,9 @@ impl Probe for Gamma {
             ] {
                 values.part(format!("{}.{part}", entry.name), value);
             }
-            all = all.and(&found);
+            if entry.role == Role::Norm {
+                all = all.and(&found);
+            }
         }
         values.set(all.mean());
     }
@@ -171,23 +178,27 @@ mod tests {
     #[test]
     fn tensors_by_hand() {
         let mut layout = Layout::default();
-        layout.push("n".into(), &[3], Role::Norm, Init::Ones);
+        layout.push("n.weight".into(), &[3], Role::Norm, Init::Ones);
         layout.push("w".into(), &[1, 2], Role::Matrix, Init::Ones);
-        let (model, params) = (proxy(), [1.0, 2.0, 6.0, 3.0, -4.0]);
+        layout.push("n.bias".into(), &[2], Role::Bias, Init::Zeros);
+        layout.push("w.bias".into(), &[1], Role::Bias, Init::Zeros);
+        let (model, params) = (proxy(), [1.0, 2.0, 6.0, 3.0, -4.0, 0.5, -1.5, 0.0]);
         let seen = seen(&model, &layout, &params);
         let part = |values: &Values, name: &str| values.parts[name].number().unwrap();
         let mut values = Values::default();
         Norms.measure(&seen, &mut values);
         assert_eq!((part(&values, "w.grad"), part(&values, "w.weight")), (5.0, 5.0));
-        assert_eq!(values.value, Some(66.0_f64.sqrt()));
+        assert_eq!(values.value, Some(68.5_f64.sqrt()));
         let mut values = Values::default();
         Gamma.measure(&seen, &mut values);
         assert_eq!(
-            ["mean", "min", "max"].map(|name| part(&values, &format!("n.{name}"))),
+            ["mean", "min", "max"].map(|name| part(&values, &format!("n.weight.{name}"))),
             [3.0, 1.0, 6.0]
         );
-        assert!((part(&values, "n.sd") - (14.0_f64 / 3.0).sqrt()).abs() < 1e-12);
-        assert_eq!((values.value, values.parts.len()), (Some(3.0), 4));
+        assert!((part(&values, "n.weight.sd") - (14.0_f64 / 3.0).sqrt()).abs() < 1e-12);
+        // Betas of norms, not other biases, and not in the value.
+        assert_eq!((part(&values, "n.bias.mean"), part(&values, "n.bias.sd")), (-0.5, 1.0));
+        assert_eq!((values.value, values.parts.len()), (Some(3.0), 8));
     }
 
     #[test]
