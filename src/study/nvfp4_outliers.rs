@@ -68,6 +68,7 @@ pub const PAPER: Paper = Paper {
         &e19::Overhead,
         &e20::Abilities,
         &e21::Search,
-        &e22::Search,
+        &e22::Search::Tails,
+        &e22::Search::Flushed,
     ],
 };

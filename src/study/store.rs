@@ -129,11 +129,13 @@ impl Runs<'_> {
             return Err(damaged("config.toml is not that of the run's name".into()));
         }
         if !config.record.probes.is_empty() {
-            let due = (1..=last).rev().find(|&step| config.record.probes_at(step));
-            // What diverged may have had nothing to measure at its end, nor has rounding where nothing is rounded.
-            let silent = summary.diverged_at.is_some()
-                || config.record.probes.iter().all(|name| name == "rounding");
-            let due = due.filter(|_| !silent);
+            // A branch has the lines of its own steps.
+            let own = config.start.step + 1..=last;
+            let due = own.rev().find(|&step| config.record.probes_at(step));
+            // What diverged may have had nothing to measure at its end, and some probes have nothing to say at some steps.
+            let is_steady = |name: &String| STEADY.iter().any(|word| name.starts_with(word));
+            let steady = config.record.probes.iter().any(is_steady);
+            let due = due.filter(|_| steady && summary.diverged_at.is_none());
             if let Some(what) = cut_short(&folder.probes_file(), due)? {
                 return Err(damaged(what));
             }
@@ -141,6 +143,9 @@ impl Runs<'_> {
         Ok(Trained { folder, summary, metrics })
     }
 }
+
+/// How names of probes begin that measure something at each step that is due, whatever the recipe.
+const STEADY: [&str; 4] = ["lastbin.", "norms", "hot", "channels"];
 
 /// What is wrong with the probes of a complete run, if its file is missing or does not reach the last
 /// step at which they were due.
@@ -152,8 +157,8 @@ fn cut_short(path: &Path, due: Option<u64>) -> Result<Option<String>> {
         }
         Err(error) => return Err(Error::io("read", path, error)),
     };
-    if text.is_empty() && due.is_none() {
-        return Ok(None);
+    if text.is_empty() {
+        return Ok(due.map(|due| format!("probes.jsonl is empty, and probes were due at {due}")));
     }
     let Some(whole) = text.strip_suffix(b"\n") else {
         return Ok(Some("probes.jsonl ends within a line".into()));
@@ -431,7 +436,7 @@ mod tests {
         assert!(of(&two, Some(15)).unwrap().contains("ends at step 10, and probes were due at 15"));
         assert!(of(&two[..two.len() - 5], Some(10)).unwrap().contains("within a line"));
         assert!(of("none\n", Some(10)).unwrap().contains("none of a probe"));
-        assert!(of("", Some(10)).is_some() && of("", None).is_none());
+        assert!(of("", Some(10)).unwrap().contains("is empty") && of("", None).is_none());
         let nowhere = folder.path().join("nowhere");
         assert!(cut_short(&nowhere, None).unwrap().unwrap().contains("missing"));
     }

@@ -69,7 +69,7 @@ fn gradients_of_divided_batches_are_means() {
     let folder = tempfile::tempdir().unwrap();
     let run = |parts: usize| {
         let parts = format!("train.accumulate={parts}");
-        let probes = "record.probes=[\"norms\",\"eps_same\"]";
+        let probes = "record.probes=[\"norms\",\"eps_same\",\"eps_traj\"]";
         let every = "record.probe_every=10";
         train(folder.path(), &parts, "f32", &["--set", &parts, "--set", probes, "--set", every])
     };
@@ -87,12 +87,14 @@ fn gradients_of_divided_batches_are_means() {
         assert!(count > 0);
     }
     // The same batch in one part or in four, at the same weights.
-    let bound = runs.each_ref().map(|run| {
-        let lines = probes(run);
-        let eps = lines.iter().find(|line| line.probe == "eps_same" && line.step > 0).unwrap();
-        eps.values.parts["bound"].number().unwrap()
-    });
-    assert!((bound[0] / bound[1] - 1.0).abs() < 0.05, "{bound:?}");
+    for name in ["eps_same", "eps_traj"] {
+        let bound = runs.each_ref().map(|run| {
+            let lines = probes(run);
+            let eps = lines.iter().find(|line| line.probe == name && line.step > 0).unwrap();
+            eps.values.parts["bound"].number().unwrap()
+        });
+        assert!((bound[0] / bound[1] - 1.0).abs() < 0.05, "{name}: {bound:?}");
+    }
 }
 
 /// The gradient of f32 is its own shadow and its own twin; fewer bits lead further away, and rules can tell.

@@ -89,8 +89,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     loop {
         let (runs, broken) = gather(&arguments.runs)?;
         let (height, width) = console();
-        let shown =
-            if terminal && !arguments.once { height.saturating_sub(2).max(1) } else { runs.len() };
+        let room = height.saturating_sub(2 + broken.len()).max(1);
+        let shown = if terminal && !arguments.once { room } else { runs.len() };
         // What is at work first, where there is no room for all.
         let mut order: Vec<&Found> = runs.iter().collect();
         if runs.len() > shown {

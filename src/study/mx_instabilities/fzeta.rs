@@ -63,7 +63,7 @@ impl Seen {
         Self {
             drifts: rho_up && cos_down,
             shrinks: rho_down && cos_up,
-            onset: onset(rho),
+            onset: onset(&before(rho)),
             diverged: fate.verdict.diverged,
         }
     }
@@ -172,7 +172,7 @@ impl Figure for Zeta {
          between the trajectories of the MX run and of an f32 run of the same seed. Counts as reproduced where \
          rho of equal weights rises and the cosine falls over the runs, up to where they diverge (sign test, p at most 0.05) and rho is \
          at least 1 before every divergence; contradicted where the trends are the opposite or no divergence \
-         is preceded so. The MX runs of AppC's grid, measured every other step, are the search for other settings in which it is. The control is a run whose gradients are \
+         is preceded so. The MX runs of AppC's grid, measured 150 times each, are the search for other settings in which it is. The control is a run whose gradients are \
          rounded to E3M2 without a scale from its middle on: it must be seen to diverge, and the bias before."
     }
 

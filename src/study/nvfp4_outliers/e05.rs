@@ -23,9 +23,9 @@ pub(super) struct Sets {
     pub(super) consecutive: Points,
     pub(super) last: Points,
     /// The mean over sites of [`life`], in records.
-    life: f64,
+    pub(super) life: f64,
     /// The mean over sites of [`lasting`].
-    lasting: f64,
+    pub(super) lasting: f64,
 }
 
 /// How many records a channel that comes into the set stays in it, on average. Stays that the beginning or the end
@@ -120,7 +120,7 @@ pub(super) fn quarters(points: &Points) -> (f64, f64) {
 }
 
 /// What is claimed of the sets of several seeds.
-fn claims(sets: &[Sets]) -> Vec<Claim> {
+pub(super) fn claims(sets: &[Sets]) -> Vec<Claim> {
     let consecutive: Vec<Points> = sets.iter().map(|one| one.consecutive.clone()).collect();
     let (first, last): (Vec<f64>, Vec<f64>) = sets.iter().map(|one| quarters(&one.last)).unzip();
     // A bound that is missed is not the opposite of drifting and settling.

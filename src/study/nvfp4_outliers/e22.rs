@@ -1,9 +1,9 @@
-//! E22: the search behind E3, E4 and E8, in the runs of E21.
+//! E22 and E23: the searches behind E3 and E4, and E8, in the runs of E21.
 //!
 //! In the settings that they judge, linear attention has the heavier tails (E3, E4) and weights lose more to zero
 //! than activations (E8), the other way round than in the paper. Here one more step is done from the last weights of
 //! each of E21's runs, all in NVFP4, and its operands are looked at. As in E21 what counts is what all cells of a learning rate
-//! show, and each of the two has a control with planted channels: they make tails heavy, and they are what others in
+//! show, and both have a control with planted channels: they make tails heavy, and they are what others in
 //! their blocks are flushed beside.
 
 use super::common::{Kind, quantized, under};
@@ -19,8 +19,14 @@ use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
 use crate::study::statistics::{mean, mean_interval};
 use crate::study::store::Runs;
 
-/// E22.
-pub(super) struct Search;
+/// E22 and E23.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Search {
+    /// E22.
+    Tails,
+    /// E23.
+    Flushed,
+}
 
 /// What is read of a cell's runs, seed by seed.
 #[derive(Clone, Debug)]
@@ -35,15 +41,22 @@ struct Found {
 }
 
 impl Found {
-    fn of(setting: &Setting, runs: &Runs<'_>, cell: Cell) -> Result<Self> {
+    /// Of one of the searches; what the other looks at is left empty.
+    fn of(search: Search, setting: &Setting, runs: &Runs<'_>, cell: Cell) -> Result<Self> {
         let (mut kurtosis, mut spikes, mut flushed) = (Vec::new(), Vec::new(), [vec![], vec![]]);
         for seed in grid::seeds(setting) {
             let arm = cell.arm(setting, seed);
-            let probes = ["kurtosis", "spikes", "rounding"];
-            let line = frozen::observed(runs, &arm, grid::steps(setting), FORMATS[1], &probes)?;
+            let probes: &[&str] = match search {
+                Search::Tails => &["kurtosis", "spikes"],
+                Search::Flushed => &["rounding"],
+            };
+            let line = frozen::observed(runs, &arm, grid::steps(setting), FORMATS[1], probes)?;
             let of = |pick: &dyn Fn(&str) -> bool| parts_mean(&line, pick).unwrap_or(f64::NAN);
-            kurtosis.push(of(&|part| of_inputs(part, "input")));
-            spikes.push(of(&|part| of_inputs(part, "input.rms_p99")));
+            if search == Search::Tails {
+                kurtosis.push(of(&|part| of_inputs(part, "input")));
+                spikes.push(of(&|part| of_inputs(part, "input.rms_p99")));
+                continue;
+            }
             let sites = quantized(&under(&arm.config, FORMATS[1])?)?;
             for (operand, flushed) in ["input", "weight"].into_iter().zip(&mut flushed) {
                 let names: Vec<String> =
@@ -82,73 +95,102 @@ fn tails((gla, sa): (&Found, &Found)) -> bool {
     below(&gla.kurtosis, &sa.kurtosis) && spikes.all(|(gla, sa)| gla / sa >= REMAIN)
 }
 
-/// What is seen without planted channels of tails and of what is flushed.
-fn searched(found: &[Found]) -> [Hits; 2] {
-    let flushed = found.iter().filter(|one| one.cell.kind == Kind::Gla && !one.cell.planted);
-    [
-        Hits::of(pairs(found, false).into_iter().map(|pair| (pair.0.cell.lr, tails(pair)))),
-        Hits::of(flushed.map(|one| (one.cell.lr, one.activations_lose_more()))),
-    ]
+/// Cells of GLA, with planted channels or without.
+fn gla(found: &[Found], planted: bool) -> impl Iterator<Item = &Found> {
+    found.iter().filter(move |one| (one.cell.kind, one.cell.planted) == (Kind::Gla, planted))
 }
 
-/// The same with planted channels, in softmax attention alone as far as tails go.
-fn controls(found: &[Found]) -> [Hits; 2] {
-    let heavier = |(gla, sa): (&Found, &Found)| (gla.cell.lr, below(&gla.kurtosis, &sa.kurtosis));
-    let flushed = found.iter().filter(|one| one.cell.kind == Kind::Gla && one.cell.planted);
-    [
-        Hits::of(pairs(found, true).into_iter().map(heavier)),
-        Hits::of(flushed.map(|one| (one.cell.lr, one.activations_lose_more()))),
-    ]
-}
+impl Search {
+    /// What is seen without planted channels.
+    fn searched(self, found: &[Found]) -> Hits {
+        match self {
+            Self::Tails => {
+                Hits::of(pairs(found, false).into_iter().map(|p| (p.0.cell.lr, tails(p))))
+            }
+            Self::Flushed => {
+                Hits::of(gla(found, false).map(|one| (one.cell.lr, one.activations_lose_more())))
+            }
+        }
+    }
 
-fn judge(found: &[Found]) -> Verdict {
-    let (searched, controls) = (searched(found), controls(found));
-    let say = |what: &str, hits: &Hits| {
-        format!("{what} in {} of {} cells, {}", hits.hits, hits.cells, hits.words())
-    };
-    let what = [
-        "tails are heavier in SA and spikes remain in GLA",
-        "activations of GLA lose more to zero than weights",
-    ];
-    let planted = [
-        "tails of SA with planted channels are heavier than those of GLA without",
-        "with planted channels activations lose more",
-    ];
-    let fires = |hits: &Hits| if hits.any() { "fires" } else { "does not fire" };
-    let mut words: Vec<String> = what.iter().zip(&searched).map(|(w, h)| say(w, h)).collect();
-    words.extend(
-        planted
-            .iter()
-            .zip(&controls)
-            .map(|(what, hits)| format!("a control {}: {}", fires(hits), say(what, hits))),
-    );
-    let text = words.join("; ");
-    match controls.iter().all(Hits::any) {
-        true => Verdict::of(searched.iter().all(Hits::any), false, text),
-        false => Verdict::NotSeen(text),
+    /// The same with planted channels, in softmax attention alone as far as tails go.
+    fn control(self, found: &[Found]) -> Hits {
+        match self {
+            Self::Tails => {
+                Hits::of(pairs(found, true).into_iter().map(|p| (p.0.cell.lr, tails(p))))
+            }
+            Self::Flushed => {
+                Hits::of(gla(found, true).map(|one| (one.cell.lr, one.activations_lose_more())))
+            }
+        }
+    }
+
+    fn judge(self, found: &[Found]) -> Verdict {
+        let (searched, control) = (self.searched(found), self.control(found));
+        let (what, planted) = match self {
+            Self::Tails => (
+                "tails are heavier in SA and spikes remain in GLA",
+                "the same of SA with planted channels beside GLA without",
+            ),
+            Self::Flushed => (
+                "activations of GLA lose more to zero than weights",
+                "the same with planted channels",
+            ),
+        };
+        let say = |what: &str, hits: &Hits| {
+            format!("{what} in {} of {} cells, {}", hits.hits, hits.cells, hits.words())
+        };
+        let fires = if control.any() { "fires" } else { "does not fire" };
+        let text =
+            format!("{}; the control {fires}: {}", say(what, &searched), say(planted, &control));
+        match control.any() {
+            true => Verdict::of(searched.any(), false, text),
+            false => Verdict::NotSeen(text),
+        }
     }
 }
 
 impl Figure for Search {
     fn id(&self) -> &'static str {
-        "E22"
+        match self {
+            Self::Tails => "E22",
+            Self::Flushed => "E23",
+        }
     }
 
     fn title(&self) -> &'static str {
-        "tails, spikes and what is flushed: the search"
+        match self {
+            Self::Tails => "tails and spikes: the search",
+            Self::Flushed => "what is flushed to zero: the search",
+        }
     }
 
     fn source(&self) -> &'static str {
-        "a question of this study's own, behind E3, E4 and E8 (arXiv 2602.02047, Figures 1 and 4, and flush-to-zero ratios)"
+        match self {
+            Self::Tails => {
+                "a question of this study's own, behind E3 and E4 (arXiv 2602.02047, Figures 1 and 4)"
+            }
+            Self::Flushed => {
+                "a question of this study's own, behind E8 (arXiv 2602.02047, flush-to-zero ratios)"
+            }
+        }
     }
 
     fn claim(&self) -> &'static str {
-        "Over the grid of E21 there is a rate at which, in all cells without planted channels and all seeds, inputs of linear \
-         operators have a higher excess kurtosis in softmax attention than in gated linear attention of the same depth and training, while \
-         the 99th percentile of amax / rms over blocks of 16 x 16 is in the latter at least 0.7 of the former's; and one at which NVFP4 flushes a larger share of \
-         the inputs than of the weights of gated linear attention. All are of one step in NVFP4 from the last weights. Reproduced if there are both. The \
-         controls: softmax attention with planted channels must have the heavier tails, and gated linear attention with planted channels must \
-         lose more of its inputs, each at some rate in all cells and all seeds."
+        match self {
+            Self::Tails => {
+                "Over the grid of E21 there is a rate at which, in all cells without planted channels and all seeds, inputs of linear \
+                 operators have a higher excess kurtosis in softmax attention than in gated linear attention of the same depth and training, while \
+                 the 99th percentile of amax / rms over blocks of 16 x 16 is in the latter at least 0.7 of the former's. Of one step in NVFP4 \
+                 from the last weights. Reproduced if there is such a rate. The control: softmax attention with planted channels beside gated linear \
+                 attention without must show it, at some rate in all cells and all seeds."
+            }
+            Self::Flushed => {
+                "Over the grid of E21 there is a rate at which, in all cells of gated linear attention without planted channels and all seeds, \
+                 NVFP4 flushes a larger share of the inputs than of the weights to zero. Of one step from the last weights. Reproduced if there is such a rate. \
+                 The control: with planted channels it must be so, at some rate in all cells and all seeds."
+            }
+        }
     }
 
     fn arms(&self, setting: &Setting) -> Vec<Arm> {
@@ -161,72 +203,79 @@ impl Figure for Search {
         }
         let cells = grid::cells(setting).into_iter();
         let found: Vec<Found> =
-            cells.map(|cell| Found::of(setting, runs, cell)).collect::<Result<_>>()?;
-        let parts = vec![Part::Picture(picture(setting, &found)), Part::Table(table(&found))];
-        Ok(Findings { verdict: judge(&found), parts })
+            cells.map(|cell| Found::of(*self, setting, runs, cell)).collect::<Result<_>>()?;
+        let parts =
+            vec![Part::Picture(self.picture(setting, &found)), Part::Table(self.table(&found))];
+        Ok(Findings { verdict: self.judge(&found), parts })
     }
 }
 
-/// Tails of both kinds, and what GLA loses, by rate.
-fn picture(setting: &Setting, found: &[Found]) -> plot::Figure {
-    let rates = grid::rates(setting);
-    let by_rate = |kind: Kind, planted: bool, of: &dyn Fn(&Found) -> Vec<f64>| {
-        let at = |(x, lr): (usize, &f64)| {
-            let own = found
-                .iter()
-                .filter(|one| (one.cell.kind, one.cell.planted) == (kind, planted))
-                .filter(|one| one.cell.lr == *lr);
-            let values: Vec<f64> = own.flat_map(of).collect();
-            let value = mean(&values).unwrap_or(f64::NAN);
-            let (low, high) =
-                mean_interval(&values, 0.95).map_or((value, value), |i| (i.low, i.high));
-            (x as f64, low, value, high)
+impl Search {
+    /// Tails of both kinds, or what GLA loses, by rate.
+    fn picture(self, setting: &Setting, found: &[Found]) -> plot::Figure {
+        let rates = grid::rates(setting);
+        let by_rate = |kind: Kind, planted: bool, of: fn(&Found) -> &[f64]| {
+            let at = |(x, lr): (usize, &f64)| {
+                let own = found
+                    .iter()
+                    .filter(|one| (one.cell.kind, one.cell.planted) == (kind, planted))
+                    .filter(|one| one.cell.lr == *lr);
+                let values: Vec<f64> = own.flat_map(|one| of(one).to_vec()).collect();
+                let value = mean(&values).unwrap_or(f64::NAN);
+                let (low, high) =
+                    mean_interval(&values, 0.95).map_or((value, value), |i| (i.low, i.high));
+                (x as f64, low, value, high)
+            };
+            rates.iter().enumerate().map(at).collect::<Vec<_>>()
         };
-        rates.iter().enumerate().map(at).collect::<Vec<_>>()
-    };
-    let kurtosis = |one: &Found| one.kurtosis.clone();
-    let inputs = |one: &Found| one.flushed[0].clone();
-    let weights = |one: &Found| one.flushed[1].clone();
-    let names = rates.iter().map(|lr| format!("{lr:e}"));
-    plot::Figure::new("Tails of inputs, and what NVFP4 flushes to zero, by learning rate")
-        .subtitle("at the last weights; mean and 95 % interval over depths, formats and seeds")
-        .x(Axis::categories("learning rate", names))
-        .panel(
-            Panel::new(Axis::log("excess kurtosis of inputs"))
-                .intervals(Intervals::new("GLA", by_rate(Kind::Gla, false, &kurtosis)))
-                .intervals(Intervals::new("SA", by_rate(Kind::Sa, false, &kurtosis)))
-                .intervals(Intervals::new("SA, planted", by_rate(Kind::Sa, true, &kurtosis))),
-        )
-        .panel(
-            Panel::new(Axis::linear("flushed, %, GLA"))
-                .intervals(Intervals::new("inputs", by_rate(Kind::Gla, false, &inputs)))
-                .intervals(Intervals::new("weights", by_rate(Kind::Gla, false, &weights)))
-                .intervals(Intervals::new("inputs, planted", by_rate(Kind::Gla, true, &inputs))),
-        )
-}
-
-fn table(found: &[Found]) -> Table {
-    let mut table = Table::new(
-        "cells: inputs of linear operators at the last weights, and shares flushed to zero by NVFP4 in percent, mean and range over seeds",
-        &[
-            "model",
-            "rate",
-            "layers",
-            "planted",
-            "trained in",
-            "kurtosis",
-            "amax / rms: p99",
-            "flushed of inputs",
-            "of weights",
-        ],
-    );
-    for Found { cell, kurtosis, spikes, flushed } in found {
-        let [kind, rate, layers, planted, recipe] = cell.words();
-        let [inputs, weights] = flushed.each_ref().map(|one| spread(one));
-        let (kurtosis, spikes) = (spread(kurtosis), spread(spikes));
-        table.row([kind, rate, layers, planted, recipe, kurtosis, spikes, inputs, weights]);
+        let kurtosis: fn(&Found) -> &[f64] = |one| &one.kurtosis;
+        let inputs: fn(&Found) -> &[f64] = |one| &one.flushed[0];
+        let weights: fn(&Found) -> &[f64] = |one| &one.flushed[1];
+        let (title, panel) = match self {
+            Self::Tails => (
+                "Tails of inputs by learning rate",
+                Panel::new(Axis::log("excess kurtosis of inputs"))
+                    .intervals(Intervals::new("GLA", by_rate(Kind::Gla, false, kurtosis)))
+                    .intervals(Intervals::new("SA", by_rate(Kind::Sa, false, kurtosis)))
+                    .intervals(Intervals::new("SA, planted", by_rate(Kind::Sa, true, kurtosis))),
+            ),
+            Self::Flushed => (
+                "What NVFP4 flushes to zero in GLA, by learning rate",
+                Panel::new(Axis::linear("flushed, %"))
+                    .intervals(Intervals::new("inputs", by_rate(Kind::Gla, false, inputs)))
+                    .intervals(Intervals::new("weights", by_rate(Kind::Gla, false, weights)))
+                    .intervals(Intervals::new("inputs, planted", by_rate(Kind::Gla, true, inputs))),
+            ),
+        };
+        plot::Figure::new(title)
+            .subtitle("at the last weights; mean and 95 % interval over depths, formats and seeds")
+            .x(Axis::categories("learning rate", rates.iter().map(|lr| format!("{lr:e}"))))
+            .panel(panel)
     }
-    table
+
+    fn table(self, found: &[Found]) -> Table {
+        let (caption, columns) = match self {
+            Self::Tails => (
+                "cells: inputs of linear operators at the last weights, mean and range over seeds",
+                ["kurtosis", "amax / rms: p99"],
+            ),
+            Self::Flushed => (
+                "cells: shares flushed to zero by NVFP4 in percent, mean and range over seeds",
+                ["inputs", "weights"],
+            ),
+        };
+        let header = ["model", "rate", "layers", "planted", "trained in", columns[0], columns[1]];
+        let mut table = Table::new(caption, &header);
+        for Found { cell, kurtosis, spikes, flushed } in found {
+            let [kind, rate, layers, planted, recipe] = cell.words();
+            let [a, b] = match self {
+                Self::Tails => [spread(kurtosis), spread(spikes)],
+                Self::Flushed => flushed.each_ref().map(|one| spread(one)),
+            };
+            table.row([kind, rate, layers, planted, recipe, a, b]);
+        }
+        table
+    }
 }
 
 #[cfg(test)]
@@ -252,18 +301,27 @@ mod tests {
 
     #[test]
     fn each_part_can_fail() {
-        let word = |change: fn(&mut [Found; 4])| {
+        let word = |search: Search, change: fn(&mut [Found; 4])| {
             let mut cells = all();
             change(&mut cells);
-            judge(&cells).word()
+            search.judge(&cells).word()
         };
-        assert_eq!(word(|_| {}), "reproduced");
+        let (tails, flushed) = (Search::Tails, Search::Flushed);
+        assert_eq!([tails, flushed].map(|search| word(search, |_| {})), ["reproduced"; 2]);
         let not = "not seen at this scale";
-        assert_eq!(word(|all| all[1].kurtosis[1] = 5.5), not, "one seed the other way round");
-        assert_eq!(word(|all| all[0].spikes[0] = 5.5), not, "0.69 of softmax attention's");
-        assert_eq!(word(|all| all[0].flushed[0][1] = 7.0), not, "weights lose more in one seed");
-        assert_eq!(word(|all| all[3].kurtosis[0] = 1.0), not, "the control of tails");
-        assert_eq!(word(|all| all[2].flushed[1][0] = 21.0), not, "the control of flushing");
+        assert_eq!(
+            word(tails, |all| all[1].kurtosis[1] = 5.5),
+            not,
+            "one seed the other way round"
+        );
+        assert_eq!(word(tails, |all| all[0].spikes[0] = 5.5), not, "0.69 of softmax attention's");
+        assert_eq!(word(tails, |all| all[3].kurtosis[0] = 1.0), not, "the control of tails");
+        assert_eq!(word(flushed, |all| all[0].flushed[0][1] = 7.0), not, "weights lose more once");
+        assert_eq!(
+            word(flushed, |all| all[2].flushed[1][0] = 21.0),
+            not,
+            "the control of flushing"
+        );
     }
 
     #[test]
@@ -273,6 +331,6 @@ mod tests {
         cells.push(Found { cell: deeper, ..cells[0].clone() });
         assert_eq!(pairs(&cells, false).len(), 1, "no partner of four layers");
         assert_eq!(pairs(&cells, true)[0].1.kurtosis[0], 90.0);
-        assert_eq!(searched(&cells)[0].cells, 1);
+        assert_eq!(Search::Tails.searched(&cells).cells, 1);
     }
 }

@@ -106,7 +106,8 @@ fn look(trainer: &mut Trainer<'_>, config: &Config, probes: &[&str]) -> Result<L
             model: &config.model,
             layout: trainer.layout(),
             params: &trainer.state().params,
-            grads: trainer.grads(),
+            // What looks at operands does not look at gradients.
+            grads: &[],
             shadow: None,
             twin: None,
             endings: None,

@@ -9,8 +9,11 @@ use crate::train::config::Config;
 
 /// What runs are trained in.
 pub(super) const FORMATS: [&str; 2] = [BF16, "nv-nvfp4"];
-/// Planted channels, as many as a set of small models has.
-const PLANTED: usize = 16;
+/// Planted channels, as many as a set of hot ones has.
+fn planted(width: usize) -> usize {
+    width.div_ceil(20).max(16)
+}
+
 /// By how much those of the control are larger, as those of the planted cells are at the start.
 const SCALE: f64 = 16.0;
 /// So many that each of the two claims has 200 runs: those of SA, and those without planted channels.
@@ -113,7 +116,7 @@ impl Cell {
              record.eval_windows = {}\nrecord.probes = [\"hot\"]\nrecord.probe_every = {}",
             3 * size,
             size,
-            if planted { PLANTED } else { 0 },
+            if planted { self::planted(size) } else { 0 },
             steps / 20,
             lr / 10.0,
             setting.scale.pick([4, 32, 32, 256]),
@@ -126,7 +129,8 @@ impl Cell {
 /// Plants the channels of a run's seed in its trained weights.
 pub(super) fn plant(config: &Config, params: &mut [f32]) {
     if let model::Config::Decoder(decoder) = &config.model {
-        let planted = decoder::Config { hot_channels: PLANTED, ..*decoder };
+        let hot_channels = planted(decoder.d_model);
+        let planted = decoder::Config { hot_channels, ..*decoder };
         decoder.plant(params, &planted.hot(config.seed), SCALE);
     }
 }
@@ -198,7 +202,7 @@ mod tests {
         let of =
             |params: &[f32], name: &str| params[layout.find(name).unwrap().range.clone()].to_vec();
         let gains = of(&after, "model.layers.1.input_layernorm.weight");
-        assert_eq!(gains.iter().filter(|gain| **gain == SCALE as f32).count(), PLANTED);
+        assert_eq!(gains.iter().filter(|gain| **gain == SCALE as f32).count(), planted(64));
         let name = "model.layers.1.self_attn.v_proj.weight";
         let (old, new) = (of(&before, name), of(&after, name));
         for (at, gain) in gains.iter().cycle().take(old.len()).enumerate() {
