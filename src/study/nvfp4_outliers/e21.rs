@@ -15,12 +15,12 @@ use super::e05::{Sets, claims, distinct, quarters, sets};
 use super::frozen;
 use super::grid::{self, Cell, FORMATS, Hits, plant};
 use super::ranking::Ranking;
-use super::show::{number, spread};
+use super::show::{at, number, spread};
 use crate::error::Result;
 use crate::plot::{self, Axis, Intervals, Panel};
 use crate::study::arm::{Arm, Setting};
 use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
-use crate::study::statistics::{mean, mean_interval};
+use crate::study::statistics::mean;
 use crate::study::store::Runs;
 
 /// E21.
@@ -261,22 +261,17 @@ fn picture(setting: &Setting, found: &[Found], kind: Kind) -> plot::Figure {
             .iter()
             .filter(move |one| one.cell.kind == kind && one.cell.lr == lr && !one.cell.planted)
     };
-    let interval = |x: usize, values: Vec<f64>| {
-        let value = mean(&values).unwrap_or(f64::NAN);
-        let (low, high) = mean_interval(&values, 0.95).map_or((value, value), |i| (i.low, i.high));
-        (x as f64, low, value, high)
-    };
     let settled = |last: bool| {
         let pick = move |one: &Sets| {
             let (first, end) = quarters(&one.last);
             if last { end } else { first }
         };
-        let of = |lr: f64| own(lr).flat_map(|one| one.settled.iter().map(pick)).collect();
-        rates.iter().enumerate().map(|(x, lr)| interval(x, of(*lr))).collect::<Vec<_>>()
+        let of = |lr: f64| own(lr).flat_map(|one| one.settled.iter().map(pick)).collect::<Vec<_>>();
+        rates.iter().enumerate().filter_map(|(x, lr)| at(x, &of(*lr))).collect::<Vec<_>>()
     };
     let sensitivity = |name: &str| {
-        let of = |lr: f64| own(lr).flat_map(|one| one.ranking.operator(name)).collect();
-        rates.iter().enumerate().map(|(x, lr)| interval(x, of(*lr))).collect::<Vec<_>>()
+        let of = |lr: f64| own(lr).flat_map(|one| one.ranking.operator(name)).collect::<Vec<_>>();
+        rates.iter().enumerate().filter_map(|(x, lr)| at(x, &of(*lr))).collect::<Vec<_>>()
     };
     let names = rates.iter().map(|lr| format!("{lr:e}"));
     let top = most(kind);

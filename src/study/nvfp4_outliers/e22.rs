@@ -11,12 +11,11 @@ use super::e03::of_inputs;
 use super::e04::REMAIN;
 use super::frozen;
 use super::grid::{self, Cell, FORMATS, Hits};
-use super::show::{parts_mean, spread};
+use super::show::{at, parts_mean, spread};
 use crate::error::Result;
 use crate::plot::{self, Axis, Intervals, Panel};
 use crate::study::arm::{Arm, Setting};
 use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
-use crate::study::statistics::{mean, mean_interval};
 use crate::study::store::Runs;
 
 /// E22 and E23.
@@ -218,18 +217,15 @@ impl Search {
     fn picture(self, setting: &Setting, found: &[Found]) -> plot::Figure {
         let rates = grid::rates(setting);
         let by_rate = |kind: Kind, planted: bool, of: fn(&Found) -> &[f64]| {
-            let at = |(x, lr): (usize, &f64)| {
+            let of_rate = |(x, lr): (usize, &f64)| {
                 let own = found
                     .iter()
                     .filter(|one| (one.cell.kind, one.cell.planted) == (kind, planted))
                     .filter(|one| one.cell.lr == *lr);
                 let values: Vec<f64> = own.flat_map(|one| of(one).to_vec()).collect();
-                let value = mean(&values).unwrap_or(f64::NAN);
-                let (low, high) =
-                    mean_interval(&values, 0.95).map_or((value, value), |i| (i.low, i.high));
-                (x as f64, low, value, high)
+                at(x, &values)
             };
-            rates.iter().enumerate().map(at).collect::<Vec<_>>()
+            rates.iter().enumerate().filter_map(of_rate).collect::<Vec<_>>()
         };
         let kurtosis: fn(&Found) -> &[f64] = |one| &one.kurtosis;
         let inputs: fn(&Found) -> &[f64] = |one| &one.flushed[0];

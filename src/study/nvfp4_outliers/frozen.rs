@@ -1,4 +1,5 @@
-//! What one recipe does at given weights, to the loss and to operands: no training in between that could scatter it.
+//! What is read at given weights, without the scatter of training in between: the loss and the operands of products under one
+//! recipe, and how a run goes on once its weights were changed.
 
 use super::common::under;
 use crate::error::Result;
@@ -6,11 +7,20 @@ use crate::recipe::{Observer, Rounded};
 use crate::study::arm::Arm;
 use crate::study::store::Runs;
 use crate::study::table::gap_percent;
-use crate::train::checkpoint;
+use crate::train::checkpoint::{self, Progress, State};
 use crate::train::config::Config;
+use crate::train::data::Dataset;
 use crate::train::probe::{self, Line, Probe, Seen, Values};
 use crate::train::run::load_data;
 use crate::train::trainer::Trainer;
+
+/// What lies in an arm's checkpoint of `step`, and the data it goes on with.
+fn loaded(runs: &Runs<'_>, arm: &Arm, step: u64) -> Result<(Dataset, State, Progress)> {
+    let path = checkpoint::path(&runs.of(arm)?.folder.checkpoints(), step);
+    let data = load_data(&mut arm.config.clone())?;
+    let (state, progress) = checkpoint::load(&path, &arm.config.model.layout())?;
+    Ok((data, state, progress))
+}
 
 /// The gaps in percent of the validation losses of an arm's checkpoint of `step` under each recipe, to that
 /// under `base`.
@@ -33,13 +43,10 @@ pub(super) fn gaps_of(
     recipes: impl IntoIterator<Item = String>,
     change: impl FnOnce(&Config, &mut [f32]),
 ) -> Result<Vec<f64>> {
-    let path = checkpoint::path(&runs.of(arm)?.folder.checkpoints(), step);
-    let mut config = arm.config.clone();
-    let data = load_data(&mut config)?;
-    let (mut state, progress) = checkpoint::load(&path, &config.model.layout())?;
-    change(&config, &mut state.params);
+    let (data, mut state, progress) = loaded(runs, arm, step)?;
+    change(&arm.config, &mut state.params);
     let loss = |recipe: &str| -> Result<f64> {
-        let config = under(&config, recipe)?;
+        let config = under(&arm.config, recipe)?;
         let mut trainer = Trainer::new(&config, &data)?;
         trainer.restore(state.clone(), progress);
         Ok(trainer.validation_loss())
@@ -56,10 +63,8 @@ pub(super) fn observed(
     recipe: &str,
     probes: &[&str],
 ) -> Result<Line> {
-    let path = checkpoint::path(&runs.of(arm)?.folder.checkpoints(), step);
-    let mut config = under(&arm.config, recipe)?;
-    let data = load_data(&mut config)?;
-    let (state, progress) = checkpoint::load(&path, &config.model.layout())?;
+    let (data, state, progress) = loaded(runs, arm, step)?;
+    let config = under(&arm.config, recipe)?;
     let mut trainer = Trainer::new(&config, &data)?;
     trainer.restore(state, progress);
     look(&mut trainer, &config, probes)
@@ -74,11 +79,9 @@ pub(super) fn gone_on(
     probe: &str,
     change: impl FnOnce(&Config, &mut [f32]),
 ) -> Result<Vec<Line>> {
-    let path = checkpoint::path(&runs.of(arm)?.folder.checkpoints(), step);
+    let (data, mut state, progress) = loaded(runs, arm, step)?;
     let longer = format!("train.steps = {}\ntrain.schedule = \"constant\"", step + more);
-    let mut config = arm.config.overlaid(&longer)?;
-    let data = load_data(&mut config)?;
-    let (mut state, progress) = checkpoint::load(&path, &config.model.layout())?;
+    let config = arm.config.overlaid(&longer)?;
     change(&config, &mut state.params);
     let mut trainer = Trainer::new(&config, &data)?;
     trainer.restore(state, progress);

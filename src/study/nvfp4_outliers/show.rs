@@ -55,6 +55,15 @@ pub(super) fn draw(panel: Panel, name: &str, seeds: &[Vec<(f64, f64)>]) -> Panel
     panel.line(Series::new(name, line).note(note))
 }
 
+/// The mean of values with its 95 % interval at a place of an axis of categories, as [`Intervals`] draw it; of too few
+/// values for one the mean alone.
+pub(super) fn at(x: usize, values: &[f64]) -> Option<(f64, f64, f64, f64)> {
+    let mean = mean(values)?;
+    let alone = Interval { estimate: mean, low: mean, high: mean };
+    let Interval { estimate, low, high } = mean_interval(values, 0.95).unwrap_or(alone);
+    Some((x as f64, low, estimate, high))
+}
+
 /// A number of a picture or table, three significant digits or so.
 pub(super) fn number(y: f64) -> String {
     match y.abs() {
@@ -182,17 +191,9 @@ pub(super) fn concluded(
 
 /// A panel over categories: means with their intervals, and the values of the seeds.
 pub(super) fn intervals(label: &str, values: &[Vec<f64>]) -> Panel {
-    let at = || (0..).map(f64::from).zip(values);
-    let found = at().filter_map(|(x, values)| {
-        let found = mean_interval(values, 0.95);
-        let Interval { estimate, low, high } = match (found, mean(values)) {
-            (Some(found), _) => found,
-            (None, Some(mean)) => Interval { estimate: mean, low: mean, high: mean },
-            (None, None) => return None,
-        };
-        Some((x, low, estimate, high))
-    });
-    let each = at().flat_map(|(x, values)| values.iter().map(move |&y| (x, y)));
+    let found = values.iter().enumerate().filter_map(|(x, values)| at(x, values));
+    let places = (0..).map(f64::from).zip(values);
+    let each = places.flat_map(|(x, values)| values.iter().map(move |&y| (x, y)));
     Panel::new(Axis::linear(label))
         .intervals(Intervals::new("mean", found))
         .points(Series::new("seeds", each))
