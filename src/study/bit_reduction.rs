@@ -6,12 +6,15 @@ mod confirm;
 mod exponent;
 mod forecast;
 mod formats;
+mod grid;
 mod lead;
+mod margins;
 mod mitigations;
 mod noise;
 mod ordering;
 mod ramps;
 mod rates;
+mod searches;
 mod seeds;
 mod surface;
 mod verge;
@@ -40,9 +43,13 @@ pub const PAPER: Paper = Paper {
         &forecast::Forecast,
         &noise::Noise,
         &exponent::Exponent,
-        &rates::Sensitivity,
+        &margins::Rates,
         &Arms { kind: Kind::Mitigations },
         &rates::Roundings,
         &ramps::Ramps,
+        &searches::Search::Fp8,
+        &searches::Search::Noise,
+        &margins::Search,
+        &searches::Search::Roundings,
     ],
 };

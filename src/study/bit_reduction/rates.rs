@@ -1,13 +1,12 @@
-//! BR-8, BR-12 and BR-14: ten times the learning rate, any learning rate, and roundings other than truncation.
+//! BR-8 and BR-14: ten times the learning rate, and roundings other than truncation.
 
 use super::common::{Fate, Spec, all, fate, mean_of, number, seeds, tails, vocab, with_seeds};
 use crate::error::Result;
 use crate::plot::{self, Axis, Panel, Series};
 use crate::study::arm::{Arm, Scale, Setting};
 use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
-use crate::study::sensitivity::{self, Rate};
 use crate::study::statistics::{mean, mean_interval, paired_interval, sign_test};
-use crate::study::store::{Runs, Trained};
+use crate::study::store::Runs;
 
 /// BR-8.
 pub(super) struct Spikes;
@@ -130,121 +129,6 @@ impl Figure for Spikes {
             .map_or((false, false), |(_, (more, fewer, _))| (*more, *fewer));
         let verdict = Verdict::of(more, fewer, text);
         Ok(Findings { verdict, parts })
-    }
-}
-
-/// BR-12.
-pub(super) struct Sensitivity;
-
-const LEARNING_RATES: [f64; 7] = [3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1];
-const SENSITIVE_BITS: [u32; 4] = [7, 5, 4, 3];
-
-fn sensitive_arms(setting: &Setting, bits: u32, lr: f64) -> Vec<Arm> {
-    let steps = setting.scale.pick([20, 200, 600, 20_000]);
-    let preset = setting.scale.pick(["nano", "nano", "nano", "llama-120m"]);
-    let recipe = format!("bitred-e8m{bits}");
-    seeds(setting, [1, 3, 3, 3])
-        .map(|seed| Spec { lr, ..Spec::new(preset, &recipe, seed, steps) }.arm(setting))
-        .collect()
-}
-
-fn learning_rates(setting: &Setting) -> &'static [f64] {
-    if setting.scale == Scale::Smoke { &LEARNING_RATES[1..4] } else { &LEARNING_RATES }
-}
-
-impl Figure for Sensitivity {
-    fn id(&self) -> &'static str {
-        "BR-12"
-    }
-
-    fn title(&self) -> &'static str {
-        "how much the learning rate matters, by mantissa bits"
-    }
-
-    fn source(&self) -> &'static str {
-        "the paper's claim as a number: learning-rate sensitivity S of Wortsman et al. (arXiv 2309.14322)"
-    }
-
-    fn claim(&self) -> &'static str {
-        "Fewer mantissa bits leave fewer learning rates that work. Reproduced where S of each seed is higher in E8M3 than in \
-         E8M7 (interval of the paired difference above 0) and the interval of rates within 0.1 nats of the best is not wider."
-    }
-
-    fn arms(&self, setting: &Setting) -> Vec<Arm> {
-        let of = |bits| {
-            learning_rates(setting).iter().flat_map(move |&lr| sensitive_arms(setting, bits, lr))
-        };
-        SENSITIVE_BITS.into_iter().flat_map(of).collect()
-    }
-
-    fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
-        let mut table = Table::new(
-            "sensitivity S (nats), and the neighbouring rates within 0.1 nats of the best and without divergence",
-            &["bits", "S", "best lr", "best loss", "from", "to", "decades"],
-        );
-        let mut panel =
-            Panel::new(Axis::linear("mean training loss of the last tenth, nats/token"));
-        // For each number of bits: S of each seed, and the width of the interval of all of them.
-        let mut found = Vec::new();
-        for bits in SENSITIVE_BITS {
-            let grid: Vec<(f64, Vec<Trained>)> = learning_rates(setting)
-                .iter()
-                .map(|&lr| Ok((lr, all(runs, &sensitive_arms(setting, bits, lr))?)))
-                .collect::<Result<_>>()?;
-            let rate = |(lr, runs): &(f64, Vec<Trained>), only: Option<usize>| {
-                let losses = tails(runs);
-                let losses = only.map_or_else(|| losses.clone(), |seed| vec![losses[seed]]);
-                let diverged = losses.iter().filter(|loss| !loss.is_finite()).count();
-                Rate { lr: *lr, losses, diverged }
-            };
-            let initial = grid[0].1[0].losses().first().map_or(f64::NAN, |point| point.1);
-            let whole: Vec<Rate> = grid.iter().map(|cell| rate(cell, None)).collect();
-            let of_seed = |seed: usize| -> Option<f64> {
-                let rates: Vec<Rate> = grid.iter().map(|cell| rate(cell, Some(seed))).collect();
-                sensitivity::sensitivity(&rates, initial).map(|found| found.s)
-            };
-            let each: Vec<f64> = (0..grid[0].1.len()).filter_map(of_seed).collect();
-            let all = sensitivity::sensitivity(&whole, initial);
-            let stable = sensitivity::stable(&whole, 0.1);
-            let text = |x: Option<f64>, e: bool| match (x, e) {
-                (None, _) => "-".to_owned(),
-                (Some(x), true) => format!("{x:e}"),
-                (Some(x), false) => format!("{x:.4}"),
-            };
-            table.row([
-                format!("E8M{bits}"),
-                text(all.map(|all| all.s), false),
-                text(all.map(|all| all.best_lr), true),
-                text(all.map(|all| all.best), false),
-                text(stable.map(|stable| stable.low), true),
-                text(stable.map(|stable| stable.high), true),
-                text(stable.map(|stable| stable.decades), false),
-            ]);
-            let points = whole.iter().map(|rate| (rate.lr, mean(&rate.losses).unwrap_or(f64::NAN)));
-            panel = panel.line(Series::new(format!("E8M{bits}"), points));
-            found.push((bits, each, stable.map_or(0.0, |stable| stable.decades)));
-        }
-        let picture = plot::Figure::new("Loss by learning rate and mantissa bits")
-            .subtitle("mean over seeds; rates at which a run diverged are marked as missing")
-            .x(Axis::log("peak learning rate"))
-            .panel(panel);
-        let (many, few) = (&found[0], &found[found.len() - 1]);
-        let wide = format!("intervals of {:.2} decades in E8M7, {:.2} in E8M3", many.2, few.2);
-        let verdict = match paired_interval(&few.1, &many.1, 0.95) {
-            None => Verdict::NotSeen(format!("too few seeds for an interval; {wide}")),
-            Some(gap) => {
-                let text = format!(
-                    "S is {:+.4} nats in E8M3 above E8M7 (95 % {:+.4} to {:+.4}); {wide}",
-                    gap.estimate, gap.low, gap.high
-                );
-                Verdict::of(
-                    gap.low > 0.0 && few.2 <= many.2,
-                    gap.high < 0.0 && few.2 >= many.2,
-                    text,
-                )
-            }
-        };
-        Ok(Findings { verdict, parts: vec![Part::Picture(picture), Part::Table(table)] })
     }
 }
 

@@ -1,0 +1,154 @@
+//! BR-16, BR-17 and BR-19: the searches behind BR-5, BR-10 and BR-14, which are not seen at the rates that those train at.
+//!
+//! Each reads [differences](crate::study::differences) of final losses over the rates of its [grid](super::grid), paired by seed.
+
+use super::common::vocab;
+use super::grid::{BF16, Cell, E8M1, E8M7, FP8, Grid, HEAD, MXFP4, NEAREST, STOCHASTIC};
+use crate::error::Result;
+use crate::study::arm::{Arm, Setting};
+use crate::study::differences::{self, Found, less};
+use crate::study::finding::{Figure, Findings};
+use crate::study::store::Runs;
+
+/// Which of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Search {
+    /// BR-16: whether FP8 costs anything.
+    Fp8,
+    /// BR-17: whether noisy text widens its gap.
+    Noise,
+    /// BR-19: whether truncation is worse than rounding to nearest.
+    Roundings,
+}
+
+impl Search {
+    fn grid(self) -> Grid {
+        match self {
+            Self::Fp8 | Self::Noise => Grid::Fp8,
+            Self::Roundings => Grid::Cut,
+        }
+    }
+
+    /// The cells that are looked at; the gaps of noisy text are beside those of clean text.
+    fn cells(self, setting: &Setting) -> Vec<Cell> {
+        let cells = self.grid().cells(setting).into_iter();
+        cells.filter(|cell| self != Self::Noise || !cell.third).collect()
+    }
+
+    /// What differences are called: searched for, the control, beside.
+    fn names(self) -> [&'static str; 3] {
+        match self {
+            Self::Fp8 => {
+                ["FP8 above BF16", "MXFP4 above BF16", "FP8 above FP8 with its head in BF16"]
+            }
+            Self::Noise => [
+                "the gap of FP8 on noisy text less that on clean",
+                "that of MXFP4 on noisy text less FP8's on clean",
+                "the gap of FP8 on noisy text",
+            ],
+            Self::Roundings => [
+                "E8M1 truncated above to nearest",
+                "E8M1 truncated above E8M7",
+                "E8M1 truncated above stochastic",
+            ],
+        }
+    }
+
+    fn found(self, setting: &Setting, runs: &Runs<'_>, cell: Cell) -> Result<Found> {
+        let vocab = cell.arms(setting, MXFP4).first().map_or(1, vocab);
+        let gap = |cell: Cell, a: &str, b: &str| -> Result<Vec<f64>> {
+            let of = |recipe| cell.losses(setting, runs, recipe);
+            Ok(less(&of(a)?, &of(b)?, vocab))
+        };
+        let [searched, control, beside] = match self {
+            Self::Fp8 => {
+                let head = if cell.third { vec![] } else { gap(cell, FP8, HEAD)? };
+                [gap(cell, FP8, BF16)?, gap(cell, MXFP4, BF16)?, head]
+            }
+            Self::Noise => {
+                let clean = gap(cell, FP8, BF16)?;
+                let wider = |noisy: &[f64]| -> Vec<f64> {
+                    noisy.iter().zip(&clean).map(|(noisy, clean)| noisy - clean).collect()
+                };
+                let noisy = gap(cell.other(), FP8, BF16)?;
+                [wider(&noisy), wider(&gap(cell.other(), MXFP4, BF16)?), noisy]
+            }
+            Self::Roundings => {
+                let of = |other| gap(cell, E8M1, other);
+                [of(NEAREST)?, of(E8M7)?, of(STOCHASTIC)?]
+            }
+        };
+        let [layers, third] = cell.words();
+        let words = vec![layers, if self == Self::Noise { "yes".into() } else { third }];
+        Ok(Found { lr: cell.lr, words, searched, control, beside })
+    }
+}
+
+impl Figure for Search {
+    fn id(&self) -> &'static str {
+        match self {
+            Self::Fp8 => "BR-16",
+            Self::Noise => "BR-17",
+            Self::Roundings => "BR-19",
+        }
+    }
+
+    fn title(&self) -> &'static str {
+        match self {
+            Self::Fp8 => "what FP8 costs, by learning rate: the search",
+            Self::Noise => "FP8 on noisier data: the search",
+            Self::Roundings => "truncation and rounding to nearest: the search",
+        }
+    }
+
+    fn source(&self) -> &'static str {
+        match self {
+            Self::Fp8 => "a question of this study's own, behind BR-5 (v1 Fig. 5, v2 Fig. 6)",
+            Self::Noise => "a question of this study's own, behind BR-10 (v2 Fig. 12)",
+            Self::Roundings => {
+                "a question of this study's own, behind BR-14 (asked for by reviewers)"
+            }
+        }
+    }
+
+    fn claim(&self) -> &'static str {
+        match self {
+            Self::Fp8 => {
+                "There is a learning rate at which FP8 ends above BF16, over models of two and four layers, on clean and on noisy                  text. Reproduced if the interval of the paired differences of a rate lies above 0, at 99 % as there are five. What is saved                  by a head in BF16 is told and not judged, as in BR-5. The control: MXFP4 must be seen above BF16 so."
+            }
+            Self::Noise => {
+                "There is a learning rate at which random tokens in the text widen the gap between FP8 and BF16, over models of two and four                  layers. Reproduced if at a rate the intervals of the change of paired gaps and of the gap on noisy text lie above 0, at 99 % as                  there are five rates. The control is a gap that is wider by construction: that of MXFP4 on noisy text must be seen wider than that                  of FP8 on clean text."
+            }
+            Self::Roundings => {
+                "There is a learning rate at which E8M1 ends higher truncated than rounded to nearest, over models of two and four layers, with                  gradients clipped and not. Reproduced if the interval of the paired differences of a rate lies above 0, at 99 % as there are five.                  The control: truncated E8M1 must be seen above E8M7 so, the whole damage of which a part is searched for."
+            }
+        }
+    }
+
+    fn arms(&self, setting: &Setting) -> Vec<Arm> {
+        self.grid().arms(setting)
+    }
+
+    fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
+        if self.arms(setting).is_empty() {
+            return Ok(Findings::not_run());
+        }
+        let cells = self.cells(setting).into_iter();
+        let found: Vec<Found> =
+            cells.map(|cell| self.found(setting, runs, cell)).collect::<Result<_>>()?;
+        let third = match self {
+            Self::Fp8 => "noisy text",
+            Self::Noise => "of both",
+            Self::Roundings => "clipped",
+        };
+        let search = differences::Search {
+            title: self.title(),
+            names: self.names(),
+            unit: "nats",
+            needs_beside: *self == Self::Noise,
+            rates: self.grid().rates(setting),
+            columns: vec!["layers", third],
+        };
+        Ok(search.find(&found))
+    }
+}

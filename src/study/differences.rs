@@ -1,0 +1,237 @@
+//! Searches by paired differences: at each learning rate those of all cells of a grid and all seeds together.
+//!
+//! An effect that is not seen at the rate of its own figure may be there at another. One of several rates is enough, so their intervals are surer
+//! than 95 %, each at 1 - 0.05 / rates. A search that finds nothing says something only if it would have found: beside the difference
+//! that is searched for stands the control, one that is there by construction.
+
+use crate::plot::{self, Axis, Intervals, Panel};
+use crate::study::finding::{Findings, Part, Table, Verdict};
+use crate::study::statistics::{Interval, mean, mean_interval};
+
+/// The differences of the runs of one cell, by seed.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    /// The learning rate,
+    pub(super) lr: f64,
+    /// and what else tables say of the cell.
+    pub(super) words: Vec<String>,
+    /// What is searched for,
+    pub(super) searched: Vec<f64>,
+    /// what must be seen,
+    pub(super) control: Vec<f64>,
+    /// and what stands beside.
+    pub(super) beside: Vec<f64>,
+}
+
+/// What is searched for, and where.
+#[derive(Clone, Debug)]
+pub(super) struct Search {
+    /// The picture's title.
+    pub(super) title: &'static str,
+    /// What the three differences are called.
+    pub(super) names: [&'static str; 3],
+    /// Their unit.
+    pub(super) unit: &'static str,
+    /// Whether what stands beside must be above 0, too.
+    pub(super) needs_beside: bool,
+    /// The learning rates.
+    pub(super) rates: Vec<f64>,
+    /// Columns of what tables say of cells.
+    pub(super) columns: Vec<&'static str>,
+}
+
+/// What all cells of a rate show.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct AtRate {
+    lr: f64,
+    searched: Option<Interval>,
+    control: Option<Interval>,
+    beside: Option<Interval>,
+}
+
+/// `a - b` of final losses by pairs. A run that diverged, or ended above a guess among `vocab` tokens, has learnt nothing and
+/// counts as a guess.
+pub(super) fn less(a: &[f64], b: &[f64], vocab: usize) -> Vec<f64> {
+    let guess = libm::log(vocab as f64);
+    a.iter().zip(b).map(|(a, b)| a.min(guess) - b.min(guess)).collect()
+}
+
+/// Whether a mean is told to be above 0.
+pub(super) fn above(found: Option<Interval>) -> bool {
+    found.is_some_and(|found| found.low > 0.0)
+}
+
+/// A mean and its interval in words.
+pub(super) fn words(found: Option<Interval>) -> String {
+    let shown =
+        |gap: Interval| format!("{:+.4} ({:+.4} to {:+.4})", gap.estimate, gap.low, gap.high);
+    found.map_or_else(|| "no interval".into(), shown)
+}
+
+impl Search {
+    /// How sure each rate's interval is, so that those of all rates together are at 95 %.
+    fn confidence(&self) -> f64 {
+        1.0 - 0.05 / self.rates.len().max(1) as f64
+    }
+
+    /// The pairs of all cells of each rate.
+    fn by_rate(&self, found: &[Found]) -> Vec<AtRate> {
+        let at = |&lr: &f64| {
+            let of = |part: fn(&Found) -> &[f64]| {
+                let own = found.iter().filter(|one| one.lr == lr);
+                let pairs: Vec<f64> = own.flat_map(|one| part(one).to_vec()).collect();
+                mean_interval(&pairs, self.confidence())
+            };
+            let [searched, control, beside] =
+                [of(|one| &one.searched), of(|one| &one.control), of(|one| &one.beside)];
+            AtRate { lr, searched, control, beside }
+        };
+        self.rates.iter().map(at).collect()
+    }
+
+    /// Whether a rate shows what is searched for.
+    fn holds(&self, at: &AtRate) -> bool {
+        above(at.searched) && (!self.needs_beside || above(at.beside))
+    }
+
+    fn judge(&self, rates: &[AtRate]) -> Verdict {
+        let told = |of: &dyn Fn(&AtRate) -> bool| {
+            let some: Vec<String> =
+                rates.iter().filter(|at| of(at)).map(|at| format!("{:e}", at.lr)).collect();
+            if some.is_empty() { "no rate".to_owned() } else { some.join(", ") }
+        };
+        let largest = rates.iter().max_by(|a, b| {
+            let of = |at: &AtRate| at.searched.map_or(f64::NEG_INFINITY, |gap| gap.estimate);
+            of(a).total_cmp(&of(b))
+        });
+        let most = largest.map_or_else(String::new, |at| {
+            format!(" (the largest, at {:e}: {} {})", at.lr, words(at.searched), self.unit)
+        });
+        let [searched, control, _] = self.names;
+        let fires = rates.iter().any(|at| above(at.control));
+        let text = format!(
+            "{searched} at {}{most}; the control {}: {control} at {}",
+            told(&|at| self.holds(at)),
+            if fires { "fires" } else { "does not fire" },
+            told(&|at| above(at.control)),
+        );
+        Verdict::of(fires && rates.iter().any(|at| self.holds(at)), false, text)
+    }
+
+    /// The differences by rate and by cell.
+    fn parts(&self, found: &[Found], rates: &[AtRate]) -> Vec<Part> {
+        let (names, unit) = (self.names, self.unit);
+        let sure = format!("{:.0} %", 100.0 * self.confidence());
+        let panel = |parts: &[(usize, fn(&AtRate) -> Option<Interval>)]| {
+            let panel = Panel::new(Axis::linear(format!("difference, {unit}"))).rule(0.0, "");
+            parts.iter().fold(panel, |panel, (name, of)| {
+                let at = |(x, at): (usize, &AtRate)| {
+                    of(at).map(|gap| (x as f64, gap.low, gap.estimate, gap.high))
+                };
+                let points = rates.iter().enumerate().filter_map(at);
+                panel.intervals(Intervals::new(names[*name], points))
+            })
+        };
+        let picture = plot::Figure::new(self.title)
+            .subtitle(format!("mean and {sure} interval over cells and seeds"))
+            .x(Axis::categories(
+                "peak learning rate",
+                rates.iter().map(|at| format!("{:e}", at.lr)),
+            ))
+            .panel(panel(&[(0, |at| at.searched), (2, |at| at.beside)]))
+            .panel(panel(&[(1, |at| at.control)]));
+        let caption =
+            format!("{unit}; mean and {sure} interval over all cells and seeds of a rate");
+        let header: Vec<&str> = std::iter::once("rate").chain(names).collect();
+        let mut all = Table::new(caption, &header);
+        for at in rates {
+            let cells = [at.searched, at.control, at.beside].map(words);
+            all.row(std::iter::once(format!("{:e}", at.lr)).chain(cells));
+        }
+        let header: Vec<&str> =
+            std::iter::once("rate").chain(self.columns.iter().copied()).chain(names).collect();
+        let mut table = Table::new("the same by cells, means over seeds", &header);
+        for one in found {
+            let shown =
+                |values: &Vec<f64>| mean(values).map_or("-".to_owned(), |x| format!("{x:+.4}"));
+            let means = [&one.searched, &one.control, &one.beside].map(shown);
+            let first = std::iter::once(format!("{:e}", one.lr)).chain(one.words.iter().cloned());
+            table.row(first.chain(means));
+        }
+        vec![Part::Picture(picture), Part::Table(all), Part::Table(table)]
+    }
+
+    /// What the cells say.
+    pub(super) fn find(&self, found: &[Found]) -> Findings {
+        let rates = self.by_rate(found);
+        Findings { verdict: self.judge(&rates), parts: self.parts(found, &rates) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn search(needs_beside: bool) -> Search {
+        Search {
+            title: "a search",
+            names: ["the effect", "the control", "the condition"],
+            unit: "nats",
+            needs_beside,
+            rates: vec![1e-3, 3e-3, 1e-2, 3e-2, 1e-1],
+            columns: vec!["layers"],
+        }
+    }
+
+    /// Two cells of each rate, whose differences scatter by a tenth about these means.
+    fn found(means: impl Fn(f64) -> [f64; 3]) -> Vec<Found> {
+        let around = |mean: f64| [-0.1, 0.0, 0.1, 0.0].map(|x| mean + x).to_vec();
+        let one = |&lr: &f64| {
+            let [searched, control, beside] = means(lr).map(around);
+            let words = |layers: &str| vec![layers.to_owned()];
+            let one = Found { lr, words: words("2"), searched, control, beside };
+            [Found { words: words("4"), ..one.clone() }, one]
+        };
+        search(false).rates.iter().flat_map(one).collect()
+    }
+
+    #[test]
+    fn each_part_can_fail() {
+        let word = |needs: bool, means: fn(f64) -> [f64; 3]| {
+            search(needs).find(&found(means)).verdict.word()
+        };
+        let not = "not seen at this scale";
+        for needs in [false, true] {
+            assert_eq!(word(needs, |_| [0.3, 1.0, 0.3]), "reproduced");
+            let one = |lr: f64| [if lr == 1e-2 { 0.3 } else { 0.0 }, 1.0, 0.3];
+            assert_eq!(word(needs, one), "reproduced");
+            assert_eq!(word(needs, |_| [0.0, 1.0, 0.3]), not);
+            assert_eq!(word(needs, |_| [-0.3, 1.0, 0.3]), not, "a search shows no opposite");
+            assert_eq!(word(needs, |_| [0.3, 0.0, 0.3]), not, "the control");
+        }
+        assert_eq!(word(true, |_| [0.3, 1.0, 0.0]), not, "the condition");
+        assert_eq!(word(false, |_| [0.3, 1.0, 0.0]), "reproduced", "no condition");
+    }
+
+    /// By hand: eight values with a deviation of 0.0756 about 0.3; t of 7 degrees at 99 % is 3.499.
+    #[test]
+    fn intervals_are_of_all_cells_of_a_rate() {
+        let rates = search(false).by_rate(&found(|_| [0.3, 1.0, 0.0]));
+        let low = rates[0].searched.unwrap().low;
+        assert!((low - (0.3 - 3.499 * 0.0756 / 8_f64.sqrt())).abs() < 1e-4, "{low}");
+    }
+
+    #[test]
+    fn rates_are_told() {
+        let one = |lr: f64| [if lr == 1e-2 { 0.3 } else { 0.0 }, 1.0, 0.3];
+        let verdict = search(false).find(&found(one)).verdict;
+        let begin = "the effect at 1e-2 (the largest, at 1e-2: +0.3000 (";
+        assert!(verdict.reason().starts_with(begin), "{}", verdict.reason());
+    }
+
+    #[test]
+    fn a_lost_run_counts_as_a_guess() {
+        let found = less(&[f64::INFINITY, 2.0, 9.0], &[2.0, 1.5, f64::INFINITY], 256);
+        assert_eq!(found, [256_f64.ln() - 2.0, 0.5, 0.0]);
+    }
+}
