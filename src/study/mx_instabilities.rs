@@ -3,7 +3,7 @@
 //!
 //! Figures and tables are numbered as in the study; `F-zeta` is its figure of the gradient bias, `Nb-1`
 //! and `Nb-2` come from its published notebook, `Ext` answers what reviewers asked, `D1` is a question of our
-//! own. Proxies are judged by [`Factor`](crate::study::detect::Factor), language models by
+//! own, and `D2` the search behind it. Proxies are judged by [`Factor`](crate::study::detect::Factor), language models by
 //! [`Nats`](crate::study::detect::Nats).
 
 mod appc;
@@ -13,6 +13,7 @@ mod appj;
 mod common;
 mod confirm;
 mod d1;
+mod d2;
 mod draw;
 mod ext;
 mod f1;
@@ -45,6 +46,7 @@ pub const PAPER: Paper = Paper {
         &fzeta::Zeta,
         &f4::Interventions,
         &d1::Triggers,
+        &d2::Search,
         &t1::Gaps,
         &t3::Hyperparameters,
         &appc::Search,

@@ -106,8 +106,13 @@ pub(super) fn positive(setting: &Setting) -> Arm {
     Cell { lr: 10.0 * cell.lr, ..cell }.arm(setting, &text("e2m1"))
 }
 
-/// A run whose gradients are biased by construction: from its middle on those of outputs are rounded to E3M2 without any
-/// scale, far above most of them, and the loss follows. F-zeta must see the one before the other.
+/// E4M3 whose gradients are biased by construction: from a run's middle on those of outputs are rounded to E3M2 without any
+/// scale, far above most of them, and the loss follows.
+pub(super) fn unscaled() -> String {
+    format!("{}+from50%:backward:grad_output=e3m2@sr8", text("e4m3"))
+}
+
+/// A run of such gradients. F-zeta must see their bias before the loss.
 pub(super) fn biased(setting: &Setting) -> Arm {
     let grid = grid(setting);
     let mut rates: Vec<f64> = grid.iter().map(|cell| cell.lr).collect();
@@ -115,8 +120,7 @@ pub(super) fn biased(setting: &Setting) -> Arm {
     rates.dedup();
     let lr = rates[rates.len().saturating_sub(2)];
     let cell = Cell { lr, gain: 1.0, ..grid[0] };
-    let recipe = format!("{}+from50%:backward:grad_output=e3m2@sr8", text("e4m3"));
-    let mut arm = cell.arm(setting, &recipe);
+    let mut arm = cell.arm(setting, &unscaled());
     // The loss follows within ten steps, in which the bias must be seen three times.
     arm.config.record.probe_every = arm.config.record.probe_every.min(2);
     arm

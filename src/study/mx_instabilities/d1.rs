@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::plot::{self, Axis, Panel};
 use crate::study::arm::{Arm, Setting};
 use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
-use crate::study::statistics::{mean, paired_interval};
+use crate::study::statistics::{Interval, mean, paired_interval};
 use crate::study::store::Runs;
 use crate::train::record::Event;
 
@@ -19,7 +19,7 @@ pub(super) struct Triggers;
 const HIGH: &str = "mxpaper-bf16+gelu=fp32";
 
 /// The arms, the first one static MX and the last one high precision from the beginning.
-const ARMS: [&str; 5] = [
+pub(super) const ARMS: [&str; 5] = [
     "static MX",
     "at a fixed step",
     "when half of the gains are in the last bin",
@@ -27,15 +27,13 @@ const ARMS: [&str; 5] = [
     "bf16",
 ];
 
-fn arm(setting: &Setting, stress: &Stress, arm: usize, seed: u64) -> Arm {
-    let control = stress.control(setting, seed);
-    let low = text(stress.format);
-    let proxy = stress.proxy(setting, seed);
+/// A proxy as one of the arms, by its own recipe until it changes. The fixed step is `step`.
+pub(super) fn changing(setting: &Setting, proxy: &Proxy, step: u64, arm: usize) -> Arm {
     // What triggers read is measured often.
     let probed = Proxy { every: 2, probes: &[], ..proxy.clone() };
     let ruled = |rule: String| {
         let more = format!("{}{rule}\n", probed.more);
-        Proxy { recipe: low.clone(), more, ..probed.clone() }.arm(setting)
+        Proxy { more, ..probed.clone() }.arm(setting)
     };
     let when = |metric: &str, above: f64| {
         ruled(format!(
@@ -43,15 +41,21 @@ fn arm(setting: &Setting, stress: &Stress, arm: usize, seed: u64) -> Arm {
         ))
     };
     match arm {
-        0 => control,
-        1 => {
-            let step = stress.times[0];
-            ruled(format!("at = [{{ step = {step}, then = {HIGH:?} }}]"))
-        }
+        0 => probed.arm(setting),
+        1 => ruled(format!("at = [{{ step = {step}, then = {HIGH:?} }}]")),
         2 => when("lastbin.gamma", 0.5),
         3 => when("grad_spike", 3.0),
         _ => Proxy { recipe: HIGH.into(), ..probed }.arm(setting),
     }
+}
+
+fn arm(setting: &Setting, stress: &Stress, arm: usize, seed: u64) -> Arm {
+    if arm == 0 {
+        // The same run as F4's.
+        return stress.control(setting, seed);
+    }
+    let proxy = Proxy { recipe: text(stress.format), ..stress.proxy(setting, seed) };
+    changing(setting, &proxy, stress.times[0], arm)
 }
 
 /// The share of the steps in high precision: those after the first change.
@@ -67,60 +71,98 @@ fn share(fate: &Fate, arm: usize) -> f64 {
     }
 }
 
-/// What the seeds of one arm came to.
+/// What the runs of one arm came to.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Outcome {
-    losses: Vec<f64>,
-    shares: Vec<f64>,
-    diverged: Vec<bool>,
+pub(super) struct Outcome {
+    pub(super) losses: Vec<f64>,
+    pub(super) shares: Vec<f64>,
+    pub(super) diverged: Vec<bool>,
 }
 
 impl Outcome {
+    /// Adds a run of an arm.
+    pub(super) fn push(&mut self, fate: &Fate, arm: usize) {
+        self.losses.push(fate.tail);
+        self.shares.push(share(fate, arm));
+        self.diverged.push(fate.diverged());
+    }
+
+    /// Runs that diverge.
+    pub(super) fn lost(&self) -> usize {
+        self.diverged.iter().filter(|diverged| **diverged).count()
+    }
+
     /// Runs that diverge in static MX and not here.
-    fn saved(&self, fixed: &Self) -> usize {
+    pub(super) fn saved(&self, fixed: &Self) -> usize {
         fixed.diverged.iter().zip(&self.diverged).filter(|(a, b)| **a && !**b).count()
     }
 
-    /// 1 for each run that diverged.
-    fn lost(&self) -> Vec<f64> {
-        self.diverged.iter().map(|diverged| f64::from(*diverged)).collect()
+    /// Runs that diverge here and not in static MX.
+    pub(super) fn broken(&self, fixed: &Self) -> usize {
+        fixed.saved(self)
     }
 
-    /// Runs that diverge here and not in static MX.
-    fn broken(&self, fixed: &Self) -> usize {
-        fixed.saved(self)
+    /// The share of the steps in high precision, in percent, over all runs.
+    pub(super) fn percent(&self) -> f64 {
+        100.0 * mean(&self.shares).unwrap_or(f64::NAN)
+    }
+
+    /// How many more runs diverge here than in another arm, as a share of the pairs.
+    fn gap(&self, other: &Self, confidence: f64) -> Option<Interval> {
+        let ones = |of: &Self| of.diverged.iter().map(|lost| f64::from(*lost)).collect::<Vec<_>>();
+        paired_interval(&ones(self), &ones(other), confidence)
+    }
+
+    /// Whether fewer runs diverge than in static MX, in less time of high precision than the fixed step needs.
+    pub(super) fn pays(&self, fixed: &Self, at: &Self, confidence: f64) -> bool {
+        let below = |interval: Option<Interval>| interval.is_some_and(|gap| gap.high < 0.0);
+        below(self.gap(fixed, confidence))
+            && below(paired_interval(&self.shares, &at.shares, confidence))
     }
 }
 
-/// A trigger is worth it if fewer runs diverge with it than in static MX, in less time of high precision than
-/// the fixed step needs; it is worse than the fixed step if more runs diverge with it than with that.
+/// What all arms came to, each beside static MX.
+pub(super) fn table(caption: &str, outcomes: &[Outcome; 5]) -> Table {
+    let header = ["arm", "loss", "in bfloat16, %", "diverged", "runs saved", "lost anew", "runs"];
+    let mut table = Table::new(caption, &header);
+    for (outcome, name) in outcomes.iter().zip(ARMS) {
+        table.row([
+            name.into(),
+            number(mean(&outcome.losses).unwrap_or(f64::NAN)),
+            format!("{:.0}", outcome.percent()),
+            outcome.lost().to_string(),
+            outcome.saved(&outcomes[0]).to_string(),
+            outcome.broken(&outcomes[0]).to_string(),
+            outcome.losses.len().to_string(),
+        ]);
+    }
+    table
+}
+
+/// A trigger is worth it if it [pays](Outcome::pays); it is worse than the fixed step if more runs diverge with it
+/// than with that.
 fn judge(name: &str, outcomes: &[Outcome; 5]) -> Verdict {
     let [fixed, at, triggers @ .., _] = outcomes;
-    let lost = fixed.diverged.iter().filter(|diverged| **diverged).count();
     let mut text = format!(
-        "{name}: {lost} of {} static MX runs diverge; the fixed step saves {} and loses {} others",
+        "{name}: {} of {} static MX runs diverge; the fixed step saves {} and loses {} others",
+        fixed.lost(),
         fixed.diverged.len(),
         at.saved(fixed),
         at.broken(fixed)
     );
     let (mut better, mut worse) = (false, 0);
     for (trigger, name) in triggers.iter().zip(&ARMS[2..]) {
-        let less = paired_interval(&trigger.shares, &at.shares, 0.95);
-        let share = mean(&trigger.shares).unwrap_or(f64::NAN);
         text += &format!(
             "; {name}: fires on {} seeds, saves {} and loses {} others, {:.0} % of the steps high",
             trigger.shares.iter().filter(|share| **share > 0.0).count(),
             trigger.saved(fixed),
             trigger.broken(fixed),
-            100.0 * share
+            trigger.percent()
         );
-        let gap = |other: &Outcome| paired_interval(&trigger.lost(), &other.lost(), 0.95);
-        better |= gap(fixed).is_some_and(|gap| gap.high < 0.0)
-            && less.is_some_and(|less| less.high < 0.0);
-        worse += usize::from(gap(at).is_some_and(|gap| gap.low > 0.0));
+        better |= trigger.pays(fixed, at, 0.95);
+        worse += usize::from(trigger.gap(at, 0.95).is_some_and(|gap| gap.low > 0.0));
     }
-    let share = mean(&at.shares).unwrap_or(f64::NAN);
-    text += &format!("; the fixed step has {:.0} %", 100.0 * share);
+    text += &format!("; the fixed step has {:.0} %", at.percent());
     Verdict::of(better, worse == triggers.len(), text)
 }
 
@@ -175,30 +217,16 @@ fn on_stress(setting: &Setting, runs: &Runs<'_>, stress: &Stress) -> Result<(Ver
         "{name}, means over seeds: the final loss (mean squared error, a diverged run counted at most as its \
          loss before training) and the share of the steps in bfloat16"
     );
-    let header = ["arm", "loss", "in bfloat16, %", "diverged", "runs saved", "lost anew", "seeds"];
-    let mut table = Table::new(&caption, &header);
     for (index, arm_name) in ARMS.iter().enumerate() {
         let mut curves = Vec::new();
         for seed in stress.seeds(setting) {
             let fate = proxy_fate(runs, &arm(setting, stress, index, seed))?;
-            let outcome = &mut outcomes[index];
-            outcome.losses.push(fate.tail);
-            outcome.shares.push(share(&fate, index));
-            outcome.diverged.push(fate.diverged());
+            outcomes[index].push(&fate, index);
             curves.push(calm(&fate.losses));
         }
         panel = over_seeds(panel, arm_name, &curves);
-        let outcome = &outcomes[index];
-        table.row([
-            (*arm_name).into(),
-            number(mean(&outcome.losses).unwrap_or(f64::NAN)),
-            format!("{:.0}", 100.0 * mean(&outcome.shares).unwrap_or(f64::NAN)),
-            outcome.diverged.iter().filter(|diverged| **diverged).count().to_string(),
-            outcome.saved(&outcomes[0]).to_string(),
-            outcome.broken(&outcomes[0]).to_string(),
-            outcome.losses.len().to_string(),
-        ]);
     }
+    let table = table(&caption, &outcomes);
     let under = format!(
         "{name}; median of the seeds and their range; moving average over 2 % of the steps"
     );
