@@ -1,6 +1,8 @@
 //! Codes to numbers.
 
-use super::{at_every_level, format, named, of_up_to_8_bits};
+#[cfg(feature = "half")]
+use super::named;
+use super::{at_every_level, format, of_up_to_8_bits};
 use exmy::bulk::{Real, decode_into, decode_plain};
 use exmy::format::Format;
 use exmy::minifloat::Bits;
