@@ -25,11 +25,15 @@ mod e19;
 mod e20;
 mod e21;
 mod e22;
+mod e24;
+mod e25;
+mod e26;
 mod frozen;
 mod grid;
 mod memory;
 mod ranking;
 mod show;
+mod trials;
 
 use crate::study::papers::Paper;
 
@@ -70,5 +74,10 @@ pub const PAPER: Paper = Paper {
         &e21::Search,
         &e22::Search::Tails,
         &e22::Search::Flushed,
+        &e24::Search,
+        &e25::Search,
+        &e26::Search,
+        &trials::Search::Patches,
+        &trials::Search::Formats,
     ],
 };

@@ -2,19 +2,20 @@
 
 use super::claim::{Claim, verdict};
 use super::common::{BF16, INPUTS, Kind, changed, main, seeds, short};
-use super::show::{late, series, spread};
+use super::show::{late, spread};
 use crate::error::Result;
 use crate::plot::{self, Axis, Panel, Series};
 use crate::study::arm::{Arm, Scale, Setting};
 use crate::study::finding::{Figure, Findings, Part, Table};
 use crate::study::statistics::mean;
 use crate::study::store::{Runs, Trained};
+use crate::train::probe::{Line, Value};
 
 /// E9.
 pub(super) struct Depth;
 
 /// Kurtosis, and the largest magnitude: the probe and the end of its part.
-const MEASURES: [(&str, &str, &str); 2] =
+pub(super) const MEASURES: [(&str, &str, &str); 2] =
     [("kurtosis", "kurtosis", "input"), ("largest magnitude", "channels", "input.top")];
 
 /// At medium models of eight layers; at small the runs of other figures, of four.
@@ -27,32 +28,29 @@ fn arm(setting: &Setting, kind: Kind, seed: u64) -> Arm {
     changed(short(setting, kind, BF16, seed), changes)
 }
 
+/// The mean over the inputs of a layer of what a line of a probe has under this end.
+pub(super) fn of_layer(line: &Line, layer: usize, end: &str) -> Option<f64> {
+    let names = INPUTS.map(|operator| format!("layers.{layer}.{operator}.{end}"));
+    let own = line.values.parts.iter().filter(|(name, _)| names.contains(name));
+    // Of a list of ranks the first.
+    let first = |value: &Value| value.list().and_then(|list| list.first().copied());
+    let values = own.filter_map(|(_, value)| value.number().or_else(|| first(value)));
+    mean(&values.collect::<Vec<_>>())
+}
+
 /// The mean of the last third, layer by layer.
 fn profile(setting: &Setting, run: &Trained, (probe, end): (&str, &str)) -> Result<Vec<f64>> {
     let layers = arm(setting, Kind::Gla, 1).config.model.decoder().map_or(0, |model| model.layers);
+    let lines = run.probe(probe)?;
     let of = |layer: usize| {
-        let names = INPUTS.map(|operator| format!("{operator}.{end}"));
-        let begin = format!("layers.{layer}.");
-        let pick = |part: &str| {
-            part.starts_with(&begin) && names.iter().any(|name| part.ends_with(name.as_str()))
-        };
-        if probe == "kurtosis" {
-            return Ok(late(&series(run, probe, pick)?, 2.0 / 3.0));
-        }
-        // Of the list of ranks the first.
-        let lines = run.probe(probe)?;
-        let points = lines.iter().filter_map(|line| {
-            let tops = line.values.parts.iter().filter(|(name, _)| pick(name));
-            let first = tops.filter_map(|(_, value)| value.list()?.first().copied());
-            Some((line.step as f64, mean(&first.collect::<Vec<_>>())?))
-        });
-        Ok(late(&points.collect::<Vec<_>>(), 2.0 / 3.0))
+        let point = |line: &Line| Some((line.step as f64, of_layer(line, layer, end)?));
+        late(&lines.iter().filter_map(point).collect::<Vec<_>>(), 2.0 / 3.0)
     };
-    (0..layers).map(of).collect()
+    Ok((0..layers).map(of).collect())
 }
 
 /// The mean of the last quarter of the layers over that of the others.
-fn ratio(profile: &[f64]) -> f64 {
+pub(super) fn ratio(profile: &[f64]) -> f64 {
     let (rest, last) = profile.split_at(profile.len() - (profile.len() / 4).max(1));
     mean(last).unwrap_or(f64::NAN) / mean(rest).unwrap_or(f64::NAN)
 }

@@ -18,6 +18,17 @@ use crate::view::{View, ViewMut};
 /// E15.
 pub(super) struct Rotations;
 
+/// What the activations are; gradients are N(0, 1).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Activations {
+    /// N(0, 1).
+    Normal,
+    /// The same, one element in so many so many times as large.
+    Spiky(u64, f64),
+    /// 5 of either sign, halfway between two neighbours of E2M1, and in every 16th token 6, which makes 1 the scale of each block.
+    Between,
+}
+
 const LIST: [(&str, &str); 9] = [
     ("none", "nv-nvfp4+last=0+rht=none"),
     ("weight gradient, 16", "nv-nvfp4+last=0"),
@@ -32,35 +43,40 @@ const LIST: [(&str, &str); 9] = [
 
 /// Tokens, inputs, outputs.
 const SHAPE: (usize, usize, usize) = (256, 128, 128);
-/// One element in so many is larger, and how much.
+/// What is judged: one element in so many is larger, and how much.
 const SPIKES: (u64, f64) = (64, 30.0);
 
 fn recipes(setting: &Setting) -> Recipes<'_> {
     Recipes::new(&LIST, seeds(setting, 3), |recipe, seed| short(setting, Kind::Gla, recipe, seed))
 }
 
-/// N(0, 1) values, of a few of which the magnitude is larger if `spiky`.
-fn values(seed: u64, label: &str, count: usize, spiky: bool) -> Vec<f32> {
+/// Tokens of so many values each.
+fn values(seed: u64, label: &str, width: usize, kind: Activations) -> Vec<f32> {
     let random = Philox::new(seed, Stream::new(label));
     let places = Philox::new(seed, Stream::new(label).with(1));
     let one = |i: u64| {
         let x = normal_quantile((f64::from(random.word(i)) + 0.5) / 4_294_967_296.0);
-        let spike = spiky && places.below(i, SPIKES.0) == 0;
-        (if spike { SPIKES.1 * x } else { x }) as f32
+        let y = match kind {
+            Activations::Spiky(of, size) if places.below(i, of) == 0 => size * x,
+            Activations::Between if (i / width as u64).is_multiple_of(16) => x.signum() * 6.0,
+            Activations::Between => x.signum() * 5.0,
+            Activations::Normal | Activations::Spiky(..) => x,
+        };
+        y as f32
     };
-    (0..count as u64).map(one).collect()
+    (0..(SHAPE.0 * width) as u64).map(one).collect()
 }
 
 /// Signal to noise of the weight gradient in decibel, of the recipe with nothing rounded stochastically.
-fn decibel(seed: u64, spiky: bool, recipe: &str) -> Result<f64> {
+pub(super) fn decibel(seed: u64, activations: Activations, recipe: &str) -> Result<f64> {
     let (tokens, inputs, outputs) = SHAPE;
     let text = format!("{recipe}+sr=none");
     let recipe: Recipe = text.parse().map_err(|error| Error::new(format!("{text}: {error}")))?;
     let site = Site { layer: Some(0), operator: Operator::Up };
     let plan = Plan::of(&recipe, vec![Linear { site, outputs, inputs }], 1)
         .map_err(|error| Error::new(error.to_string()))?;
-    let x = values(seed, "rotation input", tokens * inputs, spiky);
-    let g = values(seed, "rotation gradient", tokens * outputs, false);
+    let x = values(seed, "rotation input", inputs, activations);
+    let g = values(seed, "rotation gradient", outputs, Activations::Normal);
     let (x, g) = (View::new(&x, tokens, inputs), View::new(&g, tokens, outputs));
     let (mut exact, mut found) = (vec![0.0; outputs * inputs], vec![0.0; outputs * inputs]);
     matmul(g.t(), x, ViewMut::new(&mut exact, outputs, inputs), Output::Overwrite);
@@ -126,10 +142,11 @@ impl Figure for Rotations {
             if name.starts_with("forward") || name.starts_with("input") {
                 continue;
             }
-            let of = |spiky| -> Result<Vec<f64>> {
-                (1..=draws).map(|seed| decibel(seed, spiky, recipe)).collect()
+            let of = |kind: Activations| -> Result<Vec<f64>> {
+                (1..=draws).map(|seed| decibel(seed, kind, recipe)).collect()
             };
-            let (spiky, normal) = (of(true)?, of(false)?);
+            let spiky = of(Activations::Spiky(SPIKES.0, SPIKES.1))?;
+            let normal = of(Activations::Normal)?;
             table.row([name.to_owned(), spread(&spiky), spread(&normal)]);
             match name {
                 "none" => plain = spiky,
@@ -163,7 +180,7 @@ mod tests {
     /// About 20 dB an operand, as NVFP4 has of normal values, is 17 dB of their product.
     #[test]
     fn normal_values_have_the_usual_noise() {
-        let found = decibel(1, false, "nv-nvfp4+last=0+rht=none").unwrap();
+        let found = decibel(1, Activations::Normal, "nv-nvfp4+last=0+rht=none").unwrap();
         assert!((16.0..19.0).contains(&found), "{found}");
     }
 }

@@ -49,8 +49,10 @@ impl Found {
                 Search::Tails => &["kurtosis", "spikes"],
                 Search::Flushed => &["rounding"],
             };
-            let line = frozen::observed(runs, &arm, grid::steps(setting), FORMATS[1], probes)?;
-            let of = |pick: &dyn Fn(&str) -> bool| parts_mean(&line, pick).unwrap_or(f64::NAN);
+            let lines = frozen::observed(runs, &arm, grid::steps(setting), FORMATS[1], probes)?;
+            let of = |pick: &dyn Fn(&str) -> bool| {
+                lines.iter().find_map(|line| parts_mean(line, pick)).unwrap_or(f64::NAN)
+            };
             if search == Search::Tails {
                 kurtosis.push(of(&|part| of_inputs(part, "input")));
                 spikes.push(of(&|part| of_inputs(part, "input.rms_p99")));

@@ -3,7 +3,7 @@
 
 use super::common::under;
 use crate::error::Result;
-use crate::recipe::{Observer, Rounded};
+use crate::recipe::Observer;
 use crate::study::arm::Arm;
 use crate::study::store::Runs;
 use crate::study::table::gap_percent;
@@ -55,15 +55,28 @@ pub(super) fn gaps_of(
     recipes.into_iter().map(|recipe| Ok(gap_percent(loss(&recipe)?, own))).collect()
 }
 
-/// What probes of the operands of products see in one step of `recipe` from an arm's checkpoint of `step`.
+/// What probes of products see in one step of `recipe` from an arm's checkpoint of `step`, a line each.
 pub(super) fn observed(
     runs: &Runs<'_>,
     arm: &Arm,
     step: u64,
     recipe: &str,
     probes: &[&str],
-) -> Result<Line> {
-    let (data, state, progress) = loaded(runs, arm, step)?;
+) -> Result<Vec<Line>> {
+    observed_of(runs, arm, step, recipe, probes, |_, _| {})
+}
+
+/// The same of weights that are changed first.
+pub(super) fn observed_of(
+    runs: &Runs<'_>,
+    arm: &Arm,
+    step: u64,
+    recipe: &str,
+    probes: &[&str],
+    change: impl FnOnce(&Config, &mut [f32]),
+) -> Result<Vec<Line>> {
+    let (data, mut state, progress) = loaded(runs, arm, step)?;
+    change(&arm.config, &mut state.params);
     let config = under(&arm.config, recipe)?;
     let mut trainer = Trainer::new(&config, &data)?;
     trainer.restore(state, progress);
@@ -88,7 +101,7 @@ pub(super) fn gone_on(
     let mut lines = Vec::new();
     for at in step + 1..=step + more {
         if at.is_multiple_of(every) {
-            lines.push(look(&mut trainer, &config, &[probe])?);
+            lines.append(&mut look(&mut trainer, &config, &[probe])?);
         } else {
             trainer.step(None);
         }
@@ -96,41 +109,57 @@ pub(super) fn gone_on(
     Ok(lines)
 }
 
-/// A step that probes watch, and what they measure.
-fn look(trainer: &mut Trainer<'_>, config: &Config, probes: &[&str]) -> Result<Line> {
+/// A step that probes watch, and what each measures: parts of two probes may have the same name.
+fn look(trainer: &mut Trainer<'_>, config: &Config, probes: &[&str]) -> Result<Vec<Line>> {
     let made = probes.iter().map(|name| probe::by_name(name, &config.model));
-    let mut all = Operands(made.collect::<Result<_>>()?);
-    trainer.step(Some(&mut all));
+    let mut all: Vec<Box<dyn Probe>> = made.collect::<Result<_>>()?;
+    let mut watching: Vec<&mut dyn Observer> =
+        all.iter_mut().filter_map(|probe| probe.observer()).collect();
+    trainer.step(Some(&mut watching));
     let step = trainer.progress().step;
-    let mut line = Line { step, probe: probes.join(" "), values: Values::default() };
-    for mut probe in all.0 {
-        let seen = Seen {
-            step,
-            model: &config.model,
-            layout: trainer.layout(),
-            params: &trainer.state().params,
-            // What looks at operands does not look at gradients.
-            grads: &[],
-            shadow: None,
-            twin: None,
-            endings: None,
-        };
+    let seen = Seen {
+        step,
+        model: &config.model,
+        layout: trainer.layout(),
+        params: &trainer.state().params,
+        // What looks at products does not look at gradients.
+        grads: &[],
+        shadow: None,
+        twin: None,
+        endings: None,
+    };
+    let line = |(mut probe, name): (Box<dyn Probe>, &&str)| {
         let mut values = Values::default();
         probe.measure(&seen, &mut values);
-        line.values.parts.append(&mut values.parts);
-    }
-    Ok(line)
+        Line { step, probe: (*name).to_owned(), values }
+    };
+    Ok(all.into_iter().zip(probes).map(line).collect())
 }
 
-/// Shows operands to several probes.
-struct Operands(Vec<Box<dyn Probe>>);
+#[cfg(test)]
+mod tests {
+    use super::super::common::Kind;
+    use super::super::grid::Cell;
+    use super::*;
+    use crate::study::arm::{Scale, Setting};
 
-impl Observer for Operands {
-    fn operand(&mut self, seen: &Rounded<'_>) {
-        for probe in &mut self.0 {
-            if let Some(observer) = probe.observer() {
-                observer.operand(seen);
-            }
-        }
+    /// Two probes whose parts share names, and one that needs what products give.
+    #[test]
+    fn each_probe_has_its_own_line() {
+        let recipe = "nv-nvfp4+last=0+sr=none";
+        let cell = Cell { kind: Kind::Sa, lr: 1e-3, layers: 2, planted: false, recipe };
+        let mut config = cell.arm(&Setting::unread(Scale::Medium), 1).config;
+        config.data.fingerprint.clear();
+        let data = load_data(&mut config).unwrap();
+        let mut trainer = Trainer::new(&config, &data).unwrap();
+        let names = ["kurtosis", "channels", "products"];
+        let lines = look(&mut trainer, &config, &names).unwrap();
+        assert_eq!(lines.iter().map(|line| line.probe.as_str()).collect::<Vec<_>>(), names);
+        let part = |at: usize, name: &str| lines[at].values.parts[name].clone();
+        assert!(part(0, "layers.1.q_proj.input").number().is_some());
+        assert_eq!(part(1, "layers.1.q_proj.input").list().unwrap().len(), 64);
+        let error = part(2, "layers.1.q_proj.grad_weight.error").number().unwrap();
+        // More than bfloat16's 2^-9, less than one operand's 20 dB and the other's without any sum over tokens.
+        assert!((0.02..0.2).contains(&error), "{error}");
     }
 }

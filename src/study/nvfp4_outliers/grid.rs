@@ -1,4 +1,4 @@
-//! The grid of runs that E21 and E22 search: both kinds of attention over rates, depths, planted channels and formats.
+//! The grid of runs that E21 to E26 search: both kinds of attention over rates, depths, planted channels and formats.
 //!
 //! The best of many cells is found by chance, so what counts is what all cells of a kind of model and learning rate show.
 
@@ -39,7 +39,7 @@ pub(super) fn rates(setting: &Setting) -> Vec<f64> {
     ])
 }
 
-fn depths(setting: &Setting) -> Vec<usize> {
+pub(super) fn depths(setting: &Setting) -> Vec<usize> {
     setting.scale.pick([vec![2], vec![2, 4], vec![2, 4], vec![12, 24]])
 }
 
@@ -99,9 +99,9 @@ impl Cell {
         [kind.name().into(), format!("{lr:e}"), layers.to_string(), planted.into(), recipe.into()]
     }
 
-    pub(super) fn arm(self, setting: &Setting, seed: u64) -> Arm {
+    /// A run of so many steps, without probes.
+    pub(super) fn trial(self, setting: &Setting, seed: u64, steps: u64) -> Arm {
         let Self { kind, lr, layers, planted, recipe } = self;
-        let steps = steps(setting);
         let preset = match kind {
             Kind::Gla => "gla-nano",
             Kind::Sa => "sa-micro",
@@ -113,25 +113,52 @@ impl Cell {
              model.context = {}\nmodel.sink = true\nmodel.hot_channels = {}\nrecipe = {recipe:?}\nseed = {seed}\n\
              train.steps = {steps}\ntrain.warmup = {}\ntrain.batch = 8\ntrain.lr = {lr:?}\ntrain.lr_min = {:?}\n\
              train.schedule = \"wsd\"\nrecord.eval_every = 0\nrecord.checkpoint_every = 0\nrecord.keep = 1\n\
-             record.eval_windows = {}\nrecord.probes = [\"hot\"]\nrecord.probe_every = {}",
+             record.eval_windows = {}",
             3 * size,
             size,
             if planted { self::planted(size) } else { 0 },
             steps / 20,
             lr / 10.0,
             setting.scale.pick([4, 32, 32, 256]),
-            (steps / 60).max(1),
         );
-        Arm::new(setting.config(preset, &changes)).keeping(&[steps])
+        Arm::new(setting.config(preset, &changes))
+    }
+
+    /// A run of the grid, whose last weights are kept.
+    pub(super) fn arm(self, setting: &Setting, seed: u64) -> Arm {
+        let steps = steps(setting);
+        let probes = match self.kind {
+            Kind::Gla => r#"["hot"]"#,
+            Kind::Sa => r#"["hot", "attention"]"#,
+        };
+        let every = (steps / 60).max(1);
+        let changes = format!("record.probes = {probes}\nrecord.probe_every = {every}");
+        common::changed(self.trial(setting, seed, steps), &changes).keeping(&[steps])
     }
 }
 
-/// Plants the channels of a run's seed in its trained weights.
-pub(super) fn plant(config: &Config, params: &mut [f32]) {
+/// Plants so many channels, by a run's seed, in its trained weights.
+fn plant_some(config: &Config, params: &mut [f32], hot_channels: usize) {
     if let model::Config::Decoder(decoder) = &config.model {
-        let hot_channels = planted(decoder.d_model);
         let planted = decoder::Config { hot_channels, ..*decoder };
         decoder.plant(params, &planted.hot(config.seed), SCALE);
+    }
+}
+
+/// Plants as many as the planted cells have.
+pub(super) fn plant(config: &Config, params: &mut [f32]) {
+    plant_some(config, params, planted(config.model.decoder().map_or(0, |model| model.d_model)));
+}
+
+/// Plants one in the last layer alone. One, since kurtosis asks for few large values: the excess of normal ones is 9 at most where a quarter of them are
+/// larger, and some 120 where each 64th is 16 times as large.
+pub(super) fn plant_last(config: &Config, params: &mut [f32]) {
+    let mut everywhere = params.to_vec();
+    plant_some(config, &mut everywhere, 1);
+    let layers = config.model.decoder().map_or(0, |model| model.layers);
+    let last = format!("model.layers.{}.", layers.saturating_sub(1));
+    for entry in config.model.layout().iter().filter(|entry| entry.name.starts_with(&last)) {
+        params[entry.range.clone()].copy_from_slice(&everywhere[entry.range.clone()]);
     }
 }
 
@@ -176,6 +203,7 @@ mod tests {
     use super::*;
     use crate::train::run::load_data;
     use crate::train::trainer::Trainer;
+    use std::collections::BTreeSet;
 
     #[test]
     fn all_cells_of_a_rate_count() {
@@ -213,6 +241,31 @@ mod tests {
     }
 
     #[test]
+    fn planting_in_the_last_layer_moves_one_channel_there_alone() {
+        let setting = Setting::unread(Scale::Medium);
+        for kind in Kind::ALL {
+            let cell = Cell { kind, lr: 1e-3, layers: 4, planted: false, recipe: BF16 };
+            let config = cell.arm(&setting, 1).config;
+            let before = config.model.initialize(config.seed);
+            let mut after = before.clone();
+            plant_last(&config, &mut after);
+            let mut changed = Vec::new();
+            for entry in config.model.layout().iter() {
+                let pairs = before[entry.range.clone()].iter().zip(&after[entry.range.clone()]);
+                let columns = pairs.enumerate().filter(|(_, (a, b))| a != b).map(|(at, _)| at % 64);
+                let columns: BTreeSet<usize> = columns.collect();
+                if !columns.is_empty() {
+                    assert!(entry.name.starts_with("model.layers.3."), "{}", entry.name);
+                    changed.push(columns);
+                }
+            }
+            // Two gains, and what reads them.
+            assert_eq!(changed.len(), if kind == Kind::Sa { 7 } else { 9 });
+            assert!(changed.iter().all(|columns| columns.len() == 1 && *columns == changed[0]));
+        }
+    }
+
+    #[test]
     fn planting_changes_no_bit_of_the_loss_in_bfloat16() {
         let setting = Setting::unread(Scale::Medium);
         let cell = Cell { kind: Kind::Sa, lr: 1e-3, layers: 2, planted: false, recipe: BF16 };
@@ -226,10 +279,13 @@ mod tests {
             trainer.validation_loss()
         };
         let before = config.model.initialize(1);
-        let mut after = before.clone();
-        plant(&config, &mut after);
-        assert_eq!(loss(&before, BF16).to_bits(), loss(&after, BF16).to_bits());
-        assert_ne!(loss(&before, "nv-nvfp4").to_bits(), loss(&after, "nv-nvfp4").to_bits());
+        for plant in [plant, plant_last] {
+            let mut after = before.clone();
+            plant(&config, &mut after);
+            assert_eq!(loss(&before, BF16).to_bits(), loss(&after, BF16).to_bits());
+            let nvfp4 = "nv-nvfp4+last=0";
+            assert_ne!(loss(&before, nvfp4).to_bits(), loss(&after, nvfp4).to_bits());
+        }
     }
 
     #[test]
