@@ -1,7 +1,7 @@
 //! The two grids of runs that BR-16 to BR-19 search: models of the kind of `nano`, five learning rates over two decades
 //! and two depths; FP8 on clean text and on noisy text, and cut mantissas with gradients clipped and not.
 //!
-//! Each of the four reads 200 runs of them and more. MXFP4 stands in every cell: it is what their detectors must see.
+//! Each of the four reads 200 runs of them and more. MXFP4 stands in every cell: it is what the detectors of BR-16 to BR-18 must see.
 
 use super::common::{Spec, all, seeds, tails};
 use crate::error::Result;
@@ -57,7 +57,7 @@ impl Grid {
         }
     }
 
-    /// The learning rates; those of cut mantissas are twice as high, as their figures' are.
+    /// The learning rates; those of cut mantissas are twice as high, as they are looked at up to where runs break.
     pub(super) fn rates(self, setting: &Setting) -> Vec<f64> {
         let usual = match setting.scale {
             Scale::Smoke => vec![3e-3],

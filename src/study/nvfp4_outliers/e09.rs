@@ -49,10 +49,12 @@ fn profile(setting: &Setting, run: &Trained, (probe, end): (&str, &str)) -> Resu
     Ok((0..layers).map(of).collect())
 }
 
-/// The mean of the last quarter of the layers over that of the others.
+/// The mean of the last quarter of the layers over that of the others; NaN where these have a mean of 0 or below, as flat
+/// distributions have.
 pub(super) fn ratio(profile: &[f64]) -> f64 {
     let (rest, last) = profile.split_at(profile.len() - (profile.len() / 4).max(1));
-    mean(last).unwrap_or(f64::NAN) / mean(rest).unwrap_or(f64::NAN)
+    let rest = mean(rest).filter(|rest| *rest > 0.0);
+    mean(last).unwrap_or(f64::NAN) / rest.unwrap_or(f64::NAN)
 }
 
 impl Figure for Depth {
@@ -123,5 +125,6 @@ mod tests {
         assert_eq!(ratio(&[1.0, 1.0, 1.0, 3.0]), 3.0);
         assert_eq!(ratio(&[1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 3.0, 3.0]), 2.0);
         assert_eq!(ratio(&[2.0, 1.0]), 0.5);
+        assert!(ratio(&[-1.0, -2.0]).is_nan(), "twice as flat is no outlier");
     }
 }

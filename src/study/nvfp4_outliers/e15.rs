@@ -8,7 +8,7 @@ use crate::gemm::f32::{Output, matmul};
 use crate::nn::linear::{Group, Products};
 use crate::nn::site::{Operator, Site};
 use crate::random::{Philox, Stream};
-use crate::recipe::{Engine, Images, Linear, Phase, Plan, Recipe};
+use crate::recipe::{Engine, Images, Linear, Observer, Phase, Plan, Recipe};
 use crate::study::arm::{Arm, Scale, Setting};
 use crate::study::finding::{Figure, Findings, Part, Table};
 use crate::study::statistics::normal_quantile;
@@ -69,6 +69,16 @@ fn values(seed: u64, label: &str, width: usize, kind: Activations) -> Vec<f32> {
 
 /// Signal to noise of the weight gradient in decibel, of the recipe with nothing rounded stochastically.
 pub(super) fn decibel(seed: u64, activations: Activations, recipe: &str) -> Result<f64> {
+    watched(seed, activations, recipe, None)
+}
+
+/// The same, of a product that an observer sees.
+pub(super) fn watched(
+    seed: u64,
+    activations: Activations,
+    recipe: &str,
+    observer: Option<&mut dyn Observer>,
+) -> Result<f64> {
     let (tokens, inputs, outputs) = SHAPE;
     let text = format!("{recipe}+sr=none");
     let recipe: Recipe = text.parse().map_err(|error| Error::new(format!("{text}: {error}")))?;
@@ -82,7 +92,11 @@ pub(super) fn decibel(seed: u64, activations: Activations, recipe: &str) -> Resu
     matmul(g.t(), x, ViewMut::new(&mut exact, outputs, inputs), Output::Overwrite);
     let members = [(Operator::Up, outputs)];
     let mut images = Images::default();
-    Engine::new(&plan, seed, Phase::Train(0), &mut images).grad_weight(
+    let mut engine = Engine::new(&plan, seed, Phase::Train(0), &mut images);
+    if let Some(observer) = observer {
+        engine = engine.observed(observer);
+    }
+    engine.grad_weight(
         &Group { layer: Some(0), members: &members },
         g,
         x,

@@ -282,8 +282,10 @@ fn spike_table(artificial: &[Artificial]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::super::common::BF16;
+    use super::super::e15::watched;
     use super::*;
-    use crate::train::probe::Values;
+    use crate::study::arm::Scale;
+    use crate::train::probe::{self, Seen, Values};
 
     fn found(lr: f64, planted: bool, gain: [f64; 2]) -> Found {
         let cell = Cell { kind: Kind::Sa, lr, layers: 2, planted, recipe: BF16 };
@@ -346,5 +348,33 @@ mod tests {
             assert!(one.plain.iter().all(|plain| (12.0..14.4).contains(plain)), "{one:?}");
             assert!(gains(&one.gain), "{one:?}");
         }
+    }
+
+    /// The control measures products of its own: what the probe reads of them must be the same.
+    #[test]
+    fn the_control_and_the_runs_are_read_alike() {
+        let config = Setting::unread(Scale::Medium).config("sa-micro", "");
+        let layout = config.model.layout();
+        let read = |end: &str| {
+            let mut probe = probe::by_name("products", &config.model).unwrap();
+            let recipe = format!("{}{end}", FORMATS[0].1);
+            let own = watched(1, Activations::Between, &recipe, probe.observer()).unwrap();
+            let seen = Seen {
+                step: 1,
+                model: &config.model,
+                layout: &layout,
+                params: &[],
+                grads: &[],
+                shadow: None,
+                twin: None,
+                endings: None,
+            };
+            let mut values = Values::default();
+            probe.measure(&seen, &mut values);
+            (own, Line { step: 1, probe: "products".into(), values })
+        };
+        let ((plain, without), (rotated, with)) = (read(NONE), read(""));
+        let found = gain(&[without], &[with], &["layers.0.up_proj".to_owned()]);
+        assert!((found - (rotated - plain)).abs() < 0.05, "{found} {rotated} {plain}");
     }
 }

@@ -113,22 +113,25 @@ fn control(setting: &Setting, runs: &Runs<'_>, lr: f64) -> Result<Found> {
     Ok(Found { cell, curves: all.map(|curve| vec![curve]) })
 }
 
-/// In which cells one of the claims holds.
-fn hits(found: &[Found], of: impl Fn(&[bool; 3]) -> bool) -> Hits {
-    Hits::of(found.iter().map(|one| (one.cell.lr, of(&one.holds()))))
+/// In which cells some of the claims hold.
+fn hits<'a>(found: impl IntoIterator<Item = &'a Found>, of: impl Fn(&[bool; 3]) -> bool) -> Hits {
+    Hits::of(found.into_iter().map(|one| (one.cell.lr, of(&one.holds()))))
 }
 
 fn judge(found: &[Found], controls: &[Found]) -> Verdict {
     let say = |what: &str, hits: &Hits| {
         format!("{what} in {} of {} cells, {}", hits.hits, hits.cells, hits.words())
     };
-    let all = hits(found, |holds| holds.iter().all(|one| *one));
+    let every = |holds: &[bool; 3]| holds.iter().all(|one| *one);
+    let all = hits(found, every);
+    let plain = hits(found.iter().filter(|one| !one.cell.planted), every);
     let single = [0, 1, 2].map(|i| hits(found, |holds| holds[i]));
-    let control = hits(controls, |holds| holds.iter().all(|one| *one));
+    let control = hits(controls, every);
     let fires = control.hits == control.cells && control.cells > 0;
     let text = format!(
-        "all three trends are as in the paper {}; {}; {}; {}; the control {}: queries of one head made larger show all three in {} of {}",
+        "all three trends are as in the paper {}; {}; {}; {}; {}; the control {}: queries of one head made larger show all three in {} of {}",
         say("", &all).trim_start(),
+        say("without planted channels", &plain),
         say("entropy falls", &single[0]),
         say("kurtosis of logits rises", &single[1]),
         say("the largest logit rises", &single[2]),
