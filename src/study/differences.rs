@@ -31,6 +31,8 @@ pub(super) struct Search {
     pub(super) title: &'static str,
     /// What the three differences are called.
     pub(super) names: [&'static str; 3],
+    /// The same in legends, of 17 letters at most.
+    pub(super) legend: [&'static str; 3],
     /// Their unit.
     pub(super) unit: &'static str,
     /// Whether what stands beside must be above 0, too.
@@ -121,13 +123,16 @@ impl Search {
                 rates.iter().filter(|at| of(at)).map(|at| format!("{:e}", at.lr)).collect();
             if some.is_empty() { "no rate".to_owned() } else { some.join(", ") }
         };
+        let shown = |at: &AtRate| format!("{} {}", words(at.searched), self.unit);
+        let holding: Vec<String> = rates.iter().filter(|at| self.holds(at)).map(shown).collect();
         let largest = rates.iter().max_by(|a, b| {
             let of = |at: &AtRate| at.searched.map_or(f64::NEG_INFINITY, |gap| gap.estimate);
             of(a).total_cmp(&of(b))
         });
-        let most = largest.map_or_else(String::new, |at| {
-            format!(" (the largest, at {:e}: {} {})", at.lr, words(at.searched), self.unit)
-        });
+        let most = match (holding.as_slice(), largest) {
+            ([], Some(at)) => format!(" (the largest, at {:e}: {})", at.lr, shown(at)),
+            (some, _) => format!(" ({})", some.join(", ")),
+        };
         let [searched, control, _] = self.names;
         let fires = rates.iter().any(|at| above(at.control));
         let text = format!(
@@ -153,7 +158,7 @@ impl Search {
                     of(at).map(|gap| (x as f64, gap.low, gap.estimate, gap.high))
                 };
                 let points = rates.iter().enumerate().filter_map(at);
-                panel.intervals(Intervals::new(names[*name], points))
+                panel.intervals(Intervals::new(self.legend[*name], points))
             })
         };
         let picture = plot::Figure::new(self.title)
@@ -201,6 +206,7 @@ mod tests {
         Search {
             title: "a search",
             names: ["the effect", "the control", "the condition"],
+            legend: ["effect", "control", "condition"],
             unit: "nats",
             needs_beside,
             rates: vec![1e-3, 3e-3, 1e-2, 3e-2, 1e-1],
@@ -253,9 +259,11 @@ mod tests {
     fn rates_are_told() {
         let one = |lr: f64| [if lr == 1e-2 { 0.3 } else { 0.0 }, 1.0, 0.3];
         let verdict = search(false).find(&found(one)).verdict;
-        let begin = "the effect at 1e-2 (the largest, at 1e-2: +0.3000 (";
+        let begin = "the effect at 1e-2 (+0.3000 (+0.0615 to +0.5385) nats), below 0 at no rate,";
         assert!(verdict.reason().starts_with(begin), "{}", verdict.reason());
         let verdict = search(false).find(&found(|lr| one(lr).map(|x| 0.0 - x))).verdict;
+        let begin = "the effect at no rate (the largest, at 1e-3: ";
+        assert!(verdict.reason().starts_with(begin), "{}", verdict.reason());
         let end = "below 0 at 1e-2, with cells counted apart at no rate and 1e-2; \
                    the control does not fire: the control at no rate";
         assert!(verdict.reason().ends_with(end), "{}", verdict.reason());

@@ -145,14 +145,27 @@ impl Figure for Search {
         let cells = self.cells(setting).into_iter();
         let found: Vec<Found> =
             cells.map(|cell| self.found(setting, runs, cell)).collect::<Result<_>>()?;
-        let columns = match self {
-            Self::Fp8 => vec!["layers", "noisy text"],
-            Self::Noise => vec!["layers"],
-            Self::Roundings => vec!["layers", "clipped"],
+        let (title, columns, legend) = match self {
+            Self::Fp8 => (
+                "What FP8 costs, by learning rate",
+                vec!["layers", "noisy text"],
+                ["FP8 - BF16", "MXFP4 - BF16", "FP8 - head BF16"],
+            ),
+            Self::Noise => (
+                "How much wider noise makes the gap of FP8",
+                vec!["layers"],
+                ["noisy - clean", "MXFP4 - clean FP8", "noisy alone"],
+            ),
+            Self::Roundings => (
+                "What truncation costs in E8M1, by learning rate",
+                vec!["layers", "clipped"],
+                ["cut - nearest", "cut - E8M7", "cut - stochastic"],
+            ),
         };
         let search = differences::Search {
-            title: self.title(),
+            title,
             names: self.names(),
+            legend,
             unit: "nats",
             needs_beside: *self == Self::Noise,
             rates: self.grid().rates(setting),

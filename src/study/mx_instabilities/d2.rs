@@ -22,6 +22,9 @@ pub(super) struct Search;
 
 /// The triggers among the arms, and what texts call them.
 const TRIGGERS: [(usize, &str); 2] = [(2, "the last bin"), (3, "the gradient norm")];
+/// What legends call the arms.
+const LEGEND: [&str; ARMS.len()] =
+    ["static MX", "fixed step", "by last bin", "by gradient norm", "bf16"];
 /// The trigger that the control must fire: its gradients grow, and nothing moves gains into the last bin.
 const CONTROL: usize = 3;
 
@@ -185,7 +188,7 @@ fn judge(found: &[(f64, Outcomes)], control: &Outcomes) -> Verdict {
 /// Shares of diverged runs by rate.
 fn picture(setting: &Setting, found: &[(f64, Outcomes)]) -> plot::Figure {
     let mut panel = Panel::new(Axis::linear("share of diverged runs").range(0.0, 1.0));
-    for (index, name) in ARMS.iter().enumerate() {
+    for (index, name) in LEGEND.iter().enumerate() {
         // A run in bfloat16 stands beside those of each format: counted so often its interval would be too narrow.
         let copies = if index == ARMS.len() - 1 { formats(setting).len() } else { 1 };
         let share = |(x, (_, outcomes)): (usize, &(f64, Outcomes))| {

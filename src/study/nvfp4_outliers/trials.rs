@@ -172,19 +172,26 @@ impl Figure for Search {
         let trials = self.trials(setting).into_iter();
         let found: Vec<Found> =
             trials.map(|trial| self.found(setting, runs, trial)).collect::<Result<_>>()?;
-        let names = match self {
-            Self::Patches => [
-                "NVFP4 above NVFP4 with 16 channels patched",
-                "NVFP4 above NVFP4 with 64 patched",
-                "NVFP4 above bfloat16",
-            ],
-            Self::Formats => {
-                ["MXFP4 above NVFP4", "MXFP4 everywhere above NVFP4", "NVFP4 above bfloat16"]
-            }
+        let (title, names, legend) = match self {
+            Self::Patches => (
+                "What patches save of the gap of NVFP4, by learning rate",
+                [
+                    "NVFP4 above NVFP4 with 16 channels patched",
+                    "NVFP4 above NVFP4 with 64 patched",
+                    "NVFP4 above bfloat16",
+                ],
+                ["saved by 16", "saved by 64", "the gap"],
+            ),
+            Self::Formats => (
+                "How much MXFP4 is above NVFP4, by learning rate",
+                ["MXFP4 above NVFP4", "MXFP4 everywhere above NVFP4", "NVFP4 above bfloat16"],
+                ["MXFP4 - NVFP4", "everywhere", "NVFP4 - bf16"],
+            ),
         };
         let search = differences::Search {
-            title: self.title(),
+            title,
             names,
+            legend,
             unit: "% of the loss in bfloat16",
             needs_beside: false,
             rates: grid::rates(setting),
