@@ -43,6 +43,9 @@ pub(super) struct Search {
     pub(super) columns: Vec<&'static str>,
 }
 
+/// One of the intervals of a rate.
+type Pick = fn(&AtRate) -> Option<Interval>;
+
 /// What all cells of a rate show.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct AtRate {
@@ -151,7 +154,7 @@ impl Search {
     fn parts(&self, found: &[Found], rates: &[AtRate]) -> Vec<Part> {
         let (names, unit) = (self.names, self.unit);
         let sure = format!("{:.0} %", 100.0 * self.confidence());
-        let panel = |parts: &[(usize, fn(&AtRate) -> Option<Interval>)]| {
+        let panel = |parts: &[(usize, Pick)]| {
             let panel = Panel::new(Axis::linear(format!("difference, {unit}"))).rule(0.0, "");
             parts.iter().fold(panel, |panel, (name, of)| {
                 let at = |(x, at): (usize, &AtRate)| {
@@ -272,6 +275,6 @@ mod tests {
     #[test]
     fn a_lost_run_counts_as_a_guess() {
         let found = less(&[f64::INFINITY, 2.0, 9.0], &[2.0, 1.5, f64::INFINITY], 256);
-        assert_eq!(found, [256_f64.ln() - 2.0, 0.5, 0.0]);
+        assert_eq!(found, [libm::log(256.0) - 2.0, 0.5, 0.0]);
     }
 }
