@@ -126,15 +126,17 @@ impl Search {
                 rates.iter().filter(|at| of(at)).map(|at| format!("{:e}", at.lr)).collect();
             if some.is_empty() { "no rate".to_owned() } else { some.join(", ") }
         };
-        let shown = |at: &AtRate| format!("{} {}", words(at.searched), self.unit);
-        let holding: Vec<String> = rates.iter().filter(|at| self.holds(at)).map(shown).collect();
+        let holding: Vec<String> =
+            rates.iter().filter(|at| self.holds(at)).map(|at| words(at.searched)).collect();
         let largest = rates.iter().max_by(|a, b| {
             let of = |at: &AtRate| at.searched.map_or(f64::NEG_INFINITY, |gap| gap.estimate);
             of(a).total_cmp(&of(b))
         });
         let most = match (holding.as_slice(), largest) {
-            ([], Some(at)) => format!(" (the largest, at {:e}: {})", at.lr, shown(at)),
-            (some, _) => format!(" ({})", some.join(", ")),
+            ([], Some(at)) => {
+                format!(" (the largest, at {:e}: {} {})", at.lr, words(at.searched), self.unit)
+            }
+            (some, _) => format!(" ({} {})", some.join(", "), self.unit),
         };
         let [searched, control, _] = self.names;
         let fires = rates.iter().any(|at| above(at.control));
