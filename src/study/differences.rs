@@ -267,7 +267,7 @@ mod tests {
         let begin = "the effect at 1e-2 (+0.3000 (+0.0615 to +0.5385) nats), below 0 at no rate,";
         assert!(verdict.reason().starts_with(begin), "{}", verdict.reason());
         let verdict = search(false).find(&found(|lr| one(lr).map(|x| 0.0 - x))).verdict;
-        let begin = "the effect at no rate (the largest, at 1e-3: ";
+        let begin = "the effect at no rate (the largest, at 1e-1: ";
         assert!(verdict.reason().starts_with(begin), "{}", verdict.reason());
         let end = "below 0 at 1e-2, with cells counted apart at no rate and 1e-2; \
                    the control does not fire: the control at no rate";
