@@ -6,7 +6,7 @@
 //! the difference that is searched for stands the control, one that is there by construction.
 
 use crate::plot::{self, Axis, Intervals, Panel};
-use crate::study::finding::{Findings, Part, Table, Verdict};
+use crate::study::finding::{self, Findings, Part, Table, Verdict};
 use crate::study::statistics::{Interval, mean, mean_interval};
 
 /// The differences of the runs of one cell, by seed.
@@ -146,7 +146,7 @@ impl Search {
             told(&|at| below(at.searched)),
             told(&|at| above(at.apart)),
             told(&|at| below(at.apart)),
-            if fires { "fires" } else { "does not fire" },
+            finding::fires(fires),
             told(&|at| above(at.control)),
         );
         Verdict::of(fires && rates.iter().any(|at| self.holds(at)), false, text)

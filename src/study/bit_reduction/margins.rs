@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::plot::{self, Axis, Panel, Series};
 use crate::study::arm::{Arm, Scale, Setting};
 use crate::study::differences::{above, by_seed, words};
-use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
+use crate::study::finding::{self, Figure, Findings, Part, Table, Verdict};
 use crate::study::sensitivity::{self, Rate, Sensitivity, Stable};
 use crate::study::statistics::{Interval, mean, mean_interval, paired_interval};
 use crate::study::store::{Runs, Trained};
@@ -248,7 +248,7 @@ fn judge(searched: &[Compared], control: &Compared) -> Verdict {
     let text = format!(
         "S above that of E8M7 in nats, and the width of the interval of rates that work beside its own: {}; the control {}: {}",
         list.join("; "),
-        if fires { "fires" } else { "does not fire" },
+        finding::fires(fires),
         control.words(SEARCHED.end)
     );
     Verdict::of(fires && searched.iter().any(Compared::narrower), false, text)

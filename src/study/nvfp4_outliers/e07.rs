@@ -13,7 +13,8 @@ use crate::study::store::Runs;
 /// E7.
 pub(super) struct Softmax;
 
-const PARTS: [(&str, &str); 4] = [
+/// What is looked at, as the probe names it, and what it is called; the first three in the order of the claims.
+pub(super) const PARTS: [(&str, &str); 4] = [
     ("entropy", "entropy of the softmax, nats"),
     ("logit_kurtosis", "excess kurtosis of the logits"),
     ("logit_max", "mean largest logit"),

@@ -19,7 +19,7 @@ use super::show::{at, number, spread};
 use crate::error::Result;
 use crate::plot::{self, Axis, Intervals, Panel};
 use crate::study::arm::{Arm, Setting};
-use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
+use crate::study::finding::{self, Figure, Findings, Part, Table, Verdict};
 use crate::study::statistics::mean;
 use crate::study::store::Runs;
 
@@ -160,7 +160,7 @@ fn control(found: &[Found]) -> (bool, String) {
     ];
     let fires = claims.iter().all(|claim| claim.holds == Some(true));
     let texts = claims.map(|claim| claim.text).join("; ");
-    let word = if fires { "fires" } else { "does not fire" };
+    let word = finding::fires(fires);
     (
         fires,
         format!(
@@ -180,7 +180,7 @@ fn control_of_drift(found: &[Found]) -> (bool, String) {
     let text = format!(
         "the control of drift {}: where channels are planted after the run, which then goes on for half as long at its full rate, agreement is {} in the \
          first quarter and {} in the last, and they drift and settle in {hits} of {} cells",
-        if fires { "fires" } else { "does not fire" },
+        finding::fires(fires),
         spread(&first),
         spread(&last),
         cells.len(),
@@ -193,7 +193,7 @@ fn control_of_drift(found: &[Found]) -> (bool, String) {
 fn control_of_ranks(found: &[Found]) -> (bool, String) {
     let cells = found.iter().filter(|one| one.control.is_some());
     let hits = count(cells, |one| one.control.as_ref().is_some_and(Ranking::holds));
-    let word = if hits.any() { "fires" } else { "does not fire" };
+    let word = finding::fires(hits.any());
     let text = format!(
         "the control of ranks {word}: with channels planted in the trained weights, operators rank so in {} of {} cells, {}",
         hits.hits,

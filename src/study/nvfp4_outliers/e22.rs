@@ -15,7 +15,7 @@ use super::show::{at, parts_mean, spread};
 use crate::error::Result;
 use crate::plot::{self, Axis, Intervals, Panel};
 use crate::study::arm::{Arm, Setting};
-use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
+use crate::study::finding::{self, Figure, Findings, Part, Table, Verdict};
 use crate::study::store::Runs;
 
 /// E22 and E23.
@@ -141,16 +141,10 @@ impl Search {
                 "the same with planted channels",
             ),
         };
-        let say = |what: &str, hits: &Hits| {
-            format!("{what} in {} of {} cells, {}", hits.hits, hits.cells, hits.words())
-        };
-        let fires = if control.any() { "fires" } else { "does not fire" };
+        let fires = finding::fires(control.any());
         let text =
-            format!("{}; the control {fires}: {}", say(what, &searched), say(planted, &control));
-        match control.any() {
-            true => Verdict::of(searched.any(), false, text),
-            false => Verdict::NotSeen(text),
-        }
+            format!("{}; the control {fires}: {}", searched.told(what), control.told(planted));
+        Verdict::of(control.any() && searched.any(), false, text)
     }
 }
 

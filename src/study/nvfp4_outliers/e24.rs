@@ -14,7 +14,7 @@ use super::show::{at, spread};
 use crate::error::Result;
 use crate::plot::{self, Axis, Intervals, Panel};
 use crate::study::arm::{Arm, Setting};
-use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
+use crate::study::finding::{self, Figure, Findings, Part, Table, Verdict};
 use crate::study::store::Runs;
 use crate::train::config::Config;
 use crate::train::probe::Line;
@@ -93,25 +93,19 @@ fn control(found: &[Found]) -> Hits {
 
 fn judge(found: &[Found]) -> Verdict {
     let (searched, control) = (count(found, None, both), control(found));
-    let say = |what: &str, hits: &Hits| {
-        format!("{what} in {} of {} cells, {}", hits.hits, hits.cells, hits.words())
-    };
-    let mut texts = vec![say("kurtosis and magnitudes gather in the last layers", &searched)];
+    let mut texts = vec![searched.told("kurtosis and magnitudes gather in the last layers")];
     for (at, name) in ["kurtosis", "magnitudes"].into_iter().enumerate() {
-        texts.push(say(name, &count(found, None, |ratios| gathers(&ratios[at]))));
+        texts.push(count(found, None, |ratios| gathers(&ratios[at])).told(name));
     }
     texts.extend(
         Kind::ALL
-            .map(|kind| say(&format!("both of {}", kind.name()), &count(found, Some(kind), both))),
+            .map(|kind| count(found, Some(kind), both).told(&format!("both of {}", kind.name()))),
     );
-    let fires = if control.any() { "fires" } else { "does not fire" };
+    let fires = finding::fires(control.any());
     let what = format!("the control {fires}: with a channel planted in the last layer both");
-    texts.push(say(&what, &control));
+    texts.push(control.told(&what));
     let text = texts.join("; ");
-    match control.any() {
-        true => Verdict::of(searched.any(), false, text),
-        false => Verdict::NotSeen(text),
-    }
+    Verdict::of(control.any() && searched.any(), false, text)
 }
 
 impl Figure for Search {

@@ -15,7 +15,7 @@ use super::show::{at, spread};
 use crate::error::Result;
 use crate::plot::{self, Axis, Intervals, Panel};
 use crate::study::arm::{Arm, Setting};
-use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
+use crate::study::finding::{self, Figure, Findings, Part, Table, Verdict};
 use crate::study::statistics::mean;
 use crate::study::store::Runs;
 use crate::train::probe::Line;
@@ -128,13 +128,7 @@ fn judge(found: &[Found], artificial: &[Artificial]) -> Verdict {
         let hits = count(found, planted);
         let own = found.iter().filter(|one| one.cell.planted == planted);
         let gain: Vec<f64> = own.flat_map(|one| one.gain.iter().copied()).collect();
-        format!(
-            "{what} in {} of {} cells, {}, by {} dB",
-            hits.hits,
-            hits.cells,
-            hits.words(),
-            spread(&gain)
-        )
+        format!("{}, by {} dB", hits.told(what), spread(&gain))
     };
     let (control, spiky): (Vec<_>, Vec<_>) = artificial.iter().partition(|one| one.is_control());
     let fires = !control.is_empty() && control.iter().all(|one| gains(&one.gain));
@@ -151,13 +145,10 @@ fn judge(found: &[Found], artificial: &[Artificial]) -> Verdict {
         say("without planted channels", false),
         say("with them", true),
         kinds.join(" and "),
-        if fires { "fires" } else { "does not fire" },
+        finding::fires(fires),
         formats.join(", ")
     );
-    match fires {
-        true => Verdict::of(count(found, false).any(), false, text),
-        false => Verdict::NotSeen(text),
-    }
+    Verdict::of(fires && count(found, false).any(), false, text)
 }
 
 impl Figure for Search {

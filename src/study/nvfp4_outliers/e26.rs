@@ -6,26 +6,22 @@
 
 use super::claim::Claim;
 use super::common::{BF16, Kind};
-use super::e07::claims;
+use super::e07::{self, claims};
 use super::frozen;
 use super::grid::{self, Cell, Hits};
 use super::show::{at, late, parts_mean, series, spread};
 use crate::error::Result;
 use crate::plot::{self, Axis, Intervals, Panel};
 use crate::study::arm::{Arm, Setting};
-use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
+use crate::study::finding::{self, Figure, Findings, Part, Table, Verdict};
 use crate::study::store::{Runs, Trained};
 use crate::train::config::Config;
 
 /// E26.
 pub(super) struct Search;
 
-/// What is looked at, as the probe names it, and what it is called.
-const PARTS: [(&str, &str); 3] = [
-    ("entropy", "entropy of the softmax, nats"),
-    ("logit_kurtosis", "excess kurtosis of the logits"),
-    ("logit_max", "mean largest logit"),
-];
+/// What is looked at, as E7 does: all but the share of the first key, of which nothing is claimed.
+const PARTS: [(&str, &str); 3] = [e07::PARTS[0], e07::PARTS[1], e07::PARTS[2]];
 
 /// Steps and values of one run.
 type Curve = Vec<(f64, f64)>;
@@ -119,9 +115,6 @@ fn hits<'a>(found: impl IntoIterator<Item = &'a Found>, of: impl Fn(&[bool; 3]) 
 }
 
 fn judge(found: &[Found], controls: &[Found]) -> Verdict {
-    let say = |what: &str, hits: &Hits| {
-        format!("{what} in {} of {} cells, {}", hits.hits, hits.cells, hits.words())
-    };
     let every = |holds: &[bool; 3]| holds.iter().all(|one| *one);
     let all = hits(found, every);
     let plain = hits(found.iter().filter(|one| !one.cell.planted), every);
@@ -129,13 +122,13 @@ fn judge(found: &[Found], controls: &[Found]) -> Verdict {
     let control = hits(controls, every);
     let fires = control.hits == control.cells && control.cells > 0;
     let text = format!(
-        "all three trends are as in the paper {}; {}; {}; {}; {}; the control {}: queries of one head made larger show all three in {} of {}",
-        say("", &all).trim_start(),
-        say("without planted channels", &plain),
-        say("entropy falls", &single[0]),
-        say("kurtosis of logits rises", &single[1]),
-        say("the largest logit rises", &single[2]),
-        if fires { "fires" } else { "does not fire" },
+        "{}; {}; {}; {}; {}; the control {}: queries of one head made larger show all three in {} of {}",
+        all.told("all three trends are as in the paper"),
+        plain.told("without planted channels"),
+        single[0].told("entropy falls"),
+        single[1].told("kurtosis of logits rises"),
+        single[2].told("the largest logit rises"),
+        finding::fires(fires),
         control.hits,
         control.cells
     );

@@ -186,6 +186,11 @@ impl Hits {
         !self.rates.is_empty()
     }
 
+    /// `this in 8 of 20 cells, in all of them at 2e-4, 6e-4`.
+    pub(super) fn told(&self, what: &str) -> String {
+        format!("{what} in {} of {} cells, {}", self.hits, self.cells, self.words())
+    }
+
     /// `in all of them at 2e-4, 6e-4`.
     pub(super) fn words(&self) -> String {
         match self.rates.as_slice() {
@@ -212,6 +217,7 @@ mod tests {
             (hits.hits, hits.cells, hits.words().as_str()),
             (3, 4, "in all of them at 1e-3")
         );
+        assert_eq!(hits.told("tails"), "tails in 3 of 4 cells, in all of them at 1e-3");
         assert!(hits.any() && !Hits::of([(1e-3, true), (1e-3, false)]).any());
         assert_eq!(Hits::of([]).words(), "at no rate in all of them");
     }

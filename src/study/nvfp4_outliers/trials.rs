@@ -1,7 +1,7 @@
 //! E27 and E28: the searches behind E12 and E18, which compare recipes in training and see no difference at their rate.
 //!
 //! Both read [differences](crate::study::differences) of gaps to bfloat16 of gated linear attention over the rates and depths of E21's
-//! grid, in shorter runs: with channels planted, 16 and 64 times as large as others, as E12 has them, or without and with (E28).
+//! grid, in shorter runs: with channels planted, 16 times as large as others, as E12 has them, or 64 (E27), or without and with those of 16 (E28).
 
 use super::common::{self, BF16, Kind, changed};
 use super::grid::{self, Cell};
