@@ -3,6 +3,7 @@
 
 mod common;
 mod confirm;
+mod ends;
 mod exponent;
 mod forecast;
 mod formats;
@@ -51,5 +52,6 @@ pub const PAPER: Paper = Paper {
         &searches::Search::Noise,
         &margins::Search,
         &searches::Search::Roundings,
+        &ends::Ends,
     ],
 };

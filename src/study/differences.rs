@@ -35,12 +35,25 @@ pub(super) struct Search {
     pub(super) legend: [&'static str; 3],
     /// Their unit.
     pub(super) unit: &'static str,
-    /// Whether what stands beside must be above 0, too.
-    pub(super) needs_beside: bool,
+    /// How far above 0 it must be, and the control.
+    pub(super) least: f64,
+    /// What is asked of that which stands beside.
+    pub(super) asks: Beside,
     /// The learning rates.
     pub(super) rates: Vec<f64>,
     /// Columns of what tables say of cells.
     pub(super) columns: Vec<&'static str>,
+}
+
+/// What is asked at a rate of the difference that stands beside the one that is searched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beside {
+    /// Nothing.
+    Told,
+    /// That it is above 0, too.
+    Above,
+    /// That it is below what is asked of the one that is searched for.
+    Below,
 }
 
 /// One of the intervals of a rate.
@@ -117,7 +130,17 @@ impl Search {
 
     /// Whether a rate shows what is searched for.
     fn holds(&self, at: &AtRate) -> bool {
-        above(at.searched) && (!self.needs_beside || above(at.beside))
+        let asked = match self.asks {
+            Beside::Told => true,
+            Beside::Above => above(at.beside),
+            Beside::Below => at.beside.is_some_and(|beside| beside.high < self.least),
+        };
+        asked && self.large(at.searched)
+    }
+
+    /// Whether a mean is told to be as far above 0 as is asked.
+    fn large(&self, found: Option<Interval>) -> bool {
+        found.is_some_and(|found| found.low > self.least)
     }
 
     fn judge(&self, rates: &[AtRate]) -> Verdict {
@@ -139,15 +162,15 @@ impl Search {
             (some, _) => format!(" ({} {})", some.join(", "), self.unit),
         };
         let [searched, control, _] = self.names;
-        let fires = rates.iter().any(|at| above(at.control));
+        let fires = rates.iter().any(|at| self.large(at.control));
         let text = format!(
             "{searched} at {}{most}, below 0 at {}, with cells counted apart at {} and {}; the control {}: {control} at {}",
             told(&|at| self.holds(at)),
             told(&|at| below(at.searched)),
-            told(&|at| above(at.apart)),
+            told(&|at| self.large(at.apart)),
             told(&|at| below(at.apart)),
             finding::fires(fires),
-            told(&|at| above(at.control)),
+            told(&|at| self.large(at.control)),
         );
         Verdict::of(fires && rates.iter().any(|at| self.holds(at)), false, text)
     }
@@ -158,6 +181,7 @@ impl Search {
         let sure = format!("{:.0} %", 100.0 * self.confidence());
         let panel = |parts: &[(usize, Pick)]| {
             let panel = Panel::new(Axis::linear(format!("difference, {unit}"))).rule(0.0, "");
+            let panel = if self.least > 0.0 { panel.rule(self.least, "asked") } else { panel };
             parts.iter().fold(panel, |panel, (name, of)| {
                 let at = |(x, at): (usize, &AtRate)| {
                     of(at).map(|gap| (x as f64, gap.low, gap.estimate, gap.high))
@@ -207,13 +231,14 @@ impl Search {
 mod tests {
     use super::*;
 
-    fn search(needs_beside: bool) -> Search {
+    fn search(asks: Beside) -> Search {
         Search {
             title: "a search",
             names: ["the effect", "the control", "the condition"],
             legend: ["effect", "control", "condition"],
             unit: "nats",
-            needs_beside,
+            least: 0.0,
+            asks,
             rates: vec![1e-3, 3e-3, 1e-2, 3e-2, 1e-1],
             columns: vec!["layers"],
         }
@@ -228,31 +253,44 @@ mod tests {
             let one = Found { lr, words: words("2"), searched, control, beside };
             [Found { words: words("4"), ..one.clone() }, one]
         };
-        search(false).rates.iter().flat_map(one).collect()
+        search(Beside::Told).rates.iter().flat_map(one).collect()
     }
 
     #[test]
     fn each_part_can_fail() {
-        let word = |needs: bool, means: fn(f64) -> [f64; 3]| {
-            search(needs).find(&found(means)).verdict.word()
+        let word = |asks: Beside, means: fn(f64) -> [f64; 3]| {
+            search(asks).find(&found(means)).verdict.word()
         };
         let not = "not seen at this scale";
-        for needs in [false, true] {
-            assert_eq!(word(needs, |_| [0.3, 1.0, 0.3]), "reproduced");
+        for asks in [Beside::Told, Beside::Above] {
+            assert_eq!(word(asks, |_| [0.3, 1.0, 0.3]), "reproduced");
             let one = |lr: f64| [if lr == 1e-2 { 0.3 } else { 0.0 }, 1.0, 0.3];
-            assert_eq!(word(needs, one), "reproduced");
-            assert_eq!(word(needs, |_| [0.0, 1.0, 0.3]), not);
-            assert_eq!(word(needs, |_| [-0.3, 1.0, 0.3]), not, "a search shows no opposite");
-            assert_eq!(word(needs, |_| [0.3, 0.0, 0.3]), not, "the control");
+            assert_eq!(word(asks, one), "reproduced");
+            assert_eq!(word(asks, |_| [0.0, 1.0, 0.3]), not);
+            assert_eq!(word(asks, |_| [-0.3, 1.0, 0.3]), not, "a search shows no opposite");
+            assert_eq!(word(asks, |_| [0.3, 0.0, 0.3]), not, "the control");
         }
-        assert_eq!(word(true, |_| [0.3, 1.0, 0.0]), not, "the condition");
-        assert_eq!(word(false, |_| [0.3, 1.0, 0.0]), "reproduced", "no condition");
+        assert_eq!(word(Beside::Above, |_| [0.3, 1.0, 0.0]), not, "the condition");
+        assert_eq!(word(Beside::Told, |_| [0.3, 1.0, 0.0]), "reproduced", "no condition");
+    }
+
+    /// Of four seeds that scatter so, the interval at 99 % reaches 0.24 to each side.
+    #[test]
+    fn an_effect_can_be_asked_to_be_large() {
+        let search = Search { least: 0.5, ..search(Beside::Below) };
+        let word = |means: fn(f64) -> [f64; 3]| search.find(&found(means)).verdict.word();
+        let not = "not seen at this scale";
+        assert_eq!(word(|_| [0.8, 0.8, 0.0]), "reproduced");
+        assert_eq!(word(|_| [0.7, 0.8, 0.0]), not, "above 0, not above 0.5");
+        assert_eq!(word(|_| [0.8, 0.7, 0.0]), not, "the control");
+        assert_eq!(word(|_| [0.8, 0.8, 0.3]), not, "the condition");
+        assert_eq!(word(|_| [0.8, 0.8, 0.2]), "reproduced", "above 0, below 0.5");
     }
 
     /// By hand: of four seeds the deviation is 0.0816 about 0.3 and t of 3 degrees at 99 % 5.841, of eight pairs 0.0756 and 3.499.
     #[test]
     fn each_seed_counts_once() {
-        let at = search(false).by_rate(&found(|_| [0.3, 1.0, 0.0]))[0];
+        let at = search(Beside::Told).by_rate(&found(|_| [0.3, 1.0, 0.0]))[0];
         let [low, apart] = [at.searched, at.apart].map(|found| found.unwrap().low);
         assert!((low - (0.3 - 5.841 * 0.081_65 / 2.0)).abs() < 1e-4, "{low}");
         assert!((apart - (0.3 - 3.499 * 0.0756 / 8_f64.sqrt())).abs() < 1e-4, "{apart}");
@@ -263,10 +301,10 @@ mod tests {
     #[test]
     fn rates_are_told() {
         let one = |lr: f64| [if lr == 1e-2 { 0.3 } else { 0.0 }, 1.0, 0.3];
-        let verdict = search(false).find(&found(one)).verdict;
+        let verdict = search(Beside::Told).find(&found(one)).verdict;
         let begin = "the effect at 1e-2 (+0.3000 (+0.0615 to +0.5385) nats), below 0 at no rate,";
         assert!(verdict.reason().starts_with(begin), "{}", verdict.reason());
-        let verdict = search(false).find(&found(|lr| one(lr).map(|x| 0.0 - x))).verdict;
+        let verdict = search(Beside::Told).find(&found(|lr| one(lr).map(|x| 0.0 - x))).verdict;
         let begin = "the effect at no rate (the largest, at 1e-1: ";
         assert!(verdict.reason().starts_with(begin), "{}", verdict.reason());
         let end = "below 0 at 1e-2, with cells counted apart at no rate and 1e-2; \

@@ -10,6 +10,9 @@ use crate::study::store::{Runs, Trained};
 
 pub(super) struct Exponent;
 
+/// How far above E8M7 a run ends that counts as broken, nats.
+pub(super) const BREAKS: f64 = 0.5;
+
 const BIASES: [&str; 3] = ["centred", "keep-low", "keep-high"];
 const CLIPS: [&str; 3] = ["both", "outer", "inner"];
 
@@ -34,12 +37,13 @@ fn arms_of(setting: &Setting, recipe: &str) -> Vec<Arm> {
         .collect()
 }
 
-fn recipe(bits: u32, bias: &str, clip: &str) -> String {
+/// Seven mantissa bits and so many of exponent, which exponents are kept, and which end clips.
+pub(super) fn recipe(bits: u32, bias: &str, clip: &str) -> String {
     format!("bitred-e{bits}m7+bias={bias}+clip={clip}")
 }
 
 /// Means over operands of inputs, weights and gradients of a figure that `rounding` measured last: percent.
-fn shares(run: &Trained, figure: &str) -> Result<[f64; 3]> {
+pub(super) fn shares(run: &Trained, figure: &str) -> Result<[f64; 3]> {
     let lines = run.probe("rounding")?;
     let Some(last) = lines.last() else { return Ok([f64::NAN; 3]) };
     let of = |operand: &str| {
@@ -53,7 +57,7 @@ fn shares(run: &Trained, figure: &str) -> Result<[f64; 3]> {
 
 /// Losses above that of all exponent bits, by clipped end, for each kind of bias.
 fn judge(rows: &[(String, [f64; 3])]) -> Verdict {
-    let breaks = |gap: f64| !gap.is_finite() || gap > 0.5;
+    let breaks = |gap: f64| !gap.is_finite() || gap > BREAKS;
     let text = |gap: f64| if gap.is_finite() { format!("{gap:+.3}") } else { "fails".into() };
     let list: Vec<String> = rows
         .iter()

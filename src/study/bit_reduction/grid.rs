@@ -1,7 +1,7 @@
-//! The two grids of runs that BR-16 to BR-19 search: models of the kind of `nano`, five learning rates over two decades
+//! The two grids of runs that BR-16 to BR-20 search: models of the kind of `nano`, five learning rates over two decades
 //! and two depths; FP8 on clean text and on noisy text, and cut mantissas with gradients clipped and not.
 //!
-//! Each of the four reads 200 runs of them and more. MXFP4 stands in every cell: it is what the detectors of BR-16 to BR-18 must see.
+//! Each of the five reads 200 runs and more; BR-20 trains its own formats in the cells of the second. MXFP4 stands in every cell: it is what the detectors of BR-16 to BR-18 must see.
 
 use super::common::{Spec, all, seeds, tails};
 use crate::error::Result;
@@ -46,6 +46,11 @@ pub(super) struct Cell {
     /// The third knob: whether three tenths of the tokens are replaced by random ones (FP8), whether gradients are clipped
     /// at norm 1 (cut mantissas).
     pub(super) third: bool,
+}
+
+/// Steps of every run.
+pub(super) fn steps(setting: &Setting) -> u64 {
+    setting.scale.pick([20, 200, 200, 20_000])
 }
 
 impl Grid {
@@ -108,15 +113,21 @@ impl Cell {
 
     /// Its runs of one recipe, by seed.
     pub(super) fn arms(self, setting: &Setting, recipe: &str) -> Vec<Arm> {
+        self.arms_with(setting, recipe, "")
+    }
+
+    /// The same with further keys, as TOML.
+    pub(super) fn arms_with(self, setting: &Setting, recipe: &str, keys: &str) -> Vec<Arm> {
         let Self { grid, lr, layers, third } = self;
-        let steps = setting.scale.pick([20, 200, 200, 20_000]);
+        let steps = steps(setting);
         let preset = setting.scale.pick(["nano", "nano", "nano", "llama-120m"]);
         let (clip, noise) = match grid {
             Grid::Fp8 => (1.0, if third { 0.3 } else { 0.0 }),
             Grid::Cut => (if third { 1.0 } else { 0.0 }, 0.0),
         };
-        let more =
-            format!("model.layers = {layers}\ntrain.clip = {clip:?}\ndata.noise = {noise:?}\n");
+        let more = format!(
+            "model.layers = {layers}\ntrain.clip = {clip:?}\ndata.noise = {noise:?}\n{keys}"
+        );
         let most = if grid == Grid::Fp8 { 5 } else { 4 };
         let of = |seed| {
             let spec = Spec { lr, more: more.clone(), ..Spec::new(preset, recipe, seed, steps) };

@@ -6,7 +6,7 @@ use super::common::vocab;
 use super::grid::{BF16, Cell, E8M1, E8M7, FP8, Grid, HEAD, MXFP4, NEAREST, STOCHASTIC};
 use crate::error::Result;
 use crate::study::arm::{Arm, Setting};
-use crate::study::differences::{self, Found, less};
+use crate::study::differences::{self, Beside, Found, less};
 use crate::study::finding::{Figure, Findings};
 use crate::study::store::Runs;
 
@@ -167,7 +167,8 @@ impl Figure for Search {
             names: self.names(),
             legend,
             unit: "nats",
-            needs_beside: *self == Self::Noise,
+            least: 0.0,
+            asks: if *self == Self::Noise { Beside::Above } else { Beside::Told },
             rates: self.grid().rates(setting),
             columns,
         };

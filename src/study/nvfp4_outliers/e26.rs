@@ -189,7 +189,9 @@ fn picture(rates: &[f64], found: &[Found]) -> plot::Figure {
         .subtitle("last third of the runs; mean and 95 % interval over depths, formats and seeds")
         .x(Axis::categories("learning rate", rates.iter().map(|lr| format!("{lr:e}"))));
     PARTS.iter().enumerate().fold(figure, |figure, (part, (_, label))| {
-        let panel = Panel::new(Axis::linear(*label))
+        // Logits span four decades; the other two do not.
+        let axis = if part == 2 { Axis::log(*label) } else { Axis::linear(*label) };
+        let panel = Panel::new(axis)
             .intervals(Intervals::new("no channels planted", by_rate(false, part)))
             .intervals(Intervals::new("planted", by_rate(true, part)));
         figure.panel(panel)

@@ -7,7 +7,7 @@ use super::common::{self, BF16, Kind, changed};
 use super::grid::{self, Cell};
 use crate::error::Result;
 use crate::study::arm::{Arm, Scale, Setting};
-use crate::study::differences::{self, Found, less};
+use crate::study::differences::{self, Beside, Found, less};
 use crate::study::finding::{Figure, Findings};
 use crate::study::store::Runs;
 
@@ -193,7 +193,8 @@ impl Figure for Search {
             names,
             legend,
             unit: "% of the loss in bfloat16",
-            needs_beside: false,
+            least: 0.0,
+            asks: Beside::Told,
             rates: grid::rates(setting),
             columns: vec!["layers", "planted, times"],
         };
