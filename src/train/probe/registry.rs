@@ -202,7 +202,7 @@ pub const ALL: &[Entry] = &[
     Entry {
         name: "phi",
         argument: "EPS",
-        measures: "sharpness of the loss in the last tokens' logits, in percent, by its closed form",
+        measures: "sharpness of the loss in the last tokens' logits, in percent, by its closed form. Part: each",
         cost: "forward passes of 32 sequences",
         make: |name, argument, model| match model.decoder() {
             Some(_) => boxed(Sharpness::new(name, argument)),

@@ -2,7 +2,8 @@
 //! can raise it, in percent of one plus the loss:
 //!
 //! `phi = 100 (max over |d_i| <= eps (|x_i| + 1) of L(x + d) - L(x)) / (1 + L(x))`, x the logits of the last token of each
-//! sequence, L the mean of their cross-entropies.
+//! sequence, L the mean of their cross-entropies. Of each sequence's own cross-entropy in place of L it is another number, whose mean
+//! is the part `each`.
 //!
 //! The measure is Keskar's (arXiv 1609.04836, section 2.2.2), applied to the logits of the last
 //! token, as the study of mantissa bits does ("To FP8 and Back Again", arXiv 2405.18710, Eq. 2). The
@@ -47,6 +48,12 @@ pub(super) fn phi(endings: &[Ending], eps: f64) -> Option<f64> {
     (!endings.is_empty()).then(|| 100.0 * (most - loss) / (1.0 + loss))
 }
 
+/// The mean of the sharpnesses of each of them alone; NaN of none.
+fn each(endings: &[Ending], eps: f64) -> f64 {
+    let alone = |one| phi(std::slice::from_ref(one), eps).unwrap_or(f64::NAN);
+    endings.iter().map(alone).sum::<f64>() / endings.len() as f64
+}
+
 /// `phi`, `phi:EPS`.
 pub(super) struct Sharpness {
     name: String,
@@ -73,8 +80,10 @@ impl Probe for Sharpness {
     }
 
     fn measure(&mut self, seen: &Seen<'_>, values: &mut Values) {
-        if let Some(phi) = seen.endings.and_then(|endings| phi(endings, self.eps)) {
+        let Some(endings) = seen.endings else { return };
+        if let Some(phi) = phi(endings, self.eps) {
             values.set(phi);
+            values.part("each", each(endings, self.eps));
         }
     }
 }
@@ -169,8 +178,10 @@ mod tests {
         assert!(0.0 < at(1e-4) && at(1e-4) < at(1e-3) && at(1e-3) < at(1e-2));
         assert_eq!(phi(&[], 1e-3), None);
         // The mean of losses, not of sharpnesses.
-        let each = endings.each_ref().map(|e| phi(std::slice::from_ref(e), 1e-3).unwrap());
-        assert!((at(1e-3) - (each[0] + each[1]) / 2.0).abs() > 1e-6);
+        let alone = endings.each_ref().map(|e| phi(std::slice::from_ref(e), 1e-3).unwrap());
+        let mean = (alone[0] + alone[1]) / 2.0;
+        assert!((at(1e-3) - mean).abs() > 1e-6);
+        assert!((each(&endings, 1e-3) - mean).abs() < 1e-15);
     }
 
     /// Where both look, the search ends at most at the vertex, and near it for a small vocabulary.
