@@ -6,9 +6,11 @@ mod confirm;
 mod ends;
 mod exponent;
 mod forecast;
+mod forecasts;
 mod formats;
 mod grid;
 mod lead;
+mod leads;
 mod margins;
 mod mitigations;
 mod noise;
@@ -53,5 +55,10 @@ pub const PAPER: Paper = Paper {
         &margins::Search,
         &searches::Search::Roundings,
         &ends::Ends,
+        &searches::Search::Bits,
+        &searches::Search::Spikes,
+        &searches::Search::Failures,
+        &leads::Leads,
+        &forecasts::Forecasts,
     ],
 };

@@ -130,12 +130,16 @@ impl Search {
 
     /// Whether a rate shows what is searched for.
     fn holds(&self, at: &AtRate) -> bool {
-        let asked = match self.asks {
+        self.asked(at) && self.large(at.searched)
+    }
+
+    /// Whether what stands beside is as it must be.
+    fn asked(&self, at: &AtRate) -> bool {
+        match self.asks {
             Beside::Told => true,
             Beside::Above => above(at.beside),
             Beside::Below => at.beside.is_some_and(|beside| beside.high < self.least),
-        };
-        asked && self.large(at.searched)
+        }
     }
 
     /// Whether a mean is told to be as far above 0 as is asked.
@@ -156,15 +160,26 @@ impl Search {
             of(a).total_cmp(&of(b))
         });
         let most = match (holding.as_slice(), largest) {
-            ([], Some(at)) => {
-                format!(" (the largest, at {:e}: {} {})", at.lr, words(at.searched), self.unit)
+            ([], Some(AtRate { lr, searched: Some(gap), .. })) => {
+                format!(" (the largest, at {lr:e}: {} {})", words(Some(*gap)), self.unit)
             }
+            ([], _) => " (too few seeds for an interval)".to_owned(),
             (some, _) => format!(" ({} {})", some.join(", "), self.unit),
+        };
+        // So large; and what must hold beside it, which may be what fails.
+        let by = if self.least > 0.0 {
+            format!(" by more than {} {}", self.least, self.unit)
+        } else {
+            String::new()
+        };
+        let condition = match self.asks {
+            Beside::Told => String::new(),
+            _ => format!("{} as asked at {}, ", self.names[2], told(&|at| self.asked(at))),
         };
         let [searched, control, _] = self.names;
         let fires = rates.iter().any(|at| self.large(at.control));
         let text = format!(
-            "{searched} at {}{most}, below 0 at {}, with cells counted apart at {} and {}; the control {}: {control} at {}",
+            "{searched}{by} at {}{most}, {condition}below 0 at {}, with cells counted apart at {} and {}; the control {}: {control}{by} at {}",
             told(&|at| self.holds(at)),
             told(&|at| below(at.searched)),
             told(&|at| self.large(at.apart)),
@@ -285,6 +300,11 @@ mod tests {
         assert_eq!(word(|_| [0.8, 0.7, 0.0]), not, "the control");
         assert_eq!(word(|_| [0.8, 0.8, 0.3]), not, "the condition");
         assert_eq!(word(|_| [0.8, 0.8, 0.2]), "reproduced", "above 0, below 0.5");
+        let text = search.find(&found(|lr| [0.8, 0.8, if lr == 1e-1 { 0.2 } else { 0.3 }])).verdict;
+        let begin = "the effect by more than 0.5 nats at 1e-1 (+0.8000 (+0.5615 to +1.0385) nats), the condition as asked at 1e-1, below 0";
+        assert!(text.reason().starts_with(begin), "{}", text.reason());
+        let end = "the control by more than 0.5 nats at 1e-3, 3e-3, 1e-2, 3e-2, 1e-1";
+        assert!(text.reason().ends_with(end), "{}", text.reason());
     }
 
     /// By hand: of four seeds the deviation is 0.0816 about 0.3 and t of 3 degrees at 99 % 5.841, of eight pairs 0.0756 and 3.499.

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::plot::{self, Axis, Panel, Series};
 use crate::study::arm::{Arm, Setting};
 use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
-use crate::study::statistics::{roc, sd};
+use crate::study::statistics::{Interval, Roc, roc, sd};
 use crate::study::store::{Runs, Trained};
 
 pub(super) struct Forecast;
@@ -16,7 +16,7 @@ pub(super) struct Forecast;
 const AT: f64 = 0.25;
 /// Losses of which the scatter is one of the measures.
 const WINDOW: usize = 50;
-const MEASURES: [&str; 4] =
+pub(super) const MEASURES: [&str; 4] =
     ["sharpness phi", "largest logit", "gradient norm", "scatter of the loss"];
 
 /// The measures of a run before a step; the last of each that there is.
@@ -39,21 +39,74 @@ fn fails_later(fate: &Fate, step: f64) -> Option<bool> {
     Some(fate.failed || spikes)
 }
 
-fn judge(areas: [Option<f64>; 4], runs: usize, failing: usize) -> Verdict {
-    let word = |(name, area): (&str, Option<f64>)| match area {
-        Some(area) => format!("{name} {area:.3}"),
+/// Measures of runs, each beside whether the run fails later.
+#[derive(Default)]
+pub(super) struct Scored {
+    each: [Vec<(f64, bool)>; MEASURES.len()],
+    runs: usize,
+    failing: usize,
+}
+
+impl Scored {
+    /// Adds a run that has not failed by then.
+    pub(super) fn push(&mut self, run: &Trained, arm: &Arm) -> Result<()> {
+        let step = AT * arm.config.train.steps as f64;
+        let Some(later) = fails_later(&fate(run, vocab(arm)), step) else { return Ok(()) };
+        self.runs += 1;
+        self.failing += usize::from(later);
+        for (scored, value) in self.each.iter_mut().zip(measures(run, step)?) {
+            scored.extend(value.map(|value| (value, later)));
+        }
+        Ok(())
+    }
+
+    /// The curve of each measure.
+    pub(super) fn curves(&self) -> [Option<Roc>; MEASURES.len()] {
+        self.each.each_ref().map(|scored| roc(scored))
+    }
+
+    /// How many runs there are, and how many of them fail later.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        (self.runs, self.failing)
+    }
+}
+
+/// The areas of each measure.
+pub(super) type Areas = [Option<Interval>; MEASURES.len()];
+
+/// The areas with intervals so sure.
+pub(super) fn areas(curves: &[Option<Roc>; MEASURES.len()], confidence: f64) -> Areas {
+    curves.each_ref().map(|curve| curve.as_ref().map(|curve| curve.interval(confidence)))
+}
+
+/// `sharpness phi 0.712 (0.603 to 0.821), ...`
+pub(super) fn words(areas: &Areas) -> String {
+    let word = |(name, area): (&str, &Option<Interval>)| match area {
+        Some(area) => format!("{name} {:.3} ({:.3} to {:.3})", area.estimate, area.low, area.high),
         None => format!("{name} -"),
     };
-    let list: Vec<String> = MEASURES.into_iter().zip(areas).map(word).collect();
+    MEASURES.into_iter().zip(areas).map(word).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether sharpness tells more than chance, more than 0.7, and more than each other measure; and whether another one tells more.
+pub(super) fn best(areas: &Areas) -> Option<(bool, bool)> {
+    let [Some(phi), Some(logit), Some(norm), Some(scatter)] = areas else { return None };
+    let others = [logit, norm, scatter];
+    let best = others.iter().map(|area| area.estimate).fold(0.0, f64::max);
+    let told = others.iter().any(|area| area.estimate == best && area.low > 0.5);
+    let phi_tells = phi.estimate > 0.7 && phi.low > 0.5;
+    Some((phi_tells && phi.estimate > best, told && phi.estimate < best && best > 0.7))
+}
+
+fn judge(areas: &Areas, (runs, failing): (usize, usize)) -> Verdict {
     let text = format!(
         "area under the ROC curve over {runs} runs, {failing} of which spike or fail later: {}",
-        list.join(", ")
+        words(areas)
     );
-    let [Some(phi), Some(logit), Some(norm), Some(scatter)] = areas else {
-        return Verdict::NotSeen(format!("too few runs of both kinds; {text}"));
-    };
-    let best = logit.max(norm).max(scatter);
-    Verdict::of(phi > 0.7 && phi > best, phi < best && best > 0.7, text)
+    match best(areas) {
+        None => Verdict::NotSeen(format!("too few runs of both kinds; {text}")),
+        Some((holds, opposite)) => Verdict::of(holds, opposite, text),
+    }
 }
 
 impl Figure for Forecast {
@@ -71,8 +124,8 @@ impl Figure for Forecast {
 
     fn claim(&self) -> &'static str {
         "Sharpness after a quarter of the steps tells which runs will spike or fail in the rest. Reproduced where its area under the ROC \
-         curve is above 0.7 and above those of the largest logit, the gradient norm and the scatter of the last 50 losses; \
-         contradicted where one of these is above 0.7 and higher. Runs are those of BR-6 and BR-8."
+         curve is above 0.7, told from 0.5 (Hanley and McNeil) and above those of the largest logit, the gradient norm and the scatter of the \
+         last 50 losses; contradicted where one of these is above 0.7, told from 0.5 and higher. Runs are those of BR-6 and BR-8."
     }
 
     fn arms(&self, setting: &Setting) -> Vec<Arm> {
@@ -86,24 +139,17 @@ impl Figure for Forecast {
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
         let arms = self.arms(setting);
         let trained = all(runs, &arms)?;
-        let mut scored = [const { Vec::new() }; 4];
-        let (mut count, mut failing) = (0, 0);
+        let mut scored = Scored::default();
         for (run, arm) in trained.iter().zip(&arms) {
-            let step = AT * arm.config.train.steps as f64;
-            let Some(later) = fails_later(&fate(run, vocab(arm)), step) else { continue };
-            count += 1;
-            failing += usize::from(later);
-            for (scored, value) in scored.iter_mut().zip(measures(run, step)?) {
-                scored.extend(value.map(|value| (value, later)));
-            }
+            scored.push(run, arm)?;
         }
-        let curves = scored.each_ref().map(|scored| roc(scored));
+        let curves = scored.curves();
         let mut table = Table::new(
             "area under the ROC curve; 0.5 is chance, 1 tells all",
             &["measure", "runs", "area"],
         );
         let mut panel = Panel::new(Axis::linear("share of failing runs found"));
-        for ((name, curve), scored) in MEASURES.into_iter().zip(&curves).zip(&scored) {
+        for ((name, curve), scored) in MEASURES.into_iter().zip(&curves).zip(&scored.each) {
             let area =
                 curve.as_ref().map_or_else(|| "-".into(), |curve| format!("{:.3}", curve.area));
             table.row([name.into(), scored.len().to_string(), area]);
@@ -115,8 +161,7 @@ impl Figure for Forecast {
             .subtitle("measured after a quarter of the steps")
             .x(Axis::linear("share of other runs taken for failing"))
             .panel(panel);
-        let areas = curves.each_ref().map(|curve| curve.as_ref().map(|curve| curve.area));
-        let verdict = judge(areas, count, failing);
+        let verdict = judge(&areas(&curves, 0.95), scored.counts());
         Ok(Findings { verdict, parts: vec![Part::Picture(picture), Part::Table(table)] })
     }
 }
@@ -128,11 +173,17 @@ mod tests {
 
     #[test]
     fn each_verdict_can_be_reached() {
-        let word = |areas: [f64; 4]| judge(areas.map(Some), 10, 5).word();
-        assert_eq!(word([0.9, 0.8, 0.7, 0.6]), "reproduced");
-        assert_eq!(word([0.8, 0.9, 0.7, 0.6]), "contradicted");
-        assert_eq!(word([0.6, 0.5, 0.5, 0.5]), "not seen at this scale");
-        assert_eq!(judge([None; 4], 10, 0).word(), "not seen at this scale");
+        let around = |reach: f64| {
+            move |x: f64| Some(Interval { estimate: x, low: x - reach, high: x + reach })
+        };
+        let word = |reach: f64, areas: [f64; 4]| judge(&areas.map(around(reach)), (10, 5)).word();
+        let not = "not seen at this scale";
+        assert_eq!(word(0.1, [0.9, 0.8, 0.7, 0.6]), "reproduced");
+        assert_eq!(word(0.5, [0.9, 0.8, 0.7, 0.6]), not, "chance");
+        assert_eq!(word(0.1, [0.8, 0.9, 0.7, 0.6]), "contradicted");
+        assert_eq!(word(0.5, [0.8, 0.9, 0.7, 0.6]), not, "chance");
+        assert_eq!(word(0.01, [0.6, 0.5, 0.5, 0.5]), not);
+        assert_eq!(judge(&[None; 4], (10, 0)).word(), not);
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! The two grids of runs that BR-16 to BR-20 search: models of the kind of `nano`, five learning rates over two decades
+//! The two grids of runs that BR-16 to BR-25 search: models of the kind of `nano`, five learning rates over two decades
 //! and two depths; FP8 on clean text and on noisy text, and cut mantissas with gradients clipped and not.
 //!
-//! Each of the five reads 200 runs and more; BR-20 trains its own formats in the cells of the second. MXFP4 stands in every cell: it is what the detectors of BR-16 to BR-18 must see.
+//! Each reads 200 runs and more; BR-20 trains its own formats in the cells of the second, BR-23 TF32, and BR-24 and BR-25 measure while they train. MXFP4 stands in every cell: it is what the detectors of BR-16 to BR-18 must see.
 
-use super::common::{Spec, all, seeds, tails};
+use super::common::{Fate, Spec, all, fate, seeds, tails, vocab};
 use crate::error::Result;
 use crate::study::arm::{Arm, Scale, Setting};
 use crate::study::store::Runs;
@@ -18,6 +18,8 @@ pub(super) const HEAD: &str = "msamp-o1+lm_head=bf16";
 pub(super) const MXFP4: &str = "mxfp4";
 /// Mantissas of seven bits, what cut ones are compared with.
 pub(super) const E8M7: &str = "bitred-e8m7";
+/// What bfloat16 is said to fail more often than.
+pub(super) const TF32: &str = "tf32";
 /// Mantissas of three bits.
 pub(super) const E8M3: &str = "bitred-e8m3";
 /// One bit, truncated as the paper does it,
@@ -136,6 +138,13 @@ impl Cell {
         seeds(setting, [1, most, most, 3]).map(of).collect()
     }
 
+    /// The same with sharpness and the largest logit measured 25 times.
+    pub(super) fn watched(self, setting: &Setting, recipe: &str) -> Vec<Arm> {
+        let every = (steps(setting) / 25).max(1);
+        let keys = format!("record.probes = [\"logits\", \"phi\"]\nrecord.probe_every = {every}\n");
+        self.arms_with(setting, recipe, &keys)
+    }
+
     /// The mean training losses of the last tenth of the steps, by seed; infinite where a run diverged.
     pub(super) fn losses(
         self,
@@ -144,6 +153,18 @@ impl Cell {
         recipe: &str,
     ) -> Result<Vec<f64>> {
         Ok(tails(&all(runs, &self.arms(setting, recipe))?))
+    }
+
+    /// What became of its runs of one recipe, by seed.
+    pub(super) fn fates(
+        self,
+        setting: &Setting,
+        runs: &Runs<'_>,
+        recipe: &str,
+    ) -> Result<Vec<Fate>> {
+        let arms = self.arms(setting, recipe);
+        let of = |arm: &Arm| Ok(fate(&runs.of(arm)?, vocab(arm)));
+        arms.iter().map(of).collect()
     }
 
     /// What tables call it beside its rate: layers, the third knob.

@@ -16,7 +16,8 @@ const SCATTERS: f64 = 3.0;
 /// Measurements in a row.
 const ROW: usize = 2;
 
-type Curve = Vec<(f64, f64)>;
+/// Steps and values.
+pub(super) type Curve = Vec<(f64, f64)>;
 
 /// The value at a step, if the curve goes that far.
 fn at(curve: &[(f64, f64)], step: f64) -> Option<f64> {
@@ -78,60 +79,84 @@ impl Risen {
     }
 }
 
+/// What the rule looks at in one run: the logarithm of sharpness and the loss around each measurement.
+#[derive(Clone, Debug)]
+pub(super) struct Curves {
+    pub(super) phi: Curve,
+    pub(super) loss: Curve,
+}
+
+/// The curves of runs, at the measurements of the first of the reference.
+pub(super) fn curves(reference: &[Trained], runs: &[Trained]) -> Result<Vec<Curves>> {
+    let steps: Vec<f64> = match reference.first() {
+        Some(first) => first.values("phi")?.iter().map(|point| point.0).collect(),
+        None => return Ok(Vec::new()),
+    };
+    let reach = steps.windows(2).map(|two| (two[1] - two[0]) / 2.0).fold(f64::INFINITY, f64::min);
+    let of = |run: &Trained| -> Result<Curves> {
+        let phi = run.values("phi")?.into_iter().map(|(step, phi)| (step, libm::log(phi)));
+        Ok(Curves { phi: phi.collect(), loss: around(&run.losses(), &steps, reach) })
+    };
+    runs.iter().map(of).collect()
+}
+
+/// Compares curves, seed by seed, with those of the reference; nothing where that has no scatter.
+pub(super) fn compare_curves(reference: &[Curves], runs: &[Curves]) -> Vec<Risen> {
+    let limit = |part: fn(&Curves) -> &Curve| {
+        let own: Vec<Curve> = reference.iter().map(|one| part(one).clone()).collect();
+        scatter(&own).map(|scatter| SCATTERS * scatter)
+    };
+    let (Some(phi), Some(loss)) = (limit(|one| &one.phi), limit(|one| &one.loss)) else {
+        return Vec::new();
+    };
+    let seeds = runs.iter().zip(reference);
+    seeds
+        .map(|(run, reference)| Risen {
+            phi: risen(&run.phi, &reference.phi, phi, false),
+            loss: risen(&run.loss, &reference.loss, loss, true),
+        })
+        .collect()
+}
+
 /// Compares runs, seed by seed, with the reference.
 pub(super) fn compare(reference: &[Trained], runs: &[Trained]) -> Result<Vec<Risen>> {
-    let phi = |runs: &[Trained]| -> Result<Vec<Curve>> {
-        let ln = |values: Curve| values.into_iter().map(|(step, phi)| (step, libm::log(phi)));
-        runs.iter().map(|run| Ok(ln(run.values("phi")?).collect())).collect()
+    Ok(compare_curves(&curves(reference, reference)?, &curves(reference, runs)?))
+}
+
+/// First minus later of each seed, the mean over some kinds of runs; seeds without a loss that rises are left out.
+pub(super) fn by_seed(runs: &[Vec<Risen>]) -> Vec<f64> {
+    let seeds = runs.iter().map(Vec::len).max().unwrap_or(0);
+    let of = |seed: usize| {
+        let signs = runs.iter().filter_map(|runs| runs.get(seed)?.sign());
+        mean(&signs.collect::<Vec<_>>())
     };
-    let (phi_reference, phi) = (phi(reference)?, phi(runs)?);
-    let steps: Vec<f64> =
-        phi_reference.first().into_iter().flatten().map(|point| point.0).collect();
-    let reach = steps.windows(2).map(|two| (two[1] - two[0]) / 2.0).fold(f64::INFINITY, f64::min);
-    let loss = |runs: &[Trained]| -> Vec<Curve> {
-        runs.iter().map(|run| around(&run.losses(), &steps, reach)).collect()
-    };
-    let (loss_reference, loss) = (loss(reference), loss(runs));
-    let limits = [scatter(&phi_reference), scatter(&loss_reference)];
-    let [Some(phi_limit), Some(loss_limit)] = limits.map(|s| s.map(|s| SCATTERS * s)) else {
-        return Ok(Vec::new());
-    };
-    let seeds = phi.iter().zip(&phi_reference).zip(loss.iter().zip(&loss_reference));
-    Ok(seeds
-        .map(|((phi, phi_reference), (loss, loss_reference))| Risen {
-            phi: risen(phi, phi_reference, phi_limit, false),
-            loss: risen(loss, loss_reference, loss_limit, true),
-        })
-        .collect())
+    (0..seeds).filter_map(of).collect()
+}
+
+/// How many runs rise so: sharpness before, at the same measurement, later or never, alone.
+pub(super) fn counts(runs: &[Vec<Risen>]) -> [usize; 4] {
+    let all = || runs.iter().flatten();
+    let count = |sign: f64| all().filter_map(Risen::sign).filter(|s| *s == sign).count();
+    let alone = all().filter(|run| run.phi.is_some() && run.loss.is_none()).count();
+    [count(1.0), count(0.0), count(-1.0), alone]
 }
 
 /// Whether sharpness rises first, and the numbers; `runs` holds the seeds of each number of bits and rate, in
 /// the same order. That the loss rises first is no opposite: the paper speaks of losses before they diverge,
 /// and here a loss counts as risen that is higher than with more bits.
 pub(super) fn judge(runs: &[Vec<Risen>]) -> (bool, String) {
-    let all = || runs.iter().flatten();
-    let alone = all().filter(|run| run.phi.is_some() && run.loss.is_none()).count();
-    let signs: Vec<f64> = all().filter_map(Risen::sign).collect();
-    let count = |sign: f64| signs.iter().filter(|s| **s == sign).count();
-    let seeds = runs.iter().map(Vec::len).max().unwrap_or(0);
-    let of = |seed: usize| {
-        let signs = runs.iter().filter_map(|runs| runs.get(seed)?.sign());
-        mean(&signs.collect::<Vec<_>>())
-    };
-    let means: Vec<f64> = (0..seeds).filter_map(of).collect();
+    let [first, same, later, alone] = counts(runs);
+    let means = by_seed(runs);
     let found = mean_interval(&means, 0.95);
     let shown = found.map_or_else(
         || "no interval".into(),
         |found| format!("{:+.2} [{:+.2}, {:+.2}]", found.estimate, found.low, found.high),
     );
     let text = format!(
-        "of {} runs whose loss rises above that of the most bits, sharpness rises before in {}, at the same \
-         measurement in {}, later or never in {}; first minus later over all, by seed: {shown}; in {alone} runs \
+        "of {} runs whose loss rises above that of the most bits, sharpness rises before in {first}, at the same \
+         measurement in {same}, later or never in {later}; first minus later over all, by seed: {shown}; in {alone} runs \
          sharpness rises and the loss does not",
-        signs.len(),
-        count(1.0),
-        count(0.0),
-        count(-1.0),
+        first + same + later,
     );
     (found.is_some_and(|found| found.low > 0.0), text)
 }

@@ -1,9 +1,13 @@
-//! BR-16, BR-17 and BR-19: the searches behind BR-5, BR-10 and BR-14, which are not seen at the rates that those train at.
+//! BR-16, BR-17, BR-19 and BR-21 to BR-23: the searches behind BR-5, BR-10, BR-14, BR-6, BR-8 and BR-1, which are not seen at the rates
+//! that those train at.
 //!
-//! Each reads [differences](crate::study::differences) of final losses over the rates of its [grid](super::grid), paired by seed.
+//! Each reads [differences](crate::study::differences) over the rates of its [grid](super::grid), paired by seed: of final losses, of
+//! spikes, and of runs that fail.
 
-use super::common::vocab;
-use super::grid::{BF16, Cell, E8M1, E8M7, FP8, Grid, HEAD, MXFP4, NEAREST, STOCHASTIC};
+use super::common::{Fate, vocab};
+use super::grid::{
+    BF16, Cell, E8M1, E8M3, E8M7, FP8, Grid, HEAD, MXFP4, NEAREST, STOCHASTIC, TF32,
+};
 use crate::error::Result;
 use crate::study::arm::{Arm, Setting};
 use crate::study::differences::{self, Beside, Found, less};
@@ -19,13 +23,19 @@ pub(super) enum Search {
     Noise,
     /// BR-19: whether truncation is worse than rounding to nearest.
     Roundings,
+    /// BR-21: whether fewer mantissa bits cost more where the rate is stressed.
+    Bits,
+    /// BR-22: whether fewer mantissa bits bring more spikes.
+    Spikes,
+    /// BR-23: whether bfloat16 fails where TF32 does not.
+    Failures,
 }
 
 impl Search {
     fn grid(self) -> Grid {
         match self {
             Self::Fp8 | Self::Noise => Grid::Fp8,
-            Self::Roundings => Grid::Cut,
+            Self::Roundings | Self::Bits | Self::Spikes | Self::Failures => Grid::Cut,
         }
     }
 
@@ -51,6 +61,17 @@ impl Search {
                 "E8M1 truncated above E8M7",
                 "E8M1 truncated above stochastic",
             ],
+            Self::Bits => ["E8M1 above E8M7", "MXFP4 above E8M7", "E8M3 above E8M7"],
+            Self::Spikes => [
+                "spikes of E8M1 beyond those of E8M7",
+                "MXFP4's beyond E8M7's",
+                "E8M3's beyond E8M7's",
+            ],
+            Self::Failures => [
+                "failing runs in bfloat16 beyond those in TF32",
+                "MXFP4's beyond TF32's",
+                "E8M3's beyond TF32's",
+            ],
         }
     }
 
@@ -60,6 +81,18 @@ impl Search {
             let of = |recipe| cell.losses(setting, runs, recipe);
             Ok(less(&of(a)?, &of(b)?, vocab))
         };
+        let more =
+            |base: &str, others: [&str; 3], count: fn(&Fate) -> f64| -> Result<[Vec<f64>; 3]> {
+                let of = |recipe: &str| -> Result<Vec<f64>> {
+                    Ok(cell.fates(setting, runs, recipe)?.iter().map(count).collect())
+                };
+                let base = of(base)?;
+                let less = |recipe| -> Result<Vec<f64>> {
+                    Ok(of(recipe)?.iter().zip(&base).map(|(a, b)| a - b).collect())
+                };
+                let [a, b, c] = others.map(less);
+                Ok([a?, b?, c?])
+            };
         let [searched, control, beside] = match self {
             Self::Fp8 => {
                 let head = if cell.third { vec![] } else { gap(cell, FP8, HEAD)? };
@@ -77,6 +110,14 @@ impl Search {
                 let of = |other| gap(cell, E8M1, other);
                 [of(NEAREST)?, of(E8M7)?, of(STOCHASTIC)?]
             }
+            Self::Bits => [gap(cell, E8M1, E8M7)?, gap(cell, MXFP4, E8M7)?, gap(cell, E8M3, E8M7)?],
+            Self::Spikes => more(E8M7, [E8M1, MXFP4, E8M3], |fate| {
+                fate.verdict.spikes_per_thousand(fate.steps)
+            })?,
+            // E8M7 is bfloat16.
+            Self::Failures => {
+                more(TF32, [E8M7, MXFP4, E8M3], |fate| f64::from(u8::from(fate.failed)))?
+            }
         };
         let [layers, third] = cell.words();
         let words = if self == Self::Noise { vec![layers] } else { vec![layers, third] };
@@ -90,6 +131,9 @@ impl Figure for Search {
             Self::Fp8 => "BR-16",
             Self::Noise => "BR-17",
             Self::Roundings => "BR-19",
+            Self::Bits => "BR-21",
+            Self::Spikes => "BR-22",
+            Self::Failures => "BR-23",
         }
     }
 
@@ -98,6 +142,9 @@ impl Figure for Search {
             Self::Fp8 => "what FP8 costs, by learning rate: the search",
             Self::Noise => "FP8 on noisier data: the search",
             Self::Roundings => "truncation and rounding to nearest: the search",
+            Self::Bits => "mantissa bits where the rate is stressed: the search",
+            Self::Spikes => "spikes by mantissa bits: the search",
+            Self::Failures => "runs that fail in bfloat16 and TF32: the search",
         }
     }
 
@@ -108,6 +155,9 @@ impl Figure for Search {
             Self::Roundings => {
                 "a question of this study's own, behind BR-14 (asked for by reviewers)"
             }
+            Self::Bits => "a question of this study's own, behind BR-6 (v2 Fig. 7)",
+            Self::Spikes => "a question of this study's own, behind BR-8 (v1 Fig. 8, v2 Fig. 9)",
+            Self::Failures => "a question of this study's own, behind BR-1 (v1 and v2 Fig. 1)",
         }
     }
 
@@ -131,11 +181,35 @@ impl Figure for Search {
                  of the paired differences lies above 0, of the means over cells of each seed, at 99 % as there are five. The control: \
                  truncated E8M1 must be seen above E8M7 so, the whole damage of which a part is searched for."
             }
+            Self::Bits => {
+                "There is a learning rate at which E8M1 ends above E8M7, over models of two and four layers, with gradients clipped and \
+                 not, in runs of 200 steps at five rates (at medium) of which the lowest is twice the usual one. Reproduced if at a rate the interval of the paired \
+                 differences lies above 0, of the means over cells of each seed, at 99 % as there are five; the rates at which it lies below are told. What \
+                 E8M3 costs is told and not judged. The control: MXFP4 must be seen above E8M7 so."
+            }
+            Self::Spikes => {
+                "There is a learning rate at which E8M1 has more spikes than E8M7, over models of two and four layers, with gradients clipped \
+                 and not, in runs of 200 steps at five rates (at medium). Reproduced if at a rate the interval of the paired differences lies above \
+                 0, of the means over cells of each seed, at 99 % as there are five. A spike is as in BR-8. What E8M3 has is told and not judged. The control: \
+                 MXFP4, whose losses are rough, must be seen to have more than E8M7 so."
+            }
+            Self::Failures => {
+                "There is a learning rate at which more runs fail in bfloat16 than in TF32, over models of two and four layers, with gradients \
+                 clipped and not, in runs of 200 steps at five rates (at medium). Reproduced if at a rate the interval of the paired differences of failing \
+                 shares lies above 0, of the means over cells of each seed, at 99 % as there are five. A run fails as in BR-1. What E8M3 does is told and not \
+                 judged. The control: MXFP4 must be seen to fail more often than TF32 so."
+            }
         }
     }
 
     fn arms(&self, setting: &Setting) -> Vec<Arm> {
-        self.grid().arms(setting)
+        let grid = self.grid();
+        let mut arms = grid.arms(setting);
+        if *self == Self::Failures && !arms.is_empty() {
+            let cells = grid.cells(setting).into_iter();
+            arms.extend(cells.flat_map(|cell| cell.arms(setting, TF32)));
+        }
+        arms
     }
 
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
@@ -161,12 +235,31 @@ impl Figure for Search {
                 vec!["layers", "clipped"],
                 ["cut - nearest", "cut - E8M7", "cut - stochastic"],
             ),
+            Self::Bits => (
+                "Losses by mantissa bits and learning rate",
+                vec!["layers", "clipped"],
+                ["E8M1 - E8M7", "MXFP4 - E8M7", "E8M3 - E8M7"],
+            ),
+            Self::Spikes => (
+                "Spikes by mantissa bits and learning rate",
+                vec!["layers", "clipped"],
+                ["E8M1 - E8M7", "MXFP4 - E8M7", "E8M3 - E8M7"],
+            ),
+            Self::Failures => (
+                "Failing runs by format and learning rate",
+                vec!["layers", "clipped"],
+                ["bfloat16 - TF32", "MXFP4 - TF32", "E8M3 - TF32"],
+            ),
         };
         let search = differences::Search {
             title,
             names: self.names(),
             legend,
-            unit: "nats",
+            unit: match self {
+                Self::Spikes => "spikes per 1000 steps",
+                Self::Failures => "of all runs",
+                _ => "nats",
+            },
             least: 0.0,
             asks: if *self == Self::Noise { Beside::Above } else { Beside::Told },
             rates: self.grid().rates(setting),
