@@ -95,7 +95,11 @@ fn by_rate(rates: &[f64], found: &[Found]) -> Vec<AtRate> {
             let own = found.iter().filter(|one| one.cell.lr == lr);
             own.map(|one| one.kinds[kind].clone()).collect()
         };
-        let interval = |runs: &[Vec<Risen>]| mean_interval(&lead::by_seed(runs), sure);
+        // A share, so that no interval of few seeds goes beyond 1.
+        let interval = |runs: &[Vec<Risen>]| {
+            let Interval { estimate, low, high } = mean_interval(&lead::by_seed(runs), sure)?;
+            Some(Interval { estimate, low: low.max(-1.0), high: high.min(1.0) })
+        };
         let kinds = [0, 1, 2, 3].map(|kind| {
             let own = own(kind);
             (lead::counts(&own), interval(&own))

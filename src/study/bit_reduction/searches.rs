@@ -142,7 +142,7 @@ impl Figure for Search {
             Self::Fp8 => "what FP8 costs, by learning rate: the search",
             Self::Noise => "FP8 on noisier data: the search",
             Self::Roundings => "truncation and rounding to nearest: the search",
-            Self::Bits => "mantissa bits where the rate is stressed: the search",
+            Self::Bits => "what mantissa bits cost, by learning rate: the search",
             Self::Spikes => "spikes by mantissa bits: the search",
             Self::Failures => "runs that fail in bfloat16 and TF32: the search",
         }
