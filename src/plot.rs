@@ -60,7 +60,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// An empty figure; the title says what a reader should see.
+    /// An empty figure; the title says what is drawn, not what it shows.
     pub fn new(title: impl Into<String>) -> Self {
         Self {
             title: title.into(),

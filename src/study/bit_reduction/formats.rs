@@ -174,7 +174,7 @@ impl Figure for Masked {
         for (rounding, gains) in ROUNDINGS.iter().zip(gains) {
             panel = panel.line(Series::new(*rounding, gains));
         }
-        let picture = plot::Figure::new("Truncation shrinks products, rounding does not")
+        let picture = plot::Figure::new("Products of shortened numbers by rounding")
             .x(Axis::whole("mantissa bits"))
             .panel(panel);
         let text = format!("largest deviation from the expectations {:.2} %", 100.0 * worst);

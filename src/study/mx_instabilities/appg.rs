@@ -167,7 +167,7 @@ impl Figure for Laws {
             ));
         }
         parts.push(Part::Picture(
-            plot::Figure::new("Laws that hold predict what was measured")
+            plot::Figure::new("What laws predict and what was measured")
                 .subtitle("one point a run; those that ended without a finite loss are left out")
                 .x(Axis::linear("measured loss, nats per byte"))
                 .panel(predicted),

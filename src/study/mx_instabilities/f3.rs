@@ -202,7 +202,7 @@ impl Figure for LastBin {
             panel = panel.line(Series::new(name, gaps));
         }
         parts.push(Part::Picture(
-            plot::Figure::new("Neighbouring numbers are 6.7 to 12.5 % apart in E4M3, more in shorter formats")
+            plot::Figure::new("How far neighbouring numbers are apart, by format")
                 .subtitle("gap to the next number over the number, positive numbers in order; subnormals at the left")
                 .x(Axis::linear("index of the number"))
                 .panel(panel),

@@ -170,12 +170,10 @@ impl Figure for Gaps {
         for recipe in 1..RECIPES.len() {
             panel = panel.points(Series::new(RECIPES[recipe].0, points[recipe].iter().copied()));
         }
-        let picture = plot::Figure::new(
-            "The hybrids end within the scatter of seeds where the points lie between the lines",
-        )
-        .subtitle("one point for each size and budget, mean of the seeds")
-        .x(Axis::log("compute 6 N D, TFLOP"))
-        .panel(panel);
+        let picture = plot::Figure::new("Validation losses beside those of bf16")
+            .subtitle("one point for each size and budget, mean of the seeds; between the lines: the scatter of seeds")
+            .x(Axis::log("compute 6 N D, TFLOP"))
+            .panel(panel);
         let (name, whole) = of(1);
         let text = match whole {
             Some(i) => format!(

@@ -53,7 +53,7 @@ pub(super) static STOCHASTIC: Ablation = Ablation {
     source: "arXiv 2509.25149, Figure 10: 1.2B, of activations or weights it diverges",
     claim: "Rounding activations or weights stochastically makes the gap larger than rounding everything to nearest; \
             reproduced if the 95 % intervals of both paired differences exclude 0.",
-    picture: "Stochastic rounding of activations and weights hurts",
+    picture: "Stochastic rounding by tensor",
     recipes: &[
         ("none", "nv-nvfp4+last=0+sr=none"),
         ("gradients", "nv-nvfp4+last=0"),

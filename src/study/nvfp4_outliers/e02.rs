@@ -232,7 +232,7 @@ fn of_kind(
     let names = found.iter().map(|one| one.0.trim_end_matches("_proj"));
     let values: Vec<Vec<f64>> = found.iter().map(|one| one.1.clone()).collect();
     parts.push(Part::Picture(
-        plot::Figure::new(format!("{}: operators differ in what NVFP4 does to them", kind.name()))
+        plot::Figure::new(format!("{}: what NVFP4 does to operators", kind.name()))
             .subtitle(format!("{what}; mean and 95 % interval, and each seed"))
             .x(Axis::categories("operator in NVFP4", names))
             .panel(intervals("gap, % / share of parameters", &values).rule(0.0, "bfloat16")),

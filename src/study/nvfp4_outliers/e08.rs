@@ -172,7 +172,7 @@ impl Figure for Flushed {
             ]);
             ends.push(kept);
         }
-        let figure = plot::Figure::new("Flushed to zero: activations more than weights")
+        let figure = plot::Figure::new("Shares flushed to zero: activations and weights")
             .subtitle("GLA, forward products, operators that both recipes quantize; bands: range of seeds")
             .x(Axis::linear("step"));
         let figure = panels.into_iter().fold(figure, plot::Figure::panel);

@@ -252,13 +252,12 @@ fn drawn_parts(found: &Errors) -> Vec<Part> {
         let ratio: Vec<f64> = errors.iter().zip(&found.base).map(|(a, b)| a / b).collect();
         ways.row([(*name).to_owned(), spread(errors), spread(&ratio)]);
     }
-    let figure =
-        plot::Figure::new("Patching both residuals takes the error away, one of them half of it")
-            .subtitle(
-                "256 tokens x 512 channels x 256 outputs, ten hot channels; bands: range of draws",
-            )
-            .x(Axis::linear("channels patched"))
-            .panel(panel);
+    let figure = plot::Figure::new("Error of a product by the residuals that are patched")
+        .subtitle(
+            "256 tokens x 512 channels x 256 outputs, ten hot channels; bands: range of draws",
+        )
+        .x(Axis::linear("channels patched"))
+        .panel(panel);
     vec![Part::Picture(figure), Part::Table(table), Part::Table(ways)]
 }
 
@@ -312,7 +311,7 @@ impl Figure for Patches {
             panel = draw(panel, name, &(0..by_scale[0].len()).map(of).collect::<Vec<_>>());
         }
         parts.push(Part::Picture(
-            plot::Figure::new("Planted hot channels: patches keep the gap down")
+            plot::Figure::new("Planted hot channels, patched and not")
                 .subtitle("GLA trained in bfloat16, validation loss without further training; bands: range of seeds")
                 .x(Axis::log("gain of the planted channels, times"))
                 .panel(panel.rule(0.0, "bfloat16")),

@@ -87,7 +87,7 @@ impl Figure for Training {
             of_seeds(recipes.seeds.len())
         );
         let mut parts =
-            recipes.parts(runs, "Patches narrow the gap that hot channels open", &few)?;
+            recipes.parts(runs, "Planted hot channels in training, patched and not", &few)?;
         parts.push(Part::Text(
             "Numbers of channels are of 128 and multiples of 16; 1, 2, 5 and 10 % would all be 16. Of the planted \
              channels training makes what it likes."

@@ -98,7 +98,7 @@ impl Figure for Switch {
             "gated linear attention, branches of one run a seed, {}",
             of_seeds(recipes.seeds.len())
         );
-        let title = "Forward products in bfloat16 recover most of the gap";
+        let title = "Products that go back to bfloat16 late";
         let parts = recipes.parts(runs, title, &few)?;
         Ok(Findings { verdict: verdict(&claims(&gaps)), parts })
     }

@@ -44,7 +44,7 @@ impl Figure for Formats {
         let gaps = recipes.gaps(runs)?;
         let parts = recipes.parts(
             runs,
-            "NVFP4 stays closer to bfloat16 than MXFP4",
+            "NVFP4 and MXFP4 beside bfloat16",
             &format!("gated linear attention, {}", of_seeds(recipes.seeds.len())),
         )?;
         let claim = Claim::below(("gap of NVFP4", &gaps[0]), ("gap of MXFP4", &gaps[1]), " points");
