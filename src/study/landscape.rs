@@ -135,9 +135,23 @@ impl Grid {
     /// How many inner points are lower than all their eight neighbours: a smooth bowl has one, a rough
     /// surface many. What is no number is no neighbour and no minimum.
     pub fn minima(&self) -> usize {
+        self.lowest().count()
+    }
+
+    /// Whether all losses are numbers and one inner point is the only minimum and below all others: what weights in a
+    /// smooth valley have around them. A slope, whose lowest point lies at the edge, is none.
+    pub fn is_valley(&self) -> bool {
+        let mut minima = self.lowest();
+        let (Some(lowest), None) = (minima.next(), minima.next()) else { return false };
+        let above = |(at, loss): (usize, &f64)| at == lowest || *loss > self.losses[lowest];
+        self.losses.iter().all(|loss| loss.is_finite()) && self.losses.iter().enumerate().all(above)
+    }
+
+    /// The places of the inner minima.
+    fn lowest(&self) -> impl Iterator<Item = usize> {
         let n = self.side;
-        let inner = |i: &usize| (1..n.saturating_sub(1)).contains(i);
-        let is_minimum = |index: &usize| {
+        let inner = move |i: usize| (1..n.saturating_sub(1)).contains(&i);
+        let is_minimum = move |index: &usize| {
             let (row, column) = (index / n, index % n);
             let near =
                 (row - 1..=row + 1).flat_map(|r| (column - 1..=column + 1).map(move |c| r * n + c));
@@ -145,8 +159,8 @@ impl Grid {
             let others = near.filter(|other| other != index).map(|other| self.losses[other]);
             here.is_finite() && others.filter(|loss| !loss.is_nan()).all(|loss| here < loss)
         };
-        let inside = (0..n * n).filter(|index| inner(&(index / n)) && inner(&(index % n)));
-        inside.filter(is_minimum).count()
+        let inside = (0..n * n).filter(move |index| inner(index / n) && inner(index % n));
+        inside.filter(is_minimum)
     }
 
     /// The grid as a picture: `conditions` below the title, `unit` of the loss, colours by its logarithm
@@ -253,15 +267,17 @@ mod tests {
         let bowl = |p: &[f32]| f64::from(p[0] * p[0] + p[1] * p[1]);
         let mut found = grid(&[0.0, 0.0], &[1.0, 0.5], &[-0.5, 1.0], 9, 1.0, bowl);
         assert_eq!(found.minima(), 1);
+        assert!(found.is_valley());
         let far = grid(&[9.0, 0.0], &[1.0, 0.0], &[0.0, 1.0], 9, 1.0, bowl);
-        assert_eq!(far.minima(), 0, "a slope");
+        assert_eq!((far.minima(), far.is_valley()), (0, false), "a slope");
         // The middle is no number: its neighbours are then the lowest, at the same height.
         found.losses[40] = f64::NAN;
         assert_eq!(found.minima(), 0);
         found.losses[40] = f64::NEG_INFINITY;
         assert_eq!(found.minima(), 0);
         for side in [0, 1, 2] {
-            assert_eq!(grid(&[0.0], &[1.0], &[1.0], side, 1.0, |_| 1.0).minima(), 0);
+            let flat = grid(&[0.0], &[1.0], &[1.0], side, 1.0, |_| 1.0);
+            assert_eq!((flat.minima(), flat.is_valley()), (0, false));
         }
     }
 

@@ -49,13 +49,21 @@ fn grid(setting: &Setting, runs: &Runs<'_>, arm: &Arm, step: u64) -> Result<Grid
 }
 
 /// Whether surfaces are smooth: one valley each.
-fn judge(cells: &[(String, usize)]) -> Verdict {
-    let list: Vec<String> =
-        cells.iter().map(|(name, minima)| format!("{name}: {minima}")).collect();
+fn judge(cells: &[(String, Grid)]) -> Verdict {
+    let words = |(name, grid): &(String, Grid)| {
+        let (minima, count) = (grid.minima(), grid.losses.len());
+        let finite = grid.losses.iter().filter(|loss| loss.is_finite()).count();
+        match (finite == count, minima == 1 && !grid.is_valley()) {
+            (false, _) => format!("{name}: {minima} ({finite} of {count} losses are finite)"),
+            (true, true) => format!("{name}: {minima} (and lower points at the edge)"),
+            (true, false) => format!("{name}: {minima}"),
+        }
+    };
+    let list: Vec<String> = cells.iter().map(words).collect();
     let text = format!("local minima inside the grid: {}", list.join(", "));
     Verdict::of(
-        cells.iter().all(|(_, minima)| *minima <= 1),
-        cells.iter().all(|(_, minima)| *minima > 3),
+        cells.iter().all(|(_, grid)| grid.is_valley()),
+        cells.iter().all(|(_, grid)| grid.minima() > 3),
         text,
     )
 }
@@ -76,7 +84,8 @@ impl Figure for Surface {
     fn claim(&self) -> &'static str {
         "The surface is smooth at both checkpoints although training in E8M3 goes wrong, so the picture is no diagnostic. Judged is the \
          first half, of one seed, as training in E8M3 does not go wrong in models this small: reproduced where \
-         no surface has more than one local minimum inside the grid. The same two directions everywhere, each filter as long as \
+         all losses of each surface are finite and its one local minimum inside the grid is its lowest point; contradicted where each \
+         surface has more than three. The same two directions everywhere, each filter as long as \
          the weights' own; the loss is of the validation text, under the run's recipe."
     }
 
@@ -105,10 +114,10 @@ impl Figure for Surface {
                     format!("{high:.4}"),
                     grid.minima().to_string(),
                 ]);
-                cells.push((format!("{recipe} at {step}"), grid.minima()));
                 let title = format!("Validation loss about {recipe}'s weights after {step} steps");
                 let under = "alpha and beta scale two random directions, filter by filter";
                 parts.extend(grid.draw(&title, under, "nats/token", true).map(Part::Picture));
+                cells.push((format!("{recipe} at {step}"), grid));
             }
         }
         parts.insert(0, Part::Table(table));
@@ -120,12 +129,53 @@ impl Figure for Surface {
 mod tests {
     use super::*;
 
+    /// A surface by its formula, at -1, -0.75 and so on to 1.
+    fn made(loss: impl Fn(f64, f64) -> f64) -> Grid {
+        let empty = Grid { side: 9, range: 1.0, losses: Vec::new() };
+        let losses = (0..81).map(|index| empty.at(index)).map(|(x, y)| loss(x, y)).collect();
+        Grid { losses, ..empty }
+    }
+
+    fn bowl() -> Grid {
+        made(|x, y| x * x + y * y)
+    }
+
+    fn of(second: Grid) -> Verdict {
+        judge(&[("a".into(), bowl()), ("b".into(), second)])
+    }
+
     #[test]
     fn each_verdict_can_be_reached() {
-        let word =
-            |minima: [usize; 2]| judge(&[("a".into(), minima[0]), ("b".into(), minima[1])]).word();
-        assert_eq!(word([1, 0]), "reproduced");
-        assert_eq!(word([1, 2]), "not seen at this scale");
-        assert_eq!(word([4, 9]), "contradicted");
+        assert_eq!(of(bowl()).word(), "reproduced");
+        // Two valleys, at -0.5 and at 0.5.
+        let two = made(|x, y| (x * x - 0.25) * (x * x - 0.25) + y * y);
+        assert_eq!((two.minima(), of(two).word()), (2, "not seen at this scale"));
+        // Holes at all multiples of a half, nine of them inside.
+        let is_half = |x: f64| (2.0 * x).fract() == 0.0;
+        let rough = made(|x, y| if is_half(x) && is_half(y) { 0.0 } else { 1.0 });
+        assert_eq!(rough.minima(), 9);
+        let verdict = judge(&[("a".into(), rough.clone()), ("b".into(), rough)]);
+        assert_eq!(verdict.word(), "contradicted");
+    }
+
+    #[test]
+    fn what_is_no_valley_is_not_smooth() {
+        let not = "not seen at this scale";
+        for nothing in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!(of(made(|_, _| nothing)).word(), not);
+            // One point at the corner, far from the valley.
+            let mut one = bowl();
+            one.losses[0] = nothing;
+            let verdict = of(one);
+            assert_eq!(verdict.word(), not);
+            assert!(verdict.reason().ends_with("b: 1 (80 of 81 losses are finite)"));
+        }
+        assert_eq!(of(made(|x, _| x)).word(), not, "a slope");
+        assert_eq!(of(made(|_, _| 1.0)).word(), not, "a plain");
+        // A hole of 0.3 in a slope that falls to -1.
+        let hole = made(|x, y| if (x, y) == (0.0, 0.0) { -0.3 } else { x });
+        let verdict = of(hole);
+        assert_eq!(verdict.word(), not);
+        assert!(verdict.reason().ends_with("b: 1 (and lower points at the edge)"));
     }
 }
