@@ -11,6 +11,8 @@ use crate::study::store::Runs;
 /// E12.
 pub(super) struct Training;
 
+/// Percentage points of the gap that choosing channels once may cost: what CHON gains in the paper, 0.94 less 0.58.
+const MARGIN: f64 = 0.36;
 const HALF: [(&str, &str); 2] =
     [("not patched", "nv-nvfp4+last=0"), ("k = 32", "nv-nvfp4+last=0+hcp=s-o2-b-k32")];
 const ALL: [(&str, &str); 10] = [
@@ -46,10 +48,10 @@ fn claims(names: &[(String, String)], gaps: &[Vec<f64>]) -> Vec<Claim> {
     let most = if gaps.len() > 2 { "k = 128" } else { "k = 32" };
     let mut all = vec![Claim::below(of(most), of("not patched"), " points")];
     if gaps.len() > 2 {
-        let mut harm = Claim::below(of("k = 32, each 10 steps"), of("k = 32, once"), " points");
-        // What is claimed is that there is no difference.
-        harm.holds = if harm.holds == Some(true) { Some(false) } else { Some(true) };
-        all.push(harm);
+        // What is claimed is that there is no difference: scatter that hides one does not tell.
+        let [once, often] = ["k = 32, once", "k = 32, each 10 steps"].map(|name| of(name).1);
+        let cost: Vec<f64> = once.iter().zip(often).map(|(once, often)| once - often).collect();
+        all.push(Claim::under("what choosing once adds", &cost, MARGIN, " points"));
     }
     all
 }
@@ -71,8 +73,8 @@ impl Figure for Training {
     fn claim(&self) -> &'static str {
         "Where four channels begin 16 times as large (function unchanged), patching the most channels makes the gap \
          smaller than without a patch, and choosing the channels once instead of every 10 steps makes it no larger; \
-         reproduced if the 95 % interval of the first paired difference lies below 0, and that of the second not \
-         above it. This is the positive control of the patches: if they do not help here, they do not work."
+         reproduced if the 95 % interval of the first paired difference lies below 0, and that of the second below \
+         0.36 points, what CHON gains in the paper; where only k = 32 is run, the first alone is judged. This is the positive control of the patches: if they do not help here, they do not work."
     }
 
     fn arms(&self, setting: &Setting) -> Vec<Arm> {
@@ -122,5 +124,31 @@ mod tests {
         };
         let word = |once| verdict(&claims(&own(&ALL), &gaps(once))).word();
         assert_eq!((word(1.0), word(3.0)), ("reproduced", "contradicted"));
+        // Differences of the three seeds: 0.25, 0.27, 0.27 more, which ends below 0.36, and 0.35, 0.37, 0.37.
+        assert_eq!((word(1.25), word(1.35)), ("reproduced", "not seen at this scale"));
+    }
+
+    #[test]
+    fn what_is_not_told_is_no_proof_of_no_harm() {
+        let names: Vec<(String, String)> =
+            ALL.iter().map(|(name, recipe)| ((*name).into(), (*recipe).into())).collect();
+        let of = |once: &[f64]| {
+            let of = |name: &str| match name {
+                "not patched" => vec![2.0, 2.01, 1.98],
+                "k = 32, once" => once.to_vec(),
+                _ => vec![1.0, 1.01, 0.98],
+            };
+            let gaps: Vec<Vec<f64>> = ALL.iter().map(|one| of(one.0)).collect();
+            let found = claims(&names, &gaps);
+            assert_eq!(found[0].holds, Some(true));
+            (found[1].holds, verdict(&found).word())
+        };
+        let not = (None, "not seen at this scale");
+        // Means of the differences are 0 and all they say is that nothing is known.
+        assert_eq!(of(&[-1.0, 1.01, 2.98]), not, "wide scatter");
+        assert_eq!(of(&[1.0, f64::INFINITY, 1.0]), not, "a run that diverged");
+        assert_eq!(of(&[1.0]), not, "one seed");
+        assert_eq!(of(&[]), not, "none");
+        assert_eq!(of(&[1.0, 1.01, 0.98]), (Some(true), "reproduced"));
     }
 }
