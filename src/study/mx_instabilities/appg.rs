@@ -56,23 +56,48 @@ fn arms(setting: &Setting) -> Vec<Arm> {
     grid(setting).iter().flat_map(of).collect()
 }
 
-/// `fits` in the order of the recipes, absent where none was found.
-fn judge(fits: &[Option<Fit>]) -> Verdict {
-    let words = |(fit, (name, _)): (&Option<Fit>, &(&str, &str))| match fit {
-        Some(fit) => format!(
-            "{name}: alpha {:.3}, beta {:.3}, R2 {:.3}, Huber {:.1e}",
-            fit.law.alpha, fit.law.beta, fit.r2, fit.huber
-        ),
-        None => format!("{name}: no fit"),
-    };
+/// What came of fitting a law to the runs of a recipe.
+#[derive(Clone, Copy, Debug)]
+struct Fitted {
+    /// Absent where the runs with a finite loss are too few for one.
+    fit: Option<Fit>,
+    /// Runs that ended without a finite loss.
+    diverged: usize,
+    /// All runs.
+    runs: usize,
+}
+
+impl Fitted {
+    /// Whether the runs follow a law, if they tell. Too few runs are no sign of either, unless most diverged.
+    fn follows(&self) -> Option<bool> {
+        match self.fit {
+            Some(fit) => Some(fit.law.is_valid() && fit.r2 >= EXPLAINED),
+            None => (2 * self.diverged > self.runs).then_some(false),
+        }
+    }
+
+    fn words(&self) -> String {
+        match self.fit {
+            Some(fit) => format!(
+                "alpha {:.3}, beta {:.3}, R2 {:.3}, Huber {:.1e}",
+                fit.law.alpha, fit.law.beta, fit.r2, fit.huber
+            ),
+            None => format!("no fit, {} of {} runs diverged", self.diverged, self.runs),
+        }
+    }
+}
+
+/// `fits` in the order of the recipes.
+fn judge(fits: &[Fitted]) -> Verdict {
+    let words = |(fit, (name, _)): (&Fitted, &(&str, &str))| format!("{name}: {}", fit.words());
     let text = fits.iter().zip(&RECIPES).map(words).collect::<Vec<_>>().join("; ");
-    let sound =
-        |fit: &Option<Fit>| fit.is_some_and(|fit| fit.law.is_valid() && fit.r2 >= EXPLAINED);
     let [base, hybrids @ .., full] = fits else { return Verdict::NotSeen(text) };
+    let all_follow = hybrids.iter().all(|fit| fit.follows() == Some(true));
+    let one_does_not = hybrids.iter().any(|fit| fit.follows() == Some(false));
     // Without a law of the base nothing can be said of the others.
-    match (sound(base), hybrids.iter().all(sound), sound(full)) {
-        (true, true, false) => Verdict::Reproduced(text),
-        (true, false, true) => Verdict::Contradicted(text),
+    match (base.follows(), full.follows()) {
+        (Some(true), Some(false)) if all_follow => Verdict::Reproduced(text),
+        (Some(true), Some(true)) if one_does_not => Verdict::Contradicted(text),
         _ => Verdict::NotSeen(text),
     }
 }
@@ -94,7 +119,8 @@ impl Figure for Laws {
     fn claim(&self) -> &'static str {
         "The hybrids follow scaling laws as full precision does, unstable MX does not. Counts as reproduced where \
          the laws of bf16 and of both hybrids are valid (exponents positive, beta at most 1) and explain 90 % \
-         of the variance, and that of full MX is not; contradicted where a hybrid's is not and full MX's is."
+         of the variance, and that of full MX is not; contradicted where a hybrid's is not and full MX's is. Where there is no fit, there is no law \
+         if most runs diverged; otherwise it is not told."
     }
 
     fn arms(&self, setting: &Setting) -> Vec<Arm> {
@@ -158,7 +184,8 @@ impl Figure for Laws {
                 let pairs = points.iter().map(|point| (point.loss, law.loss(point.n, point.d)));
                 predicted = predicted.points(Series::new(*name, pairs));
             }
-            fits.push(found);
+            let runs = points.len() + left_out;
+            fits.push(Fitted { fit: found, diverged: left_out, runs });
             parts.push(Part::Picture(
                 plot::Figure::new(format!("Loss against compute: {name}"))
                     .subtitle("the longest run of each size; moving average over 2 % of the steps")
@@ -255,12 +282,23 @@ mod tests {
     fn verdicts_need_laws_of_base_and_hybrids() {
         let of = |beta: f64| {
             let law = Law { form: Form::Chinchilla, a: 1.0, b: 1.0, e: 1.0, alpha: 0.5, beta };
-            Some(Fit { law, huber: 1e-6, r2: 0.99 })
+            let fit = Some(Fit { law, huber: 1e-6, r2: 0.99 });
+            Fitted { fit, diverged: 0, runs: 16 }
         };
         let (good, bad) = (of(0.5), of(1.7));
-        let word = |fits: [Option<Fit>; 4]| judge(&fits).word();
+        let none = |diverged| Fitted { fit: None, diverged, runs: 16 };
+        let word = |fits: [Fitted; 4]| judge(&fits).word();
         assert_eq!(word([good, good, good, bad]), "reproduced");
-        assert_eq!(word([good, good, good, None]), "reproduced");
+        assert_eq!(word([good, good, good, none(11)]), "reproduced", "divergence");
+        let not = "not seen at this scale";
+        assert_eq!(word([good, good, good, none(0)]), not, "no fit for another reason");
+        assert_eq!(word([good, good, good, none(8)]), not, "half of the runs");
+        assert_eq!(word([good, none(0), good, good]), not, "a hybrid that is not told");
+        assert_eq!(word([good, none(0), good, bad]), not);
+        assert_eq!(word([good, none(11), good, good]), "contradicted");
+        assert_eq!(word([none(0), good, good, bad]), not);
+        let verdict = judge(&[good, good, good, none(11)]);
+        assert!(verdict.reason().ends_with("E2M3 and E3M2: no fit, 11 of 16 runs diverged"));
         assert_eq!(word([good, good, good, good]), "not seen at this scale");
         assert_eq!(word([good, bad, good, good]), "contradicted");
         assert_eq!(word([bad, good, good, bad]), "not seen at this scale");
