@@ -1,6 +1,7 @@
 //! How claims of the MX study are judged: means of paired differences by their intervals, counts by sign tests,
 //! with the numbers in words. No claim is given both chances.
 
+use crate::study::differences;
 use crate::study::finding::Verdict;
 use crate::study::statistics::{Interval, Signs, mean, paired_interval, sign_test};
 
@@ -60,6 +61,11 @@ impl Paired {
     pub(super) fn verdict(&self, claimed: Side, text: String) -> Verdict {
         verdict(self.side, claimed, text)
     }
+}
+
+/// The mean over cells of each seed. Cells share the batches of a seed, so that each seed counts once.
+pub(super) fn by_seed(cells: &[Vec<f64>]) -> Vec<f64> {
+    differences::by_seed(&cells.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
 /// The verdict on a claim of a side.
