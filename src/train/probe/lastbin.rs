@@ -152,7 +152,7 @@ impl Observer for LastBin {
 mod tests {
     use super::super::registry::{
         by_name,
-        tests::{proxy, seen},
+        tests::{measured, proxy, seen},
     };
     use super::*;
     use crate::nn::parameters::{Init, Layout};
@@ -206,5 +206,43 @@ mod tests {
         assert_eq!(share("lastbin.gamma:e2m3").value, Some(0.25));
         // Two rows of the matrix, the second one saved by its one 1.
         assert_eq!(share("lastbin.weights").value, Some(0.5));
+    }
+    /// A block of 1 and 0.95 has nothing in its last bin, one of 0.95 alone all.
+    #[test]
+    fn activations_are_of_three_places_and_forward() {
+        let mut probe = by_name("lastbin.activations", &proxy()).unwrap();
+        let mut show = |layer: Option<u32>, place: Place, gradient: bool, values: &[f32]| {
+            let values = View::new(values, 2, values.len() / 2);
+            probe.observer().unwrap().place(layer, place, gradient, values);
+        };
+        // Two rows: as one block nothing would be found.
+        show(Some(0), Place::NormOutput, false, &[1.0, 0.95, 0.95, 0.95, 0.95, 0.95]);
+        show(Some(1), Place::ActivationOutput, false, &[0.95, -0.95, 1.0, 1.0]);
+        // A place that is shown twice counts all it had.
+        show(None, Place::Residual, false, &[1.0, 0.0]);
+        show(None, Place::Residual, false, &[-0.95, -0.95]);
+        // Gradients and other places do not count.
+        show(Some(0), Place::NormOutput, true, &[0.95; 64]);
+        show(Some(0), Place::Logits, false, &[0.95; 64]);
+        let values = measured(&mut *probe);
+        let parts: Vec<(&str, f64)> = values
+            .parts
+            .iter()
+            .map(|(name, part)| (name.as_str(), part.number().unwrap()))
+            .collect();
+        let expected =
+            [("layers.0.norm_output", 0.5), ("layers.1.activation_output", 0.5), ("residual", 0.5)];
+        assert_eq!(parts, expected);
+        // 3 + 2 + 2 of 6 + 4 + 4.
+        assert_eq!(values.value, Some(0.5));
+        // The next measurement begins anew.
+        probe.observer().unwrap().place(
+            None,
+            Place::Residual,
+            false,
+            View::new(&[0.95, 0.95, 0.95], 1, 3),
+        );
+        let again = measured(&mut *probe);
+        assert_eq!((again.value, again.parts.len()), (Some(1.0), 1));
     }
 }
