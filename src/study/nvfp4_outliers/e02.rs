@@ -10,7 +10,7 @@ use crate::recipe::Linear;
 use crate::study::arm::{Arm, Setting};
 use crate::study::finding::{Figure, Findings, Part, Table};
 use crate::study::statistics::{mean, mean_interval, median};
-use crate::study::store::{Runs, Trained};
+use crate::study::store::Runs;
 use crate::study::table::gap_percent;
 use crate::train::config::Config;
 
@@ -160,7 +160,9 @@ impl Figure for Sensitivity {
                 )?);
             }
             for &seed in &seeds {
-                let of = |recipe: &str| runs.of(&arm(setting, kind, recipe, seed));
+                let of = |recipe: &str| -> Result<Vec<(f64, f64)>> {
+                    Ok(runs.of(&arm(setting, kind, recipe, seed))?.losses())
+                };
                 let base = of(BF16)?;
                 let late = branch_steps(setting) as usize / 2;
                 let gap = |recipe: String| Ok(median_gap(&of(&recipe)?, &base, late));
@@ -188,9 +190,8 @@ impl Figure for Sensitivity {
 /// The median over the last `late` steps of a branch of its loss above that of bfloat16, in percent: rates are
 /// stressed, and a spike of one run is no effect of an operator. Records of a branch begin with those of
 /// the run it comes from.
-fn median_gap(own: &Trained, base: &Trained, late: usize) -> f64 {
-    let (own, base) = (own.losses(), base.losses());
-    let gaps = own.iter().zip(&base).map(|(own, base)| gap_percent(own.1, base.1));
+fn median_gap(own: &[(f64, f64)], base: &[(f64, f64)], late: usize) -> f64 {
+    let gaps = own.iter().zip(base).map(|(own, base)| gap_percent(own.1, base.1));
     let gaps: Vec<f64> = gaps.collect();
     median(&gaps[gaps.len() - late.min(gaps.len())..]).unwrap_or(f64::NAN)
 }
@@ -276,5 +277,49 @@ mod tests {
             let shares = operators(kind).iter().map(|one| share(&model, one));
             assert!((shares.sum::<f64>() - 1.0).abs() < 1e-12);
         }
+    }
+    #[test]
+    fn the_gap_of_a_branch_is_a_median_of_its_last_steps() {
+        let losses = |values: &[f64]| -> Vec<(f64, f64)> {
+            (1..).map(f64::from).zip(values.iter().copied()).collect()
+        };
+        let base = losses(&[2.0, 2.0, 2.0, 4.0, 2.0, 2.0]);
+        // 350 % three times, then 1, 5 and 2 %.
+        let own = losses(&[9.0, 9.0, 9.0, 4.04, 2.1, 2.04]);
+        let is = |late: usize, gap: f64| (median_gap(&own, &base, late) - gap).abs() < 1e-9;
+        assert!(is(3, 2.0) && is(2, 3.5) && is(1, 2.0), "{}", median_gap(&own, &base, 3));
+        // Of a branch that is shorter all steps: (5 + 350) / 2.
+        assert!(is(6, 177.5) && is(99, 177.5));
+        assert!(median_gap(&[], &[], 3).is_nan());
+    }
+
+    /// The tiny model's blocks have four matrices of 64 x 64 and three of 64 x 192: of 13 parts q_proj has one and
+    /// down_proj three. Of two seeds t is 12.7062.
+    #[test]
+    fn sensitivity_is_the_gap_over_the_share() {
+        let gaps = |q: f64, v: f64, down: f64| {
+            let of = |name: &&str| match *name {
+                "q_proj" => q,
+                "v_proj" => v,
+                "down_proj" => down,
+                _ => 0.0,
+            };
+            operators(Kind::Sa).iter().map(of).collect::<Vec<f64>>()
+        };
+        let setting = Setting::unread(crate::study::arm::Scale::Smoke);
+        let mut parts = Vec::new();
+        let both = [gaps(0.4, 1.0, 0.3), gaps(0.6, 1.0, 0.3)];
+        let claim = of_kind(&setting, Kind::Sa, "here", "two seeds", &both, &mut parts);
+        let Some(Part::Table(table)) = parts.last() else { panic!("no table") };
+        let csv = table.csv();
+        // The largest first; 5.2 and 7.8 reach 1.3 x 12.7062 to each side of 6.5.
+        for line in [
+            "sensitivity\nv_proj,7.7,+1.000,\"+13.000 [+13.000, +13.000]\"\n",
+            "q_proj,7.7,+0.500,\"+6.500 [-10.018, +23.018]\"\n",
+            "down_proj,23.1,+0.300,\"+1.300 [+1.300, +1.300]\"\n",
+        ] {
+            assert!(csv.contains(line), "{line}{csv}");
+        }
+        assert!(claim.text.contains("v_proj is number 1 and down_proj number 3"), "{}", claim.text);
     }
 }

@@ -138,10 +138,12 @@ fn look(trainer: &mut Trainer<'_>, config: &Config, probes: &[&str]) -> Result<V
 
 #[cfg(test)]
 mod tests {
-    use super::super::common::Kind;
+    use super::super::common::{BF16, Kind};
     use super::super::grid::Cell;
     use super::*;
     use crate::study::arm::{Scale, Setting};
+    use crate::study::store::{Progress as Told, Store};
+    use crate::study::sweep::Shard;
 
     /// Two probes whose parts share names, and one that needs what products give.
     #[test]
@@ -161,5 +163,42 @@ mod tests {
         let error = part(2, "layers.1.q_proj.grad_weight.error").number().unwrap();
         // Two operands of four bits lose about a tenth each, those of bfloat16 some 2^-9.
         assert!((0.02..0.2).contains(&error), "{error}");
+    }
+    struct Quiet;
+
+    impl Told for Quiet {
+        fn step(&self) -> bool {
+            true
+        }
+
+        fn end(&self, _: &str, _: usize, _: usize) {}
+    }
+
+    /// The same weights are trained here once more, and the losses of both recipes read by hand.
+    #[test]
+    fn gaps_are_of_the_weights_of_their_step() {
+        let cell = Cell { kind: Kind::Sa, lr: 1e-2, layers: 1, planted: false, recipe: BF16 };
+        let arm = cell.trial(&Setting::unread(Scale::Smoke), 1, 3).keeping(&[2]);
+        let mut config = arm.config;
+        config.data.fingerprint.clear();
+        let data = load_data(&mut config).unwrap();
+        let arm = Arm { config, parent: None };
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path());
+        assert!(store.train(&[arm.clone()], &data, (Shard::ALL, 1), &Quiet).unwrap());
+        let four = "nv-nvfp4+last=0";
+        let recipes = [BF16.to_owned(), four.to_owned()];
+        let found = gaps(&store.runs(), &arm, 2, BF16, recipes).unwrap();
+
+        let mut trainer = Trainer::new(&arm.config, &data).unwrap();
+        trainer.step(None);
+        trainer.step(None);
+        let own = trainer.validation_loss();
+        let config = arm.config.overlaid(&format!("recipe = {four:?}")).unwrap();
+        let mut other = Trainer::new(&config, &data).unwrap();
+        other.begin(trainer.state().params.clone());
+        let gap = 100.0 * (other.validation_loss() - own) / own;
+        assert_eq!(found[0], 0.0, "the same recipe");
+        assert!((found[1] - gap).abs() < 1e-9 && gap.abs() > 1e-3, "{found:?}, not {gap}");
     }
 }
