@@ -21,6 +21,7 @@ mod f2;
 mod f3;
 mod f4;
 mod fzeta;
+mod interventions;
 mod judge;
 mod t1;
 mod t3;

@@ -27,25 +27,32 @@ pub(super) const ARMS: [&str; 5] = [
     "bf16",
 ];
 
+/// A proxy by some rule, none if it is empty. What triggers read is measured often.
+fn ruled(setting: &Setting, proxy: &Proxy, rule: &str) -> Arm {
+    let more = if rule.is_empty() { String::new() } else { format!("{rule}\n") };
+    let more = proxy.more.clone() + &more;
+    Proxy { every: 2, probes: &[], more, ..proxy.clone() }.arm(setting)
+}
+
+/// A proxy that goes on in a recipe after a step.
+pub(super) fn from_step(setting: &Setting, proxy: &Proxy, step: u64, recipe: &str) -> Arm {
+    ruled(setting, proxy, &format!("at = [{{ step = {step}, then = {recipe:?} }}]"))
+}
+
 /// A proxy as one of the arms, by its own recipe until it changes. The fixed step is `step`.
 pub(super) fn changing(setting: &Setting, proxy: &Proxy, step: u64, arm: usize) -> Arm {
-    // What triggers read is measured often.
-    let probed = Proxy { every: 2, probes: &[], ..proxy.clone() };
-    let ruled = |rule: String| {
-        let more = format!("{}{rule}\n", probed.more);
-        Proxy { more, ..probed.clone() }.arm(setting)
-    };
     let when = |metric: &str, above: f64| {
-        ruled(format!(
+        let rule = format!(
             "when = [{{ metric = {metric:?}, above = {above:?}, for = 2, times = 1, then = {HIGH:?} }}]"
-        ))
+        );
+        ruled(setting, proxy, &rule)
     };
     match arm {
-        0 => probed.arm(setting),
-        1 => ruled(format!("at = [{{ step = {step}, then = {HIGH:?} }}]")),
+        0 => ruled(setting, proxy, ""),
+        1 => from_step(setting, proxy, step, HIGH),
         2 => when("lastbin.gamma", 0.5),
         3 => when("grad_spike", 3.0),
-        _ => Proxy { recipe: HIGH.into(), ..probed }.arm(setting),
+        _ => ruled(setting, &Proxy { recipe: HIGH.into(), ..proxy.clone() }, ""),
     }
 }
 

@@ -33,11 +33,11 @@ type Outcomes = [Outcome; ARMS.len()];
 
 /// What runs of some seeds have in common but for the arm.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Cell {
-    lr: f64,
-    layers: usize,
-    gain: f64,
-    format: &'static str,
+pub(super) struct Cell {
+    pub(super) lr: f64,
+    pub(super) layers: usize,
+    pub(super) gain: f64,
+    pub(super) format: &'static str,
 }
 
 /// The learning rates.
@@ -58,7 +58,7 @@ fn formats(setting: &Setting) -> &'static [&'static str] {
 }
 
 /// All cells of a rate.
-fn cells(setting: &Setting, lr: f64) -> Vec<Cell> {
+pub(super) fn cells(setting: &Setting, lr: f64) -> Vec<Cell> {
     let scale = setting.scale;
     let depths = scale.pick([vec![2], vec![2, 4], vec![2, 4], vec![4, 8]]);
     let gains = scale.pick([vec![0.95], vec![1.0, 0.95], vec![1.0, 0.95], vec![1.0, 0.95]]);
@@ -78,12 +78,12 @@ fn steps(setting: &Setting) -> u64 {
 
 /// The step at which the second arm changes, and the last of the warm-up: the rate is at its largest from there on, and
 /// a user knows it before the run. D1's was chosen knowing when runs diverge.
-fn fixed(setting: &Setting) -> u64 {
+pub(super) fn fixed(setting: &Setting) -> u64 {
     steps(setting) / 5
 }
 
 impl Cell {
-    fn proxy(self, setting: &Setting, seed: u64) -> Proxy {
+    pub(super) fn proxy(self, setting: &Setting, seed: u64) -> Proxy {
         let Self { lr, layers, gain, format } = self;
         let (width, batch) = setting.scale.pick([(32, 32), (32, 64), (32, 64), (512, 2048)]);
         let spread = if gain < 1.0 { 0.02 } else { 0.0 };
@@ -109,7 +109,7 @@ fn proxies(setting: &Setting, lr: f64) -> Vec<Proxy> {
 }
 
 /// Runs whose gradients break in the middle, at a rate at which nothing else goes wrong.
-fn broken_runs(setting: &Setting) -> Vec<Proxy> {
+pub(super) fn broken_runs(setting: &Setting) -> Vec<Proxy> {
     let rates = rates(setting);
     let lr = rates[1.min(rates.len() - 1)];
     let cell = Cell { gain: 1.0, ..cells(setting, lr)[0] };

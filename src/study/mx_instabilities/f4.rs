@@ -2,6 +2,7 @@
 
 use super::common::{F32, Fate, Proxy, STILL, proxy_fate, text};
 use super::draw::{calm, number};
+use super::interventions::{NULL, interventions};
 use super::judge;
 use super::unstable::{self, Stress};
 use crate::error::Result;
@@ -16,34 +17,6 @@ pub(super) struct Interventions;
 
 /// Steps by which a divergence must move to count as delayed or hastened.
 const MOVED: u64 = 5;
-
-/// The nine of the study; `fp32_still`: f32 whose betas stay 0, as they do in MX; and `nothing`: the same recipe
-/// at a rate that is larger by 2^-22 of it, which tells what chance does once so small a change has grown: the
-/// least that is to be expected of any change. Name, and what becomes of the configuration.
-fn interventions(format: &str, lr: f64) -> [(&'static str, String); 11] {
-    let mx = text(format);
-    let with = |word: &str| format!("{mx}+{word}");
-    // Norms out of it: neither their gains nor their steps are rounded.
-    let without_norms = format!("mxpaper-{format}+gelu=fp32+no-ln-q");
-    let recipe = |recipe: &str| format!("recipe = {recipe:?}");
-    let lr = lr * (1.0 + libm::exp2(-22.0));
-    [
-        ("control", recipe(&mx)),
-        (NULL, format!("train.lr = {lr:?}\ntrain.lr_min = {lr:?}")),
-        ("fp32", recipe(F32)),
-        ("fp32_still", recipe(STILL)),
-        ("bump", recipe(&with("bump"))),
-        ("no_ln_q", recipe(&without_norms)),
-        ("bf16_act", recipe(&with("bf16-act"))),
-        ("bf16_act_all", recipe(&with("bf16-act-all"))),
-        ("fwd_only", recipe(&with("fwd-only"))),
-        ("no_gelu_q", recipe(&with("no-gelu-q"))),
-        ("bf16_weight", recipe(&with("bf16-weight"))),
-    ]
-}
-
-/// The intervention that changes nothing but the last bits.
-const NULL: &str = "nothing";
 
 /// Those of which the study says that they avert or delay.
 const CLAIMED: [&str; 7] =
