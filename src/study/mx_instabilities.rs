@@ -3,7 +3,7 @@
 //!
 //! Figures and tables are numbered as in the study; `F-zeta` is its figure of the gradient bias, `Nb-1`
 //! and `Nb-2` come from its published notebook, `Ext` answers what reviewers asked, `D1` is a question of our
-//! own, and `D2` the search behind it. Proxies are judged by [`Factor`](crate::study::detect::Factor), language models by
+//! own, and `D2` and `D3` are the searches behind it and F2a. Proxies are judged by [`Factor`](crate::study::detect::Factor), language models by
 //! [`Nats`](crate::study::detect::Nats).
 
 mod appc;
@@ -14,6 +14,7 @@ mod common;
 mod confirm;
 mod d1;
 mod d2;
+mod d3;
 mod draw;
 mod ext;
 mod f1;
@@ -48,6 +49,7 @@ pub const PAPER: Paper = Paper {
         &f4::Interventions,
         &d1::Triggers,
         &d2::Search,
+        &d3::Search,
         &t1::Gaps,
         &t3::Hyperparameters,
         &appc::Search,
