@@ -3,7 +3,7 @@
 //!
 //! Figures and tables are numbered as in the study; `F-zeta` is its figure of the gradient bias, `Nb-1`
 //! and `Nb-2` come from its published notebook, `Ext` answers what reviewers asked, `D1` is a question of our
-//! own, and `D2` and `D3` are the searches behind it and F2a. Proxies are judged by [`Factor`](crate::study::detect::Factor), language models by
+//! own, and `D2`, `D3` and `D4` are the searches behind it, F2a and F4. Proxies are judged by [`Factor`](crate::study::detect::Factor), language models by
 //! [`Nats`](crate::study::detect::Nats).
 
 mod appc;
@@ -15,6 +15,7 @@ mod confirm;
 mod d1;
 mod d2;
 mod d3;
+mod d4;
 mod draw;
 mod ext;
 mod f1;
@@ -50,6 +51,7 @@ pub const PAPER: Paper = Paper {
         &d1::Triggers,
         &d2::Search,
         &d3::Search,
+        &d4::Search,
         &t1::Gaps,
         &t3::Hyperparameters,
         &appc::Search,
