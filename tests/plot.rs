@@ -273,6 +273,20 @@ fn a_long_series_gives_a_short_file_with_its_peak() {
 }
 
 #[test]
+fn axes_of_counts_have_no_fractions() {
+    let ticks = |axis: Axis| {
+        let panel = Panel::new(Axis::log("loss")).line(line("a", [1.0, 10.0, 100.0]));
+        let svg = Figure::new("").x(axis).panel(panel).to_svg();
+        let document = parse(&svg);
+        let below =
+            document.descendants().filter(|n| class(n) == "q m" && n.attribute("dy").is_some());
+        below.map(text).collect::<Vec<_>>()
+    };
+    assert!(ticks(Axis::linear("x")).contains(&"0.5".into()));
+    assert_eq!(ticks(Axis::whole("x")), ["0", "1", "2"]);
+}
+
+#[test]
 fn many_names_stand_in_rows_once() {
     let panel = |label: &str| {
         (0..20).fold(Panel::new(Axis::linear(label)), |panel, i| {

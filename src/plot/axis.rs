@@ -71,10 +71,11 @@ impl Axis {
 
     /// About `target` ticks with labels, at most that many of categories.
     pub(super) fn ticks(&self, scale: &Scale, target: usize) -> Ticks {
+        if self.whole {
+            return linear_ticks(scale.low, scale.high, target.max(2), 1.0);
+        }
         if !self.is_categorical() {
-            let mut found = scale.ticks(target);
-            found.ticks.retain(|tick| !self.whole || tick.value == floor(tick.value));
-            return found;
+            return scale.ticks(target);
         }
         let stride = self.names.len().div_ceil(target.max(1));
         let tick = |(i, name): (usize, &String)| Tick {
@@ -209,11 +210,11 @@ impl Scale {
     pub(super) fn ticks(&self, target: usize) -> Ticks {
         let target = target.max(2);
         if !self.log {
-            return linear_ticks(self.low, self.high, target);
+            return linear_ticks(self.low, self.high, target, 0.0);
         }
         let decades = log10(self.high) - log10(self.low);
         if decades < 1.0 {
-            return linear_ticks(self.low, self.high, target);
+            return linear_ticks(self.low, self.high, target, 0.0);
         }
         let (first, last) = (decade(self.low), decade(self.high));
         let labelled: &[i64] = match target as f64 / decades {
@@ -242,8 +243,10 @@ impl Scale {
     }
 }
 
-fn linear_ticks(low: f64, high: f64, target: usize) -> Ticks {
+/// About `target` ticks, at least `least` apart.
+fn linear_ticks(low: f64, high: f64, target: usize, least: f64) -> Ticks {
     let raw = (high / 2.0 - low / 2.0) / target as f64 * 2.0;
+    let raw = if raw < least { least } else { raw };
     if raw < 1e-305 {
         return Ticks { ticks: Vec::new(), factor: 0 };
     }
@@ -312,12 +315,15 @@ mod tests {
 
     #[test]
     fn counts_have_no_halves() {
-        let values = |axis: &Axis| {
-            let scale = Scale { low: 3.0, high: 5.0, log: false };
-            axis.ticks(&scale, 5).ticks.iter().map(|tick| tick.value).collect::<Vec<_>>()
+        let labels = |axis: &Axis, high: f64| {
+            let scale = Scale { low: 3.0, high, log: false };
+            let ticks = axis.ticks(&scale, 5).ticks;
+            ticks.into_iter().filter_map(|tick| tick.label).collect::<Vec<_>>()
         };
-        assert_eq!(values(&Axis::linear("")), [3.0, 3.5, 4.0, 4.5, 5.0]);
-        assert_eq!(values(&Axis::whole("")), [3.0, 4.0, 5.0]);
+        assert_eq!(labels(&Axis::linear(""), 5.0), ["3.0", "3.5", "4.0", "4.5", "5.0"]);
+        assert_eq!(labels(&Axis::whole(""), 5.0), ["3", "4", "5"]);
+        assert_eq!(labels(&Axis::whole(""), 3.5), ["3"]);
+        assert_eq!(labels(&Axis::whole(""), 43.0), ["10", "20", "30", "40"]);
     }
 
     #[test]

@@ -192,7 +192,7 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
     let slanted = figure.x.is_categorical() && x_ticks.ticks.iter().any(wide);
     let targets = if figure.x.is_categorical() { 0..0 } else { 2..9 };
     for target in targets.rev() {
-        let ticks = x.ticks(target);
+        let ticks = figure.x.ticks(&x, target);
         let text = widest(&mut ticks.ticks.iter().flat_map(|t| &t.label).map(|l| width(l, FONT)));
         let edge = WIDTH - PAD - text / 2.0;
         let inside = if right < edge { right } else { edge };

@@ -204,7 +204,7 @@ impl Figure for LastBin {
         parts.push(Part::Picture(
             plot::Figure::new("How far neighbouring numbers are apart, by format")
                 .subtitle("gap to the next number over the number, positive numbers in order; subnormals at the left")
-                .x(Axis::linear("index of the number"))
+                .x(Axis::whole("index of the number"))
                 .panel(panel),
         ));
         parts.push(Part::Table(table));

@@ -90,7 +90,7 @@ impl Figure for Depth {
         );
         let mut figure = plot::Figure::new("Outliers by layer")
             .subtitle("bfloat16, last third of the run; lines: mean over seeds")
-            .x(Axis::linear("layer"));
+            .x(Axis::whole("layer"));
         for (label, probe, end) in MEASURES {
             let mut panel = Panel::new(Axis::linear(format!("{label} of inputs")).include(0.0));
             for kind in Kind::ALL {

@@ -256,7 +256,7 @@ fn drawn_parts(found: &Errors) -> Vec<Part> {
         .subtitle(
             "256 tokens x 512 channels x 256 outputs, ten hot channels; bands: range of draws",
         )
-        .x(Axis::linear("channels patched"))
+        .x(Axis::whole("channels patched"))
         .panel(panel);
     vec![Part::Picture(figure), Part::Table(table), Part::Table(ways)]
 }
