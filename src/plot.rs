@@ -12,6 +12,8 @@
 //!   on narrow screens, follows the reader's dark mode and describes itself to screen readers;
 //! - nothing is dropped silently: a point that has no place (NaN, infinity) breaks its line and is
 //!   marked, and a series without any is still named;
+//! - different names read differently: a name that is too long takes several lines, and where even
+//!   these are too few, it loses what it shares with others; the number of a note stays;
 //! - its size is bounded: at most four points of a series are kept per unit of width (of 720).
 //!
 //! ```
@@ -46,6 +48,7 @@ mod svg;
 pub use axis::Axis;
 pub use bars::Intervals;
 pub use heat::Heat;
+pub use labels::cut_middle;
 pub use series::{Band, Series, smooth};
 
 use alloc::{string::String, vec::Vec};

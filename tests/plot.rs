@@ -7,6 +7,7 @@
 
 use exmy::plot::{Axis, Band, Figure, Heat, Intervals, Panel, Series};
 use roxmltree::{Document, Node};
+use std::path::Path;
 
 fn line(name: &str, ys: impl IntoIterator<Item = f64>) -> Series {
     Series::new(name, ys.into_iter().enumerate().map(|(i, y)| (i as f64, y)))
@@ -295,6 +296,161 @@ fn many_names_stand_in_rows_once() {
     };
     let svg = Figure::new("").panel(panel("a")).panel(panel("b")).to_svg();
     assert_eq!(names(&parse(&svg)).len(), 20);
+}
+
+/// A figure of two panels with the same names and other notes.
+fn noted(names: &[String], note: impl Fn(usize) -> String) -> String {
+    let panel = |share: f64| {
+        names.iter().enumerate().fold(
+            Panel::new(Axis::linear("loss")).height_share(share),
+            |panel, (i, name)| {
+                let end = share * i as f64;
+                panel.line(line(name, [3.0, 2.0 + end]).note(note(i * 10 + share as usize)))
+            },
+        )
+    };
+    Figure::new("").panel(panel(2.0)).panel(panel(1.0)).to_svg()
+}
+
+#[test]
+fn long_names_stay_apart_and_notes_keep_their_numbers() {
+    let recipe = "bitred-e7m7+bias=keep-low+clip=outer";
+    let sets: [fn(&str, usize) -> String; 6] = [
+        |_, i| {
+            format!("BF16 for the {} third of the run", ["first", "last", "second", "other"][i % 4])
+        },
+        |_, i| format!("bf16_{}", ["act", "act_all", "weights_of_all_layers", "norms"][i % 4]),
+        |recipe, i| format!("{recipe}+rate={i}+seed=7"),
+        |recipe, i| format!("seed {i}: {recipe}+round=stochastic {}", recipe.repeat(i % 3)),
+        |recipe, i| format!("{}{i}{}", recipe.replace('+', "x"), "y".repeat(60)),
+        |_, i| format!("{}{}", "z".repeat(100), if i == 0 { "" } else { "a" }),
+    ];
+    for (set, count) in sets.iter().flat_map(|set| [1, 2, 4, 10, 20].map(|count| (set, count))) {
+        let mut wanted: Vec<String> = (0..count).map(|i| set(recipe, i)).collect();
+        wanted.sort();
+        wanted.dedup();
+        let svg = noted(&wanted, |i| format!("diverged at {}", 1000 + i));
+        let document = parse(&svg);
+        let legend: Vec<_> = document
+            .descendants()
+            .filter(|n| n.has_tag_name("text") && class(n).is_empty())
+            .collect();
+        assert!(legend.len() >= wanted.len());
+        let mut found: Vec<(String, String)> = Vec::new();
+        for entry in legend {
+            let note: String = entry.children().filter(|n| class(n) == "q").map(text).collect();
+            let name: String = entry.children().filter(|n| class(n) != "q").map(text).collect();
+            let digits: String = note.chars().filter(char::is_ascii_digit).collect();
+            assert_eq!(digits.len(), 4, "{name}: {note}");
+            // No line leaves the page.
+            let lines = entry.children().filter(|n| n.is_text() || n.has_tag_name("tspan"));
+            for part in lines {
+                let longest = text(part).trim_end().chars().count() as f64 * 21.0 * 0.63;
+                assert!(number(&entry, "x") + longest < 760.0, "{}", text(part));
+            }
+            found.push((digits, name.trim_end().into()));
+        }
+        for (i, (a, name)) in found.iter().enumerate() {
+            for (b, other) in &found[..i] {
+                // The last digit is the panel's.
+                assert_eq!(a[..3] == b[..3], name == other, "{name} of {a} and {b}");
+            }
+        }
+    }
+}
+
+#[test]
+fn long_names_are_whole_where_there_is_room() {
+    let names =
+        ["first and last layer in f32", "BF16 for the first third", "BF16 for the last third"];
+    let svg = noted(&names.map(String::from), |i| format!("diverged at {}", 1000 + i));
+    let found = names_of(&parse(&svg));
+    for (i, name) in names.iter().enumerate() {
+        assert!(found.contains(&format!("{name} diverged at {}", 1002 + i * 10)), "{found:?}");
+    }
+    assert!(!svg.contains('…'), "{found:?}");
+    // Twelve of three lines have no room beside the panel: rows above it.
+    let many: Vec<String> = (0..12).map(|i| format!("{} in run {i}", names[0])).collect();
+    let svg = noted(&many, |_| String::new());
+    let document = parse(&svg);
+    let found = names_of(&document);
+    assert!(found == many, "{found:?}");
+}
+
+#[test]
+fn long_categories_stay_apart() {
+    let names = ["low", "high"].map(|end| format!("weights of all layers but the {end} ones"));
+    let values = [(0.0, 1.0), (1.0, 2.0)];
+    let cells = [1.0, 2.0, 3.0, 4.0];
+    let svg = Figure::new("")
+        .x(Axis::categories("", names.clone()))
+        .panel(Panel::new(Axis::linear("loss")).bars(Series::new("", values)))
+        .panel(Panel::new(Axis::categories("", names)).heat(Heat::of_categories(
+            Axis::linear("v"),
+            2,
+            cells,
+        )))
+        .to_svg();
+    let document = parse(&svg);
+    let labels: Vec<String> = document
+        .descendants()
+        .filter(|n| class(n) == "q e" && text(*n).contains('…'))
+        .map(text)
+        .collect();
+    assert_eq!(labels.len(), 4, "{labels:?}");
+    assert!(labels.iter().filter(|label| label.contains("low")).count() == 2, "{labels:?}");
+    assert!(labels.iter().filter(|label| label.contains("high")).count() == 2, "{labels:?}");
+}
+
+#[test]
+fn rules_at_one_place_are_named_once() {
+    let panel = Panel::new(Axis::linear("cos").range(0.0, 1.0)).line(line("a", [0.0, 1.0]));
+    let panel = [0.0, 0.001, 0.9].into_iter().fold(panel, |p, y| p.rule(y, "random directions"));
+    let svg = Figure::new("").panel(panel).to_svg();
+    let document = parse(&svg);
+    assert_eq!(document.descendants().filter(|n| class(n) == "q o").count(), 2);
+    assert_eq!(paths(&document, "r").len(), 3);
+}
+
+/// Pictures of the studies that are committed: no two names of a panel read the same.
+#[test]
+fn committed_pictures_tell_their_names_apart() {
+    let studies = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/studies");
+    let folders = std::fs::read_dir(studies).into_iter().flatten().map(Result::unwrap);
+    let pictures = folders.flat_map(|folder| std::fs::read_dir(folder.path().join("figures")));
+    for path in pictures.flatten().map(|picture| picture.unwrap().path()) {
+        if path.extension().is_none_or(|end| end != "svg") {
+            continue;
+        }
+        let svg = std::fs::read_to_string(&path).expect("a committed picture can be read");
+        tell_apart(&svg, &path);
+    }
+}
+
+fn tell_apart(svg: &str, path: &Path) {
+    let document = parse(svg);
+    // The sample of a line precedes its name, and says by hue and dashes which series that is.
+    let mut found: Vec<(String, [Option<String>; 2])> = Vec::new();
+    let mut style = [None, None];
+    for node in document.descendants() {
+        if node.has_tag_name("path") {
+            let part = |start| {
+                let mut parts = class(&node).split(' ').skip(1);
+                parts.find(|part| part.starts_with(start)).map(str::to_owned)
+            };
+            style = ['h', 'd'].map(part);
+        } else if node.has_tag_name("text") && class(&node).is_empty() {
+            let name = node.children().filter(|n| class(n) != "q").map(text).collect::<String>();
+            found.push((name.trim_end().into(), style.clone()));
+        }
+    }
+    for (i, (name, style)) in found.iter().enumerate() {
+        let differs = |other: &[Option<String>; 2]| {
+            style.iter().zip(other).any(|(a, b)| a.is_some() && b.is_some() && a != b)
+        };
+        let other = found[..i].iter().find(|(known, other)| known == name && differs(other));
+        assert!(other.is_none(), "{}: two names read `{name}`", path.display());
+    }
 }
 
 /// Paths of a class, with their data.

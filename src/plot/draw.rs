@@ -9,8 +9,8 @@ use super::{
     bars::{from_zero, listed},
     frame::{Frame, SLANT},
     heat::HEAD,
-    labels::{fits, shorten, width, wrap},
-    legend::{Entry, KEY, Key, NAME},
+    labels::{fits, shorten, tell_apart, width, wrap},
+    legend::{Entry, GAP, KEY, Key, LINES, NAME, SAMPLE},
     number::{power_of_ten, short},
     style::{self, FONT, LINE, TITLE},
     svg::{Svg, escape, tenths, to_tenths},
@@ -19,6 +19,11 @@ use alloc::{format, string::String, vec::Vec};
 
 const WIDTH: f64 = 720.0;
 const PAD: f64 = 14.0;
+/// Where rows of names end at the right.
+pub(super) const ROWS_RIGHT: f64 = WIDTH - PAD;
+/// The most lines in rows above a panel that whole names may take: more would push the panel off the
+/// screen of a phone.
+const ROWS: usize = 16;
 
 pub(super) fn figure(figure: &Figure) -> String {
     let mut body = Svg::default();
@@ -97,6 +102,7 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
     let grids = figure.panels.iter().filter(|panel| has_grid(panel)).count() as f64;
     let total = 240.0 + 110.0 * figure.panels.len() as f64 + 150.0 * grids;
     let mut frames: Vec<Frame<'_>> = Vec::new();
+    let mut told: Vec<(&str, String)> = Vec::new();
     for panel in &figure.panels {
         let mut ys = Vec::new();
         panel.marks.iter().for_each(|mark| {
@@ -134,18 +140,28 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
         let shown = |name: &str| frames.iter().any(|f| f.entries.iter().any(|e| e.name == name));
         // Marks of categories have no ends that names could stand beside.
         let stands = figure.x.is_categorical() || panel.marks.iter().any(Mark::stands);
-        let key = if !stands && fits(entries.len(), to_tenths(LINE), 0, to_tenths(height)) {
+        let beside = |lines: usize| !stands && fits(lines, to_tenths(LINE), 0, to_tenths(height));
+        let lines = entries.iter().map(|entry| entry.whole(NAME).filter(|&n| n <= LINES));
+        let whole = lines.sum::<Option<usize>>().is_some_and(beside);
+        let known = entries.iter().all(|entry| shown(entry.name));
+        let noted = entries.iter().any(|entry| !entry.note().is_empty());
+        let key = if whole {
             Key::Ends
-        } else if entries.iter().all(|entry| shown(entry.name)) {
+        } else if known && noted && beside(entries.len()) {
+            // What the notes say here stands nowhere else; the names do.
+            Key::Ends
+        } else if known {
             Key::Elsewhere
         } else {
             Key::Rows
         };
+        if key == Key::Ends {
+            let most = if whole { LINES } else { 1 };
+            write(&mut entries, &names, &mut told, NAME, most);
+        }
         let room = if panel.y.is_categorical() { LINE } else { 56.0 };
         let mut ticks = panel.y.ticks(&scale, (height / room) as usize);
-        for label in ticks.ticks.iter_mut().filter_map(|tick| tick.label.as_mut()) {
-            *label = shorten(label, FONT, NAME);
-        }
+        shorten_ticks(&mut ticks, |_| NAME);
         let styles = panel.marks.iter().map(|m| m.name().map_or(0, |name| number(&names, name)));
         let clip = panel.y.range.is_some() || figure.x.range.is_some();
         frames.push(Frame {
@@ -203,15 +219,28 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
         }
     }
 
+    if slanted {
+        let at = |value: f64| left + x.unit(value) * (right - left);
+        shorten_ticks(&mut x_ticks, |value| {
+            let room = (at(value) - PAD) / SLANT;
+            if room < NAME { room } else { NAME }
+        });
+    }
     for frame in &mut frames {
         (frame.left, frame.right, frame.slanted) = (left, right, slanted);
+        if frame.key == Key::Rows {
+            let room = ROWS_RIGHT - left - SAMPLE - GAP;
+            let lines = frame.entries.iter().map(|entry| entry.whole(room).filter(|&n| n <= 2));
+            let few = lines.sum::<Option<usize>>().is_some_and(|lines| lines <= ROWS);
+            write(&mut frame.entries, &names, &mut told, room, if few { 2 } else { 1 });
+        }
         y += if frame.panel.y.label.is_empty() && frame.ticks.factor == 0 {
             10.0
         } else {
             6.0 + LINE + 12.0
         };
         if frame.key == Key::Rows {
-            y += frame.rows().last().map_or(0.0, |&(_, row)| row + LINE + 4.0);
+            y += frame.rows().1;
         }
         if has_grid(frame.panel) {
             y += HEAD;
@@ -220,6 +249,40 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
         y = frame.bottom + 12.0;
     }
     (frames, x_ticks, y - 12.0)
+}
+
+/// Writes the names of a panel in so many lines of at most `room`, so that each is told from all `names`
+/// of the figure and from what was `told` of others before.
+fn write<'a>(
+    entries: &mut [Entry<'a>],
+    names: &[&str],
+    told: &mut Vec<(&'a str, String)>,
+    room: f64,
+    most: usize,
+) {
+    let here: Vec<&str> = entries.iter().map(|entry| entry.name).collect();
+    let fits = |i: usize, text: &str| entries[i].fits(text, room, most);
+    let taken = |i: usize, text: &str| {
+        let other = |name: &str| name != here[i];
+        names.iter().any(|&name| other(name) && name == text)
+            || told.iter().any(|(name, known)| other(name) && known == text)
+    };
+    let texts = tell_apart(&here, fits, taken);
+    for (entry, text) in entries.iter_mut().zip(texts) {
+        entry.write(&text, room, most);
+        told.push((entry.name, text));
+    }
+}
+
+/// Shortens labels of an axis to the room that each has.
+fn shorten_ticks(ticks: &mut Ticks, room: impl Fn(f64) -> f64) {
+    let labelled = || ticks.ticks.iter().filter_map(|t| Some((t.label.as_deref()?, room(t.value))));
+    let (labels, rooms): (Vec<&str>, Vec<f64>) = labelled().unzip();
+    let fits = |i: usize, text: &str| width(text, FONT) <= rooms[i];
+    let mut texts = tell_apart(&labels, fits, |_, _| false).into_iter();
+    for label in ticks.ticks.iter_mut().filter_map(|tick| tick.label.as_mut()) {
+        *label = texts.next().unwrap_or_default();
+    }
 }
 
 fn has_grid(panel: &Panel) -> bool {
@@ -231,12 +294,7 @@ fn names_below(frame: &Frame<'_>, x_ticks: &Ticks) -> f64 {
     if !frame.slanted {
         return 8.0 + LINE;
     }
-    let labels = x_ticks.ticks.iter().filter_map(|tick| {
-        let room = (frame.at_x(tick.value) - PAD) / SLANT;
-        let size = width(tick.label.as_ref()?, FONT);
-        let size = if size < NAME { size } else { NAME };
-        Some(if size < room { size } else { room })
-    });
+    let labels = x_ticks.ticks.iter().filter_map(|tick| Some(width(tick.label.as_ref()?, FONT)));
     16.0 + SLANT * labels.fold(0.0, |a, b| if a > b { a } else { b }) + 8.0
 }
 

@@ -3,9 +3,10 @@
 use super::{
     Mark, Panel,
     axis::{Scale, Ticks},
+    draw::ROWS_RIGHT,
     heat,
     labels::{shorten, spread, width},
-    legend::{Entry, GAP, Key, LEADER, NAME, SAMPLE, draw_dots},
+    legend::{Entry, GAP, Key, LEADER, SAMPLE, draw_dots},
     path::{Curve, Place, distinct, outline, polyline},
     style::{self, FONT, LINE},
     svg::{Svg, escape, tenths, to_tenths},
@@ -37,27 +38,30 @@ pub(super) struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// The places of the names above the frame: x from its left edge, y from the first row.
-    pub(super) fn rows(&self) -> Vec<Place> {
-        let (mut x, mut y) = (0.0, 0.0);
+    /// The places of the names above the frame: x from its left edge, y from the first row; and what all
+    /// rows take.
+    pub(super) fn rows(&self) -> (Vec<Place>, f64) {
+        let (mut x, mut y, mut below) = (0.0, 0.0, 0.0);
         let mut places = Vec::new();
         for entry in &self.entries {
             let size = SAMPLE + GAP + entry.width();
-            if x > 0.0 && x + size > self.right - self.left {
-                (x, y) = (0.0, y + LINE);
+            if x > 0.0 && x + size > ROWS_RIGHT - self.left {
+                (x, y) = (0.0, below);
             }
             places.push((x, y));
             x += size + 20.0;
+            let end = y + LINE * entry.height() as f64;
+            below = if end > below { end } else { below };
         }
-        places
+        (places, below + 4.0)
     }
 
     /// Draws the panel; returns whether some value had no place.
     pub(super) fn draw(&self, svg: &mut Svg, title: &str, x_ticks: &Ticks, last: bool) -> bool {
-        let rows = if self.key == Key::Rows { self.rows() } else { Vec::new() };
+        let (rows, height) = if self.key == Key::Rows { self.rows() } else { (Vec::new(), 0.0) };
         let colours = self.colours();
         let below = if colours.is_some() { heat::HEAD } else { 0.0 };
-        let head = below + rows.last().map_or(0.0, |&(_, y)| y + LINE + 4.0);
+        let head = below + height;
         if !title.is_empty() {
             let title = shorten(title, FONT, 720.0 - 28.0);
             svg.text("q", 14.0, self.top - head - 16.0, &title);
@@ -133,8 +137,7 @@ impl Frame<'_> {
                 polyline(lines, &[(x, self.top), (x, self.bottom)]);
             }
             if let (Some(label), true, true) = (&tick.label, last, self.slanted) {
-                let room = (x - 14.0) / SLANT;
-                let label = escape(&shorten(label, FONT, if room < NAME { room } else { NAME }));
+                let label = escape(label);
                 let (x, y) = (tenths(x + 6.0), tenths(self.bottom + 16.0));
                 labels.raw(&format!(
                     "<text class=\"q e\" x=\"{x}\" y=\"{y}\" transform=\"rotate(-45 {x} {y})\">{label}</text>"
@@ -246,10 +249,17 @@ impl Frame<'_> {
     }
 
     /// Writes the labels of the rules above or below their lines, at the left, right or middle:
-    /// where they hide the fewest points of curves and no other label.
+    /// where they hide the fewest points of curves and no other label. Rules of one label that lie so
+    /// near that it could stand for each, as those of several runs do, have it once.
     fn draw_rule_labels(&self, svg: &mut Svg, curves: &[(usize, Curve)]) {
         let mut boxes: Vec<[f64; 4]> = Vec::new();
+        let mut told: Vec<(f64, &str)> = Vec::new();
         for (rule, label) in self.rules().filter(|(_, label)| !label.is_empty()) {
+            let near = |&(y, text): &(f64, &str)| text == label && (y - rule).abs() < LINE;
+            if told.iter().any(near) {
+                continue;
+            }
+            told.push((rule, label));
             let label = shorten(label, FONT, self.right - self.left - 16.0);
             let size = width(&label, FONT);
             let room = self.right - self.left - 16.0 - size;
@@ -297,7 +307,9 @@ impl Frame<'_> {
         let inside = |y: f64| y.clamp(self.top, self.bottom);
         let wanted: Vec<i64> =
             ends.iter().map(|&(_, end)| to_tenths(inside(height(end)))).collect();
-        let places = spread(&wanted, to_tenths(LINE), to_tenths(self.top), to_tenths(self.bottom));
+        let lines: Vec<usize> = ends.iter().map(|(entry, _)| entry.height()).collect();
+        let [gap, top, bottom] = [LINE, self.top, self.bottom].map(to_tenths);
+        let places = spread(&wanted, &lines, gap, top, bottom);
         for ((entry, end), y) in ends.into_iter().zip(places) {
             let y = y as f64 / 10.0;
             if let Some((x, from)) = end {

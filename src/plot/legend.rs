@@ -3,25 +3,32 @@
 use super::{
     Mark,
     bars::{bar_sample, interval_sample},
-    labels::{shorten, width},
+    labels::{broken, shorten_note, width},
     path::{Place, outline, polyline},
-    style::{self, FONT},
+    style::{self, FONT, LINE},
     svg::{Svg, escape, tenths},
 };
-use alloc::{format, string::String};
+use alloc::{format, string::String, vec::Vec};
 
 /// From the frame to a name beside it: leader, sample of the line, gap.
 pub(super) const KEY: f64 = LEADER + SAMPLE + GAP;
 pub(super) const LEADER: f64 = 18.0;
 pub(super) const SAMPLE: f64 = 30.0;
 pub(super) const GAP: f64 = 6.0;
-/// The most that a name may take.
+/// The most that a name may take beside a panel.
 pub(super) const NAME: f64 = 230.0;
+/// The most lines of a name.
+pub(super) const LINES: usize = 3;
+
+/// A line of an entry: what of the name stands in it, and what of the note.
+type Part = [String; 2];
 
 /// A name of the legend.
 pub(super) struct Entry<'a> {
     pub(super) name: &'a str,
     note: &'a str,
+    /// Name and note as they are written.
+    lines: Vec<Part>,
     pub(super) style: usize,
     line: bool,
     dot: bool,
@@ -47,7 +54,8 @@ impl<'a> Entry<'a> {
     /// An entry without any mark yet.
     pub(super) fn new(name: &'a str, style: usize) -> Self {
         let (line, dot, band, bar, interval) = (false, false, false, false, false);
-        Self { name, note: "", style, line, dot, band, bar, interval, empty: true }
+        let lines = Vec::new();
+        Self { name, note: "", lines, style, line, dot, band, bar, interval, empty: true }
     }
 
     /// Adds a mark of this name; the first remark stays.
@@ -60,18 +68,56 @@ impl<'a> Entry<'a> {
         self.interval |= matches!(mark, Mark::Intervals(_));
     }
 
-    /// The width of name and note.
-    pub(super) fn width(&self) -> f64 {
-        let (name, note) = self.parts();
-        width(&name, FONT) + width(&note, FONT)
+    /// The note, or why there is nothing to note.
+    pub(super) fn note(&self) -> &'a str {
+        if self.empty { "no values" } else { self.note }
     }
 
-    /// Name and note, shortened to fit; the note with its leading space.
-    fn parts(&self) -> (String, String) {
-        let note = if self.empty { "no values" } else { self.note };
-        let note = if note.is_empty() { String::new() } else { format!(" {note}") };
-        let note = shorten(&note, FONT, NAME / 2.0);
-        (shorten(self.name, FONT, NAME - width(&note, FONT)), note)
+    /// The width of the longest line.
+    pub(super) fn width(&self) -> f64 {
+        let line = |part: &Part| width(part.concat().trim_end(), FONT);
+        self.lines.iter().map(line).fold(0.0, |a, b| if b > a { b } else { a })
+    }
+
+    /// How many lines it takes.
+    pub(super) fn height(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// How many lines of at most `room` it takes with its whole name; None where that does not fit.
+    pub(super) fn whole(&self, room: f64) -> Option<usize> {
+        self.lay(self.name, room, room).map(|lines| lines.len())
+    }
+
+    /// Whether it takes at most so many lines of so much `room` under this name.
+    pub(super) fn fits(&self, name: &str, room: f64, most: usize) -> bool {
+        // A note that shares the only line leaves half of it to the name.
+        let share = if most > 1 { room } else { room / 2.0 };
+        self.lay(name, room, share).is_some_and(|lines| lines.len() <= most)
+    }
+
+    /// Writes the name as `text`, which [`fits`](Self::fits).
+    pub(super) fn write(&mut self, text: &str, room: f64, most: usize) {
+        let share = if most > 1 { room } else { room / 2.0 };
+        self.lines = self.lay(text, room, share).unwrap_or_default();
+    }
+
+    /// The lines of a name with the note, of which each takes no more than its room: the note follows
+    /// the name where it can and stands below it otherwise.
+    fn lay(&self, name: &str, room: f64, note_room: f64) -> Option<Vec<Part>> {
+        let note = shorten_note(self.note(), FONT, note_room);
+        let lines = broken(name, FONT, room)?;
+        let mut lines: Vec<Part> = lines.into_iter().map(|name| [name, String::new()]).collect();
+        if let Some([last, beside]) = lines.last_mut().filter(|_| !note.is_empty()) {
+            let after = format!(" {note}");
+            if width(last, FONT) + width(&after, FONT) <= room {
+                *beside = after;
+            } else {
+                last.push(' ');
+                lines.push([String::new(), note]);
+            }
+        }
+        Some(lines)
     }
 
     /// Draws the sample of the line and the name; `y` is the middle of the text.
@@ -95,13 +141,24 @@ impl<'a> Entry<'a> {
         if self.dot {
             draw_dots(svg, &[(x + SAMPLE / 2.0, y)], "", self.style);
         }
-        let (name, note) = self.parts();
-        let note = match note.as_str() {
-            "" => note,
-            note => format!("<tspan class=\"q\">{}</tspan>", escape(note)),
-        };
         let (x, y) = (tenths(x + SAMPLE + GAP), tenths(y));
-        svg.raw(&format!("<text x=\"{x}\" y=\"{y}\" dy=\".35em\">{}{note}</text>", escape(&name)));
+        let mut text = String::new();
+        for (i, [name, note]) in self.lines.iter().enumerate() {
+            let place = match i {
+                0 => String::new(),
+                _ => format!(" x=\"{x}\" dy=\"{}\"", tenths(LINE)),
+            };
+            if i == 0 {
+                text += &escape(name);
+            } else if !name.is_empty() {
+                text += &format!("<tspan{place}>{}</tspan>", escape(name));
+            }
+            let place = if name.is_empty() { place.as_str() } else { "" };
+            if !note.is_empty() {
+                text += &format!("<tspan class=\"q\"{place}>{}</tspan>", escape(note));
+            }
+        }
+        svg.raw(&format!("<text x=\"{x}\" y=\"{y}\" dy=\".35em\">{text}</text>"));
     }
 }
 

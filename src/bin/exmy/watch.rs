@@ -4,6 +4,7 @@ use crate::show;
 use crate::train::listen;
 use clap::Args;
 use exmy::error::{Error, Result};
+use exmy::plot::cut_middle;
 use exmy::study::gather::{Found, State, gather};
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
@@ -31,17 +32,6 @@ const AVERAGED: usize = 20;
 /// When a run was first seen, and at which step.
 type Begun = HashMap<PathBuf, (Instant, u64)>;
 
-/// A name whose middle is left out: its ends tell runs apart.
-fn shorten_name(text: &str, width: usize) -> String {
-    let count = text.chars().count();
-    if count <= width {
-        return text.to_owned();
-    }
-    let head = width.saturating_sub(1) / 2;
-    let tail = width.saturating_sub(1) - head;
-    text.chars().take(head).chain(['…']).chain(text.chars().skip(count - tail)).collect()
-}
-
 fn shorten(text: &str, width: usize) -> String {
     match text.char_indices().nth(width) {
         None => text.to_owned(),
@@ -68,7 +58,7 @@ fn line(run: &Found, begun: &mut Begun, width: usize) -> String {
     };
     let rest = format!(" {step:>6}/{steps:<6} {loss:>8} {state}");
     let room = width.saturating_sub(rest.chars().count()).max(8);
-    let name = shorten_name(&run.name, room);
+    let name = cut_middle(&run.name, |name| name.chars().count() <= room);
     let pad = room.saturating_sub(name.chars().count()).min(40);
     shorten(&format!("{name}{}{rest}", " ".repeat(pad)), width)
 }
