@@ -2,7 +2,8 @@
 //! that is trained in few bits.
 //!
 //! `cargo run --release --features study --example custom_probe -- OUT` trains six small runs and writes
-//! `OUT/report.html`; a second call finds them and only draws.
+//! `OUT/report.html`; a second call finds them and only draws. Names of runs say nothing of a probe of one's own: after
+//! a change of `Tokens` name another folder, or remove `OUT/runs`, or the page shows the old values.
 
 use exmy::error::Result;
 use exmy::nn::site::Place;
@@ -110,10 +111,10 @@ impl Figure for Growth {
     }
 }
 
-/// Says nothing and never stops.
-struct Quiet;
+/// Tells each run that ends, and never stops.
+struct Told;
 
-impl Progress for Quiet {
+impl Progress for Told {
     fn step(&self) -> bool {
         true
     }
@@ -134,7 +135,7 @@ fn main() -> Result<()> {
     };
     let (setting, data) = Setting::new(Scale::Small, Source::default())?;
     let store = Store::new(&out).with_probes(|_| vec![Box::new(Tokens::default())]);
-    store.train(&Growth.arms(&setting), &data, (Shard::ALL, 2), &Quiet)?;
+    store.train(&Growth.arms(&setting), &data, (Shard::ALL, 2), &Told)?;
     let provenance = Provenance { command: "custom_probe".into(), machine: String::new() };
     report::make(&study, study.figures, &setting, &store, out.as_ref(), &provenance)?;
     println!("{out}/report.html");

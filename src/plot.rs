@@ -48,7 +48,7 @@ mod svg;
 pub use axis::Axis;
 pub use bars::Intervals;
 pub use heat::Heat;
-pub use labels::cut_middle;
+pub use labels::tell_apart;
 pub use series::{Band, Series, smooth};
 
 use alloc::{string::String, vec::Vec};

@@ -135,7 +135,7 @@ pub(super) fn shorten_note(note: &str, size: i64, room: f64) -> String {
 
 /// `text` without its middle, where it is too long: the longest that `fits`. Ends of names tell
 /// them apart.
-pub fn cut_middle(text: &str, fits: impl Fn(&str) -> bool) -> String {
+fn cut_middle(text: &str, fits: impl Fn(&str) -> bool) -> String {
     if fits(text) {
         return text.into();
     }
@@ -198,7 +198,7 @@ fn shared(names: &[&str]) -> [usize; 2] {
 /// Names of one picture as they are written: whole where they fit, else without what all the long ones
 /// share, else without their middle. Different names stay different texts, and none becomes one that is
 /// `taken`. Both questions are about the name of that number.
-pub(super) fn tell_apart(
+pub fn tell_apart(
     names: &[&str],
     fits: impl Fn(usize, &str) -> bool,
     taken: impl Fn(usize, &str) -> bool,

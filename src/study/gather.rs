@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::study::compare::differ;
+use crate::study::store::probes_cut_short;
 use crate::train::config::Config;
 use crate::train::probe::{self, Line};
 use crate::train::record::Metrics;
@@ -63,10 +64,19 @@ impl Found {
         }
     }
 
-    /// Whether it has its result but not all of its lines: a file was cut or lost.
-    pub fn is_cut_short(&self) -> bool {
+    /// What is missing of the records of a run that has its result: a file was cut or lost.
+    pub fn missing(&self) -> Option<String> {
+        let summary = self.summary.as_ref()?;
         let last = self.metrics.last().map(|line| line.step);
-        self.summary.as_ref().is_some_and(|summary| last != Some(summary.steps))
+        if last != Some(summary.steps) {
+            return Some(format!(
+                "metrics.jsonl ends at step {} of {}",
+                last.unwrap_or(0),
+                summary.steps
+            ));
+        }
+        // A file that cannot be read at all is told by those who read it.
+        probes_cut_short(&self.folder, &self.config, summary).ok().flatten()
     }
 
     /// What its probes measured so far.

@@ -10,6 +10,20 @@ use crate::study::page::Page;
 /// Runs of which a picture can tell the lines apart.
 const MOST: usize = 36;
 
+/// What made a page, as its head tells it.
+const MAKER: &str = "exmy report";
+
+/// Whether a page is one of [`page`], which a new one may replace.
+pub fn is_page(html: &str) -> bool {
+    html.contains(&Page::mark(MAKER))
+}
+
+/// Whether a picture is one of this crate, which a new one may replace.
+pub fn is_picture(svg: &str) -> bool {
+    let tag = svg.split('>').next().unwrap_or_default();
+    tag.starts_with("<svg ") && tag.contains("class=\"exmy\"")
+}
+
 /// The axis of a quantity.
 fn axis(quantity: &str, runs: &[Found]) -> Axis {
     let units = || runs.iter().map(|run| run.config.model.loss_unit());
@@ -118,7 +132,7 @@ pub fn table(runs: &[Found]) -> Table {
 /// # Errors
 /// If a file cannot be read.
 pub fn page(title: &str, runs: &[Found]) -> Result<Page> {
-    let mut page = Page::new(title);
+    let mut page = Page::new(title).made_by(MAKER);
     if let Some(run) =
         runs.first().filter(|_| !differ(runs.iter().map(|run| conditions(&run.config))))
     {

@@ -39,6 +39,7 @@ fn escape(text: &str) -> String {
 #[derive(Clone, Debug)]
 pub struct Page {
     title: String,
+    maker: &'static str,
     contents: String,
     body: String,
 }
@@ -46,13 +47,18 @@ pub struct Page {
 impl Page {
     /// An empty page.
     pub fn new(title: &str) -> Self {
-        Self { title: title.to_owned(), contents: String::new(), body: String::new() }
+        Self { title: title.to_owned(), maker: "", contents: String::new(), body: String::new() }
+    }
+
+    /// The same, whose head says what made it.
+    pub(crate) fn made_by(self, maker: &'static str) -> Self {
+        Self { maker, ..self }
     }
 
     /// Adds a heading that the contents lead to, with a remark there.
     pub fn heading(&mut self, id: &str, title: &str, remark: &str) {
         let (id, title) = (escape(id), escape(title));
-        let _ = writeln!(self.body, "<h2 id=\"{id}\">{title}</h2>");
+        let _ = writeln!(self.body, "{}{title}</h2>", Self::anchor(&id));
         let remark = match remark {
             "" => String::new(),
             remark => format!(" <span class=\"soft\">{}</span>", escape(remark)),
@@ -147,19 +153,33 @@ impl Page {
         }
     }
 
+    /// How a heading begins that the contents lead to; no text of a page does.
+    pub(crate) fn anchor(id: &str) -> String {
+        format!("<h2 id=\"{id}\">")
+    }
+
     /// What a page of this title has in its head, and no other.
     pub(crate) fn tag(title: &str) -> String {
         format!("<title>{}</title>", escape(title))
     }
 
+    /// What a page has in its head that says what made it, and no text of a page has.
+    pub(crate) fn mark(maker: &str) -> String {
+        format!("<meta name=\"generator\" content=\"{}\">", escape(maker))
+    }
+
     /// The page.
     pub fn to_html(&self) -> String {
         let (title, tag) = (escape(&self.title), Self::tag(&self.title));
+        let mark = match self.maker {
+            "" => String::new(),
+            maker => Self::mark(maker) + "\n",
+        };
         let Self { contents, body, .. } = self;
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             {tag}<style>{STYLE}</style></head>\n<body><main><h1>{title}</h1>\n\
+             {mark}{tag}<style>{STYLE}</style></head>\n<body><main><h1>{title}</h1>\n\
              <nav><ul>\n{contents}</ul></nav>\n{body}</main></body></html>\n"
         )
     }

@@ -6,17 +6,21 @@
 //! DIR/tables/ID-N.csv      its tables
 //! DIR/plan.toml            the runs: for each its name and its configuration
 //! ```
+//!
+//! A report replaces one of the same study and nothing else. The page says whose the other files are, so it is
+//! written first: what a kill cuts short can be written again.
 
 use crate::error::{Error, Result};
-use crate::files::whole;
+use crate::files::whole::{self, WholeFile};
 use crate::study::arm::{Arm, Scale, Setting};
 use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
 use crate::study::listing;
+use crate::study::overview;
 use crate::study::page::Page;
-use crate::study::papers::Paper;
+use crate::study::papers::{ALL, Paper};
 use crate::study::store::{Store, distinct};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Where and how the runs were made: what of a report is not the same on every machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,37 +75,118 @@ fn seconds(arms: &[Arm], store: &Store) -> f64 {
     arms.iter().map(of_run).sum()
 }
 
+/// What would work where a report cannot be written once its runs are trained.
+const KEPT: &str =
+    "the runs are kept; the same command with --report DIR writes it to another folder";
+
 fn write(path: &Path, text: &str) -> Result<()> {
     whole::remove_abandoned(path);
-    whole::write_whole(path, text.as_bytes())
+    whole::write_whole(path, text.as_bytes()).map_err(|error| error.hint(KEPT))
 }
 
-/// Whether a report of a study may be written to a folder: it is none yet, or empty of reports, or has one of
-/// the same study.
+/// A report that is there already.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// The figures of its page.
+    pub figures: Vec<String>,
+    /// The scale that it names.
+    pub scale: Option<Scale>,
+}
+
+/// Whether a page is the report of one of the studies there are.
+pub fn is_of_a_study(html: &str) -> bool {
+    ALL.iter().any(|paper| is_of(paper, html))
+}
+
+fn is_of(paper: &Paper, html: &str) -> bool {
+    // A person may give an overview any heading.
+    html.contains(&Page::tag(paper.title)) && !overview::is_page(html)
+}
+
+/// Files in a report's folder with the names of a figure's pictures and tables.
+fn files_of(id: &str, out: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for (folder, extension) in [("figures", "svg"), ("tables", "csv")] {
+        for entry in fs::read_dir(out.join(folder)).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let Some(stem) = name.to_str().and_then(|name| {
+                name.strip_prefix(id)?.strip_prefix('-')?.strip_suffix(extension)?.strip_suffix('.')
+            }) else {
+                continue;
+            };
+            let is_number = stem.parse::<u32>().is_ok_and(|number| number.to_string() == stem);
+            if is_number || extension == "csv" && stem == "runs" {
+                all.push(entry.path());
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+/// Whether a report of some of a study's figures may be written to a folder: it is none yet, or holds nothing that
+/// would be replaced, or a report of the same study, which is the result.
 ///
 /// # Errors
-/// If it is a file, or holds another page.
-pub fn check(paper: &Paper, out: &Path) -> Result<()> {
+/// If it is a file, holds another page, or files with the names of the report's and no page that says whose they
+/// are.
+pub fn check(paper: &Paper, figures: &[&dyn Figure], out: &Path) -> Result<Option<Standing>> {
     if out.exists() && !out.is_dir() {
         return Err(Error::new(format!("{} is a file, and a report is a folder", out.display()))
             .hint("name another folder"));
     }
     let page = out.join("report.html");
     if !page.exists() {
-        return Ok(());
+        let mut found = vec![out.join("plan.toml")];
+        found.retain(|path| path.exists());
+        found.extend(figures.iter().flat_map(|figure| files_of(figure.id(), out)));
+        let Some(first) = found.first() else { return Ok(None) };
+        let more = match found.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let lost = format!("{}{more} would be lost", first.display());
+        return Err(Error::new(format!("{lost}: no report of {} is beside", paper.name))
+            .hint("name another folder, or take these files away"));
     }
-    let found = fs::read_to_string(&page).map_err(|error| Error::io("read", &page, error))?;
-    if found.contains(&Page::tag(paper.title)) {
-        return Ok(());
+    let found = fs::read(&page)
+        .map_err(|error| Error::io("read", &page, error).hint("name another folder"))?;
+    let found = String::from_utf8_lossy(&found);
+    if !is_of(paper, &found) {
+        let lost = format!("{} is no report of {}, and would be lost", page.display(), paper.name);
+        return Err(Error::new(lost)
+            .hint("name another folder, or take that page and the files beside it away"));
     }
-    Err(Error::new(format!("{} is no report of {}, and would be lost", page.display(), paper.name))
-        .hint("name another folder, or take that page away"))
+    let has = |figure: &&&dyn Figure| found.contains(&Page::anchor(figure.id()));
+    let figures = paper.figures.iter().filter(has).map(|figure| figure.id().to_owned()).collect();
+    let says = |scale: &Scale| found.contains(&format!(", scale {scale}.</p>"));
+    Ok(Some(Standing { figures, scale: Scale::ALL.into_iter().find(says) }))
+}
+
+/// Creates the folders of a report and sees whether they take files, which is not to be found out after days of
+/// training.
+///
+/// # Errors
+/// If a folder cannot be created or does not take a file.
+pub fn prepare(out: &Path) -> Result<()> {
+    for folder in [out.to_owned(), out.join("figures"), out.join("tables")] {
+        let hint =
+            "name a folder that can be written with --report; the runs stay where --out says";
+        fs::create_dir_all(&folder)
+            .map_err(|error| Error::io("create", &folder, error).hint(hint))?;
+        // Begun and dropped: nothing stays.
+        WholeFile::create(&folder.join("report"))
+            .map_err(|error| Error::io("write into", &folder, error).hint(hint))?;
+    }
+    Ok(())
 }
 
 /// Writes the report of some of a paper's figures into `out`; the result is what was found, figure by figure.
+/// Of these figures nothing older stays; files of others do.
 ///
 /// # Errors
-/// If a run is not complete, or something cannot be read or written.
+/// If a run is not complete, something cannot be read or written, or what is there is not to be
+/// [replaced](check).
 pub fn make(
     paper: &Paper,
     figures: &[&dyn Figure],
@@ -110,9 +195,6 @@ pub fn make(
     out: &Path,
     provenance: &Provenance,
 ) -> Result<Vec<Findings>> {
-    for folder in ["figures", "tables"].map(|name| out.join(name)) {
-        fs::create_dir_all(&folder).map_err(|error| Error::io("create", &folder, error))?;
-    }
     let mut page = Page::new(paper.title);
     page.soft(paper.source);
     page.text(paper.about);
@@ -126,6 +208,7 @@ pub fn make(
         }
         all.push(findings);
     }
+    let mut files = Vec::new();
     for (figure, findings) in figures.iter().zip(&all) {
         let id = figure.id();
         page.heading(id, &format!("{id}: {}", figure.title()), findings.verdict.word());
@@ -138,12 +221,12 @@ pub fn make(
                 Part::Picture(picture) => {
                     pictures += 1;
                     let name = format!("{id}-{pictures}.svg");
-                    write(&out.join("figures").join(name), &picture.to_svg())?;
+                    files.push((out.join("figures").join(name), picture.to_svg()));
                 }
                 Part::Table(table) => {
                     tables += 1;
                     let name = format!("{id}-{tables}.csv");
-                    write(&out.join("tables").join(name), &table.csv())?;
+                    files.push((out.join("tables").join(name), table.csv()));
                 }
                 Part::Text(_) => {}
             }
@@ -157,7 +240,7 @@ pub fn make(
             for arm in &arms {
                 runs.row(row(arm, store)?);
             }
-            write(&out.join("tables").join(format!("{id}-runs.csv")), &runs.csv())?;
+            files.push((out.join("tables").join(format!("{id}-runs.csv")), runs.csv()));
             let count = arms.len();
             page.folded(
                 &format!("the first of {count} runs: config.toml"),
@@ -181,7 +264,18 @@ pub fn make(
         ));
     }
     page.folded("the command", &provenance.command);
-    write(&out.join("plan.toml"), &listing::plan(&arms))?;
+    files.push((out.join("plan.toml"), listing::plan(&arms)));
+    // Another process may have written there while the runs were trained.
+    check(paper, figures, out).map_err(|error| error.hint(KEPT))?;
+    prepare(out).map_err(|error| error.hint(KEPT))?;
     write(&out.join("report.html"), &page.to_html())?;
+    for (path, text) in &files {
+        write(path, text)?;
+    }
+    for old in figures.iter().flat_map(|figure| files_of(figure.id(), out)) {
+        if !files.iter().any(|(path, _)| *path == old) {
+            fs::remove_file(&old).map_err(|error| Error::io("remove", &old, error))?;
+        }
+    }
     Ok(all)
 }

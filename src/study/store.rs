@@ -128,24 +128,39 @@ impl Runs<'_> {
         if config != arm.config {
             return Err(damaged("config.toml is not that of the run's name".into()));
         }
-        if !config.record.probes.is_empty() {
-            // A branch has the lines of its own steps.
-            let own = config.start.step + 1..=last;
-            let due = own.rev().find(|&step| config.record.probes_at(step));
-            // What diverged may have had nothing to measure at its end, and some probes have nothing to say at some steps.
-            let is_steady = |name: &String| STEADY.iter().any(|word| name.starts_with(word));
-            let steady = config.record.probes.iter().any(is_steady);
-            let due = due.filter(|_| steady && summary.diverged_at.is_none());
-            if let Some(what) = cut_short(&folder.probes_file(), due)? {
-                return Err(damaged(what));
-            }
+        if let Some(what) = probes_cut_short(&folder, &config, &summary)? {
+            return Err(damaged(what));
         }
         Ok(Trained { folder, summary, metrics })
     }
 }
 
+/// What would work where a run is somebody else's.
+const SHARED: &str = "another process works on it: wait for it or stop it; processes share a study if each \
+                      is given a part of it, --shard 0/2 and --shard 1/2, say";
+
 /// How names of probes begin that measure something at each step that is due, whatever the recipe.
 const STEADY: [&str; 4] = ["lastbin.", "norms", "hot", "channels"];
+
+/// What is wrong with the probes that a complete run's configuration names, if something is.
+pub(crate) fn probes_cut_short(
+    folder: &Folder,
+    config: &Config,
+    summary: &Summary,
+) -> Result<Option<String>> {
+    let record = &config.record;
+    if record.probes.is_empty() {
+        return Ok(None);
+    }
+    // A branch has the lines of its own steps.
+    let own = config.start.step + 1..=summary.steps;
+    let due = own.rev().find(|&step| record.probes_at(step));
+    // What diverged may have had nothing to measure at its end, and some probes have nothing to say at some steps.
+    let is_steady = |name: &String| STEADY.iter().any(|word| name.starts_with(word));
+    let steady = record.probes.iter().any(is_steady);
+    let due = due.filter(|_| steady && summary.diverged_at.is_none());
+    cut_short(&folder.probes_file(), due)
+}
 
 /// What is wrong with the probes of a complete run, if its file is missing or does not reach the last
 /// step at which they were due.
@@ -331,7 +346,10 @@ impl Store {
                 std::fs::remove_dir_all(folder.path())
                     .map_err(|error| Error::io("remove", folder.path(), error))?;
             }
-            folder.create(&self.settled(arm)?)?;
+            folder.create(&self.settled(arm)?).map_err(|error| {
+                // Nothing was there a moment ago.
+                if folder.path().exists() { error.hint(SHARED) } else { error }
+            })?;
         }
         let probes = (self.probes)(&arm.config);
         Ok(run::train_probed(&folder, texts.of(&arm.config), watch, probes)?.summary.is_some())
@@ -394,6 +412,10 @@ impl Store {
                         let named = error.to_string().contains(&path);
                         let error =
                             if named { error } else { Error::new(format!("{path}: {error}")) };
+                        let error = match run::is_at_work(&folder) {
+                            true => error.hint(SHARED),
+                            false => error,
+                        };
                         lock().error.get_or_insert(error);
                         stop.store(true, Ordering::Relaxed);
                     }

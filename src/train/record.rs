@@ -224,20 +224,28 @@ pub fn split_at(path: &Path, step: u64) -> Result<(Vec<u8>, Vec<u8>)> {
     Ok((text, after))
 }
 
+/// What would work where records are none.
+pub(crate) const CHANGED: &str =
+    "the file was changed from outside: put it back, or remove the run's folder";
+
 /// Reads `metrics.jsonl`, ignoring a torn last line.
 ///
 /// # Errors
 /// If the file cannot be read or a whole line is not a record.
 pub fn read_metrics(path: &Path) -> Result<Vec<Metrics>> {
-    let text = fs::read_to_string(path).map_err(|error| Error::io("read", path, error))?;
+    let text = fs::read_to_string(path).map_err(|error| {
+        let damaged = error.kind() == std::io::ErrorKind::InvalidData;
+        let error = Error::io("read", path, error);
+        if damaged { error.hint(CHANGED) } else { error }
+    })?;
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
     let lines = text[..whole].lines().enumerate();
     lines
         .map(|(i, line)| {
             serde_json::from_str(line).map_err(|error| {
-                Error::new(format!("{} line {}", path.display(), i + 1)).because(error).hint(
-                    "the file was changed from outside: put it back, or remove the run's folder",
-                )
+                Error::new(format!("{} line {}", path.display(), i + 1))
+                    .because(error)
+                    .hint(CHANGED)
             })
         })
         .collect()

@@ -11,6 +11,7 @@ mod kill;
 mod manage;
 mod probes;
 mod quantize;
+mod reports;
 mod sample;
 mod studies;
 mod sweep;

@@ -114,7 +114,10 @@ fn mistakes_are_answered() {
         (vec!["study", "bit-reduction", "--scale", "tiny"], vec!["tiny", "smoke"]),
         (vec!["study", "bit-reduction", "--data", "no.txt", "--figure", "BR-3"], vec!["no.txt"]),
         (vec!["study", "bit-reduction", "--shard", "3/2"], vec!["3/2", "I/N"]),
+        (vec!["study", "bit-reduction", "--figure", "BR-3,"], vec!["empty name", "single commas"]),
         (vec!["study", "--figure", "BR-6"], vec!["none is named", "bit-reduction"]),
+        (vec!["study", "--scale", "smoke"], vec!["--scale", "none is named", "bit-reduction"]),
+        (vec!["study", "--out", "x"], vec!["--out", "none is named"]),
         (vec!["report", "nowhere"], vec!["nowhere", "exmy train"]),
         (vec!["report", empty], vec!["holds no run", "config.toml"]),
         (vec!["plot", empty, "--what", "loss"], vec!["holds no run"]),
@@ -125,6 +128,10 @@ fn mistakes_are_answered() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
         assert!(parts.iter().all(|part| text.contains(part)), "{arguments:?}: {text}");
     }
+    let twice = ["bit-reduction", "--figure", "BR-3, BR-4,br-3", "--plan"];
+    let plan = printed(folder.path(), "study", &twice);
+    let lines = plan.lines().filter(|line| line.starts_with("BR-"));
+    assert_eq!(lines.count(), 2, "{plan}");
     let list = printed(folder.path(), "study", &[]);
     assert!(list.contains("BR-6") && list.contains("arXiv 2405.18710"), "{list}");
 }
@@ -161,6 +168,13 @@ fn any_runs_are_shown() {
     assert!(seen.ends_with("2 runs: 2 complete, 0 diverged, 0 at work, 0 stopped\n"), "{seen}");
     let line = seen.lines().find(|line| line.starts_with("mxfp4")).unwrap();
     assert!(line.ends_with("complete"), "{seen}");
+    // Each number in its column, below its head.
+    let at =
+        |what: &str| -> Vec<usize> { seen.lines().filter_map(|line| line.find(what)).collect() };
+    let (steps, states) = (at("40/40"), at("complete"));
+    assert!(steps.len() == 2 && steps[0] == steps[1], "{seen}");
+    assert_eq!(states[..2], [at("state")[0]; 2], "{seen}");
+    assert!(printed(folder.path(), "watch", &["--help"]).contains("into a pipe or a file"));
 }
 
 /// No file of another kind is overwritten by a slip, and what cannot be written is said before runs are trained.
@@ -230,6 +244,7 @@ fn a_broken_run_is_left_out() {
     let metrics = fs::read_to_string(runs[2].join("metrics.jsonl")).unwrap();
     let begin: String = metrics.lines().take(2).map(|line| format!("{line}\n")).collect();
     fs::write(runs[2].join("metrics.jsonl"), begin).unwrap();
+    fs::remove_file(runs[3].join("probes.jsonl")).unwrap();
     let page = ["report", "runs", "--out", "page.html"];
     for arguments in [&page[..], &["plot", "runs", "--out", "loss.svg"]] {
         let output = exmy(arguments).current_dir(folder.path()).output().unwrap();
@@ -237,12 +252,19 @@ fn a_broken_run_is_left_out() {
         assert!(output.status.success(), "{text}");
         assert_eq!(text.matches("left out: ").count(), 2, "{text}");
         assert!(text.contains("config.toml") && text.contains("probes.jsonl line 1"), "{text}");
-        assert!(text.contains("does not reach the run's end"), "{text}");
+        assert!(text.contains("metrics.jsonl ends at step 1 of 40"), "{text}");
+        assert!(text.contains("probes.jsonl is missing"), "{text}");
     }
     let output = exmy(&["watch", "runs", "--once"]).current_dir(folder.path()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("3 runs: 3 complete") && text.contains("config.toml"), "{text}");
-    assert_eq!(text.matches("metrics.jsonl cut short").count(), 1, "{text}");
+    assert_eq!(text.matches("metrics.jsonl ends at step 1 of 40").count(), 1, "{text}");
+    assert_eq!(text.matches("probes.jsonl is missing").count(), 1, "{text}");
+    // What is no text is told as what is no record.
+    fs::write(runs[2].join("metrics.jsonl"), b"\xff\n").unwrap();
+    let output = exmy(&page).current_dir(folder.path()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("metrics.jsonl") && text.contains("changed from outside"), "{text}");
     // Nothing is left.
     fs::remove_dir_all(&runs[3]).unwrap();
     fs::remove_dir_all(&runs[2]).unwrap();

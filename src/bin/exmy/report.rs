@@ -1,4 +1,7 @@
 //! `exmy report` and `exmy plot`: a page, or one picture, of any runs.
+//!
+//! Each replaces only what is of its own making: a study's page took a night, and may lie where an overview
+//! would be written.
 
 use crate::show;
 use clap::Args;
@@ -6,6 +9,9 @@ use exmy::error::{Error, Result};
 use exmy::files::whole;
 use exmy::study::gather::{Found, gather};
 use exmy::study::overview;
+use exmy::study::report::is_of_a_study;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Write one page with the curves, probes and configurations of any runs
@@ -14,7 +20,8 @@ pub(crate) struct ReportArguments {
     /// Folders of runs, or folders above them
     #[arg(required = true, value_name = "DIR")]
     runs: Vec<PathBuf>,
-    /// File to write [default: report.html in the first folder]
+    /// File to write; only a page of this command is replaced [default: report.html in the first
+    /// folder]
     #[arg(long, value_name = "FILE.html")]
     out: Option<PathBuf>,
     /// Heading of the page [default: the folders]
@@ -31,7 +38,8 @@ pub(crate) struct PlotArguments {
     /// What is drawn, a panel each: loss, val_loss, grad_norm, lr, PROBE, PROBE/PART
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "loss")]
     what: Vec<String>,
-    /// File to write; - is the output [default: plot.svg in the first folder]
+    /// File to write, - is the output; only a picture of exmy is replaced [default: plot.svg in the
+    /// first folder]
     #[arg(long, value_name = "FILE.svg")]
     out: Option<PathBuf>,
     /// Heading of the picture [default: what is drawn]
@@ -46,22 +54,67 @@ fn write(path: &Path, text: &str) -> Result<()> {
     if path.is_dir() {
         return Err(Error::new(format!("{} is a folder", path.display())).hint("name a file"));
     }
+    // Others may have written there meanwhile.
+    spare(path)?;
     whole::remove_abandoned(path);
     whole::write_whole(path, text.as_bytes())?;
     tell!("{}", path.display());
     Ok(())
 }
 
+/// The beginning of a file, where it says what it is; `None` where no plain file is.
+fn beginning(path: &Path) -> Result<Option<String>> {
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(1 << 12).read_to_end(&mut bytes));
+    read.map_err(|error| Error::io("read", path, error))?;
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// What would be lost if a file were replaced, in words.
+fn lost(path: &Path) -> Result<Option<&'static str>> {
+    let Some(found) = beginning(path)? else { return Ok(None) };
+    let is_svg = path.extension().is_some_and(|found| found.eq_ignore_ascii_case("svg"));
+    Ok(match is_svg {
+        _ if found.is_empty() => None,
+        true if overview::is_picture(&found) => None,
+        true => Some("is no picture of exmy"),
+        false if overview::is_page(&found) => None,
+        false if is_of_a_study(&found) => Some("is the report of a study"),
+        false => Some("is no page of `exmy report`"),
+    })
+}
+
+/// Refuses to replace what is not of these commands' own making.
+fn spare(path: &Path) -> Result<()> {
+    let Some(what) = lost(path)? else { return Ok(()) };
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let extension = path.extension().unwrap_or_default().to_string_lossy();
+    let other = |i| path.with_file_name(format!("{stem}-{i}.{extension}"));
+    let other = (2..100).map(other).find(|path| matches!(lost(path), Ok(None)));
+    let other = other.map_or_else(|| "FILE".to_owned(), |path| path.display().to_string());
+    Err(Error::new(format!("{} {what}, and would be lost", path.display()))
+        .hint(format!("name another file: --out {other}")))
+}
+
 /// Where to write: a file that is named for what it will hold, so that no other is lost by a slip.
 fn target(out: Option<&PathBuf>, runs: &[PathBuf], name: &str) -> Result<PathBuf> {
-    let Some(out) = out else { return Ok(runs[0].join(name)) };
+    let Some(out) = out else {
+        let out = runs[0].join(name);
+        return spare(&out).map(|()| out);
+    };
     let (extension, what) = match name.ends_with("svg") {
         true => ("svg", "an SVG"),
         false => ("html", "an HTML page"),
     };
     let fits = out.extension().is_some_and(|found| found.eq_ignore_ascii_case(extension));
-    if out.as_os_str() == "-" || out.is_dir() || fits {
+    if out.as_os_str() == "-" || out.is_dir() {
         return Ok(out.clone());
+    }
+    if fits {
+        return spare(out).map(|()| out.clone());
     }
     Err(Error::new(format!("what is written is {what}, and {} is named otherwise", out.display()))
         .hint(format!("name it {}", out.with_extension(extension).display())))
@@ -81,8 +134,10 @@ fn readable(paths: &[PathBuf]) -> Result<Vec<Found>> {
     if runs.is_empty() {
         return Err(Error::new("no run can be read"));
     }
-    for run in runs.iter().filter(|run| run.is_cut_short()) {
-        tell!("{}: metrics.jsonl does not reach the run's end", run.folder.path().display());
+    for run in &runs {
+        if let Some(missing) = run.missing() {
+            tell!("{}: {missing}", run.folder.path().display());
+        }
     }
     Ok(runs)
 }

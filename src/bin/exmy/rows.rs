@@ -94,7 +94,7 @@ fn list(rows: &[(String, Vec<String>, &str)]) -> String {
 }
 
 /// With spaces up to a width. The formatter counts characters, and no more than 65535.
-fn padded(text: &str, width: usize) -> String {
+pub(crate) fn padded(text: &str, width: usize) -> String {
     text.to_owned() + &" ".repeat(width.saturating_sub(text.width()))
 }
 

@@ -10,13 +10,13 @@ use exmy::study::arm::{Arm, Scale, Setting};
 use exmy::study::estimate::Estimate;
 use exmy::study::finding::Figure;
 use exmy::study::papers::{ALL, Paper, by_name};
-use exmy::study::report::{self, Provenance};
+use exmy::study::report::{self, Provenance, Standing};
 use exmy::study::store::{self, Store, distinct};
 use exmy::study::sweep::Shard;
 use exmy::train::data::Source;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -31,9 +31,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ID,...", value_delimiter = ',')]
     figure: Vec<String>,
     /// How large: smoke (seconds), small (an hour of two cores), medium (a night), full (the
-    /// paper's own sizes, for a cluster)
-    #[arg(long, value_name = "SCALE", default_value = "small")]
-    scale: String,
+    /// paper's own sizes, for a cluster) [default: small]
+    #[arg(long, value_name = "SCALE")]
+    scale: Option<String>,
     /// Text to learn: a file, a folder, or synthetic:SEED [default: synthetic]
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
@@ -43,7 +43,9 @@ pub(crate) struct Arguments {
     /// Folder of the runs and the report [default: runs/ and the study's name and scale]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Folder of the report, if not that of the runs
+    /// Folder of the report, if not that of the runs. A report of the same study there is replaced
+    /// and nothing else: the page as a whole, pictures and tables of the figures that are drawn
+    /// again; those of its other figures stay
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
     /// Show what would be trained and what it costs, and do nothing
@@ -69,15 +71,67 @@ fn chosen(paper: &Paper, ids: &[String]) -> Result<Vec<&'static dyn Figure>> {
     if ids.is_empty() {
         return Ok(paper.figures.to_vec());
     }
+    if ids.iter().any(|id| id.trim().is_empty()) {
+        return Err(Error::new(format!("--figure {:?} has an empty name", ids.join(",")))
+            .hint("separate figures by single commas, with none at the end"));
+    }
     let all: Vec<&str> = paper.figures.iter().map(|figure| figure.id()).collect();
     let find = |id: &String| {
-        let found = paper.figures.iter().find(|figure| figure.id().eq_ignore_ascii_case(id));
+        let is_it = |figure: &&&dyn Figure| figure.id().eq_ignore_ascii_case(id.trim());
+        let found = paper.figures.iter().find(is_it);
         found.copied().ok_or_else(|| {
             Error::new(format!("{} has no figure {id:?}", paper.name))
                 .hint(format!("there are {}", all.join(", ")))
         })
     };
-    ids.iter().map(find).collect()
+    let mut figures: Vec<&'static dyn Figure> = Vec::new();
+    for figure in ids.iter().map(find).collect::<Result<Vec<_>>>()? {
+        // What is named twice is drawn once.
+        if !figures.iter().any(|known| known.id() == figure.id()) {
+            figures.push(figure);
+        }
+    }
+    Ok(figures)
+}
+
+/// An option that says something about a study, if one is given.
+fn of_a_study(arguments: &Arguments) -> Option<&'static str> {
+    let given = [
+        ("--figure", !arguments.figure.is_empty()),
+        ("--scale", arguments.scale.is_some()),
+        ("--data", arguments.data.is_some()),
+        ("--shard", arguments.shard.is_some()),
+        ("--out", arguments.out.is_some()),
+        ("--report", arguments.report.is_some()),
+        ("--plan", arguments.plan),
+    ];
+    given.into_iter().find_map(|(name, given)| given.then_some(name))
+}
+
+/// Tells what a page that is replaced has and the new one will not have.
+fn tell_replaced(standing: &Standing, figures: &[&dyn Figure], scale: Scale, folder: &Path) {
+    let is_other = |id: &&str| !figures.iter().any(|figure| figure.id() == *id);
+    let others: Vec<&str> = standing.figures.iter().map(String::as_str).filter(is_other).collect();
+    let before = standing.scale.filter(|found| *found != scale);
+    if others.is_empty() && before.is_none() {
+        return;
+    }
+    let plural =
+        |count: usize| if count == 1 { "1 figure".into() } else { format!("{count} figures") };
+    let at = |scale: Option<Scale>| scale.map_or_else(String::new, |s| format!(" at scale {s}"));
+    let scales = (at(before), at(before.map(|_| scale)));
+    let stay = match others.is_empty() {
+        true => String::new(),
+        false => format!("; pictures and tables of {} stay beside it", others.join(", ")),
+    };
+    tell!(
+        "replaces {} of {}{} by one of {}{}{stay}",
+        folder.join("report.html").display(),
+        plural(standing.figures.len()),
+        scales.0,
+        plural(figures.len()),
+        scales.1
+    );
 }
 
 fn names() -> Vec<&'static str> {
@@ -99,8 +153,8 @@ fn list() -> String {
 /// Runs the command; the result is the exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let Some(name) = &arguments.study else {
-        if !arguments.figure.is_empty() || arguments.plan {
-            return Err(Error::new("figures and plans are of a study, and none is named")
+        if let Some(option) = of_a_study(arguments) {
+            return Err(Error::new(format!("{option} is about a study, and none is named"))
                 .hint(format!("there are {}", names().join(", "))));
         }
         show::result(&list())?;
@@ -111,15 +165,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             .hint(format!("there are {}", names().join(", ")))
     })?;
     let figures = chosen(paper, &arguments.figure)?;
-    let scale: Scale = arguments.scale.parse()?;
+    let scale: Scale = arguments.scale.as_deref().unwrap_or("small").parse()?;
     let shard = Shard::choose(arguments.shard.as_deref(), |name| std::env::var(name).ok())
         .map_err(|error| Error::new(error.to_string()))?;
     let out = match &arguments.out {
         Some(path) => path.clone(),
         None => PathBuf::from("runs").join(format!("{}-{scale}", paper.name)),
     };
-    if shard == Shard::ALL && !arguments.plan {
-        report::check(paper, arguments.report.as_ref().unwrap_or(&out))?;
+    let target = arguments.report.as_ref().unwrap_or(&out);
+    let writes = shard == Shard::ALL && !arguments.plan;
+    if writes && let Some(standing) = report::check(paper, &figures, target)? {
+        tell_replaced(&standing, &figures, scale, target);
     }
     let stop = listen()?;
     arguments.work.with_threads(|| {
@@ -130,6 +186,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             }
         };
         let (setting, data) = Setting::new(scale, source)?;
+        if writes {
+            report::prepare(target)?;
+        }
         let store = Store::new(&out);
         let jobs = exmy::parallel::threads();
         let arms: Vec<Arm> = figures.iter().flat_map(|figure| figure.arms(&setting)).collect();
@@ -166,7 +225,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             return Ok(0);
         }
         let provenance = Provenance { command: command(), machine: machine(jobs) };
-        let target = arguments.report.as_ref().unwrap_or(&out);
         let findings = report::make(paper, &figures, &setting, &store, target, &provenance)?;
         let mut text = String::new();
         for (figure, found) in figures.iter().zip(&findings) {

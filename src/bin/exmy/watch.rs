@@ -1,18 +1,22 @@
 //! `exmy watch`: how runs stand, in the terminal, until all are done.
 
+use crate::rows::{padded, printable};
 use crate::show;
 use crate::train::listen;
 use clap::Args;
 use exmy::error::{Error, Result};
-use exmy::plot::cut_middle;
+use exmy::plot::tell_apart;
 use exmy::study::gather::{Found, State, gather};
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use unicode_width::UnicodeWidthStr;
 
 /// Follow runs while they train: step, loss, speed, what happened
+///
+/// On a terminal the lines are drawn again until nobody is at work; into a pipe or a file runs are looked at once.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Folders of runs, or folders above them
@@ -21,7 +25,7 @@ pub(crate) struct Arguments {
     /// Seconds between looks
     #[arg(long, value_name = "S", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3600))]
     every: u64,
-    /// Look once
+    /// Look once, as where the output is no terminal
     #[arg(long)]
     once: bool,
 }
@@ -32,6 +36,9 @@ const AVERAGED: usize = 20;
 /// When a run was first seen, and at which step.
 type Begun = HashMap<PathBuf, (Instant, u64)>;
 
+/// Columns below which names lose their beginning, or their middle, only where there is no more room.
+const NAME: usize = 24;
+
 fn shorten(text: &str, width: usize) -> String {
     match text.char_indices().nth(width) {
         None => text.to_owned(),
@@ -39,8 +46,18 @@ fn shorten(text: &str, width: usize) -> String {
     }
 }
 
-/// A line about a run that is at most `width` wide.
-fn line(run: &Found, begun: &mut Begun, width: usize) -> String {
+/// What a line says about a run.
+struct Row {
+    name: String,
+    step: String,
+    loss: String,
+    state: &'static str,
+    /// Steps a second and seconds that are left.
+    speed: Option<(f64, f64)>,
+    missing: Option<String>,
+}
+
+fn row(run: &Found, begun: &mut Begun) -> Row {
     let step = run.metrics.last().map_or(0, |line| line.step);
     let steps = run.config.train.steps;
     let losses: Vec<f64> = run.metrics.iter().rev().filter_map(|l| l.loss).take(AVERAGED).collect();
@@ -48,19 +65,51 @@ fn line(run: &Found, begun: &mut Begun, width: usize) -> String {
     let loss = if losses.is_empty() { "-".to_owned() } else { format!("{loss:.4}") };
     let known = begun.entry(run.folder.path().to_owned()).or_insert((Instant::now(), step));
     let (seconds, done) = (known.0.elapsed().as_secs_f64(), step.saturating_sub(known.1));
-    let state = match run.state() {
-        State::AtWork if done > 0 => {
-            let left = (steps - step.min(steps)) as f64 * seconds / done as f64;
-            format!("{:.1} steps/s, {left:.0} s left", done as f64 / seconds)
-        }
-        state if run.is_cut_short() => format!("{}, metrics.jsonl cut short", state.word()),
-        state => state.word().to_owned(),
+    let state = run.state();
+    let speed = (state == State::AtWork && done > 0).then(|| {
+        let left = (steps - step.min(steps)) as f64;
+        (done as f64 / seconds, left * seconds / done as f64)
+    });
+    // As wide at the first step as at the last.
+    let digits = steps.to_string().len();
+    let step = format!("{step:>digits$}/{steps}");
+    let (name, state) = (printable(&run.name), state.word());
+    Row { name, step, loss, state, speed, missing: run.missing() }
+}
+
+/// The rows as lines of at most `width` characters below a heading, each number in its column, wherever the
+/// runs stand.
+fn lines(rows: &[Row], width: usize) -> Vec<String> {
+    let longest =
+        |of: fn(&Row) -> usize, head: &str| rows.iter().map(of).max().unwrap_or(0).max(head.len());
+    let step = longest(|row| row.step.len(), "step");
+    let loss = longest(|row| row.loss.len(), "12.3456");
+    let name = longest(|row| row.name.chars().count(), "run");
+    let state = "complete".len();
+    let beside = 2 + step + 2 + loss + 2 + state;
+    // Steps a second and seconds left, where names keep enough of themselves.
+    let speed = "  steps/s  s left".len();
+    let with_speed = width >= beside + speed + name.min(NAME);
+    let room = width.saturating_sub(beside + if with_speed { speed } else { 0 }).max(8);
+    let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+    let names = tell_apart(&names, |_, text| text.chars().count() <= room, |_, _| false);
+    let name = names.iter().map(|name| name.width()).max().unwrap_or(0).max("run".len());
+    let line = |texts: [&str; 4], rest: &str| {
+        let [a, b, c, d] = texts;
+        let line = format!("{}  {b:>step$}  {c:>loss$}  {d:<state$}{rest}", padded(a, name));
+        shorten(line.trim_end(), width)
     };
-    let rest = format!(" {step:>6}/{steps:<6} {loss:>8} {state}");
-    let room = width.saturating_sub(rest.chars().count()).max(8);
-    let name = cut_middle(&run.name, |name| name.chars().count() <= room);
-    let pad = room.saturating_sub(name.chars().count()).min(40);
-    shorten(&format!("{name}{}{rest}", " ".repeat(pad)), width)
+    let head = if with_speed { "  steps/s  s left" } else { "" };
+    let mut lines = vec![line(["run", "step", "loss", "state"], head)];
+    for (row, name) in rows.iter().zip(&names) {
+        let rest = match (&row.missing, row.speed) {
+            (Some(missing), _) => format!("  {missing}"),
+            (None, Some((speed, left))) if with_speed => format!("  {speed:>7.1}  {left:>6.0}"),
+            _ => String::new(),
+        };
+        lines.push(line([name, &row.step, &row.loss, row.state], &rest));
+    }
+    lines
 }
 
 /// What is wrong with a run, on one line.
@@ -79,15 +128,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     loop {
         let (runs, broken) = gather(&arguments.runs)?;
         let (height, width) = console();
-        let room = height.saturating_sub(2 + broken.len()).max(1);
+        let room = height.saturating_sub(3 + broken.len()).max(1);
         let shown = if terminal && !arguments.once { room } else { runs.len() };
         // What is at work first, where there is no room for all.
         let mut order: Vec<&Found> = runs.iter().collect();
         if runs.len() > shown {
             order.sort_by_key(|run| run.state() != State::AtWork);
         }
-        let mut lines: Vec<String> =
-            order.iter().take(shown).map(|run| line(run, &mut begun, width)).collect();
+        let rows: Vec<Row> = order.iter().take(shown).map(|run| row(run, &mut begun)).collect();
+        let mut lines = lines(&rows, width);
         let count = |state| runs.iter().filter(|run| run.state() == state).count();
         let at_work = count(State::AtWork);
         lines.extend(broken.iter().map(|error| shorten(&one_line(error), width)));
@@ -132,5 +181,51 @@ fn console() -> (usize, usize) {
     match terminal_size::terminal_size() {
         Some((width, height)) => (usize::from(height.0), usize::from(width.0).max(20)),
         None => (usize::MAX, 120),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn of(name: &str, step: u64, speed: Option<(f64, f64)>) -> Row {
+        let (step, loss) = (format!("{step:>5}/10000"), "2.5".to_owned());
+        let state = if speed.is_some() { "at work" } else { "complete" };
+        Row { name: name.into(), step, loss, state, speed, missing: None }
+    }
+
+    /// Whatever the width and the state of the runs, numbers stand below each other and names differ.
+    #[test]
+    fn columns_line_up_at_any_width() {
+        let long = "bitred-e7m7+bias=keep-high+clip=outer lr 1e-3 seed 7";
+        let names = [
+            "bitred-e7m7+bias=centred+clip=both",
+            long,
+            "bitred-e7m7+bias=keep-high+clip=both",
+            "bitred-e7m7",
+        ];
+        for width in [40, 60, 80, 120, 200] {
+            let columns = |speed| {
+                let mut rows: Vec<Row> = names.iter().map(|name| of(name, 10000, None)).collect();
+                rows[1] = of(long, 7, Some(speed));
+                let lines = lines(&rows, width);
+                let at = |line: &String, what: &str| {
+                    let found = line.find(what).unwrap_or_else(|| panic!("{what}: {lines:#?}"));
+                    line[..found].chars().count()
+                };
+                assert!(lines.iter().all(|line| line.chars().count() <= width), "{lines:#?}");
+                let (slash, state) = (at(&lines[1], "/10000"), at(&lines[1], "complete"));
+                assert!(lines[1..].iter().all(|line| at(line, "/10000") == slash), "{lines:#?}");
+                assert_eq!((at(&lines[0], "state"), at(&lines[2], "at work")), (state, state));
+                assert_eq!(at(&lines[0], "loss"), at(&lines[1], "2.5") - 1, "{lines:#?}");
+                let shown = lines[1..].iter().map(|line| line.split("  ").next().unwrap());
+                assert_eq!(shown.collect::<BTreeSet<_>>().len(), names.len(), "{lines:#?}");
+                assert_eq!(lines[0].contains("s left"), width > 60, "{lines:#?}");
+                assert_eq!(width >= 120, lines[2].starts_with(long), "{lines:#?}");
+                (slash, state)
+            };
+            assert_eq!(columns((0.5, 19986.0)), columns((1234.5, 8.0)));
+        }
     }
 }

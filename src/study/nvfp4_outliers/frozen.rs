@@ -185,7 +185,7 @@ mod tests {
         let arm = Arm { config, parent: None };
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(folder.path());
-        assert!(store.train(&[arm.clone()], &data, (Shard::ALL, 1), &Quiet).unwrap());
+        assert!(store.train(std::slice::from_ref(&arm), &data, (Shard::ALL, 1), &Quiet).unwrap());
         let four = "nv-nvfp4+last=0";
         let recipes = [BF16.to_owned(), four.to_owned()];
         let found = gaps(&store.runs(), &arm, 2, BF16, recipes).unwrap();

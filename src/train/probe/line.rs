@@ -7,7 +7,7 @@
 
 use crate::error::{Error, Result};
 use crate::files::whole;
-use crate::train::record;
+use crate::train::record::{self, CHANGED};
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fs;
@@ -166,6 +166,9 @@ pub fn read(path: &Path) -> Result<Vec<Line>> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+            return Err(Error::io("read", path, error).hint(CHANGED));
+        }
         Err(error) => return Err(Error::io("read", path, error)),
     };
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
@@ -173,7 +176,9 @@ pub fn read(path: &Path) -> Result<Vec<Line>> {
     lines
         .map(|(i, line)| {
             serde_json::from_str(line).map_err(|error| {
-                Error::new(format!("{} line {}", path.display(), i + 1)).because(error)
+                Error::new(format!("{} line {}", path.display(), i + 1))
+                    .because(error)
+                    .hint(CHANGED)
             })
         })
         .collect()

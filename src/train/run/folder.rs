@@ -108,6 +108,10 @@ impl Folder {
         let text = match fs::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(_) if self.0.is_file() => {
+                let what = format!("{} is a file, and a run is a folder", self.0.display());
+                return Err(Error::new(what).hint("take the file away, or name another folder"));
+            }
             Err(error) => return Err(Error::io("read", &path, error)),
         };
         let summary = serde_json::from_slice(&text).map_err(|error| {

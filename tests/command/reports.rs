@@ -1,0 +1,205 @@
+//! What pages and pictures replace: what is of their own making, and nothing else.
+
+use crate::{TINY, exmy, succeed, text_file};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// A figure without runs, and one that trains ten in seconds.
+const STUDY: [&str; 5] = ["study", "bit-reduction", "--scale", "smoke", "--figure"];
+
+/// Runs in `folder`, which must end well; what it tells.
+fn told(folder: &Path, arguments: &[&str]) -> String {
+    let output = succeed(exmy(arguments).current_dir(folder));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// Runs in `folder`, which must end as a mistake of the caller's that names all `parts`.
+fn refused(folder: &Path, arguments: &[&str], parts: &[&str]) {
+    let output = exmy(arguments).current_dir(folder).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
+    for part in parts {
+        assert!(text.contains(part), "{arguments:?}: no {part:?} in {text}");
+    }
+}
+
+fn study<'a>(figures: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&STUDY[..], &[figures], more].concat()
+}
+
+/// A run of the tiny network in `runs`.
+fn trained(folder: &Path) {
+    let data = text_file(folder);
+    let train = ["train", "--data", &data, "--quiet", "--recipe", "f32", "--out", "runs"];
+    succeed(exmy(&train).args(TINY).current_dir(folder));
+}
+
+/// The folders of the runs of a study.
+fn runs(out: &Path) -> Vec<PathBuf> {
+    let runs = fs::read_dir(out.join("runs")).into_iter().flatten().flatten();
+    runs.map(|entry| entry.path()).collect()
+}
+
+#[test]
+fn only_pages_and_pictures_of_ones_own_are_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    trained(root);
+    let read = |name: &str| fs::read_to_string(root.join(name)).unwrap();
+    let write = |name: &str, text: &str| fs::write(root.join(name), text).unwrap();
+    for _ in 0..2 {
+        told(root, &["report", "runs"]);
+        told(root, &["plot", "runs"]);
+        told(root, &["plot", "runs", "--out", "runs/loss.svg"]);
+    }
+    write("mine.html", "<title>mine</title>");
+    write("mine.svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"><path class=\"exmy\"/></svg>");
+    write("empty.svg", "");
+    for (command, name, what) in
+        [("report", "mine.html", "no page"), ("plot", "mine.svg", "no picture")]
+    {
+        let before = read(name);
+        let other = name.replace("mine", "mine-2");
+        refused(root, &[command, "runs", "--out", name], &[name, what, "would be lost", &other]);
+        assert_eq!(read(name), before);
+        told(root, &[command, "runs", "--out", &other]);
+    }
+    told(root, &["plot", "runs", "--out", "empty.svg"]);
+    // Before anything is read, also where the page is not named.
+    write("runs/plot.svg", "mine");
+    refused(root, &["plot", "runs", "--what", "nothing"], &["runs/plot.svg is no picture"]);
+    // A study's page took a night.
+    fs::remove_file(root.join("runs/report.html")).unwrap();
+    told(root, &study("BR-3", &["--out", "s", "--report", "runs"]));
+    let page = read("runs/report.html");
+    refused(root, &["report", "runs"], &["the report of a study", "--out runs/report-2.html"]);
+    assert_eq!(read("runs/report.html"), page);
+    told(root, &study("BR-3", &["--out", "s", "--report", "runs"]));
+    // Whatever its heading, an overview is none.
+    let title = page.split("<h1>").nth(1).unwrap().split("</h1>").next().unwrap();
+    fs::create_dir(root.join("t")).unwrap();
+    told(root, &["report", "runs", "--title", title, "--out", "t/report.html"]);
+    refused(
+        root,
+        &study("BR-3", &["--out", "s", "--report", "t"]),
+        &["no report of bit-reduction"],
+    );
+}
+
+#[test]
+fn files_that_no_page_claims_are_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    for name in ["plan.toml", "figures/BR-3-1.svg", "tables/BR-3-1.csv", "tables/BR-3-runs.csv"] {
+        let out = root.join("s");
+        fs::create_dir_all(out.join(name).parent().unwrap()).unwrap();
+        fs::write(out.join(name), "mine").unwrap();
+        refused(
+            root,
+            &study("BR-3", &["--out", "s"]),
+            &[name, "would be lost", "no report of bit-reduction", "another folder"],
+        );
+        assert_eq!(fs::read_to_string(out.join(name)).unwrap(), "mine");
+        fs::remove_dir_all(out).unwrap();
+    }
+    // Files with other names lose nothing.
+    let names =
+        ["tables/BR-30-1.csv", "tables/BR-3-01.csv", "tables/BR-3-.csv", "tables/notes.csv"];
+    fs::create_dir_all(root.join("s/tables")).unwrap();
+    names.iter().for_each(|name| fs::write(root.join("s").join(name), "mine").unwrap());
+    for _ in 0..2 {
+        told(root, &study("BR-3", &["--out", "s"]));
+    }
+    names.iter().for_each(|name| assert_eq!(fs::read(root.join("s").join(name)).unwrap(), b"mine"));
+}
+
+/// A page that another process has put there meanwhile stays, and what was trained is not lost. Who meets another
+/// process at a run is told how to share.
+#[test]
+fn what_came_while_runs_were_trained_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let all = study("BR-11", &["--out", "s", "--report", "r", "--quiet"]);
+    let mut command = exmy(&all);
+    let child = command.current_dir(root).stderr(Stdio::piped()).stdout(Stdio::null()).spawn();
+    let begun = Instant::now();
+    while runs(&root.join("s")).is_empty() {
+        assert!(begun.elapsed().as_secs() < 60);
+        sleep(Duration::from_millis(5));
+    }
+    fs::create_dir_all(root.join("r")).unwrap();
+    fs::write(root.join("r/report.html"), "<title>mine</title>").unwrap();
+    let output = child.unwrap().wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    for part in ["would be lost", "the runs are kept", "--report DIR"] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert_eq!(fs::read(root.join("r/report.html")).unwrap(), b"<title>mine</title>");
+    assert!(!root.join("r/plan.toml").exists() && !root.join("r/tables/BR-11-1.csv").exists());
+    let again = study("BR-11", &["--out", "s", "--quiet"]);
+    told(root, &again);
+    // What cannot be written in the end says so, too.
+    let picture = root.join("s/figures/BR-11-1.svg");
+    fs::remove_file(&picture).unwrap();
+    fs::create_dir(&picture).unwrap();
+    refused(root, &again, &["BR-11-1.svg", "the runs are kept", "--report DIR"]);
+    fs::remove_dir(&picture).unwrap();
+    told(root, &again);
+
+    let run = &runs(&root.join("s"))[0];
+    fs::remove_file(run.join("summary.json")).unwrap();
+    let held = File::open(run.join("config.toml")).unwrap();
+    held.lock().unwrap();
+    refused(root, &again, &["is being trained", "another process works on it", "--shard 0/2"]);
+    drop(held);
+    fs::remove_dir_all(run).unwrap();
+    fs::write(run, "").unwrap();
+    refused(root, &again, &["is a file, and a run is a folder", "take the file away"]);
+}
+
+#[test]
+fn a_page_of_fewer_figures_tells_what_it_replaces() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let both = study("BR-3,BR-4", &["--out", "s"]);
+    for _ in 0..2 {
+        let text = told(root, &both);
+        assert!(!text.contains("replaces"), "{text}");
+    }
+    // Of what is drawn again nothing older stays, of the rest everything.
+    let files =
+        ["tables/BR-3-9.csv", "figures/BR-3-9.svg", "tables/BR-4-9.csv", "tables/notes-9.csv"];
+    files.iter().for_each(|name| fs::write(root.join("s").join(name), "old").unwrap());
+    let text = told(root, &study("BR-3", &["--out", "s"]));
+    for part in ["replaces s/report.html of 2 figures by one of 1 figure;", "of BR-4 stay"] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert_eq!(files.map(|name| root.join("s").join(name).exists()), [false, false, true, true]);
+    assert!(root.join("s/tables/BR-3-1.csv").exists() && root.join("s/tables/BR-4-1.csv").exists());
+    let small = ["study", "bit-reduction", "--figure", "BR-3,BR-4", "--out", "s"];
+    let text = told(root, &small);
+    assert!(
+        text.contains("of 1 figure at scale smoke by one of 2 figures at scale small"),
+        "{text}"
+    );
+    assert!(!text.contains("stay"), "{text}");
+}
+
+/// What cannot be written is said before anything is trained.
+#[test]
+fn a_report_that_cannot_be_written_is_told_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    fs::write(root.join("file"), "").unwrap();
+    fs::create_dir_all(root.join("taken")).unwrap();
+    fs::write(root.join("taken/figures"), "").unwrap();
+    for place in ["file/r", "taken"] {
+        let all = study("BR-11", &["--out", "s", "--report", place]);
+        refused(root, &all, &[&format!("cannot create {place}"), "--report"]);
+        assert!(!root.join("s").exists(), "runs were trained for a report that cannot be");
+    }
+}
