@@ -352,8 +352,8 @@ fn long_names_stay_apart_and_notes_keep_their_numbers() {
         }
         for (i, (a, name)) in found.iter().enumerate() {
             for (b, other) in &found[..i] {
-                // The last digit is the panel's.
-                assert_eq!(a[..3] == b[..3], name == other, "{name} of {a} and {b}");
+                // The last digit is the panel's; panels may have other room for the same name.
+                assert!(a[..3] == b[..3] || name != other, "{name} of {a} and {b}");
             }
         }
     }
@@ -368,7 +368,10 @@ fn long_names_are_whole_where_there_is_room() {
     for (i, name) in names.iter().enumerate() {
         assert!(found.contains(&format!("{name} diverged at {}", 1002 + i * 10)), "{found:?}");
     }
-    assert!(!svg.contains('…'), "{found:?}");
+    // The lower panel has no room for two lines of each, but for all numbers.
+    let short = found.iter().filter(|name| name.contains('…'));
+    let numbers: Vec<bool> = short.map(|name| name.contains(" 10")).collect();
+    assert_eq!(numbers, [true; 3], "{found:?}");
     // Twelve of three lines have no room beside the panel: rows above it.
     let many: Vec<String> = (0..12).map(|i| format!("{} in run {i}", names[0])).collect();
     let svg = noted(&many, |_| String::new());
