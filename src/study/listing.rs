@@ -8,13 +8,24 @@ use crate::study::arm::Arm;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The keys of a configuration, dotted, with their values; `None` if it has lists of tables, as rules are.
+/// The keys of a configuration, dotted, with their values; of a list of tables, as rules are, its lines. `None` if anything but such lists stands
+/// behind one.
 fn keys(toml: &str) -> Option<BTreeMap<String, String>> {
     let mut section = String::new();
-    let mut keys = BTreeMap::new();
+    let mut list: Option<String> = None;
+    let mut keys: BTreeMap<String, String> = BTreeMap::new();
     for line in toml.lines().filter(|line| !line.is_empty()) {
-        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
-            (!name.starts_with('[')).then(|| section = format!("{name}."))?;
+        if let Some(name) = line.strip_prefix("[[").and_then(|line| line.strip_suffix("]]")) {
+            list = Some(name.to_owned());
+        } else if line.starts_with('[') && list.is_none() {
+            section = format!("{}.", line.strip_prefix('[')?.strip_suffix(']')?);
+            continue;
+        }
+        if let Some(name) = &list {
+            // No table of its own within a rule.
+            (!line.starts_with('[') || line.starts_with("[[")).then_some(())?;
+            let lines = keys.entry(name.clone()).or_default();
+            *lines += &format!("{line}\n");
         } else {
             let (key, value) = line.split_once(" = ")?;
             let plain = key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -30,7 +41,11 @@ fn change(own: &BTreeMap<String, String>, base: &BTreeMap<String, String>) -> Op
         return None;
     }
     let different = own.iter().filter(|(key, value)| base[*key] != **value);
-    Some(different.map(|(key, value)| format!("{key} = {value}\n")).collect())
+    // Tables end what stands at the top, so lists of them come last.
+    let (lists, plain): (Vec<_>, Vec<_>) =
+        different.partition(|(_, value)| value.starts_with("[["));
+    let plain = plain.into_iter().map(|(key, value)| format!("{key} = {value}\n"));
+    Some(plain.chain(lists.into_iter().map(|(_, lines)| lines.clone())).collect())
 }
 
 /// The plan as a file.

@@ -16,7 +16,7 @@ const STYLE: &str = "\
 *{box-sizing:border-box}\
 body{margin:0;background:var(--back);color:var(--ink);font:16px/1.5 system-ui,sans-serif}\
 main{max-width:1080px;margin:0 auto;padding:1rem}\
-h1{font-size:1.6rem;line-height:1.2}h2{font-size:1.25rem;margin:2.5rem 0 .25rem;border-top:1px solid \
+h1{font-size:1.6rem;line-height:1.2;overflow-wrap:anywhere}h2{font-size:1.25rem;margin:2.5rem 0 .25rem;border-top:1px solid \
 var(--line);padding-top:1rem}\
 p{max-width:72ch;overflow-wrap:anywhere}.soft{color:var(--soft);font-size:.9rem}\
 .verdict{border-left:4px solid var(--none);padding:.25rem .75rem;background:var(--pale);max-width:100%;\

@@ -149,7 +149,7 @@ fn judge(rates: &[AtRate]) -> Verdict {
 fn parts(rates: &[AtRate]) -> Vec<Part> {
     let sure = format!("{:.0} %", 100.0 * confidence(rates.len()));
     let mut panel =
-        Panel::new(Axis::linear("first minus later, share").range(-1.0, 1.0)).rule(0.0, "");
+        Panel::new(Axis::linear("first minus later, share").range(-1.1, 1.1)).rule(0.0, "");
     for (kind, name) in NAMES.iter().enumerate() {
         let of = |(x, at): (usize, &AtRate)| {
             at.kinds[kind].1.map(|found| (x as f64, found.low, found.estimate, found.high))
