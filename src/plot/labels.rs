@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(broken("BF16 for the last third", 100.0), ["BF16 for the last ", "third"]);
         assert_eq!(broken("mx+bias=low+clip", 70.0), ["mx+", "bias=low+", "clip"]);
         assert_eq!(broken("bf16_act_all", 60.0), ["bf16_act_", "all"]);
-        assert_eq!(broken("a-3 b,2+5_6 -7", 40.0), ["a-3 ", "b,2+5_6 ", "-7"]);
+        assert_eq!(broken("a-3 b,2+5_6 -7", 45.0), ["a-3 ", "b,2+5_6 ", "-7"]);
         assert_eq!(broken("a", 10.0), ["a"]);
         assert_eq!(broken("", 10.0), [""]);
         assert!(broken("aaaaaaaa bb", 30.0).is_empty());
@@ -366,7 +366,7 @@ mod tests {
         assert_eq!(note("gap of -0.25 nats in the end", 80.0), "-0.25 nats in");
         assert_eq!(note("12345", 20.0), "1…");
         assert_eq!(note(&format!("{:.3}", 1e40), 90.0), short(1e40));
-        assert_eq!(note("no values at all", 60.0), "no va…");
+        assert_eq!(note("no values at all", 60.0), "no value…");
     }
 
     /// Names cut to so many characters.
