@@ -145,15 +145,15 @@ impl AtRate {
         self.gap(arm, confidence).is_some_and(|gap| gap.low > null)
     }
 
-    /// `70 of 96 static MX runs diverge, nothing averts 8 and causes 9: -0.0104 (-0.1000 to +0.0792), ...`
+    /// `70 of 96 static MX runs diverge; averted and caused by "nothing" 8 and 9: -0.0104 (-0.1000 to +0.0792), by ...`
     fn words(&self, confidence: f64) -> String {
         let own = |arm: usize| {
             let ([_, averted, caused], gap) = (self.counts(arm), words(self.gap(arm, confidence)));
-            format!("{} averts {averted} and causes {caused}: {gap}", ARMS[arm])
+            format!("by {:?} {averted} and {caused}: {gap}", ARMS[arm])
         };
         let arms: Vec<String> = (1..self.arms.len()).map(own).collect();
         let ([lost, ..], all) = (self.counts(0), self.count(0, |_, _| true));
-        format!("{lost} of {all} static MX runs diverge, {}", arms.join(", "))
+        format!("{lost} of {all} static MX runs diverge; averted and caused {}", arms.join(", "))
     }
 }
 
@@ -345,11 +345,11 @@ mod tests {
     fn runs_are_told_by_rate() {
         let verdict = judged([6, 8, 0, 12, 6, 6, 6], [12, 12, 0]);
         let told = "static MX runs diverge at 1 of 5 rates; by 99.8 % intervals over seeds of the share of diverging runs without less \
-                    that with it these avert: none, and these do harm: none; at 1e-1 12 of 24 static MX runs diverge, nothing averts 0 \
-                    and causes 4: -0.1667 (";
+                    that with it these avert: none, and these do harm: none; at 1e-1 12 of 24 static MX runs diverge; averted and caused \
+                    by \"nothing\" 0 and 4: -0.1667 (";
         assert!(verdict.reason().starts_with(told), "{}", verdict.reason());
-        assert!(verdict.reason().contains("fp32_still averts 12 and causes 0: +0.5000 ("));
-        assert!(verdict.reason().contains("bump averts 0 and causes 12: -0.5000 ("));
+        assert!(verdict.reason().contains(", by \"fp32_still\" 12 and 0: +0.5000 ("));
+        assert!(verdict.reason().contains(", by \"bump\" 0 and 12: -0.5000 ("));
         let harm = judged([0, 0, 0, 11, 0, 0, 0], [12, 12, 0]);
         assert!(harm.reason().contains("and these do harm: bump at 1e-1;"), "{}", harm.reason());
     }
