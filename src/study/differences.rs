@@ -87,6 +87,11 @@ pub(super) fn by_seed(cells: &[&[f64]]) -> Vec<f64> {
     (0..seeds).filter_map(of).collect()
 }
 
+/// How sure each of so many intervals is, if all together are to be at 95 %.
+pub(super) fn confidence(count: usize) -> f64 {
+    1.0 - 0.05 / count.max(1) as f64
+}
+
 /// Whether a mean is told to be above 0.
 pub(super) fn above(found: Option<Interval>) -> bool {
     found.is_some_and(|found| found.low > 0.0)
@@ -106,7 +111,7 @@ pub(super) fn words(found: Option<Interval>) -> String {
 impl Search {
     /// How sure each rate's interval is, so that those of all rates together are at 95 %.
     fn confidence(&self) -> f64 {
-        1.0 - 0.05 / self.rates.len().max(1) as f64
+        confidence(self.rates.len())
     }
 
     /// The differences of each rate.

@@ -42,8 +42,7 @@ fn change(own: &BTreeMap<String, String>, base: &BTreeMap<String, String>) -> Op
     }
     let different = own.iter().filter(|(key, value)| base[*key] != **value);
     // Tables end what stands at the top, so lists of them come last.
-    let (lists, plain): (Vec<_>, Vec<_>) =
-        different.partition(|(_, value)| value.starts_with("[["));
+    let (lists, plain): (Vec<_>, Vec<_>) = different.partition(|(_, value)| value.ends_with('\n'));
     let plain = plain.into_iter().map(|(key, value)| format!("{key} = {value}\n"));
     Some(plain.chain(lists.into_iter().map(|(_, lines)| lines.clone())).collect())
 }

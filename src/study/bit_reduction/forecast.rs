@@ -79,13 +79,18 @@ pub(super) fn areas(curves: &[Option<Roc>; MEASURES.len()], confidence: f64) -> 
     curves.each_ref().map(|curve| curve.as_ref().map(|curve| curve.interval(confidence)))
 }
 
+/// `0.712 (0.603 to 0.821)`
+pub(super) fn area(area: Option<Interval>) -> String {
+    area.map_or_else(
+        || "-".into(),
+        |area| format!("{:.3} ({:.3} to {:.3})", area.estimate, area.low, area.high),
+    )
+}
+
 /// `sharpness phi 0.712 (0.603 to 0.821), ...`
 pub(super) fn words(areas: &Areas) -> String {
-    let word = |(name, area): (&str, &Option<Interval>)| match area {
-        Some(area) => format!("{name} {:.3} ({:.3} to {:.3})", area.estimate, area.low, area.high),
-        None => format!("{name} -"),
-    };
-    MEASURES.into_iter().zip(areas).map(word).collect::<Vec<_>>().join(", ")
+    let each = MEASURES.into_iter().zip(areas);
+    each.map(|(name, one)| format!("{name} {}", area(*one))).collect::<Vec<_>>().join(", ")
 }
 
 /// Whether sharpness tells more than chance, more than 0.7, and more than each other measure; and whether another one tells more.

@@ -1,7 +1,7 @@
 //! The two grids of runs that BR-16 to BR-25 search: models of the kind of `nano`, five learning rates over two decades
 //! and two depths; FP8 on clean text and on noisy text, and cut mantissas with gradients clipped and not.
 //!
-//! Each reads 200 runs and more; BR-20 trains its own formats in the cells of the second, BR-23 TF32, and BR-24 and BR-25 measure while they train. MXFP4 stands in every cell: it is what the detectors of BR-16 to BR-18 must see.
+//! Each reads 200 runs and more; BR-20 trains its own formats in the cells of the second, BR-23 TF32 and bfloat16, and BR-24 and BR-25 measure while they train. MXFP4 stands in every cell: it is what most of their detectors must see.
 
 use super::common::{Fate, Spec, all, fate, seeds, tails, vocab};
 use crate::error::Result;

@@ -114,9 +114,8 @@ impl Search {
             Self::Spikes => more(E8M7, [E8M1, MXFP4, E8M3], |fate| {
                 fate.verdict.spikes_per_thousand(fate.steps)
             })?,
-            // E8M7 is bfloat16.
             Self::Failures => {
-                more(TF32, [E8M7, MXFP4, E8M3], |fate| f64::from(u8::from(fate.failed)))?
+                more(TF32, [BF16, MXFP4, E8M3], |fate| f64::from(u8::from(fate.failed)))?
             }
         };
         let [layers, third] = cell.words();
@@ -207,7 +206,10 @@ impl Figure for Search {
         let mut arms = grid.arms(setting);
         if *self == Self::Failures && !arms.is_empty() {
             let cells = grid.cells(setting).into_iter();
-            arms.extend(cells.flat_map(|cell| cell.arms(setting, TF32)));
+            let both = [TF32, BF16];
+            arms.extend(cells.flat_map(|cell| {
+                both.into_iter().flat_map(move |recipe| cell.arms(setting, recipe))
+            }));
         }
         arms
     }
