@@ -77,6 +77,17 @@ pub(super) fn less(a: &[f64], b: &[f64], vocab: usize) -> Vec<f64> {
     a.iter().zip(b).map(|(a, b)| a.min(guess) - b.min(guess)).collect()
 }
 
+/// `a - b` by pairs.
+pub(super) fn minus(a: &[f64], b: &[f64]) -> Vec<f64> {
+    a.iter().zip(b).map(|(a, b)| a - b).collect()
+}
+
+/// Rates in words: `2e-3, 6e-3`, or that there is none.
+pub(super) fn told(rates: impl IntoIterator<Item = f64>) -> String {
+    let some: Vec<String> = rates.into_iter().map(|lr| format!("{lr:e}")).collect();
+    if some.is_empty() { "no rate".to_owned() } else { some.join(", ") }
+}
+
 /// The mean over cells of each seed; cells without values are left out.
 pub(super) fn by_seed(cells: &[&[f64]]) -> Vec<f64> {
     let seeds = cells.iter().map(|cell| cell.len()).max().unwrap_or(0);
@@ -153,11 +164,8 @@ impl Search {
     }
 
     fn judge(&self, rates: &[AtRate]) -> Verdict {
-        let told = |of: &dyn Fn(&AtRate) -> bool| {
-            let some: Vec<String> =
-                rates.iter().filter(|at| of(at)).map(|at| format!("{:e}", at.lr)).collect();
-            if some.is_empty() { "no rate".to_owned() } else { some.join(", ") }
-        };
+        let told =
+            |of: &dyn Fn(&AtRate) -> bool| told(rates.iter().filter(|at| of(at)).map(|at| at.lr));
         let holding: Vec<String> =
             rates.iter().filter(|at| self.holds(at)).map(|at| words(at.searched)).collect();
         let largest = rates.iter().max_by(|a, b| {

@@ -10,7 +10,7 @@ use super::lead::{self, Curves, Risen};
 use crate::error::Result;
 use crate::plot::{self, Axis, Intervals, Panel};
 use crate::study::arm::{Arm, Scale, Setting};
-use crate::study::differences::{above, confidence, words};
+use crate::study::differences::{above, confidence, told, words};
 use crate::study::finding::{self, Figure, Findings, Part, Table, Verdict};
 use crate::study::statistics::{Interval, mean_interval};
 use crate::study::store::Runs;
@@ -108,11 +108,7 @@ fn by_rate(rates: &[f64], found: &[Found]) -> Vec<AtRate> {
 }
 
 fn judge(rates: &[AtRate]) -> Verdict {
-    let told = |of: fn(&AtRate) -> bool| {
-        let some: Vec<String> =
-            rates.iter().filter(|at| of(at)).map(|at| format!("{:e}", at.lr)).collect();
-        if some.is_empty() { "no rate".to_owned() } else { some.join(", ") }
-    };
+    let told = |of: fn(&AtRate) -> bool| told(rates.iter().filter(|at| of(at)).map(|at| at.lr));
     let sum = |kinds: &[usize]| {
         let mut sum = [0; 4];
         for counts in rates.iter().flat_map(|at| kinds.iter().map(|&kind| at.kinds[kind].0)) {

@@ -10,7 +10,7 @@ use super::grid::{
 };
 use crate::error::Result;
 use crate::study::arm::{Arm, Setting};
-use crate::study::differences::{self, Beside, Found, less};
+use crate::study::differences::{self, Beside, Found, less, minus};
 use crate::study::finding::{Figure, Findings};
 use crate::study::store::Runs;
 
@@ -87,9 +87,7 @@ impl Search {
                     Ok(cell.fates(setting, runs, recipe)?.iter().map(count).collect())
                 };
                 let base = of(base)?;
-                let less = |recipe| -> Result<Vec<f64>> {
-                    Ok(of(recipe)?.iter().zip(&base).map(|(a, b)| a - b).collect())
-                };
+                let less = |recipe| -> Result<Vec<f64>> { Ok(minus(&of(recipe)?, &base)) };
                 let [a, b, c] = others.map(less);
                 Ok([a?, b?, c?])
             };
@@ -100,9 +98,7 @@ impl Search {
             }
             Self::Noise => {
                 let clean = gap(cell, FP8, BF16)?;
-                let wider = |noisy: &[f64]| -> Vec<f64> {
-                    noisy.iter().zip(&clean).map(|(noisy, clean)| noisy - clean).collect()
-                };
+                let wider = |noisy: &[f64]| minus(noisy, &clean);
                 let noisy = gap(cell.other(), FP8, BF16)?;
                 [wider(&noisy), wider(&gap(cell.other(), MXFP4, BF16)?), noisy]
             }

@@ -13,6 +13,7 @@ use super::judge::controlled;
 use crate::error::Result;
 use crate::plot::{self, Axis, Intervals, Panel};
 use crate::study::arm::{Arm, Scale, Setting};
+use crate::study::differences;
 use crate::study::finding::{Figure, Findings, Part, Verdict};
 use crate::study::statistics::wilson;
 use crate::study::store::Runs;
@@ -135,7 +136,7 @@ fn outcomes(setting: &Setting, runs: &Runs<'_>, proxies: &[Proxy]) -> Result<Out
 
 /// The confidence of each interval if those of so many rates and both triggers are to hold together at 95 %.
 fn confidence(rates: usize) -> f64 {
-    1.0 - 0.05 / (rates * TRIGGERS.len()) as f64
+    differences::confidence(rates * TRIGGERS.len())
 }
 
 /// `12 of 24 static MX runs diverge; the fixed step saves 7 and loses 2 others in 80 % of the steps, ...`

@@ -10,7 +10,7 @@ use super::d2::{self, Cell, fixed};
 use super::draw::number;
 use crate::error::Result;
 use crate::study::arm::{Arm, Setting};
-use crate::study::differences::{self, Beside, Found};
+use crate::study::differences::{self, Beside, Found, minus};
 use crate::study::finding::{Figure, Findings};
 use crate::study::statistics::mean;
 use crate::study::store::Runs;
@@ -65,15 +65,11 @@ fn gap(mx: &[f64], plain: &[f64]) -> Vec<f64> {
     mx.iter().zip(plain).map(|(mx, plain)| libm::log(mx / plain)).collect()
 }
 
-fn less(a: &[f64], b: &[f64]) -> Vec<f64> {
-    a.iter().zip(b).map(|(a, b)| a - b).collect()
-}
-
 /// The differences of final losses, in the order of [`kinds`]: what is searched for, the control, and what stands beside.
 fn differences_of([gelu, gelu_mx, swiglu, swiglu_mx, coarse]: &[Vec<f64>; 5]) -> [Vec<f64>; 3] {
     let own = gap(gelu_mx, gelu);
     let gated = gap(swiglu_mx, swiglu);
-    [less(&gated, &own), less(&gap(coarse, swiglu), &own), gated]
+    [minus(&gated, &own), minus(&gap(coarse, swiglu), &own), gated]
 }
 
 /// The differences of a cell.

@@ -13,7 +13,7 @@ use super::judge::controlled;
 use crate::error::Result;
 use crate::plot::{self, Axis, Intervals, Panel};
 use crate::study::arm::{Arm, Setting};
-use crate::study::differences::{by_seed, words};
+use crate::study::differences::{self, by_seed, words};
 use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
 use crate::study::statistics::{Interval, mean_interval};
 use crate::study::store::Runs;
@@ -99,7 +99,7 @@ fn cells_of(setting: &Setting, lr: f64) -> Vec<Vec<Arm>> {
 
 /// The confidence of each interval if those of so many rates and all claimed interventions are to hold together at 95 %.
 fn confidence(rates: usize) -> f64 {
-    1.0 - 0.05 / (rates * (ARMS.len() - FIRST)) as f64
+    differences::confidence(rates * (ARMS.len() - FIRST))
 }
 
 impl AtRate {
