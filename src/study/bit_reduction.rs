@@ -60,5 +60,6 @@ pub const PAPER: Paper = Paper {
         &searches::Search::Failures,
         &leads::Leads,
         &forecasts::Forecasts,
+        &searches::Search::FiveBits,
     ],
 };

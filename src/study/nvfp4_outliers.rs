@@ -28,6 +28,7 @@ mod e22;
 mod e24;
 mod e25;
 mod e26;
+mod e29;
 mod frozen;
 mod grid;
 mod memory;
@@ -79,5 +80,6 @@ pub const PAPER: Paper = Paper {
         &e26::Search,
         &trials::Search::Patches,
         &trials::Search::Formats,
+        &e29::Search,
     ],
 };

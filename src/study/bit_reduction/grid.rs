@@ -1,7 +1,7 @@
-//! The two grids of runs that BR-16 to BR-25 search: models of the kind of `nano`, five learning rates over two decades
+//! The two grids of runs that BR-16 to BR-26 search: models of the kind of `nano`, five learning rates over two decades
 //! and two depths; FP8 on clean text and on noisy text, and cut mantissas with gradients clipped and not.
 //!
-//! Each reads 200 runs and more; BR-20 trains its own formats in the cells of the second, BR-23 TF32 and bfloat16, and BR-24 and BR-25 measure while they train. MXFP4 stands in every cell: it is what most of their detectors must see.
+//! Each reads 200 runs and more; BR-20 trains its own formats in the cells of the second, BR-23 TF32 and bfloat16, BR-26 E8M5, and BR-24 and BR-25 measure while they train. MXFP4 stands in every cell: it is what most of their detectors must see.
 
 use super::common::{Fate, Spec, all, fate, seeds, tails, vocab};
 use crate::error::Result;
@@ -20,9 +20,11 @@ pub(super) const MXFP4: &str = "mxfp4";
 pub(super) const E8M7: &str = "bitred-e8m7";
 /// What bfloat16 is said to fail more often than.
 pub(super) const TF32: &str = "tf32";
-/// Mantissas of three bits.
+/// Mantissas of five bits,
+pub(super) const E8M5: &str = "bitred-e8m5";
+/// of three,
 pub(super) const E8M3: &str = "bitred-e8m3";
-/// One bit, truncated as the paper does it,
+/// and of one, truncated as the paper does it,
 pub(super) const E8M1: &str = "bitred-e8m1";
 /// rounded to nearest,
 pub(super) const NEAREST: &str = "bitred-e8m1+round=rne";

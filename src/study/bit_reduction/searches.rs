@@ -1,12 +1,12 @@
-//! BR-16, BR-17, BR-19 and BR-21 to BR-23: the searches behind BR-5, BR-10, BR-14, BR-6, BR-8 and BR-1, which are not seen at the rates
-//! that those train at.
+//! BR-16, BR-17, BR-19, BR-21 to BR-23 and BR-26: the searches behind BR-5, BR-10, BR-14, BR-6, BR-8 (twice) and BR-1, which are not
+//! seen at the rates that those train at.
 //!
 //! Each reads [differences](crate::study::differences) over the rates of its [grid](super::grid), paired by seed: of final losses, of
 //! spikes, and of runs that fail.
 
 use super::common::{Fate, vocab};
 use super::grid::{
-    BF16, Cell, E8M1, E8M3, E8M7, FP8, Grid, HEAD, MXFP4, NEAREST, STOCHASTIC, TF32,
+    BF16, Cell, E8M1, E8M3, E8M5, E8M7, FP8, Grid, HEAD, MXFP4, NEAREST, STOCHASTIC, TF32,
 };
 use crate::error::Result;
 use crate::study::arm::{Arm, Setting};
@@ -25,17 +25,25 @@ pub(super) enum Search {
     Roundings,
     /// BR-21: whether fewer mantissa bits cost more where the rate is stressed.
     Bits,
-    /// BR-22: whether fewer mantissa bits bring more spikes.
+    /// BR-22: whether one mantissa bit brings more spikes than seven.
     Spikes,
+    /// BR-26: whether five do, which is what BR-8 asks.
+    FiveBits,
     /// BR-23: whether bfloat16 fails where TF32 does not.
     Failures,
+}
+
+fn spikes(fate: &Fate) -> f64 {
+    fate.verdict.spikes_per_thousand(fate.steps)
 }
 
 impl Search {
     fn grid(self) -> Grid {
         match self {
             Self::Fp8 | Self::Noise => Grid::Fp8,
-            Self::Roundings | Self::Bits | Self::Spikes | Self::Failures => Grid::Cut,
+            Self::Roundings | Self::Bits | Self::Spikes | Self::FiveBits | Self::Failures => {
+                Grid::Cut
+            }
         }
     }
 
@@ -66,6 +74,11 @@ impl Search {
                 "spikes of E8M1 beyond those of E8M7",
                 "MXFP4's beyond E8M7's",
                 "E8M3's beyond E8M7's",
+            ],
+            Self::FiveBits => [
+                "spikes of E8M5 beyond those of E8M7",
+                "MXFP4's beyond E8M7's",
+                "E8M1's beyond E8M7's",
             ],
             Self::Failures => [
                 "failing runs in bfloat16 beyond those in TF32",
@@ -107,9 +120,8 @@ impl Search {
                 [of(NEAREST)?, of(E8M7)?, of(STOCHASTIC)?]
             }
             Self::Bits => [gap(cell, E8M1, E8M7)?, gap(cell, MXFP4, E8M7)?, gap(cell, E8M3, E8M7)?],
-            Self::Spikes => more(E8M7, [E8M1, MXFP4, E8M3], |fate| {
-                fate.verdict.spikes_per_thousand(fate.steps)
-            })?,
+            Self::Spikes => more(E8M7, [E8M1, MXFP4, E8M3], spikes)?,
+            Self::FiveBits => more(E8M7, [E8M5, MXFP4, E8M1], spikes)?,
             Self::Failures => {
                 more(TF32, [BF16, MXFP4, E8M3], |fate| f64::from(u8::from(fate.failed)))?
             }
@@ -129,6 +141,7 @@ impl Figure for Search {
             Self::Bits => "BR-21",
             Self::Spikes => "BR-22",
             Self::Failures => "BR-23",
+            Self::FiveBits => "BR-26",
         }
     }
 
@@ -139,6 +152,7 @@ impl Figure for Search {
             Self::Roundings => "truncation and rounding to nearest: the search",
             Self::Bits => "what mantissa bits cost, by learning rate: the search",
             Self::Spikes => "spikes by mantissa bits: the search",
+            Self::FiveBits => "spikes in E8M5: the search",
             Self::Failures => "runs that fail in bfloat16 and TF32: the search",
         }
     }
@@ -151,7 +165,9 @@ impl Figure for Search {
                 "a question of this study's own, behind BR-14 (asked for by reviewers)"
             }
             Self::Bits => "a question of this study's own, behind BR-6 (v2 Fig. 7)",
-            Self::Spikes => "a question of this study's own, behind BR-8 (v1 Fig. 8, v2 Fig. 9)",
+            Self::Spikes | Self::FiveBits => {
+                "a question of this study's own, behind BR-8 (v1 Fig. 8, v2 Fig. 9)"
+            }
             Self::Failures => "a question of this study's own, behind BR-1 (v1 and v2 Fig. 1)",
         }
     }
@@ -188,6 +204,12 @@ impl Figure for Search {
                  0, of the means over cells of each seed, at 99 % as there are five. A spike is as in BR-8. What E8M3 has is told and not judged. The control: \
                  MXFP4, whose losses are rough, must be seen to have more than E8M7 so."
             }
+            Self::FiveBits => {
+                "There is a learning rate at which E8M5 has more spikes than E8M7, the two formats of BR-8, over models of two and four layers, with \
+                 gradients clipped and not, in runs of 200 steps at five rates (at medium). Reproduced if at a rate the interval of the paired differences \
+                 lies above 0, of the means over cells of each seed, at 99 % as there are five. A spike is as in BR-8. What E8M1 has is told and \
+                 not judged: that is BR-22. The control: MXFP4, whose losses are rough, must be seen to have more than E8M7 so."
+            }
             Self::Failures => {
                 "There is a learning rate at which more runs fail in bfloat16 than in TF32, over models of two and four layers, with gradients \
                  clipped and not, in runs of 200 steps at five rates (at medium). Reproduced if at a rate the interval of the paired differences of failing \
@@ -200,12 +222,14 @@ impl Figure for Search {
     fn arms(&self, setting: &Setting) -> Vec<Arm> {
         let grid = self.grid();
         let mut arms = grid.arms(setting);
-        if *self == Self::Failures && !arms.is_empty() {
-            let cells = grid.cells(setting).into_iter();
-            let both = [TF32, BF16];
-            arms.extend(cells.flat_map(|cell| {
-                both.into_iter().flat_map(move |recipe| cell.arms(setting, recipe))
-            }));
+        let own: &[&str] = match self {
+            Self::Failures => &[TF32, BF16],
+            Self::FiveBits => &[E8M5],
+            _ => &[],
+        };
+        if !arms.is_empty() {
+            let of = |cell: Cell| own.iter().flat_map(move |recipe| cell.arms(setting, recipe));
+            arms.extend(grid.cells(setting).into_iter().flat_map(of));
         }
         arms
     }
@@ -243,6 +267,11 @@ impl Figure for Search {
                 vec!["layers", "clipped"],
                 ["E8M1 - E8M7", "MXFP4 - E8M7", "E8M3 - E8M7"],
             ),
+            Self::FiveBits => (
+                "Spikes of E8M5 by learning rate",
+                vec!["layers", "clipped"],
+                ["E8M5 - E8M7", "MXFP4 - E8M7", "E8M1 - E8M7"],
+            ),
             Self::Failures => (
                 "Failing runs by format and learning rate",
                 vec!["layers", "clipped"],
@@ -254,7 +283,7 @@ impl Figure for Search {
             names: self.names(),
             legend,
             unit: match self {
-                Self::Spikes => "spikes per 1000 steps",
+                Self::Spikes | Self::FiveBits => "spikes per 1000 steps",
                 Self::Failures => "of all runs",
                 _ => "nats",
             },

@@ -20,7 +20,7 @@ pub(super) enum Search {
     Formats,
 }
 
-const NVFP4: &str = "nv-nvfp4+last=0";
+pub(super) const NVFP4: &str = "nv-nvfp4+last=0";
 
 /// Patches of as many channels of each input as a quarter of the model's, and as all of the model's; inputs of down_proj have three
 /// times as many.
@@ -34,27 +34,55 @@ const MXFP4: &str = "nv-mxfp4+last=0";
 /// Every product in MXFP4, the head's as well, nothing rotated and nothing rounded stochastically: worse than either.
 const WORSE: &str = "mxfp4";
 
+/// Columns of a trial's words.
+pub(super) const COLUMNS: [&str; 2] = ["layers", "planted, times"];
+
 /// What runs of some seeds have in common that differ in their numbers only.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Trial {
-    lr: f64,
-    layers: usize,
+pub(super) struct Trial {
+    pub(super) lr: f64,
+    pub(super) layers: usize,
     /// How many times as large four planted channels begin; none are planted if 1.
-    times: f64,
+    pub(super) times: f64,
+}
+
+/// The steps of a trial.
+pub(super) fn steps(setting: &Setting) -> u64 {
+    setting.scale.pick([10, 300, 300, 14_305])
+}
+
+/// All cells, rate by rate, whose planted channels begin so many times as large.
+pub(super) fn trials(setting: &Setting, times: [f64; 2]) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for lr in grid::rates(setting) {
+        for layers in grid::depths(setting) {
+            trials.extend(times.map(|times| Trial { lr, layers, times }));
+        }
+    }
+    trials
 }
 
 impl Trial {
     fn arms(self, setting: &Setting, recipe: &str) -> Vec<Arm> {
+        let seeds = common::seeds(setting, 4).into_iter();
+        seeds.map(|seed| self.arm(setting, recipe, seed)).collect()
+    }
+
+    /// A run, without probes.
+    pub(super) fn arm(self, setting: &Setting, recipe: &str, seed: u64) -> Arm {
         let Self { lr, layers, times } = self;
-        let steps = setting.scale.pick([10, 300, 300, 14_305]);
         let cell = Cell { kind: Kind::Gla, lr, layers, planted: false, recipe: BF16 };
         let hot = if times > 1.0 { 4 } else { 0 };
         // What is not planted is no setting of its own.
         let scale = if times > 1.0 { times } else { 16.0 };
         let changes =
             format!("recipe = {recipe:?}\nmodel.hot_channels = {hot}\nmodel.hot_scale = {scale:?}");
-        let of = |seed| changed(cell.trial(setting, seed, steps), &changes);
-        common::seeds(setting, 4).into_iter().map(of).collect()
+        changed(cell.trial(setting, seed, steps(setting)), &changes)
+    }
+
+    /// What tables call it beside its rate: layers, how many times as large planted channels begin.
+    pub(super) fn words(self) -> Vec<String> {
+        vec![self.layers.to_string(), self.times.to_string()]
     }
 
     /// Mean training losses of the last tenth of the steps, by seed.
@@ -71,13 +99,7 @@ impl Search {
             Self::Patches => [16.0, 64.0],
             Self::Formats => [1.0, 16.0],
         };
-        let mut trials = Vec::new();
-        for lr in grid::rates(setting) {
-            for layers in grid::depths(setting) {
-                trials.extend(times.map(|times| Trial { lr, layers, times }));
-            }
-        }
-        trials
+        trials(setting, times)
     }
 
     /// What is trained in a cell: bfloat16, what is compared, and what the control is.
@@ -107,8 +129,7 @@ impl Search {
             Self::Patches => [points(&own, &of(other)?), points(&own, &of(control)?)],
             Self::Formats => [points(&of(other)?, &own), points(&of(control)?, &own)],
         };
-        let words = vec![trial.layers.to_string(), format!("{}", trial.times)];
-        Ok(Found { lr: trial.lr, words, searched, control, beside })
+        Ok(Found { lr: trial.lr, words: trial.words(), searched, control, beside })
     }
 }
 
@@ -196,7 +217,7 @@ impl Figure for Search {
             least: 0.0,
             asks: Beside::Told,
             rates: grid::rates(setting),
-            columns: vec!["layers", "planted, times"],
+            columns: COLUMNS.to_vec(),
         };
         Ok(search.find(&found))
     }
