@@ -1,7 +1,8 @@
 //! The two grids of runs that BR-16 to BR-26 search: models of the kind of `nano`, five learning rates over two decades
 //! and two depths; FP8 on clean text and on noisy text, and cut mantissas with gradients clipped and not.
 //!
-//! Each reads 200 runs and more; BR-20 trains its own formats in the cells of the second, BR-23 TF32 and bfloat16, BR-26 E8M5, and BR-24 and BR-25 measure while they train. MXFP4 stands in every cell: it is what most of their detectors must see.
+//! Each reads 200 runs and more; BR-20 trains its own formats in the cells of the second, BR-21 to BR-23 and BR-26 have twice the seeds, and BR-24 and BR-25 measure while they train. MXFP4 stands in every cell: it is what most of
+//! their detectors must see.
 
 use super::common::{Fate, Spec, all, fate, seeds, tails, vocab};
 use crate::error::Result;
@@ -50,6 +51,8 @@ pub(super) struct Cell {
     /// The third knob: whether three tenths of the tokens are replaced by random ones (FP8), whether gradients are clipped
     /// at norm 1 (cut mantissas).
     pub(super) third: bool,
+    /// How many runs there are of each format, at small and medium.
+    pub(super) seeds: u64,
 }
 
 /// Steps of every run.
@@ -81,11 +84,18 @@ impl Grid {
 
     /// The cells, rate by rate.
     pub(super) fn cells(self, setting: &Setting) -> Vec<Cell> {
+        self.cells_at(setting, &self.rates(setting))
+    }
+
+    /// The cells of some rates.
+    pub(super) fn cells_at(self, setting: &Setting, rates: &[f64]) -> Vec<Cell> {
         let depths = setting.scale.pick([vec![2], vec![2, 4], vec![2, 4], vec![12, 24]]);
+        let seeds = if self == Self::Fp8 { 5 } else { 4 };
         let mut cells = Vec::new();
-        for lr in self.rates(setting) {
+        for &lr in rates {
             for &layers in &depths {
-                cells.extend([false, true].map(|third| Cell { grid: self, lr, layers, third }));
+                let of = |third| Cell { grid: self, lr, layers, third, seeds };
+                cells.extend([false, true].map(of));
             }
         }
         cells
@@ -106,7 +116,7 @@ impl Grid {
 
 impl Cell {
     /// Whether it is trained in a recipe of its grid.
-    fn has(self, recipe: &str) -> bool {
+    pub(super) fn has(self, recipe: &str) -> bool {
         recipe != HEAD || !self.third
     }
 
@@ -122,7 +132,7 @@ impl Cell {
 
     /// The same with further keys, as TOML.
     pub(super) fn arms_with(self, setting: &Setting, recipe: &str, keys: &str) -> Vec<Arm> {
-        let Self { grid, lr, layers, third } = self;
+        let Self { grid, lr, layers, third, seeds: most } = self;
         let steps = steps(setting);
         let preset = setting.scale.pick(["nano", "nano", "nano", "llama-120m"]);
         let (clip, noise) = match grid {
@@ -132,7 +142,6 @@ impl Cell {
         let more = format!(
             "model.layers = {layers}\ntrain.clip = {clip:?}\ndata.noise = {noise:?}\n{keys}"
         );
-        let most = if grid == Grid::Fp8 { 5 } else { 4 };
         let of = |seed| {
             let spec = Spec { lr, more: more.clone(), ..Spec::new(preset, recipe, seed, steps) };
             spec.arm(setting)
