@@ -88,12 +88,12 @@ pub(super) fn told(rates: impl IntoIterator<Item = f64>) -> String {
     if some.is_empty() { "no rate".to_owned() } else { some.join(", ") }
 }
 
-/// The mean over cells of each seed; cells without values are left out.
+/// The mean over cells of each seed; cells without values are left out, and values that are none (NaN).
 pub(super) fn by_seed(cells: &[&[f64]]) -> Vec<f64> {
     let seeds = cells.iter().map(|cell| cell.len()).max().unwrap_or(0);
     let of = |seed: usize| {
-        let values: Vec<f64> = cells.iter().filter_map(|cell| cell.get(seed).copied()).collect();
-        mean(&values)
+        let values = cells.iter().filter_map(|cell| cell.get(seed).copied());
+        mean(&values.filter(|value| !value.is_nan()).collect::<Vec<_>>())
     };
     (0..seeds).filter_map(of).collect()
 }
@@ -329,6 +329,7 @@ mod tests {
         assert!((apart - (0.3 - 3.499 * 0.0756 / 8_f64.sqrt())).abs() < 1e-4, "{apart}");
         // A cell without values is left out, as FP8 without its head is on noisy text.
         assert_eq!(by_seed(&[&[1.0, 2.0], &[], &[3.0, 6.0]]), [2.0, 4.0]);
+        assert_eq!(by_seed(&[&[1.0, f64::NAN, f64::NAN], &[3.0, f64::NAN, 6.0]]), [2.0, 6.0]);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! D4: the search behind F4, for a learning rate at which an intervention averts divergences.
 //!
 //! F4 intervenes at one steady rate and in two settings on ramps, and its interventions cause about as many divergences as they avert. Here those of its claim go on
-//! from the end of the warm-up, over rates, depths, gains at the start and formats in the cells of [D2](super::d2). Cells share the batches of a
-//! seed, so each seed counts once, as the mean over the cells of a rate, and there are twelve: the intervals of 25 comparisons are wide. A
-//! control, whose gradients break in the middle of a run, can be averted by construction.
+//! from the middle or from the end of the warm-up, over rates, depths, gains at the start and formats in the cells of [D2](super::d2). Cells share the batches of a
+//! seed, so each seed counts once, as the mean over the cells of a rate, and there are twelve: the intervals of 50 comparisons are wide. Runs that have
+//! diverged by the change can be averted by nothing, and are left out. A control, whose gradients break in the middle of a run, can be averted by construction.
 
 use super::common::{Proxy, later, proxy_fate, seeds};
 use super::d1::{changing, from_step};
@@ -28,14 +28,20 @@ const ARMS: [&str; 7] =
 /// The first of those that are judged, and the one that the control must see.
 const FIRST: usize = 2;
 
-/// Whether runs diverge, by cell and seed.
-type Lost = Vec<Vec<bool>>;
+/// Since when runs diverge, by cell and seed.
+type Lost = Vec<Vec<Option<u64>>>;
 
-/// What became of the arms at a rate, in the order of [`ARMS`].
+/// What became of the arms at a rate, in the order of [`ARMS`], whose interventions begin at a step.
 #[derive(Clone, Debug, PartialEq)]
 struct AtRate {
     lr: f64,
+    step: u64,
     arms: Vec<Lost>,
+}
+
+/// The steps at which interventions begin: the middle and the end of the warm-up, which a user knows before a run.
+fn steps(setting: &Setting) -> [u64; 2] {
+    [fixed(setting) / 2, fixed(setting)]
 }
 
 /// The learning rates: D2's without two at which nothing diverges.
@@ -53,9 +59,8 @@ fn proxies(setting: &Setting, cell: Cell) -> Vec<Proxy> {
     seeds(setting, [1, 12, 12, 3]).map(|seed| cell.proxy(setting, seed)).collect()
 }
 
-/// An arm of a proxy whose elements are of a format. Static MX is D2's.
-fn arm(setting: &Setting, proxy: &Proxy, format: &str, name: &str) -> Arm {
-    let step = fixed(setting);
+/// An arm of a proxy whose elements are of a format, changed at a step. Static MX is D2's.
+fn arm(setting: &Setting, proxy: &Proxy, format: &str, name: &str, step: u64) -> Arm {
     if name == NULL {
         // What changes within a run is the recipe alone, so its rate is raised from the beginning.
         let proxy = Proxy { lr: raised(proxy.lr), ..proxy.clone() };
@@ -68,54 +73,81 @@ fn arm(setting: &Setting, proxy: &Proxy, format: &str, name: &str) -> Arm {
     }
 }
 
-/// Some arms of proxies, arm by arm.
-fn arms_of(setting: &Setting, proxies: &[Proxy], format: &str, names: &[&'static str]) -> Vec<Arm> {
+/// Some arms of proxies, changed at a step, arm by arm.
+fn arms_of(
+    setting: &Setting,
+    proxies: &[Proxy],
+    format: &str,
+    names: &[&'static str],
+    step: u64,
+) -> Vec<Arm> {
     let of = |name: &&'static str| {
         let name = *name;
-        proxies.iter().map(move |proxy| arm(setting, proxy, format, name))
+        proxies.iter().map(move |proxy| arm(setting, proxy, format, name, step))
     };
     names.iter().flat_map(of).collect()
 }
 
 /// The control's arms, the first three. Its elements are of E4M3.
 fn broken(setting: &Setting) -> Vec<Arm> {
-    arms_of(setting, &broken_runs(setting), "e4m3", &ARMS[..=FIRST])
+    arms_of(setting, &broken_runs(setting), "e4m3", &ARMS[..=FIRST], fixed(setting))
 }
 
-/// Which runs of one cell diverge, arm by arm.
-fn lost(runs: &Runs<'_>, arms: &[Arm], names: usize) -> Result<Vec<Vec<bool>>> {
+/// Since when runs of one cell diverge, arm by arm.
+fn lost(runs: &Runs<'_>, arms: &[Arm], names: usize) -> Result<Lost> {
     let seeds = (arms.len() / names).max(1);
-    let of = |arms: &[Arm]| -> Result<Vec<bool>> {
-        arms.iter().map(|arm| Ok(proxy_fate(runs, arm)?.diverged())).collect()
+    let of = |arms: &[Arm]| -> Result<Vec<Option<u64>>> {
+        arms.iter().map(|arm| Ok(proxy_fate(runs, arm)?.verdict.diverged)).collect()
     };
     arms.chunks(seeds).map(of).collect()
 }
 
-/// The arms of all cells of a rate, cell by cell.
-fn cells_of(setting: &Setting, lr: f64) -> Vec<Vec<Arm>> {
-    let of = |cell: Cell| arms_of(setting, &proxies(setting, cell), cell.format, &ARMS);
+/// The arms of all cells of a rate, changed at a step, cell by cell.
+fn cells_of(setting: &Setting, lr: f64, step: u64) -> Vec<Vec<Arm>> {
+    let of = |cell: Cell| arms_of(setting, &proxies(setting, cell), cell.format, &ARMS, step);
     d2::cells(setting, lr).into_iter().map(of).collect()
 }
 
-/// The confidence of each interval if those of so many rates and all claimed interventions are to hold together at 95 %.
-fn confidence(rates: usize) -> f64 {
-    differences::confidence(rates * (ARMS.len() - FIRST))
+/// All rates, each with each step.
+fn grid(setting: &Setting) -> Vec<(f64, u64)> {
+    let steps = steps(setting);
+    rates(setting).into_iter().flat_map(|lr| steps.map(|step| (lr, step))).collect()
+}
+
+/// The confidence of each interval if those of so many rates and steps and all claimed interventions are to hold together at 95 %.
+fn confidence(count: usize) -> f64 {
+    differences::confidence(count * (ARMS.len() - FIRST))
 }
 
 impl AtRate {
     /// Of cells, and of each of them the arms.
-    fn of(lr: f64, cells: Vec<Vec<Vec<bool>>>) -> Self {
+    fn of(lr: f64, step: u64, cells: Vec<Lost>) -> Self {
         let mut arms = vec![Lost::new(); cells.first().map_or(0, Vec::len)];
         for cell in cells {
             arms.iter_mut().zip(cell).for_each(|(arm, seeds)| arm.push(seeds));
         }
-        Self { lr, arms }
+        Self { lr, step, arms }
+    }
+
+    /// What tables call it.
+    fn name(&self) -> String {
+        format!("{:e} from step {}", self.lr, self.step)
+    }
+
+    /// Whether static MX and an arm diverge, cell by cell and seed by seed; nothing where static MX had by the change.
+    fn pairs(&self, arm: usize) -> Vec<Vec<Option<(bool, bool)>>> {
+        let pair = |(without, with): (&Option<u64>, &Option<u64>)| {
+            let in_time = without.is_none_or(|since| since > self.step);
+            in_time.then_some((without.is_some(), with.is_some()))
+        };
+        let cells = self.arms[0].iter().zip(&self.arms[arm]);
+        cells.map(|(without, with)| without.iter().zip(with).map(pair).collect()).collect()
     }
 
     /// How many runs there are of which static MX and an arm fare so.
     fn count(&self, arm: usize, of: impl Fn(bool, bool) -> bool) -> usize {
-        let cells = self.arms[0].iter().zip(&self.arms[arm]);
-        cells.flat_map(|(a, b)| a.iter().zip(b)).filter(|(a, b)| of(**a, **b)).count()
+        let pairs = self.pairs(arm).into_iter().flatten().flatten();
+        pairs.filter(|(a, b)| of(*a, *b)).count()
     }
 
     /// Runs of an arm that diverge, those that do in static MX alone, and those that do not there alone.
@@ -127,14 +159,13 @@ impl AtRate {
         ]
     }
 
-    /// The share of diverging runs of static MX less that of an arm, over seeds. Runs that had diverged before the change
-    /// count as all others: no arm knows of them.
+    /// The share of diverging runs of static MX less that of an arm, over seeds.
     fn gap(&self, arm: usize, confidence: f64) -> Option<Interval> {
-        let cells = self.arms[0].iter().zip(&self.arms[arm]).map(|(without, with)| {
-            let less = |(a, b): (&bool, &bool)| f64::from(*a) - f64::from(*b);
-            without.iter().zip(with).map(less).collect::<Vec<f64>>()
-        });
-        let cells: Vec<Vec<f64>> = cells.collect();
+        let less = |pair: Option<(bool, bool)>| {
+            pair.map_or(f64::NAN, |(a, b)| f64::from(u8::from(a)) - f64::from(u8::from(b)))
+        };
+        let cells = self.pairs(arm).into_iter();
+        let cells: Vec<Vec<f64>> = cells.map(|cell| cell.into_iter().map(less).collect()).collect();
         let cells: Vec<&[f64]> = cells.iter().map(Vec::as_slice).collect();
         mean_interval(&by_seed(&cells), confidence)
     }
@@ -153,7 +184,12 @@ impl AtRate {
         };
         let arms: Vec<String> = (1..self.arms.len()).map(own).collect();
         let ([lost, ..], all) = (self.counts(0), self.count(0, |_, _| true));
-        format!("{lost} of {all} static MX runs diverge; averted and caused {}", arms.join(", "))
+        let late = self.arms[0].iter().map(Vec::len).sum::<usize>() - all;
+        let late = if late > 0 { format!(", {late} others before") } else { String::new() };
+        format!(
+            "{lost} of {all} static MX runs diverge{late}; averted and caused {}",
+            arms.join(", ")
+        )
     }
 }
 
@@ -163,7 +199,7 @@ fn judge(found: &[AtRate], control: &AtRate) -> Verdict {
     let (mut hits, mut harms, mut told) = (Vec::new(), Vec::new(), Vec::new());
     for at in found {
         for (arm, name) in ARMS.iter().enumerate().skip(FIRST) {
-            let name = format!("{name} at {:e}", at.lr);
+            let name = format!("{name} at {}", at.name());
             if at.averts(arm, confidence) {
                 hits.push(name);
             } else if at.gap(arm, confidence).is_some_and(|gap| gap.high < 0.0) {
@@ -172,12 +208,12 @@ fn judge(found: &[AtRate], control: &AtRate) -> Verdict {
         }
         // Where no run of any arm is lost there is nothing to tell.
         if (0..ARMS.len()).any(|arm| at.count(arm, |a, b| a || b) > 0) {
-            told.push(format!("; at {:e} {}", at.lr, at.words(confidence)));
+            told.push(format!("; at {} {}", at.name(), at.words(confidence)));
         }
     }
     let list = |some: &[String]| if some.is_empty() { "none".to_owned() } else { some.join(", ") };
     let text = format!(
-        "static MX runs diverge at {} of {} rates; by {:.1} % intervals over seeds of the share of diverging runs without less that with it these avert: {}, and these do \
+        "static MX runs diverge after the change at {} of {} rates and steps; by {:.1} % intervals over seeds of the share of diverging runs without less that with it these avert: {}, and these do \
          harm: {}{}",
         found.iter().filter(|at| at.counts(0)[0] > 0).count(),
         found.len(),
@@ -191,30 +227,39 @@ fn judge(found: &[AtRate], control: &AtRate) -> Verdict {
     controlled(control.averts(FIRST, confidence), &text, verdict)
 }
 
-/// What interventions do to the share of diverging runs, by rate.
+/// What interventions do to the share of diverging runs, by rate, from each step on.
 fn picture(found: &[AtRate]) -> plot::Figure {
     let confidence = confidence(found.len());
-    let mut panel = Panel::new(Axis::linear("fewer runs diverge, share")).rule(0.0, "");
-    for (arm, name) in ARMS.iter().enumerate().skip(1) {
-        let at = |(x, at): (usize, &AtRate)| {
-            let gap = at.gap(arm, confidence)?;
-            Some((x as f64, gap.low, gap.estimate, gap.high))
-        };
-        let points: Vec<_> = found.iter().enumerate().filter_map(at).collect();
-        panel = panel.intervals(Intervals::new(*name, points));
-    }
-    plot::Figure::new("Divergences averted by learning rate and intervention")
+    let mut steps: Vec<u64> = found.iter().map(|at| at.step).collect();
+    steps.sort_unstable();
+    steps.dedup();
+    let of_step = |step: u64| found.iter().filter(move |at| at.step == step);
+    let panel = |step: u64| {
+        let axis = Axis::linear(format!("fewer diverge, from step {step}"));
+        let mut panel = Panel::new(axis).rule(0.0, "");
+        for (arm, name) in ARMS.iter().enumerate().skip(1) {
+            let at = |(x, at): (usize, &AtRate)| {
+                let gap = at.gap(arm, confidence)?;
+                Some((x as f64, gap.low, gap.estimate, gap.high))
+            };
+            let points: Vec<_> = of_step(step).enumerate().filter_map(at).collect();
+            panel = panel.intervals(Intervals::new(*name, points));
+        }
+        panel
+    };
+    let rates = of_step(steps.first().copied().unwrap_or(0)).map(|at| format!("{:e}", at.lr));
+    let figure = plot::Figure::new("Divergences averted by learning rate and intervention")
         .subtitle(format!(
             "share of diverging runs without less that with it: mean over cells and {:.1} % interval over seeds",
             100.0 * confidence
         ))
-        .x(Axis::categories("learning rate", found.iter().map(|at| format!("{:e}", at.lr))))
-        .panel(panel)
+        .x(Axis::categories("learning rate", rates));
+    steps.into_iter().map(panel).fold(figure, plot::Figure::panel)
 }
 
 /// Runs saved and lost anew, of some rates or of the control, by intervention.
 fn table(caption: &str, found: &[(String, &AtRate)], confidence: f64) -> Table {
-    let header = ["rate", "arm", "runs", "diverged", "averted", "caused", "fewer diverge"];
+    let header = ["rate and step", "arm", "runs", "diverged", "averted", "caused", "fewer diverge"];
     let mut table = Table::new(caption, &header);
     for (name, at) in found {
         for (arm, arm_name) in ARMS.iter().enumerate().take(at.arms.len()) {
@@ -242,9 +287,9 @@ impl Figure for Search {
 
     fn claim(&self) -> &'static str {
         "There is a learning rate at which an intervention that F4 names averts divergences. Searched over five rates in two decades (at medium), two depths, \
-         gains that begin at 1 and inside the last bin, E2M1 and E4M3, with five interventions from the end of the warm-up on, which is known before a run. Reproduced if at some rate with \
-         some of them fewer runs diverge than in static MX, and by more than the null's own estimate: \"nothing\", a rate that is larger by 2^-22 of it. Intervals are by Student's t of the means over cells of twelve \
-         seeds, at 95 % for all rates and interventions together, so 99.8 % each of 25. The control: runs whose gradients are \
+         gains that begin at 1 and inside the last bin, E2M1 and E4M3, with five interventions from the middle and from the end of the warm-up on, which is known before a run. Reproduced if at some rate with \
+         some of them fewer runs diverge than in static MX, and by more than the null's own estimate: \"nothing\", a rate that is larger by 2^-22 of it. Runs that diverge in static MX before the change are left out. \
+         Intervals are by Student's t of the means over cells of twelve seeds, at 95 % for all rates, steps and interventions together, so 99.9 % each of 50. The control: runs whose gradients are \
          rounded to E3M2 without a scale from the middle on, which fp32_still must be seen to avert by the same rule."
     }
 
@@ -252,7 +297,7 @@ impl Figure for Search {
         if later(setting).is_some() {
             return Vec::new();
         }
-        let cells = rates(setting).into_iter().flat_map(|lr| cells_of(setting, lr));
+        let cells = grid(setting).into_iter().flat_map(|(lr, step)| cells_of(setting, lr, step));
         broken(setting).into_iter().chain(cells.flatten()).collect()
     }
 
@@ -260,24 +305,24 @@ impl Figure for Search {
         if let Some(findings) = later(setting) {
             return Ok(findings);
         }
-        let of_rate = |lr| -> Result<AtRate> {
-            let cells = cells_of(setting, lr);
+        let of = |(lr, step)| -> Result<AtRate> {
+            let cells = cells_of(setting, lr, step);
             let cells = cells.iter().map(|arms| lost(runs, arms, ARMS.len()));
-            Ok(AtRate::of(lr, cells.collect::<Result<_>>()?))
+            Ok(AtRate::of(lr, step, cells.collect::<Result<_>>()?))
         };
-        let found: Vec<AtRate> = rates(setting).into_iter().map(of_rate).collect::<Result<_>>()?;
+        let found: Vec<AtRate> = grid(setting).into_iter().map(of).collect::<Result<_>>()?;
         let broken = broken(setting);
         let lr = broken.first().map_or(f64::NAN, |arm| arm.config.train.lr);
-        let control = AtRate::of(lr, vec![lost(runs, &broken, FIRST + 1)?]);
+        let control = AtRate::of(lr, fixed(setting), vec![lost(runs, &broken, FIRST + 1)?]);
         let confidence = confidence(found.len());
-        let rest = "averted and caused: runs that diverge in static MX alone, and with the intervention alone; fewer diverge: the share of static MX less that \
+        let rest = "runs whose static MX had not diverged by the step; averted and caused: those that diverge in static MX alone, and with the intervention alone; fewer diverge: the share of static MX less that \
                     with the intervention, mean over cells and interval over seeds";
-        let rows: Vec<_> = found.iter().map(|at| (format!("{:e}", at.lr), at)).collect();
+        let rows: Vec<_> = found.iter().map(|at| (at.name(), at)).collect();
         let broken = format!("the control, gradients that break in the middle; {rest}");
         let parts = vec![
             Part::Picture(picture(&found)),
             Part::Table(table(rest, &rows, confidence)),
-            Part::Table(table(&broken, &[(format!("{lr:e}"), &control)], confidence)),
+            Part::Table(table(&broken, &[(control.name(), &control)], confidence)),
         ];
         Ok(Findings { verdict: judge(&found, &control), parts })
     }
@@ -290,9 +335,24 @@ mod tests {
 
     /// Two cells of twelve seeds that are alike: of each arm the first so many diverge.
     fn at(lr: f64, lost: &[usize]) -> AtRate {
-        let cell: Vec<Vec<bool>> =
-            lost.iter().map(|lost| (0..12).map(|seed| seed < *lost).collect()).collect();
-        AtRate::of(lr, vec![cell.clone(), cell])
+        let of = |lost: &usize| (0..12).map(|seed| (seed < *lost).then_some(100)).collect();
+        let cell: Lost = lost.iter().map(of).collect();
+        AtRate::of(lr, 60, vec![cell.clone(), cell])
+    }
+
+    /// Runs that had diverged by the change can neither be averted nor count as if they had not been.
+    #[test]
+    fn what_diverged_before_is_left_out() {
+        let late = |of: &mut AtRate, cell: usize| {
+            of.arms.iter_mut().for_each(|arm| arm[cell].fill(Some(60)));
+        };
+        let mut one = at(1e-1, &[12, 12, 6, 12, 12, 12, 12]);
+        assert_eq!((one.counts(2), one.gap(2, 0.95).unwrap().estimate), ([12, 12, 0], 0.5));
+        late(&mut one, 0);
+        assert_eq!((one.counts(2), one.gap(2, 0.95).unwrap().estimate), ([6, 6, 0], 0.5));
+        assert!(one.words(0.95).starts_with("12 of 12 static MX runs diverge, 12 others before;"));
+        late(&mut one, 1);
+        assert_eq!((one.counts(2), one.gap(2, 0.95)), ([0; 3], None));
     }
 
     /// The verdict on one rate of five at which something happens.
@@ -344,14 +404,18 @@ mod tests {
     #[test]
     fn runs_are_told_by_rate() {
         let verdict = judged([6, 8, 0, 12, 6, 6, 6], [12, 12, 0]);
-        let told = "static MX runs diverge at 1 of 5 rates; by 99.8 % intervals over seeds of the share of diverging runs without less \
-                    that with it these avert: none, and these do harm: none; at 1e-1 12 of 24 static MX runs diverge; averted and caused \
+        let told = "static MX runs diverge after the change at 1 of 5 rates and steps; by 99.8 % intervals over seeds of the share of diverging runs without less \
+                    that with it these avert: none, and these do harm: none; at 1e-1 from step 60 12 of 24 static MX runs diverge; averted and caused \
                     by \"nothing\" 0 and 4: -0.1667 (";
         assert!(verdict.reason().starts_with(told), "{}", verdict.reason());
         assert!(verdict.reason().contains(", by \"fp32_still\" 12 and 0: +0.5000 ("));
         assert!(verdict.reason().contains(", by \"bump\" 0 and 12: -0.5000 ("));
         let harm = judged([0, 0, 0, 11, 0, 0, 0], [12, 12, 0]);
-        assert!(harm.reason().contains("and these do harm: bump at 1e-1;"), "{}", harm.reason());
+        assert!(
+            harm.reason().contains("and these do harm: bump at 1e-1 from step 60;"),
+            "{}",
+            harm.reason()
+        );
     }
 
     #[test]
@@ -366,13 +430,13 @@ mod tests {
         let rates = rates(&setting);
         assert!(rates.len() >= 5 && rates[rates.len() - 1] >= 99.0 * rates[0]);
         let own = names(Search.arms(&setting));
-        // Five rates, eight cells, twelve seeds and seven arms; the control's eight seeds and three arms.
-        assert_eq!(own.len(), 5 * 8 * 12 * 7 + 8 * 3);
+        // Five rates, eight cells, twelve seeds, two arms and five at each step; the control's eight seeds and three arms.
+        assert_eq!(own.len(), 5 * 8 * 12 * (2 + 2 * 5) + 8 * 3);
         let shared = names(d2::Search.arms(&setting));
         let shared = own.iter().filter(|name| shared.contains(name)).count();
         assert_eq!(shared, 5 * 8 * 3 + 8, "static MX of three seeds, and the control's");
         assert!(Search.arms(&Setting::unread(Scale::Small)).is_empty());
-        assert!(Search.arms(&Setting::unread(Scale::Smoke)).len() <= 10);
+        assert!(Search.arms(&Setting::unread(Scale::Smoke)).len() <= 15);
     }
 
     #[test]
@@ -380,7 +444,7 @@ mod tests {
         let setting = Setting::unread(Scale::Medium);
         let cell = d2::cells(&setting, 1e-1)[0];
         let proxy = &proxies(&setting, cell)[0];
-        let of = |name| arm(&setting, proxy, cell.format, name).config;
+        let of = |name| arm(&setting, proxy, cell.format, name, 60).config;
         let fixed = of("static MX");
         assert!(fixed.at.is_empty());
         for name in &ARMS[FIRST..] {

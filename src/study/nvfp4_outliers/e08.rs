@@ -10,7 +10,8 @@ use crate::recipe::{Observer, Rounded};
 use crate::study::arm::{Arm, Setting};
 use crate::study::finding::{Figure, Findings, Part, Table};
 use crate::study::statistics::mean;
-use crate::study::store::Runs;
+use crate::study::store::{Runs, Trained};
+use crate::train::data::Dataset;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// E8.
@@ -65,6 +66,23 @@ fn effective(
         Some(lost.sum::<u64>() as f64 / (rows * channels.len()) as f64)
     };
     mean(&sites.iter().filter_map(share).collect::<Vec<_>>()).unwrap_or(f64::NAN)
+}
+
+/// What the next step of a run flushes of its activations, in percent, of as many operators as NVFP4 quantizes: as codes, and with
+/// patched channels counted as kept. What CHON protects is flushed by nothing. NaN of a run that diverged.
+pub(super) fn next_step(run: &Trained, data: &Dataset, of_nv: usize) -> Result<[f64; 2]> {
+    if run.summary.diverged_at.is_some() {
+        return Ok([f64::NAN; 2]);
+    }
+    let config = run.folder.config()?;
+    let mut trainer = resumed(run, &config, data)?;
+    let mut seen = Channels::default();
+    trainer.step(Some(&mut seen));
+    let here = quantized(&config)?;
+    seen.flushed.retain(|site, _| here.contains(site));
+    let share = 100.0 * here.len() as f64 / of_nv as f64;
+    let hot = patched(&trainer.state().memory.to_text());
+    Ok([BTreeMap::new(), hot].map(|kept| share * effective(&seen, &here, &kept)))
 }
 
 fn claims(inputs: &[f64], weights: &[f64], chon: &[f64]) -> Vec<Claim> {
@@ -137,22 +155,9 @@ impl Figure for Flushed {
                 };
                 of_inputs.push(series("input"));
                 of_weights.push(series("weight"));
-                if run.summary.diverged_at.is_some() {
-                    raw.push(f64::NAN);
-                    kept.push(f64::NAN);
-                    continue;
-                }
-                let config = run.folder.config()?;
-                let mut trainer = resumed(&run, &config, &data)?;
-                let mut seen = Channels::default();
-                trainer.step(Some(&mut seen));
-                // What CHON protects is flushed by nothing.
-                let here = quantized(&config)?;
-                seen.flushed.retain(|site, _| here.contains(site));
-                let share = here.len() as f64 / of_nv.len() as f64;
-                let hot = patched(&trainer.state().memory.to_text());
-                raw.push(100.0 * share * effective(&seen, &here, &BTreeMap::new()));
-                kept.push(100.0 * share * effective(&seen, &here, &hot));
+                let [codes, without] = next_step(&run, &data, of_nv.len())?;
+                raw.push(codes);
+                kept.push(without);
             }
             let over_run = |series: &[Vec<(f64, f64)>]| -> Vec<f64> {
                 series.iter().map(|one| super::show::late(one, 0.0)).collect()

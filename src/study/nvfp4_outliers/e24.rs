@@ -2,7 +2,7 @@
 //!
 //! In the setting that it judges, largest magnitudes gather in the last layers and kurtosis does not (E9). Here one more step
 //! in bfloat16 is done from the last weights of each of E21's runs without planted channels, and its inputs are measured as E9
-//! does. As in E21 what counts is what all cells of a learning rate show. The control are the runs in bfloat16 with
+//! does; and from those of models of eight layers, as many as E9 is to have, trained likewise. As in E21 what counts is what all cells of a learning rate show. The control are the runs in bfloat16 with
 //! a channel planted in the norms of the last layer alone, which changes nothing of what they compute: an outlier that
 //! lies nowhere else must be found there.
 
@@ -13,7 +13,7 @@ use super::grid::{self, Cell, Hits, plant_last};
 use super::show::{at, spread};
 use crate::error::Result;
 use crate::plot::{self, Axis, Intervals, Panel};
-use crate::study::arm::{Arm, Setting};
+use crate::study::arm::{Arm, Scale, Setting};
 use crate::study::finding::{self, Figure, Findings, Part, Table, Verdict};
 use crate::study::store::Runs;
 use crate::train::config::Config;
@@ -24,6 +24,30 @@ pub(super) struct Search;
 
 /// The last layers over the others, seed by seed: kurtosis, and the largest magnitude.
 type Ratios = [Vec<f64>; 2];
+
+/// Layers of the models that are deeper than E21's.
+const DEEP: usize = 8;
+
+/// The cells: those of E21 without planted channels, and deeper ones.
+fn cells(setting: &Setting) -> Vec<Cell> {
+    let mut cells = grid::cells(setting);
+    cells.retain(|cell| !cell.planted);
+    if setting.scale == Scale::Medium {
+        let depth = grid::depths(setting)[0];
+        let shallow: Vec<Cell> = cells.iter().copied().filter(|one| one.layers == depth).collect();
+        cells.extend(shallow.into_iter().map(|cell| Cell { layers: DEEP, ..cell }));
+    }
+    cells
+}
+
+/// A run of a cell, whose last weights are kept. What E21 does not read needs none of its probes.
+fn arm(setting: &Setting, cell: Cell, seed: u64) -> Arm {
+    if cell.layers == DEEP {
+        let steps = grid::steps(setting);
+        return cell.trial(setting, seed, steps).keeping(&[steps]);
+    }
+    cell.arm(setting, seed)
+}
 
 /// What is read of a cell's runs.
 #[derive(Clone, Debug)]
@@ -52,7 +76,7 @@ fn read(
     let probes = MEASURES.map(|(_, probe, _)| probe);
     let mut all = Ratios::default();
     for seed in grid::seeds(setting) {
-        let arm = cell.arm(setting, seed);
+        let arm = arm(setting, cell, seed);
         let lines = frozen::observed_of(runs, &arm, grid::steps(setting), BF16, &probes, change)?;
         for (all, one) in all.iter_mut().zip(ratios(&lines, cell.layers)) {
             all.push(one);
@@ -122,22 +146,27 @@ impl Figure for Search {
     }
 
     fn claim(&self) -> &'static str {
-        "Over the grid of E21 there is a rate at which, in all cells without planted channels of both kinds of attention and all seeds, the excess \
-         kurtosis of the inputs of linear operators and their largest magnitude are higher in the last quarter of the layers (one layer of two or four) \
-         than in the others. Of one step in bfloat16 from the last weights. Reproduced if there is such a rate. The control: where a channel \
+        "Over the grid of E21 and models of eight layers there is a rate at which, in all cells without planted channels of both kinds of attention and all \
+         seeds, the excess kurtosis of the inputs of linear operators and their largest magnitude are higher in the last quarter of the layers (one layer of \
+         two or four, two of eight) than in the others. Of one step in bfloat16 from the last weights. Reproduced if there is such a rate. The control: where a channel \
          is planted in the norms of the last layer of the models trained in bfloat16, which changes nothing of what they compute, both must be higher there, \
          at some rate in all cells and all seeds; at other rates a search that finds nothing says little."
     }
 
     fn arms(&self, setting: &Setting) -> Vec<Arm> {
-        grid::arms(setting)
+        if setting.scale == Scale::Small {
+            return Vec::new();
+        }
+        let seeds = grid::seeds(setting);
+        let of = |cell: Cell| seeds.iter().map(move |&seed| arm(setting, cell, seed));
+        cells(setting).into_iter().flat_map(of).collect()
     }
 
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
         if self.arms(setting).is_empty() {
             return Ok(Findings::not_run());
         }
-        let cells = grid::cells(setting).into_iter().filter(|cell| !cell.planted);
+        let cells = cells(setting).into_iter();
         let found: Vec<Found> =
             cells.map(|cell| Found::of(setting, runs, cell)).collect::<Result<_>>()?;
         let parts = vec![Part::Picture(picture(setting, &found)), Part::Table(table(&found))];
@@ -213,6 +242,18 @@ fn table(found: &[Found]) -> Table {
 mod tests {
     use super::*;
     use crate::train::probe::Values;
+
+    /// E21's runs without planted channels, and half as many of eight layers.
+    #[test]
+    fn the_search_is_large_enough_to_count() {
+        let setting = Setting::unread(Scale::Medium);
+        let arms = Search.arms(&setting);
+        let deep =
+            |arm: &&Arm| arm.config.model.decoder().is_some_and(|model| model.layers == DEEP);
+        assert_eq!((arms.len(), arms.iter().filter(deep).count()), (300, 100));
+        let shared: Vec<String> = grid::arms(&setting).iter().map(Arm::name).collect();
+        assert_eq!(arms.iter().filter(|arm| shared.contains(&arm.name())).count(), 200);
+    }
 
     fn found(kind: Kind, lr: f64, recipe: &'static str) -> Found {
         let cell = Cell { kind, lr, layers: 2, planted: false, recipe };
