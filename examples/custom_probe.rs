@@ -137,7 +137,8 @@ fn main() -> Result<()> {
     let store = Store::new(&out).with_probes(|_| vec![Box::new(Tokens::default())]);
     store.train(&Growth.arms(&setting), &data, (Shard::ALL, 2), &Told)?;
     let provenance = Provenance { command: "custom_probe".into(), machine: String::new() };
-    report::make(&study, study.figures, &setting, &store, out.as_ref(), &provenance)?;
+    let found = report::find(study.figures, &setting, &store, |_| true)?.unwrap_or_default();
+    report::make(&study, study.figures, (&setting, &store), &found, out.as_ref(), &provenance)?;
     println!("{out}/report.html");
     Ok(())
 }

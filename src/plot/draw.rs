@@ -349,7 +349,8 @@ fn describe_mark(mark: &Mark, figure: &Figure, frame: &Frame<'_>) -> Option<Stri
         }
         Mark::Line(series) | Mark::Points(series) => {
             let drawn = |&&(x, y): &&(f64, f64)| frame.x.shows(x) && frame.y.shows(y);
-            let last = series.points.iter().rfind(drawn);
+            // At the right end, as its label.
+            let last = series.points.iter().filter(drawn).max_by(|a, b| a.0.total_cmp(&b.0));
             Some(match last {
                 None => format!("{} has no values", series.name),
                 Some(&(_, y)) => format!("{} ends at {}", series.name, short(y)),

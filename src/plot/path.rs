@@ -57,9 +57,10 @@ impl Curve {
         curve
     }
 
-    /// The last place of all.
+    /// The rightmost place, the last of them if there are several: where a label on the right side belongs, whichever way the
+    /// points are joined.
     pub(super) fn end(&self) -> Option<Place> {
-        self.runs.last().and_then(|run| run.last()).copied()
+        self.runs.iter().flatten().copied().max_by(|a, b| a.0.total_cmp(&b.0))
     }
 
     /// The path data of the runs of at least two points, and the points that stand alone.
@@ -165,6 +166,16 @@ mod tests {
         assert_eq!(curve.breaks, [(1.0, 1.0), (2.0, 2.0), (5.0, 5.0)]);
         assert_eq!(curve.draw(), ("M1 1l1 1".into(), vec![(5.0, 5.0)]));
         assert_eq!(Curve::new([None, None]), Curve::default());
+    }
+
+    /// A label on the right belongs to what lies there, whichever way the points are joined.
+    #[test]
+    fn the_end_is_the_rightmost_place() {
+        let of = |points: &[Place]| Curve::new(points.iter().copied().map(Some)).end();
+        assert_eq!(of(&[(1.0, 5.0), (2.0, 6.0), (3.0, 7.0)]), Some((3.0, 7.0)));
+        assert_eq!(of(&[(3.0, 7.0), (2.0, 6.0), (1.0, 5.0)]), Some((3.0, 7.0)));
+        assert_eq!(of(&[(3.0, 7.0), (1.0, 6.0), (3.0, 5.0)]), Some((3.0, 5.0)));
+        assert_eq!(of(&[]), None);
     }
 
     #[test]

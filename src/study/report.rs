@@ -181,25 +181,22 @@ pub fn prepare(out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes the report of some of a paper's figures into `out`; the result is what was found, figure by figure.
-/// Of these figures nothing older stays; files of others do.
+/// What some figures find in their runs, in their order. `before` is told each figure before it is read, which may take minutes;
+/// nothing is found once it says no.
 ///
 /// # Errors
-/// If a run is not complete, something cannot be read or written, or what is there is not to be
-/// [replaced](check).
-pub fn make(
-    paper: &Paper,
+/// If a run is not complete or cannot be read.
+pub fn find(
     figures: &[&dyn Figure],
     setting: &Setting,
     store: &Store,
-    out: &Path,
-    provenance: &Provenance,
-) -> Result<Vec<Findings>> {
-    let mut page = Page::new(paper.title);
-    page.soft(paper.source);
-    page.text(paper.about);
+    mut before: impl FnMut(&dyn Figure) -> bool,
+) -> Result<Option<Vec<Findings>>> {
     let mut all = Vec::new();
     for figure in figures {
+        if !before(*figure) {
+            return Ok(None);
+        }
         let mut findings = figure.find(setting, &store.runs())?;
         if setting.scale == Scale::Smoke && !figure.arms(setting).is_empty() {
             let reason = findings.verdict.reason();
@@ -208,8 +205,28 @@ pub fn make(
         }
         all.push(findings);
     }
+    Ok(Some(all))
+}
+
+/// Writes the report of what some of a paper's figures [found](find) into `out`. Of these figures nothing older stays; files of
+/// others do.
+///
+/// # Errors
+/// If a run is not complete, something cannot be read or written, or what is there is not to be
+/// [replaced](check).
+pub fn make(
+    paper: &Paper,
+    figures: &[&dyn Figure],
+    (setting, store): (&Setting, &Store),
+    found: &[Findings],
+    out: &Path,
+    provenance: &Provenance,
+) -> Result<()> {
+    let mut page = Page::new(paper.title);
+    page.soft(paper.source);
+    page.text(paper.about);
     let mut files = Vec::new();
-    for (figure, findings) in figures.iter().zip(&all) {
+    for (figure, findings) in figures.iter().zip(found) {
         let id = figure.id();
         page.heading(id, &format!("{id}: {}", figure.title()), findings.verdict.word());
         page.soft(figure.source());
@@ -277,5 +294,5 @@ pub fn make(
             fs::remove_file(&old).map_err(|error| Error::io("remove", &old, error))?;
         }
     }
-    Ok(all)
+    Ok(())
 }

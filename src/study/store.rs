@@ -139,8 +139,23 @@ impl Runs<'_> {
 const SHARED: &str = "another process works on it: wait for it or stop it; processes share a study if each \
                       is given a part of it, --shard 0/2 and --shard 1/2, say";
 
-/// How names of probes begin that measure something at each step that is due, whatever the recipe.
-const STEADY: [&str; 4] = ["lastbin.", "norms", "hot", "channels"];
+/// How names of probes begin that measure something at each step that is due, whatever the recipe. Others may have nothing to
+/// say: `rounding` where nothing is rounded, what compares gradients where one is 0.
+const STEADY: [&str; 13] = [
+    "lastbin.",
+    "norms",
+    "hot",
+    "channels",
+    "phi",
+    "logits",
+    "kurtosis",
+    "spikes",
+    "products",
+    "attention",
+    "gates",
+    "swiglu",
+    "activations",
+];
 
 /// What is wrong with the probes that a complete run's configuration names, if something is.
 pub(crate) fn probes_cut_short(

@@ -68,9 +68,24 @@ fn a_study_is_the_same_however_its_runs_are_made() {
     let metrics = fs::read(run.join("metrics.jsonl")).unwrap();
     let line = metrics.iter().position(|&byte| byte == b'\n').unwrap();
     fs::write(run.join("metrics.jsonl"), &metrics[..=line]).unwrap();
-    let output = exmy(&STUDY).arg("--out").arg(&shared).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && text.contains("remove this folder"), "{text}");
+    let refused = || {
+        let output = exmy(&STUDY).arg("--out").arg(&shared).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && text.contains("remove this folder"), "{text}");
+        text
+    };
+    refused();
+    fs::write(run.join("metrics.jsonl"), &metrics).unwrap();
+    // So are probes whose last lines are missing, and all of them.
+    let runs = fs::read_dir(shared.join("runs")).unwrap().map(|entry| entry.unwrap().path());
+    let probes = runs.map(|run| run.join("probes.jsonl")).find(|path| path.exists()).unwrap();
+    let lines = fs::read_to_string(&probes).unwrap();
+    let first: String = lines.split_inclusive('\n').take(3).collect();
+    for (text, word) in [(first.as_str(), "probes.jsonl ends at step"), ("", "is empty")] {
+        fs::write(&probes, text).unwrap();
+        let said = refused();
+        assert!(said.contains(word), "{said}");
+    }
 
     let start = [&STUDY[..], &["--out", killed.to_str().unwrap()]].concat();
     kill_after(&start, Duration::from_millis(300));

@@ -109,29 +109,38 @@ fn of_a_study(arguments: &Arguments) -> Option<&'static str> {
 }
 
 /// Tells what a page that is replaced has and the new one will not have.
-fn tell_replaced(standing: &Standing, figures: &[&dyn Figure], scale: Scale, folder: &Path) {
-    let is_other = |id: &&str| !figures.iter().any(|figure| figure.id() == *id);
-    let others: Vec<&str> = standing.figures.iter().map(String::as_str).filter(is_other).collect();
-    let before = standing.scale.filter(|found| *found != scale);
-    if others.is_empty() && before.is_none() {
-        return;
-    }
+///
+/// # Errors
+/// If it is of another scale: a page of `small` takes an hour, and its pictures would stay beside one of `smoke`.
+fn tell_replaced(
+    standing: &Standing,
+    figures: &[&dyn Figure],
+    scale: Scale,
+    folder: &Path,
+) -> Result<()> {
     let plural =
         |count: usize| if count == 1 { "1 figure".into() } else { format!("{count} figures") };
-    let at = |scale: Option<Scale>| scale.map_or_else(String::new, |s| format!(" at scale {s}"));
-    let scales = (at(before), at(before.map(|_| scale)));
-    let stay = match others.is_empty() {
-        true => String::new(),
-        false => format!("; pictures and tables of {} stay beside it", others.join(", ")),
-    };
-    tell!(
-        "replaces {} of {}{} by one of {}{}{stay}",
-        folder.join("report.html").display(),
-        plural(standing.figures.len()),
-        scales.0,
-        plural(figures.len()),
-        scales.1
-    );
+    let (page, had) = (folder.join("report.html"), plural(standing.figures.len()));
+    if let Some(before) = standing.scale.filter(|before| *before != scale) {
+        let text = format!(
+            "{} is a report of {had} at scale {before} and would be lost to one at scale {scale}",
+            page.display()
+        );
+        return Err(Error::new(text).hint(
+            "name another folder with --report, or take that page and the files beside it away",
+        ));
+    }
+    let is_other = |id: &&str| !figures.iter().any(|figure| figure.id() == *id);
+    let others: Vec<&str> = standing.figures.iter().map(String::as_str).filter(is_other).collect();
+    if !others.is_empty() {
+        tell!(
+            "replaces {} of {had} by one of {}; pictures and tables of {} stay beside it",
+            page.display(),
+            plural(figures.len()),
+            others.join(", ")
+        );
+    }
+    Ok(())
 }
 
 fn names() -> Vec<&'static str> {
@@ -175,7 +184,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let target = arguments.report.as_ref().unwrap_or(&out);
     let writes = shard == Shard::ALL && !arguments.plan;
     if writes && let Some(standing) = report::check(paper, &figures, target)? {
-        tell_replaced(&standing, &figures, scale, target);
+        tell_replaced(&standing, &figures, scale, target)?;
     }
     let stop = listen()?;
     arguments.work.with_threads(|| {
@@ -225,7 +234,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             return Ok(0);
         }
         let provenance = Provenance { command: command(), machine: machine(jobs) };
-        let findings = report::make(paper, &figures, &setting, &store, target, &provenance)?;
+        let drawn = Drawn::new(arguments.work.quiet, &stop, figures.len());
+        let findings = report::find(&figures, &setting, &store, |figure| drawn.figure(figure))?;
+        drawn.bar.finish_and_clear();
+        let Some(findings) = findings else {
+            tell!("stopped; all runs are kept, and the same command draws the report");
+            return Ok(INTERRUPTED);
+        };
+        report::make(paper, &figures, (&setting, &store), &findings, target, &provenance)?;
         let mut text = String::new();
         for (figure, found) in figures.iter().zip(&findings) {
             let (word, reason) = (found.verdict.word(), found.verdict.reason());
@@ -280,6 +296,39 @@ fn machine(jobs: usize) -> String {
     format!("{jobs} threads of {model} ({}, SIMD level {level}).", std::env::consts::ARCH)
 }
 
+/// A bar on a terminal.
+fn bar(length: u64, template: &str, quiet: bool) -> ProgressBar {
+    let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let bar = ProgressBar::with_draw_target(Some(length), target);
+    let style = ProgressStyle::with_template(template);
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─"));
+    bar
+}
+
+/// One bar for all figures that are read.
+struct Drawn<'a> {
+    bar: ProgressBar,
+    stop: &'a AtomicBool,
+}
+
+impl<'a> Drawn<'a> {
+    fn new(quiet: bool, stop: &'a AtomicBool, figures: usize) -> Self {
+        let template = "{wide_bar:.cyan/dim} {pos}/{len} figures read {msg}";
+        Self { bar: bar(figures as u64, template, quiet), stop }
+    }
+
+    /// Shows the figure that is read next, if that is still wanted.
+    fn figure(&self, figure: &dyn Figure) -> bool {
+        // The first one has none before it.
+        if !self.bar.message().is_empty() {
+            self.bar.inc(1);
+        }
+        self.bar.set_message(figure.id().to_owned());
+        self.bar.tick();
+        !self.stop.load(Ordering::SeqCst)
+    }
+}
+
 /// One bar for all runs.
 struct Shown<'a> {
     bar: ProgressBar,
@@ -291,12 +340,7 @@ struct Shown<'a> {
 impl<'a> Shown<'a> {
     fn new(quiet: bool, stop: &'a AtomicBool, left: &[Arm], seconds: f64) -> Self {
         let steps = left.iter().map(Arm::steps).sum();
-        let target =
-            if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let bar = ProgressBar::with_draw_target(Some(steps), target);
-        let style =
-            ProgressStyle::with_template("{wide_bar:.cyan/dim} {pos}/{len} steps {msg} {eta:>4}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─"));
+        let bar = bar(steps, "{wide_bar:.cyan/dim} {pos}/{len} steps {msg} {eta:>4}", quiet);
         let lines = !quiet && !std::io::stderr().is_terminal();
         if lines && !left.is_empty() {
             tell!("{} runs to train, some {:.1} minutes", left.len(), seconds / 60.0);

@@ -177,9 +177,13 @@ impl Figure for Masked {
         let picture = plot::Figure::new("Products of shortened numbers by rounding")
             .x(Axis::whole("mantissa bits"))
             .panel(panel);
-        let text = format!("largest deviation from the expectations {:.2} %", 100.0 * worst);
         // Of fewer products the noise is known to within 5 % only.
         let allowed = if pairs < 1_000_000 { 0.05 } else { 0.01 };
+        let text = format!(
+            "largest deviation from the expectations {:.2} %, of {pairs} products at most {:.0} %",
+            100.0 * worst,
+            100.0 * allowed
+        );
         let verdict =
             if worst < allowed { Verdict::Reproduced(text) } else { Verdict::Contradicted(text) };
         let recipe: Recipe =

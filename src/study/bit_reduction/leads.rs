@@ -227,7 +227,7 @@ mod tests {
 
     /// Five rates at each of which the seeds of both depths rise so: cut mantissas, MXFP4, the control.
     fn rates(kinds: [Risen; 3]) -> Vec<AtRate> {
-        let cell = |lr, layers| Cell { grid: Grid::Cut, lr, layers, third: false };
+        let cell = |lr, layers| Cell { grid: Grid::Cut, lr, layers, third: false, seeds: 4 };
         let [cut, mxfp4, control] = kinds.map(|one| vec![one; 4]);
         let of = |lr: f64, layers| Found {
             cell: cell(lr, layers),
@@ -254,7 +254,7 @@ mod tests {
             let still = Risen { phi: None, loss: None };
             let runs = risen.map(|one| one.unwrap_or(still)).to_vec();
             let control = vec![FIRST; 4];
-            let cell = Cell { grid: Grid::Cut, lr: 1e-3, layers: 2, third: false };
+            let cell = Cell { grid: Grid::Cut, lr: 1e-3, layers: 2, third: false, seeds: 4 };
             let kinds = [runs.clone(), runs.clone(), runs, control];
             judge(&by_rate(&[1e-3], &[Found { cell, kinds }])).word()
         };
