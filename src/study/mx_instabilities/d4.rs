@@ -3,7 +3,8 @@
 //! F4 intervenes at one steady rate and in two settings on ramps, and its interventions cause about as many divergences as they avert. Here those of its claim go on
 //! from the middle or from the end of the warm-up, over rates, depths, gains at the start and formats in the cells of [D2](super::d2). Cells share the batches of a
 //! seed, so each seed counts once, as the mean over the cells of a rate, and there are twelve: the intervals of 50 comparisons are wide. Runs that have
-//! diverged by the change can be averted by nothing, and are left out. A control, whose gradients break in the middle of a run, can be averted by construction.
+//! exploded by the change are left out, whether they come back or not: which of them do is chance, and leaving out only those that do not would count
+//! against whatever is compared. A control, whose gradients break in the middle of a run, can be averted by construction.
 
 use super::common::{Proxy, later, proxy_fate, seeds};
 use super::d1::{changing, from_step};
@@ -28,8 +29,16 @@ const ARMS: [&str; 7] =
 /// The first of those that are judged, and the one that the control must see.
 const FIRST: usize = 2;
 
-/// Since when runs diverge, by cell and seed.
-type Lost = Vec<Vec<Option<u64>>>;
+/// What became of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Run {
+    diverges: bool,
+    /// The first step at which its loss was ten times its lowest level, if there is one.
+    explodes: Option<u64>,
+}
+
+/// What became of runs, by cell and seed.
+type Lost = Vec<Vec<Run>>;
 
 /// What became of the arms at a rate, in the order of [`ARMS`], whose interventions begin at a step.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,12 +102,16 @@ fn broken(setting: &Setting) -> Vec<Arm> {
     arms_of(setting, &broken_runs(setting), "e4m3", &ARMS[..=FIRST], fixed(setting))
 }
 
-/// Since when runs of one cell diverge, arm by arm.
+/// What became of runs of one cell, arm by arm.
 fn lost(runs: &Runs<'_>, arms: &[Arm], names: usize) -> Result<Lost> {
     let seeds = (arms.len() / names).max(1);
-    let of = |arms: &[Arm]| -> Result<Vec<Option<u64>>> {
-        arms.iter().map(|arm| Ok(proxy_fate(runs, arm)?.verdict.diverged)).collect()
+    let of_one = |arm: &Arm| -> Result<Run> {
+        let fate = proxy_fate(runs, arm)?;
+        let spikes = fate.verdict.spikes.iter().map(|spike| spike.first);
+        let explodes = spikes.chain(fate.verdict.diverged).min();
+        Ok(Run { diverges: fate.diverged(), explodes })
     };
+    let of = |arms: &[Arm]| -> Result<Vec<Run>> { arms.iter().map(of_one).collect() };
     arms.chunks(seeds).map(of).collect()
 }
 
@@ -134,11 +147,12 @@ impl AtRate {
         format!("{:e} from step {}", self.lr, self.step)
     }
 
-    /// Whether static MX and an arm diverge, cell by cell and seed by seed; nothing where static MX had by the change.
+    /// Whether static MX and an arm diverge, cell by cell and seed by seed; nothing where static MX had exploded by the change, up to which
+    /// both are the same.
     fn pairs(&self, arm: usize) -> Vec<Vec<Option<(bool, bool)>>> {
-        let pair = |(without, with): (&Option<u64>, &Option<u64>)| {
-            let in_time = without.is_none_or(|since| since > self.step);
-            in_time.then_some((without.is_some(), with.is_some()))
+        let pair = |(without, with): (&Run, &Run)| {
+            let in_time = without.explodes.is_none_or(|first| first > self.step);
+            in_time.then_some((without.diverges, with.diverges))
         };
         let cells = self.arms[0].iter().zip(&self.arms[arm]);
         cells.map(|(without, with)| without.iter().zip(with).map(pair).collect()).collect()
@@ -185,7 +199,7 @@ impl AtRate {
         let arms: Vec<String> = (1..self.arms.len()).map(own).collect();
         let ([lost, ..], all) = (self.counts(0), self.count(0, |_, _| true));
         let late = self.arms[0].iter().map(Vec::len).sum::<usize>() - all;
-        let late = if late > 0 { format!(", {late} others before") } else { String::new() };
+        let late = if late > 0 { format!(", {late} others had exploded") } else { String::new() };
         format!(
             "{lost} of {all} static MX runs diverge{late}; averted and caused {}",
             arms.join(", ")
@@ -288,7 +302,7 @@ impl Figure for Search {
     fn claim(&self) -> &'static str {
         "There is a learning rate at which an intervention that F4 names averts divergences. Searched over five rates in two decades (at medium), two depths, \
          gains that begin at 1 and inside the last bin, E2M1 and E4M3, with five interventions from the middle and from the end of the warm-up on, which is known before a run. Reproduced if at some rate with \
-         some of them fewer runs diverge than in static MX, and by more than the null's own estimate: \"nothing\", a rate that is larger by 2^-22 of it. Runs that diverge in static MX before the change are left out. \
+         some of them fewer runs diverge than in static MX, and by more than the null's own estimate: \"nothing\", a rate that is larger by 2^-22 of it. Runs whose loss in static MX is ten times its lowest level before the change are left out. \
          Intervals are by Student's t of the means over cells of twelve seeds, at 95 % for all rates, steps and interventions together, so 99.9 % each of 50. The control: runs whose gradients are \
          rounded to E3M2 without a scale from the middle on, which fp32_still must be seen to avert by the same rule."
     }
@@ -315,7 +329,7 @@ impl Figure for Search {
         let lr = broken.first().map_or(f64::NAN, |arm| arm.config.train.lr);
         let control = AtRate::of(lr, fixed(setting), vec![lost(runs, &broken, FIRST + 1)?]);
         let confidence = confidence(found.len());
-        let rest = "runs whose static MX had not diverged by the step; averted and caused: those that diverge in static MX alone, and with the intervention alone; fewer diverge: the share of static MX less that \
+        let rest = "runs whose static MX had not exploded by the step; averted and caused: those that diverge in static MX alone, and with the intervention alone; fewer diverge: the share of static MX less that \
                     with the intervention, mean over cells and interval over seeds";
         let rows: Vec<_> = found.iter().map(|at| (at.name(), at)).collect();
         let broken = format!("the control, gradients that break in the middle; {rest}");
@@ -335,22 +349,26 @@ mod tests {
 
     /// Two cells of twelve seeds that are alike: of each arm the first so many diverge.
     fn at(lr: f64, lost: &[usize]) -> AtRate {
-        let of = |lost: &usize| (0..12).map(|seed| (seed < *lost).then_some(100)).collect();
+        let run = |lost| Run { diverges: lost, explodes: lost.then_some(100) };
+        let of = |lost: &usize| (0..12).map(|seed| run(seed < *lost)).collect();
         let cell: Lost = lost.iter().map(of).collect();
         AtRate::of(lr, 60, vec![cell.clone(), cell])
     }
 
-    /// Runs that had diverged by the change can neither be averted nor count as if they had not been.
+    /// Runs that had exploded by the change are left out, whether they come back or not.
     #[test]
-    fn what_diverged_before_is_left_out() {
+    fn what_exploded_before_is_left_out() {
         let late = |of: &mut AtRate, cell: usize| {
-            of.arms.iter_mut().for_each(|arm| arm[cell].fill(Some(60)));
+            let runs = of.arms.iter_mut().flat_map(|arm| &mut arm[cell]);
+            runs.for_each(|run| run.explodes = Some(60));
         };
         let mut one = at(1e-1, &[12, 12, 6, 12, 12, 12, 12]);
         assert_eq!((one.counts(2), one.gap(2, 0.95).unwrap().estimate), ([12, 12, 0], 0.5));
         late(&mut one, 0);
         assert_eq!((one.counts(2), one.gap(2, 0.95).unwrap().estimate), ([6, 6, 0], 0.5));
-        assert!(one.words(0.95).starts_with("12 of 12 static MX runs diverge, 12 others before;"));
+        assert!(
+            one.words(0.95).starts_with("12 of 12 static MX runs diverge, 12 others had exploded;")
+        );
         late(&mut one, 1);
         assert_eq!((one.counts(2), one.gap(2, 0.95)), ([0; 3], None));
     }
