@@ -7,6 +7,7 @@ use crate::train::config::Config;
 use crate::train::probe::{self, Line};
 use crate::train::record::Metrics;
 use crate::train::run::{self, Folder, Summary};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -85,6 +86,23 @@ impl Found {
     /// If the file cannot be read.
     pub fn probes(&self) -> Result<Vec<Line>> {
         probe::read(&self.folder.probes_file())
+    }
+
+    /// The quantities that it has recorded: of metrics, and probes that have a value of their own.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn recorded(&self) -> Result<BTreeSet<String>> {
+        let mut names = BTreeSet::new();
+        for line in &self.metrics {
+            let values = [line.loss, line.val_loss, line.grad_norm, line.lr];
+            let of_steps = OF_STEPS.iter().zip(values).filter(|(_, value)| value.is_some());
+            names.extend(of_steps.map(|(&name, _)| name.to_owned()));
+            names.extend(line.probes.keys().cloned());
+        }
+        let lines = self.probes()?.into_iter().filter(|line| line.values.value.is_some());
+        names.extend(lines.map(|line| line.probe));
+        Ok(names)
     }
 
     /// Steps and values of a quantity: `loss`, `val_loss`, `grad_norm`, `lr`, the name of a probe, or the
@@ -204,28 +222,17 @@ pub fn gather(paths: &[PathBuf]) -> Result<(Vec<Found>, Vec<Error>)> {
     Ok((found.collect(), broken))
 }
 
-/// The quantities that some of the runs have recorded: of metrics, then probes by name.
-///
-/// # Errors
-/// If a file cannot be read.
-pub fn quantities(runs: &[Found]) -> Result<Vec<String>> {
-    let mut all: Vec<String> = Vec::new();
-    for name in ["loss", "val_loss", "grad_norm", "lr"] {
-        let has = |run: &Found| run.curve(name).is_ok_and(|curve| !curve.is_empty());
-        if runs.iter().any(has) {
-            all.push(name.to_owned());
-        }
-    }
-    let mut probes: Vec<String> = Vec::new();
-    for run in runs {
-        probes.extend(run.metrics.iter().flat_map(|line| line.probes.keys().cloned()));
-        let lines = run.probes()?;
-        probes.extend(lines.into_iter().filter(|l| l.values.value.is_some()).map(|l| l.probe));
-    }
-    probes.sort();
-    probes.dedup();
-    all.extend(probes);
-    Ok(all)
+/// The quantities of metrics that every run may have, in the order in which they are shown.
+const OF_STEPS: [&str; 4] = ["loss", "val_loss", "grad_norm", "lr"];
+
+/// The quantities that some runs have, each of which [has recorded](Found::recorded) so many: of metrics, then
+/// probes by name.
+pub fn quantities(recorded: &[BTreeSet<String>]) -> Vec<String> {
+    let all: BTreeSet<&String> = recorded.iter().flatten().collect();
+    let mut names: Vec<String> = all.into_iter().cloned().collect();
+    let place = |name: &String| OF_STEPS.iter().position(|known| known == name);
+    names.sort_by_key(|name| place(name).unwrap_or(OF_STEPS.len()));
+    names
 }
 
 #[cfg(test)]
@@ -262,7 +269,10 @@ mod tests {
         assert_eq!(found.len(), 2);
         assert!(found[0].folder.path().ends_with("a/one"));
         assert_eq!(found[0].state(), State::Stopped);
-        assert!(quantities(&found).unwrap().is_empty());
+        assert!(found.iter().all(|run| run.recorded().unwrap().is_empty()));
+        let recorded = [["phi", "loss"], ["lr", "gap"]];
+        let recorded = recorded.map(|names| names.map(str::to_owned).into());
+        assert_eq!(quantities(&recorded), ["loss", "lr", "gap", "phi"]);
         fs::create_dir(root.path().join("empty")).unwrap();
         let error = gather(&[root.path().join("empty")]).unwrap_err().to_string();
         assert!(error.contains("holds no run"), "{error}");

@@ -6,9 +6,10 @@ use crate::study::compare::{conditions, differ};
 use crate::study::finding::Table;
 use crate::study::gather::{Found, quantities};
 use crate::study::page::Page;
+use chosen::{Chosen, MOST};
+use std::collections::BTreeSet;
 
-/// Runs of which a picture can tell the lines apart.
-const MOST: usize = 36;
+mod chosen;
 
 /// What made a page, as its head tells it.
 const MAKER: &str = "exmy report";
@@ -25,7 +26,7 @@ pub fn is_picture(svg: &str) -> bool {
 }
 
 /// The axis of a quantity.
-fn axis(quantity: &str, runs: &[Found]) -> Axis {
+fn axis(quantity: &str, runs: &[&Found]) -> Axis {
     let units = || runs.iter().map(|run| run.config.model.loss_unit());
     let unit =
         if differ(units()) { "each in its model's unit" } else { units().next().unwrap_or("") };
@@ -51,24 +52,48 @@ fn parts(quantity: &str, runs: &[Found]) -> Result<Vec<String>> {
     Ok(Vec::new())
 }
 
-/// One picture of some quantities, a panel each, a line for each run.
+/// One picture, and what a reader is to know who sees it.
+#[derive(Clone, Debug)]
+pub struct Picture {
+    /// The picture, which says so too.
+    pub figure: Figure,
+    /// What is left out of it.
+    pub remarks: Vec<String>,
+}
+
+/// One picture of some quantities, a panel each, a line for each of the runs that have recorded it, the first 36 of
+/// them.
 ///
 /// # Errors
 /// If a file cannot be read, or no run has recorded one of them.
-pub fn picture(title: &str, names: &[String], runs: &[Found]) -> Result<Figure> {
-    let known = quantities(runs)?;
+pub fn picture(title: &str, names: &[String], runs: &[Found]) -> Result<Picture> {
+    draw(title, names, runs, &recorded(runs)?)
+}
+
+/// What each of some runs has recorded.
+fn recorded(runs: &[Found]) -> Result<Vec<BTreeSet<String>>> {
+    runs.iter().map(Found::recorded).collect()
+}
+
+/// As [`picture`], of runs of which it is known what they have recorded.
+fn draw(
+    title: &str,
+    names: &[String],
+    runs: &[Found],
+    recorded: &[BTreeSet<String>],
+) -> Result<Picture> {
+    let chosen = Chosen::new(names, runs, recorded)?;
+    let drawn: Vec<&Found> = chosen.runs().iter().map(|&i| &runs[i]).collect();
     let mut figure = Figure::new(title).x(Axis::linear("step"));
-    if let Some(run) =
-        runs.first().filter(|_| !differ(runs.iter().map(|run| conditions(&run.config))))
-    {
-        figure = figure.subtitle(conditions(&run.config));
-    }
-    for name in names {
-        let mut panel = Panel::new(axis(name, runs));
-        let mut any = false;
-        for run in runs.iter().take(MOST) {
+    let mut remarks: Vec<String> = Vec::new();
+    for (k, name) in names.iter().enumerate() {
+        if !chosen.has(k) {
+            return Err(unknown(name, runs, recorded)?);
+        }
+        remarks.extend(chosen.remark(k, name));
+        let mut panel = Panel::new(axis(name, &drawn));
+        for run in chosen.of(k).into_iter().map(|i| &runs[i]) {
             let points = run.curve(name)?;
-            any |= !points.is_empty();
             let noisy = matches!(name.as_str(), "loss" | "grad_norm") && points.len() > 60;
             if noisy {
                 let values: Vec<f64> = points.iter().map(|point| point.1).collect();
@@ -82,20 +107,33 @@ pub fn picture(title: &str, names: &[String], runs: &[Found]) -> Result<Figure> 
                 panel = panel.line(Series::new(&run.name, points));
             }
         }
-        if !any {
-            let parts = parts(name, runs)?;
-            let hint = if known.is_empty() {
-                "no run has recorded anything yet".to_owned()
-            } else if parts.is_empty() {
-                format!("there are {}; a part of a probe is PROBE/PART", known.join(", "))
-            } else {
-                format!("parts that are numbers are {}", parts.join(", "))
-            };
-            return Err(Error::new(format!("no run has recorded {name:?} as a number")).hint(hint));
-        }
         figure = figure.panel(panel);
     }
-    Ok(figure)
+    // What is true of all panels is said once.
+    let mut seen = BTreeSet::new();
+    remarks.retain(|remark| seen.insert(remark.clone()));
+    let under = shared(&drawn).into_iter().chain(remarks.iter().cloned()).collect::<Vec<_>>();
+    Ok(Picture { figure: figure.subtitle(under.join("; ")), remarks })
+}
+
+/// The conditions of some runs, where all have the same.
+fn shared(runs: &[&Found]) -> Option<String> {
+    let first = runs.first()?;
+    let differ = differ(runs.iter().map(|run| conditions(&run.config)));
+    (!differ).then(|| conditions(&first.config))
+}
+
+/// The mistake of asking for a quantity that no run has.
+fn unknown(name: &str, runs: &[Found], recorded: &[BTreeSet<String>]) -> Result<Error> {
+    let (known, parts) = (quantities(recorded), parts(name, runs)?);
+    let hint = if known.is_empty() {
+        "no run has recorded anything yet".to_owned()
+    } else if parts.is_empty() {
+        format!("there are {}; a part of a probe is PROBE/PART", known.join(", "))
+    } else {
+        format!("parts that are numbers are {}", parts.join(", "))
+    };
+    Ok(Error::new(format!("no run has recorded {name:?} as a number")).hint(hint))
 }
 
 /// The runs as a table.
@@ -133,22 +171,25 @@ pub fn table(runs: &[Found]) -> Table {
 /// If a file cannot be read.
 pub fn page(title: &str, runs: &[Found]) -> Result<Page> {
     let mut page = Page::new(title).made_by(MAKER);
-    if let Some(run) =
-        runs.first().filter(|_| !differ(runs.iter().map(|run| conditions(&run.config))))
-    {
-        page.soft(&conditions(&run.config));
+    if let Some(conditions) = shared(&runs.iter().collect::<Vec<_>>()) {
+        page.soft(&conditions);
     }
     page.table(&table(runs));
     if runs.len() > MOST {
-        page.soft(&format!("The pictures have the first {MOST} of {} runs.", runs.len()));
+        page.soft(&format!(
+            "Each picture has the first {MOST} of the {} runs that have recorded what it shows.",
+            runs.len()
+        ));
     }
     if differ(runs.iter().map(|run| run.config.model.loss_unit())) {
         page.soft("The runs are of models with losses of different kinds; do not compare these.");
     }
-    for name in quantities(runs)? {
+    let recorded = recorded(runs)?;
+    for name in quantities(&recorded) {
         page.heading(&name, &name, "");
-        let figure = picture(&format!("{name} by run"), std::slice::from_ref(&name), runs)?;
-        page.picture(&figure.to_svg());
+        let title = format!("{name} by run");
+        let picture = draw(&title, std::slice::from_ref(&name), runs, &recorded)?;
+        page.picture(&picture.figure.to_svg());
     }
     page.heading("configurations", "Configurations", "");
     for run in runs {

@@ -203,3 +203,38 @@ fn a_report_that_cannot_be_written_is_told_first() {
         assert!(!root.join("s").exists(), "runs were trained for a report that cannot be");
     }
 }
+
+/// Copies of a run, each a run of its own.
+fn copies(root: &Path, run: &Path, count: usize) {
+    for i in 0..count {
+        let copy = root.join(format!("many/{i:03}"));
+        fs::create_dir_all(&copy).unwrap();
+        for name in ["config.toml", "metrics.jsonl", "summary.json"] {
+            fs::copy(run.join(name), copy.join(name)).unwrap();
+        }
+    }
+}
+
+/// What only a late one of many runs has recorded is offered, and drawn; what is left out is told.
+#[test]
+fn many_runs_are_drawn_by_those_that_have_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    trained(root);
+    let run = fs::read_dir(root.join("runs")).unwrap().map(|entry| entry.unwrap().path());
+    copies(root, &run.into_iter().find(|path| path.is_dir()).unwrap(), 36);
+    let data = text_file(root);
+    let late = ["train", "--data", &data, "--quiet", "--recipe", "f32", "--out", "many/late"];
+    let probe = ["--set", "record.probes=[\"phi\"]", "--set", "record.probe_every=5"];
+    succeed(exmy(&late).args(TINY).args(probe).current_dir(root));
+    let read = |name: &str| fs::read_to_string(root.join(name)).unwrap();
+    let text = told(root, &["plot", "many", "--what", "phi", "--out", "phi.svg"]);
+    assert!(text.contains("1 of 37 runs has recorded phi\n"), "{text}");
+    assert!(read("phi.svg").contains("1 of 37 runs has recorded phi"));
+    let text = told(root, &["plot", "many", "--what", "loss,lr", "--out", "loss.svg"]);
+    assert_eq!(text.matches("the first 36 of 37 runs\n").count(), 1, "{text}");
+    assert!(read("loss.svg").contains("the first 36 of 37 runs"));
+    told(root, &["report", "many", "--out", "page.html"]);
+    let page = read("page.html");
+    assert!(page.contains("id=\"phi\"") && page.contains("1 of 37 runs has recorded phi"));
+}

@@ -157,6 +157,8 @@ pub(crate) fn plot(arguments: &PlotArguments) -> Result<u8> {
     let out = target(arguments.out.as_ref(), &arguments.runs, "plot.svg")?;
     let runs = readable(&arguments.runs)?;
     let title = arguments.title.clone().unwrap_or_else(|| arguments.what.join(", "));
-    write(&out, &overview::picture(&title, &arguments.what, &runs)?.to_svg())?;
+    let picture = overview::picture(&title, &arguments.what, &runs)?;
+    picture.remarks.iter().for_each(|remark| tell!("{remark}"));
+    write(&out, &picture.figure.to_svg())?;
     Ok(0)
 }
