@@ -1,13 +1,14 @@
 //! Run folders wherever they lie: below an output folder, a sweep, a study, or named one by one.
 
 use crate::error::{Error, Result};
+use crate::files::whole;
 use crate::study::compare::differ;
 use crate::study::store::probes_cut_short;
 use crate::train::config::Config;
 use crate::train::probe::{self, Line};
 use crate::train::record::Metrics;
 use crate::train::run::{self, Folder, Summary};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -38,6 +39,8 @@ pub enum State {
     Diverged,
     /// A process works on it.
     AtWork,
+    /// It has no record yet, and a process works on a run beside it.
+    Waiting,
     /// Nobody is seen at work.
     Stopped,
 }
@@ -49,14 +52,44 @@ impl State {
             Self::Complete => "complete",
             Self::Diverged => "diverged",
             Self::AtWork => "at work",
+            Self::Waiting => "waiting",
             Self::Stopped => "stopped",
         }
     }
 }
 
+/// Where some runs stand.
+pub fn states(runs: &[Found]) -> Vec<State> {
+    let mut states: Vec<State> = runs.iter().map(Found::alone).collect();
+    // Whether somebody is at work below a folder that holds runs.
+    let mut busy: HashMap<&Path, bool> = HashMap::new();
+    let parent = |run: &'_ Found| whole::split(run.folder.path()).0.to_owned();
+    let parents: Vec<PathBuf> = runs.iter().map(parent).collect();
+    for (parent, state) in parents.iter().zip(&states) {
+        if *state == State::AtWork {
+            busy.insert(parent, true);
+        }
+    }
+    for ((run, parent), state) in runs.iter().zip(&parents).zip(&mut states) {
+        // What was begun and is worked on by nobody was stopped, whatever is beside it.
+        if *state == State::Stopped && run.metrics.is_empty() {
+            let is_busy = *busy.entry(parent).or_insert_with(|| is_busy(parent));
+            *state = if is_busy { State::Waiting } else { State::Stopped };
+        }
+    }
+    states
+}
+
+/// Whether somebody is at work on a run directly below a folder.
+fn is_busy(parent: &Path) -> bool {
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    let mut folders = entries.map(|entry| Folder::new(entry.path()));
+    folders.any(|folder| folder.config_file().is_file() && run::is_at_work(&folder))
+}
+
 impl Found {
-    /// Where it stands.
-    pub fn state(&self) -> State {
+    /// Where it stands, as far as its own files tell.
+    fn alone(&self) -> State {
         match &self.summary {
             Some(summary) if summary.diverged_at.is_some() => State::Diverged,
             Some(_) => State::Complete,
@@ -268,7 +301,7 @@ mod tests {
         assert!(broken.is_empty());
         assert_eq!(found.len(), 2);
         assert!(found[0].folder.path().ends_with("a/one"));
-        assert_eq!(found[0].state(), State::Stopped);
+        assert_eq!(states(&found), [State::Stopped; 2]);
         assert!(found.iter().all(|run| run.recorded().unwrap().is_empty()));
         let recorded = [["phi", "loss"], ["lr", "gap"]];
         let recorded = recorded.map(|names| names.map(str::to_owned).into());
@@ -277,5 +310,26 @@ mod tests {
         let error = gather(&[root.path().join("empty")]).unwrap_err().to_string();
         assert!(error.contains("holds no run"), "{error}");
         assert!(gather(&[root.path().join("nothing")]).is_err());
+    }
+    /// A run whose turn has not come is not one that was stopped.
+    #[test]
+    fn runs_wait_beside_one_at_work() {
+        let root = tempfile::tempdir().unwrap();
+        let [busy, begun, fresh] = ["busy", "begun", "fresh"].map(|name| {
+            let folder = Folder::new(root.path().join(name));
+            folder.create(&preset("nano").unwrap()).unwrap();
+            folder
+        });
+        fs::write(begun.metrics_file(), "{\"step\":0,\"tokens\":0}\n").unwrap();
+        let of = |folder: &Folder| states(&gather(&[folder.path().to_owned()]).unwrap().0)[0];
+        assert_eq!(of(&fresh), State::Stopped);
+        let held = whole::hold(&busy.config_file()).unwrap();
+        let (found, _) = gather(&[root.path().to_owned()]).unwrap();
+        // In the order of their names: begun, busy, fresh.
+        assert_eq!(states(&found), [State::Stopped, State::AtWork, State::Waiting]);
+        // Also where the one at work was not asked for.
+        assert_eq!((of(&fresh), of(&begun)), (State::Waiting, State::Stopped));
+        drop(held);
+        assert_eq!(of(&fresh), State::Stopped);
     }
 }

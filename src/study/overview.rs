@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::plot::{Axis, Figure, Panel, Series, smooth};
 use crate::study::compare::{conditions, differ};
 use crate::study::finding::Table;
-use crate::study::gather::{Found, quantities};
+use crate::study::gather::{Found, quantities, states};
 use crate::study::page::Page;
 use chosen::{Chosen, MOST};
 use std::collections::BTreeSet;
@@ -142,14 +142,14 @@ pub fn table(runs: &[Found]) -> Table {
         "losses in the unit of the pictures; train loss is the mean of the last tenth of the steps",
         &["run", "recipe", "lr", "seed", "steps", "train loss", "val loss", "state"],
     );
-    for run in runs {
+    for (run, state) in runs.iter().zip(states(runs)) {
         let of = |x: Option<f64>| x.map_or_else(|| "-".to_owned(), |x| format!("{x:.4}"));
         let summary = run.summary.as_ref();
         let steps = run.metrics.last().map_or(0, |line| line.step);
         let reason = summary.and_then(|summary| summary.reason.clone());
         let state = match reason {
-            Some(reason) => format!("{}: {reason}", run.state().word()),
-            None => run.state().word().to_owned(),
+            Some(reason) => format!("{}: {reason}", state.word()),
+            None => state.word().to_owned(),
         };
         table.row([
             run.name.clone(),

@@ -6,8 +6,8 @@ use crate::train::listen;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::plot::tell_apart;
-use exmy::study::gather::{Found, State, gather};
-use std::collections::HashMap;
+use exmy::study::gather::{Found, State, gather, states};
+use std::collections::{HashMap, HashSet};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -57,7 +57,7 @@ struct Row {
     missing: Option<String>,
 }
 
-fn row(run: &Found, begun: &mut Begun) -> Row {
+fn row(run: &Found, state: State, begun: &mut Begun) -> Row {
     let step = run.metrics.last().map_or(0, |line| line.step);
     let steps = run.config.train.steps;
     let losses: Vec<f64> = run.metrics.iter().rev().filter_map(|l| l.loss).take(AVERAGED).collect();
@@ -65,7 +65,6 @@ fn row(run: &Found, begun: &mut Begun) -> Row {
     let loss = if losses.is_empty() { "-".to_owned() } else { format!("{loss:.4}") };
     let known = begun.entry(run.folder.path().to_owned()).or_insert((Instant::now(), step));
     let (seconds, done) = (known.0.elapsed().as_secs_f64(), step.saturating_sub(known.1));
-    let state = run.state();
     let speed = (state == State::AtWork && done > 0).then(|| {
         let left = (steps - step.min(steps)) as f64;
         (done as f64 / seconds, left * seconds / done as f64)
@@ -75,6 +74,39 @@ fn row(run: &Found, begun: &mut Begun) -> Row {
     let step = format!("{step:>digits$}/{steps}");
     let (name, state) = (printable(&run.name), state.word());
     Row { name, step, loss, state, speed, missing: run.missing() }
+}
+
+/// Characters of the hash at the end of the name of a study's run.
+const HASH: usize = 16;
+
+/// The recipe and the hash of a run's folder that a study named, without the folders above.
+fn split_hash(name: &str) -> Option<(&str, &str)> {
+    let (recipe, hash) = name.rsplit('/').next()?.rsplit_once('-')?;
+    let is_hash = hash.len() == HASH && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+    (is_hash && !recipe.is_empty()).then_some((recipe, hash))
+}
+
+/// Names of a study's runs in `room` characters: the beginning of the recipe tells more than the folders above
+/// and than the hash, of which there is only as much as tells the runs apart. Names that fit, and other names,
+/// stay as they are.
+fn recipes_first(names: &[&str], room: usize) -> Vec<String> {
+    let whole = || names.iter().map(|&name| name.to_owned()).collect();
+    if names.iter().all(|name| name.chars().count() <= room) {
+        return whole();
+    }
+    let differ = |texts: &[String]| texts.iter().collect::<HashSet<_>>().len() == texts.len();
+    let cut = |(recipe, hash): (&str, &str), kept: usize| {
+        let hash = if kept > 0 { format!("-{}", &hash[..kept]) } else { String::new() };
+        shorten(recipe, room.saturating_sub(hash.len())) + &hash
+    };
+    // Fewer characters than four are no name for a run.
+    let mut ways = [0].into_iter().chain(4..=HASH).filter(|kept| kept + 3 <= room);
+    let text = |name: &&str, kept| match split_hash(name) {
+        Some(parts) => cut(parts, kept),
+        None => (*name).to_owned(),
+    };
+    let texts = |kept| names.iter().map(|name| text(name, kept)).collect::<Vec<_>>();
+    ways.find_map(|kept| Some(texts(kept)).filter(|texts| differ(texts))).unwrap_or_else(whole)
 }
 
 /// The rows as lines of at most `width` characters below a heading, each number in its column, wherever the
@@ -92,6 +124,8 @@ fn lines(rows: &[Row], width: usize) -> Vec<String> {
     let with_speed = width >= beside + speed + name.min(NAME);
     let room = width.saturating_sub(beside + if with_speed { speed } else { 0 }).max(8);
     let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+    let names = recipes_first(&names, room);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let names = tell_apart(&names, |_, text| text.chars().count() <= room, |_, _| false);
     let name = names.iter().map(|name| name.width()).max().unwrap_or(0).max("run".len());
     let line = |texts: [&str; 4], rest: &str| {
@@ -131,18 +165,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         let room = height.saturating_sub(3 + broken.len()).max(1);
         let shown = if terminal && !arguments.once { room } else { runs.len() };
         // What is at work first, where there is no room for all.
-        let mut order: Vec<&Found> = runs.iter().collect();
+        let states = states(&runs);
+        let mut order: Vec<(&Found, State)> = runs.iter().zip(states.iter().copied()).collect();
         if runs.len() > shown {
-            order.sort_by_key(|run| run.state() != State::AtWork);
+            order.sort_by_key(|(_, state)| *state != State::AtWork);
         }
-        let rows: Vec<Row> = order.iter().take(shown).map(|run| row(run, &mut begun)).collect();
+        let shown = order.iter().take(shown);
+        let rows: Vec<Row> = shown.map(|&(run, state)| row(run, state, &mut begun)).collect();
         let mut lines = lines(&rows, width);
-        let count = |state| runs.iter().filter(|run| run.state() == state).count();
-        let at_work = count(State::AtWork);
+        let count = |state| states.iter().filter(|known| **known == state).count();
+        let (at_work, waiting) = (count(State::AtWork), count(State::Waiting));
+        // Most of the time nobody waits, and there is no word about it.
+        let wait = if waiting > 0 { format!(", {waiting} waiting") } else { String::new() };
         lines.extend(broken.iter().map(|error| shorten(&one_line(error), width)));
         lines.push(shorten(
             &format!(
-                "{} runs: {} complete, {} diverged, {at_work} at work, {} stopped",
+                "{} runs: {} complete, {} diverged, {at_work} at work{wait}, {} stopped",
                 runs.len(),
                 count(State::Complete),
                 count(State::Diverged),
@@ -161,9 +199,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         drawn = lines.len();
         show::result(&text)?;
         let _ = std::io::stdout().flush();
-        idle = if at_work == 0 { idle + 1 } else { 0 };
+        idle = if at_work + waiting == 0 { idle + 1 } else { 0 };
         let over = count(State::Stopped) == 0 || idle > 2;
-        if arguments.once || !terminal || at_work == 0 && over {
+        if arguments.once || !terminal || at_work + waiting == 0 && over {
             return Ok(0);
         }
         let until = Instant::now() + Duration::from_secs(arguments.every);
@@ -227,5 +265,38 @@ mod tests {
             };
             assert_eq!(columns((0.5, 19986.0)), columns((1234.5, 8.0)));
         }
+    }
+    #[test]
+    fn runs_of_a_study_keep_the_beginning_of_their_recipe() {
+        let name = |recipe: &str, hash: &str| format!("s-bit-reduction/runs/{recipe}-{hash}");
+        let cells = [
+            name("bitred-e7m7+bias=centred+clip=both", "112b7f630047286e"),
+            name("bitred-e7m7+bias=centred+clip=both", "112b8f630047286e"),
+            name("f32", "0123456789abcdef"),
+        ];
+        let shown = |names: &[String], width: usize| -> Vec<String> {
+            let rows: Vec<Row> = names.iter().map(|name| of(name, 1, None)).collect();
+            let lines = lines(&rows, width);
+            lines[1..].iter().map(|line| line.split("  ").next().unwrap().to_owned()).collect()
+        };
+        assert_eq!(
+            shown(&cells, 60),
+            ["bitred-e7m7+bias=cent…-112b7", "bitred-e7m7+bias=cent…-112b8", "f32-01234"]
+        );
+        assert_eq!(
+            shown(&cells, 120),
+            [
+                "bitred-e7m7+bias=centred+clip=both-112b7",
+                "bitred-e7m7+bias=centred+clip=both-112b8",
+                "f32-01234"
+            ]
+        );
+        // Recipes that differ need no hash, and names that fit stay whole.
+        assert_eq!(shown(&cells[1..], 80), ["bitred-e7m7+bias=centred+clip=…", "f32"]);
+        assert_eq!(shown(&cells, 200), cells);
+        // Of what was not named by a study nothing is known.
+        let others =
+            ["a/run-of-mine", "b/0123456789abcdef-and-a-name-that-is-long"].map(str::to_owned);
+        assert!(shown(&others, 60)[0].contains("run-of-mine"));
     }
 }
