@@ -170,9 +170,17 @@ impl Found {
     }
 }
 
-/// The run folders at and below `path`, in the order of their names.
+/// Whether a folder has records of a run, whose configuration may be lost. The `summary.json` of an output folder is
+/// a list of runs and none of these.
+fn has_records(folder: &Folder) -> bool {
+    folder.metrics_file().is_file() || matches!(folder.summary(), Ok(Some(_)))
+}
+
+/// The run folders at and below `path`, in the order of their names; also those that cannot be read as they lack
+/// their configuration, for who asks for a folder of runs is to learn of each of them.
 fn folders(path: &Path, depth: usize, all: &mut Vec<PathBuf>) -> Result<()> {
-    if path.join("config.toml").is_file() {
+    let folder = Folder::new(path);
+    if folder.config_file().is_file() || has_records(&folder) {
         all.push(path.to_owned());
         return Ok(());
     }
@@ -287,6 +295,31 @@ mod tests {
         assert_eq!(names(&grid), ["f32 lr 1e-3 seed 1", "f32 lr 1e-2 seed 2"]);
         let same = [config("f32", 1, 1e-3), config("f32", 1, 1e-3)];
         assert!(names(&same)[0].starts_with("runs/"), "{:?}", names(&same));
+    }
+
+    #[test]
+    fn runs_without_configuration_are_told() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["whole", "lost"] {
+            Folder::new(root.path().join(name)).create(&preset("nano").unwrap()).unwrap();
+        }
+        let lost = Folder::new(root.path().join("lost"));
+        fs::remove_file(lost.config_file()).unwrap();
+        let left_out = || gather(&[root.path().to_owned()]).unwrap().1;
+        // A folder without records is none of a run; an output folder's list of runs is no result of one.
+        let list = "{\"version\":2,\"data\":\"\",\"reference\":null,\"runs\":[]}";
+        fs::write(lost.summary_file(), list).unwrap();
+        assert!(left_out().is_empty());
+        fs::write(lost.metrics_file(), "").unwrap();
+        let error = left_out()[0].to_string();
+        assert!(error.contains("lost/config.toml") && error.contains("put it back"), "{error}");
+        fs::remove_file(lost.metrics_file()).unwrap();
+        let summary = "{\"version\":2,\"recipe\":\"f32\",\"seed\":1,\"lr\":1,\"steps\":1,\"tokens\":1,\
+            \"parameters\":1,\"precision\":[]}";
+        fs::write(lost.summary_file(), summary).unwrap();
+        assert_eq!(left_out().len(), 1);
+        // Alone it is the error.
+        assert!(gather(&[lost.path().to_owned()]).unwrap_err().to_string().contains("config.toml"));
     }
 
     #[test]

@@ -165,16 +165,22 @@ pub fn table(runs: &[Found]) -> Table {
     table
 }
 
-/// A page of everything that some runs have recorded.
+/// A page of everything that some runs have recorded; `left_out` says which others cannot be read, and why.
 ///
 /// # Errors
 /// If a file cannot be read.
-pub fn page(title: &str, runs: &[Found]) -> Result<Page> {
+pub fn page(title: &str, runs: &[Found], left_out: &[String]) -> Result<Page> {
     let mut page = Page::new(title).made_by(MAKER);
     if let Some(conditions) = shared(&runs.iter().collect::<Vec<_>>()) {
         page.soft(&conditions);
     }
     page.table(&table(runs));
+    if let [one] = left_out {
+        page.soft(&format!("A run that cannot be read is left out: {one}."));
+    } else if !left_out.is_empty() {
+        let (count, all) = (left_out.len(), left_out.join("; "));
+        page.soft(&format!("{count} runs that cannot be read are left out: {all}."));
+    }
     if runs.len() > MOST {
         page.soft(&format!(
             "Each picture has the first {MOST} of the {} runs that have recorded what it shows.",

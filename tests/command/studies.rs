@@ -275,6 +275,19 @@ fn a_broken_run_is_left_out() {
     assert!(text.contains("3 runs: 3 complete") && text.contains("config.toml"), "{text}");
     assert_eq!(text.matches("metrics.jsonl ends at step 1 of 40").count(), 1, "{text}");
     assert_eq!(text.matches("probes.jsonl is missing").count(), 1, "{text}");
+    let read = || fs::read_to_string(folder.path().join("page.html")).unwrap();
+    assert!(read().contains("2 runs that cannot be read are left out: "), "the page tells it, too");
+    // So is one that has records and lost its configuration.
+    let config = fs::read(runs[3].join("config.toml")).unwrap();
+    fs::remove_file(runs[3].join("config.toml")).unwrap();
+    for arguments in [&page[..], &["watch", "runs", "--once"]] {
+        let output = exmy(arguments).current_dir(folder.path()).output().unwrap();
+        let text = [output.stderr, output.stdout].concat();
+        let text = String::from_utf8_lossy(&text);
+        assert!(text.contains("runs/4/f32-s5/config.toml: No such file"), "{text}");
+    }
+    assert!(read().contains("3 runs that cannot be read") && read().contains("runs/4/f32-s5"));
+    fs::write(runs[3].join("config.toml"), config).unwrap();
     // What is no text is told as what is no record.
     fs::write(runs[2].join("metrics.jsonl"), b"\xff\n").unwrap();
     let output = exmy(&page).current_dir(folder.path()).output().unwrap();

@@ -120,17 +120,20 @@ fn target(out: Option<&PathBuf>, runs: &[PathBuf], name: &str) -> Result<PathBuf
         .hint(format!("name it {}", out.with_extension(extension).display())))
 }
 
-/// The runs that can be read; of the others it is told why they are left out.
-fn readable(paths: &[PathBuf]) -> Result<Vec<Found>> {
-    let (mut runs, broken) = gather(paths)?;
-    broken.iter().for_each(|error| tell!("left out: {error}"));
+/// The runs that can be read; of the others it is told why they are left out, and each reason returned on a line.
+fn readable(paths: &[PathBuf]) -> Result<(Vec<Found>, Vec<String>)> {
+    let (mut runs, mut broken) = gather(paths)?;
     runs.retain(|run| match run.probes() {
         Ok(_) => true,
         Err(error) => {
-            tell!("left out: {error}");
+            broken.push(error);
             false
         }
     });
+    broken.iter().for_each(|error| tell!("left out: {error}"));
+    // What would work is for who gave the command, not for who reads the page.
+    let reason = |error: &Error| error.to_string().lines().next().unwrap_or_default().to_owned();
+    let left_out = broken.iter().map(reason).collect();
     if runs.is_empty() {
         return Err(Error::new("no run can be read"));
     }
@@ -139,23 +142,23 @@ fn readable(paths: &[PathBuf]) -> Result<Vec<Found>> {
             tell!("{}: {missing}", run.folder.path().display());
         }
     }
-    Ok(runs)
+    Ok((runs, left_out))
 }
 
 /// Writes the page; the result is the exit code.
 pub(crate) fn report(arguments: &ReportArguments) -> Result<u8> {
     let out = target(arguments.out.as_ref(), &arguments.runs, "report.html")?;
-    let runs = readable(&arguments.runs)?;
+    let (runs, left_out) = readable(&arguments.runs)?;
     let names = || arguments.runs.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
     let title = arguments.title.clone().unwrap_or_else(|| names().join(", "));
-    write(&out, &overview::page(&title, &runs)?.to_html())?;
+    write(&out, &overview::page(&title, &runs, &left_out)?.to_html())?;
     Ok(0)
 }
 
 /// Writes the picture; the result is the exit code.
 pub(crate) fn plot(arguments: &PlotArguments) -> Result<u8> {
     let out = target(arguments.out.as_ref(), &arguments.runs, "plot.svg")?;
-    let runs = readable(&arguments.runs)?;
+    let (runs, _) = readable(&arguments.runs)?;
     let title = arguments.title.clone().unwrap_or_else(|| arguments.what.join(", "));
     let picture = overview::picture(&title, &arguments.what, &runs)?;
     picture.remarks.iter().for_each(|remark| tell!("{remark}"));
