@@ -8,8 +8,10 @@ use crate::study::gather::{Found, quantities, states};
 use crate::study::page::Page;
 use chosen::{Chosen, MOST};
 use std::collections::BTreeSet;
+use unlike::unlike;
 
 mod chosen;
+mod unlike;
 
 /// What made a page, as its head tells it.
 const MAKER: &str = "exmy report";
@@ -57,7 +59,7 @@ fn parts(quantity: &str, runs: &[Found]) -> Result<Vec<String>> {
 pub struct Picture {
     /// The picture, which says so too.
     pub figure: Figure,
-    /// What is left out of it.
+    /// In what its runs differ beside recipe and seed, and what is left out of it.
     pub remarks: Vec<String>,
 }
 
@@ -85,7 +87,7 @@ fn draw(
     let chosen = Chosen::new(names, runs, recorded)?;
     let drawn: Vec<&Found> = chosen.runs().iter().map(|&i| &runs[i]).collect();
     let mut figure = Figure::new(title).x(Axis::linear("step"));
-    let mut remarks: Vec<String> = Vec::new();
+    let mut remarks: Vec<String> = unlike(&drawn).into_iter().collect();
     for (k, name) in names.iter().enumerate() {
         if !chosen.has(k) {
             return Err(unknown(name, runs, recorded)?);
@@ -165,15 +167,20 @@ pub fn table(runs: &[Found]) -> Table {
     table
 }
 
+/// What a reader of a [`page`] of these runs is to know: in what they differ beside recipe and seed.
+pub fn remarks(runs: &[Found]) -> Vec<String> {
+    unlike(&runs.iter().collect::<Vec<_>>()).into_iter().collect()
+}
+
 /// A page of everything that some runs have recorded; `left_out` says which others cannot be read, and why.
 ///
 /// # Errors
 /// If a file cannot be read.
 pub fn page(title: &str, runs: &[Found], left_out: &[String]) -> Result<Page> {
     let mut page = Page::new(title).made_by(MAKER);
-    if let Some(conditions) = shared(&runs.iter().collect::<Vec<_>>()) {
-        page.soft(&conditions);
-    }
+    let all: Vec<&Found> = runs.iter().collect();
+    shared(&all).iter().for_each(|conditions| page.soft(conditions));
+    remarks(runs).iter().for_each(|remark| page.soft(&format!("Note that {remark}.")));
     page.table(&table(runs));
     if let [one] = left_out {
         page.soft(&format!("A run that cannot be read is left out: {one}."));

@@ -238,3 +238,23 @@ fn many_runs_are_drawn_by_those_that_have_it() {
     let page = read("page.html");
     assert!(page.contains("id=\"phi\"") && page.contains("1 of 37 runs has recorded phi"));
 }
+
+/// Curves that are not to be compared are on one axis only with a word about it.
+#[test]
+fn runs_that_differ_in_more_than_their_recipe_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    trained(root);
+    let train = ["train", "--quiet", "--recipe", "mxfp4", "--out", "other"];
+    succeed(exmy(&train).args(TINY).args(["--set", "train.steps=20"]).current_dir(root));
+    let said = "the runs also differ in data.source, train.steps";
+    for (command, out) in [("report", "a.html"), ("plot", "a.svg")] {
+        let text = told(root, &[command, "runs", "other", "--out", out]);
+        assert!(text.contains(&format!("{said}\n")), "{text}");
+        let drawn = fs::read_to_string(root.join(out)).unwrap();
+        // A subtitle may be broken into lines; it stands unbroken in the description of the picture.
+        assert!(drawn.contains(said), "{drawn}");
+        let text = told(root, &[command, "runs", "--out", out]);
+        assert!(!text.contains("differ"), "{text}");
+    }
+}

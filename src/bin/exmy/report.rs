@@ -151,6 +151,7 @@ pub(crate) fn report(arguments: &ReportArguments) -> Result<u8> {
     let (runs, left_out) = readable(&arguments.runs)?;
     let names = || arguments.runs.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
     let title = arguments.title.clone().unwrap_or_else(|| names().join(", "));
+    overview::remarks(&runs).iter().for_each(|remark| tell!("{remark}"));
     write(&out, &overview::page(&title, &runs, &left_out)?.to_html())?;
     Ok(0)
 }
