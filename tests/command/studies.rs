@@ -218,6 +218,17 @@ fn nothing_is_lost_to_a_report() {
         (vec!["plot", "runs", "--out", "/dev/null"], vec!["an SVG"]),
         (vec!["plot", "runs", "--out", "socket.svg"], vec!["socket.svg", "no plain file"]),
         (vec!["report", "runs", "--out", config], vec!["an HTML page", "config.html"]),
+        (
+            vec!["report", "runs", "--out", "n/a.html"],
+            vec!["n/a.html", "folder n does not", "mkdir"],
+        ),
+        (vec!["plot", "runs", "--out", "n/m/a.svg"], vec!["folder n/m does not", "mkdir -p n/m"]),
+        (vec!["plot", "runs", "--out", "file/a.svg"], vec!["folder file is a file", "--out"]),
+        (
+            vec!["plot", "runs", "--what", "loss,,lr"],
+            vec!["\"loss,,lr\" has an empty name", "commas"],
+        ),
+        (vec!["plot", "runs", "--what", "loss,"], vec!["empty name", "none at the end"]),
         (vec!["report", "file"], vec!["file is a file", "folders of runs"]),
         (vec!["plot", "file"], vec!["file is a file"]),
         (vec!["watch", "nowhere"], vec!["nowhere does not exist", "folders of runs"]),

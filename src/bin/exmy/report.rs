@@ -99,6 +99,19 @@ fn spare(path: &Path) -> Result<()> {
         .hint(format!("name another file: --out {other}")))
 }
 
+/// Says before anything is read that a file has no folder to stand in.
+fn has_folder(out: &Path) -> Result<()> {
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let Some(folder) = folder.filter(|folder| !folder.is_dir()) else { return Ok(()) };
+    let what = if folder.exists() { "is a file" } else { "does not exist" };
+    let hint = match folder.exists() {
+        true => "name a file in a folder with --out".to_owned(),
+        false => format!("create it (mkdir -p {}), or name a file in another", folder.display()),
+    };
+    let found = format!("the folder {} {what}", folder.display());
+    Err(Error::new(format!("{} cannot be written: {found}", out.display())).hint(hint))
+}
+
 /// Where to write: a file that is named for what it will hold, so that no other is lost by a slip.
 fn target(out: Option<&PathBuf>, runs: &[PathBuf], name: &str) -> Result<PathBuf> {
     let Some(out) = out else {
@@ -114,6 +127,7 @@ fn target(out: Option<&PathBuf>, runs: &[PathBuf], name: &str) -> Result<PathBuf
         return Ok(out.clone());
     }
     if fits {
+        has_folder(out)?;
         return spare(out).map(|()| out.clone());
     }
     Err(Error::new(format!("what is written is {what}, and {} is named otherwise", out.display()))
@@ -158,6 +172,10 @@ pub(crate) fn report(arguments: &ReportArguments) -> Result<u8> {
 
 /// Writes the picture; the result is the exit code.
 pub(crate) fn plot(arguments: &PlotArguments) -> Result<u8> {
+    if arguments.what.iter().any(|name| name.trim().is_empty()) {
+        return Err(Error::new(format!("--what {:?} has an empty name", arguments.what.join(",")))
+            .hint("separate names by single commas, with none at the end"));
+    }
     let out = target(arguments.out.as_ref(), &arguments.runs, "plot.svg")?;
     let (runs, _) = readable(&arguments.runs)?;
     let title = arguments.title.clone().unwrap_or_else(|| arguments.what.join(", "));
