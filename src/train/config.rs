@@ -33,6 +33,11 @@ pub fn sealed(text: &str) -> String {
     format!("{text}{SEAL}{}\n", Fingerprint::of(text.as_bytes()))
 }
 
+/// Whether the text of a `config.toml` has a fingerprint.
+pub fn is_sealed(text: &str) -> bool {
+    text.contains(SEAL)
+}
+
 /// Whether the text of a `config.toml` is what was [sealed]. One without a fingerprint is: it was written by
 /// hand, or before there were any.
 pub fn is_as_sealed(text: &str) -> bool {

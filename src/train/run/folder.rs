@@ -9,6 +9,10 @@ use crate::train::start;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// What would work where a configuration is lost.
+const ALONE: &str =
+    "it alone says what the run is: put it back, or remove the folder and begin anew";
+
 /// One run's folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder(PathBuf);
@@ -83,11 +87,8 @@ impl Folder {
     /// If there is none or it cannot be used.
     pub fn config(&self) -> Result<Config> {
         let path = self.config_file();
-        let text = fs::read_to_string(&path).map_err(|error| {
-            Error::io("read", &path, error).hint(
-                "it alone says what the run is: put it back, or remove the folder and begin anew",
-            )
-        })?;
+        let text = fs::read_to_string(&path)
+            .map_err(|error| Error::io("read", &path, error).hint(ALONE))?;
         if !config::is_as_sealed(&text) {
             let fault = format!("{} is not as it was when the run began", path.display());
             return Err(Error::new(fault).hint(format!(
@@ -96,7 +97,11 @@ impl Folder {
                 self.0.display()
             )));
         }
-        Config::from_toml(&text).map_err(|error| Error::new(format!("{}: {error}", path.display())))
+        Config::from_toml(&text).map_err(|error| {
+            let error = Error::new(format!("{}: {error}", path.display()));
+            // What is as it was sealed is whole: it is of another version.
+            if config::is_sealed(&text) { error } else { error.hint(ALONE) }
+        })
     }
 
     /// Its summary, if the run is complete.
@@ -129,5 +134,32 @@ impl Folder {
     pub fn metrics(&self) -> Result<Vec<Metrics>> {
         let path = self.metrics_file();
         if path.exists() { read_metrics(&path) } else { Ok(Vec::new()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::train::preset::preset;
+
+    #[test]
+    fn a_lost_configuration_is_told_with_what_would_work() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = Folder::new(root.path().join("run"));
+        folder.create(&preset("nano").unwrap()).unwrap();
+        folder.config().unwrap();
+        let told = |text: &str| {
+            fs::write(folder.config_file(), text).unwrap();
+            folder.config().unwrap_err().to_string()
+        };
+        for (text, fault) in [("", "version"), ("not a config", "config.toml"), ("x = 1", "x")] {
+            let error = told(text);
+            assert!(error.contains(fault) && error.contains(ALONE), "{error}");
+        }
+        // A whole one of another version lost nothing.
+        let older = told(&config::sealed("version = 1\n"));
+        assert!(older.contains("version 1") && !older.contains(ALONE), "{older}");
+        fs::remove_file(folder.config_file()).unwrap();
+        assert!(folder.config().unwrap_err().to_string().contains(ALONE));
     }
 }
