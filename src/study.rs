@@ -26,6 +26,7 @@ pub mod nvfp4_outliers;
 pub mod overview;
 pub mod page;
 pub mod papers;
+mod provenance;
 pub mod report;
 pub mod scaling;
 pub mod sensitivity;

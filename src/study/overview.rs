@@ -6,6 +6,7 @@ use crate::study::compare::{conditions, differ};
 use crate::study::finding::Table;
 use crate::study::gather::{Found, quantities, states};
 use crate::study::page::Page;
+use crate::study::provenance::{Provenance, seconds};
 use chosen::{Chosen, MOST};
 use std::collections::BTreeSet;
 use unlike::unlike;
@@ -172,11 +173,17 @@ pub fn remarks(runs: &[Found]) -> Vec<String> {
     unlike(&runs.iter().collect::<Vec<_>>()).into_iter().collect()
 }
 
-/// A page of everything that some runs have recorded; `left_out` says which others cannot be read, and why.
+/// A page of everything that some runs have recorded; `left_out` says which others cannot be read, and why,
+/// `provenance` how the page is made.
 ///
 /// # Errors
 /// If a file cannot be read.
-pub fn page(title: &str, runs: &[Found], left_out: &[String]) -> Result<Page> {
+pub fn page(
+    title: &str,
+    runs: &[Found],
+    left_out: &[String],
+    provenance: &Provenance,
+) -> Result<Page> {
     let mut page = Page::new(title).made_by(MAKER);
     let all: Vec<&Found> = runs.iter().collect();
     shared(&all).iter().for_each(|conditions| page.soft(conditions));
@@ -208,5 +215,11 @@ pub fn page(title: &str, runs: &[Found], left_out: &[String]) -> Result<Page> {
     for run in runs {
         page.folded(&run.name, &run.config.to_toml());
     }
+    let made = format!(
+        "{} runs, {:.1} minutes of training steps added up over threads, wherever they were trained.",
+        runs.len(),
+        seconds(runs.iter().map(|run| run.folder.clone())) / 60.0
+    );
+    provenance.section(&mut page, "", &[made]);
     Ok(page)
 }

@@ -18,18 +18,11 @@ use crate::study::listing;
 use crate::study::overview;
 use crate::study::page::Page;
 use crate::study::papers::{ALL, Paper};
+pub use crate::study::provenance::Provenance;
+use crate::study::provenance::seconds;
 use crate::study::store::{Store, distinct};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// Where and how the runs were made: what of a report is not the same on every machine.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Provenance {
-    /// The command that makes the report.
-    pub command: String,
-    /// The machine, in words.
-    pub machine: String,
-}
 
 /// A short name of an arm's recipe, rate, seed and steps, for lists of runs.
 fn row(arm: &Arm, store: &Store) -> Result<Vec<String>> {
@@ -54,25 +47,6 @@ fn row(arm: &Arm, store: &Store) -> Result<Vec<String>> {
         of(val),
         end,
     ])
-}
-
-/// Seconds of training in the records of some runs, over all their processes.
-fn seconds(arms: &[Arm], store: &Store) -> f64 {
-    let of_run = |arm: &Arm| -> f64 {
-        let text = fs::read_to_string(store.folder(&arm.name()).timing_file()).unwrap_or_default();
-        // Seconds count from the beginning of each process.
-        let (mut total, mut last) = (0.0, 0.0);
-        for line in text.lines() {
-            let value: Option<serde_json::Value> = serde_json::from_str(line).ok();
-            let now = value.and_then(|value| value["train_seconds"].as_f64()).unwrap_or(last);
-            if now < last {
-                total += last;
-            }
-            last = now;
-        }
-        total + last
-    };
-    arms.iter().map(of_run).sum()
 }
 
 /// What would work where a report cannot be written once its runs are trained.
@@ -267,20 +241,19 @@ pub fn make(
     }
     let arms: Vec<Arm> = figures.iter().flat_map(|figure| figure.arms(setting)).collect();
     let arms = distinct(&arms);
-    page.heading("provenance", "How this was made", "");
-    page.text(&format!("exmy {}, scale {}.", env!("CARGO_PKG_VERSION"), setting.scale));
-    page.text(&provenance.machine);
+    let mut made = Vec::new();
     if !arms.is_empty() {
         let flops: f64 = arms.iter().map(Arm::flops).sum();
-        page.text(&format!(
+        let folders = arms.iter().map(|arm| store.folder(&arm.name()));
+        made.push(format!(
             "{} runs on {}, {:.2} TFLOP of training, {:.1} minutes of training steps added up over threads.",
             arms.len(),
             setting.source(),
             flops / 1e12,
-            seconds(&arms, store) / 60.0
+            seconds(folders) / 60.0
         ));
     }
-    page.folded("the command", &provenance.command);
+    provenance.section(&mut page, &format!(", scale {}", setting.scale), &made);
     files.push((out.join("plan.toml"), listing::plan(&arms)));
     // Another process may have written there while the runs were trained.
     check(paper, figures, out).map_err(|error| error.hint(KEPT))?;

@@ -165,6 +165,10 @@ fn any_runs_are_shown() {
     for part in ["mxfp4", "gradient norm", "id=\"phi\"", "complete", "record.probes", "<svg"] {
         assert!(page.contains(part) || page.contains(&part.replace("record.", "")), "{part}");
     }
+    let made = page.split("How this was made</h2>").nth(1).unwrap();
+    for part in [env!("CARGO_PKG_VERSION"), "SIMD level", "2 runs, ", "exmy report runs"] {
+        assert!(made.contains(part), "{part}: {made}");
+    }
     let what = ["runs", "--what", "loss,phi,norms/model.norm.weight.grad", "--out", "-"];
     let svg = printed(folder.path(), "plot", &what);
     assert!(svg.starts_with("<svg") && svg.contains("norms/model.norm.weight.grad"));

@@ -3,6 +3,7 @@
 //! Each replaces only what is of its own making: a study's page took a night, and may lie where an overview
 //! would be written.
 
+use crate::provenance::provenance;
 use crate::show;
 use clap::Args;
 use exmy::error::{Error, Result};
@@ -166,7 +167,8 @@ pub(crate) fn report(arguments: &ReportArguments) -> Result<u8> {
     let names = || arguments.runs.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
     let title = arguments.title.clone().unwrap_or_else(|| names().join(", "));
     overview::remarks(&runs).iter().for_each(|remark| tell!("{remark}"));
-    write(&out, &overview::page(&title, &runs, &left_out)?.to_html())?;
+    let provenance = provenance(exmy::parallel::threads());
+    write(&out, &overview::page(&title, &runs, &left_out, &provenance)?.to_html())?;
     Ok(0)
 }
 

@@ -1,6 +1,7 @@
 //! `exmy study`: what a paper measured, run again.
 
 use crate::INTERRUPTED;
+use crate::provenance::provenance;
 use crate::settings::Work;
 use crate::show;
 use crate::train::listen;
@@ -10,7 +11,7 @@ use exmy::study::arm::{Arm, Scale, Setting};
 use exmy::study::estimate::Estimate;
 use exmy::study::finding::Figure;
 use exmy::study::papers::{ALL, Paper, by_name};
-use exmy::study::report::{self, Provenance, Standing};
+use exmy::study::report::{self, Standing};
 use exmy::study::store::{self, Store, distinct};
 use exmy::study::sweep::Shard;
 use exmy::train::data::Source;
@@ -233,7 +234,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             tell!("share {shard} done; without --shard the same command writes the report");
             return Ok(0);
         }
-        let provenance = Provenance { command: command(), machine: machine(jobs) };
+        let provenance = provenance(jobs);
         let drawn = Drawn::new(arguments.work.quiet, &stop, figures.len());
         let findings = report::find(&figures, &setting, &store, |figure| drawn.figure(figure))?;
         drawn.bar.finish_and_clear();
@@ -276,24 +277,6 @@ fn plan(
     line("all", estimate.of(arms)?);
     line("to do", left);
     Ok(text)
-}
-
-/// The command as it was given.
-fn command() -> String {
-    let words = std::env::args().skip(1).map(|word| match word.contains(char::is_whitespace) {
-        true => format!("'{word}'"),
-        false => word,
-    });
-    std::iter::once("exmy".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
-}
-
-/// The machine, as far as the operating system tells.
-fn machine(jobs: usize) -> String {
-    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-    let model = model.map_or("an unnamed processor", |(_, name)| name.trim());
-    let level = exmy::simd::level().name();
-    format!("{jobs} threads of {model} ({}, SIMD level {level}).", std::env::consts::ARCH)
 }
 
 /// A bar on a terminal.
