@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn those_are_drawn_that_have_it() {
         let all: Vec<usize> = (0..110).collect();
-        let of_all = chosen(&[all.clone()], 110);
+        let of_all = chosen(std::slice::from_ref(&all), 110);
         assert_eq!(of_all.of(0), (0..36).collect::<Vec<_>>());
         assert_eq!(of_all.remark(0, "loss").unwrap(), "the first 36 of 110 runs");
         let late = chosen(&[vec![109]], 110);
