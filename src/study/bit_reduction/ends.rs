@@ -162,7 +162,7 @@ mod tests {
         names.dedup();
         // Five rates, two depths, gradients clipped and not; E8M7 and six more, four seeds each.
         assert_eq!(names.len(), 20 * 7 * 4);
-        let shared = Grid::Cut.arms(&setting);
+        let shared = grid::arms(&setting, Grid::Cut.cells(&setting), &[E8M7]);
         let own = shared.iter().filter(|arm| names.contains(&arm.name()));
         assert_eq!(own.count(), 20 * 4, "E8M7's runs are those of BR-18");
     }

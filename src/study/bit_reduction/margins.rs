@@ -4,7 +4,7 @@
 //! rates that work. BR-18 asks the same in models of two depths with gradients clipped and not.
 
 use super::common::{Spec, all, seeds, tails};
-use super::grid::{Cell, E8M1, E8M3, E8M7, Grid, MXFP4};
+use super::grid::{self, Cell, E8M1, E8M3, E8M7, Grid, MXFP4, NEAREST, STOCHASTIC};
 use crate::error::Result;
 use crate::plot::{self, Axis, Panel, Series};
 use crate::study::arm::{Arm, Scale, Setting};
@@ -275,7 +275,9 @@ impl Figure for Search {
     }
 
     fn arms(&self, setting: &Setting) -> Vec<Arm> {
-        Grid::Cut.arms(setting)
+        // The roundings of E8M1 are BR-19's, which stands on the same page.
+        let recipes = [E8M7, E8M3, E8M1, NEAREST, STOCHASTIC, MXFP4];
+        grid::arms(setting, Grid::Cut.cells(setting), &recipes)
     }
 
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {

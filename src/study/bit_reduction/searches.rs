@@ -6,7 +6,7 @@
 
 use super::common::{Fate, vocab};
 use super::grid::{
-    BF16, Cell, E8M1, E8M3, E8M5, E8M7, FP8, Grid, HEAD, MXFP4, NEAREST, STOCHASTIC, TF32,
+    self, BF16, Cell, E8M1, E8M3, E8M5, E8M7, FP8, Grid, HEAD, MXFP4, NEAREST, STOCHASTIC, TF32,
 };
 use crate::error::Result;
 use crate::study::arm::{Arm, Scale, Setting};
@@ -244,14 +244,7 @@ impl Figure for Search {
     }
 
     fn arms(&self, setting: &Setting) -> Vec<Arm> {
-        if setting.scale == Scale::Small {
-            return Vec::new();
-        }
-        let of = |cell: Cell| {
-            let recipes = self.recipes().into_iter().filter(move |recipe| cell.has(recipe));
-            recipes.flat_map(move |recipe| cell.arms(setting, recipe))
-        };
-        self.cells(setting).into_iter().flat_map(of).collect()
+        grid::arms(setting, self.cells(setting), &self.recipes())
     }
 
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
