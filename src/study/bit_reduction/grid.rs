@@ -196,6 +196,11 @@ mod tests {
         assert_eq!(count(Grid::Fp8, &[HEAD], true), 50);
         assert_eq!(count(Grid::Cut, &[E8M7, E8M3, E8M1], false), 240, "BR-18");
         assert_eq!(count(Grid::Cut, &[E8M1, NEAREST, STOCHASTIC], false), 240, "BR-19");
+        let all =
+            |grid: Grid, recipes: &[&str]| arms(&setting, grid.cells(&setting), recipes).len();
+        assert_eq!(all(Grid::Fp8, &[BF16, FP8, HEAD, MXFP4]), 350, "the head on clean text alone");
+        let cut = [E8M7, E8M3, E8M1, NEAREST, STOCHASTIC, MXFP4];
+        assert_eq!(all(Grid::Cut, &cut), 480);
         for grid in [Grid::Fp8, Grid::Cut] {
             let rates = grid.rates(&setting);
             assert!(rates.len() >= 5 && rates[rates.len() - 1] >= 99.0 * rates[0]);
