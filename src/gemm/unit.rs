@@ -102,7 +102,13 @@ impl Unit {
         b: impl Into<Input>,
         result: Format,
     ) -> Result<Self, UnitError> {
-        let (a, b) = (a.into(), b.into());
+        let unit = Self::unchecked(preset, a.into(), b.into(), result)?;
+        unit.with_parameters(unit.parameters)
+    }
+
+    /// The unit with the preset's parameters, which need not go together with the operands before
+    /// others are set.
+    fn unchecked(preset: Preset, a: Input, b: Input, result: Format) -> Result<Self, UnitError> {
         let parameters = preset.parameters(a, b, result);
         let parameters = parameters.ok_or(UnitError::Operands { preset, a, b, result })?;
         Ok(Self { preset, a, b, result, parameters })

@@ -129,6 +129,21 @@ result 0x3f7d0000 = 0.98828125
         "0x38",
     ]);
     assert!(code == 0 && out.ends_with("= 17472\n"), "{out}");
+    // A unit of one's own takes the same operands, in groups: 1.5 x 2 x 1 x 0.5 + 1.
+    let (code, out, err) = explain(&[
+        "custom,order=groups,group=16,l=64:nvfp4",
+        "-a",
+        "1.5",
+        "-b",
+        "2",
+        "-c",
+        "1",
+        "--scale-a",
+        "0x38",
+        "--scale-b",
+        "0x30",
+    ]);
+    assert!(code == 0 && out.ends_with("= 2.5\n"), "{out}{err}");
     let (code, out, _) = explain(&["amx:bf16", "-a", "1,nan", "-b", "2,2"]);
     assert!(
         code == 0 && out.contains("fma 1 2 0 = 2") && out.ends_with("0x7fc00000 = NaN\n"),

@@ -24,6 +24,7 @@ fn texts_round_trip() {
         ("custom,order=late,limit=100,f2=30:f16", "custom,order=late,f2=30,limit=100:f16"),
         ("fast:mxint8,nvfp4", "fast:int8/32:e8m0,e2m1/16:ue4m3"),
         ("amx,flush=none:bf16", "amx,flush=none:bf16"),
+        ("custom,order=groups,group=16,l=64:nvfp4", "custom,order=groups,l=64:e2m1/16:ue4m3"),
     ] {
         let unit: Unit = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
         assert_eq!(unit.to_string(), printed);
@@ -105,6 +106,7 @@ fn wrong_texts_are_answered() {
         ("fast,order=fused:nvfp4", &["need order=groups"]),
         ("hopper,promote=0:f16", &["1 to 1048576"]),
         ("custom:f32", &["12 significant bits"]),
+        ("custom:nvfp4", &["need order=groups"]),
         ("blackwell:e2m1/row:e8m0", &["do not run along the sum"]),
         ("blackwell:e2m1/16:ue4m4", &["ue4m"]),
         ("", &["matrix unit"]),

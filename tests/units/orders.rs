@@ -40,9 +40,12 @@ fn run(unit: &Unit, a: &[u64], b: &[u64], scales: [&[u64]; 2], c: u64) -> u64 {
 
 #[test]
 fn groups_of_blackwell() {
-    for (text, block) in
-        [("blackwell:nvfp4", 16), ("blackwell:mxfp4", 32), ("blackwell:e2m1/32:ue4m3", 32)]
-    {
+    for (text, block) in [
+        ("blackwell:nvfp4", 16),
+        ("blackwell:mxfp4", 32),
+        ("blackwell:e2m1/32:ue4m3", 32),
+        ("custom,order=groups,l=64,f=35:nvfp4", 16),
+    ] {
         let unit = unit(text);
         let format = unit.a().scale.unwrap().format;
         let step = Step::new(64, 35, Some(-133), F32);

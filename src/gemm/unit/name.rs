@@ -126,7 +126,7 @@ impl Model {
         b: impl Into<Input>,
         result: Format,
     ) -> Result<Unit, UnitError> {
-        let unit = Unit::new(self.preset, a, b, result)?;
+        let unit = Unit::unchecked(self.preset, a.into(), b.into(), result)?;
         let mut parameters = *unit.parameters();
         for setting in self.settings.split(',').filter(|setting| !setting.is_empty()) {
             parameters.set(setting)?;

@@ -50,7 +50,7 @@ pub enum Preset {
     /// subnormal numbers kept. Text: `fast`.
     Fast,
     /// Fused steps on any formats of up to 12 significant bits; parameters as Hopper's until others
-    /// are named. Text: `custom`.
+    /// are named. Scales that are no powers of two need [`Order::Groups`]. Text: `custom`.
     Custom,
 }
 
@@ -110,9 +110,9 @@ pub(super) const FACTS: [Facts; 16] = [
     facts(
         Preset::Custom,
         "custom",
-        "any formats of up to 12 significant bits whose values are binary32 numbers, with \
-         power-of-two scales or without, into any signed format with infinities whose values are \
-         binary32 numbers",
+        "any formats of up to 12 significant bits whose values are binary32 numbers, with block \
+         scales that are binary32 numbers or without, into any signed format with infinities whose \
+         values are binary32 numbers",
     ),
 ];
 
@@ -148,7 +148,9 @@ impl Preset {
         FACTS.iter().find(|facts| facts.preset == self).map_or("", |facts| facts.takes)
     }
 
-    /// The parameters for operands and a result; `None` if the unit does not take them.
+    /// The parameters for operands and a result; `None` if the unit does not take them. Those of
+    /// [`Custom`](Self::Custom) are a beginning: with some operands only others go together, which
+    /// [`Unit::with_parameters`](super::Unit::with_parameters) checks.
     pub fn parameters(self, a: Input, b: Input, result: Format) -> Option<Parameters> {
         match self {
             Self::Volta => tensor_core(a, b, result, &VOLTA),
@@ -189,7 +191,7 @@ impl Preset {
             Self::Custom => {
                 let narrow = |input: Input| {
                     let Input { format, scale } = input;
-                    let scaled = scale.is_none_or(|scale| scale.is_power_of_two());
+                    let scaled = scale.is_none_or(|scale| scale.format.is_exact_in_f32());
                     format.precision() <= 12 && format.is_exact_in_f32() && scaled
                 };
                 let wide = result.is_signed() && result.has_infinity() && result.is_exact_in_f32();
