@@ -69,6 +69,10 @@ fn unusable_files_do_not_stop_the_others() {
         (&["verify-tiles", folder, "--model", "hoper"], &["did you mean hopper"]),
         (&["verify-tiles", folder, "--model", "hopper,q=1"], &["no parameter", "promote"]),
         (
+            &["verify-tiles", folder, "--model", "custom,l=8:e4m3fn"],
+            &["names operands, whose formats come from the file", "without operands: custom,l=8"],
+        ),
+        (
             &["verify-tiles", &path_of(folder, "ampere_k4.tiles"), "--model", "volta"],
             &["volta does not multiply tf32 by tf32", "12 tiles of 4 x 3 x 4"],
         ),
@@ -155,7 +159,11 @@ result 0x3f7d0000 = 0.98828125
 fn misuse_is_answered() {
     for (arguments, part) in [
         (&["hopper:e4m3fn", "-a", "1,2", "-b", "1"][..], "--a has 2 elements and --b 1"),
-        (&["hopper:e4m3fn", "-a", "x", "-b", "1"], "--a: \"x\""),
+        (&["hopper:e4m3fn", "-a", "x", "-b", "1"], "--a: \"x\" is no number"),
+        (&["fast:f16", "-a", "0x1g", "-b", "1"], "--a: \"0x1g\" is no number: at position 3"),
+        (&["fast:f16", "-a", "0x11111111111111111", "-b", "1"], "11\" is no code"),
+        (&["hopper,out=bf16@sr8:f16", "-a", "1", "-b", "1"], "no random bits"),
+        (&["custom:nvfp4", "-a", "1", "-b", "1"], "need order=groups"),
         (&["hopper:e4m3fn", "-a", "0x123", "-b", "1"], "bits beyond the width"),
         (&["hopper:e4m3fn", "-a", "1", "-b", "1", "-c", "1,2"], "--c has 2 elements"),
         (&["hopper:e4m3fn", "-a", ",", "-b", "1"], "--a names no element"),

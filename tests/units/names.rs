@@ -3,6 +3,7 @@
 use exmy::block::BlockFormat;
 use exmy::format::Format;
 use exmy::gemm::unit::{Input, Model, Order, Preset, Unit};
+use exmy::round::Rounding;
 
 #[test]
 fn texts_round_trip() {
@@ -97,7 +98,7 @@ fn wrong_texts_are_answered() {
         ("hopper,l=0:f16", &["1 to 64"]),
         ("hopper,floor=low:f16", &["or none"]),
         ("hopper,out=e8m13:f16", &["FORMAT@MODE"]),
-        ("hopper,out=f32@sr8:f16", &["FORMAT@MODE"]),
+        ("hopper,out=f32@sr8:f16", &["rne, rna, rnz, rtz, rup, rdn, raz or odd", "no random bits"]),
         ("hopper,out=f64@rne:f16", &["inside that of the result"]),
         ("hopper,order=groups:f16", &["needs block scales"]),
         ("hopper,order=quarters:bf16", &["8-bit formats"]),
@@ -116,6 +117,13 @@ fn wrong_texts_are_answered() {
             assert!(error.contains(part), "{text:?}: {error}");
         }
     }
+    // Modes are listed once, and all of them.
+    let error = "hopper,out=f32@sr8:f16".parse::<Unit>().unwrap_err().to_string();
+    for mode in Rounding::DETERMINISTIC {
+        assert!(error.contains(&mode.to_string()), "no {mode} in {error}");
+    }
+    let error = "custom,l=8:e4m3fn".parse::<Model>().unwrap_err().to_string();
+    assert!(error.contains("without operands: custom,l=8"), "{error}");
     let across = Input::try_from("e2m1/32x1:e8m0".parse::<BlockFormat>().unwrap());
     assert!(across.unwrap_err().to_string().contains("32x1"));
 }

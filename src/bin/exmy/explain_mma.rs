@@ -117,8 +117,8 @@ fn codes(option: &str, text: &str, format: Format) -> Result<Codes> {
     let mut found = Codes { codes: Vec::new(), rounded: Vec::new() };
     let words = text.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty());
     for word in words {
-        let wrong = |why: String| {
-            Error::new(format!("{option}: {word:?} {why}")).hint(format!(
+        let wrong = |what: String| {
+            Error::new(format!("{option}: {what}")).hint(format!(
                 "a number such as 1.5, or a code of {format} ({} bits) such as 0x1",
                 format.bits()
             ))
@@ -126,15 +126,16 @@ fn codes(option: &str, text: &str, format: Format) -> Result<Codes> {
         let digits = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));
         let digits = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
         if let Some(digits) = digits {
-            let code = u64::from_str_radix(digits, 16).map_err(|_| wrong("is no code".into()))?;
+            let code = u64::from_str_radix(digits, 16)
+                .map_err(|_| wrong(format!("{word:?} is no code")))?;
             if code & !format.codes().end() != 0 {
-                return Err(wrong("has bits beyond the width".into()));
+                return Err(wrong(format!("{word:?} has bits beyond the width")));
             }
             found.codes.push(code);
             continue;
         }
         let rules = Rules::DEFAULT.with_overflow(Overflow::None);
-        let rounded = format.parse(word, &rules, 0).map_err(|error| wrong(format!("{error}")))?;
+        let rounded = format.parse(word, &rules, 0).map_err(|error| wrong(error.to_string()))?;
         if rounded.flags.contains(Flags::INEXACT) {
             let value = format.decode(rounded.code);
             found.rounded.push(format!("{option}: {word} is rounded to {value} of {format}"));

@@ -33,6 +33,13 @@ pub enum UnitError {
     },
     /// A text without formats where formats must be named.
     NoOperands(Short),
+    /// A text with formats where a model is named alone.
+    WithOperands {
+        /// What was given.
+        given: Short,
+        /// The model in it.
+        model: Short,
+    },
     /// A parameter's value.
     Value {
         /// The parameter.
@@ -78,6 +85,11 @@ impl fmt::Display for UnitError {
                 f,
                 "{given:?} names no operands: MODEL:A, MODEL:A,B or MODEL:A,B+RESULT, such as \
                  hopper:e4m3fn,e5m2+f32"
+            ),
+            Self::WithOperands { given, model } => write!(
+                f,
+                "{given:?} names operands, whose formats come from the file or the matrices that the \
+                 model is used with; say it without operands: {model}"
             ),
             Self::Value { key, given, possible } => {
                 write!(f, "{key}={given:?} is not possible: {possible}")

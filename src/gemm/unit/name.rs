@@ -56,7 +56,11 @@ const KEYS: [(&str, &str); 17] = [
     ("reach", "0 to 2000, or none"),
     ("limit", "a number from -2000 to 2000, or none"),
     ("group", "1 to 64"),
-    ("out", "FORMAT@MODE such as e8m13@rtz"),
+    (
+        "out",
+        "FORMAT@MODE such as e8m13@rtz, the mode rne, rna, rnz, rtz, rup, rdn, raz or odd (not srN: \
+         a unit draws no random bits)",
+    ),
     ("underflow", "positive or signed"),
     ("flush", "none, cdna2 or amx"),
     ("nan", "ones, quiet or x86"),
@@ -139,6 +143,10 @@ impl FromStr for Model {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
+        if let Some((model, _)) = text.split_once(':') {
+            let (given, model) = (Short::new(text), Short::new(model));
+            return Err(UnitError::WithOperands { given, model });
+        }
         let (name, settings) = text.split_once(',').unwrap_or((text, ""));
         let preset: Preset = name.parse().map_err(UnitError::Unknown)?;
         let mut scratch = Parameters::fused(16, 25, Format::F32);
@@ -288,7 +296,6 @@ impl Parameters {
             "out" => {
                 let (format, rounding) = value.split_once('@')?;
                 let rounding = rounding.parse().ok()?;
-                // A stochastic mode needs random bits, which no unit here draws.
                 let fixed = Rounding::DETERMINISTIC.contains(&rounding);
                 (self.output, self.rounding) = (format.parse().ok()?, fixed.then_some(rounding)?);
             }
