@@ -7,6 +7,7 @@ mod literals;
 mod names;
 mod oracle;
 mod orders;
+mod page;
 mod recorded;
 mod specials;
 mod tiles;
