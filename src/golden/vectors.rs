@@ -20,6 +20,7 @@
 //! ```
 
 mod edges;
+mod head;
 mod operands;
 mod style;
 
@@ -72,6 +73,7 @@ impl Default for Request {
 /// The operands of all cases.
 #[derive(Clone, Debug)]
 pub struct Cases {
+    request: Request,
     choices: Vec<Choice>,
     /// Which operands of a combination are random, a bit each, one case after the other; empty if
     /// all operands are taken in order.
@@ -124,6 +126,7 @@ impl Cases {
         let (planned, masks) = if exhaustive { (all, Vec::new()) } else { (planned, masks) };
         let len = request.count.map_or(planned, u128::from);
         Ok(Self {
+            request: *request,
             choices,
             masks,
             uniform: exhaustive && bits > 64,
@@ -132,6 +135,11 @@ impl Cases {
             stride: if len < planned { stride(planned) } else { 1 },
             philox: Philox::new(request.seed, Stream::new("vectors")),
         })
+    }
+
+    /// What was asked for.
+    pub fn request(&self) -> &Request {
+        &self.request
     }
 
     /// How many there are.

@@ -29,6 +29,34 @@ fn vectors_pass_the_verdict_under_the_same_options() {
     assert!(one != two && one == vectors(&["f16_add"]));
 }
 
+/// What the head of a file says makes the file, byte for byte, whatever was left out or spelled
+/// otherwise.
+#[test]
+fn the_head_is_enough_to_make_the_file_again() {
+    let cases: &[&[&str]] = &[
+        &["e2m1_mul"],
+        &["f16_fma", "--level", "2", "--seed", "9", "--count", "70"],
+        &["f64_to_i32_rx_min", "--int-invalid", "arm", "--count", "40"],
+        &["f16_roundToInt_x", "--count", "40", "--tininess", "before"],
+        &["float8_e4m3fn,e5m2_add_to_f16", "--round", "sr5b", "--seed", "3", "--count", "300"],
+        &["f32_to_e5m2", "--profile", "onnx-nosat", "--overflow", "to-nan", "--count", "40"],
+        &["bf16_add", "--exhaustive", "--count", "20", "--profile", "x86"],
+    ];
+    for arguments in cases {
+        for (style, mark) in [("readmemh", "// "), ("c", "   "), ("json", "{")] {
+            let text = vectors(&[arguments, &["--style", style][..]].concat());
+            let text = String::from_utf8(text).unwrap();
+            let head = text.lines().find(|line| line.contains(" --seed ")).unwrap();
+            assert!(head.starts_with(mark) && head.contains(env!("CARGO_PKG_VERSION")), "{head}");
+            let command = &head[head.find("exmy vectors ").unwrap()..];
+            let end = command.find(&['"', '*'][..]).unwrap_or(command.len());
+            let words: Vec<&str> = command[..end].split_whitespace().collect();
+            assert_eq!(words[..2], ["exmy", "vectors"]);
+            assert!(String::from_utf8(vectors(&words[2..])).unwrap() == text, "{words:?}");
+        }
+    }
+}
+
 #[test]
 fn misuse_is_answered() {
     for (arguments, part) in [

@@ -19,6 +19,9 @@ use std::io::stdout;
 ///
 /// Under a stochastic mode (srN) the N-bit random integer stands behind the operands: the top bits
 /// of the words of the Philox4x32-10 stream "golden" under --seed.
+///
+/// Files of the styles readmemh, c and json begin with the version of exmy and the whole command that
+/// makes them again. TestFloat's lines have no head, for TestFloat's programs read them.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// What is computed: a name of TestFloat with any format (see `exmy verify --help`)
@@ -66,6 +69,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             crate::show::thousands(u64::try_from(cases.len()).unwrap_or(u64::MAX))
         );
     }
-    quiet_pipe(write(&evaluator, &cases, arguments.seed, arguments.style, stdout().lock()))?;
+    quiet_pipe(write(&evaluator, &cases, arguments.style, stdout().lock()))?;
     Ok(0)
 }

@@ -6,11 +6,11 @@ use std::io::{self, Write};
 use std::str::FromStr;
 
 use super::Cases;
+use super::head::head;
 use crate::golden::convert::STREAM;
 use crate::golden::evaluate::{Evaluator, Outcome};
 use crate::golden::function::Kind;
 use crate::golden::lines::write_hexadecimal;
-use crate::math::IntInvalid;
 use crate::random::Philox;
 use crate::text::UnknownName;
 
@@ -58,18 +58,18 @@ impl FromStr for Style {
 }
 
 /// One column of a case.
-struct Field {
-    name: &'static str,
-    bits: u32,
-    what: String,
+pub(super) struct Field {
+    pub(super) name: &'static str,
+    pub(super) bits: u32,
+    pub(super) what: String,
 }
 
 impl Field {
-    fn digits(&self) -> usize {
+    pub(super) fn digits(&self) -> usize {
         self.bits.div_ceil(4) as usize
     }
 
-    fn c_type(&self) -> &'static str {
+    pub(super) fn c_type(&self) -> &'static str {
         match self.bits {
             0..=8 => "uint8_t",
             9..=16 => "uint16_t",
@@ -98,22 +98,24 @@ fn fields(evaluator: &Evaluator) -> Vec<Field> {
 const BUFFER: usize = 1 << 16;
 
 /// Evaluates all cases and writes them. The random integers of a stochastic mode are the top bits
-/// of the words of [`STREAM`] under `seed`, case by case.
+/// of the words of [`STREAM`] under the seed of the cases, case by case.
+///
+/// All styles but TestFloat's, whose lines other programs read, begin with the version of this crate
+/// and the command that makes the same bytes again.
 ///
 /// # Errors
 /// Those of writing; and an elementary function that cannot be decided.
 pub fn write(
     evaluator: &Evaluator,
     cases: &Cases,
-    seed: u64,
     style: Style,
     mut sink: impl Write,
 ) -> io::Result<()> {
     let fields = fields(evaluator);
-    let philox = Philox::new(seed, STREAM);
+    let philox = Philox::new(cases.request().seed, STREAM);
     let random_bits = evaluator.random_bits();
     let mut out = Vec::with_capacity(2 * BUFFER);
-    head(&mut out, evaluator, cases, &fields, seed, style)?;
+    head(&mut out, evaluator, cases, &fields, style)?;
     let operands = evaluator.function().operands().len();
     let mut words = [0; 6];
     let mut index = 0;
@@ -176,78 +178,4 @@ fn line(out: &mut Vec<u8>, words: &[u128], fields: &[Field], style: Style, last:
         }
     }
     out.extend(close);
-}
-
-/// What the cases are of, as a file's head says it.
-fn head(
-    out: &mut Vec<u8>,
-    evaluator: &Evaluator,
-    cases: &Cases,
-    fields: &[Field],
-    seed: u64,
-    style: Style,
-) -> io::Result<()> {
-    let function = evaluator.function();
-    let rules = &evaluator.context().rules;
-    let settings = evaluator.settings();
-    let exact = if evaluator.is_exact() { "exact" } else { "notexact" };
-    let (round, overflow, tininess) = (rules.rounding, rules.overflow, rules.tininess);
-    let profile = settings.profile;
-    let invalid = match settings.int_invalid {
-        IntInvalid::X86 => "x86",
-        IntInvalid::Riscv => "riscv",
-        IntInvalid::Arm => "arm",
-    };
-    let about = format!(
-        "profile {profile}, round {round}, overflow {overflow}, tininess {tininess}, {exact}, \
-         int-invalid {invalid}, seed {seed}"
-    );
-    let count = cases.len();
-    match style {
-        Style::Testfloat => {}
-        Style::Readmemh => {
-            writeln!(out, "// exmy vectors {function}: {count} cases")?;
-            writeln!(out, "// {about}")?;
-            let mut high: usize = fields.iter().map(|field| 4 * field.digits()).sum();
-            writeln!(out, "// words of {high} bits:")?;
-            for field in fields {
-                let low = high - 4 * field.digits();
-                writeln!(out, "//   [{}:{low}] {}: {}", high - 1, field.name, field.what)?;
-                high = low;
-            }
-        }
-        Style::C => {
-            let name: String = function
-                .to_string()
-                .chars()
-                .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
-                .collect();
-            writeln!(out, "/* exmy vectors {function}: {count} cases")?;
-            writeln!(out, "   {about} */")?;
-            writeln!(out, "#include <stdint.h>\n\nstruct case_{name} {{")?;
-            for field in fields {
-                // Words beyond 64 bits: the low half first.
-                let halves = if field.bits > 64 { "[2]" } else { "" };
-                let (kind, name, what) = (field.c_type(), field.name, &field.what);
-                writeln!(out, "    {kind} {name}{halves}; /* {what} */")?;
-            }
-            writeln!(out, "}};\n\nstatic const struct case_{name} cases_{name}[] = {{")?;
-        }
-        Style::Json => {
-            let names: Vec<_> = fields.iter().map(|field| format!("{:?}", field.name)).collect();
-            let kinds: Vec<_> = function.operands().iter().map(|k| format!("\"{k}\"")).collect();
-            writeln!(
-                out,
-                "{{\"function\":\"{function}\",\"operands\":[{}],\"result\":\"{}\",\
-                 \"profile\":\"{profile}\",\"round\":\"{round}\",\"overflow\":\"{overflow}\",\
-                 \"tininess\":\"{tininess}\",\"exact\":{},\"int_invalid\":\"{invalid}\",\
-                 \"seed\":\"{seed}\",\"count\":{count},\"fields\":[{}],\"cases\":[",
-                kinds.join(","),
-                function.result(),
-                evaluator.is_exact(),
-                names.join(","),
-            )?;
-        }
-    }
-    Ok(())
 }
