@@ -192,9 +192,33 @@ impl Operation {
         })
     }
 
+    /// All that stand by their name behind a format, which conversions do not.
+    ///
+    /// ```
+    /// use exmy::golden::function::Operation;
+    ///
+    /// let three: Vec<_> = Operation::all().filter(|operation| operation.arity() == 3).collect();
+    /// assert_eq!(three, [Operation::MulAdd, Operation::Faa, Operation::Clamp]);
+    /// ```
+    pub fn all() -> impl Iterator<Item = Self> {
+        TABLE.iter().map(|row| row.1).chain(Elementary::ALL.into_iter().map(Self::Elementary))
+    }
+
     /// All names.
     pub(super) fn names() -> impl Iterator<Item = &'static str> {
-        TABLE.iter().map(|row| row.0).chain(ELEMENTARY)
+        Self::all().map(Self::name)
+    }
+
+    /// The second names that are read, each with the operation.
+    ///
+    /// ```
+    /// use exmy::golden::function::Operation;
+    ///
+    /// assert!(Operation::synonyms().any(|synonym| synonym == ("fma", Operation::MulAdd)));
+    /// ```
+    pub fn synonyms() -> impl Iterator<Item = (&'static str, Self)> {
+        let named = |name| Self::from_name(name).map(|operation| (name, operation));
+        SYNONYMS.iter().filter_map(move |(synonym, _)| named(*synonym))
     }
 
     fn row(self) -> Option<&'static (&'static str, Self, usize, Returns)> {
@@ -216,6 +240,17 @@ impl Operation {
             return function.operands() as usize;
         }
         self.row().map_or(1, |row| row.2)
+    }
+
+    /// Whether the result is 0 or 1.
+    ///
+    /// ```
+    /// use exmy::golden::function::Operation;
+    ///
+    /// assert!(Operation::LeQuiet.is_predicate() && !Operation::Minimum.is_predicate());
+    /// ```
+    pub fn is_predicate(self) -> bool {
+        self.returns() == Returns::Truth
     }
 
     pub(super) fn returns(self) -> Returns {

@@ -57,6 +57,32 @@ fn the_head_is_enough_to_make_the_file_again() {
     }
 }
 
+/// One list, in the help of both commands, in the documentation and in the answer to a wrong name.
+#[test]
+fn the_operations_are_listed() {
+    let help = |command| {
+        let help = succeed(&mut exmy(&[command, "--help"])).stdout;
+        let help = String::from_utf8(help).unwrap();
+        let at = help.find("Operations behind a format").unwrap_or_else(|| panic!("{help}"));
+        help[at..].trim_end().to_owned()
+    };
+    let list = help("vectors");
+    assert_eq!(list, help("verify"));
+    assert!(list.lines().all(|line| line.len() <= 80), "{list}");
+    let page = include_str!("../../docs/verification.md");
+    assert!(page.contains(&format!("```text\n{list}\n```")), "docs/verification.md lacks\n{list}");
+    let (_, _, err) = with_input(&["verify", "f16_frobnicate"], b"");
+    let (_, names) = err.split_once("after a format: ").unwrap();
+    for name in names.lines().next().unwrap().split(", ") {
+        let count = list.split_whitespace().filter(|word| *word == name).count();
+        assert!(count >= 1, "no {name} in\n{list}");
+    }
+    // Its other name is said where the names are, and used nowhere else on the page.
+    assert!(list.contains("fma                  mulAdd"), "{list}");
+    let words = page.split(|c: char| !c.is_ascii_alphanumeric());
+    assert_eq!(words.filter(|word| *word == "fma").count(), 2);
+}
+
 #[test]
 fn misuse_is_answered() {
     for (arguments, part) in [

@@ -15,6 +15,7 @@ mod convert;
 mod explain_mma;
 mod formats;
 mod inspect;
+mod operations;
 mod provenance;
 mod quantize;
 mod report;

@@ -23,8 +23,10 @@ use std::io::stdout;
 /// Files of the styles readmemh, c and json begin with the version of exmy and the whole command that
 /// makes them again. TestFloat's lines have no head, for TestFloat's programs read them.
 #[derive(Args)]
+#[command(after_long_help = crate::operations::list())]
 pub(crate) struct Arguments {
-    /// What is computed: a name of TestFloat with any format (see `exmy verify --help`)
+    /// What is computed: f16_add, e4m3fn_mulAdd_to_f32, f32_to_i32, ...; `exmy verify --help` explains the
+    /// names
     function: Function,
     #[command(flatten)]
     options: Options,

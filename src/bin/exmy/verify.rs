@@ -31,6 +31,7 @@ use std::ops::ControlFlow;
 /// The exit code is 0 if every line is right, 1 if a case failed or a line was malformed, 2 for
 /// misuse and for the malformed line that --strict stopped at.
 #[derive(Args)]
+#[command(after_long_help = crate::operations::list())]
 pub(crate) struct Arguments {
     /// What was computed: f16_add, e4m3fn_mulAdd_to_f32, f32_to_i32, ...
     function: Function,
