@@ -1,6 +1,6 @@
 //! `exmy convert`: a filter that keeps lines in step.
 
-use crate::{cut_off, exmy, with_input};
+use crate::{cut_off, exmy, succeed, with_input};
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
@@ -88,6 +88,28 @@ fn a_profile_of_those_who_lack_the_format_is_remarked_on() {
     let (code, out, err) = with_input(&words, b"3f800000 38 00\n");
     assert_eq!((code, out.as_str()), (0, "1 passed, 0 failed\n"));
     assert!(err.starts_with("note: ") && err.lines().count() == 1, "{err}");
+}
+
+/// The table of docs/verification.md, with f32 codes of 31/32, 5/8 and 1/2 of 2^-6.
+#[test]
+fn flushing_is_as_documented() {
+    let page = include_str!("../../docs/verification.md");
+    let rows: Vec<Vec<&str>> = page
+        .lines()
+        .filter(|line| line.starts_with("| `flush-"))
+        .map(|line| line.split('|').map(|cell| cell.trim().trim_matches('`')).collect())
+        .collect();
+    let names: Vec<&str> = rows.iter().map(|row| row[1]).collect();
+    assert_eq!(names, ["flush-none", "flush-input", "flush-candidates", "flush-output"]);
+    for row in rows {
+        let (_, out, _) = convert(&["--flush", row[1]], b"3c780000\n3c200000\n3c000000\n");
+        assert_eq!(out.lines().collect::<Vec<_>>(), row[3..6], "{}", row[1]);
+        // Operands are read as they are: the least number of e4m3fn is subnormal.
+        let back = ["convert", "--from", "e4m3fn", "--to", "f32", "--flush", row[1]];
+        assert_eq!(with_input(&back, b"01\n").1, "3b000000\n", "{}", row[1]);
+    }
+    let help = String::from_utf8(succeed(&mut exmy(&["convert", "--help"])).stdout).unwrap();
+    assert!(names.iter().all(|name| help.contains(&format!("{name}:"))), "{help}");
 }
 
 /// A code has 19 bits; the upper ones of the binary32 word that tensor cores read.

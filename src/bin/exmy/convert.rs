@@ -48,8 +48,11 @@ pub(crate) struct Arguments {
     /// The standard, library or device whose rules hold
     #[arg(long, value_name = "P", default_value = "ieee")]
     profile: Profile,
-    /// What becomes of results below the smallest normal one: flush-none flush-input
-    /// flush-candidates flush-output [default: the profile's; flush-none]
+    /// What becomes of results below the smallest normal one (operands are read as they are, subnormal
+    /// ones too) [default: the profile's; flush-none]
+    ///
+    /// flush-none: subnormal numbers. flush-input: zero where the exact number is below it.
+    /// flush-candidates: rounded to zero or to it. flush-output: zero where the rounded number is below it.
     #[arg(long, value_name = "F")]
     flush: Option<Flush>,
     /// When underflow is detected: before or after rounding [default: the profile's; after]

@@ -36,6 +36,17 @@ pub(crate) struct Options {
     /// [default: ieee]
     #[arg(long, value_name = "P")]
     pub(crate) profile: Option<Profile>,
+    /// An option of `convert` that is looked for here too
+    #[arg(long = "flush", hide = true, num_args = 0..=1, default_missing_value = "",
+          value_parser = no_flush)]
+    _flush: Option<String>,
+}
+
+fn no_flush(_: &str) -> Result<String, &'static str> {
+    Err(
+        "only `exmy convert` flushes; operations read subnormal operands and give subnormal results as \
+         they are",
+    )
 }
 
 #[derive(Clone, Copy, ValueEnum)]
