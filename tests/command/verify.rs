@@ -152,3 +152,25 @@ fn columns_are_read_from_standard_input() {
     let (code, _, err) = with_input(&["verify-cols", "-"], b"EXMY");
     assert!(code == 2 && err.contains("cannot use -"), "{err}");
 }
+
+#[test]
+fn columns_are_read_from_folders() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/h200/conv_f8.cols");
+    for name in ["b.cols", "a.cols", "notes.txt"] {
+        std::fs::copy(source, path(name)).unwrap();
+    }
+    let all = folder.path().to_str().unwrap();
+    let (code, out, err) = with_input(&["verify-cols", all], b"");
+    assert_eq!((code, err.as_str()), (0, ""));
+    // As if the files were named, in order.
+    assert_eq!(out, with_input(&["verify-cols", &path("a.cols"), &path("b.cols")], b"").1);
+    assert!(out.starts_with(&path("a.cols")) && !out.contains("notes"), "{out}");
+    // What cannot be used does not stop the others.
+    let empty = tempfile::tempdir().unwrap();
+    let empty = empty.path().to_str().unwrap();
+    let (code, out, err) = with_input(&["verify-cols", empty, "nowhere.cols", all], b"");
+    assert!(code == 2 && out.contains(&path("b.cols")), "{out}");
+    assert!(err.contains("ends in .cols") && err.contains("cannot open nowhere.cols"), "{err}");
+}

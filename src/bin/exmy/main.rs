@@ -14,6 +14,7 @@ macro_rules! tell {
 mod convert;
 mod explain_mma;
 mod formats;
+mod inputs;
 mod inspect;
 mod operations;
 mod provenance;

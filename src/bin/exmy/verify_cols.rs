@@ -1,6 +1,6 @@
 //! `exmy verify-cols`: recorded conversions of hardware and libraries against this crate's.
 
-use crate::INTERRUPTED;
+use crate::{INTERRUPTED, inputs};
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::golden::columns::{Columns, Conversion, Table, Verdict};
@@ -21,9 +21,10 @@ const LINE_EVERY: Duration = Duration::from_secs(5);
 #[derive(Args)]
 #[command(after_long_help = long_help())]
 pub(crate) struct Arguments {
-    /// Files of recorded conversions (EXMYCONV); - is standard input
-    #[arg(value_name = "FILE", required = true)]
-    files: Vec<PathBuf>,
+    /// Files of recorded conversions (EXMYCONV), or folders of files that end in .cols; - is standard
+    /// input
+    #[arg(value_name = "FILE|DIR", required = true)]
+    paths: Vec<PathBuf>,
     /// Show no progress
     #[arg(long, short)]
     quiet: bool,
@@ -61,8 +62,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     })
     .map_err(|error| Error::new("cannot listen for Ctrl-C").because(error))?;
     let mut code = 0;
-    for path in &arguments.files {
-        if arguments.files.len() > 1 {
+    let mut files = Vec::new();
+    for path in &arguments.paths {
+        match inputs::files(path, "cols") {
+            Ok(found) => files.extend(found),
+            Err(error) => {
+                crate::show::error(&error);
+                code = crate::MISUSE;
+            }
+        }
+    }
+    for path in &files {
+        if files.len() > 1 {
             print(&format!("{}\n", path.display()))?;
         }
         match verify(path, arguments.quiet, &stop) {

@@ -1,5 +1,6 @@
 //! `exmy verify-tiles`: recorded dot products of matrix units against the models of this crate.
 
+use crate::inputs;
 use crate::rows::width;
 use crate::settings::quiet_pipe;
 use clap::Args;
@@ -48,7 +49,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let mut code = 0;
     let (mut files, mut elements, mut mismatches) = (0, 0, 0);
     for path in &arguments.paths {
-        let found = match files_of(path) {
+        let found = match inputs::files(path, "tiles") {
             Ok(found) => found,
             Err(error) => {
                 crate::show::error(&error);
@@ -81,27 +82,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         print(&format!("{files} files: {elements} elements, {mismatches} mismatches\n"))?;
     }
     Ok(code)
-}
-
-/// The file itself, or the tiles of a folder by name.
-fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
-    if !path.is_dir() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let failed = |error| Error::io("list", path, error);
-    let mut files = Vec::new();
-    for entry in path.read_dir().map_err(failed)? {
-        let file = entry.map_err(failed)?.path();
-        if file.extension().is_some_and(|extension| extension == "tiles") && !file.is_dir() {
-            files.push(file);
-        }
-    }
-    files.sort();
-    if files.is_empty() {
-        let what = format!("no file in {} ends in .tiles", path.display());
-        return Err(Error::new(what).hint("name the files themselves if they are called otherwise"));
-    }
-    Ok(files)
 }
 
 fn verify(path: &Path, model: Option<&Model>) -> Result<Verdict> {

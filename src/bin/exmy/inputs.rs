@@ -1,0 +1,25 @@
+//! What `verify-cols` and `verify-tiles` are given: files, and folders of them.
+
+use exmy::error::{Error, Result};
+use std::path::{Path, PathBuf};
+
+/// The file itself, or those of a folder that end in `.EXTENSION`, by name.
+pub(crate) fn files(path: &Path, extension: &str) -> Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let failed = |error| Error::io("list", path, error);
+    let mut files = Vec::new();
+    for entry in path.read_dir().map_err(failed)? {
+        let file = entry.map_err(failed)?.path();
+        if file.extension().is_some_and(|found| found == extension) && !file.is_dir() {
+            files.push(file);
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        let what = format!("no file in {} ends in .{extension}", path.display());
+        return Err(Error::new(what).hint("name the files themselves if they are called otherwise"));
+    }
+    Ok(files)
+}
