@@ -79,9 +79,13 @@ fn a_profile_of_those_who_lack_the_format_is_remarked_on() {
         assert_eq!(to("e3m4", profile).2.lines().count(), 1);
         assert_eq!(to("e4m3fn", profile).2, "");
     }
-    for profile in ["ieee", "ml-dtypes", "p3109"] {
-        assert_eq!(to("e4m3", profile).2, "", "{profile}");
+    // Elsewhere it may be meant, but OCP's E4M3 is another.
+    for profile in ["ieee", "p3109", "x86"] {
+        let err = to("E4M3", profile).2;
+        assert!(err.contains("OCP") && err.contains("e4m3fn") && err.lines().count() == 1, "{err}");
+        assert_eq!(to("e3m4", profile).2, "", "{profile}");
     }
+    assert_eq!(to("e4m3", "ml-dtypes").2, "");
     let words = ["convert", "--from", "e4m3", "--to", "f32", "--profile", "torch"];
     assert_eq!(with_input(&words, b"38\n").2.lines().count(), 1);
     let words = ["verify", "f32_to_e4m3", "--profile", "cuda-satfinite"];

@@ -4,7 +4,7 @@
 use clap::{Args, ValueEnum};
 use exmy::error::{Error, Result};
 use exmy::format::Format;
-use exmy::golden::function::Settings;
+use exmy::golden::function::{Evaluator, Kind, Settings};
 use exmy::math::IntInvalid;
 use exmy::round::{Overflow, Profile, Rounding, Tininess};
 use std::cell::RefCell;
@@ -202,22 +202,34 @@ impl<T: Write> Write for Shown<'_, T> {
     }
 }
 
-/// Says on stderr where a profile's rules are applied to a format that its source does not have:
-/// E4M3 and E3M4 as IEEE would make them exist in ml_dtypes, LLVM and on AWS Trainium, while what
-/// OCP, NVIDIA, PyTorch and ONNX call E4M3 is E4M3FN.
+/// Says on stderr where E4M3 is likely to be another format than was meant, or a profile's rules are
+/// applied to one that its source does not have: E4M3 and E3M4 as IEEE would make them exist in
+/// ml_dtypes, LLVM and on AWS Trainium, while what OCP, NVIDIA, PyTorch and ONNX call E4M3 is E4M3FN.
 pub(crate) fn remark_on(profile: Profile, formats: &[Format]) {
     let name = profile.to_string();
-    if !["cuda", "ocp", "torch", "onnx"].iter().any(|source| name.starts_with(source)) {
-        return;
-    }
-    if formats.contains(&Format::E4M3) {
+    let lacks = ["cuda", "ocp", "torch", "onnx"].iter().any(|source| name.starts_with(source));
+    let e4m3 = formats.contains(&Format::E4M3);
+    if e4m3 && lacks {
         tell!(
             "note: e4m3 is the IEEE-like format (largest 240), which {name} does not have; what \
              its source calls E4M3 is e4m3fn"
         );
-    } else if formats.contains(&Format::E3M4) {
+    } else if e4m3 && profile != Profile::MlDtypes {
+        tell!(
+            "note: e4m3 is the IEEE-like format (largest 240); what OCP calls E4M3 is e4m3fn \
+             (largest 448)"
+        );
+    } else if lacks && formats.contains(&Format::E3M4) {
         tell!("note: {name} does not have e3m4; its rules are those of the nearest format");
     }
+}
+
+/// The same of the formats of a function's operands and result.
+pub(crate) fn remark_on_function(evaluator: &Evaluator) {
+    let function = evaluator.function();
+    let kinds = function.operands().iter().copied().chain([function.result()]);
+    let format = |kind| if let Kind::Format(format) = kind { Some(format) } else { None };
+    remark_on(evaluator.settings().profile, &kinds.filter_map(format).collect::<Vec<_>>());
 }
 
 /// `1 bit`, `2 bits`.

@@ -1,6 +1,6 @@
 //! `exmy vectors`: prints cases of any operation on any formats.
 
-use crate::settings::{Options, quiet_pipe};
+use crate::settings::{Options, quiet_pipe, remark_on_function};
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::golden::function::Function;
@@ -65,6 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         count: arguments.count,
     };
     let cases = Cases::new(&arguments.function, &request)?;
+    remark_on_function(&evaluator);
     if cases.len() > MANY {
         tell!(
             "{} cases follow; --count N takes N of them, spread over all",

@@ -1,9 +1,11 @@
 //! `exmy verify`: judges case lines of Berkeley TestFloat for any operation on any formats.
 
-use crate::settings::{Complaints, Options, Shown, announce, counted, quiet_pipe, remark_on};
+use crate::settings::{
+    Complaints, Options, Shown, announce, counted, quiet_pipe, remark_on_function,
+};
 use clap::Args;
 use exmy::error::Result;
-use exmy::golden::function::{Function, Kind};
+use exmy::golden::function::Function;
 use exmy::golden::testfloat::{Finding, Strictness, verify};
 use exmy::round::Profile;
 use std::cell::RefCell;
@@ -60,12 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     words.push(format!("{} (result)", function.result()));
     words.push("flags (00 to 1f)".into());
     let expected = words.join(", ");
-    let kinds = function.operands().iter().chain([&function.result()]).copied().collect::<Vec<_>>();
-    let formats: Vec<_> = kinds
-        .into_iter()
-        .filter_map(|kind| if let Kind::Format(format) = kind { Some(format) } else { None })
-        .collect();
-    remark_on(evaluator.settings().profile, &formats);
+    remark_on_function(&evaluator);
     announce(&expected);
     let complaints = &RefCell::new(Complaints::new(expected + ", in hexadecimal"));
     let source = Shown { stream: stdin().lock(), complaints };
