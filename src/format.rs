@@ -113,7 +113,8 @@ impl Format {
     /// ```
     ///
     /// # Errors
-    /// If `exp_bits` is not in 1..=16 or `man_bits` not in 1..=52.
+    /// If `exp_bits` is not in 1..=16 or `man_bits` not in 1..=52, or a code would have more than 64
+    /// bits.
     pub const fn ieee(exp_bits: u32, man_bits: u32) -> Result<Self, FormatError> {
         Self::builder(Sign::Magnitude, exp_bits, man_bits).build()
     }
@@ -132,8 +133,8 @@ impl Format {
     /// ```
     ///
     /// # Errors
-    /// If `k` is not above 2 or `p` not in `1..k` (signed) or `1..=k` (unsigned), or a field is
-    /// wider than this crate carries (16 exponent bits).
+    /// If `k` is not in 3..=64 or `p` not in `1..k` (signed) or `1..=k` (unsigned), or a field is
+    /// wider than this crate carries (16 exponent and 52 trailing significand bits).
     pub const fn p3109(k: u32, p: u32, signed: bool, infinite: bool) -> Result<Self, FormatError> {
         if k <= 2 || k > 64 || p == 0 || p > k - signed as u32 {
             return Err(FormatError::NotP3109 { k, p, signed });

@@ -160,7 +160,8 @@ impl Format {
     /// The largest magnitude a bias may have. The widest exponent field (16 bits) needs 2^15.
     pub const BIAS_LIMIT: i32 = 1 << 20;
 
-    /// Starts the description of a format of `exp_bits` (0..=16) and `man_bits` (0..=52).
+    /// Starts the description of a format of `exp_bits` (0..=16) and `man_bits` (0..=52), whose codes
+    /// may have 64 bits with the sign.
     ///
     /// Example: [`FormatBuilder::build`].
     pub const fn builder(sign: Sign, exp_bits: u32, man_bits: u32) -> FormatBuilder {

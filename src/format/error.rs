@@ -63,10 +63,15 @@ impl fmt::Display for FormatError {
         match *self {
             Self::FieldTooWide { exp_bits, man_bits } => write!(
                 f,
-                "{exp_bits} exponent and {man_bits} significand bits: at most 16 and 52 are possible"
+                "{exp_bits} exponent and {man_bits} significand bits: at most 16 and 52 are possible, \
+                 and a code of 64 bits"
             ),
             Self::TooManyBits { bits } => {
-                write!(f, "a code of {bits} bits: at most 64 are possible")
+                write!(
+                    f,
+                    "a code of {bits} bits: at most 64 are possible, of sign, exponent and \
+                     significand together"
+                )
             }
             Self::NoRoomForNan { exp_bits, man_bits } => write!(
                 f,
@@ -106,7 +111,7 @@ impl fmt::Display for FormatError {
             ),
             Self::NotP3109 { k, p, signed } => write!(
                 f,
-                "P3109 has no {} format of {k} bits with precision {p}: the width is 3 to 64, the \
+                "P3109 has no {} format of {k} bits with precision {p}: the width is 3 to 64 here, the \
                  precision 1 to the width{}",
                 if signed { "signed" } else { "unsigned" },
                 if signed { " less 1" } else { "" }

@@ -147,6 +147,26 @@ fn the_ends_of_the_parameters() {
     );
     assert!(build(3, 53).unwrap_err().contains("at most 16 and 52"));
     assert!(build(16, 48).unwrap_err().contains("65 bits: at most 64"));
+    // By their names: every shape that is one, and what the others are told.
+    for (e, m) in (0..=20).flat_map(|e| (0..=60).map(move |m| (e, m))).skip(1) {
+        for (mark, sign) in [("", 1), ("u", 0)] {
+            let name = format!("{mark}e{e}m{m}finite");
+            let (wide, long) = (e > 16 || m > 52, sign + e + m > 64);
+            match name.parse::<Format>() {
+                Ok(format) => {
+                    assert!(!wide && !long, "{name}");
+                    assert_eq!(format.bits(), sign + e + m, "{name}");
+                }
+                Err(error) => {
+                    let said = error.to_string();
+                    assert!(wide || long, "{said}");
+                    assert!(said.contains("at most 64 are possible, of sign") || wide, "{said}");
+                    assert!(said.contains("at most 16 and 52 are possible") || !wide, "{said}");
+                    assert!(said.contains("64"), "{said}");
+                }
+            }
+        }
+    }
     let widest = build(16, 47).unwrap();
     assert_eq!((widest.bits(), widest.storage_bits()), (64, 64));
     assert_eq!((widest.emax(), widest.lsb()), (32767, -32766 - 47));

@@ -12,9 +12,11 @@ are those of OCP OFP8 1.0 and MX 1.0, IEEE 754-2019, the FNUZ formats of arXiv 2
 P3109 (Interim Report 4.0). `smallest` is the smallest value above zero, a subnormal one where there
 are any; values of many digits are rounded to four.
 
-Any `[u]e{E}m{M}` shape of up to 16 exponent and 52 significand bits with a bias (`b11`), a class
-(`ieee`, `fn`, `fnuz`, `finite`) and without subnormals (`-nosub`) or zero (`-nozero`) or negative zero
-(`-onezero`) is a format too, as are all of P3109's `binary{K}p{P}{s|u}{e|f}`.
+Any `[u]e{E}m{M}` shape with a bias (`b11`), a class (`ieee`, `fn`, `fnuz`, `finite`) and without
+subnormals (`-nosub`) or zero (`-nozero`) or negative zero (`-onezero`) is a format too, as are P3109's
+`binary{K}p{P}{s|u}{e|f}` and two's complement `int{K}`. There are up to 16 exponent bits (E), up to 52
+significand bits (M, P - 1, K - 1 of `int{K}`), and up to 64 bits of a code, the sign included: e11m52
+and e16m47 are the widest of their kinds, and e16m48 is none.
 
 ";
 
