@@ -105,8 +105,22 @@ pub enum StochasticVariant {
 
 /// What becomes of a result beyond the largest finite value, and of infinities.
 ///
-/// Nonzero negative results of an unsigned format count as out of range too: the saturating
-/// policies give zero, the others NaN. A format without NaN saturates wherever NaN is due.
+/// Nonzero negative results of an unsigned format count as out of range too. They become zero by the
+/// saturating policies, and by [`None`](Self::None) under the modes that point to zero from below,
+/// [`Rtz`](Rounding::Rtz) and [`Rup`](Rounding::Rup); else NaN. Negative infinity becomes zero by the
+/// saturating policies, else NaN. Where there is no zero either, as in E8M0, the smallest value
+/// stands for it by the saturating policies, and all else is NaN. A format without NaN saturates
+/// wherever NaN is due.
+///
+/// ```
+/// use exmy::format::Format;
+/// use exmy::round::{Overflow, Rounding};
+///
+/// let of = |mode, overflow| Format::UE4M3.encode_f32(-1.0, mode, overflow, 0).code;
+/// assert_eq!(of(Rounding::Rne, Overflow::Finite), 0x00);
+/// assert_eq!(of(Rounding::Rne, Overflow::None), 0x7F); // NaN
+/// assert_eq!(of(Rounding::Rtz, Overflow::None), 0x00); // toward zero
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Overflow {
     /// The format's natural behaviour (P3109 `SatNone`). Modes that point inward give the largest
@@ -192,7 +206,8 @@ impl Flags {
     /// The result is not the exact number.
     pub const INEXACT: Self = Self(1);
     /// The number was below the smallest normal value, before or after rounding as [`Tininess`]
-    /// says, and the result is inexact.
+    /// says, and the result is inexact. A format without normal values, which
+    /// has no exponent field or an IEEE-like one of a single bit, never sets it.
     pub const UNDERFLOW: Self = Self(2);
     /// The rounded number was above the largest finite value.
     pub const OVERFLOW: Self = Self(4);

@@ -56,3 +56,51 @@ fn rounding_to_odd_stays_among_the_numbers() {
     assert_eq!(rounded(Format::p3109(8, 3, false, true).unwrap()), 0xFD);
     assert_eq!(rounded(Format::p3109(8, 3, true, false).unwrap()), 0x7F);
 }
+
+/// What stands for negative numbers where there is no sign, as `Overflow` tells it.
+#[test]
+fn negative_results_of_unsigned_formats() {
+    let name = |name: &str| name.parse::<Format>().unwrap();
+    // Zero and NaN; no NaN; infinity; no zero.
+    for (format, zero, nan) in [
+        (Format::UE4M3, Some(0), Some(0x7F)),
+        (name("ue4m3finite"), Some(0), None),
+        (name("binary8p3ue"), Some(0), Some(0xFF)),
+        (Format::E8M0, None, Some(0xFF)),
+    ] {
+        for mode in Rounding::DETERMINISTIC {
+            for overflow in Overflow::ALL {
+                let rules = Rules::DEFAULT.with_rounding(mode).with_overflow(overflow);
+                let of = |x| Context::new(format, rules).convert(Operand::f32(x)).code;
+                let saturates = [Overflow::Finite, Overflow::Propagate, Overflow::Onnx];
+                let saturates = saturates.contains(&overflow);
+                let inward = overflow == Overflow::None
+                    && [Rounding::Rtz, Rounding::Rup].contains(&mode)
+                    && zero.is_some();
+                // Without a zero its smallest value, whose code is 0 too.
+                let nothing = zero.unwrap_or(0);
+                let number = if saturates || inward { nothing } else { nan.unwrap_or(nothing) };
+                let infinity = if saturates { nothing } else { nan.unwrap_or(nothing) };
+                let what = format!("{format} {mode} {overflow}");
+                assert_eq!((of(-1.0), of(f32::NEG_INFINITY)), (number, infinity), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn formats_without_normal_values_never_underflow() {
+    for (name, normal) in [("e0m4", false), ("e1m3ieee", false), ("int8", false), ("e1m3fn", true)]
+    {
+        let format: Format = name.parse().unwrap();
+        let least = format.min_positive().to_f64();
+        for mode in Rounding::DETERMINISTIC {
+            for tininess in [Tininess::Before, Tininess::After] {
+                let rules = Rules::DEFAULT.with_rounding(mode).with_tininess(tininess);
+                let rounded = Context::new(format, rules).convert(Operand::f64(0.3 * least));
+                assert!(rounded.flags.contains(Flags::INEXACT), "{name} {mode}");
+                assert_eq!(rounded.flags.contains(Flags::UNDERFLOW), normal, "{name} {mode}");
+            }
+        }
+    }
+}
