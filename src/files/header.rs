@@ -186,7 +186,7 @@ impl Header {
                 return Err(Error::new(format!("two tensors would be called {tensor}")));
             }
             let bytes = size(*dtype, shape).map_err(|why| {
-                Error::new(format!("tensor {tensor}, {dtype} of shape {shape:?}, {why}"))
+                Error::new(format!("tensor {tensor}, {dtype} of shape {}, {why}", extents(shape)))
             })?;
             let too_large = || Error::new(format!("the file is too large at tensor {tensor}"));
             let range = end..end.checked_add(bytes).ok_or_else(too_large)?;
@@ -338,6 +338,16 @@ pub(crate) fn quoted(name: &str) -> String {
     }
 }
 
+/// A shape for a message, of many axes the first.
+pub(crate) fn extents<T: std::fmt::Display>(shape: &[T]) -> String {
+    const MOST: usize = 16;
+    let first: Vec<String> = shape.iter().take(MOST).map(T::to_string).collect();
+    match shape.len() {
+        ..=MOST => format!("[{}]", first.join(", ")),
+        axes => format!("[{}, ...] ({axes} axes)", first.join(", ")),
+    }
+}
+
 /// Names for a message, of many the first.
 pub(super) fn some_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     const MOST: usize = 8;
@@ -390,7 +400,7 @@ impl Raw {
         let shape = self.shape.iter().map(|&extent| usize::try_from(extent).ok());
         let shape: Option<Vec<usize>> = shape.collect();
         let wrong = |why: String| {
-            Error::new(format!("tensor {tensor}, {dtype} of shape {:?}, {why}", self.shape))
+            Error::new(format!("tensor {tensor}, {dtype} of shape {}, {why}", extents(&self.shape)))
         };
         let shape = shape.ok_or_else(|| wrong("has more elements than can be counted".into()))?;
         let needed = size(dtype, &shape).map_err(wrong)?;

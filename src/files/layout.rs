@@ -6,7 +6,7 @@ use core::str::FromStr;
 
 use super::fold::Fold;
 use super::glob::literal;
-use super::header::quoted;
+use super::header::{extents, quoted};
 use super::record::Record;
 use super::{Dtype, Outline};
 use crate::block::{BlockFormat, Shape};
@@ -297,9 +297,10 @@ impl Record {
     fn refused(&self, name: &str, what: &str) -> Error {
         let Self { layout, shape, .. } = self;
         let (name, target) = (quoted(name), self.target());
-        Error::new(format!("{name}, {shape:?} in {target}: the layout `{layout}` {what}")).hint(
-            "take another --layout, leave it out by --exclude, or write values by --dequantize",
-        )
+        Error::new(format!("{name}, {} in {target}: the layout `{layout}` {what}", extents(shape)))
+            .hint(
+                "take another --layout, leave it out by --exclude, or write values by --dequantize",
+            )
     }
 
     /// As [`refused`](Self::refused), of codes that end within a byte; containers of rows take any.

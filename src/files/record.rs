@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::header::quoted;
+use super::header::{extents, quoted};
 use super::values::damaged;
 use super::{Dtype, FileLayout, Header, Outline};
 use crate::error::{Error, Result};
@@ -140,9 +140,9 @@ impl Record {
             return Err(wrong("axis", &format!("{} of {} axes", raw.axis, raw.shape.len())));
         }
         // All that is computed from a shape later has at most 64 bits and a scale an element.
-        let mut extents = raw.shape.iter();
-        if extents.try_fold(1_usize, |n, &d| n.checked_mul(d.max(1))).is_none_or(|n| n >> 55 != 0) {
-            return Err(wrong("shape", &format!("{:?} has too many elements", raw.shape)));
+        let mut axes = raw.shape.iter();
+        if axes.try_fold(1_usize, |n, &d| n.checked_mul(d.max(1))).is_none_or(|n| n >> 55 != 0) {
+            return Err(wrong("shape", &format!("{} has too many elements", extents(&raw.shape))));
         }
         let (axis, shape, seed) = (raw.axis, raw.shape, raw.seed);
         let record = Self { quantizer, axis, shape, dtype, layout, seed };
@@ -209,10 +209,10 @@ impl Header {
         if found.is_some_and(|e| e.dtype == part.dtype && e.shape == part.shape) {
             return Ok(());
         }
-        let found = found.map(|e| format!("{} of shape {:?}", e.dtype, e.shape));
+        let found = found.map(|e| format!("{} of shape {}", e.dtype, extents(&e.shape)));
         let (wanted, dtype, shape) = (quoted(&part.name), part.dtype, &part.shape);
         let found = found.as_deref().unwrap_or("none");
-        let what = format!("{wanted} must be {dtype} of shape {shape:?}, found {found}");
+        let what = format!("{wanted} must be {dtype} of shape {}, found {found}", extents(shape));
         Err(damaged(name, what))
     }
 }

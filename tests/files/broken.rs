@@ -92,6 +92,10 @@ fn lengths_that_lie() {
     assert!(fault(&file(&deep, 0)).contains("\"a\""));
     let long = format!("{{\"{}\":0}}", "n".repeat(1 << 20));
     assert!(fault(&file(&long, 0)).len() < 1000);
+    let axes = "1,".repeat(200_000);
+    let axes = format!(r#"{{"a":{{"dtype":"F32","shape":[{axes}1],"data_offsets":[0,8]}}}}"#);
+    let error = fault(&file(&axes, 8));
+    assert!(error.len() < 1000 && error.contains("1, ...] (200001 axes)"), "{error:.1000}");
     assert!(!fault(&file("{\"\\u001b[2J\":0}", 0)).contains('\u{1b}'));
 }
 
