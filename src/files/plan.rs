@@ -4,7 +4,7 @@ use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::glob::literal;
-use super::header::{did_you_mean, quoted, some_of};
+use super::header::{did_you_mean, extents, quoted, some_of};
 use super::layout::Parts;
 use super::record::{Record, describe};
 use super::{Dtype, Entry, FileLayout, Glob, Header, Outline};
@@ -104,6 +104,8 @@ impl fmt::Display for Kept {
 #[derive(Debug)]
 pub(super) enum Job {
     Keep(Kept),
+    /// The codes of this tensor, which was quantized before, copied if they and their scales are such.
+    Again(String, Record),
     Codes(Record, Parts),
     Values(Record, Dtype),
     /// The codes of a quantized tensor of this name, whose values are written.
@@ -133,16 +135,19 @@ impl Plan {
                 .hint("a rotation comes before blocks, as in rht16>nvfp4"));
         }
         let mut records = header.records()?;
-        let mut before = BTreeSet::new();
+        let (mut before, mut codes) = (BTreeSet::new(), BTreeMap::new());
         for (name, record) in &records {
-            before.extend(record.parts(name)?.iter().map(|part| part.name.clone()));
+            let parts = record.parts(name)?;
+            before.extend(parts.iter().map(|part| part.name.clone()));
+            codes.insert(parts.codes.name, (name.clone(), record.clone()));
         }
         named_tensors(header, "--include", &options.include)?;
         named_tensors(header, "--exclude", &options.exclude)?;
         let (mut jobs, mut misfits) = (Vec::new(), Vec::new());
         for entry in header.entries() {
+            let again = codes.remove(&entry.name).map(|(name, record)| Job::Again(name, record));
             let job = match kept(entry, options, &before) {
-                Some(kept) => Job::Keep(kept),
+                Some(kept) => again.unwrap_or(Job::Keep(kept)),
                 None => match job(entry, options) {
                     Ok(job) => job,
                     Err(error) => {
@@ -156,7 +161,7 @@ impl Plan {
         if let Some(error) = all_of(misfits) {
             return Err(error);
         }
-        if jobs.iter().all(|(_, job)| matches!(job, Job::Keep(_))) {
+        if jobs.iter().all(|(_, job)| matches!(job, Job::Keep(_) | Job::Again(..))) {
             return Err(nothing_to_do(&jobs));
         }
         let mut metadata = header.metadata().clone();
@@ -206,7 +211,9 @@ fn outlines(jobs: &[(Entry, Job)], records: &mut BTreeMap<String, Record>) -> Re
     for (entry, job) in jobs {
         let (name, shape) = (&entry.name, &entry.shape);
         let parts: Vec<Outline> = match job {
-            Job::Keep(_) => vec![Outline::new(name, entry.dtype, shape.clone())],
+            Job::Keep(_) | Job::Again(..) => {
+                vec![Outline::new(name, entry.dtype, shape.clone())]
+            }
             Job::Part => vec![],
             Job::Back(name, record, dtype) => {
                 vec![Outline::new(name, *dtype, record.shape.clone())]
@@ -262,9 +269,9 @@ fn job(entry: &Entry, options: &Options) -> Result<Job> {
     let axis = if options.axis < 0 { options.axis.saturating_add(axes) } else { options.axis };
     if !(0..axes).contains(&axis) {
         return Err(Error::new(format!(
-            "tensor {} of shape {:?} has no axis {}",
+            "tensor {} of shape {} has no axis {}",
             quoted(&entry.name),
-            entry.shape,
+            extents(&entry.shape),
             options.axis
         ))
         .hint(format!("its axes are 0 to {} and -{axes} to -1", axes - 1)));
@@ -331,9 +338,12 @@ fn clash(name: &str, owner: &str, other: &str) -> Error {
 fn nothing_to_do(jobs: &[(Entry, Job)]) -> Error {
     let mut reasons = BTreeMap::<Kept, usize>::new();
     for (_, job) in jobs {
-        if let Job::Keep(kept) = job {
-            *reasons.entry(*kept).or_default() += 1;
-        }
+        let kept = match job {
+            Job::Keep(kept) => *kept,
+            Job::Again(..) => Kept::Quantized,
+            _ => continue,
+        };
+        *reasons.entry(kept).or_default() += 1;
     }
     let [quantized, excluded] =
         [Kept::Quantized, Kept::Excluded].map(|kept| reasons.contains_key(&kept));

@@ -13,7 +13,7 @@ use super::reader::reserve;
 use super::record::Record;
 use super::stored::{each_value, probe_blocks};
 use super::values::{Numbers, Piece, encode, encode_doubles, narrow};
-use super::{Dtype, Outline, Reader, Writer};
+use super::{Dtype, Kept, Outline, Reader, Writer};
 use crate::block::{Axis, BlockFormat, BlockTensor, Statistics};
 use crate::bulk::{Cast, Converter};
 use crate::error::{Error, Result};
@@ -82,6 +82,12 @@ impl Run<'_, '_> {
             Job::Keep(kept) => {
                 self.pieces(name, |run, bytes| run.writer.write(name, bytes))?;
                 Fate::Kept(kept)
+            }
+            Job::Again(original, record) => {
+                self.tick(name, 0)?;
+                self.reader.each_values(&original, &record, |_| Ok(()))?;
+                self.pieces(name, |run, bytes| run.writer.write(name, bytes))?;
+                Fate::Kept(Kept::Quantized)
             }
             Job::Part => {
                 self.pieces(name, |_, _| Ok(()))?;

@@ -3,7 +3,7 @@
 
 use crate::{convert, f32_bytes, numbers, places, power, write};
 use exmy::block::NAMED;
-use exmy::files::{Dtype, Fate, Kept, Options, Output, Progress, Reader, dequantize};
+use exmy::files::{Dtype, Fate, Kept, Options, Output, Progress, Reader, dequantize, quantize};
 use exmy::quantizer::{Axis, Quantizer};
 use exmy::random::{Philox, Stream};
 use exmy::view::{View, ViewMut};
@@ -233,6 +233,35 @@ fn the_rest_passes_byte_for_byte() {
     assert_eq!(report.rows.iter().filter(kept).count(), 2);
     assert_bits(&values(&again, "w.weight"), &values(&output, "w.weight"), "w.weight");
     assert_eq!(header.get("head.weight").unwrap().dtype, Dtype::F8E5M2);
+}
+
+/// What was quantized before is copied only if it can be read again.
+#[test]
+fn codes_that_are_none_are_not_copied() {
+    let (folder, input, output) = places();
+    let x = f32_bytes(&numbers(64, 4));
+    write(
+        &input,
+        &[("a", Dtype::F32, &[2, 32][..], x.clone()), ("b", Dtype::F32, &[2, 32][..], x)],
+    );
+    let again = folder.path().join("again");
+    for (to, part, byte) in [("e2m3/32:e8m0", "a", 0xa0), ("nvfp4", "a_scale", 0x80)] {
+        let layout = if to == "nvfp4" { "safetensors" } else { "byte" };
+        let exclude = vec!["b".parse().unwrap()];
+        let options = Options { exclude, layout: layout.parse().unwrap(), ..options(to) };
+        convert(&input, &output, &options);
+        let reader = Reader::open(&output).unwrap();
+        let at = reader.header().get(part).unwrap().range.start as usize + 8;
+        let mut bytes = std::fs::read(&output).unwrap();
+        let header = u64::from_le_bytes(*bytes.first_chunk().unwrap()) as usize;
+        bytes[header + at] = byte;
+        std::fs::write(&output, bytes).unwrap();
+        let go_on = &mut |_: &Progress<'_>| ControlFlow::Continue(());
+        let options = crate::quantized::options("e5m2");
+        let error = quantize(&output, &again, &options, go_on).unwrap_err().to_string();
+        assert!(error.contains("\"a\""), "{error}");
+        assert!(!again.exists());
+    }
 }
 
 #[test]
