@@ -5,19 +5,22 @@
 //! bytes there are before anything is allocated by it.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::hint::black_box;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::header::{MAX_HEADER, quoted};
-use super::{Entry, Header, Record};
+use super::{Entry, Header, Record, given};
 use crate::error::{Error, Result};
 
 /// What to do with a model of several files.
 const EACH: &str = "of a model in several files each is done by itself: mkdir -p small; for f in model-*.safetensors; \
                     do exmy quantize \"$f\" \"small/$f\" --to nvfp4; done (or exmy inspect \"$f\")";
+
+/// What to do with PyTorch's own files.
+const PICKLED: &str = "it is a .pt or .bin file of PyTorch, which holds code: load it there and write it by safetensors.torch.save_file";
 
 /// Bytes of a piece: a multiple of every element's bytes and of 3, so that pieces of 6-bit codes
 /// begin with a whole one, and small enough for a second-level cache.
@@ -43,6 +46,13 @@ pub(super) fn reserve<T>(name: &str, into: &mut Vec<T>, count: usize) -> Result<
         Error::new(format!("tensor {} needs {bytes} bytes of memory at once", quoted(name)))
             .hint("there is not as much: take a larger machine, or let `exmy quantize --to` leave it out by --exclude")
     })
+}
+
+/// Whether a file begins as an archive (PyTorch since 1.6) or a pickled object (before), and not with the
+/// length of a header that was cut off.
+fn is_pickled(first: [u8; 8]) -> bool {
+    let magic = matches!(first, [b'P', b'K', 3, 4, ..] | [0x80, 2..=5, ..]);
+    magic && u64::from_le_bytes(first) > MAX_HEADER
 }
 
 /// Makes sure that there is as much memory as somebody is about to take.
@@ -99,23 +109,21 @@ impl Reader<File> {
     /// file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        // Before it is opened: a pipe to which nobody writes would be waited for.
-        let found = fs::metadata(path).map_err(|error| Error::io("read", path, error))?;
-        if found.is_dir() {
-            return Err(Error::new(format!("{} is a folder", path.display()))
-                .hint(format!("name one .safetensors file in it; {EACH}")));
-        }
-        if !found.is_file() {
-            let what = format!("{} is no plain file but a pipe, socket or device", path.display());
-            return Err(Error::new(what).hint(
-                "tensors are read from their places, some of them twice: write it to a file first",
-            ));
-        }
+        let file = given::open(path).map_err(|error| match error.kind() {
+            ErrorKind::IsADirectory => Error::new(format!("{} is a folder", path.display()))
+                .hint(format!("name one .safetensors file in it; {EACH}")),
+            ErrorKind::InvalidInput => {
+                let what = "is no plain file but a pipe, socket or device";
+                Error::new(format!("{} {what}", path.display())).hint(
+                    "tensors are read from their places, some of them twice: write it to a file first",
+                )
+            }
+            _ => Error::io("read", path, error),
+        })?;
         if path.as_os_str().as_encoded_bytes().ends_with(b".safetensors.index.json") {
             let what = format!("{} lists the files of a model and holds no tensor", path.display());
             return Err(Error::new(what).hint(EACH));
         }
-        let file = File::open(path).map_err(|error| Error::io("read", path, error))?;
         Self::new(file, path)
     }
 }
@@ -158,7 +166,10 @@ impl<R: Read + Seek> Reader<R> {
                 "its first 8 bytes announce a header of {header_bytes} bytes, and {} follow",
                 length - 8
             ))
-            .hint("another kind of file, or one that was cut off"));
+            .hint(match is_pickled(first) {
+                true => PICKLED,
+                false => "another kind of file, or one that was cut off",
+            }));
         }
         if header_bytes > MAX_HEADER {
             return Err(not_one(format!(

@@ -7,6 +7,8 @@
 //! finish wins. A symbolic link stays one: what it points to is written, in its own folder. A file that is
 //! replaced leaves its permissions to the new one. [`remove_partial`] and [`remove_abandoned`] clear what a kill left behind.
 
+#[cfg(feature = "train")]
+use super::given;
 use crate::error::{Error, Result};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -258,7 +260,7 @@ pub(crate) fn sync_folder(folder: &Path) -> std::io::Result<()> {
 /// If it cannot be opened.
 #[cfg(feature = "train")]
 pub(crate) fn hold(path: &Path) -> io::Result<Option<File>> {
-    let file = File::open(path)?;
+    let file = given::open(path)?;
     // Who looks whether it is held has it for some microseconds.
     for wait in [0, 1, 10, 50] {
         std::thread::sleep(std::time::Duration::from_millis(wait));
@@ -274,7 +276,7 @@ pub(crate) fn hold(path: &Path) -> io::Result<Option<File>> {
 pub(crate) fn is_held(path: &Path) -> bool {
     // As long as many look, none sees another.
     let held = |file: File| matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock));
-    File::open(path).is_ok_and(held)
+    given::open(path).is_ok_and(held)
 }
 
 /// Removes what a kill left half-written directly inside `folder`.

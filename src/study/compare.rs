@@ -7,6 +7,7 @@
 //! holds no clock value, so repeats are byte-equal.
 
 use crate::error::{Error, Result};
+use crate::files::given;
 use crate::files::whole::{self, PARTIAL};
 use crate::study::loss_figure;
 use crate::train::config::{Config, VERSION};
@@ -255,7 +256,8 @@ fn open_run(path: &Path) -> Result<OutFolder> {
 
 fn read(path: &Path) -> Result<OutFolder> {
     let file = path.join("summary.json");
-    let text = fs::read(&file).map_err(|error| Error::io("read", &file, error))?;
+    let text =
+        given::read(&file, given::RESULTS).map_err(|error| Error::io("read", &file, error))?;
     let comparison = serde_json::from_slice(&text).map_err(|error| {
         Error::new(format!("{} is no list of runs", file.display()))
             .because(error)

@@ -1,8 +1,8 @@
 //! How a page was made: what of it is not the same on every machine.
 
+use crate::files::given;
 use crate::study::page::Page;
 use crate::train::run::Folder;
-use std::fs;
 
 /// Where and how a page was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,11 +27,11 @@ impl Provenance {
 /// Seconds of training in the records of some runs, over all their processes.
 pub(crate) fn seconds(runs: impl Iterator<Item = Folder>) -> f64 {
     let of_run = |run: Folder| -> f64 {
-        let text = fs::read_to_string(run.timing_file()).unwrap_or_default();
+        let text = given::lines(&run.timing_file()).unwrap_or_default();
         // Seconds count from the beginning of each process.
         let (mut total, mut last) = (0.0, 0.0);
-        for line in text.lines() {
-            let value: Option<serde_json::Value> = serde_json::from_str(line).ok();
+        for line in text.split(|&byte| byte == b'\n') {
+            let value: Option<serde_json::Value> = serde_json::from_slice(line).ok();
             let now = value.and_then(|value| value["train_seconds"].as_f64()).unwrap_or(last);
             if now < last {
                 total += last;
@@ -46,6 +46,7 @@ pub(crate) fn seconds(runs: impl Iterator<Item = Folder>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn seconds_are_those_of_all_processes() {

@@ -11,6 +11,7 @@
 //! written first: what a kill cuts short can be written again.
 
 use crate::error::{Error, Result};
+use crate::files::given;
 use crate::files::whole::{self, WholeFile};
 use crate::study::arm::{Arm, Scale, Setting};
 use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
@@ -123,7 +124,7 @@ pub fn check(paper: &Paper, figures: &[&dyn Figure], out: &Path) -> Result<Optio
         return Err(Error::new(format!("{lost}: no report of {} is beside", paper.name))
             .hint("name another folder, or take these files away"));
     }
-    let found = fs::read(&page)
+    let found = given::read(&page, given::RESULTS)
         .map_err(|error| Error::io("read", &page, error).hint("name another folder"))?;
     let found = String::from_utf8_lossy(&found);
     if !is_of(paper, &found) {

@@ -10,6 +10,7 @@
 //! with all their branches.
 
 use crate::error::{Error, Result};
+use crate::files::given;
 use crate::parallel;
 use crate::study::arm::Arm;
 use crate::study::sweep::Shard;
@@ -20,7 +21,6 @@ use crate::train::record::Metrics;
 use crate::train::run::{self, Folder, Summary, Watch};
 use crate::train::start;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -180,7 +180,7 @@ pub(crate) fn probes_cut_short(
 /// What is wrong with the probes of a complete run, if its file is missing or does not reach the last
 /// step at which they were due.
 fn cut_short(path: &Path, due: Option<u64>) -> Result<Option<String>> {
-    let text = match fs::read(path) {
+    let text = match given::lines(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Ok(Some("probes.jsonl is missing".into()));
@@ -455,6 +455,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn probes_that_end_early_are_told() {

@@ -28,6 +28,7 @@ pub use plan::{Cell, Plan};
 pub use shard::{ParseShardError, Shard};
 
 use crate::error::{Error, Result};
+use crate::files::given;
 use crate::files::whole::{self, PARTIAL};
 use crate::study::compare::conditions;
 use crate::study::loss_figure;
@@ -179,7 +180,7 @@ impl Folder {
     /// If there is none.
     pub fn read(path: &Path) -> Result<Self> {
         let file = path.join("sweep.json");
-        let text = fs::read(&file).map_err(|error| {
+        let text = given::read(&file, given::RESULTS).map_err(|error| {
             let error = Error::io("read", &file, error);
             error.hint("`exmy sweep` of the plan makes its folder; --out names another")
         })?;

@@ -7,11 +7,12 @@
 //! resume cuts the file back to the checkpoint's step, and with it whatever a kill tore off.
 
 use crate::error::{Error, Result};
-use crate::files::whole;
+use crate::files::{given, whole};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{BufWriter, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// Something that happened at a step, beside its numbers.
@@ -135,7 +136,9 @@ impl Lines {
     /// # Errors
     /// If the file cannot be opened.
     pub fn append(path: &Path) -> Result<Self> {
-        let file = OpenOptions::new().create(true).append(true).open(path);
+        // Who opens a pipe waits for somebody to read from it.
+        let open = || OpenOptions::new().create(true).append(true).open(path);
+        let file = given::check(path).and_then(|()| open());
         let file = file.map_err(|error| Error::io("open", path, error))?;
         Ok(Self { path: path.to_owned(), file: BufWriter::new(file) })
     }
@@ -192,7 +195,7 @@ fn reach(path: &Path, text: &[u8], step: u64) -> Result<usize> {
 }
 
 fn bytes(path: &Path) -> Result<Vec<u8>> {
-    match fs::read(path) {
+    match given::lines(path) {
         Ok(bytes) => Ok(bytes),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(Error::io("read", path, error)),
@@ -233,27 +236,32 @@ pub(crate) const CHANGED: &str =
 /// # Errors
 /// If the file cannot be read or a whole line is not a record.
 pub fn read_metrics(path: &Path) -> Result<Vec<Metrics>> {
-    let text = fs::read_to_string(path).map_err(|error| {
-        let damaged = error.kind() == std::io::ErrorKind::InvalidData;
-        let error = Error::io("read", path, error);
-        if damaged { error.hint(CHANGED) } else { error }
-    })?;
-    let whole = text.rfind('\n').map_or(0, |end| end + 1);
-    let lines = text[..whole].lines().enumerate();
-    lines
-        .map(|(i, line)| {
-            serde_json::from_str(line).map_err(|error| {
-                Error::new(format!("{} line {}", path.display(), i + 1))
-                    .because(error)
-                    .hint(CHANGED)
-            })
+    parsed(path, &given::lines(path).map_err(|error| unreadable(path, error))?)
+}
+
+/// The error of a record that cannot be read.
+pub(crate) fn unreadable(path: &Path, error: io::Error) -> Error {
+    let odd = matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::FileTooLarge);
+    let error = Error::io("read", path, error);
+    if odd { error.hint(CHANGED) } else { error }
+}
+
+/// The whole lines of the record at `path`; what stands behind the last one was torn off.
+pub(crate) fn parsed<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<Vec<T>> {
+    let lines = text.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
+    let read = |(i, line)| {
+        serde_json::from_slice(line).map_err(|error| {
+            let place = format!("{} line {}", path.display(), i + 1);
+            Error::new(place).because(error).hint(CHANGED)
         })
-        .collect()
+    };
+    lines.enumerate().map(read).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn metrics(step: u64) -> Metrics {
         Metrics { step, tokens: 8 * step, loss: Some(0.1 + step as f64), ..Metrics::default() }

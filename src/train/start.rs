@@ -14,8 +14,8 @@
 //! was in force in the other run it repeats that run, bit for bit.
 
 use crate::error::{Error, Result};
-use crate::files::whole;
-use crate::format::Format;
+use crate::files::whole::{self, WholeFile};
+use crate::files::{Dtype, Header, Reader, extents, given, quoted};
 use crate::nn::parameters::Layout;
 use crate::train::checkpoint;
 use crate::train::config::{Config, Start};
@@ -23,9 +23,9 @@ use crate::train::fingerprint::Fingerprint;
 use crate::train::record::split_at;
 use crate::train::run::Folder;
 use crate::train::trigger::Control;
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 /// What became of the tensors of a file and of the parameters of a model.
@@ -44,8 +44,21 @@ pub struct Matching {
 /// # Errors
 /// If it cannot be read.
 pub fn fingerprint(path: &Path) -> Result<String> {
-    let bytes = fs::read(path).map_err(|error| Error::io("read", path, error))?;
-    Ok(Fingerprint::of(&bytes).to_string())
+    let mut hash = Fingerprint::default();
+    let mut feed = || -> io::Result<()> {
+        let mut file = BufReader::with_capacity(1 << 20, given::open(path)?);
+        loop {
+            let piece = file.fill_buf()?;
+            if piece.is_empty() {
+                return Ok(());
+            }
+            hash.feed(piece);
+            let length = piece.len();
+            file.consume(length);
+        }
+    };
+    feed().map_err(|error| Error::io("read", path, error))?;
+    Ok(hash.to_string())
 }
 
 /// Refuses a file other than the one a run began with.
@@ -82,6 +95,8 @@ pub fn settle(config: &mut Config) -> Result<()> {
             return Err(Error::new(format!("{} is a folder", path.display())).hint(works));
         }
         config.start.weights = recorded(&path).map_err(|error| error.hint(works))?;
+        // What does not fit is not read to its end.
+        origins(&path, Reader::open(&path)?.header(), &config.model.layout())?;
         config.start.fingerprint = fingerprint(&path)?;
     }
     if config.start.is_branch() {
@@ -155,30 +170,84 @@ fn places(name: &str, layout: &Layout) -> Vec<(String, Cut)> {
     found
 }
 
-/// A tensor's values in f32.
-fn values(path: &Path, name: &str, tensor: &TensorView<'_>) -> Result<Vec<f32>> {
-    let data = tensor.data();
-    let halves = |format: Format| -> Vec<f32> {
-        let (pairs, _) = data.as_chunks::<2>();
-        pairs.iter().map(|b| format.decode(u64::from(u16::from_le_bytes(*b))).to_f32()).collect()
-    };
-    Ok(match tensor.dtype() {
-        Dtype::F32 => data.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect(),
-        Dtype::F64 => {
-            data.as_chunks::<8>().0.iter().map(|b| f64::from_le_bytes(*b) as f32).collect()
-        }
-        Dtype::F16 => halves(Format::F16),
-        Dtype::BF16 => halves(Format::BF16),
-        other => {
-            return Err(Error::new(format!("{}: {name} is {other:?}", path.display()))
-                .hint("weights are f64, f32, f16 or bf16"));
-        }
-    })
-}
-
 /// Rows for columns, of a (rows, cols) matrix.
 fn transposed(values: &[f32], rows: usize, cols: usize) -> Vec<f32> {
     (0..cols).flat_map(|j| (0..rows).map(move |i| values[i * cols + j])).collect()
+}
+
+/// Where a parameter is found in a file.
+struct Origin {
+    tensor: String,
+    /// Extents of a matrix whose rows are the parameter's columns.
+    turned: Option<[usize; 2]>,
+    cut: Cut,
+}
+
+/// What a file has for a model, by the names of parameters, and the names of its other tensors.
+type Origins = (BTreeMap<String, Origin>, Vec<String>);
+
+/// The parameters that a file has, as far as its header tells.
+///
+/// # Errors
+/// If nothing in it fits, two tensors are for the same parameter, or a tensor's shape or type is not one that
+/// its parameter can have.
+fn origins(path: &Path, header: &Header, layout: &Layout) -> Result<Origins> {
+    let fault = |what: String| Error::new(format!("{}: {what}", path.display()));
+    let mut tensors: Vec<_> = header.entries().iter().collect();
+    tensors.sort_by(|a, b| a.name.cmp(&b.name));
+    // Only a fused matrix tells (in, out) from (out, in); the others are as it is.
+    let conv1d = tensors.iter().any(|tensor| {
+        let shape = &tensor.shape;
+        let is_fused = tensor.name.ends_with("attn.c_attn.weight") && shape.len() == 2;
+        is_fused && Some(shape[1]) == shape[0].checked_mul(3)
+    });
+    let mut found: BTreeMap<String, Origin> = BTreeMap::new();
+    let mut unused = Vec::new();
+    for tensor in tensors {
+        let name = &tensor.name;
+        let places = places(name, layout);
+        if places.is_empty() {
+            unused.push(name.clone());
+            continue;
+        }
+        if !matches!(tensor.dtype, Dtype::F64 | Dtype::F32 | Dtype::F16 | Dtype::BF16) {
+            return Err(fault(format!("{} is {}", quoted(name), tensor.dtype))
+                .hint("weights are F64, F32, F16 or BF16"));
+        }
+        let (mut shape, mut turned) = (tensor.shape.clone(), None);
+        let linear = [".c_attn.weight", ".c_proj.weight", ".c_fc.weight"];
+        if conv1d && shape.len() == 2 && linear.iter().any(|end| name.ends_with(end)) {
+            turned = Some([shape[0], shape[1]]);
+            shape.reverse();
+        }
+        for (place, cut) in places {
+            let mut shape = shape.clone();
+            if let Cut::Third(_) = cut
+                && shape.first().is_some_and(|rows| rows.is_multiple_of(3))
+            {
+                shape[0] /= 3;
+            }
+            let Some(entry) = layout.find(&place) else { continue };
+            if entry.shape != shape {
+                let (theirs, ours) = (extents(&shape), extents(&entry.shape));
+                return Err(fault(format!("{} is {theirs}, {place} is {ours}", quoted(name)))
+                    .hint("set the sizes of [model] to those of the file"));
+            }
+            let origin = Origin { tensor: name.clone(), turned, cut };
+            if let Some(Origin { tensor: other, .. }) = found.insert(place.clone(), origin) {
+                let (other, name) = (quoted(&other), quoted(name));
+                return Err(fault(format!("both {other} and {name} are for {place}"))
+                    .hint("remove one of them from the file"));
+            }
+        }
+    }
+    if found.is_empty() {
+        let theirs = unused.first().map_or("none".to_owned(), |name| quoted(name));
+        let ours = layout.iter().next().map_or("none", |entry| entry.name.as_str());
+        return Err(Error::new(format!("{} has no tensor of this model", path.display()))
+            .hint(format!("its names are like {theirs}, the model's like {ours}")));
+    }
+    Ok((found, unused))
 }
 
 /// Replaces those of `params` that the safetensors file at `path` has.
@@ -187,77 +256,34 @@ fn transposed(values: &[f32], rows: usize, cols: usize) -> Vec<f32> {
 /// If the file cannot be read, nothing in it fits, two tensors are for the same parameter, or the
 /// shapes of a tensor and its parameter differ; then nothing is replaced.
 pub fn load_matching(path: &Path, layout: &Layout, params: &mut [f32]) -> Result<Matching> {
-    let bytes = fs::read(path).map_err(|error| Error::io("read", path, error))?;
-    let file = SafeTensors::deserialize(&bytes).map_err(|error| {
-        Error::new(format!("{} is not a whole safetensors file", path.display()))
-            .because(error)
-            .hint("PyTorch's own .pt and .bin files hold code; write them as safetensors first")
-    })?;
+    let mut reader = Reader::open(path)?;
+    // The header alone says whether the rest is worth reading.
+    let (found, unused) = origins(path, reader.header(), layout)?;
     checkpoint::verify(path)
         .map_err(|error| error.hint("copy it again from where it came, or write it anew"))?;
-    let mut tensors = file.tensors();
-    tensors.sort_by(|(a, _), (b, _)| a.cmp(b));
-    // Only a fused matrix tells (in, out) from (out, in); the others are as it is.
-    let conv1d = tensors.iter().any(|(name, tensor)| {
-        let shape = tensor.shape();
-        name.ends_with("attn.c_attn.weight") && shape.len() == 2 && shape[1] == 3 * shape[0]
-    });
-    let mut found: BTreeMap<String, (String, Vec<f32>)> = BTreeMap::new();
-    let mut unused = Vec::new();
-    for (name, tensor) in &tensors {
-        let places = places(name, layout);
-        if places.is_empty() {
-            unused.push(name.clone());
-            continue;
-        }
-        let mut all = values(path, name, tensor)?;
-        let mut shape = tensor.shape().to_vec();
-        let linear = [".c_attn.weight", ".c_proj.weight", ".c_fc.weight"];
-        if conv1d && shape.len() == 2 && linear.iter().any(|end| name.ends_with(end)) {
-            all = transposed(&all, shape[0], shape[1]);
-            shape.reverse();
-        }
-        for (place, cut) in places {
-            let (mut shape, mut part) = (shape.clone(), &all[..]);
-            if let Cut::Third(i) = cut
-                && shape.first().is_some_and(|rows| rows.is_multiple_of(3))
-            {
-                shape[0] /= 3;
-                part = &all[i * (all.len() / 3)..(i + 1) * (all.len() / 3)];
+    let mut values: BTreeMap<&str, Vec<f32>> = BTreeMap::new();
+    for Origin { tensor, turned, .. } in found.values() {
+        if !values.contains_key(tensor.as_str()) {
+            let mut all = reader.read_f32(tensor)?;
+            if let Some([rows, cols]) = *turned {
+                all = transposed(&all, rows, cols);
             }
-            let Some(entry) = layout.find(&place) else { continue };
-            if entry.shape != shape {
-                return Err(Error::new(format!(
-                    "{}: {name} is {shape:?}, {place} is {:?}",
-                    path.display(),
-                    entry.shape
-                ))
-                .hint("set the sizes of [model] to those of the file"));
-            }
-            if let Some((other, _)) = found.insert(place.clone(), (name.clone(), part.to_vec())) {
-                return Err(Error::new(format!(
-                    "{}: both {other} and {name} are for {place}",
-                    path.display()
-                ))
-                .hint("remove one of them from the file"));
-            }
+            values.insert(tensor, all);
         }
-    }
-    if found.is_empty() {
-        let theirs = unused.first().map_or("none", String::as_str);
-        let ours = layout.iter().next().map_or("none", |entry| entry.name.as_str());
-        return Err(Error::new(format!("{} has no tensor of this model", path.display()))
-            .hint(format!("its names are like {theirs}, the model's like {ours}")));
     }
     let mut matching = Matching { unused, ..Matching::default() };
     for entry in layout.iter() {
-        match found.get(&entry.name) {
-            Some((_, values)) => {
-                params[entry.range.clone()].copy_from_slice(values);
-                matching.loaded.push(entry.name.clone());
-            }
-            None => matching.fresh.push(entry.name.clone()),
-        }
+        let Some(Origin { tensor, cut, .. }) = found.get(&entry.name) else {
+            matching.fresh.push(entry.name.clone());
+            continue;
+        };
+        let all = &values[tensor.as_str()];
+        let part = match *cut {
+            Cut::Whole => &all[..],
+            Cut::Third(i) => &all[i * (all.len() / 3)..(i + 1) * (all.len() / 3)],
+        };
+        params[entry.range.clone()].copy_from_slice(part);
+        matching.loaded.push(entry.name.clone());
     }
     Ok(matching)
 }
@@ -337,10 +363,15 @@ pub fn copy_past(start: &Start, folder: &Folder) -> Result<()> {
     let run = Folder::new(&start.run);
     let from = checkpoint::path(&run.checkpoints(), start.step);
     check_fingerprint(&from, start)?;
-    let bytes = fs::read(&from).map_err(|error| Error::io("read", &from, error))?;
     let checkpoints = folder.checkpoints();
     fs::create_dir_all(&checkpoints).map_err(|error| Error::io("create", &checkpoints, error))?;
-    whole::write_whole(&checkpoint::path(&checkpoints, start.step), &bytes)?;
+    let to = checkpoint::path(&checkpoints, start.step);
+    let copy = || {
+        let mut file = WholeFile::create(&to)?;
+        io::copy(&mut given::open(&from)?, file.file())?;
+        file.finish()
+    };
+    copy().map_err(|error| Error::io("write", &to, error))?;
     let (past, _) = split_at(&run.metrics_file(), start.step)?;
     whole::write_whole(&folder.metrics_file(), &past)
 }

@@ -3,6 +3,7 @@
 use super::common::{Kind, seeds, short};
 use super::show::{number, spread};
 use crate::error::{Error, Result};
+use crate::files::given;
 use crate::recipe::{Linear, Plan, Recipe};
 use crate::study::arm::{Arm, Setting};
 use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
@@ -41,9 +42,9 @@ fn overhead(model: &str, percent: u32) -> Result<(f64, f64)> {
 
 fn seconds(run: &Trained) -> Result<f64> {
     let path = run.folder.timing_file();
-    let text = std::fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))?;
-    let last = text.lines().last().unwrap_or_default();
-    let value: serde_json::Value = serde_json::from_str(last).unwrap_or_default();
+    let text = given::lines(&path).map_err(|error| Error::io("read", &path, error))?;
+    let last = text.trim_ascii_end().rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
+    let value: serde_json::Value = serde_json::from_slice(last).unwrap_or_default();
     let steps = run.metrics.iter().filter(|line| line.step > 0).count();
     Ok(value["train_seconds"].as_f64().unwrap_or(f64::NAN) / steps.max(1) as f64)
 }

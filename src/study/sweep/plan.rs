@@ -15,6 +15,7 @@
 //! of `exmy train` do and may stand at the top, too. Relative paths are seen from the folder the program was started in.
 
 use crate::error::{Error, Result};
+use crate::files::given;
 use crate::study::compare::plain;
 use crate::train::config::{Config, read_table};
 use crate::train::data::Source;
@@ -108,7 +109,7 @@ impl Plan {
     /// # Errors
     /// If it cannot be read, names what does not exist, or describes a run that is impossible.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = fs::read_to_string(path).map_err(|error| {
+        let text = given::text(path, given::SETTINGS).map_err(|error| {
             Error::io("read", path, error)
                 .hint("a plan is a TOML file with any keys of a run's config.toml, and [grid]")
         })?;

@@ -5,12 +5,11 @@
 //! Numbers that are not finite are left out: JSON has no word for them. The file is written and cut
 //! back as `metrics.jsonl` is.
 
-use crate::error::{Error, Result};
-use crate::files::whole;
-use crate::train::record::{self, CHANGED};
+use crate::error::Result;
+use crate::files::{given, whole};
+use crate::train::record;
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 /// One thing measured.
@@ -106,10 +105,10 @@ pub struct Line {
 
 /// The bytes of the whole lines up to `step`, and those after it.
 fn split(path: &Path, step: Option<u64>) -> Result<(Vec<u8>, Vec<u8>)> {
-    let mut text = match fs::read(path) {
+    let mut text = match given::lines(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(Error::io("read", path, error)),
+        Err(error) => return Err(record::unreadable(path, error)),
     };
     let mut kept = 0;
     for line in text.split_inclusive(|&byte| byte == b'\n') {
@@ -163,30 +162,17 @@ impl Lines {
 /// # Errors
 /// If the file cannot be read or a whole line is not one of a probe.
 pub fn read(path: &Path) -> Result<Vec<Line>> {
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
-            return Err(Error::io("read", path, error).hint(CHANGED));
-        }
-        Err(error) => return Err(Error::io("read", path, error)),
-    };
-    let whole = text.rfind('\n').map_or(0, |end| end + 1);
-    let lines = text[..whole].lines().enumerate();
-    lines
-        .map(|(i, line)| {
-            serde_json::from_str(line).map_err(|error| {
-                Error::new(format!("{} line {}", path.display(), i + 1))
-                    .because(error)
-                    .hint(CHANGED)
-            })
-        })
-        .collect()
+    match given::lines(path) {
+        Ok(text) => record::parsed(path, &text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(record::unreadable(path, error)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn line(step: u64, probe: &str) -> Line {
         let mut values = Values::default();

@@ -2,7 +2,7 @@
 
 use super::Summary;
 use crate::error::{Error, Result};
-use crate::files::whole;
+use crate::files::{given, whole};
 use crate::train::config::{self, Config};
 use crate::train::record::{Metrics, read_metrics};
 use crate::train::start;
@@ -87,7 +87,7 @@ impl Folder {
     /// If there is none or it cannot be used.
     pub fn config(&self) -> Result<Config> {
         let path = self.config_file();
-        let text = fs::read_to_string(&path)
+        let text = given::text(&path, given::SETTINGS)
             .map_err(|error| Error::io("read", &path, error).hint(ALONE))?;
         if !config::is_as_sealed(&text) {
             let fault = format!("{} is not as it was when the run began", path.display());
@@ -110,7 +110,7 @@ impl Folder {
     /// If the file exists but is not a summary.
     pub fn summary(&self) -> Result<Option<Summary>> {
         let path = self.summary_file();
-        let text = match fs::read(&path) {
+        let text = match given::read(&path, given::RESULTS) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(_) if self.0.is_file() => {

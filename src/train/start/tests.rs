@@ -1,6 +1,6 @@
 use super::*;
 use crate::nn::parameters::{Init, Role};
-use safetensors::serialize;
+use safetensors::{Dtype, serialize, tensor::TensorView};
 
 /// Two blocks' worth of names: an embedding, one layer's q, k, v, o and a norm.
 fn layout() -> Layout {
@@ -125,13 +125,13 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
     };
     let norm = ("model.norm.weight", Dtype::F32, &[2][..], f32s(&[1.0, 2.0]));
     let long = ("norm.weight", Dtype::F32, &[3][..], f32s(&[1.0; 3]));
-    refused(&[norm.clone(), long], &["norm.weight is [3]", "is [2]"]);
+    refused(&[norm.clone(), long], &["norm.weight\" is [3]", "is [2]"]);
     let twin = ("norm.weight", Dtype::F32, &[2][..], f32s(&[1.0; 2]));
     refused(&[norm, twin], &["both", "norm.weight"]);
-    refused(&[("x", Dtype::F32, &[1], f32s(&[1.0]))], &["no tensor of this model", "like x"]);
-    refused(&[("norm.weight", Dtype::I8, &[2], vec![1, 2])], &["I8", "bf16"]);
+    refused(&[("x", Dtype::F32, &[1], f32s(&[1.0]))], &["no tensor of this model", "like \"x\""]);
+    refused(&[("norm.weight", Dtype::I8, &[2], vec![1, 2])], &["I8", "BF16"]);
     let path = folder.path().join("weights.safetensors");
     fs::write(&path, "no safetensors").unwrap();
     let error = load_matching(&path, &layout, &mut layout.initialize(1)).unwrap_err().to_string();
-    assert!(error.contains("not a whole safetensors file"), "{error}");
+    assert!(error.contains("no whole safetensors file"), "{error}");
 }
