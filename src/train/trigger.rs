@@ -35,6 +35,7 @@ use crate::train::record::{Event, Metrics};
 use crate::train::stop::Watchdog;
 use crate::train::trainer::plan;
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashSet};
 use toml::{Table, Value};
 
 /// A recipe, or the part of one that changes.
@@ -164,7 +165,12 @@ impl When {
 /// Names the rule and what would work.
 pub fn validate(config: &Config) -> Result<()> {
     let layout = config.model.layout();
-    let settles = |recipe: &Recipe| plan(recipe, &layout, config.train.steps).map(drop);
+    // Rules may be many; recipes are few, and each is planned once.
+    let mut settled = HashSet::new();
+    let mut settles = |recipe: &Recipe| match settled.insert(recipe.to_string()) {
+        true => plan(recipe, &layout, config.train.steps).map(drop),
+        false => Ok(()),
+    };
     let mut recipe = config.recipe.clone();
     for (number, at) in (1..).zip(&config.at) {
         let context = |error| Error::new(format!("rule {number} of [[at]]: {error}"));
@@ -225,6 +231,8 @@ pub struct Decision {
 #[derive(Clone, Debug)]
 pub struct Control<'a> {
     config: &'a Config,
+    /// Places of the rules of `[[at]]` by their steps.
+    at: BTreeMap<u64, Vec<usize>>,
     recipe: Recipe,
     losses: Level,
     norms: Level,
@@ -236,8 +244,13 @@ impl<'a> Control<'a> {
     /// Before the first line.
     pub fn new(config: &'a Config) -> Self {
         let window = config.record.window;
+        let mut at = BTreeMap::<u64, Vec<usize>>::new();
+        for (index, rule) in config.at.iter().enumerate() {
+            at.entry(rule.step).or_default().push(index);
+        }
         Self {
             config,
+            at,
             recipe: config.recipe.clone(),
             losses: Level::new(window),
             norms: Level::new(window),
@@ -309,8 +322,8 @@ impl<'a> Control<'a> {
         let (step, mut events) = (line.step, Vec::new());
         let inherited = self.is_inherited(step);
         if !inherited {
-            for (index, at) in self.config.at.iter().enumerate().filter(|(_, at)| at.step == step) {
-                self.recipe = at.then.change(&self.recipe)?;
+            for &index in self.at.get(&step).into_iter().flatten() {
+                self.recipe = self.config.at[index].then.change(&self.recipe)?;
                 events.push(Event::At { rule: index + 1, recipe: self.recipe.to_string() });
             }
         }
