@@ -4,6 +4,7 @@
 //! and on a second line what would work. Number formats, views and other small floors have error
 //! types of their own, which convert into this one.
 
+use crate::shown::printable;
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -48,7 +49,8 @@ impl Error {
 
     /// A failed file operation: `doing` as in "cannot `doing` `path`".
     pub fn io(doing: &str, path: &Path, source: io::Error) -> Self {
-        Self::new(format!("cannot {doing} {}", path.display())).because(source)
+        let path = printable(&path.display().to_string());
+        Self::new(format!("cannot {doing} {path}")).because(source)
     }
 }
 
@@ -80,5 +82,7 @@ mod tests {
         let missing = io::Error::new(io::ErrorKind::NotFound, "no such file");
         let error = Error::io("read", Path::new("a.txt"), missing).hint("give a text file");
         assert_eq!(error.to_string(), "cannot read a.txt: no such file\n  give a text file");
+        let odd = Error::io("read", Path::new("a\n\u{1b}"), io::Error::other("odd"));
+        assert_eq!(odd.to_string(), "cannot read a\\n\\u{1b}: odd");
     }
 }

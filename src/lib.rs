@@ -123,6 +123,8 @@ pub mod study;
 pub mod error;
 #[cfg(feature = "alloc")]
 pub mod plot;
+#[cfg(feature = "alloc")]
+pub mod shown;
 
 /// The examples of the README, so that they are compiled and run with those of the code.
 #[cfg(all(doctest, feature = "std"))]

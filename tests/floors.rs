@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Modules that stand beside the floors, usable by all and using none.
+/// Modules that stand beside the floors, usable by all and using none of them.
 const BESIDE: i32 = -1;
 
 /// Module name to floor, from the fenced block `floors`.
@@ -66,7 +66,7 @@ fn violations(
         for name in used.iter().filter(|name| *name != module) {
             match floors.get(name) {
                 None => found.push(format!("{module} imports `{name}`, which is on no floor")),
-                Some(&BESIDE) if floor != BESIDE => {}
+                Some(&BESIDE) => {}
                 Some(&below) if below <= floor && floor != BESIDE => {}
                 Some(above) => found.push(format!("{module} ({floor}) imports {name} ({above})")),
             }

@@ -3,6 +3,7 @@
 //! Coordinates are printed with at most one decimal, rounded by integer arithmetic: a tenth of a
 //! unit is a seventh of a pixel on a phone, and the bytes do not depend on a platform's printing.
 
+use crate::shown::printable;
 use alloc::{format, string::String};
 
 /// A coordinate in tenths of a unit, half away from zero; absurd ones are cut to a million units,
@@ -35,19 +36,17 @@ pub(super) fn print_tenths(out: &mut String, value: i64, follows: bool) {
     }
 }
 
-/// Text for XML: markup characters as entities, characters that XML 1.0 (section 2.2) has no place
-/// for as U+FFFD.
+/// Text for XML: markup characters as entities, and escaped what cannot be seen, among it all that XML 1.0
+/// (section 2.2) has no place for.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in printable(&text.replace(['\t', '\n', '\r'], " ")).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            '\t' | '\n' | '\r' => out.push(' '),
-            '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }
@@ -118,6 +117,7 @@ mod tests {
 
     #[test]
     fn no_text_can_end_its_element() {
-        assert_eq!(escape("a<b>&\"c'\u{1}\n√"), "a&lt;b&gt;&amp;&quot;c&#39;\u{fffd} √");
+        assert_eq!(escape("a<b>&\"c'\u{1}\n√"), "a&lt;b&gt;&amp;&quot;c&#39;\\u{1} √");
+        assert_eq!(escape("\u{202e}x\u{1b}"), "\\u{202e}x\\u{1b}");
     }
 }

@@ -11,7 +11,7 @@ use crate::study::arm::Arm;
 use crate::train::data::Dataset;
 use crate::train::probe;
 use crate::train::trainer::Trainer;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 /// Operations of a step beyond which it is not tried.
@@ -47,6 +47,11 @@ fn kind(arm: &Arm) -> String {
     format!("{:?} {} {} {}", config.model, train.batch, train.accumulate, config.recipe)
 }
 
+/// Operations of a step.
+fn operations(arm: &Arm) -> f64 {
+    arm.flops() / arm.steps().max(1) as f64
+}
+
 /// How many times the step itself what probes need takes, on average over steps.
 fn factor(arm: &Arm) -> f64 {
     let record = &arm.config.record;
@@ -66,12 +71,18 @@ impl<'a> Estimate<'a> {
         Self { data, known: HashMap::new(), rate: None }
     }
 
+    /// How many kinds of these runs have steps that are still to be tried.
+    pub fn untried(&self, arms: &[Arm]) -> usize {
+        let kinds = arms.iter().filter(|arm| operations(arm) <= MOST).map(kind);
+        kinds.filter(|kind| !self.known.contains_key(kind)).collect::<HashSet<_>>().len()
+    }
+
     fn step(&mut self, arm: &Arm) -> Result<Option<f64>> {
         let key = kind(arm);
         if let Some(known) = self.known.get(&key) {
             return Ok(*known);
         }
-        let flops = arm.flops() / arm.steps().max(1) as f64;
+        let flops = operations(arm);
         let drawn = Dataset::drawn();
         let data = if arm.config.model.decoder().is_some() { self.data } else { &drawn };
         let time = || -> Result<f64> {

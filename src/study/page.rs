@@ -4,6 +4,7 @@
 //! No scripts, no fonts, no links to other places; wide tables scroll inside their frame, so the page never
 //! does; colours follow the reader's dark mode, as those of the [pictures](crate::plot) do.
 
+use crate::shown::printable_lines;
 use crate::study::finding::{Findings, Part, Table, Verdict};
 use std::fmt::Write;
 
@@ -32,6 +33,7 @@ a{color:inherit}nav ul{padding-left:1.2rem}details{margin:.5rem 0}summary{cursor
 
 /// Text as HTML shows it.
 fn escape(text: &str) -> String {
+    let text = printable_lines(text);
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
@@ -208,8 +210,10 @@ mod tests {
         });
         page.verdict(&Verdict::Shown("1 < 2; a; b".into()));
         page.folded("config", "a = \"b\"");
+        page.text("\u{1b}[31m\u{202e}");
         let html = page.to_html();
         assert!(html.contains("Bits &amp; &lt;blocks&gt;") && html.contains("href=\"#BR-1\""));
+        assert!(html.contains("<p>\\u{1b}[31m\\u{202e}</p>"));
         assert!(html.contains("not seen at this scale") && html.contains("&lt;script&gt;"));
         assert!(html.contains("<strong>not seen at this scale</strong>: 0 of 20"));
         assert!(html.contains("<ul><li>1 &lt; 2</li><li>a</li><li>b</li></ul>"));

@@ -4,7 +4,7 @@
 use crate::{TINY, assert_same, contents, exmy, succeed, text_file};
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 /// Runs in `folder`, expects exit code 2 and each of `parts` in the message, and that no file
 /// appeared, vanished or changed.
@@ -33,6 +33,7 @@ fn mistakes_are_answered() {
     fs::write(root.join("zero.toml"), "train = { steps = 0, lr = 0.0 }\n").unwrap();
     fs::write(root.join("broken.toml"), "[train\n").unwrap();
     fs::write(root.join("plan.toml"), "[grid]\nseed = [1]\n").unwrap();
+    fs::write(root.join("model.pt"), b"PK\x03\x04\0\0\x08\x08\0\0archive/data.pkl").unwrap();
     fs::create_dir(root.join("nothing")).unwrap();
     let cases: &[(&[&str], &[&str])] = &[
         (&["--data", "absent.txt"], &["absent.txt", "--data takes"]),
@@ -81,7 +82,11 @@ fn mistakes_are_answered() {
         (&["--branch", "nothing@3", "--seed", "2"], &["--branch", "--seed"]),
         (&["--init-from", "absent.safetensors"], &["absent.safetensors", "one safetensors file"]),
         (&["--init-from", "nothing"], &["nothing is a folder", "one safetensors file"]),
-        (&["--init-from", "text.txt"], &["text.txt", "not a whole safetensors"]),
+        (
+            &["--init-from", "text.txt"],
+            &["text.txt", "no whole safetensors", "another kind of file"],
+        ),
+        (&["--init-from", "model.pt"], &["model.pt", "is a .pt or .bin file of PyTorch"]),
         (&["--seeds", "0"], &["--seeds"]),
         (&["--lr", "1e-3,1e-3", "--recipe", "f32"], &["two runs", "once"]),
         (&["--set", "train.accumulate=3"], &["train.accumulate = 3", "train.batch = 8"]),
@@ -131,6 +136,76 @@ fn mistakes_are_answered() {
     refused(root, &["sample", "nothing", "--tokens", "-3"], &["'-3' for '--tokens"]);
     refused(root, &["sample", "text.txt"], &["text.txt"]);
     refused(root, &["trian"], &["trian", "train"]);
+    // However long what was given is, the answer is short.
+    let long = "e4m3fn+".repeat(15_000);
+    let output = exmy(&["train", "--recipe", &long]).current_dir(root).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stderr.len() < 10_000, "{} bytes", output.stderr.len());
+}
+
+/// What has no end, or waits for somebody, is not read: the answer comes at once.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_has_no_end_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let data = text_file(root);
+    let mut train = vec!["train", "--data", &data, "--recipe", "f32", "--out", "run", "-q"];
+    train.extend(TINY);
+    train.extend(["--steps", "2", "--set", "record.probes=[\"phi\"]"]);
+    succeed(exmy(&train).current_dir(root));
+    // Beside the folder whose files are compared.
+    let odd = tempfile::tempdir().unwrap();
+    let place = |name: &str| odd.path().join(name).to_str().unwrap().to_owned();
+    let pipe = place("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let sparse = |name: &str, beginning: &[u8]| {
+        fs::write(place(name), beginning).unwrap();
+        fs::OpenOptions::new().write(true).open(place(name)).unwrap().set_len(64 << 30).unwrap();
+        place(name)
+    };
+    let zeros = sparse("zeros", b"");
+    let claim = r#"{"model.norm.weight":{"dtype":"F32","shape":[17179869150],"data_offsets":[0,68719476600]}}"#;
+    let huge =
+        sparse("huge", &[&128_u64.to_le_bytes()[..], format!("{claim:128}").as_bytes()].concat());
+    // Help that cannot be written is a result that cannot.
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = exmy(&["--help"]).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot write the help"));
+    for path in [&*pipe, "/dev/zero"] {
+        for command in [
+            &["train", "--config", path][..],
+            &["train", "--init-from", path],
+            &["sweep", path],
+            &["verify-tiles", path],
+            &["verify-cols", path],
+        ] {
+            refused(root, command, &[path, "no plain file"]);
+        }
+    }
+    refused(root, &["train", "--config", &zeros], &["zeros", "more than 67108864 bytes"]);
+    refused(root, &["train", "--init-from", &zeros], &["zeros", "does not begin with `{`"]);
+    let shapes = ["huge", "\"model.norm.weight\" is [17179869150]"];
+    refused(root, &["train", "--init-from", &huge], &shapes);
+    for name in ["metrics.jsonl", "probes.jsonl", "summary.json", "config.toml"] {
+        let file = root.join("run/f32-s5").join(name);
+        let kept = fs::read(&file).unwrap();
+        for target in [&*pipe, "/dev/zero", &zeros] {
+            fs::remove_file(&file).unwrap();
+            std::os::unix::fs::symlink(target, &file).unwrap();
+            let code = |arguments: &[&str]| {
+                exmy(arguments).current_dir(root).output().unwrap().status.code()
+            };
+            assert_eq!(code(&["report", "run/f32-s5"]), Some(2), "{name} {target}");
+            assert_eq!(code(&["plot", "run/f32-s5"]), Some(2), "{name} {target}");
+            // These end, whatever they make of it.
+            code(&["watch", "run"]);
+            code(&["train", "--resume", "run", "-q"]);
+            fs::remove_file(&file).unwrap();
+            fs::write(&file, &kept).unwrap();
+        }
+    }
 }
 
 #[test]

@@ -235,6 +235,16 @@ fn a_diverged_run_says_why() {
     let lines = metrics(&out);
     assert_eq!(lines.len(), 4);
     assert_eq!(lines[3].divergence(), Some(reason.as_str()));
+    // It is a result, told last, and a failure only for those who say so.
+    let resume = ["train", "--resume", "out", "-q"];
+    for (more, code) in [(&[][..], 0), (&["--fail-on-divergence"], 3)] {
+        let mut command = exmy(&resume);
+        let output = command.args(more).current_dir(folder.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{more:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let last = text.lines().last().unwrap();
+        assert_eq!(last, format!("f32-s5 diverged: {reason}"));
+    }
     // Not a number, from a learning rate without bounds.
     let more = ["--recipe", "f32", "--lr", "1e30", "--set", "train.clip=0"];
     let result = summary(&train(folder.path(), "nan", &more).join("f32-s5"));

@@ -1,6 +1,6 @@
 //! What pages and pictures replace: what is of their own making, and nothing else.
 
-use crate::{TINY, exmy, succeed, text_file};
+use crate::{TINY, exmy, printed, succeed, text_file};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -87,6 +87,30 @@ fn only_pages_and_pictures_of_ones_own_are_replaced() {
         &study("BR-3", &["--out", "s", "--report", "t"]),
         &["no report of bit-reduction"],
     );
+}
+
+/// The name of a folder acts on no terminal and on no page.
+#[test]
+#[cfg(unix)]
+fn names_of_folders_are_shown_and_not_obeyed() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    trained(root);
+    let name = "\u{1b}[31mX\u{202e}\n";
+    fs::rename(root.join("runs"), root.join(name)).unwrap();
+    let resume = ["train", "--resume", name];
+    for arguments in [&resume[..], &["report", name], &["plot", name], &["watch", name]] {
+        let output = succeed(exmy(arguments).current_dir(root));
+        let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(!text.contains(['\u{1b}', '\u{202e}']), "{arguments:?}: {text:?}");
+        assert!(arguments[0] == "watch" || text.contains("\\u{1b}[31mX\\u{202e}\\n"), "{text}");
+    }
+    for file in ["report.html", "plot.svg"] {
+        let text = fs::read_to_string(root.join(name).join(file)).unwrap();
+        assert!(!text.contains(['\u{1b}', '\u{202e}']), "{file}");
+    }
+    let seen = printed(root, "watch", &[name]);
+    assert!(seen.ends_with("\n1 run: 1 complete, 0 diverged, 0 at work, 0 stopped\n"), "{seen}");
 }
 
 #[test]

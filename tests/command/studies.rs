@@ -279,8 +279,10 @@ fn a_broken_run_is_left_out() {
     for arguments in [&page[..], &["plot", "runs", "--out", "loss.svg"]] {
         let output = exmy(arguments).current_dir(folder.path()).output().unwrap();
         let text = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{text}");
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(folder.path().join(arguments.last().unwrap()).exists(), "the others are drawn");
         assert_eq!(text.matches("left out: ").count(), 2, "{text}");
+        assert!(text.contains("2 runs are damaged and were left out"), "{text}");
         assert!(text.contains("config.toml") && text.contains("probes.jsonl line 1"), "{text}");
         assert!(text.contains("metrics.jsonl ends at step 1 of 40"), "{text}");
         assert!(text.contains("probes.jsonl is missing"), "{text}");

@@ -1,7 +1,19 @@
 //! What `verify-cols` and `verify-tiles` are given: files, and folders of them.
 
 use exmy::error::{Error, Result};
+use exmy::files::given;
+use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+
+/// Opens one of them.
+pub(crate) fn open(path: &Path) -> Result<File> {
+    given::open(path).map_err(|error| {
+        let odd = error.kind() == ErrorKind::InvalidInput;
+        let error = Error::io("open", path, error);
+        if odd { error.hint("- reads what a pipe brings: | exmy ... -") } else { error }
+    })
+}
 
 /// The file itself, or those of a folder that end in `.EXTENSION`, by name.
 pub(crate) fn files(path: &Path, extension: &str) -> Result<Vec<PathBuf>> {

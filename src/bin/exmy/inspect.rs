@@ -1,10 +1,11 @@
 //! `exmy inspect`: what a safetensors file holds, and what its numbers look like.
 
-use crate::rows::{Bar, Line, number, percent, printable, shape, table, width};
+use crate::rows::{Bar, Line, number, percent, shape, table, width};
 use crate::settings::{counted, no_stream, quiet_pipe, with_threads};
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::files::{Progress, Reader, Survey};
+use exmy::shown::printable;
 use indicatif::HumanBytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;

@@ -2,13 +2,9 @@
 
 #![forbid(unsafe_code)]
 
-/// `eprintln!` that does not panic where nobody reads any more: progress that cannot be shown is no
-/// reason to end the work that it is about.
+/// `eprintln!` by [`show::say`].
 macro_rules! tell {
-    ($($text:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), $($text)*);
-    }};
+    ($($text:tt)*) => { $crate::show::say(format_args!($($text)*)) };
 }
 
 mod convert;
@@ -35,6 +31,7 @@ mod watch;
 
 use clap::{Parser, Subcommand};
 use exmy::error::Error;
+use std::io::{ErrorKind, Write, stdout};
 use std::process::ExitCode;
 
 /// Software floating-point formats of any shape: conversions and arithmetic to verify hardware
@@ -76,11 +73,35 @@ enum Command {
 /// Misuse: bad arguments, bad input, files that cannot be used.
 const MISUSE: u8 = 2;
 
+/// Done without some of what was asked for: runs that are damaged.
+const PARTLY: u8 = 1;
+
+/// Runs diverged, where that was to be told.
+const DIVERGED: u8 = 3;
+
 /// Stopped by Ctrl-C, as shells report it.
 const INTERRUPTED: u8 = 130;
 
+/// The arguments; else, when help was shown or the mistake was told, the exit code.
+fn arguments() -> Result<Arguments, u8> {
+    Arguments::try_parse().map_err(|error| {
+        let printed = error.print().and_then(|()| stdout().flush());
+        match printed {
+            // Help is a result. A reader that has seen enough (`| head`) is no error.
+            Err(failed) if !error.use_stderr() && failed.kind() != ErrorKind::BrokenPipe => {
+                show::error(&Error::new("cannot write the help").because(failed));
+                MISUSE
+            }
+            _ => u8::try_from(error.exit_code()).unwrap_or(MISUSE),
+        }
+    })
+}
+
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match arguments() {
+        Ok(arguments) => arguments,
+        Err(code) => return ExitCode::from(code),
+    };
     if let Err(error) = exmy::simd::wanted() {
         show::error(&Error::new(error.to_string()));
         return ExitCode::from(MISUSE);

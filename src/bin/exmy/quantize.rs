@@ -1,8 +1,9 @@
 //! `exmy quantize`: a safetensors file in, the same tensors in few bits out.
 
 use crate::INTERRUPTED;
-use crate::rows::{Bar, Line, number, percent, printable, shape, shown, table, watched, width};
+use crate::rows::{Bar, Line, number, percent, shape, shown, table, watched, width};
 use crate::settings::{Work, no_stream, quiet_pipe};
+use crate::show;
 use clap::{Args, ValueEnum};
 use exmy::block::{Profile, Statistics};
 use exmy::error::{Error, Result};
@@ -270,7 +271,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     };
     let report = arguments.work.with_threads(work)?;
     let Some(report) = report else {
-        tell!("stopped; {} was not written", printable(&output.display().to_string()));
+        tell!("stopped; {} was not written", show::path(output));
         return Ok(INTERRUPTED);
     };
     let mut text = rows(&report);
@@ -283,7 +284,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     if !quiet {
         text += &format!(
             "\n{}: {} of tensors, from {}\n",
-            printable(&output.display().to_string()),
+            show::path(output),
             HumanBytes(report.bytes_after),
             HumanBytes(report.bytes_before)
         );

@@ -3,19 +3,21 @@
 //! Each replaces only what is of its own making: a study's page took a night, and may lie where an overview
 //! would be written.
 
+use crate::PARTLY;
 use crate::provenance::provenance;
 use crate::show;
 use clap::Args;
 use exmy::error::{Error, Result};
-use exmy::files::whole;
+use exmy::files::{given, whole};
 use exmy::study::gather::{Found, gather};
 use exmy::study::overview;
 use exmy::study::report::is_of_a_study;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Write one page with the curves, probes and configurations of any runs
+///
+/// Runs that are damaged are left out and named; then the exit code is 1.
 #[derive(Args)]
 pub(crate) struct ReportArguments {
     /// Folders of runs, or folders above them
@@ -31,6 +33,8 @@ pub(crate) struct ReportArguments {
 }
 
 /// Draw quantities of any runs as one SVG: loss, grad_norm, a probe, a part of a probe
+///
+/// Runs that are damaged are left out and named; then the exit code is 1.
 #[derive(Args)]
 pub(crate) struct PlotArguments {
     /// Folders of runs, or folders above them
@@ -50,7 +54,7 @@ pub(crate) struct PlotArguments {
 
 fn write(path: &Path, text: &str) -> Result<()> {
     if path.as_os_str() == "-" {
-        return show::result(text);
+        return show::raw(text);
     }
     if path.is_dir() {
         return Err(Error::new(format!("{} is a folder", path.display())).hint("name a file"));
@@ -59,7 +63,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
     spare(path)?;
     whole::remove_abandoned(path);
     whole::write_whole(path, text.as_bytes())?;
-    tell!("{}", path.display());
+    tell!("{}", show::path(path));
     Ok(())
 }
 
@@ -69,7 +73,7 @@ fn beginning(path: &Path) -> Result<Option<String>> {
         return Ok(None);
     }
     let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(1 << 12).read_to_end(&mut bytes));
+    let read = given::open(path).and_then(|file| file.take(1 << 12).read_to_end(&mut bytes));
     read.map_err(|error| Error::io("read", path, error))?;
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }
@@ -154,10 +158,20 @@ fn readable(paths: &[PathBuf]) -> Result<(Vec<Found>, Vec<String>)> {
     }
     for run in &runs {
         if let Some(missing) = run.missing() {
-            tell!("{}: {missing}", run.folder.path().display());
+            tell!("{}: {missing}", show::path(run.folder.path()));
         }
     }
     Ok((runs, left_out))
+}
+
+/// The exit code, after the work: whether what was written is of all runs.
+fn code(left_out: &[String]) -> u8 {
+    match left_out.len() {
+        0 => return 0,
+        1 => tell!("1 run is damaged and was left out; what was written is of the others"),
+        n => tell!("{n} runs are damaged and were left out; what was written is of the others"),
+    }
+    PARTLY
 }
 
 /// Writes the page; the result is the exit code.
@@ -169,7 +183,7 @@ pub(crate) fn report(arguments: &ReportArguments) -> Result<u8> {
     overview::remarks(&runs).iter().for_each(|remark| tell!("{remark}"));
     let provenance = provenance(exmy::parallel::threads());
     write(&out, &overview::page(&title, &runs, &left_out, &provenance)?.to_html())?;
-    Ok(0)
+    Ok(code(&left_out))
 }
 
 /// Writes the picture; the result is the exit code.
@@ -179,10 +193,10 @@ pub(crate) fn plot(arguments: &PlotArguments) -> Result<u8> {
             .hint("separate names by single commas, with none at the end"));
     }
     let out = target(arguments.out.as_ref(), &arguments.runs, "plot.svg")?;
-    let (runs, _) = readable(&arguments.runs)?;
+    let (runs, left_out) = readable(&arguments.runs)?;
     let title = arguments.title.clone().unwrap_or_else(|| arguments.what.join(", "));
     let picture = overview::picture(&title, &arguments.what, &runs)?;
     picture.remarks.iter().for_each(|remark| tell!("{remark}"));
     write(&out, &picture.figure.to_svg())?;
-    Ok(0)
+    Ok(code(&left_out))
 }

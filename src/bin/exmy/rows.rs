@@ -2,6 +2,7 @@
 //! own, and each cell where that does not fit either.
 
 use exmy::files::{Progress, Watch};
+use exmy::shown::printable;
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
@@ -119,28 +120,6 @@ pub(crate) fn shown(name: &str) -> String {
     shortened(&printable(name), LONGEST)
 }
 
-/// A text from a file as it may be shown: control characters and others that cannot be seen, or that
-/// would act on the terminal or turn the line around, as escapes. A name is not to draw the table.
-pub(crate) fn printable(text: &str) -> String {
-    let mut shown = String::new();
-    for c in text.chars() {
-        let escaped = c.escape_debug();
-        // Quotes and backslashes may stand as they are; marks that sit on the letter before them too.
-        if c.is_control() || (escaped.len() > 2 && c.width() == Some(0) && !is_mark(c)) {
-            shown.extend(escaped);
-        } else {
-            shown.push(c);
-        }
-    }
-    shown
-}
-
-/// Whether a character is one that combines with the one before: those of the blocks of combining
-/// marks and the selectors of variants.
-fn is_mark(c: char) -> bool {
-    matches!(c, '\u{300}'..='\u{36F}' | '\u{1AB0}'..='\u{1AFF}' | '\u{1DC0}'..='\u{1DFF}' | '\u{20D0}'..='\u{20FF}' | '\u{FE00}'..='\u{FE0F}' | '\u{FE20}'..='\u{FE2F}')
-}
-
 /// `[768, 3072]`, `[]` for a single number.
 pub(crate) fn shape(shape: &[usize]) -> String {
     let extents: Vec<String> = shape.iter().map(usize::to_string).collect();
@@ -256,10 +235,6 @@ mod tests {
     /// Names act on nothing but their own cell, and take the columns that a terminal gives them.
     #[test]
     fn names_are_shown_and_not_obeyed() {
-        assert_eq!(printable("a.\"b\"\\ü字"), "a.\"b\"\\ü字");
-        assert_eq!(printable("e\u{301}"), "e\u{301}");
-        assert_eq!(printable("\u{1b}[2J\r\n\t"), "\\u{1b}[2J\\r\\n\\t");
-        assert_eq!(printable("\u{9b}A\u{202e}B\u{200b}"), "\\u{9b}A\\u{202e}B\\u{200b}");
         let line =
             |name: &str| Line { name: name.into(), cells: vec!["1".into()], remark: "".into() };
         let text = table(&["name", "x"], 0, &[line("字字字"), line("abc"), line("\n")], None);

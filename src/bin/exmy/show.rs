@@ -3,9 +3,9 @@
 //! On a terminal progress is a bar that fits its width; elsewhere (a pipe, a log) it is one line
 //! every few seconds. Progress and messages go to stderr, results to stdout.
 
-use crate::rows::printable;
 use exmy::error::{Error, Result};
 use exmy::nn::model;
+use exmy::shown::{printable, printable_lines};
 use exmy::study::compare::{Comparison, differ};
 use exmy::study::table;
 use exmy::train::config::Config;
@@ -16,6 +16,7 @@ use exmy::train::room;
 use exmy::train::run::{Outcome, Summary, Watch};
 use exmy::train::start::Matching;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::fmt::Arguments;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,12 +25,25 @@ use std::time::{Duration, Instant};
 /// Time between lines where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
+/// Characters that a line of an error has at most: what is wrong may be a name of any length.
+const LONGEST: usize = 4000;
+
+/// Says something about the work, on stderr. Names in it are shown and not obeyed. That nobody reads any
+/// more is no reason to end the work.
+pub(crate) fn say(text: Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "{}", printable_lines(&text.to_string()));
+}
+
 /// Prints an error the way every command does.
 pub(crate) fn error(error: &Error) {
-    // Paths are shown and not obeyed; lines are the error's own.
     let text = error.to_string();
-    let lines: Vec<String> = text.lines().map(printable).collect();
+    let lines: Vec<String> = text.lines().map(|line| shortened(line, LONGEST)).collect();
     tell!("error: {}", lines.join("\n"));
+}
+
+/// A path in a line of text.
+pub(crate) fn path(path: &Path) -> String {
+    printable(&path.display().to_string())
 }
 
 /// What is about to be trained, on what, into where.
@@ -68,7 +82,7 @@ pub(crate) fn header(out: &Path, config: &Config, data: &Dataset, runs: usize) {
         threads(),
         exmy::simd::level()
     );
-    tell!("writing  {}", out.display());
+    tell!("writing  {}", path(out));
 }
 
 fn threads() -> String {
@@ -195,7 +209,7 @@ impl Watch for Watcher<'_> {
             if self.lines {
                 tell!("{line}");
             } else {
-                self.bar.println(line);
+                self.bar.println(printable_lines(&line));
             }
         }
         if self.lines && self.last_line.elapsed() >= LINE_EVERY {
@@ -234,7 +248,7 @@ fn happened(event: &Event) -> String {
 /// Where a stopped job stands and how to go on.
 pub(crate) fn stopped(out: &Path) {
     tell!("stopped; every step so far is kept. Continue with");
-    tell!("  exmy train --resume {}", out.display());
+    tell!("  exmy train --resume {}", path(out));
 }
 
 /// Warns of a run that will not fit into memory.
@@ -244,11 +258,19 @@ pub(crate) fn shortage(config: &Config) {
     }
 }
 
-/// Prints results.
+/// Prints results. Names in them are shown and not obeyed.
 ///
 /// # Errors
 /// If they cannot be written. A reader that has seen enough (`| head`) is no error.
 pub(crate) fn result(text: &str) -> Result<()> {
+    raw(&printable_lines(text))
+}
+
+/// Prints what is no text for people alone, byte for byte.
+///
+/// # Errors
+/// As [`result`].
+pub(crate) fn raw(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -297,11 +319,6 @@ pub(crate) fn table(
             _ => with_speed(&thousands((tokens as f64 / seconds) as u64)),
         };
     }
-    for entry in &comparison.runs {
-        if let Some(reason) = entry.result.as_ref().and_then(|result| result.reason.as_ref()) {
-            shown += &format!("{} diverged: {reason}\n", entry.folder);
-        }
-    }
     if let Some(reference) = comparison.reference {
         shown += &format!("the language itself: {reference:.4} nats/byte on the validation text\n");
     }
@@ -312,7 +329,13 @@ pub(crate) fn table(
     shown += &formats(results());
     let curves = out.join("loss.svg");
     if curves.is_file() {
-        shown += &format!("curves: {}\n", curves.display());
+        shown += &format!("curves: {}\n", path(&curves));
+    }
+    // Last, where it is seen.
+    for entry in &comparison.runs {
+        if let Some(reason) = entry.result.as_ref().and_then(|result| result.reason.as_ref()) {
+            shown += &format!("{} diverged: {reason}\n", printable(&entry.folder));
+        }
     }
     shown
 }
@@ -344,7 +367,7 @@ fn from(span: &Span) -> String {
 pub(crate) fn matching(path: &Path, matching: &Matching) {
     let Matching { loaded, fresh, unused } = matching;
     let all = loaded.len() + fresh.len();
-    tell!("weights  {} of {all} parameters from {}", loaded.len(), path.display());
+    tell!("weights  {} of {all} parameters from {}", loaded.len(), self::path(path));
     for (what, names) in [("not in the file", fresh), ("of no parameter", unused)] {
         for name in names {
             tell!("         {what}: {}", printable(name));

@@ -2,7 +2,7 @@
 
 use crate::INTERRUPTED;
 use crate::provenance::provenance;
-use crate::settings::Work;
+use crate::settings::{Work, counted};
 use crate::show;
 use crate::train::listen;
 use clap::Args;
@@ -212,6 +212,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         let mut seconds = 0.0;
         if arguments.plan || !arguments.work.quiet && !left.is_empty() {
             let mut estimate = Estimate::new(&data);
+            if !arguments.work.quiet {
+                let kinds = counted(estimate.untried(&arms) as u64, "kind");
+                tell!("timing a step of each of {kinds} of runs");
+            }
             let cost = estimate.of(&left)?;
             seconds = cost.seconds / jobs as f64;
             let text = plan(&figures, &setting, &mut estimate, &arms, cost, jobs)?;
@@ -250,7 +254,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         }
         show::result(&text)?;
         if !arguments.work.quiet {
-            tell!("report: {}", target.join("report.html").display());
+            tell!("report: {}", show::path(&target.join("report.html")));
         }
         Ok(0)
     })

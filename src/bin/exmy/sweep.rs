@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         let folder = Folder::open(&out, &plan)?;
         let quiet = arguments.work.quiet;
         if !quiet {
-            tell!("shard {shard} of {} runs in {}", plan.cells.len(), out.display());
+            tell!("shard {shard} of {} runs in {}", plan.cells.len(), show::path(&out));
         }
         let mut shown = Shown { quiet, stop: &stop };
         if !folder.work(&plan, shard, arguments.steal, &mut shown)? {

@@ -1,10 +1,11 @@
 //! `exmy train`: from arguments to configurations to runs to a table.
 
-use crate::INTERRUPTED;
 use crate::settings::Work;
 use crate::show::{self, Watcher};
+use crate::{DIVERGED, INTERRUPTED};
 use clap::Args;
 use exmy::error::{Error, Result};
+use exmy::files::given;
 use exmy::recipe::Recipe;
 use exmy::study::compare::{self, OutFolder};
 use exmy::train::config::{Config, read_table};
@@ -76,6 +77,9 @@ pub(crate) struct Arguments {
         "config", "set"
     ])]
     resume: Option<PathBuf>,
+    /// Exit with 3 if a run diverged, which is a result and no failure otherwise
+    #[arg(long)]
+    fail_on_divergence: bool,
     /// Print where the time of the steps went, evaluations included, and the memory held
     #[arg(long)]
     profile: bool,
@@ -124,8 +128,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8> {
         };
         let mut code = 0;
         for folder in folders {
-            code = train_all(folder, &arguments, &stop)?;
-            if code != 0 {
+            code = train_all(folder, &arguments, &stop)?.max(code);
+            if code == INTERRUPTED {
                 break;
             }
         }
@@ -164,7 +168,7 @@ fn configure(arguments: &Arguments, lr: Option<f64>) -> Result<(Config, String)>
     let mut name = arguments.preset.clone();
     let mut changes = None;
     if let Some(path) = &arguments.config {
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let text = given::text(path, given::SETTINGS).map_err(|error| {
             Error::io("read", path, error)
                 .hint("--config takes a TOML file with any keys of a run's config.toml")
         })?;
@@ -348,5 +352,7 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &AtomicBool) -> Re
         None => "",
     };
     said = said.and(show::result(&show::table(out.path(), out.comparison(), &outcomes, unit)));
-    said.map(|()| 0)
+    let mut results = out.comparison().runs.iter().filter_map(|entry| entry.result.as_ref());
+    let told = arguments.fail_on_divergence && results.any(|result| result.reason.is_some());
+    said.map(|()| if told { DIVERGED } else { 0 })
 }

@@ -1,11 +1,10 @@
 //! `exmy verify-cols`: recorded conversions of hardware and libraries against this crate's.
 
-use crate::{INTERRUPTED, inputs};
+use crate::{INTERRUPTED, inputs, show};
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::golden::columns::{Columns, Conversion, Table, Verdict};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -67,14 +66,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         match inputs::files(path, "cols") {
             Ok(found) => files.extend(found),
             Err(error) => {
-                crate::show::error(&error);
+                show::error(&error);
                 code = crate::MISUSE;
             }
         }
     }
     for path in &files {
         if files.len() > 1 {
-            print(&format!("{}\n", path.display()))?;
+            print(&format!("{}\n", show::path(path)))?;
         }
         match verify(path, arguments.quiet, &stop) {
             Ok(Outcome::Stopped) => return Ok(INTERRUPTED),
@@ -82,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             Ok(Outcome::Done { .. }) => code = code.max(MISMATCH),
             // The other files are still worth a look.
             Err(error) => {
-                crate::show::error(&error);
+                show::error(&error);
                 code = crate::MISUSE;
             }
         }
@@ -99,7 +98,7 @@ fn verify(path: &Path, quiet: bool, stop: &AtomicBool) -> Result<Outcome> {
     let columns = if path.as_os_str() == "-" {
         Columns::read(io::stdin().lock())
     } else {
-        Columns::read(File::open(path).map_err(|error| Error::io("open", path, error))?)
+        Columns::read(inputs::open(path)?)
     };
     let columns = columns.map_err(|error| Error::io("use", path, error))?;
     let known = |name: &str| usize::from(Conversion::find(columns.table(), name).is_some());

@@ -3,11 +3,11 @@
 use crate::inputs;
 use crate::rows::width;
 use crate::settings::quiet_pipe;
+use crate::show;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::gemm::unit::{Model, Preset};
 use exmy::golden::tiles::{Tiles, Verdict, model_of};
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         let found = match inputs::files(path, "tiles") {
             Ok(found) => found,
             Err(error) => {
-                crate::show::error(&error);
+                show::error(&error);
                 code = crate::MISUSE;
                 continue;
             }
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
                 }
                 // The other files are still worth a look.
                 Err(error) => {
-                    crate::show::error(&error);
+                    show::error(&error);
                     code = crate::MISUSE;
                 }
             }
@@ -97,7 +97,7 @@ fn verify(path: &Path, model: Option<&Model>) -> Result<Verdict> {
     let tiles = if path.as_os_str() == "-" {
         Tiles::read(io::stdin().lock())
     } else {
-        Tiles::read(File::open(path).map_err(|error| Error::io("open", path, error))?)
+        Tiles::read(inputs::open(path)?)
     };
     let tiles = tiles.map_err(|error| Error::io("use", path, error))?;
     let model = model.cloned().map_or_else(from_name, Ok)?;
@@ -108,8 +108,8 @@ fn verify(path: &Path, model: Option<&Model>) -> Result<Verdict> {
 
 fn line(path: &Path, verdict: &Verdict) -> String {
     match width() {
-        Some(width) => format!("{}: {verdict:width$}\n", path.display()),
-        None => format!("{}: {verdict}\n", path.display()),
+        Some(width) => format!("{}: {verdict:width$}\n", show::path(path)),
+        None => format!("{}: {verdict}\n", show::path(path)),
     }
 }
 

@@ -1,11 +1,13 @@
 //! `exmy watch`: how runs stand, in the terminal, until all are done.
 
-use crate::rows::{padded, printable};
+use crate::rows::padded;
+use crate::settings::counted;
 use crate::show;
 use crate::train::listen;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::plot::tell_apart;
+use exmy::shown::printable;
 use exmy::study::gather::{Found, State, gather, states};
 use std::collections::{HashMap, HashSet};
 use std::io::{IsTerminal, Write};
@@ -177,11 +179,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         let (at_work, waiting) = (count(State::AtWork), count(State::Waiting));
         // Most of the time nobody waits, and there is no word about it.
         let wait = if waiting > 0 { format!(", {waiting} waiting") } else { String::new() };
-        lines.extend(broken.iter().map(|error| shorten(&one_line(error), width)));
+        lines.extend(broken.iter().map(|error| shorten(&printable(&one_line(error)), width)));
         lines.push(shorten(
             &format!(
-                "{} runs: {} complete, {} diverged, {at_work} at work{wait}, {} stopped",
-                runs.len(),
+                "{}: {} complete, {} diverged, {at_work} at work{wait}, {} stopped",
+                counted(runs.len() as u64, "run"),
                 count(State::Complete),
                 count(State::Diverged),
                 count(State::Stopped)
@@ -197,7 +199,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             text.push('\n');
         }
         drawn = lines.len();
-        show::result(&text)?;
+        // The names in it were made printable, and what moves the cursor is the program's own.
+        show::raw(&text)?;
         let _ = std::io::stdout().flush();
         idle = if at_work + waiting == 0 { idle + 1 } else { 0 };
         let over = count(State::Stopped) == 0 || idle > 2;

@@ -1,0 +1,66 @@
+//! Texts of others as they may be shown: paths, names of tensors, names of runs.
+//!
+//! A name from a file may hold what acts on a terminal (escape sequences), breaks a line, or turns the
+//! reading direction around. Whoever prints or draws such a text passes it through here first, and what
+//! cannot be seen stands there as Rust writes it: `\u{1b}`.
+
+use alloc::string::String;
+
+/// Whether a character acts on what shows it, or cannot be seen: those of Unicode's categories Cc, Cf, Zl
+/// and Zp, without the marks of numbers in some scripts, and those that are none.
+fn is_hidden(c: char) -> bool {
+    matches!(c,
+        '\u{AD}' | '\u{61C}' | '\u{180E}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
+        | '\u{2060}'..='\u{206F}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}' | '\u{FFFE}' | '\u{FFFF}'
+        | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E007F}')
+        || c.is_control()
+}
+
+fn escaped(text: &str, keeps: impl Fn(char) -> bool) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match is_hidden(c) && !keeps(c) {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// A text on one line, what cannot be seen in it escaped.
+///
+/// ```
+/// use exmy::shown::printable;
+///
+/// assert_eq!(printable("läuft \"1\""), "läuft \"1\"");
+/// assert_eq!(printable("\u{1b}[31mred\r\n"), "\\u{1b}[31mred\\r\\n");
+/// ```
+pub fn printable(text: &str) -> String {
+    escaped(text, |_| false)
+}
+
+/// The same of a text whose line breaks are its own.
+///
+/// ```
+/// use exmy::shown::printable_lines;
+///
+/// assert_eq!(printable_lines("a\n\u{202e}b"), "a\n\\u{202e}b");
+/// ```
+pub fn printable_lines(text: &str) -> String {
+    escaped(text, |c| c == '\n')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_acts_on_a_terminal_is_escaped_and_letters_are_not() {
+        let kept = "a.\"b\"\\ü字e\u{301}\u{3000}नमस्ते🙂\u{fe0f}";
+        assert_eq!(printable(kept), kept);
+        assert_eq!(printable("\u{1b}[2J\r\n\t"), "\\u{1b}[2J\\r\\n\\t");
+        assert_eq!(printable("\u{9b}A\u{202e}B\u{200b}"), "\\u{9b}A\\u{202e}B\\u{200b}");
+        assert_eq!(printable("\0\u{7f}\u{2067}"), "\\u{0}\\u{7f}\\u{2067}");
+        assert_eq!(printable_lines("a\r\nb\u{1b}"), "a\\r\nb\\u{1b}");
+    }
+}
