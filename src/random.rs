@@ -112,7 +112,7 @@ impl Philox {
 
     /// What [`philox4x32_10`] takes besides the block: the stream's two words and the key.
     #[inline(always)]
-    #[cfg(all(feature = "alloc", target_arch = "x86_64"))]
+    #[cfg(all(target_arch = "x86_64", feature = "std"))]
     pub(crate) const fn stream_and_key(&self) -> ([u32; 2], [u32; 2]) {
         ([self.stream as u32, (self.stream >> 32) as u32], self.key)
     }

@@ -20,7 +20,7 @@ mod amx;
 
 use core::fmt;
 #[cfg(feature = "std")]
-use core::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// A coherent set of instructions, from the least to the most preferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -244,22 +244,22 @@ pub(crate) trait Kernel {
 pub(crate) fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     match level() {
         // SAFETY: `level` returns a level only if `is_available` said yes for this CPU.
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", feature = "std"))]
         Level::Avx512 | Level::Avx512Bf16 | Level::Amx => unsafe { avx512(kernel) },
         // SAFETY: as above.
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", feature = "std"))]
         Level::Avx2 => unsafe { avx2(kernel) },
         _ => kernel.run(),
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma")]
 unsafe fn avx512<K: Kernel>(kernel: K) -> K::Output {
     kernel.run()
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn avx2<K: Kernel>(kernel: K) -> K::Output {
     kernel.run()

@@ -138,6 +138,47 @@ fn unsafe_code_lives_where_the_document_says() {
     assert_eq!(found, named);
 }
 
+/// Lines that not every target without `std` compiles: atomics, which may be missing or be of 32 bits
+/// at most, and code for an architecture that takes vectors for granted, which its targets for bare
+/// machines do not have. Where `std` is, both are; and `std` names itself in `std::sync::atomic`.
+fn presumptuous(code: &str) -> Vec<&str> {
+    const STD: [&str; 4] = ["\"std\"", "\"train\"", "\"fast-f32\"", "target_feature = "];
+    let found = code.lines().filter(|line| {
+        let atomics = ["core::sync", "alloc::sync"].iter().any(|path| line.contains(path));
+        atomics || line.contains("target_arch") && !STD.iter().any(|word| line.contains(word))
+    });
+    found.filter(|line| !line.trim_start().starts_with("//")).collect()
+}
+
+#[test]
+fn without_std_little_is_asked_of_a_target() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let list = fs::read_to_string(root.join("lib.rs")).unwrap();
+    let modules: Vec<&str> = list
+        .lines()
+        .zip(list.lines().skip(1))
+        .filter(|(gate, _)| !gate.contains("feature = ") || gate.contains("\"alloc\""))
+        .filter_map(|(_, line)| line.split("mod ").nth(1)?.strip_suffix(';'))
+        .collect();
+    assert!(modules.contains(&"gemm") && !modules.contains(&"nn"), "{modules:?}");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    for file in files {
+        let inside = file.strip_prefix(&root).unwrap();
+        let first = inside.iter().next().unwrap().to_str().unwrap();
+        if modules.contains(&first.trim_end_matches(".rs")) {
+            let code = fs::read_to_string(&file).unwrap();
+            let found = presumptuous(&code);
+            assert!(found.is_empty(), "{}: {found:#?}", inside.display());
+        }
+    }
+    let ours = "#[cfg(all(target_arch = \"x86_64\", feature = \"std\"))]\nuse std::sync::atomic::AtomicU8;";
+    assert!(presumptuous(ours).is_empty());
+    for line in ["use core::sync::atomic::AtomicU64;", "#[cfg(target_arch = \"x86_64\")]"] {
+        assert_eq!(presumptuous(line), [line]);
+    }
+}
+
 #[test]
 fn the_check_sees_upward_imports_and_circles() {
     let floors = floors("```floors\n1  high  x\n0  low, base  y\n-  aside  z\n```");

@@ -3,8 +3,9 @@
 //!
 //! The processor's own prefetching stops at pages of 4 KiB, and an ordinary store first reads the
 //! line it writes to. So a large conversion asks for what comes next itself, and writes results
-//! past the caches, from a buffer in the first-level cache. Both are instructions that every x86-64
-//! processor has; elsewhere these functions do without.
+//! past the caches, from a buffer in the first-level cache. Both are instructions of SSE2, which every
+//! x86-64 processor has and all its targets but those of bare machines; elsewhere these functions do
+//! without.
 //!
 //! What is far ahead is asked into the second-level cache, which can wait for more lines at a time
 //! than the first, and what is near from there into the first. With AVX-512 a store past the caches
@@ -26,7 +27,7 @@ const LARGE: usize = 32 << 20;
 const STEP: usize = 256;
 
 /// Bytes of input to what is far.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 const FAR: usize = 16 << 10;
 
 /// How the memory behind two slices is best treated. Results are the same.
@@ -52,7 +53,7 @@ impl Traffic {
 
     /// For as many bytes of both, to be written past the caches or not.
     pub(crate) const fn of_bytes(bytes: usize, past: bool) -> Self {
-        match cfg!(target_arch = "x86_64") && bytes >= LARGE {
+        match cfg!(all(target_arch = "x86_64", target_feature = "sse2")) && bytes >= LARGE {
             false => Self::Cached,
             true if past => Self::Past,
             true => Self::Ahead,
@@ -104,7 +105,7 @@ struct Line<T>(T);
 /// Asks for as many bytes as `x` has, `distance` elements on.
 #[inline(always)]
 pub(crate) fn fetch<T>(x: &[T], distance: usize) {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     lines::<T, { core::arch::x86_64::_MM_HINT_T0 }>(x, distance);
     let _ = (x, distance);
 }
@@ -112,12 +113,12 @@ pub(crate) fn fetch<T>(x: &[T], distance: usize) {
 /// The same of what is far, into the second-level cache.
 #[inline(always)]
 fn fetch_far<T>(x: &[T]) {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     lines::<T, { core::arch::x86_64::_MM_HINT_T1 }>(x, FAR / size_of::<T>().max(1));
     let _ = x;
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 #[inline(always)]
 fn lines<T, const HINT: i32>(x: &[T], distance: usize) {
     let start = x.as_ptr().wrapping_add(distance).cast::<i8>();
@@ -131,7 +132,7 @@ fn lines<T, const HINT: i32>(x: &[T], distance: usize) {
 #[inline(always)]
 pub(crate) fn write_past<T: Word>(from: &[T], to: &mut [T]) {
     assert_eq!(from.len(), to.len(), "a copy has as many elements");
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     {
         let bytes = size_of_val(to);
         let whole = |unit: usize| {
@@ -153,7 +154,7 @@ pub(crate) fn write_past<T: Word>(from: &[T], to: &mut [T]) {
 }
 
 /// Stores past the caches.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod stream {
     use core::arch::x86_64::*;
 
@@ -196,7 +197,7 @@ impl Fence {
 impl Drop for Fence {
     #[inline(always)]
     fn drop(&mut self) {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
         // SAFETY: an instruction of every x86-64 processor.
         unsafe {
             core::arch::x86_64::_mm_sfence();

@@ -6,7 +6,7 @@
 use crate::random::Philox;
 use crate::simd::kernel;
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
 mod avx512;
 
 /// Blocks of Philox that run side by side.
@@ -39,7 +39,7 @@ pub fn words_into(random: Philox, first: u64, out: &mut [u32]) {
         *word = random.word(first + i as u64);
     }
     let block = (first.wrapping_add(head.len() as u64)) / 4;
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", feature = "std"))]
     let (block, body) = avx512::blocks(random, block, body);
     blocks(random, block, body);
 }

@@ -33,7 +33,10 @@
 //! All else is computed by vectors of binary32 in the same order, from what they have left. What computed
 //! how much, and why, is in the [`Report`]; no bit depends on it, nor on the number of threads.
 
-#[cfg_attr(not(all(target_arch = "x86_64", target_os = "linux")), path = "fast/no_amx.rs")]
+#[cfg_attr(
+    not(all(target_arch = "x86_64", target_os = "linux", feature = "std")),
+    path = "fast/no_amx.rs"
+)]
 mod amx;
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 mod avx2;

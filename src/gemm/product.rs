@@ -5,7 +5,6 @@ mod fast;
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::accumulation::Accumulation;
 use super::error::{GemmError, Side, Why};
@@ -16,6 +15,7 @@ use super::spec::{NonFinite, Spec};
 use super::sums::{Chains, Columns, Pair, Words};
 use super::te;
 use super::units::{self, Tiles};
+use crate::block::fast::for_each;
 use crate::format::{Format, Value};
 use crate::math::Operand as Number;
 use crate::minifloat::Bits;
@@ -351,22 +351,24 @@ impl<'a> Product<'a> {
         }
         let wrong = |why| GemmError::new(self.a, self.b, why);
         let (engine, scale) = (self.engine().map_err(wrong)?, self.scale());
-        let (count, first) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
-        in_chunks(&mut codes, BAND * cols, |band, codes| {
+        // Of each band how many results are not finite, and the first of them.
+        let mut odd = vec![(0_u64, usize::MAX); rows.div_ceil(BAND)];
+        let bands = codes.chunks_mut(BAND * cols).zip(&mut odd).enumerate();
+        for_each(bands, |(band, (codes, (non_finite, earliest)))| {
             let start = band * BAND * cols;
-            let (mut non_finite, mut earliest) = (0, u64::MAX);
             self.band(&engine, band * BAND, codes.len() / cols, |at, sum| {
                 let (code, finite) = self.finish(start + at, sum, scale);
                 codes[at] = code;
                 if !finite {
-                    non_finite += 1;
-                    earliest = earliest.min((start + at) as u64);
+                    *non_finite += 1;
+                    *earliest = (start + at).min(*earliest);
                 }
             });
-            count.fetch_add(non_finite, Ordering::Relaxed);
-            first.fetch_min(earliest, Ordering::Relaxed);
         });
-        Ok((codes, self.report(count.into_inner(), first.into_inner() as usize)?))
+        let (count, first) = odd
+            .into_iter()
+            .fold((0, usize::MAX), |(count, first), (more, at)| (count + more, first.min(at)));
+        Ok((codes, self.report(count, first)?))
     }
 
     /// What is said of so many results that are infinite or NaN, the first of which is given.
@@ -495,12 +497,4 @@ impl<'a> Product<'a> {
 
 fn scaled(scale: f32, y: f32) -> f32 {
     if scale == 1.0 { y } else { scale * y }
-}
-
-/// Chunks of a result, divided between threads where there are some.
-fn in_chunks<T: Send>(codes: &mut [T], len: usize, work: impl Fn(usize, &mut [T]) + Sync + Send) {
-    #[cfg(feature = "std")]
-    crate::parallel::for_each_chunk(codes, len, work);
-    #[cfg(not(feature = "std"))]
-    codes.chunks_mut(len).enumerate().for_each(|(i, codes)| work(i, codes));
 }

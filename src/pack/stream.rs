@@ -8,7 +8,7 @@
 mod fours;
 mod groups;
 mod sixes;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
 mod x86;
 
 use super::Code;
@@ -175,7 +175,7 @@ pub(super) fn any<C: Code>(codes: &[C]) -> u16 {
 pub(super) fn pack<C: Code>(codes: &[C], width: u32, bytes: &mut [u8]) -> bool {
     #[cfg(feature = "std")]
     {
-        use core::sync::atomic::{AtomicBool, Ordering};
+        use std::sync::atomic::{AtomicBool, Ordering};
         let fits = AtomicBool::new(true);
         crate::parallel::for_each_chunk(bytes, PART / 8 * width as usize, |i, bytes| {
             let codes = &codes[i * PART..];

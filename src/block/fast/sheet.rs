@@ -1,7 +1,6 @@
 //! The walk over a chunk of a matrix: stretches of bands of blocks, twice each.
 
 use core::ops::Range;
-use core::sync::atomic::{AtomicU32, Ordering};
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -127,33 +126,47 @@ pub(crate) fn largest_in(x: View<'_, f32>) -> u32 {
     if rows == 0 || cols == 0 {
         return 0;
     }
-    let amax = AtomicU32::new(0);
     if x.col_stride() == 1 && (x.row_stride() == cols || rows == 1) {
         let all = &x.data()[..rows * cols];
         let traffic = Traffic::of_bytes(size_of_val(all), false);
-        for_each(all.chunks(CHUNK), |chunk| {
-            let largest = if traffic == Traffic::Cached {
-                kernel::largest(chunk)
-            } else {
-                let parts = chunk.chunks(AHEAD).map(|part| {
-                    memory::fetch(part, AHEAD);
-                    kernel::largest(part)
-                });
-                parts.max().unwrap_or(0)
-            };
-            amax.fetch_max(largest, Ordering::Relaxed);
+        return largest_of(all.chunks(CHUNK), |chunk| {
+            if traffic == Traffic::Cached {
+                return kernel::largest(chunk);
+            }
+            let parts = chunk.chunks(AHEAD).map(|part| {
+                memory::fetch(part, AHEAD);
+                kernel::largest(part)
+            });
+            parts.max().unwrap_or(0)
         });
-        return amax.into_inner();
     }
     let chunk_rows = CHUNK.div_ceil(cols);
-    for_each((0..rows).step_by(chunk_rows), |first| {
+    largest_of((0..rows).step_by(chunk_rows), |first| {
         let largest = (first..(first + chunk_rows).min(rows)).map(|i| match x.row(i) {
             Some(row) => kernel::largest(row),
             None => (0..cols).fold(0, |max, j| max.max(x.at(i, j).to_bits() & 0x7FFF_FFFF)),
         });
-        amax.fetch_max(largest.max().unwrap_or(0), Ordering::Relaxed);
-    });
-    amax.into_inner()
+        largest.max().unwrap_or(0)
+    })
+}
+
+/// The largest number that `number` gives for an item. Atomics only where there are threads: not every
+/// target without `std` has them.
+fn largest_of<I>(items: I, number: impl Fn(I::Item) -> u32 + Sync + Send) -> u32
+where
+    I: IntoIterator<Item: Send, IntoIter: Send>,
+{
+    #[cfg(feature = "std")]
+    {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        let largest = AtomicU32::new(0);
+        for_each(items, |item| {
+            largest.fetch_max(number(item), Ordering::Relaxed);
+        });
+        largest.into_inner()
+    }
+    #[cfg(not(feature = "std"))]
+    items.into_iter().map(number).max().unwrap_or(0)
 }
 
 /// The largest magnitudes, as bits, of blocks of `width` columns that are as high as the matrix.

@@ -1,6 +1,6 @@
 //! Maxima of blocks, and a block's number laid out per element.
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
 mod avx512;
 
 use super::MAGNITUDE;
@@ -18,7 +18,7 @@ pub(crate) fn fold(width: usize, row: &[f32], amax: &mut [u32]) {
     match width {
         1 => fold_columns(row, amax),
         _ => {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", feature = "std"))]
             let (row, amax) = avx512::sixteens(width, row, amax);
             if !amax.is_empty() {
                 fold_blocks(width, row, amax);

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 use super::super::fast::{Packed, Scaling, multiply};
 use super::super::units;
-use super::{Accumulation, GemmError, NonFinite, Operand, Product, Report, in_chunks};
+use super::{Accumulation, GemmError, NonFinite, Operand, Product, Report, for_each};
 use crate::bulk::Converter;
 use crate::format::Format;
 use crate::gemm::unit::Preset;
@@ -107,7 +107,7 @@ impl Product<'_> {
         }
         let mut rounded = vec![0.0; numbers.len()];
         let converter = self.converter();
-        in_chunks(&mut rounded, CHUNK, |i, rounded| {
+        for_each(rounded.chunks_mut(CHUNK).enumerate(), |(i, rounded)| {
             let (first, len) = (i * CHUNK, rounded.len());
             let converter = converter.starting_at(self.first.wrapping_add(first as u64));
             converter.fake_quantize_into(&numbers[first..first + len], rounded);
@@ -122,7 +122,7 @@ impl Product<'_> {
         let numbers = self.unrounded(&mut Packs::default())?;
         let mut codes = vec![0_u64; numbers.len()];
         let converter = self.converter();
-        in_chunks(&mut codes, CHUNK, |i, codes| {
+        for_each(codes.chunks_mut(CHUNK).enumerate(), |(i, codes)| {
             let (first, len) = (i * CHUNK, codes.len());
             let converter = converter.starting_at(self.first.wrapping_add(first as u64));
             converter.encode_into(&numbers[first..first + len], codes);

@@ -111,7 +111,7 @@ fn digests_of(
     rows: usize,
     progress: &(dyn Fn(usize) -> bool + Sync),
 ) -> Option<Vec<u64>> {
-    use core::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, Ordering};
     let stopped = AtomicBool::new(false);
     let mut computed = vec![0; rows];
     let work = |block: usize, out: &mut [u64]| {

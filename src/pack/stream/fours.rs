@@ -9,9 +9,9 @@ use crate::simd::kernel;
 
 /// Packs all groups.
 pub(super) fn pack(codes: &[u8], bytes: &mut [u8]) -> Packed {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", feature = "std"))]
     let done = super::x86::pack_fours(codes, bytes);
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(all(target_arch = "x86_64", feature = "std")))]
     let done = Packed { codes: 0, any: 0 };
     let rest = &codes[done.codes..];
     pack_pairs(rest, &mut bytes[done.codes / 2..]);

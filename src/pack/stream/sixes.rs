@@ -6,9 +6,9 @@ use super::{Chunk, Packed, groups};
 
 /// Packs.
 pub(super) fn pack(codes: &[u8], bytes: &mut [u8]) -> Packed {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", feature = "std"))]
     let done = super::x86::pack_sixes(codes, bytes);
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(all(target_arch = "x86_64", feature = "std")))]
     let done = Packed { codes: 0, any: 0 };
     let (rest, at) = (&codes[done.codes..], done.codes / 8 * 6);
     let more = groups::pack_bytes(rest, 6, &mut bytes[at..]);
@@ -17,9 +17,9 @@ pub(super) fn pack(codes: &[u8], bytes: &mut [u8]) -> Packed {
 
 /// Unpacks; how many codes were.
 pub(super) fn unpack(bytes: &[u8], codes: &mut [u8]) -> usize {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", feature = "std"))]
     let done = super::x86::unpack_sixes(bytes, codes);
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(all(target_arch = "x86_64", feature = "std")))]
     let done = 0;
     done + groups::unpack_bytes(&bytes[done / 8 * 6..], 6, &mut codes[done..])
 }
