@@ -15,7 +15,7 @@ use exmy::random::{Philox, Stream};
 
 const RANDOM: Philox = Philox::new(1, Stream::new("sr"));
 
-fn converter(text: &str) -> Converter {
+fn converter(text: &str) -> Converter<'static> {
     let (format, rounding) = text.split_once('@').unwrap_or((text, "rne"));
     let cast = Cast::new(format.parse().expect("a format"));
     Converter::from(cast.with_rounding(rounding.parse().expect("a mode"))).with_random(RANDOM)

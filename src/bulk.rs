@@ -12,8 +12,8 @@
 //! [`simd`](crate::simd) level, in the file `fast.rs`, which also says what they leave to the plain
 //! one. Tests hold them bit-equal.
 //!
-//! Under stochastic rounding, element `i` of a slice uses random word `i` of the given generator,
-//! whatever the order of evaluation.
+//! Under stochastic rounding, element `i` of a slice uses random word `i` of the given generator or of the
+//! caller's own words, whatever the order of evaluation.
 
 #![deny(unsafe_code)]
 

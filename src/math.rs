@@ -102,7 +102,7 @@ impl Operand {
 ///
 /// Every operation is a method, and returns the code with its flags
 /// ([`Rounded`](crate::round::Rounded)). None allocates or panics, except that a stochastic mode
-/// needs a bit count in 1..=32.
+/// needs a bit count in 1..=32 and a random word.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[must_use]
 pub struct Context {
@@ -110,12 +110,13 @@ pub struct Context {
     pub to: Format,
     /// How an exact result becomes a code of it.
     pub rules: Rules,
-    /// The word whose top bits stochastic modes use.
-    pub random: u32,
+    /// The word whose top bits stochastic modes use; the others need none.
+    pub random: Option<u32>,
 }
 
 impl Context {
-    /// Results in the format `to` by `rules`; the random word is 0.
+    /// Results in the format `to` by `rules`. Stochastic ones need a random word besides:
+    /// [`with_random`](Self::with_random).
     ///
     /// ```
     /// use exmy::format::Format;
@@ -124,12 +125,12 @@ impl Context {
     ///
     /// let context = Context::new(Format::E2M1, Rules::DEFAULT.with_rounding(Rounding::stochastic(4)));
     /// let x = Operand::f32(0.25); // halfway between 0 and 0.5
-    /// assert_eq!(context.convert(x).code, 0); // a random word of 0 never rounds up
+    /// assert_eq!(context.with_random(0).convert(x).code, 0); // a random word of 0 never rounds up
     /// assert_eq!(context.with_random(0x8000_0000).convert(x).code, 1);
     /// ```
     #[inline]
     pub const fn new(to: Format, rules: Rules) -> Self {
-        Self { to, rules, random: 0 }
+        Self { to, rules, random: None }
     }
 
     /// The same with a random word.
@@ -137,6 +138,19 @@ impl Context {
     /// Example: [`new`](Self::new).
     #[inline]
     pub const fn with_random(self, random: u32) -> Self {
-        Self { random, ..self }
+        Self { random: Some(random), ..self }
+    }
+
+    /// The random word, which deterministic modes do not need.
+    #[inline]
+    pub(crate) const fn word(&self) -> u32 {
+        match self.random {
+            Some(word) => word,
+            None => {
+                let given = !self.rules.rounding.is_stochastic();
+                assert!(given, "stochastic rounding needs random bits: Context::with_random");
+                0
+            }
+        }
     }
 }

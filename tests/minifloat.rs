@@ -7,9 +7,11 @@ mod common;
 use std::cmp::Ordering;
 
 use common::power;
+use exmy::bulk::Converter;
 use exmy::format::{Format, Value};
+use exmy::math::{Context, Operand};
 use exmy::minifloat::*;
-use exmy::round::{Overflow, Rounding, StochasticVariant};
+use exmy::round::{Overflow, Rounding, Rules, StochasticVariant};
 use half::{bf16, f16};
 use num_traits::Bounded;
 use proptest::prelude::*;
@@ -189,6 +191,47 @@ fn text_and_numbers() {
     for (random, value) in [(0x7FFF_FFFF, 1.0), (0x8000_0000, 1.5)] {
         assert_eq!(E2M1::from_f32_stochastic(1.25, random, 8).to_f32(), value);
         assert_eq!(E2M1::from_f64_stochastic(1.25, random, 8).to_f32(), value);
+        let mode = Rounding::stochastic(8);
+        let with = [
+            E2M1::from_f32_stochastic_with(1.25, mode, Overflow::Finite, random),
+            E2M1::from_f64_stochastic_with(1.25, mode, Overflow::Finite, random),
+        ];
+        assert_eq!(with.map(E2M1::to_f32), [value; 2]);
+        assert_eq!(E4M3::from_f64_stochastic_with(1e9, mode, Overflow::Finite, random), E4M3::MAX);
+    }
+}
+
+/// Nothing rounds stochastically without being given bits, and all say which call takes them.
+#[test]
+fn stochastic_modes_ask_for_bits() {
+    let mode = Rounding::stochastic(8);
+    let rules = Rules::DEFAULT.with_rounding(mode);
+    let calls: [(&str, fn(Rounding, Rules)); 6] = [
+        ("from_f32_stochastic_with", |mode, _| {
+            E4M3::from_f32_with(1.12, mode, Overflow::None);
+        }),
+        ("from_f64_stochastic_with", |mode, _| {
+            E4M3::from_f64_with(1.12, mode, Overflow::None);
+        }),
+        ("Context::with_random", |mode, _| {
+            let _ = E4M3::from_f32(1.25).round_to_integral(mode);
+        }),
+        ("Context::with_random", |_, rules| {
+            let x = E4M3::from_f32(1.25).operand();
+            E4M3::with_rules(rules, |context| context.add(x, x));
+        }),
+        ("Context::with_random", |_, rules| {
+            let _ = Context::new(E4M3::FORMAT, rules).convert(Operand::f32(1.12));
+        }),
+        ("Converter::with_random or with_words", |_, rules| {
+            Converter::new(E4M3::FORMAT, rules).encode::<f32, u8>(&[1.12]);
+        }),
+    ];
+    for (names, call) in calls {
+        let panic = std::panic::catch_unwind(|| call(mode, rules)).unwrap_err();
+        let message = panic.downcast_ref::<String>().cloned();
+        let message = message.or(panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        assert!(message.as_ref().is_some_and(|text| text.contains(names)), "{message:?}");
     }
 }
 

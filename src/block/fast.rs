@@ -67,7 +67,7 @@ pub(crate) struct Blocks<'a> {
     /// walk: one for each of its blocks, or one for all.
     known: Option<Vec<u32>>,
     finder: Finder<'a>,
-    scale: Converter,
+    scale: Converter<'static>,
     places: Option<Places>,
     grid: Option<Grid>,
     /// How the memory behind a matrix of that size is treated.

@@ -112,22 +112,46 @@ impl From<Format> for Cast {
 /// assert_eq!(codes, [0x38, 0x7E, 0x7E, 0x7F]); // a cast to E4M3FN saturates unless told otherwise
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Converter {
+pub struct Converter<'w> {
     pub(super) to: Format,
     pub(super) rules: Rules,
-    random: Option<Philox>,
+    random: Option<Random<'w>>,
     first: u64,
     fast: Option<Fast>,
     grid: Option<Grid>,
 }
 
-impl From<Cast> for Converter {
+/// Where random words come from, found by their index.
+#[derive(Clone, Copy, Debug)]
+enum Random<'w> {
+    Philox(Philox),
+    /// As many as there are indices.
+    Given(&'w [u32]),
+}
+
+impl Random<'_> {
+    fn word(self, index: u64) -> u32 {
+        match self {
+            Self::Philox(random) => random.word(index),
+            Self::Given(words) => words[index as usize],
+        }
+    }
+
+    fn words_into(self, first: u64, out: &mut [u32]) {
+        match self {
+            Self::Philox(random) => words_into(random, first, out),
+            Self::Given(words) => out.copy_from_slice(&words[first as usize..][..out.len()]),
+        }
+    }
+}
+
+impl From<Cast> for Converter<'_> {
     fn from(cast: Cast) -> Self {
         Self::new(cast.format, cast.rules())
     }
 }
 
-impl Converter {
+impl<'w> Converter<'w> {
     /// Conversion to the format `to` by `rules`.
     ///
     /// # Panics
@@ -173,7 +197,32 @@ impl Converter {
     /// ```
     #[must_use]
     pub const fn with_random(self, random: Philox) -> Self {
-        Self { random: Some(random), ..self }
+        Self { random: Some(Random::Philox(random)), ..self }
+    }
+
+    /// The same with random words of one's own: element `i` of a slice uses `words[i]`, of which srN
+    /// takes the *top* N bits.
+    ///
+    /// ```
+    /// use exmy::bulk::{Cast, Converter};
+    /// use exmy::format::Format;
+    /// use exmy::round::Rounding;
+    ///
+    /// let cast = Cast::new(Format::E2M1).with_rounding(Rounding::stochastic(2));
+    /// let words = [0, 1 << 30, 2 << 30, 3 << 30]; // the four numbers of two bits
+    /// let mut y = [2.25_f32; 4]; // a quarter of the way from 2 to 3
+    /// Converter::from(cast).with_words(&words).fake_quantize(&mut y);
+    /// assert_eq!(y, [2.0, 2.0, 2.0, 3.0]);
+    /// ```
+    ///
+    /// With [`starting_at`](Self::starting_at) they are those of the larger whole. A conversion of more
+    /// elements than there are words panics.
+    #[must_use]
+    pub const fn with_words<'a>(self, words: &'a [u32]) -> Converter<'a>
+    where
+        'w: 'a,
+    {
+        Converter { random: Some(Random::Given(words)), ..self }
     }
 
     /// The same for a slice that is a part of something larger: element `i` uses random word
@@ -260,7 +309,7 @@ impl Converter {
     ///
     /// # Panics
     /// If the lengths differ, the codes are wider than their integer, or the mode is stochastic and
-    /// no random words were given.
+    /// no random words were given, or too few.
     pub fn encode_into<S: Real, C: Bits>(&self, x: &[S], codes: &mut [C]) {
         self.check::<C>(x.len(), codes.len());
         sources::encode(self, x, codes);
@@ -334,7 +383,7 @@ impl Converter {
     /// ```
     ///
     /// # Panics
-    /// If the lengths differ, or the mode is stochastic and no random words were given.
+    /// If the lengths differ, or the mode is stochastic and no random words were given, or too few.
     pub fn fake_quantize_into<S: Real>(&self, x: &[S], out: &mut [S]) {
         self.check::<u64>(x.len(), out.len());
         match (S::reals(x), S::reals_mut(out)) {
@@ -357,8 +406,9 @@ impl Converter {
     /// ```
     ///
     /// # Panics
-    /// If the mode is stochastic and no random words were given.
+    /// If the mode is stochastic and no random words were given, or too few.
     pub fn fake_quantize<S: Real>(&self, data: &mut [S]) {
+        self.check_words(data.len());
         match S::reals_mut(data) {
             RealsMut::F32(data) => self.round(data),
             _ => sources::fake_quantize(self, data),
@@ -421,7 +471,7 @@ impl Converter {
                 spans(x, out, |offset, x, out| {
                     let first = first + at + offset;
                     let words = &mut words[..x.len()];
-                    words_into(random, self.first.wrapping_add(first as u64), words);
+                    random.words_into(self.first.wrapping_add(first as u64), words);
                     work(first, x, words, out);
                 });
             });
@@ -448,9 +498,10 @@ impl Converter {
     }
 
     #[track_caller]
-    fn generator(&self) -> Philox {
+    fn generator(&self) -> Random<'w> {
         let Some(random) = self.random else {
-            panic!("{} rounding needs random words: Converter::with_random", self.rules.rounding)
+            let mode = self.rules.rounding;
+            panic!("{mode} rounding needs random words: Converter::with_random or with_words")
         };
         random
     }
@@ -469,5 +520,18 @@ impl Converter {
         assert_eq!(from, to, "input and output of a conversion have different lengths");
         let (width, bits) = (self.to.bits(), C::WIDTH);
         assert!(width <= bits, "codes of {} have {width} bits and do not fit {bits}", self.to);
+        self.check_words(from);
+    }
+
+    /// Whether there are words for as many elements, if the mode needs any.
+    #[track_caller]
+    fn check_words(&self, count: usize) {
+        let Some(Random::Given(words)) = self.random else { return };
+        let (given, first) = (words.len(), self.first);
+        let enough = first.checked_add(count as u64).is_some_and(|end| end <= given as u64);
+        assert!(
+            enough || !self.rules.rounding.is_stochastic(),
+            "{count} elements from word {first} on need as many random words; {given} were given"
+        );
     }
 }

@@ -6,7 +6,7 @@ use crate::math::{Context, Operand};
 use crate::minifloat::Bits;
 use crate::round::Rules;
 
-impl Converter {
+impl Converter<'_> {
     /// The definition of [`encode_into`](Self::encode_into).
     ///
     /// # Panics

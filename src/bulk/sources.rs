@@ -78,13 +78,13 @@ pub(super) fn encode_f64<C: Bits>(converter: &Converter, x: &[f64], codes: &mut 
 /// Whether a number of the format `from` may be replaced by its rounding to odd in `f32`, which of
 /// all but `f64` is the number itself.
 fn passes_f32(converter: &Converter, from: Format) -> bool {
-    let Converter { to, rules, .. } = converter;
+    let Converter { to, rules, .. } = *converter;
     let below = match rules.rounding {
         Rounding::Stochastic { bits, .. } => bits as i32 + 1,
         _ => 1,
     };
     let slack = to.precision() as i32 + below <= 23 && to.lsb() - below >= -148;
-    recode::reads_values(rules, from) && to.is_exact_in_f32() && (slack || from.is_exact_in_f32())
+    recode::reads_values(&rules, from) && to.is_exact_in_f32() && (slack || from.is_exact_in_f32())
 }
 
 kernel! {
@@ -141,13 +141,13 @@ pub(super) fn fake_quantize<S: Real>(converter: &Converter, data: &mut [S]) {
 
 /// Fake quantization of a type, made ready.
 struct Rounder<'a> {
-    converter: &'a Converter,
+    converter: &'a Converter<'a>,
     /// From the type to `f32` and back, if that is a way.
-    way: Option<(Decoder, Converter)>,
+    way: Option<(Decoder, Converter<'static>)>,
 }
 
 impl<'a> Rounder<'a> {
-    fn new<S: Real>(converter: &'a Converter) -> Self {
+    fn new<S: Real>(converter: &'a Converter<'a>) -> Self {
         let way = passes_f32(converter, S::FORMAT)
             .then(|| (Decoder::new(S::FORMAT, 0), Converter::new(S::FORMAT, Rules::DEFAULT)));
         Self { converter, way }

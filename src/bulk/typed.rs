@@ -83,7 +83,7 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 }
 
-impl Converter {
+impl Converter<'_> {
     /// As [`encode_into`](Self::encode_into), to numbers of a type.
     ///
     /// # Panics

@@ -130,7 +130,7 @@ pub(crate) fn multiply_and_round(
     b: &Packed,
     c: ViewMut<'_, f32>,
     with: Scaling,
-    round: Option<Converter>,
+    round: Option<Converter<'static>>,
 ) -> Result<Report, GemmError> {
     let (left, right, out) = (a.shape(), b.shape(), (c.rows(), c.cols()));
     let wrong = |why| Err(GemmError::of(left, right, why));

@@ -28,7 +28,8 @@ impl Context {
     /// ```
     ///
     /// # Panics
-    /// If the mode is stochastic with a bit count outside 1..=32; so do all operations that round.
+    /// If the mode is stochastic with a bit count outside 1..=32 or without a random word
+    /// ([`with_random`](Self::with_random)); so do all operations that round.
     #[inline]
     pub const fn add(&self, a: Operand, b: Operand) -> Rounded {
         self.sum_of_two(a, b, false)
@@ -134,7 +135,7 @@ impl Context {
     /// An exact result, rounded.
     #[inline]
     pub(super) const fn finish(&self, exact: Exact) -> Rounded {
-        self.to.round_by(exact, &self.rules, self.random)
+        self.to.round_by(exact, &self.rules, self.word())
     }
 
     /// The result of operands of which one or more are NaN: the first NaN, and

@@ -48,7 +48,7 @@ impl Context {
     /// ```
     ///
     /// # Panics
-    /// If the mode is stochastic with a bit count outside 1..=32.
+    /// As [`add`](Self::add).
     #[inline]
     pub const fn convert(&self, x: Operand) -> Rounded {
         let value = self.read(x);
@@ -68,7 +68,7 @@ impl Context {
         };
         let away = matches!(self.rules.operands, Operands::Away) && is_subnormal_in_f32(value);
         let rules = if away { self.rules.with_rounding(Rounding::Raz) } else { self.rules };
-        self.to.encode_by(value, &rules, self.random)
+        self.to.encode_by(value, &rules, self.word())
     }
 
     /// The value of an operand by the rule for subnormal ones.

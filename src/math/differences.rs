@@ -142,7 +142,7 @@ impl Differences {
         if from.bits().min(to.bits()) > Self::MOST_BITS {
             return Err(TooMany { from, to });
         }
-        let [a, b] = [a, b].map(|rules| Context::new(to, rules));
+        let [a, b] = [a, b].map(|rules| Context::new(to, rules).with_random(0));
         Ok(Self { from, a, b, next: Some(0) })
     }
 

@@ -177,7 +177,7 @@ impl Context {
         };
         let undecided = Unsupported::Undecided { function, format: x.format };
         let exact = exact.ok_or(undecided)?;
-        Ok(self.to.round_by(exact, &self.rules, self.random))
+        Ok(self.to.round_by(exact, &self.rules, self.word()))
     }
 
     /// Bits that decide a result: two more than the target's precision, and those that stochastic

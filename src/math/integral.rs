@@ -38,12 +38,12 @@ impl Context {
         if number.exponent >= 0 {
             return self.finish(number);
         }
-        let Some((significand, inexact)) = number.to_integer(self.rules.rounding, self.random)
+        let Some((significand, inexact)) = number.to_integer(self.rules.rounding, self.word())
         else {
             unreachable!()
         };
         let Rounded { code, flags } = if significand == 0 {
-            self.to.encode_by(zero(negative), &self.rules, self.random)
+            self.to.encode_by(zero(negative), &self.rules, self.word())
         } else {
             self.finish(Exact { negative, significand, exponent: 0, sticky: false })
         };

@@ -86,7 +86,7 @@ impl Context {
         }
         let value = if is_below(value, from) { from } else { value };
         let value = if is_below(to, value) { to } else { value };
-        self.to.encode_by(value, &self.rules, self.random)
+        self.to.encode_by(value, &self.rules, self.word())
     }
 
     const fn choose(
@@ -119,7 +119,7 @@ impl Context {
                 }
             },
         };
-        let Rounded { code, flags } = self.to.encode_by(value, &self.rules, self.random);
+        let Rounded { code, flags } = self.to.encode_by(value, &self.rules, self.word());
         let signaling = a.is_signaling() || b.is_signaling();
         Rounded { code, flags: if signaling { flags.union(Flags::INVALID) } else { flags } }
     }

@@ -77,7 +77,7 @@ impl Context {
                 Value::Finite { negative, significand, exponent }
             }
         };
-        self.to.encode_by(value, &self.rules, self.random)
+        self.to.encode_by(value, &self.rules, self.word())
     }
 }
 

@@ -92,7 +92,8 @@ impl<F: FloatFormat> Minifloat<F> {
         }
     }
 
-    /// The number that `mode` and `overflow` choose; for stochastic modes the random bits are 0.
+    /// The number that `mode` and `overflow` choose. Stochastic modes need random bits besides:
+    /// [`from_f32_stochastic_with`](Self::from_f32_stochastic_with).
     ///
     /// ```
     /// use exmy::minifloat::E4M3;
@@ -106,9 +107,14 @@ impl<F: FloatFormat> Minifloat<F> {
     /// ```
     ///
     /// # Panics
-    /// If `mode` is stochastic with a bit count outside 1..=32.
+    /// If `mode` is stochastic.
     #[inline]
+    #[track_caller]
     pub fn from_f32_with(x: f32, mode: Rounding, overflow: Overflow) -> Self {
+        assert!(
+            !mode.is_stochastic(),
+            "{mode} rounding needs random bits: from_f32_stochastic_with takes them"
+        );
         Self::of(Self::FORMAT.encode_f32(x, mode, overflow, 0).code)
     }
 
@@ -127,8 +133,33 @@ impl<F: FloatFormat> Minifloat<F> {
     /// If `bits` is not in 1..=32.
     #[inline]
     pub fn from_f32_stochastic(x: f32, random: u32, bits: u32) -> Self {
-        let mode = Rounding::stochastic(bits);
-        Self::of(Self::FORMAT.encode_f32(x, mode, Overflow::None, random).code)
+        Self::from_f32_stochastic_with(x, Rounding::stochastic(bits), Overflow::None, random)
+    }
+
+    /// The number that `mode` and `overflow` choose, by the top bits of the word `random` if the mode
+    /// is stochastic, of any variant.
+    ///
+    /// ```
+    /// use exmy::minifloat::E4M3;
+    /// use exmy::round::{Overflow, Rounding};
+    ///
+    /// let number = |x, random| {
+    ///     E4M3::from_f32_stochastic_with(x, Rounding::stochastic(8), Overflow::Finite, random).to_f32()
+    /// };
+    /// assert_eq!([0, u32::MAX].map(|random| number(1.1, random)), [1.0, 1.125]);
+    /// assert_eq!(number(1e6, 0), 448.0);
+    /// ```
+    ///
+    /// # Panics
+    /// If `mode` is stochastic with a bit count outside 1..=32.
+    #[inline]
+    pub fn from_f32_stochastic_with(
+        x: f32,
+        mode: Rounding,
+        overflow: Overflow,
+        random: u32,
+    ) -> Self {
+        Self::of(Self::FORMAT.encode_f32(x, mode, overflow, random).code)
     }
 
     /// The nearest number, ties to even, with natural overflow; not by way of `f32`.
@@ -148,14 +179,20 @@ impl<F: FloatFormat> Minifloat<F> {
         }
     }
 
-    /// The number that `mode` and `overflow` choose; for stochastic modes the random bits are 0.
+    /// The number that `mode` and `overflow` choose. Stochastic modes need random bits besides:
+    /// [`from_f64_stochastic_with`](Self::from_f64_stochastic_with).
     ///
     /// Example: [`from_f32_with`](Self::from_f32_with).
     ///
     /// # Panics
-    /// If `mode` is stochastic with a bit count outside 1..=32.
+    /// If `mode` is stochastic.
     #[inline]
+    #[track_caller]
     pub fn from_f64_with(x: f64, mode: Rounding, overflow: Overflow) -> Self {
+        assert!(
+            !mode.is_stochastic(),
+            "{mode} rounding needs random bits: from_f64_stochastic_with takes them"
+        );
         Self::of(Self::FORMAT.encode_f64(x, mode, overflow, 0).code)
     }
 
@@ -168,8 +205,24 @@ impl<F: FloatFormat> Minifloat<F> {
     /// If `bits` is not in 1..=32.
     #[inline]
     pub fn from_f64_stochastic(x: f64, random: u32, bits: u32) -> Self {
-        let mode = Rounding::stochastic(bits);
-        Self::of(Self::FORMAT.encode_f64(x, mode, Overflow::None, random).code)
+        Self::from_f64_stochastic_with(x, Rounding::stochastic(bits), Overflow::None, random)
+    }
+
+    /// The number that `mode` and `overflow` choose, by the top bits of the word `random` if the mode
+    /// is stochastic, of any variant.
+    ///
+    /// Example: [`from_f32_stochastic_with`](Self::from_f32_stochastic_with).
+    ///
+    /// # Panics
+    /// If `mode` is stochastic with a bit count outside 1..=32.
+    #[inline]
+    pub fn from_f64_stochastic_with(
+        x: f64,
+        mode: Rounding,
+        overflow: Overflow,
+        random: u32,
+    ) -> Self {
+        Self::of(Self::FORMAT.encode_f64(x, mode, overflow, random).code)
     }
 
     /// The number of this format nearest to one of another, ties to even, rounded once.

@@ -113,7 +113,7 @@ impl<F: FloatFormat> Minifloat<F> {
     /// ```
     ///
     /// # Panics
-    /// If `mode` is stochastic with a bit count outside 1..=32.
+    /// If `mode` is stochastic: [`with_rules`](Self::with_rules) can give it random bits.
     #[must_use]
     pub fn round_to_integral(self, mode: Rounding) -> Self {
         let context = Context::new(Self::FORMAT, Self::RULES.with_rounding(mode));

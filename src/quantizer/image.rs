@@ -92,11 +92,11 @@ fn prepared(out: &[f32], rows: usize, cols: usize, stride: usize) -> View<'_, f3
 
 /// What comes before blocks: a cast, a rotation along the reduction axis, another cast.
 struct First {
-    before: Option<Converter>,
+    before: Option<Converter<'static>>,
     rotation: Option<Hadamard>,
     /// Whether the reduction axis runs down the columns.
     down: bool,
-    cast: Option<Converter>,
+    cast: Option<Converter<'static>>,
 }
 
 impl First {
@@ -137,7 +137,7 @@ impl First {
             }
             None => copy_rows(x, stride, piece.out.data()),
         }
-        let round = |cast: Option<Converter>, out: &mut [f32]| {
+        let round = |cast: Option<Converter<'static>>, out: &mut [f32]| {
             let Some(cast) = cast else { return };
             if joined {
                 return cast.starting_at(first).fake_quantize(&mut out[..rows * cols]);

@@ -148,7 +148,7 @@ impl<'a> Engine<'a> {
         members: &[(Operator, usize)],
         [left, right]: [&Side<'_>; 2],
         mut out: ViewMut<'_, f32>,
-        (mode, round): (Output, Option<Converter>),
+        (mode, round): (Output, Option<Converter<'static>>),
     ) -> bool {
         let place = (members[0].0, left.product);
         if let Some(sum) = self.sums(layer, place.0, place.1) {

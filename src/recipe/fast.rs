@@ -37,7 +37,7 @@ pub(super) fn product(
     right: &[Source<'_>],
     packs: &mut Packs,
     mut out: ViewMut<'_, f32>,
-    (mode, round): (Output, Option<Converter>),
+    (mode, round): (Output, Option<Converter<'static>>),
 ) {
     let Packs { left: a, right: b } = packs;
     let scaled = |sources: &[Source<'_>]| {
@@ -105,7 +105,13 @@ fn place(data: &mut [f32], rows: usize, cols: usize, stride: usize) -> ViewMut<'
     }
 }
 
-fn run(a: &Packed, b: &Packed, out: ViewMut<'_, f32>, with: Scaling, round: Option<Converter>) {
+fn run(
+    a: &Packed,
+    b: &Packed,
+    out: ViewMut<'_, f32>,
+    with: Scaling,
+    round: Option<Converter<'static>>,
+) {
     if let Err(error) = multiply_and_round(a, b, out, with, round) {
         panic!("{error}");
     }

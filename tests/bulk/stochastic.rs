@@ -76,6 +76,47 @@ fn words_by_index() {
     }
 }
 
+/// Words of the caller's own round as those of a generator do, if they are the same: on the fast paths,
+/// by grids, tables and the definition, of every type, whole and in parts.
+#[test]
+fn words_of_ones_own() {
+    let words: Vec<u32> = (0..3000).map(|i| RANDOM.word(i)).collect();
+    for text in ["e4m3fn", "e2m1", "e8m0", "e5m2", "e8m22", "int8"] {
+        let (to, x) = (format(text), inputs(format(text), 3000));
+        let x = &x[..3000];
+        let wide: Vec<f64> = x.iter().map(|x| f64::from(*x) * 1.0001).collect();
+        let small: Vec<u8> = (0..3000).map(|i| (i % 251) as u8).collect();
+        for bits in [1, 8, 17, 32] {
+            let cast = Cast::new(to).with_rounding(Rounding::stochastic(bits));
+            let theirs = Converter::from(cast).with_random(RANDOM);
+            let ours = Converter::from(cast).with_words(&words);
+            for level in levels() {
+                let all = |c: &Converter<'_>| {
+                    let part = c.starting_at(100);
+                    let mut recoded = vec![0_u32; 3000];
+                    c.recode_into(Format::E4M3FN, &small, &mut recoded);
+                    let mut data = x.to_vec();
+                    c.fake_quantize(&mut data);
+                    let data: Vec<u32> = data.iter().map(|x| x.to_bits()).collect();
+                    let codes = [c.encode::<f32, u32>(x), c.encode(&wide), recoded, data];
+                    (codes, part.encode::<f32, u32>(&x[..2900]))
+                };
+                let (found, expected) = with_level(level, || (all(&ours), all(&theirs)));
+                assert!(found == expected, "{text} sr{bits} {level}");
+            }
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "3 elements from word 2 on need as many random words; 4 were given")]
+fn words_must_be_enough() {
+    let cast = Cast::new(Format::E4M3FN).with_rounding(Rounding::stochastic(8));
+    let converter = Converter::from(cast).with_words(&[0; 4]).starting_at(2);
+    converter.encode::<f32, u8>(&[1.0; 2]);
+    converter.fake_quantize(&mut [1.0_f32; 3]);
+}
+
 /// Indices begin anew after the last one, on the fast path and element by element (`e8m0` has no grid).
 #[test]
 fn indices_wrap() {

@@ -60,7 +60,7 @@ fn modes() -> impl Iterator<Item = Rounding> {
     Rounding::DETERMINISTIC.into_iter().chain([Rounding::stochastic(8)])
 }
 
-fn converter(format: Format, rounding: Rounding, overflow: Overflow) -> Converter {
+fn converter(format: Format, rounding: Rounding, overflow: Overflow) -> Converter<'static> {
     Converter::from(Cast { format, rounding, overflow }).with_random(RANDOM)
 }
 

@@ -85,7 +85,7 @@ fn encodes<S: Real, C: Bits>(converter: &Converter, x: &[S], what: &str) {
     });
 }
 
-fn converter(format: Format, rounding: Rounding, overflow: Overflow) -> Converter {
+fn converter(format: Format, rounding: Rounding, overflow: Overflow) -> Converter<'static> {
     Converter::from(Cast { format, rounding, overflow }).with_random(RANDOM).starting_at(5)
 }
 

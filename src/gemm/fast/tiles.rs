@@ -33,7 +33,7 @@ pub(super) fn multiply(
     b: &Packed,
     c: ViewMut<'_, f32>,
     with: Scaling,
-    round: Option<Converter>,
+    round: Option<Converter<'static>>,
 ) -> Report {
     let level = level();
     let (panels, columns) = (a.panels(), b.panels());
@@ -133,7 +133,7 @@ struct Product<'a> {
     /// Whether sums are the output, but for NaN.
     plain: bool,
     /// What rounds the output, while it is in the cache.
-    round: Option<Converter>,
+    round: Option<Converter<'static>>,
 }
 
 /// What a thread needs to make tiles.

@@ -146,7 +146,7 @@ impl Product<'_> {
     }
 
     /// What rounds the results: result `e` by word `e` of all, as the sum itself takes none.
-    fn converter(&self) -> Converter {
+    fn converter(&self) -> Converter<'static> {
         let converter = Converter::from(self.spec.output);
         match self.spec.random {
             Some(random) => converter.with_random(random),

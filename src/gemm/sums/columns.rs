@@ -45,7 +45,7 @@ enum Accumulator {
     Binary32,
     /// bfloat16 as hardware has it, which a training step may ask for billions of times.
     Bfloat16,
-    Other(Box<Converter>),
+    Other(Box<Converter<'static>>),
 }
 
 impl Accumulator {

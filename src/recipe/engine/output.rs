@@ -19,7 +19,7 @@ impl Engine<'_> {
         layer: Option<u32>,
         members: &[(Operator, usize)],
         product: Product,
-    ) -> Option<Converter> {
+    ) -> Option<Converter<'static>> {
         let step = self.phase.step();
         let site = |operator| Site { layer, operator };
         let numbers = self.plan.output(step, site(members[0].0), product);
