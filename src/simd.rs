@@ -10,8 +10,10 @@
 //! bodies are compiled and no other level exists.
 //!
 //! The level is the best the CPU has, unless the environment variable `EXMY_SIMD` names a lower
-//! one (`scalar`, `avx2`, `avx512`, `avx512bf16`, `amx`); [`with_level`] does the same for a test. The last
-//! two are AVX-512 to all kernels but those of matrix products.
+//! one (`scalar`, `avx2`, `avx512`, `avx512bf16`, `amx`, in any case); [`with_level`] does the same for a
+//! test. The last two are AVX-512 to all kernels but those of [`gemm::fast`](crate::gemm::fast). That is
+//! also what asks Linux for matrix tiles, for the whole process, when it first multiplies at the level
+//! `amx`; nothing else does.
 
 #![allow(unsafe_code)]
 
@@ -34,7 +36,7 @@ pub enum Level {
     Avx512 = 3,
     /// The same and dot products of pairs of bfloat16 numbers (AVX-512 BF16).
     Avx512Bf16 = 4,
-    /// AVX-512 and matrix tiles of bfloat16 (AMX), where Linux lets the process have them.
+    /// AVX-512 and matrix tiles of bfloat16 (AMX), where Linux knows them.
     Amx = 5,
 }
 
@@ -87,7 +89,7 @@ impl Level {
                 Self::Avx512.is_available() && is_x86_feature_detected!("avx512bf16")
             }
             #[cfg(all(target_arch = "x86_64", target_os = "linux", feature = "std"))]
-            Self::Amx => Self::Avx512.is_available() && amx::is_permitted(),
+            Self::Amx => Self::Avx512.is_available() && amx::is_there(),
             #[allow(unreachable_patterns, reason = "what is above depends on the target")]
             _ => false,
         }
@@ -138,31 +140,32 @@ impl fmt::Display for LevelError {
 #[cfg(feature = "std")]
 impl core::error::Error for LevelError {}
 
-/// The level that `EXMY_SIMD` names, or the best if it is not set.
+/// The level that `EXMY_SIMD` names, in any case, or the best if it is not set.
 ///
 /// ```
 /// use exmy::simd::{Level, wanted};
 ///
 /// match wanted() {
 ///     Ok(level) => assert!(level.is_available()),
-///     // `EXMY_SIMD=AVX2`, say: the words are lower case, and no other level stands in.
+///     // `EXMY_SIMD=avx3`, say. Kernels run at the best level then; a program refuses to start.
 ///     Err(error) => assert!(error.to_string().contains("the levels of this machine are scalar")),
 /// }
 /// # let _ = Level::best();
 /// ```
 ///
 /// # Errors
-/// If it holds a word that is no level, or a level this CPU lacks; a silent fallback would make a
-/// test of that level worthless.
+/// If it holds a word that is no level, or a level this CPU lacks. [`level`] falls back to the best one
+/// then, so this is where a program or a test learns of it.
 #[cfg(feature = "std")]
 pub fn wanted() -> Result<Level, LevelError> {
     let Some(word) = std::env::var_os("EXMY_SIMD") else { return Ok(Level::best()) };
     let word = word.to_string_lossy().into_owned();
-    let level = Level::ALL.into_iter().find(|level| level.name() == word);
+    let level = Level::ALL.into_iter().find(|level| level.name().eq_ignore_ascii_case(&word));
     level.filter(|level| level.is_available()).ok_or(LevelError { word })
 }
 
-/// The level in force: [`wanted`], unless [`with_level`] says otherwise.
+/// The level in force: [`wanted`], unless [`with_level`] says otherwise; the best where `EXMY_SIMD` cannot
+/// be followed, since no call of a library should end a program for that.
 ///
 /// ```
 /// use exmy::simd::{Level, level, with_level};
@@ -171,9 +174,6 @@ pub fn wanted() -> Result<Level, LevelError> {
 /// let seen = with_level(Level::Scalar, || std::thread::spawn(level).join().unwrap());
 /// assert_eq!(seen, Level::Scalar);
 /// ```
-///
-/// # Panics
-/// If `EXMY_SIMD` cannot be followed; a program asks [`wanted`] first.
 #[cfg(feature = "std")]
 pub fn level() -> Level {
     match CURRENT.load(Ordering::Relaxed) {
@@ -183,7 +183,7 @@ pub fn level() -> Level {
         4 => Level::Avx512Bf16,
         5 => Level::Amx,
         _ => {
-            let level = wanted().unwrap_or_else(|error| panic!("{error}"));
+            let level = wanted().unwrap_or_else(|_| Level::best());
             CURRENT.store(level as u8, Ordering::Relaxed);
             level
         }
@@ -194,6 +194,19 @@ pub fn level() -> Level {
 #[cfg(not(feature = "std"))]
 pub fn level() -> Level {
     Level::Scalar
+}
+
+/// The level in force for matrix products: without tiles if Linux refuses them to this process, which
+/// it is asked for here.
+pub(crate) fn level_of_products() -> Level {
+    match level() {
+        #[cfg(all(target_arch = "x86_64", target_os = "linux", feature = "std"))]
+        Level::Amx if !amx::is_permitted() => match Level::Avx512Bf16.is_available() {
+            true => Level::Avx512Bf16,
+            false => Level::Avx512,
+        },
+        level => level,
+    }
 }
 
 /// Runs `work` with `level` in force for the whole process, then restores what was before, also if
@@ -318,6 +331,26 @@ mod tests {
             results.push(y);
         }
         assert!(results.windows(2).all(|pair| pair[0] == pair[1]));
+    }
+
+    /// In processes of their own, since the level is decided once in each.
+    #[test]
+    fn the_variable_is_read_in_any_case_and_what_it_should_not_hold_is_told() {
+        const CHILD: &str = "EXMY_TEST_LEVEL_OF_VARIABLE";
+        if let Ok(expected) = std::env::var(CHILD) {
+            assert_eq!((level().name(), wanted().is_ok()), (&*expected, level() == Level::Scalar));
+            return;
+        }
+        let best = Level::best().name();
+        for (word, expected) in [("SCALAR", "scalar"), ("Scalar", "scalar"), ("avx3", best)] {
+            let child = std::process::Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "simd::tests::the_variable_is_read_in_any_case_and_what_it_should_not_hold_is_told"])
+                .envs([(CHILD, expected), ("EXMY_SIMD", word)])
+                .output()
+                .unwrap();
+            let told = String::from_utf8_lossy(&child.stdout);
+            assert!(child.status.success() && told.contains("1 passed"), "{word}: {told}");
+        }
     }
 
     /// In a process of its own, since other tests of this one set levels too.

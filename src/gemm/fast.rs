@@ -30,6 +30,9 @@
 //! and where the sums that vectors have left of the slabs before are multiples of 2^-126 too, which tiles add
 //! to themselves.
 //!
+//! Linux gives tiles to processes that ask, whose stacks for signals then need 8 KiB more; this module
+//! asks, when it first packs or multiplies at the level `amx`, and goes on without tiles if that is refused.
+//!
 //! All else is computed by vectors of binary32 in the same order, from what they have left. What computed
 //! how much, and why, is in the [`Report`]; no bit depends on it, nor on the number of threads.
 

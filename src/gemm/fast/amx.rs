@@ -11,7 +11,7 @@ use core::arch::asm;
 use core::marker::PhantomData;
 
 use super::panel::{Line, PAIR_LINES};
-use crate::simd::{Level, level};
+use crate::simd::{Level, level_of_products};
 
 /// Tiles made ready on this thread; given back when dropped.
 pub(super) struct Tiles {
@@ -30,9 +30,9 @@ struct Configuration {
 }
 
 impl Tiles {
-    /// Makes all eight tiles 16 rows of 64 bytes, if the level in force has tiles.
+    /// Makes all eight tiles 16 rows of 64 bytes, if the level in force has tiles and Linux gives them.
     pub(super) fn new() -> Option<Self> {
-        if level() != Level::Amx {
+        if level_of_products() != Level::Amx {
             return None;
         }
         let mut configuration = Configuration {
@@ -47,7 +47,19 @@ impl Tiles {
         // SAFETY: the level says that the CPU has tiles and the process may use them; the operand
         // is 64 readable bytes that describe eight tiles of the largest size of palette 1.
         unsafe {
-            asm!("ldtilecfg [{}]", in(reg) &raw const configuration, options(nostack, readonly));
+            asm!(
+                "ldtilecfg [{}]",
+                in(reg) &raw const configuration,
+                out("tmm0") _,
+                out("tmm1") _,
+                out("tmm2") _,
+                out("tmm3") _,
+                out("tmm4") _,
+                out("tmm5") _,
+                out("tmm6") _,
+                out("tmm7") _,
+                options(nostack, readonly)
+            );
         }
         Some(Self { _here: PhantomData })
     }
@@ -114,6 +126,14 @@ impl Tiles {
                 lower = in(reg) lower,
                 row = in(reg) row,
                 onto = in(reg) usize::from(onto),
+                out("tmm0") _,
+                out("tmm1") _,
+                out("tmm2") _,
+                out("tmm3") _,
+                out("tmm4") _,
+                out("tmm5") _,
+                out("tmm6") _,
+                out("tmm7") _,
                 options(nostack)
             );
         }
@@ -123,6 +143,19 @@ impl Tiles {
 impl Drop for Tiles {
     fn drop(&mut self) {
         // SAFETY: `new` has found that the CPU has tiles; nothing uses them any more.
-        unsafe { asm!("tilerelease", options(nostack, nomem)) };
+        unsafe {
+            asm!(
+                "tilerelease",
+                out("tmm0") _,
+                out("tmm1") _,
+                out("tmm2") _,
+                out("tmm3") _,
+                out("tmm4") _,
+                out("tmm5") _,
+                out("tmm6") _,
+                out("tmm7") _,
+                options(nostack, nomem)
+            );
+        }
     }
 }

@@ -15,7 +15,7 @@ use core::arch::x86_64::*;
 
 use super::panel::{LANES, Line, PAIR_LINES};
 use super::vector::look_ahead;
-use crate::simd::{Level, level};
+use crate::simd::{Level, level_of_products};
 
 /// Blocks of which both operands stay in the first-level cache while their rows are taken in turns.
 const NEAR: usize = 4;
@@ -29,7 +29,7 @@ pub(super) struct Dots(());
 
 impl Dots {
     pub(super) fn new() -> Option<Self> {
-        (level() == Level::Avx512Bf16).then_some(Self(()))
+        (level_of_products() == Level::Avx512Bf16).then_some(Self(()))
     }
 
     /// Sums over the blocks of a left and a right panel in the order of [chains](super::bf16::Order), to

@@ -17,7 +17,7 @@ use super::panel::{
 };
 use crate::gemm::Operand;
 use crate::gemm::error::Why;
-use crate::simd::level;
+use crate::simd::level_of_products;
 
 /// An operand in the order in which the kernels read it; kept, it serves many products.
 ///
@@ -126,7 +126,7 @@ impl Packed {
             return;
         }
         let images = Images::new(operand, self.side);
-        self.order = Order::of(level());
+        self.order = Order::of(level_of_products());
         let order = self.order.filter(|_| images.seem_halves(&mut Scratch::new()));
         (self.lanes, self.depth) = (images.lanes, images.depth);
         self.tensor_scale = operand.tensor_scale();

@@ -15,7 +15,7 @@ use super::vector::{self, Square};
 use super::{Report, Scaling, Side};
 use crate::bulk::Converter;
 use crate::kept::{Kept, keep, kept};
-use crate::simd::{kernel, level};
+use crate::simd::{kernel, level_of_products};
 use crate::view::ViewMut;
 
 keep!(Line);
@@ -35,7 +35,7 @@ pub(super) fn multiply(
     with: Scaling,
     round: Option<Converter<'static>>,
 ) -> Report {
-    let level = level();
+    let level = level_of_products();
     let (panels, columns) = (a.panels(), b.panels());
     let mut report = Report::new(level);
     if panels == 0 || columns == 0 {
@@ -169,7 +169,7 @@ impl Product<'_> {
             if let Some(out) = rest.take() {
                 let rows = out.rows().min(band * LANES);
                 let (head, tail) = out.split_rows(rows);
-                bands.push(Mutex::new((head, Report::new(level()))));
+                bands.push(Mutex::new((head, Report::new(level_of_products()))));
                 rest = Some(tail);
             }
         }
@@ -186,7 +186,7 @@ impl Product<'_> {
             let Ok(part) = part else { unreachable!("columns of the band") };
             self.stretches(of * band, columns, part, report);
         });
-        let mut report = Report::new(level());
+        let mut report = Report::new(level_of_products());
         for band in bands.drain(..) {
             report.add(&band.into_inner().unwrap_or_else(PoisonError::into_inner).1);
         }

@@ -21,7 +21,7 @@ use super::{Packed, Side, Slab, for_each, threads};
 use crate::kept::{emptied, kept};
 use crate::quantizer::{Axis, Quantizer, Rounded};
 use crate::random::Philox;
-use crate::simd::{kernel, level};
+use crate::simd::{kernel, level_of_products};
 use crate::view::View;
 
 /// A matrix in memory and what rounds it.
@@ -173,7 +173,7 @@ impl Packed {
             first += part.shape().0;
         }
         self.wrong = None;
-        self.order = Order::of(level());
+        self.order = Order::of(level_of_products());
         let halves = self.order.filter(|_| each().all(Rounded::seem_halves));
         let whole = Whole { parts, together, rows, cols, step };
         (self.lanes, self.depth) = if by_lane { (rows, cols) } else { (cols, rows) };
