@@ -74,6 +74,26 @@ impl Layout {
     }
 }
 
+/// How many elements a matrix has, unless eight bytes for each are more than memory can hold: a view
+/// whose strides are 0 may have any size.
+pub(crate) fn count((rows, cols): (usize, usize)) -> Option<usize> {
+    let count = rows.checked_mul(cols)?;
+    let bytes = count.checked_mul(8)?;
+    isize::try_from(bytes).ok().map(|_| count)
+}
+
+/// As [`count`].
+///
+/// # Panics
+/// If there are too many.
+#[track_caller]
+pub(crate) fn checked_count((rows, cols): (usize, usize)) -> usize {
+    match count((rows, cols)) {
+        Some(count) => count,
+        None => panic!("a matrix of {rows} x {cols} numbers is larger than any memory"),
+    }
+}
+
 /// A read-only matrix view.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a, T> {

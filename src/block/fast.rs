@@ -27,7 +27,7 @@ mod sheet;
 pub(crate) use decode::Decoder;
 pub(super) use decode::dequantize;
 pub(super) use encode::{Encoded, encode};
-pub(crate) use own::OwnScale;
+pub(crate) use own::{Own, OwnScale};
 pub(crate) use sheet::{CHUNK, Chunk, Sheet, common_multiple, copy_rows, for_each};
 
 use alloc::vec::Vec;
@@ -48,7 +48,7 @@ use crate::kept::Kept;
 use crate::minifloat::Bits;
 use crate::round::{Overflow, Rounding};
 use crate::scale::{Elements as ElementRounding, Profile, ScaleRule, TensorFactors, Zeros};
-use crate::view::View;
+use crate::view::{View, checked_count};
 pub(crate) use sheet::largest_in;
 use sheet::maxima;
 
@@ -66,6 +66,8 @@ pub(crate) struct Blocks<'a> {
     /// The largest magnitudes of the only band of blocks, as bits, where they are known before the
     /// walk: one for each of its blocks, or one for all.
     known: Option<Vec<u32>>,
+    /// The largest magnitude of the tensor, if the caller says it.
+    largest: Option<f32>,
     finder: Finder<'a>,
     scale: Converter<'static>,
     places: Option<Places>,
@@ -77,6 +79,11 @@ pub(crate) struct Blocks<'a> {
     divides: bool,
     /// Whether elements are rounded by a sum in binary32.
     halves: bool,
+}
+
+/// Whether a number can be the largest magnitude of a tensor.
+pub(crate) const fn is_largest(amax: f32) -> bool {
+    amax >= 0.0 && amax.is_finite()
 }
 
 /// Rows whose codes of `width` bits are whole bytes.
@@ -103,7 +110,8 @@ impl<'a> Blocks<'a> {
     /// With scales by the format's rule, or the caller's `own`.
     ///
     /// # Panics
-    /// If [`BlockFormat::check`] fails or the mode is stochastic with a bit count outside 1..=32.
+    /// If [`BlockFormat::check`] fails, the mode is stochastic with a bit count outside 1..=32, or
+    /// memory could not hold such a matrix.
     #[track_caller]
     pub(crate) fn new(
         format: BlockFormat,
@@ -121,6 +129,7 @@ impl<'a> Blocks<'a> {
         if let Rounding::Stochastic { bits, .. } = rounding {
             assert!((1..=32).contains(&bits), "stochastic rounding takes 1 to 32 random bits");
         }
+        let count = checked_count((rows, cols));
         let (power, choices) = (format.rule.is_power(), format.profile.choices(format.rule));
         let divides = own.is_some() || format.rule == ScaleRule::MaxAbs;
         let halves = choices.elements == ElementRounding::Binary32 && own.is_none();
@@ -155,14 +164,26 @@ impl<'a> Blocks<'a> {
             side: axis.block(format.shape, rows, cols),
             axis,
             known: None,
+            largest: None,
             finder: Finder::new(format, own),
             scale: Converter::from(Cast::new(format.scale).with_overflow(Overflow::Finite)),
             places,
             grid: grid.then(|| Grid::new(format.element, rounding, overflow)).flatten(),
-            traffic: Traffic::of_bytes(rows * cols * 2 * size_of::<f32>(), true),
+            traffic: Traffic::of_bytes(count * 2 * size_of::<f32>(), true),
             divides,
             halves,
         }
+    }
+
+    /// The same with a tensor scale for a largest magnitude that the caller says.
+    ///
+    /// # Panics
+    /// If the format has no tensor scale, or there is no such magnitude.
+    #[track_caller]
+    pub(crate) fn with_largest(self, amax: f32) -> Self {
+        assert!(self.format.tensor_scale, "{} has no scale of the tensor", self.format);
+        assert!(is_largest(amax), "a largest magnitude is finite and not negative, found {amax}");
+        Self { largest: Some(amax), ..self }
     }
 
     /// Whether element (i, j) uses a random word.
@@ -214,11 +235,12 @@ impl<'a> Blocks<'a> {
                 (self.side, self.known) = (part, Some(known));
             }
         }
-        let amax = tensor_scale.then(|| match &self.known {
-            Some(known) => known.iter().copied().fold(0, u32::max),
-            None => largest_in(x),
+        let amax = tensor_scale.then(|| match (self.largest, &self.known) {
+            (Some(largest), _) => largest,
+            (None, Some(known)) => f32::from_bits(known.iter().copied().fold(0, u32::max)),
+            (None, None) => f32::from_bits(largest_in(x)),
         });
-        (self.factors(amax.map(f32::from_bits)), self)
+        (self.factors(amax), self)
     }
 
     /// The same where the largest magnitude is all that is asked of the matrix, and known.

@@ -6,11 +6,12 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::element::encode_quotient;
+use super::fast::is_largest;
 use super::{Axis, BlockFormat, decode_element, encode_element};
 use crate::random::Philox;
 use crate::round::{Overflow, Rounding};
 use crate::scale::{FourOverSix, ScaleRule, TensorFactors, power_code};
-use crate::view::View;
+use crate::view::{View, checked_count};
 
 /// A matrix in a block format, a number a code.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,11 +64,41 @@ impl PlainBlocks {
         overflow: Overflow,
         random: Philox,
     ) -> Self {
+        Self::by_rule(x, axis, format, (rounding, overflow, random), None)
+    }
+
+    /// Quantizes a matrix whose largest magnitude the caller says; the definition of
+    /// [`BlockTensor::quantize_with_amax`](super::BlockTensor::quantize_with_amax), which has an example.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn quantize_with_amax(
+        x: View<'_, f32>,
+        axis: Axis,
+        format: BlockFormat,
+        rounding: Rounding,
+        overflow: Overflow,
+        random: Philox,
+        amax: f32,
+    ) -> Self {
+        assert!(format.tensor_scale, "{format} has no scale of the tensor");
+        assert!(is_largest(amax), "a largest magnitude is finite and not negative, found {amax}");
+        Self::by_rule(x, axis, format, (rounding, overflow, random), Some(amax))
+    }
+
+    fn by_rule(
+        x: View<'_, f32>,
+        axis: Axis,
+        format: BlockFormat,
+        (rounding, overflow, random): (Rounding, Overflow, Philox),
+        amax: Option<f32>,
+    ) -> Self {
+        checked_count((x.rows(), x.cols()));
         let format = format.checked();
         let choices = format.profile.choices(format.rule);
         let how = How { format, rounding, overflow };
         let whole = || Block::new(x, axis, 0..x.rows(), 0..x.cols());
-        let amax = format.tensor_scale.then(|| whole().amax());
+        let amax = format.tensor_scale.then(|| amax.unwrap_or_else(|| whole().amax()));
         let bound = match format.rule {
             ScaleRule::FourOverSix(four) => four.bound.value(),
             _ => format.scale.max().to_f32(),
@@ -160,7 +191,7 @@ impl PlainBlocks {
         // An empty matrix may have any number of rows, of nothing.
         let empty = rows == 0 || cols == 0;
         let grid = if empty { (0, 0) } else { (rows.div_ceil(block.0), cols.div_ceil(block.1)) };
-        let mut codes = vec![0; rows * cols];
+        let mut codes = vec![0; checked_count((rows, cols))];
         let mut scales = Vec::with_capacity(grid.0 * grid.1);
         for (bi, bj) in (0..grid.0).flat_map(|bi| (0..grid.1).map(move |bj| (bi, bj))) {
             let block_rows = bi * block.0..((bi + 1) * block.0).min(rows);

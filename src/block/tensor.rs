@@ -19,7 +19,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::Statistics;
-use super::fast::{self, Blocks, Encoded, OwnScale};
+use super::fast::{self, Blocks, Encoded, Own, is_largest};
 use super::{Axis, BlockFormat, PlainBlocks};
 use crate::bulk::Real;
 use crate::format::Format;
@@ -88,8 +88,9 @@ impl BlockTensor {
     /// ```
     ///
     /// # Panics
-    /// If [`BlockFormat::check`] fails, or `rounding` is stochastic with a bit count outside
-    /// 1..=32.
+    /// If [`BlockFormat::check`] fails, `rounding` is stochastic with a bit count outside 1..=32, or the
+    /// matrix is larger than any memory (a view whose strides are 0 can be). A
+    /// [`Quantizer`](crate::quantizer::Quantizer) returns an error then.
     pub fn quantize(
         x: View<'_, f32>,
         axis: Axis,
@@ -98,7 +99,7 @@ impl BlockTensor {
         overflow: Overflow,
         random: Philox,
     ) -> Self {
-        Self::build((x, axis), format, (rounding, overflow, random), None, false).0
+        Self::build((x, axis), format, (rounding, overflow, random), Own::Nothing, false).0
     }
 
     /// Quantizes a matrix with scales of the caller's own: `scale` sees the elements of a block, the
@@ -140,20 +141,63 @@ impl BlockTensor {
         random: Philox,
         scale: impl Fn(&[f32]) -> f32 + Sync,
     ) -> Self {
-        Self::build((x, axis), format, (rounding, overflow, random), Some(&scale), false).0
+        Self::build((x, axis), format, (rounding, overflow, random), Own::Scales(&scale), false).0
     }
 
-    /// With scales by the format's rule, or the caller's own; what [`statistics`](Self::statistics)
+    /// Quantizes a matrix to a format with a tensor scale whose largest magnitude the caller says: that
+    /// of a calibration, of steps before, of a matrix of which this is a part. Larger numbers saturate,
+    /// by their block's scale and then by `overflow`.
+    ///
+    /// ```
+    /// use exmy::block::{Axis, BlockFormat, BlockTensor};
+    /// use exmy::random::{Philox, Stream};
+    /// use exmy::round::{Overflow, Rounding};
+    /// use exmy::view::View;
+    ///
+    /// let random = Philox::new(0, Stream::new("unused"));
+    /// let x = View::new(&[0.5_f32, -3.0, 1.5, 1e4], 1, 4);
+    /// let (format, rounding, overflow) = (BlockFormat::NVFP4, Rounding::Rne, Overflow::Finite);
+    /// let quantize = |amax| {
+    ///     BlockTensor::quantize_with_amax(x, Axis::Cols, format, rounding, overflow, random, amax)
+    /// };
+    /// let found = BlockTensor::quantize(x, Axis::Cols, format, rounding, overflow, random);
+    /// assert_eq!(quantize(1e4), found);
+    /// let calibrated = quantize(2688.0); // 6 x 448: the tensor's scale is 1
+    /// assert_eq!(calibrated.tensor_scale(), Some(1.0));
+    /// assert_eq!(calibrated.dequantize()[3], 2688.0); // as large as it gets
+    /// ```
+    ///
+    /// # Panics
+    /// As [`quantize`](Self::quantize), and if the format has no tensor scale or `amax` is NaN, negative
+    /// or infinite.
+    pub fn quantize_with_amax(
+        x: View<'_, f32>,
+        axis: Axis,
+        format: BlockFormat,
+        rounding: Rounding,
+        overflow: Overflow,
+        random: Philox,
+        amax: f32,
+    ) -> Self {
+        Self::build((x, axis), format, (rounding, overflow, random), Own::Largest(amax), false).0
+    }
+
+    /// With scales by the format's rule, or what the caller says; what [`statistics`](Self::statistics)
     /// says of the tensor, if it is `noted` and that can be told on the way.
     pub(crate) fn build(
         (x, axis): (View<'_, f32>, Axis),
         format: BlockFormat,
         (rounding, overflow, random): (Rounding, Overflow, Philox),
-        own: Option<OwnScale<'_>>,
+        own: Own<'_>,
         noted: bool,
     ) -> (Self, Option<Statistics>) {
         let (rows, cols) = (x.rows(), x.cols());
-        let blocks = Blocks::new(format, rounding, overflow, axis, (rows, cols), own);
+        let blocks = |own| Blocks::new(format, rounding, overflow, axis, (rows, cols), own);
+        let blocks = match own {
+            Own::Nothing => blocks(None),
+            Own::Scales(scale) => blocks(Some(scale)),
+            Own::Largest(amax) => blocks(None).with_largest(amax),
+        };
         let block = blocks.side;
         let Encoded { codes, scales, decode, statistics } = fast::encode(blocks, x, random, noted);
         let tensor_scale = format.tensor_scale.then_some(decode);
@@ -187,7 +231,7 @@ impl BlockTensor {
         };
         let size = scale_size(format.scale);
         let scales = plain.scales.iter().flat_map(|code| code.to_le_bytes().into_iter().take(size));
-        match Self::from_parts(format, axis, shape, codes, scales.collect(), tensor_scale) {
+        match Self::of_parts(format, axis, shape, codes, scales.collect(), tensor_scale) {
             Ok(tensor) => tensor,
             Err(error) => panic!("{error}"),
         }
@@ -196,11 +240,14 @@ impl BlockTensor {
     /// A tensor from what was stored: packed codes, packed scales and the tensor's decode scale,
     /// laid out as the [`block`](crate::block) tensors of this crate are.
     ///
-    /// Any code and any scale is possible, NaN included; bits behind the last code are cleared.
+    /// Any code and any scale of a block is possible, NaN included; bits behind the last code are
+    /// cleared. The tensor's scale is finite and not negative. It is 0 for nothing but zeros, in the
+    /// profile of torchao; of a matrix with NaN or infinity [`quantize`](Self::quantize) may make a tensor
+    /// with another, which decodes to nothing of use and does not come back.
     ///
     /// # Errors
     /// If the format's parts do not go together, the bytes are more or fewer than the shape needs, a
-    /// scale has bits beyond its format, or the tensor scale is missing or too much.
+    /// scale has bits beyond its format, or the tensor scale is missing, too much, or no such number.
     ///
     /// ```
     /// use exmy::block::{Axis, BlockFormat, BlockTensor, PartsError};
@@ -216,6 +263,24 @@ impl BlockTensor {
     /// # Ok::<(), PartsError>(())
     /// ```
     pub fn from_parts(
+        format: BlockFormat,
+        axis: Axis,
+        shape: (usize, usize),
+        codes: Vec<u8>,
+        scales: Vec<u8>,
+        tensor_scale: Option<f32>,
+    ) -> Result<Self, PartsError> {
+        let tensor = Self::of_parts(format, axis, shape, codes, scales, tensor_scale)?;
+        match tensor_scale {
+            Some(scale) if !is_largest(scale) || scale.is_sign_negative() => {
+                Err(PartsError::TensorScaleValue { format, scale })
+            }
+            _ => Ok(tensor),
+        }
+    }
+
+    /// As [`from_parts`](Self::from_parts), with any tensor scale that `quantize` gives.
+    fn of_parts(
         format: BlockFormat,
         axis: Axis,
         shape: (usize, usize),

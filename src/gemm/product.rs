@@ -20,7 +20,7 @@ use crate::format::{Format, Value};
 use crate::math::Operand as Number;
 use crate::minifloat::Bits;
 use crate::round::{Exact, Rules};
-use crate::view::ViewMut;
+use crate::view::{self, ViewMut};
 use fast::Packs;
 
 /// What is known about a product besides its results.
@@ -243,8 +243,7 @@ impl<'a> Product<'a> {
             return Some(Why::Inner);
         }
         // Empty operands may have any sizes; codes of a result take up to 8 bytes.
-        let bytes = a.rows().checked_mul(b.cols()).and_then(|count| count.checked_mul(8));
-        if bytes.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
+        if view::count((a.rows(), b.cols())).is_none() {
             return Some(Why::Large);
         }
         if let Some(why) = a.across(Side::Left).or_else(|| b.across(Side::Right)) {

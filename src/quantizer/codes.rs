@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::{Axis, Quantizer, Target, image};
-use crate::block::fast::{CHUNK, OwnScale, for_each};
+use crate::block::fast::{CHUNK, Own, for_each, is_largest};
 use crate::block::{BlockFormat, BlockFormatError, BlockTensor, Shape, Statistics};
 use crate::bulk::{Cast, Converter};
 use crate::format::Format;
@@ -13,13 +13,13 @@ use crate::hadamard::HadamardError;
 use crate::minifloat::Bits;
 use crate::pack;
 use crate::random::Philox;
-use crate::view::{View, ViewMut};
+use crate::view::{self, View, ViewMut};
 
 /// The E8M0 code of 1.
 const ONE: u8 = 127;
 
 /// Why a [`Quantizer`] has no codes for a matrix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum QuantizeError {
     /// The target is `none`: values pass, and have no codes.
@@ -32,6 +32,15 @@ pub enum QuantizeError {
     /// Block scales of the caller's own for a plain format, which has none, or for one with a scale
     /// of the tensor beside them.
     NoOwnScales(Target),
+    /// A largest magnitude of the caller's own for a format without a scale of the tensor.
+    NoTensorScale(Target),
+    /// A largest magnitude that is NaN, negative or infinite.
+    Amax(f32),
+    /// A matrix larger than any memory.
+    Memory {
+        /// Its rows and columns.
+        shape: (usize, usize),
+    },
 }
 
 impl fmt::Display for QuantizeError {
@@ -48,6 +57,17 @@ impl fmt::Display for QuantizeError {
                 "block scales of the caller's own for {target}: only block formats without tensor \
                  scale take them, such as e2m1/16:e4m3fn"
             ),
+            Self::NoTensorScale(target) => write!(
+                f,
+                "a largest magnitude of the caller's own for {target}: only block formats with a scale \
+                 of the tensor take one, such as nvfp4"
+            ),
+            Self::Amax(amax) => {
+                write!(f, "a largest magnitude is finite and not negative, found {amax}")
+            }
+            Self::Memory { shape: (rows, cols) } => {
+                write!(f, "a matrix of {rows} x {cols} numbers is larger than any memory")
+            }
         }
     }
 }
@@ -76,7 +96,8 @@ impl Quantizer {
     ///
     /// # Errors
     /// If the target is `none`, a plain format is wider than 16 bits or has no zero, the parts of a
-    /// block format do not go together, or groups of the rotation do not fill the axis.
+    /// block format do not go together, groups of the rotation do not fill the axis, or the matrix is
+    /// larger than any memory (a view whose strides are 0 can be).
     ///
     /// # Panics
     /// If a mode is stochastic with a bit count outside 1..=32.
@@ -106,7 +127,7 @@ impl Quantizer {
         axis: Axis,
         random: Philox,
     ) -> Result<BlockTensor, QuantizeError> {
-        self.stored(x, axis, random, None, false).map(|(tensor, _)| tensor)
+        self.stored(x, axis, random, Own::Nothing, false).map(|(tensor, _)| tensor)
     }
 
     /// As [`quantize`](Self::quantize), with what became of the numbers that reach the target, if
@@ -117,7 +138,7 @@ impl Quantizer {
         axis: Axis,
         random: Philox,
     ) -> Result<(BlockTensor, Option<Statistics>), QuantizeError> {
-        self.stored(x, axis, random, None, true)
+        self.stored(x, axis, random, Own::Nothing, true)
     }
 
     /// As [`quantize`](Self::quantize), with block scales of the caller's own, as
@@ -155,7 +176,50 @@ impl Quantizer {
             Target::Block(format) if !format.tensor_scale => {}
             target => return Err(QuantizeError::NoOwnScales(target)),
         }
-        self.stored(x, axis, random, Some(&scale), false).map(|(tensor, _)| tensor)
+        self.stored(x, axis, random, Own::Scales(&scale), false).map(|(tensor, _)| tensor)
+    }
+
+    /// As [`quantize`](Self::quantize), with a tensor scale for a largest magnitude of the caller's own,
+    /// of what reaches the target; see [`BlockTensor::quantize_with_amax`].
+    ///
+    /// # Errors
+    /// As there, and if the target has no tensor scale or `amax` is NaN, negative or infinite.
+    ///
+    /// # Panics
+    /// As there.
+    ///
+    /// ```
+    /// use exmy::quantizer::{Axis, Quantizer};
+    /// use exmy::random::{Philox, Stream};
+    /// use exmy::view::View;
+    ///
+    /// let random = Philox::new(0, Stream::new("unused"));
+    /// let x = View::new(&[1.0_f32, 2.0, 30.0], 1, 3);
+    /// let quantize = |text: &str, amax| {
+    ///     text.parse::<Quantizer>().unwrap().quantize_with_amax(x, Axis::Cols, random, amax)
+    /// };
+    /// let tensor = quantize("bf16>nvfp4", 2688.0)?; // 6 x 448, more than these numbers need
+    /// assert_eq!(tensor.tensor_scale(), Some(1.0));
+    /// assert_eq!(tensor.scales(), [0x4A]); // 5, and 5 x 6 is 30
+    /// assert!(quantize("nvfp4", f32::NAN).is_err());
+    /// assert!(quantize("mxfp4", 1.0).unwrap_err().to_string().contains("such as nvfp4"));
+    /// # Ok::<(), exmy::quantizer::QuantizeError>(())
+    /// ```
+    pub fn quantize_with_amax(
+        &self,
+        x: View<'_, f32>,
+        axis: Axis,
+        random: Philox,
+        amax: f32,
+    ) -> Result<BlockTensor, QuantizeError> {
+        match self.target {
+            Target::Block(format) if format.tensor_scale => {}
+            target => return Err(QuantizeError::NoTensorScale(target)),
+        }
+        if !is_largest(amax) {
+            return Err(QuantizeError::Amax(amax));
+        }
+        self.stored(x, axis, random, Own::Largest(amax), false).map(|(tensor, _)| tensor)
     }
 
     fn stored(
@@ -163,7 +227,7 @@ impl Quantizer {
         x: View<'_, f32>,
         axis: Axis,
         random: Philox,
-        own: Option<OwnScale<'_>>,
+        own: Own<'_>,
         noted: bool,
     ) -> Result<(BlockTensor, Option<Statistics>), QuantizeError> {
         let (rows, cols) = (x.rows(), x.cols());
@@ -176,6 +240,9 @@ impl Quantizer {
             Target::Block(format) => format.check()?,
         };
         self.check_size(rows, cols, axis)?;
+        if view::count((rows, cols)).is_none() {
+            return Err(QuantizeError::Memory { shape: (rows, cols) });
+        }
         let first = Self { target: Target::None, ..*self };
         let dense = x.col_stride() == 1 && (x.row_stride() == cols || rows <= 1);
         let is_block = matches!(target, Target::Block(_));

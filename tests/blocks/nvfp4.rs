@@ -2,6 +2,7 @@
 //! formulas (arXiv 2509.25149, Transformer Engine's order of operations).
 
 use super::*;
+use exmy::quantizer::QuantizeError;
 
 /// The rows of the published vectors: (1..=32)/7 and -0.01 times that.
 fn golden_input() -> Vec<f32> {
@@ -189,5 +190,74 @@ fn nvfp4_accuracy() {
         let error: f64 = data.iter().zip(&found).map(|(x, y)| square(x - y)).sum();
         let rmse = (error / data.iter().map(|x| square(*x)).sum::<f64>()).sqrt();
         assert!((rmse / expected - 1.0).abs() < 0.01, "{text}: {rmse}, published {expected}");
+    }
+}
+
+/// A matrix quantized by the largest magnitude of a larger one is a part of that, quantized.
+#[test]
+fn the_callers_largest_magnitude_is_that_of_the_whole() {
+    let (rows, cols) = (32, 48);
+    let data: Vec<f32> = matrices(rows * cols).swap_remove(0).1;
+    let names = ["nvfp4", "nvfp4-16x16", "nvfp4@4over6", "nvfp4@torchao", "e2m1/row:ue4m3+tensor"];
+    for (name, amax) in names.into_iter().flat_map(|name| [(name, 1.0), (name, 700.0)]) {
+        let Ok(format) = name.parse::<BlockFormat>() else { panic!("{name}") };
+        let whole = [&data[..], &[amax; 16 * 48]].concat();
+        let (x, whole) = (View::new(&data, rows, cols), View::new(&whole, rows + 16, cols));
+        let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+        let (axis, quantizer) = (Axis::Cols, Quantizer::new(format.into()));
+        let expected = BlockTensor::quantize(whole, axis, format, rounding, overflow, RANDOM);
+        let plain =
+            PlainBlocks::quantize_with_amax(x, axis, format, rounding, overflow, RANDOM, amax);
+        for level in levels() {
+            let found = with_level(level, || quantizer.quantize_with_amax(x, axis, RANDOM, amax));
+            let found = found.unwrap();
+            assert_eq!(found.tensor_scale(), expected.tensor_scale(), "{name} {level}");
+            assert_eq!(found.codes(), expected.codes()[..rows * cols], "{name} {level}");
+            let scales = found.scales();
+            assert_eq!(scales, expected.scales()[..scales.len()], "{name} {level}");
+            assert_eq!(found, BlockTensor::from_plain(&plain, axis), "{name} {level}");
+        }
+    }
+}
+
+#[test]
+fn largest_magnitudes_that_are_none_are_refused() {
+    let x = View::new(&[1.0_f32, 2.0], 1, 2);
+    let quantize = |text: &str, amax| {
+        let quantizer: Quantizer = text.parse().unwrap();
+        quantizer.quantize_with_amax(x, Axis::Cols, RANDOM, amax)
+    };
+    for amax in [f32::NAN, -1.0, f32::INFINITY] {
+        assert!(matches!(quantize("nvfp4", amax), Err(QuantizeError::Amax(_))), "{amax}");
+    }
+    for text in ["mxfp4", "e2m1", "none", "e2m1/16:ue4m3"] {
+        assert!(matches!(quantize(text, 1.0), Err(QuantizeError::NoTensorScale(_))), "{text}");
+    }
+    assert_eq!(quantize("nvfp4", 0.0).unwrap().tensor_scale(), Some(1.0)); // as of zeros
+}
+
+/// Views whose strides are 0 have any size; bytes for all their numbers do not exist.
+#[test]
+fn matrices_larger_than_memory_are_refused() {
+    let side = 1 << (usize::BITS / 2);
+    let x = View::with_strides(&[1.0_f32], side, side, 0, 0).unwrap();
+    for text in ["mxfp4", "nvfp4", "e2m1/tensor:e8m0", "e4m3fn", "bf16>mxfp8-e4m3"] {
+        let quantizer: Quantizer = text.parse().unwrap();
+        let error = quantizer.quantize(x, Axis::Cols, RANDOM).unwrap_err();
+        assert_eq!(error, QuantizeError::Memory { shape: (side, side) }, "{text}");
+        let Target::Block(format) = quantizer.target else { continue };
+        let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+        for plain in [false, true] {
+            let panic = std::panic::catch_unwind(|| match plain {
+                true => {
+                    drop(PlainBlocks::quantize(x, Axis::Cols, format, rounding, overflow, RANDOM))
+                }
+                false => {
+                    drop(BlockTensor::quantize(x, Axis::Cols, format, rounding, overflow, RANDOM))
+                }
+            });
+            let message = panic.unwrap_err().downcast_ref::<String>().cloned();
+            assert!(message.is_some_and(|text| text.contains("larger than any memory")), "{text}");
+        }
     }
 }

@@ -359,6 +359,13 @@ fn parts_make_the_tensor_again() {
     assert_eq!(error.to_string(), "the scale of block 0 is 0xbc, more than the 7 bits of ue4m3");
     let error = nvfp4(0x3C, None).unwrap_err();
     assert_eq!(error.to_string(), "nvfp4 has a scale of the tensor, and none was given");
+    for scale in [f32::NAN, -2.0, f32::INFINITY, f32::NEG_INFINITY, -0.0] {
+        let error = nvfp4(0x3C, Some(scale)).unwrap_err();
+        let number =
+            format!("the scale of the tensor in nvfp4 is a finite number from 0 on, found {scale}");
+        assert_eq!(error.to_string(), number);
+    }
+    assert_eq!(nvfp4(0x3C, Some(0.0)).unwrap().dequantize(), [0.0; 2]); // torchao's, of zeros
     let huge = (usize::MAX, 2);
     let parts = |shape| {
         BlockTensor::from_parts(BlockFormat::MXFP4, Axis::Cols, shape, vec![], vec![], None)

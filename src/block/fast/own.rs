@@ -10,6 +10,16 @@ use crate::kept::Kept;
 /// A scale of the caller's own: from the elements of a block, the reduction axis running fastest.
 pub(crate) type OwnScale<'a> = &'a (dyn Fn(&[f32]) -> f32 + Sync);
 
+/// What a caller says instead of what would be found.
+#[derive(Clone, Copy)]
+pub(crate) enum Own<'a> {
+    Nothing,
+    /// The blocks' scales.
+    Scales(OwnScale<'a>),
+    /// The largest magnitude of the tensor.
+    Largest(f32),
+}
+
 /// The part of a chunk whose blocks are dealt with at once: one band, some columns.
 #[derive(Clone)]
 pub(super) struct Stretch {

@@ -46,6 +46,13 @@ pub enum PartsError {
         /// The block format.
         format: BlockFormat,
     },
+    /// A tensor scale that is NaN, infinite or negative.
+    TensorScaleValue {
+        /// The block format.
+        format: BlockFormat,
+        /// The scale.
+        scale: f32,
+    },
 }
 
 impl fmt::Display for PartsError {
@@ -73,6 +80,10 @@ impl fmt::Display for PartsError {
             Self::TensorScale { format } => {
                 write!(f, "{format} has no scale of the tensor, but one was given")
             }
+            Self::TensorScaleValue { format, scale } => write!(
+                f,
+                "the scale of the tensor in {format} is a finite number from 0 on, found {scale}"
+            ),
         }
     }
 }
