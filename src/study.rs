@@ -14,7 +14,6 @@ pub mod arm;
 pub mod bit_reduction;
 pub mod compare;
 pub mod detect;
-mod differences;
 pub mod estimate;
 pub mod finding;
 pub mod gather;

@@ -2,25 +2,17 @@
 //! 2405.18710): mantissa bits are cut off the operands of products until training breaks.
 
 mod common;
-mod confirm;
-mod ends;
 mod exponent;
 mod forecast;
-mod forecasts;
 mod formats;
-mod grid;
 mod lead;
-mod leads;
 mod margins;
 mod mitigations;
 mod noise;
 mod ordering;
-mod ramps;
 mod rates;
-mod searches;
 mod seeds;
 mod surface;
-mod verge;
 
 use crate::study::papers::Paper;
 use mitigations::{Arms, Kind};
@@ -49,17 +41,5 @@ pub const PAPER: Paper = Paper {
         &margins::Rates,
         &Arms { kind: Kind::Mitigations },
         &rates::Roundings,
-        &ramps::Ramps,
-        &searches::Search::Fp8,
-        &searches::Search::Noise,
-        &margins::Search,
-        &searches::Search::Roundings,
-        &ends::Ends,
-        &searches::Search::Bits,
-        &searches::Search::Spikes,
-        &searches::Search::Failures,
-        &leads::Leads,
-        &forecasts::Forecasts,
-        &searches::Search::FiveBits,
     ],
 };

@@ -74,11 +74,6 @@ impl Verdict {
     }
 }
 
-/// What is said of a search's control.
-pub(in crate::study) const fn fires(seen: bool) -> &'static str {
-    if seen { "fires" } else { "does not fire" }
-}
-
 /// A table of a report.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {

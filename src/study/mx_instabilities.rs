@@ -2,8 +2,7 @@
 //! (arXiv 2506.20752): which runs in MX formats become unstable, why, and what helps.
 //!
 //! Figures and tables are numbered as in the study; `F-zeta` is its figure of the gradient bias, `Nb-1`
-//! and `Nb-2` come from its published notebook, `Ext` answers what reviewers asked, `D1` is a question of our
-//! own, and `D2`, `D3` and `D4` are the searches behind it, F2a and F4. Proxies are judged by [`Factor`](crate::study::detect::Factor), language models by
+//! and `Nb-2` come from its published notebook, `Ext` answers what reviewers asked. Proxies are judged by [`Factor`](crate::study::detect::Factor), language models by
 //! [`Nats`](crate::study::detect::Nats).
 
 mod appc;
@@ -12,10 +11,6 @@ mod appg;
 mod appj;
 mod common;
 mod confirm;
-mod d1;
-mod d2;
-mod d3;
-mod d4;
 mod draw;
 mod ext;
 mod f1;
@@ -48,10 +43,6 @@ pub const PAPER: Paper = Paper {
         &f3::LastBin,
         &fzeta::Zeta,
         &f4::Interventions,
-        &d1::Triggers,
-        &d2::Search,
-        &d3::Search,
-        &d4::Search,
         &t1::Gaps,
         &t3::Hyperparameters,
         &appc::Search,

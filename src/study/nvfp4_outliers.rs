@@ -23,18 +23,9 @@ mod e17;
 mod e18;
 mod e19;
 mod e20;
-mod e21;
-mod e22;
-mod e24;
-mod e25;
-mod e26;
-mod e29;
 mod frozen;
-mod grid;
 mod memory;
-mod ranking;
 mod show;
-mod trials;
 
 use crate::study::papers::Paper;
 
@@ -72,14 +63,5 @@ pub const PAPER: Paper = Paper {
         &e18::Formats,
         &e19::Overhead,
         &e20::Abilities,
-        &e21::Search,
-        &e22::Search::Tails,
-        &e22::Search::Flushed,
-        &e24::Search,
-        &e25::Search,
-        &e26::Search,
-        &trials::Search::Patches,
-        &trials::Search::Formats,
-        &e29::Search,
     ],
 };

@@ -4,7 +4,6 @@ use super::common::{Spec, all, mean_of, seeds, tails, vocab};
 use crate::error::Result;
 use crate::plot::{self, Axis, Panel, Series};
 use crate::study::arm::{Arm, Scale, Setting};
-use crate::study::differences::less;
 use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
 use crate::study::statistics::mean;
 use crate::study::store::{Runs, Trained};
@@ -12,7 +11,7 @@ use crate::study::store::{Runs, Trained};
 pub(super) struct Exponent;
 
 /// How far above E8M7 a run ends that counts as broken, nats.
-pub(super) const BREAKS: f64 = 0.5;
+const BREAKS: f64 = 0.5;
 
 const BIASES: [&str; 3] = ["centred", "keep-low", "keep-high"];
 const CLIPS: [&str; 3] = ["both", "outer", "inner"];
@@ -39,12 +38,12 @@ fn arms_of(setting: &Setting, recipe: &str) -> Vec<Arm> {
 }
 
 /// Seven mantissa bits and so many of exponent, which exponents are kept, and which end clips.
-pub(super) fn recipe(bits: u32, bias: &str, clip: &str) -> String {
+fn recipe(bits: u32, bias: &str, clip: &str) -> String {
     format!("bitred-e{bits}m7+bias={bias}+clip={clip}")
 }
 
 /// Means over operands of inputs, weights and gradients of a figure that `rounding` measured last: percent.
-pub(super) fn shares(run: &Trained, figure: &str) -> Result<[f64; 3]> {
+fn shares(run: &Trained, figure: &str) -> Result<[f64; 3]> {
     let lines = run.probe("rounding")?;
     let Some(last) = lines.last() else { return Ok([f64::NAN; 3]) };
     let of = |operand: &str| {
@@ -56,9 +55,12 @@ pub(super) fn shares(run: &Trained, figure: &str) -> Result<[f64; 3]> {
     Ok([of("input"), of("weight"), of("grad_output")])
 }
 
-/// How far runs end above those of E8M7, seed by seed: one that diverged counts as a guess, and is one of all.
+/// How far runs end above those of E8M7, seed by seed: one that diverged, or ended above a guess among `vocab` tokens, counts
+/// as a guess, and is one of all.
 fn gap(losses: &[f64], base: &[f64], vocab: usize) -> f64 {
-    mean(&less(losses, base, vocab)).unwrap_or(f64::NAN)
+    let guess = libm::log(vocab as f64);
+    let pairs = losses.iter().zip(base);
+    mean(&pairs.map(|(a, b)| a.min(guess) - b.min(guess)).collect::<Vec<_>>()).unwrap_or(f64::NAN)
 }
 
 /// Losses above that of all exponent bits, by clipped end, for each kind of bias.

@@ -1,17 +1,15 @@
-//! BR-12 and BR-18: how much the learning rate matters, by mantissa bits, and the search behind it.
+//! BR-12: how much the learning rate matters, by mantissa bits.
 //!
 //! The number is the sensitivity S of [`sensitivity`](crate::study::sensitivity), of each seed, and the width of the interval of
-//! rates that work. BR-18 asks the same in models of two depths with gradients clipped and not.
+//! rates that work.
 
 use super::common::{Spec, all, seeds, tails};
-use super::grid::{self, Cell, E8M1, E8M3, E8M7, Grid, MXFP4, NEAREST, STOCHASTIC};
 use crate::error::Result;
 use crate::plot::{self, Axis, Panel, Series};
 use crate::study::arm::{Arm, Scale, Setting};
-use crate::study::differences::{above, by_seed, words};
-use crate::study::finding::{self, Figure, Findings, Part, Table, Verdict};
+use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
 use crate::study::sensitivity::{self, Rate, Sensitivity, Stable};
-use crate::study::statistics::{Interval, mean, mean_interval, paired_interval};
+use crate::study::statistics::{mean, paired_interval};
 use crate::study::store::{Runs, Trained};
 
 /// How much the rate matters to runs of one kind.
@@ -166,159 +164,6 @@ impl Figure for Rates {
     }
 }
 
-/// BR-18.
-pub(super) struct Search;
-
-/// Names and recipes: what others are compared with, those that are searched, and the control.
-const FORMATS: [(&str, &str); 4] =
-    [("E8M7", E8M7), ("E8M3", E8M3), ("E8M1", E8M1), ("MXFP4", MXFP4)];
-/// The places of those that are searched.
-const SEARCHED: std::ops::Range<usize> = 1..3;
-
-/// The margins of one model in each format.
-struct Found {
-    layers: usize,
-    clip: bool,
-    margins: [Margin; FORMATS.len()],
-}
-
-impl Found {
-    /// Of the cells that differ in their rate only.
-    fn of(setting: &Setting, runs: &Runs<'_>, cells: &[Cell]) -> Result<Self> {
-        let arms = cells.first().map(|cell| cell.arms(setting, E8M7)).unwrap_or_default();
-        let initial = arms.first().map_or(Ok(f64::NAN), |arm| Ok(initial(&runs.of(arm)?)))?;
-        let of = |recipe: &str| -> Result<Margin> {
-            let losses: Vec<_> = cells
-                .iter()
-                .map(|cell| Ok((cell.lr, cell.losses(setting, runs, recipe)?)))
-                .collect::<Result<_>>()?;
-            Ok(Margin::of(&losses, initial))
-        };
-        let [a, b, c, d] = FORMATS.map(|(_, recipe)| of(recipe));
-        let (layers, clip) = cells.first().map_or((0, false), |cell| (cell.layers, cell.third));
-        Ok(Self { layers, clip, margins: [a?, b?, c?, d?] })
-    }
-}
-
-/// How much a format's S is above that of E8M7, in the mean over models of each seed, and the mean widths of both: of E8M7 first.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Compared {
-    s: Option<Interval>,
-    decades: [f64; 2],
-}
-
-impl Compared {
-    fn of(found: &[Found], format: usize) -> Self {
-        let pairs = |one: &Found| -> Vec<f64> {
-            let [few, many] = [format, 0].map(|at| &one.margins[at].each);
-            few.iter().zip(many).map(|(few, many)| few - many).collect()
-        };
-        let pairs: Vec<Vec<f64>> = found.iter().map(pairs).collect();
-        let pairs: Vec<&[f64]> = pairs.iter().map(Vec::as_slice).collect();
-        // One of two numbers of bits is enough.
-        let s = mean_interval(&by_seed(&pairs), 1.0 - 0.05 / SEARCHED.len() as f64);
-        let width = |at: usize| {
-            let all: Vec<f64> = found.iter().map(|one| one.margins[at].decades()).collect();
-            mean(&all).unwrap_or(f64::NAN)
-        };
-        Self { s, decades: [width(0), width(format)] }
-    }
-
-    /// Whether fewer rates work.
-    fn narrower(&self) -> bool {
-        above(self.s) && self.decades[1] <= self.decades[0]
-    }
-
-    fn words(&self, format: usize) -> String {
-        let name = FORMATS[format].0;
-        format!(
-            "{name} {}, {:.2} decades to {:.2}",
-            words(self.s),
-            self.decades[1],
-            self.decades[0]
-        )
-    }
-}
-
-/// What the two numbers of bits and the control say.
-fn judge(searched: &[Compared], control: &Compared) -> Verdict {
-    let list: Vec<String> =
-        SEARCHED.zip(searched).map(|(format, found)| found.words(format)).collect();
-    let fires = control.narrower();
-    let text = format!(
-        "S above that of E8M7 in nats, and the width of the interval of rates that work beside its own: {}; the control {}: {}",
-        list.join("; "),
-        finding::fires(fires),
-        control.words(SEARCHED.end)
-    );
-    Verdict::of(fires && searched.iter().any(Compared::narrower), false, text)
-}
-
-impl Figure for Search {
-    fn id(&self) -> &'static str {
-        "BR-18"
-    }
-
-    fn title(&self) -> &'static str {
-        "how much the learning rate matters: the search"
-    }
-
-    fn source(&self) -> &'static str {
-        "a question of this study's own, behind BR-12"
-    }
-
-    fn claim(&self) -> &'static str {
-        "Over models of two and four layers, with gradients clipped and not, runs of 200 steps at five rates from 2e-3 to 2e-1 \
-         (at medium), fewer mantissa bits leave fewer learning rates that work. Reproduced if in E8M3 or in E8M1 S is above that of \
-         E8M7 (mean of paired differences over models, interval over seeds, at 97.5 % as there are two) and the interval of \
-         rates within 0.1 nats of the best is in the mean not wider. The control: in MXFP4 it must be so, though S has less room where the best loss is worse."
-    }
-
-    fn arms(&self, setting: &Setting) -> Vec<Arm> {
-        // The roundings of E8M1 are BR-19's, which stands on the same page.
-        let recipes = [E8M7, E8M3, E8M1, NEAREST, STOCHASTIC, MXFP4];
-        grid::arms(setting, Grid::Cut.cells(setting), &recipes)
-    }
-
-    fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
-        if self.arms(setting).is_empty() {
-            return Ok(Findings::not_run());
-        }
-        let mut models: Vec<Vec<Cell>> = Vec::new();
-        for cell in Grid::Cut.cells(setting) {
-            let same = |one: &Vec<Cell>| Cell { lr: cell.lr, ..one[0] } == cell;
-            match models.iter_mut().find(|one| same(one)) {
-                Some(own) => own.push(cell),
-                None => models.push(vec![cell]),
-            }
-        }
-        let found: Vec<Found> =
-            models.iter().map(|cells| Found::of(setting, runs, cells)).collect::<Result<_>>()?;
-        let mut table = Table::new(
-            "sensitivity S (nats), and the neighbouring rates within 0.1 nats of the best and without divergence",
-            &["layers", "clipped", "format", "S", "best lr", "best loss", "from", "to", "decades"],
-        );
-        let mut picture = plot::Figure::new("Loss by learning rate and number format")
-            .subtitle("mean over seeds; rates at which a run diverged are marked as missing")
-            .x(Axis::log("peak learning rate"));
-        for one in &found {
-            let clipped = if one.clip { "clipped" } else { "not clipped" };
-            let mut panel =
-                Panel::new(Axis::linear(format!("{} layers, {clipped}: loss", one.layers)));
-            for ((name, _), margin) in FORMATS.iter().zip(&one.margins) {
-                let yes = if one.clip { "yes" } else { "no" };
-                let first = [one.layers.to_string(), yes.to_owned(), (*name).to_owned()];
-                table.row(first.into_iter().chain(margin.row()));
-                panel = panel.line(Series::new(*name, margin.points.iter().copied()));
-            }
-            picture = picture.panel(panel);
-        }
-        let searched: Vec<Compared> = SEARCHED.map(|at| Compared::of(&found, at)).collect();
-        let verdict = judge(&searched, &Compared::of(&found, SEARCHED.end));
-        Ok(Findings { verdict, parts: vec![Part::Picture(picture), Part::Table(table)] })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -332,34 +177,11 @@ mod tests {
         Margin::of(&(0..5).map(rate).collect::<Vec<_>>(), 5.5)
     }
 
-    fn found(wide: [i32; 4]) -> Found {
-        Found { layers: 2, clip: true, margins: wide.map(margin) }
-    }
-
     #[test]
     fn fewer_rates_that_work_are_told() {
         // Two of five rates lose 2 nats, and all are a little above the best.
         let of = margin(1);
         assert_eq!((of.each[0], of.decades()), (0.8, 2.0));
         assert_eq!(margin(2).decades(), 4.0);
-    }
-
-    #[test]
-    fn each_part_can_fail() {
-        let word = |wide: [i32; 4]| {
-            let found = [found(wide), found(wide)];
-            let searched: Vec<Compared> = SEARCHED.map(|at| Compared::of(&found, at)).collect();
-            judge(&searched, &Compared::of(&found, SEARCHED.end)).word()
-        };
-        assert_eq!(word([2, 2, 1, 0]), "reproduced");
-        assert_eq!(word([2, 1, 2, 0]), "reproduced");
-        assert_eq!(word([1, 1, 1, 0]), "not seen at this scale");
-        assert_eq!(word([1, 2, 2, 0]), "not seen at this scale", "wider");
-        assert_eq!(word([2, 1, 1, 2]), "not seen at this scale", "the control");
-        let wider = Compared {
-            s: Some(Interval { estimate: 0.2, low: 0.1, high: 0.3 }),
-            decades: [1.0, 1.5],
-        };
-        assert!(!wider.narrower());
     }
 }

@@ -39,7 +39,7 @@ fn seeds(setting: &Setting) -> Range<u64> {
 fn arm(setting: &Setting, format: usize, seed: u64) -> Arm {
     let stress = judged(setting);
     if format == 1 {
-        // The same run as F4's and D1's.
+        // The same run as F4's.
         return stress.control(setting, seed);
     }
     let recipe = formats(&stress)[format].1.clone();

@@ -1,4 +1,4 @@
-//! The interventions of F4, which the search behind it has, too: what a run goes on in, and the null beside which they stand.
+//! The interventions of F4: what a run goes on in, and the null beside which they stand.
 
 use super::common::{F32, STILL, text};
 
@@ -7,7 +7,7 @@ pub(super) const NULL: &str = "nothing";
 
 /// Names and recipes of the nine of the study, of which `control` goes on as it began, and of `fp32_still`: f32 whose betas
 /// stay 0, as they do in MX.
-pub(super) fn recipes(format: &str) -> [(&'static str, String); 10] {
+fn recipes(format: &str) -> [(&'static str, String); 10] {
     let mx = text(format);
     let with = |word: &str| format!("{mx}+{word}");
     [
@@ -26,7 +26,7 @@ pub(super) fn recipes(format: &str) -> [(&'static str, String); 10] {
 }
 
 /// A rate that is larger by 2^-22 of it.
-pub(super) fn raised(lr: f64) -> f64 {
+fn raised(lr: f64) -> f64 {
     lr * (1.0 + libm::exp2(-22.0))
 }
 

@@ -1,7 +1,6 @@
 //! How claims of the MX study are judged: means of paired differences by their intervals, counts by sign tests,
 //! with the numbers in words. No claim is given both chances.
 
-use crate::study::differences;
 use crate::study::finding::Verdict;
 use crate::study::statistics::{Interval, Signs, mean, paired_interval, sign_test};
 
@@ -63,9 +62,15 @@ impl Paired {
     }
 }
 
-/// The mean over cells of each seed. Cells share the batches of a seed, so that each seed counts once.
+/// The mean over cells of each seed; cells without a value are left out. Cells share the batches of a seed, so that each
+/// seed counts once.
 pub(super) fn by_seed(cells: &[Vec<f64>]) -> Vec<f64> {
-    differences::by_seed(&cells.iter().map(Vec::as_slice).collect::<Vec<_>>())
+    let seeds = cells.iter().map(Vec::len).max().unwrap_or(0);
+    let of = |seed: usize| {
+        let values = cells.iter().filter_map(|cell| cell.get(seed).copied());
+        mean(&values.filter(|value| !value.is_nan()).collect::<Vec<_>>())
+    };
+    (0..seeds).filter_map(of).collect()
 }
 
 /// The verdict on a claim of a side.

@@ -1,4 +1,4 @@
-//! The stressed proxies in which MX runs diverge: what F4 and D1 intervene in, and F-zeta measures.
+//! The stressed proxies in which MX runs diverge: what F4 intervenes in, and F-zeta measures.
 //!
 //! At usual learning rates no MX run of this size diverges (AppC has the grid that was searched). There are
 //! three settings at larger ones, in the order in which they were tried, and all are reported. On the long

@@ -18,7 +18,7 @@ use crate::train::config::Config;
 pub(super) struct Sensitivity;
 
 /// The types of operators.
-pub(super) fn operators(kind: Kind) -> &'static [&'static str] {
+fn operators(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Gla => &[
             "q_proj",
@@ -36,7 +36,7 @@ pub(super) fn operators(kind: Kind) -> &'static [&'static str] {
 }
 
 /// The operator that the paper finds most sensitive.
-pub(super) const fn most(kind: Kind) -> &'static str {
+const fn most(kind: Kind) -> &'static str {
     match kind {
         Kind::Gla => "o_proj",
         Kind::Sa => "v_proj",
@@ -57,7 +57,7 @@ fn arm(setting: &Setting, kind: Kind, recipe: &str, seed: u64) -> Arm {
     main(setting, kind, BF16, seed).branch(half, &changes)
 }
 
-pub(super) fn one(operator: &str) -> String {
+fn one(operator: &str) -> String {
     format!("nv-nvfp4+last=0+only={operator}")
 }
 
@@ -73,7 +73,7 @@ fn frozen_seeds(setting: &Setting) -> Vec<u64> {
 }
 
 /// The share that operators whose names begin so have of the parameters of all linear operators in blocks.
-pub(super) fn share(config: &Config, operator: &str) -> f64 {
+fn share(config: &Config, operator: &str) -> f64 {
     let linears = Linear::all(&config.model.layout());
     let blocks = || linears.iter().filter(|linear| linear.site.layer.is_some());
     let size = |linears: &mut dyn Iterator<Item = &Linear>| linears.map(Linear::size).sum::<u64>();

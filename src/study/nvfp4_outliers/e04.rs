@@ -14,7 +14,7 @@ use crate::study::store::Runs;
 pub(super) struct Spikes;
 
 /// The ratio of spikes from which they count as remaining.
-pub(super) const REMAIN: f64 = 0.7;
+const REMAIN: f64 = 0.7;
 
 /// Spikes and kurtosis of one recipe: GLA first.
 fn claims(label: &str, spikes: &[Vec<f64>; 2], kurtosis: &[Vec<f64>; 2]) -> Vec<Claim> {

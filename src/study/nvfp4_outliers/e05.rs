@@ -82,7 +82,7 @@ fn consecutive(
     pairs.filter_map(|two| Some((two[1].0, compare(&two[0].1, &two[1].1, &by)?))).collect()
 }
 
-pub(super) fn sets(lines: &[Line], sites: &[String], part: &str) -> Sets {
+fn sets(lines: &[Line], sites: &[String], part: &str) -> Sets {
     let all: Vec<_> =
         lines.iter().map(|line| (line.step as f64, lists(line, sites, part))).collect();
     let Some(((_, last), before)) = all.split_last() else { return Sets::default() };
@@ -107,7 +107,7 @@ fn ranks(lines: &[Line], sites: &[String]) -> Points {
 }
 
 /// The means of the first and of the last quarter of the steps.
-pub(super) fn quarters(points: &Points) -> (f64, f64) {
+fn quarters(points: &Points) -> (f64, f64) {
     let end = points.last().map_or(0.0, |&(step, _)| step);
     let of = |within: &dyn Fn(f64) -> bool| {
         let some = points.iter().filter(|(step, _)| within(step / end)).map(|&(_, y)| y);
@@ -117,7 +117,7 @@ pub(super) fn quarters(points: &Points) -> (f64, f64) {
 }
 
 /// What is claimed of the sets of several seeds.
-pub(super) fn claims(sets: &[Sets]) -> Vec<Claim> {
+fn claims(sets: &[Sets]) -> Vec<Claim> {
     let consecutive: Vec<Points> = sets.iter().map(|one| one.consecutive.clone()).collect();
     let (first, last): (Vec<f64>, Vec<f64>) = sets.iter().map(|one| quarters(&one.last)).unzip();
     // A bound that is missed is not the opposite of drifting and settling.
@@ -208,7 +208,7 @@ impl Figure for Persistence {
 
 /// One operator of each input: the others of a block read the same channels, and the second matrix of the decay
 /// gate has as many as a set.
-pub(super) fn distinct(sites: Vec<String>) -> Vec<String> {
+fn distinct(sites: Vec<String>) -> Vec<String> {
     let of = |site: &String| INPUTS.iter().any(|input| site.ends_with(input));
     sites.into_iter().filter(of).collect()
 }

@@ -44,7 +44,7 @@ fn all_arms(setting: &Setting, norm: &str) -> Result<Vec<Arm>> {
     Ok(seeds(&setting, 3).into_iter().map(of).collect())
 }
 
-pub(super) fn claims(found: [&[Vec<(f64, f64)>]; 3]) -> Vec<Claim> {
+fn claims(found: [&[Vec<(f64, f64)>]; 3]) -> Vec<Claim> {
     vec![
         Claim::rising("entropy", found[0]).not(),
         Claim::rising("kurtosis of logits", found[1]),

@@ -70,7 +70,7 @@ fn effective(
 
 /// What the next step of a run flushes of its activations, in percent, of as many operators as NVFP4 quantizes: as codes, and with
 /// patched channels counted as kept. What CHON protects is flushed by nothing. NaN of a run that diverged.
-pub(super) fn next_step(run: &Trained, data: &Dataset, of_nv: usize) -> Result<[f64; 2]> {
+fn next_step(run: &Trained, data: &Dataset, of_nv: usize) -> Result<[f64; 2]> {
     if run.summary.diverged_at.is_some() {
         return Ok([f64::NAN; 2]);
     }

@@ -15,7 +15,7 @@ use crate::train::probe::{Line, Value};
 pub(super) struct Depth;
 
 /// Kurtosis, and the largest magnitude: the probe and the end of its part.
-pub(super) const MEASURES: [(&str, &str, &str); 2] =
+const MEASURES: [(&str, &str, &str); 2] =
     [("kurtosis", "kurtosis", "input"), ("largest magnitude", "channels", "input.top")];
 
 /// At medium models of eight layers; at small the runs of other figures, of four.
@@ -29,7 +29,7 @@ fn arm(setting: &Setting, kind: Kind, seed: u64) -> Arm {
 }
 
 /// The mean over the inputs of a layer of what a line of a probe has under this end.
-pub(super) fn of_layer(line: &Line, layer: usize, end: &str) -> Option<f64> {
+fn of_layer(line: &Line, layer: usize, end: &str) -> Option<f64> {
     let names = INPUTS.map(|operator| format!("layers.{layer}.{operator}.{end}"));
     let own = line.values.parts.iter().filter(|(name, _)| names.contains(name));
     // Of a list of ranks the first.
@@ -51,7 +51,7 @@ fn profile(setting: &Setting, run: &Trained, (probe, end): (&str, &str)) -> Resu
 
 /// The mean of the last quarter of the layers over that of the others; NaN where these have a mean of 0 or below, as flat
 /// distributions have.
-pub(super) fn ratio(profile: &[f64]) -> f64 {
+fn ratio(profile: &[f64]) -> f64 {
     let (rest, last) = profile.split_at(profile.len() - (profile.len() / 4).max(1));
     let rest = mean(rest).filter(|rest| *rest > 0.0);
     mean(last).unwrap_or(f64::NAN) / rest.unwrap_or(f64::NAN)

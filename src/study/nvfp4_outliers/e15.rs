@@ -8,7 +8,7 @@ use crate::gemm::f32::{Output, matmul};
 use crate::nn::linear::{Group, Products};
 use crate::nn::site::{Operator, Site};
 use crate::random::{Philox, Stream};
-use crate::recipe::{Engine, Images, Linear, Observer, Phase, Plan, Recipe};
+use crate::recipe::{Engine, Images, Linear, Phase, Plan, Recipe};
 use crate::study::arm::{Arm, Scale, Setting};
 use crate::study::finding::{Figure, Findings, Part, Table};
 use crate::study::statistics::normal_quantile;
@@ -20,13 +20,11 @@ pub(super) struct Rotations;
 
 /// What the activations are; gradients are N(0, 1).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Activations {
+enum Activations {
     /// N(0, 1).
     Normal,
     /// The same, one element in so many so many times as large.
     Spiky(u64, f64),
-    /// 5 of either sign, halfway between two neighbours of E2M1, and in every 16th token 6, which makes 1 the scale of each block.
-    Between,
 }
 
 const LIST: [(&str, &str); 9] = [
@@ -58,8 +56,6 @@ fn values(seed: u64, label: &str, width: usize, kind: Activations) -> Vec<f32> {
         let x = normal_quantile((f64::from(random.word(i)) + 0.5) / 4_294_967_296.0);
         let y = match kind {
             Activations::Spiky(of, size) if places.below(i, of) == 0 => size * x,
-            Activations::Between if (i / width as u64).is_multiple_of(16) => x.signum() * 6.0,
-            Activations::Between => x.signum() * 5.0,
             Activations::Normal | Activations::Spiky(..) => x,
         };
         y as f32
@@ -68,17 +64,7 @@ fn values(seed: u64, label: &str, width: usize, kind: Activations) -> Vec<f32> {
 }
 
 /// Signal to noise of the weight gradient in decibel, of the recipe with nothing rounded stochastically.
-pub(super) fn decibel(seed: u64, activations: Activations, recipe: &str) -> Result<f64> {
-    watched(seed, activations, recipe, None)
-}
-
-/// The same, of a product that an observer sees.
-pub(super) fn watched(
-    seed: u64,
-    activations: Activations,
-    recipe: &str,
-    observer: Option<&mut dyn Observer>,
-) -> Result<f64> {
+fn decibel(seed: u64, activations: Activations, recipe: &str) -> Result<f64> {
     let (tokens, inputs, outputs) = SHAPE;
     let text = format!("{recipe}+sr=none");
     let recipe: Recipe = text.parse().map_err(|error| Error::new(format!("{text}: {error}")))?;
@@ -93,9 +79,6 @@ pub(super) fn watched(
     let members = [(Operator::Up, outputs)];
     let mut images = Images::default();
     let mut engine = Engine::new(&plan, seed, Phase::Train(0), &mut images);
-    if let Some(observer) = observer {
-        engine = engine.observed(observer);
-    }
     engine.grad_weight(
         &Group { layer: Some(0), members: &members },
         g,
