@@ -133,6 +133,10 @@ impl<'a> Nearest<'a> {
         let mut names = [""; 3];
         let mut distances = [usize::MAX; 3];
         for name in candidates {
+            // Names are looked for where none is meant, too, so what is far off by its length alone is passed over.
+            if compared(given).len().abs_diff(compared(name).len()) > limit {
+                continue;
+            }
             let distance = edit_distance(given, name);
             // A word that has no letter in common is no slip of another.
             let unlike = distance >= given.len().max(name.len());
@@ -172,6 +176,13 @@ impl fmt::Display for Nearest<'_> {
     }
 }
 
+/// Bytes at the beginning of names that are compared.
+const COMPARED: usize = 63;
+
+fn compared(name: &str) -> &[u8] {
+    &name.as_bytes()[..name.len().min(COMPARED)]
+}
+
 /// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`, bytes
 /// compared without case (optimal string alignment distance). Only the first 63 bytes count.
 ///
@@ -182,12 +193,10 @@ impl fmt::Display for Nearest<'_> {
 /// assert_eq!(edit_distance("ca", "abc"), 3); // what was swapped is not edited again
 /// ```
 pub fn edit_distance(a: &str, b: &str) -> usize {
-    const MAX: usize = 63;
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    let (a, b) = (&a[..a.len().min(MAX)], &b[..b.len().min(MAX)]);
+    let (a, b) = (compared(a), compared(b));
     let same = |i: usize, j: usize| a[i].eq_ignore_ascii_case(&b[j]);
     // Rows i - 2, i - 1 and i of the table of distances between prefixes.
-    let (mut older, mut old, mut row) = ([0; MAX + 1], [0; MAX + 1], [0; MAX + 1]);
+    let (mut older, mut old, mut row) = ([0; COMPARED + 1], [0; COMPARED + 1], [0; COMPARED + 1]);
     for (j, entry) in old.iter_mut().enumerate() {
         *entry = j;
     }
