@@ -99,8 +99,21 @@ impl Part {
     /// The recipe that comes of `recipe` by this change.
     ///
     /// # Errors
-    /// If the result is no recipe.
+    /// If the result is no recipe, or has grown without an end.
     pub fn change(&self, recipe: &Recipe) -> Result<Recipe> {
+        /// Every rule is asked at every site, and a recipe that grows with each change is a mistake.
+        const MOST_RULES: usize = 256;
+        let changed = self.changed(recipe)?;
+        match changed.rules().len() {
+            ..=MOST_RULES => Ok(changed),
+            rules => {
+                Err(Error::new(format!("the recipe would have {rules} rules, of {MOST_RULES}"))
+                    .hint("name a whole recipe instead of appending to the one in force"))
+            }
+        }
+    }
+
+    fn changed(&self, recipe: &Recipe) -> Result<Recipe> {
         match self {
             // What was appended last is not appended again, or a rule that acts often would grow it.
             Self::Text(text) if text.starts_with('+') && recipe.to_string().ends_with(text) => {

@@ -44,6 +44,15 @@ fn parts_of_recipes() {
     let appended = Part::Text("+out=bf16".into());
     let once = appended.change(&recipe).unwrap();
     assert_eq!(appended.change(&once).unwrap(), once);
+    // What is appended by turns is not kept for ever.
+    let other = Part::Text("+out=f16".into());
+    let mut grown = Ok(recipe.clone());
+    for i in 0..300 {
+        let part = [&appended, &other][i % 2];
+        grown = grown.and_then(|recipe| part.change(&recipe));
+    }
+    let error = grown.unwrap_err().to_string();
+    assert!(error.contains("257 rules, of 256") && error.contains("whole recipe"), "{error}");
     assert!(change("\"mxpf8-e4m3\"").unwrap_err().contains("mxfp8-e4m3"));
 }
 
