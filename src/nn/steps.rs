@@ -231,15 +231,20 @@ fn sigmoid<T: Real>(r16: &impl Fn(T) -> T, gate: T) -> T {
     r16(T::ONE / r16(r16((-gate).exp()) + T::ONE))
 }
 
-/// `silu(gate) up`; gate|up in rows of 2 `hidden`.
-pub(crate) fn swiglu<T: Real>(rounding: Rounding, gate_up: &[T], hidden: usize, y: &mut [T]) {
+/// `silu(gate) up`; gate|up in rows of 2 `hidden`. The last product has a rounding of its own, or none.
+pub(crate) fn swiglu<T: Real>(
+    (rounding, last): (Rounding, Option<Rounding>),
+    gate_up: &[T],
+    hidden: usize,
+    y: &mut [T],
+) {
     let _lap = lap(Part::Activation(Way::Forward));
     let r16 = |x| round(rounding, x);
     parallel::for_each_chunk(y, hidden, |i, y| {
         let (gate, up) = gate_up[2 * i * hidden..][..2 * hidden].split_at(hidden);
         for ((y, &gate), &up) in y.iter_mut().zip(gate).zip(up) {
             let gate = r16(gate);
-            *y = r16(r16(gate * sigmoid(&r16, gate)) * r16(up));
+            *y = maybe(last, r16(gate * sigmoid(&r16, gate)) * r16(up));
         }
     });
 }
@@ -368,7 +373,7 @@ mod tests {
         close("gelu backward", &d16, &d, 0.08);
         let half = x.len() / 2;
         plain_layer::swiglu(&x, 16, &mut expected[..half]);
-        swiglu(rounding, &x, 16, &mut y[..half]);
+        swiglu((rounding, Some(rounding)), &x, 16, &mut y[..half]);
         close("swiglu", &y[..half], &expected[..half], 0.03);
         plain_layer::swiglu_backward(&x, 16, &dy[..half], &mut expected);
         let both = (rounding, Some(rounding));

@@ -75,7 +75,12 @@ impl Mlp {
         let after = &mut kept.after[..n * hidden];
         match (self.activation, products.vector(layer, Vector::Activation, false)) {
             (Activation::Gelu, Some(rounding)) => steps::gelu(rounding, before, after),
-            (Activation::Swiglu, Some(rounding)) => steps::swiglu(rounding, before, hidden, after),
+            (Activation::Swiglu, Some(rounding)) => {
+                // What the backward pass reads is rounded with that: the product itself takes its input
+                // as it rounds it.
+                let kept = products.vector(layer, Vector::Activation, true);
+                steps::swiglu((rounding, kept), before, hidden, after);
+            }
             (Activation::Gelu, None) => gelu(before, after),
             (Activation::Swiglu, None) => swiglu(before, hidden, after),
             (Activation::Plain(function), rounding) => {
@@ -141,5 +146,99 @@ impl Mlp {
         };
         products.tensor(layer, Place::ActivationInput, true, d_before, outputs);
         self.up.backward(products, params, grads, d_before, x, dx);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::linear::{Group, Unquantized};
+    use crate::nn::parameters::{Init, Layout, Role};
+    use crate::nn::site::Operator;
+    use crate::round::Rounding;
+    use crate::view::{View, ViewMut};
+
+    /// Plain products, activations in bfloat16 on the way of which the flag is set; what the weight gradient
+    /// of the last product read.
+    struct Watch {
+        ways: [bool; 2],
+        read: Vec<f32>,
+    }
+
+    impl Products<f32> for Watch {
+        fn forward(
+            &mut self,
+            group: &Group<'_>,
+            x: View<'_, f32>,
+            w: View<'_, f32>,
+            y: ViewMut<'_, f32>,
+        ) {
+            Unquantized.forward(group, x, w, y);
+        }
+
+        fn grad_input(
+            &mut self,
+            group: &Group<'_>,
+            g: View<'_, f32>,
+            w: View<'_, f32>,
+            dx: ViewMut<'_, f32>,
+        ) {
+            Unquantized.grad_input(group, g, w, dx);
+        }
+
+        fn grad_weight(
+            &mut self,
+            group: &Group<'_>,
+            g: View<'_, f32>,
+            x: View<'_, f32>,
+            dw: ViewMut<'_, f32>,
+        ) {
+            if group.members[0].0 == Operator::Down {
+                self.read = x.data().to_vec();
+            }
+            Unquantized.grad_weight(group, g, x, dw);
+        }
+
+        fn vector(&self, _: Option<u32>, operation: Vector, gradient: bool) -> Option<Rounding> {
+            let rounds = operation == Vector::Activation && self.ways[usize::from(gradient)];
+            rounds.then_some(Rounding::Rna)
+        }
+    }
+
+    /// The gradient of the last weight reads `silu(gate) up` as it was multiplied, where the backward pass is not
+    /// rounded: silu in bfloat16, seen beside up projections of 1, times an up projection.
+    #[test]
+    fn the_product_that_backward_reads_is_rounded_with_backward() {
+        let mut layout = Layout::default();
+        layout.push("in".into(), &[6, 1], Role::Matrix, Init::Zeros);
+        layout.push("out".into(), &[1, 3], Role::Matrix, Init::Zeros);
+        let members = [(Operator::Gate, 3), (Operator::Up, 3)];
+        let mlp = Mlp {
+            layer: Some(0),
+            activation: Activation::Swiglu,
+            hidden: 3,
+            up: Linear::new(&layout, Some(0), &members, 1, ["in", "in"]),
+            down: Linear::new(&layout, Some(0), &[(Operator::Down, 1)], 3, ["out", "out"]),
+        };
+        let read = |ways, up: [f32; 3]| {
+            let params = [[0.3, -1.27, 2.11], up, [1.0; 3]].concat();
+            let (mut kept, mut grads) = (MlpKept::default(), [0.0; 9]);
+            let (mut y, mut dx, mut after, mut before) = ([0.0], [0.0], [0.0; 3], [0.0; 6]);
+            let mut watch = Watch { ways, read: Vec::new() };
+            kept.reserve(&mlp, 1);
+            mlp.forward(&mut watch, &params, 1, &[1.0], &mut kept, &mut y);
+            let buffers = [&mut after[..], &mut before[..]];
+            let (x, dy) = ([1.0], [1.0]);
+            mlp.backward(&mut watch, &params, &mut grads, 1, &x, &kept, &dy, buffers, &mut dx);
+            watch.read
+        };
+        let up = [0.8046875, 1.2578125, -0.75390625]; // of bfloat16
+        let silu = read([true, true], [1.0; 3]);
+        let product: Vec<f32> = silu.iter().zip(up).map(|(silu, up)| silu * up).collect();
+        let away = |x: &f32| f32::from_bits((x.to_bits() + 0x8000) & 0xFFFF_0000);
+        let rounded: Vec<f32> = product.iter().map(away).collect();
+        assert!(product.iter().zip(&rounded).all(|(product, rounded)| product != rounded));
+        assert_eq!(read([true, false], up), product);
+        assert_eq!(read([true, true], up), rounded);
     }
 }
