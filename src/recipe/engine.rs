@@ -19,7 +19,8 @@
 //! Weights and gradients of a group (q, k, v) are rounded member by member, as the tensors they
 //! are; the input they share is one tensor and is rounded once, under the group's first operator.
 //! Where a recipe gives it different numbers for different members, neighbours with the same numbers
-//! share one rounding, under the first of them.
+//! share one rounding, under the first of them. `@joined` numbers make weights and gradients one tensor in
+//! `grad_input`, too.
 //!
 //! A rotation needs whole groups along the sum. Where they do not fill it, both operands are filled up with
 //! zeros, each member for itself, which adds nothing to the product.
@@ -30,6 +31,7 @@
 //! plus the place, whether it is a gradient, and how many tensors there were at this place before.
 
 mod image;
+mod joined;
 mod observer;
 mod output;
 mod patch;
@@ -374,7 +376,12 @@ impl Products<f32> for Engine<'_> {
         let w_side = Side { product, operand: Operand::Weight, tensor: w, axis: Axis::Rows };
         let sides = [&g_side, &w_side];
         let how = (Output::Overwrite, self.at_once(layer, group.members, product));
-        if self.multiply(layer, group.members, sides, dx.reborrow(), how) {
+        let done = if self.joins(group) {
+            self.joined(group, [g, w], dx.reborrow(), how)
+        } else {
+            self.multiply(layer, group.members, sides, dx.reborrow(), how)
+        };
+        if done {
             return self.show_output(group, product, &mut dx);
         }
         for (site, range) in group.sites() {

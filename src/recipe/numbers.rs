@@ -2,7 +2,7 @@
 //!
 //! # Text
 //!
-//! `[prior>>]quantizer[@across][@shared][@windowN][@by-position][@fresh]`:
+//! `[prior>>]quantizer[@across][@joined][@shared][@windowN][@by-position][@fresh]`:
 //!
 //! * a [quantizer](crate::quantizer): `bf16`, `mxfp4@sr8`, `bf16>rht16>nvfp4`;
 //! * `f16/tensor:e8m0@rceil>>e4m3fn/tensor:e8m0@rceil`: one quantizer, then another;
@@ -11,6 +11,8 @@
 //! * `zero`: nothing but zeros, for gradients that are dropped;
 //! * `@across`: blocks run across the axis that the product sums along, not along it. For a weight in
 //!   `grad_input` that is the axis of the forward product, so that both see the same numbers;
+//! * `@joined`: members of a group that a product sums over, as `grad_input` does, are one tensor, up before gate:
+//!   blocks run on from one to the next, if all have these numbers;
 //! * `@shared`: the random bits of an operand are the same in every product that reads it;
 //! * `@windowN`: the one scale of the tensor is that of the largest magnitude of the last N steps, as in
 //!   [`memory`](super::memory);
@@ -46,6 +48,8 @@ pub struct Numbers {
     pub quantizer: Quantizer,
     /// Whether blocks run across the axis that the product sums along.
     pub across: bool,
+    /// Whether members of a group that a product sums over are one tensor.
+    pub joined: bool,
     /// Whether products share random bits.
     pub shared: bool,
     /// Steps whose largest magnitude gives the tensor's scale; 0 for the tensor's own.
@@ -66,6 +70,7 @@ impl Numbers {
             prior: None,
             quantizer,
             across: false,
+            joined: false,
             shared: false,
             window: 0,
             by_position: false,
@@ -81,8 +86,16 @@ impl Numbers {
     /// The quantizer, where it is all there is, blocks along the sum and the bits of the tensor alone: what a
     /// fast product can take over.
     pub fn plain(&self) -> Option<Quantizer> {
-        (*self == Self { shared: self.shared, ..Self::of(self.quantizer) })
-            .then_some(self.quantizer)
+        let Self { joined, shared, .. } = *self;
+        (*self == Self { joined, shared, ..Self::of(self.quantizer) }).then_some(self.quantizer)
+    }
+
+    /// The range that is clipped first, if one is.
+    pub(crate) const fn clip(&self) -> Option<Clip> {
+        match self.prior {
+            Some(Prior::Clip(clip)) => Some(clip),
+            _ => None,
+        }
     }
 
     /// The name of the numbers alone, without how they are reached: `nvfp4`, `bf16`, `f32`.
@@ -141,6 +154,7 @@ impl fmt::Display for Numbers {
         }
         for (is, word) in [
             (self.across, "@across"),
+            (self.joined, "@joined"),
             (self.shared, "@shared"),
             (self.by_position, "@by-position"),
             (self.fresh, "@fresh"),
@@ -185,6 +199,7 @@ impl FromStr for Numbers {
         for (i, part) in text.split('@').enumerate() {
             match part {
                 "across" if i > 0 => numbers.across = true,
+                "joined" if i > 0 => numbers.joined = true,
                 "shared" if i > 0 => numbers.shared = true,
                 "by-position" if i > 0 => numbers.by_position = true,
                 "fresh" if i > 0 => numbers.fresh = true,
@@ -279,6 +294,7 @@ mod tests {
             "bf16>rht16>nvfp4@sr8",
             "bf16>rht16>nvfp4@fresh",
             "nvfp4@across",
+            "bf16@rna>mxfp8-e4m3@microxcaling@joined",
             "e5m2@sr8@shared",
             "e4m3fn/tensor:e8m0@rceil@window16",
             "f16/tensor:e8m0@rceil>>e4m3fn/tensor:e8m0@rceil",

@@ -3,7 +3,8 @@
 //!
 //! Operands are rounded to bfloat16 and then to MX blocks along each product's sum, ties away from zero;
 //! every product's result is rounded to bfloat16, and so is every step of norms and activations. The affine
-//! parameters of norms are bfloat16 in the code and MX in the text.
+//! parameters of norms are bfloat16 in the code and MX in the text. The two projections into an MLP with a gate are
+//! one matrix in the code, which shows in `grad_input`, whose sums and blocks run over both.
 
 use super::{Options, Rules};
 
@@ -70,6 +71,11 @@ pub(super) fn rules(elements: &str, options: &mut Options<'_>) -> Result<Rules, 
     push("forward:weight", numbers(w)?);
     push("grad_input:weight", numbers(w_bp)?);
     push("grad_input:grad_output", numbers(g_os)?);
+    // Gate and up are one matrix there, in whose blocks both may have a part.
+    if [w_bp, g_os].iter().any(|name| element(name).is_some()) {
+        push("gate_proj:up_proj:grad_input:weight", format!("{}@joined", numbers(w_bp)?));
+        push("gate_proj:up_proj:grad_input:grad_output", format!("{}@joined", numbers(g_os)?));
+    }
     push("grad_weight:grad_output", numbers(g_ex)?);
     push("grad_weight:input", numbers(a_bp)?);
     push("output", bf16.clone());

@@ -5,7 +5,7 @@ use super::{Engine, Rounded};
 use crate::gemm::fast::Source;
 use crate::nn::site::{Operand, Operator, Product, Site};
 use crate::quantizer::{Axis, Target};
-use crate::recipe::numbers::{Numbers, Prior};
+use crate::recipe::numbers::Numbers;
 use crate::view::{View, ViewMut};
 use std::ops::{Deref, Range};
 
@@ -219,11 +219,7 @@ impl Engine<'_> {
             } else {
                 before
             };
-            let quantizer = numbers.quantizer;
-            let clip = match numbers.prior {
-                Some(Prior::Clip(clip)) => Some(clip),
-                _ => None,
-            };
+            let (quantizer, clip) = (numbers.quantizer, numbers.clip());
             let seen = Rounded { site, product, operand, quantizer, clip, axis, before, after };
             observer.operand(&seen);
             (start, to) = (start + width, to + wide);
