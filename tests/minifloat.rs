@@ -206,7 +206,8 @@ fn text_and_numbers() {
 fn stochastic_modes_ask_for_bits() {
     let mode = Rounding::stochastic(8);
     let rules = Rules::DEFAULT.with_rounding(mode);
-    let calls: [(&str, fn(Rounding, Rules)); 6] = [
+    type Call = fn(Rounding, Rules);
+    let calls: [(&str, Call); 6] = [
         ("from_f32_stochastic_with", |mode, _| {
             E4M3::from_f32_with(1.12, mode, Overflow::None);
         }),
