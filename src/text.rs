@@ -137,7 +137,7 @@ impl<'a> Nearest<'a> {
             if compared(given).len().abs_diff(compared(name).len()) > limit {
                 continue;
             }
-            let distance = edit_distance(given, name);
+            let distance = distance_within(limit, given, name);
             // A word that has no letter in common is no slip of another.
             let unlike = distance >= given.len().max(name.len());
             if distance > limit || unlike || names.contains(&name) {
@@ -193,6 +193,11 @@ fn compared(name: &str) -> &[u8] {
 /// assert_eq!(edit_distance("ca", "abc"), 3); // what was swapped is not edited again
 /// ```
 pub fn edit_distance(a: &str, b: &str) -> usize {
+    distance_within(usize::MAX, a, b)
+}
+
+/// The same, where it is at most `limit`; else anything above.
+fn distance_within(limit: usize, a: &str, b: &str) -> usize {
     let (a, b) = (compared(a), compared(b));
     let same = |i: usize, j: usize| a[i].eq_ignore_ascii_case(&b[j]);
     // Rows i - 2, i - 1 and i of the table of distances between prefixes.
@@ -209,6 +214,11 @@ pub fn edit_distance(a: &str, b: &str) -> usize {
                 best = best.min(older[j - 1] + 1);
             }
             row[j + 1] = best;
+        }
+        // What follows comes from these two rows, and is no less.
+        let least = |row: &[usize]| row.iter().copied().min().unwrap_or(0);
+        if least(&row[..=b.len()]) > limit && least(&old[..=b.len()]) > limit {
+            return usize::MAX;
         }
         (older, old) = (old, row);
     }
@@ -286,6 +296,11 @@ mod tests {
         for (a, b, distance) in cases {
             assert_eq!(edit_distance(a, b), distance, "{a} {b}");
             assert_eq!(edit_distance(b, a), distance, "{b} {a}");
+            // A search that ends early finds the same up to its limit.
+            for (limit, (a, b)) in (0..5).flat_map(|limit| [(limit, (a, b)), (limit, (b, a))]) {
+                let found = distance_within(limit, a, b);
+                assert_eq!(found.min(limit + 1), distance.min(limit + 1), "{a} {b} {limit}");
+            }
         }
     }
 
