@@ -6,20 +6,25 @@
 //!
 //! A study is what a paper measured, run again: [`papers`] lists them. Each [`finding::Figure`] asks for
 //! [`arm`]s, the [`store`] trains those that are missing, and the [`report`] shows what they say, with
-//! verdicts. [`statistics`] says how sure a difference is, [`detect`] what became of a run,
+//! verdicts. A table in `tables` lists figures as values: a grid of runs, the claim that is judged, what is
+//! shown. [`statistics`] says how sure a difference is, [`detect`] what became of a run,
 //! [`sensitivity`] how much the learning rate matters, [`scaling`] what larger runs would reach,
 //! [`landscape`] how the loss lies about the weights.
 
+mod analyses;
 pub mod arm;
-pub mod bit_reduction;
+mod claim;
 pub mod compare;
 pub mod detect;
 pub mod estimate;
+mod figure;
 pub mod finding;
 pub mod gather;
+mod grid;
 pub mod landscape;
 mod listing;
 pub mod loss_figure;
+mod measure;
 pub mod mx_instabilities;
 pub mod nvfp4_outliers;
 pub mod overview;
@@ -33,3 +38,5 @@ pub mod statistics;
 pub mod store;
 pub mod sweep;
 pub mod table;
+mod tables;
+mod view;

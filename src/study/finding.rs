@@ -130,9 +130,9 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Those of a figure whose runs are trained at the scale medium and above.
+    /// Those of a figure whose runs are trained at a larger scale.
     pub fn not_run() -> Self {
-        let verdict = Verdict::NotRun("its runs belong to the scale medium".into());
+        let verdict = Verdict::NotRun("its runs belong to a larger scale".into());
         Self { verdict, parts: Vec::new() }
     }
 }
@@ -150,6 +150,11 @@ pub trait Figure: Sync {
 
     /// What is claimed, and when it counts as reproduced here.
     fn claim(&self) -> &'static str;
+
+    /// When it counts as reproduced, if the claim does not say so.
+    fn criterion(&self) -> String {
+        String::new()
+    }
 
     /// The runs it needs; none if it computes what it shows.
     fn arms(&self, setting: &Setting) -> Vec<Arm>;

@@ -1,9 +1,9 @@
 //! The studies there are, each with its figures in the order of its report.
 
-use crate::study::bit_reduction;
 use crate::study::finding::Figure;
 use crate::study::mx_instabilities;
 use crate::study::nvfp4_outliers;
+use crate::study::tables::bit_reduction;
 
 /// A study: what one paper measured.
 #[derive(Clone, Copy)]

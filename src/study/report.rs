@@ -206,6 +206,10 @@ pub fn make(
         page.heading(id, &format!("{id}: {}", figure.title()), findings.verdict.word());
         page.soft(figure.source());
         page.text(figure.claim());
+        let criterion = figure.criterion();
+        if !criterion.is_empty() {
+            page.text(&criterion);
+        }
         page.findings(findings);
         let (mut pictures, mut tables) = (0, 0);
         for part in &findings.parts {

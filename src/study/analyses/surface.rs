@@ -1,40 +1,20 @@
-//! BR-2: the loss about the weights of a run that is about to fail.
+//! The loss about the weights of runs that keep checkpoints.
 
-use super::common::Spec;
 use crate::error::Result;
-use crate::study::arm::{Arm, Scale, Setting};
-use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
+use crate::study::arm::Arm;
+use crate::study::finding::{Findings, Part, Table, Verdict};
 use crate::study::landscape::{self, Grid};
-use crate::study::store::Runs;
+use crate::study::measure::Results;
 use crate::train::checkpoint;
 use crate::train::run::load_data;
 use crate::train::trainer::Trainer;
 
-pub(super) struct Surface;
-
 /// The seed of the two directions, the same for all checkpoints and formats.
 const DIRECTIONS: u64 = 2018;
-const RECIPES: [&str; 2] = ["bitred-e8m7", "bitred-e8m3"];
-
-fn steps(setting: &Setting) -> u64 {
-    setting.scale.pick([30, 600, 1200, 15_000])
-}
-
-/// A third and two thirds of the way.
-fn at(setting: &Setting) -> [u64; 2] {
-    [steps(setting) / 3, 2 * steps(setting) / 3]
-}
-
-fn arm(setting: &Setting, recipe: &str) -> Arm {
-    let preset = if setting.scale == Scale::Full { "llama-120m" } else { "nano" };
-    let lr = if setting.scale == Scale::Full { 4e-4 } else { 1e-2 };
-    Spec { lr, ..Spec::new(preset, recipe, 1, steps(setting)) }.arm(setting).keeping(&at(setting))
-}
-
 /// The losses about a checkpoint of an arm's run.
-fn grid(setting: &Setting, runs: &Runs<'_>, arm: &Arm, step: u64) -> Result<Grid> {
-    let (side, range) = (setting.scale.pick([5, 21, 21, 51]), 1.0);
-    let folder = runs.of(arm)?.folder;
+fn grid(results: &Results<'_>, arm: &Arm, step: u64) -> Result<Grid> {
+    let (side, range) = (results.setting.scale.pick([5, 21, 21, 51]), 1.0);
+    let folder = results.run(arm)?.folder;
     let mut config = arm.config.clone();
     let data = load_data(&mut config)?;
     let mut trainer = Trainer::new(&config, &data)?;
@@ -68,61 +48,40 @@ fn judge(cells: &[(String, Grid)]) -> Verdict {
     )
 }
 
-impl Figure for Surface {
-    fn id(&self) -> &'static str {
-        "BR-2"
-    }
+/// What is asked.
+pub(in crate::study) const ASKS: &str = "Reproduced where all losses of each surface are finite and its one local minimum inside the grid \
+     is its lowest point; contradicted where each surface has more than three.";
 
-    fn title(&self) -> &'static str {
-        "the loss about the weights, on the way"
-    }
-
-    fn source(&self) -> &'static str {
-        "v1 and v2 Fig. 2: Llama 120M in E8M3 after 5 and 10 thousand steps (directions after arXiv 1712.09913)"
-    }
-
-    fn claim(&self) -> &'static str {
-        "The surface is smooth at both checkpoints although training in E8M3 goes wrong, so the picture is no diagnostic. Judged is the \
-         first half, of one seed, as training in E8M3 does not go wrong in models this small: reproduced where \
-         all losses of each surface are finite and its one local minimum inside the grid is its lowest point; contradicted where each \
-         surface has more than three. The same two directions everywhere, each filter as long as \
-         the weights' own; the loss is of the validation text, under the run's recipe."
-    }
-
-    fn arms(&self, setting: &Setting) -> Vec<Arm> {
-        RECIPES.map(|recipe| arm(setting, recipe)).to_vec()
-    }
-
-    fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
-        let mut table = Table::new(
-            "validation loss, nats/token: at the weights, and over the grid",
-            &["recipe", "step", "at the weights", "lowest", "highest", "local minima"],
-        );
-        let (mut parts, mut cells) = (Vec::new(), Vec::new());
-        for recipe in RECIPES {
-            let arm = arm(setting, recipe);
-            for step in at(setting) {
-                let grid = grid(setting, runs, &arm, step)?;
-                let low = grid.losses.iter().copied().fold(f64::INFINITY, f64::min);
-                let high = grid.losses.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                let centre = grid.centre().map_or_else(|| "-".into(), |loss| format!("{loss:.4}"));
-                table.row([
-                    recipe.into(),
-                    step.to_string(),
-                    centre,
-                    format!("{low:.4}"),
-                    format!("{high:.4}"),
-                    grid.minima().to_string(),
-                ]);
-                let title = format!("Validation loss about {recipe}'s weights after {step} steps");
-                let under = "alpha and beta scale two random directions, filter by filter";
-                parts.extend(grid.draw(&title, under, "nats/token", true).map(Part::Picture));
-                cells.push((format!("{recipe} at {step}"), grid));
-            }
+/// The surfaces about each checkpoint that the runs were to keep.
+pub(in crate::study) fn find(results: &Results<'_>) -> Result<Findings> {
+    let mut table = Table::new(
+        "validation loss, nats/token: at the weights, and over the grid",
+        &["recipe", "step", "at the weights", "lowest", "highest", "local minima"],
+    );
+    let (mut parts, mut cells) = (Vec::new(), Vec::new());
+    for arm in results.grid.arms(results.setting) {
+        let recipe = &arm.config.recipe.to_string();
+        for &step in &arm.config.record.checkpoint_at {
+            let grid = grid(results, &arm, step)?;
+            let low = grid.losses.iter().copied().fold(f64::INFINITY, f64::min);
+            let high = grid.losses.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let centre = grid.centre().map_or_else(|| "-".into(), |loss| format!("{loss:.4}"));
+            table.row([
+                recipe.clone(),
+                step.to_string(),
+                centre,
+                format!("{low:.4}"),
+                format!("{high:.4}"),
+                grid.minima().to_string(),
+            ]);
+            let title = format!("Validation loss about {recipe}'s weights after {step} steps");
+            let under = "alpha and beta scale two random directions, filter by filter";
+            parts.extend(grid.draw(&title, under, "nats/token", true).map(Part::Picture));
+            cells.push((format!("{recipe} at {step}"), grid));
         }
-        parts.insert(0, Part::Table(table));
-        Ok(Findings { verdict: judge(&cells), parts })
     }
+    parts.insert(0, Part::Table(table));
+    Ok(Findings { verdict: judge(&cells), parts })
 }
 
 #[cfg(test)]

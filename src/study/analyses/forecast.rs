@@ -1,22 +1,18 @@
-//! BR-9: whether sharpness foretells that a run will fail, better than simpler measures.
+//! Whether sharpness foretells that a run will fail, better than simpler measures.
 
-use super::common::{Fate, all, fate, vocab};
-use super::ordering::Ordering;
-use super::rates::{multiples, spike_arms};
 use crate::error::Result;
 use crate::plot::{self, Axis, Panel, Series};
-use crate::study::arm::{Arm, Setting};
-use crate::study::finding::{Figure, Findings, Part, Table, Verdict};
+use crate::study::arm::Arm;
+use crate::study::finding::{Findings, Part, Table, Verdict};
+use crate::study::measure::{Fate, Results, fate};
 use crate::study::statistics::{Interval, Roc, roc, sd};
-use crate::study::store::{Runs, Trained};
-
-pub(super) struct Forecast;
+use crate::study::store::Trained;
 
 /// The share of the steps after which is foretold.
 const AT: f64 = 0.25;
 /// Losses of which the scatter is one of the measures.
 const WINDOW: usize = 50;
-pub(super) const MEASURES: [&str; 4] =
+const MEASURES: [&str; 4] =
     ["sharpness phi", "largest logit", "gradient norm", "scatter of the loss"];
 
 /// The measures of a run before a step; the last of each that there is.
@@ -41,7 +37,7 @@ fn fails_later(fate: &Fate, step: f64) -> Option<bool> {
 
 /// Measures of runs, each beside whether the run fails later.
 #[derive(Default)]
-pub(super) struct Scored {
+struct Scored {
     each: [Vec<(f64, bool)>; MEASURES.len()],
     runs: usize,
     failing: usize,
@@ -49,9 +45,9 @@ pub(super) struct Scored {
 
 impl Scored {
     /// Adds a run that has not failed by then.
-    pub(super) fn push(&mut self, run: &Trained, arm: &Arm) -> Result<()> {
+    fn push(&mut self, run: &Trained, arm: &Arm) -> Result<()> {
         let step = AT * arm.config.train.steps as f64;
-        let Some(later) = fails_later(&fate(run, vocab(arm)), step) else { return Ok(()) };
+        let Some(later) = fails_later(&fate(run, arm), step) else { return Ok(()) };
         self.runs += 1;
         self.failing += usize::from(later);
         for (scored, value) in self.each.iter_mut().zip(measures(run, step)?) {
@@ -61,26 +57,26 @@ impl Scored {
     }
 
     /// The curve of each measure.
-    pub(super) fn curves(&self) -> [Option<Roc>; MEASURES.len()] {
+    fn curves(&self) -> [Option<Roc>; MEASURES.len()] {
         self.each.each_ref().map(|scored| roc(scored))
     }
 
     /// How many runs there are, and how many of them fail later.
-    pub(super) fn counts(&self) -> (usize, usize) {
+    fn counts(&self) -> (usize, usize) {
         (self.runs, self.failing)
     }
 }
 
 /// The areas of each measure.
-pub(super) type Areas = [Option<Interval>; MEASURES.len()];
+type Areas = [Option<Interval>; MEASURES.len()];
 
 /// The areas with intervals so sure.
-pub(super) fn areas(curves: &[Option<Roc>; MEASURES.len()], confidence: f64) -> Areas {
+fn areas(curves: &[Option<Roc>; MEASURES.len()], confidence: f64) -> Areas {
     curves.each_ref().map(|curve| curve.as_ref().map(|curve| curve.interval(confidence)))
 }
 
 /// `0.712 (0.603 to 0.821)`
-pub(super) fn area(area: Option<Interval>) -> String {
+fn area(area: Option<Interval>) -> String {
     area.map_or_else(
         || "-".into(),
         |area| format!("{:.3} ({:.3} to {:.3})", area.estimate, area.low, area.high),
@@ -88,13 +84,13 @@ pub(super) fn area(area: Option<Interval>) -> String {
 }
 
 /// `sharpness phi 0.712 (0.603 to 0.821), ...`
-pub(super) fn words(areas: &Areas) -> String {
+fn words(areas: &Areas) -> String {
     let each = MEASURES.into_iter().zip(areas);
     each.map(|(name, one)| format!("{name} {}", area(*one))).collect::<Vec<_>>().join(", ")
 }
 
 /// Whether sharpness tells more than chance, more than 0.7, and more than each other measure; and whether another one tells more.
-pub(super) fn best(areas: &Areas) -> Option<(bool, bool)> {
+fn best(areas: &Areas) -> Option<(bool, bool)> {
     let [Some(phi), Some(logit), Some(norm), Some(scatter)] = areas else { return None };
     let others = [logit, norm, scatter];
     let best = others.iter().map(|area| area.estimate).fold(0.0, f64::max);
@@ -114,61 +110,36 @@ fn judge(areas: &Areas, (runs, failing): (usize, usize)) -> Verdict {
     }
 }
 
-impl Figure for Forecast {
-    fn id(&self) -> &'static str {
-        "BR-9"
-    }
+/// What is asked.
+pub(in crate::study) const ASKS: &str = "Reproduced where its area under the ROC \
+     curve is above 0.7, told from 0.5 (Hanley and McNeil) and above those of the largest logit, the gradient norm and the scatter of the \
+     last 50 losses; contradicted where one of these is above 0.7, told from 0.5 and higher.";
 
-    fn title(&self) -> &'static str {
-        "does sharpness foretell failure"
+/// The areas of all measures, over the runs of other figures.
+pub(in crate::study) fn find(results: &Results<'_>) -> Result<Findings> {
+    let mut scored = Scored::default();
+    for arm in results.grid.arms(results.setting) {
+        scored.push(&results.run(&arm)?, &arm)?;
     }
-
-    fn source(&self) -> &'static str {
-        "the paper's claim that sharpness indicates instability before the loss does; asked for by its reviewers"
-    }
-
-    fn claim(&self) -> &'static str {
-        "Sharpness after a quarter of the steps tells which runs will spike or fail in the rest. Reproduced where its area under the ROC \
-         curve is above 0.7, told from 0.5 (Hanley and McNeil) and above those of the largest logit, the gradient norm and the scatter of the \
-         last 50 losses; contradicted where one of these is above 0.7, told from 0.5 and higher. Runs are those of BR-6 and BR-8."
-    }
-
-    fn arms(&self, setting: &Setting) -> Vec<Arm> {
-        let mut arms = Ordering { large: false }.arms(setting);
-        for &multiple in multiples(setting) {
-            arms.extend([7, 5, 3].into_iter().flat_map(|bits| spike_arms(setting, bits, multiple)));
+    let curves = scored.curves();
+    let mut table = Table::new(
+        "area under the ROC curve; 0.5 is chance, 1 tells all",
+        &["measure", "runs", "area"],
+    );
+    let mut panel = Panel::new(Axis::linear("share of failing runs found"));
+    for ((name, curve), scored) in MEASURES.into_iter().zip(&curves).zip(&scored.each) {
+        let area = curve.as_ref().map_or_else(|| "-".into(), |curve| format!("{:.3}", curve.area));
+        table.row([name.into(), scored.len().to_string(), area]);
+        if let Some(curve) = curve {
+            panel = panel.line(Series::new(name, curve.points.iter().copied()));
         }
-        arms
     }
-
-    fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
-        let arms = self.arms(setting);
-        let trained = all(runs, &arms)?;
-        let mut scored = Scored::default();
-        for (run, arm) in trained.iter().zip(&arms) {
-            scored.push(run, arm)?;
-        }
-        let curves = scored.curves();
-        let mut table = Table::new(
-            "area under the ROC curve; 0.5 is chance, 1 tells all",
-            &["measure", "runs", "area"],
-        );
-        let mut panel = Panel::new(Axis::linear("share of failing runs found"));
-        for ((name, curve), scored) in MEASURES.into_iter().zip(&curves).zip(&scored.each) {
-            let area =
-                curve.as_ref().map_or_else(|| "-".into(), |curve| format!("{:.3}", curve.area));
-            table.row([name.into(), scored.len().to_string(), area]);
-            if let Some(curve) = curve {
-                panel = panel.line(Series::new(name, curve.points.iter().copied()));
-            }
-        }
-        let picture = plot::Figure::new("Failing runs found against false alarms")
-            .subtitle("measured after a quarter of the steps")
-            .x(Axis::linear("share of other runs taken for failing"))
-            .panel(panel);
-        let verdict = judge(&areas(&curves, 0.95), scored.counts());
-        Ok(Findings { verdict, parts: vec![Part::Picture(picture), Part::Table(table)] })
-    }
+    let picture = plot::Figure::new("Failing runs found against false alarms")
+        .subtitle("measured after a quarter of the steps")
+        .x(Axis::linear("share of other runs taken for failing"))
+        .panel(panel);
+    let verdict = judge(&areas(&curves, 0.95), scored.counts());
+    Ok(Findings { verdict, parts: vec![Part::Picture(picture), Part::Table(table)] })
 }
 
 #[cfg(test)]

@@ -8,6 +8,10 @@
 //! counts is one value a seed.
 
 use crate::error::Result;
+use crate::study::arm::Arm;
+use crate::study::claim::Said;
+use crate::study::grid::Cell;
+use crate::study::measure::Results;
 use crate::study::statistics::{mean, mean_interval, sd};
 use crate::study::store::Trained;
 
@@ -17,7 +21,7 @@ const SCATTERS: f64 = 3.0;
 const ROW: usize = 2;
 
 /// Steps and values.
-pub(super) type Curve = Vec<(f64, f64)>;
+type Curve = Vec<(f64, f64)>;
 
 /// The value at a step, if the curve goes that far.
 fn at(curve: &[(f64, f64)], step: f64) -> Option<f64> {
@@ -61,9 +65,9 @@ fn risen(curve: &Curve, reference: &Curve, limit: f64, gone: bool) -> Option<f64
 
 /// When sharpness and loss of one run rise.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Risen {
-    pub(super) phi: Option<f64>,
-    pub(super) loss: Option<f64>,
+struct Risen {
+    phi: Option<f64>,
+    loss: Option<f64>,
 }
 
 impl Risen {
@@ -81,15 +85,15 @@ impl Risen {
 
 /// What the rule looks at in one run: the logarithm of sharpness and the loss around each measurement.
 #[derive(Clone, Debug)]
-pub(super) struct Curves {
-    pub(super) phi: Curve,
-    pub(super) loss: Curve,
+struct Curves {
+    phi: Curve,
+    loss: Curve,
 }
 
 /// The curves of runs, at the measurements of the first of the reference.
-pub(super) fn curves(reference: &[Trained], runs: &[Trained]) -> Result<Vec<Curves>> {
+fn curves(reference: &[(Arm, Trained)], runs: &[(Arm, Trained)]) -> Result<Vec<Curves>> {
     let steps: Vec<f64> = match reference.first() {
-        Some(first) => first.values("phi")?.iter().map(|point| point.0).collect(),
+        Some((_, first)) => first.values("phi")?.iter().map(|point| point.0).collect(),
         None => return Ok(Vec::new()),
     };
     let reach = steps.windows(2).map(|two| (two[1] - two[0]) / 2.0).fold(f64::INFINITY, f64::min);
@@ -97,11 +101,11 @@ pub(super) fn curves(reference: &[Trained], runs: &[Trained]) -> Result<Vec<Curv
         let phi = run.values("phi")?.into_iter().map(|(step, phi)| (step, libm::log(phi)));
         Ok(Curves { phi: phi.collect(), loss: around(&run.losses(), &steps, reach) })
     };
-    runs.iter().map(of).collect()
+    runs.iter().map(|(_, run)| of(run)).collect()
 }
 
 /// Compares curves, seed by seed, with those of the reference; nothing where that has no scatter.
-pub(super) fn compare_curves(reference: &[Curves], runs: &[Curves]) -> Vec<Risen> {
+fn compare_curves(reference: &[Curves], runs: &[Curves]) -> Vec<Risen> {
     let limit = |part: fn(&Curves) -> &Curve| {
         let own: Vec<Curve> = reference.iter().map(|one| part(one).clone()).collect();
         scatter(&own).map(|scatter| SCATTERS * scatter)
@@ -119,12 +123,12 @@ pub(super) fn compare_curves(reference: &[Curves], runs: &[Curves]) -> Vec<Risen
 }
 
 /// Compares runs, seed by seed, with the reference.
-pub(super) fn compare(reference: &[Trained], runs: &[Trained]) -> Result<Vec<Risen>> {
+fn compare(reference: &[(Arm, Trained)], runs: &[(Arm, Trained)]) -> Result<Vec<Risen>> {
     Ok(compare_curves(&curves(reference, reference)?, &curves(reference, runs)?))
 }
 
 /// First minus later of each seed, the mean over some kinds of runs; seeds without a loss that rises are left out.
-pub(super) fn by_seed(runs: &[Vec<Risen>]) -> Vec<f64> {
+fn by_seed(runs: &[Vec<Risen>]) -> Vec<f64> {
     let seeds = runs.iter().map(Vec::len).max().unwrap_or(0);
     let of = |seed: usize| {
         let signs = runs.iter().filter_map(|runs| runs.get(seed)?.sign());
@@ -134,7 +138,7 @@ pub(super) fn by_seed(runs: &[Vec<Risen>]) -> Vec<f64> {
 }
 
 /// How many runs rise so: sharpness before, at the same measurement, later or never, alone.
-pub(super) fn counts(runs: &[Vec<Risen>]) -> [usize; 4] {
+fn counts(runs: &[Vec<Risen>]) -> [usize; 4] {
     let all = || runs.iter().flatten();
     let count = |sign: f64| all().filter_map(Risen::sign).filter(|s| *s == sign).count();
     let alone = all().filter(|run| run.phi.is_some() && run.loss.is_none()).count();
@@ -144,7 +148,7 @@ pub(super) fn counts(runs: &[Vec<Risen>]) -> [usize; 4] {
 /// Whether sharpness rises first, and the numbers; `runs` holds the seeds of each number of bits and rate, in
 /// the same order. That the loss rises first is no opposite: the paper speaks of losses before they diverge,
 /// and here a loss counts as risen that is higher than with more bits.
-pub(super) fn judge(runs: &[Vec<Risen>]) -> (bool, String) {
+fn count(runs: &[Vec<Risen>]) -> (bool, String) {
     let [first, same, later, alone] = counts(runs);
     let means = by_seed(runs);
     let found = mean_interval(&means, 0.95);
@@ -159,6 +163,27 @@ pub(super) fn judge(runs: &[Vec<Risen>]) -> (bool, String) {
         first + same + later,
     );
     (found.is_some_and(|found| found.low > 0.0), text)
+}
+
+/// What is asked.
+pub(in crate::study) const ASKS: &str = "sharpness phi rises before the loss more often than after it in the runs whose loss rises (95 % \
+     interval over seeds): either has risen where it lies above that of the run with most bits and the same \
+     seed by more than three times the scatter between seeds, in two measurements in a row";
+
+/// Whether sharpness rises first where bits are fewer than on the first level of the axis `format`, at all rates.
+pub(in crate::study) fn judge(results: &Results<'_>) -> Result<Said> {
+    let mut risen = Vec::new();
+    for rate in results.levels(results.grid.axis("rate")) {
+        let here = Cell::default().with("rate", rate);
+        let formats = results.levels(results.grid.axis("format")).iter();
+        let mut runs = formats.map(|format| results.trained(results.cell(&[format.name], &here)));
+        let Some(reference) = runs.next().transpose()? else { continue };
+        for runs in runs {
+            risen.push(compare(&reference, &runs?)?);
+        }
+    }
+    let (holds, text) = count(&risen);
+    Ok(Said { holds, opposite: false, known: true, text })
 }
 
 #[cfg(test)]
@@ -194,15 +219,15 @@ mod tests {
             (0..seeds[0].len()).map(|i| seeds.map(|runs| runs[i]).to_vec()).collect()
         };
         let (holds, text) =
-            judge(&groups([&[first, first, alone], &[first, tie, tie], &[first; 3]]));
+            count(&groups([&[first, first, alone], &[first, tie, tie], &[first; 3]]));
         assert!(!holds, "1, 1/3 and 1 scatter too much: {text}");
         assert!(text.starts_with("of 8 runs") && text.contains("before in 6"), "{text}");
         assert!(text.contains("in 1 runs sharpness rises and"), "{text}");
         let five = [first, first, first, first, tie];
-        assert!(judge(&groups([&[first; 5], &five, &five])).0);
-        assert!(!judge(&groups([&[later; 5]; 3].map(|runs| &runs[..]))).0);
-        assert!(!judge(&groups([&[alone; 2]; 3].map(|runs| &runs[..]))).0);
-        assert!(!judge(&[]).0);
+        assert!(count(&groups([&[first; 5], &five, &five])).0);
+        assert!(!count(&groups([&[later; 5]; 3].map(|runs| &runs[..]))).0);
+        assert!(!count(&groups([&[alone; 2]; 3].map(|runs| &runs[..]))).0);
+        assert!(!count(&[]).0);
     }
 
     #[test]

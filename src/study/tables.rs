@@ -1,0 +1,3 @@
+//! The studies as tables, one file a paper.
+
+pub(super) mod bit_reduction;
