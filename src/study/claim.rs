@@ -410,13 +410,13 @@ fn wider(place: &Place<'_>, pair: [Pick; 2], at: [Pick; 2]) -> Result<Said> {
     let found = paired_interval(&there, &here, place.confidence());
     let told = |is| if is { "is" } else { "is not" };
     let text = format!(
-        "{}the gap of {} above {} is {} nats wider with {} than with {}; it {} told from 0 there and {} here",
+        "{}the gap of {} above {} with {} less that with {}: {}; the first {} told from 0, the second {}",
         place.prefix(),
         name(pair[0]),
         name(pair[1]),
-        words(found),
         name(at[0]),
         name(at[1]),
+        words(found),
         told(after),
         told(before)
     );
