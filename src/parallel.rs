@@ -156,9 +156,25 @@ fn taken<I: Iterator<Item: Send> + Send>(items: I, work: impl Fn(I::Item) + Sync
     let most = items.size_hint().1.unwrap_or(usize::MAX);
     let items = std::sync::Mutex::new(items.fuse());
     // An iterator that panicked is not asked again; the panic reaches the caller.
-    let next = || items.lock().ok()?.next();
+    let next = || soon(&items)?.next();
     let task = || core::iter::from_fn(next).for_each(&work);
     joined(rayon::current_num_threads().min(most), &task);
+}
+
+/// The lock, which is held for some nanoseconds at a time: a thread that slept until it is free would
+/// be woken a thousand times later. `None` if a holder panicked.
+#[cfg(feature = "parallel")]
+fn soon<T>(of: &std::sync::Mutex<T>) -> Option<std::sync::MutexGuard<'_, T>> {
+    const TRIES: usize = 1000;
+    for _ in 0..TRIES {
+        match of.try_lock() {
+            Ok(guard) => return Some(guard),
+            Err(std::sync::TryLockError::WouldBlock) => core::hint::spin_loop(),
+            Err(std::sync::TryLockError::Poisoned(_)) => return None,
+        }
+    }
+    // Its holder may wait for a processor.
+    of.lock().ok()
 }
 
 /// Calls `task` that many times, on as many threads as have nothing to do.
@@ -187,6 +203,59 @@ pub fn both<A: Send, B: Send>(
         return rayon::join(first, second);
     }
     (first(), second())
+}
+
+/// Runs `work`, whose calls to the functions of this module follow each other closely, with all
+/// threads awake: one that finds nothing to do looks again at once, and sleeps only after
+/// a millisecond without work. To wake a thread takes some 0.05 ms, as long as many a call's whole work
+/// on sixteen threads.
+///
+/// ```
+/// assert_eq!(exmy::parallel::awake(|| 1 + 1), 2);
+/// ```
+pub fn awake<R>(work: impl FnOnce() -> R) -> R {
+    #[cfg(feature = "parallel")]
+    if let (Some(own), 2..) = (rayon::current_thread_index(), rayon::current_num_threads()) {
+        use core::sync::atomic::{AtomicBool, Ordering};
+
+        /// Ends the others' waiting, also when work panics.
+        struct Done<'a>(&'a AtomicBool);
+        impl Drop for Done<'_> {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::Relaxed);
+            }
+        }
+        let done = AtomicBool::new(false);
+        return rayon::in_place_scope(|scope| {
+            let wait = || look_for_work(|| done.load(Ordering::Relaxed));
+            scope.spawn_broadcast(move |_, context| {
+                if context.index() != own {
+                    wait();
+                }
+            });
+            let _done = Done(&done);
+            work()
+        });
+    }
+    work()
+}
+
+/// Takes what other threads hand out, until it is `done` or there was nothing for a millisecond.
+#[cfg(feature = "parallel")]
+fn look_for_work(done: impl Fn() -> bool) {
+    const PATIENCE: std::time::Duration = std::time::Duration::from_millis(1);
+    let mut idle: Option<std::time::Instant> = None;
+    while !done() {
+        if rayon::yield_now() == Some(rayon::Yield::Executed) {
+            idle = None;
+            continue;
+        }
+        let now = std::time::Instant::now();
+        if now - *idle.get_or_insert(now) > PATIENCE {
+            return;
+        }
+        core::hint::spin_loop();
+    }
 }
 
 /// How many threads [`for_each_chunk`] can use at this place.
@@ -261,5 +330,8 @@ mod tests {
         let run = || with_threads(2, || for_each(items, |_, _| ())).unwrap();
         let heard = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_err();
         assert_eq!(heard.downcast_ref::<&str>(), Some(&"the third"));
+        let run = || with_threads(3, || awake(|| for_each_index(20, work))).unwrap();
+        let heard = std::panic::catch_unwind(run).unwrap_err();
+        assert_eq!(heard.downcast_ref::<&str>(), Some(&"the seventh"));
     }
 }

@@ -127,15 +127,15 @@ pub fn matmul_serial(a: View<'_, f32>, b: View<'_, f32>, c: ViewMut<'_, f32>, ou
     matmul_reference(a, b, c, output);
 }
 
-/// The product by the kernel of vectors of sixteen, which the caller knows to be there, in `bands` of
-/// rows or, where these are fewer, columns.
+/// The product by the kernel of vectors of sixteen, which the caller knows to be there, in pieces for
+/// `threads` threads.
 #[cfg(all(target_arch = "x86_64", feature = "fast-f32"))]
 fn in_vectors(
     a: View<'_, f32>,
     b: View<'_, f32>,
     mut c: ViewMut<'_, f32>,
     output: Output,
-    bands: usize,
+    threads: usize,
 ) {
     let (rows, cols, stride) = (c.rows(), c.cols(), c.row_stride());
     if rows == 0 || cols == 0 {
@@ -143,33 +143,41 @@ fn in_vectors(
     }
     let first = c.data().as_mut_ptr();
     let whole = avx512::Place { first, stride, rows, cols };
-    if bands <= 1 {
+    if threads <= 1 {
         // SAFETY: AVX-512 by the level; the view is exclusively borrowed and of that shape, and
         // shapes were compared.
         return unsafe { avx512::matmul(a, b, whole, output) };
     }
-    // Whole tiles of 8 rows or 48 columns.
-    let by_rows = rows >= cols;
-    let band = match by_rows {
-        true => rows.div_ceil(bands).next_multiple_of(8),
-        false => cols.div_ceil(bands).next_multiple_of(48),
+    let (high, wide) = piece((rows, cols), threads);
+    let across = cols.div_ceil(wide);
+    let work = |i: usize, whole: avx512::Place| {
+        let (top, left) = (i / across * high, i % across * wide);
+        let (rows, cols) = (high.min(rows - top), wide.min(cols - left));
+        let first = whole.first.wrapping_add(top * stride + left);
+        let (a, b) = (a.rows_range(top..top + rows), b.cols_range(left..left + cols));
+        // SAFETY: as above, of elements that no other piece has.
+        unsafe { avx512::matmul(a, b, avx512::Place { first, stride, rows, cols }, output) };
     };
-    let work = |start: usize, whole: avx512::Place| {
-        if by_rows {
-            let rows = band.min(rows - start);
-            let first = whole.first.wrapping_add(start * stride);
-            let place = avx512::Place { first, rows, ..whole };
-            // SAFETY: as above, of rows that no other band has.
-            unsafe { avx512::matmul(a.rows_range(start..start + rows), b, place, output) };
-        } else {
-            let cols = band.min(cols - start);
-            let place = avx512::Place { first: whole.first.wrapping_add(start), cols, ..whole };
-            // SAFETY: as above, of columns that no other band has.
-            unsafe { avx512::matmul(a, b.cols_range(start..start + cols), place, output) };
-        }
+    crate::parallel::for_each_index(rows.div_ceil(high) * across, |i| work(i, whole));
+}
+
+/// Rows and columns of the pieces of an output that takes `threads` threads the least time: as many
+/// rounds of pieces as they need, and in each the products and the packing of both operands, an element
+/// of which costs as much as some ten multiply-adds. Whole tiles of 8 rows and 48 columns.
+#[cfg(all(target_arch = "x86_64", feature = "fast-f32"))]
+fn piece((rows, cols): (usize, usize), threads: usize) -> (usize, usize) {
+    const PACKING: usize = 10;
+    let sizes = (1..=threads).flat_map(|across| {
+        let wide = cols.div_ceil(across).next_multiple_of(48);
+        let down = threads.div_ceil(across);
+        [down, 2 * down].map(|down| (rows.div_ceil(down).next_multiple_of(8), wide))
+    });
+    let time = |&(high, wide): &(usize, usize)| {
+        let pieces = rows.div_ceil(high) * cols.div_ceil(wide);
+        let (high, wide) = (high.min(rows), wide.min(cols));
+        pieces.div_ceil(threads) * (high * wide + PACKING * (high + wide))
     };
-    let len = if by_rows { rows } else { cols };
-    crate::parallel::for_each_index(len.div_ceil(band), |i| work(i * band, whole));
+    sizes.min_by_key(time).unwrap_or((rows, cols))
 }
 
 /// `c = a b` or `c += a b`, divided between threads; bit-equal to [`matmul_reference`].
@@ -341,6 +349,36 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Square, long, wide and small outputs, on as many threads as make pieces of any shape.
+    #[test]
+    fn threads_change_nothing() {
+        for (rows, cols, depth) in [(192, 130, 520), (400, 20, 64), (9, 700, 90), (64, 64, 64)] {
+            let (a, b) = (random(rows * depth, 1), random(depth * cols, 2));
+            let (a, b) = (View::new(&a, depth, rows).t(), View::new(&b, depth, cols));
+            let mut expected = random(rows * cols, 3);
+            let mut got = [2, 3, 16].map(|threads| (threads, expected.clone()));
+            let c = ViewMut::new(&mut expected, rows, cols);
+            matmul_reference(a, b, c, Output::Accumulate);
+            for (threads, got) in &mut got {
+                let c = ViewMut::new(got, rows, cols);
+                crate::parallel::with_threads(*threads, || matmul(a, b, c, Output::Accumulate))
+                    .unwrap();
+                assert_eq!(&expected, got, "{rows} x {cols} x {depth}, {threads} threads");
+            }
+        }
+    }
+
+    /// Long outputs in bands of rows; square ones in pieces of both, enough for all threads.
+    #[test]
+    #[cfg(all(target_arch = "x86_64", feature = "fast-f32"))]
+    fn pieces_are_enough_for_all_threads() {
+        assert_eq!(piece((8192, 192), 2), (4096, 192));
+        assert_eq!(piece((8192, 1024), 16), (512, 1056));
+        assert_eq!(piece((192, 192), 16), (48, 48));
+        assert_eq!(piece((8, 4800), 4), (8, 1200));
+        assert_eq!(piece((1, 1), 16), (8, 48));
     }
 
     /// Rows of an output that are not adjacent: what lies between is not written.

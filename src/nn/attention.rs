@@ -13,8 +13,8 @@
 //! partial sums (position mod 16), folded by halves. A position after the row's own enters no
 //! sum and its memory is not multiplied by anything, so infinities or NaNs there change nothing.
 //!
-//! Work is divided over (sequence, key head), a few of them at a time, so that the working memory does
-//! not grow with the batch. The probabilities, `batch * heads * sequence²` values, are kept for
+//! Work is divided over (sequence, head) forward and (sequence, key head) backward, a few of them at
+//! a time, so that the working memory does not grow with the batch. The probabilities, `batch * heads * sequence²` values, are kept for
 //! the backward pass if the caller has the memory; if not, they are formed again, to the same bits.
 
 mod causal;
@@ -92,8 +92,15 @@ impl Shape {
         if wide > long { wide } else { long }
     }
 
-    /// Of one (sequence, key head): a transposed or packed head; the outputs of the group's heads, or their
-    /// dQ and then dK and dV; one head's dS, and its probabilities where they are not kept.
+    /// Of one head of a sequence, forward: a transposed or packed head, the output, and the probabilities
+    /// where they are not kept.
+    const fn forward_unit(&self, keeps: bool) -> usize {
+        let own = if keeps { 0 } else { self.sequence * self.row() };
+        self.packed() + self.sequence * self.head_dim + own
+    }
+
+    /// Of one (sequence, key head), backward: a transposed or packed head; dQ of the
+    /// group's heads, dK and dV; one head's dS, and its probabilities where they are not kept.
     const fn unit(&self) -> usize {
         let head = self.sequence * self.head_dim;
         self.packed() + (self.group() + 2) * head + 2 * self.sequence * self.row()
@@ -139,14 +146,16 @@ pub fn attention<T: Real>(
     }
     let rows = shape.sequence * shape.qkv_width();
     let out = shape.sequence * shape.width();
-    let kept = shape.group() * shape.sequence * shape.row();
-    let (unit_len, heads) = (shape.unit(), shape.kv_heads);
-    for units in parts(shape.batch * heads, shape.at_once(scratch.len())) {
+    let kept = shape.sequence * shape.row();
+    shape.at_once(scratch.len());
+    // Heads do not meet on the way forward, so each is a unit of its own.
+    let (unit_len, heads) = (shape.forward_unit(keeps), shape.heads);
+    for units in parts(shape.batch * heads, scratch.len() / unit_len) {
         let first = units.start;
         let scratch = &mut scratch[..units.len() * unit_len];
         let work = |unit: usize, scratch: &mut [T], probabilities: &mut [T]| {
-            let (b, kv) = ((first + unit) / heads, (first + unit) % heads);
-            forward_unit(*shape, &qkv[b * rows..][..rows], kv, probabilities, scratch);
+            let (b, head) = ((first + unit) / heads, (first + unit) % heads);
+            forward_unit(*shape, &qkv[b * rows..][..rows], head, probabilities, scratch);
         };
         if keeps {
             let probabilities = &mut probabilities[first * kept..units.end * kept];
@@ -161,10 +170,9 @@ pub fn attention<T: Real>(
         let sequences = first / heads..units.end.div_ceil(heads);
         let y = &mut y[sequences.start * out..sequences.end * out];
         parallel::for_each_chunk(y, out, |b, y| {
-            for (unit, kv) in of_sequence(&units, sequences.start + b, heads) {
-                let heads = &scratch[unit * unit_len + shape.packed()..];
-                let column = kv * shape.group() * shape.head_dim;
-                scatter(shape, heads, shape.group(), y, shape.width(), column);
+            for (unit, head) in of_sequence(&units, sequences.start + b, heads) {
+                let output = &scratch[unit * unit_len + shape.packed()..];
+                scatter(shape, output, 1, y, shape.width(), head * shape.head_dim);
             }
         });
     }
@@ -276,32 +284,27 @@ fn probabilities_of<T: Real>(
 }
 
 kernel! {
-    /// The heads of one (sequence, key head); `qkv` are the sequence's rows. The probabilities are
-    /// left in their slice, unless it is empty.
+    /// One head of a sequence; `qkv` are the sequence's rows. The probabilities are left in their slice,
+    /// unless it is empty.
     fn forward_unit<'a, T: Real>(
         shape: Shape,
         qkv: &'a [T],
-        kv: usize,
+        head: usize,
         probabilities: &'a mut [T],
         scratch: &'a mut [T],
     ) {
-        let (n, hd, row, group) = (shape.sequence, shape.head_dim, shape.row(), shape.group());
+        let (n, hd, row) = (shape.sequence, shape.head_dim, shape.row());
         let (packed, rest) = scratch.split_at_mut(shape.packed());
-        let (outputs, own) = rest.split_at_mut(group * n * hd);
-        let k = Rows { data: &qkv[(shape.heads + kv) * hd..], stride: shape.qkv_width() };
-        let v = Rows { data: &k.data[shape.kv_heads * hd..], ..k };
+        let (out, own) = rest.split_at_mut(n * hd);
+        let q = Rows { data: &qkv[head * hd..], stride: shape.qkv_width() };
+        let k = Rows { data: &qkv[(shape.heads + head / shape.group()) * hd..], ..q };
+        let v = Rows { data: &k.data[shape.kv_heads * hd..], ..q };
         let scale = T::ONE / T::from_f64(hd as f64).sqrt();
-        for g in 0..group {
-            let q = Rows { data: &qkv[(kv * group + g) * hd..], ..k };
-            let p = match probabilities.is_empty() {
-                true => &mut own[..n * row],
-                false => &mut probabilities[g * n * row..][..n * row],
-            };
-            probabilities_of(shape, q, k, scale, packed, p);
-            let out = &mut outputs[g * n * hd..][..n * hd];
-            if !vectors::lower(n, hd, row, p, v, packed, out) {
-                lower(n, hd, row, p, v, out);
-            }
+        let p = if probabilities.is_empty() { own } else { probabilities };
+        let p = &mut p[..n * row];
+        probabilities_of(shape, q, k, scale, packed, p);
+        if !vectors::lower(n, hd, row, p, v, packed, out) {
+            lower(n, hd, row, p, v, out);
         }
     }
 }

@@ -34,7 +34,10 @@ impl Pass {
 /// Grows `buffer` to at least `len`; never shrinks, so that steps of two sizes do not alternate
 /// between allocations.
 pub(crate) fn grow<T: Real>(buffer: &mut Vec<T>, len: usize) {
-    if buffer.len() < len {
+    if buffer.is_empty() && len > 0 {
+        // Zeros of the system: its pages are first touched by the threads that write to them.
+        *buffer = vec![T::ZERO; len];
+    } else if buffer.len() < len {
         buffer.resize(len, T::ZERO);
     }
 }

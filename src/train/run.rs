@@ -26,6 +26,7 @@ pub use folder::Folder;
 
 use crate::error::{Error, Result};
 use crate::files::whole;
+use crate::parallel::awake;
 use crate::recipe::Observer;
 use crate::train::checkpoint::{self, Progress};
 use crate::train::config::{self, Config};
@@ -280,7 +281,7 @@ impl<'a> Run<'a> {
             pending: Vec::new(),
         };
         if newest.is_none() {
-            let val_loss = Some(run.trainer.validation_loss());
+            let val_loss = Some(awake(|| run.trainer.validation_loss()));
             let mut line = Metrics { val_loss, ..Metrics::default() };
             run.probing.measure(&mut run.trainer, &mut line)?;
             line.events = run.control.decide(&line, None)?.events;
@@ -302,9 +303,9 @@ impl<'a> Run<'a> {
                 let mut observers = self.probing.observers();
                 let observer =
                     (!observers.is_empty()).then_some(&mut observers as &mut dyn Observer);
-                self.trainer.step(observer)
+                awake(|| self.trainer.step(observer))
             } else {
-                self.trainer.step(None)
+                awake(|| self.trainer.step(None))
             };
             self.probing.follow(next, || initial(self.config))?;
             self.busy += begun.elapsed();
@@ -331,7 +332,7 @@ impl<'a> Run<'a> {
                 self.probing.measure(&mut self.trainer, &mut line)?;
                 if record.evaluates(progress.step, steps) {
                     watch.phase("validating");
-                    let loss = self.trainer.validation_loss();
+                    let loss = awake(|| self.trainer.validation_loss());
                     match loss.is_finite() {
                         true => line.val_loss = Some(loss),
                         false => broken = Some(format!("validation loss {loss}")),

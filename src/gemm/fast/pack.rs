@@ -37,7 +37,7 @@ pub struct Packed {
     order: Option<Order>,
     /// Lines of a block in `lines`.
     block_lines: usize,
-    /// Panel by panel, block by block.
+    /// Panel by panel, block by block; what follows is of larger operands before.
     lines: Vec<Line>,
     /// Panel by panel, slab by slab.
     slabs: Vec<Slab>,
@@ -135,8 +135,7 @@ impl Packed {
         let (panels, slabs) = (self.panels(), self.slabs_of_panel());
         // Without lanes there is nothing, however long the sums.
         let panel_lines = if panels == 0 { 0 } else { self.blocks() * self.block_lines };
-        // What is there is overwritten.
-        self.lines.resize(panels * panel_lines, Line::ZERO);
+        let lines = with_room(&mut self.lines, panels * panel_lines);
         self.slabs.clear();
         self.slabs.resize(panels * slabs, Slab { facts: Facts::WIDE, wide: None });
         if panel_lines == 0 {
@@ -144,8 +143,7 @@ impl Packed {
         }
         // Rows along the lanes are read across many panels at a time.
         let group = if images.by_lane { 1 } else { PIECE / LANES };
-        let items =
-            self.lines.chunks_mut(group * panel_lines).zip(self.slabs.chunks_mut(group * slabs));
+        let items = lines.chunks_mut(group * panel_lines).zip(self.slabs.chunks_mut(group * slabs));
         let side = self.side;
         for_each(items, |i, (lines, slabs)| {
             let mut packer = Packer {
@@ -251,6 +249,15 @@ impl Packed {
             |slab: usize| (panel * blocks + (slab * (SLAB / BLOCK)).min(blocks)) * self.block_lines;
         at(slabs.start)..at(slabs.end)
     }
+}
+
+/// The first `count` lines, whatever they hold. The list never gets shorter: what it would have to clear
+/// when it grows again took one thread longer than all of them took to fill it.
+fn with_room(lines: &mut Vec<Line>, count: usize) -> &mut [Line] {
+    if lines.len() < count {
+        lines.resize(count, Line::ZERO);
+    }
+    &mut lines[..count]
 }
 
 #[cfg(feature = "std")]

@@ -51,77 +51,27 @@ pub(super) fn multiply(
         plain: with.factor(a.tensor_scale(), b.tensor_scale()).to_bits() == 1.0_f32.to_bits(),
         round,
     };
-    let threads = threads();
-    if threads == 1 || panels * columns == 1 {
-        product.rows(0, c, &mut report);
-        return report;
-    }
     #[cfg(feature = "std")]
-    if panels >= 2 * threads || panels >= columns {
-        report.add(&product.divided(c, threads));
-        return report;
+    if crate::parallel::threads() > 1 && panels * columns > 1 {
+        return product.divided(c, crate::parallel::threads());
     }
-    // Few rows: each thread makes columns of its own and they are copied together.
-    let stretch = columns.div_ceil(4 * threads).max(1);
-    let (rows, cols) = (c.rows(), c.cols());
-    let mut c = c;
-    let stride = c.row_stride();
-    let mut parts = kept(|kept| core::mem::take(&mut kept.parts));
-    parts.extend((0..columns).step_by(stretch).map(|first| {
-        let range = first * LANES..cols.min((first + stretch) * LANES);
-        let mut part = Kept::zeros(rows * range.len());
-        if with.beta != 0.0 {
-            for (i, row) in part.chunks_mut(range.len()).enumerate() {
-                row.copy_from_slice(&c.as_data()[i * stride..][range.clone()]);
-            }
-        }
-        (range, part, Report::new(level))
-    }));
-    for_each(&mut parts, |_, (range, part, report)| {
-        let out = ViewMut::new(part, rows, range.len());
-        let columns = range.start / LANES..range.end.div_ceil(LANES);
-        product.stretches(0, columns, out, report);
-    });
-    for (range, part, own) in parts.drain(..) {
-        for (i, row) in part.chunks(range.len()).enumerate() {
-            c.data()[i * stride..][range.clone()].copy_from_slice(row);
-        }
-        report.add(&own);
-    }
-    kept(|kept| kept.parts = parts);
+    product.rows(0, c, &mut report);
     report
 }
 
-/// Columns that a thread makes by itself, their numbers, and what became of them.
-type Part = (Range<usize>, Kept<f32>, Report);
-/// Rows of which one thread at a time makes some columns.
+/// Rows of the output and what became of them; a thread at a time writes there.
 #[cfg(feature = "std")]
 type Band<'a> = std::sync::Mutex<(ViewMut<'a, f32>, Report)>;
 
-/// Empty lists of a thread, whose memory is kept from product to product.
+/// An empty list of a thread, whose memory is kept from product to product.
+#[cfg(feature = "std")]
 #[derive(Default)]
 struct Lists {
-    parts: Vec<Part>,
-    #[cfg(feature = "std")]
     bands: Vec<Band<'static>>,
 }
 
-kept!(fn kept(Lists));
-
 #[cfg(feature = "std")]
-use crate::parallel::{for_each, threads};
-
-/// Without threads.
-#[cfg(not(feature = "std"))]
-fn threads() -> usize {
-    1
-}
-
-/// In order.
-#[cfg(not(feature = "std"))]
-fn for_each<I: IntoIterator>(items: I, work: impl Fn(usize, I::Item)) {
-    items.into_iter().enumerate().for_each(|(i, item)| work(i, item));
-}
+kept!(fn kept(Lists));
 
 struct Product<'a> {
     a: &'a Packed,
@@ -154,14 +104,22 @@ impl Workshop {
 #[cfg(feature = "std")]
 impl Product<'_> {
     /// All of it, in bands of rows of one stretch of columns after the other: threads take the next
-    /// band when they have done one, and the stretch is in the caches of all.
+    /// piece when they have done one, and the stretch is in the caches of all.
     fn divided(&self, c: ViewMut<'_, f32>, threads: usize) -> Report {
         use crate::kept::emptied;
         use std::sync::{Mutex, PoisonError};
 
-        let panels = self.a.panels();
-        // So many more bands than threads that one that comes late holds up little.
-        let band = panels.div_ceil(16 * threads).max(1);
+        let (panels, columns) = (self.a.panels(), self.b.panels());
+        // Several pieces a thread, so that one that comes late holds up little. Few rows are divided
+        // by columns too.
+        let few = panels < 4 * threads;
+        let (band, wide) = if few {
+            let area = (panels * columns / (4 * threads)).max(1);
+            let band = area.isqrt().min(panels);
+            (band, (area / band).min(self.near))
+        } else {
+            (panels.div_ceil(16 * threads), self.near)
+        };
         let mut bands: Vec<Band<'_>> = emptied(kept(|kept| core::mem::take(&mut kept.bands)));
         bands.reserve_exact(panels.div_ceil(band));
         let mut rest = Some(c);
@@ -173,18 +131,36 @@ impl Product<'_> {
                 rest = Some(tail);
             }
         }
-        let stretches = self.b.panels().div_ceil(self.near);
-        crate::parallel::for_each_index(stretches * bands.len(), |i| {
+        let hold = |of: usize| bands[of].lock().unwrap_or_else(PoisonError::into_inner);
+        crate::parallel::for_each_index(columns.div_ceil(wide) * bands.len(), |i| {
             let (stretch, of) = (i / bands.len(), i % bands.len());
-            let columns = stretch * self.near..self.b.panels().min((stretch + 1) * self.near);
-            // Nobody else wants this band but for another stretch of columns.
-            let mut guard = bands[of].lock().unwrap_or_else(PoisonError::into_inner);
+            let columns = stretch * wide..columns.min((stretch + 1) * wide);
+            let mut guard = hold(of);
             let (out, report) = &mut *guard;
             let (rows, stride, left) = (out.rows(), out.row_stride(), columns.start * LANES);
             let width = out.cols().min(columns.end * LANES) - left;
-            let part = ViewMut::with_row_stride(&mut out.data()[left..], rows, width, stride);
-            let Ok(part) = part else { unreachable!("columns of the band") };
-            self.stretches(of * band, columns, part, report);
+            if !few {
+                // Nobody else wants this band but for another stretch of columns.
+                let part = ViewMut::with_row_stride(&mut out.data()[left..], rows, width, stride);
+                let Ok(part) = part else { unreachable!("columns of the band") };
+                return self.stretches(of * band, columns, part, report);
+            }
+            // Others are at other columns of this band meanwhile: it is held to copy alone.
+            let mut part = Kept::zeros(rows * width);
+            if self.with.beta != 0.0 {
+                for (to, from) in part.chunks_mut(width).zip(out.data().chunks(stride)) {
+                    to.copy_from_slice(&from[left..][..width]);
+                }
+            }
+            drop(guard);
+            let mut own = Report::new(level());
+            self.stretches(of * band, columns, ViewMut::new(&mut part, rows, width), &mut own);
+            let mut guard = hold(of);
+            let (out, report) = &mut *guard;
+            for (from, to) in part.chunks(width).zip(out.data().chunks_mut(stride)) {
+                to[left..][..width].copy_from_slice(from);
+            }
+            report.add(&own);
         });
         let mut report = Report::new(level_of_products());
         for band in bands.drain(..) {

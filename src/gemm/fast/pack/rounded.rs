@@ -17,7 +17,7 @@ use super::super::bf16::Order;
 use super::super::panel::{
     BLOCK, Facts, LANES, Line, PAIR_LINES, SLAB, WIDE_LINES, halves, halves_mut, singles_mut,
 };
-use super::{Packed, Side, Slab, for_each, threads};
+use super::{Packed, Side, Slab, for_each, threads, with_room};
 use crate::kept::{emptied, kept};
 use crate::quantizer::{Axis, Quantizer, Rounded};
 use crate::random::Philox;
@@ -181,10 +181,10 @@ impl Packed {
         self.block_lines = if halves.is_some() { PAIR_LINES } else { WIDE_LINES };
         let (panels, slabs) = (self.panels(), self.slabs_of_panel());
         let panel_lines = self.blocks() * self.block_lines;
-        self.lines.resize(panels * panel_lines, Line::ZERO);
+        with_room(&mut self.lines, panels * panel_lines);
         self.slabs.clear();
         self.slabs.resize(panels * slabs, Slab { facts: Facts::WIDE, wide: None });
-        if self.lines.is_empty() {
+        if panels * panel_lines == 0 {
             return;
         }
         let maker = Maker { whole: &whole, side: self.side, by_lane, halves };
@@ -201,8 +201,9 @@ impl Packed {
         let of_panel = self.slabs_of_panel();
         let panel_lines = blocks * self.block_lines;
         let stride = blocks * BLOCK;
+        let lines = with_room(&mut self.lines, rows.div_ceil(LANES) * panel_lines);
         let items =
-            self.lines.chunks_mut(group * panel_lines).zip(self.slabs.chunks_mut(group * of_panel));
+            lines.chunks_mut(group * panel_lines).zip(self.slabs.chunks_mut(group * of_panel));
         for_each(items, |i, (lines, slabs)| {
             let first = i * group * LANES;
             let count = (rows - first).min(group * LANES);
@@ -253,8 +254,9 @@ impl Packed {
         }
         let mut items = emptied(kept(|kept| core::mem::take(&mut kept.items)));
         items.resize_with(panels * of_panel, || None);
+        let lines = with_room(&mut self.lines, panels * panel_lines);
         for (panel, (lines, slabs)) in
-            self.lines.chunks_mut(panel_lines).zip(self.slabs.chunks_mut(of_panel)).enumerate()
+            lines.chunks_mut(panel_lines).zip(self.slabs.chunks_mut(of_panel)).enumerate()
         {
             for (slab, pair) in lines.chunks_mut(of_slab).zip(slabs).enumerate() {
                 items[slab * panels + panel] = Some(pair);
