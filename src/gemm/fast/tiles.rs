@@ -5,6 +5,7 @@
 //! a tile is whole and nothing is added, and are finished - scaled, NaN made one - stretch by stretch.
 //! Threads take bands of rows of a stretch, or, where there are few rows, stretches of columns.
 
+#[cfg(feature = "std")]
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -14,7 +15,9 @@ use super::panel::{LANES, Line, SLAB, WIDE_LINES};
 use super::vector::{self, Square};
 use super::{Report, Scaling, Side};
 use crate::bulk::Converter;
-use crate::kept::{Kept, keep, kept};
+#[cfg(feature = "std")]
+use crate::kept::kept;
+use crate::kept::{Kept, keep};
 use crate::simd::{kernel, level_of_products};
 use crate::view::ViewMut;
 
@@ -153,7 +156,7 @@ impl Product<'_> {
                 }
             }
             drop(guard);
-            let mut own = Report::new(level());
+            let mut own = Report::new(level_of_products());
             self.stretches(of * band, columns, ViewMut::new(&mut part, rows, width), &mut own);
             let mut guard = hold(of);
             let (out, report) = &mut *guard;
