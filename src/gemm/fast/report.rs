@@ -73,6 +73,7 @@ impl Report {
         self.without_bf16 + self.wide + self.non_finite + self.subnormal + self.tiny
     }
 
+    #[cfg(feature = "std")]
     pub(super) fn add(&mut self, other: &Self) {
         self.amx += other.amx;
         self.dots += other.dots;
