@@ -8,6 +8,7 @@
 //! name and shape alone, not on threads, platform or what else the model holds.
 
 use core::ops::Range;
+use std::collections::HashMap;
 
 use crate::parallel;
 use crate::random::{Philox, Stream};
@@ -75,7 +76,11 @@ pub struct Entry {
 
 /// The table of an arena's tensors, in the order of their ranges, without gaps.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Layout(Vec<Entry>);
+pub struct Layout {
+    entries: Vec<Entry>,
+    /// Where the entry of a name is.
+    places: HashMap<String, usize>,
+}
 
 impl Layout {
     /// Appends a tensor and returns its range.
@@ -83,27 +88,28 @@ impl Layout {
     /// # Panics
     /// If the name is taken already, or the arena would exceed the address space.
     pub fn push(&mut self, name: String, shape: &[usize], role: Role, init: Init) -> Range<usize> {
-        assert!(self.find(&name).is_none(), "two parameters are called {name}");
+        let taken = self.places.insert(name.clone(), self.entries.len());
+        assert!(taken.is_none(), "two parameters are called {name}");
         let size = shape.iter().try_fold(1_usize, |size, n| size.checked_mul(*n));
         let start = self.len();
         let end = size.and_then(|size| start.checked_add(size)).expect("an arena in memory");
-        self.0.push(Entry { name, shape: shape.to_vec(), range: start..end, role, init });
+        self.entries.push(Entry { name, shape: shape.to_vec(), range: start..end, role, init });
         start..end
     }
 
     /// The tensor of that name.
     pub fn find(&self, name: &str) -> Option<&Entry> {
-        self.0.iter().find(|entry| entry.name == name)
+        self.places.get(name).map(|&place| &self.entries[place])
     }
 
     /// The tensors, in the order of their ranges.
     pub fn iter(&self) -> core::slice::Iter<'_, Entry> {
-        self.0.iter()
+        self.entries.iter()
     }
 
     /// The number of elements of the arena (not of tensors).
     pub fn len(&self) -> usize {
-        self.0.last().map_or(0, |entry| entry.range.end)
+        self.entries.last().map_or(0, |entry| entry.range.end)
     }
 
     /// Whether the arena holds no element.
@@ -114,7 +120,7 @@ impl Layout {
     /// Fresh parameters under `seed`: each tensor from the stream of its name.
     pub fn initialize(&self, seed: u64) -> Vec<f32> {
         let mut arena = vec![0.0; self.len()];
-        for entry in &self.0 {
+        for entry in &self.entries {
             let values = &mut arena[entry.range.clone()];
             match entry.init {
                 Init::Zeros => {}

@@ -467,6 +467,15 @@ impl Config {
         if parameters > MOST_PARAMETERS {
             return refuse("model", value, "at most some 2^33 parameters, 100 GiB with moments");
         }
+        // Each layer has tensors with names of their own, which narrow layers are small beside.
+        const MOST_LAYERS: usize = 1 << 16;
+        let layers = match &self.model {
+            model::Config::Decoder(sizes) => sizes.layers,
+            model::Config::Proxy(sizes) => sizes.layers.max(sizes.teacher_depth()),
+        };
+        if layers > MOST_LAYERS {
+            return refuse("model.layers", layers.to_string(), "at most 2^16");
+        }
         if i64::try_from(self.seed).is_err() {
             return refuse("seed", self.seed.to_string(), "below 2^63, the numbers TOML can hold");
         }
