@@ -153,9 +153,14 @@ impl Paper {
         Self { moments, ..paper }
     }
 
+    /// What is kept from step to step.
+    pub fn kept(&self) -> u64 {
+        self.weights + self.gradients + self.moments
+    }
+
     /// What must be there at once: steps and evaluations do not overlap.
     pub fn total(&self) -> u64 {
-        self.weights + self.gradients + self.moments + self.activations.max(self.evaluation)
+        self.kept() + self.activations.max(self.evaluation)
     }
 }
 
@@ -177,7 +182,7 @@ fn held() -> Option<u64> {
 }
 
 /// A number of bytes that Linux tells of this process.
-fn status(key: &str) -> Option<u64> {
+pub(in crate::train) fn status(key: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(key))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

@@ -1,15 +1,20 @@
 //! Whether a run fits into the memory there is, told before it begins.
 //!
+//! A run is refused where it cannot go well: what it keeps from step to step is more than all there is, or the
+//! process may run out of addresses, where an allocation ends it without a word of its own. What may be had
+//! by swapping is a warning.
+//!
 //! What a run needs is counted on paper ([`Paper`]), which no run stays below and none exceeds twice.
 //! What there is, Linux tells: the memory that could be had without swapping (`MemAvailable`), or less
 //! where the process's control group or its limit of addresses (`ulimit -v`) allows less. Elsewhere
 //! nothing is told.
 
 use std::fs::read_to_string;
+use std::hint::black_box;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::train::config::{Config, Record, Train};
-use crate::train::profile::Paper;
+use crate::train::profile::{Paper, status};
 use crate::train::trainer::EVALUATED_ROWS;
 
 /// Bytes that the process may take, where the system tells.
@@ -22,6 +27,50 @@ pub fn available() -> Option<u64> {
     let limits = read_to_string("/proc/self/limits").ok();
     let addresses = limits.as_deref().and_then(addresses);
     [free, group, addresses].into_iter().flatten().min()
+}
+
+/// Why a run is not to be begun, if it is not.
+pub fn refusal(config: &Config) -> Option<Error> {
+    let limits = read_to_string("/proc/self/limits").ok();
+    let left = limits.as_deref().and_then(addresses).map(|limit| {
+        // What is mapped already counts.
+        limit.saturating_sub(status("VmSize:").unwrap_or(0))
+    });
+    refused(&Paper::of_run(config), config, available(), left)
+}
+
+fn refused(
+    paper: &Paper,
+    config: &Config,
+    available: Option<u64>,
+    left: Option<u64>,
+) -> Option<Error> {
+    let most = 2 * paper.total();
+    if let Some(left) = left.filter(|&left| left < most) {
+        let what = format!(
+            "the run may need up to {}, and the limit of addresses (ulimit -v) leaves {}",
+            size(most),
+            size(left)
+        );
+        let advice = advice(config, paper, left / 2);
+        return Some(Error::new(what).hint(format!("raise the limit; or {advice}")));
+    }
+    let available = available.filter(|&available| paper.kept() > available)?;
+    shortage(config, available)
+}
+
+/// Refuses numbers that there is no room for, where asking for them would end the process.
+///
+/// # Errors
+/// If as many cannot be had at once.
+pub fn ensure(numbers: usize, what: &str) -> Result<()> {
+    let mut room = Vec::<f32>::new();
+    // What nobody looks at the compiler need not allocate.
+    black_box(&mut room).try_reserve_exact(numbers).map_err(|_| {
+        let bytes = size(4 * numbers as u64);
+        Error::new(format!("{what} need {bytes} of memory, which cannot be had"))
+            .hint("a smaller model, another machine, or a higher limit (ulimit -v)")
+    })
 }
 
 /// What `/proc/meminfo` says is available.
@@ -65,7 +114,7 @@ pub fn shortage(config: &Config, available: u64) -> Option<Error> {
 /// The least change that makes a run fit.
 fn advice(config: &Config, paper: &Paper, available: u64) -> String {
     let Config { train, record, .. } = config;
-    let fixed = paper.weights + paper.gradients + paper.moments;
+    let fixed = paper.kept();
     if fixed > available {
         return "a smaller model, or another machine: its weights with gradients and moments alone are \
                 too large"
@@ -128,6 +177,31 @@ mod tests {
         if cfg!(target_os = "linux") {
             assert!(available().unwrap() > 1 << 20);
         }
+    }
+
+    /// What is kept must fit, and addresses must suffice for the most that a run takes.
+    #[test]
+    fn what_cannot_go_well_is_refused() {
+        let config = preset("nano").unwrap();
+        let paper = Paper::of_run(&config);
+        let said = |available: u64, left| {
+            refused(&paper, &config, Some(available), left).map(|error| error.to_string())
+        };
+        assert_eq!(said(paper.kept(), None), None);
+        assert!(
+            said(paper.kept() - 1, None).unwrap().contains("a smaller model, or another machine")
+        );
+        let most = 2 * paper.total();
+        assert_eq!(said(most, Some(most)), None);
+        let limited = said(most, Some(most - 2)).unwrap();
+        assert!(
+            limited.contains("(ulimit -v) leaves") && limited.contains("raise the limit"),
+            "{limited}"
+        );
+        assert!(limited.contains("--set train.accumulate=2 needs"), "{limited}");
+        assert!(ensure(1 << 20, "they").is_ok());
+        let error = ensure(usize::MAX / 4, "weights").unwrap_err().to_string();
+        assert!(error.starts_with("weights need 17179869184.0 GiB"), "{error}");
     }
 
     /// nano: 8 sequences of 64 tokens. What is told is what the numbers on paper say.

@@ -16,6 +16,8 @@ use crate::train::config::{Config, Decay};
 use crate::train::data::{Batches, Dataset, Tokens, windows};
 use crate::train::optimizer::{clip_scale, global_norm};
 use crate::train::probe::Ending;
+use crate::train::profile::Paper;
+use crate::train::room;
 use std::ops::Range;
 
 /// Windows of one forward pass of an evaluation; part of the definition where a recipe has scales of
@@ -111,6 +113,8 @@ impl<'a> Trainer<'a> {
     /// If the configuration is impossible or does not fit the data.
     pub fn new(config: &'a Config, data: &'a Dataset) -> Result<Self> {
         check(config, data)?;
+        let kept = Paper::of_run(config).kept() / 4;
+        room::ensure(kept as usize, "weights, gradients and moments")?;
         let mut model =
             config.model.build(config.seed).map_err(|error| Error::new(error.to_string()))?;
         model.set_z_loss(config.train.z_loss);
