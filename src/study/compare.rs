@@ -12,7 +12,7 @@ use crate::files::whole::{self, PARTIAL};
 use crate::study::loss_figure;
 use crate::train::config::{Config, VERSION};
 use crate::train::data::Source;
-use crate::train::run::{Folder, Summary};
+use crate::train::run::{Folder, Summary, intact};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fs;
@@ -317,6 +317,15 @@ impl OutFolder {
             }
             if several_seeds {
                 name += &format!(" s{}", config.seed);
+            }
+            // A picture is not replaced by one that shows less.
+            if let Ok(Some(fault)) = intact::of_run(folder, config) {
+                let (picture, run) = (self.path.join("loss.svg"), folder.path().display());
+                return Err(Error::new(format!(
+                    "{run}: {fault}; {} stays as it was",
+                    picture.display()
+                ))
+                .hint("put the file back as it was; --resume then draws all curves"));
             }
             curves.push(loss_figure::Curve { name, metrics: folder.metrics()? });
         }

@@ -7,7 +7,7 @@ use crate::study::store::probes_cut_short;
 use crate::train::config::Config;
 use crate::train::probe::{self, Line};
 use crate::train::record::Metrics;
-use crate::train::run::{self, Folder, Summary};
+use crate::train::run::{self, Folder, Summary, intact};
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -98,19 +98,13 @@ impl Found {
         }
     }
 
-    /// What is missing of the records of a run that has its result: a file was cut or lost.
+    /// What is wrong with the records of a run that has its result: a file was lost, cut or edited.
     pub fn missing(&self) -> Option<String> {
         let summary = self.summary.as_ref()?;
-        let last = self.metrics.last().map(|line| line.step);
-        if last != Some(summary.steps) {
-            return Some(format!(
-                "metrics.jsonl ends at step {} of {}",
-                last.unwrap_or(0),
-                summary.steps
-            ));
-        }
         // A file that cannot be read at all is told by those who read it.
-        probes_cut_short(&self.folder, &self.config, summary).ok().flatten()
+        let fault = intact::of_run(&self.folder, &self.config).ok().flatten();
+        let probes = || probes_cut_short(&self.folder, &self.config, summary).ok().flatten();
+        fault.or_else(probes)
     }
 
     /// What its probes measured so far.

@@ -18,7 +18,7 @@ use crate::train::config::Config;
 use crate::train::data::Dataset;
 use crate::train::probe::{self, Line, Probe};
 use crate::train::record::Metrics;
-use crate::train::run::{self, Folder, Summary, Watch};
+use crate::train::run::{self, Folder, Summary, Watch, intact};
 use crate::train::start;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -123,6 +123,9 @@ impl Runs<'_> {
             )));
         }
         let mut config = folder.config()?;
+        if let Some(what) = intact::of_run(&folder, &config)? {
+            return Err(damaged(what));
+        }
         config.start = arm.config.start.clone();
         config.data.source = arm.config.data.source.clone();
         if config != arm.config {

@@ -148,6 +148,7 @@ mod tests {
             diverged_at: val_loss.is_none().then_some(7),
             reason: None,
             precision: Vec::new(),
+            records: None,
         };
         Run { labels: vec![recipe.into(), lr.into()], result: Some(result) }
     }

@@ -3,7 +3,7 @@
 //! A checkpoint is one safetensors file with the f32 master weights under their Hugging Face names,
 //! AdamW's two moments as `adamw.m.NAME` and `adamw.v.NAME`, or the buffer of SGD with momentum as
 //! `sgd.b.NAME`, and one metadata entry, `exmy`: a JSON object with the step, the tokens seen, the
-//! recipe's memory, if there is any, and a digest. Random bits are addressed by step, so there is no
+//! recipe's memory, if there is any, the [`Digests`] of the run's records up to there, and its own digest. Random bits are addressed by step, so there is no
 //! generator state to save. One file appears by one rename, so a checkpoint is whole or absent.
 //!
 //! The digest is the sum (of 64 bits) of the [`Digest`]s of all tensors' bytes, each with the digest of
@@ -22,6 +22,8 @@ use crate::nn::parameters::{Entry, Layout};
 use crate::recipe::memory::Memory;
 use crate::train::digest::Digest;
 use crate::train::optimizer::Optimizer;
+use crate::train::record::Digests;
+use crate::train::room;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -47,6 +49,8 @@ struct Metadata {
     tokens: Option<u64>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     memory: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    records: Option<Digests>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     digest: String,
 }
@@ -239,6 +243,20 @@ pub fn verify(path: &Path) -> Result<()> {
 /// # Errors
 /// If the file cannot be written.
 pub fn save(folder: &Path, layout: &Layout, state: &State, progress: Progress) -> Result<()> {
+    save_recorded(folder, layout, state, progress, None)
+}
+
+/// As [`save`], with the digests of the records up to there.
+///
+/// # Errors
+/// As [`save`].
+pub fn save_recorded(
+    folder: &Path,
+    layout: &Layout,
+    state: &State,
+    progress: Progress,
+    records: Option<Digests>,
+) -> Result<()> {
     let mut arenas: Vec<Arena<'_>> = vec![("", &state.params)];
     match (&state.m[..], &state.v[..]) {
         ([], _) => {}
@@ -250,6 +268,7 @@ pub fn save(folder: &Path, layout: &Layout, state: &State, progress: Progress) -
         step: Some(step),
         tokens: Some(tokens),
         memory: state.memory.to_text(),
+        records,
         ..Metadata::default()
     };
     write(&path(folder, step), layout, &arenas, about, &[])
@@ -264,8 +283,17 @@ pub fn save_model(path: &Path, layout: &Layout, params: &[f32]) -> Result<()> {
     write(path, layout, &[("", params)], Metadata::default(), &[("format", "pt")])
 }
 
+/// The digests of the records up to a checkpoint; earlier versions wrote none.
+///
+/// # Errors
+/// If the file cannot be read or its metadata is damaged.
+pub fn records(path: &Path) -> Result<Option<Digests>> {
+    Ok(metadata(&Reader::open(path)?)?.and_then(|about| about.records))
+}
+
 /// Reads one arena's tensors, each under `prefix` + its name.
 fn read_arena(reader: &mut Reader, layout: &Layout, prefix: &str) -> Result<Vec<f32>> {
+    room::ensure(layout.len(), "its numbers")?;
     let mut values = vec![0.0; layout.len()];
     let path = reader.path().display().to_string();
     for entry in layout.iter() {
@@ -383,7 +411,10 @@ mod tests {
         let memory = Memory::from_text("hot layers.0.up_proj 3 1 7\n").unwrap();
         let state = State { params: arena(0), m: arena(1), v: arena(2), memory };
         let folder = tempfile::tempdir().unwrap();
-        save(folder.path(), &layout, &state, Progress { step: 8, tokens: 99 }).unwrap();
+        let digests = Digests { metrics: "m".into(), probes: None };
+        let progress = Progress { step: 8, tokens: 99 };
+        save_recorded(folder.path(), &layout, &state, progress, Some(digests.clone())).unwrap();
+        assert_eq!(records(&path(folder.path(), 8)).unwrap(), Some(digests));
 
         let mut tensors = Vec::new();
         for (prefix, values) in
@@ -399,11 +430,11 @@ mod tests {
             let view = TensorView::new(safetensors::Dtype::F32, shape.clone(), bytes);
             (name, view.unwrap())
         });
-        let text = r#"{"step":8,"tokens":99,"memory":"hot layers.0.up_proj 3 1 7\n"}"#;
+        let text = r#"{"step":8,"tokens":99,"memory":"hot layers.0.up_proj 3 1 7\n","records":{"metrics":"m"}}"#;
         let sum = tensors.iter().fold(Digest::of(text.as_bytes(), 0), |sum, (name, _, bytes)| {
             sum.wrapping_add(Digest::of(bytes, Digest::of(name.as_bytes(), 0)))
         });
-        let text = text.replace('}', &format!(r#","digest":"{sum:016x}"}}"#));
+        let text = format!(r#"{},"digest":"{sum:016x}"}}"#, &text[..text.len() - 1]);
         let metadata = [("exmy".to_owned(), text)].into();
         let expected = safetensors::serialize(views, Some(metadata)).unwrap();
         let file = path(folder.path(), 8);

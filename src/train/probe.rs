@@ -28,6 +28,7 @@ mod sharpness;
 mod tails;
 mod weights;
 
+pub(super) use line::lines_up_to;
 pub use line::{Line, Lines, Value, Values, read};
 pub(super) use probing::{Probing, twin};
 pub use registry::by_name;

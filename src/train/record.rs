@@ -8,6 +8,7 @@
 
 use crate::error::{Error, Result};
 use crate::files::{given, whole};
+use crate::train::digest::Digest;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -123,11 +124,29 @@ pub struct Timing {
     pub simd: &'static str,
 }
 
+/// [`Digest`]s of a run's records up to some step: they tell whether a file is still what was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Digests {
+    /// Of the bytes of `metrics.jsonl`.
+    pub metrics: String,
+    /// Of those of `probes.jsonl`; absent where there is none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub probes: Option<String>,
+}
+
+/// The digest of some lines as records have it.
+pub(in crate::train) fn digest(lines: &[u8]) -> String {
+    format!("{:016x}", Digest::of(lines, 0))
+}
+
 /// An append-only file of JSON lines.
 #[derive(Debug)]
 pub struct Lines {
     path: PathBuf,
     file: BufWriter<File>,
+    /// Of all that the file holds.
+    digest: Digest,
 }
 
 impl Lines {
@@ -140,7 +159,14 @@ impl Lines {
         let open = || OpenOptions::new().create(true).append(true).open(path);
         let file = given::check(path).and_then(|()| open());
         let file = file.map_err(|error| Error::io("open", path, error))?;
-        Ok(Self { path: path.to_owned(), file: BufWriter::new(file) })
+        let mut digest = Digest::new(0);
+        digest.feed(&bytes(path)?);
+        Ok(Self { path: path.to_owned(), file: BufWriter::new(file), digest })
+    }
+
+    /// The digest of the lines so far.
+    pub fn digest(&self) -> String {
+        format!("{:016x}", self.digest.finish())
     }
 
     /// Adds a line.
@@ -151,6 +177,7 @@ impl Lines {
         let mut text = serde_json::to_string(line)
             .map_err(|error| Error::new("cannot write a record").because(error))?;
         text.push('\n');
+        self.digest.feed(text.as_bytes());
         let written = self.file.write_all(text.as_bytes());
         written.map_err(|error| Error::io("append to", &self.path, error))
     }
@@ -165,8 +192,8 @@ impl Lines {
     }
 }
 
-/// The length of the lines of `metrics.jsonl` up to `step`, in the bytes of the file at `path`.
-fn reach(path: &Path, text: &[u8], step: u64) -> Result<usize> {
+/// How long the lines up to `step` are in the text of `metrics.jsonl`, and the last step that they reach.
+pub(in crate::train) fn reach(text: &[u8], step: u64) -> (usize, Option<u64>) {
     let (mut kept, mut last) = (0, None::<u64>);
     for line in text.split_inclusive(|&byte| byte == b'\n') {
         let whole = line.ends_with(b"\n");
@@ -183,6 +210,12 @@ fn reach(path: &Path, text: &[u8], step: u64) -> Result<usize> {
             _ => break,
         }
     }
+    (kept, last)
+}
+
+/// The length of the lines up to `step` in the text of `metrics.jsonl`, which is at `path`.
+fn length(path: &Path, text: &[u8], step: u64) -> Result<usize> {
+    let (kept, last) = reach(text, step);
     if last != Some(step) {
         return Err(Error::new(format!(
             "{} ends at step {}, its checkpoint is of step {step}",
@@ -194,11 +227,12 @@ fn reach(path: &Path, text: &[u8], step: u64) -> Result<usize> {
     Ok(kept)
 }
 
-fn bytes(path: &Path) -> Result<Vec<u8>> {
+/// The bytes of a file of lines; none where there is no file.
+pub(in crate::train) fn bytes(path: &Path) -> Result<Vec<u8>> {
     match given::lines(path) {
         Ok(bytes) => Ok(bytes),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(Error::io("read", path, error)),
+        Err(error) => Err(unreadable(path, error)),
     }
 }
 
@@ -209,7 +243,7 @@ fn bytes(path: &Path) -> Result<Vec<u8>> {
 /// If the file cannot be read or replaced, or does not reach `step`.
 pub fn cut_back(path: &Path, step: Option<u64>) -> Result<()> {
     let text = bytes(path)?;
-    let kept = step.map_or(Ok(0), |step| reach(path, &text, step))?;
+    let kept = step.map_or(Ok(0), |step| length(path, &text, step))?;
     if kept < text.len() || text.is_empty() {
         whole::write_whole(path, &text[..kept])?;
     }
@@ -222,7 +256,7 @@ pub fn cut_back(path: &Path, step: Option<u64>) -> Result<()> {
 /// If the file cannot be read or does not reach `step`.
 pub fn split_at(path: &Path, step: u64) -> Result<(Vec<u8>, Vec<u8>)> {
     let mut text = bytes(path)?;
-    let kept = reach(path, &text, step)?;
+    let kept = length(path, &text, step)?;
     let after = text.split_off(kept);
     Ok((text, after))
 }

@@ -21,6 +21,7 @@
 //! decision again. Only scheduled checkpoints are gone back to, so an interruption changes nothing.
 
 mod folder;
+pub mod intact;
 
 pub use folder::Folder;
 
@@ -33,7 +34,7 @@ use crate::train::config::{self, Config};
 use crate::train::data::{DataOptions, Dataset};
 use crate::train::precision::{self, Span};
 use crate::train::probe::{self, Probe, Probing};
-use crate::train::record::{Event, Lines, Metrics, Timing, cut_back, split_at};
+use crate::train::record::{Digests, Event, Lines, Metrics, Timing, cut_back, split_at};
 use crate::train::start;
 use crate::train::trainer::Trainer;
 use crate::train::trigger::{Control, Verdict};
@@ -71,10 +72,15 @@ pub struct Summary {
     pub reason: Option<String>,
     /// What share of the multiplications of linear layers had which formats, and from which step.
     pub precision: Vec<Span>,
+    /// The digests of its records; earlier versions wrote none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub records: Option<Digests>,
 }
 
 /// What [`train`] tells while it works.
 pub trait Watch {
+    /// Before the first step: what follows is kept if it is ended by the answer to [`step`](Self::step).
+    fn begin(&mut self) {}
     /// After every step; returning `false` asks for a clean stop with a checkpoint.
     fn step(&mut self, metrics: &Metrics, steps: u64) -> bool;
     /// Before something that takes a while and is not a step.
@@ -140,12 +146,14 @@ pub fn train_probed(
 ) -> Result<Outcome> {
     let config = folder.config()?;
     if let Some(summary) = folder.summary()? {
+        intact::check(folder, &config)?;
         let none = Outcome { summary: None, steps: 0, train_seconds: 0.0, tokens: 0 };
         return Ok(Outcome { summary: Some(summary), ..none });
     }
     let _lock = lock(folder)?;
     let twin = probe::twin(&config);
     let mut run = Run::open(folder, (&config, &twin), data, probes)?;
+    watch.begin();
     let finished = run.advance(watch)?;
     let summary = if finished { Some(run.finish(watch)?) } else { None };
     let (steps, tokens, train_seconds) = (run.steps, run.tokens, run.busy.as_secs_f64());
@@ -248,7 +256,10 @@ impl<'a> Run<'a> {
         }
         let newest = checkpoint::list(&checkpoints)?.last().copied();
         match newest {
-            Some(step) => restore(&mut trainer, folder, config, step)?,
+            Some(step) => {
+                restore(&mut trainer, folder, config, step)?;
+                intact::check(folder, config)?;
+            }
             None if config.start.is_branch() => {
                 let error = format!("{} has no checkpoint", folder.path().display());
                 return Err(Error::new(error).hint(format!(
@@ -415,6 +426,11 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// The digests of the records so far.
+    fn digests(&self) -> Digests {
+        Digests { metrics: self.metrics.digest(), probes: self.probing.digest() }
+    }
+
     /// Makes the records durable, then the checkpoint; a scheduled one removes what it replaces.
     fn checkpoint(&mut self, scheduled: bool) -> Result<()> {
         self.metrics.sync()?;
@@ -429,7 +445,8 @@ impl<'a> Run<'a> {
         })?;
         self.timing.sync()?;
         let folder = self.folder.checkpoints();
-        checkpoint::save(&folder, self.trainer.layout(), self.trainer.state(), progress)?;
+        let (layout, state) = (self.trainer.layout(), self.trainer.state());
+        checkpoint::save_recorded(&folder, layout, state, progress, Some(self.digests()))?;
         if scheduled { self.prune() } else { Ok(()) }
     }
 
@@ -475,6 +492,7 @@ impl<'a> Run<'a> {
             diverged_at: self.diverged.then_some(progress.step),
             reason: last.and_then(Metrics::divergence).map(str::to_owned),
             precision: precision::spans(self.config, &lines, progress.step)?,
+            records: Some(self.digests()),
         };
         let model = self.folder.model_file();
         checkpoint::save_model(&model, self.trainer.layout(), &self.trainer.state().params)?;

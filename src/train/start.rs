@@ -20,7 +20,7 @@ use crate::nn::parameters::Layout;
 use crate::train::checkpoint;
 use crate::train::config::{Config, Start};
 use crate::train::fingerprint::Fingerprint;
-use crate::train::record::split_at;
+use crate::train::record::{self, split_at};
 use crate::train::run::Folder;
 use crate::train::trigger::Control;
 use std::collections::BTreeMap;
@@ -105,6 +105,7 @@ pub fn settle(config: &mut Config) -> Result<()> {
         let path = checkpoint::path(&checkpoints, config.start.step);
         checkpoint::verify(&path).map_err(|error| error.hint("branch off at another step"))?;
         config.start.fingerprint = fingerprint(&path)?;
+        past(&Folder::new(&config.start.run), config.start.step)?;
         check_branch(config)?;
     }
     Ok(())
@@ -355,6 +356,21 @@ fn check_branch(config: &Config) -> Result<()> {
     Ok(())
 }
 
+/// The metrics of a run up to its checkpoint of `step`.
+fn past(run: &Folder, step: u64) -> Result<Vec<u8>> {
+    let (past, _) = split_at(&run.metrics_file(), step)?;
+    let digests = checkpoint::records(&checkpoint::path(&run.checkpoints(), step))?;
+    if digests.is_some_and(|digests| digests.metrics != record::digest(&past)) {
+        let path = run.metrics_file();
+        return Err(Error::new(format!(
+            "{} up to step {step} is not as it was written",
+            path.display()
+        ))
+        .hint("put the file back as it was, or branch off at an earlier step"));
+    }
+    Ok(past)
+}
+
 /// Gives a branch its past: the checkpoint it begins with and the lines up to there.
 ///
 /// # Errors
@@ -372,7 +388,7 @@ pub fn copy_past(start: &Start, folder: &Folder) -> Result<()> {
         file.finish()
     };
     copy().map_err(|error| Error::io("write", &to, error))?;
-    let (past, _) = split_at(&run.metrics_file(), start.step)?;
+    let past = past(&run, start.step)?;
     whole::write_whole(&folder.metrics_file(), &past)
 }
 

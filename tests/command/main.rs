@@ -11,6 +11,7 @@ mod kill;
 mod manage;
 mod probes;
 mod quantize;
+mod records;
 mod reports;
 mod sample;
 mod studies;

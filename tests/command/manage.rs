@@ -95,11 +95,17 @@ fn a_branch_equals_a_switch_and_a_control_equals_its_run() {
         succeed(command.arg(&out).args(more));
         out
     };
-    let files = ["model.safetensors", "checkpoints/step-00000040.safetensors"];
+    // A checkpoint also says what was recorded before it, and a switch is.
+    let state = |run: &Path| {
+        let layout = Folder::new(run).config().unwrap().model.layout();
+        let path = run.join("checkpoints/step-00000040.safetensors");
+        exmy::train::checkpoint::load(&path, &layout).unwrap()
+    };
     let branched = branch("branched", &plain, 20, &["--recipe", "mxfp4@sr8,bf16"]);
-    for file in files {
-        assert!(read(&branched.join("mxfp4@sr8-s5"), file) == read(&switched, file), "{file}");
-        assert!(read(&branched.join("bf16-s5"), file) == read(&plain, file), "control: {file}");
+    for (branch, run) in [("mxfp4@sr8-s5", &switched), ("bf16-s5", &plain)] {
+        let branch = branched.join(branch);
+        assert!(read(&branch, "model.safetensors") == read(run, "model.safetensors"), "{branch:?}");
+        assert!(state(&branch) == state(run), "{branch:?}");
     }
     assert!(read(&branched.join("bf16-s5"), "metrics.jsonl") == read(&plain, "metrics.jsonl"));
     // The control knows the precision of its own steps alone.
@@ -110,7 +116,8 @@ fn a_branch_equals_a_switch_and_a_control_equals_its_run() {
     // Before the switch the control will switch, after it it has switched.
     for (step, name) in [(10, "bf16-s5"), (25, "mxfp4@sr8-s5")] {
         let out = branch(&format!("control{step}"), &switched, step, &[]);
-        for file in [files[0], files[1], "metrics.jsonl"] {
+        let checkpoint = "checkpoints/step-00000040.safetensors";
+        for file in ["model.safetensors", checkpoint, "metrics.jsonl"] {
             assert!(read(&out.join(name), file) == read(&switched, file), "{step}: {file}");
         }
     }

@@ -5,6 +5,7 @@ use crate::kill::kill_after;
 use crate::{TINY, exmy, succeed, text_file};
 use exmy::train::probe::{Line, read};
 use exmy::train::record::{Metrics, read_metrics};
+use exmy::train::run::Folder;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -50,10 +51,14 @@ fn probes_change_nothing() {
         let without = train(folder.path(), &name("without"), recipe, &more);
         let with = [&SOME[..4], &["--set", all, "--set", &parts, "--set", &model]].concat();
         let with = train(folder.path(), &name("with"), recipe, &with);
-        for file in ["model.safetensors", "metrics.jsonl", "summary.json"] {
+        for file in ["model.safetensors", "metrics.jsonl"] {
             let [a, b] = [&without, &with].map(|run| fs::read(run.join(file)).unwrap());
             assert!(a == b, "{recipe}: {file}");
         }
+        let [a, mut b] = [&without, &with].map(|run| Folder::new(run).summary().unwrap().unwrap());
+        // The digest of what they measured.
+        assert!(b.records.as_mut().unwrap().probes.take().is_some());
+        assert_eq!(a, b, "{recipe}");
         assert!(!without.join("probes.jsonl").exists());
         let lines = probes(&with);
         let at = |step: u64| lines.iter().filter(|line| line.step == step).count();

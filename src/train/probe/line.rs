@@ -103,13 +103,17 @@ pub struct Line {
     pub values: Values,
 }
 
+/// The bytes of the whole lines up to `step`.
+///
+/// # Errors
+/// If the file cannot be read.
+pub(in crate::train) fn lines_up_to(path: &Path, step: u64) -> Result<Vec<u8>> {
+    Ok(split(path, Some(step))?.0)
+}
+
 /// The bytes of the whole lines up to `step`, and those after it.
 fn split(path: &Path, step: Option<u64>) -> Result<(Vec<u8>, Vec<u8>)> {
-    let mut text = match given::lines(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(record::unreadable(path, error)),
-    };
+    let mut text = record::bytes(path)?;
     let mut kept = 0;
     for line in text.split_inclusive(|&byte| byte == b'\n') {
         let read = serde_json::from_slice::<Line>(line);
@@ -146,6 +150,11 @@ impl Lines {
     /// If it cannot be written.
     pub fn push(&mut self, line: &Line) -> Result<()> {
         self.0.push(line)
+    }
+
+    /// The digest of the lines so far.
+    pub fn digest(&self) -> String {
+        self.0.digest()
     }
 
     /// Makes all lines so far survive a power cut.

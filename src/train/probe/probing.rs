@@ -161,6 +161,11 @@ impl<'a> Probing<'a> {
         self.lines.as_mut().map_or(Ok(()), Lines::sync)
     }
 
+    /// The digest of the recorded values, if there are any.
+    pub(in crate::train) fn digest(&self) -> Option<String> {
+        self.lines.as_ref().map(Lines::digest)
+    }
+
     /// Cuts `probes.jsonl` at `path` back to `step` and returns what stood after it.
     ///
     /// # Errors

@@ -1,0 +1,141 @@
+//! Records that were changed from outside are not gone on with, and no picture loses a curve by them.
+
+use crate::bad_input::refused;
+use crate::{TINY, assert_same, contents, exmy, succeed, text_file};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Trains the tiny network in f32 and MXFP4, with checkpoints of steps 2, 4 and 6; the run in MXFP4.
+fn begin(root: &Path, out: &str) -> PathBuf {
+    let data = text_file(root);
+    let mut command = exmy(&["train", "--data", &data, "--recipe", "f32,mxfp4", "--out", out]);
+    let more =
+        ["train.steps=6", "record.checkpoint_every=2", "record.keep=3", "record.probe_every=1"];
+    let more = more.iter().flat_map(|setting| ["--set", setting]);
+    let probes = ["--set", "record.probes=[\"norms\"]", "--quiet"];
+    succeed(command.args(TINY).args(more).args(probes).current_dir(root));
+    root.join(out).join("mxfp4-s5")
+}
+
+/// The text of a file of lines with another digit in line `at`, from 0.
+fn edited(text: &str, at: usize) -> String {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let end = lines[at].rfind(|c: char| c.is_ascii_digit()).unwrap();
+    let digit = if &lines[at][end..=end] == "1" { "2" } else { "1" };
+    lines[at].replace_range(end..=end, digit);
+    lines.join("\n") + "\n"
+}
+
+/// The first lines of a text.
+fn first(text: &str, count: usize) -> String {
+    text.split_inclusive('\n').take(count).collect()
+}
+
+#[test]
+fn a_complete_run_without_its_records_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let run = begin(root, "out");
+    let resume = ["train", "--quiet", "--resume", "out"];
+    for name in ["metrics.jsonl", "probes.jsonl"] {
+        let path = run.join(name);
+        let text = fs::read_to_string(&path).unwrap();
+        let count = text.lines().count();
+        let whole = format!("{name} up to step 6 is not as it was written");
+        let fault = |metrics: &str| match name {
+            "metrics.jsonl" => metrics.to_owned(),
+            _ => whole.clone(),
+        };
+        let cases = [
+            (None, format!("{name} is missing"), "summary.json and all checkpoints"),
+            (Some(String::new()), format!("{name} is empty"), "summary.json and all checkpoints"),
+            (
+                Some(first(&text, 4)),
+                fault("metrics.jsonl ends at step 3 of 6"),
+                "after step 2: --resume",
+            ),
+            (Some(edited(&text, count - 1)), whole.clone(), "after step 4: --resume"),
+            (Some(text.clone() + "{}\n"), whole.clone(), "remove summary.json: --resume"),
+        ];
+        for (changed, fault, works) in cases {
+            match changed {
+                Some(text) => fs::write(&path, text).unwrap(),
+                None => fs::remove_file(&path).unwrap(),
+            }
+            // Also where only the other run is meant: the picture is of both.
+            let parts = ["mxfp4-s5", fault.as_str(), "put the file back as it was"];
+            refused(root, &resume, &[&parts[..], &[works]].concat());
+            let other = ["train", "--quiet", "--resume", "out/f32-s5"];
+            refused(root, &other, &["mxfp4-s5", &fault, "loss.svg stays as it was"]);
+        }
+        fs::write(&path, text).unwrap();
+    }
+    let expected = contents(root);
+    succeed(exmy(&resume).current_dir(root));
+    assert!(contents(root) == expected, "a resume of complete runs changed something");
+}
+
+#[test]
+fn lines_before_a_checkpoint_must_be_those_that_were_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let run = begin(root, "out");
+    let expected = contents(&run);
+    let last = run.join("checkpoints/step-00000006.safetensors");
+    for file in [&run.join("summary.json"), &last] {
+        fs::remove_file(file).unwrap();
+    }
+    let resume = ["train", "--quiet", "--resume", "out"];
+    let branch = ["train", "--quiet", "--branch", "out/mxfp4-s5@4", "--steps", "9", "--out", "b"];
+    for name in ["metrics.jsonl", "probes.jsonl"] {
+        let path = run.join(name);
+        let text = fs::read_to_string(&path).unwrap();
+        // The line of step 3.
+        let at = text.lines().position(|line| line.starts_with(r#"{"step":3,"#)).unwrap();
+        fs::write(&path, edited(&text, at)).unwrap();
+        let fault = format!("{name} up to step 4 is not as it was written");
+        refused(root, &resume, &[&fault, "remove the checkpoints after step 2: --resume takes"]);
+        if name == "metrics.jsonl" {
+            refused(root, &branch, &[&fault, "branch off at an earlier step"]);
+        }
+        // What comes after the checkpoint is made anew in any case.
+        let at = text.lines().position(|line| line.starts_with(r#"{"step":5,"#)).unwrap();
+        fs::write(&path, edited(&text, at)).unwrap();
+    }
+    succeed(exmy(&resume).current_dir(root));
+    assert!(contents(&run) == expected, "the last two steps are others");
+    // What was advised leads to the same run.
+    let metrics = run.join("metrics.jsonl");
+    fs::write(&metrics, edited(&fs::read_to_string(&metrics).unwrap(), 1)).unwrap();
+    refused(root, &resume, &["remove summary.json and all checkpoints: --resume begins"]);
+    fs::remove_file(run.join("summary.json")).unwrap();
+    fs::remove_dir_all(run.join("checkpoints")).unwrap();
+    succeed(exmy(&resume).current_dir(root));
+    assert!(contents(&run) == expected, "begun anew");
+}
+
+#[test]
+fn folders_of_before_there_were_digests_are_read_with_a_note() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let run = begin(root, "out");
+    let summary = fs::read_to_string(run.join("summary.json")).unwrap();
+    let records = summary.find(",\n  \"records\"").unwrap();
+    fs::write(run.join("summary.json"), format!("{}\n}}\n", &summary[..records])).unwrap();
+    let metrics = run.join("metrics.jsonl");
+    let text = fs::read_to_string(&metrics).unwrap();
+    fs::write(&metrics, edited(&text, 3)).unwrap();
+    let output = succeed(exmy(&["train", "--quiet", "--resume", "out"]).current_dir(root));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.starts_with("note: 1 of 2 runs have no digests") && said.lines().count() == 1,
+        "{said}"
+    );
+    // Steps that are not there are noticed all the same.
+    fs::write(&metrics, first(&text, 3)).unwrap();
+    refused(root, &["train", "--resume", "out"], &["metrics.jsonl ends at step 2 of 6"]);
+    fs::write(&metrics, text).unwrap();
+    fs::write(run.join("summary.json"), summary).unwrap();
+    let again = begin(root, "again");
+    assert_same(&again, &run, "put back");
+}
