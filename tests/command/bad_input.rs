@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 /// Runs in `folder`, expects exit code 2 and each of `parts` in the message, and that no file
 /// appeared, vanished or changed.
-fn refused(folder: &Path, arguments: &[&str], parts: &[&str]) {
+pub(crate) fn refused(folder: &Path, arguments: &[&str], parts: &[&str]) {
     let before = contents(folder);
     let output = exmy(arguments).current_dir(folder).output().unwrap();
     let message = String::from_utf8_lossy(&output.stderr);
@@ -61,6 +61,17 @@ fn mistakes_are_answered() {
         (&["--set", "train.steps=-1"], &["train.steps=-1"]),
         (&["--set", "train.batch=4611686018427387904"], &["train.batch", "2^26 tokens"]),
         (&["--set", "model.layers=16777216"], &["16777216 layers"]),
+        (
+            &[
+                "--set",
+                "model.d_model=8",
+                "--set",
+                "model.hidden=4",
+                "--set",
+                "model.layers=100000",
+            ],
+            &["model.layers = 100000", "at most 2^16"],
+        ),
         (&["--set", "model.norm=x"], &["model.norm=x", "layer-norm"]),
         (&["--set", "seed=9223372036854775808"], &["seed = 9223372036854775808", "range"]),
         (&["--set", "=1"], &["names no key"]),
@@ -303,32 +314,39 @@ fn flipped_bits_and_edited_settings_are_noticed() {
     assert_same(&expected, &run, "the checkpoint before");
 }
 
-/// A run that does not fit says so before it tries, with numbers and what would make it fit.
+/// A run that does not fit is refused before it begins, with numbers and what would make it fit.
 #[test]
 #[cfg(target_os = "linux")]
-fn too_little_memory_is_told_before_the_run() {
+fn too_little_memory_is_refused_before_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let data = text_file(folder.path());
     let program = env!("CARGO_BIN_EXE_exmy");
     let arguments = ["train", "--data", &data, "--recipe", "f32", "--quiet", "--steps", "2"];
-    let run = |batch: &str, out: &str| {
+    let run = |batch: &str, out: &str, more: &[&str]| {
         let mut command = std::process::Command::new("sh");
         // 1 GB of addresses; a step of 2^20 sequences of 16 tokens takes many times that.
         command.args(["-c", "ulimit -v 1000000; exec \"$@\"", "sh", program]);
         command.args(arguments).args(TINY).args(["--set", batch, "--threads", "1", "--out", out]);
-        let output = command.current_dir(&folder).output().unwrap();
-        (output.status.success(), String::from_utf8(output.stderr).unwrap())
+        let output = command.args(more).current_dir(&folder).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
-    let (_, said) = run("train.batch=1048576", "large");
+    let (code, said) = run("train.batch=1048576", "large", &[]);
     let parts = [
-        "warning: f32: the run needs at least",
+        "error: the run may need up to",
         "GiB",
-        "there are 976.6 MiB",
+        "the limit of addresses (ulimit -v) leaves 9",
         "--set train.accumulate=",
+        "--force begins all the same",
     ];
     assert!(parts.iter().all(|part| said.contains(part)), "{said}");
-    let (good, said) = run("train.batch=4", "small");
-    assert!(good && !said.contains("warning"), "{said}");
+    assert_eq!((code, folder.path().join("large").exists()), (Some(2), false));
+    // Weights that cannot be had are told even where the run is wanted.
+    let wide = ["--set", "model.d_model=8192", "--set", "model.hidden=8192", "--force"];
+    let (code, said) = run("train.batch=4", "wide", &wide);
+    let parts = ["warning: f32: the run needs at least", "gradients and moments need"];
+    assert!(code == Some(2) && parts.iter().all(|part| said.contains(part)), "{code:?} {said}");
+    let (code, said) = run("train.batch=4", "small", &[]);
+    assert!(code == Some(0) && !said.contains("warning"), "{said}");
 }
 
 /// Files of a run that are missing or damaged are named, with what helps; and that helps.

@@ -5,7 +5,7 @@ use crate::{TINY, assert_same, exmy, succeed, text_file};
 use exmy::random::{Philox, Stream};
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -115,7 +115,46 @@ fn torn_metrics_are_cut_back_to_the_checkpoint() {
     }
 }
 
-/// Ctrl-C ends cleanly with a checkpoint of its own, which the finished run no longer has.
+/// Sends a signal by its name.
+#[cfg(unix)]
+fn send(child: &Child, signal: &str) {
+    let pid = child.id().to_string();
+    assert!(std::process::Command::new("kill").args([signal, &pid]).status().unwrap().success());
+}
+
+/// Where no step is under way the first request ends the program, also while it waits for a file that never
+/// comes.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_program_that_waits_ends_at_the_first_request() {
+    use std::os::unix::process::ExitStatusExt;
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for (signal, number) in [("-HUP", 1), ("-INT", 2), ("-TERM", 15)] {
+        // Whoever started the tests may have it ignored.
+        let mut command = std::process::Command::new("env");
+        command.args(["--default-signal", env!("CARGO_BIN_EXE_exmy"), "train", "--init-from"]);
+        let mut child = command.arg(&pipe).current_dir(&folder).spawn().unwrap();
+        // Asleep where it reads: before, it might not listen yet.
+        sleep(Duration::from_millis(500));
+        send(&child, signal);
+        let begun = Instant::now();
+        while child.try_wait().unwrap().is_none() {
+            if begun.elapsed() > Duration::from_secs(60) {
+                child.kill().unwrap();
+                panic!("{signal} was not heard");
+            }
+            sleep(Duration::from_millis(10));
+        }
+        let status = child.wait().unwrap();
+        let code = status.code().or(status.signal().map(|signal| 128 + signal));
+        assert_eq!(code, Some(128 + number), "{signal}");
+    }
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+}
+
+/// Ctrl-C and SIGTERM end cleanly with a checkpoint of its own, which the finished run no longer has.
 #[test]
 #[cfg(unix)]
 fn interrupted_and_resumed() {
@@ -134,16 +173,21 @@ fn interrupted_and_resumed() {
         command
     };
     succeed(&mut arguments(&expected));
-    let mut child = arguments(&out).stderr(Stdio::piped()).spawn().unwrap();
     let metrics = out.join("mxfp4@sr8-s5/metrics.jsonl");
-    while !metrics.exists() || fs::metadata(&metrics).unwrap().len() == 0 {
-        sleep(Duration::from_millis(1));
+    let length = || fs::metadata(&metrics).map_or(0, |file| file.len());
+    let mut command = arguments(&out);
+    // Shells report 128 and the signal's number.
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        let before = length();
+        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+        while length() <= before {
+            sleep(Duration::from_millis(1));
+        }
+        send(&child, signal);
+        assert_eq!(child.wait().unwrap().code(), Some(code));
+        command = exmy(&["train", "--quiet", "--threads", "1", "--resume"]);
+        command.arg(&out);
     }
-    let pid = child.id().to_string();
-    let interrupt = std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap();
-    assert!(interrupt.success());
-    let status = child.wait().unwrap();
-    assert_eq!(status.code(), Some(130));
     let checkpoints = fs::read_dir(out.join("mxfp4@sr8-s5/checkpoints")).unwrap().count();
     assert!(checkpoints > 0);
     succeed(exmy(&["train", "--quiet", "--resume"]).arg(&out));

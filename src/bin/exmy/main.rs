@@ -20,6 +20,7 @@ mod rows;
 mod sample;
 mod settings;
 mod show;
+mod stop;
 mod study;
 mod sweep;
 mod train;
@@ -78,9 +79,6 @@ const PARTLY: u8 = 1;
 
 /// Runs diverged, where that was to be told.
 const DIVERGED: u8 = 3;
-
-/// Stopped by Ctrl-C, as shells report it.
-const INTERRUPTED: u8 = 130;
 
 /// The arguments; else, when help was shown or the mistake was told, the exit code.
 fn arguments() -> Result<Arguments, u8> {

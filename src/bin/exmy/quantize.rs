@@ -1,9 +1,9 @@
 //! `exmy quantize`: a safetensors file in, the same tensors in few bits out.
 
-use crate::INTERRUPTED;
 use crate::rows::{Bar, Line, number, percent, shape, shown, table, watched, width};
 use crate::settings::{Work, no_stream, quiet_pipe};
 use crate::show;
+use crate::stop::Stop;
 use clap::{Args, ValueEnum};
 use exmy::block::{Profile, Statistics};
 use exmy::error::{Error, Result};
@@ -14,8 +14,6 @@ use exmy::scale::ScaleRule;
 use indicatif::HumanBytes;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Quantize the tensors of a safetensors file to any format or block format
 ///
@@ -251,16 +249,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     no_stream(&arguments.input)?;
     no_stream(&arguments.output)?;
     let options = arguments.options()?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
-    ctrlc::set_handler(move || {
-        // The second request does not wait for a large tensor; what it leaves has a name that says
-        // it is a part, and the next run removes it.
-        if flag.swap(true, Ordering::SeqCst) {
-            std::process::exit(i32::from(INTERRUPTED));
-        }
-    })
-    .map_err(|error| Error::new("cannot listen for Ctrl-C").because(error))?;
+    // What a large tensor leaves that is not waited for has a name that says it is a part, and the next run
+    // removes it.
+    let stop = Stop::listen()?;
     let Arguments { input, output, work: Work { quiet, .. }, .. } = arguments;
     let dtype = arguments.dequantize.flatten().map(Type::dtype);
     let work = || {
@@ -272,7 +263,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let report = arguments.work.with_threads(work)?;
     let Some(report) = report else {
         tell!("stopped; {} was not written", show::path(output));
-        return Ok(INTERRUPTED);
+        return Ok(stop.code());
     };
     let mut text = rows(&report);
     if let Some(quantizer) = options.map(|o| o.quantizer).filter(|q| q.rotation.is_some()) {

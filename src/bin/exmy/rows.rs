@@ -1,12 +1,12 @@
 //! Tables of tensors: their names are long, so a table that does not fit gives each a line of its
 //! own, and each cell where that does not fit either.
 
+use crate::stop::Stop;
 use exmy::files::{Progress, Watch};
 use exmy::shown::printable;
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -193,14 +193,10 @@ impl Bar {
 }
 
 /// Calls `work` with what shows its progress and passes on the wish to stop.
-pub(crate) fn watched<T>(
-    bar: &mut Bar,
-    stop: &AtomicBool,
-    work: impl FnOnce(&mut Watch<'_>) -> T,
-) -> T {
+pub(crate) fn watched<T>(bar: &mut Bar, stop: &Stop, work: impl FnOnce(&mut Watch<'_>) -> T) -> T {
     let done = work(&mut |progress: &Progress<'_>| {
         bar.show(progress);
-        match stop.load(Ordering::SeqCst) {
+        match stop.is_asked() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }

@@ -3,6 +3,7 @@
 //! On a terminal progress is a bar that fits its width; elsewhere (a pipe, a log) it is one line
 //! every few seconds. Progress and messages go to stderr, results to stdout.
 
+use crate::stop::{Held, Stop};
 use exmy::error::{Error, Result};
 use exmy::nn::model;
 use exmy::shown::{printable, printable_lines};
@@ -13,13 +14,12 @@ use exmy::train::data::Dataset;
 use exmy::train::precision::{Span, spans};
 use exmy::train::record::{Event, Metrics};
 use exmy::train::room;
-use exmy::train::run::{Outcome, Summary, Watch};
+use exmy::train::run::{Folder, Outcome, Summary, Watch, intact};
 use exmy::train::start::Matching;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fmt::Arguments;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Time between lines where there is no terminal.
@@ -44,6 +44,20 @@ pub(crate) fn error(error: &Error) {
 /// A path in a line of text.
 pub(crate) fn path(path: &Path) -> String {
     printable(&path.display().to_string())
+}
+
+/// Tells of runs whose records may have been changed since without a sign of it.
+pub(crate) fn unchecked(folders: &[Folder]) {
+    // What cannot be read is told when it is needed.
+    let is_without = |folder: &&Folder| matches!(intact::has_digests(folder), Ok(false));
+    let count = folders.iter().filter(is_without).count();
+    if count > 0 {
+        tell!(
+            "note: {count} of {} runs have no digests of metrics.jsonl and probes.jsonl, as earlier \
+             versions wrote none: whether these are as they were is not checked",
+            folders.len()
+        );
+    }
 }
 
 /// What is about to be trained, on what, into where.
@@ -120,7 +134,9 @@ fn shortened(name: &str, most: usize) -> String {
 pub(crate) struct Watcher<'a> {
     bar: ProgressBar,
     name: String,
-    stop: &'a AtomicBool,
+    stop: &'a Stop,
+    /// While it is trained.
+    held: Option<Held<'a>>,
     lines: bool,
     begun: Instant,
     last_line: Instant,
@@ -135,7 +151,7 @@ impl<'a> Watcher<'a> {
         config: &Config,
         (index, count): (usize, usize),
         quiet: bool,
-        stop: &'a AtomicBool,
+        stop: &'a Stop,
     ) -> Self {
         let name = match count {
             1 => config.recipe.to_string(),
@@ -165,6 +181,7 @@ impl<'a> Watcher<'a> {
             bar,
             name,
             stop,
+            held: None,
             lines: !quiet && !std::io::stderr().is_terminal(),
             begun: now,
             last_line: now,
@@ -189,6 +206,10 @@ impl<'a> Watcher<'a> {
 }
 
 impl Watch for Watcher<'_> {
+    fn begin(&mut self) {
+        self.held = Some(self.stop.hold());
+    }
+
     fn step(&mut self, metrics: &Metrics, steps: u64) -> bool {
         if self.steps_done == 0 {
             self.bar.set_position(metrics.step);
@@ -222,7 +243,7 @@ impl Watch for Watcher<'_> {
                 self.loss
             );
         }
-        !self.stop.load(Ordering::SeqCst)
+        !self.stop.is_asked()
     }
 
     fn phase(&mut self, what: &str) {

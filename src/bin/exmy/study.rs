@@ -1,10 +1,9 @@
 //! `exmy study`: what a paper measured, run again.
 
-use crate::INTERRUPTED;
 use crate::provenance::provenance;
 use crate::settings::{Work, counted};
 use crate::show;
-use crate::train::listen;
+use crate::stop::Stop;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::study::arm::{Arm, Scale, Setting};
@@ -19,7 +18,6 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// Run the experiments of a paper and write their report: figures, tables, verdicts
@@ -187,7 +185,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     if writes && let Some(standing) = report::check(paper, &figures, target)? {
         tell_replaced(&standing, &figures, scale, target)?;
     }
-    let stop = listen()?;
+    let stop = Stop::listen()?;
     arguments.work.with_threads(|| {
         let source = match &arguments.data {
             None => Source::default(),
@@ -228,11 +226,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             return Ok(0);
         }
         let shown = Shown::new(arguments.work.quiet, &stop, &left, seconds);
+        let held = stop.hold();
         let whole = store.train(&arms, &data, (shard, jobs), &shown)?;
+        drop(held);
         shown.bar.finish_and_clear();
         if !whole {
             tell!("stopped; every step so far is kept, and the same command goes on");
-            return Ok(INTERRUPTED);
+            return Ok(stop.code());
         }
         if shard != Shard::ALL {
             tell!("share {shard} done; without --shard the same command writes the report");
@@ -244,7 +244,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         drawn.bar.finish_and_clear();
         let Some(findings) = findings else {
             tell!("stopped; all runs are kept, and the same command draws the report");
-            return Ok(INTERRUPTED);
+            return Ok(stop.code());
         };
         report::make(paper, &figures, (&setting, &store), &findings, target, &provenance)?;
         let mut text = String::new();
@@ -295,11 +295,11 @@ fn bar(length: u64, template: &str, quiet: bool) -> ProgressBar {
 /// One bar for all figures that are read.
 struct Drawn<'a> {
     bar: ProgressBar,
-    stop: &'a AtomicBool,
+    stop: &'a Stop,
 }
 
 impl<'a> Drawn<'a> {
-    fn new(quiet: bool, stop: &'a AtomicBool, figures: usize) -> Self {
+    fn new(quiet: bool, stop: &'a Stop, figures: usize) -> Self {
         let template = "{wide_bar:.cyan/dim} {pos}/{len} figures read {msg}";
         Self { bar: bar(figures as u64, template, quiet), stop }
     }
@@ -312,20 +312,20 @@ impl<'a> Drawn<'a> {
         }
         self.bar.set_message(figure.id().to_owned());
         self.bar.tick();
-        !self.stop.load(Ordering::SeqCst)
+        !self.stop.is_asked()
     }
 }
 
 /// One bar for all runs.
 struct Shown<'a> {
     bar: ProgressBar,
-    stop: &'a AtomicBool,
+    stop: &'a Stop,
     lines: bool,
     last: Mutex<Instant>,
 }
 
 impl<'a> Shown<'a> {
-    fn new(quiet: bool, stop: &'a AtomicBool, left: &[Arm], seconds: f64) -> Self {
+    fn new(quiet: bool, stop: &'a Stop, left: &[Arm], seconds: f64) -> Self {
         let steps = left.iter().map(Arm::steps).sum();
         let bar = bar(steps, "{wide_bar:.cyan/dim} {pos}/{len} steps {msg} {eta:>4}", quiet);
         let lines = !quiet && !std::io::stderr().is_terminal();
@@ -339,7 +339,7 @@ impl<'a> Shown<'a> {
 impl store::Progress for Shown<'_> {
     fn step(&self) -> bool {
         self.bar.inc(1);
-        !self.stop.load(Ordering::SeqCst)
+        !self.stop.is_asked()
     }
 
     fn end(&self, name: &str, done: usize, count: usize) {

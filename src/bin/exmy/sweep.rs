@@ -1,16 +1,14 @@
 //! `exmy sweep`: a grid of runs, divided among processes.
 
-use crate::INTERRUPTED;
 use crate::settings::Work;
 use crate::show::{self, Watcher};
-use crate::train::listen;
+use crate::stop::Stop;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::study::sweep::{Folder, Plan, Progress, Shard};
 use exmy::train::config::Config;
 use exmy::train::run::{Outcome, Watch};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 
 /// Train a grid of configurations into one folder, alone or as one of many processes
 #[derive(Args)]
@@ -67,7 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     }
     let shard = Shard::choose(arguments.shard.as_deref(), |name| std::env::var(name).ok())
         .map_err(|error| Error::new(error.to_string()))?;
-    let stop = listen()?;
+    let stop = Stop::listen()?;
     arguments.work.with_threads(|| {
         let plan = Plan::read(&arguments.plan)?;
         let folder = Folder::open(&out, &plan)?;
@@ -78,7 +76,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         let mut shown = Shown { quiet, stop: &stop };
         if !folder.work(&plan, shard, arguments.steal, &mut shown)? {
             tell!("stopped; every step so far is kept, and the same command goes on");
-            return Ok(INTERRUPTED);
+            return Ok(stop.code());
         }
         let status = folder.status()?;
         if status.queued.is_empty() && status.claimed.is_empty() {
@@ -118,7 +116,7 @@ fn look(arguments: &Arguments, folder: &Folder) -> Result<u8> {
 /// Shows each run as `exmy train` does.
 struct Shown<'a> {
     quiet: bool,
-    stop: &'a AtomicBool,
+    stop: &'a Stop,
 }
 
 impl Progress for Shown<'_> {

@@ -1,8 +1,9 @@
 //! `exmy train`: from arguments to configurations to runs to a table.
 
+use crate::DIVERGED;
 use crate::settings::Work;
 use crate::show::{self, Watcher};
-use crate::{DIVERGED, INTERRUPTED};
+use crate::stop::Stop;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::files::given;
@@ -12,12 +13,11 @@ use exmy::train::config::{Config, read_table};
 use exmy::train::data::Source;
 use exmy::train::preset::{PRESETS, preset};
 use exmy::train::profile::Profile;
+use exmy::train::room;
 use exmy::train::run::{self, Folder, Outcome};
 use exmy::train::start;
 use exmy::train::trainer::check;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What is compared when no recipe is given.
 const DEFAULT_RECIPES: &str = "f32,mxfp8-e4m3,nvfp4,bitred-e8m3";
@@ -80,6 +80,9 @@ pub(crate) struct Arguments {
     /// Exit with 3 if a run diverged, which is a result and no failure otherwise
     #[arg(long)]
     fail_on_divergence: bool,
+    /// Begin also where memory will not do
+    #[arg(long)]
+    force: bool,
     /// Print where the time of the steps went, evaluations included, and the memory held
     #[arg(long)]
     profile: bool,
@@ -104,23 +107,9 @@ fn long_help() -> String {
     text
 }
 
-/// A flag that Ctrl-C and requests to end (as of batch systems) raise.
-pub(crate) fn listen() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
-    ctrlc::set_handler(move || {
-        // The second request does not wait for the step to end; every file is whole anyway.
-        if flag.swap(true, Ordering::SeqCst) {
-            std::process::exit(i32::from(INTERRUPTED));
-        }
-    })
-    .map_err(|error| Error::new("cannot listen for Ctrl-C").because(error))?;
-    Ok(stop)
-}
-
 /// Runs the command; the result is the exit code.
 pub(crate) fn run(arguments: Arguments) -> Result<u8> {
-    let stop = listen()?;
+    let stop = Stop::listen()?;
     let work = || {
         let folders = match &arguments.resume {
             Some(path) => compare::open(path)?,
@@ -129,7 +118,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8> {
         let mut code = 0;
         for folder in folders {
             code = train_all(folder, &arguments, &stop)?.max(code);
-            if code == INTERRUPTED {
+            if stop.is_asked() {
                 break;
             }
         }
@@ -247,6 +236,16 @@ fn branch_off(text: &str) -> Result<Config> {
     start::branch(&Folder::new(run), step)
 }
 
+/// Refuses a run that memory will not do for, and warns of one that may go slowly.
+fn enough_memory(config: &Config, arguments: &Arguments) -> Result<()> {
+    match room::refusal(config) {
+        Some(error) if !arguments.force => {
+            Err(Error::new(error.to_string()).hint("--force begins all the same"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Checks everything that can be checked, then creates the output folder.
 fn plan(arguments: &Arguments) -> Result<OutFolder> {
     let (mut config, recipes) = configure(arguments, arguments.lr.first().copied())?;
@@ -271,12 +270,15 @@ fn plan(arguments: &Arguments) -> Result<OutFolder> {
         utf8("--out", path)?;
         compare::refuse_used(path)?;
     }
+    // Before anything large is asked for; what the data change is looked at once more below.
+    enough_memory(&config, arguments)?;
     let data = run::load_data(&mut config)?;
     if !data.bytes
         && let Some(model) = config.model.decoder_mut()
     {
         model.vocab = data.vocab;
     }
+    enough_memory(&config, arguments)?;
     start::settle(&mut config)?;
     if !config.start.weights.is_empty() {
         let path = Path::new(&config.start.weights);
@@ -304,8 +306,11 @@ fn plan(arguments: &Arguments) -> Result<OutFolder> {
 }
 
 /// Trains every run of an output folder, then writes and prints the results.
-fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &AtomicBool) -> Result<u8> {
+fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &Stop) -> Result<u8> {
     let folders = out.folders();
+    if arguments.resume.is_some() {
+        show::unchecked(&folders);
+    }
     let mut data: Option<(Config, _)> = None;
     let mut outcomes: Vec<Option<Outcome>> = Vec::new();
     // What cannot be printed is told when the work is done.
@@ -316,6 +321,9 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &AtomicBool) -> Re
             continue;
         }
         let mut config = folder.config()?;
+        if !folder.summary_file().exists() {
+            enough_memory(&config, arguments)?;
+        }
         // Runs that compare recipes share their data; load them once.
         let loaded = match data.take() {
             Some((first, loaded)) if first.data == config.data => loaded,
@@ -342,7 +350,7 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &AtomicBool) -> Re
         if stopped {
             out.conclude()?;
             show::stopped(out.path());
-            return Ok(INTERRUPTED);
+            return Ok(stop.code());
         }
         data = Some((config, loaded));
     }

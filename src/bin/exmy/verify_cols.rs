@@ -1,14 +1,15 @@
 //! `exmy verify-cols`: recorded conversions of hardware and libraries against this crate's.
 
-use crate::{INTERRUPTED, inputs, show};
+use crate::stop::Stop;
+use crate::{inputs, show};
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::golden::columns::{Columns, Conversion, Table, Verdict};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Exit code where a recorded result is not the computed one.
@@ -51,15 +52,7 @@ fn long_help() -> String {
 
 /// Runs the command; the result is the exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
-    ctrlc::set_handler(move || {
-        // The second request does not wait for the blocks under way.
-        if flag.swap(true, Ordering::SeqCst) {
-            std::process::exit(i32::from(INTERRUPTED));
-        }
-    })
-    .map_err(|error| Error::new("cannot listen for Ctrl-C").because(error))?;
+    let stop = Stop::listen()?;
     let mut code = 0;
     let mut files = Vec::new();
     for path in &arguments.paths {
@@ -76,7 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             print(&format!("{}\n", show::path(path)))?;
         }
         match verify(path, arguments.quiet, &stop) {
-            Ok(Outcome::Stopped) => return Ok(INTERRUPTED),
+            Ok(Outcome::Stopped) => return Ok(stop.code()),
             Ok(Outcome::Done { mismatches: 0 }) => {}
             Ok(Outcome::Done { .. }) => code = code.max(MISMATCH),
             // The other files are still worth a look.
@@ -94,7 +87,7 @@ enum Outcome {
     Done { mismatches: usize },
 }
 
-fn verify(path: &Path, quiet: bool, stop: &AtomicBool) -> Result<Outcome> {
+fn verify(path: &Path, quiet: bool, stop: &Stop) -> Result<Outcome> {
     let columns = if path.as_os_str() == "-" {
         Columns::read(io::stdin().lock())
     } else {
@@ -109,7 +102,7 @@ fn verify(path: &Path, quiet: bool, stop: &AtomicBool) -> Result<Outcome> {
         progress.name(column.name());
         let verdict = columns.verify(column, &|rows| {
             progress.add(rows);
-            !stop.load(Ordering::SeqCst)
+            !stop.is_asked()
         });
         let verdict = verdict
             .map_err(|error| Error::new(format!("cannot use {}", path.display())).because(error))?;

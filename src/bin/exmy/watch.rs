@@ -3,7 +3,6 @@
 use crate::rows::padded;
 use crate::settings::counted;
 use crate::show;
-use crate::train::listen;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::plot::tell_apart;
@@ -12,7 +11,6 @@ use exmy::study::gather::{Found, State, gather, states};
 use std::collections::{HashMap, HashSet};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use unicode_width::UnicodeWidthStr;
 
@@ -155,7 +153,6 @@ fn one_line(error: &Error) -> String {
 
 /// Runs the command; the result is the exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
-    let stop = listen()?;
     let terminal = std::io::stdout().is_terminal();
     let mut begun = Begun::new();
     let mut drawn = 0;
@@ -207,13 +204,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         if arguments.once || !terminal || at_work + waiting == 0 && over {
             return Ok(0);
         }
-        let until = Instant::now() + Duration::from_secs(arguments.every);
-        while Instant::now() < until {
-            if stop.load(Ordering::SeqCst) {
-                return Ok(0);
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        std::thread::sleep(Duration::from_secs(arguments.every));
     }
 }
 

@@ -1,0 +1,117 @@
+//! Requests to end: Ctrl-C (SIGINT), of batch systems (SIGTERM) and of terminals that go away (SIGHUP).
+//!
+//! Work that looks whether it is to stop has half a second to come to a good end; then the program ends, for
+//! every file is whole at any moment. While a run is trained that end waits for the step under way and
+//! its checkpoint. A second request waits for nothing. The exit code is 128 and the signal's number, as shells
+//! report it.
+
+use exmy::error::{Error, Result};
+use std::process::exit;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// How long what looks whether it is to stop has for it, in ticks.
+const PATIENCE: u32 = 10;
+const TICK: Duration = Duration::from_millis(50);
+
+/// Whether the program is to end.
+#[derive(Debug, Default)]
+pub(crate) struct Stop {
+    /// The exit code that is asked for; 0 as long as none is.
+    code: AtomicU8,
+    /// What must come to its own end.
+    held: AtomicUsize,
+}
+
+impl Stop {
+    /// Listens from now on.
+    pub(crate) fn listen() -> Result<Arc<Self>> {
+        let stop = Arc::new(Self::default());
+        let listener = Arc::clone(&stop);
+        listen(move |code| Self::ask(&listener, code))
+            .map_err(|error| Error::new("cannot listen for Ctrl-C").because(error))?;
+        Ok(stop)
+    }
+
+    fn ask(stop: &Arc<Self>, code: u8) {
+        if stop.code.swap(code, Ordering::SeqCst) != 0 {
+            exit(code.into());
+        }
+        let stop = Arc::clone(stop);
+        let waiting = thread::Builder::new().spawn(move || stop.end());
+        if waiting.is_err() {
+            exit(code.into());
+        }
+    }
+
+    /// Ends the program when nothing holds it any more and who looks has had the time.
+    fn end(&self) -> ! {
+        let mut ticks = 0;
+        while ticks < PATIENCE {
+            thread::sleep(TICK);
+            ticks = if self.held.load(Ordering::SeqCst) == 0 { ticks + 1 } else { 0 };
+        }
+        exit(self.code().into());
+    }
+
+    /// Whether somebody asked for the end.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.code() != 0
+    }
+
+    /// The exit code of a command that stopped because of it.
+    pub(crate) fn code(&self) -> u8 {
+        self.code.load(Ordering::SeqCst)
+    }
+
+    /// As long as the result lives, the first request waits.
+    pub(crate) fn hold(&self) -> Held<'_> {
+        self.held.fetch_add(1, Ordering::SeqCst);
+        Held(self)
+    }
+}
+
+/// Work that must come to its own end.
+#[derive(Debug)]
+pub(crate) struct Held<'a>(&'a Stop);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.held.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Calls `ask` with the exit code of each signal that asks for the end. They are blocked in this thread and
+/// all that it begins, and one thread waits for them, so that what it does is bound by no rules of handlers.
+#[cfg(unix)]
+fn listen(ask: impl Fn(u8) + Send + 'static) -> std::io::Result<()> {
+    use nix::sys::signal::{SigSet, Signal};
+    let mut signals: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
+    if !is_ignored(Signal::SIGHUP as u32) {
+        signals.add(Signal::SIGHUP);
+    }
+    signals.thread_block()?;
+    thread::Builder::new().spawn(move || {
+        while let Ok(signal) = signals.wait() {
+            ask(128 + signal as u8);
+        }
+    })?;
+    Ok(())
+}
+
+/// Whether whoever started the program wants a signal to be ignored, as `nohup` does with SIGHUP; Linux alone
+/// tells.
+#[cfg(unix)]
+fn is_ignored(signal: u32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
+}
+
+#[cfg(not(unix))]
+fn listen(ask: impl Fn(u8) + Send + 'static) -> Result<(), ctrlc::Error> {
+    ctrlc::set_handler(move || ask(130))
+}
