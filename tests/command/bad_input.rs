@@ -334,7 +334,7 @@ fn too_little_memory_is_refused_before_the_run() {
     let parts = [
         "error: the run may need up to",
         "GiB",
-        "the limit of addresses (ulimit -v) leaves 9",
+        "the limit of addresses (ulimit -v) leaves ",
         "--set train.accumulate=",
         "--force begins all the same",
     ];
