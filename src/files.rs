@@ -32,8 +32,8 @@ mod writer;
 pub use dtype::Dtype;
 pub use glob::{Glob, ParseGlobError};
 pub use header::{Entry, Header, MAX_HEADER, Outline};
-#[cfg(feature = "train")]
-pub(crate) use header::{extents, quoted};
+#[doc(hidden)]
+pub use header::{extents, quoted};
 pub use layout::FileLayout;
 pub use plan::{Kept, Options, Output};
 pub use quantize::{Fate, Progress, Report, Row, Watch, dequantize, quantize};

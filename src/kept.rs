@@ -10,10 +10,12 @@ use core::ops::{Deref, DerefMut};
 
 /// A `Vec` whose memory is used again by its thread.
 #[derive(Debug, Default)]
-pub(crate) struct Kept<T: Keep>(Vec<T>);
+#[doc(hidden)]
+pub struct Kept<T: Keep>(Vec<T>);
 
 /// What lists are kept of.
-pub(crate) trait Keep: Copy + Default + 'static {
+#[doc(hidden)]
+pub trait Keep: Copy + Default + 'static {
     /// Calls `work` with the lists that this thread has put aside, unless the thread ends.
     fn lists<R>(work: impl FnOnce(&mut Vec<Vec<Self>>) -> R) -> Option<R>;
 }
@@ -74,7 +76,8 @@ keep!(f32, u32);
 
 impl<T: Keep> Kept<T> {
     /// An empty list with room for `count`.
-    pub(crate) fn with_room(count: usize) -> Self {
+    #[doc(hidden)]
+    pub fn with_room(count: usize) -> Self {
         if count == 0 {
             return Self(Vec::new());
         }
@@ -90,7 +93,8 @@ impl<T: Keep> Kept<T> {
     }
 
     /// Makes this list empty, with room for `count`.
-    pub(crate) fn reset(&mut self, count: usize) {
+    #[doc(hidden)]
+    pub fn reset(&mut self, count: usize) {
         self.clear();
         if self.capacity() < count {
             *self = Self::with_room(count);
@@ -98,7 +102,8 @@ impl<T: Keep> Kept<T> {
     }
 
     /// Makes this list `count` long; what it did not have before is `value`.
-    pub(crate) fn fit(&mut self, count: usize, value: T) {
+    #[doc(hidden)]
+    pub fn fit(&mut self, count: usize, value: T) {
         if self.capacity() < count {
             let mut longer = Self::with_room(count);
             longer.extend_from_slice(self);
@@ -108,7 +113,8 @@ impl<T: Keep> Kept<T> {
     }
 
     /// A list of `count` zeros.
-    pub(crate) fn zeros(count: usize) -> Self {
+    #[doc(hidden)]
+    pub fn zeros(count: usize) -> Self {
         let mut list = Self::with_room(count);
         list.resize(count, T::default());
         list
@@ -148,7 +154,8 @@ impl<T: Keep> Drop for Kept<T> {
 
 /// An empty list in the memory of another, whose elements may have borrowed for less long: collecting takes
 /// over the memory of a list whose elements have the same size.
-pub(crate) fn emptied<A, B>(mut list: Vec<A>) -> Vec<B> {
+#[doc(hidden)]
+pub fn emptied<A, B>(mut list: Vec<A>) -> Vec<B> {
     list.clear();
     list.into_iter().map_while(|_| None).collect()
 }

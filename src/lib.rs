@@ -54,9 +54,6 @@
 //! | `alloc` | slices: bulk, blocks, GEMM, figures; without it floors 0 and 1 | by `std` |
 //! | `parallel` | threads (rayon); the same bits with and without | |
 //! | `fast-f32` | the f32 GEMM by `matrixmultiply`; the same bits with and without | |
-//! | `train` | layers, recipes, data, the training loop | |
-//! | `study` | comparison of runs and their figures | |
-//! | `cli` | the command `exmy` | |
 //! | `safetensors` | tensors in files: reading, writing, quantizing; by `train` | |
 //! | `half`, `approx`, `serde`, `bitvec` | interoperation with the crates of these names | |
 
@@ -80,9 +77,8 @@ pub mod text;
 pub mod bulk;
 pub mod cast;
 #[cfg(feature = "alloc")]
-pub(crate) mod kept;
-#[cfg(feature = "train")]
-pub mod minimize;
+#[doc(hidden)]
+pub mod kept;
 #[cfg(feature = "alloc")]
 pub mod pack;
 #[cfg(feature = "std")]
@@ -107,22 +103,9 @@ pub mod scale;
 pub mod gemm;
 #[cfg(feature = "std")]
 pub mod golden;
-// Floor 5
-#[cfg(feature = "train")]
-pub mod nn;
-#[cfg(feature = "train")]
-pub mod recipe;
-// Floor 6
-#[cfg(feature = "train")]
-pub mod train;
-// Floor 7
-#[cfg(feature = "study")]
-pub mod study;
 // Beside the floors
 #[cfg(feature = "std")]
 pub mod error;
-#[cfg(feature = "alloc")]
-pub mod plot;
 #[cfg(feature = "alloc")]
 pub mod shown;
 

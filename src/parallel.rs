@@ -276,8 +276,8 @@ pub fn threads() -> usize {
 
 /// How many of `count` pieces of work, each with `elements` of working memory, to begin before
 /// waiting for all: some for each thread, and one where they are large.
-#[cfg(feature = "train")]
-pub(crate) fn at_once(count: usize, elements: usize) -> usize {
+#[doc(hidden)]
+pub fn at_once(count: usize, elements: usize) -> usize {
     const FOR_EACH: usize = 8;
     const ELEMENTS: usize = 1 << 22;
     let most = ELEMENTS / elements.max(1);

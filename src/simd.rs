@@ -247,14 +247,16 @@ impl Drop for Restore {
 
 /// A kernel with its arguments; `run` must be `#[inline(always)]` so that each instantiation below
 /// is compiled for its level. Use [`kernel!`](crate::simd::kernel) instead of writing one.
-pub(crate) trait Kernel {
+#[doc(hidden)]
+pub trait Kernel {
     type Output;
     fn run(self) -> Self::Output;
 }
 
 /// Runs a kernel at the level in force.
 #[inline]
-pub(crate) fn dispatch<K: Kernel>(kernel: K) -> K::Output {
+#[doc(hidden)]
+pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     match level() {
         // SAFETY: `level` returns a level only if `is_available` said yes for this CPU.
         #[cfg(all(target_arch = "x86_64", feature = "std"))]
@@ -283,6 +285,8 @@ unsafe fn avx2<K: Kernel>(kernel: K) -> K::Output {
 /// The signature names one lifetime and uses it in every reference:
 /// `kernel! { pub(crate) fn scale<'a>(x: &'a mut [f32], by: f32) { .. } }`.
 /// Functions called from the body must be `#[inline(always)]`.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! kernel {
     ($(#[$meta:meta])* $vis:vis fn $name:ident<$life:lifetime $(, $gen:ident : $bound:path)?>(
         $($arg:ident : $ty:ty),* $(,)?
@@ -307,7 +311,8 @@ macro_rules! kernel {
         }
     };
 }
-pub(crate) use kernel;
+#[doc(hidden)]
+pub use kernel;
 
 #[cfg(all(test, feature = "std"))]
 mod tests {

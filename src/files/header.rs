@@ -330,7 +330,8 @@ impl Header {
 }
 
 /// A name for a message: in quotes, control characters escaped, not endless.
-pub(crate) fn quoted(name: &str) -> String {
+#[doc(hidden)]
+pub fn quoted(name: &str) -> String {
     const LONGEST: usize = 200;
     match name.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{:?}...", &name[..end]),
@@ -339,7 +340,8 @@ pub(crate) fn quoted(name: &str) -> String {
 }
 
 /// A shape for a message, of many axes the first.
-pub(crate) fn extents<T: std::fmt::Display>(shape: &[T]) -> String {
+#[doc(hidden)]
+pub fn extents<T: std::fmt::Display>(shape: &[T]) -> String {
     const MOST: usize = 16;
     let first: Vec<String> = shape.iter().take(MOST).map(T::to_string).collect();
     match shape.len() {

@@ -7,7 +7,6 @@
 //! finish wins. A symbolic link stays one: what it points to is written, in its own folder. A file that is
 //! replaced leaves its permissions to the new one. [`remove_partial`] and [`remove_abandoned`] clear what a kill left behind.
 
-#[cfg(feature = "train")]
 use super::given;
 use crate::error::{Error, Result};
 use std::fs::{self, File};
@@ -245,7 +244,8 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
 
 /// Flushes a folder's list of names. Where folders cannot be opened (Windows), renames are durable
 /// by other means and there is nothing to do.
-pub(crate) fn sync_folder(folder: &Path) -> std::io::Result<()> {
+#[doc(hidden)]
+pub fn sync_folder(folder: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     File::open(folder)?.sync_all()?;
     #[cfg(not(unix))]
@@ -258,8 +258,8 @@ pub(crate) fn sync_folder(folder: &Path) -> std::io::Result<()> {
 ///
 /// # Errors
 /// If it cannot be opened.
-#[cfg(feature = "train")]
-pub(crate) fn hold(path: &Path) -> io::Result<Option<File>> {
+#[doc(hidden)]
+pub fn hold(path: &Path) -> io::Result<Option<File>> {
     let file = given::open(path)?;
     // Who looks whether it is held has it for some microseconds.
     for wait in [0, 1, 10, 50] {
@@ -272,8 +272,8 @@ pub(crate) fn hold(path: &Path) -> io::Result<Option<File>> {
 }
 
 /// Whether another process [holds](hold) a file.
-#[cfg(feature = "train")]
-pub(crate) fn is_held(path: &Path) -> bool {
+#[doc(hidden)]
+pub fn is_held(path: &Path) -> bool {
     // As long as many look, none sees another.
     let held = |file: File| matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock));
     given::open(path).is_ok_and(held)
@@ -308,7 +308,8 @@ pub fn remove_partial(folder: &Path) -> Result<()> {
 }
 
 /// The folder of a path and its last name.
-pub(crate) fn split(path: &Path) -> (&Path, String) {
+#[doc(hidden)]
+pub fn split(path: &Path) -> (&Path, String) {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),

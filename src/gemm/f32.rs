@@ -12,8 +12,9 @@
 
 #[cfg(all(target_arch = "x86_64", feature = "fast-f32"))]
 mod avx512;
-#[cfg(all(target_arch = "x86_64", feature = "train"))]
-pub(crate) use avx512::{Columns, End};
+#[cfg(all(target_arch = "x86_64", feature = "fast-f32"))]
+#[doc(hidden)]
+pub use avx512::{Columns, End};
 
 use crate::view::{View, ViewMut};
 
@@ -105,7 +106,8 @@ pub(super) fn fused(a: f32, b: f32, c: f32) -> f32 {
 
 /// Whether the kernel of vectors of sixteen is to be used: at the levels that have them.
 #[cfg(all(target_arch = "x86_64", feature = "fast-f32"))]
-pub(crate) fn has_vectors() -> bool {
+#[doc(hidden)]
+pub fn has_vectors() -> bool {
     crate::simd::level() >= crate::simd::Level::Avx512
 }
 

@@ -128,7 +128,8 @@ pub fn multiply(
 
 /// As [`multiply`], each element rounded at last while it is in the cache, if there is what rounds it: by
 /// a mode that is not stochastic.
-pub(crate) fn multiply_and_round(
+#[doc(hidden)]
+pub fn multiply_and_round(
     a: &Packed,
     b: &Packed,
     c: ViewMut<'_, f32>,

@@ -181,13 +181,13 @@ fn pack_left(
 
 /// What becomes of the sums of a tile.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+#[doc(hidden)]
+pub enum End {
     /// They start at +0 and are stored.
     Store,
     /// They start at +0 and are added to what is there.
     Add,
     /// They go on from what is there, each a single chain with it, and are stored.
-    #[cfg_attr(not(feature = "train"), allow(dead_code))]
     Chain,
 }
 
@@ -206,23 +206,24 @@ struct Tile<'a> {
 
 /// The columns of a right operand in tiles of 48, packed: tile by tile, row by row, the last tile
 /// in whole vectors.
-#[cfg(feature = "train")]
 #[derive(Clone, Copy)]
-pub(crate) struct Columns<'a> {
+#[doc(hidden)]
+pub struct Columns<'a> {
     data: &'a [f32],
     rows: usize,
     cols: usize,
 }
 
-#[cfg(feature = "train")]
 impl<'a> Columns<'a> {
     /// Numbers that packing takes.
-    pub(crate) const fn room(rows: usize, cols: usize) -> usize {
+    #[doc(hidden)]
+    pub const fn room(rows: usize, cols: usize) -> usize {
         rows * cols.next_multiple_of(WIDTH)
     }
 
     /// Packs `rows` rows of `cols` numbers, row `k` of which begins at `k * stride`.
-    pub(crate) fn pack(
+    #[doc(hidden)]
+    pub fn pack(
         from: &[f32],
         stride: usize,
         (rows, cols): (usize, usize),
@@ -243,7 +244,8 @@ impl<'a> Columns<'a> {
 
     /// Packs the transposed matrix: column `j` of the operand is the row of `rows` numbers that
     /// begins at `j * stride`.
-    pub(crate) fn pack_transposed(
+    #[doc(hidden)]
+    pub fn pack_transposed(
         from: &[f32],
         stride: usize,
         (rows, cols): (usize, usize),
@@ -269,7 +271,8 @@ impl<'a> Columns<'a> {
     /// # Panics
     /// If anything lies outside of its slice, or the level in force has no vectors of sixteen.
     #[inline]
-    pub(crate) fn chains(
+    #[doc(hidden)]
+    pub fn chains(
         &self,
         rows: usize,
         left: &[f32],

@@ -1,0 +1,177 @@
+//! Whether sharpness foretells that a run will fail, better than simpler measures.
+
+use crate::arm::Arm;
+use crate::finding::{Findings, Part, Table, Verdict};
+use crate::measure::{Fate, Results, fate};
+use crate::plot::{self, Axis, Panel, Series};
+use crate::statistics::{Interval, Roc, roc, sd};
+use crate::store::Trained;
+use exmy::error::Result;
+
+/// The share of the steps after which is foretold.
+const AT: f64 = 0.25;
+/// Losses of which the scatter is one of the measures.
+const WINDOW: usize = 50;
+const MEASURES: [&str; 4] =
+    ["sharpness phi", "largest logit", "gradient norm", "scatter of the loss"];
+
+/// The measures of a run before a step; the last of each that there is.
+fn measures(run: &Trained, step: f64) -> Result<[Option<f64>; 4]> {
+    let last = |points: &[(f64, f64)]| {
+        points.iter().rfind(|point| point.0 <= step).map(|point| point.1).filter(|x| x.is_finite())
+    };
+    let losses: Vec<f64> =
+        run.losses().iter().filter(|point| point.0 <= step).map(|point| point.1).collect();
+    let scatter = sd(&losses[losses.len().saturating_sub(WINDOW)..]).filter(|sd| sd.is_finite());
+    Ok([last(&run.values("phi")?), last(&run.values("logits")?), last(&run.norms()), scatter])
+}
+
+/// Whether a run fails, or spikes, after a step; `None` if it failed before.
+fn fails_later(fate: &Fate, step: f64) -> Option<bool> {
+    if fate.verdict.diverged.is_some_and(|at| (at as f64) <= step) {
+        return None;
+    }
+    let spikes = fate.verdict.spikes.iter().any(|spike| spike.first as f64 > step);
+    Some(fate.failed || spikes)
+}
+
+/// Measures of runs, each beside whether the run fails later.
+#[derive(Default)]
+struct Scored {
+    each: [Vec<(f64, bool)>; MEASURES.len()],
+    runs: usize,
+    failing: usize,
+}
+
+impl Scored {
+    /// Adds a run that has not failed by then.
+    fn push(&mut self, run: &Trained, arm: &Arm) -> Result<()> {
+        let step = AT * arm.config.train.steps as f64;
+        let Some(later) = fails_later(&fate(run, arm), step) else { return Ok(()) };
+        self.runs += 1;
+        self.failing += usize::from(later);
+        for (scored, value) in self.each.iter_mut().zip(measures(run, step)?) {
+            scored.extend(value.map(|value| (value, later)));
+        }
+        Ok(())
+    }
+
+    /// The curve of each measure.
+    fn curves(&self) -> [Option<Roc>; MEASURES.len()] {
+        self.each.each_ref().map(|scored| roc(scored))
+    }
+
+    /// How many runs there are, and how many of them fail later.
+    fn counts(&self) -> (usize, usize) {
+        (self.runs, self.failing)
+    }
+}
+
+/// The areas of each measure.
+type Areas = [Option<Interval>; MEASURES.len()];
+
+/// The areas with intervals so sure.
+fn areas(curves: &[Option<Roc>; MEASURES.len()], confidence: f64) -> Areas {
+    curves.each_ref().map(|curve| curve.as_ref().map(|curve| curve.interval(confidence)))
+}
+
+/// `0.712 (0.603 to 0.821)`
+fn area(area: Option<Interval>) -> String {
+    area.map_or_else(
+        || "-".into(),
+        |area| format!("{:.3} ({:.3} to {:.3})", area.estimate, area.low, area.high),
+    )
+}
+
+/// `sharpness phi 0.712 (0.603 to 0.821), ...`
+fn words(areas: &Areas) -> String {
+    let each = MEASURES.into_iter().zip(areas);
+    each.map(|(name, one)| format!("{name} {}", area(*one))).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether sharpness tells more than chance, more than 0.7, and more than each other measure; and whether another one tells more.
+fn best(areas: &Areas) -> Option<(bool, bool)> {
+    let [Some(phi), Some(logit), Some(norm), Some(scatter)] = areas else { return None };
+    let others = [logit, norm, scatter];
+    let best = others.iter().map(|area| area.estimate).fold(0.0, f64::max);
+    let told = others.iter().any(|area| area.estimate == best && area.low > 0.5);
+    let phi_tells = phi.estimate > 0.7 && phi.low > 0.5;
+    Some((phi_tells && phi.estimate > best, told && phi.estimate < best && best > 0.7))
+}
+
+fn judge(areas: &Areas, (runs, failing): (usize, usize)) -> Verdict {
+    let text = format!(
+        "area under the ROC curve over {runs} runs, {failing} of which spike or fail later: {}",
+        words(areas)
+    );
+    match best(areas) {
+        None => Verdict::NotSeen(format!("too few runs of both kinds; {text}")),
+        Some((holds, opposite)) => Verdict::of(holds, opposite, text),
+    }
+}
+
+/// What is asked.
+pub(crate) const ASKS: &str = "Reproduced where its area under the ROC \
+     curve is above 0.7, told from 0.5 (Hanley and McNeil) and above those of the largest logit, the gradient norm and the scatter of the \
+     last 50 losses; contradicted where one of these is above 0.7, told from 0.5 and higher.";
+
+/// The areas of all measures, over the runs of other figures.
+pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
+    let mut scored = Scored::default();
+    for arm in results.grid.arms(results.setting) {
+        scored.push(&results.run(&arm)?, &arm)?;
+    }
+    let curves = scored.curves();
+    let mut table = Table::new(
+        "area under the ROC curve; 0.5 is chance, 1 tells all",
+        &["measure", "runs", "area"],
+    );
+    let mut panel = Panel::new(Axis::linear("share of failing runs found"));
+    for ((name, curve), scored) in MEASURES.into_iter().zip(&curves).zip(&scored.each) {
+        let area = curve.as_ref().map_or_else(|| "-".into(), |curve| format!("{:.3}", curve.area));
+        table.row([name.into(), scored.len().to_string(), area]);
+        if let Some(curve) = curve {
+            panel = panel.line(Series::new(name, curve.points.iter().copied()));
+        }
+    }
+    let picture = plot::Figure::new("Failing runs found against false alarms")
+        .subtitle("measured after a quarter of the steps")
+        .x(Axis::linear("share of other runs taken for failing"))
+        .panel(panel);
+    let verdict = judge(&areas(&curves, 0.95), scored.counts());
+    Ok(Findings { verdict, parts: vec![Part::Picture(picture), Part::Table(table)] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detect::{self, Spike};
+
+    #[test]
+    fn each_verdict_can_be_reached() {
+        let around = |reach: f64| {
+            move |x: f64| Some(Interval { estimate: x, low: x - reach, high: x + reach })
+        };
+        let word = |reach: f64, areas: [f64; 4]| judge(&areas.map(around(reach)), (10, 5)).word();
+        let not = "not seen at this scale";
+        assert_eq!(word(0.1, [0.9, 0.8, 0.7, 0.6]), "reproduced");
+        assert_eq!(word(0.5, [0.9, 0.8, 0.7, 0.6]), not, "chance");
+        assert_eq!(word(0.1, [0.8, 0.9, 0.7, 0.6]), "contradicted");
+        assert_eq!(word(0.5, [0.8, 0.9, 0.7, 0.6]), not, "chance");
+        assert_eq!(word(0.01, [0.6, 0.5, 0.5, 0.5]), not);
+        assert_eq!(judge(&[None; 4], (10, 0)).word(), not);
+    }
+
+    #[test]
+    fn what_failed_before_is_not_foretold() {
+        let fate = |diverged: Option<u64>, first: u64| {
+            let spike = Spike { first, last: first, level: 1.0, peak: 2.0, recovered: true };
+            let verdict = detect::Verdict { diverged, spikes: vec![spike] };
+            Fate { failed: diverged.is_some(), verdict, steps: 400 }
+        };
+        assert_eq!(fails_later(&fate(Some(50), 40), 100.0), None);
+        assert_eq!(fails_later(&fate(Some(300), 40), 100.0), Some(true));
+        assert_eq!(fails_later(&fate(None, 40), 100.0), Some(false));
+        assert_eq!(fails_later(&fate(None, 140), 100.0), Some(true));
+    }
+}

@@ -1,0 +1,242 @@
+//! Whether sharpness rises before the loss does, in runs of fewer mantissa bits beside those of most.
+//!
+//! The paper says so of its curves and gives no threshold ("no exact threshold", caption of v2 Fig. 7), and
+//! levels of two quantities cannot be compared by eye. So both are held to the same rule: a curve has risen
+//! at the first of two measurements in a row that lie above those of the reference run of the same seed by
+//! more than three times the scatter between the seeds of the reference. Losses are means of the steps around
+//! a measurement, as a trailing average would come too late. All runs of a seed share its reference, so what
+//! counts is one value a seed.
+
+use crate::arm::Arm;
+use crate::claim::Said;
+use crate::grid::Cell;
+use crate::measure::Results;
+use crate::statistics::{mean, mean_interval, sd};
+use crate::store::Trained;
+use exmy::error::Result;
+
+/// Scatters between seeds that a difference must exceed.
+const SCATTERS: f64 = 3.0;
+/// Measurements in a row.
+const ROW: usize = 2;
+
+/// Steps and values.
+type Curve = Vec<(f64, f64)>;
+
+/// The value at a step, if the curve goes that far.
+fn at(curve: &[(f64, f64)], step: f64) -> Option<f64> {
+    curve.iter().find(|point| point.0 == step).map(|point| point.1).filter(|x| x.is_finite())
+}
+
+/// The mean loss of the steps nearer to each measurement than `reach`, up to where a run ends.
+fn around(losses: &[(f64, f64)], steps: &[f64], reach: f64) -> Curve {
+    let end = losses.iter().position(|point| !point.1.is_finite()).unwrap_or(losses.len());
+    let last = losses[..end].last().map_or(f64::NEG_INFINITY, |point| point.0);
+    let near = |step: f64| -> Vec<f64> {
+        let near = losses[..end].iter().filter(|point| (point.0 - step).abs() < reach);
+        near.map(|point| point.1).collect()
+    };
+    let within = steps.iter().filter(|step| **step <= last);
+    within.filter_map(|&step| Some((step, mean(&near(step))?))).collect()
+}
+
+/// The standard deviation between curves at one step, over all steps that all of them have.
+fn scatter(curves: &[Curve]) -> Option<f64> {
+    let steps = curves.first()?.iter().map(|point| point.0);
+    let variances = steps.filter_map(|step| {
+        let values: Vec<f64> = curves.iter().filter_map(|curve| at(curve, step)).collect();
+        (values.len() == curves.len()).then(|| sd(&values).map(|sd| sd * sd)).flatten()
+    });
+    mean(&variances.collect::<Vec<_>>()).map(f64::sqrt)
+}
+
+/// The first step of `ROW` in a row at which a curve lies above its reference by more than `limit`.
+///
+/// A loss that is no longer there is above any: runs end where it is no finite number.
+fn risen(curve: &Curve, reference: &Curve, limit: f64, gone: bool) -> Option<f64> {
+    let above = |step: f64| match (at(curve, step), at(reference, step)) {
+        (Some(value), Some(reference)) => value - reference > limit,
+        (None, Some(_)) => gone,
+        _ => false,
+    };
+    let rows = reference.windows(ROW);
+    rows.into_iter().find(|row| row.iter().all(|point| above(point.0))).map(|row| row[0].0)
+}
+
+/// When sharpness and loss of one run rise.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Risen {
+    phi: Option<f64>,
+    loss: Option<f64>,
+}
+
+impl Risen {
+    /// 1 where sharpness rises before the loss does, -1 after, 0 at the same measurement; `None` for a run
+    /// whose loss does not rise.
+    fn sign(&self) -> Option<f64> {
+        let loss = self.loss?;
+        Some(match self.phi {
+            Some(phi) if phi < loss => 1.0,
+            Some(phi) if phi == loss => 0.0,
+            _ => -1.0,
+        })
+    }
+}
+
+/// What the rule looks at in one run: the logarithm of sharpness and the loss around each measurement.
+#[derive(Clone, Debug)]
+struct Curves {
+    phi: Curve,
+    loss: Curve,
+}
+
+/// The curves of runs, at the measurements of the first of the reference.
+fn curves(reference: &[(Arm, Trained)], runs: &[(Arm, Trained)]) -> Result<Vec<Curves>> {
+    let steps: Vec<f64> = match reference.first() {
+        Some((_, first)) => first.values("phi")?.iter().map(|point| point.0).collect(),
+        None => return Ok(Vec::new()),
+    };
+    let reach = steps.windows(2).map(|two| (two[1] - two[0]) / 2.0).fold(f64::INFINITY, f64::min);
+    let of = |run: &Trained| -> Result<Curves> {
+        let phi = run.values("phi")?.into_iter().map(|(step, phi)| (step, libm::log(phi)));
+        Ok(Curves { phi: phi.collect(), loss: around(&run.losses(), &steps, reach) })
+    };
+    runs.iter().map(|(_, run)| of(run)).collect()
+}
+
+/// Compares curves, seed by seed, with those of the reference; nothing where that has no scatter.
+fn compare_curves(reference: &[Curves], runs: &[Curves]) -> Vec<Risen> {
+    let limit = |part: fn(&Curves) -> &Curve| {
+        let own: Vec<Curve> = reference.iter().map(|one| part(one).clone()).collect();
+        scatter(&own).map(|scatter| SCATTERS * scatter)
+    };
+    let (Some(phi), Some(loss)) = (limit(|one| &one.phi), limit(|one| &one.loss)) else {
+        return Vec::new();
+    };
+    let seeds = runs.iter().zip(reference);
+    seeds
+        .map(|(run, reference)| Risen {
+            phi: risen(&run.phi, &reference.phi, phi, false),
+            loss: risen(&run.loss, &reference.loss, loss, true),
+        })
+        .collect()
+}
+
+/// Compares runs, seed by seed, with the reference.
+fn compare(reference: &[(Arm, Trained)], runs: &[(Arm, Trained)]) -> Result<Vec<Risen>> {
+    Ok(compare_curves(&curves(reference, reference)?, &curves(reference, runs)?))
+}
+
+/// First minus later of each seed, the mean over some kinds of runs; seeds without a loss that rises are left out.
+fn by_seed(runs: &[Vec<Risen>]) -> Vec<f64> {
+    let seeds = runs.iter().map(Vec::len).max().unwrap_or(0);
+    let of = |seed: usize| {
+        let signs = runs.iter().filter_map(|runs| runs.get(seed)?.sign());
+        mean(&signs.collect::<Vec<_>>())
+    };
+    (0..seeds).filter_map(of).collect()
+}
+
+/// How many runs rise so: sharpness before, at the same measurement, later or never, alone.
+fn counts(runs: &[Vec<Risen>]) -> [usize; 4] {
+    let all = || runs.iter().flatten();
+    let count = |sign: f64| all().filter_map(Risen::sign).filter(|s| *s == sign).count();
+    let alone = all().filter(|run| run.phi.is_some() && run.loss.is_none()).count();
+    [count(1.0), count(0.0), count(-1.0), alone]
+}
+
+/// Whether sharpness rises first, and the numbers; `runs` holds the seeds of each number of bits and rate, in
+/// the same order. That the loss rises first is no opposite: the paper speaks of losses before they diverge,
+/// and here a loss counts as risen that is higher than with more bits.
+fn count(runs: &[Vec<Risen>]) -> (bool, String) {
+    let [first, same, later, alone] = counts(runs);
+    let means = by_seed(runs);
+    let found = mean_interval(&means, 0.95);
+    let shown = found.map_or_else(
+        || "no interval".into(),
+        |found| format!("{:+.2} [{:+.2}, {:+.2}]", found.estimate, found.low, found.high),
+    );
+    let text = format!(
+        "of {} runs whose loss rises above that of the most bits, sharpness rises before in {first}, at the same \
+         measurement in {same}, later or never in {later}; first minus later over all, by seed: {shown}; in {alone} runs \
+         sharpness rises and the loss does not",
+        first + same + later,
+    );
+    (found.is_some_and(|found| found.low > 0.0), text)
+}
+
+/// What is asked.
+pub(crate) const ASKS: &str = "sharpness phi rises before the loss more often than after it in the runs whose loss rises (95 % \
+     interval over seeds): either has risen where it lies above that of the run with most bits and the same \
+     seed by more than three times the scatter between seeds, in two measurements in a row";
+
+/// Whether sharpness rises first where bits are fewer than on the first level of the axis `format`, at all rates.
+pub(crate) fn judge(results: &Results<'_>) -> Result<Said> {
+    let mut risen = Vec::new();
+    for rate in results.levels(results.grid.axis("rate")) {
+        let here = Cell::default().with("rate", rate);
+        let formats = results.levels(results.grid.axis("format")).iter();
+        let mut runs = formats.map(|format| results.trained(results.cell(&[format.name], &here)));
+        let Some(reference) = runs.next().transpose()? else { continue };
+        for runs in runs {
+            risen.push(compare(&reference, &runs?)?);
+        }
+    }
+    let (holds, text) = count(&risen);
+    Ok(Said { holds, opposite: false, known: true, text })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn curve(values: &[f64]) -> Curve {
+        values.iter().enumerate().map(|(i, value)| (25.0 * i as f64, *value)).collect()
+    }
+
+    #[test]
+    fn curves_rise_where_they_leave_the_scatter_of_the_reference() {
+        // At each step two seeds 0.2 apart: a standard deviation of 0.2 / sqrt 2.
+        let seeds = [curve(&[1.0, 2.0, 3.0, 2.0]), curve(&[1.2, 2.2, 2.8, 2.2])];
+        let found = scatter(&seeds).unwrap();
+        assert!((found - 0.02f64.sqrt()).abs() < 1e-12, "{found}");
+        assert_eq!(scatter(&seeds[..1]), None, "one seed has none");
+        let flat = curve(&[1.0; 6]);
+        let limit = 0.5;
+        assert_eq!(risen(&curve(&[1.0, 1.6, 1.2, 1.6, 1.7, 2.0]), &flat, limit, true), Some(75.0));
+        assert_eq!(risen(&curve(&[1.0, 1.6, 1.2, 1.6, 1.2, 2.0]), &flat, limit, true), None);
+        // The run ends after three measurements.
+        assert_eq!(risen(&curve(&[1.0, 1.0, 1.1]), &flat, limit, true), Some(75.0));
+        assert_eq!(risen(&curve(&[1.0, 1.0, 1.1]), &flat, limit, false), None);
+    }
+
+    #[test]
+    fn what_rises_first_is_counted() {
+        let run = |phi, loss| Risen { phi, loss };
+        let (first, alone) = (run(Some(50.0), Some(100.0)), run(Some(50.0), None));
+        let (later, tie) = (run(None, Some(25.0)), run(Some(25.0), Some(25.0)));
+        let groups = |seeds: [&[Risen]; 3]| -> Vec<Vec<Risen>> {
+            (0..seeds[0].len()).map(|i| seeds.map(|runs| runs[i]).to_vec()).collect()
+        };
+        let (holds, text) =
+            count(&groups([&[first, first, alone], &[first, tie, tie], &[first; 3]]));
+        assert!(!holds, "1, 1/3 and 1 scatter too much: {text}");
+        assert!(text.starts_with("of 8 runs") && text.contains("before in 6"), "{text}");
+        assert!(text.contains("in 1 runs sharpness rises and"), "{text}");
+        let five = [first, first, first, first, tie];
+        assert!(count(&groups([&[first; 5], &five, &five])).0);
+        assert!(!count(&groups([&[later; 5]; 3].map(|runs| &runs[..]))).0);
+        assert!(!count(&groups([&[alone; 2]; 3].map(|runs| &runs[..]))).0);
+        assert!(!count(&[]).0);
+    }
+
+    #[test]
+    fn losses_are_means_around_a_measurement() {
+        let losses: Vec<(f64, f64)> = (1..=100).map(|i| (f64::from(i), f64::from(i))).collect();
+        // Steps 39 to 61 are nearer than 12 to 50; after 100 there are none.
+        assert_eq!(around(&losses, &[50.0, 150.0], 12.0), [(50.0, 50.0)]);
+        let mut broken = losses;
+        broken[54].1 = f64::NAN;
+        assert_eq!(around(&broken, &[50.0, 75.0], 12.0), [(50.0, 46.5)]);
+    }
+}

@@ -1,0 +1,234 @@
+//! What a study trains: runs by their contents, which figures ask for and share.
+//!
+//! An [`Arm`] is a complete configuration, and perhaps the arm that it branches off from. Its name is made of
+//! its contents, so two figures that ask for the same run get one, a repeated study finds what
+//! is there, and nobody keeps a list. A [`Setting`] is what all arms of a study have in common: the text
+//! they learn, and how large everything is.
+
+use crate::compare::plain;
+use exmy::error::{Error, Result};
+use exmy_train::train::config::Config;
+use exmy_train::train::data::{DataOptions, Dataset, Source};
+use exmy_train::train::fingerprint::Fingerprint;
+use exmy_train::train::preset::preset;
+use std::fmt;
+use std::str::FromStr;
+
+/// How large a study is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scale {
+    /// Seconds: that everything works, not what comes out.
+    Smoke,
+    /// An hour of two cores for a paper.
+    Small,
+    /// A night.
+    Medium,
+    /// The paper's own sizes, for a cluster.
+    Full,
+}
+
+impl Scale {
+    /// All of them, the smallest first.
+    pub const ALL: [Self; 4] = [Self::Smoke, Self::Small, Self::Medium, Self::Full];
+
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Smoke => "smoke",
+            Self::Small => "small",
+            Self::Medium => "medium",
+            Self::Full => "full",
+        }
+    }
+
+    /// One of four values.
+    pub fn pick<T>(self, [smoke, small, medium, full]: [T; 4]) -> T {
+        match self {
+            Self::Smoke => smoke,
+            Self::Small => small,
+            Self::Medium => medium,
+            Self::Full => full,
+        }
+    }
+}
+
+impl fmt::Display for Scale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Scale {
+    type Err = Error;
+
+    fn from_str(word: &str) -> Result<Self> {
+        let found = Self::ALL.into_iter().find(|scale| scale.name() == word);
+        found.ok_or_else(|| {
+            let words = Self::ALL.map(Self::name).join(", ");
+            Error::new(format!("no study is of the scale {word:?}"))
+                .hint(format!("there are {words}"))
+        })
+    }
+}
+
+/// What all arms of a study have in common.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    /// How large they are.
+    pub scale: Scale,
+    source: Source,
+    fingerprint: String,
+    /// The vocabulary of a text of other tokens than bytes.
+    vocab: Option<usize>,
+}
+
+impl Setting {
+    /// Reads the text that arms learn; the result has it, too.
+    ///
+    /// # Errors
+    /// If it cannot be read or used.
+    pub fn new(scale: Scale, source: Source) -> Result<(Self, Dataset)> {
+        let source = match source {
+            Source::Path(path) => Source::Path(
+                std::fs::canonicalize(&path).map_err(|error| Error::io("read", &path, error))?,
+            ),
+            other => other,
+        };
+        let data = Dataset::load(&source, &DataOptions::default())
+            .map_err(|error| Error::new(error.to_string()))?;
+        let fingerprint = format!("{:016x}", data.fingerprint);
+        let vocab = (!data.bytes).then_some(data.vocab);
+        Ok((Self { scale, source, fingerprint, vocab }, data))
+    }
+
+    /// A text that needs no file and, as nothing is trained on it, no reading.
+    pub fn unread(scale: Scale) -> Self {
+        Self { scale, source: Source::default(), fingerprint: String::new(), vocab: None }
+    }
+
+    /// The text, in words.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// A preset of [`preset`] with some keys changed, as TOML.
+    ///
+    /// # Panics
+    /// If there is no such preset or key: a study's own mistake, which the test of all plans finds.
+    pub fn config(&self, name: &str, changes: &str) -> Config {
+        let made = preset(name).and_then(|config| config.overlaid(changes));
+        let mut config = match made {
+            Ok(config) => config,
+            Err(error) => panic!("a study's configuration {name:?} {changes:?}: {error}"),
+        };
+        if let Some(model) = config.model.decoder_mut() {
+            model.vocab = self.vocab.unwrap_or(model.vocab);
+            config.data.source = self.source.clone();
+            config.data.fingerprint.clone_from(&self.fingerprint);
+        }
+        if let Err(error) = config.validate() {
+            panic!("a study's configuration {name:?} {changes:?}: {error}");
+        }
+        config
+    }
+}
+
+/// One run that figures ask for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arm {
+    /// All of it; of a branch, without the path of the run it comes from.
+    pub config: Config,
+    /// The run it branches off from, and at which step.
+    pub parent: Option<(Box<Arm>, u64)>,
+}
+
+impl Arm {
+    /// A run from the beginning.
+    pub fn new(config: Config) -> Self {
+        Self { config, parent: None }
+    }
+
+    /// A run that goes on from this one's checkpoint of `step`, with some keys changed, as TOML; this one
+    /// must [keep](Self::keeping) it.
+    ///
+    /// # Panics
+    /// As [`Setting::config`].
+    #[must_use]
+    pub fn branch(&self, step: u64, changes: &str) -> Self {
+        let mut config = match self.config.overlaid(changes) {
+            Ok(config) => config,
+            Err(error) => panic!("a study's configuration {changes:?}: {error}"),
+        };
+        config.record.checkpoint_at.clear();
+        Self { config, parent: Some((Box::new(self.clone()), step)) }
+    }
+
+    /// The same with checkpoints at these steps.
+    #[must_use]
+    pub fn keeping(mut self, steps: &[u64]) -> Self {
+        self.config.record.checkpoint_at = steps.to_vec();
+        self
+    }
+
+    /// `RECIPE-HASH`, the hash of the configuration, with the contents of the text in place of its path,
+    /// and of the names of the runs it goes back to.
+    pub fn name(&self) -> String {
+        let mut content = self.config.clone();
+        content.data.source = Source::default();
+        let mut text = content.to_toml();
+        if let Some((parent, step)) = &self.parent {
+            text += &format!("{}@{step}", parent.name());
+        }
+        let recipe: String = plain(&self.config.recipe.to_string()).chars().take(60).collect();
+        format!("{recipe}-{}", Fingerprint::of(text.as_bytes()))
+    }
+
+    /// The run that it goes back to, itself if it is no branch.
+    pub fn root(&self) -> &Self {
+        self.parent.as_ref().map_or(self, |(parent, _)| parent.root())
+    }
+
+    /// Steps that it is trained for itself.
+    pub fn steps(&self) -> u64 {
+        let before = self.parent.as_ref().map_or(0, |(_, step)| *step);
+        self.config.train.steps.saturating_sub(before)
+    }
+
+    /// Floating-point operations of its training, `6 N` a token and attention.
+    pub fn flops(&self) -> f64 {
+        let tokens = self.config.train.batch * self.config.model.context();
+        self.config.model.flops_per_token() as f64 * (tokens as u64 * self.steps()) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_contents() {
+        let setting = Setting::unread(Scale::Smoke);
+        let arm = |changes: &str| Arm::new(setting.config("nano", changes));
+        let one = arm("recipe = \"bf16\"");
+        assert!(one.name().starts_with("bf16-"), "{}", one.name());
+        assert_eq!(one.name(), arm("recipe = \"bf16\"").name());
+        assert_ne!(one.name(), arm("recipe = \"bf16\"\nseed = 7").name());
+        let kept = one.clone().keeping(&[10]);
+        let branch = |step| kept.branch(step, "recipe = \"mxfp4\"");
+        assert_ne!(branch(10).name(), branch(20).name());
+        assert_ne!(branch(10).name(), arm("recipe = \"mxfp4\"").name());
+        assert_eq!(branch(10).root(), &kept);
+        assert_eq!(branch(10).steps(), kept.steps() - 10);
+        assert!(branch(10).config.record.checkpoint_at.is_empty());
+        assert!(one.flops() > 0.0);
+    }
+
+    #[test]
+    fn scales_have_words() {
+        for scale in Scale::ALL {
+            assert_eq!(scale.name().parse::<Scale>().unwrap(), scale);
+        }
+        assert!("tiny".parse::<Scale>().unwrap_err().to_string().contains("smoke, small"));
+        assert_eq!(Scale::Medium.pick([1, 2, 3, 4]), 3);
+    }
+}

@@ -1,0 +1,26 @@
+//! How a page is made, as far as this process can tell.
+
+use exmy_lab::report::Provenance;
+
+/// The command and the machine of this process, which works with so many threads.
+pub(crate) fn provenance(threads: usize) -> Provenance {
+    Provenance { command: command(), machine: machine(threads) }
+}
+
+/// The command as it was given.
+fn command() -> String {
+    let words = std::env::args().skip(1).map(|word| match word.contains(char::is_whitespace) {
+        true => format!("'{word}'"),
+        false => word,
+    });
+    std::iter::once("exmy".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// The machine, as far as the operating system tells.
+fn machine(threads: usize) -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let model = model.map_or("an unnamed processor", |(_, name)| name.trim());
+    let level = exmy::simd::level().name();
+    format!("{threads} threads of {model} ({}, SIMD level {level}).", std::env::consts::ARCH)
+}

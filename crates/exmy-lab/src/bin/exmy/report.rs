@@ -1,0 +1,202 @@
+//! `exmy report` and `exmy plot`: a page, or one picture, of any runs.
+//!
+//! Each replaces only what is of its own making: a study's page took a night, and may lie where an overview
+//! would be written.
+
+use crate::PARTLY;
+use crate::provenance::provenance;
+use crate::show;
+use clap::Args;
+use exmy::error::{Error, Result};
+use exmy::files::{given, whole};
+use exmy_lab::gather::{Found, gather};
+use exmy_lab::overview;
+use exmy_lab::report::is_of_a_study;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Write one page with the curves, probes and configurations of any runs
+///
+/// Runs that are damaged are left out and named; then the exit code is 1.
+#[derive(Args)]
+pub(crate) struct ReportArguments {
+    /// Folders of runs, or folders above them
+    #[arg(required = true, value_name = "DIR")]
+    runs: Vec<PathBuf>,
+    /// File to write; only a page of this command is replaced [default: report.html in the first
+    /// folder]
+    #[arg(long, value_name = "FILE.html")]
+    out: Option<PathBuf>,
+    /// Heading of the page [default: the folders]
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+}
+
+/// Draw quantities of any runs as one SVG: loss, grad_norm, a probe, a part of a probe
+///
+/// Runs that are damaged are left out and named; then the exit code is 1.
+#[derive(Args)]
+pub(crate) struct PlotArguments {
+    /// Folders of runs, or folders above them
+    #[arg(required = true, value_name = "DIR")]
+    runs: Vec<PathBuf>,
+    /// What is drawn, a panel each: loss, val_loss, grad_norm, lr, PROBE, PROBE/PART
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "loss")]
+    what: Vec<String>,
+    /// File to write, - is the output; only a picture of exmy is replaced [default: plot.svg in the
+    /// first folder]
+    #[arg(long, value_name = "FILE.svg")]
+    out: Option<PathBuf>,
+    /// Heading of the picture [default: what is drawn]
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    if path.as_os_str() == "-" {
+        return show::raw(text);
+    }
+    if path.is_dir() {
+        return Err(Error::new(format!("{} is a folder", path.display())).hint("name a file"));
+    }
+    // Others may have written there meanwhile.
+    spare(path)?;
+    whole::remove_abandoned(path);
+    whole::write_whole(path, text.as_bytes())?;
+    tell!("{}", show::path(path));
+    Ok(())
+}
+
+/// The beginning of a file, where it says what it is; `None` where no plain file is.
+fn beginning(path: &Path) -> Result<Option<String>> {
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    let read = given::open(path).and_then(|file| file.take(1 << 12).read_to_end(&mut bytes));
+    read.map_err(|error| Error::io("read", path, error))?;
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// What would be lost if a file were replaced, in words.
+fn lost(path: &Path) -> Result<Option<&'static str>> {
+    let Some(found) = beginning(path)? else { return Ok(None) };
+    let is_svg = path.extension().is_some_and(|found| found.eq_ignore_ascii_case("svg"));
+    Ok(match is_svg {
+        _ if found.is_empty() => None,
+        true if overview::is_picture(&found) => None,
+        true => Some("is no picture of exmy"),
+        false if overview::is_page(&found) => None,
+        false if is_of_a_study(&found) => Some("is the report of a study"),
+        false => Some("is no page of `exmy report`"),
+    })
+}
+
+/// Refuses to replace what is not of these commands' own making.
+fn spare(path: &Path) -> Result<()> {
+    let Some(what) = lost(path)? else { return Ok(()) };
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let extension = path.extension().unwrap_or_default().to_string_lossy();
+    let other = |i| path.with_file_name(format!("{stem}-{i}.{extension}"));
+    let other = (2..100).map(other).find(|path| matches!(lost(path), Ok(None)));
+    let other = other.map_or_else(|| "FILE".to_owned(), |path| path.display().to_string());
+    Err(Error::new(format!("{} {what}, and would be lost", path.display()))
+        .hint(format!("name another file: --out {other}")))
+}
+
+/// Says before anything is read that a file has no folder to stand in.
+fn has_folder(out: &Path) -> Result<()> {
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let Some(folder) = folder.filter(|folder| !folder.is_dir()) else { return Ok(()) };
+    let what = if folder.exists() { "is a file" } else { "does not exist" };
+    let hint = match folder.exists() {
+        true => "name a file in a folder with --out".to_owned(),
+        false => format!("create it (mkdir -p {}), or name a file in another", folder.display()),
+    };
+    let found = format!("the folder {} {what}", folder.display());
+    Err(Error::new(format!("{} cannot be written: {found}", out.display())).hint(hint))
+}
+
+/// Where to write: a file that is named for what it will hold, so that no other is lost by a slip.
+fn target(out: Option<&PathBuf>, runs: &[PathBuf], name: &str) -> Result<PathBuf> {
+    let Some(out) = out else {
+        let out = runs[0].join(name);
+        return spare(&out).map(|()| out);
+    };
+    let (extension, what) = match name.ends_with("svg") {
+        true => ("svg", "an SVG"),
+        false => ("html", "an HTML page"),
+    };
+    let fits = out.extension().is_some_and(|found| found.eq_ignore_ascii_case(extension));
+    if out.as_os_str() == "-" || out.is_dir() {
+        return Ok(out.clone());
+    }
+    if fits {
+        has_folder(out)?;
+        return spare(out).map(|()| out.clone());
+    }
+    Err(Error::new(format!("what is written is {what}, and {} is named otherwise", out.display()))
+        .hint(format!("name it {}", out.with_extension(extension).display())))
+}
+
+/// The runs that can be read; of the others it is told why they are left out, and each reason returned on a line.
+fn readable(paths: &[PathBuf]) -> Result<(Vec<Found>, Vec<String>)> {
+    let (mut runs, mut broken) = gather(paths)?;
+    runs.retain(|run| match run.probes() {
+        Ok(_) => true,
+        Err(error) => {
+            broken.push(error);
+            false
+        }
+    });
+    broken.iter().for_each(|error| tell!("left out: {error}"));
+    // What would work is for who gave the command, not for who reads the page.
+    let reason = |error: &Error| error.to_string().lines().next().unwrap_or_default().to_owned();
+    let left_out = broken.iter().map(reason).collect();
+    if runs.is_empty() {
+        return Err(Error::new("no run can be read"));
+    }
+    for run in &runs {
+        if let Some(missing) = run.missing() {
+            tell!("{}: {missing}", show::path(run.folder.path()));
+        }
+    }
+    Ok((runs, left_out))
+}
+
+/// The exit code, after the work: whether what was written is of all runs.
+fn code(left_out: &[String]) -> u8 {
+    match left_out.len() {
+        0 => return 0,
+        1 => tell!("1 run is damaged and was left out; what was written is of the others"),
+        n => tell!("{n} runs are damaged and were left out; what was written is of the others"),
+    }
+    PARTLY
+}
+
+/// Writes the page; the result is the exit code.
+pub(crate) fn report(arguments: &ReportArguments) -> Result<u8> {
+    let out = target(arguments.out.as_ref(), &arguments.runs, "report.html")?;
+    let (runs, left_out) = readable(&arguments.runs)?;
+    let names = || arguments.runs.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
+    let title = arguments.title.clone().unwrap_or_else(|| names().join(", "));
+    overview::remarks(&runs).iter().for_each(|remark| tell!("{remark}"));
+    let provenance = provenance(exmy::parallel::threads());
+    write(&out, &overview::page(&title, &runs, &left_out, &provenance)?.to_html())?;
+    Ok(code(&left_out))
+}
+
+/// Writes the picture; the result is the exit code.
+pub(crate) fn plot(arguments: &PlotArguments) -> Result<u8> {
+    if arguments.what.iter().any(|name| name.trim().is_empty()) {
+        return Err(Error::new(format!("--what {:?} has an empty name", arguments.what.join(",")))
+            .hint("separate names by single commas, with none at the end"));
+    }
+    let out = target(arguments.out.as_ref(), &arguments.runs, "plot.svg")?;
+    let (runs, left_out) = readable(&arguments.runs)?;
+    let title = arguments.title.clone().unwrap_or_else(|| arguments.what.join(", "));
+    let picture = overview::picture(&title, &arguments.what, &runs)?;
+    picture.remarks.iter().for_each(|remark| tell!("{remark}"));
+    write(&out, &picture.figure.to_svg())?;
+    Ok(code(&left_out))
+}

@@ -1,0 +1,94 @@
+//! `exmy sample`: continues a prompt with a trained model.
+
+use clap::Args;
+use exmy::error::{Error, Result};
+use exmy_lab::compare;
+use exmy_train::train::run::Folder;
+use exmy_train::train::sample::{Options, Sampler};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// A run folder, or an output folder (then its first run)
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Text to continue
+    #[arg(long, default_value = "\n")]
+    prompt: String,
+    /// Tokens to draw
+    #[arg(long, value_name = "N", default_value_t = 300, allow_negative_numbers = true)]
+    tokens: usize,
+    /// 1 follows the model's probabilities, lower is more careful, 0 takes the likeliest token
+    #[arg(long, value_name = "X", default_value_t = 0.8, allow_negative_numbers = true)]
+    temperature: f64,
+    /// Draw from the K likeliest tokens only; 0: all
+    #[arg(long, value_name = "K", default_value_t = 0)]
+    top_k: usize,
+    /// Seed of the draws
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+}
+
+/// Runs the command; the result is the exit code.
+pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
+    let Arguments { prompt, tokens, temperature, top_k, seed, .. } = arguments;
+    if !(temperature.is_finite() && *temperature >= 0.0) {
+        return Err(Error::new(format!("--temperature {temperature} is impossible"))
+            .hint("0 or a positive number, for example 0.8"));
+    }
+    if prompt.is_empty() {
+        return Err(Error::new("--prompt is empty").hint("give at least one character"));
+    }
+    let folder = run_folder(&arguments.folder)?;
+    let options = Options { temperature: *temperature, top_k: *top_k, seed: *seed };
+    let mut sampler = Sampler::open(&folder, options)?;
+    if sampler.config().model.decoder().is_none_or(|model| model.vocab != 256) {
+        return Err(Error::new(format!(
+            "{} was trained on token numbers, not on bytes",
+            folder.path().display()
+        ))
+        .hint("turning its tokens into text needs the tokenizer that made them"));
+    }
+    let mut text: Vec<u32> = prompt.bytes().map(u32::from).collect();
+    let mut out = std::io::stdout().lock();
+    let written = (|| -> std::io::Result<()> {
+        out.write_all(prompt.as_bytes())?;
+        for _ in 0..*tokens {
+            let token = sampler.next_token(&text);
+            text.push(token);
+            out.write_all(&[token as u8])?;
+            out.flush()?;
+        }
+        out.write_all(b"\n")
+    })();
+    match written {
+        // A reader that has seen enough (`| head`) is no error.
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Error::new("cannot write the text").because(error))
+        }
+        _ => Ok(0),
+    }
+}
+
+/// The run meant by a run folder or an output folder.
+fn run_folder(path: &Path) -> Result<Folder> {
+    if path.join("config.toml").is_file() {
+        return Ok(Folder::new(path));
+    }
+    let outs = compare::open(path)?;
+    let [out] = outs.as_slice() else {
+        let names: Vec<String> = outs.iter().map(|out| out.path().display().to_string()).collect();
+        return Err(Error::new(format!("{} holds several jobs", path.display()))
+            .hint(format!("name one: {}", names.join(", "))));
+    };
+    let folders = out.folders();
+    let first = folders
+        .first()
+        .ok_or_else(|| Error::new(format!("there is no run in {}", path.display())))?;
+    if folders.len() > 1 {
+        let names: Vec<_> = folders.iter().map(|f| f.path().display().to_string()).collect();
+        tell!("using {}; the others are {}", names[0], names[1..].join(", "));
+    }
+    Ok(first.clone())
+}

@@ -1,0 +1,397 @@
+//! What a person sees: a header, progress, a table, an error.
+//!
+//! On a terminal progress is a bar that fits its width; elsewhere (a pipe, a log) it is one line
+//! every few seconds. Progress and messages go to stderr, results to stdout.
+
+use crate::stop::{Held, Stop};
+use exmy::error::{Error, Result};
+use exmy::shown::{printable, printable_lines};
+use exmy_lab::compare::{Comparison, differ};
+use exmy_lab::table;
+use exmy_train::nn::model;
+use exmy_train::train::config::Config;
+use exmy_train::train::data::Dataset;
+use exmy_train::train::precision::{Span, spans};
+use exmy_train::train::record::{Event, Metrics};
+use exmy_train::train::room;
+use exmy_train::train::run::{Folder, Outcome, Summary, Watch, intact};
+use exmy_train::train::start::Matching;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::fmt::Arguments;
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Time between lines where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// Characters that a line of an error has at most: what is wrong may be a name of any length.
+const LONGEST: usize = 4000;
+
+/// Says something about the work, on stderr. Names in it are shown and not obeyed. That nobody reads any
+/// more is no reason to end the work.
+pub(crate) fn say(text: Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "{}", printable_lines(&text.to_string()));
+}
+
+/// Prints an error the way every command does.
+pub(crate) fn error(error: &Error) {
+    let text = error.to_string();
+    let lines: Vec<String> = text.lines().map(|line| shortened(line, LONGEST)).collect();
+    tell!("error: {}", lines.join("\n"));
+}
+
+/// A path in a line of text.
+pub(crate) fn path(path: &Path) -> String {
+    printable(&path.display().to_string())
+}
+
+/// Tells of runs whose records may have been changed since without a sign of it.
+pub(crate) fn unchecked(folders: &[Folder]) {
+    // What cannot be read is told when it is needed.
+    let is_without = |folder: &&Folder| matches!(intact::has_digests(folder), Ok(false));
+    let count = folders.iter().filter(is_without).count();
+    if count > 0 {
+        tell!(
+            "note: {count} of {} runs have no digests of metrics.jsonl and probes.jsonl, as earlier \
+             versions wrote none: whether these are as they were is not checked",
+            folders.len()
+        );
+    }
+}
+
+/// What is about to be trained, on what, into where.
+pub(crate) fn header(out: &Path, config: &Config, data: &Dataset, runs: usize) {
+    let parameters = thousands(config.model.layout().len() as u64);
+    tell!("data     {}", data.description);
+    if let Some(reference) = &data.reference {
+        tell!(
+            "         its entropy rate {:.4} nats/byte, its -log p on the validation text {:.4}",
+            reference.entropy_rate,
+            reference.validation
+        );
+    }
+    let model = &config.model;
+    match model {
+        model::Config::Decoder(model) => tell!(
+            "model    {} layers, d {}, {} heads, context {}: {parameters} parameters",
+            model.layers,
+            model.d_model,
+            model.heads,
+            model.context
+        ),
+        model::Config::Proxy(model) => tell!(
+            "model    student of {} blocks, width {}, teacher of {}: {parameters} parameters",
+            model.layers,
+            model.width,
+            model.teacher_depth()
+        ),
+    }
+    let train = &config.train;
+    let plural = if runs == 1 { "run" } else { "runs" };
+    tell!(
+        "training {runs} {plural} of {} steps x {} tokens, {}, SIMD {}",
+        train.steps,
+        thousands((train.batch * model.context()) as u64),
+        threads(),
+        exmy::simd::level()
+    );
+    tell!("writing  {}", path(out));
+}
+
+fn threads() -> String {
+    match exmy::parallel::threads() {
+        1 => "1 thread".into(),
+        n => format!("{n} threads"),
+    }
+}
+
+/// 1234567 as "1 234 567".
+pub(crate) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Columns below which a bar leaves no room for numbers.
+const NARROW: u16 = 72;
+
+/// A name of at most so many characters.
+fn shortened(name: &str, most: usize) -> String {
+    if name.chars().count() <= most {
+        return name.to_owned();
+    }
+    name.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// Shows one run's progress and passes on the wish to stop.
+pub(crate) struct Watcher<'a> {
+    bar: ProgressBar,
+    name: String,
+    stop: &'a Stop,
+    /// While it is trained.
+    held: Option<Held<'a>>,
+    lines: bool,
+    begun: Instant,
+    last_line: Instant,
+    steps_done: u64,
+    tokens_per_step: u64,
+    loss: f64,
+}
+
+impl<'a> Watcher<'a> {
+    /// For run `index` of `count`.
+    pub(crate) fn new(
+        config: &Config,
+        (index, count): (usize, usize),
+        quiet: bool,
+        stop: &'a Stop,
+    ) -> Self {
+        let name = match count {
+            1 => config.recipe.to_string(),
+            _ => format!("{}/{count} {}", index + 1, config.recipe),
+        };
+        if !quiet {
+            // Before there is a bar, whose line it would stand in. A recipe that does not go with the
+            // model is the run's error to tell.
+            for span in spans(config, &[], config.train.steps).unwrap_or_default() {
+                tell!("{name}{}: {span}", from(&span));
+            }
+        }
+        let bar = ProgressBar::with_draw_target(
+            Some(config.train.steps),
+            if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() },
+        );
+        let width = terminal_size::terminal_size_of(std::io::stderr()).map_or(80, |(w, _)| w.0);
+        let narrow = width < NARROW;
+        let style = ProgressStyle::with_template(match narrow {
+            false => "{prefix} {wide_bar:.cyan/dim} {pos}/{len} {msg} {eta:>4}",
+            true => "{prefix} {pos}/{len} {eta} {wide_msg}",
+        });
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─"));
+        bar.set_prefix(shortened(&name, usize::from(width / 2)));
+        let now = Instant::now();
+        Self {
+            bar,
+            name,
+            stop,
+            held: None,
+            lines: !quiet && !std::io::stderr().is_terminal(),
+            begun: now,
+            last_line: now,
+            steps_done: 0,
+            tokens_per_step: (config.train.batch * config.model.context()) as u64,
+            loss: f64::NAN,
+        }
+    }
+
+    /// Clears the bar; without a terminal leaves a last line.
+    pub(crate) fn finish(&self, outcome: &Outcome) {
+        self.bar.finish_and_clear();
+        if self.lines && outcome.steps > 0 {
+            tell!(
+                "{}: {} steps in {:.1} s of training",
+                self.name,
+                outcome.steps,
+                outcome.train_seconds
+            );
+        }
+    }
+}
+
+impl Watch for Watcher<'_> {
+    fn begin(&mut self) {
+        self.held = Some(self.stop.hold());
+    }
+
+    fn step(&mut self, metrics: &Metrics, steps: u64) -> bool {
+        if self.steps_done == 0 {
+            self.bar.set_position(metrics.step);
+            self.bar.reset_eta();
+        }
+        // Not the difference of step numbers: a run may go back.
+        self.steps_done += 1;
+        let done = self.steps_done;
+        let loss = metrics.loss.unwrap_or(f64::NAN);
+        // A light average keeps the number readable without hiding a spike.
+        self.loss = if self.loss.is_nan() { loss } else { 0.9 * self.loss + 0.1 * loss };
+        let seconds = self.begun.elapsed().as_secs_f64().max(1e-9);
+        let speed = (done * self.tokens_per_step) as f64 / seconds;
+        self.bar.set_position(metrics.step);
+        self.bar.set_message(format!("loss {:.4} {:.0} tok/s", self.loss, speed));
+        for event in &metrics.events {
+            let line = format!("{}: step {}: {}", self.name, metrics.step, happened(event));
+            if self.lines {
+                tell!("{line}");
+            } else {
+                self.bar.println(printable_lines(&line));
+            }
+        }
+        if self.lines && self.last_line.elapsed() >= LINE_EVERY {
+            self.last_line = Instant::now();
+            let left = (steps - metrics.step) as f64 * seconds / done as f64;
+            tell!(
+                "{}: step {}/{steps}, loss {:.4}, {speed:.0} tokens/s, {left:.0} s left",
+                self.name,
+                metrics.step,
+                self.loss
+            );
+        }
+        !self.stop.is_asked()
+    }
+
+    fn phase(&mut self, what: &str) {
+        self.bar.set_message(what.to_owned());
+    }
+}
+
+/// An event in words.
+fn happened(event: &Event) -> String {
+    let value = |value: &Option<f64>| value.map_or_else(|| "not finite".into(), |v| v.to_string());
+    match event {
+        Event::At { recipe, .. } => format!("recipe {recipe}, as planned"),
+        Event::When { metric, value: v, recipe, .. } => {
+            format!("{metric} {}: recipe {recipe}", value(v))
+        }
+        Event::Rollback { metric, value: v, from, recipe, .. } => {
+            format!("back from step {from}, {metric} {}: recipe {recipe}", value(v))
+        }
+        Event::Diverged { reason } => format!("diverged: {reason}"),
+    }
+}
+
+/// Where a stopped job stands and how to go on.
+pub(crate) fn stopped(out: &Path) {
+    tell!("stopped; every step so far is kept. Continue with");
+    tell!("  exmy train --resume {}", path(out));
+}
+
+/// Warns of a run that will not fit into memory.
+pub(crate) fn shortage(config: &Config) {
+    if let Some(error) = room::available().and_then(|bytes| room::shortage(config, bytes)) {
+        tell!("warning: {}: {error}", config.recipe);
+    }
+}
+
+/// Prints results. Names in them are shown and not obeyed.
+///
+/// # Errors
+/// If they cannot be written. A reader that has seen enough (`| head`) is no error.
+pub(crate) fn result(text: &str) -> Result<()> {
+    raw(&printable_lines(text))
+}
+
+/// Prints what is no text for people alone, byte for byte.
+///
+/// # Errors
+/// As [`result`].
+pub(crate) fn raw(text: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Error::new("cannot write the result").because(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The results, one line a recipe and learning rate.
+pub(crate) fn table(
+    out: &Path,
+    comparison: &Comparison,
+    outcomes: &[Option<Outcome>],
+    unit: &str,
+) -> String {
+    let results = || comparison.runs.iter().filter_map(|entry| entry.result.as_ref());
+    let several_lrs = differ(results().map(|result| result.lr));
+    let (mut runs, mut speeds) = (Vec::new(), Vec::<(Vec<String>, u64, f64)>::new());
+    for (entry, outcome) in comparison.runs.iter().zip(outcomes) {
+        let Some(result) = &entry.result else { continue };
+        let mut labels = vec![result.recipe.clone()];
+        labels.extend(several_lrs.then(|| format!("{:e}", result.lr)));
+        if let Some(outcome) = outcome.as_ref().filter(|outcome| outcome.steps > 0) {
+            speeds.push((labels.clone(), outcome.tokens, outcome.train_seconds));
+        }
+        runs.push(table::Run { labels, result: Some(result.clone()) });
+    }
+    let mut header = vec!["recipe"];
+    header.extend(several_lrs.then_some("lr"));
+    let rows = table::rows(&runs);
+    let text = table::text(&header, &rows);
+    let mut lines = text.lines();
+    let width = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+    let mut with_speed = |speed: &str| {
+        let line = lines.next().unwrap_or_default();
+        format!("{line:<width$}  {speed:>10}\n")
+    };
+    let mut shown = String::from("\n") + &with_speed("tokens/s");
+    for row in &rows {
+        let same = speeds.iter().filter(|(labels, ..)| *labels == row.labels);
+        let (tokens, seconds) =
+            same.fold((0, 0.0), |(tokens, sum), (_, n, seconds)| (tokens + n, sum + seconds));
+        shown += &match tokens {
+            0 => with_speed("(earlier)"),
+            _ => with_speed(&thousands((tokens as f64 / seconds) as u64)),
+        };
+    }
+    if let Some(reference) = comparison.reference {
+        shown += &format!("the language itself: {reference:.4} nats/byte on the validation text\n");
+    }
+    if let Some(first) = rows.first() {
+        shown +=
+            &format!("loss in {unit}; gap: validation loss above that of {}\n", first.labels[0]);
+    }
+    shown += &formats(results());
+    let curves = out.join("loss.svg");
+    if curves.is_file() {
+        shown += &format!("curves: {}\n", path(&curves));
+    }
+    // Last, where it is seen.
+    for entry in &comparison.runs {
+        if let Some(reason) = entry.result.as_ref().and_then(|result| result.reason.as_ref()) {
+            shown += &format!("{} diverged: {reason}\n", printable(&entry.folder));
+        }
+    }
+    shown
+}
+
+/// In which formats linear layers multiplied: a line for each recipe and each time it changed.
+fn formats<'a>(results: impl Iterator<Item = &'a Summary>) -> String {
+    let (mut seen, mut shown) = (Vec::new(), String::new());
+    for Summary { recipe, precision, .. } in results {
+        if seen.contains(&(recipe, precision)) {
+            continue;
+        }
+        if seen.is_empty() {
+            shown += "multiplications of linear layers:\n";
+        }
+        seen.push((recipe, precision));
+        for span in precision {
+            shown += &format!("  {recipe}{}: {span}\n", from(span));
+        }
+    }
+    shown
+}
+
+/// From which step, if not from the first.
+fn from(span: &Span) -> String {
+    if span.from == 0 { String::new() } else { format!(" from step {}", span.from) }
+}
+
+/// What of a file became the model's, and what did not.
+pub(crate) fn matching(path: &Path, matching: &Matching) {
+    let Matching { loaded, fresh, unused } = matching;
+    let all = loaded.len() + fresh.len();
+    tell!("weights  {} of {all} parameters from {}", loaded.len(), self::path(path));
+    for (what, names) in [("not in the file", fresh), ("of no parameter", unused)] {
+        for name in names {
+            tell!("         {what}: {}", printable(name));
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! `exmy study`: what a paper measured, run again.
+
+use crate::provenance::provenance;
+use crate::settings::{Work, counted};
+use crate::show;
+use crate::stop::Stop;
+use clap::Args;
+use exmy::error::{Error, Result};
+use exmy_lab::arm::{Arm, Scale, Setting};
+use exmy_lab::estimate::Estimate;
+use exmy_lab::finding::Figure;
+use exmy_lab::papers::{ALL, Paper, by_name};
+use exmy_lab::report::{self, Standing};
+use exmy_lab::store::{self, Store, distinct};
+use exmy_lab::sweep::Shard;
+use exmy_train::train::data::Source;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// Run the experiments of a paper and write their report: figures, tables, verdicts
+#[derive(Args)]
+#[command(after_long_help = help())]
+pub(crate) struct Arguments {
+    /// Which study; without one, list them with their figures
+    study: Option<String>,
+    /// Only these figures, separated by commas
+    #[arg(long, value_name = "ID,...", value_delimiter = ',')]
+    figure: Vec<String>,
+    /// How large: smoke (seconds), small (an hour of two cores), medium (a night), full (the
+    /// paper's own sizes, for a cluster) [default: small]
+    #[arg(long, value_name = "SCALE")]
+    scale: Option<String>,
+    /// Text to learn: a file, a folder, or synthetic:SEED [default: synthetic]
+    #[arg(long, value_name = "PATH")]
+    data: Option<PathBuf>,
+    /// Train the runs of part I of N only, and write no report; /N takes I from the batch system
+    #[arg(long, value_name = "I/N")]
+    shard: Option<String>,
+    /// Folder of the runs and the report [default: runs/ and the study's name and scale]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Folder of the report, if not that of the runs. A report of the same study there is replaced
+    /// and nothing else: the page as a whole, pictures and tables of the figures that are drawn
+    /// again; those of its other figures stay
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
+    /// Show what would be trained and what it costs, and do nothing
+    #[arg(long)]
+    plan: bool,
+    #[command(flatten)]
+    work: Work,
+}
+
+fn help() -> String {
+    let mut text = String::from("Studies:\n");
+    for paper in ALL {
+        let ids: Vec<&str> = paper.figures.iter().map(|figure| figure.id()).collect();
+        text += &format!("  {}: {}\n    {}\n", paper.name, paper.title, ids.join(", "));
+    }
+    text += "\nRuns are shared between figures, found again by their contents, and go on where they were \
+             stopped: the same command continues a study. Several are trained at once, one thread each.";
+    text
+}
+
+/// The figures of a study that are wanted.
+fn chosen(paper: &Paper, ids: &[String]) -> Result<Vec<&'static dyn Figure>> {
+    if ids.is_empty() {
+        return Ok(paper.figures.to_vec());
+    }
+    if ids.iter().any(|id| id.trim().is_empty()) {
+        return Err(Error::new(format!("--figure {:?} has an empty name", ids.join(",")))
+            .hint("separate figures by single commas, with none at the end"));
+    }
+    let all: Vec<&str> = paper.figures.iter().map(|figure| figure.id()).collect();
+    let find = |id: &String| {
+        let is_it = |figure: &&&dyn Figure| figure.id().eq_ignore_ascii_case(id.trim());
+        let found = paper.figures.iter().find(is_it);
+        found.copied().ok_or_else(|| {
+            Error::new(format!("{} has no figure {id:?}", paper.name))
+                .hint(format!("there are {}", all.join(", ")))
+        })
+    };
+    let mut figures: Vec<&'static dyn Figure> = Vec::new();
+    for figure in ids.iter().map(find).collect::<Result<Vec<_>>>()? {
+        // What is named twice is drawn once.
+        if !figures.iter().any(|known| known.id() == figure.id()) {
+            figures.push(figure);
+        }
+    }
+    Ok(figures)
+}
+
+/// An option that says something about a study, if one is given.
+fn of_a_study(arguments: &Arguments) -> Option<&'static str> {
+    let given = [
+        ("--figure", !arguments.figure.is_empty()),
+        ("--scale", arguments.scale.is_some()),
+        ("--data", arguments.data.is_some()),
+        ("--shard", arguments.shard.is_some()),
+        ("--out", arguments.out.is_some()),
+        ("--report", arguments.report.is_some()),
+        ("--plan", arguments.plan),
+    ];
+    given.into_iter().find_map(|(name, given)| given.then_some(name))
+}
+
+/// Tells what a page that is replaced has and the new one will not have.
+///
+/// # Errors
+/// If it is of another scale: a page of `small` takes an hour, and its pictures would stay beside one of `smoke`.
+fn tell_replaced(
+    standing: &Standing,
+    figures: &[&dyn Figure],
+    scale: Scale,
+    folder: &Path,
+) -> Result<()> {
+    let plural =
+        |count: usize| if count == 1 { "1 figure".into() } else { format!("{count} figures") };
+    let (page, had) = (folder.join("report.html"), plural(standing.figures.len()));
+    if let Some(before) = standing.scale.filter(|before| *before != scale) {
+        let text = format!(
+            "{} is a report of {had} at scale {before} and would be lost to one at scale {scale}",
+            page.display()
+        );
+        return Err(Error::new(text).hint(
+            "name another folder with --report, or take that page and the files beside it away",
+        ));
+    }
+    let is_other = |id: &&str| !figures.iter().any(|figure| figure.id() == *id);
+    let others: Vec<&str> = standing.figures.iter().map(String::as_str).filter(is_other).collect();
+    if !others.is_empty() {
+        tell!(
+            "replaces {} of {had} by one of {}; pictures and tables of {} stay beside it",
+            page.display(),
+            plural(figures.len()),
+            others.join(", ")
+        );
+    }
+    Ok(())
+}
+
+fn names() -> Vec<&'static str> {
+    ALL.iter().map(|paper| paper.name).collect()
+}
+
+/// All studies with their figures.
+fn list() -> String {
+    let mut text = String::new();
+    for paper in ALL {
+        text += &format!("{}: {}\n  {}\n", paper.name, paper.title, paper.source);
+        for figure in paper.figures {
+            text += &format!("  {:<8} {}\n", figure.id(), figure.title());
+        }
+    }
+    text
+}
+
+/// Runs the command; the result is the exit code.
+pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
+    let Some(name) = &arguments.study else {
+        if let Some(option) = of_a_study(arguments) {
+            return Err(Error::new(format!("{option} is about a study, and none is named"))
+                .hint(format!("there are {}", names().join(", "))));
+        }
+        show::result(&list())?;
+        return Ok(0);
+    };
+    let paper = by_name(name).ok_or_else(|| {
+        Error::new(format!("there is no study {name:?}"))
+            .hint(format!("there are {}", names().join(", ")))
+    })?;
+    let figures = chosen(paper, &arguments.figure)?;
+    let scale: Scale = arguments.scale.as_deref().unwrap_or("small").parse()?;
+    let shard = Shard::choose(arguments.shard.as_deref(), |name| std::env::var(name).ok())
+        .map_err(|error| Error::new(error.to_string()))?;
+    let out = match &arguments.out {
+        Some(path) => path.clone(),
+        None => PathBuf::from("runs").join(format!("{}-{scale}", paper.name)),
+    };
+    let target = arguments.report.as_ref().unwrap_or(&out);
+    let writes = shard == Shard::ALL && !arguments.plan;
+    if writes && let Some(standing) = report::check(paper, &figures, target)? {
+        tell_replaced(&standing, &figures, scale, target)?;
+    }
+    let stop = Stop::listen()?;
+    arguments.work.with_threads(|| {
+        let source = match &arguments.data {
+            None => Source::default(),
+            Some(path) => {
+                Source::from_os(path.as_os_str()).map_err(|e| Error::new(e.to_string()))?
+            }
+        };
+        let (setting, data) = Setting::new(scale, source)?;
+        if writes {
+            report::prepare(target)?;
+        }
+        let store = Store::new(&out);
+        let jobs = exmy::parallel::threads();
+        let arms: Vec<Arm> = figures.iter().flat_map(|figure| figure.arms(&setting)).collect();
+        let arms = distinct(&arms);
+        let mut left = Vec::new();
+        for arm in &store::share(&arms, shard) {
+            if !store.has(arm)? {
+                left.push(arm.clone());
+            }
+        }
+        let mut seconds = 0.0;
+        if arguments.plan || !arguments.work.quiet && !left.is_empty() {
+            let mut estimate = Estimate::new(&data);
+            if !arguments.work.quiet {
+                let kinds = counted(estimate.untried(&arms) as u64, "kind");
+                tell!("timing a step of each of {kinds} of runs");
+            }
+            let cost = estimate.of(&left)?;
+            seconds = cost.seconds / jobs as f64;
+            let text = plan(&figures, &setting, &mut estimate, &arms, cost, jobs)?;
+            match arguments.plan {
+                true => show::result(&text)?,
+                false => tell!("{}", text.trim_end()),
+            }
+        }
+        if arguments.plan {
+            return Ok(0);
+        }
+        let shown = Shown::new(arguments.work.quiet, &stop, &left, seconds);
+        let held = stop.hold();
+        let whole = store.train(&arms, &data, (shard, jobs), &shown)?;
+        drop(held);
+        shown.bar.finish_and_clear();
+        if !whole {
+            tell!("stopped; every step so far is kept, and the same command goes on");
+            return Ok(stop.code());
+        }
+        if shard != Shard::ALL {
+            tell!("share {shard} done; without --shard the same command writes the report");
+            return Ok(0);
+        }
+        let provenance = provenance(jobs);
+        let drawn = Drawn::new(arguments.work.quiet, &stop, figures.len());
+        let findings = report::find(&figures, &setting, &store, |figure| drawn.figure(figure))?;
+        drawn.bar.finish_and_clear();
+        let Some(findings) = findings else {
+            tell!("stopped; all runs are kept, and the same command draws the report");
+            return Ok(stop.code());
+        };
+        report::make(paper, &figures, (&setting, &store), &findings, target, &provenance)?;
+        let mut text = String::new();
+        for (figure, found) in figures.iter().zip(&findings) {
+            let (word, reason) = (found.verdict.word(), found.verdict.reason());
+            text += &format!("{:<8} {}: {word}: {reason}\n", figure.id(), figure.title());
+        }
+        show::result(&text)?;
+        if !arguments.work.quiet {
+            tell!("report: {}", show::path(&target.join("report.html")));
+        }
+        Ok(0)
+    })
+}
+
+/// What a plan costs, figure by figure and together.
+fn plan(
+    figures: &[&'static dyn Figure],
+    setting: &Setting,
+    estimate: &mut Estimate<'_>,
+    arms: &[Arm],
+    left: exmy_lab::estimate::Cost,
+    jobs: usize,
+) -> Result<String> {
+    let minutes = |seconds: f64| format!("{:.1}", seconds / jobs as f64 / 60.0);
+    let mut text = format!("{:<8} {:>6} {:>10} {:>9}\n", "figure", "runs", "TFLOP", "minutes");
+    let mut line = |name: &str, cost: exmy_lab::estimate::Cost| {
+        let (flops, time) = (cost.flops / 1e12, minutes(cost.seconds));
+        text += &format!("{name:<8} {:>6} {flops:>10.3} {time:>9}\n", cost.runs);
+    };
+    for figure in figures {
+        line(figure.id(), estimate.of(&distinct(&figure.arms(setting)))?);
+    }
+    line("all", estimate.of(arms)?);
+    line("to do", left);
+    Ok(text)
+}
+
+/// A bar on a terminal.
+fn bar(length: u64, template: &str, quiet: bool) -> ProgressBar {
+    let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let bar = ProgressBar::with_draw_target(Some(length), target);
+    let style = ProgressStyle::with_template(template);
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─"));
+    bar
+}
+
+/// One bar for all figures that are read.
+struct Drawn<'a> {
+    bar: ProgressBar,
+    stop: &'a Stop,
+}
+
+impl<'a> Drawn<'a> {
+    fn new(quiet: bool, stop: &'a Stop, figures: usize) -> Self {
+        let template = "{wide_bar:.cyan/dim} {pos}/{len} figures read {msg}";
+        Self { bar: bar(figures as u64, template, quiet), stop }
+    }
+
+    /// Shows the figure that is read next, if that is still wanted.
+    fn figure(&self, figure: &dyn Figure) -> bool {
+        // The first one has none before it.
+        if !self.bar.message().is_empty() {
+            self.bar.inc(1);
+        }
+        self.bar.set_message(figure.id().to_owned());
+        self.bar.tick();
+        !self.stop.is_asked()
+    }
+}
+
+/// One bar for all runs.
+struct Shown<'a> {
+    bar: ProgressBar,
+    stop: &'a Stop,
+    lines: bool,
+    last: Mutex<Instant>,
+}
+
+impl<'a> Shown<'a> {
+    fn new(quiet: bool, stop: &'a Stop, left: &[Arm], seconds: f64) -> Self {
+        let steps = left.iter().map(Arm::steps).sum();
+        let bar = bar(steps, "{wide_bar:.cyan/dim} {pos}/{len} steps {msg} {eta:>4}", quiet);
+        let lines = !quiet && !std::io::stderr().is_terminal();
+        if lines && !left.is_empty() {
+            tell!("{} runs to train, some {:.1} minutes", left.len(), seconds / 60.0);
+        }
+        Self { bar, stop, lines, last: Mutex::new(Instant::now()) }
+    }
+}
+
+impl store::Progress for Shown<'_> {
+    fn step(&self) -> bool {
+        self.bar.inc(1);
+        !self.stop.is_asked()
+    }
+
+    fn end(&self, name: &str, done: usize, count: usize) {
+        self.bar.set_message(format!("{done} of {count} runs"));
+        let mut last = self.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if self.lines && last.elapsed().as_secs() >= 10 {
+            *last = Instant::now();
+            tell!("{done} of {count} runs complete, {name} the last");
+        }
+    }
+}

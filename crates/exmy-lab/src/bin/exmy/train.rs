@@ -1,0 +1,366 @@
+//! `exmy train`: from arguments to configurations to runs to a table.
+
+use crate::DIVERGED;
+use crate::settings::Work;
+use crate::show::{self, Watcher};
+use crate::stop::Stop;
+use clap::Args;
+use exmy::error::{Error, Result};
+use exmy::files::given;
+use exmy_lab::compare::{self, OutFolder};
+use exmy_train::recipe::Recipe;
+use exmy_train::train::config::{Config, read_table};
+use exmy_train::train::data::Source;
+use exmy_train::train::preset::{PRESETS, preset};
+use exmy_train::train::profile::Profile;
+use exmy_train::train::room;
+use exmy_train::train::run::{self, Folder, Outcome};
+use exmy_train::train::start;
+use exmy_train::train::trainer::check;
+use std::path::{Path, PathBuf};
+
+/// What is compared when no recipe is given.
+const DEFAULT_RECIPES: &str = "f32,mxfp8-e4m3,nvfp4,bitred-e8m3";
+
+#[derive(Args)]
+#[command(after_long_help = long_help())]
+pub(crate) struct Arguments {
+    /// Text to learn: a file, a folder, a token file (.bin of nanoGPT or llm.c), synthetic:SEED, a
+    /// language made by the program, or recall:SEED, a memory task [default: synthetic]
+    #[arg(long, value_name = "PATH")]
+    data: Option<PathBuf>,
+    /// Number formats of the linear layers, separated by commas; the first is what the others are
+    /// compared with [default: f32,mxfp8-e4m3,nvfp4,bitred-e8m3]
+    #[arg(long, value_name = "A,B,...")]
+    recipe: Option<String>,
+    /// Network and training to start from [default: nano]
+    #[arg(long, value_name = "NAME")]
+    preset: Option<String>,
+    /// Optimizer steps; the warm-up shrinks in proportion
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = steps)]
+    steps: Option<u64>,
+    /// Peak learning rates, separated by commas; the final one keeps its ratio to each
+    #[arg(long, value_name = "X,...", allow_negative_numbers = true, value_delimiter = ',', value_parser = rate)]
+    lr: Vec<f64>,
+    /// Seed of the initial weights, the batches and stochastic rounding [default: 1]
+    #[arg(
+        long,
+        value_name = "S",
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u64).range(..1 << 63)
+    )]
+    seed: Option<u64>,
+    /// Train N seeds of each: --seed and those after it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    seeds: Option<u64>,
+    /// Safetensors file (of PyTorch, Hugging Face or exmy) with weights to begin with
+    #[arg(long, value_name = "FILE")]
+    init_from: Option<PathBuf>,
+    /// Go on from a run's checkpoint, with the same batches and its configuration, under another
+    /// recipe: the run's folder, @ and the step
+    #[arg(long, value_name = "RUN@STEP", conflicts_with_all = [
+        "data", "preset", "seed", "seeds", "init_from"
+    ])]
+    branch: Option<String>,
+    /// Folder to create for the results [default: the next free of runs/0001, runs/0002, ...]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// TOML file with any keys of a run's config.toml
+    #[arg(long, value_name = "FILE.toml")]
+    config: Option<PathBuf>,
+    /// Change one key of the configuration, for example train.batch=16; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Continue every unfinished run in DIR
+    #[arg(long, value_name = "DIR", conflicts_with_all = [
+        "data", "recipe", "preset", "steps", "lr", "seed", "seeds", "init_from", "branch", "out",
+        "config", "set"
+    ])]
+    resume: Option<PathBuf>,
+    /// Exit with 3 if a run diverged, which is a result and no failure otherwise
+    #[arg(long)]
+    fail_on_divergence: bool,
+    /// Begin also where memory will not do
+    #[arg(long)]
+    force: bool,
+    /// Print where the time of the steps went, evaluations included, and the memory held
+    #[arg(long)]
+    profile: bool,
+    #[command(flatten)]
+    work: Work,
+}
+
+fn long_help() -> String {
+    let mut text = String::from("Presets:\n");
+    for preset in PRESETS {
+        text += &format!("  {:<12} {}\n", preset.name, preset.about);
+    }
+    text += "\nRecipes:\n  ";
+    text += &exmy_train::recipe::NAMED.join(", ");
+    text +=
+        "\n  any format (e5m2, e3m4@rtz), any block format (e2m1/16:e8m0), each also +out=bf16\n";
+    text += "\nExamples:\n  exmy train\n  \
+             exmy train --data book.txt --recipe f32,mxfp4 --preset micro --steps 1000\n  \
+             exmy train --recipe bf16,mxfp8-e4m3 --seeds 8 --lr 1e-3,1e-2\n  \
+             exmy train --branch runs/0001/mxfp4-s1@300 --recipe bf16\n  \
+             exmy train --resume runs/0001\n";
+    text
+}
+
+/// Runs the command; the result is the exit code.
+pub(crate) fn run(arguments: Arguments) -> Result<u8> {
+    let stop = Stop::listen()?;
+    let work = || {
+        let folders = match &arguments.resume {
+            Some(path) => compare::open(path)?,
+            None => vec![plan(&arguments)?],
+        };
+        let mut code = 0;
+        for folder in folders {
+            code = train_all(folder, &arguments, &stop)?.max(code);
+            if stop.is_asked() {
+                break;
+            }
+        }
+        Ok(code)
+    };
+    arguments.work.with_threads(work)
+}
+
+/// A number of steps, also as `1e3`.
+fn steps(text: &str) -> Result<u64, String> {
+    const MOST: f64 = (1_u64 << 53) as f64;
+    let whole = |number: &f64| number.fract() == 0.0 && (0.0..=MOST).contains(number);
+    let number = || text.parse().ok().filter(whole).map(|number| number as u64);
+    let found = text.parse().ok().or_else(number);
+    found.ok_or_else(|| "steps are a whole number from 1 to 2^36, for example 1000".to_owned())
+}
+
+/// A learning rate; there may be blanks behind the comma before it.
+fn rate(text: &str) -> Result<f64, String> {
+    let found = text.trim().parse();
+    found.map_err(|_| "a rate is a number as 1e-3; several are separated by commas".to_owned())
+}
+
+/// A path as text: records are text, so it must be UTF-8.
+fn utf8<'a>(option: &str, path: &'a Path) -> Result<&'a str> {
+    path.to_str().ok_or_else(|| {
+        Error::new(format!("{option} {}: the path is not UTF-8", path.display()))
+            .hint("paths are written into records; rename the file or give it a link")
+    })
+}
+
+/// The configuration that preset, file and options describe for one learning rate, and the text of
+/// its recipes.
+fn configure(arguments: &Arguments, lr: Option<f64>) -> Result<(Config, String)> {
+    let mut recipes = arguments.recipe.clone();
+    let mut name = arguments.preset.clone();
+    let mut changes = None;
+    if let Some(path) = &arguments.config {
+        let text = given::text(path, given::SETTINGS).map_err(|error| {
+            Error::io("read", path, error)
+                .hint("--config takes a TOML file with any keys of a run's config.toml")
+        })?;
+        let context = |error: Error| Error::new(format!("{}: {error}", path.display()));
+        let mut table = read_table(&text).map_err(context)?;
+        if table.contains_key("grid") {
+            return Err(Error::new(format!("{} has a [grid]", path.display()))
+                .hint(format!("it is a plan of many runs: `exmy sweep {}`", path.display())));
+        }
+        // These two may say more in a file given by a person than in a run's own record.
+        if let Some(toml::Value::String(text)) = table.remove("recipe") {
+            recipes.get_or_insert(text);
+        }
+        if let Some(toml::Value::String(text)) = table.remove("preset") {
+            name.get_or_insert(text);
+        }
+        changes = Some((toml::to_string(&table).unwrap_or_default(), path));
+    }
+    let mut config = match &arguments.branch {
+        Some(branch) => branch_off(branch)?,
+        None => preset(name.as_deref().unwrap_or("nano"))?,
+    };
+    if let Some((text, path)) = changes {
+        config = config
+            .overlaid(&text)
+            .map_err(|error| Error::new(format!("{}: {error}", path.display())))?;
+    }
+    if let Some(path) = &arguments.data {
+        utf8("--data", path)?;
+        config.data.source =
+            Source::from_os(path.as_os_str()).map_err(|e| Error::new(e.to_string()))?;
+        config.data.fingerprint.clear();
+    }
+    if let Some(steps) = arguments.steps {
+        config.train = config.train.with_steps(steps);
+    }
+    if let Some(lr) = lr {
+        config.train = config.train.with_lr(lr);
+    }
+    if let Some(seed) = arguments.seed {
+        config.seed = seed;
+    }
+    for setting in &arguments.set {
+        match setting.split_once('=') {
+            Some((key, text)) if key.trim() == "recipe" => recipes = Some(text.trim().to_owned()),
+            _ => config = config.with_setting(setting)?,
+        }
+    }
+    if let Source::Path(path) = &config.data.source {
+        // A resume may be started from another folder.
+        let whole = std::fs::canonicalize(path).map_err(|error| {
+            Error::io("read", path, error)
+                .hint("--data takes a text file, a folder of text, or a .bin token file")
+        })?;
+        utf8("--data", &whole)?;
+        config.data.source = Source::Path(whole);
+    }
+    if let Some(path) = &arguments.init_from {
+        config.start.weights = utf8("--init-from", path)?.to_owned();
+    }
+    config.validate()?;
+    let recipes = recipes.unwrap_or_else(|| match &arguments.branch {
+        Some(_) => config.recipe.to_string(),
+        None => DEFAULT_RECIPES.to_owned(),
+    });
+    Ok((config, recipes))
+}
+
+/// The configuration of a branch, from `RUN@STEP`.
+fn branch_off(text: &str) -> Result<Config> {
+    let parts = text.rsplit_once('@').and_then(|(run, step)| Some((run, step.parse().ok()?)));
+    let (run, step) = parts.ok_or_else(|| {
+        Error::new(format!("--branch {text:?} is not a run and a step"))
+            .hint("write RUN@STEP, for example runs/0001/f32-s1@500")
+    })?;
+    start::branch(&Folder::new(run), step)
+}
+
+/// Refuses a run that memory will not do for, and warns of one that may go slowly.
+fn enough_memory(config: &Config, arguments: &Arguments) -> Result<()> {
+    match room::refusal(config) {
+        Some(error) if !arguments.force => {
+            Err(Error::new(error.to_string()).hint("--force begins all the same"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks everything that can be checked, then creates the output folder.
+fn plan(arguments: &Arguments) -> Result<OutFolder> {
+    let (mut config, recipes) = configure(arguments, arguments.lr.first().copied())?;
+    let others = arguments.lr.iter().skip(1).map(|&lr| Ok(configure(arguments, Some(lr))?.0.train));
+    let others = others.collect::<Result<Vec<_>>>()?;
+    let recipes = recipes
+        .split(',')
+        .map(|text| match text.trim() {
+            "" => Err(Error::new(format!("--recipe {recipes:?} has an empty name"))
+                .hint("separate recipes by single commas, with none at the end")),
+            text => text.parse::<Recipe>().map_err(|error| {
+                let words: Vec<&str> = text.split_whitespace().collect();
+                match words.len() > 1 && words.iter().all(|word| word.parse::<Recipe>().is_ok()) {
+                    true => Error::new(format!("{text:?} is several recipes"))
+                        .hint(format!("separate them by commas: --recipe {}", words.join(","))),
+                    false => Error::new(error.to_string()),
+                }
+            }),
+        })
+        .collect::<Result<Vec<_>>>()?;
+    if let Some(path) = &arguments.out {
+        utf8("--out", path)?;
+        compare::refuse_used(path)?;
+    }
+    // Before anything large is asked for; what the data change is looked at once more below.
+    enough_memory(&config, arguments)?;
+    let data = run::load_data(&mut config)?;
+    if !data.bytes
+        && let Some(model) = config.model.decoder_mut()
+    {
+        model.vocab = data.vocab;
+    }
+    enough_memory(&config, arguments)?;
+    start::settle(&mut config)?;
+    if !config.start.weights.is_empty() {
+        let path = Path::new(&config.start.weights);
+        let layout = config.model.layout();
+        let matching = start::load_matching(path, &layout, &mut vec![0.0; layout.len()])?;
+        show::matching(path, &matching);
+    }
+    let mut configs = Vec::new();
+    for recipe in recipes {
+        for train in std::iter::once(&config.train).chain(&others) {
+            for seed in config.seed..config.seed.saturating_add(arguments.seeds.unwrap_or(1)) {
+                let (recipe, train) = (recipe.clone(), train.clone());
+                configs.push(Config { recipe, train, seed, ..config.clone() });
+            }
+        }
+    }
+    for config in &configs {
+        check(config, &data)?;
+    }
+    let reference = data.reference.map(|reference| reference.validation);
+    match &arguments.out {
+        Some(path) => compare::create(path, &configs, &data.description, reference),
+        None => compare::create_numbered(Path::new("runs"), &configs, &data.description, reference),
+    }
+}
+
+/// Trains every run of an output folder, then writes and prints the results.
+fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &Stop) -> Result<u8> {
+    let folders = out.folders();
+    if arguments.resume.is_some() {
+        show::unchecked(&folders);
+    }
+    let mut data: Option<(Config, _)> = None;
+    let mut outcomes: Vec<Option<Outcome>> = Vec::new();
+    // What cannot be printed is told when the work is done.
+    let mut said = Ok(());
+    for (i, folder) in folders.iter().enumerate() {
+        if !out.is_meant(i) {
+            outcomes.push(None);
+            continue;
+        }
+        let mut config = folder.config()?;
+        if !folder.summary_file().exists() {
+            enough_memory(&config, arguments)?;
+        }
+        // Runs that compare recipes share their data; load them once.
+        let loaded = match data.take() {
+            Some((first, loaded)) if first.data == config.data => loaded,
+            _ => run::load_data(&mut config)?,
+        };
+        if outcomes.iter().all(Option::is_none) && !arguments.work.quiet {
+            show::header(out.path(), &config, &loaded, folders.len());
+        }
+        show::shortage(&config);
+        let mut watcher = Watcher::new(&config, (i, folders.len()), arguments.work.quiet, stop);
+        let mut train = || run::train(folder, &loaded, &mut watcher);
+        let (outcome, profile) = if arguments.profile {
+            let (outcome, profile) = Profile::of_run(&config, train);
+            (outcome?, Some(profile))
+        } else {
+            (train()?, None)
+        };
+        watcher.finish(&outcome);
+        if let Some(profile) = profile {
+            said = said.and(show::result(&format!("{}\n{profile}\n", config.recipe)));
+        }
+        let stopped = outcome.summary.is_none();
+        outcomes.push(Some(outcome));
+        if stopped {
+            out.conclude()?;
+            show::stopped(out.path());
+            return Ok(stop.code());
+        }
+        data = Some((config, loaded));
+    }
+    out.conclude()?;
+    let unit = match folders.first() {
+        Some(folder) => folder.config()?.model.loss_unit(),
+        None => "",
+    };
+    said = said.and(show::result(&show::table(out.path(), out.comparison(), &outcomes, unit)));
+    let mut results = out.comparison().runs.iter().filter_map(|entry| entry.result.as_ref());
+    let told = arguments.fail_on_divergence && results.any(|result| result.reason.is_some());
+    said.map(|()| if told { DIVERGED } else { 0 })
+}

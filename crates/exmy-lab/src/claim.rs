@@ -1,0 +1,593 @@
+//! What a figure claims, as a value: the sentence of the criterion, the verdict and its numbers come from it.
+//!
+//! A [`Test`] compares cells of a grid, runs of one seed with each other. Each has an opposite, or none; a claim is
+//! contradicted where the opposite holds.
+
+use crate::finding::Verdict;
+use crate::grid::Cell;
+use crate::measure::{Metric, Pick, Results};
+use crate::statistics::{Interval, fisher, mean, paired_interval, sign_test};
+use exmy::error::Result;
+
+/// What is asked of runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Test {
+    /// The mean of the paired differences of two cells is told to be above 0 by its interval.
+    Above {
+        of: Pick,
+        over: Pick,
+        /// Whether it also counts if some of the first diverge and none of the second.
+        or_lost: bool,
+    },
+    /// The mean of the paired differences of losses, of at most a guess, is above so many nats, or is not.
+    Nats { of: Pick, over: Pick, least: f64, more: bool },
+    /// Spikes are more in the first of each pair of seeds, by the sign test.
+    Spikier { of: Pick, over: Pick },
+    /// More runs fail, by Fisher's exact test.
+    FailsMore { of: Pick, over: Pick },
+    /// How far the first is above the second is more at one place than at another, and told to be above 0 there.
+    Wider { of: Pick, over: Pick, at: Pick, than: Pick },
+    /// At most one in six neighbours on an axis, the first level the lowest, is out of order.
+    Ordered { axis: &'static str },
+    /// One of several is told to be below another; that one is above is no opposite.
+    OneBelow { of: &'static [&'static str], over: Pick },
+    /// For one level of an axis.
+    Any {
+        axis: &'static str,
+        /// Whether all levels together have the confidence of one.
+        surer: bool,
+        test: &'static Test,
+    },
+    /// For one of these levels, nothing else being said of the others.
+    AnyOf { axis: &'static str, levels: &'static [&'static str], test: &'static Test },
+    /// For each level of an axis.
+    Each { axis: &'static str, test: &'static Test },
+    /// For the last level of an axis at which there is an interval.
+    Last { axis: &'static str, test: &'static Test },
+    /// All of several; the opposite of one is enough.
+    All(&'static [Test]),
+    /// An analysis of its own, in words and as a function.
+    Own { asks: &'static str, judge: fn(&Results<'_>) -> Result<Said> },
+}
+
+/// A test of two cells' final losses.
+pub(super) const fn above(of: Pick, over: Pick) -> Test {
+    Test::Above { of, over, or_lost: false }
+}
+
+/// What a figure claims.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claim {
+    pub(super) holds: Test,
+    /// The opposite, if it is not that of the test; where both hold, nothing is seen.
+    pub(super) opposite: Option<Test>,
+}
+
+impl Claim {
+    /// One with the test's own opposite.
+    pub(super) const fn new(holds: Test) -> Self {
+        Self { holds, opposite: None }
+    }
+
+    /// The criterion as a sentence.
+    pub(super) fn criterion(&self) -> String {
+        let opposite = match &self.opposite {
+            Some(test) => test.asks("", false),
+            None => self.holds.asks("", true),
+        };
+        let holds = self.holds.asks("", false).unwrap_or_default();
+        let opposite =
+            opposite.map_or_else(String::new, |asks| format!("; contradicted where {asks}"));
+        format!("Reproduced where {holds}{opposite}.")
+    }
+
+    /// What the runs say.
+    pub(super) fn verdict(&self, results: &Results<'_>) -> Result<Verdict> {
+        let place = Place { results, here: Cell::default(), of: 1 };
+        let said = self.holds.judge(&place)?;
+        let Some(opposite) = &self.opposite else {
+            return Ok(Verdict::of(said.holds, said.opposite, said.text));
+        };
+        let opposite = opposite.judge(&place)?.holds;
+        Ok(Verdict::of(said.holds && !opposite, opposite && !said.holds, said.text))
+    }
+}
+
+/// What runs say of a test.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Said {
+    pub(super) holds: bool,
+    pub(super) opposite: bool,
+    /// Whether anything could be computed.
+    pub(super) known: bool,
+    /// The numbers.
+    pub(super) text: String,
+}
+
+impl Said {
+    /// Of an interval of a difference that should be above 0.
+    fn of(found: Option<Interval>, text: String) -> Self {
+        let holds = found.is_some_and(|gap| gap.low > 0.0);
+        let opposite = found.is_some_and(|gap| gap.high < 0.0);
+        Self { holds, opposite, known: found.is_some(), text }
+    }
+}
+
+/// Where a test looks.
+#[derive(Clone)]
+struct Place<'a> {
+    results: &'a Results<'a>,
+    /// The levels of axes that are gone through.
+    here: Cell,
+    /// Of how many tests one is enough.
+    of: usize,
+}
+
+impl Place<'_> {
+    fn confidence(&self) -> f64 {
+        1.0 - 0.05 / self.of as f64
+    }
+
+    /// `nano: `, or nothing.
+    fn prefix(&self) -> String {
+        if self.here.0.is_empty() { String::new() } else { format!("{}: ", self.here.words(&[])) }
+    }
+
+    /// What tests of each level say, in order.
+    fn each(&self, axis: &str, surer: bool, test: &Test) -> Result<Vec<Said>> {
+        let axis = self.results.grid.axis(axis);
+        let levels = self.results.levels(axis);
+        let of = if surer { self.of * levels.len() } else { self.of };
+        let at = |level| {
+            test.judge(&Place { results: self.results, here: self.here.with(axis.name, level), of })
+        };
+        levels.iter().map(at).collect()
+    }
+}
+
+/// A mean and its interval in words.
+pub(super) fn words(gap: Option<Interval>) -> String {
+    gap.map_or_else(
+        || "too few seeds".into(),
+        |gap| format!("{:+.4} ({:+.4} to {:+.4})", gap.estimate, gap.low, gap.high),
+    )
+}
+
+fn name(pick: Pick) -> String {
+    pick.join(", ")
+}
+
+fn joined(said: &[Said]) -> String {
+    said.iter().map(|one| one.text.as_str()).collect::<Vec<_>>().join("; ")
+}
+
+impl Test {
+    /// What is asked in words, of the opposite `None` if there is none; where one of all levels of `axis` is enough, and
+    /// all together are to be as sure as one.
+    fn asks(&self, axis: &str, opposite: bool) -> Option<String> {
+        let side = if opposite { "below" } else { "above" };
+        let verb = |metric: Metric| metric.verbs()[usize::from(opposite)];
+        let sure = match axis {
+            "" => String::new(),
+            axis => format!(", surer as one of all {axis}s is enough"),
+        };
+        Some(match self {
+            Self::Above { of, over, or_lost } => {
+                let lost = if *or_lost && !opposite { ", or some of its runs diverge" } else { "" };
+                format!(
+                    "{} {} {} (interval of the paired difference {side} 0{sure}{lost})",
+                    name(of),
+                    verb(Metric::Loss),
+                    name(over)
+                )
+            }
+            Self::Nats { of, over, least, more } => {
+                if opposite {
+                    return None;
+                }
+                let how = if *more { "more than" } else { "at most" };
+                format!("{} ends {how} {least} nats above {}", name(of), name(over))
+            }
+            Self::Spikier { of, over } => {
+                let (of, over) = (name(of), name(over));
+                format!(
+                    "{of} {} {over} (sign test over seeds, one-sided, 5 %)",
+                    verb(Metric::Spikes)
+                )
+            }
+            Self::FailsMore { of, over } => {
+                let (of, over) = (name(of), name(over));
+                let verb = verb(Metric::Failed);
+                format!("{of} {verb} {over} (Fisher's exact test, one-sided, 5 %{sure})")
+            }
+            Self::Wider { of, over, at, than } => {
+                let (wider, there) = if opposite { ("narrower", than) } else { ("wider", at) };
+                format!(
+                    "the gap of {} above {} is {wider} with {} than with {} (interval of the difference of paired gaps \
+                     {side} 0) and told from 0 with {}",
+                    name(of),
+                    name(over),
+                    name(at),
+                    name(than),
+                    name(there)
+                )
+            }
+            Self::Ordered { axis } => {
+                if opposite {
+                    return None;
+                }
+                format!("each {axis} ends above the one before it, but for at most one in six")
+            }
+            Self::OneBelow { of, over } => {
+                if opposite {
+                    return None;
+                }
+                format!(
+                    "one of {} ends below {} (interval of the paired difference below 0, at {} % as there are {})",
+                    of.join(", "),
+                    name(over),
+                    percent(of.len()),
+                    of.len()
+                )
+            }
+            Self::Any { axis, surer, test } => {
+                let inner = test.asks(if *surer { axis } else { "" }, opposite)?;
+                format!("at one {axis} at least, {inner}")
+            }
+            Self::AnyOf { axis, levels, test } => {
+                let inner = test.asks("", opposite)?;
+                format!("at one {axis} of {}, {inner}", levels.join(" and "))
+            }
+            Self::Each { axis, test } => format!("for each {axis}, {}", test.asks("", opposite)?),
+            Self::Last { axis, test } => {
+                let inner = test.asks("", opposite)?;
+                format!("at the last {axis} at which no run diverges, {inner}")
+            }
+            Self::All(tests) => {
+                let all: Vec<String> =
+                    tests.iter().filter_map(|test| test.asks(axis, opposite)).collect();
+                if all.is_empty() {
+                    return None;
+                }
+                all.join(if opposite { ", or " } else { ", and " })
+            }
+            Self::Own { asks, .. } => {
+                if opposite {
+                    return None;
+                }
+                (*asks).to_owned()
+            }
+        })
+    }
+
+    fn judge(&self, place: &Place<'_>) -> Result<Said> {
+        let Place { results, here, .. } = place;
+        let losses = |of: Pick, over: Pick, metric| results.pair([of, over], here, metric);
+        let prefix = place.prefix();
+        Ok(match self {
+            Self::Above { of, over, or_lost } => {
+                let [a, b] = losses(of, over, Metric::Loss)?;
+                let finite = |losses: &[f64]| losses.iter().all(|loss| loss.is_finite());
+                let (of, over) = (name(of), name(over));
+                if *or_lost && finite(&b) && !finite(&a) {
+                    let text = format!("{prefix}{of} diverges, {over} does not");
+                    return Ok(Said { holds: true, opposite: false, known: true, text });
+                }
+                let gap = paired_interval(&a, &b, place.confidence());
+                Said::of(gap, format!("{prefix}{of} above {over} {}", words(gap)))
+            }
+            Self::Nats { of, over, least, more } => {
+                let [a, b] = losses(of, over, Metric::Capped)?;
+                let gaps: Vec<f64> = a.iter().zip(&b).map(|(a, b)| a - b).collect();
+                let gap = mean(&gaps).unwrap_or(f64::NAN);
+                let text = format!("{prefix}{} above {} {gap:+.3}", name(of), name(over));
+                Said { holds: (gap > *least) == *more, opposite: false, known: true, text }
+            }
+            Self::Spikier { of, over } => spikier(place, of, over)?,
+            Self::FailsMore { of, over } => {
+                let pair = losses(of, over, Metric::Failed)?;
+                let [a, b] =
+                    pair.map(|failed| (failed.iter().sum::<f64>() as u64, failed.len() as u64));
+                let level = 0.05 / place.of as f64;
+                let (more, fewer) = (fisher(a, b).unwrap_or(1.0), fisher(b, a).unwrap_or(1.0));
+                let text = format!(
+                    "{prefix}{} of {} fail in {}, {} of {} in {} (one-sided p {:.4})",
+                    a.0,
+                    a.1,
+                    name(of),
+                    b.0,
+                    b.1,
+                    name(over),
+                    more.min(fewer)
+                );
+                Said { holds: more < level, opposite: fewer < level, known: true, text }
+            }
+            Self::Wider { of, over, at, than } => wider(place, [of, over], [at, than])?,
+            Self::Ordered { axis } => {
+                let levels = results.levels(results.grid.axis(axis));
+                let cells = levels.iter().map(|level| results.cell(&[level.name], here));
+                let means: Vec<f64> = cells
+                    .map(|cell| Ok(mean(&results.values(cell, Metric::Loss)?).unwrap_or(f64::NAN)))
+                    .collect::<Result<_>>()?;
+                // Runs that diverge count as worse than any that do not.
+                let worse = |pair: &&[f64]| pair[1] > pair[0] || !pair[1].is_finite();
+                let pairs = means.len().saturating_sub(1);
+                let ordered = means.windows(2).filter(worse).count();
+                let text = format!("{prefix}{ordered} of {pairs} neighbours in order");
+                let holds = pairs - ordered <= pairs / 6;
+                Said { holds, opposite: false, known: true, text }
+            }
+            Self::OneBelow { of, over } => {
+                let place = Place { of: place.of * of.len(), ..place.clone() };
+                let below = |one: &'static &'static str| {
+                    above(over, std::slice::from_ref(one)).judge(&place)
+                };
+                let all: Vec<Said> = of.iter().map(below).collect::<Result<_>>()?;
+                let holds = all.iter().any(|said| said.holds);
+                Said { holds, opposite: false, known: true, text: joined(&all) }
+            }
+            Self::Any { axis, surer, test } => any(&place.each(axis, *surer, test)?),
+            Self::AnyOf { axis, levels, test } => {
+                let known = results.levels(results.grid.axis(axis)).iter();
+                let all = place.each(axis, false, test)?;
+                let own = known.zip(all).filter(|(level, _)| levels.contains(&level.name));
+                any(&own.map(|(_, said)| said).collect::<Vec<_>>())
+            }
+            Self::Each { axis, test } => all(&place.each(axis, false, test)?),
+            Self::Last { axis, test } => {
+                let said = place.each(axis, false, test)?;
+                let text = "too few seeds for an interval".into();
+                let none = Said { holds: false, opposite: false, known: false, text };
+                said.into_iter().rfind(|said| said.known).unwrap_or(none)
+            }
+            Self::All(tests) => {
+                let said: Vec<Said> =
+                    tests.iter().map(|test| test.judge(place)).collect::<Result<_>>()?;
+                let opposite = said.iter().any(|said| said.opposite);
+                Said { opposite, ..all(&said) }
+            }
+            Self::Own { judge, .. } => judge(results)?,
+        })
+    }
+}
+
+/// How sure each of so many intervals is, in percent, if all together are to be at 95 %.
+fn percent(of: usize) -> String {
+    format!("{:.1}", 100.0 - 5.0 / of as f64)
+}
+
+fn all(said: &[Said]) -> Said {
+    Said {
+        holds: said.iter().all(|one| one.holds),
+        opposite: said.iter().all(|one| one.opposite),
+        known: said.iter().all(|one| one.known),
+        text: joined(said),
+    }
+}
+
+fn any(said: &[Said]) -> Said {
+    let holds = said.iter().any(|one| one.holds);
+    Said {
+        holds,
+        opposite: !holds && said.iter().any(|one| one.opposite),
+        known: said.iter().any(|one| one.known),
+        text: joined(said),
+    }
+}
+
+/// Whether spikes are more, by pairs of seeds.
+fn spikier(place: &Place<'_>, of: Pick, over: Pick) -> Result<Said> {
+    let [a, b] = place.results.pair([of, over], &place.here, Metric::Spikes)?;
+    let differences: Vec<f64> = a.iter().zip(&b).map(|(a, b)| a - b).collect();
+    let prefix = place.prefix();
+    let Some(signs) = sign_test(&differences) else {
+        let text = format!("{prefix}no pairs");
+        return Ok(Said { holds: false, opposite: false, known: false, text });
+    };
+    let [a, b] = [a, b].map(|values| mean(&values).unwrap_or(f64::NAN));
+    let text = format!(
+        "{prefix}{a:.2} spikes per 1000 steps in {}, {b:.2} in {} (more on {} seeds, fewer on {}, one-sided p {:.4})",
+        name(of),
+        name(over),
+        signs.positive,
+        signs.negative,
+        signs.p_positive
+    );
+    let (holds, opposite) = (signs.p_positive < 0.05, signs.p_negative < 0.05);
+    Ok(Said { holds, opposite, known: true, text })
+}
+
+/// Whether a gap is wider at the first place than at the second. Where neither gap is told from 0 there is none that
+/// could change.
+fn wider(place: &Place<'_>, pair: [Pick; 2], at: [Pick; 2]) -> Result<Said> {
+    let gaps = |at: Pick| -> Result<(Vec<f64>, bool)> {
+        let picks = pair.map(|pick| [pick, at].concat());
+        let [a, b] = place.results.pair([&picks[0], &picks[1]], &place.here, Metric::Loss)?;
+        let told = paired_interval(&a, &b, place.confidence()).is_some_and(|gap| gap.low > 0.0);
+        Ok((a.iter().zip(&b).map(|(a, b)| a - b).collect(), told))
+    };
+    let ((there, after), (here, before)) = (gaps(at[0])?, gaps(at[1])?);
+    let found = paired_interval(&there, &here, place.confidence());
+    let told = |is| if is { "is" } else { "is not" };
+    let text = format!(
+        "{}the gap of {} above {} with {} less that with {}: {}; the first {} told from 0, the second {}",
+        place.prefix(),
+        name(pair[0]),
+        name(pair[1]),
+        name(at[0]),
+        name(at[1]),
+        words(found),
+        told(after),
+        told(before)
+    );
+    let said = Said::of(found, text);
+    Ok(Said { holds: said.holds && after, opposite: said.opposite && before, ..said })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arm::{Scale, Setting};
+    use crate::grid::{Axis, Grid, Level, Set, level};
+
+    const LEVELS: [Level; 3] = [
+        level("7", Set::Recipe("bitred-e8m7")),
+        level("3", Set::Recipe("bitred-e8m3")),
+        level("1", Set::Recipe("bitred-e8m1")),
+    ];
+    const RATES: [Level; 2] = [level("1x", Set::Rate(1e-3)), level("10x", Set::Rate(1e-2))];
+    const GRID: Grid = Grid {
+        model: ["nano"; 3],
+        steps: [20; 3],
+        rate: [1e-3; 3],
+        seeds: [5; 3],
+        axes: &[Axis::new("rate", &RATES), Axis::new("bits", &LEVELS)],
+        ..Grid::NONE
+    };
+    const NOT: &str = "not seen at this scale";
+    const REPRODUCED: &str = "reproduced";
+    const CONTRADICTED: &str = "contradicted";
+
+    /// The verdict where a metric is given by the rate, the format and the seed.
+    fn verdict(claim: Claim, made: impl Fn(&str, &str, u64) -> f64) -> Verdict {
+        let setting = Setting::unread(Scale::Smoke);
+        let of = |cell: &Cell, seed: u64, _: Metric| {
+            made(cell.level("rate").unwrap().name, cell.level("bits").unwrap().name, seed)
+        };
+        claim.verdict(&Results::made(&setting, &GRID, &of)).unwrap()
+    }
+
+    /// The word where losses of 7, 3 and 1 are so at each rate, with a scatter of seeds that pairs do not have and a
+    /// little that they have.
+    fn word(test: Test, losses: [[f64; 3]; 2]) -> &'static str {
+        let at = |levels: &[Level], name: &str| levels.iter().position(|l| l.name == name).unwrap();
+        let loss = |rate: &str, bits: &str, seed: u64| {
+            let own = losses[at(&RATES, rate)][at(&LEVELS, bits)];
+            own + 0.5 * seed as f64 + 0.01 * (seed % 2) as f64 * (1 + at(&LEVELS, bits)) as f64
+        };
+        verdict(Claim::new(test), loss).word()
+    }
+
+    const COSTS: Test = above(&["1"], &["7"]);
+
+    #[test]
+    fn differences_are_of_pairs() {
+        const HERE: Test = above(&["1", "1x"], &["7", "1x"]);
+        let of = |one: f64| word(HERE, [[2.0, 2.0, one], [2.0; 3]]);
+        assert_eq!((of(2.2), of(2.0), of(1.8)), (REPRODUCED, NOT, CONTRADICTED));
+        assert_eq!(of(f64::INFINITY), NOT, "no interval");
+        const LOST: Test = Test::Above { of: &["1", "1x"], over: &["7", "1x"], or_lost: true };
+        assert_eq!(word(LOST, [[2.0, 2.0, f64::INFINITY], [2.0; 3]]), REPRODUCED);
+        assert_eq!(word(LOST, [[f64::INFINITY; 3], [2.0; 3]]), NOT);
+    }
+
+    #[test]
+    fn one_level_or_each() {
+        const EACH: Test = Test::Each { axis: "rate", test: &COSTS };
+        const ANY: Test = Test::Any { axis: "rate", surer: true, test: &COSTS };
+        const LAST: Test = Test::Last { axis: "rate", test: &COSTS };
+        let (up, same, down) = ([2.0, 2.0, 2.5], [2.0; 3], [2.5, 2.5, 2.0]);
+        let of = |test, losses| word(test, losses);
+        assert_eq!((of(EACH, [up, up]), of(ANY, [up, up])), (REPRODUCED, REPRODUCED));
+        assert_eq!((of(EACH, [up, same]), of(ANY, [same, up])), (NOT, REPRODUCED));
+        assert_eq!((of(EACH, [down, same]), of(ANY, [down, same])), (NOT, CONTRADICTED));
+        assert_eq!((of(EACH, [down, down]), of(ANY, [down, up])), (CONTRADICTED, REPRODUCED));
+        assert_eq!((of(LAST, [up, down]), of(LAST, [down, up])), (CONTRADICTED, REPRODUCED));
+        let lost = [2.0, 2.0, f64::INFINITY];
+        assert_eq!((of(LAST, [up, lost]), of(LAST, [lost, lost])), (REPRODUCED, NOT));
+    }
+
+    #[test]
+    fn of_several_parts_the_opposite_of_one_is_enough() {
+        const ALL: Test = Test::All(&[COSTS, Test::Ordered { axis: "bits" }]);
+        const HERE: Test = Test::Each { axis: "rate", test: &ALL };
+        let of = |losses| word(HERE, [losses, losses]);
+        assert_eq!(of([2.0, 2.2, 2.5]), REPRODUCED);
+        assert_eq!(of([2.0, 2.6, 2.5]), NOT, "one of two neighbours is out of order");
+        assert_eq!(of([2.5, 2.1, 2.0]), CONTRADICTED);
+    }
+
+    #[test]
+    fn a_remedy_that_harms_is_no_opposite() {
+        const ONE: Test = Test::OneBelow { of: &["3", "7"], over: &["1"] };
+        const HERE: Test = Test::Each { axis: "rate", test: &ONE };
+        let of = |losses| word(HERE, [losses, losses]);
+        assert_eq!(of([3.0, 2.0, 2.5]), REPRODUCED);
+        assert_eq!(of([3.0, 3.0, 2.5]), NOT);
+    }
+
+    #[test]
+    fn a_gap_must_be_there_to_change() {
+        const WIDER: Test = Test::Wider { of: &["1"], over: &["7"], at: &["10x"], than: &["1x"] };
+        let of =
+            |here: f64, there: f64| word(WIDER, [[2.0, 2.0, 2.0 + here], [2.0, 2.0, 2.0 + there]]);
+        assert_eq!((of(0.1, 0.5), of(0.5, 0.1)), (REPRODUCED, CONTRADICTED));
+        assert_eq!(of(0.0, -0.3), NOT, "no gap that could narrow");
+        assert_eq!(of(-0.5, -0.1), NOT, "no gap that widens");
+    }
+
+    #[test]
+    fn the_opposite_may_be_another_test() {
+        const MORE: Test = Test::Nats { of: &["1"], over: &["7"], least: 0.5, more: true };
+        const LESS: Test = Test::Nats { of: &["3"], over: &["7"], least: 0.5, more: true };
+        const CLAIM: Claim = Claim {
+            holds: Test::AnyOf { axis: "rate", levels: &["10x"], test: &MORE },
+            opposite: Some(Test::Any { axis: "rate", surer: false, test: &LESS }),
+        };
+        let of = |three: f64, one: f64| {
+            let loss = |_: &str, bits: &str, _: u64| match bits {
+                "3" => three,
+                "1" => one,
+                _ => 2.0,
+            };
+            verdict(CLAIM, loss).word()
+        };
+        assert_eq!((of(2.0, 3.0), of(3.0, 2.0)), (REPRODUCED, CONTRADICTED));
+        assert_eq!((of(3.0, 3.0), of(2.0, 2.5)), (NOT, NOT), "both, and none");
+    }
+
+    #[test]
+    fn counts_are_judged_by_their_own_tests() {
+        const SPIKES: Claim = Claim::new(Test::Spikier { of: &["3", "10x"], over: &["7", "10x"] });
+        let of =
+            |made: fn(&str, u64) -> f64| verdict(SPIKES, |_, bits, seed| made(bits, seed)).word();
+        assert_eq!(of(|bits, seed| if bits == "3" { seed as f64 } else { 0.0 }), REPRODUCED);
+        assert_eq!(of(|bits, _| f64::from(u8::from(bits == "7"))), CONTRADICTED);
+        let one = |bits: &str, seed: u64| f64::from(u8::from(bits == "3" && seed == 1));
+        assert_eq!(of(one), NOT, "one seed is no evidence");
+        const FAILS: Claim = Claim::new(Test::Any {
+            axis: "rate",
+            surer: true,
+            test: &Test::FailsMore { of: &["3"], over: &["7"] },
+        });
+        let fails = |all: &'static str| {
+            move |rate: &str, bits: &str, _: u64| f64::from(u8::from(rate == "10x" && bits == all))
+        };
+        let found = verdict(FAILS, fails("3"));
+        assert_eq!(found.word(), REPRODUCED);
+        let text = "10x: 5 of 5 fail in 3, 0 of 5 in 7 (one-sided p 0.0040)";
+        assert!(found.reason().ends_with(text), "{}", found.reason());
+        assert_eq!(verdict(FAILS, fails("7")).word(), CONTRADICTED);
+        let two = |_: &str, bits: &str, seed: u64| f64::from(u8::from(bits == "3" && seed < 3));
+        assert_eq!(verdict(FAILS, two).word(), NOT);
+    }
+
+    #[test]
+    fn the_criterion_is_a_sentence() {
+        const ANY: Test = Test::Any { axis: "rate", surer: true, test: &COSTS };
+        assert_eq!(
+            Claim::new(ANY).criterion(),
+            "Reproduced where at one rate at least, 1 ends above 7 (interval of the paired difference above 0, surer as one of \
+             all rates is enough); contradicted where at one rate at least, 1 ends below 7 (interval of the paired \
+             difference below 0, surer as one of all rates is enough)."
+        );
+        const REMEDY: Claim =
+            Claim::new(Test::All(&[COSTS, Test::OneBelow { of: &["3", "7"], over: &["1"] }]));
+        assert_eq!(
+            REMEDY.criterion(),
+            "Reproduced where 1 ends above 7 (interval of the paired difference above 0), and one of 3, 7 ends below 1 \
+             (interval of the paired difference below 0, at 97.5 % as there are 2); contradicted where 1 ends below 7 \
+             (interval of the paired difference below 0)."
+        );
+    }
+}

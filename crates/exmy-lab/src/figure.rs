@@ -1,0 +1,80 @@
+//! A figure as a value: which runs, what is claimed of them, what is shown.
+//!
+//! Its runs and its findings come from one [`Grid`], the sentence of the criterion from the [`Claim`] that is judged.
+
+use crate::arm::{Arm, Setting};
+use crate::claim::Claim;
+use crate::finding::{self, Findings};
+use crate::grid::Grid;
+use crate::measure::Results;
+use crate::store::Runs;
+use crate::view::View;
+use exmy::error::Result;
+
+/// One figure or table of a paper.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Figure {
+    pub(super) id: &'static str,
+    pub(super) title: &'static str,
+    /// The paper's own item.
+    pub(super) source: &'static str,
+    /// What is said there, or asked here.
+    pub(super) says: &'static str,
+    pub(super) grid: Grid,
+    pub(super) judged: Judged,
+    /// What is shown, in the order of the page.
+    pub(super) views: &'static [View],
+}
+
+/// How findings come about.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Judged {
+    /// By a claim; the views stand below.
+    By(Claim),
+    /// By an analysis of its own, with the criterion in words; the views stand below what it shows.
+    Own { asks: &'static str, find: fn(&Results<'_>) -> Result<Findings> },
+}
+
+impl finding::Figure for Figure {
+    fn id(&self) -> &'static str {
+        self.id
+    }
+
+    fn title(&self) -> &'static str {
+        self.title
+    }
+
+    fn source(&self) -> &'static str {
+        self.source
+    }
+
+    fn claim(&self) -> &'static str {
+        self.says
+    }
+
+    fn criterion(&self) -> String {
+        match &self.judged {
+            Judged::By(claim) => claim.criterion(),
+            Judged::Own { asks, .. } => (*asks).to_owned(),
+        }
+    }
+
+    fn arms(&self, setting: &Setting) -> Vec<Arm> {
+        self.grid.arms(setting)
+    }
+
+    fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
+        let results = Results::new(setting, &self.grid, runs);
+        if results.cells.is_empty() && !self.grid.axes.is_empty() {
+            return Ok(Findings::not_run());
+        }
+        let mut findings = match &self.judged {
+            Judged::By(claim) => Findings { verdict: claim.verdict(&results)?, parts: Vec::new() },
+            Judged::Own { find, .. } => find(&results)?,
+        };
+        for view in self.views {
+            findings.parts.extend(view.draw(&results)?);
+        }
+        Ok(findings)
+    }
+}

@@ -1,0 +1,191 @@
+//! What a figure of a study is: which runs it needs, and what it makes of them.
+//!
+//! A [`Figure`] is one type in one file; [`papers`](crate::papers) lists those of each study. It names
+//! the paper's item and what that claims, asks for [arms](Figure::arms), and draws [`Findings`]: pictures,
+//! tables, sentences, and a verdict with the numbers it rests on. A claim is only
+//! [reproduced](Verdict::Reproduced) when its criterion holds.
+
+use crate::arm::{Arm, Setting};
+use crate::plot;
+use crate::statistics::Interval;
+use crate::store::Runs;
+use exmy::error::Result;
+
+/// What the runs say about a claim, with the numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// The criterion holds.
+    Reproduced(String),
+    /// It does not, and nothing shows the opposite either.
+    NotSeen(String),
+    /// The opposite holds by the same criterion.
+    Contradicted(String),
+    /// There is no claim to judge: a definition drawn, a table computed.
+    Shown(String),
+    /// Its runs belong to a larger scale.
+    NotRun(String),
+}
+
+impl Verdict {
+    /// The word for it.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Reproduced(_) => "reproduced",
+            Self::NotSeen(_) => "not seen at this scale",
+            Self::Contradicted(_) => "contradicted",
+            Self::Shown(_) => "shown",
+            Self::NotRun(_) => "not run",
+        }
+    }
+
+    /// Reproduced where the claim holds, contradicted where it does not and its opposite does.
+    pub fn of(holds: bool, opposite: bool, text: String) -> Self {
+        match (holds, opposite) {
+            (true, _) => Self::Reproduced(text),
+            (false, true) => Self::Contradicted(text),
+            (false, false) => Self::NotSeen(text),
+        }
+    }
+
+    /// What a difference that is claimed to be above 0 says, by its interval; `text` has the numbers.
+    pub fn of_difference(gap: &Interval, text: String) -> Self {
+        Self::of(gap.low > 0.0, gap.high < 0.0, text)
+    }
+
+    /// The same verdict with other words.
+    pub fn with(&self, text: String) -> Self {
+        match self {
+            Self::Reproduced(_) => Self::Reproduced(text),
+            Self::NotSeen(_) => Self::NotSeen(text),
+            Self::Contradicted(_) => Self::Contradicted(text),
+            Self::Shown(_) => Self::Shown(text),
+            Self::NotRun(_) => Self::NotRun(text),
+        }
+    }
+
+    /// The numbers.
+    pub fn reason(&self) -> &str {
+        let (Self::Reproduced(text)
+        | Self::NotSeen(text)
+        | Self::Contradicted(text)
+        | Self::Shown(text)
+        | Self::NotRun(text)) = self;
+        text
+    }
+}
+
+/// A table of a report.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// What it shows, in what units.
+    pub caption: String,
+    /// Names of the columns.
+    pub header: Vec<String>,
+    /// Cells, row by row; numbers as they are to be read.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// An empty table.
+    pub fn new(caption: impl Into<String>, header: &[&str]) -> Self {
+        let header = header.iter().map(|name| (*name).to_owned()).collect();
+        Self { caption: caption.into(), header, rows: Vec::new() }
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// The same as comma-separated values.
+    pub fn csv(&self) -> String {
+        let cell = |cell: &String| match cell.contains([',', '"', '\n']) {
+            true => format!("\"{}\"", cell.replace('"', "\"\"")),
+            false => cell.clone(),
+        };
+        let line =
+            |cells: &Vec<String>| cells.iter().map(cell).collect::<Vec<_>>().join(",") + "\n";
+        std::iter::once(&self.header).chain(&self.rows).map(line).collect()
+    }
+}
+
+/// A part of what a figure shows, in the order of the page.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Part {
+    /// A paragraph.
+    Text(String),
+    /// A picture.
+    Picture(plot::Figure),
+    /// A table.
+    Table(Table),
+}
+
+/// What a figure makes of its runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Findings {
+    /// What it says about the claim.
+    pub verdict: Verdict,
+    /// What it shows.
+    pub parts: Vec<Part>,
+}
+
+impl Findings {
+    /// Those of a figure whose runs are trained at a larger scale.
+    pub fn not_run() -> Self {
+        let verdict = Verdict::NotRun("its runs belong to a larger scale".into());
+        Self { verdict, parts: Vec::new() }
+    }
+}
+
+/// One figure or table of a paper, or a question of our own.
+pub trait Figure: Sync {
+    /// How the command line calls it: `BR-6`.
+    fn id(&self) -> &'static str;
+
+    /// What it shows, in a few words.
+    fn title(&self) -> &'static str;
+
+    /// The paper's own item.
+    fn source(&self) -> &'static str;
+
+    /// What is claimed, and when it counts as reproduced here.
+    fn claim(&self) -> &'static str;
+
+    /// When it counts as reproduced, if the claim does not say so.
+    fn criterion(&self) -> String {
+        String::new()
+    }
+
+    /// The runs it needs; none if it computes what it shows.
+    fn arms(&self, setting: &Setting) -> Vec<Arm>;
+
+    /// What the runs show.
+    ///
+    /// # Errors
+    /// If a run's files cannot be read.
+    fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_are_judged_by_their_intervals() {
+        let word = |low, high| {
+            let gap = Interval { estimate: 0.0, low, high };
+            Verdict::of_difference(&gap, String::new()).word()
+        };
+        assert_eq!(word(0.1, 0.2), "reproduced");
+        assert_eq!(word(-0.2, -0.1), "contradicted");
+        assert_eq!(word(-0.1, 0.2), "not seen at this scale");
+    }
+
+    #[test]
+    fn tables_are_written_for_other_programs() {
+        let mut table = Table::new("losses", &["recipe", "loss, nats"]);
+        table.row(["mxfp4".into(), "2.5".into()]);
+        table.row(["a \"b\"".into(), "-".into()]);
+        assert_eq!(table.csv(), "recipe,\"loss, nats\"\nmxfp4,2.5\n\"a \"\"b\"\"\",-\n");
+    }
+}

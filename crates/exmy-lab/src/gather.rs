@@ -1,0 +1,362 @@
+//! Run folders wherever they lie: below an output folder, a sweep, a study, or named one by one.
+
+use crate::compare::differ;
+use crate::store::probes_cut_short;
+use exmy::error::{Error, Result};
+use exmy::files::whole;
+use exmy_train::train::config::Config;
+use exmy_train::train::probe::{self, Line};
+use exmy_train::train::record::Metrics;
+use exmy_train::train::run::{self, Folder, Summary, intact};
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Folders below a named one that are looked into.
+const DEPTH: usize = 4;
+
+/// A run as its files tell it, complete or not.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// What tells it apart from the others: recipe, rate and seed as far as they differ, else its path.
+    pub name: String,
+    /// Its folder.
+    pub folder: Folder,
+    /// Its configuration.
+    pub config: Config,
+    /// Its lines so far.
+    pub metrics: Vec<Metrics>,
+    /// Its result, if it is complete.
+    pub summary: Option<Summary>,
+}
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It has its result.
+    Complete,
+    /// It ended because it diverged.
+    Diverged,
+    /// A process works on it.
+    AtWork,
+    /// It has no record yet, and a process works on a run beside it.
+    Waiting,
+    /// Nobody is seen at work.
+    Stopped,
+}
+
+impl State {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Diverged => "diverged",
+            Self::AtWork => "at work",
+            Self::Waiting => "waiting",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// Where some runs stand.
+pub fn states(runs: &[Found]) -> Vec<State> {
+    let mut states: Vec<State> = runs.iter().map(Found::alone).collect();
+    // Whether somebody is at work below a folder that holds runs.
+    let mut busy: HashMap<&Path, bool> = HashMap::new();
+    let parent = |run: &'_ Found| whole::split(run.folder.path()).0.to_owned();
+    let parents: Vec<PathBuf> = runs.iter().map(parent).collect();
+    for (parent, state) in parents.iter().zip(&states) {
+        if *state == State::AtWork {
+            busy.insert(parent, true);
+        }
+    }
+    for ((run, parent), state) in runs.iter().zip(&parents).zip(&mut states) {
+        // What was begun and is worked on by nobody was stopped, whatever is beside it.
+        if *state == State::Stopped && run.metrics.is_empty() {
+            let is_busy = *busy.entry(parent).or_insert_with(|| is_busy(parent));
+            *state = if is_busy { State::Waiting } else { State::Stopped };
+        }
+    }
+    states
+}
+
+/// Whether somebody is at work on a run directly below a folder.
+fn is_busy(parent: &Path) -> bool {
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    let mut folders = entries.map(|entry| Folder::new(entry.path()));
+    folders.any(|folder| folder.config_file().is_file() && run::is_at_work(&folder))
+}
+
+impl Found {
+    /// Where it stands, as far as its own files tell.
+    fn alone(&self) -> State {
+        match &self.summary {
+            Some(summary) if summary.diverged_at.is_some() => State::Diverged,
+            Some(_) => State::Complete,
+            None if run::is_at_work(&self.folder) => State::AtWork,
+            None => State::Stopped,
+        }
+    }
+
+    /// What is wrong with the records of a run that has its result: a file was lost, cut or edited.
+    pub fn missing(&self) -> Option<String> {
+        let summary = self.summary.as_ref()?;
+        // A file that cannot be read at all is told by those who read it.
+        let fault = intact::of_run(&self.folder, &self.config).ok().flatten();
+        let probes = || probes_cut_short(&self.folder, &self.config, summary).ok().flatten();
+        fault.or_else(probes)
+    }
+
+    /// What its probes measured so far.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn probes(&self) -> Result<Vec<Line>> {
+        probe::read(&self.folder.probes_file())
+    }
+
+    /// The quantities that it has recorded: of metrics, and probes that have a value of their own.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn recorded(&self) -> Result<BTreeSet<String>> {
+        let mut names = BTreeSet::new();
+        for line in &self.metrics {
+            let values = [line.loss, line.val_loss, line.grad_norm, line.lr];
+            let of_steps = OF_STEPS.iter().zip(values).filter(|(_, value)| value.is_some());
+            names.extend(of_steps.map(|(&name, _)| name.to_owned()));
+            names.extend(line.probes.keys().cloned());
+        }
+        let lines = self.probes()?.into_iter().filter(|line| line.values.value.is_some());
+        names.extend(lines.map(|line| line.probe));
+        Ok(names)
+    }
+
+    /// Steps and values of a quantity: `loss`, `val_loss`, `grad_norm`, `lr`, the name of a probe, or the
+    /// name of a probe, a slash and one of its parts.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn curve(&self, quantity: &str) -> Result<Vec<(f64, f64)>> {
+        let of_line = |line: &Metrics| match quantity {
+            "loss" => line.loss,
+            "val_loss" => line.val_loss,
+            "grad_norm" => line.grad_norm,
+            "lr" => line.lr,
+            name => line.probes.get(name).copied(),
+        };
+        let pair = |line: &Metrics| Some((line.step as f64, of_line(line)?));
+        let points: Vec<_> = self.metrics.iter().filter_map(pair).collect();
+        if !points.is_empty() {
+            return Ok(points);
+        }
+        let (probe, part) = match quantity.split_once('/') {
+            Some((probe, part)) => (probe, Some(part)),
+            None => (quantity, None),
+        };
+        let value = |line: &Line| match part {
+            None => line.values.value,
+            Some(part) => line.values.parts.get(part).and_then(probe::Value::number),
+        };
+        let lines = self.probes()?;
+        let lines = lines.iter().filter(|line| line.probe == probe);
+        Ok(lines.filter_map(|line| Some((line.step as f64, value(line)?))).collect())
+    }
+}
+
+/// Whether a folder has records of a run, whose configuration may be lost. The `summary.json` of an output folder is
+/// a list of runs and none of these.
+fn has_records(folder: &Folder) -> bool {
+    folder.metrics_file().is_file() || matches!(folder.summary(), Ok(Some(_)))
+}
+
+/// The run folders at and below `path`, in the order of their names; also those that cannot be read as they lack
+/// their configuration, for who asks for a folder of runs is to learn of each of them.
+fn folders(path: &Path, depth: usize, all: &mut Vec<PathBuf>) -> Result<()> {
+    let folder = Folder::new(path);
+    if folder.config_file().is_file() || has_records(&folder) {
+        all.push(path.to_owned());
+        return Ok(());
+    }
+    if depth == 0 {
+        return Ok(());
+    }
+    let entries = fs::read_dir(path).map_err(|e| Error::io("read the folder", path, e))?;
+    let mut below: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    below.sort();
+    below.iter().try_for_each(|path| folders(path, depth - 1, all))
+}
+
+/// Names that tell runs apart, from what of recipe, rate and seed differs.
+fn names(found: &[(PathBuf, Config)]) -> Vec<String> {
+    let of = |part: fn(&Config) -> String| differ(found.iter().map(|(_, config)| part(config)));
+    let lr = |config: &Config| format!("{:e}", config.train.lr);
+    let (rates, seeds) = (of(lr), of(|config| config.seed.to_string()));
+    let name = |config: &Config| {
+        let mut name = config.recipe.to_string();
+        if rates {
+            name += &format!(" lr {}", lr(config));
+        }
+        if seeds {
+            name += &format!(" seed {}", config.seed);
+        }
+        name
+    };
+    let names: Vec<String> = found.iter().map(|(_, config)| name(config)).collect();
+    let paths = || found.iter().map(|(path, _)| path.display().to_string()).collect();
+    let mut sorted = names.clone();
+    sorted.sort();
+    sorted.dedup();
+    if sorted.len() == names.len() { names } else { paths() }
+}
+
+/// The runs in some folders, and what is wrong with those that cannot be read: one broken run of a sweep hides none of the others.
+///
+/// # Errors
+/// If a folder cannot be read, there is no run in one, or no run can be read.
+pub fn gather(paths: &[PathBuf]) -> Result<(Vec<Found>, Vec<Error>)> {
+    let mut all = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            let what = if path.exists() { "is a file" } else { "does not exist" };
+            return Err(Error::new(format!("{} {what}", path.display()))
+                .hint("name folders of runs, as `exmy train` writes them below runs/"));
+        }
+        let before = all.len();
+        folders(path, DEPTH, &mut all)?;
+        if all.len() == before {
+            return Err(Error::new(format!("{} holds no run", path.display()))
+                .hint("a run's folder has a config.toml; name it, or a folder above it"));
+        }
+    }
+    let mut known: Vec<PathBuf> = Vec::new();
+    let (mut configs, mut read, mut broken) = (Vec::new(), Vec::new(), Vec::new());
+    for path in all {
+        if known.contains(&path) {
+            continue;
+        }
+        let folder = Folder::new(&path);
+        match (folder.config(), folder.metrics(), folder.summary()) {
+            (Ok(config), Ok(metrics), Ok(summary)) => {
+                configs.push((path.clone(), config));
+                read.push((metrics, summary));
+            }
+            (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => broken.push(error),
+        }
+        known.push(path);
+    }
+    if configs.is_empty() && !broken.is_empty() {
+        return Err(broken.swap_remove(0));
+    }
+    let names = names(&configs);
+    let found = configs.into_iter().zip(names).zip(read).map(|(((path, config), name), rest)| {
+        let (metrics, summary) = rest;
+        Found { name, folder: Folder::new(path), config, metrics, summary }
+    });
+    Ok((found.collect(), broken))
+}
+
+/// The quantities of metrics that every run may have, in the order in which they are shown.
+const OF_STEPS: [&str; 4] = ["loss", "val_loss", "grad_norm", "lr"];
+
+/// The quantities that some runs have, each of which [has recorded](Found::recorded) so many: of metrics, then
+/// probes by name.
+pub fn quantities(recorded: &[BTreeSet<String>]) -> Vec<String> {
+    let all: BTreeSet<&String> = recorded.iter().flatten().collect();
+    let mut names: Vec<String> = all.into_iter().cloned().collect();
+    let place = |name: &String| OF_STEPS.iter().position(|known| known == name);
+    names.sort_by_key(|name| place(name).unwrap_or(OF_STEPS.len()));
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exmy_train::train::preset::preset;
+
+    fn config(recipe: &str, seed: u64, lr: f64) -> (PathBuf, Config) {
+        let mut config = preset("nano").unwrap();
+        (config.recipe, config.seed, config.train.lr) = (recipe.parse().unwrap(), seed, lr);
+        (PathBuf::from(format!("runs/{recipe}-{seed}-{lr}")), config)
+    }
+
+    #[test]
+    fn names_say_what_differs() {
+        let two = [config("f32", 1, 1e-3), config("mxfp4", 1, 1e-3)];
+        assert_eq!(names(&two), ["f32", "mxfp4"]);
+        let grid = [config("f32", 1, 1e-3), config("f32", 2, 1e-2)];
+        assert_eq!(names(&grid), ["f32 lr 1e-3 seed 1", "f32 lr 1e-2 seed 2"]);
+        let same = [config("f32", 1, 1e-3), config("f32", 1, 1e-3)];
+        assert!(names(&same)[0].starts_with("runs/"), "{:?}", names(&same));
+    }
+
+    #[test]
+    fn runs_without_configuration_are_told() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["whole", "lost"] {
+            Folder::new(root.path().join(name)).create(&preset("nano").unwrap()).unwrap();
+        }
+        let lost = Folder::new(root.path().join("lost"));
+        fs::remove_file(lost.config_file()).unwrap();
+        let left_out = || gather(&[root.path().to_owned()]).unwrap().1;
+        // A folder without records is none of a run; an output folder's list of runs is no result of one.
+        let list = "{\"version\":2,\"data\":\"\",\"reference\":null,\"runs\":[]}";
+        fs::write(lost.summary_file(), list).unwrap();
+        assert!(left_out().is_empty());
+        fs::write(lost.metrics_file(), "").unwrap();
+        let error = left_out()[0].to_string();
+        assert!(error.contains("lost/config.toml") && error.contains("put it back"), "{error}");
+        fs::remove_file(lost.metrics_file()).unwrap();
+        let summary = "{\"version\":2,\"recipe\":\"f32\",\"seed\":1,\"lr\":1,\"steps\":1,\"tokens\":1,\
+            \"parameters\":1,\"precision\":[]}";
+        fs::write(lost.summary_file(), summary).unwrap();
+        assert_eq!(left_out().len(), 1);
+        // Alone it is the error.
+        assert!(gather(&[lost.path().to_owned()]).unwrap_err().to_string().contains("config.toml"));
+    }
+
+    #[test]
+    fn folders_are_found_below() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["b/runs/two", "a/one"] {
+            let path = root.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            Folder::new(&path).create(&preset("nano").unwrap()).unwrap();
+        }
+        let (found, broken) = gather(&[root.path().to_owned()]).unwrap();
+        assert!(broken.is_empty());
+        assert_eq!(found.len(), 2);
+        assert!(found[0].folder.path().ends_with("a/one"));
+        assert_eq!(states(&found), [State::Stopped; 2]);
+        assert!(found.iter().all(|run| run.recorded().unwrap().is_empty()));
+        let recorded = [["phi", "loss"], ["lr", "gap"]];
+        let recorded = recorded.map(|names| names.map(str::to_owned).into());
+        assert_eq!(quantities(&recorded), ["loss", "lr", "gap", "phi"]);
+        fs::create_dir(root.path().join("empty")).unwrap();
+        let error = gather(&[root.path().join("empty")]).unwrap_err().to_string();
+        assert!(error.contains("holds no run"), "{error}");
+        assert!(gather(&[root.path().join("nothing")]).is_err());
+    }
+    /// A run whose turn has not come is not one that was stopped.
+    #[test]
+    fn runs_wait_beside_one_at_work() {
+        let root = tempfile::tempdir().unwrap();
+        let [busy, begun, fresh] = ["busy", "begun", "fresh"].map(|name| {
+            let folder = Folder::new(root.path().join(name));
+            folder.create(&preset("nano").unwrap()).unwrap();
+            folder
+        });
+        fs::write(begun.metrics_file(), "{\"step\":0,\"tokens\":0}\n").unwrap();
+        let of = |folder: &Folder| states(&gather(&[folder.path().to_owned()]).unwrap().0)[0];
+        assert_eq!(of(&fresh), State::Stopped);
+        let held = whole::hold(&busy.config_file()).unwrap();
+        let (found, _) = gather(&[root.path().to_owned()]).unwrap();
+        // In the order of their names: begun, busy, fresh.
+        assert_eq!(states(&found), [State::Stopped, State::AtWork, State::Waiting]);
+        // Also where the one at work was not asked for.
+        assert_eq!((of(&fresh), of(&begun)), (State::Waiting, State::Stopped));
+        drop(held);
+        assert_eq!(of(&fresh), State::Stopped);
+    }
+}

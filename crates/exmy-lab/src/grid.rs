@@ -1,0 +1,237 @@
+//! The runs of a figure: axes whose levels are combined, over seeds, at each scale.
+//!
+//! A [`Level`] is a name and what it changes of a preset's configuration; a [`Cell`] is one level of each
+//! axis, and its runs differ in their seed only.
+
+use crate::arm::{Arm, Scale, Setting};
+use exmy_train::train::config::Config;
+
+/// A value for each scale, the smallest first.
+pub(super) type Scaled<T> = [T; 3];
+
+/// Where a [`Scaled`] value lies.
+pub(super) const fn at(scale: Scale) -> usize {
+    match scale {
+        Scale::Smoke => 0,
+        Scale::Small | Scale::Medium => 1,
+        Scale::Full => 2,
+    }
+}
+
+/// One change of a configuration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Set {
+    /// Another model.
+    Model(&'static str),
+    /// The recipe.
+    Recipe(&'static str),
+    /// A recipe with the step, so many thirds of the run, in place of `{}`.
+    Switched(&'static str, u64),
+    /// More words of the recipe.
+    With(&'static str),
+    /// The peak learning rate.
+    Rate(f64),
+    /// Warm-up, as a part of all steps.
+    Warmup(f64),
+    /// The share of the text's tokens that are replaced by random ones.
+    Noise(f64),
+    /// What is measured on the way, so many times.
+    Probes(&'static [&'static str], u64),
+    /// Checkpoints after each third of the run but the last.
+    KeepThirds,
+}
+
+/// One of an axis.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Level {
+    /// What tables, pictures and claims call it.
+    pub(super) name: &'static str,
+    /// Where it lies on an axis of numbers.
+    pub(super) x: f64,
+    pub(super) set: Set,
+}
+
+/// A level that is no number.
+pub(super) const fn level(name: &'static str, set: Set) -> Level {
+    Level { name, x: 0.0, set }
+}
+
+/// A level that is one.
+pub(super) const fn number(name: &'static str, x: f64, set: Set) -> Level {
+    Level { name, x, set }
+}
+
+/// What runs differ in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Axis {
+    /// What one of its levels is: `rate`.
+    pub(super) name: &'static str,
+    pub(super) levels: Scaled<&'static [Level]>,
+}
+
+impl Axis {
+    /// One with the same levels at every scale.
+    pub(super) const fn new(name: &'static str, levels: &'static [Level]) -> Self {
+        Self { name, levels: [levels; 3] }
+    }
+}
+
+/// The runs of a figure.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grid {
+    /// The preset.
+    pub(super) model: Scaled<&'static str>,
+    /// Steps; the paper's own sizes come with the paper's own.
+    pub(super) steps: Scaled<u64>,
+    /// The peak learning rate.
+    pub(super) rate: Scaled<f64>,
+    /// How many seeds there are, from 1 on.
+    pub(super) seeds: Scaled<u64>,
+    /// What else is changed of all runs.
+    pub(super) sets: &'static [Set],
+    /// What cells are made of, the first axis outermost.
+    pub(super) axes: &'static [Axis],
+    /// A cell beside those, with a level of one axis alone.
+    pub(super) beside: Option<(&'static str, Level)>,
+    /// Grids of other figures whose runs are read, too.
+    pub(super) also: &'static [&'static Grid],
+}
+
+impl Grid {
+    /// No runs.
+    pub(super) const NONE: Self = Self {
+        model: [""; 3],
+        steps: [0; 3],
+        rate: [0.0; 3],
+        seeds: [0; 3],
+        sets: &[],
+        axes: &[],
+        beside: None,
+        also: &[],
+    };
+
+    /// The axis of that name.
+    ///
+    /// # Panics
+    /// If there is none: a mistake in a table, which the test of all tables finds.
+    pub(super) fn axis(&self, name: &str) -> &'static Axis {
+        let found = self.axes.iter().find(|axis| axis.name == name);
+        found.unwrap_or_else(|| panic!("a grid has no axis {name:?}"))
+    }
+
+    /// All cells, that beside the others first.
+    pub(super) fn cells(&self, scale: Scale) -> Vec<Cell> {
+        let mut cells = vec![Cell::default(); usize::from(!self.axes.is_empty())];
+        for axis in self.axes {
+            let with = |cell: &Cell| -> Vec<Cell> {
+                axis.levels[at(scale)].iter().map(|level| cell.with(axis.name, level)).collect()
+            };
+            cells = cells.iter().flat_map(with).collect();
+        }
+        let beside = self.beside.map(|(axis, level)| Cell(vec![(axis, level)]));
+        beside.into_iter().chain(cells).collect()
+    }
+
+    /// The runs of a cell, seed by seed.
+    ///
+    /// # Panics
+    /// If a model or a recipe does not exist: a mistake in a table.
+    pub(super) fn arms_of(&self, setting: &Setting, cell: &Cell) -> Vec<Arm> {
+        (1..=self.seeds[at(setting.scale)]).map(|seed| self.arm(setting, cell, seed)).collect()
+    }
+
+    fn arm(&self, setting: &Setting, cell: &Cell, seed: u64) -> Arm {
+        let scale = at(setting.scale);
+        let (mut model, steps) = (self.model[scale], self.steps[scale]);
+        let (mut lr, mut warmup) = (self.rate[scale], 0.05);
+        let (mut recipe, mut added) = (String::new(), String::new());
+        let sets = || self.sets.iter().chain(cell.0.iter().map(|(_, level)| &level.set));
+        for set in sets() {
+            match *set {
+                Set::Model(name) => model = name,
+                Set::Recipe(text) => recipe = text.to_owned(),
+                Set::Switched(text, thirds) => {
+                    recipe = text.replace("{}", &(thirds * (steps / 3)).to_string());
+                }
+                Set::With(words) => added += words,
+                Set::Rate(rate) => lr = rate,
+                Set::Warmup(share) => warmup = share,
+                Set::Noise(_) | Set::Probes(..) | Set::KeepThirds => {}
+            }
+        }
+        let mut config = setting.config(model, "");
+        recipe += &added;
+        config.recipe = match recipe.parse() {
+            Ok(recipe) => recipe,
+            Err(error) => panic!("a study's recipe {recipe:?}: {error}"),
+        };
+        config.seed = seed;
+        (config.train.lr, config.train.lr_min) = (lr, lr / 10.0);
+        // The paper's own sizes come with the paper's own schedule.
+        if setting.scale != Scale::Full {
+            (config.train.steps, config.train.warmup) = (steps, (warmup * steps as f64) as u64);
+        }
+        // Runs of a study are judged by their training losses; files are for resuming, evaluations for the end.
+        (config.record.eval_every, config.record.eval_windows) = (0, 32);
+        config.record.checkpoint_every = 0;
+        for set in sets() {
+            more(&mut config, *set, steps);
+        }
+        if let Err(error) = config.validate() {
+            panic!("a study's configuration {cell:?}: {error}");
+        }
+        Arm::new(config)
+    }
+
+    /// All runs, cell by cell, and those of other figures that are read.
+    pub(super) fn arms(&self, setting: &Setting) -> Vec<Arm> {
+        let own = self.cells(setting.scale).into_iter();
+        let own = own.flat_map(|cell| self.arms_of(setting, &cell));
+        own.chain(self.also.iter().flat_map(|grid| grid.arms(setting))).collect()
+    }
+}
+
+/// What needs no other change.
+fn more(config: &mut Config, set: Set, steps: u64) {
+    match set {
+        Set::Noise(share) => config.data.noise = share,
+        Set::Probes(names, times) => {
+            config.record.probes = names.iter().map(|name| (*name).to_owned()).collect();
+            config.record.probe_every = (steps / times).max(1);
+        }
+        Set::KeepThirds => config.record.checkpoint_at = vec![steps / 3, 2 * steps / 3],
+        _ => {}
+    }
+}
+
+/// Levels of some axes, of all in the cells of a [`Grid`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Cell(pub(super) Vec<(&'static str, Level)>);
+
+impl Cell {
+    /// The same with a level of one more axis, or another one of an axis that it has.
+    pub(super) fn with(&self, axis: &'static str, level: &Level) -> Self {
+        let mut levels = self.0.clone();
+        match levels.iter_mut().find(|(name, _)| *name == axis) {
+            Some(own) => own.1 = *level,
+            None => levels.push((axis, *level)),
+        }
+        Self(levels)
+    }
+
+    /// Its level of an axis.
+    pub(super) fn level(&self, axis: &str) -> Option<&Level> {
+        self.0.iter().find(|(name, _)| *name == axis).map(|(_, level)| level)
+    }
+
+    /// Whether it has a level of that name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(_, level)| level.name == name)
+    }
+
+    /// Its levels in words, but those of some axes.
+    pub(super) fn words(&self, but: &[&str]) -> String {
+        let own = self.0.iter().filter(|(axis, _)| !but.contains(axis));
+        own.map(|(_, level)| level.name).collect::<Vec<_>>().join(", ")
+    }
+}

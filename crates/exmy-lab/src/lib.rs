@@ -1,0 +1,45 @@
+//! Several runs side by side: what is learned from them.
+//!
+//! [`compare`] trains recipes that share seed, initial weights and batches, and sets their losses
+//! beside each other in a [`table`]; [`sweep`] does the same with a grid of configurations, divided
+//! among any number of processes; [`gather`] finds runs wherever they lie and [`overview`] draws them.
+//!
+//! A study is what a paper measured, run again: [`papers`] lists them. Each [`finding::Figure`] asks for
+//! [`arm`]s, the [`store`] trains those that are missing, and the [`report`] shows what they say, with
+//! verdicts. A table in `tables` lists figures as values: a grid of runs, the claim that is judged, what is
+//! shown. [`statistics`] says how sure a difference is, [`detect`] what became of a run,
+//! [`sensitivity`] how much the learning rate matters, [`scaling`] what larger runs would reach,
+//! [`landscape`] how the loss lies about the weights.
+
+#![deny(unsafe_code)]
+
+mod analyses;
+pub mod arm;
+mod claim;
+pub mod compare;
+pub mod detect;
+pub mod estimate;
+mod figure;
+pub mod finding;
+pub mod gather;
+mod grid;
+pub mod landscape;
+mod listing;
+pub mod loss_figure;
+mod measure;
+pub mod mx_instabilities;
+pub mod nvfp4_outliers;
+pub mod overview;
+pub mod page;
+pub mod papers;
+pub mod plot;
+mod provenance;
+pub mod report;
+pub mod scaling;
+pub mod sensitivity;
+pub mod statistics;
+pub mod store;
+pub mod sweep;
+pub mod table;
+mod tables;
+mod view;

@@ -1,0 +1,195 @@
+//! What is measured of the runs of a figure: one number a run, by cell and seed.
+
+use crate::arm::{Arm, Setting};
+use crate::detect::{self, Nats, Verdict};
+use crate::grid::{Axis, Cell, Grid, Level, at};
+use crate::statistics::mean;
+use crate::store::{Runs, Trained};
+use exmy::error::Result;
+
+/// What a run is judged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Metric {
+    /// The mean training loss of the last tenth of the steps, in nats; infinite if it diverged.
+    Loss,
+    /// The same, at most that of a guess.
+    Capped,
+    /// Spikes per thousand steps.
+    Spikes,
+    /// 1 if it failed, 0 if not.
+    Failed,
+}
+
+impl Metric {
+    /// What a run with more of it does, and one with less.
+    pub(super) const fn verbs(self) -> [&'static str; 2] {
+        match self {
+            Self::Loss | Self::Capped => ["ends above", "ends below"],
+            Self::Spikes => ["spikes more often than", "spikes less often than"],
+            Self::Failed => ["fails more often than", "fails less often than"],
+        }
+    }
+
+    /// Of one run.
+    pub(super) fn of(self, run: &Trained, arm: &Arm) -> f64 {
+        match self {
+            Self::Loss => run.tail_loss(),
+            Self::Capped => capped(run.tail_loss(), vocab(arm)),
+            Self::Spikes => {
+                let fate = fate(run, arm);
+                fate.verdict.spikes_per_thousand(fate.steps)
+            }
+            Self::Failed => f64::from(u8::from(fate(run, arm).failed)),
+        }
+    }
+}
+
+/// What became of a run by the rules for cross-entropies: diverged, or failed to train, counts as failed.
+#[derive(Clone, Debug)]
+pub(super) struct Fate {
+    pub(super) failed: bool,
+    pub(super) verdict: Verdict,
+    pub(super) steps: usize,
+}
+
+pub(super) fn fate(run: &Trained, arm: &Arm) -> Fate {
+    let (losses, norms) = detect::curves(&run.metrics);
+    let nats = Nats::default();
+    let verdict = nats.judge(&losses, &norms);
+    let untrained = nats.failed_to_train(&losses, vocab(arm)) == Some(true);
+    Fate { failed: verdict.diverged.is_some() || untrained, verdict, steps: losses.len() }
+}
+
+/// A loss, or that of a guess among so many tokens where it is higher or none: a run that diverged has learnt nothing.
+fn capped(loss: f64, vocab: usize) -> f64 {
+    loss.min(libm::log(vocab as f64))
+}
+
+/// Tokens there are in the text of a run.
+fn vocab(arm: &Arm) -> usize {
+    arm.config.model.decoder().map_or(1, |model| model.vocab)
+}
+
+/// Names of levels that say which cell is meant, those of the cell at hand in place of what is left out.
+pub(super) type Pick = &'static [&'static str];
+
+/// The runs of a figure.
+#[derive(Clone)]
+pub(super) struct Results<'a> {
+    pub(super) setting: &'a Setting,
+    pub(super) grid: &'a Grid,
+    pub(super) cells: Vec<Cell>,
+    source: Source<'a>,
+}
+
+/// Where they come from.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Runs(&'a Runs<'a>),
+    #[cfg(test)]
+    Made(Made<'a>),
+}
+
+/// What a metric of a seed of a cell is to be.
+#[cfg(test)]
+pub(super) type Made<'a> = &'a dyn Fn(&Cell, u64, Metric) -> f64;
+
+impl<'a> Results<'a> {
+    pub(super) fn new(setting: &'a Setting, grid: &'a Grid, runs: &'a Runs<'a>) -> Self {
+        Self { setting, grid, cells: grid.cells(setting.scale), source: Source::Runs(runs) }
+    }
+
+    /// Of no runs, but of what they would show.
+    #[cfg(test)]
+    pub(super) fn made(setting: &'a Setting, grid: &'a Grid, made: Made<'a>) -> Self {
+        Self { setting, grid, cells: grid.cells(setting.scale), source: Source::Made(made) }
+    }
+
+    /// The levels of an axis.
+    pub(super) fn levels(&self, axis: &Axis) -> &'static [Level] {
+        axis.levels[at(self.setting.scale)]
+    }
+
+    /// The cell that has all levels of `pick`, and those of `here` of all other axes.
+    ///
+    /// # Panics
+    /// If there is none or several: a mistake in a table, which the test of all tables finds.
+    pub(super) fn cell(&self, pick: &[&str], here: &Cell) -> &Cell {
+        let fits = |cell: &&Cell| {
+            let agrees = |(axis, level): &(&'static str, Level)| {
+                pick.contains(&level.name) || here.level(axis).is_none_or(|here| here == level)
+            };
+            pick.iter().all(|name| cell.has(name)) && cell.0.iter().all(agrees)
+        };
+        let mut found = self.cells.iter().filter(fits);
+        match (found.next(), found.next()) {
+            (Some(one), None) => one,
+            _ => panic!("no cell, or several, of {pick:?} beside {here:?}"),
+        }
+    }
+
+    /// The run of an arm.
+    pub(super) fn run(&self, arm: &Arm) -> Result<Trained> {
+        match self.source {
+            Source::Runs(runs) => runs.of(arm),
+            #[cfg(test)]
+            Source::Made(_) => Err(exmy::error::Error::new("there are no runs")),
+        }
+    }
+
+    /// The runs of a cell, seed by seed.
+    pub(super) fn trained(&self, cell: &Cell) -> Result<Vec<(Arm, Trained)>> {
+        #[cfg(test)]
+        if let Source::Made(_) = self.source {
+            return Ok(Vec::new());
+        }
+        let arms = self.grid.arms_of(self.setting, cell).into_iter();
+        arms.map(|arm| self.run(&arm).map(|run| (arm, run))).collect()
+    }
+
+    /// A metric of each run of a cell, by seed.
+    pub(super) fn values(&self, cell: &Cell, metric: Metric) -> Result<Vec<f64>> {
+        #[cfg(test)]
+        if let Source::Made(made) = self.source {
+            let seeds = 1..=self.grid.seeds[at(self.setting.scale)];
+            return Ok(seeds.map(|seed| made(cell, seed, metric)).collect());
+        }
+        Ok(self.trained(cell)?.iter().map(|(arm, run)| metric.of(run, arm)).collect())
+    }
+
+    /// The metrics of two cells.
+    pub(super) fn pair(
+        &self,
+        [of, over]: [&[&str]; 2],
+        here: &Cell,
+        metric: Metric,
+    ) -> Result<[Vec<f64>; 2]> {
+        let values = |pick| self.values(self.cell(pick, here), metric);
+        Ok([values(of)?, values(over)?])
+    }
+}
+
+/// The mean over runs of a probe's values, step by step.
+pub(super) fn mean_values(runs: &[(Arm, Trained)], probe: &str) -> Result<Vec<(f64, f64)>> {
+    let each: Vec<Vec<(f64, f64)>> =
+        runs.iter().map(|(_, run)| run.values(probe)).collect::<Result<_>>()?;
+    let shortest = each.iter().map(Vec::len).min().unwrap_or(0);
+    let at = |i: usize| {
+        let values: Vec<f64> = each.iter().map(|values| values[i].1).collect();
+        (each[0][i].0, mean(&values).unwrap_or(f64::NAN))
+    };
+    Ok((0..shortest).map(at).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_diverged_counts_as_a_guess() {
+        assert_eq!(capped(1.2, 256), 1.2);
+        for lost in [f64::INFINITY, f64::NAN, 7.0] {
+            assert!((capped(lost, 256) - 5.545).abs() < 1e-3);
+        }
+    }
+}

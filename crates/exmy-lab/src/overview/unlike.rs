@@ -1,0 +1,100 @@
+//! In what the runs of one picture differ beside what their names tell: curves of other data, sizes or batches
+//! share an axis and are not to be compared.
+
+use crate::compare::differ;
+use crate::gather::Found;
+use exmy_train::train::config::Config;
+use std::collections::{BTreeMap, BTreeSet};
+use toml::{Table, Value};
+
+/// Keys that are named before the rest is counted.
+const MOST: usize = 5;
+
+/// Parts of a configuration in which runs differ without being other experiments: what names tell, what is
+/// measured, and rules, which change the recipe alone.
+const APART: [&str; 6] = ["recipe", "seed", "record", "at", "when", "version"];
+
+/// Keys that follow from another: where that one differs, these say nothing more.
+const FOLLOWS: [(&str, &str); 5] = [
+    ("data.fingerprint", "data.source"),
+    ("start.fingerprint", "start.run"),
+    ("start.fingerprint", "start.weights"),
+    ("train.lr_min", "train.lr"),
+    ("train.warmup", "train.steps"),
+];
+
+/// The values of a configuration by their dotted keys.
+fn flat(table: &Table, before: &str, all: &mut BTreeMap<String, String>) {
+    for (key, value) in table {
+        match value {
+            _ if before.is_empty() && APART.contains(&key.as_str()) => {}
+            Value::Table(below) => flat(below, &format!("{before}{key}."), all),
+            value => drop(all.insert(format!("{before}{key}"), value.to_string())),
+        }
+    }
+}
+
+/// The keys in which some configurations differ.
+fn keys<'a>(configs: impl Iterator<Item = &'a Config>) -> Vec<String> {
+    let flat = |config: &Config| {
+        let mut all = BTreeMap::new();
+        // What has been read from a file has a form in TOML.
+        flat(&Table::try_from(config).unwrap_or_default(), "", &mut all);
+        all
+    };
+    let values: Vec<BTreeMap<String, String>> = configs.map(flat).collect();
+    let names: BTreeSet<&String> = values.iter().flat_map(BTreeMap::keys).collect();
+    let different = |name: &&String| differ(values.iter().map(|of| of.get(*name)));
+    let mut keys: Vec<String> = names.into_iter().filter(different).cloned().collect();
+    let known = keys.clone();
+    let follows = |key: &String| {
+        let causes = FOLLOWS.iter().filter(|(effect, _)| effect == key);
+        causes.into_iter().any(|(_, cause)| known.iter().any(|known| known == cause))
+    };
+    keys.retain(|key| !follows(key));
+    keys
+}
+
+/// In what runs differ beside recipe and seed, in words; nothing where they do not.
+pub(super) fn unlike(runs: &[&Found]) -> Option<String> {
+    said(&keys(runs.iter().map(|run| &run.config)))
+}
+
+fn said(keys: &[String]) -> Option<String> {
+    let (named, more) = keys.split_at(keys.len().min(MOST));
+    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+    (!keys.is_empty()).then(|| format!("the runs also differ in {}{more}", named.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exmy_train::train::preset::preset;
+
+    #[test]
+    fn keys_that_differ_are_named() {
+        let config = |changes: &str| preset("nano").unwrap().overlaid(changes).unwrap();
+        let of = |changes: &[&str]| {
+            let configs: Vec<Config> = changes.iter().map(|text| config(text)).collect();
+            said(&keys(configs.iter())).unwrap_or_default()
+        };
+        let alike = ["recipe = \"f32\"", "recipe = \"mxfp4\"\nseed = 7\nrecord.keep = 9"];
+        assert_eq!(of(&alike), "");
+        let rule = "[[at]]\nstep = 3\nthen = \"f32\"";
+        assert_eq!(of(&["", rule]), "");
+        let other = "data.source = \"recall:3\"\ndata.fingerprint = \"1\"\ntrain.batch = 5";
+        assert_eq!(of(&["", other]), "the runs also differ in data.source, train.batch");
+        assert_eq!(
+            of(&["", "data.fingerprint = \"1\""]),
+            "the runs also differ in data.fingerprint"
+        );
+        assert_eq!(
+            of(&["", "train.lr = 1e-5\ntrain.lr_min = 1e-6"]),
+            "the runs also differ in train.lr"
+        );
+        // Any two, and whatever only one of them has.
+        let both = ["nano", "proxy"].map(|name| preset(name).unwrap());
+        let text = said(&keys(both.iter())).unwrap();
+        assert!(text.contains(", ") && text.ends_with(" more"), "{text}");
+    }
+}

@@ -1,0 +1,414 @@
+//! Axes: from values to positions, and where the ticks go.
+//!
+//! Ticks stand at 1, 2 or 5 times a power of ten (Heckbert, "Nice numbers for graph labels",
+//! Graphics Gems, 1990), held as an integer and an exponent so that a label is exact and never
+//! reads `0.30000000000000004`.
+
+use super::number::{decade, decimal, exp10, floor, log10, plain_label, power_label, short};
+use std::{string::String, vec::Vec};
+
+/// How one direction of a figure is labelled and scaled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    pub(super) label: String,
+    pub(super) log: bool,
+    pub(super) range: Option<(f64, f64)>,
+    pub(super) include: Vec<f64>,
+    names: Vec<String>,
+    whole: bool,
+}
+
+impl Axis {
+    /// A linear axis; the label names the quantity and its unit, as in `loss (nats/byte)`.
+    pub fn linear(label: impl Into<String>) -> Self {
+        Self {
+            label: label.into(),
+            log: false,
+            range: None,
+            include: Vec::new(),
+            names: Vec::new(),
+            whole: false,
+        }
+    }
+
+    /// A linear axis of counts, as of bits or layers: ticks stand at whole numbers alone.
+    pub fn whole(label: impl Into<String>) -> Self {
+        Self { whole: true, ..Self::linear(label) }
+    }
+
+    /// A logarithmic axis. Values that are not positive have no place on it and are marked as
+    /// missing, like NaN.
+    pub fn log(label: impl Into<String>) -> Self {
+        Self { log: true, ..Self::linear(label) }
+    }
+
+    /// An axis of categories, which have the values 0, 1, 2, ... in the order of their names; the first
+    /// stands at the left or at the bottom. Of many categories only some are labelled.
+    pub fn categories(
+        label: impl Into<String>,
+        names: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        let names: Vec<String> = names.into_iter().map(Into::into).collect();
+        let last = names.len().max(1) as f64 - 0.5;
+        Self { range: Some((-0.5, last)), names, ..Self::linear(label) }
+    }
+
+    pub(super) fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// Whether it has categories.
+    pub(super) fn is_categorical(&self) -> bool {
+        !self.names.is_empty()
+    }
+
+    /// What a place is called: its category, or its value to four digits.
+    pub(super) fn name(&self, value: f64) -> String {
+        let near = floor(value + 0.5);
+        let index = if near >= 0.0 { near as usize } else { usize::MAX };
+        self.names.get(index).cloned().unwrap_or_else(|| short(value))
+    }
+
+    /// About `target` ticks with labels, at most that many of categories.
+    pub(super) fn ticks(&self, scale: &Scale, target: usize) -> Ticks {
+        if self.whole {
+            return linear_ticks(scale.low, scale.high, target.max(2), 1.0);
+        }
+        if !self.is_categorical() {
+            return scale.ticks(target);
+        }
+        let stride = self.names.len().div_ceil(target.max(1));
+        let tick = |(i, name): (usize, &String)| Tick {
+            value: i as f64,
+            label: i.is_multiple_of(stride).then(|| name.clone()),
+        };
+        let ticks = self.names.iter().enumerate().map(tick);
+        Ticks { ticks: ticks.filter(|tick| scale.contains(tick.value)).collect(), factor: 0 }
+    }
+
+    /// Shows exactly `low..=high` and clips what lies outside, instead of fitting the data.
+    ///
+    /// # Panics
+    /// Unless both are finite and `low < high`, and `low > 0` on a logarithmic axis.
+    #[must_use]
+    pub fn range(mut self, low: f64, high: f64) -> Self {
+        assert!(
+            low.is_finite() && high.is_finite() && low < high && (low > 0.0 || !self.log),
+            "axis `{}`: cannot show {low}..={high}",
+            self.label
+        );
+        self.range = Some((low, high));
+        self
+    }
+
+    /// Makes sure that a fitted range contains `value`, for example 0 for a difference.
+    #[must_use]
+    pub fn include(mut self, value: f64) -> Self {
+        self.include.push(value);
+        self
+    }
+
+    /// The range to draw for these data: fixed, or fitted and then widened by these shares of its
+    /// width below and above.
+    pub(super) fn fit(&self, data: impl Iterator<Item = f64>, margin: [f64; 2]) -> Scale {
+        let (low, high) = self.range.unwrap_or_else(|| {
+            let mut bounds: Option<(f64, f64)> = None;
+            for value in data.chain(self.include.iter().copied()).filter(|&v| shows(v, self.log)) {
+                let (low, high) = bounds.unwrap_or((value, value));
+                bounds = Some((
+                    if value < low { value } else { low },
+                    if value > high { value } else { high },
+                ));
+            }
+            match bounds {
+                None if self.log => (1.0, 10.0),
+                None => (0.0, 1.0),
+                Some((low, high)) if self.log => widen_log(low, high, margin),
+                Some((low, high)) => widen_linear(low, high, margin),
+            }
+        });
+        Scale { low, high, log: self.log }
+    }
+}
+
+fn shows(value: f64, log: bool) -> bool {
+    value.is_finite() && (!log || value > 0.0)
+}
+
+/// Adds the margin; a (nearly) constant series is shown in the middle of 10 % of its value.
+///
+/// Below a relative width of 1e-9 tick labels would need ten digits and positions would show
+/// the rounding of f64 rather than the data.
+fn widen_linear(low: f64, high: f64, margin: [f64; 2]) -> (f64, f64) {
+    let size = if high > -low { high.abs() } else { low.abs() };
+    if size < 1e-290 {
+        return (-1.0, 1.0);
+    }
+    let half = high / 2.0 - low / 2.0;
+    let pad = margin.map(|share| if half < size * 1e-9 { size * 0.05 } else { half * 2.0 * share });
+    ((low - pad[0]).clamp(-f64::MAX, f64::MAX), (high + pad[1]).clamp(-f64::MAX, f64::MAX))
+}
+
+/// As [`widen_linear`] in factors: at least a factor of 1.1 is shown.
+fn widen_log(low: f64, high: f64, margin: [f64; 2]) -> (f64, f64) {
+    let decades = log10(high) - log10(low);
+    let pad = margin.map(|share| if decades < 1e-9 { 1.05 } else { exp10(decades * share) });
+    let (low, high) = (low / pad[0], high * pad[1]);
+    // Among subnormals a tenth of a value may be no value: the range is opened up to normal ones.
+    (
+        if low > 0.0 { low } else { f64::from_bits(1) },
+        if high < 1e-290 { 1e-290 } else { high.clamp(0.0, f64::MAX) },
+    )
+}
+
+/// A tick: where, and what is written there (`None` for a grid line without text).
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Tick {
+    pub(super) value: f64,
+    pub(super) label: Option<String>,
+}
+
+/// Ticks, and the power of ten that was taken out of all labels (0: none).
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Ticks {
+    pub(super) ticks: Vec<Tick>,
+    pub(super) factor: i32,
+}
+
+/// A fitted axis.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Scale {
+    pub(super) low: f64,
+    pub(super) high: f64,
+    pub(super) log: bool,
+}
+
+impl Scale {
+    /// The place of `value`: 0 at the low end, 1 at the high end.
+    pub(super) fn unit(&self, value: f64) -> f64 {
+        if self.log {
+            let low = log10(self.low);
+            (log10(value) - low) / (log10(self.high) - low)
+        } else {
+            // Halves, because `high - low` of two large numbers may overflow.
+            (value / 2.0 - self.low / 2.0) / (self.high / 2.0 - self.low / 2.0)
+        }
+    }
+
+    /// Whether a value has a place on this axis, inside the drawn range or not.
+    pub(super) fn shows(&self, value: f64) -> bool {
+        shows(value, self.log)
+    }
+
+    /// Whether a value lies within the drawn range.
+    pub(super) fn contains(&self, value: f64) -> bool {
+        self.low <= value && value <= self.high
+    }
+
+    /// About `target` ticks with labels (at least 2 wanted); on a logarithmic axis also silent ones
+    /// between them. None if the range is too narrow for f64 arithmetic.
+    pub(super) fn ticks(&self, target: usize) -> Ticks {
+        let target = target.max(2);
+        if !self.log {
+            return linear_ticks(self.low, self.high, target, 0.0);
+        }
+        let decades = log10(self.high) - log10(self.low);
+        if decades < 1.0 {
+            return linear_ticks(self.low, self.high, target, 0.0);
+        }
+        let (first, last) = (decade(self.low), decade(self.high));
+        let labelled: &[i64] = match target as f64 / decades {
+            room if room >= 3.0 => &[1, 2, 5],
+            room if room >= 2.0 => &[1, 3],
+            _ => &[1],
+        };
+        let stride = (floor((decades - 1e-9) / target as f64) as i32 + 1).max(1);
+        let plain = self.low >= 1e-4 && self.high < 1e6;
+        let mut ticks = Vec::new();
+        for k in first..=last {
+            for n in 1..=9_i64 {
+                let value = decimal(n, k);
+                if !self.contains(value) || (stride > 1 && n > 1) {
+                    continue;
+                }
+                let text = labelled.contains(&n) && k.rem_euclid(stride) == 0;
+                if stride > 5 && !text {
+                    continue;
+                }
+                let label = text.then(|| if plain { plain_label(n, k) } else { power_label(n, k) });
+                ticks.push(Tick { value, label });
+            }
+        }
+        Ticks { ticks, factor: 0 }
+    }
+}
+
+/// About `target` ticks, at least `least` apart.
+fn linear_ticks(low: f64, high: f64, target: usize, least: f64) -> Ticks {
+    let raw = (high / 2.0 - low / 2.0) / target as f64 * 2.0;
+    let raw = if raw < least { least } else { raw };
+    if raw < 1e-305 {
+        return Ticks { ticks: Vec::new(), factor: 0 };
+    }
+    let (mut n, mut k) = (1, decade(raw));
+    // A step short by rounding alone counts as enough.
+    while decimal(n, k) < raw * (1.0 - 1e-9) {
+        (n, k) = match n {
+            1 => (2, k),
+            2 => (5, k),
+            _ => (1, k + 1),
+        };
+    }
+    if decimal(n, k) > f64::MAX / 2.0 {
+        (n, k) = (5, 307);
+    }
+    let step = decimal(n, k);
+    // One count of slack for the quotient's rounding; `contains` decides.
+    let (first, last) = (floor(low / step) as i64 - 1, floor(high / step) as i64 + 1);
+    let size = if high > -low { high.abs() } else { low.abs() };
+    let exponent = decade(size);
+    let factor = if (-4..6).contains(&exponent) { 0 } else { exponent.div_euclid(3) * 3 };
+    let ticks = (first..=last)
+        .map(|i| (i * n, decimal(i * n, k)))
+        .filter(|&(_, value)| low <= value && value <= high)
+        .map(|(count, value)| Tick { value, label: Some(plain_label(count, k - factor)) })
+        .collect();
+    Ticks { ticks, factor }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{string::ToString, vec};
+
+    fn labels(low: f64, high: f64, target: usize, log: bool) -> (Vec<String>, i32) {
+        let ticks = Scale { low, high, log }.ticks(target);
+        (ticks.ticks.into_iter().filter_map(|tick| tick.label).collect(), ticks.factor)
+    }
+
+    #[test]
+    fn linear_ticks_stand_at_one_two_five() {
+        let cases: &[(f64, f64, usize, &[&str], i32)] = &[
+            (0.0, 1.0, 5, &["0", "0.2", "0.4", "0.6", "0.8", "1.0"], 0),
+            (0.0, 600.0, 6, &["0", "100", "200", "300", "400", "500", "600"], 0),
+            (1.8, 5.6, 5, &["2", "3", "4", "5"], 0),
+            (1.9, 1.95, 5, &["1.90", "1.91", "1.92", "1.93", "1.94", "1.95"], 0),
+            (-0.5, 3.2, 4, &["0", "1", "2", "3"], 0),
+            (-1.0, 1.0, 4, &["−1.0", "−0.5", "0", "0.5", "1.0"], 0),
+            (0.0, 0.7, 7, &["0", "0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7"], 0),
+            (0.0, 100_000.0, 4, &["0", "50000", "100000"], 0),
+            (0.0, 2e6, 4, &["0", "0.5", "1.0", "1.5", "2.0"], 6),
+            (0.0, 4e-7, 4, &["0", "100", "200", "300", "400"], -9),
+            (1e15, 5e15, 4, &["1", "2", "3", "4", "5"], 15),
+            (-f64::MAX, f64::MAX, 4, &["−150", "−100", "−50", "0", "50", "100", "150"], 306),
+            (0.0, 1e-300, 2, &["0", "0.5", "1.0"], -300),
+        ];
+        for &(low, high, target, expected, factor) in cases {
+            let (found, found_factor) = labels(low, high, target, false);
+            assert_eq!(
+                (found, found_factor),
+                (expected.iter().map(|s| s.to_string()).collect(), factor),
+                "{low}..{high}"
+            );
+        }
+    }
+
+    #[test]
+    fn counts_have_no_halves() {
+        let labels = |axis: &Axis, high: f64| {
+            let scale = Scale { low: 3.0, high, log: false };
+            let ticks = axis.ticks(&scale, 5).ticks;
+            ticks.into_iter().filter_map(|tick| tick.label).collect::<Vec<_>>()
+        };
+        assert_eq!(labels(&Axis::linear(""), 5.0), ["3.0", "3.5", "4.0", "4.5", "5.0"]);
+        assert_eq!(labels(&Axis::whole(""), 5.0), ["3", "4", "5"]);
+        assert_eq!(labels(&Axis::whole(""), 3.5), ["3"]);
+        assert_eq!(labels(&Axis::whole(""), 43.0), ["10", "20", "30", "40"]);
+    }
+
+    #[test]
+    fn log_ticks_stand_at_decades_and_thin_out() {
+        let cases: &[(f64, f64, usize, &[&str])] = &[
+            (1.0, 1000.0, 4, &["1", "10", "100", "1000"]),
+            (1.0, 100.0, 6, &["1", "2", "5", "10", "20", "50", "100"]),
+            (0.001, 1.0, 7, &["0.001", "0.003", "0.01", "0.03", "0.1", "0.3", "1"]),
+            (1e-9, 1e-3, 3, &["10⁻⁸", "10⁻⁶", "10⁻⁴"]),
+            (1e-6, 1e-4, 6, &["10⁻⁶", "2×10⁻⁶", "5×10⁻⁶", "10⁻⁵", "2×10⁻⁵", "5×10⁻⁵", "10⁻⁴"]),
+            (2.0, 6.0, 4, &["2", "3", "4", "5", "6"]),
+            (f64::from_bits(1), f64::MAX, 4, &["10⁻³¹⁶", "10⁻¹⁵⁸", "10⁰", "10¹⁵⁸"]),
+        ];
+        for &(low, high, target, expected) in cases {
+            assert_eq!(labels(low, high, target, true).0, expected, "{low}..{high}");
+        }
+        // Between the decades: grid lines without text.
+        let ticks = Scale { low: 1.0, high: 1000.0, log: true }.ticks(4);
+        let silent: Vec<f64> =
+            ticks.ticks.iter().filter(|t| t.label.is_none()).map(|t| t.value).collect();
+        assert_eq!(silent[..9], [2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 20.0]);
+    }
+
+    #[test]
+    fn fitted_ranges_are_never_empty() {
+        for log in [false, true] {
+            let axis = if log { Axis::log("") } else { Axis::linear("") };
+            let data = [
+                vec![],
+                vec![f64::NAN, f64::INFINITY],
+                vec![0.0],
+                vec![-3.0],
+                vec![7.0, 7.0],
+                vec![1e-310, 2e-310],
+                vec![f64::MIN_POSITIVE],
+                vec![f64::from_bits(1)],
+                vec![f64::MAX],
+                vec![-f64::MAX, f64::MAX],
+                vec![1e12, 1e12 + 1e-3],
+                vec![5e-324, 1e308],
+            ];
+            for values in data {
+                let scale = axis.fit(values.iter().copied(), [0.04; 2]);
+                assert!(scale.low < scale.high && scale.low.is_finite() && scale.high.is_finite());
+                let ticks = scale.ticks(5).ticks;
+                assert!((1..=40).contains(&ticks.len()), "{values:?}: {} ticks", ticks.len());
+                for tick in ticks {
+                    assert!((-1e-6..=1.0 + 1e-6).contains(&scale.unit(tick.value)), "{values:?}");
+                }
+            }
+        }
+        assert_eq!(
+            Axis::linear("").fit([7.0].into_iter(), [0.0; 2]),
+            Scale { low: 6.65, high: 7.35, log: false }
+        );
+        let fixed = Axis::log("").range(1.0, 2.0).fit([50.0].into_iter(), [0.1; 2]);
+        assert_eq!(fixed, Scale { low: 1.0, high: 2.0, log: true });
+        assert_eq!(
+            Axis::linear("").include(0.0).fit([4.0].into_iter(), [0.25, 0.5]),
+            Scale { low: -1.0, high: 6.0, log: false }
+        );
+    }
+
+    #[test]
+    fn categories_stand_at_whole_numbers() {
+        let axis = Axis::categories("recipe", ["f32", "bf16", "e4m3", "e2m1", "e3m2"]);
+        let scale = axis.fit([99.0].into_iter(), [0.5; 2]);
+        assert_eq!((scale.low, scale.high), (-0.5, 4.5));
+        let labels = |target: usize| -> Vec<Option<String>> {
+            axis.ticks(&scale, target).ticks.into_iter().map(|tick| tick.label).collect()
+        };
+        assert_eq!(labels(5), ["f32", "bf16", "e4m3", "e2m1", "e3m2"].map(|s| Some(s.to_string())));
+        let some = |text: &str| Some(text.to_string());
+        assert_eq!(labels(4), [some("f32"), None, some("e4m3"), None, some("e3m2")]);
+        assert_eq!(["bf16", "bf16", "7", "-1"], [1.4, 0.6, 7.0, -1.0].map(|at| axis.name(at)));
+        let part = axis.clone().range(0.5, 2.5);
+        let shown = part.ticks(&part.fit([].into_iter(), [0.0; 2]), 5);
+        assert_eq!(shown.ticks.iter().map(|tick| tick.value).collect::<Vec<_>>(), [1.0, 2.0]);
+        let none = Axis::categories("", [""; 0]);
+        assert!(!none.is_categorical() && none.range == Some((-0.5, 0.5)));
+    }
+
+    #[test]
+    #[should_panic(expected = "axis `lr`: cannot show 0..=1")]
+    fn a_log_axis_has_no_zero() {
+        let _ = Axis::log("lr").range(0.0, 1.0);
+    }
+}

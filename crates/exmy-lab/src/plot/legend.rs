@@ -1,0 +1,178 @@
+//! The names of series: what stands beside or above a panel, with a sample of each line.
+
+use super::{
+    Mark,
+    bars::{bar_sample, interval_sample},
+    labels::{broken, shorten_note, width},
+    path::{Place, outline, polyline},
+    style::{self, FONT, LINE},
+    svg::{Svg, escape, tenths},
+};
+use std::{format, string::String, vec::Vec};
+
+/// From the frame to a name beside it: leader, sample of the line, gap.
+pub(super) const KEY: f64 = LEADER + SAMPLE + GAP;
+pub(super) const LEADER: f64 = 18.0;
+pub(super) const SAMPLE: f64 = 30.0;
+pub(super) const GAP: f64 = 6.0;
+/// The most that a name may take beside a panel.
+pub(super) const NAME: f64 = 230.0;
+/// The most lines of a name.
+pub(super) const LINES: usize = 3;
+
+/// A line of an entry: what of the name stands in it, and what of the note.
+type Part = [String; 2];
+
+/// A name of the legend.
+pub(super) struct Entry<'a> {
+    pub(super) name: &'a str,
+    note: &'a str,
+    /// Name and note as they are written.
+    lines: Vec<Part>,
+    pub(super) style: usize,
+    line: bool,
+    dot: bool,
+    band: bool,
+    bar: bool,
+    interval: bool,
+    /// Whether no value of it has a place.
+    pub(super) empty: bool,
+}
+
+/// Where the names of a panel stand.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Key {
+    /// Beside the ends of the curves.
+    Ends,
+    /// In rows above the panel: there is no room beside it.
+    Rows,
+    /// Nowhere: earlier panels name all of them.
+    Elsewhere,
+}
+
+impl<'a> Entry<'a> {
+    /// An entry without any mark yet.
+    pub(super) fn new(name: &'a str, style: usize) -> Self {
+        let (line, dot, band, bar, interval) = (false, false, false, false, false);
+        let lines = Vec::new();
+        Self { name, note: "", lines, style, line, dot, band, bar, interval, empty: true }
+    }
+
+    /// Adds a mark of this name; the first remark stays.
+    pub(super) fn add(&mut self, mark: &Mark, note: &'a str) {
+        self.note = if self.note.is_empty() { note } else { self.note };
+        self.line |= matches!(mark, Mark::Line(_));
+        self.dot |= matches!(mark, Mark::Points(_));
+        self.band |= matches!(mark, Mark::Band(_));
+        self.bar |= matches!(mark, Mark::Bars(_));
+        self.interval |= matches!(mark, Mark::Intervals(_));
+    }
+
+    /// The note, or why there is nothing to note.
+    pub(super) fn note(&self) -> &'a str {
+        if self.empty { "no values" } else { self.note }
+    }
+
+    /// The width of the longest line.
+    pub(super) fn width(&self) -> f64 {
+        let line = |part: &Part| width(part.concat().trim_end(), FONT);
+        self.lines.iter().map(line).fold(0.0, |a, b| if b > a { b } else { a })
+    }
+
+    /// How many lines it takes.
+    pub(super) fn height(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// How many lines of at most `room` it takes with its whole name; None where that does not fit.
+    pub(super) fn whole(&self, room: f64) -> Option<usize> {
+        self.lay(self.name, room, room).map(|lines| lines.len())
+    }
+
+    /// Whether it takes at most so many lines of so much `room` under this name.
+    pub(super) fn fits(&self, name: &str, room: f64, most: usize) -> bool {
+        // A note that shares the only line leaves half of it to the name.
+        let share = if most > 1 { room } else { room / 2.0 };
+        self.lay(name, room, share).is_some_and(|lines| lines.len() <= most)
+    }
+
+    /// Writes the name as `text`, which [`fits`](Self::fits).
+    pub(super) fn write(&mut self, text: &str, room: f64, most: usize) {
+        let share = if most > 1 { room } else { room / 2.0 };
+        self.lines = self.lay(text, room, share).unwrap_or_default();
+    }
+
+    /// The lines of a name with the note, of which each takes no more than its room: the note follows
+    /// the name where it can and stands below it otherwise.
+    fn lay(&self, name: &str, room: f64, note_room: f64) -> Option<Vec<Part>> {
+        let note = shorten_note(self.note(), FONT, note_room);
+        let lines = broken(name, FONT, room)?;
+        let mut lines: Vec<Part> = lines.into_iter().map(|name| [name, String::new()]).collect();
+        if let Some([last, beside]) = lines.last_mut().filter(|_| !note.is_empty()) {
+            let after = format!(" {note}");
+            if width(last, FONT) + width(&after, FONT) <= room {
+                *beside = after;
+            } else {
+                last.push(' ');
+                lines.push([String::new(), note]);
+            }
+        }
+        Some(lines)
+    }
+
+    /// Draws the sample of the line and the name; `y` is the middle of the text.
+    pub(super) fn draw(&self, svg: &mut Svg, x: f64, y: f64) {
+        let mut data = String::new();
+        if self.band {
+            outline(&mut data, &[(x, y - 7.0, y + 7.0), (x + SAMPLE, y - 7.0, y + 7.0)]);
+            svg.path(&format!("b h{}", self.style % 6), &data, "");
+            data.clear();
+        }
+        if self.bar {
+            bar_sample(svg, [x, x + SAMPLE], y, self.style);
+        }
+        if self.interval {
+            interval_sample(svg, x + SAMPLE / 2.0, y, self.style);
+        }
+        if self.line {
+            polyline(&mut data, &[(x, y), (x + SAMPLE, y)]);
+            svg.path(&format!("k {}", style::classes(self.style)), &data, "");
+        }
+        if self.dot {
+            draw_dots(svg, &[(x + SAMPLE / 2.0, y)], "", self.style);
+        }
+        let (x, y) = (tenths(x + SAMPLE + GAP), tenths(y));
+        let mut text = String::new();
+        for (i, [name, note]) in self.lines.iter().enumerate() {
+            let place = match i {
+                0 => String::new(),
+                _ => format!(" x=\"{x}\" dy=\"{}\"", tenths(LINE)),
+            };
+            if i == 0 {
+                text += &escape(name);
+            } else if !name.is_empty() {
+                text += &format!("<tspan{place}>{}</tspan>", escape(name));
+            }
+            let place = if name.is_empty() { place.as_str() } else { "" };
+            if !note.is_empty() {
+                text += &format!("<tspan class=\"q\"{place}>{}</tspan>", escape(note));
+            }
+        }
+        svg.raw(&format!("<text x=\"{x}\" y=\"{y}\" dy=\".35em\">{text}</text>"));
+    }
+}
+
+/// Draws one marker at each place.
+pub(super) fn draw_dots(svg: &mut Svg, dots: &[Place], tip: &str, style: usize) {
+    let shape = match style % 4 {
+        0 => "m-3.2 0a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0-6.4 0z",
+        1 => "m-2.9-2.9h5.8v5.8h-5.8z",
+        2 => "m0-4l4 4l-4 4l-4-4z",
+        _ => "m0-3.8l3.8 6.6h-7.6z",
+    };
+    let mut data = String::new();
+    for &(x, y) in dots {
+        data += &format!("M{} {}{shape}", tenths(x), tenths(y));
+    }
+    svg.path(&format!("p h{}", style % 6), &data, tip);
+}

@@ -1,0 +1,217 @@
+//! From points to the `d` of an SVG path: breaks where a point has no place, and no more points
+//! than a screen can show.
+//!
+//! Within one column of [`COLUMN`] units, a run of points keeps its first, lowest, highest and
+//! last: what a renderer would paint is the same to within the width of the line, and no peak is lost.
+//! A series of any length with ascending x thus costs at most four points a column.
+
+use super::{
+    number::floor,
+    svg::{print_tenths, to_tenths},
+};
+use std::{collections::BTreeSet, string::String, vec::Vec};
+
+/// Width of the column within which points are merged, in units of the view box.
+const COLUMN: f64 = 1.0;
+
+/// A point on the page, in units of the view box.
+pub(super) type Place = (f64, f64);
+
+/// A curve cut where it has no place.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Curve {
+    /// Runs of consecutive places.
+    pub(super) runs: Vec<Vec<Place>>,
+    /// Where a break starts, or ends if nothing came before it; at most one in a unit square.
+    pub(super) breaks: Vec<Place>,
+}
+
+impl Curve {
+    /// Sorts projected points into runs; `None` is a point that has no place.
+    pub(super) fn new(points: impl IntoIterator<Item = Option<Place>>) -> Self {
+        let mut curve = Self::default();
+        let mut seen = BTreeSet::new();
+        let mut previous = None;
+        let mut broken = false;
+        for point in points {
+            match (point, previous) {
+                (Some(at), _) => {
+                    if previous.is_none() || broken {
+                        curve.runs.push(Vec::new());
+                    }
+                    if previous.is_none() && broken && seen.insert(cell(at)) {
+                        curve.breaks.push(at);
+                    }
+                    curve.runs.last_mut().expect("a run was just opened").push(at);
+                    (previous, broken) = (Some(at), false);
+                }
+                (None, Some(at)) if !broken => {
+                    if seen.insert(cell(at)) {
+                        curve.breaks.push(at);
+                    }
+                    broken = true;
+                }
+                (None, _) => broken = true,
+            }
+        }
+        curve
+    }
+
+    /// The rightmost place, the last of them if there are several: where a label on the right side belongs, whichever way the
+    /// points are joined.
+    pub(super) fn end(&self) -> Option<Place> {
+        self.runs.iter().flatten().copied().max_by(|a, b| a.0.total_cmp(&b.0))
+    }
+
+    /// The path data of the runs of at least two points, and the points that stand alone.
+    pub(super) fn draw(&self) -> (String, Vec<Place>) {
+        let mut data = String::new();
+        let mut alone = Vec::new();
+        for run in &self.runs {
+            match run[..] {
+                [single] => alone.push(single),
+                _ => polyline(&mut data, &thin(run)),
+            }
+        }
+        (data, distinct(&alone))
+    }
+}
+
+/// Keeps the first, lowest, highest and last of each run of points in one column.
+pub(super) fn thin(points: &[Place]) -> Vec<Place> {
+    let mut kept = Vec::new();
+    for column in points.chunk_by(|a, b| floor(a.0 / COLUMN) == floor(b.0 / COLUMN)) {
+        if column.len() <= 4 {
+            kept.extend_from_slice(column);
+            continue;
+        }
+        let last = column.len() - 1;
+        let (mut low, mut high) = (0, 0);
+        for (i, point) in column.iter().enumerate() {
+            low = if point.1 < column[low].1 { i } else { low };
+            high = if point.1 > column[high].1 { i } else { high };
+        }
+        let mut wanted = [0, low, high, last];
+        wanted.sort_unstable();
+        for (i, &index) in wanted.iter().enumerate() {
+            if i == 0 || wanted[i - 1] != index {
+                kept.push(column[index]);
+            }
+        }
+    }
+    kept
+}
+
+/// One place for each square of half a unit: what lies on top of it would not be seen.
+pub(super) fn distinct(points: &[Place]) -> Vec<Place> {
+    let mut seen = BTreeSet::new();
+    let half = |(x, y): Place| cell((x * 2.0, y * 2.0));
+    points.iter().copied().filter(|&point| seen.insert(half(point))).collect()
+}
+
+fn cell((x, y): Place) -> (i64, i64) {
+    (floor(x) as i64, floor(y) as i64)
+}
+
+/// Appends an open line, `M x y l dx dy ...`, leaving out points that print like the one before.
+///
+/// Steps are differences of rounded places, so that errors do not add up; they take a third less
+/// text than places.
+pub(super) fn polyline(data: &mut String, points: &[Place]) {
+    let mut before = (0, 0);
+    for (i, &(x, y)) in points.iter().enumerate() {
+        let at = (to_tenths(x), to_tenths(y));
+        if i == 0 {
+            data.push('M');
+            print_tenths(data, at.0, false);
+            print_tenths(data, at.1, true);
+        } else if at != before || i == 1 {
+            if i == 1 {
+                data.push('l');
+            }
+            print_tenths(data, at.0 - before.0, i > 1);
+            print_tenths(data, at.1 - before.1, true);
+        }
+        before = at;
+    }
+}
+
+/// Appends the closed outlines of a band given as runs of `(x, upper y, lower y)`.
+pub(super) fn outline(data: &mut String, run: &[(f64, f64, f64)]) {
+    let edge =
+        |pick: fn(&(f64, f64, f64)) -> Place| -> Vec<Place> { run.iter().map(pick).collect() };
+    let mut ring = thin(&edge(|&(x, a, _)| (x, a)));
+    ring.extend(thin(&edge(|&(x, _, b)| (x, b))).into_iter().rev());
+    polyline(data, &ring);
+    data.push('Z');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec;
+
+    #[test]
+    fn breaks_split_and_are_marked_once() {
+        let curve = Curve::new([
+            None,
+            Some((1.0, 1.0)),
+            Some((2.0, 2.0)),
+            None,
+            None,
+            Some((5.0, 5.0)),
+            None,
+        ]);
+        assert_eq!(curve.runs, [vec![(1.0, 1.0), (2.0, 2.0)], vec![(5.0, 5.0)]]);
+        assert_eq!(curve.breaks, [(1.0, 1.0), (2.0, 2.0), (5.0, 5.0)]);
+        assert_eq!(curve.draw(), ("M1 1l1 1".into(), vec![(5.0, 5.0)]));
+        assert_eq!(Curve::new([None, None]), Curve::default());
+    }
+
+    /// A label on the right belongs to what lies there, whichever way the points are joined.
+    #[test]
+    fn the_end_is_the_rightmost_place() {
+        let of = |points: &[Place]| Curve::new(points.iter().copied().map(Some)).end();
+        assert_eq!(of(&[(1.0, 5.0), (2.0, 6.0), (3.0, 7.0)]), Some((3.0, 7.0)));
+        assert_eq!(of(&[(3.0, 7.0), (2.0, 6.0), (1.0, 5.0)]), Some((3.0, 7.0)));
+        assert_eq!(of(&[(3.0, 7.0), (1.0, 6.0), (3.0, 5.0)]), Some((3.0, 5.0)));
+        assert_eq!(of(&[]), None);
+    }
+
+    #[test]
+    fn thinning_keeps_the_extremes_of_each_column() {
+        // 100 000 points in 100 columns: a saw of period 7, one spike up and one down.
+        let mut points: Vec<Place> =
+            (0..100_000_u32).map(|i| (f64::from(i) / 1000.0, f64::from(i % 7))).collect();
+        points[31_415].1 = -50.0;
+        points[77_777].1 = 99.0;
+        let kept = thin(&points);
+        assert!(kept.len() <= 400, "{} points", kept.len());
+        assert!(kept.contains(&points[31_415]) && kept.contains(&points[77_777]));
+        assert_eq!((kept[0], kept[kept.len() - 1]), (points[0], points[99_999]));
+        assert!(kept.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        for column in 0..100 {
+            let inside = |p: &&Place| (p.0 as i32) == column;
+            let extremes = |points: &[Place]| {
+                let ys: Vec<f64> = points.iter().filter(inside).map(|p| p.1).collect();
+                (
+                    ys.iter().copied().fold(f64::MAX, f64::min),
+                    ys.iter().copied().fold(f64::MIN, f64::max),
+                )
+            };
+            assert_eq!(extremes(&points), extremes(&kept), "column {column}");
+        }
+        // Few points stay as they are.
+        assert_eq!(thin(&points[..4]), points[..4]);
+    }
+
+    #[test]
+    fn a_path_of_equal_points_is_still_a_path() {
+        let mut data = String::new();
+        polyline(&mut data, &[(1.0, 1.0), (1.01, 1.0), (1.02, 1.0), (3.0, 2.26)]);
+        assert_eq!(data, "M1 1l0 0 2 1.3");
+        data.clear();
+        outline(&mut data, &[(0.0, 1.0, 2.0), (5.0, 1.0, 3.0)]);
+        assert_eq!(data, "M0 1l5 0 0 2-5-1Z");
+    }
+}

@@ -1,0 +1,276 @@
+//! The report of a study: one page, and its pictures, tables and plan as files of their own.
+//!
+//! ```text
+//! DIR/report.html          everything, in one page that stands alone
+//! DIR/figures/ID-N.svg     its pictures
+//! DIR/tables/ID-N.csv      its tables
+//! DIR/plan.toml            the runs: for each its name and its configuration
+//! ```
+//!
+//! A report replaces one of the same study and nothing else. The page says whose the other files are, so it is
+//! written first: what a kill cuts short can be written again.
+
+use crate::arm::{Arm, Scale, Setting};
+use crate::finding::{Figure, Findings, Part, Table, Verdict};
+use crate::listing;
+use crate::overview;
+use crate::page::Page;
+use crate::papers::{ALL, Paper};
+pub use crate::provenance::Provenance;
+use crate::provenance::seconds;
+use crate::store::{Store, distinct};
+use exmy::error::{Error, Result};
+use exmy::files::given;
+use exmy::files::whole::{self, WholeFile};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A short name of an arm's recipe, rate, seed and steps, for lists of runs.
+fn row(arm: &Arm, store: &Store) -> Result<Vec<String>> {
+    let config = &arm.config;
+    let result = store.folder(&arm.name()).summary()?;
+    let of = |loss: Option<f64>| loss.map_or_else(|| "-".to_owned(), |loss| format!("{loss:.4}"));
+    let end = match &result {
+        None => "not trained".to_owned(),
+        Some(result) => match result.diverged_at {
+            Some(step) => format!("diverged at {step}"),
+            None => "complete".to_owned(),
+        },
+    };
+    let (train, val) = result.as_ref().map_or((None, None), |r| (r.train_loss, r.val_loss));
+    Ok(vec![
+        arm.name(),
+        config.recipe.to_string(),
+        format!("{:e}", config.train.lr),
+        config.seed.to_string(),
+        arm.steps().to_string(),
+        of(train),
+        of(val),
+        end,
+    ])
+}
+
+/// What would work where a report cannot be written once its runs are trained.
+const KEPT: &str =
+    "the runs are kept; the same command with --report DIR writes it to another folder";
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    whole::remove_abandoned(path);
+    whole::write_whole(path, text.as_bytes()).map_err(|error| error.hint(KEPT))
+}
+
+/// A report that is there already.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// The figures of its page.
+    pub figures: Vec<String>,
+    /// The scale that it names.
+    pub scale: Option<Scale>,
+}
+
+/// Whether a page is the report of one of the studies there are.
+pub fn is_of_a_study(html: &str) -> bool {
+    ALL.iter().any(|paper| is_of(paper, html))
+}
+
+fn is_of(paper: &Paper, html: &str) -> bool {
+    // A person may give an overview any heading.
+    html.contains(&Page::tag(paper.title)) && !overview::is_page(html)
+}
+
+/// Files in a report's folder with the names of a figure's pictures and tables.
+fn files_of(id: &str, out: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for (folder, extension) in [("figures", "svg"), ("tables", "csv")] {
+        for entry in fs::read_dir(out.join(folder)).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let Some(stem) = name.to_str().and_then(|name| {
+                name.strip_prefix(id)?.strip_prefix('-')?.strip_suffix(extension)?.strip_suffix('.')
+            }) else {
+                continue;
+            };
+            let is_number = stem.parse::<u32>().is_ok_and(|number| number.to_string() == stem);
+            if is_number || extension == "csv" && stem == "runs" {
+                all.push(entry.path());
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+/// Whether a report of some of a study's figures may be written to a folder: it is none yet, or holds nothing that
+/// would be replaced, or a report of the same study, which is the result.
+///
+/// # Errors
+/// If it is a file, holds another page, or files with the names of the report's and no page that says whose they
+/// are.
+pub fn check(paper: &Paper, figures: &[&dyn Figure], out: &Path) -> Result<Option<Standing>> {
+    if out.exists() && !out.is_dir() {
+        return Err(Error::new(format!("{} is a file, and a report is a folder", out.display()))
+            .hint("name another folder"));
+    }
+    let page = out.join("report.html");
+    if !page.exists() {
+        let mut found = vec![out.join("plan.toml")];
+        found.retain(|path| path.exists());
+        found.extend(figures.iter().flat_map(|figure| files_of(figure.id(), out)));
+        let Some(first) = found.first() else { return Ok(None) };
+        let more = match found.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let lost = format!("{}{more} would be lost", first.display());
+        return Err(Error::new(format!("{lost}: no report of {} is beside", paper.name))
+            .hint("name another folder, or take these files away"));
+    }
+    let found = given::read(&page, given::RESULTS)
+        .map_err(|error| Error::io("read", &page, error).hint("name another folder"))?;
+    let found = String::from_utf8_lossy(&found);
+    if !is_of(paper, &found) {
+        let lost = format!("{} is no report of {}, and would be lost", page.display(), paper.name);
+        return Err(Error::new(lost)
+            .hint("name another folder, or take that page and the files beside it away"));
+    }
+    let has = |figure: &&&dyn Figure| found.contains(&Page::anchor(figure.id()));
+    let figures = paper.figures.iter().filter(has).map(|figure| figure.id().to_owned()).collect();
+    let says = |scale: &Scale| found.contains(&format!(", scale {scale}.</p>"));
+    Ok(Some(Standing { figures, scale: Scale::ALL.into_iter().find(says) }))
+}
+
+/// Creates the folders of a report and sees whether they take files, which is not to be found out after days of
+/// training.
+///
+/// # Errors
+/// If a folder cannot be created or does not take a file.
+pub fn prepare(out: &Path) -> Result<()> {
+    for folder in [out.to_owned(), out.join("figures"), out.join("tables")] {
+        let hint =
+            "name a folder that can be written with --report; the runs stay where --out says";
+        fs::create_dir_all(&folder)
+            .map_err(|error| Error::io("create", &folder, error).hint(hint))?;
+        // Begun and dropped: nothing stays.
+        WholeFile::create(&folder.join("report"))
+            .map_err(|error| Error::io("write into", &folder, error).hint(hint))?;
+    }
+    Ok(())
+}
+
+/// What some figures find in their runs, in their order. `before` is told each figure before it is read, which may take minutes;
+/// nothing is found once it says no.
+///
+/// # Errors
+/// If a run is not complete or cannot be read.
+pub fn find(
+    figures: &[&dyn Figure],
+    setting: &Setting,
+    store: &Store,
+    mut before: impl FnMut(&dyn Figure) -> bool,
+) -> Result<Option<Vec<Findings>>> {
+    let mut all = Vec::new();
+    for figure in figures {
+        if !before(*figure) {
+            return Ok(None);
+        }
+        let mut findings = figure.find(setting, &store.runs())?;
+        if setting.scale == Scale::Smoke && !figure.arms(setting).is_empty() {
+            let reason = findings.verdict.reason();
+            findings.verdict =
+                Verdict::Shown(format!("runs of this scale judge nothing; {reason}"));
+        }
+        all.push(findings);
+    }
+    Ok(Some(all))
+}
+
+/// Writes the report of what some of a paper's figures [found](find) into `out`. Of these figures nothing older stays; files of
+/// others do.
+///
+/// # Errors
+/// If a run is not complete, something cannot be read or written, or what is there is not to be
+/// [replaced](check).
+pub fn make(
+    paper: &Paper,
+    figures: &[&dyn Figure],
+    (setting, store): (&Setting, &Store),
+    found: &[Findings],
+    out: &Path,
+    provenance: &Provenance,
+) -> Result<()> {
+    let mut page = Page::new(paper.title);
+    page.soft(paper.source);
+    page.text(paper.about);
+    let mut files = Vec::new();
+    for (figure, findings) in figures.iter().zip(found) {
+        let id = figure.id();
+        page.heading(id, &format!("{id}: {}", figure.title()), findings.verdict.word());
+        page.soft(figure.source());
+        page.text(figure.claim());
+        let criterion = figure.criterion();
+        if !criterion.is_empty() {
+            page.text(&criterion);
+        }
+        page.findings(findings);
+        let (mut pictures, mut tables) = (0, 0);
+        for part in &findings.parts {
+            match part {
+                Part::Picture(picture) => {
+                    pictures += 1;
+                    let name = format!("{id}-{pictures}.svg");
+                    files.push((out.join("figures").join(name), picture.to_svg()));
+                }
+                Part::Table(table) => {
+                    tables += 1;
+                    let name = format!("{id}-{tables}.csv");
+                    files.push((out.join("tables").join(name), table.csv()));
+                }
+                Part::Text(_) => {}
+            }
+        }
+        let arms = distinct(&figure.arms(setting));
+        if let Some(first) = arms.first() {
+            let mut runs = Table::new(
+                "runs",
+                &["name", "recipe", "lr", "seed", "steps", "train loss", "val loss", "end"],
+            );
+            for arm in &arms {
+                runs.row(row(arm, store)?);
+            }
+            files.push((out.join("tables").join(format!("{id}-runs.csv")), runs.csv()));
+            let count = arms.len();
+            page.folded(
+                &format!("the first of {count} runs: config.toml"),
+                &first.config.to_toml(),
+            );
+        }
+    }
+    let arms: Vec<Arm> = figures.iter().flat_map(|figure| figure.arms(setting)).collect();
+    let arms = distinct(&arms);
+    let mut made = Vec::new();
+    if !arms.is_empty() {
+        let flops: f64 = arms.iter().map(Arm::flops).sum();
+        let folders = arms.iter().map(|arm| store.folder(&arm.name()));
+        made.push(format!(
+            "{} runs on {}, {:.2} TFLOP of training, {:.1} minutes of training steps added up over threads.",
+            arms.len(),
+            setting.source(),
+            flops / 1e12,
+            seconds(folders) / 60.0
+        ));
+    }
+    provenance.section(&mut page, &format!(", scale {}", setting.scale), &made);
+    files.push((out.join("plan.toml"), listing::plan(&arms)));
+    // Another process may have written there while the runs were trained.
+    check(paper, figures, out).map_err(|error| error.hint(KEPT))?;
+    prepare(out).map_err(|error| error.hint(KEPT))?;
+    write(&out.join("report.html"), &page.to_html())?;
+    for (path, text) in &files {
+        write(path, text)?;
+    }
+    for old in figures.iter().flat_map(|figure| files_of(figure.id(), out)) {
+        if !files.iter().any(|(path, _)| *path == old) {
+            fs::remove_file(&old).map_err(|error| Error::io("remove", &old, error))?;
+        }
+    }
+    Ok(())
+}

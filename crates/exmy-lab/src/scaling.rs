@@ -1,0 +1,344 @@
+//! Scaling laws: the loss as a function of parameters and tokens, fitted to runs, and what they say of
+//! the best size for a budget.
+//!
+//! Two forms, with `N` parameters (embeddings included) and `D` tokens:
+//! - [`Form::Chinchilla`]: `L = A / N^alpha + B / D^beta + E` (Hoffmann et al., arXiv 2203.15556,
+//!   equation 2);
+//! - [`Form::Kaplan`]: `L = ((A / N)^(alpha / beta) + B / D)^beta + E` (Kaplan et al., arXiv 2001.08361,
+//!   equation 1.5, with a floor `E`).
+//!
+//! The fit is the one behind the laws of arXiv 2506.20752 (`utils_scaling.py` of
+//! github.com/Hither1/systems-scaling), as Hoffmann et al. do it: over `(ln A, ln B, ln E, alpha, beta)`
+//! the mean Huber loss (delta 1e-3) of the difference of `ln L`, by L-BFGS of at most 200 steps from each
+//! of sixteen starts, `ln A` and `ln B` in {5, 10, 15, 20}, `ln E = 0.5`, `alpha = beta = 0.4`; the lowest
+//! is taken.
+
+use crate::statistics::mean;
+use exmy::error::{Error, Result};
+use exmy_train::minimize::{Options, minimize};
+
+/// One run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Parameters.
+    pub n: f64,
+    /// Tokens trained on.
+    pub d: f64,
+    /// Its loss, in nats.
+    pub loss: f64,
+}
+
+/// Which formula.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `A / N^alpha + B / D^beta + E`.
+    Chinchilla,
+    /// `((A / N)^(alpha / beta) + B / D)^beta + E`.
+    Kaplan,
+}
+
+/// A formula with its coefficients.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Law {
+    /// The formula.
+    pub form: Form,
+    /// Of parameters.
+    pub a: f64,
+    /// Of tokens.
+    pub b: f64,
+    /// What remains, in nats.
+    pub e: f64,
+    /// Exponent of parameters.
+    pub alpha: f64,
+    /// Exponent of tokens.
+    pub beta: f64,
+}
+
+impl Law {
+    fn of(form: Form, x: &[f64]) -> Self {
+        let [a, b, e] = [x[0], x[1], x[2]].map(libm::exp);
+        Self { form, a, b, e, alpha: x[3], beta: x[4] }
+    }
+
+    /// The loss it predicts, in nats.
+    pub fn loss(&self, n: f64, d: f64) -> f64 {
+        let x = [libm::log(self.a), libm::log(self.b), libm::log(self.e), self.alpha, self.beta];
+        libm::exp(ln_loss(self.form, &x, libm::log(n), libm::log(d)).0)
+    }
+
+    /// Where the best number of parameters for a budget of `flops = 6 N D` is, of the Chinchilla form:
+    /// `N* = G (C / 6)^a` with `G = (alpha A / (beta B))^(1 / (alpha + beta))`, `a = beta / (alpha + beta)`
+    /// (Hoffmann et al., equation 4). The optimum of the Kaplan form,
+    /// `alpha (A / N)^(alpha / beta) = beta B / D`, is found likewise, with `G = (alpha / (beta B)
+    /// A^(alpha / beta))^(beta / (alpha + beta))` and the same `a`.
+    ///
+    /// ```
+    /// use exmy_lab::scaling::{Form, Law};
+    ///
+    /// // Weights in MX E4M3, activations in bfloat16 (arXiv 2506.20752).
+    /// let law = Law { form: Form::Chinchilla, a: 2822.5, b: 20445.4, e: 0.5353, alpha: 0.5236, beta: 0.5534 };
+    /// assert!((law.exponent() - 0.514).abs() < 5e-4);
+    /// let (best, budget) = (law.best_parameters(2.2e19), 2.2e19);
+    /// let loss = |n: f64| law.loss(n, budget / (6.0 * n));
+    /// assert!(loss(best) < loss(1.05 * best) && loss(best) < loss(best / 1.05));
+    /// ```
+    pub fn best_parameters(&self, flops: f64) -> f64 {
+        let ratio = match self.form {
+            Form::Chinchilla => {
+                let ln = libm::log(self.alpha * self.a) - libm::log(self.beta * self.b);
+                ln / (self.alpha + self.beta)
+            }
+            Form::Kaplan => {
+                let ln = libm::log(self.alpha) - libm::log(self.b)
+                    + self.alpha / self.beta * libm::log(self.a)
+                    - libm::log(self.beta);
+                ln * self.beta / (self.alpha + self.beta)
+            }
+        };
+        libm::exp(ratio + self.exponent() * libm::log(flops / 6.0))
+    }
+
+    /// The exponent with which the best number of parameters grows with the budget.
+    pub fn exponent(&self) -> f64 {
+        self.beta / (self.alpha + self.beta)
+    }
+
+    /// Whether the exponents are of a law: positive, `beta` at most 1. Runs that diverge give others
+    /// (`beta` of 1.7 to 4.5 were printed for unstable pairs of formats).
+    pub fn is_valid(&self) -> bool {
+        self.alpha > 0.0 && self.beta > 0.0 && self.beta <= 1.0
+    }
+}
+
+/// A law with how well it fits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fit {
+    /// The law.
+    pub law: Law,
+    /// The mean Huber loss of `ln L`.
+    pub huber: f64,
+    /// The share of the variance of `L` that it explains.
+    pub r2: f64,
+}
+
+/// `ln(e^a + e^b)` and the weights of the two.
+fn ln_sum(a: f64, b: f64) -> (f64, f64, f64) {
+    let most = if a > b { a } else { b };
+    let sum = most + libm::log(libm::exp(a - most) + libm::exp(b - most));
+    (sum, libm::exp(a - sum), libm::exp(b - sum))
+}
+
+/// `ln L` at `(ln A, ln B, ln E, alpha, beta)` and its gradient in them.
+fn ln_loss(form: Form, x: &[f64], ln_n: f64, ln_d: f64) -> (f64, [f64; 5]) {
+    let (ln_a, ln_b, ln_e, alpha, beta) = (x[0], x[1], x[2], x[3], x[4]);
+    match form {
+        Form::Chinchilla => {
+            let (both, w_n, w_d) = ln_sum(ln_a - alpha * ln_n, ln_b - beta * ln_d);
+            let (loss, w, w_e) = ln_sum(both, ln_e);
+            (loss, [w * w_n, w * w_d, w_e, -w * w_n * ln_n, -w * w_d * ln_d])
+        }
+        Form::Kaplan => {
+            let ratio = alpha / beta;
+            let (both, w_n, w_d) = ln_sum(ratio * (ln_a - ln_n), ln_b - ln_d);
+            let (loss, w, w_e) = ln_sum(beta * both, ln_e);
+            let by_ratio = beta * w_n * (ln_a - ln_n);
+            let by_beta = both - by_ratio * alpha / (beta * beta);
+            (loss, [w * alpha * w_n, w * beta * w_d, w_e, w * by_ratio / beta, w * by_beta])
+        }
+    }
+}
+
+/// The width of the quadratic part of the Huber loss.
+const DELTA: f64 = 1e-3;
+/// Where `ln A` and `ln B` start.
+const STARTS: [f64; 4] = [5.0, 10.0, 15.0, 20.0];
+
+/// Fits a law to runs.
+///
+/// ```
+/// use exmy_lab::scaling::{Form, Law, Point, fit};
+///
+/// let truth = Law { form: Form::Chinchilla, a: 400.0, b: 410.0, e: 1.7, alpha: 0.34, beta: 0.28 };
+/// let sizes = [1e7, 3e7, 1e8, 3e8, 1e9];
+/// let grid = sizes.iter().flat_map(|&n| [1e9, 1e10, 1e11].map(|d| (n, d)));
+/// let runs: Vec<Point> = grid.map(|(n, d)| Point { n, d, loss: truth.loss(n, d) }).collect();
+/// let found = fit(Form::Chinchilla, &runs)?;
+/// assert!((found.law.alpha - 0.34).abs() < 1e-3 && found.r2 > 0.999_999);
+/// # Ok::<(), exmy::error::Error>(())
+/// ```
+///
+/// # Errors
+/// If there are fewer than six runs for the five coefficients, all of one size or of one length, or with
+/// numbers that are not finite and positive.
+pub fn fit(form: Form, runs: &[Point]) -> Result<Fit> {
+    let bad = |run: &&Point| [run.n, run.d, run.loss].iter().any(|v| !(v.is_finite() && *v > 0.0));
+    if let Some(run) = runs.iter().find(bad) {
+        return Err(Error::new(format!("a run with {run:?} cannot be fitted"))
+            .hint("leave out runs that diverged, and say so"));
+    }
+    let varies = |of: fn(&Point) -> f64| runs.iter().any(|run| of(run) != of(&runs[0]));
+    if runs.len() < 6 || !varies(|run| run.n) || !varies(|run| run.d) {
+        return Err(Error::new(format!("{} runs do not tell five coefficients", runs.len()))
+            .hint("six or more, of several sizes and several numbers of tokens"));
+    }
+    let logs: Vec<[f64; 3]> =
+        runs.iter().map(|run| [run.n, run.d, run.loss].map(libm::log)).collect();
+    let huber = |x: &[f64], g: &mut [f64]| {
+        g.fill(0.0);
+        let mut sum = 0.0;
+        for &[ln_n, ln_d, ln_l] in &logs {
+            let (predicted, slopes) = ln_loss(form, x, ln_n, ln_d);
+            let off = predicted - ln_l;
+            sum += if off.abs() <= DELTA {
+                off * off / 2.0
+            } else {
+                DELTA * (off.abs() - DELTA / 2.0)
+            };
+            let slope = off.clamp(-DELTA, DELTA);
+            g.iter_mut().zip(slopes).for_each(|(g, s)| *g += slope * s / logs.len() as f64);
+        }
+        sum / logs.len() as f64
+    };
+    // The loss is far below 1: only steps that gain nothing at all end a search.
+    let options = Options { iterations: 200, gradient: 1e-15, decrease: 0.0, ..Options::default() };
+    let starts = STARTS.iter().flat_map(|&a| STARTS.map(|b| [a, b, 0.5, 0.4, 0.4]));
+    let ends = starts.map(|start| minimize(huber, &start, None, &options));
+    let best = ends.min_by(|a, b| a.value.total_cmp(&b.value));
+    let best = best.filter(|best| best.value.is_finite()).ok_or_else(|| {
+        Error::new("no start of the fit has a finite loss").hint("check the units of the runs")
+    })?;
+    let law = Law::of(form, &best.point);
+    let losses: Vec<f64> = runs.iter().map(|run| run.loss).collect();
+    let middle = mean(&losses).unwrap_or(f64::NAN);
+    let square = |off: f64| off * off;
+    let rest: f64 = runs.iter().map(|run| square(run.loss - law.loss(run.n, run.d))).sum();
+    let all: f64 = losses.iter().map(|loss| square(loss - middle)).sum();
+    Ok(Fit { law, huber: best.value, r2: 1.0 - rest / all })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exmy::random::{Philox, Stream};
+
+    /// The law that was printed for weights in MX E4M3 and activations in bfloat16, over runs like
+    /// those it was fitted to: eight budgets from 2e17 to 4.84e19, sizes about the best.
+    #[expect(clippy::approx_constant, reason = "an exponent that is near a sixth of pi by chance")]
+    fn printed() -> Law {
+        let (alpha, beta) = (0.5236, 0.5534);
+        Law { form: Form::Chinchilla, a: 2822.5, b: 20445.4, e: 0.5353, alpha, beta }
+    }
+
+    fn runs(law: &Law, noise: f64) -> Vec<Point> {
+        let random = Philox::new(2, Stream::new("scaling"));
+        let mut points = Vec::new();
+        for budget in [2e17, 4.37e17, 9.56e17, 2.09e18, 4.57e18, 1e19, 2.2e19, 4.84e19] {
+            for size in [2e7, 4.5e7, 7.3e7, 1.1e8, 1.6e8, 2.7e8, 4.2e8, 7.8e8, 1.7e9] {
+                let tokens = budget / (6.0 * size);
+                if (2.0..200.0).contains(&(tokens / size)) {
+                    // Uniform, of the standard deviation `noise`.
+                    let off = 3.0_f64.sqrt() * (2.0 * random.uniform(points.len() as u64) - 1.0);
+                    let loss = law.loss(size, tokens) * (1.0 + noise * off);
+                    points.push(Point { n: size, d: tokens, loss });
+                }
+            }
+        }
+        points
+    }
+
+    #[test]
+    fn the_gradient_is_that_of_differences() {
+        for form in [Form::Chinchilla, Form::Kaplan] {
+            let x = [7.0, 9.0, -0.6, 0.5, 0.7];
+            let (_, slopes) = ln_loss(form, &x, 17.0, 21.0);
+            for i in 0..5 {
+                let at = |by: f64| {
+                    let mut x = x;
+                    x[i] += by;
+                    ln_loss(form, &x, 17.0, 21.0).0
+                };
+                let slope = (at(1e-5) - at(-1e-5)) / 2e-5;
+                assert!((slope - slopes[i]).abs() < 1e-8, "{form:?} {i}: {slope} {}", slopes[i]);
+            }
+        }
+    }
+
+    #[test]
+    fn laws_by_their_formulas() {
+        #[expect(clippy::disallowed_methods, reason = "a formula is tested, no bit depends on it")]
+        fn plain(law: &Law, n: f64, d: f64) -> f64 {
+            match law.form {
+                Form::Chinchilla => law.a / n.powf(law.alpha) + law.b / d.powf(law.beta) + law.e,
+                Form::Kaplan => {
+                    ((law.a / n).powf(law.alpha / law.beta) + law.b / d).powf(law.beta) + law.e
+                }
+            }
+        }
+        let chinchilla = printed();
+        let kaplan = Law { form: Form::Kaplan, a: 9e8, b: 2e10, e: 0.5, alpha: 0.3, beta: 0.4 };
+        for law in [chinchilla, kaplan] {
+            let (n, d) = (2e8, 4e9);
+            assert!((law.loss(n, d) / plain(&law, n, d) - 1.0).abs() < 1e-12);
+            // The best size is where its neighbours are worse, at any budget.
+            for budget in [2e17, 1e19, 1e21] {
+                let at = |n: f64| law.loss(n, budget / (6.0 * n));
+                let best = law.best_parameters(budget);
+                assert!(at(best) < at(1.01 * best) && at(best) < at(best / 1.01), "{law:?}");
+            }
+        }
+    }
+
+    /// By hand from the printed coefficients: `a = 0.5534 / 1.077`, `G = (0.5236 x 2822.5 / (0.5534 x
+    /// 20445.4))^(1 / 1.077) = 0.15108`, `N*(1e19) = G (1e19 / 6)^0.51384`.
+    #[test]
+    fn the_printed_fit_has_its_optimum() {
+        let law = printed();
+        assert!((law.exponent() - 0.513_835).abs() < 1e-6);
+        let found = law.best_parameters(1e19);
+        assert!((found / 348_513_056.6 - 1.0).abs() < 1e-6, "{found}");
+        assert!(law.is_valid() && !Law { beta: 1.7, ..law }.is_valid());
+    }
+
+    fn close(found: &Law, truth: &Law, by: f64) {
+        for (found, truth) in [
+            (found.alpha, truth.alpha),
+            (found.beta, truth.beta),
+            (found.e, truth.e),
+            (libm::log(found.a), libm::log(truth.a)),
+            (libm::log(found.b), libm::log(truth.b)),
+        ] {
+            assert!((found / truth - 1.0).abs() < by, "{found}, not {truth}");
+        }
+    }
+
+    #[test]
+    fn planted_laws_are_found() {
+        let found = fit(Form::Chinchilla, &runs(&printed(), 0.0)).unwrap();
+        close(&found.law, &printed(), 1e-3);
+        assert!(found.r2 > 0.999_999_9 && found.huber < 1e-12, "{found:?}");
+        let kaplan = Law { form: Form::Kaplan, a: 9e8, b: 2e10, e: 0.5, alpha: 0.3, beta: 0.4 };
+        let found = fit(Form::Kaplan, &runs(&kaplan, 0.0)).unwrap();
+        assert!(found.r2 > 0.999_999 && (found.law.exponent() - kaplan.exponent()).abs() < 1e-3);
+    }
+
+    #[test]
+    fn noise_of_a_thousandth_moves_them_little() {
+        let found = fit(Form::Chinchilla, &runs(&printed(), 1e-3)).unwrap();
+        close(&found.law, &printed(), 0.1);
+        assert!((found.law.exponent() - printed().exponent()).abs() < 0.02, "{found:?}");
+        let best = found.law.best_parameters(1e19) / printed().best_parameters(1e19);
+        assert!((best - 1.0).abs() < 0.1, "{best}");
+        assert!(found.r2 > 0.999 && found.huber < 1e-6);
+    }
+
+    #[test]
+    fn too_little_is_refused() {
+        let all = runs(&printed(), 0.0);
+        let error = |runs: &[Point]| fit(Form::Chinchilla, runs).unwrap_err().to_string();
+        assert!(error(&all[..5]).contains("5 runs do not tell five coefficients"));
+        assert!(error(&[all[0]; 8]).contains("8 runs"));
+        let mut broken = all.clone();
+        broken[3].loss = f64::NAN;
+        assert!(error(&broken).contains("diverged"));
+    }
+}

@@ -1,0 +1,299 @@
+//! What a sweep trains: any keys of a run's `config.toml`, and a grid of others.
+//!
+//! ```toml
+//! preset = "micro"                 # where to start; nano if absent
+//! train.batch = 16                 # any keys of config.toml
+//!
+//! [grid]                           # each with each
+//! recipe = ["f32", "mxfp4", "nvfp4"]
+//! lr = [1e-3, 3e-3]                # as --lr: the final rate keeps its ratio
+//! seed = [1, 2, 3]
+//! "train.weight_decay" = [0.0, 0.1]
+//! ```
+//!
+//! Keys of the grid are those of `config.toml`, and `lr` and `steps`, which mean what the options
+//! of `exmy train` do and may stand at the top, too. Relative paths are seen from the folder the program was started in.
+
+use crate::compare::plain;
+use exmy::error::{Error, Result};
+use exmy::files::given;
+use exmy_train::train::config::{Config, read_table};
+use exmy_train::train::data::Source;
+use exmy_train::train::fingerprint::Fingerprint;
+use exmy_train::train::preset::preset;
+use exmy_train::train::run;
+use exmy_train::train::start;
+use exmy_train::train::trainer::check;
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use toml::{Table, Value};
+
+/// One run of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// `RECIPE-HASH`: the hash is of the configuration, with the contents of files in place of their
+    /// paths.
+    pub name: String,
+    /// The values of the grid's keys.
+    pub values: Vec<String>,
+    /// All of it.
+    pub config: Config,
+}
+
+/// A plan, spelled out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The keys of the grid, `recipe` first and `seed` last.
+    pub keys: Vec<String>,
+    /// The runs: the last key changes fastest.
+    pub cells: Vec<Cell>,
+}
+
+/// A value as a table and a setting show it.
+fn word(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Float(number) => format!("{number:?}"),
+        other => other.to_string(),
+    }
+}
+
+/// A grid with keys that are written as `train.lr = [...]`, without quotes, put together again.
+fn flat(grid: Table, prefix: &str) -> Table {
+    let keys = grid.into_iter().flat_map(|(key, value)| match value {
+        Value::Table(inner) => flat(inner, &format!("{prefix}{key}.")),
+        value => Table::from_iter([(format!("{prefix}{key}"), value)]),
+    });
+    keys.collect()
+}
+
+/// The configuration with one key of a grid set.
+fn set(mut config: Config, key: &str, value: &Value) -> Result<Config> {
+    let number = || match value {
+        Value::Integer(number) => Ok(*number as f64),
+        Value::Float(number) => Ok(*number),
+        other => Err(Error::new(format!("{key} = {other}")).hint("numbers")),
+    };
+    match key {
+        "lr" => config.train = config.train.with_lr(number()?),
+        "steps" => {
+            let steps = value.as_integer().and_then(|steps| u64::try_from(steps).ok());
+            let steps = steps.ok_or_else(|| {
+                Error::new(format!("steps = {value}")).hint("whole numbers above 0")
+            })?;
+            config.train = config.train.with_steps(steps);
+        }
+        _ => {
+            let mut changes = Table::new();
+            let mut value = value.clone();
+            for part in key.rsplit('.') {
+                value = Value::Table(Table::from_iter([(part.to_owned(), value)]));
+            }
+            if let Value::Table(table) = value {
+                changes = table;
+            }
+            let text = toml::to_string(&changes)
+                .map_err(|error| Error::new(format!("grid.{key}")).because(error))?;
+            config = config.overlaid(&text).map_err(|error| {
+                Error::new(format!("grid.{key} = {}: {error}", word(&changes.into())))
+            })?;
+        }
+    }
+    Ok(config)
+}
+
+impl Plan {
+    /// Reads a plan, and the data that its runs are made on.
+    ///
+    /// # Errors
+    /// If it cannot be read, names what does not exist, or describes a run that is impossible.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = given::text(path, given::SETTINGS).map_err(|error| {
+            Error::io("read", path, error)
+                .hint("a plan is a TOML file with any keys of a run's config.toml, and [grid]")
+        })?;
+        Self::parse(&text).map_err(|error| Error::new(format!("{}: {error}", path.display())))
+    }
+
+    /// The same of a text.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn parse(text: &str) -> Result<Self> {
+        let mut table = read_table(text)?;
+        let grid = match table.remove("grid") {
+            None => Table::new(),
+            Some(Value::Table(grid)) => flat(grid, ""),
+            Some(other) => {
+                return Err(Error::new(format!("grid is {other}"))
+                    .hint("a section: [grid], then key = [value, value]"));
+            }
+        };
+        let name = match table.remove("preset") {
+            None => "nano".to_owned(),
+            Some(Value::String(name)) => name,
+            Some(other) => return Err(Error::new(format!("preset is {other}")).hint("a name")),
+        };
+        let options: Vec<_> =
+            ["steps", "lr"].iter().filter_map(|key| table.remove_entry(*key)).collect();
+        let base = toml::to_string(&table).unwrap_or_default();
+        let mut base = preset(&name)?.overlaid(&base)?;
+        for (key, value) in &options {
+            base = set(base, key, value)?;
+        }
+        let mut keys: Vec<(&String, &Vec<Value>)> = Vec::new();
+        for (key, values) in &grid {
+            match values {
+                Value::Array(values) if !values.is_empty() => keys.push((key, values)),
+                other => {
+                    return Err(Error::new(format!("grid.{key} is {other}"))
+                        .hint("a list of values, for example [1, 2]"));
+                }
+            }
+        }
+        keys.sort_by_key(|(key, _)| match key.as_str() {
+            "recipe" => 0,
+            "seed" => 2,
+            _ => 1,
+        });
+        let mut cells = vec![(Vec::new(), base)];
+        for (key, values) in &keys {
+            let mut more = Vec::new();
+            for (words, config) in cells {
+                for value in *values {
+                    let words = words.iter().cloned().chain([word(value)]).collect();
+                    more.push((words, set(Config::clone(&config), key, value)?));
+                }
+            }
+            cells = more;
+        }
+        let keys = keys.into_iter().map(|(key, _)| key.clone()).collect();
+        let mut data = HashMap::new();
+        let mut plan = Self { keys, cells: Vec::new() };
+        for (values, config) in cells {
+            let config = complete(config, &mut data)?;
+            let name = content_name(&config);
+            if plan.cells.iter().any(|cell| cell.name == name) {
+                return Err(Error::new(format!(
+                    "two runs are the same, both {}",
+                    values.join(" ")
+                ))
+                .hint("name each value of the grid once"));
+            }
+            plan.cells.push(Cell { name, values, config });
+        }
+        Ok(plan)
+    }
+}
+
+/// What has been read of a source: its tokens' fingerprint and vocabulary.
+type Known = HashMap<(String, u64), (String, Option<usize>)>;
+
+/// Fills in what is known once the data have been read, and checks that the run is possible.
+fn complete(mut config: Config, known: &mut Known) -> Result<Config> {
+    if let Source::Path(path) = &config.data.source {
+        let whole = fs::canonicalize(path).map_err(|error| Error::io("read", path, error))?;
+        config.data.source = Source::Path(whole);
+    }
+    config.validate()?;
+    if config.model.decoder().is_none() {
+        return Ok(config);
+    }
+    let set_vocab = |config: &mut Config, vocab: Option<usize>| {
+        if let (Some(model), Some(vocab)) = (config.model.decoder_mut(), vocab) {
+            model.vocab = vocab;
+        }
+    };
+    let key = (config.data.source.to_string(), config.data.validation.to_bits());
+    match known.get(&key) {
+        Some((fingerprint, vocab)) => {
+            config.data.fingerprint.clone_from(fingerprint);
+            set_vocab(&mut config, *vocab);
+        }
+        None => {
+            let data = run::load_data(&mut config)?;
+            let vocab = (!data.bytes).then_some(data.vocab);
+            set_vocab(&mut config, vocab);
+            check(&config, &data)?;
+            known.insert(key, (config.data.fingerprint.clone(), vocab));
+        }
+    }
+    start::settle(&mut config)?;
+    Ok(config)
+}
+
+/// A name for a configuration: what is another run has another one, wherever the data lie.
+fn content_name(config: &Config) -> String {
+    let mut content = config.clone();
+    content.data.source = Source::default();
+    (content.start.weights, content.start.run) = (String::new(), String::new());
+    let hash = Fingerprint::of(content.to_toml().as_bytes());
+    let recipe: String = plain(&config.recipe.to_string()).chars().take(80).collect();
+    format!("{recipe}-{hash}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_grid_is_spelled_out_recipe_first_and_seed_last() {
+        let text = "preset = \"deep\"\n[train]\nbatch = 4\n[grid]\nseed = [1, 2]\nlr = [0.01, 0.1]\n\
+                    recipe = [\"f32\", \"bf16\"]\n\"train.clip\" = [0.0]\n";
+        let plan = Plan::parse(text).unwrap();
+        assert_eq!(plan.keys, ["recipe", "lr", "train.clip", "seed"]);
+        assert_eq!(plan.cells.len(), 8);
+        assert_eq!(plan.cells[0].values, ["f32", "0.01", "0.0", "1"]);
+        assert_eq!(plan.cells[1].values, ["f32", "0.01", "0.0", "2"]);
+        assert_eq!(plan.cells[7].values, ["bf16", "0.1", "0.0", "2"]);
+        let config = &plan.cells[7].config;
+        assert_eq!((config.train.lr, config.train.clip, config.seed), (0.1, 0.0, 2));
+        // The preset's tenth of the peak.
+        assert!((config.train.lr_min - 0.01).abs() < 1e-12);
+        assert_eq!((config.train.batch, config.model.layers()), (4, 8));
+        // The same in other words.
+        let other = text.replace("\"train.clip\"", "train.clip").replace("lr = [0.01, 0.1]\n", "");
+        assert_eq!(Plan::parse(&format!("lr = 0.1\n{other}")).unwrap().cells[..], {
+            let peaks = plan.cells.iter().filter(|cell| cell.values[1] == "0.1");
+            let bare = |cell: &Cell| Cell {
+                values: [&cell.values[..1], &cell.values[2..]].concat(),
+                ..cell.clone()
+            };
+            peaks.map(bare).collect::<Vec<_>>()
+        });
+        let short = Plan::parse("steps = 20").unwrap().cells[0].config.train.clone();
+        assert_eq!(short, preset("nano").unwrap().train.with_steps(20));
+        let again = Plan::parse(text).unwrap();
+        assert_eq!(again, plan);
+        let names: std::collections::HashSet<_> =
+            plan.cells.iter().map(|cell| &cell.name).collect();
+        assert_eq!(names.len(), 8);
+        assert!(plan.cells[7].name.starts_with("bf16-"));
+    }
+
+    #[test]
+    fn mistakes_are_answered() {
+        for (text, parts) in [
+            ("[grid]\nrecipi = [\"f32\"]", vec!["recipi", "did you mean recipe"]),
+            ("[grid]\nrecipe = \"f32\"", vec!["grid.recipe", "list"]),
+            ("[grid]\nseed = []", vec!["grid.seed", "list"]),
+            ("grid = 3", vec!["[grid]"]),
+            ("[grid]\nseed = [1, 1]", vec!["the same", "once"]),
+            ("[grid]\nlr = [\"x\"]", vec!["lr = \"x\"", "numbers"]),
+            ("steps = 1.5", vec!["steps = 1.5", "whole numbers"]),
+            (
+                "train.steps = 10",
+                vec!["train.warmup = 30", "at most train.steps = 10", "`steps` of a plan"],
+            ),
+            ("seed = 1\n[grid]\nlr 3", vec!["line 3 is not TOML", "\"lr 3\""]),
+            ("[grid]\nsteps = [0]", vec!["train.steps = 0"]),
+            ("[grid]\nrecipe = [\"mxpf4\"]", vec!["mxpf4", "mxfp4"]),
+            ("preset = \"nanno\"", vec!["nano"]),
+            ("[train]\nstep = 3", vec!["train.step"]),
+        ] {
+            let error = Plan::parse(text).unwrap_err().to_string();
+            assert!(parts.iter().all(|part| error.contains(part)), "{text}: {error}");
+        }
+    }
+}

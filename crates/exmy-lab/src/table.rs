@@ -1,0 +1,185 @@
+//! Results as a table: a row for each condition, over its seeds.
+
+use crate::statistics::{mean, sd};
+use exmy_train::train::run::Summary;
+use std::collections::HashMap;
+
+/// One run: what is special about it beside its seed, and its result once it has one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// Under which condition it was made, a word for each column; the recipe first.
+    pub labels: Vec<String>,
+    /// Its result.
+    pub result: Option<Summary>,
+}
+
+/// The runs of one condition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The condition.
+    pub labels: Vec<String>,
+    /// Its runs.
+    pub runs: usize,
+    /// Those of them that are not complete.
+    pub unfinished: usize,
+    /// The step at which the first of them diverged, and how many did.
+    pub diverged: Option<(u64, usize)>,
+    /// Mean over those with a result.
+    pub train_loss: Option<f64>,
+    /// Mean over those with a result.
+    pub val_loss: Option<f64>,
+    /// Sample standard deviation of the validation losses, of two or more.
+    pub spread: Option<f64>,
+    /// How much the mean validation loss is above that of the first row that differs in the first
+    /// label at most, in percent.
+    pub gap: Option<f64>,
+}
+
+/// How much higher `loss` is than `base`, in percent.
+pub fn gap_percent(loss: f64, base: f64) -> f64 {
+    (loss / base - 1.0) * 100.0
+}
+
+/// The rows, in the order in which their conditions first appear.
+pub fn rows(runs: &[Run]) -> Vec<Row> {
+    let mut order: Vec<&[String]> = Vec::new();
+    let mut groups: HashMap<&[String], Vec<&Run>> = HashMap::new();
+    for run in runs {
+        let group = groups.entry(&run.labels).or_default();
+        if group.is_empty() {
+            order.push(&run.labels);
+        }
+        group.push(run);
+    }
+    let mut rows: Vec<Row> = Vec::new();
+    for labels in order {
+        let group = &groups[labels];
+        let results: Vec<&Summary> = group.iter().filter_map(|run| run.result.as_ref()).collect();
+        let ends: Vec<u64> = results.iter().filter_map(|result| result.diverged_at).collect();
+        let losses = |loss: fn(&Summary) -> Option<f64>| -> Vec<f64> {
+            results.iter().filter_map(|result| loss(result)).collect()
+        };
+        let val = losses(|result| result.val_loss);
+        let val_loss = mean(&val);
+        let base = rows.iter().find(|row| row.labels.get(1..) == labels.get(1..));
+        let base = base.map_or(val_loss, |row| row.val_loss);
+        rows.push(Row {
+            labels: labels.to_vec(),
+            runs: group.len(),
+            unfinished: group.len() - results.len(),
+            diverged: ends.iter().min().map(|&first| (first, ends.len())),
+            train_loss: mean(&losses(|result| result.train_loss)),
+            val_loss,
+            spread: sd(&val),
+            gap: val_loss.zip(base).map(|(loss, base)| gap_percent(loss, base)),
+        });
+    }
+    rows
+}
+
+/// The rows as lines of text under `header`, which names the labels' columns.
+pub fn text(header: &[&str], rows: &[Row]) -> String {
+    let several = rows.iter().any(|row| row.runs > 1);
+    let head = header.iter().copied();
+    let mut cells: Vec<Vec<String>> = vec![
+        head.chain(several.then_some("seeds"))
+            .chain(["train loss", "val loss"])
+            .chain(several.then_some("+-"))
+            .chain(["gap"])
+            .map(String::from)
+            .collect(),
+    ];
+    for row in rows {
+        let number = |value: Option<f64>| value.map_or_else(|| "-".into(), |v| format!("{v:.4}"));
+        let gap = row.gap.map_or_else(|| "-".into(), |gap| format!("{gap:+.2} %"));
+        let end = match row.diverged {
+            Some((step, _)) if row.runs == 1 => format!("diverged at step {step}"),
+            Some((step, count)) => format!("{gap}, {count} diverged, the first at step {step}"),
+            None => gap,
+        };
+        let end = match row.unfinished {
+            0 => end,
+            n => format!("{end}, {n} not done"),
+        };
+        let mut line = row.labels.clone();
+        line.extend(several.then(|| row.runs.to_string()));
+        line.extend([number(row.train_loss), number(row.val_loss)]);
+        line.extend(several.then(|| number(row.spread)));
+        line.push(end);
+        cells.push(line);
+    }
+    aligned(&cells, header.len())
+}
+
+/// Cells as lines; the first `left` columns begin, the others end in line.
+pub fn aligned(cells: &[Vec<String>], left: usize) -> String {
+    let columns = cells.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        let cells = cells.iter().filter_map(|line| line.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for line in cells {
+        let padded = line.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| {
+            if column < left { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+        });
+        text += padded.collect::<Vec<_>>().join("  ").trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(recipe: &str, lr: &str, seed: u64, val_loss: Option<f64>) -> Run {
+        let result = Summary {
+            version: 2,
+            recipe: recipe.into(),
+            seed,
+            lr: 0.1,
+            steps: 9,
+            tokens: 9,
+            parameters: 9,
+            train_loss: val_loss,
+            val_loss,
+            diverged_at: val_loss.is_none().then_some(7),
+            reason: None,
+            precision: Vec::new(),
+            records: None,
+        };
+        Run { labels: vec![recipe.into(), lr.into()], result: Some(result) }
+    }
+
+    #[test]
+    fn means_spreads_and_gaps_by_hand() {
+        let mut runs = vec![
+            run("f32", "1", 1, Some(1.0)),
+            run("f32", "2", 1, Some(2.0)),
+            run("f32", "1", 2, Some(3.0)),
+            run("f32", "2", 2, None),
+            run("bf16", "1", 1, Some(2.5)),
+            run("bf16", "2", 1, Some(2.5)),
+        ];
+        runs.push(Run { result: None, ..runs[4].clone() });
+        let rows = rows(&runs);
+        assert_eq!(
+            rows.iter().map(|row| row.val_loss.unwrap()).collect::<Vec<_>>(),
+            [2.0, 2.0, 2.5, 2.5]
+        );
+        assert_eq!((rows[0].spread, rows[0].gap), (Some(2.0_f64.sqrt()), Some(0.0)));
+        assert_eq!((rows[1].spread, rows[1].diverged, rows[1].unfinished), (None, Some((7, 1)), 0));
+        assert_eq!((rows[2].gap, rows[2].unfinished, rows[2].runs), (Some(25.0), 1, 2));
+        assert_eq!(rows[3].gap, Some(25.0));
+        let text = text(&["recipe", "lr"], &rows);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines[0].split_whitespace().collect::<Vec<_>>().join(" "),
+            "recipe lr seeds train loss val loss +- gap"
+        );
+        assert!(lines[2].ends_with("+0.00 %, 1 diverged, the first at step 7"), "{text}");
+        assert!(lines[3].ends_with("+25.00 %, 1 not done"), "{text}");
+    }
+}

@@ -1,0 +1,700 @@
+//! "To FP8 and Back Again: Quantifying Reduced Precision Effects on LLM Training Stability" (Lee et al., arXiv
+//! 2405.18710): mantissa bits are cut off the operands of products until training breaks.
+
+use crate::analyses::{forecast, lead, margins, products, surface};
+use crate::claim::{Claim, Test, above};
+use crate::figure::{Figure, Judged};
+use crate::grid::{Axis, Grid, Level, Set, level, number};
+use crate::papers::Paper;
+use crate::view::{Show, View, column, column_of};
+
+/// The study.
+pub(crate) const PAPER: Paper = Paper {
+    name: "bit-reduction",
+    title: "Cutting mantissa bits until training breaks",
+    source: "after \"To FP8 and Back Again: Quantifying Reduced Precision Effects on LLM Training Stability\", Lee et al., arXiv 2405.18710",
+    about: "The paper trains GPT-2 124M and Llama models of 120M and 7B; here the same recipes train models that \
+            two cores finish in minutes. Small models are more stable than large ones, so learning rates are \
+            stressed and fewer bits are tried than in the paper. Runs of one seed share initial weights and \
+            batches in every precision.",
+    figures: &[
+        &SEEDS, &SURFACE, &FORMATS, &MASKS, &MSAMP, &BITS, &LARGE, &SPIKES, &FORECAST, &NOISE,
+        &EXPONENT, &RATES, &REMEDIES, &ROUNDINGS,
+    ],
+};
+
+/// The usual models, small but at the paper's own size.
+const NANO: [&str; 3] = ["nano", "nano", "llama-120m"];
+const DEEP: [&str; 3] = ["nano", "deep", "llama-120m"];
+/// A usual learning rate, and a stressed one.
+const MILD: [f64; 3] = [3e-3, 3e-3, 4e-4];
+const STRESSED: [f64; 3] = [1e-2, 1e-2, 4e-4];
+
+const BF16: Level = level("BF16", Set::Recipe("bf16"));
+const FP8: Level = level("FP8", Set::Recipe("msamp-o1"));
+const E8M7: Level = number("E8M7", 7.0, Set::Recipe("bitred-e8m7"));
+const E8M6: Level = number("E8M6", 6.0, Set::Recipe("bitred-e8m6"));
+const E8M5: Level = number("E8M5", 5.0, Set::Recipe("bitred-e8m5"));
+const E8M4: Level = number("E8M4", 4.0, Set::Recipe("bitred-e8m4"));
+const E8M3: Level = number("E8M3", 3.0, Set::Recipe("bitred-e8m3"));
+const E8M2: Level = number("E8M2", 2.0, Set::Recipe("bitred-e8m2"));
+const E8M1: Level = number("E8M1", 1.0, Set::Recipe("bitred-e8m1"));
+
+const LOSS: &str = "mean training loss of the last tenth, nats/token, with 95 % intervals over seeds; the difference from the first is \
+                    paired";
+const RANGE: &str = "mean and range over seeds";
+
+static SEEDS: Figure = Figure {
+    id: "BR-1",
+    title: "failed seeds in TF32, BF16 and E8M3",
+    source: "v1 and v2 Fig. 1, and the text: 18 of 188 runs of GPT-2 124M in BF16 diverged within the first 5 % of \
+             training, 0 of 70 in TF32",
+    says: "BF16 fails on some seeds on which TF32 does not. The paper's way to fail is its length, which two cores do not have, so \
+           learning rates are higher and without warm-up. A run fails if its smoothed loss ends 0.5 nats above its \
+           lowest, above nine tenths of a guess, or not finite.",
+    grid: Grid {
+        model: ["gpt-nano", "gpt-nano", "gpt2-124m"],
+        steps: [20, 300, 30_000],
+        seeds: [2, 20, 188],
+        sets: &[Set::Warmup(0.0)],
+        axes: &[
+            Axis {
+                name: "rate",
+                levels: [
+                    &[level("3e-2", Set::Rate(3e-2))],
+                    &[
+                        level("1e-2", Set::Rate(1e-2)),
+                        level("3e-2", Set::Rate(3e-2)),
+                        level("1e-1", Set::Rate(1e-1)),
+                    ],
+                    &[level("6e-4", Set::Rate(6e-4))],
+                ],
+            },
+            Axis::new("format", &[level("TF32", Set::Recipe("tf32")), BF16, E8M3]),
+        ],
+        ..Grid::NONE
+    },
+    judged: Judged::By(Claim::new(Test::Any {
+        axis: "rate",
+        surer: true,
+        test: &Test::FailsMore { of: &["BF16"], over: &["TF32"] },
+    })),
+    views: &[
+        View::Table {
+            caption: "failed runs, with Wilson's 95 % interval of the share, and spikes per 1000 steps",
+            rows: &[],
+            columns: &[
+                column("lr", Show::Level("rate")),
+                column("format", Show::Level("format")),
+                column("failed", Show::Failed),
+                column("of", Show::Runs),
+                column("low, %", Show::FailedLow),
+                column("high, %", Show::FailedHigh),
+                column("spikes", Show::Spikes),
+            ],
+        },
+        View::Curves {
+            title: "Mean and range over seeds at learning rate {}, no warm-up",
+            per: Some("rate"),
+            also: None,
+            under: "",
+        },
+    ],
+};
+
+static SURFACE: Figure = Figure {
+    id: "BR-2",
+    title: "the loss about the weights, on the way",
+    source: "v1 and v2 Fig. 2: Llama 120M in E8M3 after 5 and 10 thousand steps (directions after arXiv 1712.09913)",
+    says: "The surface is smooth at both checkpoints although training in E8M3 goes wrong, so the picture is no diagnostic. \
+           Judged is the first half, of one seed, as training in E8M3 does not go wrong in models this small. The same two directions \
+           everywhere, each filter as long as the weights' own; the loss is of the validation text, under the run's recipe.",
+    grid: Grid {
+        model: NANO,
+        steps: [30, 600, 15_000],
+        rate: STRESSED,
+        seeds: [1; 3],
+        sets: &[Set::KeepThirds],
+        axes: &[Axis::new("format", &[E8M7, E8M3])],
+        ..Grid::NONE
+    },
+    judged: Judged::Own { asks: surface::ASKS, find: surface::find },
+    views: &[],
+};
+
+static FORMATS: Figure = Figure {
+    id: "BR-3",
+    title: "the formats as bits",
+    source: "v1 Fig. 3, the precision diagram",
+    says: "A definition, from the crate's own formats: s sign, e exponent, m mantissa.",
+    grid: Grid::NONE,
+    judged: Judged::Own { asks: "", find: products::diagram },
+    views: &[],
+};
+
+static MASKS: Figure = Figure {
+    id: "BR-4",
+    title: "what a mask does to a product",
+    source: "v1 Fig. 4 and v2 Fig. 3: operands are masked, sums are of high precision",
+    says: "Cutting bits shrinks every product by a nearly constant factor, which rounding to nearest or \
+           stochastically does not; only part of the error is noise.",
+    grid: Grid::NONE,
+    judged: Judged::Own { asks: products::ASKS, find: products::masks },
+    views: &[],
+};
+
+static MSAMP: Figure = Figure {
+    id: "BR-5",
+    title: "FP8 as MS-AMP does it, with and without the head",
+    source: "v1 Fig. 5, v2 Fig. 6: MS-AMP O1 on GPT-2 124M and Llama 120M",
+    says: "FP8 ends above BF16, and leaving the head out narrows the gap without closing it, which is shown and not judged.",
+    grid: Grid {
+        steps: [20, 600, 120_000],
+        rate: MILD,
+        seeds: [1, 5, 3],
+        axes: &[
+            Axis {
+                name: "model",
+                levels: [
+                    &[level("gpt-nano", Set::Model("gpt-nano")), level("nano", Set::Model("nano"))],
+                    &[level("gpt-nano", Set::Model("gpt-nano")), level("nano", Set::Model("nano"))],
+                    &[
+                        level("gpt2-124m", Set::Model("gpt2-124m")),
+                        level("llama-120m", Set::Model("llama-120m")),
+                    ],
+                ],
+            },
+            Axis::new(
+                "recipe",
+                &[BF16, FP8, level("FP8, head in BF16", Set::Recipe("msamp-o1+lm_head=bf16"))],
+            ),
+        ],
+        ..Grid::NONE
+    },
+    judged: Judged::By(Claim::new(Test::Each { axis: "model", test: &above(&["FP8"], &["BF16"]) })),
+    views: &[
+        View::Table {
+            caption: LOSS,
+            rows: &[],
+            columns: &[
+                column("model", Show::Level("model")),
+                column("recipe", Show::Level("recipe")),
+                column("seeds", Show::Runs),
+                column("loss", Show::LossInterval),
+                column("above the first", Show::Above(&["BF16"])),
+            ],
+        },
+        View::Curves {
+            title: "FP8 as MS-AMP does it in {}",
+            per: Some("model"),
+            also: None,
+            under: RANGE,
+        },
+    ],
+};
+
+const BITS_SAY: &str = "Each mantissa bit less costs loss, and sharpness phi tells of it first. Phi is of 32 validation sequences, by its \
+                        closed form with eps 1e-3.";
+const BITS_CLAIM: Claim = Claim::new(Test::All(&[
+    Test::Any {
+        axis: "rate",
+        surer: false,
+        test: &Test::All(&[
+            Test::Above { of: &["E8M1"], over: &["E8M7"], or_lost: true },
+            Test::Ordered { axis: "format" },
+        ]),
+    },
+    Test::Own { asks: lead::ASKS, judge: lead::judge },
+]));
+const BITS_VIEWS: &[View] = &[
+    View::Curves {
+        title: "Fewer mantissa bits at {} the learning rate",
+        per: Some("rate"),
+        also: Some(("phi", "sharpness phi, %")),
+        under: RANGE,
+    },
+    View::Table {
+        caption: "mean training loss of the last tenth of the steps, nats/token, and sharpness, %",
+        rows: &[],
+        columns: &[
+            column("bits", Show::Level("format")),
+            column("lr", Show::Level("rate")),
+            column("loss", Show::Loss),
+            column("lowest seed", Show::Lowest),
+            column("highest seed", Show::Highest),
+            column("phi at 1/3", Show::Thirds("phi", 1)),
+            column("phi at 2/3", Show::Thirds("phi", 2)),
+            column("phi at the end", Show::Thirds("phi", 3)),
+        ],
+    },
+];
+const BITS_GRID: Grid = Grid {
+    model: DEEP,
+    steps: [20, 600, 20_000],
+    seeds: [1, 3, 3],
+    sets: &[Set::Probes(&["logits", "phi"], 24)],
+    axes: &[
+        Axis {
+            name: "rate",
+            levels: [
+                &[level("1x", Set::Rate(1e-3)), level("10x", Set::Rate(1e-2))],
+                &[level("1x", Set::Rate(1e-3)), level("10x", Set::Rate(1e-2))],
+                &[level("1x", Set::Rate(4e-4)), level("10x", Set::Rate(4e-3))],
+            ],
+        },
+        CUT,
+    ],
+    ..Grid::NONE
+};
+const CUT: Axis = Axis {
+    name: "format",
+    levels: [
+        &[E8M7, E8M3, E8M1],
+        &[E8M7, E8M6, E8M5, E8M4, E8M3, E8M2, E8M1],
+        &[E8M7, E8M6, E8M5, E8M4, E8M3, E8M2, E8M1],
+    ],
+};
+
+static BITS: Figure = Figure {
+    id: "BR-6",
+    title: "loss and sharpness by mantissa bits",
+    source: "v1 Fig. 6, v2 Fig. 7: Llama 120M in E8M3, E8M4 and E8M5",
+    says: BITS_SAY,
+    grid: BITS_GRID,
+    judged: Judged::By(BITS_CLAIM),
+    views: BITS_VIEWS,
+};
+
+static LARGE: Figure = Figure {
+    id: "BR-7",
+    title: "sharpness by mantissa bits in the largest model",
+    source: "v1 Fig. 7, v2 Fig. 8 and Table 1: Llama 7B in E8M3 to E8M7",
+    says: BITS_SAY,
+    grid: Grid {
+        model: ["nano", "", "llama-7b"],
+        axes: &[
+            Axis {
+                name: "rate",
+                levels: [
+                    &[level("1x", Set::Rate(1e-3))],
+                    // The largest model that two cores train is no larger than BR-6's.
+                    &[],
+                    &[level("1x", Set::Rate(4e-4))],
+                ],
+            },
+            CUT,
+        ],
+        ..BITS_GRID
+    },
+    judged: Judged::By(BITS_CLAIM),
+    views: BITS_VIEWS,
+};
+
+const SPIKES_GRID: Grid = Grid {
+    model: NANO,
+    steps: [20, 400, 20_000],
+    seeds: [1, 18, 18],
+    sets: &[Set::Probes(&["logits", "phi"], 16)],
+    axes: &[
+        Axis {
+            name: "rate",
+            levels: [
+                &[level("1x", Set::Rate(1e-3)), level("10x", Set::Rate(1e-2))],
+                &[
+                    level("1x", Set::Rate(1e-3)),
+                    level("10x", Set::Rate(1e-2)),
+                    level("30x", Set::Rate(3e-2)),
+                ],
+                &[level("1x", Set::Rate(4e-4)), level("10x", Set::Rate(4e-3))],
+            ],
+        },
+        Axis::new("format", &[E8M7, E8M5, E8M3]),
+    ],
+    ..Grid::NONE
+};
+
+static SPIKES: Figure = Figure {
+    id: "BR-8",
+    title: "spikes at ten times the learning rate",
+    source: "v1 Fig. 8, v2 Fig. 9: Llama 120M in E8M5 and E8M7, 18 seeds each at 1x and 10x",
+    says: "At 10x E8M5 spikes more often than E8M7 (and, in the paper, no run diverges: the table counts those that fail). \
+           A spike is a loss above the median of the last 50 by 6 robust deviations and 0.2 nats.",
+    grid: SPIKES_GRID,
+    judged: Judged::By(Claim::new(Test::Spikier { of: &["E8M5", "10x"], over: &["E8M7", "10x"] })),
+    views: &[
+        View::Table {
+            caption: "spikes per 1000 steps (mean over seeds), failed runs, mean training loss of the last tenth",
+            rows: &[],
+            columns: &[
+                column("lr", Show::Level("rate")),
+                column("bits", Show::Level("format")),
+                column("seeds", Show::Runs),
+                column("spikes", Show::Spikes),
+                column("failed", Show::Failed),
+                column("loss", Show::Loss),
+            ],
+        },
+        View::Curves {
+            title: "Losses at {} the learning rate, mean and range over seeds",
+            per: Some("rate"),
+            also: None,
+            under: "",
+        },
+    ],
+};
+
+static FORECAST: Figure = Figure {
+    id: "BR-9",
+    title: "does sharpness foretell failure",
+    source: "the paper's claim that sharpness indicates instability before the loss does; asked for by its reviewers",
+    says: "Sharpness after a quarter of the steps tells which runs will spike or fail in the rest. Runs are those of BR-6 and BR-8.",
+    grid: Grid { also: &[&BITS_GRID, &SPIKES_GRID], ..Grid::NONE },
+    judged: Judged::Own { asks: forecast::ASKS, find: forecast::find },
+    views: &[],
+};
+
+static NOISE: Figure = Figure {
+    id: "BR-10",
+    title: "FP8 on noisier data",
+    source: "v2 Fig. 12: FP8 on data sets of different quality; which they were is not known",
+    says: "Worse data widen the gap between FP8 and BF16. Here tokens of the text are replaced by random ones, the same in every run.",
+    grid: Grid {
+        model: ["nano", "nano", "gpt2-124m"],
+        steps: [20, 600, 120_000],
+        rate: [3e-3, 3e-3, 6e-4],
+        seeds: [1, 5, 3],
+        axes: &[
+            Axis::new(
+                "noise",
+                &[
+                    number("no noise", 0.0, Set::Noise(0.0)),
+                    number("10 % noise", 10.0, Set::Noise(0.1)),
+                    number("30 % noise", 30.0, Set::Noise(0.3)),
+                ],
+            ),
+            Axis::new("recipe", &[BF16, FP8]),
+        ],
+        ..Grid::NONE
+    },
+    judged: Judged::By(Claim::new(Test::Wider {
+        of: &["FP8"],
+        over: &["BF16"],
+        at: &["30 % noise"],
+        than: &["no noise"],
+    })),
+    views: &[
+        View::Table {
+            caption: "mean training loss of the last tenth, nats/token, with 95 % intervals over seeds, and the paired gap",
+            rows: &["noise"],
+            columns: &[
+                column("tokens replaced, %", Show::Number("noise")),
+                column_of("BF16", &["BF16"], Show::LossInterval),
+                column_of("FP8", &["FP8"], Show::LossInterval),
+                column_of("gap", &["FP8"], Show::Above(&["BF16"])),
+            ],
+        },
+        View::Curves {
+            title: "BF16 and FP8 with random tokens in the text",
+            per: None,
+            also: None,
+            under: "mean and range over seeds; the loss of random tokens is part of all",
+        },
+    ],
+};
+
+/// How far above E8M7 a run ends that counts as broken.
+const BREAKS: f64 = 0.5;
+
+static EXPONENT: Figure = Figure {
+    id: "BR-11",
+    title: "fewer exponent bits, and which end is clipped",
+    source: "the text of section 4.2: in E7M7 the model does not train, and it is the outer clipping that breaks it",
+    says: "One exponent bit less breaks training, by clipping large magnitudes and not by losing small ones. The paper does not say which \
+           bias it took, and with a centred one no healthy tensor is clipped in E7M7; so all three are tried: centred, the low half of the \
+           exponents kept, the high half kept, where the smallest number is 2 and the inner clipping takes nearly everything. A run that \
+           diverged counts as a guess.",
+    grid: Grid {
+        model: NANO,
+        steps: [20, 300, 20_000],
+        rate: MILD,
+        seeds: [1, 3, 1],
+        sets: &[Set::Probes(&["rounding"], 3)],
+        beside: Some(("format", E8M7)),
+        axes: &[
+            Axis::new(
+                "bias",
+                &[
+                    level("centred", Set::With("+bias=centred")),
+                    level("keep-low", Set::With("+bias=keep-low")),
+                    level("keep-high", Set::With("+bias=keep-high")),
+                ],
+            ),
+            Axis {
+                name: "format",
+                levels: [
+                    &[E7M7],
+                    &[
+                        E7M7,
+                        number("E6M7", 6.0, Set::Recipe("bitred-e6m7")),
+                        number("E5M7", 5.0, Set::Recipe("bitred-e5m7")),
+                        number("E4M7", 4.0, Set::Recipe("bitred-e4m7")),
+                    ],
+                    &[E7M7],
+                ],
+            },
+            Axis::new(
+                "clip",
+                &[
+                    level("both", Set::With("+clip=both")),
+                    level("outer", Set::With("+clip=outer")),
+                    level("inner", Set::With("+clip=inner")),
+                ],
+            ),
+        ],
+        ..Grid::NONE
+    },
+    judged: Judged::By(Claim {
+        holds: Test::Any { axis: "bias", surer: false, test: &BROKEN_OUTSIDE },
+        opposite: Some(Test::AnyOf {
+            axis: "bias",
+            levels: &["centred", "keep-low"],
+            test: &BROKEN_INSIDE,
+        }),
+    }),
+    views: &[
+        View::Lines {
+            title: "Exponent bits, bias, and which end is clipped",
+            under: "diverged runs are marked as missing",
+            axis: "format",
+            x: ("exponent bits", false),
+            y: "training loss above E8M7, nats/token",
+            above: Some(&["E8M7"]),
+        },
+        View::Table {
+            caption: "mean training loss of the last tenth, nats/token, and at the last measurement the shares of elements clipped and \
+                      flushed, % of inputs / weights / gradients",
+            rows: &[],
+            columns: &[
+                column("format", Show::Level("format")),
+                column("bias", Show::Level("bias")),
+                column("clip", Show::Level("clip")),
+                column("loss", Show::Loss),
+                column("clipped", Show::Rounding("saturated")),
+                column("flushed", Show::Rounding("flushed")),
+            ],
+        },
+    ],
+};
+
+/// E7M7 breaks with both ends clipped, and with the outer one alone.
+const BROKEN_OUTSIDE: Test = Test::All(&[
+    Test::Nats { of: &["E7M7", "both"], over: &["E8M7"], least: BREAKS, more: true },
+    Test::Nats { of: &["E7M7", "outer"], over: &["E8M7"], least: BREAKS, more: true },
+    Test::Nats { of: &["E7M7", "inner"], over: &["E8M7"], least: BREAKS, more: false },
+]);
+/// The other way round.
+const BROKEN_INSIDE: Test = Test::All(&[
+    Test::Nats { of: &["E7M7", "both"], over: &["E8M7"], least: BREAKS, more: true },
+    Test::Nats { of: &["E7M7", "inner"], over: &["E8M7"], least: BREAKS, more: true },
+    Test::Nats { of: &["E7M7", "outer"], over: &["E8M7"], least: BREAKS, more: false },
+]);
+const E7M7: Level = number("E7M7", 7.0, Set::Recipe("bitred-e7m7"));
+
+static RATES: Figure = Figure {
+    id: "BR-12",
+    title: "how much the learning rate matters, by mantissa bits",
+    source: "the paper's claim as a number: learning-rate sensitivity S of Wortsman et al. (arXiv 2309.14322)",
+    says: "Fewer mantissa bits leave fewer learning rates that work.",
+    grid: Grid {
+        model: NANO,
+        steps: [20, 200, 20_000],
+        seeds: [1, 3, 3],
+        axes: &[
+            Axis::new("format", &[E8M7, E8M5, E8M4, E8M3]),
+            Axis {
+                name: "rate",
+                levels: [&[ALL_RATES[1], ALL_RATES[2], ALL_RATES[3]], &ALL_RATES, &ALL_RATES],
+            },
+        ],
+        ..Grid::NONE
+    },
+    judged: Judged::By(Claim::new(Test::Own { asks: margins::ASKS, judge: margins::judge })),
+    views: &[
+        View::Lines {
+            title: "Loss by learning rate and mantissa bits",
+            under: "mean over seeds; rates at which a run diverged are marked as missing",
+            axis: "rate",
+            x: ("peak learning rate", true),
+            y: "mean training loss of the last tenth, nats/token",
+            above: None,
+        },
+        View::Own(margins::table),
+    ],
+};
+
+const ALL_RATES: [Level; 7] = [
+    number("3e-4", 3e-4, Set::Rate(3e-4)),
+    number("1e-3", 1e-3, Set::Rate(1e-3)),
+    number("3e-3", 3e-3, Set::Rate(3e-3)),
+    number("1e-2", 1e-2, Set::Rate(1e-2)),
+    number("3e-2", 3e-2, Set::Rate(3e-2)),
+    number("1e-1", 1e-1, Set::Rate(1e-1)),
+    number("3e-1", 3e-1, Set::Rate(3e-1)),
+];
+
+static REMEDIES: Figure = Figure {
+    id: "BR-13",
+    title: "what helps where bits are few",
+    source: "the Discussion's suggestions, which the paper did not try",
+    says: "Higher precision at the beginning or the end of training, in the head or in the outer blocks, or another \
+           rounding, saves part of what E8M3 costs.",
+    grid: Grid {
+        model: DEEP,
+        steps: [20, 600, 120_000],
+        rate: STRESSED,
+        seeds: [1, 5, 3],
+        axes: &[Axis::new(
+            "recipe",
+            &[
+                E8M7,
+                E8M3,
+                level("head in BF16", Set::Recipe("bitred-e8m3+lm_head=bf16")),
+                level(
+                    "first and last block in BF16",
+                    Set::Recipe("bitred-e8m3+first1=bf16+last1=bf16"),
+                ),
+                level("to nearest", Set::Recipe("bitred-e8m3+round=rne")),
+                level("stochastic", Set::Recipe("bitred-e8m3+round=sr8")),
+                level("BF16 for the first third", Set::Switched("bf16+from{}=bf16>e8m3@rtz", 1)),
+                level("BF16 for the last third", Set::Switched("bitred-e8m3+from{}=bf16", 2)),
+            ],
+        )],
+        ..Grid::NONE
+    },
+    judged: Judged::By(Claim::new(Test::All(&[
+        above(&["E8M3"], &["E8M7"]),
+        Test::OneBelow {
+            of: &[
+                "head in BF16",
+                "first and last block in BF16",
+                "to nearest",
+                "stochastic",
+                "BF16 for the first third",
+                "BF16 for the last third",
+            ],
+            over: &["E8M3"],
+        },
+    ]))),
+    views: &[
+        View::Table {
+            caption: LOSS,
+            rows: &[],
+            columns: &[
+                column("recipe", Show::Level("recipe")),
+                column("seeds", Show::Runs),
+                column("loss", Show::LossInterval),
+                column("above the first", Show::Above(&["E8M7"])),
+            ],
+        },
+        View::Curves {
+            title: "What helps where bits are few",
+            per: None,
+            also: None,
+            under: RANGE,
+        },
+    ],
+};
+
+static ROUNDINGS: Figure = Figure {
+    id: "BR-14",
+    title: "truncation, rounding to nearest, stochastic rounding",
+    source: "asked for by the paper's reviewers",
+    says: "Part of the damage is the bias of truncation.",
+    grid: Grid {
+        model: NANO,
+        steps: [20, 600, 20_000],
+        rate: MILD,
+        seeds: [1, 5, 3],
+        axes: &[
+            Axis {
+                name: "format",
+                levels: [
+                    &[E8M3, E8M1],
+                    &[E8M5, E8M4, E8M3, E8M2, E8M1],
+                    &[E8M5, E8M4, E8M3, E8M2, E8M1],
+                ],
+            },
+            Axis::new(
+                "rounding",
+                &[
+                    level("truncated", Set::With("+round=trunc")),
+                    level("to nearest", Set::With("+round=rne")),
+                    level("stochastic", Set::With("+round=sr8")),
+                ],
+            ),
+        ],
+        ..Grid::NONE
+    },
+    judged: Judged::By(Claim::new(Test::Last {
+        axis: "format",
+        test: &above(&["truncated"], &["to nearest"]),
+    })),
+    views: &[
+        View::Lines {
+            title: "Final loss by mantissa bits and rounding",
+            under: "",
+            axis: "format",
+            x: ("mantissa bits", false),
+            y: "mean training loss of the last tenth, nats/token",
+            above: None,
+        },
+        View::Table {
+            caption: "mean training loss of the last tenth, nats/token, and how far truncation is above rounding to nearest",
+            rows: &["format"],
+            columns: &[
+                column("bits", Show::Level("format")),
+                column_of("truncated", &["truncated"], Show::Loss),
+                column_of("to nearest", &["to nearest"], Show::Loss),
+                column_of("stochastic", &["stochastic"], Show::Loss),
+                column_of("gap", &["truncated"], Show::Gap(&["to nearest"])),
+                column_of("95 % low", &["truncated"], Show::GapLow(&["to nearest"])),
+                column_of("high", &["truncated"], Show::GapHigh(&["to nearest"])),
+            ],
+        },
+    ],
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arm::{Scale, Setting};
+    use crate::finding::Figure as _;
+    use crate::measure::Results;
+
+    /// A mistake in a name would be found when the runs are read, after days of training.
+    #[test]
+    fn cells_that_claims_and_views_name_are_there() {
+        let figures = [
+            &SEEDS, &MSAMP, &BITS, &LARGE, &SPIKES, &NOISE, &EXPONENT, &RATES, &REMEDIES,
+            &ROUNDINGS,
+        ];
+        for figure in figures {
+            for scale in Scale::ALL {
+                let setting = Setting::unread(scale);
+                let results = Results::made(&setting, &figure.grid, &|_, seed, _| seed as f64);
+                let Judged::By(claim) = &figure.judged else {
+                    panic!("{} has no claim", figure.id)
+                };
+                if results.cells.is_empty() {
+                    continue;
+                }
+                assert!(claim.verdict(&results).is_ok(), "{} at {scale}", figure.id);
+                for view in figure.views {
+                    assert_eq!(view.draw(&results).map_or(0, |parts| parts.len()).min(1), 1);
+                }
+                let asks = figure.criterion();
+                assert!(asks.starts_with("Reproduced where ") && asks.ends_with('.'), "{asks}");
+            }
+        }
+    }
+}

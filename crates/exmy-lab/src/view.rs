@@ -1,0 +1,311 @@
+//! What a figure shows of its runs: curves, lines over numbers, tables.
+
+use crate::arm::Arm;
+use crate::claim::words;
+use crate::detect::{self, Nats};
+use crate::finding::{Part, Table};
+use crate::grid::Cell;
+use crate::measure::{Metric, Pick, Results, mean_values};
+use crate::plot::{self, Axis, Band, Panel, Series};
+use crate::statistics::{Interval, mean, mean_interval, paired_interval, wilson};
+use crate::store::Trained;
+use exmy::error::Result;
+
+/// One of them.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum View {
+    /// Smoothed losses step by step, a line for each cell: a picture for each level of an axis, or one for all.
+    Curves {
+        /// `{}` is the level.
+        title: &'static str,
+        per: Option<&'static str>,
+        /// A probe that is drawn below, and what it measures.
+        also: Option<(&'static str, &'static str)>,
+        under: &'static str,
+    },
+    /// Mean final losses over an axis of numbers, a line for each level of the others.
+    Lines {
+        title: &'static str,
+        under: &'static str,
+        axis: &'static str,
+        /// What the axis is called, and whether it is logarithmic.
+        x: (&'static str, bool),
+        y: &'static str,
+        /// The cell whose mean loss is taken away.
+        above: Option<Pick>,
+    },
+    /// A row for each cell, or for each group of them.
+    Table {
+        caption: &'static str,
+        /// The axes whose levels have a row each; none for all of them.
+        rows: &'static [&'static str],
+        columns: &'static [Column],
+    },
+    /// An analysis of its own.
+    Own(fn(&Results<'_>) -> Result<Vec<Part>>),
+}
+
+/// A column of a table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Column {
+    head: &'static str,
+    /// Which of a row's cells it reads.
+    pick: Pick,
+    show: Show,
+}
+
+/// A column of rows that are cells.
+pub(super) const fn column(head: &'static str, show: Show) -> Column {
+    Column { head, pick: &[], show }
+}
+
+/// A column of rows that are groups of cells.
+pub(super) const fn column_of(head: &'static str, pick: Pick, show: Show) -> Column {
+    Column { head, pick, show }
+}
+
+/// What a column shows of a cell.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Show {
+    /// The level of an axis.
+    Level(&'static str),
+    /// The number of that level.
+    Number(&'static str),
+    /// How many runs there are.
+    Runs,
+    /// The mean loss,
+    Loss,
+    /// with its interval over seeds.
+    LossInterval,
+    /// The lowest and the highest loss of a seed.
+    Lowest,
+    Highest,
+    /// How many runs failed, and the ends of Wilson's interval of their share in percent.
+    Failed,
+    FailedLow,
+    FailedHigh,
+    /// Spikes per thousand steps, the mean over seeds.
+    Spikes,
+    /// The paired difference from another cell with its interval, or one number of it.
+    Above(Pick),
+    Gap(Pick),
+    GapLow(Pick),
+    GapHigh(Pick),
+    /// The mean over seeds of a probe, so many parts of three through the run.
+    Thirds(&'static str, u8),
+    /// At the last measurement of the first seed, the mean of a part of the probe `rounding` over the operands
+    /// of inputs, weights and gradients, in percent.
+    Rounding(&'static str),
+}
+
+impl View {
+    /// Its parts of the page.
+    pub(super) fn draw(&self, results: &Results<'_>) -> Result<Vec<Part>> {
+        match *self {
+            Self::Curves { title, per, also, under } => curves(results, title, per, also, under),
+            Self::Lines { .. } => self.lines(results),
+            Self::Table { caption, rows, columns } => table(results, caption, rows, columns),
+            Self::Own(draw) => draw(results),
+        }
+    }
+
+    fn lines(&self, results: &Results<'_>) -> Result<Vec<Part>> {
+        let Self::Lines { title, under, axis, x, y, above } = *self else { return Ok(Vec::new()) };
+        let mean_of = |cell: &Cell| -> Result<f64> {
+            Ok(mean(&results.values(cell, Metric::Loss)?).unwrap_or(f64::NAN))
+        };
+        let base = match above {
+            Some(pick) => mean_of(results.cell(pick, &Cell::default()))?,
+            None => 0.0,
+        };
+        let mut series: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
+        for cell in results.cells.iter().filter(|cell| cell.0.len() == results.grid.axes.len()) {
+            let Some(level) = cell.level(axis) else { continue };
+            let (name, point) = (cell.words(&[axis]), (level.x, mean_of(cell)? - base));
+            match series.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, points)) => points.push(point),
+                None => series.push((name, vec![point])),
+            }
+        }
+        let panel =
+            series.into_iter().fold(Panel::new(Axis::linear(y)), |panel, (name, points)| {
+                panel.line(Series::new(name, points))
+            });
+        let x = if x.1 { Axis::log(x.0) } else { Axis::whole(x.0) };
+        let figure = plot::Figure::new(title).subtitle(under).x(x).panel(panel);
+        Ok(vec![Part::Picture(figure)])
+    }
+}
+
+fn curves(
+    results: &Results<'_>,
+    title: &str,
+    per: Option<&str>,
+    also: Option<(&str, &str)>,
+    under: &str,
+) -> Result<Vec<Part>> {
+    let mut pictures: Vec<(&str, Panel, Option<Panel>)> = Vec::new();
+    for cell in &results.cells {
+        let level = per.and_then(|axis| cell.level(axis)).map_or("", |level| level.name);
+        if !pictures.iter().any(|(known, ..)| *known == level) {
+            let losses = Panel::new(Axis::linear("smoothed training loss, nats/token"));
+            let probe = also.map(|(_, label)| Panel::new(Axis::log(label)));
+            let losses = if probe.is_some() { losses.height_share(1.4) } else { losses };
+            pictures.push((level, losses, probe));
+        }
+        let Some((_, losses, probe)) = pictures.iter_mut().find(|(known, ..)| *known == level)
+        else {
+            continue;
+        };
+        let (name, runs) = (cell.words(per.as_slice()), results.trained(cell)?);
+        *losses = with_seeds(losses.clone(), &name, &runs);
+        if let (Some(panel), Some((measured, _))) = (probe, also) {
+            let values = mean_values(&runs, measured)?;
+            *panel = panel.clone().line(Series::new(&name, values));
+        }
+    }
+    let picture = |(level, losses, probe): (&str, Panel, Option<Panel>)| {
+        let figure = plot::Figure::new(title.replace("{}", level)).subtitle(under);
+        let figure = figure.x(Axis::linear("step")).panel(losses);
+        Part::Picture(probe.into_iter().fold(figure, plot::Figure::panel))
+    };
+    Ok(pictures.into_iter().map(picture).collect())
+}
+
+/// The smoothed losses of a run, step by step, up to the first that is no finite number.
+fn smoothed_loss(run: &Trained) -> Vec<(f64, f64)> {
+    let curve = Nats::default().smoothed(&detect::curves(&run.metrics).0);
+    curve.into_iter().map(|(step, loss)| (step as f64, loss)).collect()
+}
+
+/// Adds the mean of several seeds and the band from the lowest to the highest, as far as all of them go.
+fn with_seeds(panel: Panel, name: &str, runs: &[(Arm, Trained)]) -> Panel {
+    let curves: Vec<_> = runs.iter().map(|(_, run)| smoothed_loss(run)).collect();
+    let shortest = curves.iter().map(Vec::len).min().unwrap_or(0);
+    // One point in a few is enough for a picture.
+    let stride = shortest.div_ceil(200).max(1);
+    let point = |i: usize| {
+        let values: Vec<f64> = curves.iter().map(|curve| curve[i].1).collect();
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        (curves[0][i].0, mean(&values).unwrap_or(f64::NAN), low, high)
+    };
+    let points: Vec<_> = (0..shortest).step_by(stride).map(point).collect();
+    let band = points.iter().map(|&(x, _, low, high)| (x, low, high));
+    let last = points.last().map_or_else(String::new, |point| format!("{:.3}", point.1));
+    let panel = if runs.len() > 1 { panel.band(Band::new(name, band)) } else { panel };
+    panel.line(Series::new(name, points.iter().map(|&(x, mean, ..)| (x, mean))).note(last))
+}
+
+fn table(
+    results: &Results<'_>,
+    caption: &str,
+    rows: &[&str],
+    columns: &[Column],
+) -> Result<Vec<Part>> {
+    let heads: Vec<&str> = columns.iter().map(|column| column.head).collect();
+    let mut table = Table::new(caption, &heads);
+    let mut known: Vec<Cell> = Vec::new();
+    for cell in &results.cells {
+        let own = |(axis, _): &&(&str, _)| rows.is_empty() || rows.contains(axis);
+        let row = Cell(cell.0.iter().filter(own).copied().collect());
+        if known.contains(&row) {
+            continue;
+        }
+        let shown: Vec<String> =
+            columns.iter().map(|column| column.of(results, &row, cell)).collect::<Result<_>>()?;
+        table.row(shown);
+        known.push(row);
+    }
+    Ok(vec![Part::Table(table)])
+}
+
+/// A loss as tables have it; a run without one diverged.
+fn number(x: f64) -> String {
+    if x.is_finite() { format!("{x:.4}") } else { "diverged".to_owned() }
+}
+
+/// The mean of some losses as tables have it.
+fn mean_of(values: &[f64]) -> String {
+    number(mean(values).unwrap_or(f64::NAN))
+}
+
+impl Column {
+    /// What stands in a row that begins with `first`.
+    fn of(&self, results: &Results<'_>, row: &Cell, first: &Cell) -> Result<String> {
+        let cell = if self.pick.is_empty() { first } else { results.cell(self.pick, row) };
+        let runs = || results.trained(cell);
+        let values = |metric| results.values(cell, metric);
+        let signed = |x: Option<f64>| x.map_or_else(|| "-".into(), |x| format!("{x:+.4}"));
+        let gap = |over: Pick| -> Result<Option<Interval>> {
+            let over = results.values(results.cell(over, cell), Metric::Loss)?;
+            Ok(paired_interval(&values(Metric::Loss)?, &over, 0.95))
+        };
+        let share = |end: fn(&Interval) -> f64| -> Result<String> {
+            let failed = values(Metric::Failed)?;
+            let share = wilson(failed.iter().sum::<f64>() as u64, failed.len() as u64, 0.95);
+            Ok(share.map_or_else(|| "-".into(), |share| format!("{:.1}", 100.0 * end(&share))))
+        };
+        let extreme = |from: f64, pick: fn(f64, f64) -> f64| -> Result<String> {
+            Ok(number(values(Metric::Loss)?.into_iter().fold(from, pick)))
+        };
+        Ok(match self.show {
+            Show::Level(axis) => cell.level(axis).map_or("-", |level| level.name).to_owned(),
+            Show::Number(axis) => {
+                cell.level(axis).map_or_else(|| "-".into(), |level| level.x.to_string())
+            }
+            Show::Runs => runs()?.len().to_string(),
+            Show::Loss => mean_of(&values(Metric::Loss)?),
+            Show::LossInterval => {
+                let losses = values(Metric::Loss)?;
+                match mean_interval(&losses, 0.95) {
+                    Some(found) => {
+                        format!("{:.4} ± {:.4}", found.estimate, found.high - found.estimate)
+                    }
+                    None => mean_of(&losses),
+                }
+            }
+            Show::Lowest => extreme(f64::INFINITY, f64::min)?,
+            Show::Highest => extreme(f64::NEG_INFINITY, f64::max)?,
+            Show::Failed => values(Metric::Failed)?.iter().sum::<f64>().to_string(),
+            Show::FailedLow => share(|share| share.low)?,
+            Show::FailedHigh => share(|share| share.high)?,
+            Show::Spikes => {
+                format!("{:.2}", mean(&values(Metric::Spikes)?).unwrap_or(f64::NAN))
+            }
+            Show::Above(over) if results.cell(over, cell) == cell => "-".into(),
+            Show::Above(over) => words(gap(over)?),
+            Show::Gap(over) => signed(gap(over)?.map(|gap| gap.estimate)),
+            Show::GapLow(over) => signed(gap(over)?.map(|gap| gap.low)),
+            Show::GapHigh(over) => signed(gap(over)?.map(|gap| gap.high)),
+            Show::Thirds(probe, thirds) => {
+                let measured = mean_values(&runs()?, probe)?;
+                let index = (measured.len() as f64 * (f64::from(thirds) / 3.0)) as usize;
+                let point = measured.get(index.min(measured.len().saturating_sub(1)));
+                point.map_or_else(|| "-".into(), |point| format!("{:.4}", point.1))
+            }
+            Show::Rounding(part) => {
+                let runs = runs()?;
+                match runs.first() {
+                    Some((arm, run)) if !arm.config.record.probes.is_empty() => {
+                        rounding(run, part)?
+                    }
+                    _ => "-".into(),
+                }
+            }
+        })
+    }
+}
+
+fn rounding(run: &Trained, part: &str) -> Result<String> {
+    let lines = run.probe("rounding")?;
+    let of = |operand: &str| {
+        let end = format!(".{operand}.{part}");
+        let parts = lines.last().into_iter().flat_map(|line| &line.values.parts);
+        let found = parts.filter(|(name, _)| name.ends_with(&end));
+        let values: Vec<f64> = found.filter_map(|(_, value)| value.number()).collect();
+        mean(&values).map_or(f64::NAN, |mean| 100.0 * mean)
+    };
+    let [a, b, c] = ["input", "weight", "grad_output"].map(of);
+    Ok(format!("{a:.2} / {b:.2} / {c:.2}"))
+}

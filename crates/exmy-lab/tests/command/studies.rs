@@ -1,0 +1,397 @@
+//! Studies, reports, pictures and the view of running runs, as their users meet them.
+
+use crate::kill::kill_after;
+use crate::{TINY, exmy, printed, succeed, text_file};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// The smallest study: two figures that share runs.
+const STUDY: [&str; 7] =
+    ["study", "bit-reduction", "--figure", "BR-6,BR-9", "--scale", "smoke", "--quiet"];
+
+fn study(out: &Path, more: &[&str]) -> String {
+    let output = succeed(exmy(&STUDY).arg("--out").arg(out).args(more));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What does not depend on how the runs were made: all files below, but the page with its provenance, clocks
+/// and checkpoints.
+fn results(out: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    let mut folders = vec![out.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+            let (path, name) = (entry.path(), entry.file_name());
+            if path.is_dir() {
+                folders.push(path);
+            } else if name != "timing.jsonl" && name != "report.html" {
+                let relative = path.strip_prefix(out).unwrap().to_owned();
+                all.insert(relative, fs::read(&path).unwrap());
+            }
+        }
+    }
+    all
+}
+
+/// However its runs are made, a study gives the same bytes: at once, by two shards, after a kill.
+#[test]
+fn a_study_is_the_same_however_its_runs_are_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, shared, killed) =
+        (folder.path().join("whole"), folder.path().join("shared"), folder.path().join("killed"));
+    let said = study(&whole, &["--threads", "1"]);
+    assert!(
+        said.lines().count() == 2
+            && said.contains("BR-6")
+            && said.contains("runs of this scale judge nothing"),
+        "{said}"
+    );
+    let expected = results(&whole);
+    let count = |end: &str| expected.keys().filter(|path| path.ends_with(end)).count();
+    assert_eq!(count("summary.json"), 8, "six runs of BR-6, and two more of BR-8");
+    assert!(count("BR-6-1.svg") == 1 && count("BR-6-1.csv") == 1 && count("plan.toml") == 1);
+    let page = fs::read_to_string(whole.join("report.html")).unwrap();
+    assert!(page.contains("id=\"BR-9\"") && page.contains("--threads 1"), "provenance");
+
+    for shard in ["0/2", "1/2"] {
+        assert_eq!(study(&shared, &["--shard", shard]), "");
+    }
+    assert!(!shared.join("report.html").exists());
+    assert_eq!(study(&shared, &["--threads", "2"]), said);
+    assert!(results(&shared) == expected);
+
+    // What was damaged is refused, and says what to do.
+    let run = fs::read_dir(shared.join("runs")).unwrap().next().unwrap().unwrap().path();
+    let metrics = fs::read(run.join("metrics.jsonl")).unwrap();
+    let line = metrics.iter().position(|&byte| byte == b'\n').unwrap();
+    fs::write(run.join("metrics.jsonl"), &metrics[..=line]).unwrap();
+    let refused = || {
+        let output = exmy(&STUDY).arg("--out").arg(&shared).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && text.contains("remove this folder"), "{text}");
+        text
+    };
+    refused();
+    fs::write(run.join("metrics.jsonl"), &metrics).unwrap();
+    // So are probes whose last lines are missing, and all of them.
+    let runs = fs::read_dir(shared.join("runs")).unwrap().map(|entry| entry.unwrap().path());
+    let probes = runs.map(|run| run.join("probes.jsonl")).find(|path| path.exists()).unwrap();
+    let lines = fs::read_to_string(&probes).unwrap();
+    let first: String = lines.split_inclusive('\n').take(3).collect();
+    for (text, word) in [(first.as_str(), "probes.jsonl ends at step"), ("", "is empty")] {
+        fs::write(&probes, text).unwrap();
+        let said = refused();
+        assert!(said.contains(word), "{said}");
+    }
+
+    let start = [&STUDY[..], &["--out", killed.to_str().unwrap()]].concat();
+    kill_after(&start, Duration::from_millis(300));
+    assert_eq!(study(&killed, &[]), said);
+    assert!(results(&killed) == expected);
+}
+
+/// A second call trains nothing, and writes the report elsewhere if that is wanted.
+#[test]
+fn a_second_call_only_draws() {
+    let folder = tempfile::tempdir().unwrap();
+    let (runs, report) = (folder.path().join("runs"), folder.path().join("report"));
+    let one = ["study", "bit-reduction", "--figure", "br-3", "--out"];
+    let said = succeed(exmy(&one).arg(&runs).arg("--report").arg(&report)).stdout;
+    assert!(String::from_utf8(said).unwrap().starts_with("BR-3"));
+    assert!(report.join("report.html").is_file() && report.join("tables/BR-3-1.csv").is_file());
+    let plan = succeed(exmy(&STUDY).arg("--plan").arg("--out").arg(&runs)).stdout;
+    let plan = String::from_utf8(plan).unwrap();
+    let row: Vec<&str> = plan.lines().last().unwrap().split_whitespace().collect();
+    assert_eq!((row[..2].join(" "), row[2]), ("to do".to_owned(), "8"), "{plan}");
+    study(&runs, &[]);
+    let stamp = || fs::metadata(runs.join("runs")).unwrap().modified().unwrap();
+    let before = stamp();
+    let plan = succeed(exmy(&STUDY).arg("--plan").arg("--out").arg(&runs)).stdout;
+    assert!(
+        String::from_utf8(plan).unwrap().lines().last().unwrap().starts_with("to do         0")
+    );
+    study(&runs, &[]);
+    assert_eq!(stamp(), before);
+}
+
+#[test]
+fn mistakes_are_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let empty = folder.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    let empty = empty.to_str().unwrap();
+    for (arguments, parts) in [
+        (vec!["study", "bit-redaction"], vec!["bit-redaction", "bit-reduction"]),
+        (vec!["study", "bit-reduction", "--figure", "E1"], vec!["no figure \"E1\"", "BR-1"]),
+        (vec!["study", "bit-reduction", "--scale", "tiny"], vec!["tiny", "smoke"]),
+        (vec!["study", "bit-reduction", "--data", "no.txt", "--figure", "BR-3"], vec!["no.txt"]),
+        (vec!["study", "bit-reduction", "--shard", "3/2"], vec!["3/2", "I/N"]),
+        (vec!["study", "bit-reduction", "--figure", "BR-3,"], vec!["empty name", "single commas"]),
+        (vec!["study", "--figure", "BR-6"], vec!["none is named", "bit-reduction"]),
+        (vec!["study", "--scale", "smoke"], vec!["--scale", "none is named", "bit-reduction"]),
+        (vec!["study", "--out", "x"], vec!["--out", "none is named"]),
+        (vec!["report", "nowhere"], vec!["nowhere", "exmy train"]),
+        (vec!["report", empty], vec!["holds no run", "config.toml"]),
+        (vec!["plot", empty, "--what", "loss"], vec!["holds no run"]),
+        (vec!["watch", empty], vec!["holds no run"]),
+    ] {
+        let output = exmy(&arguments).current_dir(folder.path()).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
+        assert!(parts.iter().all(|part| text.contains(part)), "{arguments:?}: {text}");
+    }
+    let twice = ["bit-reduction", "--figure", "BR-3, BR-4,br-3", "--plan"];
+    let plan = printed(folder.path(), "study", &twice);
+    let lines = plan.lines().filter(|line| line.starts_with("BR-"));
+    assert_eq!(lines.count(), 2, "{plan}");
+    let list = printed(folder.path(), "study", &[]);
+    assert!(list.contains("BR-6") && list.contains("arXiv 2405.18710"), "{list}");
+}
+
+/// Any runs as a page, as a picture, as lines.
+#[test]
+fn any_runs_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = text_file(folder.path());
+    let probes = "record.probes=[\"phi\",\"norms\"]";
+    let train = ["train", "--data", &data, "--quiet", "--recipe", "f32,mxfp4", "--out", "runs"];
+    let more = ["--set", probes, "--set", "record.probe_every=5"];
+    succeed(exmy(&train).args(TINY).args(more).current_dir(folder.path()));
+    printed(folder.path(), "report", &["runs"]);
+    let page = fs::read_to_string(folder.path().join("runs/report.html")).unwrap();
+    for part in ["mxfp4", "gradient norm", "id=\"phi\"", "complete", "record.probes", "<svg"] {
+        assert!(page.contains(part) || page.contains(&part.replace("record.", "")), "{part}");
+    }
+    let made = page.split("How this was made</h2>").nth(1).unwrap();
+    for part in [env!("CARGO_PKG_VERSION"), "SIMD level", "2 runs, ", "exmy report runs"] {
+        assert!(made.contains(part), "{part}: {made}");
+    }
+    let what = ["runs", "--what", "loss,phi,norms/model.norm.weight.grad", "--out", "-"];
+    let svg = printed(folder.path(), "plot", &what);
+    assert!(svg.starts_with("<svg") && svg.contains("norms/model.norm.weight.grad"));
+    let output =
+        exmy(&["plot", "runs", "--what", "fi"]).current_dir(folder.path()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        text.contains("no run has recorded \"fi\" as a number") && text.contains("phi"),
+        "{text}"
+    );
+    let what = ["plot", "runs", "--what", "norms/model.norm.weight"];
+    let output = exmy(&what).current_dir(folder.path()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("norms/lm_head.weight.grad"), "{text}");
+    let seen = printed(folder.path(), "watch", &["runs", "--once"]);
+    assert!(seen.ends_with("2 runs: 2 complete, 0 diverged, 0 at work, 0 stopped\n"), "{seen}");
+    let line = seen.lines().find(|line| line.starts_with("mxfp4")).unwrap();
+    assert!(line.ends_with("complete"), "{seen}");
+    // Each number in its column, below its head.
+    let at =
+        |what: &str| -> Vec<usize> { seen.lines().filter_map(|line| line.find(what)).collect() };
+    let (steps, states) = (at("40/40"), at("complete"));
+    assert!(steps.len() == 2 && steps[0] == steps[1], "{seen}");
+    assert_eq!(states[..2], [at("state")[0]; 2], "{seen}");
+    assert!(printed(folder.path(), "watch", &["--help"]).contains("into a pipe or a file"));
+}
+
+/// No file of another kind is overwritten by a slip, and what cannot be written is said before runs are trained.
+#[test]
+#[cfg(unix)]
+fn nothing_is_lost_to_a_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = text_file(folder.path());
+    let train = ["train", "--data", &data, "--quiet", "--recipe", "f32", "--out", "runs"];
+    succeed(exmy(&train).args(TINY).current_dir(folder.path()));
+    let mut runs =
+        fs::read_dir(folder.path().join("runs")).unwrap().map(|entry| entry.unwrap().path());
+    let config = runs.find(|path| path.is_dir()).unwrap().join("config.toml");
+    let before = fs::read(&config).unwrap();
+    fs::write(folder.path().join("file"), "mine").unwrap();
+    let socket = folder.path().join("socket.svg");
+    let _socket = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    fs::create_dir(folder.path().join("other")).unwrap();
+    fs::write(folder.path().join("other/report.html"), "<title>mine</title>").unwrap();
+    let study = ["study", "bit-reduction", "--figure", "BR-3", "--scale", "smoke", "--out", "s"];
+    let of = |more: [&'static str; 2]| [&study[..], &more].concat();
+    let config = config.to_str().unwrap();
+    for (arguments, parts) in [
+        (vec!["plot", "runs", "--out", config], vec!["an SVG", "config.svg"]),
+        (vec!["plot", "runs", "--out", "loss.png"], vec!["an SVG", "loss.svg"]),
+        (vec!["plot", "runs", "--out", "/dev/null"], vec!["an SVG"]),
+        (vec!["plot", "runs", "--out", "socket.svg"], vec!["socket.svg", "no plain file"]),
+        (vec!["report", "runs", "--out", config], vec!["an HTML page", "config.html"]),
+        (
+            vec!["report", "runs", "--out", "n/a.html"],
+            vec!["n/a.html", "folder n does not", "mkdir"],
+        ),
+        (vec!["plot", "runs", "--out", "n/m/a.svg"], vec!["folder n/m does not", "mkdir -p n/m"]),
+        (vec!["plot", "runs", "--out", "file/a.svg"], vec!["folder file is a file", "--out"]),
+        (
+            vec!["plot", "runs", "--what", "loss,,lr"],
+            vec!["\"loss,,lr\" has an empty name", "commas"],
+        ),
+        (vec!["plot", "runs", "--what", "loss,"], vec!["empty name", "none at the end"]),
+        (vec!["report", "file"], vec!["file is a file", "folders of runs"]),
+        (vec!["plot", "file"], vec!["file is a file"]),
+        (vec!["watch", "nowhere"], vec!["nowhere does not exist", "folders of runs"]),
+        (of(["--report", "file"]), vec!["file is a file", "another folder"]),
+        (of(["--report", "other"]), vec!["no report of bit-reduction", "would be lost"]),
+    ] {
+        let output = exmy(&arguments).current_dir(folder.path()).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
+        assert!(parts.iter().all(|part| text.contains(part)), "{arguments:?}: {text}");
+    }
+    assert_eq!(fs::read(config).unwrap(), before);
+    assert!(!fs::metadata(&socket).unwrap().is_file(), "a device in its place would be lost, too");
+    assert_eq!(fs::read(folder.path().join("file")).unwrap(), b"mine");
+    assert!(!folder.path().join("s").exists(), "runs were trained for a report that cannot be");
+    // One of the same study is drawn anew.
+    let again = ["--report", "s"];
+    for _ in 0..2 {
+        succeed(exmy(&of(again)).arg("--quiet").current_dir(folder.path()));
+    }
+}
+
+/// One broken run is told and hides none of the others.
+#[test]
+fn a_broken_run_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = text_file(folder.path());
+    let train = ["train", "--data", &data, "--quiet", "--recipe", "f32", "--out"];
+    let run = |name: &str| {
+        let out = format!("runs/{name}");
+        let norms = ["--set", "record.probes=[\"norms\"]"];
+        succeed(exmy(&train).arg(&out).args(TINY).args(norms).current_dir(folder.path()));
+        let below = fs::read_dir(folder.path().join(out)).unwrap();
+        below.map(|entry| entry.unwrap().path()).find(|path| path.is_dir()).unwrap()
+    };
+    let runs = ["1", "2", "3", "4"].map(run);
+    fs::write(runs[0].join("config.toml"), "not a config").unwrap();
+    fs::write(runs[1].join("probes.jsonl"), "not a line\n").unwrap();
+    let metrics = fs::read_to_string(runs[2].join("metrics.jsonl")).unwrap();
+    let begin: String = metrics.lines().take(2).map(|line| format!("{line}\n")).collect();
+    fs::write(runs[2].join("metrics.jsonl"), begin).unwrap();
+    fs::remove_file(runs[3].join("probes.jsonl")).unwrap();
+    let page = ["report", "runs", "--out", "page.html"];
+    for arguments in [&page[..], &["plot", "runs", "--out", "loss.svg"]] {
+        let output = exmy(arguments).current_dir(folder.path()).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(folder.path().join(arguments.last().unwrap()).exists(), "the others are drawn");
+        assert_eq!(text.matches("left out: ").count(), 2, "{text}");
+        assert!(text.contains("2 runs are damaged and were left out"), "{text}");
+        assert!(text.contains("config.toml") && text.contains("probes.jsonl line 1"), "{text}");
+        assert!(text.contains("metrics.jsonl ends at step 1 of 40"), "{text}");
+        assert!(text.contains("probes.jsonl is missing"), "{text}");
+    }
+    let output = exmy(&["watch", "runs", "--once"]).current_dir(folder.path()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("3 runs: 3 complete") && text.contains("config.toml"), "{text}");
+    assert_eq!(text.matches("metrics.jsonl ends at step 1 of 40").count(), 1, "{text}");
+    assert_eq!(text.matches("probes.jsonl is missing").count(), 1, "{text}");
+    let read = || fs::read_to_string(folder.path().join("page.html")).unwrap();
+    assert!(read().contains("2 runs that cannot be read are left out: "), "the page tells it, too");
+    // So is one that has records and lost its configuration.
+    let config = fs::read(runs[3].join("config.toml")).unwrap();
+    fs::remove_file(runs[3].join("config.toml")).unwrap();
+    for arguments in [&page[..], &["watch", "runs", "--once"]] {
+        let output = exmy(arguments).current_dir(folder.path()).output().unwrap();
+        let text = [output.stderr, output.stdout].concat();
+        let text = String::from_utf8_lossy(&text);
+        assert!(text.contains("runs/4/f32-s5/config.toml: No such file"), "{text}");
+    }
+    assert!(read().contains("3 runs that cannot be read") && read().contains("runs/4/f32-s5"));
+    fs::write(runs[3].join("config.toml"), config).unwrap();
+    // What is no text is told as what is no record.
+    fs::write(runs[2].join("metrics.jsonl"), b"\xff\n").unwrap();
+    let output = exmy(&page).current_dir(folder.path()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("metrics.jsonl") && text.contains("changed from outside"), "{text}");
+    // Nothing is left.
+    fs::remove_dir_all(&runs[3]).unwrap();
+    fs::remove_dir_all(&runs[2]).unwrap();
+    let output = exmy(&page).current_dir(folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+}
+
+/// How pages lie in windows of two widths, as a browser lays them out: how wide their contents are, and how high the
+/// lowest text of a picture; `None` where there is no browser. Windows are frames, as browsers have none
+/// narrower than 500.
+fn laid_out(pages: &[String], widths: [u32; 2]) -> Option<Vec<[f64; 2]>> {
+    let browsers = ["chromium", "chromium-browser", "google-chrome"];
+    let browser = browsers.into_iter().find(|name| {
+        Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
+    })?;
+    let folder = tempfile::tempdir().unwrap();
+    let mut frames = String::new();
+    for (i, page) in pages.iter().enumerate() {
+        let measured = format!(
+            "<script>addEventListener('load', () => parent.postMessage([{i}, innerWidth, \
+             document.documentElement.scrollWidth, Math.min(99, ...[...document.querySelectorAll('svg text')]\
+             .filter(text => text.textContent.trim()).map(text => text.getBoundingClientRect().height)\
+             .filter(height => height > 0))], '*'))</script></body>"
+        );
+        let path = format!("page{i}.html");
+        fs::write(folder.path().join(&path), page.replace("</body>", &measured)).unwrap();
+        for width in widths {
+            frames += &format!(
+                "<iframe src=\"{path}\" width={width} height=900 style=border:0></iframe>"
+            );
+        }
+    }
+    let outer = format!(
+        "<body><title></title><script>addEventListener('message', \
+         event => document.title += event.data + ';')</script>{frames}</body>"
+    );
+    fs::write(folder.path().join("outer.html"), outer).unwrap();
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
+        .args(["--virtual-time-budget=20000", "--window-size=1600,2000"])
+        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
+        .arg(format!("file://{}", folder.path().join("outer.html").display()))
+        .output()
+        .unwrap();
+    let dom = String::from_utf8_lossy(&output.stdout).into_owned();
+    let title = dom.split("<title>").nth(1)?.split("</title>").next()?;
+    let seen = title.split_terminator(';').map(|one| {
+        let numbers: Vec<f64> = one.split(',').map(|number| number.parse().unwrap()).collect();
+        ((numbers[0] as usize, numbers[1] as u32), [numbers[2], numbers[3]])
+    });
+    let seen: BTreeMap<(usize, u32), [f64; 2]> = seen.collect();
+    let places = (0..pages.len()).flat_map(|i| widths.map(|width| (i, width)));
+    Some(places.map(|place| seen[&place]).collect())
+}
+
+/// On a phone and on a desktop nothing reaches beyond the window, what stands in pictures can be read, and nothing is
+/// asked for from elsewhere: a page made here, and those that are committed, where they are.
+#[test]
+fn pages_fit_their_windows() {
+    let folder = tempfile::tempdir().unwrap();
+    let some =
+        ["study", "bit-reduction", "--figure", "BR-3,BR-4,BR-6", "--scale", "smoke", "--quiet"];
+    succeed(exmy(&some).arg("--out").arg(folder.path()));
+    let mut pages = vec![fs::read_to_string(folder.path().join("report.html")).unwrap()];
+    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/studies");
+    for entry in fs::read_dir(committed).into_iter().flatten().map(Result::unwrap) {
+        pages.extend(fs::read_to_string(entry.path().join("report.html")).ok());
+    }
+    for page in &pages {
+        let without = page.replace("http://www.w3.org/2000/svg", "");
+        assert!(!without.contains("<script") && !without.contains("src="));
+        assert!(!without.contains("href=\"http") && !without.contains("url(http"));
+    }
+    assert!(!pages[0].replace("http://www.w3.org/2000/svg", "").contains("http"));
+    let widths = [390, 1440];
+    let Some(found) = laid_out(&pages, widths) else {
+        eprintln!("no browser found: the layout of pages was not looked at");
+        return;
+    };
+    for (i, [wide, low]) in found.into_iter().enumerate() {
+        let width = widths[i % 2];
+        assert!(wide <= f64::from(width), "page {}: {wide} of {width}", i / 2);
+        assert!(low >= 9.0, "page {}: text of {low} in a window of {width}", i / 2);
+    }
+}

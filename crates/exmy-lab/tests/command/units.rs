@@ -1,0 +1,180 @@
+//! `exmy verify-tiles` and `exmy explain-mma`.
+
+use crate::{cut_off, with_input};
+use std::fs;
+use std::path::Path;
+
+const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/h200");
+
+#[test]
+fn recorded_tiles_are_judged() {
+    let (code, out, err) = with_input(&["verify-tiles", DATA], b"");
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert_eq!(out.lines().count(), 18);
+    let files =
+        out.lines().filter(|line| line.contains(".tiles: ") && line.ends_with(", 0 mismatches"));
+    assert_eq!(files.count(), 17);
+    assert!(out.ends_with("17 files: 2720 elements, 0 mismatches\n"), "{out}");
+    let file = format!("{DATA}/wgmma_m64n8k32_f32_e4m3_e4m3.tiles");
+    let (code, out, _) = with_input(&["verify-tiles", &file, "--model", "hopper,f=14"], b"");
+    assert_eq!(code, 1);
+    for part in [
+        ": 144 elements, ",
+        " mismatches\nhopper,f=14:e4m3fn\ntile ",
+        "recorded 0x",
+        "align to 2^",
+        "round rtz to e8m13",
+    ] {
+        assert!(out.contains(part), "no {part:?} in\n{out}");
+    }
+    // From a pipe a file has no name.
+    let bytes = fs::read(&file).unwrap();
+    let (code, out, _) = with_input(&["verify-tiles", "-", "--model", "hopper"], &bytes);
+    assert_eq!((code, out.as_str()), (0, "-: 144 elements, 0 mismatches\n"));
+    let (code, _, err) = with_input(&["verify-tiles", "-"], &bytes);
+    assert!(code == 2 && err.contains("--model NAME"), "{err}");
+    let cut = cut_off(&["verify-tiles", &file, "--model", "hopper,f=3"], b"");
+    assert_eq!((cut.0 == 0 || cut.0 == 1, cut.2.as_str()), (true, ""));
+}
+
+#[test]
+fn unusable_files_do_not_stop_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let source = Path::new(DATA).join("mma_m16n8k4_f32_tf32_tf32.tiles");
+    fs::copy(&source, path("ampere_k4.tiles")).unwrap();
+    let mut bytes = fs::read(&source).unwrap();
+    fs::write(path("unknown_k4.tiles"), &bytes).unwrap();
+    bytes.pop();
+    fs::write(path("hopper_cut.tiles"), &bytes).unwrap();
+    fs::write(path("notes.txt"), b"no tiles").unwrap();
+    let folder = folder.path().to_str().unwrap();
+    let (code, out, err) = with_input(&["verify-tiles", folder], b"");
+    assert_eq!(code, 2);
+    // Ampere keeps a bit less than Hopper, so its model does not give these bits.
+    assert!(
+        out.contains("ampere_k4.tiles: 144 elements, ") && !out.contains(" 0 mismatches"),
+        "{out}"
+    );
+    for part in [
+        "hopper_cut.tiles: the header asks for 2576 bytes, but the file ends after 2575",
+        "unknown_k4.tiles",
+        "ampere_m16n8k16.tiles",
+    ] {
+        assert!(err.contains(part), "no {part:?} in\n{err}");
+    }
+    for (arguments, parts) in [
+        (&["verify-tiles"][..], &["FILE"][..]),
+        (&["verify-tiles", "nowhere.tiles"], &["cannot open nowhere.tiles"]),
+        (&["verify-tiles", folder, "--model", "hoper"], &["did you mean hopper"]),
+        (&["verify-tiles", folder, "--model", "hopper,q=1"], &["no parameter", "promote"]),
+        (
+            &["verify-tiles", folder, "--model", "custom,l=8:e4m3fn"],
+            &["names operands, whose formats come from the file", "without operands: custom,l=8"],
+        ),
+        (
+            &["verify-tiles", &path_of(folder, "ampere_k4.tiles"), "--model", "volta"],
+            &["volta does not multiply tf32 by tf32", "12 tiles of 4 x 3 x 4"],
+        ),
+    ] {
+        let (code, _, err) = with_input(arguments, b"");
+        assert_eq!(code, 2, "{arguments:?}");
+        for part in parts {
+            assert!(err.contains(part), "{arguments:?}: no {part:?} in\n{err}");
+        }
+    }
+    let empty = tempfile::tempdir().unwrap();
+    let (code, _, err) = with_input(&["verify-tiles", empty.path().to_str().unwrap()], b"");
+    assert!(code == 2 && err.contains("ends in .tiles"), "{err}");
+}
+
+fn path_of(folder: &str, name: &str) -> String {
+    Path::new(folder).join(name).to_str().unwrap().to_owned()
+}
+
+fn explain(arguments: &[&str]) -> (i32, String, String) {
+    with_input(&[&["explain-mma"], arguments].concat(), b"")
+}
+
+#[test]
+fn a_dot_product_is_told_step_by_step() {
+    let (code, out, err) =
+        explain(&["hopper:e5m2", "-a", "1,-0x1.8p-7,0x80", "-b", "1 0x3c 2", "-c", "0"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let expected = "\
+hopper:e5m2
+a: 0x3c=1 0xa2=-0.01171875 0x80=-0
+b: 0x3c=1 0x3c=1 0x40=2
+c: 0x00000000=0
+align to 2^0, 13 fraction bits, truncated; unit 2^-13
+  a0*b0      1                           e 0                8192
+  a1*b1      -0.01171875                 e -7                -96
+  2 zeros
+  sum 8096 x 2^-13 = 0.98828125
+round rtz to e8m13: 0x0fdf40 = 0.98828125, exact
+result 0x3f7d0000 = 0.98828125
+";
+    assert_eq!(out, expected);
+    // Formats as an option, a rounded number, and what is cut.
+    let (code, out, err) =
+        explain(&["volta", "--formats", "f16", "-a", "0.1,2e-4", "-b", "1,2e-4"]);
+    assert_eq!(code, 0);
+    assert!(err.contains("note: --a: 0.1 is rounded to 0.0999755859375 of f16"), "{err}");
+    assert!(out.contains("bits cut"), "{out}");
+    let (code, out, _) = explain(&[
+        "blackwell:nvfp4",
+        "-a",
+        "6,6",
+        "-b",
+        "0.5,6",
+        "--scale-a",
+        "448",
+        "--scale-b",
+        "0x38",
+    ]);
+    assert!(code == 0 && out.ends_with("= 17472\n"), "{out}");
+    // A unit of one's own takes the same operands, in groups: 1.5 x 2 x 1 x 0.5 + 1.
+    let (code, out, err) = explain(&[
+        "custom,order=groups,group=16,l=64:nvfp4",
+        "-a",
+        "1.5",
+        "-b",
+        "2",
+        "-c",
+        "1",
+        "--scale-a",
+        "0x38",
+        "--scale-b",
+        "0x30",
+    ]);
+    assert!(code == 0 && out.ends_with("= 2.5\n"), "{out}{err}");
+    let (code, out, _) = explain(&["amx:bf16", "-a", "1,nan", "-b", "2,2"]);
+    assert!(
+        code == 0 && out.contains("fma 1 2 0 = 2") && out.ends_with("0x7fc00000 = NaN\n"),
+        "{out}"
+    );
+}
+
+#[test]
+fn misuse_is_answered() {
+    for (arguments, part) in [
+        (&["hopper:e4m3fn", "-a", "1,2", "-b", "1"][..], "--a has 2 elements and --b 1"),
+        (&["hopper:e4m3fn", "-a", "x", "-b", "1"], "--a: \"x\" is no number"),
+        (&["fast:f16", "-a", "0x1g", "-b", "1"], "--a: \"0x1g\" is no number: at position 3"),
+        (&["fast:f16", "-a", "0x11111111111111111", "-b", "1"], "11\" is no code"),
+        (&["hopper,out=bf16@sr8:f16", "-a", "1", "-b", "1"], "no random bits"),
+        (&["custom:nvfp4", "-a", "1", "-b", "1"], "need order=groups"),
+        (&["hopper:e4m3fn", "-a", "0x123", "-b", "1"], "bits beyond the width"),
+        (&["hopper:e4m3fn", "-a", "1", "-b", "1", "-c", "1,2"], "--c has 2 elements"),
+        (&["hopper:e4m3fn", "-a", ",", "-b", "1"], "--a names no element"),
+        (&["hopper:e4m3fn", "-a", "1", "-b", "1", "--scale-a", "1"], "has no scales"),
+        (&["blackwell:nvfp4", "-a", "1", "-b", "1"], "0 scales, where 1 are needed"),
+        (&["hopper", "-a", "1", "-b", "1"], "names no operands"),
+        (&["hopper:f16"], "--a"),
+        (&["volta:bf16", "-a", "1", "-b", "1"], "it takes f16"),
+    ] {
+        let (code, out, err) = explain(arguments);
+        assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}");
+        assert!(err.contains(part), "{arguments:?}: no {part:?} in\n{err}");
+    }
+}

@@ -1,0 +1,120 @@
+//! `exmy vectors`: what it prints, `exmy verify` passes.
+
+use crate::{cut_off, exmy, succeed, with_input};
+
+fn vectors(arguments: &[&str]) -> Vec<u8> {
+    succeed(&mut exmy(&[&["vectors"], arguments].concat())).stdout
+}
+
+#[test]
+fn vectors_pass_the_verdict_under_the_same_options() {
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["f16_mulAdd"], &["--count", "20000"]),
+        (&["e4m3fn_mul", "--round", "odd", "--tininess", "before"], &[]),
+        (&["f32_to_e2m1", "--profile", "ocp-sat", "--round", "rup"], &["--level", "2"]),
+        (&["f64_to_i32", "--exact", "--int-invalid", "arm", "--round", "rdn"], &["--seed", "9"]),
+        (&["e5m2_exp", "--overflow", "sat-finite"], &["--exhaustive"]),
+        (&["bf16_add", "--round", "sr3c"], &["--count", "5000"]),
+    ];
+    for (common, own) in cases {
+        let lines = vectors(&[*common, own].concat());
+        let count = lines.iter().filter(|byte| **byte == b'\n').count();
+        assert!(count >= 256, "{common:?}");
+        let (code, out, err) = with_input(&[&["verify"], *common].concat(), &lines);
+        assert_eq!((code, err.as_str()), (0, ""), "{common:?}: {out}");
+        assert_eq!(out, format!("{count} passed, 0 failed\n"), "{common:?}");
+        assert!(lines == vectors(&[*common, own].concat()), "{common:?}: other bytes");
+    }
+    let [one, two] = ["1", "2"].map(|seed| vectors(&["f16_add", "--seed", seed]));
+    assert!(one != two && one == vectors(&["f16_add"]));
+}
+
+/// What the head of a file says makes the file, byte for byte, whatever was left out or spelled
+/// otherwise.
+#[test]
+fn the_head_is_enough_to_make_the_file_again() {
+    let cases: &[&[&str]] = &[
+        &["e2m1_mul"],
+        &["f16_fma", "--level", "2", "--seed", "9", "--count", "70"],
+        &["f64_to_i32_rx_min", "--int-invalid", "arm", "--count", "40"],
+        &["f16_roundToInt_x", "--count", "40", "--tininess", "before"],
+        &["float8_e4m3fn,e5m2_add_to_f16", "--round", "sr5b", "--seed", "3", "--count", "300"],
+        &["f32_to_e5m2", "--profile", "onnx-nosat", "--overflow", "to-nan", "--count", "40"],
+        &["bf16_add", "--exhaustive", "--count", "20", "--profile", "x86"],
+    ];
+    for arguments in cases {
+        for (style, mark) in [("readmemh", "// "), ("c", "   "), ("json", "{")] {
+            let text = vectors(&[arguments, &["--style", style][..]].concat());
+            let text = String::from_utf8(text).unwrap();
+            let head = text.lines().find(|line| line.contains(" --seed ")).unwrap();
+            assert!(head.starts_with(mark) && head.contains(env!("CARGO_PKG_VERSION")), "{head}");
+            let command = &head[head.find("exmy vectors ").unwrap()..];
+            let end = command.find(&['"', '*'][..]).unwrap_or(command.len());
+            let words: Vec<&str> = command[..end].split_whitespace().collect();
+            assert_eq!(words[..2], ["exmy", "vectors"]);
+            assert!(String::from_utf8(vectors(&words[2..])).unwrap() == text, "{words:?}");
+        }
+    }
+}
+
+/// One list, in the help of both commands, in the documentation and in the answer to a wrong name.
+#[test]
+fn the_operations_are_listed() {
+    let help = |command| {
+        let help = succeed(&mut exmy(&[command, "--help"])).stdout;
+        let help = String::from_utf8(help).unwrap();
+        let at = help.find("Operations behind a format").unwrap_or_else(|| panic!("{help}"));
+        help[at..].trim_end().to_owned()
+    };
+    let list = help("vectors");
+    assert_eq!(list, help("verify"));
+    assert!(list.lines().all(|line| line.len() <= 80), "{list}");
+    let page = include_str!("../../../../docs/verification.md");
+    assert!(page.contains(&format!("```text\n{list}\n```")), "docs/verification.md lacks\n{list}");
+    let (_, _, err) = with_input(&["verify", "f16_frobnicate"], b"");
+    let (_, names) = err.split_once("after a format: ").unwrap();
+    for name in names.lines().next().unwrap().split(", ") {
+        let count = list.split_whitespace().filter(|word| *word == name).count();
+        assert!(count >= 1, "no {name} in\n{list}");
+    }
+    // Its other name is said where the names are, and used nowhere else on the page.
+    assert!(list.contains("fma                  mulAdd"), "{list}");
+    let words = page.split(|c: char| !c.is_ascii_alphanumeric());
+    assert_eq!(words.filter(|word| *word == "fma").count(), 2);
+}
+
+/// OCP's E4M3 has another name here, and a file of vectors does not show it.
+#[test]
+fn the_other_e4m3_is_remarked_on() {
+    for (name, lines) in [("E4M3_mul", 1), ("f32_to_e4m3", 1), ("e4m3fn_mul", 0), ("e3m4_mul", 0)] {
+        let (code, _, err) = with_input(&["vectors", name, "--count", "3"], b"");
+        assert_eq!((code, err.lines().count()), (0, lines), "{err}");
+        assert!(err.is_empty() || err.starts_with("note: ") && err.contains("e4m3fn"), "{err}");
+    }
+}
+
+#[test]
+fn misuse_is_answered() {
+    for (arguments, part) in [
+        (&["vectors"][..], "<FUNCTION>"),
+        (&["vectors", "f32_add", "--exhaustive"], "2^64"),
+        (&["vectors", "f16_add", "--level", "3"], "1..=2"),
+        (&["vectors", "f16_add", "--style", "jsn"], "did you mean json"),
+        (&["vectors", "f16_add", "--count", "0"], "at least 1"),
+        (&["vectors", "e4m3fn_mul", "--flush", "flush-output"], "only `exmy convert` flushes"),
+        (&["vectors", "e4m3fn_mul", "--flush"], "only `exmy convert` flushes"),
+        (&["vectors", "extF80_add"], "f16, bf16, f32 and f64 work"),
+    ] {
+        let (code, out, err) = with_input(arguments, b"");
+        assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}");
+        assert!(err.contains(part), "{arguments:?}: {err}");
+    }
+    // 2^16 x 2^16 cases.
+    let (code, line, err) = cut_off(&["vectors", "f16_add", "--exhaustive"], b"");
+    assert_eq!((code, line.as_str()), (0, "0000 0000 0000 00\n"));
+    assert_eq!(err, "4 294 967 296 cases follow; --count N takes N of them, spread over all\n");
+    let few = ["vectors", "f16_add", "--exhaustive", "--count", "3"];
+    assert_eq!(with_input(&few, b"").2, "");
+    let (code, line, err) = cut_off(&["vectors", "f16_mulAdd"], b"");
+    assert_eq!((code, line.as_str(), err.as_str()), (0, "0000 0000 0000 0000 00\n", ""));
+}

@@ -1,0 +1,625 @@
+//! Figures as a reader meets them: the finished SVG, read back by an XML parser.
+//!
+//! `tests/plot/small.svg` is a figure compared byte by byte. After a wanted change of the drawing,
+//! write it anew with `EXMY_BLESS=1 cargo test --test plot` and look at it.
+
+use exmy_lab::plot::{Axis, Band, Figure, Heat, Intervals, Panel, Series};
+use roxmltree::{Document, Node};
+use std::path::Path;
+
+fn line(name: &str, ys: impl IntoIterator<Item = f64>) -> Series {
+    Series::new(name, ys.into_iter().enumerate().map(|(i, y)| (i as f64, y)))
+}
+
+/// Reads a figure; `Document::parse` fails on anything that is not well-formed XML.
+fn parse(svg: &str) -> Document<'_> {
+    let document = Document::parse(svg).unwrap_or_else(|error| panic!("{error}\n{svg}"));
+    for node in document.descendants() {
+        for attribute in node.attributes() {
+            let value = attribute.value();
+            assert!(
+                !value.contains("NaN") && !value.contains("inf"),
+                "{}={value}",
+                attribute.name()
+            );
+        }
+        if node.has_tag_name("path") {
+            assert!(node.attribute("d").is_some_and(|d| d.starts_with('M') && d.len() > 4));
+        }
+    }
+    document
+}
+
+fn class<'a>(node: &Node<'a, '_>) -> &'a str {
+    node.attribute("class").unwrap_or("")
+}
+
+fn text(node: Node<'_, '_>) -> String {
+    node.descendants().filter(Node::is_text).filter_map(|n| n.text()).collect()
+}
+
+fn number(node: &Node<'_, '_>, name: &str) -> f64 {
+    node.attribute(name).and_then(|value| value.parse().ok()).expect(name)
+}
+
+/// The texts beside the curves or in the rows above, with their places.
+fn names(document: &Document<'_>) -> Vec<(f64, f64, String)> {
+    let is_name = |n: &Node<'_, '_>| n.has_tag_name("text") && class(n).is_empty();
+    document
+        .descendants()
+        .filter(is_name)
+        .map(|n| (number(&n, "x"), number(&n, "y"), text(n)))
+        .collect()
+}
+
+fn small() -> Figure {
+    let f32 = [5.5, 3.0, 2.25, 2.0, 1.95];
+    let fp4 = [5.5, 3.2, f64::NAN, f64::NAN, f64::NAN];
+    Figure::new("Loss")
+        .subtitle("a small figure")
+        .x(Axis::linear("step"))
+        .panel(
+            Panel::new(Axis::linear("loss (nats/byte)"))
+                .height_share(2.0)
+                .band(Band::new(
+                    "f32",
+                    (0..5).map(|i| (f64::from(i), f32[i as usize] - 0.2, f32[i as usize] + 0.2)),
+                ))
+                .faint(line("f32", [5.6, 2.9, 2.3, 1.9, 2.0]))
+                .line(line("f32", f32).note("1.950"))
+                .line(line("mxfp4", fp4))
+                .rule(1.8, "entropy"),
+        )
+        .panel(Panel::new(Axis::log("norm")).points(line("f32", [1.0, 3.0, 10.0, 30.0, 100.0])))
+}
+
+#[test]
+fn a_small_figure_has_these_bytes() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/plot/small.svg");
+    let svg = small().to_svg();
+    parse(&svg);
+    if std::env::var_os("EXMY_BLESS").is_some() {
+        std::fs::write(path, &svg).expect("the golden figure can be written");
+    }
+    let golden = std::fs::read_to_string(path).expect("the golden figure is committed");
+    let first = svg.lines().zip(golden.lines()).find(|(new, old)| new != old);
+    assert!(svg == golden, "the drawing has changed, first at {first:?}");
+}
+
+#[test]
+fn equal_figures_give_equal_bytes() {
+    assert_eq!(small().to_svg(), small().to_svg());
+    assert_eq!(small().clone().to_svg(), small().to_svg());
+}
+
+#[test]
+fn a_figure_describes_itself_and_needs_nothing_else() {
+    let svg = small().to_svg();
+    let document = parse(&svg);
+    let root = document.root_element();
+    assert_eq!((root.attribute("role"), root.attribute("aria-label")), (Some("img"), Some("Loss")));
+    assert_eq!(root.attribute("width"), Some("100%"));
+    let mut children = root.children().filter(Node::is_element);
+    assert_eq!(children.next().map(text).as_deref(), Some("Loss"));
+    let description = children.next().map(text).expect("a description");
+    for part in ["step from 0 to 4", "f32 ends at 1.95", "mxfp4 ends at 3.2", "entropy at 1.8"] {
+        assert!(description.contains(part), "no `{part}` in `{description}`");
+    }
+    assert!(svg.contains("prefers-color-scheme:dark"));
+    for foreign in ["href", "url(", "@import", "<script", " id="] {
+        assert!(!svg.contains(foreign), "{foreign}");
+    }
+}
+
+#[test]
+fn names_may_hold_markup() {
+    let name = "a<b>&\"c\"'\u{0}]]>";
+    let svg = Figure::new(name)
+        .subtitle(name)
+        .x(Axis::linear(name))
+        .panel(
+            Panel::new(Axis::linear(name))
+                .line(line(name, [1.0, 2.0, f64::NAN]).note("<&"))
+                .points(line(name, [1.0]))
+                .rule(1.0, name),
+        )
+        .to_svg();
+    let document = parse(&svg);
+    let wanted = name.replace('\0', "\u{fffd}");
+    assert_eq!(document.root_element().attribute("aria-label"), Some(wanted.as_str()));
+    assert!(names(&document)[0].2.starts_with(&wanted));
+}
+
+#[test]
+fn names_of_coinciding_curves_do_not_touch() {
+    for count in 1..=30 {
+        let panel = (0..count).fold(Panel::new(Axis::linear("loss")), |panel, i| {
+            // Ends differ by a thousandth of a unit of the picture.
+            let gap = f64::from(i * 7 % 30) * 1e-5;
+            panel.line(line(
+                &format!("series {i}"),
+                (0..50).map(|k| 2.0 + gap + 3.0 / f64::from(k + 1)),
+            ))
+        });
+        let svg = Figure::new("many").panel(panel).to_svg();
+        let document = parse(&svg);
+        let found = names(&document);
+        assert_eq!(found.len(), count as usize);
+        let beside = found.iter().all(|name| name.0 == found[0].0);
+        assert!(beside || count > 12, "{count} names do not fit beside the panel");
+        for (i, a) in found.iter().enumerate() {
+            assert!((0.0..720.0).contains(&a.0));
+            for b in &found[..i] {
+                let apart = (a.1 - b.1).abs() >= 24.0 || (a.0 - b.0).abs() >= 60.0;
+                assert!(apart, "{a:?} and {b:?}");
+            }
+        }
+        if beside {
+            // From top to bottom as the curves end.
+            let mut by_height = found.clone();
+            by_height.sort_by(|a, b| a.1.total_cmp(&b.1));
+            let gaps = by_height.iter().map(|name| name.2[7..].parse::<i32>().unwrap() * 7 % 30);
+            assert!(gaps.clone().zip(gaps.skip(1)).all(|(upper, lower)| upper > lower));
+        }
+    }
+}
+
+#[test]
+fn the_same_name_looks_the_same_in_every_panel() {
+    let svg = Figure::new("")
+        .panel(
+            Panel::new(Axis::linear("a"))
+                .line(line("f32", [1.0, 2.0]))
+                .line(line("bf16", [2.0, 2.0])),
+        )
+        .panel(Panel::new(Axis::linear("b")).line(line("bf16", [0.1, 0.2])))
+        .to_svg();
+    let document = parse(&svg);
+    let styles: Vec<(String, &str)> = document
+        .descendants()
+        .filter(|n| n.has_tag_name("path") && class(n).starts_with("l "))
+        .map(|n| (text(n), class(&n)))
+        .collect();
+    let expected = [("f32", "l h0 d0"), ("bf16", "l h1 d1"), ("bf16", "l h1 d1")];
+    assert_eq!(styles, expected.map(|(name, style)| (name.to_string(), style)));
+}
+
+#[test]
+fn a_diverged_run_is_marked_where_it_ends() {
+    let crosses = |svg: &str| {
+        let document = parse(svg);
+        let found: Vec<_> =
+            document.descendants().filter(|n| class(n).starts_with("x ")).map(text).collect();
+        (found, svg.contains("NaN, ±∞"))
+    };
+    let draw = |axis: Axis, ys: &[f64]| {
+        Figure::new("").panel(Panel::new(axis).line(line("e2m1", ys.iter().copied()))).to_svg()
+    };
+    let marked = (vec!["e2m1: no value".to_string()], true);
+    for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        assert_eq!(crosses(&draw(Axis::linear("loss"), &[3.0, 2.0, bad, bad])), marked);
+        assert_eq!(crosses(&draw(Axis::linear("loss"), &[bad, 2.0, 3.0])), marked);
+    }
+    assert_eq!(crosses(&draw(Axis::log("loss"), &[3.0, 0.0, 2.0])), marked);
+    assert_eq!(crosses(&draw(Axis::linear("loss"), &[3.0, 0.0, 2.0])), (vec![], false));
+    // Nothing but NaN: the series is still named, and said to be empty.
+    let svg = draw(Axis::linear("loss"), &[f64::NAN; 3]);
+    assert_eq!(names(&parse(&svg))[0].2, "e2m1 no values");
+    assert!(svg.contains("nothing to draw"));
+}
+
+#[test]
+fn odd_data_give_sane_pictures() {
+    let (tiny, huge) = (f64::from_bits(1), f64::MAX);
+    let cases: [&[f64]; 12] = [
+        &[],
+        &[1.0],
+        &[0.0, 0.0],
+        &[7.0, 7.0, 7.0],
+        &[f64::NAN],
+        &[-huge, huge],
+        &[huge],
+        &[tiny],
+        &[tiny, huge],
+        &[1e300, -1e-300, f64::INFINITY],
+        &[1e9, 1e9 + 1e-6],
+        &[-3.0, -2.0],
+    ];
+    for ys in cases {
+        for y_axis in [Axis::linear("y"), Axis::log("y"), Axis::log("y").range(0.5, 2.0)] {
+            for x_axis in [Axis::linear("x"), Axis::log("x"), Axis::linear("x").range(0.5, 0.75)] {
+                let swapped = Series::new("b", ys.iter().map(|&y| (y, 1.0)));
+                let panel = Panel::new(y_axis.clone())
+                    .line(line("a", ys.iter().copied()))
+                    .points(swapped)
+                    .band(Band::new("c", ys.iter().map(|&y| (y, y, 2.0 * y))))
+                    .rule(ys.first().copied().unwrap_or(f64::NAN), "rule");
+                let svg = Figure::new("odd").x(x_axis).panel(panel).to_svg();
+                let document = parse(&svg);
+                let ticks = document.descendants().filter(|n| class(n) == "q e").count();
+                assert!((1..=24).contains(&ticks), "{ticks} ticks for {ys:?}");
+                assert_eq!(names(&document).len(), 3);
+            }
+        }
+    }
+    parse(&Figure::new("").to_svg());
+    parse(&Figure::new("no marks").panel(Panel::new(Axis::linear(""))).to_svg());
+}
+
+#[test]
+fn a_long_series_gives_a_short_file_with_its_peak() {
+    // A sawtooth in 0..=1 with one peak of 2, which must touch the top of the fitted range.
+    let ys = |n: u32| (0..n).map(move |i| if i == n / 3 { 2.0 } else { f64::from(i % 97) / 96.0 });
+    let draw = |n: u32| {
+        let axis = Axis::linear("").range(0.0, 2.0);
+        Figure::new("").panel(Panel::new(axis).line(line("", ys(n)))).to_svg()
+    };
+    let svg = draw(100_000);
+    assert!(svg.len() < 40_000, "{} bytes", svg.len());
+    assert!(draw(1_000_000).len() < 40_000);
+    let document = parse(&svg);
+    let path = document.descendants().find(|n| class(n).starts_with("l ")).expect("the line");
+    let numbers = path.attribute("d").expect("data").replace('-', " -").replace(['M', 'l'], " ");
+    let numbers: Vec<f64> = numbers.split_whitespace().map(|v| v.parse().expect(v)).collect();
+    let mut y = 0.0;
+    let mut top = f64::MAX;
+    for step in numbers.chunks(2) {
+        y += step[1];
+        top = top.min(y);
+    }
+    let frame = document.descendants().filter(|n| n.has_tag_name("svg")).nth(1).expect("the frame");
+    assert!((top - number(&frame, "y")).abs() < 0.05, "peak at {top}");
+}
+
+#[test]
+fn axes_of_counts_have_no_fractions() {
+    let ticks = |axis: Axis| {
+        let panel = Panel::new(Axis::log("loss")).line(line("a", [1.0, 10.0, 100.0]));
+        let svg = Figure::new("").x(axis).panel(panel).to_svg();
+        let document = parse(&svg);
+        let below =
+            document.descendants().filter(|n| class(n) == "q m" && n.attribute("dy").is_some());
+        below.map(text).collect::<Vec<_>>()
+    };
+    assert!(ticks(Axis::linear("x")).contains(&"0.5".into()));
+    assert_eq!(ticks(Axis::whole("x")), ["0", "1", "2"]);
+}
+
+#[test]
+fn many_names_stand_in_rows_once() {
+    let panel = |label: &str| {
+        (0..20).fold(Panel::new(Axis::linear(label)), |panel, i| {
+            panel.line(line(&format!("s{i}"), [1.0, 2.0]))
+        })
+    };
+    let svg = Figure::new("").panel(panel("a")).panel(panel("b")).to_svg();
+    assert_eq!(names(&parse(&svg)).len(), 20);
+}
+
+/// A figure of two panels with the same names and other notes.
+fn noted(names: &[String], note: impl Fn(usize) -> String) -> String {
+    let panel = |share: f64| {
+        names.iter().enumerate().fold(
+            Panel::new(Axis::linear("loss")).height_share(share),
+            |panel, (i, name)| {
+                let end = share * i as f64;
+                panel.line(line(name, [3.0, 2.0 + end]).note(note(i * 10 + share as usize)))
+            },
+        )
+    };
+    Figure::new("").panel(panel(2.0)).panel(panel(1.0)).to_svg()
+}
+
+#[test]
+fn long_names_stay_apart_and_notes_keep_their_numbers() {
+    let recipe = "bitred-e7m7+bias=keep-low+clip=outer";
+    let sets: [fn(&str, usize) -> String; 6] = [
+        |_, i| {
+            format!("BF16 for the {} third of the run", ["first", "last", "second", "other"][i % 4])
+        },
+        |_, i| format!("bf16_{}", ["act", "act_all", "weights_of_all_layers", "norms"][i % 4]),
+        |recipe, i| format!("{recipe}+rate={i}+seed=7"),
+        |recipe, i| format!("seed {i}: {recipe}+round=stochastic {}", recipe.repeat(i % 3)),
+        |recipe, i| format!("{}{i}{}", recipe.replace('+', "x"), "y".repeat(60)),
+        |_, i| format!("{}{}", "z".repeat(100), if i == 0 { "" } else { "a" }),
+    ];
+    for (set, count) in sets.iter().flat_map(|set| [1, 2, 4, 10, 20].map(|count| (set, count))) {
+        let mut wanted: Vec<String> = (0..count).map(|i| set(recipe, i)).collect();
+        wanted.sort();
+        wanted.dedup();
+        let svg = noted(&wanted, |i| format!("diverged at {}", 1000 + i));
+        let document = parse(&svg);
+        let legend: Vec<_> = document
+            .descendants()
+            .filter(|n| n.has_tag_name("text") && class(n).is_empty())
+            .collect();
+        assert!(legend.len() >= wanted.len());
+        let mut found: Vec<(String, String)> = Vec::new();
+        for entry in legend {
+            let note: String = entry.children().filter(|n| class(n) == "q").map(text).collect();
+            let name: String = entry.children().filter(|n| class(n) != "q").map(text).collect();
+            let digits: String = note.chars().filter(char::is_ascii_digit).collect();
+            assert_eq!(digits.len(), 4, "{name}: {note}");
+            // No line leaves the page.
+            let lines = entry.children().filter(|n| n.is_text() || n.has_tag_name("tspan"));
+            for part in lines {
+                let longest = text(part).trim_end().chars().count() as f64 * 21.0 * 0.63;
+                assert!(number(&entry, "x") + longest < 760.0, "{}", text(part));
+            }
+            found.push((digits, name.trim_end().into()));
+        }
+        for (i, (a, name)) in found.iter().enumerate() {
+            for (b, other) in &found[..i] {
+                // The last digit is the panel's; panels may have other room for the same name.
+                assert!(a[..3] == b[..3] || name != other, "{name} of {a} and {b}");
+            }
+        }
+    }
+}
+
+#[test]
+fn long_names_are_whole_where_there_is_room() {
+    let names =
+        ["first and last layer in f32", "BF16 for the first third", "BF16 for the last third"];
+    let svg = noted(&names.map(String::from), |i| format!("diverged at {}", 1000 + i));
+    let found = names_of(&parse(&svg));
+    for (i, name) in names.iter().enumerate() {
+        assert!(found.contains(&format!("{name} diverged at {}", 1002 + i * 10)), "{found:?}");
+    }
+    // The lower panel has no room for two lines of each, but for all numbers.
+    let short = found.iter().filter(|name| name.contains('…'));
+    let numbers: Vec<bool> = short.map(|name| name.contains(" 10")).collect();
+    assert_eq!(numbers, [true; 3], "{found:?}");
+    // Twelve of three lines have no room beside the panel: rows above it.
+    let many: Vec<String> = (0..12).map(|i| format!("{} in run {i}", names[0])).collect();
+    let svg = noted(&many, |_| String::new());
+    let document = parse(&svg);
+    let found = names_of(&document);
+    assert!(found == many, "{found:?}");
+}
+
+#[test]
+fn long_categories_stay_apart() {
+    let names = ["low", "high"].map(|end| format!("weights of all layers but the {end} ones"));
+    let values = [(0.0, 1.0), (1.0, 2.0)];
+    let cells = [1.0, 2.0, 3.0, 4.0];
+    let svg = Figure::new("")
+        .x(Axis::categories("", names.clone()))
+        .panel(Panel::new(Axis::linear("loss")).bars(Series::new("", values)))
+        .panel(Panel::new(Axis::categories("", names)).heat(Heat::of_categories(
+            Axis::linear("v"),
+            2,
+            cells,
+        )))
+        .to_svg();
+    let document = parse(&svg);
+    let labels: Vec<String> = document
+        .descendants()
+        .filter(|n| class(n) == "q e" && text(*n).contains('…'))
+        .map(text)
+        .collect();
+    assert_eq!(labels.len(), 4, "{labels:?}");
+    assert!(labels.iter().filter(|label| label.contains("low")).count() == 2, "{labels:?}");
+    assert!(labels.iter().filter(|label| label.contains("high")).count() == 2, "{labels:?}");
+}
+
+#[test]
+fn rules_at_one_place_are_named_once() {
+    let panel = Panel::new(Axis::linear("cos").range(0.0, 1.0)).line(line("a", [0.0, 1.0]));
+    let panel = [0.0, 0.001, 0.9].into_iter().fold(panel, |p, y| p.rule(y, "random directions"));
+    let svg = Figure::new("").panel(panel).to_svg();
+    let document = parse(&svg);
+    assert_eq!(document.descendants().filter(|n| class(n) == "q o").count(), 2);
+    assert_eq!(paths(&document, "r").len(), 3);
+}
+
+/// Pictures of the studies that are committed: no two names of a panel read the same.
+#[test]
+fn committed_pictures_tell_their_names_apart() {
+    let studies = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/studies");
+    let folders = std::fs::read_dir(studies).into_iter().flatten().map(Result::unwrap);
+    let pictures = folders.flat_map(|folder| std::fs::read_dir(folder.path().join("figures")));
+    for path in pictures.flatten().map(|picture| picture.unwrap().path()) {
+        if path.extension().is_none_or(|end| end != "svg") {
+            continue;
+        }
+        let svg = std::fs::read_to_string(&path).expect("a committed picture can be read");
+        tell_apart(&svg, &path);
+    }
+}
+
+fn tell_apart(svg: &str, path: &Path) {
+    let document = parse(svg);
+    // The sample of a line precedes its name, and says by hue and dashes which series that is.
+    let mut found: Vec<(String, [Option<String>; 2])> = Vec::new();
+    let mut style = [None, None];
+    for node in document.descendants() {
+        if node.has_tag_name("path") {
+            let part = |start| {
+                let mut parts = class(&node).split(' ').skip(1);
+                parts.find(|part| part.starts_with(start)).map(str::to_owned)
+            };
+            style = ['h', 'd'].map(part);
+        } else if node.has_tag_name("text") && class(&node).is_empty() {
+            let name = node.children().filter(|n| class(n) != "q").map(text).collect::<String>();
+            found.push((name.trim_end().into(), style.clone()));
+        }
+    }
+    for (i, (name, style)) in found.iter().enumerate() {
+        let differs = |other: &[Option<String>; 2]| {
+            style.iter().zip(other).any(|(a, b)| a.is_some() && b.is_some() && a != b)
+        };
+        let other = found[..i].iter().find(|(known, other)| known == name && differs(other));
+        assert!(other.is_none(), "{}: two names read `{name}`", path.display());
+    }
+}
+
+/// Paths of a class, with their data.
+fn paths<'a>(document: &'a Document<'_>, wanted: &str) -> Vec<&'a str> {
+    let of_class = |n: &Node<'_, '_>| n.has_tag_name("path") && class(n).starts_with(wanted);
+    document.descendants().filter(of_class).filter_map(|n| n.attribute("d")).collect()
+}
+
+fn description<'a>(document: &'a Document<'_>) -> &'a str {
+    document.descendants().find(|n| n.has_tag_name("desc")).and_then(|n| n.text()).expect("desc")
+}
+
+/// A relative path's box: x, y, width, height, for the rectangles of bars and cells.
+fn boxes(data: &str) -> Vec<[f64; 4]> {
+    let spaced = data.replace('-', " -").replace(['l', 'M'], " ");
+    let parts = spaced
+        .split('Z')
+        .map(|part| part.split_whitespace().map(|v| v.parse().expect(v)).collect::<Vec<f64>>());
+    let rectangle = |v: Vec<f64>| [v[0], v[1], v[2] + v[4], v[3] + v[5]];
+    parts.filter(|v| !v.is_empty()).map(rectangle).collect()
+}
+
+#[test]
+fn a_grid_is_coloured_by_value() {
+    // Row by row from below: 1 10 100 above 1 1 NaN.
+    let cells = [1.0, 1.0, f64::NAN, 1.0, 10.0, 100.0];
+    let heat = Heat::of_categories(Axis::log("loss (nats)"), 3, cells);
+    let svg = Figure::new("grid")
+        .x(Axis::categories("activations", ["a", "b<", "c"]))
+        .panel(Panel::new(Axis::categories("weights", ["low", "high"])).heat(heat))
+        .to_svg();
+    let document = parse(&svg);
+    // Of each colour the bar has one rectangle; the grid's come after it.
+    let of = |colour: &str| paths(&document, &format!("c {colour}"));
+    assert_eq!((of("c0").len(), of("c15").len(), of("c5").len()), (2, 2, 1));
+    // Neighbours of one value are one rectangle: two cells below, one above.
+    let lowest = boxes(of("c0")[1]);
+    assert_eq!(lowest.len(), 2);
+    assert!((lowest[0][2] / lowest[1][2] - 2.0).abs() < 0.01, "{lowest:?}");
+    assert!(lowest[0][1] > lowest[1][1], "the first row is the lowest");
+    assert_eq!(boxes(of("c8")[1]).len(), 1, "ten is the middle of one to a hundred");
+    assert_eq!(paths(&document, "x h0").len(), 1);
+    assert!(svg.contains("× a value without a place"));
+    let words = description(&document);
+    for part in [
+        "Horizontal axis: activations.",
+        "loss (nats) from 1 at a, low to 100 at c, high, 1 cells without a value",
+        "b<, high: 10",
+    ] {
+        assert!(words.contains(part), "no `{part}` in `{words}`");
+    }
+    let labels: Vec<String> =
+        document.descendants().filter(|n| class(n).starts_with("q ")).map(text).collect();
+    for label in ["low", "high", "a", "b<", "c", "1", "10", "100"] {
+        assert!(labels.iter().any(|found| found == label), "no {label} in {labels:?}");
+    }
+}
+
+#[test]
+fn odd_grids_give_sane_pictures() {
+    let (tiny, huge) = (f64::from_bits(1), f64::MAX);
+    let cases: [&[f64]; 7] = [
+        &[],
+        &[f64::NAN; 4],
+        &[0.0; 4],
+        &[-huge, huge, 0.0, 1.0],
+        &[tiny, huge, f64::INFINITY, 0.0],
+        &[7.0; 4],
+        &[1e9, 1e9 + 1e-6, 1e9, 1e9],
+    ];
+    for cells in cases {
+        for value in [Axis::linear("v"), Axis::log("v"), Axis::linear("v").range(-1.0, 1.0)] {
+            for x in [Axis::linear("x"), Axis::log("x"), Axis::linear("x").range(0.2, 0.3)] {
+                let heat = Heat::new(value.clone(), [0.0, 1.0], [-1.0, 1.0], 2, cells.to_vec());
+                parse(
+                    &Figure::new("odd")
+                        .x(x)
+                        .panel(Panel::new(Axis::linear("y")).heat(heat))
+                        .to_svg(),
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_large_grid_gives_a_small_file() {
+    let draw = |n: usize, value: fn(usize) -> f64| {
+        let cells: Vec<f64> = (0..n * n).map(value).collect();
+        let heat = Heat::new(Axis::linear("v"), [0.0, 1.0], [0.0, 1.0], n, cells);
+        Figure::new("").panel(Panel::new(Axis::linear("")).heat(heat)).to_svg()
+    };
+    // Every cell another colour than its neighbour, and no cell with a value.
+    let noise = draw(1000, |i| ((i * 7919) % 1013) as f64);
+    assert!(noise.len() < 500_000, "{} bytes", noise.len());
+    assert!(draw(1000, |_| f64::NAN).len() < 80_000);
+    assert!(draw(21, |i| (i % 21) as f64).len() < 20_000);
+}
+
+#[test]
+fn bars_and_intervals_stand_side_by_side() {
+    let names = ["f32", "mxfp4 & co", "nvfp4"];
+    let interval = |x: f64, value: f64| (x, value - 1.0, value, value + 1.0);
+    let svg = Figure::new("gap")
+        .x(Axis::categories("recipe", names))
+        .panel(
+            Panel::new(Axis::linear("gap (%)"))
+                .bars(Series::new("a", [(0.0, 4.0), (1.0, -2.0), (2.0, f64::NAN)]))
+                .bars(Series::new("b", [(0.0, 2.0), (1.0, 2.0), (2.0, 2.0)]))
+                .intervals(Intervals::new("a", [interval(0.0, 4.0), interval(1.0, -2.0)]))
+                .intervals(Intervals::new("c", [interval(2.0, 3.0)])),
+        )
+        .to_svg();
+    let document = parse(&svg);
+    let bars: Vec<Vec<[f64; 4]>> =
+        paths(&document, "w ").iter().skip(2).map(|data| boxes(data)).collect();
+    assert_eq!(bars.iter().map(Vec::len).collect::<Vec<_>>(), [2, 3], "after the two samples");
+    let [up, down] = [bars[0][0], bars[0][1]];
+    // From a common base, one up and one half as far down.
+    assert!((up[1] + up[3] - down[1]).abs() < 0.21, "{up:?} {down:?}");
+    assert!((up[3] / down[3] - 2.0).abs() < 0.01);
+    assert!((bars[1][0][3] * 2.0 - up[3]).abs() < 0.31);
+    // Bars that are all high still begin at 0.
+    let high = Figure::new("")
+        .x(Axis::categories("", ["a", "b"]))
+        .panel(Panel::new(Axis::linear("")).bars(Series::new("", [(0.0, 50.0), (1.0, 60.0)])));
+    let svg = high.to_svg();
+    let pair = boxes(paths(&parse(&svg), "w ")[0]);
+    assert!((pair[1][3] / pair[0][3] - 1.2).abs() < 0.01, "{pair:?}");
+    // Three names: three slots, no overlap, the bar of b right of that of a.
+    assert!(bars[1][0][0] >= up[0] + up[2]);
+    assert_eq!(paths(&document, "x h0").len(), 1, "the bar without a value");
+    assert_eq!(names_of(&document), ["a", "b", "c"]);
+    let words = description(&document);
+    for part in ["a: f32 4, mxfp4 & co -2, nvfp4 NaN", "c: nvfp4 3 (2 to 4)"] {
+        assert!(words.contains(part), "no `{part}` in `{words}`");
+    }
+}
+
+fn names_of(document: &Document<'_>) -> Vec<String> {
+    names(document).into_iter().map(|(_, _, name)| name).collect()
+}
+
+#[test]
+fn names_of_categories_have_room() {
+    let draw = |names: Vec<String>| {
+        let values = (0..names.len()).map(|i| (i as f64, 1.0 + i as f64));
+        Figure::new("")
+            .x(Axis::categories("", names))
+            .panel(Panel::new(Axis::linear("loss")).bars(Series::new("", values)))
+            .to_svg()
+    };
+    let slanted = |svg: &str| svg.matches("rotate(-45").count();
+    assert_eq!(slanted(&draw(vec!["f32".into(), "bf16".into()])), 0);
+    assert_eq!(slanted(&draw((0..8).map(|i| format!("mxfp8-e4m3-{i}")).collect())), 8);
+    // Very long ones are cut: all of the slanted text stays on the page.
+    let svg = draw((0..6).map(|i| format!("{i}{}", " a very long name".repeat(5))).collect());
+    let document = parse(&svg);
+    let size = document.root_element().attribute("viewBox").expect("a view box");
+    let height: f64 = size.split(' ').nth(3).and_then(|v| v.parse().ok()).expect("a height");
+    for node in document.descendants().filter(|n| n.attribute("transform").is_some()) {
+        // As wide as the widest font makes it: 21 units a character at most, at 45 degrees.
+        let length = text(node).chars().count() as f64 * 21.0 * 0.63 * 0.71;
+        assert!(number(&node, "x") - length > -21.0, "{}", text(node));
+        assert!(number(&node, "y") + length < height + 21.0, "{}", text(node));
+    }
+    // More categories than fit are labelled in part.
+    let many = slanted(&draw((0..200).map(|i| format!("name {i}")).collect()));
+    assert!((10..=30).contains(&many), "{many}");
+    parse(&Figure::new("").x(Axis::categories("", [""; 0])).to_svg());
+}

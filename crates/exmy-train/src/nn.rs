@@ -1,0 +1,45 @@
+//! Layers as explicit pairs of forward and backward functions.
+//!
+//! A layer here is two functions on slices: the forward writes its output and whatever the backward
+//! needs and cannot cheaply form again (a row's mean, its reciprocal deviation), the backward turns
+//! the gradient of the output into gradients of input and parameters. There is no tape and no
+//! tensor type; a model is the list of its calls, read once downwards and once upwards.
+//!
+//! Shapes are dense and row-major: activations (N, C) with N = B T tokens (batch, time), C channels.
+//! Gradients of activations are overwritten, gradients of parameters are accumulated, so that
+//! several batches or several uses of one parameter add up.
+//!
+//! The order of every sum is written down and does not depend on the machine: along a row sixteen
+//! lanes, folded by halves ([`real`]); over rows, blocks of a fixed number of rows whose sums are
+//! added in ascending order. Hence the same bits for any number of threads and any
+//! [`Level`](exmy::simd::Level). Sizes that do not fit each other are a programmer's error and
+//! panic.
+
+pub mod activation;
+pub mod attention;
+pub mod decoder;
+pub mod elementary;
+pub mod embedding;
+pub mod gla;
+pub mod linear;
+pub mod loss;
+pub mod model;
+pub mod norm;
+pub mod parameters;
+mod parts;
+pub mod proxy;
+pub mod real;
+pub mod relu;
+pub mod rope;
+pub mod sharpness;
+pub mod site;
+mod steps;
+pub mod stopwatch;
+
+pub use real::Real;
+
+/// Stops at a slice whose length is not what the other arguments say.
+#[track_caller]
+fn expect(name: &str, what: &str, len: usize, expected: usize) {
+    assert!(len == expected, "{name}: {what} has {len} elements, not {expected}");
+}

@@ -1,0 +1,407 @@
+//! Causal softmax attention with grouped heads, forward and backward.
+//!
+//! "Attention is all you need" (arXiv 1706.03762), section 3.2.1, `softmax(Q Kᵀ / sqrt(hd)) V`,
+//! each position attending to itself and what precedes it; `heads / kv_heads` adjacent query heads
+//! share a key and a value head (arXiv 2305.13245: grouped, with one key head multi-query). Queries,
+//! keys and values lie in the rows of one matrix as the group q|k|v writes them:
+//! `(tokens, (heads + 2 kv_heads) * head_dim)`.
+//!
+//! Orders of summation, the same for any number of threads and any SIMD level. Every element of
+//! a product is one chain of fused multiply-adds from +0: scores over the head's dimensions,
+//! outputs and dQ over positions `0..=i`, dK and dV over the query heads of the group and within
+//! each over positions `j..`, all ascending. Sums along a row of probabilities run in sixteen
+//! partial sums (position mod 16), folded by halves. A position after the row's own enters no
+//! sum and its memory is not multiplied by anything, so infinities or NaNs there change nothing.
+//!
+//! Work is divided over (sequence, head) forward and (sequence, key head) backward, a few of them at
+//! a time, so that the working memory does not grow with the batch. The probabilities, `batch * heads * sequence²` values, are kept for
+//! the backward pass if the caller has the memory; if not, they are formed again, to the same bits.
+
+mod causal;
+pub(crate) mod split;
+#[cfg_attr(not(target_arch = "x86_64"), path = "attention/no_vectors.rs")]
+mod vectors;
+
+use core::ops::Range;
+
+use crate::nn::real::{LANES, Real};
+use crate::nn::stopwatch::{Part, Way, lap};
+use causal::{Rows, lower, lower_transposed, scores, softmax, softmax_backward, transpose};
+use exmy::parallel;
+use exmy::simd::kernel;
+
+/// The sizes of one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Sequences.
+    pub batch: usize,
+    /// Tokens of each.
+    pub sequence: usize,
+    /// Query heads.
+    pub heads: usize,
+    /// Key heads, and value heads; divides `heads`.
+    pub kv_heads: usize,
+    /// Elements of a head.
+    pub head_dim: usize,
+}
+
+impl Shape {
+    /// Columns of q|k|v.
+    pub const fn qkv_width(&self) -> usize {
+        (self.heads + 2 * self.kv_heads) * self.head_dim
+    }
+
+    /// Columns of the output.
+    pub const fn width(&self) -> usize {
+        self.heads * self.head_dim
+    }
+
+    /// Distance between rows of probabilities: the sequence, padded to whole blocks of lanes.
+    pub const fn row(&self) -> usize {
+        self.sequence.next_multiple_of(LANES)
+    }
+
+    /// Elements of the probabilities, `(batch, heads, sequence, row)`; zeros after each row's
+    /// own position.
+    pub const fn probabilities(&self) -> usize {
+        self.batch * self.heads * self.sequence * self.row()
+    }
+
+    /// Elements of working memory for either pass with which all threads have work. With less fewer
+    /// have, down to one with the room of a (sequence, key head).
+    pub fn scratch(&self) -> usize {
+        parallel::at_once(self.batch * self.kv_heads, self.unit()) * self.unit()
+    }
+
+    /// How many (sequence, key head) find room in working memory.
+    #[track_caller]
+    fn at_once(&self, scratch: usize) -> usize {
+        let one = self.unit();
+        assert!(scratch >= one, "scratch has {scratch} elements, {self:?} needs {one}");
+        scratch / one
+    }
+
+    const fn group(&self) -> usize {
+        self.heads / self.kv_heads
+    }
+
+    /// A head, transposed or packed.
+    const fn packed(&self) -> usize {
+        let (wide, long) =
+            (self.head_dim * self.row(), self.sequence * self.head_dim.next_multiple_of(LANES));
+        if wide > long { wide } else { long }
+    }
+
+    /// Of one head of a sequence, forward: a transposed or packed head, the output, and the probabilities
+    /// where they are not kept.
+    const fn forward_unit(&self, keeps: bool) -> usize {
+        let own = if keeps { 0 } else { self.sequence * self.row() };
+        self.packed() + self.sequence * self.head_dim + own
+    }
+
+    /// Of one (sequence, key head), backward: a transposed or packed head; dQ of the
+    /// group's heads, dK and dV; one head's dS, and its probabilities where they are not kept.
+    const fn unit(&self) -> usize {
+        let head = self.sequence * self.head_dim;
+        self.packed() + (self.group() + 2) * head + 2 * self.sequence * self.row()
+    }
+
+    #[track_caller]
+    fn check(&self, sizes: [(&str, usize, usize); 3]) {
+        assert!(
+            self.kv_heads > 0 && self.heads.is_multiple_of(self.kv_heads),
+            "{} heads cannot share {} key heads evenly",
+            self.heads,
+            self.kv_heads
+        );
+        for (name, found, expected) in sizes {
+            assert!(found == expected, "{name} has {found} elements, {self:?} needs {expected}");
+        }
+    }
+}
+
+/// `y` (tokens, heads * head_dim) from `qkv` (tokens, qkv_width); keeps the probabilities, unless
+/// their slice is empty.
+///
+/// # Panics
+/// If a slice's length is not the one `shape` gives, `scratch` has less room than for a (sequence,
+/// key head), or `kv_heads` does not divide `heads`.
+pub fn attention<T: Real>(
+    shape: &Shape,
+    qkv: &[T],
+    y: &mut [T],
+    probabilities: &mut [T],
+    scratch: &mut [T],
+) {
+    let _lap = lap(Part::Attention(Way::Forward));
+    let tokens = shape.batch * shape.sequence;
+    let keeps = !probabilities.is_empty();
+    shape.check([
+        ("qkv", qkv.len(), tokens * shape.qkv_width()),
+        ("y", y.len(), tokens * shape.width()),
+        ("probabilities", probabilities.len(), if keeps { shape.probabilities() } else { 0 }),
+    ]);
+    if tokens == 0 || shape.width() == 0 {
+        return;
+    }
+    let rows = shape.sequence * shape.qkv_width();
+    let out = shape.sequence * shape.width();
+    let kept = shape.sequence * shape.row();
+    shape.at_once(scratch.len());
+    // Heads do not meet on the way forward, so each is a unit of its own.
+    let (unit_len, heads) = (shape.forward_unit(keeps), shape.heads);
+    for units in parts(shape.batch * heads, scratch.len() / unit_len) {
+        let first = units.start;
+        let scratch = &mut scratch[..units.len() * unit_len];
+        let work = |unit: usize, scratch: &mut [T], probabilities: &mut [T]| {
+            let (b, head) = ((first + unit) / heads, (first + unit) % heads);
+            forward_unit(*shape, &qkv[b * rows..][..rows], head, probabilities, scratch);
+        };
+        if keeps {
+            let probabilities = &mut probabilities[first * kept..units.end * kept];
+            let (scratch, kept) = ((&mut *scratch, unit_len), (probabilities, kept));
+            parallel::for_each_chunk_of_two(scratch, kept, work);
+        } else {
+            parallel::for_each_chunk(scratch, unit_len, |unit, scratch| {
+                work(unit, scratch, &mut []);
+            });
+        }
+        let scratch = &*scratch;
+        let sequences = first / heads..units.end.div_ceil(heads);
+        let y = &mut y[sequences.start * out..sequences.end * out];
+        parallel::for_each_chunk(y, out, |b, y| {
+            for (unit, head) in of_sequence(&units, sequences.start + b, heads) {
+                let output = &scratch[unit * unit_len + shape.packed()..];
+                scatter(shape, output, 1, y, shape.width(), head * shape.head_dim);
+            }
+        });
+    }
+}
+
+/// `dqkv` (overwritten) from `dy`, with the probabilities that [`attention`] kept for `qkv`, or none.
+///
+/// # Panics
+/// As [`attention`].
+pub fn attention_backward<T: Real>(
+    shape: &Shape,
+    qkv: &[T],
+    probabilities: &[T],
+    dy: &[T],
+    dqkv: &mut [T],
+    scratch: &mut [T],
+) {
+    let _lap = lap(Part::Attention(Way::Backward));
+    let tokens = shape.batch * shape.sequence;
+    let keeps = !probabilities.is_empty();
+    shape.check([
+        ("qkv", qkv.len(), tokens * shape.qkv_width()),
+        ("dy", dy.len(), tokens * shape.width()),
+        ("probabilities", probabilities.len(), if keeps { shape.probabilities() } else { 0 }),
+    ]);
+    assert_eq!(dqkv.len(), qkv.len(), "dqkv has the elements of qkv");
+    if tokens == 0 || shape.width() == 0 {
+        return;
+    }
+    let rows = shape.sequence * shape.qkv_width();
+    let out = shape.sequence * shape.width();
+    let kept = if keeps { shape.group() * shape.sequence * shape.row() } else { 0 };
+    let (unit_len, heads) = (shape.unit(), shape.kv_heads);
+    for units in parts(shape.batch * heads, shape.at_once(scratch.len())) {
+        let scratch = &mut scratch[..units.len() * unit_len];
+        parallel::for_each_chunk(scratch, unit_len, |unit, scratch| {
+            let unit = units.start + unit;
+            let (b, kv) = (unit / heads, unit % heads);
+            let (qkv, dy) = (&qkv[b * rows..][..rows], &dy[b * out..][..out]);
+            let probabilities = &probabilities[unit * kept..][..kept];
+            backward_unit(*shape, qkv, kv, probabilities, dy, scratch);
+        });
+        let scratch = &*scratch;
+        let sequences = units.start / heads..units.end.div_ceil(heads);
+        let dqkv = &mut dqkv[sequences.start * rows..sequences.end * rows];
+        parallel::for_each_chunk(dqkv, rows, |b, dqkv| {
+            let (hd, width) = (shape.head_dim, shape.qkv_width());
+            for (unit, kv) in of_sequence(&units, sequences.start + b, heads) {
+                let dq = &scratch[unit * unit_len + shape.packed()..];
+                let dk = &dq[shape.group() * shape.sequence * hd..];
+                let dv = &dk[shape.sequence * hd..];
+                scatter(shape, dq, shape.group(), dqkv, width, kv * shape.group() * hd);
+                scatter(shape, dk, 1, dqkv, width, (shape.heads + kv) * hd);
+                scatter(shape, dv, 1, dqkv, width, (shape.heads + heads + kv) * hd);
+            }
+        });
+    }
+}
+
+/// `0..count` in parts of `at_once`; the last one may be shorter.
+pub(super) fn parts(count: usize, at_once: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..count).step_by(at_once).map(move |first| first..count.min(first + at_once))
+}
+
+/// Of the (sequence, head) pairs `units`, those of sequence `b`: their place in `units`, their head.
+pub(super) fn of_sequence(
+    units: &Range<usize>,
+    b: usize,
+    heads: usize,
+) -> impl Iterator<Item = (usize, usize)> {
+    let (first, end) = (units.start, units.end);
+    (first.max(b * heads)..end.min((b + 1) * heads)).map(move |unit| (unit - first, unit % heads))
+}
+
+/// Copies `heads` dense heads (sequence, head_dim) to `column` and the following of rows of
+/// `width`. A dense copy per unit lets threads own what they write: rows interleave the heads.
+fn scatter<T: Real>(
+    shape: &Shape,
+    dense: &[T],
+    heads: usize,
+    rows: &mut [T],
+    width: usize,
+    column: usize,
+) {
+    let hd = shape.head_dim;
+    for (h, head) in dense.chunks(shape.sequence * hd).take(heads).enumerate() {
+        for (row, values) in rows.chunks_mut(width).zip(head.chunks(hd)) {
+            row[column + h * hd..][..hd].copy_from_slice(values);
+        }
+    }
+}
+
+/// The probabilities of one head, for inlining into a kernel.
+#[inline(always)]
+fn probabilities_of<T: Real>(
+    shape: Shape,
+    q: Rows<'_, T>,
+    k: Rows<'_, T>,
+    scale: T,
+    packed: &mut [T],
+    p: &mut [T],
+) {
+    let (n, hd, row) = (shape.sequence, shape.head_dim, shape.row());
+    if !vectors::scores(n, hd, row, q, k, packed, p) {
+        transpose(n, hd, row, k, &mut packed[..hd * row]);
+        scores(n, hd, row, q, packed, p);
+    }
+    softmax(n, row, p, scale);
+}
+
+kernel! {
+    /// One head of a sequence; `qkv` are the sequence's rows. The probabilities are left in their slice,
+    /// unless it is empty.
+    fn forward_unit<'a, T: Real>(
+        shape: Shape,
+        qkv: &'a [T],
+        head: usize,
+        probabilities: &'a mut [T],
+        scratch: &'a mut [T],
+    ) {
+        let (n, hd, row) = (shape.sequence, shape.head_dim, shape.row());
+        let (packed, rest) = scratch.split_at_mut(shape.packed());
+        let (out, own) = rest.split_at_mut(n * hd);
+        let q = Rows { data: &qkv[head * hd..], stride: shape.qkv_width() };
+        let k = Rows { data: &qkv[(shape.heads + head / shape.group()) * hd..], ..q };
+        let v = Rows { data: &k.data[shape.kv_heads * hd..], ..q };
+        let scale = T::ONE / T::from_f64(hd as f64).sqrt();
+        let p = if probabilities.is_empty() { own } else { probabilities };
+        let p = &mut p[..n * row];
+        probabilities_of(shape, q, k, scale, packed, p);
+        if !vectors::lower(n, hd, row, p, v, packed, out) {
+            lower(n, hd, row, p, v, out);
+        }
+    }
+}
+
+kernel! {
+    /// Gradients of what [`forward_unit`] read, left in `scratch` as dQ of each head, dK, dV.
+    fn backward_unit<'a, T: Real>(
+        shape: Shape,
+        qkv: &'a [T],
+        kv: usize,
+        probabilities: &'a [T],
+        dy: &'a [T],
+        scratch: &'a mut [T],
+    ) {
+        let (n, hd, row, group) = (shape.sequence, shape.head_dim, shape.row(), shape.group());
+        let (packed, rest) = scratch.split_at_mut(shape.packed());
+        let (dq, rest) = rest.split_at_mut(group * n * hd);
+        let (dk, rest) = rest.split_at_mut(n * hd);
+        let (dv, rest) = rest.split_at_mut(n * hd);
+        let (ds, own) = rest.split_at_mut(n * row);
+        let k = Rows { data: &qkv[(shape.heads + kv) * hd..], stride: shape.qkv_width() };
+        let v = Rows { data: &k.data[shape.kv_heads * hd..], ..k };
+        dk.fill(T::ZERO);
+        dv.fill(T::ZERO);
+        let scale = T::ONE / T::from_f64(hd as f64).sqrt();
+        for g in 0..group {
+            let q = Rows { data: &qkv[(kv * group + g) * hd..], ..k };
+            let dy = Rows { data: &dy[(kv * group + g) * hd..], stride: shape.width() };
+            let p = if probabilities.is_empty() {
+                let p = &mut own[..n * row];
+                probabilities_of(shape, q, k, scale, packed, p);
+                &*p
+            } else {
+                &probabilities[g * n * row..][..n * row]
+            };
+            if !vectors::scores(n, hd, row, dy, v, packed, ds) {
+                transpose(n, hd, row, v, &mut packed[..hd * row]);
+                scores(n, hd, row, dy, packed, ds);
+            }
+            softmax_backward(n, row, p, ds, scale);
+            let dq = &mut dq[g * n * hd..][..n * hd];
+            if !vectors::lower(n, hd, row, ds, k, packed, dq) {
+                lower(n, hd, row, ds, k, dq);
+            }
+            if !vectors::lower_transposed(n, hd, row, ds, q, packed, dk) {
+                lower_transposed(n, hd, row, ds, q, dk);
+            }
+            if !vectors::lower_transposed(n, hd, row, p, dy, packed, dv) {
+                lower_transposed(n, hd, row, p, dy, dv);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exmy::random::{Philox, Stream};
+    use exmy::simd::{Level, with_level};
+
+    fn random(len: usize, stream: u64) -> Vec<f32> {
+        let philox = Philox::new(3, Stream::new("attention").with(stream));
+        (0..len as u64).map(|i| 4.0 * philox.uniform(i) as f32 - 2.0).collect()
+    }
+
+    /// Tiles of any kernel, ragged in both sizes, and memory that holds NaN beforehand.
+    #[test]
+    fn levels_give_the_same_bits() {
+        for (sequence, head_dim, heads, kv_heads) in
+            [(37, 12, 2, 1), (64, 64, 2, 2), (19, 70, 1, 1)]
+        {
+            let shape = Shape { batch: 2, sequence, heads, kv_heads, head_dim };
+            let tokens = 2 * sequence;
+            let (qkv, dy) =
+                (random(tokens * shape.qkv_width(), 1), random(tokens * shape.width(), 2));
+            let (mut results, mut probabilities) = (Vec::new(), Vec::new());
+            for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+                let nan = |len: usize| vec![f32::NAN; len];
+                let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                // Probabilities kept and not; room for all pairs, and for some.
+                let pairs = 2 * shape.kv_heads;
+                for (kept, pairs) in [(true, pairs), (false, pairs), (true, 1), (false, 3)] {
+                    let len = if kept { shape.probabilities() } else { 0 };
+                    let (mut y, mut p) = (nan(dy.len()), nan(len));
+                    let room = pairs * shape.unit();
+                    let (mut scratch, mut dqkv) = (nan(room + 5), nan(qkv.len()));
+                    with_level(level, || {
+                        attention(&shape, &qkv, &mut y, &mut p, &mut scratch);
+                        attention_backward(&shape, &qkv, &p, &dy, &mut dqkv, &mut scratch);
+                    });
+                    results.push([bits(&y), bits(&dqkv)]);
+                    probabilities.extend(kept.then(|| bits(&p)));
+                }
+            }
+            assert!(results.windows(2).all(|pair| pair[0] == pair[1]), "{shape:?}");
+            assert!(probabilities.windows(2).all(|pair| pair[0] == pair[1]), "{shape:?}");
+            assert!(results[0][1].iter().all(|bits| f32::from_bits(*bits).is_finite()));
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Normal numbers by the million, by address: the rows and the noise of the proxy.
+//!
+//! Box and Muller's transform (Ann. Math. Statist. 29, 1958) in f32 of two 24-bit uniforms: block b
+//! of the generator gives elements 4 b to 4 b + 3, two pairs. The largest magnitude is
+//! `sqrt(48 ln 2)` = 5.77; a step of 2048 rows of 512 takes four million of these numbers, which is
+//! why they are not formed in f64 as initial weights are.
+
+// Loops over a fixed number of blocks, indexed alike in several arrays, become vector code.
+#![allow(clippy::needless_range_loop)]
+
+use crate::nn::elementary::ln;
+use crate::nn::real::Real;
+use exmy::parallel;
+use exmy::random::Philox;
+use exmy::simd::kernel;
+
+/// Blocks of the generator that are turned into numbers together.
+const BLOCKS: usize = 64;
+
+/// Elements a thread takes at once.
+const CHUNK: usize = 1 << 14;
+
+/// Elements `start..` of the generator's sequence of independent N(0, 1).
+pub(super) fn normals<T: Real>(values: &mut [T], start: u64, philox: &Philox) {
+    with_normals(values, start, philox, |value, normal| *value = normal);
+}
+
+/// Calls `put` with each value and its element of that sequence.
+pub(super) fn with_normals<T: Real>(
+    values: &mut [T],
+    start: u64,
+    philox: &Philox,
+    put: impl Fn(&mut T, T) + Sync + Send,
+) {
+    parallel::for_each_chunk(values, CHUNK, |i, values| {
+        let mut start = start + (i * CHUNK) as u64;
+        let mut values = values;
+        while !values.is_empty() {
+            let skipped = (start % 4) as usize;
+            let mut all = [0.0; 4 * BLOCKS];
+            blocks(start / 4, *philox, &mut all);
+            let len = values.len().min(all.len() - skipped);
+            let (now, rest) = values.split_at_mut(len);
+            for (value, &normal) in now.iter_mut().zip(&all[skipped..]) {
+                put(value, T::from_f64(f64::from(normal)));
+            }
+            start += len as u64;
+            values = rest;
+        }
+    });
+}
+
+kernel! {
+    /// The numbers of the blocks from `first` on.
+    fn blocks<'a>(first: u64, philox: Philox, out: &'a mut [f32; 4 * BLOCKS]) {
+        let mut words = [[0_u32; BLOCKS]; 4];
+        for b in 0..BLOCKS {
+            let block = philox.block(first.wrapping_add(b as u64));
+            for w in 0..4 {
+                words[w][b] = block[w];
+            }
+        }
+        let mut pairs = [[0.0_f32; BLOCKS]; 4];
+        for half in [0, 2] {
+            for b in 0..BLOCKS {
+                let [cos, sin] = pair(words[half][b], words[half + 1][b]);
+                pairs[half][b] = cos;
+                pairs[half + 1][b] = sin;
+            }
+        }
+        for b in 0..BLOCKS {
+            for w in 0..4 {
+                out[4 * b + w] = pairs[w][b];
+            }
+        }
+    }
+}
+
+/// `sqrt(-2 ln u)` times cosine and sine of a whole turn's part; u in (0, 1].
+#[inline(always)]
+fn pair(radius: u32, turn: u32) -> [f32; 2] {
+    const UNIT: f32 = 1.0 / 16_777_216.0;
+    let radius = (-2.0 * ln(((radius >> 8) + 1) as f32 * UNIT)).max(0.0).sqrt();
+    // An eighth of a turn to either side of a quarter: exact, as the turn has 24 bits.
+    let turn = turn >> 8;
+    let quarter = (turn + (1 << 21)) >> 22;
+    let rest = (turn as i32 - (quarter << 22) as i32) as f32 * UNIT;
+    let angle = core::f32::consts::TAU * rest;
+    let square = angle * angle;
+    // Taylor's series: the next terms are below 2e-9 at an eighth of a turn.
+    let sin = 1.0 / 362_880.0_f32;
+    let sin = sin.mul_add(square, -1.0 / 5040.0).mul_add(square, 1.0 / 120.0);
+    let sin = (sin.mul_add(square, -1.0 / 6.0) * square).mul_add(angle, angle);
+    let cos = -1.0 / 3_628_800.0_f32;
+    let cos = cos.mul_add(square, 1.0 / 40_320.0).mul_add(square, -1.0 / 720.0);
+    let cos = cos.mul_add(square, 1.0 / 24.0).mul_add(square, -0.5).mul_add(square, 1.0);
+    let odd = quarter & 1 == 1;
+    let (x, y) = if odd { (sin, cos) } else { (cos, sin) };
+    let x = if (quarter + 1) & 2 == 2 { -x } else { x };
+    let y = if quarter & 2 == 2 { -y } else { y };
+    [radius * x, radius * y]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exmy::random::Stream;
+    use exmy::simd::{Level, with_level};
+
+    fn philox() -> Philox {
+        Philox::new(3, Stream::new("draw test"))
+    }
+
+    /// Against the transform in f64 on the same words: 4e-7 of the radius.
+    #[test]
+    fn pairs_are_the_transform() {
+        let mut values = vec![0.0_f32; 40_000];
+        normals(&mut values, 0, &philox());
+        for (p, pair) in values.chunks(2).enumerate() {
+            let [u, t] = [0, 1].map(|w| philox().word(2 * p as u64 + w) >> 8);
+            let radius = (-2.0 * libm::log((f64::from(u) + 1.0) / f64::from(1 << 24))).sqrt();
+            let (sin, cos) =
+                libm::sincos(std::f64::consts::TAU * f64::from(t) / f64::from(1 << 24));
+            for (value, direction) in pair.iter().zip([cos, sin]) {
+                let error = (f64::from(*value) - radius * direction).abs();
+                assert!(error <= 4e-7 * radius.max(1e-3), "{p}: {value} {}", radius * direction);
+            }
+        }
+        let mean = |power: i32| {
+            let powers = values.iter().map(|&z| (0..power).map(|_| f64::from(z)).product::<f64>());
+            powers.sum::<f64>() / values.len() as f64
+        };
+        let error = 5.0 / (values.len() as f64).sqrt();
+        assert!(mean(1).abs() < error && (mean(2) - 1.0).abs() < 1.5 * error);
+        assert!((mean(4) - 3.0).abs() < 10.0 * error, "{}", mean(4));
+    }
+
+    /// The ends of both uniforms.
+    #[test]
+    fn extremes() {
+        assert_eq!(pair(u32::MAX, 0)[0], 0.0);
+        let most = pair(0, 0);
+        assert!((most[0] - 5.768_108).abs() < 1e-5 && most[1] == 0.0, "{most:?}");
+        let three_quarters = pair(0, 0xC000_0000);
+        assert!(three_quarters[0].abs() == 0.0 && three_quarters[1] == -most[0]);
+        assert!(pair(0, u32::MAX)[0] > 5.7);
+    }
+
+    #[test]
+    fn any_part_at_any_level_is_the_same() {
+        let mut whole = vec![0.0_f32; 3 * CHUNK];
+        normals(&mut whole, 0, &philox());
+        for start in [1, 6, CHUNK - 3] {
+            let mut part = vec![0.0; CHUNK + 5];
+            normals(&mut part, start as u64, &philox());
+            assert_eq!(part[..], whole[start..][..CHUNK + 5]);
+        }
+        for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+            let mut again = vec![0.0; 999];
+            with_level(level, || normals(&mut again, 0, &philox()));
+            assert_eq!(again[..], whole[..999], "{level}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The activation functions of one line: ReLU, its square, the identity, the hyperbolic tangent.
+
+use super::expect;
+use super::real::Real;
+use crate::nn::stopwatch::{Part, Way, lap};
+use exmy::parallel;
+use exmy::simd::kernel;
+
+/// Elements a thread takes at once.
+const CHUNK: usize = 1 << 15;
+
+/// Which function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Function {
+    /// `max(x, 0)`; its slope at 0 is 0.
+    Relu,
+    /// `max(x, 0)²` (arXiv 2109.08668).
+    SquaredRelu,
+    /// `x`.
+    Linear,
+    /// `tanh(x)`.
+    Tanh,
+}
+
+/// `y = f(x)`, elementwise. A NaN stays one.
+///
+/// # Panics
+/// If `x` and `y` differ in length.
+#[track_caller]
+pub fn apply<T: Real>(function: Function, x: &[T], y: &mut [T]) {
+    let _lap = lap(Part::Activation(Way::Forward));
+    expect("apply", "y", y.len(), x.len());
+    parallel::for_each_chunk(y, CHUNK, |i, y| {
+        apply_chunk(function, &x[i * CHUNK..][..y.len()], y);
+    });
+}
+
+kernel! {
+    fn apply_chunk<'a, T: Real>(function: Function, x: &'a [T], y: &'a mut [T]) {
+        let each = y.iter_mut().zip(x);
+        match function {
+            Function::Relu => each.for_each(|(y, &x)| *y = if x < T::ZERO { T::ZERO } else { x }),
+            Function::SquaredRelu => {
+                each.for_each(|(y, &x)| *y = if x < T::ZERO { T::ZERO } else { x * x });
+            }
+            Function::Linear => y.copy_from_slice(x),
+            Function::Tanh => each.for_each(|(y, &x)| *y = x.tanh()),
+        }
+    }
+}
+
+/// Backward of [`apply`] in place: `d` comes in as the gradient of y and leaves as that of x.
+///
+/// # Panics
+/// If `x` and `d` differ in length.
+#[track_caller]
+pub fn apply_backward<T: Real>(function: Function, x: &[T], d: &mut [T]) {
+    let _lap = lap(Part::Activation(Way::Backward));
+    expect("apply_backward", "d", d.len(), x.len());
+    parallel::for_each_chunk(d, CHUNK, |i, d| {
+        backward_chunk(function, &x[i * CHUNK..][..d.len()], d);
+    });
+}
+
+kernel! {
+    fn backward_chunk<'a, T: Real>(function: Function, x: &'a [T], d: &'a mut [T]) {
+        let each = d.iter_mut().zip(x);
+        match function {
+            Function::Relu => each.for_each(|(d, &x)| *d = if x > T::ZERO { *d } else { T::ZERO }),
+            Function::SquaredRelu => {
+                each.for_each(|(d, &x)| *d *= if x > T::ZERO { x + x } else { T::ZERO });
+            }
+            Function::Linear => {}
+            Function::Tanh => each.for_each(|(d, &x)| {
+                let y = x.tanh();
+                *d *= (-y).mul_add(y, T::ONE);
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_and_slopes_by_hand() {
+        let x = [-2.0, -0.0, 0.5, 3.0];
+        let both = |function| {
+            let (mut y, mut d) = ([9.0; 4], [1.0, 1.0, 1.0, 2.0]);
+            apply(function, &x, &mut y);
+            apply_backward(function, &x, &mut d);
+            (y, d)
+        };
+        assert_eq!(both(Function::Relu), ([0.0, 0.0, 0.5, 3.0], [0.0, 0.0, 1.0, 2.0]));
+        assert_eq!(both(Function::SquaredRelu), ([0.0, 0.0, 0.25, 9.0], [0.0, 0.0, 1.0, 12.0]));
+        assert_eq!(both(Function::Linear), (x, [1.0, 1.0, 1.0, 2.0]));
+        let (y, d) = both(Function::Tanh);
+        assert!((y[2] - 0.462_117_157_260_009_8_f64).abs() < 1e-15);
+        assert!((d[2] - 0.786_447_732_965_927_5).abs() < 1e-15);
+        let mut y = [0.0; 1];
+        apply(Function::SquaredRelu, &[f64::NAN], &mut y);
+        assert!(y[0].is_nan());
+    }
+}

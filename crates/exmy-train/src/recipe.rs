@@ -1,0 +1,387 @@
+//! Recipes: which numbers each tensor of a training step gets.
+//!
+//! A recipe is an ordered list of [rules](rule), each saying where (layers, operators, products, operands,
+//! steps) and what ([`Numbers`]: a quantizer, the axis of its blocks, its random bits). Later rules override
+//! earlier ones; what no rule mentions is f32. It has one textual form, the same in Rust, on the command
+//! line, in `config.toml` and in a plot's legend: a base, and behind each `+` an option or a rule.
+//!
+//! | base | operands of all three products of all linear layers, head included |
+//! |---|---|
+//! | `f32` | untouched |
+//! | a format: `bf16`, `e8m3`, `e4m3fn`, `e8m3@rtz`, ... | that format, to nearest even unless said otherwise |
+//! | a block format: `mxfp8-e4m3`, `mxfp4`, `nvfp4`, `e2m1/16:e8m0`, ... | that block format, blocks along each product's own reduction axis |
+//! | `rht16>nvfp4`, `clip-e7m7`, ... | any other [`Numbers`] |
+//! | `mxfp8-mix` | `mxfp8-e4m3`; the output gradient in both backward products `mxfp8-e5m2` |
+//! | a paper's: `bitred-e8m3`, `mxpaper-e4m3`, `msamp-o1`, `nv-nvfp4`, `chon`, ... | as `docs/recipes.md` tells, with knobs: `nv-nvfp4+sr-bits=4` |
+//!
+//! | option | means |
+//! |---|---|
+//! | `+out=FORMAT` | the results of forward and `grad_input` are rounded to FORMAT |
+//! | `+dw-out=FORMAT` | those of `grad_weight` |
+//! | `+fwd-only` | the backward products are f32 |
+//! | `+o_proj=bf16`, `+last2:weight=bf16`, `+from80%:forward=bf16`, ... | a [rule] |
+//!
+//! `bitred-e8m7` is `bf16+out=bf16`, bit for bit. In a configuration a recipe can be a table, too:
+//!
+//! ```toml
+//! [recipe]
+//! base = "nv-nvfp4+last=1"
+//! [[recipe.rule]]
+//! layers = ["first1"]
+//! operators = ["o_proj", "down_proj"]
+//! products = ["grad_weight"]
+//! operands = ["grad_output"]
+//! from = "80%"
+//! numbers = "bf16>rht16>nvfp4@sr4"
+//! ```
+//!
+//! It is written as the line that means the same. A [`Plan`] is a recipe settled for a model; the
+//! [`Engine`] computes with it.
+
+mod bump;
+mod bundle;
+pub mod clip;
+mod engine;
+mod fast;
+pub mod hot;
+mod mask;
+pub mod memory;
+pub mod numbers;
+mod plan;
+pub mod rule;
+mod table;
+
+pub use engine::{Engine, Images, Observer, Phase, Rounded};
+pub use numbers::Numbers;
+pub use plan::{Linear, Plan, PlanError, Share};
+
+use exmy::format::Format;
+use exmy::quantizer::{ParseQuantizerError, Quantizer};
+use exmy::text::Nearest;
+use rule::Rule;
+use std::fmt;
+use std::str::FromStr;
+
+/// Recipes with a name of their own, for suggestions and listings.
+pub const NAMED: [&str; 36] = [
+    "f32",
+    "bf16",
+    "e8m3",
+    "e8m4",
+    "e8m5",
+    "e8m6",
+    "e8m7",
+    "e8m3@rtz",
+    "bitred-e8m3",
+    "bitred-e8m4",
+    "bitred-e8m5",
+    "bitred-e8m6",
+    "bitred-e8m7",
+    "bitred-e7m7",
+    "mxfp8-e4m3",
+    "mxfp8-e5m2",
+    "mxfp8-mix",
+    "mxfp8-weights",
+    "mxfp6-e2m3",
+    "mxfp6-e3m2",
+    "mxfp4",
+    "mxint8",
+    "nvfp4",
+    "mxpaper-e4m3",
+    "mxpaper-e5m2",
+    "mxpaper-mix",
+    "mxpaper-e3m2",
+    "mxpaper-e2m3",
+    "mxpaper-e2m1",
+    "mxpaper-int8",
+    "msamp-o1",
+    "nv-nvfp4",
+    "nv-mxfp4",
+    "nv-post-qk",
+    "nv-hcp",
+    "chon",
+];
+
+/// Which numbers the tensors of a network get.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Recipe {
+    text: String,
+    rules: Vec<Rule>,
+}
+
+impl Recipe {
+    /// The rules; later ones override earlier ones.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// The textual form.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl Default for Recipe {
+    /// `f32`: nothing is quantized.
+    fn default() -> Self {
+        Self { text: "f32".into(), rules: Vec::new() }
+    }
+}
+
+/// A text that is no recipe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseRecipeError {
+    given: String,
+    reason: Option<String>,
+}
+
+impl fmt::Display for ParseRecipeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { given, reason } = self;
+        write!(f, "there is no recipe {given:?}")?;
+        if let Some(reason) = reason {
+            return write!(f, "\n  {reason}");
+        }
+        let near = Nearest::new(given, NAMED);
+        if !near.names().is_empty() {
+            write!(f, "\n  did you mean {near}?")?;
+        }
+        write!(
+            f,
+            "\n  a recipe is f32, a format (bf16, e8m3, e8m3@rtz), a block format (mxfp8-e4m3, \
+             mxfp4, nvfp4), mxfp8-mix, bitred-e8m3 to bitred-e8m7, mxpaper-e4m3, msamp-o1, nv-nvfp4, \
+             chon, each also +out=bf16 and +WHERE=NUMBERS (+last2:o_proj=bf16)"
+        )
+    }
+}
+
+impl std::error::Error for ParseRecipeError {}
+
+/// The parts between plus signs; the one of `+tensor` in a block format divides nothing.
+fn parts(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    for (at, _) in text.match_indices('+') {
+        let behind = &text[at + 1..];
+        let word = behind.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("tensor"));
+        let ends = |byte: &u8| matches!(byte, b'@' | b'+' | b'>');
+        if !(word && behind.as_bytes().get(6).is_none_or(ends)) {
+            parts.push(&text[start..at]);
+            start = at + 1;
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+/// The numbers that a base alone is, in the one spelling.
+fn numbers(base: &str) -> Result<Numbers, Option<String>> {
+    base.parse::<Numbers>().map_err(|error| match base.parse::<Quantizer>() {
+        Err(ParseQuantizerError::Unknown(_)) => None,
+        _ => Some(error.to_string()),
+    })
+}
+
+impl FromStr for Recipe {
+    type Err = ParseRecipeError;
+
+    fn from_str(text: &str) -> Result<Self, ParseRecipeError> {
+        let fail = |reason| ParseRecipeError { given: text.into(), reason };
+        let words = parts(text);
+        let (base, words) = (words[0], &words[1..]);
+        let split = |word: &'_ str| -> (usize, usize) {
+            word.find('=').map_or((word.len(), word.len()), |at| (at, at + 1))
+        };
+        let items = words.iter().map(|word| (&word[..split(word).0], &word[split(word).1..]));
+        let mut options = bundle::Options::new(items.collect());
+        let found = bundle::find(base, &mut options).map_err(|reason| fail(Some(reason)))?;
+        let make = |on: &str, value: &str| {
+            Rule::parse(on, value).map_err(|error| fail(Some(error.to_string())))
+        };
+        let mut rules = Vec::new();
+        let mut canonical = match found {
+            Some(all) => {
+                for (on, value) in all {
+                    rules.push(make(&on, &value)?);
+                }
+                base.to_owned()
+            }
+            None => {
+                let numbers = numbers(base).map_err(fail)?;
+                let text = numbers.to_string();
+                if !numbers.is_none() {
+                    rules.push(make("all", &text)?);
+                }
+                // A name of its own stays (`e8m7` is the format bf16, but not what was asked for); any
+                // other spelling becomes the quantizer's.
+                if NAMED.contains(&base) { base.to_owned() } else { text }
+            }
+        };
+        for (key, value, taken) in options.iter() {
+            canonical.push('+');
+            if taken {
+                canonical += key;
+                if !value.is_empty() {
+                    canonical += &format!("={value}");
+                }
+                continue;
+            }
+            let outputs = match key {
+                "out" => Some("forward:grad_input:output"),
+                "dw-out" => Some("grad_weight:output"),
+                _ => None,
+            };
+            if let Some(on) = outputs {
+                let format = value.parse::<Format>();
+                let numbers = match format {
+                    Ok(format) => format.to_string(),
+                    Err(error) if value.parse::<Numbers>().is_err() => {
+                        return Err(fail(Some(error.to_string())));
+                    }
+                    Err(_) => value.to_owned(),
+                };
+                let rule = make(on, &numbers)?;
+                let shown = rule.to_string();
+                canonical += &format!("{key}={}", &shown[shown.find('=').map_or(0, |at| at + 1)..]);
+                rules.push(rule);
+            } else if key == "fwd-only" && value.is_empty() {
+                canonical += key;
+                rules.push(make("backward", "f32")?);
+                rules.push(make("backward:output", "f32")?);
+            } else {
+                let rule = Rule::parse(key, value).map_err(|error| {
+                    let near = Nearest::new(key, options.knobs().iter().copied());
+                    let other = ["out", "dw-out", "fwd-only"];
+                    let near =
+                        if near.names().is_empty() { Nearest::new(key, other) } else { near };
+                    fail(Some(if error.unknown && !near.names().is_empty() {
+                        format!("+{key}: {base} has no such option; did you mean +{near}?")
+                    } else if value.is_empty() {
+                        format!("+{key}: {error}")
+                    } else {
+                        error.to_string()
+                    }))
+                })?;
+                canonical += &rule.to_string();
+                rules.push(rule);
+            }
+        }
+        Ok(Self { text: canonical, rules })
+    }
+}
+
+impl fmt::Display for Recipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(text: &str) -> Vec<String> {
+        text.parse::<Recipe>().unwrap().rules().iter().map(Rule::to_string).collect()
+    }
+
+    #[test]
+    fn every_name_parses_and_prints_itself() {
+        for name in NAMED {
+            let recipe: Recipe = name.parse().unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(recipe.to_string(), name);
+        }
+    }
+
+    #[test]
+    fn other_spellings_print_the_one_form() {
+        let text = |text: &str| {
+            let recipe: Recipe = text.parse().unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(recipe.to_string().parse(), Ok(recipe.clone()));
+            recipe.to_string()
+        };
+        assert_eq!(text("float8_e4m3fn"), "e4m3fn");
+        assert_eq!(text("e4m3fn@rne"), "e4m3fn");
+        assert_eq!(text("e2m1/16:ue4m3+tensor"), "nvfp4");
+        assert_eq!(text("e2m1/8:ue4m3+tensor@te+out=bf16"), "e2m1/8:ue4m3+tensor@te+out=bf16");
+        assert_eq!(text("F8_E4M3@rtz+out=bfloat16"), "e4m3fn@rtz+out=bf16");
+        assert_eq!(text("f32+out=bf16"), "f32+out=bf16");
+        assert_eq!(text("bf16+out=e4m3fn"), "bf16+out=e4m3fn");
+        assert_eq!(text("none+backward=e2m1/16:ue4m3+tensor"), "f32+grad_input:grad_weight=nvfp4");
+        assert_eq!(text("nv-nvfp4+last=2+o_proj=bfloat16"), "nv-nvfp4+last=2+o_proj=bf16");
+        assert_eq!(text("mxfp8-e4m3+fwd-only"), "mxfp8-e4m3+fwd-only");
+        assert_eq!(text("rht16>nvfp4"), "rht16>nvfp4");
+    }
+
+    #[test]
+    fn bundles_are_rules() {
+        assert_eq!(rules("f32"), [""; 0]);
+        assert_eq!(rules("mxfp8-mix"), ["all=mxfp8-e4m3", "grad_output=mxfp8-e5m2"]);
+        assert_eq!(rules("bitred-e8m3"), ["all=bf16>e8m3@rtz", "forward:grad_input:output=bf16"]);
+        assert_eq!(rules("bitred-e8m7"), rules("bf16+out=bf16"));
+        assert_eq!(
+            rules("bitred-e8m2+mask=weights+round=sr8"),
+            ["all=bf16", "forward:grad_input:output=bf16", "weight=bf16>e8m2@sr8"]
+        );
+        assert_eq!(
+            rules("bitred-e7m7+bias=keep-low+clip=outer")[0],
+            "all=clip-e7m7-keep-low-outer"
+        );
+        assert_eq!(rules("bitred-e5m3+scale=tensor-pow2")[0], "all=clip-e5m3-pow2>>e8m3@rtz");
+        assert_eq!(rules("bitred-e8m3+scale=tensor-pow2")[0], "all=clip-e8m3-pow2>>e8m3@rtz");
+        assert_eq!(rules("bitred-e8m0")[0], "all=mask0");
+        assert_eq!(rules("bitred-e8m3+accum=bf16")[2..], ["sums=fma:bf16"]);
+        let masks = |text: &str| rules(&format!("bitred-e8m3+mask={text}"));
+        let both = ["all=bf16>e8m3@rtz", "forward:grad_input:output=bf16"];
+        assert_eq!(
+            masks("attention")[1..],
+            [
+                "forward:grad_input:output=bf16",
+                "all=bf16>e8m3@rtz",
+                "q:k:tensor=bf16>e8m3@rtz",
+                "scores:gradient=bf16>e8m3@rtz",
+                "v:probabilities:tensor=bf16>e8m3@rtz",
+                "attention:gradient=bf16>e8m3@rtz",
+            ]
+        );
+        assert_eq!(masks("paper"), both);
+        assert_eq!(masks("embedding")[2..], [both[0], "embedding:tensor=bf16>e8m3@rtz"]);
+        assert_eq!(
+            masks("backward/weights/qk")[2..],
+            [
+                "grad_input:grad_weight=bf16>e8m3@rtz",
+                "weight=bf16>e8m3@rtz",
+                "q:k:tensor=bf16>e8m3@rtz",
+                "scores:gradient=bf16>e8m3@rtz",
+            ]
+        );
+    }
+
+    #[test]
+    fn wrong_names_are_answered() {
+        let message = |text: &str| text.parse::<Recipe>().unwrap_err().to_string();
+        assert!(message("mxpf8-e4m3").contains("did you mean mxfp8-e4m3"));
+        assert!(message("chom").contains("did you mean chon"));
+        assert!(message("bitred-e8m9").contains("bitred-e8m0 to bitred-e8m7"));
+        assert!(message("bitred-e7m0").contains("bitred-e8m0 to bitred-e8m7"));
+        assert!(message("bitred-e8m0+round=rne").contains("trunc"));
+        assert!(message("bitred-e8m3+mask=weights/acts").contains("inputs"));
+        assert!(message("bitred-e8m3+accum=f16").contains("bf16"));
+        assert!(message("f32+sums=exact").contains("fma"));
+        assert!(message("f32+weight:sums=fma:bf16").contains("one of these"));
+        assert!(message("mxfp8-e4m3@sr8@microxcaling@by-position").contains("random"));
+        assert!(message("mxpaper-e4m3+no-ln-q=codes").contains("code"));
+        assert!(message("nv-nvfp4+sr-bits=8d").contains("8b"));
+        assert!(message("e8m0").contains("no negative numbers"));
+        assert!(message("e4m3fn@sr33").contains("sr33"));
+        assert!(message("mxfp4@sr8@sr4").contains("two rounding modes"));
+        assert!(message("bf16+out=bf61").contains("bf16"));
+        assert!(message("nv-nvfp4+srbits=4").contains("did you mean +sr-bits"));
+        assert!(message("nv-nvfp4+sr=grads").contains("did you mean grad"));
+        assert!(message("nv-nvfp4+rht-size=12").contains("16, 32"));
+        assert!(message("nv-nvfp4+protect=o_porj").contains("o_proj"));
+        assert!(message("mxpaper-e4m4").contains("e4m3, e5m2"));
+        assert!(message("mxfp4+o_porj=bf16").contains("did you mean o_proj"));
+        assert!(message("chon+hcp=s-o2-c").contains("s-o2-b"));
+        assert!(message("mxfp4+fwdonly").contains("fwd-only"));
+    }
+}

@@ -1,0 +1,162 @@
+//! Exponents bumped by position: what the code of arXiv 2506.20752 does instead of what it means.
+//!
+//! Its modification of MX blocks is to raise a block's exponent by one where the largest element would saturate.
+//! The code (Hither1/systems-scaling, `olmo/mx/mx_ops.py`) takes the maximum over the *blocks* of a row, not
+//! within them: position j of every block of the row is bumped if the largest magnitude at that position,
+//! over the row's blocks, is above `max / 2^emax` of its own binade. A bumped element is rounded with
+//! twice its block's scale, its neighbours with the scale itself.
+//!
+//! Of tensors of tokens the code sees (sequences, tokens, features), and blocks along tokens are those of
+//! one sequence: neither a block nor a maximum over blocks reaches into the next one.
+
+use exmy::block::{BlockFormat, Shape};
+use exmy::quantizer::{Axis, Quantizer, Target};
+use exmy::random::Philox;
+use exmy::view::{View, ViewMut};
+
+/// Writes to `out` the image of `x` with exponents bumped by position; blocks along rows are those of
+/// `sequence` rows, where it is not 0.
+///
+/// # Panics
+/// If the target is no block format of blocks along the sum with scales by a power rule.
+pub(super) fn image_into(
+    quantizer: &Quantizer,
+    x: View<'_, f32>,
+    axis: Axis,
+    random: Philox,
+    sequence: usize,
+    mut out: ViewMut<'_, f32>,
+) {
+    if axis == Axis::Cols || sequence == 0 || sequence >= x.rows() {
+        return whole(quantizer, x, axis, random, out);
+    }
+    let stride = out.row_stride();
+    for start in (0..x.rows()).step_by(sequence) {
+        let rows = start..x.rows().min(start + sequence);
+        let data = &mut out.data()[start * stride..];
+        let place = ViewMut::with_row_stride(data, rows.len(), x.cols(), stride);
+        let place = place.expect("rows of the output");
+        whole(quantizer, x.rows_range(rows), axis, random, place);
+    }
+}
+
+/// The image of one tensor.
+fn whole(
+    quantizer: &Quantizer,
+    x: View<'_, f32>,
+    axis: Axis,
+    random: Philox,
+    mut out: ViewMut<'_, f32>,
+) {
+    let Target::Block(format @ BlockFormat { shape: Shape::Along(side), .. }) = quantizer.target
+    else {
+        panic!("{} has no blocks along the sum", quantizer.target)
+    };
+    let side = side as usize;
+    quantizer.image_into(x, axis, random, out.reborrow());
+    // The scale of a block is found as the format finds it, and doubled: the image of twice the numbers
+    // at half the scale would overflow binary32 where this does not.
+    let (rows, cols) = (x.rows(), x.cols());
+    let mut doubled = vec![0.0; rows * cols];
+    let emax = format.element.emax();
+    let scale = |block: &[f32]| {
+        let amax = block.iter().fold(0.0_f32, |a, &b| if b.is_nan() { b } else { a.max(b.abs()) });
+        if amax.is_nan() || amax.is_infinite() {
+            return f32::NAN;
+        }
+        let amax = if amax == 0.0 { f32::MIN_POSITIVE } else { amax };
+        let exponent = (libm::ilogbf(amax) - emax).max(-127) + 1;
+        libm::ldexpf(1.0, exponent)
+    };
+    quantizer.image_with(x, axis, random, scale, ViewMut::new(&mut doubled, rows, cols));
+    let limit = f64::from(format.element.max().to_f32()) / libm::ldexp(1.0, emax);
+    // What is seen by the code has been rounded to the format before.
+    let mut before = vec![0.0; rows * cols];
+    let first = Quantizer { target: Target::None, ..*quantizer };
+    first.image_into(x, axis, random, ViewMut::new(&mut before, rows, cols));
+    let stride = out.row_stride();
+    let out = out.data();
+    let (lines, length) = match axis {
+        Axis::Cols => (rows, cols),
+        Axis::Rows => (cols, rows),
+    };
+    for line in 0..lines {
+        let place = |along: usize| match axis {
+            Axis::Cols => (line, along),
+            Axis::Rows => (along, line),
+        };
+        for position in 0..side.min(length) {
+            let all = || (position..length).step_by(side).map(place);
+            let largest =
+                all().fold(0.0_f64, |a, (i, j)| a.max(f64::from(before[i * cols + j].abs())));
+            if largest > 0.0 && largest > limit * libm::ldexp(1.0, libm::ilogb(largest)) {
+                for (i, j) in all() {
+                    out[i * stride + j] = doubled[i * cols + j];
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exmy::random::Stream;
+
+    fn image(x: &[f32]) -> Vec<f32> {
+        let quantizer: Quantizer = "mxfp8-e4m3@microxcaling".parse().unwrap();
+        let mut out = vec![0.0; x.len()];
+        let random = Philox::new(0, Stream::new("unused"));
+        let view = View::new(x, 1, x.len());
+        image_into(&quantizer, view, Axis::Cols, random, 0, ViewMut::new(&mut out, 1, x.len()));
+        out
+    }
+
+    /// Two blocks. Position 0 has 0.9 and 1.0: the largest, 1.0, is not in the clamp band, so the first block's
+    /// 0.9, the largest of its block, still saturates to 0.875. Position 1 has 0.95 and 0.3 and is
+    /// bumped in both blocks: 0.95 to a multiple of 1/16, and 0.3 of the second block is as without, since it stays
+    /// normal.
+    #[test]
+    fn positions_are_bumped_not_blocks() {
+        let mut x = [0.0; 64];
+        (x[0], x[1], x[32], x[33]) = (0.9, 0.95, 1.0, 0.3);
+        let image = image(&x);
+        assert_eq!([image[0], image[1], image[32], image[33]], [0.875, 0.9375, 1.0, 0.3125]);
+    }
+
+    /// One feature of two sequences of 48 tokens, by hand. Each has a block of 32 and one of 16. The first sequence's
+    /// 0.95 at position 1 is alone in its band: it is bumped to 0.9375 there; the second one has 1.0 at position 1,
+    /// so its 0.95 at token 33, the largest of the last block, saturates to 0.875. Were all 96 tokens one column, the 1.0
+    /// of token 48 + 17 would stand at position 1 of the third block: the first 0.95 would saturate, and the other one would not, with a
+    /// 1.0 in its block.
+    #[test]
+    fn blocks_of_tokens_end_with_their_sequence() {
+        let quantizer: Quantizer = "mxfp8-e4m3@microxcaling".parse().unwrap();
+        let mut x = [0.0; 96];
+        (x[1], x[48 + 1], x[48 + 17], x[48 + 33]) = (0.95, 1.0, 1.0, 0.95);
+        let random = Philox::new(0, Stream::new("unused"));
+        let image = |sequence| {
+            let mut out = [9.0; 96];
+            let (view, to) = (View::new(&x, 96, 1), ViewMut::new(&mut out, 96, 1));
+            image_into(&quantizer, view, Axis::Rows, random, sequence, to);
+            [out[1], out[48 + 1], out[48 + 33]]
+        };
+        assert_eq!(image(48), [0.9375, 1.0, 0.875]);
+        assert_eq!(image(0), [0.875, 1.0, 0.9375]);
+    }
+
+    #[test]
+    fn a_row_in_one_band_is_as_blocks_bumped() {
+        let x: Vec<f32> = (0..64).map(|i| 0.9 + (i as f32) / 1000.0).collect();
+        let quantizer: Quantizer = "mxfp8-e4m3@rceil@microxcaling".parse().unwrap();
+        let mut expected = vec![0.0; 64];
+        let random = Philox::new(0, Stream::new("unused"));
+        quantizer.image_into(
+            View::new(&x, 1, 64),
+            Axis::Cols,
+            random,
+            ViewMut::new(&mut expected, 1, 64),
+        );
+        assert_eq!(image(&x), expected);
+    }
+}

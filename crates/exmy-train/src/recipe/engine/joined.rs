@@ -1,0 +1,99 @@
+//! `grad_input` of a group that a recipe takes for one tensor (`@joined`).
+//!
+//! The gate and the up projection of an MLP are often one matrix of 2 h rows, up before gate. `grad_input` sums over
+//! these rows, and so do its blocks run on from up to gate, where h is no multiple of their length.
+
+use super::side::Side;
+use super::{Engine, Rounded};
+use crate::nn::linear::Group;
+use crate::nn::site::{Operand, Operator, Product, Site};
+use crate::recipe::numbers::Numbers;
+use exmy::block::Shape;
+use exmy::bulk::Converter;
+use exmy::gemm::f32::Output;
+use exmy::kept::Kept;
+use exmy::quantizer::{Axis, Target};
+use exmy::view::{View, ViewMut};
+use std::ops::Range;
+
+impl Engine<'_> {
+    /// Whether members of a group are one tensor in `grad_input`, and have other numbers for it: blocks that
+    /// end where members do are the same either way. Residuals of a patch are those of its own operator.
+    pub(super) fn joins(&self, group: &Group<'_>) -> bool {
+        let patched = |(site, _): (Site, _)| self.patch(site).is_some_and(|patch| patch.grad_input);
+        if group.members.len() < 2 || group.sites().any(patched) {
+            return false;
+        }
+        let alike = |operand| {
+            let of = |(site, _): (Site, _)| self.numbers(site, Product::GradInput, operand);
+            let mut all = group.sites().map(of);
+            all.next().filter(|first| first.joined && all.all(|other| other == *first))
+        };
+        let ends = |numbers: &Numbers| match numbers.quantizer.target {
+            Target::Block(format) => match format.shape {
+                Shape::Along(side) if !numbers.by_position => {
+                    group.members.iter().all(|(_, width)| width.is_multiple_of(side as usize))
+                }
+                _ => false,
+            },
+            Target::None | Target::Format(_) => true,
+        };
+        match [Operand::GradOutput, Operand::Weight].map(alike) {
+            [Some(g), Some(w)] => !(ends(&g) && ends(&w)),
+            _ => false,
+        }
+    }
+
+    /// The product of one gradient and one weight; whether the output was rounded on the way.
+    pub(super) fn joined(
+        &mut self,
+        group: &Group<'_>,
+        [g, w]: [View<'_, f32>; 2],
+        out: ViewMut<'_, f32>,
+        how: (Output, Option<Converter<'static>>),
+    ) -> bool {
+        let product = Product::GradInput;
+        let (tokens, outputs, inputs) = (g.rows(), g.cols(), w.cols());
+        let mut parts: Vec<(Site, Range<usize>)> = group.sites().collect();
+        parts.sort_by_key(|(site, _)| site.operator != Operator::Up);
+        let ranges = || parts.iter().map(|(_, range)| range.clone());
+        let mut gradient = Kept::with_room(tokens * outputs);
+        for i in 0..tokens {
+            gradient.extend(ranges().flatten().map(|j| g.at(i, j)));
+        }
+        let mut weight = Kept::with_room(outputs * inputs);
+        for i in ranges().flatten() {
+            weight.extend((0..inputs).map(|j| w.at(i, j)));
+        }
+        let tensor = View::new(&gradient, tokens, outputs);
+        let g = Side { product, operand: Operand::GradOutput, tensor, axis: Axis::Cols };
+        let tensor = View::new(&weight, outputs, inputs);
+        let w = Side { product, operand: Operand::Weight, tensor, axis: Axis::Rows };
+        let whole = [(group.members[0].0, outputs)];
+        // Who watches sees the members.
+        let Some(observer) = self.observer.take() else {
+            return self.multiply(group.layer, &whole, [&g, &w], out, how);
+        };
+        let done = self.multiply(group.layer, &whole, [&g, &w], out, how);
+        for side in [g, w] {
+            let Side { operand, tensor, axis, .. } = side;
+            let mut buffer = Vec::new();
+            let image = self.image(group.layer, &whole, &side, &mut buffer);
+            let mut start = 0;
+            for (site, range) in &parts {
+                let own = start..start + range.len();
+                start = own.end;
+                let [before, after] = [tensor, image].map(|all| match operand {
+                    Operand::Weight => all.rows_range(own.clone()),
+                    _ => all.cols_range(own.clone()),
+                });
+                let (site, numbers) = (*site, self.numbers(*site, product, operand));
+                let (quantizer, clip) = (numbers.quantizer, numbers.clip());
+                let seen = Rounded { site, product, operand, quantizer, clip, axis, before, after };
+                observer.operand(&seen);
+            }
+        }
+        self.observer = Some(observer);
+        done
+    }
+}

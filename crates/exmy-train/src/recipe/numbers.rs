@@ -1,0 +1,335 @@
+//! The numbers that a recipe gives a tensor: a quantizer, and what a quantizer alone cannot say.
+//!
+//! # Text
+//!
+//! `[prior>>]quantizer[@across][@joined][@shared][@windowN][@by-position][@fresh]`:
+//!
+//! * a [quantizer](exmy::quantizer): `bf16`, `mxfp4@sr8`, `bf16>rht16>nvfp4`;
+//! * `f16/tensor:e8m0@rceil>>e4m3fn/tensor:e8m0@rceil`: one quantizer, then another;
+//! * `clip-e7m7`, `clip-e7m7>>e8m3@rtz`: a [clipped range](super::clip), then a quantizer;
+//! * `mask0`: bfloat16 with so many mantissa bits (0 to 7), the others cleared, NaN kept;
+//! * `zero`: nothing but zeros, for gradients that are dropped;
+//! * `@across`: blocks run across the axis that the product sums along, not along it. For a weight in
+//!   `grad_input` that is the axis of the forward product, so that both see the same numbers;
+//! * `@joined`: members of a group that a product sums over, as `grad_input` does, are one tensor, up before gate:
+//!   blocks run on from one to the next, if all have these numbers;
+//! * `@shared`: the random bits of an operand are the same in every product that reads it;
+//! * `@windowN`: the one scale of the tensor is that of the largest magnitude of the last N steps, as in
+//!   [`memory`](super::memory);
+//! * `@by-position`: exponents are bumped by the place of an element in its block, as in
+//!   `bump`;
+//! * `@fresh`: the signs of the rotation are drawn anew each step.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::recipe::clip::Clip;
+use exmy::quantizer::{Quantizer, Target};
+
+/// What happens to a tensor before its quantizer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Prior {
+    /// Its range is clipped.
+    Clip(Clip),
+    /// It is quantized by another quantizer.
+    Quantizer(Quantizer),
+    /// It is rounded to bfloat16 and keeps so many mantissa bits.
+    Mask(u8),
+    /// It becomes zero: a gradient that is dropped.
+    Zero,
+}
+
+/// The numbers of a tensor; see the [module](self).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Numbers {
+    /// What comes first.
+    pub prior: Option<Prior>,
+    /// What the tensor is rounded to.
+    pub quantizer: Quantizer,
+    /// Whether blocks run across the axis that the product sums along.
+    pub across: bool,
+    /// Whether members of a group that a product sums over are one tensor.
+    pub joined: bool,
+    /// Whether products share random bits.
+    pub shared: bool,
+    /// Steps whose largest magnitude gives the tensor's scale; 0 for the tensor's own.
+    pub window: u8,
+    /// Whether exponents are bumped by position.
+    pub by_position: bool,
+    /// Whether the rotation has other signs each step.
+    pub fresh: bool,
+}
+
+impl Numbers {
+    /// The tensor as it is.
+    pub const NONE: Self = Self::of(Quantizer::NONE);
+
+    /// Those of a quantizer.
+    pub const fn of(quantizer: Quantizer) -> Self {
+        Self {
+            prior: None,
+            quantizer,
+            across: false,
+            joined: false,
+            shared: false,
+            window: 0,
+            by_position: false,
+            fresh: false,
+        }
+    }
+
+    /// Whether the tensor stays as it is.
+    pub const fn is_none(&self) -> bool {
+        self.prior.is_none() && self.quantizer.is_none()
+    }
+
+    /// The quantizer, where it is all there is, blocks along the sum and the bits of the tensor alone: what a
+    /// fast product can take over.
+    pub fn plain(&self) -> Option<Quantizer> {
+        let Self { joined, shared, .. } = *self;
+        (*self == Self { joined, shared, ..Self::of(self.quantizer) }).then_some(self.quantizer)
+    }
+
+    /// The range that is clipped first, if one is.
+    pub(crate) const fn clip(&self) -> Option<Clip> {
+        match self.prior {
+            Some(Prior::Clip(clip)) => Some(clip),
+            _ => None,
+        }
+    }
+
+    /// The name of the numbers alone, without how they are reached: `nvfp4`, `bf16`, `f32`.
+    pub fn format(&self) -> String {
+        match (self.quantizer.target, self.prior) {
+            (_, Some(Prior::Zero)) => "zero".into(),
+            (Target::None, None) => match self.quantizer.before {
+                Some(cast) => cast.format.to_string(),
+                None => "f32".into(),
+            },
+            (Target::None, Some(Prior::Clip(clip))) => {
+                format!("e{}m{}", clip.exponent_bits, clip.mantissa_bits)
+            }
+            (Target::None, Some(Prior::Mask(bits))) => format!("e8m{bits}"),
+            (Target::None, Some(Prior::Quantizer(first))) => Self::of(first).format(),
+            (Target::Format(format), _) => format.to_string(),
+            (Target::Block(format), _) => {
+                let text = format.to_string();
+                text.split('@').next().unwrap_or_default().to_owned()
+            }
+        }
+    }
+
+    /// Bits of an element's code, 32 where nothing is rounded.
+    pub fn bits(&self) -> u32 {
+        match (self.quantizer.target, self.prior) {
+            (_, Some(Prior::Zero)) => 0,
+            (Target::Format(format), _) => format.bits(),
+            (Target::Block(format), _) => format.element.bits(),
+            (Target::None, Some(Prior::Clip(clip))) => {
+                1 + u32::from(clip.exponent_bits) + u32::from(clip.mantissa_bits)
+            }
+            (Target::None, Some(Prior::Mask(bits))) => 9 + u32::from(bits),
+            (Target::None, Some(Prior::Quantizer(first))) => Self::of(first).bits(),
+            (Target::None, None) => self.quantizer.before.map_or(32, |cast| cast.format.bits()),
+        }
+    }
+}
+
+impl From<Quantizer> for Numbers {
+    fn from(quantizer: Quantizer) -> Self {
+        Self::of(quantizer)
+    }
+}
+
+impl fmt::Display for Numbers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.prior, self.quantizer.is_none()) {
+            (Some(Prior::Clip(clip)), true) => write!(f, "{clip}")?,
+            (Some(Prior::Clip(clip)), false) => write!(f, "{clip}>>{}", self.quantizer)?,
+            (Some(Prior::Mask(bits)), _) => write!(f, "mask{bits}")?,
+            (Some(Prior::Zero), _) => f.write_str("zero")?,
+            (Some(Prior::Quantizer(first)), _) => write!(f, "{first}>>{}", self.quantizer)?,
+            (None, true) => f.write_str("f32")?,
+            (None, false) => write!(f, "{}", self.quantizer)?,
+        }
+        for (is, word) in [
+            (self.across, "@across"),
+            (self.joined, "@joined"),
+            (self.shared, "@shared"),
+            (self.by_position, "@by-position"),
+            (self.fresh, "@fresh"),
+        ] {
+            f.write_str(if is { word } else { "" })?;
+        }
+        match self.window {
+            0 => Ok(()),
+            steps => write!(f, "@window{steps}"),
+        }
+    }
+}
+
+/// A text that is no [`Numbers`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseNumbersError(pub(super) String);
+
+impl fmt::Display for ParseNumbersError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ParseNumbersError {}
+
+impl FromStr for Numbers {
+    type Err = ParseNumbersError;
+
+    fn from_str(text: &str) -> Result<Self, ParseNumbersError> {
+        let fail = |message: String| Err(ParseNumbersError(message));
+        let quantizer = |text: &str| -> Result<Quantizer, ParseNumbersError> {
+            if text.eq_ignore_ascii_case("f32") {
+                return Ok(Quantizer::NONE);
+            }
+            text.parse().map_err(|error: exmy::quantizer::ParseQuantizerError| {
+                ParseNumbersError(error.to_string())
+            })
+        };
+        let mut numbers = Self::NONE;
+        // The own suffixes leave the text, wherever they stand.
+        let mut rest = String::new();
+        for (i, part) in text.split('@').enumerate() {
+            match part {
+                "across" if i > 0 => numbers.across = true,
+                "joined" if i > 0 => numbers.joined = true,
+                "shared" if i > 0 => numbers.shared = true,
+                "by-position" if i > 0 => numbers.by_position = true,
+                "fresh" if i > 0 => numbers.fresh = true,
+                _ => match part.strip_prefix("window").filter(|_| i > 0) {
+                    Some(steps) => match steps.parse() {
+                        Ok(steps @ 1..) => numbers.window = steps,
+                        _ => return fail(format!("{text:?}: a window has 1 to 255 steps")),
+                    },
+                    None => {
+                        rest += if i > 0 { "@" } else { "" };
+                        rest += part;
+                    }
+                },
+            }
+        }
+        match rest.split_once(">>") {
+            Some((first, last)) if first.starts_with("clip") => {
+                let clip = first
+                    .parse()
+                    .map_err(|e: exmy::text::UnknownName| ParseNumbersError(e.to_string()))?;
+                (numbers.prior, numbers.quantizer) = (Some(Prior::Clip(clip)), quantizer(last)?);
+            }
+            Some((first, last)) => {
+                let first = Prior::Quantizer(quantizer(first)?);
+                (numbers.prior, numbers.quantizer) = (Some(first), quantizer(last)?);
+            }
+            None if rest.starts_with("clip") => {
+                let clip = rest
+                    .parse()
+                    .map_err(|e: exmy::text::UnknownName| ParseNumbersError(e.to_string()))?;
+                numbers.prior = Some(Prior::Clip(clip));
+            }
+            None if matches!(rest.as_bytes(), [b'm', b'a', b's', b'k', b'0'..=b'7']) => {
+                numbers.prior = Some(Prior::Mask(rest.as_bytes()[4] - b'0'));
+            }
+            None if rest == "zero" => numbers.prior = Some(Prior::Zero),
+            None => numbers.quantizer = quantizer(&rest)?,
+        }
+        numbers.check(text)
+    }
+}
+
+impl Numbers {
+    fn check(self, text: &str) -> Result<Self, ParseNumbersError> {
+        use exmy::block::Shape;
+        use exmy::format::Sign;
+        let fail = |message: String| Err(ParseNumbersError(message));
+        let block = match self.quantizer.target {
+            Target::Block(format) => Some(format),
+            Target::Format(format) if format.sign() == Sign::Unsigned => {
+                return fail(format!("{format} has no negative numbers: it is made for scales"));
+            }
+            _ => None,
+        };
+        if matches!(self.prior, Some(Prior::Quantizer(first)) if first.is_none() || first.rotation.is_some())
+        {
+            return fail(format!("{text:?}: before >> stands what rounds and does not rotate"));
+        }
+        let whole = block.is_some_and(|f| f.shape == Shape::Tensor && !f.tensor_scale);
+        if self.window > 0 && !whole {
+            return fail(format!(
+                "{text:?}: a window is for one scale a tensor, as e4m3fn/tensor:e8m0@rceil has"
+            ));
+        }
+        let mx = block.is_some_and(|f| matches!(f.shape, Shape::Along(_)) && f.rule.is_power());
+        if self.by_position && !(mx && self.quantizer.rotation.is_none()) {
+            return fail(format!("{text:?}: only MX blocks bump exponents by position"));
+        }
+        if self.by_position && self.quantizer.is_stochastic() {
+            return fail(format!(
+                "{text:?}: exponents bumped by position go with no random bits, as sequences are \
+                 rounded one by one"
+            ));
+        }
+        if self.fresh && self.quantizer.rotation.is_none() {
+            return fail(format!("{text:?}: without rotation there are no signs to draw"));
+        }
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_text_reads_back() {
+        for text in [
+            "f32",
+            "bf16",
+            "mxfp4@sr8",
+            "bf16>rht16>nvfp4@sr8",
+            "bf16>rht16>nvfp4@fresh",
+            "nvfp4@across",
+            "bf16@rna>mxfp8-e4m3@microxcaling@joined",
+            "e5m2@sr8@shared",
+            "e4m3fn/tensor:e8m0@rceil@window16",
+            "f16/tensor:e8m0@rceil>>e4m3fn/tensor:e8m0@rceil",
+            "clip-e7m7",
+            "clip-e7m7-outer>>e8m3@rtz",
+            "zero",
+            "mask0",
+            "mxfp8-e4m3@microxcaling@by-position",
+        ] {
+            let numbers: Numbers = text.parse().unwrap();
+            assert_eq!(numbers.to_string(), text);
+            assert_eq!(numbers.to_string().parse(), Ok(numbers));
+        }
+        assert_eq!("none".parse(), Ok(Numbers::NONE));
+        assert!("f32".parse::<Numbers>().unwrap().is_none());
+    }
+
+    #[test]
+    fn names_of_the_numbers_alone() {
+        let format = |text: &str| text.parse::<Numbers>().unwrap().format();
+        assert_eq!(format("bf16>rht16>nvfp4@sr8"), "nvfp4");
+        assert_eq!(format("bf16@rna>mxfp8-e4m3@rceil@microxcaling"), "mxfp8-e4m3");
+        assert_eq!((format("f32").as_str(), format("clip-e7m7").as_str()), ("f32", "e7m7"));
+        assert_eq!("clip-e7m7".parse::<Numbers>().unwrap().bits(), 15);
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused() {
+        let message = |text: &str| text.parse::<Numbers>().unwrap_err().to_string();
+        assert!(message("mxfp4@window16").contains("one scale a tensor"));
+        assert!(message("e4m3fn/tensor:e8m0@window0").contains("1 to 255"));
+        assert!(message("nvfp4@by-position").contains("MX blocks"));
+        assert!(message("nvfp4@fresh").contains("no signs"));
+        assert!(message("e8m0").contains("no negative numbers"));
+        assert!(message("rht16>bf16>>mxfp4").contains("rotate"));
+        assert!(message("mxpf4").contains("mxfp4"));
+    }
+}

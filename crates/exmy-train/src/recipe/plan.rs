@@ -1,0 +1,467 @@
+//! A recipe for one model and one run: every question answered by (step, place).
+//!
+//! What a [`Recipe`] leaves open until a model is known, it says relative to it: the last blocks, a share of
+//! the run's steps. A [`Plan`] has settled that, and knows what share of the model's multiplications has which
+//! numbers.
+
+use std::fmt;
+
+use crate::nn::parameters::{Layout, Role};
+use crate::nn::site::{Operand, Operator, Place, Product, Site, Vector};
+use crate::recipe::Recipe;
+use crate::recipe::hot::Patch;
+use crate::recipe::numbers::Numbers;
+use crate::recipe::rule::{self, Layers, Rule, Start, Subject, Value};
+use exmy::gemm::Sum;
+use exmy::round::Rounding;
+
+/// A linear operator of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Linear {
+    /// Where it is.
+    pub site: Site,
+    /// Output features.
+    pub outputs: usize,
+    /// Input features.
+    pub inputs: usize,
+}
+
+impl Linear {
+    /// The linear operators of a model, in the order of its parameters. Operators are recognized by the
+    /// names of their weights, `model.layers.3.self_attn.q_proj.weight`; without a weight of its own,
+    /// the head has that of the embedding of tokens.
+    pub fn all(layout: &Layout) -> Vec<Self> {
+        let mut all = Vec::new();
+        let mut tied = None;
+        for entry in layout {
+            let &[outputs, inputs] = entry.shape.as_slice() else { continue };
+            if entry.name.ends_with("embed_tokens.weight") {
+                let site = Site { layer: None, operator: Operator::Head };
+                tied = Some(Self { site, outputs, inputs });
+            }
+            let Some(site) = site(&entry.name).filter(|_| entry.role == Role::Matrix) else {
+                continue;
+            };
+            all.push(Self { site, outputs, inputs });
+        }
+        let has_head = all.iter().any(|linear| linear.site.operator == Operator::Head);
+        all.extend(tied.filter(|_| !has_head));
+        all
+    }
+
+    /// Parameters, which are multiplications a token and product.
+    pub fn size(&self) -> u64 {
+        self.outputs as u64 * self.inputs as u64
+    }
+}
+
+/// The operator whose weight has a name.
+fn site(name: &str) -> Option<Site> {
+    let path = name.strip_suffix(".weight")?;
+    let ends = |operator: &Operator| {
+        path.strip_suffix(operator.name())
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    // `teacher.up_proj` ends like `up_proj` too, and means more.
+    let named = Operator::ALL.iter().copied().filter(ends);
+    let operator = named.max_by_key(|operator| operator.name().len())?;
+    let mut words = path.split('.');
+    words.find(|word| *word == "layers");
+    Some(Site { layer: words.next().and_then(|layer| layer.parse().ok()), operator })
+}
+
+/// A rule and what it comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Settled {
+    rule: Rule,
+    /// Its first step.
+    from: u64,
+    /// The operators that only the model tells, if it means any.
+    sites: Vec<Site>,
+}
+
+/// A recipe settled for a model and a number of steps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    rules: Vec<Settled>,
+    linears: Vec<Linear>,
+    layers: u32,
+}
+
+/// Why a recipe does not go with a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanError(String);
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+/// The share of linear parameters that stays in high precision at most, where a percentage of blocks does.
+const MOST: (u64, u64) = (1, 4);
+
+/// The operators from the end of a model: in blocks from the last one on, and within them in the reverse
+/// order of their parameters, skipping what does not fit any more.
+fn last(linears: &[Linear], layers: u32, percent: u32) -> Vec<Site> {
+    let count = ((u64::from(percent) * u64::from(layers) + 50) / 100).max(1) as u32;
+    let all: u64 = linears.iter().map(Linear::size).sum();
+    let head = linears.iter().filter(|linear| linear.site.layer.is_none());
+    let mut kept: u64 = head.map(Linear::size).sum();
+    let mut sites = Vec::new();
+    for linear in linears.iter().rev() {
+        let is_last = linear.site.layer.is_some_and(|layer| layer >= layers.saturating_sub(count));
+        if is_last && (kept + linear.size()) * MOST.1 <= all * MOST.0 {
+            kept += linear.size();
+            sites.push(linear.site);
+        }
+    }
+    sites
+}
+
+/// The operators after the meeting of queries and keys: o and the decay gate in a block that has one, v in
+/// any other.
+fn post_qk(linears: &[Linear]) -> Vec<Site> {
+    let is_gate = |site: Site| site.operator.name().starts_with("gk_proj");
+    let gated = |layer| linears.iter().any(|one| one.site.layer == layer && is_gate(one.site));
+    let meant = |site: &Site| match (site.layer, gated(site.layer)) {
+        (None, _) => false,
+        (_, true) => site.operator == Operator::O || is_gate(*site),
+        (_, false) => site.operator == Operator::V,
+    };
+    linears.iter().map(|linear| linear.site).filter(meant).collect()
+}
+
+impl Plan {
+    /// `recipe` for the model of `layout`, trained for `steps`.
+    ///
+    /// # Errors
+    /// If the operands of a product would be rotated differently, or a patch meets a rotated product.
+    pub fn new(recipe: &Recipe, layout: &Layout, steps: u64) -> Result<Self, PlanError> {
+        Self::of(recipe, Linear::all(layout), steps)
+    }
+
+    /// The same for a model of the given linear operators.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn of(recipe: &Recipe, linears: Vec<Linear>, steps: u64) -> Result<Self, PlanError> {
+        let layers =
+            linears.iter().filter_map(|linear| linear.site.layer).max().map_or(0, |l| l + 1);
+        let settle = |rule: &Rule| {
+            let from = match rule.on.from {
+                None => 0,
+                Some(Start::Step(step)) => step,
+                Some(Start::Percent(percent)) => {
+                    (u128::from(steps) * u128::from(percent)).div_ceil(100) as u64
+                }
+            };
+            let sites = rule.on.layers.iter().flat_map(|some| match some {
+                Layers::LastPercent(percent) => last(&linears, layers, *percent),
+                Layers::PostQk => post_qk(&linears),
+                _ => Vec::new(),
+            });
+            Settled { rule: rule.clone(), from, sites: sites.collect() }
+        };
+        let rules = recipe.rules().iter().map(settle).collect();
+        let plan = Self { rules, linears, layers };
+        plan.check()?;
+        Ok(plan)
+    }
+
+    fn check(&self) -> Result<(), PlanError> {
+        let mut starts: Vec<u64> = self.rules.iter().map(|rule| rule.from).collect();
+        starts.sort_unstable();
+        starts.dedup();
+        for step in starts {
+            for linear in &self.linears {
+                let site = linear.site;
+                for &product in Product::ALL {
+                    let [a, b] =
+                        product.operands().map(|one| self.operand(step, site, product, one));
+                    let turns = |n: &Numbers| n.quantizer.rotation.map(|r| (r, n.fresh));
+                    if turns(&a) != turns(&b) {
+                        return Err(PlanError(format!(
+                            "{site}, {product}: one operand is {a}, the other {b}; both need the same \
+                             rotation, or the product means nothing"
+                        )));
+                    }
+                    let patched = self.patch(step, site).is_some() && product == Product::Forward;
+                    if patched && a.quantizer.rotation.is_some() {
+                        return Err(PlanError(format!(
+                            "{site}: a hot-channel patch and a rotation ({a}) in the forward product; \
+                             rotated channels are no channels"
+                        )));
+                    }
+                    if patched && self.sums(step, site, product).is_some() {
+                        return Err(PlanError(format!(
+                            "{site}: a hot-channel patch and sums of their own in the forward product; \
+                             a patched product is summed in f32"
+                        )));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The model's linear operators.
+    pub fn linears(&self) -> &[Linear] {
+        &self.linears
+    }
+
+    /// The value of the last rule that is in force and meant.
+    fn find(
+        &self,
+        step: u64,
+        site: Option<Site>,
+        layer: Option<u32>,
+        product: Option<Product>,
+        subject: impl Fn(&Subject) -> bool,
+    ) -> Option<Value> {
+        let meant = |settled: &&Settled| {
+            let Settled { rule, from, sites } = settled;
+            *from <= step
+                && subject(&rule.on.subject)
+                && site.is_none_or(|site| rule.on.has(site, product))
+                && (rule.on.has_layer(layer, self.layers)
+                    || site.is_some_and(|site| sites.contains(&site)))
+        };
+        self.rules.iter().rev().find(meant).map(|settled| settled.rule.value)
+    }
+
+    fn numbers(value: Option<Value>) -> Numbers {
+        match value {
+            Some(Value::Numbers(numbers)) => numbers,
+            _ => Numbers::NONE,
+        }
+    }
+
+    /// The numbers of an operand of a product.
+    pub fn operand(&self, step: u64, site: Site, product: Product, operand: Operand) -> Numbers {
+        Self::numbers(self.find(step, Some(site), site.layer, Some(product), |subject| {
+            matches!(subject, Subject::Operands(some) if some.is_empty() || some.contains(&operand))
+        }))
+    }
+
+    /// The numbers a product is rounded to.
+    pub fn output(&self, step: u64, site: Site, product: Product) -> Numbers {
+        let is = |subject: &Subject| *subject == Subject::Output;
+        Self::numbers(self.find(step, Some(site), site.layer, Some(product), is))
+    }
+
+    /// The order and the accumulator of a product's sums; `None` for those of the engine.
+    pub fn sums(&self, step: u64, site: Site, product: Product) -> Option<Sum> {
+        let is = |subject: &Subject| *subject == Subject::Sums;
+        match self.find(step, Some(site), site.layer, Some(product), is) {
+            Some(Value::Sums(sum)) => sum,
+            _ => None,
+        }
+    }
+
+    /// The numbers of another tensor or of its gradient.
+    pub fn place(&self, step: u64, layer: Option<u32>, place: Place, gradient: bool) -> Numbers {
+        Self::numbers(self.find(step, None, layer, None, |subject| {
+            matches!(subject, Subject::Places(places, which)
+                if places.contains(&place) && which.is_none_or(|which| which == gradient))
+        }))
+    }
+
+    /// How each step of an operation or of its backward pass is rounded to bfloat16, if at all.
+    pub fn vector(
+        &self,
+        step: u64,
+        layer: Option<u32>,
+        vector: Vector,
+        gradient: bool,
+    ) -> Option<Rounding> {
+        let is = |subject: &Subject| {
+            matches!(subject, Subject::Vectors(some, which)
+                if some.contains(&vector) && which.is_none_or(|which| which == gradient))
+        };
+        rule::arithmetic(&Self::numbers(self.find(step, None, layer, None, is)))
+    }
+
+    /// The patch of an operator's products.
+    pub fn patch(&self, step: u64, site: Site) -> Option<Patch> {
+        match self.find(step, Some(site), site.layer, None, |subject| *subject == Subject::Patch) {
+            Some(Value::Patch(patch)) => patch,
+            _ => None,
+        }
+    }
+
+    /// The steps at which something changes, ascending, 0 first.
+    pub fn switches(&self) -> Vec<u64> {
+        let mut steps: Vec<u64> = self.rules.iter().map(|rule| rule.from).collect();
+        steps.push(0);
+        steps.sort_unstable();
+        steps.dedup();
+        steps
+    }
+
+    /// Which share of the multiplications of linear operators has which numbers at a step: for each product
+    /// its pairs of formats, the most frequent first, shares of the product's own multiplications. A
+    /// teacher's products do not count.
+    pub fn shares(&self, step: u64) -> Vec<Share> {
+        let mut shares: Vec<Share> = Vec::new();
+        let total: u64 = self.linears.iter().map(Linear::size).sum();
+        for &product in Product::ALL {
+            let start = shares.len();
+            for linear in &self.linears {
+                let numbers =
+                    product.operands().map(|one| self.operand(step, linear.site, product, one));
+                let formats = numbers.map(|numbers| numbers.format());
+                let bits = numbers.map(|numbers| numbers.bits()).into_iter().fold(0, u32::max);
+                let share = linear.size() as f64 / total as f64;
+                match shares[start..].iter_mut().find(|one| one.formats == formats) {
+                    Some(one) => one.share += share,
+                    None => shares.push(Share { product, formats, bits, share }),
+                }
+            }
+            shares[start..].sort_by(|a, b| b.share.total_cmp(&a.share));
+        }
+        shares
+    }
+
+    /// Multiplications that patches add at a step, as a share of those of all linear operators.
+    pub fn patched(&self, step: u64) -> f64 {
+        let total: u64 = self.linears.iter().map(Linear::size).sum();
+        let added = |linear: &Linear| {
+            let Some(patch) = self.patch(step, linear.site) else { return 0 };
+            linear.outputs * patch.channels(linear.inputs) * patch.products()
+        };
+        self.linears.iter().map(added).sum::<usize>() as f64
+            / (Product::ALL.len() as f64 * total as f64)
+    }
+}
+
+/// A pair of formats and the share of a product's multiplications that it has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Share {
+    /// Of which product.
+    pub product: Product,
+    /// The formats of its operands, in the order of [`Product::operands`].
+    pub formats: [String; 2],
+    /// Bits of the wider element.
+    pub bits: u32,
+    /// From 0 to 1; those of a product sum to 1.
+    pub share: f64,
+}
+
+impl Share {
+    /// The share of all multiplications of all products whose both operands have elements of at most so many
+    /// bits.
+    pub fn within(shares: &[Self], bits: u32) -> f64 {
+        let meant = shares.iter().filter(|share| share.bits <= bits);
+        meant.map(|share| share.share).sum::<f64>() / Product::ALL.len() as f64
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b] = &self.formats;
+        write!(f, "{} {:.1} % {a}", self.product, 100.0 * self.share)?;
+        if a == b { Ok(()) } else { write!(f, " x {b}") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// GPT-2's operators: q, k, v and o of d x d, up and down of 4d x d, a head for 256 tokens.
+    fn gpt_like(layers: u32, d: usize) -> Vec<Linear> {
+        use Operator::{Down, Head, K, O, Q, Up, V};
+        let block = [(Q, d, d), (K, d, d), (V, d, d), (O, d, d), (Up, 4 * d, d), (Down, d, 4 * d)];
+        let linear = |layer, (operator, outputs, inputs)| Linear {
+            site: Site { layer, operator },
+            outputs,
+            inputs,
+        };
+        let blocks = (0..layers).flat_map(|layer| block.map(|one| linear(Some(layer), one)));
+        blocks.chain([linear(None, (Head, 256, d))]).collect()
+    }
+
+    fn plan(recipe: &str, layers: u32, d: usize) -> Plan {
+        Plan::of(&recipe.parse().unwrap(), gpt_like(layers, d), 1000).unwrap()
+    }
+
+    fn site(layer: u32, operator: Operator) -> Site {
+        Site { layer: Some(layer), operator }
+    }
+
+    #[test]
+    fn later_rules_override_earlier_ones() {
+        let plan =
+            plan("mxfp4+o_proj=bf16+last1:o_proj:forward=mxfp8-e4m3+from500:weight=f32", 3, 64);
+        let text = |step, layer, product, operand| {
+            plan.operand(step, site(layer, Operator::O), product, operand).to_string()
+        };
+        assert_eq!(text(0, 0, Product::Forward, Operand::Weight), "bf16");
+        assert_eq!(text(0, 2, Product::Forward, Operand::Weight), "mxfp8-e4m3");
+        assert_eq!(text(0, 2, Product::GradInput, Operand::Weight), "bf16");
+        assert_eq!(text(499, 2, Product::Forward, Operand::Weight), "mxfp8-e4m3");
+        assert_eq!(text(500, 2, Product::Forward, Operand::Weight), "f32");
+        assert_eq!(text(500, 2, Product::Forward, Operand::Input), "mxfp8-e4m3");
+        assert_eq!(plan.switches(), [0, 500]);
+    }
+
+    /// At 4 layers, the last block would be 24.5 % with the head and fits but for q; of 24 layers, 15 % are
+    /// four blocks; of two, half of one is left out.
+    #[test]
+    fn the_last_blocks_stay_within_a_quarter() {
+        let share = |layers, d| {
+            let plan = plan("nvfp4+lm_head=bf16+last15%=bf16", layers, d);
+            Share::within(&plan.shares(0), 4)
+        };
+        for (layers, d) in [(2, 64), (4, 256), (6, 192), (12, 768), (24, 1024)] {
+            let share = share(layers, d);
+            assert!((0.75..0.9).contains(&share), "{layers} layers: {share}");
+        }
+        let sites = last(&gpt_like(24, 1024), 24, 15);
+        assert_eq!(sites.len(), 4 * 6);
+        assert!(sites.iter().all(|site| site.layer >= Some(20)));
+        let sites = last(&gpt_like(4, 256), 4, 15);
+        assert!(sites.contains(&site(3, Operator::Down)) && !sites.contains(&site(3, Operator::Q)));
+    }
+
+    #[test]
+    fn shares_are_those_of_the_parameters() {
+        let shares = plan("mxfp8-mix+lm_head=bf16", 2, 64).shares(0);
+        let text: Vec<String> = shares.iter().map(Share::to_string).collect();
+        // 2 x 12 x 64^2 in blocks, 256 x 64 in the head: 98304 of 114688.
+        assert_eq!(
+            text,
+            [
+                "forward 85.7 % mxfp8-e4m3",
+                "forward 14.3 % bf16",
+                "grad_input 85.7 % mxfp8-e5m2 x mxfp8-e4m3",
+                "grad_input 14.3 % bf16",
+                "grad_weight 85.7 % mxfp8-e5m2 x mxfp8-e4m3",
+                "grad_weight 14.3 % bf16",
+            ]
+        );
+    }
+
+    #[test]
+    fn rotations_go_together() {
+        let of = |text: &str| Plan::of(&text.parse().unwrap(), gpt_like(2, 64), 10);
+        assert!(of("rht16>nvfp4").is_ok());
+        let error = of("nvfp4+grad_weight:input=rht16>nvfp4").unwrap_err().to_string();
+        assert!(error.contains("layers.0.q_proj, grad_weight"), "{error}");
+        let error = of("rht16>nvfp4+hcp=s-o2-b").unwrap_err().to_string();
+        assert!(error.contains("no channels"), "{error}");
+    }
+
+    #[test]
+    fn names_of_weights_are_sites() {
+        let of = |name: &str| super::site(name).map(|site| site.to_string());
+        let name = "model.layers.11.self_attn.q_proj.weight";
+        assert_eq!(of(name).as_deref(), Some("layers.11.q_proj"));
+        assert_eq!(of("lm_head.weight").as_deref(), Some("lm_head"));
+        assert_eq!(of("model.layers.1.input_layernorm.weight"), None);
+        assert_eq!(of("model.norm.weight"), None);
+    }
+}

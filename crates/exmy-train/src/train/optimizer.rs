@@ -1,0 +1,442 @@
+//! `AdamW` and stochastic gradient descent on flat f32 slices, and clipping by the global norm.
+//!
+//! `AdamW`'s update is PyTorch's `torch.optim.AdamW` (Loshchilov and Hutter, 2019, with Kingma and Ba's
+//! bias correction), in its order of operations: scalars are formed in f64 and rounded to f32 once,
+//! elements are f32,
+//!
+//! ```text
+//! p *= 1 - lr weight_decay                     (where decay applies)
+//! m += (g - m) (1 - beta1)
+//! v  = v beta2 + (1 - beta2) g g
+//! p += -(lr / (1 - beta1^t)) m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
+//! ```
+//!
+//! [`Sgd`] is `torch.optim.SGD` without dampening and Nesterov's term, but for the decay, which PyTorch
+//! adds to the gradient and so to the momentum; here it is decoupled (Loshchilov and Hutter's SGDW) as
+//! in `AdamW`, so that one number means one thing whatever the optimizer:
+//!
+//! ```text
+//! p *= 1 - lr weight_decay                     (where decay applies)
+//! b  = b momentum + g                          (from 0; without momentum there is no b)
+//! p += -lr b
+//! ```
+//!
+//! One pass over memory, in fixed chunks that any thread may take; elements do not meet, so the
+//! result is the same bits for any number of threads and any level. Nothing is allocated.
+
+use crate::nn::real::Real;
+use crate::nn::stopwatch::{Part, lap};
+use exmy::parallel;
+use exmy::simd::kernel;
+
+/// Elements a thread takes at once: four slices of 64 KiB stay in a second-level cache.
+const CHUNK: usize = 1 << 14;
+
+/// The constants of the update; moments belong to the caller.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdamW {
+    /// Decay of the first moment.
+    pub beta1: f64,
+    /// Decay of the second moment.
+    pub beta2: f64,
+    /// Added to the denominator, outside the square root.
+    pub eps: f64,
+    /// Decoupled weight decay, times the learning rate.
+    pub weight_decay: f64,
+}
+
+/// PyTorch's defaults: betas 0.9 and 0.999, eps 1e-8, weight decay 0.01.
+impl Default for AdamW {
+    fn default() -> Self {
+        Self { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.01 }
+    }
+}
+
+/// Stochastic gradient descent; the buffer of momentum belongs to the caller.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sgd {
+    /// What is kept of the buffer from step to step, 0 for none.
+    pub momentum: f64,
+    /// Decoupled weight decay, times the learning rate.
+    pub weight_decay: f64,
+}
+
+impl Sgd {
+    /// One update of `params`; `buffer` is empty where the momentum is 0. `decay` and `grad_scale` are
+    /// those of [`AdamW::step`].
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    #[track_caller]
+    pub fn step(
+        &self,
+        lr: f64,
+        decay: bool,
+        params: &mut [f32],
+        grads: &[f32],
+        buffer: &mut [f32],
+        grad_scale: f32,
+    ) {
+        let _lap = lap(Part::Optimizer);
+        let (len, wanted) = (params.len(), if self.momentum == 0.0 { 0 } else { params.len() });
+        assert!(
+            grads.len() == len && buffer.len() == wanted,
+            "SGD of momentum {}: {len} parameters, {} gradients, a buffer of {}",
+            self.momentum,
+            grads.len(),
+            buffer.len()
+        );
+        let keep = if decay { (1.0 - lr * self.weight_decay) as f32 } else { 1.0 };
+        let (momentum, step) = (self.momentum as f32, -lr as f32);
+        if buffer.is_empty() {
+            return parallel::for_each_chunk(params, CHUNK, |i, params| {
+                let grads = &grads[i * CHUNK..][..params.len()];
+                descend(keep, step, grad_scale, params, grads);
+            });
+        }
+        parallel::for_each_chunk_of_two((params, CHUNK), (buffer, CHUNK), |i, params, buffer| {
+            let grads = &grads[i * CHUNK..][..params.len()];
+            roll(keep, step, momentum, grad_scale, params, grads, buffer);
+        });
+    }
+}
+
+kernel! {
+    fn descend<'a>(
+        keep: f32,
+        step: f32,
+        grad_scale: f32,
+        params: &'a mut [f32],
+        grads: &'a [f32],
+    ) {
+        for (p, &g) in params.iter_mut().zip(grads) {
+            *p = *p * keep + step * (g * grad_scale);
+        }
+    }
+}
+
+kernel! {
+    fn roll<'a>(
+        keep: f32,
+        step: f32,
+        momentum: f32,
+        grad_scale: f32,
+        params: &'a mut [f32],
+        grads: &'a [f32],
+        buffer: &'a mut [f32],
+    ) {
+        for ((p, &g), b) in params.iter_mut().zip(grads).zip(buffer) {
+            *b = *b * momentum + g * grad_scale;
+            *p = *p * keep + step * *b;
+        }
+    }
+}
+
+/// What moves the parameters of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Optimizer {
+    /// With two moments.
+    AdamW(AdamW),
+    /// With a buffer, or none.
+    Sgd(Sgd),
+}
+
+impl Optimizer {
+    /// What the names of its tensors in a checkpoint begin with: one prefix for each number that it keeps
+    /// of a parameter.
+    pub const fn moments(&self) -> &'static [&'static str] {
+        match self {
+            Self::AdamW(_) => &["adamw.m.", "adamw.v."],
+            Self::Sgd(Sgd { momentum: 0.0, .. }) => &[],
+            Self::Sgd(_) => &["sgd.b."],
+        }
+    }
+
+    /// One update at step `t`, counted from 1; moments that are not kept are empty.
+    ///
+    /// # Panics
+    /// As [`AdamW::step`] and [`Sgd::step`].
+    #[track_caller]
+    pub fn step(
+        &self,
+        t: u64,
+        lr: f64,
+        decay: bool,
+        params: &mut [f32],
+        grads: &[f32],
+        [m, v]: [&mut [f32]; 2],
+        grad_scale: f32,
+    ) {
+        match self {
+            Self::AdamW(adamw) => adamw.step(t, lr, decay, params, grads, m, v, grad_scale),
+            Self::Sgd(sgd) => sgd.step(lr, decay, params, grads, m, grad_scale),
+        }
+    }
+}
+
+/// The scalars of one step, as the elements see them.
+#[derive(Clone, Copy)]
+struct Coefficients {
+    keep: f32,
+    rise1: f32,
+    beta2: f32,
+    rise2: f32,
+    step: f32,
+    correction2: f32,
+    eps: f32,
+    grad_scale: f32,
+}
+
+impl AdamW {
+    /// One update of `params` and its moments `m` and `v` at step `t`, counted from 1.
+    ///
+    /// `decay` says whether this range of parameters is decayed (matrices usually are, norms and
+    /// biases are not); gradients are multiplied by `grad_scale` as they are read, see
+    /// [`clip_scale`].
+    ///
+    /// # Panics
+    /// If the slices differ in length or `t` is 0.
+    #[track_caller]
+    pub fn step(
+        &self,
+        t: u64,
+        lr: f64,
+        decay: bool,
+        params: &mut [f32],
+        grads: &[f32],
+        m: &mut [f32],
+        v: &mut [f32],
+        grad_scale: f32,
+    ) {
+        let _lap = lap(Part::Optimizer);
+        let len = params.len();
+        assert!(
+            grads.len() == len && m.len() == len && v.len() == len,
+            "AdamW: {len} parameters, {} gradients, moments of {} and {} elements",
+            grads.len(),
+            m.len(),
+            v.len()
+        );
+        assert!(t > 0, "AdamW: steps are counted from 1");
+        let t = t as f64;
+        let coefficients = Coefficients {
+            keep: if decay { (1.0 - lr * self.weight_decay) as f32 } else { 1.0 },
+            rise1: (1.0 - self.beta1) as f32,
+            beta2: self.beta2 as f32,
+            rise2: (1.0 - self.beta2) as f32,
+            step: (-lr / (1.0 - libm::pow(self.beta1, t))) as f32,
+            correction2: (1.0 - libm::pow(self.beta2, t)).sqrt() as f32,
+            eps: self.eps as f32,
+            grad_scale,
+        };
+        let (params, m, v) = ((params, CHUNK), (m, CHUNK), (v, CHUNK));
+        parallel::for_each_chunk_of_three(params, m, v, |i, params, m, v| {
+            update(coefficients, params, &grads[i * CHUNK..][..params.len()], m, v);
+        });
+    }
+}
+
+kernel! {
+    fn update<'a>(
+        c: Coefficients,
+        params: &'a mut [f32],
+        grads: &'a [f32],
+        m: &'a mut [f32],
+        v: &'a mut [f32],
+    ) {
+        for (((p, &g), m), v) in params.iter_mut().zip(grads).zip(m).zip(v) {
+            let g = g * c.grad_scale;
+            let first = *m + (g - *m) * c.rise1;
+            let second = *v * c.beta2 + c.rise2 * g * g;
+            let denominator = second.sqrt() / c.correction2 + c.eps;
+            *p = *p * c.keep + c.step * first / denominator;
+            (*m, *v) = (first, second);
+        }
+    }
+}
+
+/// The Euclidean norm of all gradients: squares summed in f64, in fixed chunks of sixteen lanes,
+/// chunk sums added in ascending order.
+pub fn global_norm(grads: &[f32]) -> f64 {
+    let _lap = lap(Part::Optimizer);
+    f64::with_scratch(grads.len().div_ceil(CHUNK), |sums| {
+        parallel::for_each_chunk(sums, 1, |i, sum| {
+            sum[0] = sum_of_squares(&grads[i * CHUNK..grads.len().min((i + 1) * CHUNK)]);
+        });
+        sums.iter().fold(0.0, |sum, x| sum + x).sqrt()
+    })
+}
+
+kernel! {
+    fn sum_of_squares<'a>(x: &'a [f32]) -> f64 {
+        let mut lanes = [0.0_f64; 16];
+        let (whole, rest) = x.as_chunks::<16>();
+        for x in whole {
+            for i in 0..16 {
+                lanes[i] += f64::from(x[i]) * f64::from(x[i]);
+            }
+        }
+        for (lane, &x) in lanes.iter_mut().zip(rest) {
+            *lane += f64::from(x) * f64::from(x);
+        }
+        let mut half = 8;
+        while half > 0 {
+            for i in 0..half {
+                lanes[i] += lanes[i + half];
+            }
+            half /= 2;
+        }
+        lanes[0]
+    }
+}
+
+/// What to multiply gradients by so that their norm is at most `max_norm`:
+/// `max_norm / (norm + 1e-6)`, at most 1, as PyTorch's `clip_grad_norm_`.
+///
+/// A norm that is NaN gives NaN, and an infinite one 0, so a broken gradient is not hidden.
+pub fn clip_scale(norm: f64, max_norm: f64) -> f32 {
+    let scale = max_norm / (norm + 1e-6);
+    // Not `min`, which would turn NaN into 1.
+    if scale > 1.0 { 1.0 } else { scale as f32 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn assert_close(got: &[f32], absolute: f64, expected: [f64; 10]) {
+        for (got, expected) in got.iter().zip(expected) {
+            let error = (f64::from(*got) - expected).abs();
+            assert!(error <= 1e-6 * expected.abs() + absolute, "{got}, not {expected}");
+        }
+    }
+
+    const START: [f32; 10] = [0.5, -1.25, 3.0, 0.001, -0.75, 2.0, -0.031_25, 100.0, 0.0, -7.5];
+
+    /// Ten parameters after three clipped steps of lr 1e-3, betas 0.9 and 0.99, clip 1.0, gradients
+    /// `((7 i + 3 t) mod 11 - 5) / 4 * 10^(i mod 4 - 2)`.
+    fn three_steps(decay: bool) -> [[f32; 10]; 3] {
+        let adam = AdamW { beta2: 0.99, weight_decay: 0.1, ..AdamW::default() };
+        let (mut params, mut m, mut v) = (START, [0.0; 10], [0.0; 10]);
+        for t in 1..=3_u64 {
+            let grads: [f32; 10] = core::array::from_fn(|i| {
+                let power = [0.01, 0.1, 1.0, 10.0][i % 4];
+                (((7 * i as u64 + 3 * t) % 11) as f32 - 5.0) * 0.25 * power
+            });
+            let scale = clip_scale(global_norm(&grads), 1.0);
+            adam.step(t, 1e-3, decay, &mut params, &grads, &mut m, &mut v, scale);
+        }
+        [params, m, v]
+    }
+
+    /// The literals are PyTorch 2.15's, in f32: `torch.optim.AdamW(foreach=False)` after
+    /// `clip_grad_norm_`, printed with nine digits.
+    #[test]
+    fn three_steps_of_pytorch() {
+        // A parameter near 0 is a sum of steps of up to lr that cancel.
+        const ROUNDED_STEP: f64 = 1e-3 * f32::EPSILON as f64;
+        let [params, m, v] = three_steps(true);
+        #[rustfmt::skip]
+        assert_close(&params, ROUNDED_STEP, [
+            0.500703096, -1.25108469, 2.9972887, 0.00252051838, -0.750685155,
+            1.99901307, -0.0292037893, 99.969635, 2.12370651e-05, -7.49535227,
+        ]);
+        #[rustfmt::skip]
+        assert_close(&m, 0.0, [
+            9.00242085e-05, 0.000411837216, -0.00193323533, 0.025564814, -2.32756738e-05,
+            -0.000837917323, -0.00388945756, -0.0877350643, 0.000154483598, -0.00103353965,
+        ]);
+        #[rustfmt::skip]
+        assert_close(&v, 0.0, [
+            1.46691015e-08, 1.70210274e-06, 0.000189506914, 0.0116701247, 1.56781752e-08,
+            2.24752171e-06, 0.000120510907, 0.0177152697, 2.10480202e-08, 1.58119985e-06,
+        ]);
+        #[rustfmt::skip]
+        assert_close(&three_steps(false)[0], ROUNDED_STEP, [
+            0.50085336, -1.25145996, 2.99818826, 0.00252108532, -0.750910342,
+            1.99961305, -0.0292128827, 99.9996414, 2.1406915e-05, -7.49760199,
+        ]);
+    }
+
+    /// At t = 1 the corrected moments are g and g^2, so a parameter moves by lr against the sign.
+    #[test]
+    fn first_step_by_hand() {
+        let (mut params, mut m, mut v) = ([1.0, 1.0, 1.0], [0.0; 3], [0.0; 3]);
+        let adam = AdamW { weight_decay: 0.5, ..AdamW::default() };
+        adam.step(1, 0.125, false, &mut params, &[3.0, -1e-3, 0.0], &mut m, &mut v, 1.0);
+        assert!((params[0] - 0.875).abs() < 1e-6 && (params[1] - 1.125).abs() < 1e-5);
+        assert_eq!(params[2], 1.0);
+        let (mut decayed, mut m, mut v) = ([1.0], [0.0], [0.0]);
+        adam.step(1, 0.125, true, &mut decayed, &[0.0], &mut m, &mut v, 1.0);
+        assert_eq!(decayed, [1.0 - 0.125 * 0.5]);
+    }
+
+    /// Three steps by hand, all numbers exact: lr 1/4, momentum 1/2, gradients 1, 2, -4 halved by the scale. The
+    /// buffer is 1/2, 1/4 + 1, 5/8 - 2; each step first keeps 1 - 1/4 * 1/2 = 7/8 of the parameter where it
+    /// decays, and the buffer does not see that. One with decay in the gradient, as PyTorch's, would end at other numbers.
+    #[test]
+    fn momentum_by_hand() {
+        let run = |momentum: f64, decay: bool| {
+            let sgd = Sgd { momentum, weight_decay: 0.5 };
+            let (mut p, mut b) = ([8.0_f32], if momentum == 0.0 { vec![] } else { vec![0.0] });
+            let moves = [1.0, 2.0, -4.0].map(|g| {
+                sgd.step(0.25, decay, &mut p, &[g], &mut b, 0.5);
+                p[0]
+            });
+            (moves, b)
+        };
+        assert_eq!(run(0.5, false), ([7.875, 7.5625, 7.906_25], vec![-1.375]));
+        assert_eq!(run(0.5, true), ([6.875, 5.703_125, 2731.0 / 512.0], vec![-1.375]));
+        assert_eq!(run(0.0, false), ([7.875, 7.625, 8.125], vec![]));
+        assert_eq!(run(0.0, true), ([6.875, 5.765_625, 2839.0 / 512.0], vec![]));
+    }
+
+    /// Long slices in chunks are short ones, whatever the level.
+    #[test]
+    fn descent_in_chunks() {
+        use exmy::simd::{Level, with_level};
+        let sgd = Sgd { momentum: 0.9, weight_decay: 0.1 };
+        let start: Vec<f32> =
+            (0..CHUNK + 37).map(|i| ((i * 37 % 101) as f32 - 50.0) / 7.0).collect();
+        for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+            let (mut p, mut b) = (start.clone(), vec![0.5; start.len()]);
+            let grads: Vec<f32> = start.iter().rev().copied().collect();
+            with_level(level, || sgd.step(0.01, true, &mut p, &grads, &mut b, 0.3));
+            for (i, (p, b)) in p.iter().zip(&b).enumerate() {
+                let buffer = 0.5 * 0.9_f32 + grads[i] * 0.3;
+                assert_eq!(*b, buffer, "{level}");
+                assert_eq!(*p, start[i] * 0.999 + -0.01 * buffer, "{level}");
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a buffer of 1")]
+    fn a_buffer_without_momentum_is_named() {
+        let sgd = Sgd { momentum: 0.0, weight_decay: 0.0 };
+        sgd.step(0.1, true, &mut [0.0], &[0.0], &mut [0.0], 1.0);
+    }
+
+    #[test]
+    fn norm_and_clip() {
+        let mut grads = vec![0.0; 3 * CHUNK + 5];
+        (grads[0], grads[CHUNK], grads[3 * CHUNK + 4]) = (2.0, -3.0, 6.0);
+        assert_eq!(global_norm(&grads), 7.0);
+        assert_eq!(global_norm(&[]), 0.0);
+        // Squares of these would overflow or vanish in f32.
+        assert_eq!(global_norm(&[3e30, 4e30]) as f32, 5e30);
+        assert!((global_norm(&[3e-30, 4e-30]) / 5e-30 - 1.0).abs() < 1e-6);
+        assert_eq!((clip_scale(0.5, 1.0), clip_scale(0.0, 1.0)), (1.0, 1.0));
+        assert_eq!(clip_scale(4.0, 1.0), 0.249_999_94);
+        assert_eq!(clip_scale(f64::INFINITY, 1.0), 0.0);
+        assert!(clip_scale(f64::NAN, 1.0).is_nan());
+    }
+
+    #[test]
+    #[should_panic(expected = "3 parameters, 2 gradients")]
+    fn lengths_are_named() {
+        let (m, v) = (&mut [0.0; 3], &mut [0.0; 3]);
+        AdamW::default().step(1, 0.1, true, &mut [0.0; 3], &[0.0; 2], m, v, 1.0);
+    }
+}

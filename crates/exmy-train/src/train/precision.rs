@@ -1,0 +1,205 @@
+//! What share of the multiplications of linear layers a run makes in which formats.
+//!
+//! The shares follow from the configuration and from the changes of the recipe that the run's lines
+//! tell of, so they are the same in every repeat. A run is divided where anything changes: at late
+//! switches of a recipe, at `[[at]]`, at `[[when]]`, after a rollback.
+
+use crate::nn::site::Product;
+use crate::recipe::{Plan, Recipe};
+use crate::train::config::Config;
+use crate::train::record::{Event, Metrics};
+use crate::train::trainer::plan;
+use exmy::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Shares by the formats of both operands, `mxfp8-e5m2 x mxfp8-e4m3`, or by the one that both have;
+/// from 0 to 1, in sum 1.
+pub type Shares = BTreeMap<String, f64>;
+
+/// Steps with the same precision.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Span {
+    /// Steps done before the first of them.
+    pub from: u64,
+    /// Of `Y = X Wᵀ`.
+    pub forward: Shares,
+    /// Of `dX = dY W`.
+    pub grad_input: Shares,
+    /// Of `dW = dYᵀ X`.
+    pub grad_weight: Shares,
+    /// Multiplications that hot-channel patches add, as a share of those above.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub patches: f64,
+}
+
+fn is_zero(share: &f64) -> bool {
+    *share == 0.0
+}
+
+impl Span {
+    /// The shares of a plan at a step.
+    pub fn of(plan: &Plan, step: u64) -> Self {
+        let mut span = Self { from: step, patches: plan.patched(step), ..Self::default() };
+        for share in plan.shares(step) {
+            let [a, b] = &share.formats;
+            let name = if a == b { a.clone() } else { format!("{a} x {b}") };
+            let of = match share.product {
+                Product::Forward => &mut span.forward,
+                Product::GradInput => &mut span.grad_input,
+                Product::GradWeight => &mut span.grad_weight,
+            };
+            of.insert(name, share.share);
+        }
+        span
+    }
+}
+
+/// `nvfp4 84.2 %, bf16 15.8 %`, the largest share first.
+fn words(shares: &Shares) -> String {
+    let mut sorted: Vec<_> = shares.iter().collect();
+    sorted.sort_by(|a, b| b.1.total_cmp(a.1));
+    let word = |(name, share): &(&String, &f64)| format!("{name} {:.1} %", 100.0 * **share);
+    sorted.iter().map(word).collect::<Vec<_>>().join(", ")
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { forward, grad_input, grad_weight, patches, .. } = self;
+        if forward == grad_input && forward == grad_weight {
+            write!(f, "{}", words(forward))?;
+        } else if grad_input == grad_weight {
+            write!(f, "forward {}; backward {}", words(forward), words(grad_input))?;
+        } else {
+            let [a, b, c] = [forward, grad_input, grad_weight].map(words);
+            write!(f, "forward {a}; grad_input {b}; grad_weight {c}")?;
+        }
+        if *patches > 0.0 {
+            write!(f, "; patches add {:.1} %", 100.0 * patches)?;
+        }
+        Ok(())
+    }
+}
+
+/// The spans of a run up to step `end`, whose lines so far are `lines`; changes that only a later line
+/// can tell of are not foreseen.
+///
+/// # Errors
+/// If a recipe does not go with the model.
+pub fn spans(config: &Config, lines: &[Metrics], end: u64) -> Result<Vec<Span>> {
+    let layout = config.model.layout();
+    let branch = config.start.is_branch();
+    let begin = if branch { config.start.step } else { 0 };
+    let mut recipes = vec![(begin, config.recipe.clone())];
+    // A branch has the lines of the run it left, whose changes are not its own.
+    for line in lines.iter().filter(|line| !branch || line.step > begin) {
+        for event in &line.events {
+            let (from, text) = match event {
+                Event::At { recipe, .. } | Event::When { recipe, .. } => (line.step, recipe),
+                Event::Rollback { to, recipe, .. } => (*to, recipe),
+                Event::Diverged { .. } => continue,
+            };
+            let fault = |error| Error::new(format!("step {}: {error}", line.step));
+            recipes.push((from, text.parse::<Recipe>().map_err(fault)?));
+        }
+    }
+    let mut spans: Vec<Span> = Vec::new();
+    for (i, (from, recipe)) in recipes.iter().enumerate() {
+        let until = recipes.get(i + 1).map_or(end.max(begin + 1), |next| next.0);
+        let plan = plan(recipe, &layout, config.train.steps)?;
+        let switches = plan.switches().into_iter().filter(|step| (from + 1..until).contains(step));
+        for step in [*from].into_iter().filter(|from| *from < until).chain(switches) {
+            let span = Span::of(&plan, step);
+            let same = |last: &Span| *last == Span { from: last.from, ..span.clone() };
+            if !spans.last().is_some_and(same) {
+                spans.push(span);
+            }
+        }
+    }
+    Ok(spans)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::train::preset::preset;
+
+    fn config(recipe: &str) -> Config {
+        let mut config = preset("nano").unwrap();
+        config.recipe = recipe.parse().unwrap();
+        config
+    }
+
+    fn line(step: u64, events: Vec<Event>) -> Metrics {
+        Metrics { step, events, ..Metrics::default() }
+    }
+
+    fn texts(config: &Config, lines: &[Metrics], end: u64) -> Vec<(u64, String)> {
+        let spans = spans(config, lines, end).unwrap();
+        spans.iter().map(|span| (span.from, span.to_string())).collect()
+    }
+
+    #[test]
+    fn a_run_of_one_recipe_is_one_span() {
+        let own = |text: &str| vec![(0, text.to_owned())];
+        assert_eq!(texts(&config("f32"), &[], 600), own("f32 100.0 %"));
+        assert_eq!(
+            texts(&config("mxfp8-mix"), &[], 600),
+            own("forward mxfp8-e4m3 100.0 %; backward mxfp8-e5m2 x mxfp8-e4m3 100.0 %")
+        );
+    }
+
+    #[test]
+    fn late_switches_and_events_divide_a_run() {
+        let recipe = |text: &str| text.to_owned();
+        let mxfp4 = config("mxfp4+from100:all=bf16");
+        let expected = [(0, "mxfp4 100.0 %"), (100, "bf16 100.0 %")];
+        assert_eq!(texts(&mxfp4, &[], 600), expected.map(|(from, text)| (from, text.to_owned())));
+        // A run that ended before.
+        assert_eq!(texts(&mxfp4, &[], 100).len(), 1);
+        let lines = [
+            line(10, vec![Event::At { rule: 1, recipe: recipe("bf16") }]),
+            line(20, vec![Event::At { rule: 2, recipe: recipe("bf16+out=bf16") }]),
+            line(
+                31,
+                vec![Event::Rollback {
+                    rule: 1,
+                    metric: "loss".into(),
+                    value: None,
+                    from: 50,
+                    to: 30,
+                    recipe: recipe("f32"),
+                }],
+            ),
+        ];
+        let expected = [(0, "mxfp4 100.0 %"), (10, "bf16 100.0 %"), (30, "f32 100.0 %")];
+        assert_eq!(
+            texts(&config("mxfp4"), &lines, 600),
+            expected.map(|(from, text)| (from, text.to_owned()))
+        );
+    }
+
+    #[test]
+    fn a_branch_begins_under_its_own_recipe() {
+        let mut branch = config("f32");
+        (branch.start.run, branch.start.step) = ("elsewhere".into(), 20);
+        let lines = [line(10, vec![Event::At { rule: 1, recipe: "mxfp4".into() }])];
+        assert_eq!(texts(&branch, &lines, 600), [(20, "f32 100.0 %".to_owned())]);
+    }
+
+    #[test]
+    fn full_recipes_keep_a_quarter_in_high_precision_at_most() {
+        for name in ["nv-nvfp4", "chon"] {
+            let spans = spans(&config(name), &[], 600).unwrap();
+            for shares in [&spans[0].forward, &spans[0].grad_input, &spans[0].grad_weight] {
+                let sum: f64 = shares.values().sum();
+                assert!((sum - 1.0).abs() < 1e-12, "{name}: {shares:?}");
+            }
+            assert_eq!(spans[0].patches > 0.0, name == "chon");
+        }
+        let spans = spans(&config("nv-nvfp4"), &[], 600).unwrap();
+        assert!(spans[0].forward["bf16"] <= 0.25, "{}", spans[0]);
+    }
+}

@@ -1,0 +1,154 @@
+//! `hot`: the input channels of each linear operator whose rounding does most harm.
+//!
+//! | part | is |
+//! |---|---|
+//! | `SITE.error` | the channels with the largest `s_j`, largest first |
+//! | `SITE.magnitude` | those with the largest `M_j`, the largest magnitude before rounding, largest first |
+//! | `SITE.overlap` | the Jaccard index of the two sets |
+//!
+//! `s_j = mean over tokens |RX_j| + mean over outputs |RW_j|` with the residuals `R = before - after` of the
+//! forward product's operands ("Dissecting Outlier Dynamics in LLM NVFP4 Pretraining", arXiv 2602.02047). The
+//! sets have a twentieth of the channels, at least 16 as the hot-channel patch has, or as many as the
+//! argument says; of equal scores the lower channel comes first. A site nothing rounds has no error set. The
+//! value is the mean overlap. `docs/diagnostics.md` has how long channels stay hot.
+
+use super::moments::column_maxima;
+use super::registry::Argument;
+use super::{Probe, Seen, Values};
+use crate::nn::site::{Operand, Product, Site};
+use crate::recipe::{Observer, Rounded};
+use exmy::view::View;
+use std::collections::BTreeMap;
+
+/// The fewest channels of a set.
+const LEAST: usize = 16;
+
+#[derive(Clone, Debug, Default)]
+struct Scores {
+    magnitudes: Vec<f64>,
+    errors: Vec<f64>,
+}
+
+pub(super) struct Hot {
+    name: String,
+    count: Option<usize>,
+    sites: BTreeMap<Site, Scores>,
+}
+
+impl Hot {
+    /// The probe called `name`, for as many channels as its argument says.
+    pub(super) fn new(name: &str, argument: Argument<'_>) -> Result<Self, String> {
+        let count = argument.map(|text| {
+            let count = text.parse::<usize>().ok().filter(|count| *count > 0);
+            count.ok_or_else(|| format!("`{text}` is no number of channels"))
+        });
+        Ok(Self { name: name.to_owned(), count: count.transpose()?, sites: BTreeMap::new() })
+    }
+}
+
+/// The mean magnitude of what rounding took from each column.
+fn residuals(before: View<'_, f32>, after: View<'_, f32>) -> Vec<f64> {
+    let mut sums = vec![0.0; before.cols()];
+    for i in 0..before.rows() {
+        for (j, sum) in sums.iter_mut().enumerate() {
+            *sum += f64::from(before.at(i, j) - after.at(i, j)).abs();
+        }
+    }
+    let rows = before.rows() as f64;
+    sums.into_iter().map(|sum| sum / rows).collect()
+}
+
+/// The places of the largest scores, largest first.
+fn largest(scores: &[f64], count: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..scores.len()).collect();
+    order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]).then(a.cmp(&b)));
+    order.truncate(count);
+    order
+}
+
+impl Observer for Hot {
+    fn operand(&mut self, seen: &Rounded<'_>) {
+        if seen.product != Product::Forward || seen.operand == Operand::GradOutput {
+            return;
+        }
+        let scores = self.sites.entry(seen.site).or_default();
+        if seen.operand == Operand::Input {
+            scores.magnitudes = column_maxima(seen.before);
+        }
+        let found = residuals(seen.before, seen.after);
+        if scores.errors.is_empty() {
+            scores.errors = found;
+        } else {
+            scores.errors.iter_mut().zip(found).for_each(|(sum, more)| *sum += more);
+        }
+    }
+}
+
+impl Probe for Hot {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn observer(&mut self) -> Option<&mut dyn Observer> {
+        Some(self)
+    }
+
+    fn measure(&mut self, _: &Seen<'_>, values: &mut Values) {
+        let mut overlaps = Vec::new();
+        for (site, Scores { magnitudes, errors }) in std::mem::take(&mut self.sites) {
+            let count = self.count.unwrap_or(LEAST.max(magnitudes.len().div_ceil(20)));
+            let list = |set: &[usize]| set.iter().map(|&channel| channel as f64).collect();
+            let magnitude = largest(&magnitudes, count);
+            values.list(format!("{site}.magnitude"), list(&magnitude));
+            if errors.iter().all(|&error| error == 0.0) {
+                continue;
+            }
+            let error = largest(&errors, count);
+            values.list(format!("{site}.error"), list(&error));
+            let common = error.iter().filter(|channel| magnitude.contains(channel)).count();
+            let overlap = common as f64 / (error.len() + magnitude.len() - common) as f64;
+            values.part(format!("{site}.overlap"), overlap);
+            overlaps.push(overlap);
+        }
+        values.set(overlaps.iter().sum::<f64>() / overlaps.len() as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::registry::tests::{measured, operand};
+    use super::*;
+
+    #[test]
+    fn sets_by_hand() {
+        // Magnitudes 1, 9, 4, 4; errors of the input 0, 0.5, 0, 1, of the weight 0.75, 0, 0, 0.
+        let x = [1.0_f32, 9.0, 4.0, 0.0, -1.0, 0.0, 0.0, 4.0];
+        let mut xq = x;
+        (xq[1], xq[7]) = (8.0, 2.0);
+        let w = [1.0_f32, 1.0, 1.0, 1.0];
+        let wq = [0.25_f32, 1.0, 1.0, 1.0];
+        let mut probe = Hot::new("hot:2", Some("2")).unwrap();
+        probe.operand(&operand("e2m1", View::new(&x, 2, 4), View::new(&xq, 2, 4)));
+        let weight = operand("e2m1", View::new(&w, 1, 4), View::new(&wq, 1, 4));
+        probe.operand(&Rounded { operand: Operand::Weight, ..weight });
+        let values = measured(&mut probe);
+        let list =
+            |name: &str| values.parts[&format!("layers.1.q_proj.{name}")].list().unwrap().to_vec();
+        assert_eq!(list("magnitude"), [1.0, 2.0], "4 is there twice: the lower channel");
+        assert_eq!(list("error"), [3.0, 0.0]);
+        assert_eq!(values.value, Some(0.0));
+        assert!(Hot::new("hot:0", Some("0")).is_err() && Hot::new("hot:x", Some("x")).is_err());
+    }
+
+    #[test]
+    fn nothing_rounded_has_no_errors() {
+        let x = [1.0_f32; 40];
+        let mut probe = Hot::new("hot", None).unwrap();
+        let x = View::new(&x, 1, 40);
+        probe.operand(&operand("f32", x, x));
+        let values = measured(&mut probe);
+        assert_eq!(values.parts.keys().collect::<Vec<_>>(), ["layers.1.q_proj.magnitude"]);
+        assert_eq!(values.parts["layers.1.q_proj.magnitude"].list().unwrap().len(), 16);
+        assert_eq!(values.value, None);
+    }
+}

@@ -1,0 +1,210 @@
+//! What stands at places between operators: logits of the decay gates of gated linear attention and of the head, and how
+//! activations are spread.
+//!
+//! | probe | part | is |
+//! |---|---|---|
+//! | `gates` | `layers.N.min`, `.max`, `.p001`, `.p999` | of the logits z of the decay gate: range, 0.1st and 99.9th percentile; the value is the largest magnitude of all |
+//! | | `layers.N.closed`, `.open` | shares of decays `sigmoid(z)^(1 / tau)` below 0.01 and above 0.999 |
+//! | `logits` | `max` | the largest magnitude of the head's logits, also the value |
+//! | | `logsumexp2` | mean square of `ln sum exp` of each token's |
+//! | `activations` | `layers.N.PLACE.mean`, `.sd` | mean and deviation of what norms, activation functions and blocks give (`norm_output`, `activation_output`, `residual`); the value is the mean deviation |
+
+use super::moments::{Powers, elements, quantile, sorted};
+use super::registry::place_name;
+use super::{Probe, Seen, Values};
+use crate::nn::decoder::Mixer;
+use crate::nn::model;
+use crate::nn::site::Place;
+use crate::recipe::Observer;
+use exmy::view::View;
+use std::collections::BTreeMap;
+
+/// `gates`.
+pub(super) struct Gates {
+    tau: f64,
+    seen: Values,
+    most: f64,
+}
+
+impl Gates {
+    pub(super) fn new(model: &model::Config) -> Result<Self, String> {
+        let config = model.decoder().filter(|config| config.mixer.any(Mixer::Gla, config.layers));
+        let config = config.ok_or("the model has no gated linear attention")?;
+        Ok(Self { tau: config.gla.gate_tau, seen: Values::default(), most: f64::NAN })
+    }
+}
+
+impl Observer for Gates {
+    fn place(&mut self, layer: Option<u32>, place: Place, gradient: bool, values: View<'_, f32>) {
+        let (Some(layer), Place::DecayGate, false) = (layer, place, gradient) else { return };
+        let z = sorted(elements(values).collect());
+        // The decay grows with z: shares are those of z below and above one number.
+        let decay = |z: f64| libm::exp(-libm::log1p(libm::exp(-z)) / self.tau);
+        let closed = z.partition_point(|&z| decay(z) < 0.01);
+        let open = z.len() - z.partition_point(|&z| decay(z) <= 0.999);
+        let count = z.len() as f64;
+        for (part, value) in [
+            ("min", quantile(&z, 0.0)),
+            ("max", quantile(&z, 1.0)),
+            ("p001", quantile(&z, 0.001)),
+            ("p999", quantile(&z, 0.999)),
+            ("closed", closed as f64 / count),
+            ("open", open as f64 / count),
+        ] {
+            self.seen.part(format!("layers.{layer}.{part}"), value);
+        }
+        self.most = self.most.max(quantile(&z, 0.0).abs()).max(quantile(&z, 1.0).abs());
+    }
+}
+
+impl Probe for Gates {
+    fn name(&self) -> &str {
+        "gates"
+    }
+
+    fn observer(&mut self) -> Option<&mut dyn Observer> {
+        Some(self)
+    }
+
+    fn measure(&mut self, _: &Seen<'_>, values: &mut Values) {
+        *values = std::mem::take(&mut self.seen);
+        values.set(std::mem::replace(&mut self.most, f64::NAN));
+    }
+}
+
+/// `logits`.
+#[derive(Default)]
+pub(super) struct Logits {
+    most: f64,
+    squares: f64,
+    rows: f64,
+}
+
+impl Observer for Logits {
+    fn place(&mut self, _: Option<u32>, place: Place, gradient: bool, values: View<'_, f32>) {
+        if place != Place::Logits || gradient {
+            return;
+        }
+        for i in 0..values.rows() {
+            let row = || (0..values.cols()).map(|j| f64::from(values.at(i, j)));
+            let most = row().fold(f64::NEG_INFINITY, f64::max);
+            let sum: f64 = row().map(|x| libm::exp(x - most)).sum();
+            let log = most + libm::log(sum);
+            self.squares += log * log;
+            self.rows += 1.0;
+            self.most = row().fold(self.most, |most, x| most.max(x.abs()));
+        }
+    }
+}
+
+impl Probe for Logits {
+    fn name(&self) -> &str {
+        "logits"
+    }
+
+    fn observer(&mut self) -> Option<&mut dyn Observer> {
+        Some(self)
+    }
+
+    fn measure(&mut self, _: &Seen<'_>, values: &mut Values) {
+        let Self { most, squares, rows } = std::mem::take(self);
+        if rows > 0.0 {
+            values.set(most);
+            values.part("max", most);
+            values.part("logsumexp2", squares / rows);
+        }
+    }
+}
+
+/// `activations`.
+#[derive(Default)]
+pub(super) struct Spread {
+    seen: BTreeMap<String, Powers>,
+}
+
+impl Observer for Spread {
+    fn place(&mut self, layer: Option<u32>, place: Place, gradient: bool, values: View<'_, f32>) {
+        let watched = [Place::NormOutput, Place::ActivationOutput, Place::Residual];
+        if !gradient && watched.contains(&place) {
+            // Some places of a layer are shown in parts.
+            let powers = self.seen.entry(place_name(layer, place)).or_default();
+            *powers = powers.and(&Powers::of(elements(values)));
+        }
+    }
+}
+
+impl Probe for Spread {
+    fn name(&self) -> &str {
+        "activations"
+    }
+
+    fn observer(&mut self) -> Option<&mut dyn Observer> {
+        Some(self)
+    }
+
+    fn measure(&mut self, _: &Seen<'_>, values: &mut Values) {
+        let (mut sum, mut count) = (0.0, 0.0);
+        for (place, powers) in std::mem::take(&mut self.seen) {
+            let sd = powers.variance().sqrt();
+            values.part(format!("{place}.mean"), powers.mean());
+            values.part(format!("{place}.sd"), sd);
+            (sum, count) = (sum + sd, count + 1.0);
+        }
+        values.set(sum / count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::registry::tests::measured;
+    use super::*;
+
+    #[test]
+    fn spread_by_hand() {
+        let mut probe = Spread::default();
+        let (x, y) = ([1.0_f32, 2.0, 3.0, 6.0], [5.0_f32; 4]);
+        probe.place(Some(1), Place::NormOutput, false, View::new(&x[..2], 1, 2));
+        probe.place(Some(1), Place::NormOutput, false, View::new(&x[2..], 1, 2));
+        probe.place(Some(1), Place::Residual, false, View::new(&y, 2, 2));
+        probe.place(Some(1), Place::Residual, true, View::new(&x, 2, 2));
+        probe.place(Some(1), Place::Q, false, View::new(&x, 2, 2));
+        let values = measured(&mut probe);
+        let part = |name: &str| values.parts[name].number().unwrap();
+        assert_eq!(part("layers.1.norm_output.mean"), 3.0);
+        assert!((part("layers.1.norm_output.sd") - 3.5_f64.sqrt()).abs() < 1e-12);
+        assert_eq!((part("layers.1.residual.mean"), part("layers.1.residual.sd")), (5.0, 0.0));
+        assert_eq!(values.parts.len(), 4);
+        assert!((values.value.unwrap() - 3.5_f64.sqrt() / 2.0).abs() < 1e-12);
+        assert!(measured(&mut probe).is_empty());
+    }
+
+    #[test]
+    fn gates_by_hand() {
+        let mut probe = Gates { tau: 16.0, seen: Values::default(), most: f64::NAN };
+        // Decays below 0.01 are those of z < -73.68, above 0.999 of z > 4.12 ([arXiv 2312.06635] tau).
+        let z = View::new(&[-120.0, -73.0, -74.0, 0.0, 4.0, 4.2, 90.0, 1.0], 2, 4);
+        probe.place(Some(2), Place::DecayGate, false, z);
+        let values = measured(&mut probe);
+        let part = |name: &str| values.parts[&format!("layers.2.{name}")].number().unwrap();
+        assert_eq!(
+            [part("min"), part("max"), part("p001"), part("p999")],
+            [-120.0, 90.0, -120.0, 90.0]
+        );
+        assert_eq!([part("closed"), part("open")], [0.25, 0.25]);
+        assert_eq!(values.value, Some(120.0));
+        assert!(measured(&mut probe).is_empty());
+    }
+
+    #[test]
+    fn logits_by_hand() {
+        let mut probe = Logits::default();
+        // ln(1 + 1) and ln(e^-7 + e^-7) = ln 2 - 7.
+        probe.place(None, Place::Logits, false, View::new(&[0.0, 0.0, -7.0, -7.0], 2, 2));
+        let values = measured(&mut probe);
+        let ln2 = libm::log(2.0);
+        let expected = (ln2 * ln2 + (ln2 - 7.0) * (ln2 - 7.0)) / 2.0;
+        assert!((values.parts["logsumexp2"].number().unwrap() - expected).abs() < 1e-12);
+        assert_eq!(values.value, Some(7.0));
+        assert!(measured(&mut probe).is_empty());
+    }
+}

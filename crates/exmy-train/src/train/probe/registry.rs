@@ -1,0 +1,379 @@
+//! The probes that have names: what each measures, and what it costs.
+//!
+//! A name is a word, or a word, a colon and an argument: `phi`, `phi:5e-4`, `lastbin.gamma:e2m3`.
+
+use super::Probe;
+use super::attention::Attention;
+use super::bias::{Bias, By};
+use super::hot::Hot;
+use super::lastbin::{LastBin, Of};
+use super::places::{Gates, Logits, Spread};
+use super::products::Products;
+use super::rounding::Rounding;
+use super::sharpness::{Searched, Sharpness};
+use super::tails::{Kind, Tails};
+use super::weights::{Gamma, Norms, Swiglu};
+use crate::nn::model;
+use crate::nn::parameters::Role;
+use crate::nn::site::{Operand, Place, Product, Site};
+use exmy::error::{Error, Result};
+
+/// What follows the colon of a name.
+pub(super) type Argument<'a> = Option<&'a str>;
+
+type Made = std::result::Result<Box<dyn Probe>, String>;
+
+/// A kind of probe.
+#[derive(Clone, Copy)]
+pub struct Entry {
+    /// The word before the colon.
+    pub name: &'static str,
+    /// What may follow it; empty if nothing may.
+    pub argument: &'static str,
+    /// What is measured.
+    pub measures: &'static str,
+    /// What it takes beside the step.
+    pub cost: &'static str,
+    make: fn(&str, Argument<'_>, &model::Config) -> Made,
+}
+
+/// All of them.
+pub const ALL: &[Entry] = &[
+    Entry {
+        name: "lastbin.gamma",
+        argument: "FORMAT",
+        measures: "share of the gains of all norms in the last bin of their block of 32; parts: each norm",
+        cost: "nothing worth saying",
+        make: |name, argument, model| {
+            has_gains(model)?;
+            boxed(LastBin::new(Of::Gamma, name, argument))
+        },
+    },
+    Entry {
+        name: "lastbin.weights",
+        argument: "FORMAT",
+        measures: "the same of all weight matrices; parts: each",
+        cost: "a pass over the weights",
+        make: |name, argument, _| boxed(LastBin::new(Of::Weights, name, argument)),
+    },
+    Entry {
+        name: "lastbin.activations",
+        argument: "FORMAT",
+        measures: "the same of what norms, activation functions and blocks give; parts: each place of each layer",
+        cost: "a pass over these activations",
+        make: |name, argument, _| boxed(LastBin::new(Of::Activations, name, argument)),
+    },
+    Entry {
+        name: "rho_same",
+        argument: "",
+        measures: "|g - h| / |h|, g the step's gradient, h that of f32, of the same batch at the same weights; parts: each tensor",
+        cost: "another step, in f32",
+        make: |name, argument, _| plain(name, argument, Ok(Bias { by: By::Rho, twin: false })),
+    },
+    Entry {
+        name: "rho_traj",
+        argument: "",
+        measures: "|g - h| / |h|, g the step's gradient, h that of f32, of the same step of a run in f32 from the beginning; parts: each tensor",
+        cost: "another run in f32 beside this one, and its memory; begins anew with a resume",
+        make: |name, argument, _| plain(name, argument, Ok(Bias { by: By::Rho, twin: true })),
+    },
+    Entry {
+        name: "cos_same",
+        argument: "",
+        measures: "the cosine of the angle between the two gradients, of the same batch at the same weights; parts: each tensor",
+        cost: "another step, in f32",
+        make: |name, argument, _| plain(name, argument, Ok(Bias { by: By::Cos, twin: false })),
+    },
+    Entry {
+        name: "cos_traj",
+        argument: "",
+        measures: "the cosine of the angle between the two gradients, of the same step of a run in f32 from the beginning; parts: each tensor",
+        cost: "another run in f32 beside this one, and its memory; begins anew with a resume",
+        make: |name, argument, _| plain(name, argument, Ok(Bias { by: By::Cos, twin: true })),
+    },
+    Entry {
+        name: "eps_same",
+        argument: "",
+        measures: "mean(g) - mean(h), of the same batch at the same weights; parts: each tensor",
+        cost: "another step, in f32",
+        make: |name, argument, _| plain(name, argument, Ok(Bias { by: By::Eps, twin: false })),
+    },
+    Entry {
+        name: "eps_traj",
+        argument: "",
+        measures: "mean(g) - mean(h), of the same step of a run in f32 from the beginning; parts: each tensor",
+        cost: "another run in f32 beside this one, and its memory; begins anew with a resume",
+        make: |name, argument, _| plain(name, argument, Ok(Bias { by: By::Eps, twin: true })),
+    },
+    Entry {
+        name: "norms",
+        argument: "",
+        measures: "l2 norms of gradient and weights; parts: each tensor",
+        cost: "a pass over both",
+        make: |name, argument, _| plain(name, argument, Ok(Norms)),
+    },
+    Entry {
+        name: "gamma",
+        argument: "",
+        measures: "mean, deviation and range of the gains of each norm",
+        cost: "nothing worth saying",
+        make: |name, argument, model| plain(name, argument, has_gains(model).map(|()| Gamma)),
+    },
+    Entry {
+        name: "rounding",
+        argument: "",
+        measures: "noise, saturation and flushing of each operand of each product",
+        cost: "a pass over each operand, and quantizing it twice more",
+        make: |name, argument, _| plain(name, argument, Ok(Rounding::default())),
+    },
+    Entry {
+        name: "kurtosis",
+        argument: "",
+        measures: "excess kurtosis of inputs, weights and output gradients of linear operators",
+        cost: "a pass over each",
+        make: |name, argument, _| plain(name, argument, Ok(Tails::new(Kind::Kurtosis))),
+    },
+    Entry {
+        name: "channels",
+        argument: "",
+        measures: "largest magnitudes of input channels and outputs of linear operators",
+        cost: "a pass over each, and sorting it",
+        make: |name, argument, _| plain(name, argument, Ok(Tails::new(Kind::Channels))),
+    },
+    Entry {
+        name: "spikes",
+        argument: "",
+        measures: "largest magnitudes of blocks of 16 x 16 over their root mean square and over the median block's",
+        cost: "a pass over each operand",
+        make: |name, argument, _| plain(name, argument, Ok(Tails::new(Kind::Spikes))),
+    },
+    Entry {
+        name: "hot",
+        argument: "COUNT",
+        measures: "input channels with the largest rounding errors and with the largest magnitudes, and how far the sets agree",
+        cost: "a pass over each operand, and quantizing it once more",
+        make: |name, argument, _| boxed(Hot::new(name, argument)),
+    },
+    Entry {
+        name: "products",
+        argument: "",
+        measures: "error of each product against that of its unrounded operands",
+        cost: "a further f32 product for each, and memory for its operands",
+        make: |name, argument, _| plain(name, argument, Ok(Products::default())),
+    },
+    Entry {
+        name: "attention",
+        argument: "",
+        measures: "entropy, logits and sink of the softmax of each layer",
+        cost: "attention of four sequences, in f64",
+        make: |name, argument, model| plain(name, argument, Attention::new(model)),
+    },
+    Entry {
+        name: "gates",
+        argument: "",
+        measures: "range of the decay gates of gated linear attention",
+        cost: "sorting them",
+        make: |name, argument, model| plain(name, argument, Gates::new(model)),
+    },
+    Entry {
+        name: "swiglu",
+        argument: "",
+        measures: "alignment of gate and up, and the tail of what they give",
+        cost: "a pass over both weights and activations",
+        make: |name, argument, model| plain(name, argument, Swiglu::new(model)),
+    },
+    Entry {
+        name: "activations",
+        argument: "",
+        measures: "mean and deviation of what norms, activation functions and blocks give",
+        cost: "a pass over these activations",
+        make: |name, argument, _| plain(name, argument, Ok(Spread::default())),
+    },
+    Entry {
+        name: "logits",
+        argument: "",
+        measures: "largest magnitude of the head's logits, and their logsumexp",
+        cost: "a pass over them",
+        make: |name, argument, model| match model.decoder() {
+            Some(_) => plain(name, argument, Ok(Logits::default())),
+            None => Err("it is of the logits of a model of tokens; the proxy has none".into()),
+        },
+    },
+    Entry {
+        name: "phi",
+        argument: "EPS",
+        measures: "sharpness of the loss in the last tokens' logits, in percent, by its closed form. Part: each",
+        cost: "forward passes of 32 sequences",
+        make: |name, argument, model| match model.decoder() {
+            Some(_) => boxed(Sharpness::new(name, argument)),
+            None => Err("it is of the logits of a model of tokens; the proxy has none".into()),
+        },
+    },
+    Entry {
+        name: "phi_lbfgsb",
+        argument: "ITERATIONS",
+        measures: "the same by ten iterations of L-BFGS-B, as published; at most phi. Parts: iterations, loss",
+        cost: "forward passes of 32 sequences, and the search",
+        make: |name, argument, model| match model.decoder() {
+            Some(_) => boxed(Searched::new(name, argument)),
+            None => Err("it is of the logits of a model of tokens; the proxy has none".into()),
+        },
+    },
+];
+
+/// Whether there are gains to look at.
+fn has_gains(model: &model::Config) -> Result<(), String> {
+    match model.layout().iter().any(|entry| entry.role == Role::Norm) {
+        true => Ok(()),
+        false => Err("it is of the gains of norms; the model has none".into()),
+    }
+}
+
+fn boxed<P: Probe + 'static>(probe: std::result::Result<P, String>) -> Made {
+    Ok(Box::new(probe?))
+}
+
+/// A probe without argument.
+fn plain<P: Probe + 'static>(
+    name: &str,
+    argument: Argument<'_>,
+    probe: std::result::Result<P, String>,
+) -> Made {
+    match argument {
+        None => boxed(probe),
+        Some(_) => Err(format!("`{}` takes no argument", name.split(':').next().unwrap_or(name))),
+    }
+}
+
+/// The kind of probe a name begins with.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    let word = name.split(':').next().unwrap_or(name);
+    ALL.iter().find(|entry| entry.name == word)
+}
+
+/// The words that names begin with.
+pub fn names() -> Vec<&'static str> {
+    ALL.iter().map(|entry| entry.name).collect()
+}
+
+/// The probe of that name for a model.
+///
+/// # Errors
+/// If there is none, its argument is wrong, or the model has nothing for it to look at.
+pub fn by_name(name: &str, model: &model::Config) -> Result<Box<dyn Probe>> {
+    let unknown = || {
+        Error::new(format!("there is no probe {name:?}"))
+            .hint(format!("there are {}", names().join(", ")))
+    };
+    let entry = find(name).ok_or_else(unknown)?;
+    let argument = name.split_once(':').map(|(_, argument)| argument);
+    (entry.make)(name, argument, model)
+        .map_err(|reason| Error::new(format!("the probe {name:?} cannot be made: {reason}")))
+}
+
+/// How a place is called in the names of parts: `layers.3.activation_output`, `logits`.
+pub fn place_name(layer: Option<u32>, place: Place) -> String {
+    match layer {
+        Some(layer) => format!("layers.{layer}.{place}"),
+        None => place.to_string(),
+    }
+}
+
+/// How an operand of a product is called there: `layers.3.q_proj.forward.input`.
+pub fn operand_name(site: Site, product: Product, operand: Operand) -> String {
+    format!("{site}.{product}.{operand}")
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::{Seen, Values};
+    use super::*;
+    use crate::nn::parameters::Layout;
+    use crate::nn::site::Operator;
+    use crate::recipe::Rounded;
+    use crate::train::preset::preset;
+    use exmy::quantizer::{Axis, Quantizer};
+    use exmy::view::View;
+
+    pub(crate) fn proxy() -> model::Config {
+        preset("proxy").unwrap().model
+    }
+
+    /// What a probe of weights sees.
+    pub(crate) fn seen<'a>(
+        model: &'a model::Config,
+        layout: &'a Layout,
+        params: &'a [f32],
+    ) -> Seen<'a> {
+        let (shadow, twin, endings) = (None, None, None);
+        Seen { step: 3, model, layout, params, grads: params, shadow, twin, endings }
+    }
+
+    /// What a probe measures of what it was shown alone.
+    pub(crate) fn measured(probe: &mut dyn Probe) -> Values {
+        let (model, layout, mut values) = (proxy(), Layout::default(), Values::default());
+        probe.measure(&seen(&model, &layout, &[]), &mut values);
+        values
+    }
+
+    /// The input of `layers.1.q_proj`'s forward product, rounded by what `quantizer` says.
+    pub(crate) fn operand<'a>(
+        quantizer: &str,
+        before: View<'a, f32>,
+        after: View<'a, f32>,
+    ) -> Rounded<'a> {
+        Rounded {
+            site: Site { layer: Some(1), operator: Operator::Q },
+            product: Product::Forward,
+            operand: Operand::Input,
+            quantizer: match quantizer {
+                "f32" => Quantizer::NONE,
+                name => name.parse().unwrap(),
+            },
+            clip: None,
+            axis: Axis::Cols,
+            before,
+            after,
+        }
+    }
+
+    #[test]
+    fn every_name_makes_its_probe_and_wrong_ones_say_what_there_is() {
+        let (decoder, proxy) = (preset("nano").unwrap().model, proxy());
+        let linear = preset("gla-micro").unwrap().model;
+        let bare = preset("proxy").unwrap().overlaid("model.norm = false").unwrap().model;
+        for entry in ALL {
+            let model = if entry.name == "gates" { &linear } else { &decoder };
+            let made = by_name(entry.name, model).unwrap();
+            assert_eq!(made.name(), entry.name);
+            assert!(!entry.measures.is_empty() && !entry.cost.is_empty());
+            if entry.argument.is_empty() {
+                let error = by_name(&format!("{}:1", entry.name), &decoder).err().unwrap();
+                assert!(error.to_string().contains("takes no argument"), "{error}");
+            }
+        }
+        assert_eq!(by_name("lastbin.gamma:e2m3", &proxy).unwrap().name(), "lastbin.gamma:e2m3");
+        for (name, expected) in [
+            ("lastbin.gama", "no probe \"lastbin.gama\""),
+            ("lastbin.gamma:e8m0", "e8m0 has no sign"),
+            ("lastbin.gamma:e99", "e99"),
+            ("phi:-1", "-1"),
+            ("phi_lbfgsb:0", "no number of iterations"),
+        ] {
+            let error = by_name(name, &decoder).err().unwrap().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        for (name, model, expected) in [
+            ("phi", &proxy, "the proxy has none"),
+            ("logits", &proxy, "the proxy has none"),
+            ("gamma", &bare, "the gains of norms; the model has none"),
+            ("lastbin.gamma", &bare, "the gains of norms; the model has none"),
+            ("attention", &linear, "no softmax attention"),
+            ("gates", &decoder, "no gated linear attention"),
+            ("swiglu", &preset("gpt-nano").unwrap().model, "no gate"),
+        ] {
+            let error = by_name(name, model).err().unwrap().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

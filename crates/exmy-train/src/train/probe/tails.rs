@@ -1,0 +1,250 @@
+//! How heavy the tails of operands are, before rounding: of the input A of each linear operator, its weight
+//! W and the gradient G of its output.
+//!
+//! | probe | part | is |
+//! |---|---|---|
+//! | `kurtosis` | `SITE.OPERAND` | excess kurtosis of all elements, 0 for normal ones; the value is the mean over inputs |
+//! | | `SITE.OPERAND.channels_mean`, `_max`, `_top` | of each column's: mean, maximum, mean of the top hundredth |
+//! | `channels` | `SITE.input` | the list of `M_j`, the largest magnitude of each input channel j, four digits |
+//! | | `SITE.input.top` | M of rank 1, 2, 3 and 10, and the median |
+//! | | `SITE.input.over_p999`, `.over_median` | the largest magnitude over the 99.9th percentile and over the median of magnitudes |
+//! | | `SITE.output.top` | the largest magnitude of what the operator gives; the value is the largest of all sites |
+//! | `spikes` | `SITE.OPERAND.rms_max`, `_p99` | `amax / rms` over blocks of 16 x 16; the value is the largest p99 of inputs |
+//! | | `SITE.OPERAND.median_max`, `_p99` | `amax` over the median `amax` of all blocks |
+//!
+//! Definitions as in "Dissecting Outlier Dynamics in LLM NVFP4 Pretraining" (arXiv 2602.02047), as far as it
+//! prints them; how magnitudes and blocks are normalized there is not known, and is the usual here. Blocks of
+//! zeros have no spike.
+
+use super::moments::{Powers, brief, column_maxima, elements, quantile, sorted};
+use super::{Probe, Seen, Values};
+use crate::nn::site::{Operand, Product, Site};
+use crate::recipe::{Observer, Rounded};
+use exmy::view::View;
+
+/// Rows and columns of a block.
+const BLOCK: usize = 16;
+
+/// Which of the three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Kurtosis,
+    Channels,
+    Spikes,
+}
+
+pub(super) struct Tails {
+    kind: Kind,
+    seen: Values,
+    /// What the value is made of.
+    totals: Vec<f64>,
+}
+
+/// Whether a product is the one in which an operand is looked at: the first that reads it.
+pub(super) fn is_first(product: Product, operand: Operand) -> bool {
+    match operand {
+        Operand::Input | Operand::Weight => product == Product::Forward,
+        Operand::GradOutput => product == Product::GradInput,
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The largest magnitude and the root mean square of each block that is not all zeros.
+fn blocks(x: View<'_, f32>) -> Vec<(f64, f64)> {
+    let mut blocks = Vec::new();
+    for i in (0..x.rows()).step_by(BLOCK) {
+        let rows = x.rows_range(i..(i + BLOCK).min(x.rows()));
+        for j in (0..x.cols()).step_by(BLOCK) {
+            let block = rows.cols_range(j..(j + BLOCK).min(x.cols()));
+            let most = elements(block).fold(0.0, |most: f64, x| most.max(x.abs()));
+            let squares: f64 = elements(block).map(|x| x * x).sum();
+            let count = (block.rows() * block.cols()) as f64;
+            if most > 0.0 {
+                blocks.push((most, (squares / count).sqrt()));
+            }
+        }
+    }
+    blocks
+}
+
+impl Tails {
+    pub(super) fn new(kind: Kind) -> Self {
+        Self { kind, seen: Values::default(), totals: Vec::new() }
+    }
+
+    fn kurtosis(&mut self, name: &str, operand: Operand, x: View<'_, f32>) {
+        let columns: Vec<Powers> = (0..x.cols())
+            .map(|j| Powers::of((0..x.rows()).map(|i| f64::from(x.at(i, j)))))
+            .collect();
+        let all = columns.iter().fold(Powers::default(), Powers::and).excess_kurtosis();
+        let each = columns.iter().map(Powers::excess_kurtosis).filter(|k| k.is_finite());
+        let each = sorted(each.collect());
+        let top = &each[each.len() - each.len().div_ceil(100)..];
+        self.seen.part(name, all);
+        self.seen.part(format!("{name}.channels_mean"), mean(&each));
+        self.seen.part(format!("{name}.channels_max"), quantile(&each, 1.0));
+        self.seen.part(format!("{name}.channels_top"), mean(top));
+        if operand == Operand::Input && all.is_finite() {
+            self.totals.push(all);
+        }
+    }
+
+    fn channels(&mut self, name: &str, x: View<'_, f32>) {
+        let maxima = column_maxima(x);
+        let ranked = sorted(maxima.clone());
+        let rank = |rank: usize| ranked[ranked.len() - rank.min(ranked.len())];
+        let top = vec![rank(1), rank(2), rank(3), rank(10), quantile(&ranked, 0.5)];
+        let magnitudes = sorted(elements(x).map(f64::abs).collect());
+        self.seen.list(name, maxima.into_iter().map(brief).collect());
+        self.seen.list(format!("{name}.top"), top);
+        for (part, q) in [("over_p999", 0.999), ("over_median", 0.5)] {
+            self.seen.part(format!("{name}.{part}"), rank(1) / quantile(&magnitudes, q));
+        }
+        self.totals.push(rank(1));
+    }
+
+    fn spikes(&mut self, name: &str, operand: Operand, x: View<'_, f32>) {
+        let blocks = blocks(x);
+        let most = sorted(blocks.iter().map(|(most, _)| *most).collect());
+        let median = quantile(&most, 0.5);
+        let over_rms = sorted(blocks.iter().map(|(most, rms)| most / rms).collect());
+        let over_median: Vec<f64> = most.iter().map(|most| most / median).collect();
+        for (part, figures) in [("rms", &over_rms), ("median", &over_median)] {
+            self.seen.part(format!("{name}.{part}_max"), quantile(figures, 1.0));
+            self.seen.part(format!("{name}.{part}_p99"), quantile(figures, 0.99));
+        }
+        if operand == Operand::Input {
+            self.totals.push(quantile(&over_rms, 0.99));
+        }
+    }
+}
+
+impl Observer for Tails {
+    fn operand(&mut self, seen: &Rounded<'_>) {
+        let Rounded { site, product, operand, before, .. } = *seen;
+        if !is_first(product, operand) || before.rows() == 0 || before.cols() == 0 {
+            return;
+        }
+        let name = format!("{site}.{operand}");
+        match self.kind {
+            Kind::Kurtosis => self.kurtosis(&name, operand, before),
+            Kind::Spikes => self.spikes(&name, operand, before),
+            Kind::Channels if operand == Operand::Input => self.channels(&name, before),
+            Kind::Channels => {}
+        }
+    }
+
+    fn output(&mut self, site: Site, product: Product, values: View<'_, f32>) {
+        if self.kind == Kind::Channels && product == Product::Forward {
+            let most = elements(values).fold(0.0, |most: f64, y| most.max(y.abs()));
+            self.seen.part(format!("{site}.output.top"), most);
+        }
+    }
+}
+
+impl Probe for Tails {
+    fn name(&self) -> &str {
+        match self.kind {
+            Kind::Kurtosis => "kurtosis",
+            Kind::Channels => "channels",
+            Kind::Spikes => "spikes",
+        }
+    }
+
+    fn observer(&mut self) -> Option<&mut dyn Observer> {
+        Some(self)
+    }
+
+    fn measure(&mut self, _: &Seen<'_>, values: &mut Values) {
+        *values = std::mem::take(&mut self.seen);
+        let totals = std::mem::take(&mut self.totals);
+        let most = totals.iter().copied().fold(f64::NAN, f64::max);
+        values.set(if self.kind == Kind::Kurtosis { mean(&totals) } else { most });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::registry::tests::{measured, operand};
+    use super::*;
+
+    fn number(values: &Values, name: &str) -> f64 {
+        values.parts.get(name).and_then(super::super::Value::number).unwrap_or(f64::NAN)
+    }
+
+    const INPUT: &str = "layers.1.q_proj.input";
+
+    #[test]
+    fn kurtosis_of_all_and_of_columns() {
+        // Columns: two values equally often (-2), one spike in 100, all equal (left out).
+        let x: Vec<f32> = (0..100_u8)
+            .flat_map(|i| [if i % 2 == 0 { 1.0 } else { -1.0 }, f32::from(i / 99), 0.5])
+            .collect();
+        let x = View::new(&x, 100, 3);
+        let mut probe = Tails::new(Kind::Kurtosis);
+        probe.operand(&operand("f32", x, x));
+        let values = measured(&mut probe);
+        let spike = 98.0 + 1.0 / 99.0 - 3.0;
+        assert!((number(&values, &format!("{INPUT}.channels_max")) - spike).abs() < 1e-9);
+        assert!((number(&values, &format!("{INPUT}.channels_top")) - spike).abs() < 1e-9);
+        assert!(
+            (number(&values, &format!("{INPUT}.channels_mean")) - (spike - 2.0) / 2.0).abs() < 1e-9
+        );
+        let all = Powers::of(elements(x)).excess_kurtosis();
+        assert!((number(&values, INPUT) - all).abs() < 1e-9);
+        assert_eq!(values.value.unwrap().to_bits(), number(&values, INPUT).to_bits());
+        assert_eq!(values.parts.len(), 4);
+    }
+
+    #[test]
+    fn channels_in_order() {
+        let x: Vec<f32> = (0..12_u8)
+            .map(f32::from)
+            .chain((0..12).map(|j| if j == 3 { -50.0 } else { 0.0 }))
+            .collect();
+        let x = View::new(&x, 2, 12);
+        let mut probe = Tails::new(Kind::Channels);
+        probe.operand(&operand("f32", x, x));
+        probe.output(operand("f32", x, x).site, Product::Forward, x);
+        let values = measured(&mut probe);
+        let list = |name: &str| values.parts[name].list().unwrap().to_vec();
+        let mut expected: Vec<f64> = (0..12).map(f64::from).collect();
+        expected[3] = 50.0;
+        assert_eq!(list(INPUT), expected);
+        // 0 1 2 4 5 6 7 8 9 10 11 50: the sixth is 6, the tenth from the top is 2.
+        assert_eq!(list(&format!("{INPUT}.top")), [50.0, 11.0, 10.0, 2.0, 6.0]);
+        assert_eq!(number(&values, "layers.1.q_proj.output.top"), 50.0);
+        assert_eq!(number(&values, &format!("{INPUT}.over_p999")), 1.0);
+        assert_eq!(values.value, Some(50.0));
+    }
+
+    #[test]
+    fn spikes_of_blocks() {
+        // Four blocks of 16 x 16: ones, ones with one 15, zeros, twos.
+        let x: Vec<f32> = (0..32 * 32)
+            .map(|at| match (at / 32 / 16, at % 32 / 16) {
+                (0, 0) => 1.0,
+                (0, _) => {
+                    if at == 20 {
+                        15.0
+                    } else {
+                        1.0
+                    }
+                }
+                (_, 0) => 0.0,
+                _ => 2.0,
+            })
+            .collect();
+        let x = View::new(&x, 32, 32);
+        let mut probe = Tails::new(Kind::Spikes);
+        probe.operand(&operand("f32", x, x));
+        let values = measured(&mut probe);
+        let spike = 15.0 / ((225.0_f64 + 255.0) / 256.0).sqrt();
+        assert!((number(&values, &format!("{INPUT}.rms_max")) - spike).abs() < 1e-12);
+        assert!((number(&values, &format!("{INPUT}.median_max")) - 15.0 / 2.0).abs() < 1e-12);
+        assert!((values.value.unwrap() - spike).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,228 @@
+//! Weights, gains and gradients by tensor.
+//!
+//! | probe | part | is |
+//! |---|---|---|
+//! | `norms` | `TENSOR.grad`, `TENSOR.weight` | l2 norms of the step's gradient before clipping and of the weights after it; the value is the gradient's of all together |
+//! | `gamma` | `NORM.mean`, `.sd`, `.min`, `.max` | of the gains of each norm: how closely they lie together, and where; the value is the mean of all gains |
+//! | | the same of `NORM`'s bias | of its betas, where it has any |
+//! | `swiglu` | `layers.N.cos_mean`, `.cos_p99`, `.cos_high` | of `|cos|` between the rows of gate and up of each hidden unit: mean, 99th percentile, share above 0.5; the value is the mean of all |
+//! | | `null` | what `|cos|` would be on average between random directions, `sqrt(2 / (pi d))` |
+//! | | `layers.N.correlation` | Pearson's of what gate and up give, element by element |
+//! | | `layers.N.tail_kurtosis`, `.tail_top` | excess kurtosis and largest magnitude of what enters down |
+//!
+//! Alignment of the two is how SwiGLU makes outliers ("Scaling FP8 training to trillion-token LLMs", arXiv
+//! 2409.12517).
+
+use super::moments::{Powers, elements, quantile, sorted};
+use super::{Probe, Seen, Values};
+use crate::nn::model;
+use crate::nn::parameters::{Entry, Role};
+use crate::nn::site::Place;
+use crate::recipe::Observer;
+use exmy::view::View;
+use std::collections::BTreeMap;
+
+fn norm(values: &[f32]) -> f64 {
+    values.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt()
+}
+
+pub(super) struct Norms;
+
+impl Probe for Norms {
+    fn name(&self) -> &str {
+        "norms"
+    }
+
+    fn measure(&mut self, seen: &Seen<'_>, values: &mut Values) {
+        // There is no gradient before the first step.
+        let begun = seen.step > 0;
+        if begun {
+            values.set(norm(seen.grads));
+        }
+        for entry in seen.layout.iter() {
+            if begun {
+                let grads = &seen.grads[entry.range.clone()];
+                values.part(format!("{}.grad", entry.name), norm(grads));
+            }
+            values.part(format!("{}.weight", entry.name), norm(&seen.params[entry.range.clone()]));
+        }
+    }
+}
+
+pub(super) struct Gamma;
+
+impl Probe for Gamma {
+    fn name(&self) -> &str {
+        "gamma"
+    }
+
+    fn measure(&mut self, seen: &Seen<'_>, values: &mut Values) {
+        let mut all = Powers::default();
+        let is_gain = |entry: &&Entry| entry.role == Role::Norm;
+        let betas = seen.layout.iter().filter(is_gain).filter_map(|gain| {
+            seen.layout.find(&format!("{}.bias", gain.name.strip_suffix(".weight")?))
+        });
+        for entry in seen.layout.iter().filter(is_gain).chain(betas) {
+            let gains = || seen.params[entry.range.clone()].iter().map(|&gain| f64::from(gain));
+            let found = Powers::of(gains());
+            for (part, value) in [
+                ("mean", found.mean()),
+                ("sd", found.variance().sqrt()),
+                ("min", gains().fold(f64::INFINITY, f64::min)),
+                ("max", gains().fold(f64::NEG_INFINITY, f64::max)),
+            ] {
+                values.part(format!("{}.{part}", entry.name), value);
+            }
+            if entry.role == Role::Norm {
+                all = all.and(&found);
+            }
+        }
+        values.set(all.mean());
+    }
+}
+
+/// `swiglu`.
+pub(super) struct Swiglu {
+    correlations: BTreeMap<u32, f64>,
+    tails: BTreeMap<u32, (f64, f64)>,
+}
+
+impl Swiglu {
+    pub(super) fn new(model: &model::Config) -> Result<Self, String> {
+        if !model.is_gated() {
+            return Err("the model's MLP has no gate".into());
+        }
+        Ok(Self { correlations: BTreeMap::new(), tails: BTreeMap::new() })
+    }
+}
+
+/// Pearson's correlation of the two halves of the columns.
+fn correlation(x: View<'_, f32>) -> f64 {
+    let half = x.cols() / 2;
+    let (gate, up) = (x.cols_range(0..half), x.cols_range(half..2 * half));
+    let (a, b) = (Powers::of(elements(gate)), Powers::of(elements(up)));
+    let products = elements(gate).zip(elements(up));
+    let product = products.map(|(g, u)| (g - a.mean()) * (u - b.mean())).sum::<f64>() / a.count;
+    product / (a.variance() * b.variance()).sqrt()
+}
+
+fn cosine(a: &[f32], b: &[f32]) -> f64 {
+    let dot: f64 = a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum();
+    dot / (norm(a) * norm(b))
+}
+
+impl Observer for Swiglu {
+    fn place(&mut self, layer: Option<u32>, place: Place, gradient: bool, values: View<'_, f32>) {
+        match (layer, gradient, place) {
+            (Some(layer), false, Place::ActivationInput) => {
+                self.correlations.insert(layer, correlation(values));
+            }
+            (Some(layer), false, Place::ActivationOutput) => {
+                let kurtosis = Powers::of(elements(values)).excess_kurtosis();
+                let top = elements(values).fold(0.0, |top: f64, x| top.max(x.abs()));
+                self.tails.insert(layer, (kurtosis, top));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Probe for Swiglu {
+    fn name(&self) -> &str {
+        "swiglu"
+    }
+
+    fn observer(&mut self) -> Option<&mut dyn Observer> {
+        Some(self)
+    }
+
+    fn measure(&mut self, seen: &Seen<'_>, values: &mut Values) {
+        for (layer, value) in std::mem::take(&mut self.correlations) {
+            values.part(format!("layers.{layer}.correlation"), value);
+        }
+        for (layer, (kurtosis, top)) in std::mem::take(&mut self.tails) {
+            values.part(format!("layers.{layer}.tail_kurtosis"), kurtosis);
+            values.part(format!("layers.{layer}.tail_top"), top);
+        }
+        let mut all = Vec::new();
+        let gates = seen.layout.iter().filter(|entry| entry.name.ends_with("gate_proj.weight"));
+        for (layer, gate) in gates.enumerate() {
+            let name = gate.name.replace("gate_proj", "up_proj");
+            let Some(up) = seen.layout.find(&name) else { continue };
+            let width = gate.shape[1];
+            let rows = |range: std::ops::Range<usize>| seen.params[range].chunks(width);
+            let pairs = rows(gate.range.clone()).zip(rows(up.range.clone()));
+            let cosines = sorted(pairs.map(|(gate, up)| cosine(gate, up).abs()).collect());
+            let count = cosines.len() as f64;
+            let high = cosines.iter().filter(|&&cosine| cosine > 0.5).count();
+            for (part, value) in [
+                ("cos_mean", cosines.iter().sum::<f64>() / count),
+                ("cos_p99", quantile(&cosines, 0.99)),
+                ("cos_high", high as f64 / count),
+            ] {
+                values.part(format!("layers.{layer}.{part}"), value);
+            }
+            values.part("null", (2.0 / (core::f64::consts::PI * width as f64)).sqrt());
+            all.extend(cosines);
+        }
+        values.set(all.iter().sum::<f64>() / all.len() as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::registry::tests::{proxy, seen};
+    use super::*;
+    use crate::nn::parameters::{Init, Layout};
+
+    #[test]
+    fn tensors_by_hand() {
+        let mut layout = Layout::default();
+        layout.push("n.weight".into(), &[3], Role::Norm, Init::Ones);
+        layout.push("w".into(), &[1, 2], Role::Matrix, Init::Ones);
+        layout.push("n.bias".into(), &[2], Role::Bias, Init::Zeros);
+        layout.push("w.bias".into(), &[1], Role::Bias, Init::Zeros);
+        let (model, params) = (proxy(), [1.0, 2.0, 6.0, 3.0, -4.0, 0.5, -1.5, 0.0]);
+        let seen = seen(&model, &layout, &params);
+        let part = |values: &Values, name: &str| values.parts[name].number().unwrap();
+        let mut values = Values::default();
+        Norms.measure(&seen, &mut values);
+        assert_eq!((part(&values, "w.grad"), part(&values, "w.weight")), (5.0, 5.0));
+        assert_eq!(values.value, Some(68.5_f64.sqrt()));
+        let mut values = Values::default();
+        Gamma.measure(&seen, &mut values);
+        assert_eq!(
+            ["mean", "min", "max"].map(|name| part(&values, &format!("n.weight.{name}"))),
+            [3.0, 1.0, 6.0]
+        );
+        assert!((part(&values, "n.weight.sd") - (14.0_f64 / 3.0).sqrt()).abs() < 1e-12);
+        // Betas of norms, not other biases, and not in the value.
+        assert_eq!((part(&values, "n.bias.mean"), part(&values, "n.bias.sd")), (-0.5, 1.0));
+        assert_eq!((values.value, values.parts.len()), (Some(3.0), 8));
+    }
+
+    #[test]
+    fn gates_by_hand() {
+        let mut layout = Layout::default();
+        layout.push("a.gate_proj.weight".into(), &[2, 2], Role::Matrix, Init::Ones);
+        layout.push("a.up_proj.weight".into(), &[2, 2], Role::Matrix, Init::Ones);
+        // Units: opposite directions (1), and at right angles (0).
+        let (model, params) = (proxy(), [1.0, 1.0, 0.0, 5.0, -2.0, -2.0, 3.0, 0.0]);
+        let mut probe = Swiglu { correlations: BTreeMap::new(), tails: BTreeMap::new() };
+        // Gate 1, 2; up 4, 2: correlation -1.
+        probe.place(Some(0), Place::ActivationInput, false, View::new(&[1.0, 4.0, 2.0, 2.0], 2, 2));
+        probe.place(Some(0), Place::ActivationOutput, false, View::new(&[1.0, -3.0], 2, 1));
+        let mut values = Values::default();
+        probe.measure(&seen(&model, &layout, &params), &mut values);
+        let part = |name: &str| values.parts[&format!("layers.0.{name}")].number().unwrap();
+        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
+        close(part("cos_mean"), 0.5);
+        close(part("cos_p99"), 1.0);
+        close(part("cos_high"), 0.5);
+        close(part("correlation"), -1.0);
+        close(part("tail_kurtosis"), -2.0);
+        close(part("tail_top"), 3.0);
+        close(values.value.unwrap(), 0.5);
+        close(values.parts["null"].number().unwrap(), (1.0 / core::f64::consts::PI).sqrt());
+    }
+}

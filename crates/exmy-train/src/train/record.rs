@@ -1,0 +1,377 @@
+//! The lines a run leaves behind.
+//!
+//! `metrics.jsonl` has one JSON object a line: step 0 for what is measured before training, then
+//! one per optimizer step. It holds nothing that depends on clocks, threads or the host, so repeats
+//! of a run are byte-equal; those things go to `timing.jsonl`. The keys and their version are
+//! described in `docs/records.md`. Lines are buffered and become durable with each checkpoint; a
+//! resume cuts the file back to the checkpoint's step, and with it whatever a kill tore off.
+
+use crate::train::digest::Digest;
+use exmy::error::{Error, Result};
+use exmy::files::{given, whole};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// Something that happened at a step, beside its numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Event {
+    /// A rule of `[[at]]` changed the recipe of the steps that follow.
+    At {
+        /// Which rule, from 1.
+        rule: usize,
+        /// The recipe from here on.
+        recipe: String,
+    },
+    /// A rule of `[[when]]` changed the recipe of the steps that follow.
+    When {
+        /// Which rule, from 1.
+        rule: usize,
+        /// What it watches.
+        metric: String,
+        /// The value it acted on; absent if that was no finite number.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        value: Option<f64>,
+        /// The recipe from here on.
+        recipe: String,
+    },
+    /// The run came back here: it had reached step `from`, where a rule of `[[when]]` acted. Stands
+    /// in the first line after the checkpoint; the recipe changed before that line's step.
+    Rollback {
+        /// Which rule, from 1.
+        rule: usize,
+        /// What it watches.
+        metric: String,
+        /// The value it acted on; absent if that was no finite number.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        value: Option<f64>,
+        /// The step it acted at.
+        from: u64,
+        /// The step of the checkpoint.
+        to: u64,
+        /// The recipe from the checkpoint on.
+        recipe: String,
+    },
+    /// The run ended here.
+    Diverged {
+        /// What was measured, and which limit it broke.
+        reason: String,
+    },
+}
+
+/// One line of `metrics.jsonl`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Metrics {
+    /// Optimizer steps done, this one included; 0 before the first.
+    pub step: u64,
+    /// Tokens trained on so far.
+    pub tokens: u64,
+    /// Mean training loss of this step's batch before its update: nats per token, of
+    /// the proxy the mean squared error.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub loss: Option<f64>,
+    /// Mean validation loss after this step, in the same unit.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub val_loss: Option<f64>,
+    /// Learning rate of this step.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub lr: Option<f64>,
+    /// Global gradient norm before clipping.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub grad_norm: Option<f64>,
+    /// Whether the norm exceeded the limit, so that the gradient was scaled down.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub clipped: Option<bool>,
+    /// What else happened.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub events: Vec<Event>,
+    /// What probes measured after this step, each under its name, beside the keys above.
+    #[serde(flatten)]
+    pub probes: BTreeMap<String, f64>,
+}
+
+impl Metrics {
+    /// Why the run ended at this step, if it diverged.
+    pub fn divergence(&self) -> Option<&str> {
+        self.events.iter().find_map(|event| match event {
+            Event::Diverged { reason } => Some(reason.as_str()),
+            _ => None,
+        })
+    }
+
+    /// Whether the run ended at this step because it diverged.
+    pub fn diverged(&self) -> bool {
+        self.divergence().is_some()
+    }
+}
+
+/// One line of `timing.jsonl`: the only place for clocks and hosts.
+#[derive(Clone, Debug, Serialize)]
+pub struct Timing {
+    /// Optimizer steps done.
+    pub step: u64,
+    /// Seconds spent in training steps since this process began, evaluation and files excluded.
+    pub train_seconds: f64,
+    /// Tokens trained on per second of `train_seconds`.
+    pub tokens_per_second: f64,
+    /// Threads of the pool.
+    pub threads: usize,
+    /// SIMD level in force.
+    pub simd: &'static str,
+}
+
+/// [`Digest`]s of a run's records up to some step: they tell whether a file is still what was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Digests {
+    /// Of the bytes of `metrics.jsonl`.
+    pub metrics: String,
+    /// Of those of `probes.jsonl`; absent where there is none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub probes: Option<String>,
+}
+
+/// The digest of some lines as records have it.
+pub(in crate::train) fn digest(lines: &[u8]) -> String {
+    format!("{:016x}", Digest::of(lines, 0))
+}
+
+/// An append-only file of JSON lines.
+#[derive(Debug)]
+pub struct Lines {
+    path: PathBuf,
+    file: BufWriter<File>,
+    /// Of all that the file holds.
+    digest: Digest,
+}
+
+impl Lines {
+    /// Opens `path` for appending, creating it if absent.
+    ///
+    /// # Errors
+    /// If the file cannot be opened.
+    pub fn append(path: &Path) -> Result<Self> {
+        // Who opens a pipe waits for somebody to read from it.
+        let open = || OpenOptions::new().create(true).append(true).open(path);
+        let file = given::check(path).and_then(|()| open());
+        let file = file.map_err(|error| Error::io("open", path, error))?;
+        let mut digest = Digest::new(0);
+        digest.feed(&bytes(path)?);
+        Ok(Self { path: path.to_owned(), file: BufWriter::new(file), digest })
+    }
+
+    /// The digest of the lines so far.
+    pub fn digest(&self) -> String {
+        format!("{:016x}", self.digest.finish())
+    }
+
+    /// Adds a line.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn push(&mut self, line: &impl Serialize) -> Result<()> {
+        let mut text = serde_json::to_string(line)
+            .map_err(|error| Error::new("cannot write a record").because(error))?;
+        text.push('\n');
+        self.digest.feed(text.as_bytes());
+        let written = self.file.write_all(text.as_bytes());
+        written.map_err(|error| Error::io("append to", &self.path, error))
+    }
+
+    /// Makes all lines so far survive a power cut.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn sync(&mut self) -> Result<()> {
+        let done = self.file.flush().and_then(|()| self.file.get_ref().sync_data());
+        done.map_err(|error| Error::io("write", &self.path, error))
+    }
+}
+
+/// How long the lines up to `step` are in the text of `metrics.jsonl`, and the last step that they reach.
+pub(in crate::train) fn reach(text: &[u8], step: u64) -> (usize, Option<u64>) {
+    let (mut kept, mut last) = (0, None::<u64>);
+    for line in text.split_inclusive(|&byte| byte == b'\n') {
+        let whole = line.ends_with(b"\n");
+        match serde_json::from_slice::<Metrics>(line) {
+            // A line a step: what follows a gap is not what the rules saw.
+            Ok(metrics)
+                if whole
+                    && metrics.step <= step
+                    && last.is_none_or(|last| metrics.step == last + 1) =>
+            {
+                kept += line.len();
+                last = Some(metrics.step);
+            }
+            _ => break,
+        }
+    }
+    (kept, last)
+}
+
+/// The length of the lines up to `step` in the text of `metrics.jsonl`, which is at `path`.
+fn length(path: &Path, text: &[u8], step: u64) -> Result<usize> {
+    let (kept, last) = reach(text, step);
+    if last != Some(step) {
+        return Err(Error::new(format!(
+            "{} ends at step {}, its checkpoint is of step {step}",
+            path.display(),
+            last.unwrap_or(0)
+        ))
+        .hint("the file was changed from outside; remove the newer checkpoints and resume"));
+    }
+    Ok(kept)
+}
+
+/// The bytes of a file of lines; none where there is no file.
+pub(in crate::train) fn bytes(path: &Path) -> Result<Vec<u8>> {
+    match given::lines(path) {
+        Ok(bytes) => Ok(bytes),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(unreadable(path, error)),
+    }
+}
+
+/// Cuts `metrics.jsonl` back to the lines up to `step`, dropping a torn last line; `None` drops
+/// every line.
+///
+/// # Errors
+/// If the file cannot be read or replaced, or does not reach `step`.
+pub fn cut_back(path: &Path, step: Option<u64>) -> Result<()> {
+    let text = bytes(path)?;
+    let kept = step.map_or(Ok(0), |step| length(path, &text, step))?;
+    if kept < text.len() || text.is_empty() {
+        whole::write_whole(path, &text[..kept])?;
+    }
+    Ok(())
+}
+
+/// The lines of `metrics.jsonl` up to `step` and those after it, as they stand.
+///
+/// # Errors
+/// If the file cannot be read or does not reach `step`.
+pub fn split_at(path: &Path, step: u64) -> Result<(Vec<u8>, Vec<u8>)> {
+    let mut text = bytes(path)?;
+    let kept = length(path, &text, step)?;
+    let after = text.split_off(kept);
+    Ok((text, after))
+}
+
+/// What would work where records are none.
+pub(crate) const CHANGED: &str =
+    "the file was changed from outside: put it back, or remove the run's folder";
+
+/// Reads `metrics.jsonl`, ignoring a torn last line.
+///
+/// # Errors
+/// If the file cannot be read or a whole line is not a record.
+pub fn read_metrics(path: &Path) -> Result<Vec<Metrics>> {
+    parsed(path, &given::lines(path).map_err(|error| unreadable(path, error))?)
+}
+
+/// The error of a record that cannot be read.
+pub(crate) fn unreadable(path: &Path, error: io::Error) -> Error {
+    let odd = matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::FileTooLarge);
+    let error = Error::io("read", path, error);
+    if odd { error.hint(CHANGED) } else { error }
+}
+
+/// The whole lines of the record at `path`; what stands behind the last one was torn off.
+pub(crate) fn parsed<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<Vec<T>> {
+    let lines = text.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
+    let read = |(i, line)| {
+        serde_json::from_slice(line).map_err(|error| {
+            let place = format!("{} line {}", path.display(), i + 1);
+            Error::new(place).because(error).hint(CHANGED)
+        })
+    };
+    lines.enumerate().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn metrics(step: u64) -> Metrics {
+        Metrics { step, tokens: 8 * step, loss: Some(0.1 + step as f64), ..Metrics::default() }
+    }
+
+    #[test]
+    fn cut_back_drops_later_and_torn_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("metrics.jsonl");
+        let mut lines = Lines::append(&path).unwrap();
+        for step in 0..=4 {
+            lines.push(&metrics(step)).unwrap();
+        }
+        lines.sync().unwrap();
+        let whole = fs::read(&path).unwrap();
+        fs::write(&path, &whole[..whole.len() - 3]).unwrap();
+        assert_eq!(read_metrics(&path).unwrap().len(), 4);
+        cut_back(&path, Some(2)).unwrap();
+        let left = read_metrics(&path).unwrap();
+        assert_eq!(left, [metrics(0), metrics(1), metrics(2)]);
+        assert!(cut_back(&path, Some(3)).unwrap_err().to_string().contains("ends at step 2"));
+        cut_back(&path, None).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"");
+    }
+
+    #[test]
+    fn a_line_that_is_missing_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("metrics.jsonl");
+        let mut lines = Lines::append(&path).unwrap();
+        for step in [0, 1, 3, 4] {
+            lines.push(&metrics(step)).unwrap();
+        }
+        lines.sync().unwrap();
+        let error = cut_back(&path, Some(4)).unwrap_err().to_string();
+        assert!(error.contains("ends at step 1, its checkpoint is of step 4"), "{error}");
+        cut_back(&path, Some(1)).unwrap();
+        assert_eq!(read_metrics(&path).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn absent_values_are_absent_keys() {
+        let text = serde_json::to_string(&metrics(1)).unwrap();
+        assert_eq!(text, r#"{"step":1,"tokens":8,"loss":1.1}"#);
+    }
+
+    /// Rules decide on what is read back, so every value must come back as it was.
+    #[test]
+    fn numbers_survive_to_the_last_bit() {
+        let random = exmy::random::Philox::new(1, exmy::random::Stream::new("records"));
+        for i in 0..20_000 {
+            let bits = u64::from(random.word(2 * i)) << 32 | u64::from(random.word(2 * i + 1));
+            let value = f64::from_bits(bits);
+            if value.is_finite() {
+                let probes = BTreeMap::from([("lastbin.gamma".to_owned(), value)]);
+                let line = Metrics { loss: Some(value), probes, ..metrics(1) };
+                let text = serde_json::to_string(&line).unwrap();
+                assert_eq!(serde_json::from_str::<Metrics>(&text).unwrap(), line, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn events_say_what_they_are() {
+        let event = Event::When {
+            rule: 2,
+            metric: "spike".into(),
+            value: Some(2.5),
+            recipe: "bf16".into(),
+        };
+        let line = Metrics { events: vec![event], ..metrics(3) };
+        let text = serde_json::to_string(&line).unwrap();
+        assert_eq!(
+            text,
+            r#"{"step":3,"tokens":24,"loss":3.1,"events":[{"event":"when","rule":2,"metric":"spike","value":2.5,"recipe":"bf16"}]}"#
+        );
+        assert_eq!(serde_json::from_str::<Metrics>(&text).unwrap(), line);
+    }
+}

@@ -1,0 +1,505 @@
+//! A run in a folder: it can be killed at any moment and goes on from there to the same bits.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `config.toml` | the complete [`Config`], written first |
+//! | `metrics.jsonl` | one [`Metrics`] a step |
+//! | `probes.jsonl` | what [probes](crate::train::probe) measured, if there are any |
+//! | `timing.jsonl` | clocks, threads, SIMD level; the only file that differs between repeats |
+//! | `checkpoints/` | weights and optimizer moments, the newest few |
+//! | `discarded/` | the lines of steps that a rollback undid, a file each time |
+//! | `model.safetensors` | the final weights |
+//! | `summary.json` | a [`Summary`]; its presence says that the run is complete |
+//!
+//! Metrics are made durable before the checkpoint that follows them, so a checkpoint never stands
+//! beside metrics that do not reach it; what stands after it is cut off on resume.
+//!
+//! A rollback ([`trigger`](crate::train::trigger)) sets the lines it undoes aside, removes the
+//! checkpoints after the one it goes back to, cuts the metrics back to that and goes on under the
+//! changed recipe. What it changed stands in the first line that follows. A kill in between loses
+//! the rollback and with it all that came after the checkpoint, so the same steps lead to the same
+//! decision again. Only scheduled checkpoints are gone back to, so an interruption changes nothing.
+
+mod folder;
+pub mod intact;
+
+pub use folder::Folder;
+
+use crate::recipe::Observer;
+use crate::train::checkpoint::{self, Progress};
+use crate::train::config::{self, Config};
+use crate::train::data::{DataOptions, Dataset};
+use crate::train::precision::{self, Span};
+use crate::train::probe::{self, Probe, Probing};
+use crate::train::record::{Digests, Event, Lines, Metrics, Timing, cut_back, split_at};
+use crate::train::start;
+use crate::train::trainer::Trainer;
+use crate::train::trigger::{Control, Verdict};
+use exmy::error::{Error, Result};
+use exmy::files::whole;
+use exmy::parallel::awake;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The result of a complete run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Summary {
+    /// Version of the keys.
+    pub version: u32,
+    /// The recipe's text.
+    pub recipe: String,
+    /// The run's seed.
+    pub seed: u64,
+    /// Its peak learning rate.
+    pub lr: f64,
+    /// Optimizer steps done; fewer than configured if the run diverged.
+    pub steps: u64,
+    /// Tokens trained on.
+    pub tokens: u64,
+    /// Trained parameters.
+    pub parameters: u64,
+    /// Mean training loss over the last tenth of the steps (at least one), in the model's
+    /// [unit](crate::nn::model::Config::loss_unit); absent if the run diverged.
+    pub train_loss: Option<f64>,
+    /// Mean validation loss at the end, in the same unit; absent if the run diverged.
+    pub val_loss: Option<f64>,
+    /// The step at which the run diverged.
+    pub diverged_at: Option<u64>,
+    /// Why it counts as diverged.
+    pub reason: Option<String>,
+    /// What share of the multiplications of linear layers had which formats, and from which step.
+    pub precision: Vec<Span>,
+    /// The digests of its records; earlier versions wrote none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub records: Option<Digests>,
+}
+
+/// What [`train`] tells while it works.
+pub trait Watch {
+    /// Before the first step: what follows is kept if it is ended by the answer to [`step`](Self::step).
+    fn begin(&mut self) {}
+    /// After every step; returning `false` asks for a clean stop with a checkpoint.
+    fn step(&mut self, metrics: &Metrics, steps: u64) -> bool;
+    /// Before something that takes a while and is not a step.
+    fn phase(&mut self, what: &str);
+}
+
+/// How a call of [`train`] ended, and its speed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The result, or `None` if the run was stopped on request.
+    pub summary: Option<Summary>,
+    /// Steps done in this call.
+    pub steps: u64,
+    /// Seconds in training steps, evaluation and files excluded.
+    pub train_seconds: f64,
+    /// Tokens trained on in this call.
+    pub tokens: u64,
+}
+
+/// Reads the data a configuration names, and notes or checks their fingerprint.
+///
+/// # Errors
+/// If the data cannot be read or used, or are not those the run began with.
+pub fn load_data(config: &mut Config) -> Result<Dataset> {
+    if config.model.decoder().is_none() {
+        return Ok(Dataset::drawn());
+    }
+    let options =
+        DataOptions { validation_fraction: config.data.validation, ..DataOptions::default() };
+    let data = Dataset::load(&config.data.source, &options)
+        .map_err(|error| Error::new(error.to_string()))?;
+    let fingerprint = format!("{:016x}", data.fingerprint);
+    if config.data.fingerprint.is_empty() {
+        config.data.fingerprint = fingerprint;
+    } else if config.data.fingerprint != fingerprint {
+        return Err(Error::new(format!(
+            "the data in {} are not those the run began with",
+            config.data.source
+        ))
+        .hint("put the old data back, or begin a new run"));
+    }
+    Ok(data)
+}
+
+/// Begins or continues the run in `folder` until it is complete or `watch` stops it.
+///
+/// # Errors
+/// If the folder's files cannot be read or written, or do not belong together.
+pub fn train(folder: &Folder, data: &Dataset, watch: &mut dyn Watch) -> Result<Outcome> {
+    train_probed(folder, data, watch, Vec::new())
+}
+
+/// As [`train`], with probes beside those that the configuration names. They measure every
+/// `record.probe_every` steps, and change nothing; a resume is to be given the same ones.
+///
+/// # Errors
+/// As [`train`], and if two probes have one name.
+pub fn train_probed(
+    folder: &Folder,
+    data: &Dataset,
+    watch: &mut dyn Watch,
+    probes: Vec<Box<dyn Probe>>,
+) -> Result<Outcome> {
+    let config = folder.config()?;
+    if let Some(summary) = folder.summary()? {
+        intact::check(folder, &config)?;
+        let none = Outcome { summary: None, steps: 0, train_seconds: 0.0, tokens: 0 };
+        return Ok(Outcome { summary: Some(summary), ..none });
+    }
+    let _lock = lock(folder)?;
+    let twin = probe::twin(&config);
+    let mut run = Run::open(folder, (&config, &twin), data, probes)?;
+    watch.begin();
+    let finished = run.advance(watch)?;
+    let summary = if finished { Some(run.finish(watch)?) } else { None };
+    let (steps, tokens, train_seconds) = (run.steps, run.tokens, run.busy.as_secs_f64());
+    Ok(Outcome { summary, steps, train_seconds, tokens })
+}
+
+/// Whether a process works on the run in `folder`; where a file system has no locks, no.
+pub fn is_at_work(folder: &Folder) -> bool {
+    whole::is_held(&folder.config_file())
+}
+
+/// Keeps other processes out of a run's folder while the returned file is open; the operating
+/// system lets go of it with the process, however that ends. File systems without locks have none.
+fn lock(folder: &Folder) -> Result<fs::File> {
+    let path = folder.config_file();
+    let held = whole::hold(&path).map_err(|error| Error::io("open", &path, error))?;
+    held.ok_or_else(|| {
+        Error::new(format!("{} is being trained", folder.path().display()))
+            .hint("another process works on it; wait for it or stop it")
+    })
+}
+
+/// Loads the checkpoint of a step.
+fn restore(trainer: &mut Trainer<'_>, folder: &Folder, config: &Config, step: u64) -> Result<()> {
+    let path = checkpoint::path(&folder.checkpoints(), step);
+    let (state, progress) = checkpoint::load(&path, trainer.layout()).map_err(|error| {
+        error.hint(
+            "put it and config.toml back as they were, or remove it: the run goes on from the \
+             checkpoint before",
+        )
+    })?;
+    let tokens = step * (config.train.batch * config.model.context()) as u64;
+    if progress != (Progress { step, tokens }) {
+        return Err(Error::new(format!(
+            "{} says it is of step {} after {} tokens, not of step {step} after {tokens}",
+            path.display(),
+            progress.step,
+            progress.tokens
+        ))
+        .hint("it belongs to another run, or config.toml was changed"));
+    }
+    if !state.is_of(&config.train.optimizer()) {
+        return Err(Error::new(format!(
+            "{} has not the moments of train.optimizer = {}",
+            path.display(),
+            config.train.optimizer.name()
+        ))
+        .hint("config.toml was changed; put it back as it was"));
+    }
+    trainer.restore(state, progress);
+    Ok(())
+}
+
+/// A run with its files open.
+struct Run<'a> {
+    folder: &'a Folder,
+    config: &'a Config,
+    trainer: Trainer<'a>,
+    probing: Probing<'a>,
+    control: Control<'a>,
+    metrics: Lines,
+    timing: Lines,
+    /// Time in training steps, and what they did, since this process began.
+    busy: Duration,
+    steps: u64,
+    tokens: u64,
+    diverged: bool,
+    /// The rollbacks so far, and those that the next line is to tell of.
+    rollbacks: Vec<Event>,
+    pending: Vec<Event>,
+}
+
+/// The initial weights of a run that is no branch.
+fn initial(config: &Config) -> Result<Vec<f32>> {
+    let mut params = config.model.initialize(config.seed);
+    if !config.start.weights.is_empty() {
+        let (path, layout) = (Path::new(&config.start.weights), config.model.layout());
+        start::check_fingerprint(path, &config.start)?;
+        start::load_matching(path, &layout, &mut params)?;
+    }
+    Ok(params)
+}
+
+impl<'a> Run<'a> {
+    /// Loads the newest checkpoint, cuts the records back to it and removes what a kill left.
+    fn open(
+        folder: &'a Folder,
+        (config, twin): (&'a Config, &'a Config),
+        data: &'a Dataset,
+        probes: Vec<Box<dyn Probe>>,
+    ) -> Result<Self> {
+        let mut trainer = Trainer::new(config, data)?;
+        let checkpoints = folder.checkpoints();
+        fs::create_dir_all(&checkpoints)
+            .map_err(|error| Error::io("create", &checkpoints, error))?;
+        whole::remove_partial(folder.path())?;
+        whole::remove_partial(&checkpoints)?;
+        if folder.discarded().exists() {
+            whole::remove_partial(&folder.discarded())?;
+        }
+        let newest = checkpoint::list(&checkpoints)?.last().copied();
+        match newest {
+            Some(step) => {
+                restore(&mut trainer, folder, config, step)?;
+                intact::check(folder, config)?;
+            }
+            None if config.start.is_branch() => {
+                let error = format!("{} has no checkpoint", folder.path().display());
+                return Err(Error::new(error).hint(format!(
+                    "it began with that of step {} of {}; branch off anew",
+                    config.start.step, config.start.run
+                )));
+            }
+            None if config.start.weights.is_empty() => {}
+            None => trainer.begin(initial(config)?),
+        }
+        cut_back(&folder.metrics_file(), newest)?;
+        let lines = folder.metrics()?;
+        let mut control = Control::new(config);
+        lines.iter().try_for_each(|line| control.replay(line))?;
+        let events = lines.iter().flat_map(|line| &line.events);
+        let rollbacks = events.filter(|e| matches!(e, Event::Rollback { .. })).cloned().collect();
+        let mut run = Self {
+            folder,
+            config,
+            trainer,
+            probing: Probing::open((config, twin), data, probes, &folder.probes_file(), newest)?,
+            control,
+            metrics: Lines::append(&folder.metrics_file())?,
+            timing: Lines::append(&folder.timing_file())?,
+            busy: Duration::ZERO,
+            steps: 0,
+            tokens: 0,
+            diverged: lines.last().is_some_and(Metrics::diverged),
+            rollbacks,
+            pending: Vec::new(),
+        };
+        if newest.is_none() {
+            let val_loss = Some(awake(|| run.trainer.validation_loss()));
+            let mut line = Metrics { val_loss, ..Metrics::default() };
+            run.probing.measure(&mut run.trainer, &mut line)?;
+            line.events = run.control.decide(&line, None)?.events;
+            run.metrics.push(&line)?;
+        }
+        Ok(run)
+    }
+
+    /// Trains until the last step, divergence or a stop; says whether the run is at its end.
+    fn advance(&mut self, watch: &mut dyn Watch) -> Result<bool> {
+        let (steps, record) = (self.config.train.steps, &self.config.record);
+        while self.trainer.progress().step < steps && !self.diverged {
+            self.trainer.set_recipe(self.control.recipe())?;
+            let next = self.trainer.progress().step + 1;
+            let measures = self.probing.is_due(next);
+            self.trainer.cast_shadow(measures && self.probing.needs().shadow)?;
+            let begun = Instant::now();
+            let measured = if measures {
+                let mut observers = self.probing.observers();
+                let observer =
+                    (!observers.is_empty()).then_some(&mut observers as &mut dyn Observer);
+                awake(|| self.trainer.step(observer))
+            } else {
+                awake(|| self.trainer.step(None))
+            };
+            self.probing.follow(next, || initial(self.config))?;
+            self.busy += begun.elapsed();
+            let progress = self.trainer.progress();
+            self.steps += 1;
+            self.tokens += (self.config.train.batch * self.config.model.context()) as u64;
+            let mut line = Metrics {
+                step: progress.step,
+                tokens: progress.tokens,
+                loss: Some(measured.loss),
+                lr: Some(measured.lr),
+                grad_norm: Some(measured.grad_norm),
+                clipped: Some(measured.clipped),
+                events: std::mem::take(&mut self.pending),
+                ..Metrics::default()
+            };
+            let mut broken = None;
+            if !(measured.loss.is_finite() && measured.grad_norm.is_finite()) {
+                let (loss, norm) = (measured.loss, measured.grad_norm);
+                broken = Some(format!("loss {loss}, gradient norm {norm}"));
+                // JSON has no word for what is not finite; the event holds it.
+                (line.loss, line.grad_norm) = (None, None);
+            } else {
+                self.probing.measure(&mut self.trainer, &mut line)?;
+                if record.evaluates(progress.step, steps) {
+                    watch.phase("validating");
+                    let loss = awake(|| self.trainer.validation_loss());
+                    match loss.is_finite() {
+                        true => line.val_loss = Some(loss),
+                        false => broken = Some(format!("validation loss {loss}")),
+                    }
+                }
+            }
+            let decision = self.control.decide(&line, broken.as_deref())?;
+            line.events.extend(decision.events);
+            self.diverged = decision.verdict == Verdict::Stop;
+            self.metrics.push(&line)?;
+            let goes_on = watch.step(&line, steps);
+            if let Verdict::RollBack { since, event } = decision.verdict {
+                self.roll_back(since, event)?;
+                if !goes_on {
+                    return Ok(false);
+                }
+                continue;
+            }
+            let stops = !goes_on && progress.step < steps && !self.diverged;
+            if stops || self.diverged || record.checkpoints(progress.step, steps) {
+                self.checkpoint(!stops)?;
+            }
+            if stops {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Goes back to the newest scheduled checkpoint from before `since`, or to the beginning.
+    fn roll_back(&mut self, since: u64, event: Event) -> Result<()> {
+        self.metrics.sync()?;
+        let (folder, start) = (self.folder, &self.config.start);
+        let checkpoints = folder.checkpoints();
+        let steps = checkpoint::list(&checkpoints)?;
+        let target = steps.into_iter().rfind(|&step| {
+            let scheduled = self.config.record.checkpoints(step, self.config.train.steps);
+            step < since && (scheduled || start.is_branch() && step == start.step)
+        });
+        if target.is_none() && start.is_branch() {
+            return Err(Error::new(
+                "the rollback leads to before the branch, which has no checkpoint",
+            )
+            .hint("branch off earlier, or keep more checkpoints"));
+        }
+        let to = target.unwrap_or(0);
+        let (_, undone) = split_at(&folder.metrics_file(), to)?;
+        let discarded = folder.discarded();
+        fs::create_dir_all(&discarded).map_err(|error| Error::io("create", &discarded, error))?;
+        let name = format!("rollback-{:02}.jsonl", self.rollbacks.len() + 1);
+        let unseen = self.probing.cut_back(&folder.probes_file(), to)?;
+        if !unseen.is_empty() {
+            let name = format!("rollback-{:02}.probes.jsonl", self.rollbacks.len() + 1);
+            whole::write_whole(&discarded.join(name), &unseen)?;
+        }
+        whole::write_whole(&discarded.join(name), &undone)?;
+        checkpoint::remove(&checkpoints, |step| step > to)?;
+        cut_back(&folder.metrics_file(), Some(to))?;
+        self.metrics = Lines::append(&folder.metrics_file())?;
+        match target {
+            Some(step) => restore(&mut self.trainer, folder, self.config, step)?,
+            None => self.trainer.begin(initial(self.config)?),
+        }
+        self.control = Control::new(self.config);
+        let lines = folder.metrics()?;
+        lines.iter().try_for_each(|line| self.control.replay(line))?;
+        // Changes of rollbacks from steps that are undone now are still wanted.
+        let known = |event: &Event| lines.iter().any(|line| line.events.contains(event));
+        let mut pending: Vec<Event> =
+            self.rollbacks.iter().filter(|event| !known(event)).cloned().collect();
+        pending.push(event);
+        for event in &mut pending {
+            self.control.rolled_back(event)?;
+        }
+        if let Some(Event::Rollback { to: place, recipe, .. }) = pending.last_mut() {
+            (*place, *recipe) = (to, self.control.recipe().to_string());
+        }
+        self.rollbacks.extend(pending.last().cloned());
+        self.pending = pending;
+        Ok(())
+    }
+
+    /// The digests of the records so far.
+    fn digests(&self) -> Digests {
+        Digests { metrics: self.metrics.digest(), probes: self.probing.digest() }
+    }
+
+    /// Makes the records durable, then the checkpoint; a scheduled one removes what it replaces.
+    fn checkpoint(&mut self, scheduled: bool) -> Result<()> {
+        self.metrics.sync()?;
+        self.probing.sync()?;
+        let (progress, seconds) = (self.trainer.progress(), self.busy.as_secs_f64());
+        self.timing.push(&Timing {
+            step: progress.step,
+            train_seconds: seconds,
+            tokens_per_second: self.tokens as f64 / seconds,
+            threads: exmy::parallel::threads(),
+            simd: exmy::simd::level().name(),
+        })?;
+        self.timing.sync()?;
+        let folder = self.folder.checkpoints();
+        let (layout, state) = (self.trainer.layout(), self.trainer.state());
+        checkpoint::save_recorded(&folder, layout, state, progress, Some(self.digests()))?;
+        if scheduled { self.prune() } else { Ok(()) }
+    }
+
+    /// Removes what the newest checkpoint, which is a scheduled one, replaces.
+    fn prune(&self) -> Result<()> {
+        let (folder, progress) = (self.folder.checkpoints(), self.trainer.progress());
+        let (record, steps) = (&self.config.record, self.config.train.steps);
+        let is_scheduled = |step| step == progress.step || record.checkpoints(step, steps);
+        // A rollback that is in the air needs the newest one from before what it looks at.
+        let needed = match self.control.suspicion() {
+            Some(since) => checkpoint::list(&folder)?
+                .into_iter()
+                .rfind(|&step| step < since && is_scheduled(step)),
+            None => None,
+        };
+        checkpoint::prune(&folder, record.keep, is_scheduled, |step| {
+            needed == Some(step) || record.checkpoint_at.contains(&step)
+        })
+    }
+
+    /// Writes the final weights and, last of all, the summary.
+    fn finish(&mut self, watch: &mut dyn Watch) -> Result<Summary> {
+        watch.phase("writing the model");
+        // A kill may have come between the last checkpoint and what it replaces.
+        self.prune()?;
+        let lines = self.folder.metrics()?;
+        let trained = lines.iter().filter(|line| line.step > 0);
+        let losses: Vec<f64> = trained.filter_map(|line| line.loss).collect();
+        let tail = &losses[losses.len() - losses.len().div_ceil(10)..];
+        let last = lines.last();
+        let progress = self.trainer.progress();
+        let mean = tail.iter().sum::<f64>() / tail.len() as f64;
+        let summary = Summary {
+            version: config::VERSION,
+            recipe: self.config.recipe.to_string(),
+            seed: self.config.seed,
+            lr: self.config.train.lr,
+            steps: progress.step,
+            tokens: progress.tokens,
+            parameters: self.trainer.layout().len() as u64,
+            train_loss: (!self.diverged && !tail.is_empty()).then_some(mean),
+            val_loss: last.and_then(|line| line.val_loss),
+            diverged_at: self.diverged.then_some(progress.step),
+            reason: last.and_then(Metrics::divergence).map(str::to_owned),
+            precision: precision::spans(self.config, &lines, progress.step)?,
+            records: Some(self.digests()),
+        };
+        let model = self.folder.model_file();
+        checkpoint::save_model(&model, self.trainer.layout(), &self.trainer.state().params)?;
+        let mut text = serde_json::to_string_pretty(&summary)
+            .map_err(|error| Error::new("cannot write the summary").because(error))?;
+        text.push('\n');
+        whole::write_whole(&self.folder.summary_file(), text.as_bytes())?;
+        Ok(summary)
+    }
+}

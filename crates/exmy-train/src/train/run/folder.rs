@@ -1,0 +1,165 @@
+//! The files of a run by their names, and those that tell of it read.
+
+use super::Summary;
+use crate::train::config::{self, Config};
+use crate::train::record::{Metrics, read_metrics};
+use crate::train::start;
+use exmy::error::{Error, Result};
+use exmy::files::{given, whole};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What would work where a configuration is lost.
+const ALONE: &str =
+    "it alone says what the run is: put it back, or remove the folder and begin anew";
+
+/// One run's folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// The run folder at `path`, existing or not.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Its `config.toml`.
+    pub fn config_file(&self) -> PathBuf {
+        self.0.join("config.toml")
+    }
+
+    /// Its `metrics.jsonl`.
+    pub fn metrics_file(&self) -> PathBuf {
+        self.0.join("metrics.jsonl")
+    }
+
+    /// Its `probes.jsonl`; there is none without probes.
+    pub fn probes_file(&self) -> PathBuf {
+        self.0.join("probes.jsonl")
+    }
+
+    /// Its `timing.jsonl`.
+    pub fn timing_file(&self) -> PathBuf {
+        self.0.join("timing.jsonl")
+    }
+
+    /// Its final weights.
+    pub fn model_file(&self) -> PathBuf {
+        self.0.join("model.safetensors")
+    }
+
+    /// Its `summary.json`.
+    pub fn summary_file(&self) -> PathBuf {
+        self.0.join("summary.json")
+    }
+
+    /// The folder of its checkpoints.
+    pub fn checkpoints(&self) -> PathBuf {
+        self.0.join("checkpoints")
+    }
+
+    /// The folder of the lines that rollbacks undid.
+    pub fn discarded(&self) -> PathBuf {
+        self.0.join("discarded")
+    }
+
+    /// Creates the folder with its configuration and, for a branch, the other run's checkpoint and
+    /// lines up to it.
+    ///
+    /// # Errors
+    /// If the folder exists or cannot be written, or what a branch begins with cannot be read.
+    pub fn create(&self, config: &Config) -> Result<()> {
+        fs::create_dir(&self.0).map_err(|error| Error::io("create", &self.0, error))?;
+        if config.start.is_branch() {
+            start::copy_past(&config.start, self)?;
+        }
+        whole::write_whole(&self.config_file(), config::sealed(&config.to_toml()).as_bytes())
+    }
+
+    /// Reads its configuration.
+    ///
+    /// # Errors
+    /// If there is none or it cannot be used.
+    pub fn config(&self) -> Result<Config> {
+        let path = self.config_file();
+        let text = given::text(&path, given::SETTINGS)
+            .map_err(|error| Error::io("read", &path, error).hint(ALONE))?;
+        if !config::is_as_sealed(&text) {
+            let fault = format!("{} is not as it was when the run began", path.display());
+            return Err(Error::new(fault).hint(format!(
+                "put it back; other settings are another run: `exmy train --config` begins one with \
+                 this file, `--branch {}@STEP` goes on from a checkpoint",
+                self.0.display()
+            )));
+        }
+        Config::from_toml(&text).map_err(|error| {
+            let error = Error::new(format!("{}: {error}", path.display()));
+            // What is as it was sealed is whole: it is of another version.
+            if config::is_sealed(&text) { error } else { error.hint(ALONE) }
+        })
+    }
+
+    /// Its summary, if the run is complete.
+    ///
+    /// # Errors
+    /// If the file exists but is not a summary.
+    pub fn summary(&self) -> Result<Option<Summary>> {
+        let path = self.summary_file();
+        let text = match given::read(&path, given::RESULTS) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(_) if self.0.is_file() => {
+                let what = format!("{} is a file, and a run is a folder", self.0.display());
+                return Err(Error::new(what).hint("take the file away, or name another folder"));
+            }
+            Err(error) => return Err(Error::io("read", &path, error)),
+        };
+        let summary = serde_json::from_slice(&text).map_err(|error| {
+            Error::new(format!("{} is no summary of a run", path.display())).because(error).hint(
+                "remove it: the run is taken up again at its last checkpoint, and writes it anew",
+            )
+        })?;
+        Ok(Some(summary))
+    }
+
+    /// Its metrics so far; none if it has not begun.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn metrics(&self) -> Result<Vec<Metrics>> {
+        let path = self.metrics_file();
+        if path.exists() { read_metrics(&path) } else { Ok(Vec::new()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::train::preset::preset;
+
+    #[test]
+    fn a_lost_configuration_is_told_with_what_would_work() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = Folder::new(root.path().join("run"));
+        folder.create(&preset("nano").unwrap()).unwrap();
+        folder.config().unwrap();
+        let told = |text: &str| {
+            fs::write(folder.config_file(), text).unwrap();
+            folder.config().unwrap_err().to_string()
+        };
+        for (text, fault) in [("", "version"), ("not a config", "config.toml"), ("x = 1", "x")] {
+            let error = told(text);
+            assert!(error.contains(fault) && error.contains(ALONE), "{error}");
+        }
+        // A whole one of another version lost nothing.
+        let older = told(&config::sealed("version = 1\n"));
+        assert!(older.contains("version 1") && !older.contains(ALONE), "{older}");
+        fs::remove_file(folder.config_file()).unwrap();
+        assert!(folder.config().unwrap_err().to_string().contains(ALONE));
+    }
+}

@@ -1,0 +1,120 @@
+//! Whether the records of a run are still those that were written, by the [`Digests`] that its checkpoints
+//! and its summary hold.
+//!
+//! Rules decide on what `metrics.jsonl` says and pictures show it, so a run whose lines were lost, cut or
+//! edited is not gone on with. Earlier versions wrote no digests; of their runs only the steps are compared.
+
+use super::Folder;
+use crate::train::checkpoint;
+use crate::train::config::Config;
+use crate::train::probe::lines_up_to;
+use crate::train::record::{Digests, bytes, digest, reach};
+use exmy::error::{Error, Result};
+
+/// What is wrong with the records up to `step`, or with all of them if that was the last; `None` if nothing
+/// is.
+fn fault(
+    folder: &Folder,
+    (step, is_last): (u64, bool),
+    digests: Option<&Digests>,
+) -> Result<Option<String>> {
+    let lost = |path: &std::path::Path| if path.exists() { "empty" } else { "missing" };
+    let changed = |name: &str| Some(format!("{name} up to step {step} is not as it was written"));
+    let path = folder.metrics_file();
+    let mut text = bytes(&path)?;
+    let (kept, last) = reach(&text, step);
+    if last != Some(step) {
+        if is_last {
+            // A line that is none is told by its number.
+            folder.metrics()?;
+        }
+        return Ok(Some(match last {
+            None if text.is_empty() => format!("metrics.jsonl is {}", lost(&path)),
+            last => format!("metrics.jsonl ends at step {} of {step}", last.unwrap_or(0)),
+        }));
+    }
+    let Some(digests) = digests else { return Ok(None) };
+    if !is_last {
+        text.truncate(kept);
+    }
+    if digest(&text) != digests.metrics {
+        return Ok(changed("metrics.jsonl"));
+    }
+    let Some(expected) = &digests.probes else { return Ok(None) };
+    let path = folder.probes_file();
+    let text = if is_last { bytes(&path)? } else { lines_up_to(&path, step)? };
+    Ok(match digest(&text) == *expected {
+        true => None,
+        false if text.is_empty() => Some(format!("probes.jsonl is {}", lost(&path))),
+        false => changed("probes.jsonl"),
+    })
+}
+
+/// What is wrong with the records up to the checkpoint of `step`.
+fn of_checkpoint(folder: &Folder, config: &Config, step: u64) -> Result<Option<String>> {
+    let path = checkpoint::path(&folder.checkpoints(), step);
+    let mut digests = checkpoint::records(&path)?;
+    if config.start.is_branch()
+        && config.start.step == step
+        && let Some(digests) = &mut digests
+    {
+        // A branch begins with the other run's metrics, and with probes of its own.
+        digests.probes = None;
+    }
+    fault(folder, (step, false), digests.as_ref())
+}
+
+/// What is wrong with the records of a run, if something is: with all of them if it is complete, else with
+/// those up to its newest checkpoint.
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn of_run(folder: &Folder, config: &Config) -> Result<Option<String>> {
+    if let Some(summary) = folder.summary()? {
+        return fault(folder, (summary.steps, true), summary.records.as_ref());
+    }
+    match checkpoint::list(&folder.checkpoints())?.last() {
+        Some(&step) => of_checkpoint(folder, config, step),
+        None => Ok(None),
+    }
+}
+
+/// Whether [`of_run`] has digests to go by; runs that earlier versions wrote have none.
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn has_digests(folder: &Folder) -> Result<bool> {
+    if let Some(summary) = folder.summary()? {
+        return Ok(summary.records.is_some());
+    }
+    let checkpoints = folder.checkpoints();
+    match checkpoint::list(&checkpoints)?.last() {
+        Some(&step) => Ok(checkpoint::records(&checkpoint::path(&checkpoints, step))?.is_some()),
+        None => Ok(true),
+    }
+}
+
+/// Refuses a run whose records are not those that were written.
+///
+/// # Errors
+/// Says what is wrong, and where the run can be taken up again.
+pub(super) fn check(folder: &Folder, config: &Config) -> Result<()> {
+    let Some(fault) = of_run(folder, config)? else { return Ok(()) };
+    let steps = checkpoint::list(&folder.checkpoints())?;
+    let is_sound = |&step: &u64| matches!(of_checkpoint(folder, config, step), Ok(None));
+    let sound = steps.iter().copied().rfind(is_sound);
+    let result = if folder.summary_file().exists() { "summary.json" } else { "" };
+    let and = if result.is_empty() { "" } else { " and " };
+    let other = match sound {
+        Some(step) if steps.last() == Some(&step) => {
+            format!("remove {result}: --resume takes the run up again at step {step}")
+        }
+        Some(step) => format!(
+            "remove {result}{and}the checkpoints after step {step}: --resume takes the run up again there"
+        ),
+        None if config.start.is_branch() => "branch off anew".into(),
+        None => format!("remove {result}{and}all checkpoints: --resume begins the run anew"),
+    };
+    Err(Error::new(format!("{}: {fault}", folder.path().display()))
+        .hint(format!("put the file back as it was; or {other}")))
+}

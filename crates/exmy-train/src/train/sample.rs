@@ -1,0 +1,136 @@
+//! Text from a trained model, one token at a time.
+//!
+//! Each token is drawn from softmax(logits / temperature) by inversion: the uniform number of token
+//! i is addressed by (seed, "sample", i), so the same seed gives the same text. The model sees the
+//! last `context` tokens.
+
+use crate::nn::decoder::Decoder;
+use crate::recipe::{Engine, Images, Phase, Plan};
+use crate::train::checkpoint;
+use crate::train::config::Config;
+use crate::train::run::Folder;
+use crate::train::trainer::plan;
+use exmy::error::{Error, Result};
+use exmy::random::{Philox, Stream};
+
+/// How tokens are drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// 1 draws from the model's own distribution, 0 takes the likeliest token.
+    pub temperature: f64,
+    /// Only the so many likeliest tokens are candidates; 0: all.
+    pub top_k: usize,
+    /// Seed of the draws.
+    pub seed: u64,
+}
+
+/// A model that continues token sequences.
+pub struct Sampler {
+    config: Config,
+    decoder: Decoder<f32>,
+    params: Vec<f32>,
+    plan: Plan,
+    images: Images,
+    options: Options,
+}
+
+impl Sampler {
+    /// The model of a run: its final weights, or its newest checkpoint while it is unfinished.
+    ///
+    /// # Errors
+    /// If the folder holds no run, the run has no weights yet, or they cannot be read.
+    pub fn open(folder: &Folder, options: Options) -> Result<Self> {
+        let config = folder.config()?;
+        let Some(shape) = config.model.decoder().copied() else {
+            return Err(Error::new(format!(
+                "{} holds no language model to draw text from",
+                folder.path().display()
+            )));
+        };
+        let layout = shape.layout();
+        let model = folder.model_file();
+        let path = if model.exists() {
+            model
+        } else {
+            let checkpoints = folder.checkpoints();
+            let newest = checkpoint::list(&checkpoints)?.last().copied().ok_or_else(|| {
+                Error::new(format!("{} has no weights yet", folder.path().display()))
+                    .hint("its training has not reached a checkpoint")
+            })?;
+            checkpoint::path(&checkpoints, newest)
+        };
+        let params = checkpoint::load_model(&path, &layout)?;
+        let decoder = Decoder::new(shape).map_err(|error| Error::new(error.to_string()))?;
+        let plan = plan(&config.recipe, &layout, config.train.steps)?;
+        Ok(Self { config, decoder, params, plan, images: Images::default(), options })
+    }
+
+    /// The run's configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Draws the token that follows `tokens`.
+    ///
+    /// # Panics
+    /// If `tokens` is empty or holds a token outside the vocabulary.
+    pub fn next_token(&mut self, tokens: &[u32]) -> u32 {
+        let context = self.decoder.config().context;
+        let seen = &tokens[tokens.len().saturating_sub(context)..];
+        let position = tokens.len() as u64;
+        let phase = Phase::Sample(position);
+        let mut engine = Engine::new(&self.plan, self.options.seed, phase, &mut self.images);
+        let logits = self.decoder.last_logits(&self.params, seen, &mut engine);
+        let random = Philox::new(self.options.seed, Stream::new("sample"));
+        draw(logits, self.options, random.uniform(position))
+    }
+}
+
+/// The token at which the cumulative probability first exceeds `uniform`.
+fn draw(logits: &[f32], options: Options, uniform: f64) -> u32 {
+    let mut order: Vec<usize> = (0..logits.len()).collect();
+    // Equal logits keep their order, so the result does not depend on the sorting algorithm.
+    order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]));
+    if options.temperature == 0.0 {
+        return order[0] as u32;
+    }
+    if options.top_k > 0 {
+        order.truncate(options.top_k);
+    }
+    let largest = f64::from(logits[order[0]]);
+    let weight = |i: usize| libm::exp((f64::from(logits[i]) - largest) / options.temperature);
+    let total: f64 = order.iter().map(|&i| weight(i)).sum();
+    let mut left = uniform * total;
+    for &i in &order {
+        left -= weight(i);
+        if left < 0.0 {
+            return i as u32;
+        }
+    }
+    order[order.len() - 1] as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPTIONS: Options = Options { temperature: 1.0, top_k: 0, seed: 0 };
+
+    #[test]
+    fn draws_follow_the_probabilities() {
+        // Probabilities 0.2, 0.5, 0.3; the likeliest comes first in the cumulative order.
+        // ln 0.2, ln 0.5, ln 0.3
+        let logits = [-1.609_438, -std::f32::consts::LN_2, -1.203_973];
+        let token = |uniform| draw(&logits, OPTIONS, uniform);
+        assert_eq!([token(0.0), token(0.49), token(0.51), token(0.79)], [1, 1, 2, 2]);
+        assert_eq!([token(0.81), token(0.999)], [0, 0]);
+    }
+
+    #[test]
+    fn temperature_and_top_k_narrow_the_choice() {
+        let logits = [1.0, 3.0, 2.0];
+        assert_eq!(draw(&logits, Options { temperature: 0.0, ..OPTIONS }, 0.999), 1);
+        assert_eq!(draw(&logits, Options { top_k: 2, ..OPTIONS }, 0.999), 2);
+        assert_eq!(draw(&logits, Options { top_k: 1, ..OPTIONS }, 0.999), 1);
+    }
+}

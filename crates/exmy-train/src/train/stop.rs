@@ -1,0 +1,134 @@
+//! When a run has diverged and goes no further.
+//!
+//! A loss or gradient norm that is no finite number always ends a run. The other criteria are
+//! switched off by 0, which is the default: a number format that makes training slower or rougher
+//! must not shorten the run it is judged by. Suggestions of the literature on training in few bits:
+//! `loss_factor = 10` (the median of 50 losses above ten times the lowest such median), `loss_rise = 0.5`
+//! (nats above it).
+
+use crate::train::level::Level;
+use crate::train::record::Metrics;
+use exmy::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// `[stop]`: criteria of divergence; 0 switches one off.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stop {
+    /// A training loss above this.
+    pub loss_above: f64,
+    /// A gradient norm above this.
+    pub grad_norm_above: f64,
+    /// A median of the last `record.window` losses above this multiple of the lowest one so far.
+    pub loss_factor: f64,
+    /// A median of the last `record.window` losses this far above the lowest one so far.
+    pub loss_rise: f64,
+    /// Steps in a row for which one of these must hold; 0 counts as 1.
+    pub patience: u64,
+}
+
+impl Stop {
+    /// Refuses criteria that are no numbers.
+    ///
+    /// # Errors
+    /// Names the key.
+    pub fn validate(&self) -> Result<()> {
+        for (key, value) in [
+            ("stop.loss_above", self.loss_above),
+            ("stop.grad_norm_above", self.grad_norm_above),
+            ("stop.loss_factor", self.loss_factor),
+            ("stop.loss_rise", self.loss_rise),
+        ] {
+            if !(value.is_finite() && value >= 0.0) {
+                return Err(Error::new(format!("{key} = {value} is impossible"))
+                    .hint("a finite number, not negative; 0 switches it off"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads losses and norms and says when it is enough.
+#[derive(Clone, Debug)]
+pub struct Watchdog {
+    stop: Stop,
+    losses: Level,
+    lowest: f64,
+    streak: u64,
+}
+
+impl Watchdog {
+    /// Before the first line; `window` losses make a median.
+    pub fn new(stop: &Stop, window: usize) -> Self {
+        let losses = Level::new(window);
+        Self { stop: stop.clone(), losses, lowest: f64::INFINITY, streak: 0 }
+    }
+
+    /// Why the run ends after this line, if it does.
+    pub fn bark(&mut self, line: &Metrics) -> Option<String> {
+        let (loss, norm) = (line.loss?, line.grad_norm?);
+        let stop = &self.stop;
+        self.losses.push(loss);
+        let median = if self.losses.is_full() { self.losses.median() } else { None };
+        let above = |limit: f64, value: f64| limit > 0.0 && value > limit;
+        let reason = if above(stop.loss_above, loss) {
+            Some(format!("loss {loss} above {}", stop.loss_above))
+        } else if above(stop.grad_norm_above, norm) {
+            Some(format!("gradient norm {norm} above {}", stop.grad_norm_above))
+        } else {
+            median.and_then(|median| {
+                let lowest = self.lowest;
+                let level = format!("median loss {median}, lowest {lowest}");
+                if stop.loss_factor > 0.0 && median > stop.loss_factor * lowest {
+                    Some(format!("{level}: more than {} times", stop.loss_factor))
+                } else if stop.loss_rise > 0.0 && median > lowest + stop.loss_rise {
+                    Some(format!("{level}: more than {} above", stop.loss_rise))
+                } else {
+                    None
+                }
+            })
+        };
+        self.lowest = self.lowest.min(median.unwrap_or(f64::INFINITY));
+        self.streak = if reason.is_some() { self.streak + 1 } else { 0 };
+        reason.filter(|_| self.streak >= stop.patience.max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The step at which a curve ends, and why.
+    fn end(stop: &Stop, losses: impl IntoIterator<Item = f64>) -> Option<(usize, String)> {
+        let mut dog = Watchdog::new(stop, 5);
+        let line = |loss| Metrics { loss: Some(loss), grad_norm: Some(1.0), ..Metrics::default() };
+        losses.into_iter().enumerate().find_map(|(i, loss)| Some((i, dog.bark(&line(loss))?)))
+    }
+
+    #[test]
+    fn curves_end_where_they_should() {
+        let off = Stop::default();
+        let spike = || (0..40).map(|i| if i == 20 { 100.0 } else { 2.0 });
+        let rise = || (0..40).map(|i| if i < 20 { 2.0 } else { 2.6 });
+        assert_eq!(end(&off, spike()), None);
+        let above = Stop { loss_above: 50.0, ..off.clone() };
+        assert_eq!(end(&above, spike()), Some((20, "loss 100 above 50".into())));
+        let patient = Stop { patience: 2, ..above };
+        assert_eq!(end(&patient, spike()), None);
+        let by_nats = Stop { loss_rise: 0.5, ..off.clone() };
+        assert_eq!(end(&by_nats, spike()), None, "one spike does not move the median");
+        // The median of 5 follows with the third high loss.
+        let text = "median loss 2.6, lowest 2: more than 0.5 above".to_owned();
+        assert_eq!(end(&by_nats, rise()), Some((22, text)));
+        assert_eq!(end(&Stop { loss_factor: 1.4, ..off.clone() }, rise()), None);
+        assert_eq!(end(&Stop { loss_factor: 1.25, ..off }, rise()).map(|found| found.0), Some(22));
+    }
+
+    #[test]
+    fn norms_count_too() {
+        let mut dog = Watchdog::new(&Stop { grad_norm_above: 3.0, ..Stop::default() }, 5);
+        let line = |norm| Metrics { loss: Some(1.0), grad_norm: Some(norm), ..Metrics::default() };
+        assert_eq!(dog.bark(&line(3.0)), None);
+        assert_eq!(dog.bark(&line(4.0)).unwrap(), "gradient norm 4 above 3");
+    }
+}

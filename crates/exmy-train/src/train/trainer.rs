@@ -1,0 +1,497 @@
+//! One run in memory: weights, moments and the step that changes them.
+//!
+//! A step draws its batch by address, sums the gradient of the mean loss, clips it and lets the
+//! optimizer move the f32 master weights. Everything in it is a function of (configuration, data, weights,
+//! moments, step): no clock, no generator state, no thread count. Files are the business of
+//! [`run`](crate::train::run).
+
+use crate::nn::model::{self, Batch, Model};
+use crate::nn::parameters::{Layout, Role};
+use crate::nn::stopwatch::{Part, lap};
+use crate::recipe::{Engine, Images, Observer, Phase, Plan, Recipe};
+use crate::train::checkpoint::{Progress, State};
+use crate::train::config::{Config, Decay};
+use crate::train::data::{Batches, Dataset, Tokens, windows};
+use crate::train::optimizer::{clip_scale, global_norm};
+use crate::train::probe::Ending;
+use crate::train::profile::Paper;
+use crate::train::room;
+use exmy::error::{Error, Result};
+use exmy::random::Stream;
+use std::ops::Range;
+
+/// Windows of one forward pass of an evaluation; part of the definition where a recipe has scales of
+/// whole tensors.
+pub const EVALUATED_WINDOWS: usize = 32;
+
+/// As [`EVALUATED_WINDOWS`], rows of the proxy.
+pub const EVALUATED_ROWS: usize = 2048;
+
+/// What a training step measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// Mean loss of the batch before the update, in the model's [unit](model::Config::loss_unit).
+    pub loss: f64,
+    /// Learning rate used.
+    pub lr: f64,
+    /// Global gradient norm before clipping.
+    pub grad_norm: f64,
+    /// Whether the gradient was scaled down.
+    pub clipped: bool,
+}
+
+/// Whether `config` can be trained on `data`, before anything is allocated or written.
+///
+/// # Errors
+/// If the configuration is impossible, or the data have more tokens than the vocabulary or fewer
+/// than one context.
+pub fn check(config: &Config, data: &Dataset) -> Result<()> {
+    config.validate()?;
+    let Some(model) = config.model.decoder() else { return Ok(()) };
+    if data.vocab > model.vocab {
+        return Err(Error::new(format!(
+            "the data have {} different tokens, model.vocab is {}",
+            data.vocab, model.vocab
+        ))
+        .hint(format!("set model.vocab={}", data.vocab)));
+    }
+    data.check_context(model.context).map_err(|error| Error::new(error.to_string()))
+}
+
+/// Neighbouring parameters that decay alike, as few ranges as possible.
+fn decay_ranges(layout: &Layout, decay: Decay) -> Vec<(Range<usize>, bool)> {
+    let mut ranges: Vec<(Range<usize>, bool)> = Vec::new();
+    for entry in layout.iter() {
+        let matrix = matches!(entry.role, Role::Matrix | Role::Embedding);
+        let decays = decay == Decay::All || matrix;
+        match ranges.last_mut() {
+            Some((range, same)) if *same == decays && range.end == entry.range.start => {
+                range.end = entry.range.end;
+            }
+            _ => ranges.push((entry.range.clone(), decays)),
+        }
+    }
+    ranges
+}
+
+/// `recipe` settled for a model.
+pub(super) fn plan(recipe: &Recipe, layout: &Layout, steps: u64) -> Result<Plan> {
+    let fault = |error| Error::new(format!("recipe {recipe}: {error}"));
+    Plan::new(recipe, layout, steps).map_err(fault)
+}
+
+/// A network in training.
+pub struct Trainer<'a> {
+    config: &'a Config,
+    data: &'a Dataset,
+    layout: Layout,
+    /// The whole arena, cut where parameters that decay meet others.
+    decay_ranges: Vec<(Range<usize>, bool)>,
+    model: Box<dyn Model<f32>>,
+    recipe: Recipe,
+    state: State,
+    grads: Vec<f32>,
+    progress: Progress,
+    plan: Plan,
+    images: Images,
+    tokens: Vec<u32>,
+    targets: Vec<u32>,
+    shadow: Option<Shadow>,
+}
+
+/// What a gradient in f32 is made with and left in.
+struct Shadow {
+    plan: Plan,
+    images: Images,
+    grads: Vec<f32>,
+}
+
+impl<'a> Trainer<'a> {
+    /// A network with its initial weights.
+    ///
+    /// # Errors
+    /// If the configuration is impossible or does not fit the data.
+    pub fn new(config: &'a Config, data: &'a Dataset) -> Result<Self> {
+        check(config, data)?;
+        let kept = Paper::of_run(config).kept() / 4;
+        room::ensure(kept as usize, "weights, gradients and moments")?;
+        let mut model =
+            config.model.build(config.seed).map_err(|error| Error::new(error.to_string()))?;
+        model.set_z_loss(config.train.z_loss);
+        let layout = config.model.layout();
+        let plan = plan(&config.recipe, &layout, config.train.steps)?;
+        let params = config.model.initialize(config.seed);
+        let zeros = vec![0.0; params.len()];
+        let optimizer = config.train.optimizer();
+        let room = config.train.batch * config.model.context();
+        Ok(Self {
+            config,
+            data,
+            decay_ranges: decay_ranges(&layout, config.train.decay),
+            layout,
+            model,
+            recipe: config.recipe.clone(),
+            state: State::new(params, &optimizer),
+            grads: zeros,
+            progress: Progress { step: 0, tokens: 0 },
+            plan,
+            images: Images::default(),
+            tokens: vec![0; room],
+            targets: vec![0; room],
+            shadow: None,
+        })
+    }
+
+    /// Names and places of the parameters.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The recipe, settled for this model: its shares of multiplications, its switches.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Weights and moments.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Steps and tokens so far.
+    pub fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    /// The gradient of the last step, before clipping; zeros before the first.
+    ///
+    /// With `train.accumulate` above 1 it is the sum over the parts.
+    pub fn grads(&self) -> &[f32] {
+        &self.grads
+    }
+
+    /// Begins with these weights, at step 0.
+    ///
+    /// # Panics
+    /// If they were laid out for another model.
+    pub fn begin(&mut self, params: Vec<f32>) {
+        let state = State::new(params, &self.config.train.optimizer());
+        self.restore(state, Progress { step: 0, tokens: 0 });
+    }
+
+    /// The steps and evaluations that follow are made under `recipe`. What the one before remembers
+    /// stays: windows and hot channels are read where the new one asks for them.
+    ///
+    /// # Errors
+    /// If the recipe does not go with the model.
+    pub fn set_recipe(&mut self, recipe: &Recipe) -> Result<()> {
+        if self.recipe != *recipe {
+            self.plan = plan(recipe, &self.layout, self.config.train.steps)?;
+            self.recipe = recipe.clone();
+        }
+        Ok(())
+    }
+
+    /// Goes on from a checkpoint.
+    ///
+    /// # Panics
+    /// If the state was laid out for another model, or its moments are another optimizer's.
+    pub fn restore(&mut self, state: State, progress: Progress) {
+        assert_eq!(state.params.len(), self.layout.len(), "a state of another model");
+        let optimizer = self.config.train.optimizer();
+        assert!(state.is_of(&optimizer), "moments of another optimizer than {optimizer:?}");
+        self.images.memory.clone_from(&state.memory);
+        self.state = state;
+        self.progress = progress;
+    }
+
+    /// The sum of the losses' means over the parts of the step's batch, and of their gradients: in f32
+    /// wherever a recipe could round, if it is the shadow.
+    fn gradient(&mut self, shadow: bool, observer: &mut Option<&mut dyn Observer>) -> f64 {
+        let Config { train, model, seed, .. } = self.config;
+        let step = self.progress.step;
+        let (plan, images, grads) = match &mut self.shadow {
+            Some(own) if shadow => (&own.plan, &mut own.images, &mut own.grads),
+            _ => (&self.plan, &mut self.images, &mut self.grads),
+        };
+        grads.fill(0.0);
+        let rows = train.batch / train.accumulate;
+        let room = rows * model.context();
+        let mut losses = 0.0;
+        let texts = self.tokens.chunks(room).zip(self.targets.chunks(room));
+        for (part, (tokens, targets)) in (0..).zip(texts) {
+            let phase = match part {
+                0 => Phase::Train(step),
+                _ => Phase::TrainPart { step, part },
+            };
+            let sequence = model.decoder().map_or(0, |decoder| decoder.context);
+            let mut engine = Engine::new(plan, *seed, phase, images).with_sequences_of(sequence);
+            if let (0, Some(observer)) = (part, observer.as_deref_mut()) {
+                engine = engine.observed(observer);
+            }
+            let batch = match model.decoder() {
+                Some(_) => Batch::Tokens { tokens, targets, sequences: rows },
+                None => {
+                    let stream = Stream::new("proxy batch").with(step);
+                    Batch::Drawn { seed: *seed, stream, first: part * rows as u64, rows }
+                }
+            };
+            losses += self.model.forward_backward(&self.state.params, grads, &batch, &mut engine);
+        }
+        losses
+    }
+
+    /// Whether the next steps also leave the gradient of f32 at the same weights and batch. Nothing
+    /// else is changed by it.
+    ///
+    /// # Errors
+    /// If f32 does not go with the model.
+    pub fn cast_shadow(&mut self, wanted: bool) -> Result<()> {
+        if wanted && self.shadow.is_none() {
+            let plan = plan(&Recipe::default(), &self.layout, self.config.train.steps)?;
+            let grads = vec![0.0; self.layout.len()];
+            self.shadow = Some(Shadow { plan, images: Images::default(), grads });
+        } else if !wanted {
+            self.shadow = None;
+        }
+        Ok(())
+    }
+
+    /// The last step's gradient in f32, if it was [wanted](Self::cast_shadow).
+    pub fn shadow(&self) -> Option<&[f32]> {
+        self.shadow.as_ref().map(|shadow| &*shadow.grads)
+    }
+
+    /// Up to `count` ends of windows, evenly spaced over the validation text, under the recipe in force;
+    /// `None` of a model that reads no tokens. What the recipe remembers stays as it is.
+    pub fn endings(&mut self, count: usize) -> Option<Vec<Ending>> {
+        let context = self.config.model.decoder()?.context;
+        let windows = windows(&self.data.validation, context);
+        let used = count.min(windows.len());
+        let (mut tokens, mut targets) = (vec![0; context], vec![0; context]);
+        let mut images = Images::default();
+        images.memory.clone_from(&self.images.memory);
+        let mut endings = Vec::with_capacity(used);
+        for i in 0..used {
+            windows.fill(i * windows.len() / used, 1, &mut tokens, &mut targets);
+            let phase = Phase::Evaluate { step: self.progress.step, pass: i as u64 };
+            let mut engine = Engine::new(&self.plan, self.config.seed, phase, &mut images)
+                .with_sequences_of(context);
+            let logits = self.model.last_logits(&self.state.params, &tokens, &mut engine)?;
+            endings.push(Ending { logits: logits.to_vec(), target: targets[context - 1] });
+        }
+        Some(endings)
+    }
+
+    /// One optimizer step; `observer` sees the first part of its batch.
+    pub fn step(&mut self, mut observer: Option<&mut dyn Observer>) -> Step {
+        let Config { train, model, seed, .. } = self.config;
+        let step = self.progress.step;
+        let (tokens, targets) = (&mut self.tokens, &mut self.targets);
+        let drawing = lap(Part::Batch);
+        if let Some(decoder) = model.decoder() {
+            let (batch, context) = (train.batch, decoder.context);
+            let batches = Batches::new(&self.data.train);
+            let batches =
+                batches.spoiled(self.config.data.noise, decoder.vocab.min(self.data.vocab));
+            batches.fill(*seed, step, batch, context, tokens, targets);
+        }
+        drop(drawing);
+        let parts = train.accumulate;
+        let losses = self.gradient(false, &mut observer);
+        if self.shadow.is_some() {
+            self.gradient(true, &mut None);
+        }
+        let loss = losses / parts as f64;
+        let grad_norm = global_norm(&self.grads) / parts as f64;
+        let clips = train.clip > 0.0;
+        let clip = if clips { clip_scale(grad_norm, train.clip) } else { 1.0 };
+        // One rounding each: of 1 / parts, and of its product with the clipping factor.
+        let scale = clip * (1.0 / parts as f64) as f32;
+        let lr = train.learning_rate(step);
+        let optimizer = train.optimizer();
+        for (range, decays) in &self.decay_ranges {
+            optimizer.step(
+                step + 1,
+                lr,
+                *decays,
+                &mut self.state.params[range.clone()],
+                &self.grads[range.clone()],
+                [&mut self.state.m, &mut self.state.v]
+                    .map(|kept| kept.get_mut(range.clone()).unwrap_or_default()),
+                scale,
+            );
+        }
+        if !self.images.memory.is_empty() {
+            self.state.memory.clone_from(&self.images.memory);
+        }
+        self.progress.step += 1;
+        self.progress.tokens += (train.batch * model.context()) as u64;
+        Step { loss, lr, grad_norm, clipped: clips && grad_norm > train.clip }
+    }
+
+    /// Mean loss over the validation windows, or over the proxy's validation rows.
+    pub fn validation_loss(&mut self) -> f64 {
+        match self.config.model {
+            model::Config::Decoder(decoder) => {
+                self.mean_loss(decoder.context, &self.data.validation)
+            }
+            model::Config::Proxy(proxy) => self.drawn_loss(proxy.validation_rows),
+        }
+    }
+
+    /// Mean loss over `rows` rows that are the same for every step, at most `record.eval_windows`.
+    fn drawn_loss(&mut self, rows: usize) -> f64 {
+        const ROWS: usize = EVALUATED_ROWS;
+        let Config { seed, record, .. } = self.config;
+        let used = if record.eval_windows == 0 { rows } else { rows.min(record.eval_windows) };
+        let (step, stream) = (self.progress.step, Stream::new("proxy validation"));
+        let (mut sum, mut losses) = (0.0, vec![0.0; ROWS.min(used)]);
+        for first in (0..used).step_by(ROWS) {
+            let rows = ROWS.min(used - first);
+            let phase = Phase::Evaluate { step, pass: (first / ROWS) as u64 };
+            let mut engine = Engine::new(&self.plan, *seed, phase, &mut self.images);
+            let batch = Batch::Drawn { seed: *seed, stream, first: first as u64, rows };
+            let losses = &mut losses[..rows];
+            self.model.losses(&self.state.params, &batch, &mut engine, losses);
+            sum += losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
+        }
+        sum / used as f64
+    }
+
+    /// Mean loss over non-overlapping windows of `text`, at most `record.eval_windows` of them,
+    /// evenly spaced; the forward products are quantized as in training.
+    fn mean_loss(&mut self, context: usize, text: &Tokens) -> f64 {
+        let Config { seed, record, .. } = self.config;
+        let windows = windows(text, context);
+        let used = match record.eval_windows {
+            0 => windows.len(),
+            most => windows.len().min(most),
+        };
+        const ROWS: usize = EVALUATED_WINDOWS;
+        let step = self.progress.step;
+        let (mut sum, mut first) = (0.0, 0);
+        let mut losses = vec![0.0; ROWS * context];
+        let (mut tokens, mut targets) = (vec![0; losses.len()], vec![0; losses.len()]);
+        while first < used {
+            let rows = ROWS.min(used - first);
+            let room = rows * context;
+            let (tokens, targets) = (&mut tokens[..room], &mut targets[..room]);
+            let places = tokens.chunks_mut(context).zip(targets.chunks_mut(context));
+            for (window, (tokens, targets)) in (first..).zip(places) {
+                windows.fill(window * windows.len() / used, 1, tokens, targets);
+            }
+            let losses = &mut losses[..room];
+            let phase = Phase::Evaluate { step, pass: (first / ROWS) as u64 };
+            let mut engine =
+                Engine::new(&self.plan, *seed, phase, &mut self.images).with_sequences_of(context);
+            let params = &self.state.params;
+            let batch = Batch::Tokens { tokens, targets, sequences: rows };
+            self.model.losses(params, &batch, &mut engine, losses);
+            sum += losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
+            first += rows;
+        }
+        sum / (used * context) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::train::preset::preset;
+
+    #[test]
+    fn matrices_decay_and_norms_do_not() {
+        let layout = preset("nano").unwrap().model.layout();
+        let ranges = decay_ranges(&layout, Decay::Matrices);
+        let covered: usize = ranges.iter().map(|(range, _)| range.len()).sum();
+        assert_eq!(covered, layout.len());
+        for entry in layout.iter() {
+            let within = |range: &Range<usize>| {
+                range.start <= entry.range.start && entry.range.end <= range.end
+            };
+            let (_, decays) = ranges.iter().find(|(range, _)| within(range)).unwrap();
+            assert_eq!(*decays, entry.name.ends_with("weight") && !entry.name.contains("norm"));
+        }
+        assert_eq!(decay_ranges(&layout, Decay::All), [(0..layout.len(), true)]);
+    }
+
+    fn small(settings: &[&str]) -> Config {
+        let set = |config: Config, setting: &&str| config.with_setting(setting).unwrap();
+        let base = preset("proxy").unwrap();
+        let small = ["train.batch=8", "model.width=32", "train.steps=9", "train.lr=0.125"];
+        small.iter().chain(settings).fold(base, set)
+    }
+
+    fn data() -> Dataset {
+        Dataset::load(&crate::train::data::Source::default(), &Default::default()).unwrap()
+    }
+
+    /// `b = momentum b + g`, `p = p - lr b`, restated from gradients as the trainer tells them.
+    #[test]
+    fn descent_follows_its_gradients() {
+        let data = data();
+        for momentum in [0.0_f32, 0.5] {
+            let setting = format!("train.momentum={momentum:?}");
+            let config = small(&["train.optimizer=sgd", "train.weight_decay=0.0", &setting]);
+            let mut trainer = Trainer::new(&config, &data).unwrap();
+            assert_eq!(trainer.state().m.is_empty(), momentum == 0.0);
+            assert!(trainer.state().v.is_empty());
+            let (mut p, mut b) = (trainer.state().params.clone(), vec![0.0; trainer.layout.len()]);
+            for _ in 0..3 {
+                trainer.step(None);
+                for ((p, b), g) in p.iter_mut().zip(&mut b).zip(trainer.grads()) {
+                    *b = momentum * *b + g;
+                    *p -= 0.125 * *b;
+                }
+                assert_eq!(trainer.state().params, p, "{momentum}");
+            }
+        }
+    }
+
+    /// By way of a file, with and without a buffer, and under the divergence; bit for bit.
+    #[test]
+    fn descent_resumes() {
+        use crate::train::checkpoint;
+        let data = data();
+        for settings in [
+            &["train.optimizer=sgd"][..],
+            &["train.optimizer=sgd", "train.momentum=0.9", "model.loss=kl"],
+        ] {
+            let config = small(settings);
+            let mut whole = Trainer::new(&config, &data).unwrap();
+            for _ in 0..4 {
+                whole.step(None);
+            }
+            let folder = tempfile::tempdir().unwrap();
+            checkpoint::save(folder.path(), &whole.layout, whole.state(), whole.progress).unwrap();
+            let path = checkpoint::path(folder.path(), 4);
+            let (state, progress) = checkpoint::load(&path, &whole.layout).unwrap();
+            let mut rest = Trainer::new(&config, &data).unwrap();
+            rest.restore(state, progress);
+            for _ in 4..7 {
+                assert_eq!(whole.step(None), rest.step(None), "{settings:?}");
+            }
+            assert_eq!(whole.state(), rest.state(), "{settings:?}");
+        }
+    }
+
+    /// The z-loss adds to the gradient in proportion, and to the loss that is told nothing.
+    #[test]
+    fn z_loss_is_in_the_gradient_alone() {
+        let data = data();
+        let run = |z: &str| {
+            let base = preset("nano").unwrap().with_setting("train.batch=2").unwrap();
+            let config = base.with_setting(&format!("train.z_loss={z}")).unwrap();
+            let mut trainer = Trainer::new(&config, &data).unwrap();
+            (trainer.step(None).loss, trainer.grads().to_vec())
+        };
+        let [(a, none), (b, once), (c, twice)] = ["0.0", "0.5", "1.0"].map(run);
+        assert!(a == b && b == c);
+        let (mut sum, mut error) = (0.0, 0.0_f32);
+        for ((none, once), twice) in none.iter().zip(&once).zip(&twice) {
+            sum += (once - none).abs();
+            error = error.max((twice - none - 2.0 * (once - none)).abs());
+        }
+        assert!(sum > 1.0 && error < 1e-5, "{sum} {error}");
+    }
+}
