@@ -1,7 +1,7 @@
 //! The error of everything that touches files, configurations and runs.
 //!
 //! An error is for the person who made the mistake: it says what was being done, what was found,
-//! and on a second line what would work. Number formats, views and other small floors have error
+//! and on a second line what would work. Number formats, views and other lower layers have error
 //! types of their own, which convert into this one.
 
 use crate::shown::printable;
@@ -17,7 +17,7 @@ pub struct Error {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// The result of operations of the upper floors.
+/// The result of operations of the upper layers.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {

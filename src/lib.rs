@@ -1,5 +1,5 @@
-//! Software floating-point formats of any shape, and everything above them: block formats, matrix
-//! products, and the training of small transformers in them.
+//! Software floating-point formats of any shape, and what is made of them: block formats and matrix
+//! products.
 //!
 //! A low-precision number format is defined once, and the same definition is then a type, a bulk
 //! kernel, a packed block, a GEMM operand, a training recipe and a measured experiment, each
@@ -41,20 +41,21 @@
 //! # }
 //! ```
 //!
-//! The floors, from the bottom: [`format`](mod@format) and [`round`] define numbers; [`minifloat`],
+//! The layers, from the bottom: [`format`](mod@format) and [`round`] define numbers; [`minifloat`],
 //! [`random`] and [`text`] make them usable; [`bulk`], [`pack`] and [`cast`] work on slices; [`block`],
 //! [`scale`], [`hadamard`] and [`quantizer`] share scales; [`gemm`] multiplies; [`golden`] compares with recorded
-//! results; `nn` and `recipe` are the layers and their number formats; `train` is the loop; `study` compares runs.
+//! results. On top of it stand the crates `exmy-train` (layers of networks, recipes, the training loop) and `exmy-lab`
+//! (studies, and the program `exmy`).
 //!
 //! # Features
 //!
 //! | feature | brings | default |
 //! |---|---|---|
 //! | `std` | run-time CPU detection, errors of files | yes |
-//! | `alloc` | slices: bulk, blocks, GEMM, figures; without it floors 0 and 1 | by `std` |
+//! | `alloc` | slices: bulk, blocks, GEMM; without it layers 0 and 1 | by `std` |
 //! | `parallel` | threads (rayon); the same bits with and without | |
 //! | `fast-f32` | the f32 GEMM by `matrixmultiply`; the same bits with and without | |
-//! | `safetensors` | tensors in files: reading, writing, quantizing; by `train` | |
+//! | `safetensors` | tensors in files: reading, writing, quantizing | |
 //! | `half`, `approx`, `serde`, `bitvec` | interoperation with the crates of these names | |
 
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -64,15 +65,15 @@
 #[cfg(feature = "alloc")]
 extern crate alloc;
 
-// Floor 0
+// Layer 0
 pub mod format;
 pub mod round;
-// Floor 1
+// Layer 1
 pub mod math;
 pub mod minifloat;
 pub mod random;
 pub mod text;
-// Floor 2
+// Layer 2
 #[cfg(feature = "alloc")]
 pub mod bulk;
 pub mod cast;
@@ -87,7 +88,7 @@ pub mod parallel;
 pub mod simd;
 #[cfg(feature = "alloc")]
 pub mod view;
-// Floor 3
+// Layer 3
 #[cfg(feature = "alloc")]
 pub mod block;
 #[cfg(feature = "safetensors")]
@@ -98,12 +99,12 @@ pub mod hadamard;
 pub mod quantizer;
 #[cfg(feature = "alloc")]
 pub mod scale;
-// Floor 4
+// Layer 4
 #[cfg(feature = "alloc")]
 pub mod gemm;
 #[cfg(feature = "std")]
 pub mod golden;
-// Beside the floors
+// Beside the layers
 #[cfg(feature = "std")]
 pub mod error;
 #[cfg(feature = "alloc")]

@@ -440,7 +440,7 @@ fn near_values_are_near() {
     assert!(!x(1.0).abs_diff_eq(&x(1.125), E4M3::default_epsilon()));
 }
 
-#[cfg(all(feature = "train", feature = "serde"))]
+#[cfg(all(feature = "safetensors", feature = "serde"))]
 #[test]
 fn numbers_serialize_as_codes() {
     assert_eq!(serde_json::to_string(&[E2M1::MAX, E2M1::from_f32(-0.0)]).unwrap(), "[7,8]");

@@ -43,7 +43,7 @@ macro_rules! as_text {
 
 as_text!(Format: "a number format", Rounding: "a rounding mode", Overflow: "an overflow policy");
 
-#[cfg(all(test, feature = "train"))]
+#[cfg(all(test, feature = "safetensors"))]
 mod tests {
     use super::*;
 

@@ -1,7 +1,7 @@
 //! How far the sums of matrix units and of accumulators are from the exact ones, over the length of
 //! the sum: a picture.
 //!
-//! `cargo run --release --example accumulation_error` writes `accumulation_error.svg`; a path of
+//! `cargo run --release -p exmy-lab --example accumulation_error` writes `accumulation_error.svg`; a path of
 //! your own may follow, and the longest sum, a power of two (8192 by default). The numbers are
 //! normally distributed with mean 1/4, in formats and block formats; an error is the root of the mean
 //! square of `sum - exact`, divided by that of `exact`, both in binary64.

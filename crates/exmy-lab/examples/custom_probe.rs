@@ -1,7 +1,7 @@
 //! A probe and a figure of one's own, in one file: how large tokens become on their way through a network
 //! that is trained in few bits.
 //!
-//! `cargo run --release --features study --example custom_probe -- OUT` trains six small runs and writes
+//! `cargo run --release -p exmy-lab --example custom_probe -- OUT` trains six small runs and writes
 //! `OUT/report.html`; a second call finds them and only draws. Names of runs say nothing of a probe of one's own: after
 //! a change of `Tokens` name another folder, or remove `OUT/runs`, or the page shows the old values.
 

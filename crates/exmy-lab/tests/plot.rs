@@ -1,7 +1,7 @@
 //! Figures as a reader meets them: the finished SVG, read back by an XML parser.
 //!
 //! `tests/plot/small.svg` is a figure compared byte by byte. After a wanted change of the drawing,
-//! write it anew with `EXMY_BLESS=1 cargo test --test plot` and look at it.
+//! write it anew with `EXMY_BLESS=1 cargo test -p exmy-lab --test plot` and look at it.
 
 use exmy_lab::plot::{Axis, Band, Figure, Heat, Intervals, Panel, Series};
 use roxmltree::{Document, Node};

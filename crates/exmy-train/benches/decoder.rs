@@ -2,7 +2,7 @@
 //! d 128, 4 heads, 4 layers, GELU of 512, 256 tokens, tied head, f32. Each part is benched as often
 //! as the step runs it, so that the parts' times add up to the step's.
 //!
-//! `cargo bench --features train,parallel --bench decoder`
+//! `cargo bench -p exmy-train --bench decoder`
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use exmy::parallel::with_threads;

@@ -1,6 +1,6 @@
 """Training steps beside PyTorch's: the models of benches/train.rs, with the same number of threads.
 
-    cargo bench --features train,parallel --bench train --no-run      # prints the path of the program
+    cargo bench -p exmy-train --bench train --no-run      # prints the path of the program
     python benches/peers_train.py PROGRAM [--threads N] [--rounds R] [--model gpt|proxy]
 
 Each round asks one process after another for the shortest of five steps (after two); a ratio is the

@@ -3,7 +3,7 @@
 //! positions, untied head, AdamW, no clipping. `proxy`: the preset `proxy-mx`, 4 residual blocks of
 //! width 512, batch 2048, with its teacher. 2 threads, or as many as `EXMY_THREADS` says.
 //!
-//! `cargo bench --features train,parallel --bench train [-- [--table] [--proxy] RECIPE...]` prints
+//! `cargo bench -p exmy-train --bench train [-- [--table] [--proxy] RECIPE...]` prints
 //! tokens (rows) a second of the median step and the times of the shortest and the longest; of one
 //! thread also the time that the processor gave it (Linux), which other processes do not lengthen;
 //! with `--table` where the time goes, and the memory (of each recipe in a process of its own).

@@ -120,7 +120,7 @@ fn colours(dark: usize, grids: bool) -> String {
     css
 }
 
-#[cfg(all(test, feature = "std"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

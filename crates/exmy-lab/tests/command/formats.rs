@@ -169,6 +169,6 @@ fn the_documentation_is_current() {
     let page = std::fs::read_to_string(&path).unwrap();
     assert!(
         page == text,
-        "docs/formats.md is stale: EXMY_WRITE_DOCS=1 cargo test --features cli --test command formats"
+        "docs/formats.md is stale: EXMY_WRITE_DOCS=1 cargo test -p exmy-lab --test command formats"
     );
 }

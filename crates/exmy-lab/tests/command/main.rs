@@ -1,6 +1,7 @@
 //! The program `exmy` as its users meet it: whole runs in temporary folders.
 
 mod bad_input;
+mod columns;
 mod convert;
 mod determinism;
 mod formats;

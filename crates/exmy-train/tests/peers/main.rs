@@ -121,7 +121,7 @@ fn other_constants_show() {
 }
 
 /// Writes each model's configuration, initial weights, batches and losses to `target/tmp/peers`:
-/// `cargo test --all-features --test peers -- --ignored`.
+/// `cargo test -p exmy-train --test peers -- --ignored`.
 #[test]
 #[ignore = "writes files for PyTorch"]
 fn write_models() {

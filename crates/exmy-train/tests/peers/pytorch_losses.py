@@ -1,6 +1,6 @@
 """Trains exmy's models in PyTorch, from the same weights on the same batches, and compares losses.
 
-    cargo test --all-features --test peers -- --ignored            # writes target/tmp/peers
+    cargo test -p exmy-train --test peers -- --ignored            # writes target/tmp/peers
     python tests/peers/pytorch_losses.py target/tmp/peers          # compares
     python tests/peers/pytorch_losses.py target/tmp/peers --write  # and writes losses.rs
 
@@ -258,7 +258,7 @@ def difference(a, b):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("folder", type=Path, help="what `cargo test --test peers -- --ignored` wrote")
+    parser.add_argument("folder", type=Path, help="what `cargo test -p exmy-train --test peers -- --ignored` wrote")
     parser.add_argument("--write", action="store_true", help="write losses.rs beside this script")
     arguments = parser.parse_args()
     torch.set_num_threads(1)

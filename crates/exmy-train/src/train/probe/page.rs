@@ -74,7 +74,7 @@ fn the_page_has_all_names_and_definitions() {
     if std::env::var_os("EXMY_BLESS").is_some() {
         std::fs::write(path, made).unwrap();
     } else {
-        assert!(page == made, "EXMY_BLESS=1 cargo test --all-features --lib probe");
+        assert!(page == made, "EXMY_BLESS=1 cargo test -p exmy-train --lib probe");
     }
 }
 
