@@ -133,7 +133,7 @@ fn unsafe_code_lives_where_the_document_says() {
     for file in files.iter().filter(|file| {
         !file.starts_with(root.join("crates")) || file.iter().any(|part| part == "src")
     }) {
-        let code = fs::read_to_string(&file).unwrap();
+        let code = fs::read_to_string(file).unwrap();
         if code.lines().any(|line| line.contains("allow(unsafe_code)") && !line.contains("//")) {
             let inside = file.strip_prefix(&source).unwrap_or(file).to_str().unwrap();
             found.insert(inside.replace('\\', "/"));
