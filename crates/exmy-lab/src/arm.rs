@@ -21,33 +21,29 @@ pub enum Scale {
     Smoke,
     /// An hour of two cores for a paper.
     Small,
-    /// A night.
-    Medium,
-    /// The paper's own sizes, for a cluster.
-    Full,
+    /// The sizes at which the paper claims it, for a cluster.
+    Paper,
 }
 
 impl Scale {
     /// All of them, the smallest first.
-    pub const ALL: [Self; 4] = [Self::Smoke, Self::Small, Self::Medium, Self::Full];
+    pub const ALL: [Self; 3] = [Self::Smoke, Self::Small, Self::Paper];
 
     /// The word for it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Smoke => "smoke",
             Self::Small => "small",
-            Self::Medium => "medium",
-            Self::Full => "full",
+            Self::Paper => "paper",
         }
     }
 
-    /// One of four values.
-    pub fn pick<T>(self, [smoke, small, medium, full]: [T; 4]) -> T {
+    /// One of three values.
+    pub fn pick<T>(self, [smoke, small, paper]: [T; 3]) -> T {
         match self {
             Self::Smoke => smoke,
             Self::Small => small,
-            Self::Medium => medium,
-            Self::Full => full,
+            Self::Paper => paper,
         }
     }
 }
@@ -229,6 +225,6 @@ mod tests {
             assert_eq!(scale.name().parse::<Scale>().unwrap(), scale);
         }
         assert!("tiny".parse::<Scale>().unwrap_err().to_string().contains("smoke, small"));
-        assert_eq!(Scale::Medium.pick([1, 2, 3, 4]), 3);
+        assert_eq!(Scale::Small.pick([1, 2, 3]), 2);
     }
 }

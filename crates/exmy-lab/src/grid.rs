@@ -9,15 +9,6 @@ use exmy_train::train::config::Config;
 /// A value for each scale, the smallest first.
 pub(super) type Scaled<T> = [T; 3];
 
-/// Where a [`Scaled`] value lies.
-pub(super) const fn at(scale: Scale) -> usize {
-    match scale {
-        Scale::Smoke => 0,
-        Scale::Small | Scale::Medium => 1,
-        Scale::Full => 2,
-    }
-}
-
 /// One change of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Set {
@@ -124,7 +115,7 @@ impl Grid {
         let mut cells = vec![Cell::default(); usize::from(!self.axes.is_empty())];
         for axis in self.axes {
             let with = |cell: &Cell| -> Vec<Cell> {
-                axis.levels[at(scale)].iter().map(|level| cell.with(axis.name, level)).collect()
+                scale.pick(axis.levels).iter().map(|level| cell.with(axis.name, level)).collect()
             };
             cells = cells.iter().flat_map(with).collect();
         }
@@ -137,13 +128,13 @@ impl Grid {
     /// # Panics
     /// If a model or a recipe does not exist: a mistake in a table.
     pub(super) fn arms_of(&self, setting: &Setting, cell: &Cell) -> Vec<Arm> {
-        (1..=self.seeds[at(setting.scale)]).map(|seed| self.arm(setting, cell, seed)).collect()
+        (1..=setting.scale.pick(self.seeds)).map(|seed| self.arm(setting, cell, seed)).collect()
     }
 
     fn arm(&self, setting: &Setting, cell: &Cell, seed: u64) -> Arm {
-        let scale = at(setting.scale);
-        let (mut model, steps) = (self.model[scale], self.steps[scale]);
-        let (mut lr, mut warmup) = (self.rate[scale], 0.05);
+        let scale = setting.scale;
+        let (mut model, steps) = (scale.pick(self.model), scale.pick(self.steps));
+        let (mut lr, mut warmup) = (scale.pick(self.rate), 0.05);
         let (mut recipe, mut added) = (String::new(), String::new());
         let sets = || self.sets.iter().chain(cell.0.iter().map(|(_, level)| &level.set));
         for set in sets() {
@@ -168,7 +159,7 @@ impl Grid {
         config.seed = seed;
         (config.train.lr, config.train.lr_min) = (lr, lr / 10.0);
         // The paper's own sizes come with the paper's own schedule.
-        if setting.scale != Scale::Full {
+        if setting.scale != Scale::Paper {
             (config.train.steps, config.train.warmup) = (steps, (warmup * steps as f64) as u64);
         }
         // Runs of a study are judged by their training losses; files are for resuming, evaluations for the end.

@@ -2,7 +2,7 @@
 
 use crate::arm::{Arm, Setting};
 use crate::detect::{self, Nats, Verdict};
-use crate::grid::{Axis, Cell, Grid, Level, at};
+use crate::grid::{Axis, Cell, Grid, Level};
 use crate::statistics::mean;
 use crate::store::{Runs, Trained};
 use exmy::error::Result;
@@ -107,7 +107,7 @@ impl<'a> Results<'a> {
 
     /// The levels of an axis.
     pub(super) fn levels(&self, axis: &Axis) -> &'static [Level] {
-        axis.levels[at(self.setting.scale)]
+        self.setting.scale.pick(axis.levels)
     }
 
     /// The cell that has all levels of `pick`, and those of `here` of all other axes.
@@ -151,7 +151,7 @@ impl<'a> Results<'a> {
     pub(super) fn values(&self, cell: &Cell, metric: Metric) -> Result<Vec<f64>> {
         #[cfg(test)]
         if let Source::Made(made) = self.source {
-            let seeds = 1..=self.grid.seeds[at(self.setting.scale)];
+            let seeds = 1..=self.setting.scale.pick(self.grid.seeds);
             return Ok(seeds.map(|seed| made(cell, seed, metric)).collect());
         }
         Ok(self.trained(cell)?.iter().map(|(arm, run)| metric.of(run, arm)).collect())

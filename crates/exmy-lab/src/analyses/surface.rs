@@ -13,7 +13,7 @@ use exmy_train::train::trainer::Trainer;
 const DIRECTIONS: u64 = 2018;
 /// The losses about a checkpoint of an arm's run.
 fn grid(results: &Results<'_>, arm: &Arm, step: u64) -> Result<Grid> {
-    let (side, range) = (results.setting.scale.pick([5, 21, 21, 51]), 1.0);
+    let (side, range) = (results.setting.scale.pick([5, 21, 51]), 1.0);
     let folder = results.run(arm)?.folder;
     let mut config = arm.config.clone();
     let data = load_data(&mut config)?;

@@ -37,15 +37,14 @@ struct Cell {
 
 fn grid(setting: &Setting) -> Vec<Cell> {
     let scale = setting.scale;
-    let layers = scale.pick([vec![2], vec![2, 4, 8], vec![2, 3, 4, 6], vec![3, 4, 5, 6, 7, 8]]);
-    let widths = scale.pick([vec![32], vec![32, 64], vec![64, 128], vec![256, 384, 512]]);
+    let layers = scale.pick([vec![2], vec![2, 4, 8], vec![3, 4, 5, 6, 7, 8]]);
+    let widths = scale.pick([vec![32], vec![32, 64], vec![256, 384, 512]]);
     let rates = scale.pick([
         vec![1e-2],
         vec![1e-3, 3e-3, 1e-2, 3e-2, 1e-1],
-        vec![1e-4, 5e-4, 1e-3, 3e-3, 1e-2, 3e-2],
         vec![1e-5, 5e-5, 1e-4, 5e-4, 1e-3],
     ]);
-    let gains = scale.pick([vec![0.95], vec![1.0, 0.95], vec![1.0, 0.95], vec![1.0]]);
+    let gains = scale.pick([vec![0.95], vec![1.0, 0.95], vec![1.0]]);
     let mut cells = Vec::new();
     for &layers in &layers {
         for &width in &widths {
@@ -60,8 +59,8 @@ fn grid(setting: &Setting) -> Vec<Cell> {
 impl Cell {
     fn arm(self, setting: &Setting, recipe: &str) -> Arm {
         let Self { layers, width, lr, gain } = self;
-        let steps = setting.scale.pick([10, 300, 1000, 7000]);
-        let batch = setting.scale.pick([32, 64, 128, 2048]);
+        let steps = setting.scale.pick([10, 300, 7000]);
+        let batch = setting.scale.pick([32, 64, 2048]);
         let spread = if gain < 1.0 { 0.02 } else { 0.0 };
         // Without a warm-up runs at too large rates never learn anything that they could lose.
         let more = format!("train.warmup = {}\n", steps / 5);

@@ -29,7 +29,7 @@ fn arm(setting: &Setting, model: usize, recipe: usize, seed: u64) -> Arm {
     let lm = Lm::of(setting);
     Lm {
         recipe: RECIPES[recipe].1.into(),
-        lr: setting.scale.pick([3e-3, 3e-3, 6e-3, 2e-4]),
+        lr: setting.scale.pick([3e-3, 3e-3, 2e-4]),
         seed,
         more: MODELS[model].1.into(),
         ..lm
@@ -50,7 +50,7 @@ fn proxies() -> [(&'static str, String); 3] {
 }
 
 fn all_seeds(setting: &Setting) -> std::ops::RangeInclusive<u64> {
-    seeds(setting, [1, 0, 3, 1])
+    seeds(setting, [1, 0, 1])
 }
 
 /// Losses of each model by seed.

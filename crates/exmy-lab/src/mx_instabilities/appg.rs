@@ -30,15 +30,9 @@ fn grid(setting: &Setting) -> Vec<Lm> {
     let sizes = setting.scale.pick([
         vec![(1, 64), (2, 64), (2, 128)],
         Vec::new(),
-        vec![(1, 64), (2, 64), (2, 128), (4, 128)],
         vec![(4, 256), (6, 384), (8, 512), (11, 704)],
     ]);
-    let steps = setting.scale.pick([
-        vec![4, 8],
-        Vec::new(),
-        vec![200, 400, 800, 1600],
-        vec![1627, 3254, 6509, 13_018],
-    ]);
+    let steps = setting.scale.pick([vec![4, 8], Vec::new(), vec![1627, 3254, 6509, 13_018]]);
     let mut all = Vec::new();
     for &(layers, width) in &sizes {
         all.extend(steps.iter().map(|&steps| Lm { layers, width, steps, ..Lm::of(setting) }));

@@ -27,7 +27,7 @@ pub(super) fn text(format: &str) -> String {
 }
 
 /// Seeds 1 to as many as the scale has of these.
-pub(super) fn seeds(setting: &Setting, counts: [u64; 4]) -> std::ops::RangeInclusive<u64> {
+pub(super) fn seeds(setting: &Setting, counts: [u64; 3]) -> std::ops::RangeInclusive<u64> {
     1..=setting.scale.pick(counts)
 }
 
@@ -58,9 +58,8 @@ impl Proxy {
     /// The canonical one of a scale, in f32. Full is the study's unstable run.
     pub(super) fn of(setting: &Setting) -> Self {
         let scale = setting.scale;
-        let (layers, width, batch) =
-            scale.pick([(2, 32, 32), (4, 64, 128), (4, 128, 256), (4, 512, 2048)]);
-        let steps = scale.pick([24, 1200, 2000, 9000]);
+        let (layers, width, batch) = scale.pick([(2, 32, 32), (4, 64, 128), (4, 512, 2048)]);
+        let steps = scale.pick([24, 1200, 9000]);
         Self {
             recipe: F32.into(),
             activation: "gelu",
@@ -69,10 +68,10 @@ impl Proxy {
             width,
             batch,
             steps,
-            lr: scale.pick([3e-3, 3e-3, 1e-3, 6e-4]),
+            lr: scale.pick([3e-3, 3e-3, 6e-4]),
             seed: 1,
             probes: &["lastbin.gamma"],
-            every: scale.pick([6, 20, 20, 50]),
+            every: scale.pick([6, 20, 50]),
             gain: (1.0, 0.0),
             keep: Vec::new(),
             more: String::new(),
@@ -128,18 +127,18 @@ impl Lm {
     pub(super) fn of(setting: &Setting) -> Self {
         let scale = setting.scale;
         let (layers, width, context, batch) =
-            scale.pick([(1, 64, 32, 2), (2, 64, 64, 8), (2, 128, 64, 8), (4, 256, 512, 512)]);
+            scale.pick([(1, 64, 32, 2), (2, 64, 64, 8), (4, 256, 512, 512)]);
         Self {
             recipe: "bf16".into(),
             layers,
             width,
             context,
             batch,
-            steps: scale.pick([16, 400, 1500, 6509]),
-            lr: scale.pick([1e-3, 3e-3, 1e-3, 2e-4]),
+            steps: scale.pick([16, 400, 6509]),
+            lr: scale.pick([1e-3, 3e-3, 2e-4]),
             seed: 1,
             probes: &[],
-            every: scale.pick([8, 20, 20, 50]),
+            every: scale.pick([8, 20, 50]),
             keep: Vec::new(),
             more: String::new(),
         }
@@ -149,11 +148,11 @@ impl Lm {
     pub(super) fn arm(&self, setting: &Setting) -> Arm {
         let Self { recipe, layers, width, context, batch, steps, lr, seed, every, more, .. } = self;
         let preset = match setting.scale {
-            Scale::Full => format!("olmo-l{layers}"),
+            Scale::Paper => format!("olmo-l{layers}"),
             _ => "olmo-micro".to_owned(),
         };
         let shape = match setting.scale {
-            Scale::Full => String::new(),
+            Scale::Paper => String::new(),
             _ => format!(
                 "model.layers = {layers}\nmodel.d_model = {width}\nmodel.hidden = {}\n\
                  model.heads = {heads}\nmodel.kv_heads = {heads}\nmodel.context = {context}\n\
@@ -170,7 +169,7 @@ impl Lm {
             steps / 5,
             lr / 10.0,
             list(self.probes),
-            setting.scale.pick([8, 128, 256, 200])
+            setting.scale.pick([8, 128, 200])
         );
         finished(setting.config(&preset, &changes), more).keeping(&self.keep)
     }

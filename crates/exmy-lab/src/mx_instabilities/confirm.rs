@@ -31,8 +31,8 @@ fn formats(stress: &Stress) -> [(String, String); 6] {
 /// None where the study's own runs are trained, or nothing is judged.
 fn seeds(setting: &Setting) -> Range<u64> {
     match setting.scale {
-        Scale::Small | Scale::Medium => judged(setting).seeds(setting),
-        Scale::Smoke | Scale::Full => 0..0,
+        Scale::Small => judged(setting).seeds(setting),
+        Scale::Smoke | Scale::Paper => 0..0,
     }
 }
 

@@ -25,7 +25,7 @@ impl Curves {
 
     fn rates(&self, setting: &Setting) -> Vec<f64> {
         match setting.scale {
-            Scale::Full => vec![2e-4],
+            Scale::Paper => vec![2e-4],
             Scale::Smoke => vec![3e-3],
             _ if self.mx => vec![1e-3, 3e-3, 6e-3],
             _ => vec![1e-3],
@@ -33,7 +33,7 @@ impl Curves {
     }
 
     fn seeds(setting: &Setting) -> std::ops::RangeInclusive<u64> {
-        seeds(setting, [1, 0, 3, 1])
+        seeds(setting, [1, 0, 1])
     }
 
     fn arm(setting: &Setting, recipe: &str, lr: f64, seed: u64) -> Arm {

@@ -30,7 +30,7 @@ pub(super) fn proxy(setting: &Setting, recipe: &str, activation: &'static str, l
 
 /// The rates, the second one stressed.
 pub(super) fn rates(setting: &Setting) -> Vec<f64> {
-    setting.scale.pick([vec![3e-3], vec![3e-3, 1e-2], vec![1e-3, 3e-3, 1e-2], vec![6e-4, 1e-3]])
+    setting.scale.pick([vec![3e-3], vec![3e-3, 1e-2], vec![6e-4, 1e-3]])
 }
 
 impl Activations {
@@ -43,7 +43,7 @@ impl Activations {
     }
 
     fn seeds(setting: &Setting) -> std::ops::RangeInclusive<u64> {
-        seeds(setting, [1, 3, 3, 3])
+        seeds(setting, [1, 3, 3])
     }
 
     fn activations(&self, setting: &Setting) -> &'static [&'static str] {
@@ -51,7 +51,6 @@ impl Activations {
         setting.scale.pick([
             &ACTIVATIONS[..1],
             if self.norm { &ACTIVATIONS } else { &ACTIVATIONS[..1] },
-            &ACTIVATIONS,
             &ACTIVATIONS,
         ])
     }

@@ -46,17 +46,16 @@ fn variants() -> [(&'static str, String, (f64, f64)); 3] {
 
 fn arm(setting: &Setting, recipe: &str, gain: (f64, f64), seed: u64) -> Arm {
     let proxy = Proxy::of(setting);
-    let (layers, width, batch) =
-        setting.scale.pick([(2, 64, 32), (2, 128, 256), (2, 128, 256), (4, 512, 2048)]);
+    let (layers, width, batch) = setting.scale.pick([(2, 64, 32), (2, 128, 256), (4, 512, 2048)]);
     Proxy {
         recipe: recipe.into(),
         layers,
         width,
         batch,
-        lr: setting.scale.pick([2e-2, 5e-3, 5e-3, 6e-4]),
-        steps: setting.scale.pick([40, 500, 1000, 9000]),
+        lr: setting.scale.pick([2e-2, 5e-3, 6e-4]),
+        steps: setting.scale.pick([40, 500, 9000]),
         probes: &["gamma", "lastbin.activations", "lastbin.gamma"],
-        every: setting.scale.pick([5, 10, 10, 50]),
+        every: setting.scale.pick([5, 10, 50]),
         gain,
         seed,
         ..proxy
@@ -65,7 +64,7 @@ fn arm(setting: &Setting, recipe: &str, gain: (f64, f64), seed: u64) -> Arm {
 }
 
 fn all_seeds(setting: &Setting) -> std::ops::RangeInclusive<u64> {
-    seeds(setting, [1, 3, 5, 3])
+    seeds(setting, [1, 3, 3])
 }
 
 /// The parts of a probe as curves by name.

@@ -27,15 +27,9 @@ fn grid(setting: &Setting) -> Vec<(usize, usize, u64)> {
     let sizes = setting.scale.pick([
         vec![(1, 64)],
         vec![(1, 64), (2, 64), (2, 128)],
-        vec![(2, 64), (2, 128), (4, 128)],
         vec![(4, 256), (8, 512), (11, 704)],
     ]);
-    let steps = setting.scale.pick([
-        vec![12],
-        vec![100, 200, 400],
-        vec![300, 600, 1200],
-        vec![1627, 3254, 6509],
-    ]);
+    let steps = setting.scale.pick([vec![12], vec![100, 200, 400], vec![1627, 3254, 6509]]);
     let of = |&(layers, width): &(usize, usize)| {
         steps.iter().map(move |&steps| (layers, width, steps)).collect::<Vec<_>>()
     };
@@ -53,7 +47,7 @@ fn lm(
 }
 
 fn all_seeds(setting: &Setting) -> std::ops::RangeInclusive<u64> {
-    seeds(setting, [2, 3, 3, 1])
+    seeds(setting, [2, 3, 1])
 }
 
 /// A strategy: its gaps to bfloat16, and those less the gaps of E4M3 everywhere.

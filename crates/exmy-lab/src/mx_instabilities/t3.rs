@@ -32,7 +32,7 @@ impl Figure for Hyperparameters {
 
     fn find(&self, setting: &Setting, _: &Runs<'_>) -> Result<Findings> {
         let here = Lm::of(setting).arm(setting).config;
-        let full = Setting::unread(Scale::Full);
+        let full = Setting::unread(Scale::Paper);
         let paper = Lm::of(&full).arm(&full).config;
         let mut table = Table::new(
             "the smallest language model of the study, and of this scale",

@@ -46,42 +46,36 @@ impl Kind {
                     model.kv_heads = 2\nmodel.context = 64\nmodel.sink = true\n";
         let sink = "model.sink = true\n";
         match self {
-            Self::Gla => setting.scale.pick([
-                ("gla-nano", sink),
-                ("gla-micro", sink),
-                ("gla-micro", sink),
-                ("gla-1.3b", ""),
-            ]),
-            Self::Sa => setting.scale.pick([
-                ("sa-micro", tiny),
-                ("sa-micro", sink),
-                ("sa-micro", sink),
-                ("qwen3-1.7b", ""),
-            ]),
+            Self::Gla => {
+                setting.scale.pick([("gla-nano", sink), ("gla-micro", sink), ("gla-1.3b", "")])
+            }
+            Self::Sa => {
+                setting.scale.pick([("sa-micro", tiny), ("sa-micro", sink), ("qwen3-1.7b", "")])
+            }
         }
     }
 }
 
 /// Steps of the runs that most figures read; 60 G tokens in batches of 4 M are 14 305.
 pub(super) fn steps(setting: &Setting) -> u64 {
-    setting.scale.pick([10, 1500, 1500, 14_305])
+    setting.scale.pick([10, 1500, 14_305])
 }
 
 /// Steps of the ablations.
 pub(super) fn short_steps(setting: &Setting) -> u64 {
-    setting.scale.pick([10, 600, 600, 14_305])
+    setting.scale.pick([10, 600, 14_305])
 }
 
 /// The seeds of paired runs.
 pub(super) fn seeds(setting: &Setting, most: u64) -> Vec<u64> {
-    (1..=setting.scale.pick([1, most, most, 1])).collect()
+    (1..=setting.scale.pick([1, most, 1])).collect()
 }
 
 /// A run from the beginning at a rate.
 fn arm(setting: &Setting, kind: Kind, recipe: &str, seed: u64, (steps, lr): (u64, f64)) -> Arm {
     let (preset, model) = kind.model(setting);
-    let batch = setting.scale.pick([2, 4, 4, 2048]);
-    let accumulate = setting.scale.pick([1, 1, 1, 256]);
+    let batch = setting.scale.pick([2, 4, 2048]);
+    let accumulate = setting.scale.pick([1, 1, 256]);
     let changes = format!(
         "{model}recipe = \"{recipe}\"\nseed = {seed}\ntrain.steps = {steps}\ntrain.warmup = {}\n\
          train.batch = {batch}\ntrain.accumulate = {accumulate}\ntrain.lr = {lr:?}\ntrain.lr_min = {:?}\n\
@@ -89,7 +83,7 @@ fn arm(setting: &Setting, kind: Kind, recipe: &str, seed: u64, (steps, lr): (u64
          record.eval_windows = {}",
         steps / 20,
         lr / 10.0,
-        setting.scale.pick([4, 64, 64, 256]),
+        setting.scale.pick([4, 64, 256]),
     );
     Arm::new(setting.config(preset, &changes))
 }
@@ -126,8 +120,8 @@ fn probes(kind: Kind, recipe: &str, seed: u64) -> &'static str {
 pub(super) fn main(setting: &Setting, kind: Kind, recipe: &str, seed: u64) -> Arm {
     let steps = steps(setting);
     // Twice the usual rate: outliers grow faster.
-    let lr = setting.scale.pick([2e-3, 2e-3, 2e-3, 3e-4]);
-    let every = setting.scale.pick([5, 20, 20, 200]);
+    let lr = setting.scale.pick([2e-3, 2e-3, 3e-4]);
+    let every = setting.scale.pick([5, 20, 200]);
     let probes = probes(kind, recipe, seed);
     let changes = format!("record.probes = {probes}\nrecord.probe_every = {every}");
     let arm = changed(arm(setting, kind, recipe, seed, (steps, lr)), &changes);
@@ -143,7 +137,7 @@ pub(super) fn main(setting: &Setting, kind: Kind, recipe: &str, seed: u64) -> Ar
 /// A run of an ablation, without probes.
 pub(super) fn short(setting: &Setting, kind: Kind, recipe: &str, seed: u64) -> Arm {
     // Higher rates scatter losses more than recipes do.
-    let lr = setting.scale.pick([1e-3, 1e-3, 1e-3, 3e-4]);
+    let lr = setting.scale.pick([1e-3, 1e-3, 3e-4]);
     arm(setting, kind, recipe, seed, (short_steps(setting), lr))
 }
 

@@ -44,7 +44,7 @@ const fn most(kind: Kind) -> &'static str {
 }
 
 fn branch_steps(setting: &Setting) -> u64 {
-    setting.scale.pick([4, 200, 200, 2000])
+    setting.scale.pick([4, 200, 2000])
 }
 
 /// A branch of `recipe` from the middle of a run in bfloat16, at a constant rate.

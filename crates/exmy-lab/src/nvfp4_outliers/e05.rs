@@ -219,10 +219,10 @@ type Setup = fn(&Setting, u64) -> Arm;
 fn setups(setting: &Setting) -> Vec<(Setup, &'static str)> {
     let usual: (Setup, _) = (usual, "usual runs");
     match setting.scale {
-        Scale::Small | Scale::Medium => {
+        Scale::Small => {
             vec![(constant, "small, rate constant"), (falling, "small, rate falling"), usual]
         }
-        Scale::Smoke | Scale::Full => vec![usual],
+        Scale::Smoke | Scale::Paper => vec![usual],
     }
 }
 

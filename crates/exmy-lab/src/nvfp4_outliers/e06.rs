@@ -44,7 +44,7 @@ fn all_arms(setting: &Setting, recipe: &str) -> Result<Vec<Arm>> {
         return Ok(seeds(setting, 3).into_iter().map(of).collect());
     }
     let setting = memory::setting(setting)?;
-    let every = setting.scale.pick([5, 20, 20, 200]);
+    let every = setting.scale.pick([5, 20, 200]);
     let probes = format!("record.probes = [\"channels\", \"gates\"]\nrecord.probe_every = {every}");
     let of = |seed| changed(short(&setting, Kind::Gla, recipe, seed), &probes);
     Ok(seeds(&setting, 3).into_iter().map(of).collect())

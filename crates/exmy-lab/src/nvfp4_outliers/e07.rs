@@ -35,7 +35,7 @@ fn all_arms(setting: &Setting, norm: &str) -> Result<Vec<Arm>> {
         return Ok(seeds(setting, 3).into_iter().map(of).collect());
     }
     let setting = memory::setting(setting)?;
-    let (steps, every) = (memory::steps(&setting), setting.scale.pick([5, 20, 20, 200]));
+    let (steps, every) = (memory::steps(&setting), setting.scale.pick([5, 20, 200]));
     let changes = format!(
         "model.qk_norm = \"{norm}\"\ntrain.steps = {steps}\nrecord.probes = [\"attention\"]\n\
          record.probe_every = {every}"

@@ -1,9 +1,9 @@
 //! E9: outliers by depth.
 
 use super::claim::{Claim, verdict};
-use super::common::{BF16, INPUTS, Kind, changed, main, seeds, short};
+use super::common::{BF16, INPUTS, Kind, main, seeds};
 use super::show::{late, spread};
-use crate::arm::{Arm, Scale, Setting};
+use crate::arm::{Arm, Setting};
 use crate::finding::{Figure, Findings, Part, Table};
 use crate::plot::{self, Axis, Panel, Series};
 use crate::statistics::mean;
@@ -18,16 +18,6 @@ pub(super) struct Depth;
 const MEASURES: [(&str, &str, &str); 2] =
     [("kurtosis", "kurtosis", "input"), ("largest magnitude", "channels", "input.top")];
 
-/// At medium models of eight layers; at small the runs of other figures, of four.
-fn arm(setting: &Setting, kind: Kind, seed: u64) -> Arm {
-    if setting.scale != Scale::Medium {
-        return main(setting, kind, BF16, seed);
-    }
-    let changes =
-        "model.layers = 8\nrecord.probes = [\"kurtosis\", \"channels\"]\nrecord.probe_every = 20";
-    changed(short(setting, kind, BF16, seed), changes)
-}
-
 /// The mean over the inputs of a layer of what a line of a probe has under this end.
 fn of_layer(line: &Line, layer: usize, end: &str) -> Option<f64> {
     let names = INPUTS.map(|operator| format!("layers.{layer}.{operator}.{end}"));
@@ -40,7 +30,8 @@ fn of_layer(line: &Line, layer: usize, end: &str) -> Option<f64> {
 
 /// The mean of the last third, layer by layer.
 fn profile(setting: &Setting, run: &Trained, (probe, end): (&str, &str)) -> Result<Vec<f64>> {
-    let layers = arm(setting, Kind::Gla, 1).config.model.decoder().map_or(0, |model| model.layers);
+    let layers =
+        main(setting, Kind::Gla, BF16, 1).config.model.decoder().map_or(0, |model| model.layers);
     let lines = run.probe(probe)?;
     let of = |layer: usize| {
         let point = |line: &Line| Some((line.step as f64, of_layer(line, layer, end)?));
@@ -79,7 +70,8 @@ impl Figure for Depth {
     fn arms(&self, setting: &Setting) -> Vec<Arm> {
         let seeds = seeds(setting, 3);
         let all = Kind::ALL.into_iter();
-        all.flat_map(|kind| seeds.iter().map(move |&seed| arm(setting, kind, seed))).collect()
+        all.flat_map(|kind| seeds.iter().map(move |&seed| main(setting, kind, BF16, seed)))
+            .collect()
     }
 
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
@@ -96,7 +88,7 @@ impl Figure for Depth {
             for kind in Kind::ALL {
                 let mut profiles = Vec::new();
                 for seed in seeds(setting, 3) {
-                    let run = runs.of(&arm(setting, kind, seed))?;
+                    let run = runs.of(&main(setting, kind, BF16, seed))?;
                     profiles.push(profile(setting, &run, (probe, end))?);
                 }
                 let ratios: Vec<f64> = profiles.iter().map(|one| ratio(one)).collect();

@@ -24,8 +24,8 @@ fn arm(setting: &Setting, decay: f64, seed: u64) -> Arm {
     if setting.scale == Scale::Small {
         return main(setting, Kind::Sa, BF16, seed);
     }
-    let lr = setting.scale.pick([4e-3, 4e-3, 4e-3, 1e-3]);
-    let every = setting.scale.pick([2, 10, 10, 200]);
+    let lr = setting.scale.pick([4e-3, 4e-3, 1e-3]);
+    let every = setting.scale.pick([2, 10, 200]);
     let changes = format!(
         "train.lr = {lr:?}\ntrain.lr_min = {:?}\ntrain.weight_decay = {decay:?}\nrecord.probes = [\"swiglu\"]\n\
          record.probe_every = {every}",

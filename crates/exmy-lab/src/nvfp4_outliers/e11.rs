@@ -286,7 +286,7 @@ impl Figure for Patches {
     }
 
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
-        let found = measure(setting.scale.pick([2, 30, 30, 30]))?;
+        let found = measure(setting.scale.pick([2, 30, 30]))?;
         let mut all = claims(&found);
         let mut parts = drawn_parts(&found);
         let gaps = planted(setting, runs)?;

@@ -31,9 +31,9 @@ const ALL: [(&str, &str); 10] = [
 fn recipes(setting: &Setting) -> Recipes<'_> {
     let list: &[(&str, &str)] = match setting.scale {
         Scale::Smoke | Scale::Small => &HALF,
-        Scale::Medium | Scale::Full => &ALL,
+        Scale::Paper => &ALL,
     };
-    let most = setting.scale.pick([1, 3, 5, 1]);
+    let most = setting.scale.pick([1, 3, 1]);
     Recipes::new(list, seeds(setting, most), |recipe, seed| {
         let planted = "model.hot_channels = 4\nmodel.hot_scale = 16.0";
         changed(short(setting, Kind::Gla, recipe, seed), planted)

@@ -124,7 +124,7 @@ impl Figure for Rotations {
     }
 
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
-        let draws = setting.scale.pick([2, 10, 10, 10]);
+        let draws = setting.scale.pick([2, 10, 10]);
         let mut table = Table::new(
             format!(
                 "weight gradient of {} tokens, signal to noise in dB (mean and range over {draws} draws); spiky: one \

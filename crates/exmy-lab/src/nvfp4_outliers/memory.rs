@@ -24,7 +24,7 @@ pub(super) fn setting(setting: &Setting) -> Result<Setting> {
 
 /// Steps in which the task is learned.
 pub(super) fn steps(setting: &Setting) -> u64 {
-    setting.scale.pick([short_steps(setting), 2000, 2000, 20_480])
+    setting.scale.pick([short_steps(setting), 2000, 20_480])
 }
 
 /// The likeliest token after each.

@@ -29,8 +29,8 @@ pub(crate) struct Arguments {
     /// Only these figures, separated by commas
     #[arg(long, value_name = "ID,...", value_delimiter = ',')]
     figure: Vec<String>,
-    /// How large: smoke (seconds), small (an hour of two cores), medium (a night), full (the
-    /// paper's own sizes, for a cluster) [default: small]
+    /// How large: smoke (seconds), small (an hour of two cores), paper (the sizes at which it is
+    /// claimed, for a cluster) [default: small]
     #[arg(long, value_name = "SCALE")]
     scale: Option<String>,
     /// Text to learn: a file, a folder, or synthetic:SEED [default: synthetic]
