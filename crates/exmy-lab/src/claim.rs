@@ -1,7 +1,7 @@
 //! What a figure claims, as a value: the sentence of the criterion, the verdict and its numbers come from it.
 //!
-//! A [`Test`] compares cells of a grid, runs of one seed with each other. Each has an opposite, or none; a claim is
-//! contradicted where the opposite holds.
+//! A [`Test`] compares cells of a grid, runs of one seed with each other. Each has an opposite, or none; a
+//! claim is contradicted where the opposite holds.
 
 use crate::finding::Verdict;
 use crate::grid::Cell;
@@ -25,7 +25,8 @@ pub(super) enum Test {
     Spikier { of: Pick, over: Pick },
     /// More runs fail, by Fisher's exact test.
     FailsMore { of: Pick, over: Pick },
-    /// How far the first is above the second is more at one place than at another, and told to be above 0 there.
+    /// How far the first is above the second is more at one place than at another, and told to be above 0
+    /// there.
     Wider { of: Pick, over: Pick, at: Pick, than: Pick },
     /// At most one in six neighbours on an axis, the first level the lowest, is out of order.
     Ordered { axis: &'static str },
@@ -162,8 +163,8 @@ fn joined(said: &[Said]) -> String {
 }
 
 impl Test {
-    /// What is asked in words, of the opposite `None` if there is none; where one of all levels of `axis` is enough, and
-    /// all together are to be as sure as one.
+    /// What is asked in words, of the opposite `None` if there is none; where one of all levels of `axis`
+    /// is enough, and all together are to be as sure as one.
     fn asks(&self, axis: &str, opposite: bool) -> Option<String> {
         let side = if opposite { "below" } else { "above" };
         let verb = |metric: Metric| metric.verbs()[usize::from(opposite)];
@@ -203,8 +204,8 @@ impl Test {
             Self::Wider { of, over, at, than } => {
                 let (wider, there) = if opposite { ("narrower", than) } else { ("wider", at) };
                 format!(
-                    "the gap of {} above {} is {wider} with {} than with {} (interval of the difference of paired gaps \
-                     {side} 0) and told from 0 with {}",
+                    "the gap of {} above {} is {wider} with {} than with {} (interval of the difference \
+                     of paired gaps {side} 0) and told from 0 with {}",
                     name(of),
                     name(over),
                     name(at),
@@ -223,7 +224,8 @@ impl Test {
                     return None;
                 }
                 format!(
-                    "one of {} ends below {} (interval of the paired difference below 0, at {} % as there are {})",
+                    "one of {} ends below {} (interval of the paired difference below 0, at {} % as \
+                     there are {})",
                     of.join(", "),
                     name(over),
                     percent(of.len()),
@@ -386,7 +388,8 @@ fn spikier(place: &Place<'_>, of: Pick, over: Pick) -> Result<Said> {
     };
     let [a, b] = [a, b].map(|values| mean(&values).unwrap_or(f64::NAN));
     let text = format!(
-        "{prefix}{a:.2} spikes per 1000 steps in {}, {b:.2} in {} (more on {} seeds, fewer on {}, one-sided p {:.4})",
+        "{prefix}{a:.2} spikes per 1000 steps in {}, {b:.2} in {} (more on {} seeds, fewer on {}, \
+         one-sided p {:.4})",
         name(of),
         name(over),
         signs.positive,
@@ -397,8 +400,8 @@ fn spikier(place: &Place<'_>, of: Pick, over: Pick) -> Result<Said> {
     Ok(Said { holds, opposite, known: true, text })
 }
 
-/// Whether a gap is wider at the first place than at the second. Where neither gap is told from 0 there is none that
-/// could change.
+/// Whether a gap is wider at the first place than at the second. Where neither gap is told from 0 there is
+/// none that could change.
 fn wider(place: &Place<'_>, pair: [Pick; 2], at: [Pick; 2]) -> Result<Said> {
     let gaps = |at: Pick| -> Result<(Vec<f64>, bool)> {
         let picks = pair.map(|pick| [pick, at].concat());
@@ -457,8 +460,8 @@ mod tests {
         claim.verdict(&Results::made(&setting, &GRID, &of)).unwrap()
     }
 
-    /// The word where losses of 7, 3 and 1 are so at each rate, with a scatter of seeds that pairs do not have and a
-    /// little that they have.
+    /// The word where losses of 7, 3 and 1 are so at each rate, with a scatter of seeds that pairs do not
+    /// have and a little that they have.
     fn word(test: Test, losses: [[f64; 3]; 2]) -> &'static str {
         let at = |levels: &[Level], name: &str| levels.iter().position(|l| l.name == name).unwrap();
         let loss = |rate: &str, bits: &str, seed: u64| {
@@ -577,17 +580,18 @@ mod tests {
         const ANY: Test = Test::Any { axis: "rate", surer: true, test: &COSTS };
         assert_eq!(
             Claim::new(ANY).criterion(),
-            "Reproduced where at one rate at least, 1 ends above 7 (interval of the paired difference above 0, surer as one of \
-             all rates is enough); contradicted where at one rate at least, 1 ends below 7 (interval of the paired \
-             difference below 0, surer as one of all rates is enough)."
+            "Reproduced where at one rate at least, 1 ends above 7 (interval of the paired difference \
+             above 0, surer as one of all rates is enough); contradicted where at one rate at least, 1 \
+             ends below 7 (interval of the paired difference below 0, surer as one of all rates is \
+             enough)."
         );
         const REMEDY: Claim =
             Claim::new(Test::All(&[COSTS, Test::OneBelow { of: &["3", "7"], over: &["1"] }]));
         assert_eq!(
             REMEDY.criterion(),
-            "Reproduced where 1 ends above 7 (interval of the paired difference above 0), and one of 3, 7 ends below 1 \
-             (interval of the paired difference below 0, at 97.5 % as there are 2); contradicted where 1 ends below 7 \
-             (interval of the paired difference below 0)."
+            "Reproduced where 1 ends above 7 (interval of the paired difference above 0), and one of 3, \
+             7 ends below 1 (interval of the paired difference below 0, at 97.5 % as there are 2); \
+             contradicted where 1 ends below 7 (interval of the paired difference below 0)."
         );
     }
 }

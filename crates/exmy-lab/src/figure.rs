@@ -1,9 +1,10 @@
 //! A figure as a value: which runs, what is claimed of them, what is shown.
 //!
-//! Its runs and its findings come from one [`Grid`], the sentence of the criterion from the [`Claim`] that is judged.
+//! Its runs and its findings come from one [`Grid`], the sentence of the criterion from the [`Claim`] that
+//! is judged.
 
 use crate::arm::{Arm, Setting};
-use crate::claim::Claim;
+use crate::claim::{Claim, Test};
 use crate::finding::{self, Findings};
 use crate::grid::Grid;
 use crate::measure::Results;
@@ -33,6 +34,11 @@ pub(super) enum Judged {
     By(Claim),
     /// By an analysis of its own, with the criterion in words; the views stand below what it shows.
     Own { asks: &'static str, find: fn(&Results<'_>) -> Result<Findings> },
+}
+
+/// By a claim with its own opposite.
+pub(crate) const fn by(test: Test) -> Judged {
+    Judged::By(Claim::new(test))
 }
 
 impl finding::Figure for Figure {

@@ -52,6 +52,26 @@ pub(super) const fn number(name: &'static str, x: f64, set: Set) -> Level {
     Level { name, x, set }
 }
 
+/// A learning rate.
+pub(crate) const fn rate(name: &'static str, lr: f64) -> Level {
+    number(name, lr, Set::Rate(lr))
+}
+
+/// A preset.
+pub(crate) const fn model(name: &'static str) -> Level {
+    level(name, Set::Model(name))
+}
+
+/// A recipe.
+pub(crate) const fn recipe(name: &'static str, text: &'static str) -> Level {
+    level(name, Set::Recipe(text))
+}
+
+/// More words of a recipe.
+pub(crate) const fn with(name: &'static str, words: &'static str) -> Level {
+    level(name, Set::With(words))
+}
+
 /// What runs differ in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axis {
@@ -63,7 +83,12 @@ pub(super) struct Axis {
 impl Axis {
     /// One with the same levels at every scale.
     pub(super) const fn new(name: &'static str, levels: &'static [Level]) -> Self {
-        Self { name, levels: [levels; 3] }
+        Self::scaled(name, [levels; 3])
+    }
+
+    /// One with those of each scale.
+    pub(crate) const fn scaled(name: &'static str, levels: Scaled<&'static [Level]>) -> Self {
+        Self { name, levels }
     }
 }
 
@@ -162,7 +187,8 @@ impl Grid {
         if setting.scale != Scale::Paper {
             (config.train.steps, config.train.warmup) = (steps, (warmup * steps as f64) as u64);
         }
-        // Runs of a study are judged by their training losses; files are for resuming, evaluations for the end.
+        // Runs of a study are judged by their training losses; files are for resuming, evaluations for the
+        // end.
         (config.record.eval_every, config.record.eval_windows) = (0, 32);
         config.record.checkpoint_every = 0;
         for set in sets() {

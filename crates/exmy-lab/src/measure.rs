@@ -60,7 +60,8 @@ pub(super) fn fate(run: &Trained, arm: &Arm) -> Fate {
     Fate { failed: verdict.diverged.is_some() || untrained, verdict, steps: losses.len() }
 }
 
-/// A loss, or that of a guess among so many tokens where it is higher or none: a run that diverged has learnt nothing.
+/// A loss, or that of a guess among so many tokens where it is higher or none: a run that diverged has
+/// learnt nothing.
 fn capped(loss: f64, vocab: usize) -> f64 {
     loss.min(libm::log(vocab as f64))
 }

@@ -14,7 +14,8 @@ use exmy::error::Result;
 /// One of them.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum View {
-    /// Smoothed losses step by step, a line for each cell: a picture for each level of an axis, or one for all.
+    /// Smoothed losses step by step, a line for each cell: a picture for each level of an axis, or one for
+    /// all.
     Curves {
         /// `{}` is the level.
         title: &'static str,
@@ -26,11 +27,9 @@ pub(super) enum View {
     /// Mean final losses over an axis of numbers, a line for each level of the others.
     Lines {
         title: &'static str,
-        under: &'static str,
         axis: &'static str,
         /// What the axis is called, and whether it is logarithmic.
         x: (&'static str, bool),
-        y: &'static str,
         /// The cell whose mean loss is taken away.
         above: Option<Pick>,
     },
@@ -43,6 +42,16 @@ pub(super) enum View {
     },
     /// An analysis of its own.
     Own(fn(&Results<'_>) -> Result<Vec<Part>>),
+}
+
+/// Curves of losses alone, a picture for each level of an axis, or one if none is named.
+pub(crate) const fn curves(title: &'static str, per: &'static str, under: &'static str) -> View {
+    View::Curves { title, per: if per.is_empty() { None } else { Some(per) }, also: None, under }
+}
+
+/// A table with a row for each cell.
+pub(crate) const fn cells(caption: &'static str, columns: &'static [Column]) -> View {
+    View::Table { caption, rows: &[], columns }
 }
 
 /// A column of a table.
@@ -93,8 +102,8 @@ pub(super) enum Show {
     GapHigh(Pick),
     /// The mean over seeds of a probe, so many parts of three through the run.
     Thirds(&'static str, u8),
-    /// At the last measurement of the first seed, the mean of a part of the probe `rounding` over the operands
-    /// of inputs, weights and gradients, in percent.
+    /// At the last measurement of the first seed, the mean of a part of the probe `rounding` over the
+    /// operands of inputs, weights and gradients, in percent.
     Rounding(&'static str),
 }
 
@@ -102,7 +111,9 @@ impl View {
     /// Its parts of the page.
     pub(super) fn draw(&self, results: &Results<'_>) -> Result<Vec<Part>> {
         match *self {
-            Self::Curves { title, per, also, under } => curves(results, title, per, also, under),
+            Self::Curves { title, per, also, under } => {
+                draw_curves(results, title, per, also, under)
+            }
             Self::Lines { .. } => self.lines(results),
             Self::Table { caption, rows, columns } => table(results, caption, rows, columns),
             Self::Own(draw) => draw(results),
@@ -110,13 +121,16 @@ impl View {
     }
 
     fn lines(&self, results: &Results<'_>) -> Result<Vec<Part>> {
-        let Self::Lines { title, under, axis, x, y, above } = *self else { return Ok(Vec::new()) };
+        let Self::Lines { title, axis, x, above } = *self else { return Ok(Vec::new()) };
         let mean_of = |cell: &Cell| -> Result<f64> {
             Ok(mean(&results.values(cell, Metric::Loss)?).unwrap_or(f64::NAN))
         };
-        let base = match above {
-            Some(pick) => mean_of(results.cell(pick, &Cell::default()))?,
-            None => 0.0,
+        let (base, y) = match above {
+            Some(pick) => {
+                let y = format!("training loss above {}, nats/token", pick.join(", "));
+                (mean_of(results.cell(pick, &Cell::default()))?, y)
+            }
+            None => (0.0, "mean training loss of the last tenth, nats/token".to_owned()),
         };
         let mut series: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
         for cell in results.cells.iter().filter(|cell| cell.0.len() == results.grid.axes.len()) {
@@ -132,12 +146,15 @@ impl View {
                 panel.line(Series::new(name, points))
             });
         let x = if x.1 { Axis::log(x.0) } else { Axis::whole(x.0) };
-        let figure = plot::Figure::new(title).subtitle(under).x(x).panel(panel);
+        let figure = plot::Figure::new(title)
+            .subtitle("mean over seeds; where a run diverged there is no point")
+            .x(x)
+            .panel(panel);
         Ok(vec![Part::Picture(figure)])
     }
 }
 
-fn curves(
+fn draw_curves(
     results: &Results<'_>,
     title: &str,
     per: Option<&str>,

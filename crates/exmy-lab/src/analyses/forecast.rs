@@ -89,7 +89,8 @@ fn words(areas: &Areas) -> String {
     each.map(|(name, one)| format!("{name} {}", area(*one))).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether sharpness tells more than chance, more than 0.7, and more than each other measure; and whether another one tells more.
+/// Whether sharpness tells more than chance, more than 0.7, and more than each other measure; and whether
+/// another one tells more.
 fn best(areas: &Areas) -> Option<(bool, bool)> {
     let [Some(phi), Some(logit), Some(norm), Some(scatter)] = areas else { return None };
     let others = [logit, norm, scatter];
@@ -111,9 +112,10 @@ fn judge(areas: &Areas, (runs, failing): (usize, usize)) -> Verdict {
 }
 
 /// What is asked.
-pub(crate) const ASKS: &str = "Reproduced where its area under the ROC \
-     curve is above 0.7, told from 0.5 (Hanley and McNeil) and above those of the largest logit, the gradient norm and the scatter of the \
-     last 50 losses; contradicted where one of these is above 0.7, told from 0.5 and higher.";
+pub(crate) const ASKS: &str = "Reproduced where its area under the ROC curve is above 0.7, told from 0.5 \
+                               (Hanley and McNeil) and above those of the largest logit, the gradient \
+                               norm and the scatter of the last 50 losses; contradicted where one of \
+                               these is above 0.7, told from 0.5 and higher.";
 
 /// The areas of all measures, over the runs of other figures.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {

@@ -127,7 +127,8 @@ fn compare(reference: &[(Arm, Trained)], runs: &[(Arm, Trained)]) -> Result<Vec<
     Ok(compare_curves(&curves(reference, reference)?, &curves(reference, runs)?))
 }
 
-/// First minus later of each seed, the mean over some kinds of runs; seeds without a loss that rises are left out.
+/// First minus later of each seed, the mean over some kinds of runs; seeds without a loss that rises are
+/// left out.
 fn by_seed(runs: &[Vec<Risen>]) -> Vec<f64> {
     let seeds = runs.iter().map(Vec::len).max().unwrap_or(0);
     let of = |seed: usize| {
@@ -157,20 +158,22 @@ fn count(runs: &[Vec<Risen>]) -> (bool, String) {
         |found| format!("{:+.2} [{:+.2}, {:+.2}]", found.estimate, found.low, found.high),
     );
     let text = format!(
-        "of {} runs whose loss rises above that of the most bits, sharpness rises before in {first}, at the same \
-         measurement in {same}, later or never in {later}; first minus later over all, by seed: {shown}; in {alone} runs \
-         sharpness rises and the loss does not",
+        "of {} runs whose loss rises above that of the most bits, sharpness rises before in {first}, at \
+         the same measurement in {same}, later or never in {later}; first minus later over all, by seed: \
+         {shown}; in {alone} runs sharpness rises and the loss does not",
         first + same + later,
     );
     (found.is_some_and(|found| found.low > 0.0), text)
 }
 
 /// What is asked.
-pub(crate) const ASKS: &str = "sharpness phi rises before the loss more often than after it in the runs whose loss rises (95 % \
-     interval over seeds): either has risen where it lies above that of the run with most bits and the same \
-     seed by more than three times the scatter between seeds, in two measurements in a row";
+pub(crate) const ASKS: &str = "sharpness phi rises before the loss more often than after it in the runs \
+                               whose loss rises (95 % interval over seeds): either has risen where it \
+                               lies above that of the run with most bits and the same seed by more than \
+                               three times the scatter between seeds, in two measurements in a row";
 
-/// Whether sharpness rises first where bits are fewer than on the first level of the axis `format`, at all rates.
+/// Whether sharpness rises first where bits are fewer than on the first level of the axis `format`, at all
+/// rates.
 pub(crate) fn judge(results: &Results<'_>) -> Result<Said> {
     let mut risen = Vec::new();
     for rate in results.levels(results.grid.axis("rate")) {

@@ -1,7 +1,7 @@
 //! How much the learning rate matters, by mantissa bits.
 //!
-//! The number is the sensitivity S of [`sensitivity`](crate::sensitivity), of each seed, and the width of the interval of
-//! rates that work.
+//! The number is the sensitivity S of [`sensitivity`](crate::sensitivity), of each seed, and the width of
+//! the interval of rates that work.
 
 use crate::claim::{Said, words};
 use crate::finding::{Part, Table};
@@ -66,8 +66,9 @@ impl Margin {
 }
 
 /// What is asked.
-pub(crate) const ASKS: &str = "S of each seed is higher in E8M3 than in E8M7 (interval of the paired difference above 0) and \
-     the interval of rates within 0.1 nats of the best is not wider; contradicted where both are the other way round";
+pub(crate) const ASKS: &str = "S of each seed is higher in E8M3 than in E8M7 (interval of the paired \
+                               difference above 0) and the interval of rates within 0.1 nats of the best \
+                               is not wider; contradicted where both are the other way round";
 
 /// That of each format.
 fn margins(results: &Results<'_>) -> Result<Vec<(&'static Level, Margin)>> {
@@ -123,7 +124,8 @@ pub(crate) fn table(results: &Results<'_>) -> Result<Vec<Part>> {
 mod tests {
     use super::*;
 
-    /// A model whose losses are 2 within so many rates of the best, and 4 elsewhere, with a little scatter over seeds.
+    /// A model whose losses are 2 within so many rates of the best, and 4 elsewhere, with a little scatter
+    /// over seeds.
     fn margin(wide: i32) -> Margin {
         let loss = |at: i32, seed: f64| {
             (if (at - 2).abs() <= wide { 2.0 } else { 4.0 }) + 0.01 * seed * f64::from(at)

@@ -96,7 +96,8 @@ fn gain(bits: u32, rounding: &str, pairs: usize) -> Result<(f64, f64)> {
 }
 
 /// When masks count as reproduced.
-pub(crate) const ASKS: &str = "Reproduced where gain and noise of products of normal numbers are within 1 % of their expectations.";
+pub(crate) const ASKS: &str = "Reproduced where gain and noise of products of normal numbers are within \
+                               1 % of their expectations.";
 
 /// What cutting bits does to a product.
 pub(crate) fn masks(results: &Results<'_>) -> Result<Findings> {

@@ -49,8 +49,9 @@ fn judge(cells: &[(String, Grid)]) -> Verdict {
 }
 
 /// What is asked.
-pub(crate) const ASKS: &str = "Reproduced where all losses of each surface are finite and its one local minimum inside the grid \
-     is its lowest point; contradicted where each surface has more than three.";
+pub(crate) const ASKS: &str = "Reproduced where all losses of each surface are finite and its one local \
+                               minimum inside the grid is its lowest point; contradicted where each \
+                               surface has more than three.";
 
 /// The surfaces about each checkpoint that the runs were to keep.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {

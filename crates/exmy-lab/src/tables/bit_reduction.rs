@@ -1,22 +1,23 @@
-//! "To FP8 and Back Again: Quantifying Reduced Precision Effects on LLM Training Stability" (Lee et al., arXiv
-//! 2405.18710): mantissa bits are cut off the operands of products until training breaks.
+//! "To FP8 and Back Again: Quantifying Reduced Precision Effects on LLM Training Stability" (Lee et al.,
+//! arXiv 2405.18710): mantissa bits are cut off the operands of products until training breaks.
 
 use crate::analyses::{forecast, lead, margins, products, surface};
 use crate::claim::{Claim, Test, above};
-use crate::figure::{Figure, Judged};
-use crate::grid::{Axis, Grid, Level, Set, level, number};
+use crate::figure::{Figure, Judged, by};
+use crate::grid::{Axis, Grid, Level, Set, level, model, number, rate, recipe, with};
 use crate::papers::Paper;
-use crate::view::{Show, View, column, column_of};
+use crate::view::{Show, View, cells, column, column_of, curves};
 
 /// The study.
 pub(crate) const PAPER: Paper = Paper {
     name: "bit-reduction",
     title: "Cutting mantissa bits until training breaks",
-    source: "after \"To FP8 and Back Again: Quantifying Reduced Precision Effects on LLM Training Stability\", Lee et al., arXiv 2405.18710",
-    about: "The paper trains GPT-2 124M and Llama models of 120M and 7B; here the same recipes train models that \
-            two cores finish in minutes. Small models are more stable than large ones, so learning rates are \
-            stressed and fewer bits are tried than in the paper. Runs of one seed share initial weights and \
-            batches in every precision.",
+    source: "after \"To FP8 and Back Again: Quantifying Reduced Precision Effects on LLM Training \
+             Stability\", Lee et al., arXiv 2405.18710",
+    about: "The paper trains GPT-2 124M and Llama models of 120M and 7B; here the same recipes train \
+            models that two cores finish in minutes. Small models are more stable than large ones, so \
+            learning rates are stressed and fewer bits are tried than in the paper. Runs of one seed \
+            share initial weights and batches in every precision.",
     figures: &[
         &SEEDS, &SURFACE, &FORMATS, &MASKS, &MSAMP, &BITS, &LARGE, &SPIKES, &FORECAST, &NOISE,
         &EXPONENT, &RATES, &REMEDIES, &ROUNDINGS,
@@ -26,12 +27,16 @@ pub(crate) const PAPER: Paper = Paper {
 /// The usual models, small but at the paper's own size.
 const NANO: [&str; 3] = ["nano", "nano", "llama-120m"];
 const DEEP: [&str; 3] = ["nano", "deep", "llama-120m"];
+/// The paper's rate and ten times it, here and there.
+const TENFOLD: [&[Level]; 3] =
+    [SMALL_TENFOLD, SMALL_TENFOLD, &[rate("1x", 4e-4), rate("10x", 4e-3)]];
+const SMALL_TENFOLD: &[Level] = &[rate("1x", 1e-3), rate("10x", 1e-2)];
 /// A usual learning rate, and a stressed one.
 const MILD: [f64; 3] = [3e-3, 3e-3, 4e-4];
 const STRESSED: [f64; 3] = [1e-2, 1e-2, 4e-4];
 
-const BF16: Level = level("BF16", Set::Recipe("bf16"));
-const FP8: Level = level("FP8", Set::Recipe("msamp-o1"));
+const BF16: Level = recipe("BF16", "bf16");
+const FP8: Level = recipe("FP8", "msamp-o1");
 const E8M7: Level = number("E8M7", 7.0, Set::Recipe("bitred-e8m7"));
 const E8M6: Level = number("E8M6", 6.0, Set::Recipe("bitred-e8m6"));
 const E8M5: Level = number("E8M5", 5.0, Set::Recipe("bitred-e8m5"));
@@ -39,51 +44,48 @@ const E8M4: Level = number("E8M4", 4.0, Set::Recipe("bitred-e8m4"));
 const E8M3: Level = number("E8M3", 3.0, Set::Recipe("bitred-e8m3"));
 const E8M2: Level = number("E8M2", 2.0, Set::Recipe("bitred-e8m2"));
 const E8M1: Level = number("E8M1", 1.0, Set::Recipe("bitred-e8m1"));
+const ALL_CUT: &[Level] = &[E8M7, E8M6, E8M5, E8M4, E8M3, E8M2, E8M1];
+const FEW: &[Level] = &[E8M5, E8M4, E8M3, E8M2, E8M1];
 
-const LOSS: &str = "mean training loss of the last tenth, nats/token, with 95 % intervals over seeds; the difference from the first is \
-                    paired";
+const LOSS: &str = "mean training loss of the last tenth, nats/token, with 95 % intervals over seeds; \
+                    the difference from the first is paired";
 const RANGE: &str = "mean and range over seeds";
 
 static SEEDS: Figure = Figure {
     id: "BR-1",
     title: "failed seeds in TF32, BF16 and E8M3",
-    source: "v1 and v2 Fig. 1, and the text: 18 of 188 runs of GPT-2 124M in BF16 diverged within the first 5 % of \
-             training, 0 of 70 in TF32",
-    says: "BF16 fails on some seeds on which TF32 does not. The paper's way to fail is its length, which two cores do not have, so \
-           learning rates are higher and without warm-up. A run fails if its smoothed loss ends 0.5 nats above its \
-           lowest, above nine tenths of a guess, or not finite.",
+    source: "v1 and v2 Fig. 1, and the text: 18 of 188 runs of GPT-2 124M in BF16 diverged within the \
+             first 5 % of training, 0 of 70 in TF32",
+    says: "BF16 fails on some seeds on which TF32 does not. The paper's way to fail is its length, which \
+           two cores do not have, so learning rates are higher and without warm-up. A run fails if its \
+           smoothed loss ends 0.5 nats above its lowest, above nine tenths of a guess, or not finite.",
     grid: Grid {
         model: ["gpt-nano", "gpt-nano", "gpt2-124m"],
         steps: [20, 300, 30_000],
         seeds: [2, 20, 188],
         sets: &[Set::Warmup(0.0)],
         axes: &[
-            Axis {
-                name: "rate",
-                levels: [
-                    &[level("3e-2", Set::Rate(3e-2))],
-                    &[
-                        level("1e-2", Set::Rate(1e-2)),
-                        level("3e-2", Set::Rate(3e-2)),
-                        level("1e-1", Set::Rate(1e-1)),
-                    ],
-                    &[level("6e-4", Set::Rate(6e-4))],
+            Axis::scaled(
+                "rate",
+                [
+                    &[rate("3e-2", 3e-2)],
+                    &[rate("1e-2", 1e-2), rate("3e-2", 3e-2), rate("1e-1", 1e-1)],
+                    &[rate("6e-4", 6e-4)],
                 ],
-            },
-            Axis::new("format", &[level("TF32", Set::Recipe("tf32")), BF16, E8M3]),
+            ),
+            Axis::new("format", &[recipe("TF32", "tf32"), BF16, E8M3]),
         ],
         ..Grid::NONE
     },
-    judged: Judged::By(Claim::new(Test::Any {
+    judged: by(Test::Any {
         axis: "rate",
         surer: true,
         test: &Test::FailsMore { of: &["BF16"], over: &["TF32"] },
-    })),
+    }),
     views: &[
-        View::Table {
-            caption: "failed runs, with Wilson's 95 % interval of the share, and spikes per 1000 steps",
-            rows: &[],
-            columns: &[
+        cells(
+            "failed runs, with Wilson's 95 % interval of the share, and spikes per 1000 steps",
+            &[
                 column("lr", Show::Level("rate")),
                 column("format", Show::Level("format")),
                 column("failed", Show::Failed),
@@ -92,23 +94,20 @@ static SEEDS: Figure = Figure {
                 column("high, %", Show::FailedHigh),
                 column("spikes", Show::Spikes),
             ],
-        },
-        View::Curves {
-            title: "Mean and range over seeds at learning rate {}, no warm-up",
-            per: Some("rate"),
-            also: None,
-            under: "",
-        },
+        ),
+        curves("Mean and range over seeds at learning rate {}, no warm-up", "rate", ""),
     ],
 };
 
 static SURFACE: Figure = Figure {
     id: "BR-2",
     title: "the loss about the weights, on the way",
-    source: "v1 and v2 Fig. 2: Llama 120M in E8M3 after 5 and 10 thousand steps (directions after arXiv 1712.09913)",
-    says: "The surface is smooth at both checkpoints although training in E8M3 goes wrong, so the picture is no diagnostic. \
-           Judged is the first half, of one seed, as training in E8M3 does not go wrong in models this small. The same two directions \
-           everywhere, each filter as long as the weights' own; the loss is of the validation text, under the run's recipe.",
+    source: "v1 and v2 Fig. 2: Llama 120M in E8M3 after 5 and 10 thousand steps (directions after arXiv \
+             1712.09913)",
+    says: "The surface is smooth at both checkpoints although training in E8M3 goes wrong, so the \
+           picture is no diagnostic. Judged is the first half, of one seed, as training in E8M3 does not \
+           go wrong in models this small. The same two directions everywhere, each filter as long as the \
+           weights' own; the loss is of the validation text, under the run's recipe.",
     grid: Grid {
         model: NANO,
         steps: [30, 600, 15_000],
@@ -147,54 +146,43 @@ static MSAMP: Figure = Figure {
     id: "BR-5",
     title: "FP8 as MS-AMP does it, with and without the head",
     source: "v1 Fig. 5, v2 Fig. 6: MS-AMP O1 on GPT-2 124M and Llama 120M",
-    says: "FP8 ends above BF16, and leaving the head out narrows the gap without closing it, which is shown and not judged.",
+    says: "FP8 ends above BF16, and leaving the head out narrows the gap without closing it, which is \
+           shown and not judged.",
     grid: Grid {
         steps: [20, 600, 120_000],
         rate: MILD,
         seeds: [1, 5, 3],
         axes: &[
-            Axis {
-                name: "model",
-                levels: [
-                    &[level("gpt-nano", Set::Model("gpt-nano")), level("nano", Set::Model("nano"))],
-                    &[level("gpt-nano", Set::Model("gpt-nano")), level("nano", Set::Model("nano"))],
-                    &[
-                        level("gpt2-124m", Set::Model("gpt2-124m")),
-                        level("llama-120m", Set::Model("llama-120m")),
-                    ],
+            Axis::scaled(
+                "model",
+                [
+                    &[model("gpt-nano"), model("nano")],
+                    &[model("gpt-nano"), model("nano")],
+                    &[model("gpt2-124m"), model("llama-120m")],
                 ],
-            },
-            Axis::new(
-                "recipe",
-                &[BF16, FP8, level("FP8, head in BF16", Set::Recipe("msamp-o1+lm_head=bf16"))],
             ),
+            Axis::new("recipe", &[BF16, FP8, recipe("FP8, head in BF16", "msamp-o1+lm_head=bf16")]),
         ],
         ..Grid::NONE
     },
-    judged: Judged::By(Claim::new(Test::Each { axis: "model", test: &above(&["FP8"], &["BF16"]) })),
+    judged: by(Test::Each { axis: "model", test: &above(&["FP8"], &["BF16"]) }),
     views: &[
-        View::Table {
-            caption: LOSS,
-            rows: &[],
-            columns: &[
+        cells(
+            LOSS,
+            &[
                 column("model", Show::Level("model")),
                 column("recipe", Show::Level("recipe")),
                 column("seeds", Show::Runs),
                 column("loss", Show::LossInterval),
                 column("above the first", Show::Above(&["BF16"])),
             ],
-        },
-        View::Curves {
-            title: "FP8 as MS-AMP does it in {}",
-            per: Some("model"),
-            also: None,
-            under: RANGE,
-        },
+        ),
+        curves("FP8 as MS-AMP does it in {}", "model", RANGE),
     ],
 };
 
-const BITS_SAY: &str = "Each mantissa bit less costs loss, and sharpness phi tells of it first. Phi is of 32 validation sequences, by its \
-                        closed form with eps 1e-3.";
+const BITS_SAY: &str = "Each mantissa bit less costs loss, and sharpness phi tells of it first. Phi is \
+                        of 32 validation sequences, by its closed form with eps 1e-3.";
 const BITS_CLAIM: Claim = Claim::new(Test::All(&[
     Test::Any {
         axis: "rate",
@@ -213,10 +201,9 @@ const BITS_VIEWS: &[View] = &[
         also: Some(("phi", "sharpness phi, %")),
         under: RANGE,
     },
-    View::Table {
-        caption: "mean training loss of the last tenth of the steps, nats/token, and sharpness, %",
-        rows: &[],
-        columns: &[
+    cells(
+        "mean training loss of the last tenth of the steps, nats/token, and sharpness, %",
+        &[
             column("bits", Show::Level("format")),
             column("lr", Show::Level("rate")),
             column("loss", Show::Loss),
@@ -226,34 +213,17 @@ const BITS_VIEWS: &[View] = &[
             column("phi at 2/3", Show::Thirds("phi", 2)),
             column("phi at the end", Show::Thirds("phi", 3)),
         ],
-    },
+    ),
 ];
 const BITS_GRID: Grid = Grid {
     model: DEEP,
     steps: [20, 600, 20_000],
     seeds: [1, 3, 3],
     sets: &[Set::Probes(&["logits", "phi"], 24)],
-    axes: &[
-        Axis {
-            name: "rate",
-            levels: [
-                &[level("1x", Set::Rate(1e-3)), level("10x", Set::Rate(1e-2))],
-                &[level("1x", Set::Rate(1e-3)), level("10x", Set::Rate(1e-2))],
-                &[level("1x", Set::Rate(4e-4)), level("10x", Set::Rate(4e-3))],
-            ],
-        },
-        CUT,
-    ],
+    axes: &[Axis::scaled("rate", TENFOLD), CUT],
     ..Grid::NONE
 };
-const CUT: Axis = Axis {
-    name: "format",
-    levels: [
-        &[E8M7, E8M3, E8M1],
-        &[E8M7, E8M6, E8M5, E8M4, E8M3, E8M2, E8M1],
-        &[E8M7, E8M6, E8M5, E8M4, E8M3, E8M2, E8M1],
-    ],
-};
+const CUT: Axis = Axis::scaled("format", [&[E8M7, E8M3, E8M1], ALL_CUT, ALL_CUT]);
 
 static BITS: Figure = Figure {
     id: "BR-6",
@@ -273,15 +243,15 @@ static LARGE: Figure = Figure {
     grid: Grid {
         model: ["nano", "", "llama-7b"],
         axes: &[
-            Axis {
-                name: "rate",
-                levels: [
-                    &[level("1x", Set::Rate(1e-3))],
+            Axis::scaled(
+                "rate",
+                [
+                    &[rate("1x", 1e-3)],
                     // The largest model that two cores train is no larger than BR-6's.
                     &[],
-                    &[level("1x", Set::Rate(4e-4))],
+                    &[rate("1x", 4e-4)],
                 ],
-            },
+            ),
             CUT,
         ],
         ..BITS_GRID
@@ -296,18 +266,14 @@ const SPIKES_GRID: Grid = Grid {
     seeds: [1, 18, 18],
     sets: &[Set::Probes(&["logits", "phi"], 16)],
     axes: &[
-        Axis {
-            name: "rate",
-            levels: [
-                &[level("1x", Set::Rate(1e-3)), level("10x", Set::Rate(1e-2))],
-                &[
-                    level("1x", Set::Rate(1e-3)),
-                    level("10x", Set::Rate(1e-2)),
-                    level("30x", Set::Rate(3e-2)),
-                ],
-                &[level("1x", Set::Rate(4e-4)), level("10x", Set::Rate(4e-3))],
+        Axis::scaled(
+            "rate",
+            [
+                &[rate("1x", 1e-3), rate("10x", 1e-2)],
+                &[rate("1x", 1e-3), rate("10x", 1e-2), rate("30x", 3e-2)],
+                &[rate("1x", 4e-4), rate("10x", 4e-3)],
             ],
-        },
+        ),
         Axis::new("format", &[E8M7, E8M5, E8M3]),
     ],
     ..Grid::NONE
@@ -317,15 +283,15 @@ static SPIKES: Figure = Figure {
     id: "BR-8",
     title: "spikes at ten times the learning rate",
     source: "v1 Fig. 8, v2 Fig. 9: Llama 120M in E8M5 and E8M7, 18 seeds each at 1x and 10x",
-    says: "At 10x E8M5 spikes more often than E8M7 (and, in the paper, no run diverges: the table counts those that fail). \
-           A spike is a loss above the median of the last 50 by 6 robust deviations and 0.2 nats.",
+    says: "At 10x E8M5 spikes more often than E8M7 (and, in the paper, no run diverges: the table counts \
+           those that fail). A spike is a loss above the median of the last 50 by 6 robust deviations \
+           and 0.2 nats.",
     grid: SPIKES_GRID,
-    judged: Judged::By(Claim::new(Test::Spikier { of: &["E8M5", "10x"], over: &["E8M7", "10x"] })),
+    judged: by(Test::Spikier { of: &["E8M5", "10x"], over: &["E8M7", "10x"] }),
     views: &[
-        View::Table {
-            caption: "spikes per 1000 steps (mean over seeds), failed runs, mean training loss of the last tenth",
-            rows: &[],
-            columns: &[
+        cells(
+            "spikes per 1000 steps (mean over seeds), failed runs, mean training loss of the last tenth",
+            &[
                 column("lr", Show::Level("rate")),
                 column("bits", Show::Level("format")),
                 column("seeds", Show::Runs),
@@ -333,21 +299,18 @@ static SPIKES: Figure = Figure {
                 column("failed", Show::Failed),
                 column("loss", Show::Loss),
             ],
-        },
-        View::Curves {
-            title: "Losses at {} the learning rate, mean and range over seeds",
-            per: Some("rate"),
-            also: None,
-            under: "",
-        },
+        ),
+        curves("Losses at {} the learning rate, mean and range over seeds", "rate", ""),
     ],
 };
 
 static FORECAST: Figure = Figure {
     id: "BR-9",
     title: "does sharpness foretell failure",
-    source: "the paper's claim that sharpness indicates instability before the loss does; asked for by its reviewers",
-    says: "Sharpness after a quarter of the steps tells which runs will spike or fail in the rest. Runs are those of BR-6 and BR-8.",
+    source: "the paper's claim that sharpness indicates instability before the loss does; asked for by \
+             its reviewers",
+    says: "Sharpness after a quarter of the steps tells which runs will spike or fail in the rest. Runs \
+           are those of BR-6 and BR-8.",
     grid: Grid { also: &[&BITS_GRID, &SPIKES_GRID], ..Grid::NONE },
     judged: Judged::Own { asks: forecast::ASKS, find: forecast::find },
     views: &[],
@@ -357,7 +320,8 @@ static NOISE: Figure = Figure {
     id: "BR-10",
     title: "FP8 on noisier data",
     source: "v2 Fig. 12: FP8 on data sets of different quality; which they were is not known",
-    says: "Worse data widen the gap between FP8 and BF16. Here tokens of the text are replaced by random ones, the same in every run.",
+    says: "Worse data widen the gap between FP8 and BF16. Here tokens of the text are replaced by random \
+           ones, the same in every run.",
     grid: Grid {
         model: ["nano", "nano", "gpt2-124m"],
         steps: [20, 600, 120_000],
@@ -376,15 +340,16 @@ static NOISE: Figure = Figure {
         ],
         ..Grid::NONE
     },
-    judged: Judged::By(Claim::new(Test::Wider {
+    judged: by(Test::Wider {
         of: &["FP8"],
         over: &["BF16"],
         at: &["30 % noise"],
         than: &["no noise"],
-    })),
+    }),
     views: &[
         View::Table {
-            caption: "mean training loss of the last tenth, nats/token, with 95 % intervals over seeds, and the paired gap",
+            caption: "mean training loss of the last tenth, nats/token, with 95 % intervals over seeds, \
+                      and the paired gap",
             rows: &["noise"],
             columns: &[
                 column("tokens replaced, %", Show::Number("noise")),
@@ -393,12 +358,7 @@ static NOISE: Figure = Figure {
                 column_of("gap", &["FP8"], Show::Above(&["BF16"])),
             ],
         },
-        View::Curves {
-            title: "BF16 and FP8 with random tokens in the text",
-            per: None,
-            also: None,
-            under: "mean and range over seeds; the loss of random tokens is part of all",
-        },
+        curves("BF16 and FP8 with random tokens in the text, whose loss is part of all", "", RANGE),
     ],
 };
 
@@ -408,11 +368,13 @@ const BREAKS: f64 = 0.5;
 static EXPONENT: Figure = Figure {
     id: "BR-11",
     title: "fewer exponent bits, and which end is clipped",
-    source: "the text of section 4.2: in E7M7 the model does not train, and it is the outer clipping that breaks it",
-    says: "One exponent bit less breaks training, by clipping large magnitudes and not by losing small ones. The paper does not say which \
-           bias it took, and with a centred one no healthy tensor is clipped in E7M7; so all three are tried: centred, the low half of the \
-           exponents kept, the high half kept, where the smallest number is 2 and the inner clipping takes nearly everything. A run that \
-           diverged counts as a guess.",
+    source: "the text of section 4.2: in E7M7 the model does not train, and it is the outer clipping \
+             that breaks it",
+    says: "One exponent bit less breaks training, by clipping large magnitudes and not by losing small \
+           ones. The paper does not say which bias it took, and with a centred one no healthy tensor is \
+           clipped in E7M7; so all three are tried: centred, the low half of the exponents kept, the \
+           high half kept, where the smallest number is 2 and the inner clipping takes nearly \
+           everything. A run that diverged counts as a guess.",
     grid: Grid {
         model: NANO,
         steps: [20, 300, 20_000],
@@ -424,30 +386,18 @@ static EXPONENT: Figure = Figure {
             Axis::new(
                 "bias",
                 &[
-                    level("centred", Set::With("+bias=centred")),
-                    level("keep-low", Set::With("+bias=keep-low")),
-                    level("keep-high", Set::With("+bias=keep-high")),
+                    with("centred", "+bias=centred"),
+                    with("keep-low", "+bias=keep-low"),
+                    with("keep-high", "+bias=keep-high"),
                 ],
             ),
-            Axis {
-                name: "format",
-                levels: [
-                    &[E7M7],
-                    &[
-                        E7M7,
-                        number("E6M7", 6.0, Set::Recipe("bitred-e6m7")),
-                        number("E5M7", 5.0, Set::Recipe("bitred-e5m7")),
-                        number("E4M7", 4.0, Set::Recipe("bitred-e4m7")),
-                    ],
-                    &[E7M7],
-                ],
-            },
+            Axis::scaled("format", [&[E7M7], &[E7M7, E6M7, E5M7, E4M7], &[E7M7]]),
             Axis::new(
                 "clip",
                 &[
-                    level("both", Set::With("+clip=both")),
-                    level("outer", Set::With("+clip=outer")),
-                    level("inner", Set::With("+clip=inner")),
+                    with("both", "+clip=both"),
+                    with("outer", "+clip=outer"),
+                    with("inner", "+clip=inner"),
                 ],
             ),
         ],
@@ -464,17 +414,14 @@ static EXPONENT: Figure = Figure {
     views: &[
         View::Lines {
             title: "Exponent bits, bias, and which end is clipped",
-            under: "diverged runs are marked as missing",
             axis: "format",
             x: ("exponent bits", false),
-            y: "training loss above E8M7, nats/token",
             above: Some(&["E8M7"]),
         },
-        View::Table {
-            caption: "mean training loss of the last tenth, nats/token, and at the last measurement the shares of elements clipped and \
-                      flushed, % of inputs / weights / gradients",
-            rows: &[],
-            columns: &[
+        cells(
+            "mean training loss of the last tenth, nats/token, and at the last measurement the \
+                      shares of elements clipped and flushed, % of inputs / weights / gradients",
+            &[
                 column("format", Show::Level("format")),
                 column("bias", Show::Level("bias")),
                 column("clip", Show::Level("clip")),
@@ -482,7 +429,7 @@ static EXPONENT: Figure = Figure {
                 column("clipped", Show::Rounding("saturated")),
                 column("flushed", Show::Rounding("flushed")),
             ],
-        },
+        ),
     ],
 };
 
@@ -499,11 +446,15 @@ const BROKEN_INSIDE: Test = Test::All(&[
     Test::Nats { of: &["E7M7", "outer"], over: &["E8M7"], least: BREAKS, more: false },
 ]);
 const E7M7: Level = number("E7M7", 7.0, Set::Recipe("bitred-e7m7"));
+const E6M7: Level = number("E6M7", 6.0, Set::Recipe("bitred-e6m7"));
+const E5M7: Level = number("E5M7", 5.0, Set::Recipe("bitred-e5m7"));
+const E4M7: Level = number("E4M7", 4.0, Set::Recipe("bitred-e4m7"));
 
 static RATES: Figure = Figure {
     id: "BR-12",
     title: "how much the learning rate matters, by mantissa bits",
-    source: "the paper's claim as a number: learning-rate sensitivity S of Wortsman et al. (arXiv 2309.14322)",
+    source: "the paper's claim as a number: learning-rate sensitivity S of Wortsman et al. (arXiv \
+             2309.14322)",
     says: "Fewer mantissa bits leave fewer learning rates that work.",
     grid: Grid {
         model: NANO,
@@ -511,21 +462,19 @@ static RATES: Figure = Figure {
         seeds: [1, 3, 3],
         axes: &[
             Axis::new("format", &[E8M7, E8M5, E8M4, E8M3]),
-            Axis {
-                name: "rate",
-                levels: [&[ALL_RATES[1], ALL_RATES[2], ALL_RATES[3]], &ALL_RATES, &ALL_RATES],
-            },
+            Axis::scaled(
+                "rate",
+                [&[ALL_RATES[1], ALL_RATES[2], ALL_RATES[3]], &ALL_RATES, &ALL_RATES],
+            ),
         ],
         ..Grid::NONE
     },
-    judged: Judged::By(Claim::new(Test::Own { asks: margins::ASKS, judge: margins::judge })),
+    judged: by(Test::Own { asks: margins::ASKS, judge: margins::judge }),
     views: &[
         View::Lines {
             title: "Loss by learning rate and mantissa bits",
-            under: "mean over seeds; rates at which a run diverged are marked as missing",
             axis: "rate",
             x: ("peak learning rate", true),
-            y: "mean training loss of the last tenth, nats/token",
             above: None,
         },
         View::Own(margins::table),
@@ -533,21 +482,21 @@ static RATES: Figure = Figure {
 };
 
 const ALL_RATES: [Level; 7] = [
-    number("3e-4", 3e-4, Set::Rate(3e-4)),
-    number("1e-3", 1e-3, Set::Rate(1e-3)),
-    number("3e-3", 3e-3, Set::Rate(3e-3)),
-    number("1e-2", 1e-2, Set::Rate(1e-2)),
-    number("3e-2", 3e-2, Set::Rate(3e-2)),
-    number("1e-1", 1e-1, Set::Rate(1e-1)),
-    number("3e-1", 3e-1, Set::Rate(3e-1)),
+    rate("3e-4", 3e-4),
+    rate("1e-3", 1e-3),
+    rate("3e-3", 3e-3),
+    rate("1e-2", 1e-2),
+    rate("3e-2", 3e-2),
+    rate("1e-1", 1e-1),
+    rate("3e-1", 3e-1),
 ];
 
 static REMEDIES: Figure = Figure {
     id: "BR-13",
     title: "what helps where bits are few",
     source: "the Discussion's suggestions, which the paper did not try",
-    says: "Higher precision at the beginning or the end of training, in the head or in the outer blocks, or another \
-           rounding, saves part of what E8M3 costs.",
+    says: "Higher precision at the beginning or the end of training, in the head or in the outer blocks, \
+           or another rounding, saves part of what E8M3 costs.",
     grid: Grid {
         model: DEEP,
         steps: [20, 600, 120_000],
@@ -558,20 +507,17 @@ static REMEDIES: Figure = Figure {
             &[
                 E8M7,
                 E8M3,
-                level("head in BF16", Set::Recipe("bitred-e8m3+lm_head=bf16")),
-                level(
-                    "first and last block in BF16",
-                    Set::Recipe("bitred-e8m3+first1=bf16+last1=bf16"),
-                ),
-                level("to nearest", Set::Recipe("bitred-e8m3+round=rne")),
-                level("stochastic", Set::Recipe("bitred-e8m3+round=sr8")),
+                recipe("head in BF16", "bitred-e8m3+lm_head=bf16"),
+                recipe("first and last block in BF16", "bitred-e8m3+first1=bf16+last1=bf16"),
+                recipe("to nearest", "bitred-e8m3+round=rne"),
+                recipe("stochastic", "bitred-e8m3+round=sr8"),
                 level("BF16 for the first third", Set::Switched("bf16+from{}=bf16>e8m3@rtz", 1)),
                 level("BF16 for the last third", Set::Switched("bitred-e8m3+from{}=bf16", 2)),
             ],
         )],
         ..Grid::NONE
     },
-    judged: Judged::By(Claim::new(Test::All(&[
+    judged: by(Test::All(&[
         above(&["E8M3"], &["E8M7"]),
         Test::OneBelow {
             of: &[
@@ -584,24 +530,18 @@ static REMEDIES: Figure = Figure {
             ],
             over: &["E8M3"],
         },
-    ]))),
+    ])),
     views: &[
-        View::Table {
-            caption: LOSS,
-            rows: &[],
-            columns: &[
+        cells(
+            LOSS,
+            &[
                 column("recipe", Show::Level("recipe")),
                 column("seeds", Show::Runs),
                 column("loss", Show::LossInterval),
                 column("above the first", Show::Above(&["E8M7"])),
             ],
-        },
-        View::Curves {
-            title: "What helps where bits are few",
-            per: None,
-            also: None,
-            under: RANGE,
-        },
+        ),
+        curves("What helps where bits are few", "", RANGE),
     ],
 };
 
@@ -616,40 +556,29 @@ static ROUNDINGS: Figure = Figure {
         rate: MILD,
         seeds: [1, 5, 3],
         axes: &[
-            Axis {
-                name: "format",
-                levels: [
-                    &[E8M3, E8M1],
-                    &[E8M5, E8M4, E8M3, E8M2, E8M1],
-                    &[E8M5, E8M4, E8M3, E8M2, E8M1],
-                ],
-            },
+            Axis::scaled("format", [&[E8M3, E8M1], FEW, FEW]),
             Axis::new(
                 "rounding",
                 &[
-                    level("truncated", Set::With("+round=trunc")),
-                    level("to nearest", Set::With("+round=rne")),
-                    level("stochastic", Set::With("+round=sr8")),
+                    with("truncated", "+round=trunc"),
+                    with("to nearest", "+round=rne"),
+                    with("stochastic", "+round=sr8"),
                 ],
             ),
         ],
         ..Grid::NONE
     },
-    judged: Judged::By(Claim::new(Test::Last {
-        axis: "format",
-        test: &above(&["truncated"], &["to nearest"]),
-    })),
+    judged: by(Test::Last { axis: "format", test: &above(&["truncated"], &["to nearest"]) }),
     views: &[
         View::Lines {
             title: "Final loss by mantissa bits and rounding",
-            under: "",
             axis: "format",
             x: ("mantissa bits", false),
-            y: "mean training loss of the last tenth, nats/token",
             above: None,
         },
         View::Table {
-            caption: "mean training loss of the last tenth, nats/token, and how far truncation is above rounding to nearest",
+            caption: "mean training loss of the last tenth, nats/token, and how far truncation is above \
+                      rounding to nearest",
             rows: &["format"],
             columns: &[
                 column("bits", Show::Level("format")),
@@ -664,37 +593,7 @@ static ROUNDINGS: Figure = Figure {
     ],
 };
 
+/// Those that are judged by a claim.
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::arm::{Scale, Setting};
-    use crate::finding::Figure as _;
-    use crate::measure::Results;
-
-    /// A mistake in a name would be found when the runs are read, after days of training.
-    #[test]
-    fn cells_that_claims_and_views_name_are_there() {
-        let figures = [
-            &SEEDS, &MSAMP, &BITS, &LARGE, &SPIKES, &NOISE, &EXPONENT, &RATES, &REMEDIES,
-            &ROUNDINGS,
-        ];
-        for figure in figures {
-            for scale in Scale::ALL {
-                let setting = Setting::unread(scale);
-                let results = Results::made(&setting, &figure.grid, &|_, seed, _| seed as f64);
-                let Judged::By(claim) = &figure.judged else {
-                    panic!("{} has no claim", figure.id)
-                };
-                if results.cells.is_empty() {
-                    continue;
-                }
-                assert!(claim.verdict(&results).is_ok(), "{} at {scale}", figure.id);
-                for view in figure.views {
-                    assert_eq!(view.draw(&results).map_or(0, |parts| parts.len()).min(1), 1);
-                }
-                let asks = figure.criterion();
-                assert!(asks.starts_with("Reproduced where ") && asks.ends_with('.'), "{asks}");
-            }
-        }
-    }
-}
+pub(super) static CLAIMED: [&Figure; 10] =
+    [&SEEDS, &MSAMP, &BITS, &LARGE, &SPIKES, &NOISE, &EXPONENT, &RATES, &REMEDIES, &ROUNDINGS];
