@@ -284,7 +284,7 @@ fn weights_of_a_file_are_the_beginning() {
     let output = command.arg("--init-from").arg(&model).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(said.contains("lm_head.weight is [256, 32]"), "{said}");
+    assert!(said.contains("\"lm_head.weight\" is [256, 32]"), "{said}");
     assert!(!folder.path().join("wider").exists());
     // Before the first checkpoint the file is still needed, and must be the same one.
     fs::remove_file(run.join("summary.json")).unwrap();

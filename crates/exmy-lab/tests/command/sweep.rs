@@ -29,6 +29,26 @@ fn sweep(plan: &Path, out: &Path, more: &[&str]) -> std::process::Command {
     command
 }
 
+/// A plan with a run that memory will not do for is refused whole, before there is a folder.
+#[test]
+#[cfg(unix)]
+fn too_little_memory_is_refused_before_the_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let grid = "[grid]\nrecipe = [\"f32\"]\nseed = [1]\n\"train.batch\" = [2, 1048576]\n";
+    let text = format!("preset = \"nano\"\nsteps = 2\n{grid}");
+    fs::write(folder.path().join("plan.toml"), text).unwrap();
+    let mut command = std::process::Command::new("sh");
+    // 1 GB of addresses; a step of 2^20 sequences takes many times that.
+    let limited = "ulimit -v 1000000; exec \"$@\"";
+    command.args(["-c", limited, "sh", env!("CARGO_BIN_EXE_exmy"), "sweep", "plan.toml"]);
+    let output = command.args(["--threads", "1"]).current_dir(&folder).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let parts = ["error: f32-", "the run may need up to", "--set train.accumulate="];
+    assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+    let found = (output.status.code(), folder.path().join("runs").exists());
+    assert_eq!(found, (Some(2), false), "{said}");
+}
+
 #[test]
 fn four_processes_leave_what_one_leaves() {
     let folder = tempfile::tempdir().unwrap();

@@ -279,6 +279,14 @@ pub(crate) fn shortage(config: &Config) {
     }
 }
 
+/// An error that names the run, where memory will not do for one of many.
+pub(crate) fn refuse(config: &Config, name: &str) -> Result<()> {
+    match room::refusal(config) {
+        Some(error) => Err(Error::new(format!("{name}: {error}"))),
+        None => Ok(()),
+    }
+}
+
 /// Prints results. Names in them are shown and not obeyed.
 ///
 /// # Errors

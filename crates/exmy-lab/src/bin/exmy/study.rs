@@ -225,6 +225,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         if arguments.plan {
             return Ok(0);
         }
+        for arm in &left {
+            show::refuse(&arm.config, &arm.name())?;
+        }
         let shown = Shown::new(arguments.work.quiet, &stop, &left, seconds);
         let held = stop.hold();
         let whole = store.train(&arms, &data, (shard, jobs), &shown)?;

@@ -68,6 +68,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let stop = Stop::listen()?;
     arguments.work.with_threads(|| {
         let plan = Plan::read(&arguments.plan)?;
+        for cell in &plan.cells {
+            show::refuse(&cell.config, &cell.name)?;
+        }
         let folder = Folder::open(&out, &plan)?;
         let quiet = arguments.work.quiet;
         if !quiet {
