@@ -5,7 +5,8 @@
 
 use crate::finding::Verdict;
 use crate::grid::Cell;
-use crate::measure::{Metric, Pick, Results};
+use crate::measure::{Metric, Pick, Probed, Results};
+use crate::paired::Side;
 use crate::statistics::{Interval, fisher, mean, paired_interval, sign_test};
 use exmy::error::Result;
 
@@ -45,10 +46,86 @@ pub(super) enum Test {
     Each { axis: &'static str, test: &'static Test },
     /// For the last level of an axis at which there is an interval.
     Last { axis: &'static str, test: &'static Test },
+    /// The same, but the opposite of one is enough.
+    Every { axis: &'static str, test: &'static Test },
+    /// The mean over seeds of a value lies above a bound, or below it, by its interval.
+    Bound { value: Value, bound: f64, above: bool },
+    /// What a probe measured rises, or falls, in each run, by the test of Mann and Kendall.
+    Rising { probed: Probed, of: Pick, falls: bool },
+    /// One where there is a level, another one where there is none.
+    Where { level: &'static str, test: &'static Test, other: &'static Test },
     /// All of several; the opposite of one is enough.
     All(&'static [Test]),
     /// An analysis of its own, in words and as a function.
     Own { asks: &'static str, judge: fn(&Results<'_>) -> Result<Said> },
+}
+
+/// A number for each seed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Value {
+    /// A metric of a cell less that of another.
+    Less(Metric, Pick, Pick),
+    /// The same as a ratio.
+    Over(Metric, Pick, Pick),
+    /// What a probe measured, less the largest of what others did.
+    Beyond(Probed, &'static [Probed], Pick),
+    /// A sum with factors.
+    Sum(&'static [(f64, Metric, Pick)]),
+}
+
+impl Value {
+    fn words(&self) -> String {
+        match self {
+            Self::Less(metric, a, b) => {
+                format!("the {} of {} less that of {}", metric.name(), name(a), name(b))
+            }
+            Self::Over(metric, a, b) => {
+                format!("the {} of {} over that of {}", metric.name(), name(a), name(b))
+            }
+            Self::Beyond(one, others, pick) => {
+                let of =
+                    if pick.is_empty() { String::new() } else { format!(" in {}", name(pick)) };
+                let others: Vec<&str> = others.iter().map(|other| other.what).collect();
+                let largest = if others.len() > 1 { "the largest of " } else { "" };
+                format!("the {} less {largest}{}{of}", one.what, others.join(", "))
+            }
+            Self::Sum(terms) => {
+                let term = |(factor, metric, pick): &(f64, Metric, Pick)| {
+                    format!("{factor} x the {} of {}", metric.name(), name(pick))
+                };
+                terms.iter().map(term).collect::<Vec<_>>().join(" + ")
+            }
+        }
+    }
+
+    fn of(&self, place: &Place<'_>) -> Result<Vec<f64>> {
+        let values = |pick: Pick, metric| {
+            place.results.values(place.results.cell(pick, &place.here), metric)
+        };
+        let with = |a: Vec<f64>, b: Vec<f64>, by: fn(f64, f64) -> f64| -> Vec<f64> {
+            a.into_iter().zip(b).map(|(a, b)| by(a, b)).collect()
+        };
+        Ok(match *self {
+            Self::Less(metric, a, b) => with(values(a, metric)?, values(b, metric)?, |a, b| a - b),
+            Self::Over(metric, a, b) => with(values(a, metric)?, values(b, metric)?, |a, b| a / b),
+            Self::Beyond(one, others, pick) => {
+                let own = values(pick, Metric::Probed(one))?;
+                let mut largest = vec![f64::NEG_INFINITY; own.len()];
+                for other in others {
+                    largest = with(largest, values(pick, Metric::Probed(*other))?, f64::max);
+                }
+                with(own, largest, |a, b| a - b)
+            }
+            Self::Sum(terms) => {
+                let mut sum = Vec::new();
+                for &(factor, metric, pick) in terms {
+                    let own: Vec<f64> = values(pick, metric)?.iter().map(|x| factor * x).collect();
+                    sum = if sum.is_empty() { own } else { with(sum, own, |a, b| a + b) };
+                }
+                sum
+            }
+        })
+    }
 }
 
 /// A test of two cells' final losses.
@@ -241,6 +318,26 @@ impl Test {
                 format!("at one {axis} of {}, {inner}", levels.join(" and "))
             }
             Self::Each { axis, test } => format!("for each {axis}, {}", test.asks("", opposite)?),
+            Self::Every { axis, test } => {
+                let each = if opposite { "at one" } else { "for each" };
+                format!("{each} {axis}, {}", test.asks("", opposite)?)
+            }
+            Self::Bound { value, bound, above } => {
+                let side = if *above == opposite { "below" } else { "above" };
+                format!("{} is {side} {bound} (interval of the mean over seeds)", value.words())
+            }
+            Self::Rising { probed, of, falls } => {
+                let verb = if *falls == opposite { "rises" } else { "falls" };
+                let of = if of.is_empty() { String::new() } else { format!(" of {}", name(of)) };
+                format!(
+                    "the {}{of} {verb} in each run (test of Mann and Kendall, one-sided, 5 %)",
+                    probed.what
+                )
+            }
+            Self::Where { level, test, other } => {
+                let [test, other] = [test, other].map(|test| test.asks(axis, opposite));
+                format!("{}, or, where {level} is not run, {}", test?, other?)
+            }
             Self::Last { axis, test } => {
                 let inner = test.asks("", opposite)?;
                 format!("at the last {axis} at which no run diverges, {inner}")
@@ -336,6 +433,23 @@ impl Test {
                 any(&own.map(|(_, said)| said).collect::<Vec<_>>())
             }
             Self::Each { axis, test } => all(&place.each(axis, false, test)?),
+            Self::Every { axis, test } => every(&place.each(axis, false, test)?),
+            Self::Bound { value, bound, above } => {
+                let (values, words) = (value.of(place)?, prefix + &value.words());
+                match above {
+                    true => Side::above(&words, &values, *bound, "").into(),
+                    false => Side::under(&words, &values, *bound, "").into(),
+                }
+            }
+            Self::Rising { probed, of, falls } => {
+                let series = results.series(results.cell(of, here), *probed)?;
+                let side = Side::rising(&format!("{prefix}{}", probed.what), &series);
+                if *falls { side.not().into() } else { side.into() }
+            }
+            Self::Where { level, test, other } => {
+                let known = results.cells.iter().any(|cell| cell.has(level));
+                if known { test.judge(place)? } else { other.judge(place)? }
+            }
             Self::Last { axis, test } => {
                 let said = place.each(axis, false, test)?;
                 let text = "too few seeds for an interval".into();
@@ -345,8 +459,7 @@ impl Test {
             Self::All(tests) => {
                 let said: Vec<Said> =
                     tests.iter().map(|test| test.judge(place)).collect::<Result<_>>()?;
-                let opposite = said.iter().any(|said| said.opposite);
-                Said { opposite, ..all(&said) }
+                every(&said)
             }
             Self::Own { judge, .. } => judge(results)?,
         })
@@ -364,6 +477,18 @@ fn all(said: &[Said]) -> Said {
         opposite: said.iter().all(|one| one.opposite),
         known: said.iter().all(|one| one.known),
         text: joined(said),
+    }
+}
+
+/// All, but the opposite of one is enough.
+fn every(said: &[Said]) -> Said {
+    Said { opposite: said.iter().any(|one| one.opposite), ..all(said) }
+}
+
+impl From<Side> for Said {
+    fn from(side: Side) -> Self {
+        let (holds, opposite) = (side.holds == Some(true), side.holds == Some(false));
+        Self { holds, opposite, known: true, text: side.text }
     }
 }
 

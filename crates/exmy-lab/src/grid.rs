@@ -4,13 +4,15 @@
 //! axis, and its runs differ in their seed only.
 
 use crate::arm::{Arm, Scale, Setting};
+use exmy_train::recipe::Recipe;
 use exmy_train::train::config::Config;
+use exmy_train::train::data::Source;
 
 /// A value for each scale, the smallest first.
 pub(super) type Scaled<T> = [T; 3];
 
 /// One change of a configuration.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Set {
     /// Another model.
     Model(&'static str),
@@ -30,16 +32,72 @@ pub(super) enum Set {
     Probes(&'static [&'static str], u64),
     /// Checkpoints after each third of the run but the last.
     KeepThirds,
+    /// Whether the text is the task of recall in place of the setting's.
+    Recall(Scaled<bool>),
+    /// Whatever else.
+    Change(fn(&mut Config, Scale)),
+    /// A run that goes on from another one.
+    Branch(Branch),
+    /// Several of these, in order.
+    All(&'static [Set]),
 }
 
-/// One of an axis.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A run that goes on from one of another recipe, without probes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Branch {
+    /// The recipe of that run, which keeps the checkpoint.
+    pub(super) of: &'static str,
+    /// After so many percent of its steps.
+    pub(super) percent: u64,
+    pub(super) recipe: &'static str,
+    pub(super) change: fn(&mut Config, Scale),
+}
+
+impl Branch {
+    fn off(&self, arm: &Arm, scale: Scale) -> Arm {
+        let mut own = arm.branch(arm.config.train.steps * self.percent / 100, "");
+        own.config.recipe = parsed(self.recipe);
+        own.config.record.probes.clear();
+        (self.change)(&mut own.config, scale);
+        own
+    }
+}
+
+impl Set {
+    /// One by one.
+    fn each(&self, all: &mut Vec<Self>) {
+        match self {
+            Self::All(sets) => sets.iter().for_each(|set| set.each(all)),
+            one => all.push(*one),
+        }
+    }
+}
+
+/// A recipe of a table.
+///
+/// # Panics
+/// If there is none: a mistake in a table.
+fn parsed(text: &str) -> Recipe {
+    match text.parse() {
+        Ok(recipe) => recipe,
+        Err(error) => panic!("a study's recipe {text:?}: {error}"),
+    }
+}
+
+/// One of an axis, told from the others by its name.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Level {
     /// What tables, pictures and claims call it.
     pub(super) name: &'static str,
     /// Where it lies on an axis of numbers.
     pub(super) x: f64,
     pub(super) set: Set,
+}
+
+impl PartialEq for Level {
+    fn eq(&self, other: &Self) -> bool {
+        (self.name, self.x) == (other.name, other.x)
+    }
 }
 
 /// A level that is no number.
@@ -161,8 +219,10 @@ impl Grid {
         let (mut model, steps) = (scale.pick(self.model), scale.pick(self.steps));
         let (mut lr, mut warmup) = (scale.pick(self.rate), 0.05);
         let (mut recipe, mut added) = (String::new(), String::new());
-        let sets = || self.sets.iter().chain(cell.0.iter().map(|(_, level)| &level.set));
-        for set in sets() {
+        let (mut text, mut branch, mut sets) = (None, None, Vec::new());
+        let levels = cell.0.iter().map(|(_, level)| &level.set);
+        self.sets.iter().chain(levels).for_each(|set| set.each(&mut sets));
+        for set in &sets {
             match *set {
                 Set::Model(name) => model = name,
                 Set::Recipe(text) => recipe = text.to_owned(),
@@ -172,15 +232,16 @@ impl Grid {
                 Set::With(words) => added += words,
                 Set::Rate(rate) => lr = rate,
                 Set::Warmup(share) => warmup = share,
-                Set::Noise(_) | Set::Probes(..) | Set::KeepThirds => {}
+                Set::Recall(is) if scale.pick(is) => text = Some(recall(scale)),
+                Set::Branch(one) => {
+                    recipe = one.of.to_owned();
+                    branch = Some(one);
+                }
+                _ => {}
             }
         }
-        let mut config = setting.config(model, "");
-        recipe += &added;
-        config.recipe = match recipe.parse() {
-            Ok(recipe) => recipe,
-            Err(error) => panic!("a study's recipe {recipe:?}: {error}"),
-        };
+        let mut config = text.as_ref().unwrap_or(setting).config(model, "");
+        config.recipe = parsed(&(recipe + &added));
         config.seed = seed;
         (config.train.lr, config.train.lr_min) = (lr, lr / 10.0);
         // The paper's own sizes come with the paper's own schedule.
@@ -191,13 +252,17 @@ impl Grid {
         // end.
         (config.record.eval_every, config.record.eval_windows) = (0, 32);
         config.record.checkpoint_every = 0;
-        for set in sets() {
-            more(&mut config, *set, steps);
+        for set in sets {
+            more(&mut config, set, steps, scale);
         }
         if let Err(error) = config.validate() {
             panic!("a study's configuration {cell:?}: {error}");
         }
-        Arm::new(config)
+        let arm = Arm::new(config);
+        match branch {
+            Some(branch) => branch.off(&arm, scale),
+            None => arm,
+        }
     }
 
     /// All runs, cell by cell, and those of other figures that are read.
@@ -208,9 +273,21 @@ impl Grid {
     }
 }
 
+/// The setting whose text is the task of recall.
+///
+/// # Panics
+/// If it cannot be made, which no file has a part in.
+fn recall(scale: Scale) -> Setting {
+    match Setting::new(scale, Source::Recall { seed: 0 }) {
+        Ok((setting, _)) => setting,
+        Err(error) => panic!("the text of the task of recall: {error}"),
+    }
+}
+
 /// What needs no other change.
-fn more(config: &mut Config, set: Set, steps: u64) {
+fn more(config: &mut Config, set: Set, steps: u64, scale: Scale) {
     match set {
+        Set::Change(change) => change(config, scale),
         Set::Noise(share) => config.data.noise = share,
         Set::Probes(names, times) => {
             config.record.probes = names.iter().map(|name| (*name).to_owned()).collect();

@@ -3,8 +3,10 @@
 use crate::arm::{Arm, Setting};
 use crate::detect::{self, Nats, Verdict};
 use crate::grid::{Axis, Cell, Grid, Level};
+use crate::series;
 use crate::statistics::mean;
 use crate::store::{Runs, Trained};
+use crate::table::gap_percent;
 use exmy::error::Result;
 
 /// What a run is judged by.
@@ -18,6 +20,74 @@ pub(super) enum Metric {
     Spikes,
     /// 1 if it failed, 0 if not.
     Failed,
+    /// How far the loss is above that of a cell, seed by seed, in percent.
+    Gap(Pick),
+    /// What a probe measured.
+    Probed(Probed),
+}
+
+/// What a probe measured, the mean over parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Probed {
+    /// What that is.
+    pub(super) what: &'static str,
+    probe: &'static str,
+    /// How names of its parts end.
+    end: &'static str,
+    /// Whether they are of [`INPUTS`].
+    inputs: bool,
+    /// Whether it is the last value that counts, and not the mean of the last third of the steps.
+    last: bool,
+}
+
+/// The inputs that linear operators do not share: one operator of each.
+pub(super) const INPUTS: [&str; 4] = ["q_proj", "o_proj", "gate_proj", "down_proj"];
+
+/// The mean over parts whose names end so, but the head's.
+pub(super) const fn of_parts(what: &'static str, probe: &'static str, end: &'static str) -> Probed {
+    Probed { what, probe, end, inputs: false, last: false }
+}
+
+/// The same at the end of the run.
+pub(super) const fn at_the_end(
+    what: &'static str,
+    probe: &'static str,
+    end: &'static str,
+) -> Probed {
+    Probed { last: true, ..of_parts(what, probe, end) }
+}
+
+/// The mean over inputs.
+pub(super) const fn of_inputs(
+    what: &'static str,
+    probe: &'static str,
+    end: &'static str,
+) -> Probed {
+    Probed { inputs: true, ..of_parts(what, probe, end) }
+}
+
+impl Probed {
+    fn has(&self, part: &str) -> bool {
+        let Some(operator) = part.strip_suffix(self.end) else { return false };
+        let input = operator.strip_suffix('.');
+        match self.inputs {
+            true => INPUTS.iter().any(|name| input.is_some_and(|input| input.ends_with(name))),
+            false => !part.starts_with("lm_head"),
+        }
+    }
+
+    /// Steps and values of a run.
+    pub(super) fn series(&self, run: &Trained) -> Result<Vec<(f64, f64)>> {
+        series::series(run, self.probe, |part| self.has(part))
+    }
+
+    /// What of these counts.
+    pub(super) fn of(&self, series: &[(f64, f64)]) -> f64 {
+        match self.last {
+            true => series.last().map_or(f64::NAN, |&(_, y)| y),
+            false => series::late(series, 2.0 / 3.0),
+        }
+    }
 }
 
 impl Metric {
@@ -27,20 +97,33 @@ impl Metric {
             Self::Loss | Self::Capped => ["ends above", "ends below"],
             Self::Spikes => ["spikes more often than", "spikes less often than"],
             Self::Failed => ["fails more often than", "fails less often than"],
+            Self::Gap(_) | Self::Probed(_) => ["is above", "is below"],
+        }
+    }
+
+    /// What it is called.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Loss | Self::Capped => "loss",
+            Self::Spikes => "number of spikes",
+            Self::Failed => "number of failures",
+            Self::Gap(_) => "gap",
+            Self::Probed(probed) => probed.what,
         }
     }
 
     /// Of one run.
-    pub(super) fn of(self, run: &Trained, arm: &Arm) -> f64 {
-        match self {
-            Self::Loss => run.tail_loss(),
+    fn of(self, run: &Trained, arm: &Arm) -> Result<f64> {
+        Ok(match self {
+            Self::Loss | Self::Gap(_) => run.tail_loss(),
+            Self::Probed(probed) => probed.of(&probed.series(run)?),
             Self::Capped => capped(run.tail_loss(), vocab(arm)),
             Self::Spikes => {
                 let fate = fate(run, arm);
                 fate.verdict.spikes_per_thousand(fate.steps)
             }
             Self::Failed => f64::from(u8::from(fate(run, arm).failed)),
-        }
+        })
     }
 }
 
@@ -155,7 +238,27 @@ impl<'a> Results<'a> {
             let seeds = 1..=self.setting.scale.pick(self.grid.seeds);
             return Ok(seeds.map(|seed| made(cell, seed, metric)).collect());
         }
-        Ok(self.trained(cell)?.iter().map(|(arm, run)| metric.of(run, arm)).collect())
+        let runs = self.trained(cell)?;
+        let own = runs.iter().map(|(arm, run)| metric.of(run, arm)).collect::<Result<Vec<_>>>()?;
+        let Metric::Gap(base) = metric else { return Ok(own) };
+        let base = self.values(self.cell(base, cell), Metric::Loss)?;
+        Ok(own.iter().zip(base).map(|(own, base)| gap_percent(*own, base)).collect())
+    }
+
+    /// What a probe measured of each run of a cell, step by step.
+    pub(super) fn series(&self, cell: &Cell, probed: Probed) -> Result<Vec<Vec<(f64, f64)>>> {
+        self.trained(cell)?.iter().map(|(_, run)| probed.series(run)).collect()
+    }
+
+    /// The runs of the cell of a pick.
+    pub(super) fn picked(&self, pick: &[&str]) -> Result<Vec<(Arm, Trained)>> {
+        self.trained(self.cell(pick, &Cell::default()))
+    }
+
+    /// Those of another grid.
+    pub(super) fn on(&self, grid: &'a Grid) -> Self {
+        let cells = grid.cells(self.setting.scale);
+        Self { setting: self.setting, grid, cells, source: self.source }
     }
 
     /// The metrics of two cells.

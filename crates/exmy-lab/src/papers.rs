@@ -2,8 +2,7 @@
 
 use crate::finding::Figure;
 use crate::mx_instabilities;
-use crate::nvfp4_outliers;
-use crate::tables::bit_reduction;
+use crate::tables::{bit_reduction, nvfp4_outliers};
 
 /// A study: what one paper measured.
 #[derive(Clone, Copy)]

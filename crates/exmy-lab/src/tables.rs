@@ -33,3 +33,4 @@ mod tests {
         }
     }
 }
+pub(super) mod nvfp4_outliers;

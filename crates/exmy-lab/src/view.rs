@@ -1,15 +1,20 @@
 //! What a figure shows of its runs: curves, lines over numbers, tables.
 
+mod gaps;
+mod probed;
+
 use crate::arm::Arm;
 use crate::claim::words;
 use crate::detect::{self, Nats};
 use crate::finding::{Part, Table};
 use crate::grid::Cell;
-use crate::measure::{Metric, Pick, Results, mean_values};
+use crate::measure::{Metric, Pick, Probed, Results, mean_values};
 use crate::plot::{self, Axis, Band, Panel, Series};
+use crate::series::spread;
 use crate::statistics::{Interval, mean, mean_interval, paired_interval, wilson};
 use crate::store::Trained;
 use exmy::error::Result;
+pub(super) use probed::{Shown, Usual, shown};
 
 /// One of them.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +45,14 @@ pub(super) enum View {
         rows: &'static [&'static str],
         columns: &'static [Column],
     },
+    /// Gaps to a cell in percent, of all others.
+    Gaps { title: &'static str, under: &'static str, base: Pick },
+    /// Differences of a metric between cells of one level.
+    Pairs { caption: &'static str, metric: Metric, pairs: &'static [[&'static str; 2]] },
+    /// What probes measured over the run.
+    Probed { title: &'static str, under: &'static str, panels: &'static [Shown] },
+    /// A paragraph.
+    Text(&'static str),
     /// An analysis of its own.
     Own(fn(&Results<'_>) -> Result<Vec<Part>>),
 }
@@ -95,6 +108,8 @@ pub(super) enum Show {
     FailedHigh,
     /// Spikes per thousand steps, the mean over seeds.
     Spikes,
+    /// The mean and the range over seeds of what a probe measured.
+    Spread(Probed),
     /// The paired difference from another cell with its interval, or one number of it.
     Above(Pick),
     Gap(Pick),
@@ -116,6 +131,10 @@ impl View {
             }
             Self::Lines { .. } => self.lines(results),
             Self::Table { caption, rows, columns } => table(results, caption, rows, columns),
+            Self::Gaps { title, under, base } => gaps::gaps(results, title, under, base),
+            Self::Pairs { caption, metric, pairs } => gaps::pairs(results, caption, metric, pairs),
+            Self::Probed { title, under, panels } => probed::draw(results, title, under, panels),
+            Self::Text(text) => Ok(vec![Part::Text(text.to_owned())]),
             Self::Own(draw) => draw(results),
         }
     }
@@ -290,6 +309,7 @@ impl Column {
             Show::Spikes => {
                 format!("{:.2}", mean(&values(Metric::Spikes)?).unwrap_or(f64::NAN))
             }
+            Show::Spread(probed) => spread(&values(Metric::Probed(probed))?),
             Show::Above(over) if results.cell(over, cell) == cell => "-".into(),
             Show::Above(over) => words(gap(over)?),
             Show::Gap(over) => signed(gap(over)?.map(|gap| gap.estimate)),

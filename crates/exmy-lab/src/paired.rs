@@ -8,9 +8,9 @@ use crate::statistics::{Interval, mann_kendall, mean, mean_interval, paired_inte
 
 /// Whether a criterion holds (`true`), its opposite does, or neither, with the numbers.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Claim {
-    pub(super) holds: Option<bool>,
-    pub(super) text: String,
+pub(crate) struct Side {
+    pub(crate) holds: Option<bool>,
+    pub(crate) text: String,
 }
 
 /// What an interval says of an estimate that should lie above `bound`.
@@ -25,7 +25,7 @@ fn side(found: Option<Interval>, bound: f64, above: bool) -> Option<bool> {
 }
 
 /// `estimate [low, high]`, signed or not.
-pub(super) fn interval(found: Option<Interval>) -> String {
+pub(crate) fn interval(found: Option<Interval>) -> String {
     match found {
         Some(Interval { estimate, low, high }) => {
             format!("{estimate:+.3} [{low:+.3}, {high:+.3}]")
@@ -34,9 +34,9 @@ pub(super) fn interval(found: Option<Interval>) -> String {
     }
 }
 
-impl Claim {
+impl Side {
     /// That `a` is below `b`, pair by pair; `unit` follows the numbers.
-    pub(super) fn below(a: (&str, &[f64]), b: (&str, &[f64]), unit: &str) -> Self {
+    pub(crate) fn below(a: (&str, &[f64]), b: (&str, &[f64]), unit: &str) -> Self {
         let found = paired_interval(a.1, b.1, 0.95);
         let text = match found {
             Some(_) => {
@@ -54,7 +54,7 @@ impl Claim {
     }
 
     /// That the mean of the values is above a bound.
-    pub(super) fn above(what: &str, values: &[f64], bound: f64, unit: &str) -> Self {
+    pub(crate) fn above(what: &str, values: &[f64], bound: f64, unit: &str) -> Self {
         let found = mean_interval(values, 0.95);
         let shown = match (found, mean(values)) {
             (Some(Interval { estimate, low, high }), _) => {
@@ -70,13 +70,13 @@ impl Claim {
     }
 
     /// That the mean of the values is under a bound.
-    pub(super) fn under(what: &str, values: &[f64], bound: f64, unit: &str) -> Self {
+    pub(crate) fn under(what: &str, values: &[f64], bound: f64, unit: &str) -> Self {
         let Self { holds, text } = Self::above(what, values, bound, unit);
         Self { holds: holds.map(|above| !above), text }
     }
 
     /// That all series rise by the test of Mann and Kendall at 5 %.
-    pub(super) fn rising(what: &str, series: &[Vec<(f64, f64)>]) -> Self {
+    pub(crate) fn rising(what: &str, series: &[Vec<(f64, f64)>]) -> Self {
         let trend = |series: &Vec<(f64, f64)>| {
             mann_kendall(&series.iter().map(|&(_, y)| y).collect::<Vec<_>>())
         };
@@ -93,13 +93,13 @@ impl Claim {
     }
 
     /// The opposite claim.
-    pub(super) fn not(self) -> Self {
+    pub(crate) fn not(self) -> Self {
         Self { holds: self.holds.map(|holds| !holds), ..self }
     }
 }
 
 /// Reproduced if all claims hold, contradicted if the opposite of one does.
-pub(super) fn verdict(claims: &[Claim]) -> Verdict {
+pub(crate) fn verdict(claims: &[Side]) -> Verdict {
     let text = claims.iter().map(|claim| claim.text.as_str()).collect::<Vec<_>>().join("; ");
     if claims.iter().any(|claim| claim.holds == Some(false)) {
         Verdict::Contradicted(text)
@@ -114,7 +114,7 @@ pub(super) fn verdict(claims: &[Claim]) -> Verdict {
 mod tests {
     use super::*;
 
-    fn word(claims: &[Claim]) -> &'static str {
+    fn word(claims: &[Side]) -> &'static str {
         verdict(claims).word()
     }
 
@@ -122,7 +122,7 @@ mod tests {
     fn orderings_are_judged_by_the_paired_interval() {
         let (low, high) = ([0.5, 0.6, 0.4, 0.5, 0.55], [0.9, 1.1, 0.8, 1.0, 0.9]);
         let noisy = [0.1, 1.2, 0.4, 0.9, 0.2];
-        let below = |a: &[f64], b: &[f64]| Claim::below(("a", a), ("b", b), " %");
+        let below = |a: &[f64], b: &[f64]| Side::below(("a", a), ("b", b), " %");
         assert_eq!(word(&[below(&low, &high)]), "reproduced");
         assert_eq!(word(&[below(&high, &low)]), "contradicted");
         assert_eq!(word(&[below(&low, &noisy)]), "not seen at this scale");
@@ -142,17 +142,17 @@ mod tests {
     #[test]
     fn bounds_and_trends_are_judged() {
         let values = [0.8, 0.82, 0.79];
-        assert_eq!(Claim::above("x", &values, 0.7, "").holds, Some(true));
-        assert_eq!(Claim::above("x", &values, 0.9, "").holds, Some(false));
-        assert_eq!(Claim::above("x", &values, 0.8, "").holds, None);
-        assert_eq!(Claim::under("x", &values, 0.9, "").holds, Some(true));
+        assert_eq!(Side::above("x", &values, 0.7, "").holds, Some(true));
+        assert_eq!(Side::above("x", &values, 0.9, "").holds, Some(false));
+        assert_eq!(Side::above("x", &values, 0.8, "").holds, None);
+        assert_eq!(Side::under("x", &values, 0.9, "").holds, Some(true));
         let rise = |sign: f64| (0..9).map(|i| (f64::from(i), sign * f64::from(i * i))).collect();
         let flat: Vec<(f64, f64)> = (0..9).map(|i| (f64::from(i), f64::from(i % 2))).collect();
-        let holds = |series: &[Vec<(f64, f64)>]| Claim::rising("x", series).holds;
+        let holds = |series: &[Vec<(f64, f64)>]| Side::rising("x", series).holds;
         assert_eq!(holds(&[rise(1.0), rise(2.0)]), Some(true));
         assert_eq!(holds(&[rise(-1.0), rise(-2.0)]), Some(false));
         assert_eq!(holds(&[rise(1.0), flat]), None);
         assert_eq!(holds(&[]), None);
-        assert_eq!(Claim::rising("x", &[rise(1.0)]).not().holds, Some(false));
+        assert_eq!(Side::rising("x", &[rise(1.0)]).not().holds, Some(false));
     }
 }

@@ -4,14 +4,13 @@
 //! deviation 0.02. Then trained models in which channels are made hot without a change of function:
 //! gains of norms times a power of two, columns of what reads them divided by it.
 
-use super::claim::{Claim, verdict};
-use super::common::{BF16, Kind, data, main, seeds, under};
-use super::show::{draw, number, spread};
-use crate::arm::{Arm, Setting};
-use crate::finding::{Figure, Findings, Part, Table};
+use super::weights::{data, under};
+use crate::finding::{Findings, Part, Table};
+use crate::measure::Results;
+use crate::paired::{Side, verdict};
 use crate::plot::{self, Axis, Panel};
+use crate::series::{draw, number, spread};
 use crate::statistics::{mean, normal_quantile};
-use crate::store::Runs;
 use crate::table::gap_percent;
 use exmy::error::{Error, Result};
 use exmy::gemm::f32::{Output, matmul};
@@ -25,9 +24,6 @@ use exmy_train::train::config::Config;
 use exmy_train::train::data::Dataset;
 use exmy_train::train::trainer::Trainer;
 use std::collections::BTreeMap;
-
-/// E11.
-pub(super) struct Patches;
 
 /// The forms, in the order of the table.
 const FORMS: [(&str, &str); 5] = [
@@ -140,11 +136,11 @@ fn measure(draws: u64) -> Result<Errors> {
 }
 
 /// What the errors of draws are judged by.
-fn claims(found: &Errors) -> Vec<Claim> {
+fn claims(found: &Errors) -> Vec<Side> {
     let of = |form, k| found.forms.get(&(form, k)).map(Vec::as_slice).unwrap_or_default();
     // The weakest of several comparisons, as all must hold.
-    let weakest = |all: Vec<Claim>| {
-        let rank = |claim: &Claim| match claim.holds {
+    let weakest = |all: Vec<Side>| {
+        let rank = |claim: &Side| match claim.holds {
             Some(false) => 0,
             None => 1,
             Some(true) => 2,
@@ -152,17 +148,17 @@ fn claims(found: &Errors) -> Vec<Claim> {
         let hold = all.iter().filter(|claim| claim.holds == Some(true)).count();
         let of = format!(" ({hold} of {} hold)", all.len());
         let found = all.into_iter().min_by_key(rank)?;
-        Some(Claim { text: found.text.clone() + &of, ..found })
+        Some(Side { text: found.text.clone() + &of, ..found })
     };
     let steps = COUNTS.windows(2).map(|two| {
         let names = (format!("error with {} channels", two[1]), format!("with {}", two[0]));
-        Claim::below((&names.0, of(2, two[1])), (&names.1, of(2, two[0])), "")
+        Side::below((&names.0, of(2, two[1])), (&names.1, of(2, two[0])), "")
     });
-    let mut all: Vec<Claim> = weakest(steps.collect()).into_iter().collect();
+    let mut all: Vec<Side> = weakest(steps.collect()).into_iter().collect();
     for (form, name) in [(0, "O1-A"), (1, "O1-W")] {
         let each = COUNTS.map(|k| {
             let own = format!("error of O2-B with {k} channels");
-            Claim::below((&own, of(2, k)), (name, of(form, k)), "")
+            Side::below((&own, of(2, k)), (name, of(form, k)), "")
         });
         all.extend(weakest(each.into()));
     }
@@ -198,11 +194,10 @@ fn loss(config: &Config, recipe: &str, params: &[f32], text: &Dataset) -> Result
 }
 
 /// Gaps in percent by recipe, hotness and seed.
-fn planted(setting: &Setting, runs: &Runs<'_>) -> Result<Vec<Vec<Vec<f64>>>> {
-    let text = data(setting)?;
+fn planted(results: &Results<'_>) -> Result<Vec<Vec<Vec<f64>>>> {
+    let text = data(results.setting)?;
     let mut gaps = vec![vec![Vec::new(); SCALES.len()]; MODELS.len()];
-    for seed in seeds(setting, 3) {
-        let run = runs.of(&main(setting, Kind::Gla, BF16, seed))?;
+    for (_, run) in results.picked(&["bf16"])? {
         let config = run.folder.config()?;
         let layout = config.model.layout();
         let trained = exmy_train::train::checkpoint::load_model(&run.folder.model_file(), &layout)?;
@@ -210,7 +205,7 @@ fn planted(setting: &Setting, runs: &Runs<'_>) -> Result<Vec<Vec<Vec<f64>>>> {
         for (at, &scale) in SCALES.iter().enumerate() {
             let mut params = trained.clone();
             plant(&layout, &mut params, width, scale);
-            let base = loss(&config, BF16, &params, &text)?;
+            let base = loss(&config, "bf16+out=bf16", &params, &text)?;
             for (model, (_, recipe)) in MODELS.iter().enumerate() {
                 gaps[model][at].push(gap_percent(loss(&config, recipe, &params, &text)?, base));
             }
@@ -261,86 +256,64 @@ fn drawn_parts(found: &Errors) -> Vec<Part> {
     vec![Part::Picture(figure), Part::Table(table), Part::Table(ways)]
 }
 
-impl Figure for Patches {
-    fn id(&self) -> &'static str {
-        "E11"
-    }
+/// When it counts as reproduced.
+pub(crate) const ASKS: &str = "Reproduced where the 95 % intervals of all paired differences exclude 0; contradicted where one shows the opposite.";
 
-    fn title(&self) -> &'static str {
-        "what patches of hot channels give back"
-    }
-
-    fn source(&self) -> &'static str {
-        "arXiv 2602.02047, comparison of patches, and the bounds that leave the product of both residuals"
-    }
-
-    fn claim(&self) -> &'static str {
-        "The error of a product falls with the number of patched channels, and patching both residuals (O2-B) \
-         leaves less than patching either; and where channels of a trained model are planted hot, times 16 or \
-         more, patches make its gap smaller. Reproduced if the 95 % intervals of all paired differences \
-         exclude 0."
-    }
-
-    fn arms(&self, setting: &Setting) -> Vec<Arm> {
-        seeds(setting, 3).into_iter().map(|seed| main(setting, Kind::Gla, BF16, seed)).collect()
-    }
-
-    fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
-        let found = measure(setting.scale.pick([2, 30, 30]))?;
-        let mut all = claims(&found);
-        let mut parts = drawn_parts(&found);
-        let gaps = planted(setting, runs)?;
-        let header: Vec<String> = SCALES.iter().map(|a| format!("times {a}")).collect();
-        let mut names = vec!["recipe"];
-        names.extend(header.iter().map(String::as_str));
-        let mut table = Table::new(
-            format!(
-                "gap in percent of the validation loss of {} trained models with {PLANTED} channels of each norm \
-                 planted hot, all blocks in NVFP4 (mean and range)",
-                gaps[0][0].len()
-            ),
-            &names,
-        );
-        let mut panel = Panel::new(Axis::linear("gap to bfloat16, %"));
-        for ((name, _), by_scale) in MODELS.iter().zip(&gaps) {
-            table
-                .row(std::iter::once((*name).to_owned()).chain(by_scale.iter().map(|g| spread(g))));
-            let of = |i: usize| -> Vec<(f64, f64)> {
-                SCALES.iter().zip(by_scale).map(|(&a, gaps)| (a, gaps[i])).collect()
-            };
-            panel = draw(panel, name, &(0..by_scale[0].len()).map(of).collect::<Vec<_>>());
-        }
-        parts.push(Part::Picture(
-            plot::Figure::new("Planted hot channels, patched and not")
-                .subtitle("GLA trained in bfloat16, validation loss without further training; bands: range of seeds")
-                .x(Axis::log("gain of the planted channels, times"))
-                .panel(panel.rule(0.0, "bfloat16")),
-        ));
-        parts.push(Part::Table(table));
-        for (at, scale) in SCALES.iter().enumerate().filter(|(_, scale)| **scale >= 16.0) {
-            let names = (format!("planted gap (times {scale}) patched"), "not patched");
-            all.push(Claim::below((&names.0, &gaps[1][at]), (names.1, &gaps[0][at]), " points"));
-        }
-        let share = |form: usize, k: usize| {
-            let ratio = |values: &[f64]| mean(values).unwrap_or(f64::NAN);
-            number(ratio(&found.forms[&(form, k)]) / ratio(&found.base))
+/// What is found.
+pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
+    let found = measure(results.setting.scale.pick([2, 30, 30]))?;
+    let mut all = claims(&found);
+    let mut parts = drawn_parts(&found);
+    let gaps = planted(results)?;
+    let header: Vec<String> = SCALES.iter().map(|a| format!("times {a}")).collect();
+    let mut names = vec!["recipe"];
+    names.extend(header.iter().map(String::as_str));
+    let mut table = Table::new(
+        format!(
+            "gap in percent of the validation loss of {} trained models with {PLANTED} channels of each norm \
+             planted hot, all blocks in NVFP4 (mean and range)",
+            gaps[0][0].len()
+        ),
+        &names,
+    );
+    let mut panel = Panel::new(Axis::linear("gap to bfloat16, %"));
+    for ((name, _), by_scale) in MODELS.iter().zip(&gaps) {
+        table.row(std::iter::once((*name).to_owned()).chain(by_scale.iter().map(|g| spread(g))));
+        let of = |i: usize| -> Vec<(f64, f64)> {
+            SCALES.iter().zip(by_scale).map(|(&a, gaps)| (a, gaps[i])).collect()
         };
-        parts.push(Part::Text(format!(
-            "With 48 channels, O2-B leaves {} of the error, with its residuals in NVFP4 again {}. Taken literally, a \
-             one-block augmentation adds the product of the residuals alone and leaves {}: the form of the paper \
-             must be the one with two blocks. Inputs and outputs are bfloat16.",
-            share(2, 48),
-            share(3, 48),
-            share(4, 48)
-        )));
-        Ok(Findings { verdict: verdict(&all), parts })
+        panel = draw(panel, name, &(0..by_scale[0].len()).map(of).collect::<Vec<_>>());
     }
+    parts.push(Part::Picture(
+        plot::Figure::new("Planted hot channels, patched and not")
+            .subtitle("GLA trained in bfloat16, validation loss without further training; bands: range of seeds")
+            .x(Axis::log("gain of the planted channels, times"))
+            .panel(panel.rule(0.0, "bfloat16")),
+    ));
+    parts.push(Part::Table(table));
+    for (at, scale) in SCALES.iter().enumerate().filter(|(_, scale)| **scale >= 16.0) {
+        let names = (format!("planted gap (times {scale}) patched"), "not patched");
+        all.push(Side::below((&names.0, &gaps[1][at]), (names.1, &gaps[0][at]), " points"));
+    }
+    let share = |form: usize, k: usize| {
+        let ratio = |values: &[f64]| mean(values).unwrap_or(f64::NAN);
+        number(ratio(&found.forms[&(form, k)]) / ratio(&found.base))
+    };
+    parts.push(Part::Text(format!(
+        "With 48 channels, O2-B leaves {} of the error, with its residuals in NVFP4 again {}. Taken literally, a \
+         one-block augmentation adds the product of the residuals alone and leaves {}: the form of the paper \
+         must be the one with two blocks. Inputs and outputs are bfloat16.",
+        share(2, 48),
+        share(3, 48),
+        share(4, 48)
+    )));
+    Ok(Findings { verdict: verdict(&all), parts })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arm::Scale;
+    use crate::arm::{Scale, Setting};
 
     fn errors(a: f64, b: f64, falling: bool) -> Errors {
         let mut found = Errors { base: vec![1.0; 3], ..Errors::default() };
@@ -367,7 +340,7 @@ mod tests {
     #[test]
     fn planting_is_no_change_of_function() {
         let setting = Setting::unread(Scale::Smoke);
-        let config = main(&setting, Kind::Gla, BF16, 1).config;
+        let config = setting.config("gla-nano", "record.eval_windows = 4");
         let text = data(&setting).unwrap();
         let layout = config.model.layout();
         let params = config.model.initialize(1);

@@ -1,31 +1,28 @@
 //! E5: hot channels drift at first and stay in place later.
 
-use super::claim::{Claim, verdict};
-use super::common::{INPUTS, Kind, main, quantized, seeds};
-use super::show::{draw, spread};
-use crate::arm::{Arm, Scale, Setting};
-use crate::finding::{Figure, Findings, Part, Table};
+use super::weights::quantized;
+use crate::finding::{Findings, Part, Table};
+use crate::measure::INPUTS;
+use crate::measure::Results;
+use crate::paired::{Side, verdict};
 use crate::plot::{self, Axis, Panel};
+use crate::series::{draw, spread};
 use crate::statistics::{jaccard, mean, spearman};
-use crate::store::Runs;
 use exmy::error::Result;
 use exmy_train::train::probe::Line;
 
-/// E5.
-pub(super) struct Persistence;
-
-pub(super) type Points = Vec<(f64, f64)>;
+pub(crate) type Points = Vec<(f64, f64)>;
 
 /// One kind of set over time: how far it agrees with the one before and with the last one, and how long channels
 /// stay in it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Sets {
-    pub(super) consecutive: Points,
-    pub(super) last: Points,
+pub(crate) struct Sets {
+    pub(crate) consecutive: Points,
+    pub(crate) last: Points,
     /// The mean over sites of [`life`], in records.
-    pub(super) life: f64,
+    pub(crate) life: f64,
     /// The mean over sites of [`lasting`].
-    pub(super) lasting: f64,
+    pub(crate) lasting: f64,
 }
 
 /// How many records a channel that comes into the set stays in it, on average. Stays that the beginning or the end
@@ -117,93 +114,70 @@ fn quarters(points: &Points) -> (f64, f64) {
 }
 
 /// What is claimed of the sets of several seeds.
-fn claims(sets: &[Sets]) -> Vec<Claim> {
+fn claims(sets: &[Sets]) -> Vec<Side> {
     let consecutive: Vec<Points> = sets.iter().map(|one| one.consecutive.clone()).collect();
     let (first, last): (Vec<f64>, Vec<f64>) = sets.iter().map(|one| quarters(&one.last)).unzip();
     // A bound that is missed is not the opposite of drifting and settling.
-    let bound = |claim: Claim| Claim { holds: claim.holds.filter(|holds| *holds), ..claim };
+    let bound = |claim: Side| Side { holds: claim.holds.filter(|holds| *holds), ..claim };
     vec![
-        Claim::rising("agreement of consecutive sets", &consecutive),
-        Claim::below(
+        Side::rising("agreement of consecutive sets", &consecutive),
+        Side::below(
             ("agreement with the final set, first quarter", &first),
             ("last quarter", &last),
             "",
         ),
-        bound(Claim::under("first quarter", &first, 0.4, "")),
-        bound(Claim::above("last quarter", &last, 0.7, "")),
+        bound(Side::under("first quarter", &first, 0.4, "")),
+        bound(Side::above("last quarter", &last, 0.7, "")),
     ]
 }
 
-impl Figure for Persistence {
-    fn id(&self) -> &'static str {
-        "E5"
-    }
+/// When it counts as reproduced.
+pub(crate) const ASKS: &str = "Reproduced where over seeds, by magnitude and in the first runs, consecutive sets agree ever more (test of Mann and Kendall \
+    in each), the agreement with the final set is lower in the first quarter than in the last, under 0.4 there and above \
+    0.7 here (95 % intervals); contradicted where the first or the second is the other way round.";
 
-    fn title(&self) -> &'static str {
-        "hot channels drift, then stay"
-    }
-
-    fn source(&self) -> &'static str {
-        "arXiv 2602.02047, Figures 5 and 8: spikes drift at steps 400 to 5 400 and are fixed by some 15 000"
-    }
-
-    fn claim(&self) -> &'static str {
-        "The Jaccard index of consecutive sets of hot channels rises over the run, and that with the final \
-         set is below 0.4 in the first quarter and above 0.7 in the last; reproduced if so over seeds (trend of \
-         Mann and Kendall in each, 95 % intervals of the others). Hot are the twentieth of an operator's input \
-         channels, at least 16, with the largest magnitudes, as in the paper's pictures; those with the largest rounding \
-         errors of input and weight, which patches follow, stand beside them. Judged on small models, many \
-         tokens and a constant rate: the usual runs of 1500 steps end before channels settle, and where the rate falls to \
-         a hundredth, which was tried last, they stay because weights do."
-    }
-
-    fn arms(&self, setting: &Setting) -> Vec<Arm> {
-        let of = |(arm, _): (Setup, _)| seeds(setting, 3).into_iter().map(move |s| arm(setting, s));
-        setups(setting).into_iter().flat_map(of).collect()
-    }
-
-    fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
-        let mut table = Table::new(
-            "Jaccard index with the final set, mean and range over seeds; 16 channels of 128 drawn at random agree \
-             to 0.07, 16 of 64 to 0.14. Stay: records in which a channel that has come into the set is in it, one after another. Lasting: the share \
-             of a set that channels in nine tenths of all records are",
-            &[
-                "runs",
-                "sets by",
-                "first quarter",
-                "last quarter",
-                "consecutive, first quarter",
-                "last quarter",
-                "stay, of records",
-                "lasting, %",
-            ],
-        );
-        let (mut parts, mut texts) = (Vec::new(), Vec::new());
-        for (arm, name) in setups(setting) {
-            let (mut errors, mut magnitudes, mut drift) = (Vec::new(), Vec::new(), Vec::new());
-            for seed in seeds(setting, 3) {
-                let arm = arm(setting, seed);
-                let run = runs.of(&arm)?;
-                let sites = distinct(quantized(&arm.config)?);
-                let lines = run.probe("hot")?;
-                errors.push(sets(&lines, &sites, "error"));
-                magnitudes.push(sets(&lines, &sites, "magnitude"));
-                drift.push(ranks(&run.probe("channels")?, &sites));
-            }
-            let all = [("magnitude", &magnitudes), ("rounding error", &errors)];
-            for (kind, found) in all {
-                table.row(row(name, kind, found));
-                texts.push((format!("{name}, by {kind}"), verdict(&claims(found))));
-            }
-            parts.push(Part::Picture(picture(name, all, &drift)));
+/// What is found.
+pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
+    let mut table = Table::new(
+        "Jaccard index with the final set, mean and range over seeds; 16 channels of 128 drawn at random agree \
+         to 0.07, 16 of 64 to 0.14. Stay: records in which a channel that has come into the set is in it, one after another. Lasting: the share \
+         of a set that channels in nine tenths of all records are",
+        &[
+            "runs",
+            "sets by",
+            "first quarter",
+            "last quarter",
+            "consecutive, first quarter",
+            "last quarter",
+            "stay, of records",
+            "lasting, %",
+        ],
+    );
+    let (mut parts, mut texts) = (Vec::new(), Vec::new());
+    for cell in &results.cells {
+        let name = cell.words(&[]);
+        let name = name.as_str();
+        let (mut errors, mut magnitudes, mut drift) = (Vec::new(), Vec::new(), Vec::new());
+        for (arm, run) in results.trained(cell)? {
+            let sites = distinct(quantized(&arm.config)?);
+            let lines = run.probe("hot")?;
+            errors.push(sets(&lines, &sites, "error"));
+            magnitudes.push(sets(&lines, &sites, "magnitude"));
+            drift.push(ranks(&run.probe("channels")?, &sites));
         }
-        parts.push(Part::Table(table));
-        let others = texts[1..].iter().map(|(name, found)| format!("{name}: {}", found.word()));
-        let others = others.collect::<Vec<_>>().join(", ");
-        let (name, judged) = &texts[0];
-        let text = format!("{name}: {}; not judged: {others}", judged.reason());
-        Ok(Findings { verdict: judged.with(text), parts })
+        let all = [("magnitude", &magnitudes), ("rounding error", &errors)];
+        for (kind, found) in all {
+            table.row(row(name, kind, found));
+            texts.push((format!("{name}, by {kind}"), verdict(&claims(found))));
+        }
+        parts.push(Part::Picture(picture(name, all, &drift)));
     }
+    parts.push(Part::Table(table));
+    let others = texts[1..].iter().map(|(name, found)| format!("{name}: {}", found.word()));
+    let others = others.collect::<Vec<_>>().join(", ");
+    let (name, judged) = &texts[0];
+    let text = format!("{name}: {}; not judged: {others}", judged.reason());
+    Ok(Findings { verdict: judged.with(text), parts })
 }
 
 /// One operator of each input: the others of a block read the same channels, and the second matrix of the decay
@@ -211,46 +185,6 @@ impl Figure for Persistence {
 fn distinct(sites: Vec<String>) -> Vec<String> {
     let of = |site: &String| INPUTS.iter().any(|input| site.ends_with(input));
     sites.into_iter().filter(of).collect()
-}
-
-type Setup = fn(&Setting, u64) -> Arm;
-
-/// The judged runs first.
-fn setups(setting: &Setting) -> Vec<(Setup, &'static str)> {
-    let usual: (Setup, _) = (usual, "usual runs");
-    match setting.scale {
-        Scale::Small => {
-            vec![(constant, "small, rate constant"), (falling, "small, rate falling"), usual]
-        }
-        Scale::Smoke | Scale::Paper => vec![usual],
-    }
-}
-
-fn usual(setting: &Setting, seed: u64) -> Arm {
-    main(setting, Kind::Gla, "nv-nvfp4", seed)
-}
-
-/// A smaller model, 2048 tokens a step, a rate that falls to a hundredth.
-fn falling(setting: &Setting, seed: u64) -> Arm {
-    long(setting, seed, 7200, "train.lr_min = 2e-5\ntrain.schedule = \"cosine\"")
-}
-
-/// The same at a rate that falls in the last fifth alone.
-fn constant(setting: &Setting, seed: u64) -> Arm {
-    long(setting, seed, 3600, "train.lr_min = 2e-4\ntrain.schedule = \"wsd\"")
-}
-
-/// Settings were found on seeds that are not among these.
-fn long(setting: &Setting, seed: u64, steps: u64, schedule: &str) -> Arm {
-    let changes = format!(
-        "model.sink = true\nrecipe = \"nv-nvfp4\"\nseed = {}\ntrain.steps = {steps}\ntrain.warmup = {}\n\
-         train.batch = 32\ntrain.lr = 2e-3\n{schedule}\nrecord.probes = [\"hot\", \"channels\"]\n\
-         record.probe_every = {}\nrecord.eval_every = 0\nrecord.checkpoint_every = 0\nrecord.keep = 1",
-        10 + seed,
-        steps / 20,
-        steps / 60,
-    );
-    Arm::new(setting.config("gla-nano", &changes))
 }
 
 fn row(name: &str, kind: &str, found: &[Sets]) -> [String; 8] {

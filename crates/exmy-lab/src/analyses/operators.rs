@@ -1,75 +1,28 @@
 //! E2: one type of operator at a time in NVFP4, from a checkpoint of bfloat16.
 
-use super::claim::{Claim, interval, verdict};
-use super::common::{BF16, Kind, main, seeds, steps};
-use super::frozen;
-use super::show::{intervals, number, of_seeds};
-use crate::arm::{Arm, Setting};
-use crate::finding::{Figure, Findings, Part, Table};
+use super::weights;
+use crate::finding::{Findings, Part, Table};
+use crate::measure::Results;
+use crate::paired::{Side, interval, verdict};
 use crate::plot::{self, Axis};
+use crate::series::{intervals, number, of_seeds};
 use crate::statistics::{mean, mean_interval, median};
-use crate::store::Runs;
 use crate::table::gap_percent;
+use crate::tables::nvfp4_outliers::{FROZEN, GLA_BRANCHES, OPERATORS, SA_BRANCHES};
 use exmy::error::Result;
 use exmy_train::recipe::Linear;
 use exmy_train::train::config::Config;
 
-/// E2.
-pub(super) struct Sensitivity;
-
-/// The types of operators.
-fn operators(kind: Kind) -> &'static [&'static str] {
-    match kind {
-        Kind::Gla => &[
-            "q_proj",
-            "k_proj",
-            "v_proj",
-            "o_proj",
-            "g_proj",
-            "gk_proj",
-            "gate_proj",
-            "up_proj",
-            "down_proj",
-        ],
-        Kind::Sa => &["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
-    }
+/// The types of operators of a kind of model.
+fn operators(kind: &str) -> Vec<&'static str> {
+    let gates = ["g_proj", "gk_proj"];
+    let names = OPERATORS[1..].iter().map(|level| level.name);
+    names.filter(|name| kind == "GLA" || !gates.contains(name)).collect()
 }
 
 /// The operator that the paper finds most sensitive.
-const fn most(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Gla => "o_proj",
-        Kind::Sa => "v_proj",
-    }
-}
-
-fn branch_steps(setting: &Setting) -> u64 {
-    setting.scale.pick([4, 200, 2000])
-}
-
-/// A branch of `recipe` from the middle of a run in bfloat16, at a constant rate.
-fn arm(setting: &Setting, kind: Kind, recipe: &str, seed: u64) -> Arm {
-    let half = steps(setting) / 2;
-    let changes = format!(
-        "recipe = \"{recipe}\"\ntrain.steps = {}\ntrain.schedule = \"constant\"\nrecord.probes = []",
-        half + branch_steps(setting)
-    );
-    main(setting, kind, BF16, seed).branch(half, &changes)
-}
-
-fn one(operator: &str) -> String {
-    format!("nv-nvfp4+last=0+only={operator}")
-}
-
-fn arms_of(setting: &Setting, kind: Kind) -> Vec<Arm> {
-    let recipes = || std::iter::once(BF16.to_owned()).chain(operators(kind).iter().map(|o| one(o)));
-    let seeds = seeds(setting, 3);
-    seeds.iter().flat_map(|&seed| recipes().map(move |r| arm(setting, kind, &r, seed))).collect()
-}
-
-/// Seeds of the weights that losses are measured at: more of them, as nothing is trained on.
-fn frozen_seeds(setting: &Setting) -> Vec<u64> {
-    seeds(setting, 8)
+fn most(kind: &str) -> &'static str {
+    if kind == "GLA" { "o_proj" } else { "v_proj" }
 }
 
 /// The share that operators whose names begin so have of the parameters of all linear operators in blocks.
@@ -82,7 +35,7 @@ fn share(config: &Config, operator: &str) -> f64 {
 }
 
 /// Whether an operator is in the highest or lowest third, and the paired difference of two of them.
-fn claim(kind: Kind, found: &[(&str, Vec<f64>)]) -> Claim {
+fn claim(kind: &str, found: &[(&str, Vec<f64>)]) -> Side {
     let mut order: Vec<(&str, f64)> =
         found.iter().map(|(name, values)| (*name, mean(values).unwrap_or(f64::NAN))).collect();
     order.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -93,16 +46,13 @@ fn claim(kind: Kind, found: &[(&str, Vec<f64>)]) -> Claim {
     let (top, count) = (most(kind), order.len());
     let third = count / 3;
     let within = rank(top) <= third && rank("down_proj") > count - third;
-    let mut claim = Claim::below(
-        ("down_proj", of("down_proj")),
-        (top, of(top)),
-        &format!(" ({})", kind.name()),
-    );
+    let mut claim =
+        Side::below(("down_proj", of("down_proj")), (top, of(top)), &format!(" ({})", kind));
     // The difference alone is not the ranking.
     claim.holds = claim.holds.filter(|below| within || !below);
     claim.text = format!(
         "{}: of {count} operators {top} is number {} and down_proj number {}; {}",
-        kind.name(),
+        kind,
         rank(top),
         rank("down_proj"),
         claim.text
@@ -110,81 +60,42 @@ fn claim(kind: Kind, found: &[(&str, Vec<f64>)]) -> Claim {
     claim
 }
 
-impl Figure for Sensitivity {
-    fn id(&self) -> &'static str {
-        "E2"
-    }
+/// When it counts as reproduced.
+pub(crate) const ASKS: &str = "Reproduced where o_proj (GLA) and v_proj (SA) are in the highest third and down_proj in the lowest, and the 95 % \
+    intervals of the paired differences of both exclude 0; contradicted where one lies on the other side.";
 
-    fn title(&self) -> &'static str {
-        "which operators NVFP4 hurts most"
-    }
-
-    fn source(&self) -> &'static str {
-        "arXiv 2602.02047, Table 3, by notes of readers: o_proj 0.058 and down_proj 0.012 (GLA), v_proj 0.143 and \
-         down_proj 0.020 (Qwen)"
-    }
-
-    fn claim(&self) -> &'static str {
-        "Per parameter, o_proj (GLA) and v_proj (SA) are among the most sensitive third of operators and down_proj \
-         among the least; reproduced if so for both and the 95 % intervals of the paired differences exclude 0. \
-         Sensitivity: 100 (L_op - L_bf16) / L_bf16 over the operator's share of parameters. The paper trains on with \
-         one type of operator in NVFP4; here two hundred steps of that scatter losses by more than one operator \
-         changes, so the validation loss of the same weights is judged, with one type of operator in NVFP4 and with none, \
-         and the training losses of branches are shown beside it."
-    }
-
-    fn arms(&self, setting: &Setting) -> Vec<Arm> {
-        let weights =
-            |kind| frozen_seeds(setting).into_iter().map(move |s| main(setting, kind, BF16, s));
-        Kind::ALL
-            .into_iter()
-            .flat_map(|kind| arms_of(setting, kind).into_iter().chain(weights(kind)))
-            .collect()
-    }
-
-    fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
-        let (mut parts, mut judged, mut trained) = (Vec::new(), Vec::new(), Vec::new());
-        let seeds = seeds(setting, 3);
-        let half = steps(setting) / 2;
-        for kind in Kind::ALL {
-            let own = || operators(kind).iter().map(|operator| one(operator));
-            // By seed, then by operator.
-            let (mut frozen, mut after) = (Vec::new(), Vec::new());
-            for seed in frozen_seeds(setting) {
-                frozen.push(frozen::gaps(
-                    runs,
-                    &main(setting, kind, BF16, seed),
-                    half,
-                    BF16,
-                    own(),
-                )?);
+/// What is found.
+pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
+    let (mut parts, mut judged, mut trained) = (Vec::new(), Vec::new(), Vec::new());
+    for (kind, grid) in [("GLA", &GLA_BRANCHES), ("SA", &SA_BRANCHES)] {
+        let (branches, kept) = (results.on(grid), results.on(&FROZEN));
+        let kept = kept.picked(&[kind])?;
+        let Some((arm, _)) = kept.first() else { continue };
+        let (half, model) = (arm.config.train.steps / 2, arm.config.clone());
+        // By seed, then by operator.
+        let recipes: Vec<String> =
+            operators(kind).iter().map(|name| format!("nv-nvfp4+last=0+only={name}")).collect();
+        let recipes: Vec<&str> = recipes.iter().map(String::as_str).collect();
+        let frozen: Vec<Vec<f64>> = kept
+            .iter()
+            .map(|run| weights::gaps(run, half, "bf16+out=bf16", &recipes))
+            .collect::<Result<_>>()?;
+        let base = branches.picked(&["bf16"])?;
+        let mut after = vec![Vec::new(); base.len()];
+        let own = base.first().map_or(0, |(arm, _)| arm.steps());
+        for name in operators(kind) {
+            for (at, (_, run)) in branches.picked(&[name])?.iter().enumerate() {
+                after[at].push(median_gap(&run.losses(), &base[at].1.losses(), own as usize / 2));
             }
-            for &seed in &seeds {
-                let of = |recipe: &str| -> Result<Vec<(f64, f64)>> {
-                    Ok(runs.of(&arm(setting, kind, recipe, seed))?.losses())
-                };
-                let base = of(BF16)?;
-                let late = branch_steps(setting) as usize / 2;
-                let gap = |recipe: String| Ok(median_gap(&of(&recipe)?, &base, late));
-                after.push(own().map(gap).collect::<Result<Vec<f64>>>()?);
-            }
-            let what = format!("at the checkpoint of step {half}, nothing trained");
-            judged.push(of_kind(
-                setting,
-                kind,
-                &what,
-                &of_seeds(frozen.len()),
-                &frozen,
-                &mut parts,
-            ));
-            let few = of_seeds(seeds.len());
-            let what = format!("after branches of {} steps", branch_steps(setting));
-            trained.push(of_kind(setting, kind, &what, &few, &after, &mut parts));
         }
-        let [judged, trained] = [verdict(&judged), verdict(&trained)];
-        let text = format!("{}; not judged, after branches: {}", judged.reason(), trained.reason());
-        Ok(Findings { verdict: judged.with(text), parts })
+        let what = format!("at the checkpoint of step {half}, nothing trained");
+        judged.push(of_kind(&model, kind, &what, &of_seeds(frozen.len()), &frozen, &mut parts));
+        let what = format!("after branches of {own} steps");
+        trained.push(of_kind(&model, kind, &what, &of_seeds(after.len()), &after, &mut parts));
     }
+    let [judged, trained] = [verdict(&judged), verdict(&trained)];
+    let text = format!("{}; not judged, after branches: {}", judged.reason(), trained.reason());
+    Ok(Findings { verdict: judged.with(text), parts })
 }
 
 /// The median over the last `late` steps of a branch of its loss above that of bfloat16, in percent: rates are
@@ -198,24 +109,23 @@ fn median_gap(own: &[(f64, f64)], base: &[(f64, f64)], late: usize) -> f64 {
 
 /// The claim on one kind of model, from gaps by seed and operator, and its picture and table.
 fn of_kind(
-    setting: &Setting,
-    kind: Kind,
+    model: &Config,
+    kind: &str,
     what: &str,
     few: &str,
     gaps: &[Vec<f64>],
     parts: &mut Vec<Part>,
-) -> Claim {
+) -> Side {
     let mut table = Table::new(
         format!(
             "{}, {what}: gap in percent, and gap over the share of parameters (mean and 95 % interval over {few})",
-            kind.name()
+            kind
         ),
         &["operator", "share of parameters, %", "gap, %", "sensitivity"],
     );
     let mut found: Vec<(&str, Vec<f64>, Vec<String>)> = Vec::new();
-    let model = arm(setting, kind, BF16, 1).config;
     for (i, operator) in operators(kind).iter().enumerate() {
-        let share = share(&model, operator);
+        let share = share(model, operator);
         let gaps: Vec<f64> = gaps.iter().map(|seed| seed[i]).collect();
         let sensitivity: Vec<f64> = gaps.iter().map(|gap| gap / share).collect();
         let shown = match mean_interval(&sensitivity, 0.95) {
@@ -233,7 +143,7 @@ fn of_kind(
     let names = found.iter().map(|one| one.0.trim_end_matches("_proj"));
     let values: Vec<Vec<f64>> = found.iter().map(|one| one.1.clone()).collect();
     parts.push(Part::Picture(
-        plot::Figure::new(format!("{}: what NVFP4 does to operators", kind.name()))
+        plot::Figure::new(format!("{}: what NVFP4 does to operators", kind))
             .subtitle(format!("{what}; mean and 95 % interval, and each seed"))
             .x(Axis::categories("operator in NVFP4", names))
             .panel(intervals("gap, % / share of parameters", &values).rule(0.0, "bfloat16")),
@@ -246,19 +156,20 @@ fn of_kind(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use exmy_train::train::preset::preset;
 
     /// Nine operators with o_proj and down_proj at given places.
     fn word(o: f64, down: f64) -> &'static str {
         let mut found: Vec<(&str, Vec<f64>)> = Vec::new();
-        for (i, name) in (0..).zip(operators(Kind::Gla)) {
-            let mean = match *name {
+        for (i, name) in (0..).zip(operators("GLA")) {
+            let mean = match name {
                 "o_proj" => o,
                 "down_proj" => down,
                 _ => 1.0 + 0.1 * f64::from(i),
             };
             found.push((name, vec![mean, mean + 0.01, mean - 0.01]));
         }
-        verdict(&[claim(Kind::Gla, &found)]).word()
+        verdict(&[claim("GLA", &found)]).word()
     }
 
     #[test]
@@ -271,11 +182,10 @@ mod tests {
 
     #[test]
     fn shares_are_of_all_operators() {
-        let setting = Setting::unread(crate::arm::Scale::Small);
-        for kind in Kind::ALL {
-            let model = arm(&setting, kind, BF16, 1).config;
-            let shares = operators(kind).iter().map(|one| share(&model, one));
-            assert!((shares.sum::<f64>() - 1.0).abs() < 1e-12);
+        for (kind, name) in [("GLA", "gla-micro"), ("SA", "sa-micro")] {
+            let model = preset(name).unwrap();
+            let shares: f64 = operators(kind).iter().map(|one| share(&model, one)).sum();
+            assert!((shares - 1.0).abs() < 1e-12);
         }
     }
     #[test]
@@ -304,12 +214,13 @@ mod tests {
                 "down_proj" => down,
                 _ => 0.0,
             };
-            operators(Kind::Sa).iter().map(of).collect::<Vec<f64>>()
+            operators("SA").iter().map(of).collect::<Vec<f64>>()
         };
-        let setting = Setting::unread(crate::arm::Scale::Smoke);
+        let changes = "model.d_model = 64\nmodel.hidden = 192\nmodel.heads = 2\nmodel.kv_heads = 2";
+        let model = preset("sa-micro").and_then(|config| config.overlaid(changes)).unwrap();
         let mut parts = Vec::new();
         let both = [gaps(0.4, 1.0, 0.3), gaps(0.6, 1.0, 0.3)];
-        let claim = of_kind(&setting, Kind::Sa, "here", "two seeds", &both, &mut parts);
+        let claim = of_kind(&model, "SA", "here", "two seeds", &both, &mut parts);
         let Some(Part::Table(table)) = parts.last() else { panic!("no table") };
         let csv = table.csv();
         // The largest first; 5.2 and 7.8 reach 1.3 x 12.7062 to each side of 6.5.

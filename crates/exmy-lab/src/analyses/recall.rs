@@ -1,7 +1,5 @@
-//! Runs that learn the memory task, and how much of it they can do.
+//! How much of the memory task a run can do.
 
-use super::common::short_steps;
-use crate::arm::Setting;
 use crate::store::Trained;
 use exmy::error::{Error, Result};
 use exmy::view::View;
@@ -10,22 +8,12 @@ use exmy_train::nn::site::Place;
 use exmy_train::recipe::{Engine, Images, Observer, Phase, Plan};
 use exmy_train::train::checkpoint;
 use exmy_train::train::data::recall::{Task, answers};
-use exmy_train::train::data::{Dataset, Source, windows};
+use exmy_train::train::data::{Dataset, windows};
 
 /// Windows that are asked.
 const WINDOWS: usize = 256;
 /// Windows of a forward pass.
 const ROWS: usize = 16;
-
-/// The setting whose text is the memory task.
-pub(super) fn setting(setting: &Setting) -> Result<Setting> {
-    Setting::new(setting.scale, Source::Recall { seed: 0 }).map(|(own, _)| own)
-}
-
-/// Steps in which the task is learned.
-pub(super) fn steps(setting: &Setting) -> u64 {
-    setting.scale.pick([short_steps(setting), 2000, 20_480])
-}
 
 /// The likeliest token after each.
 #[derive(Default)]
@@ -52,7 +40,7 @@ impl Observer for Guesses {
 
 /// The share of answers of each task that a run's model gives, under its own recipe: of those whose
 /// whole episode lies in the window.
-pub(super) fn accuracy(run: &Trained, text: &Dataset) -> Result<[f64; 2]> {
+pub(crate) fn accuracy(run: &Trained, text: &Dataset) -> Result<[f64; 2]> {
     let config = run.folder.config()?;
     let Some(shape) = config.model.decoder().copied() else {
         return Err(Error::new("no model of tokens answers questions"));
