@@ -1,8 +1,8 @@
 //! The studies there are, each with its figures in the order of its report.
 
 use crate::finding::Figure;
-use crate::mx_instabilities;
-use crate::tables::{bit_reduction, nvfp4_outliers};
+use crate::nvfp4_outliers;
+use crate::tables::{bit_reduction, mx_instabilities};
 
 /// A study: what one paper measured.
 #[derive(Clone, Copy)]

@@ -1,0 +1,149 @@
+//! New seeds near where a search found runs that end as lost in MX and not in f32.
+//!
+//! A cell that a search has found is likely to look worse than it is, so what it seems to show is tried
+//! on seeds that nobody has looked at, and by several thresholds: those of the steady rate. E2M1, the worst of the
+//! search, is judged; the other formats stand beside it.
+
+use crate::claim::Paired;
+use crate::course::Course;
+use crate::detect::Factor;
+use crate::finding::{Part, Table, Verdict};
+use crate::measure::Results;
+use crate::statistics::{Signs, sign_test, wilson};
+use crate::tables::mx_instabilities::grids::{JUDGED, NEW_SEEDS};
+use exmy::error::Result;
+
+/// Multiples of the lowest level above which a run counts as diverged; the third is the study's own.
+const FACTORS: [f64; 4] = [3.0, 5.0, 10.0, 20.0];
+
+/// By one multiple, whether f32 and MX of each seed diverged.
+type Pairs = Vec<(bool, bool)>;
+
+/// Counts of MX alone, f32 alone and both, and the sign test's probability that chance gives as many more of MX.
+fn counts(pairs: &Pairs) -> ([usize; 3], f64) {
+    let count = |f32: bool, mx: bool| pairs.iter().filter(|run| **run == (f32, mx)).count();
+    let p = sign_test(&signs(pairs)).map_or(1.0, |test| test.p_positive);
+    ([count(false, true), count(true, false), count(true, true)], p)
+}
+
+fn signs(pairs: &Pairs) -> Vec<f64> {
+    pairs.iter().map(|(f32, mx)| f64::from(*mx) - f64::from(*f32)).collect()
+}
+
+/// The verdict on a claim that signs are above 0 more often than below (sign test, p at most 0.05).
+fn by_signs(signs: &[f64], text: String) -> Verdict {
+    let test = sign_test(signs);
+    let by = |p: fn(Signs) -> f64| test.is_some_and(|test| p(test) <= 0.05);
+    Verdict::of(by(|test| test.p_positive), by(|test| test.p_negative), text)
+}
+
+/// Whether more seeds diverge in MX alone than in f32 alone, by each multiple.
+fn judge(name: &str, by: &[Pairs; FACTORS.len()], losses: &str) -> Verdict {
+    let words = |(factor, pairs): (&f64, &Pairs)| {
+        let ([mx, f32, both], p) = counts(pairs);
+        format!("{mx} : {f32} ({both} in both, p {p:.3}) by {factor} times the lowest level")
+    };
+    let list: Vec<String> = FACTORS.iter().zip(by).map(words).collect();
+    let text = format!(
+        "{name}, {} new seeds, lost at the end in MX alone : in f32 alone (betas still): {}; ln(loss) of MX minus \
+         that of f32: {losses}",
+        by[0].len(),
+        list.join(", ")
+    );
+    let verdicts = by.each_ref().map(|pairs| by_signs(&signs(pairs), String::new()));
+    let same = verdicts.iter().all(|verdict| verdict.word() == verdicts[0].word());
+    if same { verdicts[0].with(text) } else { Verdict::NotSeen(text) }
+}
+
+/// The verdict, and tables; `None` where there are no such runs.
+pub(super) fn find(results: &Results<'_>) -> Result<Option<(Verdict, [Part; 2])>> {
+    let results = results.of_grid(&NEW_SEEDS);
+    if results.cells.is_empty() {
+        return Ok(None);
+    }
+    let words = JUDGED.words(results.setting);
+    let numbers = JUDGED.numbers(results.setting);
+    let of = |name: &'static str| if name == "MX" { numbers } else { name };
+    let names: Vec<&str> =
+        results.levels(results.grid.axis("numbers")).iter().map(|level| of(level.name)).collect();
+    let fates: Vec<Vec<Course>> =
+        results.cells.iter().map(|cell| results.courses(cell)).collect::<Result<_>>()?;
+    let losses = |format: usize| {
+        let of = |format: usize| {
+            fates[format].iter().map(|fate| libm::log(fate.tail)).collect::<Vec<_>>()
+        };
+        Paired::of(&of(format), &of(0)).words()
+    };
+    let caption = format!(
+        "{words}; new seeds. Exploded: the loss was above that before training at some step. Lost: its last tenth \
+         is ten times above its lowest level, with the 95 % interval of the share (Wilson). ln(loss) at the end, at most \
+         that before training, less that of f32 whose betas stay still, by pairs of seeds"
+    );
+    let mut table =
+        Table::new(&caption, &["numbers", "exploded", "lost", "runs", "interval", "ln(loss)"]);
+    for (format, name) in names.iter().enumerate() {
+        let exploded = |fate: &&Course| {
+            let first = fate.losses.first().map_or(f64::NAN, |first| first.1);
+            fate.losses.iter().any(|(_, loss)| !loss.is_finite() || *loss > first)
+        };
+        let fates = &fates[format];
+        let lost = fates.iter().filter(|fate| fate.diverged()).count();
+        let share = wilson(lost as u64, fates.len() as u64, 0.95);
+        table.row([
+            (*name).to_owned(),
+            fates.iter().filter(exploded).count().to_string(),
+            lost.to_string(),
+            fates.len().to_string(),
+            share.map_or_else(|| "-".into(), |i| format!("{:.2} to {:.2}", i.low, i.high)),
+            if format == 0 { "-".into() } else { losses(format) },
+        ]);
+    }
+    let lost = |fate: &Course, factor: f64| {
+        let rule = Factor { factor, ..Factor::default() };
+        rule.judge(&fate.losses, &fate.norms).diverged.is_some()
+    };
+    let by = FACTORS.map(|factor| -> Pairs {
+        let pairs = fates[0].iter().zip(&fates[1]);
+        pairs.map(|(f32, mx)| (lost(f32, factor), lost(mx, factor))).collect()
+    });
+    let caption = format!("{} beside f32 whose betas stay still, by other multiples", names[1]);
+    let header = ["times the lowest level", "MX alone", "f32 alone", "both", "p"];
+    let mut others = Table::new(&caption, &header);
+    for (factor, pairs) in FACTORS.iter().zip(&by) {
+        let ([mx, f32, both], p) = counts(pairs);
+        let cells = [factor.to_string(), mx.to_string(), f32.to_string(), both.to_string()];
+        others.row(cells.into_iter().chain([format!("{p:.4}")]));
+    }
+    let verdict = judge(&words, &by, &losses(1));
+    Ok(Some((verdict, [Part::Table(table), Part::Table(others)])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arm::{Scale, Setting};
+
+    #[test]
+    fn verdicts_count_seeds_by_every_multiple() {
+        let of = |pair: (bool, bool), count: usize| vec![pair; count];
+        let word = |by: [Pairs; 4]| judge("E2M1", &by, "").word();
+        let same = |pairs: Pairs| word([pairs.clone(), pairs.clone(), pairs.clone(), pairs]);
+        // Half to the fifth power is 0.031, to the fourth 0.0625.
+        assert_eq!(same(of((false, true), 5)), "reproduced");
+        assert_eq!(same(of((false, true), 4)), "not seen at this scale");
+        assert_eq!(same(of((true, false), 5)), "contradicted");
+        assert_eq!(same(of((true, true), 9)), "not seen at this scale");
+        assert_eq!(same(Vec::new()), "not seen at this scale");
+        let (few, many) = (of((true, true), 5), of((false, true), 5));
+        assert_eq!(word([few, many.clone(), many.clone(), many]), "not seen at this scale");
+    }
+
+    #[test]
+    fn seeds_are_not_those_of_the_search() {
+        let arms = |scale| NEW_SEEDS.arms(&Setting::unread(scale));
+        let small = arms(Scale::Small);
+        assert_eq!(small.len(), 24 * 6);
+        assert!(small.iter().all(|arm| (21..45).contains(&arm.config.seed)));
+        assert!(arms(Scale::Smoke).is_empty());
+    }
+}
