@@ -71,14 +71,17 @@ impl finding::Figure for Figure {
 
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
         let results = Results::new(setting, &self.grid, runs);
-        if results.cells.is_empty() && !self.grid.axes.is_empty() {
+        let untrained = results.cells.is_empty() && !self.grid.axes.is_empty();
+        if untrained && matches!(self.judged, Judged::By(_)) {
             return Ok(Findings::not_run());
         }
         let mut findings = match &self.judged {
             Judged::By(claim) => Findings { verdict: claim.verdict(&results)?, parts: Vec::new() },
             Judged::Own { find, .. } => find(&results)?,
         };
-        for view in self.views {
+        // An analysis may have more to judge by than runs.
+        let views = if untrained { &[] } else { self.views };
+        for view in views {
             findings.parts.extend(view.draw(&results)?);
         }
         Ok(findings)

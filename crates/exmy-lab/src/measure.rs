@@ -1,11 +1,12 @@
 //! What is measured of the runs of a figure: one number a run, by cell and seed.
 
 use crate::arm::{Arm, Setting};
-use crate::course::{Course, tail};
 use crate::detect::{self, Nats, Verdict};
 use crate::grid::{Axis, Cell, Grid, Level};
+use crate::series;
 use crate::statistics::mean;
 use crate::store::{Runs, Trained};
+use crate::table::gap_percent;
 use exmy::error::Result;
 
 /// What a run is judged by.
@@ -19,55 +20,110 @@ pub(super) enum Metric {
     Spikes,
     /// 1 if it failed, 0 if not.
     Failed,
-    /// The mean of the last tenth, at most the loss before training.
-    Tail,
-    /// Its natural logarithm: a difference of 0.1 is some 10 %.
-    LogTail,
-    /// The validation loss; infinite if there is none.
-    Validation,
-    /// 1 if it diverged by the rule for its kind of loss, 0 if not.
-    Diverged,
-    /// 1 if it has a spike by that rule, and how many.
-    Spiked,
-    SpikeCount,
+    /// How far the loss is above that of a cell, seed by seed, in percent.
+    Gap(Pick),
+    /// What a probe measured.
+    Probed(Probed),
+}
+
+/// What a probe measured, the mean over parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Probed {
+    /// What that is.
+    pub(super) what: &'static str,
+    probe: &'static str,
+    /// How names of its parts end.
+    end: &'static str,
+    /// Whether they are of [`INPUTS`].
+    inputs: bool,
+    /// Whether it is the last value that counts, and not the mean of the last third of the steps.
+    last: bool,
+}
+
+/// The inputs that linear operators do not share: one operator of each.
+pub(super) const INPUTS: [&str; 4] = ["q_proj", "o_proj", "gate_proj", "down_proj"];
+
+/// The mean over parts whose names end so, but the head's.
+pub(super) const fn of_parts(what: &'static str, probe: &'static str, end: &'static str) -> Probed {
+    Probed { what, probe, end, inputs: false, last: false }
+}
+
+/// The same at the end of the run.
+pub(super) const fn at_the_end(
+    what: &'static str,
+    probe: &'static str,
+    end: &'static str,
+) -> Probed {
+    Probed { last: true, ..of_parts(what, probe, end) }
+}
+
+/// The mean over inputs.
+pub(super) const fn of_inputs(
+    what: &'static str,
+    probe: &'static str,
+    end: &'static str,
+) -> Probed {
+    Probed { inputs: true, ..of_parts(what, probe, end) }
+}
+
+impl Probed {
+    fn has(&self, part: &str) -> bool {
+        let Some(operator) = part.strip_suffix(self.end) else { return false };
+        let input = operator.strip_suffix('.');
+        match self.inputs {
+            true => INPUTS.iter().any(|name| input.is_some_and(|input| input.ends_with(name))),
+            false => !part.starts_with("lm_head"),
+        }
+    }
+
+    /// Steps and values of a run.
+    pub(super) fn series(&self, run: &Trained) -> Result<Vec<(f64, f64)>> {
+        series::series(run, self.probe, |part| self.has(part))
+    }
+
+    /// What of these counts.
+    pub(super) fn of(&self, series: &[(f64, f64)]) -> f64 {
+        match self.last {
+            true => series.last().map_or(f64::NAN, |&(_, y)| y),
+            false => series::late(series, 2.0 / 3.0),
+        }
+    }
 }
 
 impl Metric {
     /// What a run with more of it does, and one with less.
     pub(super) const fn verbs(self) -> [&'static str; 2] {
         match self {
-            Self::Loss | Self::Capped | Self::Tail => ["ends above", "ends below"],
-            Self::LogTail => ["ends above (logarithms)", "ends below (logarithms)"],
-            Self::Validation => {
-                ["has a higher validation loss than", "has a lower validation loss than"]
-            }
-            Self::Diverged => ["diverges more often than", "diverges less often than"],
-            Self::Spikes | Self::Spiked | Self::SpikeCount => {
-                ["spikes more often than", "spikes less often than"]
-            }
+            Self::Loss | Self::Capped => ["ends above", "ends below"],
+            Self::Spikes => ["spikes more often than", "spikes less often than"],
             Self::Failed => ["fails more often than", "fails less often than"],
+            Self::Gap(_) | Self::Probed(_) => ["is above", "is below"],
+        }
+    }
+
+    /// What it is called.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Loss | Self::Capped => "loss",
+            Self::Spikes => "number of spikes",
+            Self::Failed => "number of failures",
+            Self::Gap(_) => "gap",
+            Self::Probed(probed) => probed.what,
         }
     }
 
     /// Of one run.
-    pub(super) fn of(self, run: &Trained, arm: &Arm) -> f64 {
-        match self {
-            Self::Loss => run.tail_loss(),
+    fn of(self, run: &Trained, arm: &Arm) -> Result<f64> {
+        Ok(match self {
+            Self::Loss | Self::Gap(_) => run.tail_loss(),
+            Self::Probed(probed) => probed.of(&probed.series(run)?),
             Self::Capped => capped(run.tail_loss(), vocab(arm)),
             Self::Spikes => {
                 let fate = fate(run, arm);
                 fate.verdict.spikes_per_thousand(fate.steps)
             }
             Self::Failed => f64::from(u8::from(fate(run, arm).failed)),
-            Self::Tail => tail(run),
-            Self::LogTail => libm::log(tail(run)),
-            Self::Validation => run.summary.val_loss.unwrap_or(f64::INFINITY),
-            Self::Diverged => f64::from(u8::from(Course::of(run.clone(), arm).diverged())),
-            Self::Spiked => {
-                f64::from(u8::from(!Course::of(run.clone(), arm).verdict.spikes.is_empty()))
-            }
-            Self::SpikeCount => Course::of(run.clone(), arm).verdict.spikes.len() as f64,
-        }
+        })
     }
 }
 
@@ -143,21 +199,17 @@ impl<'a> Results<'a> {
     /// # Panics
     /// If there is none or several: a mistake in a table, which the test of all tables finds.
     pub(super) fn cell(&self, pick: &[&str], here: &Cell) -> &Cell {
-        match self.cells_of(pick, here)[..] {
-            [one] => one,
-            _ => panic!("no cell, or several, of {pick:?} beside {here:?}"),
-        }
-    }
-
-    /// All such cells.
-    pub(super) fn cells_of(&self, pick: &[&str], here: &Cell) -> Vec<&Cell> {
         let fits = |cell: &&Cell| {
             let agrees = |(axis, level): &(&'static str, Level)| {
                 pick.contains(&level.name) || here.level(axis).is_none_or(|here| here == level)
             };
             pick.iter().all(|name| cell.has(name)) && cell.0.iter().all(agrees)
         };
-        self.cells.iter().filter(fits).collect()
+        let mut found = self.cells.iter().filter(fits);
+        match (found.next(), found.next()) {
+            (Some(one), None) => one,
+            _ => panic!("no cell, or several, of {pick:?} beside {here:?}"),
+        }
     }
 
     /// The run of an arm.
@@ -179,22 +231,6 @@ impl<'a> Results<'a> {
         arms.map(|arm| self.run(&arm).map(|run| (arm, run))).collect()
     }
 
-    /// What became of the runs of a cell, seed by seed.
-    pub(super) fn courses(&self, cell: &Cell) -> Result<Vec<Course>> {
-        let runs = self.trained(cell)?.into_iter();
-        Ok(runs.map(|(arm, run)| Course::of(run, &arm)).collect())
-    }
-
-    /// Those of another grid, from the same place.
-    pub(super) fn of_grid<'b>(&'b self, grid: &'b Grid) -> Results<'b> {
-        Results {
-            grid,
-            cells: grid.cells(self.setting.scale),
-            setting: self.setting,
-            source: self.source,
-        }
-    }
-
     /// A metric of each run of a cell, by seed.
     pub(super) fn values(&self, cell: &Cell, metric: Metric) -> Result<Vec<f64>> {
         #[cfg(test)]
@@ -202,7 +238,27 @@ impl<'a> Results<'a> {
             let seeds = 1..=self.setting.scale.pick(self.grid.seeds);
             return Ok(seeds.map(|seed| made(cell, seed, metric)).collect());
         }
-        Ok(self.trained(cell)?.iter().map(|(arm, run)| metric.of(run, arm)).collect())
+        let runs = self.trained(cell)?;
+        let own = runs.iter().map(|(arm, run)| metric.of(run, arm)).collect::<Result<Vec<_>>>()?;
+        let Metric::Gap(base) = metric else { return Ok(own) };
+        let base = self.values(self.cell(base, cell), Metric::Loss)?;
+        Ok(own.iter().zip(base).map(|(own, base)| gap_percent(*own, base)).collect())
+    }
+
+    /// What a probe measured of each run of a cell, step by step.
+    pub(super) fn series(&self, cell: &Cell, probed: Probed) -> Result<Vec<Vec<(f64, f64)>>> {
+        self.trained(cell)?.iter().map(|(_, run)| probed.series(run)).collect()
+    }
+
+    /// The runs of the cell of a pick.
+    pub(super) fn picked(&self, pick: &[&str]) -> Result<Vec<(Arm, Trained)>> {
+        self.trained(self.cell(pick, &Cell::default()))
+    }
+
+    /// Those of another grid.
+    pub(super) fn on(&self, grid: &'a Grid) -> Self {
+        let cells = grid.cells(self.setting.scale);
+        Self { setting: self.setting, grid, cells, source: self.source }
     }
 
     /// The metrics of two cells.

@@ -1,8 +1,8 @@
 //! The studies there are, each with its figures in the order of its report.
 
 use crate::finding::Figure;
-use crate::nvfp4_outliers;
-use crate::tables::{bit_reduction, mx_instabilities};
+use crate::mx_instabilities;
+use crate::tables::{bit_reduction, nvfp4_outliers};
 
 /// A study: what one paper measured.
 #[derive(Clone, Copy)]

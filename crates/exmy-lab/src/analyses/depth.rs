@@ -1,0 +1,92 @@
+//! E9: outliers by depth.
+
+use crate::arm::Arm;
+use crate::finding::{Findings, Part, Table};
+use crate::measure::{INPUTS, Results};
+use crate::paired::{Side, verdict};
+use crate::plot::{self, Axis, Panel, Series};
+use crate::series::{late, spread};
+use crate::statistics::mean;
+use crate::store::Trained;
+use exmy::error::Result;
+use exmy_train::train::probe::{Line, Value};
+
+/// Kurtosis, and the largest magnitude: the probe and the end of its part.
+const MEASURES: [(&str, &str, &str); 2] =
+    [("kurtosis", "kurtosis", "input"), ("largest magnitude", "channels", "input.top")];
+
+/// The mean over the inputs of a layer of what a line of a probe has under this end.
+fn of_layer(line: &Line, layer: usize, end: &str) -> Option<f64> {
+    let names = INPUTS.map(|operator| format!("layers.{layer}.{operator}.{end}"));
+    let own = line.values.parts.iter().filter(|(name, _)| names.contains(name));
+    // Of a list of ranks the first.
+    let first = |value: &Value| value.list().and_then(|list| list.first().copied());
+    let values = own.filter_map(|(_, value)| value.number().or_else(|| first(value)));
+    mean(&values.collect::<Vec<_>>())
+}
+
+/// The mean of the last third, layer by layer.
+fn profile((arm, run): &(Arm, Trained), (probe, end): (&str, &str)) -> Result<Vec<f64>> {
+    let layers = arm.config.model.decoder().map_or(0, |model| model.layers);
+    let lines = run.probe(probe)?;
+    let of = |layer: usize| {
+        let point = |line: &Line| Some((line.step as f64, of_layer(line, layer, end)?));
+        late(&lines.iter().filter_map(point).collect::<Vec<_>>(), 2.0 / 3.0)
+    };
+    Ok((0..layers).map(of).collect())
+}
+
+/// The mean of the last quarter of the layers over that of the others; NaN where these have a mean of 0 or below, as flat
+/// distributions have.
+fn ratio(profile: &[f64]) -> f64 {
+    let (rest, last) = profile.split_at(profile.len() - (profile.len() / 4).max(1));
+    let rest = mean(rest).filter(|rest| *rest > 0.0);
+    mean(last).unwrap_or(f64::NAN) / rest.unwrap_or(f64::NAN)
+}
+
+/// When it counts as reproduced.
+pub(crate) const ASKS: &str = "Reproduced where the 95 % intervals of all four ratios lie above 1; contradicted where one lies below.";
+
+/// What is found.
+pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
+    let (mut claims, mut parts) = (Vec::new(), Vec::new());
+    let mut table = Table::new(
+        "last quarter of the layers over the others (mean and range over seeds)",
+        &["measure", "model", "ratio"],
+    );
+    let mut figure = plot::Figure::new("Outliers by layer")
+        .subtitle("bfloat16, last third of the run; lines: mean over seeds")
+        .x(Axis::whole("layer"));
+    for (label, probe, end) in MEASURES {
+        let mut panel = Panel::new(Axis::linear(format!("{label} of inputs")).include(0.0));
+        for kind in ["GLA", "SA"] {
+            let runs = results.picked(&[kind])?;
+            let profiles: Vec<Vec<f64>> =
+                runs.iter().map(|run| profile(run, (probe, end))).collect::<Result<_>>()?;
+            let ratios: Vec<f64> = profiles.iter().map(|one| ratio(one)).collect();
+            let what = format!("{label}, {}: last layers over others", kind);
+            claims.push(Side::above(&what, &ratios, 1.0, ""));
+            table.row([label.to_owned(), kind.to_owned(), spread(&ratios)]);
+            let at = |layer: usize| mean(&profiles.iter().map(|p| p[layer]).collect::<Vec<_>>());
+            let line = (0..profiles[0].len()).map(|i| (i as f64, at(i).unwrap_or(f64::NAN)));
+            panel = panel.line(Series::new(kind, line));
+        }
+        figure = figure.panel(panel);
+    }
+    parts.push(Part::Picture(figure));
+    parts.push(Part::Table(table));
+    Ok(Findings { verdict: verdict(&claims), parts })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_quarter_over_the_rest() {
+        assert_eq!(ratio(&[1.0, 1.0, 1.0, 3.0]), 3.0);
+        assert_eq!(ratio(&[1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 3.0, 3.0]), 2.0);
+        assert_eq!(ratio(&[2.0, 1.0]), 0.5);
+        assert!(ratio(&[-1.0, -2.0]).is_nan(), "twice as flat is no outlier");
+    }
+}

@@ -1,0 +1,236 @@
+//! E2: one type of operator at a time in NVFP4, from a checkpoint of bfloat16.
+
+use super::weights;
+use crate::finding::{Findings, Part, Table};
+use crate::measure::Results;
+use crate::paired::{Side, interval, verdict};
+use crate::plot::{self, Axis};
+use crate::series::{intervals, number, of_seeds};
+use crate::statistics::{mean, mean_interval, median};
+use crate::table::gap_percent;
+use crate::tables::nvfp4_outliers::{FROZEN, GLA_BRANCHES, OPERATORS, SA_BRANCHES};
+use exmy::error::Result;
+use exmy_train::recipe::Linear;
+use exmy_train::train::config::Config;
+
+/// The types of operators of a kind of model.
+fn operators(kind: &str) -> Vec<&'static str> {
+    let gates = ["g_proj", "gk_proj"];
+    let names = OPERATORS[1..].iter().map(|level| level.name);
+    names.filter(|name| kind == "GLA" || !gates.contains(name)).collect()
+}
+
+/// The operator that the paper finds most sensitive.
+fn most(kind: &str) -> &'static str {
+    if kind == "GLA" { "o_proj" } else { "v_proj" }
+}
+
+/// The share that operators whose names begin so have of the parameters of all linear operators in blocks.
+fn share(config: &Config, operator: &str) -> f64 {
+    let linears = Linear::all(&config.model.layout());
+    let blocks = || linears.iter().filter(|linear| linear.site.layer.is_some());
+    let size = |linears: &mut dyn Iterator<Item = &Linear>| linears.map(Linear::size).sum::<u64>();
+    let own = size(&mut blocks().filter(|l| l.site.operator.name().starts_with(operator)));
+    own as f64 / size(&mut blocks()) as f64
+}
+
+/// Whether an operator is in the highest or lowest third, and the paired difference of two of them.
+fn claim(kind: &str, found: &[(&str, Vec<f64>)]) -> Side {
+    let mut order: Vec<(&str, f64)> =
+        found.iter().map(|(name, values)| (*name, mean(values).unwrap_or(f64::NAN))).collect();
+    order.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let rank = |name: &str| order.iter().position(|one| one.0 == name).map_or(0, |at| at + 1);
+    let of = |name: &str| {
+        found.iter().find(|one| one.0 == name).map(|one| one.1.as_slice()).unwrap_or_default()
+    };
+    let (top, count) = (most(kind), order.len());
+    let third = count / 3;
+    let within = rank(top) <= third && rank("down_proj") > count - third;
+    let mut claim =
+        Side::below(("down_proj", of("down_proj")), (top, of(top)), &format!(" ({})", kind));
+    // The difference alone is not the ranking.
+    claim.holds = claim.holds.filter(|below| within || !below);
+    claim.text = format!(
+        "{}: of {count} operators {top} is number {} and down_proj number {}; {}",
+        kind,
+        rank(top),
+        rank("down_proj"),
+        claim.text
+    );
+    claim
+}
+
+/// When it counts as reproduced.
+pub(crate) const ASKS: &str = "Reproduced where o_proj (GLA) and v_proj (SA) are in the highest third and down_proj in the lowest, and the 95 % \
+    intervals of the paired differences of both exclude 0; contradicted where one lies on the other side.";
+
+/// What is found.
+pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
+    let (mut parts, mut judged, mut trained) = (Vec::new(), Vec::new(), Vec::new());
+    for (kind, grid) in [("GLA", &GLA_BRANCHES), ("SA", &SA_BRANCHES)] {
+        let (branches, kept) = (results.on(grid), results.on(&FROZEN));
+        let kept = kept.picked(&[kind])?;
+        let Some((arm, _)) = kept.first() else { continue };
+        let (half, model) = (arm.config.train.steps / 2, arm.config.clone());
+        // By seed, then by operator.
+        let recipes: Vec<String> =
+            operators(kind).iter().map(|name| format!("nv-nvfp4+last=0+only={name}")).collect();
+        let recipes: Vec<&str> = recipes.iter().map(String::as_str).collect();
+        let frozen: Vec<Vec<f64>> = kept
+            .iter()
+            .map(|run| weights::gaps(run, half, "bf16+out=bf16", &recipes))
+            .collect::<Result<_>>()?;
+        let base = branches.picked(&["bf16"])?;
+        let mut after = vec![Vec::new(); base.len()];
+        let own = base.first().map_or(0, |(arm, _)| arm.steps());
+        for name in operators(kind) {
+            for (at, (_, run)) in branches.picked(&[name])?.iter().enumerate() {
+                after[at].push(median_gap(&run.losses(), &base[at].1.losses(), own as usize / 2));
+            }
+        }
+        let what = format!("at the checkpoint of step {half}, nothing trained");
+        judged.push(of_kind(&model, kind, &what, &of_seeds(frozen.len()), &frozen, &mut parts));
+        let what = format!("after branches of {own} steps");
+        trained.push(of_kind(&model, kind, &what, &of_seeds(after.len()), &after, &mut parts));
+    }
+    let [judged, trained] = [verdict(&judged), verdict(&trained)];
+    let text = format!("{}; not judged, after branches: {}", judged.reason(), trained.reason());
+    Ok(Findings { verdict: judged.with(text), parts })
+}
+
+/// The median over the last `late` steps of a branch of its loss above that of bfloat16, in percent: rates are
+/// stressed, and a spike of one run is no effect of an operator. Records of a branch begin with those of
+/// the run it comes from.
+fn median_gap(own: &[(f64, f64)], base: &[(f64, f64)], late: usize) -> f64 {
+    let gaps = own.iter().zip(base).map(|(own, base)| gap_percent(own.1, base.1));
+    let gaps: Vec<f64> = gaps.collect();
+    median(&gaps[gaps.len() - late.min(gaps.len())..]).unwrap_or(f64::NAN)
+}
+
+/// The claim on one kind of model, from gaps by seed and operator, and its picture and table.
+fn of_kind(
+    model: &Config,
+    kind: &str,
+    what: &str,
+    few: &str,
+    gaps: &[Vec<f64>],
+    parts: &mut Vec<Part>,
+) -> Side {
+    let mut table = Table::new(
+        format!(
+            "{}, {what}: gap in percent, and gap over the share of parameters (mean and 95 % interval over {few})",
+            kind
+        ),
+        &["operator", "share of parameters, %", "gap, %", "sensitivity"],
+    );
+    let mut found: Vec<(&str, Vec<f64>, Vec<String>)> = Vec::new();
+    for (i, operator) in operators(kind).iter().enumerate() {
+        let share = share(model, operator);
+        let gaps: Vec<f64> = gaps.iter().map(|seed| seed[i]).collect();
+        let sensitivity: Vec<f64> = gaps.iter().map(|gap| gap / share).collect();
+        let shown = match mean_interval(&sensitivity, 0.95) {
+            None => sensitivity.first().map_or_else(String::new, |x| number(*x)),
+            some => interval(some),
+        };
+        let gap = mean(&gaps).map_or_else(String::new, |gap| format!("{gap:+.3}"));
+        let cells = vec![(*operator).to_owned(), format!("{:.1}", 100.0 * share), gap, shown];
+        found.push((operator, sensitivity, cells));
+    }
+    found.sort_by(|a, b| {
+        let of = |values: &[f64]| mean(values).unwrap_or(f64::NAN);
+        of(&b.1).total_cmp(&of(&a.1))
+    });
+    let names = found.iter().map(|one| one.0.trim_end_matches("_proj"));
+    let values: Vec<Vec<f64>> = found.iter().map(|one| one.1.clone()).collect();
+    parts.push(Part::Picture(
+        plot::Figure::new(format!("{}: what NVFP4 does to operators", kind))
+            .subtitle(format!("{what}; mean and 95 % interval, and each seed"))
+            .x(Axis::categories("operator in NVFP4", names))
+            .panel(intervals("gap, % / share of parameters", &values).rule(0.0, "bfloat16")),
+    ));
+    found.iter().for_each(|one| table.row(one.2.clone()));
+    parts.push(Part::Table(table));
+    claim(kind, &found.into_iter().map(|one| (one.0, one.1)).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exmy_train::train::preset::preset;
+
+    /// Nine operators with o_proj and down_proj at given places.
+    fn word(o: f64, down: f64) -> &'static str {
+        let mut found: Vec<(&str, Vec<f64>)> = Vec::new();
+        for (i, name) in (0..).zip(operators("GLA")) {
+            let mean = match name {
+                "o_proj" => o,
+                "down_proj" => down,
+                _ => 1.0 + 0.1 * f64::from(i),
+            };
+            found.push((name, vec![mean, mean + 0.01, mean - 0.01]));
+        }
+        verdict(&[claim("GLA", &found)]).word()
+    }
+
+    #[test]
+    fn a_ranking_is_places_and_a_difference() {
+        assert_eq!(word(2.0, 0.5), "reproduced");
+        assert_eq!(word(0.5, 2.0), "contradicted");
+        assert_eq!(word(0.9, 0.5), "not seen at this scale");
+        assert_eq!(word(2.0, 2.0), "not seen at this scale");
+    }
+
+    #[test]
+    fn shares_are_of_all_operators() {
+        for (kind, name) in [("GLA", "gla-micro"), ("SA", "sa-micro")] {
+            let model = preset(name).unwrap();
+            let shares: f64 = operators(kind).iter().map(|one| share(&model, one)).sum();
+            assert!((shares - 1.0).abs() < 1e-12);
+        }
+    }
+    #[test]
+    fn the_gap_of_a_branch_is_a_median_of_its_last_steps() {
+        let losses = |values: &[f64]| -> Vec<(f64, f64)> {
+            (1..).map(f64::from).zip(values.iter().copied()).collect()
+        };
+        let base = losses(&[2.0, 2.0, 2.0, 4.0, 2.0, 2.0]);
+        // 350 % three times, then 1, 5 and 2 %.
+        let own = losses(&[9.0, 9.0, 9.0, 4.04, 2.1, 2.04]);
+        let is = |late: usize, gap: f64| (median_gap(&own, &base, late) - gap).abs() < 1e-9;
+        assert!(is(3, 2.0) && is(2, 3.5) && is(1, 2.0), "{}", median_gap(&own, &base, 3));
+        // Of a branch that is shorter all steps: (5 + 350) / 2.
+        assert!(is(6, 177.5) && is(99, 177.5));
+        assert!(median_gap(&[], &[], 3).is_nan());
+    }
+
+    /// The tiny model's blocks have four matrices of 64 x 64 and three of 64 x 192: of 13 parts q_proj has one and
+    /// down_proj three. Of two seeds t is 12.7062.
+    #[test]
+    fn sensitivity_is_the_gap_over_the_share() {
+        let gaps = |q: f64, v: f64, down: f64| {
+            let of = |name: &&str| match *name {
+                "q_proj" => q,
+                "v_proj" => v,
+                "down_proj" => down,
+                _ => 0.0,
+            };
+            operators("SA").iter().map(of).collect::<Vec<f64>>()
+        };
+        let changes = "model.d_model = 64\nmodel.hidden = 192\nmodel.heads = 2\nmodel.kv_heads = 2";
+        let model = preset("sa-micro").and_then(|config| config.overlaid(changes)).unwrap();
+        let mut parts = Vec::new();
+        let both = [gaps(0.4, 1.0, 0.3), gaps(0.6, 1.0, 0.3)];
+        let claim = of_kind(&model, "SA", "here", "two seeds", &both, &mut parts);
+        let Some(Part::Table(table)) = parts.last() else { panic!("no table") };
+        let csv = table.csv();
+        // The largest first; 5.2 and 7.8 reach 1.3 x 12.7062 to each side of 6.5.
+        for line in [
+            "sensitivity\nv_proj,7.7,+1.000,\"+13.000 [+13.000, +13.000]\"\n",
+            "q_proj,7.7,+0.500,\"+6.500 [-10.018, +23.018]\"\n",
+            "down_proj,23.1,+0.300,\"+1.300 [+1.300, +1.300]\"\n",
+        ] {
+            assert!(csv.contains(line), "{line}{csv}");
+        }
+        assert!(claim.text.contains("v_proj is number 1 and down_proj number 3"), "{}", claim.text);
+    }
+}

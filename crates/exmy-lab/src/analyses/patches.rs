@@ -1,0 +1,364 @@
+//! E11: what patches of hot channels give back, by forward products alone.
+//!
+//! Products of drawn operands first: N(0, 1) activations with ten channels 8 to 30 times as large, weights of
+//! deviation 0.02. Then trained models in which channels are made hot without a change of function:
+//! gains of norms times a power of two, columns of what reads them divided by it.
+
+use super::weights::{data, under};
+use crate::finding::{Findings, Part, Table};
+use crate::measure::Results;
+use crate::paired::{Side, verdict};
+use crate::plot::{self, Axis, Panel};
+use crate::series::{draw, number, spread};
+use crate::statistics::{mean, normal_quantile};
+use crate::table::gap_percent;
+use exmy::error::{Error, Result};
+use exmy::gemm::f32::{Output, matmul};
+use exmy::random::{Philox, Stream};
+use exmy::view::{View, ViewMut};
+use exmy_train::nn::linear::{Group, Products};
+use exmy_train::nn::parameters::{Layout, Role};
+use exmy_train::nn::site::{Operator, Site};
+use exmy_train::recipe::{Engine, Images, Linear, Phase, Plan, Recipe};
+use exmy_train::train::config::Config;
+use exmy_train::train::data::Dataset;
+use exmy_train::train::trainer::Trainer;
+use std::collections::BTreeMap;
+
+/// The forms, in the order of the table.
+const FORMS: [(&str, &str); 5] = [
+    ("O1-A", "d-o1-a-exact"),
+    ("O1-W", "d-o1-w-exact"),
+    ("O2-B", "d-o2-b-exact"),
+    ("O2-B, NVFP4", "s-o2-b"),
+    ("literal", "s-literal"),
+];
+const COUNTS: [usize; 5] = [16, 32, 48, 128, 512];
+/// Scores, granularities and numbers of residuals at 48 channels.
+const WAYS: [(&str, &str); 8] = [
+    ("raw score, single channels, exact", "d-o2-b-k48-exact-raw"),
+    ("normalized score", "d-o2-b-k48-exact-normalized"),
+    ("product score", "d-o2-b-k48-exact-product"),
+    ("raw score, residuals in bf16", "d-o2-b-k48-raw"),
+    ("raw score, groups of 16, exact", "d-o2-b-k48-exact-block16"),
+    ("product score, groups of 16, exact", "d-o2-b-k48-exact-block16-product"),
+    ("raw score, groups of 16, residuals in NVFP4", "s-o2-b-k48"),
+    ("product score, groups of 16, residuals in NVFP4", "s-o2-b-k48-product"),
+];
+const SHAPE: (usize, usize, usize) = (256, 512, 256);
+/// Channels of a model planted hot, and how hot.
+const PLANTED: usize = 4;
+const SCALES: [f64; 4] = [1.0, 4.0, 16.0, 64.0];
+const MODELS: [(&str, &str); 3] = [
+    ("no patch", "nv-nvfp4+last=0"),
+    ("k = 16", "nv-nvfp4+last=0+hcp=s-o2-b-k16"),
+    ("k = 32", "nv-nvfp4+last=0+hcp=s-o2-b-k32"),
+];
+
+/// Activations (tokens, inputs) and weights (outputs, inputs).
+struct Drawn {
+    x: Vec<f32>,
+    w: Vec<f32>,
+    /// `x wᵀ` in f32.
+    y: Vec<f32>,
+}
+
+fn draw_operands(seed: u64) -> Drawn {
+    let (tokens, inputs, outputs) = SHAPE;
+    let philox = |label| Philox::new(seed, Stream::new(label));
+    let normal = |label, count: usize, scale: f64| -> Vec<f32> {
+        let random = philox(label);
+        let one = |i| normal_quantile((f64::from(random.word(i)) + 0.5) / 4_294_967_296.0);
+        (0..count as u64).map(|i| (scale * one(i)) as f32).collect()
+    };
+    let mut x = normal("patch activations", tokens * inputs, 1.0);
+    let hot = philox("patch channels");
+    for i in 0..10 {
+        let (channel, factor) =
+            (hot.below(i, inputs as u64) as usize, 8.0 + 22.0 * hot.uniform(100 + i));
+        x[channel..].iter_mut().step_by(inputs).for_each(|x| *x *= factor as f32);
+    }
+    let w = normal("patch weights", outputs * inputs, 0.02);
+    let mut y = vec![0.0; tokens * outputs];
+    let (left, right) = (View::new(&x, tokens, inputs), View::new(&w, outputs, inputs));
+    matmul(left, right.t(), ViewMut::new(&mut y, tokens, outputs), Output::Overwrite);
+    Drawn { x, w, y }
+}
+
+/// The relative error in Frobenius norm of a forward product under a recipe.
+fn error(drawn: &Drawn, recipe: &str) -> Result<f64> {
+    let (tokens, inputs, outputs) = SHAPE;
+    let recipe: Recipe = recipe.parse().map_err(|e| Error::new(format!("{recipe}: {e}")))?;
+    let site = Site { layer: Some(0), operator: Operator::Up };
+    let linears = vec![Linear { site, outputs, inputs }];
+    let plan = Plan::of(&recipe, linears, 1).map_err(|error| Error::new(error.to_string()))?;
+    let (mut images, mut y) = (Images::default(), vec![0.0; tokens * outputs]);
+    let members = [(Operator::Up, outputs)];
+    Engine::new(&plan, 1, Phase::Train(0), &mut images).forward(
+        &Group { layer: Some(0), members: &members },
+        View::new(&drawn.x, tokens, inputs),
+        View::new(&drawn.w, outputs, inputs),
+        ViewMut::new(&mut y, tokens, outputs),
+    );
+    let square = |x: f64| x * x;
+    let wrong: f64 =
+        y.iter().zip(&drawn.y).map(|(&a, &b)| square(f64::from(a) - f64::from(b))).sum();
+    let all: f64 = drawn.y.iter().map(|&b| square(f64::from(b))).sum();
+    Ok((wrong / all).sqrt())
+}
+
+/// Errors of every form by number of channels, draw by draw; 0 channels are no patch.
+#[derive(Default)]
+struct Errors {
+    base: Vec<f64>,
+    /// By form and channels.
+    forms: BTreeMap<(usize, usize), Vec<f64>>,
+    /// By way.
+    ways: Vec<Vec<f64>>,
+}
+
+fn measure(draws: u64) -> Result<Errors> {
+    let mut found = Errors { ways: vec![Vec::new(); WAYS.len()], ..Errors::default() };
+    for seed in 1..=draws {
+        let drawn = draw_operands(seed);
+        found.base.push(error(&drawn, "nv-nvfp4+last=0")?);
+        for (form, (_, text)) in FORMS.iter().enumerate() {
+            for k in COUNTS {
+                let recipe = format!("nv-nvfp4+last=0+hcp={text}-k{k}");
+                found.forms.entry((form, k)).or_default().push(error(&drawn, &recipe)?);
+            }
+        }
+        for (way, (_, text)) in WAYS.iter().enumerate() {
+            found.ways[way].push(error(&drawn, &format!("nv-nvfp4+last=0+hcp={text}"))?);
+        }
+    }
+    Ok(found)
+}
+
+/// What the errors of draws are judged by.
+fn claims(found: &Errors) -> Vec<Side> {
+    let of = |form, k| found.forms.get(&(form, k)).map(Vec::as_slice).unwrap_or_default();
+    // The weakest of several comparisons, as all must hold.
+    let weakest = |all: Vec<Side>| {
+        let rank = |claim: &Side| match claim.holds {
+            Some(false) => 0,
+            None => 1,
+            Some(true) => 2,
+        };
+        let hold = all.iter().filter(|claim| claim.holds == Some(true)).count();
+        let of = format!(" ({hold} of {} hold)", all.len());
+        let found = all.into_iter().min_by_key(rank)?;
+        Some(Side { text: found.text.clone() + &of, ..found })
+    };
+    let steps = COUNTS.windows(2).map(|two| {
+        let names = (format!("error with {} channels", two[1]), format!("with {}", two[0]));
+        Side::below((&names.0, of(2, two[1])), (&names.1, of(2, two[0])), "")
+    });
+    let mut all: Vec<Side> = weakest(steps.collect()).into_iter().collect();
+    for (form, name) in [(0, "O1-A"), (1, "O1-W")] {
+        let each = COUNTS.map(|k| {
+            let own = format!("error of O2-B with {k} channels");
+            Side::below((&own, of(2, k)), (name, of(form, k)), "")
+        });
+        all.extend(weakest(each.into()));
+    }
+    all
+}
+
+/// Makes channels hot without a change of function.
+fn plant(layout: &Layout, params: &mut [f32], width: usize, scale: f64) {
+    let channels: Vec<usize> = (0..PLANTED).map(|i| (2 * i + 1) * width / (2 * PLANTED)).collect();
+    let reads =
+        ["q_proj", "k_proj", "v_proj", "g_proj", "gk_proj.0", "gate_proj", "up_proj", "lm_head"];
+    for entry in layout.iter() {
+        let values = &mut params[entry.range.clone()];
+        let operator = reads.iter().any(|name| entry.name.ends_with(&format!("{name}.weight")));
+        let is_norm = entry.role == Role::Norm && entry.shape == [width];
+        if is_norm && entry.name.ends_with("norm.weight") {
+            channels.iter().for_each(|&j| values[j] *= scale as f32);
+        } else if operator {
+            for row in values.chunks_mut(width) {
+                channels.iter().for_each(|&j| row[j] /= scale as f32);
+            }
+        }
+    }
+}
+
+/// The validation loss of weights under a recipe.
+fn loss(config: &Config, recipe: &str, params: &[f32], text: &Dataset) -> Result<f64> {
+    let mut config = under(config, recipe)?;
+    config.record.eval_windows = 64;
+    let mut trainer = Trainer::new(&config, text)?;
+    trainer.begin(params.to_vec());
+    Ok(trainer.validation_loss())
+}
+
+/// Gaps in percent by recipe, hotness and seed.
+fn planted(results: &Results<'_>) -> Result<Vec<Vec<Vec<f64>>>> {
+    let text = data(results.setting)?;
+    let mut gaps = vec![vec![Vec::new(); SCALES.len()]; MODELS.len()];
+    for (_, run) in results.picked(&["bf16"])? {
+        let config = run.folder.config()?;
+        let layout = config.model.layout();
+        let trained = exmy_train::train::checkpoint::load_model(&run.folder.model_file(), &layout)?;
+        let width = config.model.decoder().map_or(0, |model| model.d_model);
+        for (at, &scale) in SCALES.iter().enumerate() {
+            let mut params = trained.clone();
+            plant(&layout, &mut params, width, scale);
+            let base = loss(&config, "bf16+out=bf16", &params, &text)?;
+            for (model, (_, recipe)) in MODELS.iter().enumerate() {
+                gaps[model][at].push(gap_percent(loss(&config, recipe, &params, &text)?, base));
+            }
+        }
+    }
+    Ok(gaps)
+}
+
+/// Pictures and tables of the drawn products.
+fn drawn_parts(found: &Errors) -> Vec<Part> {
+    let mut header = vec!["form"];
+    let names = COUNTS.map(|k| format!("k = {k}"));
+    header.extend(names.iter().map(String::as_str));
+    let mut table = Table::new(
+        format!(
+            "relative error of the product (mean and range over {} draws), by channels patched of 512; without a \
+             patch {}. O1-A: residual of activations, O1-W: of weights, O2-B: both (NVFP4: rounded again), literal: \
+             their product alone",
+            found.base.len(),
+            spread(&found.base)
+        ),
+        &header,
+    );
+    let mut panel = Panel::new(Axis::linear("relative error of the product").include(0.0));
+    for (form, (name, _)) in FORMS.iter().enumerate() {
+        let of = |k: usize| found.forms[&(form, k)].as_slice();
+        table.row(std::iter::once((*name).to_owned()).chain(COUNTS.map(|k| spread(of(k)))));
+        let by_draw = (0..found.base.len()).map(|i| {
+            let points = COUNTS.iter().map(|&k| (k as f64, of(k)[i]));
+            std::iter::once((0.0, found.base[i])).chain(points).collect()
+        });
+        panel = draw(panel, name, &by_draw.collect::<Vec<_>>());
+    }
+    let mut ways = Table::new(
+        "relative error with 48 channels by score, granularity and numbers of the residuals",
+        &["way", "error", "over that without a patch"],
+    );
+    for ((name, _), errors) in WAYS.iter().zip(&found.ways) {
+        let ratio: Vec<f64> = errors.iter().zip(&found.base).map(|(a, b)| a / b).collect();
+        ways.row([(*name).to_owned(), spread(errors), spread(&ratio)]);
+    }
+    let figure = plot::Figure::new("Error of a product by the residuals that are patched")
+        .subtitle(
+            "256 tokens x 512 channels x 256 outputs, ten hot channels; bands: range of draws",
+        )
+        .x(Axis::whole("channels patched"))
+        .panel(panel);
+    vec![Part::Picture(figure), Part::Table(table), Part::Table(ways)]
+}
+
+/// When it counts as reproduced.
+pub(crate) const ASKS: &str = "Reproduced where the 95 % intervals of all paired differences exclude 0; contradicted where one shows the opposite.";
+
+/// What is found.
+pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
+    let found = measure(results.setting.scale.pick([2, 30, 30]))?;
+    let mut all = claims(&found);
+    let mut parts = drawn_parts(&found);
+    let gaps = planted(results)?;
+    let header: Vec<String> = SCALES.iter().map(|a| format!("times {a}")).collect();
+    let mut names = vec!["recipe"];
+    names.extend(header.iter().map(String::as_str));
+    let mut table = Table::new(
+        format!(
+            "gap in percent of the validation loss of {} trained models with {PLANTED} channels of each norm \
+             planted hot, all blocks in NVFP4 (mean and range)",
+            gaps[0][0].len()
+        ),
+        &names,
+    );
+    let mut panel = Panel::new(Axis::linear("gap to bfloat16, %"));
+    for ((name, _), by_scale) in MODELS.iter().zip(&gaps) {
+        table.row(std::iter::once((*name).to_owned()).chain(by_scale.iter().map(|g| spread(g))));
+        let of = |i: usize| -> Vec<(f64, f64)> {
+            SCALES.iter().zip(by_scale).map(|(&a, gaps)| (a, gaps[i])).collect()
+        };
+        panel = draw(panel, name, &(0..by_scale[0].len()).map(of).collect::<Vec<_>>());
+    }
+    parts.push(Part::Picture(
+        plot::Figure::new("Planted hot channels, patched and not")
+            .subtitle("GLA trained in bfloat16, validation loss without further training; bands: range of seeds")
+            .x(Axis::log("gain of the planted channels, times"))
+            .panel(panel.rule(0.0, "bfloat16")),
+    ));
+    parts.push(Part::Table(table));
+    for (at, scale) in SCALES.iter().enumerate().filter(|(_, scale)| **scale >= 16.0) {
+        let names = (format!("planted gap (times {scale}) patched"), "not patched");
+        all.push(Side::below((&names.0, &gaps[1][at]), (names.1, &gaps[0][at]), " points"));
+    }
+    let share = |form: usize, k: usize| {
+        let ratio = |values: &[f64]| mean(values).unwrap_or(f64::NAN);
+        number(ratio(&found.forms[&(form, k)]) / ratio(&found.base))
+    };
+    parts.push(Part::Text(format!(
+        "With 48 channels, O2-B leaves {} of the error, with its residuals in NVFP4 again {}. Taken literally, a \
+         one-block augmentation adds the product of the residuals alone and leaves {}: the form of the paper \
+         must be the one with two blocks. Inputs and outputs are bfloat16.",
+        share(2, 48),
+        share(3, 48),
+        share(4, 48)
+    )));
+    Ok(Findings { verdict: verdict(&all), parts })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arm::{Scale, Setting};
+
+    fn errors(a: f64, b: f64, falling: bool) -> Errors {
+        let mut found = Errors { base: vec![1.0; 3], ..Errors::default() };
+        for (form, level) in [(0, a), (1, 1.1 * a), (2, b)] {
+            for (i, k) in (0..).zip(COUNTS) {
+                let fall = if falling { -0.02 } else { 0.02 } * f64::from(i);
+                let values =
+                    [0.0, 0.001, 0.003].map(|noise| level + fall + noise * f64::from(1 + i));
+                found.forms.insert((form, k), values.into());
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn each_verdict_can_be_reached() {
+        assert_eq!(verdict(&claims(&errors(0.9, 0.5, true))).word(), "reproduced");
+        assert_eq!(verdict(&claims(&errors(0.5, 0.9, true))).word(), "contradicted");
+        assert_eq!(verdict(&claims(&errors(0.9, 0.5, false))).word(), "contradicted");
+        assert_eq!(verdict(&claims(&errors(0.5, 0.5, true))).word(), "not seen at this scale");
+    }
+
+    /// What is planted changes no loss by a bit in f32.
+    #[test]
+    fn planting_is_no_change_of_function() {
+        let setting = Setting::unread(Scale::Smoke);
+        let config = setting.config("gla-nano", "record.eval_windows = 4");
+        let text = data(&setting).unwrap();
+        let layout = config.model.layout();
+        let params = config.model.initialize(1);
+        let mut hot = params.clone();
+        plant(&layout, &mut hot, 64, 16.0);
+        assert_ne!(params, hot);
+        let of = |params: &[f32]| loss(&config, "f32", params, &text).unwrap();
+        assert_eq!(of(&params), of(&hot));
+    }
+
+    #[test]
+    fn a_product_is_better_patched() {
+        let drawn = draw_operands(1);
+        let [base, both, full] = ["", "+hcp=d-o2-b-k128-exact", "+hcp=d-full-k512-exact"]
+            .map(|patch| error(&drawn, &format!("nv-nvfp4+last=0{patch}")).unwrap());
+        assert!(
+            (0.13..0.15).contains(&base) && both < 0.07 && full < 0.004,
+            "{base} {both} {full}"
+        );
+    }
+}

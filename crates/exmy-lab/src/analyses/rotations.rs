@@ -1,0 +1,136 @@
+//! E15: rotations, where and of what size.
+
+use crate::finding::{Findings, Part, Table};
+use crate::grid::Set;
+use crate::measure::Results;
+use crate::paired::{Side, verdict};
+use crate::series::spread;
+use crate::statistics::normal_quantile;
+use crate::tables::nvfp4_outliers::ROTATED;
+use exmy::error::{Error, Result};
+use exmy::gemm::f32::{Output, matmul};
+use exmy::random::{Philox, Stream};
+use exmy::view::{View, ViewMut};
+use exmy_train::nn::linear::{Group, Products};
+use exmy_train::nn::site::{Operator, Site};
+use exmy_train::recipe::{Engine, Images, Linear, Phase, Plan, Recipe};
+
+/// What the activations are; gradients are N(0, 1).
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Activations {
+    /// N(0, 1).
+    Normal,
+    /// The same, one element in so many so many times as large.
+    Spiky(u64, f64),
+}
+
+/// Tokens, inputs, outputs.
+const SHAPE: (usize, usize, usize) = (256, 128, 128);
+/// What is judged: one element in so many is larger, and how much.
+const SPIKES: (u64, f64) = (64, 30.0);
+
+/// Tokens of so many values each.
+fn values(seed: u64, label: &str, width: usize, kind: Activations) -> Vec<f32> {
+    let random = Philox::new(seed, Stream::new(label));
+    let places = Philox::new(seed, Stream::new(label).with(1));
+    let one = |i: u64| {
+        let x = normal_quantile((f64::from(random.word(i)) + 0.5) / 4_294_967_296.0);
+        let y = match kind {
+            Activations::Spiky(of, size) if places.below(i, of) == 0 => size * x,
+            Activations::Normal | Activations::Spiky(..) => x,
+        };
+        y as f32
+    };
+    (0..(SHAPE.0 * width) as u64).map(one).collect()
+}
+
+/// Signal to noise of the weight gradient in decibel, of the recipe with nothing rounded stochastically.
+fn decibel(seed: u64, activations: Activations, recipe: &str) -> Result<f64> {
+    let (tokens, inputs, outputs) = SHAPE;
+    let text = format!("{recipe}+sr=none");
+    let recipe: Recipe = text.parse().map_err(|error| Error::new(format!("{text}: {error}")))?;
+    let site = Site { layer: Some(0), operator: Operator::Up };
+    let plan = Plan::of(&recipe, vec![Linear { site, outputs, inputs }], 1)
+        .map_err(|error| Error::new(error.to_string()))?;
+    let x = values(seed, "rotation input", inputs, activations);
+    let g = values(seed, "rotation gradient", outputs, Activations::Normal);
+    let (x, g) = (View::new(&x, tokens, inputs), View::new(&g, tokens, outputs));
+    let (mut exact, mut found) = (vec![0.0; outputs * inputs], vec![0.0; outputs * inputs]);
+    matmul(g.t(), x, ViewMut::new(&mut exact, outputs, inputs), Output::Overwrite);
+    let members = [(Operator::Up, outputs)];
+    let mut images = Images::default();
+    let mut engine = Engine::new(&plan, seed, Phase::Train(0), &mut images);
+    engine.grad_weight(
+        &Group { layer: Some(0), members: &members },
+        g,
+        x,
+        ViewMut::new(&mut found, outputs, inputs),
+    );
+    let square = |x: f64| x * x;
+    let signal: f64 = exact.iter().map(|&y| square(f64::from(y))).sum();
+    let noise: f64 =
+        found.iter().zip(&exact).map(|(&a, &b)| square(f64::from(a) - f64::from(b))).sum();
+    Ok(10.0 * libm::log10(signal / noise))
+}
+
+fn claims(plain: &[f64], rotated: &[f64]) -> Vec<Side> {
+    vec![Side::below(("without rotation, spiky", plain), ("rotated by 16", rotated), " dB")]
+}
+
+/// When it counts as reproduced.
+pub(crate) const ASKS: &str = "Reproduced where the 95 % interval of the paired difference over draws lies above 0; contradicted where it lies below.";
+
+/// What is found.
+pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
+    let draws = results.setting.scale.pick([2, 10, 10]);
+    let mut table = Table::new(
+        format!(
+            "weight gradient of {} tokens, signal to noise in dB (mean and range over {draws} draws); spiky: one \
+             activation in {} is {} times as large",
+            SHAPE.0, SPIKES.0, SPIKES.1
+        ),
+        &["rotation", "spiky", "normal"],
+    );
+    let (mut plain, mut rotated) = (Vec::new(), Vec::new());
+    for level in &ROTATED[1..] {
+        let (name, Set::Recipe(recipe)) = (level.name, level.set) else { continue };
+        // The product looked at is the weight gradient.
+        if name.starts_with("forward") || name.starts_with("input") {
+            continue;
+        }
+        let of = |kind: Activations| -> Result<Vec<f64>> {
+            (1..=draws).map(|seed| decibel(seed, kind, recipe)).collect()
+        };
+        let spiky = of(Activations::Spiky(SPIKES.0, SPIKES.1))?;
+        let normal = of(Activations::Normal)?;
+        table.row([name.to_owned(), spread(&spiky), spread(&normal)]);
+        match name {
+            "none" => plain = spiky,
+            "weight gradient, 16" => rotated = spiky,
+            _ => {}
+        }
+    }
+    let parts = vec![Part::Table(table)];
+    Ok(Findings { verdict: verdict(&claims(&plain, &rotated)), parts })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_verdict_can_be_reached() {
+        let (low, high) = ([18.0, 18.1, 17.9], [20.0, 20.2, 19.9]);
+        let word = |a: &[f64], b: &[f64]| verdict(&claims(a, b)).word();
+        assert_eq!(word(&low, &high), "reproduced");
+        assert_eq!(word(&high, &low), "contradicted");
+        assert_eq!(word(&low, &[18.5, 17.9, 18.0]), "not seen at this scale");
+    }
+
+    /// About 20 dB an operand, as NVFP4 has of normal values, is 17 dB of their product.
+    #[test]
+    fn normal_values_have_the_usual_noise() {
+        let found = decibel(1, Activations::Normal, "nv-nvfp4+last=0+rht=none").unwrap();
+        assert!((16.0..19.0).contains(&found), "{found}");
+    }
+}

@@ -1,0 +1,177 @@
+//! New seeds near where AppC's search found runs that end as lost in MX and not in f32.
+//!
+//! A cell that a search has found is likely to look worse than it is, so what it seems to show is tried
+//! on seeds that nobody has looked at, and by several thresholds: those of the steady rate of [`unstable`](super::unstable). E2M1, the worst of the
+//! search, is judged; the other formats stand beside it.
+
+use super::common::{F32, Fate, Proxy, STILL, proxy_fate, text};
+use super::judge::{Paired, by_signs};
+use super::unstable::{Stress, judged};
+use crate::arm::{Arm, Scale, Setting};
+use crate::detect::Factor;
+use crate::finding::{Part, Table, Verdict};
+use crate::statistics::{sign_test, wilson};
+use crate::store::Runs;
+use exmy::error::Result;
+use std::ops::Range;
+
+/// Names and recipes: what is compared with, the judged one, others.
+fn formats(stress: &Stress) -> [(String, String); 6] {
+    let mx = |format: &str| (format.to_uppercase(), text(format));
+    [
+        ("f32, betas still".into(), STILL.into()),
+        mx(stress.format),
+        mx("e2m3"),
+        mx("e4m3"),
+        ("bfloat16".into(), "mxpaper-bf16+gelu=fp32".into()),
+        ("f32".into(), F32.into()),
+    ]
+}
+
+/// None where the study's own runs are trained, or nothing is judged.
+fn seeds(setting: &Setting) -> Range<u64> {
+    match setting.scale {
+        Scale::Small => judged(setting).seeds(setting),
+        Scale::Smoke | Scale::Paper => 0..0,
+    }
+}
+
+fn arm(setting: &Setting, format: usize, seed: u64) -> Arm {
+    let stress = judged(setting);
+    if format == 1 {
+        // The same run as F4's.
+        return stress.control(setting, seed);
+    }
+    let recipe = formats(&stress)[format].1.clone();
+    Proxy { recipe, ..stress.proxy(setting, seed) }.arm(setting)
+}
+
+pub(super) fn arms(setting: &Setting) -> Vec<Arm> {
+    let of = |seed| (0..6).map(move |format| arm(setting, format, seed));
+    seeds(setting).flat_map(of).collect()
+}
+
+/// Multiples of the lowest level above which a run counts as diverged; the third is the study's own.
+const FACTORS: [f64; 4] = [3.0, 5.0, 10.0, 20.0];
+
+/// By one multiple, whether f32 and MX of each seed diverged.
+type Pairs = Vec<(bool, bool)>;
+
+/// Counts of MX alone, f32 alone and both, and the sign test's probability that chance gives as many more of MX.
+fn counts(pairs: &Pairs) -> ([usize; 3], f64) {
+    let count = |f32: bool, mx: bool| pairs.iter().filter(|run| **run == (f32, mx)).count();
+    let p = sign_test(&signs(pairs)).map_or(1.0, |test| test.p_positive);
+    ([count(false, true), count(true, false), count(true, true)], p)
+}
+
+fn signs(pairs: &Pairs) -> Vec<f64> {
+    pairs.iter().map(|(f32, mx)| f64::from(*mx) - f64::from(*f32)).collect()
+}
+
+/// Whether more seeds diverge in MX alone than in f32 alone, by each multiple.
+fn judge(name: &str, by: &[Pairs; FACTORS.len()], losses: &str) -> Verdict {
+    let words = |(factor, pairs): (&f64, &Pairs)| {
+        let ([mx, f32, both], p) = counts(pairs);
+        format!("{mx} : {f32} ({both} in both, p {p:.3}) by {factor} times the lowest level")
+    };
+    let list: Vec<String> = FACTORS.iter().zip(by).map(words).collect();
+    let text = format!(
+        "{name}, {} new seeds, lost at the end in MX alone : in f32 alone (betas still): {}; ln(loss) of MX minus \
+         that of f32: {losses}",
+        by[0].len(),
+        list.join(", ")
+    );
+    let verdicts = by.each_ref().map(|pairs| by_signs(&signs(pairs), String::new()));
+    let same = verdicts.iter().all(|verdict| verdict.word() == verdicts[0].word());
+    if same { verdicts[0].with(text) } else { Verdict::NotSeen(text) }
+}
+
+/// The verdict, and tables; `None` where there are no such runs.
+pub(super) fn find(setting: &Setting, runs: &Runs<'_>) -> Result<Option<(Verdict, [Part; 2])>> {
+    if seeds(setting).is_empty() {
+        return Ok(None);
+    }
+    let stress = judged(setting);
+    let words = stress.words(setting);
+    let names = formats(&stress).map(|format| format.0);
+    let fates: Vec<Vec<Fate>> = (0..names.len())
+        .map(|format| {
+            seeds(setting).map(|seed| proxy_fate(runs, &arm(setting, format, seed))).collect()
+        })
+        .collect::<Result<_>>()?;
+    let losses = |format: usize| {
+        let of = |format: usize| fates[format].iter().map(|fate| fate.tail).collect::<Vec<_>>();
+        Paired::of_logarithms(&of(format), &of(0)).words()
+    };
+    let caption = format!(
+        "{words}; new seeds. Exploded: the loss was above that before training at some step. Lost: its last tenth \
+         is ten times above its lowest level, with the 95 % interval of the share (Wilson). ln(loss) at the end, at most \
+         that before training, less that of f32 whose betas stay still, by pairs of seeds"
+    );
+    let mut table =
+        Table::new(&caption, &["numbers", "exploded", "lost", "runs", "interval", "ln(loss)"]);
+    for (format, name) in names.iter().enumerate() {
+        let exploded = |fate: &&Fate| {
+            let first = fate.losses.first().map_or(f64::NAN, |first| first.1);
+            fate.losses.iter().any(|(_, loss)| !loss.is_finite() || *loss > first)
+        };
+        let fates = &fates[format];
+        let lost = fates.iter().filter(|fate| fate.diverged()).count();
+        let share = wilson(lost as u64, fates.len() as u64, 0.95);
+        table.row([
+            name.clone(),
+            fates.iter().filter(exploded).count().to_string(),
+            lost.to_string(),
+            fates.len().to_string(),
+            share.map_or_else(|| "-".into(), |i| format!("{:.2} to {:.2}", i.low, i.high)),
+            if format == 0 { "-".into() } else { losses(format) },
+        ]);
+    }
+    let lost = |fate: &Fate, factor: f64| {
+        let rule = Factor { factor, ..Factor::default() };
+        rule.judge(&fate.losses, &fate.norms).diverged.is_some()
+    };
+    let by = FACTORS.map(|factor| -> Pairs {
+        let pairs = fates[0].iter().zip(&fates[1]);
+        pairs.map(|(f32, mx)| (lost(f32, factor), lost(mx, factor))).collect()
+    });
+    let caption = format!("{} beside f32 whose betas stay still, by other multiples", names[1]);
+    let header = ["times the lowest level", "MX alone", "f32 alone", "both", "p"];
+    let mut others = Table::new(&caption, &header);
+    for (factor, pairs) in FACTORS.iter().zip(&by) {
+        let ([mx, f32, both], p) = counts(pairs);
+        let cells = [factor.to_string(), mx.to_string(), f32.to_string(), both.to_string()];
+        others.row(cells.into_iter().chain([format!("{p:.4}")]));
+    }
+    let verdict = judge(&words, &by, &losses(1));
+    Ok(Some((verdict, [Part::Table(table), Part::Table(others)])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arm::Scale;
+
+    #[test]
+    fn verdicts_count_seeds_by_every_multiple() {
+        let of = |pair: (bool, bool), count: usize| vec![pair; count];
+        let word = |by: [Pairs; 4]| judge("E2M1", &by, "").word();
+        let same = |pairs: Pairs| word([pairs.clone(), pairs.clone(), pairs.clone(), pairs]);
+        // Half to the fifth power is 0.031, to the fourth 0.0625.
+        assert_eq!(same(of((false, true), 5)), "reproduced");
+        assert_eq!(same(of((false, true), 4)), "not seen at this scale");
+        assert_eq!(same(of((true, false), 5)), "contradicted");
+        assert_eq!(same(of((true, true), 9)), "not seen at this scale");
+        assert_eq!(same(Vec::new()), "not seen at this scale");
+        let (few, many) = (of((true, true), 5), of((false, true), 5));
+        assert_eq!(word([few, many.clone(), many.clone(), many]), "not seen at this scale");
+    }
+
+    #[test]
+    fn seeds_are_not_those_of_the_search() {
+        let setting = Setting::unread(Scale::Small);
+        assert_eq!(seeds(&setting), 21..45);
+        assert_eq!(arms(&setting).len(), 24 * 6);
+        assert!(arms(&Setting::unread(Scale::Smoke)).is_empty());
+    }
+}

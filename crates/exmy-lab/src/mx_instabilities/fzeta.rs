@@ -1,0 +1,334 @@
+//! F-zeta: the bias of MX gradients against those of f32, and the loss, on one axis.
+
+use super::appc;
+use super::common::{Fate, Proxy, proxy_fate, seeds, text};
+use super::draw::{calm, number};
+use super::f2;
+use super::judge::controlled;
+use super::unstable;
+use crate::arm::{Arm, Setting};
+use crate::finding::{Figure, Findings, Part, Table, Verdict};
+use crate::plot::{self, Axis, Panel, Series};
+use crate::statistics::{mann_kendall, median, sign_test};
+use crate::store::Runs;
+use exmy::error::Result;
+
+/// F-zeta.
+pub(super) struct Zeta;
+
+/// Records in a row for which the bias must be large, so that one noisy measurement is no onset.
+const ROW: usize = 3;
+
+/// The first step from which on `ROW` values in a row are at least 1.
+fn onset(values: &[(f64, f64)]) -> Option<u64> {
+    let rows = values.windows(ROW);
+    rows.into_iter().find(|row| row.iter().all(|v| v.1 >= 1.0)).map(|row| row[0].0 as u64)
+}
+
+/// Medians of the first and of the last fifth.
+fn ends(values: &[(f64, f64)]) -> (f64, f64) {
+    let part = (values.len() / 5).max(1).min(values.len());
+    let of = |values: &[(f64, f64)]| {
+        let values: Vec<f64> = values.iter().map(|value| value.1).collect();
+        median(&values).unwrap_or(f64::NAN)
+    };
+    (of(&values[..part]), of(&values[values.len() - part..]))
+}
+
+/// What one run shows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Seen {
+    /// Whether rho of equal weights rises and cosine falls, by Mann and Kendall's test.
+    drifts: bool,
+    /// Whether they do the opposite.
+    shrinks: bool,
+    /// Where rho first stays at 1 or above, and where the run diverged.
+    onset: Option<u64>,
+    diverged: Option<u64>,
+}
+
+impl Seen {
+    /// Whether the bias was large before the run diverged.
+    fn precedes(&self) -> bool {
+        matches!((self.onset, self.diverged), (Some(onset), Some(end)) if onset < end)
+    }
+
+    /// What a run shows until it diverges.
+    fn of(fate: &Fate, rho: &[(f64, f64)], cos: &[(f64, f64)]) -> Self {
+        let before = |values: &[(f64, f64)]| {
+            let end = fate.verdict.diverged.map_or(f64::INFINITY, |end| end as f64);
+            values.iter().copied().filter(|value| value.0 < end).collect::<Vec<_>>()
+        };
+        let ((rho_up, rho_down), (cos_up, cos_down)) = (trends(&before(rho)), trends(&before(cos)));
+        Self {
+            drifts: rho_up && cos_down,
+            shrinks: rho_down && cos_up,
+            onset: onset(&before(rho)),
+            diverged: fate.verdict.diverged,
+        }
+    }
+}
+
+/// The MX runs of AppC's grid in which rho of equal weights was measured, and the control.
+fn search(setting: &Setting, runs: &Runs<'_>) -> Result<(Vec<Seen>, Seen)> {
+    let seen = |arm: &Arm| -> Result<Seen> {
+        let fate = proxy_fate(runs, arm)?;
+        let (rho, cos) = (fate.trained.values("rho_same")?, fate.trained.values("cos_same")?);
+        Ok(Seen::of(&fate, &rho, &cos))
+    };
+    let all = appc::mx(setting).iter().map(seen).collect::<Result<_>>()?;
+    Ok((all, seen(&appc::biased(setting))?))
+}
+
+/// What the search shows.
+fn told(seen: &[Seen]) -> String {
+    let lost: Vec<&Seen> = seen.iter().filter(|seen| seen.diverged.is_some()).collect();
+    let count = |of: &dyn Fn(&Seen) -> bool| seen.iter().filter(|seen| of(seen)).count();
+    format!(
+        "of {} MX runs of AppC's grid {} diverge, {} of them after such an onset, and {} that do not diverge have \
+         one; rho rises and the cosine falls in {}, the opposite in {}",
+        seen.len(),
+        lost.len(),
+        lost.iter().filter(|seen| seen.precedes()).count(),
+        count(&|seen| seen.diverged.is_none() && seen.onset.is_some()),
+        count(&|seen| seen.drifts),
+        count(&|seen| seen.shrinks),
+    )
+}
+
+/// In runs that diverged the bias must be large before; without any, only its drift can be told.
+fn judge(seen: &[Seen]) -> Verdict {
+    let drifts = seen.iter().filter(|seen| seen.drifts).count();
+    let shrinks = seen.iter().filter(|seen| seen.shrinks).count();
+    let lost: Vec<&Seen> = seen.iter().filter(|seen| seen.diverged.is_some()).collect();
+    let before = lost.iter().filter(|seen| seen.precedes()).count();
+    let text = format!(
+        "rho of equal weights rises and the cosine falls in {drifts} of {} MX runs (both trends with p below \
+         0.05), the opposite in {shrinks}; {} of them diverged, {before} after rho had been 1 or more for \
+         {ROW} records",
+        seen.len(),
+        lost.len()
+    );
+    let differences: Vec<f64> = seen
+        .iter()
+        .filter(|seen| seen.drifts != seen.shrinks)
+        .map(|seen| if seen.drifts { 1.0 } else { -1.0 })
+        .collect();
+    let signs = sign_test(&differences);
+    let rises = signs.is_some_and(|signs| signs.p_positive <= 0.05);
+    let falls = signs.is_some_and(|signs| signs.p_negative <= 0.05);
+    if falls || !lost.is_empty() && before == 0 {
+        Verdict::Contradicted(text)
+    } else if rises && before > 0 && before == lost.len() {
+        Verdict::Reproduced(text)
+    } else {
+        Verdict::NotSeen(text)
+    }
+}
+
+/// Whether the trend of values is up, or down.
+fn trends(values: &[(f64, f64)]) -> (bool, bool) {
+    let values: Vec<f64> = values.iter().map(|value| value.1).collect();
+    let trend = mann_kendall(&values);
+    let by = |p: fn(&crate::statistics::Trend) -> f64| {
+        trend.as_ref().is_some_and(|trend| p(trend) < 0.05)
+    };
+    (by(|trend| trend.p_rising), by(|trend| trend.p_falling))
+}
+
+/// The runs: what they are called, and the arm.
+fn all(setting: &Setting) -> Vec<(String, Arm)> {
+    let mut all = Vec::new();
+    for lr in f2::rates(setting) {
+        for seed in seeds(setting, [1, 3, 3]) {
+            let proxy = f2::proxy(setting, &text("e4m3"), "gelu", lr);
+            all.push((format!("E4M3, rate {lr:e}"), Proxy { seed, ..proxy }.arm(setting)));
+        }
+    }
+    for stress in unstable::settings(setting) {
+        let name = format!("{}, {}", stress.format.to_uppercase(), stress.name);
+        all.extend(stress.seeds(setting).map(|seed| (name.clone(), stress.control(setting, seed))));
+    }
+    all
+}
+
+impl Figure for Zeta {
+    fn id(&self) -> &'static str {
+        "F-zeta"
+    }
+
+    fn title(&self) -> &'static str {
+        "bias of MX gradients before divergence"
+    }
+
+    fn source(&self) -> &'static str {
+        "the figure of the lower bound of the multiplicative gradient bias: |g - h| / |h| with the MX gradient g \
+         and the FP32 gradient h, their cosine, and the loss"
+    }
+
+    fn claim(&self) -> &'static str {
+        "The ratio rho = |g - h| / |h|, which bounds the norm of the multiplicative bias from below, is small at \
+         first and drifts up while the cosine falls; the loss diverges after. Measured at the same weights and \
+         between the trajectories of the MX run and of an f32 run of the same seed. Counts as reproduced where \
+         rho of equal weights rises and the cosine falls over the runs, up to where they diverge (sign test, p at most 0.05) and rho is \
+         at least 1 before every divergence; contradicted where the trends are the opposite or no divergence \
+         is preceded so. The MX runs of AppC's grid, measured 150 times each, are the search for other settings in which it is. The control is a run whose gradients are \
+         rounded to E3M2 without a scale from its middle on: it must be seen to diverge, and the bias before."
+    }
+
+    fn arms(&self, setting: &Setting) -> Vec<Arm> {
+        let mut arms: Vec<Arm> = all(setting).into_iter().map(|(_, arm)| arm).collect();
+        arms.extend(appc::mx(setting));
+        arms.push(appc::biased(setting));
+        arms
+    }
+
+    fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
+        let mut table = Table::new(
+            "medians over the first and the last fifth of a run; onset: the first step from which on rho is at \
+             least 1 in three records; divergence: the loss ten times above its lowest level to the end",
+            &[
+                "run",
+                "seed",
+                "rho first",
+                "rho last",
+                "cosine first",
+                "cosine last",
+                "rho of trajectories, last",
+                "cosine of trajectories, last",
+                "onset of rho",
+                "of trajectories",
+                "the run",
+            ],
+        );
+        let (mut parts, mut seen) = (Vec::new(), Vec::new());
+        let mut drawn: Vec<String> = Vec::new();
+        for (name, arm) in all(setting) {
+            let fate = proxy_fate(runs, &arm)?;
+            let values = |probe: &str| fate.trained.values(probe);
+            let (rho, cos) = (values("rho_same")?, values("cos_same")?);
+            let (rho_twin, cos_twin) = (values("rho_traj")?, values("cos_traj")?);
+            if rho.is_empty() {
+                continue;
+            }
+            let step = |step: Option<u64>| step.map_or_else(|| "-".into(), |step| step.to_string());
+            let ((rho_first, rho_last), (cos_first, cos_last)) = (ends(&rho), ends(&cos));
+            let last = |values: &[(f64, f64)]| match values.is_empty() {
+                true => "-".to_owned(),
+                false => number(ends(values).1),
+            };
+            table.row([
+                name.clone(),
+                arm.config.seed.to_string(),
+                number(rho_first),
+                number(rho_last),
+                number(cos_first),
+                number(cos_last),
+                last(&rho_twin),
+                last(&cos_twin),
+                step(onset(&rho)),
+                step(onset(&rho_twin)),
+                fate.word(),
+            ]);
+            seen.push(Seen::of(&fate, &rho, &cos));
+            if !drawn.contains(&name) {
+                parts.push(Part::Picture(picture(
+                    &name,
+                    arm.config.seed,
+                    &fate,
+                    [&rho, &rho_twin],
+                    [&cos, &cos_twin],
+                )));
+                drawn.push(name);
+            }
+        }
+        parts.push(Part::Table(table));
+        let (searched, control) = search(setting, runs)?;
+        let verdict = judge(&seen);
+        let verdict =
+            verdict.with(format!("{}; the search: {}", verdict.reason(), told(&searched)));
+        let step = |step: Option<u64>| step.map_or_else(|| "never".into(), |step| step.to_string());
+        let text = format!(
+            "gradients rounded to E3M2 without a scale from the middle on: rho at 1 or above from {}, diverged at {}",
+            step(control.onset),
+            step(control.diverged)
+        );
+        let fired = control.drifts && control.precedes();
+        Ok(Findings { verdict: controlled(fired, &text, verdict), parts })
+    }
+}
+
+fn picture(
+    name: &str,
+    seed: u64,
+    fate: &Fate,
+    rho: [&Vec<(f64, f64)>; 2],
+    cos: [&Vec<(f64, f64)>; 2],
+) -> plot::Figure {
+    let names = ["same weights", "trajectories"];
+    let mut ratio = Panel::new(Axis::log("rho = |g - h| / |h|")).rule(1.0, "1");
+    let mut cosine = Panel::new(Axis::linear("cosine of g and h").include(0.0)).rule(0.0, "");
+    for (name, (rho, cos)) in names.iter().zip(rho.into_iter().zip(cos)) {
+        let both = !rho.is_empty();
+        if both {
+            ratio = ratio.line(Series::new(*name, rho.iter().copied().filter(|v| v.1 > 0.0)));
+            cosine = cosine.line(Series::new(*name, cos.iter().copied()));
+        }
+    }
+    let loss = Panel::new(Axis::log("training loss, mean squared error"))
+        .line(Series::new("loss", calm(&fate.losses)));
+    plot::Figure::new(format!("Gradient bias and loss in MX, {name}"))
+        .subtitle(format!(
+            "seed {seed}; g in MX, gains too, h in f32; loss: moving average over 2 % of the steps"
+        ))
+        .x(Axis::linear("step"))
+        .panel(ratio)
+        .panel(cosine)
+        .panel(loss)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn onsets_need_records_in_a_row() {
+        let values = |list: &[f64]| {
+            list.iter().enumerate().map(|(i, v)| (10.0 * i as f64, *v)).collect::<Vec<_>>()
+        };
+        assert_eq!(onset(&values(&[0.1, 1.2, 0.9, 1.0, 1.1, 1.3, 0.2])), Some(30));
+        assert_eq!(onset(&values(&[0.1, 1.2, 1.2, 0.9])), None);
+        assert_eq!(onset(&[]), None);
+    }
+
+    #[test]
+    fn the_search_tells_onsets_apart() {
+        let seen = |drifts, onset, diverged| Seen { drifts, shrinks: !drifts, onset, diverged };
+        let all = [
+            seen(true, Some(40), Some(90)),
+            seen(true, Some(50), Some(90)),
+            seen(true, Some(95), Some(90)),
+            seen(true, None, Some(90)),
+            seen(false, Some(50), None),
+            seen(true, None, None),
+        ];
+        assert_eq!(
+            told(&all),
+            "of 6 MX runs of AppC's grid 4 diverge, 2 of them after such an onset, and 1 that do not diverge have \
+             one; rho rises and the cosine falls in 5, the opposite in 1"
+        );
+    }
+
+    #[test]
+    fn verdicts_follow_the_order_of_events() {
+        let seen = |drifts, onset, diverged| Seen { drifts, shrinks: !drifts, onset, diverged };
+        let quiet = [seen(true, None, None); 5];
+        let word = |last: Seen| judge(&[&quiet[..], &[last]].concat()).word();
+        assert_eq!(word(seen(true, Some(50), Some(90))), "reproduced");
+        assert_eq!(word(seen(true, Some(50), None)), "not seen at this scale");
+        assert_eq!(word(seen(true, None, Some(90))), "contradicted");
+        assert_eq!(word(seen(true, Some(90), Some(50))), "contradicted");
+        assert_eq!(judge(&[seen(false, None, None); 6]).word(), "contradicted");
+        assert_eq!(judge(&[seen(false, None, None); 2]).word(), "not seen at this scale");
+    }
+}

@@ -1,0 +1,278 @@
+//! The models of this study and how they are trained: most figures read the long runs, ablations the short ones.
+
+use crate::arm::Scale;
+use crate::grid::{Axis, Branch, Grid, Level, Scaled, Set, level};
+use exmy_train::nn::decoder::{Mixer, QkNorm};
+use exmy_train::train::config::Config;
+use exmy_train::train::schedule::Schedule;
+
+/// Linear operators' operands and outputs in bfloat16: the baseline.
+const BASELINE: &str = "bf16+out=bf16";
+pub(super) const BF16: Level = level("bf16", Set::Recipe(BASELINE));
+pub(super) const NVFP4: Level = level("NVFP4", Set::Recipe("nv-nvfp4"));
+pub(super) const CHON: Level = level("CHON", Set::Recipe("chon"));
+
+const GLA: Scaled<&str> = ["gla-nano", "gla-micro", "gla-1.3b"];
+const SA: Scaled<&str> = ["sa-micro", "sa-micro", "qwen3-1.7b"];
+
+/// Gated linear attention and softmax attention.
+pub(super) const BOTH: Axis = Axis {
+    name: "model",
+    levels: [
+        &[
+            level("GLA", Set::Model(GLA[0])),
+            level("SA", Set::All(&[Set::Model(SA[0]), Set::Change(tiny)])),
+        ],
+        &[level("GLA", Set::Model(GLA[1])), level("SA", Set::Model(SA[1]))],
+        &[level("GLA", Set::Model(GLA[2])), level("SA", Set::Model(SA[2]))],
+    ],
+};
+
+/// The preset of softmax attention as small as that of gated linear attention, at the smallest scale.
+fn tiny(config: &mut Config, scale: Scale) {
+    if let (Scale::Smoke, Some(model)) = (scale, config.model.decoder_mut()) {
+        (model.layers, model.d_model, model.hidden, model.context) = (2, 64, 192, 64);
+        (model.heads, model.kv_heads) = (2, 2);
+    }
+}
+
+/// 60 G tokens in batches of 4 M are 14 305 steps.
+const PAPER_STEPS: u64 = 14_305;
+
+pub(super) const USUAL: Set = Set::Change(|config, scale| {
+    if let (Scale::Smoke | Scale::Small, Some(model)) = (scale, config.model.decoder_mut()) {
+        model.sink = true;
+    }
+    let (train, record) = (&mut config.train, &mut config.record);
+    if scale == Scale::Paper {
+        train.steps = PAPER_STEPS;
+    }
+    train.warmup = train.steps / 20;
+    (train.batch, train.accumulate) = (scale.pick([2, 4, 2048]), scale.pick([1, 1, 256]));
+    train.schedule = Schedule::Wsd { decay_fraction: 0.2 };
+    (record.keep, record.eval_windows) = (1, scale.pick([4, 64, 256]));
+});
+
+/// Runs of an ablation, without probes. Higher rates scatter losses more than recipes do.
+pub(super) const SHORT: Grid = Grid {
+    model: GLA,
+    steps: [10, 600, PAPER_STEPS],
+    rate: [1e-3, 1e-3, 3e-4],
+    seeds: [1, 5, 1],
+    sets: &[USUAL],
+    ..Grid::NONE
+};
+
+/// Runs that several figures read, at twice the usual rate: outliers grow faster.
+pub(super) const LONG: Grid = Grid {
+    model: GLA,
+    steps: [10, 1500, PAPER_STEPS],
+    rate: [2e-3, 2e-3, 3e-4],
+    seeds: [1, 3, 1],
+    sets: &[USUAL, Set::Change(probed)],
+    ..Grid::NONE
+};
+
+/// The probes that figures ask of the first three seeds. Runs of bfloat16 keep the checkpoint that sensitivities branch
+/// off from, those of NVFP4 the ones from which precision is raised.
+fn probed(config: &mut Config, scale: Scale) {
+    let recipe = config.recipe.to_string();
+    let gla = config.model.decoder().is_some_and(|model| model.mixer.of(0) == Mixer::Gla);
+    let names: &[&str] = match (recipe.as_str(), gla, config.seed) {
+        (BASELINE, true, ..=3) => &["kurtosis", "spikes", "channels", "gates", "swiglu"],
+        ("nv-nvfp4", true, ..=3) => &["kurtosis", "spikes", "hot", "rounding", "channels", "gates"],
+        ("chon", true, ..=3) => &["rounding"],
+        (BASELINE, false, ..=3) => &["kurtosis", "spikes", "channels", "attention", "swiglu"],
+        ("nv-nvfp4", false, ..=3) => &["kurtosis", "spikes", "hot"],
+        _ => &[],
+    };
+    set_probes(config, names, scale.pick([5, 20, 200]));
+    let part = |percent: u64| config.train.steps * percent / 100;
+    config.record.checkpoint_at = match (recipe.as_str(), gla) {
+        (BASELINE, _) => vec![part(50)],
+        ("nv-nvfp4", true) => vec![part(60), part(80), part(95)],
+        _ => Vec::new(),
+    };
+}
+
+fn set_probes(config: &mut Config, names: &[&str], every: u64) {
+    config.record.probes = names.iter().map(|name| (*name).to_owned()).collect();
+    config.record.probe_every = every;
+}
+
+/// A recipe from some percent of a long run in NVFP4 on.
+pub(super) const fn late(percent: u64, recipe: &'static str) -> Set {
+    Set::Branch(Branch { of: "nv-nvfp4", percent, recipe, change: |_, _| {} })
+}
+
+/// One type of operator in NVFP4, from the middle of a long run in bfloat16 on.
+const fn only(name: &'static str, recipe: &'static str) -> Level {
+    let change = |config: &mut Config, scale: Scale| {
+        config.train.steps = config.train.steps / 2 + scale.pick([4, 200, 2000]);
+        config.train.schedule = Schedule::Constant;
+    };
+    level(name, Set::Branch(Branch { of: BASELINE, percent: 50, recipe, change }))
+}
+
+/// Branches of bfloat16, and those of one type of operator in NVFP4.
+pub(crate) const OPERATORS: [Level; 10] = [
+    only("bf16", BASELINE),
+    only("q_proj", "nv-nvfp4+last=0+only=q_proj"),
+    only("k_proj", "nv-nvfp4+last=0+only=k_proj"),
+    only("v_proj", "nv-nvfp4+last=0+only=v_proj"),
+    only("o_proj", "nv-nvfp4+last=0+only=o_proj"),
+    only("g_proj", "nv-nvfp4+last=0+only=g_proj"),
+    only("gk_proj", "nv-nvfp4+last=0+only=gk_proj"),
+    only("gate_proj", "nv-nvfp4+last=0+only=gate_proj"),
+    only("up_proj", "nv-nvfp4+last=0+only=up_proj"),
+    only("down_proj", "nv-nvfp4+last=0+only=down_proj"),
+];
+/// The same of softmax attention, which has no gates of its own.
+const SA_OPERATORS: [Level; 8] = [
+    OPERATORS[0],
+    OPERATORS[1],
+    OPERATORS[2],
+    OPERATORS[3],
+    OPERATORS[4],
+    OPERATORS[7],
+    OPERATORS[8],
+    OPERATORS[9],
+];
+
+pub(crate) const GLA_BRANCHES: Grid = Grid { axes: &[Axis::new("operator", &OPERATORS)], ..LONG };
+pub(crate) const SA_BRANCHES: Grid = Grid {
+    model: SA,
+    sets: &[Set::Change(tiny), USUAL, Set::Change(probed)],
+    axes: &[Axis::new("operator", &SA_OPERATORS)],
+    ..LONG
+};
+/// The weights that losses are measured at: more seeds, as nothing is trained on.
+pub(crate) const FROZEN: Grid =
+    Grid { seeds: [1, 8, 1], axes: &[BOTH, Axis::new("recipe", &[BF16])], ..LONG };
+
+/// How long and at what rate hot channels are looked at, the judged runs first.
+pub(super) const SETUPS: Axis =
+    Axis { name: "runs", levels: [&[USUAL_RUNS], &[CONSTANT, FALLING, USUAL_RUNS], &[USUAL_RUNS]] };
+const USUAL_RUNS: Level = level("usual runs", NVFP4.set);
+/// A rate that falls in the last fifth alone.
+const CONSTANT: Level = level(
+    "small, rate constant",
+    Set::All(&[
+        Set::Model("gla-nano"),
+        NVFP4.set,
+        Set::Change(|config, _| small(config, 3600, 2e-4, Schedule::Wsd { decay_fraction: 0.2 })),
+    ]),
+);
+/// A rate that falls to a hundredth.
+const FALLING: Level = level(
+    "small, rate falling",
+    Set::All(&[
+        Set::Model("gla-nano"),
+        NVFP4.set,
+        Set::Change(|config, _| small(config, 7200, 2e-5, Schedule::Cosine)),
+    ]),
+);
+
+/// A smaller model, 2048 tokens a step. Settings were found on seeds that are not among these.
+fn small(config: &mut Config, steps: u64, lr_min: f64, schedule: Schedule) {
+    config.seed += 10;
+    let train = &mut config.train;
+    (train.steps, train.warmup, train.batch) = (steps, steps / 20, 32);
+    (train.lr_min, train.schedule) = (lr_min, schedule);
+    set_probes(config, &["hot", "channels"], steps / 60);
+    config.record.checkpoint_at.clear();
+    config.record.eval_windows = 4096;
+}
+
+/// The memory task, in which gates have to close at every reset; at small the runs that others read.
+pub(super) const GATES: Grid = Grid {
+    steps: [10, 1500, PAPER_STEPS],
+    rate: [1e-3, 2e-3, 3e-4],
+    seeds: [1, 3, 1],
+    sets: &[
+        Set::Recall([true, false, true]),
+        USUAL,
+        Set::Change(|config, scale| match scale {
+            Scale::Small => probed(config, scale),
+            _ => set_probes(config, &["channels", "gates"], scale.pick([5, 20, 200])),
+        }),
+    ],
+    axes: &[Axis {
+        name: "recipe",
+        levels: [&[BF16, PROTECTED, NVFP4], &[BF16, NVFP4], &[BF16, PROTECTED, NVFP4]],
+    }],
+    ..SHORT
+};
+const PROTECTED: Level = level("NVFP4, gate in bf16", Set::Recipe("nv-nvfp4+protect=gk_proj"));
+
+/// Steps in which the memory task is learned.
+fn learned(config: &mut Config, scale: Scale) {
+    config.train.steps = scale.pick([10, 2000, 20_480]);
+}
+
+/// Softmax attention in bfloat16 on the memory task; at small the runs that others read.
+pub(super) const ATTENTION: Grid = Grid {
+    model: SA,
+    sets: &[
+        Set::Recall([true, false, true]),
+        BF16.set,
+        Set::Change(tiny),
+        USUAL,
+        Set::Change(|config, scale| match scale {
+            Scale::Small => probed(config, scale),
+            _ => set_probes(config, &["attention"], scale.pick([5, 20, 200])),
+        }),
+        Set::Change(|config, scale| {
+            if scale != Scale::Small {
+                learned(config, scale);
+            }
+        }),
+    ],
+    ..GATES
+};
+pub(super) const NO_NORM: Level =
+    level("no norm", Set::Change(|config, _| norm(config, QkNorm::None)));
+pub(super) const HEAD_NORM: Level =
+    level("norm of queries and keys", Set::Change(|config, _| norm(config, QkNorm::Head)));
+
+fn norm(config: &mut Config, norm: QkNorm) {
+    if let Some(model) = config.model.decoder_mut() {
+        model.qk_norm = norm;
+    }
+}
+
+/// Softmax attention in bfloat16 at a higher rate; at small the runs that others read.
+pub(super) const ALIGNED: Grid = Grid {
+    model: SA,
+    rate: [4e-3, 2e-3, 1e-3],
+    sets: &[
+        BF16.set,
+        Set::Change(tiny),
+        USUAL,
+        Set::Change(|config, scale| match scale {
+            Scale::Small => probed(config, scale),
+            _ => set_probes(config, &["swiglu"], scale.pick([2, 10, 200])),
+        }),
+    ],
+    ..LONG
+};
+
+/// A weight decay; at small that of the runs that others read.
+pub(super) const fn decay(which: usize) -> Set {
+    match which {
+        0 => Set::Change(|config, _| config.train.weight_decay = 0.0),
+        1 => Set::Change(|config, _| config.train.weight_decay = 0.1),
+        _ => Set::Change(|config, _| config.train.weight_decay = 0.3),
+    }
+}
+
+/// Four channels that begin 16 times as large.
+pub(super) const PLANTED: Set = Set::Change(|config, _| {
+    if let Some(model) = config.model.decoder_mut() {
+        (model.hot_channels, model.hot_scale) = (4, 16.0);
+    }
+});
+
+/// The memory task until it is learned.
+pub(super) const MEMORY: Grid =
+    Grid { sets: &[Set::Recall([true; 3]), USUAL, Set::Change(learned)], ..SHORT };
