@@ -4,6 +4,7 @@
 //! axis, and its runs differ in their seed only.
 
 use crate::arm::{Arm, Scale, Setting};
+use exmy_train::nn::model::Config as Model;
 use exmy_train::recipe::Recipe;
 use exmy_train::train::config::Config;
 use exmy_train::train::data::Source;
@@ -38,8 +39,35 @@ pub(super) enum Set {
     Change(fn(&mut Config, Scale)),
     /// A run that goes on from another one.
     Branch(Branch),
-    /// Several of these, in order.
+    /// Checkpoints after these steps.
+    Keep(&'static [u64]),
+    /// A recipe of no further words.
+    Whole(&'static str),
+    /// The rate stays what it is after the warm-up.
+    Constant,
+    /// Other steps than the grid's.
+    Steps(u64),
+    /// Steps and warm-up are the grid's at the paper's own sizes, too.
+    Planned,
+    /// Layers, and the width: of a language model with heads of 64 channels and a feed-forward layer of four widths.
+    Layers(usize),
+    Width(usize),
+    /// Rows or sequences of a step.
+    Batch(usize),
+    /// What is measured, and the steps between two measurements.
+    Measured(&'static [&'static str], Scaled<u64>),
+    /// What one study alone changes.
+    Do(fn(&mut Config)),
+    /// Several changes.
     All(&'static [Set]),
+    /// Other changes at each scale.
+    At(Scaled<&'static [Set]>),
+    /// Changes beside that level of that axis.
+    When(&'static str, &'static str, &'static [Set]),
+    /// The run branches off after so many steps from that of all changes before this; those after it are the branch's.
+    After(u64),
+    /// There is no such cell.
+    Out,
 }
 
 /// A run that goes on from one of another recipe, without probes.
@@ -60,27 +88,6 @@ impl Branch {
         own.config.record.probes.clear();
         (self.change)(&mut own.config, scale);
         own
-    }
-}
-
-impl Set {
-    /// One by one.
-    fn each(&self, all: &mut Vec<Self>) {
-        match self {
-            Self::All(sets) => sets.iter().for_each(|set| set.each(all)),
-            one => all.push(*one),
-        }
-    }
-}
-
-/// A recipe of a table.
-///
-/// # Panics
-/// If there is none: a mistake in a table.
-fn parsed(text: &str) -> Recipe {
-    match text.parse() {
-        Ok(recipe) => recipe,
-        Err(error) => panic!("a study's recipe {text:?}: {error}"),
     }
 }
 
@@ -159,8 +166,10 @@ pub(super) struct Grid {
     pub(super) steps: Scaled<u64>,
     /// The peak learning rate.
     pub(super) rate: Scaled<f64>,
-    /// How many seeds there are, from 1 on.
+    /// How many seeds there are; where there are none, there are no cells.
     pub(super) seeds: Scaled<u64>,
+    /// The first of them.
+    pub(super) first: Scaled<u64>,
     /// What else is changed of all runs.
     pub(super) sets: &'static [Set],
     /// What cells are made of, the first axis outermost.
@@ -178,6 +187,7 @@ impl Grid {
         steps: [0; 3],
         rate: [0.0; 3],
         seeds: [0; 3],
+        first: [1; 3],
         sets: &[],
         axes: &[],
         beside: None,
@@ -195,6 +205,9 @@ impl Grid {
 
     /// All cells, that beside the others first.
     pub(super) fn cells(&self, scale: Scale) -> Vec<Cell> {
+        if scale.pick(self.seeds) == 0 {
+            return Vec::new();
+        }
         let mut cells = vec![Cell::default(); usize::from(!self.axes.is_empty())];
         for axis in self.axes {
             let with = |cell: &Cell| -> Vec<Cell> {
@@ -202,6 +215,7 @@ impl Grid {
             };
             cells = cells.iter().flat_map(with).collect();
         }
+        cells.retain(|cell| !self.sets_of(scale, cell).iter().any(|set| matches!(set, Set::Out)));
         let beside = self.beside.map(|(axis, level)| Cell(vec![(axis, level)]));
         beside.into_iter().chain(cells).collect()
     }
@@ -211,41 +225,70 @@ impl Grid {
     /// # Panics
     /// If a model or a recipe does not exist: a mistake in a table.
     pub(super) fn arms_of(&self, setting: &Setting, cell: &Cell) -> Vec<Arm> {
-        (1..=setting.scale.pick(self.seeds)).map(|seed| self.arm(setting, cell, seed)).collect()
+        let first = setting.scale.pick(self.first);
+        let seeds = first..first + setting.scale.pick(self.seeds);
+        seeds.map(|seed| self.arm(setting, cell, seed)).collect()
+    }
+
+    /// What is changed in a cell, one by one.
+    fn sets_of(&self, scale: Scale, cell: &Cell) -> Vec<Set> {
+        let mut all = Vec::new();
+        let own = cell.0.iter().map(|(_, level)| level.set);
+        self.sets.iter().copied().chain(own).for_each(|set| flat(set, scale, cell, &mut all));
+        all
     }
 
     fn arm(&self, setting: &Setting, cell: &Cell, seed: u64) -> Arm {
+        let sets = self.sets_of(setting.scale, cell);
+        let branch = sets.iter().position(|set| matches!(set, Set::After(_)));
+        let own = &sets[..branch.unwrap_or(sets.len())];
+        let arm = Arm::new(self.config(setting, own, seed));
+        let made = match branch.map(|at| (sets[at], &sets[at + 1..])) {
+            Some((Set::After(step), changes)) => {
+                let mut config = arm.config.clone();
+                config.record.checkpoint_at.clear();
+                changes.iter().for_each(|set| {
+                    more(&mut config, *set, setting.scale.pick(self.steps), setting.scale)
+                });
+                Arm { config, parent: Some((Box::new(arm), step)) }
+            }
+            _ => match own.iter().find_map(|set| match set {
+                Set::Branch(branch) => Some(branch),
+                _ => None,
+            }) {
+                Some(branch) => branch.off(&arm, setting.scale),
+                None => arm,
+            },
+        };
+        if let Err(error) = made.config.validate() {
+            panic!("a study's configuration {cell:?}: {error}");
+        }
+        made
+    }
+
+    fn config(&self, setting: &Setting, sets: &[Set], seed: u64) -> Config {
         let scale = setting.scale;
-        let (mut model, steps) = (scale.pick(self.model), scale.pick(self.steps));
+        let (mut model, mut steps) = (scale.pick(self.model), scale.pick(self.steps));
         let (mut lr, mut warmup) = (scale.pick(self.rate), 0.05);
-        let (mut recipe, mut added) = (String::new(), String::new());
-        let (mut text, mut branch, mut sets) = (None, None, Vec::new());
-        let levels = cell.0.iter().map(|(_, level)| &level.set);
-        self.sets.iter().chain(levels).for_each(|set| set.each(&mut sets));
-        for set in &sets {
+        let mut planned = setting.scale != Scale::Paper;
+        let mut text = None;
+        for set in sets {
             match *set {
                 Set::Model(name) => model = name,
-                Set::Recipe(text) => recipe = text.to_owned(),
-                Set::Switched(text, thirds) => {
-                    recipe = text.replace("{}", &(thirds * (steps / 3)).to_string());
-                }
-                Set::With(words) => added += words,
                 Set::Rate(rate) => lr = rate,
                 Set::Warmup(share) => warmup = share,
                 Set::Recall(is) if scale.pick(is) => text = Some(recall(scale)),
-                Set::Branch(one) => {
-                    recipe = one.of.to_owned();
-                    branch = Some(one);
-                }
+                Set::Steps(own) => steps = own,
+                Set::Planned => planned = true,
                 _ => {}
             }
         }
         let mut config = text.as_ref().unwrap_or(setting).config(model, "");
-        config.recipe = parsed(&(recipe + &added));
+        config.recipe = recipe_of(sets, steps);
         config.seed = seed;
         (config.train.lr, config.train.lr_min) = (lr, lr / 10.0);
         // The paper's own sizes come with the paper's own schedule.
-        if setting.scale != Scale::Paper {
+        if planned {
             (config.train.steps, config.train.warmup) = (steps, (warmup * steps as f64) as u64);
         }
         // Runs of a study are judged by their training losses; files are for resuming, evaluations for the
@@ -253,16 +296,13 @@ impl Grid {
         (config.record.eval_every, config.record.eval_windows) = (0, 32);
         config.record.checkpoint_every = 0;
         for set in sets {
-            more(&mut config, set, steps, scale);
+            match *set {
+                Set::Whole(_) => {}
+                Set::Measured(names, every) => measured(&mut config, names, scale.pick(every)),
+                set => more(&mut config, set, steps, scale),
+            }
         }
-        if let Err(error) = config.validate() {
-            panic!("a study's configuration {cell:?}: {error}");
-        }
-        let arm = Arm::new(config);
-        match branch {
-            Some(branch) => branch.off(&arm, scale),
-            None => arm,
-        }
+        config
     }
 
     /// All runs, cell by cell, and those of other figures that are read.
@@ -284,16 +324,80 @@ fn recall(scale: Scale) -> Setting {
     }
 }
 
+/// The changes that one stands for in a cell.
+fn flat(set: Set, scale: Scale, cell: &Cell, all: &mut Vec<Set>) {
+    let sets =
+        match set {
+            Set::All(sets) => sets,
+            Set::At(sets) => scale.pick(sets),
+            Set::When(axis, name, sets) => {
+                if cell.level(axis).is_some_and(|level| level.name == name) { sets } else { &[] }
+            }
+            one => return all.push(one),
+        };
+    sets.iter().for_each(|set| flat(*set, scale, cell, all));
+}
+
+/// The recipe that changes give.
+///
+/// # Panics
+/// If it cannot be read: a mistake in a table.
+fn recipe_of(sets: &[Set], steps: u64) -> Recipe {
+    let (mut text, mut added) = (String::new(), String::new());
+    for set in sets {
+        match *set {
+            Set::Recipe(words) => text = words.to_owned(),
+            Set::Switched(words, thirds) => {
+                text = words.replace("{}", &(thirds * (steps / 3)).to_string());
+            }
+            Set::With(words) => added += words,
+            Set::Branch(branch) => text = branch.of.to_owned(),
+            _ => {}
+        }
+    }
+    let whole = sets.iter().rev().find_map(|set| match set {
+        Set::Whole(words) => Some((*words).to_owned()),
+        _ => None,
+    });
+    parsed(&whole.unwrap_or(text + &added))
+}
+
+fn parsed(text: &str) -> Recipe {
+    match text.parse() {
+        Ok(recipe) => recipe,
+        Err(error) => panic!("a study's recipe {text:?}: {error}"),
+    }
+}
+
+fn measured(config: &mut Config, names: &[&str], every: u64) {
+    config.record.probes = names.iter().map(|name| (*name).to_owned()).collect();
+    config.record.probe_every = every;
+}
+
 /// What needs no other change.
 fn more(config: &mut Config, set: Set, steps: u64, scale: Scale) {
     match set {
         Set::Change(change) => change(config, scale),
         Set::Noise(share) => config.data.noise = share,
-        Set::Probes(names, times) => {
-            config.record.probes = names.iter().map(|name| (*name).to_owned()).collect();
-            config.record.probe_every = (steps / times).max(1);
-        }
+        Set::Probes(names, times) => measured(config, names, (steps / times).max(1)),
         Set::KeepThirds => config.record.checkpoint_at = vec![steps / 3, 2 * steps / 3],
+        Set::Keep(steps) => config.record.checkpoint_at = steps.to_vec(),
+        Set::Whole(words) => config.recipe = parsed(words),
+        Set::Constant => config.train.lr_min = config.train.lr,
+        Set::Batch(rows) => config.train.batch = rows,
+        Set::Do(change) => change(config),
+        Set::Layers(layers) => match &mut config.model {
+            Model::Decoder(model) => model.layers = layers,
+            Model::Proxy(model) => model.layers = layers,
+        },
+        Set::Width(width) => match &mut config.model {
+            Model::Decoder(model) => {
+                let heads = (width / 64).max(1);
+                (model.d_model, model.hidden) = (width, 4 * width);
+                (model.heads, model.kv_heads) = (heads, heads);
+            }
+            Model::Proxy(model) => model.width = width,
+        },
         _ => {}
     }
 }

@@ -1,6 +1,7 @@
 //! What is measured of the runs of a figure: one number a run, by cell and seed.
 
 use crate::arm::{Arm, Setting};
+use crate::course::{Course, tail};
 use crate::detect::{self, Nats, Verdict};
 use crate::grid::{Axis, Cell, Grid, Level};
 use crate::series;
@@ -24,6 +25,17 @@ pub(super) enum Metric {
     Gap(Pick),
     /// What a probe measured.
     Probed(Probed),
+    /// The mean of the last tenth, at most the loss before training.
+    Tail,
+    /// Its natural logarithm: a difference of 0.1 is some 10 %.
+    LogTail,
+    /// The validation loss; infinite if there is none.
+    Validation,
+    /// 1 if it diverged by the rule for its kind of loss, 0 if not.
+    Diverged,
+    /// 1 if it has a spike by that rule, and how many.
+    Spiked,
+    SpikeCount,
 }
 
 /// What a probe measured, the mean over parts.
@@ -94,8 +106,15 @@ impl Metric {
     /// What a run with more of it does, and one with less.
     pub(super) const fn verbs(self) -> [&'static str; 2] {
         match self {
-            Self::Loss | Self::Capped => ["ends above", "ends below"],
-            Self::Spikes => ["spikes more often than", "spikes less often than"],
+            Self::Loss | Self::Capped | Self::Tail => ["ends above", "ends below"],
+            Self::LogTail => ["ends above (logarithms)", "ends below (logarithms)"],
+            Self::Validation => {
+                ["has a higher validation loss than", "has a lower validation loss than"]
+            }
+            Self::Diverged => ["diverges more often than", "diverges less often than"],
+            Self::Spikes | Self::Spiked | Self::SpikeCount => {
+                ["spikes more often than", "spikes less often than"]
+            }
             Self::Failed => ["fails more often than", "fails less often than"],
             Self::Gap(_) | Self::Probed(_) => ["is above", "is below"],
         }
@@ -104,9 +123,11 @@ impl Metric {
     /// What it is called.
     pub(super) const fn name(self) -> &'static str {
         match self {
-            Self::Loss | Self::Capped => "loss",
-            Self::Spikes => "number of spikes",
-            Self::Failed => "number of failures",
+            Self::Loss | Self::Capped | Self::Tail => "loss",
+            Self::LogTail => "logarithm of the loss",
+            Self::Validation => "validation loss",
+            Self::Spikes | Self::Spiked | Self::SpikeCount => "number of spikes",
+            Self::Failed | Self::Diverged => "number of failures",
             Self::Gap(_) => "gap",
             Self::Probed(probed) => probed.what,
         }
@@ -123,6 +144,14 @@ impl Metric {
                 fate.verdict.spikes_per_thousand(fate.steps)
             }
             Self::Failed => f64::from(u8::from(fate(run, arm).failed)),
+            Self::Tail => tail(run),
+            Self::LogTail => libm::log(tail(run)),
+            Self::Validation => run.summary.val_loss.unwrap_or(f64::INFINITY),
+            Self::Diverged => f64::from(u8::from(Course::of(run.clone(), arm).diverged())),
+            Self::Spiked => {
+                f64::from(u8::from(!Course::of(run.clone(), arm).verdict.spikes.is_empty()))
+            }
+            Self::SpikeCount => Course::of(run.clone(), arm).verdict.spikes.len() as f64,
         })
     }
 }
@@ -199,17 +228,21 @@ impl<'a> Results<'a> {
     /// # Panics
     /// If there is none or several: a mistake in a table, which the test of all tables finds.
     pub(super) fn cell(&self, pick: &[&str], here: &Cell) -> &Cell {
+        match self.cells_of(pick, here)[..] {
+            [one] => one,
+            _ => panic!("no cell, or several, of {pick:?} beside {here:?}"),
+        }
+    }
+
+    /// All such cells.
+    pub(super) fn cells_of(&self, pick: &[&str], here: &Cell) -> Vec<&Cell> {
         let fits = |cell: &&Cell| {
             let agrees = |(axis, level): &(&'static str, Level)| {
                 pick.contains(&level.name) || here.level(axis).is_none_or(|here| here == level)
             };
             pick.iter().all(|name| cell.has(name)) && cell.0.iter().all(agrees)
         };
-        let mut found = self.cells.iter().filter(fits);
-        match (found.next(), found.next()) {
-            (Some(one), None) => one,
-            _ => panic!("no cell, or several, of {pick:?} beside {here:?}"),
-        }
+        self.cells.iter().filter(fits).collect()
     }
 
     /// The run of an arm.
@@ -229,6 +262,22 @@ impl<'a> Results<'a> {
         }
         let arms = self.grid.arms_of(self.setting, cell).into_iter();
         arms.map(|arm| self.run(&arm).map(|run| (arm, run))).collect()
+    }
+
+    /// What became of the runs of a cell, seed by seed.
+    pub(super) fn courses(&self, cell: &Cell) -> Result<Vec<Course>> {
+        let runs = self.trained(cell)?.into_iter();
+        Ok(runs.map(|(arm, run)| Course::of(run, &arm)).collect())
+    }
+
+    /// Those of another grid, from the same place.
+    pub(super) fn of_grid<'b>(&'b self, grid: &'b Grid) -> Results<'b> {
+        Results {
+            grid,
+            cells: grid.cells(self.setting.scale),
+            setting: self.setting,
+            source: self.source,
+        }
     }
 
     /// A metric of each run of a cell, by seed.

@@ -1,8 +1,7 @@
 //! The studies there are, each with its figures in the order of its report.
 
 use crate::finding::Figure;
-use crate::mx_instabilities;
-use crate::tables::{bit_reduction, nvfp4_outliers};
+use crate::tables::{bit_reduction, mx_instabilities, nvfp4_outliers};
 
 /// A study: what one paper measured.
 #[derive(Clone, Copy)]

@@ -1,10 +1,11 @@
 //! The studies as tables, one file a paper.
 
 pub(super) mod bit_reduction;
+pub(super) mod mx_instabilities;
 
 #[cfg(test)]
 mod tests {
-    use super::bit_reduction;
+    use super::{bit_reduction, mx_instabilities};
     use crate::arm::{Scale, Setting};
     use crate::figure::Judged;
     use crate::finding::Figure as _;
@@ -13,7 +14,7 @@ mod tests {
     /// A mistake in a name would be found when the runs are read, after days of training.
     #[test]
     fn cells_that_claims_and_views_name_are_there() {
-        for figure in bit_reduction::CLAIMED {
+        for figure in bit_reduction::CLAIMED.iter().chain(&mx_instabilities::CLAIMED) {
             for scale in Scale::ALL {
                 let setting = Setting::unread(scale);
                 let results = Results::made(&setting, &figure.grid, &|_, seed, _| seed as f64);

@@ -5,7 +5,8 @@ mod probed;
 
 use crate::arm::Arm;
 use crate::claim::words;
-use crate::detect::{self, Nats};
+use crate::course::{self, Course, calm};
+use crate::detect::{self, Curve, Nats};
 use crate::finding::{Part, Table};
 use crate::grid::Cell;
 use crate::measure::{Metric, Pick, Probed, Results, mean_values};
@@ -27,6 +28,16 @@ pub(super) enum View {
         per: Option<&'static str>,
         /// A probe that is drawn below, and what it measures.
         also: Option<(&'static str, &'static str)>,
+        under: &'static str,
+    },
+    /// The median of the seeds step by step and their range, a line for each cell: a picture for each combination of the
+    /// levels of some axes.
+    Courses {
+        /// `{}` are those levels.
+        title: &'static str,
+        per: &'static [&'static str],
+        /// Whether gradient norms are drawn below.
+        norms: bool,
         under: &'static str,
     },
     /// Mean final losses over an axis of numbers, a line for each level of the others.
@@ -106,6 +117,9 @@ pub(super) enum Show {
     Failed,
     FailedLow,
     FailedHigh,
+    /// The mean of a metric over seeds, and the sum.
+    Mean(Metric),
+    Sum(Metric),
     /// Spikes per thousand steps, the mean over seeds.
     Spikes,
     /// The mean and the range over seeds of what a probe measured.
@@ -128,6 +142,9 @@ impl View {
         match *self {
             Self::Curves { title, per, also, under } => {
                 draw_curves(results, title, per, also, under)
+            }
+            Self::Courses { title, per, norms, under } => {
+                courses(results, title, per, norms, under)
             }
             Self::Lines { .. } => self.lines(results),
             Self::Table { caption, rows, columns } => table(results, caption, rows, columns),
@@ -204,6 +221,44 @@ fn draw_curves(
         let figure = plot::Figure::new(title.replace("{}", level)).subtitle(under);
         let figure = figure.x(Axis::linear("step")).panel(losses);
         Part::Picture(probe.into_iter().fold(figure, plot::Figure::panel))
+    };
+    Ok(pictures.into_iter().map(picture).collect())
+}
+
+fn courses(
+    results: &Results<'_>,
+    title: &str,
+    per: &[&str],
+    norms: bool,
+    under: &str,
+) -> Result<Vec<Part>> {
+    let mut pictures: Vec<(String, Panel, Panel)> = Vec::new();
+    for cell in &results.cells {
+        let here = Cell(cell.0.iter().filter(|(axis, _)| per.contains(axis)).copied().collect());
+        let here = here.words(&[]);
+        let known = pictures.iter().position(|(known, ..)| *known == here);
+        let index = known.unwrap_or(pictures.len());
+        if known.is_none() {
+            let arms = results.grid.arms_of(results.setting, cell);
+            let language = arms.iter().any(|arm| arm.config.model.decoder().is_some());
+            let axis = match language {
+                true => Axis::linear("training loss, nats per byte"),
+                false => Axis::log("training loss"),
+            };
+            pictures.push((here, Panel::new(axis), Panel::new(Axis::log("gradient norm"))));
+        }
+        let (name, runs) = (cell.words(per), results.courses(cell)?);
+        let of = |curve: fn(&Course) -> &Curve| -> Vec<_> {
+            runs.iter().map(|run| calm(curve(run))).collect()
+        };
+        let (_, losses, below) = &mut pictures[index];
+        *losses = course::with_seeds(losses.clone(), &name, &of(|run| &run.losses));
+        *below = course::with_seeds(below.clone(), &name, &of(|run| &run.norms));
+    }
+    let picture = |(here, losses, below): (String, Panel, Panel)| {
+        let figure = plot::Figure::new(title.replace("{}", &here)).subtitle(under);
+        let figure = figure.x(Axis::linear("step")).panel(losses);
+        Part::Picture(if norms { figure.panel(below) } else { figure })
     };
     Ok(pictures.into_iter().map(picture).collect())
 }
@@ -306,6 +361,8 @@ impl Column {
             Show::Failed => values(Metric::Failed)?.iter().sum::<f64>().to_string(),
             Show::FailedLow => share(|share| share.low)?,
             Show::FailedHigh => share(|share| share.high)?,
+            Show::Mean(metric) => course::number(mean(&values(metric)?).unwrap_or(f64::NAN)),
+            Show::Sum(metric) => values(metric)?.iter().sum::<f64>().to_string(),
             Show::Spikes => {
                 format!("{:.2}", mean(&values(Metric::Spikes)?).unwrap_or(f64::NAN))
             }

@@ -1,20 +1,22 @@
-//! F-zeta: the bias of MX gradients against those of f32, and the loss, on one axis.
+//! The bias of MX gradients against those of f32, and the loss, on one axis.
 
-use super::appc;
-use super::common::{Fate, Proxy, proxy_fate, seeds, text};
-use super::draw::{calm, number};
-use super::f2;
-use super::judge::controlled;
-use super::unstable;
-use crate::arm::{Arm, Setting};
-use crate::finding::{Figure, Findings, Part, Table, Verdict};
+use super::controlled;
+use crate::arm::Arm;
+use crate::course::{Course, calm, number, step};
+use crate::finding::{Findings, Part, Table, Verdict};
+use crate::grid::Grid;
+use crate::measure::Results;
 use crate::plot::{self, Axis, Panel, Series};
 use crate::statistics::{mann_kendall, median, sign_test};
-use crate::store::Runs;
+use crate::store::Trained;
+use crate::tables::mx_instabilities::grids::{BIASED, SEARCH_MX, STRESSES, UNSCALED};
 use exmy::error::Result;
 
-/// F-zeta.
-pub(super) struct Zeta;
+/// What is asked.
+pub(crate) const ASKS: &str = "Reproduced where rho of equal weights rises and the cosine falls over the runs, up to where they diverge \
+     (sign test, p at most 0.05) and rho is at least 1 before every divergence; contradicted where the trends are the \
+     opposite or no divergence is preceded so. The control is a run whose gradients are rounded to E3M2 without a scale from \
+     its middle on: it must be seen to diverge, and the bias before.";
 
 /// Records in a row for which the bias must be large, so that one noisy measurement is no onset.
 const ROW: usize = 3;
@@ -54,7 +56,7 @@ impl Seen {
     }
 
     /// What a run shows until it diverges.
-    fn of(fate: &Fate, rho: &[(f64, f64)], cos: &[(f64, f64)]) -> Self {
+    fn of(fate: &Course, rho: &[(f64, f64)], cos: &[(f64, f64)]) -> Self {
         let before = |values: &[(f64, f64)]| {
             let end = fate.verdict.diverged.map_or(f64::INFINITY, |end| end as f64);
             values.iter().copied().filter(|value| value.0 < end).collect::<Vec<_>>()
@@ -69,15 +71,18 @@ impl Seen {
     }
 }
 
-/// The MX runs of AppC's grid in which rho of equal weights was measured, and the control.
-fn search(setting: &Setting, runs: &Runs<'_>) -> Result<(Vec<Seen>, Seen)> {
-    let seen = |arm: &Arm| -> Result<Seen> {
-        let fate = proxy_fate(runs, arm)?;
-        let (rho, cos) = (fate.trained.values("rho_same")?, fate.trained.values("cos_same")?);
-        Ok(Seen::of(&fate, &rho, &cos))
+/// What the runs of a grid show.
+fn search(results: &Results<'_>, grid: &Grid) -> Result<Vec<Seen>> {
+    let results = results.of_grid(grid);
+    let seen = |course: Course| {
+        let (rho, cos) = (course.trained.values("rho_same")?, course.trained.values("cos_same")?);
+        Ok(Seen::of(&course, &rho, &cos))
     };
-    let all = appc::mx(setting).iter().map(seen).collect::<Result<_>>()?;
-    Ok((all, seen(&appc::biased(setting))?))
+    let mut all = Vec::new();
+    for cell in &results.cells {
+        all.extend(results.courses(cell)?.into_iter().map(seen).collect::<Result<Vec<_>>>()?);
+    }
+    Ok(all)
 }
 
 /// What the search shows.
@@ -136,132 +141,104 @@ fn trends(values: &[(f64, f64)]) -> (bool, bool) {
     (by(|trend| trend.p_rising), by(|trend| trend.p_falling))
 }
 
-/// The runs: what they are called, and the arm.
-fn all(setting: &Setting) -> Vec<(String, Arm)> {
+/// The runs: what they are called, and what came of them.
+fn all(results: &Results<'_>) -> Result<Vec<(String, Arm, Trained)>> {
     let mut all = Vec::new();
-    for lr in f2::rates(setting) {
-        for seed in seeds(setting, [1, 3, 3]) {
-            let proxy = f2::proxy(setting, &text("e4m3"), "gelu", lr);
-            all.push((format!("E4M3, rate {lr:e}"), Proxy { seed, ..proxy }.arm(setting)));
+    let usual = results.of_grid(&BIASED);
+    for cell in &usual.cells {
+        let name = format!("E4M3, rate {}", cell.words(&[]));
+        all.extend(usual.trained(cell)?.into_iter().map(|(arm, run)| (name.clone(), arm, run)));
+    }
+    for stress in STRESSES {
+        let stressed = results.of_grid(&stress.mx);
+        for cell in &stressed.cells {
+            let name =
+                format!("{}, {}", stress.numbers(results.setting), stress.called(results.setting));
+            let runs = stressed.trained(cell)?.into_iter();
+            all.extend(runs.map(|(arm, run)| (name.clone(), arm, run)));
         }
     }
-    for stress in unstable::settings(setting) {
-        let name = format!("{}, {}", stress.format.to_uppercase(), stress.name);
-        all.extend(stress.seeds(setting).map(|seed| (name.clone(), stress.control(setting, seed))));
-    }
-    all
+    Ok(all)
 }
 
-impl Figure for Zeta {
-    fn id(&self) -> &'static str {
-        "F-zeta"
-    }
-
-    fn title(&self) -> &'static str {
-        "bias of MX gradients before divergence"
-    }
-
-    fn source(&self) -> &'static str {
-        "the figure of the lower bound of the multiplicative gradient bias: |g - h| / |h| with the MX gradient g \
-         and the FP32 gradient h, their cosine, and the loss"
-    }
-
-    fn claim(&self) -> &'static str {
-        "The ratio rho = |g - h| / |h|, which bounds the norm of the multiplicative bias from below, is small at \
-         first and drifts up while the cosine falls; the loss diverges after. Measured at the same weights and \
-         between the trajectories of the MX run and of an f32 run of the same seed. Counts as reproduced where \
-         rho of equal weights rises and the cosine falls over the runs, up to where they diverge (sign test, p at most 0.05) and rho is \
-         at least 1 before every divergence; contradicted where the trends are the opposite or no divergence \
-         is preceded so. The MX runs of AppC's grid, measured 150 times each, are the search for other settings in which it is. The control is a run whose gradients are \
-         rounded to E3M2 without a scale from its middle on: it must be seen to diverge, and the bias before."
-    }
-
-    fn arms(&self, setting: &Setting) -> Vec<Arm> {
-        let mut arms: Vec<Arm> = all(setting).into_iter().map(|(_, arm)| arm).collect();
-        arms.extend(appc::mx(setting));
-        arms.push(appc::biased(setting));
-        arms
-    }
-
-    fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
-        let mut table = Table::new(
-            "medians over the first and the last fifth of a run; onset: the first step from which on rho is at \
-             least 1 in three records; divergence: the loss ten times above its lowest level to the end",
-            &[
-                "run",
-                "seed",
-                "rho first",
-                "rho last",
-                "cosine first",
-                "cosine last",
-                "rho of trajectories, last",
-                "cosine of trajectories, last",
-                "onset of rho",
-                "of trajectories",
-                "the run",
-            ],
-        );
-        let (mut parts, mut seen) = (Vec::new(), Vec::new());
-        let mut drawn: Vec<String> = Vec::new();
-        for (name, arm) in all(setting) {
-            let fate = proxy_fate(runs, &arm)?;
-            let values = |probe: &str| fate.trained.values(probe);
-            let (rho, cos) = (values("rho_same")?, values("cos_same")?);
-            let (rho_twin, cos_twin) = (values("rho_traj")?, values("cos_traj")?);
-            if rho.is_empty() {
-                continue;
-            }
-            let step = |step: Option<u64>| step.map_or_else(|| "-".into(), |step| step.to_string());
-            let ((rho_first, rho_last), (cos_first, cos_last)) = (ends(&rho), ends(&cos));
-            let last = |values: &[(f64, f64)]| match values.is_empty() {
-                true => "-".to_owned(),
-                false => number(ends(values).1),
-            };
-            table.row([
-                name.clone(),
-                arm.config.seed.to_string(),
-                number(rho_first),
-                number(rho_last),
-                number(cos_first),
-                number(cos_last),
-                last(&rho_twin),
-                last(&cos_twin),
-                step(onset(&rho)),
-                step(onset(&rho_twin)),
-                fate.word(),
-            ]);
-            seen.push(Seen::of(&fate, &rho, &cos));
-            if !drawn.contains(&name) {
-                parts.push(Part::Picture(picture(
-                    &name,
-                    arm.config.seed,
-                    &fate,
-                    [&rho, &rho_twin],
-                    [&cos, &cos_twin],
-                )));
-                drawn.push(name);
-            }
+/// What the runs show.
+pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
+    let mut table = Table::new(
+        "medians over the first and the last fifth of a run; onset: the first step from which on rho is at \
+         least 1 in three records; divergence: the loss ten times above its lowest level to the end",
+        &[
+            "run",
+            "seed",
+            "rho first",
+            "rho last",
+            "cosine first",
+            "cosine last",
+            "rho of trajectories, last",
+            "cosine of trajectories, last",
+            "onset of rho",
+            "of trajectories",
+            "the run",
+        ],
+    );
+    let (mut parts, mut seen) = (Vec::new(), Vec::new());
+    let mut drawn: Vec<String> = Vec::new();
+    for (name, arm, run) in all(results)? {
+        let fate = Course::of(run, &arm);
+        let values = |probe: &str| fate.trained.values(probe);
+        let (rho, cos) = (values("rho_same")?, values("cos_same")?);
+        let (rho_twin, cos_twin) = (values("rho_traj")?, values("cos_traj")?);
+        if rho.is_empty() {
+            continue;
         }
-        parts.push(Part::Table(table));
-        let (searched, control) = search(setting, runs)?;
-        let verdict = judge(&seen);
-        let verdict =
-            verdict.with(format!("{}; the search: {}", verdict.reason(), told(&searched)));
-        let step = |step: Option<u64>| step.map_or_else(|| "never".into(), |step| step.to_string());
-        let text = format!(
-            "gradients rounded to E3M2 without a scale from the middle on: rho at 1 or above from {}, diverged at {}",
-            step(control.onset),
-            step(control.diverged)
-        );
-        let fired = control.drifts && control.precedes();
-        Ok(Findings { verdict: controlled(fired, &text, verdict), parts })
+        let ((rho_first, rho_last), (cos_first, cos_last)) = (ends(&rho), ends(&cos));
+        let last = |values: &[(f64, f64)]| match values.is_empty() {
+            true => "-".to_owned(),
+            false => number(ends(values).1),
+        };
+        table.row([
+            name.clone(),
+            arm.config.seed.to_string(),
+            number(rho_first),
+            number(rho_last),
+            number(cos_first),
+            number(cos_last),
+            last(&rho_twin),
+            last(&cos_twin),
+            step(onset(&rho)),
+            step(onset(&rho_twin)),
+            fate.word(),
+        ]);
+        seen.push(Seen::of(&fate, &rho, &cos));
+        if !drawn.contains(&name) {
+            parts.push(Part::Picture(picture(
+                &name,
+                arm.config.seed,
+                &fate,
+                [&rho, &rho_twin],
+                [&cos, &cos_twin],
+            )));
+            drawn.push(name);
+        }
     }
+    parts.push(Part::Table(table));
+    let searched = search(results, &SEARCH_MX)?;
+    let verdict = judge(&seen);
+    let verdict = verdict.with(format!("{}; the search: {}", verdict.reason(), told(&searched)));
+    let mut fired = false;
+    let mut text = "gradients rounded to E3M2 without a scale from the middle on: ".to_owned();
+    for control in search(results, &UNSCALED)? {
+        let [onset, end] = [control.onset, control.diverged]
+            .map(|step| step.map_or_else(|| "never".into(), |step| step.to_string()));
+        text += &format!("rho at 1 or above from {onset}, diverged at {end}");
+        fired = control.drifts && control.precedes();
+    }
+    Ok(Findings { verdict: controlled(fired, &text, verdict), parts })
 }
 
 fn picture(
     name: &str,
     seed: u64,
-    fate: &Fate,
+    fate: &Course,
     rho: [&Vec<(f64, f64)>; 2],
     cos: [&Vec<(f64, f64)>; 2],
 ) -> plot::Figure {

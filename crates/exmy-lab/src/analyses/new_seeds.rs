@@ -1,55 +1,17 @@
-//! New seeds near where AppC's search found runs that end as lost in MX and not in f32.
+//! New seeds near where a search found runs that end as lost in MX and not in f32.
 //!
 //! A cell that a search has found is likely to look worse than it is, so what it seems to show is tried
-//! on seeds that nobody has looked at, and by several thresholds: those of the steady rate of [`unstable`](super::unstable). E2M1, the worst of the
+//! on seeds that nobody has looked at, and by several thresholds: those of the steady rate. E2M1, the worst of the
 //! search, is judged; the other formats stand beside it.
 
-use super::common::{F32, Fate, Proxy, STILL, proxy_fate, text};
-use super::judge::{Paired, by_signs};
-use super::unstable::{Stress, judged};
-use crate::arm::{Arm, Scale, Setting};
+use crate::claim::Paired;
+use crate::course::Course;
 use crate::detect::Factor;
 use crate::finding::{Part, Table, Verdict};
-use crate::statistics::{sign_test, wilson};
-use crate::store::Runs;
+use crate::measure::Results;
+use crate::statistics::{Signs, sign_test, wilson};
+use crate::tables::mx_instabilities::grids::{JUDGED, NEW_SEEDS};
 use exmy::error::Result;
-use std::ops::Range;
-
-/// Names and recipes: what is compared with, the judged one, others.
-fn formats(stress: &Stress) -> [(String, String); 6] {
-    let mx = |format: &str| (format.to_uppercase(), text(format));
-    [
-        ("f32, betas still".into(), STILL.into()),
-        mx(stress.format),
-        mx("e2m3"),
-        mx("e4m3"),
-        ("bfloat16".into(), "mxpaper-bf16+gelu=fp32".into()),
-        ("f32".into(), F32.into()),
-    ]
-}
-
-/// None where the study's own runs are trained, or nothing is judged.
-fn seeds(setting: &Setting) -> Range<u64> {
-    match setting.scale {
-        Scale::Small => judged(setting).seeds(setting),
-        Scale::Smoke | Scale::Paper => 0..0,
-    }
-}
-
-fn arm(setting: &Setting, format: usize, seed: u64) -> Arm {
-    let stress = judged(setting);
-    if format == 1 {
-        // The same run as F4's.
-        return stress.control(setting, seed);
-    }
-    let recipe = formats(&stress)[format].1.clone();
-    Proxy { recipe, ..stress.proxy(setting, seed) }.arm(setting)
-}
-
-pub(super) fn arms(setting: &Setting) -> Vec<Arm> {
-    let of = |seed| (0..6).map(move |format| arm(setting, format, seed));
-    seeds(setting).flat_map(of).collect()
-}
 
 /// Multiples of the lowest level above which a run counts as diverged; the third is the study's own.
 const FACTORS: [f64; 4] = [3.0, 5.0, 10.0, 20.0];
@@ -66,6 +28,13 @@ fn counts(pairs: &Pairs) -> ([usize; 3], f64) {
 
 fn signs(pairs: &Pairs) -> Vec<f64> {
     pairs.iter().map(|(f32, mx)| f64::from(*mx) - f64::from(*f32)).collect()
+}
+
+/// The verdict on a claim that signs are above 0 more often than below (sign test, p at most 0.05).
+fn by_signs(signs: &[f64], text: String) -> Verdict {
+    let test = sign_test(signs);
+    let by = |p: fn(Signs) -> f64| test.is_some_and(|test| p(test) <= 0.05);
+    Verdict::of(by(|test| test.p_positive), by(|test| test.p_negative), text)
 }
 
 /// Whether more seeds diverge in MX alone than in f32 alone, by each multiple.
@@ -87,21 +56,23 @@ fn judge(name: &str, by: &[Pairs; FACTORS.len()], losses: &str) -> Verdict {
 }
 
 /// The verdict, and tables; `None` where there are no such runs.
-pub(super) fn find(setting: &Setting, runs: &Runs<'_>) -> Result<Option<(Verdict, [Part; 2])>> {
-    if seeds(setting).is_empty() {
+pub(super) fn find(results: &Results<'_>) -> Result<Option<(Verdict, [Part; 2])>> {
+    let results = results.of_grid(&NEW_SEEDS);
+    if results.cells.is_empty() {
         return Ok(None);
     }
-    let stress = judged(setting);
-    let words = stress.words(setting);
-    let names = formats(&stress).map(|format| format.0);
-    let fates: Vec<Vec<Fate>> = (0..names.len())
-        .map(|format| {
-            seeds(setting).map(|seed| proxy_fate(runs, &arm(setting, format, seed))).collect()
-        })
-        .collect::<Result<_>>()?;
+    let words = JUDGED.words(results.setting);
+    let numbers = JUDGED.numbers(results.setting);
+    let of = |name: &'static str| if name == "MX" { numbers } else { name };
+    let names: Vec<&str> =
+        results.levels(results.grid.axis("numbers")).iter().map(|level| of(level.name)).collect();
+    let fates: Vec<Vec<Course>> =
+        results.cells.iter().map(|cell| results.courses(cell)).collect::<Result<_>>()?;
     let losses = |format: usize| {
-        let of = |format: usize| fates[format].iter().map(|fate| fate.tail).collect::<Vec<_>>();
-        Paired::of_logarithms(&of(format), &of(0)).words()
+        let of = |format: usize| {
+            fates[format].iter().map(|fate| libm::log(fate.tail)).collect::<Vec<_>>()
+        };
+        Paired::of(&of(format), &of(0)).words()
     };
     let caption = format!(
         "{words}; new seeds. Exploded: the loss was above that before training at some step. Lost: its last tenth \
@@ -111,7 +82,7 @@ pub(super) fn find(setting: &Setting, runs: &Runs<'_>) -> Result<Option<(Verdict
     let mut table =
         Table::new(&caption, &["numbers", "exploded", "lost", "runs", "interval", "ln(loss)"]);
     for (format, name) in names.iter().enumerate() {
-        let exploded = |fate: &&Fate| {
+        let exploded = |fate: &&Course| {
             let first = fate.losses.first().map_or(f64::NAN, |first| first.1);
             fate.losses.iter().any(|(_, loss)| !loss.is_finite() || *loss > first)
         };
@@ -119,7 +90,7 @@ pub(super) fn find(setting: &Setting, runs: &Runs<'_>) -> Result<Option<(Verdict
         let lost = fates.iter().filter(|fate| fate.diverged()).count();
         let share = wilson(lost as u64, fates.len() as u64, 0.95);
         table.row([
-            name.clone(),
+            (*name).to_owned(),
             fates.iter().filter(exploded).count().to_string(),
             lost.to_string(),
             fates.len().to_string(),
@@ -127,7 +98,7 @@ pub(super) fn find(setting: &Setting, runs: &Runs<'_>) -> Result<Option<(Verdict
             if format == 0 { "-".into() } else { losses(format) },
         ]);
     }
-    let lost = |fate: &Fate, factor: f64| {
+    let lost = |fate: &Course, factor: f64| {
         let rule = Factor { factor, ..Factor::default() };
         rule.judge(&fate.losses, &fate.norms).diverged.is_some()
     };
@@ -150,7 +121,7 @@ pub(super) fn find(setting: &Setting, runs: &Runs<'_>) -> Result<Option<(Verdict
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arm::Scale;
+    use crate::arm::{Scale, Setting};
 
     #[test]
     fn verdicts_count_seeds_by_every_multiple() {
@@ -169,9 +140,10 @@ mod tests {
 
     #[test]
     fn seeds_are_not_those_of_the_search() {
-        let setting = Setting::unread(Scale::Small);
-        assert_eq!(seeds(&setting), 21..45);
-        assert_eq!(arms(&setting).len(), 24 * 6);
-        assert!(arms(&Setting::unread(Scale::Smoke)).is_empty());
+        let arms = |scale| NEW_SEEDS.arms(&Setting::unread(scale));
+        let small = arms(Scale::Small);
+        assert_eq!(small.len(), 24 * 6);
+        assert!(small.iter().all(|arm| (21..45).contains(&arm.config.seed)));
+        assert!(arms(Scale::Smoke).is_empty());
     }
 }

@@ -1,19 +1,23 @@
-//! F4: what a change of precision does to a run that is about to diverge.
+//! What a change of precision does to a run that is about to diverge.
 
-use super::common::{F32, Fate, Proxy, STILL, proxy_fate, text};
-use super::draw::{calm, number};
-use super::interventions::{NULL, interventions};
-use super::judge;
-use super::unstable::{self, Stress};
-use crate::arm::{Arm, Setting};
-use crate::finding::{Figure, Findings, Part, Table, Verdict};
+use super::{controlled, first_of};
+use crate::arm::Setting;
+use crate::course::{Course, calm, number};
+use crate::finding::{Findings, Part, Table, Verdict};
+use crate::grid::{Cell, Level};
+use crate::measure::Results;
 use crate::plot::{self, Axis, Panel, Series};
 use crate::statistics::{Interval, mean, paired_interval};
-use crate::store::Runs;
+use crate::tables::mx_instabilities::grids::{STRESSES, Stress, TENFOLD};
 use exmy::error::Result;
 
-/// F4.
-pub(super) struct Interventions;
+/// What is asked.
+pub(crate) const ASKS: &str = "Reproduced where fewer runs diverge with the study's interventions than without (95 % interval over seeds \
+     of the share's difference), and contradicted where more do; single ones are told where their interval excludes 0. \
+     E2M1 at ten times the rate is the control.";
+
+/// The intervention that changes nothing but the last bits.
+const NULL: &str = "nothing";
 
 /// Steps by which a divergence must move to count as delayed or hastened.
 const MOVED: u64 = 5;
@@ -57,24 +61,6 @@ impl Effect {
             Self::TooLate => "-".into(),
         }
     }
-}
-
-fn branch(setting: &Setting, stress: &Stress, seed: u64, at: u64, change: &str) -> Arm {
-    stress.control(setting, seed).branch(at, change)
-}
-
-/// What MX is compared with from the beginning.
-const BASES: [&str; 2] = [F32, STILL];
-
-fn plain(setting: &Setting, stress: &Stress, seed: u64, recipe: &str) -> Arm {
-    Proxy { recipe: recipe.into(), ..stress.proxy(setting, seed) }.arm(setting)
-}
-
-/// The run whose divergence the detector must see: E2M1 at ten times the rate.
-fn positive(setting: &Setting) -> Arm {
-    let proxy = unstable::judged(setting).proxy(setting, 1);
-    let lr = 10.0 * proxy.lr;
-    Proxy { recipe: text("e2m1"), lr, ..proxy }.arm(setting)
 }
 
 /// What claimed interventions do to the share of diverging runs in one setting: of each seed whether its MX
@@ -148,105 +134,70 @@ fn words(gap: Option<Interval>) -> String {
     )
 }
 
-impl Figure for Interventions {
-    fn id(&self) -> &'static str {
-        "F4"
-    }
-
-    fn title(&self) -> &'static str {
-        "interventions shortly and well before divergence"
-    }
-
-    fn source(&self) -> &'static str {
-        "Fig. 4: nine changes of precision at two distances from the divergence of an E4M3 proxy of depth 4, \
-         width 512, at steps 4500 and 5080 of a run that diverges at 5090"
-    }
-
-    fn claim(&self) -> &'static str {
-        "Taking norms, activations or the backward pass out of MX, or raising the exponent of blocks that would \
-         saturate, averts divergence. Counts as reproduced where fewer runs \
-         diverge with these interventions than without (95 % interval over seeds of the share's difference), and as \
-         contradicted where more do; single ones are told where their interval excludes 0. no_gelu_q changes nothing in these \
-         recipes and is the control; \"nothing\" raises the rate by 2^-22 of it, the null beside which others \
-         stand. Judged at the steady rate, at which \
-         AppC's new seeds tell whether MX diverges more often than f32. Two settings that were tried before, ramps \
-         on which f32 diverges as well, stand beside it: there divergence is partly chance, and any change averts \
-         some."
-    }
-
-    fn arms(&self, setting: &Setting) -> Vec<Arm> {
-        let mut arms = vec![positive(setting)];
-        for stress in unstable::settings(setting) {
-            for seed in stress.seeds(setting) {
-                arms.push(stress.control(setting, seed));
-                arms.extend(BASES.map(|recipe| plain(setting, &stress, seed, recipe)));
-                for at in stress.times {
-                    for (_, change) in interventions(stress.format, stress.lr(setting)) {
-                        arms.push(branch(setting, &stress, seed, at, &change));
-                    }
-                }
-            }
+/// What interventions do in all settings.
+pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
+    let (mut parts, mut verdicts) = (Vec::new(), Vec::new());
+    for stress in STRESSES {
+        if results.of_grid(&stress.mx).cells.is_empty() {
+            continue;
         }
-        arms
+        let (verdict, shown) = on_stress(results, stress)?;
+        verdicts.push(verdict);
+        parts.extend(shown);
     }
-
-    fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
-        let (mut parts, mut verdicts) = (Vec::new(), Vec::new());
-        for stress in unstable::settings(setting) {
-            let (verdict, shown) = on_stress(setting, runs, &stress)?;
-            verdicts.push(verdict);
-            parts.extend(shown);
-        }
-        parts.push(Part::Text(
-            "Settings in the order in which they were tried: the long ramp, on which all MX runs diverge; the short one; \
-             the steady rate, found by AppC's search and some runs of other seeds by hand. fp32 trains betas of norms again, \
-             fp32_still does not: norms of the study's MX code return no gradient of their betas, and f32 runs \
-             that train them diverge at lower rates than all others."
-                .into(),
-        ));
-        let positive = proxy_fate(runs, &positive(setting))?;
-        let control = format!("E2M1 at ten times the rate: {}", positive.word());
-        let verdict = judge::first_of(&verdicts);
-        Ok(Findings { verdict: judge::controlled(positive.diverged(), &control, verdict), parts })
-    }
+    parts.push(Part::Text(
+        "Settings in the order in which they were tried: the long ramp, on which all MX runs diverge; the short one; \
+         the steady rate, found by AppC's search and some runs of other seeds by hand. fp32 trains betas of norms again, \
+         fp32_still does not: norms of the study's MX code return no gradient of their betas, and f32 runs \
+         that train them diverge at lower rates than all others."
+            .into(),
+    ));
+    let tenfold = results.of_grid(&TENFOLD);
+    let positive = tenfold.courses(&tenfold.cells[0])?;
+    let words: Vec<String> = positive.iter().map(Course::word).collect();
+    let control = format!("E2M1 at ten times the rate: {}", words.join(", "));
+    let fired = positive.iter().all(Course::diverged);
+    Ok(Findings { verdict: controlled(fired, &control, first_of(&verdicts)), parts })
 }
 
 /// What interventions do in one setting: the verdict, and what is shown.
-fn on_stress(setting: &Setting, runs: &Runs<'_>, stress: &Stress) -> Result<(Verdict, Vec<Part>)> {
-    let fate = |arm: &Arm| proxy_fate(runs, arm);
-    let name = stress.words(setting);
-    let mut controls: Vec<(u64, Fate)> = Vec::new();
+fn on_stress(results: &Results<'_>, stress: &Stress) -> Result<(Verdict, Vec<Part>)> {
+    let (plain, branches) = (results.of_grid(&stress.plain), results.of_grid(&stress.branches));
+    let name = stress.words(results.setting);
+    let of = |numbers: &str| plain.courses(plain.cell(&[numbers], &Cell::default()));
+    let (f32, still) = (of("f32")?, of("f32, betas still")?);
+    let mx = results.of_grid(&stress.mx);
+    let mx = mx.courses(&mx.cells[0])?;
+    let first = results.setting.scale.pick(stress.mx.first);
     let caption = format!(
         "{name}, the runs without interventions: the step from which on the loss stays ten times above its \
          lowest level, and the mean squared error at the end"
     );
     let header = ["seed", "MX", "loss of MX", "f32", "loss of f32", "f32, betas still", "its loss"];
     let mut ends = Table::new(&caption, &header);
-    for seed in stress.seeds(setting) {
-        let control = fate(&stress.control(setting, seed))?;
-        let mut row = vec![seed.to_string(), control.word(), number(control.tail)];
-        for recipe in BASES {
-            let plain = fate(&plain(setting, stress, seed, recipe))?;
-            row.extend([plain.word(), number(plain.tail)]);
-        }
-        ends.row(row);
-        controls.push((seed, control));
+    let plain = f32.iter().zip(&still);
+    for ((seed, control), (f32, still)) in (first..).zip(&mx).zip(plain) {
+        let row = [control, f32, still].map(|run| [run.word(), number(run.tail)]);
+        ends.row([seed.to_string()].into_iter().chain(row.into_iter().flatten()));
     }
+    let controls: Vec<(u64, Course)> = (first..).zip(mx).collect();
     let shown = controls.iter().position(|(_, control)| control.diverged()).unwrap_or(0);
-    let all = interventions(stress.format, stress.lr(setting));
+    let all = branches.levels(branches.grid.axis("change"));
+    let times = branches.levels(branches.grid.axis("after"));
     // By intervention, seed and time.
     let mut effects = vec![vec![Vec::new(); controls.len()]; all.len()];
     let mut parts = Vec::new();
-    for at in stress.times {
-        let mut panel = Panel::new(Axis::log("training loss, mean squared error"));
-        for ((name, change), effects) in all.iter().zip(&mut effects) {
-            for (i, (seed, control)) in controls.iter().enumerate() {
-                let branch = fate(&branch(setting, stress, *seed, at, change))?;
-                let ends = (control.verdict.diverged, branch.verdict.diverged);
+    for time in times {
+        let (at, mut panel) =
+            (time.x as u64, Panel::new(Axis::log("training loss, mean squared error")));
+        for (level, effects) in all.iter().zip(&mut effects) {
+            let cell = Cell::default().with("after", time).with("change", level);
+            for (i, branch) in branches.courses(&cell)?.into_iter().enumerate() {
+                let ends = (controls[i].1.verdict.diverged, branch.verdict.diverged);
                 effects[i].push(Effect::of(ends.0, ends.1, at));
                 if i == shown {
-                    let from = calm(&branch.losses).into_iter().filter(|p| p.0 >= at as f64 * 0.8);
-                    panel = panel.line(Series::new(*name, from).note(branch.word()));
+                    let from = calm(&branch.losses).into_iter().filter(|p| p.0 >= time.x * 0.8);
+                    panel = panel.line(Series::new(level.name, from).note(branch.word()));
                 }
             }
         }
@@ -264,8 +215,8 @@ fn on_stress(setting: &Setting, runs: &Runs<'_>, stress: &Stress) -> Result<(Ver
     }
     // The effects of some interventions, at all times, seed by seed.
     let of = |some: &dyn Fn(&str) -> bool| -> Vec<(bool, Vec<Effect>)> {
-        let seed = |(seed, (_, control)): (usize, &(u64, Fate))| {
-            let chosen = all.iter().zip(&effects).filter(|((name, _), _)| some(name));
+        let seed = |(seed, (_, control)): (usize, &(u64, Course))| {
+            let chosen = all.iter().zip(&effects).filter(|(level, _)| some(level.name));
             let effects = chosen.flat_map(|(_, effects)| effects[seed].iter().copied()).collect();
             (control.diverged(), effects)
         };
@@ -274,17 +225,20 @@ fn on_stress(setting: &Setting, runs: &Runs<'_>, stress: &Stress) -> Result<(Ver
     let claimed = of(&|name| CLAIMED.contains(&name));
     let alone: Vec<Alone> = all
         .iter()
-        .map(|(name, _)| Alone { name, gap: fewer(&of(&|other| other == *name), 0.995) })
+        .map(|level| Alone {
+            name: level.name,
+            gap: fewer(&of(&|other| other == level.name), 0.995),
+        })
         .collect();
     parts.push(Part::Table(ends));
-    parts.push(Part::Table(effect_table(&name, stress, &alone, &effects)));
+    parts.push(Part::Table(effect_table(&name, times, &alone, &effects)));
     Ok((judge(&name, &claimed, &alone), parts))
 }
 
 /// What each intervention does to each seed.
 fn effect_table(
     name: &str,
-    stress: &Stress,
+    times: &[Level],
     alone: &[Alone],
     effects: &[Vec<Vec<Effect>>],
 ) -> Table {
@@ -294,15 +248,15 @@ fn effect_table(
          intervention alone"
     );
     let mut header = vec!["intervention".to_owned(), "change".into()];
-    for at in stress.times {
+    for at in times.iter().map(|time| time.name) {
         header.extend(
             ["averted", "delayed", "hastened", "caused"].map(|word| format!("{word} at {at}")),
         );
     }
-    header.extend(stress.times.map(|at| format!("each seed at {at}")));
+    header.extend(times.iter().map(|at| format!("each seed at {}", at.name)));
     let rows = alone.iter().zip(effects).map(|(alone, effects)| {
         let mut row = vec![alone.name.to_owned(), words(alone.gap)];
-        for time in 0..stress.times.len() {
+        for time in 0..times.len() {
             let count = |kind: fn(&Effect) -> bool| {
                 effects.iter().filter(|effects| kind(&effects[time])).count().to_string()
             };
@@ -313,7 +267,7 @@ fn effect_table(
                 count(|effect| *effect == Effect::Caused),
             ]);
         }
-        row.extend((0..stress.times.len()).map(|time| {
+        row.extend((0..times.len()).map(|time| {
             effects.iter().map(|effects| effects[time].word()).collect::<Vec<_>>().join(", ")
         }));
         row
@@ -321,10 +275,38 @@ fn effect_table(
     Table { caption, header, rows: rows.collect() }
 }
 
+impl Stress {
+    /// The element format of its MX runs.
+    pub(super) fn numbers(&self, setting: &Setting) -> &'static str {
+        setting.scale.pick(self.format)
+    }
+
+    /// What it is called.
+    pub(super) fn called(&self, setting: &Setting) -> &'static str {
+        setting.scale.pick(["smoke", self.name, "the study's own"])
+    }
+
+    /// `steady rate: E2M1, 4 blocks, rate 0.06 from step 60 on`.
+    pub(super) fn words(&self, setting: &Setting) -> String {
+        let (name, format) = (self.called(setting), self.numbers(setting));
+        let cells = self.mx.cells(setting.scale);
+        let arms = cells.first().map(|cell| self.mx.arms_of(setting, cell)).unwrap_or_default();
+        let Some(config) = arms.first().map(|arm| &arm.config) else { return name.to_owned() };
+        let (steps, warmup, lr) = (config.train.steps, config.train.warmup, config.train.lr);
+        let rate = match warmup < steps {
+            true => format!("rate {lr} from step {warmup} on"),
+            false => format!("rate rising to {lr} in {steps} steps"),
+        };
+        let layers = config.model.layers();
+        format!("{name}: {format}, {layers} blocks, {rate}")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::arm::Scale;
+    use exmy_train::train::config::{Config, Train};
 
     #[test]
     fn effects_compare_divergences() {
@@ -341,19 +323,18 @@ mod tests {
     #[test]
     fn the_null_changes_nothing_but_the_rate() {
         let setting = Setting::unread(Scale::Small);
-        let stress = unstable::judged(&setting);
+        let grid = &STRESSES[0].branches;
         let [control, null] = ["control", NULL].map(|name| {
-            let all = interventions(stress.format, stress.lr(&setting));
-            let (_, change) = all.into_iter().find(|one| one.0 == name).unwrap();
-            branch(&setting, &stress, 21, 30, &change).config
+            let cells = grid.cells(Scale::Small);
+            let cell = cells.iter().find(|cell| cell.has(name)).unwrap();
+            grid.arms_of(&setting, cell).remove(0).config
         });
         let (rate, raised) = (control.train.lr, null.train.lr);
         assert_eq!((rate, raised), (0.06, 0.06 * (1.0 + 1.0 / 4_194_304.0)));
         assert_ne!(rate as f32, raised as f32);
         assert_eq!(null.train.lr_min, raised);
-        let train =
-            exmy_train::train::config::Train { lr: rate, lr_min: rate, ..null.train.clone() };
-        assert_eq!(exmy_train::train::config::Config { train, ..null }, control);
+        let train = Train { lr: rate, lr_min: rate, ..null.train.clone() };
+        assert_eq!(Config { train, ..null }, control);
     }
 
     #[test]

@@ -1,0 +1,261 @@
+//! Scaling laws of the stable strategies, and what losses lost after their lowest.
+
+use crate::arm::Arm;
+use crate::course::{Course, calm, number, size};
+use crate::finding::{Findings, Part, Table, Verdict};
+use crate::grid::Level;
+use crate::measure::Results;
+use crate::plot::{self, Axis, Panel, Series};
+use crate::scaling::{Fit, Form, Point, fit};
+use crate::store::Trained;
+use exmy::error::Result;
+
+/// What is asked of laws.
+pub(crate) const ASKS: &str = "Reproduced where the laws of bf16 and of both hybrids are valid (exponents positive, beta at most 1) and \
+     explain 90 % of the variance, and that of full MX is not; contradicted where a hybrid's is not and full MX's is. Where \
+     there is no fit, there is no law if most runs diverged; otherwise it is not told.";
+
+/// What is asked of what was lost.
+pub(crate) const DAMAGE_ASKS: &str =
+    "Reproduced where a run in full MX loses more than 0.1 nats and none of the others does.";
+
+/// The numbers: the first is the base, the next two the hybrids, the last full MX.
+fn numbers(results: &Results<'_>) -> &'static [Level] {
+    results.levels(results.grid.axis("numbers"))
+}
+
+/// The names of the numbers.
+fn names(results: &Results<'_>) -> Vec<&'static str> {
+    numbers(results).iter().map(|level| level.name).collect()
+}
+
+/// The share of the variance that a law of use explains.
+const EXPLAINED: f64 = 0.9;
+
+/// What came of fitting a law to the runs of a recipe.
+#[derive(Clone, Copy, Debug)]
+struct Fitted {
+    /// Absent where the runs with a finite loss are too few for one.
+    fit: Option<Fit>,
+    /// Runs that ended without a finite loss.
+    diverged: usize,
+    /// All runs.
+    runs: usize,
+}
+
+impl Fitted {
+    /// Whether the runs follow a law, if they tell. Too few runs are no sign of either, unless most diverged.
+    fn follows(&self) -> Option<bool> {
+        match self.fit {
+            Some(fit) => Some(fit.law.is_valid() && fit.r2 >= EXPLAINED),
+            None => (2 * self.diverged > self.runs).then_some(false),
+        }
+    }
+
+    fn words(&self) -> String {
+        match self.fit {
+            Some(fit) => format!(
+                "alpha {:.3}, beta {:.3}, R2 {:.3}, Huber {:.1e}",
+                fit.law.alpha, fit.law.beta, fit.r2, fit.huber
+            ),
+            None => format!("no fit, {} of {} runs diverged", self.diverged, self.runs),
+        }
+    }
+}
+
+/// `fits` in the order of the recipes.
+fn judge(names: &[&str], fits: &[Fitted]) -> Verdict {
+    let words = |(fit, name): (&Fitted, &&str)| format!("{name}: {}", fit.words());
+    let text = fits.iter().zip(names).map(words).collect::<Vec<_>>().join("; ");
+    let [base, hybrids @ .., full] = fits else { return Verdict::NotSeen(text) };
+    let all_follow = hybrids.iter().all(|fit| fit.follows() == Some(true));
+    let one_does_not = hybrids.iter().any(|fit| fit.follows() == Some(false));
+    // Without a law of the base nothing can be said of the others.
+    match (base.follows(), full.follows()) {
+        (Some(true), Some(false)) if all_follow => Verdict::Reproduced(text),
+        (Some(true), Some(true)) if one_does_not => Verdict::Contradicted(text),
+        _ => Verdict::NotSeen(text),
+    }
+}
+
+/// The runs of some numbers, by size and steps.
+fn of(results: &Results<'_>, level: &Level) -> Result<Vec<(Arm, Trained)>> {
+    let mut all = Vec::new();
+    for cell in results.cells.iter().filter(|cell| cell.level("numbers") == Some(level)) {
+        all.extend(results.trained(cell)?);
+    }
+    Ok(all)
+}
+
+/// The laws of the runs.
+pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
+    let mut table = Table::new(
+        "laws L = A / N^alpha + B / D^beta + E, in nats, of the loss over the last tenth of the steps",
+        &[
+            "numbers",
+            "A",
+            "alpha",
+            "B",
+            "beta",
+            "E",
+            "a of N* ~ C^a",
+            "R2",
+            "Huber",
+            "runs left out",
+        ],
+    );
+    let mut predicted = Panel::new(Axis::linear("predicted loss, nats per byte"));
+    let (mut fits, mut parts) = (Vec::new(), Vec::new());
+    let longest = results.levels(results.grid.axis("steps")).iter().map(|level| level.x);
+    let longest = longest.fold(0.0, f64::max);
+    for level in numbers(results) {
+        let name = level.name;
+        let mut points = Vec::new();
+        let mut panel = Panel::new(Axis::linear("training loss, nats per byte"));
+        let mut left_out = 0;
+        for (arm, run) in of(results, level)? {
+            let fate = Course::of(run, &arm);
+            let (n, d) = size(&arm);
+            if fate.trained.tail_loss().is_finite() {
+                points.push(Point { n, d, loss: fate.tail });
+            } else {
+                left_out += 1;
+            }
+            let steps = arm.config.train.steps as f64;
+            if steps >= longest {
+                let curve = calm(&fate.losses).into_iter();
+                let tokens = d / steps;
+                let flops = curve.map(|(step, loss)| (6.0 * n * tokens * step / 1e12, loss));
+                panel = panel.line(Series::new(format!("{n:.0} parameters"), flops));
+            }
+        }
+        let found = fit(Form::Chinchilla, &points).ok();
+        if let Some(Fit { law, huber, r2 }) = found {
+            table.row([
+                name.into(),
+                number(law.a),
+                format!("{:.3}", law.alpha),
+                number(law.b),
+                format!("{:.3}", law.beta),
+                number(law.e),
+                format!("{:.3}", law.exponent()),
+                format!("{r2:.4}"),
+                format!("{huber:.1e}"),
+                left_out.to_string(),
+            ]);
+            let pairs = points.iter().map(|point| (point.loss, law.loss(point.n, point.d)));
+            predicted = predicted.points(Series::new(name, pairs));
+        }
+        let runs = points.len() + left_out;
+        fits.push(Fitted { fit: found, diverged: left_out, runs });
+        parts.push(Part::Picture(
+            plot::Figure::new(format!("Loss against compute: {name}"))
+                .subtitle("the longest run of each size; moving average over 2 % of the steps")
+                .x(Axis::log("compute 6 N D, TFLOP"))
+                .panel(panel),
+        ));
+    }
+    parts.push(Part::Picture(
+        plot::Figure::new("What laws predict and what was measured")
+            .subtitle("one point a run; those that ended without a finite loss are left out")
+            .x(Axis::linear("measured loss, nats per byte"))
+            .panel(predicted),
+    ));
+    parts.push(Part::Table(table));
+    Ok(Findings { verdict: judge(&names(results), &fits), parts })
+}
+
+/// `lost[numbers]` is what each run of those numbers lost after its lowest loss, nats.
+fn judge_damage(names: &[&str], lost: &[Vec<f64>]) -> Verdict {
+    let most = |values: &Vec<f64>| values.iter().copied().fold(0.0, f64::max);
+    let list: Vec<f64> = lost.iter().map(most).collect();
+    let words = list.iter().zip(names).map(|(most, name)| format!("{name} {most:.3}"));
+    let text = format!(
+        "most that a run lost after its lowest smoothed loss, nats: {}",
+        words.collect::<Vec<_>>().join(", ")
+    );
+    // What a smoothed curve wanders by anyway is well below a tenth of a nat.
+    let large = |most: &f64| *most > 0.1;
+    let [stable @ .., full] = &*list else { return Verdict::NotSeen(text) };
+    match (stable.iter().any(large), large(full)) {
+        (false, true) => Verdict::Reproduced(text),
+        (true, false) => Verdict::Contradicted(text),
+        _ => Verdict::NotSeen(text),
+    }
+}
+
+/// What runs lose after their lowest loss.
+pub(crate) fn damage(results: &Results<'_>) -> Result<Findings> {
+    let names = names(results);
+    let mut table = Table::new(
+        "lowest less last smoothed loss, nats per byte: 0 where a run ends at its lowest",
+        &[&["parameters", "tokens"], names.as_slice()].concat(),
+    );
+    let mut lost: Vec<Vec<f64>> = vec![Vec::new(); names.len()];
+    for cells in results.cells.chunks(names.len()) {
+        let mut row = Vec::new();
+        for (cell, lost) in cells.iter().zip(&mut lost) {
+            for (arm, run) in results.trained(cell)? {
+                let fate = Course::of(run, &arm);
+                if row.is_empty() {
+                    let (n, d) = size(&arm);
+                    row.extend([format!("{n}"), format!("{d}")]);
+                }
+                let curve = calm(&fate.losses);
+                let lowest = curve.iter().map(|point| point.1).fold(f64::INFINITY, f64::min);
+                let last = curve.last().map_or(f64::NAN, |point| point.1);
+                let last = if last.is_finite() { last } else { fate.tail };
+                row.push(format!("{:.3}", lowest - last));
+                lost.push(last - lowest);
+            }
+        }
+        table.row(row);
+    }
+    Ok(Findings { verdict: judge_damage(&names, &lost), parts: vec![Part::Table(table)] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scaling::Law;
+
+    const NAMES: [&str; 4] = ["bf16", "weights", "forward", "E2M3 and E3M2"];
+
+    #[test]
+    fn verdicts_need_laws_of_base_and_hybrids() {
+        let of = |beta: f64| {
+            let law = Law { form: Form::Chinchilla, a: 1.0, b: 1.0, e: 1.0, alpha: 0.5, beta };
+            let fit = Some(Fit { law, huber: 1e-6, r2: 0.99 });
+            Fitted { fit, diverged: 0, runs: 16 }
+        };
+        let (good, bad) = (of(0.5), of(1.7));
+        let none = |diverged| Fitted { fit: None, diverged, runs: 16 };
+        let word = |fits: [Fitted; 4]| judge(&NAMES, &fits).word();
+        assert_eq!(word([good, good, good, bad]), "reproduced");
+        assert_eq!(word([good, good, good, none(11)]), "reproduced", "divergence");
+        let not = "not seen at this scale";
+        assert_eq!(word([good, good, good, none(0)]), not, "no fit for another reason");
+        assert_eq!(word([good, good, good, none(8)]), not, "half of the runs");
+        assert_eq!(word([good, none(0), good, good]), not, "a hybrid that is not told");
+        assert_eq!(word([good, none(0), good, bad]), not);
+        assert_eq!(word([good, none(11), good, good]), "contradicted");
+        assert_eq!(word([none(0), good, good, bad]), not);
+        let verdict = judge(&NAMES, &[good, good, good, none(11)]);
+        assert!(verdict.reason().ends_with("E2M3 and E3M2: no fit, 11 of 16 runs diverged"));
+        assert_eq!(word([good, good, good, good]), "not seen at this scale");
+        assert_eq!(word([good, bad, good, good]), "contradicted");
+        assert_eq!(word([bad, good, good, bad]), "not seen at this scale");
+    }
+
+    #[test]
+    fn damage_is_that_of_full_mx_alone() {
+        let word = |stable: f64, full: f64| {
+            judge_damage(&NAMES, &[vec![0.01], vec![stable, 0.0], vec![0.0], vec![0.02, full]])
+                .word()
+        };
+        assert_eq!(word(0.02, 0.5), "reproduced");
+        assert_eq!(word(0.02, 0.03), "not seen at this scale");
+        assert_eq!(word(0.3, 0.5), "not seen at this scale");
+        assert_eq!(word(0.3, 0.01), "contradicted");
+    }
+}

@@ -1,0 +1,176 @@
+//! All pairs of formats of weights and activations: which become unstable, and when their losses turn up.
+
+use crate::course::{Course, calm, number, points, size, step};
+use crate::detect::Heuristics;
+use crate::finding::{Findings, Part, Table, Verdict};
+use crate::grid::Cell;
+use crate::measure::Results;
+use crate::plot::{self, Axis, Panel, Series};
+use crate::statistics::{median, spearman};
+use exmy::error::Result;
+
+/// What is asked of pairs.
+pub(crate) const ASKS: &str = "Reproduced where more than half of the pairs with an MX format have spikes or diverge, bf16 does \
+     not, and the norm's variance (windows of 100 steps, median over the last fifth) is above that of bf16.";
+
+/// What is asked of onsets.
+pub(crate) const ONSET_ASKS: &str = "Reproduced where more than half of the runs with an MX format have an onset by the notebook's \
+     rule and no bf16 run has.";
+
+/// The names of a cell's formats, and whether it has an MX format.
+fn formats(cell: &Cell) -> ([&'static str; 2], bool) {
+    let of = |axis| cell.level(axis).map_or("", |level| level.name);
+    let pair = ["weights", "activations"].map(of);
+    (pair, pair != ["bf16"; 2])
+}
+
+/// `pairs` of MX and the base: spikes and divergences, and the median variance of the norm over the base's.
+fn judge(unstable: usize, pairs: usize, base_unstable: bool, ratio: f64) -> Verdict {
+    let text = format!(
+        "{unstable} of {pairs} pairs with MX have spikes or diverge, bf16 {}; the variance of their gradient norm in \
+         the last windows is {ratio:.2} times that of bf16 (median over pairs)",
+        if base_unstable { "too" } else { "does not" }
+    );
+    match (2 * unstable > pairs && !base_unstable, ratio) {
+        (true, ratio) if ratio > 1.0 => Verdict::Reproduced(text),
+        (false, ratio) if base_unstable && unstable == 0 && ratio < 1.0 => {
+            Verdict::Contradicted(text)
+        }
+        _ => Verdict::NotSeen(text),
+    }
+}
+
+fn last_variance(fate: &Course) -> Option<f64> {
+    let variances = Heuristics::default().variances(&fate.norms);
+    let values: Vec<f64> = variances.iter().map(|v| v.1).collect();
+    median(&values[values.len() - values.len() / 5..])
+}
+
+/// What became of the pairs.
+pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
+    let mut table = Table::new(
+        "final training loss (nats per byte) and what became of the run",
+        &["weights", "activations", "steps", "loss", "run", "variance of the gradient norm"],
+    );
+    let mut parts = Vec::new();
+    let (mut unstable, mut pairs, mut base_unstable) = (0, 0, false);
+    let (mut variances, mut base) = (Vec::new(), f64::NAN);
+    for weights in results.levels(results.grid.axis("weights")) {
+        let mut losses = Panel::new(Axis::linear("training loss, nats per byte"));
+        let mut norms = Panel::new(Axis::log("variance of the gradient norm, 100 steps"));
+        for cell in results.cells.iter().filter(|cell| cell.level("weights") == Some(weights)) {
+            let ([w, a], mx) = formats(cell);
+            for (arm, run) in results.trained(cell)? {
+                let course = Course::of(run, &arm);
+                let variance = last_variance(&course);
+                if mx {
+                    pairs += 1;
+                    unstable += usize::from(course.unstable());
+                    variances.extend(variance);
+                } else {
+                    base_unstable |= course.unstable();
+                    base = variance.unwrap_or(base);
+                }
+                table.row([
+                    w.into(),
+                    a.into(),
+                    arm.config.train.steps.to_string(),
+                    number(course.tail),
+                    course.word(),
+                    variance.map_or_else(|| "-".into(), number),
+                ]);
+                let name = format!("activations {a}");
+                let windows = points(&Heuristics::default().variances(&course.norms));
+                losses = losses.line(Series::new(&name, calm(&course.losses)));
+                norms = norms.line(Series::new(&name, windows));
+            }
+        }
+        let figure = plot::Figure::new(format!("Weights in {}", weights.name))
+            .subtitle("one run each; loss: moving average over 2 % of the steps")
+            .x(Axis::linear("step"));
+        parts.push(Part::Picture(figure.panel(losses).panel(norms)));
+    }
+    parts.push(Part::Table(table));
+    let ratio = median(&variances).unwrap_or(f64::NAN) / base;
+    Ok(Findings { verdict: judge(unstable, pairs, base_unstable, ratio), parts })
+}
+
+/// Pairs of tokens a parameter and the step at which the loss turned up, of MX pairs; onsets of bf16.
+fn judge_onsets(onsets: &[(f64, f64)], runs: usize, base: usize) -> Verdict {
+    let (x, y): (Vec<f64>, Vec<f64>) = onsets.iter().copied().unzip();
+    let rank = spearman(&x, &y);
+    let text = format!(
+        "the averaged loss rises by more than 0.008 in one step in {} of {runs} MX runs and in {base} of bf16{}",
+        onsets.len(),
+        rank.map_or_else(String::new, |rank| format!(
+            "; rank correlation of the step with tokens a parameter {rank:.2}"
+        ))
+    );
+    match (onsets.len(), base) {
+        (0, 0) => Verdict::NotSeen(text),
+        (some, 0) if 2 * some > runs => Verdict::Reproduced(text),
+        (0, _) => Verdict::Contradicted(text),
+        _ => Verdict::NotSeen(text),
+    }
+}
+
+/// When losses turn up.
+pub(crate) fn onsets(results: &Results<'_>) -> Result<Findings> {
+    let mut table = Table::new(
+        "onsets by the notebook's rule: the first step of the averaged loss above 0.008, and the first turn of the \
+         averaged gradient norm after step 120",
+        &["weights", "activations", "tokens per parameter", "onset", "turn of the norm"],
+    );
+    let (mut onsets, mut count, mut base) = (Vec::new(), 0, 0);
+    for cell in &results.cells {
+        let ([w, a], mx) = formats(cell);
+        for (arm, run) in results.trained(cell)? {
+            let course = Course::of(run, &arm);
+            let (n, d) = size(&arm);
+            let rules = Heuristics::default();
+            let onset = rules.onset(&course.losses);
+            let turn = step(rules.turn(&course.norms));
+            table.row([w.into(), a.into(), format!("{:.2}", d / n), step(onset), turn]);
+            if mx {
+                count += 1;
+                onsets.extend(onset.map(|onset| (d / n, onset as f64)));
+            } else {
+                base += usize::from(onset.is_some());
+            }
+        }
+    }
+    let picture = plot::Figure::new("Steps at which losses turn up")
+        .subtitle("runs with an MX format that have such a step")
+        .x(Axis::log("tokens per parameter"))
+        .panel(
+            Panel::new(Axis::linear("onset, step").include(0.0))
+                .points(Series::new("MX pairs", onsets.iter().copied())),
+        );
+    let mut parts = vec![Part::Table(table)];
+    if !onsets.is_empty() {
+        parts.insert(0, Part::Picture(picture));
+    }
+    Ok(Findings { verdict: judge_onsets(&onsets, count, base), parts })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts_of_pairs() {
+        assert_eq!(judge(13, 24, false, 1.5).word(), "reproduced");
+        assert_eq!(judge(13, 24, true, 1.5).word(), "not seen at this scale");
+        assert_eq!(judge(2, 24, false, 0.9).word(), "not seen at this scale");
+        assert_eq!(judge(0, 24, true, 0.9).word(), "contradicted");
+    }
+
+    #[test]
+    fn verdicts_of_onsets() {
+        let some = [(1.0, 300.0), (3.0, 900.0)];
+        assert_eq!(judge_onsets(&some, 3, 0).word(), "reproduced");
+        assert_eq!(judge_onsets(&some, 30, 0).word(), "not seen at this scale");
+        assert_eq!(judge_onsets(&[], 3, 0).word(), "not seen at this scale");
+        assert_eq!(judge_onsets(&[], 3, 1).word(), "contradicted");
+    }
+}

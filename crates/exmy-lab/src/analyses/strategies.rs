@@ -1,0 +1,70 @@
+//! What the strategies that stay stable lose against full precision, by size and budget.
+
+use crate::claim::{by_seed, words};
+use crate::course::size;
+use crate::finding::{Part, Table};
+use crate::grid::Cell;
+use crate::measure::{Metric, Results};
+use crate::plot::{self, Axis, Panel, Series};
+use crate::statistics::{mean, paired_interval, sd};
+use exmy::error::Result;
+
+/// A row for each size and budget, the first numbers being what the others are compared with.
+pub(crate) fn draw(results: &Results<'_>) -> Result<Vec<Part>> {
+    let numbers = results.levels(results.grid.axis("numbers"));
+    let mut header = vec!["parameters", "tokens per parameter", "compute, TFLOP"];
+    header.extend([numbers[0].name, "+-"]);
+    header.extend(numbers[1..].iter().map(|level| level.name));
+    let mut table = Table::new(
+        "validation loss of bf16 (nats per byte) and gaps to it, means over seeds in thousandths of a nat; +-: \
+         standard deviation of bf16 over seeds, likewise",
+        &header,
+    );
+    let middle = |values: &[f64]| mean(values).unwrap_or(f64::NAN);
+    let mut squares = Vec::new();
+    let mut points: Vec<Vec<(f64, f64)>> = vec![Vec::new(); numbers.len()];
+    let mut all: Vec<Vec<Vec<f64>>> = vec![Vec::new(); numbers.len()];
+    for cells in results.cells.chunks(numbers.len()) {
+        let values = |cell: &Cell| results.values(cell, Metric::Validation);
+        let losses: Vec<Vec<f64>> = cells.iter().map(values).collect::<Result<_>>()?;
+        let arms = results.grid.arms_of(results.setting, &cells[0]);
+        let Some((n, d)) = arms.first().map(size) else { continue };
+        let (base, scatter) = (middle(&losses[0]), sd(&losses[0]));
+        squares.extend(scatter.map(|sd| sd * sd));
+        let mut row =
+            vec![format!("{n}"), format!("{:.2}", d / n), format!("{:.3}", 6.0 * n * d / 1e12)];
+        row.push(format!("{base:.4}"));
+        row.push(scatter.map_or_else(|| "-".into(), |sd| format!("{:.1}", 1e3 * sd)));
+        for (i, losses) in losses.into_iter().enumerate() {
+            let gap = 1e3 * (middle(&losses) - base);
+            row.extend((i > 0).then(|| format!("{gap:+.1}")));
+            points[i].push((6.0 * n * d / 1e12, gap));
+            all[i].push(losses);
+        }
+        table.row(row);
+    }
+    let scatter = 1e3 * middle(&squares).sqrt();
+    let panel = Panel::new(Axis::linear("gap to bf16, thousandths of a nat"))
+        .rule(0.0, "")
+        .rule(scatter, "+ sd over seeds")
+        .rule(-scatter, "- sd over seeds");
+    let each = numbers.iter().zip(points).skip(1);
+    let panel =
+        each.fold(panel, |panel, (level, points)| panel.points(Series::new(level.name, points)));
+    let picture = plot::Figure::new("Validation losses beside those of bf16")
+        .subtitle("one point for each size and budget, mean of the seeds; between the lines: the scatter of seeds")
+        .x(Axis::log("compute 6 N D, TFLOP"))
+        .panel(panel);
+    let gap = |i: usize| {
+        let gap = paired_interval(&by_seed(&all[i]), &by_seed(&all[0]), 0.95);
+        format!("{} {}", numbers[i].name, words(gap))
+    };
+    let gaps: Vec<String> = (1..numbers.len()).map(gap).collect();
+    let text = format!(
+        "Mean gaps to {} and their intervals over seeds, nats: {}. Of {} nothing is claimed.",
+        numbers[0].name,
+        gaps.join("; "),
+        numbers[1].name
+    );
+    Ok(vec![Part::Picture(picture), Part::Table(table), Part::Text(text)])
+}

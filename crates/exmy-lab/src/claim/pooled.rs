@@ -1,0 +1,137 @@
+//! Comparisons of values seed by seed, one value a seed.
+
+use super::{Place, Said};
+use crate::grid::Cell;
+use crate::measure::{Metric, Pick};
+use crate::statistics::{Interval, Signs, mean, paired_interval, sign_test};
+use exmy::error::Result;
+
+/// A comparison of paired values.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Paired {
+    mean: f64,
+    pub(crate) interval: Option<Interval>,
+    signs: Option<Signs>,
+    pairs: usize,
+}
+
+impl Paired {
+    /// Compares the two of each pair; signs are told and decide nothing.
+    pub(crate) fn of(first: &[f64], second: &[f64]) -> Self {
+        let differences: Vec<f64> = first.iter().zip(second).map(|(a, b)| a - b).collect();
+        let interval = paired_interval(first, second, 0.95);
+        let mean = mean(&differences).unwrap_or(f64::NAN);
+        Self { mean, interval, signs: sign_test(&differences), pairs: differences.len() }
+    }
+
+    /// `+0.12 [0.03, 0.21], 5 of 6 pairs above`.
+    pub(crate) fn words(&self) -> String {
+        let interval = self.interval.map_or_else(String::new, |interval| {
+            format!(" [{:+.3}, {:+.3}]", interval.low, interval.high)
+        });
+        let above = self.signs.map_or(0, |signs| signs.positive);
+        format!("{:+.3}{interval}, {above} of {} pairs above 0", self.mean, self.pairs)
+    }
+}
+
+/// The mean over cells of each seed; cells without a value are left out.
+pub(crate) fn by_seed(cells: &[Vec<f64>]) -> Vec<f64> {
+    let seeds = cells.iter().map(Vec::len).max().unwrap_or(0);
+    let of = |seed: usize| {
+        let values = cells.iter().filter_map(|cell| cell.get(seed).copied());
+        mean(&values.filter(|value| !value.is_nan()).collect::<Vec<_>>())
+    };
+    (0..seeds).filter_map(of).collect()
+}
+
+/// The values of two cells by seed, each the mean over all levels of some axes at which both are there.
+pub(super) fn pair(
+    place: &Place<'_>,
+    metric: Metric,
+    pair: [&[&str]; 2],
+    axes: &[&str],
+) -> Result<[Vec<f64>; 2]> {
+    let results = place.results;
+    let mut all = vec![place.here.clone()];
+    for axis in axes {
+        let axis = results.grid.axis(axis);
+        let levels = results.levels(axis);
+        let with =
+            |cell: &Cell| levels.iter().map(|one| cell.with(axis.name, one)).collect::<Vec<_>>();
+        all = all.iter().flat_map(with).collect();
+    }
+    // Where one of the two is not there, there is nothing to compare.
+    all.retain(|here| pair.iter().all(|pick| !results.cells_of(pick, here).is_empty()));
+    let of = |pick: &[&str]| -> Result<Vec<f64>> {
+        let each = all.iter().map(|here| results.values(results.cell(pick, here), metric));
+        Ok(by_seed(&each.collect::<Result<Vec<_>>>()?))
+    };
+    Ok([of(pair[0])?, of(pair[1])?])
+}
+
+/// How far the first is above the second at a place, by seed.
+pub(super) fn gap(
+    place: &Place<'_>,
+    metric: Metric,
+    of: [Pick; 2],
+    at: Pick,
+    axes: &[&str],
+) -> Result<Vec<f64>> {
+    let [of, over] = of.map(|pick| [pick, at].concat());
+    let [a, b] = pair(place, metric, [&of, &over], axes)?;
+    Ok(a.iter().zip(&b).map(|(a, b)| a - b).collect())
+}
+
+/// What two values of each seed say of the claim that the first are above, or below.
+pub(super) fn said([first, second]: &[Vec<f64>; 2], below: bool, what: String) -> Said {
+    let found = Paired::of(first, second);
+    let above = found.interval.is_some_and(|gap| gap.low > 0.0);
+    let under = found.interval.is_some_and(|gap| gap.high < 0.0);
+    let (holds, opposite) = if below { (under, above) } else { (above, under) };
+    Said {
+        holds,
+        opposite,
+        known: found.interval.is_some(),
+        text: format!("{what}: {}", found.words()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn word(first: &[Vec<f64>], second: &[Vec<f64>]) -> (bool, bool) {
+        let said = said(&[by_seed(first), by_seed(second)], false, String::new());
+        (said.holds, said.opposite)
+    }
+
+    #[test]
+    fn signs_alone_decide_nothing() {
+        let (high, low) = ([vec![1.0, 1.1, 1.2]], [vec![0.0; 3]]);
+        assert_eq!(word(&high, &low), (true, false));
+        assert_eq!(word(&low, &high), (false, true));
+        // Nine of ten are above (p 0.02), and their mean is not told from 0.
+        let mut most = [0.1; 10];
+        most[3] = -3.0;
+        let compared = Paired::of(&most, &[0.0; 10]);
+        assert!(compared.signs.is_some_and(|signs| signs.p_two_sided < 0.05));
+        assert_eq!(word(&[most.to_vec()], &[vec![0.0; 10]]), (false, false));
+        assert_eq!(word(&[vec![1.0]], &[vec![0.0]]), (false, false));
+    }
+
+    /// Means of two cells differ by 2, 3 and 5.5: 3.5 with an interval that reaches 4.48 to each side. Six pairs would
+    /// be told from 0.
+    #[test]
+    fn each_seed_counts_once() {
+        let mx = [vec![11.0, 22.0, 33.0], vec![12.0, 23.0, 38.0]];
+        let base = [vec![10.0, 20.0, 30.0], vec![9.0, 19.0, 30.0]];
+        assert_eq!(word(&mx, &base), (false, false));
+        let words = Paired::of(&by_seed(&mx), &by_seed(&base)).words();
+        assert_eq!(words, "+3.500 [-0.978, +7.978], 3 of 3 pairs above 0");
+        assert_eq!(
+            word(&[mx.concat()], &[base.concat()]),
+            (true, false),
+            "as if they were independent"
+        );
+    }
+}

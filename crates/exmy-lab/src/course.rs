@@ -1,0 +1,152 @@
+//! What became of a run, by the rule for its kind of loss: proxies' as multiples of their lowest level, language models'
+//! as rises in nats.
+
+use crate::arm::Arm;
+use crate::claim::Said;
+use crate::detect::{self, Curve, Factor, Nats, Verdict};
+use crate::measure::Results;
+use crate::plot::{Band, Panel, Series, smooth};
+use crate::statistics::median;
+use crate::store::Trained;
+use exmy::error::Result;
+
+/// A run with what became of it.
+#[derive(Clone, Debug)]
+pub(super) struct Course {
+    pub(super) trained: Trained,
+    pub(super) losses: Curve,
+    pub(super) norms: Curve,
+    pub(super) verdict: Verdict,
+    /// The mean of the last tenth, at most the loss before training: a run that diverged has learnt nothing.
+    pub(super) tail: f64,
+}
+
+impl Course {
+    pub(super) fn of(trained: Trained, arm: &Arm) -> Self {
+        let (losses, norms) = detect::curves(&trained.metrics);
+        let verdict = match arm.config.model.decoder() {
+            Some(_) => Nats::default().judge(&losses, &norms),
+            None => Factor::default().judge(&losses, &norms),
+        };
+        let tail = tail(&trained);
+        Self { trained, losses, norms, verdict, tail }
+    }
+
+    pub(super) fn diverged(&self) -> bool {
+        self.verdict.diverged.is_some()
+    }
+
+    /// Whether it has a spike or diverged.
+    pub(super) fn unstable(&self) -> bool {
+        self.diverged() || !self.verdict.spikes.is_empty()
+    }
+
+    /// In words: complete, how many spikes, since when diverged.
+    pub(super) fn word(&self) -> String {
+        match (self.verdict.diverged, self.verdict.spikes.len()) {
+            (Some(step), _) => format!("diverged at {step}"),
+            (None, 0) => "smooth".into(),
+            (None, 1) => "1 spike".into(),
+            (None, count) => format!("{count} spikes"),
+        }
+    }
+}
+
+/// The mean of the last tenth of the losses, at most the first.
+pub(super) fn tail(run: &Trained) -> f64 {
+    let first = detect::curves(&run.metrics).0.first().map_or(f64::NAN, |first| first.1);
+    let last = run.tail_loss();
+    if last.is_finite() { last.min(first) } else { first }
+}
+
+/// What is asked where training is said to be smooth.
+pub(super) const SMOOTH: &str = "no run has a spike or diverges; contradicted where one diverges";
+
+/// Whether all runs are smooth.
+pub(super) fn smooth_runs(results: &Results<'_>) -> Result<Said> {
+    let mut all = Vec::new();
+    for cell in &results.cells {
+        all.extend(results.courses(cell)?);
+    }
+    let diverged = all.iter().filter(|course| course.diverged()).count();
+    let spiked = all.iter().filter(|course| !course.verdict.spikes.is_empty()).count();
+    Ok(smooth_said(diverged, spiked, all.len()))
+}
+
+fn smooth_said(diverged: usize, spiked: usize, runs: usize) -> Said {
+    Said {
+        holds: runs > 0 && diverged + spiked == 0,
+        opposite: diverged > 0,
+        known: runs > 0,
+        text: format!("of {runs} runs {diverged} diverge and {spiked} have spikes"),
+    }
+}
+
+/// Points of a curve for a picture.
+pub(super) fn points(curve: &Curve) -> Vec<(f64, f64)> {
+    curve.iter().map(|&(step, value)| (step as f64, value)).collect()
+}
+
+/// The moving average over some 2 % of a curve's points.
+pub(super) fn calm(curve: &Curve) -> Vec<(f64, f64)> {
+    let values: Vec<f64> = curve.iter().map(|(_, value)| *value).collect();
+    let horizon = (values.len() as f64 / 50.0).max(1.0);
+    let smoothed = smooth(&values, |_| horizon);
+    curve.iter().map(|(step, _)| *step as f64).zip(smoothed).collect()
+}
+
+/// Adds curves of several seeds: the median and, of several, the region from the lowest to the highest.
+pub(super) fn with_seeds(mut panel: Panel, name: &str, curves: &[Vec<(f64, f64)>]) -> Panel {
+    let longest = curves.iter().max_by_key(|curve| curve.len());
+    let Some(longest) = longest else { return panel };
+    let at = |i: usize| -> Vec<f64> {
+        curves.iter().filter_map(|curve| Some(curve.get(i)?.1)).collect()
+    };
+    let all: Vec<(f64, Vec<f64>)> =
+        longest.iter().enumerate().map(|(i, (x, _))| (*x, at(i))).collect();
+    if curves.len() > 1 {
+        let band = all.iter().map(|(x, values)| {
+            let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+            let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            (*x, low, high)
+        });
+        panel = panel.band(Band::new(name, band));
+    }
+    let middle = all.iter().map(|(x, values)| (*x, median(values).unwrap_or(f64::NAN)));
+    panel.line(Series::new(name, middle))
+}
+
+/// A number of a table: four digits, or how it is no number.
+pub(super) fn number(value: f64) -> String {
+    match value {
+        value if !value.is_finite() => "-".into(),
+        0.0 => "0".into(),
+        value if value.abs() < 1e-3 || value.abs() >= 1e4 => format!("{value:.2e}"),
+        value => format!("{value:.4}"),
+    }
+}
+
+/// Steps of a table.
+pub(super) fn step(step: Option<u64>) -> String {
+    step.map_or_else(|| "-".into(), |step| step.to_string())
+}
+
+/// Parameters, embeddings included, and tokens of a run.
+pub(super) fn size(arm: &Arm) -> (f64, f64) {
+    let tokens = arm.config.train.batch * arm.config.model.context();
+    (arm.config.model.layout().len() as f64, (tokens as u64 * arm.config.train.steps) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn smooth_is_without_spikes() {
+        let of = |diverged, spiked| {
+            let said = smooth_said(diverged, spiked, 3);
+            (said.holds, said.opposite)
+        };
+        assert_eq!([of(0, 0), of(0, 1), of(1, 1)], [(true, false), (false, false), (false, true)]);
+    }
+}
