@@ -1,7 +1,7 @@
 //! What of paired seeds counts as a claim that holds, as one whose opposite does, or as neither.
 //!
-//! Orderings are claimed where the 95 % interval of the paired difference excludes 0, bounds where that of the mean
-//! does not reach them, trends where the test of Mann and Kendall finds them in every seed.
+//! Orderings are claimed where the 95 % interval of the paired difference excludes 0, bounds where that of
+//! the mean does not reach them, trends where the test of Mann and Kendall finds them in every seed.
 
 use crate::finding::Verdict;
 use crate::statistics::{Interval, mann_kendall, mean, mean_interval, paired_interval};

@@ -52,8 +52,8 @@ pub(crate) fn draw(panel: Panel, name: &str, seeds: &[Vec<(f64, f64)>]) -> Panel
     panel.line(Series::new(name, line).note(note))
 }
 
-/// The mean of values with its 95 % interval at a place of an axis of categories, as [`Intervals`] draw it; of too few
-/// values for one the mean alone.
+/// The mean of values with its 95 % interval at a place of an axis of categories, as [`Intervals`] draw it;
+/// of too few values for one the mean alone.
 pub(crate) fn at(x: usize, values: &[f64]) -> Option<(f64, f64, f64, f64)> {
     let mean = mean(values)?;
     let alone = Interval { estimate: mean, low: mean, high: mean };

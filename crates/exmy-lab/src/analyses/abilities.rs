@@ -27,8 +27,9 @@ fn claims(kind: &str, bf16: &[Vec<f64>; 2], chon: &[Vec<f64>; 2]) -> Vec<Side> {
 }
 
 /// When it counts as reproduced.
-pub(crate) const ASKS: &str = "Reproduced where the 95 % intervals of the paired losses of accuracy under CHON lie below 2 percentage points for \
-    both tasks and both kinds of attention; contradicted where one lies above.";
+pub(crate) const ASKS: &str = "Reproduced where the 95 % intervals of the paired losses of accuracy under \
+                               CHON lie below 2 percentage points for both tasks and both kinds of \
+                               attention; contradicted where one lies above.";
 
 /// What is found.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
@@ -38,8 +39,8 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let text = Dataset::load(&Source::Recall { seed: 0 }, &DataOptions::default())
         .map_err(|error| Error::new(error.to_string()))?;
     let mut table = Table::new(
-        "accuracy in percent (mean and range over seeds), and difference from bfloat16 in points (mean and 95 % \
-         interval)",
+        "accuracy in percent (mean and range over seeds), and difference from bfloat16 in points (mean and \
+         95 % interval)",
         &["model", "recipe", "recall", "difference", "induction", "difference"],
     );
     let (mut all, mut panels) = (Vec::new(), Vec::new());

@@ -36,8 +36,8 @@ fn profile((arm, run): &(Arm, Trained), (probe, end): (&str, &str)) -> Result<Ve
     Ok((0..layers).map(of).collect())
 }
 
-/// The mean of the last quarter of the layers over that of the others; NaN where these have a mean of 0 or below, as flat
-/// distributions have.
+/// The mean of the last quarter of the layers over that of the others; NaN where these have a mean of 0 or
+/// below, as flat distributions have.
 fn ratio(profile: &[f64]) -> f64 {
     let (rest, last) = profile.split_at(profile.len() - (profile.len() / 4).max(1));
     let rest = mean(rest).filter(|rest| *rest > 0.0);
@@ -45,7 +45,8 @@ fn ratio(profile: &[f64]) -> f64 {
 }
 
 /// When it counts as reproduced.
-pub(crate) const ASKS: &str = "Reproduced where the 95 % intervals of all four ratios lie above 1; contradicted where one lies below.";
+pub(crate) const ASKS: &str = "Reproduced where the 95 % intervals of all four ratios lie above 1; \
+                               contradicted where one lies below.";
 
 /// What is found.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {

@@ -65,8 +65,9 @@ fn effective(
     mean(&sites.iter().filter_map(share).collect::<Vec<_>>()).unwrap_or(f64::NAN)
 }
 
-/// What the next step of a run flushes of its activations, in percent, of as many operators as NVFP4 quantizes: as codes, and with
-/// patched channels counted as kept. What CHON protects is flushed by nothing. NaN of a run that diverged.
+/// What the next step of a run flushes of its activations, in percent, of as many operators as NVFP4
+/// quantizes: as codes, and with patched channels counted as kept. What CHON protects is flushed by
+/// nothing. NaN of a run that diverged.
 fn next_step(run: &Trained, data: &Dataset, of_nv: usize) -> Result<[f64; 2]> {
     if run.summary.diverged_at.is_some() {
         return Ok([f64::NAN; 2]);
@@ -91,8 +92,9 @@ fn claims(inputs: &[f64], weights: &[f64], chon: &[f64]) -> Vec<Side> {
 }
 
 /// When it counts as reproduced.
-pub(crate) const ASKS: &str = "Reproduced where the 95 % intervals of both paired differences, of weights from activations under NVFP4 and of \
-    activations under CHON from those under NVFP4, lie below 0; contradicted where one lies above.";
+pub(crate) const ASKS: &str = "Reproduced where the 95 % intervals of both paired differences, of weights \
+                               from activations under NVFP4 and of activations under CHON from those under \
+                               NVFP4, lie below 0; contradicted where one lies above.";
 
 /// What is found.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
@@ -104,7 +106,8 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         |at: usize| runs[at].first().map_or(Ok(Vec::new()), |(arm, _)| quantized(&arm.config));
     let (of_nv, both) = (own(0)?, own(1)?);
     let mut panels = Vec::new();
-    // Of each recipe: means over the run of inputs and weights; at the end, of the sites that NVFP4 quantizes.
+    // Of each recipe: means over the run of inputs and weights; at the end, of the sites that NVFP4
+    // quantizes.
     let (mut inputs, mut weights, mut ends) = (Vec::new(), Vec::new(), Vec::new());
     let mut table = Table::new(
         "share flushed to zero, in percent (mean and range over seeds)",
@@ -159,9 +162,9 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         .x(Axis::linear("step"));
     let figure = panels.into_iter().fold(figure, plot::Figure::panel);
     let text = Part::Text(format!(
-        "A patch leaves the codes as they are, so the share flushed of an operand moves only as far as training \
-         does. With patched channels counted as kept, and protected operators as not flushed, it is {} % of the \
-         activations under CHON against {} % under NVFP4.",
+        "A patch leaves the codes as they are, so the share flushed of an operand moves only as far as \
+         training does. With patched channels counted as kept, and protected operators as not flushed, it is \
+         {} % of the activations under CHON against {} % under NVFP4.",
         spread(&ends[1]),
         spread(&ends[0]),
     ));

@@ -13,8 +13,8 @@ use exmy_train::train::probe::Line;
 
 pub(crate) type Points = Vec<(f64, f64)>;
 
-/// One kind of set over time: how far it agrees with the one before and with the last one, and how long channels
-/// stay in it.
+/// One kind of set over time: how far it agrees with the one before and with the last one, and how long
+/// channels stay in it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Sets {
     pub(crate) consecutive: Points,
@@ -25,8 +25,8 @@ pub(crate) struct Sets {
     pub(crate) lasting: f64,
 }
 
-/// How many records a channel that comes into the set stays in it, on average. Stays that the beginning or the end
-/// of the run cuts short count as they are.
+/// How many records a channel that comes into the set stays in it, on average. Stays that the beginning or
+/// the end of the run cuts short count as they are.
 fn life(sets: &[&[f64]]) -> Option<f64> {
     let holds = |at: usize, channel: f64| sets[at].contains(&channel);
     let (mut stays, mut records) = (0, 0);
@@ -132,16 +132,18 @@ fn claims(sets: &[Sets]) -> Vec<Side> {
 }
 
 /// When it counts as reproduced.
-pub(crate) const ASKS: &str = "Reproduced where over seeds, by magnitude and in the first runs, consecutive sets agree ever more (test of Mann and Kendall \
-    in each), the agreement with the final set is lower in the first quarter than in the last, under 0.4 there and above \
-    0.7 here (95 % intervals); contradicted where the first or the second is the other way round.";
+pub(crate) const ASKS: &str = "Reproduced where over seeds, by magnitude and in the first runs, consecutive \
+                               sets agree ever more (test of Mann and Kendall in each), the agreement with \
+                               the final set is lower in the first quarter than in the last, under 0.4 there \
+                               and above 0.7 here (95 % intervals); contradicted where the first or the \
+                               second is the other way round.";
 
 /// What is found.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let mut table = Table::new(
-        "Jaccard index with the final set, mean and range over seeds; 16 channels of 128 drawn at random agree \
-         to 0.07, 16 of 64 to 0.14. Stay: records in which a channel that has come into the set is in it, one after another. Lasting: the share \
-         of a set that channels in nine tenths of all records are",
+        "Jaccard index with the final set, mean and range over seeds; 16 channels of 128 drawn at random \
+         agree to 0.07, 16 of 64 to 0.14. Stay: records in which a channel that has come into the set is in \
+         it, one after another. Lasting: the share of a set that channels in nine tenths of all records are",
         &[
             "runs",
             "sets by",
@@ -180,8 +182,8 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     Ok(Findings { verdict: judged.with(text), parts })
 }
 
-/// One operator of each input: the others of a block read the same channels, and the second matrix of the decay
-/// gate has as many as a set.
+/// One operator of each input: the others of a block read the same channels, and the second matrix of the
+/// decay gate has as many as a set.
 fn distinct(sites: Vec<String>) -> Vec<String> {
     let of = |site: &String| INPUTS.iter().any(|input| site.ends_with(input));
     sites.into_iter().filter(of).collect()
@@ -238,12 +240,14 @@ mod tests {
         let found = sets(&lines, &["a".into(), "not there".into()], "error");
         assert_eq!(found.consecutive, [(2.0, 1.0 / 3.0), (3.0, 1.0)]);
         assert_eq!(found.last, [(1.0, 1.0 / 3.0), (2.0, 1.0)]);
-        // Stays: channel 1 one record, 2 three, 3 two; in nine tenths of three records: 2 alone, of two places.
+        // Stays: channel 1 one record, 2 three, 3 two; in nine tenths of three records: 2 alone, of two
+        // places.
         assert_eq!((found.life, found.lasting), (2.0, 0.5));
         assert_eq!(sets(&[], &[], "error"), Sets::default());
     }
 
-    /// By hand: of four channels two neighbours change places, 1 - 6 x 2 / (4 x 15) = 0.8; three in the opposite order: -1.
+    /// By hand: of four channels two neighbours change places, 1 - 6 x 2 / (4 x 15) = 0.8; three in the
+    /// opposite order: -1.
     #[test]
     fn rank_drift_by_hand() {
         let line = |step: u64, parts: &[(&str, &[f64])]| {

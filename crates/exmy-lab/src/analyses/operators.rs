@@ -61,8 +61,9 @@ fn claim(kind: &str, found: &[(&str, Vec<f64>)]) -> Side {
 }
 
 /// When it counts as reproduced.
-pub(crate) const ASKS: &str = "Reproduced where o_proj (GLA) and v_proj (SA) are in the highest third and down_proj in the lowest, and the 95 % \
-    intervals of the paired differences of both exclude 0; contradicted where one lies on the other side.";
+pub(crate) const ASKS: &str = "Reproduced where o_proj (GLA) and v_proj (SA) are in the highest third and \
+                               down_proj in the lowest, and the 95 % intervals of the paired differences of \
+                               both exclude 0; contradicted where one lies on the other side.";
 
 /// What is found.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
@@ -98,9 +99,9 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     Ok(Findings { verdict: judged.with(text), parts })
 }
 
-/// The median over the last `late` steps of a branch of its loss above that of bfloat16, in percent: rates are
-/// stressed, and a spike of one run is no effect of an operator. Records of a branch begin with those of
-/// the run it comes from.
+/// The median over the last `late` steps of a branch of its loss above that of bfloat16, in percent: rates
+/// are stressed, and a spike of one run is no effect of an operator. Records of a branch begin with those
+/// of the run it comes from.
 fn median_gap(own: &[(f64, f64)], base: &[(f64, f64)], late: usize) -> f64 {
     let gaps = own.iter().zip(base).map(|(own, base)| gap_percent(own.1, base.1));
     let gaps: Vec<f64> = gaps.collect();
@@ -118,7 +119,8 @@ fn of_kind(
 ) -> Side {
     let mut table = Table::new(
         format!(
-            "{}, {what}: gap in percent, and gap over the share of parameters (mean and 95 % interval over {few})",
+            "{}, {what}: gap in percent, and gap over the share of parameters (mean and 95 % interval over \
+             {few})",
             kind
         ),
         &["operator", "share of parameters, %", "gap, %", "sensitivity"],
@@ -203,8 +205,8 @@ mod tests {
         assert!(median_gap(&[], &[], 3).is_nan());
     }
 
-    /// The tiny model's blocks have four matrices of 64 x 64 and three of 64 x 192: of 13 parts q_proj has one and
-    /// down_proj three. Of two seeds t is 12.7062.
+    /// The tiny model's blocks have four matrices of 64 x 64 and three of 64 x 192: of 13 parts q_proj has
+    /// one and down_proj three. Of two seeds t is 12.7062.
     #[test]
     fn sensitivity_is_the_gap_over_the_share() {
         let gaps = |q: f64, v: f64, down: f64| {

@@ -51,8 +51,8 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let mut names = vec!["model"];
     names.extend(header.iter().map(String::as_str));
     let mut table = Table::new(
-        "multiplications added to the forward products of patched operators, in percent (k is rounded up to a \
-         multiple of 16)",
+        "multiplications added to the forward products of patched operators, in percent (k is rounded up to \
+         a multiple of 16)",
         &names,
     );
     let mut farthest = 0.0_f64;
@@ -66,8 +66,8 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         table.row(row);
     }
     let mut times = Table::new(
-        "time of a step of this program on one thread, over that of nv-nvfp4+last=0 (mean and range over seeds); other \
-         processes on the machine disturb it",
+        "time of a step of this program on one thread, over that of nv-nvfp4+last=0 (mean and range over \
+         seeds); other processes on the machine disturb it",
         &["recipe", "relative time", "milliseconds"],
     );
     for recipe in RECIPES {
@@ -81,8 +81,8 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     }
     let (found, _) = overhead("gla-1.3b", 5)?;
     let text = format!(
-        "counted and 2 k / K differ by at most {:.1e}; at 5 % of the channels of GLA-1.3B {:.1} % of the forward \
-         products, {:.1} % of all three, beside the paper's 9 to 13 % of time",
+        "counted and 2 k / K differ by at most {:.1e}; at 5 % of the channels of GLA-1.3B {:.1} % of the \
+         forward products, {:.1} % of all three, beside the paper's 9 to 13 % of time",
         farthest,
         100.0 * found,
         100.0 * found / 3.0

@@ -221,9 +221,9 @@ fn drawn_parts(found: &Errors) -> Vec<Part> {
     header.extend(names.iter().map(String::as_str));
     let mut table = Table::new(
         format!(
-            "relative error of the product (mean and range over {} draws), by channels patched of 512; without a \
-             patch {}. O1-A: residual of activations, O1-W: of weights, O2-B: both (NVFP4: rounded again), literal: \
-             their product alone",
+            "relative error of the product (mean and range over {} draws), by channels patched of 512; \
+             without a patch {}. O1-A: residual of activations, O1-W: of weights, O2-B: both (NVFP4: rounded \
+             again), literal: their product alone",
             found.base.len(),
             spread(&found.base)
         ),
@@ -257,7 +257,8 @@ fn drawn_parts(found: &Errors) -> Vec<Part> {
 }
 
 /// When it counts as reproduced.
-pub(crate) const ASKS: &str = "Reproduced where the 95 % intervals of all paired differences exclude 0; contradicted where one shows the opposite.";
+pub(crate) const ASKS: &str = "Reproduced where the 95 % intervals of all paired differences exclude 0; \
+                               contradicted where one shows the opposite.";
 
 /// What is found.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
@@ -286,7 +287,8 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     }
     parts.push(Part::Picture(
         plot::Figure::new("Planted hot channels, patched and not")
-            .subtitle("GLA trained in bfloat16, validation loss without further training; bands: range of seeds")
+            .subtitle("GLA trained in bfloat16, validation loss without further training; bands: range of \
+                       seeds")
             .x(Axis::log("gain of the planted channels, times"))
             .panel(panel.rule(0.0, "bfloat16")),
     ));
@@ -300,9 +302,9 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         number(ratio(&found.forms[&(form, k)]) / ratio(&found.base))
     };
     parts.push(Part::Text(format!(
-        "With 48 channels, O2-B leaves {} of the error, with its residuals in NVFP4 again {}. Taken literally, a \
-         one-block augmentation adds the product of the residuals alone and leaves {}: the form of the paper \
-         must be the one with two blocks. Inputs and outputs are bfloat16.",
+        "With 48 channels, O2-B leaves {} of the error, with its residuals in NVFP4 again {}. Taken \
+         literally, a one-block augmentation adds the product of the residuals alone and leaves {}: the form \
+         of the paper must be the one with two blocks. Inputs and outputs are bfloat16.",
         share(2, 48),
         share(3, 48),
         share(4, 48)

@@ -78,15 +78,16 @@ fn claims(plain: &[f64], rotated: &[f64]) -> Vec<Side> {
 }
 
 /// When it counts as reproduced.
-pub(crate) const ASKS: &str = "Reproduced where the 95 % interval of the paired difference over draws lies above 0; contradicted where it lies below.";
+pub(crate) const ASKS: &str = "Reproduced where the 95 % interval of the paired difference over draws lies \
+                               above 0; contradicted where it lies below.";
 
 /// What is found.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let draws = results.setting.scale.pick([2, 10, 10]);
     let mut table = Table::new(
         format!(
-            "weight gradient of {} tokens, signal to noise in dB (mean and range over {draws} draws); spiky: one \
-             activation in {} is {} times as large",
+            "weight gradient of {} tokens, signal to noise in dB (mean and range over {draws} draws); spiky: \
+             one activation in {} is {} times as large",
             SHAPE.0, SPIKES.0, SPIKES.1
         ),
         &["rotation", "spiky", "normal"],

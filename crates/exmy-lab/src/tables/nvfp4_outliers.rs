@@ -1,7 +1,7 @@
-//! "Dissecting Outlier Dynamics in LLM NVFP4 Pretraining" (Dong et al., arXiv 2602.02047) and the recipe it starts
-//! from, "Pretraining Large Language Models with NVFP4" (NVIDIA, arXiv 2509.25149): outliers of gated linear
-//! attention and of softmax attention, which parts of a recipe they hurt, and what patching hot channels
-//! gives back.
+//! "Dissecting Outlier Dynamics in LLM NVFP4 Pretraining" (Dong et al., arXiv 2602.02047) and the recipe it
+//! starts from, "Pretraining Large Language Models with NVFP4" (NVIDIA, arXiv 2509.25149): outliers of
+//! gated linear attention and of softmax attention, which parts of a recipe they hurt, and what patching
+//! hot channels gives back.
 
 mod runs;
 
@@ -24,15 +24,16 @@ pub(crate) use runs::{FROZEN, GLA_BRANCHES, OPERATORS, SA_BRANCHES};
 pub(crate) const PAPER: Paper = Paper {
     name: "nvfp4-outliers",
     title: "Outliers in NVFP4 training, and patches for hot channels",
-    source: "after \"Dissecting Outlier Dynamics in LLM NVFP4 Pretraining\", Dong et al., arXiv 2602.02047, and \
-             \"Pretraining Large Language Models with NVFP4\", NVIDIA, arXiv 2509.25149",
-    about: "The papers train models of 0.3 to 12 billion parameters on up to ten trillion tokens. Here the same \
-            recipes train pairs of models of some 0.9 million parameters, one with gated linear attention (GLA), \
-            one with softmax attention (SA), on a small artificial language with a learned vector at the \
-            first position: 1500 steps of 512 tokens at a stressed rate where outliers are looked for, 600 at half of \
-            it where recipes are compared, then with all blocks in NVFP4. Gaps are 100 (L - L_bf16) / L_bf16 of mean training losses of the last tenth of the \
-            steps, of runs with the same seed: same initial weights, same batches. Intervals are Student's at 95 % \
-            over seeds; an ordering is claimed only where the interval of the paired difference excludes 0.",
+    source: "after \"Dissecting Outlier Dynamics in LLM NVFP4 Pretraining\", Dong et al., arXiv 2602.02047, \
+             and \"Pretraining Large Language Models with NVFP4\", NVIDIA, arXiv 2509.25149",
+    about: "The papers train models of 0.3 to 12 billion parameters on up to ten trillion tokens. Here the \
+            same recipes train pairs of models of some 0.9 million parameters, one with gated linear \
+            attention (GLA), one with softmax attention (SA), on a small artificial language with a learned \
+            vector at the first position: 1500 steps of 512 tokens at a stressed rate where outliers are \
+            looked for, 600 at half of it where recipes are compared, then with all blocks in NVFP4. Gaps \
+            are 100 (L - L_bf16) / L_bf16 of mean training losses of the last tenth of the steps, of runs \
+            with the same seed: same initial weights, same batches. Intervals are Student's at 95 % over \
+            seeds; an ordering is claimed only where the interval of the paired difference excludes 0.",
     figures: &[
         &GAP,
         &SENSITIVITY,
@@ -76,9 +77,11 @@ const ALL_NVFP4: Set = Set::Recipe("nv-nvfp4+last=0");
 static GAP: Figure = Figure {
     id: "E1",
     title: "CHON narrows the gap between NVFP4 and bfloat16",
-    source: "arXiv 2602.02047, abstract and Table 2: GLA-1.3B, 60 G tokens, gaps 0.94 % (NVFP4) and 0.58 % (CHON)",
-    says: "The gap of CHON is below that of the NVFP4 recipe. Judged with all blocks in NVFP4: in a model of four blocks the \
-           last one and the head, which the recipe leaves in bfloat16, are a quarter of all products.",
+    source: "arXiv 2602.02047, abstract and Table 2: GLA-1.3B, 60 G tokens, gaps 0.94 % (NVFP4) and 0.58 % \
+             (CHON)",
+    says: "The gap of CHON is below that of the NVFP4 recipe. Judged with all blocks in NVFP4: in a model of \
+           four blocks the last one and the head, which the recipe leaves in bfloat16, are a quarter of all \
+           products.",
     grid: Grid {
         axes: &[Axis::new(
             "recipe",
@@ -102,7 +105,8 @@ static GAP: Figure = Figure {
             base: BASE,
         },
         View::Pairs {
-            caption: "differences of gaps, points, paired by seed, with 95 % intervals: what each part of CHON does",
+            caption: "differences of gaps, points, paired by seed, with 95 % intervals: what each part of \
+                      CHON does",
             metric: GAP_TO_BF16,
             pairs: &[
                 ["post-QK", "NVFP4"],
@@ -114,9 +118,10 @@ static GAP: Figure = Figure {
             ],
         },
         View::Text(
-            "post-QK: o_proj and the decay gate in bfloat16; HCP: hot channels patched; CHON: both; last: the last \
-             15 % of the blocks in bfloat16, as the recipes have it. The paper's gaps are 0.94 % (NVFP4) and 0.58 % \
-             (CHON), 0.62 of it. What is in bfloat16 takes products away from NVFP4; patches do not.",
+            "post-QK: o_proj and the decay gate in bfloat16; HCP: hot channels patched; CHON: both; last: \
+             the last 15 % of the blocks in bfloat16, as the recipes have it. The paper's gaps are 0.94 % \
+             (NVFP4) and 0.58 % (CHON), 0.62 of it. What is in bfloat16 takes products away from NVFP4; \
+             patches do not.",
         ),
     ],
 };
@@ -124,13 +129,14 @@ static GAP: Figure = Figure {
 static SENSITIVITY: Figure = Figure {
     id: "E2",
     title: "which operators NVFP4 hurts most",
-    source: "arXiv 2602.02047, Table 3, by notes of readers: o_proj 0.058 and down_proj 0.012 (GLA), v_proj 0.143 and \
-             down_proj 0.020 (Qwen)",
-    says: "Per parameter, o_proj (GLA) and v_proj (SA) are among the most sensitive third of operators and down_proj \
-           among the least. Sensitivity: 100 (L_op - L_bf16) / L_bf16 over the operator's share of parameters. The paper \
-           trains on with one type of operator in NVFP4; here two hundred steps of that scatter losses by more than one operator \
-           changes, so the validation loss of the same weights is judged, with one type of operator in NVFP4 and with none, \
-           and the training losses of branches are shown beside it.",
+    source: "arXiv 2602.02047, Table 3, by notes of readers: o_proj 0.058 and down_proj 0.012 (GLA), v_proj \
+             0.143 and down_proj 0.020 (Qwen)",
+    says: "Per parameter, o_proj (GLA) and v_proj (SA) are among the most sensitive third of operators and \
+           down_proj among the least. Sensitivity: 100 (L_op - L_bf16) / L_bf16 over the operator's share of \
+           parameters. The paper trains on with one type of operator in NVFP4; here two hundred steps of \
+           that scatter losses by more than one operator changes, so the validation loss of the same weights \
+           is judged, with one type of operator in NVFP4 and with none, and the training losses of branches \
+           are shown beside it.",
     grid: Grid { also: &[&SA_BRANCHES, &FROZEN], ..GLA_BRANCHES },
     judged: Judged::Own { asks: operators::ASKS, find: operators::find },
     views: &[],
@@ -143,8 +149,9 @@ static TAILS: Figure = Figure {
     id: "E3",
     title: "activations of softmax attention have heavier tails",
     source: "arXiv 2602.02047, Figure 1: kurtosis of GLA and of Qwen over training",
-    says: "The excess kurtosis of the inputs of linear operators, averaged over layers and operators and the last \
-           third of the run, is higher in softmax attention than in gated linear attention, under bfloat16 and under NVFP4.",
+    says: "The excess kurtosis of the inputs of linear operators, averaged over layers and operators and the \
+           last third of the run, is higher in softmax attention than in gated linear attention, under \
+           bfloat16 and under NVFP4.",
     grid: Grid { axes: &[RECIPES, BOTH], ..LONG },
     judged: Judged::By(Claim::new(Test::Every {
         axis: "recipe",
@@ -207,8 +214,9 @@ static SPIKES: Figure = Figure {
     id: "E4",
     title: "spikes of blocks remain in linear attention",
     source: "arXiv 2602.02047, Figure 4: largest magnitudes of blocks of 16 x 16 in four architectures",
-    says: "Although its kurtosis is lower, the 99th percentile of amax / rms over blocks of 16 x 16 of inputs is in \
-           GLA at least 0.7 of that in softmax attention (last third). By definition amax / rms of such a block is at most 16.",
+    says: "Although its kurtosis is lower, the 99th percentile of amax / rms over blocks of 16 x 16 of \
+           inputs is in GLA at least 0.7 of that in softmax attention (last third). By definition amax / rms \
+           of such a block is at most 16.",
     grid: Grid { axes: &[RECIPES, BOTH], ..LONG },
     judged: Judged::By(Claim::new(Test::Every {
         axis: "recipe",
@@ -265,13 +273,15 @@ static SPIKES: Figure = Figure {
 static PERSISTENCE: Figure = Figure {
     id: "E5",
     title: "hot channels drift, then stay",
-    source: "arXiv 2602.02047, Figures 5 and 8: spikes drift at steps 400 to 5 400 and are fixed by some 15 000",
+    source: "arXiv 2602.02047, Figures 5 and 8: spikes drift at steps 400 to 5 400 and are fixed by some 15 \
+             000",
     says: "The Jaccard index of consecutive sets of hot channels rises over the run, and that with the final \
-           set is below 0.4 in the first quarter and above 0.7 in the last. Hot are the twentieth of an operator's input \
-           channels, at least 16, with the largest magnitudes, as in the paper's pictures; those with the largest rounding \
-           errors of input and weight, which patches follow, stand beside them. Judged on small models, many \
-           tokens and a constant rate: the usual runs of 1500 steps end before channels settle, and where the rate falls to \
-           a hundredth, which was tried last, they stay because weights do.",
+           set is below 0.4 in the first quarter and above 0.7 in the last. Hot are the twentieth of an \
+           operator's input channels, at least 16, with the largest magnitudes, as in the paper's pictures; \
+           those with the largest rounding errors of input and weight, which patches follow, stand beside \
+           them. Judged on small models, many tokens and a constant rate: the usual runs of 1500 steps end \
+           before channels settle, and where the rate falls to a hundredth, which was tried last, they stay \
+           because weights do.",
     grid: Grid { axes: &[SETUPS], ..LONG },
     judged: Judged::Own { asks: hot_channels::ASKS, find: hot_channels::find },
     views: &[],
@@ -298,9 +308,10 @@ static GATE: Figure = Figure {
     id: "E6",
     title: "the decay gate has the largest outputs",
     source: "arXiv 2602.02047, Figure 6b: largest magnitude by component; z from about -120 to 80",
-    says: "The largest output of gk_proj (second factor, without its bias; mean over layers, last third) exceeds that of \
-           every other component of a block, and the range of the gate's z widens at both ends, under NVFP4. At scale small \
-           the text is the embedded language, else the memory task, in which gates have to close at every reset.",
+    says: "The largest output of gk_proj (second factor, without its bias; mean over layers, last third) \
+           exceeds that of every other component of a block, and the range of the gate's z widens at both \
+           ends, under NVFP4. At scale small the text is the embedded language, else the memory task, in \
+           which gates have to close at every reset.",
     grid: GATES,
     judged: Judged::By(Claim::new(Test::All(&[
         Test::Bound {
@@ -322,7 +333,8 @@ static GATE: Figure = Figure {
             panels: &[shown("largest z", Z_MAX), shown("smallest z", Z_MIN)],
         },
         View::Table {
-            caption: "largest output of each component, mean over layers, last third (mean and range over seeds)",
+            caption: "largest output of each component, mean over layers, last third (mean and range over \
+                      seeds)",
             rows: &[],
             columns: &[
                 column("recipe", Show::Level("recipe")),
@@ -349,8 +361,9 @@ static SOFTMAX: Figure = Figure {
     id: "E7",
     title: "softmax sharpens: entropy falls, logits grow tails",
     source: "arXiv 2602.02047, Figure 7: the mean largest logit grows from about 4 to 10",
-    says: "Without norms of queries and keys the entropy of the softmax falls over training while the kurtosis of its \
-           logits and their mean maximum rise. At scale small the text is the embedded language, else the memory task.",
+    says: "Without norms of queries and keys the entropy of the softmax falls over training while the \
+           kurtosis of its logits and their mean maximum rise. At scale small the text is the embedded \
+           language, else the memory task.",
     grid: Grid {
         axes: &[Axis {
             name: "model",
@@ -392,9 +405,10 @@ static FLUSHED: Figure = Figure {
     id: "E8",
     title: "what is flushed to zero",
     source: "arXiv 2602.02047, flush-to-zero ratios over training, by notes of readers",
-    says: "More of the activations than of the weights is flushed to zero by NVFP4, and CHON lowers the share of the \
-           activations. Shares are of elements that were not zero and decode to zero, over the operators that both recipes \
-           quantize and over the records of the run. That patched channels lose nothing is not counted there: see the table.",
+    says: "More of the activations than of the weights is flushed to zero by NVFP4, and CHON lowers the \
+           share of the activations. Shares are of elements that were not zero and decode to zero, over the \
+           operators that both recipes quantize and over the records of the run. That patched channels lose \
+           nothing is not counted there: see the table.",
     grid: Grid { axes: &[Axis::new("recipe", &[NVFP4, CHON])], ..LONG },
     judged: Judged::Own { asks: flushed::ASKS, find: flushed::find },
     views: &[],
@@ -404,8 +418,8 @@ static DEPTH: Figure = Figure {
     id: "E9",
     title: "outliers gather in the last layers",
     source: "arXiv 2602.02047, by notes of readers: outliers accumulate in the last four layers or so",
-    says: "In the last quarter of the layers the kurtosis of the inputs of linear operators, and their largest \
-           magnitude, exceed those of the other layers (last third of the run).",
+    says: "In the last quarter of the layers the kurtosis of the inputs of linear operators, and their \
+           largest magnitude, exceed those of the other layers (last third of the run).",
     grid: Grid { axes: &[BOTH, Axis::new("recipe", &[BF16])], ..LONG },
     judged: Judged::Own { asks: depth::ASKS, find: depth::find },
     views: &[],
@@ -418,9 +432,11 @@ const TAIL_TOP: Probed = at_the_end("largest magnitude", "swiglu", "tail_top");
 static ALIGNMENT: Figure = Figure {
     id: "E10",
     title: "gate and up projections of SwiGLU align",
-    source: "arXiv 2602.02047 after arXiv 2409.12517: the product of aligned gate and up makes outliers in the input of down",
-    says: "The mean |cos| between rows of the gate and the up projection of a hidden unit ends above that of random \
-           directions and rises over training, at every weight decay (at scale small one of them, 0.1).",
+    source: "arXiv 2602.02047 after arXiv 2409.12517: the product of aligned gate and up makes outliers in \
+             the input of down",
+    says: "The mean |cos| between rows of the gate and the up projection of a hidden unit ends above that of \
+           random directions and rises over training, at every weight decay (at scale small one of them, \
+           0.1).",
     grid: Grid {
         axes: &[Axis { name: "decay", levels: [&DECAYS, &[DECAYS[1]], &DECAYS] }],
         ..ALIGNED
@@ -477,10 +493,11 @@ const DECAYS: [Level; 3] = [
 static PATCHES: Figure = Figure {
     id: "E11",
     title: "what patches of hot channels give back",
-    source: "arXiv 2602.02047, comparison of patches, and the bounds that leave the product of both residuals",
-    says: "The error of a product falls with the number of patched channels, and patching both residuals (O2-B) \
-           leaves less than patching either; and where channels of a trained model are planted hot, times 16 or \
-           more, patches make its gap smaller.",
+    source: "arXiv 2602.02047, comparison of patches, and the bounds that leave the product of both \
+             residuals",
+    says: "The error of a product falls with the number of patched channels, and patching both residuals \
+           (O2-B) leaves less than patching either; and where channels of a trained model are planted hot, \
+           times 16 or more, patches make its gap smaller.",
     grid: Grid { axes: &[Axis::new("recipe", &[BF16])], ..LONG },
     judged: Judged::Own { asks: patches::ASKS, find: patches::find },
     views: &[],
@@ -505,12 +522,13 @@ const PATCHED: [Level; 11] = [
 static TRAINING: Figure = Figure {
     id: "E12",
     title: "patches in training with planted hot channels",
-    source: "arXiv 2602.02047, hot-channel patches; neither the number of channels nor how often they are chosen could \
-             be read",
-    says: "Where four channels begin 16 times as large (function unchanged), patching the most channels makes the gap \
-           smaller than without a patch, and choosing the channels once instead of every 10 steps makes it no larger, by \
-           less than 0.36 points, what CHON gains in the paper; where only k = 32 is run, the first alone is judged. This is the \
-           positive control of the patches: if they do not help here, they do not work.",
+    source: "arXiv 2602.02047, hot-channel patches; neither the number of channels nor how often they are \
+             chosen could be read",
+    says: "Where four channels begin 16 times as large (function unchanged), patching the most channels \
+           makes the gap smaller than without a patch, and choosing the channels once instead of every 10 \
+           steps makes it no larger, by less than 0.36 points, what CHON gains in the paper; where only k = \
+           32 is run, the first alone is judged. This is the positive control of the patches: if they do not \
+           help here, they do not work.",
     grid: Grid {
         seeds: [1, 3, 1],
         sets: &[runs::USUAL, runs::PLANTED],
@@ -540,8 +558,8 @@ static TRAINING: Figure = Figure {
             base: BASE,
         },
         View::Text(
-            "Numbers of channels are of 128 and multiples of 16; 1, 2, 5 and 10 % would all be 16. Of the planted \
-             channels training makes what it likes.",
+            "Numbers of channels are of 128 and multiples of 16; 1, 2, 5 and 10 % would all be 16. Of the \
+             planted channels training makes what it likes.",
         ),
     ],
 };
@@ -550,9 +568,9 @@ static PARTS: Figure = Figure {
     id: "E13",
     title: "what each part of the NVFP4 recipe is worth",
     source: "arXiv 2509.25149, Figures 4 and 8: 12B and 1.2B, parts removed and added",
-    says: "With all blocks in NVFP4, rounding gradients to nearest instead of stochastically makes the gap larger, \
-           and keeping the last block, or the last two, in bfloat16 makes it smaller. Rotations and tiles may be null at \
-           this size, as the paper says of small models.",
+    says: "With all blocks in NVFP4, rounding gradients to nearest instead of stochastically makes the gap \
+           larger, and keeping the last block, or the last two, in bfloat16 makes it smaller. Rotations and \
+           tiles may be null at this size, as the paper says of small models.",
     grid: Grid {
         axes: &[beside(&[
             BF16,
@@ -581,7 +599,8 @@ static STOCHASTIC: Figure = Figure {
     id: "E14",
     title: "stochastic rounding belongs to gradients",
     source: "arXiv 2509.25149, Figure 10: 1.2B, of activations or weights it diverges",
-    says: "Rounding activations or weights stochastically makes the gap larger than rounding everything to nearest.",
+    says: "Rounding activations or weights stochastically makes the gap larger than rounding everything to \
+           nearest.",
     grid: Grid {
         axes: &[beside(&[
             BF16,
@@ -607,11 +626,11 @@ static STOCHASTIC: Figure = Figure {
 static ROTATIONS: Figure = Figure {
     id: "E15",
     title: "rotations: where, of what size, with which signs",
-    source: "arXiv 2509.25149, Figures 11 to 13: on weight gradients they help, elsewhere they hurt; sizes and signs matter at \
-             12B alone",
-    says: "Where columns of activations have spikes along the tokens, rotating the operands of the weight gradient by 16 \
-           raises its ratio of signal to noise. In training of models so small differences are expected to be null, and are \
-           shown only.",
+    source: "arXiv 2509.25149, Figures 11 to 13: on weight gradients they help, elsewhere they hurt; sizes \
+             and signs matter at 12B alone",
+    says: "Where columns of activations have spikes along the tokens, rotating the operands of the weight \
+           gradient by 16 raises its ratio of signal to noise. In training of models so small differences \
+           are expected to be null, and are shown only.",
     grid: Grid { seeds: [1, 3, 1], axes: &[beside(&ROTATED)], ..SHORT },
     judged: Judged::Own { asks: rotations::ASKS, find: rotations::find },
     views: &[View::Gaps {
@@ -639,8 +658,8 @@ static BLOCKS: Figure = Figure {
     id: "E16",
     title: "weights should be the same numbers in both products",
     source: "arXiv 2509.25149, Figure 14: 1.2B, blocks of weights",
-    says: "Blocks of 16 along the same dimension in both products that read a weight, and tiles of 16 x 16, have \
-           smaller gaps than blocks along each product's own sum.",
+    says: "Blocks of 16 along the same dimension in both products that read a weight, and tiles of 16 x 16, \
+           have smaller gaps than blocks along each product's own sum.",
     grid: Grid {
         axes: &[beside(&[
             BF16,
@@ -664,10 +683,10 @@ static BLOCKS: Figure = Figure {
 static SWITCH: Figure = Figure {
     id: "E17",
     title: "switching forward products to bfloat16 late recovers the gap",
-    source: "arXiv 2509.25149, Appendix D: at 82 % of the tokens 1.5 % become 0.5 % (forward alone), backward alone gives \
-             nothing",
-    says: "From 80 % of the steps on, where the learning rate begins to fall, forward products in bfloat16 make the \
-           final gap smaller, and backward products alone recover less than half of that.",
+    source: "arXiv 2509.25149, Appendix D: at 82 % of the tokens 1.5 % become 0.5 % (forward alone), \
+             backward alone gives nothing",
+    says: "From 80 % of the steps on, where the learning rate begins to fall, forward products in bfloat16 \
+           make the final gap smaller, and backward products alone recover less than half of that.",
     grid: Grid {
         axes: &[beside(&[
             BF16,
@@ -708,8 +727,8 @@ static FORMATS: Figure = Figure {
     id: "E18",
     title: "NVFP4 loses less than MXFP4",
     source: "arXiv 2509.25149, Figure 6: 8B, 1 T tokens, relative errors of about 1.5 % and 2.5 %",
-    says: "The gap of NVFP4 (blocks of 16, E4M3 scales, tensor scale) is below that of MXFP4 (blocks of 32, scales \
-           rounded up to powers of two, rotations of 32) under the same recipe, in all blocks.",
+    says: "The gap of NVFP4 (blocks of 16, E4M3 scales, tensor scale) is below that of MXFP4 (blocks of 32, \
+           scales rounded up to powers of two, rotations of 32) under the same recipe, in all blocks.",
     grid: Grid {
         axes: &[Axis::new(
             "recipe",
@@ -729,8 +748,9 @@ static OVERHEAD: Figure = Figure {
     id: "E19",
     title: "what patches cost",
     source: "arXiv 2602.02047, by notes of readers: training takes 9 to 13 % longer with fused kernels",
-    says: "O2-B adds 2 k / K multiplications to a forward product of K channels, k of them patched. Counted from the \
-           plans of the recipes; times are those of this program, which emulates formats, and say nothing of hardware.",
+    says: "O2-B adds 2 k / K multiplications to a forward product of K channels, k of them patched. Counted \
+           from the plans of the recipes; times are those of this program, which emulates formats, and say \
+           nothing of hardware.",
     grid: Grid {
         axes: &[Axis::new(
             "recipe",
@@ -750,9 +770,10 @@ static OVERHEAD: Figure = Figure {
 static ABILITIES: Figure = Figure {
     id: "E20",
     title: "recall and induction after training in NVFP4",
-    source: "a question of our own, after \"downstream accuracy is maintained\" in the abstract of arXiv 2602.02047",
-    says: "On the memory task (values of six keys, repetition of twelve letters, resets between episodes) a model trained \
-           under CHON is at most 2 percentage points behind bfloat16.",
+    source: "a question of our own, after \"downstream accuracy is maintained\" in the abstract of arXiv \
+             2602.02047",
+    says: "On the memory task (values of six keys, repetition of twelve letters, resets between episodes) a \
+           model trained under CHON is at most 2 percentage points behind bfloat16.",
     grid: Grid { axes: &[BOTH, beside(&[BF16, NVFP4, CHON])], ..MEMORY },
     judged: Judged::Own { asks: abilities::ASKS, find: abilities::find },
     views: &[],
@@ -791,8 +812,8 @@ mod tests {
         }
     }
 
-    /// The word where the metrics of cells are so, by names of their levels and what is measured, and scatter little
-    /// between seeds.
+    /// The word where the metrics of cells are so, by names of their levels and what is measured, and
+    /// scatter little between seeds.
     fn word(figure: &Figure, made: impl Fn(&Cell, &str) -> f64) -> &'static str {
         let setting = Setting::unread(Scale::Small);
         let made = |cell: &Cell, seed: u64, metric: Metric| {

@@ -1,4 +1,5 @@
-//! The models of this study and how they are trained: most figures read the long runs, ablations the short ones.
+//! The models of this study and how they are trained: most figures read the long runs, ablations the short
+//! ones.
 
 use crate::arm::Scale;
 use crate::grid::{Axis, Branch, Grid, Level, Scaled, Set, level};
@@ -73,8 +74,8 @@ pub(super) const LONG: Grid = Grid {
     ..Grid::NONE
 };
 
-/// The probes that figures ask of the first three seeds. Runs of bfloat16 keep the checkpoint that sensitivities branch
-/// off from, those of NVFP4 the ones from which precision is raised.
+/// The probes that figures ask of the first three seeds. Runs of bfloat16 keep the checkpoint that
+/// sensitivities branch off from, those of NVFP4 the ones from which precision is raised.
 fn probed(config: &mut Config, scale: Scale) {
     let recipe = config.recipe.to_string();
     let gla = config.model.decoder().is_some_and(|model| model.mixer.of(0) == Mixer::Gla);
