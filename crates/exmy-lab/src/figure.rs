@@ -29,6 +29,7 @@ pub(super) struct Figure {
 
 /// How findings come about.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::large_enum_variant, reason = "values of tables, made once and never moved")]
 pub(super) enum Judged {
     /// By a claim; the views stand below.
     By(Claim),
