@@ -150,7 +150,7 @@ fn in_vectors(
         // shapes were compared.
         return unsafe { avx512::matmul(a, b, whole, output) };
     }
-    let (high, wide) = piece((rows, cols), threads);
+    let (high, wide) = piece((rows, cols), a.col_stride() != 1, threads);
     let across = cols.div_ceil(wide);
     let work = |i: usize, whole: avx512::Place| {
         let (top, left) = (i / across * high, i % across * wide);
@@ -163,21 +163,27 @@ fn in_vectors(
     crate::parallel::for_each_index(rows.div_ceil(high) * across, |i| work(i, whole));
 }
 
-/// Rows and columns of the pieces of an output that takes `threads` threads the least time: as many
-/// rounds of pieces as they need, and in each the products and the packing of both operands, an element
-/// of which costs as much as some ten multiply-adds. Whole tiles of 8 rows and 48 columns.
+/// Rows and columns of the pieces of an output that takes `threads` threads the least time, in whole
+/// tiles of 8 rows and 48 columns. A piece's time is that of its products and of packing its operands: an
+/// element of the right one costs as much as some fifteen multiply-adds, one of the left some forty where
+/// its rows are `turned`, columns in memory, and else hardly anything. Threads make a few pieces each, and at
+/// the end all wait for the last: with more threads the likelier for one that comes late.
 #[cfg(all(target_arch = "x86_64", feature = "fast-f32"))]
-fn piece((rows, cols): (usize, usize), threads: usize) -> (usize, usize) {
-    const PACKING: usize = 10;
-    let sizes = (1..=threads).flat_map(|across| {
+fn piece((rows, cols): (usize, usize), turned: bool, threads: usize) -> (usize, usize) {
+    const MOST_ROUNDS: usize = 4;
+    let (left, right) = (if turned { 40 } else { 2 }, 15);
+    let sizes = (1..=MOST_ROUNDS * threads).flat_map(|across| {
         let wide = cols.div_ceil(across).next_multiple_of(48);
-        let down = threads.div_ceil(across);
-        [down, 2 * down].map(|down| (rows.div_ceil(down).next_multiple_of(8), wide))
+        (1..=MOST_ROUNDS).map(move |rounds| {
+            let down = (rounds * threads).div_ceil(across);
+            (rows.div_ceil(down).next_multiple_of(8), wide)
+        })
     });
+    // In fiftieths of a multiply-add.
     let time = |&(high, wide): &(usize, usize)| {
         let pieces = rows.div_ceil(high) * cols.div_ceil(wide);
         let (high, wide) = (high.min(rows), wide.min(cols));
-        pieces.div_ceil(threads) * (high * wide + PACKING * (high + wide))
+        (50 * pieces.div_ceil(threads) + threads) * (high * wide + left * high + right * wide)
     };
     sizes.min_by_key(time).unwrap_or((rows, cols))
 }
@@ -372,15 +378,16 @@ mod tests {
         }
     }
 
-    /// Long outputs in bands of rows; square ones in pieces of both, enough for all threads.
+    /// Long outputs in bands of rows, four a thread; square ones in pieces of both, one a thread.
     #[test]
     #[cfg(all(target_arch = "x86_64", feature = "fast-f32"))]
     fn pieces_are_enough_for_all_threads() {
-        assert_eq!(piece((8192, 192), 2), (4096, 192));
-        assert_eq!(piece((8192, 1024), 16), (512, 1056));
-        assert_eq!(piece((192, 192), 16), (48, 48));
-        assert_eq!(piece((8, 4800), 4), (8, 1200));
-        assert_eq!(piece((1, 1), 16), (8, 48));
+        assert_eq!(piece((8192, 192), false, 2), (1024, 192));
+        assert_eq!(piece((8192, 1024), false, 16), (256, 528));
+        assert_eq!(piece((1024, 192), true, 16), (64, 192));
+        assert_eq!(piece((192, 512), true, 16), (48, 144));
+        assert_eq!(piece((8, 4800), false, 4), (8, 1200));
+        assert_eq!(piece((1, 1), false, 16), (8, 48));
     }
 
     /// Rows of an output that are not adjacent: what lies between is not written.
