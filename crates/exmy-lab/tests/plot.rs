@@ -125,7 +125,7 @@ fn names_may_hold_markup() {
         )
         .to_svg();
     let document = parse(&svg);
-    let wanted = name.replace('\0', "\u{fffd}");
+    let wanted = name.replace('\0', "\\u{0}");
     assert_eq!(document.root_element().attribute("aria-label"), Some(wanted.as_str()));
     assert!(names(&document)[0].2.starts_with(&wanted));
 }
