@@ -54,9 +54,9 @@ impl Engine<'_> {
     ) -> bool {
         let product = Product::GradInput;
         let (tokens, outputs, inputs) = (g.rows(), g.cols(), w.cols());
-        let mut parts: Vec<(Site, Range<usize>)> = group.sites().collect();
-        parts.sort_by_key(|(site, _)| site.operator != Operator::Up);
-        let ranges = || parts.iter().map(|(_, range)| range.clone());
+        let is_up = |(site, _): &(Site, Range<usize>)| site.operator == Operator::Up;
+        let parts = || group.sites().filter(is_up).chain(group.sites().filter(|part| !is_up(part)));
+        let ranges = || parts().map(|(_, range)| range);
         let mut gradient = Kept::with_room(tokens * outputs);
         for i in 0..tokens {
             gradient.extend(ranges().flatten().map(|j| g.at(i, j)));
@@ -80,14 +80,14 @@ impl Engine<'_> {
             let mut buffer = Vec::new();
             let image = self.image(group.layer, &whole, &side, &mut buffer);
             let mut start = 0;
-            for (site, range) in &parts {
+            for (site, range) in parts() {
                 let own = start..start + range.len();
                 start = own.end;
                 let [before, after] = [tensor, image].map(|all| match operand {
                     Operand::Weight => all.rows_range(own.clone()),
                     _ => all.cols_range(own.clone()),
                 });
-                let (site, numbers) = (*site, self.numbers(*site, product, operand));
+                let numbers = self.numbers(site, product, operand);
                 let (quantizer, clip) = (numbers.quantizer, numbers.clip());
                 let seen = Rounded { site, product, operand, quantizer, clip, axis, before, after };
                 observer.operand(&seen);
