@@ -36,7 +36,8 @@ const PLAIN: [&str; 6] =
 fn operands(unit: &Unit) -> (Rows, Rows) {
     let (m, n, k) = SHAPE;
     let codes = |format: exmy::format::Format, count: usize| -> Vec<u64> {
-        let encode = |x: &f32| format.encode_f32(*x, Rounding::Rne, Overflow::Finite, 0).code;
+        let encode =
+            |x: &f32| format.encode_f32(*x, Rounding::TiesToEven, Overflow::Finite, 0).code;
         normal(count).iter().map(encode).collect()
     };
     let scales = |input: exmy::gemm::unit::Input, count: usize| -> Vec<u64> {

@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let Some((name, values)) = arguments.split_first() else {
         let values = [std::f32::consts::PI, 0.1, -0.001, 448.0, 1e-9, 65_504.0];
         for name in ["e8m7", "e8m3", "e5m2", "e4m3fn"] {
-            reduce(name.parse()?, Rounding::Rne, &values);
+            reduce(name.parse()?, Rounding::TiesToEven, &values);
         }
         reduce(Format::ieee(8, 3)?, Rounding::stochastic(8), &values);
         return Ok(());

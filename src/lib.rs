@@ -16,7 +16,7 @@
 //! assert_eq!((x.to_bits(), x.to_f32()), (0x2A, 0.3125));
 //!
 //! type E8M3 = Minifloat<ExMy<8, 3>>; // any shape: bfloat16 with 3 mantissa bits
-//! assert_eq!(E8M3::from_f32_with(3.14159, Rounding::Rtz, Overflow::None).to_f32(), 3.0);
+//! assert_eq!(E8M3::from_f32_with(3.14159, Rounding::TowardZero, Overflow::None).to_f32(), 3.0);
 //!
 //! let format: Format = "float8_e5m2".parse()?; // chosen at run time, by any usual name
 //! assert_eq!(format.to_string(), "e5m2");

@@ -84,15 +84,15 @@ impl Target {
     /// let quantizer = |text: &str| text.parse::<Quantizer>();
     /// use exmy::round::Rounding;
     ///
-    /// assert_eq!(quantizer("mxfp4")?.target.default_rounding(), Rounding::Rne);
-    /// assert_eq!(quantizer("mxfp4@microxcaling")?.target.default_rounding(), Rounding::Rna);
-    /// assert_eq!(Target::None.default_rounding(), Rounding::Rne);
+    /// assert_eq!(quantizer("mxfp4")?.target.default_rounding(), Rounding::TiesToEven);
+    /// assert_eq!(quantizer("mxfp4@microxcaling")?.target.default_rounding(), Rounding::TiesToAway);
+    /// assert_eq!(Target::None.default_rounding(), Rounding::TiesToEven);
     /// # Ok::<(), exmy::quantizer::ParseQuantizerError>(())
     /// ```
     pub const fn default_rounding(self) -> Rounding {
         match self {
             Self::Block(format) => format.profile.default_rounding(),
-            _ => Rounding::Rne,
+            _ => Rounding::TiesToEven,
         }
     }
 }
@@ -205,7 +205,7 @@ impl Quantizer {
     /// use exmy::round::Rounding;
     ///
     /// // Of the last rounding; the cast before keeps its own.
-    /// let cut = quantizer("bf16>mxfp4")?.with_rounding(Rounding::Rtz);
+    /// let cut = quantizer("bf16>mxfp4")?.with_rounding(Rounding::TowardZero);
     /// assert_eq!(cut, quantizer("bf16>mxfp4@rtz")?);
     /// # Ok::<(), exmy::quantizer::ParseQuantizerError>(())
     /// ```

@@ -32,22 +32,22 @@ pub use rules::{
 pub enum Rounding {
     /// Nearest, ties to even. The mode of hardware conversions.
     #[default]
-    Rne,
+    TiesToEven,
     /// Nearest, ties away from zero.
-    Rna,
+    TiesToAway,
     /// Nearest, ties toward zero.
-    Rnz,
+    TiesToZero,
     /// Toward zero.
-    Rtz,
+    TowardZero,
     /// Toward positive infinity.
-    Rup,
+    TowardPositive,
     /// Toward negative infinity.
-    Rdn,
+    TowardNegative,
     /// Away from zero.
-    Raz,
+    AwayFromZero,
     /// To the odd neighbour unless exact; rounding its result again, to at least two bits less,
     /// equals rounding once (Boldo and Melquiond, IEEE TC 2008).
-    Odd,
+    ToOdd,
     /// Up in magnitude with a probability near `v`, decided by random bits from the caller.
     Stochastic {
         /// How `v` is cut to `bits` bits.
@@ -59,8 +59,16 @@ pub enum Rounding {
 
 impl Rounding {
     /// The modes that need no random bits.
-    pub const DETERMINISTIC: [Self; 8] =
-        [Self::Rne, Self::Rna, Self::Rnz, Self::Rtz, Self::Rup, Self::Rdn, Self::Raz, Self::Odd];
+    pub const DETERMINISTIC: [Self; 8] = [
+        Self::TiesToEven,
+        Self::TiesToAway,
+        Self::TiesToZero,
+        Self::TowardZero,
+        Self::TowardPositive,
+        Self::TowardNegative,
+        Self::AwayFromZero,
+        Self::ToOdd,
+    ];
 
     /// Stochastic rounding, variant A, with `bits` random bits.
     ///
@@ -107,8 +115,8 @@ pub enum StochasticVariant {
 ///
 /// Nonzero negative results of an unsigned format count as out of range too. They become zero by the
 /// saturating policies, and by [`None`](Self::None) under the modes that point to zero from below,
-/// [`Rtz`](Rounding::Rtz) and [`Rup`](Rounding::Rup); else NaN. Negative infinity becomes zero by the
-/// saturating policies, else NaN. Where there is no zero either, as in E8M0, the smallest value
+/// [`TowardZero`](Rounding::TowardZero) and [`TowardPositive`](Rounding::TowardPositive); else NaN.
+/// Negative infinity becomes zero by the saturating policies, else NaN. Where there is no zero either, as in E8M0, the smallest value
 /// stands for it by the saturating policies, and all else is NaN. A format without NaN saturates
 /// wherever NaN is due.
 ///
@@ -117,9 +125,9 @@ pub enum StochasticVariant {
 /// use exmy::round::{Overflow, Rounding};
 ///
 /// let of = |mode, overflow| Format::UE4M3.encode_f32(-1.0, mode, overflow, 0).code;
-/// assert_eq!(of(Rounding::Rne, Overflow::Finite), 0x00);
-/// assert_eq!(of(Rounding::Rne, Overflow::None), 0x7F); // NaN
-/// assert_eq!(of(Rounding::Rtz, Overflow::None), 0x00); // toward zero
+/// assert_eq!(of(Rounding::TiesToEven, Overflow::Finite), 0x00);
+/// assert_eq!(of(Rounding::TiesToEven, Overflow::None), 0x7F); // NaN
+/// assert_eq!(of(Rounding::TowardZero, Overflow::None), 0x00); // toward zero
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Overflow {
@@ -140,7 +148,7 @@ pub enum Overflow {
     /// that is [`Flags::INVALID`] besides what else it is.
     Nan,
     /// Infinity under every mode, as of ml_dtypes' truncating conversions; without infinities as
-    /// [`None`](Self::None) under [`Rounding::Rne`].
+    /// [`None`](Self::None) under [`Rounding::TiesToEven`].
     Infinity,
     /// ONNX Cast with `saturate=1`: as [`Finite`](Self::Finite), but infinities become NaN in FNUZ
     /// formats.
@@ -158,8 +166,8 @@ impl Overflow {
     /// use exmy::format::Format;
     /// use exmy::round::{Overflow, Rounding};
     ///
-    /// let up = |overflow| Format::E5M2.encode_f32(1e6, Rounding::Rup, overflow, 0).code;
-    /// let down = |overflow| Format::E5M2.encode_f32(1e6, Rounding::Rdn, overflow, 0).code;
+    /// let up = |overflow| Format::E5M2.encode_f32(1e6, Rounding::TowardPositive, overflow, 0).code;
+    /// let down = |overflow| Format::E5M2.encode_f32(1e6, Rounding::TowardNegative, overflow, 0).code;
     /// assert!(Overflow::Finite.saturates() && up(Overflow::Finite) == 0x7B);
     /// assert!(!Overflow::None.saturates() && up(Overflow::None) == 0x7C); // infinity; but
     /// assert_eq!(down(Overflow::None), 0x7B); // a mode that points inward stops at the largest value
@@ -225,7 +233,7 @@ impl Flags {
     /// use exmy::format::Format;
     /// use exmy::round::{Flags, Overflow, Rounding};
     ///
-    /// let flags = Format::E4M3FN.encode_f32(1e6, Rounding::Rne, Overflow::Finite, 0).flags;
+    /// let flags = Format::E4M3FN.encode_f32(1e6, Rounding::TiesToEven, Overflow::Finite, 0).flags;
     /// assert!(flags.contains(Flags::OVERFLOW.union(Flags::INEXACT)) && !flags.is_empty());
     /// assert_eq!((flags.bits(), flags.ieee().bits()), (1 | 4 | 32, 1 | 4)); // IEEE 754 has no "saturated"
     /// assert!(flags.contains(Flags::NONE)); // as every set contains the empty one

@@ -63,8 +63,8 @@ fn the_recordings_tell_the_profiles_apart() {
         };
         // Without negative results there is no telling which way they would be rounded.
         let seen = |mode| match mode {
-            Rounding::Rdn if !signed => Rounding::Rtz,
-            Rounding::Rup if !signed => Rounding::Raz,
+            Rounding::TowardNegative if !signed => Rounding::TowardZero,
+            Rounding::TowardPositive if !signed => Rounding::AwayFromZero,
             mode => mode,
         };
         let own = seen(conversion.context().rules.rounding);

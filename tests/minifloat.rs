@@ -184,7 +184,7 @@ fn text_and_numbers() {
     assert_eq!(f64::from(E8M0::from_bits(0)), power(-127));
     assert_eq!(f32::from(E8M0::from_bits(0)), power(-127) as f32);
     assert_eq!(E4M3::from_minifloat(F16::from_f32(17.0)).to_f32(), 16.0);
-    assert_eq!(E4M3::from_f32_with(1e9, Rounding::Rtz, Overflow::Finite).to_f32(), 448.0);
+    assert_eq!(E4M3::from_f32_with(1e9, Rounding::TowardZero, Overflow::Finite).to_f32(), 448.0);
     assert_eq!(Ue4m3::from_bits(0xFE).to_bits(), 0x7E);
     assert_eq!(E2M1::default().to_bits(), 0);
     // 1.25 is halfway between 1 and 1.5: up with r + 2^7 >= 2^8.
@@ -507,8 +507,8 @@ proptest! {
         format in signed_formats(), mode in modes(), random: u32, x in numbers(),
     ) {
         let mirrored = match mode {
-            Rounding::Rup => Rounding::Rdn,
-            Rounding::Rdn => Rounding::Rup,
+            Rounding::TowardPositive => Rounding::TowardNegative,
+            Rounding::TowardNegative => Rounding::TowardPositive,
             mode => mode,
         };
         let a = format.encode_f64(x, mode, Overflow::None, random);
@@ -529,11 +529,11 @@ proptest! {
     #[test]
     fn directed_modes_enclose(format in formats(), x in numbers()) {
         let value = |mode| format.decode(format.encode_f64(x, mode, Overflow::Finite, 0).code);
-        let (down, up, exact) = (value(Rounding::Rdn), value(Rounding::Rup), Value::from_f64(x));
+        let (down, up, exact) = (value(Rounding::TowardNegative), value(Rounding::TowardPositive), Value::from_f64(x));
         if exact <= format.max() && exact >= format.decode(format.min_code()) {
             prop_assert!(down <= exact && exact <= up, "{format} {x:e}: {down:?} {up:?}");
         }
-        let nearest = value(Rounding::Rne);
+        let nearest = value(Rounding::TiesToEven);
         prop_assert!(nearest == down || nearest == up);
     }
 }

@@ -90,7 +90,7 @@ fn onnx() {
     expect(OnnxNosat, scale, &nearest, [0xFF; 2]);
     let last = f32::from_bits(0x7F40_0000); // 1.5 x 2^127
     expect(OnnxNosat, scale, &[(below(last), 0xFE), (last, 0xFF)], [0xFF; 2]);
-    let down = Onnx.rules(scale).with_rounding(Rounding::Rtz);
+    let down = Onnx.rules(scale).with_rounding(Rounding::TowardZero);
     assert_eq!([1.0, 1.99, 2.0].map(|x| convert(down, scale, x)), [0x7F, 0x7F, 0x80]);
 }
 
@@ -114,7 +114,7 @@ fn ml_dtypes() {
     for (to, stays, over, max, beyond, nans) in cases {
         expect(Profile::MlDtypes, to, &[(stays, max), (over, beyond)], nans);
         // The conversions of other modes overflow alike.
-        let rules = Profile::MlDtypes.rules(to).with_rounding(Rounding::Rtz);
+        let rules = Profile::MlDtypes.rules(to).with_rounding(Rounding::TowardZero);
         assert_eq!(convert(rules, to, MAX), beyond, "{to}");
     }
     let scale = [
@@ -203,25 +203,25 @@ fn p3109() {
     expect(Profile::P3109, p4se, &[(232.0, 0x7E), (above(232.0), 0x7F), (-INF, 0xFF)], [0x80; 2]);
     expect(Profile::P3109, p4sf, &[(248.0, 0x7F), (INF, 0x7F), (-INF, 0xFF)], [0x80; 2]);
     let over = |to, mode, x| convert(rules(to).with_rounding(mode), to, x);
-    assert_eq!(over(p4se, Rounding::Rtz, 1e9), 0x7E);
-    assert_eq!(over(p4se, Rounding::Rdn, 1e9), 0x7E);
-    assert_eq!(over(p4se, Rounding::Rdn, -1e9), 0xFF);
-    assert_eq!(over(p4se, Rounding::Odd, 1e9), 0x7F); // the largest code, 0x7E, is even
+    assert_eq!(over(p4se, Rounding::TowardZero, 1e9), 0x7E);
+    assert_eq!(over(p4se, Rounding::TowardNegative, 1e9), 0x7E);
+    assert_eq!(over(p4se, Rounding::TowardNegative, -1e9), 0xFF);
+    assert_eq!(over(p4se, Rounding::ToOdd, 1e9), 0x7F); // the largest code, 0x7E, is even
     let unsigned = Format::p3109(8, 4, false, true).unwrap();
-    assert_eq!(over(unsigned, Rounding::Odd, 1e9), 0xFD); // odd here
+    assert_eq!(over(unsigned, Rounding::ToOdd, 1e9), 0xFD); // odd here
     let negative = |mode, overflow| {
         convert(rules(unsigned).with_rounding(mode).with_overflow(overflow), unsigned, -1.0)
     };
     let nan = 0xFF;
-    assert_eq!(negative(Rounding::Rne, Overflow::None), nan);
-    assert_eq!(negative(Rounding::Rdn, Overflow::None), nan);
-    assert_eq!(negative(Rounding::Rtz, Overflow::None), 0);
-    assert_eq!(negative(Rounding::Rup, Overflow::None), 0);
+    assert_eq!(negative(Rounding::TiesToEven, Overflow::None), nan);
+    assert_eq!(negative(Rounding::TowardNegative, Overflow::None), nan);
+    assert_eq!(negative(Rounding::TowardZero, Overflow::None), 0);
+    assert_eq!(negative(Rounding::TowardPositive, Overflow::None), 0);
     for mode in Rounding::DETERMINISTIC {
         assert_eq!(negative(mode, Overflow::Finite), 0, "{mode}");
         assert_eq!(negative(mode, Overflow::Propagate), 0, "{mode}");
     }
-    assert_eq!(over(unsigned, Rounding::Rtz, -INF), nan);
+    assert_eq!(over(unsigned, Rounding::TowardZero, -INF), nan);
     assert_eq!(convert(rules(unsigned).with_overflow(Overflow::Finite), unsigned, -INF), 0);
 }
 
@@ -257,7 +257,7 @@ fn flushing() {
     assert_eq!(codes(Flush::Output), [0x08, 0x08, 0, 0, 0, 0x80]);
     let candidates = Rules { flush: Flush::Candidates, ..Rules::DEFAULT };
     assert_eq!(convert(candidates, to, above(0.5 * normal)), 0x08);
-    let up = candidates.with_rounding(Rounding::Rup);
+    let up = candidates.with_rounding(Rounding::TowardPositive);
     assert_eq!([1e-9, -1e-9].map(|x| convert(up, to, x)), [0x08, 0x80]);
     // A flushed result is inexact and underflows.
     let rules = Rules { flush: Flush::Output, ..Rules::DEFAULT };

@@ -19,13 +19,13 @@ fn a_scale_just_below_its_smallest_value_is_tiny_before_rounding_alone() {
     assert_eq!(scale(0x003F_FFFF, after), (0, Flags::INEXACT | Flags::SATURATED));
     // 2^-128 is not near it.
     assert_eq!(scale(0x0020_0000, after), (0, low));
-    assert_eq!(scale(0x003F_FFFF, after.with_rounding(Rounding::Rtz)), (0, low));
+    assert_eq!(scale(0x003F_FFFF, after.with_rounding(Rounding::TowardZero)), (0, low));
 }
 
 #[test]
 fn numbers_that_cancel_are_one_zero_by_p3109() {
     let sum = |profile: Profile| {
-        let rules = profile.rules(Format::E4M3FN).with_rounding(Rounding::Rdn);
+        let rules = profile.rules(Format::E4M3FN).with_rounding(Rounding::TowardNegative);
         let [a, b] = [0x38, 0xB8].map(|code| Operand::new(Format::E4M3FN, code));
         let context = Context::new(Format::E4M3FN, rules);
         [context.add(a, b).code, context.faa(a, b, Operand::f32(0.0)).code]
@@ -46,7 +46,7 @@ fn a_nan_for_overflow_is_invalid_however_the_policy_is_called() {
 
 #[test]
 fn rounding_to_odd_stays_among_the_numbers() {
-    let odd = Rules::DEFAULT.with_rounding(Rounding::Odd);
+    let odd = Rules::DEFAULT.with_rounding(Rounding::ToOdd);
     let rounded = |format: Format| Context::new(format, odd).convert(Operand::f32(1e30)).code;
     assert_eq!(rounded(Format::E4M3FN), 0x7E); // 448, though its code is even
     assert_eq!(rounded(Format::E4M3FNUZ), 0x7F);
@@ -75,7 +75,7 @@ fn negative_results_of_unsigned_formats() {
                 let saturates = [Overflow::Finite, Overflow::Propagate, Overflow::Onnx];
                 let saturates = saturates.contains(&overflow);
                 let inward = overflow == Overflow::None
-                    && [Rounding::Rtz, Rounding::Rup].contains(&mode)
+                    && [Rounding::TowardZero, Rounding::TowardPositive].contains(&mode)
                     && zero.is_some();
                 // Without a zero its smallest value, whose code is 0 too.
                 let nothing = zero.unwrap_or(0);

@@ -118,7 +118,7 @@ fn over_power(x: Value, scale: Value) -> Value {
 /// `x / scale` rounded to the element format's grid, without an upper end, as microxcaling's
 /// `_quantize_elemwise_core` does it: every line one binary32 operation. `None` for modes it lacks.
 fn in_binary32(element: Format, rounding: Rounding, x: f32, scale: f32) -> Option<Value> {
-    if !matches!(rounding, Rounding::Rna | Rounding::Rtz | Rounding::Rne) {
+    if !matches!(rounding, Rounding::TiesToAway | Rounding::TowardZero | Rounding::TiesToEven) {
         return None;
     }
     // `torch.sign` of either zero is 0, and so the result where the quotient underflows.
@@ -131,8 +131,8 @@ fn in_binary32(element: Format, rounding: Rounding, x: f32, scale: f32) -> Optio
     let units = scaled(y.abs(), -place);
     let floor = |x: f32| x as u32;
     let whole = match rounding {
-        Rounding::Rna => floor(units + 0.5),
-        Rounding::Rtz => floor(units),
+        Rounding::TiesToAway => floor(units + 0.5),
+        Rounding::TowardZero => floor(units),
         _ => {
             let tie = units - 0.5 == floor(units) as f32 && floor(units) % 2 == 0;
             floor(units + 0.5) - u32::from(tie)

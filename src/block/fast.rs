@@ -283,11 +283,11 @@ impl<'a> Blocks<'a> {
 
     fn pass_values(&self, places: &Places, part: &Part<'_>, x: &[f32], out: &mut [f32]) {
         match (self.rounding, self.halves) {
-            (Rounding::Rna, true) => part.pass::<Values<HalfAway>>(places, x, out),
-            (Rounding::Rtz, true) => part.pass::<Values<LogZero>>(places, x, out),
+            (Rounding::TiesToAway, true) => part.pass::<Values<HalfAway>>(places, x, out),
+            (Rounding::TowardZero, true) => part.pass::<Values<LogZero>>(places, x, out),
             (_, true) => part.pass::<Values<HalfEven>>(places, x, out),
-            (Rounding::Rna, _) => part.pass::<Values<Away>>(places, x, out),
-            (Rounding::Rtz, _) => part.pass::<Values<Zero>>(places, x, out),
+            (Rounding::TiesToAway, _) => part.pass::<Values<Away>>(places, x, out),
+            (Rounding::TowardZero, _) => part.pass::<Values<Zero>>(places, x, out),
             (Rounding::Stochastic { .. }, _) => part.pass::<Values<Random>>(places, x, out),
             _ => part.pass::<Values<Even>>(places, x, out),
         }
@@ -312,11 +312,11 @@ impl<'a> Blocks<'a> {
     pub(crate) fn codes<C: Bits>(&self, part: &Part<'_>, x: &[f32], out: &mut [C]) {
         let Some(places) = &self.places else { return self.general_codes(part, x, out) };
         self.with_quotients(part, x, |x| match (self.rounding, self.halves) {
-            (Rounding::Rna, true) => part.pass::<Codes<HalfAway, C>>(places, x, out),
-            (Rounding::Rtz, true) => part.pass::<Codes<LogZero, C>>(places, x, out),
+            (Rounding::TiesToAway, true) => part.pass::<Codes<HalfAway, C>>(places, x, out),
+            (Rounding::TowardZero, true) => part.pass::<Codes<LogZero, C>>(places, x, out),
             (_, true) => part.pass::<Codes<HalfEven, C>>(places, x, out),
-            (Rounding::Rna, _) => part.pass::<Codes<Away, C>>(places, x, out),
-            (Rounding::Rtz, _) => part.pass::<Codes<Zero, C>>(places, x, out),
+            (Rounding::TiesToAway, _) => part.pass::<Codes<Away, C>>(places, x, out),
+            (Rounding::TowardZero, _) => part.pass::<Codes<Zero, C>>(places, x, out),
             (Rounding::Stochastic { .. }, _) => part.pass::<Codes<Random, C>>(places, x, out),
             _ => part.pass::<Codes<Even, C>>(places, x, out),
         });

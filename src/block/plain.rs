@@ -43,7 +43,7 @@ impl PlainBlocks {
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let scale = |rule: &str, amax: f32| {
     ///     let format = format!("mxfp4@{rule}").parse().unwrap();
-    ///     let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+    ///     let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
     ///     let x = [0.0, amax];
     ///     let x = View::new(&x, 1, 2);
     ///     PlainBlocks::quantize(x, Axis::Cols, format, rounding, overflow, random).scales[0]
@@ -144,7 +144,7 @@ impl PlainBlocks {
     /// let format: BlockFormat = "e2m1/4:e4m3fn".parse()?;
     /// let (x, random) = ([0.5, -100.0, 1.5, 3.0], Philox::new(0, Stream::new("unused")));
     /// let x = View::new(&x, 1, 4);
-    /// let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+    /// let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
     /// let blocks =
     ///     PlainBlocks::quantize_with(x, Axis::Cols, format, rounding, overflow, random, second);
     /// assert_eq!(blocks.dequantize(), [0.5, -3.0, 1.5, 3.0]);
@@ -311,7 +311,7 @@ pub(super) struct How {
 impl How {
     /// The code of the scale nearest `d`.
     fn scale(self, d: f32) -> u64 {
-        self.format.scale.encode_f32(d, Rounding::Rne, Overflow::Finite, 0).code
+        self.format.scale.encode_f32(d, Rounding::TiesToEven, Overflow::Finite, 0).code
     }
 
     /// The codes of a block's elements under a scale.

@@ -293,7 +293,7 @@ impl BlockTensor {
     /// (x[0], x[16]) = (1.0, 1.0 / 1_048_576.0);
     /// let x = View::new(&x, 1, 32);
     /// let random = Philox::new(0, Stream::new("unused"));
-    /// let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+    /// let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
     /// let tensor =
     ///     BlockTensor::quantize(x, Axis::Cols, BlockFormat::NVFP4, rounding, overflow, random);
     /// let found = tensor.statistics(x);

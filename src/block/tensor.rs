@@ -38,7 +38,7 @@ use crate::view::{View, ViewMut};
 ///
 /// let random = Philox::new(0, Stream::new("unused"));
 /// let x = View::new(&[0.1_f32, 0.5, -3.0, 1.25], 1, 4);
-/// let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+/// let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
 /// let tensor =
 ///     BlockTensor::quantize(x, Axis::Cols, BlockFormat::MXFP4, rounding, overflow, random);
 /// assert_eq!(tensor.packed_codes(), [0x20, 0x4F]); // codes 0, 2, F, 4: 0, 1, -6, 2
@@ -78,7 +78,7 @@ impl BlockTensor {
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[3.5_f32, 0.4, f32::NAN], 3, 1);
     /// let quantize = |axis| {
-    ///     let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+    ///     let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
     ///     BlockTensor::quantize(x, axis, BlockFormat::MXFP4, rounding, overflow, random)
     /// };
     /// // Along the rows, each row is a block; down the column all three are, and the NaN takes them along.
@@ -119,7 +119,7 @@ impl BlockTensor {
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let format = "e2m1/4:e4m3fn".parse()?;
     /// let x = View::new(&[0.5_f32, -100.0, 1.5, 3.0, 7.0], 1, 5);
-    /// let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+    /// let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
     /// let fixed = |scale: f32| {
     ///     BlockTensor::quantize_with(x, Axis::Cols, format, rounding, overflow, random, |_| scale)
     /// };
@@ -156,7 +156,7 @@ impl BlockTensor {
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[0.5_f32, -3.0, 1.5, 1e4], 1, 4);
-    /// let (format, rounding, overflow) = (BlockFormat::NVFP4, Rounding::Rne, Overflow::Finite);
+    /// let (format, rounding, overflow) = (BlockFormat::NVFP4, Rounding::TiesToEven, Overflow::Finite);
     /// let quantize = |amax| {
     ///     BlockTensor::quantize_with_amax(x, Axis::Cols, format, rounding, overflow, random, amax)
     /// };

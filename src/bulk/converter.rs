@@ -41,7 +41,7 @@ impl Cast {
     /// ```
     pub const fn new(format: Format) -> Self {
         let overflow = if format.has_infinity() { Overflow::None } else { Overflow::Finite };
-        Self { format, rounding: Rounding::Rne, overflow }
+        Self { format, rounding: Rounding::TiesToEven, overflow }
     }
 
     /// The same with another rounding mode.
@@ -52,7 +52,8 @@ impl Cast {
     /// use exmy::round::Rounding;
     ///
     /// // 2.5 is a tie of E2M1, whose neighbours are 2 and 3; to odd looks at the code, and 3 has 0b101.
-    /// let codes = [Rounding::Rne, Rounding::Rna, Rounding::Odd, Rounding::Rtz].map(|mode| {
+    /// use Rounding::{TiesToAway, TiesToEven, ToOdd, TowardZero};
+    /// let codes = [TiesToEven, TiesToAway, ToOdd, TowardZero].map(|mode| {
     ///     Converter::from(Cast::new(Format::E2M1).with_rounding(mode)).encode::<f32, u8>(&[2.5])[0]
     /// });
     /// assert_eq!(codes, [0x4, 0x5, 0x5, 0x4]);
@@ -399,7 +400,7 @@ impl<'w> Converter<'w> {
     /// use exmy::round::Rounding;
     ///
     /// let mut x = [1.9_f32, -1.9, f32::MAX];
-    /// let cast = Cast::new("e8m1".parse()?).with_rounding(Rounding::Rtz);
+    /// let cast = Cast::new("e8m1".parse()?).with_rounding(Rounding::TowardZero);
     /// Converter::from(cast).fake_quantize(&mut x);
     /// assert_eq!(x, [1.5, -1.5, 1.5 * 2.0_f32.powi(127)]); // toward zero nothing overflows
     /// # Ok::<(), exmy::text::ParseFormatError>(())

@@ -93,14 +93,14 @@ impl Grid {
             even_only: 0,
         };
         let (carry, random) = match rounding {
-            Rounding::Rne => (Carry { half: 0, odd: 1, ..up }, 0),
-            Rounding::Rna => (Carry { below_half: 0, ..up }, 0),
-            Rounding::Rnz => (Carry { half: 0, ..up }, 0),
-            Rounding::Rtz => (Carry { half: 0, below_half: 0, ..up }, 0),
-            Rounding::Rup => (Carry { negative: 0, ..up }, 0),
-            Rounding::Rdn => (Carry { positive: 0, ..up }, 0),
-            Rounding::Raz => (up, 0),
-            Rounding::Odd => (Carry { even_only: 1, ..up }, 0),
+            Rounding::TiesToEven => (Carry { half: 0, odd: 1, ..up }, 0),
+            Rounding::TiesToAway => (Carry { below_half: 0, ..up }, 0),
+            Rounding::TiesToZero => (Carry { half: 0, ..up }, 0),
+            Rounding::TowardZero => (Carry { half: 0, below_half: 0, ..up }, 0),
+            Rounding::TowardPositive => (Carry { negative: 0, ..up }, 0),
+            Rounding::TowardNegative => (Carry { positive: 0, ..up }, 0),
+            Rounding::AwayFromZero => (up, 0),
+            Rounding::ToOdd => (Carry { even_only: 1, ..up }, 0),
             Rounding::Stochastic { variant: StochasticVariant::A, bits } => {
                 assert!((1..=32).contains(&bits), "stochastic rounding takes 1 to 32 random bits");
                 (up, all << (32 - bits))

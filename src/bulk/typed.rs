@@ -112,7 +112,7 @@ impl Converter<'_> {
     /// use exmy::minifloat::{E4M3, E5M2};
     /// use exmy::round::Rounding;
     ///
-    /// let down = Converter::from(Cast::new(E5M2::FORMAT).with_rounding(Rounding::Rtz));
+    /// let down = Converter::from(Cast::new(E5M2::FORMAT).with_rounding(Rounding::TowardZero));
     /// let mut y = [E5M2::default(); 2];
     /// down.recode_typed(&[E4M3::from_f32(1.875), E4M3::NAN.unwrap()], &mut y);
     /// assert_eq!(y[0].to_f32(), 1.75);

@@ -114,7 +114,7 @@ pub(super) fn encode(dtype: Dtype, numbers: &[f32], bytes: &mut Vec<u8>) -> u64 
 /// rounding of the `f64` would: to odd (Boldo, Melquiond: "Emulation of FMA and correctly rounded
 /// sums", IEEE Transactions on Computers 57(4), 2008). Finite numbers beyond `f32` become its largest.
 pub(super) fn narrow(x: &[f64], into: &mut [f32]) {
-    let cast = Cast { format: Format::F32, rounding: Rounding::Odd, overflow: Overflow::None };
+    let cast = Cast { format: Format::F32, rounding: Rounding::ToOdd, overflow: Overflow::None };
     let converter = Converter::from(cast);
     let mut codes = vec![0_u32; x.len().min(1 << 14)];
     for (x, into) in x.chunks(1 << 14).zip(into.chunks_mut(1 << 14)) {

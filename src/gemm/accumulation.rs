@@ -29,7 +29,7 @@ use crate::format::Format;
 ///
 /// let accumulation: Accumulation = "fma:e8m13@rtz".parse()?;
 /// let e8m13: Format = "e8m13".parse()?;
-/// let accumulator = Cast::new(e8m13).with_rounding(Rounding::Rtz);
+/// let accumulator = Cast::new(e8m13).with_rounding(Rounding::TowardZero);
 /// assert_eq!(accumulation, Accumulation::Sum(Sum { order: Order::Fma, accumulator }));
 /// assert_eq!(accumulation.to_string(), "fma:e8m13@rtz");
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -47,7 +47,7 @@ pub struct Report {
 /// let quantize = |x: &[f32], rows, cols| {
 ///     let (x, random) = (View::new(x, rows, cols), Philox::new(0, Stream::new("unused")));
 ///     let (format, overflow) = (BlockFormat::MXFP4, Overflow::Finite);
-///     BlockTensor::quantize(x, Axis::Cols, format, Rounding::Rne, overflow, random)
+///     BlockTensor::quantize(x, Axis::Cols, format, Rounding::TiesToEven, overflow, random)
 /// };
 /// let x = quantize(&[1.0, 2.6], 1, 2); // 2.6 becomes 3
 /// let w = quantize(&[4.0, -0.5, 0.25, 1.0], 2, 2); // two outputs of two inputs

@@ -298,7 +298,7 @@ impl Unit {
         let Some(every) = self.parameters.promote else { return chain(0..k, addend, log) };
         (0..k).step_by(every as usize).fold(addend, |sum, first| {
             let part = chain(first..k.min(first + every as usize), 0, log);
-            let rules = self.parameters.rules(Rounding::Rne);
+            let rules = self.parameters.rules(Rounding::TiesToEven);
             steps::add_nearest(self.result, rules, sum, part, log)
         })
     }

@@ -163,7 +163,7 @@ fn wide(evaluator: &Evaluator, case: &Case) -> Option<String> {
 
 /// What can be said of a result that leaves the widest format.
 fn beyond(evaluator: &Evaluator, case: &Case, to: Format) -> Option<String> {
-    let Rounded { code, flags } = rounded(evaluator, case, to, Rounding::Rtz, 0)?;
+    let Rounded { code, flags } = rounded(evaluator, case, to, Rounding::TowardZero, 0)?;
     let sign = if to.decode(code).is_sign_negative() { "negative" } else { "positive" };
     if flags.contains(Flags::OVERFLOW) {
         Some(format!("{sign}, above 2^32767 in magnitude"))
@@ -176,7 +176,7 @@ fn beyond(evaluator: &Evaluator, case: &Case, to: Format) -> Option<String> {
 
 /// The result cut to a format; none if it overflows or underflows there.
 fn cut(evaluator: &Evaluator, case: &Case, to: Format) -> Option<String> {
-    let Rounded { code, flags } = rounded(evaluator, case, to, Rounding::Rtz, 0)?;
+    let Rounded { code, flags } = rounded(evaluator, case, to, Rounding::TowardZero, 0)?;
     if flags.contains(Flags::OVERFLOW) || flags.contains(Flags::UNDERFLOW) {
         return None;
     }

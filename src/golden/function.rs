@@ -274,12 +274,12 @@ fn no_format(name: &str, rest: &str) -> Error {
 
 /// TestFloat's names of rounding modes, and this crate's.
 const MODES: [(&str, Rounding); 6] = [
-    ("near_even", Rounding::Rne),
-    ("near_maxMag", Rounding::Rna),
-    ("minMag", Rounding::Rtz),
-    ("min", Rounding::Rdn),
-    ("max", Rounding::Rup),
-    ("odd", Rounding::Odd),
+    ("near_even", Rounding::TiesToEven),
+    ("near_maxMag", Rounding::TiesToAway),
+    ("minMag", Rounding::TowardZero),
+    ("min", Rounding::TowardNegative),
+    ("max", Rounding::TowardPositive),
+    ("odd", Rounding::ToOdd),
 ];
 
 /// Cuts `_r_MODE`, `_rx_MODE` or `_x` off the end.

@@ -11,7 +11,7 @@ impl Context {
     /// `a + b`, rounded once.
     ///
     /// Infinities of different sign make a NaN ([`Flags::INVALID`]). Numbers that cancel give +0,
-    /// or -0 under [`Rounding::Rdn`].
+    /// or -0 under [`Rounding::TowardNegative`].
     ///
     /// ```
     /// use exmy::format::Format;
@@ -23,7 +23,7 @@ impl Context {
     /// assert_eq!(context.add(x, Operand::f32(16.0)).code, 0x7E); // a tie, and no overflow
     /// assert_eq!(context.add(x, Operand::f32(17.0)).code, 0x7F); // NaN: it has no infinity
     /// assert_eq!(context.sub(inf, inf).flags, Flags::INVALID);
-    /// let down = Context::new(Format::E4M3FN, Rules::DEFAULT.with_rounding(Rounding::Rdn));
+    /// let down = Context::new(Format::E4M3FN, Rules::DEFAULT.with_rounding(Rounding::TowardNegative));
     /// assert_eq!((context.sub(x, x).code, down.sub(x, x).code), (0x00, 0x80)); // 0 and -0
     /// ```
     ///
@@ -73,7 +73,7 @@ impl Context {
 
     /// `a + b + c`, the exact sum of three rounded once (P3109's FAA). Two infinities of different
     /// sign make a NaN; zeros follow [`add`](Self::add): a zero sum is -0 only if all three are, or
-    /// under [`Rounding::Rdn`].
+    /// under [`Rounding::TowardNegative`].
     ///
     /// ```
     /// use exmy::format::Format;
@@ -128,7 +128,7 @@ impl Context {
     /// Whether numbers that cancel give -0 (IEEE 754-2019, 6.3); P3109 has one zero.
     #[inline]
     pub(super) const fn zero_sum_is_negative(&self) -> bool {
-        matches!(self.rules.rounding, Rounding::Rdn)
+        matches!(self.rules.rounding, Rounding::TowardNegative)
             && matches!(self.rules.standard, Standard::Ieee754)
     }
 

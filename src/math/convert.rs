@@ -67,7 +67,8 @@ impl Context {
             }
         };
         let away = matches!(self.rules.operands, Operands::Away) && is_subnormal_in_f32(value);
-        let rules = if away { self.rules.with_rounding(Rounding::Raz) } else { self.rules };
+        let rules =
+            if away { self.rules.with_rounding(Rounding::AwayFromZero) } else { self.rules };
         self.to.encode_by(value, &rules, self.word())
     }
 

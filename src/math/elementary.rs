@@ -76,7 +76,7 @@ impl Context {
     /// use exmy::math::{Context, Operand};
     /// use exmy::round::{Flags, Rounding, Rules};
     ///
-    /// let up = Context::new(Format::E4M3FN, Rules::DEFAULT.with_rounding(Rounding::Rup));
+    /// let up = Context::new(Format::E4M3FN, Rules::DEFAULT.with_rounding(Rounding::TowardPositive));
     /// let tiny = Operand::f32(f32::MIN_POSITIVE);
     /// assert_eq!(up.apply(Function::Exp, tiny)?.code, 0x39); // above 1, if by 2^-126: the next is 1.125
     /// assert_eq!(up.apply(Function::Log, Operand::f32(-1.0))?.flags, Flags::INVALID);

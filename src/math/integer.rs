@@ -28,7 +28,7 @@ impl Operand {
     /// use exmy::math::{IntInvalid, Operand};
     /// use exmy::round::{Flags, Rounding};
     ///
-    /// let to_i8 = |x| Operand::f32(x).to_int(8, true, Rounding::Rne, true, IntInvalid::Arm);
+    /// let to_i8 = |x| Operand::f32(x).to_int(8, true, Rounding::TiesToEven, true, IntInvalid::Arm);
     /// assert_eq!(to_i8(-2.5), (0xFE, Flags::INEXACT));
     /// assert_eq!(to_i8(200.0), (0x7F, Flags::INVALID));
     /// ```

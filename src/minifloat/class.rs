@@ -156,7 +156,7 @@ impl<F: FloatFormat> Minifloat<F> {
                 Value::Finite { negative: !negative, significand, exponent }
             }
         };
-        Self::of(format.encode(flipped, Rounding::Rne, Overflow::None, 0).code)
+        Self::of(format.encode(flipped, Rounding::TiesToEven, Overflow::None, 0).code)
     }
 
     /// A total order: negative NaN, numbers ascending with -0 below +0, positive NaN, as

@@ -56,7 +56,12 @@ impl<F: FloatFormat> Minifloat<F> {
 macro_rules! number {
     ($type:ty: $value:expr) => {{
         const CODE: u64 = <$type>::FORMAT
-            .encode_f64($value, $crate::round::Rounding::Rne, $crate::round::Overflow::None, 0)
+            .encode_f64(
+                $value,
+                $crate::round::Rounding::TiesToEven,
+                $crate::round::Overflow::None,
+                0,
+            )
             .code;
         <$type>::of_bits(CODE as <$type as $crate::minifloat::Scalar>::Bits)
     }};
@@ -78,14 +83,14 @@ macro_rules! constants {
             ///
             /// Example: [`number!`](crate::number).
             pub const fn from_f32_const(x: f32) -> Self {
-                Self(Self::FORMAT.encode_f32(x, Rounding::Rne, Overflow::None, 0).code as $bits)
+                Self(Self::FORMAT.encode_f32(x, Rounding::TiesToEven, Overflow::None, 0).code as $bits)
             }
 
             /// [`from_f64`](Self::from_f64) in constants.
             ///
             /// Example: [`number!`](crate::number).
             pub const fn from_f64_const(x: f64) -> Self {
-                Self(Self::FORMAT.encode_f64(x, Rounding::Rne, Overflow::None, 0).code as $bits)
+                Self(Self::FORMAT.encode_f64(x, Rounding::TiesToEven, Overflow::None, 0).code as $bits)
             }
 
             /// [`to_f32`](Self::to_f32) in constants.

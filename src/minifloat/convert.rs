@@ -33,7 +33,7 @@ impl<F: FloatFormat> Minifloat<F> {
     /// use exmy::minifloat::{Bf16, E4M3, F16};
     /// use exmy::round::{Flags, Rounding};
     ///
-    /// let up = E4M3::RULES.with_rounding(Rounding::Rup);
+    /// let up = E4M3::RULES.with_rounding(Rounding::TowardPositive);
     /// let (x, y) = (F16::from_f32(1.0), Bf16::from_f32(1.0 / 1024.0));
     /// let (sum, flags) = E4M3::with_rules(up, |context| context.add(x.into(), y.into()));
     /// assert_eq!((sum.to_f32(), flags), (1.125, Flags::INEXACT));
@@ -88,7 +88,7 @@ impl<F: FloatFormat> Minifloat<F> {
         } else if !x.is_nan() && Self::BY64.takes(x.into()) {
             Self::of(Self::BY64.encode(x.into()))
         } else {
-            Self::from_f32_with(x, Rounding::Rne, Overflow::None)
+            Self::from_f32_with(x, Rounding::TiesToEven, Overflow::None)
         }
     }
 
@@ -99,11 +99,11 @@ impl<F: FloatFormat> Minifloat<F> {
     /// use exmy::minifloat::E4M3;
     /// use exmy::round::{Overflow, Rounding};
     ///
-    /// let max = E4M3::from_f32_with(1e6, Rounding::Rne, Overflow::Finite);
+    /// let max = E4M3::from_f32_with(1e6, Rounding::TiesToEven, Overflow::Finite);
     /// assert_eq!(max, E4M3::MAX);
-    /// assert_eq!(E4M3::from_f32_with(1e6, Rounding::Rtz, Overflow::None), max); // natural, toward zero
-    /// assert!(E4M3::from_f32_with(1e6, Rounding::Rup, Overflow::None).is_nan());
-    /// assert_eq!(E4M3::from_f64_with(1e-300, Rounding::Rup, Overflow::None), E4M3::MIN_POSITIVE);
+    /// assert_eq!(E4M3::from_f32_with(1e6, Rounding::TowardZero, Overflow::None), max); // toward zero
+    /// assert!(E4M3::from_f32_with(1e6, Rounding::TowardPositive, Overflow::None).is_nan());
+    /// assert_eq!(E4M3::from_f64_with(1e-300, Rounding::TowardPositive, Overflow::None), E4M3::MIN_POSITIVE);
     /// ```
     ///
     /// # Panics
@@ -175,7 +175,7 @@ impl<F: FloatFormat> Minifloat<F> {
         if Self::BY64.takes(x) {
             Self::of(Self::BY64.encode(x))
         } else {
-            Self::from_f64_with(x, Rounding::Rne, Overflow::None)
+            Self::from_f64_with(x, Rounding::TiesToEven, Overflow::None)
         }
     }
 
@@ -235,7 +235,7 @@ impl<F: FloatFormat> Minifloat<F> {
     /// ```
     #[inline]
     pub fn from_minifloat<G: FloatFormat>(x: Minifloat<G>) -> Self {
-        Self::of(Self::FORMAT.encode(x.value(), Rounding::Rne, Overflow::None, 0).code)
+        Self::of(Self::FORMAT.encode(x.value(), Rounding::TiesToEven, Overflow::None, 0).code)
     }
 
     /// As `f32`; exact where [`Format::is_exact_in_f32`](crate::format::Format::is_exact_in_f32) says so, else nearest even.

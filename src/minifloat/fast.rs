@@ -106,7 +106,7 @@ macro_rules! narrowing {
             }
 
             const fn plain(format: Format, x: $float) -> $word {
-                format.$encode_with(x, Rounding::Rne, Overflow::None, 0).code as $word
+                format.$encode_with(x, Rounding::TiesToEven, Overflow::None, 0).code as $word
             }
 
             /// Bits of the smallest magnitude that overflows, by bisection: rounding is monotone.
@@ -115,7 +115,7 @@ macro_rules! narrowing {
                 while high - low > 1 {
                     let middle = low + (high - low) / 2;
                     let x = $float::from_bits(middle);
-                    let rounded = format.$encode_with(x, Rounding::Rne, Overflow::None, 0);
+                    let rounded = format.$encode_with(x, Rounding::TiesToEven, Overflow::None, 0);
                     if rounded.flags.contains(Flags::OVERFLOW) {
                         high = middle;
                     } else {

@@ -14,7 +14,7 @@ use crate::round::{Overflow, Rounding, Rules};
 /// The distance of two numbers, rounded up to binary64, so that it exceeds a number of binary64
 /// where the exact distance does.
 fn distance(a: Operand, b: Operand) -> f64 {
-    let context = Context::new(Format::F64, Rules::DEFAULT.with_rounding(Rounding::Rup));
+    let context = Context::new(Format::F64, Rules::DEFAULT.with_rounding(Rounding::TowardPositive));
     let (low, high) = if a.value() <= b.value() { (a, b) } else { (b, a) };
     f64::from_bits(context.sub(high, low).code)
 }
@@ -23,7 +23,7 @@ fn distance(a: Operand, b: Operand) -> f64 {
 fn scaled(value: Value, power: i32) -> f64 {
     let Value::Finite { negative, significand, exponent } = value else { return f64::NAN };
     let value = Value::Finite { negative, significand, exponent: exponent.saturating_sub(power) };
-    f64::from_bits(Format::F64.encode(value, Rounding::Raz, Overflow::None, 0).code)
+    f64::from_bits(Format::F64.encode(value, Rounding::AwayFromZero, Overflow::None, 0).code)
 }
 
 /// `floor(log2)` of a finite number's magnitude; the least integer of zero.

@@ -112,7 +112,7 @@ impl<F: FloatFormat> Minifloat<F> {
     /// The integer part as the low bits of a two's complement word, if the type has it.
     fn truncated(self, bits: u32, signed: bool) -> Option<u128> {
         let (word, flags) =
-            self.operand().to_int(bits, signed, Rounding::Rtz, false, IntInvalid::Riscv);
+            self.operand().to_int(bits, signed, Rounding::TowardZero, false, IntInvalid::Riscv);
         flags.is_empty().then_some(word)
     }
 }
@@ -184,7 +184,7 @@ macro_rules! as_integers {
         impl<F: FloatFormat> AsPrimitive<$type> for Minifloat<F> {
             fn as_(self) -> $type {
                 let (word, _) =
-                    self.operand().to_int($type::BITS, $signed, Rounding::Rtz, false, IntInvalid::Arm);
+                    self.operand().to_int($type::BITS, $signed, Rounding::TowardZero, false, IntInvalid::Arm);
                 word as $type
             }
         }

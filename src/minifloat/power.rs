@@ -113,7 +113,7 @@ impl<F: FloatFormat<Elementary = Yes>> Minifloat<F> {
         let exponent = exponent.clamp(-1000.0, 1000.0);
         // To odd, so that the second rounding, which sees the sign, gives what one would (Boldo and
         // Melquiond 2008): the two ends of two's complement differ.
-        let odd = Context::new(Format::F64, Rules::DEFAULT.with_rounding(Rounding::Odd));
+        let odd = Context::new(Format::F64, Rules::DEFAULT.with_rounding(Rounding::ToOdd));
         match odd.exp2(Operand::f64(exponent)) {
             Ok(rounded) => {
                 let power = f64::from_bits(rounded.code);

@@ -84,7 +84,7 @@ impl Quick {
 }
 
 const fn nearest_code(format: Format, x: f64) -> u64 {
-    format.encode_f64(x, Rounding::Rne, Overflow::None, 0).code
+    format.encode_f64(x, Rounding::TiesToEven, Overflow::None, 0).code
 }
 
 /// `2^(i / 32)`, to nearest.

@@ -106,10 +106,10 @@ impl<F: FloatFormat> Minifloat<F> {
     /// use exmy::minifloat::{E4M3, ExMy, Finite, Minifloat};
     /// use exmy::round::Rounding;
     ///
-    /// assert_eq!(E4M3::from_f32(2.5).round_to_integral(Rounding::Odd).to_f32(), 3.0);
-    /// assert!(E4M3::from_f32(-0.25).round_to_integral(Rounding::Rne).is_sign_negative()); // -0
+    /// assert_eq!(E4M3::from_f32(2.5).round_to_integral(Rounding::ToOdd).to_f32(), 3.0);
+    /// assert!(E4M3::from_f32(-0.25).round_to_integral(Rounding::TiesToEven).is_sign_negative()); // -0
     /// let most = Minifloat::<ExMy<0, 2, Finite>>::MAX; // 1.5, in steps of 0.5
-    /// assert_eq!(most.round_to_integral(Rounding::Rup).to_f32(), 1.5); // 2 is beyond the largest
+    /// assert_eq!(most.round_to_integral(Rounding::TowardPositive).to_f32(), 1.5); // 2 is beyond the largest
     /// ```
     ///
     /// # Panics
@@ -132,7 +132,7 @@ impl<F: FloatFormat> Minifloat<F> {
     /// ```
     #[must_use]
     pub fn floor(self) -> Self {
-        self.round_to_integral(Rounding::Rdn)
+        self.round_to_integral(Rounding::TowardNegative)
     }
 
     /// The smallest integer not below.
@@ -140,7 +140,7 @@ impl<F: FloatFormat> Minifloat<F> {
     /// Example: [`floor`](Self::floor).
     #[must_use]
     pub fn ceil(self) -> Self {
-        self.round_to_integral(Rounding::Rup)
+        self.round_to_integral(Rounding::TowardPositive)
     }
 
     /// The nearest integer, halves away from zero.
@@ -148,7 +148,7 @@ impl<F: FloatFormat> Minifloat<F> {
     /// Example: [`floor`](Self::floor).
     #[must_use]
     pub fn round(self) -> Self {
-        self.round_to_integral(Rounding::Rna)
+        self.round_to_integral(Rounding::TiesToAway)
     }
 
     /// The nearest integer, halves to the even one.
@@ -156,7 +156,7 @@ impl<F: FloatFormat> Minifloat<F> {
     /// Example: [`floor`](Self::floor).
     #[must_use]
     pub fn round_ties_even(self) -> Self {
-        self.round_to_integral(Rounding::Rne)
+        self.round_to_integral(Rounding::TiesToEven)
     }
 
     /// The integer part: toward zero.
@@ -164,7 +164,7 @@ impl<F: FloatFormat> Minifloat<F> {
     /// Example: [`floor`](Self::floor).
     #[must_use]
     pub fn trunc(self) -> Self {
-        self.round_to_integral(Rounding::Rtz)
+        self.round_to_integral(Rounding::TowardZero)
     }
 
     /// The fraction, `self - self.trunc()`, exactly; NaN of an infinity.

@@ -160,7 +160,7 @@ macro_rules! format {
 
             /// The number nearest to `x`, ties to even, with natural overflow.
             pub const fn from_f32_const(x: f32) -> $crate::minifloat::Minifloat<Self> {
-                let (mode, overflow) = ($crate::round::Rounding::Rne, $crate::round::Overflow::None);
+                let (mode, overflow) = ($crate::round::Rounding::TiesToEven, $crate::round::Overflow::None);
                 let format = $crate::minifloat::Minifloat::<Self>::FORMAT;
                 let code = format.encode_f32(x, mode, overflow, 0).code;
                 $crate::minifloat::Minifloat::of_bits(code as $bits)
@@ -168,7 +168,7 @@ macro_rules! format {
 
             /// The number nearest to `x`, ties to even, with natural overflow.
             pub const fn from_f64_const(x: f64) -> $crate::minifloat::Minifloat<Self> {
-                let (mode, overflow) = ($crate::round::Rounding::Rne, $crate::round::Overflow::None);
+                let (mode, overflow) = ($crate::round::Rounding::TiesToEven, $crate::round::Overflow::None);
                 let format = $crate::minifloat::Minifloat::<Self>::FORMAT;
                 let code = format.encode_f64(x, mode, overflow, 0).code;
                 $crate::minifloat::Minifloat::of_bits(code as $bits)

@@ -18,9 +18,9 @@ impl Format {
     /// use exmy::format::{Format, Value};
     /// use exmy::round::{Flags, Overflow, Rounding};
     ///
-    /// let nan = Format::E2M1.encode(Value::from_f32(f32::NAN), Rounding::Rne, Overflow::None, 0);
+    /// let nan = Format::E2M1.encode(Value::from_f32(f32::NAN), Rounding::TiesToEven, Overflow::None, 0);
     /// assert_eq!((nan.code, nan.flags), (0x7, Flags::INVALID)); // FP4 has no NaN: its largest number
-    /// let minus = Format::UE4M3.encode(Value::from_f32(-1.0), Rounding::Rne, Overflow::Finite, 0);
+    /// let minus = Format::UE4M3.encode(Value::from_f32(-1.0), Rounding::TiesToEven, Overflow::Finite, 0);
     /// assert_eq!(minus.code, 0); // nothing below zero
     /// ```
     ///
@@ -72,7 +72,7 @@ impl Format {
     /// ```
     /// use exmy::{format::Format, round::{Flags, Overflow, Rounding}};
     ///
-    /// let rounded = Format::E4M3FN.encode_f32(500.0, Rounding::Rne, Overflow::Finite, 0);
+    /// let rounded = Format::E4M3FN.encode_f32(500.0, Rounding::TiesToEven, Overflow::Finite, 0);
     /// assert_eq!(Format::E4M3FN.to_f32(rounded.code), 448.0);
     /// assert!(rounded.flags.contains(Flags::OVERFLOW | Flags::SATURATED));
     /// ```
@@ -94,8 +94,8 @@ impl Format {
     /// use exmy::round::{Overflow, Rounding};
     ///
     /// let x = 1.0625 + 2.0_f64.powi(-40); // just above a tie
-    /// let once = Format::E4M3FN.encode_f64(x, Rounding::Rne, Overflow::None, 0);
-    /// let twice = Format::E4M3FN.encode_f32(x as f32, Rounding::Rne, Overflow::None, 0);
+    /// let once = Format::E4M3FN.encode_f64(x, Rounding::TiesToEven, Overflow::None, 0);
+    /// let twice = Format::E4M3FN.encode_f32(x as f32, Rounding::TiesToEven, Overflow::None, 0);
     /// assert_eq!((once.code, twice.code), (0x39, 0x38));
     /// ```
     ///
@@ -147,7 +147,7 @@ impl Value {
     ///
     /// Example: [`Format::to_f32`].
     pub const fn to_f32(self) -> f32 {
-        let rounded = Format::F32.encode(self, Rounding::Rne, Overflow::None, 0);
+        let rounded = Format::F32.encode(self, Rounding::TiesToEven, Overflow::None, 0);
         f32::from_bits(rounded.code as u32)
     }
 
@@ -155,7 +155,7 @@ impl Value {
     ///
     /// Example: [`Format::to_f32`].
     pub const fn to_f64(self) -> f64 {
-        let rounded = Format::F64.encode(self, Rounding::Rne, Overflow::None, 0);
+        let rounded = Format::F64.encode(self, Rounding::TiesToEven, Overflow::None, 0);
         f64::from_bits(rounded.code)
     }
 }

@@ -58,14 +58,14 @@ const fn goes_up(
     // Without short circuits: which way a number goes is as good as random to the processor.
     let inexact = !fraction.is_zero();
     match mode {
-        Rounding::Rne => (bits > HALF) | ((bits == HALF) & (sticky | odd)),
-        Rounding::Rna => bits >= HALF,
-        Rounding::Rnz => (bits > HALF) | ((bits == HALF) & sticky),
-        Rounding::Rtz => false,
-        Rounding::Rup => inexact & !negative,
-        Rounding::Rdn => inexact & negative,
-        Rounding::Raz => inexact,
-        Rounding::Odd => inexact & !odd,
+        Rounding::TiesToEven => (bits > HALF) | ((bits == HALF) & (sticky | odd)),
+        Rounding::TiesToAway => bits >= HALF,
+        Rounding::TiesToZero => (bits > HALF) | ((bits == HALF) & sticky),
+        Rounding::TowardZero => false,
+        Rounding::TowardPositive => inexact & !negative,
+        Rounding::TowardNegative => inexact & negative,
+        Rounding::AwayFromZero => inexact,
+        Rounding::ToOdd => inexact & !odd,
         Rounding::Stochastic { variant, bits: n } => {
             assert!(n >= 1 && n <= 32, "stochastic rounding takes 1 to 32 random bits");
             let n = n as u32;
@@ -96,7 +96,7 @@ impl Format {
     /// // 2.5 exactly, a tie, and a little more than that.
     /// let round = |sticky| {
     ///     let exact = Exact { negative: false, significand: 20, exponent: -3, sticky };
-    ///     Format::E2M1.round(exact, Rounding::Rne, 0, Overflow::None)
+    ///     Format::E2M1.round(exact, Rounding::TiesToEven, 0, Overflow::None)
     /// };
     /// assert_eq!([round(false), round(true)].map(|rounded| rounded.code), [0x4, 0x5]);
     /// ```
@@ -268,7 +268,7 @@ impl Format {
         }
         if negative && !self.is_signed() {
             let to_zero = matches!(rules.overflow, Overflow::None)
-                && matches!(rules.rounding, Rounding::Rtz | Rounding::Rup);
+                && matches!(rules.rounding, Rounding::TowardZero | Rounding::TowardPositive);
             return self.negative_in_unsigned(to_zero, rules, flags);
         }
         if magnitude <= self.largest(negative, rules.overflow) as u128 {
@@ -276,12 +276,12 @@ impl Format {
         }
         let flags = flags.union(Flags::OVERFLOW).union(Flags::INEXACT);
         let inward = match rules.rounding {
-            Rounding::Rtz => true,
-            Rounding::Rup => negative,
-            Rounding::Rdn => !negative,
+            Rounding::TowardZero => true,
+            Rounding::TowardPositive => negative,
+            Rounding::TowardNegative => !negative,
             // P3109 keeps its infinities, of even code; elsewhere the largest value, as Berkeley
             // SoftFloat has it, so that a second rounding still sees a number.
-            Rounding::Odd => {
+            Rounding::ToOdd => {
                 !matches!(self.specials(), Specials::P3109 { .. }) || self.max_code() & 1 == 1
             }
             _ => false,
@@ -400,9 +400,9 @@ impl Exact {
     /// use exmy::round::Rounding;
     ///
     /// let of = |x: f64, mode| Value::from_f64(x).exact().unwrap().to_integer(mode, 0);
-    /// assert_eq!(of(-2.5, Rounding::Rne), Some((2, true))); // without its sign
-    /// assert_eq!(of(-2.5, Rounding::Rdn), Some((3, true))); // which counts all the same
-    /// assert_eq!(of(1e39, Rounding::Rne), None); // more than 128 bits
+    /// assert_eq!(of(-2.5, Rounding::TiesToEven), Some((2, true))); // without its sign
+    /// assert_eq!(of(-2.5, Rounding::TowardNegative), Some((3, true))); // which counts all the same
+    /// assert_eq!(of(1e39, Rounding::TiesToEven), None); // more than 128 bits
     /// ```
     ///
     /// # Panics

@@ -199,7 +199,7 @@ impl Profile {
                 };
                 let rules = Rules { overflow: nonsaturating(to), nan, ..rules };
                 if scale {
-                    Rules { rounding: Rounding::Rna, operands: Operands::Away, ..rules }
+                    Rules { rounding: Rounding::TiesToAway, operands: Operands::Away, ..rules }
                 } else {
                     rules
                 }
@@ -215,7 +215,7 @@ impl Profile {
             Self::CudaSatfinite | Self::CudaSatfiniteRelu => {
                 let rules = Rules { overflow: Overflow::Finite, nan: unsigned_nan, ..rules };
                 if scale {
-                    Rules { rounding: Rounding::Rup, sign: SignRule::Magnitude, ..rules }
+                    Rules { rounding: Rounding::TowardPositive, sign: SignRule::Magnitude, ..rules }
                 } else if matches!(self, Self::CudaSatfiniteRelu) {
                     Rules { sign: SignRule::Relu, ..rules }
                 } else {
@@ -224,7 +224,7 @@ impl Profile {
             }
             Self::CudaTf32Rna => {
                 let nan = NanRules { payload: Payload::Truncate, code: NanCode::AllOnes, ..nan };
-                Rules { rounding: Rounding::Rna, nan, ..rules }
+                Rules { rounding: Rounding::TiesToAway, nan, ..rules }
             }
             Self::Torch | Self::TorchNosat => {
                 let code = if to.bits() <= 8 { NanCode::AllOnes } else { NanCode::Quiet };
@@ -236,7 +236,7 @@ impl Profile {
                 let rules = Rules { overflow, nan, ..rules };
                 if scale {
                     Rules {
-                        rounding: Rounding::Rna,
+                        rounding: Rounding::TiesToAway,
                         operands: Operands::Away,
                         sign: SignRule::Magnitude,
                         absent_zero: AbsentZero::Smallest,
@@ -247,15 +247,15 @@ impl Profile {
                 }
             }
             Self::Onnx => {
-                let rounding = if scale { Rounding::Rup } else { rules.rounding };
+                let rounding = if scale { Rounding::TowardPositive } else { rules.rounding };
                 Rules { rounding, overflow: Overflow::Onnx, ..rules }
             }
             Self::OnnxNosat => {
-                let rounding = if scale { Rounding::Rna } else { rules.rounding };
+                let rounding = if scale { Rounding::TiesToAway } else { rules.rounding };
                 Rules { rounding, overflow: nonsaturating(to), ..rules }
             }
             Self::Microxcaling => {
-                Rules { rounding: Rounding::Rna, overflow: Overflow::Propagate, ..rules }
+                Rules { rounding: Rounding::TiesToAway, overflow: Overflow::Propagate, ..rules }
             }
             Self::X86 => {
                 let nan = NanRules { payload: Payload::Keep, made_negative: true, ..nan };

@@ -162,7 +162,7 @@ pub enum Standard {
 /// use exmy::format::Format;
 /// use exmy::round::{Flush, Profile, Rounding, Rules};
 ///
-/// let rules = Profile::OcpSat.rules(Format::E4M3FN).with_rounding(Rounding::Rtz);
+/// let rules = Profile::OcpSat.rules(Format::E4M3FN).with_rounding(Rounding::TowardZero);
 /// let flushed = Rules { flush: Flush::Output, ..rules };
 /// assert_ne!(rules, flushed);
 /// ```
@@ -191,7 +191,7 @@ pub struct Rules {
 impl Rules {
     /// To nearest even, natural overflow, subnormals kept, canonical NaN, IEEE 754's tables.
     pub const DEFAULT: Self = Self {
-        rounding: Rounding::Rne,
+        rounding: Rounding::TiesToEven,
         overflow: Overflow::None,
         tininess: Tininess::After,
         flush: Flush::None,
@@ -207,8 +207,9 @@ impl Rules {
     /// ```
     /// use exmy::round::{Overflow, Rounding, Rules, Tininess};
     ///
-    /// let rules = Rules::DEFAULT.with_rounding(Rounding::Rtz).with_overflow(Overflow::Nan);
-    /// assert_eq!((rules.rounding, rules.overflow, rules.tininess), (Rounding::Rtz, Overflow::Nan, Tininess::After));
+    /// let rules = Rules::DEFAULT.with_rounding(Rounding::TowardZero).with_overflow(Overflow::Nan);
+    /// assert_eq!((rules.rounding, rules.overflow), (Rounding::TowardZero, Overflow::Nan));
+    /// assert_eq!(rules.tininess, Tininess::After);
     /// assert_ne!(rules.with_tininess(Tininess::Before), rules);
     /// ```
     #[must_use]

@@ -45,7 +45,7 @@ pub(crate) fn power_code(
     }
     let exponent = exponent.clamp(bottom, top);
     let power = Exact { negative: false, significand: 1, exponent, sticky: false };
-    scale.round(power, Rounding::Rne, 0, Overflow::Finite).code
+    scale.round(power, Rounding::TiesToEven, 0, Overflow::Finite).code
 }
 
 /// The exponents of the smallest and the largest power of two that a format has.

@@ -161,16 +161,16 @@ impl Profile {
     /// use exmy::block::Profile;
     /// use exmy::round::Rounding;
     ///
-    /// assert_eq!(Profile::Torchao.default_rounding(), Rounding::Rne);
-    /// assert_eq!(Profile::Microxcaling.default_rounding(), Rounding::Rna); // ties away from zero
+    /// assert_eq!(Profile::Torchao.default_rounding(), Rounding::TiesToEven);
+    /// assert_eq!(Profile::Microxcaling.default_rounding(), Rounding::TiesToAway); // ties away from zero
     /// ```
     pub const fn default_rounding(self) -> Rounding {
         match self {
             Self::Microxcaling
             | Self::MicroxcalingFlush
             | Self::MicroxcalingTorch
-            | Self::MicroxcalingTorchFlush => Rounding::Rna,
-            _ => Rounding::Rne,
+            | Self::MicroxcalingTorchFlush => Rounding::TiesToAway,
+            _ => Rounding::TiesToEven,
         }
     }
 

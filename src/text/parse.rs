@@ -90,7 +90,7 @@ impl Format {
     /// use exmy::format::Format;
     /// use exmy::round::{Rounding, Rules};
     ///
-    /// let up = Rules::DEFAULT.with_rounding(Rounding::Rup);
+    /// let up = Rules::DEFAULT.with_rounding(Rounding::TowardPositive);
     /// let code = Format::E4M3FN.parse("1.0000000000000000000000000000000000001", &up, 0)?.code;
     /// assert_eq!(code, Format::E4M3FN.parse("0x1.2p+0", &up, 0)?.code);
     /// # Ok::<(), exmy::text::ParseNumberError>(())

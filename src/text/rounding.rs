@@ -12,14 +12,14 @@ use super::{Short, UnknownName};
 use crate::round::{Flush, Overflow, Profile, Rounding, StochasticVariant, Tininess};
 
 const MODES: [(&str, Rounding); 8] = [
-    ("rne", Rounding::Rne),
-    ("rna", Rounding::Rna),
-    ("rnz", Rounding::Rnz),
-    ("rtz", Rounding::Rtz),
-    ("rup", Rounding::Rup),
-    ("rdn", Rounding::Rdn),
-    ("raz", Rounding::Raz),
-    ("odd", Rounding::Odd),
+    ("rne", Rounding::TiesToEven),
+    ("rna", Rounding::TiesToAway),
+    ("rnz", Rounding::TiesToZero),
+    ("rtz", Rounding::TowardZero),
+    ("rup", Rounding::TowardPositive),
+    ("rdn", Rounding::TowardNegative),
+    ("raz", Rounding::AwayFromZero),
+    ("odd", Rounding::ToOdd),
 ];
 
 const POLICIES: [(&str, Overflow); 6] = [

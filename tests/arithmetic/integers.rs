@@ -81,7 +81,7 @@ fn truncation_is_rusts() {
         let field = 1018 + random.below(140);
         let x = f64::from_bits(if i % 8 == 0 { word } else { word & !(0x7FF << 52) | field << 52 });
         let to = |bits, signed| {
-            Operand::f64(x).to_int(bits, signed, Rounding::Rtz, false, IntInvalid::Arm).0
+            Operand::f64(x).to_int(bits, signed, Rounding::TowardZero, false, IntInvalid::Arm).0
         };
         assert_eq!(to(8, true), u128::from(x as i8 as u8), "{x:e}");
         assert_eq!(to(32, true), u128::from(x as i32 as u32), "{x:e}");

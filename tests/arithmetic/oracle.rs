@@ -332,14 +332,14 @@ impl Gap {
     fn goes_up(&self, x: &Finite, mode: Rounding, random: u32) -> bool {
         let Self { low, high, odd, midpoint } = *self;
         match mode {
-            Rounding::Rne => midpoint.is_gt() || (midpoint.is_eq() && odd),
-            Rounding::Rna => midpoint.is_ge(),
-            Rounding::Rnz => midpoint.is_gt(),
-            Rounding::Rtz => false,
-            Rounding::Rup => !x.negative,
-            Rounding::Rdn => x.negative,
-            Rounding::Raz => true,
-            Rounding::Odd => !odd,
+            Rounding::TiesToEven => midpoint.is_gt() || (midpoint.is_eq() && odd),
+            Rounding::TiesToAway => midpoint.is_ge(),
+            Rounding::TiesToZero => midpoint.is_gt(),
+            Rounding::TowardZero => false,
+            Rounding::TowardPositive => !x.negative,
+            Rounding::TowardNegative => x.negative,
+            Rounding::AwayFromZero => true,
+            Rounding::ToOdd => !odd,
             Rounding::Stochastic { variant, bits } => {
                 let (r, one) = (u128::from(random >> (32 - bits)), 1_u128 << bits);
                 // v against part / 2^(bits + 1), in steps of half a unit of R.
@@ -425,7 +425,7 @@ impl Grid {
         };
         let place = place.unwrap_or_else(|| self.place(x));
         let rounded = self.round(x, place, mode, random);
-        let negative = x.negative || (x.cancelled && mode == Rounding::Rdn);
+        let negative = x.negative || (x.cancelled && mode == Rounding::TowardNegative);
         let code = self.model.bound(negative, rounded, x.is_zero(), mode, overflow);
         if (negative && !self.model.signed) || (!self.model.zero && place.lower == 0) {
             return (code, None);
@@ -545,10 +545,10 @@ impl Grid {
     pub fn code_of(&self, x: Meaning, overflow: Overflow) -> u64 {
         match finite(x) {
             Some(x) => {
-                let (mode, tininess) = (Rounding::Rne, Tininess::After);
+                let (mode, tininess) = (Rounding::TiesToEven, Tininess::After);
                 self.expected(&Real::Finite(x), None, mode, overflow, 0, tininess).0
             }
-            None => self.model.encode(x, Rounding::Rne, overflow, 0),
+            None => self.model.encode(x, Rounding::TiesToEven, overflow, 0),
         }
     }
 

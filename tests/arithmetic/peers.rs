@@ -10,11 +10,11 @@ use crate::common::Meaning;
 use crate::oracle::{Grid, Random, on_all};
 
 const ROUNDS: [(Rounding, Round); 5] = [
-    (Rounding::Rne, Round::NearestTiesToEven),
-    (Rounding::Rna, Round::NearestTiesToAway),
-    (Rounding::Rtz, Round::TowardZero),
-    (Rounding::Rup, Round::TowardPositive),
-    (Rounding::Rdn, Round::TowardNegative),
+    (Rounding::TiesToEven, Round::NearestTiesToEven),
+    (Rounding::TiesToAway, Round::NearestTiesToAway),
+    (Rounding::TowardZero, Round::TowardZero),
+    (Rounding::TowardPositive, Round::TowardPositive),
+    (Rounding::TowardNegative, Round::TowardNegative),
 ];
 
 /// APFloat's status as this crate's flags.
@@ -39,7 +39,7 @@ fn check<F: Float>(
     mode: Rounding,
     what: &dyn Fn() -> String,
 ) {
-    let directed = !matches!(mode, Rounding::Rne | Rounding::Rna);
+    let directed = !matches!(mode, Rounding::TiesToEven | Rounding::TiesToAway);
     if grid.format == Format::E4M3FN && ours.flags.contains(Flags::OVERFLOW) && directed {
         return;
     }
@@ -85,7 +85,7 @@ fn check_all<F: Float>(grid: &Grid, codes: [u64; 3], fma: bool) {
             &what("to integral"),
         );
     }
-    let mode = Rounding::Rne;
+    let mode = Rounding::TiesToEven;
     let context = Context::new(format, Rules::DEFAULT);
     let what = |name: &'static str| move || format!("{format} {name} {codes:x?}");
     check(grid, context.fmod(a, b), &x.c_fmod(y), mode, &what("fmod"));

@@ -39,12 +39,12 @@ fn expected(
             // Between 0, which is even, and the smallest normal number.
             let half = x.compare(Num::new(normal.integer, normal.exponent - 1));
             let up = match mode {
-                Rounding::Rne | Rounding::Rnz => half == Ordering::Greater,
-                Rounding::Rna => half != Ordering::Less,
-                Rounding::Rtz => false,
-                Rounding::Rup => !x.negative,
-                Rounding::Rdn => x.negative,
-                Rounding::Raz | Rounding::Odd => true,
+                Rounding::TiesToEven | Rounding::TiesToZero => half == Ordering::Greater,
+                Rounding::TiesToAway => half != Ordering::Less,
+                Rounding::TowardZero => false,
+                Rounding::TowardPositive => !x.negative,
+                Rounding::TowardNegative => x.negative,
+                Rounding::AwayFromZero | Rounding::ToOdd => true,
                 Rounding::Stochastic { .. } => unreachable!(),
             };
             // Tiny by the number itself, or by its rounding to full precision.

@@ -96,14 +96,14 @@ pub fn integer(negative: bool, x: Num, mode: Rounding) -> (u128, bool) {
     let odd = whole % 2 == 1;
     let up = rest != 0
         && match mode {
-            Rounding::Rne => half.is_gt() || (half.is_eq() && odd),
-            Rounding::Rna => half.is_ge(),
-            Rounding::Rnz => half.is_gt(),
-            Rounding::Rtz => false,
-            Rounding::Rup => !negative,
-            Rounding::Rdn => negative,
-            Rounding::Raz => true,
-            Rounding::Odd => !odd,
+            Rounding::TiesToEven => half.is_gt() || (half.is_eq() && odd),
+            Rounding::TiesToAway => half.is_ge(),
+            Rounding::TiesToZero => half.is_gt(),
+            Rounding::TowardZero => false,
+            Rounding::TowardPositive => !negative,
+            Rounding::TowardNegative => negative,
+            Rounding::AwayFromZero => true,
+            Rounding::ToOdd => !odd,
             Rounding::Stochastic { .. } => unreachable!(),
         };
     (whole + u128::from(up), rest != 0)
@@ -240,7 +240,7 @@ fn neighbours_of_every_code() {
         let (grid, p3109) = (Grid::new(format), is_p3109(format));
         let codes = ascending(&grid);
         let zero = |code: u64| matches!(grid.decode(code), Meaning::Finite(_, x) if x.integer == 0);
-        let rules = rules(format, Rounding::Rne, Overflow::None, Tininess::After);
+        let rules = rules(format, Rounding::TiesToEven, Overflow::None, Tininess::After);
         let context = Context::new(format, rules);
         let beyond = |up: bool| match grid.model.infinity(!up) {
             Some(code) => code,
@@ -285,8 +285,10 @@ fn signs_and_classes(formats: &[(Format, usize)]) {
     on_all(formats, |&(format, step)| {
         let grid = Grid::new(format);
         let one_zero = !format.has_negative_zero();
-        let context =
-            Context::new(format, rules(format, Rounding::Rne, Overflow::None, Tininess::After));
+        let context = Context::new(
+            format,
+            rules(format, Rounding::TiesToEven, Overflow::None, Tininess::After),
+        );
         for code in format.codes().step_by(step) {
             let (x, operand) = (grid.decode(code), Operand::new(format, code));
             let set = |negative: bool| match x {

@@ -283,7 +283,7 @@ fn mx_scale_codes() {
             View::new(&data, 1, 3),
             Axis::Cols,
             format,
-            Rounding::Rne,
+            Rounding::TiesToEven,
             Overflow::Finite,
             RANDOM,
         );

@@ -19,7 +19,7 @@ fn nvfp4_golden() {
         x,
         Axis::Cols,
         BlockFormat::NVFP4,
-        Rounding::Rne,
+        Rounding::TiesToEven,
         Overflow::Finite,
         RANDOM,
     );
@@ -52,7 +52,7 @@ fn nvfp4_scale_order() {
     let mut data = [0.0; 32];
     (data[0], data[16]) = (amax, amax_b);
     let x = View::new(&data, 1, 32);
-    let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+    let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
     let tensor =
         BlockTensor::quantize(x, Axis::Cols, BlockFormat::NVFP4, rounding, overflow, RANDOM);
     assert_eq!(tensor.scales(), [0x7E, 0x5A]);
@@ -120,7 +120,7 @@ fn nvfp4_edges() {
             View::new(data, 1, data.len()),
             Axis::Cols,
             BlockFormat::NVFP4,
-            Rounding::Rne,
+            Rounding::TiesToEven,
             Overflow::Finite,
             RANDOM,
         )
@@ -203,7 +203,7 @@ fn the_callers_largest_magnitude_is_that_of_the_whole() {
         let Ok(format) = name.parse::<BlockFormat>() else { panic!("{name}") };
         let whole = [&data[..], &[amax; 16 * 48]].concat();
         let (x, whole) = (View::new(&data, rows, cols), View::new(&whole, rows + 16, cols));
-        let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+        let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
         let (axis, quantizer) = (Axis::Cols, Quantizer::new(format.into()));
         let expected = BlockTensor::quantize(whole, axis, format, rounding, overflow, RANDOM);
         let plain =
@@ -246,7 +246,7 @@ fn matrices_larger_than_memory_are_refused() {
         let error = quantizer.quantize(x, Axis::Cols, RANDOM).unwrap_err();
         assert_eq!(error, QuantizeError::Memory { shape: (side, side) }, "{text}");
         let Target::Block(format) = quantizer.target else { continue };
-        let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+        let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
         for plain in [false, true] {
             let panic = std::panic::catch_unwind(|| match plain {
                 true => {

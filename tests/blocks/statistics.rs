@@ -104,7 +104,7 @@ fn sums_have_one_order() {
             assert_eq!([found.signal, found.noise].map(f64::to_bits), sums, "{name} {rows} {cols}");
         };
         for text in ["mxfp8-e4m3", "nvfp4"] {
-            let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+            let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
             let format: BlockFormat = text.parse().unwrap();
             let tensor = BlockTensor::quantize(x, Axis::Cols, format, rounding, overflow, RANDOM);
             check(tensor.statistics(x), &tensor.dequantize(), text);
@@ -129,7 +129,7 @@ fn statistics_are_those_of_the_definition() {
         let x = View::new(&data, rows, cols);
         for text in ["mxfp8-e4m3", "mxfp4", "nvfp4", "nvfp4-16x16", "e4m3fn/tensor:f32"] {
             let format: BlockFormat = text.parse().unwrap();
-            let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+            let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
             let tensor = BlockTensor::quantize(x, Axis::Cols, format, rounding, overflow, RANDOM);
             let y = tensor.dequantize();
             let largest = f64::from(format.element.max().to_f32());
@@ -186,7 +186,7 @@ fn statistics_do_not_show_threads() {
     let (rows, cols) = (90, 1100);
     let data = &matrices(rows * cols)[1].1;
     let x = View::new(data, rows, cols);
-    let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+    let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
     let found = || {
         let format = BlockFormat::MXFP4;
         BlockTensor::quantize(x, Axis::Rows, format, rounding, overflow, RANDOM).statistics(x)
@@ -201,7 +201,7 @@ fn statistics_by_hand() {
     let mut data = [0.0_f32; 32];
     (data[0], data[1], data[2], data[3], data[4]) = (6.5, -6.0, 0.25, 0.75, -2.5);
     let x = View::new(&data, 1, 32);
-    let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+    let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
     let tensor =
         BlockTensor::quantize(x, Axis::Cols, BlockFormat::MXFP4, rounding, overflow, RANDOM);
     assert_eq!(tensor.dequantize()[..5], [6.0, -6.0, 0.0, 1.0, -2.0]);
@@ -237,7 +237,7 @@ fn saturation_in_twos_complement() {
     let x = View::new(&data, 1, 64);
     let quantize = |overflow| {
         let format = BlockFormat::MXINT8;
-        BlockTensor::quantize(x, Axis::Cols, format, Rounding::Rne, overflow, RANDOM)
+        BlockTensor::quantize(x, Axis::Cols, format, Rounding::TiesToEven, overflow, RANDOM)
     };
     // -1.9999 becomes -2, which is no saturation, and -3.9999 becomes -4.
     for (overflow, low, values, saturated) in [
@@ -295,7 +295,7 @@ fn turned_tensors() {
     let (rows, cols) = (50, 35);
     let data = &matrices(rows * cols)[1].1;
     let x = View::new(data, rows, cols);
-    let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+    let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
     for format in formats() {
         let quantize = |x, axis| BlockTensor::quantize(x, axis, format, rounding, overflow, RANDOM);
         let tensor = quantize(x, Axis::Cols);
@@ -321,7 +321,7 @@ fn parts_make_the_tensor_again() {
     let (rows, cols) = (9, 45);
     let data = &matrices(rows * cols)[1].1;
     for format in formats() {
-        let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+        let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
         let x = View::new(data, rows, cols);
         let tensor = BlockTensor::quantize(x, Axis::Cols, format, rounding, overflow, RANDOM);
         let (right, size) = (tensor.blocks().1, format.scale.storage_bits() as usize / 8);

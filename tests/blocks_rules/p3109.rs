@@ -118,7 +118,7 @@ fn infinite_scales() {
         x,
         Axis::Cols,
         format,
-        Rounding::Rne,
+        Rounding::TiesToEven,
         Overflow::Finite,
         RANDOM,
         |_| f32::INFINITY,

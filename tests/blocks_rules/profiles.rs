@@ -349,7 +349,8 @@ fn four_over_six_is_relative_to_the_axis() {
     let x = View::new(&x, 32, 64);
     for text in ["nvfp4@4over6", "nvfp4-16x16@4over6-mse"] {
         let format: BlockFormat = text.parse().unwrap();
-        let (rounding, overflow) = (exmy::round::Rounding::Rne, exmy::round::Overflow::Finite);
+        let (rounding, overflow) =
+            (exmy::round::Rounding::TiesToEven, exmy::round::Overflow::Finite);
         let along =
             PlainBlocks::quantize(x, Axis::Cols, format, rounding, overflow, RANDOM).dequantize();
         let down = PlainBlocks::quantize(x.t(), Axis::Rows, format, rounding, overflow, RANDOM)

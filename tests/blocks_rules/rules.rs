@@ -241,7 +241,7 @@ fn own_scales() {
             view,
             axis,
             format,
-            Rounding::Rne,
+            Rounding::TiesToEven,
             Overflow::Finite,
             RANDOM,
             |block| {
@@ -255,14 +255,16 @@ fn own_scales() {
                 Axis::Rows => (0..8).map(|j| x[j * 8 + i]).collect(),
             };
             assert_eq!(seen[i], block);
-            let scale =
-                Format::UE4M3.encode_f32(mean(&block), Rounding::Rne, Overflow::Finite, 0).code;
+            let scale = Format::UE4M3
+                .encode_f32(mean(&block), Rounding::TiesToEven, Overflow::Finite, 0)
+                .code;
             assert_eq!(u64::from(found.scales[i]), scale);
             for (j, x) in block.iter().enumerate() {
                 let at = if axis == Axis::Cols { i * 8 + j } else { j * 8 + i };
                 // A ratio of 24-bit and 4-bit integers is no tie of 4 bits by accident in f64.
                 let quotient = f64::from(*x) / Format::UE4M3.to_f64(scale);
-                let want = Format::E4M3FN.encode_f64(quotient, Rounding::Rne, Overflow::Finite, 0);
+                let want =
+                    Format::E4M3FN.encode_f64(quotient, Rounding::TiesToEven, Overflow::Finite, 0);
                 assert_eq!(u64::from(found.codes[at]), want.code);
             }
         }
@@ -273,7 +275,7 @@ fn own_scales() {
             x,
             Axis::Cols,
             format,
-            Rounding::Rne,
+            Rounding::TiesToEven,
             Overflow::Finite,
             RANDOM,
             |_| scale,
@@ -284,7 +286,7 @@ fn own_scales() {
     assert_eq!(with(1e9).scales, [0x7E; 8]);
     let refused = std::panic::catch_unwind(|| {
         let x = View::new(&[1.0_f32; 16], 1, 16);
-        let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+        let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
         PlainBlocks::quantize_with(
             x,
             Axis::Cols,

@@ -50,7 +50,7 @@ fn canonical() {
     let rounding = |text: &str| text.parse::<Quantizer>().unwrap().rounding;
     assert_eq!(
         [rounding("mxfp4@microxcaling"), rounding("mxfp4@torchao")],
-        [Rounding::Rna, Rounding::Rne]
+        [Rounding::TiesToAway, Rounding::TiesToEven]
     );
 }
 

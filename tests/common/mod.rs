@@ -395,8 +395,8 @@ impl Model {
             return if smallest { self.code(true, 0) } else { code };
         }
         if negative && !self.signed {
-            let inward =
-                overflow == Overflow::None && matches!(mode, Rounding::Rtz | Rounding::Rup);
+            let inward = overflow == Overflow::None
+                && matches!(mode, Rounding::TowardZero | Rounding::TowardPositive);
             return if inward && self.zero { 0 } else { nan_or_smallest() };
         }
         let full = matches!(overflow, Overflow::None | Overflow::Nan | Overflow::Infinity);
@@ -405,10 +405,10 @@ impl Model {
             return self.code(negative, rounded);
         }
         let inward = match mode {
-            Rounding::Rtz => true,
-            Rounding::Rup => negative,
-            Rounding::Rdn => !negative,
-            Rounding::Odd => {
+            Rounding::TowardZero => true,
+            Rounding::TowardPositive => negative,
+            Rounding::TowardNegative => !negative,
+            Rounding::ToOdd => {
                 !matches!(self.specials, Specials::P3109 { .. }) || self.max_code() % 2 == 1
             }
             _ => false,
@@ -450,14 +450,14 @@ impl Model {
         let odd = lower % 2 == 1;
         let midpoint = x.times(2).cmp(&lo.plus(hi));
         let up = match mode {
-            Rounding::Rne => midpoint.is_gt() || (midpoint.is_eq() && odd),
-            Rounding::Rna => midpoint.is_ge(),
-            Rounding::Rnz => midpoint.is_gt(),
-            Rounding::Rtz => false,
-            Rounding::Rup => !negative,
-            Rounding::Rdn => negative,
-            Rounding::Raz => true,
-            Rounding::Odd => !odd,
+            Rounding::TiesToEven => midpoint.is_gt() || (midpoint.is_eq() && odd),
+            Rounding::TiesToAway => midpoint.is_ge(),
+            Rounding::TiesToZero => midpoint.is_gt(),
+            Rounding::TowardZero => false,
+            Rounding::TowardPositive => !negative,
+            Rounding::TowardNegative => negative,
+            Rounding::AwayFromZero => true,
+            Rounding::ToOdd => !odd,
             Rounding::Stochastic { variant, bits } => {
                 let r = u128::from(random >> (32 - bits));
                 let one = 1_u128 << bits;

@@ -76,12 +76,12 @@ fn one_rounding() {
 fn beyond_binary32() {
     let largest = f64::from(f32::MAX);
     let cases = [
-        (Rounding::Rtz, Overflow::Infinity, [0x7F7F_u16, 0x7F80, 0x7F80]),
-        (Rounding::Rtz, Overflow::Nan, [0x7F7F, 0x7FC0, 0x7FC0]),
-        (Rounding::Rtz, Overflow::None, [0x7F7F, 0x7F7F, 0x7F80]),
-        (Rounding::Rne, Overflow::Finite, [0x7F7F, 0x7F7F, 0x7F7F]),
-        (Rounding::Rne, Overflow::Propagate, [0x7F7F, 0x7F7F, 0x7F80]),
-        (Rounding::Rne, Overflow::None, [0x7F80, 0x7F80, 0x7F80]),
+        (Rounding::TowardZero, Overflow::Infinity, [0x7F7F_u16, 0x7F80, 0x7F80]),
+        (Rounding::TowardZero, Overflow::Nan, [0x7F7F, 0x7FC0, 0x7FC0]),
+        (Rounding::TowardZero, Overflow::None, [0x7F7F, 0x7F7F, 0x7F80]),
+        (Rounding::TiesToEven, Overflow::Finite, [0x7F7F, 0x7F7F, 0x7F7F]),
+        (Rounding::TiesToEven, Overflow::Propagate, [0x7F7F, 0x7F7F, 0x7F80]),
+        (Rounding::TiesToEven, Overflow::None, [0x7F80, 0x7F80, 0x7F80]),
     ];
     at_every_level(|level| {
         for (rounding, overflow, want) in cases {

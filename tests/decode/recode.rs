@@ -68,7 +68,7 @@ fn modes_widths_and_profiles() {
 #[test]
 fn from_sixteen_bits() {
     let codes: Vec<u16> = (0..=u16::MAX).collect();
-    let mut rules = vec![Rules::DEFAULT, Rules::DEFAULT.with_rounding(Rounding::Rup)];
+    let mut rules = vec![Rules::DEFAULT, Rules::DEFAULT.with_rounding(Rounding::TowardPositive)];
     for payload in [Payload::Keep, Payload::Truncate] {
         let mut other = Rules::DEFAULT;
         other.nan.payload = payload;

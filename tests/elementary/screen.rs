@@ -118,20 +118,20 @@ impl Screen {
     pub(crate) fn code(&self, negative: bool, place: Place, mode: Rounding) -> u64 {
         let Place { lower, upper_half } = place;
         let up = match mode {
-            Rounding::Rne | Rounding::Rna | Rounding::Rnz => upper_half,
-            Rounding::Rtz => false,
-            Rounding::Rup => !negative,
-            Rounding::Rdn => negative,
-            Rounding::Raz => true,
-            Rounding::Odd => lower.is_multiple_of(2),
+            Rounding::TiesToEven | Rounding::TiesToAway | Rounding::TiesToZero => upper_half,
+            Rounding::TowardZero => false,
+            Rounding::TowardPositive => !negative,
+            Rounding::TowardNegative => negative,
+            Rounding::AwayFromZero => true,
+            Rounding::ToOdd => lower.is_multiple_of(2),
             Rounding::Stochastic { .. } => unreachable!("deterministic modes"),
         };
         // Beyond the largest value, inward modes stay there and odd prefers an odd code.
         let inward = match mode {
-            Rounding::Rtz => true,
-            Rounding::Rup => negative,
-            Rounding::Rdn => !negative,
-            Rounding::Odd => self.max_code % 2 == 1,
+            Rounding::TowardZero => true,
+            Rounding::TowardPositive => negative,
+            Rounding::TowardNegative => !negative,
+            Rounding::ToOdd => self.max_code % 2 == 1,
             _ => false,
         };
         let rounded = lower + u64::from(up);

@@ -65,12 +65,12 @@ fn to_odd_and_then_by_any_mode_is_rounding_once() {
     for to in targets {
         for more in [2, 3] {
             let (narrow, wide) = (binary32(to), binary64(to));
-            assert_eq!(wrong(to, more, Rounding::Odd, narrow), 0, "{to} {more} from binary32");
-            assert_eq!(wrong(to, more, Rounding::Odd, wide), 0, "{to} {more} from binary64");
+            assert_eq!(wrong(to, more, Rounding::ToOdd, narrow), 0, "{to} {more} from binary32");
+            assert_eq!(wrong(to, more, Rounding::ToOdd, wide), 0, "{to} {more} from binary64");
         }
         // What the test would see: one bit more, or another mode first, goes wrong.
-        assert_ne!(wrong(to, 1, Rounding::Odd, binary32(to)), 0, "{to}");
-        assert_ne!(wrong(to, 2, Rounding::Rne, binary32(to)), 0, "{to}");
+        assert_ne!(wrong(to, 1, Rounding::ToOdd, binary32(to)), 0, "{to}");
+        assert_ne!(wrong(to, 2, Rounding::TiesToEven, binary32(to)), 0, "{to}");
     }
 }
 
@@ -84,11 +84,11 @@ fn to_odd_and_then_by_any_mode_is_rounding_once() {
 #[ignore = "2^32 numbers; the command is above"]
 fn every_binary32_number_by_way_of_odd() {
     let to = Format::E4M3FN;
-    let odd = Context::new(between(to, 2), Rules::DEFAULT.with_rounding(Rounding::Odd));
+    let odd = Context::new(between(to, 2), Rules::DEFAULT.with_rounding(Rounding::ToOdd));
     for bits in 0..=u32::MAX {
         let x = Operand::new(Format::F32, bits.into());
         let half = Operand::new(odd.to, odd.convert(x).code);
-        for mode in [Rounding::Rne, Rounding::Rtz, Rounding::Rup] {
+        for mode in [Rounding::TiesToEven, Rounding::TowardZero, Rounding::TowardPositive] {
             let last = Context::new(to, Rules::DEFAULT.with_rounding(mode));
             assert_eq!(last.convert(half).code, last.convert(x).code, "{bits:#x} {mode}");
         }

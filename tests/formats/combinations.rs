@@ -49,7 +49,7 @@ fn check(format: Format) {
         nans += u64::from(value.is_nan());
         infinities += u64::from(value.is_infinite());
         negative_zeros += u64::from(value.is_zero() && value.is_sign_negative());
-        let back = format.encode(value, Rounding::Rne, Overflow::None, 0);
+        let back = format.encode(value, Rounding::TiesToEven, Overflow::None, 0);
         if value.is_nan() {
             assert!(format.decode(back.code).is_nan());
             continue;

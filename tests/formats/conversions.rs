@@ -92,7 +92,7 @@ fn midpoints_of_the_16_bit_formats_from_binary64() {
             let rows =
                 [(midpoint.next_down(), code), (midpoint, tie), (midpoint.next_up(), code + 1)];
             for (x, expected) in rows {
-                let round = |x: f64| to.encode_f64(x, Rounding::Rne, Overflow::None, 0).code;
+                let round = |x: f64| to.encode_f64(x, Rounding::TiesToEven, Overflow::None, 0).code;
                 assert_eq!(round(x), expected, "{to} {x:e}");
                 let sign = 1 << 15;
                 assert_eq!(round(-x), expected | sign, "{to} -{x:e}");

@@ -27,7 +27,7 @@ fn wide_formats() {
                 continue;
             }
             let code = if format == Format::DLFLOAT16 && code == 0x8000 { 0 } else { code };
-            for mode in [Rounding::Rne, Rounding::Odd, Rounding::stochastic(8)] {
+            for mode in [Rounding::TiesToEven, Rounding::ToOdd, Rounding::stochastic(8)] {
                 let rounded = format.encode(value, mode, Overflow::None, u32::MAX);
                 assert_eq!(
                     (rounded.code, rounded.flags),
@@ -62,7 +62,7 @@ fn dlfloat() {
     let f = Format::DLFLOAT16;
     assert!(f.decode(0x7FFF).is_nan() && f.decode(0xFFFF).is_nan() && !f.has_infinity());
     assert!(f.decode(0x8000).is_zero() && !f.decode(0x8000).is_sign_negative());
-    let code = |x: f64| f.encode_f64(x, Rounding::Rne, Overflow::None, 0).code;
+    let code = |x: f64| f.encode_f64(x, Rounding::TiesToEven, Overflow::None, 0).code;
     assert_eq!((code(-0.0), code(-1e-30), code(f64::INFINITY), code(1.0)), (0, 0, 0x7FFF, 31 << 9));
     assert_eq!(f.min_normal(), Some(f.min_positive()));
     assert_eq!(f.max_subnormal(), None);
@@ -80,7 +80,7 @@ fn no_significand_field() {
     assert_eq!(Format::E8M0.emax(), 127);
     let f = format("e3m0");
     // 0.25 0.5 1 2 4 8 16 have codes 1 to 7: of 3 (1.5 * 2) the even code is 5's neighbour 4.
-    let code = |x: f64| f.encode_f64(x, Rounding::Rne, Overflow::None, 0).code;
+    let code = |x: f64| f.encode_f64(x, Rounding::TiesToEven, Overflow::None, 0).code;
     assert_eq!([code(3.0), code(6.0), code(1.5), code(0.125), code(0.375)], [4, 6, 4, 0, 2]);
     assert_eq!((f.max_subnormal(), f.min_normal()), (None, Some(f.min_positive())));
 }
@@ -140,7 +140,7 @@ fn one_is_subnormal_or_absent() {
 /// What becomes of NaN without a NaN and of zero without a zero.
 #[test]
 fn without_nan_or_zero() {
-    let code = |f: Format, x: f64| f.encode_f64(x, Rounding::Rne, Overflow::None, 0);
+    let code = |f: Format, x: f64| f.encode_f64(x, Rounding::TiesToEven, Overflow::None, 0);
     let nan = code(Format::E2M1, f64::NAN);
     assert_eq!((nan.code, nan.flags), (Format::E2M1.max_code(), Flags::INVALID));
     assert_eq!(code(Format::E8M0, 0.0).code, 0xFF);
@@ -152,7 +152,7 @@ fn without_nan_or_zero() {
 /// INT8's two clamps are overflow policies: the full range, or the symmetric one of MX.
 #[test]
 fn two_clamps_of_int8() {
-    let code = |overflow| Format::INT8.encode_f64(-5.0, Rounding::Rne, overflow, 0).code;
+    let code = |overflow| Format::INT8.encode_f64(-5.0, Rounding::TiesToEven, overflow, 0).code;
     assert_eq!([Overflow::None, Overflow::Finite, Overflow::Onnx].map(code), [0x80, 0x81, 0x81]);
     assert_eq!((Format::INT8.min().to_f64(), Format::INT8.max_subnormal()), (-2.0, None));
 }
@@ -168,13 +168,15 @@ fn pad_bits() {
     }
     for x in [-1.0, 0.0, 1.0, 448.0, 1e9, f64::NAN] {
         for overflow in Overflow::ALL {
-            assert!(Format::UE4M3.encode_f64(x, Rounding::Rne, overflow, 0).code < 0x80);
+            assert!(Format::UE4M3.encode_f64(x, Rounding::TiesToEven, overflow, 0).code < 0x80);
         }
     }
     for (format, bits) in
         [(Format::E2M1, 4), (Format::E3M2, 6), (Format::E2M3, 6), (Format::TF32, 19)]
     {
-        assert!(format.encode_f64(-1e30, Rounding::Rne, Overflow::Finite, 0).code < 1 << bits);
+        assert!(
+            format.encode_f64(-1e30, Rounding::TiesToEven, Overflow::Finite, 0).code < 1 << bits
+        );
         assert_eq!(format.bits(), bits);
     }
 }

@@ -127,14 +127,14 @@ fn thresholds_of_overflow() {
     for (name, max, midpoint, at, above, saturated) in rows {
         let (max, midpoint): (f32, f32) = (max, midpoint);
         let format: Format = name.parse().unwrap();
-        let code = |x: f32, overflow| format.encode_f32(x, Rounding::Rne, overflow, 0).code;
+        let code = |x: f32, overflow| format.encode_f32(x, Rounding::TiesToEven, overflow, 0).code;
         assert_eq!(code(max, Overflow::None), format.max_code(), "{name}");
         assert_eq!(code(midpoint.next_down(), Overflow::None), format.max_code(), "{name}");
         assert_eq!(code(midpoint, Overflow::None), at, "{name}");
         assert_eq!(code(midpoint.next_up(), Overflow::None), above, "{name}");
         assert_eq!(code(midpoint.next_up(), Overflow::Finite), saturated, "{name}");
     }
-    let bf16 = |x: f64| Format::BF16.encode_f64(x, Rounding::Rne, Overflow::None, 0).code;
+    let bf16 = |x: f64| Format::BF16.encode_f64(x, Rounding::TiesToEven, Overflow::None, 0).code;
     let midpoint = power(128) - power(119);
     assert_eq!((bf16(midpoint), bf16(midpoint.next_down())), (0x7F80, 0x7F7F));
 }
@@ -150,8 +150,12 @@ fn nothing_is_rounded_twice() {
         (Format::BF16, 16_842_753.0, 0x4B81),
     ];
     for (format, x, code) in cases {
-        assert_eq!(format.encode_f64(x, Rounding::Rne, Overflow::None, 0).code, code, "{format}");
-        let twice = format.encode_f32(x as f32, Rounding::Rne, Overflow::None, 0).code;
+        assert_eq!(
+            format.encode_f64(x, Rounding::TiesToEven, Overflow::None, 0).code,
+            code,
+            "{format}"
+        );
+        let twice = format.encode_f32(x as f32, Rounding::TiesToEven, Overflow::None, 0).code;
         assert_eq!(twice, code - 1, "{format}: a case that rounding twice would pass");
     }
 }
@@ -161,16 +165,16 @@ fn nothing_is_rounded_twice() {
 fn scales_without_zero() {
     let code = |x: f32, mode, overflow| Format::E8M0.encode_f32(x, mode, overflow, 0).code;
     for x in [0.0, -0.0, -1.0, f32::NEG_INFINITY, f32::INFINITY, f32::NAN] {
-        assert_eq!(code(x, Rounding::Rne, Overflow::None), 0xFF, "{x}");
+        assert_eq!(code(x, Rounding::TiesToEven, Overflow::None), 0xFF, "{x}");
     }
     for x in [0.0, -0.0, -1.0, f32::NEG_INFINITY] {
-        assert_eq!(code(x, Rounding::Rne, Overflow::Finite), 0x00, "{x}");
+        assert_eq!(code(x, Rounding::TiesToEven, Overflow::Finite), 0x00, "{x}");
     }
-    assert_eq!(code(f32::INFINITY, Rounding::Rne, Overflow::Finite), 0xFE);
-    assert_eq!(code(f32::from_bits(1), Rounding::Rtz, Overflow::None), 0x00);
+    assert_eq!(code(f32::INFINITY, Rounding::TiesToEven, Overflow::Finite), 0xFE);
+    assert_eq!(code(f32::from_bits(1), Rounding::TowardZero, Overflow::None), 0x00);
     // Ties go to the even code; away from zero is what ml_dtypes and PyTorch do.
     for (x, even, away) in [(1.5, 128, 128), (3.0, 128, 129), (6.0, 130, 130), (0.75, 126, 127)] {
-        assert_eq!(code(x, Rounding::Rne, Overflow::None), even, "{x}");
-        assert_eq!(code(x, Rounding::Rna, Overflow::None), away, "{x}");
+        assert_eq!(code(x, Rounding::TiesToEven, Overflow::None), even, "{x}");
+        assert_eq!(code(x, Rounding::TiesToAway, Overflow::None), away, "{x}");
     }
 }

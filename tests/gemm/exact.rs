@@ -63,8 +63,8 @@ impl Dyadic {
         };
         let side = size.minus(&below).minus(&above.minus(&size)).sign();
         let up = match mode {
-            Rounding::Rne => side > 0 || (side == 0 && low % 2 == 1),
-            Rounding::Rtz => false,
+            Rounding::TiesToEven => side > 0 || (side == 0 && low % 2 == 1),
+            Rounding::TowardZero => false,
             _ => unreachable!(),
         };
         let code = if !up {
@@ -110,8 +110,9 @@ fn any_pair_of_formats() {
         let (p, q) = (values(x, &a), values(y, &b));
         let a = Operand::codes16(x, View::new(&a, 2, k)).unwrap();
         let b = Operand::codes16(y, View::new(&b, 3, k)).unwrap().t();
-        for (output, mode) in
-            outputs.into_iter().zip([Rounding::Rne, Rounding::Rtz].into_iter().cycle())
+        for (output, mode) in outputs
+            .into_iter()
+            .zip([Rounding::TiesToEven, Rounding::TowardZero].into_iter().cycle())
         {
             let spec = Spec::parse("exact").unwrap().with_output(output).with_rounding(mode);
             let codes: Vec<u64> = gemm_codes(a, b, &spec).unwrap();
@@ -166,11 +167,11 @@ fn blocks_with_their_scales_and_alpha_beta_c() {
         for at in 0..m * cols {
             let (i, j) = (at / cols, at % cols);
             let sum = dot(&p[i * k..][..k], &q[j * k..][..k]);
-            let expected = sum.round(Format::F32, Rounding::Rne) as u32;
+            let expected = sum.round(Format::F32, Rounding::TiesToEven) as u32;
             assert_eq!(plain[at].to_bits(), expected, "{format} times {other}");
             let all = sum.times(&Dyadic::f32(alpha));
             let all = all.plus(&Dyadic::f32(beta).times(&Dyadic::f32(c[at])));
-            let expected = all.round(Format::F32, Rounding::Rne) as u32;
+            let expected = all.round(Format::F32, Rounding::TiesToEven) as u32;
             assert_eq!(full[at].to_bits(), expected, "{format} times {other}, with C");
         }
     }
@@ -260,5 +261,5 @@ fn sums_beyond_64_bits() {
     assert_eq!(gemm(a, b, &spec).unwrap(), [31.0 * big * big]);
     // Toward infinity the 1 is seen.
     let above = f32::from_bits((31.0 * big * big).to_bits() + 1);
-    assert_eq!(gemm(a, b, &spec.with_rounding(Rounding::Rup)).unwrap(), [above]);
+    assert_eq!(gemm(a, b, &spec.with_rounding(Rounding::TowardPositive)).unwrap(), [above]);
 }

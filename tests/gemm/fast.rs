@@ -178,7 +178,12 @@ fn all_outputs() {
     let random = Philox::new(3, Stream::new("out"));
     for text in ["bf16", "f16", "e4m3fn", "e5m2", "e2m1", "e8m13", "f64", "f32", "int8", "e15m5"] {
         let format: Format = text.parse().unwrap();
-        for rounding in [Rounding::Rne, Rounding::Rtz, Rounding::Raz, "sr8".parse().unwrap()] {
+        for rounding in [
+            Rounding::TiesToEven,
+            Rounding::TowardZero,
+            Rounding::AwayFromZero,
+            "sr8".parse().unwrap(),
+        ] {
             for overflow in [Overflow::None, Overflow::Finite] {
                 let output = Cast::new(format).with_rounding(rounding).with_overflow(overflow);
                 let spec = spec().with_output(output).with_random(random);

@@ -188,7 +188,7 @@ impl Matrix {
         let philox = Philox::new(0, Stream::new("unused"));
         let x = View::new(&x, rows, cols);
         let tensor =
-            BlockTensor::quantize(x, axis, format, Rounding::Rne, Overflow::Finite, philox);
+            BlockTensor::quantize(x, axis, format, Rounding::TiesToEven, Overflow::Finite, philox);
         if !wild {
             return Self::Blocks(tensor, turned);
         }

@@ -257,21 +257,31 @@ fn stochastic_modes_see_every_digit() {
 #[test]
 fn directed_modes_look_at_the_last_of_many_digits() {
     let above = format!("448.{}1", "0".repeat(5000));
-    assert_eq!(read_by(Format::E4M3FN, &above, Rounding::Rtz), 0x7E);
-    assert_eq!(read_by(Format::E4M3FN, &above, Rounding::Rup), 0x7F);
-    assert_eq!(read_by(Format::E5M2, "448.0000000000000000000000001", Rounding::Rup), 0x60);
-    assert_eq!(read_by(Format::E5M2, "448.0000000000000000000000001", Rounding::Rdn), 0x5F);
-    assert_eq!(read_by(Format::E5M2, "-1e-99999999999", Rounding::Rdn), 0x81);
-    assert_eq!(read_by(Format::E5M2, "-1e-99999999999", Rounding::Rne), 0x80);
+    assert_eq!(read_by(Format::E4M3FN, &above, Rounding::TowardZero), 0x7E);
+    assert_eq!(read_by(Format::E4M3FN, &above, Rounding::TowardPositive), 0x7F);
     assert_eq!(
-        read_by(Format::E4M3FN, "0x1.20000000000000000000000000000000000000001p0", Rounding::Rup),
+        read_by(Format::E5M2, "448.0000000000000000000000001", Rounding::TowardPositive),
+        0x60
+    );
+    assert_eq!(
+        read_by(Format::E5M2, "448.0000000000000000000000001", Rounding::TowardNegative),
+        0x5F
+    );
+    assert_eq!(read_by(Format::E5M2, "-1e-99999999999", Rounding::TowardNegative), 0x81);
+    assert_eq!(read_by(Format::E5M2, "-1e-99999999999", Rounding::TiesToEven), 0x80);
+    assert_eq!(
+        read_by(
+            Format::E4M3FN,
+            "0x1.20000000000000000000000000000000000000001p0",
+            Rounding::TowardPositive
+        ),
         0x3A
     );
-    assert_eq!(read_by(Format::E4M3FN, "0X.9P+1", Rounding::Rne), 0x39);
-    assert_eq!(read_by(Format::E4M3FN, "0x1p-99999999999999", Rounding::Raz), 0x01);
-    assert_eq!(read_by(Format::E5M2, "-Infinity", Rounding::Rne), 0xFC);
-    assert_eq!(read_by(Format::E5M2, "-nan", Rounding::Rne), 0xFE);
-    assert_eq!(read_by(Format::E4M3FNUZ, "+NaN", Rounding::Rne), 0x80);
+    assert_eq!(read_by(Format::E4M3FN, "0X.9P+1", Rounding::TiesToEven), 0x39);
+    assert_eq!(read_by(Format::E4M3FN, "0x1p-99999999999999", Rounding::AwayFromZero), 0x01);
+    assert_eq!(read_by(Format::E5M2, "-Infinity", Rounding::TiesToEven), 0xFC);
+    assert_eq!(read_by(Format::E5M2, "-nan", Rounding::TiesToEven), 0xFE);
+    assert_eq!(read_by(Format::E4M3FNUZ, "+NaN", Rounding::TiesToEven), 0x80);
 }
 
 /// Exact hexadecimal text against a reading written here, for random binary64 numbers.

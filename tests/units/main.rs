@@ -22,7 +22,7 @@ fn unit(text: &str) -> Unit {
 
 /// The code of an exact number.
 fn code(format: Format, x: f64) -> u64 {
-    let code = format.encode_f64(x, Rounding::Rne, Overflow::None, 0).code;
+    let code = format.encode_f64(x, Rounding::TiesToEven, Overflow::None, 0).code;
     assert_eq!(format.to_f64(code), x, "{x} is no number of {format}");
     code
 }

@@ -93,7 +93,8 @@ impl Rows {
         let (format, overflow): (BlockFormat, _) = (name.parse()?, Overflow::Finite);
         let unused = Philox::new(0, Stream::new("unused"));
         let x = View::new(&x, SIDE, k);
-        let tensor = BlockTensor::quantize(x, Along::Cols, format, Rounding::Rne, overflow, unused);
+        let tensor =
+            BlockTensor::quantize(x, Along::Cols, format, Rounding::TiesToEven, overflow, unused);
         Ok(Self::Blocks(tensor))
     }
 

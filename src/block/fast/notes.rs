@@ -44,7 +44,7 @@ impl Blocks<'_> {
         let known = self.places.is_some()
             && !self.divides
             && !self.halves
-            && matches!(self.rounding, Rounding::Rne | Rounding::Stochastic { .. });
+            && matches!(self.rounding, Rounding::TiesToEven | Rounding::Stochastic { .. });
         let fits = width == 1 || width >= cols || width.is_multiple_of(16);
         let in_pieces = stretch.is_multiple_of(PIECE) || stretch >= cols;
         let largest = Limits::of(self.format.element).of_both_signs()?;

@@ -72,7 +72,7 @@ impl Places {
     ) -> Option<Self> {
         let (man_bits, emin) = (format.man_bits() as i32, format.emin());
         let random_bits = match rounding {
-            Rounding::Rne | Rounding::Rna | Rounding::Rtz => 0,
+            Rounding::TiesToEven | Rounding::TiesToAway | Rounding::TowardZero => 0,
             Rounding::Stochastic { bits: bits @ 1..=24, variant: StochasticVariant::A } => {
                 u32::from(bits)
             }

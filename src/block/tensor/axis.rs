@@ -28,7 +28,7 @@ impl BlockTensor {
     /// use exmy::view::View;
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
-    /// let (x, rounding) = ([1.0_f32; 64], Rounding::Rne);
+    /// let (x, rounding) = ([1.0_f32; 64], Rounding::TiesToEven);
     /// let x = View::new(&x, 8, 8);
     /// let along = |format| {
     ///     BlockTensor::quantize(x, Axis::Cols, format, rounding, Overflow::Finite, random)
@@ -58,7 +58,7 @@ impl BlockTensor {
     /// use exmy::view::View;
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
-    /// let (rounding, overflow) = (Rounding::Rne, Overflow::Finite);
+    /// let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
     /// let x = View::new(&[1.0_f32, 0.3, 8.0, 0.3], 2, 2);
     /// let along =
     ///     BlockTensor::quantize(x, Axis::Cols, BlockFormat::MXFP4, rounding, overflow, random);

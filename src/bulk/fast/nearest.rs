@@ -31,7 +31,7 @@ impl Params {
     pub(super) fn new(lattice: &Lattice, rounding: Rounding, clamp: Option<Clamp>) -> Option<Self> {
         let clamp = clamp?;
         let exponent = (lattice.normal >> 23) + lattice.places;
-        let possible = rounding == Rounding::Rne && lattice.places > 0 && exponent <= 254;
+        let possible = rounding == Rounding::TiesToEven && lattice.places > 0 && exponent <= 254;
         possible.then(|| Self { lattice: *lattice, clamp, magic: f32::from_bits(exponent << 23) })
     }
 
@@ -127,7 +127,7 @@ impl MaskParams {
     ) -> Option<Self> {
         let keep = u32::MAX << lattice.places;
         let largest = to.max().to_f32().to_bits();
-        let fits = rounding == Rounding::Rtz
+        let fits = rounding == Rounding::TowardZero
             && lattice.normal == NORMAL
             && largest == 0x7F7F_FFFF & keep
             && edges.values[0].infinity == INFINITY

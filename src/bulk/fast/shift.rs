@@ -61,14 +61,14 @@ impl Params {
         let mut random = 0;
         let mut random_half = 0;
         let carry = match rules.rounding {
-            Rounding::Rne => same(BELOW_HALF, HALF),
-            Rounding::Rna => same(HALF, HALF),
-            Rounding::Rnz => same(BELOW_HALF, BELOW_HALF),
-            Rounding::Rtz => same(0, 0),
-            Rounding::Rup => [away, inward],
-            Rounding::Rdn => [inward, away],
-            Rounding::Raz => same(BELOW_ONE, BELOW_ONE),
-            Rounding::Odd => same(BELOW_ONE, 0),
+            Rounding::TiesToEven => same(BELOW_HALF, HALF),
+            Rounding::TiesToAway => same(HALF, HALF),
+            Rounding::TiesToZero => same(BELOW_HALF, BELOW_HALF),
+            Rounding::TowardZero => same(0, 0),
+            Rounding::TowardPositive => [away, inward],
+            Rounding::TowardNegative => [inward, away],
+            Rounding::AwayFromZero => same(BELOW_ONE, BELOW_ONE),
+            Rounding::ToOdd => same(BELOW_ONE, 0),
             Rounding::Stochastic { variant, bits } => {
                 random = (u32::MAX << (32 - u32::from(bits))) >> 1;
                 if variant == StochasticVariant::B {

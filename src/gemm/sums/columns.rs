@@ -55,7 +55,7 @@ impl Accumulator {
     fn new(cast: Cast) -> Option<Self> {
         let fits = cast.format.is_exact_in_f32()
             && !cast.rounding.is_stochastic()
-            && cast.rounding != Rounding::Rdn;
+            && cast.rounding != Rounding::TowardNegative;
         let is = |format| cast == Cast::new(format);
         fits.then(|| match cast {
             _ if is(Format::F32) => Self::Binary32,

@@ -208,7 +208,7 @@ fn nearest_sum(parameters: &Parameters, a: u64, b: u64, result: Format) -> u64 {
             return u64::from(sum.to_bits());
         }
     }
-    let rules = parameters.rules(Rounding::Rne);
+    let rules = parameters.rules(Rounding::TiesToEven);
     Context::new(result, rules).add(Operand::new(result, a), Operand::new(result, b)).code
 }
 
@@ -218,7 +218,7 @@ fn nearest_sum(parameters: &Parameters, a: u64, b: u64, result: Format) -> u64 {
 fn finish(parameters: &Parameters, sum: Sum, result: Format) -> u64 {
     let output = parameters.output;
     let view = output.exp_bits() == 8 && output.bias() == 127 && output.has_infinity();
-    let truncated = parameters.rounding == Rounding::Rtz
+    let truncated = parameters.rounding == Rounding::TowardZero
         && parameters.underflow == Underflow::Positive
         && result == Format::F32;
     if !(view && truncated && output.man_bits() <= 23) {

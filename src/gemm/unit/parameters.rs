@@ -189,7 +189,7 @@ impl Parameters {
             limit: None,
             group: 16,
             output,
-            rounding: Rounding::Rtz,
+            rounding: Rounding::TowardZero,
             underflow: Underflow::Positive,
             subnormals: Subnormals::Kept,
             nan: Nan::Ones,
@@ -201,7 +201,7 @@ impl Parameters {
     pub(super) const fn ieee(order: Order, products: u32, output: Format) -> Self {
         Self {
             order,
-            rounding: Rounding::Rne,
+            rounding: Rounding::TiesToEven,
             underflow: Underflow::Signed,
             nan: Nan::Quiet,
             ..Self::fused(products, 24, output)

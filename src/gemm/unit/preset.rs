@@ -304,9 +304,12 @@ fn into(
 ) -> Option<Parameters> {
     match result {
         Format::F32 => Some(Parameters { floor: single, ..step }),
-        Format::F16 => {
-            Some(Parameters { floor: half, output: Format::F16, rounding: Rounding::Rne, ..step })
-        }
+        Format::F16 => Some(Parameters {
+            floor: half,
+            output: Format::F16,
+            rounding: Rounding::TiesToEven,
+            ..step
+        }),
         _ => None,
     }
 }

@@ -162,7 +162,7 @@ impl Parameters {
             };
             code = self.fuse(terms.as_slice(), name, result, log);
         }
-        add_nearest(result, self.rules(Rounding::Rne), code, addend, log)
+        add_nearest(result, self.rules(Rounding::TiesToEven), code, addend, log)
     }
 
     fn late(&self, step: &Step<'_>, log: &mut Log) -> u64 {

@@ -101,7 +101,7 @@ fn neighbours(from: Kind, points: &[Point]) -> Vec<u128> {
                     exponent: *exponent,
                     sticky: false,
                 };
-                let below = format.round(exact, Rounding::Rtz, 0, Overflow::Finite);
+                let below = format.round(exact, Rounding::TowardZero, 0, Overflow::Finite);
                 if below.flags.contains(Flags::OVERFLOW) {
                     continue;
                 }
@@ -159,7 +159,7 @@ mod tests {
         let to = Kind::Integer { bits: 8, signed: true };
         let words = of_conversion(Kind::Format(Format::F16), to);
         for x in [127.0, 127.5, 128.0, -128.0, -128.5, -129.0, 255.5, 256.0, 0.5, 2.5] {
-            let code = Format::F16.encode_f64(x, Rounding::Rne, Overflow::None, 0).code;
+            let code = Format::F16.encode_f64(x, Rounding::TiesToEven, Overflow::None, 0).code;
             assert!(words.contains(&code.into()), "{x}");
         }
         let from = Kind::Integer { bits: 32, signed: true };

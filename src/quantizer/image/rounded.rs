@@ -20,11 +20,14 @@ use crate::view::{View, ViewMut};
 /// The largest magnitude of a matrix after a cast, where the matrix tells without being cast: the cast
 /// keeps the order of magnitudes, whatever their signs, and all are finite before and after.
 fn largest_after(cast: Option<Cast>, x: View<'_, f32>) -> Option<f32> {
-    use Rounding::{Odd, Raz, Rna, Rne, Rnz, Rtz};
+    use Rounding::{AwayFromZero, TiesToAway, TiesToEven, TiesToZero, ToOdd, TowardZero};
     let finite = |amax: f32| amax.is_finite().then_some(amax);
     let amax = finite(f32::from_bits(largest_in(x)))?;
     let Some(cast) = cast else { return Some(amax) };
-    let even = matches!(cast.rounding, Rne | Rna | Rnz | Rtz | Raz | Odd);
+    let even = matches!(
+        cast.rounding,
+        TiesToEven | TiesToAway | TiesToZero | TowardZero | AwayFromZero | ToOdd
+    );
     if !even || cast.format.sign() != Sign::Magnitude {
         return None;
     }

@@ -32,9 +32,9 @@ fn round<T: Real>(rounding: Rounding, x: T) -> T {
     let bits = x.to_bits();
     let rounded = match rounding {
         _ if x.is_nan() => x,
-        Rounding::Rne => f32::from_bits((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF_0000),
-        Rounding::Rna => f32::from_bits((bits + 0x8000) & 0xFFFF_0000),
-        Rounding::Rtz => f32::from_bits(bits & 0xFFFF_0000),
+        Rounding::TiesToEven => f32::from_bits((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF_0000),
+        Rounding::TiesToAway => f32::from_bits((bits + 0x8000) & 0xFFFF_0000),
+        Rounding::TowardZero => f32::from_bits(bits & 0xFFFF_0000),
         other => {
             let code = Format::BF16.encode_f32(x, other, Overflow::None, 0).code;
             f32::from_bits((code as u32) << 16)
@@ -293,7 +293,7 @@ mod tests {
                 if x.is_nan() {
                     continue;
                 }
-                for rounding in [Rounding::Rne, Rounding::Rna, Rounding::Rtz] {
+                for rounding in [Rounding::TiesToEven, Rounding::TiesToAway, Rounding::TowardZero] {
                     let code = Format::BF16.encode_f32(x, rounding, Overflow::None, 0).code;
                     assert_eq!(round(rounding, x).to_bits(), (code as u32) << 16, "{x:e}");
                 }
@@ -309,7 +309,7 @@ mod tests {
         let mut y = [9.0_f32; 4];
         norm(
             Norm::LayerNorm,
-            [Some(Rounding::Rne); 2],
+            [Some(Rounding::TiesToEven); 2],
             &x,
             &[2.0, 1.0],
             Some(&[0.5, 0.25]),
@@ -318,7 +318,7 @@ mod tests {
         );
         assert_eq!(y, [0.5, 0.25, -1.5, 1.25]);
         // Away from zero the tie is 1 + 2^-7; the sum 2 + 2^-7 is a tie again, 2 + 2^-6.
-        norm(Norm::LayerNorm, [Some(Rounding::Rna); 2], &x, &[2.0, 1.0], None, 1e-5, &mut y);
+        norm(Norm::LayerNorm, [Some(Rounding::TiesToAway); 2], &x, &[2.0, 1.0], None, 1e-5, &mut y);
         assert!(y[0] < 0.0 && y[1] == 0.0, "{y:?}");
     }
 
@@ -332,7 +332,15 @@ mod tests {
         let (mut mean, mut rstd) = (vec![0.0; rows], vec![0.0; rows]);
         layer_norm(&x, &gamma, Some(&beta), 1e-5, &mut plain, &mut mean, &mut rstd);
         let mut y = vec![f32::NAN; x.len()];
-        norm(Norm::LayerNorm, [Some(Rounding::Rna); 2], &x, &gamma, Some(&beta), 1e-5, &mut y);
+        norm(
+            Norm::LayerNorm,
+            [Some(Rounding::TiesToAway); 2],
+            &x,
+            &gamma,
+            Some(&beta),
+            1e-5,
+            &mut y,
+        );
         let close = |name: &str, got: &[f32], expected: &[f32], bound: f32| {
             for (got, expected) in got.iter().zip(expected) {
                 assert!((got - expected).abs() <= bound, "{name}: {got} {expected}");
@@ -346,7 +354,7 @@ mod tests {
         layer_norm_backward(&x, &gamma, &mean, &rstd, &dy, &mut expected, &mut g, d);
         let mut dx = vec![f32::NAN; x.len()];
         let (mut g16, mut b16) = (vec![0.0; width], vec![0.0; width]);
-        let rounding = Rounding::Rna;
+        let rounding = Rounding::TiesToAway;
         norm_backward(
             Norm::LayerNorm,
             ([Some(rounding); 2], Some(rounding)),
@@ -391,7 +399,15 @@ mod tests {
         let (gamma, beta) = ([1.01, 0.93, 1.13, 0.877_f32], [0.1, -0.2, 0.05, 0.33_f32]);
         let dy = [0.11, -0.23, 0.37, 0.51, -0.71, 0.13, 0.29, -0.43_f32];
         let mut y = [0.0_f32; 8];
-        norm(Norm::LayerNorm, [Some(Rounding::Rna); 2], &x, &gamma, Some(&beta), 1e-5, &mut y);
+        norm(
+            Norm::LayerNorm,
+            [Some(Rounding::TiesToAway); 2],
+            &x,
+            &gamma,
+            Some(&beta),
+            1e-5,
+            &mut y,
+        );
         let expected = [
             -0.00830078125,
             -0.0390625,
@@ -405,7 +421,7 @@ mod tests {
         assert_eq!(y, expected);
         let back = |rounding: Option<Rounding>| {
             let (mut dx, mut g, mut b) = ([0.0_f32; 8], [0.0_f32; 4], [0.0_f32; 4]);
-            let ways = ([Some(Rounding::Rna); 2], rounding);
+            let ways = ([Some(Rounding::TiesToAway); 2], rounding);
             let gamma = gamma.map(|gamma| maybe(rounding, gamma));
             norm_backward(Norm::LayerNorm, ways, &x, &gamma, 1e-5, &dy, &mut dx, &mut g, &mut b);
             (dx, g, b)
@@ -413,7 +429,7 @@ mod tests {
         let dx = [-23.5, -113.0, 68.0, 68.0, -116.0, 68.0, 107.0, -59.0];
         let d_gamma = [-0.5625, 0.025390625, 0.15234375, 0.107421875];
         let d_beta = [-0.6015625, -0.1005859375, 0.66015625, 0.08203125];
-        assert_eq!(back(Some(Rounding::Rna)), (dx, d_gamma, d_beta));
+        assert_eq!(back(Some(Rounding::TiesToAway)), (dx, d_gamma, d_beta));
         let (dx, d_gamma, d_beta) = back(None);
         let near = |got: &[f32], expected: &[f32]| {
             got.iter().zip(expected).all(|(a, b)| (a - b).abs() <= 1e-5 * b.abs())
@@ -437,13 +453,21 @@ mod tests {
         let x = [0.0, 1.0 + unit];
         let (gamma, beta) = ([1.0 + unit - little; 2], [unit - little; 2]);
         let mut y = [9.0_f32; 2];
-        norm(Norm::LayerNorm, [None, Some(Rounding::Rna)], &x, &gamma, Some(&beta), 0.0, &mut y);
+        norm(
+            Norm::LayerNorm,
+            [None, Some(Rounding::TiesToAway)],
+            &x,
+            &gamma,
+            Some(&beta),
+            0.0,
+            &mut y,
+        );
         assert_eq!(y, [-1.0 - 4.0 * unit, 1.0 + 4.0 * unit]);
         // With nothing rounded it is the plain norm, whose rows are -1 and 1.
         norm(Norm::LayerNorm, [None; 2], &x, &[1.0; 2], None, 0.0, &mut y);
         assert!((y[0] + 1.0).abs() < 1e-6 && (y[1] - 1.0).abs() < 1e-6, "{y:?}");
         // With all rounded the mean is 1/2 + 2^-8, the gain 1 and the bias 2^-8.
-        let all = [Some(Rounding::Rna); 2];
+        let all = [Some(Rounding::TiesToAway); 2];
         norm(Norm::LayerNorm, all, &x, &gamma, Some(&beta), 0.0, &mut y);
         assert_eq!(y, [-1.0 + unit, 1.0 + 2.0 * unit]);
     }
@@ -454,7 +478,7 @@ mod tests {
     fn activations_as_the_library_has_them() {
         let x = [0.3, -1.27, 2.11, -0.041, 1.9_f32];
         let (dy, up) = ([1.0, 0.7, -0.3, 0.9, 1.1_f32], [0.5, 1.25, -0.75, 2.0, 1.5_f32]);
-        let (rna, mut y) = (Rounding::Rna, [0.0_f32; 5]);
+        let (rna, mut y) = (Rounding::TiesToAway, [0.0_f32; 5]);
         gelu(rna, &x, &mut y);
         assert_eq!(y, [0.185546875, -0.130859375, 2.078125, -0.0196533203125, 1.8359375]);
         let back = |rounding| {
@@ -487,7 +511,7 @@ mod tests {
     #[test]
     fn gelu_by_hand() {
         let mut y = [0.0_f32];
-        gelu(Rounding::Rne, &[1.0], &mut y);
+        gelu(Rounding::TiesToEven, &[1.0], &mut y);
         assert_eq!(y, [0.843_75]);
     }
 }

@@ -391,7 +391,10 @@ impl Rule {
 pub(super) fn arithmetic(numbers: &Numbers) -> Option<Rounding> {
     let quantizer = numbers.plain()?;
     let is = quantizer.target == Target::Format(Format::BF16) && quantizer.before.is_none();
-    let known = matches!(quantizer.rounding, Rounding::Rne | Rounding::Rna | Rounding::Rtz);
+    let known = matches!(
+        quantizer.rounding,
+        Rounding::TiesToEven | Rounding::TiesToAway | Rounding::TowardZero
+    );
     (is && known).then_some(quantizer.rounding)
 }
 

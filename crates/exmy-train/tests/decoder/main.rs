@@ -458,7 +458,7 @@ impl Products<f32> for Steps {
     }
 
     fn vector(&self, _: Option<u32>, _: Vector, _: bool) -> Option<Rounding> {
-        Some(Rounding::Rne)
+        Some(Rounding::TiesToEven)
     }
 }
 

@@ -182,7 +182,8 @@ mod tests {
         }
 
         fn vector(&self, _: Option<u32>, operation: Vector, gradient: bool) -> Option<Rounding> {
-            (operation == Vector::Bias && self.0[usize::from(gradient)]).then_some(Rounding::Rna)
+            (operation == Vector::Bias && self.0[usize::from(gradient)])
+                .then_some(Rounding::TiesToAway)
         }
     }
 

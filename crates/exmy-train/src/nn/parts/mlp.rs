@@ -201,7 +201,7 @@ mod tests {
 
         fn vector(&self, _: Option<u32>, operation: Vector, gradient: bool) -> Option<Rounding> {
             let rounds = operation == Vector::Activation && self.ways[usize::from(gradient)];
-            rounds.then_some(Rounding::Rna)
+            rounds.then_some(Rounding::TiesToAway)
         }
     }
 
