@@ -116,8 +116,8 @@ pub enum StochasticVariant {
 /// Nonzero negative results of an unsigned format count as out of range too. They become zero by the
 /// saturating policies, and by [`None`](Self::None) under the modes that point to zero from below,
 /// [`TowardZero`](Rounding::TowardZero) and [`TowardPositive`](Rounding::TowardPositive); else NaN.
-/// Negative infinity becomes zero by the saturating policies, else NaN. Where there is no zero either, as in E8M0, the smallest value
-/// stands for it by the saturating policies, and all else is NaN. A format without NaN saturates
+/// Negative infinity becomes zero by the saturating policies, else NaN. Where there is no zero either, as in
+/// E8M0, the smallest value stands for it by the saturating policies, and all else is NaN. A format without NaN saturates
 /// wherever NaN is due.
 ///
 /// ```

@@ -8,7 +8,8 @@ use crate::round::{Exact, Flags, Rounded};
 impl Context {
     /// The integer that the mode chooses for `x`, in this context's format.
     ///
-    /// Zeros and numbers that become zero keep the sign of `x`. [`ToOdd`](crate::round::Rounding::ToOdd) takes the odd
+    /// Zeros and numbers that become zero keep the sign of `x`.
+    /// [`ToOdd`](crate::round::Rounding::ToOdd) takes the odd
     /// integer beside a number that is none, as Berkeley SoftFloat does. With `exact`, a changed
     /// number sets [`Flags::INEXACT`] (`roundToIntegralExact`). An integer that the format does not have is rounded to it, with
     /// the flags of that rounding.
