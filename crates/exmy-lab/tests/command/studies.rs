@@ -2,6 +2,7 @@
 
 use crate::kill::kill_after;
 use crate::{TINY, exmy, printed, succeed, text_file};
+use exmy_lab::page::Page;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -368,18 +369,26 @@ fn laid_out(pages: &[String], widths: [u32; 2]) -> Option<Vec<[f64; 2]>> {
 }
 
 /// On a phone and on a desktop nothing reaches beyond the window, what stands in pictures can be read, and nothing is
-/// asked for from elsewhere: a page made here, and those that are committed, where they are.
+/// asked for from elsewhere: pages of some figures of each study, and one of the pictures that are committed.
 #[test]
 fn pages_fit_their_windows() {
     let folder = tempfile::tempdir().unwrap();
-    let some =
-        ["study", "bit-reduction", "--figure", "BR-3,BR-4,BR-6", "--scale", "smoke", "--quiet"];
-    succeed(exmy(&some).arg("--out").arg(folder.path()));
-    let mut pages = vec![fs::read_to_string(folder.path().join("report.html")).unwrap()];
-    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/studies");
-    for entry in fs::read_dir(committed).into_iter().flatten().map(Result::unwrap) {
-        pages.extend(fs::read_to_string(entry.path().join("report.html")).ok());
+    let some = [
+        ("bit-reduction", "BR-3,BR-4,BR-6"),
+        ("mx-instabilities", "F2b,F3,T3"),
+        ("nvfp4-outliers", "E1"),
+    ];
+    let pages = some.map(|(study, figures)| {
+        let one = ["study", study, "--figure", figures, "--scale", "smoke", "--quiet"];
+        succeed(exmy(&one).arg("--out").arg(folder.path().join(study)));
+        fs::read_to_string(folder.path().join(study).join("report.html")).unwrap()
+    });
+    let mut committed = Page::new("Pictures that are committed");
+    let pictures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/studies/pictures");
+    for entry in fs::read_dir(pictures).into_iter().flatten().map(Result::unwrap) {
+        committed.picture(&fs::read_to_string(entry.path()).unwrap());
     }
+    let pages = [&pages[..], &[committed.to_html()]].concat();
     for page in &pages {
         let without = page.replace("http://www.w3.org/2000/svg", "");
         assert!(!without.contains("<script") && !without.contains("src="));
