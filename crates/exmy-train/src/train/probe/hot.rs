@@ -10,7 +10,7 @@
 //! forward product's operands ("Dissecting Outlier Dynamics in LLM NVFP4 Pretraining", arXiv 2602.02047). The
 //! sets have a twentieth of the channels, at least 16 as the hot-channel patch has, or as many as the
 //! argument says; of equal scores the lower channel comes first. A site nothing rounds has no error set. The
-//! value is the mean overlap. `docs/diagnostics.md` has how long channels stay hot.
+//! value is the mean overlap. `docs/probes.md` has how long channels stay hot.
 
 use super::moments::column_maxima;
 use super::registry::Argument;
