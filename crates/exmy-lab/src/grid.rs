@@ -37,8 +37,6 @@ pub(super) enum Set {
     Recall(Scaled<bool>),
     /// Whatever else.
     Change(fn(&mut Config, Scale)),
-    /// A run that goes on from another one.
-    Branch(Branch),
     /// Checkpoints after these steps.
     Keep(&'static [u64]),
     /// A recipe of no further words.
@@ -56,38 +54,33 @@ pub(super) enum Set {
     Batch(usize),
     /// What is measured, and the steps between two measurements.
     Measured(&'static [&'static str], Scaled<u64>),
-    /// What one study alone changes.
-    Do(fn(&mut Config)),
     /// Several changes.
     All(&'static [Set]),
     /// Other changes at each scale.
     At(Scaled<&'static [Set]>),
     /// Changes beside that level of that axis.
     When(&'static str, &'static str, &'static [Set]),
-    /// The run branches off after so many steps from that of all changes before this; those after it are the branch's.
-    After(u64),
+    /// The run branches off from that of all changes before this; those after it are the branch's.
+    After(After),
     /// There is no such cell.
     Out,
 }
 
-/// A run that goes on from one of another recipe, without probes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Branch {
-    /// The recipe of that run, which keeps the checkpoint.
-    pub(super) of: &'static str,
-    /// After so many percent of its steps.
-    pub(super) percent: u64,
-    pub(super) recipe: &'static str,
-    pub(super) change: fn(&mut Config, Scale),
+/// When a branch leaves its parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum After {
+    /// After so many steps.
+    Step(u64),
+    /// After so many percent of the parent's steps.
+    Percent(u64),
 }
 
-impl Branch {
-    fn off(&self, arm: &Arm, scale: Scale) -> Arm {
-        let mut own = arm.branch(arm.config.train.steps * self.percent / 100, "");
-        own.config.recipe = parsed(self.recipe);
-        own.config.record.probes.clear();
-        (self.change)(&mut own.config, scale);
-        own
+impl After {
+    fn of(self, steps: u64) -> u64 {
+        match self {
+            Self::Step(step) => step,
+            Self::Percent(percent) => steps * percent / 100,
+        }
     }
 }
 
@@ -244,21 +237,13 @@ impl Grid {
         let own = &sets[..branch.unwrap_or(sets.len())];
         let arm = Arm::new(self.config(setting, own, seed));
         let made = match branch.map(|at| (sets[at], &sets[at + 1..])) {
-            Some((Set::After(step), changes)) => {
-                let mut config = arm.config.clone();
-                config.record.checkpoint_at.clear();
-                changes.iter().for_each(|set| {
-                    more(&mut config, *set, setting.scale.pick(self.steps), setting.scale)
-                });
-                Arm { config, parent: Some((Box::new(arm), step)) }
+            Some((Set::After(after), changes)) => {
+                let mut made = arm.branch(after.of(arm.config.train.steps), "");
+                let steps = setting.scale.pick(self.steps);
+                changes.iter().for_each(|set| more(&mut made.config, *set, steps, setting.scale));
+                made
             }
-            _ => match own.iter().find_map(|set| match set {
-                Set::Branch(branch) => Some(branch),
-                _ => None,
-            }) {
-                Some(branch) => branch.off(&arm, setting.scale),
-                None => arm,
-            },
+            _ => arm,
         };
         if let Err(error) = made.config.validate() {
             panic!("a study's configuration {cell:?}: {error}");
@@ -351,7 +336,6 @@ fn recipe_of(sets: &[Set], steps: u64) -> Recipe {
                 text = words.replace("{}", &(thirds * (steps / 3)).to_string());
             }
             Set::With(words) => added += words,
-            Set::Branch(branch) => text = branch.of.to_owned(),
             _ => {}
         }
     }
@@ -385,7 +369,6 @@ fn more(config: &mut Config, set: Set, steps: u64, scale: Scale) {
         Set::Whole(words) => config.recipe = parsed(words),
         Set::Constant => config.train.lr_min = config.train.lr,
         Set::Batch(rows) => config.train.batch = rows,
-        Set::Do(change) => change(config),
         Set::Layers(layers) => match &mut config.model {
             Model::Decoder(model) => model.layers = layers,
             Model::Proxy(model) => model.layers = layers,

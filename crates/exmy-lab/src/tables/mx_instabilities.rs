@@ -9,6 +9,7 @@ pub(crate) mod grids;
 use crate::analyses::{
     bias, blocks, hyperparameters, interventions, last_bin, laws, pairs, search, strategies,
 };
+use crate::arm::Scale;
 use crate::claim::{Claim, Test};
 use crate::course;
 use crate::figure::{Figure, Judged};
@@ -153,12 +154,12 @@ const TEXT: Level = level(
 const F32: Level = level("f32", Set::Recipe("f32"));
 const BETAS: Level = level("f32, betas still", Set::Recipe(STILL));
 
-const fn activation(name: &'static str, change: fn(&mut Config)) -> Level {
-    level(name, Set::Do(change))
+const fn activation(name: &'static str, change: fn(&mut Config, Scale)) -> Level {
+    level(name, Set::Change(change))
 }
-const GELU: Level = activation("gelu", |config| activate(config, Activation::Gelu));
-const RELU: Level = activation("relu", |config| activate(config, Activation::Relu));
-const SWIGLU: Level = activation("swiglu", |config| activate(config, Activation::Swiglu));
+const GELU: Level = activation("gelu", |config, _| activate(config, Activation::Gelu));
+const RELU: Level = activation("relu", |config, _| activate(config, Activation::Relu));
+const SWIGLU: Level = activation("swiglu", |config, _| activate(config, Activation::Swiglu));
 
 fn activate(config: &mut Config, activation: Activation) {
     if let Model::Proxy(model) = &mut config.model {
@@ -249,7 +250,7 @@ static NO_NORMS: Figure = Figure {
             Axis::new(
                 "norms",
                 &[
-                    level("without norms", Set::All(&[Set::Do(no_norms), NOTHING])),
+                    level("without norms", Set::All(&[Set::Change(no_norms), NOTHING])),
                     level("with norms", Set::All(&[])),
                 ],
             ),
@@ -290,7 +291,7 @@ static NO_NORMS: Figure = Figure {
 /// What a model without norms has no gains for is left out.
 const NOTHING: Set = Set::Measured(&[], [6, 20, 50]);
 
-fn no_norms(config: &mut Config) {
+fn no_norms(config: &mut Config, _: Scale) {
     if let Model::Proxy(model) = &mut config.model {
         model.norm = false;
     }
@@ -325,7 +326,7 @@ static LAST_BIN: Figure = Figure {
                     "gains begin at 0.95",
                     Set::All(&[
                         Set::Recipe(text!("e4m3")),
-                        Set::Do(|config| gains(config, 0.95, 0.02)),
+                        Set::Change(|config, _| gains(config, 0.95, 0.02)),
                     ]),
                 ),
             ],
@@ -519,10 +520,10 @@ static SIMPLIFIED: Figure = Figure {
                 "model",
                 &[
                     level("model with norms of queries and keys", LANGUAGE),
-                    level("model without them", Set::All(&[LANGUAGE, Set::Do(no_query_norms)])),
+                    level("model without them", Set::All(&[LANGUAGE, Set::Change(no_query_norms)])),
                     level(
                         "model without gains in any norm",
-                        Set::All(&[LANGUAGE, Set::Do(no_gains)]),
+                        Set::All(&[LANGUAGE, Set::Change(no_gains)]),
                     ),
                     level("proxy with a divergence", DIVERGENCE),
                 ],
@@ -566,22 +567,22 @@ const DIVERGENCE: Set = Set::All(&[
     Set::Model("proxy-nano"),
     STUDENT,
     Set::At([&[Set::Steps(24), Set::Rate(3e-3)], &[], &[Set::Steps(9000), Set::Rate(6e-4)]]),
-    Set::Do(divergence),
+    Set::Change(divergence),
 ]);
 
-fn divergence(config: &mut Config) {
+fn divergence(config: &mut Config, _: Scale) {
     if let Model::Proxy(model) = &mut config.model {
         model.loss = Loss::Kl;
     }
 }
 
-fn no_query_norms(config: &mut Config) {
+fn no_query_norms(config: &mut Config, _: Scale) {
     if let Model::Decoder(model) = &mut config.model {
         model.qk_norm = QkNorm::None;
     }
 }
 
-fn no_gains(config: &mut Config) {
+fn no_gains(config: &mut Config, _: Scale) {
     if let Model::Decoder(model) = &mut config.model {
         model.norm_affine = false;
     }
@@ -760,18 +761,18 @@ const VARIED: [Level; 12] = [
     words!("rounded down", 0.0, "+round=floor"),
     words!("bump of each block", 0.0, "+bump"),
     words!("bump as coded", 0.0, "+bump=code"),
-    level("Xavier start, gain 0.5", Set::Do(xavier)),
+    level("Xavier start, gain 0.5", Set::Change(xavier)),
     level(
         "gradient descent, rate 0.3",
-        Set::All(&[Set::Rate(0.3), Set::Do(|config| descend(config, 0.0))]),
+        Set::All(&[Set::Rate(0.3), Set::Change(|config, _| descend(config, 0.0))]),
     ),
     level(
         "with momentum 0.9, rate 0.1",
-        Set::All(&[Set::Rate(0.1), Set::Do(|config| descend(config, 0.9))]),
+        Set::All(&[Set::Rate(0.1), Set::Change(|config, _| descend(config, 0.9))]),
     ),
 ];
 
-fn xavier(config: &mut Config) {
+fn xavier(config: &mut Config, _: Scale) {
     if let Model::Proxy(model) = &mut config.model {
         (model.init, model.init_gain) = (Init::Xavier, 0.5);
     }

@@ -10,13 +10,13 @@ use crate::analyses::{
 };
 use crate::claim::{Claim, Test, Value};
 use crate::figure::{Figure, Judged};
-use crate::grid::{Axis, Grid, Level, Set, level, number};
+use crate::grid::{After, Axis, Grid, Level, Set, level, number};
 use crate::measure::{Metric, Probed, at_the_end, of_inputs, of_parts};
 use crate::papers::Paper;
 use crate::view::{Show, Shown, Usual, View, column, shown};
 use runs::{
     ALIGNED, ATTENTION, BF16, BOTH, CHON, GATES, HEAD_NORM, LONG, MEMORY, NO_NORM, NVFP4, SETUPS,
-    SHORT, late,
+    SHORT, SILENT, late,
 };
 pub(crate) use runs::{FROZEN, GLA_BRANCHES, OPERATORS, SA_BRANCHES};
 
@@ -691,15 +691,15 @@ static SWITCH: Figure = Figure {
         axes: &[beside(&[
             BF16,
             level("never", NVFP4.set),
-            level("forward from 60 %", late(60, "nv-nvfp4+late=60%+late-scope=forward")),
-            level("backward from 60 %", late(60, "nv-nvfp4+late=60%+late-scope=backward")),
-            level("both from 60 %", late(60, "nv-nvfp4+late=60%")),
-            level("forward from 80 %", late(80, "nv-nvfp4+late=80%+late-scope=forward")),
-            level("backward from 80 %", late(80, "nv-nvfp4+late=80%+late-scope=backward")),
-            level("both from 80 %", late(80, "nv-nvfp4+late=80%")),
-            level("forward from 95 %", late(95, "nv-nvfp4+late=95%+late-scope=forward")),
-            level("backward from 95 %", late(95, "nv-nvfp4+late=95%+late-scope=backward")),
-            level("both from 95 %", late(95, "nv-nvfp4+late=95%")),
+            level("forward from 60 %", late!(60, "nv-nvfp4+late=60%+late-scope=forward")),
+            level("backward from 60 %", late!(60, "nv-nvfp4+late=60%+late-scope=backward")),
+            level("both from 60 %", late!(60, "nv-nvfp4+late=60%")),
+            level("forward from 80 %", late!(80, "nv-nvfp4+late=80%+late-scope=forward")),
+            level("backward from 80 %", late!(80, "nv-nvfp4+late=80%+late-scope=backward")),
+            level("both from 80 %", late!(80, "nv-nvfp4+late=80%")),
+            level("forward from 95 %", late!(95, "nv-nvfp4+late=95%+late-scope=forward")),
+            level("backward from 95 %", late!(95, "nv-nvfp4+late=95%+late-scope=backward")),
+            level("both from 95 %", late!(95, "nv-nvfp4+late=95%")),
         ])],
         ..LONG
     },

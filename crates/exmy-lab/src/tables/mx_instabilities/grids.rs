@@ -7,7 +7,8 @@
 //! some runs by hand, of which more were lost in E2M1 than in f32 whose betas stay still; its seeds are others than
 //! those. There nearly all runs of all formats explode once the rate has risen, and what differs is which of them recover.
 
-use crate::grid::{Axis, Grid, Level, Set, level, number};
+use crate::arm::Scale;
+use crate::grid::{After, Axis, Grid, Level, Set, level, number};
 use exmy_train::nn::model::Config as Model;
 use exmy_train::train::config::Config;
 
@@ -19,6 +20,13 @@ macro_rules! text {
     };
 }
 pub(super) use text;
+
+/// A branch after so many steps.
+macro_rules! after {
+    ($step:literal) => {
+        number(stringify!($step), $step as f64, Set::After(After::Step($step)))
+    };
+}
 
 /// Nothing is rounded, and betas of norms stay 0 as they do in every MX recipe of the study's code, whose
 /// norms return no gradient for them. Where betas are trained stressed runs diverge at lower rates, in f32
@@ -32,7 +40,7 @@ pub(crate) fn gains(config: &mut Config, mean: f64, spread: f64) {
     }
 }
 
-fn language(config: &mut Config) {
+fn language(config: &mut Config, _: Scale) {
     (config.train.weight_decay, config.train.eps) = (0.0, 1e-15);
 }
 
@@ -43,7 +51,7 @@ fn windows(config: &mut Config, context: usize, windows: usize) {
     }
 }
 
-fn proxy(config: &mut Config) {
+fn proxy(config: &mut Config, _: Scale) {
     config.record.eval_windows = 0;
     if let Model::Proxy(model) = &mut config.model {
         model.validation_rows = 512;
@@ -55,11 +63,11 @@ pub(crate) const LANGUAGE: Set = Set::All(&[
     Set::Planned,
     Set::Warmup(0.2),
     Set::Measured(&[], [8, 20, 50]),
-    Set::Do(language),
+    Set::Change(language),
     Set::At([
-        &[Set::Layers(1), Set::Width(64), Set::Batch(2), Set::Do(|c| windows(c, 32, 8))],
-        &[Set::Layers(2), Set::Width(64), Set::Batch(8), Set::Do(|c| windows(c, 64, 128))],
-        &[Set::Do(|c| windows(c, 512, 200))],
+        &[Set::Layers(1), Set::Width(64), Set::Batch(2), Set::Change(|c, _| windows(c, 32, 8))],
+        &[Set::Layers(2), Set::Width(64), Set::Batch(8), Set::Change(|c, _| windows(c, 64, 128))],
+        &[Set::Change(|c, _| windows(c, 512, 200))],
     ]),
 ]);
 
@@ -78,7 +86,7 @@ pub(crate) const STUDENT: Set = Set::All(&[
     Set::Constant,
     Set::Warmup(0.0),
     Set::Measured(&["lastbin.gamma"], [6, 20, 50]),
-    Set::Do(proxy),
+    Set::Change(proxy),
     Set::At([
         &[Set::Layers(2), Set::Width(32), Set::Batch(32)],
         &[Set::Layers(4), Set::Width(64), Set::Batch(128)],
@@ -143,12 +151,9 @@ pub(crate) static JUDGED: Stress = Stress {
             Axis {
                 name: "after",
                 levels: [
-                    &[number("8", 8.0, Set::After(8)), number("16", 16.0, Set::After(16))],
-                    &[number("30", 30.0, Set::After(30)), number("45", 45.0, Set::After(45))],
-                    &[
-                        number("4500", 4500.0, Set::After(4500)),
-                        number("5080", 5080.0, Set::After(5080)),
-                    ],
+                    &[after!(8), after!(16)],
+                    &[after!(30), after!(45)],
+                    &[after!(4500), after!(5080)],
                 ],
             },
             Axis { name: "change", levels: [&IN_E2M1, &IN_E2M1, &IN_E4M3] },
@@ -209,7 +214,7 @@ macro_rules! changes {
     ($format:literal) => {
         [
             level("control", Set::Whole(text!($format))),
-            level("nothing", Set::Do(raised)),
+            level("nothing", Set::Change(raised)),
             level("fp32", Set::Whole("f32")),
             level("fp32_still", Set::Whole(STILL)),
             level("bump", Set::Whole(concat!(text!($format), "+bump"))),
@@ -226,7 +231,7 @@ macro_rules! changes {
 const IN_E2M1: [Level; 11] = changes!("e2m1");
 const IN_E4M3: [Level; 11] = changes!("e4m3");
 
-fn raised(config: &mut Config) {
+fn raised(config: &mut Config, _: Scale) {
     let lr = config.train.lr * (1.0 + libm::exp2(-22.0));
     (config.train.lr, config.train.lr_min) = (lr, lr);
 }
@@ -242,13 +247,7 @@ pub(crate) static SHORT: Stress = Stress {
     },
     plain: Grid { axes: PLAIN, ..SHORT_RAMP },
     branches: Grid {
-        axes: &[
-            Axis::new(
-                "after",
-                &[number("30", 30.0, Set::After(30)), number("50", 50.0, Set::After(50))],
-            ),
-            Axis::new("change", &IN_E2M1),
-        ],
+        axes: &[Axis::new("after", &[after!(30), after!(50)]), Axis::new("change", &IN_E2M1)],
         sets: &[RAMP, MEASURED, Set::All(MX_SHORT)],
         ..SHORT_RAMP
     },
@@ -279,13 +278,7 @@ pub(crate) static LONG: Stress = Stress {
     },
     plain: Grid { axes: PLAIN, ..LONG_RAMP },
     branches: Grid {
-        axes: &[
-            Axis::new(
-                "after",
-                &[number("150", 150.0, Set::After(150)), number("210", 210.0, Set::After(210))],
-            ),
-            Axis::new("change", &IN_E4M3),
-        ],
+        axes: &[Axis::new("after", &[after!(150), after!(210)]), Axis::new("change", &IN_E4M3)],
         sets: &[RAMP, Set::Layers(2), Set::All(MX_LONG)],
         ..LONG_RAMP
     },
@@ -393,7 +386,7 @@ const SEARCH_SETS: Set = Set::All(&[
 ]);
 const FIFTHS: Set = Set::Measured(&["lastbin.gamma"], [2, 60, 1400]);
 const ONE: Level = number("1", 1.0, Set::All(&[]));
-const CLUSTERED: Level = number("0.95", 0.95, Set::Do(|config| gains(config, 0.95, 0.02)));
+const CLUSTERED: Level = number("0.95", 0.95, Set::Change(|config, _| gains(config, 0.95, 0.02)));
 
 /// Ten times the largest rate, everything in E2M1: AppC's detector must fire.
 pub(crate) static BEYOND: Grid = Grid {

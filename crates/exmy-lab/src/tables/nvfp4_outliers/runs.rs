@@ -2,7 +2,7 @@
 //! ones.
 
 use crate::arm::Scale;
-use crate::grid::{Axis, Branch, Grid, Level, Scaled, Set, level};
+use crate::grid::{After, Axis, Grid, Level, Scaled, Set, level};
 use exmy_train::nn::decoder::{Mixer, QkNorm};
 use exmy_train::train::config::Config;
 use exmy_train::train::schedule::Schedule;
@@ -101,44 +101,51 @@ fn set_probes(config: &mut Config, names: &[&str], every: u64) {
     config.record.probe_every = every;
 }
 
+/// Branches have no probes.
+pub(super) const SILENT: Set = Set::Change(|config, _| config.record.probes.clear());
+
 /// A recipe from some percent of a long run in NVFP4 on.
-pub(super) const fn late(percent: u64, recipe: &'static str) -> Set {
-    Set::Branch(Branch { of: "nv-nvfp4", percent, recipe, change: |_, _| {} })
+macro_rules! late {
+    ($percent:literal, $recipe:literal) => {
+        Set::All(&[NVFP4.set, Set::After(After::Percent($percent)), Set::Whole($recipe), SILENT])
+    };
 }
+pub(super) use late;
 
 /// One type of operator in NVFP4, from the middle of a long run in bfloat16 on.
-const fn only(name: &'static str, recipe: &'static str) -> Level {
-    let change = |config: &mut Config, scale: Scale| {
-        config.train.steps = config.train.steps / 2 + scale.pick([4, 200, 2000]);
-        config.train.schedule = Schedule::Constant;
+macro_rules! only {
+    ($($name:literal),+) => {
+        [only!("bf16", BASELINE), $(only!($name, concat!("nv-nvfp4+last=0+only=", $name))),+]
     };
-    level(name, Set::Branch(Branch { of: BASELINE, percent: 50, recipe, change }))
+    ($name:expr, $recipe:expr) => {
+        level(
+            $name,
+            Set::All(&[BF16.set, MIDDLE, Set::Whole($recipe), SILENT, Set::Change(shortly)]),
+        )
+    };
+}
+const MIDDLE: Set = Set::After(After::Percent(50));
+
+fn shortly(config: &mut Config, scale: Scale) {
+    config.train.steps = config.train.steps / 2 + scale.pick([4, 200, 2000]);
+    config.train.schedule = Schedule::Constant;
 }
 
 /// Branches of bfloat16, and those of one type of operator in NVFP4.
-pub(crate) const OPERATORS: [Level; 10] = [
-    only("bf16", BASELINE),
-    only("q_proj", "nv-nvfp4+last=0+only=q_proj"),
-    only("k_proj", "nv-nvfp4+last=0+only=k_proj"),
-    only("v_proj", "nv-nvfp4+last=0+only=v_proj"),
-    only("o_proj", "nv-nvfp4+last=0+only=o_proj"),
-    only("g_proj", "nv-nvfp4+last=0+only=g_proj"),
-    only("gk_proj", "nv-nvfp4+last=0+only=gk_proj"),
-    only("gate_proj", "nv-nvfp4+last=0+only=gate_proj"),
-    only("up_proj", "nv-nvfp4+last=0+only=up_proj"),
-    only("down_proj", "nv-nvfp4+last=0+only=down_proj"),
-];
+pub(crate) const OPERATORS: [Level; 10] = only!(
+    "q_proj",
+    "k_proj",
+    "v_proj",
+    "o_proj",
+    "g_proj",
+    "gk_proj",
+    "gate_proj",
+    "up_proj",
+    "down_proj"
+);
 /// The same of softmax attention, which has no gates of its own.
-const SA_OPERATORS: [Level; 8] = [
-    OPERATORS[0],
-    OPERATORS[1],
-    OPERATORS[2],
-    OPERATORS[3],
-    OPERATORS[4],
-    OPERATORS[7],
-    OPERATORS[8],
-    OPERATORS[9],
-];
+const SA_OPERATORS: [Level; 8] =
+    only!("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj");
 
 pub(crate) const GLA_BRANCHES: Grid = Grid { axes: &[Axis::new("operator", &OPERATORS)], ..LONG };
 pub(crate) const SA_BRANCHES: Grid = Grid {
