@@ -2,7 +2,7 @@
 //! walks through all of them: odd lengths, slices that begin anywhere, bytes behind the end. The
 //! results are held against the definitions, which touch one element at a time.
 //!
-//! `docs/verification.md` has the command.
+//! `scripts/miri.sh` has the command.
 
 #![cfg(feature = "std")]
 
