@@ -10,7 +10,7 @@
 //!
 //! `_same`: h is the gradient of the same batch at the same weights, a forward and a backward pass in f32
 //! wherever it is measured: what rounding does to a step. `_traj`: h is that of the same step of a run that
-//! was in f32 from the beginning, its twin, which trains beside this one: what rounding has done so far. The
+//! was in f32 from the beginning, its twin, which trains at the same time: what rounding has done so far. The
 //! value is of all parameters together, the parts are of each tensor ("Characterization and Mitigation of
 //! Training Instabilities in Microscaling Formats", arXiv 2506.20752, whose code measures between
 //! trajectories, keeps the square of rho, and adds 1e-12 to denominators, as is done here: to the square of `|h|`,

@@ -1,5 +1,5 @@
 //! Shares of a tensor's elements in the last bin of their block: those that the OCP scale rule makes
-//! the format's largest value, so that the block loses what told them apart.
+//! the format's largest value, so that the block no longer distinguishes them.
 //!
 //! An element is in the last bin if its magnitude exceeds `limit * 2^floor(log2 m)`, with `m` the
 //! largest magnitude of its block of 32 along the rows of its tensor, and `limit` the format's

@@ -74,7 +74,7 @@ pub const ALL: &[Entry] = &[
         name: "rho_traj",
         argument: "",
         measures: "|g - h| / |h|, g the step's gradient, h that of f32, of the same step of a run in f32 from the beginning; parts: each tensor",
-        cost: "another run in f32 beside this one, and its memory; begins anew with a resume",
+        cost: "a second run in f32, and its memory; begins again with a resume",
         make: |name, argument, _| plain(name, argument, Ok(Bias { by: By::Rho, twin: true })),
     },
     Entry {
@@ -88,7 +88,7 @@ pub const ALL: &[Entry] = &[
         name: "cos_traj",
         argument: "",
         measures: "the cosine of the angle between the two gradients, of the same step of a run in f32 from the beginning; parts: each tensor",
-        cost: "another run in f32 beside this one, and its memory; begins anew with a resume",
+        cost: "a second run in f32, and its memory; begins again with a resume",
         make: |name, argument, _| plain(name, argument, Ok(Bias { by: By::Cos, twin: true })),
     },
     Entry {
@@ -102,7 +102,7 @@ pub const ALL: &[Entry] = &[
         name: "eps_traj",
         argument: "",
         measures: "mean(g) - mean(h), of the same step of a run in f32 from the beginning; parts: each tensor",
-        cost: "another run in f32 beside this one, and its memory; begins anew with a resume",
+        cost: "a second run in f32, and its memory; begins again with a resume",
         make: |name, argument, _| plain(name, argument, Ok(Bias { by: By::Eps, twin: true })),
     },
     Entry {
