@@ -8,8 +8,8 @@
 
 use crate::loss_figure;
 use exmy::error::{Error, Result};
-use exmy::files::given;
-use exmy::files::whole::{self, PARTIAL};
+use exmy::safetensors::given;
+use exmy::safetensors::whole::{self, PARTIAL};
 use exmy_train::train::config::{Config, VERSION};
 use exmy_train::train::data::Source;
 use exmy_train::train::run::{Folder, Summary, intact};

@@ -20,8 +20,8 @@ pub use crate::provenance::Provenance;
 use crate::provenance::seconds;
 use crate::store::{Store, distinct};
 use exmy::error::{Error, Result};
-use exmy::files::given;
-use exmy::files::whole::{self, WholeFile};
+use exmy::safetensors::given;
+use exmy::safetensors::whole::{self, WholeFile};
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -12,8 +12,8 @@
 use crate::arm::Arm;
 use crate::sweep::Shard;
 use exmy::error::{Error, Result};
-use exmy::files::given;
 use exmy::parallel;
+use exmy::safetensors::given;
 use exmy_train::train::config::Config;
 use exmy_train::train::data::Dataset;
 use exmy_train::train::probe::{self, Line, Probe};
