@@ -15,7 +15,8 @@ use alloc::vec::Vec;
 
 use super::BlockTensor;
 use super::fast::{self, copy_rows, for_each};
-use crate::slice::{Converter, SPAN, View};
+use crate::bulk::{Converter, SPAN};
+use crate::view::View;
 use lanes::Element;
 use watch::Watch;
 
@@ -76,8 +77,9 @@ impl Statistics {
     ///
     /// ```
     /// use exmy::block::Statistics;
-    /// use exmy::slice::{Cast, Converter, View};
+    /// use exmy::bulk::{Cast, Converter};
     /// use exmy::format::Format;
+    /// use exmy::view::View;
     ///
     /// let x = [448.0_f32, 449.0, 1e-4, 0.0, f32::NAN];
     /// let cast = Converter::from(Cast::new(Format::E4M3FN));
@@ -101,7 +103,7 @@ impl Statistics {
     ///
     /// ```
     /// use exmy::block::Statistics;
-    /// use exmy::slice::{Cast, Converter};
+    /// use exmy::bulk::{Cast, Converter};
     /// use exmy::format::Format;
     ///
     /// let cast = Converter::from(Cast::new(Format::F32));
@@ -182,8 +184,9 @@ impl Statistics {
     ///
     /// ```
     /// use exmy::block::Statistics;
-    /// use exmy::slice::{Cast, Converter, View};
+    /// use exmy::bulk::{Cast, Converter};
     /// use exmy::format::Format;
+    /// use exmy::view::View;
     ///
     /// let of = |x: &[f32]| {
     ///     let cast = Converter::from(Cast::new(Format::E2M1));
@@ -213,8 +216,9 @@ impl Statistics {
     ///
     /// ```
     /// use exmy::block::Statistics;
-    /// use exmy::slice::{Cast, Converter, View};
+    /// use exmy::bulk::{Cast, Converter};
     /// use exmy::format::Format;
+    /// use exmy::view::View;
     ///
     /// let of = |x: &[f32]| {
     ///     let cast = Converter::from(Cast::new(Format::E2M1));
@@ -234,8 +238,9 @@ impl Statistics {
     ///
     /// ```
     /// use exmy::block::Statistics;
-    /// use exmy::slice::{Cast, Converter, View};
+    /// use exmy::bulk::{Cast, Converter};
     /// use exmy::format::Format;
+    /// use exmy::view::View;
     ///
     /// let of = |x: &[f32]| {
     ///     let cast = Converter::from(Cast::new(Format::E2M1));
@@ -252,8 +257,9 @@ impl Statistics {
     ///
     /// ```
     /// use exmy::block::Statistics;
-    /// use exmy::slice::{Cast, Converter, View};
+    /// use exmy::bulk::{Cast, Converter};
     /// use exmy::format::Format;
+    /// use exmy::view::View;
     ///
     /// let of = |x: &[f32]| {
     ///     let cast = Converter::from(Cast::new(Format::E2M1));
@@ -280,7 +286,7 @@ impl BlockTensor {
     /// use exmy::block::{Axis, BlockFormat, BlockTensor};
     /// use exmy::random::{Philox, Stream};
     /// use exmy::round::{Overflow, Rounding};
-    /// use exmy::slice::View;
+    /// use exmy::view::View;
     ///
     /// // 2^-20 is less than half of what E2M1 times E4M3 can express beside 1; its block is lost.
     /// let mut x = [0.0_f32; 32];
@@ -309,7 +315,7 @@ impl BlockTensor {
     /// use exmy::block::Axis;
     /// use exmy::quantizer::Quantizer;
     /// use exmy::random::{Philox, Stream};
-    /// use exmy::slice::View;
+    /// use exmy::view::View;
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[7.9_f32, 1.0, 0.1, 0.1, 0.3], 1, 5);

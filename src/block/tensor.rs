@@ -21,11 +21,12 @@ use alloc::vec::Vec;
 use super::Statistics;
 use super::fast::{self, Blocks, Encoded, Own, is_largest};
 use super::{Axis, BlockFormat, PlainBlocks};
+use crate::bulk::Real;
 use crate::format::Format;
 use crate::pack;
 use crate::random::Philox;
 use crate::round::{Overflow, Rounding};
-use crate::slice::{Real, View, ViewMut};
+use crate::view::{View, ViewMut};
 
 /// A matrix of packed element codes, its blocks' scales and, if the format has one, its own scale.
 ///
@@ -33,7 +34,7 @@ use crate::slice::{Real, View, ViewMut};
 /// use exmy::block::{Axis, BlockFormat, BlockTensor};
 /// use exmy::random::{Philox, Stream};
 /// use exmy::round::{Overflow, Rounding};
-/// use exmy::slice::View;
+/// use exmy::view::View;
 ///
 /// let random = Philox::new(0, Stream::new("unused"));
 /// let x = View::new(&[0.1_f32, 0.5, -3.0, 1.25], 1, 4);
@@ -72,7 +73,7 @@ impl BlockTensor {
     /// use exmy::block::{Axis, BlockFormat, BlockTensor};
     /// use exmy::random::{Philox, Stream};
     /// use exmy::round::{Overflow, Rounding};
-    /// use exmy::slice::View;
+    /// use exmy::view::View;
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[3.5_f32, 0.4, f32::NAN], 3, 1);
@@ -113,7 +114,7 @@ impl BlockTensor {
     /// use exmy::block::{Axis, BlockTensor};
     /// use exmy::random::{Philox, Stream};
     /// use exmy::round::{Overflow, Rounding};
-    /// use exmy::slice::View;
+    /// use exmy::view::View;
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let format = "e2m1/4:e4m3fn".parse()?;
@@ -151,7 +152,7 @@ impl BlockTensor {
     /// use exmy::block::{Axis, BlockFormat, BlockTensor};
     /// use exmy::random::{Philox, Stream};
     /// use exmy::round::{Overflow, Rounding};
-    /// use exmy::slice::View;
+    /// use exmy::view::View;
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[0.5_f32, -3.0, 1.5, 1e4], 1, 4);
@@ -364,7 +365,7 @@ impl BlockTensor {
     ///
     /// ```
     /// use exmy::block::{Axis, BlockFormat, BlockTensor};
-    /// use exmy::slice::ViewMut;
+    /// use exmy::view::ViewMut;
     ///
     /// // 3 and 0.5, times 2^127.
     /// let parts = (vec![0x15], vec![254]);

@@ -4,9 +4,10 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::operand::{Operand, Store};
+use crate::bulk::decode_into;
 use crate::format::{Format, Value};
 use crate::math;
-use crate::slice::{View, decode_into};
+use crate::view::View;
 
 /// Vectors of `k` consecutive numbers that sums run along: the rows of A, or the columns of B.
 ///

@@ -6,13 +6,14 @@ use core::fmt;
 
 use super::{Axis, Quantizer, Target, image};
 use crate::block::fast::{CHUNK, Own, for_each, is_largest};
-use crate::block::hadamard::HadamardError;
 use crate::block::{BlockFormat, BlockFormatError, BlockTensor, Shape, Statistics};
+use crate::bulk::{Cast, Converter};
 use crate::format::Format;
+use crate::hadamard::HadamardError;
 use crate::minifloat::Bits;
 use crate::pack;
 use crate::random::Philox;
-use crate::slice::{Cast, Converter, View, ViewMut, view};
+use crate::view::{self, View, ViewMut};
 
 /// The E8M0 code of 1.
 const ONE: u8 = 127;
@@ -104,7 +105,7 @@ impl Quantizer {
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
     /// use exmy::random::{Philox, Stream};
-    /// use exmy::slice::View;
+    /// use exmy::view::View;
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[0.1_f32, 0.3, -3.0, 500.0], 1, 4);
@@ -152,7 +153,7 @@ impl Quantizer {
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
     /// use exmy::random::{Philox, Stream};
-    /// use exmy::slice::View;
+    /// use exmy::view::View;
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[1.0_f32, 2.0, 30.0], 1, 3);
@@ -190,7 +191,7 @@ impl Quantizer {
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
     /// use exmy::random::{Philox, Stream};
-    /// use exmy::slice::View;
+    /// use exmy::view::View;
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[1.0_f32, 2.0, 30.0], 1, 3);

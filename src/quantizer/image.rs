@@ -14,11 +14,12 @@ use super::{Axis, Quantizer, Target};
 use crate::block::fast::{
     Blocks, CHUNK, Chunk, OwnScale, Part, STRETCH, Sheet, common_multiple, copy_rows, for_each,
 };
-use crate::block::hadamard::Hadamard;
+use crate::bulk::memory::{self, Traffic};
+use crate::bulk::{Cast, Converter};
+use crate::hadamard::Hadamard;
 use crate::kept::Kept;
 use crate::random::Philox;
-use crate::slice::memory::{self, Traffic};
-use crate::slice::{Cast, Converter, View, ViewMut};
+use crate::view::{View, ViewMut};
 
 pub(super) fn write(
     quantizer: &Quantizer,

@@ -6,18 +6,20 @@
 //! a change of `Tokens` name another folder, or remove `OUT/runs`, or the page shows the old values.
 
 use exmy::error::Result;
-use exmy::slice::View;
+use exmy::view::View;
 use exmy_lab::arm::{Arm, Scale, Setting};
 use exmy_lab::finding::{Figure, Findings, Part, Table, Verdict};
 use exmy_lab::papers::Paper;
 use exmy_lab::plot::{self, Axis, Panel, Series};
 use exmy_lab::report::{self, Provenance};
-use exmy_lab::store::{Progress, Runs, Store};
-use exmy_lab::sweep::Shard;
+use exmy_lab::runner::{Progress, Silent};
+use exmy_lab::store::{Runs, Store};
 use exmy_train::nn::site::Place;
 use exmy_train::recipe::Observer;
-use exmy_train::train::data::Source;
+use exmy_train::train::data::{Dataset, Source};
 use exmy_train::train::probe::{Probe, Seen, Values};
+use exmy_train::train::run::{Outcome, Watch};
+use std::sync::Arc;
 
 /// The largest norm of a token in the residual stream, layer by layer.
 #[derive(Default)]
@@ -115,12 +117,19 @@ impl Figure for Growth {
 struct Told;
 
 impl Progress for Told {
-    fn step(&self) -> bool {
-        true
+    fn run(
+        &self,
+        index: usize,
+        _: &Dataset,
+        train: &mut dyn FnMut(&mut dyn Watch) -> Result<Outcome>,
+    ) -> Result<Outcome> {
+        let outcome = train(&mut Silent)?;
+        println!("run {} is complete", index + 1);
+        Ok(outcome)
     }
 
-    fn end(&self, name: &str, done: usize, count: usize) {
-        println!("{done} of {count}: {name}");
+    fn goes_on(&self) -> bool {
+        true
     }
 }
 
@@ -135,7 +144,8 @@ fn main() -> Result<()> {
     };
     let (setting, data) = Setting::new(Scale::Small, Source::default())?;
     let store = Store::new(&out).with_probes(|_| vec![Box::new(Tokens::default())]);
-    store.train(&Growth.arms(&setting), &data, (Shard::ALL, 2), &Told)?;
+    let runs: Vec<_> = Growth.arms(&setting).iter().map(Arm::run).collect();
+    store.runner().with_jobs(2).work(&runs, Some(Arc::new(data)), &Told)?;
     let provenance = Provenance { command: "custom_probe".into(), machine: String::new() };
     let found = report::find(study.figures, &setting, &store, |_| true)?.unwrap_or_default();
     report::make(&study, study.figures, (&setting, &store), &found, out.as_ref(), &provenance)?;

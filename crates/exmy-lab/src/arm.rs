@@ -5,17 +5,18 @@
 //! is there, and nobody keeps a list. A [`Setting`] is what all arms of a study have in common: the text
 //! they learn, and how large everything is.
 
-use crate::compare::plain;
+use crate::runner::{Run, content_name};
 use exmy::error::{Error, Result};
 use exmy_train::train::config::Config;
 use exmy_train::train::data::{DataOptions, Dataset, Source};
-use exmy_train::train::fingerprint::Fingerprint;
 use exmy_train::train::preset::preset;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// How large a study is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Scale {
     /// Seconds: that everything works, not what comes out.
     Smoke,
@@ -169,14 +170,15 @@ impl Arm {
     /// `RECIPE-HASH`, the hash of the configuration, with the contents of the text in place of its path,
     /// and of the names of the runs it goes back to.
     pub fn name(&self) -> String {
-        let mut content = self.config.clone();
-        content.data.source = Source::default();
-        let mut text = content.to_toml();
-        if let Some((parent, step)) = &self.parent {
-            text += &format!("{}@{step}", parent.name());
-        }
-        let recipe: String = plain(&self.config.recipe.to_string()).chars().take(60).collect();
-        format!("{recipe}-{}", Fingerprint::of(text.as_bytes()))
+        let parent = self.parent.as_ref().map(|(parent, step)| format!("{}@{step}", parent.name()));
+        let recipe = self.config.recipe.to_string();
+        content_name((&recipe, 60), &self.config, &parent.unwrap_or_default())
+    }
+
+    /// It as a run that can be trained.
+    pub fn run(&self) -> Run {
+        let parent = self.parent.as_ref().map(|(parent, step)| (parent.name(), *step));
+        Run { name: self.name(), config: self.config.clone(), parent }
     }
 
     /// The run that it goes back to, itself if it is no branch.

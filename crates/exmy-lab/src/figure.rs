@@ -78,10 +78,7 @@ impl finding::Figure for Figure {
         }
         let mut findings = match &self.judged {
             Judged::By(claim) => Findings { verdict: claim.verdict(&results)?, parts: Vec::new() },
-            Judged::Own { find, .. } => {
-                let found = find(&results)?;
-                Findings { verdict: found.verdict.with_power(None), ..found }
-            }
+            Judged::Own { find, .. } => find(&results)?,
         };
         // An analysis may have more to judge by than runs.
         let views = if untrained { &[] } else { self.views };

@@ -1,9 +1,9 @@
 //! Run folders wherever they lie: below an output folder, a sweep, a study, or named one by one.
 
-use crate::compare::differ;
+use crate::runner::{differ, find_run};
 use crate::store::probes_cut_short;
 use exmy::error::{Error, Result};
-use exmy::safetensors::whole;
+use exmy::files::whole;
 use exmy_train::train::config::Config;
 use exmy_train::train::probe::{self, Line};
 use exmy_train::train::record::Metrics;
@@ -184,6 +184,8 @@ fn folders(path: &Path, depth: usize, all: &mut Vec<PathBuf>) -> Result<()> {
     let entries = fs::read_dir(path).map_err(|e| Error::io("read the folder", path, e))?;
     let mut below: Vec<PathBuf> =
         entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    // What a process is putting together, or was when it was killed, is no run yet.
+    below.retain(|path| !whole::split(path).1.starts_with(whole::PARTIAL));
     below.sort();
     below.iter().try_for_each(|path| folders(path, depth - 1, all))
 }
@@ -218,6 +220,7 @@ fn names(found: &[(PathBuf, Config)]) -> Vec<String> {
 pub fn gather(paths: &[PathBuf]) -> Result<(Vec<Found>, Vec<Error>)> {
     let mut all = Vec::new();
     for path in paths {
+        let path = &find_run(path);
         if !path.is_dir() {
             let what = if path.exists() { "is a file" } else { "does not exist" };
             return Err(Error::new(format!("{} {what}", path.display()))

@@ -1,11 +1,11 @@
 //! Several runs side by side: what is learned from them.
 //!
-//! [`compare`] trains recipes that share seed, initial weights and batches, and sets their losses
-//! beside each other in a [`table`]; [`sweep`] does the same with a grid of configurations, divided
-//! among any number of processes; [`gather`] finds runs wherever they lie and [`overview`] draws them.
+//! The [`runner`] trains a list of named configurations in a folder, shared by any number of processes:
+//! recipes that share seed, initial weights and batches (`exmy train`), the grid of a [`sweep`], the runs of a
+//! study. A [`table`] sets their losses side by side; [`gather`] finds runs wherever they lie and [`overview`] draws them.
 //!
 //! A study is what a paper measured, run again: [`papers`] lists them. Each [`finding::Figure`] asks for
-//! [`arm`]s, the [`store`] trains those that are missing, and the [`report`] shows what they say, with
+//! [`arm`]s, which lie in a [`store`], and the [`report`] shows what they say, with
 //! verdicts. A table in `tables` lists figures as values: a grid of runs, the claim that is judged, what is
 //! shown. [`statistics`] says how sure a difference is, [`detect`] what became of a run,
 //! [`sensitivity`] how much the learning rate matters, [`scaling`] what larger runs would reach,
@@ -16,7 +16,7 @@
 mod analyses;
 pub mod arm;
 mod claim;
-pub mod compare;
+
 mod course;
 pub mod detect;
 pub mod estimate;
@@ -35,6 +35,7 @@ pub mod papers;
 pub mod plot;
 mod provenance;
 pub mod report;
+pub mod runner;
 pub mod scaling;
 pub mod sensitivity;
 mod series;

@@ -1,11 +1,11 @@
 //! A page and pictures of any runs: what `exmy report` and `exmy plot` show.
 
-use crate::compare::{conditions, differ};
 use crate::finding::Table;
 use crate::gather::{Found, quantities, states};
 use crate::page::Page;
 use crate::plot::{Axis, Figure, Panel, Series, smooth};
 use crate::provenance::{Provenance, seconds};
+use crate::runner::{conditions, differ};
 use chosen::{Chosen, MOST};
 use exmy::error::{Error, Result};
 use std::collections::BTreeSet;

@@ -40,7 +40,6 @@ mod heat;
 mod labels;
 mod legend;
 mod number;
-mod panel;
 mod path;
 mod series;
 mod style;

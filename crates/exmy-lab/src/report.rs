@@ -1,27 +1,29 @@
 //! The report of a study: one page, and its pictures, tables and plan as files of their own.
 //!
 //! ```text
+//! DIR/manifest.json        what the page shows: the study, the scale, the figures
 //! DIR/report.html          everything, in one page that stands alone
 //! DIR/figures/ID-N.svg     its pictures
 //! DIR/tables/ID-N.csv      its tables
 //! DIR/plan.toml            the runs: for each its name and its configuration
 //! ```
 //!
-//! A report replaces one of the same study and nothing else. The page says whose the other files are, so it is
+//! A report replaces one of the same study and nothing else. `manifest.json` says whose the files are, so it is
 //! written first: what a kill cuts short can be written again.
 
 use crate::arm::{Arm, Scale, Setting};
 use crate::finding::{Figure, Findings, Part, Table, Verdict};
 use crate::listing;
-use crate::overview;
 use crate::page::Page;
-use crate::papers::{ALL, Paper};
+use crate::papers::Paper;
 pub use crate::provenance::Provenance;
 use crate::provenance::seconds;
+pub use crate::runner::Page as Shown;
+use crate::runner::{Kind, Manifest, old_page};
 use crate::store::{Store, distinct};
 use exmy::error::{Error, Result};
-use exmy::safetensors::given;
-use exmy::safetensors::whole::{self, WholeFile};
+use exmy::files::given;
+use exmy::files::whole::{self, WholeFile};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -59,23 +61,18 @@ fn write(path: &Path, text: &str) -> Result<()> {
     whole::write_whole(path, text.as_bytes()).map_err(|error| error.hint(KEPT))
 }
 
-/// A report that is there already.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
-    /// The figures of its page.
-    pub figures: Vec<String>,
-    /// The scale that it names.
-    pub scale: Option<Scale>,
-}
-
-/// Whether a page is the report of one of the studies there are.
-pub fn is_of_a_study(html: &str) -> bool {
-    ALL.iter().any(|paper| is_of(paper, html))
-}
-
-fn is_of(paper: &Paper, html: &str) -> bool {
-    // A person may give an overview any heading.
-    html.contains(&Page::tag(paper.title)) && !overview::is_page(html)
+/// What the report of a study in a folder shows, if there is one.
+fn standing(paper: &Paper, out: &Path, html: &Path) -> Result<Option<Shown>> {
+    let of_this = |page: &Shown| page.study == paper.name;
+    match Manifest::read(out)?.and_then(|manifest| manifest.page) {
+        Some(page) => Ok(Some(page).filter(of_this)),
+        // Of an earlier version, or something else.
+        None => {
+            let text = given::read(html, given::RESULTS)
+                .map_err(|error| Error::io("read", html, error).hint("name another folder"))?;
+            Ok(old_page(paper, &String::from_utf8_lossy(&text)))
+        }
+    }
 }
 
 /// Files in a report's folder with the names of a figure's pictures and tables.
@@ -105,7 +102,7 @@ fn files_of(id: &str, out: &Path) -> Vec<PathBuf> {
 /// # Errors
 /// If it is a file, holds another page, or files with the names of the report's and no page that says whose they
 /// are.
-pub fn check(paper: &Paper, figures: &[&dyn Figure], out: &Path) -> Result<Option<Standing>> {
+pub fn check(paper: &Paper, figures: &[&dyn Figure], out: &Path) -> Result<Option<Shown>> {
     if out.exists() && !out.is_dir() {
         return Err(Error::new(format!("{} is a file, and a report is a folder", out.display()))
             .hint("name another folder"));
@@ -124,18 +121,13 @@ pub fn check(paper: &Paper, figures: &[&dyn Figure], out: &Path) -> Result<Optio
         return Err(Error::new(format!("{lost}: no report of {} is beside", paper.name))
             .hint("name another folder, or take these files away"));
     }
-    let found = given::read(&page, given::RESULTS)
-        .map_err(|error| Error::io("read", &page, error).hint("name another folder"))?;
-    let found = String::from_utf8_lossy(&found);
-    if !is_of(paper, &found) {
+    let standing = standing(paper, out, &page)?;
+    if standing.is_none() {
         let lost = format!("{} is no report of {}, and would be lost", page.display(), paper.name);
         return Err(Error::new(lost)
             .hint("name another folder, or take that page and the files beside it away"));
     }
-    let has = |figure: &&&dyn Figure| found.contains(&Page::anchor(figure.id()));
-    let figures = paper.figures.iter().filter(has).map(|figure| figure.id().to_owned()).collect();
-    let says = |scale: &Scale| found.contains(&format!(", scale {scale}.</p>"));
-    Ok(Some(Standing { figures, scale: Scale::ALL.into_iter().find(says) }))
+    Ok(standing)
 }
 
 /// Creates the folders of a report and sees whether they take files, which is not to be found out after days of
@@ -263,6 +255,13 @@ pub fn make(
     // Another process may have written there while the runs were trained.
     check(paper, figures, out).map_err(|error| error.hint(KEPT))?;
     prepare(out).map_err(|error| error.hint(KEPT))?;
+    let ids = figures.iter().map(|figure| figure.id().to_owned()).collect();
+    let (study, scale) = (paper.name.to_owned(), setting.scale);
+    let kind = Kind::Study { study: study.clone(), scale };
+    let manifest = Manifest::read(out).map_err(|error| error.hint(KEPT))?;
+    let mut manifest = manifest.unwrap_or_else(|| Manifest::new(kind, Vec::new(), Vec::new()));
+    manifest.page = Some(Shown { study, scale: Some(scale), figures: ids });
+    manifest.write(out).map_err(|error| error.hint(KEPT))?;
     write(&out.join("report.html"), &page.to_html())?;
     for (path, text) in &files {
         write(path, text)?;

@@ -1,46 +1,27 @@
-//! The folder that a study's runs lie in: what is missing is trained, what is there is read.
+//! The folder that a study's runs lie in: the [runner](crate::runner) trains what is missing, and what is there
+//! is read.
 //!
 //! ```text
+//! DIR/manifest.json  which study it is
 //! DIR/runs/NAME/     one run each, named by its contents
 //! ```
-//!
-//! Several runs are trained at once, each with one thread: small models use cores better that way, and the
-//! bits are the same. A branch waits for the run it comes from. A study that was stopped goes on
-//! where it was. Processes that share the folder divide the runs by their place in the plan, roots
-//! with all their branches.
 
-use crate::arm::Arm;
-use crate::sweep::Shard;
+use crate::arm::{Arm, Scale};
+use crate::runner::{Entry, Kind, MakeProbes, Manifest, Run, Runner};
 use exmy::error::{Error, Result};
-use exmy::parallel;
-use exmy::safetensors::given;
+use exmy::files::given;
 use exmy_train::train::config::Config;
-use exmy_train::train::data::Dataset;
-use exmy_train::train::probe::{self, Line, Probe};
+use exmy_train::train::probe::{self, Line};
 use exmy_train::train::record::Metrics;
-use exmy_train::train::run::{self, Folder, Summary, Watch, intact};
-use exmy_train::train::start;
-use std::collections::{BTreeMap, BTreeSet};
+use exmy_train::train::run::{Folder, Summary, intact};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Makes the probes that a run has beside those that its configuration names.
-pub type MakeProbes = fn(&Config) -> Vec<Box<dyn Probe>>;
 
 /// A study's folder.
 #[derive(Clone, Debug)]
 pub struct Store {
     path: PathBuf,
     probes: MakeProbes,
-}
-
-/// What [`Store::train`] tells while it works, from any thread.
-pub trait Progress: Sync {
-    /// After each step of some run; `false` asks all to stop with checkpoints.
-    fn step(&self) -> bool;
-    /// After a run: its name, how many are complete now, of how many.
-    fn end(&self, name: &str, done: usize, count: usize);
 }
 
 /// One complete run.
@@ -138,10 +119,6 @@ impl Runs<'_> {
     }
 }
 
-/// What would work where a run is somebody else's.
-const SHARED: &str = "another process works on it: wait for it or stop it; processes share a study if each \
-                      is given a part of it, --shard 0/2 and --shard 1/2, say";
-
 /// How names of probes begin that measure something at each step that is due, whatever the recipe. Others may have nothing to
 /// say: `rounding` where nothing is rounded, what compares gradients where one is 0.
 const STEADY: [&str; 13] = [
@@ -207,70 +184,6 @@ fn cut_short(path: &Path, due: Option<u64>) -> Result<Option<String>> {
     })
 }
 
-/// Stops a run when the others stop.
-struct Stopping<'a> {
-    progress: &'a dyn Progress,
-    stop: &'a AtomicBool,
-}
-
-impl Watch for Stopping<'_> {
-    fn step(&mut self, _: &Metrics, _: u64) -> bool {
-        if !self.progress.step() {
-            self.stop.store(true, Ordering::Relaxed);
-        }
-        !self.stop.load(Ordering::Relaxed)
-    }
-
-    fn phase(&mut self, _: &str) {}
-}
-
-/// What is left to do.
-struct Queue<'a> {
-    /// In the order of the plan, parents first.
-    waiting: Vec<&'a Arm>,
-    done: BTreeSet<String>,
-    error: Option<Error>,
-}
-
-impl<'a> Queue<'a> {
-    /// The next arm whose parent is complete.
-    fn next(&mut self) -> Option<&'a Arm> {
-        let ready = |arm: &&Arm| {
-            arm.parent.as_ref().is_none_or(|(parent, _)| self.done.contains(&parent.name()))
-        };
-        let at = self.waiting.iter().position(ready)?;
-        Some(self.waiting.remove(at))
-    }
-}
-
-/// What arms learn from: the study's text, those of arms that name another, and nothing.
-struct Texts<'a> {
-    own: &'a Dataset,
-    /// By fingerprint.
-    others: BTreeMap<String, Dataset>,
-    drawn: Dataset,
-}
-
-impl<'a> Texts<'a> {
-    fn new(own: &'a Dataset, arms: &[&Arm]) -> Result<Self> {
-        let (known, mut others) = (format!("{:016x}", own.fingerprint), BTreeMap::new());
-        for arm in arms.iter().filter(|arm| arm.config.model.decoder().is_some()) {
-            let fingerprint = &arm.config.data.fingerprint;
-            if *fingerprint != known && !others.contains_key(fingerprint) {
-                others.insert(fingerprint.clone(), run::load_data(&mut arm.config.clone())?);
-            }
-        }
-        Ok(Self { own, others, drawn: Dataset::drawn() })
-    }
-
-    fn of(&self, config: &Config) -> &Dataset {
-        match config.model.decoder() {
-            None => &self.drawn,
-            Some(_) => self.others.get(&config.data.fingerprint).unwrap_or(self.own),
-        }
-    }
-}
-
 /// Each arm once, in order, with what it branches off from before it.
 pub fn distinct(arms: &[Arm]) -> Vec<Arm> {
     fn add(arm: &Arm, seen: &mut BTreeSet<String>, all: &mut Vec<Arm>) {
@@ -288,21 +201,6 @@ pub fn distinct(arms: &[Arm]) -> Vec<Arm> {
     let (mut seen, mut all) = (BTreeSet::new(), Vec::new());
     arms.iter().for_each(|arm| add(arm, &mut seen, &mut all));
     all
-}
-
-/// Those of `arms`, each of which is there once, that are a shard's: roots by their place, with all that
-/// branch off from them.
-pub fn share(arms: &[Arm], shard: Shard) -> Vec<Arm> {
-    let mut roots: Vec<String> = Vec::new();
-    let mut is_own = |arm: &Arm| {
-        let root = arm.root().name();
-        let at = roots.iter().position(|known| *known == root).unwrap_or(roots.len());
-        if at == roots.len() {
-            roots.push(root);
-        }
-        at as u64 % shard.count() == shard.index()
-    };
-    arms.iter().filter(|arm| is_own(arm)).cloned().collect()
 }
 
 impl Store {
@@ -340,118 +238,30 @@ impl Store {
         Ok(self.folder(&arm.name()).summary()?.is_some())
     }
 
-    /// The configuration of an arm as it is trained: a branch with the path of its parent.
-    fn settled(&self, arm: &Arm) -> Result<Config> {
-        let mut config = arm.config.clone();
-        if let Some((parent, step)) = &arm.parent {
-            let folder = self.folder(&parent.name());
-            let path = folder.path().to_str().ok_or_else(|| {
-                Error::new(format!("{}: the path is not UTF-8", folder.path().display()))
-            })?;
-            config.start.run = path.to_owned();
-            config.start.step = *step;
-            start::settle(&mut config)?;
-        }
-        Ok(config)
-    }
-
-    /// Begins or continues the run of an arm; whether it is complete. `texts` are those that arms learn.
-    fn advance(&self, arm: &Arm, texts: &Texts<'_>, watch: &mut dyn Watch) -> Result<bool> {
-        let folder = self.folder(&arm.name());
-        if !folder.config_file().is_file() {
-            if folder.path().exists() {
-                // Left by a kill before there was anything to lose.
-                std::fs::remove_dir_all(folder.path())
-                    .map_err(|error| Error::io("remove", folder.path(), error))?;
-            }
-            folder.create(&self.settled(arm)?).map_err(|error| {
-                // Nothing was there a moment ago.
-                if folder.path().exists() { error.hint(SHARED) } else { error }
-            })?;
-        }
-        let probes = (self.probes)(&arm.config);
-        Ok(run::train_probed(&folder, texts.of(&arm.config), watch, probes)?.summary.is_some())
-    }
-
-    /// Trains what of `arms` is this shard's and not complete, `jobs` at a time; `false` if `progress`
-    /// asked to stop.
+    /// Says in the folder that it holds the runs of a study.
     ///
     /// # Errors
-    /// If files cannot be read or written, or a run cannot be trained.
-    pub fn train(
-        &self,
-        arms: &[Arm],
-        data: &Dataset,
-        (shard, jobs): (Shard, usize),
-        progress: &dyn Progress,
-    ) -> Result<bool> {
-        let runs = self.path.join("runs");
-        std::fs::create_dir_all(&runs).map_err(|error| Error::io("create", &runs, error))?;
-        let own = share(&distinct(arms), shard);
-        let (mut waiting, mut done) = (Vec::new(), BTreeSet::new());
-        for arm in &own {
-            if self.has(arm)? {
-                done.insert(arm.name());
-            } else {
-                waiting.push(arm);
-            }
-        }
-        let texts = Texts::new(data, &waiting)?;
-        let (count, left) = (own.len(), waiting.len());
-        let queue = Mutex::new(Queue { waiting, done, error: None });
-        let stop = AtomicBool::new(false);
-        let lock = || queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let work = || {
-            while !stop.load(Ordering::Relaxed) {
-                let Some(arm) = lock().next() else {
-                    if lock().waiting.is_empty() {
-                        return;
-                    }
-                    // What is left waits for a run that another thread is at.
-                    std::thread::sleep(std::time::Duration::from_millis(20));
-                    continue;
-                };
-                let mut watch = Stopping { progress, stop: &stop };
-                let trained = parallel::with_threads(1, || self.advance(arm, &texts, &mut watch));
-                let trained = trained
-                    .map_err(|error| Error::new("cannot start threads").because(error))
-                    .and_then(|outcome| outcome);
-                match trained {
-                    Ok(true) => {
-                        let mut queue = lock();
-                        queue.done.insert(arm.name());
-                        progress.end(&arm.name(), queue.done.len(), count);
-                    }
-                    Ok(false) => stop.store(true, Ordering::Relaxed),
-                    Err(error) => {
-                        let folder = self.folder(&arm.name());
-                        let path = folder.path().display().to_string();
-                        // Some name it themselves.
-                        let named = error.to_string().contains(&path);
-                        let error =
-                            if named { error } else { Error::new(format!("{path}: {error}")) };
-                        let error = match run::is_at_work(&folder) {
-                            true => error.hint(SHARED),
-                            false => error,
-                        };
-                        lock().error.get_or_insert(error);
-                        stop.store(true, Ordering::Relaxed);
-                    }
-                }
-            }
+    /// If that cannot be written.
+    pub fn describe(&self, study: &str, scale: Scale, runs: &[Run]) -> Result<()> {
+        std::fs::create_dir_all(&self.path)
+            .map_err(|error| Error::io("create", &self.path, error))?;
+        let of = |run: &Run| Entry {
+            folder: format!("runs/{}", run.name),
+            values: vec![run.config.recipe.to_string(), run.config.seed.to_string()],
+            result: None,
         };
-        std::thread::scope(|scope| {
-            for _ in 1..jobs.min(left) {
-                scope.spawn(work);
-            }
-            work();
-        });
-        let Queue { error, .. } =
-            queue.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        match error {
-            Some(error) => Err(error),
-            None => Ok(!stop.into_inner()),
-        }
+        let kind = Kind::Study { study: study.to_owned(), scale };
+        let keys = ["recipe", "seed"].map(str::to_owned).to_vec();
+        let found = Manifest::read(&self.path)?;
+        let mut manifest = Manifest::new(kind, keys, runs.iter().map(of).collect());
+        manifest.page = found.as_ref().and_then(|found| found.page.clone());
+        // What stands there already is not written again.
+        if found.as_ref() == Some(&manifest) { Ok(()) } else { manifest.write(&self.path) }
+    }
+
+    /// What trains its runs.
+    pub fn runner(&self) -> Runner {
+        Runner::new(self.path.join("runs")).with_probes(self.probes)
     }
 }
 

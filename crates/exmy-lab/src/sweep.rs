@@ -1,419 +1,273 @@
-//! A grid of runs in one folder, which any number of processes fill.
+//! What a sweep trains: any keys of a run's `config.toml`, and a grid of others.
 //!
-//! ```text
-//! DIR/sweep.json        the runs in order, with their results at the end
-//! DIR/table.txt         the same as a table, at the end
-//! DIR/loss.svg          their curves, at the end
-//! DIR/queue/NAME        runs that nobody has begun,
-//! DIR/claims/NAME.I     that shard I works on,
-//! DIR/done/NAME         and that are complete
-//! DIR/runs/NAME/        one run
+//! ```toml
+//! preset = "micro"                 # where to start; nano if absent
+//! train.batch = 16                 # any keys of config.toml
+//!
+//! [grid]                           # each with each
+//! recipe = ["f32", "mxfp4", "nvfp4"]
+//! lr = [1e-3, 3e-3]                # as --lr: the final rate keeps its ratio
+//! seed = [1, 2, 3]
+//! "train.weight_decay" = [0.0, 0.1]
 //! ```
 //!
-//! A run is named by its contents, `RECIPE-HASH`, so every process finds the same names by reading
-//! the plan. The folder appears at once, with all runs in the queue. A process takes a run by renaming its
-//! file from `queue` to `claims`, which on every file system succeeds for one process alone; there is
-//! no server, and no process talks to another. A process locks the claims it works on, so that another
-//! one of the same index leaves them alone. When a process was killed its claims stay, and the process
-//! that is started again with the same index goes on with them; [`Folder::reclaim`] puts
-//! them back into the queue for others.
-//!
-//! Nothing in the folder tells who did what when the sweep is complete: but for `timing.jsonl` it
-//! is byte-equal for any number of processes.
+//! Keys of the grid are those of `config.toml`, and `lr` and `steps`, which mean what the options
+//! of `exmy train` do and may stand at the top, too. Relative paths are seen from the folder the program was started in.
 
-mod plan;
-mod shard;
-
-pub use plan::{Cell, Plan};
-pub use shard::{ParseShardError, Shard};
-
-use crate::compare::conditions;
-use crate::loss_figure;
-use crate::table;
+use crate::runner::{Run, content_name};
 use exmy::error::{Error, Result};
-use exmy::safetensors::given;
-use exmy::safetensors::whole::{self, PARTIAL};
-use exmy_train::train::config::{Config, VERSION};
-use exmy_train::train::data::Dataset;
-use exmy_train::train::run::{self, Outcome, Summary, Watch};
-use serde::{Deserialize, Serialize};
+use exmy::files::given;
+use exmy_train::train::config::{Config, read_table};
+use exmy_train::train::data::Source;
+use exmy_train::train::preset::preset;
+use exmy_train::train::run;
+use exmy_train::train::start;
+use exmy_train::train::trainer::check;
+use std::collections::HashMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use toml::{Table, Value};
 
-/// The contents of `sweep.json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Sweep {
-    /// Version of the keys.
-    pub version: u32,
-    /// The keys of the grid, the recipe first and the seed last.
+/// A plan, spelled out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The keys of the grid, `recipe` first and `seed` last.
     pub keys: Vec<String>,
-    /// The runs, in the order of the grid: the last key changes fastest.
-    pub runs: Vec<Entry>,
+    /// The runs: the last key changes fastest. Their names are `RECIPE-HASH`.
+    pub runs: Vec<Run>,
+    /// The values of the keys of each run.
+    pub values: Vec<Vec<String>>,
 }
 
-/// One run of a [`Sweep`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Entry {
-    /// Its folder below `runs`.
-    pub name: String,
-    /// The values of the keys.
-    pub values: Vec<String>,
-    /// Its result; absent until it is complete.
-    pub result: Option<Summary>,
+/// A value as a table and a setting show it.
+fn word(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Float(number) => format!("{number:?}"),
+        other => other.to_string(),
+    }
 }
 
-/// How far a sweep is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Status {
-    /// Runs that nobody has begun.
-    pub queued: Vec<String>,
-    /// Runs that are claimed, with the index of the shard, and whether a process is seen at work.
-    pub claimed: Vec<(String, u64, bool)>,
-    /// Complete runs.
-    pub done: Vec<String>,
-    /// Those among them whose result is gone; [`Folder::work`] takes them up again.
-    pub lost: Vec<String>,
+/// A grid with keys that are written as `train.lr = [...]`, without quotes, put together again.
+fn flat(grid: Table, prefix: &str) -> Table {
+    let keys = grid.into_iter().flat_map(|(key, value)| match value {
+        Value::Table(inner) => flat(inner, &format!("{prefix}{key}.")),
+        value => Table::from_iter([(format!("{prefix}{key}"), value)]),
+    });
+    keys.collect()
 }
 
-/// The folders of a sweep's folder.
-const PARTS: [&str; 4] = ["queue", "claims", "done", "runs"];
-
-/// What [`Folder::work`] tells while it works.
-pub trait Progress {
-    /// Before a run: its place among all, and its configuration; the result watches it.
-    fn begin(&mut self, index: usize, count: usize, config: &Config) -> Box<dyn Watch + '_>;
-    /// After it.
-    fn end(&mut self, outcome: &Outcome);
-}
-
-/// A sweep's folder.
-#[derive(Clone, Debug)]
-pub struct Folder {
-    path: PathBuf,
-    sweep: Sweep,
-}
-
-fn names(folder: &Path) -> Result<Vec<String>> {
-    let entries = match fs::read_dir(folder) {
-        // Some ways to copy folders leave out empty ones.
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(|e| Error::io("read the folder", folder, e))?,
+/// The configuration with one key of a grid set.
+fn set(mut config: Config, key: &str, value: &Value) -> Result<Config> {
+    let number = || match value {
+        Value::Integer(number) => Ok(*number as f64),
+        Value::Float(number) => Ok(*number),
+        other => Err(Error::new(format!("{key} = {other}")).hint("numbers")),
     };
-    let mut names: Vec<String> =
-        entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.sort();
-    Ok(names)
-}
-
-/// Renames, and says whether the file was still there.
-fn take(from: &Path, to: &Path) -> Result<bool> {
-    match fs::rename(from, to) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Error::io("rename", from, error)),
-    }
-}
-
-/// Locks a claim, unless another process of the same index works on it or it was put back.
-fn hold(claim: &Path) -> Result<Option<fs::File>> {
-    match whole::hold(claim) {
-        // It may have been done between the opening and the lock.
-        Ok(held) => Ok(held.filter(|_| claim.is_file())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::io("open", claim, error)),
-    }
-}
-
-impl Folder {
-    /// The folder of `plan` at `path`; it is created if it is not there.
-    ///
-    /// # Errors
-    /// If it cannot be created, or holds something else.
-    pub fn open(path: &Path, plan: &Plan) -> Result<Self> {
-        let entry = |cell: &Cell| Entry {
-            name: cell.name.clone(),
-            values: cell.values.clone(),
-            result: None,
-        };
-        let runs = plan.cells.iter().map(entry).collect();
-        let sweep = Sweep { version: VERSION, keys: plan.keys.clone(), runs };
-        let folder = Self { path: path.to_owned(), sweep };
-        let planned = |sweep: &Sweep| -> Vec<String> {
-            sweep.runs.iter().map(|entry| entry.name.clone()).collect()
-        };
-        let other = || {
-            Error::new(format!("{} is the folder of another plan", path.display()))
-                .hint("name another folder with --out; a changed plan is another plan")
-        };
-        if !path.join("sweep.json").is_file() {
-            // Somebody may have removed it alone.
-            let Status { queued, claimed, done, .. } = folder.status()?;
-            let claimed = claimed.into_iter().map(|(name, ..)| name);
-            let mut names: Vec<_> = queued.into_iter().chain(claimed).chain(done).collect();
-            let mut wanted = planned(&folder.sweep);
-            names.sort_unstable();
-            wanted.sort_unstable();
-            // With names there is a list, too, if another process put the folder together meanwhile.
-            match names.is_empty() {
-                true => folder.create()?,
-                false if path.join("sweep.json").is_file() => {}
-                false if names == wanted => folder.write_json(path, &folder.sweep)?,
-                false => return Err(other()),
+    match key {
+        "lr" => config.train = config.train.with_lr(number()?),
+        "steps" => {
+            let steps = value.as_integer().and_then(|steps| u64::try_from(steps).ok());
+            let steps = steps.ok_or_else(|| {
+                Error::new(format!("steps = {value}")).hint("whole numbers above 0")
+            })?;
+            config.train = config.train.with_steps(steps);
+        }
+        _ => {
+            let mut changes = Table::new();
+            let mut value = value.clone();
+            for part in key.rsplit('.') {
+                value = Value::Table(Table::from_iter([(part.to_owned(), value)]));
             }
+            if let Value::Table(table) = value {
+                changes = table;
+            }
+            let text = toml::to_string(&changes)
+                .map_err(|error| Error::new(format!("grid.{key}")).because(error))?;
+            config = config.overlaid(&text).map_err(|error| {
+                Error::new(format!("grid.{key} = {}: {error}", word(&changes.into())))
+            })?;
         }
-        let found = Self::read(path)?;
-        if planned(&found.sweep) != planned(&folder.sweep) {
-            return Err(other());
-        }
-        for part in PARTS {
-            let part = path.join(part);
-            fs::create_dir_all(&part).map_err(|error| Error::io("create", &part, error))?;
-        }
-        Ok(folder)
     }
+    Ok(config)
+}
 
-    /// The sweep in the folder at `path`.
+impl Plan {
+    /// Reads a plan, and the data that its runs are made on.
     ///
     /// # Errors
-    /// If there is none.
+    /// If it cannot be read, names what does not exist, or describes a run that is impossible.
     pub fn read(path: &Path) -> Result<Self> {
-        let file = path.join("sweep.json");
-        let text = given::read(&file, given::RESULTS).map_err(|error| {
-            let error = Error::io("read", &file, error);
-            error.hint("`exmy sweep` of the plan makes its folder; --out names another")
+        let text = given::text(path, given::SETTINGS).map_err(|error| {
+            Error::io("read", path, error)
+                .hint("a plan is a TOML file with any keys of a run's config.toml, and [grid]")
         })?;
-        let sweep = serde_json::from_slice(&text).map_err(|error| {
-            Error::new(format!("{} is no list of runs", file.display()))
-                .because(error)
-                .hint("remove it: `exmy sweep` of the plan writes it anew")
-        })?;
-        Ok(Self { path: path.to_owned(), sweep })
+        Self::parse(&text).map_err(|error| Error::new(format!("{}: {error}", path.display())))
     }
 
-    /// Puts the folder together under another name and renames it: if several processes do so at
-    /// once, the first one's stands.
-    fn create(&self) -> Result<()> {
-        let (parent, name) = whole::split(&self.path);
-        fs::create_dir_all(parent).map_err(|error| {
-            Error::io("create", parent, error).hint("name another folder with --out")
-        })?;
-        // Processes of several hosts may have the same number.
-        let mut number = std::process::id();
-        let staging = loop {
-            let staging = parent.join(format!("{PARTIAL}{number}-{name}"));
-            match fs::create_dir(&staging) {
-                Ok(()) => break staging,
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
-                Err(error) => {
-                    return Err(Error::io("create", &self.path, error)
-                        .hint("its folder takes no new ones; name another with --out"));
-                }
+    /// The same of a text.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn parse(text: &str) -> Result<Self> {
+        let mut table = read_table(text)?;
+        let grid = match table.remove("grid") {
+            None => Table::new(),
+            Some(Value::Table(grid)) => flat(grid, ""),
+            Some(other) => {
+                return Err(Error::new(format!("grid is {other}"))
+                    .hint("a section: [grid], then key = [value, value]"));
             }
         };
-        let stage = || -> Result<()> {
-            for part in PARTS {
-                let path = staging.join(part);
-                fs::create_dir(&path).map_err(|error| Error::io("create", &path, error))?;
-            }
-            for entry in &self.sweep.runs {
-                let path = staging.join("queue").join(&entry.name);
-                fs::write(&path, "").map_err(|error| Error::io("write", &path, error))?;
-            }
-            self.write_json(&staging, &self.sweep)
+        let name = match table.remove("preset") {
+            None => "nano".to_owned(),
+            Some(Value::String(name)) => name,
+            Some(other) => return Err(Error::new(format!("preset is {other}")).hint("a name")),
         };
-        let staged = stage().and_then(|()| {
-            let renamed = fs::rename(&staging, &self.path);
-            // A folder with contents is never replaced.
-            match renamed {
-                Err(error) if !self.path.join("sweep.json").is_file() => {
-                    Err(Error::io("create", &self.path, error).hint("name a new folder with --out"))
+        let options: Vec<_> =
+            ["steps", "lr"].iter().filter_map(|key| table.remove_entry(*key)).collect();
+        let base = toml::to_string(&table).unwrap_or_default();
+        let mut base = preset(&name)?.overlaid(&base)?;
+        for (key, value) in &options {
+            base = set(base, key, value)?;
+        }
+        let mut keys: Vec<(&String, &Vec<Value>)> = Vec::new();
+        for (key, values) in &grid {
+            match values {
+                Value::Array(values) if !values.is_empty() => keys.push((key, values)),
+                other => {
+                    return Err(Error::new(format!("grid.{key} is {other}"))
+                        .hint("a list of values, for example [1, 2]"));
                 }
-                _ => Ok(()),
             }
+        }
+        keys.sort_by_key(|(key, _)| match key.as_str() {
+            "recipe" => 0,
+            "seed" => 2,
+            _ => 1,
         });
-        // Of the slower process, or after an error, which is what matters.
-        let _ = fs::remove_dir_all(&staging);
-        staged
-    }
-
-    fn write_json(&self, folder: &Path, sweep: &Sweep) -> Result<()> {
-        let mut text = serde_json::to_string_pretty(sweep)
-            .map_err(|error| Error::new("cannot write the results").because(error))?;
-        text.push('\n');
-        whole::write_whole(&folder.join("sweep.json"), text.as_bytes())
-    }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// The folder of a run.
-    pub fn run(&self, name: &str) -> run::Folder {
-        run::Folder::new(self.path.join("runs").join(name))
-    }
-
-    fn queued(&self, name: &str) -> PathBuf {
-        self.path.join("queue").join(name)
-    }
-
-    fn done(&self, name: &str) -> PathBuf {
-        self.path.join("done").join(name)
-    }
-
-    /// Whether a run counts as complete and has no result.
-    fn is_lost(&self, name: &str) -> bool {
-        self.done(name).is_file() && !self.run(name).summary_file().is_file()
-    }
-
-    fn claim(&self, name: &str, shard: u64) -> PathBuf {
-        self.path.join("claims").join(format!("{name}.{shard}"))
-    }
-
-    /// Trains the runs of `shard` that nobody has begun or that its index has claimed before; with
-    /// `steal` then whatever others have not begun. `data` gives the data of a configuration.
-    /// The result says whether it came to its end: `false` if `progress` asked to stop.
-    ///
-    /// # Errors
-    /// If files cannot be read or written, or a run cannot be trained.
-    pub fn work(
-        &self,
-        plan: &Plan,
-        shard: Shard,
-        steal: bool,
-        progress: &mut dyn Progress,
-    ) -> Result<bool> {
-        let count = plan.cells.len();
-        let own = |index: &usize| *index as u64 % shard.count() == shard.index();
-        let others = (0..count).filter(|index| steal && !own(index));
-        let order: Vec<usize> = (0..count).filter(own).chain(others).collect();
-        let mut loaded: Option<(Config, Dataset)> = None;
-        for index in order {
-            let cell = &plan.cells[index];
-            let claim = self.claim(&cell.name, shard.index());
-            let taken = claim.is_file()
-                || take(&self.queued(&cell.name), &claim)?
-                || (self.is_lost(&cell.name) && take(&self.done(&cell.name), &claim)?);
-            if !taken {
-                continue;
+        let mut cells = vec![(Vec::new(), base)];
+        for (key, values) in &keys {
+            let mut more = Vec::new();
+            for (words, config) in cells {
+                for value in *values {
+                    let words = words.iter().cloned().chain([word(value)]).collect();
+                    more.push((words, set(Config::clone(&config), key, value)?));
+                }
             }
-            let Some(_held) = hold(&claim)? else { continue };
-            let folder = self.begin(cell)?;
-            let data = match loaded.take() {
-                Some((config, data)) if config.data == cell.config.data => data,
-                _ => run::load_data(&mut cell.config.clone())?,
-            };
-            let outcome = {
-                let mut watch = progress.begin(index, count, &cell.config);
-                run::train(&folder, &data, &mut *watch)?
-            };
-            progress.end(&outcome);
-            loaded = Some((cell.config.clone(), data));
-            if outcome.summary.is_none() {
-                // Somebody else may go on with it.
-                take(&claim, &self.queued(&cell.name))?;
-                return Ok(false);
-            }
-            take(&claim, &self.done(&cell.name))?;
+            cells = more;
         }
-        Ok(true)
+        let keys = keys.into_iter().map(|(key, _)| key.clone()).collect();
+        let mut data = HashMap::new();
+        let mut plan = Self { keys, runs: Vec::new(), values: Vec::new() };
+        for (values, config) in cells {
+            let config = complete(config, &mut data)?;
+            let name = content_name((&config.recipe.to_string(), 80), &config, "");
+            if plan.runs.iter().any(|run| run.name == name) {
+                return Err(Error::new(format!(
+                    "two runs are the same, both {}",
+                    values.join(" ")
+                ))
+                .hint("name each value of the grid once"));
+            }
+            plan.runs.push(Run { name, config, parent: None });
+            plan.values.push(values);
+        }
+        Ok(plan)
+    }
+}
+
+/// What has been read of a source: its tokens' fingerprint and vocabulary.
+type Known = HashMap<(String, u64), (String, Option<usize>)>;
+
+/// Fills in what is known once the data have been read, and checks that the run is possible.
+fn complete(mut config: Config, known: &mut Known) -> Result<Config> {
+    if let Source::Path(path) = &config.data.source {
+        let whole = fs::canonicalize(path).map_err(|error| Error::io("read", path, error))?;
+        config.data.source = Source::Path(whole);
+    }
+    config.validate()?;
+    if config.model.decoder().is_none() {
+        return Ok(config);
+    }
+    let set_vocab = |config: &mut Config, vocab: Option<usize>| {
+        if let (Some(model), Some(vocab)) = (config.model.decoder_mut(), vocab) {
+            model.vocab = vocab;
+        }
+    };
+    let key = (config.data.source.to_string(), config.data.validation.to_bits());
+    match known.get(&key) {
+        Some((fingerprint, vocab)) => {
+            config.data.fingerprint.clone_from(fingerprint);
+            set_vocab(&mut config, *vocab);
+        }
+        None => {
+            let data = run::load_data(&mut config)?;
+            let vocab = (!data.bytes).then_some(data.vocab);
+            set_vocab(&mut config, vocab);
+            check(&config, &data)?;
+            known.insert(key, (config.data.fingerprint.clone(), vocab));
+        }
+    }
+    start::settle(&mut config)?;
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_grid_is_spelled_out_recipe_first_and_seed_last() {
+        let text = "preset = \"deep\"\n[train]\nbatch = 4\n[grid]\nseed = [1, 2]\nlr = [0.01, 0.1]\n\
+                    recipe = [\"f32\", \"bf16\"]\n\"train.clip\" = [0.0]\n";
+        let plan = Plan::parse(text).unwrap();
+        assert_eq!(plan.keys, ["recipe", "lr", "train.clip", "seed"]);
+        assert_eq!(plan.runs.len(), 8);
+        assert_eq!(plan.values[0], ["f32", "0.01", "0.0", "1"]);
+        assert_eq!(plan.values[1], ["f32", "0.01", "0.0", "2"]);
+        assert_eq!(plan.values[7], ["bf16", "0.1", "0.0", "2"]);
+        let config = &plan.runs[7].config;
+        assert_eq!((config.train.lr, config.train.clip, config.seed), (0.1, 0.0, 2));
+        // The preset's tenth of the peak.
+        assert!((config.train.lr_min - 0.01).abs() < 1e-12);
+        assert_eq!((config.train.batch, config.model.layers()), (4, 8));
+        // The same in other words.
+        let other = text.replace("\"train.clip\"", "train.clip").replace("lr = [0.01, 0.1]\n", "");
+        let peaks = plan.runs.iter().zip(&plan.values).filter(|(_, values)| values[1] == "0.1");
+        let peaks: Vec<_> = peaks.map(|(run, _)| run.clone()).collect();
+        assert_eq!(Plan::parse(&format!("lr = 0.1\n{other}")).unwrap().runs, peaks);
+        let short = Plan::parse("steps = 20").unwrap().runs[0].config.train.clone();
+        assert_eq!(short, preset("nano").unwrap().train.with_steps(20));
+        let again = Plan::parse(text).unwrap();
+        assert_eq!(again, plan);
+        let names: std::collections::HashSet<_> = plan.runs.iter().map(|run| &run.name).collect();
+        assert_eq!(names.len(), 8);
+        assert!(plan.runs[7].name.starts_with("bf16-"));
     }
 
-    /// The run's folder with its configuration.
-    fn begin(&self, cell: &Cell) -> Result<run::Folder> {
-        let folder = self.run(&cell.name);
-        if !folder.config_file().is_file() {
-            if folder.path().exists() {
-                // Left by a kill before there was anything to lose.
-                fs::remove_dir_all(folder.path())
-                    .map_err(|error| Error::io("remove", folder.path(), error))?;
-            }
-            folder.create(&cell.config)?;
+    #[test]
+    fn mistakes_are_answered() {
+        for (text, parts) in [
+            ("[grid]\nrecipi = [\"f32\"]", vec!["recipi", "did you mean recipe"]),
+            ("[grid]\nrecipe = \"f32\"", vec!["grid.recipe", "list"]),
+            ("[grid]\nseed = []", vec!["grid.seed", "list"]),
+            ("grid = 3", vec!["[grid]"]),
+            ("[grid]\nseed = [1, 1]", vec!["the same", "once"]),
+            ("[grid]\nlr = [\"x\"]", vec!["lr = \"x\"", "numbers"]),
+            ("steps = 1.5", vec!["steps = 1.5", "whole numbers"]),
+            (
+                "train.steps = 10",
+                vec!["train.warmup = 30", "at most train.steps = 10", "`steps` of a plan"],
+            ),
+            ("seed = 1\n[grid]\nlr 3", vec!["line 3 is not TOML", "\"lr 3\""]),
+            ("[grid]\nsteps = [0]", vec!["train.steps = 0"]),
+            ("[grid]\nrecipe = [\"mxpf4\"]", vec!["mxpf4", "mxfp4"]),
+            ("preset = \"nanno\"", vec!["nano"]),
+            ("[train]\nstep = 3", vec!["train.step"]),
+        ] {
+            let error = Plan::parse(text).unwrap_err().to_string();
+            assert!(parts.iter().all(|part| error.contains(part)), "{text}: {error}");
         }
-        Ok(folder)
-    }
-
-    /// How far the sweep is.
-    ///
-    /// # Errors
-    /// If the folder cannot be read.
-    pub fn status(&self) -> Result<Status> {
-        let claimed = names(&self.path.join("claims"))?;
-        let claimed = claimed.iter().filter_map(|claim| {
-            let (name, shard) = claim.rsplit_once('.')?;
-            let at_work = whole::is_held(&self.path.join("claims").join(claim))
-                || run::is_at_work(&self.run(name));
-            Some((name.to_owned(), shard.parse().ok()?, at_work))
-        });
-        let done = names(&self.path.join("done"))?;
-        Ok(Status {
-            claimed: claimed.collect(),
-            queued: names(&self.path.join("queue"))?,
-            lost: done.iter().filter(|name| self.is_lost(name)).cloned().collect(),
-            done,
-        })
-    }
-
-    /// Puts claims at which nobody is seen at work back into the queue; says how many.
-    ///
-    /// # Errors
-    /// If the folder cannot be read or changed.
-    pub fn reclaim(&self) -> Result<usize> {
-        let (mut count, queue) = (0, self.path.join("queue"));
-        fs::create_dir_all(&queue).map_err(|error| Error::io("create", &queue, error))?;
-        for (name, shard, at_work) in self.status()?.claimed {
-            if !at_work && take(&self.claim(&name, shard), &self.queued(&name))? {
-                count += 1;
-            }
-        }
-        Ok(count)
-    }
-
-    /// Collects the results into `sweep.json`, `table.txt` and `loss.svg`; the table is the result.
-    ///
-    /// # Errors
-    /// If files cannot be read or written.
-    pub fn merge(&self) -> Result<String> {
-        let mut sweep = self.sweep.clone();
-        let mut curves = Vec::new();
-        let mut first = None;
-        for entry in &mut sweep.runs {
-            let folder = self.run(&entry.name);
-            if !folder.config_file().is_file() {
-                continue;
-            }
-            entry.result = folder.summary()?;
-            if first.is_none() {
-                first = Some(folder.config()?);
-            }
-            curves.push(loss_figure::Curve {
-                name: entry.values.join(" "),
-                metrics: folder.metrics()?,
-            });
-        }
-        let seeds = usize::from(sweep.keys.last().is_some_and(|key| key == "seed"));
-        let labels = sweep.keys.len() - seeds;
-        let runs: Vec<table::Run> = sweep
-            .runs
-            .iter()
-            .map(|entry| table::Run {
-                labels: entry.values[..labels].to_vec(),
-                result: entry.result.clone(),
-            })
-            .collect();
-        let header: Vec<&str> = sweep.keys[..labels].iter().map(String::as_str).collect();
-        let text = table::text(&header, &table::rows(&runs));
-        let unit = first.as_ref().map_or("", |config: &Config| config.model.loss_unit());
-        let under = first.as_ref().map(conditions).unwrap_or_default();
-        let svg = loss_figure::draw(unit, &under, None, &curves);
-        for file in ["loss.svg", "table.txt", "sweep.json"] {
-            whole::remove_abandoned(&self.path.join(file));
-        }
-        whole::write_whole(&self.path.join("loss.svg"), svg.as_bytes())?;
-        whole::write_whole(&self.path.join("table.txt"), text.as_bytes())?;
-        self.write_json(&self.path, &sweep)?;
-        Ok(text)
     }
 }

@@ -10,10 +10,10 @@ use super::{Blocks, Chunk, Part, STRETCH, Sheet};
 use crate::block::Axis;
 use crate::block::kernel::{self, Errors};
 use crate::block::plain::{Block, How};
-use crate::block::scale::{FourOverSix, TensorFactors};
+use crate::bulk::{Converter, words_into};
 use crate::kept::Kept;
 use crate::random::Philox;
-use crate::slice::{Converter, words_into};
+use crate::scale::{FourOverSix, TensorFactors};
 
 /// Numbers of a stretch that are tried, kept for the next one.
 #[derive(Default)]

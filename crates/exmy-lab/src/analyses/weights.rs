@@ -84,18 +84,9 @@ pub(crate) fn resumed<'a>(
 mod tests {
     use super::*;
     use crate::arm::Scale;
-    use crate::store::{Progress as Told, Store};
-    use crate::sweep::Shard;
-
-    struct Quiet;
-
-    impl Told for Quiet {
-        fn step(&self) -> bool {
-            true
-        }
-
-        fn end(&self, _: &str, _: usize, _: usize) {}
-    }
+    use crate::runner::Silent;
+    use crate::store::Store;
+    use std::sync::Arc;
 
     /// The same weights are trained here once more, and the losses of both recipes read by hand.
     #[test]
@@ -112,7 +103,8 @@ mod tests {
         let arm = Arm { config, parent: None };
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(folder.path());
-        assert!(store.train(std::slice::from_ref(&arm), &data, (Shard::ALL, 1), &Quiet).unwrap());
+        let data = Arc::new(data);
+        store.runner().work(&[arm.run()], Some(Arc::clone(&data)), &Silent).unwrap();
         let four = "nv-nvfp4+last=0";
         let run = (arm.clone(), store.runs().of(&arm).unwrap());
         let base = "bf16+out=bf16";

@@ -1,8 +1,8 @@
 //! In what the runs of one picture differ beside what their names tell: curves of other data, sizes or batches
 //! share an axis and are not to be compared.
 
-use crate::compare::differ;
 use crate::gather::Found;
+use crate::runner::differ;
 use exmy_train::train::config::Config;
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};

@@ -1,7 +1,7 @@
 //! A mistake gets one clear line that says what was given and what would work, exit code 2, and
 //! nothing on the disk changes.
 
-use crate::{TINY, assert_same, contents, exmy, succeed, text_file};
+use crate::{TINY, assert_same, contents, exmy, run_of, succeed, text_file};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -141,7 +141,7 @@ fn mistakes_are_answered() {
     }
     refused(root, &["sweep", "absent.toml"], &["absent.toml", "a plan is a TOML file"]);
     let status = ["sweep", "wrong.toml", "--status"];
-    refused(root, &status, &["runs/wrong/sweep.json", "makes its folder", "--out"]);
+    refused(root, &status, &["manifest.json", "runs/wrong", "makes its folder", "--out"]);
     refused(root, &["sample", "nothing"], &["nothing"]);
     refused(root, &["sample", "nothing", "--temperature", "-1"], &["--temperature -1", "0.8"]);
     refused(root, &["sample", "nothing", "--tokens", "-3"], &["'-3' for '--tokens"]);
@@ -200,7 +200,7 @@ fn what_has_no_end_is_not_read() {
     let shapes = ["huge", "\"model.norm.weight\" is [17179869150]"];
     refused(root, &["train", "--init-from", &huge], &shapes);
     for name in ["metrics.jsonl", "probes.jsonl", "summary.json", "config.toml"] {
-        let file = root.join("run/f32-s5").join(name);
+        let file = run_of(&root.join("run"), "f32-s5").join(name);
         let kept = fs::read(&file).unwrap();
         for target in [&*pipe, "/dev/zero", &zeros] {
             fs::remove_file(&file).unwrap();
@@ -228,7 +228,8 @@ fn a_folder_that_holds_a_run_is_never_overwritten() {
     succeed(command.args(TINY).args(["--set", "train.steps=3"]).current_dir(root));
     let again = ["train", "--data", "text.txt", "--recipe", "bf16", "--out", "out"];
     refused(root, &again, &["out already holds a run", "--resume out"]);
-    let other = ["train", "--data", "text.txt", "--recipe", "bf16", "--out", "out/f32-s5"];
+    let run = run_of(&root.join("out"), "f32-s5");
+    let other = ["train", "--data", "text.txt", "--recipe", "bf16", "--out", run.to_str().unwrap()];
     refused(root, &other, &["already holds a run"]);
     refused(root, &["train", "--out", "text.txt"], &["text.txt"]);
 }
@@ -240,7 +241,7 @@ fn changed_data_and_damaged_checkpoints_are_noticed() {
     let data = text_file(root);
     let mut command = exmy(&["train", "--data", &data, "--recipe", "f32", "--out", "out"]);
     succeed(command.args(TINY).args(["--set", "train.steps=3"]).current_dir(root));
-    let run = root.join("out/f32-s5");
+    let run = run_of(&root.join("out"), "f32-s5");
     fs::remove_file(run.join("summary.json")).unwrap();
     let checkpoint = run.join("checkpoints/step-00000003.safetensors");
     let whole = fs::read(&checkpoint).unwrap();
@@ -262,7 +263,7 @@ fn flipped_bits_and_edited_settings_are_noticed() {
         let mut command = exmy(&["train", "--data", &data, "--recipe", "mxfp4@sr8", "--out", out]);
         let more = ["--set", "train.steps=4", "--set", "record.checkpoint_every=2"];
         succeed(command.args(TINY).args(more).current_dir(root));
-        root.join(out).join("mxfp4@sr8-s5")
+        run_of(&root.join(out), "mxfp4@sr8-s5")
     };
     let (expected, run) = (begin("expected"), begin("out"));
     let model = run.join("model.safetensors");
@@ -277,7 +278,7 @@ fn flipped_bits_and_edited_settings_are_noticed() {
     // Numbers that something reads; not the header, which has names as well.
     let length = fs::read(&model).unwrap().len();
     let sample = ["sample", "out/mxfp4@sr8-s5", "--tokens", "3"];
-    let from = ["train", "--data", "text.txt", "--init-from", "out/mxfp4@sr8-s5/model.safetensors"];
+    let from = ["train", "--data", "text.txt", "--init-from", model.to_str().unwrap()];
     let from = [&from[..], &["--recipe", "f32", "--out", "begun"], &TINY].concat();
     for at in [length / 2, length - 1] {
         flipped(&model, at, &sample, &["model.safetensors is damaged"]);
@@ -360,12 +361,16 @@ fn missing_and_damaged_records_are_named() {
     let more = ["--steps", "1e1", "--lr", "1e-3, 1e-2"];
     succeed(command.args(TINY).args(more).current_dir(root));
     let out = root.join("out");
-    let run = out.join("f32-lr1e-2-s5");
+    let run = run_of(&out, "f32-lr1e-2-s5");
     let before = contents(&out);
     let resume = ["train", "--quiet", "--resume", "out"];
     let summary = "{\"version\":2,";
     for (file, text, parts) in [
-        (out.join("summary.json"), Some(summary), ["summary.json is no list of runs", "remove it"]),
+        (
+            out.join("manifest.json"),
+            Some(summary),
+            ["manifest.json is no list of runs", "remove it"],
+        ),
         (run.join("summary.json"), Some(summary), ["summary.json is no summary", "remove it"]),
         (run.join("metrics.jsonl"), Some("{\n"), ["metrics.jsonl line 1", "put it back"]),
         (run.join("config.toml"), Some("[x"), ["config.toml: line 1 is not TOML", "\"[x\""]),
@@ -381,7 +386,8 @@ fn missing_and_damaged_records_are_named() {
             fs::remove_file(&file).unwrap();
             succeed(exmy(&resume).current_dir(root));
             let again = contents(&run);
-            assert!(again["summary.json"] == before["f32-lr1e-2-s5/summary.json"]);
+            let name = run.file_name().unwrap().to_str().unwrap();
+            assert!(again["summary.json"] == before[&format!("{name}/summary.json")]);
         }
         fs::write(&file, &whole).unwrap();
     }
@@ -404,7 +410,7 @@ fn a_checkpoint_of_another_step_is_noticed() {
             .args(["--set", "record.checkpoint_every=2"])
             .current_dir(root),
     );
-    let run = root.join("out/f32-s5");
+    let run = run_of(&root.join("out"), "f32-s5");
     fs::remove_file(run.join("summary.json")).unwrap();
     let file = |step: u32| run.join(format!("checkpoints/step-0000000{step}.safetensors"));
     fs::copy(file(2), file(4)).unwrap();
@@ -450,8 +456,8 @@ fn processes_do_not_share_folders() {
     assert_same(&expected, &folder.path().join("one"), "one");
 
     let mut long = start(&["--out", "long", "--set", "train.steps=100000"]);
-    let metrics = folder.path().join("long/f32-s5/metrics.jsonl");
-    while !metrics.exists() {
+    let metrics = || run_of(&folder.path().join("long"), "f32-s5").join("metrics.jsonl");
+    while !metrics().exists() {
         std::thread::yield_now();
     }
     let resume = exmy(&["train", "--resume", "long"]).current_dir(&folder).output().unwrap();

@@ -1,7 +1,7 @@
 //! A run that is killed leaves a folder from which `--resume` reaches the bits of an uninterrupted
 //! run: at any moment, also inside the writing of a checkpoint, also several times.
 
-use crate::{TINY, assert_same, exmy, succeed, text_file};
+use crate::{TINY, assert_same, exmy, run_of, succeed, text_file};
 use exmy::random::{Philox, Stream};
 use std::fs;
 use std::path::Path;
@@ -78,17 +78,19 @@ fn a_folder_with_configurations_alone_begins_at_step_0() {
     let expected = folder.path().join("expected");
     succeed(&mut exmy(&arguments(&data, expected.to_str().unwrap())));
     let bare = folder.path().join("bare");
-    for run in ["mxfp4@sr8-s5", "bf16-s5"] {
+    let names = ["mxfp4@sr8-s5", "bf16-s5"];
+    let names = names.map(|name| run_of(&expected, name).file_name().unwrap().to_owned());
+    for run in &names {
         fs::create_dir_all(bare.join(run)).unwrap();
         let config = expected.join(run).join("config.toml");
         fs::copy(config, bare.join(run).join("config.toml")).unwrap();
     }
     // Without the list of runs, each run folder can still be resumed by its own name.
-    for run in ["mxfp4@sr8-s5", "bf16-s5"] {
+    for run in &names {
         succeed(exmy(&["train", "--quiet", "--resume"]).arg(bare.join(run)));
         for file in ["metrics.jsonl", "model.safetensors", "summary.json"] {
             let read = |root: &Path| fs::read(root.join(run).join(file)).unwrap();
-            assert!(read(&expected) == read(&bare), "{run}/{file}");
+            assert!(read(&expected) == read(&bare), "{run:?}/{file}");
         }
     }
 }
@@ -101,7 +103,7 @@ fn torn_metrics_are_cut_back_to_the_checkpoint() {
     succeed(&mut exmy(&arguments(&data, expected.to_str().unwrap())));
     let torn = folder.path().join("torn");
     succeed(&mut exmy(&arguments(&data, torn.to_str().unwrap())));
-    let run = torn.join("bf16-s5");
+    let run = run_of(&torn, "bf16-s5");
     fs::remove_file(run.join("summary.json")).unwrap();
     fs::remove_file(run.join("model.safetensors")).unwrap();
     fs::remove_file(run.join("checkpoints/step-00000040.safetensors")).unwrap();
@@ -109,7 +111,7 @@ fn torn_metrics_are_cut_back_to_the_checkpoint() {
     fs::write(run.join("metrics.jsonl"), &metrics[..metrics.len() - 20]).unwrap();
     succeed(exmy(&["train", "--quiet", "--resume"]).arg(&torn));
     // One checkpoint older than usual is gone for good; all else is as it was.
-    let read = |root: &Path, file: &str| fs::read(root.join("bf16-s5").join(file)).unwrap();
+    let read = |root: &Path, file: &str| fs::read(run_of(root, "bf16-s5").join(file)).unwrap();
     for file in ["metrics.jsonl", "model.safetensors", "summary.json"] {
         assert!(read(&expected, file) == read(&torn, file), "{file}");
     }
@@ -175,8 +177,8 @@ fn interrupted_and_resumed() {
         command
     };
     succeed(&mut arguments(&expected));
-    let metrics = out.join("mxfp4@sr8-s5/metrics.jsonl");
-    let length = || fs::metadata(&metrics).map_or(0, |file| file.len());
+    let metrics = || run_of(&out, "mxfp4@sr8-s5").join("metrics.jsonl");
+    let length = || fs::metadata(metrics()).map_or(0, |file| file.len());
     let mut command = arguments(&out);
     // Shells report 128 and the signal's number.
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
@@ -190,7 +192,8 @@ fn interrupted_and_resumed() {
         command = exmy(&["train", "--quiet", "--threads", "1", "--resume"]);
         command.arg(&out);
     }
-    let checkpoints = fs::read_dir(out.join("mxfp4@sr8-s5/checkpoints")).unwrap().count();
+    let checkpoints =
+        fs::read_dir(run_of(&out, "mxfp4@sr8-s5").join("checkpoints")).unwrap().count();
     assert!(checkpoints > 0);
     succeed(exmy(&["train", "--quiet", "--resume"]).arg(&out));
     assert_same(&expected, &out, "interrupted");

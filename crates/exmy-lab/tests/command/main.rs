@@ -22,7 +22,7 @@ mod verify;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::JoinHandle;
 
@@ -45,6 +45,11 @@ fn succeed(command: &mut Command) -> Output {
 fn printed(folder: &Path, command: &str, arguments: &[&str]) -> String {
     let whole: Vec<&str> = [command].iter().chain(arguments).copied().collect();
     String::from_utf8(succeed(exmy(&whole).current_dir(folder)).stdout).unwrap()
+}
+
+/// The folder of a run of `exmy train`, without the hash at the end of its name.
+fn run_of(out: &Path, name: &str) -> PathBuf {
+    exmy_lab::runner::find_run(&out.join(name))
 }
 
 /// The words of a table's row that begins with `name`.

@@ -1,7 +1,7 @@
 //! Records that were changed from outside are not gone on with, and no picture loses a curve by them.
 
 use crate::bad_input::refused;
-use crate::{TINY, assert_same, contents, exmy, succeed, text_file};
+use crate::{TINY, assert_same, contents, exmy, run_of, succeed, text_file};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ fn begin(root: &Path, out: &str) -> PathBuf {
     let more = more.iter().flat_map(|setting| ["--set", setting]);
     let probes = ["--set", "record.probes=[\"norms\"]", "--quiet"];
     succeed(command.args(TINY).args(more).args(probes).current_dir(root));
-    root.join(out).join("mxfp4-s5")
+    run_of(&root.join(out), "mxfp4-s5")
 }
 
 /// The text of a file of lines with another digit in line `at`, from 0.

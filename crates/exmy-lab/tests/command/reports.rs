@@ -2,6 +2,7 @@
 
 use crate::{TINY, exmy, printed, succeed, text_file};
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::thread::sleep;
@@ -141,7 +142,7 @@ fn files_that_no_page_claims_are_not_replaced() {
 }
 
 /// A page that another process has put there meanwhile stays, and what was trained is not lost. Who meets another
-/// process at a run is told how to share.
+/// process at a run waits for it.
 #[test]
 fn what_came_while_runs_were_trained_stays() {
     let folder = tempfile::tempdir().unwrap();
@@ -178,8 +179,14 @@ fn what_came_while_runs_were_trained_stays() {
     fs::remove_file(run.join("summary.json")).unwrap();
     let held = File::open(run.join("config.toml")).unwrap();
     held.lock().unwrap();
-    refused(root, &again, &["is being trained", "another process works on it", "--shard 0/2"]);
+    let mut command = exmy(&study("BR-11", &["--out", "s"]));
+    let mut child =
+        command.current_dir(root).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(said.any(|line| line == "waits for other processes, which work on 1 run"));
     drop(held);
+    assert!(said.any(|line| line.starts_with("report: ")));
+    assert!(child.wait().unwrap().success());
     fs::remove_dir_all(run).unwrap();
     fs::write(run, "").unwrap();
     refused(root, &again, &["is a file, and a run is a folder", "take the file away"]);

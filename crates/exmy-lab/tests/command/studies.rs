@@ -304,7 +304,10 @@ fn a_broken_run_is_left_out() {
         let output = exmy(arguments).current_dir(folder.path()).output().unwrap();
         let text = [output.stderr, output.stdout].concat();
         let text = String::from_utf8_lossy(&text);
-        assert!(text.contains("runs/4/f32-s5/config.toml: No such file"), "{text}");
+        assert!(
+            text.contains("runs/4/f32-s5-") && text.contains("/config.toml: No such file"),
+            "{text}"
+        );
     }
     assert!(read().contains("3 runs that cannot be read") && read().contains("runs/4/f32-s5"));
     fs::write(runs[3].join("config.toml"), config).unwrap();

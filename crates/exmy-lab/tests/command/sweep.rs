@@ -85,14 +85,14 @@ fn four_processes_leave_what_one_leaves() {
     assert_eq!(table.lines().count(), 5, "{table}");
     assert!(table.starts_with("recipe     lr     seeds"), "{table}");
     assert_eq!(fs::read(one.join("table.txt")).unwrap(), table.as_bytes());
-    assert_eq!(fs::read_dir(one.join("done")).unwrap().count(), 8);
+    assert_eq!(fs::read_dir(one.join("runs")).unwrap().count(), 8);
     // Once more there is nothing to do, and nothing changes.
     let before = contents(&one);
     succeed(&mut sweep(&plan, &one, &["--quiet"]));
     assert!(contents(&one) == before);
 }
 
-/// What a killed process had begun waits for the next one of its number, or to be put back.
+/// What a killed process had begun is free at once, and goes on from its last checkpoint.
 #[test]
 fn a_killed_process_is_started_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -102,36 +102,24 @@ fn a_killed_process_is_started_again() {
     let slow = ["--shard", "1/2", "--quiet"];
     let mut child = sweep(&plan, &out, &slow).stdout(Stdio::null()).spawn().unwrap();
     let begun = Instant::now();
-    let claims = || fs::read_dir(out.join("claims")).into_iter().flatten().flatten().count();
-    while claims() == 0 {
-        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is claimed");
+    let runs = || fs::read_dir(out.join("runs")).into_iter().flatten().flatten().count();
+    while runs() == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is begun");
         sleep(Duration::from_millis(1));
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(claims(), 1);
     let status = || {
         let output = succeed(&mut sweep(&plan, &out, &["--status"]));
         String::from_utf8(output.stdout).unwrap()
     };
-    assert!(status().contains("1 claimed") && status().contains("shard 1, nobody"), "{}", status());
-    // The other half leaves it alone; its own number goes on with it.
+    assert!(status().contains("0 at work") && status().contains("not begun"), "{}", status());
+    // The other half leaves it alone, unless it is told to take what is left.
     succeed(&mut sweep(&plan, &out, &["--shard", "0/2", "--quiet"]));
-    assert_eq!(claims(), 1);
-    succeed(&mut sweep(&plan, &out, &slow));
-    assert_same(&expected, &out, "killed");
-    assert!(status().starts_with("8 done, 0 claimed, 0 not begun"), "{}", status());
-    // Put back by hand, and taken by a process that has another share.
-    let claim = fs::read_dir(out.join("done")).unwrap().flatten().next().unwrap();
-    let name = claim.file_name().into_string().unwrap();
-    fs::rename(claim.path(), out.join("claims").join(format!("{name}.7"))).unwrap();
-    fs::remove_file(out.join("runs").join(&name).join("summary.json")).unwrap();
-    let output = succeed(&mut sweep(&plan, &out, &["--reclaim"]));
-    assert_eq!(output.stdout, b"1 put back\n");
-    for shard in ["0/2", "1/2"] {
-        succeed(&mut sweep(&plan, &out, &["--shard", shard, "--steal", "--quiet"]));
-    }
-    assert_same(&expected, &out, "put back");
+    assert!(status().starts_with("4 done"), "{}", status());
+    succeed(&mut sweep(&plan, &out, &["--shard", "0/2", "--steal", "--quiet"]));
+    assert_same(&expected, &out, "taken over");
+    assert!(status().starts_with("8 done, 0 at work, 0 stopped, 0 not begun"), "{}", status());
 }
 
 /// Processes of one index share its runs: none takes what another works on, none fails, and the
@@ -150,7 +138,7 @@ fn one_index_twice_is_no_harm() {
         .collect();
     // Who only looks disturbs nobody.
     let status = || sweep(&plan, &twice, &["--status"]).output().unwrap();
-    while !twice.join("sweep.json").is_file() {
+    while !twice.join("manifest.json").is_file() {
         sleep(Duration::from_millis(1));
     }
     for _ in 0..20 {
@@ -160,7 +148,7 @@ fn one_index_twice_is_no_harm() {
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
-    assert!(status().stdout.starts_with(b"8 done, 0 claimed, 0 not begun"));
+    assert!(status().stdout.starts_with(b"8 done, 0 at work, 0 stopped, 0 not begun"));
     succeed(&mut sweep(&plan, &twice, &["--merge"]));
     assert_same(&one, &twice, "one index twice");
 }
@@ -173,27 +161,31 @@ fn what_is_lost_is_made_again() {
     let out = folder.path().join("out");
     succeed(&mut sweep(&plan, &out, &["--quiet"]));
     let expected = contents(&out);
-    let name = fs::read_dir(out.join("done")).unwrap().flatten().next().unwrap().file_name();
-    let summary = out.join("runs").join(&name).join("summary.json");
+    let run = fs::read_dir(out.join("runs")).unwrap().flatten().next().unwrap().path();
+    let summary = run.join("summary.json");
     fs::write(&summary, "{").unwrap();
     let output = sweep(&plan, &out, &["--merge"]).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("summary.json is no summary") && said.contains("remove it"), "{said}");
     fs::remove_file(&summary).unwrap();
-    fs::remove_file(out.join("sweep.json")).unwrap();
-    fs::remove_dir(out.join("claims")).unwrap();
-    fs::remove_dir(out.join("queue")).unwrap();
+    fs::remove_file(out.join("manifest.json")).unwrap();
     succeed(&mut sweep(&plan, &out, &["--quiet"]));
     assert!(contents(&out) == expected);
     fs::remove_file(&summary).unwrap();
     let output = succeed(&mut sweep(&plan, &out, &["--status"]));
     let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.contains("done, without its summary.json"), "{said}");
-    fs::write(out.join("sweep.json"), "{").unwrap();
+    assert!(
+        said.starts_with("7 done, 0 at work, 1 stopped") && said.contains("step 40\n"),
+        "{said}"
+    );
+    fs::write(out.join("manifest.json"), "{").unwrap();
     let output = sweep(&plan, &out, &["--status"]).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("sweep.json is no list of runs") && said.contains("remove it"), "{said}");
-    fs::remove_file(out.join("sweep.json")).unwrap();
+    assert!(
+        said.contains("manifest.json is no list of runs") && said.contains("remove it"),
+        "{said}"
+    );
+    fs::remove_file(out.join("manifest.json")).unwrap();
     succeed(&mut sweep(&plan, &out, &["--quiet"]));
     assert!(contents(&out) == expected);
     let resume = exmy(&["train", "--resume", out.to_str().unwrap()]).output().unwrap();
@@ -256,7 +248,7 @@ fn mistakes_are_answered() {
         assert!(parts.iter().all(|part| said.contains(part)), "{more:?}: {said}");
     };
     refused(&["--shard", "4/4"], &["4/4", "I/N"]);
-    refused(&["--status"], &["sweep.json"]);
+    refused(&["--status"], &["manifest.json"]);
     refused(&["--status", "--merge"], &["--status", "--merge"]);
     assert!(!out.exists());
     // A folder of something else.

@@ -36,8 +36,8 @@ use crate::train::start;
 use crate::train::trainer::Trainer;
 use crate::train::trigger::{Control, Verdict};
 use exmy::error::{Error, Result};
+use exmy::files::whole;
 use exmy::parallel::awake;
-use exmy::safetensors::whole;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
@@ -150,7 +150,25 @@ pub fn train_probed(
         let none = Outcome { summary: None, steps: 0, train_seconds: 0.0, tokens: 0 };
         return Ok(Outcome { summary: Some(summary), ..none });
     }
-    let _lock = lock(folder)?;
+    let held = claim(folder)?.ok_or_else(|| {
+        Error::new(format!("{} is being trained", folder.path().display()))
+            .hint("another process works on it; wait for it or stop it")
+    })?;
+    train_claimed(folder, data, watch, probes, &held)
+}
+
+/// As [`train_probed`], of a run that this process has [claimed](claim).
+///
+/// # Errors
+/// As [`train_probed`].
+pub fn train_claimed(
+    folder: &Folder,
+    data: &Dataset,
+    watch: &mut dyn Watch,
+    probes: Vec<Box<dyn Probe>>,
+    _: &Claim,
+) -> Result<Outcome> {
+    let config = folder.config()?;
     let twin = probe::twin(&config);
     let mut run = Run::open(folder, (&config, &twin), data, probes)?;
     watch.begin();
@@ -165,15 +183,19 @@ pub fn is_at_work(folder: &Folder) -> bool {
     whole::is_held(&folder.config_file())
 }
 
-/// Keeps other processes out of a run's folder while the returned file is open; the operating
-/// system lets go of it with the process, however that ends. File systems without locks have none.
-fn lock(folder: &Folder) -> Result<fs::File> {
+/// Keeps other processes out of a run's folder as long as it lives; the operating system ends it with the
+/// process, however that ends.
+#[derive(Debug)]
+pub struct Claim(#[expect(dead_code, reason = "held, not read")] fs::File);
+
+/// Claims a run; `None` if another process has it. On file systems without locks everybody gets it.
+///
+/// # Errors
+/// If its configuration cannot be opened.
+pub fn claim(folder: &Folder) -> Result<Option<Claim>> {
     let path = folder.config_file();
     let held = whole::hold(&path).map_err(|error| Error::io("open", &path, error))?;
-    held.ok_or_else(|| {
-        Error::new(format!("{} is being trained", folder.path().display()))
-            .hint("another process works on it; wait for it or stop it")
-    })
+    Ok(held.map(Claim))
 }
 
 /// Loads the checkpoint of a step.

@@ -1,6 +1,6 @@
 //! The operations of `verify` and `vectors`, as their help and docs/verification.md list them.
 
-use exmy::vectors::function::Operation;
+use exmy::golden::function::Operation;
 
 /// Columns of the list.
 const WIDTH: usize = 80;

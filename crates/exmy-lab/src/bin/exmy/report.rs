@@ -8,10 +8,10 @@ use crate::provenance::provenance;
 use crate::show;
 use clap::Args;
 use exmy::error::{Error, Result};
-use exmy::safetensors::{given, whole};
+use exmy::files::{given, whole};
 use exmy_lab::gather::{Found, gather};
 use exmy_lab::overview;
-use exmy_lab::report::is_of_a_study;
+use exmy_lab::runner::Manifest;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -87,9 +87,16 @@ fn lost(path: &Path) -> Result<Option<&'static str>> {
         true if overview::is_picture(&found) => None,
         true => Some("is no picture of exmy"),
         false if overview::is_page(&found) => None,
-        false if is_of_a_study(&found) => Some("is the report of a study"),
+        false if is_of_a_study(path) => Some("is the report of a study"),
         false => Some("is no page of `exmy report`"),
     })
+}
+
+/// Whether a file is the page of a study, by the manifest in its folder.
+fn is_of_a_study(path: &Path) -> bool {
+    let folder = whole::split(path).0;
+    let has_page = || matches!(Manifest::read(folder), Ok(Some(found)) if found.page.is_some());
+    path.file_name().is_some_and(|name| name == "report.html") && has_page()
 }
 
 /// Refuses to replace what is not of these commands' own making.

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use exmy::error::{Error, Result};
-use exmy_lab::compare;
+use exmy_lab::runner::{OutFolder, find_run};
 use exmy_train::train::run::Folder;
 use exmy_train::train::sample::{Options, Sampler};
 use std::io::Write;
@@ -73,10 +73,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
 
 /// The run meant by a run folder or an output folder.
 fn run_folder(path: &Path) -> Result<Folder> {
+    let path = &find_run(path);
     if path.join("config.toml").is_file() {
         return Ok(Folder::new(path));
     }
-    let outs = compare::open(path)?;
+    let outs = OutFolder::open(path)?;
     let [out] = outs.as_slice() else {
         let names: Vec<String> = outs.iter().map(|out| out.path().display().to_string()).collect();
         return Err(Error::new(format!("{} holds several jobs", path.display()))

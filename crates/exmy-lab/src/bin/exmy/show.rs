@@ -6,7 +6,7 @@
 use crate::stop::{Held, Stop};
 use exmy::error::{Error, Result};
 use exmy::shown::{printable, printable_lines};
-use exmy_lab::compare::{Comparison, differ};
+use exmy_lab::runner::{Kind, OutFolder};
 use exmy_lab::table;
 use exmy_train::nn::model;
 use exmy_train::train::config::Config;
@@ -279,14 +279,6 @@ pub(crate) fn shortage(config: &Config) {
     }
 }
 
-/// An error that names the run, where memory will not do for one of many.
-pub(crate) fn refuse(config: &Config, name: &str) -> Result<()> {
-    match room::refusal(config) {
-        Some(error) => Err(Error::new(format!("{name}: {error}"))),
-        None => Ok(()),
-    }
-}
-
 /// Prints results. Names in them are shown and not obeyed.
 ///
 /// # Errors
@@ -310,27 +302,16 @@ pub(crate) fn raw(text: &str) -> Result<()> {
 }
 
 /// The results, one line a recipe and learning rate.
-pub(crate) fn table(
-    out: &Path,
-    comparison: &Comparison,
-    outcomes: &[Option<Outcome>],
-    unit: &str,
-) -> String {
-    let results = || comparison.runs.iter().filter_map(|entry| entry.result.as_ref());
-    let several_lrs = differ(results().map(|result| result.lr));
-    let (mut runs, mut speeds) = (Vec::new(), Vec::<(Vec<String>, u64, f64)>::new());
-    for (entry, outcome) in comparison.runs.iter().zip(outcomes) {
-        let Some(result) = &entry.result else { continue };
-        let mut labels = vec![result.recipe.clone()];
-        labels.extend(several_lrs.then(|| format!("{:e}", result.lr)));
+pub(crate) fn table(out: &OutFolder, outcomes: &[Option<Outcome>], unit: &str) -> String {
+    let manifest = out.manifest();
+    let results = || manifest.runs.iter().filter_map(|entry| entry.result.as_ref());
+    let (header, labels, rows) = out.rows();
+    let mut speeds = Vec::<(&Vec<String>, u64, f64)>::new();
+    for (labels, outcome) in labels.iter().zip(outcomes) {
         if let Some(outcome) = outcome.as_ref().filter(|outcome| outcome.steps > 0) {
-            speeds.push((labels.clone(), outcome.tokens, outcome.train_seconds));
+            speeds.push((labels, outcome.tokens, outcome.train_seconds));
         }
-        runs.push(table::Run { labels, result: Some(result.clone()) });
     }
-    let mut header = vec!["recipe"];
-    header.extend(several_lrs.then_some("lr"));
-    let rows = table::rows(&runs);
     let text = table::text(&header, &rows);
     let mut lines = text.lines();
     let width = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
@@ -340,7 +321,7 @@ pub(crate) fn table(
     };
     let mut shown = String::from("\n") + &with_speed("tokens/s");
     for row in &rows {
-        let same = speeds.iter().filter(|(labels, ..)| *labels == row.labels);
+        let same = speeds.iter().filter(|(labels, ..)| **labels == row.labels);
         let (tokens, seconds) =
             same.fold((0, 0.0), |(tokens, sum), (_, n, seconds)| (tokens + n, sum + seconds));
         shown += &match tokens {
@@ -348,7 +329,7 @@ pub(crate) fn table(
             _ => with_speed(&thousands((tokens as f64 / seconds) as u64)),
         };
     }
-    if let Some(reference) = comparison.reference {
+    if let Kind::Train { reference: Some(reference), .. } = &manifest.kind {
         shown += &format!("the language itself: {reference:.4} nats/byte on the validation text\n");
     }
     if let Some(first) = rows.first() {
@@ -356,12 +337,12 @@ pub(crate) fn table(
             &format!("loss in {unit}; gap: validation loss above that of {}\n", first.labels[0]);
     }
     shown += &formats(results());
-    let curves = out.join("loss.svg");
+    let curves = out.path().join("loss.svg");
     if curves.is_file() {
         shown += &format!("curves: {}\n", path(&curves));
     }
     // Last, where it is seen.
-    for entry in &comparison.runs {
+    for entry in &manifest.runs {
         if let Some(reason) = entry.result.as_ref().and_then(|result| result.reason.as_ref()) {
             shown += &format!("{} diverged: {reason}\n", printable(&entry.folder));
         }

@@ -3,21 +3,24 @@
 use crate::provenance::provenance;
 use crate::settings::{Work, counted};
 use crate::show;
-use crate::stop::Stop;
+use crate::stop::{Held, Stop};
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy_lab::arm::{Arm, Scale, Setting};
 use exmy_lab::estimate::Estimate;
 use exmy_lab::finding::Figure;
 use exmy_lab::papers::{ALL, Paper, by_name};
-use exmy_lab::report::{self, Standing};
-use exmy_lab::store::{self, Store, distinct};
-use exmy_lab::sweep::Shard;
-use exmy_train::train::data::Source;
+use exmy_lab::report::{self, Shown};
+use exmy_lab::runner::{self, Progress, Run, Shard, share};
+use exmy_lab::store::{Store, distinct};
+use exmy_train::train::data::{Dataset, Source};
+use exmy_train::train::record::Metrics;
+use exmy_train::train::run::{Outcome, Watch};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// Run the experiments of a paper and write their report: figures, tables, verdicts
@@ -112,7 +115,7 @@ fn of_a_study(arguments: &Arguments) -> Option<&'static str> {
 /// # Errors
 /// If it is of another scale: a page of `small` takes an hour, and its pictures would stay beside one of `smoke`.
 fn tell_replaced(
-    standing: &Standing,
+    standing: &Shown,
     figures: &[&dyn Figure],
     scale: Scale,
     folder: &Path,
@@ -194,6 +197,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             }
         };
         let (setting, data) = Setting::new(scale, source)?;
+        let data = Arc::new(data);
         if writes {
             report::prepare(target)?;
         }
@@ -201,10 +205,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         let jobs = exmy::parallel::threads();
         let arms: Vec<Arm> = figures.iter().flat_map(|figure| figure.arms(&setting)).collect();
         let arms = distinct(&arms);
+        let runs: Vec<Run> = arms.iter().map(Arm::run).collect();
+        let own = share(&runs, shard);
         let mut left = Vec::new();
-        for arm in &store::share(&arms, shard) {
-            if !store.has(arm)? {
-                left.push(arm.clone());
+        for &i in &own {
+            if store.folder(&runs[i].name).summary()?.is_none() {
+                left.push(arms[i].clone());
             }
         }
         let mut seconds = 0.0;
@@ -225,15 +231,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         if arguments.plan {
             return Ok(0);
         }
-        for arm in &left {
-            show::refuse(&arm.config, &arm.name())?;
-        }
-        let shown = Shown::new(arguments.work.quiet, &stop, &left, seconds);
-        let held = stop.hold();
-        let whole = store.train(&arms, &data, (shard, jobs), &shown)?;
-        drop(held);
+        let names: Vec<String> = left.iter().map(Arm::name).collect();
+        let named = names.iter().map(String::as_str).zip(left.iter().map(|arm| &arm.config));
+        runner::refuse_too_large(named)?;
+        store.describe(paper.name, scale, &runs)?;
+        let counts = (own.len() - left.len(), own.len());
+        let shown = Training::new(arguments.work.quiet, &stop, &runs, counts, &left, seconds);
+        let trainer = store.runner().with_jobs(jobs).with_shard(shard).waiting();
+        let end = trainer.work(&runs, Some(Arc::clone(&data)), &shown)?;
         shown.bar.finish_and_clear();
-        if !whole {
+        if end.stopped {
             tell!("stopped; every step so far is kept, and the same command goes on");
             return Ok(stop.code());
         }
@@ -320,37 +327,87 @@ impl<'a> Drawn<'a> {
 }
 
 /// One bar for all runs.
-struct Shown<'a> {
+struct Training<'a> {
     bar: ProgressBar,
     stop: &'a Stop,
     lines: bool,
+    quiet: bool,
+    runs: &'a [Run],
+    /// How many runs are complete, and of how many.
+    done: AtomicUsize,
+    count: usize,
     last: Mutex<Instant>,
 }
 
-impl<'a> Shown<'a> {
-    fn new(quiet: bool, stop: &'a Stop, left: &[Arm], seconds: f64) -> Self {
+impl<'a> Training<'a> {
+    fn new(
+        quiet: bool,
+        stop: &'a Stop,
+        runs: &'a [Run],
+        (done, count): (usize, usize),
+        left: &[Arm],
+        seconds: f64,
+    ) -> Self {
         let steps = left.iter().map(Arm::steps).sum();
         let bar = bar(steps, "{wide_bar:.cyan/dim} {pos}/{len} steps {msg} {eta:>4}", quiet);
         let lines = !quiet && !std::io::stderr().is_terminal();
         if lines && !left.is_empty() {
             tell!("{} runs to train, some {:.1} minutes", left.len(), seconds / 60.0);
         }
-        Self { bar, stop, lines, last: Mutex::new(Instant::now()) }
+        let (done, last) = (AtomicUsize::new(done), Mutex::new(Instant::now()));
+        Self { bar, stop, lines, quiet, runs, done, count, last }
     }
 }
 
-impl store::Progress for Shown<'_> {
-    fn step(&self) -> bool {
-        self.bar.inc(1);
+/// Moves the bar, and stops where that is asked for.
+struct Step<'a> {
+    training: &'a Training<'a>,
+    /// While it is trained.
+    held: Option<Held<'a>>,
+}
+
+impl Watch for Step<'_> {
+    fn begin(&mut self) {
+        self.held = Some(self.training.stop.hold());
+    }
+
+    fn step(&mut self, _: &Metrics, _: u64) -> bool {
+        self.training.bar.inc(1);
+        self.training.goes_on()
+    }
+
+    fn phase(&mut self, _: &str) {}
+}
+
+impl Progress for Training<'_> {
+    fn run(
+        &self,
+        index: usize,
+        _: &Dataset,
+        train: &mut dyn FnMut(&mut dyn Watch) -> Result<Outcome>,
+    ) -> Result<Outcome> {
+        let outcome = train(&mut Step { training: self, held: None })?;
+        if outcome.summary.is_some() {
+            let (done, count) = (self.done.fetch_add(1, Ordering::Relaxed) + 1, self.count);
+            self.bar.set_message(format!("{done} of {count} runs"));
+            let mut last = self.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            if self.lines && last.elapsed().as_secs() >= 10 {
+                *last = Instant::now();
+                let name = &self.runs[index].name;
+                tell!("{done} of {count} runs complete, {name} the last");
+            }
+        }
+        Ok(outcome)
+    }
+
+    fn goes_on(&self) -> bool {
         !self.stop.is_asked()
     }
 
-    fn end(&self, name: &str, done: usize, count: usize) {
-        self.bar.set_message(format!("{done} of {count} runs"));
-        let mut last = self.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if self.lines && last.elapsed().as_secs() >= 10 {
-            *last = Instant::now();
-            tell!("{done} of {count} runs complete, {name} the last");
+    fn waits(&self, runs: usize) {
+        if !self.quiet {
+            let runs = counted(runs as u64, "run");
+            self.bar.suspend(|| tell!("waits for other processes, which work on {runs}"));
         }
     }
 }

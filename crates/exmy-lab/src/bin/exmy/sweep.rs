@@ -5,9 +5,10 @@ use crate::show::{self, Watcher};
 use crate::stop::Stop;
 use clap::Args;
 use exmy::error::{Error, Result};
-use exmy_lab::sweep::{Folder, Plan, Progress, Shard};
-use exmy_train::train::config::Config;
-use exmy_train::train::run::{Outcome, Watch};
+use exmy_lab::runner::{self, OutFolder, Progress, Run, Runner, Shard};
+use exmy_lab::sweep::Plan;
+use exmy_train::train::data::Dataset;
+use exmy_train::train::run::{Folder, Outcome, Watch};
 use std::path::PathBuf;
 
 /// Train a grid of configurations into one folder, alone or as one of many processes
@@ -23,18 +24,15 @@ pub(crate) struct Arguments {
     /// Folder of the results [default: runs/ and the plan's name without its ending]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Go on with what nobody has begun when the share is done
+    /// Go on with what nobody works on when the share is done
     #[arg(long)]
     steal: bool,
     /// Show how far the sweep is, and do nothing
     #[arg(long, conflicts_with_all = ["shard", "steal"])]
     status: bool,
-    /// Collect results into sweep.json, table.txt and loss.svg, and print the table
+    /// Collect results into manifest.json, table.txt and loss.svg, and print the table
     #[arg(long, conflicts_with_all = ["shard", "steal", "status"])]
     merge: bool,
-    /// Put what processes that are no more had begun back into the queue
-    #[arg(long, conflicts_with_all = ["shard", "steal", "status", "merge"])]
-    reclaim: bool,
     #[command(flatten)]
     work: Work,
 }
@@ -48,7 +46,7 @@ A plan:
   lr = [1e-3, 1e-2]
   seed = [1, 2, 3]
 
-The folder is put together by whichever process comes first. A process that was killed is started
+Processes share the folder and keep out of each other's runs. A process that was killed is started
 again in the same way and goes on. When all runs are done, the last process writes the results.";
 
 /// Runs the command; the result is the exit code.
@@ -60,73 +58,82 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             None => return Err(Error::new("the plan has no name").hint("give --out DIR")),
         },
     };
-    if arguments.status || arguments.merge || arguments.reclaim {
-        return look(arguments, &Folder::read(&out)?);
+    if arguments.status || arguments.merge {
+        return look(arguments, OutFolder::read_sweep(&out)?);
     }
     let shard = Shard::choose(arguments.shard.as_deref(), |name| std::env::var(name).ok())
         .map_err(|error| Error::new(error.to_string()))?;
     let stop = Stop::listen()?;
     arguments.work.with_threads(|| {
         let plan = Plan::read(&arguments.plan)?;
-        for cell in &plan.cells {
-            show::refuse(&cell.config, &cell.name)?;
-        }
-        let folder = Folder::open(&out, &plan)?;
+        let runs = plan.runs.iter().map(|run| (run.name.as_str(), &run.config));
+        runner::refuse_too_large(runs)?;
+        let mut folder = OutFolder::of_sweep(&out, &plan)?;
         let quiet = arguments.work.quiet;
         if !quiet {
-            tell!("shard {shard} of {} runs in {}", plan.cells.len(), show::path(&out));
+            tell!("shard {shard} of {} runs in {}", plan.runs.len(), show::path(&out));
         }
-        let mut shown = Shown { quiet, stop: &stop };
-        if !folder.work(&plan, shard, arguments.steal, &mut shown)? {
+        let shown = Shown { runs: &plan.runs, quiet, stop: &stop };
+        let runner = Runner::new(out.join("runs")).with_shard(shard).stealing(arguments.steal);
+        if runner.work(&plan.runs, None, &shown)?.stopped {
             tell!("stopped; every step so far is kept, and the same command goes on");
             return Ok(stop.code());
         }
         let status = folder.status()?;
-        if status.queued.is_empty() && status.claimed.is_empty() {
-            show::result(&folder.merge()?)?;
+        if status.done.len() == plan.runs.len() {
+            folder.conclude()?;
+            show::result(&folder.table())?;
         } else if !quiet {
-            let (queued, claimed) = (status.queued.len(), status.claimed.len());
-            tell!("share done; of the others {queued} are not begun and {claimed} at work");
+            let (fresh, begun) = (status.fresh.len(), status.at_work.len() + status.stopped.len());
+            tell!("share done; of the others {fresh} are not begun and {begun} not complete");
         }
         Ok(0)
     })
 }
 
 /// What needs no plan: the folder says it all.
-fn look(arguments: &Arguments, folder: &Folder) -> Result<u8> {
+fn look(arguments: &Arguments, mut folder: OutFolder) -> Result<u8> {
     if arguments.merge {
-        show::result(&folder.merge()?)?;
-    } else if arguments.reclaim {
-        show::result(&format!("{} put back\n", folder.reclaim()?))?;
-    } else {
-        let status = folder.status()?;
-        let (queued, claimed) = (status.queued.len(), status.claimed.len());
-        let mut text =
-            format!("{} done, {claimed} claimed, {queued} not begun\n", status.done.len());
-        for (name, shard, at_work) in &status.claimed {
-            let steps = folder.run(name).metrics()?.last().map_or(0, |line| line.step);
-            let work = if *at_work { "at work" } else { "nobody seen at work" };
-            text += &format!("{name}: shard {shard}, {work}, recorded up to step {steps}\n");
-        }
-        for name in &status.lost {
-            text += &format!("{name}: done, without its summary.json; the sweep makes it anew\n");
-        }
-        show::result(&text)?;
+        folder.conclude()?;
+        show::result(&folder.table())?;
+        return Ok(0);
     }
+    let status = folder.status()?;
+    let [done, at_work, stopped, fresh] =
+        [&status.done, &status.at_work, &status.stopped, &status.fresh].map(Vec::len);
+    let mut text =
+        format!("{done} done, {at_work} at work, {stopped} stopped, {fresh} not begun\n");
+    for (names, state) in [(&status.at_work, "at work"), (&status.stopped, "stopped")] {
+        for name in names {
+            let metrics = Folder::new(folder.path().join(name)).metrics()?;
+            let step = metrics.last().map_or(0, |line| line.step);
+            text += &format!("{name}: {state}, recorded up to step {step}\n");
+        }
+    }
+    show::result(&text)?;
     Ok(0)
 }
 
 /// Shows each run as `exmy train` does.
 struct Shown<'a> {
+    runs: &'a [Run],
     quiet: bool,
     stop: &'a Stop,
 }
 
 impl Progress for Shown<'_> {
-    fn begin(&mut self, index: usize, count: usize, config: &Config) -> Box<dyn Watch + '_> {
+    fn run(
+        &self,
+        index: usize,
+        _: &Dataset,
+        train: &mut dyn FnMut(&mut dyn Watch) -> Result<Outcome>,
+    ) -> Result<Outcome> {
+        let config = &self.runs[index].config;
         show::shortage(config);
-        Box::new(Watcher::new(config, (index, count), self.quiet, self.stop))
+        train(&mut Watcher::new(config, (index, self.runs.len()), self.quiet, self.stop))
     }
 
-    fn end(&mut self, _: &Outcome) {}
+    fn goes_on(&self) -> bool {
+        !self.stop.is_asked()
+    }
 }

@@ -6,18 +6,19 @@ use crate::show::{self, Watcher};
 use crate::stop::Stop;
 use clap::Args;
 use exmy::error::{Error, Result};
-use exmy::safetensors::given;
-use exmy_lab::compare::{self, OutFolder};
+use exmy::files::given;
+use exmy_lab::runner::{self, OutFolder, Progress, Run, Runner, find_run};
 use exmy_train::recipe::Recipe;
 use exmy_train::train::config::{Config, read_table};
-use exmy_train::train::data::Source;
+use exmy_train::train::data::{Dataset, Source};
 use exmy_train::train::preset::{PRESETS, preset};
 use exmy_train::train::profile::Profile;
 use exmy_train::train::room;
-use exmy_train::train::run::{self, Folder, Outcome};
+use exmy_train::train::run::{self, Folder, Outcome, Watch, intact};
 use exmy_train::train::start;
 use exmy_train::train::trainer::check;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// What is compared when no recipe is given.
 const DEFAULT_RECIPES: &str = "f32,mxfp8-e4m3,nvfp4,bitred-e8m3";
@@ -112,7 +113,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8> {
     let stop = Stop::listen()?;
     let work = || {
         let folders = match &arguments.resume {
-            Some(path) => compare::open(path)?,
+            Some(path) => OutFolder::open(path)?,
             None => vec![plan(&arguments)?],
         };
         let mut code = 0;
@@ -233,7 +234,7 @@ fn branch_off(text: &str) -> Result<Config> {
         Error::new(format!("--branch {text:?} is not a run and a step"))
             .hint("write RUN@STEP, for example runs/0001/f32-s1@500")
     })?;
-    start::branch(&Folder::new(run), step)
+    start::branch(&Folder::new(find_run(Path::new(run))), step)
 }
 
 /// Refuses a run that memory will not do for, and warns of one that may go slowly.
@@ -268,7 +269,7 @@ fn plan(arguments: &Arguments) -> Result<OutFolder> {
         .collect::<Result<Vec<_>>>()?;
     if let Some(path) = &arguments.out {
         utf8("--out", path)?;
-        compare::refuse_used(path)?;
+        runner::refuse_used(path)?;
     }
     // Before anything large is asked for; what the data change is looked at once more below.
     enough_memory(&config, arguments)?;
@@ -300,8 +301,10 @@ fn plan(arguments: &Arguments) -> Result<OutFolder> {
     }
     let reference = data.reference.map(|reference| reference.validation);
     match &arguments.out {
-        Some(path) => compare::create(path, &configs, &data.description, reference),
-        None => compare::create_numbered(Path::new("runs"), &configs, &data.description, reference),
+        Some(path) => OutFolder::create(path, &configs, &data.description, reference),
+        None => {
+            OutFolder::create_numbered(Path::new("runs"), &configs, &data.description, reference)
+        }
     }
 }
 
@@ -311,56 +314,90 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &Stop) -> Result<u
     if arguments.resume.is_some() {
         show::unchecked(&folders);
     }
-    let mut data: Option<(Config, _)> = None;
-    let mut outcomes: Vec<Option<Outcome>> = Vec::new();
-    // What cannot be printed is told when the work is done.
-    let mut said = Ok(());
+    let mut runs = Vec::new();
     for (i, folder) in folders.iter().enumerate() {
-        if !out.is_meant(i) {
-            outcomes.push(None);
-            continue;
+        let config = folder.config()?;
+        if out.is_meant(i) {
+            match folder.summary()? {
+                Some(_) => intact::check(folder, &config)?,
+                None => enough_memory(&config, arguments)?,
+            }
         }
-        let mut config = folder.config()?;
-        if !folder.summary_file().exists() {
-            enough_memory(&config, arguments)?;
+        let name = out.manifest().runs[i].folder.clone();
+        runs.push(Run { name, config, parent: None });
+    }
+    let meant: Vec<usize> = (0..runs.len()).filter(|&i| out.is_meant(i)).collect();
+    let wanted: Vec<Run> = meant.iter().map(|&i| runs[i].clone()).collect();
+    let told = Mutex::new(Told { outcomes: vec![None; runs.len()], said: Ok(()) });
+    let shown = Shown { out: out.path(), runs: &runs, meant: &meant, arguments, stop, told };
+    let end = Runner::new(out.path()).work(&wanted, None, &shown)?;
+    let Told { outcomes, said } = shown.told.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(name) = end.left.first() {
+        let folder = out.path().join(name);
+        return Err(Error::new(format!("{} is being trained", folder.display()))
+            .hint("another process works on it; wait for it or stop it"));
+    }
+    out.conclude()?;
+    if end.stopped {
+        show::stopped(out.path());
+        return Ok(stop.code());
+    }
+    let unit = runs.first().map_or("", |run| run.config.model.loss_unit());
+    said.and(show::result(&show::table(&out, &outcomes, unit)))?;
+    let mut results = out.manifest().runs.iter().filter_map(|entry| entry.result.as_ref());
+    let diverged = results.any(|result| result.reason.is_some());
+    Ok(if arguments.fail_on_divergence && diverged { DIVERGED } else { 0 })
+}
+
+/// Shows each run while it is trained.
+struct Shown<'a> {
+    out: &'a Path,
+    runs: &'a [Run],
+    /// The places of those that are trained.
+    meant: &'a [usize],
+    arguments: &'a Arguments,
+    stop: &'a Stop,
+    told: Mutex<Told>,
+}
+
+/// What is known when the runs are trained.
+struct Told {
+    outcomes: Vec<Option<Outcome>>,
+    /// What cannot be printed is told when the work is done.
+    said: Result<()>,
+}
+
+impl Progress for Shown<'_> {
+    fn run(
+        &self,
+        index: usize,
+        data: &Dataset,
+        train: &mut dyn FnMut(&mut dyn Watch) -> Result<Outcome>,
+    ) -> Result<Outcome> {
+        let (index, quiet) = (self.meant[index], self.arguments.work.quiet);
+        let (config, count) = (&self.runs[index].config, self.runs.len());
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if !quiet && told.outcomes.iter().all(Option::is_none) {
+            show::header(self.out, config, data, count);
         }
-        // Runs that compare recipes share their data; load them once.
-        let loaded = match data.take() {
-            Some((first, loaded)) if first.data == config.data => loaded,
-            _ => run::load_data(&mut config)?,
-        };
-        if outcomes.iter().all(Option::is_none) && !arguments.work.quiet {
-            show::header(out.path(), &config, &loaded, folders.len());
-        }
-        show::shortage(&config);
-        let mut watcher = Watcher::new(&config, (i, folders.len()), arguments.work.quiet, stop);
-        let mut train = || run::train(folder, &loaded, &mut watcher);
-        let (outcome, profile) = if arguments.profile {
-            let (outcome, profile) = Profile::of_run(&config, train);
+        show::shortage(config);
+        let mut watcher = Watcher::new(config, (index, count), quiet, self.stop);
+        let (outcome, profile) = if self.arguments.profile {
+            let (outcome, profile) = Profile::of_run(config, || train(&mut watcher));
             (outcome?, Some(profile))
         } else {
-            (train()?, None)
+            (train(&mut watcher)?, None)
         };
         watcher.finish(&outcome);
         if let Some(profile) = profile {
-            said = said.and(show::result(&format!("{}\n{profile}\n", config.recipe)));
+            let said = show::result(&format!("{}\n{profile}\n", config.recipe));
+            told.said = std::mem::replace(&mut told.said, Ok(())).and(said);
         }
-        let stopped = outcome.summary.is_none();
-        outcomes.push(Some(outcome));
-        if stopped {
-            out.conclude()?;
-            show::stopped(out.path());
-            return Ok(stop.code());
-        }
-        data = Some((config, loaded));
+        told.outcomes[index] = Some(outcome.clone());
+        Ok(outcome)
     }
-    out.conclude()?;
-    let unit = match folders.first() {
-        Some(folder) => folder.config()?.model.loss_unit(),
-        None => "",
-    };
-    said = said.and(show::result(&show::table(out.path(), out.comparison(), &outcomes, unit)));
-    let mut results = out.comparison().runs.iter().filter_map(|entry| entry.result.as_ref());
-    let told = arguments.fail_on_divergence && results.any(|result| result.reason.is_some());
-    said.map(|()| if told { DIVERGED } else { 0 })
+
+    fn goes_on(&self) -> bool {
+        !self.stop.is_asked()
+    }
 }

@@ -12,7 +12,7 @@
 use super::{Options, Rules, rules as list};
 use crate::nn::site::{Operator, Product};
 use crate::recipe::rule;
-use exmy::block::hadamard::Hadamard;
+use exmy::hadamard::Hadamard;
 use exmy::round::Rounding;
 
 /// The arm.

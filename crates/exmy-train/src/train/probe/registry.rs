@@ -293,7 +293,7 @@ pub(super) mod tests {
     use crate::recipe::Rounded;
     use crate::train::preset::preset;
     use exmy::quantizer::{Axis, Quantizer};
-    use exmy::slice::View;
+    use exmy::view::View;
 
     pub(crate) fn proxy() -> model::Config {
         preset("proxy").unwrap().model

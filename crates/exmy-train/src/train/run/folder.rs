@@ -5,7 +5,7 @@ use crate::train::config::{self, Config};
 use crate::train::record::{Metrics, read_metrics};
 use crate::train::start;
 use exmy::error::{Error, Result};
-use exmy::safetensors::{given, whole};
+use exmy::files::{given, whole};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -69,12 +69,44 @@ impl Folder {
     }
 
     /// Creates the folder with its configuration and, for a branch, the other run's checkpoint and
-    /// lines up to it.
+    /// lines up to it. It appears whole: it is put together under another name and renamed. A run that is
+    /// there already stays as it is, so that several processes may create one.
     ///
     /// # Errors
-    /// If the folder exists or cannot be written, or what a branch begins with cannot be read.
+    /// If the folder cannot be written, or what a branch begins with cannot be read.
     pub fn create(&self, config: &Config) -> Result<()> {
-        fs::create_dir(&self.0).map_err(|error| Error::io("create", &self.0, error))?;
+        let (parent, name) = whole::split(&self.0);
+        let staging = whole::create_partial_folder(parent, &name)
+            .map_err(|error| Error::io("create", &self.0, error))?;
+        let created = Self(staging.clone()).fill(config).and_then(|()| {
+            let rename = || fs::rename(&staging, &self.0);
+            rename()
+                .or_else(|error| {
+                    if self.config_file().is_file() || self.metrics_file().exists() {
+                        return Err(error);
+                    }
+                    // Left by a kill before there was anything to lose; earlier versions created it in parts.
+                    fs::remove_dir_all(&self.0)?;
+                    rename()
+                })
+                .map_err(|error| Error::io("create", &self.0, error))
+        });
+        if created.is_err() {
+            // The original error is what matters.
+            let _ = fs::remove_dir_all(&staging);
+        }
+        match created {
+            // Another process was faster.
+            Err(_) if self.config_file().is_file() => Ok(()),
+            Err(_) if self.metrics_file().exists() => self.config().map(|_| ()),
+            created => created,
+        }?;
+        whole::remove_partial_folders(parent, &name);
+        whole::sync_folder(parent).map_err(|error| Error::io("create", &self.0, error))
+    }
+
+    /// Writes what a run begins with.
+    fn fill(&self, config: &Config) -> Result<()> {
         if config.start.is_branch() {
             start::copy_past(&config.start, self)?;
         }

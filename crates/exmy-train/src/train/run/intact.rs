@@ -98,7 +98,7 @@ pub fn has_digests(folder: &Folder) -> Result<bool> {
 ///
 /// # Errors
 /// Says what is wrong, and where the run can be taken up again.
-pub(super) fn check(folder: &Folder, config: &Config) -> Result<()> {
+pub fn check(folder: &Folder, config: &Config) -> Result<()> {
     let Some(fault) = of_run(folder, config)? else { return Ok(()) };
     let steps = checkpoint::list(&folder.checkpoints())?;
     let is_sound = |&step: &u64| matches!(of_checkpoint(folder, config, step), Ok(None));

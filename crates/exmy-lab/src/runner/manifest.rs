@@ -1,0 +1,147 @@
+//! `manifest.json`: what a folder of runs, or of a page, is.
+//!
+//! No clock, host or path from outside stands in it, so it has the same bytes whoever writes it.
+
+use super::old;
+use crate::arm::Scale;
+use exmy::error::{Error, Result};
+use exmy::files::{given, whole};
+use exmy_train::train::run::Summary;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// The version of the keys.
+const VERSION: u32 = 1;
+
+/// Which command made a folder, and what it says of all runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Kind {
+    /// `exmy train`: recipes side by side.
+    Train {
+        /// What the data are, in words.
+        data: String,
+        /// Nats per token of the text's own source on the validation text, where it is known.
+        reference: Option<f64>,
+    },
+    /// `exmy sweep`: a grid.
+    Sweep,
+    /// `exmy study`.
+    Study {
+        /// Its name.
+        study: String,
+        /// How large it is.
+        scale: Scale,
+    },
+}
+
+/// One run of a folder.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// Its folder, seen from that of the manifest.
+    pub folder: String,
+    /// The values of the keys.
+    pub values: Vec<String>,
+    /// Its result, once it is complete and results were collected.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub result: Option<Summary>,
+}
+
+/// What `report.html` beside the manifest shows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Page {
+    /// The study.
+    pub study: String,
+    /// Its scale; not known of a page of an early version.
+    pub scale: Option<Scale>,
+    /// The figures.
+    pub figures: Vec<String>,
+}
+
+/// The contents of `manifest.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    version: u32,
+    /// What made the folder.
+    #[serde(flatten)]
+    pub kind: Kind,
+    /// In what the runs differ by plan: the recipe first, the seed last.
+    pub keys: Vec<String>,
+    /// The runs in order; what others are compared with first.
+    pub runs: Vec<Entry>,
+    /// The study's page that lies there, if one does.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub page: Option<Page>,
+}
+
+/// Where it stands in a folder.
+pub(super) fn file(folder: &Path) -> PathBuf {
+    folder.join("manifest.json")
+}
+
+impl Manifest {
+    /// Of some runs without results.
+    pub fn new(kind: Kind, keys: Vec<String>, runs: Vec<Entry>) -> Self {
+        Self { version: VERSION, kind, keys, runs, page: None }
+    }
+
+    /// That of a folder, also of one that an earlier version made; `None` where none is.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read(folder: &Path) -> Result<Option<Self>> {
+        let path = file(folder);
+        let text = match given::read(&path, given::RESULTS) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return old::read(folder),
+            text => text.map_err(|error| Error::io("read", &path, error))?,
+        };
+        let found: Self = serde_json::from_slice(&text).map_err(|error| {
+            Error::new(format!("{} is no list of runs", path.display())).because(error).hint(
+                "remove it: the command that made the folder, or `exmy train --resume`, writes it anew",
+            )
+        })?;
+        if found.version > VERSION {
+            let what = format!("{} is of version {}", path.display(), found.version);
+            return Err(
+                Error::new(what).hint(format!("this program reads versions up to {VERSION}"))
+            );
+        }
+        Ok(Some(found))
+    }
+
+    /// Writes it, and takes away what earlier versions had in its place.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        let mut text = serde_json::to_string_pretty(self)
+            .map_err(|error| Error::new("cannot write the list of runs").because(error))?;
+        text.push('\n');
+        whole::remove_abandoned(&file(folder));
+        whole::write_whole(&file(folder), text.as_bytes())?;
+        old::remove(folder);
+        Ok(())
+    }
+
+    /// Names of the runs, for tables: the values of all keys but the seed.
+    pub(super) fn labels(&self) -> (Vec<&str>, Vec<Vec<String>>) {
+        let is_label = |key: &&String| *key != "seed";
+        let header = self.keys.iter().filter(is_label).map(String::as_str).collect();
+        let of = |entry: &Entry| {
+            let values = self.keys.iter().zip(&entry.values).filter(|(key, _)| is_label(key));
+            values.map(|(_, value)| value.clone()).collect()
+        };
+        (header, self.runs.iter().map(of).collect())
+    }
+
+    /// The name of a run in a picture: its recipe, and the other keys with their values.
+    pub(super) fn title(&self, entry: &Entry) -> String {
+        let word = |(key, value): (&String, &String)| match key.as_str() {
+            "recipe" => value.clone(),
+            key => format!("{key} {value}"),
+        };
+        self.keys.iter().zip(&entry.values).map(word).collect::<Vec<_>>().join(" ")
+    }
+}

@@ -1,0 +1,507 @@
+//! A folder of `exmy train` or `exmy sweep`: its runs, its manifest, its table and its picture.
+//!
+//! A folder of `exmy train` appears at once, with every run's configuration in it: it is put together under a
+//! temporary name and renamed. From then on a kill at any moment loses at most the steps since the
+//! last checkpoint, and [`OutFolder::open`] finds every planned run. The plan of a sweep stays with its user, so
+//! each of its runs is created when it begins.
+
+use super::manifest::{Entry, Kind, Manifest};
+use super::{Run, content_name, plain};
+use crate::loss_figure;
+use crate::sweep::Plan;
+use crate::table;
+use exmy::error::{Error, Result};
+use exmy::files::whole;
+use exmy_train::train::config::Config;
+use exmy_train::train::data::Source;
+use exmy_train::train::run::{self, Folder, intact};
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A folder on disk.
+#[derive(Clone, Debug)]
+pub struct OutFolder {
+    path: PathBuf,
+    manifest: Manifest,
+    /// The one run that is meant, where somebody named a run folder.
+    only: Option<String>,
+}
+
+/// How far the runs of a folder are, by the names of their folders.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Complete runs.
+    pub done: Vec<String>,
+    /// Runs that a process is seen to work on.
+    pub at_work: Vec<String>,
+    /// Runs that were begun, and nobody is seen at work.
+    pub stopped: Vec<String>,
+    /// Runs that nobody has begun.
+    pub fresh: Vec<String>,
+}
+
+/// Characters of the hash at the end of the name of a run.
+const HASH: usize = 16;
+/// Characters of a recipe in the name of a folder of `exmy train`.
+const RECIPE: usize = 80;
+
+/// Whether not all of some values are the same.
+pub fn differ<T: PartialEq>(values: impl IntoIterator<Item = T>) -> bool {
+    let mut values = values.into_iter();
+    let first = values.next();
+    values.any(|value| Some(value) != first)
+}
+
+/// In what of recipe, learning rate and seed some runs differ, and how; the recipe always stands there.
+pub(super) fn labelled(configs: &[Config]) -> (Vec<String>, Vec<Vec<String>>) {
+    let lrs = differ(configs.iter().map(|config| config.train.lr));
+    let seeds = differ(configs.iter().map(|config| config.seed));
+    let keys = ["recipe"].into_iter().chain(lrs.then_some("lr")).chain(seeds.then_some("seed"));
+    let of = |config: &Config| {
+        let lr = lrs.then(|| format!("{:e}", config.train.lr));
+        let seed = seeds.then(|| config.seed.to_string());
+        [config.recipe.to_string()].into_iter().chain(lr).chain(seed).collect()
+    };
+    (keys.map(str::to_owned).collect(), configs.iter().map(of).collect())
+}
+
+/// The name of the folder of a run of `exmy train`: recipe, learning rate if there are several, seed, and the
+/// hash of everything.
+fn folder_name(config: &Config, several_lrs: bool) -> String {
+    let recipe: String = plain(&config.recipe.to_string()).chars().take(RECIPE).collect();
+    let lr = if several_lrs { format!("-lr{:e}", config.train.lr) } else { String::new() };
+    content_name((&format!("{recipe}{lr}-s{}", config.seed), usize::MAX), config, "")
+}
+
+/// The run folder that a path means: itself or, if there is none and one alone has that name and a hash behind it, that one.
+pub fn find_run(path: &Path) -> PathBuf {
+    if path.exists() {
+        return path.to_owned();
+    }
+    let (parent, name) = whole::split(path);
+    let is_meant = |entry: &fs::DirEntry| {
+        let found = entry.file_name();
+        let hash = found.to_str().and_then(|found| found.strip_prefix(&name)?.strip_prefix('-'));
+        hash.is_some_and(|hash| hash.len() == HASH && hash.bytes().all(|b| b.is_ascii_hexdigit()))
+    };
+    let mut found = fs::read_dir(parent).into_iter().flatten().flatten().filter(is_meant);
+    match (found.next(), found.next()) {
+        (Some(one), None) => one.path(),
+        _ => path.to_owned(),
+    }
+}
+
+/// The first of `runs/0001`, `runs/0002`, ... that does not exist.
+fn next_free(parent: &Path) -> PathBuf {
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
+    let taken = fs::read_dir(parent).into_iter().flatten().flatten().filter_map(number).max();
+    parent.join(format!("{:04}", taken.unwrap_or(0) + 1))
+}
+
+/// An output folder may exist only if it is empty.
+///
+/// # Errors
+/// If it holds anything, or is not a folder.
+pub fn refuse_used(path: &Path) -> Result<()> {
+    match fs::read_dir(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Error::io("use", path, error).hint("give the name of a new folder")),
+        Ok(mut entries) => match entries.next() {
+            None => Ok(()),
+            Some(_) if holds_runs(path) => {
+                Err(Error::new(format!("{} already holds a run", path.display())).hint(format!(
+                    "continue it with --resume {}, or give the name of a new folder",
+                    path.display()
+                )))
+            }
+            Some(_) => Err(Error::new(format!("the folder {} is not empty", path.display()))
+                .hint("give the name of a new folder")),
+        },
+    }
+}
+
+fn holds_runs(path: &Path) -> bool {
+    ["manifest.json", "summary.json", "sweep.json", "config.toml"]
+        .iter()
+        .any(|name| path.join(name).exists())
+}
+
+/// Fills a folder under another name and renames it, so that it appears at once; nothing is left if that
+/// fails. Of several processes that do so the first one's stands.
+fn put_together(path: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let (parent, name) = whole::split(path);
+    fs::create_dir_all(parent).map_err(|error| {
+        Error::io("create", parent, error).hint("name another folder with --out")
+    })?;
+    let staging = whole::create_partial_folder(parent, &name).map_err(|error| {
+        Error::io("create", path, error)
+            .hint("its folder takes no new ones; name another with --out")
+    })?;
+    let filled = fill(&staging).and_then(|()| {
+        // A folder with contents is never replaced.
+        fs::rename(&staging, path).map_err(|error| Error::io("create", path, error))
+    });
+    filled.map_err(|error| {
+        let _ = fs::remove_dir_all(&staging);
+        // A faster process took away what this one had begun.
+        refuse_used(path).err().unwrap_or(error)
+    })?;
+    whole::remove_partial_folders(parent, &name);
+    whole::sync_folder(parent).map_err(|error| Error::io("create", path, error))
+}
+
+/// Under which conditions the runs were made, in a few words.
+pub(crate) fn conditions(config: &Config) -> String {
+    let source = match &config.data.source {
+        Source::Path(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        synthetic => synthetic.to_string(),
+    };
+    let parameters = config.model.layout().len() as f64 / 1e3;
+    format!("{source}, {parameters:.0} k parameters, seed {}", config.seed)
+}
+
+impl OutFolder {
+    /// Creates `path` with a run folder for each configuration.
+    ///
+    /// # Errors
+    /// If `path` exists and is not an empty folder, two configurations would share a folder, or
+    /// something cannot be written; then nothing is left behind.
+    pub fn create(
+        path: &Path,
+        configs: &[Config],
+        data: &str,
+        reference: Option<f64>,
+    ) -> Result<Self> {
+        refuse_used(path)?;
+        let (keys, values) = labelled(configs);
+        let several_lrs = keys.iter().any(|key| key == "lr");
+        let names: Vec<_> = configs.iter().map(|c| folder_name(c, several_lrs)).collect();
+        let mut seen = HashSet::new();
+        if let Some(twice) = names.iter().find(|name| !seen.insert(*name)) {
+            return Err(Error::new(format!("two runs would both be called {twice}"))
+                .hint("name each recipe, learning rate and seed once"));
+        }
+        let entry = |(folder, values)| Entry { folder, values, result: None };
+        let runs = names.into_iter().zip(values).map(entry).collect();
+        let kind = Kind::Train { data: data.to_owned(), reference };
+        let manifest = Manifest::new(kind, keys, runs);
+        put_together(path, |staging| {
+            for (config, entry) in configs.iter().zip(&manifest.runs) {
+                Folder::new(staging.join(&entry.folder)).create(config)?;
+            }
+            manifest.write(staging)
+        })?;
+        Ok(Self { path: path.to_owned(), manifest, only: None })
+    }
+
+    /// Creates the next free of `parent/0001`, `parent/0002`, ..., also when other processes do so at
+    /// the same time.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_numbered(
+        parent: &Path,
+        configs: &[Config],
+        data: &str,
+        reference: Option<f64>,
+    ) -> Result<Self> {
+        loop {
+            let path = next_free(parent);
+            match Self::create(&path, configs, data, reference) {
+                // Somebody else has taken the number meanwhile; the next one is higher.
+                Err(_) if path.exists() => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// The folder of a sweep at `path`; its manifest is written if it is not there.
+    ///
+    /// # Errors
+    /// If it cannot be created, or holds something else.
+    pub fn of_sweep(path: &Path, plan: &Plan) -> Result<Self> {
+        let entry = |(run, values): (&Run, &Vec<String>)| {
+            let folder = format!("runs/{}", run.name);
+            Entry { folder, values: values.clone(), result: None }
+        };
+        let entries: Vec<Entry> = plan.runs.iter().zip(&plan.values).map(entry).collect();
+        let planned = |entries: &[Entry]| -> Vec<String> {
+            entries.iter().map(|entry| entry.folder.clone()).collect()
+        };
+        if Manifest::read(path)?.is_none() {
+            let manifest = Manifest::new(Kind::Sweep, plan.keys.clone(), entries.clone());
+            if entries.iter().any(|entry| path.join(&entry.folder).is_dir()) {
+                // Somebody removed the manifest alone.
+                manifest.write(path)?;
+            } else {
+                refuse_used(path)
+                    .and_then(|()| put_together(path, |staging| manifest.write(staging)))
+                    // Another process may have been faster.
+                    .or_else(|error| Manifest::read(path)?.map(|_| ()).ok_or(error))?;
+            }
+        }
+        let found = Manifest::read(path)?;
+        let is_this = |found: &Manifest| planned(&found.runs) == planned(&entries);
+        let manifest = found.filter(is_this).ok_or_else(|| {
+            Error::new(format!("{} is the folder of another plan", path.display()))
+                .hint("name another folder with --out; a changed plan is another plan")
+        })?;
+        if path.join("sweep.json").exists() {
+            manifest.write(path)?;
+        }
+        Ok(Self { path: path.to_owned(), manifest, only: None })
+    }
+
+    /// The folder of a sweep at `path`.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn read_sweep(path: &Path) -> Result<Self> {
+        match Manifest::read(path)? {
+            Some(manifest) if manifest.kind == Kind::Sweep => {
+                Ok(Self { path: path.to_owned(), manifest, only: None })
+            }
+            _ => Err(Error::new(format!("no manifest.json of a sweep is in {}", path.display()))
+                .hint("`exmy sweep` of the plan makes its folder; --out names another")),
+        }
+    }
+
+    /// Finds what can be resumed at `path`: an output folder, the output folders directly below it, a
+    /// single run folder, or run folders without the manifest that once listed them.
+    ///
+    /// # Errors
+    /// If there is none, or one cannot be read.
+    pub fn open(path: &Path) -> Result<Vec<Self>> {
+        let path = &find_run(path);
+        if path.join("config.toml").is_file() {
+            return Ok(vec![Self::of_run(path)?]);
+        }
+        let entries = fs::read_dir(path).map_err(|error| {
+            Error::io("open", path, error).hint("give a folder that `exmy train` wrote")
+        })?;
+        if let Some(out) = Self::read(path)? {
+            return Ok(vec![out]);
+        }
+        let mut below: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        below.sort();
+        let runs: Vec<_> = below.iter().filter(|path| path.join("config.toml").is_file()).collect();
+        if !runs.is_empty() {
+            let configs = runs.iter().map(|run| Folder::new(*run).config());
+            let (keys, values) = labelled(&configs.collect::<Result<Vec<_>>>()?);
+            let entry = |(run, values): (&&PathBuf, Vec<String>)| Entry {
+                folder: whole::split(run).1,
+                values,
+                result: None,
+            };
+            let runs = runs.iter().zip(values).map(entry).collect();
+            let kind = Kind::Train { data: String::new(), reference: None };
+            let manifest = Manifest::new(kind, keys, runs);
+            return Ok(vec![Self { path: path.to_owned(), manifest, only: None }]);
+        }
+        let outs = below.iter().filter(|path| path.is_dir() && holds_runs(path));
+        let outs = outs.filter_map(|path| Self::read(path).transpose());
+        let outs = outs.collect::<Result<Vec<_>>>()?;
+        if outs.is_empty() {
+            return Err(Error::new(format!("there is no run in {}", path.display()))
+                .hint("give a folder that `exmy train` wrote, for example runs/0001"));
+        }
+        Ok(outs)
+    }
+
+    /// The folder of `exmy train` at `path`, if it is one.
+    fn read(path: &Path) -> Result<Option<Self>> {
+        let Some(manifest) = Manifest::read(path)? else { return Ok(None) };
+        let command = match &manifest.kind {
+            Kind::Train { .. } => {
+                return Ok(Some(Self { path: path.to_owned(), manifest, only: None }));
+            }
+            Kind::Sweep => format!("`exmy sweep PLAN --out {}`", path.display()),
+            Kind::Study { study, .. } => format!("`exmy study {study} --out {}`", path.display()),
+        };
+        let what = if manifest.kind == Kind::Sweep { "sweep" } else { "study" };
+        Err(Error::new(format!("{} is the folder of a {what}", path.display()))
+            .hint(format!("{command} goes on with it")))
+    }
+
+    /// A run folder, as a part of the output folder that lists it or on its own.
+    fn of_run(path: &Path) -> Result<Self> {
+        let whole = fs::canonicalize(path).map_err(|error| Error::io("open", path, error))?;
+        let (parent, name) = whole::split(&whole);
+        if let Ok(Some(mut out)) = Self::read(parent)
+            && out.manifest.runs.iter().any(|entry| entry.folder == name)
+        {
+            out.only = Some(name);
+            return Ok(out);
+        }
+        let (keys, values) = labelled(&[Folder::new(path).config()?]);
+        let entry = |values| Entry { folder: ".".into(), values, result: None };
+        let kind = Kind::Train { data: String::new(), reference: None };
+        let manifest = Manifest::new(kind, keys, values.into_iter().map(entry).collect());
+        Ok(Self { path: path.to_owned(), manifest, only: Some(".".into()) })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its runs' folders, in order.
+    pub fn folders(&self) -> Vec<Folder> {
+        let runs = &self.manifest.runs;
+        runs.iter().map(|entry| Folder::new(self.path.join(&entry.folder))).collect()
+    }
+
+    /// Whether run `index` is to be trained: all are, unless one was named.
+    pub fn is_meant(&self, index: usize) -> bool {
+        self.only.as_ref().is_none_or(|name| *name == self.manifest.runs[index].folder)
+    }
+
+    /// What it is, with the results that were collected.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// How far its runs are.
+    ///
+    /// # Errors
+    /// If a result cannot be read.
+    pub fn status(&self) -> Result<Status> {
+        let mut status = Status::default();
+        for (entry, folder) in self.manifest.runs.iter().zip(self.folders()) {
+            let group = match folder.summary()? {
+                Some(_) => &mut status.done,
+                None if run::is_at_work(&folder) => &mut status.at_work,
+                None if folder.config_file().is_file() => &mut status.stopped,
+                None => &mut status.fresh,
+            };
+            group.push(entry.folder.clone());
+        }
+        Ok(status)
+    }
+
+    /// The results so far: what heads the labels, those of each run, and a row for all of the same.
+    pub fn rows(&self) -> (Vec<&str>, Vec<Vec<String>>, Vec<table::Row>) {
+        let (header, labels) = self.manifest.labels();
+        let runs = self.manifest.runs.iter().zip(&labels).map(|(entry, labels)| table::Run {
+            labels: labels.clone(),
+            result: entry.result.clone(),
+        });
+        let rows = table::rows(&runs.collect::<Vec<_>>());
+        (header, labels, rows)
+    }
+
+    /// The [`rows`](Self::rows) as text.
+    pub fn table(&self) -> String {
+        let (header, _, rows) = self.rows();
+        table::text(&header, &rows)
+    }
+
+    /// Collects the results of complete runs into `manifest.json` and draws `loss.svg` of all that
+    /// have begun; a sweep also gets its `table.txt`.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written.
+    pub fn conclude(&mut self) -> Result<()> {
+        let folders = self.folders();
+        for (entry, folder) in self.manifest.runs.iter_mut().zip(&folders) {
+            entry.result = folder.summary()?;
+        }
+        if self.only.as_deref() == Some(".") {
+            // A run on its own has no folder around it to write to.
+            return Ok(());
+        }
+        // A study's page may have come meanwhile.
+        self.manifest.page = Manifest::read(&self.path)?.and_then(|manifest| manifest.page);
+        self.manifest.write(&self.path)?;
+        if self.manifest.kind == Kind::Sweep {
+            self.write("table.txt", &self.table())?;
+        }
+        let mut curves = Vec::new();
+        let mut first = None;
+        for (entry, folder) in self.manifest.runs.iter().zip(&folders) {
+            if self.manifest.kind == Kind::Sweep && !folder.config_file().is_file() {
+                continue;
+            }
+            let config = folder.config()?;
+            // A picture is not replaced by one that shows less.
+            if let Ok(Some(fault)) = intact::of_run(folder, &config) {
+                let (picture, run) = (self.path.join("loss.svg"), folder.path().display());
+                return Err(Error::new(format!(
+                    "{run}: {fault}; {} stays as it was",
+                    picture.display()
+                ))
+                .hint("put the file back as it was; --resume then draws all curves"));
+            }
+            let name = self.manifest.title(entry);
+            curves.push(loss_figure::Curve { name, metrics: folder.metrics()? });
+            first.get_or_insert(config);
+        }
+        let under = first.as_ref().map(conditions).unwrap_or_default();
+        let unit = first.as_ref().map_or("", |config| config.model.loss_unit());
+        let reference = match &self.manifest.kind {
+            Kind::Train { reference, .. } => *reference,
+            _ => None,
+        };
+        self.write("loss.svg", &loss_figure::draw(unit, &under, reference, &curves))
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<()> {
+        let path = self.path.join(name);
+        whole::remove_abandoned(&path);
+        whole::write_whole(&path, text.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exmy_train::train::preset::preset;
+
+    #[test]
+    fn folder_names_are_plain() {
+        let name = |text: &str, several_lrs| {
+            let config = preset("nano").unwrap();
+            let config = Config { recipe: text.parse().unwrap(), seed: 3, ..config };
+            let name = folder_name(&config, several_lrs);
+            name.rsplit_once('-').unwrap().0.to_owned()
+        };
+        assert_eq!(name("mxfp8-e4m3", false), "mxfp8-e4m3-s3");
+        assert_eq!(name("e2m1/16:e8m0", false), "e2m1_16_e8m0-s3");
+        assert_eq!(name("f32", true), "f32-lr1e-3-s3");
+    }
+
+    #[test]
+    fn a_name_without_its_hash_means_the_only_one() {
+        let parent = tempfile::tempdir().unwrap();
+        let place = |name: &str| parent.path().join(name);
+        let (one, other) = (place("f32-s1-0123456789abcdef"), place("f32-s1-0123456789abcde0"));
+        fs::create_dir(&one).unwrap();
+        fs::create_dir(place("f32-s10-0123456789abcdef")).unwrap();
+        assert_eq!(find_run(&place("f32-s1")), one);
+        assert_eq!(find_run(&place("f32")), place("f32"));
+        fs::create_dir(&other).unwrap();
+        assert_eq!(find_run(&place("f32-s1")), place("f32-s1"), "two have this name");
+        assert_eq!(find_run(&other), other);
+    }
+
+    #[test]
+    fn the_next_number_is_above_all_others() {
+        let parent = tempfile::tempdir().unwrap();
+        assert_eq!(next_free(parent.path()).file_name().unwrap(), "0001");
+        for name in ["0001", "0007", "notes"] {
+            fs::create_dir(parent.path().join(name)).unwrap();
+        }
+        assert_eq!(next_free(parent.path()).file_name().unwrap(), "0008");
+        assert_eq!(next_free(&parent.path().join("absent")).file_name().unwrap(), "0001");
+    }
+
+    #[test]
+    fn a_used_folder_is_refused_and_untouched() {
+        let parent = tempfile::tempdir().unwrap();
+        fs::write(parent.path().join("config.toml"), "x").unwrap();
+        let error = OutFolder::create(parent.path(), &[], "", None).unwrap_err().to_string();
+        assert!(error.contains("already holds a run"), "{error}");
+        assert_eq!(fs::read(parent.path().join("config.toml")).unwrap(), b"x");
+    }
+}
