@@ -35,13 +35,14 @@ pub(crate) use image::Rounded;
 pub use name::ParseQuantizerError;
 
 pub use crate::block::Axis;
-use crate::block::BlockFormat;
 use crate::block::fast::OwnScale;
+use crate::block::{BlockFormat, Profile};
 pub use crate::bulk::Cast;
 use crate::format::Format;
 use crate::hadamard::{Hadamard, HadamardError};
 use crate::random::Philox;
 use crate::round::{Overflow, Rounding};
+use crate::scale::ScaleRule;
 use crate::view::{View, ViewMut};
 
 /// What a [`Quantizer`] rounds to.
@@ -229,6 +230,50 @@ impl Quantizer {
     #[must_use]
     pub const fn with_overflow(self, overflow: Overflow) -> Self {
         Self { overflow, ..self }
+    }
+
+    /// This quantizer with another rule for the scales of its blocks; one without blocks stays as it is.
+    /// [`BlockFormat::check`] says whether the format has the rule.
+    ///
+    /// ```
+    /// use exmy::quantizer::Quantizer;
+    /// use exmy::scale::ScaleRule;
+    ///
+    /// let quantizer: Quantizer = "bf16>mxfp4".parse()?;
+    /// assert_eq!(quantizer.with_scale_rule(ScaleRule::RCeil).to_string(), "bf16>mxfp4@rceil");
+    /// # Ok::<(), exmy::quantizer::ParseQuantizerError>(())
+    /// ```
+    #[must_use]
+    pub const fn with_scale_rule(self, rule: ScaleRule) -> Self {
+        match self.target {
+            Target::Block(format) => {
+                Self { target: Target::Block(BlockFormat { rule, ..format }), ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// This quantizer with blocks as in another library; one without blocks stays as it is. Where the rule
+    /// or the rounding is the default, it becomes that of the new profile.
+    ///
+    /// ```
+    /// use exmy::block::Profile;
+    /// use exmy::quantizer::Quantizer;
+    ///
+    /// let with = |text: &str, profile| text.parse().map(|one: Quantizer| one.with_profile(profile));
+    /// assert_eq!(with("mxfp4", Profile::Microxcaling), "mxfp4@microxcaling".parse()); // ties away
+    /// assert_eq!(with("mxfp4@rtz", Profile::Te), "mxfp4@te@rtz".parse());
+    /// ```
+    #[must_use]
+    pub fn with_profile(self, profile: Profile) -> Self {
+        let Target::Block(format) = self.target else { return self };
+        let is_default = format.rule == format.profile.default_rule(format.scale);
+        let rule = if is_default { profile.default_rule(format.scale) } else { format.rule };
+        let target = Target::Block(BlockFormat { rule, profile, ..format });
+        match self.rounding == self.target.default_rounding() {
+            true => Self { target, rounding: target.default_rounding(), ..self },
+            false => Self { target, ..self },
+        }
     }
 
     /// Whether every value passes as it is.

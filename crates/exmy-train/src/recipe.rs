@@ -55,10 +55,11 @@ pub use engine::{Engine, Images, Observer, Phase, Rounded};
 pub use numbers::Numbers;
 pub use plan::{Linear, Plan, PlanError, Share};
 
+use crate::nn::site::Product;
 use exmy::format::Format;
 use exmy::quantizer::{ParseQuantizerError, Quantizer};
 use exmy::text::Nearest;
-use rule::Rule;
+use rule::{Rule, Selector};
 use std::fmt;
 use std::str::FromStr;
 
@@ -182,6 +183,15 @@ fn numbers(base: &str) -> Result<Numbers, Option<String>> {
     })
 }
 
+/// The rule of `+out=` and `+dw-out=`. Where the value is neither a format nor other numbers, a format was
+/// meant.
+fn output(on: Selector, value: &str) -> Result<Rule, String> {
+    Rule::of(on, value).map_err(|error| match value.parse::<Format>() {
+        Err(format) if value.parse::<Numbers>().is_err() => format.to_string(),
+        _ => error.to_string(),
+    })
+}
+
 impl FromStr for Recipe {
     type Err = ParseRecipeError;
 
@@ -195,28 +205,20 @@ impl FromStr for Recipe {
         let items = words.iter().map(|word| (&word[..split(word).0], &word[split(word).1..]));
         let mut options = bundle::Options::new(items.collect());
         let found = bundle::find(base, &mut options).map_err(|reason| fail(Some(reason)))?;
-        let make = |on: &str, value: &str| {
-            Rule::parse(on, value).map_err(|error| fail(Some(error.to_string())))
-        };
-        let mut rules = Vec::new();
-        let mut canonical = match found {
-            Some(all) => {
-                for (on, value) in all {
-                    rules.push(make(&on, &value)?);
-                }
-                base.to_owned()
+        let is_bundle = found.is_some();
+        let mut rules = found.unwrap_or_default();
+        let mut canonical = base.to_owned();
+        if !is_bundle {
+            let numbers = numbers(base).map_err(fail)?;
+            // A name of its own stays (`e8m7` is the format bf16, but not what was asked for); any
+            // other spelling becomes the quantizer's.
+            if !NAMED.contains(&base) {
+                canonical = numbers.to_string();
             }
-            None => {
-                let numbers = numbers(base).map_err(fail)?;
-                let text = numbers.to_string();
-                if !numbers.is_none() {
-                    rules.push(make("all", &text)?);
-                }
-                // A name of its own stays (`e8m7` is the format bf16, but not what was asked for); any
-                // other spelling becomes the quantizer's.
-                if NAMED.contains(&base) { base.to_owned() } else { text }
+            if !numbers.is_none() {
+                rules.push(Selector::ALL.to(numbers));
             }
-        };
+        }
         for (key, value, taken) in options.iter() {
             canonical.push('+');
             if taken {
@@ -226,28 +228,21 @@ impl FromStr for Recipe {
                 }
                 continue;
             }
-            let outputs = match key {
-                "out" => Some("forward:grad_input:output"),
-                "dw-out" => Some("grad_weight:output"),
-                _ => None,
+            let products: &[Product] = match key {
+                "out" => &[Product::Forward, Product::GradInput],
+                "dw-out" => &[Product::GradWeight],
+                _ => &[],
             };
-            if let Some(on) = outputs {
-                let format = value.parse::<Format>();
-                let numbers = match format {
-                    Ok(format) => format.to_string(),
-                    Err(error) if value.parse::<Numbers>().is_err() => {
-                        return Err(fail(Some(error.to_string())));
-                    }
-                    Err(_) => value.to_owned(),
-                };
-                let rule = make(on, &numbers)?;
-                let shown = rule.to_string();
-                canonical += &format!("{key}={}", &shown[shown.find('=').map_or(0, |at| at + 1)..]);
+            if !products.is_empty() {
+                let on = Selector::products(products).output();
+                let rule = output(on, value).map_err(|reason| fail(Some(reason)))?;
+                canonical += &format!("{key}=");
+                // A text takes all that is written into it.
+                let _ = rule.write_value(&mut canonical);
                 rules.push(rule);
             } else if key == "fwd-only" && value.is_empty() {
                 canonical += key;
-                rules.push(make("backward", "f32")?);
-                rules.push(make("backward:output", "f32")?);
+                rules.extend(rule::forward_only());
             } else {
                 let rule = Rule::parse(key, value).map_err(|error| {
                     let near = Nearest::new(key, options.knobs().iter().copied());
@@ -290,6 +285,29 @@ mod tests {
             let recipe: Recipe = name.parse().unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(recipe.to_string(), name);
         }
+    }
+
+    /// Bundles are built as values: what they build is what its text says.
+    #[test]
+    fn every_rule_of_a_bundle_reads_back() {
+        let more = [
+            "nv-nvfp4+scale-order=v1+4over6=all+weight-block=1x16-same+rht-signs=fresh",
+            "nv-mxfp4+sr=all+sr-bits=4b+rht=all+rht-size=8+first=2+last=3+only=gk_proj/o_proj",
+            "chon+hcp=d-full+protect=v_proj/post-qk+late=80%+late-scope=forward+high=f32",
+            "mxpaper-mix+bump=code+round=floor+w=fp32+fwd-only+no-ln-q=code+ln-bias-grad=on",
+            "mxpaper-e5m2-e4m3+bump+block=16+ln-affine=mx",
+            "bitred-e5m3+scale=tensor-pow2+bias=-7+clip=inner+overflow=inf+underflow=clamp",
+            "bitred-e8m0+mask=weights/attention/embedding+accum=bf16",
+            "msamp-o1+window=1",
+        ];
+        for name in NAMED.into_iter().chain(more) {
+            let recipe: Recipe = name.parse().unwrap_or_else(|error| panic!("{error}"));
+            for rule in recipe.rules() {
+                assert_eq!(rule.to_string().parse().as_ref(), Ok(rule), "{name}: {rule}");
+            }
+        }
+        // A tensor is f32 already, by whatever name.
+        assert_eq!(rules("float32+weight=F32"), ["weight=f32"]);
     }
 
     #[test]

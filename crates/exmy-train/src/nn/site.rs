@@ -192,6 +192,18 @@ names! {
     }
 }
 
+impl Operator {
+    /// Whether it is of the proxy's teacher.
+    pub const fn is_teacher(self) -> bool {
+        matches!(self, Self::TeacherGate | Self::TeacherUp | Self::TeacherDown)
+    }
+
+    /// Whether it is a factor of the decay gate.
+    pub const fn is_decay(self) -> bool {
+        matches!(self, Self::DecayDown | Self::DecayUp)
+    }
+}
+
 impl Product {
     /// The left and the right operand, in the order of the formulas above.
     pub const fn operands(self) -> [Operand; 2] {

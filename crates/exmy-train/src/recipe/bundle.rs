@@ -8,6 +8,14 @@ mod bitred;
 mod mxpaper;
 mod nv;
 
+use crate::nn::site::{Operand, Product};
+use crate::recipe::numbers::{Numbers, Prior};
+use crate::recipe::rule::{Rule, Selector};
+use exmy::block::{BlockFormat, Shape};
+use exmy::bulk::Cast;
+use exmy::format::Format;
+use exmy::quantizer::Quantizer;
+use exmy::scale::ScaleRule;
 use exmy::text::Nearest;
 
 /// The options behind a name, and which of them a bundle has taken.
@@ -56,9 +64,9 @@ impl<'a> Options<'a> {
             let meant = if near.names().is_empty() {
                 String::new()
             } else {
-                format!("; did you mean {near}?")
+                format!(" did you mean {near}?")
             };
-            format!("+{key}={value}{meant} {key} is one of {}", words.join(", "))
+            format!("+{key}={value}:{meant} {key} is one of {}", words.join(", "))
         })
     }
 
@@ -80,15 +88,8 @@ impl<'a> Options<'a> {
     }
 }
 
-/// Rules as text: where, what.
-pub(super) type Rules = Vec<(String, String)>;
-
-fn rules<const N: usize>(all: [(&str, &str); N]) -> Rules {
-    all.into_iter().map(|(on, value)| (on.to_owned(), value.to_owned())).collect()
-}
-
 /// The rules of a bundle, if there is one of that name.
-pub(super) fn find(name: &str, options: &mut Options<'_>) -> Result<Option<Rules>, String> {
+pub(super) fn find(name: &str, options: &mut Options<'_>) -> Result<Option<Vec<Rule>>, String> {
     if let Some(shape) = name.strip_prefix("bitred-") {
         return bitred::rules(shape, options).map(Some);
     }
@@ -96,8 +97,14 @@ pub(super) fn find(name: &str, options: &mut Options<'_>) -> Result<Option<Rules
         return mxpaper::rules(elements, options).map(Some);
     }
     Ok(Some(match name {
-        "mxfp8-mix" => rules([("all", "mxfp8-e4m3"), ("grad_output", "mxfp8-e5m2")]),
-        "mxfp8-weights" => rules([("all", "bf16"), ("weight", "mxfp8-e4m3")]),
+        "mxfp8-mix" => vec![
+            Selector::ALL.to(BlockFormat::MXFP8_E4M3),
+            Selector::operand(Operand::GradOutput).to(BlockFormat::MXFP8_E5M2),
+        ],
+        "mxfp8-weights" => vec![
+            Selector::ALL.to(Format::BF16),
+            Selector::operand(Operand::Weight).to(BlockFormat::MXFP8_E4M3),
+        ],
         "msamp-o1" => msamp(options)?,
         "nv-nvfp4" => nv::rules(nv::Blocks::Nvfp4, nv::Patches::None, options)?,
         "nv-mxfp4" => nv::rules(nv::Blocks::Mxfp4, nv::Patches::None, options)?,
@@ -108,24 +115,32 @@ pub(super) fn find(name: &str, options: &mut Options<'_>) -> Result<Option<Rules
     }))
 }
 
+/// What forward and `grad_input` are rounded to, as most papers have it.
+fn bf16_outputs() -> Rule {
+    Selector::products(&[Product::Forward, Product::GradInput]).output().to(Format::BF16)
+}
+
 /// MS-AMP 0.3.0 at level O1 (arXiv 2310.18313; `msamp/nn/functional.py`): every linear operator in FP8 with one
 /// power of two a tensor.
-fn msamp(options: &mut Options<'_>) -> Result<Rules, String> {
+fn msamp(options: &mut Options<'_>) -> Result<Vec<Rule>, String> {
     let window = options.number("window", 16)?;
-    if window > 255 {
-        return Err(format!("+window={window}: at most 255 steps"));
-    }
-    let scaled = |element: &str| {
-        // A window of one step is scaling in time.
-        let window = if window == 1 { String::new() } else { format!("@window{window}") };
-        format!("{element}/tensor:e8m0@rceil@shared{window}")
-    };
-    let mut all = rules([
-        ("weight", "f16/tensor:e8m0@rceil>>e4m3fn/tensor:e8m0@rceil"),
-        ("forward:grad_input:output", "bf16"),
-        ("grad_weight:output", "bf16>e4m3fn/tensor:e8m0@rceil"),
-    ]);
-    all.push(("input".into(), scaled("e4m3fn")));
-    all.push(("grad_output".into(), scaled("e5m2")));
-    Ok(all)
+    let window =
+        u8::try_from(window).map_err(|_| format!("+window={window}: at most 255 steps"))?;
+    let shape = Shape::Tensor;
+    let format =
+        |element| BlockFormat { shape, rule: ScaleRule::RCeil, ..BlockFormat::mx(element) };
+    // A window of one step is scaling in time.
+    let window = if window == 1 { 0 } else { window };
+    let scaled = |element| Numbers { shared: true, window, ..format(element).into() };
+    let quantizer = |element| Quantizer::new(format(element).into());
+    let half = Prior::Quantizer(quantizer(Format::F16));
+    let e4m3 = quantizer(Format::E4M3FN);
+    let grad_weight = Selector::products(&[Product::GradWeight]);
+    Ok(vec![
+        Selector::operand(Operand::Weight).to(Numbers::of(e4m3).behind(half)),
+        bf16_outputs(),
+        grad_weight.output().to(e4m3.after(Cast::new(Format::BF16))),
+        Selector::operand(Operand::Input).to(scaled(Format::E4M3FN)),
+        Selector::operand(Operand::GradOutput).to(scaled(Format::E5M2)),
+    ])
 }

@@ -33,6 +33,13 @@ pub enum Bias {
     Value(i16),
 }
 
+impl Bias {
+    /// That number; `None` where the exponents would leave binary64: every bfloat16 number is far inside.
+    pub fn value(bias: i16) -> Option<Self> {
+        (-500..=500).contains(&bias).then_some(Self::Value(bias))
+    }
+}
+
 /// What becomes of too small numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Inner {
@@ -240,12 +247,7 @@ fn parse(text: &str) -> Option<Clip> {
                 let length = digits.find('-').filter(|end| *end > 0).unwrap_or_else(|| {
                     digits[1.min(digits.len())..].find('-').map_or(digits.len(), |end| end + 1)
                 });
-                let bias: i16 = digits[..length].parse().ok()?;
-                // No exponent of binary64 is left: every bfloat16 number is far inside.
-                if !(-500..=500).contains(&bias) {
-                    return None;
-                }
-                clip.bias = Bias::Value(bias);
+                clip.bias = Bias::value(digits[..length].parse().ok()?)?;
                 4 + length
             }
         };

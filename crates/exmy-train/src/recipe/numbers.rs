@@ -24,6 +24,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::recipe::clip::Clip;
+use exmy::block::BlockFormat;
+use exmy::format::Format;
 use exmy::quantizer::{Quantizer, Target};
 
 /// What happens to a tensor before its quantizer.
@@ -76,6 +78,12 @@ impl Numbers {
             by_position: false,
             fresh: false,
         }
+    }
+
+    /// These numbers behind something else that happens to the tensor first.
+    #[must_use]
+    pub const fn behind(self, prior: Prior) -> Self {
+        Self { prior: Some(prior), ..self }
     }
 
     /// Whether the tensor stays as it is.
@@ -141,6 +149,24 @@ impl From<Quantizer> for Numbers {
     }
 }
 
+impl From<Target> for Numbers {
+    fn from(target: Target) -> Self {
+        Self::of(Quantizer::new(target))
+    }
+}
+
+impl From<Format> for Numbers {
+    fn from(format: Format) -> Self {
+        Target::from(format).into()
+    }
+}
+
+impl From<BlockFormat> for Numbers {
+    fn from(format: BlockFormat) -> Self {
+        Target::from(format).into()
+    }
+}
+
 impl fmt::Display for Numbers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.prior, self.quantizer.is_none()) {
@@ -186,12 +212,15 @@ impl FromStr for Numbers {
     fn from_str(text: &str) -> Result<Self, ParseNumbersError> {
         let fail = |message: String| Err(ParseNumbersError(message));
         let quantizer = |text: &str| -> Result<Quantizer, ParseNumbersError> {
-            if text.eq_ignore_ascii_case("f32") {
-                return Ok(Quantizer::NONE);
+            match text.parse() {
+                // By whatever name: a tensor is f32 already.
+                Ok(quantizer) if quantizer == Quantizer::new(Format::F32.into()) => {
+                    Ok(Quantizer::NONE)
+                }
+                read => read.map_err(|error: exmy::quantizer::ParseQuantizerError| {
+                    ParseNumbersError(error.to_string())
+                }),
             }
-            text.parse().map_err(|error: exmy::quantizer::ParseQuantizerError| {
-                ParseNumbersError(error.to_string())
-            })
         };
         let mut numbers = Self::NONE;
         // The own suffixes leave the text, wherever they stand.

@@ -124,7 +124,7 @@ fn last(linears: &[Linear], layers: u32, percent: u32) -> Vec<Site> {
 /// The operators after the meeting of queries and keys: o and the decay gate in a block that has one, v in
 /// any other.
 fn post_qk(linears: &[Linear]) -> Vec<Site> {
-    let is_gate = |site: Site| site.operator.name().starts_with("gk_proj");
+    let is_gate = |site: Site| site.operator.is_decay();
     let gated = |layer| linears.iter().any(|one| one.site.layer == layer && is_gate(one.site));
     let meant = |site: &Site| match (site.layer, gated(site.layer)) {
         (None, _) => false,

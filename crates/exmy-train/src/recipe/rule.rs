@@ -159,15 +159,72 @@ pub(super) fn words() -> impl Iterator<Item = &'static str> {
     operators.chain(products).chain(operands).chain(places).chain(vectors).chain(OTHER)
 }
 
-fn is_teacher(operator: Operator) -> bool {
-    operator.name().starts_with("teacher.")
-}
-
 impl Selector {
+    /// Every operand of every product, from the first step on; not a teacher's.
+    pub const ALL: Self = Self::of(Subject::Operands(Vec::new()));
+
+    /// Everything of a kind.
+    pub const fn of(subject: Subject) -> Self {
+        Self {
+            layers: Vec::new(),
+            operators: Vec::new(),
+            products: Vec::new(),
+            subject,
+            from: None,
+        }
+    }
+
+    /// All operands of some products.
+    pub fn products(products: &[Product]) -> Self {
+        Self { products: products.to_vec(), ..Self::ALL }
+    }
+
+    /// All operands of some operators.
+    pub fn operators(operators: &[Operator]) -> Self {
+        Self { operators: operators.to_vec(), ..Self::ALL }
+    }
+
+    /// All operands of some blocks.
+    pub fn layers(layers: Layers) -> Self {
+        Self { layers: vec![layers], ..Self::ALL }
+    }
+
+    /// One operand of all products.
+    pub fn operand(operand: Operand) -> Self {
+        Self::of(Subject::Operands(vec![operand]))
+    }
+
+    /// Other tensors and their gradients.
+    pub fn places(places: &[Place]) -> Self {
+        Self::of(Subject::Places(places.to_vec(), None))
+    }
+
+    /// Operations and their backward passes.
+    pub fn vectors(vectors: &[Vector]) -> Self {
+        Self::of(Subject::Vectors(vectors.to_vec(), None))
+    }
+
+    /// What these products are rounded to, in place of their operands.
+    #[must_use]
+    pub fn output(self) -> Self {
+        Self { subject: Subject::Output, ..self }
+    }
+
+    /// The patches at the same place.
+    #[must_use]
+    pub fn patch(self) -> Self {
+        Self { subject: Subject::Patch, ..self }
+    }
+
+    /// The rule that gives all this some numbers.
+    pub fn to(self, numbers: impl Into<Numbers>) -> Rule {
+        Rule { on: self, value: Value::Numbers(numbers.into()) }
+    }
+
     /// Whether a product of a site is meant, blocks and steps aside.
     pub(super) fn has(&self, site: Site, product: Option<Product>) -> bool {
         let operator = match self.operators[..] {
-            [] => !is_teacher(site.operator),
+            [] => !site.operator.is_teacher(),
             ref some => some.contains(&site.operator),
         };
         let meant = |product| self.products.is_empty() || self.products.contains(&product);
@@ -188,7 +245,7 @@ impl Selector {
     }
 }
 
-fn number<T: FromStr>(word: &str, prefix: &str) -> Option<T> {
+pub(super) fn number<T: FromStr>(word: &str, prefix: &str) -> Option<T> {
     let digits = word.strip_prefix(prefix)?;
     let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     plain.then(|| digits.parse().ok())?
@@ -226,13 +283,7 @@ impl FromStr for Selector {
     type Err = ParseRuleError;
 
     fn from_str(text: &str) -> Result<Self, ParseRuleError> {
-        let mut on = Self {
-            layers: Vec::new(),
-            operators: Vec::new(),
-            products: Vec::new(),
-            subject: Subject::Operands(Vec::new()),
-            from: None,
-        };
+        let mut on = Self::ALL;
         let (mut operands, mut places, mut vectors) = (Vec::new(), Vec::new(), Vec::new());
         let (mut gradient, mut output, mut sums, mut patch) = (None, false, false, false);
         for word in text.split(':') {
@@ -329,7 +380,11 @@ impl Rule {
     /// # Errors
     /// If either is none, or they do not go together.
     pub fn parse(on: &str, value: &str) -> Result<Self, ParseRuleError> {
-        let on: Selector = on.parse()?;
+        Self::of(on.parse()?, value)
+    }
+
+    /// The rule of a selector and a value in text.
+    pub(super) fn of(on: Selector, value: &str) -> Result<Self, ParseRuleError> {
         let numbers = || value.parse::<Numbers>().map_err(|error| wrong(error.to_string()));
         let value = match on.subject {
             Subject::Patch if value == "off" => Value::Patch(None),
@@ -385,6 +440,12 @@ impl Rule {
         };
         Ok(Self { on, value })
     }
+}
+
+/// The backward products in f32, their operands and what they give.
+pub(super) fn forward_only() -> [Rule; 2] {
+    let backward = || Selector::products(&[Product::GradInput, Product::GradWeight]);
+    [backward().to(Numbers::NONE), backward().output().to(Numbers::NONE)]
 }
 
 /// The rounding of steps to bfloat16.
@@ -449,9 +510,9 @@ impl fmt::Display for Selector {
     }
 }
 
-impl fmt::Display for Rule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}=", self.on)?;
+impl Rule {
+    /// The value in text: what stands behind the equals sign.
+    pub(super) fn write_value(&self, f: &mut impl fmt::Write) -> fmt::Result {
         match self.value {
             // Overflow to infinity or NaN is meant of outputs without a word.
             Value::Numbers(mut numbers) if self.on.subject == Subject::Output => {
@@ -474,6 +535,13 @@ impl fmt::Display for Rule {
             Value::Patch(Some(patch)) => write!(f, "{patch}"),
             Value::Patch(None) => f.write_str("off"),
         }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}=", self.on)?;
+        self.write_value(f)
     }
 }
 

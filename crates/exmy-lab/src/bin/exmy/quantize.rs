@@ -12,6 +12,7 @@ use exmy::quantizer::{Quantizer, Target};
 use exmy::round::{Overflow, Rounding};
 use exmy::scale::ScaleRule;
 use indicatif::HumanBytes;
+use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -155,20 +156,7 @@ impl Arguments {
             return Err(Error::new(format!("--to {to} rounds nothing"))
                 .hint("name a format or block format: e4m3fn, mxfp4, nvfp4, e2m1/16:e8m0"));
         }
-        // The suffixes of the textual form and the options are the same things; the text refuses
-        // what is said twice.
-        let mut text = to.to_string();
-        let suffixes = [
-            self.round.map(|round| round.to_string()),
-            self.scale_rule.map(|rule| rule.to_string()),
-            self.profile.map(|profile| profile.to_string()),
-            self.overflow.map(|overflow| overflow.to_string()),
-        ];
-        for suffix in suffixes.into_iter().flatten() {
-            text += &format!("@{suffix}");
-        }
-        let quantizer: Quantizer =
-            text.parse().map_err(|error| Error::new(format!("--to {to}: {error}")))?;
+        let quantizer = self.quantizer(to)?;
         self.unused(&quantizer).map_or(Ok(()), Err)?;
         let output = match &self.dequantize {
             None => Output::Codes,
@@ -183,6 +171,57 @@ impl Arguments {
             output,
             ..Options::new(quantizer)
         }))
+    }
+
+    /// What --to and the options about it say together. An option says nothing twice: what --to has not
+    /// left at its default stays.
+    fn quantizer(&self, to: Quantizer) -> Result<Quantizer> {
+        let default = Quantizer::new(to.target);
+        let said = |is: bool, option: &str, value: &dyn fmt::Display, what: &str| match is {
+            true => Err(Error::new(format!(
+                "--to {to} and {option} {value} are two {what}: one is possible"
+            ))),
+            false => Ok(()),
+        };
+        let blocks = |option: &str, value: &dyn fmt::Display| {
+            match to.target {
+            Target::Block(format) => Ok(format),
+            target => Err(Error::new(format!(
+                "{option} {value} is about the scales of blocks, but only block formats have scales, \
+                 and {target} is none"
+            ))
+            .hint("leave it out, or name a block format: mxfp8-e4m3, nvfp4, e4m3fn/32:e8m0")),
+        }
+        };
+        let mut quantizer = to;
+        if let Some(profile) = self.profile {
+            let is = blocks("--profile", &profile)?.profile != Profile::Ocp;
+            said(is, "--profile", &profile, "block profiles")?;
+            quantizer = quantizer.with_profile(profile);
+        }
+        if let Some(rule) = self.scale_rule {
+            let format = blocks("--scale-rule", &rule)?;
+            let is = format.rule != format.profile.default_rule(format.scale);
+            said(is, "--scale-rule", &rule, "scale rules")?;
+            quantizer = quantizer.with_scale_rule(rule);
+        }
+        if let Some(rounding) = self.round {
+            said(to.rounding != default.rounding, "--round", &rounding, "rounding modes")?;
+            quantizer = quantizer.with_rounding(rounding);
+        }
+        if let Some(overflow) = self.overflow {
+            said(to.overflow != default.overflow, "--overflow", &overflow, "overflow policies")?;
+            quantizer = quantizer.with_overflow(overflow);
+        }
+        if let Target::Block(format) = quantizer.target {
+            format.check().map_err(|error| Error::new(format!("--to {to}: {error}")))?;
+        }
+        let random = to.before.is_some_and(|cast| cast.rounding.is_stochastic());
+        if random && quantizer.rounding.is_stochastic() {
+            return Err(Error::new(format!("--to {quantizer} rounds stochastically twice"))
+                .hint("one of the two needs a deterministic mode"));
+        }
+        Ok(quantizer)
     }
 
     /// What is wrong with an option that says how to quantize where nothing is quantized.

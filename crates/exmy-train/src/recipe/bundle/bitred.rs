@@ -4,7 +4,16 @@
 //! clipping; sums are in binary32, the results of forward and `grad_input` in bfloat16. The paper does not say
 //! which products are masked; all three are here, the head's too, attention's not.
 
-use super::{Options, Rules, rules as list};
+use super::{Options, bf16_outputs};
+use crate::nn::site::{Operand, Place, Product};
+use crate::recipe::clip::{Bias, Clip, Inner};
+use crate::recipe::numbers::{Numbers, Prior};
+use crate::recipe::rule::{Rule, Selector, Subject, Value};
+use exmy::bulk::Cast;
+use exmy::format::Format;
+use exmy::gemm::{Order, Sum};
+use exmy::quantizer::Quantizer;
+use exmy::round::Rounding;
 
 fn digits(shape: &str) -> Option<(u8, u8)> {
     let (exponent, mantissa) = shape.strip_prefix('e')?.split_once('m')?;
@@ -13,7 +22,7 @@ fn digits(shape: &str) -> Option<(u8, u8)> {
 }
 
 /// `e8m3`, `e7m7`: what is left.
-pub(super) fn rules(shape: &str, options: &mut Options<'_>) -> Result<Rules, String> {
+pub(super) fn rules(shape: &str, options: &mut Options<'_>) -> Result<Vec<Rule>, String> {
     let Some((exponent, mantissa)) =
         digits(shape).filter(|(e, m)| (2..=8).contains(e) && (u8::from(*e < 8)..=7).contains(m))
     else {
@@ -23,124 +32,129 @@ pub(super) fn rules(shape: &str, options: &mut Options<'_>) -> Result<Rules, Str
                 .into(),
         );
     };
+    let numbers = numbers(exponent, mantissa, options)?;
+    let sums = options.choice("accum", &["fp32", "bf16"])?;
+    let (operands, others) = selectors(options.get("mask").unwrap_or("paper"))?;
+    let all = operands == [Selector::ALL] && others.is_empty();
+    let mut rules = vec![Selector::ALL.to(if all { numbers } else { Format::BF16.into() })];
+    rules.push(bf16_outputs());
+    if !all {
+        rules.extend(operands.into_iter().chain(others).map(|on| on.to(numbers)));
+    }
+    if sums == "bf16" {
+        let sum = Sum { order: Order::Fma, accumulator: Cast::new(Format::BF16) };
+        rules.push(Rule { on: Selector::of(Subject::Sums), value: Value::Sums(Some(sum)) });
+    }
+    Ok(rules)
+}
+
+/// The numbers of what is masked or clipped.
+fn numbers(exponent: u8, mantissa: u8, options: &mut Options<'_>) -> Result<Numbers, String> {
     let round = options.get("round").unwrap_or("trunc");
-    let suffix = match round {
-        "trunc" => "@rtz".to_owned(),
-        "rne" => String::new(),
-        _ => match round.parse::<exmy::round::Rounding>() {
-            Ok(rounding) if rounding.is_stochastic() => format!("@{round}"),
+    let rounding = match round {
+        "trunc" => Rounding::TowardZero,
+        "rne" => Rounding::TiesToEven,
+        _ => match round.parse::<Rounding>() {
+            Ok(rounding) if rounding.is_stochastic() => rounding,
             _ => return Err(format!("+round={round}: trunc, rne, or stochastic as sr8")),
         },
     };
-    if mantissa == 0 && suffix != "@rtz" {
+    if mantissa == 0 && rounding != Rounding::TowardZero {
         return Err(format!("+round={round}: a mask that leaves no mantissa is trunc"));
     }
     let scaled = options.choice("scale", &["none", "tensor-pow2"])? != "none";
-    let mask = if mantissa < 7 { format!("e8m{mantissa}{suffix}") } else { String::new() };
-    let numbers = if mantissa == 0 {
+    if mantissa == 0 {
         if scaled {
             return Err("+scale=tensor-pow2: no power of two changes which exponent is left".into());
         }
-        "mask0".to_owned()
-    } else if exponent == 8 && !scaled {
-        if mask.is_empty() { "bf16".to_owned() } else { format!("bf16>{mask}") }
-    } else {
-        let clip = clip(exponent, mantissa, scaled, options)?;
-        if mask.is_empty() { clip } else { format!("{clip}>>{mask}") }
+        return Ok(Numbers::NONE.behind(Prior::Mask(0)));
+    }
+    let mask = match Format::ieee(8, u32::from(mantissa)) {
+        Ok(format) if mantissa < 7 => Quantizer::new(format.into()).with_rounding(rounding),
+        _ => Quantizer::NONE,
     };
-    let sums = options.choice("accum", &["fp32", "bf16"])?;
-    let mut all = list([("all", "bf16"), ("forward:grad_input:output", "bf16")]);
-    let on = selectors(options.get("mask").unwrap_or("paper"))?;
-    if on == ["all"] {
-        all[0].1 = numbers;
+    if exponent < 8 || scaled {
+        let clip = clip(Clip { scaled, ..Clip::new(exponent, mantissa) }, options)?;
+        return Ok(Numbers::of(mask).behind(Prior::Clip(clip)));
+    }
+    Ok(if mask.is_none() {
+        Format::BF16.into()
     } else {
-        all.extend(on.into_iter().map(|on| (on.to_owned(), numbers.clone())));
-    }
-    if sums == "bf16" {
-        all.push(("sums".into(), "fma:bf16".into()));
-    }
-    Ok(all)
+        mask.after(Cast::new(Format::BF16)).into()
+    })
 }
 
 /// Which operands of linear operators are masked.
-const OPERANDS: [(&str, &str); 6] = [
-    ("paper", "all"),
-    ("forward", "forward"),
-    ("backward", "backward"),
-    ("weights", "weight"),
-    ("inputs", "input"),
-    ("gradients", "grad_output"),
-];
+fn operands(word: &str) -> Option<Selector> {
+    Some(match word {
+        "paper" => Selector::ALL,
+        "forward" => Selector::products(&[Product::Forward]),
+        "backward" => Selector::products(&[Product::GradInput, Product::GradWeight]),
+        "weights" => Selector::operand(Operand::Weight),
+        "inputs" => Selector::operand(Operand::Input),
+        "gradients" => Selector::operand(Operand::GradOutput),
+        _ => return None,
+    })
+}
 
 /// What else is: operands of attention's two products, in their backward passes too, and the rows of
 /// the embedding.
-const OTHERS: [(&str, &[&str]); 4] = [
-    ("qk", &["q:k:tensor", "scores:gradient"]),
-    ("pv", &["v:probabilities:tensor", "attention:gradient"]),
-    (
-        "attention",
-        &["q:k:tensor", "scores:gradient", "v:probabilities:tensor", "attention:gradient"],
-    ),
-    ("embedding", &["embedding:tensor"]),
-];
-
-/// The selectors of words joined by `/`; those of other tensors alone are in addition to the paper's.
-fn selectors(words: &str) -> Result<Vec<&'static str>, String> {
-    let mut operands: Vec<&'static str> = Vec::new();
-    let mut others: Vec<&'static str> = Vec::new();
-    for word in words.split('/') {
-        if let Some((_, on)) = OPERANDS.iter().find(|(name, _)| *name == word) {
-            operands.push(*on);
-        } else if let Some((_, on)) = OTHERS.iter().find(|(name, _)| *name == word) {
-            others.extend(*on);
-        } else {
-            let names = OPERANDS.iter().map(|(name, _)| *name);
-            let names: Vec<_> = names.chain(OTHERS.iter().map(|(name, _)| *name)).collect();
-            return Err(format!(
-                "+mask={words}: {word:?} is none of {}; several are joined by /",
-                names.join(", ")
-            ));
-        }
-    }
-    if operands.is_empty() {
-        operands.push("all");
-    }
-    operands.extend(others);
-    Ok(operands)
+fn others(word: &str) -> Option<Vec<Selector>> {
+    let on =
+        |places: &[Place], gradient| Selector::of(Subject::Places(places.to_vec(), Some(gradient)));
+    let qk = || [on(&[Place::Q, Place::K], false), on(&[Place::Scores], true)];
+    let pv = || [on(&[Place::V, Place::Probabilities], false), on(&[Place::Attention], true)];
+    Some(match word {
+        "qk" => qk().into(),
+        "pv" => pv().into(),
+        "attention" => qk().into_iter().chain(pv()).collect(),
+        "embedding" => vec![on(&[Place::Embedding], false)],
+        _ => return None,
+    })
 }
 
-fn clip(
-    exponent: u8,
-    mantissa: u8,
-    scaled: bool,
-    options: &mut Options<'_>,
-) -> Result<String, String> {
-    let mut text = format!("clip-e{exponent}m{mantissa}");
-    match options.get("bias") {
-        None | Some("centred") => {}
-        Some(word @ ("keep-low" | "keep-high")) => text += &format!("-{word}"),
-        Some(number) => match number.parse::<i16>() {
-            Ok(bias) => text += &format!("-bias{bias}"),
-            Err(_) => {
-                return Err(format!("+bias={number}: centred, keep-low, keep-high or a number"));
+const MASKS: &str =
+    "paper, forward, backward, weights, inputs, gradients, qk, pv, attention, embedding";
+
+/// The selectors of words joined by `/`, of operands and of others; the latter alone are in addition to
+/// the paper's.
+fn selectors(words: &str) -> Result<(Vec<Selector>, Vec<Selector>), String> {
+    let (mut linear, mut other) = (Vec::new(), Vec::new());
+    for word in words.split('/') {
+        match (operands(word), others(word)) {
+            (Some(on), _) => linear.push(on),
+            (_, Some(on)) => other.extend(on),
+            _ => {
+                return Err(format!(
+                    "+mask={words}: {word:?} is none of {MASKS}; several are joined by /"
+                ));
             }
-        },
+        }
     }
-    match options.choice("clip", &["both", "outer", "inner", "none"])? {
-        "outer" => text += "-outer",
-        "inner" => text += "-inner",
-        "none" => text += "-off",
-        _ => {}
+    if linear.is_empty() {
+        linear.push(Selector::ALL);
     }
-    text += if options.choice("overflow", &["saturate", "inf"])? == "inf" { "-inf" } else { "" };
-    match options.choice("underflow", &["flush", "subnormal", "clamp"])? {
-        "subnormal" => text += "-subnormal",
-        "clamp" => text += "-clamp",
-        _ => {}
-    }
-    text += if scaled { "-pow2" } else { "" };
-    // One spelling: what `-inner` clips does not overflow, and so on.
-    let clip: crate::recipe::clip::Clip =
-        text.parse().map_err(|e: exmy::text::UnknownName| e.to_string())?;
-    Ok(clip.to_string())
+    Ok((linear, other))
+}
+
+/// What the options say of a clipped range.
+fn clip(clip: Clip, options: &mut Options<'_>) -> Result<Clip, String> {
+    let bias = match options.get("bias") {
+        None | Some("centred") => Bias::Centred,
+        Some("keep-low") => Bias::KeepLow,
+        Some("keep-high") => Bias::KeepHigh,
+        Some(number) => number.parse().ok().and_then(Bias::value).ok_or_else(|| {
+            format!("+bias={number}: centred, keep-low, keep-high or a number from -500 to 500")
+        })?,
+    };
+    let sides = options.choice("clip", &["both", "outer", "inner", "none"])?;
+    let infinite = options.choice("overflow", &["saturate", "inf"])? == "inf";
+    let small = match options.choice("underflow", &["flush", "subnormal", "clamp"])? {
+        "subnormal" => Inner::Subnormal,
+        "clamp" => Inner::Clamp,
+        _ => Inner::Flush,
+    };
+    let outer = matches!(sides, "both" | "outer");
+    let inner = matches!(sides, "both" | "inner").then_some(small);
+    Ok(Clip { bias, outer, infinite, inner, ..clip })
 }

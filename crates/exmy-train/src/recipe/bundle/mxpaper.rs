@@ -6,17 +6,26 @@
 //! parameters of norms are bfloat16 in the code and MX in the text. The two projections into an MLP with a gate are
 //! one matrix in the code, which shows in `grad_input`, whose sums and blocks run over both.
 
-use super::{Options, Rules};
+use super::Options;
+use crate::nn::site::{Operand, Operator, Place, Product, Vector};
+use crate::recipe::numbers::{Numbers, Prior};
+use crate::recipe::rule::{self, Rule, Selector, Subject};
+use exmy::block::{BlockFormat, Profile, Shape};
+use exmy::bulk::Cast;
+use exmy::format::Format;
+use exmy::quantizer::Quantizer;
+use exmy::round::Rounding;
+use exmy::scale::ScaleRule;
 
 /// An element's name to its format.
-fn element(name: &str) -> Option<&'static str> {
+fn element(name: &str) -> Option<Format> {
     Some(match name {
-        "e4m3" => "e4m3fn",
-        "e5m2" => "e5m2",
-        "e3m2" => "e3m2",
-        "e2m3" => "e2m3",
-        "e2m1" => "e2m1",
-        "int8" => "int8",
+        "e4m3" => Format::E4M3FN,
+        "e5m2" => Format::E5M2,
+        "e3m2" => Format::E3M2,
+        "e2m3" => Format::E2M3,
+        "e2m1" => Format::E2M1,
+        "int8" => Format::INT8,
         _ => return None,
     })
 }
@@ -24,33 +33,37 @@ fn element(name: &str) -> Option<&'static str> {
 const ELEMENTS: &str = "e4m3, e5m2, e3m2, e2m3, e2m1, int8, bf16, fp32";
 
 /// `e4m3`, `mix`, or weights and activations: `e5m2-e4m3`.
-pub(super) fn rules(elements: &str, options: &mut Options<'_>) -> Result<Rules, String> {
+pub(super) fn rules(elements: &str, options: &mut Options<'_>) -> Result<Vec<Rule>, String> {
+    use Operand::{GradOutput, Input, Weight};
+    use Product::{Forward, GradInput, GradWeight};
     let (weight, input, backward) = match elements.split_once('-') {
         _ if elements == "mix" => ("e4m3", "e4m3", Some("e5m2")),
         Some((weight, input)) => (weight, input, None),
         None => (elements, elements, None),
     };
-    let round = match options.choice("round", &["half-away", "rne", "floor"])? {
-        "rne" => "@rne",
-        "floor" => "@rtz",
-        _ => "@rna",
+    let rounding = match options.choice("round", &["half-away", "rne", "floor"])? {
+        "rne" => Rounding::TiesToEven,
+        "floor" => Rounding::TowardZero,
+        _ => Rounding::TiesToAway,
     };
     let block = options.number("block", 32)?;
-    let bump = options.get("bump");
-    let bump = match bump {
-        None | Some("off") => "",
-        Some("" | "block") => "@rceil",
-        Some("code") => "@by-position",
+    let (scale_rule, by_position) = match options.get("bump") {
+        None | Some("off") => (ScaleRule::Floor, false),
+        Some("" | "block") => (ScaleRule::RCeil, false),
+        Some("code") => (ScaleRule::Floor, true),
         Some(other) => return Err(format!("+bump={other}: off, block or code")),
     };
-    let bf16 = format!("bf16{}", if round == "@rne" { "" } else { round });
+    let first = Cast::new(Format::BF16).with_rounding(rounding);
+    let bf16: Numbers = Quantizer::new(Format::BF16.into()).with_rounding(rounding).into();
     let numbers = |name: &str| match (name, element(name)) {
-        ("bf16", _) => Ok(bf16.clone()),
-        ("fp32", _) => Ok("f32".to_owned()),
+        ("bf16", _) => Ok(bf16),
+        ("fp32", _) => Ok(Numbers::NONE),
         (_, Some(element)) => {
-            let own = if round == "@rna" { "" } else { round };
-            let (rule, position) = if bump == "@rceil" { (bump, "") } else { ("", bump) };
-            Ok(format!("{bf16}>{element}/{block}:e8m0{rule}@microxcaling{own}{position}"))
+            let (shape, profile) = (Shape::Along(block), Profile::Microxcaling);
+            let format =
+                BlockFormat { shape, rule: scale_rule, profile, ..BlockFormat::mx(element) };
+            let quantizer = Quantizer::new(format.into()).with_rounding(rounding).after(first);
+            Ok(Numbers { by_position, ..quantizer.into() })
         }
         _ => Err(format!("{name:?} is no element of mxpaper: {ELEMENTS}; or mxpaper-mix")),
     };
@@ -65,25 +78,45 @@ pub(super) fn rules(elements: &str, options: &mut Options<'_>) -> Result<Rules, 
     let g = if act_all { "bf16" } else { backward.unwrap_or(if act { input } else { a }) };
     let g_ex = options.get("g-ex").unwrap_or(g);
     let g_os = options.get("g-os").unwrap_or(g);
-    let mut all: Rules = Vec::new();
-    let mut push = |on: &str, value: String| all.push((on.to_owned(), value));
-    push("forward:input", numbers(a)?);
-    push("forward:weight", numbers(w)?);
-    push("grad_input:weight", numbers(w_bp)?);
-    push("grad_input:grad_output", numbers(g_os)?);
+
+    let on = |operators: &[Operator], product, operand| Selector {
+        products: vec![product],
+        subject: Subject::Operands(vec![operand]),
+        ..Selector::operators(operators)
+    };
+    let mut all = vec![
+        on(&[], Forward, Input).to(numbers(a)?),
+        on(&[], Forward, Weight).to(numbers(w)?),
+        on(&[], GradInput, Weight).to(numbers(w_bp)?),
+        on(&[], GradInput, GradOutput).to(numbers(g_os)?),
+    ];
     // Gate and up are one matrix there, in whose blocks both may have a part.
     if [w_bp, g_os].iter().any(|name| element(name).is_some()) {
-        push("gate_proj:up_proj:grad_input:weight", format!("{}@joined", numbers(w_bp)?));
-        push("gate_proj:up_proj:grad_input:grad_output", format!("{}@joined", numbers(g_os)?));
+        for (operand, name) in [(Weight, w_bp), (GradOutput, g_os)] {
+            let joined = Numbers { joined: true, ..numbers(name)? };
+            all.push(on(&[Operator::Gate, Operator::Up], GradInput, operand).to(joined));
+        }
     }
-    push("grad_weight:grad_output", numbers(g_ex)?);
-    push("grad_weight:input", numbers(a_bp)?);
-    push("output", bf16.clone());
+    all.push(on(&[], GradWeight, GradOutput).to(numbers(g_ex)?));
+    all.push(on(&[], GradWeight, Input).to(numbers(a_bp)?));
+    all.push(Selector::ALL.output().to(bf16));
     let forward_only = options.flag("fwd-only")?;
     if forward_only {
-        push("backward", "f32".into());
-        push("backward:output", "f32".into());
+        all.extend(rule::forward_only());
     }
+    all.extend(vectors(options, bf16, forward_only, || numbers(w))?);
+    Ok(all)
+}
+
+/// The steps of norms, activation functions and biases, and what attention reads and writes.
+fn vectors(
+    options: &mut Options<'_>,
+    bf16: Numbers,
+    forward_only: bool,
+    mx: impl Fn() -> Result<Numbers, String>,
+) -> Result<Vec<Rule>, String> {
+    use Place::{Attention, K, NormBeta, NormGamma, Q, V};
+    let mut all = Vec::new();
     let (plain_norm, tail) = match options.get("no-ln-q") {
         None => (false, false),
         Some("" | "text") => (true, false),
@@ -92,30 +125,30 @@ pub(super) fn rules(elements: &str, options: &mut Options<'_>) -> Result<Rules, 
     };
     let affine = options.choice("ln-affine", &["bf16", "mx", "fp32"])?;
     if options.choice("ln-arith", &["bf16", "fp32"])? == "bf16" && !plain_norm {
-        push("norm", bf16.clone());
+        all.push(Selector::vectors(&[Vector::Norm]).to(bf16));
     }
     if tail {
-        push("norm_tail:tensor", bf16.clone());
+        all.push(Selector::of(Subject::Vectors(vec![Vector::NormTail], Some(false))).to(bf16));
     }
     if !plain_norm && affine != "fp32" {
-        push(
-            "norm_gamma:norm_beta:tensor",
-            if affine == "mx" { numbers(w)? } else { bf16.clone() },
-        );
+        let on = Selector::of(Subject::Places(vec![NormGamma, NormBeta], Some(false)));
+        all.push(on.to(if affine == "mx" { mx()? } else { bf16 }));
     }
     if options.choice("ln-bias-grad", &["off", "on"])? == "off" {
-        push("norm_beta:gradient", "zero".into());
+        let on = Selector::of(Subject::Places(vec![NormBeta], Some(true)));
+        all.push(on.to(Numbers::NONE.behind(Prior::Zero)));
     }
     let plain_gelu = options.flag("no-gelu-q")?;
     if options.choice("gelu", &["bf16", "fp32"])? == "bf16" && !plain_gelu {
-        push("activation", bf16.clone());
+        all.push(Selector::vectors(&[Vector::Activation]).to(bf16));
     }
-    push("bias", bf16.clone());
+    all.push(Selector::vectors(&[Vector::Bias]).to(bf16));
     if forward_only {
-        push("norm:activation:bias:gradient", "f32".into());
+        let operations = vec![Vector::Norm, Vector::Activation, Vector::Bias];
+        all.push(Selector::of(Subject::Vectors(operations, Some(true))).to(Numbers::NONE));
     }
     if options.choice("attention", &["bf16", "fp32"])? == "bf16" {
-        push("q:k:v:attention", "bf16".into());
+        all.push(Selector::places(&[Q, K, V, Attention]).to(Format::BF16));
     }
     Ok(all)
 }

@@ -9,13 +9,20 @@
 //! Everything is rounded to bfloat16 first, products are rounded to bfloat16 (weight gradients stay f32), the
 //! head and the last blocks are bfloat16.
 
-use super::{Options, Rules, rules as list};
-use crate::nn::site::{Operator, Product};
-use crate::recipe::rule;
-use exmy::hadamard::Hadamard;
+use super::{Options, bf16_outputs};
+use crate::nn::site::{Operand, Operator, Product};
+use crate::recipe::hot::Patch;
+use crate::recipe::numbers::Numbers;
+use crate::recipe::rule::{self, Layers, Rule, Selector, Subject, Value};
+use exmy::block::{BlockFormat, Profile, Shape};
+use exmy::bulk::Cast;
+use exmy::format::Format;
+use exmy::hadamard::{Hadamard, Signs};
+use exmy::quantizer::Quantizer;
 use exmy::round::Rounding;
+use exmy::scale::{FourOverSix, ScaleRule};
 
-/// The arm.
+/// Which blocks there are.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Blocks {
     /// Blocks of 16 with E4M3 scales and a tensor scale.
@@ -37,125 +44,151 @@ pub(super) enum Patches {
     Chon,
 }
 
-/// `a/b`: operators' names.
-fn operators(key: &str, text: &str) -> Result<Vec<&'static str>, String> {
-    let known = |word: &str| {
-        let mut all = Operator::ALL.iter().map(|one| one.name()).chain(["gk_proj", "post-qk"]);
-        all.find(|name| *name == word).ok_or_else(|| {
+/// How weights lie in blocks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WeightBlocks {
+    /// In squares, which a matrix and its transpose share.
+    Square,
+    /// Along each product's own sum.
+    Along,
+    /// Along the sum of the forward product, in `grad_input` too.
+    AlongForward,
+}
+
+/// What the knobs say of the operands of the products.
+struct Operands {
+    side: u32,
+    format: BlockFormat,
+    weight: WeightBlocks,
+    /// Which operands are rounded stochastically, and how.
+    stochastic: &'static str,
+    random: Rounding,
+    /// Which products are rotated, how, and whether the signs are drawn anew each step.
+    rotated: &'static str,
+    rotation: Hadamard,
+    fresh: bool,
+    /// Which operands choose between two scales.
+    four: &'static str,
+}
+
+impl Operands {
+    fn read(blocks: Blocks, options: &mut Options<'_>) -> Result<Self, String> {
+        let nvfp4 = blocks == Blocks::Nvfp4;
+        let order = if nvfp4 { options.choice("scale-order", &["v2", "v1"])? } else { "v2" };
+        let (side, format) = match (blocks, order) {
+            (Blocks::Mxfp4, _) => {
+                (32, BlockFormat { rule: ScaleRule::RCeil, ..BlockFormat::MXFP4 })
+            }
+            (_, "v1") => (16, BlockFormat { profile: Profile::Te213, ..BlockFormat::NVFP4 }),
+            _ => (16, BlockFormat::NVFP4),
+        };
+        let shapes = match nvfp4 {
+            true => ["16x16", "1x16", "1x16-same"],
+            false => ["32x32", "1x32", "1x32-same"],
+        };
+        let weight = options.choice("weight-block", &shapes)?;
+        let weight = match shapes.iter().position(|shape| *shape == weight) {
+            Some(1) => WeightBlocks::Along,
+            Some(2) => WeightBlocks::AlongForward,
+            _ => WeightBlocks::Square,
+        };
+        let stochastic = options.choice("sr", &["grad", "none", "act", "weight", "bwd", "all"])?;
+        let bits = options.get("sr-bits").unwrap_or("8");
+        let random = format!("sr{bits}").parse::<Rounding>().map_err(|_| {
+            format!("+sr-bits={bits}: 1 to 32, with the variant a, b or c behind it: 8, 8b")
+        })?;
+        let rotated = options.choice("rht", &["wgrad", "none", "fprop", "dgrad", "all"])?;
+        let size = options.number("rht-size", side)?;
+        let (signs, fresh) = match options.choice("rht-signs", &["fixed", "none", "fresh"])? {
+            "none" => (Signs::Plus, false),
+            word => (Signs::TransformerEngine, word == "fresh"),
+        };
+        let rotation = Hadamard::new(size as usize, signs)
+            .map_err(|_| format!("+rht-size={size}: {:?}", Hadamard::SIZES))?;
+        let four = options.choice("4over6", &["none", "weights", "acts", "all"])?;
+        if !nvfp4 && four != "none" {
+            return Err("+4over6: a choice between scales of NVFP4".into());
+        }
+        Ok(Self { side, format, weight, stochastic, random, rotated, rotation, fresh, four })
+    }
+
+    /// The numbers of an operand of a product.
+    fn of(&self, product: Product, operand: Operand) -> Numbers {
+        use Operand::{GradOutput, Input, Weight};
+        let rotated = match product {
+            Product::Forward => matches!(self.rotated, "fprop" | "all"),
+            Product::GradInput => matches!(self.rotated, "dgrad" | "all"),
+            Product::GradWeight => matches!(self.rotated, "wgrad" | "all"),
+        };
+        let random = match (self.stochastic, operand) {
+            ("all", _) | ("grad", GradOutput) | ("weight", Weight) | ("act", Input) => true,
+            ("bwd", _) => product != Product::Forward,
+            _ => false,
+        };
+        // The choice is not combined with rotations or random bits, as Transformer Engine has it.
+        let four = match (self.four, operand) {
+            ("weights" | "all", Weight) | ("acts" | "all", Input) => !rotated && !random,
+            _ => false,
+        };
+        let shape = match (operand, self.weight) {
+            (Weight, WeightBlocks::Square) => Shape::Tile(self.side, self.side),
+            _ => Shape::Along(self.side),
+        };
+        let mut format = BlockFormat { shape, ..self.format };
+        if four {
+            // It came with the second order of operations.
+            format.rule = ScaleRule::FourOverSix(FourOverSix::DEFAULT);
+            format.profile = Profile::Ocp;
+        }
+        let mut quantizer = Quantizer::new(format.into()).after(Cast::new(Format::BF16));
+        if rotated {
+            quantizer = quantizer.rotated(self.rotation);
+        }
+        if random {
+            quantizer = quantizer.with_rounding(self.random);
+        }
+        let across = (operand, product, self.weight)
+            == (Weight, Product::GradInput, WeightBlocks::AlongForward);
+        Numbers { across, fresh: rotated && self.fresh, ..quantizer.into() }
+    }
+}
+
+/// `a/b`: operators' names, each as where its operands are.
+fn operators(key: &str, text: &str) -> Result<Vec<Selector>, String> {
+    let known = |word: &str| match word {
+        "gk_proj" => Ok(Selector::operators(&[Operator::DecayDown, Operator::DecayUp])),
+        "post-qk" => Ok(Selector::layers(Layers::PostQk)),
+        _ => word.parse().map(|one| Selector::operators(&[one])).map_err(|_| {
             let names: Vec<_> = Operator::ALL.iter().map(|one| one.name()).collect();
             format!("+{key}={text}: {word:?} is no operator; there are {}", names.join(", "))
-        })
+        }),
     };
     text.split('/').map(known).collect()
 }
 
-pub(super) fn rules(
-    blocks: Blocks,
-    patches: Patches,
-    options: &mut Options<'_>,
-) -> Result<Rules, String> {
-    let nvfp4 = blocks == Blocks::Nvfp4;
-    let order = if nvfp4 { options.choice("scale-order", &["v2", "v1"])? } else { "v2" };
-    let tail = match (blocks, order) {
-        (Blocks::Mxfp4, _) => ":e8m0@rceil",
-        (_, "v1") => ":ue4m3+tensor@te-2.13",
-        _ => ":ue4m3+tensor",
-    };
-    let side = if nvfp4 { 16 } else { 32 };
-    let (tile, line) = (format!("{side}x{side}"), format!("1x{side}"));
-    let same = format!("{line}-same");
-    let weight = options.get("weight-block").unwrap_or(&tile);
-    if ![&tile, &line, &same].iter().any(|word| *word == weight) {
-        return Err(format!("+weight-block={weight}: {tile}, {line} or {same}"));
+/// `2`, or of the last blocks `15%`, too; `None` of none.
+fn layers(key: &str, count: &str) -> Result<Option<Layers>, String> {
+    let percent = count.strip_suffix('%').filter(|_| key == "last");
+    let number = rule::number::<u32>(percent.unwrap_or(count), "");
+    match (number, percent) {
+        (Some(0), _) => Ok(None),
+        (Some(n @ ..=100), Some(_)) => Ok(Some(Layers::LastPercent(n))),
+        (Some(n), None) if key == "last" => Ok(Some(Layers::Last(n))),
+        (Some(n), None) => Ok(Some(Layers::First(n))),
+        _ => Err(format!(
+            "+{key}={count}: a number of blocks{}",
+            if key == "last" { " or percent" } else { "" }
+        )),
     }
-    let stochastic = options.choice("sr", &["grad", "none", "act", "weight", "bwd", "all"])?;
-    let bits = options.get("sr-bits").unwrap_or("8");
-    if format!("sr{bits}").parse::<Rounding>().is_err() {
-        return Err(format!(
-            "+sr-bits={bits}: 1 to 32, with the variant a, b or c behind it: 8, 8b"
-        ));
-    }
-    let rotated = options.choice("rht", &["wgrad", "none", "fprop", "dgrad", "all"])?;
-    let size = options.number("rht-size", side)?;
-    if !Hadamard::SIZES.contains(&(size as usize)) {
-        return Err(format!("+rht-size={size}: {:?}", Hadamard::SIZES));
-    }
-    let (signs, fresh) = match options.choice("rht-signs", &["fixed", "none", "fresh"])? {
-        "none" => ("ht", ""),
-        "fresh" => ("rht", "@fresh"),
-        _ => ("rht", ""),
-    };
-    let four = options.choice("4over6", &["none", "weights", "acts", "all"])?;
-    if !nvfp4 && four != "none" {
-        return Err("+4over6: a choice between scales of NVFP4".into());
-    }
-    let high = options.choice("high", &["bf16", "f32"])?;
+}
 
-    let numbers = |product: Product, operand: &str| {
-        let turned = match product {
-            Product::Forward => matches!(rotated, "fprop" | "all"),
-            Product::GradInput => matches!(rotated, "dgrad" | "all"),
-            Product::GradWeight => matches!(rotated, "wgrad" | "all"),
-        };
-        let random = match (stochastic, operand) {
-            ("all", _) | ("grad", "grad_output") | ("weight", "weight") | ("act", "input") => true,
-            ("bwd", _) => product != Product::Forward,
-            _ => false,
-        };
-        let shape = match operand {
-            "weight" if weight == tile => tile.clone(),
-            _ => side.to_string(),
-        };
-        // The choice is not combined with rotations or random bits, as Transformer Engine has it.
-        let four = match (four, operand) {
-            ("weights" | "all", "weight") | ("acts" | "all", "input") => !turned && !random,
-            _ => false,
-        };
-        let mut text = String::from("bf16>");
-        if turned {
-            text += &format!("{signs}{size}>");
-        }
-        text += &format!("e2m1/{shape}{tail}");
-        if four {
-            // It came with the second order of operations.
-            text = text.replace("@te-2.13", "") + "@4over6";
-        }
-        if random {
-            text += &format!("@sr{bits}");
-        }
-        if turned {
-            text += fresh;
-        }
-        if operand == "weight" && product == Product::GradInput && weight == same {
-            text += "@across";
-        }
-        text
-    };
-    let mut all = list([("forward:grad_input:output", "bf16")]);
-    let mut push = |on: String, value: String| all.push((on, value));
-    for &product in Product::ALL {
-        for operand in product.operands() {
-            push(format!("{product}:{operand}"), numbers(product, operand.name()));
-        }
-    }
-
-    // What stays in high precision.
-    push("lm_head".into(), high.into());
+/// What stays in high precision, block by block and operator by operator.
+fn exceptions(patches: Patches, options: &mut Options<'_>) -> Result<Vec<Selector>, String> {
+    let mut all = vec![Selector::operators(&[Operator::Head])];
     let last = options.get("last").unwrap_or("15%");
     let first = options.get("first").unwrap_or("0");
-    let mut exceptions = vec!["lm_head".to_owned()];
-    for (word, count) in [("last", last), ("first", first)] {
-        let digits = count.strip_suffix('%').filter(|_| word == "last").unwrap_or(count);
-        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(format!(
-                "+{word}={count}: a number of blocks{}",
-                if word == "last" { " or percent" } else { "" }
-            ));
-        }
-        if digits.bytes().any(|byte| byte != b'0') {
-            exceptions.push(format!("{word}{count}"));
-            push(format!("{word}{count}"), high.into());
-        }
+    for (key, count) in [("last", last), ("first", first)] {
+        all.extend(layers(key, count)?.map(Selector::layers));
     }
     let protects = match patches {
         Patches::PostQk | Patches::Chon => "post-qk",
@@ -163,45 +196,74 @@ pub(super) fn rules(
     };
     match options.get("protect").unwrap_or(protects) {
         "none" => {}
-        some => {
-            for operator in operators("protect", some)? {
-                exceptions.push(operator.to_owned());
-                push(operator.to_owned(), high.into());
-            }
+        some => all.extend(operators("protect", some)?),
+    }
+    Ok(all)
+}
+
+/// All operators but those that are meant, the head and a teacher's.
+fn others(only: &[Selector]) -> impl Iterator<Item = Selector> {
+    let meant = |operator| only.iter().any(|on| on.operators.contains(operator));
+    let others = Operator::ALL.iter().filter(move |operator| !meant(operator));
+    let ours = others.filter(|one| **one != Operator::Head && !one.is_teacher());
+    ours.map(|operator| Selector::operators(&[*operator]))
+}
+
+fn patch(on: Selector, patch: Option<Patch>) -> Rule {
+    Rule { on, value: Value::Patch(patch) }
+}
+
+pub(super) fn rules(
+    blocks: Blocks,
+    patches: Patches,
+    options: &mut Options<'_>,
+) -> Result<Vec<Rule>, String> {
+    let operands = Operands::read(blocks, options)?;
+    let high = match options.choice("high", &["bf16", "f32"])? {
+        "f32" => Numbers::NONE,
+        _ => Format::BF16.into(),
+    };
+    let mut all = vec![bf16_outputs()];
+    for &product in Product::ALL {
+        for operand in product.operands() {
+            let subject = Subject::Operands(vec![operand]);
+            let on = Selector { subject, ..Selector::products(&[product]) };
+            all.push(on.to(operands.of(product, operand)));
         }
     }
+
+    let exceptions = exceptions(patches, options)?;
+    all.extend(exceptions.iter().map(|on| on.clone().to(high)));
     if let Some(only) = options.get("only") {
-        let only = operators("only", only)?;
-        for operator in Operator::ALL.iter().map(|one| one.name()) {
-            let meant =
-                only.iter().any(|one| operator == *one || operator.starts_with(&format!("{one}.")));
-            if !meant && operator != "lm_head" && !operator.starts_with("teacher.") {
-                push(operator.to_owned(), high.into());
-            }
-        }
+        all.extend(others(&operators("only", only)?).map(|on| on.to(high)));
     }
-    let patch = match patches {
+
+    let default = match patches {
         Patches::Hot | Patches::Chon => "s-o2-b",
         Patches::None | Patches::PostQk => "off",
     };
-    let patch = options.get("hcp").unwrap_or(patch);
-    if patch != "off" {
-        push("hcp".into(), patch.into());
-        for exception in exceptions {
-            push(format!("{exception}:hcp"), "off".into());
-        }
+    let hot = options.get("hcp").unwrap_or(default);
+    if hot != "off" {
+        let hot = hot.parse().map_err(|error: exmy::text::UnknownName| error.to_string())?;
+        all.push(patch(Selector::ALL.patch(), Some(hot)));
+        all.extend(exceptions.into_iter().map(|on| patch(on.patch(), None)));
     }
 
     // The late switch.
     let scope = options.choice("late-scope", &["both", "forward", "backward"])?;
     if let Some(late) = options.get("late") {
-        if rule::start(late).is_none() {
+        let from = rule::start(late);
+        if from.is_none() {
             return Err(format!("+late={late}: a step, or a share of the run as 80%"));
         }
-        let on = if scope == "both" { "all" } else { scope };
-        push(format!("from{late}:{on}"), high.into());
+        let products: &[Product] = match scope {
+            "forward" => &[Product::Forward],
+            "backward" => &[Product::GradInput, Product::GradWeight],
+            _ => &[],
+        };
+        all.push(Selector { from, ..Selector::products(products) }.to(high));
         if scope != "backward" {
-            push(format!("from{late}:hcp"), "off".into());
+            all.push(patch(Selector { from, ..Selector::ALL.patch() }, None));
         }
     }
     Ok(all)
