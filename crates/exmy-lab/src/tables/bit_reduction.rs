@@ -35,7 +35,8 @@ const SMALL_TENFOLD: &[Level] = &[rate("1x", 1e-3), rate("10x", 1e-2)];
 const MILD: [f64; 3] = [3e-3, 3e-3, 4e-4];
 const STRESSED: [f64; 3] = [1e-2, 1e-2, 4e-4];
 
-const BF16: Level = recipe("BF16", "bf16");
+/// Operands and results of linear operators, and operands of attention's two products.
+const BF16: Level = recipe("BF16", "bf16+out=bf16+q:k:v:probabilities=bf16");
 const FP8: Level = recipe("FP8", "msamp-o1");
 const E8M7: Level = number("E8M7", 7.0, Set::Recipe("bitred-e8m7"));
 const E8M6: Level = number("E8M6", 6.0, Set::Recipe("bitred-e8m6"));
@@ -58,7 +59,8 @@ static SEEDS: Figure = Figure {
              first 5 % of training, 0 of 70 in TF32",
     says: "BF16 fails on some seeds on which TF32 does not. The paper's way to fail is its length, which \
            two cores do not have, so learning rates are higher and without warm-up. A run fails if its \
-           smoothed loss ends 0.5 nats above its lowest, above nine tenths of a guess, or not finite.",
+           smoothed loss ends 0.5 nats above its lowest, above nine tenths of a guess, or not finite. BF16 \
+           rounds operands and results of linear operators and the operands of attention's products.",
     grid: Grid {
         model: ["gpt-nano", "gpt-nano", "gpt2-124m"],
         steps: [20, 300, 30_000],
@@ -147,7 +149,7 @@ static MSAMP: Figure = Figure {
     title: "FP8 as MS-AMP does it, with and without the head",
     source: "v1 Fig. 5, v2 Fig. 6: MS-AMP O1 on GPT-2 124M and Llama 120M",
     says: "FP8 ends above BF16, and leaving the head out narrows the gap without closing it, which is \
-           shown and not judged.",
+           shown and not judged. BF16 is that of BR-1.",
     grid: Grid {
         steps: [20, 600, 120_000],
         rate: MILD,
@@ -321,7 +323,7 @@ static NOISE: Figure = Figure {
     title: "FP8 on noisier data",
     source: "v2 Fig. 12: FP8 on data sets of different quality; which they were is not known",
     says: "Worse data widen the gap between FP8 and BF16. Here tokens of the text are replaced by random \
-           ones, the same in every run.",
+           ones, the same in every run. BF16 is that of BR-1.",
     grid: Grid {
         model: ["nano", "nano", "gpt2-124m"],
         steps: [20, 600, 120_000],
