@@ -24,12 +24,15 @@ pub(crate) fn draw(results: &Results<'_>) -> Result<Vec<Part>> {
     let mut squares = Vec::new();
     let mut points: Vec<Vec<(f64, f64)>> = vec![Vec::new(); numbers.len()];
     let mut all: Vec<Vec<Vec<f64>>> = vec![Vec::new(); numbers.len()];
+    // The parameters of each size and budget.
+    let mut sizes = Vec::new();
     for cells in results.cells.chunks(numbers.len()) {
         let values = |cell: &Cell| results.values(cell, Metric::Validation);
         let losses: Vec<Vec<f64>> = cells.iter().map(values).collect::<Result<_>>()?;
         let arms = results.grid.arms_of(results.setting, &cells[0]);
         let Some((n, d)) = arms.first().map(size) else { continue };
         let (base, scatter) = (middle(&losses[0]), sd(&losses[0]));
+        sizes.push(n);
         squares.extend(scatter.map(|sd| sd * sd));
         let mut row =
             vec![format!("{n}"), format!("{:.2}", d / n), format!("{:.3}", 6.0 * n * d / 1e12)];
@@ -55,16 +58,31 @@ pub(crate) fn draw(results: &Results<'_>) -> Result<Vec<Part>> {
         .subtitle("one point for each size and budget, mean of the seeds; between the lines: the scatter of seeds")
         .x(Axis::log("compute 6 N D, TFLOP"))
         .panel(panel);
-    let gap = |i: usize| {
-        let gap = paired_interval(&by_seed(&all[i]), &by_seed(&all[0]), 0.95);
-        format!("{} {}", numbers[i].name, words(gap))
+    // The gap to the first numbers, each seed counted once with its mean over the budgets of some sizes.
+    let gap = |i: usize, own: &dyn Fn(f64) -> bool| {
+        let of = |i: usize| {
+            let cells = all[i].iter().zip(&sizes).filter(|(_, n)| own(**n));
+            by_seed(&cells.map(|(losses, _)| losses.clone()).collect::<Vec<_>>())
+        };
+        words(paired_interval(&of(i), &of(0), 0.95))
     };
-    let gaps: Vec<String> = (1..numbers.len()).map(gap).collect();
+    let mut heads = vec!["parameters"];
+    heads.extend(numbers[1..].iter().map(|level| level.name));
+    let caption = "how gaps change with the size of the model: means over budgets, nats, with 95 % intervals over seeds";
+    let mut trend = Table::new(caption, &heads);
+    let mut each = sizes.clone();
+    each.dedup();
+    for n in each {
+        let gaps = (1..numbers.len()).map(|i| gap(i, &|other| other == n));
+        trend.row(std::iter::once(format!("{n}")).chain(gaps));
+    }
+    let gaps = (1..numbers.len()).map(|i| format!("{} {}", numbers[i].name, gap(i, &|_| true)));
+    let gaps: Vec<String> = gaps.collect();
     let text = format!(
         "Mean gaps to {} and their intervals over seeds, nats: {}. Of {} nothing is claimed.",
         numbers[0].name,
         gaps.join("; "),
         numbers[1].name
     );
-    Ok(vec![Part::Picture(picture), Part::Table(table), Part::Text(text)])
+    Ok(vec![Part::Picture(picture), Part::Table(trend), Part::Table(table), Part::Text(text)])
 }

@@ -413,7 +413,8 @@ static GAPS: Figure = Figure {
     source: "Table 1: final validation loss less that of full precision, by tokens per parameter and compute, for \
              MX weights with bfloat16 activations and for MX in the forward pass alone",
     says: "E4M3 weights with bfloat16 activations, and E4M3 in the forward pass alone, end closer to full precision than \
-           E4M3 everywhere does; how large the gaps are is told beside it.",
+           E4M3 everywhere does. Judged is the mean over sizes and budgets; how the gaps change with the size of the \
+           model has a table of its own.",
     grid: Grid {
         seeds: [2, 3, 1],
         axes: &[
