@@ -237,8 +237,9 @@ static NO_NORMS: Figure = Figure {
     id: "F2b",
     title: "the proxy without norms",
     source: "Fig. 2b: the proxy of Fig. 2a without layer norms",
-    says: "Without layer norms the final loss is lower, as the teacher has none. That MX becomes more stable and FP32 less \
-           is claimed as well and not judged: the table tells what became of the runs.",
+    says: "Without layer norms the final loss is lower, as the teacher has none: this half of the claim is judged, and \
+           it says nothing of number formats. The other half, that MX becomes more stable and FP32 less, is not judged: \
+           the table tells what became of the runs",
     grid: Grid {
         seeds: [1, 3, 3],
         axes: &[
