@@ -215,24 +215,17 @@ static SPIKES: Figure = Figure {
     id: "E4",
     title: "spikes of blocks remain in linear attention",
     source: "arXiv 2602.02047, Figure 4: largest magnitudes of blocks of 16 x 16 in four architectures",
-    says: "Although its kurtosis is lower, the 99th percentile of amax / rms over blocks of 16 x 16 of \
-           inputs is in GLA at least 0.7 of that in softmax attention (last third). By definition amax / rms \
-           of such a block is at most 16.",
+    says: "The 99th percentile of amax / rms over blocks of 16 x 16 of inputs is in GLA at least 0.7 of that in \
+           softmax attention (last third). By definition amax / rms of such a block is at most 16. That its \
+           kurtosis is lower all the same is E3's claim, and is judged there.",
     grid: Grid { axes: &[RECIPES, BOTH], ..LONG },
     judged: Judged::By(Claim::new(Test::Every {
         axis: "recipe",
-        test: &Test::All(&[
-            Test::Bound {
-                value: Value::Over(Metric::Probed(SPIKE), &["GLA"], &["SA"]),
-                bound: 0.7,
-                above: true,
-            },
-            Test::Bound {
-                value: Value::Less(Metric::Probed(KURTOSIS), &["GLA"], &["SA"]),
-                bound: 0.0,
-                above: false,
-            },
-        ]),
+        test: &Test::Bound {
+            value: Value::Over(Metric::Probed(SPIKE), &["GLA"], &["SA"]),
+            bound: 0.7,
+            above: true,
+        },
     })),
     views: &[
         View::Probed {
@@ -841,6 +834,7 @@ mod tests {
         assert_eq!((tails(1.0, 1.0), tails(1.0, 4.0)), ("reproduced", NOT));
         // The opposite at one of the recipes is enough.
         assert_eq!(tails(1.0, 5.0), "contradicted");
+        // What is said of the kurtosis is E3's.
         let spikes = |spike: f64, kurtosis: f64| {
             word(&SPIKES, |cell, name| match (cell.has("GLA"), name) {
                 (false, _) => 6.0,
@@ -848,8 +842,8 @@ mod tests {
                 (true, _) => kurtosis,
             })
         };
-        assert_eq!((spikes(5.0, 1.0), spikes(2.0, 1.0)), ("reproduced", "contradicted"));
-        assert_eq!((spikes(5.0, 9.0), spikes(4.2, 1.0)), ("contradicted", NOT));
+        assert_eq!((spikes(5.0, 9.0), spikes(2.0, 1.0)), ("reproduced", "contradicted"));
+        assert_eq!(spikes(4.2, 1.0), NOT);
     }
 
     /// What is judged at the paper's size is that choosing once costs little, where that was run.
