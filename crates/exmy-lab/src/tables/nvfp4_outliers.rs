@@ -622,9 +622,10 @@ static ROTATIONS: Figure = Figure {
     title: "rotations: where, of what size, with which signs",
     source: "arXiv 2509.25149, Figures 11 to 13: on weight gradients they help, elsewhere they hurt; sizes \
              and signs matter at 12B alone",
-    says: "Where columns of activations have spikes along the tokens, rotating the operands of the weight \
-           gradient by 16 raises its ratio of signal to noise. In training of models so small differences \
-           are expected to be null, and are shown only.",
+    says: "Judged is a hypothesis of our own about why: where columns of activations have spikes along the tokens, \
+           rotating the operands of the weight gradient by 16 raises its ratio of signal to noise. The paper \
+           speaks of losses. Those are shown and not judged: in models so small differences are expected to be \
+           null.",
     grid: Grid { seeds: [1, 3, 1], axes: &[beside(&ROTATED)], ..SHORT },
     judged: Judged::Own { asks: rotations::ASKS, find: rotations::find },
     views: &[View::Gaps {
