@@ -144,6 +144,9 @@ static SENSITIVITY: Figure = Figure {
 };
 
 const KURTOSIS: Probed = of_inputs("excess kurtosis of inputs", "kurtosis", "input");
+const fn tail_of(end: &'static str) -> Probed {
+    of_parts("kurtosis of one operator's inputs", "kurtosis", end)
+}
 const RECIPES: Axis = Axis::new("recipe", &[BF16, level("nvfp4", NVFP4.set)]);
 
 static TAILS: Figure = Figure {
@@ -152,7 +155,7 @@ static TAILS: Figure = Figure {
     source: "arXiv 2602.02047, Figure 1: kurtosis of GLA and of Qwen over training",
     says: "The excess kurtosis of the inputs of linear operators, averaged over layers and operators and the \
            last third of the run, is higher in softmax attention than in gated linear attention, under \
-           bfloat16 and under NVFP4.",
+           bfloat16 and under NVFP4. A table has each operator by itself.",
     grid: Grid { axes: &[RECIPES, BOTH], ..LONG },
     judged: Judged::By(Claim::new(Test::Every {
         axis: "recipe",
@@ -179,6 +182,18 @@ static TAILS: Figure = Figure {
                     pick: &["nvfp4"],
                     rule: Some((Usual::Of(0.0), "normal")),
                 },
+            ],
+        },
+        View::Table {
+            caption: "excess kurtosis of inputs by operator, last third (mean over layers, and range over seeds)",
+            rows: &[],
+            columns: &[
+                column("model", Show::Level("model")),
+                column("recipe", Show::Level("recipe")),
+                column("q, k, v", Show::Spread(tail_of("q_proj.input"))),
+                column("o", Show::Spread(tail_of("o_proj.input"))),
+                column("gate, up", Show::Spread(tail_of("gate_proj.input"))),
+                column("down", Show::Spread(tail_of("down_proj.input"))),
             ],
         },
         View::Table {
