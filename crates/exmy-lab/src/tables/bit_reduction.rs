@@ -17,7 +17,8 @@ pub(crate) const PAPER: Paper = Paper {
     about: "The paper trains GPT-2 124M and Llama models of 120M and 7B; here the same recipes train \
             models that two cores finish in minutes. Small models are more stable than large ones, so \
             learning rates are stressed and fewer bits are tried than in the paper. Runs of one seed \
-            share initial weights and batches in every precision.",
+            share initial weights and batches in every precision. What to look at first: how much of the \
+            damage is the bias of truncation, which rounding to nearest does not have (BR-4, BR-13, BR-14).",
     figures: &[
         &SEEDS, &SURFACE, &FORMATS, &MASKS, &MSAMP, &BITS, &LARGE, &SPIKES, &FORECAST, &NOISE,
         &EXPONENT, &RATES, &REMEDIES, &ROUNDINGS,
