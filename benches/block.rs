@@ -11,7 +11,7 @@ use common::{Aligned, SIZES, Table, normal};
 use exmy::block::{BlockFormat, BlockTensor, NAMED};
 use exmy::quantizer::{Axis, Quantizer, Target};
 use exmy::random::{Philox, Stream};
-use exmy::view::{View, ViewMut};
+use exmy::slice::{View, ViewMut};
 
 const RANDOM: Philox = Philox::new(1, Stream::new("sr"));
 

@@ -9,9 +9,9 @@ mod common;
 use std::hint::black_box;
 
 use common::{Aligned, SIZES, Table, normal};
-use exmy::bulk::{Cast, Converter, words_into};
 use exmy::minifloat::Bits;
 use exmy::random::{Philox, Stream};
+use exmy::slice::{Cast, Converter, words_into};
 
 const RANDOM: Philox = Philox::new(1, Stream::new("sr"));
 

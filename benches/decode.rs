@@ -9,9 +9,9 @@ mod common;
 use std::hint::black_box;
 
 use common::{Aligned, SIZES, Table, normal};
-use exmy::bulk::{Cast, Converter, Real, decode_into};
 use exmy::format::Format;
 use exmy::minifloat::Bits;
+use exmy::slice::{Cast, Converter, Real, decode_into};
 
 fn format(text: &str) -> Format {
     text.parse().expect("a format")
@@ -194,7 +194,7 @@ fn short() {
     time("E4M3::to_slice", {
         Box::new(|| E4M3::to_slice(black_box(&numbers[..]), black_box(&mut out[..])))
     });
-    let codes = exmy::cast::as_bits(&numbers);
+    let codes = exmy::slice::cast::as_bits(&numbers);
     time("decode_into", {
         Box::new(|| decode_into(Format::E4M3FN, black_box(codes), black_box(&mut out[..])))
     });

@@ -10,14 +10,13 @@ use std::hint::black_box;
 
 use common::{Table, normal};
 use exmy::block::{BlockFormat, BlockTensor};
-use exmy::bulk::{Cast, Converter};
 use exmy::format::Format;
 use exmy::gemm::f32::{Output, matmul_serial};
 use exmy::gemm::{Operand, Spec, gemm};
 use exmy::quantizer::Axis;
 use exmy::random::{Philox, Stream};
 use exmy::round::{Overflow, Rounding};
-use exmy::view::{View, ViewMut};
+use exmy::slice::{Cast, Converter, View, ViewMut};
 
 /// Rows, columns and products.
 const SHAPE: (usize, usize, usize) = (64, 64, 1024);

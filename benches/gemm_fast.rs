@@ -20,7 +20,7 @@ use exmy::quantizer::Quantizer;
 use exmy::random::{Philox, Stream};
 use exmy::round::{Overflow, Rounding};
 use exmy::simd::level;
-use exmy::view::{View, ViewMut};
+use exmy::slice::{View, ViewMut};
 
 const RANDOM: Philox = Philox::new(0, Stream::new("bench"));
 const FORMATS: [&str; 3] = ["mxfp8-e4m3", "mxfp4", "nvfp4"];

@@ -13,7 +13,7 @@ use common::{Table, normal};
 use exmy::gemm::f32::{Output, matmul};
 use exmy::gemm::unit::{Rows, Unit};
 use exmy::round::{Overflow, Rounding};
-use exmy::view::{View, ViewMut};
+use exmy::slice::{View, ViewMut};
 
 /// A tile of rows, columns and products.
 const SHAPE: (usize, usize, usize) = (32, 32, 1024);

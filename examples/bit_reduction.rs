@@ -3,10 +3,10 @@
 //! `cargo run --example bit_reduction` takes a built-in slice and a few formats;
 //! `cargo run --example bit_reduction -- e4m3fn@rtz 3.14159 0.1 -70000` takes yours.
 
-use exmy::bulk::{Cast, Converter};
 use exmy::format::Format;
 use exmy::random::{Philox, Stream};
 use exmy::round::{Overflow, Rounding};
+use exmy::slice::{Cast, Converter};
 
 fn reduce(format: Format, rounding: Rounding, values: &[f32]) {
     let mut reduced = vec![0.0; values.len()];

@@ -5,7 +5,8 @@
 //! NVFP4 (arXiv 2509.25149) are constants of it. [`PlainBlocks`] is the definition of a matrix in such
 //! a format, element by element, with one number a code. A [`BlockTensor`] is the same matrix as it is
 //! stored, packed codes and scales, and is made and read by fast passes whose bits are the
-//! definition's. [`Quantizer`](crate::quantizer::Quantizer) computes the values alone, without codes.
+//! definition's. [`scale`] has the rules by which a block finds its scale, [`hadamard`] the rotations before.
+//! [`Quantizer`](crate::quantizer::Quantizer) computes the values alone, without codes.
 //!
 //! A matrix that enters a product is summed along one of its axes, the *reduction axis*, and shapes
 //! are relative to it: `32` is 32 elements that meet one another in a sum. At a ragged edge a
@@ -13,9 +14,11 @@
 
 mod element;
 pub(crate) mod fast;
+pub mod hadamard;
 mod kernel;
 mod name;
 mod plain;
+pub mod scale;
 mod statistics;
 mod tensor;
 
@@ -24,15 +27,15 @@ pub use plain::PlainBlocks;
 pub use statistics::Statistics;
 pub use tensor::{BlockTensor, PartsError};
 
-pub use crate::scale::Profile;
+pub use crate::block::scale::Profile;
 
 pub(crate) use element::{decode_element, encode_element};
 pub(crate) use name::{Written, names, with_rule};
 
 use core::fmt;
 
+use crate::block::scale::ScaleRule;
 use crate::format::{Format, Sign};
-use crate::scale::ScaleRule;
 
 /// Which elements share a scale. The reduction axis is the one a product sums along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -8,7 +8,7 @@
 //!
 //! ```
 //! use exmy::gemm::{Spec, gemm};
-//! use exmy::view::View;
+//! use exmy::slice::View;
 //!
 //! // 1 + 2^-24 + 2^-24: binary32 cannot add 2^-24 to 1, but the exact sum is a binary32 number.
 //! let tiny = 2.0_f32.powi(-24);

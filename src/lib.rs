@@ -5,31 +5,42 @@
 //! kernel, a packed block, a GEMM operand, a training recipe and a measured experiment, each
 //! bit-equal to the one below it.
 //!
-//! A format is a value, and a type that carries it:
+//! A number of a format is a type with the operators of `f32`; a format is also a value, by any of
+//! its usual names:
 //!
 //! ```
-//! use exmy::format::Format;
-//! use exmy::minifloat::{E4M3, ExMy, Minifloat};
-//! use exmy::round::{Overflow, Rounding};
+//! use exmy::prelude::*;
 //!
 //! let x = E4M3::from_f32(0.3); // OCP FP8, to nearest even
 //! assert_eq!((x.to_bits(), x.to_f32()), (0x2A, 0.3125));
+//! assert_eq!((x + x).to_f32(), 0.625);
 //!
 //! type E8M3 = Minifloat<ExMy<8, 3>>; // any shape: bfloat16 with 3 mantissa bits
 //! assert_eq!(E8M3::from_f32_with(3.14159, Rounding::TowardZero, Overflow::None).to_f32(), 3.0);
 //!
-//! let format: Format = "float8_e5m2".parse()?; // chosen at run time, by any usual name
+//! let format: Format = "float8_e5m2".parse()?; // chosen at run time
 //! assert_eq!(format.to_string(), "e5m2");
 //! # Ok::<(), exmy::text::ParseFormatError>(())
 //! ```
 //!
-//! Blocks share a scale; a quantizer rounds a whole tensor:
+//! Slices are converted by a [`Converter`], which is made once for a format and its rules:
 //!
 //! ```
 //! # #[cfg(feature = "alloc")] {
-//! use exmy::quantizer::{Axis, Quantizer};
+//! use exmy::prelude::*;
+//! use exmy::slice::Cast;
+//!
+//! let codes: Vec<u8> = Converter::from(Cast::new(Format::E4M3FN)).encode(&[0.3_f32, 1000.0]);
+//! assert_eq!(codes, [0x2A, 0x7E]); // 1000 saturates at 448
+//! # }
+//! ```
+//!
+//! Blocks share a scale; a [`Quantizer`] rounds a whole tensor:
+//!
+//! ```
+//! # #[cfg(feature = "alloc")] {
+//! use exmy::prelude::*;
 //! use exmy::random::{Philox, Stream};
-//! use exmy::view::{View, ViewMut};
 //!
 //! let quantizer: Quantizer = "mxfp4".parse().unwrap(); // E2M1 in blocks of 32, E8M0 scales
 //! let x = [0.1_f32, -0.7, 3.3, 0.0];
@@ -41,11 +52,22 @@
 //! # }
 //! ```
 //!
-//! The layers, from the bottom: [`format`](mod@format) and [`round`] define numbers; [`minifloat`],
-//! [`random`] and [`text`] make them usable; [`bulk`], [`pack`] and [`cast`] work on slices; [`block`],
-//! [`scale`], [`hadamard`] and [`quantizer`] share scales; [`gemm`] multiplies; [`golden`] compares with recorded
-//! results. On top of it stand the crates `exmy-train` (layers of networks, recipes, the training loop) and `exmy-lab`
-//! (studies, and the program `exmy`).
+//! # Where things are
+//!
+//! | you have | look at |
+//! |---|---|
+//! | one number | [`E4M3`] and the other types of [`minifloat`]; [`math`] for operands of several formats |
+//! | a format's name or parameters | [`Format`], [`text`] |
+//! | a question of rounding or overflow | [`round`]: [`Rounding`], [`Overflow`], [`Rules`] |
+//! | a slice or a matrix of numbers | [`slice`](mod@slice); [`pack`] for codes of 4 and 6 bits |
+//! | a tensor to quantize | [`quantizer`] for its values, [`block`] for codes and scales (MX, NVFP4) |
+//! | a product of matrices | [`gemm`](mod@gemm), models of matrix units among it |
+//! | stochastic rounding | [`random`] |
+//! | a file of tensors | [`safetensors`] |
+//! | results of hardware to check | [`vectors`] |
+//!
+//! On top of the library stand the crates `exmy-train` (layers of networks, recipes, the training loop) and
+//! `exmy-lab` (studies, and the program `exmy`).
 //!
 //! # Features
 //!
@@ -74,41 +96,77 @@ pub mod minifloat;
 pub mod random;
 pub mod text;
 // Layer 2
-#[cfg(feature = "alloc")]
-pub mod bulk;
-pub mod cast;
-#[cfg(feature = "alloc")]
 #[doc(hidden)]
+#[cfg(feature = "alloc")]
 pub mod kept;
 #[cfg(feature = "alloc")]
 pub mod pack;
+#[doc(hidden)]
 #[cfg(feature = "std")]
 pub mod parallel;
+#[doc(hidden)]
 #[cfg(feature = "alloc")]
 pub mod simd;
-#[cfg(feature = "alloc")]
-pub mod view;
+pub mod slice;
 // Layer 3
 #[cfg(feature = "alloc")]
 pub mod block;
-#[cfg(feature = "safetensors")]
-pub mod files;
-#[cfg(feature = "alloc")]
-pub mod hadamard;
 #[cfg(feature = "alloc")]
 pub mod quantizer;
-#[cfg(feature = "alloc")]
-pub mod scale;
+#[cfg(feature = "safetensors")]
+pub mod safetensors;
 // Layer 4
 #[cfg(feature = "alloc")]
 pub mod gemm;
 #[cfg(feature = "std")]
-pub mod golden;
+pub mod vectors;
 // Beside the layers
+#[doc(hidden)]
 #[cfg(feature = "std")]
 pub mod error;
+#[doc(hidden)]
 #[cfg(feature = "alloc")]
 pub mod shown;
+
+#[cfg(feature = "alloc")]
+pub use block::{BlockFormat, BlockTensor};
+#[cfg(feature = "std")]
+pub use error::Error;
+pub use format::Format;
+#[cfg(feature = "alloc")]
+pub use gemm::gemm;
+pub use minifloat::{
+    Bf16, E2M1, E2M3, E3M2, E3M4, E4M3, E5M2, E8M0, ExMy, F16, Int8, Minifloat, Tf32, Ue4m3,
+};
+#[cfg(feature = "alloc")]
+pub use quantizer::Quantizer;
+pub use round::{Overflow, Rounding, Rules};
+#[cfg(feature = "alloc")]
+pub use slice::{Converter, View, ViewMut};
+
+/// What most programs use: `use exmy::prelude::*;`.
+///
+/// None of its names is one of the standard library's prelude.
+///
+/// ```
+/// use exmy::prelude::*;
+///
+/// assert_eq!(E2M1::from_f32_with(5.0, Rounding::TowardZero, Overflow::None).to_f32(), 4.0);
+/// assert_eq!(format!("{}", Format::E2M1), "e2m1"); // std's `format!`
+/// ```
+pub mod prelude {
+    #[cfg(feature = "alloc")]
+    pub use crate::block::{Axis, BlockFormat, BlockTensor};
+    pub use crate::format::Format;
+    pub use crate::minifloat::{
+        Bf16, E2M1, E2M3, E3M2, E3M4, E4M3, E5M2, E8M0, ExMy, F16, Int8, Minifloat, Tf32, Ue4m3,
+    };
+    #[cfg(feature = "alloc")]
+    pub use crate::quantizer::Quantizer;
+    pub use crate::round::{Overflow, Rounding, Rules};
+    #[cfg(feature = "alloc")]
+    pub use crate::slice::{Converter, View, ViewMut};
+}
 
 /// The examples of the README, so that they are compiled and run with those of the code.
 #[cfg(all(doctest, feature = "std"))]

@@ -10,9 +10,9 @@
 //!   upper 3 bits of a bf16 significand (arXiv 2405.18710);
 //! * `bf16@rna>mxfp8-e4m3@rna`: the first format may have suffixes of its own;
 //! * `mxfp8-e4m3@rceil@te`: scales rounded up, and what the rule leaves open as Transformer Engine does
-//!   it ([`scale`](crate::scale) has the rules and profiles);
+//!   it ([`scale`](crate::block::scale) has the rules and profiles);
 //! * `bf16>rht16>nvfp4@sr8`: to bf16, then rotated in groups of 16 along the reduction axis
-//!   ([`hadamard`](crate::hadamard)), then to NVFP4.
+//!   ([`hadamard`](crate::block::hadamard)), then to NVFP4.
 //!
 //! # Defaults
 //!
@@ -36,14 +36,14 @@ pub use name::ParseQuantizerError;
 
 pub use crate::block::Axis;
 use crate::block::fast::OwnScale;
+use crate::block::hadamard::{Hadamard, HadamardError};
+use crate::block::scale::ScaleRule;
 use crate::block::{BlockFormat, Profile};
-pub use crate::bulk::Cast;
 use crate::format::Format;
-use crate::hadamard::{Hadamard, HadamardError};
 use crate::random::Philox;
 use crate::round::{Overflow, Rounding};
-use crate::scale::ScaleRule;
-use crate::view::{View, ViewMut};
+pub use crate::slice::Cast;
+use crate::slice::{View, ViewMut};
 
 /// What a [`Quantizer`] rounds to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -115,7 +115,7 @@ impl From<BlockFormat> for Target {
 /// ```
 /// use exmy::quantizer::{Axis, Quantizer};
 /// use exmy::random::{Philox, Stream};
-/// use exmy::view::{View, ViewMut};
+/// use exmy::slice::{View, ViewMut};
 ///
 /// let quantizer: Quantizer = "mxfp4".parse()?;
 /// let x = [0.1_f32, 0.5, -3.0, 1.2];
@@ -165,7 +165,7 @@ impl Quantizer {
     /// This quantizer after a cast.
     ///
     /// ```
-    /// use exmy::bulk::Cast;
+    /// use exmy::slice::Cast;
     /// use exmy::format::Format;
     /// use exmy::quantizer::Quantizer;
     ///
@@ -183,9 +183,9 @@ impl Quantizer {
     /// there is one.
     ///
     /// ```
-    /// use exmy::bulk::Cast;
+    /// use exmy::slice::Cast;
     /// use exmy::format::Format;
-    /// use exmy::hadamard::Hadamard;
+    /// use exmy::block::hadamard::Hadamard;
     /// use exmy::quantizer::Quantizer;
     ///
     /// // In whatever order they are named, the cast comes first.
@@ -347,7 +347,7 @@ impl Quantizer {
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
     /// use exmy::random::{Philox, Stream};
-    /// use exmy::view::{View, ViewMut};
+    /// use exmy::slice::{View, ViewMut};
     ///
     /// let quantizer: Quantizer = "mxfp4".parse()?;
     /// let random = Philox::new(0, Stream::new("unused"));
@@ -377,7 +377,7 @@ impl Quantizer {
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
     /// use exmy::random::{Philox, Stream};
-    /// use exmy::view::{View, ViewMut};
+    /// use exmy::slice::{View, ViewMut};
     ///
     /// let quantizer: Quantizer = "bf16>e2m1/2:e4m3fn".parse()?;
     /// let random = Philox::new(0, Stream::new("unused"));

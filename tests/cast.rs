@@ -1,8 +1,8 @@
 //! Slices of typed numbers and of codes are the same memory, and no stray bit becomes a number.
 
-use exmy::cast::{self, BytesError, StrayBits};
 use exmy::format::Format;
 use exmy::minifloat::*;
+use exmy::slice::cast::{self, BytesError, StrayBits};
 
 #[test]
 fn every_code_is_lent_and_returned() {

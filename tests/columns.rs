@@ -4,9 +4,9 @@
 #![cfg(feature = "std")]
 
 use exmy::format::Format;
-use exmy::golden::columns::{BLOCK, Columns, ColumnsError, Conversion, Table, digest, mix64};
 use exmy::round::{Profile, Rounding};
 use exmy::text::UnknownName;
+use exmy::vectors::columns::{BLOCK, Columns, ColumnsError, Conversion, Table, digest, mix64};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 
 #![cfg(feature = "safetensors")]
 
-use exmy::files::{Dtype, Options, Outline, Output, Progress, Reader, Writer, quantize};
+use exmy::safetensors::{Dtype, Options, Outline, Output, Progress, Reader, Writer, quantize};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs::File;
 use std::ops::ControlFlow;

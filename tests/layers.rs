@@ -1,5 +1,5 @@
 //! The module graph against the list of layers in `docs/architecture.md`: nothing is imported from
-//! above, nothing in a circle, and no module is missing from the list.
+//! above, nothing in a circle, and no module is missing from the list. And the links between pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -113,6 +113,24 @@ fn no_module_imports_from_above_or_in_a_circle() {
     assert!(missing.is_empty(), "listed but not there: {missing:?}");
 }
 
+/// What a newcomer has to look through; what is there for the other crates alone is hidden.
+#[test]
+fn at_most_14_modules_are_public() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let code = fs::read_to_string(root.join("src/lib.rs")).unwrap();
+    let (mut public, mut hidden) = (Vec::new(), false);
+    for line in code.lines() {
+        if let Some(module) = line.strip_prefix("pub mod ")
+            && !hidden
+        {
+            public.push(module.trim_end_matches([';', ' ', '{']));
+        }
+        hidden = line == "#[doc(hidden)]" || hidden && line.starts_with("#[");
+    }
+    assert!(public.contains(&"prelude") && !public.contains(&"simd"), "{public:?}");
+    assert!(public.len() <= 14, "{} public modules: {public:?}", public.len());
+}
+
 /// The files that allow unsafe code are those that the document names.
 #[test]
 fn unsafe_code_lives_where_the_document_says() {
@@ -142,6 +160,56 @@ fn unsafe_code_lives_where_the_document_says() {
     assert_eq!(found, named);
 }
 
+/// Headings as GitHub names them in links: lower case, words joined by hyphens, other marks left out.
+fn anchors(page: &str) -> BTreeSet<String> {
+    let mut fenced = false;
+    let headings = page.lines().filter(|line| {
+        fenced ^= line.starts_with("```");
+        !fenced && line.starts_with('#')
+    });
+    let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+    let name = |line: &str| line.trim_start_matches('#').trim().chars().filter(kept).collect();
+    headings.map(name).map(|name: String| name.to_lowercase().replace(' ', "-")).collect()
+}
+
+/// Links of a page to files, each with the heading after `#`.
+fn links(page: &str) -> impl Iterator<Item = (&str, &str)> {
+    let targets = page.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+    let files = targets.map(|(link, _)| link).filter(|link| !link.contains("://"));
+    files.map(|link| link.split_once('#').unwrap_or((link, "")))
+}
+
+#[test]
+fn links_of_the_pages_lead_somewhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut pages = vec!["README.md".into(), "CONTRIBUTING.md".into(), "CHANGELOG.md".into()];
+    for folder in ["docs", "docs/studies"] {
+        let files = fs::read_dir(root.join(folder)).unwrap().flatten();
+        pages.extend(files.map(|file| PathBuf::from(folder).join(file.file_name())));
+    }
+    let (mut count, mut broken) = (0, Vec::new());
+    for page in pages.iter().filter(|page| page.extension().is_some_and(|end| end == "md")) {
+        let text = fs::read_to_string(root.join(page)).unwrap();
+        for (file, heading) in links(&text) {
+            let target = match file {
+                "" => root.join(page),
+                file => root.join(page).parent().unwrap().join(file),
+            };
+            let there = target.exists()
+                && (heading.is_empty()
+                    || anchors(&fs::read_to_string(&target).unwrap()).contains(heading));
+            count += 1;
+            if !there {
+                broken.push(format!("{}: {file}#{heading}", page.display()));
+            }
+        }
+    }
+    assert!(count > 50 && broken.is_empty(), "{count} links; broken: {broken:#?}");
+    let page = "# The `a` of B-c, _d\n[x](y.md#z) [web](https://a.b/c.md) [here](#top)";
+    assert_eq!(links(page).collect::<Vec<_>>(), [("y.md", "z"), ("", "top")]);
+    assert!(anchors(page).contains("the-a-of-b-c-_d"));
+}
+
 /// Lines that not every target without `std` compiles: atomics, which may be missing or be of 32 bits
 /// at most, and code for an architecture that takes vectors for granted, which its targets for bare
 /// machines do not have. Where `std` is, both are; and `std` names itself in `std::sync::atomic`.
@@ -164,7 +232,7 @@ fn without_std_little_is_asked_of_a_target() {
         .filter(|(gate, _)| !gate.contains("feature = ") || gate.contains("\"alloc\""))
         .filter_map(|(_, line)| line.split("mod ").nth(1)?.strip_suffix(';'))
         .collect();
-    assert!(modules.contains(&"gemm") && !modules.contains(&"golden"), "{modules:?}");
+    assert!(modules.contains(&"gemm") && !modules.contains(&"vectors"), "{modules:?}");
     let mut files = Vec::new();
     sources(&root, &mut files);
     for file in files {

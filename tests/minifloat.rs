@@ -7,11 +7,11 @@ mod common;
 use std::cmp::Ordering;
 
 use common::power;
-use exmy::bulk::Converter;
 use exmy::format::{Format, Value};
 use exmy::math::{Context, Operand};
 use exmy::minifloat::*;
 use exmy::round::{Overflow, Rounding, Rules, StochasticVariant};
+use exmy::slice::Converter;
 use half::{bf16, f16};
 use num_traits::Bounded;
 use proptest::prelude::*;

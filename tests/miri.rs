@@ -7,13 +7,12 @@
 #![cfg(feature = "std")]
 
 use exmy::block::{Axis, BlockFormat, BlockTensor, PlainBlocks};
-use exmy::bulk::{Cast, Converter, Real, decode_into, decode_plain, words_into};
 use exmy::format::Format;
 use exmy::minifloat::Bits;
 use exmy::pack::{Code, pack_into, packed_len, unpack_into};
 use exmy::random::{Philox, Stream};
 use exmy::round::{Overflow, Rounding};
-use exmy::view::{View, ViewMut};
+use exmy::slice::{Cast, Converter, Real, View, ViewMut, decode_into, decode_plain, words_into};
 
 const RANDOM: Philox = Philox::new(5, Stream::new("small"));
 /// Around the groups of eight codes and the registers of 64 bytes.
@@ -127,7 +126,7 @@ fn conversions_touch_their_own_elements() {
     }
 }
 
-/// More than [a table](exmy::bulk) is made for, and a stretch with a rest.
+/// More than [a table](exmy::slice) is made for, and a stretch with a rest.
 #[test]
 fn longer_slices_too() {
     let x = numbers(1100);

@@ -5,7 +5,7 @@
 
 #![no_main]
 
-use exmy::files::{Header, Reader};
+use exmy::safetensors::{Header, Reader};
 use libfuzzer_sys::fuzz_target;
 use std::io::Cursor;
 

@@ -1,12 +1,12 @@
 //! One element of a block: to its code, given the block's scale, and back.
 
 use super::BlockFormat;
+use crate::block::scale::{
+    Choices, Elements, Order, ScaleRule, Smallest, TensorFactors, Zeros, floor_log2,
+};
 use crate::format::{Format, Value};
 use crate::math::{Context, Operand};
 use crate::round::{Overflow, Rounding, Rules};
-use crate::scale::{
-    Choices, Elements, Order, ScaleRule, Smallest, TensorFactors, Zeros, floor_log2,
-};
 
 /// The code of an element in a block of the given scale.
 pub(crate) fn encode_element(

@@ -40,15 +40,14 @@ use super::kernel::{
     Zero,
 };
 use super::{Axis, BlockFormat, decode_element, encode_element};
-use crate::bulk::grid::{self, Common, Grid};
-use crate::bulk::memory::Traffic;
-use crate::bulk::{Cast, Converter, SPAN};
+use crate::block::scale::{Elements as ElementRounding, Profile, ScaleRule, TensorFactors, Zeros};
 use crate::format::Value;
 use crate::kept::Kept;
 use crate::minifloat::Bits;
 use crate::round::{Overflow, Rounding};
-use crate::scale::{Elements as ElementRounding, Profile, ScaleRule, TensorFactors, Zeros};
-use crate::view::{View, checked_count};
+use crate::slice::grid::{self, Common, Grid};
+use crate::slice::memory::Traffic;
+use crate::slice::{Cast, Converter, SPAN, View, checked_count};
 pub(crate) use sheet::largest_in;
 use sheet::maxima;
 

@@ -10,7 +10,7 @@ use core::fmt;
 use core::str::FromStr;
 
 use super::{BlockFormat, BlockFormatError, Profile, Shape};
-use crate::scale::ScaleRule;
+use crate::block::scale::ScaleRule;
 use crate::text::{ParseFormatError, Short, UnknownName};
 
 /// The block formats with a name of their own, by which they are printed.

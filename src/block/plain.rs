@@ -1,5 +1,5 @@
 //! The plain definition of block quantization: element by element through the rounding core, block
-//! by block from the formulas of [`scale`](crate::scale). The fast kernels are tested against it.
+//! by block from the formulas of [`scale`](crate::block::scale). The fast kernels are tested against it.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -8,10 +8,10 @@ use core::ops::Range;
 use super::element::encode_quotient;
 use super::fast::is_largest;
 use super::{Axis, BlockFormat, decode_element, encode_element};
+use crate::block::scale::{FourOverSix, ScaleRule, TensorFactors, power_code};
 use crate::random::Philox;
 use crate::round::{Overflow, Rounding};
-use crate::scale::{FourOverSix, ScaleRule, TensorFactors, power_code};
-use crate::view::{View, checked_count};
+use crate::slice::{View, checked_count};
 
 /// A matrix in a block format, a number a code.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +38,7 @@ impl PlainBlocks {
     /// use exmy::block::{Axis, PlainBlocks};
     /// use exmy::random::{Philox, Stream};
     /// use exmy::round::{Overflow, Rounding};
-    /// use exmy::view::View;
+    /// use exmy::slice::View;
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let scale = |rule: &str, amax: f32| {
@@ -133,7 +133,7 @@ impl PlainBlocks {
     /// use exmy::block::{Axis, BlockFormat, PlainBlocks};
     /// use exmy::random::{Philox, Stream};
     /// use exmy::round::{Overflow, Rounding};
-    /// use exmy::view::View;
+    /// use exmy::slice::View;
     ///
     /// // The second largest magnitude becomes 6: one outlier does not rule the block.
     /// let second = |x: &[f32]| {

@@ -15,8 +15,7 @@ use alloc::vec::Vec;
 
 use super::BlockTensor;
 use super::fast::{self, copy_rows, for_each};
-use crate::bulk::{Converter, SPAN};
-use crate::view::View;
+use crate::slice::{Converter, SPAN, View};
 use lanes::Element;
 use watch::Watch;
 
@@ -77,9 +76,8 @@ impl Statistics {
     ///
     /// ```
     /// use exmy::block::Statistics;
-    /// use exmy::bulk::{Cast, Converter};
+    /// use exmy::slice::{Cast, Converter, View};
     /// use exmy::format::Format;
-    /// use exmy::view::View;
     ///
     /// let x = [448.0_f32, 449.0, 1e-4, 0.0, f32::NAN];
     /// let cast = Converter::from(Cast::new(Format::E4M3FN));
@@ -103,7 +101,7 @@ impl Statistics {
     ///
     /// ```
     /// use exmy::block::Statistics;
-    /// use exmy::bulk::{Cast, Converter};
+    /// use exmy::slice::{Cast, Converter};
     /// use exmy::format::Format;
     ///
     /// let cast = Converter::from(Cast::new(Format::F32));
@@ -184,9 +182,8 @@ impl Statistics {
     ///
     /// ```
     /// use exmy::block::Statistics;
-    /// use exmy::bulk::{Cast, Converter};
+    /// use exmy::slice::{Cast, Converter, View};
     /// use exmy::format::Format;
-    /// use exmy::view::View;
     ///
     /// let of = |x: &[f32]| {
     ///     let cast = Converter::from(Cast::new(Format::E2M1));
@@ -216,9 +213,8 @@ impl Statistics {
     ///
     /// ```
     /// use exmy::block::Statistics;
-    /// use exmy::bulk::{Cast, Converter};
+    /// use exmy::slice::{Cast, Converter, View};
     /// use exmy::format::Format;
-    /// use exmy::view::View;
     ///
     /// let of = |x: &[f32]| {
     ///     let cast = Converter::from(Cast::new(Format::E2M1));
@@ -238,9 +234,8 @@ impl Statistics {
     ///
     /// ```
     /// use exmy::block::Statistics;
-    /// use exmy::bulk::{Cast, Converter};
+    /// use exmy::slice::{Cast, Converter, View};
     /// use exmy::format::Format;
-    /// use exmy::view::View;
     ///
     /// let of = |x: &[f32]| {
     ///     let cast = Converter::from(Cast::new(Format::E2M1));
@@ -257,9 +252,8 @@ impl Statistics {
     ///
     /// ```
     /// use exmy::block::Statistics;
-    /// use exmy::bulk::{Cast, Converter};
+    /// use exmy::slice::{Cast, Converter, View};
     /// use exmy::format::Format;
-    /// use exmy::view::View;
     ///
     /// let of = |x: &[f32]| {
     ///     let cast = Converter::from(Cast::new(Format::E2M1));
@@ -286,7 +280,7 @@ impl BlockTensor {
     /// use exmy::block::{Axis, BlockFormat, BlockTensor};
     /// use exmy::random::{Philox, Stream};
     /// use exmy::round::{Overflow, Rounding};
-    /// use exmy::view::View;
+    /// use exmy::slice::View;
     ///
     /// // 2^-20 is less than half of what E2M1 times E4M3 can express beside 1; its block is lost.
     /// let mut x = [0.0_f32; 32];
@@ -315,7 +309,7 @@ impl BlockTensor {
     /// use exmy::block::Axis;
     /// use exmy::quantizer::Quantizer;
     /// use exmy::random::{Philox, Stream};
-    /// use exmy::view::View;
+    /// use exmy::slice::View;
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[7.9_f32, 1.0, 0.1, 0.1, 0.3], 1, 5);

@@ -21,12 +21,11 @@ use alloc::vec::Vec;
 use super::Statistics;
 use super::fast::{self, Blocks, Encoded, Own, is_largest};
 use super::{Axis, BlockFormat, PlainBlocks};
-use crate::bulk::Real;
 use crate::format::Format;
 use crate::pack;
 use crate::random::Philox;
 use crate::round::{Overflow, Rounding};
-use crate::view::{View, ViewMut};
+use crate::slice::{Real, View, ViewMut};
 
 /// A matrix of packed element codes, its blocks' scales and, if the format has one, its own scale.
 ///
@@ -34,7 +33,7 @@ use crate::view::{View, ViewMut};
 /// use exmy::block::{Axis, BlockFormat, BlockTensor};
 /// use exmy::random::{Philox, Stream};
 /// use exmy::round::{Overflow, Rounding};
-/// use exmy::view::View;
+/// use exmy::slice::View;
 ///
 /// let random = Philox::new(0, Stream::new("unused"));
 /// let x = View::new(&[0.1_f32, 0.5, -3.0, 1.25], 1, 4);
@@ -73,7 +72,7 @@ impl BlockTensor {
     /// use exmy::block::{Axis, BlockFormat, BlockTensor};
     /// use exmy::random::{Philox, Stream};
     /// use exmy::round::{Overflow, Rounding};
-    /// use exmy::view::View;
+    /// use exmy::slice::View;
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[3.5_f32, 0.4, f32::NAN], 3, 1);
@@ -114,7 +113,7 @@ impl BlockTensor {
     /// use exmy::block::{Axis, BlockTensor};
     /// use exmy::random::{Philox, Stream};
     /// use exmy::round::{Overflow, Rounding};
-    /// use exmy::view::View;
+    /// use exmy::slice::View;
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let format = "e2m1/4:e4m3fn".parse()?;
@@ -152,7 +151,7 @@ impl BlockTensor {
     /// use exmy::block::{Axis, BlockFormat, BlockTensor};
     /// use exmy::random::{Philox, Stream};
     /// use exmy::round::{Overflow, Rounding};
-    /// use exmy::view::View;
+    /// use exmy::slice::View;
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[0.5_f32, -3.0, 1.5, 1e4], 1, 4);
@@ -365,7 +364,7 @@ impl BlockTensor {
     ///
     /// ```
     /// use exmy::block::{Axis, BlockFormat, BlockTensor};
-    /// use exmy::view::ViewMut;
+    /// use exmy::slice::ViewMut;
     ///
     /// // 3 and 0.5, times 2^127.
     /// let parts = (vec![0x15], vec![254]);

@@ -16,13 +16,13 @@ mod name;
 pub use name::ParseAccumulationError;
 
 use super::unit::Model;
-use crate::bulk::Cast;
 use crate::format::Format;
+use crate::slice::Cast;
 
 /// How the products of a row and a column become one number.
 ///
 /// ```
-/// use exmy::bulk::Cast;
+/// use exmy::slice::Cast;
 /// use exmy::format::Format;
 /// use exmy::gemm::{Accumulation, Order, Sum};
 /// use exmy::round::Rounding;

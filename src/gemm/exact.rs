@@ -131,7 +131,7 @@ mod tests {
     use crate::format::Format;
     use crate::gemm::Operand;
     use crate::random::{Philox, Stream};
-    use crate::view::View;
+    use crate::slice::View;
 
     /// Codes of every kind of range: near each other, far apart, with zeros and special values.
     fn codes(format: Format, len: usize, spread: u64, seed: u64) -> Vec<u16> {

@@ -16,7 +16,7 @@ mod avx512;
 #[doc(hidden)]
 pub use avx512::{Columns, End};
 
-use crate::view::{View, ViewMut};
+use crate::slice::{View, ViewMut};
 
 /// Length of the blocks along K whose sums are formed apart.
 pub const K_BLOCK: usize = 256;

@@ -65,8 +65,7 @@ pub use plain::{images_plain, multiply_plain, sum_plain};
 pub use report::Report;
 
 use super::error::{GemmError, Why};
-use crate::bulk::Converter;
-use crate::view::ViewMut;
+use crate::slice::{Converter, ViewMut};
 
 /// The factors of a product and of what the output holds: alpha and beta of the BLAS.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -103,7 +102,7 @@ impl Scaling {
 /// ```
 /// use exmy::gemm::Operand;
 /// use exmy::gemm::fast::{Packed, Scaling, multiply};
-/// use exmy::view::{View, ViewMut};
+/// use exmy::slice::{View, ViewMut};
 ///
 /// // 2^24 + 1 is no binary32 number: in one chain the two 1 would be lost one by one.
 /// let a = Packed::left(&Operand::from(View::new(&[16_777_216.0_f32, 1.0, 0.0, 1.0], 1, 4)));

@@ -4,10 +4,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::operand::{Operand, Store};
-use crate::bulk::decode_into;
 use crate::format::{Format, Value};
 use crate::math;
-use crate::view::View;
+use crate::slice::{View, decode_into};
 
 /// Vectors of `k` consecutive numbers that sums run along: the rows of A, or the columns of B.
 ///

@@ -12,7 +12,7 @@ use super::error::{Side, Why};
 use super::unit::{Model, Preset};
 use crate::block::{Axis, BlockFormat, BlockTensor};
 use crate::format::Format;
-use crate::view::View;
+use crate::slice::View;
 
 /// How an operand's numbers are held.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ pub enum Store<'a> {
 /// ```
 /// use exmy::format::Format;
 /// use exmy::gemm::Operand;
-/// use exmy::view::View;
+/// use exmy::slice::View;
 ///
 /// let codes = View::new(&[0x38_u8, 0x40, 0xB8, 0x00, 0x38, 0x7E], 2, 3); // 1 2 -1, 0 1 448
 /// let a = Operand::codes8(Format::E4M3FN, codes)?;
@@ -80,7 +80,7 @@ impl<'a> Operand<'a> {
     /// ```
     /// use exmy::format::Format;
     /// use exmy::gemm::{Operand, Spec, gemm, gemm_codes};
-    /// use exmy::view::View;
+    /// use exmy::slice::View;
     ///
     /// // 1 + 2^-30 is no binary32 number, and its square needs 61 bits.
     /// let x = [1.0 + 2.0_f64.powi(-30)];
@@ -115,7 +115,7 @@ impl<'a> Operand<'a> {
     /// ```
     /// use exmy::format::Format;
     /// use exmy::gemm::{Operand, Spec, gemm};
-    /// use exmy::view::View;
+    /// use exmy::slice::View;
     ///
     /// // A TF32 number has 19 bits, and its code is those: a binary32 number's first ones.
     /// let one = 1.0_f32.to_bits() >> 13;
@@ -137,7 +137,7 @@ impl<'a> Operand<'a> {
     /// ```
     /// use exmy::format::Format;
     /// use exmy::gemm::{Operand, Spec, gemm};
-    /// use exmy::view::View;
+    /// use exmy::slice::View;
     ///
     /// // Exponents of 15 bits: the number is far beyond binary64, its product with the other is not.
     /// let wide = Format::ieee(15, 48)?;

@@ -20,7 +20,7 @@ use crate::format::{Format, Value};
 use crate::math::Operand as Number;
 use crate::minifloat::Bits;
 use crate::round::{Exact, Rules};
-use crate::view::{self, ViewMut};
+use crate::slice::{ViewMut, view};
 use fast::Packs;
 
 /// What is known about a product besides its results.
@@ -42,7 +42,7 @@ pub struct Report {
 /// use exmy::gemm::{Operand, Spec, gemm};
 /// use exmy::random::{Philox, Stream};
 /// use exmy::round::{Overflow, Rounding};
-/// use exmy::view::View;
+/// use exmy::slice::View;
 ///
 /// let quantize = |x: &[f32], rows, cols| {
 ///     let (x, random) = (View::new(x, rows, cols), Philox::new(0, Stream::new("unused")));
@@ -76,7 +76,7 @@ pub fn gemm<'a, 'b>(
 ///
 /// ```
 /// use exmy::gemm::{Spec, gemm_into};
-/// use exmy::view::{View, ViewMut};
+/// use exmy::slice::{View, ViewMut};
 ///
 /// let (a, b) = (View::new(&[3.0], 1, 1), View::new(&[4.0], 1, 1));
 /// let mut c = [100.0];
@@ -125,7 +125,7 @@ pub fn gemm_into<'a, 'b>(
 /// ```
 /// use exmy::format::Format;
 /// use exmy::gemm::{Spec, gemm_codes};
-/// use exmy::view::View;
+/// use exmy::slice::View;
 ///
 /// // 2^60 + 2^-60 is no binary32 number, and no binary64 number: the sum is rounded to odd.
 /// let big = 2.0_f32.powi(60);
@@ -159,7 +159,7 @@ pub fn gemm_codes<'a, 'b, C: Bits>(
 ///
 /// ```
 /// use exmy::gemm::{Operand, Spec, gemm_batched};
-/// use exmy::view::View;
+/// use exmy::slice::View;
 ///
 /// let x = [1.0, 2.0, 3.0, 4.0];
 /// let heads: Vec<Operand> = x.chunks(2).map(|x| View::new(x, 1, 2).into()).collect();

@@ -3,10 +3,10 @@
 use core::str::FromStr;
 
 use super::accumulation::{Accumulation, ParseAccumulationError};
-use crate::bulk::Cast;
 use crate::format::Format;
 use crate::random::Philox;
 use crate::round::Rounding;
+use crate::slice::Cast;
 
 /// What becomes of results that are infinite or NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -36,7 +36,7 @@ pub enum NonFinite {
 /// ```
 /// use exmy::format::Format;
 /// use exmy::gemm::{Spec, gemm};
-/// use exmy::view::View;
+/// use exmy::slice::View;
 ///
 /// let (a, b) = ([1.0, 2.0, 3.0, 4.0], [0.5, -1.0]);
 /// let (a, b) = (View::new(&a, 2, 2), View::new(&b, 2, 1));

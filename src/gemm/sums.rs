@@ -13,10 +13,10 @@ use alloc::vec::Vec;
 
 use super::accumulation::{Order, Sum};
 use super::numbers::Numbers;
-use crate::bulk::Cast;
 use crate::format::Format;
 use crate::math::{Context, Operand};
 use crate::random::Philox;
+use crate::slice::Cast;
 
 pub(super) use binary32::Chains;
 pub(super) use columns::Columns;

@@ -17,8 +17,8 @@ use alloc::vec::Vec;
 
 use super::accumulation::TeAlpha;
 use super::operand::{Operand, Store};
-use crate::bulk::decode_into;
 use crate::format::Format;
+use crate::slice::decode_into;
 
 /// Elements of a block along the sum.
 pub(super) const BLOCK: usize = 16;

@@ -9,7 +9,7 @@ use super::operand::{Operand, Store};
 use super::unit::{Input, Model, Rows, Scale, Unit, UnitError};
 use crate::format::Format;
 use crate::math::Operand as Number;
-use crate::view::View;
+use crate::slice::View;
 
 /// One side's codes and scales, vectors along the sum.
 struct Side {

@@ -6,14 +6,13 @@ use core::fmt;
 
 use super::{Axis, Quantizer, Target, image};
 use crate::block::fast::{CHUNK, Own, for_each, is_largest};
+use crate::block::hadamard::HadamardError;
 use crate::block::{BlockFormat, BlockFormatError, BlockTensor, Shape, Statistics};
-use crate::bulk::{Cast, Converter};
 use crate::format::Format;
-use crate::hadamard::HadamardError;
 use crate::minifloat::Bits;
 use crate::pack;
 use crate::random::Philox;
-use crate::view::{self, View, ViewMut};
+use crate::slice::{Cast, Converter, View, ViewMut, view};
 
 /// The E8M0 code of 1.
 const ONE: u8 = 127;
@@ -105,7 +104,7 @@ impl Quantizer {
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
     /// use exmy::random::{Philox, Stream};
-    /// use exmy::view::View;
+    /// use exmy::slice::View;
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[0.1_f32, 0.3, -3.0, 500.0], 1, 4);
@@ -153,7 +152,7 @@ impl Quantizer {
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
     /// use exmy::random::{Philox, Stream};
-    /// use exmy::view::View;
+    /// use exmy::slice::View;
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[1.0_f32, 2.0, 30.0], 1, 3);
@@ -191,7 +190,7 @@ impl Quantizer {
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
     /// use exmy::random::{Philox, Stream};
-    /// use exmy::view::View;
+    /// use exmy::slice::View;
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[1.0_f32, 2.0, 30.0], 1, 3);

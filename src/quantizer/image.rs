@@ -14,12 +14,11 @@ use super::{Axis, Quantizer, Target};
 use crate::block::fast::{
     Blocks, CHUNK, Chunk, OwnScale, Part, STRETCH, Sheet, common_multiple, copy_rows, for_each,
 };
-use crate::bulk::memory::{self, Traffic};
-use crate::bulk::{Cast, Converter};
-use crate::hadamard::Hadamard;
+use crate::block::hadamard::Hadamard;
 use crate::kept::Kept;
 use crate::random::Philox;
-use crate::view::{View, ViewMut};
+use crate::slice::memory::{self, Traffic};
+use crate::slice::{Cast, Converter, View, ViewMut};
 
 pub(super) fn write(
     quantizer: &Quantizer,

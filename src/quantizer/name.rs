@@ -5,9 +5,9 @@ use core::fmt;
 use core::str::FromStr;
 
 use super::{Cast, Quantizer, Target};
+use crate::block::hadamard::Hadamard;
 use crate::block::{self, ParseBlockFormatError, Written};
 use crate::format::{Format, NAMED};
-use crate::hadamard::Hadamard;
 use crate::round::{Overflow, Rounding};
 use crate::text::{ParseFormatError, Short, UnknownName};
 

@@ -5,7 +5,7 @@ use super::{RANDOM, bits, levels};
 use exmy::block::{Axis, BlockFormat, BlockTensor, PlainBlocks};
 use exmy::quantizer::{Quantizer, Target};
 use exmy::simd::with_level;
-use exmy::view::{View, ViewMut};
+use exmy::slice::{View, ViewMut};
 
 /// Tells the first difference, not all numbers.
 fn same<T: Copy + PartialEq + std::fmt::Debug>(found: &[T], plain: &[T], at: &str, what: &str) {

@@ -10,15 +10,14 @@ mod shapes;
 mod statistics;
 mod tensor;
 
+use exmy::block::scale::ScaleRule;
 use exmy::block::{BlockFormat, BlockTensor, NAMED, PlainBlocks, Profile};
-use exmy::bulk::{Cast, Converter};
 use exmy::format::Format;
 use exmy::quantizer::{Axis, Quantizer, Target};
 use exmy::random::{Philox, Stream};
 use exmy::round::{Overflow, Rounding};
-use exmy::scale::ScaleRule;
 use exmy::simd::{Level, with_level};
-use exmy::view::{View, ViewMut};
+use exmy::slice::{Cast, Converter, View, ViewMut};
 
 const RANDOM: Philox = Philox::new(5, Stream::new("blocks"));
 

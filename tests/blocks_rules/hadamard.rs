@@ -1,9 +1,9 @@
 //! The Hadamard transform against a product with the matrix in f64, and its algebra.
 
-use exmy::hadamard::{Hadamard, HadamardError, Signs};
+use exmy::block::hadamard::{Hadamard, HadamardError, Signs};
 use exmy::quantizer::{Axis, Quantizer};
 use exmy::simd::{Level, with_level};
-use exmy::view::{View, ViewMut};
+use exmy::slice::{View, ViewMut};
 
 use super::{RANDOM, bits, uniform};
 

@@ -1,7 +1,7 @@
 //! The tables of `docs/blocks.md` against the code.
 
+use exmy::block::scale::ScaleRule;
 use exmy::block::{BlockFormat, Profile};
-use exmy::scale::ScaleRule;
 
 use super::rules::{power, quantize};
 

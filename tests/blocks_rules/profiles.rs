@@ -7,7 +7,7 @@
 
 use exmy::block::{Axis, BlockFormat, PlainBlocks};
 use exmy::quantizer::Quantizer;
-use exmy::view::View;
+use exmy::slice::View;
 
 use super::RANDOM;
 

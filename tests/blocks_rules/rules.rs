@@ -4,7 +4,7 @@
 use exmy::block::{Axis, BlockFormat, PlainBlocks};
 use exmy::format::Format;
 use exmy::quantizer::{Quantizer, Target};
-use exmy::view::View;
+use exmy::slice::View;
 use num_bigint::BigInt;
 
 use super::{RANDOM, uniform};

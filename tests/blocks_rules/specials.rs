@@ -303,7 +303,7 @@ fn five_bits_of_scale() {
         use exmy::block::{Axis, PlainBlocks};
         use exmy::round::{Overflow, Rounding};
         let x = [amax];
-        let x = exmy::view::View::new(&x, 1, 1);
+        let x = exmy::slice::View::new(&x, 1, 1);
         let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
         let found = PlainBlocks::quantize(x, Axis::Cols, format, rounding, overflow, super::RANDOM);
         scale.to_f32(u64::from(found.scales[0]))

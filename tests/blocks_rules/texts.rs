@@ -1,10 +1,10 @@
 //! Textual forms of rules, profiles, rotations and the quantizers that hold them.
 
+use exmy::block::hadamard::Hadamard;
+use exmy::block::scale::ScaleRule;
 use exmy::block::{BlockFormat, Profile};
-use exmy::hadamard::Hadamard;
 use exmy::quantizer::Quantizer;
 use exmy::round::Rounding;
-use exmy::scale::ScaleRule;
 use proptest::prelude::*;
 
 #[test]

@@ -1,12 +1,12 @@
 //! To codes, deterministically: modes, policies, profiles, flushes, slices of every length.
 
-use exmy::bulk::{Cast, Converter, decode_into};
 use exmy::format::Format;
 use exmy::minifloat::Bits;
 use exmy::round::{
     AbsentNan, Flush, NanCode, NanRules, Operands, Overflow, Payload, Profile, Rounding, Rules,
     SignRule,
 };
+use exmy::slice::{Cast, Converter, decode_into};
 
 use super::{check, expected, format, formats, inputs, levels, spread, with_level};
 

@@ -1,8 +1,8 @@
 //! To values: thresholds worked out by hand, in place and not, with any number of threads.
 
-use exmy::bulk::{Cast, Converter};
 use exmy::format::Format;
 use exmy::round::{Overflow, Rounding};
+use exmy::slice::{Cast, Converter};
 
 use super::{RANDOM, format, inputs, levels, with_level};
 

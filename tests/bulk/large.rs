@@ -1,10 +1,9 @@
 //! Slices larger than the caches, whose memory is treated otherwise: the same results.
 
-use exmy::bulk::{Cast, Converter};
 use exmy::minifloat::Bits;
 use exmy::quantizer::{Axis, Quantizer};
 use exmy::round::Rounding;
-use exmy::view::{View, ViewMut};
+use exmy::slice::{Cast, Converter, View, ViewMut};
 
 use super::{RANDOM, format, inputs};
 

@@ -9,12 +9,12 @@ mod large;
 mod stochastic;
 mod structured;
 
-use exmy::bulk::Converter;
 use exmy::format::Format;
 use exmy::math::{Context, Operand};
 use exmy::minifloat::Bits;
 use exmy::random::{Philox, Stream};
 use exmy::simd::{Level, with_level};
+use exmy::slice::Converter;
 
 const RANDOM: Philox = Philox::new(3, Stream::new("bulk"));
 

@@ -1,10 +1,9 @@
 //! Stochastic rounding: every number of bits and variant, words by index.
 
 use exmy::block::Statistics;
-use exmy::bulk::{Cast, Converter};
 use exmy::format::Format;
 use exmy::round::{Flush, Overflow, Rounding, Rules};
-use exmy::view::View;
+use exmy::slice::{Cast, Converter, View};
 
 use super::{RANDOM, check, expected, format, formats, inputs, levels, spread, with_level};
 

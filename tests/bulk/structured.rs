@@ -1,10 +1,10 @@
 //! Inputs laid where rounding decides: values of the format, ties and quarter points, and what lies
 //! one and two places beside each.
 
-use exmy::bulk::{Cast, Converter};
 use exmy::format::Format;
 use exmy::random::{Philox, Stream};
 use exmy::round::{Overflow, Rounding};
+use exmy::slice::{Cast, Converter};
 
 use super::{RANDOM, check, formats, named, spread};
 

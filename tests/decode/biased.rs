@@ -1,7 +1,7 @@
 //! Formats with the most unusual biases, whose binades lie at the ends of binary32.
 
-use exmy::bulk::decode_into;
 use exmy::format::Format;
+use exmy::slice::decode_into;
 
 /// A bias of -127 puts the only binade at `2^128`, so every value is a subnormal one below it.
 #[test]

@@ -3,9 +3,9 @@
 #[cfg(feature = "half")]
 use super::named;
 use super::{at_every_level, format, of_up_to_8_bits};
-use exmy::bulk::{Real, decode_into, decode_plain};
 use exmy::format::Format;
 use exmy::minifloat::Bits;
+use exmy::slice::{Real, decode_into, decode_plain};
 
 /// Every code of every format of up to 8 bits, in a slice long enough for tables and short enough
 /// for none, as every type.

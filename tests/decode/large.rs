@@ -1,10 +1,10 @@
 //! Slices long enough for several threads and for stores past the caches.
 
 use super::{RANDOM, at_every_level};
-use exmy::bulk::{Cast, Converter, decode_into, decode_plain};
 use exmy::format::Format;
 use exmy::minifloat::Bits;
 use exmy::round::Rounding;
+use exmy::slice::{Cast, Converter, decode_into, decode_plain};
 
 /// More than 32 MiB of codes and results, which begin at no multiple of a cache line, by a table
 /// of the definition's results; what lies around the results stays.

@@ -1,9 +1,9 @@
 //! Values and codes worked out by hand from the formats' definitions.
 
 use super::at_every_level;
-use exmy::bulk::{Cast, Converter, decode_into};
 use exmy::format::Format;
 use exmy::round::{Overflow, Rounding};
+use exmy::slice::{Cast, Converter, decode_into};
 
 /// The values of a few codes, at the places of a slice that bodies and remainders share.
 #[test]

@@ -1,10 +1,10 @@
 //! Codes of one format to codes of another.
 
 use super::{RANDOM, at_every_level, format, named, of_up_to_8_bits};
-use exmy::bulk::{Cast, Converter};
 use exmy::format::Format;
 use exmy::minifloat::Bits;
 use exmy::round::{Operands, Overflow, Payload, Profile, Rounding, Rules};
+use exmy::slice::{Cast, Converter};
 
 fn is_plain<C: Bits, D: Bits>(converter: &Converter, from: Format, codes: &[C]) {
     let zero = D::from_u64(0);

@@ -1,10 +1,10 @@
 //! Numbers of `f64`, `f16` and `bf16` to codes and to the values of a format.
 
 use super::{RANDOM, at_every_level, format, named};
-use exmy::bulk::{Cast, Converter, Real, convert_into, decode_plain};
 use exmy::format::Format;
 use exmy::minifloat::Bits;
 use exmy::round::{Flush, Operands, Overflow, Profile, Rounding, Rules};
+use exmy::slice::{Cast, Converter, Real, convert_into, decode_plain};
 
 /// Binary64 numbers: every binary32 exponent and some outside, with binary32 significands, what
 /// lies next to them, and significands of all ones, of both signs.

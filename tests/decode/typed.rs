@@ -1,13 +1,12 @@
 //! Slices of typed numbers against the methods of one.
 
 use super::{RANDOM, at_every_level, f32s};
-use exmy::bulk::{Cast, Converter};
-use exmy::cast;
 use exmy::minifloat::{
     Bf16, Binary8p3se, E2M1, E2M3, E4M3, E4M3Fnuz, E5M2, E8M0, ExMy, F16, Finite, FloatFormat,
     Int8, Minifloat,
 };
 use exmy::round::{Overflow, Rounding};
+use exmy::slice::{Cast, Converter, cast};
 
 fn codes_are_valid<F: FloatFormat>(numbers: &[Minifloat<F>]) {
     assert!(cast::from_bits::<F>(cast::as_bits(numbers)).is_ok(), "{}", F::FORMAT);

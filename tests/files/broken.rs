@@ -1,7 +1,7 @@
 //! Files that are broken: each is answered with what is wrong, none with a panic or with memory by
 //! the gigabyte.
 
-use exmy::files::{Dtype, Outline, Reader, Writer};
+use exmy::safetensors::{Dtype, Outline, Reader, Writer};
 use proptest::prelude::*;
 use std::io::Cursor;
 

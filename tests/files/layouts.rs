@@ -3,8 +3,8 @@
 
 use crate::quantized::{assert_bits, image, options, random, values};
 use crate::{convert, f32_bytes, numbers, places, power, write};
-use exmy::files::{Dtype, FileLayout, Options};
 use exmy::quantizer::Axis;
+use exmy::safetensors::{Dtype, FileLayout, Options};
 use safetensors::tensor::SafeTensors;
 
 /// The elements of E2M1, by code.

@@ -9,8 +9,8 @@ mod oracle;
 mod quantized;
 mod wide;
 
-use exmy::files::{Dtype, Options, Outline, Progress, Report, Writer, quantize};
 use exmy::random::{Philox, Stream};
+use exmy::safetensors::{Dtype, Options, Outline, Progress, Report, Writer, quantize};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 

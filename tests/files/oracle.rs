@@ -2,7 +2,7 @@
 //! file byte by byte.
 
 use crate::{f32_bytes, numbers, places, power, write};
-use exmy::files::{Dtype, Outline, Reader, Survey, Writer};
+use exmy::safetensors::{Dtype, Outline, Reader, Survey, Writer};
 use safetensors::tensor::{Dtype as Theirs, SafeTensors, TensorView};
 use std::collections::{BTreeMap, HashMap};
 use std::io::Cursor;

@@ -3,10 +3,12 @@
 
 use crate::{convert, f32_bytes, numbers, places, power, write};
 use exmy::block::NAMED;
-use exmy::files::{Dtype, Fate, Kept, Options, Output, Progress, Reader, dequantize, quantize};
 use exmy::quantizer::{Axis, Quantizer};
 use exmy::random::{Philox, Stream};
-use exmy::view::{View, ViewMut};
+use exmy::safetensors::{
+    Dtype, Fate, Kept, Options, Output, Progress, Reader, dequantize, quantize,
+};
+use exmy::slice::{View, ViewMut};
 use safetensors::tensor::SafeTensors;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -229,7 +231,7 @@ fn the_rest_passes_byte_for_byte() {
     let report = convert(&output, &again, &crate::quantized::options("e5m2"));
     let header = Reader::open(&again).unwrap().header().clone();
     assert_eq!(header.metadata()["exmy.format"], "e5m2, mxfp4");
-    let kept = |row: &&exmy::files::Row| row.fate == Fate::Kept(Kept::Quantized);
+    let kept = |row: &&exmy::safetensors::Row| row.fate == Fate::Kept(Kept::Quantized);
     assert_eq!(report.rows.iter().filter(kept).count(), 2);
     assert_bits(&values(&again, "w.weight"), &values(&output, "w.weight"), "w.weight");
     assert_eq!(header.get("head.weight").unwrap().dtype, Dtype::F8E5M2);
@@ -272,7 +274,7 @@ fn what_cannot_be_done_is_refused_before_anything_is_written() {
     write(&input, &tensors);
     let refused = |options: &Options, parts: &[&str]| {
         let mut go_on = |_: &Progress<'_>| ControlFlow::Continue(());
-        let error = exmy::files::quantize(&input, &output, options, &mut go_on).unwrap_err();
+        let error = exmy::safetensors::quantize(&input, &output, options, &mut go_on).unwrap_err();
         for part in parts {
             assert!(error.to_string().contains(part), "no {part:?} in {error}");
         }
@@ -325,7 +327,7 @@ fn all_that_does_not_fit_is_named_at_once() {
     write(&input, &[odd("a"), even, odd("b\n"), odd("c")]);
     let mut go_on = |_: &Progress<'_>| ControlFlow::Continue(());
     let mut refused = |options: &Options| {
-        let error = exmy::files::quantize(&input, &output, options, &mut go_on).unwrap_err();
+        let error = exmy::safetensors::quantize(&input, &output, options, &mut go_on).unwrap_err();
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
         error.to_string()
     };
@@ -445,7 +447,8 @@ fn stopped_on_the_way_nothing_is_left() {
         seen.push((progress.tensor.to_owned(), progress.done, progress.total));
         if progress.tensor == "b" { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    let report = exmy::files::quantize(&input, &output, &options("mxfp4"), &mut stop).unwrap();
+    let report =
+        exmy::safetensors::quantize(&input, &output, &options("mxfp4"), &mut stop).unwrap();
     assert!(report.is_none());
     assert_eq!(seen, [("a".into(), 16384, 32768), ("b".into(), 32768, 32768)]);
     assert_eq!(std::fs::read(&output).unwrap(), b"what was there");

@@ -1,7 +1,7 @@
 //! Numbers and formats beyond `f32`, files of many tensors, and what rotated tensors say of themselves.
 
 use crate::{convert, f32_bytes, numbers, places, write};
-use exmy::files::{
+use exmy::safetensors::{
     Dtype, Fate, FileLayout, Options, Output, Progress, Reader, dequantize, quantize,
 };
 use std::ops::ControlFlow;

@@ -1,11 +1,10 @@
 //! Operands of every kind and orientation, batches, outputs, threads.
 
 use exmy::block::{Axis, BlockFormat};
-use exmy::bulk::Cast;
 use exmy::format::Format;
 use exmy::gemm::{NonFinite, Operand, Spec, gemm, gemm_batched, gemm_codes, gemm_into};
 use exmy::random::{Philox, Stream};
-use exmy::view::{View, ViewMut};
+use exmy::slice::{Cast, View, ViewMut};
 
 use crate::{bits, numbers, quantize, random_codes};
 

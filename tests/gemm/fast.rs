@@ -1,7 +1,6 @@
 //! `fast` in the one call: the packed product and the readable model are one definition.
 
 use exmy::block::{Axis, BlockFormat, BlockTensor};
-use exmy::bulk::Cast;
 use exmy::format::Format;
 use exmy::gemm::fast::{Scaling, multiply_plain};
 use exmy::gemm::{
@@ -11,7 +10,7 @@ use exmy::parallel::with_threads;
 use exmy::random::{Philox, Stream};
 use exmy::round::{Overflow, Rounding};
 use exmy::simd::{Level, with_level};
-use exmy::view::{View, ViewMut};
+use exmy::slice::{Cast, View, ViewMut};
 
 use crate::{bits, numbers, quantize, random_codes};
 
@@ -252,7 +251,7 @@ fn batches() {
     let spec = spec.with_random(random);
     let cast = Cast::new(Format::E4M3FN).with_rounding("sr8".parse().unwrap());
     let mut expected: Vec<f32> = a.iter().flat_map(|a| plain(a, &b[0], &[], 1.0, 0.0)).collect();
-    exmy::bulk::Converter::from(cast).with_random(random).fake_quantize(&mut expected);
+    exmy::slice::Converter::from(cast).with_random(random).fake_quantize(&mut expected);
     assert_eq!(bits(&gemm_batched(&a, &b[..1], &spec).unwrap()), bits(&expected));
 }
 

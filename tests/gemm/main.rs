@@ -17,7 +17,7 @@ use exmy::block::{Axis, BlockFormat, BlockTensor};
 use exmy::format::Format;
 use exmy::random::{Philox, Stream};
 use exmy::round::{Overflow, Rounding};
-use exmy::view::View;
+use exmy::slice::View;
 
 /// Numbers around 1, some of them small, some negative.
 fn numbers(len: usize, seed: u64) -> Vec<f32> {

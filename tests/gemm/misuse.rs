@@ -1,10 +1,9 @@
 //! Wrong calls get an error with both shapes and what would do.
 
 use exmy::block::{Axis, BlockFormat};
-use exmy::bulk::Cast;
 use exmy::format::Format;
 use exmy::gemm::{Operand, Spec, gemm, gemm_batched, gemm_codes, gemm_into};
-use exmy::view::{View, ViewMut};
+use exmy::slice::{Cast, View, ViewMut};
 
 use crate::{numbers, quantize};
 

@@ -1,12 +1,11 @@
 //! Chains, trees and blocks against loops of binary32, and against orders worked out by hand.
 
 use exmy::block::{Axis, BlockFormat};
-use exmy::bulk::{Cast, Converter};
 use exmy::format::Format;
 use exmy::gemm::{Operand, Spec, f32::Output, f32::matmul, gemm, gemm_codes};
 use exmy::random::{Philox, Stream};
 use exmy::simd::{Level, with_level};
-use exmy::view::{View, ViewMut};
+use exmy::slice::{Cast, Converter, View, ViewMut};
 
 use crate::{bits, numbers, quantize};
 

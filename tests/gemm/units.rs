@@ -4,7 +4,7 @@ use exmy::block::{Axis, BlockFormat};
 use exmy::format::Format;
 use exmy::gemm::unit::Unit;
 use exmy::gemm::{Operand, Spec, gemm, gemm_codes};
-use exmy::view::View;
+use exmy::slice::View;
 
 use crate::{numbers, quantize, random_codes};
 

@@ -5,7 +5,7 @@ use exmy::gemm::unit::Unit;
 use exmy::gemm::{Operand, Spec, gemm, gemm_codes};
 use exmy::random::{Philox, Stream};
 use exmy::round::Rounding;
-use exmy::view::View;
+use exmy::slice::View;
 
 use crate::exact::{Dyadic, dot};
 

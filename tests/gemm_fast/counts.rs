@@ -5,7 +5,7 @@ use exmy::format::Format;
 use exmy::gemm::fast::{Counts, Packed, Scaling, images_plain, multiply};
 use exmy::gemm::{Operand, Why};
 use exmy::simd::with_level;
-use exmy::view::{View, ViewMut};
+use exmy::slice::{View, ViewMut};
 
 use super::levels;
 use super::numbers::{KINDS, Matrix, Random};

@@ -15,7 +15,7 @@ use exmy::gemm::fast::{Packed, Scaling, Side, images_plain, multiply, multiply_p
 use exmy::gemm::{Operand, Why};
 use exmy::parallel::with_threads;
 use exmy::simd::{Level, with_level};
-use exmy::view::{View, ViewMut};
+use exmy::slice::{View, ViewMut};
 
 use numbers::{KINDS, Kind, Matrix, Random};
 use oracle::expected;

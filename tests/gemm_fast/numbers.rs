@@ -5,7 +5,7 @@ use exmy::format::Format;
 use exmy::gemm::{Operand, Store};
 use exmy::random::{Philox, Stream};
 use exmy::round::{Overflow, Rounding};
-use exmy::view::View;
+use exmy::slice::View;
 
 /// Xorshift.
 pub(crate) struct Random(u64);

@@ -8,7 +8,7 @@ use exmy::parallel::with_threads;
 use exmy::quantizer::{Quantizer, Target};
 use exmy::random::{Philox, Stream};
 use exmy::simd::with_level;
-use exmy::view::{View, ViewMut};
+use exmy::slice::{View, ViewMut};
 
 use super::levels;
 use super::numbers::Random;

@@ -2,7 +2,7 @@
 
 use exmy::gemm::fast::{Packed, Report, Scaling, multiply};
 use exmy::simd::{Level, with_level};
-use exmy::view::{View, ViewMut};
+use exmy::slice::{View, ViewMut};
 
 use super::oracle::expected;
 

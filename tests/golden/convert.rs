@@ -1,10 +1,10 @@
 //! Streams of codes.
 
 use exmy::format::Format;
-use exmy::golden::convert::{Options, Random, STREAM, convert};
 use exmy::math::{Context, Operand};
 use exmy::random::Philox;
 use exmy::round::{Profile, Rounding};
+use exmy::vectors::convert::{Options, Random, STREAM, convert};
 
 fn options(from: Format, to: Format, profile: Profile) -> Options {
     Options {

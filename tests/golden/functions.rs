@@ -2,9 +2,9 @@
 
 use crate::evaluator;
 use exmy::format::Format;
-use exmy::golden::function::{Function, Kind, Operation, Settings};
 use exmy::math::{Context, Operand};
 use exmy::round::{Flags, Profile, Rounding};
+use exmy::vectors::function::{Function, Kind, Operation, Settings};
 
 fn parse(name: &str) -> Function {
     name.parse().unwrap_or_else(|error| panic!("{name}: {error}"))

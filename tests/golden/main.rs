@@ -9,8 +9,8 @@ mod functions;
 mod samples;
 mod vectors;
 
-use exmy::golden::function::{Evaluator, Function, Settings};
-use exmy::golden::testfloat::{Finding, Strictness, Verdict, verify};
+use exmy::vectors::function::{Evaluator, Function, Settings};
+use exmy::vectors::testfloat::{Finding, Strictness, Verdict, verify};
 use std::ops::ControlFlow;
 
 /// The function of a name under settings.

@@ -2,9 +2,9 @@
 //! bfloat16, binary32, binary64 and integers.
 
 use crate::{evaluator, judge};
-use exmy::golden::function::{Evaluator, Settings};
-use exmy::golden::testfloat::Strictness;
 use exmy::round::Profile;
+use exmy::vectors::function::{Evaluator, Settings};
+use exmy::vectors::testfloat::Strictness;
 use std::collections::BTreeSet;
 
 const CASES: &str = include_str!("../data/testfloat/cases.txt");

@@ -3,10 +3,10 @@
 use crate::common::{Meaning, Model, Num};
 use crate::{evaluator, judge};
 use exmy::format::{Format, Specials};
-use exmy::golden::function::Settings;
-use exmy::golden::testfloat::Strictness;
-use exmy::golden::vectors::{Cases, Level, Request, Style, write};
 use exmy::round::{Overflow, Profile, Rounding};
+use exmy::vectors::cases::{Cases, Level, Request, Style, write};
+use exmy::vectors::function::Settings;
+use exmy::vectors::testfloat::Strictness;
 use std::collections::HashSet;
 
 fn print(name: &str, settings: &Settings, request: &Request, style: Style) -> Vec<u8> {

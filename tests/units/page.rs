@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use exmy::format::Format;
 use exmy::gemm::unit::{Model, Preset, Unit};
-use exmy::golden::tiles::Tiles;
+use exmy::vectors::tiles::Tiles;
 
 const PAGE: &str = include_str!("../../docs/units.md");
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use exmy::gemm::unit::Model;
-use exmy::golden::tiles::{Tiles, model_of};
+use exmy::vectors::tiles::{Tiles, model_of};
 
 fn files(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(folder);

@@ -2,7 +2,7 @@
 
 use crate::Random;
 use exmy::format::Format;
-use exmy::golden::tiles::{Tiles, model_of};
+use exmy::vectors::tiles::{Tiles, model_of};
 
 /// A file of 2 tiles of 2 x 1 x 3, of operands in e5m2 and results in f32.
 fn file() -> Vec<u8> {

@@ -7,12 +7,11 @@
 //! square of `sum - exact`, divided by that of `exact`, both in binary64.
 
 use exmy::block::{Axis as Along, BlockFormat, BlockTensor};
-use exmy::bulk::{Cast, Converter};
 use exmy::format::Format;
 use exmy::gemm::{Operand, Spec, gemm, gemm_codes};
 use exmy::random::{Philox, Stream};
 use exmy::round::{Overflow, Rounding};
-use exmy::view::View;
+use exmy::slice::{Cast, Converter, View};
 use exmy_lab::plot::{Axis, Figure, Panel, Series};
 
 /// Rows and columns whose sums are averaged.

@@ -6,7 +6,7 @@
 //! a change of `Tokens` name another folder, or remove `OUT/runs`, or the page shows the old values.
 
 use exmy::error::Result;
-use exmy::view::View;
+use exmy::slice::View;
 use exmy_lab::arm::{Arm, Scale, Setting};
 use exmy_lab::finding::{Figure, Findings, Part, Table, Verdict};
 use exmy_lab::papers::Paper;

@@ -3,6 +3,7 @@
 //! A [`Test`] compares cells of a grid, runs of one seed with each other. Each has an opposite, or none; a
 //! claim is contradicted where the opposite holds.
 
+mod asks;
 mod pooled;
 
 pub(super) use pooled::{Paired, by_seed};
@@ -11,7 +12,9 @@ use crate::finding::Verdict;
 use crate::grid::Cell;
 use crate::measure::{Metric, Pick, Probed, Results};
 use crate::paired::Side;
-use crate::statistics::{Interval, fisher, mean, paired_interval, sign_test};
+use crate::statistics::{
+    Interval, fisher, fisher_power, interval_power, mean, paired_interval, sd, sign_test,
+};
 use exmy::error::Result;
 
 /// What is asked of runs.
@@ -73,6 +76,8 @@ pub(super) enum Test {
     },
     /// At scales at which an axis has that level; nothing is asked where it has not.
     Given { axis: &'static str, level: &'static str, test: &'static Test },
+    /// The same, and how large the effect is in the paper, in the numbers of the test and in words.
+    Sized { size: f64, words: &'static str, test: &'static Test },
     /// All of several; the opposite of one is enough.
     All(&'static [Test]),
     /// An analysis of its own, in words and as a function.
@@ -93,30 +98,6 @@ pub(super) enum Value {
 }
 
 impl Value {
-    fn words(&self) -> String {
-        match self {
-            Self::Less(metric, a, b) => {
-                format!("the {} of {} less that of {}", metric.name(), name(a), name(b))
-            }
-            Self::Over(metric, a, b) => {
-                format!("the {} of {} over that of {}", metric.name(), name(a), name(b))
-            }
-            Self::Beyond(one, others, pick) => {
-                let of =
-                    if pick.is_empty() { String::new() } else { format!(" in {}", name(pick)) };
-                let others: Vec<&str> = others.iter().map(|other| other.what).collect();
-                let largest = if others.len() > 1 { "the largest of " } else { "" };
-                format!("the {} less {largest}{}{of}", one.what, others.join(", "))
-            }
-            Self::Sum(terms) => {
-                let term = |(factor, metric, pick): &(f64, Metric, Pick)| {
-                    format!("{factor} x the {} of {}", metric.name(), name(pick))
-                };
-                terms.iter().map(term).collect::<Vec<_>>().join(" + ")
-            }
-        }
-    }
-
     fn of(&self, place: &Place<'_>) -> Result<Vec<f64>> {
         let values = |pick: Pick, metric| {
             place.results.values(place.results.cell(pick, &place.here), metric)
@@ -180,13 +161,16 @@ impl Claim {
 
     /// What the runs say.
     pub(super) fn verdict(&self, results: &Results<'_>) -> Result<Verdict> {
-        let place = Place { results, here: Cell::default(), of: 1 };
+        let place = Place { results, here: Cell::default(), of: 1, size: None };
         let said = self.holds.judge(&place)?;
-        let Some(opposite) = &self.opposite else {
-            return Ok(Verdict::of(said.holds, said.opposite, said.text));
+        let (holds, opposite) = match &self.opposite {
+            None => (said.holds, said.opposite),
+            Some(test) => {
+                let opposite = test.judge(&place)?.holds;
+                (said.holds && !opposite, opposite && !said.holds)
+            }
         };
-        let opposite = opposite.judge(&place)?.holds;
-        Ok(Verdict::of(said.holds && !opposite, opposite && !said.holds, said.text))
+        Ok(Verdict::of(holds, opposite, said.text).with_power(said.power))
     }
 }
 
@@ -197,6 +181,8 @@ pub(super) struct Said {
     pub(super) opposite: bool,
     /// Whether anything could be computed.
     pub(super) known: bool,
+    /// In how many of all cases an effect of the paper's size would have been seen, where that can be told.
+    pub(super) power: Option<f64>,
     /// The numbers.
     pub(super) text: String,
 }
@@ -206,7 +192,18 @@ impl Said {
     fn of(found: Option<Interval>, text: String) -> Self {
         let holds = found.is_some_and(|gap| gap.low > 0.0);
         let opposite = found.is_some_and(|gap| gap.high < 0.0);
-        Self { holds, opposite, known: found.is_some(), text }
+        Self { holds, opposite, known: found.is_some(), power: None, text }
+    }
+
+    /// Of what holds or does not, and has no opposite.
+    pub(super) fn either(holds: bool, text: String) -> Self {
+        Self { holds, opposite: false, known: true, power: None, text }
+    }
+
+    /// The same with the power of an interval of the mean of these values.
+    fn powered(self, place: &Place<'_>, values: &[f64]) -> Self {
+        let power = |size| interval_power(size, sd(values)?, values.len(), place.confidence());
+        Self { power: place.size.and_then(power), ..self }
     }
 }
 
@@ -218,6 +215,8 @@ struct Place<'a> {
     here: Cell,
     /// Of how many tests one is enough.
     of: usize,
+    /// How large the effect is in the paper.
+    size: Option<f64>,
 }
 
 impl Place<'_> {
@@ -236,7 +235,7 @@ impl Place<'_> {
         let levels = self.results.levels(axis);
         let of = if surer { self.of * levels.len() } else { self.of };
         let at = |level| {
-            test.judge(&Place { results: self.results, here: self.here.with(axis.name, level), of })
+            test.judge(&Place { here: self.here.with(axis.name, level), of, ..self.clone() })
         };
         levels.iter().map(at).collect()
     }
@@ -259,149 +258,6 @@ fn joined(said: &[Said]) -> String {
 }
 
 impl Test {
-    /// What is asked in words, of the opposite `None` if there is none; where one of all levels of `axis`
-    /// is enough, and all together are to be as sure as one.
-    fn asks(&self, axis: &str, opposite: bool) -> Option<String> {
-        let side = if opposite { "below" } else { "above" };
-        let verb = |metric: Metric| metric.verbs()[usize::from(opposite)];
-        let sure = match axis {
-            "" => String::new(),
-            axis => format!(", surer as one of all {axis}s is enough"),
-        };
-        Some(match self {
-            Self::Above { of, over, or_lost } => {
-                let lost = if *or_lost && !opposite { ", or some of its runs diverge" } else { "" };
-                format!(
-                    "{} {} {} (interval of the paired difference {side} 0{sure}{lost})",
-                    name(of),
-                    verb(Metric::Loss),
-                    name(over)
-                )
-            }
-            Self::Nats { of, over, least, more } => {
-                if opposite {
-                    return None;
-                }
-                let how = if *more { "more than" } else { "at most" };
-                format!("{} ends {how} {least} nats above {}", name(of), name(over))
-            }
-            Self::Spikier { of, over } => {
-                let (of, over) = (name(of), name(over));
-                format!(
-                    "{of} {} {over} (sign test over seeds, one-sided, 5 %)",
-                    verb(Metric::Spikes)
-                )
-            }
-            Self::FailsMore { of, over } => {
-                let (of, over) = (name(of), name(over));
-                let verb = verb(Metric::Failed);
-                format!("{of} {verb} {over} (Fisher's exact test, one-sided, 5 %{sure})")
-            }
-            Self::Wider { of, over, at, than } => {
-                let (wider, there) = if opposite { ("narrower", than) } else { ("wider", at) };
-                format!(
-                    "the gap of {} above {} is {wider} with {} than with {} (interval of the difference \
-                     of paired gaps {side} 0) and told from 0 with {}",
-                    name(of),
-                    name(over),
-                    name(at),
-                    name(than),
-                    name(there)
-                )
-            }
-            Self::Ordered { axis } => {
-                if opposite {
-                    return None;
-                }
-                format!("each {axis} ends above the one before it, but for at most one in six")
-            }
-            Self::OneBelow { of, over } => {
-                if opposite {
-                    return None;
-                }
-                format!(
-                    "one of {} ends below {} (interval of the paired difference below 0, at {} % as \
-                     there are {})",
-                    of.join(", "),
-                    name(over),
-                    percent(of.len()),
-                    of.len()
-                )
-            }
-            Self::Any { axis, surer, test } => {
-                let inner = test.asks(if *surer { axis } else { "" }, opposite)?;
-                format!("at one {axis} at least, {inner}")
-            }
-            Self::AnyOf { axis, levels, test } => {
-                let inner = test.asks("", opposite)?;
-                format!("at one {axis} of {}, {inner}", levels.join(" and "))
-            }
-            Self::Each { axis, test } => format!("for each {axis}, {}", test.asks("", opposite)?),
-            Self::Every { axis, test } => {
-                let each = if opposite { "at one" } else { "for each" };
-                format!("{each} {axis}, {}", test.asks("", opposite)?)
-            }
-            Self::Bound { value, bound, above } => {
-                let side = if *above == opposite { "below" } else { "above" };
-                format!("{} is {side} {bound} (interval of the mean over seeds)", value.words())
-            }
-            Self::Rising { probed, of, falls } => {
-                let verb = if *falls == opposite { "rises" } else { "falls" };
-                let of = if of.is_empty() { String::new() } else { format!(" of {}", name(of)) };
-                format!(
-                    "the {}{of} {verb} in each run (test of Mann and Kendall, one-sided, 5 %)",
-                    probed.what
-                )
-            }
-            Self::Where { level, test, other } => {
-                let [test, other] = [test, other].map(|test| test.asks(axis, opposite));
-                format!("{}, or, where {level} is not run, {}", test?, other?)
-            }
-            Self::Last { axis, test } => {
-                let inner = test.asks("", opposite)?;
-                format!("at the last {axis} at which no run diverges, {inner}")
-            }
-            Self::Pooled { metric, of, over, axes, below } => {
-                let low = *below != opposite;
-                format!(
-                    "{} {} {} (95 % interval of the paired difference {} 0; each seed counts once, with its mean over {})",
-                    name(of),
-                    metric.verbs()[usize::from(low)],
-                    name(over),
-                    if low { "below" } else { "above" },
-                    axes.join(", ")
-                )
-            }
-            Self::PooledWider { metric, of, over, at, than, axes } => format!(
-                "{} {} {} by {} with {} than with {} (95 % interval without 0; each seed counts once, with its mean over {})",
-                name(of),
-                metric.verbs()[0],
-                name(over),
-                if opposite { "less" } else { "more" },
-                name(at),
-                name(than),
-                axes.join(", ")
-            ),
-            Self::Given { level, test, .. } => {
-                format!("where there is {level}, {}", test.asks(axis, opposite)?)
-            }
-            Self::All(tests) => {
-                let all: Vec<String> =
-                    tests.iter().filter_map(|test| test.asks(axis, opposite)).collect();
-                if all.is_empty() {
-                    return None;
-                }
-                all.join(if opposite { ", or " } else { ", and " })
-            }
-            Self::Own { asks, .. } => {
-                if opposite {
-                    return None;
-                }
-                (*asks).to_owned()
-            }
-        })
-    }
-
     fn judge(&self, place: &Place<'_>) -> Result<Said> {
         let Place { results, here, .. } = place;
         let losses = |of: Pick, over: Pick, metric| results.pair([of, over], here, metric);
@@ -413,17 +269,19 @@ impl Test {
                 let (of, over) = (name(of), name(over));
                 if *or_lost && finite(&b) && !finite(&a) {
                     let text = format!("{prefix}{of} diverges, {over} does not");
-                    return Ok(Said { holds: true, opposite: false, known: true, text });
+                    return Ok(Said::either(true, text));
                 }
                 let gap = paired_interval(&a, &b, place.confidence());
+                let gaps: Vec<f64> = a.iter().zip(&b).map(|(a, b)| a - b).collect();
                 Said::of(gap, format!("{prefix}{of} above {over} {}", words(gap)))
+                    .powered(place, &gaps)
             }
             Self::Nats { of, over, least, more } => {
                 let [a, b] = losses(of, over, Metric::Capped)?;
                 let gaps: Vec<f64> = a.iter().zip(&b).map(|(a, b)| a - b).collect();
                 let gap = mean(&gaps).unwrap_or(f64::NAN);
                 let text = format!("{prefix}{} above {} {gap:+.3}", name(of), name(over));
-                Said { holds: (gap > *least) == *more, opposite: false, known: true, text }
+                Said::either((gap > *least) == *more, text)
             }
             Self::Spikier { of, over } => spikier(place, of, over)?,
             Self::FailsMore { of, over } => {
@@ -442,7 +300,9 @@ impl Test {
                     name(over),
                     more.min(fewer)
                 );
-                Said { holds: more < level, opposite: fewer < level, known: true, text }
+                let power = |size| fisher_power((size, a.1), (0.0, b.1), level);
+                let power = place.size.map(power);
+                Said { holds: more < level, opposite: fewer < level, known: true, power, text }
             }
             Self::Wider { of, over, at, than } => wider(place, [of, over], [at, than])?,
             Self::Ordered { axis } => {
@@ -457,7 +317,7 @@ impl Test {
                 let ordered = means.windows(2).filter(worse).count();
                 let text = format!("{prefix}{ordered} of {pairs} neighbours in order");
                 let holds = pairs - ordered <= pairs / 6;
-                Said { holds, opposite: false, known: true, text }
+                Said::either(holds, text)
             }
             Self::OneBelow { of, over } => {
                 let place = Place { of: place.of * of.len(), ..place.clone() };
@@ -466,7 +326,7 @@ impl Test {
                 };
                 let all: Vec<Said> = of.iter().map(below).collect::<Result<_>>()?;
                 let holds = all.iter().any(|said| said.holds);
-                Said { holds, opposite: false, known: true, text: joined(&all) }
+                Said::either(holds, joined(&all))
             }
             Self::Any { axis, surer, test } => any(&place.each(axis, *surer, test)?),
             Self::AnyOf { axis, levels, test } => {
@@ -479,10 +339,11 @@ impl Test {
             Self::Every { axis, test } => every(&place.each(axis, false, test)?),
             Self::Bound { value, bound, above } => {
                 let (values, words) = (value.of(place)?, prefix + &value.words());
-                match above {
+                let said: Said = match above {
                     true => Side::above(&words, &values, *bound, "").into(),
                     false => Side::under(&words, &values, *bound, "").into(),
-                }
+                };
+                said.powered(place, &values)
             }
             Self::Rising { probed, of, falls } => {
                 let series = results.series(results.cell(of, here), *probed)?;
@@ -496,12 +357,14 @@ impl Test {
             Self::Last { axis, test } => {
                 let said = place.each(axis, false, test)?;
                 let text = "too few seeds for an interval".into();
-                let none = Said { holds: false, opposite: false, known: false, text };
+                let none = Said { known: false, ..Said::either(false, text) };
                 said.into_iter().rfind(|said| said.known).unwrap_or(none)
             }
             Self::Pooled { metric, of, over, axes, below } => {
                 let pair = pooled::pair(place, *metric, [*of, *over], axes)?;
+                let gaps: Vec<f64> = pair[0].iter().zip(&pair[1]).map(|(a, b)| a - b).collect();
                 pooled::said(&pair, *below, format!("{prefix}{} less {}", name(of), name(over)))
+                    .powered(place, &gaps)
             }
             Self::PooledWider { metric, of, over, at, than, axes } => {
                 let gap = |at: Pick| pooled::gap(place, *metric, [*of, *over], at, axes);
@@ -520,9 +383,19 @@ impl Test {
                     true => test.judge(place)?,
                     false => {
                         let text = format!("{prefix}no {level} at this scale");
-                        Said { holds: true, opposite: false, known: true, text }
+                        Said::either(true, text)
                     }
                 }
+            }
+            Self::Sized { size, words, test } => {
+                let said = test.judge(&Place { size: Some(*size), ..place.clone() })?;
+                let seen = said.power.map_or_else(
+                    || "nobody knows how often".into(),
+                    |power| format!("in {:.0} % of cases", 100.0 * power),
+                );
+                let text =
+                    format!("{}; the paper's effect, {words}, would be seen {seen}", said.text);
+                Said { text, ..said }
             }
             Self::All(tests) => {
                 let said: Vec<Said> =
@@ -534,18 +407,21 @@ impl Test {
     }
 }
 
-/// How sure each of so many intervals is, in percent, if all together are to be at 95 %.
-fn percent(of: usize) -> String {
-    format!("{:.1}", 100.0 - 5.0 / of as f64)
-}
-
 fn all(said: &[Said]) -> Said {
     Said {
         holds: said.iter().all(|one| one.holds),
         opposite: said.iter().all(|one| one.opposite),
         known: said.iter().all(|one| one.known),
+        power: weakest(said),
         text: joined(said),
     }
+}
+
+/// The lowest power of those that do not hold, as all must be seen.
+fn weakest(said: &[Said]) -> Option<f64> {
+    let mut missed = said.iter().filter(|one| !one.holds);
+    let first = missed.next()?.power;
+    missed.fold(first, |low, one| Some(low?.min(one.power?)))
 }
 
 /// All, but the opposite of one is enough.
@@ -556,7 +432,7 @@ fn every(said: &[Said]) -> Said {
 impl From<Side> for Said {
     fn from(side: Side) -> Self {
         let (holds, opposite) = (side.holds == Some(true), side.holds == Some(false));
-        Self { holds, opposite, known: true, text: side.text }
+        Self { opposite, ..Self::either(holds, side.text) }
     }
 }
 
@@ -566,6 +442,8 @@ fn any(said: &[Said]) -> Said {
         holds,
         opposite: !holds && said.iter().any(|one| one.opposite),
         known: said.iter().any(|one| one.known),
+        // At least that of the best one.
+        power: said.iter().filter_map(|one| one.power).reduce(f64::max),
         text: joined(said),
     }
 }
@@ -577,7 +455,7 @@ fn spikier(place: &Place<'_>, of: Pick, over: Pick) -> Result<Said> {
     let prefix = place.prefix();
     let Some(signs) = sign_test(&differences) else {
         let text = format!("{prefix}no pairs");
-        return Ok(Said { holds: false, opposite: false, known: false, text });
+        return Ok(Said { known: false, ..Said::either(false, text) });
     };
     let [a, b] = [a, b].map(|values| mean(&values).unwrap_or(f64::NAN));
     let text = format!(
@@ -590,7 +468,7 @@ fn spikier(place: &Place<'_>, of: Pick, over: Pick) -> Result<Said> {
         signs.p_positive
     );
     let (holds, opposite) = (signs.p_positive < 0.05, signs.p_negative < 0.05);
-    Ok(Said { holds, opposite, known: true, text })
+    Ok(Said { opposite, ..Said::either(holds, text) })
 }
 
 /// Whether a gap is wider at the first place than at the second. Where neither gap is told from 0 there is

@@ -78,6 +78,8 @@ fn smooth_said(diverged: usize, spiked: usize, runs: usize) -> Said {
         holds: runs > 0 && diverged + spiked == 0,
         opposite: diverged > 0,
         known: runs > 0,
+
+        power: None,
         text: format!("of {runs} runs {diverged} diverge and {spiked} have spikes"),
     }
 }

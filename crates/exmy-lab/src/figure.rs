@@ -78,7 +78,10 @@ impl finding::Figure for Figure {
         }
         let mut findings = match &self.judged {
             Judged::By(claim) => Findings { verdict: claim.verdict(&results)?, parts: Vec::new() },
-            Judged::Own { find, .. } => find(&results)?,
+            Judged::Own { find, .. } => {
+                let found = find(&results)?;
+                Findings { verdict: found.verdict.with_power(None), ..found }
+            }
         };
         // An analysis may have more to judge by than runs.
         let views = if untrained { &[] } else { self.views };

@@ -16,8 +16,11 @@ use exmy::error::Result;
 pub enum Verdict {
     /// The criterion holds.
     Reproduced(String),
-    /// It does not, and nothing shows the opposite either.
+    /// It does not, and nothing shows the opposite either, though an effect of the paper's size would have been seen in
+    /// four of five cases at least.
     NotSeen(String),
+    /// The same, where such an effect would have been seen less often, or nobody knows how often.
+    Untested(String),
     /// The opposite holds by the same criterion.
     Contradicted(String),
     /// There is no claim to judge: a definition drawn, a table computed.
@@ -32,6 +35,7 @@ impl Verdict {
         match self {
             Self::Reproduced(_) => "reproduced",
             Self::NotSeen(_) => "not seen at this scale",
+            Self::Untested(_) => "untested at this size",
             Self::Contradicted(_) => "contradicted",
             Self::Shown(_) => "shown",
             Self::NotRun(_) => "not run",
@@ -47,6 +51,20 @@ impl Verdict {
         }
     }
 
+    /// The same, where nothing is seen with the power that the test has: the share of cases in which an effect of the
+    /// size that is claimed would have been seen.
+    #[must_use]
+    pub fn with_power(self, power: Option<f64>) -> Self {
+        match (self, power) {
+            (Self::NotSeen(text), Some(power)) if power >= 0.8 => Self::NotSeen(text),
+            (Self::NotSeen(text), Some(_)) => Self::Untested(text),
+            (Self::NotSeen(text), None) => Self::Untested(format!(
+                "{text}; how often this would see the effect is not known (no size to compare with, or too few seeds)"
+            )),
+            (other, _) => other,
+        }
+    }
+
     /// What a difference that is claimed to be above 0 says, by its interval; `text` has the numbers.
     pub fn of_difference(gap: &Interval, text: String) -> Self {
         Self::of(gap.low > 0.0, gap.high < 0.0, text)
@@ -57,6 +75,7 @@ impl Verdict {
         match self {
             Self::Reproduced(_) => Self::Reproduced(text),
             Self::NotSeen(_) => Self::NotSeen(text),
+            Self::Untested(_) => Self::Untested(text),
             Self::Contradicted(_) => Self::Contradicted(text),
             Self::Shown(_) => Self::Shown(text),
             Self::NotRun(_) => Self::NotRun(text),
@@ -67,6 +86,7 @@ impl Verdict {
     pub fn reason(&self) -> &str {
         let (Self::Reproduced(text)
         | Self::NotSeen(text)
+        | Self::Untested(text)
         | Self::Contradicted(text)
         | Self::Shown(text)
         | Self::NotRun(text)) = self;
@@ -179,6 +199,16 @@ mod tests {
         assert_eq!(word(0.1, 0.2), "reproduced");
         assert_eq!(word(-0.2, -0.1), "contradicted");
         assert_eq!(word(-0.1, 0.2), "not seen at this scale");
+    }
+
+    #[test]
+    fn what_could_not_be_seen_is_untested() {
+        let word = |power| Verdict::NotSeen("p 0.3".into()).with_power(power).word();
+        assert_eq!(word(Some(0.81)), "not seen at this scale");
+        assert_eq!(word(Some(0.79)), "untested at this size");
+        assert_eq!(word(None), "untested at this size");
+        let held = Verdict::Reproduced(String::new());
+        assert_eq!(held.clone().with_power(None), held);
     }
 
     #[test]

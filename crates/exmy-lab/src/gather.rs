@@ -3,7 +3,7 @@
 use crate::runner::{differ, find_run};
 use crate::store::probes_cut_short;
 use exmy::error::{Error, Result};
-use exmy::files::whole;
+use exmy::safetensors::whole;
 use exmy_train::train::config::Config;
 use exmy_train::train::probe::{self, Line};
 use exmy_train::train::record::Metrics;

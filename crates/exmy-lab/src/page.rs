@@ -126,7 +126,7 @@ impl Page {
     pub fn verdict(&mut self, verdict: &Verdict) {
         let class = match verdict {
             Verdict::Reproduced(_) => "reproduced",
-            Verdict::NotSeen(_) => "not-seen",
+            Verdict::NotSeen(_) | Verdict::Untested(_) => "not-seen",
             Verdict::Contradicted(_) => "contradicted",
             Verdict::Shown(_) | Verdict::NotRun(_) => "shown",
         };

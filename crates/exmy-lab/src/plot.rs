@@ -40,6 +40,7 @@ mod heat;
 mod labels;
 mod legend;
 mod number;
+mod panel;
 mod path;
 mod series;
 mod style;

@@ -1,7 +1,7 @@
 //! How a page was made: what of it is not the same on every machine.
 
 use crate::page::Page;
-use exmy::files::given;
+use exmy::safetensors::given;
 use exmy_train::train::run::Folder;
 
 /// Where and how a page was made.

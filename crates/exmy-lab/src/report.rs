@@ -22,8 +22,8 @@ pub use crate::runner::Page as Shown;
 use crate::runner::{Kind, Manifest, old_page};
 use crate::store::{Store, distinct};
 use exmy::error::{Error, Result};
-use exmy::files::given;
-use exmy::files::whole::{self, WholeFile};
+use exmy::safetensors::given;
+use exmy::safetensors::whole::{self, WholeFile};
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -14,9 +14,11 @@
 mod counts;
 mod distribution;
 mod intervals;
+mod power;
 mod ranks;
 
 pub use counts::{Signs, coins, fisher, sign_test, wilson};
 pub use distribution::{incomplete_beta, normal_quantile, normal_tail, t_quantile, t_tail};
 pub use intervals::{Interval, mean, mean_interval, median, paired_interval, sd};
+pub use power::{fisher_power, interval_power};
 pub use ranks::{Roc, Trend, jaccard, mann_kendall, midranks, roc, spearman};

@@ -9,7 +9,7 @@
 use crate::arm::{Arm, Scale};
 use crate::runner::{Entry, Kind, MakeProbes, Manifest, Run, Runner};
 use exmy::error::{Error, Result};
-use exmy::files::given;
+use exmy::safetensors::given;
 use exmy_train::train::config::Config;
 use exmy_train::train::probe::{self, Line};
 use exmy_train::train::record::Metrics;

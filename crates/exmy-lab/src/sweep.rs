@@ -16,7 +16,7 @@
 
 use crate::runner::{Run, content_name};
 use exmy::error::{Error, Result};
-use exmy::files::given;
+use exmy::safetensors::given;
 use exmy_train::train::config::{Config, read_table};
 use exmy_train::train::data::Source;
 use exmy_train::train::preset::preset;

@@ -7,7 +7,7 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use exmy::parallel::with_threads;
 use exmy::random::{Philox, Stream};
-use exmy::view::{View, ViewMut};
+use exmy::slice::{View, ViewMut};
 use exmy_train::nn::activation::{add_assign, gelu, gelu_backward};
 use exmy_train::nn::attention::{Shape, attention, attention_backward};
 use exmy_train::nn::decoder::{Config, Decoder, InitScheme, Mlp, Norm, Position};

@@ -4,11 +4,10 @@ use alloc::vec::Vec;
 
 use super::sheet::CHUNK;
 use super::{for_each, whole_bytes};
+use crate::block::scale::Order;
 use crate::block::{BlockTensor, kernel};
-use crate::bulk::{Real, SPAN, convert_into, decode_into};
 use crate::pack;
-use crate::scale::Order;
-use crate::view::ViewMut;
+use crate::slice::{Real, SPAN, ViewMut, convert_into, decode_into};
 
 /// Writes the values of a tensor.
 pub(crate) fn dequantize<T: Real>(tensor: &BlockTensor, out: ViewMut<'_, T>) {

@@ -9,13 +9,13 @@ use super::sheet::{CHUNK, common_multiple, copy_rows};
 use super::{Blocks, Chunk, Part, Sheet, for_each, whole_bytes};
 use crate::block::Statistics;
 use crate::block::kernel;
+use crate::block::scale::TensorFactors;
 use crate::block::statistics::{Lanes, PIECE, Sums, ordered};
 use crate::format::Sign;
 use crate::minifloat::Bits;
 use crate::pack;
 use crate::random::Philox;
-use crate::scale::TensorFactors;
-use crate::view::View;
+use crate::slice::View;
 
 /// A matrix as it is stored.
 #[derive(Default)]

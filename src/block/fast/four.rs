@@ -10,10 +10,10 @@ use super::{Blocks, Chunk, Part, STRETCH, Sheet};
 use crate::block::Axis;
 use crate::block::kernel::{self, Errors};
 use crate::block::plain::{Block, How};
-use crate::bulk::{Converter, words_into};
+use crate::block::scale::{FourOverSix, TensorFactors};
 use crate::kept::Kept;
 use crate::random::Philox;
-use crate::scale::{FourOverSix, TensorFactors};
+use crate::slice::{Converter, words_into};
 
 /// Numbers of a stretch that are tried, kept for the next one.
 #[derive(Default)]

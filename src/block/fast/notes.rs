@@ -12,10 +12,10 @@ use core::marker::PhantomData;
 use super::{Blocks, Part, STRETCH};
 use crate::block::Statistics;
 use crate::block::kernel::{self, Elements, Even, Mode, Noted, Places, Random};
+use crate::block::scale::TensorFactors;
 use crate::block::statistics::{Lanes, Limits, PIECE, Sums, of_scales};
 use crate::minifloat::Bits;
 use crate::round::Rounding;
-use crate::scale::TensorFactors;
 
 // A stretch that is written in parts is cut between pieces.
 const _: () = assert!(STRETCH.is_multiple_of(PIECE));

@@ -2,12 +2,12 @@
 
 use super::OwnScale;
 use super::four::Candidates;
-use crate::block::{BlockFormat, kernel};
-use crate::bulk::Converter;
-use crate::kept::Kept;
-use crate::scale::{
+use crate::block::scale::{
     Choices, Exponent, FourOverSix, Order, RoundUp, ScaleRule, Smallest, TensorFactors, power_code,
 };
+use crate::block::{BlockFormat, kernel};
+use crate::kept::Kept;
+use crate::slice::Converter;
 
 /// The bits of infinity.
 pub(super) const INFINITY: u32 = 0x7F80_0000;

@@ -9,12 +9,11 @@ use super::numbers::Finder;
 use super::own::Stretch;
 use super::{Blocks, Numbers, Part, STRETCH};
 use crate::block::kernel;
-use crate::bulk::memory::{self, Traffic};
-use crate::bulk::words_into;
+use crate::block::scale::TensorFactors;
 use crate::kept::Kept;
 use crate::random::Philox;
-use crate::scale::TensorFactors;
-use crate::view::View;
+use crate::slice::memory::{self, Traffic};
+use crate::slice::{View, words_into};
 
 /// Elements of a chunk, at least, unless the matrix ends: 128 KiB of f32.
 pub(crate) const CHUNK: usize = 1 << 15;

@@ -1,5 +1,5 @@
 //! Elements as microxcaling's PyTorch code rounds them: in binary32, by `floor(y / u + 1/2)`, `u` from
-//! a binary32 logarithm. The definition is [`Elements::Binary32`](crate::scale::Elements).
+//! a binary32 logarithm. The definition is [`Elements::Binary32`](crate::block::scale::Elements).
 //!
 //! Multiplying by powers of two changes no rounding here (nothing is subnormal), so that the sum is
 //! `m + u/2`, rounded once, and cut to a multiple of `u`. The logarithm is one too high for a few
@@ -7,7 +7,7 @@
 //! under either `u`, so only cutting without 1/2 has to tell.
 
 use super::places::{Mode, Places, Zero};
-use crate::scale::near_power;
+use crate::block::scale::near_power;
 
 /// To nearest, ties away from zero: microxcaling's `nearest`.
 pub(crate) struct HalfAway;

@@ -1,5 +1,5 @@
 //! Passes of the rules that divide: exact quotients of elements and scales, and the errors of
-//! [`FourOverSix`](crate::scale::FourOverSix).
+//! [`FourOverSix`](crate::block::scale::FourOverSix).
 
 use super::LANES;
 use crate::simd::kernel;

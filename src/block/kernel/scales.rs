@@ -1,7 +1,7 @@
 //! Scales and factors of all blocks of a stretch at once.
 
 use super::{EXPONENT, LANES, NAN};
-use crate::scale::{TensorFactors, near_power};
+use crate::block::scale::{TensorFactors, near_power};
 use crate::simd::kernel;
 
 /// Sixteen at a time: left to itself, the compiler takes more, and stretches have not many blocks.

@@ -2,9 +2,9 @@
 
 use super::lanes::{Element, LANES};
 use crate::block::BlockTensor;
-use crate::bulk::{Converter, decode_into};
 use crate::format::{Format, Sign};
 use crate::simd::kernel;
+use crate::slice::{Converter, decode_into};
 
 /// The largest magnitudes of a format or a block, of positive and of negative elements.
 #[derive(Clone, Copy)]

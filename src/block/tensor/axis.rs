@@ -12,7 +12,7 @@ use crate::block::{Axis, BlockFormat};
 use crate::pack;
 use crate::random::Philox;
 use crate::round::{Overflow, Rounding};
-use crate::view::View;
+use crate::slice::View;
 
 impl BlockTensor {
     /// The same codes and scales for a sum along `axis`, where blocks are the same for both.
@@ -25,7 +25,7 @@ impl BlockTensor {
     /// use exmy::block::{Axis, BlockFormat, BlockTensor};
     /// use exmy::random::{Philox, Stream};
     /// use exmy::round::{Overflow, Rounding};
-    /// use exmy::view::View;
+    /// use exmy::slice::View;
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let (x, rounding) = ([1.0_f32; 64], Rounding::TiesToEven);
@@ -55,7 +55,7 @@ impl BlockTensor {
     /// use exmy::block::{Axis, BlockFormat, BlockTensor};
     /// use exmy::random::{Philox, Stream};
     /// use exmy::round::{Overflow, Rounding};
-    /// use exmy::view::View;
+    /// use exmy::slice::View;
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);

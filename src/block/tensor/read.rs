@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 
 use super::{BlockTensor, scale_code, scale_size};
 use crate::block::{Axis, BlockFormat, PlainBlocks};
-use crate::bulk::decode_into;
 use crate::format::Value;
 use crate::pack;
+use crate::slice::decode_into;
 
 impl BlockTensor {
     /// A number a code.
@@ -36,7 +36,7 @@ impl BlockTensor {
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
     /// use exmy::random::{Philox, Stream};
-    /// use exmy::view::View;
+    /// use exmy::slice::View;
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
@@ -53,7 +53,7 @@ impl BlockTensor {
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
     /// use exmy::random::{Philox, Stream};
-    /// use exmy::view::View;
+    /// use exmy::slice::View;
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
@@ -96,7 +96,7 @@ impl BlockTensor {
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
     /// use exmy::random::{Philox, Stream};
-    /// use exmy::view::View;
+    /// use exmy::slice::View;
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
@@ -114,7 +114,7 @@ impl BlockTensor {
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
     /// use exmy::random::{Philox, Stream};
-    /// use exmy::view::View;
+    /// use exmy::slice::View;
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
@@ -132,7 +132,7 @@ impl BlockTensor {
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
     /// use exmy::random::{Philox, Stream};
-    /// use exmy::view::View;
+    /// use exmy::slice::View;
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
@@ -195,7 +195,7 @@ impl BlockTensor {
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
     /// use exmy::random::{Philox, Stream};
-    /// use exmy::view::View;
+    /// use exmy::slice::View;
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
@@ -239,7 +239,7 @@ impl BlockTensor {
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
     /// use exmy::random::{Philox, Stream};
-    /// use exmy::view::View;
+    /// use exmy::slice::View;
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
@@ -256,7 +256,7 @@ impl BlockTensor {
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
     /// use exmy::random::{Philox, Stream};
-    /// use exmy::view::View;
+    /// use exmy::slice::View;
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);

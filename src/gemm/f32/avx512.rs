@@ -19,7 +19,7 @@ use std::cell::RefCell;
 
 use super::{K_BLOCK, Output};
 use crate::gemm::turn::turn;
-use crate::view::View;
+use crate::slice::View;
 
 /// Rows of a tile.
 const ROWS: usize = 8;

@@ -11,13 +11,12 @@ use super::avx512::Table;
 use super::codes::{self, Codes};
 use super::panel::{BLOCK, LANES};
 use crate::block::BlockTensor;
-use crate::bulk::decode_into;
 use crate::format::Format;
 use crate::gemm::{Operand, Store};
 use crate::minifloat::Bits;
 use crate::pack;
 use crate::simd::kernel;
-use crate::view::View;
+use crate::slice::{View, decode_into};
 
 /// Elements of a piece at most.
 pub(super) const PIECE: usize = 512;

@@ -75,7 +75,7 @@ impl Packed {
     /// use exmy::block::{Axis, BlockFormat, BlockTensor};
     /// use exmy::gemm::Operand;
     /// use exmy::gemm::fast::{Packed, Scaling, multiply};
-    /// use exmy::view::ViewMut;
+    /// use exmy::slice::ViewMut;
     ///
     /// // 32 outputs of 32 inputs, as weights are stored: a block is the inputs of an output.
     /// let (format, codes) = (BlockFormat::MXFP4, vec![0x22; 512]);

@@ -8,7 +8,7 @@ use super::panel::BLOCK;
 use crate::format::Format;
 use crate::gemm::f32::fused;
 use crate::gemm::{Operand, Store};
-use crate::view::{View, ViewMut};
+use crate::slice::{View, ViewMut};
 
 /// The binary32 images of an operand, row-major: value of the code times block scale, rounded once;
 /// infinity from 2^128 on. The tensor scale stays out. How many products became infinite so comes with

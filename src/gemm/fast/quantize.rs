@@ -5,7 +5,7 @@ use crate::block::{Axis, BlockTensor, Statistics};
 use crate::gemm::Operand;
 use crate::quantizer::{QuantizeError, Quantizer, Target};
 use crate::random::Philox;
-use crate::view::{View, ViewMut};
+use crate::slice::{View, ViewMut};
 use alloc::vec;
 
 impl Packed {
@@ -20,7 +20,7 @@ impl Packed {
     /// use exmy::gemm::fast::{Packed, Scaling, Side, multiply};
     /// use exmy::quantizer::{Axis, Quantizer};
     /// use exmy::random::{Philox, Stream};
-    /// use exmy::view::{View, ViewMut};
+    /// use exmy::slice::{View, ViewMut};
     ///
     /// let quantizer: Quantizer = "mxfp4".parse()?;
     /// let random = Philox::new(0, Stream::new("unused"));
@@ -60,7 +60,7 @@ impl Packed {
     /// use exmy::gemm::fast::{Packed, Side};
     /// use exmy::quantizer::{Axis, Quantizer};
     /// use exmy::random::{Philox, Stream};
-    /// use exmy::view::View;
+    /// use exmy::slice::View;
     ///
     /// let quantizer: Quantizer = "mxfp4".parse()?;
     /// let random = Philox::new(0, Stream::new("unused"));

@@ -14,7 +14,7 @@ use crate::simd::Level;
 /// ```
 /// use exmy::gemm::Operand;
 /// use exmy::gemm::fast::{Packed, Scaling, multiply};
-/// use exmy::view::{View, ViewMut};
+/// use exmy::slice::{View, ViewMut};
 ///
 /// let x = [0.5_f32; 4];
 /// let (a, b) = (Operand::from(View::new(&x, 2, 2)), Operand::from(View::new(&x, 2, 2)));

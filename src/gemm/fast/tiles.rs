@@ -14,12 +14,11 @@ use super::pack::{Numbers, Packed, widen};
 use super::panel::{LANES, Line, SLAB, WIDE_LINES};
 use super::vector::{self, Square};
 use super::{Report, Scaling, Side};
-use crate::bulk::Converter;
 #[cfg(feature = "std")]
 use crate::kept::kept;
 use crate::kept::{Kept, keep};
 use crate::simd::{kernel, level_of_products};
-use crate::view::ViewMut;
+use crate::slice::{Converter, ViewMut};
 
 keep!(Line);
 

@@ -13,12 +13,11 @@ use alloc::vec::Vec;
 use super::super::fast::{Packed, Scaling, multiply};
 use super::super::units;
 use super::{Accumulation, GemmError, NonFinite, Operand, Product, Report, for_each};
-use crate::bulk::Converter;
 use crate::format::Format;
 use crate::gemm::unit::Preset;
 use crate::round::Rules;
 use crate::simd::kernel;
-use crate::view::ViewMut;
+use crate::slice::{Converter, ViewMut};
 
 #[cfg(feature = "std")]
 use crate::parallel::both;

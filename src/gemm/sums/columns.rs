@@ -14,12 +14,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::transposed;
-use crate::bulk::{Cast, Converter};
 use crate::format::Format;
 use crate::gemm::accumulation::{Order, Sum};
 use crate::gemm::numbers::Numbers;
 use crate::round::Rounding;
 use crate::simd::kernel;
+use crate::slice::{Cast, Converter};
 
 /// Operands whose numbers are all binary32, and what adds their products.
 pub(in crate::gemm) struct Columns {

@@ -9,13 +9,12 @@ use core::ops::Range;
 
 use super::{Chunk, First, Piece};
 use crate::block::fast::{Blocks, Part, Sheet, common_multiple, largest_in};
-use crate::bulk::{Cast, Converter};
+use crate::block::scale::TensorFactors;
 use crate::format::Sign;
 use crate::quantizer::{Axis, Quantizer, Target};
 use crate::random::Philox;
 use crate::round::Rounding;
-use crate::scale::TensorFactors;
-use crate::view::{View, ViewMut};
+use crate::slice::{Cast, Converter, View, ViewMut};
 
 /// The largest magnitude of a matrix after a cast, where the matrix tells without being cast: the cast
 /// keeps the order of magnitudes, whatever their signs, and all are finite before and after.

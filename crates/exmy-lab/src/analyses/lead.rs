@@ -186,7 +186,7 @@ pub(crate) fn judge(results: &Results<'_>) -> Result<Said> {
         }
     }
     let (holds, text) = count(&risen);
-    Ok(Said { holds, opposite: false, known: true, text })
+    Ok(Said::either(holds, text))
 }
 
 #[cfg(test)]

@@ -104,6 +104,8 @@ pub(crate) fn judge(results: &Results<'_>) -> Result<Said> {
         holds: gap.is_some_and(|gap| gap.low > 0.0) && few_wide <= many_wide,
         opposite: gap.is_some_and(|gap| gap.high < 0.0) && few_wide >= many_wide,
         known: gap.is_some(),
+
+        power: None,
         text,
     })
 }

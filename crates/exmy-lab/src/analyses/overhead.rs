@@ -5,7 +5,7 @@ use crate::measure::Results;
 use crate::series::{number, spread};
 use crate::store::Trained;
 use exmy::error::{Error, Result};
-use exmy::files::given;
+use exmy::safetensors::given;
 use exmy_train::recipe::{Linear, Plan, Recipe};
 use exmy_train::train::preset::preset;
 

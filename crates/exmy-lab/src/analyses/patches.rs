@@ -15,7 +15,7 @@ use crate::table::gap_percent;
 use exmy::error::{Error, Result};
 use exmy::gemm::f32::{Output, matmul};
 use exmy::random::{Philox, Stream};
-use exmy::view::{View, ViewMut};
+use exmy::slice::{View, ViewMut};
 use exmy_train::nn::linear::{Group, Products};
 use exmy_train::nn::parameters::{Layout, Role};
 use exmy_train::nn::site::{Operator, Site};

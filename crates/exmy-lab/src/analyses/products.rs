@@ -7,7 +7,7 @@ use exmy::error::Result;
 use exmy::format::Format;
 use exmy::quantizer::{Axis as Along, Quantizer};
 use exmy::random::{Philox, Stream};
-use exmy::view::{View, ViewMut};
+use exmy::slice::{View, ViewMut};
 use exmy_train::recipe::Recipe;
 
 /// The formats the paper speaks of, by its names.

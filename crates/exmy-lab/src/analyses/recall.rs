@@ -2,7 +2,7 @@
 
 use crate::store::Trained;
 use exmy::error::{Error, Result};
-use exmy::view::View;
+use exmy::slice::View;
 use exmy_train::nn::decoder::Decoder;
 use exmy_train::nn::site::Place;
 use exmy_train::recipe::{Engine, Images, Observer, Phase, Plan};

@@ -10,7 +10,7 @@ use crate::tables::nvfp4_outliers::ROTATED;
 use exmy::error::{Error, Result};
 use exmy::gemm::f32::{Output, matmul};
 use exmy::random::{Philox, Stream};
-use exmy::view::{View, ViewMut};
+use exmy::slice::{View, ViewMut};
 use exmy_train::nn::linear::{Group, Products};
 use exmy_train::nn::site::{Operator, Site};
 use exmy_train::recipe::{Engine, Images, Linear, Phase, Plan, Recipe};

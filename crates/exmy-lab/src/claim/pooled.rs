@@ -92,6 +92,8 @@ pub(super) fn said([first, second]: &[Vec<f64>; 2], below: bool, what: String) -
         holds,
         opposite,
         known: found.interval.is_some(),
+
+        power: None,
         text: format!("{what}: {}", found.words()),
     }
 }

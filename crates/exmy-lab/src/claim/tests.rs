@@ -18,7 +18,7 @@ const GRID: Grid = Grid {
     axes: &[Axis::new("rate", &RATES), Axis::new("bits", &LEVELS)],
     ..Grid::NONE
 };
-const NOT: &str = "not seen at this scale";
+const NOT: &str = "untested at this size";
 const REPRODUCED: &str = "reproduced";
 const CONTRADICTED: &str = "contradicted";
 
@@ -53,6 +53,25 @@ fn differences_are_of_pairs() {
     const LOST: Test = Test::Above { of: &["1", "1x"], over: &["7", "1x"], or_lost: true };
     assert_eq!(word(LOST, [[2.0, 2.0, f64::INFINITY], [2.0; 3]]), REPRODUCED);
     assert_eq!(word(LOST, [[f64::INFINITY; 3], [2.0; 3]]), NOT);
+}
+
+/// Pairs scatter by some 0.01: 0.2 would be seen, 0.001 would not.
+#[test]
+fn what_is_not_seen_says_how_often_it_would_be() {
+    const LARGE: Test =
+        Test::Sized { size: 0.2, words: "0.2 nats", test: &above(&["1", "1x"], &["7", "1x"]) };
+    const SMALL: Test =
+        Test::Sized { size: 0.001, words: "", test: &above(&["1", "1x"], &["7", "1x"]) };
+    let of = |test: Test, one: f64| word(test, [[2.0, 2.0, one], [2.0; 3]]);
+    assert_eq!((of(LARGE, 2.0), of(SMALL, 2.0)), ("not seen at this scale", NOT));
+    assert_eq!((of(LARGE, 2.2), of(SMALL, 1.8)), (REPRODUCED, CONTRADICTED));
+    // Both must be seen: what nobody knows of one is not known of both.
+    const BOTH: Test = Test::All(&[LARGE, COSTS_AT_ONCE]);
+    assert_eq!(of(BOTH, 2.0), NOT);
+    const COSTS_AT_ONCE: Test = above(&["3", "1x"], &["7", "1x"]);
+    let text = verdict(Claim::new(LARGE), |_, _, seed| 2.0 + 0.01 * (seed % 2) as f64);
+    let ends = "the paper's effect, 0.2 nats, would be seen in 100 % of cases";
+    assert!(text.reason().ends_with(ends), "{text:?}");
 }
 
 #[test]

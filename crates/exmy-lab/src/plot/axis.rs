@@ -4,8 +4,10 @@
 //! Graphics Gems, 1990), held as an integer and an exponent so that a label is exact and never
 //! reads `0.30000000000000004`.
 
-use super::number::{decade, decimal, exp10, floor, log10, plain_label, power_label, short};
-use std::{string::String, vec::Vec};
+use super::number::{
+    decade, decimal, exp10, floor, log10, plain_label, power_label, power_of_ten, short,
+};
+use std::{format, string::String, vec::Vec};
 
 /// How one direction of a figure is labelled and scaled.
 #[derive(Clone, Debug, PartialEq)]
@@ -274,6 +276,15 @@ fn linear_ticks(low: f64, high: f64, target: usize, least: f64) -> Ticks {
         .map(|(count, value)| Tick { value, label: Some(plain_label(count, k - factor)) })
         .collect();
     Ticks { ticks, factor }
+}
+
+/// An axis label with the power of ten taken out of its ticks.
+pub(super) fn with_factor(label: &str, factor: i32) -> String {
+    match factor {
+        0 => label.into(),
+        _ if label.is_empty() => format!("×{}", power_of_ten(factor)),
+        _ => format!("{label} ×{}", power_of_ten(factor)),
+    }
 }
 
 #[cfg(test)]

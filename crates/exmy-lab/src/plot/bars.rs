@@ -4,10 +4,8 @@
 use super::{
     Mark,
     frame::Frame,
-    heat::rectangle,
-    legend::draw_dots,
     number::short,
-    path::{Curve, polyline},
+    path::{Curve, draw_dots, polyline, rectangle},
     svg::Svg,
 };
 use std::{format, string::String, vec::Vec};
@@ -149,24 +147,6 @@ impl Frame<'_> {
         draw_dots(svg, &dots, &all.name, style);
         ends
     }
-}
-
-/// The sample of a bar in a legend: from `x[0]` to `x[1]`, about the middle `y`.
-pub(super) fn bar_sample(svg: &mut Svg, x: [f64; 2], y: f64, style: usize) {
-    let mut data = String::new();
-    rectangle(&mut data, x, [y - 7.0, y + 7.0]);
-    svg.path(&format!("w h{}", style % 6), &data, "");
-}
-
-/// The sample of an interval in a legend.
-pub(super) fn interval_sample(svg: &mut Svg, x: f64, y: f64, style: usize) {
-    let mut data = String::new();
-    polyline(&mut data, &[(x, y - 9.0), (x, y + 9.0)]);
-    for end in [y - 9.0, y + 9.0] {
-        polyline(&mut data, &[(x - 5.0, end), (x + 5.0, end)]);
-    }
-    svg.path(&format!("l h{}", style % 6), &data, "");
-    draw_dots(svg, &[(x, y)], "", style);
 }
 
 /// Whether one of some marks begins at 0.

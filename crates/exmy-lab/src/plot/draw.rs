@@ -5,22 +5,18 @@
 
 use super::{
     Figure, Mark, Panel,
-    axis::{Tick, Ticks},
+    axis::{Tick, Ticks, with_factor},
     bars::{from_zero, listed},
-    frame::{Frame, SLANT},
+    frame::{Frame, ROWS_RIGHT, SLANT},
     heat::HEAD,
     labels::{fits, shorten, tell_apart, width, wrap},
     legend::{Entry, GAP, KEY, Key, LINES, NAME, SAMPLE},
-    number::{power_of_ten, short},
-    style::{self, FONT, LINE, TITLE},
+    number::short,
+    style::{self, FONT, LINE, PAD, TITLE, WIDTH},
     svg::{Svg, escape, tenths, to_tenths},
 };
 use std::{format, string::String, vec::Vec};
 
-const WIDTH: f64 = 720.0;
-const PAD: f64 = 14.0;
-/// Where rows of names end at the right.
-pub(super) const ROWS_RIGHT: f64 = WIDTH - PAD;
 /// The most lines in rows above a panel that whole names may take: more would push the panel off the
 /// screen of a phone.
 const ROWS: usize = 16;
@@ -300,15 +296,6 @@ fn names_below(frame: &Frame<'_>, x_ticks: &Ticks) -> f64 {
 
 fn number(names: &[&str], name: &str) -> usize {
     names.iter().position(|&known| known == name).unwrap_or(0)
-}
-
-/// An axis label with the power of ten taken out of its ticks.
-pub(super) fn with_factor(label: &str, factor: i32) -> String {
-    match factor {
-        0 => label.into(),
-        _ if label.is_empty() => format!("×{}", power_of_ten(factor)),
-        _ => format!("{label} ×{}", power_of_ten(factor)),
-    }
 }
 
 /// The figure in words, for readers who do not see it.

@@ -8,11 +8,11 @@
 
 use super::{
     Mark,
-    axis::{Axis, Scale},
+    axis::{Axis, Scale, with_factor},
     frame::Frame,
     labels::{shorten, width},
     number::{floor, short},
-    path::polyline,
+    path::{polyline, rectangle},
     style::{FONT, LINE, STEPS},
     svg::{Svg, escape, tenths},
 };
@@ -182,7 +182,7 @@ impl Frame<'_> {
                 break;
             }
         }
-        let label = super::draw::with_factor(heat.value.label(), ticks.factor);
+        let label = with_factor(heat.value.label(), ticks.factor);
         let top = self.top - HEAD;
         svg.text("q", self.left, top + 18.0, &shorten(&label, FONT, room));
         let top = top + LINE + 4.0;
@@ -255,12 +255,6 @@ impl Frame<'_> {
         svg.path("x h0", &crosses, &format!("{}: no value", heat.value.label()));
         !crosses.is_empty()
     }
-}
-
-/// Appends a closed rectangle.
-pub(super) fn rectangle(data: &mut String, x: [f64; 2], y: [f64; 2]) {
-    polyline(data, &[(x[0], y[0]), (x[1], y[0]), (x[1], y[1]), (x[0], y[1])]);
-    data.push('Z');
 }
 
 #[cfg(test)]

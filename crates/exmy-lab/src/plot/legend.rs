@@ -2,9 +2,8 @@
 
 use super::{
     Mark,
-    bars::{bar_sample, interval_sample},
     labels::{broken, shorten_note, width},
-    path::{Place, outline, polyline},
+    path::{draw_dots, outline, polyline, rectangle},
     style::{self, FONT, LINE},
     svg::{Svg, escape, tenths},
 };
@@ -162,17 +161,20 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Draws one marker at each place.
-pub(super) fn draw_dots(svg: &mut Svg, dots: &[Place], tip: &str, style: usize) {
-    let shape = match style % 4 {
-        0 => "m-3.2 0a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0-6.4 0z",
-        1 => "m-2.9-2.9h5.8v5.8h-5.8z",
-        2 => "m0-4l4 4l-4 4l-4-4z",
-        _ => "m0-3.8l3.8 6.6h-7.6z",
-    };
+/// The sample of a bar in a legend: from `x[0]` to `x[1]`, about the middle `y`.
+fn bar_sample(svg: &mut Svg, x: [f64; 2], y: f64, style: usize) {
     let mut data = String::new();
-    for &(x, y) in dots {
-        data += &format!("M{} {}{shape}", tenths(x), tenths(y));
+    rectangle(&mut data, x, [y - 7.0, y + 7.0]);
+    svg.path(&format!("w h{}", style % 6), &data, "");
+}
+
+/// The sample of an interval in a legend.
+fn interval_sample(svg: &mut Svg, x: f64, y: f64, style: usize) {
+    let mut data = String::new();
+    polyline(&mut data, &[(x, y - 9.0), (x, y + 9.0)]);
+    for end in [y - 9.0, y + 9.0] {
+        polyline(&mut data, &[(x - 5.0, end), (x + 5.0, end)]);
     }
-    svg.path(&format!("p h{}", style % 6), &data, tip);
+    svg.path(&format!("l h{}", style % 6), &data, "");
+    draw_dots(svg, &[(x, y)], "", style);
 }

@@ -7,9 +7,9 @@
 
 use super::{
     number::floor,
-    svg::{print_tenths, to_tenths},
+    svg::{Svg, print_tenths, tenths, to_tenths},
 };
-use std::{collections::BTreeSet, string::String, vec::Vec};
+use std::{collections::BTreeSet, format, string::String, vec::Vec};
 
 /// Width of the column within which points are merged, in units of the view box.
 const COLUMN: f64 = 1.0;
@@ -144,6 +144,27 @@ pub(super) fn outline(data: &mut String, run: &[(f64, f64, f64)]) {
     ring.extend(thin(&edge(|&(x, _, b)| (x, b))).into_iter().rev());
     polyline(data, &ring);
     data.push('Z');
+}
+
+/// Appends a closed rectangle.
+pub(super) fn rectangle(data: &mut String, x: [f64; 2], y: [f64; 2]) {
+    polyline(data, &[(x[0], y[0]), (x[1], y[0]), (x[1], y[1]), (x[0], y[1])]);
+    data.push('Z');
+}
+
+/// Draws one marker at each place.
+pub(super) fn draw_dots(svg: &mut Svg, dots: &[Place], tip: &str, style: usize) {
+    let shape = match style % 4 {
+        0 => "m-3.2 0a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0-6.4 0z",
+        1 => "m-2.9-2.9h5.8v5.8h-5.8z",
+        2 => "m0-4l4 4l-4 4l-4-4z",
+        _ => "m0-3.8l3.8 6.6h-7.6z",
+    };
+    let mut data = String::new();
+    for &(x, y) in dots {
+        data += &format!("M{} {}{shape}", tenths(x), tenths(y));
+    }
+    svg.path(&format!("p h{}", style % 6), &data, tip);
 }
 
 #[cfg(test)]

@@ -47,6 +47,10 @@ const MUTED: [&str; 2] = ["#59636e", "#9198a1"];
 const GRID: [&str; 2] = ["#e4e7eb", "#262c34"];
 const FRAME: [&str; 2] = ["#b1b8c0", "#4a525c"];
 
+/// Width of a figure's view box.
+pub(super) const WIDTH: f64 = 720.0;
+/// From the edge of the figure to what is drawn.
+pub(super) const PAD: f64 = 14.0;
 /// Font sizes in units of the view box: on a wide screen, on a narrow one. The layout leaves room
 /// for the second, which is the larger: 21 units are 10.5 px when the figure is 360 px wide.
 pub(super) const TITLE: [i64; 2] = [20, 27];

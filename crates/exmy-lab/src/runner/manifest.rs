@@ -5,7 +5,7 @@
 use super::old;
 use crate::arm::Scale;
 use exmy::error::{Error, Result};
-use exmy::files::{given, whole};
+use exmy::safetensors::{given, whole};
 use exmy_train::train::run::Summary;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};

@@ -8,7 +8,7 @@ use crate::overview;
 use crate::page;
 use crate::papers::Paper;
 use exmy::error::{Error, Result};
-use exmy::files::given;
+use exmy::safetensors::given;
 use exmy_train::train::run::{Folder, Summary};
 use serde::Deserialize;
 use std::fs;

@@ -11,7 +11,7 @@ use crate::loss_figure;
 use crate::sweep::Plan;
 use crate::table;
 use exmy::error::{Error, Result};
-use exmy::files::whole;
+use exmy::safetensors::whole;
 use exmy_train::train::config::Config;
 use exmy_train::train::data::Source;
 use exmy_train::train::run::{self, Folder, intact};

@@ -1,7 +1,7 @@
 //! `exmy verify-cols`, and `exmy convert` against what the files of columns record.
 
 use crate::exmy;
-use exmy::golden::columns::{Columns, Conversion, Table, digest};
+use exmy::vectors::columns::{Columns, Conversion, Table, digest};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! `exmy inspect`: figures worked out by hand, for plain and for quantized files.
 
 use crate::{exmy, printed, row, succeed};
-use exmy::files::{Dtype, Outline, Writer};
+use exmy::safetensors::{Dtype, Outline, Writer};
 use std::fs;
 use std::path::Path;
 

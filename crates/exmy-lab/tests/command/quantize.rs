@@ -3,8 +3,8 @@
 mod left;
 
 use crate::{exmy, printed, row, succeed};
-use exmy::files::{Dtype, Outline, Reader, Writer};
 use exmy::random::{Philox, Stream};
+use exmy::safetensors::{Dtype, Outline, Reader, Writer};
 use std::fs;
 use std::path::Path;
 use std::process::{Output, Stdio};

@@ -11,7 +11,7 @@ use crate::nn::real::Real;
 use crate::nn::site::{Operator, Place, Site, Vector};
 use exmy::gemm::f32::Output;
 use exmy::round::Rounding;
-use exmy::view::{View, ViewMut};
+use exmy::slice::{View, ViewMut};
 
 /// Linear operators that share one input: their weights (out, in) lie below each other, their
 /// outputs (tokens, out) beside each other.

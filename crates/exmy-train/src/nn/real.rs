@@ -15,7 +15,7 @@ use std::thread::LocalKey;
 
 use super::elementary;
 use exmy::gemm::f32::Output;
-use exmy::view::{View, ViewMut};
+use exmy::slice::{View, ViewMut};
 
 /// An f32 or f64, with exactly the operations layers use.
 ///

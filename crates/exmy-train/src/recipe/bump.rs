@@ -12,7 +12,7 @@
 use exmy::block::{BlockFormat, Shape};
 use exmy::quantizer::{Axis, Quantizer, Target};
 use exmy::random::Philox;
-use exmy::view::{View, ViewMut};
+use exmy::slice::{View, ViewMut};
 
 /// Writes to `out` the image of `x` with exponents bumped by position; blocks along rows are those of
 /// `sequence` rows, where it is not 0.

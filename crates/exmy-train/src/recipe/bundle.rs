@@ -11,11 +11,11 @@ mod nv;
 use crate::nn::site::{Operand, Product};
 use crate::recipe::numbers::{Numbers, Prior};
 use crate::recipe::rule::{Rule, Selector};
+use exmy::block::scale::ScaleRule;
 use exmy::block::{BlockFormat, Shape};
-use exmy::bulk::Cast;
 use exmy::format::Format;
 use exmy::quantizer::Quantizer;
-use exmy::scale::ScaleRule;
+use exmy::slice::Cast;
 use exmy::text::Nearest;
 
 /// The options behind a name, and which of them a bundle has taken.

@@ -8,12 +8,11 @@
 
 use crate::nn::site::{Operator, Product};
 use crate::nn::stopwatch::{Part, Work, lap};
-use exmy::bulk::Converter;
 use exmy::gemm::f32::Output;
 use exmy::gemm::fast::{Packed, Scaling, Side, Source, multiply_and_round};
 use exmy::parallel;
 use exmy::quantizer::Target;
-use exmy::view::ViewMut;
+use exmy::slice::{Converter, ViewMut};
 
 /// Packed operands, whose memory is used again.
 #[derive(Clone, Debug)]

@@ -33,8 +33,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use exmy::slice::View;
 use exmy::text::UnknownName;
-use exmy::view::View;
 
 /// The terms that are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

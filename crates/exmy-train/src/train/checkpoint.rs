@@ -23,7 +23,7 @@ use crate::train::optimizer::Optimizer;
 use crate::train::record::Digests;
 use crate::train::room;
 use exmy::error::{Error, Result};
-use exmy::files::{Dtype, Outline, Reader, Writer};
+use exmy::safetensors::{Dtype, Outline, Reader, Writer};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;

@@ -8,7 +8,7 @@
 
 use crate::train::digest::Digest;
 use exmy::error::{Error, Result};
-use exmy::files::{given, whole};
+use exmy::safetensors::{given, whole};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -10,7 +10,7 @@ use exmy::parallel;
 use exmy::random::{Philox, Stream};
 use exmy::round::Rounding;
 use exmy::simd::{Level, with_level};
-use exmy::view::{View, ViewMut};
+use exmy::slice::{View, ViewMut};
 use exmy_train::nn::decoder::{Config, Decoder, Gla, InitScheme, Mlp, Norm, Position, QkNorm};
 use exmy_train::nn::linear::{Group, Products, Unquantized};
 use exmy_train::nn::parameters::Role;

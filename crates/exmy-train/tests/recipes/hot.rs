@@ -1,7 +1,7 @@
 //! Hot-channel patches: the identities of their algebra and their effect on products with outliers.
 
 use exmy::random::{Philox, Stream};
-use exmy::view::{View, ViewMut};
+use exmy::slice::{View, ViewMut};
 use exmy_train::nn::linear::{Group, Products};
 use exmy_train::nn::site::{Operand, Operator, Product, Site};
 use exmy_train::recipe::{Engine, Images, Linear, Phase, Plan};

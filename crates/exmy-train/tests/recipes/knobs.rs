@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use exmy::format::Format;
 use exmy::round::{Overflow, Rounding};
-use exmy::view::View;
+use exmy::slice::View;
 use exmy_train::nn::site::{Operand, Operator, Product, Site};
 use exmy_train::recipe::{Images, Observer, Phase, Plan, Recipe, Rounded};
 use exmy_train::train::config::Config;

@@ -11,7 +11,7 @@ use exmy::gemm::Operand as Factor;
 use exmy::gemm::fast::{Scaling, multiply_plain};
 use exmy::quantizer::{Axis, Quantizer};
 use exmy::random::{Philox, Stream};
-use exmy::view::{View, ViewMut};
+use exmy::slice::{View, ViewMut};
 use exmy_train::nn::linear::{Group, Products};
 use exmy_train::nn::site::{Operand, Operator, Product, Site};
 use exmy_train::recipe::{Engine, Images, Linear, Observer, Phase, Plan, Recipe, Rounded};

@@ -2,7 +2,7 @@
 
 use exmy::quantizer::Axis;
 use exmy::round::Rounding;
-use exmy::view::{View, ViewMut};
+use exmy::slice::{View, ViewMut};
 use exmy_train::nn::linear::{Group, Products};
 use exmy_train::nn::site::{Operand, Operator, Place, Product, Site, Vector};
 use exmy_train::recipe::{Engine, Images, Linear, Observer, Phase, Plan, Recipe, Rounded};

@@ -22,7 +22,7 @@ use crate::kept::{emptied, kept};
 use crate::quantizer::{Axis, Quantizer, Rounded};
 use crate::random::Philox;
 use crate::simd::{kernel, level_of_products};
-use crate::view::View;
+use crate::slice::View;
 
 /// A matrix in memory and what rounds it.
 #[derive(Clone, Copy, Debug)]
@@ -97,7 +97,7 @@ impl Packed {
     /// ```
     /// use exmy::gemm::fast::{Packed, Scaling, Side, Source, multiply};
     /// use exmy::random::{Philox, Stream};
-    /// use exmy::view::{View, ViewMut};
+    /// use exmy::slice::{View, ViewMut};
     ///
     /// let random = Philox::new(0, Stream::new("unused"));
     /// let quantizer = "mxfp4".parse()?;
@@ -440,7 +440,7 @@ mod tests {
     use crate::gemm::fast::{Scaling, multiply, multiply_plain};
     use crate::random::Stream;
     use crate::simd::{Level, with_level};
-    use crate::view::ViewMut;
+    use crate::slice::ViewMut;
 
     const RANDOM: Philox = Philox::new(5, Stream::new("rounded"));
 

@@ -4,8 +4,8 @@ use crate::settings::{Complaints, Shown, announce, counted, quiet_pipe, remark_o
 use clap::Args;
 use exmy::error::Result;
 use exmy::format::Format;
-use exmy::golden::convert::{Options, Random, convert};
 use exmy::round::{Flush, Overflow, Profile, Rounding, Rules, Tininess};
+use exmy::vectors::convert::{Options, Random, convert};
 use std::cell::RefCell;
 use std::io::{stdin, stdout};
 

@@ -1,7 +1,7 @@
 //! What `verify-cols` and `verify-tiles` are given: files, and folders of them.
 
 use exmy::error::{Error, Result};
-use exmy::files::given;
+use exmy::safetensors::given;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@ use crate::rows::{Bar, Line, number, percent, shape, table, width};
 use crate::settings::{counted, no_stream, quiet_pipe, with_threads};
 use clap::Args;
 use exmy::error::{Error, Result};
-use exmy::files::{Progress, Reader, Survey};
+use exmy::safetensors::{Progress, Reader, Survey};
 use exmy::shown::printable;
 use indicatif::HumanBytes;
 use std::collections::{BTreeMap, BTreeSet};

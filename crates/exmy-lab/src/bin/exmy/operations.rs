@@ -1,6 +1,6 @@
 //! The operations of `verify` and `vectors`, as their help and docs/verification.md list them.
 
-use exmy::golden::function::Operation;
+use exmy::vectors::function::Operation;
 
 /// Columns of the list.
 const WIDTH: usize = 80;

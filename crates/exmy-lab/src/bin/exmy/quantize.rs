@@ -5,12 +5,12 @@ use crate::settings::{Work, no_stream, quiet_pipe};
 use crate::show;
 use crate::stop::Stop;
 use clap::{Args, ValueEnum};
+use exmy::block::scale::ScaleRule;
 use exmy::block::{Profile, Statistics};
 use exmy::error::{Error, Result};
-use exmy::files::{self, Dtype, Fate, FileLayout, Glob, Options, Output, Report};
 use exmy::quantizer::{Quantizer, Target};
 use exmy::round::{Overflow, Rounding};
-use exmy::scale::ScaleRule;
+use exmy::safetensors::{self, Dtype, Fate, FileLayout, Glob, Options, Output, Report};
 use indicatif::HumanBytes;
 use std::fmt;
 use std::io::Write;
@@ -295,8 +295,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let dtype = arguments.dequantize.flatten().map(Type::dtype);
     let work = || {
         watched(&mut Bar::new("read", *quiet), &stop, |watch| match &options {
-            Some(options) => files::quantize(input, output, options, watch),
-            None => files::dequantize(input, output, dtype, watch),
+            Some(options) => safetensors::quantize(input, output, options, watch),
+            None => safetensors::dequantize(input, output, dtype, watch),
         })
     };
     let report = arguments.work.with_threads(work)?;
@@ -334,8 +334,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
 /// Tensors of a file that PyTorch cannot load: it has no type of 6 bits, and takes those of 4 bits in
 /// pairs along the last axis.
 fn unreadable(path: &Path) -> Result<Option<String>> {
-    let reader = files::Reader::open(path)?;
-    let cannot = |entry: &&files::Entry| match entry.dtype {
+    let reader = safetensors::Reader::open(path)?;
+    let cannot = |entry: &&safetensors::Entry| match entry.dtype {
         Dtype::F6E2M3 | Dtype::F6E3M2 => true,
         Dtype::F4 => entry.shape.last().is_some_and(|last| !last.is_multiple_of(2)),
         _ => false,

@@ -8,7 +8,7 @@ use crate::provenance::provenance;
 use crate::show;
 use clap::Args;
 use exmy::error::{Error, Result};
-use exmy::files::{given, whole};
+use exmy::safetensors::{given, whole};
 use exmy_lab::gather::{Found, gather};
 use exmy_lab::overview;
 use exmy_lab::runner::Manifest;

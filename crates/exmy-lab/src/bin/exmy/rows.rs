@@ -2,7 +2,7 @@
 //! own, and each cell where that does not fit either.
 
 use crate::stop::Stop;
-use exmy::files::{Progress, Watch};
+use exmy::safetensors::{Progress, Watch};
 use exmy::shown::printable;
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;

@@ -4,9 +4,9 @@
 use clap::{Args, ValueEnum};
 use exmy::error::{Error, Result};
 use exmy::format::Format;
-use exmy::golden::function::{Evaluator, Kind, Settings};
 use exmy::math::IntInvalid;
 use exmy::round::{Overflow, Profile, Rounding, Tininess};
+use exmy::vectors::function::{Evaluator, Kind, Settings};
 use std::cell::RefCell;
 use std::hint::black_box;
 use std::io::{self, BufWriter, Read, Write};
@@ -161,7 +161,7 @@ impl Complaints {
         Self { out: BufWriter::with_capacity(1 << 16, io::stderr()), expected: Some(expected) }
     }
 
-    pub(crate) fn add(&mut self, malformed: &exmy::golden::lines::Malformed) {
+    pub(crate) fn add(&mut self, malformed: &exmy::vectors::lines::Malformed) {
         // Nobody is left to be told that stderr cannot be written to.
         let _ = writeln!(self.out, "{malformed}");
         if let Some(expected) = self.expected.take() {

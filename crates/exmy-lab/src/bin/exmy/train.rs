@@ -6,7 +6,7 @@ use crate::show::{self, Watcher};
 use crate::stop::Stop;
 use clap::Args;
 use exmy::error::{Error, Result};
-use exmy::files::given;
+use exmy::safetensors::given;
 use exmy_lab::runner::{self, OutFolder, Progress, Run, Runner, find_run};
 use exmy_train::recipe::Recipe;
 use exmy_train::train::config::{Config, read_table};

@@ -3,9 +3,9 @@
 use crate::settings::{Options, quiet_pipe, remark_on_function};
 use clap::Args;
 use exmy::error::{Error, Result};
-use exmy::golden::function::Function;
-use exmy::golden::vectors::{Cases, Level, Request, Style, write};
 use exmy::round::Profile;
+use exmy::vectors::cases::{Cases, Level, Request, Style, write};
+use exmy::vectors::function::Function;
 use std::io::stdout;
 
 /// Print test cases of arithmetic with their results and flags

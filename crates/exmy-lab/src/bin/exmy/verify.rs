@@ -5,9 +5,9 @@ use crate::settings::{
 };
 use clap::Args;
 use exmy::error::Result;
-use exmy::golden::function::Function;
-use exmy::golden::testfloat::{Finding, Strictness, verify};
 use exmy::round::Profile;
+use exmy::vectors::function::Function;
+use exmy::vectors::testfloat::{Finding, Strictness, verify};
 use std::cell::RefCell;
 use std::io::{BufWriter, Write, stdin, stdout};
 use std::ops::ControlFlow;

@@ -4,7 +4,7 @@ use crate::stop::Stop;
 use crate::{inputs, show};
 use clap::Args;
 use exmy::error::{Error, Result};
-use exmy::golden::columns::{Columns, Conversion, Table, Verdict};
+use exmy::vectors::columns::{Columns, Conversion, Table, Verdict};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};

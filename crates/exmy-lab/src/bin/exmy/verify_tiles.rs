@@ -7,7 +7,7 @@ use crate::show;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::gemm::unit::{Model, Preset};
-use exmy::golden::tiles::{Tiles, Verdict, model_of};
+use exmy::vectors::tiles::{Tiles, Verdict, model_of};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 

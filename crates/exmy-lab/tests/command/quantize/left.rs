@@ -2,8 +2,8 @@
 
 use super::{model, parts, run, sparse, table};
 use crate::{exmy, succeed};
-use exmy::files::Reader;
 use exmy::random::{Philox, Stream};
+use exmy::safetensors::Reader;
 use std::fs;
 use std::process::Stdio;
 use std::thread::sleep;

@@ -9,7 +9,7 @@ use crate::nn::real::Real;
 use crate::nn::site::{Operator, Vector};
 use crate::nn::steps;
 use exmy::simd::kernel;
-use exmy::view::{View, ViewMut};
+use exmy::slice::{View, ViewMut};
 
 /// A group of linear operators and the place of its weight.
 #[derive(Clone, Debug)]

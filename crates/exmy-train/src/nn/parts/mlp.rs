@@ -156,7 +156,7 @@ mod tests {
     use crate::nn::parameters::{Init, Layout, Role};
     use crate::nn::site::Operator;
     use exmy::round::Rounding;
-    use exmy::view::{View, ViewMut};
+    use exmy::slice::{View, ViewMut};
 
     /// Plain products, activations in bfloat16 on the way of which the flag is set; what the weight gradient
     /// of the last product read.

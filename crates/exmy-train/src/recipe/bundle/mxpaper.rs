@@ -10,12 +10,12 @@ use super::Options;
 use crate::nn::site::{Operand, Operator, Place, Product, Vector};
 use crate::recipe::numbers::{Numbers, Prior};
 use crate::recipe::rule::{self, Rule, Selector, Subject};
+use exmy::block::scale::ScaleRule;
 use exmy::block::{BlockFormat, Profile, Shape};
-use exmy::bulk::Cast;
 use exmy::format::Format;
 use exmy::quantizer::Quantizer;
 use exmy::round::Rounding;
-use exmy::scale::ScaleRule;
+use exmy::slice::Cast;
 
 /// An element's name to its format.
 fn element(name: &str) -> Option<Format> {

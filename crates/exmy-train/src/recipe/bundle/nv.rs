@@ -14,13 +14,13 @@ use crate::nn::site::{Operand, Operator, Product};
 use crate::recipe::hot::Patch;
 use crate::recipe::numbers::Numbers;
 use crate::recipe::rule::{self, Layers, Rule, Selector, Subject, Value};
+use exmy::block::hadamard::{Hadamard, Signs};
+use exmy::block::scale::{FourOverSix, ScaleRule};
 use exmy::block::{BlockFormat, Profile, Shape};
-use exmy::bulk::Cast;
 use exmy::format::Format;
-use exmy::hadamard::{Hadamard, Signs};
 use exmy::quantizer::Quantizer;
 use exmy::round::Rounding;
-use exmy::scale::{FourOverSix, ScaleRule};
+use exmy::slice::Cast;
 
 /// Which blocks there are.
 #[derive(Clone, Copy, PartialEq, Eq)]

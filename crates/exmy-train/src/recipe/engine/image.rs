@@ -5,7 +5,7 @@ use crate::recipe::{bump, mask};
 use exmy::kept::Kept;
 use exmy::quantizer::{Axis, Quantizer, Target};
 use exmy::random::{Philox, Stream};
-use exmy::view::{View, ViewMut};
+use exmy::slice::{View, ViewMut};
 
 /// What numbers need besides the tensor.
 #[derive(Clone, Copy)]
@@ -24,7 +24,7 @@ pub(super) struct Given {
 
 /// The quantizer of numbers, its rotation with the signs of this step.
 pub(super) fn quantizer(numbers: &Numbers, signs: u64) -> Quantizer {
-    use exmy::hadamard::{Hadamard, Signs};
+    use exmy::block::hadamard::{Hadamard, Signs};
     let Some(rotation) = numbers.quantizer.rotation.filter(|_| numbers.fresh) else {
         return numbers.quantizer;
     };

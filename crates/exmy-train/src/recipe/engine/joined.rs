@@ -9,11 +9,10 @@ use crate::nn::linear::Group;
 use crate::nn::site::{Operand, Operator, Product, Site};
 use crate::recipe::numbers::Numbers;
 use exmy::block::Shape;
-use exmy::bulk::Converter;
 use exmy::gemm::f32::Output;
 use exmy::kept::Kept;
 use exmy::quantizer::{Axis, Target};
-use exmy::view::{View, ViewMut};
+use exmy::slice::{Converter, View, ViewMut};
 use std::ops::Range;
 
 impl Engine<'_> {

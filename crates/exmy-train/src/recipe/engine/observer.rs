@@ -3,7 +3,7 @@
 use crate::nn::site::{Operand, Place, Product, Site};
 use crate::recipe::clip::Clip;
 use exmy::quantizer::{Axis, Quantizer};
-use exmy::view::View;
+use exmy::slice::View;
 
 /// One operand of one product, before and after rounding.
 #[derive(Clone, Copy, Debug)]

@@ -6,10 +6,9 @@ use super::{Engine, OUTPUT};
 use crate::nn::linear::Group;
 use crate::nn::site::{Operator, Product, Site};
 use crate::nn::stopwatch::{Part, Work, lap};
-use exmy::bulk::Converter;
 use exmy::quantizer::{Axis, Target};
 use exmy::round::Rules;
-use exmy::view::{View, ViewMut};
+use exmy::slice::{Converter, View, ViewMut};
 
 impl Engine<'_> {
     /// What rounds the output of some members in a product while it is multiplied: the numbers that

@@ -7,7 +7,7 @@ use exmy::gemm::f32::{Output, matmul};
 use exmy::kept::Kept;
 use exmy::quantizer::{Axis, Quantizer, Target};
 use exmy::random::{Philox, Stream};
-use exmy::view::{View, ViewMut};
+use exmy::slice::{View, ViewMut};
 
 /// An operand of a patched product: rows of channels, before and after rounding.
 #[derive(Clone, Copy)]

@@ -6,7 +6,7 @@ use crate::nn::site::{Operand, Operator, Product, Site};
 use crate::recipe::numbers::Numbers;
 use exmy::gemm::fast::Source;
 use exmy::quantizer::{Axis, Target};
-use exmy::view::{View, ViewMut};
+use exmy::slice::{View, ViewMut};
 use std::ops::{Deref, Range};
 
 /// One operand of one product, before rounding.

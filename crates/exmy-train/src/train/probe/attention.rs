@@ -18,7 +18,7 @@ use crate::nn::decoder::{Mixer, Mixers};
 use crate::nn::model;
 use crate::nn::site::Place;
 use crate::recipe::Observer;
-use exmy::view::View;
+use exmy::slice::View;
 use std::collections::BTreeMap;
 
 /// Sequences that are looked at.

@@ -17,7 +17,7 @@ use super::registry::Argument;
 use super::{Probe, Seen, Values};
 use crate::nn::site::{Operand, Product, Site};
 use crate::recipe::{Observer, Rounded};
-use exmy::view::View;
+use exmy::slice::View;
 use std::collections::BTreeMap;
 
 /// The fewest channels of a set.

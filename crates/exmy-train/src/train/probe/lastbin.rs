@@ -20,7 +20,7 @@ use crate::nn::parameters::Role;
 use crate::nn::site::Place;
 use crate::recipe::Observer;
 use exmy::format::{Format, Sign};
-use exmy::view::View;
+use exmy::slice::View;
 use std::collections::BTreeMap;
 
 /// Elements that share a scale.

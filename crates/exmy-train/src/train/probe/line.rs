@@ -7,7 +7,7 @@
 
 use crate::train::record;
 use exmy::error::Result;
-use exmy::files::{given, whole};
+use exmy::safetensors::{given, whole};
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Figures of lists of numbers, in f64 and from the first to the last.
 
-use exmy::view::View;
+use exmy::slice::View;
 
 /// Sums of the first four powers, about 0; enough for tensors whose mean is small beside their
 /// spread or is taken away by the caller.

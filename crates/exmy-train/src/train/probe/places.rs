@@ -16,7 +16,7 @@ use crate::nn::decoder::Mixer;
 use crate::nn::model;
 use crate::nn::site::Place;
 use crate::recipe::Observer;
-use exmy::view::View;
+use exmy::slice::View;
 use std::collections::BTreeMap;
 
 /// `gates`.

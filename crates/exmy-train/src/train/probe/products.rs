@@ -15,7 +15,7 @@ use super::{Probe, Seen, Values};
 use crate::nn::site::{Product, Site};
 use crate::recipe::{Observer, Rounded};
 use exmy::gemm::f32::{Output, matmul};
-use exmy::view::{View, ViewMut};
+use exmy::slice::{View, ViewMut};
 
 /// A matrix of one's own.
 struct Matrix {

@@ -293,7 +293,7 @@ pub(super) mod tests {
     use crate::recipe::Rounded;
     use crate::train::preset::preset;
     use exmy::quantizer::{Axis, Quantizer};
-    use exmy::view::View;
+    use exmy::slice::View;
 
     pub(crate) fn proxy() -> model::Config {
         preset("proxy").unwrap().model

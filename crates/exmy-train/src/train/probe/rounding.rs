@@ -22,10 +22,10 @@ use super::registry::operand_name;
 use super::{Probe, Seen, Value, Values};
 use crate::recipe::{Observer, Rounded};
 use exmy::block::{Axis, Statistics};
-use exmy::bulk::Converter;
 use exmy::quantizer::{Quantizer, Target};
 use exmy::random::{Philox, Stream};
 use exmy::round::Rules;
+use exmy::slice::Converter;
 use std::collections::BTreeMap;
 
 #[derive(Default)]
@@ -162,7 +162,7 @@ impl Probe for Rounding {
 mod tests {
     use super::super::registry::tests::{measured, operand};
     use super::*;
-    use exmy::view::View;
+    use exmy::slice::View;
 
     /// E2M1 in a block of 16 with the scale that 6 needs: 0.2 becomes 0, 6.9 is beyond 6.
     #[test]

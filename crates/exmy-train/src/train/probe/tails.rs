@@ -20,7 +20,7 @@ use super::moments::{Powers, brief, column_maxima, elements, quantile, sorted};
 use super::{Probe, Seen, Values};
 use crate::nn::site::{Operand, Product, Site};
 use crate::recipe::{Observer, Rounded};
-use exmy::view::View;
+use exmy::slice::View;
 
 /// Rows and columns of a block.
 const BLOCK: usize = 16;

@@ -19,7 +19,7 @@ use crate::nn::model;
 use crate::nn::parameters::{Entry, Role};
 use crate::nn::site::Place;
 use crate::recipe::Observer;
-use exmy::view::View;
+use exmy::slice::View;
 use std::collections::BTreeMap;
 
 fn norm(values: &[f32]) -> f64 {

@@ -5,7 +5,7 @@ use crate::train::config::{self, Config};
 use crate::train::record::{Metrics, read_metrics};
 use crate::train::start;
 use exmy::error::{Error, Result};
-use exmy::files::{given, whole};
+use exmy::safetensors::{given, whole};
 use std::fs;
 use std::path::{Path, PathBuf};
 

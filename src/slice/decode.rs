@@ -1,0 +1,177 @@
+//! Codes to numbers.
+//!
+//! Bytes go through a table where the machine looks up 64 at once ([`lookup`](super::lookup)), all
+//! else by the integer bodies of [`reader`]; `f64` and the types of the crate `half` by way of
+//! `f32`, a stretch of [`SPAN`] at a time, exactly. What no body covers - values that are no `f32` -
+//! is read from a table of the definition's results if the codes are short, else by the definition.
+
+pub(super) mod reader;
+
+use alloc::boxed::Box;
+
+use self::reader::Reader;
+use super::memory::Traffic;
+use super::real::sealed::RealsMut;
+use super::stretches::{divided, spans};
+use super::{Converter, LONG, Real, SPAN, decode_plain, lookup, recode, sixteen};
+use crate::format::Format;
+use crate::minifloat::{Bits, CodeSlice};
+use crate::round::Rules;
+use crate::simd::kernel;
+
+/// Writes to `out` the values of `codes`, to nearest even where the type cannot hold them. NaN is
+/// quiet and without payload. Bits of a code above the format's width are ignored.
+///
+/// # Panics
+/// If the lengths differ.
+///
+/// ```
+/// use exmy::slice::decode_into;
+/// use exmy::format::Format;
+///
+/// let mut x = [0.0_f32; 3];
+/// decode_into(Format::E2M1, &[0x1_u8, 0xF, 0x7], &mut x);
+/// assert_eq!(x, [0.5, -6.0, 6.0]);
+///
+/// // The top bit of a byte is no part of an unsigned scale; all ones are its NaN.
+/// decode_into(Format::UE4M3, &[0x38_u8, 0xB8, 0xFF], &mut x);
+/// assert_eq!((x[0], x[1], x[2].is_nan()), (1.0, 1.0, true));
+/// ```
+pub fn decode_into<C: Bits, T: Real>(format: Format, codes: &[C], out: &mut [T]) {
+    decode_by(Reader::new(format), format, codes, out);
+}
+
+/// As [`decode_into`], with what [`Reader::new`] gives.
+pub(super) fn decode_by<C: Bits, T: Real>(
+    reader: Option<Reader>,
+    format: Format,
+    codes: &[C],
+    out: &mut [T],
+) {
+    assert_eq!(codes.len(), out.len(), "input and output of a conversion have different lengths");
+    let decoder = |len| Decoder::with(reader, format, len);
+    match T::reals_mut(out) {
+        RealsMut::F32(out) => decoder(out.len()).decode_all(codes, out),
+        RealsMut::F64(out) => {
+            let decoder = decoder(out.len());
+            let traffic = Traffic::of(codes, out, decoder.is_light());
+            divided(codes, out, |_, codes, out| {
+                traffic.pieces(codes, out, |_, codes, out| decoder.decode_f64(codes, out));
+            });
+        }
+        RealsMut::Codes(out) => {
+            recode::recode(&Converter::new(T::FORMAT, Rules::DEFAULT), format, codes, out);
+        }
+    }
+}
+
+/// A way from codes to `f32`, made ready.
+pub(super) struct Decoder {
+    format: Format,
+    way: Way,
+}
+
+enum Way {
+    /// Bytes by the upper halves of their values, the rest by the reader.
+    Lookup(Box<lookup::Halves>, Reader),
+    Read(Reader),
+    /// Results of the definition.
+    Table(Box<lookup::Table<f64>>),
+    Plain,
+}
+
+impl Decoder {
+    /// For `len` codes in all; a table is made for many only.
+    pub(super) fn new(format: Format, len: usize) -> Self {
+        Self::with(Reader::new(format), format, len)
+    }
+
+    /// As [`new`](Self::new), with what [`Reader::new`] gives.
+    fn with(reader: Option<Reader>, format: Format, len: usize) -> Self {
+        let short = format.bits() <= 8 && len >= LONG;
+        let fast = short && lookup::is_fast();
+        let way = match reader {
+            Some(reader) => match fast.then(|| reader.upper_halves()).flatten() {
+                Some(table) => Way::Lookup(Box::new(lookup::Halves::new(&table)), reader),
+                None => Way::Read(reader),
+            },
+            None if short && format.is_exact_in_f64() => {
+                let mut table = [0.0; 256];
+                decode_plain(format, &lookup::BYTES, &mut table);
+                Way::Table(Box::new(table))
+            }
+            None => Way::Plain,
+        };
+        Self { format, way }
+    }
+
+    /// Writes the values of as many codes, by several threads if they are many.
+    fn decode_all<C: Bits>(&self, codes: &[C], out: &mut [f32]) {
+        let traffic = Traffic::of(codes, out, self.is_light());
+        divided(codes, out, |_, codes, out| match (&self.way, C::codes(codes)) {
+            (Way::Lookup(table, _), CodeSlice::U8(codes)) => {
+                lookup::upper_halves(table, codes, out, traffic);
+            }
+            _ => traffic.pieces(codes, out, |_, codes, out| self.decode(codes, out)),
+        });
+    }
+
+    /// Whether memory takes longer than arithmetic.
+    fn is_light(&self) -> bool {
+        matches!(self.way, Way::Lookup(..) | Way::Read(_))
+    }
+
+    /// Writes the values of as many codes.
+    pub(super) fn decode<C: Bits>(&self, codes: &[C], out: &mut [f32]) {
+        match (&self.way, C::codes(codes)) {
+            (Way::Lookup(table, _), CodeSlice::U8(codes)) => {
+                lookup::upper_halves(table, codes, out, Traffic::Cached);
+            }
+            (Way::Read(_), CodeSlice::U16(codes))
+                if self.format == Format::F16 && sixteen::widen_f16(codes, out) => {}
+            (Way::Lookup(_, reader) | Way::Read(reader), _) => reader.read(codes, out),
+            (Way::Table(table), _) => {
+                for (code, out) in codes.iter().zip(out) {
+                    *out = canonical_f32(table[code.to_u64() as usize & 0xFF]);
+                }
+            }
+            (Way::Plain, _) => decode_plain(self.format, codes, out),
+        }
+    }
+
+    fn decode_f64<C: Bits>(&self, codes: &[C], out: &mut [f64]) {
+        match &self.way {
+            Way::Lookup(..) | Way::Read(_) => {
+                let mut values = [0.0; SPAN];
+                spans(codes, out, |_, codes, out| {
+                    let values = &mut values[..out.len()];
+                    self.decode(codes, values);
+                    widen(values, out);
+                });
+            }
+            Way::Table(table) => {
+                for (code, out) in codes.iter().zip(out) {
+                    *out = table[code.to_u64() as usize & 0xFF];
+                }
+            }
+            Way::Plain => decode_plain(self.format, codes, out),
+        }
+    }
+}
+
+/// To nearest even; NaN quiet and without payload, which a cast need not promise.
+#[inline(always)]
+pub(super) fn canonical_f32(x: f64) -> f32 {
+    let nan = (x.to_bits() >> 32) as u32 & 0x8000_0000 | 0x7FC0_0000;
+    if x.is_nan() { f32::from_bits(nan) } else { x as f32 }
+}
+
+kernel! {
+    /// Exactly; NaN as in [`canonical_f32`].
+    pub(super) fn widen<'a>(x: &'a [f32], out: &'a mut [f64]) {
+        for (x, out) in x.iter().zip(out) {
+            let nan = u64::from(x.to_bits() & 0x8000_0000) << 32 | 0x7FF8_0000_0000_0000;
+            *out = if x.is_nan() { f64::from_bits(nan) } else { f64::from(*x) };
+        }
+    }
+}

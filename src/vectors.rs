@@ -1,0 +1,23 @@
+//! Golden numbers: test vectors in the formats that verification flows use, read, judged and
+//! written.
+//!
+//! * [`function`]: an operation on formats by its Berkeley TestFloat name, evaluated;
+//! * [`testfloat`]: TestFloat's case lines and the verdict on them;
+//! * [`convert`]: a stream of codes from one format to another;
+//! * [`cases`]: cases for any operation on any formats, in several styles;
+//! * [`columns`]: recorded conversions of hardware and libraries, recomputed;
+//! * [`tiles`]: recorded dot products of matrix units, recomputed;
+//! * [`lines`]: what they read their input with.
+
+#![forbid(unsafe_code)]
+
+pub mod cases;
+pub mod columns;
+pub mod convert;
+mod evaluate;
+mod exact;
+pub mod function;
+pub mod lines;
+mod operation;
+pub mod testfloat;
+pub mod tiles;

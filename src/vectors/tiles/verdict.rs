@@ -1,0 +1,119 @@
+//! Whether a device's results are what a model computes, and where they are not.
+
+use alloc::format;
+use alloc::string::String;
+use core::fmt;
+
+use super::{KINDS, Tiles, TilesError};
+use crate::error::Error;
+use crate::gemm::unit::{Coded, Explanation, Model, Unit};
+
+/// A result that differs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mismatch {
+    /// The tile, row and column, each from 0.
+    pub place: [usize; 3],
+    /// The tile's kind.
+    pub kind: u8,
+    /// The code of the file.
+    pub recorded: u64,
+    /// The model's, step by step.
+    pub explanation: Explanation,
+}
+
+/// What became of a file.
+///
+/// Its text is `N elements, M mismatches` and below it the first mismatch, term by term, with a
+/// width as [`Explanation`] takes it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Verdict {
+    /// The unit that was asked.
+    pub unit: Unit,
+    /// Results that were compared.
+    pub elements: usize,
+    /// How many of them differ.
+    pub mismatches: usize,
+    /// The first that does.
+    pub first: Option<Mismatch>,
+}
+
+impl Tiles {
+    /// The unit that a model has for the formats of this file.
+    ///
+    /// # Errors
+    /// If addend and result differ in format, or the model does not take them.
+    pub fn unit(&self, model: &Model) -> Result<Unit, Error> {
+        let [a, b, c, d] = self.formats();
+        if c != d {
+            return Err(Error::new(TilesError::Addend { c, d }.to_string()));
+        }
+        model.unit(a, b, d).map_err(|error| Error::new(format!("{model}: {error}")))
+    }
+
+    /// Computes every result anew and compares, bit for bit.
+    ///
+    /// ```
+    /// use exmy::vectors::tiles::Tiles;
+    ///
+    /// // One tile of one product: 1.5 * 2 + 1 in e5m2 and f32, recorded as 4.
+    /// let mut bytes = b"EXMYTILE".to_vec();
+    /// [1_u32, 0, 1, 1, 1, 4, 4, 5, 5, 1].map(|word| bytes.extend(word.to_le_bytes()));
+    /// bytes.resize(80, 0);
+    /// bytes.extend([0x3E, 0x40]);
+    /// [1.0_f32, 4.0].map(|x| bytes.extend(x.to_le_bytes()));
+    /// let tiles = Tiles::parse(bytes)?;
+    /// assert_eq!(tiles.verify(&"hopper".parse()?)?.to_string(), "1 elements, 0 mismatches");
+    /// assert!(tiles.verify(&"volta".parse()?).is_err()); // it has no 8-bit operands
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`unit`](Self::unit).
+    pub fn verify(&self, model: &Model) -> Result<Verdict, Error> {
+        let unit = self.unit(model)?;
+        let [_, n, k] = self.shape();
+        let mut verdict = Verdict { unit, elements: self.results(), mismatches: 0, first: None };
+        for tile in 0..self.count() {
+            let [a, b, c, d] = self.tile(tile);
+            let impossible = |error| Error::new("a tile without whole rows").because(error);
+            let rows = unit.rows(&a, &[], k).map_err(impossible)?;
+            let columns = unit.columns(&b, &[], k).map_err(impossible)?;
+            let mut sums = c.clone();
+            unit.multiply(&rows, &columns, &mut sums);
+            for (at, (computed, recorded)) in sums.iter().zip(&d).enumerate() {
+                if computed == recorded {
+                    continue;
+                }
+                verdict.mismatches += 1;
+                if verdict.first.is_none() {
+                    let (i, j) = (at / n, at % n);
+                    verdict.first = Some(Mismatch {
+                        place: [tile, i, j],
+                        kind: self.kind(tile),
+                        recorded: *recorded,
+                        explanation: unit.explain(&rows.row(i), &columns.row(j), c[at]),
+                    });
+                }
+            }
+        }
+        Ok(verdict)
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { unit, elements, mismatches, first } = self;
+        write!(f, "{elements} elements, {mismatches} mismatches")?;
+        let Some(Mismatch { place: [tile, row, column], kind, recorded, explanation }) = first
+        else {
+            return Ok(());
+        };
+        let kind = KINDS.get(usize::from(*kind)).map_or(String::new(), |name| format!(" ({name})"));
+        writeln!(f, "\n{unit}\ntile {tile}{kind}, row {row}, column {column}")?;
+        writeln!(f, "recorded {}", Coded(explanation.format, *recorded))?;
+        match f.width() {
+            Some(width) => write!(f, "{explanation:width$}"),
+            None => write!(f, "{explanation}"),
+        }
+    }
+}
