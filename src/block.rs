@@ -39,6 +39,7 @@ use crate::format::{Format, Sign};
 
 /// Which elements share a scale. The reduction axis is the one a product sums along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Shape {
     /// That many consecutive elements along the reduction axis. Text: `32`.
     Along(u32),

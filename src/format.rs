@@ -39,6 +39,7 @@ pub enum Sign {
 
 /// Which codes are NaN and infinity.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Specials {
     /// The top exponent holds infinity (`T = 0`) and NaNs (`T != 0`), as in IEEE 754.
     Ieee,

@@ -105,6 +105,7 @@ impl Operand {
 /// needs a bit count in 1..=32 and a random word.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[must_use]
+#[non_exhaustive]
 pub struct Context {
     /// The format of results.
     pub to: Format,

@@ -20,7 +20,7 @@
 //!
 //! The marker `F` is [`ExMy<E, M, S>`](ExMy) for every valid signed shape of up to 16 bits and a
 //! few wider ones, a marker such as [`E8M0Format`], or
-//! a type made with [`format!`](crate::format!).
+//! a type made with [`define_format!`](crate::define_format!).
 
 #![forbid(unsafe_code)]
 
@@ -65,14 +65,14 @@ use crate::format::Format;
 
 /// A format as a type.
 ///
-/// Implemented for [`ExMy`] shapes and by [`format!`](crate::format!).
+/// Implemented for [`ExMy`] shapes and by [`format!`](crate::define_format!).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a number format the crate has generated",
     label = "no format of this shape",
     note = "`ExMy<E, M, S>` exists for the valid signed shapes of up to 16 bits and for E8M10, E8M13, E8M23 and E11M52 with `Ieee`",
-    note = "another one can be declared: `exmy::format! {{ pub struct MyFormat(u32): e6m20, bias 31 }}`"
+    note = "another one can be declared: `exmy::define_format! {{ pub struct MyFormat(u32): e6m20, bias 31 }}`"
 )]
-pub trait FloatFormat: Copy + 'static {
+pub trait FloatFormat: Copy + 'static + sealed::Sealed {
     /// The integer that stores a code.
     type Bits: Bits;
     /// Whether negative values exist: [`Fact`] of true or false, as the following.
@@ -94,6 +94,13 @@ pub trait FloatFormat: Copy + 'static {
     /// Its remarkable codes.
     #[doc(hidden)]
     const CODES: Codes<Self::Bits>;
+}
+
+/// What only the crate's own macros implement.
+#[doc(hidden)]
+pub mod sealed {
+    pub trait Sealed {}
+    impl<const E: u32, const M: u32, S> Sealed for super::ExMy<E, M, S> {}
 }
 
 /// Whether a format has all that binary32 has, and no exponent beyond what `integer_decode` of

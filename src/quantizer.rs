@@ -47,6 +47,7 @@ use crate::slice::{View, ViewMut};
 
 /// What a [`Quantizer`] rounds to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Target {
     /// Nothing: values pass.
     None,

@@ -29,6 +29,7 @@ pub use rules::{
 /// Below, `v` in `0..1` is the number's distance from the lower neighbour (in magnitude) in units
 /// of their gap, and a neighbour is odd or even as its *code* is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
 pub enum Rounding {
     /// Nearest, ties to even. The mode of hardware conversions.
     #[default]
@@ -130,6 +131,7 @@ pub enum StochasticVariant {
 /// assert_eq!(of(Rounding::TowardZero, Overflow::None), 0x00); // toward zero
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
 pub enum Overflow {
     /// The format's natural behaviour (P3109 `SatNone`). Modes that point inward give the largest
     /// value; otherwise infinity if there is one, else NaN in [`Fn`](crate::format::Specials::Fn)

@@ -115,11 +115,11 @@ fn types_are_the_formats() {
     negates::<Binary8p3seFormat>();
 }
 
-exmy::format! {
+exmy::define_format! {
     /// Every option of the macro.
     struct Custom(u16): e6m9, bias 29, specials Fn
 }
-exmy::format! { struct Scale(u8): ue5m3, specials Fn }
+exmy::define_format! { struct Scale(u8): ue5m3, specials Fn }
 
 #[test]
 fn declared_formats() {
@@ -168,7 +168,7 @@ fn text_and_numbers() {
     );
     assert_eq!(format!("{:?}", E8M0::from_bits(0)), "0x1p-127 (0x0)");
     assert_eq!(E4M3::NAN.unwrap().to_string(), "NaN");
-    exmy::format! { struct Huge(u16): e14m1 }
+    exmy::define_format! { struct Huge(u16): e14m1 }
     assert_eq!(format!("{:e}", Minifloat::<Huge>::MAX), "8e2465");
     assert_eq!(format!("{:?}", Minifloat::<Huge>::MAX), "0x1.8p+8191 (0x7ffd)");
     assert_eq!(

@@ -107,12 +107,12 @@ fn conversions_of_all_shapes_of_8_bits() {
     conversions::<Unsigned5>(1);
 }
 
-exmy::format! { struct Low(u8): e4m3, bias 140 }
-exmy::format! { struct High(u8): e4m3, bias -130 }
-exmy::format! { struct Lowest(u16): e5m4, bias 1070, specials Fn }
-exmy::format! { struct Highest(u16): e4m6, bias -1015 }
-exmy::format! { struct Unsigned5(u8): binary5p3ue }
-exmy::format! { struct Unsigned(u8): ue5m3, bias 130, specials Fn }
+exmy::define_format! { struct Low(u8): e4m3, bias 140 }
+exmy::define_format! { struct High(u8): e4m3, bias -130 }
+exmy::define_format! { struct Lowest(u16): e5m4, bias 1070, specials Fn }
+exmy::define_format! { struct Highest(u16): e4m6, bias -1015 }
+exmy::define_format! { struct Unsigned5(u8): binary5p3ue }
+exmy::define_format! { struct Unsigned(u8): ue5m3, bias 130, specials Fn }
 
 #[test]
 fn conversions_of_wider_shapes() {

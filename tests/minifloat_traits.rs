@@ -69,9 +69,9 @@ fn codes_are_keys() {
     assert_eq!(format!("{:?}", keys[1]), "ByCode(0 (0x0))");
 }
 
-exmy::format! { struct Longest(u32): e16m8 }
-exmy::format! { struct Long(u32): e15m8 }
-exmy::format! { struct Narrow(u8): ue4m2, specials Fn }
+exmy::define_format! { struct Longest(u32): e16m8 }
+exmy::define_format! { struct Long(u32): e15m8 }
+exmy::define_format! { struct Narrow(u8): ue4m2, specials Fn }
 
 /// `integer_decode` returns an `i16`: where an exponent is longer there is no `Float`.
 #[test]
@@ -135,7 +135,7 @@ fn declared_formats_have_constants() {
 fn closeness() {
     use approx::{AbsDiffEq, RelativeEq, UlpsEq};
 
-    exmy::format! { struct Huge(u16): e14m1 }
+    exmy::define_format! { struct Huge(u16): e14m1 }
     type Wide = Minifloat<Huge>;
 
     fn close<F: FloatFormat>(a: Minifloat<F>, b: Minifloat<F>, tolerance: f64) -> [bool; 3] {

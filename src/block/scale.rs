@@ -89,6 +89,7 @@ use crate::text::UnknownName;
 /// assert!("cail".parse::<ScaleRule>().unwrap_err().to_string().contains("did you mean ceil"));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ScaleRule {
     /// `2^(floor(log2 amax) - emax)`: OCP MX. What lies above the element's largest value then
     /// saturates. Text: `floor`.

@@ -45,6 +45,7 @@ pub(crate) const PIECE: usize = 256;
 /// holds large codes that all mean zero. Infinities and NaNs, before or after, are counted and left
 /// out of everything else.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Statistics {
     /// Number of elements.
     pub count: u64,

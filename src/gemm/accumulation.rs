@@ -78,6 +78,7 @@ pub struct Sum {
 
 /// Which operations a sum consists of. Every operation rounds once, to the accumulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Order {
     /// `s = fma(a_k, b_k, s)`, ascending, from +0.
     Fma,

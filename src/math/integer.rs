@@ -5,6 +5,7 @@ use crate::round::{Exact, Flags, Rounded, Rounding};
 
 /// What a conversion to an integer gives where no integer of the type is the result.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
 pub enum IntInvalid {
     /// The smallest number of signed types and the largest of unsigned ones: the "integer
     /// indefinite" of x86.

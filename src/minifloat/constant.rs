@@ -2,7 +2,7 @@
 //!
 //! The conversions of [`Minifloat`] are generic over the integer that stores a code, and generic
 //! integers cannot be made in `const fn` on stable Rust. Three ways lead around it: the named types
-//! have `const fn`s of their own, so have the markers that [`format!`](crate::format!) declares, and
+//! have `const fn`s of their own, so have the markers that [`format!`](crate::define_format!) declares, and
 //! [`number!`](crate::number) makes a constant of any type. Everything else can be asked of the
 //! code, which [`Minifloat::to_bits`] gives in constants too:
 //!

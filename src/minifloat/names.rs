@@ -12,6 +12,7 @@ macro_rules! named {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub struct $name;
 
+        impl crate::minifloat::sealed::Sealed for $name {}
         impl FloatFormat for $name {
             type Bits = u8;
             crate::facts! { $name }
@@ -34,23 +35,23 @@ named! {
     Ue5m3Format: UE5M3;
 }
 
-crate::format! {
+crate::define_format! {
     /// Marker of the P3109 format `Binary8p3se`.
     pub struct Binary8p3seFormat(u8): binary8p3se
 }
-crate::format! {
+crate::define_format! {
     /// Marker of the P3109 format `Binary8p4se`.
     pub struct Binary8p4seFormat(u8): binary8p4se
 }
-crate::format! {
+crate::define_format! {
     /// Marker of the P3109 format `Binary8p5se`.
     pub struct Binary8p5seFormat(u8): binary8p5se
 }
-crate::format! {
+crate::define_format! {
     /// Marker of the P3109 format `Binary8p1uf`.
     pub struct Binary8p1ufFormat(u8): binary8p1uf
 }
-crate::format! {
+crate::define_format! {
     /// Marker of the P3109 format `Binary4p2sf`.
     pub struct Binary4p2sfFormat(u8): binary4p2sf
 }

@@ -122,12 +122,12 @@ shapes! { u8 Finite: 0 [1] 1 [0] }
 /// ```
 /// use exmy::minifloat::Minifloat;
 ///
-/// exmy::format! {
+/// exmy::define_format! {
 ///     /// NVIDIA's accumulator for FP8 products, with a wider exponent.
 ///     pub struct Wide(u32): e9m13, bias 255
 /// }
-/// exmy::format! { struct Tiny(u8): e4m3, bias 11, specials Fnuz }
-/// exmy::format! { struct Six(u8): binary6p3sf }
+/// exmy::define_format! { struct Tiny(u8): e4m3, bias 11, specials Fnuz }
+/// exmy::define_format! { struct Six(u8): binary6p3sf }
 ///
 /// assert_eq!(Minifloat::<Wide>::from_f32(1.5).to_f32(), 1.5);
 /// assert_eq!(Minifloat::<Tiny>::MAX.to_f32(), 30.0);
@@ -137,10 +137,10 @@ shapes! { u8 Finite: 0 [1] 1 [0] }
 /// ```
 ///
 /// ```compile_fail
-/// exmy::format! { struct TooWide(u8): e6m9 }
+/// exmy::define_format! { struct TooWide(u8): e6m9 }
 /// ```
 #[macro_export]
-macro_rules! format {
+macro_rules! define_format {
     ($(#[$meta:meta])* $vis:vis struct $name:ident($bits:ident): $shape:ident
         $(, bias $bias:expr)? $(, specials $specials:ident)? $(,)?
     ) => {
@@ -185,6 +185,7 @@ macro_rules! format {
             }
         }
 
+        impl $crate::minifloat::sealed::Sealed for $name {}
         impl $crate::minifloat::FloatFormat for $name {
             type Bits = $bits;
             $crate::facts! { $name }

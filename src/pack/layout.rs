@@ -24,6 +24,7 @@ use crate::text::UnknownName;
 /// PTX names the operands of `cvt.rn.satfinite.e2m1x2.f32 d, a, b` from the top: `b` goes into the
 /// low nibble and `a` into the high one, so the stream of elements 0, 1 is `cvt d, x1, x0`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
 pub enum Layout {
     /// The dense stream of bits.
     #[default]

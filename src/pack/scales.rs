@@ -20,6 +20,7 @@ const TILE_BYTES: usize = 512;
 
 /// The order of block scales in memory; see the [definitions](self).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
 pub enum ScaleLayout {
     /// Row-major.
     #[default]

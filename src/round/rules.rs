@@ -158,6 +158,8 @@ pub enum Standard {
 
 /// How an exact result becomes a code: one value for every choice besides the format.
 ///
+/// Rules may be added: write those that you change, and `..` for the rest, as below.
+///
 /// ```
 /// use exmy::format::Format;
 /// use exmy::round::{Flush, Profile, Rounding, Rules};

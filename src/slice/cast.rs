@@ -57,6 +57,7 @@ impl core::error::Error for StrayBits {}
 
 /// Why bytes are no slice of numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum BytesError {
     /// They do not divide into codes.
     Length {

@@ -41,6 +41,7 @@ pub const ALL_TAKEN: u128 = 1 << 16;
 
 /// How thorough a test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum Level {
     /// Few significands and exponents, all combinations, and with each combination one case for
     /// every choice of operands replaced by random ones.

@@ -356,6 +356,7 @@ impl Gap {
                     }
                 }
             }
+            _ => unreachable!("not of this test"),
         }
     }
 }

@@ -45,7 +45,7 @@ fn expected(
                 Rounding::TowardPositive => !x.negative,
                 Rounding::TowardNegative => x.negative,
                 Rounding::AwayFromZero | Rounding::ToOdd => true,
-                Rounding::Stochastic { .. } => unreachable!(),
+                _ => unreachable!(),
             };
             // Tiny by the number itself, or by its rounding to full precision.
             let tiny = match tininess {

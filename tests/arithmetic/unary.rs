@@ -104,7 +104,7 @@ pub fn integer(negative: bool, x: Num, mode: Rounding) -> (u128, bool) {
             Rounding::TowardNegative => negative,
             Rounding::AwayFromZero => true,
             Rounding::ToOdd => !odd,
-            Rounding::Stochastic { .. } => unreachable!(),
+            _ => unreachable!(),
         };
     (whole + u128::from(up), rest != 0)
 }

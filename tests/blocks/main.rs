@@ -183,6 +183,7 @@ fn plain_image(quantizer: Quantizer, x: View<'_, f32>, axis: Axis) -> Vec<f32> {
             let x = View::new(&out, rows, cols);
             PlainBlocks::quantize(x, axis, format, rounding, overflow, RANDOM).dequantize()
         }
+        _ => unreachable!("not of this test"),
     }
 }
 

@@ -123,7 +123,8 @@ proptest! {
             Shape::Tile(m, n) => m == n,
             Shape::Row => rows == 1 && cols == 1,
             Shape::Tensor => true,
-        };
+        _ => unreachable!("not of this test"),
+};
         prop_assert_eq!(fits.is_ok(), both_ways);
     }
 

@@ -181,6 +181,7 @@ impl Model {
             Specials::Fn => 1,
             Specials::Fnuz | Specials::Finite => 0,
             Specials::P3109 { infinite } => u64::from(infinite) + u64::from(!signed),
+            _ => unreachable!("not of this test"),
         };
         Self {
             signed,
@@ -284,6 +285,7 @@ impl Model {
             Specials::Fnuz => Some(self.sign_bit()),
             Specials::P3109 { .. } => Some(if self.signed { self.sign_bit() } else { all }),
             Specials::Finite => None,
+            _ => unreachable!("not of this test"),
         }
     }
 
@@ -476,6 +478,7 @@ impl Model {
                     }
                 }
             }
+            _ => unreachable!("not of this test"),
         };
         (lower + usize::from(up)) as u64
     }

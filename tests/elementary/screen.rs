@@ -124,7 +124,7 @@ impl Screen {
             Rounding::TowardNegative => negative,
             Rounding::AwayFromZero => true,
             Rounding::ToOdd => lower.is_multiple_of(2),
-            Rounding::Stochastic { .. } => unreachable!("deterministic modes"),
+            _ => unreachable!("deterministic modes"),
         };
         // Beyond the largest value, inward modes stay there and odd prefers an odd code.
         let inward = match mode {

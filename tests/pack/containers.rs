@@ -26,6 +26,7 @@ fn expected(layout: Layout, codes: &[u16], width: u32) -> Vec<u8> {
         Layout::Fp6Padded4 => padded(codes, 4, 4),
         Layout::Fp6Padded32 => padded(codes, 32, 32),
         Layout::Tma16 => padded(codes, 16, 16),
+        _ => unreachable!("not of this test"),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::round::{Flush, NanCode, NanRules, Operands, Payload, Rounding, Rules}
 
 /// How a step is put together.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Order {
     /// Products and addend are aligned together and added; one rounding (NVIDIA). Text: `fused`.
     Fused,

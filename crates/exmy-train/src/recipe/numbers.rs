@@ -124,6 +124,7 @@ impl Numbers {
                 let text = format.to_string();
                 text.split('@').next().unwrap_or_default().to_owned()
             }
+            _ => self.quantizer.to_string(),
         }
     }
 
@@ -139,6 +140,7 @@ impl Numbers {
             (Target::None, Some(Prior::Mask(bits))) => 9 + u32::from(bits),
             (Target::None, Some(Prior::Quantizer(first))) => Self::of(first).bits(),
             (Target::None, None) => self.quantizer.before.map_or(32, |cast| cast.format.bits()),
+            _ => 32,
         }
     }
 }

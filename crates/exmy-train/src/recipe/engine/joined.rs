@@ -35,7 +35,7 @@ impl Engine<'_> {
                 }
                 _ => false,
             },
-            Target::None | Target::Format(_) => true,
+            _ => true,
         };
         match [Operand::GradOutput, Operand::Weight].map(alike) {
             [Some(g), Some(w)] => !(ends(&g) && ends(&w)),

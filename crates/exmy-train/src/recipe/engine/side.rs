@@ -67,7 +67,7 @@ impl Engine<'_> {
         tensor: View<'_, f32>,
     ) -> Given {
         let scale = match (numbers.window, numbers.quantizer.target) {
-            (0, _) | (_, Target::None | Target::Format(_)) => None,
+            (0, _) => None,
             (length, Target::Block(format)) => {
                 let max = format.element.max().to_f32();
                 let step = self.phase.trains();
@@ -84,6 +84,7 @@ impl Engine<'_> {
                     }
                 })
             }
+            _ => None,
         };
         Given {
             axis,

@@ -75,7 +75,6 @@ fn limits(seen: &Rounded<'_>) -> Vec<(&'static str, Value)> {
         return vec![("saturated", Value::Number(beyond / count as f64))];
     }
     match quantizer.target {
-        Target::None => Vec::new(),
         Target::Format(format) => {
             let rules = Rules::DEFAULT.with_rounding(quantizer.rounding);
             let cast = Converter::new(format, rules.with_overflow(quantizer.overflow));
@@ -103,6 +102,7 @@ fn limits(seen: &Rounded<'_>) -> Vec<(&'static str, Value)> {
             }
             parts
         }
+        _ => Vec::new(),
     }
 }
 
