@@ -238,7 +238,7 @@ impl Quantizer {
     ///
     /// ```
     /// use exmy::quantizer::Quantizer;
-    /// use exmy::scale::ScaleRule;
+    /// use exmy::block::scale::ScaleRule;
     ///
     /// let quantizer: Quantizer = "bf16>mxfp4".parse()?;
     /// assert_eq!(quantizer.with_scale_rule(ScaleRule::RCeil).to_string(), "bf16>mxfp4@rceil");
