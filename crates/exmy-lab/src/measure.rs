@@ -9,6 +9,8 @@ use crate::statistics::mean;
 use crate::store::{Runs, Trained};
 use crate::table::gap_percent;
 use exmy::error::Result;
+use exmy_train::nn::site::{Operand, Operator};
+use exmy_train::train::probe::Key;
 
 /// What a run is judged by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,53 +46,80 @@ pub(super) struct Probed {
     /// What that is.
     pub(super) what: &'static str,
     probe: &'static str,
-    /// How names of its parts end.
-    end: &'static str,
-    /// Whether they are of [`INPUTS`].
-    inputs: bool,
+    /// Of which linear operators.
+    operators: Operators,
+    /// Of which operand, if it is of one.
+    operand: Option<Operand>,
+    statistic: &'static str,
     /// Whether it is the last value that counts, and not the mean of the last third of the steps.
     last: bool,
 }
 
-/// The inputs that linear operators do not share: one operator of each.
-pub(super) const INPUTS: [&str; 4] = ["q_proj", "o_proj", "gate_proj", "down_proj"];
+/// Some linear operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operators {
+    /// All but the head, and whatever is none.
+    Blocks,
+    /// Those of [`INPUTS`].
+    Inputs,
+    One(Operator),
+}
 
-/// The mean over parts whose names end so, but the head's.
-pub(super) const fn of_parts(what: &'static str, probe: &'static str, end: &'static str) -> Probed {
-    Probed { what, probe, end, inputs: false, last: false }
+/// The inputs that linear operators do not share: one operator of each.
+pub(super) const INPUTS: [Operator; 4] = [Operator::Q, Operator::O, Operator::Gate, Operator::Down];
+
+/// The mean over parts with such a statistic of no operand, but the head's.
+pub(super) const fn of_parts(
+    what: &'static str,
+    probe: &'static str,
+    statistic: &'static str,
+) -> Probed {
+    Probed { what, probe, operators: Operators::Blocks, operand: None, statistic, last: false }
 }
 
 /// The same at the end of the run.
 pub(super) const fn at_the_end(
     what: &'static str,
     probe: &'static str,
-    end: &'static str,
+    statistic: &'static str,
 ) -> Probed {
-    Probed { last: true, ..of_parts(what, probe, end) }
+    Probed { last: true, ..of_parts(what, probe, statistic) }
 }
 
-/// The mean over inputs.
+/// The mean over inputs of a statistic, "" where the probe has but one of them.
 pub(super) const fn of_inputs(
     what: &'static str,
     probe: &'static str,
-    end: &'static str,
+    statistic: &'static str,
 ) -> Probed {
-    Probed { inputs: true, ..of_parts(what, probe, end) }
+    let (operators, operand) = (Operators::Inputs, Some(Operand::Input));
+    Probed { operators, operand, ..of_parts(what, probe, statistic) }
 }
 
 impl Probed {
-    fn has(&self, part: &str) -> bool {
-        let Some(operator) = part.strip_suffix(self.end) else { return false };
-        let input = operator.strip_suffix('.');
-        match self.inputs {
-            true => INPUTS.iter().any(|name| input.is_some_and(|input| input.ends_with(name))),
-            false => !part.starts_with("lm_head"),
-        }
+    /// The same statistic of an operand of all operators but the head.
+    pub(super) const fn of_operand(self, operand: Operand) -> Self {
+        Self { operand: Some(operand), ..self }
+    }
+
+    /// The same of one operator of each block.
+    pub(super) const fn of_operator(self, operator: Operator) -> Self {
+        Self { operators: Operators::One(operator), ..self }
+    }
+
+    fn has(&self, key: &Key) -> bool {
+        let operator = key.site().map(|site| site.operator);
+        let meant = match self.operators {
+            Operators::Blocks => operator != Some(Operator::Head),
+            Operators::Inputs => operator.is_some_and(|operator| INPUTS.contains(&operator)),
+            Operators::One(one) => operator == Some(one),
+        };
+        meant && key.operand() == self.operand && key.statistic() == self.statistic
     }
 
     /// Steps and values of a run.
     pub(super) fn series(&self, run: &Trained) -> Result<Vec<(f64, f64)>> {
-        series::series(run, self.probe, |part| self.has(part))
+        series::series(run, self.probe, |key| self.has(key))
     }
 
     /// What of these counts.
@@ -337,6 +366,29 @@ pub(super) fn mean_values(runs: &[(Arm, Trained)], probe: &str) -> Result<Vec<(f
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_are_picked_by_what_they_are_of() {
+        let picked = |probed: Probed, texts: &[&str]| -> Vec<bool> {
+            texts.iter().map(|&text| probed.has(&Key::from(text))).collect()
+        };
+        let texts = [
+            "layers.0.q_proj.input",
+            "layers.0.k_proj.input",
+            "layers.0.q_proj.weight",
+            "layers.0.q_proj.input.channels_max",
+            "lm_head.weight",
+            "lm_head.input",
+        ];
+        let kurtosis = of_inputs("", "kurtosis", "");
+        assert_eq!(picked(kurtosis, &texts), [true, false, false, false, false, false]);
+        let of_weights = of_parts("", "kurtosis", "").of_operand(Operand::Weight);
+        assert_eq!(picked(of_weights, &texts), [false, false, true, false, false, false]);
+        let texts = ["layers.0.gk_proj.1.output.top", "layers.0.g_proj.output.top", "layers.0.max"];
+        let top = of_parts("", "channels", "output.top").of_operator(Operator::DecayUp);
+        assert_eq!(picked(top, &texts), [true, false, false]);
+        assert_eq!(picked(of_parts("", "gates", "max"), &texts), [false, false, true]);
+    }
 
     #[test]
     fn a_run_that_diverged_counts_as_a_guess() {

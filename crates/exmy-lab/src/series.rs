@@ -6,11 +6,11 @@ use crate::plot::{self, Axis, Band, Intervals, Panel, Series};
 use crate::statistics::{Interval, mean, mean_interval};
 use crate::store::Trained;
 use exmy::error::Result;
-use exmy_train::train::probe::Line;
+use exmy_train::train::probe::{Key, Line};
 
-/// The mean over those parts of a line whose names are picked.
-pub(crate) fn parts_mean(line: &Line, pick: impl Fn(&str) -> bool) -> Option<f64> {
-    let picked = line.values.parts.iter().filter(|(name, _)| pick(name));
+/// The mean over those parts of a line that are picked.
+pub(crate) fn parts_mean(line: &Line, pick: impl Fn(&Key) -> bool) -> Option<f64> {
+    let picked = line.values.parts.iter().filter(|(key, _)| pick(key));
     mean(&picked.filter_map(|(_, value)| value.number()).collect::<Vec<_>>())
 }
 
@@ -18,7 +18,7 @@ pub(crate) fn parts_mean(line: &Line, pick: impl Fn(&str) -> bool) -> Option<f64
 pub(crate) fn series(
     trained: &Trained,
     probe: &str,
-    pick: impl Fn(&str) -> bool,
+    pick: impl Fn(&Key) -> bool,
 ) -> Result<Vec<(f64, f64)>> {
     let lines = trained.probe(probe)?;
     let point = |line: &Line| Some((line.step as f64, parts_mean(line, &pick)?));

@@ -11,7 +11,7 @@ use crate::runner::{Entry, Kind, MakeProbes, Manifest, Run, Runner};
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
 use exmy_train::train::config::Config;
-use exmy_train::train::probe::{self, Line};
+use exmy_train::train::probe::{self, Line, registry};
 use exmy_train::train::record::Metrics;
 use exmy_train::train::run::{Folder, Summary, intact};
 use std::collections::BTreeSet;
@@ -119,24 +119,6 @@ impl Runs<'_> {
     }
 }
 
-/// How names of probes begin that measure something at each step that is due, whatever the recipe. Others may have nothing to
-/// say: `rounding` where nothing is rounded, what compares gradients where one is 0.
-const STEADY: [&str; 13] = [
-    "lastbin.",
-    "norms",
-    "hot",
-    "channels",
-    "phi",
-    "logits",
-    "kurtosis",
-    "spikes",
-    "products",
-    "attention",
-    "gates",
-    "swiglu",
-    "activations",
-];
-
 /// What is wrong with the probes that a complete run's configuration names, if something is.
 pub(crate) fn probes_cut_short(
     folder: &Folder,
@@ -151,7 +133,7 @@ pub(crate) fn probes_cut_short(
     let own = config.start.step + 1..=summary.steps;
     let due = own.rev().find(|&step| record.probes_at(step));
     // What diverged may have had nothing to measure at its end, and some probes have nothing to say at some steps.
-    let is_steady = |name: &String| STEADY.iter().any(|word| name.starts_with(word));
+    let is_steady = |name: &String| registry::find(name).is_some_and(|entry| entry.steady);
     let steady = record.probes.iter().any(is_steady);
     let due = due.filter(|_| steady && summary.diverged_at.is_none());
     cut_short(&folder.probes_file(), due)

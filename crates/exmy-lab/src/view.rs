@@ -11,10 +11,12 @@ use crate::finding::{Part, Table};
 use crate::grid::Cell;
 use crate::measure::{Metric, Pick, Probed, Results, mean_values};
 use crate::plot::{self, Axis, Band, Panel, Series};
-use crate::series::spread;
+use crate::series::{parts_mean, spread};
 use crate::statistics::{Interval, mean, mean_interval, paired_interval, wilson};
 use crate::store::Trained;
 use exmy::error::Result;
+use exmy_train::nn::site::Operand;
+use exmy_train::train::probe::Key;
 pub(super) use probed::{Shown, Usual, shown};
 
 /// One of them.
@@ -393,13 +395,11 @@ impl Column {
 
 fn rounding(run: &Trained, part: &str) -> Result<String> {
     let lines = run.probe("rounding")?;
-    let of = |operand: &str| {
-        let end = format!(".{operand}.{part}");
-        let parts = lines.last().into_iter().flat_map(|line| &line.values.parts);
-        let found = parts.filter(|(name, _)| name.ends_with(&end));
-        let values: Vec<f64> = found.filter_map(|(_, value)| value.number()).collect();
-        mean(&values).map_or(f64::NAN, |mean| 100.0 * mean)
+    let of = |operand: Operand| {
+        let is = |key: &Key| key.operand() == Some(operand) && key.statistic() == part;
+        let mean = lines.last().and_then(|line| parts_mean(line, is));
+        mean.map_or(f64::NAN, |mean| 100.0 * mean)
     };
-    let [a, b, c] = ["input", "weight", "grad_output"].map(of);
+    let [a, b, c] = [Operand::Input, Operand::Weight, Operand::GradOutput].map(of);
     Ok(format!("{a:.2} / {b:.2} / {c:.2}"))
 }

@@ -9,16 +9,21 @@ use crate::series::{late, spread};
 use crate::statistics::mean;
 use crate::store::Trained;
 use exmy::error::Result;
+use exmy_train::nn::site::{Operand, Site};
 use exmy_train::train::probe::{Line, Value};
 
-/// Kurtosis, and the largest magnitude: the probe and the end of its part.
+/// Kurtosis, and the largest magnitude: the probe and its statistic of inputs.
 const MEASURES: [(&str, &str, &str); 2] =
-    [("kurtosis", "kurtosis", "input"), ("largest magnitude", "channels", "input.top")];
+    [("kurtosis", "kurtosis", ""), ("largest magnitude", "channels", "top")];
 
-/// The mean over the inputs of a layer of what a line of a probe has under this end.
-fn of_layer(line: &Line, layer: usize, end: &str) -> Option<f64> {
-    let names = INPUTS.map(|operator| format!("layers.{layer}.{operator}.{end}"));
-    let own = line.values.parts.iter().filter(|(name, _)| names.contains(name));
+/// The mean over the inputs of a layer of a statistic in a line of a probe.
+fn of_layer(line: &Line, layer: u32, statistic: &str) -> Option<f64> {
+    let is_own = |site: Site| site.layer == Some(layer) && INPUTS.contains(&site.operator);
+    let own = line.values.parts.iter().filter(|(key, _)| {
+        key.site().is_some_and(is_own)
+            && key.operand() == Some(Operand::Input)
+            && key.statistic() == statistic
+    });
     // Of a list of ranks the first.
     let first = |value: &Value| value.list().and_then(|list| list.first().copied());
     let values = own.filter_map(|(_, value)| value.number().or_else(|| first(value)));
@@ -26,14 +31,14 @@ fn of_layer(line: &Line, layer: usize, end: &str) -> Option<f64> {
 }
 
 /// The mean of the last third, layer by layer.
-fn profile((arm, run): &(Arm, Trained), (probe, end): (&str, &str)) -> Result<Vec<f64>> {
+fn profile((arm, run): &(Arm, Trained), (probe, statistic): (&str, &str)) -> Result<Vec<f64>> {
     let layers = arm.config.model.decoder().map_or(0, |model| model.layers);
     let lines = run.probe(probe)?;
-    let of = |layer: usize| {
-        let point = |line: &Line| Some((line.step as f64, of_layer(line, layer, end)?));
+    let of = |layer: u32| {
+        let point = |line: &Line| Some((line.step as f64, of_layer(line, layer, statistic)?));
         late(&lines.iter().filter_map(point).collect::<Vec<_>>(), 2.0 / 3.0)
     };
-    Ok((0..layers).map(of).collect())
+    Ok((0..layers as u32).map(of).collect())
 }
 
 /// The mean of the last quarter of the layers over that of the others; NaN where these have a mean of 0 or
@@ -58,12 +63,12 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let mut figure = plot::Figure::new("Outliers by layer")
         .subtitle("bfloat16, last third of the run; lines: mean over seeds")
         .x(Axis::whole("layer"));
-    for (label, probe, end) in MEASURES {
+    for (label, probe, statistic) in MEASURES {
         let mut panel = Panel::new(Axis::linear(format!("{label} of inputs")).include(0.0));
         for kind in ["GLA", "SA"] {
             let runs = results.picked(&[kind])?;
             let profiles: Vec<Vec<f64>> =
-                runs.iter().map(|run| profile(run, (probe, end))).collect::<Result<_>>()?;
+                runs.iter().map(|run| profile(run, (probe, statistic))).collect::<Result<_>>()?;
             let ratios: Vec<f64> = profiles.iter().map(|one| ratio(one)).collect();
             let what = format!("{label}, {}: last layers over others", kind);
             claims.push(Side::above(&what, &ratios, 1.0, ""));

@@ -9,9 +9,11 @@ use crate::series::{draw, parts_mean, spread};
 use crate::statistics::mean;
 use crate::store::Trained;
 use exmy::error::Result;
-use exmy_train::nn::site::{Operand, Product};
+use exmy_train::nn::site::{Operand, Product, Site};
+use exmy_train::recipe::memory::Memory;
 use exmy_train::recipe::{Observer, Rounded};
 use exmy_train::train::data::Dataset;
+use exmy_train::train::probe::{Key, Of};
 use std::collections::{BTreeMap, BTreeSet};
 
 const RECIPES: [&str; 2] = ["NVFP4", "CHON"];
@@ -20,7 +22,7 @@ const RECIPES: [&str; 2] = ["NVFP4", "CHON"];
 #[derive(Default)]
 struct Channels {
     /// By site: rows, and flushed elements of each channel.
-    flushed: BTreeMap<String, (usize, Vec<u64>)>,
+    flushed: BTreeMap<Site, (usize, Vec<u64>)>,
 }
 
 impl Observer for Channels {
@@ -34,29 +36,21 @@ impl Observer for Channels {
             (0..before.rows()).filter(is_flushed).count() as u64
         };
         let channels = (0..before.cols()).map(count).collect();
-        self.flushed.insert(seen.site.to_string(), (before.rows(), channels));
+        self.flushed.insert(seen.site, (before.rows(), channels));
     }
 }
 
-/// The hot channels of each operator, as a recipe's memory tells them.
-fn patched(memory: &str) -> BTreeMap<String, BTreeSet<usize>> {
-    let of_line = |line: &str| {
-        let mut words = line.strip_prefix("hot ")?.split(' ');
-        let site = words.next()?.to_owned();
-        let mut numbers = words.skip(1).map_while(|word| word.parse::<usize>().ok());
-        let count = numbers.next()?;
-        Some((site, numbers.take(count).collect()))
+/// The hot channels of each operator, as a recipe's memory has them.
+fn patched(memory: &Memory) -> BTreeMap<Site, BTreeSet<usize>> {
+    let of = |(site, channels): (Site, &[u32])| {
+        (site, channels.iter().map(|&channel| channel as usize).collect())
     };
-    memory.lines().filter_map(of_line).collect()
+    memory.hot_channels().map(of).collect()
 }
 
 /// The share of `sites`' inputs that is flushed in channels that no patch gives back.
-fn effective(
-    seen: &Channels,
-    sites: &[String],
-    patched: &BTreeMap<String, BTreeSet<usize>>,
-) -> f64 {
-    let share = |site: &String| {
+fn effective(seen: &Channels, sites: &[Site], patched: &BTreeMap<Site, BTreeSet<usize>>) -> f64 {
+    let share = |site: &Site| {
         let (rows, channels) = seen.flushed.get(site)?;
         let given_back = |j: &usize| patched.get(site).is_some_and(|set| set.contains(j));
         let lost = channels.iter().enumerate().filter(|(j, _)| !given_back(j)).map(|(_, n)| n);
@@ -79,7 +73,7 @@ fn next_step(run: &Trained, data: &Dataset, of_nv: usize) -> Result<[f64; 2]> {
     let here = quantized(&config)?;
     seen.flushed.retain(|site, _| here.contains(site));
     let share = 100.0 * here.len() as f64 / of_nv as f64;
-    let hot = patched(&trainer.state().memory.to_text());
+    let hot = patched(&trainer.state().memory);
     Ok([BTreeMap::new(), hot].map(|kept| share * effective(&seen, &here, &kept)))
 }
 
@@ -124,15 +118,19 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         let (mut raw, mut kept) = (Vec::new(), Vec::new());
         for (_, run) in runs {
             let lines = run.probe("rounding")?;
-            let series = |operand: &str| -> Vec<(f64, f64)> {
-                let names: BTreeSet<String> =
-                    both.iter().map(|site| format!("{site}.forward.{operand}.flushed")).collect();
-                let share = |line| parts_mean(line, |part| names.contains(part));
+            let series = |operand: Operand| -> Vec<(f64, f64)> {
+                let is_own = |key: &Key| match key.of() {
+                    Of::Operator(site, Some(Product::Forward), Some(one)) => {
+                        *one == operand && key.statistic() == "flushed" && both.contains(site)
+                    }
+                    _ => false,
+                };
+                let share = |line| parts_mean(line, is_own);
                 let lines = lines.iter();
                 lines.filter_map(|l| Some((l.step as f64, 100.0 * share(l)?))).collect()
             };
-            of_inputs.push(series("input"));
-            of_weights.push(series("weight"));
+            of_inputs.push(series(Operand::Input));
+            of_weights.push(series(Operand::Weight));
             let [codes, without] = next_step(run, &data, of_nv.len())?;
             raw.push(codes);
             kept.push(without);
@@ -180,11 +178,13 @@ mod tests {
 
     #[test]
     fn patched_channels_are_kept() {
-        let hot = patched("window layers.0.q_proj input 3 00\nhot layers.0.q_proj 40 2 1 3 0000\n");
-        assert_eq!(hot["layers.0.q_proj"], BTreeSet::from([1, 3]));
+        let memory = Memory::from_text("hot layers.0.q_proj 40 2 1 3\n").unwrap();
+        let hot = patched(&memory);
+        let [q, other] = ["layers.0.q_proj", "layers.9.q_proj"].map(|site| site.parse().unwrap());
+        assert_eq!(hot[&q], BTreeSet::from([1, 3]));
         let mut seen = Channels::default();
-        seen.flushed.insert("layers.0.q_proj".into(), (10, vec![1, 2, 3, 4]));
-        let sites = ["layers.0.q_proj".to_owned(), "not there".to_owned()];
+        seen.flushed.insert(q, (10, vec![1, 2, 3, 4]));
+        let sites = [q, other];
         assert_eq!(effective(&seen, &sites, &BTreeMap::new()), 0.25);
         assert_eq!(effective(&seen, &sites, &hot), 0.1);
     }

@@ -9,7 +9,8 @@ use crate::plot::{self, Axis, Panel};
 use crate::series::{draw, spread};
 use crate::statistics::{jaccard, mean, spearman};
 use exmy::error::Result;
-use exmy_train::train::probe::Line;
+use exmy_train::nn::site::{Operand, Site};
+use exmy_train::train::probe::{Key, Line, Of};
 
 pub(crate) type Points = Vec<(f64, f64)>;
 
@@ -47,10 +48,8 @@ fn lasting(sets: &[&[f64]]) -> Option<f64> {
 }
 
 /// The lists of a part in a line, site by site.
-fn lists(line: &Line, sites: &[String], part: &str) -> Vec<Option<Vec<f64>>> {
-    let of = |site: &String| {
-        line.values.parts.get(&format!("{site}.{part}"))?.list().map(<[f64]>::to_vec)
-    };
+fn lists(line: &Line, sites: &[Site], part: impl Fn(Site) -> Key) -> Vec<Option<Vec<f64>>> {
+    let of = |site: &Site| line.values.parts.get(&part(*site))?.list().map(<[f64]>::to_vec);
     sites.iter().map(of).collect()
 }
 
@@ -79,7 +78,8 @@ fn consecutive(
     pairs.filter_map(|two| Some((two[1].0, compare(&two[0].1, &two[1].1, &by)?))).collect()
 }
 
-fn sets(lines: &[Line], sites: &[String], part: &str) -> Sets {
+fn sets(lines: &[Line], sites: &[Site], statistic: &str) -> Sets {
+    let part = |site| Key::new(site, statistic);
     let all: Vec<_> =
         lines.iter().map(|line| (line.step as f64, lists(line, sites, part))).collect();
     let Some(((_, last), before)) = all.split_last() else { return Sets::default() };
@@ -97,9 +97,10 @@ fn sets(lines: &[Line], sites: &[String], part: &str) -> Sets {
 }
 
 /// Spearman's correlation of the channels' magnitudes with those of the line before.
-fn ranks(lines: &[Line], sites: &[String]) -> Points {
+fn ranks(lines: &[Line], sites: &[Site]) -> Points {
+    let input = |site| Key::new(Of::Operator(site, None, Some(Operand::Input)), "");
     let all: Vec<_> =
-        lines.iter().map(|line| (line.step as f64, lists(line, sites, "input"))).collect();
+        lines.iter().map(|line| (line.step as f64, lists(line, sites, input))).collect();
     consecutive(&all, spearman)
 }
 
@@ -184,9 +185,8 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
 
 /// One operator of each input: the others of a block read the same channels, and the second matrix of the
 /// decay gate has as many as a set.
-fn distinct(sites: Vec<String>) -> Vec<String> {
-    let of = |site: &String| INPUTS.iter().any(|input| site.ends_with(input));
-    sites.into_iter().filter(of).collect()
+fn distinct(sites: Vec<Site>) -> Vec<Site> {
+    sites.into_iter().filter(|site| INPUTS.contains(&site.operator)).collect()
 }
 
 fn row(name: &str, kind: &str, found: &[Sets]) -> [String; 8] {
@@ -230,14 +230,15 @@ mod tests {
 
     fn line(step: u64, channels: &[f64]) -> Line {
         let mut values = Values::default();
-        values.list("a.error", channels.to_vec());
+        values.list("layers.0.q_proj.error", channels.to_vec());
         Line { step, probe: "hot".into(), values }
     }
 
     #[test]
     fn sets_by_hand() {
         let lines = [line(1, &[1.0, 2.0]), line(2, &[2.0, 3.0]), line(3, &[3.0, 2.0])];
-        let found = sets(&lines, &["a".into(), "not there".into()], "error");
+        let sites = ["layers.0.q_proj", "layers.7.q_proj"].map(|site| site.parse().unwrap());
+        let found = sets(&lines, &sites, "error");
         assert_eq!(found.consecutive, [(2.0, 1.0 / 3.0), (3.0, 1.0)]);
         assert_eq!(found.last, [(1.0, 1.0 / 3.0), (2.0, 1.0)]);
         // Stays: channel 1 one record, 2 three, 3 two; in nine tenths of three records: 2 alone, of two
@@ -252,18 +253,35 @@ mod tests {
     fn rank_drift_by_hand() {
         let line = |step: u64, parts: &[(&str, &[f64])]| {
             let mut values = Values::default();
-            parts.iter().for_each(|(name, list)| values.list(*name, list.to_vec()));
+            for (name, list) in parts {
+                values.list(format!("layers.0.{name}"), list.to_vec());
+            }
             Line { step, probe: "channels".into(), values }
         };
-        let still: (&str, &[f64]) = ("a.output", &[1.0, 2.0]);
+        let still: (&str, &[f64]) = ("q_proj.output", &[1.0, 2.0]);
         let lines = [
-            line(5, &[("a.input", &[1.0, 2.0, 3.0, 4.0]), ("b.input", &[10.0, 20.0, 30.0]), still]),
-            line(10, &[("a.input", &[1.0, 3.0, 2.0, 4.0]), ("b.input", &[0.3, 0.2, 0.1]), still]),
+            line(
+                5,
+                &[
+                    ("q_proj.input", &[1.0, 2.0, 3.0, 4.0]),
+                    ("o_proj.input", &[10.0, 20.0, 30.0]),
+                    still,
+                ],
+            ),
+            line(
+                10,
+                &[
+                    ("q_proj.input", &[1.0, 3.0, 2.0, 4.0]),
+                    ("o_proj.input", &[0.3, 0.2, 0.1]),
+                    still,
+                ],
+            ),
             // Ranks and not magnitudes; a site that was not measured is left out.
-            line(15, &[("a.input", &[1.0, 300.0, 20.0, 4000.0]), still]),
+            line(15, &[("q_proj.input", &[1.0, 300.0, 20.0, 4000.0]), still]),
         ];
         let of = |sites: &[&str]| {
-            let sites: Vec<String> = sites.iter().map(|&site| site.to_owned()).collect();
+            let sites: Vec<Site> =
+                sites.iter().map(|site| format!("layers.0.{site}").parse().unwrap()).collect();
             ranks(&lines, &sites)
         };
         let close = |found: &Points, expected: &[(f64, f64)]| {
@@ -271,9 +289,13 @@ mod tests {
                 && found.iter().zip(expected).all(|(a, b)| a.0 == b.0 && (a.1 - b.1).abs() < 1e-12)
         };
         // The mean over both sites is (0.8 - 1) / 2.
-        assert!(close(&of(&["a", "b"]), &[(10.0, -0.1), (15.0, 1.0)]), "{:?}", of(&["a", "b"]));
-        assert!(close(&of(&["a"]), &[(10.0, 0.8), (15.0, 1.0)]), "{:?}", of(&["a"]));
-        assert!(close(&of(&["b"]), &[(10.0, -1.0)]) && of(&["c"]).is_empty());
+        assert!(
+            close(&of(&["q_proj", "o_proj"]), &[(10.0, -0.1), (15.0, 1.0)]),
+            "{:?}",
+            of(&["q_proj", "o_proj"])
+        );
+        assert!(close(&of(&["q_proj"]), &[(10.0, 0.8), (15.0, 1.0)]), "{:?}", of(&["q_proj"]));
+        assert!(close(&of(&["o_proj"]), &[(10.0, -1.0)]) && of(&["v_proj"]).is_empty());
     }
 
     #[test]

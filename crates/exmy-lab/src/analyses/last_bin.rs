@@ -8,6 +8,7 @@ use crate::plot::{self, Axis, Panel, Series};
 use crate::store::Trained;
 use exmy::error::Result;
 use exmy::format::Format;
+use exmy_train::train::probe::{Key, Of};
 use std::collections::BTreeMap;
 
 /// What is asked.
@@ -36,12 +37,12 @@ fn gaps(format: Format) -> Vec<(f64, f64)> {
 }
 
 /// The parts of a probe as curves by name.
-fn curves(run: &Trained, probe: &str) -> Result<BTreeMap<String, Vec<(f64, f64)>>> {
-    let mut all: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
+fn curves(run: &Trained, probe: &str) -> Result<BTreeMap<Key, Vec<(f64, f64)>>> {
+    let mut all: BTreeMap<Key, Vec<(f64, f64)>> = BTreeMap::new();
     for line in run.probe(probe)? {
-        for (name, value) in &line.values.parts {
+        for (key, value) in &line.values.parts {
             if let Some(value) = value.number() {
-                all.entry(name.clone()).or_default().push((line.step as f64, value));
+                all.entry(key.clone()).or_default().push((line.step as f64, value));
             }
         }
     }
@@ -98,10 +99,11 @@ fn judge(natural: &[Seen], control: &[Seen]) -> Verdict {
 }
 
 /// `layers.0.norm_output` as `norm_output`: the mean over layers.
-fn by_place(parts: &BTreeMap<String, Vec<(f64, f64)>>) -> BTreeMap<String, Vec<(f64, f64)>> {
+fn by_place(parts: &BTreeMap<Key, Vec<(f64, f64)>>) -> BTreeMap<String, Vec<(f64, f64)>> {
     let mut sums: BTreeMap<String, (usize, Vec<(f64, f64)>)> = BTreeMap::new();
-    for (name, curve) in parts {
-        let place = name.rsplit('.').next().unwrap_or(name).replace('_', " ");
+    for (key, curve) in parts {
+        let Of::Place(_, place) = key.of() else { continue };
+        let place = place.name().replace('_', " ");
         let (count, sum) = sums
             .entry(place)
             .or_insert_with(|| (0, curve.iter().map(|point| (point.0, 0.0)).collect()));
@@ -182,11 +184,11 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
                 continue;
             }
             for (norm, curve) in curves(&run, "lastbin.gamma")? {
-                shares = shares.line(Series::new(short(&norm), curve));
+                shares = shares.line(Series::new(short(norm.as_str()), curve));
             }
-            for (part, curve) in curves(&run, "gamma")? {
-                if let Some(norm) = part.strip_suffix(".mean") {
-                    means = means.line(Series::new(short(norm), curve));
+            for (key, curve) in curves(&run, "gamma")? {
+                if key.statistic() == "mean" {
+                    means = means.line(Series::new(short(&key.of().to_string()), curve));
                 }
             }
             for (place, curve) in by_place(&curves(&run, "lastbin.activations")?) {

@@ -52,14 +52,14 @@ pub(crate) fn under(config: &Config, recipe: &str) -> Result<Config> {
     Ok(own)
 }
 
-/// The names of the operators whose forward inputs a recipe rounds to eight bits or fewer at first.
-pub(crate) fn quantized(config: &Config) -> Result<Vec<String>> {
+/// The operators whose forward inputs a recipe rounds to eight bits or fewer at first.
+pub(crate) fn quantized(config: &Config) -> Result<Vec<Site>> {
     let layout = config.model.layout();
     let plan = Plan::new(&config.recipe, &layout, config.train.steps)
         .map_err(|error| Error::new(error.to_string()))?;
     let few = |site: Site| plan.operand(0, site, Product::Forward, Operand::Input).bits() <= 8;
     let sites = plan.linears().iter().map(|linear| linear.site);
-    Ok(sites.filter(|&site| few(site)).map(|site| site.to_string()).collect())
+    Ok(sites.filter(|&site| few(site)).collect())
 }
 
 /// A complete run as it would go on.

@@ -14,6 +14,7 @@ use crate::grid::{After, Axis, Grid, Level, Set, level, number};
 use crate::measure::{Metric, Probed, at_the_end, of_inputs, of_parts};
 use crate::papers::Paper;
 use crate::view::{Show, Shown, Usual, View, column, shown};
+use exmy_train::nn::site::{Operand, Operator};
 use runs::{
     ALIGNED, ATTENTION, BF16, BOTH, CHON, GATES, HEAD_NORM, LONG, MEMORY, NO_NORM, NVFP4, SETUPS,
     SHORT, SILENT, late,
@@ -154,9 +155,9 @@ static SENSITIVITY: Figure = Figure {
     views: &[],
 };
 
-const KURTOSIS: Probed = of_inputs("excess kurtosis of inputs", "kurtosis", "input");
-const fn tail_of(end: &'static str) -> Probed {
-    of_parts("kurtosis of one operator's inputs", "kurtosis", end)
+const KURTOSIS: Probed = of_inputs("excess kurtosis of inputs", "kurtosis", "");
+const fn tail_of(operator: Operator) -> Probed {
+    of_inputs("kurtosis of one operator's inputs", "kurtosis", "").of_operator(operator)
 }
 const RECIPES: Axis = Axis::new("recipe", &[BF16, level("nvfp4", NVFP4.set)]);
 
@@ -201,10 +202,10 @@ static TAILS: Figure = Figure {
             columns: &[
                 column("model", Show::Level("model")),
                 column("recipe", Show::Level("recipe")),
-                column("q, k, v", Show::Spread(tail_of("q_proj.input"))),
-                column("o", Show::Spread(tail_of("o_proj.input"))),
-                column("gate, up", Show::Spread(tail_of("gate_proj.input"))),
-                column("down", Show::Spread(tail_of("down_proj.input"))),
+                column("q, k, v", Show::Spread(tail_of(Operator::Q))),
+                column("o", Show::Spread(tail_of(Operator::O))),
+                column("gate, up", Show::Spread(tail_of(Operator::Gate))),
+                column("down", Show::Spread(tail_of(Operator::Down))),
             ],
         },
         View::Table {
@@ -216,18 +217,23 @@ static TAILS: Figure = Figure {
                 column("inputs", Show::Spread(KURTOSIS)),
                 column(
                     "weights",
-                    Show::Spread(of_parts("kurtosis of weights", "kurtosis", ".weight")),
+                    Show::Spread(
+                        of_parts("kurtosis of weights", "kurtosis", "").of_operand(Operand::Weight),
+                    ),
                 ),
                 column(
                     "output gradients",
-                    Show::Spread(of_parts("kurtosis of gradients", "kurtosis", ".grad_output")),
+                    Show::Spread(
+                        of_parts("kurtosis of gradients", "kurtosis", "")
+                            .of_operand(Operand::GradOutput),
+                    ),
                 ),
                 column(
                     "largest channel of inputs",
                     Show::Spread(of_inputs(
                         "largest kurtosis of channels",
                         "kurtosis",
-                        "input.channels_max",
+                        "channels_max",
                     )),
                 ),
             ],
@@ -235,7 +241,7 @@ static TAILS: Figure = Figure {
     ],
 };
 
-const SPIKE: Probed = of_inputs("spike of inputs", "spikes", "input.rms_p99");
+const SPIKE: Probed = of_inputs("spike of inputs", "spikes", "rms_p99");
 
 static SPIKES: Figure = Figure {
     id: "E4",
@@ -279,12 +285,12 @@ static SPIKES: Figure = Figure {
                 column("model", Show::Level("model")),
                 column("recipe", Show::Level("recipe")),
                 column("amax / rms: p99", Show::Spread(SPIKE)),
-                column("largest", Show::Spread(of_inputs("", "spikes", "input.rms_max"))),
+                column("largest", Show::Spread(of_inputs("", "spikes", "rms_max"))),
                 column(
                     "amax / median amax: p99",
-                    Show::Spread(of_inputs("", "spikes", "input.median_p99")),
+                    Show::Spread(of_inputs("", "spikes", "median_p99")),
                 ),
-                column("largest", Show::Spread(of_inputs("", "spikes", "input.median_max"))),
+                column("largest", Show::Spread(of_inputs("", "spikes", "median_max"))),
             ],
         },
     ],
@@ -307,22 +313,22 @@ static PERSISTENCE: Figure = Figure {
     views: &[],
 };
 
-const Z_MAX: Probed = of_parts("largest z", "gates", ".max");
-const Z_MIN: Probed = of_parts("smallest z", "gates", ".min");
-const GATE_TOP: Probed = top("largest output of gk_proj", ".gk_proj.1.output.top");
+const Z_MAX: Probed = of_parts("largest z", "gates", "max");
+const Z_MIN: Probed = of_parts("smallest z", "gates", "min");
+const GATE_TOP: Probed = top("largest output of gk_proj", Operator::DecayUp);
 
-const fn top(what: &'static str, end: &'static str) -> Probed {
-    of_parts(what, "channels", end)
+const fn top(what: &'static str, operator: Operator) -> Probed {
+    of_parts(what, "channels", "output.top").of_operator(operator)
 }
 
-const Q_TOP: Probed = top("that of q_proj", ".q_proj.output.top");
-const K_TOP: Probed = top("k_proj", ".k_proj.output.top");
-const V_TOP: Probed = top("v_proj", ".v_proj.output.top");
-const G_TOP: Probed = top("g_proj", ".g_proj.output.top");
-const O_TOP: Probed = top("o_proj", ".o_proj.output.top");
-const GATE_PROJ_TOP: Probed = top("gate_proj", ".gate_proj.output.top");
-const UP_TOP: Probed = top("up_proj", ".up_proj.output.top");
-const DOWN_TOP: Probed = top("down_proj", ".down_proj.output.top");
+const Q_TOP: Probed = top("that of q_proj", Operator::Q);
+const K_TOP: Probed = top("k_proj", Operator::K);
+const V_TOP: Probed = top("v_proj", Operator::V);
+const G_TOP: Probed = top("g_proj", Operator::OutputGate);
+const O_TOP: Probed = top("o_proj", Operator::O);
+const GATE_PROJ_TOP: Probed = top("gate_proj", Operator::Gate);
+const UP_TOP: Probed = top("up_proj", Operator::Up);
+const DOWN_TOP: Probed = top("down_proj", Operator::Down);
 
 static GATE: Figure = Figure {
     id: "E6",
@@ -372,10 +378,10 @@ static GATE: Figure = Figure {
     ],
 };
 
-const ENTROPY: Probed = of_parts("entropy of the softmax", "attention", ".entropy");
-const LOGIT_KURTOSIS: Probed = of_parts("kurtosis of logits", "attention", ".logit_kurtosis");
-const LOGIT_MAX: Probed = of_parts("mean largest logit", "attention", ".logit_max");
-const SINK: Probed = of_parts("share of the first key", "attention", ".sink");
+const ENTROPY: Probed = of_parts("entropy of the softmax", "attention", "entropy");
+const LOGIT_KURTOSIS: Probed = of_parts("kurtosis of logits", "attention", "logit_kurtosis");
+const LOGIT_MAX: Probed = of_parts("mean largest logit", "attention", "logit_max");
+const SINK: Probed = of_parts("share of the first key", "attention", "sink");
 
 static SOFTMAX: Figure = Figure {
     id: "E7",

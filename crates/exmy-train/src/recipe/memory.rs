@@ -146,6 +146,11 @@ impl Window {
 }
 
 impl Memory {
+    /// The hot channels of each linear operator that has a patch.
+    pub fn hot_channels(&self) -> impl Iterator<Item = (Site, &[u32])> {
+        self.hot.iter().map(|(site, hot)| (*site, hot.channels.as_slice()))
+    }
+
     /// Whether nothing is remembered.
     pub fn is_empty(&self) -> bool {
         self.windows.is_empty() && self.hot.is_empty()

@@ -14,6 +14,7 @@
 mod attention;
 mod bias;
 mod hot;
+mod key;
 mod lastbin;
 mod line;
 mod moments;
@@ -28,6 +29,7 @@ mod sharpness;
 mod tails;
 mod weights;
 
+pub use key::{Key, Of};
 pub(super) use line::lines_up_to;
 pub use line::{Line, Lines, Value, Values, read};
 pub(super) use probing::{Probing, twin};

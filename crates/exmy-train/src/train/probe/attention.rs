@@ -13,7 +13,7 @@
 //! the mean largest logit are those of Figure 7 of arXiv 2602.02047; `sink` is the usual share of the first key.
 
 use super::moments::{Powers, elements};
-use super::{Probe, Seen, Values};
+use super::{Key, Of, Probe, Seen, Values};
 use crate::nn::decoder::{Mixer, Mixers};
 use crate::nn::model;
 use crate::nn::site::Place;
@@ -147,7 +147,7 @@ impl Probe for Attention {
                 ("logit_kurtosis", found.logits.excess_kurtosis()),
                 ("sink", found.sink / found.several),
             ] {
-                values.part(format!("layers.{layer}.{part}"), value);
+                values.part(Key::new(Of::Layer(layer), part), value);
             }
             (sum, count) = (sum + found.entropy / found.rows, count + 1.0);
         }
@@ -179,7 +179,7 @@ mod tests {
         probe.place(Some(3), Place::K, false, View::new(&k, 2, 4));
         probe.place(Some(3), Place::Q, true, View::new(&k, 2, 4));
         let values = measured(&mut probe);
-        let part = |name: &str| values.parts[&format!("layers.3.{name}")].number().unwrap();
+        let part = |name: &str| values.parts[format!("layers.3.{name}").as_str()].number().unwrap();
         // Probabilities (1/4, 3/4) and (1/2, 1/2); the first token's are 1.
         let first = 0.25 * libm::log(4.0) + 0.75 * libm::log(4.0 / 3.0);
         let second = libm::log(2.0);

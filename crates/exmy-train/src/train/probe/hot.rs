@@ -14,7 +14,7 @@
 
 use super::moments::column_maxima;
 use super::registry::Argument;
-use super::{Probe, Seen, Values};
+use super::{Key, Probe, Seen, Values};
 use crate::nn::site::{Operand, Product, Site};
 use crate::recipe::{Observer, Rounded};
 use exmy::slice::View;
@@ -99,15 +99,15 @@ impl Probe for Hot {
             let count = self.count.unwrap_or(LEAST.max(magnitudes.len().div_ceil(20)));
             let list = |set: &[usize]| set.iter().map(|&channel| channel as f64).collect();
             let magnitude = largest(&magnitudes, count);
-            values.list(format!("{site}.magnitude"), list(&magnitude));
+            values.list(Key::new(site, "magnitude"), list(&magnitude));
             if errors.iter().all(|&error| error == 0.0) {
                 continue;
             }
             let error = largest(&errors, count);
-            values.list(format!("{site}.error"), list(&error));
+            values.list(Key::new(site, "error"), list(&error));
             let common = error.iter().filter(|channel| magnitude.contains(channel)).count();
             let overlap = common as f64 / (error.len() + magnitude.len() - common) as f64;
-            values.part(format!("{site}.overlap"), overlap);
+            values.part(Key::new(site, "overlap"), overlap);
             overlaps.push(overlap);
         }
         values.set(overlaps.iter().sum::<f64>() / overlaps.len() as f64);
@@ -132,8 +132,9 @@ mod tests {
         let weight = operand("e2m1", View::new(&w, 1, 4), View::new(&wq, 1, 4));
         probe.operand(&Rounded { operand: Operand::Weight, ..weight });
         let values = measured(&mut probe);
-        let list =
-            |name: &str| values.parts[&format!("layers.1.q_proj.{name}")].list().unwrap().to_vec();
+        let list = |name: &str| {
+            values.parts[format!("layers.1.q_proj.{name}").as_str()].list().unwrap().to_vec()
+        };
         assert_eq!(list("magnitude"), [1.0, 2.0], "4 is there twice: the lower channel");
         assert_eq!(list("error"), [3.0, 0.0]);
         assert_eq!(values.value, Some(0.0));
@@ -147,7 +148,10 @@ mod tests {
         let x = View::new(&x, 1, 40);
         probe.operand(&operand("f32", x, x));
         let values = measured(&mut probe);
-        assert_eq!(values.parts.keys().collect::<Vec<_>>(), ["layers.1.q_proj.magnitude"]);
+        assert_eq!(
+            values.parts.keys().map(Key::as_str).collect::<Vec<_>>(),
+            ["layers.1.q_proj.magnitude"]
+        );
         assert_eq!(values.parts["layers.1.q_proj.magnitude"].list().unwrap().len(), 16);
         assert_eq!(values.value, None);
     }

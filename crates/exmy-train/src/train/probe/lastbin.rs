@@ -14,8 +14,8 @@
 //! | `lastbin.weights` | all weight matrices; parts: each |
 //! | `lastbin.activations` | what norms, activation functions and blocks give (`norm_output`, `activation_output`, `residual`); parts: each place of each layer |
 
-use super::registry::{Argument, place_name};
-use super::{Probe, Seen, Values};
+use super::registry::Argument;
+use super::{Key, Probe, Seen, Values};
 use crate::nn::parameters::Role;
 use crate::nn::site::Place;
 use crate::recipe::Observer;
@@ -65,10 +65,10 @@ impl Count {
     }
 }
 
-fn note(counts: &BTreeMap<String, Count>, values: &mut Values) {
+fn note(counts: &BTreeMap<Key, Count>, values: &mut Values) {
     let mut total = Count::default();
     for (name, count) in counts {
-        values.part(name.as_str(), count.share());
+        values.part(name.clone(), count.share());
         total.found += count.found;
         total.all += count.all;
     }
@@ -87,7 +87,7 @@ pub(super) struct LastBin {
     name: String,
     of: Of,
     limit: f64,
-    activations: BTreeMap<String, Count>,
+    activations: BTreeMap<Key, Count>,
 }
 
 impl LastBin {
@@ -130,7 +130,7 @@ impl Probe for LastBin {
             let row = entry.shape.last().copied().unwrap_or(1).max(1);
             let tensor = &seen.params[entry.range.clone()];
             tensor.chunks(row).for_each(|row| count.add(row, self.limit));
-            counts.insert(entry.name.clone(), count);
+            counts.insert(Key::from(entry.name.as_str()), count);
         }
         note(&counts, values);
     }
@@ -140,7 +140,8 @@ impl Observer for LastBin {
     fn place(&mut self, layer: Option<u32>, place: Place, gradient: bool, values: View<'_, f32>) {
         let watched = [Place::NormOutput, Place::ActivationOutput, Place::Residual];
         if !gradient && watched.contains(&place) {
-            let count = self.activations.entry(place_name(layer, place)).or_default();
+            let count =
+                self.activations.entry(Key::new(super::Of::Place(layer, place), "")).or_default();
             for row in (0..values.rows()).filter_map(|row| values.row(row)) {
                 count.add(row, self.limit);
             }

@@ -5,6 +5,7 @@
 //! Numbers that are not finite are left out: JSON has no word for them. The file is written and cut
 //! back as `metrics.jsonl` is.
 
+use super::key::Key;
 use crate::train::record;
 use exmy::error::Result;
 use exmy::safetensors::{given, whole};
@@ -62,7 +63,7 @@ pub struct Values {
     pub value: Option<f64>,
     /// Numbers and lists by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
-    pub parts: BTreeMap<String, Value>,
+    pub parts: BTreeMap<Key, Value>,
 }
 
 impl Values {
@@ -72,14 +73,14 @@ impl Values {
     }
 
     /// Notes a number under a name; nothing if it is not finite.
-    pub fn part(&mut self, name: impl Into<String>, value: f64) {
+    pub fn part(&mut self, name: impl Into<Key>, value: f64) {
         if value.is_finite() {
             self.parts.insert(name.into(), Value::Number(value));
         }
     }
 
     /// Notes a list under a name; nothing if one of its numbers is not finite.
-    pub fn list(&mut self, name: impl Into<String>, values: Vec<f64>) {
+    pub fn list(&mut self, name: impl Into<Key>, values: Vec<f64>) {
         if values.iter().all(|value| value.is_finite()) {
             self.parts.insert(name.into(), Value::List(values));
         }

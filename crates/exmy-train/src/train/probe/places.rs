@@ -10,8 +10,7 @@
 //! | `activations` | `layers.N.PLACE.mean`, `.sd` | mean and deviation of what norms, activation functions and blocks give (`norm_output`, `activation_output`, `residual`); the value is the mean deviation |
 
 use super::moments::{Powers, elements, quantile, sorted};
-use super::registry::place_name;
-use super::{Probe, Seen, Values};
+use super::{Key, Of, Probe, Seen, Values};
 use crate::nn::decoder::Mixer;
 use crate::nn::model;
 use crate::nn::site::Place;
@@ -51,7 +50,7 @@ impl Observer for Gates {
             ("closed", closed as f64 / count),
             ("open", open as f64 / count),
         ] {
-            self.seen.part(format!("layers.{layer}.{part}"), value);
+            self.seen.part(Key::new(Of::Layer(layer), part), value);
         }
         self.most = self.most.max(quantile(&z, 0.0).abs()).max(quantile(&z, 1.0).abs());
     }
@@ -119,7 +118,7 @@ impl Probe for Logits {
 /// `activations`.
 #[derive(Default)]
 pub(super) struct Spread {
-    seen: BTreeMap<String, Powers>,
+    seen: BTreeMap<Key, Powers>,
 }
 
 impl Observer for Spread {
@@ -127,7 +126,7 @@ impl Observer for Spread {
         let watched = [Place::NormOutput, Place::ActivationOutput, Place::Residual];
         if !gradient && watched.contains(&place) {
             // Some places of a layer are shown in parts.
-            let powers = self.seen.entry(place_name(layer, place)).or_default();
+            let powers = self.seen.entry(Key::new(Of::Place(layer, place), "")).or_default();
             *powers = powers.and(&Powers::of(elements(values)));
         }
     }
@@ -146,8 +145,8 @@ impl Probe for Spread {
         let (mut sum, mut count) = (0.0, 0.0);
         for (place, powers) in std::mem::take(&mut self.seen) {
             let sd = powers.variance().sqrt();
-            values.part(format!("{place}.mean"), powers.mean());
-            values.part(format!("{place}.sd"), sd);
+            values.part(Key::new(place.of().clone(), "mean"), powers.mean());
+            values.part(Key::new(place.of().clone(), "sd"), sd);
             (sum, count) = (sum + sd, count + 1.0);
         }
         values.set(sum / count);
@@ -185,7 +184,7 @@ mod tests {
         let z = View::new(&[-120.0, -73.0, -74.0, 0.0, 4.0, 4.2, 90.0, 1.0], 2, 4);
         probe.place(Some(2), Place::DecayGate, false, z);
         let values = measured(&mut probe);
-        let part = |name: &str| values.parts[&format!("layers.2.{name}")].number().unwrap();
+        let part = |name: &str| values.parts[format!("layers.2.{name}").as_str()].number().unwrap();
         assert_eq!(
             [part("min"), part("max"), part("p001"), part("p999")],
             [-120.0, 90.0, -120.0, 90.0]

@@ -11,7 +11,7 @@
 //! operands. The relative error of a product, and how far weights and tokens are aligned, are usual definitions.
 
 use super::moments::elements;
-use super::{Probe, Seen, Values};
+use super::{Key, Of, Probe, Seen, Values};
 use crate::nn::site::{Product, Site};
 use crate::recipe::{Observer, Rounded};
 use exmy::gemm::f32::{Output, matmul};
@@ -126,13 +126,14 @@ impl Observer for Products {
         }
         let [y, r, difference, both] = sums(values, reference.view());
         let error = (difference / r).sqrt();
-        self.seen.part(format!("{site}.{product}.error"), error);
-        self.seen.part(format!("{site}.{product}.cos"), both / (y * r).sqrt());
+        let key = |part| Key::new(Of::Operator(site, Some(product), None), part);
+        self.seen.part(key("error"), error);
+        self.seen.part(key("cos"), both / (y * r).sqrt());
         if product == Product::Forward {
             self.errors.extend(Some(error).filter(|error| error.is_finite()));
             if let Some([Some(x), Some(w)]) = pairs.first().map(|pair| &pair.operands) {
                 let alignment = alignment(x.view(), w.view(), values);
-                self.seen.part(format!("{site}.alignment"), alignment);
+                self.seen.part(Key::new(site, "alignment"), alignment);
             }
         }
     }
@@ -184,7 +185,8 @@ mod tests {
         }
         probe.output(input.site, Product::GradInput, View::new(&[20.0], 1, 1));
         let values = measured(&mut probe);
-        let part = |name: &str| values.parts[&format!("layers.1.q_proj.{name}")].number().unwrap();
+        let part =
+            |name: &str| values.parts[format!("layers.1.q_proj.{name}").as_str()].number().unwrap();
         let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
         close(part("forward.error"), 1.0 / 5.0);
         close(part("forward.cos"), 21.0 / (18.0_f64.sqrt() * 5.0));

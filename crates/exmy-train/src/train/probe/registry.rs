@@ -15,7 +15,6 @@ use super::tails::{Kind, Tails};
 use super::weights::{Gamma, Norms, Swiglu};
 use crate::nn::model;
 use crate::nn::parameters::Role;
-use crate::nn::site::{Operand, Place, Product, Site};
 use exmy::error::{Error, Result};
 
 /// What follows the colon of a name.
@@ -28,6 +27,9 @@ type Made = std::result::Result<Box<dyn Probe>, String>;
 pub struct Entry {
     /// The word before the colon.
     pub name: &'static str,
+    /// Whether it measures something at each step that is due, whatever the recipe. Others may have nothing to
+    /// say: `rounding` where nothing is rounded, what compares gradients where one is 0.
+    pub steady: bool,
     /// What may follow it; empty if nothing may.
     pub argument: &'static str,
     /// What is measured.
@@ -41,6 +43,7 @@ pub struct Entry {
 pub const ALL: &[Entry] = &[
     Entry {
         name: "lastbin.gamma",
+        steady: true,
         argument: "FORMAT",
         measures: "share of the gains of all norms in the last bin of their block of 32; parts: each norm",
         cost: "nothing worth saying",
@@ -51,6 +54,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "lastbin.weights",
+        steady: true,
         argument: "FORMAT",
         measures: "the same of all weight matrices; parts: each",
         cost: "a pass over the weights",
@@ -58,6 +62,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "lastbin.activations",
+        steady: true,
         argument: "FORMAT",
         measures: "the same of what norms, activation functions and blocks give; parts: each place of each layer",
         cost: "a pass over these activations",
@@ -65,6 +70,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "rho_same",
+        steady: false,
         argument: "",
         measures: "|g - h| / |h|, g the step's gradient, h that of f32, of the same batch at the same weights; parts: each tensor",
         cost: "another step, in f32",
@@ -72,6 +78,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "rho_traj",
+        steady: false,
         argument: "",
         measures: "|g - h| / |h|, g the step's gradient, h that of f32, of the same step of a run in f32 from the beginning; parts: each tensor",
         cost: "a second run in f32, and its memory; begins again with a resume",
@@ -79,6 +86,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "cos_same",
+        steady: false,
         argument: "",
         measures: "the cosine of the angle between the two gradients, of the same batch at the same weights; parts: each tensor",
         cost: "another step, in f32",
@@ -86,6 +94,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "cos_traj",
+        steady: false,
         argument: "",
         measures: "the cosine of the angle between the two gradients, of the same step of a run in f32 from the beginning; parts: each tensor",
         cost: "a second run in f32, and its memory; begins again with a resume",
@@ -93,6 +102,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "eps_same",
+        steady: false,
         argument: "",
         measures: "mean(g) - mean(h), of the same batch at the same weights; parts: each tensor",
         cost: "another step, in f32",
@@ -100,6 +110,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "eps_traj",
+        steady: false,
         argument: "",
         measures: "mean(g) - mean(h), of the same step of a run in f32 from the beginning; parts: each tensor",
         cost: "a second run in f32, and its memory; begins again with a resume",
@@ -107,6 +118,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "norms",
+        steady: true,
         argument: "",
         measures: "l2 norms of gradient and weights; parts: each tensor",
         cost: "a pass over both",
@@ -114,6 +126,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "gamma",
+        steady: false,
         argument: "",
         measures: "mean, deviation and range of the gains of each norm",
         cost: "nothing worth saying",
@@ -121,6 +134,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "rounding",
+        steady: false,
         argument: "",
         measures: "noise, saturation and flushing of each operand of each product",
         cost: "a pass over each operand, and quantizing it twice more",
@@ -128,6 +142,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "kurtosis",
+        steady: true,
         argument: "",
         measures: "excess kurtosis of inputs, weights and output gradients of linear operators",
         cost: "a pass over each",
@@ -135,6 +150,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "channels",
+        steady: true,
         argument: "",
         measures: "largest magnitudes of input channels and outputs of linear operators",
         cost: "a pass over each, and sorting it",
@@ -142,6 +158,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "spikes",
+        steady: true,
         argument: "",
         measures: "largest magnitudes of blocks of 16 x 16 over their root mean square and over the median block's",
         cost: "a pass over each operand",
@@ -149,6 +166,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "hot",
+        steady: true,
         argument: "COUNT",
         measures: "input channels with the largest rounding errors and with the largest magnitudes, and how far the sets agree",
         cost: "a pass over each operand, and quantizing it once more",
@@ -156,6 +174,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "products",
+        steady: true,
         argument: "",
         measures: "error of each product against that of its unrounded operands",
         cost: "a further f32 product for each, and memory for its operands",
@@ -163,6 +182,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "attention",
+        steady: true,
         argument: "",
         measures: "entropy, logits and sink of the softmax of each layer",
         cost: "attention of four sequences, in f64",
@@ -170,6 +190,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "gates",
+        steady: true,
         argument: "",
         measures: "range of the decay gates of gated linear attention",
         cost: "sorting them",
@@ -177,6 +198,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "swiglu",
+        steady: true,
         argument: "",
         measures: "alignment of gate and up, and the tail of what they give",
         cost: "a pass over both weights and activations",
@@ -184,6 +206,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "activations",
+        steady: true,
         argument: "",
         measures: "mean and deviation of what norms, activation functions and blocks give",
         cost: "a pass over these activations",
@@ -191,6 +214,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "logits",
+        steady: true,
         argument: "",
         measures: "largest magnitude of the head's logits, and their logsumexp",
         cost: "a pass over them",
@@ -201,6 +225,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "phi",
+        steady: true,
         argument: "EPS",
         measures: "sharpness of the loss in the last tokens' logits, in percent, by its closed form. Part: each",
         cost: "forward passes of 32 sequences",
@@ -211,6 +236,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "phi_lbfgsb",
+        steady: true,
         argument: "ITERATIONS",
         measures: "the same by ten iterations of L-BFGS-B, as published; at most phi. Parts: iterations, loss",
         cost: "forward passes of 32 sequences, and the search",
@@ -271,25 +297,12 @@ pub fn by_name(name: &str, model: &model::Config) -> Result<Box<dyn Probe>> {
         .map_err(|reason| Error::new(format!("the probe {name:?} cannot be made: {reason}")))
 }
 
-/// How a place is called in the names of parts: `layers.3.activation_output`, `logits`.
-pub fn place_name(layer: Option<u32>, place: Place) -> String {
-    match layer {
-        Some(layer) => format!("layers.{layer}.{place}"),
-        None => place.to_string(),
-    }
-}
-
-/// How an operand of a product is called there: `layers.3.q_proj.forward.input`.
-pub fn operand_name(site: Site, product: Product, operand: Operand) -> String {
-    format!("{site}.{product}.{operand}")
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::{Seen, Values};
     use super::*;
     use crate::nn::parameters::Layout;
-    use crate::nn::site::Operator;
+    use crate::nn::site::{Operand, Operator, Product, Site};
     use crate::recipe::Rounded;
     use crate::train::preset::preset;
     use exmy::quantizer::{Axis, Quantizer};
@@ -335,6 +348,15 @@ pub(super) mod tests {
             before,
             after,
         }
+    }
+
+    /// Whoever looks for lines that are missing asks for those of steady probes alone.
+    #[test]
+    fn probes_that_compare_are_not_steady() {
+        let steady = |name: &str| find(name).map(|entry| entry.steady);
+        assert_eq!(["hot:16", "phi:5e-4", "lastbin.gamma:e2m3"].map(steady), [Some(true); 3]);
+        assert_eq!(["rounding", "gamma", "rho_same", "cos_traj"].map(steady), [Some(false); 4]);
+        assert_eq!(steady("hotter"), None);
     }
 
     #[test]

@@ -18,8 +18,7 @@
 //! whatever rounds after. `flushed` is the FTZ ratio of arXiv 2602.02047; the others are usual definitions.
 
 use super::moments::{elements, quantile, sorted};
-use super::registry::operand_name;
-use super::{Probe, Seen, Value, Values};
+use super::{Key, Of, Probe, Seen, Value, Values};
 use crate::recipe::{Observer, Rounded};
 use exmy::block::{Axis, Statistics};
 use exmy::quantizer::{Quantizer, Target};
@@ -30,7 +29,8 @@ use std::collections::BTreeMap;
 
 #[derive(Default)]
 pub(super) struct Rounding {
-    seen: BTreeMap<String, Vec<(&'static str, Value)>>,
+    /// By operand.
+    seen: BTreeMap<Key, Vec<(&'static str, Value)>>,
 }
 
 /// Elements of a run whose share of flushed ones is told.
@@ -125,7 +125,8 @@ impl Observer for Rounding {
             ("sqnr_db", Value::Number(10.0 * libm::log10(signal / noise))),
         ];
         parts.extend(limits(seen));
-        self.seen.insert(operand_name(seen.site, seen.product, seen.operand), parts);
+        let of = Of::Operator(seen.site, Some(seen.product), Some(seen.operand));
+        self.seen.insert(Key::new(of, ""), parts);
     }
 }
 
@@ -142,7 +143,7 @@ impl Probe for Rounding {
         let (mut sum, mut count) = (0.0, 0.0);
         for (operand, parts) in std::mem::take(&mut self.seen) {
             for (part, value) in parts {
-                let name = format!("{operand}.{part}");
+                let name = Key::new(operand.of().clone(), part);
                 match value {
                     Value::Number(value) => {
                         values.part(name, value);
@@ -176,7 +177,7 @@ mod tests {
         probe.operand(&operand("e2m1/16:e8m0@floor", before, after));
         let values = measured(&mut probe);
         let part = |name: &str| {
-            values.parts[&format!("layers.1.q_proj.forward.input.{name}")].number().unwrap()
+            values.parts[format!("layers.1.q_proj.forward.input.{name}").as_str()].number().unwrap()
         };
         let noise = 0.9_f64 * 0.9 + 0.2 * 0.2 + 0.25 * 0.25;
         assert!((part("mse") - noise / 16.0).abs() < 1e-6);

@@ -17,7 +17,7 @@
 //! zeros have no spike.
 
 use super::moments::{Powers, brief, column_maxima, elements, quantile, sorted};
-use super::{Probe, Seen, Values};
+use super::{Key, Of, Probe, Seen, Values};
 use crate::nn::site::{Operand, Product, Site};
 use crate::recipe::{Observer, Rounded};
 use exmy::slice::View;
@@ -75,7 +75,7 @@ impl Tails {
         Self { kind, seen: Values::default(), totals: Vec::new() }
     }
 
-    fn kurtosis(&mut self, name: &str, operand: Operand, x: View<'_, f32>) {
+    fn kurtosis(&mut self, of: &Of, operand: Operand, x: View<'_, f32>) {
         let columns: Vec<Powers> = (0..x.cols())
             .map(|j| Powers::of((0..x.rows()).map(|i| f64::from(x.at(i, j)))))
             .collect();
@@ -83,38 +83,47 @@ impl Tails {
         let each = columns.iter().map(Powers::excess_kurtosis).filter(|k| k.is_finite());
         let each = sorted(each.collect());
         let top = &each[each.len() - each.len().div_ceil(100)..];
-        self.seen.part(name, all);
-        self.seen.part(format!("{name}.channels_mean"), mean(&each));
-        self.seen.part(format!("{name}.channels_max"), quantile(&each, 1.0));
-        self.seen.part(format!("{name}.channels_top"), mean(top));
+        for (part, value) in [
+            ("", all),
+            ("channels_mean", mean(&each)),
+            ("channels_max", quantile(&each, 1.0)),
+            ("channels_top", mean(top)),
+        ] {
+            self.seen.part(Key::new(of.clone(), part), value);
+        }
         if operand == Operand::Input && all.is_finite() {
             self.totals.push(all);
         }
     }
 
-    fn channels(&mut self, name: &str, x: View<'_, f32>) {
+    fn channels(&mut self, of: &Of, x: View<'_, f32>) {
         let maxima = column_maxima(x);
         let ranked = sorted(maxima.clone());
         let rank = |rank: usize| ranked[ranked.len() - rank.min(ranked.len())];
         let top = vec![rank(1), rank(2), rank(3), rank(10), quantile(&ranked, 0.5)];
         let magnitudes = sorted(elements(x).map(f64::abs).collect());
-        self.seen.list(name, maxima.into_iter().map(brief).collect());
-        self.seen.list(format!("{name}.top"), top);
+        let key = |part| Key::new(of.clone(), part);
+        self.seen.list(key(""), maxima.into_iter().map(brief).collect());
+        self.seen.list(key("top"), top);
         for (part, q) in [("over_p999", 0.999), ("over_median", 0.5)] {
-            self.seen.part(format!("{name}.{part}"), rank(1) / quantile(&magnitudes, q));
+            self.seen.part(key(part), rank(1) / quantile(&magnitudes, q));
         }
         self.totals.push(rank(1));
     }
 
-    fn spikes(&mut self, name: &str, operand: Operand, x: View<'_, f32>) {
+    fn spikes(&mut self, of: &Of, operand: Operand, x: View<'_, f32>) {
         let blocks = blocks(x);
         let most = sorted(blocks.iter().map(|(most, _)| *most).collect());
         let median = quantile(&most, 0.5);
         let over_rms = sorted(blocks.iter().map(|(most, rms)| most / rms).collect());
         let over_median: Vec<f64> = most.iter().map(|most| most / median).collect();
-        for (part, figures) in [("rms", &over_rms), ("median", &over_median)] {
-            self.seen.part(format!("{name}.{part}_max"), quantile(figures, 1.0));
-            self.seen.part(format!("{name}.{part}_p99"), quantile(figures, 0.99));
+        for (part, figures, share) in [
+            ("rms_max", &over_rms, 1.0),
+            ("rms_p99", &over_rms, 0.99),
+            ("median_max", &over_median, 1.0),
+            ("median_p99", &over_median, 0.99),
+        ] {
+            self.seen.part(Key::new(of.clone(), part), quantile(figures, share));
         }
         if operand == Operand::Input {
             self.totals.push(quantile(&over_rms, 0.99));
@@ -128,11 +137,11 @@ impl Observer for Tails {
         if !is_first(product, operand) || before.rows() == 0 || before.cols() == 0 {
             return;
         }
-        let name = format!("{site}.{operand}");
+        let of = Of::Operator(site, None, Some(operand));
         match self.kind {
-            Kind::Kurtosis => self.kurtosis(&name, operand, before),
-            Kind::Spikes => self.spikes(&name, operand, before),
-            Kind::Channels if operand == Operand::Input => self.channels(&name, before),
+            Kind::Kurtosis => self.kurtosis(&of, operand, before),
+            Kind::Spikes => self.spikes(&of, operand, before),
+            Kind::Channels if operand == Operand::Input => self.channels(&of, before),
             Kind::Channels => {}
         }
     }
@@ -140,7 +149,7 @@ impl Observer for Tails {
     fn output(&mut self, site: Site, product: Product, values: View<'_, f32>) {
         if self.kind == Kind::Channels && product == Product::Forward {
             let most = elements(values).fold(0.0, |most: f64, y| most.max(y.abs()));
-            self.seen.part(format!("{site}.output.top"), most);
+            self.seen.part(Key::new(site, "output.top"), most);
         }
     }
 }

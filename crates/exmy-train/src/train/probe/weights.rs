@@ -14,7 +14,7 @@
 //! 2409.12517).
 
 use super::moments::{Powers, elements, quantile, sorted};
-use super::{Probe, Seen, Values};
+use super::{Key, Of, Probe, Seen, Values};
 use crate::nn::model;
 use crate::nn::parameters::{Entry, Role};
 use crate::nn::site::Place;
@@ -138,15 +138,15 @@ impl Probe for Swiglu {
 
     fn measure(&mut self, seen: &Seen<'_>, values: &mut Values) {
         for (layer, value) in std::mem::take(&mut self.correlations) {
-            values.part(format!("layers.{layer}.correlation"), value);
+            values.part(Key::new(Of::Layer(layer), "correlation"), value);
         }
         for (layer, (kurtosis, top)) in std::mem::take(&mut self.tails) {
-            values.part(format!("layers.{layer}.tail_kurtosis"), kurtosis);
-            values.part(format!("layers.{layer}.tail_top"), top);
+            values.part(Key::new(Of::Layer(layer), "tail_kurtosis"), kurtosis);
+            values.part(Key::new(Of::Layer(layer), "tail_top"), top);
         }
         let mut all = Vec::new();
         let gates = seen.layout.iter().filter(|entry| entry.name.ends_with("gate_proj.weight"));
-        for (layer, gate) in gates.enumerate() {
+        for (layer, gate) in (0..).zip(gates) {
             let name = gate.name.replace("gate_proj", "up_proj");
             let Some(up) = seen.layout.find(&name) else { continue };
             let width = gate.shape[1];
@@ -160,7 +160,7 @@ impl Probe for Swiglu {
                 ("cos_p99", quantile(&cosines, 0.99)),
                 ("cos_high", high as f64 / count),
             ] {
-                values.part(format!("layers.{layer}.{part}"), value);
+                values.part(Key::new(Of::Layer(layer), part), value);
             }
             values.part("null", (2.0 / (core::f64::consts::PI * width as f64)).sqrt());
             all.extend(cosines);
@@ -214,7 +214,7 @@ mod tests {
         probe.place(Some(0), Place::ActivationOutput, false, View::new(&[1.0, -3.0], 2, 1));
         let mut values = Values::default();
         probe.measure(&seen(&model, &layout, &params), &mut values);
-        let part = |name: &str| values.parts[&format!("layers.0.{name}")].number().unwrap();
+        let part = |name: &str| values.parts[format!("layers.0.{name}").as_str()].number().unwrap();
         let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
         close(part("cos_mean"), 0.5);
         close(part("cos_p99"), 1.0);
