@@ -5,6 +5,7 @@
 
 use crate::arm::{Arm, Setting};
 use crate::claim::{Claim, Test};
+use crate::course::Course;
 use crate::finding::{self, Findings};
 use crate::grid::Grid;
 use crate::measure::Results;
@@ -68,6 +69,16 @@ impl finding::Figure for Figure {
 
     fn arms(&self, setting: &Setting) -> Vec<Arm> {
         self.grid.arms(setting)
+    }
+
+    fn later(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Vec<Arm>> {
+        let diverged = |arm: &Arm| -> Result<Option<u64>> {
+            match runs.has(arm)? {
+                true => Ok(Course::of(runs.of(arm)?, arm).verdict.diverged),
+                false => Ok(None),
+            }
+        };
+        self.grid.later(setting, &diverged)
     }
 
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {

@@ -179,6 +179,15 @@ pub trait Figure: Sync {
     /// The runs it needs; none if it computes what it shows.
     fn arms(&self, setting: &Setting) -> Vec<Arm>;
 
+    /// The runs of a second stage, whose steps come from what became of those: asked for when these are trained, and
+    /// of those that are complete.
+    ///
+    /// # Errors
+    /// If a run's files cannot be read.
+    fn later(&self, _setting: &Setting, _runs: &Runs<'_>) -> Result<Vec<Arm>> {
+        Ok(Vec::new())
+    }
+
     /// What the runs show.
     ///
     /// # Errors

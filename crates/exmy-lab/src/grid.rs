@@ -4,6 +4,7 @@
 //! axis, and its runs differ in their seed only.
 
 use crate::arm::{Arm, Scale, Setting};
+use exmy::error::Result;
 use exmy_train::nn::model::Config as Model;
 use exmy_train::recipe::Recipe;
 use exmy_train::train::config::Config;
@@ -73,16 +74,35 @@ pub(super) enum After {
     Step(u64),
     /// After so many percent of the parent's steps.
     Percent(u64),
+    /// So many steps before the parent diverges, where it does: a run of the [second stage](Grid::later).
+    Before(u64),
+    /// After so many percent of the steps until it diverges, likewise.
+    Until(u64),
 }
 
 impl After {
-    fn of(self, steps: u64) -> u64 {
+    /// The step, unless it hangs on what becomes of the parent.
+    fn step(self, steps: u64) -> Option<u64> {
         match self {
-            Self::Step(step) => step,
-            Self::Percent(percent) => steps * percent / 100,
+            Self::Step(step) => Some(step),
+            Self::Percent(percent) => Some(steps * percent / 100),
+            Self::Before(_) | Self::Until(_) => None,
         }
     }
+
+    /// The step where the parent diverges at `end`; there is none before the first.
+    fn in_second_stage(self, end: u64) -> Option<u64> {
+        let step = match self {
+            Self::Before(steps) => end.checked_sub(steps)?,
+            Self::Until(percent) => end * percent / 100,
+            Self::Step(_) | Self::Percent(_) => return None,
+        };
+        (step > 0).then_some(step)
+    }
 }
+
+/// The step at which a run diverged; `None` if it did not, or is not complete.
+pub(super) type Diverged<'a> = &'a dyn Fn(&Arm) -> Result<Option<u64>>;
 
 /// One of an axis, told from the others by its name.
 #[derive(Clone, Copy, Debug)]
@@ -231,24 +251,89 @@ impl Grid {
         all
     }
 
-    fn arm(&self, setting: &Setting, cell: &Cell, seed: u64) -> Arm {
+    /// The run that a branch leaves, or the whole run, and when and with which changes a branch leaves it.
+    fn begun(&self, setting: &Setting, cell: &Cell, seed: u64) -> (Arm, Option<(After, Vec<Set>)>) {
         let sets = self.sets_of(setting.scale, cell);
-        let branch = sets.iter().position(|set| matches!(set, Set::After(_)));
-        let own = &sets[..branch.unwrap_or(sets.len())];
+        let at = sets.iter().enumerate().find_map(|(at, set)| match set {
+            Set::After(after) => Some((at, *after)),
+            _ => None,
+        });
+        let own = &sets[..at.map_or(sets.len(), |(at, _)| at)];
         let arm = Arm::new(self.config(setting, own, seed));
-        let made = match branch.map(|at| (sets[at], &sets[at + 1..])) {
-            Some((Set::After(after), changes)) => {
-                let mut made = arm.branch(after.of(arm.config.train.steps), "");
-                let steps = setting.scale.pick(self.steps);
-                changes.iter().for_each(|set| more(&mut made.config, *set, steps, setting.scale));
-                made
-            }
+        (arm, at.map(|(at, after)| (after, sets[at + 1..].to_vec())))
+    }
+
+    /// The run of a cell; of one of the second stage, the run that it hangs on.
+    fn arm(&self, setting: &Setting, cell: &Cell, seed: u64) -> Arm {
+        let (arm, branch) = self.begun(setting, cell, seed);
+        let step = branch.as_ref().and_then(|(after, _)| after.step(arm.config.train.steps));
+        let made = match (branch, step) {
+            (Some((_, changes)), Some(step)) => self.branch(setting, &arm, step, &changes),
             _ => arm,
         };
         if let Err(error) = made.config.validate() {
             panic!("a study's configuration {cell:?}: {error}");
         }
         made
+    }
+
+    fn branch(&self, setting: &Setting, arm: &Arm, step: u64, changes: &[Set]) -> Arm {
+        let (mut made, steps) = (arm.branch(step, ""), setting.scale.pick(self.steps));
+        changes.iter().for_each(|set| more(&mut made.config, *set, steps, setting.scale));
+        made
+    }
+
+    /// Whether a cell is of the second stage.
+    pub(super) fn is_later(&self, scale: Scale, cell: &Cell) -> bool {
+        let is = |set: &Set| matches!(set, Set::After(After::Before(_) | After::Until(_)));
+        self.sets_of(scale, cell).iter().any(is)
+    }
+
+    /// The runs of a cell of the second stage, of those seeds whose run diverged. It is replayed from its last
+    /// checkpoint before the first step at which any cell leaves it, and keeps a checkpoint at all these steps.
+    pub(super) fn later_of(
+        &self,
+        setting: &Setting,
+        cell: &Cell,
+        diverged: Diverged<'_>,
+    ) -> Result<Vec<Arm>> {
+        let first = setting.scale.pick(self.first);
+        let mut all = Vec::new();
+        for seed in first..first + setting.scale.pick(self.seeds) {
+            let (parent, Some((after, changes))) = self.begun(setting, cell, seed) else {
+                continue;
+            };
+            let Some(end) = diverged(&parent)? else { continue };
+            let Some(step) = after.in_second_stage(end) else { continue };
+            let others = self.cells(setting.scale).into_iter().filter_map(|other| {
+                let (arm, branch) = self.begun(setting, &other, seed);
+                branch.filter(|_| arm == parent)?.0.in_second_stage(end)
+            });
+            let mut steps: Vec<u64> = others.collect();
+            steps.sort_unstable();
+            steps.dedup();
+            let kept = parent.config.record.checkpoint_at.iter().copied();
+            let replay = match kept.filter(|&kept| kept < steps[0]).max() {
+                Some(kept) => parent.branch(kept, ""),
+                None => parent,
+            };
+            all.push(self.branch(setting, &replay.keeping(&steps), step, &changes));
+        }
+        Ok(all)
+    }
+
+    /// All runs of the second stage: their steps come from the outcome of the first one's.
+    pub(super) fn later(&self, setting: &Setting, diverged: Diverged<'_>) -> Result<Vec<Arm>> {
+        let mut all = Vec::new();
+        for cell in self.cells(setting.scale) {
+            if self.is_later(setting.scale, &cell) {
+                all.extend(self.later_of(setting, &cell, diverged)?);
+            }
+        }
+        for grid in self.also {
+            all.extend(grid.later(setting, diverged)?);
+        }
+        Ok(all)
     }
 
     fn config(&self, setting: &Setting, sets: &[Set], seed: u64) -> Config {
@@ -416,3 +501,6 @@ impl Cell {
         own.map(|(_, level)| level.name).collect::<Vec<_>>().join(", ")
     }
 }
+
+#[cfg(test)]
+mod tests;

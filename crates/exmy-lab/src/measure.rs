@@ -289,8 +289,14 @@ impl<'a> Results<'a> {
         if let Source::Made(_) = self.source {
             return Ok(Vec::new());
         }
-        let arms = self.grid.arms_of(self.setting, cell).into_iter();
-        arms.map(|arm| self.run(&arm).map(|run| (arm, run))).collect()
+        let arms = match self.grid.is_later(self.setting.scale, cell) {
+            false => self.grid.arms_of(self.setting, cell),
+            true => {
+                let diverged = |arm: &Arm| Ok(Course::of(self.run(arm)?, arm).verdict.diverged);
+                self.grid.later_of(self.setting, cell, &diverged)?
+            }
+        };
+        arms.into_iter().map(|arm| self.run(&arm).map(|run| (arm, run))).collect()
     }
 
     /// What became of the runs of a cell, seed by seed.

@@ -148,6 +148,18 @@ pub fn prepare(out: &Path) -> Result<()> {
     Ok(())
 }
 
+/// The runs of some figures, each once, with those of second stages that are known by what is complete.
+///
+/// # Errors
+/// If a run's files cannot be read.
+pub fn arms(figures: &[&dyn Figure], setting: &Setting, store: &Store) -> Result<Vec<Arm>> {
+    let mut all: Vec<Arm> = figures.iter().flat_map(|figure| figure.arms(setting)).collect();
+    for figure in figures {
+        all.extend(figure.later(setting, &store.runs())?);
+    }
+    Ok(distinct(&all))
+}
+
 /// What some figures find in their runs, in their order. `before` is told each figure before it is read, which may take minutes;
 /// nothing is found once it says no.
 ///
@@ -219,7 +231,7 @@ pub fn make(
                 Part::Text(_) => {}
             }
         }
-        let arms = distinct(&figure.arms(setting));
+        let arms = arms(&[*figure], setting, store)?;
         if let Some(first) = arms.first() {
             let mut runs = Table::new(
                 "runs",
@@ -236,8 +248,7 @@ pub fn make(
             );
         }
     }
-    let arms: Vec<Arm> = figures.iter().flat_map(|figure| figure.arms(setting)).collect();
-    let arms = distinct(&arms);
+    let arms = arms(figures, setting, store)?;
     let mut made = Vec::new();
     if !arms.is_empty() {
         let flops: f64 = arms.iter().map(Arm::flops).sum();

@@ -80,6 +80,14 @@ pub struct Runs<'a> {
 }
 
 impl Runs<'_> {
+    /// Whether the run of an arm is complete.
+    ///
+    /// # Errors
+    /// As [`Store::has`].
+    pub fn has(&self, arm: &Arm) -> Result<bool> {
+        self.store.has(arm)
+    }
+
     /// The run of an arm.
     ///
     /// # Errors

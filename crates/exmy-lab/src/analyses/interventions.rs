@@ -67,8 +67,8 @@ impl Effect {
 /// run diverges, and the effects. A run that has diverged can only be helped and one that has not only be
 /// harmed, so that counts of seeds would tell how many of either there are; the share of runs that diverge with
 /// interventions beside that without is fair to both.
-fn judge(name: &str, seeds: &[(bool, Vec<Effect>)], alone: &[Alone]) -> Verdict {
-    let gap = fewer(seeds, 0.95);
+fn judge(name: &str, seeds: &[Seed], null: Option<&[Seed]>, alone: &[Alone]) -> Verdict {
+    let gap = fewer(seeds, null, 0.95);
     let effects: Vec<Effect> = seeds.iter().flat_map(|seed| seed.1.iter().copied()).collect();
     let count = |kind: fn(&Effect) -> bool| effects.iter().filter(|effect| kind(effect)).count();
     let diverged = seeds.iter().filter(|seed| seed.0).count();
@@ -110,9 +110,13 @@ struct Alone {
     gap: Option<Interval>,
 }
 
-/// The share of diverging runs without interventions less that with them, over seeds.
-fn fewer(seeds: &[(bool, Vec<Effect>)], confidence: f64) -> Option<Interval> {
-    let share = |(diverged, effects): &(bool, Vec<Effect>)| {
+/// Of a seed, whether its MX run diverges, and the effects.
+type Seed = (bool, Vec<Effect>);
+
+/// The share of diverging runs without interventions less that with them, over seeds. Where only runs that diverge are
+/// changed, they can only be helped; there `null` is what they are compared with, a change that should do nothing.
+fn fewer(seeds: &[Seed], null: Option<&[Seed]>, confidence: f64) -> Option<Interval> {
+    let share = |(diverged, effects): &Seed| {
         let counted = effects.iter().filter(|effect| **effect != Effect::TooLate);
         let lost = counted.map(|effect| match effect {
             Effect::Averted => 0.0,
@@ -121,7 +125,11 @@ fn fewer(seeds: &[(bool, Vec<Effect>)], confidence: f64) -> Option<Interval> {
         });
         mean(&lost.collect::<Vec<_>>())
     };
-    let pairs = seeds.iter().filter_map(|seed| Some((f64::from(seed.0), share(seed)?)));
+    let without = |i: usize| match null {
+        Some(null) => share(&null[i]),
+        None => Some(f64::from(seeds[i].0)),
+    };
+    let pairs = (0..seeds.len()).filter_map(|i| Some((without(i)?, share(&seeds[i])?)));
     let (without, with): (Vec<f64>, Vec<f64>) = pairs.unzip();
     paired_interval(&without, &with, confidence)
 }
@@ -188,15 +196,22 @@ fn on_stress(results: &Results<'_>, stress: &Stress) -> Result<(Verdict, Vec<Par
     let mut effects = vec![vec![Vec::new(); controls.len()]; all.len()];
     let mut parts = Vec::new();
     for time in times {
-        let (at, mut panel) =
-            (time.x as u64, Panel::new(Axis::log("training loss, mean squared error")));
+        let mut panel = Panel::new(Axis::log("training loss, mean squared error"));
         for (level, effects) in all.iter().zip(&mut effects) {
             let cell = Cell::default().with("after", time).with("change", level);
-            for (i, branch) in branches.courses(&cell)?.into_iter().enumerate() {
+            // Of a second stage there are no runs of seeds that do not diverge.
+            effects.iter_mut().for_each(|effects| effects.push(Effect::TooLate));
+            for (arm, run) in branches.trained(&cell)? {
+                let i = (arm.config.seed - first) as usize;
+                let at = arm.parent.as_ref().map_or(0, |parent| parent.1);
+                let branch = Course::of(run, &arm);
                 let ends = (controls[i].1.verdict.diverged, branch.verdict.diverged);
-                effects[i].push(Effect::of(ends.0, ends.1, at));
+                if let Some(effect) = effects[i].last_mut() {
+                    *effect = Effect::of(ends.0, ends.1, at);
+                }
                 if i == shown {
-                    let from = calm(&branch.losses).into_iter().filter(|p| p.0 >= time.x * 0.8);
+                    let from = 0.8 * at as f64;
+                    let from = calm(&branch.losses).into_iter().filter(|p| p.0 >= from);
                     panel = panel.line(Series::new(level.name, from).note(branch.word()));
                 }
             }
@@ -207,14 +222,14 @@ fn on_stress(results: &Results<'_>, stress: &Stress) -> Result<(Verdict, Vec<Par
             control.word()
         );
         parts.push(Part::Picture(
-            plot::Figure::new(format!("The precision changes after step {at}"))
+            plot::Figure::new(format!("The precision changes after step {}", time.name))
                 .subtitle(under)
                 .x(Axis::linear("step"))
                 .panel(panel),
         ));
     }
     // The effects of some interventions, at all times, seed by seed.
-    let of = |some: &dyn Fn(&str) -> bool| -> Vec<(bool, Vec<Effect>)> {
+    let of = |some: &dyn Fn(&str) -> bool| -> Vec<Seed> {
         let seed = |(seed, (_, control)): (usize, &(u64, Course))| {
             let chosen = all.iter().zip(&effects).filter(|(level, _)| some(level.name));
             let effects = chosen.flat_map(|(_, effects)| effects[seed].iter().copied()).collect();
@@ -223,16 +238,19 @@ fn on_stress(results: &Results<'_>, stress: &Stress) -> Result<(Verdict, Vec<Par
         controls.iter().enumerate().map(seed).collect()
     };
     let claimed = of(&|name| CLAIMED.contains(&name));
+    let later =
+        branches.cells.iter().any(|cell| branches.grid.is_later(results.setting.scale, cell));
+    let null = later.then(|| of(&|name| name == NULL));
     let alone: Vec<Alone> = all
         .iter()
         .map(|level| Alone {
             name: level.name,
-            gap: fewer(&of(&|other| other == level.name), 0.995),
+            gap: fewer(&of(&|other| other == level.name), null.as_deref(), 0.995),
         })
         .collect();
     parts.push(Part::Table(ends));
     parts.push(Part::Table(effect_table(&name, times, &alone, &effects)));
-    Ok((judge(&name, &claimed, &alone), parts))
+    Ok((judge(&name, &claimed, null.as_deref(), &alone), parts))
 }
 
 /// What each intervention does to each seed.
@@ -342,7 +360,7 @@ mod tests {
         use Effect::{Averted, Caused, Delayed, None, TooLate};
         let word = |seeds: &[(bool, &[Effect])]| {
             let seeds: Vec<_> = seeds.iter().map(|(lost, all)| (*lost, all.to_vec())).collect();
-            judge("E2M1", &seeds, &[]).word()
+            judge("E2M1", &seeds, Option::None, &[]).word()
         };
         let (saved, calm): (&[Effect], &[Effect]) = (&[Averted, Averted, None], &[None; 3]);
         assert_eq!(word(&[(true, saved), (true, &[Averted; 3]), (true, saved)]), "reproduced");

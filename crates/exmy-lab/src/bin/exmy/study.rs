@@ -203,46 +203,53 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         }
         let store = Store::new(&out);
         let jobs = exmy::parallel::threads();
-        let arms: Vec<Arm> = figures.iter().flat_map(|figure| figure.arms(&setting)).collect();
-        let arms = distinct(&arms);
-        let runs: Vec<Run> = arms.iter().map(Arm::run).collect();
-        let own = share(&runs, shard);
-        let mut left = Vec::new();
-        for &i in &own {
-            if store.folder(&runs[i].name).summary()?.is_none() {
-                left.push(arms[i].clone());
+        let mut arms = report::arms(&figures, &setting, &store)?;
+        // Once for each stage.
+        loop {
+            let runs: Vec<Run> = arms.iter().map(Arm::run).collect();
+            let own = share(&runs, shard);
+            let mut left = Vec::new();
+            for &i in &own {
+                if store.folder(&runs[i].name).summary()?.is_none() {
+                    left.push(arms[i].clone());
+                }
             }
-        }
-        let mut seconds = 0.0;
-        if arguments.plan || !arguments.work.quiet && !left.is_empty() {
-            let mut estimate = Estimate::new(&data);
-            if !arguments.work.quiet {
-                let kinds = counted(estimate.untried(&arms) as u64, "kind");
-                tell!("timing a step of each of {kinds} of runs");
+            let mut seconds = 0.0;
+            if arguments.plan || !arguments.work.quiet && !left.is_empty() {
+                let mut estimate = Estimate::new(&data);
+                if !arguments.work.quiet {
+                    let kinds = counted(estimate.untried(&arms) as u64, "kind");
+                    tell!("timing a step of each of {kinds} of runs");
+                }
+                let cost = estimate.of(&left)?;
+                seconds = cost.seconds / jobs as f64;
+                let text = plan(&figures, &setting, &mut estimate, &arms, cost, jobs)?;
+                match arguments.plan {
+                    true => show::result(&text)?,
+                    false => tell!("{}", text.trim_end()),
+                }
             }
-            let cost = estimate.of(&left)?;
-            seconds = cost.seconds / jobs as f64;
-            let text = plan(&figures, &setting, &mut estimate, &arms, cost, jobs)?;
-            match arguments.plan {
-                true => show::result(&text)?,
-                false => tell!("{}", text.trim_end()),
+            if arguments.plan {
+                return Ok(0);
             }
-        }
-        if arguments.plan {
-            return Ok(0);
-        }
-        let names: Vec<String> = left.iter().map(Arm::name).collect();
-        let named = names.iter().map(String::as_str).zip(left.iter().map(|arm| &arm.config));
-        runner::refuse_too_large(named)?;
-        store.describe(paper.name, scale, &runs)?;
-        let counts = (own.len() - left.len(), own.len());
-        let shown = Training::new(arguments.work.quiet, &stop, &runs, counts, &left, seconds);
-        let trainer = store.runner().with_jobs(jobs).with_shard(shard).waiting();
-        let end = trainer.work(&runs, Some(Arc::clone(&data)), &shown)?;
-        shown.bar.finish_and_clear();
-        if end.stopped {
-            tell!("stopped; every step so far is kept, and the same command goes on");
-            return Ok(stop.code());
+            let names: Vec<String> = left.iter().map(Arm::name).collect();
+            let named = names.iter().map(String::as_str).zip(left.iter().map(|arm| &arm.config));
+            runner::refuse_too_large(named)?;
+            store.describe(paper.name, scale, &runs)?;
+            let counts = (own.len() - left.len(), own.len());
+            let shown = Training::new(arguments.work.quiet, &stop, &runs, counts, &left, seconds);
+            let trainer = store.runner().with_jobs(jobs).with_shard(shard).waiting();
+            let end = trainer.work(&runs, Some(Arc::clone(&data)), &shown)?;
+            shown.bar.finish_and_clear();
+            if end.stopped {
+                tell!("stopped; every step so far is kept, and the same command goes on");
+                return Ok(stop.code());
+            }
+            let all = report::arms(&figures, &setting, &store)?;
+            if all.len() == arms.len() {
+                break;
+            }
+            arms = all;
         }
         if shard != Shard::ALL {
             tell!("share {shard} done; without --shard the same command writes the report");

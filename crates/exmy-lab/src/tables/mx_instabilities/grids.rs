@@ -153,7 +153,11 @@ pub(crate) static JUDGED: Stress = Stress {
                 levels: [
                     &[after!(8), after!(16)],
                     &[after!(30), after!(45)],
-                    &[after!(4500), after!(5080)],
+                    &[
+                        level("0.88 T", Set::After(After::Until(88))),
+                        level("T - 100", Set::After(After::Before(100))),
+                        level("T - 10", Set::After(After::Before(10))),
+                    ],
                 ],
             },
             Axis { name: "change", levels: [&IN_E2M1, &IN_E2M1, &IN_E4M3] },

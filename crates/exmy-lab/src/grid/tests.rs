@@ -1,0 +1,76 @@
+//! Tests of grids: the second stage, on runs that diverge.
+
+use super::*;
+use crate::course::Course;
+use crate::runner::{Run, Silent};
+use crate::store::{Store, distinct};
+use std::sync::Arc;
+
+/// A proxy at a rate far beyond what works.
+const GRID: Grid = Grid {
+    model: ["proxy-nano"; 3],
+    steps: [80; 3],
+    rate: [1.0; 3],
+    seeds: [1; 3],
+    sets: &[
+        Set::Layers(2),
+        Set::Width(32),
+        Set::Batch(32),
+        Set::Constant,
+        Set::Warmup(1.0),
+        Set::Recipe("mxpaper-e2m1"),
+        Set::Keep(&[2]),
+    ],
+    axes: &[
+        Axis::new(
+            "after",
+            &[
+                level("T - 3", Set::After(After::Before(3))),
+                level("0.88 T", Set::After(After::Until(88))),
+                level("T - 1000", Set::After(After::Before(1000))),
+            ],
+        ),
+        Axis::new("change", &[level("control", Set::Whole("mxpaper-e2m1"))]),
+    ],
+    ..Grid::NONE
+};
+
+/// The steps of branches come from where the first stage's runs diverge; they are replayed bit for bit.
+#[test]
+fn a_second_stage_follows_from_the_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::new(folder.path());
+    let (setting, data) = Setting::new(Scale::Smoke, Source::default()).unwrap();
+    let data = Arc::new(data);
+    let train = |arms: &[Arm]| {
+        let runs: Vec<Run> = distinct(arms).iter().map(Arm::run).collect();
+        store.runner().work(&runs, Some(Arc::clone(&data)), &Silent).unwrap();
+    };
+    let first = distinct(&GRID.arms(&setting));
+    let [root] = &first[..] else { panic!("{} runs in the first stage", first.len()) };
+    let runs = store.runs();
+    let diverged = |arm: &Arm| -> Result<Option<u64>> {
+        if !runs.has(arm)? {
+            return Ok(None);
+        }
+        Ok(Course::of(runs.of(arm)?, arm).verdict.diverged)
+    };
+    assert_eq!(GRID.later(&setting, &diverged).unwrap(), [], "nothing is known yet");
+    train(&first);
+    let end = diverged(root).unwrap().expect("a run that diverges");
+    assert!(end > 6, "{end}");
+    let later = GRID.later(&setting, &diverged).unwrap();
+    let steps: Vec<u64> = later.iter().map(|arm| arm.parent.as_ref().unwrap().1).collect();
+    assert_eq!(steps, [end - 3, end * 88 / 100], "there is no step T - 1000");
+    train(&later);
+    let losses = |arm: &Arm| -> Vec<Option<f64>> {
+        runs.of(arm).unwrap().metrics.iter().map(|line| line.loss).collect()
+    };
+    for arm in &later {
+        let replay = &arm.parent.as_ref().unwrap().0;
+        let (from, kept) = replay.parent.as_ref().unwrap();
+        assert_eq!((from.name(), *kept), (root.name(), 2), "from its last checkpoint");
+        assert_eq!(losses(replay), losses(root));
+        assert_eq!(losses(arm), losses(root), "the control goes on as it began");
+    }
+}
