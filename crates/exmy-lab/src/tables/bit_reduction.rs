@@ -275,11 +275,7 @@ const SPIKES_GRID: Grid = Grid {
     axes: &[
         Axis::scaled(
             "rate",
-            [
-                &[rate("1x", 1e-3), rate("10x", 1e-2)],
-                &[rate("1x", 1e-3), rate("10x", 1e-2), rate("30x", 3e-2)],
-                &[rate("1x", 4e-4), rate("10x", 4e-3)],
-            ],
+            [TENFOLD[0], &[rate("1x", 1e-3), rate("10x", 1e-2), rate("30x", 3e-2)], TENFOLD[2]],
         ),
         Axis::new("format", &[E8M7, E8M5, E8M3]),
     ],
@@ -399,14 +395,7 @@ static EXPONENT: Figure = Figure {
                 ],
             ),
             Axis::scaled("format", [&[E7M7], &[E7M7, E6M7, E5M7, E4M7], &[E7M7]]),
-            Axis::new(
-                "clip",
-                &[
-                    with("both", "+clip=both"),
-                    with("outer", "+clip=outer"),
-                    with("inner", "+clip=inner"),
-                ],
-            ),
+            CLIPPED,
         ],
         ..Grid::NONE
     },
@@ -439,6 +428,10 @@ static EXPONENT: Figure = Figure {
         ),
     ],
 };
+
+const ENDS: &[Level] =
+    &[with("both", "+clip=both"), with("outer", "+clip=outer"), with("inner", "+clip=inner")];
+const CLIPPED: Axis = Axis::new("clip", ENDS);
 
 /// E7M7 breaks with both ends clipped, and with the outer one alone.
 const BROKEN_OUTSIDE: Test = Test::All(&[

@@ -1,0 +1,82 @@
+//! Tests of the figures that are judged by claims.
+
+use super::*;
+use crate::arm::{Scale, Setting};
+use crate::finding::Figure as _;
+use crate::grid::Cell;
+use crate::measure::Results;
+
+/// A mistake in a name would be found when the runs are read, after days of training.
+#[test]
+fn cells_that_claims_and_views_name_are_there() {
+    let figures =
+        [&GAP, &TAILS, &SPIKES, &TRAINING, &PARTS, &STOCHASTIC, &BLOCKS, &SWITCH, &FORMATS];
+    for figure in figures {
+        for scale in Scale::ALL {
+            let setting = Setting::unread(scale);
+            let results = Results::made(&setting, &figure.grid, &|_, seed, _| seed as f64);
+            let Judged::By(claim) = &figure.judged else { panic!("{} has no claim", figure.id) };
+            if results.cells.is_empty() {
+                continue;
+            }
+            assert!(claim.verdict(&results).is_ok(), "{} at {scale}", figure.id);
+            for view in figure.views {
+                assert_eq!(view.draw(&results).map_or(0, |parts| parts.len()).min(1), 1);
+            }
+            let asks = figure.criterion();
+            assert!(asks.starts_with("Reproduced where ") && asks.ends_with('.'), "{asks}");
+        }
+    }
+}
+
+/// The word where the metrics of cells are so, by names of their levels and what is measured, and
+/// scatter little between seeds.
+fn word(figure: &Figure, made: impl Fn(&Cell, &str) -> f64) -> &'static str {
+    let setting = Setting::unread(Scale::Small);
+    let made = |cell: &Cell, seed: u64, metric: Metric| {
+        made(cell, metric.name()) + 0.01 * (seed % 2) as f64
+    };
+    let results = Results::made(&setting, &figure.grid, &made);
+    let Judged::By(claim) = &figure.judged else { panic!("{} has no claim", figure.id) };
+    claim.verdict(&results).unwrap().word()
+}
+
+#[test]
+fn gaps_and_probes_reach_each_verdict() {
+    const NOT: &str = "untested at this size";
+    let gap = |chon: f64| word(&GAP, |cell, _| if cell.has("CHON") { chon } else { 1.0 });
+    assert_eq!((gap(0.5), gap(1.5)), ("reproduced", "contradicted"));
+    // A gap of the paper's size would have been seen: seeds scatter by a hundredth of a point.
+    assert_eq!(gap(1.0), "not seen at this scale");
+    let tails = |gla: f64, four: f64| {
+        word(&TAILS, |cell, _| match (cell.has("GLA"), cell.has("nvfp4")) {
+            (false, _) => 4.0,
+            (true, false) => gla,
+            (true, true) => four,
+        })
+    };
+    assert_eq!((tails(1.0, 1.0), tails(1.0, 4.0)), ("reproduced", NOT));
+    // The opposite at one of the recipes is enough.
+    assert_eq!(tails(1.0, 5.0), "contradicted");
+    // What is said of the kurtosis is E3's.
+    let spikes = |spike: f64, kurtosis: f64| {
+        word(&SPIKES, |cell, name| match (cell.has("GLA"), name) {
+            (false, _) => 6.0,
+            (true, "spike of inputs") => spike,
+            (true, _) => kurtosis,
+        })
+    };
+    assert_eq!((spikes(5.0, 9.0), spikes(2.0, 1.0)), ("reproduced", "contradicted"));
+    assert_eq!(spikes(4.2, 1.0), NOT);
+}
+
+/// What is judged at the paper's size is that choosing once costs little, where that was run.
+#[test]
+fn what_is_not_run_is_not_judged() {
+    let of =
+        |patched: f64| word(&TRAINING, |cell, _| if cell.has("k = 32") { patched } else { 2.0 });
+    assert_eq!((of(1.0), of(3.0)), ("reproduced", "contradicted"));
+    let Judged::By(claim) = &TRAINING.judged else { panic!("no claim") };
+    let sentence = claim.criterion();
+    assert!(sentence.contains("where k = 128 is not run, the gap of k = 32"), "{sentence}");
+}
