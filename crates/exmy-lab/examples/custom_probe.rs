@@ -15,7 +15,7 @@ use exmy_lab::report::{self, Provenance};
 use exmy_lab::runner::{Progress, Silent};
 use exmy_lab::store::{Runs, Store};
 use exmy_train::nn::site::Place;
-use exmy_train::recipe::Observer;
+use exmy_train::recipe::{Observer, Recipe};
 use exmy_train::train::data::{Dataset, Source};
 use exmy_train::train::probe::{Probe, Seen, Values};
 use exmy_train::train::run::{Outcome, Watch};
@@ -61,11 +61,14 @@ const RECIPES: [&str; 3] = ["f32", "mxfp8-e4m3", "mxfp4"];
 
 impl Growth {
     fn arms_of(setting: &Setting, recipe: &str) -> Vec<Arm> {
+        let recipe: Recipe = recipe.parse().expect("a recipe of the list above");
         let config = |seed| {
-            let changes = format!(
-                "recipe = {recipe:?}\nseed = {seed}\ntrain.steps = 100\nrecord.probe_every = 5"
-            );
-            Arm::new(setting.config("nano", &changes))
+            let mut config = setting.config("nano");
+            config.recipe = recipe.clone();
+            config.seed = seed;
+            config.train.steps = 100;
+            config.record.probe_every = 5;
+            Arm::new(config)
         };
         (1..=2).map(config).collect()
     }

@@ -278,7 +278,7 @@ impl Grid {
     }
 
     fn branch(&self, setting: &Setting, arm: &Arm, step: u64, changes: &[Set]) -> Arm {
-        let (mut made, steps) = (arm.branch(step, ""), setting.scale.pick(self.steps));
+        let (mut made, steps) = (arm.branch(step), setting.scale.pick(self.steps));
         changes.iter().for_each(|set| more(&mut made.config, *set, steps, setting.scale));
         made
     }
@@ -314,7 +314,7 @@ impl Grid {
             steps.dedup();
             let kept = parent.config.record.checkpoint_at.iter().copied();
             let replay = match kept.filter(|&kept| kept < steps[0]).max() {
-                Some(kept) => parent.branch(kept, ""),
+                Some(kept) => parent.branch(kept),
                 None => parent,
             };
             all.push(self.branch(setting, &replay.keeping(&steps), step, &changes));
@@ -353,7 +353,7 @@ impl Grid {
                 _ => {}
             }
         }
-        let mut config = text.as_ref().unwrap_or(setting).config(model, "");
+        let mut config = text.as_ref().unwrap_or(setting).config(model);
         config.recipe = recipe_of(sets, steps);
         config.seed = seed;
         (config.train.lr, config.train.lr_min) = (lr, lr / 10.0);

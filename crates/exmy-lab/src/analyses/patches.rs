@@ -342,7 +342,8 @@ mod tests {
     #[test]
     fn planting_is_no_change_of_function() {
         let setting = Setting::unread(Scale::Smoke);
-        let config = setting.config("gla-nano", "record.eval_windows = 4");
+        let mut config = setting.config("gla-nano");
+        config.record.eval_windows = 4;
         let text = data(&setting).unwrap();
         let layout = config.model.layout();
         let params = config.model.initialize(1);

@@ -96,7 +96,8 @@ mod tests {
                        train.steps = 3\ntrain.warmup = 0\ntrain.batch = 2\ntrain.lr = 1e-2\n\
                        record.eval_every = 0\nrecord.checkpoint_every = 0\nrecord.eval_windows = 4";
         let setting = Setting::unread(Scale::Smoke);
-        let arm = Arm::new(setting.config("sa-micro", changes)).keeping(&[2]);
+        let config = setting.config("sa-micro").overlaid(changes).unwrap();
+        let arm = Arm::new(config).keeping(&[2]);
         let mut config = arm.config;
         config.data.fingerprint.clear();
         let data = load_data(&mut config).unwrap();
