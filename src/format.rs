@@ -203,7 +203,7 @@ impl Format {
     /// ```
     /// use exmy::format::{Format, Sign, Specials};
     ///
-    /// let named = [Format::E4M3, Format::E4M3FNUZ, Format::E4M3B11FNUZ].map(Format::bias);
+    /// let named = [Format::E4M3_IEEE, Format::E4M3FNUZ, Format::E4M3B11FNUZ].map(Format::bias);
     /// assert_eq!(named, [7, 8, 11]);
     /// assert_eq!((Format::INT8.sign(), Format::INT8.bias()), (Sign::TwosComplement, 0));
     /// assert_eq!(Format::E2M1.specials(), Specials::Finite);
@@ -257,7 +257,7 @@ impl Format {
     /// assert_eq!(facts(Format::E4M3FNUZ), [true, true, false, true]); // NaN has its code
     /// assert_eq!(facts(Format::E8M0), [false; 4]);
     /// assert!(!Format::E2M1.has_nan() && Format::E4M3FN.has_nan() && Format::E8M0.has_nan());
-    /// assert!(!Format::E4M3FN.has_infinity() && Format::E4M3.has_infinity());
+    /// assert!(!Format::E4M3FN.has_infinity() && Format::E4M3_IEEE.has_infinity());
     /// ```
     #[inline]
     pub const fn has_negative_zero(self) -> bool {

@@ -65,7 +65,8 @@ use crate::format::Format;
 
 /// A format as a type.
 ///
-/// Implemented for [`ExMy`] shapes and by [`format!`](crate::define_format!).
+/// Implemented for [`ExMy`] shapes and by [`define_format!`](crate::define_format!). It is sealed, so that no
+/// constants can be written that contradict the format.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a number format the crate has generated",
     label = "no format of this shape",

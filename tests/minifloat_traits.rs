@@ -87,6 +87,16 @@ fn float_is_for_exponents_of_sixteen_bits() {
 }
 
 #[test]
+fn operators_take_references() {
+    let (a, b) = (E4M3::from_f32(1.5), E4M3::from_f32(0.25));
+    assert_eq!([&a + &b, &a + b, a + &b], [a + b; 3]);
+    assert_eq!([&a - &b, &a * &b, &a / &b, &a % &b], [a - b, a * b, a / b, a % b]);
+    let mut sum = a;
+    sum += &b;
+    assert_eq!((sum, -&a), (a + b, -a));
+}
+
+#[test]
 fn numbers_to_other_bases() {
     let read = |text: &str, radix| F16::from_str_radix(text, radix).map(F16::to_f32);
     assert_eq!(read("1A.8", 16), Ok(26.5));

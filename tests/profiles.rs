@@ -104,7 +104,7 @@ fn ml_dtypes() {
         (Format::E4M3FNUZ, below(248.0), 248.0, 0x7F, 0x80, [0x80; 2]),
         (Format::E5M2FNUZ, below(61440.0), 61440.0, 0x7F, 0x80, [0x80; 2]),
         (Format::E4M3B11FNUZ, below(31.0), 31.0, 0x7F, 0x80, [0x80; 2]),
-        (Format::E4M3, below(248.0), 248.0, 0x77, 0x78, [0x7C, 0xFC]),
+        (Format::E4M3_IEEE, below(248.0), 248.0, 0x77, 0x78, [0x7C, 0xFC]),
         (Format::E3M4, below(15.75), 15.75, 0x6F, 0x70, [0x78, 0xF8]),
         // Finite formats clamp; NaN becomes the zero of the other sign.
         (Format::E3M2, 30.0, MAX, 0x1F, 0x1F, [0x20, 0]),

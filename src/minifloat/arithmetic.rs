@@ -335,6 +335,38 @@ macro_rules! operators {
                 *self = $trait::$name(*self, other);
             }
         }
+
+        // By reference, as of f32.
+        impl<F: FloatFormat> $trait<&Self> for Minifloat<F> {
+            type Output = Self;
+            #[inline]
+            fn $name(self, other: &Self) -> Self {
+                $trait::$name(self, *other)
+            }
+        }
+
+        impl<F: FloatFormat> $trait<Minifloat<F>> for &Minifloat<F> {
+            type Output = Minifloat<F>;
+            #[inline]
+            fn $name(self, other: Minifloat<F>) -> Minifloat<F> {
+                $trait::$name(*self, other)
+            }
+        }
+
+        impl<F: FloatFormat> $trait for &Minifloat<F> {
+            type Output = Minifloat<F>;
+            #[inline]
+            fn $name(self, other: Self) -> Minifloat<F> {
+                $trait::$name(*self, *other)
+            }
+        }
+
+        impl<F: FloatFormat> $assign_trait<&Self> for Minifloat<F> {
+            #[inline]
+            fn $assign(&mut self, other: &Self) {
+                *self = $trait::$name(*self, *other);
+            }
+        }
     )*};
 }
 

@@ -68,7 +68,7 @@ pub type E4M3 = Minifloat<ExMy<4, 3, Fn>>;
 /// NaN 0x7e, infinity 0x7c, one 0x3c.
 #[doc(alias = "float8_e5m2")]
 pub type E5M2 = Minifloat<ExMy<5, 2>>;
-/// The IEEE-like E4M3 of ml_dtypes, [`Format::E4M3`].
+/// The IEEE-like E4M3 of ml_dtypes, [`Format::E4M3_IEEE`].
 ///
 /// `MAX` 240, `MIN` -240, `MIN_NORMAL` 2^-6, `MIN_POSITIVE` 2^-9, `EPSILON` 2^-3;
 /// NaN 0x7c, infinity 0x78, one 0x38.

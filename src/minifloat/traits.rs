@@ -20,6 +20,15 @@ impl<F: FloatFormat<Signed = Yes>> Neg for Minifloat<F> {
     }
 }
 
+/// By reference, as of `f32`.
+impl<F: FloatFormat<Signed = Yes>> Neg for &Minifloat<F> {
+    type Output = Minifloat<F>;
+    #[inline]
+    fn neg(self) -> Minifloat<F> {
+        self.negated()
+    }
+}
+
 /// The shortest decimal that [`FromStr`] reads back, as `f32` writes its own: 0.3125 of E4M3 is
 /// `0.3`. `{:#}` writes all digits; see [`Number`](crate::text::Number).
 impl<F: FloatFormat> fmt::Display for Minifloat<F> {

@@ -418,9 +418,9 @@ mod tests {
     #[test]
     fn the_naming_traps() {
         let format = |name: &str| name.parse::<Format>().unwrap();
-        assert_eq!(format("E4M3"), Format::E4M3);
+        assert_eq!(format("E4M3"), Format::E4M3_IEEE);
         assert_eq!(format("F8_E4M3"), Format::E4M3FN);
-        assert_eq!(format("f8E4M3"), Format::E4M3);
+        assert_eq!(format("f8E4M3"), Format::E4M3_IEEE);
         assert_eq!(format("e2m1fn"), Format::E2M1);
         assert!(format("e2m1fnan").has_nan() && !format("e2m1fnan").has_infinity());
         assert!(format("e3m2ieee").has_infinity());

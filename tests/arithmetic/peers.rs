@@ -189,7 +189,7 @@ fn minifloat_on_all_pairs() {
     }
     check!(F8E5M2, Format::E5M2);
     check!(F8E4M3FN, Format::E4M3FN);
-    check!(F8E4M3, Format::E4M3);
+    check!(F8E4M3, Format::E4M3_IEEE);
     check!(F8E3M4, Format::E3M4);
     check!(F8E4M3FNUZ, Format::E4M3FNUZ);
     check!(F8E5M2FNUZ, Format::E5M2FNUZ);
@@ -227,7 +227,7 @@ fn microfloat_on_all_pairs() {
     }
     check!(f8e5m2, Format::E5M2);
     check!(f8e4m3fn, Format::E4M3FN);
-    check!(f8e4m3, Format::E4M3);
+    check!(f8e4m3, Format::E4M3_IEEE);
     check!(f8e3m4, Format::E3M4);
     check!(f8e4m3fnuz, Format::E4M3FNUZ);
     check!(f8e5m2fnuz, Format::E5M2FNUZ);

@@ -42,7 +42,7 @@ fn edges_of_every_target_from_sources_of_every_width() {
     let targets = [
         Format::E4M3FN,
         Format::E5M2,
-        Format::E4M3,
+        Format::E4M3_IEEE,
         Format::E3M4,
         Format::E4M3FNUZ,
         Format::E5M2FNUZ,

@@ -71,7 +71,7 @@ const FROM_FLOAT: [Known; 46] = {
         ("torch_2_15_float8_e5m2fnuz", Format::E5M2FNUZ, Torch, None),
         ("torch_2_15_float8_e8m0fnu", Format::E8M0, Torch, None),
         ("ml_dtypes_float8_e3m4", Format::E3M4, MlDtypes, None),
-        ("ml_dtypes_float8_e4m3", Format::E4M3, MlDtypes, None),
+        ("ml_dtypes_float8_e4m3", Format::E4M3_IEEE, MlDtypes, None),
         ("ml_dtypes_float8_e4m3b11fnuz", Format::E4M3B11FNUZ, MlDtypes, None),
         ("ml_dtypes_float8_e4m3fn", Format::E4M3FN, MlDtypes, None),
         ("ml_dtypes_float8_e4m3fnuz", Format::E4M3FNUZ, MlDtypes, None),

@@ -208,7 +208,7 @@ impl<T: Write> Write for Shown<'_, T> {
 pub(crate) fn remark_on(profile: Profile, formats: &[Format]) {
     let name = profile.to_string();
     let lacks = ["cuda", "ocp", "torch", "onnx"].iter().any(|source| name.starts_with(source));
-    let e4m3 = formats.contains(&Format::E4M3);
+    let e4m3 = formats.contains(&Format::E4M3_IEEE);
     if e4m3 && lacks {
         tell!(
             "note: e4m3 is the IEEE-like format (largest 240), which {name} does not have; what \

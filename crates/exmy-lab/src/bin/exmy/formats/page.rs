@@ -65,7 +65,7 @@ pub(super) fn summary(format: Format) -> String {
         Specials::P3109 { infinite: true } => "P3109, extended: one NaN, infinity",
         Specials::P3109 { infinite: false } => "P3109, finite: one NaN, no infinity",
         Specials::Finite => "every code finite",
-        _ => unreachable!("no mode of this version"),
+        _ => "special values of its own",
     };
     let zero = match (format.has_zero(), format.has_negative_zero()) {
         (false, _) => "no zero",

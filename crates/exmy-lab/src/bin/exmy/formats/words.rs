@@ -64,7 +64,7 @@ pub(super) fn class(format: Format) -> String {
         Specials::P3109 { infinite: true } => "p3109e",
         Specials::P3109 { infinite: false } => "p3109f",
         Specials::Finite => "finite",
-        _ => unreachable!("no mode of this version"),
+        _ => "other",
     }
     .to_owned();
     if !format.has_zero() {
