@@ -87,6 +87,7 @@ fn float_is_for_exponents_of_sixteen_bits() {
 }
 
 #[test]
+#[expect(clippy::op_ref, reason = "references are what is tested")]
 fn operators_take_references() {
     let (a, b) = (E4M3::from_f32(1.5), E4M3::from_f32(0.25));
     assert_eq!([&a + &b, &a + b, a + &b], [a + b; 3]);

@@ -4,7 +4,6 @@ use alloc::boxed::Box;
 use core::fmt;
 
 use super::accumulation::Accumulation;
-use super::operand::Operand;
 use super::unit::UnitError;
 use crate::block::{Axis, BlockFormat};
 use crate::format::Format;
@@ -120,10 +119,6 @@ pub enum Why {
 }
 
 impl GemmError {
-    pub(super) fn new(a: &Operand<'_>, b: &Operand<'_>, why: Why) -> Self {
-        Self::of(a.shape(), b.shape(), why)
-    }
-
     pub(super) fn of(a: Shape, b: Shape, why: Why) -> Self {
         Self { a, b, batch: None, why }
     }

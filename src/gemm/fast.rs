@@ -55,6 +55,7 @@ mod panel;
 mod plain;
 mod quantize;
 mod report;
+mod squares;
 mod tiles;
 mod vector;
 

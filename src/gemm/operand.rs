@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use core::fmt;
 
 use super::accumulation::Accumulation;
-use super::error::{Side, Why};
+use super::error::{GemmError, Side, Why};
 use super::unit::{Model, Preset};
 use crate::block::{Axis, BlockFormat, BlockTensor};
 use crate::format::Format;
@@ -72,6 +72,12 @@ impl fmt::Display for WidthError {
 }
 
 impl core::error::Error for WidthError {}
+
+impl GemmError {
+    pub(super) fn new(a: &Operand<'_>, b: &Operand<'_>, why: Why) -> Self {
+        Self::of(a.shape(), b.shape(), why)
+    }
+}
 
 impl<'a> Operand<'a> {
     /// binary64 numbers. They enter by name, not by [`From`], so that literals stay binary32 where

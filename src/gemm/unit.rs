@@ -42,19 +42,22 @@ mod input;
 mod lanes;
 mod name;
 mod parameters;
+mod parse;
 mod preset;
+mod row;
 mod rows;
 mod steps;
 
-pub use align::{Cut, Sum};
+pub use align::Sum;
 pub use error::UnitError;
 pub use explain::{Coded, Event, Explanation, Name, Placed};
 pub use factor::{Class, Factor};
 pub use input::{Input, Scale};
 pub use name::Model;
-pub use parameters::{Nan, Order, Parameters, Subnormals, Underflow};
+pub use parameters::{Cut, Nan, Order, Parameters, Subnormals, Underflow};
 pub use preset::Preset;
-pub use rows::{Row, Rows};
+pub use row::Row;
+pub use rows::Rows;
 
 use alloc::vec;
 

@@ -4,8 +4,8 @@
 
 use core::arch::x86_64::*;
 
-use super::panel::{BLOCK, LANES};
-use super::vector::{Square, look_ahead, vector_sums};
+use super::panel::{BLOCK, LANES, Square};
+use super::vector::{look_ahead, vector_sums};
 
 vector_sums! {
     "avx2,fma", 2 x 2 of 8,

@@ -71,8 +71,8 @@ pub(super) fn transpose(lines: &mut [Line], first: usize, step: usize) {
 pub(super) mod x86 {
     use core::arch::x86_64::*;
 
-    use super::super::panel::{BLOCK, LANES};
-    use super::super::vector::{Square, look_ahead, vector_sums};
+    use super::super::panel::{BLOCK, LANES, Square};
+    use super::super::vector::{look_ahead, vector_sums};
 
     // Four rows: 8 sums, 16 chains, 2 vectors of the right operand and 1 of the left one.
     vector_sums! {

@@ -16,6 +16,8 @@ use crate::simd::kernel;
 pub(super) const LANES: usize = 32;
 /// Positions along the sum that two chains share.
 pub(super) const BLOCK: usize = 32;
+/// 32 x 32 numbers.
+pub(super) type Square = [f32; BLOCK * LANES];
 /// Positions along the sum about which one decision is taken.
 pub(super) const SLAB: usize = 256;
 

@@ -11,8 +11,8 @@ use core::ops::Range;
 
 use super::bf16::Pairs;
 use super::pack::{Numbers, Packed, widen};
-use super::panel::{LANES, Line, SLAB, WIDE_LINES};
-use super::vector::{self, Square};
+use super::panel::{LANES, Line, SLAB, Square, WIDE_LINES};
+use super::squares;
 use super::{Report, Scaling, Side};
 #[cfg(feature = "std")]
 use crate::kept::kept;
@@ -330,7 +330,7 @@ impl Product<'_> {
                     let [left, right] = &mut workshop.wide;
                     let left = singles(a, panel, end, left);
                     let right = singles(b, column, end, right);
-                    vector::sums(left, right, square);
+                    squares::sums(left, right, square);
                     end += 1;
                     if end == slabs || pairs.is_some() {
                         break;

@@ -1,23 +1,10 @@
 //! The heart of every fused sum: terms cut to a common last place and added as integers.
 
 use super::factor::{Class, Factor};
-use super::parameters::{Nan, Underflow};
+use super::parameters::{Cut, Nan, Underflow};
 use crate::format::Format;
-use crate::round::{Exact, Overflow, Rounding, Rules};
-
-/// What becomes of a term's digits below the last place that alignment keeps.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Cut {
-    /// The magnitude is truncated (NVIDIA). Text: `rz`.
-    Truncate,
-    /// The number goes toward negative infinity (AMD CDNA3). Text: `rd`.
-    Floor,
-    /// The magnitude is truncated to one bit more, which is set if anything was lost. Text:
-    /// `sticky`.
-    Sticky,
-    /// Nothing is lost: the sum is exact, whatever its width. Text: `exact`.
-    Exact,
-}
+use crate::math::{Context, Operand};
+use crate::round::{Exact, NanCode, Overflow, Rounding, Rules};
 
 impl Cut {
     /// A term in units of `2^unit`, and whether digits were lost. `Exact` is not for here.
@@ -128,4 +115,14 @@ pub(super) fn round_special(special: Factor, output: Format, nan: Nan) -> u64 {
         Class::Infinite => output.infinity_code(special.negative).unwrap_or(output.max_code()),
         _ => nan.code(output),
     }
+}
+
+/// A code of a format of fewer bits, as the wider one holds it.
+pub(super) fn store(format: Format, code: u64, result: Format) -> u64 {
+    if format == result {
+        return code;
+    }
+    let mut rules = Rules::DEFAULT;
+    rules.nan.code = NanCode::AllOnes;
+    Context::new(result, rules).convert(Operand::new(format, code)).code
 }

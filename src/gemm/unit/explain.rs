@@ -4,8 +4,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
-use super::align::{Cut, Sum};
+use super::align::Sum;
 use super::factor::{Class, Factor};
+use super::parameters::Cut;
 use crate::format::{Format, Value};
 use crate::math::Operand;
 use crate::round::{Exact, Rounding};

@@ -8,10 +8,10 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::align::{Cut, Sum, round};
+use super::align::{Sum, round, store};
 use super::factor::{Class, Factor};
-use super::parameters::{Order, Parameters, Subnormals, Underflow};
-use super::rows::Rows;
+use super::parameters::{Cut, Order, Parameters, Subnormals, Underflow};
+use super::row::Row;
 use crate::format::Format;
 use crate::math::{Context, Operand};
 use crate::round::Rounding;
@@ -39,7 +39,12 @@ pub(super) struct Lanes {
 
 impl Lanes {
     /// `None` where the kernel cannot do what the parameters say.
-    pub(super) fn new(rows: &Rows, parameters: &Parameters) -> Option<Self> {
+    pub(super) fn new(
+        format: Format,
+        k: usize,
+        rows: &[Row<'_>],
+        parameters: &Parameters,
+    ) -> Option<Self> {
         let quarters = parameters.order == Order::Quarters;
         let simple = (parameters.order == Order::Fused || quarters)
             && parameters.cut == Cut::Truncate
@@ -47,7 +52,7 @@ impl Lanes {
             && parameters.zeros.is_none()
             && parameters.subnormals == Subnormals::Kept
             && parameters.promote.is_none_or(|every| !quarters && every % parameters.products == 0);
-        let digits = rows.format().man_bits();
+        let digits = format.man_bits();
         // A cut product has two bits more than the fraction, and a lane adds up four of them.
         if !simple || parameters.fraction > 26 || 2 * digits > parameters.fraction || digits > 11 {
             return None;
@@ -60,17 +65,16 @@ impl Lanes {
             vec![(0..products).collect()]
         };
         let lanes = order[0].len().next_multiple_of(LANES);
-        let steps = rows.k().div_ceil(products) * order.len();
+        let steps = k.div_ceil(products) * order.len();
         let mut packed = Self {
-            significands: vec![0; rows.count() * steps * lanes],
-            exponents: vec![NEVER; rows.count() * steps * lanes],
-            special: vec![false; rows.count()],
+            significands: vec![0; rows.len() * steps * lanes],
+            exponents: vec![NEVER; rows.len() * steps * lanes],
+            special: vec![false; rows.len()],
             lanes,
             steps,
             digits,
         };
-        for i in 0..rows.count() {
-            let row = rows.row(i);
+        for (i, row) in rows.iter().enumerate() {
             for (step, part) in (0..steps).zip(order.iter().cycle()) {
                 let first = step / order.len() * products;
                 let at = (i * steps + step) * lanes;
@@ -222,7 +226,7 @@ fn finish(parameters: &Parameters, sum: Sum, result: Format) -> u64 {
         && parameters.underflow == Underflow::Positive
         && result == Format::F32;
     if !(view && truncated && output.man_bits() <= 23) {
-        return super::steps::store(
+        return store(
             output,
             round(sum.exact(), output, parameters.rounding, parameters.underflow),
             result,

@@ -9,9 +9,9 @@ use core::fmt;
 use core::str::FromStr;
 
 use super::Unit;
-use super::align::Cut;
 use super::error::UnitError;
 use super::input::Input;
+use super::parameters::Cut;
 use super::parameters::{Nan, Order, Parameters, Subnormals, Underflow};
 use super::preset::{FACTS, Preset};
 use crate::format::Format;

@@ -1,8 +1,21 @@
 //! Everything that tells one matrix unit from another: [`Parameters`].
 
-use super::align::Cut;
 use crate::format::Format;
 use crate::round::{Flush, NanCode, NanRules, Operands, Payload, Rounding, Rules};
+
+/// What becomes of a term's digits below the last place that alignment keeps.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Cut {
+    /// The magnitude is truncated (NVIDIA). Text: `rz`.
+    Truncate,
+    /// The number goes toward negative infinity (AMD CDNA3). Text: `rd`.
+    Floor,
+    /// The magnitude is truncated to one bit more, which is set if anything was lost. Text:
+    /// `sticky`.
+    Sticky,
+    /// Nothing is lost: the sum is exact, whatever its width. Text: `exact`.
+    Exact,
+}
 
 /// How a step is put together.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

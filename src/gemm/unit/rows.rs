@@ -7,6 +7,7 @@ use super::factor::Factor;
 use super::input::Input;
 use super::lanes::Lanes;
 use super::parameters::Parameters;
+use super::row::Row;
 use crate::format::Format;
 use crate::math::{Context, Operand};
 use crate::round::{Overflow, Rules};
@@ -25,27 +26,6 @@ pub struct Rows {
     /// Numbers of the operations, for the orders of IEEE operations.
     operands: Vec<Operand>,
     lanes: Option<Lanes>,
-}
-
-/// One of [`Rows`].
-#[derive(Clone, Copy, Debug)]
-pub struct Row<'a> {
-    /// What the codes are.
-    pub(super) input: Input,
-    /// The elements as they were given.
-    pub(super) codes: &'a [u64],
-    /// The scales as they were given.
-    pub(super) scales: &'a [u64],
-    pub(super) factors: &'a [Factor],
-    pub(super) operands: &'a [Operand],
-}
-
-impl Row<'_> {
-    /// The scale of an element, where there are scales.
-    pub(super) fn scale(&self, k: usize) -> Option<Factor> {
-        let scale = self.input.scale?;
-        Some(Factor::new(scale.format, self.scales[k / scale.block as usize]))
-    }
 }
 
 impl Rows {
@@ -75,7 +55,8 @@ impl Rows {
             lanes: None,
         };
         if parameters.order.is_aligned() {
-            rows.lanes = Lanes::new(&rows, parameters);
+            let all: Vec<Row<'_>> = (0..count).map(|i| rows.row(i)).collect();
+            rows.lanes = Lanes::new(input.format, k, &all, parameters);
         } else {
             rows.operands = (0..count).flat_map(|i| rows.images(i).collect::<Vec<_>>()).collect();
         }

@@ -4,12 +4,12 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::align::{Cut, Sum, alignment, round, round_special, special};
+use super::align::{Sum, alignment, round, round_special, special, store};
 use super::exact::Accumulator;
 use super::explain::{Event, Log, Name, Placed};
 use super::factor::{Class, Factor};
-use super::parameters::{Order, Parameters};
-use super::rows::Row;
+use super::parameters::{Cut, Order, Parameters};
+use super::row::Row;
 use crate::format::Format;
 use crate::math::{Context, Operand};
 use crate::round::{Exact, Rounding, Rules};
@@ -301,14 +301,4 @@ pub(super) fn add_nearest(result: Format, rules: Rules, a: u64, b: u64, log: &mu
     let code = Context::new(result, rules).add(operands[0], operands[1]).code;
     log.add(|| Event::Operate { operation: "add", operands: operands.to_vec(), result, code });
     code
-}
-
-/// A code of a format of fewer bits, as the wider one holds it.
-pub(super) fn store(format: Format, code: u64, result: Format) -> u64 {
-    if format == result {
-        return code;
-    }
-    let mut rules = Rules::DEFAULT;
-    rules.nan.code = crate::round::NanCode::AllOnes;
-    Context::new(result, rules).convert(Operand::new(format, code)).code
 }
