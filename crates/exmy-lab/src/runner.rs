@@ -311,7 +311,10 @@ impl Runner {
         };
         std::thread::scope(|scope| {
             for _ in 1..jobs {
-                scope.spawn(|| work.thread());
+                // Where no more threads can be had, those that began do the work.
+                if std::thread::Builder::new().spawn_scoped(scope, || work.thread()).is_err() {
+                    break;
+                }
             }
             work.thread();
         });

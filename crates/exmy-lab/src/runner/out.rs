@@ -12,6 +12,7 @@ use crate::sweep::Plan;
 use crate::table;
 use exmy::error::{Error, Result};
 use exmy::safetensors::whole;
+use exmy::shown::printable;
 use exmy_train::train::config::Config;
 use exmy_train::train::data::Source;
 use exmy_train::train::run::{self, Folder, intact};
@@ -110,13 +111,16 @@ pub fn refuse_used(path: &Path) -> Result<()> {
         Ok(mut entries) => match entries.next() {
             None => Ok(()),
             Some(_) if holds_runs(path) => {
-                Err(Error::new(format!("{} already holds a run", path.display())).hint(format!(
-                    "continue it with --resume {}, or give the name of a new folder",
-                    path.display()
+                let path = printable(&path.display().to_string());
+                Err(Error::new(format!("{path} already holds a run")).hint(format!(
+                    "continue it with --resume {path}, or give the name of a new folder"
                 )))
             }
-            Some(_) => Err(Error::new(format!("the folder {} is not empty", path.display()))
-                .hint("give the name of a new folder")),
+            Some(_) => Err(Error::new(format!(
+                "the folder {} is not empty",
+                printable(&path.display().to_string())
+            ))
+            .hint("give the name of a new folder")),
         },
     }
 }

@@ -344,8 +344,9 @@ fn too_little_memory_is_refused_before_the_run() {
     // Weights that cannot be had are told even where the run is wanted.
     let wide = ["--set", "model.d_model=8192", "--set", "model.hidden=8192", "--force"];
     let (code, said) = run("train.batch=4", "wide", &wide);
-    let parts = ["warning: f32: the run needs at least", "gradients and moments need"];
+    let parts = ["error: the run needs ", "the limit of addresses (ulimit -v) leaves "];
     assert!(code == Some(2) && parts.iter().all(|part| said.contains(part)), "{code:?} {said}");
+    assert!(!folder.path().join("wide").exists());
     let (code, said) = run("train.batch=4", "small", &[]);
     assert!(code == Some(0) && !said.contains("warning"), "{said}");
 }
@@ -483,4 +484,69 @@ fn a_path_that_is_not_utf8_is_named() {
         assert!(message.contains("not UTF-8"), "{message}");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+/// Whatever the limit of addresses, a command comes to its end or says that memory does not suffice, and then
+/// leaves nothing.
+#[test]
+#[cfg(target_os = "linux")]
+fn no_command_ends_by_abort() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let data = text_file(root);
+    let train = ["train", "--data", &data, "-q", "--recipe", "f32", "--steps", "2", "--out", "r"];
+    succeed(exmy(&train).args(TINY).current_dir(root));
+    let tiny = TINY.join(" ");
+    let fresh = format!("train --data {data} -q --recipe f32 --steps 2 --threads 1 {tiny} --out x");
+    let cases = [
+        fresh.clone(),
+        format!("{fresh} --force"),
+        "report r --out x.html".into(),
+        "plot r --out x.svg".into(),
+        "watch r --once".into(),
+        "sample r --tokens 2".into(),
+        "study mx-instabilities --figure fig2 --scale smoke --plan --out x".into(),
+    ];
+    // Where the program itself cannot be loaded there is nothing to see.
+    let loads = |limit: &u32| limited(root, *limit, "formats e4m3").0 == Some(0);
+    let least = (20_000..400_000).step_by(2_000).find(loads).unwrap();
+    for case in &cases {
+        for limit in (0..5).map(|i| least + 4_000 + 6_000 * i) {
+            let (code, said) = limited(root, limit, case);
+            assert!(matches!(code, Some(0 | 2)), "{case}, {limit}: {code:?}, {said}");
+            if code == Some(2) {
+                assert!(said.contains("error: "), "{case}, {limit}: {said}");
+                let left = ["x", "x.html", "x.svg"].map(|name| root.join(name).exists());
+                assert!(case.contains("--force") || left == [false; 3], "{case}, {limit}: {said}");
+            }
+            let _ = fs::remove_dir_all(root.join("x"));
+            ["x.html", "x.svg"].iter().for_each(|name| drop(fs::remove_file(root.join(name))));
+        }
+    }
+}
+
+/// The exit code and the complaints of a command that has so many KiB of addresses.
+#[cfg(target_os = "linux")]
+fn limited(folder: &Path, limit: u32, command: &str) -> (Option<i32>, String) {
+    let program = env!("CARGO_BIN_EXE_exmy");
+    let script = format!("ulimit -c 0; ulimit -v {limit}; exec {program} {command}");
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &script]).current_dir(folder).env_remove("RUST_BACKTRACE");
+    let output = shell.output().unwrap();
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// What is asked of the terminal in a name is shown and not obeyed, also by the parser of arguments.
+#[test]
+fn odd_arguments_are_shown() {
+    for arguments in [["a\n\u{9b}b", "--x"], ["train", "--\u{202e}\n"], ["formats", "--x=\n\u{9b}"]]
+    {
+        let output = exmy(&arguments).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(!said.contains(['\u{9b}', '\u{202e}']), "{said}");
+    }
+    let output = exmy(&["a\n\u{9b}b"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("a\\n\\u{9b}b"), "{said}");
 }

@@ -70,6 +70,14 @@ fn a_complete_run_without_its_records_is_refused() {
         }
         fs::write(&path, text).unwrap();
     }
+    // A summary that says something else than its metrics.
+    let path = run.join("summary.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let at = text.lines().position(|line| line.contains("val_loss")).unwrap();
+    fs::write(&path, edited(&text, at)).unwrap();
+    let parts = ["mxfp4-s5", "summary.json: val_loss is not what metrics.jsonl gives"];
+    refused(root, &resume, &parts);
+    fs::write(&path, text).unwrap();
     let expected = contents(root);
     succeed(exmy(&resume).current_dir(root));
     assert!(contents(root) == expected, "a resume of complete runs changed something");

@@ -271,7 +271,7 @@ fn a_broken_run_is_left_out() {
         let below = fs::read_dir(folder.path().join(out)).unwrap();
         below.map(|entry| entry.unwrap().path()).find(|path| path.is_dir()).unwrap()
     };
-    let runs = ["1", "2", "3", "4"].map(run);
+    let runs = ["1", "2", "3", "4", "5"].map(run);
     fs::write(runs[0].join("config.toml"), "not a config").unwrap();
     fs::write(runs[1].join("probes.jsonl"), "not a line\n").unwrap();
     let metrics = fs::read_to_string(runs[2].join("metrics.jsonl")).unwrap();
@@ -284,19 +284,25 @@ fn a_broken_run_is_left_out() {
         let text = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{text}");
         assert!(folder.path().join(arguments.last().unwrap()).exists(), "the others are drawn");
-        assert_eq!(text.matches("left out: ").count(), 2, "{text}");
-        assert!(text.contains("2 runs are damaged and were left out"), "{text}");
+        assert_eq!(text.matches("left out: ").count(), 4, "{text}");
+        assert!(text.contains("4 runs are damaged and were left out"), "{text}");
         assert!(text.contains("config.toml") && text.contains("probes.jsonl line 1"), "{text}");
         assert!(text.contains("metrics.jsonl ends at step 1 of 40"), "{text}");
         assert!(text.contains("probes.jsonl is missing"), "{text}");
     }
     let output = exmy(&["watch", "runs", "--once"]).current_dir(folder.path()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(text.contains("3 runs: 3 complete") && text.contains("config.toml"), "{text}");
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("4 runs: 4 complete") && text.contains("config.toml"), "{text}");
     assert_eq!(text.matches("metrics.jsonl ends at step 1 of 40").count(), 1, "{text}");
     assert_eq!(text.matches("probes.jsonl is missing").count(), 1, "{text}");
     let read = || fs::read_to_string(folder.path().join("page.html")).unwrap();
-    assert!(read().contains("2 runs that cannot be read are left out: "), "the page tells it, too");
+    assert!(read().contains("4 runs that cannot be read are left out: "), "the page tells it, too");
+    // What is there may show more of them, and stays.
+    let before = read();
+    assert_eq!(exmy(&page).current_dir(folder.path()).status().unwrap().code(), Some(1));
+    assert!(read() == before);
+    fs::remove_file(folder.path().join("page.html")).unwrap();
     // So is one that has records and lost its configuration.
     let config = fs::read(runs[3].join("config.toml")).unwrap();
     fs::remove_file(runs[3].join("config.toml")).unwrap();
@@ -309,7 +315,7 @@ fn a_broken_run_is_left_out() {
             "{text}"
         );
     }
-    assert!(read().contains("3 runs that cannot be read") && read().contains("runs/4/f32-s5"));
+    assert!(read().contains("4 runs that cannot be read") && read().contains("runs/4/f32-s5"));
     fs::write(runs[3].join("config.toml"), config).unwrap();
     // What is no text is told as what is no record.
     fs::write(runs[2].join("metrics.jsonl"), b"\xff\n").unwrap();
@@ -317,6 +323,7 @@ fn a_broken_run_is_left_out() {
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(text.contains("metrics.jsonl") && text.contains("changed from outside"), "{text}");
     // Nothing is left.
+    fs::remove_dir_all(&runs[4]).unwrap();
     fs::remove_dir_all(&runs[3]).unwrap();
     fs::remove_dir_all(&runs[2]).unwrap();
     let output = exmy(&page).current_dir(folder.path()).output().unwrap();

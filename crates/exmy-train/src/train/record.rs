@@ -7,6 +7,7 @@
 //! resume cuts the file back to the checkpoint's step, and with it whatever a kill tore off.
 
 use crate::train::digest::Digest;
+use crate::train::room;
 use exmy::error::{Error, Result};
 use exmy::safetensors::{given, whole};
 use serde::de::DeserializeOwned;
@@ -283,6 +284,10 @@ pub(crate) fn unreadable(path: &Path, error: io::Error) -> Error {
 /// The whole lines of the record at `path`; what stands behind the last one was torn off.
 pub(crate) fn parsed<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<Vec<T>> {
     let lines = text.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
+    // What the lines become: each itself, with a node for its probes and their names.
+    let count = text.iter().filter(|&&byte| byte == b'\n').count();
+    let numbers = (count * (size_of::<T>() + 512) + 2 * text.len()) / 4;
+    room::ensure(numbers, &format!("the lines of {}", path.display()))?;
     let read = |(i, line)| {
         serde_json::from_slice(line).map_err(|error| {
             let place = format!("{} line {}", path.display(), i + 1);

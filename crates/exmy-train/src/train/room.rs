@@ -13,7 +13,7 @@ use std::fs::read_to_string;
 use std::hint::black_box;
 
 use crate::train::config::{Config, Record, Train};
-use crate::train::profile::{Paper, status};
+use crate::train::profile::Paper;
 use crate::train::trainer::EVALUATED_ROWS;
 use exmy::error::{Error, Result};
 
@@ -31,12 +31,45 @@ pub fn available() -> Option<u64> {
 
 /// Why a run is not to be begun, if it is not.
 pub fn refusal(config: &Config) -> Option<Error> {
+    let paper = Paper::of_run(config);
+    let left = is_limited().then(|| had(2 * paper.total()));
+    refused(&paper, config, available(), left)
+}
+
+/// Why a run cannot be begun even where that is wanted: there are fewer addresses than no run stays below.
+pub fn impossible(config: &Config) -> Option<Error> {
+    let least = Paper::of_run(config).total();
+    let left = Some(least).filter(|_| is_limited()).map(had).filter(|&left| left < least)?;
+    let (least, left) = (size(least), size(left));
+    let what =
+        format!("the run needs {least}, and the limit of addresses (ulimit -v) leaves {left}");
+    Some(Error::new(what).hint("raise the limit, or take a smaller model or batch"))
+}
+
+/// Whether the process may have so many addresses and no more.
+fn is_limited() -> bool {
     let limits = read_to_string("/proc/self/limits").ok();
-    let left = limits.as_deref().and_then(addresses).map(|limit| {
-        // What is mapped already counts.
-        limit.saturating_sub(status("VmSize:").unwrap_or(0))
-    });
-    refused(&Paper::of_run(config), config, available(), left)
+    limits.as_deref().and_then(addresses).is_some()
+}
+
+/// How many of so many bytes can be had now. They are asked for and given back untouched: what the process
+/// has mapped says less, for the allocator reserves addresses for each thread that it still gives out.
+fn had(most: u64) -> u64 {
+    const LEAST: u64 = 1 << 20;
+    let mut piece = (most / 256).clamp(LEAST, 1 << 30);
+    let (mut pieces, mut sum) = (Vec::new(), 0);
+    while sum < most && piece >= LEAST {
+        let mut room = Vec::<u8>::new();
+        // What nobody looks at the compiler need not allocate.
+        let asked = black_box(&mut room).try_reserve_exact(piece as usize);
+        if asked.is_err() || pieces.try_reserve(1).is_err() {
+            piece /= 2;
+            continue;
+        }
+        pieces.push(room);
+        sum += piece;
+    }
+    sum.min(most)
 }
 
 fn refused(
@@ -69,7 +102,7 @@ pub fn ensure(numbers: usize, what: &str) -> Result<()> {
     black_box(&mut room).try_reserve_exact(numbers).map_err(|_| {
         let bytes = size(4 * numbers as u64);
         Error::new(format!("{what} need {bytes} of memory, which cannot be had"))
-            .hint("a smaller model, another machine, or a higher limit (ulimit -v)")
+            .hint("free some, raise the limit (ulimit -v), or take a machine with more")
     })
 }
 
@@ -199,6 +232,7 @@ mod tests {
             "{limited}"
         );
         assert!(limited.contains("; or --set "), "{limited}");
+        assert_eq!((had(3 << 20), had(5)), (3 << 20, 5));
         assert!(ensure(1 << 20, "they").is_ok());
         let error = ensure(usize::MAX / 4, "weights").unwrap_err().to_string();
         assert!(error.starts_with("weights need 17179869184.0 GiB"), "{error}");

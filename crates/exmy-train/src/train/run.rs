@@ -77,6 +77,14 @@ pub struct Summary {
     pub records: Option<Digests>,
 }
 
+/// The mean loss of the last tenth of the steps, at least one; `None` where there is no loss.
+fn tail_loss(lines: &[Metrics]) -> Option<f64> {
+    let trained = lines.iter().filter(|line| line.step > 0);
+    let losses: Vec<f64> = trained.filter_map(|line| line.loss).collect();
+    let tail = &losses[losses.len() - losses.len().div_ceil(10)..];
+    (!tail.is_empty()).then(|| tail.iter().sum::<f64>() / tail.len() as f64)
+}
+
 /// What [`train`] tells while it works.
 pub trait Watch {
     /// Before the first step: what follows is kept if it is ended by the answer to [`step`](Self::step).
@@ -495,12 +503,8 @@ impl<'a> Run<'a> {
         // A kill may have come between the last checkpoint and what it replaces.
         self.prune()?;
         let lines = self.folder.metrics()?;
-        let trained = lines.iter().filter(|line| line.step > 0);
-        let losses: Vec<f64> = trained.filter_map(|line| line.loss).collect();
-        let tail = &losses[losses.len() - losses.len().div_ceil(10)..];
         let last = lines.last();
         let progress = self.trainer.progress();
-        let mean = tail.iter().sum::<f64>() / tail.len() as f64;
         let summary = Summary {
             version: config::VERSION,
             recipe: self.config.recipe.to_string(),
@@ -509,7 +513,7 @@ impl<'a> Run<'a> {
             steps: progress.step,
             tokens: progress.tokens,
             parameters: self.trainer.layout().len() as u64,
-            train_loss: (!self.diverged && !tail.is_empty()).then_some(mean),
+            train_loss: if self.diverged { None } else { tail_loss(&lines) },
             val_loss: last.and_then(|line| line.val_loss),
             diverged_at: self.diverged.then_some(progress.step),
             reason: last.and_then(Metrics::divergence).map(str::to_owned),

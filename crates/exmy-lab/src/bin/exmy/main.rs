@@ -1,12 +1,14 @@
 //! The command `exmy`: parses, calls the library, shows progress.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 /// `eprintln!` by [`show::say`].
 macro_rules! tell {
     ($($text:tt)*) => { $crate::show::say(format_args!($($text)*)) };
 }
 
+#[cfg(unix)]
+mod abort;
 mod convert;
 mod explain_mma;
 mod formats;
@@ -32,6 +34,8 @@ mod watch;
 
 use clap::{Parser, Subcommand};
 use exmy::error::Error;
+use exmy::shown::printable;
+use settings::with_threads;
 use std::io::{ErrorKind, Write, stdout};
 use std::process::ExitCode;
 
@@ -80,9 +84,28 @@ const PARTLY: u8 = 1;
 /// Runs diverged, where that was to be told.
 const DIVERGED: u8 = 3;
 
+/// The text of a complaint about an argument that is not to reach the terminal as it is.
+fn escaped(error: &clap::Error) -> Option<String> {
+    let arguments = std::env::args_os().skip(1).map(|text| text.to_string_lossy().into_owned());
+    let parts = arguments.flat_map(|text| match text.split_once('=') {
+        Some((name, value)) => vec![name.to_owned(), value.to_owned()],
+        None => vec![text],
+    });
+    let odd: Vec<String> = parts.filter(|text| printable(text) != *text).collect();
+    let plain = error.use_stderr().then(|| error.render().to_string());
+    let text = plain.filter(|_| !odd.is_empty())?;
+    Some(
+        odd.iter().fold(text, |text, odd| text.replace(odd, &printable(odd))).trim_end().to_owned(),
+    )
+}
+
 /// The arguments; else, when help was shown or the mistake was told, the exit code.
 fn arguments() -> Result<Arguments, u8> {
     Arguments::try_parse().map_err(|error| {
+        if let Some(text) = escaped(&error) {
+            tell!("{text}");
+            return u8::try_from(error.exit_code()).unwrap_or(MISUSE);
+        }
         let printed = error.print().and_then(|()| stdout().flush());
         match printed {
             // Help is a result. A reader that has seen enough (`| head`) is no error.
@@ -96,6 +119,8 @@ fn arguments() -> Result<Arguments, u8> {
 }
 
 fn main() -> ExitCode {
+    #[cfg(unix)]
+    abort::listen();
     let arguments = match arguments() {
         Ok(arguments) => arguments,
         Err(code) => return ExitCode::from(code),
@@ -108,11 +133,11 @@ fn main() -> ExitCode {
         Command::Train(arguments) => train::run(*arguments),
         Command::Sweep(arguments) => sweep::run(&arguments),
         Command::Study(arguments) => study::run(&arguments),
-        Command::Report(arguments) => report::report(&arguments),
+        Command::Report(arguments) => with_threads(None, || report::report(&arguments)),
         Command::Plot(arguments) => report::plot(&arguments),
         Command::Watch(arguments) => watch::run(&arguments),
         Command::Formats(arguments) => formats::run(&arguments),
-        Command::Sample(arguments) => sample::run(&arguments),
+        Command::Sample(arguments) => with_threads(None, || sample::run(&arguments)),
         Command::Quantize(arguments) => quantize::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),

@@ -125,7 +125,7 @@ A model in several files is done file by file:
 Codes of 4 and 6 bits are a little-endian stream of bits over the tensor; the
 format of the file does not say so itself. Rotated values (rht16>nvfp4) stay
 rotated, also with --dequantize. Exit codes: 0 done, 2 misuse or a file that
-cannot be used, 130 interrupted.
+cannot be used; 130, 143 or 129 ended by SIGINT, SIGTERM or SIGHUP.
 ";
 
 /// Types in which values are written.

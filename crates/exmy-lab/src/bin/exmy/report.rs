@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 /// Write one page with the curves, probes and configurations of any runs
 ///
-/// Runs that are damaged are left out and named; then the exit code is 1.
+/// Runs that are damaged are left out and named; then the exit code is 1, and a file that stands there stays.
 #[derive(Args)]
 pub(crate) struct ReportArguments {
     /// Folders of runs, or folders above them
@@ -34,7 +34,7 @@ pub(crate) struct ReportArguments {
 
 /// Draw quantities of any runs as one SVG: loss, grad_norm, a probe, a part of a probe
 ///
-/// Runs that are damaged are left out and named; then the exit code is 1.
+/// Runs that are damaged are left out and named; then the exit code is 1, and a file that stands there stays.
 #[derive(Args)]
 pub(crate) struct PlotArguments {
     /// Folders of runs, or folders above them
@@ -149,12 +149,15 @@ fn target(out: Option<&PathBuf>, runs: &[PathBuf], name: &str) -> Result<PathBuf
 /// The runs that can be read; of the others it is told why they are left out, and each reason returned on a line.
 fn readable(paths: &[PathBuf]) -> Result<(Vec<Found>, Vec<String>)> {
     let (mut runs, mut broken) = gather(paths)?;
-    runs.retain(|run| match run.probes() {
-        Ok(_) => true,
-        Err(error) => {
-            broken.push(error);
-            false
-        }
+    runs.retain(|run| {
+        // What is drawn of changed records is not what was measured.
+        let damage = run
+            .missing()
+            .map(|what| Error::new(format!("{}: {what}", run.folder.path().display())));
+        let error = run.probes().err().or(damage);
+        let is_whole = error.is_none();
+        broken.extend(error);
+        is_whole
     });
     broken.iter().for_each(|error| tell!("left out: {error}"));
     // What would work is for who gave the command, not for who reads the page.
@@ -163,11 +166,6 @@ fn readable(paths: &[PathBuf]) -> Result<(Vec<Found>, Vec<String>)> {
     if runs.is_empty() {
         return Err(Error::new("no run can be read"));
     }
-    for run in &runs {
-        if let Some(missing) = run.missing() {
-            tell!("{}: {missing}", show::path(run.folder.path()));
-        }
-    }
     Ok((runs, left_out))
 }
 
@@ -175,10 +173,23 @@ fn readable(paths: &[PathBuf]) -> Result<(Vec<Found>, Vec<String>)> {
 fn code(left_out: &[String]) -> u8 {
     match left_out.len() {
         0 => return 0,
-        1 => tell!("1 run is damaged and was left out; what was written is of the others"),
-        n => tell!("{n} runs are damaged and were left out; what was written is of the others"),
+        1 => tell!("1 run is damaged and was left out"),
+        n => tell!("{n} runs are damaged and were left out"),
     }
     PARTLY
+}
+
+/// Writes what shows all runs, or where some were left out what replaces nothing: what stands there may show
+/// more of them.
+fn write_of(left_out: &[String], path: &Path, text: &str) -> Result<()> {
+    if left_out.is_empty() || path.as_os_str() == "-" || !path.is_file() {
+        return write(path, text);
+    }
+    tell!(
+        "{} stays as it is, as it may show what was left out: name another file with --out",
+        show::path(path)
+    );
+    Ok(())
 }
 
 /// Writes the page; the result is the exit code.
@@ -189,7 +200,7 @@ pub(crate) fn report(arguments: &ReportArguments) -> Result<u8> {
     let title = arguments.title.clone().unwrap_or_else(|| names().join(", "));
     overview::remarks(&runs).iter().for_each(|remark| tell!("{remark}"));
     let provenance = provenance(exmy::parallel::threads());
-    write(&out, &overview::page(&title, &runs, &left_out, &provenance)?.to_html())?;
+    write_of(&left_out, &out, &overview::page(&title, &runs, &left_out, &provenance)?.to_html())?;
     Ok(code(&left_out))
 }
 
@@ -204,6 +215,6 @@ pub(crate) fn plot(arguments: &PlotArguments) -> Result<u8> {
     let title = arguments.title.clone().unwrap_or_else(|| arguments.what.join(", "));
     let picture = overview::picture(&title, &arguments.what, &runs)?;
     picture.remarks.iter().for_each(|remark| tell!("{remark}"));
-    write(&out, &picture.figure.to_svg())?;
+    write_of(&left_out, &out, &picture.figure.to_svg())?;
     Ok(code(&left_out))
 }

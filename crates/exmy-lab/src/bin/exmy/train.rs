@@ -118,7 +118,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8> {
         };
         let mut code = 0;
         for folder in folders {
-            code = train_all(folder, &arguments, &stop)?.max(code);
+            let (path, runs) = (folder.path().to_owned(), folder.folders());
+            let result = train_all(folder, &arguments, &stop);
+            if result.is_err() && arguments.resume.is_none() {
+                take_away(&path, &runs);
+            }
+            code = result?.max(code);
             if stop.is_asked() {
                 break;
             }
@@ -126,6 +131,19 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8> {
         Ok(code)
     };
     arguments.work.with_threads(work)
+}
+
+/// Removes an output folder that was just made and in which no step was trained.
+fn take_away(out: &Path, runs: &[Folder]) {
+    let is_unused = |run: &Folder| {
+        let metrics = run.metrics();
+        matches!(metrics, Ok(lines) if lines.iter().all(|line| line.step == 0))
+            && !run::is_at_work(run)
+    };
+    if runs.iter().all(is_unused) {
+        // The error that led here is what matters.
+        let _ = std::fs::remove_dir_all(out);
+    }
 }
 
 /// A number of steps, also as `1e3`.
@@ -243,7 +261,8 @@ fn enough_memory(config: &Config, arguments: &Arguments) -> Result<()> {
         Some(error) if !arguments.force => {
             Err(Error::new(error.to_string()).hint("--force begins all the same"))
         }
-        _ => Ok(()),
+        Some(_) => room::impossible(config).map_or(Ok(()), Err),
+        None => Ok(()),
     }
 }
 
@@ -284,6 +303,7 @@ fn plan(arguments: &Arguments) -> Result<OutFolder> {
     if !config.start.weights.is_empty() {
         let path = Path::new(&config.start.weights);
         let layout = config.model.layout();
+        room::ensure(layout.len(), "the weights")?;
         let matching = start::load_matching(path, &layout, &mut vec![0.0; layout.len()])?;
         show::matching(path, &matching);
     }

@@ -1,5 +1,6 @@
 //! `exmy watch`: how runs stand, in the terminal, until all are done.
 
+use crate::PARTLY;
 use crate::rows::padded;
 use crate::settings::counted;
 use crate::show;
@@ -17,6 +18,7 @@ use unicode_width::UnicodeWidthStr;
 /// Follow runs while they train: step, loss, speed, what happened
 ///
 /// On a terminal the lines are drawn again until nobody is at work; into a pipe or a file runs are looked at once.
+/// The exit code is 1 if a run is damaged.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Folders of runs, or folders above them
@@ -202,7 +204,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         idle = if at_work + waiting == 0 { idle + 1 } else { 0 };
         let over = count(State::Stopped) == 0 || idle > 2;
         if arguments.once || !terminal || at_work + waiting == 0 && over {
-            return Ok(0);
+            let is_whole = broken.is_empty() && rows.iter().all(|row| row.missing.is_none());
+            return Ok(if is_whole { 0 } else { PARTLY });
         }
         std::thread::sleep(Duration::from_secs(arguments.every));
     }

@@ -5,6 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{DataError, Tokens};
+use crate::train::room;
+use exmy::safetensors::given;
 
 /// Far above any tokenizer in use (256 000 at most), far below what memory holds as rows.
 const LARGEST_TOKEN: u32 = (1 << 24) - 1;
@@ -112,7 +114,10 @@ fn read_folder(path: &Path) -> Result<Found, DataError> {
     files.sort();
     let mut bytes = Vec::new();
     for file in &files {
-        bytes.append(&mut read_file(file)?);
+        let mut more = read_file(file)?;
+        let room = bytes.try_reserve(more.len());
+        room.map_err(|_| explain(file, io::ErrorKind::OutOfMemory.into()))?;
+        bytes.append(&mut more);
     }
     if bytes.is_empty() {
         return Err(DataError::EmptyFolder { path: path.to_owned() });
@@ -123,7 +128,9 @@ fn read_folder(path: &Path) -> Result<Found, DataError> {
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>, DataError> {
-    fs::read(path).map_err(|error| explain(path, error))
+    // As much as there is memory for: a file may claim to be larger.
+    let most = room::available().unwrap_or(u64::MAX);
+    given::read(path, most).map_err(|error| explain(path, error))
 }
 
 /// Tells what is not there from what is refused.

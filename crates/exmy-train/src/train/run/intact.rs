@@ -4,7 +4,7 @@
 //! Rules decide on what `metrics.jsonl` says and pictures show it, so a run whose lines were lost, cut or
 //! edited is not gone on with. Earlier versions wrote no digests; of their runs only the steps are compared.
 
-use super::Folder;
+use super::{Folder, Summary, tail_loss};
 use crate::train::checkpoint;
 use crate::train::config::Config;
 use crate::train::probe::lines_up_to;
@@ -71,12 +71,32 @@ fn of_checkpoint(folder: &Folder, config: &Config, step: u64) -> Result<Option<S
 /// If a file cannot be read.
 pub fn of_run(folder: &Folder, config: &Config) -> Result<Option<String>> {
     if let Some(summary) = folder.summary()? {
-        return fault(folder, (summary.steps, true), summary.records.as_ref());
+        let fault = fault(folder, (summary.steps, true), summary.records.as_ref())?;
+        return match fault {
+            None if summary.records.is_some() => contradiction(folder, &summary),
+            fault => Ok(fault),
+        };
     }
     match checkpoint::list(&folder.checkpoints())?.last() {
         Some(&step) => of_checkpoint(folder, config, step),
         None => Ok(None),
     }
+}
+
+/// What a summary says that its metrics, which are as they were written, do not.
+fn contradiction(folder: &Folder, summary: &Summary) -> Result<Option<String>> {
+    let lines = folder.metrics()?;
+    let Some(last) = lines.last() else { return Ok(None) };
+    let train_loss = if last.diverged() { None } else { tail_loss(&lines) };
+    let pairs = [
+        ("train_loss", summary.train_loss == train_loss),
+        ("val_loss", summary.val_loss == last.val_loss),
+        ("tokens", summary.tokens == last.tokens),
+        ("diverged_at", summary.diverged_at == last.diverged().then_some(last.step)),
+        ("reason", summary.reason.as_deref() == last.divergence()),
+    ];
+    let wrong = pairs.iter().find(|(_, agrees)| !agrees);
+    Ok(wrong.map(|(key, _)| format!("summary.json: {key} is not what metrics.jsonl gives")))
 }
 
 /// Whether [`of_run`] has digests to go by; runs that earlier versions wrote have none.
