@@ -15,7 +15,6 @@ use crate::slice::{View, checked_count};
 
 /// A matrix in a block format, a number a code.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct PlainBlocks {
     /// The format.
     pub format: BlockFormat,
