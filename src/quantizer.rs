@@ -78,7 +78,7 @@ impl Target {
     }
 
     /// The rounding mode meant where none is written: that of the block format's
-    /// [`Profile`](crate::block::Profile), else to nearest even.
+    /// [`Profile`], else to nearest even.
     ///
     /// ```
     /// use exmy::quantizer::{Quantizer, Target};
