@@ -56,7 +56,7 @@ impl fmt::Display for Of {
     }
 }
 
-/// The name of a value; see the [module](self). Keys are in the order of their texts.
+/// The name of a value; keys are in the order of their texts.
 #[derive(Clone, Debug)]
 pub struct Key {
     of: Of,
