@@ -20,7 +20,7 @@ use exmy::error::Result;
 /// What is asked of runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Test {
-    /// The mean of the paired differences of two cells is told to be above 0 by its interval.
+    /// The interval of the mean paired difference of two cells lies above 0.
     Above {
         of: Pick,
         over: Pick,
@@ -33,12 +33,12 @@ pub(super) enum Test {
     Spikier { of: Pick, over: Pick },
     /// More runs fail, by Fisher's exact test.
     FailsMore { of: Pick, over: Pick },
-    /// How far the first is above the second is more at one place than at another, and told to be above 0
-    /// there.
+    /// How far the first is above the second is more at one place than at another, and its interval
+    /// there lies above 0.
     Wider { of: Pick, over: Pick, at: Pick, than: Pick },
     /// At most one in six neighbours on an axis, the first level the lowest, is out of order.
     Ordered { axis: &'static str },
-    /// One of several is told to be below another; that one is above is no opposite.
+    /// The interval of one of several lies below another. That one lies above is no opposite.
     OneBelow { of: &'static [&'static str], over: Pick },
     /// For one level of an axis.
     Any {
@@ -471,8 +471,8 @@ fn spikier(place: &Place<'_>, of: Pick, over: Pick) -> Result<Said> {
     Ok(Said { opposite, ..Said::either(holds, text) })
 }
 
-/// Whether a gap is wider at the first place than at the second. Where neither gap is told from 0 there is
-/// none that could change.
+/// Whether a gap is wider at the first place than at the second. Where the intervals of both gaps include 0,
+/// there is no gap that could change.
 fn wider(place: &Place<'_>, pair: [Pick; 2], at: [Pick; 2]) -> Result<Said> {
     let gaps = |at: Pick| -> Result<(Vec<f64>, bool)> {
         let picks = pair.map(|pick| [pick, at].concat());

@@ -104,7 +104,7 @@ impl After {
 /// The step at which a run diverged; `None` if it did not, or is not complete.
 pub(super) type Diverged<'a> = &'a dyn Fn(&Arm) -> Result<Option<u64>>;
 
-/// One of an axis, told from the others by its name.
+/// One value of an axis; its name is unique on it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Level {
     /// What tables, pictures and claims call it.

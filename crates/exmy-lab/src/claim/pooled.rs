@@ -112,7 +112,7 @@ mod tests {
         let (high, low) = ([vec![1.0, 1.1, 1.2]], [vec![0.0; 3]]);
         assert_eq!(word(&high, &low), (true, false));
         assert_eq!(word(&low, &high), (false, true));
-        // Nine of ten are above (p 0.02), and their mean is not told from 0.
+        // Nine of ten are above (p 0.02), but the interval of their mean includes 0.
         let mut most = [0.1; 10];
         most[3] = -3.0;
         let compared = Paired::of(&most, &[0.0; 10]);
@@ -121,8 +121,8 @@ mod tests {
         assert_eq!(word(&[vec![1.0]], &[vec![0.0]]), (false, false));
     }
 
-    /// Means of two cells differ by 2, 3 and 5.5: 3.5 with an interval that reaches 4.48 to each side. Six pairs would
-    /// be told from 0.
+    /// Means of two cells differ by 2, 3 and 5.5: 3.5 with an interval that reaches 4.48 to each side. The interval of
+    /// six pairs would exclude 0.
     #[test]
     fn each_seed_counts_once() {
         let mx = [vec![11.0, 22.0, 33.0], vec![12.0, 23.0, 38.0]];

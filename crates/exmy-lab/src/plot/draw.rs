@@ -247,8 +247,8 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
     (frames, x_ticks, y - 12.0)
 }
 
-/// Writes the names of a panel in so many lines of at most `room`, so that each is told from all `names`
-/// of the figure and from what was `told` of others before.
+/// Breaks the names of a panel into lines of at most `room`. What is written of a name differs from all other
+/// `names` of the figure and from what was already written (`told`).
 fn write<'a>(
     entries: &mut [Entry<'a>],
     names: &[&str],

@@ -523,5 +523,10 @@ const DECAYS: [Level; 3] = [
     number("weight decay 0.3", 0.3, runs::decay(2)),
 ];
 
+/// Those that are judged by a claim.
+#[cfg(test)]
+pub(super) static CLAIMED: [&Figure; 9] =
+    [&GAP, &TAILS, &SPIKES, &TRAINING, &PARTS, &STOCHASTIC, &BLOCKS, &SWITCH, &FORMATS];
+
 #[cfg(test)]
 mod tests;

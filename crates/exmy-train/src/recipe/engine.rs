@@ -69,7 +69,7 @@ pub struct Engine<'a> {
     phase: Phase,
     observer: Option<&'a mut dyn Observer>,
     images: &'a mut Images,
-    /// Tokens of a sequence; 0: rows belong together, or are told from nothing.
+    /// Tokens of a sequence; 0: all rows belong together, or nothing is known of them.
     sequence: usize,
 }
 

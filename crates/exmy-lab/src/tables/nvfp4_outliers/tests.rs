@@ -2,32 +2,8 @@
 
 use super::*;
 use crate::arm::{Scale, Setting};
-use crate::finding::Figure as _;
 use crate::grid::Cell;
 use crate::measure::Results;
-
-/// A mistake in a name would be found when the runs are read, after days of training.
-#[test]
-fn cells_that_claims_and_views_name_are_there() {
-    let figures =
-        [&GAP, &TAILS, &SPIKES, &TRAINING, &PARTS, &STOCHASTIC, &BLOCKS, &SWITCH, &FORMATS];
-    for figure in figures {
-        for scale in Scale::ALL {
-            let setting = Setting::unread(scale);
-            let results = Results::made(&setting, &figure.grid, &|_, seed, _| seed as f64);
-            let Judged::By(claim) = &figure.judged else { panic!("{} has no claim", figure.id) };
-            if results.cells.is_empty() {
-                continue;
-            }
-            assert!(claim.verdict(&results).is_ok(), "{} at {scale}", figure.id);
-            for view in figure.views {
-                assert_eq!(view.draw(&results).map_or(0, |parts| parts.len()).min(1), 1);
-            }
-            let asks = figure.criterion();
-            assert!(asks.starts_with("Reproduced where ") && asks.ends_with('.'), "{asks}");
-        }
-    }
-}
 
 /// The word where the metrics of cells are so, by names of their levels and what is measured, and
 /// scatter little between seeds.
