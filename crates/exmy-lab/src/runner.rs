@@ -26,9 +26,9 @@ use exmy::parallel;
 use exmy_train::train::config::Config;
 use exmy_train::train::data::{Dataset, Source};
 use exmy_train::train::fingerprint::Fingerprint;
+use exmy_train::train::fit;
 use exmy_train::train::probe::Probe;
 use exmy_train::train::record::Metrics;
-use exmy_train::train::room;
 use exmy_train::train::run::{self, Folder, Outcome, Watch};
 use exmy_train::train::start;
 use std::collections::{BTreeSet, VecDeque};
@@ -74,7 +74,7 @@ pub(crate) fn content_name((words, most): (&str, usize), config: &Config, more: 
 /// # Errors
 /// If there is one; the error names it.
 pub fn refuse_too_large<'a>(runs: impl IntoIterator<Item = (&'a str, &'a Config)>) -> Result<()> {
-    let refusal = |(name, config)| room::refusal(config).map(|error| (name, error));
+    let refusal = |(name, config)| fit::refusal(config).map(|error| (name, error));
     match runs.into_iter().find_map(refusal) {
         Some((name, error)) => Err(Error::new(format!("{name}: {error}"))),
         None => Ok(()),

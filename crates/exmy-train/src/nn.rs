@@ -17,6 +17,7 @@
 
 pub mod activation;
 pub mod attention;
+mod batch;
 pub mod decoder;
 pub mod elementary;
 pub mod embedding;

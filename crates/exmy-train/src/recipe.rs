@@ -55,7 +55,9 @@ pub use engine::{Engine, Images, Observer, Phase, Rounded};
 pub use numbers::Numbers;
 pub use plan::{Linear, Plan, PlanError, Share};
 
+use crate::nn::parameters::Layout;
 use crate::nn::site::Product;
+use exmy::error::Error;
 use exmy::format::Format;
 use exmy::quantizer::{ParseQuantizerError, Quantizer};
 use exmy::text::Nearest;
@@ -114,6 +116,12 @@ impl Recipe {
     /// The rules; later ones override earlier ones.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
+    }
+
+    /// The plan for a model and a run of so many steps.
+    pub(crate) fn settled(&self, layout: &Layout, steps: u64) -> Result<Plan, Error> {
+        Plan::new(self, layout, steps)
+            .map_err(|error| Error::new(format!("recipe {self}: {error}")))
     }
 
     /// The textual form.

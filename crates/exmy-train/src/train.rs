@@ -9,15 +9,19 @@
 
 pub mod checkpoint;
 pub mod config;
+pub mod control;
 pub mod data;
 pub mod digest;
 pub mod fingerprint;
+pub mod fit;
 pub mod language;
 pub mod level;
+mod matching;
 pub mod optimizer;
 pub mod precision;
 pub mod preset;
 pub mod probe;
+mod probing;
 pub mod profile;
 pub mod record;
 pub mod room;

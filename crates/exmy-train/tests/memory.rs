@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use exmy::parallel::with_threads;
 use exmy_train::train::config::Config;
+use exmy_train::train::config::{EVALUATED_ROWS, EVALUATED_WINDOWS};
 use exmy_train::train::preset::preset;
 use exmy_train::train::profile::{Paper, Profile};
 use exmy_train::train::record::Metrics;
 use exmy_train::train::run::{Folder, Watch, load_data, train};
-use exmy_train::train::trainer::{EVALUATED_ROWS, EVALUATED_WINDOWS};
 
 /// The system's allocator, which knows how much is held, and the most that was.
 struct Counted;

@@ -30,10 +30,10 @@ use core::ops::Range;
 
 use crate::nn::activation::add_assign;
 use crate::nn::attention::Shape;
+use crate::nn::batch::{Batch, Model};
 use crate::nn::embedding::{embed, embed_backward};
 use crate::nn::linear::Products;
 use crate::nn::loss;
-use crate::nn::model::{Batch, Model};
 use crate::nn::parameters::Layout;
 use crate::nn::parts::{MlpKept, Normed, Pass, Spare, grow};
 use crate::nn::real::Real;

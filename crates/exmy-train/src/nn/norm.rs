@@ -15,6 +15,17 @@ use super::real::{Real, sum, sum_of_three};
 use crate::nn::stopwatch::{Part, Way, lap};
 use exmy::parallel;
 use exmy::simd::kernel;
+use serde::{Deserialize, Serialize};
+
+/// How a row is normalized.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Norm {
+    /// To mean 0 and variance 1 (arXiv 1607.06450): `layer-norm`.
+    LayerNorm,
+    /// To mean square 1 (arXiv 1910.07467): `rms-norm`.
+    RmsNorm,
+}
 
 /// Rows whose parameter gradients are summed before they meet those of other rows.
 pub const ROW_BLOCK: usize = 32;

@@ -25,10 +25,10 @@ mod draw;
 pub use config::{Activation, Config, Init, Loss, Precision, TeacherActivation};
 
 use crate::nn::activation::add_assign;
+use crate::nn::batch::{Batch, Model};
 use crate::nn::decoder::{ConfigError, Norm};
 use crate::nn::linear::{Products, Unquantized};
 use crate::nn::loss;
-use crate::nn::model::{Batch, Model};
 use crate::nn::parameters::Layout;
 use crate::nn::parts::{self, Affine, Linear, Mlp, MlpKept, Normed, Pass, Spare, grow};
 use crate::nn::real::{Real, sum_of_three};

@@ -13,8 +13,7 @@
 use core::ops::Range;
 
 use super::activation::add_rows;
-use super::decoder::Norm;
-use super::norm::ROW_BLOCK;
+use super::norm::{Norm, ROW_BLOCK};
 use super::real::{Real, sum};
 use crate::nn::stopwatch::{Part, Way, lap};
 use exmy::format::Format;

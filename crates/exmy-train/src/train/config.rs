@@ -25,6 +25,13 @@ pub use overlay::read_table;
 /// Version of the keys and their meaning; a file of another version is refused.
 pub const VERSION: u32 = 2;
 
+/// Windows of one forward pass of an evaluation; part of the definition where a recipe has scales of
+/// whole tensors.
+pub const EVALUATED_WINDOWS: usize = 32;
+
+/// As [`EVALUATED_WINDOWS`], rows of the proxy.
+pub const EVALUATED_ROWS: usize = 2048;
+
 /// What stands before a configuration's fingerprint, in the last line of a run's `config.toml`.
 const SEAL: &str = "# fingerprint of all above: ";
 
@@ -518,6 +525,7 @@ impl Config {
             }
         }
         self.stop.validate()?;
-        trigger::validate(self)
+        let steps = self.train.steps;
+        trigger::validate(&self.recipe, (&self.at, &self.when), &self.model.layout(), steps)
     }
 }

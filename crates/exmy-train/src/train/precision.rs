@@ -8,7 +8,6 @@ use crate::nn::site::Product;
 use crate::recipe::{Plan, Recipe};
 use crate::train::config::Config;
 use crate::train::record::{Event, Metrics};
-use crate::train::trainer::plan;
 use exmy::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -108,7 +107,7 @@ pub fn spans(config: &Config, lines: &[Metrics], end: u64) -> Result<Vec<Span>> 
     let mut spans: Vec<Span> = Vec::new();
     for (i, (from, recipe)) in recipes.iter().enumerate() {
         let until = recipes.get(i + 1).map_or(end.max(begin + 1), |next| next.0);
-        let plan = plan(recipe, &layout, config.train.steps)?;
+        let plan = recipe.settled(&layout, config.train.steps)?;
         let switches = plan.switches().into_iter().filter(|step| (from + 1..until).contains(step));
         for step in [*from].into_iter().filter(|from| *from < until).chain(switches) {
             let span = Span::of(&plan, step);

@@ -21,7 +21,6 @@ mod moments;
 #[cfg(test)]
 mod page;
 mod places;
-mod probing;
 mod products;
 pub mod registry;
 mod rounding;
@@ -32,12 +31,14 @@ mod weights;
 pub use key::{Key, Of};
 pub(super) use line::lines_up_to;
 pub use line::{Line, Lines, Value, Values, read};
-pub(super) use probing::{Probing, twin};
 pub use registry::by_name;
 
 use crate::nn::model;
 use crate::nn::parameters::Layout;
 use crate::recipe::Observer;
+
+/// What follows the colon of a probe's name.
+type Argument<'a> = Option<&'a str>;
 
 /// What a probe sees after a step.
 #[derive(Clone, Copy, Debug)]

@@ -15,8 +15,7 @@ use crate::nn::decoder::{Mixer, Norm, QkNorm};
 use crate::nn::model;
 use crate::nn::proxy::Activation;
 use crate::nn::stopwatch::{Laps, Part, measure};
-use crate::train::config::Config;
-use crate::train::trainer::{EVALUATED_ROWS, EVALUATED_WINDOWS};
+use crate::train::config::{Config, EVALUATED_ROWS, EVALUATED_WINDOWS};
 
 /// What some steps took.
 #[derive(Clone, Debug, PartialEq)]

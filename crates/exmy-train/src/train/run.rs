@@ -28,13 +28,14 @@ pub use folder::Folder;
 use crate::recipe::Observer;
 use crate::train::checkpoint::{self, Progress};
 use crate::train::config::{self, Config};
+use crate::train::control::{Control, Verdict};
 use crate::train::data::{DataOptions, Dataset};
+use crate::train::matching;
 use crate::train::precision::{self, Span};
-use crate::train::probe::{self, Probe, Probing};
+use crate::train::probe::Probe;
+use crate::train::probing::{self, Probing};
 use crate::train::record::{Digests, Event, Lines, Metrics, Timing, cut_back, split_at};
-use crate::train::start;
 use crate::train::trainer::Trainer;
-use crate::train::trigger::{Control, Verdict};
 use exmy::error::{Error, Result};
 use exmy::parallel::awake;
 use exmy::safetensors::whole;
@@ -177,7 +178,7 @@ pub fn train_claimed(
     _: &Claim,
 ) -> Result<Outcome> {
     let config = folder.config()?;
-    let twin = probe::twin(&config);
+    let twin = probing::twin(&config);
     let mut run = Run::open(folder, (&config, &twin), data, probes)?;
     watch.begin();
     let finished = run.advance(watch)?;
@@ -261,8 +262,8 @@ fn initial(config: &Config) -> Result<Vec<f32>> {
     let mut params = config.model.initialize(config.seed);
     if !config.start.weights.is_empty() {
         let (path, layout) = (Path::new(&config.start.weights), config.model.layout());
-        start::check_fingerprint(path, &config.start)?;
-        start::load_matching(path, &layout, &mut params)?;
+        matching::check_fingerprint(path, &config.start.fingerprint)?;
+        matching::load_matching(path, &layout, &mut params)?;
     }
     Ok(params)
 }

@@ -9,7 +9,6 @@ use crate::recipe::{Engine, Images, Phase, Plan};
 use crate::train::checkpoint;
 use crate::train::config::Config;
 use crate::train::run::Folder;
-use crate::train::trainer::plan;
 use exmy::error::{Error, Result};
 use exmy::random::{Philox, Stream};
 
@@ -61,7 +60,7 @@ impl Sampler {
         };
         let params = checkpoint::load_model(&path, &layout)?;
         let decoder = Decoder::new(shape).map_err(|error| Error::new(error.to_string()))?;
-        let plan = plan(&config.recipe, &layout, config.train.steps)?;
+        let plan = config.recipe.settled(&layout, config.train.steps)?;
         Ok(Self { config, decoder, params, plan, images: Images::default(), options })
     }
 

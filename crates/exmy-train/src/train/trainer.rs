@@ -10,7 +10,7 @@ use crate::nn::parameters::{Layout, Role};
 use crate::nn::stopwatch::{Part, lap};
 use crate::recipe::{Engine, Images, Observer, Phase, Plan, Recipe};
 use crate::train::checkpoint::{Progress, State};
-use crate::train::config::{Config, Decay};
+use crate::train::config::{Config, Decay, EVALUATED_ROWS, EVALUATED_WINDOWS};
 use crate::train::data::{Batches, Dataset, Tokens, windows};
 use crate::train::optimizer::{clip_scale, global_norm};
 use crate::train::probe::Ending;
@@ -19,13 +19,6 @@ use crate::train::room;
 use exmy::error::{Error, Result};
 use exmy::random::Stream;
 use std::ops::Range;
-
-/// Windows of one forward pass of an evaluation; part of the definition where a recipe has scales of
-/// whole tensors.
-pub const EVALUATED_WINDOWS: usize = 32;
-
-/// As [`EVALUATED_WINDOWS`], rows of the proxy.
-pub const EVALUATED_ROWS: usize = 2048;
 
 /// What a training step measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -74,12 +67,6 @@ fn decay_ranges(layout: &Layout, decay: Decay) -> Vec<(Range<usize>, bool)> {
     ranges
 }
 
-/// `recipe` settled for a model.
-pub(super) fn plan(recipe: &Recipe, layout: &Layout, steps: u64) -> Result<Plan> {
-    let fault = |error| Error::new(format!("recipe {recipe}: {error}"));
-    Plan::new(recipe, layout, steps).map_err(fault)
-}
-
 /// A network in training.
 pub struct Trainer<'a> {
     config: &'a Config,
@@ -119,7 +106,7 @@ impl<'a> Trainer<'a> {
             config.model.build(config.seed).map_err(|error| Error::new(error.to_string()))?;
         model.set_z_loss(config.train.z_loss);
         let layout = config.model.layout();
-        let plan = plan(&config.recipe, &layout, config.train.steps)?;
+        let plan = config.recipe.settled(&layout, config.train.steps)?;
         let params = config.model.initialize(config.seed);
         let zeros = vec![0.0; params.len()];
         let optimizer = config.train.optimizer();
@@ -185,7 +172,7 @@ impl<'a> Trainer<'a> {
     /// If the recipe does not go with the model.
     pub fn set_recipe(&mut self, recipe: &Recipe) -> Result<()> {
         if self.recipe != *recipe {
-            self.plan = plan(recipe, &self.layout, self.config.train.steps)?;
+            self.plan = recipe.settled(&self.layout, self.config.train.steps)?;
             self.recipe = recipe.clone();
         }
         Ok(())
@@ -247,7 +234,7 @@ impl<'a> Trainer<'a> {
     /// If f32 does not go with the model.
     pub fn cast_shadow(&mut self, wanted: bool) -> Result<()> {
         if wanted && self.shadow.is_none() {
-            let plan = plan(&Recipe::default(), &self.layout, self.config.train.steps)?;
+            let plan = Recipe::default().settled(&self.layout, self.config.train.steps)?;
             let grads = vec![0.0; self.layout.len()];
             self.shadow = Some(Shadow { plan, images: Images::default(), grads });
         } else if !wanted {

@@ -13,9 +13,9 @@ use exmy_train::train::config::Config;
 use exmy_train::train::data::Dataset;
 use exmy_train::train::precision::{Span, spans};
 use exmy_train::train::record::{Event, Metrics};
-use exmy_train::train::room;
 use exmy_train::train::run::{Folder, Outcome, Summary, Watch, intact};
 use exmy_train::train::start::Matching;
+use exmy_train::train::{fit, room};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fmt::Arguments;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -274,7 +274,7 @@ pub(crate) fn stopped(out: &Path) {
 
 /// Warns of a run that will not fit into memory.
 pub(crate) fn shortage(config: &Config) {
-    if let Some(error) = room::available().and_then(|bytes| room::shortage(config, bytes)) {
+    if let Some(error) = room::available().and_then(|bytes| fit::shortage(config, bytes)) {
         tell!("warning: {}: {error}", config.recipe);
     }
 }

@@ -13,10 +13,10 @@ use exmy_train::train::config::{Config, read_table};
 use exmy_train::train::data::{Dataset, Source};
 use exmy_train::train::preset::{PRESETS, preset};
 use exmy_train::train::profile::Profile;
-use exmy_train::train::room;
 use exmy_train::train::run::{self, Folder, Outcome, Watch, intact};
 use exmy_train::train::start;
 use exmy_train::train::trainer::check;
+use exmy_train::train::{fit, room};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -257,11 +257,11 @@ fn branch_off(text: &str) -> Result<Config> {
 
 /// Refuses a run that memory will not do for, and warns of one that may go slowly.
 fn enough_memory(config: &Config, arguments: &Arguments) -> Result<()> {
-    match room::refusal(config) {
+    match fit::refusal(config) {
         Some(error) if !arguments.force => {
             Err(Error::new(error.to_string()).hint("--force begins all the same"))
         }
-        Some(_) => room::impossible(config).map_or(Ok(()), Err),
+        Some(_) => fit::impossible(config).map_or(Ok(()), Err),
         None => Ok(()),
     }
 }

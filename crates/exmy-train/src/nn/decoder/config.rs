@@ -11,9 +11,10 @@ mod check;
 mod choices;
 mod layout;
 
+pub use crate::nn::norm::Norm;
 pub use check::ConfigError;
 pub(crate) use check::size;
-pub use choices::{InitScheme, Mixer, Mixers, Mlp, Norm, Position, QkNorm};
+pub use choices::{InitScheme, Mixer, Mixers, Mlp, Position, QkNorm};
 
 use serde::{Deserialize, Serialize};
 

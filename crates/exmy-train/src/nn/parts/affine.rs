@@ -4,9 +4,8 @@ use core::ops::Range;
 
 use super::grow;
 use crate::nn::activation::add_assign;
-use crate::nn::decoder::Norm;
 use crate::nn::linear::Products;
-use crate::nn::norm::{layer_norm, layer_norm_backward, rms_norm, rms_norm_backward};
+use crate::nn::norm::{Norm, layer_norm, layer_norm_backward, rms_norm, rms_norm_backward};
 use crate::nn::parameters::Layout;
 use crate::nn::real::Real;
 use crate::nn::site::{Place, Vector};

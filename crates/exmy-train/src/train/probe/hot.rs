@@ -13,8 +13,7 @@
 //! value is the mean overlap. `docs/probes.md` has how long channels stay hot.
 
 use super::moments::column_maxima;
-use super::registry::Argument;
-use super::{Key, Probe, Seen, Values};
+use super::{Argument, Key, Probe, Seen, Values};
 use crate::nn::site::{Operand, Product, Site};
 use crate::recipe::{Observer, Rounded};
 use exmy::slice::View;

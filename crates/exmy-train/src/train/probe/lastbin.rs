@@ -14,8 +14,7 @@
 //! | `lastbin.weights` | all weight matrices; parts: each |
 //! | `lastbin.activations` | what norms, activation functions and blocks give (`norm_output`, `activation_output`, `residual`); parts: each place of each layer |
 
-use super::registry::Argument;
-use super::{Key, Probe, Seen, Values};
+use super::{Argument, Key, Probe, Seen, Values};
 use crate::nn::parameters::Role;
 use crate::nn::site::Place;
 use crate::recipe::Observer;

@@ -2,7 +2,6 @@
 //!
 //! A name is a word, or a word, a colon and an argument: `phi`, `phi:5e-4`, `lastbin.gamma:e2m3`.
 
-use super::Probe;
 use super::attention::Attention;
 use super::bias::{Bias, By};
 use super::hot::Hot;
@@ -13,12 +12,10 @@ use super::rounding::Rounding;
 use super::sharpness::{Searched, Sharpness};
 use super::tails::{Kind, Tails};
 use super::weights::{Gamma, Norms, Swiglu};
+use super::{Argument, Probe};
 use crate::nn::model;
 use crate::nn::parameters::Role;
 use exmy::error::{Error, Result};
-
-/// What follows the colon of a name.
-pub(super) type Argument<'a> = Option<&'a str>;
 
 type Made = std::result::Result<Box<dyn Probe>, String>;
 

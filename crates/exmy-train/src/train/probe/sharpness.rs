@@ -13,8 +13,7 @@
 //! iterations, which ends below this maximum where the vocabulary is large. `eps` is not published;
 //! it is 1e-3 here.
 
-use super::registry::Argument;
-use super::{Ending, Needs, Probe, Seen, Values};
+use super::{Argument, Ending, Needs, Probe, Seen, Values};
 use crate::nn::sharpness::by_search;
 
 /// The half-width of the box over `|x_i| + 1`.

@@ -1,13 +1,15 @@
 //! The files of a run by their names, and those that tell of it read.
 
 use super::Summary;
-use crate::train::config::{self, Config};
-use crate::train::record::{Metrics, read_metrics};
-use crate::train::start;
+use crate::train::checkpoint;
+use crate::train::config::{self, Config, Start};
+use crate::train::matching::check_fingerprint;
+use crate::train::record::{self, Metrics, read_metrics, split_at};
 use exmy::error::{Error, Result};
-use exmy::safetensors::{given, whole};
-use std::fs;
+use exmy::safetensors::given;
+use exmy::safetensors::whole::{self, WholeFile};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// What would work where a configuration is lost.
 const ALONE: &str =
@@ -108,9 +110,49 @@ impl Folder {
     /// Writes what a run begins with.
     fn fill(&self, config: &Config) -> Result<()> {
         if config.start.is_branch() {
-            start::copy_past(&config.start, self)?;
+            self.copy_past(&config.start)?;
         }
         whole::write_whole(&self.config_file(), config::sealed(&config.to_toml()).as_bytes())
+    }
+
+    /// Gives a branch its past: the checkpoint it begins with and the lines up to there.
+    ///
+    /// # Errors
+    /// If they cannot be read, are not those that were meant, or cannot be written.
+    fn copy_past(&self, start: &Start) -> Result<()> {
+        let run = Self::new(&start.run);
+        let from = checkpoint::path(&run.checkpoints(), start.step);
+        check_fingerprint(&from, &start.fingerprint)?;
+        let checkpoints = self.checkpoints();
+        fs::create_dir_all(&checkpoints)
+            .map_err(|error| Error::io("create", &checkpoints, error))?;
+        let to = checkpoint::path(&checkpoints, start.step);
+        let copy = || {
+            let mut file = WholeFile::create(&to)?;
+            io::copy(&mut given::open(&from)?, file.file())?;
+            file.finish()
+        };
+        copy().map_err(|error| Error::io("write", &to, error))?;
+        let past = run.past(start.step)?;
+        whole::write_whole(&self.metrics_file(), &past)
+    }
+
+    /// Its lines of metrics up to its checkpoint of `step`.
+    ///
+    /// # Errors
+    /// If they cannot be read, or are not as they were written.
+    pub(in crate::train) fn past(&self, step: u64) -> Result<Vec<u8>> {
+        let (past, _) = split_at(&self.metrics_file(), step)?;
+        let digests = checkpoint::records(&checkpoint::path(&self.checkpoints(), step))?;
+        if digests.is_some_and(|digests| digests.metrics != record::digest(&past)) {
+            let path = self.metrics_file();
+            return Err(Error::new(format!(
+                "{} up to step {step} is not as it was written",
+                path.display()
+            ))
+            .hint("put the file back as it was, or branch off at an earlier step"));
+        }
+        Ok(past)
     }
 
     /// Reads its configuration.

@@ -7,17 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ConfigError;
 
-/// How a row is normalized.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Norm {
-    /// To mean 0 and variance 1 (arXiv 1607.06450): `layer-norm`.
-    LayerNorm,
-    /// To mean square 1 (arXiv 1910.07467): `rms-norm`.
-    RmsNorm,
-}
-
-/// Whether queries and keys are normalized, by the model's [`Norm`], before they are rotated
+/// Whether queries and keys are normalized, by the model's [`Norm`](crate::nn::norm::Norm), before they are rotated
 /// (arXiv 2302.05442).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

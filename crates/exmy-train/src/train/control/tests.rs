@@ -1,6 +1,8 @@
 use super::*;
 use crate::train::preset::preset;
+use crate::train::trigger::Part;
 use std::collections::BTreeMap;
+use toml::Table;
 
 /// A run of `nano` with rules.
 fn config(rules: &str) -> Config {

@@ -1,9 +1,9 @@
 //! The probes of a run at work: what they need is computed, what they measure is recorded.
 
-use super::{Line, Lines, Needs, Probe, Seen, Values};
 use crate::recipe::{Observer, Recipe};
 use crate::train::config::Config;
 use crate::train::data::Dataset;
+use crate::train::probe::{self, Line, Lines, Needs, Probe, Seen, Values};
 use crate::train::record::Metrics;
 use crate::train::trainer::Trainer;
 use exmy::error::{Error, Result};
@@ -23,7 +23,7 @@ struct Recorded {
 }
 
 /// What the probes of a run measure, and `probes.jsonl`.
-pub(in crate::train) struct Probing<'a> {
+pub(super) struct Probing<'a> {
     config: &'a Config,
     probes: Vec<Recorded>,
     /// Open if any probe streams.
@@ -32,7 +32,7 @@ pub(in crate::train) struct Probing<'a> {
 }
 
 /// The configuration of a run's twin: all the same, but in f32.
-pub(in crate::train) fn twin(config: &Config) -> Config {
+pub(super) fn twin(config: &Config) -> Config {
     let (at, when) = (Vec::new(), Vec::new());
     Config { recipe: Recipe::default(), at, when, ..config.clone() }
 }
@@ -43,7 +43,7 @@ impl<'a> Probing<'a> {
     ///
     /// # Errors
     /// If a probe cannot be made or two have one name, or the file cannot be read or written.
-    pub(in crate::train) fn open(
+    pub(super) fn open(
         (config, twin): (&'a Config, &'a Config),
         data: &'a Dataset,
         others: Vec<Box<dyn Probe>>,
@@ -52,13 +52,13 @@ impl<'a> Probing<'a> {
     ) -> Result<Self> {
         let streams = &config.record.probes;
         let rules = config.when.iter().map(|when| &when.metric);
-        let rules: Vec<&String> = rules.filter(|name| super::exists(name)).collect();
+        let rules: Vec<&String> = rules.filter(|name| probe::exists(name)).collect();
         let mut names: Vec<&String> = streams.iter().chain(rules.iter().copied()).collect();
         names.sort();
         names.dedup();
         let mut probes = Vec::new();
         for name in names {
-            let probe = super::by_name(name, &config.model)?;
+            let probe = probe::by_name(name, &config.model)?;
             let (decides, streams) = (rules.contains(&name), streams.contains(name));
             probes.push(Recorded { probe, decides, streams });
         }
@@ -80,17 +80,17 @@ impl<'a> Probing<'a> {
     }
 
     /// What any of the probes needs.
-    pub(in crate::train) fn needs(&self) -> Needs {
+    pub(super) fn needs(&self) -> Needs {
         self.probes.iter().fold(Needs::default(), |needs, one| needs.or(one.probe.needs()))
     }
 
     /// Whether probes measure after `step`.
-    pub(in crate::train) fn is_due(&self, step: u64) -> bool {
+    pub(super) fn is_due(&self, step: u64) -> bool {
         !self.probes.is_empty() && self.config.record.probes_at(step)
     }
 
     /// Trains the twin up to `step`; it begins with `initial` if it is beyond.
-    pub(in crate::train) fn follow(
+    pub(super) fn follow(
         &mut self,
         step: u64,
         initial: impl FnOnce() -> Result<Vec<f32>>,
@@ -106,7 +106,7 @@ impl<'a> Probing<'a> {
     }
 
     /// Who watches a step after which probes measure.
-    pub(in crate::train) fn observers(&mut self) -> Vec<&mut dyn Observer> {
+    pub(super) fn observers(&mut self) -> Vec<&mut dyn Observer> {
         self.probes.iter_mut().filter_map(|one| one.probe.observer()).collect()
     }
 
@@ -114,11 +114,7 @@ impl<'a> Probing<'a> {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub(in crate::train) fn measure(
-        &mut self,
-        trainer: &mut Trainer<'_>,
-        line: &mut Metrics,
-    ) -> Result<()> {
+    pub(super) fn measure(&mut self, trainer: &mut Trainer<'_>, line: &mut Metrics) -> Result<()> {
         if !self.is_due(line.step) {
             return Ok(());
         }
@@ -157,12 +153,12 @@ impl<'a> Probing<'a> {
     ///
     /// # Errors
     /// If they cannot be written.
-    pub(in crate::train) fn sync(&mut self) -> Result<()> {
+    pub(super) fn sync(&mut self) -> Result<()> {
         self.lines.as_mut().map_or(Ok(()), Lines::sync)
     }
 
     /// The digest of the recorded values, if there are any.
-    pub(in crate::train) fn digest(&self) -> Option<String> {
+    pub(super) fn digest(&self) -> Option<String> {
         self.lines.as_ref().map(Lines::digest)
     }
 
@@ -170,7 +166,7 @@ impl<'a> Probing<'a> {
     ///
     /// # Errors
     /// If the file cannot be read or replaced.
-    pub(in crate::train) fn cut_back(&mut self, path: &Path, step: u64) -> Result<Vec<u8>> {
+    pub(super) fn cut_back(&mut self, path: &Path, step: u64) -> Result<Vec<u8>> {
         if self.lines.is_none() {
             return Ok(Vec::new());
         }
@@ -180,6 +176,7 @@ impl<'a> Probing<'a> {
         Ok(after)
     }
 }
+
 /// The gradient that a step is made by, of the sum over its parts.
 fn mean_of_parts(sum: &[f32], parts: f32) -> Cow<'_, [f32]> {
     match parts {

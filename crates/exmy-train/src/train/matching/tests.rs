@@ -1,6 +1,7 @@
 use super::*;
 use crate::nn::parameters::{Init, Role};
 use safetensors::{Dtype, serialize, tensor::TensorView};
+use std::fs;
 
 /// Two blocks' worth of names: an embedding, one layer's q, k, v, o and a norm.
 fn layout() -> Layout {

@@ -1,0 +1,174 @@
+//! Whether a run fits into the memory there is, told before it begins.
+//!
+//! A run is refused where it cannot go well: what it keeps from step to step is more than all there is, or the
+//! process may run out of addresses, where an allocation ends it without a word of its own. What may be had
+//! by swapping is a warning.
+//!
+//! What a run needs is counted on paper ([`Paper`]), which no run stays below and none exceeds twice.
+
+use crate::train::config::{Config, EVALUATED_ROWS, Record, Train};
+use crate::train::profile::Paper;
+use crate::train::room::{available, had, is_limited, size};
+use exmy::error::Error;
+
+/// Why a run is not to be begun, if it is not.
+pub fn refusal(config: &Config) -> Option<Error> {
+    let paper = Paper::of_run(config);
+    let left = is_limited().then(|| had(2 * paper.total()));
+    refused(&paper, config, available(), left)
+}
+
+/// Why a run cannot be begun even where that is wanted: there are fewer addresses than no run stays below.
+pub fn impossible(config: &Config) -> Option<Error> {
+    let least = Paper::of_run(config).total();
+    let left = Some(least).filter(|_| is_limited()).map(had).filter(|&left| left < least)?;
+    let (least, left) = (size(least), size(left));
+    let what =
+        format!("the run needs {least}, and the limit of addresses (ulimit -v) leaves {left}");
+    Some(Error::new(what).hint("raise the limit, or take a smaller model or batch"))
+}
+
+fn refused(
+    paper: &Paper,
+    config: &Config,
+    available: Option<u64>,
+    left: Option<u64>,
+) -> Option<Error> {
+    let most = 2 * paper.total();
+    if let Some(left) = left.filter(|&left| left < most) {
+        let what = format!(
+            "the run may need up to {}, and the limit of addresses (ulimit -v) leaves {}",
+            size(most),
+            size(left)
+        );
+        let advice = advice(config, paper, left / 2);
+        return Some(Error::new(what).hint(format!("raise the limit; or {advice}")));
+    }
+    let available = available.filter(|&available| paper.kept() > available)?;
+    shortage(config, available)
+}
+
+/// What is to be told before a run that needs more than `available` bytes: the numbers, and what would
+/// make it fit.
+pub fn shortage(config: &Config, available: u64) -> Option<Error> {
+    let paper = Paper::of_run(config);
+    if paper.total() <= available {
+        return None;
+    }
+    let Paper { weights, gradients, moments, activations, evaluation } = paper;
+    let (step, which) = match activations >= evaluation {
+        true => (activations, "activations of a step"),
+        false => (evaluation, "an evaluation"),
+    };
+    let what = format!(
+        "the run needs at least {}: {} for weights, {} for gradients, {} for moments and {} for {which}; \
+         there are {}",
+        size(paper.total()),
+        size(weights),
+        size(gradients),
+        size(moments),
+        size(step),
+        size(available)
+    );
+    Some(Error::new(what).hint(advice(config, &paper, available)))
+}
+
+/// The least change that makes a run fit.
+fn advice(config: &Config, paper: &Paper, available: u64) -> String {
+    let Config { train, record, .. } = config;
+    let fixed = paper.kept();
+    if fixed > available {
+        return "a smaller model, or another machine: its weights with gradients and moments alone are \
+                too large"
+            .into();
+    }
+    let parts = (train.accumulate..=train.batch).filter(|&parts| train.batch.is_multiple_of(parts));
+    let fits = |config: &Config| Paper::of_run(config).total() <= available;
+    let (mut changed, mut settings) = (config.clone(), Vec::new());
+    if paper.evaluation > available - fixed {
+        // As many windows as fit, by halves.
+        let most = if record.eval_windows == 0 { usize::MAX } else { record.eval_windows };
+        let windows =
+            std::iter::successors(Some(most.min(EVALUATED_ROWS)), |&n| (n > 1).then_some(n / 2));
+        for eval_windows in windows {
+            let record = Record { eval_windows, ..record.clone() };
+            changed = Config { record, ..changed };
+            if Paper::of_run(&changed).evaluation <= available - fixed {
+                break;
+            }
+        }
+        settings.push(format!("--set record.eval_windows={}", changed.record.eval_windows));
+    }
+    if paper.activations > available - fixed {
+        for accumulate in parts {
+            changed.train = Train { accumulate, ..train.clone() };
+            if Paper::of_run(&changed).activations <= available - fixed {
+                break;
+            }
+        }
+        settings.push(format!("--set train.accumulate={}", changed.train.accumulate));
+    }
+    let (settings, total) = (settings.join(" "), size(Paper::of_run(&changed).total()));
+    match fits(&changed) {
+        true => format!("{settings} needs {total}"),
+        false => format!("even {settings} needs {total}: take a smaller model or model.context"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::train::preset::preset;
+
+    /// What is kept must fit, and addresses must suffice for the most that a run takes.
+    #[test]
+    fn what_cannot_go_well_is_refused() {
+        let config = preset("nano").unwrap();
+        let paper = Paper::of_run(&config);
+        let said = |available: u64, left| {
+            refused(&paper, &config, Some(available), left).map(|error| error.to_string())
+        };
+        assert_eq!(said(paper.kept(), None), None);
+        assert!(
+            said(paper.kept() - 1, None).unwrap().contains("a smaller model, or another machine")
+        );
+        let most = 2 * paper.total();
+        assert_eq!(said(most, Some(most)), None);
+        let limited = said(most, Some(most - 2)).unwrap();
+        assert!(
+            limited.contains("(ulimit -v) leaves") && limited.contains("raise the limit"),
+            "{limited}"
+        );
+        assert!(limited.contains("; or --set "), "{limited}");
+    }
+
+    /// nano: 8 sequences of 64 tokens. What is told is what the numbers on paper say.
+    #[test]
+    fn what_would_fit_is_told() {
+        let mut config = preset("nano").unwrap();
+        config.record.eval_windows = 1;
+        let paper = Paper::of_run(&config);
+        assert!(shortage(&config, paper.total()).is_none());
+        let fixed = paper.weights + paper.gradients + paper.moments;
+        let part = paper.activations / 8;
+        assert!(paper.evaluation < part);
+        for (activations, parts) in [(8 * part - 1, 2), (4 * part, 2), (4 * part - 1, 4), (part, 8)]
+        {
+            let said = shortage(&config, fixed + activations).unwrap().to_string();
+            let setting = format!("--set train.accumulate={parts} needs ");
+            assert!(said.contains(&setting) && !said.contains("even"), "{activations}: {said}");
+            assert!(said.contains(&size(paper.total())) && said.contains("of a step"), "{said}");
+        }
+        let said = shortage(&config, fixed + part - 1).unwrap().to_string();
+        assert!(said.contains("even --set train.accumulate=8 needs"), "{said}");
+        let said = shortage(&config, fixed - 1).unwrap().to_string();
+        assert!(said.contains("a smaller model, or another machine"), "{said}");
+        // Evaluations of 64 windows take more than a step of one.
+        config.record.eval_windows = 64;
+        config.train.batch = 1;
+        let paper = Paper::of_run(&config);
+        assert!(paper.evaluation > paper.activations);
+        let said = shortage(&config, fixed + paper.evaluation / 3).unwrap().to_string();
+        assert!(said.contains("an evaluation; there") && said.contains("eval_windows="), "{said}");
+    }
+}
