@@ -40,7 +40,9 @@ use super::kernel::{
     Zero,
 };
 use super::{Axis, BlockFormat, decode_element, encode_element};
-use crate::block::scale::{Elements as ElementRounding, Profile, ScaleRule, TensorFactors, Zeros};
+use crate::block::scale::{
+    Elements as ElementRounding, Profile, ScaleRule, TensorFactors, Zeros, is_largest,
+};
 use crate::format::Value;
 use crate::kept::Kept;
 use crate::minifloat::Bits;
@@ -78,11 +80,6 @@ pub(crate) struct Blocks<'a> {
     divides: bool,
     /// Whether elements are rounded by a sum in binary32.
     halves: bool,
-}
-
-/// Whether a number can be the largest magnitude of a tensor.
-pub(crate) const fn is_largest(amax: f32) -> bool {
-    amax >= 0.0 && amax.is_finite()
 }
 
 /// Rows whose codes of `width` bits are whole bytes.

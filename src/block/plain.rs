@@ -6,9 +6,8 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::element::encode_quotient;
-use super::fast::is_largest;
 use super::{Axis, BlockFormat, decode_element, encode_element};
-use crate::block::scale::{FourOverSix, ScaleRule, TensorFactors, power_code};
+use crate::block::scale::{FourOverSix, ScaleRule, TensorFactors, is_largest, power_code};
 use crate::random::Philox;
 use crate::round::{Overflow, Rounding};
 use crate::slice::{View, checked_count};

@@ -79,6 +79,11 @@ use core::str::FromStr;
 use crate::format::{Format, Sign};
 use crate::text::UnknownName;
 
+/// Whether a number can be the largest magnitude of a tensor.
+pub(crate) const fn is_largest(amax: f32) -> bool {
+    amax >= 0.0 && amax.is_finite()
+}
+
 /// From a block to its scale. See the [module](self) for the formulas.
 ///
 /// ```

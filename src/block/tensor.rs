@@ -19,7 +19,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::Statistics;
-use super::fast::{self, Blocks, Encoded, Own, is_largest};
+use super::fast::{self, Blocks, Encoded, Own};
+use super::scale::is_largest;
 use super::{Axis, BlockFormat, PlainBlocks};
 use crate::format::Format;
 use crate::pack;

@@ -5,8 +5,9 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::{Axis, Quantizer, Target, image};
-use crate::block::fast::{CHUNK, Own, for_each, is_largest};
+use crate::block::fast::{CHUNK, Own, for_each};
 use crate::block::hadamard::HadamardError;
+use crate::block::scale::is_largest;
 use crate::block::{BlockFormat, BlockFormatError, BlockTensor, Shape, Statistics};
 use crate::format::Format;
 use crate::minifloat::Bits;

@@ -23,8 +23,10 @@ mod edges;
 mod head;
 mod operands;
 mod style;
+mod write;
 
-pub use style::{Style, write};
+pub use style::Style;
+pub use write::write;
 
 use super::function::{Function, Operation};
 use crate::error::Error;

@@ -42,6 +42,19 @@ impl Default for Settings {
     }
 }
 
+/// One line: what was computed from what.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Case {
+    /// Operand words; those beyond the function's number are 0.
+    pub operands: [u128; 3],
+    /// The random integer of a stochastic mode, in the top bits.
+    pub random: u32,
+    /// The result word.
+    pub result: u128,
+    /// The flags.
+    pub flags: u8,
+}
+
 /// A result: a word of the function's result, and the flags.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {

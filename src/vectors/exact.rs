@@ -9,10 +9,9 @@
 
 use std::fmt::Write;
 
-use super::evaluate::Evaluator;
+use super::evaluate::{Case, Evaluator};
 use super::function::Kind;
 use super::operation::Operation;
-use super::testfloat::Case;
 use crate::format::{Format, Value};
 use crate::math::{Context, Operand};
 use crate::round::{Exact, Flags, Rounded, Rounding, Rules};

@@ -10,24 +10,12 @@ use std::fmt;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 
+pub use super::evaluate::Case;
 use super::evaluate::{Evaluator, Outcome};
 use super::exact;
 use super::function::{Function, Kind};
 use super::lines::{Malformed, Sink, Words, Wrong, each_line, hexadecimal};
 use crate::round::Flags;
-
-/// One line: what was computed from what.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Case {
-    /// Operand words; those beyond the function's number are 0.
-    pub operands: [u128; 3],
-    /// The random integer of a stochastic mode, in the top bits.
-    pub random: u32,
-    /// The result word.
-    pub result: u128,
-    /// The flags.
-    pub flags: u8,
-}
 
 impl Case {
     /// Reads a line of cases of `function`, whose rounding mode takes `random_bits` bits.

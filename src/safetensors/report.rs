@@ -1,0 +1,92 @@
+//! How far the work on a file is, and what became of its tensors.
+
+use std::ops::ControlFlow;
+
+use super::{Dtype, Kept};
+use crate::block::Statistics;
+use crate::quantizer::Quantizer;
+
+/// How far the work on a file is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// The tensor that is being read, or was done last.
+    pub tensor: &'a str,
+    /// Bytes of the input's tensors that were read.
+    pub done: u64,
+    /// Bytes of all of them.
+    pub total: u64,
+}
+
+/// Called after every piece that was read; [`ControlFlow::Break`] ends the work, and no file appears.
+pub type Watch<'a> = dyn FnMut(&Progress<'_>) -> ControlFlow<()> + 'a;
+
+/// What became of one tensor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Its name.
+    pub name: String,
+    /// Its shape.
+    pub shape: Vec<usize>,
+    /// The type of its elements in the input.
+    pub dtype: Dtype,
+    /// What was done with it.
+    pub fate: Fate,
+}
+
+/// What was done with a tensor.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fate {
+    /// It was copied, byte for byte.
+    Kept(Kept),
+    /// It was quantized.
+    Quantized {
+        /// What that did to its numbers.
+        statistics: Statistics,
+        /// Bits of its codes and scales; where values were written, those that they would take.
+        bits: u64,
+        /// Values that are finite in the format and infinite in the type that was written, as
+        /// those beyond 65 504 are in `F16`. They are among [`lost`](Statistics::lost); the
+        /// other figures are those of the format.
+        overflowed: u64,
+    },
+    /// Its values were written.
+    Decoded {
+        /// How the codes that were read were made. After a rotation the values are those of the
+        /// rotated tensor.
+        quantizer: Quantizer,
+        /// Values that are finite and became infinite in the type that was written.
+        overflowed: u64,
+    },
+}
+
+/// What became of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// Its tensors, in the order of their bytes.
+    pub rows: Vec<Row>,
+    /// Bytes of the input's tensors.
+    pub bytes_before: u64,
+    /// Bytes of the output's tensors.
+    pub bytes_after: u64,
+}
+
+impl Report {
+    /// The figures of all quantized tensors together, and their bits.
+    ///
+    /// ```
+    /// use exmy::safetensors::Report;
+    ///
+    /// let report = Report { rows: vec![], bytes_before: 0, bytes_after: 0 };
+    /// let (total, bits) = report.total(); // a file without quantized tensors
+    /// assert_eq!((total.count, bits), (0, 0));
+    /// ```
+    pub fn total(&self) -> (Statistics, u64) {
+        let mut total = (Statistics::default(), 0);
+        for row in &self.rows {
+            if let Fate::Quantized { statistics, bits, .. } = &row.fate {
+                total = (total.0.and(statistics), total.1 + bits);
+            }
+        }
+        total
+    }
+}
