@@ -283,6 +283,11 @@ mod tests {
         (0..n as u64).map(|i| (4.0 * philox.uniform(i) - 2.0) as f32).collect()
     }
 
+    /// Layer norm whose ties all go away from zero.
+    fn away_norm(x: &[f32], gamma: &[f32], beta: Option<&[f32]>, y: &mut [f32]) {
+        norm(Norm::LayerNorm, [Some(Rounding::TiesToAway); 2], x, gamma, beta, 1e-5, y);
+    }
+
     /// The integer shortcuts against the rounding core, on halves, neighbours and specials.
     #[test]
     fn shortcuts_round_as_the_core_does() {
@@ -317,7 +322,7 @@ mod tests {
         );
         assert_eq!(y, [0.5, 0.25, -1.5, 1.25]);
         // Away from zero the tie is 1 + 2^-7; the sum 2 + 2^-7 is a tie again, 2 + 2^-6.
-        norm(Norm::LayerNorm, [Some(Rounding::TiesToAway); 2], &x, &[2.0, 1.0], None, 1e-5, &mut y);
+        away_norm(&x, &[2.0, 1.0], None, &mut y);
         assert!(y[0] < 0.0 && y[1] == 0.0, "{y:?}");
     }
 
@@ -331,15 +336,7 @@ mod tests {
         let (mut mean, mut rstd) = (vec![0.0; rows], vec![0.0; rows]);
         layer_norm(&x, &gamma, Some(&beta), 1e-5, &mut plain, &mut mean, &mut rstd);
         let mut y = vec![f32::NAN; x.len()];
-        norm(
-            Norm::LayerNorm,
-            [Some(Rounding::TiesToAway); 2],
-            &x,
-            &gamma,
-            Some(&beta),
-            1e-5,
-            &mut y,
-        );
+        away_norm(&x, &gamma, Some(&beta), &mut y);
         let close = |name: &str, got: &[f32], expected: &[f32], bound: f32| {
             for (got, expected) in got.iter().zip(expected) {
                 assert!((got - expected).abs() <= bound, "{name}: {got} {expected}");
@@ -398,15 +395,7 @@ mod tests {
         let (gamma, beta) = ([1.01, 0.93, 1.13, 0.877_f32], [0.1, -0.2, 0.05, 0.33_f32]);
         let dy = [0.11, -0.23, 0.37, 0.51, -0.71, 0.13, 0.29, -0.43_f32];
         let mut y = [0.0_f32; 8];
-        norm(
-            Norm::LayerNorm,
-            [Some(Rounding::TiesToAway); 2],
-            &x,
-            &gamma,
-            Some(&beta),
-            1e-5,
-            &mut y,
-        );
+        away_norm(&x, &gamma, Some(&beta), &mut y);
         let expected = [
             -0.00830078125,
             -0.0390625,

@@ -15,6 +15,7 @@ use crate::train::stop::Stop;
 use crate::train::trigger::{self, At, When};
 use exmy::error::{Error, Result};
 use serde::{Deserialize, Serialize};
+use std::fmt::Display;
 use toml::{Table, Value};
 
 mod overlay;
@@ -395,11 +396,6 @@ impl Config {
         let refuse = |key: &str, value: String, hint: &str| {
             Err(Error::new(format!("{key} = {value} is impossible")).hint(hint))
         };
-        let fraction = |value: f64| (0.0..1.0).contains(&value);
-        const MOST_STEPS: u64 = 1 << 36;
-        if train.steps == 0 || train.steps > MOST_STEPS {
-            return refuse("train.steps", train.steps.to_string(), "from 1 to 2^36");
-        }
         // More would not fit a machine's memory, and products of sizes must not wrap.
         const MOST_TOKENS: usize = 1 << 26;
         let fits = |count: usize| {
@@ -409,12 +405,65 @@ impl Config {
             let hint = "at least 1 sequence, at most 2^26 tokens (train.batch x model.context)";
             return refuse("train.batch", train.batch.to_string(), hint);
         }
-        if train.accumulate == 0 || !train.batch.is_multiple_of(train.accumulate) {
-            let hint = format!("a divisor of train.batch = {}", train.batch);
-            return refuse("train.accumulate", train.accumulate.to_string(), &hint);
+        const MOST_PARAMETERS: u64 = 1 << 33;
+        let (parameters, value) = match &self.model {
+            model::Config::Decoder(sizes) => {
+                let d = sizes.d_model as u64;
+                let width = d.saturating_mul((sizes.d_model + sizes.hidden) as u64);
+                let tables = (sizes.vocab as u64 + sizes.context as u64).saturating_mul(d);
+                let value = format!(
+                    "{} layers of d_model {}, hidden {}, vocab {}",
+                    sizes.layers, sizes.d_model, sizes.hidden, sizes.vocab
+                );
+                (width.saturating_mul(sizes.layers as u64).saturating_add(tables), value)
+            }
+            model::Config::Proxy(sizes) => {
+                let value = format!("{} layers of width {}", sizes.layers, sizes.width);
+                (sizes.linear_parameters() as u64, value)
+            }
+        };
+        if parameters > MOST_PARAMETERS {
+            return refuse("model", value, "at most some 2^33 parameters, 100 GiB with moments");
         }
-        if self.record.window == 0 || self.record.window > 1 << 16 {
-            return refuse("record.window", self.record.window.to_string(), "from 1 to 65536");
+        // Each layer has tensors with names of their own, which narrow layers are small beside.
+        const MOST_LAYERS: usize = 1 << 16;
+        let layers = match &self.model {
+            model::Config::Decoder(sizes) => sizes.layers,
+            model::Config::Proxy(sizes) => sizes.layers.max(sizes.teacher_depth()),
+        };
+        const MOST_STEPS: u64 = 1 << 36;
+        let divides = train.accumulate > 0 && train.batch.is_multiple_of(train.accumulate);
+        let divisor = format!("a divisor of train.batch = {}", train.batch);
+        let below_1 = |value: f64| ((0.0..1.0).contains(&value), "from 0 to below 1");
+        let finite =
+            |value: f64| (value.is_finite() && value >= 0.0, "a finite number, not negative");
+        let (data, window) = (&self.data, self.record.window);
+        let (noise, share) =
+            (below_1(data.noise).0, data.validation > 0.0 && data.validation < 1.0);
+        let rows: [(&str, &dyn Display, (bool, &str)); 16] = [
+            (
+                "train.steps",
+                &train.steps,
+                ((1..=MOST_STEPS).contains(&train.steps), "from 1 to 2^36"),
+            ),
+            ("train.accumulate", &train.accumulate, (divides, &divisor)),
+            ("record.window", &window, ((1..=1 << 16).contains(&window), "from 1 to 65536")),
+            ("model.layers", &layers, (layers <= MOST_LAYERS, "at most 2^16")),
+            ("seed", &self.seed, (self.seed >> 63 == 0, "below 2^63, the numbers TOML can hold")),
+            ("train.beta1", &train.beta1, below_1(train.beta1)),
+            ("train.beta2", &train.beta2, below_1(train.beta2)),
+            ("train.momentum", &train.momentum, below_1(train.momentum)),
+            ("data.noise", &data.noise, (noise, "a share of the tokens below 1, for example 0.1")),
+            ("data.validation", &data.validation, (share, "between 0 and 1, for example 0.1")),
+            ("train.lr", &train.lr, finite(train.lr)),
+            ("train.lr_min", &train.lr_min, finite(train.lr_min)),
+            ("train.eps", &train.eps, finite(train.eps)),
+            ("train.weight_decay", &train.weight_decay, finite(train.weight_decay)),
+            ("train.clip", &train.clip, finite(train.clip)),
+            ("train.z_loss", &train.z_loss, finite(train.z_loss)),
+        ];
+        if let Some((key, value, (_, hint))) = rows.iter().find(|(.., (works, _))| !works) {
+            return refuse(key, value.to_string(), hint);
         }
         let rules = self.when.iter().map(|when| &when.metric);
         let of_rules = rules.filter(|name| probe::exists(name)).map(|name| ("when", name));
@@ -454,38 +503,6 @@ impl Config {
             let hint = "a branch has the weights of its checkpoint";
             return refuse("start.weights", format!("{:?}", self.start.weights), hint);
         }
-        const MOST_PARAMETERS: u64 = 1 << 33;
-        let (parameters, value) = match &self.model {
-            model::Config::Decoder(sizes) => {
-                let d = sizes.d_model as u64;
-                let width = d.saturating_mul((sizes.d_model + sizes.hidden) as u64);
-                let tables = (sizes.vocab as u64 + sizes.context as u64).saturating_mul(d);
-                let value = format!(
-                    "{} layers of d_model {}, hidden {}, vocab {}",
-                    sizes.layers, sizes.d_model, sizes.hidden, sizes.vocab
-                );
-                (width.saturating_mul(sizes.layers as u64).saturating_add(tables), value)
-            }
-            model::Config::Proxy(sizes) => {
-                let value = format!("{} layers of width {}", sizes.layers, sizes.width);
-                (sizes.linear_parameters() as u64, value)
-            }
-        };
-        if parameters > MOST_PARAMETERS {
-            return refuse("model", value, "at most some 2^33 parameters, 100 GiB with moments");
-        }
-        // Each layer has tensors with names of their own, which narrow layers are small beside.
-        const MOST_LAYERS: usize = 1 << 16;
-        let layers = match &self.model {
-            model::Config::Decoder(sizes) => sizes.layers,
-            model::Config::Proxy(sizes) => sizes.layers.max(sizes.teacher_depth()),
-        };
-        if layers > MOST_LAYERS {
-            return refuse("model.layers", layers.to_string(), "at most 2^16");
-        }
-        if i64::try_from(self.seed).is_err() {
-            return refuse("seed", self.seed.to_string(), "below 2^63, the numbers TOML can hold");
-        }
         if train.warmup > train.steps {
             let value = train.warmup.to_string();
             let hint = format!(
@@ -494,35 +511,6 @@ impl Config {
                 train.steps
             );
             return refuse("train.warmup", value, &hint);
-        }
-        for (key, value) in [
-            ("train.beta1", train.beta1),
-            ("train.beta2", train.beta2),
-            ("train.momentum", train.momentum),
-        ] {
-            if !fraction(value) {
-                return refuse(key, value.to_string(), "from 0 to below 1");
-            }
-        }
-        if !fraction(self.data.noise) {
-            let value = self.data.noise.to_string();
-            return refuse("data.noise", value, "a share of the tokens below 1, for example 0.1");
-        }
-        if !(self.data.validation > 0.0 && self.data.validation < 1.0) {
-            let value = self.data.validation.to_string();
-            return refuse("data.validation", value, "between 0 and 1, for example 0.1");
-        }
-        for (key, value) in [
-            ("train.lr", train.lr),
-            ("train.lr_min", train.lr_min),
-            ("train.eps", train.eps),
-            ("train.weight_decay", train.weight_decay),
-            ("train.clip", train.clip),
-            ("train.z_loss", train.z_loss),
-        ] {
-            if !(value.is_finite() && value >= 0.0) {
-                return refuse(key, value.to_string(), "a finite number, not negative");
-            }
         }
         self.stop.validate()?;
         let steps = self.train.steps;

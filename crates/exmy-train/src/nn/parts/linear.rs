@@ -141,16 +141,21 @@ kernel! {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::nn::linear::Unquantized;
     use crate::nn::parameters::{Init, Role};
     use exmy::round::Rounding;
 
-    /// Plain products, biases in bfloat16 on the way of which the flag is set.
-    struct Biases([bool; 2]);
+    /// Plain products, one vector operation in bfloat16 on the way of which the flag is set.
+    pub(in crate::nn) struct Watch {
+        pub operation: Vector,
+        pub ways: [bool; 2],
+        /// What the weight gradient of the last product read.
+        pub read: Vec<f32>,
+    }
 
-    impl Products<f32> for Biases {
+    impl Products<f32> for Watch {
         fn forward(
             &mut self,
             group: &Group<'_>,
@@ -178,12 +183,15 @@ mod tests {
             x: View<'_, f32>,
             dw: ViewMut<'_, f32>,
         ) {
+            if group.members[0].0 == Operator::Down {
+                self.read = x.data().to_vec();
+            }
             Unquantized.grad_weight(group, g, x, dw);
         }
 
         fn vector(&self, _: Option<u32>, operation: Vector, gradient: bool) -> Option<Rounding> {
-            (operation == Vector::Bias && self.0[usize::from(gradient)])
-                .then_some(Rounding::TiesToAway)
+            let rounds = operation == self.operation && self.ways[usize::from(gradient)];
+            rounds.then_some(Rounding::TiesToAway)
         }
     }
 
@@ -203,7 +211,7 @@ mod tests {
         let run = |ways: [bool; 2]| {
             let (x, mut y, mut dx) = ([1.0, 1.0 + 2.0 * unit], [0.0_f32; 2], [0.0_f32; 2]);
             let (g, mut grads) = ([1.0 + unit, unit], [0.0, 10.0_f32]);
-            let mut products = Biases(ways);
+            let mut products = Watch { operation: Vector::Bias, ways, read: Vec::new() };
             linear.forward(&mut products, &params, &x, &mut y);
             linear.backward(&mut products, &params, &mut grads, &g, &x, &mut dx);
             (y, grads[1])

@@ -151,59 +151,10 @@ impl Mlp {
 
 #[cfg(test)]
 mod tests {
+    use super::super::linear::tests::Watch;
     use super::*;
-    use crate::nn::linear::{Group, Unquantized};
     use crate::nn::parameters::{Init, Layout, Role};
     use crate::nn::site::Operator;
-    use exmy::round::Rounding;
-    use exmy::slice::{View, ViewMut};
-
-    /// Plain products, activations in bfloat16 on the way of which the flag is set; what the weight gradient
-    /// of the last product read.
-    struct Watch {
-        ways: [bool; 2],
-        read: Vec<f32>,
-    }
-
-    impl Products<f32> for Watch {
-        fn forward(
-            &mut self,
-            group: &Group<'_>,
-            x: View<'_, f32>,
-            w: View<'_, f32>,
-            y: ViewMut<'_, f32>,
-        ) {
-            Unquantized.forward(group, x, w, y);
-        }
-
-        fn grad_input(
-            &mut self,
-            group: &Group<'_>,
-            g: View<'_, f32>,
-            w: View<'_, f32>,
-            dx: ViewMut<'_, f32>,
-        ) {
-            Unquantized.grad_input(group, g, w, dx);
-        }
-
-        fn grad_weight(
-            &mut self,
-            group: &Group<'_>,
-            g: View<'_, f32>,
-            x: View<'_, f32>,
-            dw: ViewMut<'_, f32>,
-        ) {
-            if group.members[0].0 == Operator::Down {
-                self.read = x.data().to_vec();
-            }
-            Unquantized.grad_weight(group, g, x, dw);
-        }
-
-        fn vector(&self, _: Option<u32>, operation: Vector, gradient: bool) -> Option<Rounding> {
-            let rounds = operation == Vector::Activation && self.ways[usize::from(gradient)];
-            rounds.then_some(Rounding::TiesToAway)
-        }
-    }
 
     /// The gradient of the last weight reads `silu(gate) up` as it was multiplied, where the backward pass is not
     /// rounded: silu in bfloat16, seen beside up projections of 1, times an up projection.
@@ -224,7 +175,7 @@ mod tests {
             let params = [[0.3, -1.27, 2.11], up, [1.0; 3]].concat();
             let (mut kept, mut grads) = (MlpKept::default(), [0.0; 9]);
             let (mut y, mut dx, mut after, mut before) = ([0.0], [0.0], [0.0; 3], [0.0; 6]);
-            let mut watch = Watch { ways, read: Vec::new() };
+            let mut watch = Watch { operation: Vector::Activation, ways, read: Vec::new() };
             kept.reserve(&mlp, 1);
             mlp.forward(&mut watch, &params, 1, &[1.0], &mut kept, &mut y);
             let buffers = [&mut after[..], &mut before[..]];
