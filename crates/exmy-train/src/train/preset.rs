@@ -416,4 +416,33 @@ mod tests {
         let error = preset("nanno").unwrap_err().to_string();
         assert_eq!(error, "there is no preset \"nanno\"\n  did you mean nano?");
     }
+
+    #[test]
+    fn numbers_out_of_range_are_refused_by_their_keys() {
+        let nano = preset("nano").unwrap();
+        for setting in [
+            "train.steps=0",
+            "train.batch=0",
+            "train.accumulate=3",
+            "record.window=65537",
+            "seed=-1",
+            "train.beta1=1",
+            "train.beta2=-0.1",
+            "train.momentum=nan",
+            "data.noise=1",
+            "data.validation=0",
+            "train.lr=inf",
+            "train.lr_min=-1",
+            "train.eps=nan",
+            "train.weight_decay=-1",
+            "train.clip=-1",
+            "train.z_loss=-1",
+        ] {
+            let refused = nano.with_setting(setting).and_then(|config| config.validate());
+            let (key, error) = (setting.split('=').next().unwrap(), refused.unwrap_err());
+            assert!(error.to_string().contains(key), "{setting}: {error}");
+        }
+        let most = "train.steps=68719476736\ntrain.accumulate=8\nrecord.window=65536\ntrain.beta2=0\ndata.noise=0";
+        nano.overlaid(most).unwrap().validate().unwrap();
+    }
 }
