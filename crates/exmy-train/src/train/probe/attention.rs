@@ -1,4 +1,5 @@
-//! `attention`: the softmax of each layer, formed again from the queries and keys that it reads.
+//! `attention`: the softmax of each layer, computed again in f64 from its queries and keys, for the first
+//! four sequences of the batch.
 //!
 //! | part | is |
 //! |---|---|
@@ -9,8 +10,7 @@
 //! | `layers.N.logit_kurtosis` | excess kurtosis of all logits that the mask lets through |
 //! | `layers.N.sink` | mean probability of the first key, of queries with two keys or more |
 //!
-//! Of the first four sequences of the batch, in f64. It costs what their attention costs. Entropy, kurtosis and
-//! the mean largest logit are those of Figure 7 of arXiv 2602.02047; `sink` is the usual share of the first key.
+//! Entropy, kurtosis and the mean largest logit are those of arXiv 2602.02047, Figure 7.
 
 use super::moments::{Powers, elements};
 use super::{Key, Of, Probe, Seen, Values};

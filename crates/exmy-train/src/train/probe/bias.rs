@@ -1,24 +1,24 @@
 //! How far the gradient of a recipe is from that of f32.
 //!
-//! With `g` the recipe's gradient and `h` the other one, before clipping:
+//! With `g` the recipe's gradient and `h` that of f32, both before clipping:
 //!
 //! | probe | is |
 //! |---|---|
 //! | `rho` | `|g - h| / |h|`, a lower bound of the norm of `zeta` in `g = (1 + zeta) h` |
 //! | `cos` | `<g, h> / (|g| |h|)` |
-//! | `eps` | `mean(g) - mean(h)`; part `bound`: `|g| + |h|`, above which `|g - h|` cannot be |
+//! | `eps` | `mean(g) - mean(h)`; part `bound`: `|g| + |h|`, which `|g - h|` cannot exceed |
 //!
-//! `_same`: h is the gradient of the same batch at the same weights, a forward and a backward pass in f32
-//! wherever it is measured: what rounding does to a step. `_traj`: h is that of the same step of a run that
-//! was in f32 from the beginning, its twin, which trains at the same time: what rounding has done so far. The
-//! value is of all parameters together, the parts are of each tensor ("Characterization and Mitigation of
-//! Training Instabilities in Microscaling Formats", arXiv 2506.20752, whose code measures between
-//! trajectories, keeps the square of rho, and adds 1e-12 to denominators, as is done here: to the square of `|h|`,
-//! and to the product of the norms; a tensor whose `|h|` is near 1e-6 has a smaller rho by that). `2 / rho^2` is what that code calls
-//! `rhs_2_over_sigma2`. Sums in f64, from the first parameter to the last.
+//! `_same`: `h` is of the same batch at the same weights, so the probe shows what rounding does to one
+//! step. `_traj`: `h` is of the same step of a twin, which trains in f32 from the beginning at the same
+//! time; so it shows what rounding has done so far. The value is of all parameters together, the parts of
+//! each tensor. Sums are f64, from the first parameter to the last.
 //!
-//! f32 here is f32 throughout. Recipes that give betas of norms no gradient, as `mxpaper` does, thus have a rho of 1 for
-//! each of these tensors, and a twin that trains them; parts tell them apart.
+//! Source: arXiv 2506.20752. Its code measures between trajectories and keeps the square of rho (`2 /
+//! rho^2` is its `rhs_2_over_sigma2`). As there, 1e-12 is added to the square of `|h|` and to the product
+//! of the norms, so a tensor whose `|h|` is near 1e-6 has a smaller rho.
+//!
+//! The twin is f32 throughout. Recipes that give betas of norms no gradient, as `mxpaper`, therefore have a
+//! rho of 1 for these tensors, and a twin that trains them.
 
 use super::{Needs, Probe, Seen, Values};
 

@@ -3,14 +3,13 @@
 //! | part | is |
 //! |---|---|
 //! | `SITE.error` | the channels with the largest `s_j`, largest first |
-//! | `SITE.magnitude` | those with the largest `M_j`, the largest magnitude before rounding, largest first |
-//! | `SITE.overlap` | the Jaccard index of the two sets |
+//! | `SITE.magnitude` | those with the largest magnitude `M_j` before rounding, largest first |
+//! | `SITE.overlap` | the Jaccard index of the two sets; the value is its mean |
 //!
-//! `s_j = mean over tokens |RX_j| + mean over outputs |RW_j|` with the residuals `R = before - after` of the
-//! forward product's operands ("Dissecting Outlier Dynamics in LLM NVFP4 Pretraining", arXiv 2602.02047). The
-//! sets have a twentieth of the channels, at least 16 as the hot-channel patch has, or as many as the
-//! argument says; of equal scores the lower channel comes first. A site nothing rounds has no error set. The
-//! value is the mean overlap. `docs/probes.md` has how long channels stay hot.
+//! `s_j = mean over tokens |RX_j| + mean over outputs |RW_j|` with the residuals `R = before - after` of
+//! the forward product's operands (arXiv 2602.02047). The argument is the size of the sets. Without it they
+//! have a twentieth of the channels and at least 16, as the hot-channel patch. Of equal scores the lower
+//! channel comes first. A site that nothing rounds has no error set.
 
 use super::moments::column_maxima;
 use super::{Argument, Key, Probe, Seen, Values};

@@ -1,18 +1,13 @@
-//! Shares of a tensor's elements in the last bin of their block: those that the OCP scale rule makes
-//! the format's largest value, so that the block no longer distinguishes them.
+//! Shares of a tensor's elements in the last bin of their block: those that the OCP scale rule makes the
+//! format's largest value, so that the block no longer distinguishes them.
 //!
-//! An element is in the last bin if its magnitude exceeds `limit * 2^floor(log2 m)`, with `m` the
-//! largest magnitude of its block of 32 along the rows of its tensor, and `limit` the format's
-//! largest value over its power of two: 1.75 for E4M3, E5M2 and E3M2, 1.875 for E2M3, 1.5 for E2M1
-//! ("Characterization and Mitigation of Training Instabilities in Microscaling Formats", arXiv
-//! 2506.20752, section on the mechanism; its code counts likewise, strictly above and with blocks of
-//! zeros as 0). E4M3 is what stands without a format.
+//! An element is in the last bin if its magnitude exceeds `limit * 2^floor(log2 m)`. `m` is the largest
+//! magnitude of its block of 32 along the rows of its tensor. `limit` is the format's largest value over
+//! its power of two: 1.75 for E4M3 (the default), E5M2 and E3M2, 1.875 for E2M3, 1.5 for E2M1. Blocks of
+//! zeros count as 0. Source: "Characterization and Mitigation of Training Instabilities in Microscaling
+//! Formats", arXiv 2506.20752, section on the mechanism, and its code.
 //!
-//! | probe | looks at |
-//! |---|---|
-//! | `lastbin.gamma` | the gains of all norms; parts: each norm |
-//! | `lastbin.weights` | all weight matrices; parts: each |
-//! | `lastbin.activations` | what norms, activation functions and blocks give (`norm_output`, `activation_output`, `residual`); parts: each place of each layer |
+//! The places of `lastbin.activations` are `norm_output`, `activation_output` and `residual`.
 
 use super::{Argument, Key, Probe, Seen, Values};
 use crate::nn::parameters::Role;

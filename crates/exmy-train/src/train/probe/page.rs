@@ -1,5 +1,5 @@
-//! The page of probes (`docs/probes.md`): the table of all names and the definitions at the top of each source, kept
-//! there by a test. `EXMY_BLESS=1` writes both anew.
+//! The page of probes (`docs/probes.md`): the table of all names and the definitions at the top of each
+//! source, kept there by a test. `EXMY_BLESS=1` writes both anew.
 
 use super::registry::{ALL, Entry};
 

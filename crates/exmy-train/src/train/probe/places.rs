@@ -1,13 +1,13 @@
-//! What stands at places between operators: logits of the decay gates of gated linear attention and of the head, and how
-//! activations are spread.
+//! Tensors between operators: logits of the decay gates of gated linear attention and of the head, and the
+//! spread of activations.
 //!
 //! | probe | part | is |
 //! |---|---|---|
-//! | `gates` | `layers.N.min`, `.max`, `.p001`, `.p999` | of the logits z of the decay gate: range, 0.1st and 99.9th percentile; the value is the largest magnitude of all |
+//! | `gates` | `layers.N.min`, `.max`, `.p001`, `.p999` | of the logits z of the decay gate: range, 0.1st and 99.9th percentile; the value: the largest magnitude of all |
 //! | | `layers.N.closed`, `.open` | shares of decays `sigmoid(z)^(1 / tau)` below 0.01 and above 0.999 |
 //! | `logits` | `max` | the largest magnitude of the head's logits, also the value |
 //! | | `logsumexp2` | mean square of `ln sum exp` of each token's |
-//! | `activations` | `layers.N.PLACE.mean`, `.sd` | mean and deviation of what norms, activation functions and blocks give (`norm_output`, `activation_output`, `residual`); the value is the mean deviation |
+//! | `activations` | `layers.N.PLACE.mean`, `.sd` | mean and deviation at `norm_output`, `activation_output` and `residual`; the value: the mean deviation |
 
 use super::moments::{Powers, elements, quantile, sorted};
 use super::{Key, Of, Probe, Seen, Values};

@@ -2,13 +2,12 @@
 //!
 //! | part | is |
 //! |---|---|
-//! | `SITE.PRODUCT.error` | `|Y - R| / |R|` in Frobenius norms, Y as the recipe gives it (patched and rounded), R the product of the operands before rounding, in the order of [`exmy::gemm::f32`] |
+//! | `SITE.PRODUCT.error` | `|Y - R| / |R|` in Frobenius norms: Y as the recipe gives it, patched and rounded, R the product of unrounded operands by [`exmy::gemm::f32`] |
 //! | `SITE.PRODUCT.cos` | the cosine of the angle between Y and R |
 //! | `SITE.alignment` | of the forward product: mean over outputs of `mean |y| / (mean |w| |x|)`, `|w|` the norm of the output's weights, `|x|` those of the tokens |
 //!
-//! The value is the mean of `error` over forward products. `grad_input` is one product for operators that
-//! share an input, and stands under the first. It takes a further f32 product for each, and memory for both
-//! operands. The relative error of a product, and how far weights and tokens are aligned, are usual definitions.
+//! The value is the mean of `error` over forward products. For operators that share an input, `grad_input`
+//! is one product and stands under the first.
 
 use super::moments::elements;
 use super::{Key, Of, Probe, Seen, Values};

@@ -24,14 +24,14 @@ type Made = std::result::Result<Box<dyn Probe>, String>;
 pub struct Entry {
     /// The word before the colon.
     pub name: &'static str,
-    /// Whether it measures something at each step that is due, whatever the recipe. Others may have nothing to
-    /// say: `rounding` where nothing is rounded, what compares gradients where one is 0.
+    /// Whether it measures something at each step that is due, whatever the recipe. Others may have no value:
+    /// `rounding` where nothing is rounded, comparisons of gradients where one is 0.
     pub steady: bool,
     /// What may follow it; empty if nothing may.
     pub argument: &'static str,
     /// What is measured.
     pub measures: &'static str,
-    /// What it takes beside the step.
+    /// What it takes besides the step.
     pub cost: &'static str,
     make: fn(&str, Argument<'_>, &model::Config) -> Made,
 }
@@ -42,8 +42,8 @@ pub const ALL: &[Entry] = &[
         name: "lastbin.gamma",
         steady: true,
         argument: "FORMAT",
-        measures: "share of the gains of all norms in the last bin of their block of 32; parts: each norm",
-        cost: "nothing worth saying",
+        measures: "share of the gains of all norms in the last bin of their block; parts: each norm",
+        cost: "almost nothing",
         make: |name, argument, model| {
             has_gains(model)?;
             boxed(LastBin::new(Of::Gamma, name, argument))
@@ -61,7 +61,7 @@ pub const ALL: &[Entry] = &[
         name: "lastbin.activations",
         steady: true,
         argument: "FORMAT",
-        measures: "the same of what norms, activation functions and blocks give; parts: each place of each layer",
+        measures: "the same of the outputs of norms, activation functions and blocks; parts: each",
         cost: "a pass over these activations",
         make: |name, argument, _| boxed(LastBin::new(Of::Activations, name, argument)),
     },
@@ -69,7 +69,7 @@ pub const ALL: &[Entry] = &[
         name: "rho_same",
         steady: false,
         argument: "",
-        measures: "|g - h| / |h|, g the step's gradient, h that of f32, of the same batch at the same weights; parts: each tensor",
+        measures: "relative distance of the gradient from that of f32, same weights; parts: each tensor",
         cost: "another step, in f32",
         make: |name, argument, _| plain(name, argument, Ok(Bias { by: By::Rho, twin: false })),
     },
@@ -77,15 +77,15 @@ pub const ALL: &[Entry] = &[
         name: "rho_traj",
         steady: false,
         argument: "",
-        measures: "|g - h| / |h|, g the step's gradient, h that of f32, of the same step of a run in f32 from the beginning; parts: each tensor",
-        cost: "a second run in f32, and its memory; begins again with a resume",
+        measures: "the same from the gradient of a run in f32 from the beginning; parts: each tensor",
+        cost: "a second run in f32 and its memory; a resume begins it anew",
         make: |name, argument, _| plain(name, argument, Ok(Bias { by: By::Rho, twin: true })),
     },
     Entry {
         name: "cos_same",
         steady: false,
         argument: "",
-        measures: "the cosine of the angle between the two gradients, of the same batch at the same weights; parts: each tensor",
+        measures: "cosine of the angle between the gradients of `rho_same`; parts: each tensor",
         cost: "another step, in f32",
         make: |name, argument, _| plain(name, argument, Ok(Bias { by: By::Cos, twin: false })),
     },
@@ -93,15 +93,15 @@ pub const ALL: &[Entry] = &[
         name: "cos_traj",
         steady: false,
         argument: "",
-        measures: "the cosine of the angle between the two gradients, of the same step of a run in f32 from the beginning; parts: each tensor",
-        cost: "a second run in f32, and its memory; begins again with a resume",
+        measures: "the same of `rho_traj`; parts: each tensor",
+        cost: "a second run in f32 and its memory; a resume begins it anew",
         make: |name, argument, _| plain(name, argument, Ok(Bias { by: By::Cos, twin: true })),
     },
     Entry {
         name: "eps_same",
         steady: false,
         argument: "",
-        measures: "mean(g) - mean(h), of the same batch at the same weights; parts: each tensor",
+        measures: "difference of the means of the gradients of `rho_same`; parts: each tensor",
         cost: "another step, in f32",
         make: |name, argument, _| plain(name, argument, Ok(Bias { by: By::Eps, twin: false })),
     },
@@ -109,8 +109,8 @@ pub const ALL: &[Entry] = &[
         name: "eps_traj",
         steady: false,
         argument: "",
-        measures: "mean(g) - mean(h), of the same step of a run in f32 from the beginning; parts: each tensor",
-        cost: "a second run in f32, and its memory; begins again with a resume",
+        measures: "the same of `rho_traj`; parts: each tensor",
+        cost: "a second run in f32 and its memory; a resume begins it anew",
         make: |name, argument, _| plain(name, argument, Ok(Bias { by: By::Eps, twin: true })),
     },
     Entry {
@@ -126,7 +126,7 @@ pub const ALL: &[Entry] = &[
         steady: false,
         argument: "",
         measures: "mean, deviation and range of the gains of each norm",
-        cost: "nothing worth saying",
+        cost: "almost nothing",
         make: |name, argument, model| plain(name, argument, has_gains(model).map(|()| Gamma)),
     },
     Entry {
@@ -157,7 +157,7 @@ pub const ALL: &[Entry] = &[
         name: "spikes",
         steady: true,
         argument: "",
-        measures: "largest magnitudes of blocks of 16 x 16 over their root mean square and over the median block's",
+        measures: "largest magnitudes of blocks over their root mean square and the median block's",
         cost: "a pass over each operand",
         make: |name, argument, _| plain(name, argument, Ok(Tails::new(Kind::Spikes))),
     },
@@ -165,7 +165,7 @@ pub const ALL: &[Entry] = &[
         name: "hot",
         steady: true,
         argument: "COUNT",
-        measures: "input channels with the largest rounding errors and with the largest magnitudes, and how far the sets agree",
+        measures: "input channels with the largest rounding errors and magnitudes; overlap of the two",
         cost: "a pass over each operand, and quantizing it once more",
         make: |name, argument, _| boxed(Hot::new(name, argument)),
     },
@@ -197,7 +197,7 @@ pub const ALL: &[Entry] = &[
         name: "swiglu",
         steady: true,
         argument: "",
-        measures: "alignment of gate and up, and the tail of what they give",
+        measures: "alignment of gate and up, and the tail of their product",
         cost: "a pass over both weights and activations",
         make: |name, argument, model| plain(name, argument, Swiglu::new(model)),
     },
@@ -205,7 +205,7 @@ pub const ALL: &[Entry] = &[
         name: "activations",
         steady: true,
         argument: "",
-        measures: "mean and deviation of what norms, activation functions and blocks give",
+        measures: "mean and deviation of the outputs of norms, activation functions and blocks",
         cost: "a pass over these activations",
         make: |name, argument, _| plain(name, argument, Ok(Spread::default())),
     },
@@ -224,7 +224,7 @@ pub const ALL: &[Entry] = &[
         name: "phi",
         steady: true,
         argument: "EPS",
-        measures: "sharpness of the loss in the last tokens' logits, in percent, by its closed form. Part: each",
+        measures: "sharpness of the loss in the last tokens' logits, in percent, in closed form; part: each",
         cost: "forward passes of 32 sequences",
         make: |name, argument, model| match model.decoder() {
             Some(_) => boxed(Sharpness::new(name, argument)),
@@ -235,7 +235,7 @@ pub const ALL: &[Entry] = &[
         name: "phi_lbfgsb",
         steady: true,
         argument: "ITERATIONS",
-        measures: "the same by ten iterations of L-BFGS-B, as published; at most phi. Parts: iterations, loss",
+        measures: "the same by ten iterations of L-BFGS-B, as published; parts: iterations, loss",
         cost: "forward passes of 32 sequences, and the search",
         make: |name, argument, model| match model.decoder() {
             Some(_) => boxed(Searched::new(name, argument)),

@@ -6,16 +6,15 @@
 //! | `OPERAND.mse` | `mean((x - q)^2)` |
 //! | `OPERAND.flushed` | share of all elements that were not zero and are |
 //! | `OPERAND.flushed_p95` | the 95th percentile of that share over runs of 16 elements along the reduction |
-//! | `OPERAND.saturated` | share of elements beyond the largest magnitude that their block, or the format, can express |
-//! | `OPERAND.scales_zero`, `OPERAND.scales_top` | shares of block scales that are zero, or their format's largest |
-//! | `OPERAND.scales` | the list of shares of block scales by `floor(log2 scale)`, upwards, zeros left out |
-//! | `OPERAND.scales_from` | the exponent of the first of the list |
+//! | `OPERAND.saturated` | share of elements beyond the largest magnitude of their block, format or clipped range |
+//! | `OPERAND.scales_zero`, `.scales_top` | shares of block scales that are zero, or their format's largest |
+//! | `OPERAND.scales` | shares of block scales by `floor(log2 scale)`, ascending, without zeros |
+//! | `OPERAND.scales_from` | the exponent of the first of these |
 //!
-//! `OPERAND` is a site, a product and an operand, `layers.0.q_proj.forward.input`. The value is the mean
-//! of `sqnr_db`. An operand that nothing changes has no parts. Flushing is judged by decoded values: a block
-//! whose scale is rounded to zero holds large codes that all mean zero. Saturation and scales are those of
-//! quantizing once more; they do not depend on random bits. Of a clipped range it is what the range clips for its size,
-//! whatever rounds after. `flushed` is the FTZ ratio of arXiv 2602.02047; the others are usual definitions.
+//! `OPERAND` stands for a site, a product and an operand: `layers.0.q_proj.forward.input`. The value is the
+//! mean of `sqnr_db`. Operands that nothing changes have no parts. Flushing is judged by decoded values: in
+//! a block whose scale is rounded to zero all elements are flushed. Saturation and scales are measured by
+//! quantizing once more; they do not depend on random bits. `flushed` is the FTZ ratio of arXiv 2602.02047.
 
 use super::moments::{elements, quantile, sorted};
 use super::{Key, Of, Probe, Seen, Value, Values};

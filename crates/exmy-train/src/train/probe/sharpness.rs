@@ -1,17 +1,17 @@
-//! Sharpness of the loss in the logits: how much a change of each logit by at most `eps (|x_i| + 1)`
-//! can raise it, in percent of one plus the loss:
+//! Sharpness of the loss in the logits: how much a change of each logit by at most `eps (|x_i| + 1)` can
+//! raise it, in percent of one plus the loss:
 //!
-//! `phi = 100 (max over |d_i| <= eps (|x_i| + 1) of L(x + d) - L(x)) / (1 + L(x))`, x the logits of the last token of each
-//! sequence, L the mean of their cross-entropies. Of each sequence's own cross-entropy in place of L it is another number, whose mean
-//! is the part `each`.
+//! `phi = 100 (max over |d_i| <= eps (|x_i| + 1) of L(x + d) - L(x)) / (1 + L(x))`
 //!
-//! The measure is Keskar's (arXiv 1609.04836, section 2.2.2), applied to the logits of the last
-//! token, as the study of mantissa bits does ("To FP8 and Back Again", arXiv 2405.18710, Eq. 2). The
-//! cross-entropy is convex in the logits, falls with the target's and rises with all others, so the
-//! largest one in the box is at the vertex where the target's logit is lowered and the others are
-//! raised as far as they may be: no search is needed. The study searched by L-BFGS-B with a few
-//! iterations, which ends below this maximum where the vocabulary is large. `eps` is not published;
-//! it is 1e-3 here.
+//! x are the logits of the last token of each sequence, L is the mean of their cross-entropies. The part
+//! `each` is the mean of the same number of single sequences. `eps` is 1e-3 without an argument; it is not
+//! published.
+//!
+//! The measure is Keskar's (arXiv 1609.04836, section 2.2.2), applied to the last token's logits as in "To
+//! FP8 and Back Again" (arXiv 2405.18710, Eq. 2). The cross-entropy is convex in the logits, falls with the
+//! target's and rises with all others. So the maximum is at the vertex where the target's logit is lowered
+//! and the others are raised as far as they may be. The study searched by a few iterations of L-BFGS-B,
+//! which end below this maximum where the vocabulary is large.
 
 use super::{Argument, Ending, Needs, Probe, Seen, Values};
 use crate::nn::sharpness::by_search;

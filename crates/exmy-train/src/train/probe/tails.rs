@@ -1,20 +1,19 @@
-//! How heavy the tails of operands are, before rounding: of the input A of each linear operator, its weight
-//! W and the gradient G of its output.
+//! How heavy the tails of operands are before rounding: of the input of each linear operator, its weight,
+//! and the gradient of its output.
 //!
 //! | probe | part | is |
 //! |---|---|---|
-//! | `kurtosis` | `SITE.OPERAND` | excess kurtosis of all elements, 0 for normal ones; the value is the mean over inputs |
+//! | `kurtosis` | `SITE.OPERAND` | excess kurtosis of all elements, 0 for normal ones; the value: the mean over inputs |
 //! | | `SITE.OPERAND.channels_mean`, `_max`, `_top` | of each column's: mean, maximum, mean of the top hundredth |
 //! | `channels` | `SITE.input` | the list of `M_j`, the largest magnitude of each input channel j, four digits |
 //! | | `SITE.input.top` | M of rank 1, 2, 3 and 10, and the median |
-//! | | `SITE.input.over_p999`, `.over_median` | the largest magnitude over the 99.9th percentile and over the median of magnitudes |
-//! | | `SITE.output.top` | the largest magnitude of what the operator gives; the value is the largest of all sites |
-//! | `spikes` | `SITE.OPERAND.rms_max`, `_p99` | `amax / rms` over blocks of 16 x 16; the value is the largest p99 of inputs |
+//! | | `SITE.input.over_p999`, `.over_median` | the largest magnitude over the 99.9th percentile and over the median |
+//! | | `SITE.output.top` | the largest magnitude of the output; the value: the largest of all sites |
+//! | `spikes` | `SITE.OPERAND.rms_max`, `_p99` | `amax / rms` over blocks of 16 x 16; the value: the largest p99 of inputs |
 //! | | `SITE.OPERAND.median_max`, `_p99` | `amax` over the median `amax` of all blocks |
 //!
-//! Definitions as in "Dissecting Outlier Dynamics in LLM NVFP4 Pretraining" (arXiv 2602.02047), as far as it
-//! prints them; how magnitudes and blocks are normalized there is not known, and is the usual here. Blocks of
-//! zeros have no spike.
+//! Source: "Dissecting Outlier Dynamics in LLM NVFP4 Pretraining" (arXiv 2602.02047), which does not print
+//! how magnitudes and blocks are normalized; the usual way is taken. Blocks of zeros have no spike.
 
 use super::moments::{Powers, brief, column_maxima, elements, quantile, sorted};
 use super::{Key, Of, Probe, Seen, Values};

@@ -2,13 +2,12 @@
 //!
 //! | probe | part | is |
 //! |---|---|---|
-//! | `norms` | `TENSOR.grad`, `TENSOR.weight` | l2 norms of the step's gradient before clipping and of the weights after it; the value is the gradient's of all together |
-//! | `gamma` | `NORM.mean`, `.sd`, `.min`, `.max` | of the gains of each norm: how closely they lie together, and where; the value is the mean of all gains |
-//! | | the same of `NORM`'s bias | of its betas, where it has any |
-//! | `swiglu` | `layers.N.cos_mean`, `.cos_p99`, `.cos_high` | of `|cos|` between the rows of gate and up of each hidden unit: mean, 99th percentile, share above 0.5; the value is the mean of all |
-//! | | `null` | what `|cos|` would be on average between random directions, `sqrt(2 / (pi d))` |
-//! | | `layers.N.correlation` | Pearson's of what gate and up give, element by element |
-//! | | `layers.N.tail_kurtosis`, `.tail_top` | excess kurtosis and largest magnitude of what enters down |
+//! | `norms` | `TENSOR.grad`, `TENSOR.weight` | l2 norms of the gradient before clipping and of the weights after the step; the value: the gradient's of all |
+//! | `gamma` | `NORM.mean`, `.sd`, `.min`, `.max` | of the gains of each norm, and of its bias where it has one; the value: the mean of all gains |
+//! | `swiglu` | `layers.N.cos_mean`, `.cos_p99`, `.cos_high` | of `|cos|` between the rows of gate and up of each hidden unit: mean, 99th percentile, share above 0.5; the value: the mean of all |
+//! | | `null` | the mean of `|cos|` between random directions, `sqrt(2 / (pi d))` |
+//! | | `layers.N.correlation` | Pearson's of the outputs of gate and up, element by element |
+//! | | `layers.N.tail_kurtosis`, `.tail_top` | excess kurtosis and largest magnitude of the input of down |
 //!
 //! Alignment of the two is how SwiGLU makes outliers ("Scaling FP8 training to trillion-token LLMs", arXiv
 //! 2409.12517).
