@@ -2,11 +2,20 @@
 
 use exmy_train::recipe::{NAMED, Recipe};
 
-/// The block of a name as the page has to have it.
-fn block(name: &str) -> String {
+fn rules(name: &str) -> String {
     let recipe: Recipe = name.parse().unwrap();
-    let rules: Vec<String> = recipe.rules().iter().map(|rule| format!("{rule}\n")).collect();
-    format!("```rules {name}\n{}```\n", rules.concat())
+    recipe.rules().iter().map(|rule| format!("{rule}\n")).collect()
+}
+
+/// The block of a name as the page has to have it; of one that adds to `nv-nvfp4`, what it adds.
+fn block(name: &str) -> String {
+    let (all, base) = (rules(name), rules("nv-nvfp4"));
+    match all.strip_prefix(&base) {
+        Some(added) if !added.is_empty() => {
+            format!("```rules {name} = nv-nvfp4 and\n{added}```\n")
+        }
+        _ => format!("```rules {name}\n{all}```\n"),
+    }
 }
 
 #[test]
