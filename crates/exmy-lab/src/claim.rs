@@ -477,22 +477,23 @@ fn wider(place: &Place<'_>, pair: [Pick; 2], at: [Pick; 2]) -> Result<Said> {
     let gaps = |at: Pick| -> Result<(Vec<f64>, bool)> {
         let picks = pair.map(|pick| [pick, at].concat());
         let [a, b] = place.results.pair([&picks[0], &picks[1]], &place.here, Metric::Loss)?;
-        let told = paired_interval(&a, &b, place.confidence()).is_some_and(|gap| gap.low > 0.0);
-        Ok((a.iter().zip(&b).map(|(a, b)| a - b).collect(), told))
+        let above = paired_interval(&a, &b, place.confidence()).is_some_and(|gap| gap.low > 0.0);
+        Ok((a.iter().zip(&b).map(|(a, b)| a - b).collect(), above))
     };
     let ((there, after), (here, before)) = (gaps(at[0])?, gaps(at[1])?);
     let found = paired_interval(&there, &here, place.confidence());
-    let told = |is| if is { "is" } else { "is not" };
+    let above = |is| if is { "is" } else { "is not" };
     let text = format!(
-        "{}the gap of {} above {} with {} less that with {}: {}; the first {} told from 0, the second {}",
+        "{}the gap of {} above {} with {} less that with {}: {}; the interval of the first {} above 0, that of \
+         the second {}",
         place.prefix(),
         name(pair[0]),
         name(pair[1]),
         name(at[0]),
         name(at[1]),
         words(found),
-        told(after),
-        told(before)
+        above(after),
+        above(before)
     );
     let said = Said::of(found, text);
     Ok(Said { holds: said.holds && after, opposite: said.opposite && before, ..said })

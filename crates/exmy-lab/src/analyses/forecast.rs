@@ -95,9 +95,9 @@ fn best(areas: &Areas) -> Option<(bool, bool)> {
     let [Some(phi), Some(logit), Some(norm), Some(scatter)] = areas else { return None };
     let others = [logit, norm, scatter];
     let best = others.iter().map(|area| area.estimate).fold(0.0, f64::max);
-    let told = others.iter().any(|area| area.estimate == best && area.low > 0.5);
+    let sure = others.iter().any(|area| area.estimate == best && area.low > 0.5);
     let phi_tells = phi.estimate > 0.7 && phi.low > 0.5;
-    Some((phi_tells && phi.estimate > best, told && phi.estimate < best && best > 0.7))
+    Some((phi_tells && phi.estimate > best, sure && phi.estimate < best && best > 0.7))
 }
 
 fn judge(areas: &Areas, (runs, failing): (usize, usize)) -> Verdict {
@@ -112,10 +112,11 @@ fn judge(areas: &Areas, (runs, failing): (usize, usize)) -> Verdict {
 }
 
 /// What is asked.
-pub(crate) const ASKS: &str = "Reproduced where its area under the ROC curve is above 0.7, told from 0.5 \
-                               (Hanley and McNeil) and above those of the largest logit, the gradient \
-                               norm and the scatter of the last 50 losses; contradicted where one of \
-                               these is above 0.7, told from 0.5 and higher.";
+pub(crate) const ASKS: &str = "Reproduced where its area under the ROC curve is above 0.7, its interval (Hanley \
+                               and McNeil) is above 0.5, and it is above the areas of the largest \
+                               logit, the gradient norm and the scatter of the last 50 losses; \
+                               contradicted where one of these is higher, above 0.7, and has an interval \
+                               above 0.5.";
 
 /// The areas of all measures, over the runs of other figures.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
@@ -125,7 +126,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     }
     let curves = scored.curves();
     let mut table = Table::new(
-        "area under the ROC curve; 0.5 is chance, 1 tells all",
+        "area under the ROC curve; 0.5 is chance, 1 is perfect",
         &["measure", "runs", "area"],
     );
     let mut panel = Panel::new(Axis::linear("share of failing runs found"));

@@ -12,9 +12,9 @@ use crate::tables::mx_instabilities::grids::{STRESSES, Stress, TENFOLD};
 use exmy::error::Result;
 
 /// What is asked.
-pub(crate) const ASKS: &str = "Reproduced where fewer runs diverge with the study's interventions than without (95 % interval over seeds \
-     of the share's difference), and contradicted where more do; single ones are told where their interval excludes 0. \
-     E2M1 at ten times the rate is the control.";
+pub(crate) const ASKS: &str = "Reproduced where fewer runs diverge with the study's interventions than without \
+     (95 % interval over seeds of the share's difference), and contradicted where more do; single ones are named where \
+     their interval excludes 0. E2M1 at ten times the rate is the control.";
 
 /// The intervention that changes nothing but the last bits.
 const NULL: &str = "nothing";

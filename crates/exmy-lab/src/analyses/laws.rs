@@ -11,9 +11,9 @@ use crate::store::Trained;
 use exmy::error::Result;
 
 /// What is asked of laws.
-pub(crate) const ASKS: &str = "Reproduced where the laws of bf16 and of both hybrids are valid (exponents positive, beta at most 1) and \
-     explain 90 % of the variance, and that of full MX is not; contradicted where a hybrid's is not and full MX's is. Where \
-     there is no fit, there is no law if most runs diverged; otherwise it is not told.";
+pub(crate) const ASKS: &str = "Reproduced where the laws of bf16 and of both hybrids are valid (exponents positive, \
+     beta at most 1) and explain 90 % of the variance, and that of full MX is not; contradicted where a hybrid's is \
+     not and full MX's is. Where there is no fit, there is no law if most runs diverged; otherwise it is open.";
 
 /// What is asked of what was lost.
 pub(crate) const DAMAGE_ASKS: &str =
@@ -236,7 +236,7 @@ mod tests {
         let not = "not seen at this scale";
         assert_eq!(word([good, good, good, none(0)]), not, "no fit for another reason");
         assert_eq!(word([good, good, good, none(8)]), not, "half of the runs");
-        assert_eq!(word([good, none(0), good, good]), not, "a hybrid that is not told");
+        assert_eq!(word([good, none(0), good, good]), not, "a hybrid whose law is open");
         assert_eq!(word([good, none(0), good, bad]), not);
         assert_eq!(word([good, none(11), good, good]), "contradicted");
         assert_eq!(word([none(0), good, good, bad]), not);

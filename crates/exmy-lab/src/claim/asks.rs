@@ -72,7 +72,7 @@ impl Test {
                 let (wider, there) = if opposite { ("narrower", than) } else { ("wider", at) };
                 format!(
                     "the gap of {} above {} is {wider} with {} than with {} (interval of the difference \
-                     of paired gaps {side} 0) and told from 0 with {}",
+                     of paired gaps {side} 0) and the interval of the gap with {} excludes 0",
                     name(of),
                     name(over),
                     name(at),
