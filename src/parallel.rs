@@ -1,9 +1,16 @@
 //! Work divided between threads without changing a bit.
 //!
 //! Only *outputs* are divided, in chunks that the caller fixes; no sum crosses a thread. With the
-//! feature `parallel` the threads of rayon's current pool take the chunks one by one in order, so that
-//! one that is woken late, or sent elsewhere for a while, takes fewer; without it they run in order.
-//! Either way each chunk's result depends on its index alone.
+//! feature `parallel` each thread of rayon's current pool has a share of adjacent chunks, the same of
+//! every call, so that it finds in its own cache what it wrote in the call before. It takes them one by
+//! one, then those that are left of other shares: a thread that is woken late, or sent elsewhere for
+//! a while, takes fewer. Without the feature they run in order. Either way each chunk's result depends on
+//! its index alone.
+
+#[cfg(feature = "parallel")]
+use core::ops::Range;
+#[cfg(feature = "parallel")]
+use std::sync::Mutex;
 
 /// Calls `work(i, chunk)` for each chunk of `chunk_len` elements; the last one may be shorter.
 ///
@@ -58,8 +65,12 @@ pub fn for_each_chunk_of_two<A: Send, B: Send>(
 ) {
     #[cfg(feature = "parallel")]
     if a.len() > a_len && rayon::current_num_threads() > 1 {
-        let chunks = a.chunks_mut(a_len).zip(b.chunks_mut(b_len)).enumerate();
-        return taken(chunks, |(i, (a, b))| work(i, a, b));
+        let (mut a, mut b) = ((a, a_len), (b, b_len));
+        let shares = shares(chunks_of(&a).min(chunks_of(&b)), |share| {
+            let chunks = first_chunks(&mut a, share.len()).zip(first_chunks(&mut b, share.len()));
+            share.zip(chunks)
+        });
+        return taken(&shares, |(i, (a, b))| work(i, a, b));
     }
     for (i, (a, b)) in a.chunks_mut(a_len).zip(b.chunks_mut(b_len)).enumerate() {
         work(i, a, b);
@@ -86,12 +97,64 @@ pub fn for_each_chunk_of_three<A: Send, B: Send, C: Send>(
 ) {
     #[cfg(feature = "parallel")]
     if a.len() > a_len && rayon::current_num_threads() > 1 {
-        let chunks = a.chunks_mut(a_len).zip(b.chunks_mut(b_len)).zip(c.chunks_mut(c_len));
-        return taken(chunks.enumerate(), |(i, ((a, b), c))| work(i, a, b, c));
+        let (mut a, mut b, mut c) = ((a, a_len), (b, b_len), (c, c_len));
+        let count = chunks_of(&a).min(chunks_of(&b)).min(chunks_of(&c));
+        let shares = shares(count, |share| {
+            let a = first_chunks(&mut a, share.len());
+            let others = first_chunks(&mut b, share.len()).zip(first_chunks(&mut c, share.len()));
+            share.zip(a.zip(others))
+        });
+        return taken(&shares, |(i, (a, (b, c)))| work(i, a, b, c));
     }
     let chunks = a.chunks_mut(a_len).zip(b.chunks_mut(b_len)).zip(c.chunks_mut(c_len));
     for (i, ((a, b), c)) in chunks.enumerate() {
         work(i, a, b, c);
+    }
+}
+
+/// As [`for_each_chunk`]; whoever does a chunk has a workspace of `workspace_len` elements to itself, in
+/// which it finds what was left there. Work is divided between as many threads as there are workspaces.
+///
+/// # Panics
+/// If a length is 0, or there is no whole workspace.
+///
+/// ```
+/// let (mut sums, mut workspaces) = ([0; 3], [0; 4]);
+/// exmy::parallel::for_each_chunk_with((&mut sums, 1), (&mut workspaces, 2), |i, sum, workspace| {
+///     workspace.fill(i);
+///     sum[0] = workspace.iter().sum();
+/// });
+/// assert_eq!(sums, [0, 2, 4]);
+/// ```
+#[doc(hidden)]
+pub fn for_each_chunk_with<T: Send, W: Send>(
+    (data, chunk_len): (&mut [T], usize),
+    (workspaces, workspace_len): (&mut [W], usize),
+    work: impl Fn(usize, &mut [T], &mut [W]) + Sync + Send,
+) {
+    let mut workspaces = workspaces.chunks_exact_mut(workspace_len);
+    assert!(workspaces.len() > 0, "no workspace of {workspace_len} elements");
+    #[cfg(feature = "parallel")]
+    if data.len() > chunk_len && rayon::current_num_threads().min(workspaces.len()) > 1 {
+        let mut data = (data, chunk_len);
+        let shares = shares(chunks_of(&data), |share| {
+            let chunks = first_chunks(&mut data, share.len());
+            share.zip(chunks)
+        });
+        let times = shares.len().min(workspaces.len());
+        let workspaces = Mutex::new(workspaces);
+        let task = || {
+            let workspace = soon(&workspaces).and_then(|mut workspaces| workspaces.next());
+            if let Some(workspace) = workspace {
+                let workspace = core::cell::RefCell::new(workspace);
+                take(&shares, &|(i, chunk)| work(i, chunk, &mut workspace.borrow_mut()));
+            }
+        };
+        return joined(times, &task);
+    }
+    let Some(workspace) = workspaces.next() else { return };
+    for (i, chunk) in data.chunks_mut(chunk_len).enumerate() {
+        work(i, chunk, workspace);
     }
 }
 
@@ -114,7 +177,7 @@ pub fn for_each_index(count: usize, work: impl Fn(usize) + Sync + Send) {
 fn indices(count: usize, work: &(dyn Fn(usize) + Sync + Send)) {
     #[cfg(feature = "parallel")]
     if count > 1 && rayon::current_num_threads() > 1 {
-        return taken(0..count, work);
+        return taken(&shares(count, |share| share), work);
     }
     (0..count).for_each(work);
 }
@@ -129,7 +192,12 @@ fn chunks<T: Send>(
     assert!(chunk_len > 0, "chunks of length 0");
     #[cfg(feature = "parallel")]
     if data.len() > chunk_len && rayon::current_num_threads() > 1 {
-        return taken(data.chunks_mut(chunk_len).enumerate(), |(i, chunk)| work(i, chunk));
+        let mut data = (data, chunk_len);
+        let shares = shares(chunks_of(&data), |share| {
+            let chunks = first_chunks(&mut data, share.len());
+            share.zip(chunks)
+        });
+        return taken(&shares, |(i, chunk)| work(i, chunk));
     }
     for (i, chunk) in data.chunks_mut(chunk_len).enumerate() {
         work(i, chunk);
@@ -140,31 +208,71 @@ fn chunks<T: Send>(
 fn each<I: Iterator<Item: Send> + Send>(items: I, work: &(dyn Fn(usize, I::Item) + Sync + Send)) {
     #[cfg(feature = "parallel")]
     if items.size_hint().1.is_none_or(|most| most > 1) && rayon::current_num_threads() > 1 {
-        return taken(items.enumerate(), |(i, item)| work(i, item));
+        // No one knows where its items lie, so all threads have one share.
+        let most = items.size_hint().1.unwrap_or(usize::MAX);
+        let all = Mutex::new(items.enumerate().fuse());
+        let task = || take(core::slice::from_ref(&all), &|(i, item)| work(i, item));
+        return joined(rayon::current_num_threads().min(most), &task);
     }
     for (i, item) in items.enumerate() {
         work(i, item);
     }
 }
 
-/// Threads take the next item when they have done one.
-///
-/// rayon's own bridge from iterators makes two lists a call; tasks that are joined make none. A thread
-/// that waits within `work` for others may take further items meanwhile.
+/// Chunks of an output, and the elements of each.
 #[cfg(feature = "parallel")]
-fn taken<I: Iterator<Item: Send> + Send>(items: I, work: impl Fn(I::Item) + Sync + Send) {
-    let most = items.size_hint().1.unwrap_or(usize::MAX);
-    let items = std::sync::Mutex::new(items.fuse());
-    // An iterator that panicked is not asked again; the panic reaches the caller.
-    let next = || soon(&items)?.next();
-    let task = || core::iter::from_fn(next).for_each(&work);
-    joined(rayon::current_num_threads().min(most), &task);
+type Chunks<'a, T> = (&'a mut [T], usize);
+
+#[cfg(feature = "parallel")]
+fn chunks_of<T>((data, chunk_len): &Chunks<'_, T>) -> usize {
+    data.len().div_ceil(*chunk_len)
+}
+
+/// Takes the first `count` chunks off.
+#[cfg(feature = "parallel")]
+fn first_chunks<'a, T>(
+    (data, chunk_len): &mut Chunks<'a, T>,
+    count: usize,
+) -> core::slice::ChunksMut<'a, T> {
+    let end = data.len().min(count * *chunk_len);
+    data.split_off_mut(..end).unwrap_or_default().chunks_mut(*chunk_len)
+}
+
+/// `count` items in a share of adjacent ones for each thread.
+#[cfg(feature = "parallel")]
+fn shares<I>(count: usize, mut share: impl FnMut(Range<usize>) -> I) -> Vec<Mutex<I>> {
+    let threads = rayon::current_num_threads().min(count);
+    let end = |i: usize| (count as u128 * i as u128 / threads as u128) as usize;
+    (0..threads).map(|i| Mutex::new(share(end(i)..end(i + 1)))).collect()
+}
+
+/// Each thread takes the items of its own share one by one, then those that are left of others.
+///
+/// rayon's own bridge from iterators makes two lists a call and knows no shares. A thread that waits
+/// within `work` for others may take further items meanwhile.
+#[cfg(feature = "parallel")]
+fn taken<I: Iterator + Send>(shares: &[Mutex<I>], work: impl Fn(I::Item) + Sync) {
+    if !shares.is_empty() {
+        joined(shares.len(), &|| take(shares, &work));
+    }
+}
+
+/// What one thread does of [`taken`].
+#[cfg(feature = "parallel")]
+fn take<I: Iterator>(shares: &[Mutex<I>], work: &impl Fn(I::Item)) {
+    let own = rayon::current_thread_index().unwrap_or(0) % shares.len();
+    let (before, after) = shares.split_at(own);
+    for share in after.iter().chain(before) {
+        // An iterator that panicked is not asked again; the panic reaches the caller.
+        let next = || soon(share)?.next();
+        core::iter::from_fn(next).for_each(work);
+    }
 }
 
 /// The lock, which is held for some nanoseconds at a time: a thread that slept until it is free would
 /// be woken a thousand times later. `None` if a holder panicked.
 #[cfg(feature = "parallel")]
-fn soon<T>(of: &std::sync::Mutex<T>) -> Option<std::sync::MutexGuard<'_, T>> {
+fn soon<T>(of: &Mutex<T>) -> Option<std::sync::MutexGuard<'_, T>> {
     const TRIES: usize = 1000;
     for _ in 0..TRIES {
         match of.try_lock() {
@@ -280,8 +388,11 @@ pub fn threads() -> usize {
 pub fn at_once(count: usize, elements: usize) -> usize {
     const FOR_EACH: usize = 8;
     const ELEMENTS: usize = 1 << 22;
-    let most = ELEMENTS / elements.max(1);
-    most.clamp(threads(), FOR_EACH * threads()).min(count)
+    let most = (ELEMENTS / elements.max(1)).clamp(threads(), FOR_EACH * threads());
+    // As many in each part, and as many for each thread.
+    let parts = count.div_ceil(most).max(1);
+    let even = count.div_ceil(parts).next_multiple_of(threads());
+    even.min(most / threads() * threads()).min(count)
 }
 
 /// Runs `work` with exactly `threads` threads available to the functions of this module.

@@ -13,9 +13,10 @@
 //! partial sums (position mod 16), folded by halves. A position after the row's own enters no
 //! sum and its memory is not multiplied by anything, so infinities or NaNs there change nothing.
 //!
-//! Work is divided over (sequence, head) forward and (sequence, key head) backward, a few of them at
-//! a time, so that the working memory does not grow with the batch. The probabilities, `batch * heads * sequence²` values, are kept for
-//! the backward pass if the caller has the memory; if not, they are formed again, to the same bits.
+//! Work is divided over (sequence, head) forward and (sequence, key head) backward, so many at a time that
+//! the working memory does not grow with the batch. The probabilities, `batch * heads * sequence²` values,
+//! are kept for the backward pass if the caller has the memory; if not, they are formed again, to the
+//! same bits.
 
 mod causal;
 pub(crate) mod split;
@@ -68,17 +69,28 @@ impl Shape {
     }
 
     /// Elements of working memory for either pass with which all threads have work. With less fewer
-    /// have, down to one with the room of a (sequence, key head).
+    /// have, down to one with a workspace and the results of a (sequence, key head).
     pub fn scratch(&self) -> usize {
-        parallel::at_once(self.batch * self.kv_heads, self.unit()) * self.unit()
+        let (units, results) = (self.batch * self.kv_heads, self.results());
+        parallel::threads().min(units) * self.workspace()
+            + parallel::at_once(units, results) * results
     }
 
-    /// How many (sequence, key head) find room in working memory.
+    /// Divides working memory into workspaces of `workspace` elements, one a thread, and the `results` of
+    /// as many of `units` as are to be done before all are waited for.
     #[track_caller]
-    fn at_once(&self, scratch: usize) -> usize {
-        let one = self.unit();
-        assert!(scratch >= one, "scratch has {scratch} elements, {self:?} needs {one}");
-        scratch / one
+    fn divide<'a, T>(
+        &self,
+        scratch: &'a mut [T],
+        units: usize,
+        [workspace, results]: [usize; 2],
+    ) -> (&'a mut [T], &'a mut [T]) {
+        let (len, least) = (scratch.len(), workspace + results);
+        assert!(len >= least, "scratch has {len} elements, {self:?} needs {least}");
+        let workspaces = parallel::threads().min(units).min(len / least);
+        let (workspaces, rest) = scratch.split_at_mut(workspaces * workspace);
+        let at_once = parallel::at_once(units, results).min(rest.len() / results);
+        (workspaces, &mut rest[..at_once * results])
     }
 
     const fn group(&self) -> usize {
@@ -92,18 +104,15 @@ impl Shape {
         if wide > long { wide } else { long }
     }
 
-    /// Of one head of a sequence, forward: a transposed or packed head, the output, and the probabilities
-    /// where they are not kept.
-    const fn forward_unit(&self, keeps: bool) -> usize {
-        let own = if keeps { 0 } else { self.sequence * self.row() };
-        self.packed() + self.sequence * self.head_dim + own
+    /// Of one thread: a transposed or packed head; backward a head's dS; its probabilities where they are
+    /// not kept.
+    const fn workspace(&self) -> usize {
+        self.packed() + 2 * self.sequence * self.row()
     }
 
-    /// Of one (sequence, key head), backward: a transposed or packed head; dQ of the
-    /// group's heads, dK and dV; one head's dS, and its probabilities where they are not kept.
-    const fn unit(&self) -> usize {
-        let head = self.sequence * self.head_dim;
-        self.packed() + (self.group() + 2) * head + 2 * self.sequence * self.row()
+    /// Of one (sequence, key head): the outputs of a head, or dQ of the group's heads, dK and dV.
+    const fn results(&self) -> usize {
+        (self.group() + 2) * self.sequence * self.head_dim
     }
 
     #[track_caller]
@@ -147,31 +156,38 @@ pub fn attention<T: Real>(
     let rows = shape.sequence * shape.qkv_width();
     let out = shape.sequence * shape.width();
     let kept = shape.sequence * shape.row();
-    shape.at_once(scratch.len());
     // Heads do not meet on the way forward, so each is a unit of its own.
-    let (unit_len, heads) = (shape.forward_unit(keeps), shape.heads);
-    for units in parts(shape.batch * heads, scratch.len() / unit_len) {
+    let (results_len, heads) = (shape.sequence * shape.head_dim, shape.heads);
+    let units = shape.batch * heads;
+    let (workspaces, results) = shape.divide(scratch, units, [shape.workspace(), results_len]);
+    for units in parts(units, results.len() / results_len) {
+        let results = &mut results[..units.len() * results_len];
         let first = units.start;
-        let scratch = &mut scratch[..units.len() * unit_len];
-        let work = |unit: usize, scratch: &mut [T], probabilities: &mut [T]| {
+        let work = |unit: usize, output: &mut [T], p: &mut [T], packed: &mut [T]| {
             let (b, head) = ((first + unit) / heads, (first + unit) % heads);
-            forward_unit(*shape, &qkv[b * rows..][..rows], head, probabilities, scratch);
+            forward_unit(*shape, &qkv[b * rows..][..rows], head, p, packed, output);
         };
+        let workspaces = (&mut *workspaces, shape.workspace());
         if keeps {
-            let probabilities = &mut probabilities[first * kept..units.end * kept];
-            let (scratch, kept) = ((&mut *scratch, unit_len), (probabilities, kept));
-            parallel::for_each_chunk_of_two(scratch, kept, work);
+            let kept = probabilities[first * kept..units.end * kept].chunks_mut(kept);
+            let mut both: Vec<_> = results.chunks_mut(results_len).zip(kept).collect();
+            parallel::for_each_chunk_with((&mut both, 1), workspaces, |unit, both, workspace| {
+                let (output, p) = &mut both[0];
+                work(unit, output, p, workspace);
+            });
         } else {
-            parallel::for_each_chunk(scratch, unit_len, |unit, scratch| {
-                work(unit, scratch, &mut []);
+            let results = (&mut *results, results_len);
+            parallel::for_each_chunk_with(results, workspaces, |unit, output, workspace| {
+                let (packed, p) = workspace.split_at_mut(shape.packed());
+                work(unit, output, p, packed);
             });
         }
-        let scratch = &*scratch;
+        let results = &*results;
         let sequences = first / heads..units.end.div_ceil(heads);
         let y = &mut y[sequences.start * out..sequences.end * out];
         parallel::for_each_chunk(y, out, |b, y| {
             for (unit, head) in of_sequence(&units, sequences.start + b, heads) {
-                let output = &scratch[unit * unit_len + shape.packed()..];
+                let output = &results[unit * results_len..];
                 scatter(shape, output, 1, y, shape.width(), head * shape.head_dim);
             }
         });
@@ -205,23 +221,27 @@ pub fn attention_backward<T: Real>(
     let rows = shape.sequence * shape.qkv_width();
     let out = shape.sequence * shape.width();
     let kept = if keeps { shape.group() * shape.sequence * shape.row() } else { 0 };
-    let (unit_len, heads) = (shape.unit(), shape.kv_heads);
-    for units in parts(shape.batch * heads, shape.at_once(scratch.len())) {
-        let scratch = &mut scratch[..units.len() * unit_len];
-        parallel::for_each_chunk(scratch, unit_len, |unit, scratch| {
+    let (results_len, heads) = (shape.results(), shape.kv_heads);
+    let units = shape.batch * heads;
+    let (workspaces, results) = shape.divide(scratch, units, [shape.workspace(), results_len]);
+    for units in parts(units, results.len() / results_len) {
+        let results = &mut results[..units.len() * results_len];
+        let workspaces = (&mut *workspaces, shape.workspace());
+        let of_units = (&mut *results, results_len);
+        parallel::for_each_chunk_with(of_units, workspaces, |unit, results, workspace| {
             let unit = units.start + unit;
             let (b, kv) = (unit / heads, unit % heads);
             let (qkv, dy) = (&qkv[b * rows..][..rows], &dy[b * out..][..out]);
             let probabilities = &probabilities[unit * kept..][..kept];
-            backward_unit(*shape, qkv, kv, probabilities, dy, scratch);
+            backward_unit(*shape, qkv, kv, probabilities, dy, workspace, results);
         });
-        let scratch = &*scratch;
+        let results = &*results;
         let sequences = units.start / heads..units.end.div_ceil(heads);
         let dqkv = &mut dqkv[sequences.start * rows..sequences.end * rows];
         parallel::for_each_chunk(dqkv, rows, |b, dqkv| {
             let (hd, width) = (shape.head_dim, shape.qkv_width());
             for (unit, kv) in of_sequence(&units, sequences.start + b, heads) {
-                let dq = &scratch[unit * unit_len + shape.packed()..];
+                let dq = &results[unit * results_len..];
                 let dk = &dq[shape.group() * shape.sequence * hd..];
                 let dv = &dk[shape.sequence * hd..];
                 scatter(shape, dq, shape.group(), dqkv, width, kv * shape.group() * hd);
@@ -284,23 +304,20 @@ fn probabilities_of<T: Real>(
 }
 
 kernel! {
-    /// One head of a sequence; `qkv` are the sequence's rows. The probabilities are left in their slice,
-    /// unless it is empty.
+    /// One head of a sequence; `qkv` are the sequence's rows. Its probabilities are left in `p`.
     fn forward_unit<'a, T: Real>(
         shape: Shape,
         qkv: &'a [T],
         head: usize,
-        probabilities: &'a mut [T],
-        scratch: &'a mut [T],
+        p: &'a mut [T],
+        packed: &'a mut [T],
+        out: &'a mut [T],
     ) {
         let (n, hd, row) = (shape.sequence, shape.head_dim, shape.row());
-        let (packed, rest) = scratch.split_at_mut(shape.packed());
-        let (out, own) = rest.split_at_mut(n * hd);
         let q = Rows { data: &qkv[head * hd..], stride: shape.qkv_width() };
         let k = Rows { data: &qkv[(shape.heads + head / shape.group()) * hd..], ..q };
         let v = Rows { data: &k.data[shape.kv_heads * hd..], ..q };
         let scale = T::ONE / T::from_f64(hd as f64).sqrt();
-        let p = if probabilities.is_empty() { own } else { probabilities };
         let p = &mut p[..n * row];
         probabilities_of(shape, q, k, scale, packed, p);
         if !vectors::lower(n, hd, row, p, v, packed, out) {
@@ -310,21 +327,21 @@ kernel! {
 }
 
 kernel! {
-    /// Gradients of what [`forward_unit`] read, left in `scratch` as dQ of each head, dK, dV.
+    /// Gradients of what [`forward_unit`] read, left in `results` as dQ of each head, dK, dV.
     fn backward_unit<'a, T: Real>(
         shape: Shape,
         qkv: &'a [T],
         kv: usize,
         probabilities: &'a [T],
         dy: &'a [T],
-        scratch: &'a mut [T],
+        workspace: &'a mut [T],
+        results: &'a mut [T],
     ) {
         let (n, hd, row, group) = (shape.sequence, shape.head_dim, shape.row(), shape.group());
-        let (packed, rest) = scratch.split_at_mut(shape.packed());
-        let (dq, rest) = rest.split_at_mut(group * n * hd);
-        let (dk, rest) = rest.split_at_mut(n * hd);
-        let (dv, rest) = rest.split_at_mut(n * hd);
+        let (packed, rest) = workspace.split_at_mut(shape.packed());
         let (ds, own) = rest.split_at_mut(n * row);
+        let (dq, rest) = results.split_at_mut(group * n * hd);
+        let (dk, dv) = rest.split_at_mut(n * hd);
         let k = Rows { data: &qkv[(shape.heads + kv) * hd..], stride: shape.qkv_width() };
         let v = Rows { data: &k.data[shape.kv_heads * hd..], ..k };
         dk.fill(T::ZERO);
@@ -389,8 +406,8 @@ mod tests {
                 for (kept, pairs) in [(true, pairs), (false, pairs), (true, 1), (false, 3)] {
                     let len = if kept { shape.probabilities() } else { 0 };
                     let (mut y, mut p) = (nan(dy.len()), nan(len));
-                    let room = pairs * shape.unit();
-                    let (mut scratch, mut dqkv) = (nan(room + 5), nan(qkv.len()));
+                    let len = pairs * (shape.workspace() + shape.results());
+                    let (mut scratch, mut dqkv) = (nan(len + 5), nan(qkv.len()));
                     with_level(level, || {
                         attention(&shape, &qkv, &mut y, &mut p, &mut scratch);
                         attention_backward(&shape, &qkv, &p, &dy, &mut dqkv, &mut scratch);
