@@ -120,7 +120,7 @@ pub fn matmul_serial(a: View<'_, f32>, b: View<'_, f32>, c: ViewMut<'_, f32>, ou
     check(&a, &b, &c);
     #[cfg(all(target_arch = "x86_64", feature = "fast-f32"))]
     if has_vectors() {
-        return in_vectors(a, b, c, output, 1);
+        return in_vectors(a, b, c, output, false);
     }
     #[cfg(feature = "fast-f32")]
     if fast::follows_the_order() {
@@ -129,63 +129,30 @@ pub fn matmul_serial(a: View<'_, f32>, b: View<'_, f32>, c: ViewMut<'_, f32>, ou
     matmul_reference(a, b, c, output);
 }
 
-/// The product by the kernel of vectors of sixteen, which the caller knows to be there, in pieces for
-/// `threads` threads.
+/// The product by the kernel of vectors of sixteen, which the caller knows to be there, by all threads or by
+/// this one.
 #[cfg(all(target_arch = "x86_64", feature = "fast-f32"))]
 fn in_vectors(
     a: View<'_, f32>,
     b: View<'_, f32>,
     mut c: ViewMut<'_, f32>,
     output: Output,
-    threads: usize,
+    by_all: bool,
 ) {
     let (rows, cols, stride) = (c.rows(), c.cols(), c.row_stride());
     if rows == 0 || cols == 0 {
         return;
     }
-    let first = c.data().as_mut_ptr();
-    let whole = avx512::Place { first, stride, rows, cols };
-    if threads <= 1 {
-        // SAFETY: AVX-512 by the level; the view is exclusively borrowed and of that shape, and
-        // shapes were compared.
-        return unsafe { avx512::matmul(a, b, whole, output) };
+    let whole = avx512::Place { first: c.data().as_mut_ptr(), stride, rows, cols };
+    // SAFETY: AVX-512 by the level; the view is exclusively borrowed and of that shape, and shapes were
+    // compared.
+    unsafe {
+        if by_all {
+            avx512::matmul_by_all(a, b, whole, output);
+        } else {
+            avx512::matmul(a, b, whole, output);
+        }
     }
-    let (high, wide) = piece((rows, cols), a.col_stride() != 1, threads);
-    let across = cols.div_ceil(wide);
-    let work = |i: usize, whole: avx512::Place| {
-        let (top, left) = (i / across * high, i % across * wide);
-        let (rows, cols) = (high.min(rows - top), wide.min(cols - left));
-        let first = whole.first.wrapping_add(top * stride + left);
-        let (a, b) = (a.rows_range(top..top + rows), b.cols_range(left..left + cols));
-        // SAFETY: as above, of elements that no other piece has.
-        unsafe { avx512::matmul(a, b, avx512::Place { first, stride, rows, cols }, output) };
-    };
-    crate::parallel::for_each_index(rows.div_ceil(high) * across, |i| work(i, whole));
-}
-
-/// Rows and columns of the pieces of an output that takes `threads` threads the least time, in whole
-/// tiles of 8 rows and 48 columns. A piece's time is that of its products and of packing its operands: an
-/// element of the right one costs as much as some fifteen multiply-adds, one of the left some forty where
-/// its rows are `turned`, columns in memory, and else hardly anything. Threads make a few pieces each, and at
-/// the end all wait for the last: with more threads the likelier for one that comes late.
-#[cfg(all(target_arch = "x86_64", feature = "fast-f32"))]
-fn piece((rows, cols): (usize, usize), turned: bool, threads: usize) -> (usize, usize) {
-    const MOST_ROUNDS: usize = 4;
-    let (left, right) = (if turned { 40 } else { 2 }, 15);
-    let sizes = (1..=MOST_ROUNDS * threads).flat_map(|across| {
-        let wide = cols.div_ceil(across).next_multiple_of(48);
-        (1..=MOST_ROUNDS).map(move |rounds| {
-            let down = (rounds * threads).div_ceil(across);
-            (rows.div_ceil(down).next_multiple_of(8), wide)
-        })
-    });
-    // In fiftieths of a multiply-add.
-    let time = |&(high, wide): &(usize, usize)| {
-        let pieces = rows.div_ceil(high) * cols.div_ceil(wide);
-        let (high, wide) = (high.min(rows), wide.min(cols));
-        (50 * pieces.div_ceil(threads) + threads) * (high * wide + left * high + right * wide)
-    };
-    sizes.min_by_key(time).unwrap_or((rows, cols))
 }
 
 /// `c = a b` or `c += a b`, divided between threads; bit-equal to [`matmul_reference`].
@@ -203,7 +170,7 @@ pub fn matmul(a: View<'_, f32>, b: View<'_, f32>, c: ViewMut<'_, f32>, output: O
         let worth = threads > 1 && rows * c.cols() * a.cols() >= WORTH_DIVIDING;
         #[cfg(all(target_arch = "x86_64", feature = "fast-f32"))]
         if worth && has_vectors() {
-            return in_vectors(a, b, c, output, threads);
+            return in_vectors(a, b, c, output, true);
         }
         if worth && rows > 1 {
             let band = rows.div_ceil(threads).next_multiple_of(16);
@@ -359,10 +326,12 @@ mod tests {
         }
     }
 
-    /// Square, long, wide and small outputs, on as many threads as make pieces of any shape.
+    /// Square, long, wide and small outputs, on as many threads as make pieces of any shape; the last is
+    /// so deep that it is not packed at once.
     #[test]
     fn threads_change_nothing() {
-        for (rows, cols, depth) in [(192, 130, 520), (400, 20, 64), (9, 700, 90), (64, 64, 64)] {
+        let shapes = [(192, 130, 520), (400, 20, 64), (9, 700, 90), (64, 64, 64), (50, 190, 7400)];
+        for (rows, cols, depth) in shapes {
             let (a, b) = (random(rows * depth, 1), random(depth * cols, 2));
             let (a, b) = (View::new(&a, depth, rows).t(), View::new(&b, depth, cols));
             let mut expected = random(rows * cols, 3);
@@ -376,18 +345,6 @@ mod tests {
                 assert_eq!(&expected, got, "{rows} x {cols} x {depth}, {threads} threads");
             }
         }
-    }
-
-    /// Long outputs in bands of rows, four a thread; square ones in pieces of both, one a thread.
-    #[test]
-    #[cfg(all(target_arch = "x86_64", feature = "fast-f32"))]
-    fn pieces_are_enough_for_all_threads() {
-        assert_eq!(piece((8192, 192), false, 2), (1024, 192));
-        assert_eq!(piece((8192, 1024), false, 16), (256, 528));
-        assert_eq!(piece((1024, 192), true, 16), (64, 192));
-        assert_eq!(piece((192, 512), true, 16), (48, 144));
-        assert_eq!(piece((8, 4800), false, 4), (8, 1200));
-        assert_eq!(piece((1, 1), false, 16), (8, 48));
     }
 
     /// Rows of an output that are not adjacent: what lies between is not written.

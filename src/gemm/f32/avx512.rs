@@ -15,10 +15,12 @@ use core::arch::x86_64::{
     __m512, __mmask16, _mm512_add_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_mask_storeu_ps,
     _mm512_maskz_loadu_ps, _mm512_set1_ps, _mm512_setzero_ps,
 };
-use std::cell::RefCell;
+use core::ops::Range;
+use std::cell::{Cell, RefCell};
 
 use super::{K_BLOCK, Output};
 use crate::gemm::turn::turn;
+use crate::parallel;
 use crate::slice::View;
 
 /// Rows of a tile.
@@ -29,6 +31,15 @@ const WIDTH: usize = 16;
 const ACROSS: usize = 3;
 /// Columns whose block of K is packed at once: 1 MiB, half of a second-level cache.
 const NEAR: usize = 1008;
+
+/// Numbers of a tile's columns in a whole block of K.
+const CHUNK: usize = K_BLOCK * WIDTH * ACROSS;
+/// Numbers of eight rows in a whole block of K.
+const EIGHT: usize = K_BLOCK * ROWS;
+/// Eights of rows that are as much as a tile's columns.
+const SIX: usize = CHUNK / EIGHT;
+/// Numbers that are packed before they are multiplied: 8 MiB, which the threads' caches hold together.
+const MOST_PACKED: usize = 1 << 21;
 
 /// Where a part of the output lies.
 #[derive(Clone, Copy)]
@@ -48,77 +59,194 @@ unsafe impl Sync for Place {}
 thread_local! {
     /// Packed blocks, kept from call to call: what is there is overwritten.
     static PACKED: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+    /// The same for a product that all threads make, kept by the one that asks for it.
+    static SHARED: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
 }
 
-/// `c = a b` or `c += a b`.
+/// The left operand.
+#[derive(Clone, Copy)]
+enum Left<'a> {
+    /// Its rows are adjacent numbers, or it is packed where it is needed.
+    View(View<'a, f32>),
+    /// Packed by eights of rows, [`EIGHT`] numbers each.
+    Packed(&'a [f32]),
+}
+
+impl Left<'_> {
+    /// `rows` rows from row `i`, all of one eight, in the block `k`; and the steps from row to row and from
+    /// position to position.
+    fn rows<'b>(
+        &'b self,
+        (i, rows): (usize, usize),
+        k: &Range<usize>,
+        own: &'b mut [f32],
+    ) -> (&'b [f32], [usize; 2]) {
+        match self {
+            Self::View(a) if a.col_stride() == 1 => {
+                let first = (i * a.row_stride() + k.start).min(a.data().len());
+                (&a.data()[first..], [a.row_stride(), 1])
+            }
+            Self::View(a) => {
+                pack_left(*a, i..i + rows, k.clone(), own);
+                (own, [1, ROWS])
+            }
+            Self::Packed(eights) => (&eights[i / ROWS * EIGHT + i % ROWS..], [1, ROWS]),
+        }
+    }
+}
+
+/// What one block of K adds to a part of the output: rows `from` and on of the left operand with the packed
+/// columns of the right one.
+///
+/// # Safety
+/// This CPU has AVX-512 F; `c` is a place inside of memory that nothing else reads or writes meanwhile.
+/// `left` has `c.rows` rows from `from`, a multiple of eight if they are packed, with all positions of `k`;
+/// `right` holds `c.cols` columns of as many.
+unsafe fn block(
+    (left, from): (Left<'_>, usize),
+    right: &[f32],
+    k: &Range<usize>,
+    c: Place,
+    end: End,
+    own: &mut [f32],
+) {
+    let wide = WIDTH * ACROSS;
+    let mut i = 0;
+    while i < c.rows {
+        let rows = match c.rows - i {
+            ROWS.. => ROWS,
+            4.. => 4,
+            _ => 1,
+        };
+        let (numbers, steps) = left.rows((from + i, rows), k, own);
+        for (at, packed) in (0..c.cols).step_by(wide).zip(right.chunks(K_BLOCK * wide)) {
+            let width = (c.cols - at).min(wide);
+            // SAFETY: row `i` and column `at` are in the place.
+            let out = unsafe { c.first.add(i * c.stride + at) };
+            let step = width.next_multiple_of(WIDTH);
+            let tile = Tile { packed, step, len: k.len(), out, stride: c.stride, width, end };
+            // SAFETY: `numbers` holds `rows` rows of the block's positions: a view's elements lie in its
+            // data, and packed rows were written. `packed` holds as many rows of the tile's vectors. The
+            // CPU is the caller's promise.
+            unsafe { rows_of_sums(rows, numbers, steps, tile) };
+        }
+        i += rows;
+    }
+}
+
+/// `c = a b` or `c += a b` on the calling thread.
 ///
 /// # Safety
 /// This CPU has AVX-512 F; `c` is a place of as many rows as `a` and columns as `b`, inside of
 /// memory that nothing else reads or writes meanwhile; `a` has as many columns as `b` rows.
 pub(super) unsafe fn matmul(a: View<'_, f32>, b: View<'_, f32>, c: Place, output: Output) {
-    PACKED.with_borrow_mut(|(right, left)| {
+    PACKED.with_borrow_mut(|(right, own)| {
         right.resize(K_BLOCK * NEAR, 0.0);
-        left.resize(K_BLOCK * ROWS, 0.0);
-        let depth = a.cols();
+        own.resize(EIGHT, 0.0);
         for j in (0..c.cols).step_by(NEAR) {
             let cols = NEAR.min(c.cols - j);
-            let mut k = 0;
-            // One pass even for K = 0, whose product is +0.
-            loop {
-                let len = K_BLOCK.min(depth - k);
-                pack_right(b, k..k + len, j..j + cols, right);
-                let add = k > 0 || output == Output::Accumulate;
-                let mut i = 0;
-                while i < c.rows {
-                    let rows = match c.rows - i {
-                        ROWS.. => ROWS,
-                        4.. => 4,
-                        _ => 1,
-                    };
-                    let (from, steps) = if a.col_stride() == 1 {
-                        (
-                            &a.data()[(i * a.row_stride() + k).min(a.data().len())..],
-                            [a.row_stride(), 1],
-                        )
-                    } else {
-                        pack_left(a, i..i + rows, k..k + len, left);
-                        (&left[..], [1, ROWS])
-                    };
-                    for (tile, packed) in right.chunks(K_BLOCK * WIDTH * ACROSS).enumerate() {
-                        let at = tile * WIDTH * ACROSS;
-                        if at >= cols {
-                            break;
-                        }
-                        let wide = WIDTH * ACROSS;
-                        let width = (cols - at).min(wide);
-                        // SAFETY: rows `i..i + rows` and columns up to `j + cols` are in the place.
-                        let out = unsafe { c.first.add(i * c.stride + j + at) };
-                        let end = if add { End::Add } else { End::Store };
-                        let step = width.next_multiple_of(WIDTH);
-                        let tile = Tile { packed, step, len, out, stride: c.stride, width, end };
-                        // SAFETY: `from` holds `rows` rows of `len` numbers: a view's elements lie
-                        // in its data, and packed rows were written. `packed` holds `len` rows of
-                        // the tile's vectors. The CPU is the caller's promise.
-                        unsafe { rows_of_sums(rows, from, steps, tile) };
-                    }
-                    i += rows;
-                }
-                k += len;
-                if k == depth {
-                    break;
-                }
+            for k in blocks(a.cols()) {
+                pack_right(b, k.clone(), j..j + cols, right);
+                let part = Place { first: c.first.wrapping_add(j), cols, ..c };
+                let left = (Left::View(a), 0);
+                // SAFETY: columns `j..j + cols` of the place; the shapes are the caller's promise, and the
+                // block was packed.
+                unsafe { block(left, right, &k, part, end(&k, output), own) };
             }
         }
     });
 }
 
+/// The blocks of K; one even for K = 0, whose product is +0.
+fn blocks(depth: usize) -> impl ExactSizeIterator<Item = Range<usize>> {
+    (0..depth.div_ceil(K_BLOCK).max(1)).map(move |block| {
+        let first = block * K_BLOCK;
+        first..depth.min(first + K_BLOCK)
+    })
+}
+
+/// The first block's sums are stored, unless they are added to what is there.
+fn end(k: &Range<usize>, output: Output) -> End {
+    if k.start > 0 || output == Output::Accumulate { End::Add } else { End::Store }
+}
+
+/// [`matmul`] by all threads. Operands are packed once for all of them, some blocks of K at a time, in
+/// chunks that threads divide; then they divide the output, in pieces of which each thread makes many: a
+/// thread that is held up delays the others by no more than one.
+///
+/// # Safety
+/// As [`matmul`].
+pub(super) unsafe fn matmul_by_all(a: View<'_, f32>, b: View<'_, f32>, c: Place, output: Output) {
+    let depth = a.cols();
+    let tiles = c.cols.div_ceil(WIDTH * ACROSS);
+    // Rows of numbers that are not adjacent are packed too.
+    let turned = a.col_stride() != 1;
+    let sixes = if turned { c.rows.div_ceil(ROWS * SIX) } else { 0 };
+    let chunks = tiles + sixes;
+    let all = blocks(depth).len();
+    let parts = all.div_ceil((MOST_PACKED / (chunks * CHUNK)).max(1));
+    let at_once = all.div_ceil(parts);
+    // A nested call on this thread finds none, and makes its own.
+    let mut packed = SHARED.take();
+    packed.resize(packed.len().max(at_once * chunks * CHUNK), 0.0);
+    for first in (0..all).step_by(at_once) {
+        let last = all.min(first + at_once);
+        let k = |block: usize| block * K_BLOCK..depth.min((block + 1) * K_BLOCK);
+        let packed = &mut packed[..(last - first) * chunks * CHUNK];
+        parallel::for_each_chunk(packed, CHUNK, |i, out| {
+            let (k, chunk) = (k(first + i / chunks), i % chunks);
+            if let Some(six) = chunk.checked_sub(tiles) {
+                let top = six * SIX * ROWS;
+                pack_left_six(a, top..c.rows.min(top + SIX * ROWS), k, out);
+            } else {
+                let left = chunk * WIDTH * ACROSS;
+                pack_right(b, k, left..c.cols.min(left + WIDTH * ACROSS), out);
+            }
+        });
+        let packed = &*packed;
+        let (high, wide) = piece(c.rows, tiles, (last - first) * K_BLOCK.min(depth.max(1)));
+        let across = tiles.div_ceil(wide);
+        parallel::for_each_index(c.rows.div_ceil(high) * across, |i| {
+            // All of `c`, not the pointer in it alone, is what may be sent.
+            let whole = c;
+            let (top, tile) = (i / across * high, i % across * wide);
+            let left = tile * WIDTH * ACROSS;
+            let rows = high.min(whole.rows - top);
+            let cols = (wide * WIDTH * ACROSS).min(whole.cols - left);
+            let place = whole.first.wrapping_add(top * whole.stride + left);
+            let part = Place { first: place, rows, cols, ..whole };
+            for (packed, block_of_k) in packed.chunks(chunks * CHUNK).zip(first..last) {
+                let k = k(block_of_k);
+                let (right, eights) = packed.split_at(tiles * CHUNK);
+                let rows = if turned { Left::Packed(eights) } else { Left::View(a) };
+                let end = end(&k, output);
+                // SAFETY: a part of the place that no other piece has, whose top is a multiple of eight;
+                // the shapes are the caller's promise, and the block was packed.
+                unsafe { block((rows, top), &right[tile * CHUNK..], &k, part, end, &mut []) };
+            }
+        });
+    }
+    SHARED.set(packed);
+}
+
+/// Rows and tiles across of the pieces of an output of `rows` rows and `tiles` tiles across, each a sum of
+/// `depth` products. Whole rows as far as a packed block of K stays in the second-level cache.
+fn piece(rows: usize, tiles: usize, depth: usize) -> (usize, usize) {
+    /// Pieces a thread makes.
+    const EACH: usize = 16;
+    /// Multiply-adds that are worth a piece of their own: some twenty microseconds.
+    const LEAST: usize = 1 << 20;
+    let eights = rows.div_ceil(ROWS);
+    let least = LEAST.div_ceil(ROWS * WIDTH * ACROSS * depth);
+    let area = (eights * tiles).div_ceil(EACH * parallel::threads()).max(least);
+    let most = NEAR / (WIDTH * ACROSS);
+    let even = tiles.div_ceil(tiles.div_ceil(most));
+    let wide = even.min(area);
+    (area.div_ceil(wide).min(eights) * ROWS, wide)
+}
+
 /// A block of K of the right operand: tile by tile, row by row, its columns in whole vectors.
-fn pack_right(
-    b: View<'_, f32>,
-    k: core::ops::Range<usize>,
-    cols: core::ops::Range<usize>,
-    out: &mut [f32],
-) {
+fn pack_right(b: View<'_, f32>, k: Range<usize>, cols: Range<usize>, out: &mut [f32]) {
     let wide = WIDTH * ACROSS;
     let tiles = cols.clone().step_by(wide).zip(out.chunks_mut(K_BLOCK * wide));
     for (j, out) in tiles {
@@ -156,13 +284,8 @@ fn pack_right(
     }
 }
 
-/// Rows of the left operand, interleaved.
-fn pack_left(
-    a: View<'_, f32>,
-    rows: core::ops::Range<usize>,
-    k: core::ops::Range<usize>,
-    out: &mut [f32],
-) {
+/// Rows of the left operand, interleaved: up to eight.
+fn pack_left(a: View<'_, f32>, rows: Range<usize>, k: Range<usize>, out: &mut [f32]) {
     let count = rows.len();
     if a.row_stride() == 1 && count == ROWS {
         let out = out.as_chunks_mut::<ROWS>().0;
@@ -176,6 +299,23 @@ fn pack_left(
         for (i, out) in rows.clone().zip(out) {
             *out = a.at(i, k);
         }
+    }
+}
+
+/// Six eights of rows of the left operand, each as [`pack_left`] leaves it. Columns in memory are read once,
+/// for all six: where their distance is a power of two they share few places of the first-level cache.
+fn pack_left_six(a: View<'_, f32>, rows: Range<usize>, k: Range<usize>, out: &mut [f32]) {
+    if a.row_stride() == 1 && rows.len() == SIX * ROWS {
+        for (at, k) in k.enumerate() {
+            let from = &a.data()[k * a.col_stride() + rows.start..];
+            for (eight, out) in from.as_chunks::<ROWS>().0.iter().zip(out.chunks_exact_mut(EIGHT)) {
+                out[at * ROWS..][..ROWS].copy_from_slice(eight);
+            }
+        }
+        return;
+    }
+    for (top, out) in rows.clone().step_by(ROWS).zip(out.chunks_mut(EIGHT)) {
+        pack_left(a, top..rows.end.min(top + ROWS), k.clone(), out);
     }
 }
 
@@ -277,7 +417,7 @@ impl<'a> Columns<'a> {
         rows: usize,
         left: &[f32],
         steps: [usize; 2],
-        range: core::ops::Range<usize>,
+        range: Range<usize>,
         out: &mut [f32],
         (stride, width): (usize, usize),
         end: End,
