@@ -445,4 +445,28 @@ mod tests {
         let heard = std::panic::catch_unwind(run).unwrap_err();
         assert_eq!(heard.downcast_ref::<&str>(), Some(&"the seventh"));
     }
+
+    /// Each chunk once and by its own index, whatever the threads, lengths and workspaces.
+    #[test]
+    fn shares_cover_every_chunk_once() {
+        for threads in [1, 2, 3, 7] {
+            for (len, chunk) in [(0, 3), (1, 3), (7, 3), (9, 3), (40, 1)] {
+                let mut out = vec![0; len];
+                let mut seen = vec![0; len];
+                let mut workspaces = vec![0; 3];
+                let expected: Vec<usize> = (0..len).map(|i| 1 + i / chunk).collect();
+                let run = || {
+                    for_each_chunk_with((&mut out, chunk), (&mut workspaces, 1), |i, out, own| {
+                        own[0] = i + 1;
+                        out.iter_mut().for_each(|out| *out += own[0]);
+                    });
+                    for_each_chunk(&mut seen, chunk, |i, out| {
+                        out.iter_mut().for_each(|out| *out += i + 1);
+                    });
+                };
+                with_threads(threads, run).unwrap();
+                assert_eq!((&out, &seen), (&expected, &expected), "{threads} threads, {len}");
+            }
+        }
+    }
 }

@@ -34,11 +34,12 @@ const NEAR: usize = 1008;
 
 /// Numbers of a tile's columns in a whole block of K.
 const CHUNK: usize = K_BLOCK * WIDTH * ACROSS;
-/// Numbers of eight rows in a whole block of K.
-const EIGHT: usize = K_BLOCK * ROWS;
-/// Eights of rows that are as much as a tile's columns.
-const SIX: usize = CHUNK / EIGHT;
-/// Numbers that are packed before they are multiplied: 8 MiB, which the threads' caches hold together.
+/// Numbers of a panel of the left operand: eight rows in a whole block of K.
+const PANEL: usize = K_BLOCK * ROWS;
+/// Panels that hold as many numbers as a tile's columns.
+const PANELS: usize = CHUNK / PANEL;
+/// Numbers that are packed before they are multiplied, but for a single block of K that has more: 8 MiB, which
+/// the threads' caches hold together.
 const MOST_PACKED: usize = 1 << 21;
 
 /// Where a part of the output lies.
@@ -68,12 +69,12 @@ thread_local! {
 enum Left<'a> {
     /// Its rows are adjacent numbers, or it is packed where it is needed.
     View(View<'a, f32>),
-    /// Packed by eights of rows, [`EIGHT`] numbers each.
+    /// Packed by panels of rows, [`PANEL`] numbers each.
     Packed(&'a [f32]),
 }
 
 impl Left<'_> {
-    /// `rows` rows from row `i`, all of one eight, in the block `k`; and the steps from row to row and from
+    /// `rows` rows from row `i`, all of one panel, in the block `k`; and the steps from row to row and from
     /// position to position.
     fn rows<'b>(
         &'b self,
@@ -90,7 +91,7 @@ impl Left<'_> {
                 pack_left(*a, i..i + rows, k.clone(), own);
                 (own, [1, ROWS])
             }
-            Self::Packed(eights) => (&eights[i / ROWS * EIGHT + i % ROWS..], [1, ROWS]),
+            Self::Packed(panels) => (&panels[i / ROWS * PANEL + i % ROWS..], [1, ROWS]),
         }
     }
 }
@@ -142,7 +143,7 @@ unsafe fn block(
 pub(super) unsafe fn matmul(a: View<'_, f32>, b: View<'_, f32>, c: Place, output: Output) {
     PACKED.with_borrow_mut(|(right, own)| {
         right.resize(K_BLOCK * NEAR, 0.0);
-        own.resize(EIGHT, 0.0);
+        own.resize(PANEL, 0.0);
         for j in (0..c.cols).step_by(NEAR) {
             let cols = NEAR.min(c.cols - j);
             for k in blocks(a.cols()) {
@@ -181,8 +182,8 @@ pub(super) unsafe fn matmul_by_all(a: View<'_, f32>, b: View<'_, f32>, c: Place,
     let tiles = c.cols.div_ceil(WIDTH * ACROSS);
     // Rows of numbers that are not adjacent are packed too.
     let turned = a.col_stride() != 1;
-    let sixes = if turned { c.rows.div_ceil(ROWS * SIX) } else { 0 };
-    let chunks = tiles + sixes;
+    let left_chunks = if turned { c.rows.div_ceil(ROWS * PANELS) } else { 0 };
+    let chunks = tiles + left_chunks;
     let all = blocks(depth).len();
     let parts = all.div_ceil((MOST_PACKED / (chunks * CHUNK)).max(1));
     let at_once = all.div_ceil(parts);
@@ -195,9 +196,9 @@ pub(super) unsafe fn matmul_by_all(a: View<'_, f32>, b: View<'_, f32>, c: Place,
         let packed = &mut packed[..(last - first) * chunks * CHUNK];
         parallel::for_each_chunk(packed, CHUNK, |i, out| {
             let (k, chunk) = (k(first + i / chunks), i % chunks);
-            if let Some(six) = chunk.checked_sub(tiles) {
-                let top = six * SIX * ROWS;
-                pack_left_six(a, top..c.rows.min(top + SIX * ROWS), k, out);
+            if let Some(left_chunk) = chunk.checked_sub(tiles) {
+                let top = left_chunk * PANELS * ROWS;
+                pack_left_panels(a, top..c.rows.min(top + PANELS * ROWS), k, out);
             } else {
                 let left = chunk * WIDTH * ACROSS;
                 pack_right(b, k, left..c.cols.min(left + WIDTH * ACROSS), out);
@@ -217,8 +218,8 @@ pub(super) unsafe fn matmul_by_all(a: View<'_, f32>, b: View<'_, f32>, c: Place,
             let part = Place { first: place, rows, cols, ..whole };
             for (packed, block_of_k) in packed.chunks(chunks * CHUNK).zip(first..last) {
                 let k = k(block_of_k);
-                let (right, eights) = packed.split_at(tiles * CHUNK);
-                let rows = if turned { Left::Packed(eights) } else { Left::View(a) };
+                let (right, panels) = packed.split_at(tiles * CHUNK);
+                let rows = if turned { Left::Packed(panels) } else { Left::View(a) };
                 let end = end(&k, output);
                 // SAFETY: a part of the place that no other piece has, whose top is a multiple of eight;
                 // the shapes are the caller's promise, and the block was packed.
@@ -236,13 +237,13 @@ fn piece(rows: usize, tiles: usize, depth: usize) -> (usize, usize) {
     const EACH: usize = 16;
     /// Multiply-adds that are worth a piece of their own: some twenty microseconds.
     const LEAST: usize = 1 << 20;
-    let eights = rows.div_ceil(ROWS);
+    let panels = rows.div_ceil(ROWS);
     let least = LEAST.div_ceil(ROWS * WIDTH * ACROSS * depth);
-    let area = (eights * tiles).div_ceil(EACH * parallel::threads()).max(least);
+    let area = (panels * tiles).div_ceil(EACH * parallel::threads()).max(least);
     let most = NEAR / (WIDTH * ACROSS);
     let even = tiles.div_ceil(tiles.div_ceil(most));
     let wide = even.min(area);
-    (area.div_ceil(wide).min(eights) * ROWS, wide)
+    (area.div_ceil(wide).min(panels) * ROWS, wide)
 }
 
 /// A block of K of the right operand: tile by tile, row by row, its columns in whole vectors.
@@ -302,19 +303,19 @@ fn pack_left(a: View<'_, f32>, rows: Range<usize>, k: Range<usize>, out: &mut [f
     }
 }
 
-/// Six eights of rows of the left operand, each as [`pack_left`] leaves it. Columns in memory are read once,
-/// for all six: where their distance is a power of two they share few places of the first-level cache.
-fn pack_left_six(a: View<'_, f32>, rows: Range<usize>, k: Range<usize>, out: &mut [f32]) {
-    if a.row_stride() == 1 && rows.len() == SIX * ROWS {
+/// [`PANELS`] panels of the left operand, each as [`pack_left`] leaves it. Columns in memory are read once,
+/// for all of them: where their distance is a power of two they share few places of the first-level cache.
+fn pack_left_panels(a: View<'_, f32>, rows: Range<usize>, k: Range<usize>, out: &mut [f32]) {
+    if a.row_stride() == 1 && rows.len() == PANELS * ROWS {
         for (at, k) in k.enumerate() {
             let from = &a.data()[k * a.col_stride() + rows.start..];
-            for (eight, out) in from.as_chunks::<ROWS>().0.iter().zip(out.chunks_exact_mut(EIGHT)) {
-                out[at * ROWS..][..ROWS].copy_from_slice(eight);
+            for (panel, out) in from.as_chunks::<ROWS>().0.iter().zip(out.chunks_exact_mut(PANEL)) {
+                out[at * ROWS..][..ROWS].copy_from_slice(panel);
             }
         }
         return;
     }
-    for (top, out) in rows.clone().step_by(ROWS).zip(out.chunks_mut(EIGHT)) {
+    for (top, out) in rows.clone().step_by(ROWS).zip(out.chunks_mut(PANEL)) {
         pack_left(a, top..rows.end.min(top + ROWS), k.clone(), out);
     }
 }
@@ -538,5 +539,26 @@ unsafe fn sums<const R: usize, const V: usize>(left: &[f32], steps: [usize; 2], 
                 _mm512_mask_storeu_ps(place, mask(v), sum);
             }
         }
+    }
+}
+
+#[cfg(all(test, feature = "parallel"))]
+mod tests {
+    use super::*;
+
+    /// By hand: an output of 768 x 768 is 96 panels by 16 tiles; 16 threads with 16 pieces each make six of
+    /// those a piece, unless so short sums are not worth it.
+    #[test]
+    fn pieces_are_many_unless_they_are_small() {
+        let of = |threads, rows, tiles, depth| {
+            parallel::with_threads(threads, || piece(rows, tiles, depth)).unwrap()
+        };
+        assert_eq!(of(16, 768, 16, 1024), (8, 6));
+        assert_eq!(of(2, 768, 16, 1024), (3 * ROWS, 16));
+        // 2^20 multiply-adds are 342 tiles of 8 x 48 x 8: all columns, 22 panels of rows.
+        assert_eq!(of(16, 768, 16, 8), (22 * ROWS, 16));
+        // No piece is higher than the output or wider than what stays in the cache.
+        assert_eq!(of(2, 3, 1, 1), (ROWS, 1));
+        assert_eq!(of(2, 4096, 40, 1 << 20).1, 20);
     }
 }
