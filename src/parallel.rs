@@ -129,32 +129,50 @@ pub fn for_each_chunk_of_three<A: Send, B: Send, C: Send>(
 #[doc(hidden)]
 pub fn for_each_chunk_with<T: Send, W: Send>(
     (data, chunk_len): (&mut [T], usize),
-    (workspaces, workspace_len): (&mut [W], usize),
+    workspaces: (&mut [W], usize),
     work: impl Fn(usize, &mut [T], &mut [W]) + Sync + Send,
+) {
+    // Elements without a size take no memory.
+    let mut nothing = vec![(); data.len().div_ceil(chunk_len)];
+    let work =
+        |i: usize, chunk: &mut [T], _: &mut [()], workspace: &mut [W]| work(i, chunk, workspace);
+    for_each_chunk_of_two_with((data, chunk_len), (&mut nothing, 1), workspaces, work);
+}
+
+/// As [`for_each_chunk_with`], of two outputs.
+///
+/// # Panics
+/// If a length is 0, or there is no whole workspace.
+#[doc(hidden)]
+pub fn for_each_chunk_of_two_with<A: Send, B: Send, W: Send>(
+    (a, a_len): (&mut [A], usize),
+    (b, b_len): (&mut [B], usize),
+    (workspaces, workspace_len): (&mut [W], usize),
+    work: impl Fn(usize, &mut [A], &mut [B], &mut [W]) + Sync + Send,
 ) {
     let mut workspaces = workspaces.chunks_exact_mut(workspace_len);
     assert!(workspaces.len() > 0, "no workspace of {workspace_len} elements");
     #[cfg(feature = "parallel")]
-    if data.len() > chunk_len && rayon::current_num_threads().min(workspaces.len()) > 1 {
-        let mut data = (data, chunk_len);
-        let shares = shares(chunks_of(&data), |share| {
-            let chunks = first_chunks(&mut data, share.len());
+    if a.len() > a_len && rayon::current_num_threads().min(workspaces.len()) > 1 {
+        let (mut a, mut b) = ((a, a_len), (b, b_len));
+        let shares = shares(chunks_of(&a).min(chunks_of(&b)), |share| {
+            let chunks = first_chunks(&mut a, share.len()).zip(first_chunks(&mut b, share.len()));
             share.zip(chunks)
         });
-        let times = shares.len().min(workspaces.len());
+        let times = rayon::current_num_threads().min(workspaces.len());
         let workspaces = Mutex::new(workspaces);
         let task = || {
             let workspace = soon(&workspaces).and_then(|mut workspaces| workspaces.next());
             if let Some(workspace) = workspace {
                 let workspace = core::cell::RefCell::new(workspace);
-                take(&shares, &|(i, chunk)| work(i, chunk, &mut workspace.borrow_mut()));
+                take(shares.get(), &|(i, (a, b))| work(i, a, b, &mut workspace.borrow_mut()));
             }
         };
         return joined(times, &task);
     }
     let Some(workspace) = workspaces.next() else { return };
-    for (i, chunk) in data.chunks_mut(chunk_len).enumerate() {
-        work(i, chunk, workspace);
+    for (i, (a, b)) in a.chunks_mut(a_len).zip(b.chunks_mut(b_len)).enumerate() {
+        work(i, a, b, workspace);
     }
 }
 
@@ -210,7 +228,7 @@ fn each<I: Iterator<Item: Send> + Send>(items: I, work: &(dyn Fn(usize, I::Item)
     if items.size_hint().1.is_none_or(|most| most > 1) && rayon::current_num_threads() > 1 {
         // No one knows where its items lie, so all threads have one share.
         let most = items.size_hint().1.unwrap_or(usize::MAX);
-        let all = Mutex::new(items.enumerate().fuse());
+        let all = Mutex::new(Some(items.enumerate().fuse()));
         let task = || take(core::slice::from_ref(&all), &|(i, item)| work(i, item));
         return joined(rayon::current_num_threads().min(most), &task);
     }
@@ -238,12 +256,31 @@ fn first_chunks<'a, T>(
     data.split_off_mut(..end).unwrap_or_default().chunks_mut(*chunk_len)
 }
 
-/// `count` items in a share of adjacent ones for each thread.
+/// The shares of one call; they lie on the stack, so that a call asks the system for no memory.
 #[cfg(feature = "parallel")]
-fn shares<I>(count: usize, mut share: impl FnMut(Range<usize>) -> I) -> Vec<Mutex<I>> {
-    let threads = rayon::current_num_threads().min(count);
-    let end = |i: usize| (count as u128 * i as u128 / threads as u128) as usize;
-    (0..threads).map(|i| Mutex::new(share(end(i)..end(i + 1)))).collect()
+struct Shares<I> {
+    all: [Mutex<Option<I>>; MOST_SHARES],
+    count: usize,
+}
+
+/// With more threads than this, several begin in the same share.
+#[cfg(feature = "parallel")]
+const MOST_SHARES: usize = 32;
+
+#[cfg(feature = "parallel")]
+impl<I> Shares<I> {
+    fn get(&self) -> &[Mutex<Option<I>>] {
+        &self.all[..self.count]
+    }
+}
+
+/// `items` items in a share of adjacent ones for each thread.
+#[cfg(feature = "parallel")]
+fn shares<I>(items: usize, mut share: impl FnMut(Range<usize>) -> I) -> Shares<I> {
+    let count = rayon::current_num_threads().min(MOST_SHARES).min(items);
+    let end = |i: usize| (items as u128 * i as u128 / count as u128) as usize;
+    let all = core::array::from_fn(|i| Mutex::new((i < count).then(|| share(end(i)..end(i + 1)))));
+    Shares { all, count }
 }
 
 /// Each thread takes the items of its own share one by one, then those that are left of others.
@@ -251,20 +288,20 @@ fn shares<I>(count: usize, mut share: impl FnMut(Range<usize>) -> I) -> Vec<Mute
 /// rayon's own bridge from iterators makes two lists a call and knows no shares. A thread that waits
 /// within `work` for others may take further items meanwhile.
 #[cfg(feature = "parallel")]
-fn taken<I: Iterator + Send>(shares: &[Mutex<I>], work: impl Fn(I::Item) + Sync) {
-    if !shares.is_empty() {
-        joined(shares.len(), &|| take(shares, &work));
+fn taken<I: Iterator + Send>(shares: &Shares<I>, work: impl Fn(I::Item) + Sync) {
+    if shares.count > 0 {
+        joined(rayon::current_num_threads(), &|| take(shares.get(), &work));
     }
 }
 
 /// What one thread does of [`taken`].
 #[cfg(feature = "parallel")]
-fn take<I: Iterator>(shares: &[Mutex<I>], work: &impl Fn(I::Item)) {
+fn take<I: Iterator>(shares: &[Mutex<Option<I>>], work: &impl Fn(I::Item)) {
     let own = rayon::current_thread_index().unwrap_or(0) % shares.len();
     let (before, after) = shares.split_at(own);
     for share in after.iter().chain(before) {
         // An iterator that panicked is not asked again; the panic reaches the caller.
-        let next = || soon(share)?.next();
+        let next = || soon(share)?.as_mut()?.next();
         core::iter::from_fn(next).for_each(work);
     }
 }

@@ -169,12 +169,9 @@ pub fn attention<T: Real>(
         };
         let workspaces = (&mut *workspaces, shape.workspace());
         if keeps {
-            let kept = probabilities[first * kept..units.end * kept].chunks_mut(kept);
-            let mut both: Vec<_> = results.chunks_mut(results_len).zip(kept).collect();
-            parallel::for_each_chunk_with((&mut both, 1), workspaces, |unit, both, workspace| {
-                let (output, p) = &mut both[0];
-                work(unit, output, p, workspace);
-            });
+            let probabilities = &mut probabilities[first * kept..units.end * kept];
+            let (results, kept) = ((&mut *results, results_len), (probabilities, kept));
+            parallel::for_each_chunk_of_two_with(results, kept, workspaces, work);
         } else {
             let results = (&mut *results, results_len);
             parallel::for_each_chunk_with(results, workspaces, |unit, output, workspace| {
