@@ -407,7 +407,7 @@ fn pages_fit_their_windows() {
     assert!(!pages[0].replace("http://www.w3.org/2000/svg", "").contains("http"));
     let widths = [390, 1440];
     let Some(found) = laid_out(&pages, widths) else {
-        eprintln!("no browser found: the layout of pages was not looked at");
+        crate::skipped("Chromium, which lays pages out");
         return;
     };
     for (i, [wide, low]) in found.into_iter().enumerate() {
