@@ -10,8 +10,9 @@ use std::hint::black_box;
 
 use common::{Aligned, SIZES, Table, normal};
 use exmy::minifloat::Bits;
+use exmy::quantizer::Cast;
 use exmy::random::{Philox, Stream};
-use exmy::slice::{Cast, Converter, words_into};
+use exmy::slice::{Converter, words_into};
 
 const RANDOM: Philox = Philox::new(1, Stream::new("sr"));
 

@@ -11,7 +11,9 @@ use std::hint::black_box;
 use common::{Aligned, SIZES, Table, normal};
 use exmy::format::Format;
 use exmy::minifloat::Bits;
-use exmy::slice::{Cast, Converter, Real, decode_into};
+use exmy::quantizer::Cast;
+use exmy::round::Rules;
+use exmy::slice::{Converter, Real, decode_into};
 
 fn format(text: &str) -> Format {
     text.parse().expect("a format")
@@ -171,7 +173,7 @@ fn short() {
     time("E4M3::from_slice", {
         Box::new(|| E4M3::from_slice(black_box(&x[..]), black_box(&mut numbers[..])))
     });
-    let converter = Converter::from(Cast::new(Format::E4M3FN));
+    let converter = Converter::new(Format::E4M3FN, Rules::SATURATING);
     time(
         "Converter::new",
         Box::new(|| {

@@ -14,9 +14,10 @@ use exmy::format::Format;
 use exmy::gemm::f32::{Output, matmul_serial};
 use exmy::gemm::{Operand, Spec, gemm};
 use exmy::quantizer::Axis;
+use exmy::quantizer::Cast;
 use exmy::random::{Philox, Stream};
 use exmy::round::{Overflow, Rounding};
-use exmy::slice::{Cast, Converter, View, ViewMut};
+use exmy::slice::{Converter, View, ViewMut};
 
 /// Rows, columns and products.
 const SHAPE: (usize, usize, usize) = (64, 64, 1024);

@@ -5,15 +5,15 @@
 
 use exmy::format::Format;
 use exmy::random::{Philox, Stream};
-use exmy::round::{Overflow, Rounding};
-use exmy::slice::{Cast, Converter};
+use exmy::round::{Rounding, Rules};
+use exmy::slice::Converter;
 
 fn reduce(format: Format, rounding: Rounding, values: &[f32]) {
     let mut reduced = vec![0.0; values.len()];
     // Only stochastic modes draw from it; the seed makes them repeatable.
     let random = Philox::new(1, Stream::new("bit reduction"));
-    let cast = Cast { format, rounding, overflow: Overflow::None };
-    Converter::from(cast).with_random(random).fake_quantize_into(values, &mut reduced);
+    let rules = Rules::DEFAULT.with_rounding(rounding);
+    Converter::new(format, rules).with_random(random).fake_quantize_into(values, &mut reduced);
     println!("{format}@{rounding}, {} bits", format.bits());
     for (&x, &y) in values.iter().zip(&reduced) {
         let relative = 100.0 * (f64::from(y) / f64::from(x) - 1.0);

@@ -28,9 +28,8 @@
 //! ```
 //! # #[cfg(feature = "alloc")] {
 //! use exmy::prelude::*;
-//! use exmy::slice::Cast;
 //!
-//! let codes: Vec<u8> = Converter::from(Cast::new(Format::E4M3FN)).encode(&[0.3_f32, 1000.0]);
+//! let codes: Vec<u8> = Converter::new(Format::E4M3FN, Rules::SATURATING).encode(&[0.3_f32, 1000.0]);
 //! assert_eq!(codes, [0x2A, 0x7E]); // 1000 saturates at 448
 //! # }
 //! ```

@@ -9,7 +9,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | from and to | `from_f32`, `from_f64`, `to_f32`, `to_f64`, `from_bits`, `to_le_bytes`, `From` for exact widening, `as_()` and `NumCast` of num-traits, text by `parse` and `to_string` |
+//! | from and to | `from_f32`, `from_f64`, `from_f32_saturating`, `to_f32`, `to_f64`, `from_bits`, `to_le_bytes`, `From` for exact widening, `as_()` and `NumCast` of num-traits, text by `parse` and `to_string` |
 //! | constants | `MAX`, `MIN_POSITIVE`, `EPSILON`, `NAN` ..., `from_f32_const` of named types, [`number!`](crate::number) of all |
 //! | arithmetic | `+ - * / %`, `mul_add`, `sqrt`, `recip`, `rsqrt`, `hypot`, `Sum`, `Product` |
 //! | choice | `min`, `maximum`, `clamp`, `copysign`, `next_up`, `floor`, `round_ties_even`, `total_cmp` |

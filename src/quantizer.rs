@@ -22,14 +22,18 @@
 //! format: to nearest, what is too large becomes infinity, and toward zero it becomes the largest
 //! value. It is [`Overflow::Finite`] for formats without infinities, where the alternative would be
 //! NaN, and for the elements of blocks, as OCP MX 1.0 (6.3) clamps them; a block has a scale so
-//! that nothing overflows far. Scales are rounded as their rule says, not by these.
+//! that nothing overflows far. Rules that a program writes have no such default by format: with
+//! [`Rules::DEFAULT`](crate::round::Rules::DEFAULT), as with `E4M3::from_f32`, what is too large for E4M3 is NaN,
+//! with [`Rules::SATURATING`](crate::round::Rules::SATURATING) and `from_f32_saturating` it is 448. Scales are rounded as their rule says, not by these.
 
 #![forbid(unsafe_code)]
 
+mod cast;
 mod codes;
 mod image;
 mod name;
 
+pub use cast::Cast;
 pub use codes::QuantizeError;
 pub(crate) use image::Rounded;
 pub use name::ParseQuantizerError;
@@ -42,7 +46,6 @@ use crate::block::{BlockFormat, Profile};
 use crate::format::Format;
 use crate::random::Philox;
 use crate::round::{Overflow, Rounding};
-pub use crate::slice::Cast;
 use crate::slice::{View, ViewMut};
 
 /// What a [`Quantizer`] rounds to.
@@ -166,9 +169,8 @@ impl Quantizer {
     /// This quantizer after a cast.
     ///
     /// ```
-    /// use exmy::slice::Cast;
     /// use exmy::format::Format;
-    /// use exmy::quantizer::Quantizer;
+    /// use exmy::quantizer::{Cast, Quantizer};
     ///
     /// // Each has its own mode: to bf16 to nearest, then cut.
     /// let quantizer: Quantizer = "e8m3@rtz".parse()?;
@@ -184,10 +186,9 @@ impl Quantizer {
     /// there is one.
     ///
     /// ```
-    /// use exmy::slice::Cast;
     /// use exmy::format::Format;
     /// use exmy::block::hadamard::Hadamard;
-    /// use exmy::quantizer::Quantizer;
+    /// use exmy::quantizer::{Cast, Quantizer};
     ///
     /// // In whatever order they are named, the cast comes first.
     /// let rotated = Quantizer::new(Format::E2M1.into()).rotated(Hadamard::TRANSFORMER_ENGINE);

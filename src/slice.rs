@@ -57,7 +57,7 @@ mod words;
 #[cfg(feature = "alloc")]
 pub use convert::convert_into;
 #[cfg(feature = "alloc")]
-pub use converter::{Cast, Converter};
+pub use converter::Converter;
 #[cfg(feature = "alloc")]
 pub use decode::decode_into;
 #[cfg(feature = "alloc")]

@@ -10,9 +10,10 @@ use exmy::block::{Axis, BlockFormat, BlockTensor, PlainBlocks};
 use exmy::format::Format;
 use exmy::minifloat::Bits;
 use exmy::pack::{Code, pack_into, packed_len, unpack_into};
+use exmy::quantizer::Cast;
 use exmy::random::{Philox, Stream};
-use exmy::round::{Overflow, Rounding};
-use exmy::slice::{Cast, Converter, Real, View, ViewMut, decode_into, decode_plain, words_into};
+use exmy::round::{Overflow, Rounding, Rules};
+use exmy::slice::{Converter, Real, View, ViewMut, decode_into, decode_plain, words_into};
 
 const RANDOM: Philox = Philox::new(5, Stream::new("small"));
 /// Around the groups of eight codes and the registers of 64 bytes.
@@ -98,7 +99,7 @@ fn conversion<S: Real, C: Bits>(converter: Converter, x: &[S]) {
     assert_eq!(bits(&all), bits(&plain), "{converter:?}");
     let mut odd = vec![0_u16; count];
     let mut odd_plain = odd.clone();
-    let to = Converter::from(Cast::new(Format::BF16));
+    let to = Converter::new(Format::BF16, Rules::DEFAULT);
     to.recode_into(converter.format(), &codes[1..=count], &mut odd);
     to.recode_plain(converter.format(), &codes[1..=count], &mut odd_plain);
     assert_eq!(odd, odd_plain, "{converter:?}");
@@ -130,8 +131,8 @@ fn conversions_touch_their_own_elements() {
 #[test]
 fn longer_slices_too() {
     let x = numbers(1100);
-    conversion::<_, u8>(Converter::from(Cast::new(Format::E4M3FN)), &x);
-    conversion::<_, u16>(Converter::from(Cast::new(Format::F16)), &x);
+    conversion::<_, u8>(Converter::new(Format::E4M3FN, Rules::SATURATING), &x);
+    conversion::<_, u16>(Converter::new(Format::F16, Rules::DEFAULT), &x);
     let mut words = vec![0; 131];
     words_into(RANDOM, 6, &mut words);
     assert!(words.iter().enumerate().all(|(i, word)| *word == RANDOM.word(6 + i as u64)));

@@ -46,10 +46,10 @@ use crate::block::scale::{
 use crate::format::Value;
 use crate::kept::Kept;
 use crate::minifloat::Bits;
-use crate::round::{Overflow, Rounding};
+use crate::round::{Overflow, Rounding, Rules};
 use crate::slice::grid::{self, Common, Grid};
 use crate::slice::memory::Traffic;
-use crate::slice::{Cast, Converter, SPAN, View, checked_count};
+use crate::slice::{Converter, SPAN, View, checked_count};
 pub(crate) use sheet::largest_in;
 use sheet::maxima;
 
@@ -162,7 +162,7 @@ impl<'a> Blocks<'a> {
             known: None,
             largest: None,
             finder: Finder::new(format, own),
-            scale: Converter::from(Cast::new(format.scale).with_overflow(Overflow::Finite)),
+            scale: Converter::new(format.scale, Rules::SATURATING),
             places,
             grid: grid.then(|| Grid::new(format.element, rounding, overflow)).flatten(),
             traffic: Traffic::of_bytes(count * 2 * size_of::<f32>(), true),

@@ -77,11 +77,12 @@ impl Statistics {
     ///
     /// ```
     /// use exmy::block::Statistics;
-    /// use exmy::slice::{Cast, Converter, View};
+    /// use exmy::slice::{Converter, View};
     /// use exmy::format::Format;
+    /// use exmy::round::Rules;
     ///
     /// let x = [448.0_f32, 449.0, 1e-4, 0.0, f32::NAN];
-    /// let cast = Converter::from(Cast::new(Format::E4M3FN));
+    /// let cast = Converter::new(Format::E4M3FN, Rules::SATURATING);
     /// let found = Statistics::of_cast(View::new(&x, 1, 5), &cast);
     /// assert_eq!((found.saturated, found.flushed, found.non_finite), (1, 1, 1));
     /// assert_eq!((found.amax, found.max_error), (449.0, 1.0));
@@ -102,10 +103,11 @@ impl Statistics {
     ///
     /// ```
     /// use exmy::block::Statistics;
-    /// use exmy::slice::{Cast, Converter};
+    /// use exmy::slice::Converter;
     /// use exmy::format::Format;
+    /// use exmy::round::Rules;
     ///
-    /// let cast = Converter::from(Cast::new(Format::F32));
+    /// let cast = Converter::new(Format::F32, Rules::DEFAULT);
     /// let found = Statistics::of_doubles(&[1.0 + 2.0_f64.powi(-30), 1e-60], &cast);
     /// // What `f32` cannot tell from its own numbers is lost all the same.
     /// assert_eq!((found.max_error, found.flushed), (2.0_f64.powi(-30), 1));
@@ -183,11 +185,12 @@ impl Statistics {
     ///
     /// ```
     /// use exmy::block::Statistics;
-    /// use exmy::slice::{Cast, Converter, View};
+    /// use exmy::slice::{Converter, View};
     /// use exmy::format::Format;
+    /// use exmy::round::Rules;
     ///
     /// let of = |x: &[f32]| {
-    ///     let cast = Converter::from(Cast::new(Format::E2M1));
+    ///     let cast = Converter::new(Format::E2M1, Rules::SATURATING);
     ///     Statistics::of_cast(View::new(x, 1, x.len()), &cast)
     /// };
     /// let both = of(&[7.0, 0.2]).and(&of(&[-9.0]));
@@ -214,11 +217,12 @@ impl Statistics {
     ///
     /// ```
     /// use exmy::block::Statistics;
-    /// use exmy::slice::{Cast, Converter, View};
+    /// use exmy::slice::{Converter, View};
     /// use exmy::format::Format;
+    /// use exmy::round::Rules;
     ///
     /// let of = |x: &[f32]| {
-    ///     let cast = Converter::from(Cast::new(Format::E2M1));
+    ///     let cast = Converter::new(Format::E2M1, Rules::SATURATING);
     ///     Statistics::of_cast(View::new(x, 1, x.len()), &cast)
     /// };
     /// assert_eq!(of(&[8.0]).sqnr_db(), 10.0 * 16.0_f64.log10()); // 64 to 4
@@ -235,11 +239,12 @@ impl Statistics {
     ///
     /// ```
     /// use exmy::block::Statistics;
-    /// use exmy::slice::{Cast, Converter, View};
+    /// use exmy::slice::{Converter, View};
     /// use exmy::format::Format;
+    /// use exmy::round::Rules;
     ///
     /// let of = |x: &[f32]| {
-    ///     let cast = Converter::from(Cast::new(Format::E2M1));
+    ///     let cast = Converter::new(Format::E2M1, Rules::SATURATING);
     ///     Statistics::of_cast(View::new(x, 1, x.len()), &cast)
     /// };
     /// assert_eq!(of(&[6.0, 6.5, 7.0, f32::INFINITY]).share_saturated(), 0.5); // infinity is not counted
@@ -253,11 +258,12 @@ impl Statistics {
     ///
     /// ```
     /// use exmy::block::Statistics;
-    /// use exmy::slice::{Cast, Converter, View};
+    /// use exmy::slice::{Converter, View};
     /// use exmy::format::Format;
+    /// use exmy::round::Rules;
     ///
     /// let of = |x: &[f32]| {
-    ///     let cast = Converter::from(Cast::new(Format::E2M1));
+    ///     let cast = Converter::new(Format::E2M1, Rules::SATURATING);
     ///     Statistics::of_cast(View::new(x, 1, x.len()), &cast)
     /// };
     /// assert_eq!(of(&[0.25, 0.3, 0.0, -0.1]).share_flushed(), 0.5); // zeros lose nothing; 0.25 is a tie

@@ -17,12 +17,12 @@ pub use name::ParseAccumulationError;
 
 use super::unit::Model;
 use crate::format::Format;
-use crate::slice::Cast;
+use crate::quantizer::Cast;
 
 /// How the products of a row and a column become one number.
 ///
 /// ```
-/// use exmy::slice::Cast;
+/// use exmy::quantizer::Cast;
 /// use exmy::format::Format;
 /// use exmy::gemm::{Accumulation, Order, Sum};
 /// use exmy::round::Rounding;

@@ -4,9 +4,9 @@ use core::str::FromStr;
 
 use super::accumulation::{Accumulation, ParseAccumulationError};
 use crate::format::Format;
+use crate::quantizer::Cast;
 use crate::random::Philox;
 use crate::round::Rounding;
-use crate::slice::Cast;
 
 /// What becomes of results that are infinite or NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]

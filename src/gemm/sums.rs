@@ -15,8 +15,8 @@ use super::accumulation::{Order, Sum};
 use super::numbers::Numbers;
 use crate::format::Format;
 use crate::math::{Context, Operand};
+use crate::quantizer::Cast;
 use crate::random::Philox;
-use crate::slice::Cast;
 
 pub(super) use binary32::Chains;
 pub(super) use columns::Columns;

@@ -71,7 +71,8 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// The nearest number, ties to even, with the format's natural overflow: infinity or NaN where
-    /// there is one, else the largest value ([`Overflow::None`]).
+    /// there is one, else the largest value ([`Overflow::None`]). OCP's E4M3 has NaN and no infinity, so what
+    /// is too large is NaN; [`from_f32_saturating`](Self::from_f32_saturating) gives 448.
     ///
     /// ```
     /// use exmy::minifloat::{E2M1, E4M3, E5M2};
@@ -90,6 +91,21 @@ impl<F: FloatFormat> Minifloat<F> {
         } else {
             Self::from_f32_with(x, Rounding::TiesToEven, Overflow::None)
         }
+    }
+
+    /// The nearest number, ties to even; the largest value for whatever is too large, infinity included
+    /// ([`Overflow::Finite`]). NaN stays NaN where there is one. Frameworks cast tensors to FP8 like this.
+    ///
+    /// ```
+    /// use exmy::minifloat::{E4M3, E5M2};
+    ///
+    /// assert_eq!([1e6, -1e6, 0.3].map(E4M3::from_f32_saturating).map(E4M3::to_f32), [448.0, -448.0, 0.3125]);
+    /// assert_eq!(E5M2::from_f32_saturating(f32::INFINITY), E5M2::MAX);
+    /// assert!(E4M3::from_f32_saturating(f32::NAN).is_nan());
+    /// ```
+    #[inline]
+    pub fn from_f32_saturating(x: f32) -> Self {
+        Self::from_f32_with(x, Rounding::TiesToEven, Overflow::Finite)
     }
 
     /// The number that `mode` and `overflow` choose. Stochastic modes need random bits besides:
@@ -177,6 +193,14 @@ impl<F: FloatFormat> Minifloat<F> {
         } else {
             Self::from_f64_with(x, Rounding::TiesToEven, Overflow::None)
         }
+    }
+
+    /// The nearest number, ties to even; the largest value for whatever is too large, infinity included.
+    ///
+    /// Example: [`from_f32_saturating`](Self::from_f32_saturating).
+    #[inline]
+    pub fn from_f64_saturating(x: f64) -> Self {
+        Self::from_f64_with(x, Rounding::TiesToEven, Overflow::Finite)
     }
 
     /// The number that `mode` and `overflow` choose. Stochastic modes need random bits besides:

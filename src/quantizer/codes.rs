@@ -4,6 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
+use super::Cast;
 use super::{Axis, Quantizer, Target, image};
 use crate::block::fast::{CHUNK, Own, for_each};
 use crate::block::hadamard::HadamardError;
@@ -13,7 +14,7 @@ use crate::format::Format;
 use crate::minifloat::Bits;
 use crate::pack;
 use crate::random::Philox;
-use crate::slice::{Cast, Converter, View, ViewMut, view};
+use crate::slice::{Converter, View, ViewMut, view};
 
 /// The E8M0 code of 1.
 const ONE: u8 = 127;

@@ -10,6 +10,7 @@ pub(crate) use rounded::Rounded;
 
 use core::ops::Range;
 
+use super::Cast;
 use super::{Axis, Quantizer, Target};
 use crate::block::fast::{
     Blocks, CHUNK, Chunk, OwnScale, Part, STRETCH, Sheet, common_multiple, copy_rows, for_each,
@@ -18,7 +19,7 @@ use crate::block::hadamard::Hadamard;
 use crate::kept::Kept;
 use crate::random::Philox;
 use crate::slice::memory::{self, Traffic};
-use crate::slice::{Cast, Converter, View, ViewMut};
+use crate::slice::{Converter, View, ViewMut};
 
 pub(super) fn write(
     quantizer: &Quantizer,

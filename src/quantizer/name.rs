@@ -4,7 +4,8 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::str::FromStr;
 
-use super::{Cast, Quantizer, Target};
+use super::cast::{Cast, suffixes};
+use super::{Quantizer, Target};
 use crate::block::hadamard::Hadamard;
 use crate::block::{self, ParseBlockFormatError, Written};
 use crate::format::{Format, NAMED};
@@ -222,22 +223,6 @@ impl FromStr for Quantizer {
     }
 }
 
-/// The suffixes that differ from what would be meant without them.
-fn suffixes(
-    f: &mut fmt::Formatter<'_>,
-    target: Target,
-    rounding: Rounding,
-    overflow: Overflow,
-) -> fmt::Result {
-    if rounding != target.default_rounding() {
-        write!(f, "@{rounding}")?;
-    }
-    if overflow != target.default_overflow() {
-        write!(f, "@{overflow}")?;
-    }
-    Ok(())
-}
-
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -245,13 +230,6 @@ impl fmt::Display for Target {
             Self::Format(format) => format.fmt(f),
             Self::Block(format) => format.fmt(f),
         }
-    }
-}
-
-impl fmt::Display for Cast {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.format)?;
-        suffixes(f, self.format.into(), self.rounding, self.overflow)
     }
 }
 

@@ -204,6 +204,10 @@ impl Rules {
         standard: Standard::Ieee754,
     };
 
+    /// As [`DEFAULT`](Self::DEFAULT), and what is too large becomes the largest value: 448 in E4M3, which
+    /// has no infinity, and 57344 in E5M2, which has one.
+    pub const SATURATING: Self = Self::DEFAULT.with_overflow(Overflow::Finite);
+
     /// The same with another rounding mode.
     ///
     /// ```

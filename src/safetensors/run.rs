@@ -19,7 +19,8 @@ use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::quantizer::Target;
 use crate::random::{Philox, Stream};
-use crate::slice::{Cast, Converter, View, ViewMut};
+use crate::round::Rules;
+use crate::slice::{Converter, View, ViewMut};
 
 /// Reads, plans, writes.
 pub(super) fn convert(
@@ -215,8 +216,9 @@ impl Run<'_, '_> {
         let Target::Format(format) = quantizer.target else {
             return Err(Error::new("a tensor without a format to quantize it to"));
         };
-        let cast = Cast { format, rounding: quantizer.rounding, overflow: quantizer.overflow };
-        let converter = Converter::from(cast).with_random(random);
+        let (rounding, overflow) = (quantizer.rounding, quantizer.overflow);
+        let rules = Rules::DEFAULT.with_rounding(rounding).with_overflow(overflow);
+        let converter = Converter::new(format, rules).with_random(random);
         let before = quantizer.before.map(|cast| Converter::from(cast).with_random(random));
         let container = Container::of(record, format);
         let own = from.format().unwrap_or(Format::F32);

@@ -7,8 +7,9 @@ use super::{Dtype, Reader};
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::pack;
-use crate::round::{Overflow, Rounding};
-use crate::slice::{Cast, Converter, decode_into};
+use crate::quantizer::Cast;
+use crate::round::{Rounding, Rules};
+use crate::slice::{Converter, decode_into};
 
 /// The numbers of a piece of a tensor.
 #[derive(Clone, Copy, Debug)]
@@ -114,8 +115,8 @@ pub(super) fn encode(dtype: Dtype, numbers: &[f32], bytes: &mut Vec<u8>) -> u64 
 /// rounding of the `f64` would: to odd (Boldo, Melquiond: "Emulation of FMA and correctly rounded
 /// sums", IEEE Transactions on Computers 57(4), 2008). Finite numbers beyond `f32` become its largest.
 pub(super) fn narrow(x: &[f64], into: &mut [f32]) {
-    let cast = Cast { format: Format::F32, rounding: Rounding::ToOdd, overflow: Overflow::None };
-    let converter = Converter::from(cast);
+    let rules = Rules::DEFAULT.with_rounding(Rounding::ToOdd);
+    let converter = Converter::new(Format::F32, rules);
     let mut codes = vec![0_u32; x.len().min(1 << 14)];
     for (x, into) in x.chunks(1 << 14).zip(into.chunks_mut(1 << 14)) {
         let codes = &mut codes[..x.len()];

@@ -14,103 +14,19 @@ use crate::format::Format;
 use crate::math::Operand;
 use crate::minifloat::{Bits, Word};
 use crate::random::Philox;
-use crate::round::{Overflow, Rounding, Rules};
-
-/// A conversion to a format: which values there are and which of them is taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Cast {
-    /// The format.
-    pub format: Format,
-    /// Which neighbour a number goes to.
-    pub rounding: Rounding,
-    /// What becomes of larger ones than the largest.
-    pub overflow: Overflow,
-}
-
-impl Cast {
-    /// To nearest even; overflow is natural ([`Overflow::None`]) in formats with infinities and
-    /// saturates ([`Overflow::Finite`]) in those without, where the alternative would be NaN.
-    ///
-    /// ```
-    /// use exmy::slice::Cast;
-    /// use exmy::format::Format;
-    /// use exmy::round::Overflow;
-    ///
-    /// assert_eq!(Cast::new(Format::E5M2).overflow, Overflow::None); // to infinity
-    /// assert_eq!(Cast::new(Format::E4M3FN).overflow, Overflow::Finite); // to 448, not NaN
-    /// ```
-    pub const fn new(format: Format) -> Self {
-        let overflow = if format.has_infinity() { Overflow::None } else { Overflow::Finite };
-        Self { format, rounding: Rounding::TiesToEven, overflow }
-    }
-
-    /// The same with another rounding mode.
-    ///
-    /// ```
-    /// use exmy::slice::{Cast, Converter};
-    /// use exmy::format::Format;
-    /// use exmy::round::Rounding;
-    ///
-    /// // 2.5 is a tie of E2M1, whose neighbours are 2 and 3; to odd looks at the code, and 3 has 0b101.
-    /// use Rounding::{TiesToAway, TiesToEven, ToOdd, TowardZero};
-    /// let codes = [TiesToEven, TiesToAway, ToOdd, TowardZero].map(|mode| {
-    ///     Converter::from(Cast::new(Format::E2M1).with_rounding(mode)).encode::<f32, u8>(&[2.5])[0]
-    /// });
-    /// assert_eq!(codes, [0x4, 0x5, 0x5, 0x4]);
-    /// ```
-    #[must_use]
-    pub const fn with_rounding(self, rounding: Rounding) -> Self {
-        Self { rounding, ..self }
-    }
-
-    /// The same with another overflow policy.
-    ///
-    /// ```
-    /// use exmy::slice::{Cast, Converter};
-    /// use exmy::format::Format;
-    /// use exmy::round::Overflow;
-    ///
-    /// // 464 is a tie of 448 and of what would come next, so it is no overflow; what lies above is one.
-    /// let cast = Cast::new(Format::E4M3FN).with_overflow(Overflow::Nan);
-    /// assert_eq!(Converter::from(cast).encode::<f32, u8>(&[464.0, 465.0, -465.0]), [0x7E, 0x7F, 0xFF]);
-    /// ```
-    #[must_use]
-    pub const fn with_overflow(self, overflow: Overflow) -> Self {
-        Self { overflow, ..self }
-    }
-
-    /// The rules of this cast; all others are the defaults.
-    ///
-    /// ```
-    /// use exmy::slice::Cast;
-    /// use exmy::format::Format;
-    /// use exmy::round::{Overflow, Rules};
-    ///
-    /// assert_eq!(Cast::new(Format::F16).rules(), Rules::DEFAULT);
-    /// // Not of a format without infinities: a cast saturates there.
-    /// assert_eq!(Cast::new(Format::E4M3FN).rules(), Rules::DEFAULT.with_overflow(Overflow::Finite));
-    /// ```
-    pub const fn rules(self) -> Rules {
-        Rules::DEFAULT.with_rounding(self.rounding).with_overflow(self.overflow)
-    }
-}
-
-impl From<Format> for Cast {
-    fn from(format: Format) -> Self {
-        Self::new(format)
-    }
-}
+use crate::round::{Rounding, Rules};
 
 /// A format and its rules, made ready for slices.
 ///
 /// ```
-/// use exmy::slice::{Cast, Converter};
+/// use exmy::slice::Converter;
 /// use exmy::format::Format;
+/// use exmy::round::Rules;
 ///
-/// let converter = Converter::from(Cast::new(Format::E4M3FN));
+/// let converter = Converter::new(Format::E4M3FN, Rules::SATURATING);
 /// let mut codes = [0_u8; 4];
 /// converter.encode_into(&[1.0_f32, 464.0, 465.0, f32::NAN], &mut codes);
-/// assert_eq!(codes, [0x38, 0x7E, 0x7E, 0x7F]); // a cast to E4M3FN saturates unless told otherwise
+/// assert_eq!(codes, [0x38, 0x7E, 0x7E, 0x7F]); // 465 saturates; by the default rules it is NaN
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Converter<'w> {
@@ -146,12 +62,6 @@ impl Random<'_> {
     }
 }
 
-impl From<Cast> for Converter<'_> {
-    fn from(cast: Cast) -> Self {
-        Self::new(cast.format, cast.rules())
-    }
-}
-
 impl<'w> Converter<'w> {
     /// Conversion to the format `to` by `rules`.
     ///
@@ -163,7 +73,7 @@ impl<'w> Converter<'w> {
     /// use exmy::format::Format;
     /// use exmy::round::Rules;
     ///
-    /// // The default rules do not saturate, other than those of a `Cast`: E4M3FN has no infinity.
+    /// // The default rules do not saturate: E4M3FN has no infinity, so NaN takes its place.
     /// let codes: Vec<u8> = Converter::new(Format::E4M3FN, Rules::DEFAULT).encode(&[464.0_f32, 465.0]);
     /// assert_eq!(codes, [0x7E, 0x7F]); // the tie goes to the even 448, what lies above to NaN
     /// ```
@@ -183,13 +93,13 @@ impl<'w> Converter<'w> {
     /// The same with random words: element `i` of a slice uses word `i`.
     ///
     /// ```
-    /// use exmy::slice::{Cast, Converter};
+    /// use exmy::slice::Converter;
     /// use exmy::format::Format;
     /// use exmy::random::{Philox, Stream};
-    /// use exmy::round::Rounding;
+    /// use exmy::round::{Rounding, Rules};
     ///
-    /// let cast = Cast::new(Format::E2M1).with_rounding(Rounding::stochastic(16));
-    /// let convert = |seed| Converter::from(cast).with_random(Philox::new(seed, Stream::new("doc")));
+    /// let rules = Rules::SATURATING.with_rounding(Rounding::stochastic(16));
+    /// let convert = |seed| Converter::new(Format::E2M1, rules).with_random(Philox::new(seed, Stream::new("doc")));
     /// let x = [0.25_f32; 64]; // halfway between 0 and 0.5
     /// let y: Vec<u8> = convert(1).encode(&x);
     /// assert!(y.contains(&0) && y.contains(&1));
@@ -205,14 +115,14 @@ impl<'w> Converter<'w> {
     /// takes the *top* N bits.
     ///
     /// ```
-    /// use exmy::slice::{Cast, Converter};
+    /// use exmy::slice::Converter;
     /// use exmy::format::Format;
-    /// use exmy::round::Rounding;
+    /// use exmy::round::{Rounding, Rules};
     ///
-    /// let cast = Cast::new(Format::E2M1).with_rounding(Rounding::stochastic(2));
+    /// let rules = Rules::SATURATING.with_rounding(Rounding::stochastic(2));
     /// let words = [0, 1 << 30, 2 << 30, 3 << 30]; // the four numbers of two bits
     /// let mut y = [2.25_f32; 4]; // a quarter of the way from 2 to 3
-    /// Converter::from(cast).with_words(&words).fake_quantize(&mut y);
+    /// Converter::new(Format::E2M1, rules).with_words(&words).fake_quantize(&mut y);
     /// assert_eq!(y, [2.0, 2.0, 2.0, 3.0]);
     /// ```
     ///
@@ -230,13 +140,13 @@ impl<'w> Converter<'w> {
     /// `first + i`.
     ///
     /// ```
-    /// use exmy::slice::{Cast, Converter};
+    /// use exmy::slice::Converter;
     /// use exmy::format::Format;
     /// use exmy::random::{Philox, Stream};
-    /// use exmy::round::Rounding;
+    /// use exmy::round::{Rounding, Rules};
     ///
-    /// let cast = Cast::new(Format::E2M1).with_rounding(Rounding::stochastic(8));
-    /// let converter = Converter::from(cast).with_random(Philox::new(1, Stream::new("doc")));
+    /// let rules = Rules::SATURATING.with_rounding(Rounding::stochastic(8));
+    /// let converter = Converter::new(Format::E2M1, rules).with_random(Philox::new(1, Stream::new("doc")));
     /// let x = [0.3_f32; 100];
     /// let whole = converter.encode::<f32, u8>(&x);
     /// assert_eq!(converter.starting_at(33).encode::<f32, u8>(&x[33..]), whole[33..]);
@@ -249,10 +159,11 @@ impl<'w> Converter<'w> {
     /// The random word of a slice's first element.
     ///
     /// ```
-    /// use exmy::slice::{Cast, Converter};
+    /// use exmy::slice::Converter;
     /// use exmy::format::Format;
+    /// use exmy::round::Rules;
     ///
-    /// let converter = Converter::from(Cast::new(Format::E2M1));
+    /// let converter = Converter::new(Format::E2M1, Rules::SATURATING);
     /// // Said anew, not counted on from what was said before.
     /// assert_eq!(converter.starting_at(7).starting_at(5).start(), 5);
     /// ```
@@ -263,10 +174,11 @@ impl<'w> Converter<'w> {
     /// The target format.
     ///
     /// ```
-    /// use exmy::slice::{Cast, Converter};
+    /// use exmy::slice::Converter;
     /// use exmy::format::Format;
+    /// use exmy::round::Rules;
     ///
-    /// let format = Converter::from(Cast::new("float8_e4m3fn".parse()?)).format();
+    /// let format = Converter::new("float8_e4m3fn".parse()?, Rules::DEFAULT).format();
     /// assert_eq!((format, format.bits()), (Format::E4M3FN, 8));
     /// # Ok::<(), exmy::text::ParseFormatError>(())
     /// ```
@@ -277,13 +189,13 @@ impl<'w> Converter<'w> {
     /// The rules.
     ///
     /// ```
-    /// use exmy::slice::{Cast, Converter};
+    /// use exmy::slice::Converter;
     /// use exmy::format::Format;
     /// use exmy::round::{Overflow, Rules};
     ///
     /// let to = Format::E4M3FN;
     /// assert_eq!(Converter::new(to, Rules::DEFAULT).rules().overflow, Overflow::None); // to NaN
-    /// assert_eq!(Converter::from(Cast::new(to)).rules().overflow, Overflow::Finite); // to 448
+    /// assert_eq!(Converter::new(to, Rules::SATURATING).rules().overflow, Overflow::Finite); // to 448
     /// ```
     pub const fn rules(&self) -> Rules {
         self.rules
@@ -293,18 +205,17 @@ impl<'w> Converter<'w> {
     /// divided between threads, with the feature `parallel`.
     ///
     /// ```
-    /// use exmy::slice::{Cast, Converter};
+    /// use exmy::slice::Converter;
     /// use exmy::format::Format;
-    /// use exmy::round::Overflow;
+    /// use exmy::round::Rules;
     ///
     /// let x = [0.25_f32, 0.75, -0.0, 7.0, f32::INFINITY, f32::NAN];
     /// let mut codes = [0_u8; 6];
     /// // Ties go to even codes, and E2M1 has its largest value in place of infinity and of NaN.
-    /// Converter::from(Cast::new(Format::E2M1)).encode_into(&x, &mut codes);
+    /// Converter::new(Format::E2M1, Rules::SATURATING).encode_into(&x, &mut codes);
     /// assert_eq!(codes, [0x0, 0x2, 0x8, 0x7, 0x7, 0x7]);
     /// // E4M3FN without saturation has NaN in place of both.
-    /// let cast = Cast::new(Format::E4M3FN).with_overflow(Overflow::None);
-    /// Converter::from(cast).encode_into(&x, &mut codes);
+    /// Converter::new(Format::E4M3FN, Rules::DEFAULT).encode_into(&x, &mut codes);
     /// assert_eq!(codes, [0x28, 0x34, 0x80, 0x4E, 0x7F, 0x7F]);
     /// ```
     ///
@@ -330,10 +241,11 @@ impl<'w> Converter<'w> {
     /// The codes to which the elements of `x` round.
     ///
     /// ```
-    /// use exmy::slice::{Cast, Converter};
+    /// use exmy::slice::Converter;
     /// use exmy::format::Format;
+    /// use exmy::round::Rules;
     ///
-    /// let to_bf16 = Converter::from(Cast::new(Format::BF16));
+    /// let to_bf16 = Converter::new(Format::BF16, Rules::DEFAULT);
     /// assert_eq!(to_bf16.encode::<f32, u16>(&[1.0, 1.00390625, 3.4e38]), [0x3F80, 0x3F80, 0x7F80]);
     /// ```
     ///
@@ -351,11 +263,12 @@ impl<'w> Converter<'w> {
     /// As [`encode_into`](Self::encode_into).
     ///
     /// ```
-    /// use exmy::slice::{Cast, Converter};
+    /// use exmy::slice::Converter;
     /// use exmy::format::Format;
+    /// use exmy::round::Rules;
     ///
     /// // 448 is more than 6, 0.25 a tie of 0 and 0.5, and E2M1 has no NaN.
-    /// let to_fp4 = Converter::from(Cast::new(Format::E2M1));
+    /// let to_fp4 = Converter::new(Format::E2M1, Rules::SATURATING);
     /// let mut codes = [0_u8; 4];
     /// to_fp4.recode_into(Format::E4M3FN, &[0x7E_u8, 0x28, 0xB8, 0x7F], &mut codes);
     /// assert_eq!(codes, [0x7, 0x0, 0xA, 0x7]);
@@ -369,16 +282,16 @@ impl<'w> Converter<'w> {
     /// hold (of formats wider than it) are rounded once more, to nearest even.
     ///
     /// ```
-    /// use exmy::slice::{Cast, Converter};
+    /// use exmy::slice::Converter;
     /// use exmy::format::Format;
     /// use exmy::round::{Flush, Rules};
     ///
     /// let x = [0.1_f32, 0.01, -1e9];
     /// let mut y = [0.0; 3];
-    /// Converter::from(Cast::new(Format::E4M3FN)).fake_quantize_into(&x, &mut y);
+    /// Converter::new(Format::E4M3FN, Rules::SATURATING).fake_quantize_into(&x, &mut y);
     /// assert_eq!(y, [0.1015625, 0.009765625, -448.0]);
     /// // Numbers below 2^-6 may be flushed.
-    /// let rules = Rules { flush: Flush::Input, ..Cast::new(Format::E4M3FN).rules() };
+    /// let rules = Rules { flush: Flush::Input, ..Rules::SATURATING };
     /// Converter::new(Format::E4M3FN, rules).fake_quantize_into(&x, &mut y);
     /// assert_eq!(y, [0.1015625, 0.0, -448.0]);
     /// ```
@@ -396,12 +309,12 @@ impl<'w> Converter<'w> {
     /// Rounds every element in place; see [`fake_quantize_into`](Self::fake_quantize_into).
     ///
     /// ```
-    /// use exmy::slice::{Cast, Converter};
-    /// use exmy::round::Rounding;
+    /// use exmy::slice::Converter;
+    /// use exmy::round::{Rounding, Rules};
     ///
     /// let mut x = [1.9_f32, -1.9, f32::MAX];
-    /// let cast = Cast::new("e8m1".parse()?).with_rounding(Rounding::TowardZero);
-    /// Converter::from(cast).fake_quantize(&mut x);
+    /// let rules = Rules::DEFAULT.with_rounding(Rounding::TowardZero);
+    /// Converter::new("e8m1".parse()?, rules).fake_quantize(&mut x);
     /// assert_eq!(x, [1.5, -1.5, 1.5 * 2.0_f32.powi(127)]); // toward zero nothing overflows
     /// # Ok::<(), exmy::text::ParseFormatError>(())
     /// ```

@@ -13,11 +13,12 @@ impl Converter<'_> {
     /// As there.
     ///
     /// ```
-    /// use exmy::slice::{Cast, Converter};
+    /// use exmy::slice::Converter;
     /// use exmy::format::Format;
+    /// use exmy::round::Rules;
     ///
     /// let mut codes = [0_u8; 3];
-    /// Converter::from(Cast::new(Format::E2M1)).encode_plain(&[0.25_f32, 0.75, -9.0], &mut codes);
+    /// Converter::new(Format::E2M1, Rules::SATURATING).encode_plain(&[0.25_f32, 0.75, -9.0], &mut codes);
     /// assert_eq!(codes, [0x0, 0x2, 0xF]); // both ties go to even
     /// ```
     pub fn encode_plain<S: Real, C: Bits>(&self, x: &[S], codes: &mut [C]) {
@@ -33,11 +34,12 @@ impl Converter<'_> {
     /// As there.
     ///
     /// ```
-    /// use exmy::slice::{Cast, Converter};
+    /// use exmy::slice::Converter;
     /// use exmy::format::Format;
+    /// use exmy::round::Rules;
     ///
     /// let mut codes = [0_u8; 2];
-    /// let converter = Converter::from(Cast::new(Format::E4M3FN));
+    /// let converter = Converter::new(Format::E4M3FN, Rules::SATURATING);
     /// converter.recode_plain(Format::E5M2, &[0x7C_u8, 0x01], &mut codes);
     /// assert_eq!(codes, [0x7E, 0x00]); // infinity saturates; 2^-16 is below half of 2^-9
     /// ```
@@ -54,11 +56,12 @@ impl Converter<'_> {
     /// As there.
     ///
     /// ```
-    /// use exmy::slice::{Cast, Converter};
+    /// use exmy::slice::Converter;
     /// use exmy::format::Format;
+    /// use exmy::round::Rules;
     ///
     /// let mut out = [0.0_f32; 3];
-    /// Converter::from(Cast::new(Format::E2M1)).fake_quantize_plain(&[2.5_f32, 5.0, -0.1], &mut out);
+    /// Converter::new(Format::E2M1, Rules::SATURATING).fake_quantize_plain(&[2.5_f32, 5.0, -0.1], &mut out);
     /// assert_eq!(out, [2.0, 4.0, -0.0]);
     /// assert!(out[2].is_sign_negative());
     /// ```

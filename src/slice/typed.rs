@@ -3,8 +3,8 @@
 //!
 //! A slice of [`Minifloat<F>`] is a slice of codes ([`cast`]), so nothing is copied. Each function
 //! gives what the method of one number gives, element by element: [`Minifloat::from_slice`] is
-//! `from_f32` (`from_f64`), with the format's natural overflow; other rules are those of a
-//! [`Converter`]. Only codes of the format are written, also where they do not fill their integer.
+//! `from_f32` (`from_f64`), with the format's natural overflow, and [`Minifloat::from_slice_saturating`] is
+//! `from_f32_saturating`; other rules are those of a [`Converter`]. Only codes of the format are written, also where they do not fill their integer.
 
 use super::decode::decode_by;
 use super::decode::reader::Reader;
@@ -36,12 +36,40 @@ impl<F: FloatFormat> Minifloat<F> {
     /// assert_eq!(x.map(E2M1::to_f32), [2.0, 6.0]);
     /// ```
     pub fn from_slice<S: Real>(x: &[S], out: &mut [Self]) {
+        Self::from_slice_by(x, out, (Self::from_f32, Self::from_f64), Rules::DEFAULT);
+    }
+
+    /// Writes to `out` the nearest numbers of this format, ties to even, the largest for what is too
+    /// large: of each element what `from_f32_saturating` or `from_f64_saturating` gives.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    ///
+    /// ```
+    /// use exmy::minifloat::E4M3;
+    ///
+    /// let mut x = [E4M3::default(); 3];
+    /// E4M3::from_slice_saturating(&[1e6_f32, -1e6, 0.3], &mut x);
+    /// assert_eq!(x.map(E4M3::to_f32), [448.0, -448.0, 0.3125]);
+    /// ```
+    pub fn from_slice_saturating<S: Real>(x: &[S], out: &mut [Self]) {
+        let one = (Self::from_f32_saturating, Self::from_f64_saturating);
+        Self::from_slice_by(x, out, one, Rules::SATURATING);
+    }
+
+    /// A short slice number by number, as making a [`Converter`] takes longer; a long one by the `rules`.
+    fn from_slice_by<S: Real>(
+        x: &[S],
+        out: &mut [Self],
+        (from_f32, from_f64): (impl Fn(f32) -> Self, impl Fn(f64) -> Self),
+        rules: Rules,
+    ) {
         assert_eq!(x.len(), out.len(), "input and output of a conversion have different lengths");
         let few = x.len() < FEW;
         match S::reals(x) {
-            Reals::F32(x) if few => x.iter().zip(out).for_each(|(x, y)| *y = Self::from_f32(*x)),
-            Reals::F64(x) if few => x.iter().zip(out).for_each(|(x, y)| *y = Self::from_f64(*x)),
-            _ => Converter::new(Self::FORMAT, Rules::DEFAULT).encode_typed(x, out),
+            Reals::F32(x) if few => x.iter().zip(out).for_each(|(x, y)| *y = from_f32(*x)),
+            Reals::F64(x) if few => x.iter().zip(out).for_each(|(x, y)| *y = from_f64(*x)),
+            _ => Converter::new(Self::FORMAT, rules).encode_typed(x, out),
         }
     }
 
@@ -90,12 +118,13 @@ impl Converter<'_> {
     /// As there, and if the type is not of this converter's format.
     ///
     /// ```
-    /// use exmy::slice::{Cast, Converter};
+    /// use exmy::slice::Converter;
     /// use exmy::minifloat::E4M3;
+    /// use exmy::round::Rules;
     ///
     /// let mut x = [E4M3::default(); 2];
-    /// Converter::from(Cast::new(E4M3::FORMAT)).encode_typed(&[1e6_f32, -0.3], &mut x);
-    /// assert_eq!(x.map(E4M3::to_f32), [448.0, -0.3125]); // a cast saturates
+    /// Converter::new(E4M3::FORMAT, Rules::SATURATING).encode_typed(&[1e6_f32, -0.3], &mut x);
+    /// assert_eq!(x.map(E4M3::to_f32), [448.0, -0.3125]); // these rules saturate
     /// ```
     pub fn encode_typed<S: Real, F: FloatFormat>(&self, x: &[S], out: &mut [Minifloat<F>]) {
         self.check_type::<F>();
@@ -108,11 +137,11 @@ impl Converter<'_> {
     /// As there, and if the second type is not of this converter's format.
     ///
     /// ```
-    /// use exmy::slice::{Cast, Converter};
+    /// use exmy::slice::Converter;
     /// use exmy::minifloat::{E4M3, E5M2};
-    /// use exmy::round::Rounding;
+    /// use exmy::round::{Rounding, Rules};
     ///
-    /// let down = Converter::from(Cast::new(E5M2::FORMAT).with_rounding(Rounding::TowardZero));
+    /// let down = Converter::new(E5M2::FORMAT, Rules::DEFAULT.with_rounding(Rounding::TowardZero));
     /// let mut y = [E5M2::default(); 2];
     /// down.recode_typed(&[E4M3::from_f32(1.875), E4M3::NAN.unwrap()], &mut y);
     /// assert_eq!(y[0].to_f32(), 1.75);

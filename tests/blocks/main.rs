@@ -13,11 +13,12 @@ mod tensor;
 use exmy::block::scale::ScaleRule;
 use exmy::block::{BlockFormat, BlockTensor, NAMED, PlainBlocks, Profile};
 use exmy::format::Format;
+use exmy::quantizer::Cast;
 use exmy::quantizer::{Axis, Quantizer, Target};
 use exmy::random::{Philox, Stream};
-use exmy::round::{Overflow, Rounding};
+use exmy::round::{Overflow, Rounding, Rules};
 use exmy::simd::{Level, with_level};
-use exmy::slice::{Cast, Converter, View, ViewMut};
+use exmy::slice::{Converter, View, ViewMut};
 
 const RANDOM: Philox = Philox::new(5, Stream::new("blocks"));
 

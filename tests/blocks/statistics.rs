@@ -113,7 +113,7 @@ fn sums_have_one_order() {
             let tensor = BlockTensor::quantize(x, Axis::Cols, format, rounding, overflow, RANDOM);
             check(tensor.statistics(x), &tensor.dequantize(), text);
         }
-        let cast = Converter::from(Cast::new(Format::E4M3FN));
+        let cast = Converter::new(Format::E4M3FN, Rules::SATURATING);
         let mut y = vec![0.0; data.len()];
         cast.fake_quantize_into(data, &mut y);
         check(Statistics::of_cast(x, &cast), &y, "cast");
@@ -148,7 +148,7 @@ fn statistics_are_those_of_the_definition() {
             let all = blocks.iter().fold(Statistics::default(), |all, block| all.and(block));
             close(&all, &found, &format!("{name} {text}, block by block"));
         }
-        let cast = Converter::from(Cast::new(Format::E4M3FN));
+        let cast = Converter::new(Format::E4M3FN, Rules::SATURATING);
         let mut y = vec![0.0; data.len()];
         cast.fake_quantize_into(&data, &mut y);
         close(&Statistics::of_cast(x, &cast), &plain(&data, &y, |_| 448.0), name);
@@ -160,7 +160,7 @@ fn statistics_are_those_of_the_definition() {
 /// By hand: squares beyond binary32, and below it, are summed in binary64, whoever stands beside them.
 #[test]
 fn sums_neither_overflow_nor_vanish() {
-    let cast = Converter::from(Cast::new(Format::BF16));
+    let cast = Converter::new(Format::BF16, Rules::DEFAULT);
     for (exponent, beside) in [
         (-100, 0.0),
         (-61, 0.0),
@@ -229,7 +229,7 @@ fn saturation_in_twos_complement() {
         (Overflow::Finite, 6),    // and -2, -1.99
         (Overflow::Propagate, 6), // and -2, -1.99
     ] {
-        let cast = Converter::from(Cast::new(Format::INT8).with_overflow(overflow));
+        let cast = Converter::new(Format::INT8, Rules::DEFAULT.with_overflow(overflow));
         let found = Statistics::of_cast(x, &cast);
         assert_eq!((found.saturated, found.flushed), (beyond, 1), "{overflow:?}");
         assert_eq!((found.count, found.non_finite), (10, 1), "{overflow:?}");

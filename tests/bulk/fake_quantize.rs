@@ -1,8 +1,9 @@
 //! To values: thresholds worked out by hand, in place and not, with any number of threads.
 
 use exmy::format::Format;
-use exmy::round::{Overflow, Rounding};
-use exmy::slice::{Cast, Converter};
+use exmy::quantizer::Cast;
+use exmy::round::{Overflow, Rounding, Rules};
+use exmy::slice::Converter;
 
 use super::{RANDOM, format, inputs, levels, with_level};
 
@@ -33,7 +34,7 @@ fn overflow_thresholds() {
         let format = format(text);
         let quantize = |overflow, x: f32| {
             let mut data = [x];
-            Converter::from(Cast::new(format).with_overflow(overflow)).fake_quantize(&mut data);
+            Converter::new(format, Rules::DEFAULT.with_overflow(overflow)).fake_quantize(&mut data);
             data[0]
         };
         let same = |a: f32, b: f32| a == b || (a.is_nan() && b.is_nan());

@@ -1,9 +1,10 @@
 //! Slices larger than the caches, whose memory is treated otherwise: the same results.
 
 use exmy::minifloat::Bits;
+use exmy::quantizer::Cast;
 use exmy::quantizer::{Axis, Quantizer};
 use exmy::round::Rounding;
-use exmy::slice::{Cast, Converter, View, ViewMut};
+use exmy::slice::{Converter, View, ViewMut};
 
 use super::{RANDOM, format, inputs};
 

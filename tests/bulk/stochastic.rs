@@ -2,8 +2,9 @@
 
 use exmy::block::Statistics;
 use exmy::format::Format;
+use exmy::quantizer::Cast;
 use exmy::round::{Flush, Overflow, Rounding, Rules};
-use exmy::slice::{Cast, Converter, View};
+use exmy::slice::{Converter, View};
 
 use super::{RANDOM, check, expected, format, formats, inputs, levels, spread, with_level};
 
@@ -55,7 +56,7 @@ fn words_by_index() {
     let x = vec![0.3_f32; 5000];
     let mode = Rounding::stochastic(8);
     let converter =
-        Converter::from(Cast::new(Format::E2M1).with_rounding(mode)).with_random(RANDOM);
+        Converter::new(Format::E2M1, Rules::SATURATING.with_rounding(mode)).with_random(RANDOM);
     for level in levels() {
         let mut all = x.clone();
         with_level(level, || converter.fake_quantize(&mut all));
@@ -147,7 +148,7 @@ fn indices_wrap() {
 fn unbiased() {
     let mode = Rounding::stochastic(20);
     let converter =
-        Converter::from(Cast::new(Format::E4M3FN).with_rounding(mode)).with_random(RANDOM);
+        Converter::new(Format::E4M3FN, Rules::SATURATING.with_rounding(mode)).with_random(RANDOM);
     for (x, gap) in [(1.03_f32, 0.125), (-300.7, 32.0), (0.0011, 0.001953125), (0.017, 0.001953125)]
     {
         let mut data = vec![x; 1 << 16];
@@ -162,6 +163,6 @@ fn unbiased() {
 fn words_must_be_given() {
     let mode = Rounding::stochastic(8);
     let mut codes = [0_u8; 2];
-    Converter::from(Cast::new(Format::E4M3FN).with_rounding(mode))
+    Converter::new(Format::E4M3FN, Rules::SATURATING.with_rounding(mode))
         .encode_into(&[1.0_f32; 2], &mut codes);
 }

@@ -3,8 +3,8 @@
 
 use exmy::format::Format;
 use exmy::random::{Philox, Stream};
-use exmy::round::{Overflow, Rounding};
-use exmy::slice::{Cast, Converter};
+use exmy::round::{Overflow, Rounding, Rules};
+use exmy::slice::Converter;
 
 use super::{RANDOM, check, formats, named, spread};
 
@@ -61,7 +61,8 @@ fn modes() -> impl Iterator<Item = Rounding> {
 }
 
 fn converter(format: Format, rounding: Rounding, overflow: Overflow) -> Converter<'static> {
-    Converter::from(Cast { format, rounding, overflow }).with_random(RANDOM)
+    Converter::new(format, Rules::DEFAULT.with_rounding(rounding).with_overflow(overflow))
+        .with_random(RANDOM)
 }
 
 /// The points are where they should be: of E4M3FN, whose smallest number is 2^-9, whose step is 2^-3

@@ -3,8 +3,9 @@
 use super::{RANDOM, at_every_level};
 use exmy::format::Format;
 use exmy::minifloat::Bits;
-use exmy::round::Rounding;
-use exmy::slice::{Cast, Converter, decode_into, decode_plain};
+use exmy::quantizer::Cast;
+use exmy::round::{Rounding, Rules};
+use exmy::slice::{Converter, decode_into, decode_plain};
 
 /// More than 32 MiB of codes and results, which begin at no multiple of a cache line, by a table
 /// of the definition's results; what lies around the results stays.
@@ -50,11 +51,11 @@ fn past_the_caches() {
     decode_plain(Format::E3M2, &all, &mut doubles);
     past(&bytes[..4 << 20], &doubles, -77.0, |codes, out| decode_into(Format::E3M2, codes, out));
 
-    let to_e5m2 = Converter::from(Cast::new(Format::E5M2));
+    let to_e5m2 = Converter::new(Format::E5M2, Rules::DEFAULT);
     let mut table = vec![0_u8; 256];
     to_e5m2.recode_plain(Format::E4M3FN, &all, &mut table);
     past(&bytes, &table, 0xA5, |codes, out| to_e5m2.recode_into(Format::E4M3FN, codes, out));
-    let to_bf16 = Converter::from(Cast::new(Format::BF16));
+    let to_bf16 = Converter::new(Format::BF16, Rules::DEFAULT);
     let mut table = vec![0_u16; 256];
     to_bf16.recode_plain(Format::E4M3FN, &all, &mut table);
     past(&bytes, &table, 0xA5A5, |codes, out| to_bf16.recode_into(Format::E4M3FN, codes, out));

@@ -2,8 +2,9 @@
 
 use super::at_every_level;
 use exmy::format::Format;
-use exmy::round::{Overflow, Rounding};
-use exmy::slice::{Cast, Converter, decode_into};
+use exmy::quantizer::Cast;
+use exmy::round::{Overflow, Rounding, Rules};
+use exmy::slice::{Converter, decode_into};
 
 /// The values of a few codes, at the places of a slice that bodies and remainders share.
 #[test]
@@ -85,7 +86,10 @@ fn beyond_binary32() {
     ];
     at_every_level(|level| {
         for (rounding, overflow, want) in cases {
-            let converter = Converter::from(Cast { format: Format::BF16, rounding, overflow });
+            let converter = Converter::new(
+                Format::BF16,
+                Rules::DEFAULT.with_rounding(rounding).with_overflow(overflow),
+            );
             let codes: Vec<u16> = converter.encode(&[largest, 1e39, f64::INFINITY]);
             assert_eq!(codes, want, "{rounding} {overflow} {level}");
         }

@@ -3,8 +3,9 @@
 use super::{RANDOM, at_every_level, format, named, of_up_to_8_bits};
 use exmy::format::Format;
 use exmy::minifloat::Bits;
+use exmy::quantizer::Cast;
 use exmy::round::{Operands, Overflow, Payload, Profile, Rounding, Rules};
-use exmy::slice::{Cast, Converter};
+use exmy::slice::Converter;
 
 fn is_plain<C: Bits, D: Bits>(converter: &Converter, from: Format, codes: &[C]) {
     let zero = D::from_u64(0);
@@ -35,7 +36,7 @@ fn pairs_of_short_formats() {
     for from in &short {
         for to in &short {
             for overflow in [Overflow::None, Overflow::Finite] {
-                let converter = Converter::from(Cast::new(*to).with_overflow(overflow));
+                let converter = Converter::new(*to, Rules::DEFAULT.with_overflow(overflow));
                 is_plain::<u8, u8>(&converter, *from, &bytes());
             }
         }

@@ -4,7 +4,7 @@ use super::{RANDOM, at_every_level, format, named};
 use exmy::format::Format;
 use exmy::minifloat::Bits;
 use exmy::round::{Flush, Operands, Overflow, Profile, Rounding, Rules};
-use exmy::slice::{Cast, Converter, Real, convert_into, decode_plain};
+use exmy::slice::{Converter, Real, convert_into, decode_plain};
 
 /// Binary64 numbers: every binary32 exponent and some outside, with binary32 significands, what
 /// lies next to them, and significands of all ones, of both signs.
@@ -86,7 +86,9 @@ fn encodes<S: Real, C: Bits>(converter: &Converter, x: &[S], what: &str) {
 }
 
 fn converter(format: Format, rounding: Rounding, overflow: Overflow) -> Converter<'static> {
-    Converter::from(Cast { format, rounding, overflow }).with_random(RANDOM).starting_at(5)
+    Converter::new(format, Rules::DEFAULT.with_rounding(rounding).with_overflow(overflow))
+        .with_random(RANDOM)
+        .starting_at(5)
 }
 
 #[test]

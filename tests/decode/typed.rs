@@ -5,8 +5,9 @@ use exmy::minifloat::{
     Bf16, Binary8p3se, E2M1, E2M3, E4M3, E4M3Fnuz, E5M2, E8M0, ExMy, F16, Finite, FloatFormat,
     Int8, Minifloat,
 };
-use exmy::round::{Overflow, Rounding};
-use exmy::slice::{Cast, Converter, cast};
+use exmy::quantizer::Cast;
+use exmy::round::{Overflow, Rounding, Rules};
+use exmy::slice::{Converter, cast};
 
 fn codes_are_valid<F: FloatFormat>(numbers: &[Minifloat<F>]) {
     assert!(cast::from_bits::<F>(cast::as_bits(numbers)).is_ok(), "{}", F::FORMAT);
@@ -85,7 +86,7 @@ fn rules_of_a_converter() {
         assert_eq!(number.to_f32(), if up { 0.5 } else { 0.0 }, "{i}");
     }
     let mut numbers = [E4M3::default(); 2];
-    Converter::from(Cast::new(E4M3::FORMAT).with_overflow(Overflow::Nan))
+    Converter::new(E4M3::FORMAT, Rules::DEFAULT.with_overflow(Overflow::Nan))
         .encode_typed(&[449.0, 465.0_f32], &mut numbers);
     assert!(numbers[0] == E4M3::MAX && numbers[1].is_nan());
 }
@@ -94,5 +95,27 @@ fn rules_of_a_converter() {
 #[should_panic(expected = "numbers of e2m1 cannot hold codes of e4m3fn")]
 fn another_format() {
     let mut numbers = [E2M1::default(); 2];
-    Converter::from(Cast::new(E4M3::FORMAT)).encode_typed(&[1.0_f32, 2.0], &mut numbers);
+    Converter::new(E4M3::FORMAT, Rules::SATURATING).encode_typed(&[1.0_f32, 2.0], &mut numbers);
+}
+
+/// What is too large, by the format's own overflow and saturating: numbers, slices short and long, codes.
+#[test]
+fn overflow_has_two_names_everywhere() {
+    let numbers = [E4M3::from_f32(1e6), E4M3::from_f64(1e6)];
+    assert_eq!(numbers.map(E4M3::to_bits), [0x7F; 2]);
+    let numbers = [E4M3::from_f32_saturating(-1e6), E4M3::from_f64_saturating(-1e6)];
+    assert_eq!(numbers.map(E4M3::to_f32), [-448.0; 2]);
+    let numbers = [E5M2::from_f32(1e6), E5M2::from_f32_saturating(1e6)];
+    assert_eq!(numbers.map(E5M2::to_f32), [f32::INFINITY, 57344.0]);
+    assert!(E4M3::from_f32_saturating(f32::NAN).is_nan());
+    for count in [3, 500] {
+        let (x, mut numbers) = (vec![1e6_f32; count], vec![E4M3::default(); count]);
+        E4M3::from_slice(&x, &mut numbers);
+        assert!(numbers.iter().all(|x| x.is_nan()));
+        E4M3::from_slice_saturating(&x, &mut numbers);
+        assert!(numbers.iter().all(|x| x.to_f32() == 448.0));
+        let codes = |rules| Converter::new(E4M3::FORMAT, rules).encode::<f32, u8>(&x);
+        assert_eq!(codes(Rules::DEFAULT), vec![0x7F; count]);
+        assert_eq!(codes(Rules::SATURATING), vec![0x7E; count]);
+    }
 }

@@ -3,8 +3,9 @@
 use exmy::block::{Axis, BlockFormat};
 use exmy::format::Format;
 use exmy::gemm::{NonFinite, Operand, Spec, gemm, gemm_batched, gemm_codes, gemm_into};
+use exmy::quantizer::Cast;
 use exmy::random::{Philox, Stream};
-use exmy::slice::{Cast, View, ViewMut};
+use exmy::slice::{View, ViewMut};
 
 use crate::{bits, numbers, quantize, random_codes};
 

@@ -247,7 +247,7 @@ fn into_narrow_formats_by_their_rules() {
     let largest = format.max().to_f32();
     let spec = Spec::parse("exact").unwrap().with_output(format);
     assert_eq!(gemm(a, b, &spec).unwrap(), [largest]);
-    let cast = exmy::slice::Cast::new(Format::E4M3FN).with_overflow(Overflow::Nan);
+    let cast = exmy::quantizer::Cast::new(Format::E4M3FN).with_overflow(Overflow::Nan);
     assert!(gemm(a, b, &spec.with_output(cast)).unwrap()[0].is_nan());
 }
 

@@ -7,10 +7,11 @@ use exmy::gemm::{
     Accumulation, GemmError, NonFinite, Operand, Spec, gemm, gemm_batched, gemm_codes, gemm_into,
 };
 use exmy::parallel::with_threads;
+use exmy::quantizer::Cast;
 use exmy::random::{Philox, Stream};
 use exmy::round::{Overflow, Rounding};
 use exmy::simd::{Level, with_level};
-use exmy::slice::{Cast, View, ViewMut};
+use exmy::slice::{View, ViewMut};
 
 use crate::{bits, numbers, quantize, random_codes};
 

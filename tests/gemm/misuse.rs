@@ -3,7 +3,8 @@
 use exmy::block::{Axis, BlockFormat};
 use exmy::format::Format;
 use exmy::gemm::{Operand, Spec, gemm, gemm_batched, gemm_codes, gemm_into};
-use exmy::slice::{Cast, View, ViewMut};
+use exmy::quantizer::Cast;
+use exmy::slice::{View, ViewMut};
 
 use crate::{numbers, quantize};
 

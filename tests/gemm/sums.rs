@@ -3,9 +3,11 @@
 use exmy::block::{Axis, BlockFormat};
 use exmy::format::Format;
 use exmy::gemm::{Operand, Spec, f32::Output, f32::matmul, gemm, gemm_codes};
+use exmy::quantizer::Cast;
 use exmy::random::{Philox, Stream};
+use exmy::round::Rules;
 use exmy::simd::{Level, with_level};
-use exmy::slice::{Cast, Converter, View, ViewMut};
+use exmy::slice::{Converter, View, ViewMut};
 
 use crate::{bits, numbers, quantize};
 
@@ -172,7 +174,7 @@ fn accumulators_of_any_format_and_mode() {
     let (n, k) = (40, 50);
     let (mut a, mut b) = (numbers(n * k, 11), numbers(k, 12));
     for x in [&mut a, &mut b] {
-        Converter::from(Cast::new(Format::E4M3FN)).fake_quantize(x);
+        Converter::new(Format::E4M3FN, Rules::SATURATING).fake_quantize(x);
     }
     for text in ["e8m13@rtz", "bf16", "f16@rup", "e5m2@rdn", "f16@rna"] {
         let (format, mode) = text.split_once('@').unwrap_or((text, "rne"));

@@ -9,9 +9,10 @@
 use exmy::block::{Axis as Along, BlockFormat, BlockTensor};
 use exmy::format::Format;
 use exmy::gemm::{Operand, Spec, gemm, gemm_codes};
+use exmy::quantizer::Cast;
 use exmy::random::{Philox, Stream};
 use exmy::round::{Overflow, Rounding};
-use exmy::slice::{Cast, Converter, View};
+use exmy::slice::{Converter, View};
 use exmy_lab::plot::{Axis, Figure, Panel, Series};
 
 /// Rows and columns whose sums are averaged.

@@ -7,7 +7,7 @@ use core::str::FromStr;
 use super::{Accumulation, Order, Sum, TeAlpha};
 use crate::format::Format;
 use crate::gemm::unit::{Model, Preset, UnitError};
-use crate::slice::Cast;
+use crate::quantizer::Cast;
 use crate::text::{ParseFormatError, Short, UnknownName};
 
 const FORMS: &str = "exact, fma, mul-add, pairwise, blockedN (the last four with an accumulator \

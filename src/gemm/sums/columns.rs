@@ -17,9 +17,10 @@ use super::transposed;
 use crate::format::Format;
 use crate::gemm::accumulation::{Order, Sum};
 use crate::gemm::numbers::Numbers;
+use crate::quantizer::Cast;
 use crate::round::Rounding;
 use crate::simd::kernel;
-use crate::slice::{Cast, Converter};
+use crate::slice::Converter;
 
 /// Operands whose numbers are all binary32, and what adds their products.
 pub(in crate::gemm) struct Columns {

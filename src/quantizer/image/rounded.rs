@@ -7,6 +7,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use super::Cast;
 use super::{Chunk, First, Piece};
 use crate::block::fast::{Blocks, Part, Sheet, common_multiple, largest_in};
 use crate::block::scale::TensorFactors;
@@ -14,7 +15,7 @@ use crate::format::Sign;
 use crate::quantizer::{Axis, Quantizer, Target};
 use crate::random::Philox;
 use crate::round::Rounding;
-use crate::slice::{Cast, Converter, View, ViewMut};
+use crate::slice::{Converter, View, ViewMut};
 
 /// The largest magnitude of a matrix after a cast, where the matrix tells without being cast: the cast
 /// keeps the order of magnitudes, whatever their signs, and all are finite before and after.

@@ -14,8 +14,8 @@ use crate::recipe::rule::{Rule, Selector};
 use exmy::block::scale::ScaleRule;
 use exmy::block::{BlockFormat, Shape};
 use exmy::format::Format;
+use exmy::quantizer::Cast;
 use exmy::quantizer::Quantizer;
-use exmy::slice::Cast;
 use exmy::text::Nearest;
 
 /// The options behind a name, and which of them a bundle has taken.

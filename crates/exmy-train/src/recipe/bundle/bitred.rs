@@ -11,9 +11,9 @@ use crate::recipe::numbers::{Numbers, Prior};
 use crate::recipe::rule::{Rule, Selector, Subject, Value};
 use exmy::format::Format;
 use exmy::gemm::{Order, Sum};
+use exmy::quantizer::Cast;
 use exmy::quantizer::Quantizer;
 use exmy::round::Rounding;
-use exmy::slice::Cast;
 
 fn digits(shape: &str) -> Option<(u8, u8)> {
     let (exponent, mantissa) = shape.strip_prefix('e')?.split_once('m')?;

@@ -13,9 +13,9 @@ use crate::recipe::rule::{self, Rule, Selector, Subject};
 use exmy::block::scale::ScaleRule;
 use exmy::block::{BlockFormat, Profile, Shape};
 use exmy::format::Format;
+use exmy::quantizer::Cast;
 use exmy::quantizer::Quantizer;
 use exmy::round::Rounding;
-use exmy::slice::Cast;
 
 /// An element's name to its format.
 fn element(name: &str) -> Option<Format> {

@@ -18,9 +18,9 @@ use exmy::block::hadamard::{Hadamard, Signs};
 use exmy::block::scale::{FourOverSix, ScaleRule};
 use exmy::block::{BlockFormat, Profile, Shape};
 use exmy::format::Format;
+use exmy::quantizer::Cast;
 use exmy::quantizer::Quantizer;
 use exmy::round::Rounding;
-use exmy::slice::Cast;
 
 /// Which blocks there are.
 #[derive(Clone, Copy, PartialEq, Eq)]
