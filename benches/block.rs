@@ -76,7 +76,7 @@ fn codes(format: BlockFormat, side: usize, x: &[f32], image: &mut [f32], threads
     let quantize = |axis| {
         let Quantizer { rounding, overflow, .. } = Quantizer::new(format.into());
         let x = View::new(black_box(x), side, side);
-        BlockTensor::quantize(x, axis, format, rounding, overflow, RANDOM)
+        BlockTensor::quantize(x, axis, format, (rounding, overflow, RANDOM))
     };
     let title = format!("blocks to codes, {threads}");
     let mut table = Table::new(&title, x.len(), 4, 1);

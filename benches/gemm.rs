@@ -42,7 +42,7 @@ fn main() {
         let quantize = |x: &[f32], rows: usize| {
             let random = Philox::new(0, Stream::new("unused"));
             let (x, overflow) = (View::new(x, rows, k), Overflow::Finite);
-            BlockTensor::quantize(x, Axis::Cols, format, Rounding::TiesToEven, overflow, random)
+            BlockTensor::quantize(x, Axis::Cols, format, (Rounding::TiesToEven, overflow, random))
         };
         let (a, b) = (quantize(&x, m), quantize(&y, n));
         for accumulation in accumulations {

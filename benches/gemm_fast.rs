@@ -35,7 +35,7 @@ fn values(len: usize) -> Vec<f32> {
 
 fn quantize(x: &[f32], (rows, cols): (usize, usize), format: BlockFormat) -> BlockTensor {
     let x = View::new(x, rows, cols);
-    BlockTensor::quantize(x, Axis::Cols, format, Rounding::TiesToEven, Overflow::Finite, RANDOM)
+    BlockTensor::quantize(x, Axis::Cols, format, (Rounding::TiesToEven, Overflow::Finite, RANDOM))
 }
 
 /// What is timed: a product of m x n x k whose operands are ready.

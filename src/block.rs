@@ -13,6 +13,7 @@
 //! block is smaller; padding with zeros would give the same.
 
 mod element;
+mod elements;
 pub(crate) mod fast;
 pub mod hadamard;
 mod kernel;
@@ -22,6 +23,8 @@ pub mod scale;
 mod statistics;
 mod tensor;
 
+pub use elements::Elements;
+pub(crate) use elements::UNUSED;
 pub use name::{NAMED, ParseBlockFormatError};
 pub use plain::PlainBlocks;
 pub use statistics::Statistics;

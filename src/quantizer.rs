@@ -42,7 +42,7 @@ pub use crate::block::Axis;
 use crate::block::fast::OwnScale;
 use crate::block::hadamard::{Hadamard, HadamardError};
 use crate::block::scale::ScaleRule;
-use crate::block::{BlockFormat, Profile};
+use crate::block::{BlockFormat, Profile, UNUSED};
 use crate::format::Format;
 use crate::random::Philox;
 use crate::round::{Overflow, Rounding};
@@ -118,14 +118,12 @@ impl From<BlockFormat> for Target {
 ///
 /// ```
 /// use exmy::quantizer::{Axis, Quantizer};
-/// use exmy::random::{Philox, Stream};
 /// use exmy::slice::{View, ViewMut};
 ///
 /// let quantizer: Quantizer = "mxfp4".parse()?;
 /// let x = [0.1_f32, 0.5, -3.0, 1.2];
 /// let mut image = [0.0; 4];
-/// let random = Philox::new(0, Stream::new("unused"));
-/// quantizer.image_into(View::new(&x, 1, 4), Axis::Cols, random, ViewMut::new(&mut image, 1, 4));
+/// quantizer.image_into(View::new(&x, 1, 4), Axis::Cols, None, ViewMut::new(&mut image, 1, 4));
 /// assert_eq!(image, [0.0, 0.5, -3.0, 1.0]);
 /// # Ok::<(), exmy::quantizer::ParseQuantizerError>(())
 /// ```
@@ -342,21 +340,20 @@ impl Quantizer {
     /// Writes to `out` the values `x` has in low precision.
     ///
     /// `axis` is the one that the matrix product sums along, to which block shapes are relative;
-    /// casts do not depend on it. Under stochastic rounding element (i, j) uses random word
+    /// casts do not depend on it. `random` may be `None` unless the quantizer
+    /// [is stochastic](Self::is_stochastic). Then element (i, j) uses random word
     /// `i * cols + j`, however the matrix is stored. The bits written do not depend on the number of
     /// threads nor on the [`simd`](crate::simd) level.
     ///
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
-    /// use exmy::random::{Philox, Stream};
     /// use exmy::slice::{View, ViewMut};
     ///
     /// let quantizer: Quantizer = "mxfp4".parse()?;
-    /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = [0.3_f32, 8.0, 0.3, 0.3];
     /// let image = |axis| {
     ///     let mut image = [0.0; 4];
-    ///     quantizer.image_into(View::new(&x, 2, 2), axis, random, ViewMut::new(&mut image, 2, 2));
+    ///     quantizer.image_into(View::new(&x, 2, 2), axis, None, ViewMut::new(&mut image, 2, 2));
     ///     image
     /// };
     /// // Who shares a block with the outlier depends on the axis that a product sums along.
@@ -366,11 +363,17 @@ impl Quantizer {
     /// ```
     ///
     /// # Panics
-    /// If the shapes differ, a mode is stochastic with a bit count outside 1..=32,
+    /// If the shapes differ, a mode is stochastic without random words or with a bit count outside 1..=32,
     /// [`BlockFormat::check`] or [`check_size`](Self::check_size) fails.
     #[track_caller]
-    pub fn image_into(&self, x: View<'_, f32>, axis: Axis, random: Philox, out: ViewMut<'_, f32>) {
-        self.write(x, axis, random, None, out);
+    pub fn image_into(
+        &self,
+        x: View<'_, f32>,
+        axis: Axis,
+        random: impl Into<Option<Philox>>,
+        out: ViewMut<'_, f32>,
+    ) {
+        self.write(x, axis, random.into(), None, out);
     }
 
     /// Writes to `out` the values `x` has in low precision with block scales of the caller's own, as
@@ -378,16 +381,14 @@ impl Quantizer {
     ///
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
-    /// use exmy::random::{Philox, Stream};
     /// use exmy::slice::{View, ViewMut};
     ///
     /// let quantizer: Quantizer = "bf16>e2m1/2:e4m3fn".parse()?;
-    /// let random = Philox::new(0, Stream::new("unused"));
     /// let mut image = [0.0; 3];
     /// let x = View::new(&[1.001_f32, 9.0, -0.3], 1, 3);
     /// // What is seen has been rounded to bf16; the last block has one element.
     /// let first = |block: &[f32]| block[0].abs();
-    /// quantizer.image_with(x, Axis::Cols, random, first, ViewMut::new(&mut image, 1, 3));
+    /// quantizer.image_with(x, Axis::Cols, None, first, ViewMut::new(&mut image, 1, 3));
     /// assert_eq!(image, [1.0, 6.0, -0.3125]);
     /// # Ok::<(), exmy::quantizer::ParseQuantizerError>(())
     /// ```
@@ -400,7 +401,7 @@ impl Quantizer {
         &self,
         x: View<'_, f32>,
         axis: Axis,
-        random: Philox,
+        random: impl Into<Option<Philox>>,
         scale: impl Fn(&[f32]) -> f32 + Sync,
         out: ViewMut<'_, f32>,
     ) {
@@ -410,7 +411,12 @@ impl Quantizer {
             "{target} has no block scales, or one for the tensor beside them, and takes none of the \
              caller's own"
         );
-        self.write(x, axis, random, Some(&scale), out);
+        self.write(x, axis, random.into(), Some(&scale), out);
+    }
+
+    /// The given random words, or any where none are read.
+    fn words(&self, random: Option<Philox>) -> Option<Philox> {
+        random.or((!self.is_stochastic()).then_some(UNUSED))
     }
 
     #[track_caller]
@@ -418,10 +424,13 @@ impl Quantizer {
         &self,
         x: View<'_, f32>,
         axis: Axis,
-        random: Philox,
+        random: Option<Philox>,
         own: Option<OwnScale<'_>>,
         out: ViewMut<'_, f32>,
     ) {
+        let Some(random) = self.words(random) else {
+            panic!("{self} needs random words: a Philox in place of None")
+        };
         let (shape, place) = ((x.rows(), x.cols()), (out.rows(), out.cols()));
         assert_eq!(shape, place, "a matrix and its image have different shapes");
         if let Err(error) = self.check_size(shape.0, shape.1, axis) {

@@ -148,8 +148,8 @@ fn blocks_touch_their_own_elements() {
         for axis in [Axis::Cols, Axis::Rows] {
             let x = View::new(&x[1..], rows, cols);
             let (mode, policy) = (Rounding::TiesToEven, Overflow::Finite);
-            let tensor = BlockTensor::quantize(x, axis, format, mode, policy, RANDOM);
-            let plain = PlainBlocks::quantize(x, axis, format, mode, policy, RANDOM);
+            let tensor = BlockTensor::quantize(x, axis, format, (mode, policy, RANDOM));
+            let plain = PlainBlocks::quantize(x, axis, format, (mode, policy, RANDOM));
             let (found, expected) = (tensor.dequantize(), plain.dequantize());
             assert_eq!(found, expected, "{name} {axis:?}");
         }
@@ -182,7 +182,7 @@ fn packed_products_stay_inside() {
         let quantize = |x: &[f32], rows| {
             let (x, format) = (View::new(x, rows, k), format.parse().unwrap());
             let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
-            BlockTensor::quantize(x, Axis::Cols, format, rounding, overflow, RANDOM)
+            BlockTensor::quantize(x, Axis::Cols, format, (rounding, overflow, RANDOM))
         };
         let (x, w) = (quantize(&x, m), quantize(&w, n));
         let (x, w) = (Operand::from(&x), Operand::from(&w).t());

@@ -358,7 +358,7 @@ impl Hadamard {
             return Ok(());
         }
         let len = (rows - 1) * stride + cols;
-        let data = &mut x.data()[..len];
+        let data = &mut x.data_mut()[..len];
         if down {
             self.apply_down(data, cols, stride);
         } else if stride == cols {

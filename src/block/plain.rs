@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::element::encode_quotient;
-use super::{Axis, BlockFormat, decode_element, encode_element};
+use super::{Axis, BlockFormat, Elements, decode_element, encode_element};
 use crate::block::scale::{FourOverSix, ScaleRule, TensorFactors, is_largest, power_code};
 use crate::random::Philox;
 use crate::round::{Overflow, Rounding};
@@ -35,17 +35,14 @@ impl PlainBlocks {
     ///
     /// ```
     /// use exmy::block::{Axis, PlainBlocks};
-    /// use exmy::random::{Philox, Stream};
-    /// use exmy::round::{Overflow, Rounding};
+    /// use exmy::round::Rounding;
     /// use exmy::slice::View;
     ///
-    /// let random = Philox::new(0, Stream::new("unused"));
     /// let scale = |rule: &str, amax: f32| {
     ///     let format = format!("mxfp4@{rule}").parse().unwrap();
-    ///     let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
     ///     let x = [0.0, amax];
     ///     let x = View::new(&x, 1, 2);
-    ///     PlainBlocks::quantize(x, Axis::Cols, format, rounding, overflow, random).scales[0]
+    ///     PlainBlocks::quantize(x, Axis::Cols, format, Rounding::TiesToEven).scales[0]
     /// };
     /// assert_eq!(["floor", "even", "rceil", "ceil"].map(|rule| scale(rule, 6.5)), [127, 127, 128, 128]);
     /// assert_eq!(["floor", "even", "rceil", "ceil"].map(|rule| scale(rule, 7.0)), [127, 128, 128, 128]);
@@ -59,11 +56,9 @@ impl PlainBlocks {
         x: View<'_, f32>,
         axis: Axis,
         format: BlockFormat,
-        rounding: Rounding,
-        overflow: Overflow,
-        random: Philox,
+        by: impl Into<Elements>,
     ) -> Self {
-        Self::by_rule(x, axis, format, (rounding, overflow, random), None)
+        Self::by_rule(x, axis, format, by.into(), None)
     }
 
     /// Quantizes a matrix whose largest magnitude the caller says; the definition of
@@ -75,26 +70,25 @@ impl PlainBlocks {
         x: View<'_, f32>,
         axis: Axis,
         format: BlockFormat,
-        rounding: Rounding,
-        overflow: Overflow,
-        random: Philox,
+        by: impl Into<Elements>,
         amax: f32,
     ) -> Self {
         assert!(format.tensor_scale, "{format} has no scale of the tensor");
         assert!(is_largest(amax), "a largest magnitude is finite and not negative, found {amax}");
-        Self::by_rule(x, axis, format, (rounding, overflow, random), Some(amax))
+        Self::by_rule(x, axis, format, by.into(), Some(amax))
     }
 
     fn by_rule(
         x: View<'_, f32>,
         axis: Axis,
         format: BlockFormat,
-        (rounding, overflow, random): (Rounding, Overflow, Philox),
+        by: Elements,
         amax: Option<f32>,
     ) -> Self {
         checked_count((x.rows(), x.cols()));
         let format = format.checked();
         let choices = format.profile.choices(format.rule);
+        let (Elements { rounding, overflow, .. }, random) = (by, by.words());
         let how = How { format, rounding, overflow };
         let whole = || Block::new(x, axis, 0..x.rows(), 0..x.cols());
         let amax = format.tensor_scale.then(|| amax.unwrap_or_else(|| whole().amax()));
@@ -130,8 +124,7 @@ impl PlainBlocks {
     ///
     /// ```
     /// use exmy::block::{Axis, BlockFormat, PlainBlocks};
-    /// use exmy::random::{Philox, Stream};
-    /// use exmy::round::{Overflow, Rounding};
+    /// use exmy::round::Rounding;
     /// use exmy::slice::View;
     ///
     /// // The second largest magnitude becomes 6: one outlier does not rule the block.
@@ -141,11 +134,10 @@ impl PlainBlocks {
     ///     magnitudes[x.len() - 2] / 6.0
     /// };
     /// let format: BlockFormat = "e2m1/4:e4m3fn".parse()?;
-    /// let (x, random) = ([0.5, -100.0, 1.5, 3.0], Philox::new(0, Stream::new("unused")));
+    /// let x = [0.5, -100.0, 1.5, 3.0];
     /// let x = View::new(&x, 1, 4);
-    /// let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
     /// let blocks =
-    ///     PlainBlocks::quantize_with(x, Axis::Cols, format, rounding, overflow, random, second);
+    ///     PlainBlocks::quantize_with(x, Axis::Cols, format, Rounding::TiesToEven, second);
     /// assert_eq!(blocks.dequantize(), [0.5, -3.0, 1.5, 3.0]);
     /// # Ok::<(), exmy::block::ParseBlockFormatError>(())
     /// ```
@@ -157,9 +149,7 @@ impl PlainBlocks {
         x: View<'_, f32>,
         axis: Axis,
         format: BlockFormat,
-        rounding: Rounding,
-        overflow: Overflow,
-        random: Philox,
+        by: impl Into<Elements>,
         mut scale: impl FnMut(&[f32]) -> f32,
     ) -> Self {
         let format = format.checked();
@@ -167,6 +157,8 @@ impl PlainBlocks {
             !format.tensor_scale,
             "scales of the caller's own have no tensor scale beside them"
         );
+        let by = by.into();
+        let (Elements { rounding, overflow, .. }, random) = (by, by.words());
         let how = How { format, rounding, overflow };
         Self::by_blocks(x, axis, format, |block| {
             let code = how.scale(scale(&block.values));

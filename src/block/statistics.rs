@@ -285,18 +285,15 @@ impl BlockTensor {
     ///
     /// ```
     /// use exmy::block::{Axis, BlockFormat, BlockTensor};
-    /// use exmy::random::{Philox, Stream};
-    /// use exmy::round::{Overflow, Rounding};
+    /// use exmy::round::Rounding;
     /// use exmy::slice::View;
     ///
     /// // 2^-20 is less than half of what E2M1 times E4M3 can express beside 1; its block is lost.
     /// let mut x = [0.0_f32; 32];
     /// (x[0], x[16]) = (1.0, 1.0 / 1_048_576.0);
     /// let x = View::new(&x, 1, 32);
-    /// let random = Philox::new(0, Stream::new("unused"));
-    /// let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
     /// let tensor =
-    ///     BlockTensor::quantize(x, Axis::Cols, BlockFormat::NVFP4, rounding, overflow, random);
+    ///     BlockTensor::quantize(x, Axis::Cols, BlockFormat::NVFP4, Rounding::TiesToEven);
     /// let found = tensor.statistics(x);
     /// assert_eq!((found.count, found.flushed, found.saturated), (32, 1, 0));
     /// assert_eq!(tensor.block_statistics(x)[1].flushed, 1);
@@ -315,12 +312,10 @@ impl BlockTensor {
     /// ```
     /// use exmy::block::Axis;
     /// use exmy::quantizer::Quantizer;
-    /// use exmy::random::{Philox, Stream};
     /// use exmy::slice::View;
     ///
-    /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[7.9_f32, 1.0, 0.1, 0.1, 0.3], 1, 5);
-    /// let tensor = "e2m1/2:e8m0".parse::<Quantizer>().unwrap().quantize(x, Axis::Cols, random).unwrap();
+    /// let tensor = "e2m1/2:e8m0".parse::<Quantizer>().unwrap().quantize(x, Axis::Cols, None).unwrap();
     /// let blocks = tensor.block_statistics(x);
     /// assert_eq!(blocks.iter().map(|block| block.count).collect::<Vec<_>>(), [2, 2, 1]); // ragged
     /// assert_eq!(blocks.iter().map(|block| block.saturated).collect::<Vec<_>>(), [1, 2, 0]); // 0.1 is 6.4 of the scale

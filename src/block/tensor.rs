@@ -21,26 +21,21 @@ use alloc::vec::Vec;
 use super::Statistics;
 use super::fast::{self, Blocks, Encoded, Own};
 use super::scale::is_largest;
-use super::{Axis, BlockFormat, PlainBlocks};
+use super::{Axis, BlockFormat, Elements, PlainBlocks};
 use crate::format::Format;
 use crate::pack;
-use crate::random::Philox;
-use crate::round::{Overflow, Rounding};
 use crate::slice::{Real, View, ViewMut};
 
 /// A matrix of packed element codes, its blocks' scales and, if the format has one, its own scale.
 ///
 /// ```
 /// use exmy::block::{Axis, BlockFormat, BlockTensor};
-/// use exmy::random::{Philox, Stream};
-/// use exmy::round::{Overflow, Rounding};
+/// use exmy::round::Rounding;
 /// use exmy::slice::View;
 ///
-/// let random = Philox::new(0, Stream::new("unused"));
 /// let x = View::new(&[0.1_f32, 0.5, -3.0, 1.25], 1, 4);
-/// let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
 /// let tensor =
-///     BlockTensor::quantize(x, Axis::Cols, BlockFormat::MXFP4, rounding, overflow, random);
+///     BlockTensor::quantize(x, Axis::Cols, BlockFormat::MXFP4, Rounding::TiesToEven);
 /// assert_eq!(tensor.packed_codes(), [0x20, 0x4F]); // codes 0, 2, F, 4: 0, 1, -6, 2
 /// assert_eq!(tensor.packed_scales(), [126]); // times 2^-1; 1.25 is a tie and went to even
 /// assert_eq!(tensor.dequantize(), [0.0, 0.5, -3.0, 1.0]);
@@ -65,21 +60,18 @@ fn scale_size(scale: Format) -> usize {
 impl BlockTensor {
     /// Quantizes a matrix that a product sums along `axis`.
     ///
-    /// `rounding` and `overflow` are those of the elements; scales follow their rule. Under
-    /// stochastic rounding element (i, j) uses random word `i * cols + j`. The definition is
+    /// `by` says how elements are rounded: a [`Rounding`], which saturates, or [`Elements`]; scales follow
+    /// their rule. Under stochastic rounding element (i, j) uses random word `i * cols + j`. The definition is
     /// [`PlainBlocks::quantize`].
     ///
     /// ```
     /// use exmy::block::{Axis, BlockFormat, BlockTensor};
-    /// use exmy::random::{Philox, Stream};
-    /// use exmy::round::{Overflow, Rounding};
+    /// use exmy::round::Rounding;
     /// use exmy::slice::View;
     ///
-    /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[3.5_f32, 0.4, f32::NAN], 3, 1);
     /// let quantize = |axis| {
-    ///     let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
-    ///     BlockTensor::quantize(x, axis, BlockFormat::MXFP4, rounding, overflow, random)
+    ///     BlockTensor::quantize(x, axis, BlockFormat::MXFP4, Rounding::TiesToEven)
     /// };
     /// // Along the rows, each row is a block; down the column all three are, and the NaN takes them along.
     /// assert_eq!(quantize(Axis::Cols).packed_scales(), [126, 123, 255]);
@@ -88,18 +80,16 @@ impl BlockTensor {
     /// ```
     ///
     /// # Panics
-    /// If [`BlockFormat::check`] fails, `rounding` is stochastic with a bit count outside 1..=32, or the
-    /// matrix is larger than any memory (a view whose strides are 0 can be). A
+    /// If [`BlockFormat::check`] fails, the rounding is stochastic without random words or with a bit count
+    /// outside 1..=32, or the matrix is larger than any memory (a view whose strides are 0 can be). A
     /// [`Quantizer`](crate::quantizer::Quantizer) returns an error then.
     pub fn quantize(
         x: View<'_, f32>,
         axis: Axis,
         format: BlockFormat,
-        rounding: Rounding,
-        overflow: Overflow,
-        random: Philox,
+        by: impl Into<Elements>,
     ) -> Self {
-        Self::build((x, axis), format, (rounding, overflow, random), Own::Nothing, false).0
+        Self::build((x, axis), format, by.into(), Own::Nothing, false).0
     }
 
     /// Quantizes a matrix with scales of the caller's own: `scale` sees the elements of a block, the
@@ -112,16 +102,13 @@ impl BlockTensor {
     ///
     /// ```
     /// use exmy::block::{Axis, BlockTensor};
-    /// use exmy::random::{Philox, Stream};
-    /// use exmy::round::{Overflow, Rounding};
+    /// use exmy::round::Rounding;
     /// use exmy::slice::View;
     ///
-    /// let random = Philox::new(0, Stream::new("unused"));
     /// let format = "e2m1/4:e4m3fn".parse()?;
     /// let x = View::new(&[0.5_f32, -100.0, 1.5, 3.0, 7.0], 1, 5);
-    /// let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
     /// let fixed = |scale: f32| {
-    ///     BlockTensor::quantize_with(x, Axis::Cols, format, rounding, overflow, random, |_| scale)
+    ///     BlockTensor::quantize_with(x, Axis::Cols, format, Rounding::TiesToEven, |_| scale)
     /// };
     /// assert_eq!(fixed(0.5).dequantize(), [0.5, -3.0, 1.5, 3.0, 3.0]); // what is too large saturates
     /// assert_eq!(fixed(1e-9).dequantize(), [0.0; 5]); // the nearest E4M3 scale is 0
@@ -136,12 +123,10 @@ impl BlockTensor {
         x: View<'_, f32>,
         axis: Axis,
         format: BlockFormat,
-        rounding: Rounding,
-        overflow: Overflow,
-        random: Philox,
+        by: impl Into<Elements>,
         scale: impl Fn(&[f32]) -> f32 + Sync,
     ) -> Self {
-        Self::build((x, axis), format, (rounding, overflow, random), Own::Scales(&scale), false).0
+        Self::build((x, axis), format, by.into(), Own::Scales(&scale), false).0
     }
 
     /// Quantizes a matrix to a format with a tensor scale whose largest magnitude the caller says: that
@@ -150,17 +135,15 @@ impl BlockTensor {
     ///
     /// ```
     /// use exmy::block::{Axis, BlockFormat, BlockTensor};
-    /// use exmy::random::{Philox, Stream};
-    /// use exmy::round::{Overflow, Rounding};
+    /// use exmy::round::Rounding;
     /// use exmy::slice::View;
     ///
-    /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[0.5_f32, -3.0, 1.5, 1e4], 1, 4);
-    /// let (format, rounding, overflow) = (BlockFormat::NVFP4, Rounding::TiesToEven, Overflow::Finite);
+    /// let format = BlockFormat::NVFP4;
     /// let quantize = |amax| {
-    ///     BlockTensor::quantize_with_amax(x, Axis::Cols, format, rounding, overflow, random, amax)
+    ///     BlockTensor::quantize_with_amax(x, Axis::Cols, format, Rounding::TiesToEven, amax)
     /// };
-    /// let found = BlockTensor::quantize(x, Axis::Cols, format, rounding, overflow, random);
+    /// let found = BlockTensor::quantize(x, Axis::Cols, format, Rounding::TiesToEven);
     /// assert_eq!(quantize(1e4), found);
     /// let calibrated = quantize(2688.0); // 6 x 448: the tensor's scale is 1
     /// assert_eq!(calibrated.tensor_scale(), Some(1.0));
@@ -174,12 +157,10 @@ impl BlockTensor {
         x: View<'_, f32>,
         axis: Axis,
         format: BlockFormat,
-        rounding: Rounding,
-        overflow: Overflow,
-        random: Philox,
+        by: impl Into<Elements>,
         amax: f32,
     ) -> Self {
-        Self::build((x, axis), format, (rounding, overflow, random), Own::Largest(amax), false).0
+        Self::build((x, axis), format, by.into(), Own::Largest(amax), false).0
     }
 
     /// With scales by the format's rule, or what the caller says; what [`statistics`](Self::statistics)
@@ -187,11 +168,12 @@ impl BlockTensor {
     pub(crate) fn build(
         (x, axis): (View<'_, f32>, Axis),
         format: BlockFormat,
-        (rounding, overflow, random): (Rounding, Overflow, Philox),
+        by: Elements,
         own: Own<'_>,
         noted: bool,
     ) -> (Self, Option<Statistics>) {
         let (rows, cols) = (x.rows(), x.cols());
+        let Elements { rounding, overflow, .. } = by;
         let blocks = |own| Blocks::new(format, rounding, overflow, axis, (rows, cols), own);
         let blocks = match own {
             Own::Nothing => blocks(None),
@@ -199,7 +181,8 @@ impl BlockTensor {
             Own::Largest(amax) => blocks(None).with_largest(amax),
         };
         let block = blocks.side;
-        let Encoded { codes, scales, decode, statistics } = fast::encode(blocks, x, random, noted);
+        let Encoded { codes, scales, decode, statistics } =
+            fast::encode(blocks, x, by.words(), noted);
         let tensor_scale = format.tensor_scale.then_some(decode);
         (Self { format, axis, rows, cols, block, codes, scales, tensor_scale }, statistics)
     }

@@ -61,7 +61,7 @@ pub fn matmul_reference(
     let (rows, cols, depth, stride) = (c.rows(), c.cols(), a.cols(), c.row_stride());
     for i in 0..rows {
         for j in 0..cols {
-            let out = &mut c.data()[i * stride + j];
+            let out = &mut c.data_mut()[i * stride + j];
             let mut written = output == Output::Accumulate;
             let mut k = 0;
             // One pass even for K = 0, whose product is +0.
@@ -143,7 +143,7 @@ fn in_vectors(
     if rows == 0 || cols == 0 {
         return;
     }
-    let whole = avx512::Place { first: c.data().as_mut_ptr(), stride, rows, cols };
+    let whole = avx512::Place { first: c.data_mut().as_mut_ptr(), stride, rows, cols };
     // SAFETY: AVX-512 by the level; the view is exclusively borrowed and of that shape, and shapes were
     // compared.
     unsafe {
@@ -226,7 +226,7 @@ mod fast {
                 b.row_stride() as isize,
                 b.col_stride() as isize,
                 beta,
-                c.data().as_mut_ptr(),
+                c.data_mut().as_mut_ptr(),
                 stride,
                 1,
             );

@@ -80,6 +80,11 @@ impl GemmError {
 }
 
 impl<'a> Operand<'a> {
+    /// binary32 numbers; as [`From`].
+    pub fn f32(numbers: View<'a, f32>) -> Self {
+        Store::F32(numbers).into()
+    }
+
     /// binary64 numbers. They enter by name, not by [`From`], so that literals stay binary32 where
     /// nothing else is said.
     ///
@@ -91,6 +96,7 @@ impl<'a> Operand<'a> {
     /// // 1 + 2^-30 is no binary32 number, and its square needs 61 bits.
     /// let x = [1.0 + 2.0_f64.powi(-30)];
     /// let a = Operand::f64(View::new(&x, 1, 1));
+    /// assert_eq!(gemm(a, Operand::f32(View::new(&[2.0], 1, 1)), &Spec::parse("exact")?)?, [2.0]);
     /// assert_eq!(gemm(a, a, &Spec::parse("exact")?)?, [1.0]);
     /// let spec = Spec::parse("exact")?.with_output(Format::F64);
     /// assert_eq!(f64::from_bits(gemm_codes::<u64>(a, a, &spec)?[0]), 1.0 + 2.0_f64.powi(-29));
@@ -320,7 +326,7 @@ impl<'a> From<&Operand<'a>> for Operand<'a> {
 
 impl<'a> From<View<'a, f32>> for Operand<'a> {
     fn from(view: View<'a, f32>) -> Self {
-        Store::F32(view).into()
+        Self::f32(view)
     }
 }
 

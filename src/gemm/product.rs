@@ -40,14 +40,13 @@ pub struct Report {
 /// ```
 /// use exmy::block::{Axis, BlockFormat, BlockTensor};
 /// use exmy::gemm::{Operand, Spec, gemm};
-/// use exmy::random::{Philox, Stream};
-/// use exmy::round::{Overflow, Rounding};
+/// use exmy::round::Rounding;
 /// use exmy::slice::View;
 ///
 /// let quantize = |x: &[f32], rows, cols| {
-///     let (x, random) = (View::new(x, rows, cols), Philox::new(0, Stream::new("unused")));
-///     let (format, overflow) = (BlockFormat::MXFP4, Overflow::Finite);
-///     BlockTensor::quantize(x, Axis::Cols, format, Rounding::TiesToEven, overflow, random)
+///     let x = View::new(x, rows, cols);
+///     let format = BlockFormat::MXFP4;
+///     BlockTensor::quantize(x, Axis::Cols, format, Rounding::TiesToEven)
 /// };
 /// let x = quantize(&[1.0, 2.6], 1, 2); // 2.6 becomes 3
 /// let w = quantize(&[4.0, -0.5, 0.25, 1.0], 2, 2); // two outputs of two inputs
@@ -115,7 +114,7 @@ pub fn gemm_into<'a, 'b>(
     product.c = &old;
     let (numbers, report) = product.numbers(&mut Packs::default())?;
     for (i, numbers) in numbers.chunks(cols.max(1)).enumerate() {
-        c.data()[i * stride..][..cols].copy_from_slice(numbers);
+        c.data_mut()[i * stride..][..cols].copy_from_slice(numbers);
     }
     Ok(report)
 }

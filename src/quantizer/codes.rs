@@ -37,6 +37,8 @@ pub enum QuantizeError {
     NoTensorScale(Target),
     /// A largest magnitude that is NaN, negative or infinite.
     Amax(f32),
+    /// A stochastic mode without random words.
+    NoRandom,
     /// A matrix larger than any memory.
     Memory {
         /// Its rows and columns.
@@ -66,6 +68,9 @@ impl fmt::Display for QuantizeError {
             Self::Amax(amax) => {
                 write!(f, "a largest magnitude is finite and not negative, found {amax}")
             }
+            Self::NoRandom => f.write_str(
+                "stochastic rounding needs random words: a Philox in place of None",
+            ),
             Self::Memory { shape: (rows, cols) } => {
                 write!(f, "a matrix of {rows} x {cols} numbers is larger than any memory")
             }
@@ -96,7 +101,7 @@ impl Quantizer {
     /// [`dequantize`](BlockTensor::dequantize).
     ///
     /// # Errors
-    /// If the target is `none`, a plain format is wider than 16 bits or has no zero, the parts of a
+    /// If the target is `none`, a mode is stochastic and `random` is `None`, a plain format is wider than 16 bits or has no zero, the parts of a
     /// block format do not go together, groups of the rotation do not fill the axis, or the matrix is
     /// larger than any memory (a view whose strides are 0 can be).
     ///
@@ -104,14 +109,12 @@ impl Quantizer {
     /// If a mode is stochastic with a bit count outside 1..=32.
     ///
     /// ```
-    /// use exmy::quantizer::{Axis, Quantizer};
-    /// use exmy::random::{Philox, Stream};
+    /// use exmy::quantizer::{Axis, QuantizeError, Quantizer};
     /// use exmy::slice::View;
     ///
-    /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[0.1_f32, 0.3, -3.0, 500.0], 1, 4);
     /// let quantize = |text: &str| {
-    ///     text.parse::<Quantizer>().unwrap().quantize(x, Axis::Cols, random)
+    ///     text.parse::<Quantizer>().unwrap().quantize(x, Axis::Cols, None)
     /// };
     /// let blocks = quantize("mxfp4").unwrap();
     /// assert_eq!(blocks.packed_scales(), [133]); // 64: all but 500 are less than half a unit
@@ -121,14 +124,15 @@ impl Quantizer {
     /// assert_eq!(plain.packed_codes(), [0x10, 0x7D]); // 0, 1, D, 7: 0, 0.5, -3, 6
     /// assert_eq!((plain.packed_scales(), plain.dequantize()[3]), (&[127][..], 6.0));
     /// assert!(quantize("f32").unwrap_err().to_string().contains("at most 16 bits"));
+    /// assert_eq!(quantize("mxfp4@sr8"), Err(QuantizeError::NoRandom));
     /// ```
     pub fn quantize(
         &self,
         x: View<'_, f32>,
         axis: Axis,
-        random: Philox,
+        random: impl Into<Option<Philox>>,
     ) -> Result<BlockTensor, QuantizeError> {
-        self.stored(x, axis, random, Own::Nothing, false).map(|(tensor, _)| tensor)
+        self.stored(x, axis, random.into(), Own::Nothing, false).map(|(tensor, _)| tensor)
     }
 
     /// As [`quantize`](Self::quantize), with what became of the numbers that reach the target, if
@@ -139,7 +143,7 @@ impl Quantizer {
         axis: Axis,
         random: Philox,
     ) -> Result<(BlockTensor, Option<Statistics>), QuantizeError> {
-        self.stored(x, axis, random, Own::Nothing, true)
+        self.stored(x, axis, Some(random), Own::Nothing, true)
     }
 
     /// As [`quantize`](Self::quantize), with block scales of the caller's own, as
@@ -153,14 +157,12 @@ impl Quantizer {
     ///
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
-    /// use exmy::random::{Philox, Stream};
     /// use exmy::slice::View;
     ///
-    /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[1.0_f32, 2.0, 30.0], 1, 3);
     /// let quantize = |text: &str| {
     ///     let quantizer = text.parse::<Quantizer>().unwrap();
-    ///     quantizer.quantize_with(x, Axis::Cols, random, |block| block[0])
+    ///     quantizer.quantize_with(x, Axis::Cols, None, |block| block[0])
     /// };
     /// let tensor = quantize("e2m1/2:bf16").unwrap();
     /// assert_eq!(tensor.dequantize(), [1.0, 2.0, 30.0]); // scales 1 and 30
@@ -170,14 +172,14 @@ impl Quantizer {
         &self,
         x: View<'_, f32>,
         axis: Axis,
-        random: Philox,
+        random: impl Into<Option<Philox>>,
         scale: impl Fn(&[f32]) -> f32 + Sync,
     ) -> Result<BlockTensor, QuantizeError> {
         match self.target {
             Target::Block(format) if !format.tensor_scale => {}
             target => return Err(QuantizeError::NoOwnScales(target)),
         }
-        self.stored(x, axis, random, Own::Scales(&scale), false).map(|(tensor, _)| tensor)
+        self.stored(x, axis, random.into(), Own::Scales(&scale), false).map(|(tensor, _)| tensor)
     }
 
     /// As [`quantize`](Self::quantize), with a tensor scale for a largest magnitude of the caller's own,
@@ -191,13 +193,11 @@ impl Quantizer {
     ///
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
-    /// use exmy::random::{Philox, Stream};
     /// use exmy::slice::View;
     ///
-    /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[1.0_f32, 2.0, 30.0], 1, 3);
     /// let quantize = |text: &str, amax| {
-    ///     text.parse::<Quantizer>().unwrap().quantize_with_amax(x, Axis::Cols, random, amax)
+    ///     text.parse::<Quantizer>().unwrap().quantize_with_amax(x, Axis::Cols, None, amax)
     /// };
     /// let tensor = quantize("bf16>nvfp4", 2688.0)?; // 6 x 448, more than these numbers need
     /// assert_eq!(tensor.tensor_scale(), Some(1.0));
@@ -210,7 +210,7 @@ impl Quantizer {
         &self,
         x: View<'_, f32>,
         axis: Axis,
-        random: Philox,
+        random: impl Into<Option<Philox>>,
         amax: f32,
     ) -> Result<BlockTensor, QuantizeError> {
         match self.target {
@@ -220,17 +220,18 @@ impl Quantizer {
         if !is_largest(amax) {
             return Err(QuantizeError::Amax(amax));
         }
-        self.stored(x, axis, random, Own::Largest(amax), false).map(|(tensor, _)| tensor)
+        self.stored(x, axis, random.into(), Own::Largest(amax), false).map(|(tensor, _)| tensor)
     }
 
     fn stored(
         &self,
         x: View<'_, f32>,
         axis: Axis,
-        random: Philox,
+        random: Option<Philox>,
         own: Own<'_>,
         noted: bool,
     ) -> Result<(BlockTensor, Option<Statistics>), QuantizeError> {
+        let random = self.words(random).ok_or(QuantizeError::NoRandom)?;
         let (rows, cols) = (x.rows(), x.cols());
         let Self { target, rounding, overflow, .. } = *self;
         let format = match target {
@@ -256,7 +257,7 @@ impl Quantizer {
             View::new(&buffer, rows, cols)
         };
         if is_block {
-            let by = (rounding, overflow, random);
+            let by = (rounding, overflow, random).into();
             return Ok(BlockTensor::build((x, axis), format, by, own, noted));
         }
         let cast = Cast { format: format.element, rounding, overflow };

@@ -124,18 +124,18 @@ impl First {
         match casts[early].filter(|_| x.col_stride() == 1) {
             Some(cast) if joined && (x.row_stride() == cols || rows == 1) => {
                 casts[early] = None;
-                let (x, out) = (&x.data()[..rows * cols], &mut piece.out.data()[..rows * cols]);
+                let (x, out) = (&x.data()[..rows * cols], &mut piece.out.data_mut()[..rows * cols]);
                 cast.starting_at(first).fake_quantize_into(x, out);
             }
             Some(cast) => {
                 casts[early] = None;
-                for (i, out) in piece.out.data().chunks_mut(stride).take(rows).enumerate() {
+                for (i, out) in piece.out.data_mut().chunks_mut(stride).take(rows).enumerate() {
                     let x = x.row(i).unwrap_or_default();
                     let cast = cast.starting_at(first + (i * cols) as u64);
                     cast.fake_quantize_into(x, &mut out[..cols]);
                 }
             }
-            None => copy_rows(x, stride, piece.out.data()),
+            None => copy_rows(x, stride, piece.out.data_mut()),
         }
         let round = |cast: Option<Converter<'static>>, out: &mut [f32]| {
             let Some(cast) = cast else { return };
@@ -146,12 +146,12 @@ impl First {
                 cast.starting_at(first + (i * cols) as u64).fake_quantize(&mut out[..cols]);
             }
         };
-        round(casts[0], piece.out.data());
+        round(casts[0], piece.out.data_mut());
         if let Some(rotation) = self.rotation {
             let rotated = rotation.apply_matrix(piece.out.reborrow(), self.down);
             debug_assert!(rotated.is_ok(), "the size of the matrix was checked");
         }
-        round(casts[1], piece.out.data());
+        round(casts[1], piece.out.data_mut());
     }
 }
 
@@ -265,7 +265,7 @@ impl Sheet for Through<'_> {
     fn write(&mut self, blocks: &Blocks<'_>, part: &Part<'_>, i: usize, range: Range<usize>) {
         let x = self.x.row(i).unwrap_or_default();
         let start = i * self.out.row_stride();
-        let out = &mut self.out.data()[start + range.start..start + range.end];
+        let out = &mut self.out.data_mut()[start + range.start..start + range.end];
         if self.scratch.is_empty() {
             return blocks.values(part, &x[range], out);
         }
@@ -284,12 +284,12 @@ struct InPlace<'a> {
 impl Sheet for InPlace<'_> {
     fn input(&self, i: usize, range: Range<usize>) -> &[f32] {
         let start = i * self.out.row_stride();
-        &self.out.as_data()[start + range.start..start + range.end]
+        &self.out.data()[start + range.start..start + range.end]
     }
 
     fn write(&mut self, blocks: &Blocks<'_>, part: &Part<'_>, i: usize, range: Range<usize>) {
         let start = i * self.out.row_stride();
-        let out = &mut self.out.data()[start + range.start..start + range.end];
+        let out = &mut self.out.data_mut()[start + range.start..start + range.end];
         let x = &mut self.scratch[..out.len()];
         x.copy_from_slice(out);
         blocks.values(part, x, out);

@@ -197,7 +197,7 @@ impl Run<'_, '_> {
         }
         let view = View::new(&x, rows, cols);
         let (rounding, overflow) = (quantizer.rounding, quantizer.overflow);
-        let tensor = BlockTensor::quantize(view, axis, format, rounding, overflow, random);
+        let tensor = BlockTensor::quantize(view, axis, format, (rounding, overflow, random));
         let statistics = tensor.statistics(view);
         self.numbers = x;
         Ok((tensor, statistics))

@@ -327,7 +327,7 @@ impl<'a, T> ViewMut<'a, T> {
     /// use exmy::slice::ViewMut;
     ///
     /// let mut data = [0; 7]; // more than the matrix has is no error
-    /// ViewMut::new(&mut data, 2, 3).data()[5] = 1;
+    /// ViewMut::new(&mut data, 2, 3).data_mut()[5] = 1;
     /// assert_eq!(data, [0, 0, 0, 0, 0, 1, 0]);
     /// ```
     ///
@@ -412,11 +412,11 @@ impl<'a, T> ViewMut<'a, T> {
     ///
     /// let mut data = [0; 5];
     /// let mut a = ViewMut::with_row_stride(&mut data, 2, 2, 3)?;
-    /// a.data().fill(1); // the gap between the rows, too
+    /// a.data_mut().fill(1); // the gap between the rows, too
     /// assert_eq!(data, [1; 5]);
     /// # Ok::<(), exmy::slice::ShapeError>(())
     /// ```
-    pub fn data(&mut self) -> &mut [T] {
+    pub fn data_mut(&mut self) -> &mut [T] {
         self.data
     }
 
@@ -426,9 +426,9 @@ impl<'a, T> ViewMut<'a, T> {
     /// use exmy::slice::ViewMut;
     ///
     /// let mut data = [1, 2, 3];
-    /// assert_eq!(ViewMut::new(&mut data, 1, 2).as_data(), [1, 2, 3]); // all that was given
+    /// assert_eq!(ViewMut::new(&mut data, 1, 2).data(), [1, 2, 3]); // all that was given
     /// ```
-    pub fn as_data(&self) -> &[T] {
+    pub fn data(&self) -> &[T] {
         self.data
     }
 
@@ -438,7 +438,7 @@ impl<'a, T> ViewMut<'a, T> {
     /// use exmy::slice::ViewMut;
     ///
     /// fn last<'a>(a: ViewMut<'a, u8>) -> Option<&'a mut u8> {
-    ///     a.into_data().last_mut() // outlives the view, which `data` does not
+    ///     a.into_data().last_mut() // outlives the view, which `data_mut` does not
     /// }
     /// let mut data = [1, 2];
     /// *last(ViewMut::new(&mut data, 1, 2)).unwrap() = 9;
@@ -455,8 +455,8 @@ impl<'a, T> ViewMut<'a, T> {
     ///
     /// let mut data = [0; 4];
     /// let mut a = ViewMut::new(&mut data, 2, 2);
-    /// a.reborrow().split_rows(1).1.data()[0] = 1; // `split_rows` takes the view given
-    /// assert_eq!(a.as_data(), [0, 0, 1, 0]);
+    /// a.reborrow().split_rows(1).1.data_mut()[0] = 1; // `split_rows` takes the view given
+    /// assert_eq!(a.data(), [0, 0, 1, 0]);
     /// ```
     #[must_use]
     pub fn reborrow(&mut self) -> ViewMut<'_, T> {

@@ -22,10 +22,10 @@ pub(crate) fn agrees(text: &str, data: &[f32], (rows, cols): (usize, usize), axi
     let Target::Block(format) = quantizer.target else { panic!("{text} has no blocks") };
     let x = View::new(data, rows, cols);
     let Quantizer { rounding, overflow, .. } = quantizer;
-    let plain = PlainBlocks::quantize(x, axis, format, rounding, overflow, RANDOM);
+    let plain = PlainBlocks::quantize(x, axis, format, (rounding, overflow, RANDOM));
     for level in levels() {
         with_level(level, || {
-            let tensor = BlockTensor::quantize(x, axis, format, rounding, overflow, RANDOM);
+            let tensor = BlockTensor::quantize(x, axis, format, (rounding, overflow, RANDOM));
             let at = format!("{text} {rows}x{cols} {axis:?} {level}");
             same(&tensor.codes(), &plain.codes, &at, "code");
             same(&tensor.scales(), &plain.scales, &at, "scale");
@@ -73,7 +73,7 @@ fn scales_without_nan() {
         let format: BlockFormat = text.parse().unwrap();
         let Quantizer { rounding, overflow, .. } = Quantizer::new(format.into());
         let x = View::new(&data, 1, 40);
-        let tensor = BlockTensor::quantize(x, Axis::Cols, format, rounding, overflow, RANDOM);
+        let tensor = BlockTensor::quantize(x, Axis::Cols, format, (rounding, overflow, RANDOM));
         assert!(tensor.dequantize()[3].is_nan(), "{text}");
     }
     let mut data = [1.0_f32; 40];

@@ -182,7 +182,7 @@ fn plain_image(quantizer: Quantizer, x: View<'_, f32>, axis: Axis) -> Vec<f32> {
         }
         Target::Block(format) => {
             let x = View::new(&out, rows, cols);
-            PlainBlocks::quantize(x, axis, format, rounding, overflow, RANDOM).dequantize()
+            PlainBlocks::quantize(x, axis, format, (rounding, overflow, RANDOM)).dequantize()
         }
         _ => unreachable!("not of this test"),
     }
@@ -284,9 +284,7 @@ fn mx_scale_codes() {
             View::new(&data, 1, 3),
             Axis::Cols,
             format,
-            Rounding::TiesToEven,
-            Overflow::Finite,
-            RANDOM,
+            (Rounding::TiesToEven, Overflow::Finite, RANDOM),
         );
         tensor.scales()[0]
     };

@@ -19,9 +19,7 @@ fn nvfp4_golden() {
         x,
         Axis::Cols,
         BlockFormat::NVFP4,
-        Rounding::TiesToEven,
-        Overflow::Finite,
-        RANDOM,
+        (Rounding::TiesToEven, Overflow::Finite, RANDOM),
     );
     let scales: Vec<f32> =
         tensor.scales().iter().map(|code| Format::UE4M3.to_f32(u64::from(*code))).collect();
@@ -54,7 +52,7 @@ fn nvfp4_scale_order() {
     let x = View::new(&data, 1, 32);
     let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
     let tensor =
-        BlockTensor::quantize(x, Axis::Cols, BlockFormat::NVFP4, rounding, overflow, RANDOM);
+        BlockTensor::quantize(x, Axis::Cols, BlockFormat::NVFP4, (rounding, overflow, RANDOM));
     assert_eq!(tensor.scales(), [0x7E, 0x5A]);
 }
 
@@ -120,9 +118,7 @@ fn nvfp4_edges() {
             View::new(data, 1, data.len()),
             Axis::Cols,
             BlockFormat::NVFP4,
-            Rounding::TiesToEven,
-            Overflow::Finite,
-            RANDOM,
+            (Rounding::TiesToEven, Overflow::Finite, RANDOM),
         )
     };
     // All zeros.
@@ -205,9 +201,9 @@ fn the_callers_largest_magnitude_is_that_of_the_whole() {
         let (x, whole) = (View::new(&data, rows, cols), View::new(&whole, rows + 16, cols));
         let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
         let (axis, quantizer) = (Axis::Cols, Quantizer::new(format.into()));
-        let expected = BlockTensor::quantize(whole, axis, format, rounding, overflow, RANDOM);
+        let expected = BlockTensor::quantize(whole, axis, format, (rounding, overflow, RANDOM));
         let plain =
-            PlainBlocks::quantize_with_amax(x, axis, format, rounding, overflow, RANDOM, amax);
+            PlainBlocks::quantize_with_amax(x, axis, format, (rounding, overflow, RANDOM), amax);
         for level in levels() {
             let found = with_level(level, || quantizer.quantize_with_amax(x, axis, RANDOM, amax));
             let found = found.unwrap();
@@ -250,10 +246,10 @@ fn matrices_larger_than_memory_are_refused() {
         for plain in [false, true] {
             let panic = std::panic::catch_unwind(|| match plain {
                 true => {
-                    drop(PlainBlocks::quantize(x, Axis::Cols, format, rounding, overflow, RANDOM))
+                    drop(PlainBlocks::quantize(x, Axis::Cols, format, (rounding, overflow, RANDOM)))
                 }
                 false => {
-                    drop(BlockTensor::quantize(x, Axis::Cols, format, rounding, overflow, RANDOM))
+                    drop(BlockTensor::quantize(x, Axis::Cols, format, (rounding, overflow, RANDOM)))
                 }
             });
             let message = panic.unwrap_err().downcast_ref::<String>().cloned();

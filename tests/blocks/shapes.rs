@@ -75,8 +75,8 @@ proptest! {
     ) {
         let (x, axis) = (View::new(&data, rows, cols), axis_of(along_rows));
         let (rounding, overflow) = (mode.parse().unwrap(), Overflow::Finite);
-        let plain = PlainBlocks::quantize(x, axis, format, rounding, overflow, RANDOM);
-        let tensor = BlockTensor::quantize(x, axis, format, rounding, overflow, RANDOM);
+        let plain = PlainBlocks::quantize(x, axis, format, (rounding, overflow, RANDOM));
+        let tensor = BlockTensor::quantize(x, axis, format, (rounding, overflow, RANDOM));
         prop_assert_eq!(tensor.codes(), &plain.codes[..]);
         prop_assert_eq!(tensor.scales(), &plain.scales[..]);
         prop_assert_eq!(tensor.block(), plain.block);
@@ -100,15 +100,15 @@ proptest! {
             Some(scale) if !scale.is_finite() => prop_assert!(parts.is_err()),
             _ => prop_assert!(same(&parts.unwrap())),
         }
-        let transposed = tensor.transposed();
+        let transposed = tensor.t();
         prop_assert_eq!(bits(&transposed.dequantize()), turned(&values, rows, cols));
-        prop_assert!(same(&transposed.transposed()));
+        prop_assert!(same(&transposed.t()));
 
         // Quantizing the transpose along the other axis is transposing.
         let other = axis_of(!along_rows);
         if !mode.starts_with("sr") {
             let of_transpose =
-                BlockTensor::quantize(x.t(), other, format, rounding, overflow, RANDOM);
+                BlockTensor::quantize(x.t(), other, format, (rounding, overflow, RANDOM));
             prop_assert_eq!(of_transpose.codes(), transposed.codes());
             prop_assert_eq!(of_transpose.scales(), transposed.scales());
         }
@@ -141,8 +141,8 @@ proptest! {
         let (x, axis) = (View::new(&data, rows, cols), axis_of(along_rows));
         let (rounding, overflow) = (mode.parse().unwrap(), Overflow::Finite);
         let own = |block: &[f32]| block.iter().fold(0.1, |sum: f32, x| 0.7 * sum + x.abs() / 64.0);
-        let plain = PlainBlocks::quantize_with(x, axis, format, rounding, overflow, RANDOM, own);
-        let tensor = BlockTensor::quantize_with(x, axis, format, rounding, overflow, RANDOM, own);
+        let plain = PlainBlocks::quantize_with(x, axis, format, (rounding, overflow, RANDOM), own);
+        let tensor = BlockTensor::quantize_with(x, axis, format, (rounding, overflow, RANDOM), own);
         prop_assert_eq!(tensor.codes(), &plain.codes[..]);
         prop_assert_eq!(tensor.scales(), &plain.scales[..]);
         let quantizer = Quantizer::new(format.into()).with_rounding(rounding).with_overflow(overflow);
@@ -250,7 +250,7 @@ fn threads_do_not_show_in_tall_and_long_blocks() {
         assert!(one.0 == one.1, "{text}: image and codes differ");
         if let Target::Block(format) = quantizer.target {
             let Quantizer { rounding, overflow, .. } = quantizer;
-            let plain = PlainBlocks::quantize(x, axis, format, rounding, overflow, RANDOM);
+            let plain = PlainBlocks::quantize(x, axis, format, (rounding, overflow, RANDOM));
             assert!(bits(&plain.dequantize()) == one.0, "{text}: not the definition");
             assert!(plain.scales == one.2.scales(), "{text}: scales");
         }
@@ -287,7 +287,7 @@ fn empty_of_any_shape() {
             assert!(tensor.block_statistics(x).is_empty(), "{case}");
             let Target::Block(format) = quantizer.target else { continue };
             let Quantizer { rounding, overflow, .. } = quantizer;
-            let plain = PlainBlocks::quantize(x, axis, format, rounding, overflow, RANDOM);
+            let plain = PlainBlocks::quantize(x, axis, format, (rounding, overflow, RANDOM));
             assert_eq!((plain.shape, plain.scales.len()), (shape, 0), "{case}");
             assert_eq!(plain.tensor_scale, tensor.tensor_scale(), "{case}");
         }

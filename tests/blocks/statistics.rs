@@ -110,7 +110,7 @@ fn sums_have_one_order() {
         for text in ["mxfp8-e4m3", "nvfp4"] {
             let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
             let format: BlockFormat = text.parse().unwrap();
-            let tensor = BlockTensor::quantize(x, Axis::Cols, format, rounding, overflow, RANDOM);
+            let tensor = BlockTensor::quantize(x, Axis::Cols, format, (rounding, overflow, RANDOM));
             check(tensor.statistics(x), &tensor.dequantize(), text);
         }
         let cast = Converter::new(Format::E4M3FN, Rules::SATURATING);
@@ -134,7 +134,7 @@ fn statistics_are_those_of_the_definition() {
         for text in ["mxfp8-e4m3", "mxfp4", "nvfp4", "nvfp4-16x16", "e4m3fn/tensor:f32"] {
             let format: BlockFormat = text.parse().unwrap();
             let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
-            let tensor = BlockTensor::quantize(x, Axis::Cols, format, rounding, overflow, RANDOM);
+            let tensor = BlockTensor::quantize(x, Axis::Cols, format, (rounding, overflow, RANDOM));
             let y = tensor.dequantize();
             let largest = f64::from(format.element.max().to_f32());
             let limit = |i: usize| {
@@ -193,7 +193,7 @@ fn statistics_do_not_show_threads() {
     let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
     let found = || {
         let format = BlockFormat::MXFP4;
-        BlockTensor::quantize(x, Axis::Rows, format, rounding, overflow, RANDOM).statistics(x)
+        BlockTensor::quantize(x, Axis::Rows, format, (rounding, overflow, RANDOM)).statistics(x)
     };
     let with = |threads| exmy::parallel::with_threads(threads, found).unwrap();
     assert_eq!(with(1), with(3));
@@ -207,7 +207,7 @@ fn statistics_by_hand() {
     let x = View::new(&data, 1, 32);
     let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
     let tensor =
-        BlockTensor::quantize(x, Axis::Cols, BlockFormat::MXFP4, rounding, overflow, RANDOM);
+        BlockTensor::quantize(x, Axis::Cols, BlockFormat::MXFP4, (rounding, overflow, RANDOM));
     assert_eq!(tensor.dequantize()[..5], [6.0, -6.0, 0.0, 1.0, -2.0]);
     let found = tensor.statistics(x);
     assert_eq!((found.count, found.saturated, found.flushed, found.lost), (32, 1, 1, 0));
@@ -241,7 +241,7 @@ fn saturation_in_twos_complement() {
     let x = View::new(&data, 1, 64);
     let quantize = |overflow| {
         let format = BlockFormat::MXINT8;
-        BlockTensor::quantize(x, Axis::Cols, format, Rounding::TiesToEven, overflow, RANDOM)
+        BlockTensor::quantize(x, Axis::Cols, format, (Rounding::TiesToEven, overflow, RANDOM))
     };
     // -1.9999 becomes -2, which is no saturation, and -3.9999 becomes -4.
     for (overflow, low, values, saturated) in [
@@ -301,10 +301,11 @@ fn turned_tensors() {
     let x = View::new(data, rows, cols);
     let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
     for format in formats() {
-        let quantize = |x, axis| BlockTensor::quantize(x, axis, format, rounding, overflow, RANDOM);
+        let quantize =
+            |x, axis| BlockTensor::quantize(x, axis, format, (rounding, overflow, RANDOM));
         let tensor = quantize(x, Axis::Cols);
-        assert_eq!(tensor.transposed(), quantize(x.t(), Axis::Rows), "{format}");
-        assert_eq!(tensor.transposed().transposed(), tensor, "{format}");
+        assert_eq!(tensor.t(), quantize(x.t(), Axis::Rows), "{format}");
+        assert_eq!(tensor.t().t(), tensor, "{format}");
         let down = quantize(x, Axis::Rows);
         if let Ok(along) = tensor.clone().along(Axis::Rows) {
             assert_eq!(along, down, "{format}");
@@ -313,7 +314,7 @@ fn turned_tensors() {
         }
         let values = tensor.dequantize();
         assert_eq!(
-            tensor.requantize(Axis::Rows, format, rounding, overflow, RANDOM),
+            tensor.requantize(Axis::Rows, format, (rounding, overflow, RANDOM)),
             quantize(View::new(&values, rows, cols), Axis::Rows),
             "{format}"
         );
@@ -327,7 +328,7 @@ fn parts_make_the_tensor_again() {
     for format in formats() {
         let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
         let x = View::new(data, rows, cols);
-        let tensor = BlockTensor::quantize(x, Axis::Cols, format, rounding, overflow, RANDOM);
+        let tensor = BlockTensor::quantize(x, Axis::Cols, format, (rounding, overflow, RANDOM));
         let (right, size) = (tensor.blocks().1, format.scale.storage_bits() as usize / 8);
         for (bi, bj) in [(0, 0), (0, right - 1), (tensor.blocks().0 - 1, right - 1)] {
             let code = tensor.scale_code(bi, bj);

@@ -23,12 +23,12 @@ fn same_tensor(plain: &PlainBlocks, stored: &BlockTensor, case: &str) {
 fn agrees(x: View<'_, f32>, axis: Axis, quantizer: Quantizer, levels: &[Level], name: &str) {
     let Target::Block(format) = quantizer.target else { panic!("{quantizer} has no blocks") };
     let Quantizer { rounding, overflow, .. } = quantizer;
-    let plain = PlainBlocks::quantize(x, axis, format, rounding, overflow, RANDOM);
+    let plain = PlainBlocks::quantize(x, axis, format, (rounding, overflow, RANDOM));
     let values = bits(&plain.dequantize());
     for level in levels {
         let case = format!("{name} {} x {} {quantizer} {axis:?} {level}", x.rows(), x.cols());
         let (stored, decoded, fast) = with_level(*level, || {
-            let stored = BlockTensor::quantize(x, axis, format, rounding, overflow, RANDOM);
+            let stored = BlockTensor::quantize(x, axis, format, (rounding, overflow, RANDOM));
             let decoded = stored.dequantize();
             (stored, bits(&decoded), bits(&image(quantizer, x, axis)))
         });
@@ -150,10 +150,10 @@ fn power_rules_at_their_thresholds() {
             let quantizer: Quantizer = format!("{text}@{suffix}").parse().unwrap();
             let Target::Block(format) = quantizer.target else { unreachable!() };
             let Quantizer { rounding, overflow, .. } = quantizer;
-            let plain = PlainBlocks::quantize(x, Axis::Cols, format, rounding, overflow, RANDOM);
+            let plain = PlainBlocks::quantize(x, Axis::Cols, format, (rounding, overflow, RANDOM));
             for level in levels() {
                 let fast = with_level(level, || {
-                    BlockTensor::quantize(x, Axis::Cols, format, rounding, overflow, RANDOM)
+                    BlockTensor::quantize(x, Axis::Cols, format, (rounding, overflow, RANDOM))
                 });
                 same_tensor(&plain, &fast, &format!("{quantizer} {level}"));
             }

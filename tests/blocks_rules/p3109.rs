@@ -118,9 +118,7 @@ fn infinite_scales() {
         x,
         Axis::Cols,
         format,
-        Rounding::TiesToEven,
-        Overflow::Finite,
-        RANDOM,
+        (Rounding::TiesToEven, Overflow::Finite, RANDOM),
         |_| f32::INFINITY,
     );
     assert_eq!(found.scales, [0x7B]);

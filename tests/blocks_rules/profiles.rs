@@ -64,7 +64,7 @@ fn digest(bytes: impl IntoIterator<Item = u8>) -> u64 {
 fn quantize(text: &str, x: View<'_, f32>) -> PlainBlocks {
     let quantizer: Quantizer = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
     let exmy::quantizer::Target::Block(format) = quantizer.target else { panic!("{text}") };
-    PlainBlocks::quantize(x, Axis::Cols, format, quantizer.rounding, quantizer.overflow, RANDOM)
+    PlainBlocks::quantize(x, Axis::Cols, format, (quantizer.rounding, quantizer.overflow, RANDOM))
 }
 
 fn image_digest(image: &[f32]) -> u64 {
@@ -352,8 +352,8 @@ fn four_over_six_is_relative_to_the_axis() {
         let (rounding, overflow) =
             (exmy::round::Rounding::TiesToEven, exmy::round::Overflow::Finite);
         let along =
-            PlainBlocks::quantize(x, Axis::Cols, format, rounding, overflow, RANDOM).dequantize();
-        let down = PlainBlocks::quantize(x.t(), Axis::Rows, format, rounding, overflow, RANDOM)
+            PlainBlocks::quantize(x, Axis::Cols, format, (rounding, overflow, RANDOM)).dequantize();
+        let down = PlainBlocks::quantize(x.t(), Axis::Rows, format, (rounding, overflow, RANDOM))
             .dequantize();
         for (i, j) in (0..32).flat_map(|i| (0..64).map(move |j| (i, j))) {
             assert_eq!(along[i * 64 + j].to_bits(), down[j * 32 + i].to_bits(), "{text}");

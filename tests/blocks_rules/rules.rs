@@ -13,7 +13,7 @@ pub(super) fn quantize(text: &str, x: &[f32], cols: usize) -> PlainBlocks {
     let quantizer: Quantizer = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
     let Target::Block(format) = quantizer.target else { panic!("{text} has no blocks") };
     let x = View::new(x, x.len() / cols, cols);
-    PlainBlocks::quantize(x, Axis::Cols, format, quantizer.rounding, quantizer.overflow, RANDOM)
+    PlainBlocks::quantize(x, Axis::Cols, format, (quantizer.rounding, quantizer.overflow, RANDOM))
 }
 
 pub(super) fn power(k: i32) -> f32 {
@@ -241,9 +241,7 @@ fn own_scales() {
             view,
             axis,
             format,
-            Rounding::TiesToEven,
-            Overflow::Finite,
-            RANDOM,
+            (Rounding::TiesToEven, Overflow::Finite, RANDOM),
             |block| {
                 seen.push(block.to_vec());
                 mean(block)
@@ -275,9 +273,7 @@ fn own_scales() {
             x,
             Axis::Cols,
             format,
-            Rounding::TiesToEven,
-            Overflow::Finite,
-            RANDOM,
+            (Rounding::TiesToEven, Overflow::Finite, RANDOM),
             |_| scale,
         )
     };
@@ -291,9 +287,7 @@ fn own_scales() {
             x,
             Axis::Cols,
             BlockFormat::NVFP4,
-            rounding,
-            overflow,
-            RANDOM,
+            (rounding, overflow, RANDOM),
             |_| 1.0,
         )
     });

@@ -305,7 +305,8 @@ fn five_bits_of_scale() {
         let x = [amax];
         let x = exmy::slice::View::new(&x, 1, 1);
         let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
-        let found = PlainBlocks::quantize(x, Axis::Cols, format, rounding, overflow, super::RANDOM);
+        let found =
+            PlainBlocks::quantize(x, Axis::Cols, format, (rounding, overflow, super::RANDOM));
         scale.to_f32(u64::from(found.scales[0]))
     };
     assert_eq!(

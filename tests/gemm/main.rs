@@ -37,7 +37,7 @@ fn random_codes(format: Format, len: usize, seed: u64) -> Vec<u16> {
 fn quantize(x: &[f32], rows: usize, cols: usize, axis: Axis, format: BlockFormat) -> BlockTensor {
     let random = Philox::new(0, Stream::new("unused"));
     let x = View::new(x, rows, cols);
-    BlockTensor::quantize(x, axis, format, Rounding::TiesToEven, Overflow::Finite, random)
+    BlockTensor::quantize(x, axis, format, (Rounding::TiesToEven, Overflow::Finite, random))
 }
 
 fn bits(x: &[f32]) -> Vec<u32> {

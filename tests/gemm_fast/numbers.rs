@@ -187,8 +187,12 @@ impl Matrix {
         let x: Vec<f32> = (0..rows * cols).map(|_| random.unit()).collect();
         let philox = Philox::new(0, Stream::new("unused"));
         let x = View::new(&x, rows, cols);
-        let tensor =
-            BlockTensor::quantize(x, axis, format, Rounding::TiesToEven, Overflow::Finite, philox);
+        let tensor = BlockTensor::quantize(
+            x,
+            axis,
+            format,
+            (Rounding::TiesToEven, Overflow::Finite, philox),
+        );
         if !wild {
             return Self::Blocks(tensor, turned);
         }

@@ -94,7 +94,7 @@ impl Rows {
         let unused = Philox::new(0, Stream::new("unused"));
         let x = View::new(&x, SIDE, k);
         let tensor =
-            BlockTensor::quantize(x, Along::Cols, format, Rounding::TiesToEven, overflow, unused);
+            BlockTensor::quantize(x, Along::Cols, format, (Rounding::TiesToEven, overflow, unused));
         Ok(Self::Blocks(tensor))
     }
 

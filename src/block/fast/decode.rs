@@ -40,7 +40,7 @@ pub(crate) fn dequantize<T: Real>(tensor: &BlockTensor, out: ViewMut<'_, T>) {
         }
     }
     for_each(items, |(first, mut out)| {
-        let (len, out) = (out.rows() * cols, out.data());
+        let (len, out) = (out.rows() * cols, out.data_mut());
         decoder.stretch(first * cols, len, |mut at, mut values| {
             while !values.is_empty() {
                 let (i, j) = (at / cols, at % cols);

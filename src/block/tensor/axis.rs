@@ -8,10 +8,8 @@
 use alloc::vec::Vec;
 
 use super::BlockTensor;
-use crate::block::{Axis, BlockFormat};
+use crate::block::{Axis, BlockFormat, Elements};
 use crate::pack;
-use crate::random::Philox;
-use crate::round::{Overflow, Rounding};
 use crate::slice::View;
 
 impl BlockTensor {
@@ -23,15 +21,13 @@ impl BlockTensor {
     ///
     /// ```
     /// use exmy::block::{Axis, BlockFormat, BlockTensor};
-    /// use exmy::random::{Philox, Stream};
-    /// use exmy::round::{Overflow, Rounding};
+    /// use exmy::round::Rounding;
     /// use exmy::slice::View;
     ///
-    /// let random = Philox::new(0, Stream::new("unused"));
-    /// let (x, rounding) = ([1.0_f32; 64], Rounding::TiesToEven);
+    /// let x = [1.0_f32; 64];
     /// let x = View::new(&x, 8, 8);
     /// let along = |format| {
-    ///     BlockTensor::quantize(x, Axis::Cols, format, rounding, Overflow::Finite, random)
+    ///     BlockTensor::quantize(x, Axis::Cols, format, Rounding::TiesToEven)
     ///         .along(Axis::Rows)
     /// };
     /// assert!(along(BlockFormat::NVFP4_16X16).is_ok()); // ragged, but the same both ways
@@ -53,31 +49,21 @@ impl BlockTensor {
     ///
     /// ```
     /// use exmy::block::{Axis, BlockFormat, BlockTensor};
-    /// use exmy::random::{Philox, Stream};
-    /// use exmy::round::{Overflow, Rounding};
+    /// use exmy::round::Rounding;
     /// use exmy::slice::View;
     ///
-    /// let random = Philox::new(0, Stream::new("unused"));
-    /// let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
     /// let x = View::new(&[1.0_f32, 0.3, 8.0, 0.3], 2, 2);
     /// let along =
-    ///     BlockTensor::quantize(x, Axis::Cols, BlockFormat::MXFP4, rounding, overflow, random);
+    ///     BlockTensor::quantize(x, Axis::Cols, BlockFormat::MXFP4, Rounding::TiesToEven);
     /// assert_eq!(along.dequantize(), [1.0, 0.25, 8.0, 0.0]);
     /// // In one block with 8, the 1 of the first row still is a multiple of 1.
-    /// let down = along.requantize(Axis::Rows, BlockFormat::MXFP4, rounding, overflow, random);
+    /// let down = along.requantize(Axis::Rows, BlockFormat::MXFP4, Rounding::TiesToEven);
     /// assert_eq!(down.dequantize(), [1.0, 0.25, 8.0, 0.0]);
     /// ```
-    pub fn requantize(
-        &self,
-        axis: Axis,
-        format: BlockFormat,
-        rounding: Rounding,
-        overflow: Overflow,
-        random: Philox,
-    ) -> Self {
+    pub fn requantize(&self, axis: Axis, format: BlockFormat, by: impl Into<Elements>) -> Self {
         let values = self.dequantize();
         let x = View::new(&values, self.rows, self.cols);
-        Self::quantize(x, axis, format, rounding, overflow, random)
+        Self::quantize(x, axis, format, by)
     }
 
     /// The transposed matrix, whose sums run along the other axis: every code moves, every value
@@ -89,12 +75,12 @@ impl BlockTensor {
     /// let (format, axis) = (BlockFormat::MXFP4, Axis::Cols);
     /// let parts = (vec![0x21, 0x43, 0x65], vec![127, 128]); // two rows of three codes, a scale each
     /// let tensor = BlockTensor::from_parts(format, axis, (2, 3), parts.0, parts.1, None).unwrap();
-    /// let transposed = tensor.transposed();
+    /// let transposed = tensor.t();
     /// assert_eq!(transposed.dequantize(), [0.5, 4.0, 1.0, 6.0, 1.5, 8.0]);
     /// assert_eq!((transposed.axis(), transposed.block()), (Axis::Rows, (32, 1)));
-    /// assert_eq!(transposed.transposed(), tensor);
+    /// assert_eq!(transposed.t(), tensor);
     /// ```
-    pub fn transposed(&self) -> Self {
+    pub fn t(&self) -> Self {
         let Self { format, rows, cols, block, tensor_scale, .. } = *self;
         let axis = match self.axis {
             Axis::Cols => Axis::Rows,

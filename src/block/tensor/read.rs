@@ -35,12 +35,10 @@ impl BlockTensor {
     ///
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
-    /// use exmy::random::{Philox, Stream};
     /// use exmy::slice::View;
     ///
-    /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
-    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, random).unwrap();
+    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, None).unwrap();
     /// // A plain format is one block with the scale 1.
     /// assert_eq!(quantize("e4m3fn", Axis::Cols).format().to_string(), "e4m3fn/tensor:e8m0");
     /// ```
@@ -52,14 +50,12 @@ impl BlockTensor {
     ///
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
-    /// use exmy::random::{Philox, Stream};
     /// use exmy::slice::View;
     ///
-    /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
-    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, random).unwrap();
+    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, None).unwrap();
     /// // The transpose of a matrix is summed along its other axis.
-    /// assert_eq!(quantize("mxfp4", Axis::Cols).transposed().axis(), Axis::Rows);
+    /// assert_eq!(quantize("mxfp4", Axis::Cols).t().axis(), Axis::Rows);
     /// ```
     pub fn axis(&self) -> Axis {
         self.axis
@@ -95,12 +91,10 @@ impl BlockTensor {
     ///
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
-    /// use exmy::random::{Philox, Stream};
     /// use exmy::slice::View;
     ///
-    /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
-    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, random).unwrap();
+    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, None).unwrap();
     /// assert_eq!(quantize("mxfp4", Axis::Cols).block(), (1, 32));
     /// assert_eq!(quantize("mxfp4", Axis::Rows).block(), (32, 1));
     /// assert_eq!(quantize("e4m3fn/row:f32", Axis::Rows).block(), (33, 1)); // a whole column
@@ -113,12 +107,10 @@ impl BlockTensor {
     ///
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
-    /// use exmy::random::{Philox, Stream};
     /// use exmy::slice::View;
     ///
-    /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
-    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, random).unwrap();
+    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, None).unwrap();
     /// // 40 columns are two blocks of at most 32, 33 rows are two as well.
     /// assert_eq!(quantize("mxfp4", Axis::Cols).blocks(), (33, 2));
     /// assert_eq!(quantize("mxfp4", Axis::Rows).blocks(), (2, 40));
@@ -131,12 +123,10 @@ impl BlockTensor {
     ///
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
-    /// use exmy::random::{Philox, Stream};
     /// use exmy::slice::View;
     ///
-    /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
-    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, random).unwrap();
+    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, None).unwrap();
     /// assert_eq!(quantize("mxfp4", Axis::Cols).tensor_scale(), None);
     /// assert_eq!(quantize("nvfp4", Axis::Cols).tensor_scale(), Some(1.0 / 2688.0)); // 6 * 448
     /// ```
@@ -194,12 +184,10 @@ impl BlockTensor {
     ///
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
-    /// use exmy::random::{Philox, Stream};
     /// use exmy::slice::View;
     ///
-    /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
-    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, random).unwrap();
+    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, None).unwrap();
     /// assert_eq!(quantize("mxfp4", Axis::Cols).packed_scales().len(), 66);
     /// assert_eq!(quantize("e4m3fn/tensor:f32", Axis::Cols).packed_scales().len(), 4);
     /// ```
@@ -238,12 +226,10 @@ impl BlockTensor {
     ///
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
-    /// use exmy::random::{Philox, Stream};
     /// use exmy::slice::View;
     ///
-    /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
-    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, random).unwrap();
+    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, None).unwrap();
     /// assert_eq!(quantize("e4m3fn/tensor:f32", Axis::Cols).scales(), [(1.0_f32 / 448.0).to_bits()]);
     /// assert_eq!(quantize("mxfp4", Axis::Cols).scales()[..2], [125; 2]); // 2^-2: 1 is 4 of it
     /// ```
@@ -255,12 +241,10 @@ impl BlockTensor {
     ///
     /// ```
     /// use exmy::quantizer::{Axis, Quantizer};
-    /// use exmy::random::{Philox, Stream};
     /// use exmy::slice::View;
     ///
-    /// let random = Philox::new(0, Stream::new("unused"));
     /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
-    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, random).unwrap();
+    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, None).unwrap();
     /// let tensor = quantize("nvfp4-16x16", Axis::Cols);
     /// assert_eq!(tensor.scale_code(2, 2), 0x7E); // the ragged corner, counted in blocks; 448
     /// ```

@@ -81,7 +81,7 @@ pub fn multiply_plain(a: &Operand<'_>, b: &Operand<'_>, mut c: ViewMut<'_, f32>,
     for i in 0..m {
         for j in 0..n {
             let sum = sum_plain(k, |k| left.at(i, k), |k| right.at(k, j));
-            let out = &mut c.data()[i * stride + j];
+            let out = &mut c.data_mut()[i * stride + j];
             *out = with.finish(sum, factor, *out);
         }
     }

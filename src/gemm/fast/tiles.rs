@@ -143,7 +143,8 @@ impl Product<'_> {
             let width = out.cols().min(columns.end * LANES) - left;
             if !few {
                 // Nobody else wants this band but for another stretch of columns.
-                let part = ViewMut::with_row_stride(&mut out.data()[left..], rows, width, stride);
+                let part =
+                    ViewMut::with_row_stride(&mut out.data_mut()[left..], rows, width, stride);
                 let Ok(part) = part else { unreachable!("columns of the band") };
                 return self.stretches(of * band, columns, part, report);
             }
@@ -159,7 +160,7 @@ impl Product<'_> {
             self.stretches(of * band, columns, ViewMut::new(&mut part, rows, width), &mut own);
             let mut guard = hold(of);
             let (out, report) = &mut *guard;
-            for (from, to) in part.chunks(width).zip(out.data().chunks_mut(stride)) {
+            for (from, to) in part.chunks(width).zip(out.data_mut().chunks_mut(stride)) {
                 to[left..][..width].copy_from_slice(from);
             }
             report.add(&own);
@@ -199,7 +200,7 @@ impl Product<'_> {
             for panel in 0..rows.div_ceil(LANES) {
                 let top = panel * LANES;
                 let height = LANES.min(rows - top);
-                let data = &mut out.data()[top * stride + left..];
+                let data = &mut out.data_mut()[top * stride + left..];
                 let data = &mut data[..(height - 1) * stride + width];
                 if self.with.beta == 0.0 {
                     let clean = self.stretch(

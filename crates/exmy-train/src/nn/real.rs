@@ -246,7 +246,7 @@ impl Real for f64 {
                 for k in 0..depth {
                     sum = a.at(i, k).mul_add(b.at(k, j), sum);
                 }
-                let out = &mut c.data()[i * stride + j];
+                let out = &mut c.data_mut()[i * stride + j];
                 *out = if output == Output::Accumulate { *out + sum } else { sum };
             }
         }

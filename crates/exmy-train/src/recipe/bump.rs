@@ -33,7 +33,7 @@ pub(super) fn image_into(
     let stride = out.row_stride();
     for start in (0..x.rows()).step_by(sequence) {
         let rows = start..x.rows().min(start + sequence);
-        let data = &mut out.data()[start * stride..];
+        let data = &mut out.data_mut()[start * stride..];
         let place = ViewMut::with_row_stride(data, rows.len(), x.cols(), stride);
         let place = place.expect("rows of the output");
         whole(quantizer, x.rows_range(rows), axis, random, place);
@@ -75,7 +75,7 @@ fn whole(
     let first = Quantizer { target: Target::None, ..*quantizer };
     first.image_into(x, axis, random, ViewMut::new(&mut before, rows, cols));
     let stride = out.row_stride();
-    let out = out.data();
+    let out = out.data_mut();
     let (lines, length) = match axis {
         Axis::Cols => (rows, cols),
         Axis::Rows => (cols, rows),

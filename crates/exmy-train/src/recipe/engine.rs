@@ -225,7 +225,7 @@ impl<'a> Engine<'a> {
         spec.random = Some(self.random(Site { layer, operator }, product, SUMS));
         let sums = gemm(a, b, &spec).unwrap_or_else(|error| panic!("{error}"));
         let (cols, stride) = (out.cols(), out.row_stride());
-        for (out, sums) in out.data().chunks_mut(stride).zip(sums.chunks(cols)) {
+        for (out, sums) in out.data_mut().chunks_mut(stride).zip(sums.chunks(cols)) {
             for (out, sum) in out.iter_mut().zip(sums) {
                 *out = if mode == Output::Overwrite { *sum } else { *out + sum };
             }
@@ -297,7 +297,7 @@ fn copied(channels: &[u32]) -> Kept<u32> {
 /// Rows of `w` as columns of an output.
 fn part<'b>(y: &'b mut ViewMut<'_, f32>, range: &Range<usize>) -> ViewMut<'b, f32> {
     let (rows, stride) = (y.rows(), y.row_stride());
-    let data = &mut y.data()[range.start..];
+    let data = &mut y.data_mut()[range.start..];
     ViewMut::with_row_stride(data, rows, range.len(), stride).expect("columns of the output")
 }
 
@@ -430,7 +430,7 @@ impl Products<f32> for Engine<'_> {
                 Side { product, operand: Operand::GradOutput, tensor: g, axis: Axis::Rows };
             let x_side = Side { product, operand: Operand::Input, tensor: x, axis: Axis::Rows };
             let stride = target.row_stride();
-            let out = &mut target.data()[range.start * stride..];
+            let out = &mut target.data_mut()[range.start * stride..];
             let out = ViewMut::with_row_stride(out, range.len(), cols, stride);
             let mut out = out.expect("rows of the weight");
             self.multiply(layer, members, [&g_side, &x_side], out.reborrow(), (mode, None));
@@ -453,7 +453,7 @@ impl Products<f32> for Engine<'_> {
                 self.observer = observer;
                 let residual = self.residual(site, &x_side, xq, &channels);
                 let residual = View::new(&residual, xq.rows(), channels.len());
-                let data = &mut out.data()[rows.start * stride..];
+                let data = &mut out.data_mut()[rows.start * stride..];
                 let part = ViewMut::with_row_stride(data, width, cols, stride);
                 let mut part = part.expect("rows of the weight");
                 patch::add_columns(gq.t(), residual, &channels, &mut part);
@@ -463,7 +463,7 @@ impl Products<f32> for Engine<'_> {
             let mut own = ViewMut::new(&mut own, rows, cols);
             self.store(group, product, &mut own);
             let stride = dw.row_stride();
-            let sums = dw.data().chunks_mut(stride).zip(own.as_data().chunks(cols));
+            let sums = dw.data_mut().chunks_mut(stride).zip(own.data_mut().chunks(cols));
             for (sums, own) in sums {
                 sums.iter_mut().zip(own).for_each(|(sum, one)| *sum += one);
             }

@@ -84,12 +84,12 @@ pub(super) fn product(
                 run(a, b, out.reborrow(), with, round);
             }
             Product::Forward => {
-                let data = &mut out.data()[start.min(rows * stride)..];
+                let data = &mut out.data_mut()[start.min(rows * stride)..];
                 run(a, b, place(data, rows, width, stride), with, round);
                 start += width;
             }
             Product::GradWeight => {
-                let data = &mut out.data()[start * stride..];
+                let data = &mut out.data_mut()[start * stride..];
                 run(a, b, place(data, height, cols, stride), with, round);
                 start += height;
             }

@@ -58,7 +58,7 @@ pub(super) fn image(
         None => x,
         Some(Prior::Zero) => {
             let stride = out.row_stride();
-            for row in out.data().chunks_mut(stride).take(rows) {
+            for row in out.data_mut().chunks_mut(stride).take(rows) {
                 row[..cols].fill(0.0);
             }
             return;

@@ -59,7 +59,7 @@ impl Engine<'_> {
             let (height, width) = if weight { (width, cols) } else { (rows, width) };
             let _storing =
                 (!numbers.is_none()).then(|| lap(Part::Linear(operator, product, Work::Store)));
-            let data = &mut out.data()[row * stride + col..];
+            let data = &mut out.data_mut()[row * stride + col..];
             match (numbers.plain(), numbers.quantizer.target) {
                 _ if numbers.is_none() => {}
                 (Some(plain), Target::Format(format))
@@ -105,7 +105,7 @@ impl Engine<'_> {
     ) {
         let Some(observer) = &mut self.observer else { return };
         let (rows, cols, stride) = (out.rows(), out.cols(), out.row_stride());
-        let whole = View::with_strides(out.as_data(), rows, cols, stride, 1);
+        let whole = View::with_strides(out.data(), rows, cols, stride, 1);
         let whole = whole.expect("an output lies within its memory");
         for (site, range) in group.sites() {
             let part = match product {

@@ -197,7 +197,7 @@ pub(super) fn add_columns(
     let mut patch = Kept::zeros(rows * k);
     matmul(a, b, ViewMut::new(&mut patch, rows, k), Output::Overwrite);
     let stride = out.row_stride();
-    let data = out.data();
+    let data = out.data_mut();
     for (i, row) in patch.chunks(k).enumerate() {
         for (&channel, value) in channels.iter().zip(row) {
             data[i * stride + channel as usize] += value;
