@@ -75,12 +75,18 @@ fn folder_name(config: &Config, several_lrs: bool) -> String {
     content_name((&format!("{recipe}{lr}-s{}", config.seed), usize::MAX), config, "")
 }
 
-/// The run folder that a path means: itself or, if there is none and one alone has that name and a hash behind it, that one.
+/// The path that is meant: itself or, where nothing has this name, the only one that has a run's hash behind
+/// it. A folder on the way may lack its hash as well, so that files of a run are found.
 pub fn find_run(path: &Path) -> PathBuf {
     if path.exists() {
         return path.to_owned();
     }
     let (parent, name) = whole::split(path);
+    let is_shorter = parent.as_os_str().len() < path.as_os_str().len();
+    let parent = if is_shorter { find_run(parent) } else { parent.to_owned() };
+    if parent.join(&name).exists() {
+        return parent.join(name);
+    }
     let is_meant = |entry: &fs::DirEntry| {
         let found = entry.file_name();
         let hash = found.to_str().and_then(|found| found.strip_prefix(&name)?.strip_prefix('-'));
@@ -487,6 +493,11 @@ mod tests {
         fs::create_dir(&other).unwrap();
         assert_eq!(find_run(&place("f32-s1")), place("f32-s1"), "two have this name");
         assert_eq!(find_run(&other), other);
+        fs::remove_dir(&other).unwrap();
+        assert_eq!(find_run(&place("f32-s1/a/b")), place("f32-s1/a/b"), "no such file");
+        fs::write(one.join("model"), "").unwrap();
+        assert_eq!(find_run(&place("f32-s1/model")), one.join("model"));
+        assert_eq!(find_run(Path::new("")), Path::new(""));
     }
 
     #[test]

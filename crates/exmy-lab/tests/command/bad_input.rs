@@ -28,6 +28,7 @@ fn mistakes_are_answered() {
     text_file(root);
     fs::write(root.join("empty.txt"), "").unwrap();
     fs::write(root.join("short.txt"), "too short").unwrap();
+    fs::write(root.join("sh\nort.txt"), "too short").unwrap();
     fs::write(root.join("odd.bin"), [1, 2, 3]).unwrap();
     fs::write(root.join("wrong.toml"), "[train]\nstep = 3\n").unwrap();
     fs::write(root.join("zero.toml"), "train = { steps = 0, lr = 0.0 }\n").unwrap();
@@ -125,6 +126,11 @@ fn mistakes_are_answered() {
         (&["--lr", "1e-3;1e-2"], &["1e-3;1e-2", "separated by commas"]),
         (&["--config", "plan.toml"], &["plan.toml has a [grid]", "exmy sweep plan.toml"]),
         (&["--config", "text.txt"], &["line 1 is not TOML", "the line is \"w0 w1", "..."]),
+        (&["--data", "sh\nort.txt"], &["sh\\nort.txt: bytes as tokens"]),
+        (&["--data", "ab\nsent"], &["ab\\nsent"]),
+        (&["--branch", "no\nthing@3"], &["no\\nthing is no run"]),
+        (&["--set", "train.st\neps=3"], &["no key train.st\\neps"]),
+        (&["--set", "train.steps=x\ny"], &["train.steps=x\\ny"]),
         (&["--out", "text.txt/x"], &["text.txt/x", "name of a new folder"]),
     ];
     for (arguments, parts) in cases {
@@ -199,6 +205,15 @@ fn what_has_no_end_is_not_read() {
     refused(root, &["train", "--init-from", &zeros], &["zeros", "does not begin with `{`"]);
     let shapes = ["huge", "\"model.norm.weight\" is [17179869150]"];
     refused(root, &["train", "--init-from", &huge], &shapes);
+    let checkpoint =
+        run_of(&root.join("run"), "f32-s5").join("checkpoints/step-00000002.safetensors");
+    fs::remove_file(&checkpoint).unwrap();
+    std::os::unix::fs::symlink(&pipe, &checkpoint).unwrap();
+    let branch = ["train", "--branch", "run/f32-s5@2", "--steps", "4"];
+    let output = exmy(&branch).current_dir(root).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("no plain file but a pipe"), "{said}");
+    fs::remove_file(&checkpoint).unwrap();
     for name in ["metrics.jsonl", "probes.jsonl", "summary.json", "config.toml"] {
         let file = run_of(&root.join("run"), "f32-s5").join(name);
         let kept = fs::read(&file).unwrap();

@@ -14,6 +14,7 @@ use crate::train::schedule::Schedule;
 use crate::train::stop::Stop;
 use crate::train::trigger::{self, At, When};
 use exmy::error::{Error, Result};
+use exmy::shown::printable;
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 use toml::{Table, Value};
@@ -356,7 +357,7 @@ impl Config {
         let parsed =
             parsed.and_then(|mut table| if table.len() == 1 { table.remove("x") } else { None });
         if parsed.is_none() && value.starts_with(['[', '{', '"', '\'']) && !self.is_word(path) {
-            return Err(Error::new(format!("{setting}: {value} is no value of TOML")).hint(
+            return Err(Error::new(format!("{}: {} is no value of TOML", printable(setting), printable(value))).hint(
                 "words in lists and tables stand in quotes, and a shell takes these away unless all is \
                  in single ones: --set 'at=[{step=3, then=\"bf16\"}]'",
             ));
@@ -370,7 +371,7 @@ impl Config {
             changes.insert(key.to_owned(), value.clone());
         }
         let mut table = self.to_table();
-        let in_words = |error: Error| Error::new(format!("{setting}: {error}"));
+        let in_words = |error: Error| Error::new(format!("{}: {error}", printable(setting)));
         overlay(&mut table, changes, "").map_err(in_words)?;
         Self::from_table(table).map_err(in_words)
     }

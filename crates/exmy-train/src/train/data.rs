@@ -31,6 +31,7 @@ pub use tokens::Tokens;
 use crate::train::fingerprint::Fingerprint;
 use crate::train::language::Language;
 use exmy::random::Stream;
+use exmy::shown::printable;
 
 /// How a source becomes a dataset.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -115,7 +116,7 @@ impl Dataset {
             Source::Recall { seed } => Ok(Self::recall(*seed, options)),
             Source::Path(path) => {
                 let found = files::read(path)?;
-                let name = path.display();
+                let name = printable(&path.display().to_string());
                 match found {
                     files::Found::One { tokens, what } => {
                         let at = split_point(tokens.len(), fraction);

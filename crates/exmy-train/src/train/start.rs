@@ -21,7 +21,8 @@ use crate::train::control::Control;
 use crate::train::matching::{fingerprint, origins};
 use crate::train::run::Folder;
 use exmy::error::{Error, Result};
-use exmy::safetensors::Reader;
+use exmy::safetensors::{Reader, given};
+use exmy::shown::printable;
 use std::fs;
 use std::path::Path;
 
@@ -70,7 +71,8 @@ pub fn settle(config: &mut Config) -> Result<()> {
 /// If the run cannot be read or has no checkpoint of that step.
 pub fn branch(run: &Folder, step: u64) -> Result<Config> {
     if !run.config_file().is_file() {
-        let fault = format!("{} is no run: it has no config.toml", run.path().display());
+        let name = printable(&run.path().display().to_string());
+        let fault = format!("{name} is no run: it has no config.toml");
         return Err(Error::new(fault).hint(
             "name the folder of one run and a step of it, for example runs/0001/f32-s1@500",
         ));
@@ -78,10 +80,13 @@ pub fn branch(run: &Folder, step: u64) -> Result<Config> {
     let mut config = run.config()?;
     let path = checkpoint::path(&run.checkpoints(), step);
     if !path.is_file() {
+        given::check(&path).map_err(|error| Error::io("read", &path, error))?;
         let steps = checkpoint::list(&run.checkpoints())?;
         let steps: Vec<String> = steps.iter().map(u64::to_string).collect();
-        let error =
-            Error::new(format!("{} has no checkpoint of step {step}", run.path().display()));
+        let error = Error::new(format!(
+            "{} has no checkpoint of step {step}",
+            printable(&run.path().display().to_string())
+        ));
         return Err(error.hint(match steps.is_empty() {
             true => "it has none at all".to_owned(),
             false => format!("it has those of {}", steps.join(", ")),

@@ -2,10 +2,12 @@
 
 use crate::rows::{Bar, Line, number, percent, shape, table, width};
 use crate::settings::{counted, no_stream, quiet_pipe, with_threads};
+use crate::show;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::safetensors::{Progress, Reader, Survey};
 use exmy::shown::printable;
+use exmy_lab::runner::find_run;
 use indicatif::HumanBytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -52,9 +54,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
 }
 
 fn inspect(arguments: &Arguments) -> Result<u8> {
-    let mut reader = Reader::open(&arguments.file)?;
+    let file = find_run(&arguments.file);
+    let mut reader = Reader::open(&file)?;
     let header = reader.header().clone();
-    let fault = |error: Error| Error::new(format!("{}: {error}", arguments.file.display()));
+    let fault = |error: Error| Error::new(format!("{}: {error}", show::path(&file)));
     let records = header.records().map_err(fault)?;
     let (mut codes, mut others) = (BTreeMap::new(), BTreeSet::new());
     for (name, record) in &records {

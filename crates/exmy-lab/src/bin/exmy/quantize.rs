@@ -11,6 +11,7 @@ use exmy::error::{Error, Result};
 use exmy::quantizer::{Quantizer, Target};
 use exmy::round::{Overflow, Rounding};
 use exmy::safetensors::{self, Dtype, Fate, FileLayout, Glob, Options, Output, Report};
+use exmy_lab::runner::find_run;
 use indicatif::HumanBytes;
 use std::fmt;
 use std::io::Write;
@@ -293,6 +294,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let stop = Stop::listen()?;
     let Arguments { input, output, work: Work { quiet, .. }, .. } = arguments;
     let dtype = arguments.dequantize.flatten().map(Type::dtype);
+    let input = &find_run(input);
     let work = || {
         watched(&mut Bar::new("read", *quiet), &stop, |watch| match &options {
             Some(options) => safetensors::quantize(input, output, options, watch),

@@ -2,10 +2,11 @@
 
 use clap::Args;
 use exmy::error::{Error, Result};
+use exmy::shown::printable_lines;
 use exmy_lab::runner::{OutFolder, find_run};
 use exmy_train::train::run::Folder;
 use exmy_train::train::sample::{Options, Sampler};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
@@ -52,15 +53,25 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     }
     let mut text: Vec<u32> = prompt.bytes().map(u32::from).collect();
     let mut out = std::io::stdout().lock();
+    let is_terminal = out.is_terminal();
+    // What a terminal is yet to be shown.
+    let mut pending = Vec::new();
+    let mut show = |bytes: &[u8]| {
+        if !is_terminal {
+            return out.write_all(bytes).and_then(|()| out.flush());
+        }
+        pending.extend_from_slice(bytes);
+        let text = shown(&mut pending);
+        out.write_all(text.as_bytes()).and_then(|()| out.flush())
+    };
     let written = (|| -> std::io::Result<()> {
-        out.write_all(prompt.as_bytes())?;
+        show(prompt.as_bytes())?;
         for _ in 0..*tokens {
             let token = sampler.next_token(&text);
             text.push(token);
-            out.write_all(&[token as u8])?;
-            out.flush()?;
+            show(&[token as u8])?;
         }
-        out.write_all(b"\n")
+        show(b"\n")
     })();
     match written {
         // A reader that has seen enough (`| head`) is no error.
@@ -69,6 +80,25 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         }
         _ => Ok(0),
     }
+}
+
+/// Takes from some bytes what a terminal may have: whole characters, with what acts on it escaped, and what
+/// is no text as `\\xff`. A character that is not finished stays.
+fn shown(bytes: &mut Vec<u8>) -> String {
+    let mut text = String::new();
+    while !bytes.is_empty() {
+        let (good, bad) = match std::str::from_utf8(bytes) {
+            Ok(_) => (bytes.len(), Some(0)),
+            Err(error) => (error.valid_up_to(), error.error_len()),
+        };
+        text += &printable_lines(&String::from_utf8_lossy(&bytes[..good]));
+        text += &bytes[good..good + bad.unwrap_or(0)].escape_ascii().to_string();
+        bytes.drain(..good + bad.unwrap_or(0));
+        if bad.is_none() {
+            break;
+        }
+    }
+    text
 }
 
 /// The run meant by a run folder or an output folder.
@@ -92,4 +122,17 @@ fn run_folder(path: &Path) -> Result<Folder> {
         tell!("using {}; the others are {}", names[0], names[1..].join(", "));
     }
     Ok(first.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_gets_characters_and_obeys_none() {
+        let mut bytes = b"a\x1b[2J\n\xc3".to_vec();
+        assert_eq!(shown(&mut bytes), "a\\u{1b}[2J\n");
+        bytes.extend(b"\xbc\xff\xc3x");
+        assert_eq!((shown(&mut bytes), bytes.len()), ("ü\\xff\\xc3x".into(), 0));
+    }
 }

@@ -235,7 +235,7 @@ fn configure(arguments: &Arguments, lr: Option<f64>) -> Result<(Config, String)>
         config.data.source = Source::Path(whole);
     }
     if let Some(path) = &arguments.init_from {
-        config.start.weights = utf8("--init-from", path)?.to_owned();
+        config.start.weights = utf8("--init-from", &find_run(path))?.to_owned();
     }
     config.validate()?;
     let recipes = recipes.unwrap_or_else(|| match &arguments.branch {

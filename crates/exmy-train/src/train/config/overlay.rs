@@ -1,13 +1,15 @@
 //! Changing some keys of a configuration: TOML laid over TOML, with the mistakes people make answered.
 
 use exmy::error::{Error, Result};
+use exmy::shown::printable;
 use exmy::text::Nearest;
 use toml::{Table, Value};
 
 /// Replaces values of `base` by those of `changes`; both must have the same keys and kinds.
 pub(super) fn overlay(base: &mut Table, changes: Table, prefix: &str) -> Result<()> {
     for (key, change) in changes {
-        let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        let shown = printable(&key);
+        let path = if prefix.is_empty() { shown } else { format!("{prefix}.{shown}") };
         let Some(old) = base.get_mut(&key) else {
             return Err(unknown_key(base, &key, &path));
         };
@@ -39,13 +41,14 @@ pub(super) fn overlay(base: &mut Table, changes: Table, prefix: &str) -> Result<
                 return Err(Error::new(format!("{path} = {text} is out of range")));
             }
             (old, change) => {
+                let what = printable(&change.to_string());
                 let error = Error::new(format!(
-                    "{path} is {} {old}, not {} {change}",
+                    "{path} is {} {old}, not {} {what}",
                     kind(old),
                     kind(&change)
                 ));
                 return Err(match old {
-                    Value::Array(_) => error.hint(format!("write a list: {path}=[{change}]")),
+                    Value::Array(_) => error.hint(format!("write a list: {path}=[{what}]")),
                     _ => error,
                 });
             }

@@ -1,8 +1,9 @@
 //! What can be wrong with data, told to the person who named it.
 
+use exmy::shown::printable;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// One of the two parts of a dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,6 +127,11 @@ pub enum DataError {
     },
 }
 
+/// A path as a message may show it.
+fn shown(path: &Path) -> String {
+    printable(&path.display().to_string())
+}
+
 impl fmt::Display for DataError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -134,66 +140,68 @@ impl fmt::Display for DataError {
             }
             Self::Seed { word, found } => write!(
                 f,
-                "`{word}:{found}`: `{found}` is not a seed; write `{word}`, or `{word}:N` with N from 0 to \
-                 {}, or `./{word}:{found}` for a file of that name",
+                "`{word}:{0}`: `{0}` is not a seed; write `{word}`, or `{word}:N` with N from 0 to \
+                 {1}, or `./{word}:{0}` for a file of that name",
+                printable(found),
                 u64::MAX
             ),
             Self::NotUtf8 { shown } => write!(
                 f,
-                "the path `{shown}` is not valid UTF-8, which the records of a run are; \
-                 rename it or give a link with a UTF-8 name"
+                "the path `{}` is not valid UTF-8, which the records of a run are; \
+                 rename it or give a link with a UTF-8 name",
+                printable(shown)
             ),
             Self::Missing { path, exists } => {
-                write!(f, "`{}` does not exist", path.display())?;
+                write!(f, "`{}` does not exist", shown(path))?;
                 if let Some(part) = exists {
-                    write!(f, " (`{}` does)", part.display())?;
+                    write!(f, " (`{}` does)", shown(part))?;
                 }
                 f.write_str(
                     "; give a text file, a folder of them, a .bin token file or `synthetic`",
                 )
             }
             Self::Unreadable { path, source } => {
-                write!(f, "`{}` cannot be read: {source}", path.display())
+                write!(f, "`{}` cannot be read: {source}", shown(path))
             }
             Self::NotAFile { path } => write!(
                 f,
                 "`{}` is neither a regular file nor a folder; save what it delivers to a file first",
-                path.display()
+                shown(path)
             ),
             Self::Empty { path } => write!(
                 f,
                 "`{}` is empty; give a file with at least a few thousand bytes of text, or \
                  `synthetic`",
-                path.display()
+                shown(path)
             ),
             Self::EmptyFolder { path } => write!(
                 f,
                 "the folder `{}` holds no text: no regular file with content is below it \
                  (names that begin with a dot are skipped)",
-                path.display()
+                shown(path)
             ),
             Self::HalfPair { found, missing } => write!(
                 f,
                 "the folder holds `{}` but not `{}`; add it, or name the one file to have it split",
-                found.display(),
-                missing.display()
+                shown(found),
+                shown(missing)
             ),
             Self::TokenFile { path, problem, hint } => {
-                write!(f, "`{}` {problem}; {hint}", path.display())
+                write!(f, "`{}` {problem}; {hint}", shown(path))
             }
             Self::MixedPair { train, validation } => write!(
                 f,
                 "`{}` holds tokens of {} bytes but `{}` of {}; write both with the same tokenizer",
-                train.0.display(),
+                shown(&train.0),
                 train.1,
-                validation.0.display(),
+                shown(&validation.0),
                 validation.1
             ),
             Self::Vocabulary { path, largest, limit } => write!(
                 f,
                 "`{}` holds the token {largest}, above the limit of {limit}; are its tokens of \
                  another width or byte order?",
-                path.display()
+                shown(path)
             ),
             Self::Fraction { found } => write!(
                 f,
