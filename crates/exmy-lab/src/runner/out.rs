@@ -78,7 +78,7 @@ fn folder_name(config: &Config, several_lrs: bool) -> String {
 /// The path that is meant: itself or, where nothing has this name, the only one that has a run's hash behind
 /// it. A folder on the way may lack its hash as well, so that files of a run are found.
 pub fn find_run(path: &Path) -> PathBuf {
-    if path.exists() {
+    if path.as_os_str().is_empty() || path.exists() {
         return path.to_owned();
     }
     let (parent, name) = whole::split(path);

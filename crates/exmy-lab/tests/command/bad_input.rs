@@ -206,10 +206,10 @@ fn what_has_no_end_is_not_read() {
     let shapes = ["huge", "\"model.norm.weight\" is [17179869150]"];
     refused(root, &["train", "--init-from", &huge], &shapes);
     let checkpoint =
-        run_of(&root.join("run"), "f32-s5").join("checkpoints/step-00000002.safetensors");
+        run_of(&root.join("run"), "f32-s5").join("checkpoints/step-00000040.safetensors");
     fs::remove_file(&checkpoint).unwrap();
     std::os::unix::fs::symlink(&pipe, &checkpoint).unwrap();
-    let branch = ["train", "--branch", "run/f32-s5@2", "--steps", "4"];
+    let branch = ["train", "--branch", "run/f32-s5@40", "--steps", "44"];
     let output = exmy(&branch).current_dir(root).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("no plain file but a pipe"), "{said}");
