@@ -6,4 +6,4 @@ version=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
 needs "cargo +$version --version" "Install it: rustup toolchain install $version --profile minimal"
 
 cargo "+$version" check --workspace
-cargo "+$version" check --lib --no-default-features
+cargo "+$version" check -p exmy --lib --no-default-features

@@ -53,6 +53,7 @@ macro_rules! keep {
 /// Defines a function that hands to some work what its thread keeps of a type: lists whose elements borrow, say,
 /// [emptied]. The work takes it out and puts it back, as the thread may come there again while it
 /// waits for others.
+#[cfg(feature = "gemm")]
 macro_rules! kept {
     (fn $name:ident($type:ty)) => {
         #[cfg(feature = "std")]
@@ -71,6 +72,7 @@ macro_rules! kept {
     };
 }
 
+#[cfg(feature = "gemm")]
 pub(crate) use {keep, kept};
 keep!(f32, u32);
 

@@ -37,7 +37,7 @@
 //! Blocks share a scale; a [`Quantizer`] rounds a whole tensor:
 //!
 //! ```
-//! # #[cfg(feature = "alloc")] {
+//! # #[cfg(feature = "block")] {
 //! use exmy::prelude::*;
 //! use exmy::random::{Philox, Stream};
 //!
@@ -72,16 +72,27 @@
 //!
 //! | feature | brings | default |
 //! |---|---|---|
-//! | `std` | run-time CPU detection, errors of files | yes |
-//! | `alloc` | slices: bulk, blocks, GEMM; without it layers 0 and 1 | by `std` |
+//! | `std` | run-time CPU detection, errors of files; `alloc` | yes |
+//! | `block` | [`block`], [`quantizer`]; `alloc` | yes |
+//! | `gemm` | [`gemm`](mod@gemm); `block` | yes |
+//! | `vectors` | [`vectors`]; `gemm`, `std` | yes |
+//! | `alloc` | slices and packed codes; without it numbers and formats alone | by `std`, `block` |
 //! | `parallel` | threads (rayon); the same bits with and without | |
 //! | `fast-f32` | the f32 GEMM by `matrixmultiply`; the same bits with and without | |
 //! | `safetensors` | tensors in files: reading, writing, quantizing | |
 //! | `half`, `approx`, `serde`, `bitvec` | interoperation with the crates of these names | |
+//!
+//! Numbers and slices alone build in a fraction of the time:
+//! `exmy = { version = "0.1", default-features = false, features = ["std"] }`.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]
+// Much of the inside serves several modules, and pages name each other: both are checked with all features.
+#![cfg_attr(
+    not(all(feature = "vectors", feature = "safetensors")),
+    allow(dead_code, rustdoc::broken_intra_doc_links)
+)]
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
@@ -96,7 +107,7 @@ pub mod random;
 pub mod text;
 // Layer 2
 #[doc(hidden)]
-#[cfg(feature = "alloc")]
+#[cfg(feature = "block")]
 pub mod kept;
 #[cfg(feature = "alloc")]
 pub mod pack;
@@ -108,16 +119,16 @@ pub mod parallel;
 pub mod simd;
 pub mod slice;
 // Layer 3
-#[cfg(feature = "alloc")]
+#[cfg(feature = "block")]
 pub mod block;
-#[cfg(feature = "alloc")]
+#[cfg(feature = "block")]
 pub mod quantizer;
 #[cfg(feature = "safetensors")]
 pub mod safetensors;
 // Layer 4
-#[cfg(feature = "alloc")]
+#[cfg(feature = "gemm")]
 pub mod gemm;
-#[cfg(feature = "std")]
+#[cfg(feature = "vectors")]
 pub mod vectors;
 // Beside the layers
 #[doc(hidden)]
@@ -127,17 +138,17 @@ pub mod error;
 #[cfg(feature = "alloc")]
 pub mod shown;
 
-#[cfg(feature = "alloc")]
+#[cfg(feature = "block")]
 pub use block::{BlockFormat, BlockTensor};
 #[cfg(feature = "std")]
 pub use error::Error;
 pub use format::Format;
-#[cfg(feature = "alloc")]
+#[cfg(feature = "gemm")]
 pub use gemm::gemm;
 pub use minifloat::{
     Bf16, E2M1, E2M3, E3M2, E3M4, E4M3, E5M2, E8M0, ExMy, F16, Int8, Minifloat, Tf32, Ue4m3,
 };
-#[cfg(feature = "alloc")]
+#[cfg(feature = "block")]
 pub use quantizer::Quantizer;
 pub use round::{Overflow, Rounding, Rules};
 #[cfg(feature = "alloc")]
@@ -154,13 +165,13 @@ pub use slice::{Converter, View, ViewMut};
 /// assert_eq!(format!("{}", Format::E2M1), "e2m1"); // std's `format!`
 /// ```
 pub mod prelude {
-    #[cfg(feature = "alloc")]
+    #[cfg(feature = "block")]
     pub use crate::block::{Axis, BlockFormat, BlockTensor};
     pub use crate::format::Format;
     pub use crate::minifloat::{
         Bf16, E2M1, E2M3, E3M2, E3M4, E4M3, E5M2, E8M0, ExMy, F16, Int8, Minifloat, Tf32, Ue4m3,
     };
-    #[cfg(feature = "alloc")]
+    #[cfg(feature = "block")]
     pub use crate::quantizer::Quantizer;
     pub use crate::round::{Overflow, Rounding, Rules};
     #[cfg(feature = "alloc")]
@@ -168,6 +179,6 @@ pub mod prelude {
 }
 
 /// The examples of the README, so that they are compiled and run with those of the code.
-#[cfg(all(doctest, feature = "std"))]
+#[cfg(all(doctest, feature = "vectors"))]
 #[doc = include_str!("../README.md")]
 pub struct Readme;

@@ -35,6 +35,7 @@ mod name;
 
 pub use cast::Cast;
 pub use codes::QuantizeError;
+#[cfg(feature = "gemm")]
 pub(crate) use image::Rounded;
 pub use name::ParseQuantizerError;
 

@@ -64,7 +64,7 @@ pub use decode::decode_into;
 pub use plain::decode_plain;
 #[cfg(feature = "alloc")]
 pub use real::Real;
-#[cfg(feature = "alloc")]
+#[cfg(feature = "block")]
 pub(crate) use view::checked_count;
 #[cfg(feature = "alloc")]
 pub use view::{ShapeError, View, ViewMut};

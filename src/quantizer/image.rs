@@ -4,8 +4,10 @@
 //! nor blocks notice. Casts write it from the input to its place in the output; blocks do the same
 //! where they are the only rounding and rows are adjacent in memory, and else round in place.
 
+#[cfg(feature = "gemm")]
 mod rounded;
 
+#[cfg(feature = "gemm")]
 pub(crate) use rounded::Rounded;
 
 use core::ops::Range;
