@@ -66,7 +66,26 @@ use crate::format::Format;
 /// A format as a type.
 ///
 /// Implemented for [`ExMy`] shapes and by [`define_format!`](crate::define_format!). It is sealed, so that no
-/// constants can be written that contradict the format.
+/// constants can be written that contradict the format:
+///
+/// ```compile_fail,E0277
+/// use exmy::minifloat::{FloatFormat, No};
+///
+/// #[derive(Clone, Copy)]
+/// struct Mine;
+///
+/// impl FloatFormat for Mine { // `Sealed` is not implemented
+///     type Bits = u8;
+///     type Signed = No;
+///     type Zero = No;
+///     type One = No;
+///     type Nan = No;
+///     type Float = No;
+///     type Elementary = No;
+///     const FORMAT: exmy::Format = exmy::Format::E4M3FN;
+///     const CODES: exmy::minifloat::Codes<u8> = todo!();
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a number format the crate has generated",
     label = "no format of this shape",

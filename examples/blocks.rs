@@ -1,0 +1,46 @@
+//! One matrix in MXFP8, MXFP4 and NVFP4, what each loses, and what is stored:
+//! `cargo run --example blocks`, which prints
+//!
+//! ```text
+//! format       bits     SQNR dB  flushed to 0  largest error
+//! mxfp8-e4m3   8.25        34.4             0          0.125
+//! mxfp4        4.25        13.2            34          8.000
+//! nvfp4        4.5         23.1            20          0.988
+//! nvfp4-16x16  4.03125     17.2            66          0.999
+//! mxfp4: 128 bytes of codes
+//! scales of the first two rows: [130, 124, 124, 124]
+//! around the outlier: [0.0, 0.0, 32.0, -0.0]
+//! ```
+
+use exmy::prelude::*;
+
+fn main() {
+    // 4 rows of 64 numbers between -1 and 1, with one outlier in the first row.
+    let (rows, cols) = (4, 64);
+    let mut x: Vec<f32> = (0..rows * cols).map(|i| (0.7 * i as f32).sin()).collect();
+    x[5] = 40.0;
+    let view = View::new(&x, rows, cols);
+
+    println!("format       bits     SQNR dB  flushed to 0  largest error");
+    let formats =
+        [BlockFormat::MXFP8_E4M3, BlockFormat::MXFP4, BlockFormat::NVFP4, BlockFormat::NVFP4_16X16];
+    for format in formats {
+        // A product sums along the columns, so blocks lie along the rows.
+        let tensor = BlockTensor::quantize(view, Axis::Cols, format, Rounding::TiesToEven);
+        let found = tensor.statistics(view);
+        println!(
+            "{:<12} {:<8} {:>7.1} {:>13} {:>14.3}",
+            format.to_string(),
+            format.bits_per_element(),
+            found.sqnr_db(),
+            found.flushed,
+            found.max_error
+        );
+    }
+
+    // The parts: packed codes and a scale for each block of 32.
+    let tensor = BlockTensor::quantize(view, Axis::Cols, BlockFormat::MXFP4, Rounding::TiesToEven);
+    println!("mxfp4: {} bytes of codes", tensor.packed_codes().len());
+    println!("scales of the first two rows: {:?}", &tensor.packed_scales()[..4]);
+    println!("around the outlier: {:?}", &tensor.dequantize()[3..7]);
+}
