@@ -57,6 +57,7 @@ pub struct Operand<'a> {
 
 /// Codes in integers that are too narrow for their format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WidthError {
     /// The format.
     pub format: Format,

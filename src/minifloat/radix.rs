@@ -12,6 +12,7 @@ use crate::text::ParseNumberError;
 
 /// Why `from_str_radix` gives no number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum ParseRadixError {
     /// The text is no decimal number.
     Decimal(ParseNumberError),

@@ -9,12 +9,18 @@ use core::ops::Range;
 
 /// Why a view was refused: which shape was asked for and how many elements there were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ShapeError {
-    rows: usize,
-    cols: usize,
-    row_stride: usize,
-    col_stride: usize,
-    len: usize,
+    /// Rows asked for.
+    pub rows: usize,
+    /// Columns asked for.
+    pub cols: usize,
+    /// Elements between (i, j) and (i + 1, j).
+    pub row_stride: usize,
+    /// Elements between (i, j) and (i, j + 1).
+    pub col_stride: usize,
+    /// Elements of the slice.
+    pub len: usize,
 }
 
 impl fmt::Display for ShapeError {
@@ -139,6 +145,7 @@ impl<'a, T> View<'a, T> {
     /// assert_eq!(View::with_strides(&data, 4, 2, 0, 1)?.row(3), Some(&data[..2])); // one row four times
     /// let error = View::with_strides(&data, 2, 3, 3, 1).unwrap_err();
     /// assert!(error.to_string().ends_with("does not fit a slice of 5 elements"));
+    /// assert_eq!((error.rows * error.cols, error.len), (6, 5));
     /// # Ok::<(), exmy::slice::ShapeError>(())
     /// ```
     ///
