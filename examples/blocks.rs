@@ -17,7 +17,7 @@ use exmy::prelude::*;
 fn main() {
     // 4 rows of 64 numbers between -1 and 1, with one outlier in the first row.
     let (rows, cols) = (4, 64);
-    let mut x: Vec<f32> = (0..rows * cols).map(|i| (0.7 * i as f32).sin()).collect();
+    let mut x: Vec<f32> = (0..rows * cols).map(|i| (i * 37 % 101) as f32 / 50.0 - 1.0).collect();
     x[5] = 40.0;
     let view = View::new(&x, rows, cols);
 
