@@ -15,7 +15,7 @@ use exmy::{gemm, random::Philox, random::Stream};
 /// Codes of random numbers between -2 and 2.
 fn codes(name: &str, count: usize) -> Vec<u8> {
     let random = Philox::new(1, Stream::new(name));
-    let number = |i| random.word(i) as f32 / 2.0_f32.powi(30) - 2.0;
+    let number = |i| random.word(i) as f32 / (1 << 30) as f32 - 2.0;
     let x: Vec<f32> = (0..count as u64).map(number).collect();
     Converter::new(Format::E4M3FN, Rules::SATURATING).encode(&x)
 }
