@@ -78,6 +78,18 @@ fn ratio(mut config: Config, recipe: &str) -> f64 {
 /// One test, as what one counts another must not add to.
 #[test]
 fn runs_hold_at_most_twice_what_they_need_on_paper() {
+    // What is refused for its size is refused at every larger size. (Equal where evaluation needs more.)
+    let needs = |batch: usize, context: usize| {
+        let mut config = preset("nano").unwrap();
+        config.train.batch = batch;
+        config.model.decoder_mut().unwrap().context = context;
+        Paper::of_run(&config).total()
+    };
+    for size in [1, 2, 3, 5, 8, 13, 31, 32, 33, 64, 1 << 12, 1 << 20, 1 << 30] {
+        assert!(needs(size, 64) <= needs(size + 1, 64), "batch {size}");
+        assert!(needs(4, size) <= needs(4, size + 1), "context {size}");
+    }
+    assert!(needs(64, 64) < needs(1 << 20, 64) && needs(4, 64) < needs(4, 1 << 20));
     // What `--profile` tells: before there is memory that the system did not get back.
     let hold = || drop(std::hint::black_box(vec![1_u8; 64 << 20]));
     let (_, profile) = Profile::of_run(&preset("nano").unwrap(), hold);

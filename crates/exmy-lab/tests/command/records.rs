@@ -67,6 +67,12 @@ fn a_complete_run_without_its_records_is_refused() {
             refused(root, &resume, &[&parts[..], &[works]].concat());
             let other = ["train", "--quiet", "--resume", "out/f32-s5"];
             refused(root, &other, &["mxfp4-s5", &fault, "loss.svg stays as it was"]);
+            for view in ["report", "plot"] {
+                let output = exmy(&[view, "out"]).current_dir(root).output().unwrap();
+                let said = String::from_utf8(output.stderr).unwrap();
+                assert_eq!(output.status.code(), Some(1), "{view} {fault}: {said}");
+                assert!(said.contains("left out: out/mxfp4-s5"), "{view} {fault}: {said}");
+            }
         }
         fs::write(&path, text).unwrap();
     }
