@@ -20,8 +20,9 @@
 //! only, `lbfgsb` (0.1.1) binds C, and `lbfgsb-rs-pure` (0.1.2), a translation of the published program,
 //! ended at its first line search on the boxes of `nn::sharpness`, where this one reaches the maximum.
 
-mod model;
-mod search;
+pub mod model;
+#[doc(hidden)]
+pub mod search;
 
 use model::{Memory, cauchy_point, subspace};
 use search::{Trial, search};
@@ -225,6 +226,3 @@ impl<'a> Space<'a> {
         reach.max(1.0)
     }
 }
-
-#[cfg(test)]
-mod tests;

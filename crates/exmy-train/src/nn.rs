@@ -17,7 +17,8 @@
 
 pub mod activation;
 pub mod attention;
-mod batch;
+#[doc(hidden)]
+pub mod batch;
 pub mod decoder;
 pub mod elementary;
 pub mod embedding;
@@ -27,14 +28,16 @@ pub mod loss;
 pub mod model;
 pub mod norm;
 pub mod parameters;
-mod parts;
+#[doc(hidden)]
+pub mod parts;
 pub mod proxy;
 pub mod real;
 pub mod relu;
 pub mod rope;
 pub mod sharpness;
 pub mod site;
-mod steps;
+#[doc(hidden)]
+pub mod steps;
 pub mod stopwatch;
 
 pub use real::Real;

@@ -16,7 +16,8 @@ pub mod fingerprint;
 pub mod fit;
 pub mod language;
 pub mod level;
-mod matching;
+#[doc(hidden)]
+pub mod matching;
 pub mod optimizer;
 pub mod precision;
 pub mod preset;

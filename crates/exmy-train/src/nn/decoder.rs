@@ -17,7 +17,8 @@
 //! the memory of one layer, in which one comes after the other, and in place of the other kind's.
 
 mod attend;
-mod config;
+#[doc(hidden)]
+pub mod config;
 mod places;
 mod recur;
 

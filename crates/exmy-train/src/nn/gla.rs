@@ -102,7 +102,7 @@ impl Shape {
     }
 
     /// Of one (sequence, head): the results, the state, that of each chunk's beginning, a chunk.
-    const fn unit(&self) -> usize {
+    pub const fn unit(&self) -> usize {
         self.results() + (self.chunks() + 1) * self.key * self.row() + chunk::size(self)
     }
 
@@ -277,6 +277,3 @@ pub fn recurrence<T: Real>(shape: &Shape, qkv: &[T], stride: usize, alpha: &[T],
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -2,8 +2,10 @@
 //! arena and with what a recipe may round around it.
 
 mod affine;
-mod linear;
-mod mlp;
+#[doc(hidden)]
+pub mod linear;
+#[doc(hidden)]
+pub mod mlp;
 
 pub(crate) use affine::{Affine, Normed, Spare};
 pub(crate) use linear::Linear;

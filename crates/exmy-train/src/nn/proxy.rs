@@ -20,7 +20,8 @@
 //! only where [`Precision::Recipe`] says so, as `teacher.up_proj` and so on.
 
 mod config;
-mod draw;
+#[doc(hidden)]
+pub mod draw;
 
 pub use config::{Activation, Config, Init, Loss, Precision, TeacherActivation};
 
@@ -355,6 +356,3 @@ impl<T: Real> Model<T> for Proxy<T> {
         losses.copy_from_slice(&self.kept.losses[..rows]);
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -19,13 +19,13 @@ use crate::nn::site::{Operand, Site};
 
 /// A window of one operand.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Window {
+pub struct Window {
     /// The step whose magnitude came last.
-    step: u64,
+    pub step: u64,
     /// Largest magnitudes, the newest last.
-    amax: Vec<f32>,
+    pub amax: Vec<f32>,
     /// What the tensor is divided by: a power of two.
-    scale: f32,
+    pub scale: f32,
 }
 
 impl Clone for Window {
@@ -44,13 +44,13 @@ impl Clone for Window {
 
 /// Hot channels of one operator.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Hot {
+pub struct Hot {
     /// The step of the choice.
-    pub(super) step: u64,
+    pub step: u64,
     /// The channels, ascending.
-    pub(super) channels: Vec<u32>,
+    pub channels: Vec<u32>,
     /// Averaged scores, or none.
-    pub(super) average: Vec<f64>,
+    pub average: Vec<f64>,
 }
 
 impl Clone for Hot {
@@ -68,8 +68,10 @@ impl Clone for Hot {
 /// Windows and hot channels; see the [module](self).
 #[derive(Debug, Default, PartialEq)]
 pub struct Memory {
-    pub(super) windows: BTreeMap<(Site, Operand), Window>,
-    pub(super) hot: BTreeMap<Site, Hot>,
+    /// Windows of operands whose scales are delayed.
+    pub windows: BTreeMap<(Site, Operand), Window>,
+    /// Hot channels of operators.
+    pub hot: BTreeMap<Site, Hot>,
 }
 
 impl Clone for Memory {
@@ -115,7 +117,7 @@ fn scale(before: f32, amax: f32, max: f32) -> f32 {
 impl Window {
     /// What a tensor of largest magnitude `amax` is divided by at a training step, or (`step` is `None`) at
     /// an evaluation.
-    pub(super) fn scale(&mut self, step: Option<u64>, amax: f32, max: f32, length: usize) -> f32 {
+    pub fn scale(&mut self, step: Option<u64>, amax: f32, max: f32, length: usize) -> f32 {
         if self.amax.is_empty() {
             self.scale = 1.0;
         }
@@ -225,56 +227,5 @@ impl Memory {
             _ => return None,
         }
         Some(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// 448 / amax of 100, 1000, 0, infinity and NaN: the powers 4, 1/4, ... by hand.
-    #[test]
-    fn a_window_of_one_scales_in_time() {
-        let mut window = Window::default();
-        let mut at = |step, amax| window.scale(Some(step), amax, 448.0, 1);
-        assert_eq!(at(0, 100.0), 0.25);
-        // From now on the scale is that of the step before.
-        assert_eq!(at(1, 1000.0), 0.25);
-        assert_eq!(at(2, 0.0), 4.0);
-        assert_eq!(at(3, 448.0), 4.0);
-        assert_eq!(at(4, f32::INFINITY), 1.0);
-        assert_eq!(at(5, 896.0), 1.0);
-        assert_eq!(at(6, f32::NAN), 2.0);
-        assert_eq!(at(7, f32::INFINITY), 2.0);
-        assert_eq!(at(8, 1.0), 0.5);
-        assert_eq!(at(8, 5000.0), 0.5);
-    }
-
-    #[test]
-    fn a_window_of_three_warms_up_and_forgets() {
-        let mut window = Window::default();
-        let scales: Vec<f32> = [448.0, 100.0, 3000.0, 1.0, 1.0, 1.0, 1.0]
-            .into_iter()
-            .enumerate()
-            .map(|(step, amax)| window.scale(Some(step as u64), amax, 448.0, 3))
-            .collect();
-        // In time for three steps; then 3000 rules until it has left.
-        assert_eq!(scales, [1.0, 0.25, 8.0, 8.0, 8.0, 8.0, 1.0 / 256.0]);
-        assert_eq!(window.scale(None, 5000.0, 448.0, 3), 1.0 / 256.0);
-    }
-
-    #[test]
-    fn memory_reads_back_bit_for_bit() {
-        let mut memory = Memory::default();
-        assert_eq!(memory.to_text(), "");
-        let site: Site = "layers.3.gate_proj".parse().unwrap();
-        let window = Window { step: 9, amax: vec![0.1, f32::MAX], scale: 0.25 };
-        memory.windows.insert((site, Operand::Input), window);
-        let hot = Hot { step: 100, channels: vec![0, 17], average: vec![0.1, 1e-300] };
-        memory.hot.insert("lm_head".parse().unwrap(), hot);
-        let text = memory.to_text();
-        assert_eq!(Memory::from_text(&text), Ok(memory));
-        assert!(Memory::from_text("hot lm_head 3 2 1").is_err());
-        assert!(Memory::from_text("cold lm_head").unwrap_err().contains("cold"));
     }
 }

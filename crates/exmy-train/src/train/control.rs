@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// What a rule has seen.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Seen {
+pub struct Seen {
     /// Records in a row for which it holds, and the step of the first.
     streak: u64,
     since: u64,
@@ -57,7 +57,9 @@ pub struct Control<'a> {
     losses: Level,
     norms: Level,
     watchdog: Watchdog,
-    rules: Vec<Seen>,
+    /// What each rule of `[[when]]` has seen.
+    #[doc(hidden)]
+    pub rules: Vec<Seen>,
 }
 
 impl<'a> Control<'a> {
@@ -216,6 +218,3 @@ impl<'a> Control<'a> {
         Ok(Decision { events, verdict })
     }
 }
-
-#[cfg(test)]
-mod tests;

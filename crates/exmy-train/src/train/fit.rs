@@ -28,7 +28,8 @@ pub fn impossible(config: &Config) -> Option<Error> {
     Some(Error::new(what).hint("raise the limit, or take a smaller model or batch"))
 }
 
-fn refused(
+/// Why a run is not begun with `available` bytes of memory and `left` bytes of addresses.
+pub fn refused(
     paper: &Paper,
     config: &Config,
     available: Option<u64>,
@@ -112,63 +113,5 @@ fn advice(config: &Config, paper: &Paper, available: u64) -> String {
     match fits(&changed) {
         true => format!("{settings} needs {total}"),
         false => format!("even {settings} needs {total}: take a smaller model or model.context"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::train::preset::preset;
-
-    /// What is kept must fit, and addresses must suffice for the most that a run takes.
-    #[test]
-    fn what_cannot_go_well_is_refused() {
-        let config = preset("nano").unwrap();
-        let paper = Paper::of_run(&config);
-        let said = |available: u64, left| {
-            refused(&paper, &config, Some(available), left).map(|error| error.to_string())
-        };
-        assert_eq!(said(paper.kept(), None), None);
-        assert!(
-            said(paper.kept() - 1, None).unwrap().contains("a smaller model, or another machine")
-        );
-        let most = 2 * paper.total();
-        assert_eq!(said(most, Some(most)), None);
-        let limited = said(most, Some(most - 2)).unwrap();
-        assert!(
-            limited.contains("(ulimit -v) leaves") && limited.contains("raise the limit"),
-            "{limited}"
-        );
-        assert!(limited.contains("; or --set "), "{limited}");
-    }
-
-    /// nano: 8 sequences of 64 tokens. What is told is what the numbers on paper say.
-    #[test]
-    fn what_would_fit_is_told() {
-        let mut config = preset("nano").unwrap();
-        config.record.eval_windows = 1;
-        let paper = Paper::of_run(&config);
-        assert!(shortage(&config, paper.total()).is_none());
-        let fixed = paper.weights + paper.gradients + paper.moments;
-        let part = paper.activations / 8;
-        assert!(paper.evaluation < part);
-        for (activations, parts) in [(8 * part - 1, 2), (4 * part, 2), (4 * part - 1, 4), (part, 8)]
-        {
-            let said = shortage(&config, fixed + activations).unwrap().to_string();
-            let setting = format!("--set train.accumulate={parts} needs ");
-            assert!(said.contains(&setting) && !said.contains("even"), "{activations}: {said}");
-            assert!(said.contains(&size(paper.total())) && said.contains("of a step"), "{said}");
-        }
-        let said = shortage(&config, fixed + part - 1).unwrap().to_string();
-        assert!(said.contains("even --set train.accumulate=8 needs"), "{said}");
-        let said = shortage(&config, fixed - 1).unwrap().to_string();
-        assert!(said.contains("a smaller model, or another machine"), "{said}");
-        // Evaluations of 64 windows take more than a step of one.
-        config.record.eval_windows = 64;
-        config.train.batch = 1;
-        let paper = Paper::of_run(&config);
-        assert!(paper.evaluation > paper.activations);
-        let said = shortage(&config, fixed + paper.evaluation / 3).unwrap().to_string();
-        assert!(said.contains("an evaluation; there") && said.contains("eval_windows="), "{said}");
     }
 }

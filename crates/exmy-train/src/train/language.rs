@@ -50,7 +50,7 @@ const ADJECTIVES: usize = 24;
 const ADVERBS: usize = 16;
 const DETERMINERS: usize = 4;
 /// Marks of the sentences that the opening words announce, most frequent first.
-const MARKS: [char; 8] = ['.', '.', '?', '.', '!', '.', '?', '!'];
+pub const MARKS: [char; 8] = ['.', '.', '?', '.', '!', '.', '?', '!'];
 
 /// The embedded language of one seed: the seed draws the words and, with a stream, the text.
 #[derive(Clone, Debug)]
@@ -67,7 +67,12 @@ impl Language {
     /// by endings and stems are drawn without repetition.
     pub fn new(seed: u64) -> Self {
         let grammar = build(&mut Stems::new(seed)).build();
-        Self { seed, grammar: grammar.expect("the embedded grammar is sound for every seed") }
+        Self::of(seed, grammar.expect("the embedded grammar is sound for every seed"))
+    }
+
+    /// The language of another grammar, whose text is drawn by `seed`.
+    pub const fn of(seed: u64, grammar: Grammar) -> Self {
+        Self { seed, grammar }
     }
 
     /// The rules and the words.
@@ -238,6 +243,3 @@ fn build(stems: &mut Stems) -> GrammarBuilder {
     }
     g
 }
-
-#[cfg(test)]
-mod tests;

@@ -115,7 +115,7 @@ fn places(name: &str, layout: &Layout) -> Vec<(String, Cut)> {
 }
 
 /// Rows for columns, of a (rows, cols) matrix.
-fn transposed(values: &[f32], rows: usize, cols: usize) -> Vec<f32> {
+pub fn transposed(values: &[f32], rows: usize, cols: usize) -> Vec<f32> {
     (0..cols).flat_map(|j| (0..rows).map(move |i| values[i * cols + j])).collect()
 }
 
@@ -231,6 +231,3 @@ pub fn load_matching(path: &Path, layout: &Layout, params: &mut [f32]) -> Result
     }
     Ok(matching)
 }
-
-#[cfg(test)]
-mod tests;

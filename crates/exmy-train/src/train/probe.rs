@@ -11,22 +11,31 @@
 //! [`registry`] lists those that have names; [`run::train_probed`](crate::train::run::train_probed)
 //! takes any others beside them.
 
-mod attention;
-mod bias;
-mod hot;
-mod key;
-mod lastbin;
+#[doc(hidden)]
+pub mod attention;
+#[doc(hidden)]
+pub mod bias;
+#[doc(hidden)]
+pub mod hot;
+pub mod key;
+#[doc(hidden)]
+pub mod lastbin;
 mod line;
-mod moments;
-#[cfg(test)]
-mod page;
-mod places;
-mod products;
+#[doc(hidden)]
+pub mod moments;
+#[doc(hidden)]
+pub mod places;
+#[doc(hidden)]
+pub mod products;
 pub mod registry;
-mod rounding;
-mod sharpness;
-mod tails;
-mod weights;
+#[doc(hidden)]
+pub mod rounding;
+#[doc(hidden)]
+pub mod sharpness;
+#[doc(hidden)]
+pub mod tails;
+#[doc(hidden)]
+pub mod weights;
 
 pub use key::{Key, Of};
 pub(super) use line::lines_up_to;

@@ -28,7 +28,7 @@ pub(super) fn is_limited() -> bool {
 
 /// How many of so many bytes can be had now. They are asked for and given back untouched: what the process
 /// has mapped says less, for the allocator reserves addresses for each thread that it still gives out.
-pub(super) fn had(most: u64) -> u64 {
+pub fn had(most: u64) -> u64 {
     const LEAST: u64 = 1 << 20;
     let mut piece = (most / 256).clamp(LEAST, 1 << 30);
     let (mut pieces, mut sum) = (Vec::new(), 0);
@@ -61,49 +61,23 @@ pub fn ensure(numbers: usize, what: &str) -> Result<()> {
 }
 
 /// What `/proc/meminfo` says is available.
-fn free(text: &str) -> Option<u64> {
+pub fn free(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kilobytes << 10)
 }
 
 /// The soft limit of `/proc/self/limits`, if it is one.
-fn addresses(text: &str) -> Option<u64> {
+pub fn addresses(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("Max address space"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
 /// Bytes as a person reads them.
-pub(super) fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     let mebibytes = bytes as f64 / f64::from(1 << 20);
     match mebibytes < 1024.0 {
         true => format!("{mebibytes:.1} MiB"),
         false => format!("{:.1} GiB", mebibytes / 1024.0),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_linux_says() {
-        let info = "MemTotal:       8000000 kB\nMemFree:  1 kB\nMemAvailable:    2048 kB\n";
-        assert_eq!(free(info), Some(2 << 20));
-        let limits =
-            "Limit   Soft Limit  Hard Limit  Units\nMax address space     4096  unlimited  bytes\n";
-        assert_eq!(addresses(limits), Some(4096));
-        assert_eq!(addresses(&limits.replace("4096", "unlimited")), None);
-        if cfg!(target_os = "linux") {
-            assert!(available().unwrap() > 1 << 20);
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_had_is_refused() {
-        assert_eq!((had(3 << 20), had(5)), (3 << 20, 5));
-        assert!(ensure(1 << 20, "they").is_ok());
-        let error = ensure(usize::MAX / 4, "weights").unwrap_err().to_string();
-        assert!(error.starts_with("weights need 17179869184.0 GiB"), "{error}");
     }
 }

@@ -20,7 +20,8 @@
 //! the rollback and with it all that came after the checkpoint, so the same steps lead to the same
 //! decision again. Only scheduled checkpoints are gone back to, so an interruption changes nothing.
 
-mod folder;
+#[doc(hidden)]
+pub mod folder;
 pub mod intact;
 
 pub use folder::Folder;

@@ -7,7 +7,8 @@
 //! works, each layer with the mixer that [`Mixers`] gives it. Linear operators have no bias, but
 //! for the decay gate of gated linear attention.
 
-mod check;
+#[doc(hidden)]
+pub mod check;
 mod choices;
 mod layout;
 
@@ -218,6 +219,3 @@ impl Config {
         6 * (self.linear_parameters() as u64 + (0..self.layers).map(mixing).sum::<u64>())
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -13,7 +13,7 @@ use exmy::slice::{View, ViewMut};
 
 /// A group of linear operators and the place of its weight.
 #[derive(Clone, Debug)]
-pub(crate) struct Linear {
+pub struct Linear {
     layer: Option<u32>,
     members: Box<[(Operator, usize)]>,
     inputs: usize,
@@ -27,7 +27,7 @@ impl Linear {
     ///
     /// # Panics
     /// If the layout has no such entries or they have not these sizes.
-    pub(crate) fn new(
+    pub fn new(
         layout: &Layout,
         layer: Option<u32>,
         members: &[(Operator, usize)],
@@ -45,7 +45,7 @@ impl Linear {
     }
 
     /// The same with a bias.
-    pub(crate) fn with_bias(self, layout: &Layout, name: &str) -> Self {
+    pub fn with_bias(self, layout: &Layout, name: &str) -> Self {
         let entry = layout.find(name).expect("an entry that the model's layout writes");
         Self { bias: Some(entry.range.clone()), ..self }
     }
@@ -55,7 +55,7 @@ impl Linear {
     }
 
     /// `y` (n, out) from `x` (n, in).
-    pub(crate) fn forward<T: Real>(
+    pub fn forward<T: Real>(
         &self,
         products: &mut dyn Products<T>,
         params: &[T],
@@ -84,7 +84,7 @@ impl Linear {
 
     /// `dx` (n, in) from `g` (n, out), then the weight's gradient added to its place in `grads`,
     /// and the bias's.
-    pub(crate) fn backward<T: Real>(
+    pub fn backward<T: Real>(
         &self,
         products: &mut dyn Products<T>,
         params: &[T],
@@ -137,90 +137,5 @@ kernel! {
                 *sum += x;
             }
         }
-    }
-}
-
-#[cfg(test)]
-pub(super) mod tests {
-    use super::*;
-    use crate::nn::linear::Unquantized;
-    use crate::nn::parameters::{Init, Role};
-    use exmy::round::Rounding;
-
-    /// Plain products, one vector operation in bfloat16 on the way of which the flag is set.
-    pub(in crate::nn) struct Watch {
-        pub operation: Vector,
-        pub ways: [bool; 2],
-        /// What the weight gradient of the last product read.
-        pub read: Vec<f32>,
-    }
-
-    impl Products<f32> for Watch {
-        fn forward(
-            &mut self,
-            group: &Group<'_>,
-            x: View<'_, f32>,
-            w: View<'_, f32>,
-            y: ViewMut<'_, f32>,
-        ) {
-            Unquantized.forward(group, x, w, y);
-        }
-
-        fn grad_input(
-            &mut self,
-            group: &Group<'_>,
-            g: View<'_, f32>,
-            w: View<'_, f32>,
-            dx: ViewMut<'_, f32>,
-        ) {
-            Unquantized.grad_input(group, g, w, dx);
-        }
-
-        fn grad_weight(
-            &mut self,
-            group: &Group<'_>,
-            g: View<'_, f32>,
-            x: View<'_, f32>,
-            dw: ViewMut<'_, f32>,
-        ) {
-            if group.members[0].0 == Operator::Down {
-                self.read = x.data().to_vec();
-            }
-            Unquantized.grad_weight(group, g, x, dw);
-        }
-
-        fn vector(&self, _: Option<u32>, operation: Vector, gradient: bool) -> Option<Rounding> {
-            let rounds = operation == self.operation && self.ways[usize::from(gradient)];
-            rounds.then_some(Rounding::TiesToAway)
-        }
-    }
-
-    /// 1 + 2^-8 is a tie between two bfloat16 numbers, which goes away from zero, to 1 + 2^-7; its sum with the bias
-    /// 2^-8 + 2^-17, which is 2^-8 in bfloat16, is rounded once more. The gradients 1 + 2^-8 and 2^-8 are
-    /// rounded before they are summed, and their sum 1 + 3 2^-8 again. What was in the gradient stays.
-    #[test]
-    fn biases_by_hand() {
-        let mut layout = Layout::default();
-        layout.push("w".into(), &[1, 1], Role::Matrix, Init::Zeros);
-        layout.push("b".into(), &[1], Role::Bias, Init::Zeros);
-        let members = [(Operator::Down, 1)];
-        let linear = Linear::new(&layout, Some(0), &members, 1, ["w", "w"]);
-        let linear = linear.with_bias(&layout, "b");
-        let unit = 1.0 / 256.0;
-        let params = [1.0, unit + unit / 512.0];
-        let run = |ways: [bool; 2]| {
-            let (x, mut y, mut dx) = ([1.0, 1.0 + 2.0 * unit], [0.0_f32; 2], [0.0_f32; 2]);
-            let (g, mut grads) = ([1.0 + unit, unit], [0.0, 10.0_f32]);
-            let mut products = Watch { operation: Vector::Bias, ways, read: Vec::new() };
-            linear.forward(&mut products, &params, &x, &mut y);
-            linear.backward(&mut products, &params, &mut grads, &g, &x, &mut dx);
-            (y, grads[1])
-        };
-        let (y, db) = run([true; 2]);
-        assert_eq!((y, db), ([1.0 + 2.0 * unit, 1.0 + 4.0 * unit], 11.0 + 4.0 * unit));
-        let (y, db) = run([false; 2]);
-        let bias = unit + unit / 512.0;
-        assert_eq!((y, db), ([1.0 + bias, 1.0 + 2.0 * unit + bias], 11.0 + 2.0 * unit));
-        assert_eq!(run([true, false]), ([1.0 + 2.0 * unit, 1.0 + 4.0 * unit], 11.0 + 2.0 * unit));
     }
 }

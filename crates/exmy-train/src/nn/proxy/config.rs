@@ -257,7 +257,7 @@ impl Config {
     }
 
     /// The arena of the teacher's parameters, which never change.
-    pub(super) fn teacher_layout(&self) -> Layout {
+    pub fn teacher_layout(&self) -> Layout {
         let (d, hidden) = (self.width, self.teacher_hidden());
         let mut layout = Layout::default();
         for k in 0..self.teacher_depth() {

@@ -18,10 +18,10 @@ use exmy::simd::kernel;
 const BLOCKS: usize = 64;
 
 /// Elements a thread takes at once.
-const CHUNK: usize = 1 << 14;
+pub const CHUNK: usize = 1 << 14;
 
 /// Elements `start..` of the generator's sequence of independent N(0, 1).
-pub(super) fn normals<T: Real>(values: &mut [T], start: u64, philox: &Philox) {
+pub fn normals<T: Real>(values: &mut [T], start: u64, philox: &Philox) {
     with_normals(values, start, philox, |value, normal| *value = normal);
 }
 
@@ -78,7 +78,7 @@ kernel! {
 
 /// `sqrt(-2 ln u)` times cosine and sine of a whole turn's part; u in (0, 1].
 #[inline(always)]
-fn pair(radius: u32, turn: u32) -> [f32; 2] {
+pub fn pair(radius: u32, turn: u32) -> [f32; 2] {
     const UNIT: f32 = 1.0 / 16_777_216.0;
     let radius = (-2.0 * ln(((radius >> 8) + 1) as f32 * UNIT)).max(0.0).sqrt();
     // An eighth of a turn to either side of a quarter: exact, as the turn has 24 bits.
@@ -99,66 +99,4 @@ fn pair(radius: u32, turn: u32) -> [f32; 2] {
     let x = if (quarter + 1) & 2 == 2 { -x } else { x };
     let y = if quarter & 2 == 2 { -y } else { y };
     [radius * x, radius * y]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use exmy::random::Stream;
-    use exmy::simd::{Level, with_level};
-
-    fn philox() -> Philox {
-        Philox::new(3, Stream::new("draw test"))
-    }
-
-    /// Against the transform in f64 on the same words: 4e-7 of the radius.
-    #[test]
-    fn pairs_are_the_transform() {
-        let mut values = vec![0.0_f32; 40_000];
-        normals(&mut values, 0, &philox());
-        for (p, pair) in values.chunks(2).enumerate() {
-            let [u, t] = [0, 1].map(|w| philox().word(2 * p as u64 + w) >> 8);
-            let radius = (-2.0 * libm::log((f64::from(u) + 1.0) / f64::from(1 << 24))).sqrt();
-            let (sin, cos) =
-                libm::sincos(std::f64::consts::TAU * f64::from(t) / f64::from(1 << 24));
-            for (value, direction) in pair.iter().zip([cos, sin]) {
-                let error = (f64::from(*value) - radius * direction).abs();
-                assert!(error <= 4e-7 * radius.max(1e-3), "{p}: {value} {}", radius * direction);
-            }
-        }
-        let mean = |power: i32| {
-            let powers = values.iter().map(|&z| (0..power).map(|_| f64::from(z)).product::<f64>());
-            powers.sum::<f64>() / values.len() as f64
-        };
-        let error = 5.0 / (values.len() as f64).sqrt();
-        assert!(mean(1).abs() < error && (mean(2) - 1.0).abs() < 1.5 * error);
-        assert!((mean(4) - 3.0).abs() < 10.0 * error, "{}", mean(4));
-    }
-
-    /// The ends of both uniforms.
-    #[test]
-    fn extremes() {
-        assert_eq!(pair(u32::MAX, 0)[0], 0.0);
-        let most = pair(0, 0);
-        assert!((most[0] - 5.768_108).abs() < 1e-5 && most[1] == 0.0, "{most:?}");
-        let three_quarters = pair(0, 0xC000_0000);
-        assert!(three_quarters[0].abs() == 0.0 && three_quarters[1] == -most[0]);
-        assert!(pair(0, u32::MAX)[0] > 5.7);
-    }
-
-    #[test]
-    fn any_part_at_any_level_is_the_same() {
-        let mut whole = vec![0.0_f32; 3 * CHUNK];
-        normals(&mut whole, 0, &philox());
-        for start in [1, 6, CHUNK - 3] {
-            let mut part = vec![0.0; CHUNK + 5];
-            normals(&mut part, start as u64, &philox());
-            assert_eq!(part[..], whole[start..][..CHUNK + 5]);
-        }
-        for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
-            let mut again = vec![0.0; 999];
-            with_level(level, || normals(&mut again, 0, &philox()));
-            assert_eq!(again[..], whole[..999], "{level}");
-        }
-    }
 }

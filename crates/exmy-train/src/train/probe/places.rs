@@ -19,14 +19,14 @@ use exmy::slice::View;
 use std::collections::BTreeMap;
 
 /// `gates`.
-pub(super) struct Gates {
+pub struct Gates {
     tau: f64,
     seen: Values,
     most: f64,
 }
 
 impl Gates {
-    pub(super) fn new(model: &model::Config) -> Result<Self, String> {
+    pub fn new(model: &model::Config) -> Result<Self, String> {
         let config = model.decoder().filter(|config| config.mixer.any(Mixer::Gla, config.layers));
         let config = config.ok_or("the model has no gated linear attention")?;
         Ok(Self { tau: config.gla.gate_tau, seen: Values::default(), most: f64::NAN })
@@ -73,7 +73,7 @@ impl Probe for Gates {
 
 /// `logits`.
 #[derive(Default)]
-pub(super) struct Logits {
+pub struct Logits {
     most: f64,
     squares: f64,
     rows: f64,
@@ -117,7 +117,7 @@ impl Probe for Logits {
 
 /// `activations`.
 #[derive(Default)]
-pub(super) struct Spread {
+pub struct Spread {
     seen: BTreeMap<Key, Powers>,
 }
 
@@ -150,60 +150,5 @@ impl Probe for Spread {
             (sum, count) = (sum + sd, count + 1.0);
         }
         values.set(sum / count);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::registry::tests::measured;
-    use super::*;
-
-    #[test]
-    fn spread_by_hand() {
-        let mut probe = Spread::default();
-        let (x, y) = ([1.0_f32, 2.0, 3.0, 6.0], [5.0_f32; 4]);
-        probe.place(Some(1), Place::NormOutput, false, View::new(&x[..2], 1, 2));
-        probe.place(Some(1), Place::NormOutput, false, View::new(&x[2..], 1, 2));
-        probe.place(Some(1), Place::Residual, false, View::new(&y, 2, 2));
-        probe.place(Some(1), Place::Residual, true, View::new(&x, 2, 2));
-        probe.place(Some(1), Place::Q, false, View::new(&x, 2, 2));
-        let values = measured(&mut probe);
-        let part = |name: &str| values.parts[name].number().unwrap();
-        assert_eq!(part("layers.1.norm_output.mean"), 3.0);
-        assert!((part("layers.1.norm_output.sd") - 3.5_f64.sqrt()).abs() < 1e-12);
-        assert_eq!((part("layers.1.residual.mean"), part("layers.1.residual.sd")), (5.0, 0.0));
-        assert_eq!(values.parts.len(), 4);
-        assert!((values.value.unwrap() - 3.5_f64.sqrt() / 2.0).abs() < 1e-12);
-        assert!(measured(&mut probe).is_empty());
-    }
-
-    #[test]
-    fn gates_by_hand() {
-        let mut probe = Gates { tau: 16.0, seen: Values::default(), most: f64::NAN };
-        // Decays below 0.01 are those of z < -73.68, above 0.999 of z > 4.12 ([arXiv 2312.06635] tau).
-        let z = View::new(&[-120.0, -73.0, -74.0, 0.0, 4.0, 4.2, 90.0, 1.0], 2, 4);
-        probe.place(Some(2), Place::DecayGate, false, z);
-        let values = measured(&mut probe);
-        let part = |name: &str| values.parts[format!("layers.2.{name}").as_str()].number().unwrap();
-        assert_eq!(
-            [part("min"), part("max"), part("p001"), part("p999")],
-            [-120.0, 90.0, -120.0, 90.0]
-        );
-        assert_eq!([part("closed"), part("open")], [0.25, 0.25]);
-        assert_eq!(values.value, Some(120.0));
-        assert!(measured(&mut probe).is_empty());
-    }
-
-    #[test]
-    fn logits_by_hand() {
-        let mut probe = Logits::default();
-        // ln(1 + 1) and ln(e^-7 + e^-7) = ln 2 - 7.
-        probe.place(None, Place::Logits, false, View::new(&[0.0, 0.0, -7.0, -7.0], 2, 2));
-        let values = measured(&mut probe);
-        let ln2 = libm::log(2.0);
-        let expected = (ln2 * ln2 + (ln2 - 7.0) * (ln2 - 7.0)) / 2.0;
-        assert!((values.parts["logsumexp2"].number().unwrap() - expected).abs() < 1e-12);
-        assert_eq!(values.value, Some(7.0));
-        assert!(measured(&mut probe).is_empty());
     }
 }

@@ -25,7 +25,7 @@ fn norm(values: &[f32]) -> f64 {
     values.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt()
 }
 
-pub(super) struct Norms;
+pub struct Norms;
 
 impl Probe for Norms {
     fn name(&self) -> &str {
@@ -48,7 +48,7 @@ impl Probe for Norms {
     }
 }
 
-pub(super) struct Gamma;
+pub struct Gamma;
 
 impl Probe for Gamma {
     fn name(&self) -> &str {
@@ -81,13 +81,13 @@ impl Probe for Gamma {
 }
 
 /// `swiglu`.
-pub(super) struct Swiglu {
+pub struct Swiglu {
     correlations: BTreeMap<u32, f64>,
     tails: BTreeMap<u32, (f64, f64)>,
 }
 
 impl Swiglu {
-    pub(super) fn new(model: &model::Config) -> Result<Self, String> {
+    pub fn new(model: &model::Config) -> Result<Self, String> {
         if !model.is_gated() {
             return Err("the model's MLP has no gate".into());
         }
@@ -165,63 +165,5 @@ impl Probe for Swiglu {
             all.extend(cosines);
         }
         values.set(all.iter().sum::<f64>() / all.len() as f64);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::registry::tests::{proxy, seen};
-    use super::*;
-    use crate::nn::parameters::{Init, Layout};
-
-    #[test]
-    fn tensors_by_hand() {
-        let mut layout = Layout::default();
-        layout.push("n.weight".into(), &[3], Role::Norm, Init::Ones);
-        layout.push("w".into(), &[1, 2], Role::Matrix, Init::Ones);
-        layout.push("n.bias".into(), &[2], Role::Bias, Init::Zeros);
-        layout.push("w.bias".into(), &[1], Role::Bias, Init::Zeros);
-        let (model, params) = (proxy(), [1.0, 2.0, 6.0, 3.0, -4.0, 0.5, -1.5, 0.0]);
-        let seen = seen(&model, &layout, &params);
-        let part = |values: &Values, name: &str| values.parts[name].number().unwrap();
-        let mut values = Values::default();
-        Norms.measure(&seen, &mut values);
-        assert_eq!((part(&values, "w.grad"), part(&values, "w.weight")), (5.0, 5.0));
-        assert_eq!(values.value, Some(68.5_f64.sqrt()));
-        let mut values = Values::default();
-        Gamma.measure(&seen, &mut values);
-        assert_eq!(
-            ["mean", "min", "max"].map(|name| part(&values, &format!("n.weight.{name}"))),
-            [3.0, 1.0, 6.0]
-        );
-        assert!((part(&values, "n.weight.sd") - (14.0_f64 / 3.0).sqrt()).abs() < 1e-12);
-        // Betas of norms, not other biases, and not in the value.
-        assert_eq!((part(&values, "n.bias.mean"), part(&values, "n.bias.sd")), (-0.5, 1.0));
-        assert_eq!((values.value, values.parts.len()), (Some(3.0), 8));
-    }
-
-    #[test]
-    fn gates_by_hand() {
-        let mut layout = Layout::default();
-        layout.push("a.gate_proj.weight".into(), &[2, 2], Role::Matrix, Init::Ones);
-        layout.push("a.up_proj.weight".into(), &[2, 2], Role::Matrix, Init::Ones);
-        // Units: opposite directions (1), and at right angles (0).
-        let (model, params) = (proxy(), [1.0, 1.0, 0.0, 5.0, -2.0, -2.0, 3.0, 0.0]);
-        let mut probe = Swiglu { correlations: BTreeMap::new(), tails: BTreeMap::new() };
-        // Gate 1, 2; up 4, 2: correlation -1.
-        probe.place(Some(0), Place::ActivationInput, false, View::new(&[1.0, 4.0, 2.0, 2.0], 2, 2));
-        probe.place(Some(0), Place::ActivationOutput, false, View::new(&[1.0, -3.0], 2, 1));
-        let mut values = Values::default();
-        probe.measure(&seen(&model, &layout, &params), &mut values);
-        let part = |name: &str| values.parts[format!("layers.0.{name}").as_str()].number().unwrap();
-        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
-        close(part("cos_mean"), 0.5);
-        close(part("cos_p99"), 1.0);
-        close(part("cos_high"), 0.5);
-        close(part("correlation"), -1.0);
-        close(part("tail_kurtosis"), -2.0);
-        close(part("tail_top"), 3.0);
-        close(values.value.unwrap(), 0.5);
-        close(values.parts["null"].number().unwrap(), (1.0 / core::f64::consts::PI).sqrt());
     }
 }

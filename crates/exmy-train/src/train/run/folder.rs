@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 /// What would work where a configuration is lost.
-const ALONE: &str =
+pub const ALONE: &str =
     "it alone says what the run is: put it back, or remove the folder and begin anew";
 
 /// One run's folder.
@@ -208,32 +208,5 @@ impl Folder {
     pub fn metrics(&self) -> Result<Vec<Metrics>> {
         let path = self.metrics_file();
         if path.exists() { read_metrics(&path) } else { Ok(Vec::new()) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::train::preset::preset;
-
-    #[test]
-    fn a_lost_configuration_is_told_with_what_would_work() {
-        let root = tempfile::tempdir().unwrap();
-        let folder = Folder::new(root.path().join("run"));
-        folder.create(&preset("nano").unwrap()).unwrap();
-        folder.config().unwrap();
-        let told = |text: &str| {
-            fs::write(folder.config_file(), text).unwrap();
-            folder.config().unwrap_err().to_string()
-        };
-        for (text, fault) in [("", "version"), ("not a config", "config.toml"), ("x = 1", "x")] {
-            let error = told(text);
-            assert!(error.contains(fault) && error.contains(ALONE), "{error}");
-        }
-        // A whole one of another version lost nothing.
-        let older = told(&config::sealed("version = 1\n"));
-        assert!(older.contains("version 1") && !older.contains(ALONE), "{older}");
-        fs::remove_file(folder.config_file()).unwrap();
-        assert!(folder.config().unwrap_err().to_string().contains(ALONE));
     }
 }

@@ -36,7 +36,7 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 /// No size of a model that a person means exceeds this; products of two sizes then fit a `usize`.
-pub(crate) const LARGEST: usize = 1 << 24;
+pub const LARGEST: usize = 1 << 24;
 
 /// Refuses a size that is none.
 pub(crate) fn size(key: &'static str, size: usize) -> Result<(), ConfigError> {

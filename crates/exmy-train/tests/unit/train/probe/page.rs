@@ -1,20 +1,23 @@
 //! The page of probes (`docs/probes.md`): the table of all names and the definitions at the top of each
 //! source, kept there by a test. `EXMY_BLESS=1` writes both anew.
 
-use super::registry::{ALL, Entry};
+use exmy_train::train::probe::registry::{ALL, Entry};
 
 /// Sources whose tops are definitions, in the order of the table.
 const SOURCES: [(&str, &str); 10] = [
-    ("lastbin.gamma, .weights, .activations", include_str!("lastbin.rs")),
-    ("rho, cos, eps", include_str!("bias.rs")),
-    ("norms, gamma, swiglu", include_str!("weights.rs")),
-    ("rounding", include_str!("rounding.rs")),
-    ("kurtosis, channels, spikes", include_str!("tails.rs")),
-    ("hot", include_str!("hot.rs")),
-    ("products", include_str!("products.rs")),
-    ("attention", include_str!("attention.rs")),
-    ("gates, logits, activations", include_str!("places.rs")),
-    ("phi, phi_lbfgsb", include_str!("sharpness.rs")),
+    (
+        "lastbin.gamma, .weights, .activations",
+        include_str!("../../../../src/train/probe/lastbin.rs"),
+    ),
+    ("rho, cos, eps", include_str!("../../../../src/train/probe/bias.rs")),
+    ("norms, gamma, swiglu", include_str!("../../../../src/train/probe/weights.rs")),
+    ("rounding", include_str!("../../../../src/train/probe/rounding.rs")),
+    ("kurtosis, channels, spikes", include_str!("../../../../src/train/probe/tails.rs")),
+    ("hot", include_str!("../../../../src/train/probe/hot.rs")),
+    ("products", include_str!("../../../../src/train/probe/products.rs")),
+    ("attention", include_str!("../../../../src/train/probe/attention.rs")),
+    ("gates, logits, activations", include_str!("../../../../src/train/probe/places.rs")),
+    ("phi, phi_lbfgsb", include_str!("../../../../src/train/probe/sharpness.rs")),
 ];
 
 fn table() -> String {
@@ -74,7 +77,7 @@ fn the_page_has_all_names_and_definitions() {
     if std::env::var_os("EXMY_BLESS").is_some() {
         std::fs::write(path, made).unwrap();
     } else {
-        assert!(page == made, "EXMY_BLESS=1 cargo test -p exmy-train --lib probe");
+        assert!(page == made, "EXMY_BLESS=1 cargo test -p exmy-train --test unit probe");
     }
 }
 

@@ -2,11 +2,13 @@
 //! counts derivations, sentences listed by hand, samples, and a reader of the agreement that knows
 //! word endings only.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+mod grammar;
 
-use super::grammar::{Grammar, GrammarBuilder, Symbol};
-use super::parser::{self, ParseErrorKind};
-use super::*;
+use exmy::random::Stream;
+use exmy_train::train::language::grammar::{Grammar, GrammarBuilder, Symbol};
+use exmy_train::train::language::parser::ParseErrorKind;
+use exmy_train::train::language::{Language, MARKS, parser};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// All ends of `symbol` from byte `at`, each with its number of derivations. Works on bytes and
 /// tries every rule: no words, no look-ahead.
@@ -80,13 +82,13 @@ fn every_sample_has_exactly_one_derivation() {
             let text = language.sentence(Stream::new("test"), number);
             longest = longest.max(text.len());
             assert_eq!(
-                count_sentences(&language.grammar, &text),
+                count_sentences(language.grammar(), &text),
                 BTreeMap::from([(text.len(), 1)])
             );
             let derivations = language.parse(&text).unwrap();
             assert_eq!(derivations.len(), 1);
             assert_eq!(derivations[0].bytes, 0..text.len());
-            assert_eq!(spell(&language.grammar, &derivations[0].rules), text);
+            assert_eq!(spell(language.grammar(), &derivations[0].rules), text);
         }
     }
     assert!(longest > 150, "no deeply nested sentence among the samples");
@@ -113,7 +115,7 @@ fn ambiguity_is_found() {
 fn no_spelling_begins_another() {
     for seed in 0..5 {
         let language = Language::new(seed);
-        let all = language.grammar.spellings();
+        let all = language.grammar().spellings();
         for (i, a) in all.iter().enumerate() {
             for (j, b) in all.iter().enumerate() {
                 assert!(i == j || !b.starts_with(a.as_str()), "{a:?} {b:?}");
@@ -133,7 +135,7 @@ fn log_probability_of_a_tiny_grammar() {
     let (a, b) = (g.terminal("a"), g.terminal("b"));
     g.rule(s, 1.0, &[a]);
     g.rule(s, 3.0, &[b, s]);
-    let language = Language { seed: 0, grammar: g.build().unwrap() };
+    let language = Language::of(0, g.build().unwrap());
     let close = |text: &[u8], expected: f64| {
         let found = language.log_probability(text).unwrap();
         assert!((found - expected).abs() < 1e-14, "{found} {expected}");
@@ -162,7 +164,7 @@ fn probabilities_of_a_finite_language_sum_to_one() {
     }
     g.rule(verb, 3.0, &[verbs[0]]);
     g.rule(verb, 2.0, &[verbs[1]]);
-    let language = Language { seed: 0, grammar: g.build().unwrap() };
+    let language = Language::of(0, g.build().unwrap());
 
     let phrases: Vec<String> = ["", "the "]
         .iter()
@@ -184,8 +186,8 @@ fn probabilities_of_a_finite_language_sum_to_one() {
     }
     assert_eq!(sentences, 6 * 2 * 7);
     assert!((total - 1.0).abs() < 1e-13, "{total}");
-    assert!((entropy - language.grammar.entropy()).abs() < 1e-13);
-    assert!((bytes - language.grammar.expected_bytes()).abs() < 1e-12);
+    assert!((entropy - language.grammar().entropy()).abs() < 1e-13);
+    assert!((bytes - language.grammar().expected_bytes()).abs() < 1e-12);
 }
 
 /// 100 000 sentences: mean surprise, mean length and the ratio of the two lie within three standard
@@ -193,7 +195,7 @@ fn probabilities_of_a_finite_language_sum_to_one() {
 #[test]
 fn closed_forms_agree_with_samples() {
     let language = Language::new(0);
-    let (entropy, length) = (language.grammar.entropy(), language.grammar.expected_bytes());
+    let (entropy, length) = (language.grammar().entropy(), language.grammar().expected_bytes());
     let rate = language.entropy_rate();
     let n = 100_000;
     let mut sums = [[0.0_f64; 2]; 3];

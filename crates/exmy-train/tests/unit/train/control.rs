@@ -1,6 +1,9 @@
-use super::*;
-use crate::train::preset::preset;
-use crate::train::trigger::Part;
+use exmy_train::recipe::Recipe;
+use exmy_train::train::config::Config;
+use exmy_train::train::control::{Control, Verdict};
+use exmy_train::train::preset::preset;
+use exmy_train::train::record::{Event, Metrics};
+use exmy_train::train::trigger::Part;
 use std::collections::BTreeMap;
 use toml::Table;
 

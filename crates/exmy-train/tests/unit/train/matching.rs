@@ -1,7 +1,9 @@
-use super::*;
-use crate::nn::parameters::{Init, Role};
-use safetensors::{Dtype, serialize, tensor::TensorView};
+use exmy_train::nn::parameters::{Init, Layout, Role};
+use exmy_train::train::matching::{load_matching, transposed};
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, serialize};
 use std::fs;
+use std::path::Path;
 
 /// Two blocks' worth of names: an embedding, one layer's q, k, v, o and a norm.
 fn layout() -> Layout {

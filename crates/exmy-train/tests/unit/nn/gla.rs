@@ -1,9 +1,12 @@
 //! The chunked form against the recurrence, the backward pass against the recurrence's own and
 //! against central differences, and both against themselves on threads and levels.
 
-use super::*;
 use exmy::random::{Philox, Stream};
 use exmy::simd::{Level, with_level};
+use exmy_train::nn::gla::{
+    Shape, decay, decay_backward, gla, gla_backward, recurrence, swish_gate, swish_gate_backward,
+};
+use exmy_train::nn::real::Real;
 
 const SHAPES: [Shape; 5] = [
     Shape { batch: 2, sequence: 5, heads: 2, key: 3, value: 4 },

@@ -1,7 +1,7 @@
 //! Sizes, names and words against what was counted by hand.
 
-use super::check::LARGEST;
-use super::*;
+use exmy_train::nn::decoder::config::check::LARGEST;
+use exmy_train::nn::decoder::config::{Config, InitScheme, Mlp, Norm, Position};
 
 fn nano() -> Config {
     Config {

@@ -1,7 +1,13 @@
 //! The proxy against central differences, against its definition, and against what was counted.
 
-use super::*;
-use exmy::random::Stream;
+mod draw;
+
+use exmy::random::{Philox, Stream};
+use exmy_train::nn::batch::{Batch, Model};
+use exmy_train::nn::linear::Unquantized;
+use exmy_train::nn::loss;
+use exmy_train::nn::proxy::draw::normals;
+use exmy_train::nn::proxy::{Activation, Config, Init, Loss, Proxy, TeacherActivation};
 
 fn tiny() -> Config {
     Config { layers: 2, width: 6, noise: 0.3, ..Config::default() }
@@ -48,7 +54,7 @@ fn operations_by_hand() {
     // A teacher of its own shape: one block of 2 * 6 * 9.
     let other = Config { teacher_layers: 1, teacher_width: 9, ..tiny() };
     assert_eq!(other.flops_per_row(), 6 * 576 + 2 * 108);
-    let model = crate::nn::model::Config::from(other);
+    let model = exmy_train::nn::model::Config::from(other);
     assert_eq!(model.flops_per_token(), 3672);
 }
 
@@ -97,7 +103,7 @@ fn losses_are_the_definition() {
     proxy.losses(&params, &batch(3, 5), &mut Unquantized, &mut losses);
     let mut x = vec![0.0_f32; 6];
     let stream = Stream::new("proxy test");
-    draw::normals(&mut x, 6 * 6, &Philox::new(4, stream.with(0)));
+    normals(&mut x, 6 * 6, &Philox::new(4, stream.with(0)));
     let x: Vec<f64> = x.iter().map(|x| f64::from(*x)).collect();
     let product = |w: &[f64], x: &[f64]| -> Vec<f64> {
         w.chunks(x.len()).map(|w| w.iter().zip(x).map(|(w, x)| w * x).sum()).collect()
@@ -127,7 +133,7 @@ fn losses_are_the_definition() {
         y = product(part("down_proj"), &gelu(product(part("up_proj"), &y)));
     }
     let mut noise = [0.0_f32; 6];
-    draw::normals(&mut noise, 6 * 6, &Philox::new(4, stream.with(1)));
+    normals(&mut noise, 6 * 6, &Philox::new(4, stream.with(1)));
     let difference = |d: usize| a[d] - y[d] - 0.3 * f64::from(noise[d]);
     let loss: f64 = (0..6).map(|d| difference(d) * difference(d)).sum();
     assert!((losses[1] - loss / 6.0).abs() < 1e-13, "{} {}", losses[1], loss / 6.0);

@@ -1,5 +1,7 @@
-use super::*;
+mod search;
+
 use exmy::random::{Philox, Stream};
+use exmy_train::minimize::{End, Options, minimize};
 
 fn quadratic(scales: &[f64], centre: &[f64]) -> impl Fn(&[f64], &mut [f64]) -> f64 {
     move |x, g| {

@@ -1,0 +1,14 @@
+mod attention;
+mod decoder;
+mod elementary;
+mod gla;
+mod linear;
+mod parameters;
+mod parts;
+mod proxy;
+mod relu;
+mod rope;
+mod sharpness;
+mod site;
+mod steps;
+mod stopwatch;

@@ -1,0 +1,2 @@
+mod linear;
+mod mlp;

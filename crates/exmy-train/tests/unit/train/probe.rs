@@ -1,0 +1,15 @@
+mod attention;
+mod bias;
+mod hot;
+mod key;
+mod lastbin;
+mod line;
+mod moments;
+mod page;
+mod places;
+mod products;
+mod registry;
+mod rounding;
+mod sharpness;
+mod tails;
+mod weights;
