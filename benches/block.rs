@@ -30,15 +30,15 @@ const QUANTIZERS: [&str; 22] = [
     "nvfp4-16x16@4over6",
     "nvfp4@4over6@sr8",
     "e2m1/16:ue4m3@4over6",
-    "e4m3fn/32:bf16@max-abs",
-    "e2m1/16:e4m3fn@max-abs",
+    "e4m3/32:bf16@max-abs",
+    "e2m1/16:e4m3@max-abs",
     "mxfp8-e4m3@microxcaling",
     "mxfp8-e4m3@microxcaling-flush",
     "mxfp8-e4m3@microxcaling-torch",
     "mxfp4@rceil@microxcaling-torch",
     "mxfp8-e4m3@rtz@microxcaling-torch-flush",
-    "e4m3fn/row:f32",
-    "e4m3fn/tensor:f32",
+    "e4m3/row:f32",
+    "e4m3/tensor:f32",
 ];
 
 fn tables(threads: &str) {

@@ -70,11 +70,11 @@ fn of<S: Real>(x: &[f32]) -> Aligned<S> {
 fn tables(threads: &str) {
     for n in SIZES {
         let mut table = Table::new(&format!("codes of one byte to f32, {threads}"), n, 1, 4);
-        for text in ["e4m3fn", "e5m2", "e2m1", "e3m2", "int8", "e8m0", "e4m3fnuz"] {
+        for text in ["e4m3", "e5m2", "e2m1", "e3m2", "int8", "e8m0", "e4m3fnuz"] {
             decode::<u8, f32>(&mut table, text, n);
         }
         let theirs: Vec<float8::F8E4M3> =
-            codes::<u8>("e4m3fn", n).iter().copied().map(float8::F8E4M3::from_bits).collect();
+            codes::<u8>("e4m3", n).iter().copied().map(float8::F8E4M3::from_bits).collect();
         let mut out = Aligned::new(0.0_f32, n);
         table.row("float8 F8E4M3::to_f32, each", move || {
             for (out, x) in black_box(&mut out).iter_mut().zip(black_box(&theirs)) {
@@ -104,17 +104,17 @@ fn tables(threads: &str) {
         table.print();
 
         let mut table = Table::new(&format!("codes of one byte to others, {threads}"), n, 1, 1);
-        recode::<u8, u8>(&mut table, "e4m3fn", "e5m2", n);
-        recode::<u8, u8>(&mut table, "e2m1", "e4m3fn", n);
+        recode::<u8, u8>(&mut table, "e4m3", "e5m2", n);
+        recode::<u8, u8>(&mut table, "e2m1", "e4m3", n);
         table.print();
         let mut table = Table::new(&format!("codes of one byte to two, {threads}"), n, 1, 2);
-        recode::<u8, u16>(&mut table, "e4m3fn", "bf16", n);
-        recode::<u8, u16>(&mut table, "e4m3fn", "f16", n);
+        recode::<u8, u16>(&mut table, "e4m3", "bf16", n);
+        recode::<u8, u16>(&mut table, "e4m3", "f16", n);
         table.print();
 
         let mut table = Table::new(&format!("two bytes to one, {threads}"), n, 2, 1);
-        recode::<u16, u8>(&mut table, "bf16", "e4m3fn", n);
-        recode::<u16, u8>(&mut table, "f16", "e4m3fn", n);
+        recode::<u16, u8>(&mut table, "bf16", "e4m3", n);
+        recode::<u16, u8>(&mut table, "f16", "e4m3", n);
         table.print();
 
         let mut table = Table::new(&format!("f32 to two bytes, {threads}"), n, 4, 2);
@@ -135,12 +135,12 @@ fn tables(threads: &str) {
         table.print();
 
         let mut table = Table::new(&format!("f64 to codes of one byte, {threads}"), n, 8, 1);
-        for text in ["e4m3fn", "e5m2", "e2m1"] {
+        for text in ["e4m3", "e5m2", "e2m1"] {
             encode::<f64, u8>(&mut table, text, of(&normal(n)));
         }
         table.print();
         let mut table = Table::new(&format!("f64 to f64, {threads}"), n, 8, 8);
-        for text in ["e4m3fn", "bf16"] {
+        for text in ["e4m3", "bf16"] {
             let converter = Converter::from(Cast::new(format(text)));
             let (x, mut out) = (of::<f64>(&normal(n)), Aligned::new(0.0, n));
             table.row(text, move || {

@@ -59,7 +59,7 @@ fn main() {
     for (left, right, spread) in [
         ("bf16", "bf16", false),
         ("f16", "e5m2", false),
-        ("e4m3fn", "e4m3fn", false),
+        ("e4m3", "e4m3", false),
         ("f16", "f16", true),
         ("bf16", "bf16", true),
         ("e11m4", "e11m4", true),

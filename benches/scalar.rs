@@ -228,7 +228,7 @@ fn main() {
     let apfloat_8: [Crate; 2] = [apfloat::<Float8E4M3FN>, apfloat::<Float8E5M2>];
     let formats: [Row; 7] = [
         (
-            "e4m3fn",
+            "e4m3",
             E4M3::FORMAT,
             vec![
                 ("exmy", ours::<ExMy<4, 3, WithNan>>),

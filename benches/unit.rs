@@ -19,10 +19,10 @@ use exmy::slice::{View, ViewMut};
 const SHAPE: (usize, usize, usize) = (32, 32, 1024);
 
 const UNITS: [&str; 9] = [
-    "hopper:e4m3fn",
+    "hopper:e4m3",
     "hopper:e5m2+f16",
-    "hopper,promote=128:e4m3fn",
-    "hopper-mma:e4m3fn",
+    "hopper,promote=128:e4m3",
+    "hopper-mma:e4m3",
     "hopper:bf16",
     "hopper:f16",
     "hopper:tf32",
@@ -31,7 +31,7 @@ const UNITS: [&str; 9] = [
 ];
 
 const PLAIN: [&str; 6] =
-    ["hopper:e4m3fn", "blackwell:nvfp4", "cdna1:f16", "cdna3:f16", "cdna2:f16", "amx:bf16"];
+    ["hopper:e4m3", "blackwell:nvfp4", "cdna1:f16", "cdna3:f16", "cdna2:f16", "amx:bf16"];
 
 fn operands(unit: &Unit) -> (Rows, Rows) {
     let (m, n, k) = SHAPE;
@@ -76,7 +76,7 @@ fn main() {
         unit.multiply(black_box(&rows), black_box(&columns), black_box(&mut sums));
     };
     let title = "their definitions, multiply-accumulates, one thread";
-    let mut table = Table::against(title, m * n * k, "the kernel of hopper:e4m3fn", kernel);
+    let mut table = Table::against(title, m * n * k, "the kernel of hopper:e4m3", kernel);
     for text in PLAIN {
         let unit: Unit = text.parse().expect("a unit");
         let (rows, columns) = operands(&unit);

@@ -1,7 +1,7 @@
 //! Reduces f32 values of your own to any ExMy format and shows what is lost.
 //!
 //! `cargo run --example bit_reduction` takes a built-in slice and a few formats;
-//! `cargo run --example bit_reduction -- e4m3fn@rtz 3.14159 0.1 -70000` takes yours.
+//! `cargo run --example bit_reduction -- e4m3@rtz 3.14159 0.1 -70000` takes yours.
 
 use exmy::format::Format;
 use exmy::random::{Philox, Stream};
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some((name, values)) = arguments.split_first() else {
         let values = [std::f32::consts::PI, 0.1, -0.001, 448.0, 1e-9, 65_504.0];
-        for name in ["e8m7", "e8m3", "e5m2", "e4m3fn"] {
+        for name in ["e8m7", "e8m3", "e5m2", "e4m3"] {
             reduce(name.parse()?, Rounding::TiesToEven, &values);
         }
         reduce(Format::ieee(8, 3)?, Rounding::stochastic(8), &values);

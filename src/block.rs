@@ -96,7 +96,7 @@ impl Axis {
 /// ```
 /// use exmy::block::BlockFormat;
 ///
-/// let format: BlockFormat = "e4m3fn/32:e8m0".parse()?;
+/// let format: BlockFormat = "e4m3/32:e8m0".parse()?;
 /// assert_eq!(format, BlockFormat::MXFP8_E4M3);
 /// assert_eq!(format.to_string(), "mxfp8-e4m3");
 /// assert_eq!(format.bits_per_element(), 8.25);
@@ -174,7 +174,7 @@ impl BlockFormat {
     ///
     /// // A scale of 7 bits takes a byte; one scale for a whole row or tensor does not count.
     /// assert_eq!(BlockFormat::NVFP4.bits_per_element(), 4.5);
-    /// assert_eq!("e4m3fn/row:f32".parse::<BlockFormat>()?.bits_per_element(), 8.0);
+    /// assert_eq!("e4m3/row:f32".parse::<BlockFormat>()?.bits_per_element(), 8.0);
     /// # Ok::<(), exmy::block::ParseBlockFormatError>(())
     /// ```
     pub fn bits_per_element(self) -> f64 {

@@ -5,7 +5,7 @@
 //!
 //! `[first>][rotation>]target[@rounding][@rule][@profile][@overflow]`, suffixes in any order:
 //!
-//! * `none`; `e4m3fn`, `e8m3@rtz`, `e5m2@sat-finite`; `mxfp4@sr8`, `nvfp4@sr8`, `e2m1/row:f32`;
+//! * `none`; `e4m3`, `e8m3@rtz`, `e5m2@sat-finite`; `mxfp4@sr8`, `nvfp4@sr8`, `e2m1/row:f32`;
 //! * `bf16>e8m3@rtz`: first to bf16, to nearest even, then toward zero to E8M3. That is keeping the
 //!   upper 3 bits of a bf16 significand (arXiv 2405.18710);
 //! * `bf16@rna>mxfp8-e4m3@rna`: the first format may have suffixes of its own;
@@ -384,7 +384,7 @@ impl Quantizer {
     /// use exmy::quantizer::{Axis, Quantizer};
     /// use exmy::slice::{View, ViewMut};
     ///
-    /// let quantizer: Quantizer = "bf16>e2m1/2:e4m3fn".parse()?;
+    /// let quantizer: Quantizer = "bf16>e2m1/2:e4m3".parse()?;
     /// let mut image = [0.0; 3];
     /// let x = View::new(&[1.001_f32, 9.0, -0.3], 1, 3);
     /// // What is seen has been rounded to bf16; the last block has one element.

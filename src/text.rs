@@ -15,6 +15,8 @@ mod format;
 mod function;
 mod layout;
 mod number;
+#[cfg(feature = "alloc")]
+pub mod old;
 mod parse;
 mod rounding;
 #[cfg(feature = "serde")]

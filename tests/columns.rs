@@ -151,6 +151,10 @@ fn conversions_are_what_a_user_can_ask_for() {
     );
     assert_eq!(Conversion::find(Table::F8, "tf32_rn"), None);
     assert_eq!(Conversion::find(Table::F32, "e4m3_rn"), None);
+    // Names in files do not follow those of formats.
+    let to = |name| Conversion::find(Table::F32, name).map(|found| found.to);
+    assert_eq!(to("e4m3_rn_satfinite"), Some(Format::E4M3));
+    assert_eq!(to("ml_dtypes_float8_e4m3"), Some(Format::E4M3_IEEE));
     // TF32 lies in the top of its word.
     let tf32 = Conversion::find(Table::F32, "tf32_rz").unwrap();
     assert_eq!(tf32.apply(0x3F80_3FFF), 0x3F80_2000);
@@ -198,7 +202,7 @@ fn mismatches_are_shown_decoded() {
         "e4m3_nosat_hdr: 3 rows, 2 mismatches\n  \
          row 1: x 0x43f00000 = 480.0: recorded 0x7e = 448.0, computed 0x7f = NaN\n  \
          row 2: x 0xffc00000 = NaN: recorded 0xff = NaN, computed 0x7f = NaN\n  \
-         computed with --from f32 --to e4m3fn --profile cuda-nosat"
+         computed with --from f32 --to e4m3 --profile cuda-nosat"
     );
     assert_eq!(verdicts[2], "somebody_else: skipped, no conversion is known by this name");
     // Only the first five are listed.

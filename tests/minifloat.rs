@@ -93,8 +93,8 @@ macro_rules! agree {
 #[test]
 fn types_are_the_formats() {
     agree! {
-        "e5m2": 5 2 Ieee; "e4m3": 4 3 Ieee; "e3m4": 3 4 Ieee; "e1m6": 1 6 Ieee; "e6m1": 6 1 Ieee;
-        "e4m3fn": 4 3 Fn; "e2m1fnan": 2 1 Fn; "e7m0fn": 7 0 Fn; "e0m7fn": 0 7 Fn;
+        "e5m2": 5 2 Ieee; "e4m3-ieee": 4 3 Ieee; "e3m4": 3 4 Ieee; "e1m6": 1 6 Ieee; "e6m1": 6 1 Ieee;
+        "e4m3": 4 3 Fn; "e2m1fnan": 2 1 Fn; "e7m0fn": 7 0 Fn; "e0m7fn": 0 7 Fn;
         "e4m3fnuz": 4 3 Fnuz; "e5m2fnuz": 5 2 Fnuz; "e1m0fnuz": 1 0 Fnuz;
         "e3m2": 3 2 Finite; "e2m3": 2 3 Finite; "e2m1": 2 1 Finite; "e3m0": 3 0 Finite;
         "e0m1": 0 1 Finite; "e5m10": 5 10 Ieee; "e8m7": 8 7 Ieee; "e8m3": 8 3 Ieee;

@@ -107,8 +107,7 @@ fn conversion<S: Real, C: Bits>(converter: Converter, x: &[S]) {
 
 #[test]
 fn conversions_touch_their_own_elements() {
-    for name in ["e4m3fn", "e5m2", "e2m1", "e3m2", "e8m0", "int8", "ue4m3", "bf16", "f16", "e8m13"]
-    {
+    for name in ["e4m3", "e5m2", "e2m1", "e3m2", "e8m0", "int8", "ue4m3", "bf16", "f16", "e8m13"] {
         let format: Format = name.parse().unwrap();
         for mode in [Rounding::TiesToEven, Rounding::TowardZero, "sr8".parse().unwrap()] {
             let cast = Cast::new(format).with_rounding(mode);

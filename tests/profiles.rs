@@ -70,16 +70,16 @@ fn ocp() {
 #[test]
 fn onnx() {
     use Profile::{Onnx, OnnxNosat};
-    let [e4m3fn, e4m3fnuz] = [Format::E4M3FN, Format::E4M3FNUZ];
+    let [e4m3, e4m3fnuz] = [Format::E4M3FN, Format::E4M3FNUZ];
     let [e5m2, e5m2fnuz] = [Format::E5M2, Format::E5M2FNUZ];
     let rows = |zero, inf, minus_inf, large, minus_large| {
         [(-0.0, zero), (INF, inf), (-INF, minus_inf), (MAX, large), (-MAX, minus_large)]
     };
-    expect(Onnx, e4m3fn, &rows(0x80, 0x7E, 0xFE, 0x7E, 0xFE), [0x7F, 0xFF]);
+    expect(Onnx, e4m3, &rows(0x80, 0x7E, 0xFE, 0x7E, 0xFE), [0x7F, 0xFF]);
     expect(Onnx, e4m3fnuz, &rows(0, 0x80, 0x80, 0x7F, 0xFF), [0x80; 2]);
     expect(Onnx, e5m2, &rows(0x80, 0x7B, 0xFB, 0x7B, 0xFB), [0x7E, 0xFE]);
     expect(Onnx, e5m2fnuz, &rows(0, 0x80, 0x80, 0x7F, 0xFF), [0x80; 2]);
-    expect(OnnxNosat, e4m3fn, &rows(0x80, 0x7F, 0xFF, 0x7F, 0xFF), [0x7F, 0xFF]);
+    expect(OnnxNosat, e4m3, &rows(0x80, 0x7F, 0xFF, 0x7F, 0xFF), [0x7F, 0xFF]);
     expect(OnnxNosat, e4m3fnuz, &rows(0, 0x80, 0x80, 0x80, 0x80), [0x80; 2]);
     expect(OnnxNosat, e5m2, &rows(0x80, 0x7C, 0xFC, 0x7C, 0xFC), [0x7E, 0xFE]);
     expect(OnnxNosat, e5m2fnuz, &rows(0, 0x80, 0x80, 0x80, 0x80), [0x80; 2]);
@@ -138,7 +138,7 @@ fn ml_dtypes() {
 fn nan_by_source() {
     let cases = [
         (Profile::MlDtypes, "e4m3fnuz", 0x80, "e2m1", 0x0),
-        (Profile::MlDtypes, "e4m3fnuz", 0x80, "e4m3fn", 0xFF),
+        (Profile::MlDtypes, "e4m3fnuz", 0x80, "e4m3", 0xFF),
         (Profile::MlDtypes, "e5m2fnuz", 0x80, "f32", 0xFFC0_0000),
         (Profile::MlDtypes, "e4m3b11fnuz", 0x80, "bf16", 0xFFC0),
         (Profile::MlDtypes, "bf16", 0x7F81, "f32", 0x7F81_0000),
@@ -146,7 +146,7 @@ fn nan_by_source() {
         (Profile::MlDtypes, "f16", 0x7C01, "f32", 0x7F80_2000),
         (Profile::MlDtypes, "f16", 0xFC01, "e5m2", 0xFE),
         (Profile::Torch, "e5m2", 0xFD, "bf16", 0x7FC0),
-        (Profile::Torch, "e4m3fn", 0xFF, "bf16", 0x7FC0),
+        (Profile::Torch, "e4m3", 0xFF, "bf16", 0x7FC0),
         (Profile::Torch, "f16", 0xFC01, "bf16", 0x7FC0),
         (Profile::Torch, "bf16", 0x7F81, "f16", 0x7E08),
         (Profile::Torch, "bf16", 0x7F81, "f32", 0x7F81_0000),

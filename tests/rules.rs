@@ -90,7 +90,7 @@ fn negative_results_of_unsigned_formats() {
 
 #[test]
 fn formats_without_normal_values_never_underflow() {
-    for (name, normal) in [("e0m4", false), ("e1m3ieee", false), ("int8", false), ("e1m3fn", true)]
+    for (name, normal) in [("e0m4", false), ("e1m3-ieee", false), ("int8", false), ("e1m3fn", true)]
     {
         let format: Format = name.parse().unwrap();
         let least = format.min_positive().to_f64();

@@ -133,7 +133,7 @@ impl PlainBlocks {
     ///     magnitudes.sort_by(f32::total_cmp);
     ///     magnitudes[x.len() - 2] / 6.0
     /// };
-    /// let format: BlockFormat = "e2m1/4:e4m3fn".parse()?;
+    /// let format: BlockFormat = "e2m1/4:e4m3".parse()?;
     /// let x = [0.5, -100.0, 1.5, 3.0];
     /// let x = View::new(&x, 1, 4);
     /// let blocks =

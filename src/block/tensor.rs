@@ -105,7 +105,7 @@ impl BlockTensor {
     /// use exmy::round::Rounding;
     /// use exmy::slice::View;
     ///
-    /// let format = "e2m1/4:e4m3fn".parse()?;
+    /// let format = "e2m1/4:e4m3".parse()?;
     /// let x = View::new(&[0.5_f32, -100.0, 1.5, 3.0, 7.0], 1, 5);
     /// let fixed = |scale: f32| {
     ///     BlockTensor::quantize_with(x, Axis::Cols, format, Rounding::TiesToEven, |_| scale)

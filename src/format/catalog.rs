@@ -28,10 +28,9 @@ impl Format {
     /// Largest 448 (0x7E), smallest normal 2^-6, subnormal 2^-9.
     pub const E4M3FN: Self = signed(4, 3, Specials::Fn);
     /// OCP OFP8 E4M3 by its short name: [`E4M3FN`](Self::E4M3FN), the format of
-    /// [`minifloat::E4M3`](crate::minifloat::E4M3). The text `e4m3` is still the IEEE-like format,
-    /// [`E4M3_IEEE`](Self::E4M3_IEEE); `e4m3fn` is this one.
+    /// [`minifloat::E4M3`](crate::minifloat::E4M3). Its text is `e4m3`.
     pub const E4M3: Self = Self::E4M3FN;
-    /// The IEEE-like E4M3 of ml_dtypes and LLVM, whose text is `e4m3`. Not OCP's.
+    /// The IEEE-like E4M3 of ml_dtypes and LLVM, whose text is `e4m3-ieee`. Not OCP's.
     ///
     /// Largest 240 (0x77), smallest normal 2^-6, subnormal 2^-9.
     pub const E4M3_IEEE: Self = signed(4, 3, Specials::Ieee);
@@ -120,8 +119,8 @@ impl Format {
 /// The formats with a name of their own, and their canonical names.
 pub const NAMED: [(&str, Format); 21] = [
     ("e5m2", Format::E5M2),
-    ("e4m3fn", Format::E4M3FN),
-    ("e4m3", Format::E4M3_IEEE),
+    ("e4m3", Format::E4M3FN),
+    ("e4m3-ieee", Format::E4M3_IEEE),
     ("e3m4", Format::E3M4),
     ("e4m3fnuz", Format::E4M3FNUZ),
     ("e5m2fnuz", Format::E5M2FNUZ),

@@ -70,8 +70,8 @@ use steps::Step;
 
 /// A matrix unit's dot product: a preset, the formats that enter and leave, and the parameters.
 ///
-/// Its text, `PRESET[,KEY=VALUE...]:A[,B][+RESULT]`, parses and prints: `hopper:e4m3fn`,
-/// `ada:e4m3fn,e5m2+f16`, `hopper,promote=128:e4m3fn`, `blackwell:nvfp4`,
+/// Its text, `PRESET[,KEY=VALUE...]:A[,B][+RESULT]`, parses and prints: `hopper:e4m3`,
+/// `ada:e4m3,e5m2+f16`, `hopper,promote=128:e4m3`, `blackwell:nvfp4`,
 /// `custom,l=8,f=24,floor=none:e5m3`. The keys are those of [`Parameters`].
 ///
 /// Codes are those of the formats. Of tf32 they have 19 bits, the upper ones of the binary32 words
@@ -314,7 +314,7 @@ impl Unit {
     /// ```
     /// use exmy::gemm::unit::Unit;
     ///
-    /// let unit: Unit = "hopper:e4m3fn".parse()?;
+    /// let unit: Unit = "hopper:e4m3".parse()?;
     /// let rows = unit.rows(&[0x38, 0x40, 0x7F, 0x38], &[], 2)?; // 1 2 and NaN 1
     /// let columns = unit.columns(&[0x38, 0x38], &[], 2)?; // 1 1
     /// let mut sums = [0.1_f32, 0.0].map(|c| c.to_bits().into()); // of 0.1 the addend keeps 13 bits

@@ -35,7 +35,7 @@ impl Cast {
     /// let cast = Cast::new(Format::E4M3FN);
     /// assert_eq!(cast.overflow, Overflow::Finite); // to 448, not NaN
     /// let cut = cast.with_rounding(Rounding::TowardZero).with_overflow(Overflow::None);
-    /// assert_eq!(cut.to_string(), "e4m3fn@rtz@sat-none");
+    /// assert_eq!(cut.to_string(), "e4m3@rtz@sat-none");
     /// ```
     pub const fn new(format: Format) -> Self {
         let overflow = if format.has_infinity() { Overflow::None } else { Overflow::Finite };

@@ -50,7 +50,7 @@ impl fmt::Display for QuantizeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoCodes => f.write_str(
-                "the target `none` has no codes: a format such as e4m3fn has, or a block format such \
+                "the target `none` has no codes: a format such as e4m3 has, or a block format such \
                  as mxfp4",
             ),
             Self::Format(error) => error.fmt(f),
@@ -58,7 +58,7 @@ impl fmt::Display for QuantizeError {
             Self::NoOwnScales(target) => write!(
                 f,
                 "block scales of the caller's own for {target}: only block formats without tensor \
-                 scale take them, such as e2m1/16:e4m3fn"
+                 scale take them, such as e2m1/16:e4m3"
             ),
             Self::NoTensorScale(target) => write!(
                 f,
@@ -68,9 +68,9 @@ impl fmt::Display for QuantizeError {
             Self::Amax(amax) => {
                 write!(f, "a largest magnitude is finite and not negative, found {amax}")
             }
-            Self::NoRandom => f.write_str(
-                "stochastic rounding needs random words: a Philox in place of None",
-            ),
+            Self::NoRandom => {
+                f.write_str("stochastic rounding needs random words: a Philox in place of None")
+            }
             Self::Memory { shape: (rows, cols) } => {
                 write!(f, "a matrix of {rows} x {cols} numbers is larger than any memory")
             }
@@ -95,7 +95,7 @@ impl From<HadamardError> for QuantizeError {
 impl Quantizer {
     /// The codes and scales whose values [`image_into`](Self::image_into) writes.
     ///
-    /// A plain format gives a tensor of one block with the scale 1, `e4m3fn/tensor:e8m0`, whatever
+    /// A plain format gives a tensor of one block with the scale 1, `e4m3/tensor:e8m0`, whatever
     /// the rule of that format would find: its codes are those of a [`Converter`]. Cast and rotation
     /// come first, as for the image, and are not undone by
     /// [`dequantize`](BlockTensor::dequantize).

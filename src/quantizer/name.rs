@@ -138,7 +138,7 @@ fn target(body: &str, written: Written) -> Result<Target, ParseQuantizerError> {
                     "format or block format",
                     body,
                     formats.chain(block::names()).chain(["none"]),
-                    "none, a format such as e4m3fn or e8m3, a block format such as mxfp8-e4m3, \
+                    "none, a format such as e4m3 or e8m3, a block format such as mxfp8-e4m3, \
                      nvfp4 or e2m1/16:ue4m3+tensor",
                 );
                 match format_error {

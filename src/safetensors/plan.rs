@@ -126,7 +126,7 @@ impl Plan {
     pub(super) fn new(header: &Header, options: &Options) -> Result<Self> {
         if options.quantizer.target == Target::None {
             return Err(Error::new("`none` rounds nothing")
-                .hint("name a format or block format: e4m3fn, mxfp4, nvfp4, e2m1/16:e8m0"));
+                .hint("name a format or block format: e4m3, mxfp4, nvfp4, e2m1/16:e8m0"));
         }
         if options.quantizer.rotation.is_some()
             && !matches!(options.quantizer.target, Target::Block(_))

@@ -39,7 +39,7 @@ use crate::error::Result;
 /// writer.write("bias", &0.1_f32.to_le_bytes())?;
 /// writer.finish()?;
 ///
-/// let mut options = Options::new("e4m3fn".parse().unwrap());
+/// let mut options = Options::new("e4m3".parse().unwrap());
 /// let go_on = &mut |_: &Progress<'_>| ControlFlow::Continue(());
 /// let report = quantize(&from, &to, &options, go_on)?.expect("nobody stopped it");
 /// assert_eq!(report.rows[0].fate, Fate::Kept(Kept::FewAxes)); // `bias`

@@ -9,6 +9,7 @@ use super::values::damaged;
 use super::{Dtype, FileLayout, Header, Outline};
 use crate::error::{Error, Result};
 use crate::quantizer::{Quantizer, Target};
+use crate::text::old;
 
 pub(super) const FORMAT: &str = "exmy.format";
 pub(super) const TENSORS: &str = "exmy.tensors";
@@ -25,6 +26,9 @@ pub const BITS: &str = "little-endian stream: code i of width w is bits i*w to (
 /// | `exmy.format` | the textual form of the format or block format, of the whole quantizer where it rotates (decoded values stay rotated); of several, separated by `, ` |
 /// | `exmy.bits` | how codes lie in bytes: [`BITS`] |
 /// | `exmy.tensors` | JSON: name to [`Record`], as `{"format":"mxfp4","axis":1,"shape":[4,64],"dtype":"BF16","layout":"safetensors"}`, and `quantizer` and `seed` where they say more |
+///
+/// OCP's E4M3 is written `e4m3fn`, the IEEE-like format `e4m3-ieee`: a bare `e4m3` was written by an earlier
+/// version and is the IEEE-like one.
 ///
 /// From it and the rules of its [`FileLayout`] all tensors of the file follow, so that reading them
 /// back guesses nothing.
@@ -96,15 +100,15 @@ impl Record {
 
     /// What the codes mean, as text: the target, and all of the quantizer where it rotated.
     fn label(&self) -> String {
-        match self.quantizer.rotation {
+        old::explicit(&match self.quantizer.rotation {
             Some(_) => self.quantizer.to_string(),
             None => self.target().to_string(),
-        }
+        })
     }
 
     fn to_json(&self) -> serde_json::Value {
-        let format = self.target().to_string();
-        let quantizer = self.quantizer.to_string();
+        let format = old::explicit(&self.target().to_string());
+        let quantizer = old::explicit(&self.quantizer.to_string());
         let mut value = serde_json::json!({
             "format": format,
             "axis": self.axis,
@@ -126,8 +130,11 @@ impl Record {
             Error::new(format!("{TENSORS} says of {}: {what}: {error}", quoted(name)))
         };
         let text = raw.quantizer.as_deref().unwrap_or(&raw.format);
-        let quantizer: Quantizer = text.parse().map_err(|error| wrong("format", &error))?;
-        if quantizer.target == Target::None || quantizer.target.to_string() != raw.format {
+        let quantizer: Quantizer =
+            old::modern(text).parse().map_err(|error| wrong("format", &error))?;
+        let is_said =
+            || old::former(&quantizer.target.to_string()) == old::former(&old::modern(&raw.format));
+        if quantizer.target == Target::None || !is_said() {
             return Err(wrong("format", &format!("{:?} is not that of {text:?}", raw.format)));
         }
         let dtype: Dtype = raw.dtype.parse().map_err(|error| wrong("dtype", &error))?;

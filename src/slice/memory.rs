@@ -10,7 +10,7 @@
 //! What is far ahead is asked into the second-level cache, which can wait for more lines at a time
 //! than the first, and what is near from there into the first. With AVX-512 a store past the caches
 //! is a whole line. The two together, with 2^24 numbers and one thread, made f32 to bf16 a third
-//! faster than the near request and stores of 16 bytes, and f32 to e4m3fn by 4 to 8 of a hundred
+//! faster than the near request and stores of 16 bytes, and f32 to e4m3 by 4 to 8 of a hundred
 //! faster than stores through the caches, which for codes of a byte stores of 16 bytes were not.
 
 #![allow(unsafe_code)]
@@ -44,7 +44,7 @@ pub(crate) enum Traffic {
 impl Traffic {
     /// For the whole of input and output. Work that is not `light` writes through the caches: it
     /// leaves their traffic the time it takes, and bursts of writes past them would only add to
-    /// it (`cargo bench --bench bulk`, e4m3fn@rtz of 2^24 numbers: 1.40 against 1.32 Gelem/s).
+    /// it (`cargo bench --bench bulk`, e4m3@rtz of 2^24 numbers: 1.40 against 1.32 Gelem/s).
     /// Nor do results of one byte pay where a store is less than a line.
     pub(crate) fn of<A, B>(x: &[A], out: &[B], light: bool) -> Self {
         let pays = size_of::<B>() >= 2 || crate::simd::level() >= crate::simd::Level::Avx512;

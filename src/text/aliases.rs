@@ -1,7 +1,7 @@
 //! What other projects call the formats of the catalog.
 //!
 //! One spelling (without regard to case) means one format here, whichever project it comes from.
-//! Where projects disagree - E4M3 alone, AMD's fp8 - the spelling is in [`CLASHES`]: it is listed
+//! Where projects disagree - AMD's fp8 - or a spelling changed its meaning - E4M3 - it is in [`CLASHES`]: it is listed
 //! beside the format, and read only if it is also a canonical name.
 
 /// What a project calls a format.
@@ -36,10 +36,10 @@ pub(super) const PREFIXES: [&str; 12] = [
 ];
 
 /// Names that are read, project by project.
-pub const ALIASES: [Alias; 186] = [
+pub const ALIASES: [Alias; 189] = [
     of("ml_dtypes, JAX", "float8_e5m2", "e5m2"),
-    of("ml_dtypes, JAX", "float8_e4m3fn", "e4m3fn"),
-    of("ml_dtypes, JAX", "float8_e4m3", "e4m3"),
+    of("ml_dtypes, JAX", "float8_e4m3fn", "e4m3"),
+    of("ml_dtypes, JAX", "float8_e4m3", "e4m3-ieee"),
     of("ml_dtypes, JAX", "float8_e3m4", "e3m4"),
     of("ml_dtypes, JAX", "float8_e4m3fnuz", "e4m3fnuz"),
     of("ml_dtypes, JAX", "float8_e5m2fnuz", "e5m2fnuz"),
@@ -56,7 +56,7 @@ pub const ALIASES: [Alias; 186] = [
     of("NumPy", "float64", "f64"),
     of("NumPy", "double", "f64"),
     of("PyTorch", "float8_e5m2", "e5m2"),
-    of("PyTorch", "float8_e4m3fn", "e4m3fn"),
+    of("PyTorch", "float8_e4m3fn", "e4m3"),
     of("PyTorch", "float8_e4m3fnuz", "e4m3fnuz"),
     of("PyTorch", "float8_e5m2fnuz", "e5m2fnuz"),
     of("PyTorch", "float8_e8m0fnu", "e8m0"),
@@ -69,8 +69,8 @@ pub const ALIASES: [Alias; 186] = [
     of("PyTorch", "float64", "f64"),
     of("PyTorch", "double", "f64"),
     of("LLVM APFloat", "Float8E5M2", "e5m2"),
-    of("LLVM APFloat", "Float8E4M3FN", "e4m3fn"),
-    of("LLVM APFloat", "Float8E4M3", "e4m3"),
+    of("LLVM APFloat", "Float8E4M3FN", "e4m3"),
+    of("LLVM APFloat", "Float8E4M3", "e4m3-ieee"),
     of("LLVM APFloat", "Float8E3M4", "e3m4"),
     of("LLVM APFloat", "Float8E4M3FNUZ", "e4m3fnuz"),
     of("LLVM APFloat", "Float8E5M2FNUZ", "e5m2fnuz"),
@@ -86,8 +86,8 @@ pub const ALIASES: [Alias; 186] = [
     of("LLVM APFloat", "IEEEsingle", "f32"),
     of("LLVM APFloat", "IEEEdouble", "f64"),
     of("MLIR, StableHLO", "f8E5M2", "e5m2"),
-    of("MLIR, StableHLO", "f8E4M3FN", "e4m3fn"),
-    of("MLIR, StableHLO", "f8E4M3", "e4m3"),
+    of("MLIR, StableHLO", "f8E4M3FN", "e4m3"),
+    of("MLIR, StableHLO", "f8E4M3", "e4m3-ieee"),
     of("MLIR, StableHLO", "f8E3M4", "e3m4"),
     of("MLIR, StableHLO", "f8E4M3FNUZ", "e4m3fnuz"),
     of("MLIR, StableHLO", "f8E5M2FNUZ", "e5m2fnuz"),
@@ -102,7 +102,7 @@ pub const ALIASES: [Alias; 186] = [
     of("MLIR, StableHLO", "f32", "f32"),
     of("MLIR, StableHLO", "f64", "f64"),
     of("safetensors", "F8_E5M2", "e5m2"),
-    of("safetensors", "F8_E4M3", "e4m3fn"),
+    of("safetensors", "F8_E4M3", "e4m3"),
     of("safetensors", "F8_E8M0", "e8m0"),
     of("safetensors", "F8_E4M3FNUZ", "e4m3fnuz"),
     of("safetensors", "F8_E5M2FNUZ", "e5m2fnuz"),
@@ -113,7 +113,7 @@ pub const ALIASES: [Alias; 186] = [
     of("safetensors", "F16", "f16"),
     of("safetensors", "F32", "f32"),
     of("safetensors", "F64", "f64"),
-    of("ONNX", "FLOAT8E4M3FN", "e4m3fn"),
+    of("ONNX", "FLOAT8E4M3FN", "e4m3"),
     of("ONNX", "FLOAT8E4M3FNUZ", "e4m3fnuz"),
     of("ONNX", "FLOAT8E5M2", "e5m2"),
     of("ONNX", "FLOAT8E5M2FNUZ", "e5m2fnuz"),
@@ -124,7 +124,7 @@ pub const ALIASES: [Alias; 186] = [
     of("ONNX", "FLOAT", "f32"),
     of("ONNX", "DOUBLE", "f64"),
     of("oneDNN", "f8_e5m2", "e5m2"),
-    of("oneDNN", "f8_e4m3", "e4m3fn"),
+    of("oneDNN", "f8_e4m3", "e4m3"),
     of("oneDNN", "f4_e2m1", "e2m1"),
     of("oneDNN", "f4_e3m0", "e3m0"),
     of("oneDNN", "e8m0", "e8m0"),
@@ -133,7 +133,7 @@ pub const ALIASES: [Alias; 186] = [
     of("oneDNN", "tf32", "tf32"),
     of("oneDNN", "f32", "f32"),
     of("oneDNN", "f64", "f64"),
-    of("CUDA", "__nv_fp8_e4m3", "e4m3fn"),
+    of("CUDA", "__nv_fp8_e4m3", "e4m3"),
     of("CUDA", "__nv_fp8_e5m2", "e5m2"),
     of("CUDA", "__nv_fp8_e8m0", "e8m0"),
     of("CUDA", "__nv_fp6_e2m3", "e2m3"),
@@ -141,7 +141,7 @@ pub const ALIASES: [Alias; 186] = [
     of("CUDA", "__nv_fp4_e2m1", "e2m1"),
     of("CUDA", "__nv_bfloat16", "bf16"),
     of("CUDA", "__half", "f16"),
-    of("CUDA", "CUDA_R_8F_E4M3", "e4m3fn"),
+    of("CUDA", "CUDA_R_8F_E4M3", "e4m3"),
     of("CUDA", "CUDA_R_8F_UE4M3", "ue4m3"),
     of("CUDA", "CUDA_R_8F_E5M2", "e5m2"),
     of("CUDA", "CUDA_R_8F_UE8M0", "e8m0"),
@@ -152,13 +152,14 @@ pub const ALIASES: [Alias; 186] = [
     of("CUDA", "CUDA_R_16F", "f16"),
     of("CUDA", "CUDA_R_32F", "f32"),
     of("CUDA", "CUDA_R_64F", "f64"),
+    of("PTX", "e4m3", "e4m3"),
     of("PTX", "ue8m0", "e8m0"),
     of("PTX", "ue4m3", "ue4m3"),
     of("PTX", "ue5m3", "ue5m3"),
     of("PTX", "tf32", "tf32"),
     of("PTX", "bf16", "bf16"),
     of("PTX", "f16", "f16"),
-    of("CUTLASS", "float_e4m3_t", "e4m3fn"),
+    of("CUTLASS", "float_e4m3_t", "e4m3"),
     of("CUTLASS", "float_e5m2_t", "e5m2"),
     of("CUTLASS", "float_ue8m0_t", "e8m0"),
     of("CUTLASS", "float_ue4m3_t", "ue4m3"),
@@ -170,21 +171,21 @@ pub const ALIASES: [Alias; 186] = [
     of("CUTLASS", "half_t", "f16"),
     of("HIP, hipBLASLt", "__hip_fp8_e4m3_fnuz", "e4m3fnuz"),
     of("HIP, hipBLASLt", "__hip_fp8_e5m2_fnuz", "e5m2fnuz"),
-    of("HIP, hipBLASLt", "__hip_fp8_e4m3", "e4m3fn"),
+    of("HIP, hipBLASLt", "__hip_fp8_e4m3", "e4m3"),
     of("HIP, hipBLASLt", "__hip_fp8_e5m2", "e5m2"),
     of("HIP, hipBLASLt", "__hip_bfloat16", "bf16"),
     of("HIP, hipBLASLt", "hipblaslt_f8_fnuz", "e4m3fnuz"),
     of("HIP, hipBLASLt", "hipblaslt_bf8_fnuz", "e5m2fnuz"),
     of("HIP, hipBLASLt", "HIP_R_8F_E4M3_FNUZ", "e4m3fnuz"),
     of("HIP, hipBLASLt", "HIP_R_8F_E5M2_FNUZ", "e5m2fnuz"),
-    of("HIP, hipBLASLt", "HIP_R_8F_E4M3", "e4m3fn"),
+    of("HIP, hipBLASLt", "HIP_R_8F_E4M3", "e4m3"),
     of("HIP, hipBLASLt", "HIP_R_8F_E5M2", "e5m2"),
     of("HIP, hipBLASLt", "HIP_R_4F_E2M1", "e2m1"),
     of("HIP, hipBLASLt", "HIP_R_16BF", "bf16"),
     of("HIP, hipBLASLt", "HIP_R_16F", "f16"),
     of("HIP, hipBLASLt", "HIP_R_32F", "f32"),
     of("HIP, hipBLASLt", "HIP_R_64F", "f64"),
-    of("gfloat", "ocp_e4m3", "e4m3fn"),
+    of("gfloat", "ocp_e4m3", "e4m3"),
     of("gfloat", "ocp_e5m2", "e5m2"),
     of("gfloat", "ocp_e3m2", "e3m2"),
     of("gfloat", "ocp_e2m3", "e2m3"),
@@ -192,6 +193,7 @@ pub const ALIASES: [Alias; 186] = [
     of("gfloat", "ocp_e8m0", "e8m0"),
     of("gfloat", "ocp_int8", "int8"),
     of("gfloat", "bfloat16", "bf16"),
+    of("OCP OFP8, MX", "E4M3", "e4m3"),
     of("OCP OFP8, MX", "E5M2", "e5m2"),
     of("OCP OFP8, MX", "E3M2", "e3m2"),
     of("OCP OFP8, MX", "E2M3", "e2m3"),
@@ -202,7 +204,7 @@ pub const ALIASES: [Alias; 186] = [
     of("IEEE 754, gfloat", "binary32", "f32"),
     of("IEEE 754, gfloat", "binary64", "f64"),
     of("microxcaling", "fp8_e5m2", "e5m2"),
-    of("microxcaling", "fp8_e4m3", "e4m3fn"),
+    of("microxcaling", "fp8_e4m3", "e4m3"),
     of("microxcaling", "fp6_e3m2", "e3m2"),
     of("microxcaling", "fp6_e2m3", "e2m3"),
     of("microxcaling", "fp4_e2m1", "e2m1"),
@@ -217,6 +219,7 @@ pub const ALIASES: [Alias; 186] = [
     of("in papers", "fp64", "f64"),
     of("in enumerations", "FLOAT6E2M3", "e2m3"),
     of("in enumerations", "FLOAT6E3M2", "e3m2"),
+    of("as shapes", "e4m3fn", "e4m3"),
     of("as shapes", "e8m0fnu", "e8m0"),
     of("as shapes", "e5m10", "f16"),
     of("as shapes", "e8m7", "bf16"),
@@ -226,11 +229,10 @@ pub const ALIASES: [Alias; 186] = [
 ];
 
 /// Names that mean different formats to different projects.
-pub const CLASHES: [Alias; 8] = [
-    of("OCP OFP8", "E4M3", "e4m3fn"),
-    of("PTX", "e4m3", "e4m3fn"),
+pub const CLASHES: [Alias; 7] = [
+    of("earlier versions of exmy", "e4m3", "e4m3-ieee"),
     of("AMD gfx942", "fp8", "e4m3fnuz"),
-    of("AMD gfx950, gfx12", "fp8", "e4m3fn"),
+    of("AMD gfx950, gfx12", "fp8", "e4m3"),
     of("AMD gfx942", "bf8", "e5m2fnuz"),
     of("AMD gfx950, gfx12", "bf8", "e5m2"),
     of("OCP MX", "fp6", "e3m2"),
@@ -239,7 +241,7 @@ pub const CLASHES: [Alias; 8] = [
 
 /// Names of block formats, which are asked for where a number format is due, and their elements.
 pub(super) const BLOCKS: [(&str, &str); 8] = [
-    ("mxfp8-e4m3", "e4m3fn"),
+    ("mxfp8-e4m3", "e4m3"),
     ("mxfp8-e5m2", "e5m2"),
     ("mxfp6-e3m2", "e3m2"),
     ("mxfp6-e2m3", "e2m3"),

@@ -1,17 +1,19 @@
 //! Names of formats.
 //!
-//! * a name of the catalog, [`NAMED`]: `e4m3fn`, `bf16`, `e8m0`, ...;
+//! * a name of the catalog, [`NAMED`]: `e4m3`, `bf16`, `e8m0`, ...;
 //! * P3109: `binary{K}p{P}{s|u}{e|f}`;
 //! * two's complement: `int{K}`, with `b{BIAS}` where the unit is not `2^(2-K)`;
-//! * any other: `[u]e{E}m{M}[b{BIAS}][CLASS][-nosub][-nozero][-onezero]` with the class `ieee`, `fn`, `fnuz`,
-//!   `finite`, `p3109e` or `p3109f`. Without one, signed formats are IEEE-like - but *finite* with
-//!   the shapes of MX, E3M2, E2M3 and E2M1, and where a field is empty - and unsigned ones FN.
+//! * any other: `[u]e{E}m{M}[b{BIAS}][CLASS][-nosub][-nozero][-onezero]` with the class `-ieee`, `fn`,
+//!   `fnuz`, `finite`, `p3109e` or `p3109f`. Without one, signed formats are IEEE-like - but FN with the
+//!   shape E4M3, as OCP has it, and *finite* with the shapes of MX, E3M2, E2M3 and E2M1, and where a field
+//!   is empty - and unsigned ones FN. The hyphen of `-ieee` may be left out.
 //!   LLVM and ml_dtypes say `fn` of the MX shapes although those have no NaN, so that word means
 //!   finite there, and `fnan` is the one with a NaN.
 //!
 //! Case does not matter. The names that other projects use are read too, with or without their
-//! module (`torch.float8_e4m3fn`); [`ALIASES`] lists them. `E4M3` alone is the IEEE-like format, as
-//! in ml_dtypes and LLVM, but `F8_E4M3` (safetensors, oneDNN) and `__nv_fp8_e4m3` are E4M3FN.
+//! module (`torch.float8_e4m3fn`); [`ALIASES`] lists them. `E4M3` alone is OCP's
+//! format, as is `F8_E4M3` (safetensors, oneDNN); `float8_e4m3` (ml_dtypes) and `Float8E4M3` (LLVM) are the
+//! IEEE-like one, `e4m3-ieee`. What earlier versions wrote is read by [`old`](super::old).
 
 use core::fmt;
 use core::str::FromStr;
@@ -20,7 +22,8 @@ use super::aliases::{ALIASES, Alias, BLOCKS, CLASHES, PREFIXES};
 use super::{Short, UnknownName};
 use crate::format::{Format, FormatError, NAMED, Sign, Specials};
 
-const FORMS: &str = "a shape such as e8m3 or e5m2, with u (unsigned), fn, fnuz or finite (e4m3fn, ue4m3), a bias \
+const FORMS: &str = "a shape such as e8m3 or e5m2, with u (unsigned), fn, fnuz, finite or -ieee (e5m2fnuz, ue4m3; e4m3 \
+                     is OCP's, e4m3-ieee the IEEE-like one), a bias \
                      (e4m3b11fnuz, e5m2b-3), -nosub, -nozero or -onezero at the end, binary8p3se, int8, \
                      bf16, f16, tf32, f32, f64";
 
@@ -115,7 +118,7 @@ impl Format {
         let sign = if self.is_signed() { "" } else { "u" };
         let class = match self.specials() {
             specials if specials == default_class(self.sign(), e, m) && !is_scale_shape(e, m) => "",
-            Specials::Ieee => "ieee",
+            Specials::Ieee => "-ieee",
             Specials::Fn if is_mx_shape(self.sign(), e, m) => "fnan",
             Specials::Fn => "fn",
             Specials::Fnuz => "fnuz",
@@ -181,7 +184,7 @@ fn is_scale_shape(exp_bits: u32, man_bits: u32) -> bool {
 }
 
 fn default_class(sign: Sign, exp_bits: u32, man_bits: u32) -> Specials {
-    if sign == Sign::Unsigned {
+    if sign == Sign::Unsigned || (exp_bits, man_bits) == (4, 3) {
         Specials::Fn
     } else if exp_bits == 0 || man_bits == 0 || is_mx_shape(sign, exp_bits, man_bits) {
         Specials::Finite
@@ -360,6 +363,7 @@ impl Reader<'_> {
         let bias = self.bias()?;
         // Longer words first: `fn` begins `fnuz` and `fnan`.
         let classes = [
+            ("-ieee", Specials::Ieee),
             ("ieee", Specials::Ieee),
             ("fnuz", Specials::Fnuz),
             ("fnan", Specials::Fn),
@@ -418,7 +422,10 @@ mod tests {
     #[test]
     fn the_naming_traps() {
         let format = |name: &str| name.parse::<Format>().unwrap();
-        assert_eq!(format("E4M3"), Format::E4M3_IEEE);
+        assert_eq!(format("E4M3"), Format::E4M3);
+        assert_eq!([format("e4m3-ieee"), format("E4M3IEEE")], [Format::E4M3_IEEE; 2]);
+        assert_eq!(format("float8_e4m3"), Format::E4M3_IEEE);
+        assert_eq!([format("float8_e4m3fn"), format("e4m3fn")], [Format::E4M3; 2]);
         assert_eq!(format("F8_E4M3"), Format::E4M3FN);
         assert_eq!(format("f8E4M3"), Format::E4M3_IEEE);
         assert_eq!(format("e2m1fn"), Format::E2M1);
@@ -439,7 +446,7 @@ mod tests {
         assert_eq!(format("TensorFloat32"), Format::TF32);
         assert_eq!((format("FLOAT6E2M3"), format("FLOAT6E3M2")), (Format::E2M3, Format::E3M2));
         assert_eq!(format("dlfloat16"), format("e6m9b31fn-nosub-onezero"));
-        for (name, meanings) in [("fp8", ["e4m3fnuz", "e4m3fn"]), ("BF8", ["e5m2fnuz", "e5m2"])] {
+        for (name, meanings) in [("fp8", ["e4m3fnuz", "e4m3 "]), ("BF8", ["e5m2fnuz", "e5m2"])] {
             let message = name.parse::<Format>().unwrap_err().to_string();
             assert!(meanings.iter().all(|format| message.contains(format)), "{message}");
         }
@@ -498,7 +505,7 @@ mod tests {
             assert!(text.contains("from -1048576 to 1048576 is possible"), "{text}");
         }
         for (name, meant) in [
-            ("e4m3fnb9", "e4m3b9fn"),
+            ("e4m3fnb9", "e4m3b9"),
             ("E4M3FNUZB11", "e4m3b11fnuz"),
             ("ue5m3finiteb-3-nosub", "ue5m3b-3finite-nosub"),
         ] {
@@ -516,7 +523,7 @@ mod tests {
         for name in ["", "\u{e9}", "x"] {
             assert!(!message(name).contains("did you mean"), "{}", message(name));
         }
-        for (name, element) in [("nvfp4", "e2m1"), ("mxint8", "int8"), ("MXFP8-E4M3", "e4m3fn")] {
+        for (name, element) in [("nvfp4", "e2m1"), ("mxint8", "int8"), ("MXFP8-E4M3", "e4m3")] {
             let text = message(name);
             assert!(text.contains("is a block format") && text.ends_with(element), "{text}");
         }

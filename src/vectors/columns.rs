@@ -20,7 +20,7 @@
 //! use exmy::vectors::columns::{Columns, Conversion, Table};
 //!
 //! let conversion = Conversion::find(Table::F32, "e4m3_rn_satfinite").unwrap();
-//! assert_eq!(conversion.to_string(), "--from f32 --to e4m3fn --profile cuda-satfinite");
+//! assert_eq!(conversion.to_string(), "--from f32 --to e4m3 --profile cuda-satfinite");
 //! assert_eq!(conversion.apply(u64::from(500.0_f32.to_bits())), 0x7E); // 448
 //! assert!(Columns::parse(b"EXMYCONV".to_vec()).is_err());
 //! ```

@@ -12,7 +12,7 @@
 //! use exmy::vectors::function::{Function, Settings};
 //!
 //! let fma: Function = "float8_e4m3fn_mulAdd_to_f16".parse()?;
-//! assert_eq!(fma.to_string(), "e4m3fn_mulAdd_to_f16");
+//! assert_eq!(fma.to_string(), "e4m3_mulAdd_to_f16");
 //! let evaluate = fma.evaluator(&Settings::default())?;
 //! let outcome = evaluate.evaluate([0x38, 0x40, 0x38], 0)?; // 1 * 2 + 1
 //! assert_eq!((outcome.word, outcome.flags.bits()), (0x4200, 0));
@@ -207,11 +207,11 @@ impl Function {
         if let Some(to) = rest.strip_prefix("to_") {
             return match Kind::parse(to) {
                 None => no_format(to, to),
-                Some(_) => Error::new(format!(
-                    "{:?} converts no format",
-                    Short::new(body).as_str()
-                ))
-                .hint("one operand, and a format on at least one side: e4m3fn_to_i8, i8_to_e4m3fn"),
+                Some(_) => {
+                    Error::new(format!("{:?} converts no format", Short::new(body).as_str())).hint(
+                        "one operand, and a format on at least one side: e4m3_to_i8, i8_to_e4m3fn",
+                    )
+                }
             };
         }
         let operation = Operation::from_name(rest).or_else(|| {
@@ -268,7 +268,7 @@ fn no_format(name: &str, rest: &str) -> Error {
         Err(error) => Error::new(error.to_string()),
         // Only integers were found, or a list with a hole.
         Ok(_) => Error::new(format!("{:?} is no function", Short::new(rest).as_str()))
-            .hint("a function is written like f16_add, e4m3fn_to_e2m1 or e4m3fn,e5m2_mul_to_f32"),
+            .hint("a function is written like f16_add, e4m3_to_e2m1 or e4m3,e5m2_mul_to_f32"),
     }
 }
 

@@ -72,9 +72,9 @@ fn matrices(n: usize) -> Vec<(&'static str, Vec<f32>)> {
 
 fn formats() -> Vec<BlockFormat> {
     let others = [
-        "e4m3fn/32x1:e8m0",
+        "e4m3/32x1:e8m0",
         "e2m1/row:e8m0",
-        "e4m3fn/tensor:f32",
+        "e4m3/tensor:f32",
         "e5m2/5x3:ue4m3",
         "e3m0/7:e8m0",
         "e8m3/32:e8m0",
@@ -95,10 +95,10 @@ fn chunks_do_not_show() {
         "nvfp4",
         "nvfp4-16x16@sr8",
         "e2m1/48:e8m0",
-        "e4m3fn/tensor:f32",
+        "e4m3/tensor:f32",
         "bf16>nvfp4@sr8",
         "bf16@rna>mxfp8-e5m2@rna",
-        "bf16@sr5>e4m3fn/32:e8m0",
+        "bf16@sr5>e4m3/32:e8m0",
         "bf16>e8m3@rtz",
         "bf16>none",
     ];
@@ -134,7 +134,7 @@ fn rotated_pieces() {
     for (rows, cols) in [(1200, 96), (16, 8000), (96, 1040)] {
         let data = &matrices(rows * cols)[1].1;
         let x = View::new(data, rows, cols);
-        for text in ["rht16>nvfp4", "bf16>rht16>mxfp4@sr8", "rht16>e4m3fn", "bf16>rht16>none"] {
+        for text in ["rht16>nvfp4", "bf16>rht16>mxfp4@sr8", "rht16>e4m3", "bf16>rht16>none"] {
             let quantizer: Quantizer = text.parse().unwrap();
             for axis in [Axis::Cols, Axis::Rows] {
                 let plain = bits(&plain_image(quantizer, x, axis));
@@ -379,9 +379,9 @@ fn overflow_defaults() {
     assert_eq!(found("e5m2@rtz"), [57344.0, -57344.0, infinity]);
     assert_eq!(found("e5m2@to-inf@rtz"), [infinity, -infinity, infinity]);
     assert_eq!(found("e5m2@sat-finite"), [57344.0, -57344.0, 57344.0]);
-    assert_eq!(found("e4m3fn"), [448.0, -448.0, 448.0]);
+    assert_eq!(found("e4m3"), [448.0, -448.0, 448.0]);
     assert_eq!(found("e2m1"), [6.0, -6.0, 6.0]);
-    assert!(found("e4m3fn@to-nan").iter().all(|y| y.is_nan()));
+    assert!(found("e4m3@to-nan").iter().all(|y| y.is_nan()));
     assert_eq!(found("none"), x);
 }
 
@@ -389,7 +389,7 @@ fn overflow_defaults() {
 fn texts() {
     let canonical = [
         "none",
-        "e4m3fn",
+        "e4m3",
         "e8m3@rtz",
         "bf16>e8m3@rtz",
         "bf16>none",
@@ -397,20 +397,20 @@ fn texts() {
         "nvfp4",
         "nvfp4-16x16@sr8",
         "mxfp8-e4m3@rna@to-nan",
-        "e4m3fn/32x1:e8m0",
+        "e4m3/32x1:e8m0",
         "e2m1/row:f32",
-        "e4m3fn/tensor:f32+tensor",
+        "e4m3/tensor:f32+tensor",
         "mxfp8-e4m3@nearest@sr4c",
         "bf16@rna>mxint8@rna",
         "e5m2@sat-finite",
-        "bf16@sr8>e4m3fn",
+        "bf16@sr8>e4m3",
     ];
     for text in canonical {
         let quantizer: Quantizer = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
         assert_eq!(quantizer.to_string(), text);
     }
     let same = [
-        ("e4m3fn/32:e8m0@floor", "mxfp8-e4m3"),
+        ("e4m3/32:e8m0@floor", "mxfp8-e4m3"),
         ("MXFP4", "mxfp4"),
         ("e2m1/1x16:ue4m3+tensor", "nvfp4"),
         ("e2m1/16x16:ue4m3+tensor@rne", "nvfp4-16x16"),
@@ -418,7 +418,7 @@ fn texts() {
         ("mxfp4@floor@sr8a", "mxfp4@sr8"),
         ("e2m1/32:e8m0@nearest", "mxfp4@nearest"),
         ("e5m2@sat-none", "e5m2"),
-        ("float8_e4m3fn@sat-finite", "e4m3fn"),
+        ("float8_e4m3fn@sat-finite", "e4m3"),
         ("bf16@rne>e8m3@rtz", "bf16>e8m3@rtz"),
     ];
     for (text, expected) in same {
@@ -430,11 +430,11 @@ fn texts() {
         ("nvpf4", "nvfp4"),
         ("mxfp4@sr40", "sr8"),
         ("mxfp4@flor", "floor"),
-        ("e4m3nf", "e4m3fn"),
-        ("e4m3fn@floor", "only block formats"),
+        ("e4m3nf", "e4m3"),
+        ("e4m3@floor", "only block formats"),
         ("mxfp4@rne@rtz", "two rounding modes"),
         ("none@rtz", "no suffix"),
-        ("none>e4m3fn", "alone"),
+        ("none>e4m3", "alone"),
         ("e2m1/0:e8m0", "numbers from 1"),
         ("e2m1/rwo:e8m0", "row"),
         ("e2m1/16:e3m2@floor", "e8m0"),
@@ -447,8 +447,8 @@ fn texts() {
         ("bf16@sr8>mxfp4@sr8", "stochastically twice"),
         ("", "none"),
         ("@rne", "none"),
-        (">e4m3fn", "format"),
-        ("bf16>bf16>e4m3fn", "bf16"),
+        (">e4m3", "format"),
+        ("bf16>bf16>e4m3", "bf16"),
     ];
     for (text, hint) in wrong {
         let error = text.parse::<Quantizer>().expect_err(text).to_string();
@@ -468,7 +468,7 @@ fn constants_and_sizes() {
         [4.5, 4.0 + 8.0 / 256.0, 4.0]
     );
     for (rows, cols) in [(0, 0), (0, 5), (5, 0)] {
-        for text in ["nvfp4", "mxfp4", "e4m3fn", "e4m3fn/tensor:f32"] {
+        for text in ["nvfp4", "mxfp4", "e4m3", "e4m3/tensor:f32"] {
             let x = View::new(&[], rows, cols);
             assert!(image(text.parse().unwrap(), x, Axis::Rows).is_empty());
         }

@@ -22,13 +22,13 @@ const TEXTS: [&str; 34] = [
     "e2m1/20x48:ue4m3+tensor@4over6-mse",
     "e2m1/row:ue4m3+tensor@4over6",
     "e2m1/tensor:f32@4over6",
-    "e4m3fn/32:bf16@max-abs",
-    "e2m1/16:e4m3fn@max-abs@rtz",
+    "e4m3/32:bf16@max-abs",
+    "e2m1/16:e4m3@max-abs@rtz",
     "e5m2/16x16:f16@max-abs@sr8",
-    "e4m3/24:e8m0@max-abs@sat-none",
-    "e4m3fn/row:e5m2@max-abs@rna",
+    "e4m3-ieee/24:e8m0@max-abs@sat-none",
+    "e4m3/row:e5m2@max-abs@rna",
     "int8/tensor:f32@max-abs",
-    "e8m7/8:e4m3@max-abs@sr16",
+    "e8m7/8:e4m3-ieee@max-abs@sr16",
     "mxfp8-e4m3@microxcaling-flush",
     "mxint8@microxcaling-flush",
     "mxfp4@rceil@microxcaling-flush@sr8",
@@ -81,7 +81,7 @@ fn long_rows_are_the_definition() {
         agrees(text, data, (rows, cols), Axis::Cols);
         agrees(text, data, (cols, rows), Axis::Cols);
     }
-    for text in ["e4m3fn/row:bf16@max-abs", "e2m1/tensor:f32@max-abs", "mxfp4@microxcaling-torch"] {
+    for text in ["e4m3/row:bf16@max-abs", "e2m1/tensor:f32@max-abs", "mxfp4@microxcaling-torch"] {
         agrees(text, data, (rows, cols), Axis::Cols);
         agrees(text, data, (cols, rows), Axis::Rows);
     }

@@ -137,7 +137,7 @@ proptest! {
         scale in proptest::sample::select(vec!["e8m0", "ue4m3", "f32", "e2m1"]),
         mode in proptest::sample::select(vec!["rne", "rtz", "rup", "sr8", "sr20"]),
     ) {
-        let format: BlockFormat = format!("e4m3fn/{shape}:{scale}").parse().unwrap();
+        let format: BlockFormat = format!("e4m3/{shape}:{scale}").parse().unwrap();
         let (x, axis) = (View::new(&data, rows, cols), axis_of(along_rows));
         let (rounding, overflow) = (mode.parse().unwrap(), Overflow::Finite);
         let own = |block: &[f32]| block.iter().fold(0.1, |sum: f32, x| 0.7 * sum + x.abs() / 64.0);
@@ -158,7 +158,7 @@ proptest! {
     #[test]
     fn codes_of_quantizers_are_their_images(
         text in proptest::sample::select(vec![
-            "e4m3fn", "e2m1@sr8", "bf16>e3m2@rtz", "e5m2@sat-none", "bf16", "bf16>rht4>int8", "f16",
+            "e4m3", "e2m1@sr8", "bf16>e3m2@rtz", "e5m2@sat-none", "bf16", "bf16>rht4>int8", "f16",
             "mxfp4", "bf16>nvfp4@sr8", "rht2>mxfp6-e3m2", "e2m1/row:ue4m3@4over6",
         ]),
         quarters in (1..=9_usize, 1..=20_usize),
@@ -199,7 +199,7 @@ proptest! {
 fn codes_of_long_rows() {
     let data = &matrices(70_003)[1].1;
     let x = View::new(data, 1, data.len());
-    for text in ["e2m1@sr8", "e3m2", "e4m3fn", "e5m6", "bf16>e2m0"] {
+    for text in ["e2m1@sr8", "e3m2", "e4m3", "e5m6", "bf16>e2m0"] {
         let quantizer: Quantizer = text.parse().unwrap();
         let tensor = quantizer.quantize(x, Axis::Cols, RANDOM).unwrap();
         assert_eq!(bits(&tensor.dequantize()), bits(&image(quantizer, x, Axis::Cols)), "{text}");
@@ -226,15 +226,15 @@ fn threads_do_not_show_in_tall_and_long_blocks() {
     let n = 140_008;
     let data = &matrices(n)[9].1;
     let cases = [
-        ("e4m3fn/row:f32", Axis::Rows, (n / 4, 4)),
+        ("e4m3/row:f32", Axis::Rows, (n / 4, 4)),
         ("nvfp4", Axis::Cols, (1, n - 3)),
         ("e3m2/row:e8m0", Axis::Cols, (1, n - 3)),
         ("e2m1/row:ue4m3+tensor", Axis::Rows, (n / 8, 8)),
-        ("e4m3fn/row:bf16@max-abs", Axis::Rows, (n / 7, 7)),
+        ("e4m3/row:bf16@max-abs", Axis::Rows, (n / 7, 7)),
         ("mxfp6-e2m3@sr8", Axis::Rows, (1, n - 3)),
-        ("e4m3fn/tensor:e8m0@microxcaling-torch", Axis::Rows, (2, n / 2)),
+        ("e4m3/tensor:e8m0@microxcaling-torch", Axis::Rows, (2, n / 2)),
         ("nvfp4@4over6", Axis::Cols, (1, n - 3)),
-        ("e4m3fn", Axis::Cols, (1, n - 3)),
+        ("e4m3", Axis::Cols, (1, n - 3)),
     ];
     for (text, axis, (rows, cols)) in cases {
         let (quantizer, x) = (text.parse::<Quantizer>().unwrap(), View::new(data, rows, cols));
@@ -265,7 +265,7 @@ fn empty_of_any_shape() {
         "nvfp4",
         "nvfp4-16x16",
         "nvfp4@4over6",
-        "e4m3fn/tensor:f32@max-abs",
+        "e4m3/tensor:f32@max-abs",
         "e2m1/row:bf16",
         "bf16>mxint8",
         "e5m2",

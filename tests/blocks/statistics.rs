@@ -131,7 +131,7 @@ fn statistics_are_those_of_the_definition() {
     let (rows, cols) = (70, 1100);
     for (name, data) in matrices(rows * cols) {
         let x = View::new(&data, rows, cols);
-        for text in ["mxfp8-e4m3", "mxfp4", "nvfp4", "nvfp4-16x16", "e4m3fn/tensor:f32"] {
+        for text in ["mxfp8-e4m3", "mxfp4", "nvfp4", "nvfp4-16x16", "e4m3/tensor:f32"] {
             let format: BlockFormat = text.parse().unwrap();
             let (rounding, overflow) = (Rounding::TiesToEven, Overflow::Finite);
             let tensor = BlockTensor::quantize(x, Axis::Cols, format, (rounding, overflow, RANDOM));

@@ -108,11 +108,11 @@ fn rules_and_profiles() {
     for (name, profile) in Profile::NAMED {
         for rule in profile.rules() {
             let formats: &[&str] = match rule {
-                ScaleRule::Nearest => &["nvfp4", "e2m1/16:ue4m3", "e4m3fn/32:f32"],
+                ScaleRule::Nearest => &["nvfp4", "e2m1/16:ue4m3", "e4m3/32:f32"],
                 ScaleRule::FourOverSix(_) => &["nvfp4"],
-                ScaleRule::MaxAbs => &["e4m3fn/16:ue4m3"],
+                ScaleRule::MaxAbs => &["e4m3/16:ue4m3"],
                 _ if profile == Profile::Ocp => {
-                    &["mxfp8-e4m3", "mxfp6-e2m3", "e3m2/16:ue4m3", "e4m3fn/32:bf16"]
+                    &["mxfp8-e4m3", "mxfp6-e2m3", "e3m2/16:ue4m3", "e4m3/32:bf16"]
                 }
                 _ => &["mxfp8-e4m3", "mxfp8-e5m2", "mxfp4"],
             };
@@ -183,7 +183,7 @@ fn ragged_sizes() {
     for cols in (0..=70).chain([1023, 1024, 1025, 1633]) {
         for rows in [1, 2, 3] {
             let x = View::new(data, rows, cols);
-            for text in ["mxfp4", "nvfp4", "mxfp6-e2m3", "e2m1/7:e8m0", "e4m3fn/32x1:e8m0"] {
+            for text in ["mxfp4", "nvfp4", "mxfp6-e2m3", "e2m1/7:e8m0", "e4m3/32x1:e8m0"] {
                 agrees(x, Axis::Cols, text.parse().unwrap(), &[Level::best()], "ragged");
             }
         }
@@ -204,7 +204,7 @@ fn wide_rows() {
     }
     let data = &matrices(rows * cols)[1].1;
     let x = View::new(data, rows, cols);
-    for text in ["nvfp4@sr8", "nvfp4-16x16", "e2m1/64:e8m0", "e4m3fn/32:e8m0@rceil"] {
+    for text in ["nvfp4@sr8", "nvfp4-16x16", "e2m1/64:e8m0", "e4m3/32:e8m0@rceil"] {
         for axis in [Axis::Cols, Axis::Rows] {
             agrees(x, axis, text.parse().unwrap(), &all_levels(), "outliers");
         }
@@ -218,7 +218,7 @@ fn stored_chunks() {
     for (rows, cols) in [(1201, 97), (1201, 96), (35, 2050)] {
         let data = &matrices(rows * cols)[1].1;
         let x = View::new(data, rows, cols);
-        let one = ["e4m3fn/tensor:f32@sr8", "e2m1/tensor:ue4m3+tensor", "e2m3/5000x5000:e8m0"];
+        let one = ["e4m3/tensor:f32@sr8", "e2m1/tensor:ue4m3+tensor", "e2m3/5000x5000:e8m0"];
         for text in ["nvfp4@sr8", "mxfp4", "mxfp6-e3m2@sr8", "nvfp4-16x16@sr8", "mxfp8-e4m3"]
             .into_iter()
             .chain(one)
@@ -245,7 +245,7 @@ fn views_with_gaps() {
         data[i * down + j * right] = -77.0;
         let x = View::with_strides(&data, rows, cols, down, right).unwrap();
         for (x, name) in [(x, "as it is"), (x.t(), "turned")] {
-            for text in ["nvfp4", "e4m3fn/tensor:f32"] {
+            for text in ["nvfp4", "e4m3/tensor:f32"] {
                 let name = format!("{name}, largest at ({i}, {j})");
                 agrees(x, Axis::Cols, text.parse().unwrap(), &[Level::best()], &name);
             }

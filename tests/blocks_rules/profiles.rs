@@ -76,10 +76,10 @@ fn image_digest(image: &[f32]) -> u64 {
 /// 2.15.0 on a CPU.
 #[rustfmt::skip]
 const TORCHAO_0_18: [(&str, &str, u64, u64); 20] = [
-    ("e4m3fn", "floor", 0x1F78_540B_C88F_960A, 0x175E_AAD7_C062_1622),
-    ("e4m3fn", "ceil", 0x573A_4424_0A47_9E60, 0x0161_E528_CE2F_55EE),
-    ("e4m3fn", "even", 0xC825_06FB_A9F9_C6C2, 0x9534_916C_C027_3832),
-    ("e4m3fn", "rceil", 0xD3B6_4798_5110_D036, 0xABA5_7872_7599_C6C5),
+    ("e4m3", "floor", 0x1F78_540B_C88F_960A, 0x175E_AAD7_C062_1622),
+    ("e4m3", "ceil", 0x573A_4424_0A47_9E60, 0x0161_E528_CE2F_55EE),
+    ("e4m3", "even", 0xC825_06FB_A9F9_C6C2, 0x9534_916C_C027_3832),
+    ("e4m3", "rceil", 0xD3B6_4798_5110_D036, 0xABA5_7872_7599_C6C5),
     ("e5m2", "floor", 0xF5BF_47C4_61CF_9D8F, 0xB7DE_6437_0D14_3041),
     ("e5m2", "ceil", 0x998A_9EBB_5683_772F, 0x525C_7360_9DD0_2039),
     ("e5m2", "even", 0x72A7_BACA_0080_F04F, 0x23B4_44FD_CC19_82DD),
@@ -102,10 +102,10 @@ const TORCHAO_0_18: [(&str, &str, u64, u64); 20] = [
 /// with PyTorch 2.15.0.
 #[rustfmt::skip]
 const TORCHAO: [(&str, &str, u64); 20] = [
-    ("e4m3fn", "floor", 0x1F78_540B_C88F_960A),
-    ("e4m3fn", "ceil", 0x573A_4424_0A47_9E60),
-    ("e4m3fn", "even", 0x7236_6C38_631A_33A2),
-    ("e4m3fn", "rceil", 0xA8DB_B545_5947_E792),
+    ("e4m3", "floor", 0x1F78_540B_C88F_960A),
+    ("e4m3", "ceil", 0x573A_4424_0A47_9E60),
+    ("e4m3", "even", 0x7236_6C38_631A_33A2),
+    ("e4m3", "rceil", 0xA8DB_B545_5947_E792),
     ("e5m2", "floor", 0xF5BF_47C4_61CF_9D8F),
     ("e5m2", "ceil", 0x998A_9EBB_5683_772F),
     ("e5m2", "even", 0xC830_282E_E3CB_9EA4),
@@ -129,12 +129,12 @@ const TORCHAO: [(&str, &str, u64); 20] = [
 /// of `int8` have negative zeros, which two's complement has not; they count as positive here.
 #[rustfmt::skip]
 const MICROXCALING_TORCH: [(&str, &str, bool, u64); 36] = [
-    ("e4m3fn", "rna", false, 0x2BFD_1905_7ABF_D815),
-    ("e4m3fn", "rna", true, 0x0EDA_8C4D_2DAE_D01A),
-    ("e4m3fn", "rne", false, 0xA9E8_374E_44D0_6F95),
-    ("e4m3fn", "rne", true, 0xF05C_8658_3595_9DBA),
-    ("e4m3fn", "rtz", false, 0xEAD6_5B21_6AC4_95CB),
-    ("e4m3fn", "rtz", true, 0x8FF3_6BCB_62AA_F0A2),
+    ("e4m3", "rna", false, 0x2BFD_1905_7ABF_D815),
+    ("e4m3", "rna", true, 0x0EDA_8C4D_2DAE_D01A),
+    ("e4m3", "rne", false, 0xA9E8_374E_44D0_6F95),
+    ("e4m3", "rne", true, 0xF05C_8658_3595_9DBA),
+    ("e4m3", "rtz", false, 0xEAD6_5B21_6AC4_95CB),
+    ("e4m3", "rtz", true, 0x8FF3_6BCB_62AA_F0A2),
     ("e5m2", "rna", false, 0x9037_A940_5FB9_3BF3),
     ("e5m2", "rna", true, 0x7E8D_CA14_0503_6C01),
     ("e5m2", "rne", false, 0x0C99_38D8_A59D_8773),
@@ -171,9 +171,9 @@ const MICROXCALING_TORCH: [(&str, &str, bool, u64); 36] = [
 /// negative zero that is left of them. Nothing is flushed.
 #[rustfmt::skip]
 const MICROXCALING_TORCH_UNDERFLOW: [(&str, &str, u64); 18] = [
-    ("e4m3fn", "rna", 0xBE52_4810_C9B1_DFF8),
-    ("e4m3fn", "rne", 0xBE52_4810_C9B1_DFF8),
-    ("e4m3fn", "rtz", 0x7E03_0A5F_E0B2_0B88),
+    ("e4m3", "rna", 0xBE52_4810_C9B1_DFF8),
+    ("e4m3", "rne", 0xBE52_4810_C9B1_DFF8),
+    ("e4m3", "rtz", 0x7E03_0A5F_E0B2_0B88),
     ("e5m2", "rna", 0x9CBC_7E4C_3E64_7138),
     ("e5m2", "rne", 0x9CBC_7E4C_3E64_7138),
     ("e5m2", "rtz", 0x2BD2_BB3B_A9B8_93D8),
@@ -194,12 +194,12 @@ const MICROXCALING_TORCH_UNDERFLOW: [(&str, &str, u64); 18] = [
 /// The same by the integer operations of its C++ path (`mx.cuh`, `quantize.cuh`), computed with numpy.
 #[rustfmt::skip]
 const MICROXCALING: [(&str, &str, bool, u64); 36] = [
-    ("e4m3fn", "rna", false, 0x7FF2_35BF_7B80_12B5),
-    ("e4m3fn", "rna", true, 0x39D1_7853_30DE_4AF0),
-    ("e4m3fn", "rne", false, 0xB50E_7DFC_25BB_B1F5),
-    ("e4m3fn", "rne", true, 0xB2B5_C17E_C079_DF10),
-    ("e4m3fn", "rtz", false, 0xEFCE_E8E8_A3EE_F89B),
-    ("e4m3fn", "rtz", true, 0xCAF3_2531_9CC3_272A),
+    ("e4m3", "rna", false, 0x7FF2_35BF_7B80_12B5),
+    ("e4m3", "rna", true, 0x39D1_7853_30DE_4AF0),
+    ("e4m3", "rne", false, 0xB50E_7DFC_25BB_B1F5),
+    ("e4m3", "rne", true, 0xB2B5_C17E_C079_DF10),
+    ("e4m3", "rtz", false, 0xEFCE_E8E8_A3EE_F89B),
+    ("e4m3", "rtz", true, 0xCAF3_2531_9CC3_272A),
     ("e5m2", "rna", false, 0xCC24_FD88_20D4_CFD3),
     ("e5m2", "rna", true, 0x6C6C_A94A_E962_7FB1),
     ("e5m2", "rne", false, 0x11F2_4F20_294A_8913),
@@ -272,7 +272,7 @@ fn microxcaling() {
         }
     }
     // arXiv 2506.20752's bump, block by block.
-    let bumped = quantize("e4m3fn/32:e8m0@bump@microxcaling-torch", x);
+    let bumped = quantize("e4m3/32:e8m0@bump@microxcaling-torch", x);
     assert_eq!(image_digest(&bumped.dequantize()), 0xD27B_8516_999D_6C55);
 }
 

@@ -38,7 +38,7 @@ fn integer(x: f32) -> BigInt {
 
 /// Name, numerator and denominator of d, emax, M.
 const ELEMENTS: [(&str, (u32, u32), i32, i32); 9] = [
-    ("e4m3fn", (7, 4), 8, 3),
+    ("e4m3", (7, 4), 8, 3),
     ("e5m2", (7, 4), 15, 2),
     ("e3m2", (7, 4), 4, 2),
     ("e2m3", (15, 8), 2, 3),
@@ -232,7 +232,7 @@ fn mxint8_clamps() {
 #[test]
 fn own_scales() {
     use exmy::round::{Overflow, Rounding};
-    let format: BlockFormat = "e4m3fn/8:ue4m3".parse().unwrap();
+    let format: BlockFormat = "e4m3/8:ue4m3".parse().unwrap();
     let x: Vec<f32> = (0..64).map(|i| uniform(i) * 40.0).collect();
     let mean = |x: &[f32]| x.iter().map(|x| x.abs()).sum::<f32>() / x.len() as f32;
     for (axis, view) in [(Axis::Cols, View::new(&x, 8, 8)), (Axis::Rows, View::new(&x, 8, 8))] {

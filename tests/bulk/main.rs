@@ -46,7 +46,7 @@ fn formats() -> Vec<Format> {
         "e0m5",
         "e7m0",
         "e6m0",
-        "e4m3b20",
+        "e4m3b20-ieee",
         "e2m1b-100",
         "e8m3b135",
         "e8m7b120",

@@ -31,23 +31,20 @@ fn every_number_of_bits() {
     let all: Vec<Rounding> = (1..=32).map(Rounding::stochastic).collect();
     let b: Vec<Rounding> =
         modes(&["sr1b", "sr2b", "sr11b", "sr19b", "sr29b", "sr30b", "sr31b", "sr32b"]);
-    spread(
-        &["e4m3fn", "e5m2", "e2m1", "bf16", "f16", "e8m3", "e4m3fnuz", "tf32", "e5m0"],
-        |text| {
-            let format = format(text);
-            let x = inputs(format, 1000);
-            for rounding in all.iter().chain(&b) {
-                check(
-                    Converter::from(Cast::new(format).with_rounding(*rounding)).with_random(RANDOM),
-                    &x,
-                );
-                for flush in [Flush::Input, Flush::Candidates, Flush::Output] {
-                    let rules = Rules { flush, ..Rules::DEFAULT.with_rounding(*rounding) };
-                    check(Converter::new(format, rules).with_random(RANDOM), &x[..1000]);
-                }
+    spread(&["e4m3", "e5m2", "e2m1", "bf16", "f16", "e8m3", "e4m3fnuz", "tf32", "e5m0"], |text| {
+        let format = format(text);
+        let x = inputs(format, 1000);
+        for rounding in all.iter().chain(&b) {
+            check(
+                Converter::from(Cast::new(format).with_rounding(*rounding)).with_random(RANDOM),
+                &x,
+            );
+            for flush in [Flush::Input, Flush::Candidates, Flush::Output] {
+                let rules = Rules { flush, ..Rules::DEFAULT.with_rounding(*rounding) };
+                check(Converter::new(format, rules).with_random(RANDOM), &x[..1000]);
             }
-        },
-    );
+        }
+    });
 }
 
 /// Element i takes word i, whatever the slice's length or the kernel's stride.
@@ -81,7 +78,7 @@ fn words_by_index() {
 #[test]
 fn words_of_ones_own() {
     let words: Vec<u32> = (0..3000).map(|i| RANDOM.word(i)).collect();
-    for text in ["e4m3fn", "e2m1", "e8m0", "e5m2", "e8m22", "int8"] {
+    for text in ["e4m3", "e2m1", "e8m0", "e5m2", "e8m22", "int8"] {
         let (to, x) = (format(text), inputs(format(text), 3000));
         let x = &x[..3000];
         let wide: Vec<f64> = x.iter().map(|x| f64::from(*x) * 1.0001).collect();

@@ -123,7 +123,7 @@ fn close(format: Format, word: u32) -> f32 {
 fn ten_million_inputs_of_every_format_and_mode() {
     const ALL: u64 = 10_000_000;
     const STRETCH: usize = 1 << 16;
-    // `EXMY_FORMATS=e4m3fn,e2m1` takes a part.
+    // `EXMY_FORMATS=e4m3,e2m1` takes a part.
     let only = std::env::var("EXMY_FORMATS").ok();
     let taken: Option<Vec<Format>> =
         only.map(|names| names.split(',').map(super::format).collect());

@@ -101,7 +101,7 @@ fn f64_through_every_format_and_mode() {
             "e8m22",
             "e9m6",
             "e6m9-nosub",
-            "e4m3b140",
+            "e4m3b140-ieee",
             "binary8p1se",
             "binary8p4uf",
             "int12",

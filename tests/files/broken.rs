@@ -1,7 +1,7 @@
 //! Files that are broken: each is answered with what is wrong, none with a panic or with memory by
 //! the gigabyte.
 
-use exmy::safetensors::{Dtype, Outline, Reader, Writer};
+use exmy::safetensors::{Dtype, Header, Outline, Reader, Writer};
 use proptest::prelude::*;
 use std::io::Cursor;
 
@@ -254,4 +254,21 @@ proptest! {
             }
         }
     }
+}
+
+/// The text `e4m3` of a file is an earlier version's, and means the IEEE-like format; OCP's is written `e4m3fn`.
+#[test]
+fn formats_of_earlier_versions_keep_their_meaning() {
+    let record = |format: &str, layout: &str| {
+        format!(
+            r#"{{\"format\":\"{format}\",\"axis\":0,\"shape\":[2],\"dtype\":\"F32\",\"layout\":\"{layout}\"}}"#
+        )
+    };
+    let [a, b] = [record("e4m3", "byte"), record("e4m3fn", "safetensors")];
+    let text = format!(
+        r#"{{"__metadata__":{{"exmy.format":"e4m3, e4m3fn","exmy.tensors":"{{\"a\":{a},\"b\":{b}}}"}},"a":{{"dtype":"U8","shape":[2],"data_offsets":[0,2]}},"b":{{"dtype":"F8_E4M3","shape":[2],"data_offsets":[2,4]}}}}"#
+    );
+    let records = Header::parse(text.as_bytes(), 4).unwrap().records().unwrap();
+    let names = ["a", "b"].map(|name| records[name].target().to_string());
+    assert_eq!(names, ["e4m3-ieee", "e4m3"]);
 }

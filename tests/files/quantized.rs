@@ -55,14 +55,14 @@ fn formats() -> impl Iterator<Item = &'static str> {
         "nvfp4@sr8",
         "mxfp6-e2m3@rceil@rtz",
         "nvfp4@4over6",
-        "e4m3fn/row:f32",
+        "e4m3/row:f32",
         "e5m2/tensor:f32",
         "e3m4/32x1:e8m0",
-        "e4m3fn/16:e2m1",
-        "e4m3fn/20:e2m3",
+        "e4m3/16:e2m1",
+        "e4m3/20:e2m3",
         "e2m1/8:e3m2",
-        "e4m3fn/8x2:e2m1",
-        "e4m3fn",
+        "e4m3/8x2:e2m1",
+        "e4m3",
         "e5m2@sr4",
         "e4m3fnuz",
         "e3m4",
@@ -106,7 +106,7 @@ fn an_axis_in_the_middle() {
     let shape = [3, 40, 6];
     let x = numbers(720, 2);
     write(&input, &[("w", Dtype::F32, &shape, f32_bytes(&x))]);
-    for format in ["mxfp4", "mxfp8-e4m3", "e2m1/16:ue4m3", "e5m2/row:f32", "e4m3fn/20:e2m1"] {
+    for format in ["mxfp4", "mxfp8-e4m3", "e2m1/16:ue4m3", "e5m2/row:f32", "e4m3/20:e2m1"] {
         for layout in ["torch", "byte"] {
             let layout = layout.parse().unwrap();
             convert(&input, &output, &Options { axis: 1, layout, ..options(format) });
@@ -164,11 +164,11 @@ fn inputs_of_other_types() {
         ("b", Dtype::BF16, &[1, 4][..], brain),
     ];
     write(&input, &tensors);
-    convert(&input, &output, &options("e4m3fn"));
+    convert(&input, &output, &options("e4m3"));
     assert_eq!(values(&output, "d"), [1.125, 1.0, -448.0, 448.0]);
     assert_eq!(values(&output, "h"), [1.0, 448.0, 0.0, -1.0]);
     // In a block the largest number, 1e300, counts as the largest f32: 2^127 times almost two.
-    convert(&input, &output, &options("e4m3fn/1:e8m0"));
+    convert(&input, &output, &options("e4m3/1:e8m0"));
     assert_eq!(values(&output, "d")[..2], [1.125, 1.0]);
     assert_eq!(values(&output, "d")[3], 448.0 * power(119));
     // Values keep the type, and bf16 rounds them once more if it must.
@@ -295,8 +295,8 @@ fn what_cannot_be_done_is_refused_before_anything_is_written() {
     refused(&layout("mxfp8-e4m3", "gpt-oss"), &["gpt-oss", "e2m1/32:e8m0"]);
     refused(&layout("nvfp4", "ggml"), &["ggml", "e2m1/32:e8m0"]);
     refused(&Options { axis: 0, ..layout("mxfp4", "ggml") }, &["last axis"]);
-    refused(&layout("e4m3fn", "cublas"), &["cublas", "scales"]);
-    refused(&layout("e4m3fn/32:f32", "cublas"), &["scales of 8 bits"]);
+    refused(&layout("e4m3", "cublas"), &["cublas", "scales"]);
+    refused(&layout("e4m3/32:f32", "cublas"), &["scales of 8 bits"]);
     refused(&layout("mxfp4", "fp6-padded4"), &["fp6-padded4", "6"]);
     let glob = |glob: &str| vec![glob.parse().unwrap()];
     refused(
@@ -315,7 +315,7 @@ fn what_cannot_be_done_is_refused_before_anything_is_written() {
     refused(&layout("mxfp4", "torch"), &["\"odd\"", "two codes"]);
     refused(&layout("mxfp4", "gpt-oss"), &["\"odd\"", "11"]);
     // Three scales of 4 bits too; the codes are whole bytes.
-    refused(&options("e4m3fn/16:e2m1"), &["\"odd\"", "12 bits of scales", "--layout byte"]);
+    refused(&options("e4m3/16:e2m1"), &["\"odd\"", "12 bits of scales", "--layout byte"]);
 }
 
 /// Whoever has to leave tensors out is told of all of them at once.
@@ -461,7 +461,7 @@ fn the_report_by_hand() {
     let (_folder, input, output) = places();
     let x = [500.0_f32, 1.0, 1.1, 1e-5, 0.0, f32::INFINITY, f32::NAN, -2.0];
     write(&input, &[("w", Dtype::F32, &[2, 4], f32_bytes(&x))]);
-    let report = convert(&input, &output, &options("e4m3fn"));
+    let report = convert(&input, &output, &options("e4m3"));
     let (found, bits) = report.total();
     assert_eq!((found.count, found.saturated, found.flushed, found.non_finite), (8, 1, 1, 2));
     assert_eq!((found.max_error, bits), (52.0, 64));

@@ -109,12 +109,12 @@ fn thresholds_of_overflow() {
     // format, largest value, midpoint, code of the midpoint, code above it, saturated code
     #[rustfmt::skip]
     let rows = [
-        ("e4m3fn",      448.0,    464.0,    0x7E, 0x7F, 0x7E),
+        ("e4m3",      448.0,    464.0,    0x7E, 0x7F, 0x7E),
         ("e5m2",        57344.0,  61440.0,  0x7C, 0x7C, 0x7B),
         ("e4m3fnuz",    240.0,    248.0,    0x80, 0x80, 0x7F),
         ("e5m2fnuz",    57344.0,  61440.0,  0x80, 0x80, 0x7F),
         ("e4m3b11fnuz", 30.0,     31.0,     0x80, 0x80, 0x7F),
-        ("e4m3",        240.0,    248.0,    0x78, 0x78, 0x77),
+        ("e4m3-ieee",   240.0,    248.0,    0x78, 0x78, 0x77),
         ("e3m4",        15.5,     15.75,    0x70, 0x70, 0x6F),
         ("ue5m3",       114688.0, 118784.0, 0xFE, 0xFF, 0xFE),
         ("e3m2",        28.0,     30.0,     0x1F, 0x1F, 0x1F),

@@ -12,7 +12,7 @@ fn the_table_of_formats() {
     #[allow(clippy::type_complexity)]
     let rows: [(&str, u32, i32, f64, u64, Option<f64>, f64, usize, usize, bool); 42] = [
         ("e5m2",        8, 15, 57344.0,  0x7B, Some(p(-14)), p(-16), 6, 2, true),
-        ("e4m3fn",      8,  7, 448.0,    0x7E, Some(p(-6)),  p(-9),  2, 0, true),
+        ("e4m3",      8,  7, 448.0,    0x7E, Some(p(-6)),  p(-9),  2, 0, true),
         ("e3m2",        6,  3, 28.0,     0x1F, Some(p(-2)),  p(-4),  0, 0, true),
         ("e2m3",        6,  1, 7.5,      0x1F, Some(1.0),    p(-3),  0, 0, true),
         ("e2m1",        4,  1, 6.0,      0x7,  Some(1.0),    0.5,    0, 0, true),
@@ -22,7 +22,7 @@ fn the_table_of_formats() {
         ("e4m3fnuz",    8,  8, 240.0,    0x7F, Some(p(-7)),  p(-10), 1, 0, false),
         ("e5m2fnuz",    8, 16, 57344.0,  0x7F, Some(p(-15)), p(-17), 1, 0, false),
         ("e4m3b11fnuz", 8, 11, 30.0,     0x7F, Some(p(-10)), p(-13), 1, 0, false),
-        ("e4m3",        8,  7, 240.0,    0x77, Some(p(-6)),  p(-9), 14, 2, true),
+        ("e4m3-ieee",   8,  7, 240.0,    0x77, Some(p(-6)),  p(-9), 14, 2, true),
         ("e3m4",        8,  3, 15.5,     0x6F, Some(p(-2)),  p(-6), 30, 2, true),
         ("ue4m3",       7,  7, 448.0,    0x7E, Some(p(-6)),  p(-9),  1, 0, false),
         ("ue5m3",       8, 15, 114688.0, 0xFE, Some(p(-14)), p(-17), 1, 0, false),
@@ -110,10 +110,10 @@ fn the_documentation_of_the_constants_is_right() {
             .unwrap();
     let mut missing = String::new();
     for (name, format) in NAMED {
-        // The constant `E4M3` is OCP's, another name of `E4M3FN`.
+        // The constant `E4M3` is another name of `E4M3FN`, which has the numbers.
         let constant = match name {
-            "e4m3" => "E4M3_IEEE".to_owned(),
-            _ => name.to_uppercase(),
+            "e4m3" => "E4M3FN".to_owned(),
+            _ => name.to_uppercase().replace('-', "_"),
         };
         let line = format!("    /// {}\n    pub const {constant}: Self", numbers(format));
         if !source.contains(&line) {

@@ -36,7 +36,7 @@ const KINDS: [&str; 11] = [
     "f32",
     "extreme",
     "bf16",
-    "e4m3fn",
+    "e4m3",
     "f16",
     "mxfp8-e4m3",
     "mxfp8-e5m2",
@@ -61,7 +61,7 @@ fn memory(kind: &str, rows: usize, cols: usize, seed: u64) -> Memory {
             numbers(len, seed).iter().map(|x| (x.to_bits() >> 16) as u16).collect()
         }),
         "f16" => Memory::Words(Format::F16, random_codes(Format::F16, len, seed)),
-        "e4m3fn" => {
+        "e4m3" => {
             let codes = random_codes(Format::E4M3FN, len, seed);
             Memory::Bytes(Format::E4M3FN, codes.iter().map(|c| *c as u8).collect())
         }
@@ -176,7 +176,7 @@ fn all_outputs() {
     let (a, b) = (a.operand(m, k), b.operand(n, k).t());
     let numbers = plain(&a, &b, &[], 1.0, 0.0);
     let random = Philox::new(3, Stream::new("out"));
-    for text in ["bf16", "f16", "e4m3fn", "e5m2", "e2m1", "e8m13", "f64", "f32", "int8", "e15m5"] {
+    for text in ["bf16", "f16", "e4m3", "e5m2", "e2m1", "e8m13", "f64", "f32", "int8", "e15m5"] {
         let format: Format = text.parse().unwrap();
         for rounding in [
             Rounding::TiesToEven,

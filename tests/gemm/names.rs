@@ -13,7 +13,7 @@ fn names_print_as_they_are_read() {
         "fma:bf16",
         "fma:e8m13@rtz",
         "mul-add:f16@sr8",
-        "pairwise:e4m3fn@rup@to-nan",
+        "pairwise:e4m3@rup@to-nan",
         "promote128(fma:e8m13@rtz)",
         "promote64(blocked8):bf16@rtz",
         "te-nvfp4",
@@ -31,7 +31,7 @@ fn names_print_as_they_are_read() {
         ("fma:float32@rne", "fma"),
         ("fma:F32@RTZ", "fma:f32@rtz"),
         ("promote128(fma:f32):f32", "promote128(fma)"),
-        ("fma:e4m3fn@sat-finite@rne", "fma:e4m3fn"),
+        ("fma:e4m3@sat-finite@rne", "fma:e4m3"),
     ] {
         assert_eq!(text.parse::<Accumulation>().unwrap().to_string(), canonical);
     }

@@ -38,7 +38,7 @@ fn finite_codes(format: Format, len: usize, near: bool, seed: u64) -> Vec<u64> {
 /// `exact` against integers of any length.
 #[test]
 fn exact_products_of_any_pair() {
-    let formats = ["tf32", "e8m13", "f32", "e11m20", "f64", "e15m48", "e16m3", "e4m3fn"];
+    let formats = ["tf32", "e8m13", "f32", "e11m20", "f64", "e15m48", "e16m3", "e4m3"];
     let formats = formats.map(format);
     let outputs = [Format::F64, Format::F32, Format::TF32];
     for (n, (x, y)) in formats.iter().flat_map(|x| formats.map(|y| (*x, y))).enumerate() {

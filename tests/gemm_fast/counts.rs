@@ -51,7 +51,7 @@ fn counts_are_those_of_a_scan() {
             let matrix = Matrix::random(&mut random, kind, shape, Axis::Cols);
             check(&matrix.operand(), &format!("{kind:?}"));
         }
-        for name in ["e4m3fn", "e5m2", "bf16", "f16", "e8m10", "e8m13"] {
+        for name in ["e4m3", "e5m2", "bf16", "f16", "e8m10", "e8m13"] {
             let matrix = Matrix::codes(&mut random, name.parse().unwrap(), shape);
             check(&matrix.operand(), name);
         }

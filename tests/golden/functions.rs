@@ -41,19 +41,19 @@ fn testfloats_names_round_trip() {
 #[test]
 fn names_for_any_format() {
     let same = [
-        ("float8_e4m3fn_add", "e4m3fn_add"),
+        ("float8_e4m3fn_add", "e4m3_add"),
         ("float4_e2m1fn_x2_to_bfloat16", "e2m1_to_bf16"),
         ("F8_E5M2_to_float8_e4m3fn", "e5m2_to_e4m3fn"),
         ("f4_e2m1_mul_to_f8_e5m2", "e2m1_mul_to_e5m2"),
-        ("e4m3fn_fma", "e4m3fn_mulAdd"),
-        ("e4m3fn_muladd_to_e4m3fn", "e4m3fn_mulAdd"),
-        ("e4m3fn,e4m3fn_add", "e4m3fn_add"),
-        ("e4m3fn,e5m2,f32_mulAdd_to_f32", "e4m3fn,e5m2,f32_mulAdd_to_f32"),
-        ("e4m3fn,e5m2_lt_quiet", "e4m3fn,e5m2_lt_quiet"),
+        ("e4m3_fma", "e4m3_mulAdd"),
+        ("e4m3_muladd_to_e4m3fn", "e4m3_mulAdd"),
+        ("e4m3,e4m3_add", "e4m3_add"),
+        ("e4m3,e5m2,f32_mulAdd_to_f32", "e4m3,e5m2,f32_mulAdd_to_f32"),
+        ("e4m3,e5m2_lt_quiet", "e4m3,e5m2_lt_quiet"),
         ("f16_minimum_number", "f16_minimumNumber"),
         ("f16_scaleb", "f16_scaleB"),
         ("f16_sinPi", "f16_sin_pi"),
-        ("f16,e4m3fn_atan2_to_f16", "f16,e4m3fn_atan2_to_f16"),
+        ("f16,e4m3_atan2_to_f16", "f16,e4m3_atan2_to_f16"),
         ("f16_round_to_integral_to_f32", "f16_roundToInt_to_f32"),
         ("u8_to_int8", "ui8_to_int8"),
         ("binary8p3se_to_i128", "binary8p3se_to_i128"),
@@ -64,7 +64,7 @@ fn names_for_any_format() {
         assert_eq!(function.to_string(), canonical);
         assert_eq!(parse(canonical), function);
     }
-    let mixed = parse("e4m3fn,e5m2,f32_mulAdd_to_bf16");
+    let mixed = parse("e4m3,e5m2,f32_mulAdd_to_bf16");
     let kinds = [Format::E4M3FN, Format::E5M2, Format::F32].map(Kind::Format);
     assert_eq!((mixed.operands(), mixed.result()), (&kinds[..], Kind::Format(Format::BF16)));
     assert_eq!(mixed.operation(), Operation::MulAdd);
@@ -79,7 +79,7 @@ fn wrong_names_are_answered() {
         ("f61_add", &["no number format is called", "f16"]),
         ("f16_ad", &["no operation is called \"ad\"", "did you mean add"]),
         ("f16_frobnicate", &["no operation", "mulAdd"]),
-        ("f16_to_e4m3nf", &["e4m3fn"]),
+        ("f16_to_e4m3nf", &["e4m3"]),
         ("f16", &["f16", "is no function"]),
         ("add", &["no number format"]),
         ("", &["no number format"]),
@@ -94,7 +94,7 @@ fn wrong_names_are_answered() {
         ("f16_add_r_minMag", &["fixes a mode", "--round"]),
         ("f16_add_to_e9m99", &["e9m99"]),
         ("f16__add", &["no operation"]),
-        ("e4m3fn_\u{e9}\n", &["no operation"]),
+        ("e4m3_\u{e9}\n", &["no operation"]),
     ];
     for (name, parts) in cases {
         let error = name.parse::<Function>().unwrap_err().to_string();
@@ -115,62 +115,62 @@ fn wrong_names_are_answered() {
 fn every_name_computes_what_it_says() {
     // E4M3FN: 38 is 1, 40 is 2, 44 is 3, 30 is 0.5, 48 is 4, B8 is -1, 7F NaN; 4C is 6, 50 is 8.
     let cases: &[(&str, &[u128], u128, u8)] = &[
-        ("e4m3fn_to_f32", &[0x44], 0x4040_0000, 0),
-        ("e4m3fn_to_i8", &[0xC4], 0xFD, 0),
-        ("e4m3fn_to_ui8", &[0xC4], 0xFF, 16),
+        ("e4m3_to_f32", &[0x44], 0x4040_0000, 0),
+        ("e4m3_to_i8", &[0xC4], 0xFD, 0),
+        ("e4m3_to_ui8", &[0xC4], 0xFF, 16),
         ("i8_to_e4m3fn", &[0xFD], 0xC4, 0),
         ("ui8_to_e4m3fn", &[0xFF], 0x78, 1),
-        ("e4m3fn_roundToInt", &[0x3C], 0x40, 0),
-        ("e4m3fn_roundToInt_x", &[0x3C], 0x40, 1),
-        ("e4m3fn_roundToInt_rx_minMag", &[0x3C], 0x38, 1),
-        ("e4m3fn_add", &[0x38, 0x40], 0x44, 0),
-        ("e4m3fn_sub", &[0x38, 0x44], 0xC0, 0),
-        ("e4m3fn_mul", &[0x40, 0x44], 0x4C, 0),
-        ("e4m3fn_mulAdd", &[0x40, 0x44, 0x40], 0x50, 0),
-        ("e4m3fn_div", &[0x4C, 0x44], 0x40, 0),
+        ("e4m3_roundToInt", &[0x3C], 0x40, 0),
+        ("e4m3_roundToInt_x", &[0x3C], 0x40, 1),
+        ("e4m3_roundToInt_rx_minMag", &[0x3C], 0x38, 1),
+        ("e4m3_add", &[0x38, 0x40], 0x44, 0),
+        ("e4m3_sub", &[0x38, 0x44], 0xC0, 0),
+        ("e4m3_mul", &[0x40, 0x44], 0x4C, 0),
+        ("e4m3_mulAdd", &[0x40, 0x44, 0x40], 0x50, 0),
+        ("e4m3_div", &[0x4C, 0x44], 0x40, 0),
         // An infinity that has to become NaN is invalid as well.
-        ("e4m3fn_div", &[0x38, 0x00], 0x7F, 24),
+        ("e4m3_div", &[0x38, 0x00], 0x7F, 24),
         ("e5m2_div", &[0x3C, 0x80], 0xFC, 8),
-        ("e4m3fn_rem", &[0x44, 0x40], 0xB8, 0),
-        ("e4m3fn_fmod", &[0x44, 0x40], 0x38, 0),
-        ("e4m3fn_sqrt", &[0x48], 0x40, 0),
-        ("e4m3fn_faa", &[0x38, 0x38, 0x40], 0x48, 0),
-        ("e4m3fn_recip", &[0x40], 0x30, 0),
-        ("e4m3fn_rsqrt", &[0x48], 0x30, 0),
-        ("e4m3fn_hypot", &[0x44, 0x48], 0x4A, 0),
-        ("e4m3fn_negate", &[0x38], 0xB8, 0),
-        ("e4m3fn_abs", &[0xB8], 0x38, 0),
-        ("e4m3fn_copySign", &[0x38, 0x80], 0xB8, 0),
-        ("e4m3fn_minimum", &[0x38, 0xB8], 0xB8, 0),
-        ("e4m3fn_maximum", &[0x38, 0xB8], 0x38, 0),
-        ("e4m3fn_maximum", &[0x38, 0x7F], 0x7F, 0),
-        ("e4m3fn_minimumNumber", &[0x38, 0x7F], 0x38, 0),
-        ("e4m3fn_maximumNumber", &[0x7F, 0xB8], 0xB8, 0),
-        ("e4m3fn_minimumMagnitude", &[0x40, 0xB8], 0xB8, 0),
-        ("e4m3fn_maximumMagnitude", &[0x38, 0xC0], 0xC0, 0),
-        ("e4m3fn_minimumMagnitudeNumber", &[0xC0, 0x7F], 0xC0, 0),
-        ("e4m3fn_maximumMagnitudeNumber", &[0x7F, 0xC0], 0xC0, 0),
+        ("e4m3_rem", &[0x44, 0x40], 0xB8, 0),
+        ("e4m3_fmod", &[0x44, 0x40], 0x38, 0),
+        ("e4m3_sqrt", &[0x48], 0x40, 0),
+        ("e4m3_faa", &[0x38, 0x38, 0x40], 0x48, 0),
+        ("e4m3_recip", &[0x40], 0x30, 0),
+        ("e4m3_rsqrt", &[0x48], 0x30, 0),
+        ("e4m3_hypot", &[0x44, 0x48], 0x4A, 0),
+        ("e4m3_negate", &[0x38], 0xB8, 0),
+        ("e4m3_abs", &[0xB8], 0x38, 0),
+        ("e4m3_copySign", &[0x38, 0x80], 0xB8, 0),
+        ("e4m3_minimum", &[0x38, 0xB8], 0xB8, 0),
+        ("e4m3_maximum", &[0x38, 0xB8], 0x38, 0),
+        ("e4m3_maximum", &[0x38, 0x7F], 0x7F, 0),
+        ("e4m3_minimumNumber", &[0x38, 0x7F], 0x38, 0),
+        ("e4m3_maximumNumber", &[0x7F, 0xB8], 0xB8, 0),
+        ("e4m3_minimumMagnitude", &[0x40, 0xB8], 0xB8, 0),
+        ("e4m3_maximumMagnitude", &[0x38, 0xC0], 0xC0, 0),
+        ("e4m3_minimumMagnitudeNumber", &[0xC0, 0x7F], 0xC0, 0),
+        ("e4m3_maximumMagnitudeNumber", &[0x7F, 0xC0], 0xC0, 0),
         ("e5m2_minimumFinite", &[0xFC, 0x3C], 0x3C, 0),
         ("e5m2_maximumFinite", &[0x7C, 0x3C], 0x3C, 0),
-        ("e4m3fn_clamp", &[0x48, 0x38, 0x40], 0x40, 0),
-        ("e4m3fn_nextUp", &[0x38], 0x39, 0),
-        ("e4m3fn_nextDown", &[0x38], 0x37, 0),
-        ("e4m3fn_scaleB", &[0x38, 0xFFFF_FFFF], 0x30, 0),
-        ("e4m3fn_logB", &[0x4C], 0x40, 0),
-        ("e4m3fn_exp", &[0x38], 0x43, 1),
-        ("e4m3fn_log2", &[0x50], 0x44, 0),
-        ("e4m3fn_cosPi", &[0x38], 0xB8, 0),
+        ("e4m3_clamp", &[0x48, 0x38, 0x40], 0x40, 0),
+        ("e4m3_nextUp", &[0x38], 0x39, 0),
+        ("e4m3_nextDown", &[0x38], 0x37, 0),
+        ("e4m3_scaleB", &[0x38, 0xFFFF_FFFF], 0x30, 0),
+        ("e4m3_logB", &[0x4C], 0x40, 0),
+        ("e4m3_exp", &[0x38], 0x43, 1),
+        ("e4m3_log2", &[0x50], 0x44, 0),
+        ("e4m3_cosPi", &[0x38], 0xB8, 0),
         ("e5m2_log", &[0x00], 0xFC, 8),
-        ("e4m3fn_atan2_to_f16", &[0x00, 0xB8], 0x4248, 1),
-        ("e4m3fn_eq", &[0x00, 0x80], 1, 0),
-        ("e4m3fn_le", &[0x7F, 0x38], 0, 16),
-        ("e4m3fn_lt", &[0xB8, 0x38], 1, 0),
-        ("e4m3fn_eq_signaling", &[0x7F, 0x7F], 0, 16),
-        ("e4m3fn_le_quiet", &[0x7F, 0x38], 0, 0),
+        ("e4m3_atan2_to_f16", &[0x00, 0xB8], 0x4248, 1),
+        ("e4m3_eq", &[0x00, 0x80], 1, 0),
+        ("e4m3_le", &[0x7F, 0x38], 0, 16),
+        ("e4m3_lt", &[0xB8, 0x38], 1, 0),
+        ("e4m3_eq_signaling", &[0x7F, 0x7F], 0, 16),
+        ("e4m3_le_quiet", &[0x7F, 0x38], 0, 0),
         ("e5m2_lt_quiet", &[0x7D, 0x38], 0, 16),
-        ("e4m3fn_totalOrder", &[0x80, 0x00], 1, 0),
-        ("e4m3fn_totalOrder", &[0x00, 0x80], 0, 0),
-        ("e4m3fn,e5m2_mul_to_f16", &[0x44, 0x40], 0x4600, 0),
+        ("e4m3_totalOrder", &[0x80, 0x00], 1, 0),
+        ("e4m3_totalOrder", &[0x00, 0x80], 0, 0),
+        ("e4m3,e5m2_mul_to_f16", &[0x44, 0x40], 0x4600, 0),
     ];
     for (name, operands, word, flags) in cases {
         let mut words = [0; 3];
@@ -215,7 +215,7 @@ fn conversions_follow_the_profile_from_their_source() {
     let torch = Settings { profile: Profile::TorchNosat, ..Settings::default() };
     let to_fp8 = evaluator("f16_to_e4m3fn", &torch);
     assert_eq!(to_fp8.evaluate([0xFE00, 0, 0], 0).unwrap().word, 0x7F);
-    let names = ["f16", "bf16", "e5m2", "e4m3fn", "e4m3fnuz", "e8m0", "e2m1", "f32"];
+    let names = ["f16", "bf16", "e5m2", "e4m3", "e4m3fnuz", "e8m0", "e2m1", "f32"];
     let formats = names.map(|name| name.parse::<Format>().unwrap());
     for profile in Profile::ALL {
         let settings = Settings { profile, ..Settings::default() };

@@ -137,7 +137,7 @@ fn a_mismatch_is_told_with_values() {
     // 1e300 * 1e300 - 1: too far apart for one integer.
     let far = report("f64_mulAdd", "7E37E43C8800759C 7E37E43C8800759C BFF0000000000000 0 00");
     assert!(far.contains("p+1993 - 0x1p+0\n"), "{far}");
-    let third = report("e4m3fn_div", "38 44 2b 00");
+    let third = report("e4m3_div", "38 44 2b 00");
     assert!(third.contains("exact     0x1.5555555555555...p-2\n"), "{third}");
     let back = report("i8_to_e4m3fn", "80 00 00");
     assert!(back.contains("operands  -128\n  exact     -128\n"), "{back}");
@@ -150,7 +150,7 @@ fn a_mismatch_is_told_with_values() {
 
 #[test]
 fn lines_that_are_no_cases_are_counted_and_can_end_the_stream() {
-    let mul = evaluator("e4m3fn_mul", &Settings::default());
+    let mul = evaluator("e4m3_mul", &Settings::default());
     let lines = b"38 38 38 00\n38 38 38\n38 38 38 00 00\n138 38 38 00\n38 38 38 20\n\xff\xfe\n\
         0x38 0X38 38 0\n  \n38\t38 38 00  ";
     let (verdict, reports) = judge(&mul, Strictness::default(), lines);

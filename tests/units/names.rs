@@ -10,12 +10,12 @@ fn texts_round_trip() {
     for (text, printed) in [
         ("volta:f16", "volta:f16"),
         ("VOLTA:F16,f16+F32", "volta:f16"),
-        ("ada:float8_e4m3fn,e5m2+f16", "ada:e4m3fn,e5m2+f16"),
-        ("hopper,f=13:e4m3fn", "hopper:e4m3fn"),
-        ("hopper,promote=128,f=14:e4m3fn", "hopper,f=14,promote=128:e4m3fn"),
+        ("ada:float8_e4m3fn,e5m2+f16", "ada:e4m3,e5m2+f16"),
+        ("hopper,f=13:e4m3", "hopper:e4m3"),
+        ("hopper,promote=128,f=14:e4m3", "hopper,f=14,promote=128:e4m3"),
         ("hopper,floor=none,out=f32@rne:bf16", "hopper,floor=none,out=f32@rne:bf16"),
         ("blackwell:nvfp4", "blackwell:e2m1/16:ue4m3"),
-        ("blackwell:mxfp8-e4m3,mxfp4", "blackwell:e4m3fn/32:e8m0,e2m1/32:e8m0"),
+        ("blackwell:mxfp8-e4m3,mxfp4", "blackwell:e4m3/32:e8m0,e2m1/32:e8m0"),
         ("blackwell:e2m1/16:ue4m3+tensor", "blackwell:e2m1/16:ue4m3"),
         ("cdna3,align2=rz,reach=none:e4m3fnuz", "cdna3,align2=rz,reach=none:e4m3fnuz"),
         (
@@ -62,7 +62,7 @@ fn presets_take_what_they_say() {
         for format in formats {
             for result in [Format::F32, Format::F16, Format::F64] {
                 let taken = Unit::new(preset, format, format, result).is_ok();
-                // "f16, e4m3fn into f32 or f16; bf16 into f32": the part that names the format.
+                // "f16, e4m3 into f32 or f16; bf16 into f32": the part that names the format.
                 let name = format.to_string();
                 let said = preset.takes().split("; ").any(|part| {
                     let (operands, results) = part.split_once("into").unwrap_or((part, ""));
@@ -86,10 +86,7 @@ fn wrong_texts_are_answered() {
         ("hopper", &["\"hopper\" names no operands", "MODEL:A"]),
         ("hopper:f61", &["f16"]),
         ("hopper:", &["format"]),
-        (
-            "hopper:f16,bf16",
-            &["hopper does not multiply f16 by bf16 into f32; it takes f16, e4m3fn"],
-        ),
+        ("hopper:f16,bf16", &["hopper does not multiply f16 by bf16 into f32; it takes f16, e4m3"]),
         ("volta:bf16", &["it takes f16, into f32 or f16"]),
         ("hopper:nvfp4", &["e2m1/16:ue4m3"]),
         ("blackwell:nvfp4,mxfp4", &["does not multiply"]),
@@ -122,7 +119,7 @@ fn wrong_texts_are_answered() {
     for mode in Rounding::DETERMINISTIC {
         assert!(error.contains(&mode.to_string()), "no {mode} in {error}");
     }
-    let error = "custom,l=8:e4m3fn".parse::<Model>().unwrap_err().to_string();
+    let error = "custom,l=8:e4m3".parse::<Model>().unwrap_err().to_string();
     assert!(error.contains("without operands: custom,l=8"), "{error}");
     let across = Input::try_from("e2m1/32x1:e8m0".parse::<BlockFormat>().unwrap());
     assert!(across.unwrap_err().to_string().contains("32x1"));
@@ -149,6 +146,6 @@ fn parameters_can_be_set_in_code() {
     (parameters.products, parameters.fraction) = (7, 20);
     parameters.set("floor=none").unwrap();
     let unit = unit.with_parameters(parameters).unwrap();
-    assert_eq!(unit.to_string(), "custom,l=7,f=20,floor=none:e5m2,e4m3fn");
+    assert_eq!(unit.to_string(), "custom,l=7,f=20,floor=none:e5m2,e4m3");
     assert_eq!(unit.parameters().order, Order::Fused);
 }

@@ -21,7 +21,7 @@ const SIDE: usize = 12;
 /// Operand formats, and what sums their products: matrix units by their presets, and accumulators.
 const PANELS: [(&str, &[&str]); 6] = [
     (
-        "e4m3fn",
+        "e4m3",
         &[
             "ada",
             "hopper",

@@ -64,9 +64,27 @@ pub(crate) fn content_name((words, most): (&str, usize), config: &Config, more: 
     let mut content = config.clone();
     content.data.source = Source::default();
     (content.start.weights, content.start.run) = (String::new(), String::new());
-    let hash = Fingerprint::of((content.to_toml() + more).as_bytes());
+    // As the version before wrote it: its runs are found under the same hash.
+    let hash = Fingerprint::of((content.former_toml() + more).as_bytes());
     let words: String = plain(words).chars().take(most).collect();
     format!("{words}-{hash}")
+}
+
+/// The folder of a run below `parent`. Where a recipe has been written otherwise since it was made, that is the one
+/// whose name ends in the same hash.
+pub(crate) fn run_path(parent: &Path, name: &str) -> PathBuf {
+    let path = parent.join(name);
+    if !name.contains("e4m3") || path.exists() {
+        return path;
+    }
+    let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
+    let is_same = |path: &PathBuf| {
+        let found = path.file_name().and_then(|found| found.to_str());
+        found.is_some_and(|found| {
+            found.rsplit_once('-').map(|of| of.1) == name.rsplit_once('-').map(|of| of.1)
+        })
+    };
+    entries.map(|entry| entry.path()).find(is_same).unwrap_or(path)
 }
 
 /// Refuses runs of which one has no room in memory.
@@ -270,7 +288,7 @@ impl Runner {
 
     /// The folder of a run.
     pub fn folder(&self, name: &str) -> Folder {
-        Folder::new(self.path.join(name))
+        Folder::new(run_path(&self.path, name))
     }
 
     /// Trains what of `runs` is this shard's, not complete and not another process's. `known` are data that

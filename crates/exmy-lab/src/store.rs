@@ -7,7 +7,7 @@
 //! ```
 
 use crate::arm::{Arm, Scale};
-use crate::runner::{Entry, Kind, MakeProbes, Manifest, Run, Runner};
+use crate::runner::{Entry, Kind, MakeProbes, Manifest, Run, Runner, run_path};
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
 use exmy_train::train::config::Config;
@@ -212,7 +212,7 @@ impl Store {
 
     /// The folder of a run.
     pub fn folder(&self, name: &str) -> Folder {
-        Folder::new(self.path.join("runs").join(name))
+        Folder::new(run_path(&self.path.join("runs"), name))
     }
 
     /// What is complete.

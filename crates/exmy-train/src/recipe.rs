@@ -8,7 +8,7 @@
 //! | base | operands of all three products of all linear layers, head included |
 //! |---|---|
 //! | `f32` | untouched |
-//! | a format: `bf16`, `e8m3`, `e4m3fn`, `e8m3@rtz`, ... | that format, to nearest even unless said otherwise |
+//! | a format: `bf16`, `e8m3`, `e4m3`, `e8m3@rtz`, ... | that format, to nearest even unless said otherwise |
 //! | a block format: `mxfp8-e4m3`, `mxfp4`, `nvfp4`, `e2m1/16:e8m0`, ... | that block format, blocks along each product's own reduction axis |
 //! | `rht16>nvfp4`, `clip-e7m7`, ... | any other [`Numbers`] |
 //! | `mxfp8-mix` | `mxfp8-e4m3`; the output gradient in both backward products `mxfp8-e5m2` |
@@ -49,6 +49,8 @@ pub mod hot;
 pub mod mask;
 pub mod memory;
 pub mod numbers;
+#[doc(hidden)]
+pub mod old;
 #[doc(hidden)]
 pub mod plan;
 pub mod rule;

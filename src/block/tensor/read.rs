@@ -40,7 +40,7 @@ impl BlockTensor {
     /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
     /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, None).unwrap();
     /// // A plain format is one block with the scale 1.
-    /// assert_eq!(quantize("e4m3fn", Axis::Cols).format().to_string(), "e4m3fn/tensor:e8m0");
+    /// assert_eq!(quantize("e4m3", Axis::Cols).format().to_string(), "e4m3/tensor:e8m0");
     /// ```
     pub fn format(&self) -> BlockFormat {
         self.format
@@ -97,7 +97,7 @@ impl BlockTensor {
     /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, None).unwrap();
     /// assert_eq!(quantize("mxfp4", Axis::Cols).block(), (1, 32));
     /// assert_eq!(quantize("mxfp4", Axis::Rows).block(), (32, 1));
-    /// assert_eq!(quantize("e4m3fn/row:f32", Axis::Rows).block(), (33, 1)); // a whole column
+    /// assert_eq!(quantize("e4m3/row:f32", Axis::Rows).block(), (33, 1)); // a whole column
     /// ```
     pub fn block(&self) -> (usize, usize) {
         self.block
@@ -189,7 +189,7 @@ impl BlockTensor {
     /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
     /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, None).unwrap();
     /// assert_eq!(quantize("mxfp4", Axis::Cols).packed_scales().len(), 66);
-    /// assert_eq!(quantize("e4m3fn/tensor:f32", Axis::Cols).packed_scales().len(), 4);
+    /// assert_eq!(quantize("e4m3/tensor:f32", Axis::Cols).packed_scales().len(), 4);
     /// ```
     pub fn packed_scales(&self) -> &[u8] {
         &self.scales
@@ -230,7 +230,7 @@ impl BlockTensor {
     ///
     /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
     /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, None).unwrap();
-    /// assert_eq!(quantize("e4m3fn/tensor:f32", Axis::Cols).scales(), [(1.0_f32 / 448.0).to_bits()]);
+    /// assert_eq!(quantize("e4m3/tensor:f32", Axis::Cols).scales(), [(1.0_f32 / 448.0).to_bits()]);
     /// assert_eq!(quantize("mxfp4", Axis::Cols).scales()[..2], [125; 2]); // 2^-2: 1 is 4 of it
     /// ```
     pub fn scales(&self) -> Vec<u32> {

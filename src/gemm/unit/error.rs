@@ -84,7 +84,7 @@ impl fmt::Display for UnitError {
             Self::NoOperands(given) => write!(
                 f,
                 "{given:?} names no operands: MODEL:A, MODEL:A,B or MODEL:A,B+RESULT, such as \
-                 hopper:e4m3fn,e5m2+f32"
+                 hopper:e4m3,e5m2+f32"
             ),
             Self::WithOperands { given, model } => write!(
                 f,

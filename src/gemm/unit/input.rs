@@ -6,7 +6,7 @@ use crate::format::Format;
 
 /// One side of a dot product.
 ///
-/// Its text is a format, or a block format whose blocks run along the sum: `e4m3fn`, `mxfp4`,
+/// Its text is a format, or a block format whose blocks run along the sum: `e4m3`, `mxfp4`,
 /// `e2m1/16:ue4m3`. Of a block format only element, scale and block length matter, and those it
 /// prints; a scale of the whole tensor multiplies the result and is not the unit's business.
 ///

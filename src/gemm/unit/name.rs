@@ -1,8 +1,8 @@
 //! The textual form of units: `PRESET[,KEY=VALUE...]:A[,B][+RESULT]`.
 //!
 //! The right operand is left out where it is as the left one, the result where it is f32, and of
-//! the parameters those that are the preset's. `hopper:e4m3fn`, `hopper:e4m3fn,e5m2+f16`,
-//! `hopper,promote=128:e4m3fn`, `custom,l=8,f=24,floor=none:e5m3`, `blackwell:nvfp4`.
+//! the parameters those that are the preset's. `hopper:e4m3`, `hopper:e4m3,e5m2+f16`,
+//! `hopper,promote=128:e4m3`, `custom,l=8,f=24,floor=none:e5m3`, `blackwell:nvfp4`.
 
 use alloc::string::String;
 use core::fmt;
@@ -99,7 +99,7 @@ impl FromStr for Preset {
 ///
 /// let model: Model = "hopper,promote=128".parse()?;
 /// let unit = model.unit(Format::E4M3FN, Format::E5M2, Format::F32)?;
-/// assert_eq!(unit.to_string(), "hopper,promote=128:e4m3fn,e5m2");
+/// assert_eq!(unit.to_string(), "hopper,promote=128:e4m3,e5m2");
 /// # Ok::<(), exmy::gemm::unit::UnitError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -69,28 +69,24 @@ pub(super) const FACTS: [Facts; 16] = [
     facts(Preset::Volta, "volta", "f16, into f32 or f16"),
     facts(Preset::Turing, "turing", "f16, into f32 or f16"),
     facts(Preset::Ampere, "ampere", "f16 into f32 or f16; bf16, tf32 into f32; f64 into f64"),
-    facts(
-        Preset::Ada,
-        "ada",
-        "f16, e4m3fn, e5m2 into f32 or f16; bf16, tf32 into f32; f64 into f64",
-    ),
+    facts(Preset::Ada, "ada", "f16, e4m3, e5m2 into f32 or f16; bf16, tf32 into f32; f64 into f64"),
     facts(
         Preset::Hopper,
         "hopper",
-        "f16, e4m3fn, e5m2 into f32 or f16; bf16, tf32 into f32; f64 into f64",
+        "f16, e4m3, e5m2 into f32 or f16; bf16, tf32 into f32; f64 into f64",
     ),
-    facts(Preset::HopperMma, "hopper-mma", "e4m3fn, e5m2, into f32 or f16"),
+    facts(Preset::HopperMma, "hopper-mma", "e4m3, e5m2, into f32 or f16"),
     facts(
         Preset::Blackwell,
         "blackwell",
-        "f16, e4m3fn, e5m2, e3m2, e2m3, e2m1 into f32 or f16; bf16, tf32 into f32; f64 into f64; \
+        "f16, e4m3, e5m2, e3m2, e2m3, e2m1 into f32 or f16; bf16, tf32 into f32; f64 into f64; \
          the formats of 8, 6 and 4 bits with scales /32:e8m0 into f32; e2m1 with scales /32:e8m0, \
          /16:e8m0, /16:ue4m3 or /32:ue4m3 on both sides into f32",
     ),
     facts(
         Preset::BlackwellMxf8f6f4,
         "blackwell-mxf8f6f4",
-        "e4m3fn, e5m2, e3m2, e2m3, e2m1 with scales /32:e8m0 on both sides, into f32",
+        "e4m3, e5m2, e3m2, e2m3, e2m1 with scales /32:e8m0 on both sides, into f32",
     ),
     facts(Preset::Cdna1, "cdna1", "f16, bf16, f32, into f32"),
     facts(Preset::Cdna1Tree, "cdna1-tree", "f16, bf16, into f32"),

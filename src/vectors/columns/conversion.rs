@@ -13,7 +13,7 @@ use core::fmt;
 
 /// A conversion that a column records.
 ///
-/// Its text is what the command `exmy convert` takes: `--from f32 --to e4m3fn --profile
+/// Its text is what the command `exmy convert` takes: `--from f32 --to e4m3 --profile
 /// cuda-satfinite`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Conversion {

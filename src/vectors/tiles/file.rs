@@ -19,7 +19,7 @@ const FORMATS: [(&str, Format, u32); 12] = [
     ("f16", Format::F16, 0),
     ("bf16", Format::BF16, 0),
     ("tf32", Format::TF32, 13),
-    ("e4m3fn", Format::E4M3FN, 0),
+    ("e4m3", Format::E4M3FN, 0),
     ("e5m2", Format::E5M2, 0),
     ("f32", Format::F32, 0),
     ("e4m3fnuz", Format::E4M3FNUZ, 0),

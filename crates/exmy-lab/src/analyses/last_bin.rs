@@ -16,7 +16,7 @@ pub(crate) const ASKS: &str = "Reproduced where in every seed more than half of 
      never more than a tenth of the activations; contradicted where none has a twentieth of its gains there at any time. \
      Gains that begin there are the control.";
 
-const FORMATS: [&str; 5] = ["e4m3fn", "e5m2", "e3m2", "e2m3", "e2m1"];
+const FORMATS: [&str; 5] = ["e4m3", "e5m2", "e3m2", "e2m3", "e2m1"];
 /// The share of gains in the last bin that counts as clustered.
 const CLUSTERED: f64 = 0.5;
 /// The share of gains below which nothing clusters.

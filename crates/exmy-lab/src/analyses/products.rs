@@ -17,7 +17,7 @@ const FORMATS: [(&str, &str); 11] = [
     ("BF16", "bf16"),
     ("FP16", "f16"),
     ("FP8 E5M2", "e5m2"),
-    ("FP8 E4M3", "e4m3fn"),
+    ("FP8 E4M3", "e4m3"),
     ("E8M6", "e8m6"),
     ("E8M5", "e8m5"),
     ("E8M4", "e8m4"),

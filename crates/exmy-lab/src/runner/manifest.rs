@@ -6,12 +6,13 @@ use super::old;
 use crate::arm::Scale;
 use exmy::error::{Error, Result};
 use exmy::safetensors::{given, whole};
+use exmy_train::train::config::share_name;
 use exmy_train::train::run::Summary;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// The version of the keys.
-const VERSION: u32 = 1;
+/// The version of the keys. Version 1 has other [names of formats](exmy::text::old).
+const VERSION: u32 = 2;
 
 /// Which command made a folder, and what it says of all runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -97,7 +98,7 @@ impl Manifest {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return old::read(folder),
             text => text.map_err(|error| Error::io("read", &path, error))?,
         };
-        let found: Self = serde_json::from_slice(&text).map_err(|error| {
+        let mut found: Self = serde_json::from_slice(&text).map_err(|error| {
             Error::new(format!("{} is no list of runs", path.display())).because(error).hint(
                 "remove it: the command that made the folder, or `exmy train --resume`, writes it anew",
             )
@@ -108,7 +109,23 @@ impl Manifest {
                 Error::new(what).hint(format!("this program reads versions up to {VERSION}"))
             );
         }
+        if found.version < VERSION {
+            found.modernize();
+        }
         Ok(Some(found))
+    }
+
+    /// Gives today's names to the formats in it.
+    pub(super) fn modernize(&mut self) {
+        self.version = VERSION;
+        for entry in &mut self.runs {
+            for (_, recipe) in
+                self.keys.iter().zip(&mut entry.values).filter(|(key, _)| *key == "recipe")
+            {
+                *recipe = share_name(recipe);
+            }
+            entry.result = entry.result.take().map(Summary::modern);
+        }
     }
 
     /// Writes it, and takes away what earlier versions had in its place.

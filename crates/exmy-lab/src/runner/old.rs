@@ -74,7 +74,9 @@ pub(super) fn read(path: &Path) -> Result<Option<Manifest>> {
             result,
         };
         let runs = runs.into_iter().map(entry).collect();
-        return Ok(Some(Manifest::new(Kind::Sweep, keys, runs)));
+        let mut found = Manifest::new(Kind::Sweep, keys, runs);
+        found.modernize();
+        return Ok(Some(found));
     }
     let file = path.join("summary.json");
     if path.join("config.toml").is_file() || path.join("metrics.jsonl").is_file() {
@@ -87,7 +89,10 @@ pub(super) fn read(path: &Path) -> Result<Option<Manifest>> {
     };
     let configs = runs.iter().map(|run| Folder::new(path.join(&run.folder)).config());
     let (keys, values) = labelled(&configs.collect::<Result<Vec<_>>>()?);
-    let entry = |(Compared { folder, result }, values)| Entry { folder, values, result };
+    let entry = |(Compared { folder, result }, values)| {
+        let result = result.map(Summary::modern);
+        Entry { folder, values, result }
+    };
     let runs = runs.into_iter().zip(values).map(entry).collect();
     Ok(Some(Manifest::new(Kind::Train { data, reference }, keys, runs)))
 }

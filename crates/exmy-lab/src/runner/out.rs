@@ -237,7 +237,9 @@ impl OutFolder {
         };
         let entries: Vec<Entry> = plan.runs.iter().zip(&plan.values).map(entry).collect();
         let planned = |entries: &[Entry]| -> Vec<String> {
-            entries.iter().map(|entry| entry.folder.clone()).collect()
+            // The hash at the end says all; the words before it may have been written otherwise.
+            let hash = |entry: &Entry| entry.folder.rsplit('-').next().map(str::to_owned);
+            entries.iter().filter_map(hash).collect()
         };
         if Manifest::read(path)?.is_none() {
             let manifest = Manifest::new(Kind::Sweep, plan.keys.clone(), entries.clone());

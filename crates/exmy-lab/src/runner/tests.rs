@@ -1,4 +1,5 @@
 use super::*;
+use exmy_train::train::config::sealed;
 use exmy_train::train::preset::preset;
 use std::sync::atomic::AtomicUsize;
 
@@ -220,4 +221,45 @@ fn sweeps_of_earlier_versions_are_gone_on_with() {
     let other = crate::sweep::Plan { runs: other.runs[..1].to_vec(), ..other };
     let error = OutFolder::of_sweep(path, &other).unwrap_err().to_string();
     assert!(error.contains("folder of another plan"), "{error}");
+}
+
+/// A run of the version before, whose recipe had another name, is gone on with in its folder, and is the same run.
+#[test]
+fn runs_with_former_names_of_formats_are_gone_on_with() {
+    let root = tempfile::tempdir().unwrap();
+    let (old, new) = (root.path().join("old"), root.path().join("new"));
+    std::fs::create_dir(&old).unwrap();
+    for (recipe, was) in [("e4m3", "e4m3fn"), ("e4m3-ieee", "e4m3")] {
+        let run = tiny(recipe, 1);
+        let (words, hash) = run.name.rsplit_once('-').unwrap();
+        assert_eq!(words, recipe);
+        let folder = Folder::new(old.join(format!("{was}-{hash}")));
+        folder.create(&run.config).unwrap();
+        let text = run.config.former_toml();
+        assert!(text.contains(&format!("version = 2\nrecipe = {was:?}\n")), "{text}");
+        std::fs::write(folder.config_file(), sealed(&text)).unwrap();
+        let runs = [run];
+        for path in [&old, &new] {
+            assert_eq!(Runner::new(path).work(&runs, None, &Silent).unwrap(), End::default());
+        }
+        let fresh = Folder::new(new.join(&runs[0].name));
+        assert_eq!(folder.metrics().unwrap(), fresh.metrics().unwrap());
+        assert_eq!(folder.summary().unwrap(), fresh.summary().unwrap());
+        // A summary that the version before wrote reads in today's names.
+        let summary = std::fs::read_to_string(folder.summary_file()).unwrap();
+        let summary = summary
+            .replace("\"version\": 3", "\"version\": 2")
+            .replace(&format!("{recipe:?}"), &format!("{was:?}"));
+        assert!(summary.contains(&format!("\"recipe\": {was:?}")), "{summary}");
+        std::fs::write(folder.summary_file(), summary).unwrap();
+        assert_eq!(folder.summary().unwrap(), fresh.summary().unwrap());
+        std::fs::write(folder.path().join("mark"), "").unwrap();
+        assert!(Runner::new(&old).folder(&runs[0].name).path().join("mark").is_file());
+    }
+    assert_eq!(std::fs::read_dir(&old).unwrap().count(), 2, "nothing was begun anew");
+    // Manifests, too.
+    let list = r#"{"version":1,"kind":"sweep","keys":["recipe","seed"],"runs":[{"folder":"runs/e4m3-1","values":["e4m3","1"]}]}"#;
+    std::fs::write(root.path().join("manifest.json"), list).unwrap();
+    let found = super::Manifest::read(root.path()).unwrap().unwrap();
+    assert_eq!(found.runs[0].values, ["e4m3-ieee", "1"]);
 }

@@ -64,7 +64,7 @@ fn malformed_lines_are_told_and_do_not_end_the_stream() {
     assert!(code == 1 && err.contains("longer than"), "{err}");
 }
 
-/// CUDA, OCP, PyTorch and ONNX have E4M3FN, not the format that E4M3 names here.
+/// CUDA, OCP, PyTorch and ONNX have E4M3FN, not the IEEE-like formats of 8 bits.
 #[test]
 fn a_profile_of_those_who_lack_the_format_is_remarked_on() {
     let to = |format, profile| {
@@ -72,26 +72,40 @@ fn a_profile_of_those_who_lack_the_format_is_remarked_on() {
         with_input(&words, b"3f800000\n")
     };
     for profile in ["cuda-satfinite", "ocp-sat", "ocp-nonsat", "torch", "onnx", "cuda-nosat"] {
-        let (code, out, err) = to("E4M3", profile);
-        assert_eq!((code, out.as_str(), err.lines().count()), (0, "38\n", 1), "{profile}");
-        assert!(err.starts_with("note: ") && err.contains("e4m3fn"), "{err}");
-        assert!(err.contains(profile), "{err}");
-        assert_eq!(to("e3m4", profile).2.lines().count(), 1);
+        for (format, code) in [("E4M3-ieee", "38\n"), ("e3m4", "30\n")] {
+            let (exit, out, err) = to(format, profile);
+            assert_eq!((exit, out.as_str(), err.lines().count()), (0, code, 1), "{profile}");
+            assert!(err.starts_with("note: ") && err.contains(profile), "{err}");
+            assert!(err.contains(&format.to_lowercase()), "{err}");
+        }
         assert_eq!(to("e4m3fn", profile).2, "");
     }
-    // Elsewhere it may be meant, but OCP's E4M3 is another.
-    for profile in ["ieee", "p3109", "x86"] {
-        let err = to("E4M3", profile).2;
-        assert!(err.contains("OCP") && err.contains("e4m3fn") && err.lines().count() == 1, "{err}");
-        assert_eq!(to("e3m4", profile).2, "", "{profile}");
+    for format in ["e4m3-ieee", "e3m4"] {
+        assert_eq!(to(format, "ml-dtypes").2, "");
+        assert_eq!(to(format, "ieee").2, "");
     }
-    assert_eq!(to("e4m3", "ml-dtypes").2, "");
-    let words = ["convert", "--from", "e4m3", "--to", "f32", "--profile", "torch"];
+    let words = ["convert", "--from", "e4m3-ieee", "--to", "f32", "--profile", "torch"];
     assert_eq!(with_input(&words, b"38\n").2.lines().count(), 1);
-    let words = ["verify", "f32_to_e4m3", "--profile", "cuda-satfinite"];
-    let (code, out, err) = with_input(&words, b"3f800000 38 00\n");
-    assert_eq!((code, out.as_str()), (0, "1 passed, 0 failed\n"));
-    assert!(err.starts_with("note: ") && err.lines().count() == 1, "{err}");
+}
+
+/// What `e4m3` means is said once where it was typed, as its meaning changed.
+#[test]
+fn the_change_of_e4m3_is_noted_where_it_is_typed() {
+    let note = "note: e4m3 is OCP's (largest 448); the IEEE-like format is e4m3-ieee\n";
+    let convert = |from, to| with_input(&["convert", "--from", from, "--to", to], b"7e\n");
+    // 448, which the IEEE-like format does not have: its code 7e is NaN.
+    assert_eq!(convert("E4M3", "e4m3"), (0, "7e\n".to_owned(), note.to_owned()));
+    assert_eq!(convert("e4m3", "f32").1, "43e00000\n");
+    assert_eq!(convert("e4m3-ieee", "f32").1, "7fe00000\n");
+    for quiet in ["e4m3fn", "e4m3-ieee", "e4m3fnuz", "float8_e4m3", "F8_E4M3", "ue4m3"] {
+        assert_eq!(with_input(&["formats", quiet], b"").2, "", "{quiet}");
+    }
+    for function in ["f32_to_e4m3", "e4m3_sqrt"] {
+        assert_eq!(with_input(&["vectors", function, "--count", "1"], b"").2, note);
+    }
+    assert_eq!(with_input(&["formats", "e4m3b8"], b"").2, note);
+    // Blocks and bundles have names of their own.
+    assert_eq!(with_input(&["formats", "mxfp8-e4m3"], b"").2.matches("note").count(), 0);
 }
 
 /// The table of docs/verification.md, with f32 codes of 31/32, 5/8 and 1/2 of 2^-6.
@@ -152,7 +166,7 @@ fn stochastic_modes_tell_their_bits() {
 fn misuse_is_answered() {
     for (arguments, parts) in [
         (&["convert", "--from", "f32"][..], &["--to"][..]),
-        (&["convert", "--from", "f32", "--to", "e4m3nf"], &["e4m3nf", "did you mean e4m3fn"]),
+        (&["convert", "--from", "f32", "--to", "e4m3nf"], &["e4m3nf", "did you mean e4m3"]),
         (&["convert", "--from", "f32", "--to", "f16", "--round", "rnee"], &["did you mean rne"]),
         (&["convert", "--from", "f32", "--to", "f16", "--profile", "cuda"], &["cuda-satfinite"]),
         (&["convert", "--from", "f32", "--to", "f16", "--flag"], &["--flags"]),

@@ -20,7 +20,7 @@ fn recorded_tiles_are_judged() {
     assert_eq!(code, 1);
     for part in [
         ": 144 elements, ",
-        " mismatches\nhopper,f=14:e4m3fn\ntile ",
+        " mismatches\nhopper,f=14:e4m3\ntile ",
         "recorded 0x",
         "align to 2^",
         "round rtz to e8m13",

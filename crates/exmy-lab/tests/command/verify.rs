@@ -94,7 +94,7 @@ fn a_stream_with_malformed_lines_is_not_clean() {
     let (code, out, err) = with_input(&["verify", "e4m3fn_mul"], lines);
     assert_eq!((code, out.as_str()), (1, "2 passed, 0 failed, 2 malformed\n"));
     assert!(err.contains("line 2: 3 words instead of 4"), "{err}");
-    assert!(err.contains("expected: e4m3fn, e4m3fn, e4m3fn (result), flags (00 to 1f)"), "{err}");
+    assert!(err.contains("expected: e4m3, e4m3, e4m3 (result), flags (00 to 1f)"), "{err}");
     assert!(err.contains("line 5: \"\\x80\": byte 0x80"), "{err}");
     let (code, out, _) = with_input(&["verify", "e4m3fn_mul", "--strict"], lines);
     assert_eq!((code, out.as_str()), (2, "1 passed, 0 failed, 1 malformed\n"));

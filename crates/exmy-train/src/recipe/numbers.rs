@@ -5,7 +5,7 @@
 //! `[prior>>]quantizer[@across][@joined][@shared][@windowN][@by-position][@fresh]`:
 //!
 //! * a [quantizer](exmy::quantizer): `bf16`, `mxfp4@sr8`, `bf16>rht16>nvfp4`;
-//! * `f16/tensor:e8m0@rceil>>e4m3fn/tensor:e8m0@rceil`: one quantizer, then another;
+//! * `f16/tensor:e8m0@rceil>>e4m3/tensor:e8m0@rceil`: one quantizer, then another;
 //! * `clip-e7m7`, `clip-e7m7>>e8m3@rtz`: a [clipped range](super::clip), then a quantizer;
 //! * `mask0`: bfloat16 with so many mantissa bits (0 to 7), the others cleared, NaN kept;
 //! * `zero`: nothing but zeros, for gradients that are dropped;
@@ -292,7 +292,7 @@ impl Numbers {
         let whole = block.is_some_and(|f| f.shape == Shape::Tensor && !f.tensor_scale);
         if self.window > 0 && !whole {
             return fail(format!(
-                "{text:?}: a window is for one scale a tensor, as e4m3fn/tensor:e8m0@rceil has"
+                "{text:?}: a window is for one scale a tensor, as e4m3/tensor:e8m0@rceil has"
             ));
         }
         let mx = block.is_some_and(|f| matches!(f.shape, Shape::Along(_)) && f.rule.is_power());

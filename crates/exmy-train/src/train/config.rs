@@ -19,13 +19,15 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 use toml::{Table, Value};
 
+mod old;
 mod overlay;
 
+pub use old::{read_table, share_name};
 use overlay::overlay;
-pub use overlay::read_table;
 
-/// Version of the keys and their meaning; a file of another version is refused.
-pub const VERSION: u32 = 2;
+/// Version of the keys and their meaning. A file of version 2 is [read](read_table), too: it has other
+/// [names of formats](exmy::text::old).
+pub const VERSION: u32 = 3;
 
 /// Windows of one forward pass of an evaluation; part of the definition where a recipe has scales of
 /// whole tensors.
@@ -311,7 +313,8 @@ impl Config {
             && version != i64::from(VERSION)
         {
             return Err(Error::new(format!(
-                "the configuration has version {version}, this program reads version {VERSION}"
+                "the configuration has version {version}, this program reads versions {} and {VERSION}",
+                VERSION - 1
             )));
         }
         table.try_into().map_err(|error: toml::de::Error| Error::new(error.message().to_owned()))

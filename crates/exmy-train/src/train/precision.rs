@@ -5,9 +5,10 @@
 //! switches of a recipe, at `[[at]]`, at `[[when]]`, after a rollback.
 
 use crate::nn::site::Product;
-use crate::recipe::{Plan, Recipe};
+use crate::recipe::Plan;
 use crate::train::config::Config;
 use crate::train::record::{Event, Metrics};
+use crate::train::trigger::Part;
 use exmy::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -82,6 +83,11 @@ impl fmt::Display for Span {
     }
 }
 
+/// What the rule of this number, from 1, changes.
+fn then<T>(rules: &[T], number: usize, part: fn(&T) -> &Part) -> Option<&Part> {
+    rules.get(number.checked_sub(1)?).map(part)
+}
+
 /// The spans of a run up to step `end`, whose lines so far are `lines`; changes that only a later line
 /// can tell of are not foreseen.
 ///
@@ -91,17 +97,27 @@ pub fn spans(config: &Config, lines: &[Metrics], end: u64) -> Result<Vec<Span>> 
     let layout = config.model.layout();
     let branch = config.start.is_branch();
     let begin = if branch { config.start.step } else { 0 };
-    let mut recipes = vec![(begin, config.recipe.clone())];
+    let mut recipe = config.recipe.clone();
+    let mut recipes = vec![(begin, recipe.clone())];
     // A branch has the lines of the run it left, whose changes are not its own.
     for line in lines.iter().filter(|line| !branch || line.step > begin) {
         for event in &line.events {
-            let (from, text) = match event {
-                Event::At { recipe, .. } | Event::When { recipe, .. } => (line.step, recipe),
-                Event::Rollback { to, recipe, .. } => (*to, recipe),
+            // By the rules, not by the text of the line, which may be an earlier version's.
+            let (from, then) = match event {
+                Event::At { rule, .. } => (line.step, then(&config.at, *rule, |at| &at.then)),
+                Event::When { rule, .. } => {
+                    (line.step, then(&config.when, *rule, |when| &when.then))
+                }
+                Event::Rollback { rule, to, .. } => {
+                    (*to, then(&config.when, *rule, |when| &when.then))
+                }
                 Event::Diverged { .. } => continue,
             };
-            let fault = |error| Error::new(format!("step {}: {error}", line.step));
-            recipes.push((from, text.parse::<Recipe>().map_err(fault)?));
+            let fault = |error: Error| Error::new(format!("step {}: {error}", line.step));
+            let then =
+                then.ok_or_else(|| fault(Error::new("a change by a rule that is not there")))?;
+            recipe = then.change(&recipe).map_err(fault)?;
+            recipes.push((from, recipe.clone()));
         }
     }
     let mut spans: Vec<Span> = Vec::new();

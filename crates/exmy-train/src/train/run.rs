@@ -79,6 +79,26 @@ pub struct Summary {
     pub records: Option<Digests>,
 }
 
+impl Summary {
+    /// One that the version before wrote, in the [names of formats](exmy::text::old) of today.
+    #[must_use]
+    pub fn modern(mut self) -> Self {
+        if self.version < config::VERSION {
+            self.version = config::VERSION;
+            self.recipe = config::share_name(&self.recipe);
+            for span in &mut self.precision {
+                for shares in [&mut span.forward, &mut span.grad_input, &mut span.grad_weight] {
+                    *shares = shares
+                        .iter()
+                        .map(|(name, share)| (config::share_name(name), *share))
+                        .collect();
+                }
+            }
+        }
+        self
+    }
+}
+
 /// The mean loss of the last tenth of the steps, at least one; `None` where there is no loss.
 fn tail_loss(lines: &[Metrics]) -> Option<f64> {
     let trained = lines.iter().filter(|line| line.step > 0);

@@ -1,4 +1,5 @@
 mod checkpoint;
+mod config;
 mod control;
 mod data;
 mod digest;

@@ -21,8 +21,8 @@ use std::io::{stdin, stdout};
 ///
 /// Every such line is told, and lines count from 1.
 ///
-/// `e4m3` is the IEEE-like format, as in ml_dtypes; what OCP, CUDA and PyTorch call E4M3 is
-/// `e4m3fn`. A code of tf32 has 19 bits, the upper ones of the binary32 word that hardware reads:
+/// `e4m3` is the format that OCP, CUDA and PyTorch call so; the IEEE-like one of ml_dtypes is
+/// `e4m3-ieee`. A code of tf32 has 19 bits, the upper ones of the binary32 word that hardware reads:
 /// `--from f32 --to tf32 --round rtz` is what dropping the lower 13 gives, and the code shifted
 /// left by 13 is the word.
 ///
@@ -31,7 +31,7 @@ use std::io::{stdin, stdout};
 /// line.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Format of the codes read: e4m3fn, bf16, f32, binary8p3se, or any other
+    /// Format of the codes read: e4m3, bf16, f32, binary8p3se, or any other
     #[arg(long, value_name = "FORMAT")]
     from: Format,
     /// Format of the codes printed

@@ -13,8 +13,8 @@ use std::io::{self, Write};
 /// Show a dot product as a matrix unit computes it, step by step
 ///
 /// UNIT is MODEL:A, MODEL:A,B or MODEL:A,B+RESULT: a model, the formats of the operands and that of
-/// addend and result (f32 unless said): hopper:e4m3fn, ada:f16+f16, blackwell:nvfp4. Parameters stand
-/// behind the model: hopper,f=14:e4m3fn. The formats may be an option of their own.
+/// addend and result (f32 unless said): hopper:e4m3, ada:f16+f16, blackwell:nvfp4. Parameters stand
+/// behind the model: hopper,f=14:e4m3. The formats may be an option of their own.
 ///
 /// Operands are numbers, which are rounded to nearest even, or codes: 0x followed by hexadecimal
 /// digits. A number in C's hexadecimal form has an exponent: 0x1.8p-3.

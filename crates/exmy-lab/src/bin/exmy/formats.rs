@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         [format] if arguments.csv => csv::text(format)?,
         _ if arguments.csv => {
             return Err(Error::new(format!("--csv takes one format, not {}", formats.len()))
-                .hint("for example: exmy formats e4m3fn --csv"));
+                .hint("for example: exmy formats e4m3 --csv"));
         }
         _ if arguments.markdown => markdown::text(&catalog()),
         [] => table::text(&catalog()) + table::NOTE,

@@ -129,6 +129,7 @@ fn main() -> ExitCode {
         show::error(&Error::new(error.to_string()));
         return ExitCode::from(MISUSE);
     }
+    settings::remark_on_e4m3(std::env::args_os().skip(1));
     let result = match arguments.command {
         Command::Train(arguments) => train::run(*arguments),
         Command::Sweep(arguments) => sweep::run(&arguments),

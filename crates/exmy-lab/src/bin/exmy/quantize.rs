@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     /// What stands where no third argument does.
     #[arg(hide = true)]
     third: Option<String>,
-    /// Format, block format or quantizer: e4m3fn, mxfp8-e4m3, mxfp4, nvfp4, e2m1/16:e8m0, mxfp4@sr8
+    /// Format, block format or quantizer: e4m3, mxfp8-e4m3, mxfp4, nvfp4, e2m1/16:e8m0, mxfp4@sr8
     #[arg(long, value_name = "FORMAT", required_unless_present = "dequantize")]
     to: Option<Quantizer>,
     /// Axis along which blocks lie, from 0, or from -1 for the last [default: -1]
@@ -155,7 +155,7 @@ impl Arguments {
         };
         if to.target == Target::None {
             return Err(Error::new(format!("--to {to} rounds nothing"))
-                .hint("name a format or block format: e4m3fn, mxfp4, nvfp4, e2m1/16:e8m0"));
+                .hint("name a format or block format: e4m3, mxfp4, nvfp4, e2m1/16:e8m0"));
         }
         let quantizer = self.quantizer(to)?;
         self.unused(&quantizer).map_or(Ok(()), Err)?;
@@ -191,7 +191,7 @@ impl Arguments {
                 "{option} {value} is about the scales of blocks, but only block formats have scales, \
                  and {target} is none"
             ))
-            .hint("leave it out, or name a block format: mxfp8-e4m3, nvfp4, e4m3fn/32:e8m0")),
+            .hint("leave it out, or name a block format: mxfp8-e4m3, nvfp4, e4m3/32:e8m0")),
         }
         };
         let mut quantizer = to;
@@ -257,9 +257,8 @@ impl Arguments {
         if let (Some(axis), Target::Format(format)) = (self.axis, quantizer.target) {
             let what = format!("--axis {axis} is where blocks lie, and {format} has none");
             return Some(
-                Error::new(what).hint(
-                    "leave it out, or name a block format: mxfp8-e4m3, nvfp4, e4m3fn/32:e8m0",
-                ),
+                Error::new(what)
+                    .hint("leave it out, or name a block format: mxfp8-e4m3, nvfp4, e4m3/32:e8m0"),
             );
         }
         if let (Some(seed), false) = (self.seed, quantizer.is_stochastic()) {

@@ -8,6 +8,7 @@ use exmy::math::IntInvalid;
 use exmy::round::{Overflow, Profile, Rounding, Tininess};
 use exmy::vectors::function::{Evaluator, Kind, Settings};
 use std::cell::RefCell;
+use std::ffi::OsString;
 use std::hint::black_box;
 use std::io::{self, BufWriter, Read, Write};
 
@@ -202,25 +203,43 @@ impl<T: Write> Write for Shown<'_, T> {
     }
 }
 
-/// Says on stderr where E4M3 is likely to be another format than was meant, or a profile's rules are
-/// applied to one that its source does not have: E4M3 and E3M4 as IEEE would make them exist in
-/// ml_dtypes, LLVM and on AWS Trainium, while what OCP, NVIDIA, PyTorch and ONNX call E4M3 is E4M3FN.
+/// Says on stderr where a profile's rules are applied to a format that its source does not have: E4M3 and E3M4 as
+/// IEEE would make them exist in ml_dtypes, LLVM and on AWS Trainium alone.
 pub(crate) fn remark_on(profile: Profile, formats: &[Format]) {
     let name = profile.to_string();
     let lacks = ["cuda", "ocp", "torch", "onnx"].iter().any(|source| name.starts_with(source));
-    let e4m3 = formats.contains(&Format::E4M3_IEEE);
-    if e4m3 && lacks {
-        tell!(
-            "note: e4m3 is the IEEE-like format (largest 240), which {name} does not have; what \
-             its source calls E4M3 is e4m3fn"
-        );
-    } else if e4m3 && profile != Profile::MlDtypes {
-        tell!(
-            "note: e4m3 is the IEEE-like format (largest 240); what OCP calls E4M3 is e4m3fn \
-             (largest 448)"
-        );
-    } else if lacks && formats.contains(&Format::E3M4) {
-        tell!("note: {name} does not have e3m4; its rules are those of the nearest format");
+    let foreign =
+        [Format::E4M3_IEEE, Format::E3M4].into_iter().find(|format| formats.contains(format));
+    if let Some(format) = foreign.filter(|_| lacks) {
+        tell!("note: {name} does not have {format}; its rules are those of the nearest format");
+    }
+}
+
+/// Whether `e4m3` is written in an argument, neither with a class nor as a part of another name. A path that
+/// exists is none.
+fn names_e4m3(argument: &str) -> bool {
+    let is_word = |(at, word): (usize, &str)| {
+        let (before, behind) = (&argument[..at], &argument[at + word.len()..]);
+        let behind = behind.strip_prefix(['b', 'B']).map_or(behind, |bias| {
+            bias.trim_start_matches('-').trim_start_matches(|c: char| c.is_ascii_digit())
+        });
+        let begins =
+            before.is_empty() || before.ends_with("_to_") || before.ends_with(['=', ':', ',', '>']);
+        let goes_on =
+            behind.starts_with(|c: char| c.is_ascii_alphanumeric()) || behind.starts_with("-ieee");
+        // The elements of `mxpaper` have always been OCP's.
+        let is_element =
+            ["w=", "a=", "-bp=", "g-ex=", "g-os="].iter().any(|key| before.ends_with(key));
+        begins && !goes_on && !is_element
+    };
+    let lower = argument.to_ascii_lowercase();
+    lower.match_indices("e4m3").any(is_word) && !std::path::Path::new(argument).exists()
+}
+
+/// Says on stderr, for a release, that the meaning of `e4m3` changed, if it was typed.
+pub(crate) fn remark_on_e4m3(mut arguments: impl Iterator<Item = OsString>) {
+    if arguments.any(|argument| names_e4m3(&argument.to_string_lossy())) {
+        tell!("note: e4m3 is OCP's (largest 448); the IEEE-like format is e4m3-ieee");
     }
 }
 

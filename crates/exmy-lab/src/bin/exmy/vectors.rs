@@ -25,7 +25,7 @@ use std::io::stdout;
 #[derive(Args)]
 #[command(after_long_help = crate::operations::list())]
 pub(crate) struct Arguments {
-    /// What is computed: f16_add, e4m3fn_mulAdd_to_f32, f32_to_i32, ...; `exmy verify --help` explains the
+    /// What is computed: f16_add, e4m3_mulAdd_to_f32, f32_to_i32, ...; `exmy verify --help` explains the
     /// names
     function: Function,
     #[command(flatten)]

@@ -17,10 +17,10 @@ use std::ops::ControlFlow;
 /// Reads case lines as testfloat_gen prints them - operands, result and exception flags in
 /// hexadecimal - and prints those that are wrong, then "N passed, M failed".
 ///
-/// FUNCTION is a name of TestFloat with any format: f16_mulAdd, e4m3fn_div, f32_to_bf16,
-/// f16_to_i32, i64_to_e5m2, f16_le_quiet; an operation that TestFloat does not have: e4m3fn_recip,
-/// f16_minimumNumber, bf16_faa; or one of mixed formats: e4m3fn_mulAdd_to_f32,
-/// e4m3fn,e5m2,f32_mulAdd_to_f32.
+/// FUNCTION is a name of TestFloat with any format: f16_mulAdd, e4m3_div, f32_to_bf16,
+/// f16_to_i32, i64_to_e5m2, f16_le_quiet; an operation that TestFloat does not have: e4m3_recip,
+/// f16_minimumNumber, bf16_faa; or one of mixed formats: e4m3_mulAdd_to_f32,
+/// e4m3,e5m2,f32_mulAdd_to_f32.
 ///
 /// Flags: 01 inexact, 02 underflow, 04 overflow, 08 infinite, 10 invalid. Any NaN equals any NaN
 /// unless --check-nans. Under a stochastic mode (srN) the N-bit random integer stands behind the
@@ -35,7 +35,7 @@ use std::ops::ControlFlow;
 #[derive(Args)]
 #[command(after_long_help = crate::operations::list())]
 pub(crate) struct Arguments {
-    /// What was computed: f16_add, e4m3fn_mulAdd_to_f32, f32_to_i32, ...
+    /// What was computed: f16_add, e4m3_mulAdd_to_f32, f32_to_i32, ...
     function: Function,
     #[command(flatten)]
     options: Options,

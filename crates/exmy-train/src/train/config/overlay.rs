@@ -67,7 +67,7 @@ fn whole(number: f64) -> Option<i64> {
 ///
 /// # Errors
 /// With the line at fault.
-pub fn read_table(text: &str) -> Result<Table> {
+pub(super) fn parse(text: &str) -> Result<Table> {
     text.parse().map_err(|error: toml::de::Error| {
         let place = error.span().map_or(0, |span| span.start.min(text.len()));
         let number = 1 + text[..place].matches('\n').count();

@@ -193,12 +193,12 @@ impl Folder {
             }
             Err(error) => return Err(Error::io("read", &path, error)),
         };
-        let summary = serde_json::from_slice(&text).map_err(|error| {
+        let summary: Summary = serde_json::from_slice(&text).map_err(|error| {
             Error::new(format!("{} is no summary of a run", path.display())).because(error).hint(
                 "remove it: the run is taken up again at its last checkpoint, and writes it anew",
             )
         })?;
-        Ok(Some(summary))
+        Ok(Some(summary.modern()))
     }
 
     /// Its metrics so far; none if it has not begun.

@@ -11,8 +11,8 @@ fn every_text_reads_back() {
         "nvfp4@across",
         "bf16@rna>mxfp8-e4m3@microxcaling@joined",
         "e5m2@sr8@shared",
-        "e4m3fn/tensor:e8m0@rceil@window16",
-        "f16/tensor:e8m0@rceil>>e4m3fn/tensor:e8m0@rceil",
+        "e4m3/tensor:e8m0@rceil@window16",
+        "f16/tensor:e8m0@rceil>>e4m3/tensor:e8m0@rceil",
         "clip-e7m7",
         "clip-e7m7-outer>>e8m3@rtz",
         "zero",
@@ -40,7 +40,7 @@ fn names_of_the_numbers_alone() {
 fn what_does_not_go_together_is_refused() {
     let message = |text: &str| text.parse::<Numbers>().unwrap_err().to_string();
     assert!(message("mxfp4@window16").contains("one scale a tensor"));
-    assert!(message("e4m3fn/tensor:e8m0@window0").contains("1 to 255"));
+    assert!(message("e4m3/tensor:e8m0@window0").contains("1 to 255"));
     assert!(message("nvfp4@by-position").contains("MX blocks"));
     assert!(message("nvfp4@fresh").contains("no signs"));
     assert!(message("e8m0").contains("no negative numbers"));

@@ -2,6 +2,7 @@ use exmy_train::train::config::Config;
 use exmy_train::train::precision::spans;
 use exmy_train::train::preset::preset;
 use exmy_train::train::record::{Event, Metrics};
+use exmy_train::train::trigger::{At, Part};
 
 fn config(recipe: &str) -> Config {
     let mut config = preset("nano").unwrap();
@@ -51,11 +52,14 @@ fn late_switches_and_events_divide_a_run() {
             }],
         ),
     ];
+    let mut config = config("mxfp4");
+    for (step, then) in [(10, "bf16"), (20, "+out=bf16")] {
+        config.at.push(At { step, then: Part::Text(then.into()) });
+    }
+    let when = toml::from_str("metric = \"loss\"\nabove = 1.0\nthen = \"f32\"\n");
+    config.when.push(when.unwrap());
     let expected = [(0, "mxfp4 100.0 %"), (10, "bf16 100.0 %"), (30, "f32 100.0 %")];
-    assert_eq!(
-        texts(&config("mxfp4"), &lines, 600),
-        expected.map(|(from, text)| (from, text.to_owned()))
-    );
+    assert_eq!(texts(&config, &lines, 600), expected.map(|(from, text)| (from, text.to_owned())));
 }
 
 #[test]

@@ -255,7 +255,7 @@ mod tests {
             let head = text.split("\nCodes").next().unwrap_or_default();
             head.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
         };
-        for name in ["e4m3fn", "e4m3", "e2m1", "bf16", "f64", "int8", "e8m0", "binary8p3se"] {
+        for name in ["e4m3", "e4m3-ieee", "e2m1", "bf16", "f64", "int8", "e8m0", "binary8p3se"] {
             let format: Format = name.parse().unwrap();
             let wide = text(format, WIDTH);
             for width in [NARROW, 47, 60, WIDTH] {
@@ -268,6 +268,6 @@ mod tests {
                 assert_eq!(words(&narrow), words(&wide), "{name} {width}");
             }
         }
-        assert!(text("e4m3fn".parse().unwrap(), 50).contains("\n  F8_E4M3"));
+        assert!(text("e4m3".parse().unwrap(), 50).contains("\n  F8_E4M3"));
     }
 }
