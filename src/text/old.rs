@@ -67,7 +67,7 @@ pub fn modern(text: &str) -> String {
     let mut out = String::new();
     let mut done = 0;
     for end in shapes(&text) {
-        let rest = text[end..].as_bytes();
+        let rest = &text.as_bytes()[end..];
         let is_fn = rest.get(..2).is_some_and(|class| class.eq_ignore_ascii_case(b"fn"));
         if is_fn && !rest.get(2).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_') {
             out += &text[done..end];
