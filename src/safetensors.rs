@@ -31,7 +31,7 @@ pub mod whole;
 mod writer;
 
 pub use dtype::Dtype;
-pub use glob::{Glob, ParseGlobError};
+pub use glob::{Glob, GlobFault, ParseGlobError};
 pub use header::{Entry, Header, MAX_HEADER, Outline};
 #[doc(hidden)]
 pub use header::{extents, quoted};

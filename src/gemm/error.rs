@@ -41,6 +41,7 @@ impl fmt::Display for Side {
 
 /// Why there is no product. Every message names both shapes.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct GemmError {
     /// Rows and columns of A.
     pub a: (usize, usize),

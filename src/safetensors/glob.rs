@@ -99,15 +99,44 @@ impl fmt::Display for Glob {
 
 /// Why a text is no pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParseGlobError(String, &'static str);
+#[non_exhaustive]
+pub struct ParseGlobError {
+    /// The text.
+    pub text: String,
+    /// What is wrong with it.
+    pub why: GlobFault,
+}
+
+/// What is wrong with a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GlobFault {
+    /// It is empty.
+    Empty,
+    /// A `[` has no `]` behind it.
+    Unclosed,
+    /// A range begins behind its end.
+    Range {
+        /// Where it begins.
+        from: char,
+        /// Where it ends.
+        to: char,
+    },
+}
 
 impl fmt::Display for ParseGlobError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:?} is no pattern: {}; `*` is any text, `?` any character, `[a-z]` one of \
-             several, and `[*]` a star",
-            self.0, self.1
+        let Self { text, why } = self;
+        write!(f, "{text:?} is no pattern: ")?;
+        match why {
+            GlobFault::Empty => f.write_str("it is empty")?,
+            GlobFault::Unclosed => f.write_str("a `[` has no `]` behind it")?,
+            GlobFault::Range { from, to } => {
+                write!(f, "the range {from}-{to} begins behind its end")?;
+            }
+        }
+        f.write_str(
+            "; `*` is any text, `?` any character, `[a-z]` one of several, and `[*]` a star",
         )
     }
 }
@@ -118,11 +147,11 @@ impl FromStr for Glob {
     type Err = ParseGlobError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let refuse = |why| ParseGlobError(text.to_owned(), why);
-        let error = || refuse("a `[` has no `]` behind it");
+        let refuse = |why| ParseGlobError { text: text.to_owned(), why };
+        let unclosed = || refuse(GlobFault::Unclosed);
         let chars: Vec<char> = text.chars().collect();
         if chars.is_empty() {
-            return Err(refuse("it is empty"));
+            return Err(refuse(GlobFault::Empty));
         }
         let (mut parts, mut at) = (Vec::new(), 0);
         while let Some(&c) = chars.get(at) {
@@ -136,13 +165,13 @@ impl FromStr for Glob {
                     let mut ranges = Vec::new();
                     // A `]` that comes first is one of the set, as in a shell.
                     while ranges.is_empty() || chars.get(at) != Some(&']') {
-                        let from = *chars.get(at).ok_or_else(error)?;
+                        let from = *chars.get(at).ok_or_else(unclosed)?;
                         let (to, taken) = match (chars.get(at + 1), chars.get(at + 2)) {
                             (Some('-'), Some(&to)) if to != ']' => (to, 3),
                             _ => (from, 1),
                         };
                         if from > to {
-                            return Err(refuse("a range begins behind its end"));
+                            return Err(refuse(GlobFault::Range { from, to }));
                         }
                         at += taken;
                         ranges.push((from, to));
@@ -186,8 +215,20 @@ mod tests {
         for (glob, name, expected) in cases {
             assert_eq!(glob.parse::<Glob>().unwrap().matches(name), expected, "{glob} {name}");
         }
-        for text in ["", "[", "[a", "[]", "[!]", "x[a-", "[z-a]", "x[09-0]"] {
-            assert!(text.parse::<Glob>().is_err(), "{text}");
+        let reversed = |from, to| GlobFault::Range { from, to };
+        let refused = [
+            ("", GlobFault::Empty),
+            ("[", GlobFault::Unclosed),
+            ("[a", GlobFault::Unclosed),
+            ("[]", GlobFault::Unclosed),
+            ("[!]", GlobFault::Unclosed),
+            ("x[a-", GlobFault::Unclosed),
+            ("[z-a]", reversed('z', 'a')),
+            ("x[09-0]", reversed('9', '0')),
+        ];
+        for (text, why) in refused {
+            let error = text.parse::<Glob>().unwrap_err();
+            assert_eq!(error, ParseGlobError { text: text.to_owned(), why });
         }
     }
 

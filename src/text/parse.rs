@@ -14,27 +14,26 @@ use crate::format::{Format, Value};
 use crate::round::{Exact, Rounded, Rules};
 
 /// Why a text is no number, or not one this format can be asked to read.
+///
+/// ```
+/// use exmy::format::Format;
+/// use exmy::round::Rules;
+///
+/// let error = Format::F32.parse("1.5e", &Rules::DEFAULT, 0).unwrap_err();
+/// assert_eq!((error.position, error.found), (4, None)); // the exponent ends before it begins
+/// let error = Format::F32.parse("1,5", &Rules::DEFAULT, 0).unwrap_err();
+/// assert_eq!((error.position, error.found), (1, Some(','))); // a program could try a point
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct ParseNumberError {
     text: Short,
-    position: usize,
-    found: Option<char>,
-    expected: &'static str,
-}
-
-impl ParseNumberError {
     /// Where reading stopped, in bytes from the beginning.
-    ///
-    /// ```
-    /// use exmy::format::Format;
-    /// use exmy::round::Rules;
-    ///
-    /// let error = Format::F32.parse("1.5e", &Rules::DEFAULT, 0).unwrap_err();
-    /// assert_eq!(error.position(), 4); // the exponent ends before it begins
-    /// ```
-    pub fn position(&self) -> usize {
-        self.position
-    }
+    pub position: usize,
+    /// The character there; `None` at the end of the text.
+    pub found: Option<char>,
+    /// What would have been read there, in words.
+    pub expected: &'static str,
 }
 
 impl fmt::Display for ParseNumberError {

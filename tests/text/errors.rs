@@ -26,7 +26,7 @@ fn the_position_is_named() {
     ];
     for (text, position, message) in rows {
         let error = Format::E4M3FN.parse(text, &Rules::DEFAULT, 0).unwrap_err();
-        assert_eq!(error.position(), position, "{text:?}: {error}");
+        assert_eq!(error.position, position, "{text:?}: {error}");
         assert!(error.to_string().contains(message), "{text:?}: {error}");
         assert!(error.to_string().contains("is no number: at position"), "{error}");
     }
