@@ -23,7 +23,7 @@ impl Packed {
     /// use exmy::slice::{View, ViewMut};
     ///
     /// let quantizer: Quantizer = "mxfp4".parse()?;
-    /// let random = Philox::new(0, Stream::new("unused"));
+    /// let random = Philox::new(0, Stream::new("example")); // read by stochastic modes alone
     /// let x = View::new(&[1.0, 2.6, 4.0, -0.5], 2, 2); // 2.6 becomes 3
     /// let w = View::new(&[4.0, 1.0], 1, 2); // one output of two inputs
     /// let x = Packed::quantize(Side::Left, x, Axis::Cols, &quantizer, random)?;
@@ -63,7 +63,7 @@ impl Packed {
     /// use exmy::slice::View;
     ///
     /// let quantizer: Quantizer = "mxfp4".parse()?;
-    /// let random = Philox::new(0, Stream::new("unused"));
+    /// let random = Philox::new(0, Stream::new("example")); // read by stochastic modes alone
     /// let x = View::new(&[7.0, -1.0, 0.2, f32::MIN_POSITIVE], 1, 4);
     /// let (_, found) =
     ///     Packed::quantize_with_statistics(Side::Left, x, Axis::Cols, &quantizer, random)?;

@@ -99,7 +99,7 @@ impl Packed {
     /// use exmy::random::{Philox, Stream};
     /// use exmy::slice::{View, ViewMut};
     ///
-    /// let random = Philox::new(0, Stream::new("unused"));
+    /// let random = Philox::new(0, Stream::new("example")); // read by stochastic modes alone
     /// let quantizer = "mxfp4".parse()?;
     /// let source = |matrix| Source { matrix, quantizer, random };
     /// let (x, w) = ([0.3_f32, 8.0], [1.0_f32, 1.0]);
