@@ -4,7 +4,7 @@
 //! and on a second line what would work. Number formats, views and other lower layers have error
 //! types of their own, which convert into this one.
 
-use crate::shown::printable;
+use crate::shown::printable_path;
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -49,8 +49,7 @@ impl Error {
 
     /// A failed file operation: `doing` as in "cannot `doing` `path`".
     pub fn io(doing: &str, path: &Path, source: io::Error) -> Self {
-        let path = printable(&path.display().to_string());
-        Self::new(format!("cannot {doing} {path}")).because(source)
+        Self::new(format!("cannot {doing} {}", printable_path(path))).because(source)
     }
 }
 

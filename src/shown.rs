@@ -50,6 +50,18 @@ pub fn printable_lines(text: &str) -> String {
     escaped(text, |c| c == '\n')
 }
 
+/// A path in a line of text; `Path::display` leaves in it what acts on a terminal.
+///
+/// ```
+/// # #[cfg(feature = "std")]
+/// assert_eq!(exmy::shown::printable_path("a\n.txt"), "a\\n.txt");
+/// ```
+#[cfg(feature = "std")]
+#[expect(clippy::disallowed_methods, reason = "it is escaped here")]
+pub fn printable_path(path: &(impl AsRef<std::path::Path> + ?Sized)) -> String {
+    printable(&path.as_ref().display().to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -201,7 +201,7 @@ fn links_of_the_pages_lead_somewhere() {
                     || anchors(&fs::read_to_string(&target).unwrap()).contains(heading));
             count += 1;
             if !there {
-                broken.push(format!("{}: {file}#{heading}", page.display()));
+                broken.push(format!("{page:?}: {file}#{heading}"));
             }
         }
     }
@@ -245,7 +245,7 @@ fn without_std_little_is_asked_of_a_target() {
         if modules.contains(&first.trim_end_matches(".rs")) {
             let code = fs::read_to_string(&file).unwrap();
             let found = presumptuous(&code);
-            assert!(found.is_empty(), "{}: {found:#?}", inside.display());
+            assert!(found.is_empty(), "{inside:?}: {found:#?}");
         }
     }
     let ours = "#[cfg(all(target_arch = \"x86_64\", feature = \"std\"))]\nuse std::sync::atomic::AtomicU8;";

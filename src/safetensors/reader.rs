@@ -14,6 +14,7 @@ use std::sync::OnceLock;
 use super::header::{MAX_HEADER, quoted};
 use super::{Entry, Header, Record, given};
 use crate::error::{Error, Result};
+use crate::shown::printable_path;
 
 /// What to do with a model of several files.
 const EACH: &str = "of a model in several files each is done by itself: mkdir -p small; for f in model-*.safetensors; \
@@ -110,18 +111,19 @@ impl Reader<File> {
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let file = given::open(path).map_err(|error| match error.kind() {
-            ErrorKind::IsADirectory => Error::new(format!("{} is a folder", path.display()))
+            ErrorKind::IsADirectory => Error::new(format!("{} is a folder", printable_path(path)))
                 .hint(format!("name one .safetensors file in it; {EACH}")),
             ErrorKind::InvalidInput => {
                 let what = "is no plain file but a pipe, socket or device";
-                Error::new(format!("{} {what}", path.display())).hint(
+                Error::new(format!("{} {what}", printable_path(path))).hint(
                     "tensors are read from their places, some of them twice: write it to a file first",
                 )
             }
             _ => Error::io("read", path, error),
         })?;
         if path.as_os_str().as_encoded_bytes().ends_with(b".safetensors.index.json") {
-            let what = format!("{} lists the files of a model and holds no tensor", path.display());
+            let what =
+                format!("{} lists the files of a model and holds no tensor", printable_path(path));
             return Err(Error::new(what).hint(EACH));
         }
         Self::new(file, path)
@@ -151,7 +153,7 @@ impl<R: Read + Seek> Reader<R> {
         let length = source.seek(SeekFrom::End(0)).map_err(io)?;
         source.seek(SeekFrom::Start(0)).map_err(io)?;
         let not_one = |why: String| {
-            Error::new(format!("{} is no whole safetensors file: {why}", path.display()))
+            Error::new(format!("{} is no whole safetensors file: {why}", printable_path(&path)))
         };
         if length < 8 {
             return Err(not_one(format!(
@@ -183,7 +185,7 @@ impl<R: Read + Seek> Reader<R> {
         }
         let data = 8 + header_bytes;
         let header = Header::parse(&text, length - data).map_err(|error| {
-            Error::new(format!("{} is no whole safetensors file: {error}", path.display()))
+            Error::new(format!("{} is no whole safetensors file: {error}", printable_path(&path)))
         })?;
         Ok(Self { source, path, header, data, buffer: Vec::new(), records: OnceLock::new() })
     }
@@ -221,7 +223,7 @@ impl<R: Read + Seek> Reader<R> {
 
     /// An error about this file.
     pub(super) fn fault(&self, what: impl std::fmt::Display) -> Error {
-        Error::new(format!("{}: {what}", self.path.display()))
+        Error::new(format!("{}: {what}", printable_path(&self.path)))
     }
 
     /// Calls `work` with the bytes of tensor `name`, piece by piece. Each piece but the last has

@@ -20,6 +20,7 @@ use crate::format::Format;
 use crate::quantizer::Target;
 use crate::random::{Philox, Stream};
 use crate::round::Rules;
+use crate::shown::printable_path;
 use crate::slice::{Converter, View, ViewMut};
 
 /// Reads, plans, writes.
@@ -32,7 +33,7 @@ pub(super) fn convert(
     let reader = Reader::open(input)?;
     let same = |a: &Path, b: &Path| fs::canonicalize(a).ok().zip(fs::canonicalize(b).ok());
     if same(input, output).is_some_and(|(a, b)| a == b) {
-        return Err(Error::new(format!("{} is the input", output.display()))
+        return Err(Error::new(format!("{} is the input", printable_path(output)))
             .hint("give the output a name of its own: the input is read until the end"));
     }
     let plan = plan(&reader).map_err(|error| reader.fault(error))?;

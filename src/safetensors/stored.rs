@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::pack::{self, PackError, ScaleLayout};
 use crate::parallel;
 use crate::quantizer::Target;
+use crate::shown::printable_path;
 use crate::slice::{SPAN, decode_into};
 
 /// Codes or values that are taken at a time.
@@ -261,7 +262,7 @@ impl<R: Read + Seek> Reader<R> {
             return Err(self.fault(format!("{} is in {format}, without blocks", quoted(name))));
         };
         let parts = record.parts(name).map_err(|error| self.fault(error))?;
-        let path = self.path().display().to_string();
+        let path = printable_path(self.path());
         let misfit =
             |error: &dyn std::fmt::Display| Error::new(format!("{path}: {}", damaged(name, error)));
         let fold = record.fold();

@@ -14,6 +14,7 @@ use super::header::quoted;
 use super::whole::{self, WholeFile};
 use super::{Header, Outline};
 use crate::error::{Error, Result};
+use crate::shown::printable_path;
 
 /// A safetensors file that is being written.
 ///
@@ -63,14 +64,15 @@ impl Writer {
         metadata: BTreeMap<String, String>,
     ) -> Result<Self> {
         let path = path.as_ref();
-        let header = Header::lay_out(tensors, metadata)
-            .map_err(|error| Error::new(format!("cannot write {}: {error}", path.display())))?;
+        let header = Header::lay_out(tensors, metadata).map_err(|error| {
+            Error::new(format!("cannot write {}: {error}", printable_path(path)))
+        })?;
         let is_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
         if fs::metadata(path).is_ok_and(|found| !found.is_file())
             || path.file_name().is_none()
             || is_folder
         {
-            return Err(Error::new(format!("{} is no plain file", path.display())).hint(
+            return Err(Error::new(format!("{} is no plain file", printable_path(path))).hint(
                 "the output is a new file, or one that is replaced when the new one is whole",
             ));
         }
@@ -88,7 +90,7 @@ impl Writer {
             let missing = error.kind() == std::io::ErrorKind::NotFound;
             let error = Error::io("write", path, error);
             if missing {
-                let folder = whole::split(path).0.display();
+                let folder = printable_path(whole::split(path).0);
                 return error
                     .hint(format!("there is no folder {folder}, which is not made either"));
             }
@@ -132,17 +134,16 @@ impl Writer {
     /// If there is no such tensor, it would have more bytes than announced, or writing fails.
     pub fn write(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
         let path = self.file.path().to_owned();
-        let entry = self
-            .header
-            .get(name)
-            .map_err(|error| Error::new(format!("cannot write to {}: {error}", path.display())))?;
+        let entry = self.header.get(name).map_err(|error| {
+            Error::new(format!("cannot write to {}: {error}", printable_path(&path)))
+        })?;
         let before = self.written.get(name).copied().unwrap_or(0);
         let after = before + bytes.len() as u64;
         if after > entry.bytes() {
             return Err(Error::new(format!(
                 "tensor {} of {} has {} bytes, and {after} were to be written",
                 quoted(name),
-                path.display(),
+                printable_path(&path),
                 entry.bytes()
             )));
         }
@@ -182,7 +183,7 @@ impl Writer {
             if written != entry.bytes() {
                 return Err(Error::new(format!(
                     "{} is not whole: {written} of the {} bytes of tensor {} were written",
-                    path.display(),
+                    printable_path(&path),
                     entry.bytes(),
                     quoted(&entry.name)
                 )));

@@ -33,7 +33,7 @@ fn every_recorded_result_is_the_models() {
         let mut elements = 0;
         for path in &files {
             let (wrong, all) = mismatches(path, &named(path));
-            assert_eq!(wrong, 0, "{}", path.display());
+            assert_eq!(wrong, 0, "{path:?}");
             elements += all;
         }
         assert_eq!((files.len(), elements), (files_there, elements_there), "{folder}");
@@ -107,7 +107,7 @@ fn recordings_elsewhere() {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "tiles") {
-            assert_eq!(mismatches(&path, &named(&path)).0, 0, "{}", path.display());
+            assert_eq!(mismatches(&path, &named(&path)).0, 0, "{path:?}");
         }
     }
 }

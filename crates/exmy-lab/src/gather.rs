@@ -4,6 +4,7 @@ use crate::runner::{differ, find_run};
 use crate::store::probes_cut_short;
 use exmy::error::{Error, Result};
 use exmy::safetensors::whole;
+use exmy::shown::printable_path;
 use exmy_train::train::config::Config;
 use exmy_train::train::probe::{self, Line};
 use exmy_train::train::record::Metrics;
@@ -206,7 +207,7 @@ fn names(found: &[(PathBuf, Config)]) -> Vec<String> {
         name
     };
     let names: Vec<String> = found.iter().map(|(_, config)| name(config)).collect();
-    let paths = || found.iter().map(|(path, _)| path.display().to_string()).collect();
+    let paths = || found.iter().map(|(path, _)| printable_path(path)).collect();
     let mut sorted = names.clone();
     sorted.sort();
     sorted.dedup();
@@ -223,13 +224,13 @@ pub fn gather(paths: &[PathBuf]) -> Result<(Vec<Found>, Vec<Error>)> {
         let path = &find_run(path);
         if !path.is_dir() {
             let what = if path.exists() { "is a file" } else { "does not exist" };
-            return Err(Error::new(format!("{} {what}", path.display()))
+            return Err(Error::new(format!("{} {what}", printable_path(path)))
                 .hint("name folders of runs, as `exmy train` writes them below runs/"));
         }
         let before = all.len();
         folders(path, DEPTH, &mut all)?;
         if all.len() == before {
-            return Err(Error::new(format!("{} holds no run", path.display()))
+            return Err(Error::new(format!("{} holds no run", printable_path(path)))
                 .hint("a run's folder has a config.toml; name it, or a folder above it"));
         }
     }

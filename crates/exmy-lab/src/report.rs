@@ -24,6 +24,7 @@ use crate::store::{Store, distinct};
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
 use exmy::safetensors::whole::{self, WholeFile};
+use exmy::shown::printable_path;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -104,8 +105,11 @@ fn files_of(id: &str, out: &Path) -> Vec<PathBuf> {
 /// are.
 pub fn check(paper: &Paper, figures: &[&dyn Figure], out: &Path) -> Result<Option<Shown>> {
     if out.exists() && !out.is_dir() {
-        return Err(Error::new(format!("{} is a file, and a report is a folder", out.display()))
-            .hint("name another folder"));
+        return Err(Error::new(format!(
+            "{} is a file, and a report is a folder",
+            printable_path(out)
+        ))
+        .hint("name another folder"));
     }
     let page = out.join("report.html");
     if !page.exists() {
@@ -117,13 +121,14 @@ pub fn check(paper: &Paper, figures: &[&dyn Figure], out: &Path) -> Result<Optio
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let lost = format!("{}{more} would be lost", first.display());
+        let lost = format!("{}{more} would be lost", printable_path(first));
         return Err(Error::new(format!("{lost}: no report of {} is beside", paper.name))
             .hint("name another folder, or take these files away"));
     }
     let standing = standing(paper, out, &page)?;
     if standing.is_none() {
-        let lost = format!("{} is no report of {}, and would be lost", page.display(), paper.name);
+        let lost =
+            format!("{} is no report of {}, and would be lost", printable_path(&page), paper.name);
         return Err(Error::new(lost)
             .hint("name another folder, or take that page and the files beside it away"));
     }

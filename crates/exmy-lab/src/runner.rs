@@ -23,6 +23,7 @@ pub use shard::{ParseShardError, Shard};
 
 use exmy::error::{Error, Result};
 use exmy::parallel;
+use exmy::shown::printable_path;
 use exmy_train::train::config::Config;
 use exmy_train::train::data::{Dataset, Source};
 use exmy_train::train::fingerprint::Fingerprint;
@@ -387,7 +388,7 @@ impl Work<'_> {
                 Ok(Fate::Busy) => queue.busy.push(index),
                 Ok(Fate::Stopped) => self.stop.store(true, Ordering::Relaxed),
                 Err(error) => {
-                    let path = self.folder(index).path().display().to_string();
+                    let path = printable_path(self.folder(index).path());
                     // Some name it themselves.
                     let named = error.to_string().contains(&path);
                     let error = if named { error } else { Error::new(format!("{path}: {error}")) };
@@ -454,7 +455,8 @@ impl Work<'_> {
 
 /// A path as text, as records hold it.
 fn utf8(path: &Path) -> Result<&str> {
-    path.to_str().ok_or_else(|| Error::new(format!("{}: the path is not UTF-8", path.display())))
+    path.to_str()
+        .ok_or_else(|| Error::new(format!("{}: the path is not UTF-8", printable_path(path))))
 }
 
 #[cfg(test)]

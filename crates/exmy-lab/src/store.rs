@@ -10,6 +10,7 @@ use crate::arm::{Arm, Scale};
 use crate::runner::{Entry, Kind, MakeProbes, Manifest, Run, Runner, run_path};
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
+use exmy::shown::printable_path;
 use exmy_train::train::config::Config;
 use exmy_train::train::probe::{self, Line, registry};
 use exmy_train::train::record::Metrics;
@@ -100,7 +101,7 @@ impl Runs<'_> {
         })?;
         let metrics = folder.metrics()?;
         let damaged = |what: String| {
-            let path = folder.path().display();
+            let path = printable_path(folder.path());
             Error::new(format!("{path}: {what}")).hint("remove this folder; it is trained again")
         };
         let last = metrics.last().map_or(0, |line| line.step);

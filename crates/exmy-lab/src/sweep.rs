@@ -17,6 +17,7 @@
 use crate::runner::{Run, content_name};
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
+use exmy::shown::printable_path;
 use exmy_train::train::config::{Config, read_table};
 use exmy_train::train::data::Source;
 use exmy_train::train::preset::preset;
@@ -102,7 +103,7 @@ impl Plan {
             Error::io("read", path, error)
                 .hint("a plan is a TOML file with any keys of a run's config.toml, and [grid]")
         })?;
-        Self::parse(&text).map_err(|error| Error::new(format!("{}: {error}", path.display())))
+        Self::parse(&text).map_err(|error| Error::new(format!("{}: {error}", printable_path(path))))
     }
 
     /// The same of a text.

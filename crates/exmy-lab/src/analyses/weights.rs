@@ -4,6 +4,7 @@ use crate::arm::{Arm, Setting};
 use crate::store::Trained;
 use crate::table::gap_percent;
 use exmy::error::{Error, Result};
+use exmy::shown::printable_path;
 use exmy_train::nn::site::{Operand, Product, Site};
 use exmy_train::recipe::Plan;
 use exmy_train::train::checkpoint::{self, Progress, State};
@@ -70,10 +71,9 @@ pub(crate) fn resumed<'a>(
 ) -> Result<Trainer<'a>> {
     let mut trainer = Trainer::new(config, data)?;
     let folder = run.folder.checkpoints();
-    let newest = checkpoint::list(&folder)?
-        .last()
-        .copied()
-        .ok_or_else(|| Error::new(format!("{} has no checkpoint", run.folder.path().display())))?;
+    let newest = checkpoint::list(&folder)?.last().copied().ok_or_else(|| {
+        Error::new(format!("{} has no checkpoint", printable_path(run.folder.path())))
+    })?;
     let (state, progress) =
         checkpoint::load(&checkpoint::path(&folder, newest), &config.model.layout())?;
     trainer.restore(state, progress);

@@ -6,6 +6,7 @@ use super::old;
 use crate::arm::Scale;
 use exmy::error::{Error, Result};
 use exmy::safetensors::{given, whole};
+use exmy::shown::printable_path;
 use exmy_train::train::config::share_name;
 use exmy_train::train::run::Summary;
 use serde::{Deserialize, Serialize};
@@ -99,12 +100,12 @@ impl Manifest {
             text => text.map_err(|error| Error::io("read", &path, error))?,
         };
         let mut found: Self = serde_json::from_slice(&text).map_err(|error| {
-            Error::new(format!("{} is no list of runs", path.display())).because(error).hint(
+            Error::new(format!("{} is no list of runs", printable_path(&path))).because(error).hint(
                 "remove it: the command that made the folder, or `exmy train --resume`, writes it anew",
             )
         })?;
         if found.version > VERSION {
-            let what = format!("{} is of version {}", path.display(), found.version);
+            let what = format!("{} is of version {}", printable_path(&path), found.version);
             return Err(
                 Error::new(what).hint(format!("this program reads versions up to {VERSION}"))
             );

@@ -9,6 +9,7 @@ use crate::page;
 use crate::papers::Paper;
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
+use exmy::shown::printable_path;
 use exmy_train::train::run::{Folder, Summary};
 use serde::Deserialize;
 use std::fs;
@@ -59,7 +60,9 @@ fn list<T: for<'a> Deserialize<'a>>(file: &Path, remedy: &str) -> Result<Option<
     }
     let text = given::read(file, given::RESULTS).map_err(|error| Error::io("read", file, error))?;
     let found = serde_json::from_slice(&text).map_err(|error| {
-        Error::new(format!("{} is no list of runs", file.display())).because(error).hint(remedy)
+        Error::new(format!("{} is no list of runs", printable_path(file)))
+            .because(error)
+            .hint(remedy)
     })?;
     Ok(Some(found))
 }

@@ -12,7 +12,7 @@ use crate::sweep::Plan;
 use crate::table;
 use exmy::error::{Error, Result};
 use exmy::safetensors::whole;
-use exmy::shown::printable;
+use exmy::shown::printable_path;
 use exmy_train::train::config::Config;
 use exmy_train::train::data::Source;
 use exmy_train::train::run::{self, Folder, intact};
@@ -117,16 +117,13 @@ pub fn refuse_used(path: &Path) -> Result<()> {
         Ok(mut entries) => match entries.next() {
             None => Ok(()),
             Some(_) if holds_runs(path) => {
-                let path = printable(&path.display().to_string());
+                let path = printable_path(path);
                 Err(Error::new(format!("{path} already holds a run")).hint(format!(
                     "continue it with --resume {path}, or give the name of a new folder"
                 )))
             }
-            Some(_) => Err(Error::new(format!(
-                "the folder {} is not empty",
-                printable(&path.display().to_string())
-            ))
-            .hint("give the name of a new folder")),
+            Some(_) => Err(Error::new(format!("the folder {} is not empty", printable_path(path)))
+                .hint("give the name of a new folder")),
         },
     }
 }
@@ -256,7 +253,7 @@ impl OutFolder {
         let found = Manifest::read(path)?;
         let is_this = |found: &Manifest| planned(&found.runs) == planned(&entries);
         let manifest = found.filter(is_this).ok_or_else(|| {
-            Error::new(format!("{} is the folder of another plan", path.display()))
+            Error::new(format!("{} is the folder of another plan", printable_path(path)))
                 .hint("name another folder with --out; a changed plan is another plan")
         })?;
         if path.join("sweep.json").exists() {
@@ -274,8 +271,11 @@ impl OutFolder {
             Some(manifest) if manifest.kind == Kind::Sweep => {
                 Ok(Self { path: path.to_owned(), manifest, only: None })
             }
-            _ => Err(Error::new(format!("no manifest.json of a sweep is in {}", path.display()))
-                .hint("`exmy sweep` of the plan makes its folder; --out names another")),
+            _ => Err(Error::new(format!(
+                "no manifest.json of a sweep is in {}",
+                printable_path(path)
+            ))
+            .hint("`exmy sweep` of the plan makes its folder; --out names another")),
         }
     }
 
@@ -315,7 +315,7 @@ impl OutFolder {
         let outs = outs.filter_map(|path| Self::read(path).transpose());
         let outs = outs.collect::<Result<Vec<_>>>()?;
         if outs.is_empty() {
-            return Err(Error::new(format!("there is no run in {}", path.display()))
+            return Err(Error::new(format!("there is no run in {}", printable_path(path)))
                 .hint("give a folder that `exmy train` wrote, for example runs/0001"));
         }
         Ok(outs)
@@ -328,11 +328,13 @@ impl OutFolder {
             Kind::Train { .. } => {
                 return Ok(Some(Self { path: path.to_owned(), manifest, only: None }));
             }
-            Kind::Sweep => format!("`exmy sweep PLAN --out {}`", path.display()),
-            Kind::Study { study, .. } => format!("`exmy study {study} --out {}`", path.display()),
+            Kind::Sweep => format!("`exmy sweep PLAN --out {}`", printable_path(path)),
+            Kind::Study { study, .. } => {
+                format!("`exmy study {study} --out {}`", printable_path(path))
+            }
         };
         let what = if manifest.kind == Kind::Sweep { "sweep" } else { "study" };
-        Err(Error::new(format!("{} is the folder of a {what}", path.display()))
+        Err(Error::new(format!("{} is the folder of a {what}", printable_path(path)))
             .hint(format!("{command} goes on with it")))
     }
 
@@ -438,10 +440,10 @@ impl OutFolder {
             let config = folder.config()?;
             // A picture is not replaced by one that shows less.
             if let Ok(Some(fault)) = intact::of_run(folder, &config) {
-                let (picture, run) = (self.path.join("loss.svg"), folder.path().display());
+                let (picture, run) = (self.path.join("loss.svg"), printable_path(folder.path()));
                 return Err(Error::new(format!(
                     "{run}: {fault}; {} stays as it was",
-                    picture.display()
+                    printable_path(&picture)
                 ))
                 .hint("put the file back as it was; --resume then draws all curves"));
             }

@@ -565,3 +565,81 @@ fn odd_arguments_are_shown() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("a\\n\\u{9b}b"), "{said}");
 }
+
+/// No message breaks its line at a name, whatever it is the name of and whatever is wrong with it.
+#[test]
+fn names_break_no_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let data = text_file(root);
+    let odd = "odd\n\u{9b}name";
+    let train = ["train", "--data", &data, "--steps", "2", "--recipe", "f32", "-q", "--out", odd];
+    succeed(exmy(&train).args(TINY).current_dir(root));
+    fs::write(root.join("file\nof"), "no = [ content").unwrap();
+    fs::create_dir(root.join("empty\nof")).unwrap();
+    let commands = [
+        "train --out ODD",
+        "train --resume ODD/loss.svg",
+        "train --resume empty",
+        "train --config file",
+        "train --config ODD",
+        "train --init-from ODD",
+        "train --init-from file",
+        "train --branch ODD@1",
+        "train --data empty",
+        "train --data file",
+        "train --data file,none",
+        "train --recipe ODD",
+        "train --set ODD=1",
+        "train --set train.steps=ODD",
+        "sweep file",
+        "sweep ODD",
+        "study ODD",
+        "study mx-instabilities --out file",
+        "report file",
+        "report empty",
+        "report ODD --out ODD",
+        "report ODD --out none/x.html",
+        "report ODD --out file",
+        "plot ODD --out file",
+        "plot ODD --out none/x.svg",
+        "plot file",
+        "watch file --once",
+        "watch empty --once",
+        "sample file",
+        "sample empty",
+        "inspect file",
+        "inspect empty",
+        "quantize file none --to e4m3fn",
+        "quantize empty none --to e4m3fn",
+        "formats ODD",
+        "convert --from ODD",
+        "vectors ODD",
+        "verify ODD",
+        "verify-cols file",
+        "verify-cols empty",
+        "verify-tiles file",
+        "verify-tiles empty",
+        "explain-mma ODD",
+    ];
+    let mut wrong = Vec::new();
+    for command in commands {
+        let names = |word: &str| {
+            let word = word.replace("ODD", odd);
+            ["file", "empty", "none"]
+                .iter()
+                .fold(word, |word, name| word.replace(name, &format!("{name}\nof")))
+        };
+        let arguments: Vec<String> = command.split(' ').map(names).collect();
+        let output = exmy(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
+            .current_dir(root)
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        let obeyed = |line: &str| line.starts_with("of") || line.starts_with("\\u{9b}name");
+        if output.status.code() != Some(2) || said.contains('\u{9b}') || said.lines().any(obeyed) {
+            wrong.push(format!("{command}: {:?}\n{said}", output.status.code()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -90,7 +90,7 @@ fn a_branch_equals_a_switch_and_a_control_equals_its_run() {
     assert_eq!(metrics(&switched)[20].events, [event]);
     let branch = |name: &str, from: &Path, step: u64, more: &[&str]| {
         let out = root.join(name);
-        let from = format!("{}@{step}", from.display());
+        let from = format!("{}@{step}", from.to_str().unwrap());
         let mut command = exmy(&["train", "--quiet", "--branch", &from, "--out"]);
         succeed(command.arg(&out).args(more));
         out

@@ -363,8 +363,8 @@ fn laid_out(pages: &[String], widths: [u32; 2]) -> Option<Vec<[f64; 2]>> {
     let output = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
         .args(["--virtual-time-budget=20000", "--window-size=1600,2000"])
-        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
-        .arg(format!("file://{}", folder.path().join("outer.html").display()))
+        .arg(format!("--user-data-dir={}", folder.path().join("profile").to_str().unwrap()))
+        .arg(format!("file://{}", folder.path().join("outer.html").to_str().unwrap()))
         .output()
         .unwrap();
     let dom = String::from_utf8_lossy(&output.stdout).into_owned();

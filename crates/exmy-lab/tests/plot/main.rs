@@ -458,7 +458,7 @@ fn tell_apart(svg: &str, path: &Path) {
             style.iter().zip(other).any(|(a, b)| a.is_some() && b.is_some() && a != b)
         };
         let other = found[..i].iter().find(|(known, other)| known == name && differs(other));
-        assert!(other.is_none(), "{}: two names read `{name}`", path.display());
+        assert!(other.is_none(), "{path:?}: two names read `{name}`");
     }
 }
 

@@ -24,6 +24,7 @@ use crate::train::record::Digests;
 use crate::train::room;
 use exmy::error::{Error, Result};
 use exmy::safetensors::{Dtype, Outline, Reader, Writer};
+use exmy::shown::printable_path;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -202,7 +203,7 @@ fn metadata(reader: &Reader) -> Result<Option<Metadata>> {
 fn damaged(reader: &Reader, what: &str) -> Error {
     Error::new(format!(
         "{} is damaged: {what} are not as they were written",
-        reader.path().display()
+        printable_path(reader.path())
     ))
 }
 
@@ -295,7 +296,7 @@ pub fn records(path: &Path) -> Result<Option<Digests>> {
 fn read_arena(reader: &mut Reader, layout: &Layout, prefix: &str) -> Result<Vec<f32>> {
     room::ensure(layout.len(), "its numbers")?;
     let mut values = vec![0.0; layout.len()];
-    let path = reader.path().display().to_string();
+    let path = printable_path(reader.path());
     for entry in layout.iter() {
         let name = format!("{prefix}{}", entry.name);
         let found = reader.header().find(&name).ok_or_else(|| {
@@ -327,8 +328,11 @@ pub fn load(path: &Path, layout: &Layout) -> Result<(State, Progress)> {
     let mut reader = Reader::open(path)?;
     let about = metadata(&reader)?.unwrap_or_default();
     let (Some(step), Some(tokens)) = (about.step, about.tokens) else {
-        return Err(Error::new(format!("{} does not say which step it is of", path.display()))
-            .hint("it holds weights only; a checkpoint to resume from is below checkpoints/"));
+        return Err(Error::new(format!(
+            "{} does not say which step it is of",
+            printable_path(path)
+        ))
+        .hint("it holds weights only; a checkpoint to resume from is below checkpoints/"));
     };
     check(&mut reader)?;
     let progress = Progress { step, tokens };
@@ -341,7 +345,7 @@ pub fn load(path: &Path, layout: &Layout) -> Result<(State, Progress)> {
     };
     let memory = about.memory;
     let memory = Memory::from_text(&memory)
-        .map_err(|error| Error::new(format!("{}: {error}", path.display())))?;
+        .map_err(|error| Error::new(format!("{}: {error}", printable_path(path))))?;
     let mut arena = |prefix: &str| read_arena(&mut reader, layout, prefix);
     let params = arena("")?;
     let [m, v] = match kept {

@@ -31,7 +31,7 @@ pub use tokens::Tokens;
 use crate::train::fingerprint::Fingerprint;
 use crate::train::language::Language;
 use exmy::random::Stream;
-use exmy::shown::printable;
+use exmy::shown::printable_path;
 
 /// How a source becomes a dataset.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -116,7 +116,7 @@ impl Dataset {
             Source::Recall { seed } => Ok(Self::recall(*seed, options)),
             Source::Path(path) => {
                 let found = files::read(path)?;
-                let name = printable(&path.display().to_string());
+                let name = printable_path(path);
                 match found {
                     files::Found::One { tokens, what } => {
                         let at = split_point(tokens.len(), fraction);

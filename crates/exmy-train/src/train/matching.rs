@@ -5,6 +5,7 @@ use crate::train::checkpoint;
 use crate::train::fingerprint::Fingerprint;
 use exmy::error::{Error, Result};
 use exmy::safetensors::{Dtype, Header, Reader, extents, given, quoted};
+use exmy::shown::printable_path;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
@@ -50,7 +51,7 @@ pub(super) fn check_fingerprint(path: &Path, hash: &str) -> Result<()> {
     if fingerprint(path)? == hash {
         return Ok(());
     }
-    Err(Error::new(format!("{} is not the file the run began with", path.display()))
+    Err(Error::new(format!("{} is not the file the run began with", printable_path(path)))
         .hint("put the old file back, or begin a new run"))
 }
 
@@ -136,7 +137,7 @@ pub(super) type Origins = (BTreeMap<String, Origin>, Vec<String>);
 /// If nothing in it fits, two tensors are for the same parameter, or a tensor's shape or type is not one that
 /// its parameter can have.
 pub(super) fn origins(path: &Path, header: &Header, layout: &Layout) -> Result<Origins> {
-    let fault = |what: String| Error::new(format!("{}: {what}", path.display()));
+    let fault = |what: String| Error::new(format!("{}: {what}", printable_path(path)));
     let mut tensors: Vec<_> = header.entries().iter().collect();
     tensors.sort_by(|a, b| a.name.cmp(&b.name));
     // Only a fused matrix tells (in, out) from (out, in); the others are as it is.
@@ -188,7 +189,7 @@ pub(super) fn origins(path: &Path, header: &Header, layout: &Layout) -> Result<O
     if found.is_empty() {
         let theirs = unused.first().map_or("none".to_owned(), |name| quoted(name));
         let ours = layout.iter().next().map_or("none", |entry| entry.name.as_str());
-        return Err(Error::new(format!("{} has no tensor of this model", path.display()))
+        return Err(Error::new(format!("{} has no tensor of this model", printable_path(path)))
             .hint(format!("its names are like {theirs}, the model's like {ours}")));
     }
     Ok((found, unused))

@@ -10,6 +10,7 @@ use crate::train::digest::Digest;
 use crate::train::room;
 use exmy::error::{Error, Result};
 use exmy::safetensors::{given, whole};
+use exmy::shown::printable_path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -220,7 +221,7 @@ fn length(path: &Path, text: &[u8], step: u64) -> Result<usize> {
     if last != Some(step) {
         return Err(Error::new(format!(
             "{} ends at step {}, its checkpoint is of step {step}",
-            path.display(),
+            printable_path(path),
             last.unwrap_or(0)
         ))
         .hint("the file was changed from outside; remove the newer checkpoints and resume"));
@@ -287,10 +288,10 @@ pub(crate) fn parsed<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<Ve
     // What the lines become: each itself, with a node for its probes and their names.
     let count = text.iter().filter(|&&byte| byte == b'\n').count();
     let numbers = (count * (size_of::<T>() + 512) + 2 * text.len()) / 4;
-    room::ensure(numbers, &format!("the lines of {}", path.display()))?;
+    room::ensure(numbers, &format!("the lines of {}", printable_path(path)))?;
     let read = |(i, line)| {
         serde_json::from_slice(line).map_err(|error| {
-            let place = format!("{} line {}", path.display(), i + 1);
+            let place = format!("{} line {}", printable_path(path), i + 1);
             Error::new(place).because(error).hint(CHANGED)
         })
     };

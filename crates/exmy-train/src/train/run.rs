@@ -40,6 +40,7 @@ use crate::train::trainer::Trainer;
 use exmy::error::{Error, Result};
 use exmy::parallel::awake;
 use exmy::safetensors::whole;
+use exmy::shown::printable_path;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
@@ -181,7 +182,7 @@ pub fn train_probed(
         return Ok(Outcome { summary: Some(summary), ..none });
     }
     let held = claim(folder)?.ok_or_else(|| {
-        Error::new(format!("{} is being trained", folder.path().display()))
+        Error::new(format!("{} is being trained", printable_path(folder.path())))
             .hint("another process works on it; wait for it or stop it")
     })?;
     train_claimed(folder, data, watch, probes, &held)
@@ -241,7 +242,7 @@ fn restore(trainer: &mut Trainer<'_>, folder: &Folder, config: &Config, step: u6
     if progress != (Progress { step, tokens }) {
         return Err(Error::new(format!(
             "{} says it is of step {} after {} tokens, not of step {step} after {tokens}",
-            path.display(),
+            printable_path(&path),
             progress.step,
             progress.tokens
         ))
@@ -250,7 +251,7 @@ fn restore(trainer: &mut Trainer<'_>, folder: &Folder, config: &Config, step: u6
     if !state.is_of(&config.train.optimizer()) {
         return Err(Error::new(format!(
             "{} has not the moments of train.optimizer = {}",
-            path.display(),
+            printable_path(&path),
             config.train.optimizer.name()
         ))
         .hint("config.toml was changed; put it back as it was"));
@@ -313,7 +314,7 @@ impl<'a> Run<'a> {
                 intact::check(folder, config)?;
             }
             None if config.start.is_branch() => {
-                let error = format!("{} has no checkpoint", folder.path().display());
+                let error = format!("{} has no checkpoint", printable_path(folder.path()));
                 return Err(Error::new(error).hint(format!(
                     "it began with that of step {} of {}; branch off anew",
                     config.start.step, config.start.run

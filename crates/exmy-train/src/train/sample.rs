@@ -11,6 +11,7 @@ use crate::train::config::Config;
 use crate::train::run::Folder;
 use exmy::error::{Error, Result};
 use exmy::random::{Philox, Stream};
+use exmy::shown::printable_path;
 
 /// How tokens are drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,7 +44,7 @@ impl Sampler {
         let Some(shape) = config.model.decoder().copied() else {
             return Err(Error::new(format!(
                 "{} holds no language model to draw text from",
-                folder.path().display()
+                printable_path(folder.path())
             )));
         };
         let layout = shape.layout();
@@ -53,7 +54,7 @@ impl Sampler {
         } else {
             let checkpoints = folder.checkpoints();
             let newest = checkpoint::list(&checkpoints)?.last().copied().ok_or_else(|| {
-                Error::new(format!("{} has no weights yet", folder.path().display()))
+                Error::new(format!("{} has no weights yet", printable_path(folder.path())))
                     .hint("its training has not reached a checkpoint")
             })?;
             checkpoint::path(&checkpoints, newest)

@@ -22,7 +22,7 @@ use crate::train::matching::{fingerprint, origins};
 use crate::train::run::Folder;
 use exmy::error::{Error, Result};
 use exmy::safetensors::{Reader, given};
-use exmy::shown::printable;
+use exmy::shown::printable_path;
 use std::fs;
 use std::path::Path;
 
@@ -30,7 +30,7 @@ use std::path::Path;
 fn recorded(path: &Path) -> Result<String> {
     let whole = fs::canonicalize(path).map_err(|error| Error::io("read", path, error))?;
     whole.to_str().map(str::to_owned).ok_or_else(|| {
-        Error::new(format!("{}: the path is not UTF-8", whole.display()))
+        Error::new(format!("{}: the path is not UTF-8", printable_path(&whole)))
             .hint("paths are written into records; rename it or give it a link")
     })
 }
@@ -45,7 +45,7 @@ pub fn settle(config: &mut Config) -> Result<()> {
         let works = "--init-from (start.weights) takes one safetensors file, as model.safetensors";
         let path = Path::new(&config.start.weights).to_owned();
         if path.is_dir() {
-            return Err(Error::new(format!("{} is a folder", path.display())).hint(works));
+            return Err(Error::new(format!("{} is a folder", printable_path(&path))).hint(works));
         }
         config.start.weights = recorded(&path).map_err(|error| error.hint(works))?;
         // What does not fit is not read to its end.
@@ -71,7 +71,7 @@ pub fn settle(config: &mut Config) -> Result<()> {
 /// If the run cannot be read or has no checkpoint of that step.
 pub fn branch(run: &Folder, step: u64) -> Result<Config> {
     if !run.config_file().is_file() {
-        let name = printable(&run.path().display().to_string());
+        let name = printable_path(run.path());
         let fault = format!("{name} is no run: it has no config.toml");
         return Err(Error::new(fault).hint(
             "name the folder of one run and a step of it, for example runs/0001/f32-s1@500",
@@ -83,10 +83,8 @@ pub fn branch(run: &Folder, step: u64) -> Result<Config> {
         given::check(&path).map_err(|error| Error::io("read", &path, error))?;
         let steps = checkpoint::list(&run.checkpoints())?;
         let steps: Vec<String> = steps.iter().map(u64::to_string).collect();
-        let error = Error::new(format!(
-            "{} has no checkpoint of step {step}",
-            printable(&run.path().display().to_string())
-        ));
+        let error =
+            Error::new(format!("{} has no checkpoint of step {step}", printable_path(run.path())));
         return Err(error.hint(match steps.is_empty() {
             true => "it has none at all".to_owned(),
             false => format!("it has those of {}", steps.join(", ")),

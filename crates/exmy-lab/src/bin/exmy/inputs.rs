@@ -1,8 +1,8 @@
 //! What `verify-cols` and `verify-tiles` are given: files, and folders of them.
 
-use crate::show;
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
+use exmy::shown::printable_path;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub(crate) fn files(path: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     }
     files.sort();
     if files.is_empty() {
-        let what = format!("no file in {} ends in .{extension}", show::path(path));
+        let what = format!("no file in {} ends in .{extension}", printable_path(path));
         return Err(Error::new(what).hint("name the files themselves if they are called otherwise"));
     }
     Ok(files)

@@ -2,11 +2,10 @@
 
 use crate::rows::{Bar, Line, number, percent, shape, table, width};
 use crate::settings::{counted, no_stream, quiet_pipe, with_threads};
-use crate::show;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::safetensors::{Progress, Reader, Survey};
-use exmy::shown::printable;
+use exmy::shown::{printable, printable_path};
 use exmy_lab::runner::find_run;
 use indicatif::HumanBytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,7 +56,7 @@ fn inspect(arguments: &Arguments) -> Result<u8> {
     let file = find_run(&arguments.file);
     let mut reader = Reader::open(&file)?;
     let header = reader.header().clone();
-    let fault = |error: Error| Error::new(format!("{}: {error}", show::path(&file)));
+    let fault = |error: Error| Error::new(format!("{}: {error}", printable_path(&file)));
     let records = header.records().map_err(fault)?;
     let (mut codes, mut others) = (BTreeMap::new(), BTreeSet::new());
     for (name, record) in &records {

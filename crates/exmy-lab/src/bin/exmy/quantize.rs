@@ -2,7 +2,6 @@
 
 use crate::rows::{Bar, Line, number, percent, shape, shown, table, watched, width};
 use crate::settings::{Work, no_stream, quiet_pipe};
-use crate::show;
 use crate::stop::Stop;
 use clap::{Args, ValueEnum};
 use exmy::block::scale::ScaleRule;
@@ -11,6 +10,7 @@ use exmy::error::{Error, Result};
 use exmy::quantizer::{Quantizer, Target};
 use exmy::round::{Overflow, Rounding};
 use exmy::safetensors::{self, Dtype, Fate, FileLayout, Glob, Options, Output, Report};
+use exmy::shown::printable_path;
 use exmy_lab::runner::find_run;
 use indicatif::HumanBytes;
 use std::fmt;
@@ -302,7 +302,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     };
     let report = arguments.work.with_threads(work)?;
     let Some(report) = report else {
-        tell!("stopped; {} was not written", show::path(output));
+        tell!("stopped; {} was not written", printable_path(output));
         return Ok(stop.code());
     };
     let mut text = rows(&report);
@@ -315,7 +315,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     if !quiet {
         text += &format!(
             "\n{}: {} of tensors, from {}\n",
-            show::path(output),
+            printable_path(output),
             HumanBytes(report.bytes_after),
             HumanBytes(report.bytes_before)
         );
@@ -323,7 +323,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let mut stdout = std::io::stdout().lock();
     let shown = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     quiet_pipe(shown).map_err(|error| {
-        let what = format!("{} is whole, and the table could not be shown", output.display());
+        let what = format!("{} is whole, and the table could not be shown", printable_path(output));
         Error::new(what).because(error)
     })?;
     if let Some(text) = unreadable(output)? {

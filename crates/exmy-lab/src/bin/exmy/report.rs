@@ -9,6 +9,7 @@ use crate::show;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::safetensors::{given, whole};
+use exmy::shown::printable_path;
 use exmy_lab::gather::{Found, gather};
 use exmy_lab::overview;
 use exmy_lab::runner::Manifest;
@@ -57,13 +58,13 @@ fn write(path: &Path, text: &str) -> Result<()> {
         return show::raw(text);
     }
     if path.is_dir() {
-        return Err(Error::new(format!("{} is a folder", path.display())).hint("name a file"));
+        return Err(Error::new(format!("{} is a folder", printable_path(path))).hint("name a file"));
     }
     // Others may have written there meanwhile.
     spare(path)?;
     whole::remove_abandoned(path);
     whole::write_whole(path, text.as_bytes())?;
-    tell!("{}", show::path(path));
+    tell!("{}", printable_path(path));
     Ok(())
 }
 
@@ -106,8 +107,8 @@ fn spare(path: &Path) -> Result<()> {
     let extension = path.extension().unwrap_or_default().to_string_lossy();
     let other = |i| path.with_file_name(format!("{stem}-{i}.{extension}"));
     let other = (2..100).map(other).find(|path| matches!(lost(path), Ok(None)));
-    let other = other.map_or_else(|| "FILE".to_owned(), |path| path.display().to_string());
-    Err(Error::new(format!("{} {what}, and would be lost", path.display()))
+    let other = other.map_or_else(|| "FILE".to_owned(), |path| printable_path(&path));
+    Err(Error::new(format!("{} {what}, and would be lost", printable_path(path)))
         .hint(format!("name another file: --out {other}")))
 }
 
@@ -118,10 +119,12 @@ fn has_folder(out: &Path) -> Result<()> {
     let what = if folder.exists() { "is a file" } else { "does not exist" };
     let hint = match folder.exists() {
         true => "name a file in a folder with --out".to_owned(),
-        false => format!("create it (mkdir -p {}), or name a file in another", folder.display()),
+        false => {
+            format!("create it (mkdir -p {}), or name a file in another", printable_path(folder))
+        }
     };
-    let found = format!("the folder {} {what}", folder.display());
-    Err(Error::new(format!("{} cannot be written: {found}", out.display())).hint(hint))
+    let found = format!("the folder {} {what}", printable_path(folder));
+    Err(Error::new(format!("{} cannot be written: {found}", printable_path(out))).hint(hint))
 }
 
 /// Where to write: a file that is named for what it will hold, so that no other is lost by a slip.
@@ -142,8 +145,11 @@ fn target(out: Option<&PathBuf>, runs: &[PathBuf], name: &str) -> Result<PathBuf
         has_folder(out)?;
         return spare(out).map(|()| out.clone());
     }
-    Err(Error::new(format!("what is written is {what}, and {} is named otherwise", out.display()))
-        .hint(format!("name it {}", out.with_extension(extension).display())))
+    Err(Error::new(format!(
+        "what is written is {what}, and {} is named otherwise",
+        printable_path(out)
+    ))
+    .hint(format!("name it {}", printable_path(&out.with_extension(extension)))))
 }
 
 /// The runs that can be read; of the others it is told why they are left out, and each reason returned on a line.
@@ -153,7 +159,7 @@ fn readable(paths: &[PathBuf]) -> Result<(Vec<Found>, Vec<String>)> {
         // What is drawn of changed records is not what was measured.
         let damage = run
             .missing()
-            .map(|what| Error::new(format!("{}: {what}", run.folder.path().display())));
+            .map(|what| Error::new(format!("{}: {what}", printable_path(run.folder.path()))));
         let error = run.probes().err().or(damage);
         let is_whole = error.is_none();
         broken.extend(error);
@@ -187,7 +193,7 @@ fn write_of(left_out: &[String], path: &Path, text: &str) -> Result<()> {
     }
     tell!(
         "{} stays as it is, as it may show what was left out: name another file with --out",
-        show::path(path)
+        printable_path(path)
     );
     Ok(())
 }
@@ -196,7 +202,7 @@ fn write_of(left_out: &[String], path: &Path, text: &str) -> Result<()> {
 pub(crate) fn report(arguments: &ReportArguments) -> Result<u8> {
     let out = target(arguments.out.as_ref(), &arguments.runs, "report.html")?;
     let (runs, left_out) = readable(&arguments.runs)?;
-    let names = || arguments.runs.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
+    let names = || arguments.runs.iter().map(printable_path).collect::<Vec<_>>();
     let title = arguments.title.clone().unwrap_or_else(|| names().join(", "));
     overview::remarks(&runs).iter().for_each(|remark| tell!("{remark}"));
     let provenance = provenance(exmy::parallel::threads());

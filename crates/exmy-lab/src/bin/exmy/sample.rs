@@ -2,7 +2,7 @@
 
 use clap::Args;
 use exmy::error::{Error, Result};
-use exmy::shown::printable_lines;
+use exmy::shown::{printable_lines, printable_path};
 use exmy_lab::runner::{OutFolder, find_run};
 use exmy_train::train::run::Folder;
 use exmy_train::train::sample::{Options, Sampler};
@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     if sampler.config().model.decoder().is_none_or(|model| model.vocab != 256) {
         return Err(Error::new(format!(
             "{} was trained on token numbers, not on bytes",
-            folder.path().display()
+            printable_path(folder.path())
         ))
         .hint("turning its tokens into text needs the tokenizer that made them"));
     }
@@ -109,16 +109,16 @@ fn run_folder(path: &Path) -> Result<Folder> {
     }
     let outs = OutFolder::open(path)?;
     let [out] = outs.as_slice() else {
-        let names: Vec<String> = outs.iter().map(|out| out.path().display().to_string()).collect();
-        return Err(Error::new(format!("{} holds several jobs", path.display()))
+        let names: Vec<String> = outs.iter().map(|out| printable_path(out.path())).collect();
+        return Err(Error::new(format!("{} holds several jobs", printable_path(path)))
             .hint(format!("name one: {}", names.join(", "))));
     };
     let folders = out.folders();
     let first = folders
         .first()
-        .ok_or_else(|| Error::new(format!("there is no run in {}", path.display())))?;
+        .ok_or_else(|| Error::new(format!("there is no run in {}", printable_path(path))))?;
     if folders.len() > 1 {
-        let names: Vec<_> = folders.iter().map(|f| f.path().display().to_string()).collect();
+        let names: Vec<_> = folders.iter().map(|f| printable_path(f.path())).collect();
         tell!("using {}; the others are {}", names[0], names[1..].join(", "));
     }
     Ok(first.clone())

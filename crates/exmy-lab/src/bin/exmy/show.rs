@@ -5,7 +5,7 @@
 
 use crate::stop::{Held, Stop};
 use exmy::error::{Error, Result};
-use exmy::shown::{printable, printable_lines};
+use exmy::shown::{printable, printable_lines, printable_path};
 use exmy_lab::runner::{Kind, OutFolder};
 use exmy_lab::table;
 use exmy_train::nn::model;
@@ -39,11 +39,6 @@ pub(crate) fn error(error: &Error) {
     let text = error.to_string();
     let lines: Vec<String> = text.lines().map(|line| shortened(line, LONGEST)).collect();
     tell!("error: {}", lines.join("\n"));
-}
-
-/// A path in a line of text.
-pub(crate) fn path(path: &Path) -> String {
-    printable(&path.display().to_string())
 }
 
 /// Tells of runs whose records may have been changed since without a sign of it.
@@ -96,7 +91,7 @@ pub(crate) fn header(out: &Path, config: &Config, data: &Dataset, runs: usize) {
         threads(),
         exmy::simd::level()
     );
-    tell!("writing  {}", path(out));
+    tell!("writing  {}", printable_path(out));
 }
 
 fn threads() -> String {
@@ -269,7 +264,7 @@ fn happened(event: &Event) -> String {
 /// Where a stopped job stands and how to go on.
 pub(crate) fn stopped(out: &Path) {
     tell!("stopped; every step so far is kept. Continue with");
-    tell!("  exmy train --resume {}", path(out));
+    tell!("  exmy train --resume {}", printable_path(out));
 }
 
 /// Warns of a run that will not fit into memory.
@@ -339,7 +334,7 @@ pub(crate) fn table(out: &OutFolder, outcomes: &[Option<Outcome>], unit: &str) -
     shown += &formats(results());
     let curves = out.path().join("loss.svg");
     if curves.is_file() {
-        shown += &format!("curves: {}\n", path(&curves));
+        shown += &format!("curves: {}\n", printable_path(&curves));
     }
     // Last, where it is seen.
     for entry in &manifest.runs {
@@ -377,7 +372,7 @@ fn from(span: &Span) -> String {
 pub(crate) fn matching(path: &Path, matching: &Matching) {
     let Matching { loaded, fresh, unused } = matching;
     let all = loaded.len() + fresh.len();
-    tell!("weights  {} of {all} parameters from {}", loaded.len(), self::path(path));
+    tell!("weights  {} of {all} parameters from {}", loaded.len(), printable_path(path));
     for (what, names) in [("not in the file", fresh), ("of no parameter", unused)] {
         for name in names {
             tell!("         {what}: {}", printable(name));

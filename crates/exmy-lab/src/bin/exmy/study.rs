@@ -6,6 +6,7 @@ use crate::show;
 use crate::stop::{Held, Stop};
 use clap::Args;
 use exmy::error::{Error, Result};
+use exmy::shown::printable_path;
 use exmy_lab::arm::{Arm, Scale, Setting};
 use exmy_lab::estimate::Estimate;
 use exmy_lab::finding::Figure;
@@ -126,7 +127,7 @@ fn tell_replaced(
     if let Some(before) = standing.scale.filter(|before| *before != scale) {
         let text = format!(
             "{} is a report of {had} at scale {before} and would be lost to one at scale {scale}",
-            page.display()
+            printable_path(&page)
         );
         return Err(Error::new(text).hint(
             "name another folder with --report, or take that page and the files beside it away",
@@ -137,7 +138,7 @@ fn tell_replaced(
     if !others.is_empty() {
         tell!(
             "replaces {} of {had} by one of {}; pictures and tables of {} stay beside it",
-            page.display(),
+            printable_path(&page),
             plural(figures.len()),
             others.join(", ")
         );
@@ -271,7 +272,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         }
         show::result(&text)?;
         if !arguments.work.quiet {
-            tell!("report: {}", show::path(&target.join("report.html")));
+            tell!("report: {}", printable_path(&target.join("report.html")));
         }
         Ok(0)
     })

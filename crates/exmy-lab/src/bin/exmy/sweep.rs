@@ -5,6 +5,7 @@ use crate::show::{self, Watcher};
 use crate::stop::Stop;
 use clap::Args;
 use exmy::error::{Error, Result};
+use exmy::shown::printable_path;
 use exmy_lab::runner::{self, OutFolder, Progress, Run, Runner, Shard};
 use exmy_lab::sweep::Plan;
 use exmy_train::train::data::Dataset;
@@ -71,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         let mut folder = OutFolder::of_sweep(&out, &plan)?;
         let quiet = arguments.work.quiet;
         if !quiet {
-            tell!("shard {shard} of {} runs in {}", plan.runs.len(), show::path(&out));
+            tell!("shard {shard} of {} runs in {}", plan.runs.len(), printable_path(&out));
         }
         let shown = Shown { runs: &plan.runs, quiet, stop: &stop };
         let runner = Runner::new(out.join("runs")).with_shard(shard).stealing(arguments.steal);

@@ -7,6 +7,7 @@ use crate::stop::Stop;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
+use exmy::shown::printable_path;
 use exmy_lab::runner::{self, OutFolder, Progress, Run, Runner, find_run};
 use exmy_train::recipe::Recipe;
 use exmy_train::train::config::{Config, read_table};
@@ -164,7 +165,7 @@ fn rate(text: &str) -> Result<f64, String> {
 /// A path as text: records are text, so it must be UTF-8.
 fn utf8<'a>(option: &str, path: &'a Path) -> Result<&'a str> {
     path.to_str().ok_or_else(|| {
-        Error::new(format!("{option} {}: the path is not UTF-8", path.display()))
+        Error::new(format!("{option} {}: the path is not UTF-8", printable_path(path)))
             .hint("paths are written into records; rename the file or give it a link")
     })
 }
@@ -180,11 +181,12 @@ fn configure(arguments: &Arguments, lr: Option<f64>) -> Result<(Config, String)>
             Error::io("read", path, error)
                 .hint("--config takes a TOML file with any keys of a run's config.toml")
         })?;
-        let context = |error: Error| Error::new(format!("{}: {error}", path.display()));
+        let context = |error: Error| Error::new(format!("{}: {error}", printable_path(path)));
         let mut table = read_table(&text).map_err(context)?;
         if table.contains_key("grid") {
-            return Err(Error::new(format!("{} has a [grid]", path.display()))
-                .hint(format!("it is a plan of many runs: `exmy sweep {}`", path.display())));
+            return Err(Error::new(format!("{} has a [grid]", printable_path(path))).hint(
+                format!("it is a plan of many runs: `exmy sweep {}`", printable_path(path)),
+            ));
         }
         // These two may say more in a file given by a person than in a run's own record.
         if let Some(toml::Value::String(text)) = table.remove("recipe") {
@@ -202,7 +204,7 @@ fn configure(arguments: &Arguments, lr: Option<f64>) -> Result<(Config, String)>
     if let Some((text, path)) = changes {
         config = config
             .overlaid(&text)
-            .map_err(|error| Error::new(format!("{}: {error}", path.display())))?;
+            .map_err(|error| Error::new(format!("{}: {error}", printable_path(path))))?;
     }
     if let Some(path) = &arguments.data {
         utf8("--data", path)?;
@@ -354,7 +356,7 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &Stop) -> Result<u
     let Told { outcomes, said } = shown.told.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(name) = end.left.first() {
         let folder = out.path().join(name);
-        return Err(Error::new(format!("{} is being trained", folder.display()))
+        return Err(Error::new(format!("{} is being trained", printable_path(&folder)))
             .hint("another process works on it; wait for it or stop it"));
     }
     out.conclude()?;

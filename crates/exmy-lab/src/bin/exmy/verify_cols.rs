@@ -4,6 +4,7 @@ use crate::stop::Stop;
 use crate::{inputs, show};
 use clap::Args;
 use exmy::error::{Error, Result};
+use exmy::shown::printable_path;
 use exmy::vectors::columns::{Columns, Conversion, Table, Verdict};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal, Write};
@@ -66,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     }
     for path in &files {
         if files.len() > 1 {
-            print(&format!("{}\n", show::path(path)))?;
+            print(&format!("{}\n", printable_path(path)))?;
         }
         match verify(path, arguments.quiet, &stop) {
             Ok(Outcome::Stopped) => return Ok(stop.code()),
@@ -104,8 +105,9 @@ fn verify(path: &Path, quiet: bool, stop: &Stop) -> Result<Outcome> {
             progress.add(rows);
             !stop.is_asked()
         });
-        let verdict = verdict
-            .map_err(|error| Error::new(format!("cannot use {}", path.display())).because(error))?;
+        let verdict = verdict.map_err(|error| {
+            Error::new(format!("cannot use {}", printable_path(path))).because(error)
+        })?;
         let Some(verdict) = verdict else {
             progress.bar.finish_and_clear();
             return Ok(Outcome::Stopped);

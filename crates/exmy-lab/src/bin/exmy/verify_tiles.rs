@@ -7,6 +7,7 @@ use crate::show;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::gemm::unit::{Model, Preset};
+use exmy::shown::printable_path;
 use exmy::vectors::tiles::{Tiles, Verdict, model_of};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -88,7 +89,7 @@ fn verify(path: &Path, model: Option<&Model>) -> Result<Verdict> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let from_name = || {
         model_of(&name).ok_or_else(|| {
-            Error::new(format!("no model is known by the name of {}", path.display())).hint(
+            Error::new(format!("no model is known by the name of {}", printable_path(path))).hint(
                 "say --model NAME, or let the file's name begin with one and an underscore, as \
                  ampere_m16n8k16.tiles does; `exmy verify-tiles --help` lists the models",
             )
@@ -101,15 +102,16 @@ fn verify(path: &Path, model: Option<&Model>) -> Result<Verdict> {
     };
     let tiles = tiles.map_err(|error| Error::io("use", path, error))?;
     let model = model.cloned().map_or_else(from_name, Ok)?;
-    let failed =
-        |error| Error::new(format!("cannot verify {} ({tiles})", path.display())).because(error);
+    let failed = |error| {
+        Error::new(format!("cannot verify {} ({tiles})", printable_path(path))).because(error)
+    };
     tiles.verify(&model).map_err(failed)
 }
 
 fn line(path: &Path, verdict: &Verdict) -> String {
     match width() {
-        Some(width) => format!("{}: {verdict:width$}\n", show::path(path)),
-        None => format!("{}: {verdict}\n", show::path(path)),
+        Some(width) => format!("{}: {verdict:width$}\n", printable_path(path)),
+        None => format!("{}: {verdict}\n", printable_path(path)),
     }
 }
 

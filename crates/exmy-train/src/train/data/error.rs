@@ -1,9 +1,9 @@
 //! What can be wrong with data, told to the person who named it.
 
-use exmy::shown::printable;
+use exmy::shown::{printable, printable_path};
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// One of the two parts of a dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,11 +127,6 @@ pub enum DataError {
     },
 }
 
-/// A path as a message may show it.
-fn shown(path: &Path) -> String {
-    printable(&path.display().to_string())
-}
-
 impl fmt::Display for DataError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -152,56 +147,56 @@ impl fmt::Display for DataError {
                 printable(shown)
             ),
             Self::Missing { path, exists } => {
-                write!(f, "`{}` does not exist", shown(path))?;
+                write!(f, "`{}` does not exist", printable_path(path))?;
                 if let Some(part) = exists {
-                    write!(f, " (`{}` does)", shown(part))?;
+                    write!(f, " (`{}` does)", printable_path(part))?;
                 }
                 f.write_str(
                     "; give a text file, a folder of them, a .bin token file or `synthetic`",
                 )
             }
             Self::Unreadable { path, source } => {
-                write!(f, "`{}` cannot be read: {source}", shown(path))
+                write!(f, "`{}` cannot be read: {source}", printable_path(path))
             }
             Self::NotAFile { path } => write!(
                 f,
                 "`{}` is neither a regular file nor a folder; save what it delivers to a file first",
-                shown(path)
+                printable_path(path)
             ),
             Self::Empty { path } => write!(
                 f,
                 "`{}` is empty; give a file with at least a few thousand bytes of text, or \
                  `synthetic`",
-                shown(path)
+                printable_path(path)
             ),
             Self::EmptyFolder { path } => write!(
                 f,
                 "the folder `{}` holds no text: no regular file with content is below it \
                  (names that begin with a dot are skipped)",
-                shown(path)
+                printable_path(path)
             ),
             Self::HalfPair { found, missing } => write!(
                 f,
                 "the folder holds `{}` but not `{}`; add it, or name the one file to have it split",
-                shown(found),
-                shown(missing)
+                printable_path(found),
+                printable_path(missing)
             ),
             Self::TokenFile { path, problem, hint } => {
-                write!(f, "`{}` {problem}; {hint}", shown(path))
+                write!(f, "`{}` {problem}; {hint}", printable_path(path))
             }
             Self::MixedPair { train, validation } => write!(
                 f,
                 "`{}` holds tokens of {} bytes but `{}` of {}; write both with the same tokenizer",
-                shown(&train.0),
+                printable_path(&train.0),
                 train.1,
-                shown(&validation.0),
+                printable_path(&validation.0),
                 validation.1
             ),
             Self::Vocabulary { path, largest, limit } => write!(
                 f,
                 "`{}` holds the token {largest}, above the limit of {limit}; are its tokens of \
                  another width or byte order?",
-                shown(path)
+                printable_path(path)
             ),
             Self::Fraction { found } => write!(
                 f,

@@ -84,7 +84,7 @@ impl fmt::Display for Source {
             Self::Recall { seed: 0 } => f.write_str("recall"),
             Self::Recall { seed } => write!(f, "recall:{seed}"),
             Self::Path(path) => {
-                let text = path.display().to_string();
+                let text = path.to_string_lossy();
                 if ["synthetic", "recall"].contains(&text.split(':').next().unwrap_or("")) {
                     f.write_str("./")?;
                 }

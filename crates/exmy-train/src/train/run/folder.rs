@@ -8,6 +8,7 @@ use crate::train::record::{self, Metrics, read_metrics, split_at};
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
 use exmy::safetensors::whole::{self, WholeFile};
+use exmy::shown::printable_path;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -148,7 +149,7 @@ impl Folder {
             let path = self.metrics_file();
             return Err(Error::new(format!(
                 "{} up to step {step} is not as it was written",
-                path.display()
+                printable_path(&path)
             ))
             .hint("put the file back as it was, or branch off at an earlier step"));
         }
@@ -164,15 +165,15 @@ impl Folder {
         let text = given::text(&path, given::SETTINGS)
             .map_err(|error| Error::io("read", &path, error).hint(ALONE))?;
         if !config::is_as_sealed(&text) {
-            let fault = format!("{} is not as it was when the run began", path.display());
+            let fault = format!("{} is not as it was when the run began", printable_path(&path));
             return Err(Error::new(fault).hint(format!(
                 "put it back; other settings are another run: `exmy train --config` begins one with \
                  this file, `--branch {}@STEP` goes on from a checkpoint",
-                self.0.display()
+                printable_path(&self.0)
             )));
         }
         Config::from_toml(&text).map_err(|error| {
-            let error = Error::new(format!("{}: {error}", path.display()));
+            let error = Error::new(format!("{}: {error}", printable_path(&path)));
             // What is as it was sealed is whole: it is of another version.
             if config::is_sealed(&text) { error } else { error.hint(ALONE) }
         })
@@ -188,13 +189,13 @@ impl Folder {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(_) if self.0.is_file() => {
-                let what = format!("{} is a file, and a run is a folder", self.0.display());
+                let what = format!("{} is a file, and a run is a folder", printable_path(&self.0));
                 return Err(Error::new(what).hint("take the file away, or name another folder"));
             }
             Err(error) => return Err(Error::io("read", &path, error)),
         };
         let summary: Summary = serde_json::from_slice(&text).map_err(|error| {
-            Error::new(format!("{} is no summary of a run", path.display())).because(error).hint(
+            Error::new(format!("{} is no summary of a run", printable_path(&path))).because(error).hint(
                 "remove it: the run is taken up again at its last checkpoint, and writes it anew",
             )
         })?;

@@ -10,6 +10,7 @@ use crate::train::config::Config;
 use crate::train::probe::lines_up_to;
 use crate::train::record::{Digests, bytes, digest, reach};
 use exmy::error::{Error, Result};
+use exmy::shown::printable_path;
 
 /// What is wrong with the records up to `step`, or with all of them if that was the last; `None` if nothing
 /// is.
@@ -135,6 +136,6 @@ pub fn check(folder: &Folder, config: &Config) -> Result<()> {
         None if config.start.is_branch() => "branch off anew".into(),
         None => format!("remove {result}{and}all checkpoints: --resume begins the run anew"),
     };
-    Err(Error::new(format!("{}: {fault}", folder.path().display()))
+    Err(Error::new(format!("{}: {fault}", printable_path(folder.path())))
         .hint(format!("put the file back as it was; or {other}")))
 }

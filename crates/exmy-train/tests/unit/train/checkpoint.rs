@@ -107,7 +107,7 @@ fn a_flipped_bit_is_noticed() {
                     Err(error) => Some(error),
                 }
             };
-            let said = said.unwrap_or_else(|| panic!("bit {bit} of {}", file.display()));
+            let said = said.unwrap_or_else(|| panic!("bit {bit} of {file:?}"));
             assert!(said.to_string().contains(&*file.to_string_lossy()), "{said}");
             noticed[kind] += 1;
         }
