@@ -1,0 +1,42 @@
+// What all kernels share: names of types, how a kernel is declared, and the few operations whose bits matter.
+//
+// The kernels compile by NVRTC, which brings no headers, and by a C++ compiler for this processor behind
+// `emulate.h`, which defines EMULATED and everything of CUDA that is used here. So: no headers, no templates of
+// kernels, shared memory by SHARED and DYNAMIC_SHARED, and EXPORT(name) behind each kernel.
+//
+// Arithmetic on floats is that of IEEE 754, each operation rounded once, to nearest even, subnormal numbers kept:
+// the compilers are told not to contract, flush or approximate. A fused multiply-add is written fma_rn.
+#pragma once
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef int i32;
+typedef long long i64;
+
+#ifdef EMULATED
+#define KERNEL(threads) extern "C" void
+#define SHARED static
+#define DYNAMIC_SHARED(name) unsigned char* name = emulated::dynamic_shared()
+#define EXPORT(name) EMULATED_EXPORT(name)
+#else
+#define KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads)
+#define SHARED __shared__
+#define DYNAMIC_SHARED(name) extern __shared__ __align__(1024) unsigned char name[]
+#define EXPORT(name)
+#endif
+#define DEVICE __device__ __forceinline__
+
+DEVICE u32 bits_of(float x) { return __float_as_uint(x); }
+DEVICE float float_of(u32 x) { return __uint_as_float(x); }
+DEVICE float fma_rn(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+
+// The one NaN of products and images.
+#define CANONICAL_NAN 0x7FC00000u
+DEVICE bool is_nan_bits(u32 x) { return (x & 0x7FFFFFFFu) > 0x7F800000u; }
+DEVICE float canonical(float x) { return is_nan_bits(bits_of(x)) ? float_of(CANONICAL_NAN) : x; }
+
+// The number of this thread among all of a launch with blocks and threads in one direction, and their count.
+DEVICE u64 thread_index() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
+DEVICE u64 thread_count() { return (u64)gridDim.x * blockDim.x; }

@@ -1,0 +1,249 @@
+//! The kernels on this processor, for tests: a C++ compiler translates them behind `kernels/emulate.h`, which
+//! plays blocks, threads, barriers and shuffles. Memory is this process's own. The same bits, no tensor cores.
+
+#![allow(unsafe_code)]
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::any::Any;
+use std::collections::HashMap;
+use std::ffi::{c_int, c_void};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use libloading::Library;
+
+use super::{Backend, Grid, Properties};
+use crate::module::{HEADERS, Module};
+use crate::{Error, Result, cache};
+
+const HARNESS: &str = include_str!("../../kernels/emulate.h");
+const OPTIONS: [&str; 8] = [
+    "-std=c++17",
+    "-O2",
+    "-fPIC",
+    "-shared",
+    "-ffp-contract=off",
+    "-fno-strict-aliasing",
+    "-fwrapv",
+    "-w",
+];
+
+/// The emulated device, or `None` without a C++ compiler.
+pub(crate) fn open(folder: PathBuf) -> Option<Arc<dyn Backend>> {
+    let there = |name: &&str| Command::new(name).arg("--version").output().is_ok();
+    let compiler = ["g++", "c++"].into_iter().find(there)?;
+    let properties = Properties {
+        name: "emulated".into(),
+        index: 0,
+        capability: (9, 0),
+        memory: 1 << 34,
+        processors: 4,
+        shared: 227 << 10,
+        driver: (0, 0),
+    };
+    let (libraries, order) = (Mutex::default(), Mutex::default());
+    Some(Arc::new(Emulated(Arc::new(Shared { compiler, folder, properties, libraries, order }))))
+}
+
+struct Shared {
+    compiler: &'static str,
+    folder: PathBuf,
+    properties: Properties,
+    libraries: Mutex<HashMap<&'static str, Arc<Library>>>,
+    /// One launch at a time: the harness has one set of threads.
+    order: Mutex<()>,
+}
+
+struct Emulated(Arc<Shared>);
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const ALIGN: usize = 256;
+
+impl Shared {
+    fn failed(&self, module: &'static Module, log: impl Into<String>) -> Error {
+        Error::Compile {
+            module: module.name,
+            architecture: "this processor".into(),
+            log: log.into(),
+        }
+    }
+
+    fn library(&self, module: &'static Module) -> Result<Arc<Library>> {
+        let mut libraries = locked(&self.libraries);
+        if let Some(found) = libraries.get(module.name) {
+            return Ok(found.clone());
+        }
+        let parts = [module.name, module.source, HARNESS, self.compiler]
+            .into_iter()
+            .chain(OPTIONS)
+            .chain(HEADERS.iter().flat_map(|(name, source)| [*name, *source]));
+        let name = format!("{}-{}.so", module.name.replace(['.', '/'], "-"), cache::hash(parts));
+        let path = self.folder.join(&name);
+        if !path.exists() {
+            self.translate(module, &name)?;
+        }
+        // SAFETY: the library is what was just compiled from this crate's sources, without initializers that do
+        // anything but set variables.
+        let library = unsafe { Library::new(&path) };
+        let library = Arc::new(library.map_err(|error| self.failed(module, error.to_string()))?);
+        libraries.insert(module.name, library.clone());
+        Ok(library)
+    }
+
+    fn translate(&self, module: &'static Module, name: &str) -> Result<()> {
+        let failed = |error: std::io::Error| self.failed(module, error.to_string());
+        let sources = self.folder.join(format!("{name}.{}", std::process::id()));
+        let write = |name: &str, text: &str| {
+            let path = sources.join(name);
+            std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+            std::fs::write(path, text)
+        };
+        for (name, text) in HEADERS.iter().copied().chain([("emulate.h", HARNESS)]) {
+            write(name, text).map_err(failed)?;
+        }
+        write(module.name, module.source).map_err(failed)?;
+        let out = sources.join("out.so");
+        let mut command = Command::new(self.compiler);
+        command.args(OPTIONS);
+        if cfg!(target_arch = "x86_64") {
+            command.arg("-mfma");
+        }
+        let folder = Path::new(module.name).parent().map(|folder| sources.join(folder));
+        command.arg("-include").arg(sources.join("emulate.h")).arg("-I").arg(&sources);
+        command.arg("-x").arg("c++").arg(sources.join(module.name)).arg("-o").arg(&out);
+        let output =
+            command.current_dir(folder.as_deref().unwrap_or(&sources)).output().map_err(failed)?;
+        if !output.status.success() {
+            let log = String::from_utf8_lossy(&output.stderr).into_owned();
+            drop(std::fs::remove_dir_all(&sources));
+            return Err(self.failed(module, log));
+        }
+        std::fs::rename(&out, self.folder.join(name)).map_err(failed)?;
+        drop(std::fs::remove_dir_all(&sources));
+        Ok(())
+    }
+}
+
+impl Backend for Emulated {
+    fn properties(&self) -> &Properties {
+        &self.0.properties
+    }
+
+    fn fork(&self) -> Result<Arc<dyn Backend>> {
+        Ok(Arc::new(Self(self.0.clone())))
+    }
+
+    fn same_device(&self, other: &dyn Backend) -> bool {
+        other.as_any().downcast_ref::<Self>().is_some_and(|other| Arc::ptr_eq(&self.0, &other.0))
+    }
+
+    fn wait_for(&self, _: &dyn Backend) -> Result<()> {
+        Ok(())
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<u64> {
+        let full = || Error::Memory { asked: bytes, free: 0, total: self.0.properties.memory };
+        let layout = Layout::from_size_align(bytes, ALIGN).map_err(|_| full())?;
+        // SAFETY: the size is not 0. What is there is written over, so that reading it is no accident.
+        unsafe {
+            let address = alloc(layout);
+            if address.is_null() {
+                return Err(full());
+            }
+            address.write_bytes(0xA5, bytes);
+            Ok(address as u64)
+        }
+    }
+
+    fn free(&self, address: u64, bytes: usize) {
+        let Ok(layout) = Layout::from_size_align(bytes, ALIGN) else { return };
+        // SAFETY: the address came from `alloc` with this layout.
+        unsafe { dealloc(address as *mut u8, layout) }
+    }
+
+    fn upload(&self, to: u64, from: &[u8]) -> Result<()> {
+        // SAFETY: the caller's buffer has room for as many bytes.
+        unsafe { (to as *mut u8).copy_from(from.as_ptr(), from.len()) }
+        Ok(())
+    }
+
+    fn download(&self, to: &mut [u8], from: u64) -> Result<()> {
+        // SAFETY: the caller's buffer has as many bytes.
+        unsafe { (from as *const u8).copy_to(to.as_mut_ptr(), to.len()) }
+        Ok(())
+    }
+
+    fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
+        // SAFETY: the caller's buffers have as many bytes.
+        unsafe { (from as *const u8).copy_to(to as *mut u8, bytes) }
+        Ok(())
+    }
+
+    fn fill(&self, to: u64, byte: u8, bytes: usize) -> Result<()> {
+        // SAFETY: the caller's buffer has as many bytes.
+        unsafe { (to as *mut u8).write_bytes(byte, bytes) }
+        Ok(())
+    }
+
+    fn prepare(&self, module: &'static Module, _: &'static str) -> Result<()> {
+        self.0.library(module).map(drop)
+    }
+
+    unsafe fn launch(
+        &self,
+        module: &'static Module,
+        name: &'static str,
+        grid: Grid,
+        args: &[&[u8]],
+    ) -> Result<()> {
+        let library = self.0.library(module)?;
+        let symbol = format!("emulated_{name}\0");
+        // Structures may ask for alignment: each parameter is copied to where it is aligned.
+        let mut copies: Vec<Vec<u128>> = args
+            .iter()
+            .map(|arg| {
+                let mut copy = vec![0_u128; arg.len().div_ceil(16)];
+                // SAFETY: the vector has at least as many bytes.
+                unsafe { copy.as_mut_ptr().cast::<u8>().copy_from(arg.as_ptr(), arg.len()) };
+                copy
+            })
+            .collect();
+        let mut pointers: Vec<*mut c_void> =
+            copies.iter_mut().map(|copy| copy.as_mut_ptr().cast()).collect();
+        let [x, y, z] = grid.blocks;
+        let shape = [x, y, z, grid.threads, grid.shared];
+        let _order = locked(&self.0.order);
+        // SAFETY: the harness defines this function for each kernel with that type, and the caller promises
+        // that the parameters are the kernel's.
+        let status = unsafe {
+            type Run = unsafe extern "C" fn(*const u32, *mut *mut c_void) -> c_int;
+            let run = library.get::<Run>(symbol.as_bytes());
+            let run = run.map_err(|_| self.0.failed(module, format!("no EXPORT({name}) in it")))?;
+            run(shape.as_ptr(), pointers.as_mut_ptr())
+        };
+        if status == 0 { Ok(()) } else { Err(Error::unfit(name, format!("a grid of {shape:?}"))) }
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn time(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<f32> {
+        let start = Instant::now();
+        work()?;
+        Ok(start.elapsed().as_secs_f32() * 1e3)
+    }
+
+    fn free_memory(&self) -> Result<usize> {
+        Ok(self.0.properties.memory)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
