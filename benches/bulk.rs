@@ -1,4 +1,4 @@
-//! Conversion of slices of `f32`: elements a second, beside a copy of the same bytes and beside
+//! Conversion of slices of `f32`: elements a second, next to a copy of the same bytes and to
 //! other crates.
 //!
 //! `cargo bench --bench bulk --features half,parallel [-- PART-OF-A-NAME]`; `EXMY_SIMD=avx2` measures

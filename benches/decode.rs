@@ -1,5 +1,5 @@
 //! Codes to numbers, codes to codes, and numbers of other types than `f32` to codes: elements a
-//! second, beside a copy of the same bytes and beside other crates.
+//! second, next to a copy of the same bytes and to other crates.
 //!
 //! `cargo bench --bench decode --features half,parallel [-- PART-OF-A-NAME]`; `EXMY_SIMD=avx2`
 //! measures another level.

@@ -1,4 +1,4 @@
-//! The fast product beside the f32 product of `matrixmultiply`, in one run and in turns.
+//! The fast product and the f32 product of `matrixmultiply`, in one run and in turns.
 //!
 //! `cargo bench --all-features --bench gemm_fast [-- PART...]` prints tables; words select rows by a
 //! part of their names. A row is the median of five pairs; each of a pair is the shortest of a few
@@ -194,7 +194,7 @@ fn scaling(shape: Shape, names: &[String]) {
         return;
     }
     let (m, n, k) = shape;
-    println!("\n### two threads beside one: {m} x {n} x {k}, level {}\n", level());
+    println!("\n### two threads and one: {m} x {n} x {k}, level {}\n", level());
     println!("| product | GFLOP/s of two | of one | ratio |\n|---|---:|---:|---:|");
     for name in names {
         let work = std::cell::RefCell::new(work(name, shape));

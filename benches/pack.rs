@@ -1,4 +1,4 @@
-//! Packing of codes, elements a second beside a copy of the same bytes: codes of up to 8 bits in
+//! Packing of codes, elements a second, next to a copy of the same bytes: codes of up to 8 bits in
 //! bytes, wider ones in integers of 16 bits; one thread, then all.
 //!
 //! `cargo bench --bench pack --features parallel [-- PART-OF-A-NAME]`; `EXMY_SIMD=avx2` measures
@@ -77,25 +77,25 @@ fn stream<C: Code>(width: u32, n: usize, threads: &str) {
 }
 
 fn containers(n: usize, threads: &str) {
-    let (fours, sixes) = (codes::<u8>(4, n), codes::<u8>(6, n));
+    let (fp4, fp6) = (codes::<u8>(4, n), codes::<u8>(6, n));
     let title = format!("containers, {threads}");
     let mut table = Table::new(&title, n, 1, 1);
     for layout in Layout::ALL {
-        let mut bytes = layout.pack(&sixes, 6).expect("codes of 6 bits");
-        let (packed, mut out) = (bytes.clone(), sixes.clone());
-        let sixes = &sixes;
+        let mut bytes = layout.pack(&fp6, 6).expect("codes of 6 bits");
+        let (packed, mut out) = (bytes.clone(), fp6.clone());
+        let fp6 = &fp6;
         table.row(&format!("pack 6 as {layout}"), move || {
-            layout.pack_into(black_box(sixes), 6, black_box(&mut bytes)).expect("they fit");
+            layout.pack_into(black_box(fp6), 6, black_box(&mut bytes)).expect("they fit");
         });
         table.row(&format!("unpack 6 from {layout}"), move || {
             layout.unpack_into(black_box(&packed), 6, black_box(&mut out)).expect("they fit");
         });
     }
     let scales = vec![0x7F; n / 32];
-    let mut bytes = ggml::pack(&fours, &scales).expect("whole blocks");
-    let (packed, mut out, mut back) = (bytes.clone(), fours.clone(), scales.clone());
+    let mut bytes = ggml::pack(&fp4, &scales).expect("whole blocks");
+    let (packed, mut out, mut back) = (bytes.clone(), fp4.clone(), scales.clone());
     table.row("pack 4 as ggml-mxfp4", move || {
-        ggml::pack_into(black_box(&fours), &scales, black_box(&mut bytes)).expect("they fit");
+        ggml::pack_into(black_box(&fp4), &scales, black_box(&mut bytes)).expect("they fit");
     });
     table.row("unpack 4 from ggml-mxfp4", move || {
         ggml::unpack_into(black_box(&packed), black_box(&mut out), &mut back).expect("they fit");

@@ -1,4 +1,4 @@
-//! One operation on typed scalars, beside the same operation of other crates, in nanoseconds.
+//! One operation on typed scalars, next to the same operation of other crates, in nanoseconds.
 //!
 //! `cargo bench --bench scalar`; `cargo bench --bench scalar -- 'add/'` for one operation. Each
 //! figure is a loop over 4096 operands from one buffer into another, divided by 4096; operands are

@@ -30,7 +30,7 @@ pub use plain::PlainBlocks;
 pub use statistics::Statistics;
 pub use tensor::{BlockTensor, PartsError};
 
-pub use crate::block::scale::Profile;
+pub use crate::block::scale::BlockProfile;
 
 pub(crate) use element::{decode_element, encode_element};
 pub(crate) use name::{Written, names, with_rule};
@@ -115,7 +115,7 @@ pub struct BlockFormat {
     /// Whether there is an `f32` scale for the whole tensor.
     pub tensor_scale: bool,
     /// Whose special cases and orders of operations.
-    pub profile: Profile,
+    pub profile: BlockProfile,
 }
 
 impl BlockFormat {
@@ -138,7 +138,7 @@ impl BlockFormat {
         shape: Shape::Along(16),
         rule: ScaleRule::Nearest,
         tensor_scale: true,
-        profile: Profile::Ocp,
+        profile: BlockProfile::Ocp,
     };
     /// NVFP4 with one scale for 16 x 16 elements, as for weights in arXiv 2509.25149: the matrix
     /// and its transpose then have the same values.
@@ -150,7 +150,7 @@ impl BlockFormat {
     /// use exmy::block::BlockFormat;
     /// use exmy::format::Format;
     ///
-    /// // Any elements, not only the five formats of the standard: text tells the difference.
+    /// // Any elements, not only the five formats of the standard: text says which.
     /// assert_eq!(BlockFormat::mx(Format::E2M1), BlockFormat::MXFP4);
     /// assert_eq!(BlockFormat::mx(Format::E3M0).to_string(), "e3m0/32:e8m0");
     /// ```
@@ -161,7 +161,7 @@ impl BlockFormat {
             shape: Shape::Along(32),
             rule: ScaleRule::Floor,
             tensor_scale: false,
-            profile: Profile::Ocp,
+            profile: BlockProfile::Ocp,
         }
     }
 
@@ -230,7 +230,7 @@ impl BlockFormat {
         // The libraries have no other scales of powers of two than MX's, of 8 bits or fewer.
         let powers_alone =
             matches!(scale.sign(), Sign::Unsigned) && scale.man_bits() == 0 && !scale.has_zero();
-        if rule.is_power() && !matches!(profile, Profile::Ocp) && !powers_alone {
+        if rule.is_power() && !matches!(profile, BlockProfile::Ocp) && !powers_alone {
             return Err(BlockFormatError::NotItsScale { profile, rule, scale });
         }
         Ok(self)
@@ -269,14 +269,14 @@ pub enum BlockFormatError {
     /// A rule that the source of the profile does not have.
     NoSuchRule {
         /// The profile.
-        profile: Profile,
+        profile: BlockProfile,
         /// The rule.
         rule: ScaleRule,
     },
     /// A scale format that the source of the profile does not have under this rule.
     NotItsScale {
         /// The profile.
-        profile: Profile,
+        profile: BlockProfile,
         /// The rule.
         rule: ScaleRule,
         /// The scale format.

@@ -9,7 +9,7 @@
 //! `(1 + T / 2^M) * 2^(e - B)` for `e > 0` and `T / 2^M * 2^(1 - B)` for `e = 0`. Without
 //! subnormals `e = 0` is one more binade, of which code 0 is zero unless the format has no zero.
 //! Magnitude codes ascend with their values; reserved codes (NaN, infinity) lie above all finite
-//! ones or take the place of negative zero. How a real number becomes a code is told in
+//! ones or take the place of negative zero. How a real number becomes a code is in
 //! [`round`](crate::round).
 
 #![forbid(unsafe_code)]

@@ -31,12 +31,12 @@ mod spec;
 mod sums;
 mod te;
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
-mod turn;
+mod transpose;
 pub mod unit;
 mod units;
 
 pub use accumulation::{Accumulation, Order, ParseAccumulationError, Sum, TeAlpha};
 pub use error::{GemmError, Side, Why};
 pub use operand::{Operand, Store, WidthError};
-pub use product::{Report, gemm, gemm_batched, gemm_codes, gemm_into};
+pub use product::{ProductReport, gemm, gemm_batched, gemm_codes, gemm_into};
 pub use spec::{NonFinite, Spec};

@@ -114,14 +114,14 @@ pub mod minifloat;
 pub mod random;
 pub mod text;
 // Layer 2
-#[doc(hidden)]
-#[cfg(feature = "block")]
-pub mod kept;
 #[cfg(feature = "alloc")]
 pub mod pack;
 #[doc(hidden)]
 #[cfg(feature = "std")]
 pub mod parallel;
+#[doc(hidden)]
+#[cfg(feature = "block")]
+pub mod pool;
 #[doc(hidden)]
 #[cfg(feature = "alloc")]
 pub mod simd;
@@ -138,7 +138,7 @@ pub mod safetensors;
 pub mod gemm;
 #[cfg(feature = "vectors")]
 pub mod vectors;
-// Beside the layers
+// Outside of the layers
 #[doc(hidden)]
 #[cfg(feature = "std")]
 pub mod error;

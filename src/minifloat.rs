@@ -49,7 +49,7 @@ pub use bits::Bits;
 #[cfg(feature = "alloc")]
 pub(crate) use bits::sealed::Word;
 #[cfg(feature = "alloc")]
-pub(crate) use bits::{Codes as CodeSlice, CodesMut as CodeSliceMut};
+pub(crate) use bits::{CodeSlice, CodeSliceMut};
 #[doc(hidden)]
 pub use constant::Scalar;
 pub use facts::{Fact, No, Yes};
@@ -83,7 +83,7 @@ use crate::format::Format;
 ///     type Float = No;
 ///     type Elementary = No;
 ///     const FORMAT: exmy::Format = exmy::Format::E4M3FN;
-///     const CODES: exmy::minifloat::Codes<u8> = todo!();
+///     const CODES: exmy::minifloat::ConstantCodes<u8> = todo!();
 /// }
 /// ```
 #[diagnostic::on_unimplemented(
@@ -113,7 +113,7 @@ pub trait FloatFormat: Copy + 'static + sealed::Sealed {
     const FORMAT: Format;
     /// Its remarkable codes.
     #[doc(hidden)]
-    const CODES: Codes<Self::Bits>;
+    const CODES: ConstantCodes<Self::Bits>;
 }
 
 /// What only the crate's own macros implement.
@@ -145,7 +145,7 @@ pub const fn is_elementary(format: Format) -> bool {
 /// The codes behind the constants of [`Minifloat`].
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
-pub struct Codes<B> {
+pub struct ConstantCodes<B> {
     pub first: B,
     pub max: B,
     pub min: B,

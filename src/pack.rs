@@ -42,9 +42,9 @@ pub trait Code: Copy + Into<u16> + TryFrom<u16> + Send + Sync + sealed::Sealed {
 }
 
 mod sealed {
-    use super::stream::Chunk;
+    use super::stream::CodeInteger;
 
-    pub trait Sealed: Chunk {}
+    pub trait Sealed: CodeInteger {}
     impl Sealed for u8 {}
     impl Sealed for u16 {}
 }

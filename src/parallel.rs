@@ -201,7 +201,7 @@ fn indices(count: usize, work: &(dyn Fn(usize) + Sync + Send)) {
 }
 
 /// [`for_each_chunk`], compiled once for each type of element and not for each closure, and the
-/// closure once and not for either way: a call through a pointer costs nothing beside a chunk.
+/// closure once and not for either way: a call through a pointer costs nothing next to a chunk.
 fn chunks<T: Send>(
     data: &mut [T],
     chunk_len: usize,

@@ -36,14 +36,14 @@ mod name;
 pub use cast::Cast;
 pub use codes::QuantizeError;
 #[cfg(feature = "gemm")]
-pub(crate) use image::Rounded;
+pub(crate) use image::RoundedMatrix;
 pub use name::ParseQuantizerError;
 
 pub use crate::block::Axis;
 use crate::block::fast::OwnScale;
 use crate::block::hadamard::{Hadamard, HadamardError};
 use crate::block::scale::ScaleRule;
-use crate::block::{BlockFormat, Profile, UNUSED};
+use crate::block::{BlockFormat, BlockProfile, UNUSED};
 use crate::format::Format;
 use crate::random::Philox;
 use crate::round::{Overflow, Rounding};
@@ -82,7 +82,7 @@ impl Target {
     }
 
     /// The rounding mode meant where none is written: that of the block format's
-    /// [`Profile`], else to nearest even.
+    /// [`BlockProfile`], else to nearest even.
     ///
     /// ```
     /// use exmy::quantizer::{Quantizer, Target};
@@ -258,15 +258,15 @@ impl Quantizer {
     /// or the rounding is the default, it becomes that of the new profile.
     ///
     /// ```
-    /// use exmy::block::Profile;
+    /// use exmy::block::BlockProfile;
     /// use exmy::quantizer::Quantizer;
     ///
     /// let with = |text: &str, profile| text.parse().map(|one: Quantizer| one.with_profile(profile));
-    /// assert_eq!(with("mxfp4", Profile::Microxcaling), "mxfp4@microxcaling".parse()); // ties away
-    /// assert_eq!(with("mxfp4@rtz", Profile::Te), "mxfp4@te@rtz".parse());
+    /// assert_eq!(with("mxfp4", BlockProfile::Microxcaling), "mxfp4@microxcaling".parse()); // ties away
+    /// assert_eq!(with("mxfp4@rtz", BlockProfile::Te), "mxfp4@te@rtz".parse());
     /// ```
     #[must_use]
-    pub fn with_profile(self, profile: Profile) -> Self {
+    pub fn with_profile(self, profile: BlockProfile) -> Self {
         let Target::Block(format) = self.target else { return self };
         let is_default = format.rule == format.profile.default_rule(format.scale);
         let rule = if is_default { profile.default_rule(format.scale) } else { format.rule };
@@ -409,7 +409,7 @@ impl Quantizer {
         let target = self.target;
         assert!(
             matches!(target, Target::Block(format) if !format.tensor_scale),
-            "{target} has no block scales, or one for the tensor beside them, and takes none of the \
+            "{target} has no block scales, or one for the tensor as well, and takes none of the \
              caller's own"
         );
         self.write(x, axis, random.into(), Some(&scale), out);

@@ -80,7 +80,7 @@ impl Rounding {
     /// let half = |random| Format::E2M1.encode_f32(0.25, Rounding::stochastic(1), Overflow::None, random);
     /// assert_eq!([half(0), half(1 << 31)].map(|rounded| rounded.code), [0, 1]); // the top bit decides
     /// let less = |random| Format::E2M1.encode_f32(0.2, Rounding::stochastic(1), Overflow::None, random);
-    /// assert_eq!(less(u32::MAX).code, 0); // one bit tells a half, and 0.4 of a gap is less
+    /// assert_eq!(less(u32::MAX).code, 0); // one bit stands for a half, and 0.4 of a gap is less
     /// assert!(Rounding::stochastic(1).is_stochastic());
     /// ```
     ///

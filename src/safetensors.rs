@@ -5,7 +5,7 @@
 //! it. What a file claims of itself is checked before anything relies on it, and a file that is
 //! being written appears whole or not at all.
 //!
-//! [`quantize()`] makes a file of codes and scales from one of numbers, by [`Options`]; [`Record`] is
+//! [`quantize()`] makes a file of codes and scales from one of numbers, by [`QuantizeOptions`]; [`Record`] is
 //! what such a file says of itself, [`Reader::read_blocks`] and [`Reader::read_values`] read its
 //! tensors, and [`dequantize`] writes their values. [`Survey`] sums up what numbers look like.
 
@@ -36,10 +36,10 @@ pub use header::{Entry, Header, MAX_HEADER, Outline};
 #[doc(hidden)]
 pub use header::{extents, quoted};
 pub use layout::FileLayout;
-pub use plan::{Kept, Options, Output};
+pub use plan::{CopyReason, Output, QuantizeOptions};
 pub use quantize::{dequantize, quantize};
 pub use reader::Reader;
 pub use record::{BITS, Record};
-pub use report::{Fate, Progress, Report, Row, Watch};
+pub use report::{FileReport, Progress, TensorOutcome, TensorReport, Watch};
 pub use survey::Survey;
 pub use writer::Writer;

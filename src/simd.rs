@@ -4,7 +4,7 @@
 //! and instantiated for a few coherent [`Level`]s. No level may change a bit: bodies use only
 //! operations IEEE 754 fixes (`+ - * /`, `sqrt`, `mul_add`, integer operations), reductions run
 //! over a written number of lanes, and Rust never contracts `a * b + c`. The module holds the
-//! crate's dispatch and nothing else; a kernel lives beside its plain version.
+//! crate's dispatch and nothing else; a kernel lives next to its plain version.
 //!
 //! `scalar` is what every CPU of the target has: SSE2 on x86-64, NEON on aarch64, for which the same
 //! bodies are compiled and no other level exists.
@@ -353,8 +353,8 @@ mod tests {
                 .envs([(CHILD, expected), ("EXMY_SIMD", word)])
                 .output()
                 .unwrap();
-            let told = String::from_utf8_lossy(&child.stdout);
-            assert!(child.status.success() && told.contains("1 passed"), "{word}: {told}");
+            let printed = String::from_utf8_lossy(&child.stdout);
+            assert!(child.status.success() && printed.contains("1 passed"), "{word}: {printed}");
         }
     }
 
@@ -376,7 +376,7 @@ mod tests {
             .env(CHILD, "1")
             .output()
             .unwrap();
-        let told = String::from_utf8_lossy(&child.stdout);
-        assert!(child.status.success() && told.contains("1 passed"), "{told}");
+        let printed = String::from_utf8_lossy(&child.stdout);
+        assert!(child.status.success() && printed.contains("1 passed"), "{printed}");
     }
 }

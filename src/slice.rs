@@ -22,11 +22,15 @@
 
 pub mod cast;
 #[cfg(feature = "alloc")]
+mod chunks;
+#[cfg(feature = "alloc")]
 mod convert;
 #[cfg(feature = "alloc")]
 mod converter;
 #[cfg(feature = "alloc")]
 mod decode;
+#[cfg(feature = "alloc")]
+mod f16;
 #[cfg(feature = "alloc")]
 mod fast;
 #[cfg(feature = "alloc")]
@@ -42,11 +46,7 @@ mod real;
 #[cfg(feature = "alloc")]
 mod recode;
 #[cfg(feature = "alloc")]
-mod sixteen;
-#[cfg(feature = "alloc")]
 mod sources;
-#[cfg(feature = "alloc")]
-mod stretches;
 #[cfg(feature = "alloc")]
 mod typed;
 #[cfg(feature = "alloc")]

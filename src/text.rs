@@ -54,7 +54,7 @@ impl Short {
         let mut short = Self { bytes: [0; Self::CAPACITY], len: 0 };
         for c in text.chars() {
             let c = if c.is_control() { '?' } else { c };
-            // Room for the mark that something is missing stays free.
+            // Space for the mark that something is missing stays free.
             if short.len as usize + c.len_utf8() + 3 > Self::CAPACITY {
                 short.append("...");
                 break;

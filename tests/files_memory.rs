@@ -3,7 +3,9 @@
 
 #![cfg(feature = "safetensors")]
 
-use exmy::safetensors::{Dtype, Options, Outline, Output, Progress, Reader, Writer, quantize};
+use exmy::safetensors::{
+    Dtype, Outline, Output, Progress, QuantizeOptions, Reader, Writer, quantize,
+};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -63,16 +65,16 @@ fn memory_does_not_grow_with_the_file() {
     let mut go_on = |_: &Progress<'_>| ControlFlow::Continue(());
     // 1 MiB of numbers, their codes and pieces, and 12 MiB that are only tried for; never the 32 MiB
     // of the large one.
-    let blocks = Options::new("mxfp4".parse().unwrap());
+    let blocks = QuantizeOptions::new("mxfp4".parse().unwrap());
     let used = most(|| {
         quantize(&input, &output, &blocks, &mut go_on).unwrap().unwrap();
     });
     assert!(used < 20 << 20, "{} KiB for tensors of 1 MiB", used >> 10);
 
-    let cast = Options {
+    let cast = QuantizeOptions {
         include: vec!["large".parse().unwrap()],
         output: Output::Values(Some(Dtype::BF16)),
-        ..Options::new("e4m3".parse().unwrap())
+        ..QuantizeOptions::new("e4m3".parse().unwrap())
     };
     let used = most(|| {
         quantize(&input, &output, &cast, &mut go_on).unwrap().unwrap();

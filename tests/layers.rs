@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Modules that stand beside the layers, usable by all and using none of them.
-const BESIDE: i32 = -1;
+/// Modules outside of the layers, usable by all and using none of them.
+const OUTSIDE: i32 = -1;
 
 /// Module name to layer, from the fenced block `layers`.
 fn layers(text: &str) -> BTreeMap<String, i32> {
@@ -15,7 +15,7 @@ fn layers(text: &str) -> BTreeMap<String, i32> {
     for line in block.expect("docs/architecture.md has a block ```layers").lines() {
         let mut columns = line.split("  ").map(str::trim).filter(|column| !column.is_empty());
         let number = columns.next().expect("a layer number");
-        let number = if number == "-" { BESIDE } else { number.parse().expect("a layer number") };
+        let number = if number == "-" { OUTSIDE } else { number.parse().expect("a layer number") };
         for module in columns.next().expect("modules").split(", ") {
             layers.insert(module.to_owned(), number);
         }
@@ -66,8 +66,8 @@ fn violations(
         for name in used.iter().filter(|name| *name != module) {
             match layers.get(name) {
                 None => found.push(format!("{module} imports `{name}`, which is on no layer")),
-                Some(&BESIDE) => {}
-                Some(&below) if below <= layer && layer != BESIDE => {}
+                Some(&OUTSIDE) => {}
+                Some(&below) if below <= layer && layer != OUTSIDE => {}
                 Some(above) => found.push(format!("{module} ({layer}) imports {name} ({above})")),
             }
         }

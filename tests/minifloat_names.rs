@@ -1,4 +1,4 @@
-//! The constants that the documentation of each named type tells, from the code.
+//! The constants that the documentation of each named type gives, from the code.
 
 use exmy::format::{Format, Value};
 use exmy::minifloat::*;

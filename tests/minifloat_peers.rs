@@ -1,5 +1,5 @@
 //! Which answers of other crates' scalar types differ from the exact result rounded once: facts
-//! beside the figures of `benches/scalar.rs`.
+//! next to the figures of `benches/scalar.rs`.
 //!
 //! Each crate is compared by its own rule for overflow, and any NaN is equal to any NaN; so a
 //! difference is a number that is not the nearest one. Binary64 arguments are the midpoints of the

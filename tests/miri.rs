@@ -126,7 +126,7 @@ fn conversions_touch_their_own_elements() {
     }
 }
 
-/// More than [a table](exmy::slice) is made for, and a stretch with a rest.
+/// More than [a table](exmy::slice) is made for, and a chunk with a rest.
 #[test]
 fn longer_slices_too() {
     let x = numbers(1100);

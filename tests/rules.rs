@@ -57,7 +57,7 @@ fn rounding_to_odd_stays_among_the_numbers() {
     assert_eq!(rounded(Format::p3109(8, 3, true, false).unwrap()), 0x7F);
 }
 
-/// What stands for negative numbers where there is no sign, as `Overflow` tells it.
+/// What stands for negative numbers where there is no sign, as `Overflow` says.
 #[test]
 fn negative_results_of_unsigned_formats() {
     let name = |name: &str| name.parse::<Format>().unwrap();

@@ -1,9 +1,9 @@
 //! Block quantization at the speed of memory: the same bits as [`plain`](super::plain).
 //!
-//! A matrix is cut into chunks of whole blocks ([`sheet`]), which threads take; a chunk is walked in
-//! *stretches* of about [`STRETCH`] columns of one band of blocks, so that what the first pass over a
-//! stretch (maxima of blocks) brings into the cache is there for the second (elements). Between the
-//! two, scales and factors are found for all blocks of the stretch at once. Blocks as high as the
+//! A matrix is cut into chunks of whole blocks ([`walk`]), which threads take; a chunk is walked in
+//! *tiles* of about [`TILE_COLS`] columns of one band of blocks, so that what the first pass over a
+//! tile (maxima of blocks) brings into the cache is there for the second (elements). Between the
+//! two, scales and factors are found for all blocks of the tile at once. Blocks as high as the
 //! matrix, such as whole columns or all of it, are divided after their maxima are known. Only where
 //! such a scale needs more than a maximum, under `4over6` and for scales of the caller's own, is a
 //! band of them the work of one thread.
@@ -18,21 +18,21 @@
 
 mod decode;
 mod encode;
-mod four;
-mod notes;
-mod numbers;
+mod four_over_six;
 mod own;
-mod sheet;
+mod scales;
+mod statistics;
+mod walk;
 
 pub(crate) use decode::Decoder;
 pub(super) use decode::dequantize;
 pub(super) use encode::{Encoded, encode};
 pub(crate) use own::{Own, OwnScale};
-pub(crate) use sheet::{CHUNK, Chunk, Sheet, common_multiple, copy_rows, for_each};
+pub(crate) use walk::{CHUNK, Chunk, WalkedRows, common_multiple, copy_rows, for_each};
 
 use alloc::vec::Vec;
 
-use numbers::{Finder, Numbers};
+use scales::{Finder, PerBlock};
 
 use super::element::encode_quotient;
 use super::kernel::{
@@ -41,20 +41,20 @@ use super::kernel::{
 };
 use super::{Axis, BlockFormat, decode_element, encode_element};
 use crate::block::scale::{
-    Elements as ElementRounding, Profile, ScaleRule, TensorFactors, Zeros, is_largest,
+    BlockProfile, Elements as ElementRounding, ScaleRule, TensorFactors, Zeros, is_largest,
 };
 use crate::format::Value;
-use crate::kept::Kept;
 use crate::minifloat::Bits;
+use crate::pool::Pooled;
 use crate::round::{Overflow, Rounding, Rules};
 use crate::slice::grid::{self, Common, Grid};
 use crate::slice::memory::Traffic;
 use crate::slice::{Converter, SPAN, View, checked_count};
-pub(crate) use sheet::largest_in;
-use sheet::maxima;
+pub(crate) use walk::largest_in;
+use walk::maxima;
 
-/// The longest piece of a row that is written at once.
-pub(crate) const STRETCH: usize = 4 * SPAN;
+/// Columns of a tile where blocks are narrower, and the longest piece of a row that is written at once.
+pub(crate) const TILE_COLS: usize = 4 * SPAN;
 
 /// A block format made ready for a matrix of one size.
 pub(crate) struct Blocks<'a> {
@@ -120,7 +120,7 @@ impl<'a> Blocks<'a> {
         let format = format.checked();
         assert!(
             own.is_none() || !format.tensor_scale,
-            "scales of the caller's own have no tensor scale beside them"
+            "scales of the caller's own have no tensor scale"
         );
         if let Rounding::Stochastic { bits, .. } = rounding {
             assert!((1..=32).contains(&bits), "stochastic rounding takes 1 to 32 random bits");
@@ -150,7 +150,7 @@ impl<'a> Blocks<'a> {
             .filter(|_| known)
             .and_then(|zeros| Places::new(format.element, rounding, overflow, clamps, zeros));
         // The grid's scales are powers of two from 2^-127 on, its zeros and orders those of `ocp`.
-        let grid = format.profile == Profile::Ocp
+        let grid = format.profile == BlockProfile::Ocp
             && !divides
             && (!power || (format.scale.man_bits() == 0 && format.scale.emin() >= -127));
         Self {
@@ -187,16 +187,16 @@ impl<'a> Blocks<'a> {
         self.rounding.is_stochastic()
     }
 
-    /// Columns of a stretch: whole blocks, at least one. The elements of a stretch of blocks along
+    /// Columns of a tile: whole blocks, at least one. The elements of a tile of blocks along
     /// the rows, before and after, fit the first-level cache.
-    fn stretch(&self) -> usize {
+    fn tile_cols(&self) -> usize {
         let whole = self.side.0 == 1 && self.traffic == Traffic::Cached;
-        let wanted = if whole { STRETCH } else { SPAN };
+        let wanted = if whole { TILE_COLS } else { SPAN };
         (wanted / self.side.1).max(1) * self.side.1
     }
 
     /// Whether the matrix must be seen as a whole before its first element can be rounded.
-    pub(crate) fn looks_first(&self, shape: (usize, usize)) -> bool {
+    pub(crate) fn needs_whole(&self, shape: (usize, usize)) -> bool {
         self.format.tensor_scale || self.part(shape).is_some()
     }
 
@@ -227,7 +227,7 @@ impl<'a> Blocks<'a> {
         if let Some(part) = self.part((x.rows(), x.cols())) {
             let known = maxima(x, self.side.1);
             // The largest finite magnitude is looked for block by block.
-            if rule != ScaleRule::MaxAbs || known.iter().all(|amax| *amax < numbers::INFINITY) {
+            if rule != ScaleRule::MaxAbs || known.iter().all(|amax| *amax < scales::INFINITY) {
                 (self.side, self.known) = (part, Some(known));
             }
         }
@@ -300,7 +300,7 @@ impl<'a> Blocks<'a> {
         match x.len() {
             _ if !self.divides => work(x),
             ..=256 => divide::<256>(part, x, work),
-            _ => divide::<STRETCH>(part, x, work),
+            _ => divide::<TILE_COLS>(part, x, work),
         }
     }
 
@@ -329,7 +329,7 @@ impl<'a> Blocks<'a> {
             return self.elements(part, x, out, image);
         };
         out.copy_from_slice(x);
-        let mut scales = Kept::zeros(x.len());
+        let mut scales = Pooled::zeros(x.len());
         let scales = part.spread(part.scales, &mut scales);
         if self.format.rule.is_power() {
             match part.words {
@@ -339,7 +339,7 @@ impl<'a> Blocks<'a> {
             return kernel::one_nan(out);
         }
         let common = Common { largest: of.largest, decode: of.decode };
-        let mut factors = Kept::with_room(scales.len());
+        let mut factors = Pooled::with_capacity(scales.len());
         factors.extend(scales.iter().map(|scale| of.factor(*scale)));
         let factors = &factors[..];
         match part.words {

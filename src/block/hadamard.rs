@@ -17,7 +17,7 @@
 //!
 //! In binary32, every operation rounded to nearest even: the signs; for `h = 1, 2, 4 .. n/2` the
 //! butterflies `(x_i, x_(i+h)) <- (x_i + x_(i+h), x_i - x_(i+h))` of all `i` without the bit `h`; one
-//! multiplication by `1 / sqrt n` (exact for n = 4, 16, 64); and the result to bfloat16, unless told
+//! multiplication by `1 / sqrt n` (exact for n = 4, 16, 64); and the result to bfloat16, unless said
 //! otherwise. The bits do not depend on the [`simd`](crate::simd) level.
 //!
 //! # Text
@@ -112,7 +112,7 @@ impl Hadamard {
     /// let mut x = [[1.0_f32, 0.0]; 2];
     /// rotation.apply(&mut x[0]);
     /// rotation.in_f32().apply(&mut x[1]);
-    /// assert_eq!(x, [[0.70703125; 2], [0.5_f32.sqrt(); 2]]); // bfloat16 comes out unless told otherwise
+    /// assert_eq!(x, [[0.70703125; 2], [0.5_f32.sqrt(); 2]]); // bfloat16 comes out unless said otherwise
     /// ```
     #[must_use]
     pub const fn in_f32(self) -> Self {

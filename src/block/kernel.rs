@@ -10,17 +10,17 @@
 
 mod fold;
 mod halves;
-mod noted;
 mod places;
 mod quotients;
 mod scales;
+mod statistics;
 
 pub(crate) use fold::{any_nan, fold, largest, spread};
 pub(crate) use halves::{HalfAway, HalfEven, LogZero};
-pub(crate) use noted::{Noted, noted};
 pub(crate) use places::{Away, Even, Mode, Places, Random, Zero};
 pub(crate) use quotients::{Errors, errors, quotients};
 pub(crate) use scales::{Powers, candidates, factors, over_powers, power_codes, powers, unrounded};
+pub(crate) use statistics::{CodesAndStatistics, codes_and_statistics};
 
 use core::marker::PhantomData;
 
@@ -192,7 +192,7 @@ fn block<S: Step>(places: &Places, of: Elements<'_>, out: &mut [S::Out]) {
     }
 }
 
-/// A step of a pass. By value, so that input and output need not be told apart.
+/// A step of a pass. By value, so that input and output may be the same memory.
 #[inline(always)]
 fn group<S: Step>(
     places: &Places,

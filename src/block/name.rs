@@ -9,7 +9,7 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::str::FromStr;
 
-use super::{BlockFormat, BlockFormatError, Profile, Shape};
+use super::{BlockFormat, BlockFormatError, BlockProfile, Shape};
 use crate::block::scale::ScaleRule;
 use crate::text::{ParseFormatError, Short, UnknownName};
 
@@ -134,7 +134,7 @@ impl fmt::Display for BlockFormat {
         if *rule != profile.default_rule(*scale) {
             write!(f, "@{rule}")?;
         }
-        if *profile != Profile::Ocp {
+        if *profile != BlockProfile::Ocp {
             write!(f, "@{profile}")?;
         }
         Ok(())
@@ -145,7 +145,7 @@ impl fmt::Display for BlockFormat {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Written {
     pub(crate) rule: Option<ScaleRule>,
-    pub(crate) profile: Option<Profile>,
+    pub(crate) profile: Option<BlockProfile>,
 }
 
 impl Written {
@@ -168,7 +168,7 @@ impl Written {
     /// The words that are taken.
     pub(crate) fn names() -> impl Iterator<Item = &'static str> {
         let rules = ScaleRule::NAMED.into_iter().map(|(name, _)| name);
-        rules.chain(Profile::NAMED.into_iter().map(|(name, _)| name))
+        rules.chain(BlockProfile::NAMED.into_iter().map(|(name, _)| name))
     }
 }
 
@@ -221,7 +221,7 @@ pub(crate) fn with_rule(
             let shape =
                 shape.parse().map_err(|error| ParseBlockFormatError::Shape(Box::new(error)))?;
             let scale = scale.parse().map_err(format)?;
-            let (rule, profile) = (ScaleRule::default_for(scale), Profile::Ocp);
+            let (rule, profile) = (ScaleRule::default_for(scale), BlockProfile::Ocp);
             BlockFormat { element, scale, shape, rule, tensor_scale, profile }
         }
         (None, None) => return Err(ParseBlockFormatError::unknown(body)),

@@ -153,10 +153,7 @@ impl PlainBlocks {
         mut scale: impl FnMut(&[f32]) -> f32,
     ) -> Self {
         let format = format.checked();
-        assert!(
-            !format.tensor_scale,
-            "scales of the caller's own have no tensor scale beside them"
-        );
+        assert!(!format.tensor_scale, "scales of the caller's own have no tensor scale");
         let by = by.into();
         let (Elements { rounding, overflow, .. }, random) = (by, by.words());
         let how = How { format, rounding, overflow };

@@ -1,7 +1,7 @@
 //! How a block finds its scale.
 //!
 //! A [`ScaleRule`] turns the elements of a block, for most rules their largest magnitude `amax`,
-//! into a code of the scale format; a [`Profile`] says how a library fills in what the rule leaves
+//! into a code of the scale format; a [`BlockProfile`] says how a library fills in what the rule leaves
 //! open.
 //!
 //! **Powers of two** ([`Floor`](ScaleRule::Floor), [`Ceil`](ScaleRule::Ceil),
@@ -59,14 +59,14 @@
 #![forbid(unsafe_code)]
 
 mod choices;
-mod four;
+mod four_over_six;
 mod log2;
 mod nearest;
 mod power;
 mod profile;
 
-pub use four::{BlockError, Bound, FourOverSix};
-pub use profile::Profile;
+pub use four_over_six::{BlockError, Bound, FourOverSix};
+pub use profile::BlockProfile;
 
 pub(crate) use choices::{Choices, Elements, Exponent, Order, RoundUp, Smallest, Zeros};
 pub(crate) use log2::{floor_log2, near_power};

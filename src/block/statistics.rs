@@ -1,4 +1,4 @@
-//! What quantization did to a tensor: noise, saturation, loss, range. [`Statistics`] tells how each
+//! What quantization did to a tensor: noise, saturation, loss, range. [`Statistics`] says how each
 //! figure is defined.
 
 mod lanes;
@@ -288,7 +288,7 @@ impl BlockTensor {
     /// use exmy::round::Rounding;
     /// use exmy::slice::View;
     ///
-    /// // 2^-20 is less than half of what E2M1 times E4M3 can express beside 1; its block is lost.
+    /// // 2^-20 is less than half of what E2M1 times E4M3 can express next to 1; its block is lost.
     /// let mut x = [0.0_f32; 32];
     /// (x[0], x[16]) = (1.0, 1.0 / 1_048_576.0);
     /// let x = View::new(&x, 1, 32);

@@ -164,13 +164,13 @@ impl BlockTensor {
     }
 
     /// With scales by the format's rule, or what the caller says; what [`statistics`](Self::statistics)
-    /// says of the tensor, if it is `noted` and that can be told on the way.
+    /// says of the tensor, if that is asked (`with_statistics`) and found on the way.
     pub(crate) fn build(
         (x, axis): (View<'_, f32>, Axis),
         format: BlockFormat,
         by: Elements,
         own: Own<'_>,
-        noted: bool,
+        with_statistics: bool,
     ) -> (Self, Option<Statistics>) {
         let (rows, cols) = (x.rows(), x.cols());
         let Elements { rounding, overflow, .. } = by;
@@ -182,7 +182,7 @@ impl BlockTensor {
         };
         let block = blocks.side;
         let Encoded { codes, scales, decode, statistics } =
-            fast::encode(blocks, x, by.words(), noted);
+            fast::encode(blocks, x, by.words(), with_statistics);
         let tensor_scale = format.tensor_scale.then_some(decode);
         (Self { format, axis, rows, cols, block, codes, scales, tensor_scale }, statistics)
     }

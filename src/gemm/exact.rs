@@ -18,11 +18,11 @@ mod window;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::numbers::Numbers;
+use super::numbers::ExactRows;
 use crate::format::Value;
 use crate::round::Exact;
 use big::Big;
-use lanes::{Lanes, dot};
+use lanes::{IntegerLanes, dot};
 pub(super) use plain::sum as plain_sum;
 use window::{Narrow, Wide};
 
@@ -86,14 +86,14 @@ impl Total {
 
 /// The operands of many exact sums, made ready once.
 pub(super) struct Ready {
-    a: Lanes,
-    b: Lanes,
-    numbers: [Numbers; 2],
+    a: IntegerLanes,
+    b: IntegerLanes,
+    numbers: [ExactRows; 2],
 }
 
 impl Ready {
-    pub(super) fn new(a: Numbers, b: Numbers) -> Self {
-        Self { a: Lanes::new(&a), b: Lanes::new(&b), numbers: [a, b] }
+    pub(super) fn new(a: ExactRows, b: ExactRows) -> Self {
+        Self { a: IntegerLanes::new(&a), b: IntegerLanes::new(&b), numbers: [a, b] }
     }
 
     /// The sum for row `i` and column `j`.
@@ -161,7 +161,7 @@ mod tests {
                 let (a, b) = (codes(x, 3 * k, spread, 1), codes(y, 2 * k, spread, 2));
                 let a = Operand::codes16(x, View::new(&a, 3, k)).unwrap();
                 let b = Operand::codes16(y, View::new(&b, 2, k)).unwrap();
-                let (a, b) = (Numbers::rows(&a), Numbers::rows(&b));
+                let (a, b) = (ExactRows::rows(&a), ExactRows::rows(&b));
                 let ready = Ready::new(a.clone(), b.clone());
                 for (i, j) in (0..3).flat_map(|i| [(i, 0), (i, 1)]) {
                     let plain = plain_sum((&a, a.row(i)), (&b, b.row(j)));

@@ -14,7 +14,7 @@
 mod avx512;
 #[cfg(all(target_arch = "x86_64", feature = "fast-f32"))]
 #[doc(hidden)]
-pub use avx512::{Columns, End};
+pub use avx512::{End, PackedColumns};
 
 use crate::slice::{View, ViewMut};
 

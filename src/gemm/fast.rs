@@ -34,7 +34,7 @@
 //! asks, when it first packs or multiplies at the level `amx`, and goes on without tiles if that is refused.
 //!
 //! All else is computed by vectors of binary32 in the same order, from what they have left. What computed
-//! how much, and why, is in the [`Report`]; no bit depends on it, nor on the number of threads.
+//! how much, and why, is in the [`KernelReport`]; no bit depends on it, nor on the number of threads.
 
 #[cfg_attr(
     not(all(target_arch = "x86_64", target_os = "linux", feature = "std")),
@@ -63,7 +63,7 @@ pub use super::error::Side;
 pub use counts::Counts;
 pub use pack::{Packed, Source};
 pub use plain::{images_plain, multiply_plain, sum_plain};
-pub use report::Report;
+pub use report::KernelReport;
 
 use super::error::{GemmError, Why};
 use crate::slice::{Converter, ViewMut};
@@ -122,7 +122,7 @@ pub fn multiply(
     b: &Packed,
     c: ViewMut<'_, f32>,
     with: Scaling,
-) -> Result<Report, GemmError> {
+) -> Result<KernelReport, GemmError> {
     multiply_and_round(a, b, c, with, None)
 }
 
@@ -135,7 +135,7 @@ pub fn multiply_and_round(
     c: ViewMut<'_, f32>,
     with: Scaling,
     round: Option<Converter<'static>>,
-) -> Result<Report, GemmError> {
+) -> Result<KernelReport, GemmError> {
     let (left, right, out) = (a.shape(), b.shape(), (c.rows(), c.cols()));
     let wrong = |why| Err(GemmError::of(left, right, why));
     for (packed, side) in [(a, Side::Left), (b, Side::Right)] {

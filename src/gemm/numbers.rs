@@ -14,14 +14,14 @@ use crate::slice::{View, decode_into};
 /// binary64 wherever it is exact: the product of two binary32 numbers, an element and a scale, is.
 /// Formats beyond binary64, of 12 exponent bits and more, keep their codes.
 #[derive(Clone, Debug)]
-pub(super) struct Numbers {
+pub(super) struct ExactRows {
     pub(super) format: Format,
     pub(super) count: usize,
     pub(super) k: usize,
     codes: Vec<u64>,
 }
 
-impl Numbers {
+impl ExactRows {
     /// The rows of an operand.
     pub(super) fn rows(operand: &Operand<'_>) -> Self {
         let (count, k) = operand.shape();

@@ -205,7 +205,7 @@ impl<'a> Operand<'a> {
             Store::U16(_, view) => (view.rows(), view.cols()),
             Store::U32(_, view) => (view.rows(), view.cols()),
             Store::U64(_, view) => (view.rows(), view.cols()),
-            Store::Blocks(tensor) => self.turned((tensor.rows(), tensor.cols())),
+            Store::Blocks(tensor) => self.exchanged((tensor.rows(), tensor.cols())),
         }
     }
 
@@ -252,7 +252,7 @@ impl<'a> Operand<'a> {
     /// Rows and columns of this operand that share a block scale, of a block tensor.
     pub fn block(&self) -> Option<(usize, usize)> {
         match self.store {
-            Store::Blocks(tensor) => Some(self.turned(tensor.block())),
+            Store::Blocks(tensor) => Some(self.exchanged(tensor.block())),
             _ => None,
         }
     }
@@ -274,7 +274,7 @@ impl<'a> Operand<'a> {
     pub fn sums_along(&self, axis: Axis) -> bool {
         let Store::Blocks(tensor) = self.store else { return true };
         let (rows, cols) = self.shape();
-        self.turned(tensor.block()) == axis.block(tensor.format().shape, rows, cols)
+        self.exchanged(tensor.block()) == axis.block(tensor.format().shape, rows, cols)
     }
 
     /// The axis of this operand that its blocks were made to be summed along.
@@ -308,7 +308,7 @@ impl<'a> Operand<'a> {
         Some(Why::Format { side, accumulation, takes: Preset::Fast.takes() })
     }
 
-    fn turned(&self, (rows, cols): (usize, usize)) -> (usize, usize) {
+    fn exchanged(&self, (rows, cols): (usize, usize)) -> (usize, usize) {
         if self.transposed { (cols, rows) } else { (rows, cols) }
     }
 }

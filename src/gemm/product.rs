@@ -9,12 +9,12 @@ use alloc::vec::Vec;
 use super::accumulation::Accumulation;
 use super::error::{GemmError, Side, Why};
 use super::exact::{Factors, Ready};
-use super::numbers::Numbers;
+use super::numbers::ExactRows;
 use super::operand::Operand;
 use super::spec::{NonFinite, Spec};
-use super::sums::{Chains, Columns, Pair, Words};
+use super::sums::{Chains, ColumnSums, Pair, Words};
 use super::te;
-use super::units::{self, Tiles};
+use super::units::{self, UnitProduct};
 use crate::block::fast::for_each;
 use crate::format::{Format, Value};
 use crate::math::Operand as Number;
@@ -26,7 +26,7 @@ use fast::Packs;
 /// What is known about a product besides its results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Report {
+pub struct ProductReport {
     /// Results that were infinite or NaN, before or after they were rounded to the output's format:
     /// a saturating format hides some.
     pub non_finite: u64,
@@ -96,7 +96,7 @@ pub fn gemm_into<'a, 'b>(
     b: impl Into<Operand<'b>>,
     spec: &Spec,
     mut c: ViewMut<'_, f32>,
-) -> Result<Report, GemmError> {
+) -> Result<ProductReport, GemmError> {
     let (a, b) = (a.into(), b.into());
     let (rows, cols, stride) = (c.rows(), c.cols(), c.row_stride());
     if (rows, cols) != (a.rows(), b.cols()) && a.cols() == b.rows() {
@@ -209,10 +209,10 @@ struct Product<'a> {
 enum Engine {
     Exact(Box<Ready>, Factors),
     Chains(Chains),
-    Columns(Columns),
-    Plain(Numbers, Numbers),
-    Te(te::Side, te::Side),
-    Unit(Box<Tiles>),
+    Columns(ColumnSums),
+    Plain(ExactRows, ExactRows),
+    Te(te::TeOperand, te::TeOperand),
+    Unit(Box<UnitProduct>),
 }
 
 /// What a sum became before it is rounded to the output's format.
@@ -274,7 +274,7 @@ impl<'a> Product<'a> {
     }
 
     /// The values of all results, row-major.
-    fn numbers(&self, packs: &mut Packs) -> Result<(Vec<f32>, Report), GemmError> {
+    fn numbers(&self, packs: &mut Packs) -> Result<(Vec<f32>, ProductReport), GemmError> {
         let format = self.spec.output.format;
         if !format.is_exact_in_f32() {
             return Err(GemmError::new(self.a, self.b, Why::Wide(format)));
@@ -292,10 +292,10 @@ impl<'a> Product<'a> {
 
     fn engine(&self) -> Result<Engine, Why> {
         let Self { a, b, spec, .. } = self;
-        let numbers = || (Numbers::rows(a), Numbers::columns(b));
+        let numbers = || (ExactRows::rows(a), ExactRows::columns(b));
         let columns = |part: &_, promote| {
             let (x, y) = numbers();
-            match Columns::new(part, promote, &x, &y) {
+            match ColumnSums::new(part, promote, &x, &y) {
                 Some(columns) => Engine::Columns(columns),
                 None => Engine::Plain(x, y),
             }
@@ -308,7 +308,9 @@ impl<'a> Product<'a> {
                 let factors = Factors { scales, beta: spec.beta };
                 Engine::Exact(Box::new(Ready::new(x, y)), factors)
             }
-            Accumulation::TeNvfp4(_) => Engine::Te(te::Side::rows(a), te::Side::rows(&b.t())),
+            Accumulation::TeNvfp4(_) => {
+                Engine::Te(te::TeOperand::rows(a), te::TeOperand::rows(&b.t()))
+            }
             Accumulation::Sum(sum) if sum.is_binary32() => {
                 let (x, y) = numbers();
                 match Chains::new(sum.order, &x, &y) {
@@ -318,7 +320,7 @@ impl<'a> Product<'a> {
             }
             Accumulation::Unit { model, result } => {
                 let unit = units::unit(model, *result, a, b)?;
-                Engine::Unit(Box::new(Tiles::new(unit, a, b)?))
+                Engine::Unit(Box::new(UnitProduct::new(unit, a, b)?))
             }
             Accumulation::Sum(sum) => columns(sum, None),
             Accumulation::Promote { every, part, into } => columns(part, Some((*every, *into))),
@@ -336,7 +338,7 @@ impl<'a> Product<'a> {
     }
 
     /// The codes of all results, row-major.
-    fn codes(&self) -> Result<(Vec<u64>, Report), GemmError> {
+    fn codes(&self) -> Result<(Vec<u64>, ProductReport), GemmError> {
         /// Rows that are formed together.
         const BAND: usize = 8;
         let (rows, cols) = (self.a.rows(), self.b.cols());
@@ -345,7 +347,7 @@ impl<'a> Product<'a> {
         }
         let mut codes = vec![0; rows * cols];
         if codes.is_empty() {
-            return Ok((codes, Report::default()));
+            return Ok((codes, ProductReport::default()));
         }
         let wrong = |why| GemmError::new(self.a, self.b, why);
         let (engine, scale) = (self.engine().map_err(wrong)?, self.scale());
@@ -370,12 +372,12 @@ impl<'a> Product<'a> {
     }
 
     /// What is said of so many results that are infinite or NaN, the first of which is given.
-    fn report(&self, non_finite: u64, first: usize) -> Result<Report, GemmError> {
+    fn report(&self, non_finite: u64, first: usize) -> Result<ProductReport, GemmError> {
         if non_finite > 0 && self.spec.non_finite == NonFinite::Error {
             let at = (first / self.b.cols(), first % self.b.cols());
             return Err(GemmError::new(self.a, self.b, Why::NonFinite { at, count: non_finite }));
         }
-        Ok(Report { non_finite })
+        Ok(ProductReport { non_finite })
     }
 
     /// Calls `done` for every sum of some rows, with its place among them.

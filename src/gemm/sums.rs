@@ -12,14 +12,14 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::accumulation::{Order, Sum};
-use super::numbers::Numbers;
+use super::numbers::ExactRows;
 use crate::format::Format;
 use crate::math::{Context, Operand};
 use crate::quantizer::Cast;
 use crate::random::Philox;
 
 pub(super) use binary32::Chains;
-pub(super) use columns::Columns;
+pub(super) use columns::ColumnSums;
 
 /// The random words of one output, one for each rounding, in the order of the roundings.
 #[derive(Clone, Copy)]
@@ -81,8 +81,8 @@ impl<'a> Arithmetic<'a> {
 /// Vectors of A and B whose products are added: the numbers and their codes.
 #[derive(Clone, Copy)]
 pub(super) struct Pair<'a> {
-    pub(super) a: (&'a Numbers, &'a [u64]),
-    pub(super) b: (&'a Numbers, &'a [u64]),
+    pub(super) a: (&'a ExactRows, &'a [u64]),
+    pub(super) b: (&'a ExactRows, &'a [u64]),
 }
 
 impl<'a> Pair<'a> {

@@ -43,13 +43,13 @@ pub(super) fn alpha(way: TeAlpha, alpha: f32, [a, b]: [f32; 2]) -> f32 {
 }
 
 /// Rows of A or columns of B: twice the elements, which are integers, and one scale for 16.
-pub(super) struct Side {
+pub(super) struct TeOperand {
     k: usize,
     elements: Vec<i8>,
     scales: Vec<f32>,
 }
 
-impl Side {
+impl TeOperand {
     /// The rows of an operand that [`takes`] has passed.
     pub(super) fn rows(operand: &Operand<'_>) -> Self {
         let (count, k) = operand.shape();
@@ -76,7 +76,7 @@ impl Side {
 }
 
 /// The sum of one row and one column before alpha.
-pub(super) fn sum(a: &Side, b: &Side, i: usize, j: usize) -> f32 {
+pub(super) fn sum(a: &TeOperand, b: &TeOperand, i: usize, j: usize) -> f32 {
     let (blocks, k) = (a.k.div_ceil(BLOCK), a.k);
     let (x, y) = (&a.elements[i * k..(i + 1) * k], &b.elements[j * k..(j + 1) * k]);
     let (s, t) = (&a.scales[i * blocks..(i + 1) * blocks], &b.scales[j * blocks..(j + 1) * blocks]);

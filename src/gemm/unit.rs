@@ -48,13 +48,13 @@ mod row;
 mod rows;
 mod steps;
 
-pub use align::Sum;
+pub use align::AlignedSum;
 pub use error::UnitError;
 pub use explain::{Coded, Event, Explanation, Name, Placed};
-pub use factor::{Class, Factor};
+pub use factor::{Factor, FactorClass};
 pub use input::{Input, Scale};
 pub use name::Model;
-pub use parameters::{Cut, Nan, Order, Parameters, Subnormals, Underflow};
+pub use parameters::{Cut, Nan, Parameters, StepOrder, Subnormals, Underflow};
 pub use preset::Preset;
 pub use row::Row;
 pub use rows::Rows;
@@ -65,7 +65,7 @@ use crate::format::Format;
 use crate::round::Rounding;
 use exact::Accumulator;
 use explain::Log;
-use lanes::Job;
+use lanes::LaneJob;
 use steps::Step;
 
 /// A matrix unit's dot product: a preset, the formats that enter and leave, and the parameters.
@@ -152,7 +152,7 @@ impl Unit {
                 Some(
                     "the orders tree, fma and even-odd round every operation to the result's format",
                 )
-            } else if p.order == Order::Tree && !p.products.is_power_of_two() {
+            } else if p.order == StepOrder::Tree && !p.products.is_power_of_two() {
                 Some("a tree adds 1, 2, 4, 8, 16, 32 or 64 products")
             } else if !images {
                 Some("scaled operands are multiplied in f32, so the result must be f32")
@@ -163,14 +163,14 @@ impl Unit {
         if [a, b].iter().any(|input| !input.format.is_exact_in_f32()) || !result.is_exact_in_f32() {
             return Some("aligned orders take formats whose values are binary32 numbers");
         }
-        if p.order == Order::Groups {
+        if p.order == StepOrder::Groups {
             return self.groups_conflict();
         }
         if !powers {
             return Some("scales that are no powers of two need order=groups");
         }
         let eight = |input: &Input| input.format.bits() <= 8 && input.format.emax() <= 15;
-        if p.order == Order::Quarters
+        if p.order == StepOrder::Quarters
             && !(eight(a) && eight(b) && a.scale.is_none() && b.scale.is_none())
         {
             return Some(
@@ -184,7 +184,7 @@ impl Unit {
             };
             let last = with_scales(Format::lsb, Format::lsb).min(result.lsb());
             let below = with_scales(|f| f.emax() + 1, Format::emax).max(result.emax() + 1);
-            if p.order != Order::Fused || !Accumulator::holds(last, below) {
+            if p.order != StepOrder::Fused || !Accumulator::holds(last, below) {
                 return Some("align=exact needs order=fused and products from 2^-320 to 2^320");
             }
         }
@@ -270,7 +270,7 @@ impl Unit {
     /// let a = unit.rows(&[0x3C00, 0x0C00], &[], 2)?; // 1, 2^-12
     /// let b = unit.columns(&[0x3C00, 0x0C00], &[], 2)?;
     /// let explanation = unit.explain(&a.row(0), &b.row(0), 0);
-    /// assert!(explanation.to_string().contains("all bits cut")); // 2^-24 beside 1
+    /// assert!(explanation.to_string().contains("all bits cut")); // 2^-24 next to 1
     /// # Ok::<(), exmy::gemm::unit::UnitError>(())
     /// ```
     ///
@@ -335,7 +335,7 @@ impl Unit {
             return;
         }
         let lanes = a.lanes().zip(b.lanes());
-        let job = lanes.map(|(a, b)| Job { parameters: p, result: self.result, a, b });
+        let job = lanes.map(|(a, b)| LaneJob { parameters: p, result: self.result, a, b });
         let mut done = vec![false; b.count()];
         for (i, sums) in sums.chunks_mut(b.count()).enumerate() {
             done.fill(false);

@@ -12,18 +12,18 @@ use crate::math::Operand as Number;
 use crate::slice::View;
 
 /// One side's codes and scales, vectors along the sum.
-struct Side {
+struct UnitOperand {
     codes: Vec<u64>,
     scales: Vec<u64>,
 }
 
 /// Two operands in a matrix unit.
-pub(super) struct Tiles {
+pub(super) struct UnitProduct {
     unit: Unit,
     rows: usize,
     cols: usize,
     k: usize,
-    a: Side,
+    a: UnitOperand,
     columns: Rows,
 }
 
@@ -37,7 +37,7 @@ fn input(rows: &Operand<'_>) -> Input {
     Input { format: rows.format(), scale }
 }
 
-impl Side {
+impl UnitOperand {
     /// The rows of an operand.
     fn of(rows: &Operand<'_>) -> Self {
         match rows.store() {
@@ -52,9 +52,9 @@ impl Side {
                 let codes = View::new(&codes, tensor.rows(), tensor.cols());
                 let blocks = tensor.blocks();
                 let scales = View::new(&scales, blocks.0, blocks.1);
-                let turned = rows.is_transposed();
-                let codes = if turned { codes.t() } else { codes };
-                let scales = if turned { scales.t() } else { scales };
+                let transposed = rows.is_transposed();
+                let codes = if transposed { codes.t() } else { codes };
+                let scales = if transposed { scales.t() } else { scales };
                 let down = rows.block().map_or(1, |(down, _)| down);
                 // Rows of a tile share its scales.
                 let scale =
@@ -91,12 +91,12 @@ fn wrong(error: UnitError) -> Why {
     Why::Unit(Box::new(error))
 }
 
-impl Tiles {
+impl UnitProduct {
     pub(super) fn new(unit: Unit, a: &Operand<'_>, b: &Operand<'_>) -> Result<Self, Why> {
         let (rows, k) = a.shape();
-        let Side { codes, scales } = Side::of(&b.t());
+        let UnitOperand { codes, scales } = UnitOperand::of(&b.t());
         let columns = unit.columns(&codes, &scales, k).map_err(wrong)?;
-        Ok(Self { unit, rows, cols: b.cols(), k, a: Side::of(a), columns })
+        Ok(Self { unit, rows, cols: b.cols(), k, a: UnitOperand::of(a), columns })
     }
 
     /// The results of rows `first..first + count` with every column.

@@ -197,7 +197,7 @@ impl Function {
     }
 }
 
-/// The first `bits` bits of an irrational result, from the narrowest enclosure that tells them.
+/// The first `bits` bits of an irrational result, from the narrowest enclosure that decides them.
 fn settle(bits: u32, function: Function, a: Number, b: Number) -> Option<Exact> {
     let narrow = if bits <= NARROW { enclose::<1>(function, a, b).decide(bits) } else { None };
     narrow

@@ -81,7 +81,7 @@ impl Context {
     }
 }
 
-/// The code with the sign bit as told, where there is one; unchanged where a zero or a NaN has
+/// The code with the given sign bit, where there is one; unchanged where a zero or a NaN has
 /// none.
 const fn sign_bit(x: Operand, negative: bool) -> Option<u64> {
     let Operand { format, code } = x;

@@ -37,11 +37,11 @@ pub struct SpecialCase {
 }
 
 /// The operands of special cases, as far as a format has them.
-struct Numbers {
+struct SpecialOperands {
     format: Format,
 }
 
-impl Numbers {
+impl SpecialOperands {
     fn operand(&self, code: Option<u64>) -> Option<Operand> {
         Some(Operand::new(self.format, code?))
     }
@@ -84,7 +84,7 @@ impl Numbers {
     }
 }
 
-type Case = (&'static str, fn(&Context, &Numbers) -> Option<Rounded>);
+type Case = (&'static str, fn(&Context, &SpecialOperands) -> Option<Rounded>);
 
 const CASES: [Case; 29] = [
     ("1 / 0", |c, n| Some(c.div(n.one()?, n.zero()?))),
@@ -125,7 +125,7 @@ impl SpecialCase {
     pub fn all(format: Format, a: Rules, b: Rules) -> impl Iterator<Item = Self> {
         let [a, b] = [a, b].map(|rules| Context::new(format, rules).with_random(0));
         CASES.iter().filter_map(move |(text, result)| {
-            let numbers = Numbers { format };
+            let numbers = SpecialOperands { format };
             let (a, b) = (result(&a, &numbers)?, result(&b, &numbers)?);
             Some(Self { text, format, a, b })
         })

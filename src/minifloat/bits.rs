@@ -38,16 +38,16 @@ pub trait Bits:
 /// A slice of codes by its type.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
-pub enum Codes<'a> {
+pub enum CodeSlice<'a> {
     U8(&'a [u8]),
     U16(&'a [u16]),
     U32(&'a [u32]),
     U64(&'a [u64]),
 }
 
-/// As [`Codes`], for writing.
+/// As [`CodeSlice`], for writing.
 #[doc(hidden)]
-pub enum CodesMut<'a> {
+pub enum CodeSliceMut<'a> {
     U8(&'a mut [u8]),
     U16(&'a mut [u16]),
     U32(&'a mut [u32]),
@@ -55,7 +55,7 @@ pub enum CodesMut<'a> {
 }
 
 pub(crate) mod sealed {
-    use super::{Codes, CodesMut};
+    use super::{CodeSlice, CodeSliceMut};
 
     /// A number without padding: all its bytes are initialized.
     pub trait Word: Copy + Send {}
@@ -68,9 +68,9 @@ pub(crate) mod sealed {
 
     pub trait Sealed: Word {
         /// The slice by its type.
-        fn codes(slice: &[Self]) -> Codes<'_>;
+        fn codes(slice: &[Self]) -> CodeSlice<'_>;
         /// The slice by its type, for writing.
-        fn codes_mut(slice: &mut [Self]) -> CodesMut<'_>;
+        fn codes_mut(slice: &mut [Self]) -> CodeSliceMut<'_>;
     }
 }
 
@@ -78,12 +78,12 @@ macro_rules! bits {
     ($($type:ident $kind:ident)*) => {$(
         impl sealed::Sealed for $type {
             #[inline(always)]
-            fn codes(slice: &[Self]) -> Codes<'_> {
-                Codes::$kind(slice)
+            fn codes(slice: &[Self]) -> CodeSlice<'_> {
+                CodeSlice::$kind(slice)
             }
             #[inline(always)]
-            fn codes_mut(slice: &mut [Self]) -> CodesMut<'_> {
-                CodesMut::$kind(slice)
+            fn codes_mut(slice: &mut [Self]) -> CodeSliceMut<'_> {
+                CodeSliceMut::$kind(slice)
             }
         }
         impl Bits for $type {

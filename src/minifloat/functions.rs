@@ -147,7 +147,7 @@ impl<F: FloatFormat<Elementary = Yes>> Minifloat<F> {
         }
     }
 
-    /// The result, if a number of binary64 near the exact one tells how it is rounded: if both ends
+    /// The result, if a number of binary64 near the exact one decides how it is rounded: if both ends
     /// of the interval in which the exact one lies have the same code (Ziv 1991). Ties, around which
     /// they never have, are left to the integers.
     #[inline(always)]

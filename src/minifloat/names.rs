@@ -2,7 +2,7 @@
 //!
 //! The constants in the documentation are compared with the code by `tests/minifloat_names.rs`.
 
-use super::{Codes, ExMy, Finite, FloatFormat, Fn, Fnuz, Minifloat};
+use super::{ConstantCodes, ExMy, Finite, FloatFormat, Fn, Fnuz, Minifloat};
 use crate::format::Format;
 
 /// A format of the catalog that is not an [`ExMy`] shape.
@@ -17,7 +17,7 @@ macro_rules! named {
             type Bits = u8;
             crate::facts! { $name }
             const FORMAT: Format = Format::$format;
-            const CODES: Codes<u8> = crate::codes!(u8);
+            const CODES: ConstantCodes<u8> = crate::codes!(u8);
         }
     )*};
 }

@@ -6,7 +6,7 @@
 
 use core::marker::PhantomData;
 
-use super::{Codes, FloatFormat};
+use super::{ConstantCodes, FloatFormat};
 use crate::format::{Format, FormatBuilder, FormatError, Sign, Specials};
 
 /// Class marker: infinities and NaNs as in IEEE 754.
@@ -53,7 +53,7 @@ macro_rules! codes {
         }
         let format = <Self as $crate::minifloat::FloatFormat>::FORMAT;
         assert!(format.bits() <= $bits::BITS, "the integer is too narrow for the format");
-        $crate::minifloat::Codes {
+        $crate::minifloat::ConstantCodes {
             first: 0,
             max: format.max_code() as $bits,
             min: format.min_code() as $bits,
@@ -76,7 +76,7 @@ macro_rules! shapes {
             const FORMAT: Format = built(
                 Format::builder(Sign::Magnitude, $e, $m).specials(Specials::$class).build(),
             );
-            const CODES: Codes<$bits> = crate::codes!($bits);
+            const CODES: ConstantCodes<$bits> = crate::codes!($bits);
         }
     )*)*};
 }
@@ -195,11 +195,11 @@ macro_rules! define_format {
                 $(let builder = builder.specials($crate::format::Specials::$specials);)?
                 $crate::minifloat::built(builder.build())
             };
-            const CODES: $crate::minifloat::Codes<$bits> = $crate::codes!($bits);
+            const CODES: $crate::minifloat::ConstantCodes<$bits> = $crate::codes!($bits);
         }
 
         // Where it is declared, not where it is first used, is the place for an error.
-        const _: $crate::minifloat::Codes<$bits> =
+        const _: $crate::minifloat::ConstantCodes<$bits> =
             <$name as $crate::minifloat::FloatFormat>::CODES;
     };
 }

@@ -74,7 +74,7 @@ fn check(count: usize, scales: usize, found: usize) -> Result<(), PackError> {
 /// (codes[0], codes[1], codes[16]) = (0x3, 0x5, 0xA);
 /// let mut bytes = [0xFF; 17];
 /// ggml::pack_into(&codes, &[127], &mut bytes)?;
-/// assert_eq!(bytes[..4], [127, 0xA3, 0x05, 0x00]); // code 16 beside code 0
+/// assert_eq!(bytes[..4], [127, 0xA3, 0x05, 0x00]); // code 16 and code 0
 /// # Ok::<(), exmy::pack::PackError>(())
 /// ```
 pub fn pack_into<C: Code>(codes: &[C], scales: &[u8], bytes: &mut [u8]) -> Result<(), PackError> {

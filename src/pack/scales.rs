@@ -1,6 +1,6 @@
 //! Where the scale of a block lies among the others.
 //!
-//! *Linear* scales are a matrix, row-major, beside row-major elements: row `r`, block `c` of it at
+//! *Linear* scales are a matrix, row-major, next to row-major elements: row `r`, block `c` of it at
 //! `r * cols + c`. cuBLAS and CUTLASS read them (of MX and of NVFP4) in tiles of 128 rows and 4
 //! columns, 512 bytes each, tiles along a row fastest; within a tile 16 bytes hold the 4 columns of
 //! rows `r`, `r + 32`, `r + 64` and `r + 96` (CUTLASS: shape ((32, 4), 4), stride ((16, 4), 1);

@@ -1,13 +1,13 @@
 //! The dense stream of codes, fast.
 //!
 //! Eight codes of `w` bits are `w` whole bytes, so a slice is taken in groups of eight: [`groups`]
-//! for any width, [`fours`] and [`sixes`] for those of FP4 and FP6; 8 and 16 bits are copies. What a
+//! for any width, [`fp4`] and [`fp6`] for those of FP4 and FP6; 8 and 16 bits are copies. What a
 //! kernel leaves over goes through the definition ([`plain`](super::plain)). Large slices are cut
 //! after whole groups and divided between threads.
 
-mod fours;
+mod fp4;
+mod fp6;
 mod groups;
-mod sixes;
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 mod x86;
 
@@ -26,13 +26,13 @@ const PART: usize = 1 << 18;
 /// What a packing kernel has done: how many codes, a multiple of eight from the first on or all,
 /// and which bits any of those had, within the width and beyond it.
 #[derive(Clone, Copy)]
-pub struct Packed {
+pub struct PackedCount {
     codes: usize,
     any: u16,
 }
 
 /// What the stream needs of the integers that hold codes.
-pub trait Chunk: Copy {
+pub trait CodeInteger: Copy {
     /// The code with these bits; the integer's width of them is kept.
     fn from_low_bits(code: u16) -> Self;
     /// The low eight bits.
@@ -40,12 +40,12 @@ pub trait Chunk: Copy {
     /// The bits that any of the codes has.
     fn any(codes: &[Self]) -> u16;
     /// Packs. Codes that are too wide make bytes of no use.
-    fn pack(codes: &[Self], width: u32, bytes: &mut [u8]) -> Packed;
-    /// Unpacks; how many codes, counted as in [`Packed`].
+    fn pack(codes: &[Self], width: u32, bytes: &mut [u8]) -> PackedCount;
+    /// Unpacks; how many codes, counted as in [`PackedCount`].
     fn unpack(bytes: &[u8], width: u32, codes: &mut [Self]) -> usize;
 }
 
-impl Chunk for u8 {
+impl CodeInteger for u8 {
     #[inline(always)]
     fn from_low_bits(code: u16) -> Self {
         code as u8
@@ -57,14 +57,14 @@ impl Chunk for u8 {
     fn any(codes: &[Self]) -> u16 {
         any_of_bytes(codes).into()
     }
-    fn pack(codes: &[Self], width: u32, bytes: &mut [u8]) -> Packed {
+    fn pack(codes: &[Self], width: u32, bytes: &mut [u8]) -> PackedCount {
         match width {
-            4 => return fours::pack(codes, bytes),
-            6 => return sixes::pack(codes, bytes),
+            4 => return fp4::pack(codes, bytes),
+            6 => return fp6::pack(codes, bytes),
             8 => bytes.copy_from_slice(codes),
             1..8 => {
                 let any = Self::any(codes);
-                return Packed { codes: groups::pack_bytes(codes, width, bytes), any };
+                return PackedCount { codes: groups::pack_bytes(codes, width, bytes), any };
             }
             _ => {
                 let mut wide = [0_u16; 256];
@@ -76,12 +76,12 @@ impl Chunk for u8 {
                 }
             }
         }
-        Packed { codes: codes.len(), any: 0 }
+        PackedCount { codes: codes.len(), any: 0 }
     }
     fn unpack(bytes: &[u8], width: u32, codes: &mut [Self]) -> usize {
         match width {
-            4 => fours::unpack(bytes, codes),
-            6 => sixes::unpack(bytes, codes),
+            4 => fp4::unpack(bytes, codes),
+            6 => fp6::unpack(bytes, codes),
             8 => {
                 codes.copy_from_slice(bytes);
                 codes.len()
@@ -91,7 +91,7 @@ impl Chunk for u8 {
     }
 }
 
-impl Chunk for u16 {
+impl CodeInteger for u16 {
     #[inline(always)]
     fn from_low_bits(code: u16) -> Self {
         code
@@ -103,14 +103,14 @@ impl Chunk for u16 {
     fn any(codes: &[Self]) -> u16 {
         any_of_pairs(codes)
     }
-    fn pack(codes: &[Self], width: u32, bytes: &mut [u8]) -> Packed {
+    fn pack(codes: &[Self], width: u32, bytes: &mut [u8]) -> PackedCount {
         let any = if width < 16 { Self::any(codes) } else { 0 };
         match width {
             8 => narrow(codes, bytes),
             16 => pairs(codes, bytes),
-            _ => return Packed { codes: groups::pack_pairs(codes, width, bytes), any },
+            _ => return PackedCount { codes: groups::pack_pairs(codes, width, bytes), any },
         }
-        Packed { codes: codes.len(), any }
+        PackedCount { codes: codes.len(), any }
     }
     fn unpack(bytes: &[u8], width: u32, codes: &mut [Self]) -> usize {
         match width {

@@ -31,7 +31,7 @@ pub enum QuantizeError {
     /// Groups of the rotation do not fill the axis.
     Size(HadamardError),
     /// Block scales of the caller's own for a plain format, which has none, or for one with a scale
-    /// of the tensor beside them.
+    /// of the tensor as well.
     NoOwnScales(Target),
     /// A largest magnitude of the caller's own for a format without a scale of the tensor.
     NoTensorScale(Target),
@@ -136,8 +136,8 @@ impl Quantizer {
     }
 
     /// As [`quantize`](Self::quantize), with what became of the numbers that reach the target, if
-    /// that can be told on the way.
-    pub(crate) fn quantize_noted(
+    /// that is found on the way.
+    pub(crate) fn quantize_with_statistics(
         &self,
         x: View<'_, f32>,
         axis: Axis,
@@ -229,7 +229,7 @@ impl Quantizer {
         axis: Axis,
         random: Option<Philox>,
         own: Own<'_>,
-        noted: bool,
+        with_statistics: bool,
     ) -> Result<(BlockTensor, Option<Statistics>), QuantizeError> {
         let random = self.words(random).ok_or(QuantizeError::NoRandom)?;
         let (rows, cols) = (x.rows(), x.cols());
@@ -258,7 +258,7 @@ impl Quantizer {
         };
         if is_block {
             let by = (rounding, overflow, random).into();
-            return Ok(BlockTensor::build((x, axis), format, by, own, noted));
+            return Ok(BlockTensor::build((x, axis), format, by, own, with_statistics));
         }
         let cast = Cast { format: format.element, rounding, overflow };
         let codes = packed(&Converter::from(cast).with_random(random), &x.data()[..rows * cols]);

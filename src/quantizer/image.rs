@@ -1,6 +1,6 @@
 //! The fast path of [`Quantizer::image_into`]: pieces of a matrix, rounded while they are in cache.
 //!
-//! A piece is a number of whole rows, or a stretch of the matrix read as one row where neither casts
+//! A piece is a number of whole rows, or a chunk of the matrix read as one row where neither casts
 //! nor blocks notice. Casts write it from the input to its place in the output; blocks do the same
 //! where they are the only rounding and rows are adjacent in memory, and else round in place.
 
@@ -8,17 +8,18 @@
 mod rounded;
 
 #[cfg(feature = "gemm")]
-pub(crate) use rounded::Rounded;
+pub(crate) use rounded::RoundedMatrix;
 
 use core::ops::Range;
 
 use super::Cast;
 use super::{Axis, Quantizer, Target};
 use crate::block::fast::{
-    Blocks, CHUNK, Chunk, OwnScale, Part, STRETCH, Sheet, common_multiple, copy_rows, for_each,
+    Blocks, CHUNK, Chunk, OwnScale, Part, TILE_COLS, WalkedRows, common_multiple, copy_rows,
+    for_each,
 };
 use crate::block::hadamard::Hadamard;
-use crate::kept::Kept;
+use crate::pool::Pooled;
 use crate::random::Philox;
 use crate::slice::memory::{self, Traffic};
 use crate::slice::{Converter, View, ViewMut};
@@ -43,7 +44,7 @@ pub(super) fn write(
         Target::Format(format) => Some(Cast { format, rounding, overflow }),
         _ => None,
     };
-    let first = First {
+    let first = Preparation {
         before: before.map(|cast| Converter::from(cast).with_random(random)),
         rotation,
         down: axis == Axis::Rows,
@@ -61,13 +62,14 @@ pub(super) fn write(
         let adjacent = blocks.side.0 == 1;
         for_each(pieces(x, out, blocks.side), |Piece { chunk, x, out }| {
             let _fence = memory::Fence::after(blocks.traffic);
-            let scratch = Kept::zeros(if blocks.traffic == Traffic::Past { STRETCH } else { 0 });
-            blocks.walk(chunk, &of, random, &mut Through { x, out, adjacent, scratch });
+            let scratch =
+                Pooled::zeros(if blocks.traffic == Traffic::Past { TILE_COLS } else { 0 });
+            blocks.walk(chunk, &of, random, &mut InputToOutput { x, out, adjacent, scratch });
         });
         return;
     }
-    let looks_first = blocks.looks_first((rows, cols));
-    if looks_first {
+    let needs_whole = blocks.needs_whole((rows, cols));
+    if needs_whole {
         for_each(pieces(x, out.reborrow(), first.sides((1, 1))), |mut piece| {
             first.write(&mut piece);
         });
@@ -76,11 +78,11 @@ pub(super) fn write(
     // Where nothing is looked for, the output is not yet written and not read.
     let (of, blocks) = blocks.after(prepared(out.data(), rows, cols, stride));
     for_each(pieces(x, out, first.sides(blocks.side)), |mut piece| {
-        if !looks_first {
+        if !needs_whole {
             first.write(&mut piece);
         }
         let Piece { chunk, out, .. } = piece.joined(blocks.side);
-        blocks.walk(chunk, &of, random, &mut InPlace { out, scratch: [0.0; STRETCH] });
+        blocks.walk(chunk, &of, random, &mut InPlace { out, scratch: [0.0; TILE_COLS] });
     });
 }
 
@@ -93,7 +95,7 @@ fn prepared(out: &[f32], rows: usize, cols: usize, stride: usize) -> View<'_, f3
 }
 
 /// What comes before blocks: a cast, a rotation along the reduction axis, another cast.
-struct First {
+struct Preparation {
     before: Option<Converter<'static>>,
     rotation: Option<Hadamard>,
     /// Whether the reduction axis runs down the columns.
@@ -101,7 +103,7 @@ struct First {
     cast: Option<Converter<'static>>,
 }
 
-impl First {
+impl Preparation {
     fn is_none(&self) -> bool {
         self.before.is_none() && self.rotation.is_none() && self.cast.is_none()
     }
@@ -157,7 +159,7 @@ impl First {
     }
 }
 
-/// Some rows of input and output, or a stretch of them as one row.
+/// Some rows of input and output, or a chunk of them as one row.
 struct Piece<'a> {
     chunk: Chunk,
     x: View<'a, f32>,
@@ -166,7 +168,7 @@ struct Piece<'a> {
 
 /// What is left to cut into pieces.
 enum Pieces<'a> {
-    /// A matrix read as one row, in stretches of `len`.
+    /// A matrix read as one row, in chunks of `len`.
     Joined { x: &'a [f32], out: &'a mut [f32], first: usize, len: usize },
     /// `step` rows at a time.
     Rows { x: View<'a, f32>, out: Option<ViewMut<'a, f32>>, first: usize, step: usize },
@@ -241,16 +243,16 @@ impl<'a> Piece<'a> {
 }
 
 /// From the input to the output.
-struct Through<'a> {
+struct InputToOutput<'a> {
     x: View<'a, f32>,
     out: ViewMut<'a, f32>,
     /// Whether what is read next lies after what was read.
     adjacent: bool,
     /// What is written past the caches, if anything is.
-    scratch: Kept<f32>,
+    scratch: Pooled<f32>,
 }
 
-impl Sheet for Through<'_> {
+impl WalkedRows for InputToOutput<'_> {
     fn input(&self, i: usize, range: Range<usize>) -> &[f32] {
         match self.x.row(i) {
             Some(row) => {
@@ -280,10 +282,10 @@ impl Sheet for Through<'_> {
 /// Within the output.
 struct InPlace<'a> {
     out: ViewMut<'a, f32>,
-    scratch: [f32; STRETCH],
+    scratch: [f32; TILE_COLS],
 }
 
-impl Sheet for InPlace<'_> {
+impl WalkedRows for InPlace<'_> {
     fn input(&self, i: usize, range: Range<usize>) -> &[f32] {
         let start = i * self.out.row_stride();
         &self.out.data()[start + range.start..start + range.end]

@@ -1,4 +1,4 @@
-//! The textual form of quantizers; the grammar and the defaults are told in the parent module.
+//! The textual form of quantizers; the parent module has the grammar and the defaults.
 
 use alloc::boxed::Box;
 use core::fmt;

@@ -45,7 +45,7 @@ pub enum Profile {
     CudaNosat,
     /// NVIDIA `cvt.satfinite` and the CUDA header's `__NV_SATFINITE`: as
     /// [`CudaNosat`](Self::CudaNosat), but overflow and infinity become the largest value; E8M0
-    /// ignores the sign and takes only `rtz` and `rup` there (`rup` unless told otherwise).
+    /// ignores the sign and takes only `rtz` and `rup` there (`rup` unless said otherwise).
     CudaSatfinite,
     /// NVIDIA `cvt.satfinite.relu`: negative numbers become +0.
     CudaSatfiniteRelu,

@@ -1,4 +1,4 @@
-//! Codes to the bytes in which a file holds them, and back, piece by piece: what is needed beside the
+//! Codes to the bytes in which a file holds them, and back, piece by piece: what is needed besides the
 //! bytes themselves does not grow with the tensor.
 
 use super::header::quoted;

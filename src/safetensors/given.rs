@@ -38,7 +38,7 @@ fn plain(found: &Metadata) -> io::Result<()> {
 /// Refuses a path that leads to something that is no plain file. There may be nothing yet.
 ///
 /// # Errors
-/// If it does, or it cannot be told what is there.
+/// If it does, or what is there cannot be found out.
 pub fn check(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),

@@ -369,7 +369,7 @@ pub(super) fn did_you_mean(nearest: &Nearest<'_>) -> String {
 
 /// Bytes of a tensor, or what is wrong with it.
 fn size(dtype: Dtype, shape: &[usize]) -> Result<u64, String> {
-    // Also of a tensor without elements: the axes beside the one of length 0 are multiplied too.
+    // Also of a tensor without elements: the axes other than the one of length 0 are multiplied too.
     let product = shape.iter().try_fold(1_u64, |n, &d| n.checked_mul(d.max(1) as u64));
     let count = product.filter(|&count| count.checked_mul(64).is_some());
     let count = count.ok_or("has more elements than can be counted")?;

@@ -14,7 +14,7 @@ use crate::text::Nearest;
 
 /// What [`quantize`](super::quantize()) is to do.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Options {
+pub struct QuantizeOptions {
     /// To which format or block format, and how.
     pub quantizer: Quantizer,
     /// The axis along which blocks lie; negative ones count from the last, which is -1. Plain
@@ -43,14 +43,14 @@ pub enum Output {
     Values(Option<Dtype>),
 }
 
-impl Options {
+impl QuantizeOptions {
     /// Codes of all floating-point tensors with two axes or more, blocks along the last axis, in
     /// the format's own types; seed 1.
     ///
     /// ```
-    /// use exmy::safetensors::{Options, Output};
+    /// use exmy::safetensors::{QuantizeOptions, Output};
     ///
-    /// let options = Options::new("nvfp4".parse().unwrap());
+    /// let options = QuantizeOptions::new("nvfp4".parse().unwrap());
     /// assert_eq!((options.axis, options.seed, options.output), (-1, 1, Output::Codes));
     /// assert!(options.include.is_empty()); // not "nothing": all tensors of two axes or more
     /// ```
@@ -69,7 +69,7 @@ impl Options {
 
 /// Why a tensor is left as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kept {
+pub enum CopyReason {
     /// It was quantized before, or is part of one that was.
     Quantized,
     /// Its elements are no floating-point numbers of 16 bits or more.
@@ -86,7 +86,7 @@ pub enum Kept {
     Values,
 }
 
-impl fmt::Display for Kept {
+impl fmt::Display for CopyReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Quantized => f.write_str("quantized before"),
@@ -103,7 +103,7 @@ impl fmt::Display for Kept {
 /// What is done with one tensor of the input.
 #[derive(Debug)]
 pub(super) enum Job {
-    Keep(Kept),
+    Keep(CopyReason),
     /// The codes of this tensor, which was quantized before, copied if they and their scales are such.
     Again(String, Record),
     Codes(Record, Parts),
@@ -123,7 +123,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn new(header: &Header, options: &Options) -> Result<Self> {
+    pub(super) fn new(header: &Header, options: &QuantizeOptions) -> Result<Self> {
         if options.quantizer.target == Target::None {
             return Err(Error::new("`none` rounds nothing")
                 .hint("name a format or block format: e4m3, mxfp4, nvfp4, e2m1/16:e8m0"));
@@ -193,7 +193,7 @@ impl Plan {
                     Job::Back(name, record, dtype)
                 }
                 None if parts.contains(&entry.name) => Job::Part,
-                None => Job::Keep(Kept::Values),
+                None => Job::Keep(CopyReason::Values),
             };
             jobs.push((entry.clone(), job));
         }
@@ -251,20 +251,22 @@ pub(super) fn named_tensors(header: &Header, option: &str, globs: &[Glob]) -> Re
     })
 }
 
-fn kept(entry: &Entry, options: &Options, before: &BTreeSet<String>) -> Option<Kept> {
+fn kept(entry: &Entry, options: &QuantizeOptions, before: &BTreeSet<String>) -> Option<CopyReason> {
     let any = |globs: &[Glob]| globs.iter().any(|glob| glob.matches(&entry.name));
     match () {
-        () if before.contains(&entry.name) => Some(Kept::Quantized),
-        () if any(&options.exclude) => Some(Kept::Excluded),
-        () if !options.include.is_empty() && !any(&options.include) => Some(Kept::NotIncluded),
-        () if !entry.dtype.is_wide_float() => Some(Kept::Type(entry.dtype)),
-        () if entry.count() == 0 => Some(Kept::Empty),
-        () if options.include.is_empty() && entry.shape.len() < 2 => Some(Kept::FewAxes),
+        () if before.contains(&entry.name) => Some(CopyReason::Quantized),
+        () if any(&options.exclude) => Some(CopyReason::Excluded),
+        () if !options.include.is_empty() && !any(&options.include) => {
+            Some(CopyReason::NotIncluded)
+        }
+        () if !entry.dtype.is_wide_float() => Some(CopyReason::Type(entry.dtype)),
+        () if entry.count() == 0 => Some(CopyReason::Empty),
+        () if options.include.is_empty() && entry.shape.len() < 2 => Some(CopyReason::FewAxes),
         () => None,
     }
 }
 
-fn job(entry: &Entry, options: &Options) -> Result<Job> {
+fn job(entry: &Entry, options: &QuantizeOptions) -> Result<Job> {
     let axes = entry.shape.len().max(1) as i64;
     let axis = if options.axis < 0 { options.axis.saturating_add(axes) } else { options.axis };
     if !(0..axes).contains(&axis) {
@@ -298,7 +300,7 @@ fn job(entry: &Entry, options: &Options) -> Result<Job> {
 
 /// One error of those about several tensors, with the hint of the first.
 fn all_of(mut misfits: Vec<(&str, Error)>) -> Option<Error> {
-    /// Tensors that are told in full.
+    /// Tensors that are listed in full.
     const MOST: usize = 8;
     if misfits.len() < 2 {
         return misfits.pop().map(|(_, error)| error);
@@ -336,17 +338,17 @@ fn clash(name: &str, owner: &str, other: &str) -> Error {
 }
 
 fn nothing_to_do(jobs: &[(Entry, Job)]) -> Error {
-    let mut reasons = BTreeMap::<Kept, usize>::new();
+    let mut reasons = BTreeMap::<CopyReason, usize>::new();
     for (_, job) in jobs {
         let kept = match job {
             Job::Keep(kept) => *kept,
-            Job::Again(..) => Kept::Quantized,
+            Job::Again(..) => CopyReason::Quantized,
             _ => continue,
         };
         *reasons.entry(kept).or_default() += 1;
     }
     let [quantized, excluded] =
-        [Kept::Quantized, Kept::Excluded].map(|kept| reasons.contains_key(&kept));
+        [CopyReason::Quantized, CopyReason::Excluded].map(|kept| reasons.contains_key(&kept));
     let reasons: Vec<String> =
         reasons.iter().map(|(kept, count)| format!("{count} {kept}")).collect();
     let found = if reasons.is_empty() { "it has none".to_owned() } else { reasons.join(", ") };

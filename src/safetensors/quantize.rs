@@ -15,9 +15,9 @@
 use std::path::Path;
 
 use super::plan::Plan;
-use super::report::{Report, Watch};
+use super::report::{FileReport, Watch};
 use super::run::convert;
-use super::{Dtype, Options};
+use super::{Dtype, QuantizeOptions};
 use crate::error::Result;
 
 /// Quantizes the floating-point tensors of a file into a new one. `None` if `watch` ended it.
@@ -28,7 +28,7 @@ use crate::error::Result;
 /// rounding did after that, and rotated tensors stay rotated.
 ///
 /// ```
-/// use exmy::safetensors::{Dtype, Fate, Kept, Options, Outline, Progress, Reader, Writer, quantize};
+/// use exmy::safetensors::{Dtype, TensorOutcome, CopyReason, QuantizeOptions, Outline, Progress, Reader, Writer, quantize};
 /// use std::ops::ControlFlow;
 ///
 /// let folder = tempfile::tempdir().unwrap();
@@ -39,10 +39,10 @@ use crate::error::Result;
 /// writer.write("bias", &0.1_f32.to_le_bytes())?;
 /// writer.finish()?;
 ///
-/// let mut options = Options::new("e4m3".parse().unwrap());
+/// let mut options = QuantizeOptions::new("e4m3".parse().unwrap());
 /// let go_on = &mut |_: &Progress<'_>| ControlFlow::Continue(());
 /// let report = quantize(&from, &to, &options, go_on)?.expect("nobody stopped it");
-/// assert_eq!(report.rows[0].fate, Fate::Kept(Kept::FewAxes)); // `bias`
+/// assert_eq!(report.rows[0].outcome, TensorOutcome::Copied(CopyReason::FewAxes)); // `bias`
 /// let (total, bits) = report.total();
 /// assert_eq!((total.count, total.saturated, total.flushed, bits), (4, 1, 1, 32));
 /// assert_eq!(Reader::open(&to)?.read_f32("w")?, [1.0, -0.3125, 448.0, 0.0]);
@@ -62,9 +62,9 @@ use crate::error::Result;
 pub fn quantize(
     input: impl AsRef<Path>,
     output: impl AsRef<Path>,
-    options: &Options,
+    options: &QuantizeOptions,
     watch: &mut Watch<'_>,
-) -> Result<Option<Report>> {
+) -> Result<Option<FileReport>> {
     convert(input.as_ref(), output.as_ref(), watch, |reader| Plan::new(reader.header(), options))
 }
 
@@ -72,7 +72,7 @@ pub fn quantize(
 /// of the type they had before. `None` if `watch` ended it.
 ///
 /// ```
-/// use exmy::safetensors::{Dtype, Fate, Options, Outline, Reader, Writer, dequantize, quantize};
+/// use exmy::safetensors::{Dtype, TensorOutcome, QuantizeOptions, Outline, Reader, Writer, dequantize, quantize};
 /// use exmy::safetensors::Progress;
 /// use std::ops::ControlFlow;
 ///
@@ -83,12 +83,12 @@ pub fn quantize(
 /// writer.write("w", &[70_000.0_f32, -0.1].map(f32::to_le_bytes).concat())?;
 /// writer.finish()?;
 /// let go_on = &mut |_: &Progress<'_>| ControlFlow::Continue(());
-/// quantize(&from, &codes, &Options::new("mxfp8-e4m3".parse().unwrap()), go_on)?;
+/// quantize(&from, &codes, &QuantizeOptions::new("mxfp8-e4m3".parse().unwrap()), go_on)?;
 /// dequantize(&codes, &to, None, go_on)?;
 /// assert_eq!(Reader::open(&to)?.read_f32("w")?, [73_728.0, -0.0]); // 288 x 2^8
 /// let report = dequantize(&codes, &to, Some(Dtype::F16), go_on)?.expect("nobody stopped it");
 /// assert_eq!(Reader::open(&to)?.read_f32("w")?[0], f32::INFINITY); // beyond binary16
-/// assert!(matches!(report.rows[0].fate, Fate::Decoded { overflowed: 1, .. }));
+/// assert!(matches!(report.rows[0].outcome, TensorOutcome::Decoded { overflowed: 1, .. }));
 /// # Ok::<(), exmy::error::Error>(())
 /// ```
 ///
@@ -99,6 +99,6 @@ pub fn dequantize(
     output: impl AsRef<Path>,
     dtype: Option<Dtype>,
     watch: &mut Watch<'_>,
-) -> Result<Option<Report>> {
+) -> Result<Option<FileReport>> {
     convert(input.as_ref(), output.as_ref(), watch, |reader| Plan::back(reader.header(), dtype))
 }

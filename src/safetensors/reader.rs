@@ -27,11 +27,11 @@ const PICKLED: &str = "it is a .pt or .bin file of PyTorch, which holds code: lo
 /// begin with a whole one, and small enough for a second-level cache.
 pub(super) const PIECE: usize = 3 << 18;
 
-/// Room for `count` elements, or an error that names the tensor.
+/// Memory for `count` elements, or an error that names the tensor.
 pub(super) fn reserve<T>(name: &str, into: &mut Vec<T>, count: usize) -> Result<()> {
     /// Bytes that must be left for buffers, which do not grow with a tensor.
     const LEFT: usize = 12 << 20;
-    // What is in it is of no use, and would be kept beside the new.
+    // What is in it is of no use, and would stay next to the new.
     if into.capacity() < count {
         *into = Vec::new();
     }
@@ -139,7 +139,7 @@ impl<R: Read + Seek> Reader<R> {
     ///
     /// let reader = Reader::new(Cursor::new(b"\x02\0\0\0\0\0\0\0{}"), "no tensors")?;
     /// assert!(reader.header().entries().is_empty());
-    /// // A length that the file does not have is told, and nothing is allocated by it.
+    /// // A length that the file does not have is an error, and nothing is allocated by it.
     /// let error = Reader::new(Cursor::new([255; 16]), "noise").unwrap_err().to_string();
     /// assert!(error.contains("announce a header of 18446744073709551615 bytes, and 8 follow"), "{error}");
     /// # Ok::<(), exmy::error::Error>(())
@@ -297,7 +297,7 @@ impl<R: Read + Seek> Reader<R> {
     /// If there is no such tensor, it cannot be read, or there is no memory for it.
     pub fn read_into(&mut self, name: &str, bytes: &mut Vec<u8>) -> Result<()> {
         let length = self.entry(name)?.bytes();
-        self.room(name, bytes, usize::try_from(length).unwrap_or(usize::MAX))?;
+        self.reserve(name, bytes, usize::try_from(length).unwrap_or(usize::MAX))?;
         self.pieces(name, |piece| {
             bytes.extend_from_slice(piece);
             Ok(())
@@ -305,7 +305,7 @@ impl<R: Read + Seek> Reader<R> {
     }
 
     /// [`reserve`] with the file's name.
-    pub(super) fn room<T>(&self, name: &str, into: &mut Vec<T>, count: usize) -> Result<()> {
+    pub(super) fn reserve<T>(&self, name: &str, into: &mut Vec<T>, count: usize) -> Result<()> {
         reserve(name, into, count).map_err(|error| self.fault(error))
     }
 

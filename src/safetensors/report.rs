@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::{Dtype, Kept};
+use super::{CopyReason, Dtype};
 use crate::block::Statistics;
 use crate::quantizer::Quantizer;
 
@@ -22,7 +22,7 @@ pub type Watch<'a> = dyn FnMut(&Progress<'_>) -> ControlFlow<()> + 'a;
 
 /// What became of one tensor.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct TensorReport {
     /// Its name.
     pub name: String,
     /// Its shape.
@@ -30,14 +30,14 @@ pub struct Row {
     /// The type of its elements in the input.
     pub dtype: Dtype,
     /// What was done with it.
-    pub fate: Fate,
+    pub outcome: TensorOutcome,
 }
 
 /// What was done with a tensor.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Fate {
+pub enum TensorOutcome {
     /// It was copied, byte for byte.
-    Kept(Kept),
+    Copied(CopyReason),
     /// It was quantized.
     Quantized {
         /// What that did to its numbers.
@@ -61,29 +61,29 @@ pub enum Fate {
 
 /// What became of a file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Report {
+pub struct FileReport {
     /// Its tensors, in the order of their bytes.
-    pub rows: Vec<Row>,
+    pub rows: Vec<TensorReport>,
     /// Bytes of the input's tensors.
     pub bytes_before: u64,
     /// Bytes of the output's tensors.
     pub bytes_after: u64,
 }
 
-impl Report {
+impl FileReport {
     /// The figures of all quantized tensors together, and their bits.
     ///
     /// ```
-    /// use exmy::safetensors::Report;
+    /// use exmy::safetensors::FileReport;
     ///
-    /// let report = Report { rows: vec![], bytes_before: 0, bytes_after: 0 };
+    /// let report = FileReport { rows: vec![], bytes_before: 0, bytes_after: 0 };
     /// let (total, bits) = report.total(); // a file without quantized tensors
     /// assert_eq!((total.count, bits), (0, 0));
     /// ```
     pub fn total(&self) -> (Statistics, u64) {
         let mut total = (Statistics::default(), 0);
         for row in &self.rows {
-            if let Fate::Quantized { statistics, bits, .. } = &row.fate {
+            if let TensorOutcome::Quantized { statistics, bits, .. } = &row.outcome {
                 total = (total.0.and(statistics), total.1 + bits);
             }
         }

@@ -10,10 +10,10 @@ use super::layout::{Parts, blocks};
 use super::plan::{Job, Plan};
 use super::reader::reserve;
 use super::record::Record;
-use super::report::{Fate, Progress, Report, Row, Watch};
+use super::report::{FileReport, Progress, TensorOutcome, TensorReport, Watch};
 use super::stored::{each_value, probe_blocks};
-use super::values::{Numbers, Piece, encode, encode_doubles, narrow};
-use super::{Dtype, Kept, Outline, Reader, Writer};
+use super::values::{Floats, Piece, encode, encode_doubles, narrow};
+use super::{CopyReason, Dtype, Outline, Reader, Writer};
 use crate::block::{Axis, BlockFormat, BlockTensor, Statistics};
 use crate::error::{Error, Result};
 use crate::format::Format;
@@ -29,7 +29,7 @@ pub(super) fn convert(
     output: &Path,
     watch: &mut Watch<'_>,
     plan: impl FnOnce(&Reader) -> Result<Plan>,
-) -> Result<Option<Report>> {
+) -> Result<Option<FileReport>> {
     let reader = Reader::open(input)?;
     let same = |a: &Path, b: &Path| fs::canonicalize(a).ok().zip(fs::canonicalize(b).ok());
     if same(input, output).is_some_and(|(a, b)| a == b) {
@@ -43,23 +43,23 @@ pub(super) fn convert(
     let mut run = Run { reader, writer, watch, done: 0, total, stopped: false, numbers };
     let mut rows = Vec::new();
     for (entry, job) in plan.jobs {
-        let fate = match run.job(&entry.name, entry.dtype, job) {
-            Ok(fate) => fate,
+        let outcome = match run.job(&entry.name, entry.dtype, job) {
+            Ok(outcome) => outcome,
             Err(_) if run.stopped => return Ok(None),
             Err(error) => return Err(error),
         };
-        if let Some((name, shape, fate)) = fate {
-            rows.push(Row {
+        if let Some((name, shape, outcome)) = outcome {
+            rows.push(TensorReport {
                 name: name.unwrap_or(entry.name),
                 shape: shape.unwrap_or(entry.shape),
                 dtype: entry.dtype,
-                fate,
+                outcome,
             });
         }
     }
     let bytes_after = run.writer.header().data_bytes();
     run.writer.finish()?;
-    Ok(Some(Report { rows, bytes_before: total, bytes_after }))
+    Ok(Some(FileReport { rows, bytes_before: total, bytes_after }))
 }
 
 /// The two files and how far the work is.
@@ -70,25 +70,25 @@ struct Run<'a, 'b> {
     done: u64,
     total: u64,
     stopped: bool,
-    /// Those of a tensor that gets blocks: room that is used again from tensor to tensor.
+    /// Those of a tensor that gets blocks: memory that is used again from tensor to tensor.
     numbers: Vec<f32>,
 }
 
 /// What a job says of itself, with another name and shape than the entry's if it was a part.
-type Done = Option<(Option<String>, Option<Vec<usize>>, Fate)>;
+type Done = Option<(Option<String>, Option<Vec<usize>>, TensorOutcome)>;
 
 impl Run<'_, '_> {
     fn job(&mut self, name: &str, dtype: Dtype, job: Job) -> Result<Done> {
-        let fate = match job {
+        let outcome = match job {
             Job::Keep(kept) => {
                 self.pieces(name, |run, bytes| run.writer.write(name, bytes))?;
-                Fate::Kept(kept)
+                TensorOutcome::Copied(kept)
             }
             Job::Again(original, record) => {
                 self.tick(name, 0)?;
                 self.reader.each_values(&original, &record, |_| Ok(()))?;
                 self.pieces(name, |run, bytes| run.writer.write(name, bytes))?;
-                Fate::Kept(Kept::Quantized)
+                TensorOutcome::Copied(CopyReason::Quantized)
             }
             Job::Part => {
                 self.pieces(name, |_, _| Ok(()))?;
@@ -102,15 +102,15 @@ impl Run<'_, '_> {
                     self.writer.write(&original, &bytes)
                 })?;
                 self.tick(name, self.reader.entry(name)?.bytes())?;
-                let fate = Fate::Decoded { quantizer: record.quantizer, overflowed };
-                return Ok(Some((Some(original), Some(record.shape), fate)));
+                let outcome = TensorOutcome::Decoded { quantizer: record.quantizer, overflowed };
+                return Ok(Some((Some(original), Some(record.shape), outcome)));
             }
             Job::Codes(record, parts) => match record.target() {
                 Target::Block(format) => {
                     let (tensor, statistics) = self.blocks(name, &record, format)?;
                     self.writer.write_blocks(&parts, &record, tensor)?;
                     let bits = self.written_bits(&parts);
-                    Fate::Quantized { statistics, bits, overflowed: 0 }
+                    TensorOutcome::Quantized { statistics, bits, overflowed: 0 }
                 }
                 _ => self.cast(name, dtype, &record, Some(&parts), dtype)?,
             },
@@ -124,12 +124,12 @@ impl Run<'_, '_> {
                         self.writer.write(name, &bytes)
                     })?;
                     statistics.lost += overflowed;
-                    Fate::Quantized { statistics, bits, overflowed }
+                    TensorOutcome::Quantized { statistics, bits, overflowed }
                 }
                 _ => self.cast(name, dtype, &record, None, to)?,
             },
         };
-        Ok(Some((None, None, fate)))
+        Ok(Some((None, None, outcome)))
     }
 
     /// Says how far the work is.
@@ -212,7 +212,7 @@ impl Run<'_, '_> {
         record: &Record,
         parts: Option<&Parts>,
         to: Dtype,
-    ) -> Result<Fate> {
+    ) -> Result<TensorOutcome> {
         let (quantizer, random) = (record.quantizer, random(name, record));
         let Target::Format(format) = quantizer.target else {
             return Err(Error::new("a tensor without a format to quantize it to"));
@@ -248,7 +248,7 @@ impl Run<'_, '_> {
             }
             // Without a cast before, numbers of F64 go to the format as they are.
             let doubles = match (numbers, &before) {
-                (Numbers::Double(x), None) => Some(x),
+                (Floats::Double(x), None) => Some(x),
                 _ => None,
             };
             statistics = statistics.and(&match doubles {
@@ -290,7 +290,7 @@ impl Run<'_, '_> {
             None => record.count() as u64 * u64::from(format.bits()),
         };
         statistics.lost += overflowed;
-        Ok(Fate::Quantized { statistics, bits, overflowed })
+        Ok(TensorOutcome::Quantized { statistics, bits, overflowed })
     }
 
     /// Bits that the parts of a tensor take in the output.

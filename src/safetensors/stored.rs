@@ -8,7 +8,7 @@ use super::header::{quoted, some_of};
 use super::layout::{Parts, blocks};
 use super::reader::{probe, reserve};
 use super::record::Record;
-use super::values::{Numbers, damaged, nearest};
+use super::values::{Floats, damaged, nearest};
 use super::{Outline, Reader, Writer};
 use crate::block::fast::Decoder;
 use crate::block::{BlockFormat, BlockTensor};
@@ -22,19 +22,19 @@ use crate::slice::{SPAN, decode_into};
 /// Codes or values that are taken at a time.
 const PIECE: usize = 1 << 18;
 
-/// Bytes that scales and buffers take beside codes and numbers, in which a tensor is quantized,
+/// Bytes that scales and buffers take besides codes and numbers, in which a tensor is quantized,
 /// compared and decoded.
-fn room(record: &Record, format: BlockFormat) -> usize {
+fn buffer_bytes(record: &Record, format: BlockFormat) -> usize {
     let (block, (down, right)) = blocks(format, record.fold());
     // Codes one a byte or two: of a chunk, which is the whole matrix where blocks are that high.
     let wide = if block.0 >= record.fold().matrix().0 { 2 * record.count() } else { 0 };
     [16 * down * right, record.count() / 256, wide, 4 << 20].iter().sum()
 }
 
-/// Makes sure that there is memory for quantizing to a block format, beside the numbers.
+/// Makes sure that there is memory for quantizing to a block format, besides the numbers.
 pub(super) fn probe_blocks(name: &str, record: &Record, format: BlockFormat) -> Result<()> {
     let codes = pack::packed_len(record.count(), format.element.bits()).unwrap_or(usize::MAX);
-    probe(name, codes.saturating_add(room(record, format)))
+    probe(name, codes.saturating_add(buffer_bytes(record, format)))
 }
 
 /// Calls `each` with the values of a quantized tensor, in the order of the tensor it was, piece by
@@ -111,12 +111,12 @@ impl Writer {
         let (codes, mut scales, tensor_scale) = tensor.into_parts();
         let name = &parts.codes.name;
         if exchanged && along {
-            let mut turned = Vec::new();
-            reserve(name, &mut turned, scales.len())?;
+            let mut transposed = Vec::new();
+            reserve(name, &mut transposed, scales.len())?;
             for i in fold.tensor_order(right) {
-                turned.extend_from_slice(&scales[i * size..(i + 1) * size]);
+                transposed.extend_from_slice(&scales[i * size..(i + 1) * size]);
             }
-            scales = turned;
+            scales = transposed;
         }
         let container = Container::of(record, format.element);
         if !exchanged && container.is_stream() {
@@ -230,7 +230,7 @@ impl<R: Read + Seek> Reader<R> {
     /// joined; else the axis comes last.
     ///
     /// ```
-    /// use exmy::safetensors::{Dtype, Options, Outline, Reader, Writer, quantize};
+    /// use exmy::safetensors::{Dtype, QuantizeOptions, Outline, Reader, Writer, quantize};
     /// use std::ops::ControlFlow;
     ///
     /// let folder = tempfile::tempdir().unwrap();
@@ -241,7 +241,7 @@ impl<R: Read + Seek> Reader<R> {
     ///     writer.write("w", &x.to_le_bytes())?;
     /// }
     /// writer.finish()?;
-    /// let options = Options::new("mxfp4".parse().unwrap());
+    /// let options = QuantizeOptions::new("mxfp4".parse().unwrap());
     /// quantize(&from, &to, &options, &mut |_| ControlFlow::Continue(()))?;
     ///
     /// let mut reader = Reader::open(&to)?;
@@ -273,7 +273,7 @@ impl<R: Read + Seek> Reader<R> {
         let container = Container::of(&record, format.element);
         let mut codes = self.part(&parts.codes)?;
         if container == Container::Ggml {
-            self.room(name, &mut scales, record.count() / 32)?;
+            self.reserve(name, &mut scales, record.count() / 32)?;
         }
         if !container.is_stream() {
             codes = self.repacked(name, record.count(), width, |packer| {
@@ -291,12 +291,12 @@ impl<R: Read + Seek> Reader<R> {
             scales = self.part_scales(name, part, &record, (down, right))?;
             if exchanged && block.0 == 1 {
                 let size = format.scale.storage_bits() as usize / 8;
-                let mut turned = Vec::new();
-                self.room(name, &mut turned, scales.len())?;
+                let mut transposed = Vec::new();
+                self.reserve(name, &mut transposed, scales.len())?;
                 for i in fold.matrix_order(right) {
-                    turned.extend_from_slice(&scales[i * size..(i + 1) * size]);
+                    transposed.extend_from_slice(&scales[i * size..(i + 1) * size]);
                 }
-                scales = turned;
+                scales = transposed;
             }
         }
         let tensor_scale = match &parts.tensor_scale {
@@ -319,7 +319,7 @@ impl<R: Read + Seek> Reader<R> {
         work: impl FnOnce(&mut Packer<'_, &mut dyn FnMut(&[u8]) -> Result<()>>) -> Result<()>,
     ) -> Result<Vec<u8>> {
         let (mut stream, length) = (Vec::new(), pack::packed_len(count, width));
-        self.room(name, &mut stream, length.unwrap_or(usize::MAX))?;
+        self.reserve(name, &mut stream, length.unwrap_or(usize::MAX))?;
         let out: &mut dyn FnMut(&[u8]) -> Result<()> = &mut |bytes| {
             stream.extend_from_slice(bytes);
             Ok(())
@@ -342,7 +342,7 @@ impl<R: Read + Seek> Reader<R> {
         let mut scales = Vec::new();
         match (part.dtype.bits(), record.layout.scales()) {
             (width @ 1..8, _) => {
-                self.room(name, &mut scales, down * right)?;
+                self.reserve(name, &mut scales, down * right)?;
                 let each = |codes: &[u16]| {
                     scales.extend(codes.iter().map(|code| *code as u8));
                     Ok(())
@@ -354,7 +354,7 @@ impl<R: Read + Seek> Reader<R> {
                 Ok(scales)
             }
             (8, layout @ ScaleLayout::Tiled) => {
-                self.room(name, &mut scales, down * right)?;
+                self.reserve(name, &mut scales, down * right)?;
                 scales.resize(down * right, 0);
                 layout
                     .unpack_into(&stored, down, right, &mut scales)
@@ -370,7 +370,7 @@ impl<R: Read + Seek> Reader<R> {
     /// stay rotated.
     ///
     /// ```
-    /// use exmy::safetensors::{Dtype, Options, Outline, Progress, Reader, Writer, quantize};
+    /// use exmy::safetensors::{Dtype, QuantizeOptions, Outline, Progress, Reader, Writer, quantize};
     /// use std::ops::ControlFlow;
     ///
     /// let folder = tempfile::tempdir().unwrap();
@@ -379,7 +379,7 @@ impl<R: Read + Seek> Reader<R> {
     /// writer.write("w", &[4.0_f32, 5.0, 7.0, -0.0].map(f32::to_le_bytes).concat())?;
     /// writer.finish()?;
     ///
-    /// let options = Options::new("mxfp4".parse().unwrap());
+    /// let options = QuantizeOptions::new("mxfp4".parse().unwrap());
     /// quantize(&from, &to, &options, &mut |_: &Progress<'_>| ControlFlow::Continue(()))?;
     /// let mut reader = Reader::open(&to)?;
     /// // A ragged block of four: 5 is a tie and goes to 4, 7 saturates under a scale of 1.
@@ -396,7 +396,7 @@ impl<R: Read + Seek> Reader<R> {
             return self.read_f32(name);
         };
         let mut values = Vec::new();
-        self.room(name, &mut values, record.count())?;
+        self.reserve(name, &mut values, record.count())?;
         self.each_values(name, &record, |piece| {
             piece.append(&mut values, nearest);
             Ok(())
@@ -409,12 +409,12 @@ impl<R: Read + Seek> Reader<R> {
         &mut self,
         name: &str,
         record: &Record,
-        mut each: impl FnMut(Numbers<'_>) -> Result<()>,
+        mut each: impl FnMut(Floats<'_>) -> Result<()>,
     ) -> Result<()> {
         let Target::Format(format) = record.target() else {
             let tensor = self.read_blocks(name)?;
             let mut values = Vec::new();
-            return each_value(name, &tensor, record, &mut values, |x| each(Numbers::Single(x)));
+            return each_value(name, &tensor, record, &mut values, |x| each(Floats::Single(x)));
         };
         let parts = record.parts(name).map_err(|error| self.fault(error))?;
         let bytes = self.part(&parts.codes)?;
@@ -426,11 +426,11 @@ impl<R: Read + Seek> Reader<R> {
                 let values = if narrow {
                     single.resize(codes.len(), 0.0);
                     decode_into(format, codes, &mut single);
-                    Numbers::Single(&single)
+                    Floats::Single(&single)
                 } else {
                     double.resize(codes.len(), 0.0);
                     decode_into(format, codes, &mut double);
-                    Numbers::Double(&double)
+                    Floats::Double(&double)
                 };
                 each(values).map_err(|error| {
                     failed = Some(error);

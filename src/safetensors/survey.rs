@@ -9,7 +9,7 @@ use std::io::{Read, Seek};
 
 use super::Reader;
 use super::header::quoted;
-use super::values::{Numbers, Piece};
+use super::values::{Floats, Piece};
 use crate::error::Result;
 use crate::format::Format;
 
@@ -116,10 +116,10 @@ impl First {
         }
     }
 
-    fn take(&mut self, piece: Numbers<'_>) {
+    fn take(&mut self, piece: Floats<'_>) {
         match piece {
-            Numbers::Single(x) => self.add(x.iter().map(|x| f64::from(*x))),
-            Numbers::Double(x) => self.add(x.iter().copied()),
+            Floats::Single(x) => self.add(x.iter().map(|x| f64::from(*x))),
+            Floats::Double(x) => self.add(x.iter().copied()),
         }
     }
 
@@ -201,10 +201,10 @@ impl Second {
         Self { mean: first.mean, limit: 6.0 * sigma, fourth: 0.0, beyond: 0 }
     }
 
-    fn take(&mut self, piece: Numbers<'_>) {
+    fn take(&mut self, piece: Floats<'_>) {
         match piece {
-            Numbers::Single(x) => self.add(x.iter().map(|x| f64::from(*x))),
-            Numbers::Double(x) => self.add(x.iter().copied()),
+            Floats::Single(x) => self.add(x.iter().map(|x| f64::from(*x))),
+            Floats::Double(x) => self.add(x.iter().copied()),
         }
     }
 
@@ -221,7 +221,7 @@ impl Second {
 
 impl<R: Read + Seek> Reader<R> {
     /// Range and outliers of a floating-point tensor, read in pieces, twice. Elements of narrow
-    /// types count as their own values, without the scale that a tensor beside them may hold.
+    /// types count as their own values, without the scale that another tensor may hold.
     ///
     /// ```
     /// use exmy::safetensors::{Dtype, Outline, Reader, Writer};
@@ -266,7 +266,7 @@ impl<R: Read + Seek> Reader<R> {
         let width = self.entry(name)?.dtype.bits();
         let mut piece = Piece::default();
         let mut sizes = Vec::new();
-        self.room(name, &mut sizes, channels.unwrap_or(0))?;
+        self.reserve(name, &mut sizes, channels.unwrap_or(0))?;
         sizes.resize(channels.unwrap_or(0), 0.0);
         let mut first = First::new(sizes);
         self.pieces(name, |bytes| {
@@ -285,7 +285,7 @@ impl<R: Read + Seek> Reader<R> {
     /// [`read_values`](Self::read_values) it rounds nothing, also of formats wider than `f32`.
     ///
     /// ```
-    /// use exmy::safetensors::{Dtype, Options, Outline, Progress, Reader, Writer, quantize};
+    /// use exmy::safetensors::{Dtype, QuantizeOptions, Outline, Progress, Reader, Writer, quantize};
     /// use std::ops::ControlFlow;
     ///
     /// let folder = tempfile::tempdir().unwrap();
@@ -294,7 +294,7 @@ impl<R: Read + Seek> Reader<R> {
     /// writer.write("w", &[1e300_f64, -1.5].map(f64::to_le_bytes).concat())?;
     /// writer.finish()?;
     ///
-    /// let options = Options::new("e11m4".parse().unwrap());
+    /// let options = QuantizeOptions::new("e11m4".parse().unwrap());
     /// quantize(&from, &to, &options, &mut |_: &Progress<'_>| ControlFlow::Continue(()))?;
     /// let mut reader = Reader::open(&to)?;
     /// let survey = reader.survey_values("w")?;
@@ -311,7 +311,7 @@ impl<R: Read + Seek> Reader<R> {
         let some = record.shape.len() > 1 && record.count() > 0;
         let channels = record.shape.last().filter(|_| some).copied();
         let mut maxima = Vec::new();
-        self.room(name, &mut maxima, channels.unwrap_or(0))?;
+        self.reserve(name, &mut maxima, channels.unwrap_or(0))?;
         maxima.resize(channels.unwrap_or(0), 0.0);
         let mut first = First::new(maxima);
         self.each_values(name, &record, |piece| {

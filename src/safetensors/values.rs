@@ -13,14 +13,14 @@ use crate::slice::{Converter, decode_into};
 
 /// The numbers of a piece of a tensor.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Numbers<'a> {
+pub(super) enum Floats<'a> {
     /// Of every type that fits `f32`.
     Single(&'a [f32]),
     /// Of `F64`.
     Double(&'a [f64]),
 }
 
-impl Numbers<'_> {
+impl Floats<'_> {
     /// As elements of a type: [`encode`] or [`encode_doubles`].
     pub(super) fn encoded(self, dtype: Dtype, bytes: &mut Vec<u8>) -> u64 {
         match self {
@@ -42,7 +42,7 @@ impl Numbers<'_> {
     }
 }
 
-/// Room for the numbers of a piece, used again from piece to piece.
+/// Memory for the numbers of a piece, used again from piece to piece.
 #[derive(Debug, Default)]
 pub(super) struct Piece {
     codes: Vec<u8>,
@@ -60,12 +60,12 @@ fn words<const N: usize, T>(bytes: &[u8], into: &mut Vec<T>, from: impl Fn([u8; 
 impl Piece {
     /// The numbers in `bytes`: codes of `format`, `width` bits each (a code that is narrower has
     /// zeros above).
-    pub(super) fn decode(&mut self, format: Format, width: u32, bytes: &[u8]) -> Numbers<'_> {
+    pub(super) fn decode(&mut self, format: Format, width: u32, bytes: &[u8]) -> Floats<'_> {
         let Self { codes, halves, single, double } = self;
         match width {
             64 => {
                 words(bytes, double, f64::from_le_bytes);
-                return Numbers::Double(double);
+                return Floats::Double(double);
             }
             32 => words(bytes, single, f32::from_le_bytes),
             16 => {
@@ -80,7 +80,7 @@ impl Piece {
                 decode_into(format, codes, single);
             }
         }
-        Numbers::Single(single)
+        Floats::Single(single)
     }
 }
 
@@ -91,7 +91,7 @@ pub(super) fn unpack(bytes: &[u8], width: u32, codes: &mut [u8]) {
 }
 
 /// Numbers as elements of a floating-point type of 16 bits or more, rounded once, to nearest even.
-/// Tells how many were finite and are infinite.
+/// Returns how many were finite and are infinite.
 pub(super) fn encode(dtype: Dtype, numbers: &[f32], bytes: &mut Vec<u8>) -> u64 {
     bytes.clear();
     match dtype {
@@ -155,7 +155,7 @@ pub(super) fn encode_doubles(dtype: Dtype, numbers: &[f64], bytes: &mut Vec<u8>)
 
 impl<R: Read + Seek> Reader<R> {
     /// The elements of a floating-point tensor as `f32`. Elements of `F64` are rounded to nearest
-    /// even; those of the narrow types are their own values, without the scale that a tensor beside
+    /// even; those of the narrow types are their own values, without the scale that a tensor next to
     /// them may hold. See [`read_values`](Self::read_values) for those.
     ///
     /// ```
@@ -187,7 +187,7 @@ impl<R: Read + Seek> Reader<R> {
             self.fault(format!("tensor {name} is {dtype}, not of floating-point numbers"))
         })?;
         let mut numbers = Vec::new();
-        self.room(name, &mut numbers, count)?;
+        self.reserve(name, &mut numbers, count)?;
         let mut piece = Piece::default();
         self.pieces(name, |bytes| {
             piece.decode(format, dtype.bits(), bytes).append(&mut numbers, nearest);

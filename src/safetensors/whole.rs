@@ -1,6 +1,6 @@
 //! Files that are whole or absent.
 //!
-//! Everything that must not be lost or half there is written beside its place, flushed to the disk,
+//! Everything that must not be lost or half there is written under another name, flushed to the disk,
 //! and renamed into it; then the folder itself is flushed, so that after a power cut either the old
 //! file or the new one is there. Temporary names start with [`PARTIAL`] and end with a number that
 //! nobody else uses: two writers of one file, of whatever processes, never share one, and the last to
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// Prefix of names that are not yet what they will be.
 pub const PARTIAL: &str = ".partial-";
 
-/// A file that is being written beside its place. Dropped before [`finish`](Self::finish) it
+/// A file that is being written under another name. Dropped before [`finish`](Self::finish) it
 /// vanishes, and what was in its place stays.
 ///
 /// ```
@@ -150,7 +150,7 @@ impl WholeFile {
 impl Drop for WholeFile {
     fn drop(&mut self) {
         if !self.finished {
-            // What could not be finished is of no use, and nobody is left to be told.
+            // What could not be finished is of no use, and nobody is left to hear of it.
             let _ = fs::remove_file(&self.partial);
         }
     }

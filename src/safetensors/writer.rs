@@ -81,7 +81,7 @@ impl Writer {
             let mut file = WholeFile::create(path)?;
             let bytes = header.to_bytes();
             file.file().write_all(&bytes)?;
-            // The length is told at once, so that most file systems say now if it does not fit.
+            // The length is set at once, so that most file systems say now if it does not fit.
             let data = bytes.len() as u64;
             file.file().set_len(data + header.data_bytes())?;
             Ok((file, data))

@@ -2,7 +2,7 @@
 //!
 //! The CPU says whether it has tiles and products of bfloat16 in them, and Linux whether it can keep
 //! their 8 KiB of state (`arch_prctl`, since 5.16), which it gives only to processes that ask. The
-//! permission holds for all threads, present and future, and their stacks for signals must have room for
+//! permission holds for all threads, present and future, and their stacks for signals must have space for
 //! that state; so it is asked for when the first product wants tiles, and not by other kernels.
 
 #![allow(unsafe_code)]

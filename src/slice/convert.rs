@@ -1,8 +1,8 @@
 //! Numbers of one type of the language to another.
 
+use super::chunks::divided;
 use super::decode::{canonical_f32, decode_into, widen};
 use super::real::sealed::{Reals, RealsMut};
-use super::stretches::divided;
 use super::{Converter, Real, sources};
 use crate::round::Rules;
 use crate::simd::kernel;

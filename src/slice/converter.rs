@@ -3,12 +3,12 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::chunks::{divided, divided_in_place, spans};
 use super::fast::Fast;
 use super::grid::{self, Grid};
 use super::memory::Traffic;
 use super::plain::image;
 use super::real::sealed::{Reals, RealsMut};
-use super::stretches::{divided, divided_in_place, spans};
 use super::{Real, SPAN, recode, sources, words_into};
 use crate::format::Format;
 use crate::math::Operand;

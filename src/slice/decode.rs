@@ -2,18 +2,18 @@
 //!
 //! Bytes go through a table where the machine looks up 64 at once ([`lookup`](super::lookup)), all
 //! else by the integer bodies of [`reader`]; `f64` and the types of the crate `half` by way of
-//! `f32`, a stretch of [`SPAN`] at a time, exactly. What no body covers - values that are no `f32` -
+//! `f32`, a chunk of [`SPAN`] at a time, exactly. What no body covers - values that are no `f32` -
 //! is read from a table of the definition's results if the codes are short, else by the definition.
 
 pub(super) mod reader;
 
 use alloc::boxed::Box;
 
-use self::reader::Reader;
+use self::reader::CodeReader;
+use super::chunks::{divided, spans};
 use super::memory::Traffic;
 use super::real::sealed::RealsMut;
-use super::stretches::{divided, spans};
-use super::{Converter, LONG, Real, SPAN, decode_plain, lookup, recode, sixteen};
+use super::{Converter, LONG, Real, SPAN, decode_plain, f16, lookup, recode};
 use crate::format::Format;
 use crate::minifloat::{Bits, CodeSlice};
 use crate::round::Rules;
@@ -38,12 +38,12 @@ use crate::simd::kernel;
 /// assert_eq!((x[0], x[1], x[2].is_nan()), (1.0, 1.0, true));
 /// ```
 pub fn decode_into<C: Bits, T: Real>(format: Format, codes: &[C], out: &mut [T]) {
-    decode_by(Reader::new(format), format, codes, out);
+    decode_by(CodeReader::new(format), format, codes, out);
 }
 
-/// As [`decode_into`], with what [`Reader::new`] gives.
+/// As [`decode_into`], with what [`CodeReader::new`] gives.
 pub(super) fn decode_by<C: Bits, T: Real>(
-    reader: Option<Reader>,
+    reader: Option<CodeReader>,
     format: Format,
     codes: &[C],
     out: &mut [T],
@@ -73,8 +73,8 @@ pub(super) struct Decoder {
 
 enum Way {
     /// Bytes by the upper halves of their values, the rest by the reader.
-    Lookup(Box<lookup::Halves>, Reader),
-    Read(Reader),
+    Lookup(Box<lookup::Halves>, CodeReader),
+    Read(CodeReader),
     /// Results of the definition.
     Table(Box<lookup::Table<f64>>),
     Plain,
@@ -83,11 +83,11 @@ enum Way {
 impl Decoder {
     /// For `len` codes in all; a table is made for many only.
     pub(super) fn new(format: Format, len: usize) -> Self {
-        Self::with(Reader::new(format), format, len)
+        Self::with(CodeReader::new(format), format, len)
     }
 
-    /// As [`new`](Self::new), with what [`Reader::new`] gives.
-    fn with(reader: Option<Reader>, format: Format, len: usize) -> Self {
+    /// As [`new`](Self::new), with what [`CodeReader::new`] gives.
+    fn with(reader: Option<CodeReader>, format: Format, len: usize) -> Self {
         let short = format.bits() <= 8 && len >= LONG;
         let fast = short && lookup::is_fast();
         let way = match reader {
@@ -128,7 +128,7 @@ impl Decoder {
                 lookup::upper_halves(table, codes, out, Traffic::Cached);
             }
             (Way::Read(_), CodeSlice::U16(codes))
-                if self.format == Format::F16 && sixteen::widen_f16(codes, out) => {}
+                if self.format == Format::F16 && f16::widen_f16(codes, out) => {}
             (Way::Lookup(_, reader) | Way::Read(reader), _) => reader.read(codes, out),
             (Way::Table(table), _) => {
                 for (code, out) in codes.iter().zip(out) {

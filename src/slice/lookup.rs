@@ -165,7 +165,7 @@ mod vbmi {
     }
 
     /// # Safety
-    /// There is room for 64 bytes at `out`.
+    /// 64 bytes may be written at `out`.
     #[inline]
     #[target_feature(enable = "avx512f")]
     unsafe fn store<T>(out: *mut T, value: __m512i) {

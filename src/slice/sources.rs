@@ -1,6 +1,6 @@
 //! Numbers that are not `f32` on their way through the kernels of `f32`.
 //!
-//! `f16` and `bf16` numbers are `f32` numbers. A stretch of them is widened into the first-level
+//! `f16` and `bf16` numbers are `f32` numbers. A chunk of them is widened into the first-level
 //! cache and goes on from there.
 //!
 //! `f64` numbers are not, and rounding them twice is the field's classic error. So the first
@@ -10,15 +10,15 @@
 //! rounding to odd", IEEE Transactions on Computers 57, 2008). All that a conversion compares its
 //! operand with are such numbers if the target leaves two bits at either end: its values, the
 //! midpoints between them, and with N random bits the points that divide the gaps into `2^(N+1)`
-//! parts. Where it does not (`e8m22`, `f32`, 17 random bits on `e5m2`), and for stretches with a finite number
+//! parts. Where it does not (`e8m22`, `f32`, 17 random bits on `e5m2`), and for chunks with a finite number
 //! from `2^128` on, of which `f32` cannot say how large it is, the definition decides.
 
+use super::chunks::{divided, divided_in_place, spans};
 use super::decode::{Decoder, canonical_f32, widen};
 use super::memory::Traffic;
 use super::plain::image;
 use super::real::sealed::{Reals, RealsMut};
-use super::stretches::{divided, divided_in_place, spans};
-use super::{Converter, Real, SPAN, recode, sixteen};
+use super::{Converter, Real, SPAN, f16, recode};
 use crate::format::Format;
 use crate::math::Operand;
 use crate::minifloat::{Bits, CodeSliceMut};
@@ -37,7 +37,7 @@ pub(super) fn encode<S: Real, C: Bits>(converter: &Converter, x: &[S], codes: &m
 /// Of `f32`, to the types of the crate `half` by their own kernels.
 pub(super) fn encode_f32<C: Bits>(converter: &Converter, x: &[f32], codes: &mut [C]) {
     if converter.rules == Rules::DEFAULT
-        && let Some(kernel) = sixteen::kernel(converter.to)
+        && let Some(kernel) = f16::kernel(converter.to)
         && let CodeSliceMut::U16(codes) = C::codes_mut(codes)
     {
         let traffic = Traffic::of(x, codes, true);

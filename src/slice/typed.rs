@@ -7,7 +7,7 @@
 //! `from_f32_saturating`; other rules are those of a [`Converter`]. Only codes of the format are written, also where they do not fill their integer.
 
 use super::decode::decode_by;
-use super::decode::reader::Reader;
+use super::decode::reader::CodeReader;
 use super::real::sealed::Reals;
 use super::{Converter, Real};
 use crate::minifloat::{FloatFormat, Minifloat};
@@ -88,7 +88,7 @@ impl<F: FloatFormat> Minifloat<F> {
     /// assert_eq!(x, [57344.0, -57344.0, f32::INFINITY]);
     /// ```
     pub fn to_slice<T: Real>(numbers: &[Self], out: &mut [T]) {
-        let reader = const { Reader::new(F::FORMAT) };
+        let reader = const { CodeReader::new(F::FORMAT) };
         decode_by(reader, Self::FORMAT, cast::as_bits(numbers), out);
     }
 

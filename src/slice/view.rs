@@ -38,14 +38,14 @@ impl core::error::Error for ShapeError {}
 
 /// Row count, column count and the distance between neighbours along each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Layout {
+struct Strides {
     rows: usize,
     cols: usize,
     row_stride: usize,
     col_stride: usize,
 }
 
-impl Layout {
+impl Strides {
     const fn row_major(rows: usize, cols: usize) -> Self {
         Self { rows, cols, row_stride: cols, col_stride: 1 }
     }
@@ -104,14 +104,14 @@ pub(crate) fn checked_count((rows, cols): (usize, usize)) -> usize {
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a, T> {
     data: &'a [T],
-    layout: Layout,
+    layout: Strides,
 }
 
 /// A matrix view that can be written.
 #[derive(Debug)]
 pub struct ViewMut<'a, T> {
     data: &'a mut [T],
-    layout: Layout,
+    layout: Strides,
 }
 
 impl<'a, T> View<'a, T> {
@@ -128,7 +128,7 @@ impl<'a, T> View<'a, T> {
     /// ```
     #[track_caller]
     pub fn new(data: &'a [T], rows: usize, cols: usize) -> Self {
-        match Layout::row_major(rows, cols).check(data.len()) {
+        match Strides::row_major(rows, cols).check(data.len()) {
             Ok(layout) => Self { data, layout },
             Err(error) => panic!("{error}"),
         }
@@ -158,7 +158,7 @@ impl<'a, T> View<'a, T> {
         row_stride: usize,
         col_stride: usize,
     ) -> Result<Self, ShapeError> {
-        let layout = Layout { rows, cols, row_stride, col_stride }.check(data.len())?;
+        let layout = Strides { rows, cols, row_stride, col_stride }.check(data.len())?;
         Ok(Self { data, layout })
     }
 
@@ -196,7 +196,7 @@ impl<'a, T> View<'a, T> {
             "rows {range:?} of a matrix of {} rows",
             self.layout.rows
         );
-        let layout = Layout { rows: range.len(), ..self.layout };
+        let layout = Strides { rows: range.len(), ..self.layout };
         if range.is_empty() || layout.cols == 0 {
             return Self { data: &[], layout };
         }
@@ -342,7 +342,7 @@ impl<'a, T> ViewMut<'a, T> {
     /// If the slice is shorter than `rows * cols`.
     #[track_caller]
     pub fn new(data: &'a mut [T], rows: usize, cols: usize) -> Self {
-        match Layout::row_major(rows, cols).check(data.len()) {
+        match Strides::row_major(rows, cols).check(data.len()) {
             Ok(layout) => Self { data, layout },
             Err(error) => panic!("{error}"),
         }
@@ -370,7 +370,7 @@ impl<'a, T> ViewMut<'a, T> {
         // A single row has no next one; its stride is then that of a dense matrix.
         let row_stride = if rows > 1 { row_stride } else { row_stride.max(cols) };
         let len = if row_stride < cols { 0 } else { data.len() };
-        let layout = Layout { rows, cols, row_stride, col_stride: 1 }.check(len)?;
+        let layout = Strides { rows, cols, row_stride, col_stride: 1 }.check(len)?;
         Ok(Self { data, layout })
     }
 
@@ -484,14 +484,14 @@ impl<'a, T> ViewMut<'a, T> {
     /// ```
     #[track_caller]
     pub fn split_rows(self, rows: usize) -> (Self, Self) {
-        let Layout { rows: all, row_stride, .. } = self.layout;
+        let Strides { rows: all, row_stride, .. } = self.layout;
         assert!(rows <= all, "split at row {rows} of {all}");
         // The product may overflow only where there are no columns.
         let at = rows.saturating_mul(row_stride).min(self.data.len());
         let (head, tail) = self.data.split_at_mut(at);
-        let rest = Layout { rows: all - rows, ..self.layout };
+        let rest = Strides { rows: all - rows, ..self.layout };
         (
-            Self { data: head, layout: Layout { rows, ..self.layout } },
+            Self { data: head, layout: Strides { rows, ..self.layout } },
             Self { data: tail, layout: rest },
         )
     }
@@ -527,9 +527,12 @@ mod tests {
             assert_eq!(none.t().cols_range(1..2).cols(), 1);
             assert_eq!(none.cols_range(0..0).row(1), Some(&[][..]));
         }
-        let turned = a.rows_range(1..1).t();
-        assert_eq!((turned.rows(), turned.cols(), turned.row(2)), (3, 0, Some(&[][..])));
-        assert_eq!(turned.rows_range(1..3).row(1), Some(&[][..]));
+        let transposed = a.rows_range(1..1).t();
+        assert_eq!(
+            (transposed.rows(), transposed.cols(), transposed.row(2)),
+            (3, 0, Some(&[][..]))
+        );
+        assert_eq!(transposed.rows_range(1..3).row(1), Some(&[][..]));
         let far = View::<i32>::with_strides(&[], 4, 0, usize::MAX, usize::MAX).unwrap();
         assert_eq!(far.row(3), Some(&[][..]));
         assert_eq!(far.rows_range(2..4).row(1), Some(&[][..]));

@@ -25,7 +25,7 @@ const LANES: usize = 16;
 /// assert_eq!(words[2], random.word(4_294_967_297));
 /// ```
 pub fn words_into(random: Philox, first: u64, out: &mut [u32]) {
-    // Behind the last index follows 0, which is in no block beside it.
+    // Behind the last index follows 0, which is in no block with it.
     let left = usize::try_from(first.wrapping_neg()).unwrap_or(usize::MAX);
     if first != 0 && out.len() > left {
         let (before, behind) = out.split_at_mut(left);

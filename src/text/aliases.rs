@@ -2,7 +2,7 @@
 //!
 //! One spelling (without regard to case) means one format here, whichever project it comes from.
 //! Where projects disagree - AMD's fp8 - or a spelling changed its meaning - E4M3 - it is in [`CLASHES`]: it is listed
-//! beside the format, and read only if it is also a canonical name.
+//! next to the format, and read only if it is also a canonical name.
 
 /// What a project calls a format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -213,9 +213,9 @@ impl FromStr for Format {
         {
             return Ok(*format);
         }
-        let parsed = Reader(text).p3109().or_else(|| Reader(text).gfloat());
-        let parsed = parsed.or_else(|| Reader(text).int());
-        match parsed.or_else(|| Reader(text).shape()) {
+        let parsed = NameReader(text).p3109().or_else(|| NameReader(text).gfloat());
+        let parsed = parsed.or_else(|| NameReader(text).int());
+        match parsed.or_else(|| NameReader(text).shape()) {
             Some(Ok(format)) => Ok(format),
             Some(Err(reason)) => {
                 Err(ParseFormatError::Impossible { given: Short::new(text), reason })
@@ -263,15 +263,15 @@ fn bias_before_class(text: &str) -> Option<Short> {
     let fields = fields.trim_start_matches(|c: char| c.is_ascii_digit() || letters.contains(&c));
     let (shape, class) = head.split_at(head.len() - fields.len());
     let moved = Short::of(format_args!("{shape}{bias}{class}{rest}"));
-    Some(Reader(moved.as_str()).shape()?.ok()?.name())
+    Some(NameReader(moved.as_str()).shape()?.ok()?.name())
 }
 
 /// What is left to read. Each form returns `None` where the text is not of that form.
-struct Reader<'a>(&'a str);
+struct NameReader<'a>(&'a str);
 
 type Parsed = Option<Result<Format, FormatError>>;
 
-impl Reader<'_> {
+impl NameReader<'_> {
     /// Consumes `word`, whatever its case.
     fn word(&mut self, word: &str) -> Option<()> {
         let head = self.0.get(..word.len())?;

@@ -9,14 +9,14 @@ use super::decimal::{
 
 /// The two layouts of decimal text, with the places behind the point if they are given.
 #[derive(Clone, Copy)]
-pub(super) enum Layout {
+pub(super) enum DigitLayout {
     /// `123.45`; `point` asks for a digit behind the point.
     Plain { places: Option<usize>, point: bool },
     /// `1.2345e2`.
     Exponent { places: Option<usize>, letter: char },
 }
 
-impl Layout {
+impl DigitLayout {
     pub(super) fn places(self) -> Option<usize> {
         match self {
             Self::Plain { places, .. } | Self::Exponent { places, .. } => places,
@@ -113,9 +113,9 @@ impl Layout {
 #[derive(Clone, Copy)]
 pub(super) enum Body {
     Word(&'static str),
-    Zero(Layout),
-    Exact(Layout, Binary),
-    Shortest(Layout, Binary, Margins),
+    Zero(DigitLayout),
+    Exact(DigitLayout, Binary),
+    Shortest(DigitLayout, Binary, Margins),
     Hex(Binary),
 }
 

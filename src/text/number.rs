@@ -13,7 +13,7 @@
 use core::fmt;
 
 use super::decimal::{Binary, Decimal, Margins, SMALL, SMALL_LIMIT, WIDE, WIDE_LIMIT, shortest};
-use super::layout::{Body, Layout};
+use super::layout::{Body, DigitLayout};
 use super::value::Hex;
 use crate::format::{Format, Value};
 
@@ -84,7 +84,7 @@ impl Format {
 const PLAIN: core::ops::Range<i32> = -4..16;
 
 impl Number {
-    fn write(self, f: &mut fmt::Formatter<'_>, layout: Layout, exact: bool) -> fmt::Result {
+    fn write(self, f: &mut fmt::Formatter<'_>, layout: DigitLayout, exact: bool) -> fmt::Result {
         let value = self.format.decode(self.code);
         let exact = exact || layout.places().is_some();
         let body = match value {
@@ -123,7 +123,7 @@ impl Number {
 
 impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write(f, Layout::Plain { places: f.precision(), point: false }, f.alternate())
+        self.write(f, DigitLayout::Plain { places: f.precision(), point: false }, f.alternate())
     }
 }
 
@@ -131,9 +131,9 @@ impl fmt::Debug for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let layout = match (f.precision(), self.shortest()) {
             (None, Some(decimal)) if !PLAIN.contains(&decimal.exponent) => {
-                Layout::Exponent { places: None, letter: 'e' }
+                DigitLayout::Exponent { places: None, letter: 'e' }
             }
-            (places, _) => Layout::Plain { places, point: true },
+            (places, _) => DigitLayout::Plain { places, point: true },
         };
         self.write(f, layout, false)
     }
@@ -141,12 +141,12 @@ impl fmt::Debug for Number {
 
 impl fmt::LowerExp for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write(f, Layout::Exponent { places: f.precision(), letter: 'e' }, f.alternate())
+        self.write(f, DigitLayout::Exponent { places: f.precision(), letter: 'e' }, f.alternate())
     }
 }
 
 impl fmt::UpperExp for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write(f, Layout::Exponent { places: f.precision(), letter: 'E' }, f.alternate())
+        self.write(f, DigitLayout::Exponent { places: f.precision(), letter: 'E' }, f.alternate())
     }
 }

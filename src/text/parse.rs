@@ -100,7 +100,7 @@ impl Format {
         rules: &Rules,
         random: u32,
     ) -> Result<Rounded, ParseNumberError> {
-        let mut reader = Reader { text, at: 0 };
+        let mut reader = DigitReader { text, at: 0 };
         let negative = reader.sign();
         let rest = reader.rest();
         if ["inf", "infinity"].iter().any(|word| rest.eq_ignore_ascii_case(word)) {
@@ -124,12 +124,12 @@ impl Format {
 }
 
 /// A text and the place reached in it.
-struct Reader<'a> {
+struct DigitReader<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl Reader<'_> {
+impl DigitReader<'_> {
     fn rest(&self) -> &str {
         &self.text[self.at..]
     }

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::decimal::{Binary, Digits, SMALL, SMALL_LIMIT};
-use super::layout::{Body, Layout};
+use super::layout::{Body, DigitLayout};
 use crate::format::Value;
 
 /// A number to be written as C's hexadecimal floating-point text; made by
@@ -50,7 +50,7 @@ const MOST_DIGITS: usize = 17;
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let places = f.precision();
-        let plain = Layout::Plain { places, point: false };
+        let plain = DigitLayout::Plain { places, point: false };
         let body = match *self {
             Self::Nan { .. } => Body::Word("NaN"),
             Self::Infinite { .. } => Body::Word("inf"),
@@ -60,7 +60,7 @@ impl fmt::Display for Value {
                 match short_exponent(number) {
                     _ if places.is_some() => Body::Exact(plain, number),
                     Some(-5..=16) => Body::Exact(plain, number),
-                    Some(_) => Body::Exact(Layout::Exponent { places, letter: 'e' }, number),
+                    Some(_) => Body::Exact(DigitLayout::Exponent { places, letter: 'e' }, number),
                     None => Body::Hex(number),
                 }
             }

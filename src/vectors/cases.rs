@@ -1,7 +1,7 @@
 //! Test vectors for any operation on any formats.
 //!
 //! The operands are chosen as Berkeley TestFloat chooses them: special exponents times special
-//! significands, every combination of them for every operand, and beside each combination the
+//! significands, every combination of them for every operand, and with each combination the
 //! same with some or all operands replaced by weighted random ones. Conversions also get every
 //! value of the target, every midpoint between two, and the source's neighbours of both. Where
 //! there are not more cases than these, or at most [`ALL_TAKEN`], all are taken.
@@ -10,10 +10,10 @@
 //! made again, in parts and in any order.
 //!
 //! ```
-//! use exmy::vectors::function::Function;
+//! use exmy::vectors::function::TestFunction;
 //! use exmy::vectors::cases::{Cases, Request};
 //!
-//! let add: Function = "e2m1_add".parse()?;
+//! let add: TestFunction = "e2m1_add".parse()?;
 //! let cases = Cases::new(&add, &Request::default())?;
 //! assert_eq!(cases.len(), 256); // all pairs: fewer than the combinations of edges
 //! # Ok::<(), exmy::error::Error>(())
@@ -28,7 +28,7 @@ mod write;
 pub use style::Style;
 pub use write::write;
 
-use super::function::{Function, Operation};
+use super::function::{Operation, TestFunction};
 use crate::error::Error;
 use crate::random::{Philox, Stream};
 use operands::Choice;
@@ -44,7 +44,7 @@ pub const ALL_TAKEN: u128 = 1 << 16;
 /// How thorough a test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
-pub enum Level {
+pub enum TestLevel {
     /// Few significands and exponents, all combinations, and with each combination one case for
     /// every choice of operands replaced by random ones.
     #[default]
@@ -58,7 +58,7 @@ pub enum Level {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
     /// How thorough.
-    pub level: Level,
+    pub level: TestLevel,
     /// All operands there are.
     pub exhaustive: bool,
     /// The seed of random operands.
@@ -69,7 +69,7 @@ pub struct Request {
 
 impl Default for Request {
     fn default() -> Self {
-        Self { level: Level::One, exhaustive: false, seed: 1, count: None }
+        Self { level: TestLevel::One, exhaustive: false, seed: 1, count: None }
     }
 }
 
@@ -96,7 +96,7 @@ impl Cases {
     ///
     /// # Errors
     /// If all of more than [`MAX_EXHAUSTIVE`] cases are asked for.
-    pub fn new(function: &Function, request: &Request) -> Result<Self, Error> {
+    pub fn new(function: &TestFunction, request: &Request) -> Result<Self, Error> {
         let kinds = function.operands();
         let bits: u32 = kinds.iter().map(|kind| kind.bits()).sum();
         // Of more bits than this nobody takes all.
@@ -111,8 +111,8 @@ impl Cases {
             _ => {}
         }
         let masks: Vec<u8> = match request.level {
-            Level::One => (0..1 << kinds.len()).collect(),
-            Level::Two => vec![0, (1 << kinds.len()) - 1],
+            TestLevel::One => (0..1 << kinds.len()).collect(),
+            TestLevel::Two => vec![0, (1 << kinds.len()) - 1],
         };
         let combinations: u128 = choices.iter().map(|choice| choice.edges() as u128).product();
         let planned = combinations * masks.len() as u128;
@@ -219,7 +219,7 @@ mod tests {
         let seen: HashSet<_> = (0..all.len()).map(|i| all.operands(i)).collect();
         assert_eq!(seen.len(), 1 << 10);
         assert!(seen.iter().all(|[a, b, _]| *a < 16 && *b < 64));
-        let too_many: Function = "f32_add".parse().unwrap();
+        let too_many: TestFunction = "f32_add".parse().unwrap();
         let request = Request { exhaustive: true, ..Request::default() };
         let error = Cases::new(&too_many, &request).unwrap_err().to_string();
         assert!(error.contains("2^64") && error.contains("--count"), "{error}");

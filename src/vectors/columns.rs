@@ -33,4 +33,4 @@ mod verdict;
 pub use conversion::Conversion;
 pub use digest::{BLOCK, digest, mix64};
 pub use file::{Column, Columns, ColumnsError, Table};
-pub use verdict::{Mismatch, Verdict};
+pub use verdict::{ColumnMismatch, ColumnVerdict};

@@ -22,7 +22,7 @@ pub const STREAM: Stream = Stream::new("golden");
 
 /// Where stochastic modes take their random bits from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Random {
+pub enum RandomSource {
     /// The [`STREAM`] of this seed: line `n` uses the top bits of word `n - 1`.
     Seed(u64),
     /// A second word on each line holds the N-bit random integer.
@@ -31,19 +31,19 @@ pub enum Random {
 
 /// What is converted, and how.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct ConvertOptions {
     /// The format of the codes read.
     pub from: Format,
     /// The format of the codes written.
     pub to: Format,
     /// How one becomes the other.
     pub rules: Rules,
-    /// Whether a second column tells the flags.
+    /// Whether a second column has the flags.
     pub flags: bool,
     /// Whether the first malformed line ends the stream.
     pub strict: bool,
     /// The random bits of stochastic modes.
-    pub random: Random,
+    pub random: RandomSource,
 }
 
 /// What became of a stream.
@@ -62,7 +62,7 @@ pub struct Summary {
 pub fn convert(
     source: impl Read,
     sink: impl Write,
-    options: &Options,
+    options: &ConvertOptions,
     report: impl FnMut(&Malformed),
 ) -> io::Result<Summary> {
     let context = Context::new(options.to, options.rules);
@@ -76,10 +76,10 @@ pub fn convert(
         Vec::new()
     };
     let seed = match options.random {
-        Random::Seed(seed) => Some(Philox::new(seed, STREAM)),
-        Random::Column => None,
+        RandomSource::Seed(seed) => Some(Philox::new(seed, STREAM)),
+        RandomSource::Column => None,
     };
-    let mut converter = Converter {
+    let mut converter = LineConverter {
         options: *options,
         context,
         table,
@@ -99,8 +99,8 @@ pub fn convert(
 /// Bytes gathered before they are written.
 const BUFFER: usize = 1 << 20;
 
-struct Converter<W, F> {
-    options: Options,
+struct LineConverter<W, F> {
+    options: ConvertOptions,
     context: Context,
     /// The result of every code, for narrow sources.
     table: Vec<Rounded>,
@@ -114,7 +114,7 @@ struct Converter<W, F> {
     summary: Summary,
 }
 
-impl<W: Write, F> Converter<W, F> {
+impl<W: Write, F> LineConverter<W, F> {
     /// The code and the random word of a line, `None` if it is blank.
     #[inline]
     fn parse(&self, number: u64, line: &[u8]) -> Result<Option<(u64, u32)>, Malformed> {
@@ -147,7 +147,7 @@ impl<W: Write, F> Converter<W, F> {
     }
 }
 
-impl<W: Write, F: FnMut(&Malformed)> Sink for Converter<W, F> {
+impl<W: Write, F: FnMut(&Malformed)> Sink for LineConverter<W, F> {
     #[inline]
     fn line(&mut self, number: u64, text: Option<&[u8]>) -> io::Result<ControlFlow<()>> {
         let parsed = match text {

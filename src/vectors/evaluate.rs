@@ -3,7 +3,7 @@
 
 use core::cmp::Ordering;
 
-use super::function::{Function, Kind};
+use super::function::{Kind, TestFunction};
 use super::operation::Operation;
 use crate::error::Error;
 use crate::math::elementary::Unsupported;
@@ -64,16 +64,16 @@ pub struct Outcome {
     pub flags: Flags,
 }
 
-/// A [`Function`] with everything settled.
+/// A [`TestFunction`] with everything settled.
 #[derive(Clone, Copy, Debug)]
 pub struct Evaluator {
-    function: Function,
+    function: TestFunction,
     context: Context,
     exact: bool,
     settings: Settings,
 }
 
-impl Function {
+impl TestFunction {
     /// This function under given settings.
     ///
     /// # Errors
@@ -122,7 +122,7 @@ impl Function {
 
 impl Evaluator {
     /// The function.
-    pub fn function(&self) -> &Function {
+    pub fn function(&self) -> &TestFunction {
         &self.function
     }
 

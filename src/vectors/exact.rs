@@ -319,9 +319,9 @@ mod tests {
     /// Digits of sin 1, e^-100, e^1000 and e^10000 as tables and long division have them.
     #[test]
     fn elementary_functions_are_shown_to_many_digits() {
-        use crate::vectors::function::{Function, Settings};
+        use crate::vectors::function::{Settings, TestFunction};
         let text = |name: &str, code: u128| {
-            let function: Function = name.parse().unwrap();
+            let function: TestFunction = name.parse().unwrap();
             let evaluator = function.evaluator(&Settings::default()).unwrap();
             let case = Case { operands: [code, 0, 0], random: 0, result: 0, flags: 0 };
             value(&evaluator, &case).unwrap_or_default()

@@ -9,9 +9,9 @@
 //! formats: `F_add_to_G`, and a list of operand formats, `F,G,H_mulAdd_to_I`.
 //!
 //! ```
-//! use exmy::vectors::function::{Function, Settings};
+//! use exmy::vectors::function::{TestFunction, Settings};
 //!
-//! let fma: Function = "float8_e4m3fn_mulAdd_to_f16".parse()?;
+//! let fma: TestFunction = "float8_e4m3fn_mulAdd_to_f16".parse()?;
 //! assert_eq!(fma.to_string(), "e4m3_mulAdd_to_f16");
 //! let evaluate = fma.evaluator(&Settings::default())?;
 //! let outcome = evaluate.evaluate([0x38, 0x40, 0x38], 0)?; // 1 * 2 + 1
@@ -97,7 +97,7 @@ impl fmt::Display for Kind {
 
 /// An operation on operands of stated formats.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Function {
+pub struct TestFunction {
     operation: Operation,
     operands: [Kind; 3],
     result: Kind,
@@ -105,7 +105,7 @@ pub struct Function {
     exact: Option<bool>,
 }
 
-impl Function {
+impl TestFunction {
     /// What is computed.
     pub fn operation(&self) -> Operation {
         self.operation
@@ -249,7 +249,7 @@ impl Function {
     }
 }
 
-/// Why a format's name is none; two of TestFloat's are told apart, and integers of other widths.
+/// Why a format's name is none; two of TestFloat's have messages of their own, and integers of other widths.
 fn no_format(name: &str, rest: &str) -> Error {
     let lower = name.to_ascii_lowercase();
     if ["f128", "float128", "binary128", "extf80", "extfloat80", "x87"].contains(&lower.as_str()) {
@@ -302,7 +302,7 @@ fn suffix(text: &str) -> (&str, Option<Rounding>, Option<bool>) {
     }
 }
 
-impl FromStr for Function {
+impl FromStr for TestFunction {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
@@ -320,7 +320,7 @@ impl FromStr for Function {
     }
 }
 
-impl fmt::Display for Function {
+impl fmt::Display for TestFunction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let operands = self.operands();
         write!(f, "{}", operands[0])?;

@@ -1,7 +1,7 @@
 //! Lines of hexadecimal words, read at the speed of a pipe.
 //!
 //! Input is read into one buffer of a megabyte and cut at line ends; nothing is copied or
-//! allocated for a line. Before a read that may have to wait, the consumer is told, so that a
+//! allocated for a line. Before a read that may have to wait, the consumer is called, so that a
 //! program that asks line by line gets its answers. Unix and Windows line ends, a last line
 //! without one, and blanks around the words are accepted.
 

@@ -6,7 +6,7 @@
 
 use crate::math::elementary::Function as Elementary;
 
-/// What is computed. The formats are told by [`Function`](super::function::Function).
+/// What is computed. The formats are in [`TestFunction`](super::function::TestFunction).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Operation {

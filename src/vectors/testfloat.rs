@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 pub use super::evaluate::Case;
 use super::evaluate::{Evaluator, Outcome};
 use super::exact;
-use super::function::{Function, Kind};
+use super::function::{Kind, TestFunction};
 use super::lines::{Malformed, Sink, Words, Wrong, each_line, hexadecimal};
 use crate::round::Flags;
 
@@ -24,7 +24,7 @@ impl Case {
     /// If the line has another number of words, or a word is not hexadecimal or has bits beyond
     /// its width (flags: the five of IEEE 754).
     pub fn parse(
-        function: &Function,
+        function: &TestFunction,
         random_bits: u32,
         number: u64,
         line: &[u8],
@@ -61,7 +61,7 @@ impl Case {
 
 /// A case whose result or flags are not those computed.
 #[derive(Clone, Copy, Debug)]
-pub struct Mismatch<'a> {
+pub struct LineMismatch<'a> {
     /// The line, from 1.
     pub line: u64,
     /// What the line says.
@@ -72,7 +72,7 @@ pub struct Mismatch<'a> {
     pub evaluator: &'a Evaluator,
 }
 
-impl fmt::Display for Mismatch<'_> {
+impl fmt::Display for LineMismatch<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { line, case, computed, evaluator } = self;
         let function = evaluator.function();
@@ -141,7 +141,7 @@ pub struct Strictness {
 
 /// What became of a stream of cases.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Verdict {
+pub struct LinesVerdict {
     /// Cases as computed.
     pub passed: u64,
     /// Cases that differ.
@@ -154,7 +154,7 @@ pub struct Verdict {
 #[derive(Clone, Copy, Debug)]
 pub enum Finding<'a> {
     /// A case that differs.
-    Mismatch(&'a Mismatch<'a>),
+    Mismatch(&'a LineMismatch<'a>),
     /// A line that is no case.
     Malformed(&'a Malformed),
 }
@@ -169,14 +169,14 @@ pub fn verify(
     strictness: Strictness,
     source: impl Read,
     report: impl FnMut(Finding<'_>) -> io::Result<ControlFlow<()>>,
-) -> io::Result<Verdict> {
+) -> io::Result<LinesVerdict> {
     let mut judge = Judge {
         evaluator,
         random_bits: evaluator.random_bits(),
         result: evaluator.function().result(),
         strictness,
         report,
-        verdict: Verdict::default(),
+        verdict: LinesVerdict::default(),
     };
     each_line(source, &mut judge)?;
     Ok(judge.verdict)
@@ -188,7 +188,7 @@ struct Judge<'a, F> {
     result: Kind,
     strictness: Strictness,
     report: F,
-    verdict: Verdict,
+    verdict: LinesVerdict,
 }
 
 impl<F> Judge<'_, F> {
@@ -219,7 +219,7 @@ impl<F: FnMut(Finding<'_>) -> io::Result<ControlFlow<()>>> Sink for Judge<'_, F>
                 }
                 self.verdict.failed += 1;
                 let evaluator = self.evaluator;
-                let mismatch = Mismatch { line: number, case, computed, evaluator };
+                let mismatch = LineMismatch { line: number, case, computed, evaluator };
                 (self.report)(Finding::Mismatch(&mismatch))
             }
             Err(malformed) => {

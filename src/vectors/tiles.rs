@@ -19,7 +19,7 @@ mod file;
 mod verdict;
 
 pub use file::{Tiles, TilesError};
-pub use verdict::{Mismatch, Verdict};
+pub use verdict::{TileMismatch, TilesVerdict};
 
 use crate::gemm::unit::{Model, Preset};
 

@@ -407,7 +407,7 @@ impl Grid {
     }
 
     /// Code, and the flags inexact (1), underflow (2) and overflow (4) where they are defined by
-    /// the number alone: not for results outside of an unsigned format or beside a missing zero.
+    /// the number alone: not for results outside of an unsigned format or next to a missing zero.
     pub fn expected(
         &self,
         x: &Real,

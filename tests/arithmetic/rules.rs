@@ -80,7 +80,7 @@ fn flush_policies_by_tininess_and_mode() {
             panic!("{format} has normal numbers")
         };
         let normal = Num::new(significand.into(), exponent);
-        // Sixteenths of the spacing below twice the smallest normal number, and just beside them.
+        // Sixteenths of the spacing below twice the smallest normal number, and just next to them.
         let unit = format.lsb() - 4;
         let count = 2_u128 << (format.man_bits() + 4);
         let step = (count / 4096).max(1) as usize;

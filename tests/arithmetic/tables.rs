@@ -1,7 +1,7 @@
 //! The special cases of both standards as literals, row by row, and the families of minima and
 //! maxima against their definitions.
 //!
-//! IEEE 754-2019 is told in E5M2 (1 is 0x3C, infinity 0x7C, quiet NaN 0x7E, signaling 0x7D), P3109
+//! IEEE 754-2019 is restated in E5M2 (1 is 0x3C, infinity 0x7C, quiet NaN 0x7E, signaling 0x7D), P3109
 //! Interim Report 4.0 in Binary8p3se (1 is 0x40, infinity 0x7F, NaN 0x80) and Binary8p3sf.
 
 use std::cmp::Ordering;

@@ -1,4 +1,4 @@
-//! Blocks with infinity or NaN where they are awkward: alone at the end of a stretch, in widths that
+//! Blocks with infinity or NaN where they are awkward: alone at the end of a tile, in widths that
 //! are no multiple of a vector's, and under scales that cannot say NaN.
 
 use super::{RANDOM, bits, levels};
@@ -7,7 +7,7 @@ use exmy::quantizer::{Quantizer, Target};
 use exmy::simd::with_level;
 use exmy::slice::{View, ViewMut};
 
-/// Tells the first difference, not all numbers.
+/// Reports the first difference, not all numbers.
 fn same<T: Copy + PartialEq + std::fmt::Debug>(found: &[T], plain: &[T], at: &str, what: &str) {
     assert_eq!(found.len(), plain.len(), "{at}: {what}s");
     let first = found.iter().zip(plain).position(|(found, plain)| found != plain);

@@ -11,7 +11,7 @@ mod statistics;
 mod tensor;
 
 use exmy::block::scale::ScaleRule;
-use exmy::block::{BlockFormat, BlockTensor, NAMED, PlainBlocks, Profile};
+use exmy::block::{BlockFormat, BlockProfile, BlockTensor, NAMED, PlainBlocks};
 use exmy::format::Format;
 use exmy::quantizer::Cast;
 use exmy::quantizer::{Axis, Quantizer, Target};

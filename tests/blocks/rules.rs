@@ -72,7 +72,7 @@ fn every_rule_is_the_definition() {
     }
 }
 
-/// Stretches and chunks of more than one piece.
+/// Tiles and chunks of more than one piece.
 #[test]
 fn long_rows_are_the_definition() {
     let (rows, cols) = (2, 20_011);

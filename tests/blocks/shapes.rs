@@ -21,7 +21,7 @@ fn any_shape() -> impl Strategy<Value = Shape> {
 fn any_format() -> impl Strategy<Value = BlockFormat> {
     let scales = [Format::E8M0, Format::UE4M3, Format::F32, Format::BF16, Format::E5M2];
     let rules = ScaleRule::NAMED.map(|(_, rule)| rule);
-    let profiles = Profile::NAMED.map(|(_, profile)| profile);
+    let profiles = BlockProfile::NAMED.map(|(_, profile)| profile);
     let named = proptest::sample::select(NAMED.map(|(_, format)| format).to_vec());
     let others = (
         proptest::sample::select(scales.to_vec()),
@@ -59,7 +59,7 @@ fn axis_of(cols: bool) -> Axis {
     if cols { Axis::Cols } else { Axis::Rows }
 }
 
-fn turned(x: &[f32], rows: usize, cols: usize) -> Vec<u32> {
+fn transposed_bits(x: &[f32], rows: usize, cols: usize) -> Vec<u32> {
     (0..cols).flat_map(|j| (0..rows).map(move |i| x[i * cols + j].to_bits())).collect()
 }
 
@@ -101,7 +101,7 @@ proptest! {
             _ => prop_assert!(same(&parts.unwrap())),
         }
         let transposed = tensor.t();
-        prop_assert_eq!(bits(&transposed.dequantize()), turned(&values, rows, cols));
+        prop_assert_eq!(bits(&transposed.dequantize()), transposed_bits(&values, rows, cols));
         prop_assert!(same(&transposed.t()));
 
         // Quantizing the transpose along the other axis is transposing.

@@ -1,4 +1,4 @@
-//! Statistics against a plain computation, and tensors turned, cut up and put together.
+//! Statistics against a plain computation, and tensors transposed, cut up and put together.
 
 use super::*;
 use exmy::block::{PartsError, Statistics};
@@ -152,16 +152,19 @@ fn statistics_are_those_of_the_definition() {
         let mut y = vec![0.0; data.len()];
         cast.fake_quantize_into(&data, &mut y);
         close(&Statistics::of_cast(x, &cast), &plain(&data, &y, |_| 448.0), name);
-        let turned = Statistics::of_cast(x.t(), &cast);
-        assert_eq!((turned.count, turned.max_error), ((rows * cols) as u64, turned.max_error));
+        let transposed = Statistics::of_cast(x.t(), &cast);
+        assert_eq!(
+            (transposed.count, transposed.max_error),
+            ((rows * cols) as u64, transposed.max_error)
+        );
     }
 }
 
-/// By hand: squares beyond binary32, and below it, are summed in binary64, whoever stands beside them.
+/// By hand: squares beyond binary32, and below it, are summed in binary64, whatever stands next to them.
 #[test]
 fn sums_neither_overflow_nor_vanish() {
     let cast = Converter::new(Format::BF16, Rules::DEFAULT);
-    for (exponent, beside) in [
+    for (exponent, other) in [
         (-100, 0.0),
         (-61, 0.0),
         (-60, 0.0),
@@ -174,13 +177,13 @@ fn sums_neither_overflow_nor_vanish() {
         let (unit, mut data) = (power(exponent), [0.0_f32; 300]);
         // 1 + 2^-9 rounds to 1.
         data[..2].fill((unit * (1.0 + power(-9))) as f32);
-        data[256] = beside;
+        data[256] = other;
         let found = Statistics::of_cast(View::new(&data, 1, 300), &cast);
         let square = |x: f64| 2.0 * (unit * x) * (unit * x);
         let error = unit * power(-9);
         assert_eq!((found.amax, found.max_error), (data[0], error), "{exponent}");
         assert_eq!(found.noise, 2.0 * error * error, "{exponent}");
-        let signal = square(1.0 + power(-9)) + f64::from(beside);
+        let signal = square(1.0 + power(-9)) + f64::from(other);
         assert!((found.signal / signal - 1.0).abs() < 1e-12, "{exponent}");
     }
 }

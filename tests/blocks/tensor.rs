@@ -105,13 +105,13 @@ fn other_formats() {
 #[test]
 fn rules_and_profiles() {
     let mut texts = Vec::new();
-    for (name, profile) in Profile::NAMED {
+    for (name, profile) in BlockProfile::NAMED {
         for rule in profile.rules() {
             let formats: &[&str] = match rule {
                 ScaleRule::Nearest => &["nvfp4", "e2m1/16:ue4m3", "e4m3/32:f32"],
                 ScaleRule::FourOverSix(_) => &["nvfp4"],
                 ScaleRule::MaxAbs => &["e4m3/16:ue4m3"],
-                _ if profile == Profile::Ocp => {
+                _ if profile == BlockProfile::Ocp => {
                     &["mxfp8-e4m3", "mxfp6-e2m3", "e3m2/16:ue4m3", "e4m3/32:bf16"]
                 }
                 _ => &["mxfp8-e4m3", "mxfp8-e5m2", "mxfp4"],
@@ -244,7 +244,7 @@ fn views_with_gaps() {
         let mut data = data.clone();
         data[i * down + j * right] = -77.0;
         let x = View::with_strides(&data, rows, cols, down, right).unwrap();
-        for (x, name) in [(x, "as it is"), (x.t(), "turned")] {
+        for (x, name) in [(x, "as it is"), (x.t(), "transposed")] {
             for text in ["nvfp4", "e4m3/tensor:f32"] {
                 let name = format!("{name}, largest at ({i}, {j})");
                 agrees(x, Axis::Cols, text.parse().unwrap(), &[Level::best()], &name);

@@ -1,7 +1,7 @@
 //! The tables of `docs/blocks.md` against the code.
 
 use exmy::block::scale::ScaleRule;
-use exmy::block::{BlockFormat, Profile};
+use exmy::block::{BlockFormat, BlockProfile};
 
 use super::rules::{power, quantize};
 
@@ -45,7 +45,7 @@ fn powers(name: &str) -> String {
     let mut text = format!("## {name}: scales\n\n| rule, profiles | {header} |\n");
     text += &format!("|{}\n", "---|".repeat(inputs.len() + 1));
     for rule in [ScaleRule::Floor, ScaleRule::Ceil, ScaleRule::Even, ScaleRule::RCeil] {
-        let profiles = Profile::NAMED.into_iter().filter(|(_, profile)| profile.has(rule));
+        let profiles = BlockProfile::NAMED.into_iter().filter(|(_, profile)| profile.has(rule));
         let cells = profiles.map(|(profile, _)| {
             let full = format!("{name}@{rule}@{profile}");
             (format!("`{profile}`"), inputs.map(|(_, amax)| code(&full, amax)).join(" | "))
@@ -86,7 +86,9 @@ fn nvfp4() -> String {
     let mut found = Vec::new();
     for rule in ["nearest", "4over6", "4over6-448"] {
         let wanted: ScaleRule = rule.parse().unwrap();
-        for (profile, _) in Profile::NAMED.into_iter().filter(|(_, profile)| profile.has(wanted)) {
+        for (profile, _) in
+            BlockProfile::NAMED.into_iter().filter(|(_, profile)| profile.has(wanted))
+        {
             let cell = |x: [f32; 32]| {
                 let tensor = quantize(&format!("nvfp4@{rule}@{profile}"), &x, 32);
                 let image = tensor.dequantize();
@@ -122,7 +124,7 @@ fn the_page_of_blocks_is_what_the_code_does() {
         found.trim_end() == wanted.trim_end(),
         "docs/blocks.md is out of date: EXMY_BLESS=1 cargo test --test blocks_rules page writes it anew"
     );
-    for name in Profile::NAMED
+    for name in BlockProfile::NAMED
         .map(|(name, _)| name)
         .into_iter()
         .chain(ScaleRule::NAMED.map(|(name, _)| name))

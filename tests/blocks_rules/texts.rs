@@ -2,7 +2,7 @@
 
 use exmy::block::hadamard::Hadamard;
 use exmy::block::scale::ScaleRule;
-use exmy::block::{BlockFormat, Profile};
+use exmy::block::{BlockFormat, BlockProfile};
 use exmy::quantizer::Quantizer;
 use exmy::round::Rounding;
 use proptest::prelude::*;
@@ -97,7 +97,7 @@ proptest! {
             "e2m3/4x8:e8m0", "e2m1/tensor:f32+tensor", "binary6p3sf/8x1:binary8p1uf",
         ]),
         rule in prop::sample::select(ScaleRule::NAMED.to_vec()),
-        profile in prop::sample::select(Profile::NAMED.to_vec()),
+        profile in prop::sample::select(BlockProfile::NAMED.to_vec()),
         rotation in prop::sample::select(vec!["", "rht16>", "ht2-f32>", "rht64-seed5>", "bf16>rht8>"]),
         suffix in prop::sample::select(vec!["", "@rtz", "@sr8b", "@to-nan", "@rna@sat-none"]),
     ) {

@@ -89,7 +89,7 @@ fn every_rule() {
     });
 }
 
-/// Every length and every offset modulo a vector; nothing beside the slice is written.
+/// Every length and every offset modulo a vector; nothing outside of the slice is written.
 #[test]
 fn every_length_and_offset() {
     let x = inputs(Format::E4M3FN, 0);

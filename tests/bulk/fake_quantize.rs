@@ -55,7 +55,7 @@ fn overflow_thresholds() {
     }
 }
 
-/// Lengths beside the copy's span and the threads' chunk, in place and out of place, parts of a
+/// Lengths next to the copy's span and the threads' chunk, in place and out of place, parts of a
 /// slice by their own converters, one thread and several: one result.
 #[test]
 fn in_place_in_parts_and_in_threads() {

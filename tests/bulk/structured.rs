@@ -1,5 +1,5 @@
 //! Inputs laid where rounding decides: values of the format, ties and quarter points, and what lies
-//! one and two places beside each.
+//! one and two places from each.
 
 use exmy::format::Format;
 use exmy::random::{Philox, Stream};
@@ -115,14 +115,14 @@ fn close(format: Format, word: u32) -> f32 {
 }
 
 /// Ten million inputs of every named format, mode and `sr8`: the structured ones with every policy,
-/// then numbers close to where values meet, whose policy changes from stretch to stretch, and one
+/// then numbers close to where values meet, whose policy changes from chunk to chunk, and one
 /// in eight random bits.
 /// `cargo test --release --test bulk -- --ignored ten_million`. A quarter of an hour on two cores.
 #[test]
 #[ignore = "takes a quarter of an hour; see the comment"]
 fn ten_million_inputs_of_every_format_and_mode() {
     const ALL: u64 = 10_000_000;
-    const STRETCH: usize = 1 << 16;
+    const CHUNK: usize = 1 << 16;
     // `EXMY_FORMATS=e4m3,e2m1` takes a part.
     let only = std::env::var("EXMY_FORMATS").ok();
     let taken: Option<Vec<Format>> =
@@ -132,7 +132,7 @@ fn ten_million_inputs_of_every_format_and_mode() {
         let modes: Vec<Rounding> = modes().collect();
         spread(&modes, |mode| {
             for overflow in Overflow::ALL {
-                for x in points.chunks(STRETCH) {
+                for x in points.chunks(CHUNK) {
                     check(converter(format, *mode, overflow), x);
                 }
             }
@@ -142,9 +142,9 @@ fn ten_million_inputs_of_every_format_and_mode() {
                 if first >= ALL {
                     break;
                 }
-                let stretch = first..(first + STRETCH as u64).min(ALL);
-                first = stretch.end;
-                let x: Vec<f32> = stretch
+                let chunk = first..(first + CHUNK as u64).min(ALL);
+                first = chunk.end;
+                let x: Vec<f32> = chunk
                     .map(|i| match random.word(i) {
                         word if word >> 29 == 0 => f32::from_bits(word << 3 | word & 7),
                         word => close(format, word),

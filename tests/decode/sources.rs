@@ -238,7 +238,7 @@ fn from_type_to_type() {
     from(&(0..=u16::MAX).map(half::bf16::from_bits).collect::<Vec<_>>());
 }
 
-/// Every length, and what a stretch of 2048 leaves over; random words follow the index.
+/// Every length, and what a chunk of 2048 leaves over; random words follow the index.
 #[test]
 fn lengths() {
     let x: Vec<f64> = f64s().into_iter().cycle().step_by(11).take(4200).collect();

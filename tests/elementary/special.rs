@@ -10,7 +10,7 @@ use exmy::round::{Flags, Profile, Rounded, Rounding, Rules};
 
 use crate::common::Num;
 
-/// Whether the result is rational or there is none: the cases of the standards' tables, told apart
+/// Whether the result is rational or there is none: the cases of the standards' tables, found
 /// here by other means than in the crate, from the reduced fraction.
 pub(crate) fn is_rational(function: Function, negative: bool, x: Num) -> bool {
     use Function as F;

@@ -4,7 +4,7 @@
 use crate::quantized::{assert_bits, image, options, random, values};
 use crate::{convert, f32_bytes, numbers, places, power, write};
 use exmy::quantizer::Axis;
-use exmy::safetensors::{Dtype, FileLayout, Options};
+use exmy::safetensors::{Dtype, FileLayout, QuantizeOptions};
 use safetensors::tensor::SafeTensors;
 
 /// The elements of E2M1, by code.
@@ -32,7 +32,7 @@ fn decoded(format: &str, layout: &str, decode: impl Fn(&SafeTensors<'_>) -> Vec<
     let x = numbers(rows * cols, 6);
     write(&input, &[("w", Dtype::F32, &[rows, cols], f32_bytes(&x))]);
     let layout: FileLayout = layout.parse().unwrap();
-    convert(&input, &output, &Options { layout, ..options(format) });
+    convert(&input, &output, &QuantizeOptions { layout, ..options(format) });
     let bytes = std::fs::read(&output).unwrap();
     let expected = image(format, &x, rows, Axis::Cols, random("w", 1));
     let found = decode(&SafeTensors::deserialize(&bytes).unwrap());

@@ -10,7 +10,7 @@ mod quantized;
 mod wide;
 
 use exmy::random::{Philox, Stream};
-use exmy::safetensors::{Dtype, Options, Outline, Progress, Report, Writer, quantize};
+use exmy::safetensors::{Dtype, FileReport, Outline, Progress, QuantizeOptions, Writer, quantize};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -55,7 +55,7 @@ fn places() -> (tempfile::TempDir, PathBuf, PathBuf) {
     (folder, input, output)
 }
 
-fn convert(input: &Path, output: &Path, options: &Options) -> Report {
+fn convert(input: &Path, output: &Path, options: &QuantizeOptions) -> FileReport {
     let mut go_on = |_: &Progress<'_>| ControlFlow::Continue(());
     quantize(input, output, options, &mut go_on).unwrap().unwrap()
 }

@@ -6,7 +6,8 @@ use exmy::block::NAMED;
 use exmy::quantizer::{Axis, Quantizer};
 use exmy::random::{Philox, Stream};
 use exmy::safetensors::{
-    Dtype, Fate, Kept, Options, Output, Progress, Reader, dequantize, quantize,
+    CopyReason, Dtype, Output, Progress, QuantizeOptions, Reader, TensorOutcome, dequantize,
+    quantize,
 };
 use exmy::slice::{View, ViewMut};
 use safetensors::tensor::SafeTensors;
@@ -33,8 +34,8 @@ pub(crate) fn image(
     image
 }
 
-pub(crate) fn options(quantizer: &str) -> Options {
-    Options::new(quantizer.parse().unwrap())
+pub(crate) fn options(quantizer: &str) -> QuantizeOptions {
+    QuantizeOptions::new(quantizer.parse().unwrap())
 }
 
 pub(crate) fn assert_bits(found: &[f32], expected: &[f32], what: &str) {
@@ -79,13 +80,15 @@ fn codes_decode_to_the_image() {
     write(&input, &[("w", Dtype::F32, &[rows, cols], f32_bytes(&x))]);
     for format in formats() {
         for (axis, way) in [(-1, Axis::Cols), (0, Axis::Rows)] {
-            let report = convert(&input, &output, &Options { axis, ..options(format) });
+            let report = convert(&input, &output, &QuantizeOptions { axis, ..options(format) });
             let expected = image(format, &x, rows, way, random("w", 1));
             assert_bits(&values(&output, "w"), &expected, &format!("{format} {axis}"));
-            let Fate::Quantized { statistics, .. } = &report.rows[0].fate else { panic!("kept") };
+            let TensorOutcome::Quantized { statistics, .. } = &report.rows[0].outcome else {
+                panic!("kept")
+            };
             assert_eq!(statistics.count, x.len() as u64);
             // The same values without codes, and by way of codes.
-            let rounded = Options { axis, output: Output::Values(None), ..options(format) };
+            let rounded = QuantizeOptions { axis, output: Output::Values(None), ..options(format) };
             let direct = output.with_extension("direct");
             convert(&input, &direct, &rounded);
             let mut reader = Reader::open(&direct).unwrap();
@@ -109,12 +112,12 @@ fn an_axis_in_the_middle() {
     for format in ["mxfp4", "mxfp8-e4m3", "e2m1/16:ue4m3", "e5m2/row:f32", "e4m3/20:e2m1"] {
         for layout in ["torch", "byte"] {
             let layout = layout.parse().unwrap();
-            convert(&input, &output, &Options { axis: 1, layout, ..options(format) });
+            convert(&input, &output, &QuantizeOptions { axis: 1, layout, ..options(format) });
             let slab = |x: &[f32]| image(format, x, 40, Axis::Rows, random("w", 1));
             let expected: Vec<f32> = x.chunks(240).flat_map(slab).collect();
             assert_bits(&values(&output, "w"), &expected, format);
         }
-        convert(&input, &output, &Options { axis: 1, ..options(format) });
+        convert(&input, &output, &QuantizeOptions { axis: 1, ..options(format) });
         let slab = |x: &[f32]| image(format, x, 40, Axis::Rows, random("w", 1));
         let expected: Vec<f32> = x.chunks(240).flat_map(slab).collect();
         assert_bits(&values(&output, "w"), &expected, format);
@@ -126,7 +129,7 @@ fn an_axis_in_the_middle() {
         };
         // The values, without codes, are the same.
         let direct = output.with_extension("direct");
-        let rounded = Options { axis: 1, output: Output::Values(None), ..options(format) };
+        let rounded = QuantizeOptions { axis: 1, output: Output::Values(None), ..options(format) };
         convert(&input, &direct, &rounded);
         assert_bits(&Reader::open(&direct).unwrap().read_f32("w").unwrap(), &expected, format);
         assert_eq!(reader.header().get("w_scale").unwrap().shape, [3, blocks, 6]);
@@ -138,7 +141,7 @@ fn an_axis_in_the_middle() {
         ("one", Dtype::F32, &[][..], f32_bytes(&[3.3])),
     ];
     write(&input, &tensors);
-    let all = Options { include: vec!["*".parse().unwrap()], ..options("mxfp8-e5m2") };
+    let all = QuantizeOptions { include: vec!["*".parse().unwrap()], ..options("mxfp8-e5m2") };
     convert(&input, &output, &all);
     assert_bits(
         &values(&output, "v"),
@@ -172,11 +175,11 @@ fn inputs_of_other_types() {
     assert_eq!(values(&output, "d")[..2], [1.125, 1.0]);
     assert_eq!(values(&output, "d")[3], 448.0 * power(119));
     // Values keep the type, and bf16 rounds them once more if it must.
-    let rounded = Options { output: Output::Values(Some(Dtype::BF16)), ..options("e3m9") };
+    let rounded = QuantizeOptions { output: Output::Values(Some(Dtype::BF16)), ..options("e3m9") };
     convert(&input, &output, &rounded);
     let reader = Reader::open(&output).unwrap();
     assert!(reader.header().entries().iter().all(|entry| entry.dtype == Dtype::BF16));
-    let double = Options { output: Output::Values(None), ..options("e11m45@rtz") };
+    let double = QuantizeOptions { output: Output::Values(None), ..options("e11m45@rtz") };
     convert(&input, &output, &double);
     let bytes = std::fs::read(&output).unwrap();
     let read = SafeTensors::deserialize(&bytes).unwrap();
@@ -207,15 +210,15 @@ fn the_rest_passes_byte_for_byte() {
         ("c", Dtype::C64, &[32][..], x.clone()),
     ];
     write(&input, &tensors);
-    let options = Options { exclude: vec!["head.*".parse().unwrap()], ..options("mxfp4") };
+    let options = QuantizeOptions { exclude: vec!["head.*".parse().unwrap()], ..options("mxfp4") };
     let report = convert(&input, &output, &options);
-    let fate = |name: &str| &report.rows.iter().find(|row| row.name == name).unwrap().fate;
-    assert!(matches!(fate("w.weight"), Fate::Quantized { bits: 272, .. }));
-    assert_eq!(*fate("w.bias"), Fate::Kept(Kept::FewAxes));
-    assert_eq!(*fate("head.weight"), Fate::Kept(Kept::Excluded));
-    assert_eq!(*fate("ids"), Fate::Kept(Kept::Type(Dtype::I64)));
-    assert_eq!(*fate("small"), Fate::Kept(Kept::Type(Dtype::F8E4M3)));
-    assert_eq!(*fate("none"), Fate::Kept(Kept::Empty));
+    let outcome = |name: &str| &report.rows.iter().find(|row| row.name == name).unwrap().outcome;
+    assert!(matches!(outcome("w.weight"), TensorOutcome::Quantized { bits: 272, .. }));
+    assert_eq!(*outcome("w.bias"), TensorOutcome::Copied(CopyReason::FewAxes));
+    assert_eq!(*outcome("head.weight"), TensorOutcome::Copied(CopyReason::Excluded));
+    assert_eq!(*outcome("ids"), TensorOutcome::Copied(CopyReason::Type(Dtype::I64)));
+    assert_eq!(*outcome("small"), TensorOutcome::Copied(CopyReason::Type(Dtype::F8E4M3)));
+    assert_eq!(*outcome("none"), TensorOutcome::Copied(CopyReason::Empty));
     let bytes = std::fs::read(&output).unwrap();
     let read = SafeTensors::deserialize(&bytes).unwrap();
     for (name, dtype, shape, data) in &tensors[1..] {
@@ -231,7 +234,9 @@ fn the_rest_passes_byte_for_byte() {
     let report = convert(&output, &again, &crate::quantized::options("e5m2"));
     let header = Reader::open(&again).unwrap().header().clone();
     assert_eq!(header.metadata()["exmy.format"], "e5m2, mxfp4");
-    let kept = |row: &&exmy::safetensors::Row| row.fate == Fate::Kept(Kept::Quantized);
+    let kept = |row: &&exmy::safetensors::TensorReport| {
+        row.outcome == TensorOutcome::Copied(CopyReason::Quantized)
+    };
     assert_eq!(report.rows.iter().filter(kept).count(), 2);
     assert_bits(&values(&again, "w.weight"), &values(&output, "w.weight"), "w.weight");
     assert_eq!(header.get("head.weight").unwrap().dtype, Dtype::F8E5M2);
@@ -250,7 +255,7 @@ fn codes_that_are_none_are_not_copied() {
     for (to, part, byte) in [("e2m3/32:e8m0", "a", 0xa0), ("nvfp4", "a_scale", 0x80)] {
         let layout = if to == "nvfp4" { "safetensors" } else { "byte" };
         let exclude = vec!["b".parse().unwrap()];
-        let options = Options { exclude, layout: layout.parse().unwrap(), ..options(to) };
+        let options = QuantizeOptions { exclude, layout: layout.parse().unwrap(), ..options(to) };
         convert(&input, &output, &options);
         let reader = Reader::open(&output).unwrap();
         let at = reader.header().get(part).unwrap().range.start as usize + 8;
@@ -272,7 +277,7 @@ fn what_cannot_be_done_is_refused_before_anything_is_written() {
     let x = f32_bytes(&numbers(96, 5));
     let tensors = [("w", Dtype::F32, &[3, 32][..], x.clone()), ("w_scale", Dtype::F32, &[96], x)];
     write(&input, &tensors);
-    let refused = |options: &Options, parts: &[&str]| {
+    let refused = |options: &QuantizeOptions, parts: &[&str]| {
         let mut go_on = |_: &Progress<'_>| ControlFlow::Continue(());
         let error = exmy::safetensors::quantize(&input, &output, options, &mut go_on).unwrap_err();
         for part in parts {
@@ -280,7 +285,7 @@ fn what_cannot_be_done_is_refused_before_anything_is_written() {
         }
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
     };
-    let layout = |format: &str, layout: &str| Options {
+    let layout = |format: &str, layout: &str| QuantizeOptions {
         layout: layout.parse().unwrap(),
         exclude: vec!["*_scale".parse().unwrap()],
         ..options(format)
@@ -290,27 +295,29 @@ fn what_cannot_be_done_is_refused_before_anything_is_written() {
     refused(&options("e3m0"), &["e3m0", "4 bits wide", "--dequantize"]);
     refused(&options("e5m6/32:e8m0"), &["e5m6", "12 bits wide", "--dequantize"]);
     refused(&options("f32"), &["f32", "32 bits wide", "--dequantize"]);
-    refused(&Options { axis: 2, ..options("mxfp4") }, &["\"w\"", "no axis 2", "-2 to -1"]);
-    refused(&Options { axis: -3, ..options("mxfp4") }, &["no axis -3"]);
+    refused(&QuantizeOptions { axis: 2, ..options("mxfp4") }, &["\"w\"", "no axis 2", "-2 to -1"]);
+    refused(&QuantizeOptions { axis: -3, ..options("mxfp4") }, &["no axis -3"]);
     refused(&layout("mxfp8-e4m3", "gpt-oss"), &["gpt-oss", "e2m1/32:e8m0"]);
     refused(&layout("nvfp4", "ggml"), &["ggml", "e2m1/32:e8m0"]);
-    refused(&Options { axis: 0, ..layout("mxfp4", "ggml") }, &["last axis"]);
+    refused(&QuantizeOptions { axis: 0, ..layout("mxfp4", "ggml") }, &["last axis"]);
     refused(&layout("e4m3", "cublas"), &["cublas", "scales"]);
     refused(&layout("e4m3/32:f32", "cublas"), &["scales of 8 bits"]);
     refused(&layout("mxfp4", "fp6-padded4"), &["fp6-padded4", "6"]);
     let glob = |glob: &str| vec![glob.parse().unwrap()];
     refused(
-        &Options { include: glob("w_scal"), ..options("mxfp4") },
+        &QuantizeOptions { include: glob("w_scal"), ..options("mxfp4") },
         &["did you mean \"w_scale\"?"],
     );
     let parts = ["--exclude \"w_scal\"", "none of the file's", "did you mean \"w_scale\"?"];
-    refused(&Options { exclude: glob("w_scal"), ..options("mxfp4") }, &parts);
+    refused(&QuantizeOptions { exclude: glob("w_scal"), ..options("mxfp4") }, &parts);
     let parts = ["no tensor", "2 excluded", "--exclude takes out"];
-    refused(&Options { exclude: glob("*"), ..options("mxfp4") }, &parts);
+    refused(&QuantizeOptions { exclude: glob("*"), ..options("mxfp4") }, &parts);
     // 3 x 11 codes of 4 bits end within a byte.
     write(&input, &[("odd", Dtype::F32, &[3, 11], f32_bytes(&numbers(33, 1)))]);
-    let layout =
-        |format: &str, layout: &str| Options { layout: layout.parse().unwrap(), ..options(format) };
+    let layout = |format: &str, layout: &str| QuantizeOptions {
+        layout: layout.parse().unwrap(),
+        ..options(format)
+    };
     refused(&options("mxfp4"), &["\"odd\"", "132 bits"]);
     refused(&layout("mxfp4", "torch"), &["\"odd\"", "two codes"]);
     refused(&layout("mxfp4", "gpt-oss"), &["\"odd\"", "11"]);
@@ -318,7 +325,7 @@ fn what_cannot_be_done_is_refused_before_anything_is_written() {
     refused(&options("e4m3/16:e2m1"), &["\"odd\"", "12 bits of scales", "--layout byte"]);
 }
 
-/// Whoever has to leave tensors out is told of all of them at once.
+/// Whoever has to leave tensors out hears of all of them at once.
 #[test]
 fn all_that_does_not_fit_is_named_at_once() {
     let (folder, input, output) = places();
@@ -326,7 +333,7 @@ fn all_that_does_not_fit_is_named_at_once() {
     let even = ("even", Dtype::F32, &[3, 32][..], f32_bytes(&numbers(96, 1)));
     write(&input, &[odd("a"), even, odd("b\n"), odd("c")]);
     let mut go_on = |_: &Progress<'_>| ControlFlow::Continue(());
-    let mut refused = |options: &Options| {
+    let mut refused = |options: &QuantizeOptions| {
         let error = exmy::safetensors::quantize(&input, &output, options, &mut go_on).unwrap_err();
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
         error.to_string()
@@ -339,7 +346,7 @@ fn all_that_does_not_fit_is_named_at_once() {
         assert!(error.contains(part), "no {part} in {error}");
     }
     assert!(!error.contains("even"), "{error}");
-    let error = refused(&Options { axis: 2, ..options("mxfp4") });
+    let error = refused(&QuantizeOptions { axis: 2, ..options("mxfp4") });
     assert!(error.contains("4 tensors") && error.contains("0 to 1"), "{error}");
 }
 
@@ -357,7 +364,7 @@ fn narrow_scales_by_hand() {
     let nibble = |bytes: &[u8], i: usize| bytes[i / 2] >> (i % 2 * 4) & 15;
     for (layout, dtype) in [("safetensors", "F4"), ("torch", "U8"), ("cublas", "U8")] {
         let layout = layout.parse().unwrap();
-        convert(&input, &output, &Options { layout, ..options("e2m1/16:e2m1") });
+        convert(&input, &output, &QuantizeOptions { layout, ..options("e2m1/16:e2m1") });
         let bytes = std::fs::read(&output).unwrap();
         let file = SafeTensors::deserialize(&bytes).unwrap();
         let (codes, scales) = (file.tensor("w").unwrap(), file.tensor("w_scale").unwrap());
@@ -383,10 +390,11 @@ fn values_beyond_the_type_that_is_written() {
     let x = [65536.0_f32, -1e9, 65504.0, 65519.0, f32::INFINITY, 1.0, -65536.0, 0.0];
     write(&input, &[("w", Dtype::F32, &[2, 4], f32_bytes(&x))]);
     let found = |format: &str, dtype: Dtype| {
-        let rounded = Options { output: Output::Values(Some(dtype)), ..options(format) };
+        let rounded = QuantizeOptions { output: Output::Values(Some(dtype)), ..options(format) };
         let report = convert(&input, &output, &rounded);
         let written = Reader::open(&output).unwrap().read_f32("w").unwrap();
-        let Fate::Quantized { statistics, overflowed, .. } = &report.rows[0].fate else {
+        let TensorOutcome::Quantized { statistics, overflowed, .. } = &report.rows[0].outcome
+        else {
             panic!("kept")
         };
         let infinite = written.iter().filter(|x| x.is_infinite()).count() as u64;
@@ -403,15 +411,20 @@ fn values_beyond_the_type_that_is_written() {
     let beyond = |x: &&f32| x.is_finite() && x.abs() >= 65520.0;
     let expected = values(&output, "w").iter().filter(beyond).count() as u64;
     assert!(expected >= 3);
-    let rounded = Options { output: Output::Values(Some(Dtype::F16)), ..options("e5m2/1:e8m0") };
+    let rounded =
+        QuantizeOptions { output: Output::Values(Some(Dtype::F16)), ..options("e5m2/1:e8m0") };
     let report = convert(&input, &output, &rounded);
-    let Fate::Quantized { overflowed, .. } = report.rows[0].fate else { panic!("kept") };
+    let TensorOutcome::Quantized { overflowed, .. } = report.rows[0].outcome else {
+        panic!("kept")
+    };
     assert_eq!(overflowed, expected);
     convert(&input, &output, &options("e5m2/1:e8m0"));
     let back = output.with_extension("back");
     let mut go_on = |_: &Progress<'_>| ControlFlow::Continue(());
     let report = dequantize(&output, &back, Some(Dtype::F16), &mut go_on).unwrap().unwrap();
-    let Fate::Decoded { overflowed, .. } = report.rows[0].fate else { panic!("not decoded") };
+    let TensorOutcome::Decoded { overflowed, .. } = report.rows[0].outcome else {
+        panic!("not decoded")
+    };
     assert_eq!(overflowed, expected);
     // F64 to F32.
     let wide: Vec<u8> = [1e300_f64, 1.0].iter().flat_map(|x| x.to_le_bytes()).collect();
@@ -428,7 +441,11 @@ fn any_width_as_bytes() {
     for (layout, format, bytes) in
         [("stream", "e2m2", 5), ("byte", "e2m2", 7), ("stream", "e5m6", 11), ("byte", "e5m6", 14)]
     {
-        convert(&input, &output, &Options { layout: layout.parse().unwrap(), ..options(format) });
+        convert(
+            &input,
+            &output,
+            &QuantizeOptions { layout: layout.parse().unwrap(), ..options(format) },
+        );
         let header = Reader::open(&output).unwrap().header().clone();
         assert_eq!(header.get("w").unwrap().shape, [3, bytes]);
         let expected = image(format, &x, 3, Axis::Cols, random("w", 1));

@@ -2,7 +2,8 @@
 
 use crate::{convert, f32_bytes, numbers, places, write};
 use exmy::safetensors::{
-    Dtype, Fate, FileLayout, Options, Output, Progress, Reader, dequantize, quantize,
+    Dtype, FileLayout, Output, Progress, QuantizeOptions, Reader, TensorOutcome, dequantize,
+    quantize,
 };
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -17,8 +18,8 @@ fn doubles(path: &Path, name: &str) -> Vec<f64> {
     bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect()
 }
 
-fn options(format: &str) -> Options {
-    Options::new(format.parse().unwrap())
+fn options(format: &str) -> QuantizeOptions {
+    QuantizeOptions::new(format.parse().unwrap())
 }
 
 /// Codes and values are two ways to the same numbers.
@@ -30,13 +31,15 @@ fn codes_wider_than_f32_keep_their_numbers() {
     write(&input, &[("w", Dtype::F64, &[2, 4], f64_bytes(&x))]);
     let mut go_on = |_: &Progress<'_>| ControlFlow::Continue(());
     for layout in [FileLayout::Safetensors, "byte".parse().unwrap()] {
-        let report = convert(&input, &output, &Options { layout, ..options("e11m4") });
-        let Fate::Quantized { statistics, .. } = report.rows[0].fate else { panic!("kept") };
+        let report = convert(&input, &output, &QuantizeOptions { layout, ..options("e11m4") });
+        let TensorOutcome::Quantized { statistics, .. } = report.rows[0].outcome else {
+            panic!("kept")
+        };
         assert_eq!((statistics.lost, statistics.flushed, statistics.saturated), (0, 0, 0));
         let report = dequantize(&output, &back, None, &mut go_on).unwrap().unwrap();
-        assert!(matches!(report.rows[0].fate, Fate::Decoded { overflowed: 0, .. }));
+        assert!(matches!(report.rows[0].outcome, TensorOutcome::Decoded { overflowed: 0, .. }));
         let values = Output::Values(None);
-        convert(&input, &direct, &Options { output: values, ..options("e11m4") });
+        convert(&input, &direct, &QuantizeOptions { output: values, ..options("e11m4") });
         let found = doubles(&back, "w");
         assert_eq!(found, doubles(&direct, "w"));
         for (x, y) in x.iter().zip(&found) {
@@ -47,8 +50,11 @@ fn codes_wider_than_f32_keep_their_numbers() {
         // 1e300, 1e39 and -1e200 are finite and beyond every type that is written.
         for dtype in [Dtype::F32, Dtype::BF16, Dtype::F16] {
             let report = dequantize(&output, &back, Some(dtype), &mut go_on).unwrap().unwrap();
-            let fate = &report.rows[0].fate;
-            assert!(matches!(fate, Fate::Decoded { overflowed: 3, .. }), "{dtype} {fate:?}");
+            let outcome = &report.rows[0].outcome;
+            assert!(
+                matches!(outcome, TensorOutcome::Decoded { overflowed: 3, .. }),
+                "{dtype} {outcome:?}"
+            );
         }
     }
 }
@@ -62,9 +68,12 @@ fn figures_of_f64_are_those_of_its_numbers() {
         .map(|x| f64::from(*x) * (1.0 + 1.0 / (1_u64 << 40) as f64))
         .collect();
     write(&input, &[("w", Dtype::F64, &[3, 2000], f64_bytes(&x))]);
-    let output_of = |format: &str| Options { output: Output::Values(None), ..options(format) };
+    let output_of =
+        |format: &str| QuantizeOptions { output: Output::Values(None), ..options(format) };
     let report = convert(&input, &output, &output_of("f32"));
-    let Fate::Quantized { statistics, .. } = report.rows[0].fate else { panic!("kept") };
+    let TensorOutcome::Quantized { statistics, .. } = report.rows[0].outcome else {
+        panic!("kept")
+    };
     let errors = x.iter().map(|x| (x - f64::from(*x as f32)).abs());
     assert_eq!(statistics.max_error, errors.clone().fold(0.0, f64::max));
     let noise: f64 = errors.map(|error| error * error).sum();
@@ -103,11 +112,11 @@ fn rotations_are_told() {
     let mut go_on = |_: &Progress<'_>| ControlFlow::Continue(());
     let back = folder.path().join("back");
     let report = dequantize(&output, &back, None, &mut go_on).unwrap().unwrap();
-    let Fate::Decoded { quantizer, .. } = report.rows[0].fate else { panic!("kept") };
+    let TensorOutcome::Decoded { quantizer, .. } = report.rows[0].outcome else { panic!("kept") };
     assert_eq!(quantizer.to_string(), "rht16>nvfp4");
 }
 
-/// A name with the signs of a pattern is told so that the hint works.
+/// A name with the signs of a pattern is printed so that the hint works.
 #[test]
 fn hints_are_patterns_that_match() {
     let (_folder, input, output) = places();
@@ -117,5 +126,5 @@ fn hints_are_patterns_that_match() {
     let error = quantize(&input, &output, &options("mxfp4"), &mut go_on).unwrap_err().to_string();
     assert!(error.contains("--exclude \"w[[]0]\""), "{error}");
     let exclude = vec!["w[[]0]".parse().unwrap()];
-    convert(&input, &output, &Options { exclude, ..options("mxfp4") });
+    convert(&input, &output, &QuantizeOptions { exclude, ..options("mxfp4") });
 }

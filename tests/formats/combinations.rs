@@ -147,7 +147,7 @@ fn the_ends_of_the_parameters() {
     );
     assert!(build(3, 53).unwrap_err().contains("at most 16 and 52"));
     assert!(build(16, 48).unwrap_err().contains("65 bits: at most 64"));
-    // By their names: every shape that is one, and what the others are told.
+    // By their names: every shape that is one, and the messages for the others.
     for (e, m) in (0..=20).flat_map(|e| (0..=60).map(move |m| (e, m))).skip(1) {
         for (mark, sign) in [("", 1), ("u", 0)] {
             let name = format!("{mark}e{e}m{m}finite");

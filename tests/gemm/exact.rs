@@ -251,7 +251,7 @@ fn into_narrow_formats_by_their_rules() {
     assert!(gemm(a, b, &spec.with_output(cast)).unwrap()[0].is_nan());
 }
 
-/// 31 products of 2^60 beside one of 1: their integers have 31 bits, their sum more than 64.
+/// 31 products of 2^60 and one of 1: their integers have 31 bits, their sum more than 64.
 #[test]
 fn sums_beyond_64_bits() {
     let big = (1_u32 << 30) as f32;

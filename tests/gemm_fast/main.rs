@@ -111,8 +111,8 @@ fn all_block_formats() {
         for (m, n, k) in [(5, 40, 70), (37, 3, 48), (33, 18, 96), (50, 35, 288)] {
             for wild in [false, true] {
                 let mut matrix = |shape, axis| {
-                    let turned = random.below(2) == 0;
-                    Matrix::blocks(&mut random, format, shape, axis, wild, turned)
+                    let transposed = random.below(2) == 0;
+                    Matrix::blocks(&mut random, format, shape, axis, wild, transposed)
                 };
                 let (a, b) = (matrix((m, k), Axis::Cols), matrix((k, n), Axis::Rows));
                 assert!(agrees(&a, &b) > 0, "{name}");
@@ -331,8 +331,9 @@ fn what_does_not_fit_is_an_error() {
 #[test]
 fn blocks_must_run_along_the_sum() {
     let mut random = Random::new(11);
-    let mut matrix =
-        |format, axis, turned| Matrix::blocks(&mut random, format, (64, 64), axis, false, turned);
+    let mut matrix = |format, axis, transposed| {
+        Matrix::blocks(&mut random, format, (64, 64), axis, false, transposed)
+    };
     let mut c = [7.0; 64 * 64];
     let mut try_it = |a: &Matrix, b: &Matrix| {
         let (a, b) = (Packed::left(&a.operand()), Packed::right(&b.operand()));
@@ -342,15 +343,15 @@ fn blocks_must_run_along_the_sum() {
         assert_eq!(result.is_err(), untouched);
         result.map_err(|error| error.to_string())
     };
-    for turned in [false, true] {
-        let along = matrix(BlockFormat::MXFP8_E4M3, Axis::Cols, turned);
-        let across = matrix(BlockFormat::MXFP8_E4M3, Axis::Rows, turned);
-        let square = matrix(BlockFormat::NVFP4_16X16, Axis::Rows, turned);
-        let whole = matrix("e4m3/tensor:f32".parse().unwrap(), Axis::Rows, turned);
+    for transposed in [false, true] {
+        let along = matrix(BlockFormat::MXFP8_E4M3, Axis::Cols, transposed);
+        let across = matrix(BlockFormat::MXFP8_E4M3, Axis::Rows, transposed);
+        let square = matrix(BlockFormat::NVFP4_16X16, Axis::Rows, transposed);
+        let whole = matrix("e4m3/tensor:f32".parse().unwrap(), Axis::Rows, transposed);
         assert!(try_it(&along, &across).is_ok() && try_it(&square, &square).is_ok());
         assert!(try_it(&whole, &whole).is_ok());
         // The axis is that of the tensor as it is stored.
-        let axis = |axis: Axis| match (axis, turned) {
+        let axis = |axis: Axis| match (axis, transposed) {
             (Axis::Cols, false) | (Axis::Rows, true) => "Axis::Cols",
             _ => "Axis::Rows",
         };

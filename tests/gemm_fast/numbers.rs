@@ -135,8 +135,8 @@ impl Matrix {
     ) -> Self {
         if matches!(kind, Kind::Quantized | Kind::Wild) {
             let format = NAMED[random.below(NAMED.len() as u64) as usize].1;
-            let turned = random.below(2) == 0;
-            return Self::blocks(random, format, shape, axis, kind == Kind::Wild, turned);
+            let transposed = random.below(2) == 0;
+            return Self::blocks(random, format, shape, axis, kind == Kind::Wild, transposed);
         }
         let (strides, len) = strides(random, shape);
         let mut values: Vec<f32> = (0..len).map(|_| number(random, kind)).collect();
@@ -169,7 +169,7 @@ impl Matrix {
         }
     }
 
-    /// A block tensor for a sum along `axis`; `wild` with any codes and scales; `turned` stored the
+    /// A block tensor for a sum along `axis`; `wild` with any codes and scales; `transposed` stored the
     /// other way round.
     pub(crate) fn blocks(
         random: &mut Random,
@@ -177,9 +177,9 @@ impl Matrix {
         (rows, cols): (usize, usize),
         axis: Axis,
         wild: bool,
-        turned: bool,
+        transposed: bool,
     ) -> Self {
-        let ((rows, cols), axis) = match (turned, axis) {
+        let ((rows, cols), axis) = match (transposed, axis) {
             (false, axis) => ((rows, cols), axis),
             (true, Axis::Cols) => ((cols, rows), Axis::Rows),
             (true, Axis::Rows) => ((cols, rows), Axis::Cols),
@@ -194,7 +194,7 @@ impl Matrix {
             (Rounding::TiesToEven, Overflow::Finite, philox),
         );
         if !wild {
-            return Self::Blocks(tensor, turned);
+            return Self::Blocks(tensor, transposed);
         }
         let (mut codes, mut scales, tensor_scale) = tensor.into_parts();
         codes.iter_mut().for_each(|code| *code = random.next() as u8);
@@ -206,7 +206,7 @@ impl Matrix {
         }
         let shape = (rows, cols);
         let tensor = BlockTensor::from_parts(format, axis, shape, codes, scales, tensor_scale);
-        Self::Blocks(tensor.unwrap(), turned)
+        Self::Blocks(tensor.unwrap(), transposed)
     }
 
     pub(crate) fn operand(&self) -> Operand<'_> {

@@ -1,6 +1,6 @@
 //! Which kernel computes which part, and why, at the levels that have instructions for bfloat16.
 
-use exmy::gemm::fast::{Packed, Report, Scaling, multiply};
+use exmy::gemm::fast::{KernelReport, Packed, Scaling, multiply};
 use exmy::simd::{Level, with_level};
 use exmy::slice::{View, ViewMut};
 
@@ -15,7 +15,7 @@ fn levels() -> impl Iterator<Item = Level> {
 }
 
 /// Parts that these instructions computed.
-fn pairs(report: &Report) -> u64 {
+fn pairs(report: &KernelReport) -> u64 {
     match report.level {
         Level::Amx => assert_eq!(report.dots, 0),
         _ => assert_eq!(report.amx, 0),
@@ -25,7 +25,7 @@ fn pairs(report: &Report) -> u64 {
 
 /// The report of a product of ones of 64 x 64 sums over 512 positions, eight parts, some of whose
 /// elements are others: (row or column, position, number).
-fn report(level: Level, a: &[(usize, usize, f32)], b: &[(usize, usize, f32)]) -> Report {
+fn report(level: Level, a: &[(usize, usize, f32)], b: &[(usize, usize, f32)]) -> KernelReport {
     let matrix = |numbers: &[(usize, usize, f32)]| {
         let mut x = vec![1.0_f32; SIDE * DEPTH];
         numbers.iter().for_each(|(lane, k, number)| x[lane * DEPTH + k] = *number);

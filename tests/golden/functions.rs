@@ -4,9 +4,9 @@ use crate::evaluator;
 use exmy::format::Format;
 use exmy::math::{Context, Operand};
 use exmy::round::{Flags, Profile, Rounding};
-use exmy::vectors::function::{Function, Kind, Operation, Settings};
+use exmy::vectors::function::{Kind, Operation, Settings, TestFunction};
 
-fn parse(name: &str) -> Function {
+fn parse(name: &str) -> TestFunction {
     name.parse().unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
@@ -98,7 +98,7 @@ fn wrong_names_are_answered() {
         ("e4m3_\u{e9}\n", &["no operation"]),
     ];
     for (name, parts) in cases {
-        let error = name.parse::<Function>().unwrap_err().to_string();
+        let error = name.parse::<TestFunction>().unwrap_err().to_string();
         for part in *parts {
             assert!(error.contains(part), "{name:?}: no {part:?} in\n{error}");
         }

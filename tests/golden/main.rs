@@ -9,18 +9,22 @@ mod functions;
 mod samples;
 mod vectors;
 
-use exmy::vectors::function::{Evaluator, Function, Settings};
-use exmy::vectors::testfloat::{Finding, Strictness, Verdict, verify};
+use exmy::vectors::function::{Evaluator, Settings, TestFunction};
+use exmy::vectors::testfloat::{Finding, LinesVerdict, Strictness, verify};
 use std::ops::ControlFlow;
 
 /// The function of a name under settings.
 fn evaluator(name: &str, settings: &Settings) -> Evaluator {
-    let function: Function = name.parse().unwrap_or_else(|error| panic!("{name}: {error}"));
+    let function: TestFunction = name.parse().unwrap_or_else(|error| panic!("{name}: {error}"));
     function.evaluator(settings).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// The verdict on lines, and the reports.
-fn judge(evaluator: &Evaluator, strictness: Strictness, lines: &[u8]) -> (Verdict, Vec<String>) {
+fn judge(
+    evaluator: &Evaluator,
+    strictness: Strictness,
+    lines: &[u8],
+) -> (LinesVerdict, Vec<String>) {
     let mut reports = Vec::new();
     let verdict = verify(evaluator, strictness, lines, |finding| {
         reports.push(match finding {

@@ -4,7 +4,7 @@ use crate::common::{Meaning, Model, Num};
 use crate::{evaluator, judge};
 use exmy::format::{Format, Specials};
 use exmy::round::{Overflow, Profile, Rounding};
-use exmy::vectors::cases::{Cases, Level, Request, Style, write};
+use exmy::vectors::cases::{Cases, Request, Style, TestLevel, write};
 use exmy::vectors::function::Settings;
 use exmy::vectors::testfloat::Strictness;
 use std::collections::HashSet;
@@ -38,7 +38,7 @@ fn vectors_are_their_own_verdict() {
                 exact: true,
                 ..Settings::default()
             };
-            for level in [Level::One, Level::Two] {
+            for level in [TestLevel::One, TestLevel::Two] {
                 let lines = print(name, &settings, &Request { level, ..some }, Style::Testfloat);
                 let (verdict, reports) =
                     judge(&evaluator(name, &settings), Strictness::default(), &lines);

@@ -2,7 +2,7 @@
 
 use exmy::block::BlockFormat;
 use exmy::format::Format;
-use exmy::gemm::unit::{Input, Model, Order, Preset, Unit};
+use exmy::gemm::unit::{Input, Model, Preset, StepOrder, Unit};
 use exmy::round::Rounding;
 
 #[test]
@@ -147,5 +147,5 @@ fn parameters_can_be_set_in_code() {
     parameters.set("floor=none").unwrap();
     let unit = unit.with_parameters(parameters).unwrap();
     assert_eq!(unit.to_string(), "custom,l=7,f=20,floor=none:e5m2,e4m3");
-    assert_eq!(unit.parameters().order, Order::Fused);
+    assert_eq!(unit.parameters().order, StepOrder::Fused);
 }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::sheet::CHUNK;
+use super::walk::CHUNK;
 use super::{for_each, whole_bytes};
 use crate::block::scale::Order;
 use crate::block::{BlockTensor, kernel};
@@ -22,7 +22,7 @@ pub(crate) fn dequantize<T: Real>(tensor: &BlockTensor, out: ViewMut<'_, T>) {
         let items = out.into_data()[..rows * cols].chunks_mut(CHUNK).enumerate();
         for_each(items, |(i, out): (usize, &mut [T])| {
             let len = out.len();
-            decoder.stretch(i * CHUNK, len, |at, values| {
+            decoder.chunk(i * CHUNK, len, |at, values| {
                 convert_into(values, &mut out[at..at + values.len()]);
             });
         });
@@ -41,7 +41,7 @@ pub(crate) fn dequantize<T: Real>(tensor: &BlockTensor, out: ViewMut<'_, T>) {
     }
     for_each(items, |(first, mut out)| {
         let (len, out) = (out.rows() * cols, out.data_mut());
-        decoder.stretch(first * cols, len, |mut at, mut values| {
+        decoder.chunk(first * cols, len, |mut at, mut values| {
             while !values.is_empty() {
                 let (i, j) = (at / cols, at % cols);
                 let (row, rest) = values.split_at((cols - j).min(values.len()));
@@ -104,7 +104,7 @@ impl<'a> Decoder<'a> {
 
     /// The values of `len` elements from element `first` on; `write` gets them a span at a time, with
     /// the place after `first`.
-    fn stretch(&self, first: usize, len: usize, mut write: impl FnMut(usize, &[f32])) {
+    fn chunk(&self, first: usize, len: usize, mut write: impl FnMut(usize, &[f32])) {
         let mut scratch = [0.0; SPAN];
         for at in (0..len).step_by(SPAN) {
             let span = &mut scratch[..SPAN.min(len - at)];

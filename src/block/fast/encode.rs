@@ -4,9 +4,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::notes::Notes;
-use super::sheet::{CHUNK, common_multiple, copy_rows};
-use super::{Blocks, Chunk, Part, Sheet, for_each, whole_bytes};
+use super::statistics::ChunkStatistics;
+use super::walk::{CHUNK, common_multiple, copy_rows};
+use super::{Blocks, Chunk, Part, WalkedRows, for_each, whole_bytes};
 use crate::block::Statistics;
 use crate::block::kernel;
 use crate::block::scale::TensorFactors;
@@ -26,18 +26,23 @@ pub(crate) struct Encoded {
     pub(crate) scales: Vec<u8>,
     /// What decoded values are multiplied by last.
     pub(crate) decode: f32,
-    /// What became of the numbers, if that was asked and can be told while they are rounded.
+    /// What became of the numbers, if that was asked and is seen while they are rounded.
     pub(crate) statistics: Option<Statistics>,
 }
 
-/// Rounds a matrix, and if `noted` looks at what becomes of it.
-pub(crate) fn encode(blocks: Blocks<'_>, x: View<'_, f32>, random: Philox, noted: bool) -> Encoded {
+/// Rounds a matrix, and if `with_statistics` looks at what becomes of it.
+pub(crate) fn encode(
+    blocks: Blocks<'_>,
+    x: View<'_, f32>,
+    random: Philox,
+    with_statistics: bool,
+) -> Encoded {
     let (rows, cols) = (x.rows(), x.cols());
     let format = blocks.format;
     let (whole, (of, blocks)) = (blocks.side, blocks.after(x));
     let blocks = &blocks;
     if rows == 0 || cols == 0 {
-        let statistics = noted.then(Statistics::default);
+        let statistics = with_statistics.then(Statistics::default);
         return Encoded { decode: of.decode, statistics, ..Encoded::default() };
     }
     let (width, (band, across)) = (format.element.bits() as usize, blocks.side);
@@ -48,7 +53,7 @@ pub(crate) fn encode(blocks: Blocks<'_>, x: View<'_, f32>, random: Philox, noted
 
     // Chunks end with a byte, whatever the width of a code.
     let dense = x.col_stride() == 1 && (x.row_stride() == cols || rows == 1);
-    let plan = if noted { blocks.plan(&of, cols) } else { None };
+    let plan = if with_statistics { blocks.plan(&of, cols) } else { None };
     let joined = band == 1
         && dense
         && (rows == 1 || cols.is_multiple_of(across))
@@ -89,34 +94,34 @@ pub(crate) fn encode(blocks: Blocks<'_>, x: View<'_, f32>, random: Philox, noted
         sums_left = tail;
         items.push((chunk, x, head, scales_head, sums_head));
     }
-    let mut noted = vec![Statistics::default(); items.len()];
-    let items = items.into_iter().zip(&mut noted);
-    for_each(items, |((chunk, mut x, codes, scales, sums), noted)| {
+    let mut of_chunks = vec![Statistics::default(); items.len()];
+    let items = items.into_iter().zip(&mut of_chunks);
+    for_each(items, |((chunk, mut x, codes, scales, sums), found)| {
         let mut copy = Vec::new();
         if x.col_stride() != 1 && cols != 1 {
             copy.resize(chunk.rows * cols, 0.0);
             copy_rows(x, cols, &mut copy);
             x = View::new(&copy, chunk.rows, cols);
         }
-        let notes = plan.as_ref().map(|plan| Notes::new(plan, sums));
-        let job = Job { blocks, chunk, of: &of, random, x, scales, notes };
+        let statistics = plan.as_ref().map(|plan| ChunkStatistics::new(plan, sums));
+        let job = ChunkJob { blocks, chunk, of: &of, random, x, scales, statistics };
         match width {
-            8 => *noted = job.run(codes),
+            8 => *found = job.run(codes),
             0..8 => {
                 let mut wide = vec![0_u8; chunk.rows * chunk.cols];
-                *noted = job.run(&mut wide);
+                *found = job.run(&mut wide);
                 pack(&wide, width, codes);
             }
             _ => {
                 let mut wide = vec![0_u16; chunk.rows * chunk.cols];
-                *noted = job.run(&mut wide);
+                *found = job.run(&mut wide);
                 pack(&wide, width, codes);
             }
         }
     });
     // Parts of one band have the same ones.
     scales.truncate(rows.div_ceil(whole.0) * cols.div_ceil(whole.1) * size);
-    let all = noted.iter().fold(Statistics::default(), |all, part| all.and(part));
+    let all = of_chunks.iter().fold(Statistics::default(), |all, part| all.and(part));
     let sum = ordered(&sums, cols.div_ceil(PIECE));
     let statistics = plan.map(|_| all.and(&Lanes::default().total(rows * cols, sum)));
     Encoded { codes, scales, decode: of.decode, statistics }
@@ -129,37 +134,37 @@ fn pack<C: pack::Code>(codes: &[C], width: usize, bytes: &mut [u8]) {
 }
 
 /// One chunk.
-struct Job<'a> {
+struct ChunkJob<'a> {
     blocks: &'a Blocks<'a>,
     chunk: Chunk,
     of: &'a TensorFactors,
     random: Philox,
     x: View<'a, f32>,
     scales: &'a mut [u8],
-    notes: Option<Notes<'a>>,
+    statistics: Option<ChunkStatistics<'a>>,
 }
 
-impl Job<'_> {
-    /// Counts and maxima, if there are notes.
+impl ChunkJob<'_> {
+    /// Counts and maxima, if there are statistics.
     fn run<C: Bits>(self, codes: &mut [C]) -> Statistics {
-        let Self { blocks, chunk, of, random, x, scales, notes } = self;
-        let mut sheet = Codes { x, chunk, blocks, codes, scales, notes };
-        blocks.walk(chunk, of, random, &mut sheet);
-        sheet.notes.map(Notes::total).unwrap_or_default()
+        let Self { blocks, chunk, of, random, x, scales, statistics } = self;
+        let mut walked = CodeRows { x, chunk, blocks, codes, scales, statistics };
+        blocks.walk(chunk, of, random, &mut walked);
+        walked.statistics.map(ChunkStatistics::total).unwrap_or_default()
     }
 }
 
 /// Codes, one each, and stored scales of a chunk.
-struct Codes<'a, C> {
+struct CodeRows<'a, C> {
     x: View<'a, f32>,
     chunk: Chunk,
     blocks: &'a Blocks<'a>,
     codes: &'a mut [C],
     scales: &'a mut [u8],
-    notes: Option<Notes<'a>>,
+    statistics: Option<ChunkStatistics<'a>>,
 }
 
-impl<C: Bits> Sheet for Codes<'_, C> {
+impl<C: Bits> WalkedRows for CodeRows<'_, C> {
     fn input(&self, i: usize, range: Range<usize>) -> &[f32] {
         match self.x.row(i) {
             Some(row) => &row[range],
@@ -171,11 +176,11 @@ impl<C: Bits> Sheet for Codes<'_, C> {
         let x = self.x.row(i).unwrap_or_default();
         let start = i * self.chunk.cols;
         let codes = &mut self.codes[start + range.start..start + range.end];
-        match &mut self.notes {
+        match &mut self.statistics {
             None => blocks.codes(part, &x[range], codes),
-            Some(notes) => {
+            Some(statistics) => {
                 let piece = i * self.chunk.cols.div_ceil(PIECE) + range.start / PIECE;
-                notes.codes(blocks, part, &x[range], codes, piece);
+                statistics.codes(blocks, part, &x[range], codes, piece);
             }
         }
     }
@@ -183,8 +188,8 @@ impl<C: Bits> Sheet for Codes<'_, C> {
     fn scales(&mut self, band: usize, first: usize, scales: &[f32]) {
         let at = band * self.chunk.cols.div_ceil(self.blocks.side.1) + first;
         self.blocks.store_scales(scales, at, self.scales);
-        if let Some(notes) = &mut self.notes {
-            notes.scales(scales);
+        if let Some(statistics) = &mut self.statistics {
+            statistics.scales(scales);
         }
     }
 }

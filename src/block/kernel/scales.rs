@@ -1,10 +1,10 @@
-//! Scales and factors of all blocks of a stretch at once.
+//! Scales and factors of all blocks of a tile at once.
 
 use super::{EXPONENT, LANES, NAN};
 use crate::block::scale::{TensorFactors, near_power};
 use crate::simd::kernel;
 
-/// Sixteen at a time: left to itself, the compiler takes more, and stretches have not many blocks.
+/// Sixteen at a time: left to itself, the compiler takes more, and tiles have few blocks.
 #[inline(always)]
 fn map<A: Copy>(from: &[A], to: &mut [f32], of: impl Fn(A) -> f32) {
     let (groups, rest) = from.as_chunks::<LANES>();

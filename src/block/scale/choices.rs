@@ -1,5 +1,5 @@
 //! What libraries decide about block scales besides the rule: [`Choices`], a set of small and
-//! independent decisions that the plain quantization reads. A [`Profile`](super::Profile) bundles
+//! independent decisions that the plain quantization reads. A [`BlockProfile`](super::BlockProfile) bundles
 //! them, as [`round::Profile`](crate::round::Profile) bundles rules of rounding.
 //!
 //! The decisions were found in the sources of microxcaling, torchao and Transformer Engine; each is

@@ -18,18 +18,18 @@ use crate::text::UnknownName;
 /// Whose decisions are followed where a rule of scales leaves something open.
 ///
 /// ```
-/// use exmy::block::{BlockFormat, Profile};
+/// use exmy::block::{BlockFormat, BlockProfile};
 ///
 /// let format: BlockFormat = "mxfp8-e4m3@rceil@torchao".parse()?;
-/// assert_eq!(format.profile, Profile::Torchao);
+/// assert_eq!(format.profile, BlockProfile::Torchao);
 /// assert_eq!(format.to_string(), "mxfp8-e4m3@rceil@torchao");
-/// // Transformer Engine rounds scales up unless told otherwise.
+/// // Transformer Engine rounds scales up unless a rule is given.
 /// assert_eq!("mxfp8-e4m3@te".parse(), "mxfp8-e4m3@rceil@te".parse::<BlockFormat>());
 /// # Ok::<(), exmy::block::ParseBlockFormatError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Profile {
+pub enum BlockProfile {
     /// OCP MX 1.0 by exact formulas, with NaN wherever a scale cannot say what it should; NVFP4 as
     /// Transformer Engine since 2.14. Has all rules.
     #[default]
@@ -53,7 +53,7 @@ pub enum Profile {
     Te213,
 }
 
-impl Profile {
+impl BlockProfile {
     /// All profiles and their names.
     pub const NAMED: [(&str, Self); 9] = [
         ("ocp", Self::Ocp),
@@ -139,13 +139,13 @@ impl Profile {
     /// The rule meant where none is written: Transformer Engine rounds powers of two up.
     ///
     /// ```
-    /// use exmy::block::Profile;
+    /// use exmy::block::BlockProfile;
     /// use exmy::format::Format;
     /// use exmy::block::scale::ScaleRule;
     ///
-    /// assert_eq!(Profile::Te.default_rule(Format::E8M0), ScaleRule::RCeil);
-    /// assert_eq!(Profile::Te.default_rule(Format::UE4M3), ScaleRule::Nearest);
-    /// assert_eq!(Profile::Torchao.default_rule(Format::E8M0), ScaleRule::Floor);
+    /// assert_eq!(BlockProfile::Te.default_rule(Format::E8M0), ScaleRule::RCeil);
+    /// assert_eq!(BlockProfile::Te.default_rule(Format::UE4M3), ScaleRule::Nearest);
+    /// assert_eq!(BlockProfile::Torchao.default_rule(Format::E8M0), ScaleRule::Floor);
     /// ```
     pub const fn default_rule(self, scale: Format) -> ScaleRule {
         match (self, ScaleRule::default_for(scale)) {
@@ -158,11 +158,11 @@ impl Profile {
     /// microxcaling (`round="nearest"`), to even elsewhere.
     ///
     /// ```
-    /// use exmy::block::Profile;
+    /// use exmy::block::BlockProfile;
     /// use exmy::round::Rounding;
     ///
-    /// assert_eq!(Profile::Torchao.default_rounding(), Rounding::TiesToEven);
-    /// assert_eq!(Profile::Microxcaling.default_rounding(), Rounding::TiesToAway); // ties away from zero
+    /// assert_eq!(BlockProfile::Torchao.default_rounding(), Rounding::TiesToEven);
+    /// assert_eq!(BlockProfile::Microxcaling.default_rounding(), Rounding::TiesToAway); // ties away from zero
     /// ```
     pub const fn default_rounding(self) -> Rounding {
         match self {
@@ -177,12 +177,12 @@ impl Profile {
     /// The rules that the source of the profile has.
     ///
     /// ```
-    /// use exmy::block::Profile;
+    /// use exmy::block::BlockProfile;
     /// use exmy::block::scale::ScaleRule;
     ///
-    /// assert_eq!(Profile::Te213.rules(), [ScaleRule::RCeil, ScaleRule::Nearest]);
+    /// assert_eq!(BlockProfile::Te213.rules(), [ScaleRule::RCeil, ScaleRule::Nearest]);
     /// // A rule with variants is listed once.
-    /// assert_eq!(Profile::Te.rules().len(), 3);
+    /// assert_eq!(BlockProfile::Te.rules().len(), 3);
     /// ```
     pub const fn rules(self) -> &'static [ScaleRule] {
         use ScaleRule::{Ceil, Even, Floor, FourOverSix as Four, MaxAbs, Nearest, RCeil};
@@ -202,11 +202,11 @@ impl Profile {
     /// Whether the source of the profile has the rule, in any of its variants.
     ///
     /// ```
-    /// use exmy::block::Profile;
+    /// use exmy::block::BlockProfile;
     ///
-    /// assert!(Profile::Te.has("4over6-mse-448".parse()?)); // all variants
-    /// assert!(!Profile::Te213.has("4over6".parse()?));
-    /// assert!(!Profile::Te.has("floor".parse()?));
+    /// assert!(BlockProfile::Te.has("4over6-mse-448".parse()?)); // all variants
+    /// assert!(!BlockProfile::Te213.has("4over6".parse()?));
+    /// assert!(!BlockProfile::Te.has("floor".parse()?));
     /// # Ok::<(), exmy::text::UnknownName>(())
     /// ```
     pub const fn has(self, rule: ScaleRule) -> bool {
@@ -222,14 +222,14 @@ impl Profile {
     }
 }
 
-impl fmt::Display for Profile {
+impl fmt::Display for BlockProfile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = Self::NAMED.iter().find(|(_, profile)| profile == self);
         f.pad(name.map_or("", |(name, _)| name))
     }
 }
 
-impl FromStr for Profile {
+impl FromStr for BlockProfile {
     type Err = UnknownName;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -241,7 +241,7 @@ impl FromStr for Profile {
     }
 }
 
-impl Profile {
+impl BlockProfile {
     pub(crate) const FORMS: &str = "ocp, microxcaling, microxcaling-torch (each with -flush), torchao, \
                                     torchao-0.18, te, te-2.13";
 }

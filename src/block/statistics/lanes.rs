@@ -1,9 +1,9 @@
 //! The figures of pieces of rows: sixteen lanes, each of every sixteenth element of a piece.
 //!
 //! A piece is [summed](Statistics) in binary32 where nothing in it can overflow or be lost to
-//! underflow, which is told from the bits of its largest magnitudes afterwards, and else again, in
-//! binary64. The former has no branch, and serves both numbers that stand beside their images and
-//! [elements](crate::block::kernel::noted) that are just being rounded.
+//! underflow, which the bits of its largest magnitudes show afterwards, and else again, in
+//! binary64. The former has no branch, and serves both numbers that stand next to their images and
+//! [elements](crate::block::kernel::codes_and_statistics) that are just being rounded.
 
 use super::{PIECE, Statistics};
 use crate::simd::kernel;

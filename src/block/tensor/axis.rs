@@ -86,20 +86,20 @@ impl BlockTensor {
             Axis::Cols => Axis::Rows,
             Axis::Rows => Axis::Cols,
         };
-        let codes = match pack::pack(&turned(&self.codes(), cols), format.element.bits()) {
+        let codes = match pack::pack(&transposed(&self.codes(), cols), format.element.bits()) {
             Ok(codes) => codes,
             Err(error) => unreachable!("codes of {format}: {error}"),
         };
         let size = super::scale_size(format.scale);
         let stored = self.scales.chunks_exact(size).collect::<Vec<_>>();
-        let scales = turned(&stored, self.blocks().1).concat();
+        let scales = transposed(&stored, self.blocks().1).concat();
         let block = (block.1, block.0);
         Self { format, axis, rows: cols, cols: rows, block, codes, scales, tensor_scale }
     }
 }
 
 /// A row-major matrix of `cols` columns with rows and columns exchanged.
-fn turned<T: Copy>(x: &[T], cols: usize) -> Vec<T> {
+fn transposed<T: Copy>(x: &[T], cols: usize) -> Vec<T> {
     let rows = x.len().checked_div(cols).unwrap_or(0);
     let mut out = Vec::from(x);
     // In tiles, so that both sides stay in cache.

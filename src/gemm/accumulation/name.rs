@@ -1,4 +1,4 @@
-//! The textual form of accumulations; the grammar is told in the parent module.
+//! The textual form of accumulations; the parent module has the grammar.
 
 use alloc::boxed::Box;
 use core::fmt;

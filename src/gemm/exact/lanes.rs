@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::window::Window;
 use crate::format::{Format, Value};
-use crate::gemm::numbers::Numbers;
+use crate::gemm::numbers::ExactRows;
 
 /// Consecutive numbers that share a power of two; the blocks of MX formats.
 const GROUP: usize = 32;
@@ -14,7 +14,7 @@ const GROUP: usize = 32;
 const WIDEST: i32 = 60;
 
 /// Many vectors of numbers.
-pub(super) struct Lanes {
+pub(super) struct IntegerLanes {
     pub(super) k: usize,
     /// Integers with their signs; of loose groups the numbers' own significands.
     integers: Vec<i64>,
@@ -46,7 +46,7 @@ struct Extent {
 }
 
 /// One vector.
-pub(super) struct Row<'a> {
+pub(super) struct IntegerRow<'a> {
     pub(super) low: i32,
     pub(super) high: i32,
     pub(super) special: bool,
@@ -55,14 +55,14 @@ pub(super) struct Row<'a> {
     exponents: &'a [i32],
 }
 
-impl Row<'_> {
+impl IntegerRow<'_> {
     pub(super) fn is_zero(&self) -> bool {
         self.low > self.high
     }
 }
 
-impl Lanes {
-    pub(super) fn new(numbers: &Numbers) -> Self {
+impl IntegerLanes {
+    pub(super) fn new(numbers: &ExactRows) -> Self {
         let (count, k) = (numbers.count, numbers.k);
         let mut lanes = Self {
             k,
@@ -82,7 +82,7 @@ impl Lanes {
     }
 
     /// Takes in the numbers of one group, the first of which is number `start` of all.
-    fn group(&mut self, numbers: &Numbers, codes: &[u64], start: usize, extent: &mut Extent) {
+    fn group(&mut self, numbers: &ExactRows, codes: &[u64], start: usize, extent: &mut Extent) {
         let mut split = [(0_i64, 0_i32); GROUP];
         let (mut low, mut high) = (i32::MAX, i32::MIN);
         for (part, &code) in split.iter_mut().zip(codes) {
@@ -117,10 +117,10 @@ impl Lanes {
         self.groups.push(Group { exponent: low, bits: LOOSE });
     }
 
-    pub(super) fn row(&self, i: usize) -> Row<'_> {
+    pub(super) fn row(&self, i: usize) -> IntegerRow<'_> {
         let Extent { low, high, special } = self.rows[i];
         let (groups, range) = (self.k.div_ceil(GROUP), i * self.k..(i + 1) * self.k);
-        Row {
+        IntegerRow {
             low,
             high,
             special,
@@ -133,7 +133,7 @@ impl Lanes {
 
 /// A finite number as an odd integer, or zero, and a power of two.
 #[inline]
-fn odd_integer(numbers: &Numbers, code: u64) -> Option<(i64, i32)> {
+fn odd_integer(numbers: &ExactRows, code: u64) -> Option<(i64, i32)> {
     let (negative, significand, exponent) = if numbers.format == Format::F64 {
         let (field, fraction) = ((code >> 52 & 0x7FF) as i32, code & ((1 << 52) - 1));
         if field == 0x7FF {
@@ -156,7 +156,7 @@ fn odd_integer(numbers: &Numbers, code: u64) -> Option<(i64, i32)> {
 }
 
 /// Adds all products of two vectors to a window whose lowest bit is worth `2^low`.
-pub(super) fn dot(a: &Row<'_>, b: &Row<'_>, low: i32, sum: &mut impl Window) {
+pub(super) fn dot(a: &IntegerRow<'_>, b: &IntegerRow<'_>, low: i32, sum: &mut impl Window) {
     let chunks = a.integers.chunks(GROUP).zip(b.integers.chunks(GROUP));
     for (g, (x, y)) in chunks.enumerate() {
         let (p, q) = (a.groups[g], b.groups[g]);
@@ -164,7 +164,7 @@ pub(super) fn dot(a: &Row<'_>, b: &Row<'_>, low: i32, sum: &mut impl Window) {
             continue;
         }
         if p.bits == LOOSE || q.bits == LOOSE {
-            let exponent = |row: &Row<'_>, group: Group, k: usize| {
+            let exponent = |row: &IntegerRow<'_>, group: Group, k: usize| {
                 if group.bits == LOOSE { row.exponents[g * GROUP + k] } else { group.exponent }
             };
             for (k, (x, y)) in x.iter().zip(y).enumerate() {

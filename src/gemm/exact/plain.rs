@@ -3,10 +3,10 @@
 use super::Total;
 use super::big::Big;
 use crate::format::Value;
-use crate::gemm::numbers::Numbers;
+use crate::gemm::numbers::ExactRows;
 
 /// The sum of the products of two vectors: big integers, one product at a time.
-pub(in crate::gemm) fn sum(a: (&Numbers, &[u64]), b: (&Numbers, &[u64])) -> Total {
+pub(in crate::gemm) fn sum(a: (&ExactRows, &[u64]), b: (&ExactRows, &[u64])) -> Total {
     let (mut total, mut infinities, mut nan) = (Big::ZERO, [false; 2], false);
     for (x, y) in a.1.iter().zip(b.1) {
         let (x, y) = (a.0.value(*x), b.0.value(*y));

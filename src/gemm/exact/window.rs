@@ -27,7 +27,7 @@ pub(super) struct Wide {
 }
 
 impl Wide {
-    /// Room for sums below `2^bits` in magnitude.
+    /// Space for sums below `2^bits` in magnitude.
     pub(super) fn new(bits: usize) -> Self {
         // A sign, and the two words that a shifted 128-bit integer may reach beyond its highest bit.
         Self { words: super::words(bits + 1 + 128) }

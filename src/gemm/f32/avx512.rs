@@ -5,7 +5,7 @@
 //! [`NEAR`] columns at a time, which stays in the second-level cache while all rows pass; rows of the
 //! left one are read where they lie, or packed eight at a time where they are columns in memory.
 //!
-//! [`Columns`] are the same tiles for products whose operands lie elsewhere: attention's.
+//! [`PackedColumns`] are the same tiles for products whose operands lie elsewhere: attention's.
 
 // Loops over rows and vectors of fixed number, indexed alike in several arrays.
 #![allow(clippy::needless_range_loop)]
@@ -19,7 +19,7 @@ use core::ops::Range;
 use std::cell::{Cell, RefCell};
 
 use super::{K_BLOCK, Output};
-use crate::gemm::turn::turn;
+use crate::gemm::transpose::transpose;
 use crate::parallel;
 use crate::slice::View;
 
@@ -58,9 +58,9 @@ unsafe impl Send for Place {}
 unsafe impl Sync for Place {}
 
 thread_local! {
-    /// Packed blocks, kept from call to call: what is there is overwritten.
+    /// Packed blocks, whose memory serves call after call: what is there is overwritten.
     static PACKED: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((Vec::new(), Vec::new())) };
-    /// The same for a product that all threads make, kept by the one that asks for it.
+    /// The same for a product that all threads make, owned by the one that asks for it.
     static SHARED: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
 }
 
@@ -181,8 +181,8 @@ pub(super) unsafe fn matmul_by_all(a: View<'_, f32>, b: View<'_, f32>, c: Place,
     let depth = a.cols();
     let tiles = c.cols.div_ceil(WIDTH * ACROSS);
     // Rows of numbers that are not adjacent are packed too.
-    let turned = a.col_stride() != 1;
-    let left_chunks = if turned { c.rows.div_ceil(ROWS * PANELS) } else { 0 };
+    let transposed = a.col_stride() != 1;
+    let left_chunks = if transposed { c.rows.div_ceil(ROWS * PANELS) } else { 0 };
     let chunks = tiles + left_chunks;
     let all = blocks(depth).len();
     let parts = all.div_ceil((MOST_PACKED / (chunks * CHUNK)).max(1));
@@ -219,7 +219,7 @@ pub(super) unsafe fn matmul_by_all(a: View<'_, f32>, b: View<'_, f32>, c: Place,
             for (packed, block_of_k) in packed.chunks(chunks * CHUNK).zip(first..last) {
                 let k = k(block_of_k);
                 let (right, panels) = packed.split_at(tiles * CHUNK);
-                let rows = if turned { Left::Packed(panels) } else { Left::View(a) };
+                let rows = if transposed { Left::Packed(panels) } else { Left::View(a) };
                 let end = end(&k, output);
                 // SAFETY: a part of the place that no other piece has, whose top is a multiple of eight;
                 // the shapes are the caller's promise, and the block was packed.
@@ -271,7 +271,7 @@ fn pack_right(b: View<'_, f32>, k: Range<usize>, cols: Range<usize>, out: &mut [
                 out[..k.len() * whole].fill(0.0);
             }
             let from = &b.data()[j * b.col_stride() + k.start..];
-            turn(from, b.col_stride(), (k.len(), width), out, whole);
+            transpose(from, b.col_stride(), (k.len(), width), out, whole);
             continue;
         }
         for c in 0..whole {
@@ -349,16 +349,16 @@ struct Tile<'a> {
 /// in whole vectors.
 #[derive(Clone, Copy)]
 #[doc(hidden)]
-pub struct Columns<'a> {
+pub struct PackedColumns<'a> {
     data: &'a [f32],
     rows: usize,
     cols: usize,
 }
 
-impl<'a> Columns<'a> {
+impl<'a> PackedColumns<'a> {
     /// Numbers that packing takes.
     #[doc(hidden)]
-    pub const fn room(rows: usize, cols: usize) -> usize {
+    pub const fn packed_len(rows: usize, cols: usize) -> usize {
         rows * cols.next_multiple_of(WIDTH)
     }
 
@@ -371,7 +371,7 @@ impl<'a> Columns<'a> {
         data: &'a mut [f32],
     ) -> Self {
         let wide = WIDTH * ACROSS;
-        let data = &mut data[..Self::room(rows, cols)];
+        let data = &mut data[..Self::packed_len(rows, cols)];
         for (at, out) in (0..cols).step_by(wide).zip(data.chunks_mut((rows * wide).max(1))) {
             let width = wide.min(cols - at);
             let whole = width.next_multiple_of(WIDTH);
@@ -393,14 +393,14 @@ impl<'a> Columns<'a> {
         data: &'a mut [f32],
     ) -> Self {
         let wide = WIDTH * ACROSS;
-        let data = &mut data[..Self::room(rows, cols)];
+        let data = &mut data[..Self::packed_len(rows, cols)];
         for (at, out) in (0..cols).step_by(wide).zip(data.chunks_mut((rows * wide).max(1))) {
             let width = wide.min(cols - at);
             let whole = width.next_multiple_of(WIDTH);
             if whole > width {
                 out.fill(0.0);
             }
-            turn(&from[at * stride..], stride, (rows, width), out, whole);
+            transpose(&from[at * stride..], stride, (rows, width), out, whole);
         }
         Self { data, rows, cols }
     }

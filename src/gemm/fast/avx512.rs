@@ -6,7 +6,7 @@
 
 use super::panel::Line;
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
-use crate::gemm::turn::x86::square;
+use crate::gemm::transpose::x86::square;
 
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 pub(super) use x86::sums;

@@ -11,7 +11,7 @@ use crate::simd::{Level, kernel};
 
 /// How bfloat16 numbers of a panel lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum PairOrder {
     /// Words are neighbours along the sum, the first in the low half: what tiles multiply.
     Neighbours,
     /// Words are neighbours in a chain, the first in the high half, of each four numbers the even word
@@ -19,7 +19,7 @@ pub(super) enum Order {
     Chains,
 }
 
-impl Order {
+impl PairOrder {
     /// Of what is packed at a level; none if it has no such instructions.
     pub(super) fn of(level: Level) -> Option<Self> {
         match level {
@@ -111,11 +111,11 @@ impl Pairs {
     }
 
     /// The order that operands must have.
-    pub(super) fn order(&self) -> Order {
+    pub(super) fn order(&self) -> PairOrder {
         match self {
-            Self::Tiles(_) => Order::Neighbours,
+            Self::Tiles(_) => PairOrder::Neighbours,
             #[cfg(all(target_arch = "x86_64", feature = "std"))]
-            Self::Dots(_) => Order::Chains,
+            Self::Dots(_) => PairOrder::Chains,
         }
     }
 
@@ -151,9 +151,9 @@ mod tests {
             let mut block = [Line::ZERO; PAIR_LINES];
             halves_mut(&mut block).iter_mut().zip(0..).for_each(|(half, i)| *half = i);
             let before = block;
-            Order::Neighbours.arrange(side, &mut block);
+            PairOrder::Neighbours.arrange(side, &mut block);
             assert_eq!(halves(&block), halves(&before));
-            Order::Chains.arrange(side, &mut block);
+            PairOrder::Chains.arrange(side, &mut block);
             let at = |line: usize, half: usize| halves(&block)[32 * line + half];
             match side {
                 // Lane 3, positions 0 to 7 in the order 2 0 3 1, 6 4 7 5.
@@ -167,7 +167,7 @@ mod tests {
                     [5 * 32 + 2, 4 * 32 + 2, 5 * 32 + 3, 4 * 32 + 3]
                 ),
             }
-            Order::Chains.restore(side, &mut block);
+            PairOrder::Chains.restore(side, &mut block);
             assert_eq!(halves(&block), halves(&before));
         }
     }

@@ -12,7 +12,7 @@ use super::Side;
 use super::panel::{BLOCK, Facts, LANES, Line, PAIR_LINES, WIDE_LINES};
 
 /// Stored rows of codes that are lanes.
-pub(super) struct Codes<'a> {
+pub(super) struct BlockCodes<'a> {
     /// Packed, row behind row.
     bytes: &'a [u8],
     /// Bits of a code.
@@ -31,7 +31,7 @@ struct Values {
     signed: bool,
 }
 
-impl<'a> Codes<'a> {
+impl<'a> BlockCodes<'a> {
     /// If the level in force has what it takes, rows are whole bytes and blocks of [`BLOCK`] codes,
     /// and the table of values is given for all bytes.
     pub(super) fn new(
@@ -68,7 +68,7 @@ impl<'a> Codes<'a> {
         })
     }
 
-    /// Packs blocks of a panel as bfloat16 and tells what they are; `None`, and nothing of use in
+    /// Packs blocks of a panel as bfloat16 and returns what they are; `None`, and nothing of use in
     /// `lines`, if that loses something.
     ///
     /// # Panics

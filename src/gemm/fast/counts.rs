@@ -1,10 +1,10 @@
-//! What the numbers of a packed operand are: counts that explain a [`Report`](super::Report), and the
+//! What the numbers of a packed operand are: counts that explain a [`KernelReport`](super::KernelReport), and the
 //! largest magnitude.
 //!
 //! They are those of the panels, of which a pass costs a fraction of what packing them did, and nobody who
 //! does not ask has it made. What fills panels up at their edges is zero and is taken off again.
 
-use super::pack::{Numbers, Packed};
+use super::pack::{Packed, SlabNumbers};
 use super::panel::{BLOCK, LANES, halves, singles};
 use crate::simd::kernel;
 
@@ -58,8 +58,8 @@ impl Packed {
             (0..self.panels()).flat_map(|i| (0..self.slabs_of_panel()).map(move |j| (i, j)))
         {
             let tally = match self.numbers(panel, slab) {
-                Numbers::Halves(_, lines) => tally(halves(lines)),
-                Numbers::Singles(lines) => tally(singles(lines)),
+                SlabNumbers::Halves(_, lines) => tally(halves(lines)),
+                SlabNumbers::Singles(lines) => tally(singles(lines)),
             };
             total.zeros += u64::from(tally.zeros);
             total.subnormals += u64::from(tally.subnormals);

@@ -5,7 +5,7 @@
 //! the high halves of words, then those in the low ones, each rounded to nearest even; like the tiles it
 //! takes subnormal numbers as zero and leaves zero for them. So one instruction makes two steps of a
 //! chain of [`fast`](super), if its pairs are two neighbours in the *chain*, which are two apart along
-//! the sum; panels are packed [so](super::bf16::Order).
+//! the sum; panels are packed [so](super::bf16::PairOrder).
 
 // Indices that are known at compile time, so that chains stay in registers (measured: 54 GFLOP/s without).
 #![allow(clippy::needless_range_loop)]
@@ -32,7 +32,7 @@ impl Dots {
         (level_of_products() == Level::Avx512Bf16).then_some(Self(()))
     }
 
-    /// Sums over the blocks of a left and a right panel in the order of [chains](super::bf16::Order), to
+    /// Sums over the blocks of a left and a right panel in the order of [chains](super::bf16::PairOrder), to
     /// 32 rows of 32 numbers that are `stride` apart; onto what these hold, or from +0.
     ///
     /// # Panics

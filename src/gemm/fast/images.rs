@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use super::Side;
 use super::avx512::Table;
-use super::codes::{self, Codes};
+use super::codes::{self, BlockCodes};
 use super::panel::{BLOCK, LANES};
 use crate::block::BlockTensor;
 use crate::format::Format;
@@ -38,7 +38,7 @@ pub(super) struct Images<'a> {
     way: Way,
     scales: Option<Scales<'a>>,
     /// Where lanes can be packed many codes at a time.
-    codes: Option<Codes<'a>>,
+    codes: Option<BlockCodes<'a>>,
     pub(super) lanes: usize,
     pub(super) depth: usize,
     /// Whether a stored row is a lane; else it is a position along the sum.
@@ -56,7 +56,7 @@ enum Stored<'a> {
 
 struct Scales<'a> {
     tensor: &'a BlockTensor,
-    /// All of them; none where [`Codes`] alone are taken, which decode those of a panel.
+    /// All of them; none where [`BlockCodes`] alone are taken, which decode those of a panel.
     values: Vec<f32>,
     /// Rows and columns of a block.
     block: (usize, usize),
@@ -99,7 +99,7 @@ impl<'a> Images<'a> {
                     && matches!(tensor.block().1, 16 | 32)
                     && tensor.format().scale.storage_bits() == 8 =>
             {
-                Codes::new(tensor.packed_codes(), format.bits(), (lanes, depth), halves)
+                BlockCodes::new(tensor.packed_codes(), format.bits(), (lanes, depth), halves)
             }
             _ => None,
         };
@@ -124,7 +124,7 @@ impl<'a> Images<'a> {
     }
 
     /// What packs lanes many codes at a time, and the scales of the lanes of a panel, if that can be.
-    pub(super) fn codes(&self, panel: usize) -> Option<(&Codes<'a>, PanelScales)> {
+    pub(super) fn codes(&self, panel: usize) -> Option<(&BlockCodes<'a>, PanelScales)> {
         let (Some(codes), Some(scales)) = (&self.codes, &self.scales) else { return None };
         let height = scales.block.0;
         let lanes = panel * LANES..self.lanes.min((panel + 1) * LANES);

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use super::Side;
 use super::avx512::transpose;
-use super::bf16::Order;
+use super::bf16::PairOrder;
 use super::images::{Images, PIECE, Scratch};
 use super::panel::{
     BLOCK, Facts, LANES, Line, PAIR_LINES, SLAB, WIDE_LINES, halves, halves_mut, singles_mut,
@@ -34,7 +34,7 @@ pub struct Packed {
     /// What is wrong about the operand, of which nothing is packed then.
     wrong: Option<Why>,
     /// The order of bfloat16 numbers, if it was packed at a level that has instructions for them.
-    order: Option<Order>,
+    order: Option<PairOrder>,
     /// Lines of a block in `lines`.
     block_lines: usize,
     /// Panel by panel, block by block; what follows is of larger operands before.
@@ -52,8 +52,8 @@ struct Slab {
 }
 
 /// Numbers of a slab of a panel.
-pub(super) enum Numbers<'a> {
-    Halves(Order, &'a [Line]),
+pub(super) enum SlabNumbers<'a> {
+    Halves(PairOrder, &'a [Line]),
     Singles(&'a [Line]),
 }
 
@@ -85,7 +85,7 @@ impl Packed {
     /// multiply(&left, &Packed::right(&w.t()), ViewMut::new(&mut c, 32, 32), Scaling::OVERWRITE)?;
     /// assert_eq!(c, [32.0; 1024]);
     ///
-    /// // As they are stored their blocks run across the sum; nothing is turned silently.
+    /// // As they are stored their blocks run across the sum; nothing is transposed silently.
     /// let (wrong, c) = (Packed::right(&w), ViewMut::new(&mut c, 32, 32));
     /// let error = multiply(&left, &wrong, c, Scaling::OVERWRITE).unwrap_err().to_string();
     /// assert!(error.contains("the right operand is mxfp4 in blocks of 1 x 32"), "{error}");
@@ -126,7 +126,7 @@ impl Packed {
             return;
         }
         let images = Images::new(operand, self.side);
-        self.order = Order::of(level_of_products());
+        self.order = PairOrder::of(level_of_products());
         let order = self.order.filter(|_| images.seem_halves(&mut Scratch::new()));
         (self.lanes, self.depth) = (images.lanes, images.depth);
         self.tensor_scale = operand.tensor_scale();
@@ -135,7 +135,7 @@ impl Packed {
         let (panels, slabs) = (self.panels(), self.slabs_of_panel());
         // Without lanes there is nothing, however long the sums.
         let panel_lines = if panels == 0 { 0 } else { self.blocks() * self.block_lines };
-        let lines = with_room(&mut self.lines, panels * panel_lines);
+        let lines = resized(&mut self.lines, panels * panel_lines);
         self.slabs.clear();
         self.slabs.resize(panels * slabs, Slab { facts: Facts::WIDE, wide: None });
         if panel_lines == 0 {
@@ -200,7 +200,7 @@ impl Packed {
     }
 
     /// The order of bfloat16 numbers, if there are some.
-    pub(super) fn order(&self) -> Option<Order> {
+    pub(super) fn order(&self) -> Option<PairOrder> {
         self.order
     }
 
@@ -232,14 +232,14 @@ impl Packed {
     }
 
     /// The numbers of a slab.
-    pub(super) fn numbers(&self, panel: usize, slab: usize) -> Numbers<'_> {
+    pub(super) fn numbers(&self, panel: usize, slab: usize) -> SlabNumbers<'_> {
         if let Some(wide) = &self.slabs[panel * self.slabs_of_panel() + slab].wide {
-            return Numbers::Singles(wide);
+            return SlabNumbers::Singles(wide);
         }
         let lines = &self.lines[self.range(panel, slab..slab + 1)];
         match self.order {
-            Some(order) if self.block_lines == PAIR_LINES => Numbers::Halves(order, lines),
-            _ => Numbers::Singles(lines),
+            Some(order) if self.block_lines == PAIR_LINES => SlabNumbers::Halves(order, lines),
+            _ => SlabNumbers::Singles(lines),
         }
     }
 
@@ -253,7 +253,7 @@ impl Packed {
 
 /// The first `count` lines, whatever they hold. The list never gets shorter: what it would have to clear
 /// when it grows again took one thread longer than all of them took to fill it.
-fn with_room(lines: &mut Vec<Line>, count: usize) -> &mut [Line] {
+fn resized(lines: &mut Vec<Line>, count: usize) -> &mut [Line] {
     if lines.len() < count {
         lines.resize(count, Line::ZERO);
     }
@@ -290,7 +290,7 @@ struct Packer<'a> {
 
 impl Packer<'_> {
     /// As bfloat16, and as binary32 besides where that loses something.
-    fn halves(&mut self, order: Order, lines: &mut [Line], slabs: &mut [Slab]) {
+    fn halves(&mut self, order: PairOrder, lines: &mut [Line], slabs: &mut [Slab]) {
         if let Some((codes, scales)) = self.images.codes(self.first) {
             for (i, slot) in slabs.iter_mut().enumerate() {
                 let from = i * (SLAB / BLOCK);
@@ -488,7 +488,7 @@ crate::simd::kernel! {
 }
 
 /// Writes bfloat16 numbers of a slab of a panel as binary32 blocks.
-pub(super) fn widen(side: Side, order: Order, lines: &[Line], out: &mut [Line]) {
+pub(super) fn widen(side: Side, order: PairOrder, lines: &[Line], out: &mut [Line]) {
     let (blocks, out) = (lines.as_chunks::<PAIR_LINES>().0, out.as_chunks_mut::<WIDE_LINES>().0);
     for (block, out) in blocks.iter().zip(out) {
         let mut block = *block;

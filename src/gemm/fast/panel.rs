@@ -4,7 +4,7 @@
 //! into *blocks* of [`BLOCK`] and *slabs* of [`SLAB`]; what is missing at the edges is zero. A block
 //! of bfloat16 is two AMX tiles, 16 lanes each: of the left operand a line of 32 numbers a lane, of
 //! the right one a line of 16 pairs of neighbours along the sum for each pair; dot products want other
-//! [pairs](super::bf16::Order) at the same places. A block of binary32
+//! [pairs](super::bf16::PairOrder) at the same places. A block of binary32
 //! is 32 x 32 numbers, lane by lane (left) or position by position (right). Everything is a whole
 //! number of 64-byte lines.
 

@@ -48,7 +48,7 @@ impl Packed {
     ) -> Result<Self, QuantizeError> {
         let tensor = quantizer.quantize(x, axis, random)?;
         let mut packed = Self::empty(side);
-        packed.repack(&turned(&tensor, side, axis));
+        packed.repack(&oriented(&tensor, side, axis));
         Ok(packed)
     }
 
@@ -96,15 +96,15 @@ impl Packed {
             first.image_into(x, axis, random, ViewMut::new(&mut buffer, rows, cols));
             View::new(&buffer, rows, cols)
         };
-        let (tensor, found) = last.quantize_noted(x, axis, random)?;
+        let (tensor, found) = last.quantize_with_statistics(x, axis, random)?;
         let mut packed = Self::empty(side);
-        packed.repack(&turned(&tensor, side, axis));
+        packed.repack(&oriented(&tensor, side, axis));
         Ok((packed, found.unwrap_or_else(|| tensor.statistics(x))))
     }
 }
 
 /// A tensor whose blocks run along `axis` as an operand of a side.
-fn turned(tensor: &BlockTensor, side: Side, axis: Axis) -> Operand<'_> {
+fn oriented(tensor: &BlockTensor, side: Side, axis: Axis) -> Operand<'_> {
     let operand = Operand::from(tensor);
     if axis == side.axis() { operand } else { operand.t() }
 }

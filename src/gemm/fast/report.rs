@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::bf16::Order;
+use super::bf16::PairOrder;
 use super::panel::{Facts, Kind};
 use crate::simd::Level;
 
@@ -30,7 +30,7 @@ use crate::simd::Level;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Report {
+pub struct KernelReport {
     /// The level in force.
     pub level: Level,
     /// By matrix tiles.
@@ -49,7 +49,7 @@ pub struct Report {
     pub tiny: u64,
 }
 
-impl Report {
+impl KernelReport {
     pub(super) const fn new(level: Level) -> Self {
         Self {
             level,
@@ -87,7 +87,7 @@ impl Report {
     /// Counts a part of two slabs; whether instructions that take pairs of this order, if there are some, may
     /// compute it.
     #[inline]
-    pub(super) fn count(&mut self, pairs: Option<Order>, a: &Facts, b: &Facts) -> bool {
+    pub(super) fn count(&mut self, pairs: Option<PairOrder>, a: &Facts, b: &Facts) -> bool {
         /// Exponent of the smallest normal number.
         const SMALLEST: i32 = -126;
         let either = |kind| a.kind == kind || b.kind == kind;
@@ -102,8 +102,8 @@ impl Report {
             () if a.last + b.last < SMALLEST => &mut self.tiny,
             () => {
                 match pairs {
-                    Order::Neighbours => self.amx += 1,
-                    Order::Chains => self.dots += 1,
+                    PairOrder::Neighbours => self.amx += 1,
+                    PairOrder::Chains => self.dots += 1,
                 }
                 return true;
             }
@@ -113,7 +113,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for KernelReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = self.parts();
         write!(f, "{parts} part{}", if parts == 1 { "" } else { "s" })?;

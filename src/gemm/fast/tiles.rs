@@ -1,26 +1,26 @@
 //! The walk over the tiles of an output.
 //!
-//! Columns are taken in stretches of which the packed right operand stays in the second-level cache
+//! Columns are taken in chunks of which the packed right operand stays in the second-level cache
 //! while all rows pass by; within one, panel after panel of rows. Sums go to the output itself where
-//! a tile is whole and nothing is added, and are finished - scaled, NaN made one - stretch by stretch.
-//! Threads take bands of rows of a stretch, or, where there are few rows, stretches of columns.
+//! a tile is whole and nothing is added, and are finished - scaled, NaN made one - chunk by chunk.
+//! Threads take bands of rows of a chunk, or, where there are few rows, chunks of columns.
 
 #[cfg(feature = "std")]
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::bf16::Pairs;
-use super::pack::{Numbers, Packed, widen};
+use super::pack::{Packed, SlabNumbers, widen};
 use super::panel::{LANES, Line, SLAB, Square, WIDE_LINES};
 use super::squares;
-use super::{Report, Scaling, Side};
+use super::{KernelReport, Scaling, Side};
 #[cfg(feature = "std")]
-use crate::kept::kept;
-use crate::kept::{Kept, keep};
+use crate::pool::per_thread;
+use crate::pool::{Pooled, poolable};
 use crate::simd::{kernel, level_of_products};
 use crate::slice::{Converter, ViewMut};
 
-keep!(Line);
+poolable!(Line);
 
 /// Bytes of the right operand that are to stay in the second-level cache: half of 2 MiB.
 const NEAR: usize = 1 << 20;
@@ -36,10 +36,10 @@ pub(super) fn multiply(
     c: ViewMut<'_, f32>,
     with: Scaling,
     round: Option<Converter<'static>>,
-) -> Report {
+) -> KernelReport {
     let level = level_of_products();
     let (panels, columns) = (a.panels(), b.panels());
-    let mut report = Report::new(level);
+    let mut report = KernelReport::new(level);
     if panels == 0 || columns == 0 {
         return report;
     }
@@ -63,9 +63,9 @@ pub(super) fn multiply(
 
 /// Rows of the output and what became of them; a thread at a time writes there.
 #[cfg(feature = "std")]
-type Band<'a> = std::sync::Mutex<(ViewMut<'a, f32>, Report)>;
+type Band<'a> = std::sync::Mutex<(ViewMut<'a, f32>, KernelReport)>;
 
-/// An empty list of a thread, whose memory is kept from product to product.
+/// An empty list of a thread, whose memory serves product after product.
 #[cfg(feature = "std")]
 #[derive(Default)]
 struct Lists {
@@ -73,14 +73,14 @@ struct Lists {
 }
 
 #[cfg(feature = "std")]
-kept!(fn kept(Lists));
+per_thread!(fn lists(Lists));
 
 struct Product<'a> {
     a: &'a Packed,
     b: &'a Packed,
     with: Scaling,
     factor: f32,
-    /// Panels of columns of a stretch.
+    /// Panels of columns of a chunk.
     near: usize,
     /// Whether sums are the output, but for NaN.
     plain: bool,
@@ -92,23 +92,23 @@ struct Product<'a> {
 struct Workshop {
     pairs: Option<Pairs>,
     square: Square,
-    /// Room for slabs of the left and the right operand as binary32.
-    wide: [Kept<Line>; 2],
+    /// Memory for slabs of the left and the right operand as binary32.
+    wide: [Pooled<Line>; 2],
 }
 
 impl Workshop {
     fn new() -> Self {
         let square = [0.0; LANES * LANES];
-        Self { pairs: Pairs::new(), square, wide: [Kept::default(), Kept::default()] }
+        Self { pairs: Pairs::new(), square, wide: [Pooled::default(), Pooled::default()] }
     }
 }
 
 #[cfg(feature = "std")]
 impl Product<'_> {
-    /// All of it, in bands of rows of one stretch of columns after the other: threads take the next
-    /// piece when they have done one, and the stretch is in the caches of all.
-    fn divided(&self, c: ViewMut<'_, f32>, threads: usize) -> Report {
-        use crate::kept::emptied;
+    /// All of it, in bands of rows of one chunk of columns after the other: threads take the next
+    /// piece when they have done one, and the chunk is in the caches of all.
+    fn divided(&self, c: ViewMut<'_, f32>, threads: usize) -> KernelReport {
+        use crate::pool::emptied;
         use std::sync::{Mutex, PoisonError};
 
         let (panels, columns) = (self.a.panels(), self.b.panels());
@@ -122,42 +122,42 @@ impl Product<'_> {
         } else {
             (panels.div_ceil(16 * threads), self.near)
         };
-        let mut bands: Vec<Band<'_>> = emptied(kept(|kept| core::mem::take(&mut kept.bands)));
+        let mut bands: Vec<Band<'_>> = emptied(lists(|lists| core::mem::take(&mut lists.bands)));
         bands.reserve_exact(panels.div_ceil(band));
         let mut rest = Some(c);
         for _ in (0..panels).step_by(band) {
             if let Some(out) = rest.take() {
                 let rows = out.rows().min(band * LANES);
                 let (head, tail) = out.split_rows(rows);
-                bands.push(Mutex::new((head, Report::new(level_of_products()))));
+                bands.push(Mutex::new((head, KernelReport::new(level_of_products()))));
                 rest = Some(tail);
             }
         }
         let hold = |of: usize| bands[of].lock().unwrap_or_else(PoisonError::into_inner);
         crate::parallel::for_each_index(columns.div_ceil(wide) * bands.len(), |i| {
-            let (stretch, of) = (i / bands.len(), i % bands.len());
-            let columns = stretch * wide..columns.min((stretch + 1) * wide);
+            let (chunk, of) = (i / bands.len(), i % bands.len());
+            let columns = chunk * wide..columns.min((chunk + 1) * wide);
             let mut guard = hold(of);
             let (out, report) = &mut *guard;
             let (rows, stride, left) = (out.rows(), out.row_stride(), columns.start * LANES);
             let width = out.cols().min(columns.end * LANES) - left;
             if !few {
-                // Nobody else wants this band but for another stretch of columns.
+                // Nobody else wants this band but for another chunk of columns.
                 let part =
                     ViewMut::with_row_stride(&mut out.data_mut()[left..], rows, width, stride);
                 let Ok(part) = part else { unreachable!("columns of the band") };
-                return self.stretches(of * band, columns, part, report);
+                return self.columns(of * band, columns, part, report);
             }
             // Others are at other columns of this band meanwhile: it is held to copy alone.
-            let mut part = Kept::zeros(rows * width);
+            let mut part = Pooled::zeros(rows * width);
             if self.with.beta != 0.0 {
                 for (to, from) in part.chunks_mut(width).zip(out.data().chunks(stride)) {
                     to.copy_from_slice(&from[left..][..width]);
                 }
             }
             drop(guard);
-            let mut own = Report::new(level_of_products());
-            self.stretches(of * band, columns, ViewMut::new(&mut part, rows, width), &mut own);
+            let mut own = KernelReport::new(level_of_products());
+            self.columns(of * band, columns, ViewMut::new(&mut part, rows, width), &mut own);
             let mut guard = hold(of);
             let (out, report) = &mut *guard;
             for (from, to) in part.chunks(width).zip(out.data_mut().chunks_mut(stride)) {
@@ -165,34 +165,34 @@ impl Product<'_> {
             }
             report.add(&own);
         });
-        let mut report = Report::new(level_of_products());
+        let mut report = KernelReport::new(level_of_products());
         for band in bands.drain(..) {
             report.add(&band.into_inner().unwrap_or_else(PoisonError::into_inner).1);
         }
-        kept(|kept| kept.bands = emptied(bands));
+        lists(|lists| lists.bands = emptied(bands));
         report
     }
 }
 
 impl Product<'_> {
     /// Rows from panel `first` on, of all columns.
-    fn rows(&self, first: usize, out: ViewMut<'_, f32>, report: &mut Report) {
-        self.stretches(first, 0..self.b.panels(), out, report);
+    fn rows(&self, first: usize, out: ViewMut<'_, f32>, report: &mut KernelReport) {
+        self.columns(first, 0..self.b.panels(), out, report);
     }
 
     /// Rows from panel `first` on, of the columns of some panels.
-    fn stretches(
+    fn columns(
         &self,
         first: usize,
         columns: Range<usize>,
         mut out: ViewMut<'_, f32>,
-        report: &mut Report,
+        report: &mut KernelReport,
     ) {
         let mut workshop = Workshop::new();
         let (rows, cols, stride) = (out.rows(), out.cols(), out.row_stride());
-        // The widest stretch of the rows of a panel.
+        // The widest chunk of the rows of a panel.
         let most = if self.with.beta == 0.0 { 0 } else { LANES * cols.min(self.near * LANES) };
-        let mut sums = Kept::with_room(most);
+        let mut sums = Pooled::with_capacity(most);
         for start in columns.clone().step_by(self.near) {
             let end = columns.end.min(start + self.near);
             let left = (start - columns.start) * LANES;
@@ -203,7 +203,7 @@ impl Product<'_> {
                 let data = &mut out.data_mut()[top * stride + left..];
                 let data = &mut data[..(height - 1) * stride + width];
                 if self.with.beta == 0.0 {
-                    let clean = self.stretch(
+                    let clean = self.panel(
                         first + panel,
                         start..end,
                         data,
@@ -219,7 +219,7 @@ impl Product<'_> {
                     }
                 } else {
                     sums.resize(height * width, 0.0);
-                    self.stretch(
+                    self.panel(
                         first + panel,
                         start..end,
                         &mut sums,
@@ -242,7 +242,7 @@ impl Product<'_> {
     }
 
     /// The sums of a panel of rows with some panels of columns; whether there is no NaN for sure.
-    fn stretch(
+    fn panel(
         &self,
         panel: usize,
         columns: Range<usize>,
@@ -250,7 +250,7 @@ impl Product<'_> {
         stride: usize,
         (height, width): (usize, usize),
         workshop: &mut Workshop,
-        report: &mut Report,
+        report: &mut KernelReport,
     ) -> bool {
         let mut clean = true;
         for (at, column) in columns.enumerate() {
@@ -280,12 +280,12 @@ impl Product<'_> {
         out: &mut [f32],
         stride: usize,
         workshop: &mut Workshop,
-        report: &mut Report,
+        report: &mut KernelReport,
     ) -> bool {
         let Self { a, b, .. } = *self;
         let slabs = a.slabs_of_panel();
         // The exponent of the largest magnitude that a sum can have: 2^9 products a slab and 2^(4 w)
-        // slabs, with room for what rounding adds.
+        // slabs, with some to spare for what rounding adds.
         let spare = 10 + (usize::BITS - slabs.leading_zeros()) as i32;
         let mut clean = true;
         let (mut slab, mut onto) = (0, false);
@@ -358,14 +358,14 @@ fn singles<'a>(
     of: &'a Packed,
     panel: usize,
     slab: usize,
-    scratch: &'a mut Kept<Line>,
+    scratch: &'a mut Pooled<Line>,
 ) -> &'a [Line] {
     match of.numbers(panel, slab) {
-        Numbers::Singles(lines) => lines,
-        Numbers::Halves(order, lines) => {
+        SlabNumbers::Singles(lines) => lines,
+        SlabNumbers::Halves(order, lines) => {
             let side: Side = of.side();
             if scratch.is_empty() {
-                *scratch = Kept::zeros(SLAB_LINES);
+                *scratch = Pooled::zeros(SLAB_LINES);
             }
             let scratch = &mut scratch[..lines.len() / super::panel::PAIR_LINES * WIDE_LINES];
             widen(side, order, lines, scratch);

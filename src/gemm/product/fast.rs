@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 use super::super::fast::{Packed, Scaling, multiply};
 use super::super::units;
-use super::{Accumulation, GemmError, NonFinite, Operand, Product, Report, for_each};
+use super::{Accumulation, GemmError, NonFinite, Operand, Product, ProductReport, for_each};
 use crate::format::Format;
 use crate::gemm::unit::Preset;
 use crate::round::Rules;
@@ -87,18 +87,21 @@ impl Product<'_> {
     }
 
     /// The product in C itself.
-    pub(super) fn fast_into(&self, mut c: ViewMut<'_, f32>) -> Result<Report, GemmError> {
+    pub(super) fn fast_into(&self, mut c: ViewMut<'_, f32>) -> Result<ProductReport, GemmError> {
         self.multiply_into(&mut Packs::default(), c.reborrow())?;
         let (rows, cols, stride) = (c.rows(), c.cols(), c.row_stride());
         if cols == 0 {
-            return Ok(Report::default());
+            return Ok(ProductReport::default());
         }
         let count = (0..rows).map(|i| non_finite(&c.data()[i * stride..][..cols])).sum();
         self.report(count, 0)
     }
 
     /// The values of all results.
-    pub(super) fn fast_numbers(&self, packs: &mut Packs) -> Result<(Vec<f32>, Report), GemmError> {
+    pub(super) fn fast_numbers(
+        &self,
+        packs: &mut Packs,
+    ) -> Result<(Vec<f32>, ProductReport), GemmError> {
         let numbers = self.unrounded(packs)?;
         if self.is_plain() {
             let report = self.judge(&numbers)?;
@@ -116,7 +119,7 @@ impl Product<'_> {
     }
 
     /// The codes of all results.
-    pub(super) fn fast_codes(&self) -> Result<(Vec<u64>, Report), GemmError> {
+    pub(super) fn fast_codes(&self) -> Result<(Vec<u64>, ProductReport), GemmError> {
         let format = self.spec.output.format;
         let numbers = self.unrounded(&mut Packs::default())?;
         let mut codes = vec![0_u64; numbers.len()];
@@ -154,7 +157,7 @@ impl Product<'_> {
     }
 
     /// Counts results that are infinite or NaN.
-    fn judge(&self, numbers: &[f32]) -> Result<Report, GemmError> {
+    fn judge(&self, numbers: &[f32]) -> Result<ProductReport, GemmError> {
         let count = non_finite(numbers);
         let first = numbers.iter().position(|x| count > 0 && !x.is_finite());
         self.report(count, first.unwrap_or(0))
@@ -166,7 +169,7 @@ impl Product<'_> {
         before: &[f32],
         after: &[T],
         is_finite: impl Fn(&T) -> bool,
-    ) -> Result<Report, GemmError> {
+    ) -> Result<ProductReport, GemmError> {
         let wrong = |(before, after): (&f32, &T)| !before.is_finite() || !is_finite(after);
         let pairs = || before.iter().zip(after);
         let count = pairs().filter(|pair| wrong(*pair)).count() as u64;

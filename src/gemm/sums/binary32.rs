@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use super::transposed;
 use crate::gemm::accumulation::Order;
-use crate::gemm::numbers::Numbers;
+use crate::gemm::numbers::ExactRows;
 use crate::simd::kernel;
 
 /// Operands whose numbers are all binary32.
@@ -24,7 +24,7 @@ pub(in crate::gemm) struct Chains {
 
 impl Chains {
     /// `None` if a number is not binary32.
-    pub(in crate::gemm) fn new(order: Order, a: &Numbers, b: &Numbers) -> Option<Self> {
+    pub(in crate::gemm) fn new(order: Order, a: &ExactRows, b: &ExactRows) -> Option<Self> {
         let (x, y) = (a.as_f32()?, b.as_f32()?);
         Some(Self { order, a: x, b: transposed(&y, b.count, b.k), k: a.k, n: b.count })
     }

@@ -16,15 +16,15 @@ use alloc::vec::Vec;
 use super::transposed;
 use crate::format::Format;
 use crate::gemm::accumulation::{Order, Sum};
-use crate::gemm::numbers::Numbers;
+use crate::gemm::numbers::ExactRows;
 use crate::quantizer::Cast;
 use crate::round::Rounding;
 use crate::simd::kernel;
 use crate::slice::Converter;
 
 /// Operands whose numbers are all binary32, and what adds their products.
-pub(in crate::gemm) struct Columns {
-    part: Rounded,
+pub(in crate::gemm) struct ColumnSums {
+    part: RoundedOrder,
     /// Products of a part, and the accumulator that parts are added to.
     promote: Option<(usize, Accumulator)>,
     /// Rows of A.
@@ -36,7 +36,7 @@ pub(in crate::gemm) struct Columns {
 }
 
 /// An order of rounded operations.
-struct Rounded {
+struct RoundedOrder {
     order: Order,
     by: Accumulator,
 }
@@ -80,15 +80,15 @@ impl Accumulator {
     }
 }
 
-impl Columns {
+impl ColumnSums {
     /// `None` if a number is not binary32, or an accumulator none for which this works.
     pub(in crate::gemm) fn new(
         part: &Sum,
         promote: Option<(u32, Cast)>,
-        a: &Numbers,
-        b: &Numbers,
+        a: &ExactRows,
+        b: &ExactRows,
     ) -> Option<Self> {
-        let part = Rounded { order: part.order, by: Accumulator::new(part.accumulator)? };
+        let part = RoundedOrder { order: part.order, by: Accumulator::new(part.accumulator)? };
         let promote = match promote {
             Some((every, into)) => Some((every as usize, Accumulator::new(into)?)),
             None => None,
@@ -111,7 +111,7 @@ impl Columns {
     }
 }
 
-impl Rounded {
+impl RoundedOrder {
     /// The sums of numbers of A with as many rows of B.
     fn sum(&self, a: &[f32], b: &[f32], sums: &mut [f64]) {
         let n = sums.len();
@@ -223,9 +223,9 @@ fn bfloat16(x: f64) -> f64 {
     let half = ((1 << (DROPPED - 1)) - 1_u64).wrapping_add(bits >> DROPPED & 1);
     // A carry into the exponent is the next power of two.
     let normal = f64::from_bits(bits.wrapping_add(half) & u64::MAX << DROPPED).abs();
-    // Below 2^-126 places are 2^-133 apart, as they are in binary64 beside 2^-81.
-    let beside = f64::from_bits((1023 - 81) << 52);
-    let subnormal = (magnitude + beside) - beside;
+    // Below 2^-126 places are 2^-133 apart, as they are in binary64 next to 2^-81.
+    let large = f64::from_bits((1023 - 81) << 52);
+    let subnormal = (magnitude + large) - large;
     let rounded = if magnitude < f64::from(f32::MIN_POSITIVE) { subnormal } else { normal };
     let rounded = if rounded > f64::from(f32::MAX) { f64::INFINITY } else { rounded };
     if x.is_nan() { f64::NAN } else { rounded.copysign(x) }

@@ -1,6 +1,6 @@
 //! The heart of every fused sum: terms cut to a common last place and added as integers.
 
-use super::factor::{Class, Factor};
+use super::factor::{Factor, FactorClass};
 use super::parameters::{Cut, Nan, Underflow};
 use crate::format::Format;
 use crate::math::{Context, Operand};
@@ -39,18 +39,18 @@ impl Cut {
 
 /// `sum * 2^unit`, exactly.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Sum {
+pub struct AlignedSum {
     /// The integer.
     pub sum: i64,
     /// The power of two of its last place.
     pub unit: i32,
 }
 
-impl Sum {
+impl AlignedSum {
     /// As a term of a further sum, with the alignment exponent that the sum had.
     pub(super) const fn term(self, exponent: i32) -> Factor {
         Factor {
-            class: Class::Finite,
+            class: FactorClass::Finite,
             negative: self.sum < 0,
             exponent,
             digits: (exponent - self.unit) as u32,
@@ -86,13 +86,14 @@ pub(super) fn alignment<'a>(
 /// are finite.
 pub(super) fn special<'a>(terms: impl Iterator<Item = &'a Factor>) -> Option<Factor> {
     let mut found: Option<Factor> = None;
-    for term in terms.filter(|term| term.class != Class::Finite) {
-        let clash =
-            term.class == Class::Nan || found.is_some_and(|other| other.negative != term.negative);
+    for term in terms.filter(|term| term.class != FactorClass::Finite) {
+        let clash = term.class == FactorClass::Nan
+            || found.is_some_and(|other| other.negative != term.negative);
         if clash {
             return Some(Factor::NAN);
         }
-        found = Some(Factor { class: Class::Infinite, negative: term.negative, ..Factor::ZERO });
+        found =
+            Some(Factor { class: FactorClass::Infinite, negative: term.negative, ..Factor::ZERO });
     }
     found
 }
@@ -112,7 +113,9 @@ pub(super) fn round(exact: Exact, output: Format, rounding: Rounding, underflow:
 /// The code of a NaN or an infinity.
 pub(super) fn round_special(special: Factor, output: Format, nan: Nan) -> u64 {
     match special.class {
-        Class::Infinite => output.infinity_code(special.negative).unwrap_or(output.max_code()),
+        FactorClass::Infinite => {
+            output.infinity_code(special.negative).unwrap_or(output.max_code())
+        }
         _ => nan.code(output),
     }
 }

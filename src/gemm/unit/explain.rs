@@ -1,11 +1,11 @@
-//! A dot product told step by step: what was aligned to what, which bits went, what was rounded.
+//! A dot product step by step: what was aligned to what, which bits went, what was rounded.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
-use super::align::Sum;
-use super::factor::{Class, Factor};
+use super::align::AlignedSum;
+use super::factor::{Factor, FactorClass};
 use super::parameters::Cut;
 use crate::format::{Format, Value};
 use crate::math::Operand;
@@ -74,7 +74,7 @@ pub enum Event {
         /// The terms.
         terms: Vec<Placed>,
         /// Their sum.
-        sum: Sum,
+        sum: AlignedSum,
     },
     /// Terms were added without loss.
     Exact {
@@ -300,7 +300,7 @@ impl fmt::Display for Exactly {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.class {
             // The limit of a product is infinity though its digits are there.
-            Class::Infinite => write!(f, "{}inf", if self.0.negative { "-" } else { "" }),
+            FactorClass::Infinite => write!(f, "{}inf", if self.0.negative { "-" } else { "" }),
             _ => write!(f, "{}", self.0.value()),
         }
     }

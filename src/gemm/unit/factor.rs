@@ -5,7 +5,7 @@ use crate::format::{Format, Value};
 
 /// What kind of number an operand is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Class {
+pub enum FactorClass {
     /// Zero or a number.
     #[default]
     Finite,
@@ -23,7 +23,7 @@ pub enum Class {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Factor {
     /// What kind of number it is.
-    pub class: Class,
+    pub class: FactorClass,
     /// Whether the sign is minus.
     pub negative: bool,
     /// The exponent of the place before the binary point.
@@ -36,11 +36,16 @@ pub struct Factor {
 
 impl Factor {
     /// Positive zero.
-    pub const ZERO: Self =
-        Self { class: Class::Finite, negative: false, exponent: 0, digits: 0, significand: 0 };
+    pub const ZERO: Self = Self {
+        class: FactorClass::Finite,
+        negative: false,
+        exponent: 0,
+        digits: 0,
+        significand: 0,
+    };
 
     /// Not a number.
-    pub const NAN: Self = Self { class: Class::Nan, ..Self::ZERO };
+    pub const NAN: Self = Self { class: FactorClass::Nan, ..Self::ZERO };
 
     /// The operand that a code stands for, with [`Format::man_bits`] digits.
     #[inline]
@@ -48,9 +53,11 @@ impl Factor {
         let digits = format.man_bits();
         match format.decode(code) {
             Value::Nan { negative } => Self { negative, ..Self::NAN },
-            Value::Infinite { negative } => Self { class: Class::Infinite, negative, ..Self::ZERO },
+            Value::Infinite { negative } => {
+                Self { class: FactorClass::Infinite, negative, ..Self::ZERO }
+            }
             Value::Finite { negative, significand, exponent } => Self {
-                class: Class::Finite,
+                class: FactorClass::Finite,
                 negative,
                 exponent: exponent + digits as i32,
                 digits,
@@ -62,9 +69,9 @@ impl Factor {
     /// The number itself.
     pub const fn value(self) -> Value {
         match self.class {
-            Class::Nan => Value::Nan { negative: self.negative },
-            Class::Infinite => Value::Infinite { negative: self.negative },
-            Class::Finite => Value::Finite {
+            FactorClass::Nan => Value::Nan { negative: self.negative },
+            FactorClass::Infinite => Value::Infinite { negative: self.negative },
+            FactorClass::Finite => Value::Finite {
                 negative: self.negative,
                 significand: self.significand,
                 exponent: self.exponent - self.digits as i32,
@@ -75,12 +82,12 @@ impl Factor {
     /// Whether this is zero of either sign.
     #[inline]
     pub const fn is_zero(&self) -> bool {
-        matches!(self.class, Class::Finite) && self.significand == 0
+        matches!(self.class, FactorClass::Finite) && self.significand == 0
     }
 
     /// Whether it is a number whose magnitude is `2^limit` or more.
     pub(super) const fn reaches(&self, limit: i32) -> bool {
-        matches!(self.class, Class::Finite)
+        matches!(self.class, FactorClass::Finite)
             && self.significand != 0
             && self.significand.ilog2() as i32 + self.exponent - self.digits as i32 >= limit
     }
@@ -89,13 +96,13 @@ impl Factor {
     ///
     /// ```
     /// use exmy::format::Format;
-    /// use exmy::gemm::unit::{Class, Factor};
+    /// use exmy::gemm::unit::{FactorClass, Factor};
     ///
     /// // 1.5 * 1.5 is 2.25, but its exponent stays 0.
     /// let x = Factor::new(Format::E5M2, 0x3E);
     /// assert_eq!((x.times(x).exponent, x.times(x).significand), (0, 0b10_0100));
     /// let infinity = Factor::new(Format::E5M2, 0x7C);
-    /// assert_eq!(infinity.times(Factor::ZERO).class, Class::Nan);
+    /// assert_eq!(infinity.times(Factor::ZERO).class, FactorClass::Nan);
     /// ```
     ///
     /// The significands must have at most 64 bits together: formats up to binary32, or one of 53
@@ -104,10 +111,10 @@ impl Factor {
     #[must_use]
     pub const fn times(self, other: Self) -> Self {
         let class = match (self.class, other.class) {
-            (Class::Finite, Class::Finite) => Class::Finite,
-            (Class::Nan, _) | (_, Class::Nan) => Class::Nan,
-            _ if self.is_zero() || other.is_zero() => Class::Nan,
-            _ => Class::Infinite,
+            (FactorClass::Finite, FactorClass::Finite) => FactorClass::Finite,
+            (FactorClass::Nan, _) | (_, FactorClass::Nan) => FactorClass::Nan,
+            _ if self.is_zero() || other.is_zero() => FactorClass::Nan,
+            _ => FactorClass::Infinite,
         };
         Self {
             class,
@@ -133,8 +140,8 @@ impl Factor {
             return self;
         }
         let below = self.digits as i32 - self.significand.ilog2() as i32;
-        let room = self.exponent - Format::F16.emin();
-        let lift = if below < room { below } else { room };
+        let spare = self.exponent - Format::F16.emin();
+        let lift = if below < spare { below } else { spare };
         if lift <= 0 {
             return self;
         }
@@ -144,7 +151,7 @@ impl Factor {
     /// The product with a power-of-two scale: only the exponent moves.
     #[must_use]
     pub(super) const fn shifted_by(self, scale: Self) -> Self {
-        if matches!(scale.class, Class::Nan) {
+        if matches!(scale.class, FactorClass::Nan) {
             return Self::NAN;
         }
         Self { exponent: self.exponent + scale.exponent, ..self }

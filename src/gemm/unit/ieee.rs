@@ -1,7 +1,7 @@
 //! The orders of IEEE operations: each rounds, as the fused orders do not.
 
 use super::explain::{Event, Log};
-use super::parameters::{Order, Parameters, Subnormals};
+use super::parameters::{Parameters, StepOrder, Subnormals};
 use super::steps::{Step, WIDEST};
 use crate::format::{Format, Value};
 use crate::math::{Context, Operand};
@@ -76,14 +76,14 @@ impl<'a> Operations<'a> {
     }
 }
 
-/// As many significant bits and room for what the format has none for.
+/// As many significant bits and a range for what the format cannot hold.
 fn wider(format: Format) -> Format {
     Format::ieee((format.exp_bits() + 2).min(16), format.man_bits()).unwrap_or(format)
 }
 
 impl Parameters {
     /// A step of one of the orders of IEEE operations. Products that are missing at the end count as
-    /// +0, except of [`Order::Fma`], a chain of single elements.
+    /// +0, except of [`StepOrder::Fma`], a chain of single elements.
     pub(super) fn operate(&self, step: &Step<'_>, log: &mut Log) -> u64 {
         let Step { a, b, ref range, result, addend } = *step;
         let mut operations = Operations::new(self, result, log);
@@ -95,14 +95,14 @@ impl Parameters {
         let products = self.products as usize;
         let addend = Operand::new(result, addend);
         match self.order {
-            Order::Fma => {
+            StepOrder::Fma => {
                 let sum = (0..range.len()).fold(addend, |sum, k| {
                     let (x, y) = pair(k);
                     operations.fma(x, y, sum)
                 });
                 sum.code
             }
-            Order::EvenOdd => {
+            StepOrder::EvenOdd => {
                 let mut chains = [zero; 2];
                 for k in 0..products.next_multiple_of(2) {
                     let (x, y) = pair(k);

@@ -8,9 +8,9 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::align::{Sum, round, store};
-use super::factor::{Class, Factor};
-use super::parameters::{Cut, Order, Parameters, Subnormals, Underflow};
+use super::align::{AlignedSum, round, store};
+use super::factor::{Factor, FactorClass};
+use super::parameters::{Cut, Parameters, StepOrder, Subnormals, Underflow};
 use super::row::Row;
 use crate::format::Format;
 use crate::math::{Context, Operand};
@@ -20,12 +20,12 @@ use crate::simd::kernel;
 /// Products that are treated together; a step's are padded to a multiple of it.
 const LANES: usize = 16;
 
-/// The exponent of a zero: below that of every product, with room for the sum of two.
+/// The exponent of a zero: below that of every product, with some to spare for the sum of two.
 const NEVER: i16 = -8192;
 
 /// Rows as the kernel takes them.
 #[derive(Clone, Debug)]
-pub(super) struct Lanes {
+pub(super) struct UnitLanes {
     /// Signed significands and exponents: for each row its steps one after another.
     significands: Vec<i16>,
     exponents: Vec<i16>,
@@ -37,7 +37,7 @@ pub(super) struct Lanes {
     digits: u32,
 }
 
-impl Lanes {
+impl UnitLanes {
     /// `None` where the kernel cannot do what the parameters say.
     pub(super) fn new(
         format: Format,
@@ -45,8 +45,8 @@ impl Lanes {
         rows: &[Row<'_>],
         parameters: &Parameters,
     ) -> Option<Self> {
-        let quarters = parameters.order == Order::Quarters;
-        let simple = (parameters.order == Order::Fused || quarters)
+        let quarters = parameters.order == StepOrder::Quarters;
+        let simple = (parameters.order == StepOrder::Fused || quarters)
             && parameters.cut == Cut::Truncate
             && !parameters.normalize
             && parameters.zeros.is_none()
@@ -89,7 +89,7 @@ impl Lanes {
                     if let Some(scale) = row.scale(k) {
                         factor = factor.shifted_by(scale);
                     }
-                    if factor.class != Class::Finite {
+                    if factor.class != FactorClass::Finite {
                         packed.special[i] = true;
                     } else if factor.significand != 0 {
                         let magnitude = factor.significand as i16;
@@ -111,11 +111,11 @@ impl Lanes {
 
 /// What the kernel needs to know of the parameters.
 #[derive(Clone, Copy)]
-pub(super) struct Job<'a> {
+pub(super) struct LaneJob<'a> {
     pub(super) parameters: &'a Parameters,
     pub(super) result: Format,
-    pub(super) a: &'a Lanes,
-    pub(super) b: &'a Lanes,
+    pub(super) a: &'a UnitLanes,
+    pub(super) b: &'a UnitLanes,
 }
 
 /// The sum of a step's products in units of `2^(exponent - fraction)`, and that exponent: the
@@ -149,15 +149,15 @@ fn products(a: (&[i16], &[i16]), b: (&[i16], &[i16]), least: i32, shift: u32) ->
 kernel! {
     /// Every dot product of one row with all columns, from the addends in `sums`, which become the
     /// results. Rows that hold what is not finite are left alone.
-    fn row<'a>(job: &'a Job<'a>, i: usize, sums: &'a mut [u64], done: &'a mut [bool]) {
-        let Job { parameters, a, b, .. } = *job;
+    fn row<'a>(job: &'a LaneJob<'a>, i: usize, sums: &'a mut [u64], done: &'a mut [bool]) {
+        let LaneJob { parameters, a, b, .. } = *job;
         let (lanes, shift) = (a.lanes, parameters.fraction - a.digits - b.digits);
         let left = a.row(i);
         let every = parameters.promote.map_or(usize::MAX, |every| (every / parameters.products) as usize);
-        let quarters = parameters.order == Order::Quarters;
+        let quarters = parameters.order == StepOrder::Quarters;
         for (j, sum) in sums.iter_mut().enumerate() {
             let first = Factor::new(job.result, *sum);
-            if a.special[i] || b.special[j] || first.class != Class::Finite {
+            if a.special[i] || b.special[j] || first.class != FactorClass::Finite {
                 continue;
             }
             let right = b.row(j);
@@ -166,7 +166,7 @@ kernel! {
             let mut code = if quarters || every != usize::MAX { 0 } else { total };
             for step in 0..a.steps {
                 let addend = Factor::new(job.result, code);
-                finite &= addend.class == Class::Finite;
+                finite &= addend.class == FactorClass::Finite;
                 let least = match parameters.floor {
                     _ if addend.is_zero() => parameters.floor.unwrap_or(i32::from(i16::MIN)),
                     Some(floor) => floor.max(addend.exponent),
@@ -181,7 +181,7 @@ kernel! {
                 );
                 let unit = exponent - parameters.fraction as i32;
                 let sum = sum + Cut::Truncate.apply(&addend, unit).0;
-                code = finish(parameters, Sum { sum, unit }, job.result);
+                code = finish(parameters, AlignedSum { sum, unit }, job.result);
                 let last = step + 1 == a.steps;
                 if quarters && step % 2 == 1 {
                     total = nearest_sum(parameters, code, total, job.result);
@@ -200,7 +200,7 @@ kernel! {
 }
 
 /// The dot products of one row that the kernel can do; `done` says which.
-pub(super) fn row_into(job: &Job<'_>, i: usize, sums: &mut [u64], done: &mut [bool]) {
+pub(super) fn row_into(job: &LaneJob<'_>, i: usize, sums: &mut [u64], done: &mut [bool]) {
     row(job, i, sums, done);
 }
 
@@ -219,7 +219,7 @@ fn nearest_sum(parameters: &Parameters, a: u64, b: u64, result: Format) -> u64 {
 /// The rounding of a step: truncation to a view of binary32 in a few operations, everything else as
 /// the definition does.
 #[inline(always)]
-fn finish(parameters: &Parameters, sum: Sum, result: Format) -> u64 {
+fn finish(parameters: &Parameters, sum: AlignedSum, result: Format) -> u64 {
     let output = parameters.output;
     let view = output.exp_bits() == 8 && output.bias() == 127 && output.has_infinity();
     let truncated = parameters.rounding == Rounding::TowardZero

@@ -12,21 +12,21 @@ use super::Unit;
 use super::error::UnitError;
 use super::input::Input;
 use super::parameters::Cut;
-use super::parameters::{Nan, Order, Parameters, Subnormals, Underflow};
+use super::parameters::{Nan, Parameters, StepOrder, Subnormals, Underflow};
 use super::preset::{FACTS, Preset};
 use crate::format::Format;
 use crate::round::Rounding;
 use crate::text::{Short, UnknownName};
 
-const ORDERS: [(&str, Order); 8] = [
-    ("fused", Order::Fused),
-    ("quarters", Order::Quarters),
-    ("late", Order::Late),
-    ("halves", Order::Halves),
-    ("groups", Order::Groups),
-    ("tree", Order::Tree),
-    ("fma", Order::Fma),
-    ("even-odd", Order::EvenOdd),
+const ORDERS: [(&str, StepOrder); 8] = [
+    ("fused", StepOrder::Fused),
+    ("quarters", StepOrder::Quarters),
+    ("late", StepOrder::Late),
+    ("halves", StepOrder::Halves),
+    ("groups", StepOrder::Groups),
+    ("tree", StepOrder::Tree),
+    ("fma", StepOrder::Fma),
+    ("even-odd", StepOrder::EvenOdd),
 ];
 
 const CUTS: [(&str, Cut); 4] =

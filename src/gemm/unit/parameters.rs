@@ -1,4 +1,4 @@
-//! Everything that tells one matrix unit from another: [`Parameters`].
+//! Everything in which matrix units differ: [`Parameters`].
 
 use crate::format::Format;
 use crate::round::{Flush, NanCode, NanRules, Operands, Payload, Rounding, Rules};
@@ -20,7 +20,7 @@ pub enum Cut {
 /// How a step is put together.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
-pub enum Order {
+pub enum StepOrder {
     /// Products and addend are aligned together and added; one rounding (NVIDIA). Text: `fused`.
     Fused,
     /// Operands enter as binary16; a fused step from +0 over the products whose index is 0 or 1
@@ -51,7 +51,7 @@ pub enum Order {
     EvenOdd,
 }
 
-impl Order {
+impl StepOrder {
     /// Whether it adds aligned terms, and not by IEEE operations.
     pub const fn is_aligned(self) -> bool {
         !matches!(self, Self::Tree | Self::Fma | Self::EvenOdd)
@@ -140,7 +140,7 @@ impl Nan {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Parameters {
     /// How a step is put together. Text: `order=`.
-    pub order: Order,
+    pub order: StepOrder,
     /// Products of a step, 1 to 64. Text: `l=`.
     pub products: u32,
     /// Fraction bits kept below the alignment exponent, 0 to 40. Text: `f=`.
@@ -155,18 +155,18 @@ pub struct Parameters {
     /// The exponent that a term of zero has in alignment; `None` if zeros take no part. Text:
     /// `zeros=`, a number or `none`.
     pub zeros: Option<i32>,
-    /// [`Order::Late`], [`Order::Halves`]: fraction bits that the sum of the products keeps. Text:
+    /// [`StepOrder::Late`], [`StepOrder::Halves`]: fraction bits that the sum of the products keeps. Text:
     /// `f2=`.
     pub late_fraction: u32,
-    /// [`Order::Late`], [`Order::Halves`]: how sums and addend are cut. Text: `align2=`.
+    /// [`StepOrder::Late`], [`StepOrder::Halves`]: how sums and addend are cut. Text: `align2=`.
     pub late_cut: Cut,
-    /// [`Order::Halves`]: an addend more than so many binades below the alignment exponent counts
+    /// [`StepOrder::Halves`]: an addend more than so many binades below the alignment exponent counts
     /// as zero. Text: `reach=`, a number or `none`.
     pub reach: Option<u32>,
-    /// [`Order::Late`], [`Order::Halves`]: a product of magnitude `2^limit` or more counts as
+    /// [`StepOrder::Late`], [`StepOrder::Halves`]: a product of magnitude `2^limit` or more counts as
     /// infinite. Text: `limit=`, a number or `none`.
     pub limit: Option<i32>,
-    /// [`Order::Groups`]: products of a group. Text: `group=`.
+    /// [`StepOrder::Groups`]: products of a group. Text: `group=`.
     pub group: u32,
     /// The format that a step's result has, which may have fewer bits than the one that holds it.
     /// Text: `out=FORMAT@ROUNDING`.
@@ -190,7 +190,7 @@ impl Parameters {
     /// A fused step of NVIDIA's: truncation, zeros apart, NaN of all ones.
     pub(super) const fn fused(products: u32, fraction: u32, output: Format) -> Self {
         Self {
-            order: Order::Fused,
+            order: StepOrder::Fused,
             products,
             fraction,
             normalize: false,
@@ -212,7 +212,7 @@ impl Parameters {
     }
 
     /// IEEE operations to nearest even in some order.
-    pub(super) const fn ieee(order: Order, products: u32, output: Format) -> Self {
+    pub(super) const fn ieee(order: StepOrder, products: u32, output: Format) -> Self {
         Self {
             order,
             rounding: Rounding::TiesToEven,

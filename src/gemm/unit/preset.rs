@@ -8,7 +8,7 @@
 //! the sources leave open.
 
 use super::input::Input;
-use super::parameters::{Nan, Order, Parameters, Subnormals};
+use super::parameters::{Nan, Parameters, StepOrder, Subnormals};
 use crate::format::Format;
 use crate::round::Rounding;
 
@@ -50,7 +50,7 @@ pub enum Preset {
     /// subnormal numbers kept. Text: `fast`.
     Fast,
     /// Fused steps on any formats of up to 12 significant bits; parameters as Hopper's until others
-    /// are named. Scales that are no powers of two need [`Order::Groups`]. Text: `custom`.
+    /// are named. Scales that are no powers of two need [`StepOrder::Groups`]. Text: `custom`.
     Custom,
 }
 
@@ -158,7 +158,7 @@ impl Preset {
                 let products = if is_fp8(a, b) { 32 } else { return None };
                 let fused =
                     into(Parameters::fused(products, 25, result), result, Some(-133), Some(-21));
-                fused.map(|step| Parameters { order: Order::Quarters, ..step })
+                fused.map(|step| Parameters { order: StepOrder::Quarters, ..step })
             }
             Self::Blackwell => blackwell(a, b, result, true),
             Self::BlackwellMxf8f6f4 => {
@@ -173,7 +173,7 @@ impl Preset {
             }
             Self::Amx => {
                 let bf16 = plain(a, b) == Some(Format::BF16) && result == Format::F32;
-                let order = Parameters::ieee(Order::EvenOdd, 32, result);
+                let order = Parameters::ieee(StepOrder::EvenOdd, 32, result);
                 bf16.then_some(Parameters { subnormals: Subnormals::Amx, nan: Nan::X86, ..order })
             }
             Self::Fast => {
@@ -182,7 +182,7 @@ impl Preset {
                         && input.scale.is_none_or(|scale| scale.format.is_exact_in_f32())
                 };
                 let fits = exact(a) && exact(b) && result == Format::F32;
-                fits.then_some(Parameters::ieee(Order::EvenOdd, 32, result))
+                fits.then_some(Parameters::ieee(StepOrder::EvenOdd, 32, result))
             }
             Self::Custom => {
                 let narrow = |input: Input| {
@@ -204,18 +204,18 @@ impl Preset {
         };
         if format == Format::F64 {
             let fma = matches!(self, Self::Cdna2 | Self::Cdna3) && result == Format::F64;
-            return fma.then_some(Parameters::ieee(Order::Fma, 1, Format::F64));
+            return fma.then_some(Parameters::ieee(StepOrder::Fma, 1, Format::F64));
         }
         if result != Format::F32 {
             return None;
         }
         let ieee = |order, products| Some(Parameters::ieee(order, products, Format::F32));
         let flushed = |products| {
-            let tree = Parameters::ieee(Order::Tree, products, Format::F32);
+            let tree = Parameters::ieee(StepOrder::Tree, products, Format::F32);
             Some(Parameters { subnormals: Subnormals::PositiveZero, ..tree })
         };
         let exact = |products| {
-            let step = Parameters::ieee(Order::Fused, products, Format::F32);
+            let step = Parameters::ieee(StepOrder::Fused, products, Format::F32);
             Some(Parameters { cut: super::Cut::Exact, ..step })
         };
         let late = |order, products, reach| {
@@ -223,16 +223,16 @@ impl Preset {
             Some(Parameters { limit: Some(128), reach, ..step })
         };
         match (self, format) {
-            (Self::Cdna1 | Self::Cdna2 | Self::Cdna3, Format::F32) => ieee(Order::Fma, 1),
+            (Self::Cdna1 | Self::Cdna2 | Self::Cdna3, Format::F32) => ieee(StepOrder::Fma, 1),
             (Self::Cdna1, Format::F16) => exact(4),
             (Self::Cdna1, Format::BF16) => exact(2),
-            (Self::Cdna1Tree, Format::F16) => ieee(Order::Tree, 4),
-            (Self::Cdna1Tree, Format::BF16) => ieee(Order::Tree, 2),
+            (Self::Cdna1Tree, Format::F16) => ieee(StepOrder::Tree, 4),
+            (Self::Cdna1Tree, Format::BF16) => ieee(StepOrder::Tree, 2),
             (Self::Cdna2, Format::F16 | Format::BF16) => flushed(4),
             (Self::Cdna2Bf16, Format::BF16) => flushed(2),
-            (Self::Cdna3, Format::F16 | Format::BF16) => late(Order::Late, 8, None),
-            (Self::Cdna3, Format::TF32) => late(Order::Late, 4, None),
-            (Self::Cdna3, Format::E4M3FNUZ) => late(Order::Halves, 16, Some(25)),
+            (Self::Cdna3, Format::F16 | Format::BF16) => late(StepOrder::Late, 8, None),
+            (Self::Cdna3, Format::TF32) => late(StepOrder::Late, 4, None),
+            (Self::Cdna3, Format::E4M3FNUZ) => late(StepOrder::Halves, 16, Some(25)),
             _ => None,
         }
     }
@@ -322,7 +322,7 @@ fn tensor_core(a: Input, b: Input, result: Format, core: &TensorCore) -> Option<
             (tf32, core.fraction, Format::F32)
         }
         Some(Format::F64) if core.f64 && result == Format::F64 => {
-            return Some(Parameters::ieee(Order::Fma, 1, Format::F64));
+            return Some(Parameters::ieee(StepOrder::Fma, 1, Format::F64));
         }
         _ => return None,
     };
@@ -344,7 +344,7 @@ fn blackwell(a: Input, b: Input, result: Format, four: bool) -> Option<Parameter
     let of_four = [Format::E8M0, Format::UE4M3].contains(&x.format) && [16, 32].contains(&x.block);
     match result {
         Format::F32 if four && only_four && of_four => {
-            Some(Parameters { order: Order::Groups, products: 64, fraction: 35, ..step })
+            Some(Parameters { order: StepOrder::Groups, products: 64, fraction: 35, ..step })
         }
         Format::F32 if common => into(step, result, single, half),
         _ => None,

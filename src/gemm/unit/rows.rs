@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use super::error::UnitError;
 use super::factor::Factor;
 use super::input::Input;
-use super::lanes::Lanes;
+use super::lanes::UnitLanes;
 use super::parameters::Parameters;
 use super::row::Row;
 use crate::format::Format;
@@ -25,7 +25,7 @@ pub struct Rows {
     scales: Vec<u64>,
     /// Numbers of the operations, for the orders of IEEE operations.
     operands: Vec<Operand>,
-    lanes: Option<Lanes>,
+    lanes: Option<UnitLanes>,
 }
 
 impl Rows {
@@ -56,7 +56,7 @@ impl Rows {
         };
         if parameters.order.is_aligned() {
             let all: Vec<Row<'_>> = (0..count).map(|i| rows.row(i)).collect();
-            rows.lanes = Lanes::new(input.format, k, &all, parameters);
+            rows.lanes = UnitLanes::new(input.format, k, &all, parameters);
         } else {
             rows.operands = (0..count).flat_map(|i| rows.images(i).collect::<Vec<_>>()).collect();
         }
@@ -115,7 +115,7 @@ impl Rows {
     }
 
     /// The rows as the fast kernel takes them, if it does.
-    pub(super) const fn lanes(&self) -> Option<&Lanes> {
+    pub(super) const fn lanes(&self) -> Option<&UnitLanes> {
         self.lanes.as_ref()
     }
 }

@@ -1,14 +1,14 @@
 //! The aligned orders, step by step, as the sources describe them. This is the definition; the fast
-//! kernel beside it gives the same bits.
+//! kernel next to it gives the same bits.
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::align::{Sum, alignment, round, round_special, special, store};
+use super::align::{AlignedSum, alignment, round, round_special, special, store};
 use super::exact::Accumulator;
 use super::explain::{Event, Log, Name, Placed};
-use super::factor::{Class, Factor};
-use super::parameters::{Cut, Order, Parameters};
+use super::factor::{Factor, FactorClass};
+use super::parameters::{Cut, Parameters, StepOrder};
 use super::row::Row;
 use crate::format::Format;
 use crate::math::{Context, Operand};
@@ -66,9 +66,9 @@ impl Parameters {
     /// A step of one of the aligned orders.
     pub(super) fn step(&self, step: &Step<'_>, log: &mut Log) -> u64 {
         match self.order {
-            Order::Quarters => self.quarters(step, log),
-            Order::Late | Order::Halves => self.late(step, log),
-            Order::Groups => self.groups(step, log),
+            StepOrder::Quarters => self.quarters(step, log),
+            StepOrder::Late | StepOrder::Halves => self.late(step, log),
+            StepOrder::Groups => self.groups(step, log),
             _ => self.together(step, log),
         }
     }
@@ -124,13 +124,13 @@ impl Parameters {
         result: Format,
         log: &mut Log,
     ) -> Option<u64> {
-        if terms.iter().all(|term| term.class == Class::Finite) {
+        if terms.iter().all(|term| term.class == FactorClass::Finite) {
             return None;
         }
         let code = round_special(special(terms.iter())?, result, self.nan);
         log.add(|| {
             let terms = named(terms, name);
-            let terms = terms.into_iter().filter(|(_, term)| term.class != Class::Finite);
+            let terms = terms.into_iter().filter(|(_, term)| term.class != FactorClass::Finite);
             Event::Special { terms: terms.collect(), format: result, code }
         });
         Some(code)
@@ -173,7 +173,7 @@ impl Parameters {
         for k in range.clone() {
             let product = self.product(a, b, k);
             let infinite = self.limit.is_some_and(|limit| product.reaches(limit));
-            let class = if infinite { Class::Infinite } else { product.class };
+            let class = if infinite { FactorClass::Infinite } else { product.class };
             all.push(Factor { class, ..product });
         }
         all.push(addend);
@@ -188,7 +188,7 @@ impl Parameters {
             let places = Places { exponent, fraction: self.fraction, cut: self.cut };
             Some((add(terms, places, name, log).term(exponent), exponent))
         };
-        let sum = if self.order == Order::Late {
+        let sum = if self.order == StepOrder::Late {
             aligned(products, &name, log)
         } else {
             let mut halves = [Factor::ZERO; 2];
@@ -223,7 +223,7 @@ impl Parameters {
             (kept << (places.unit() - unit), lost)
         };
         let kept = [place(&terms[0], fine), place(&terms[1], coarse)];
-        let sum = Sum { sum: kept[0].0 + kept[1].0, unit };
+        let sum = AlignedSum { sum: kept[0].0 + kept[1].0, unit };
         log.add(|| Event::Align {
             exponent,
             fraction: self.late_fraction,
@@ -249,14 +249,14 @@ impl Parameters {
             let products = || members.clone().map(|k| a.factors[k].times(b.factors[k]));
             let scales = [a.scale(first), b.scale(first)].map(|scale| scale.unwrap_or(ONE));
             let all = || products().chain(scales);
-            if all().any(|term| term.class != Class::Finite) {
+            if all().any(|term| term.class != FactorClass::Finite) {
                 terms.push(special(all().collect::<Vec<_>>().iter()).unwrap_or(Factor::NAN));
                 continue;
             }
             let places = products().map(|term| term.exponent - term.digits as i32);
             let unit = places.fold(0, i32::min);
             let sum = products().map(|term| Cut::Truncate.apply(&term, unit).0).sum();
-            let sum = Sum { sum, unit }.term(0);
+            let sum = AlignedSum { sum, unit }.term(0);
             // The sum's own exponent is 0: only the scales' align it.
             terms.push(sum.times(scales[0].times(scales[1])));
         }
@@ -275,7 +275,12 @@ fn named(terms: &[Factor], name: &impl Fn(usize) -> Name) -> Vec<(Name, Factor)>
 }
 
 /// Terms cut to the same places and added.
-fn add(terms: &[Factor], places: Places, name: impl Fn(usize) -> Name, log: &mut Log) -> Sum {
+fn add(
+    terms: &[Factor],
+    places: Places,
+    name: impl Fn(usize) -> Name,
+    log: &mut Log,
+) -> AlignedSum {
     let unit = places.unit();
     let sum = terms.iter().map(|term| places.cut.apply(term, unit).0).sum();
     log.add(|| Event::Align {
@@ -290,9 +295,9 @@ fn add(terms: &[Factor], places: Places, name: impl Fn(usize) -> Name, log: &mut
                 Placed { name: name(i), value: *term, kept, lost }
             })
             .collect(),
-        sum: Sum { sum, unit },
+        sum: AlignedSum { sum, unit },
     });
-    Sum { sum, unit }
+    AlignedSum { sum, unit }
 }
 
 /// One IEEE addition.

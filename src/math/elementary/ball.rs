@@ -134,8 +134,8 @@ impl<const N: usize> Ball<N> {
         if self.is_zero() {
             return Self::ZERO;
         }
-        let room = if width == 0 { u32::MAX } else { Self::SHORT.saturating_sub(width) };
-        let places = zeros.min(room);
+        let spare = if width == 0 { u32::MAX } else { Self::SHORT.saturating_sub(width) };
+        let places = zeros.min(spare);
         Self {
             mantissa: self.mantissa.shl(places),
             exponent: self.exponent - places as i32,

@@ -62,7 +62,7 @@ pub(super) static SIN: Coefficients<52> = Coefficients::inverse_factorials(3, 2)
 /// `1 - atan(s) / s`.
 pub(super) static ODD: Coefficients<108> = Coefficients::inverse_odd();
 
-/// `c_0 + c_1 u + c_2 u^2 + ...` for `0 <= u`, the signs alternating if told so.
+/// `c_0 + c_1 u + c_2 u^2 + ...` for `0 <= u`, the signs alternating if `alternating`.
 ///
 /// For `u <= 0.617` alternating and `u <= 0.347` otherwise, the most that any function needs. In
 /// units of `2^-W`, `W = 64 N`, with `t` the fixed-point `u`, off by at most `e <= 2^50`, so that

@@ -15,11 +15,11 @@
 
 use core::arch::x86_64::*;
 
-use super::Packed;
+use super::PackedCount;
 use crate::simd::{Level, level};
 
 /// Packs groups of 64 codes of 4 bits; none at the scalar level.
-pub(super) fn pack_fours(codes: &[u8], bytes: &mut [u8]) -> Packed {
+pub(super) fn pack_fours(codes: &[u8], bytes: &mut [u8]) -> PackedCount {
     match level() {
         // SAFETY: `level` returns a level only if this CPU has its instructions.
         Level::Avx512 | Level::Avx512Bf16 | Level::Amx => unsafe {
@@ -27,12 +27,12 @@ pub(super) fn pack_fours(codes: &[u8], bytes: &mut [u8]) -> Packed {
         },
         // SAFETY: as above.
         Level::Avx2 => unsafe { pack_fours_avx2(codes, bytes) },
-        Level::Scalar => Packed { codes: 0, any: 0 },
+        Level::Scalar => PackedCount { codes: 0, any: 0 },
     }
 }
 
 /// Packs groups of 32 or 64 codes of 6 bits; none at the scalar level.
-pub(super) fn pack_sixes(codes: &[u8], bytes: &mut [u8]) -> Packed {
+pub(super) fn pack_sixes(codes: &[u8], bytes: &mut [u8]) -> PackedCount {
     match level() {
         // SAFETY: `level` returns a level only if this CPU has its instructions.
         Level::Avx512 | Level::Avx512Bf16 | Level::Amx => unsafe {
@@ -40,7 +40,7 @@ pub(super) fn pack_sixes(codes: &[u8], bytes: &mut [u8]) -> Packed {
         },
         // SAFETY: as above.
         Level::Avx2 => unsafe { pack_sixes_avx2(codes, bytes) },
-        Level::Scalar => Packed { codes: 0, any: 0 },
+        Level::Scalar => PackedCount { codes: 0, any: 0 },
     }
 }
 
@@ -59,7 +59,7 @@ pub(super) fn unpack_sixes(bytes: &[u8], codes: &mut [u8]) -> usize {
 
 /// 64 codes and 32 bytes at a time.
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma")]
-fn pack_fours_avx512(codes: &[u8], bytes: &mut [u8]) -> Packed {
+fn pack_fours_avx512(codes: &[u8], bytes: &mut [u8]) -> PackedCount {
     let pairs = _mm512_set1_epi16(16 << 8 | 1);
     let (codes, bytes) = (codes.as_chunks::<64>().0, bytes.as_chunks_mut::<32>().0);
     let mut any = _mm512_setzero_si512();
@@ -74,12 +74,12 @@ fn pack_fours_avx512(codes: &[u8], bytes: &mut [u8]) -> Packed {
     let mut bits = [0; 8];
     // SAFETY: 64 bytes are written to an array of as many.
     unsafe { _mm512_storeu_si512(bits.as_mut_ptr().cast(), any) };
-    Packed { codes: codes.len().min(bytes.len()) * 64, any: fold(&bits) }
+    PackedCount { codes: codes.len().min(bytes.len()) * 64, any: fold(&bits) }
 }
 
 /// 64 codes and 32 bytes at a time.
 #[target_feature(enable = "avx2,fma")]
-fn pack_fours_avx2(codes: &[u8], bytes: &mut [u8]) -> Packed {
+fn pack_fours_avx2(codes: &[u8], bytes: &mut [u8]) -> PackedCount {
     let pairs = _mm256_set1_epi16(16 << 8 | 1);
     let (codes, bytes) = (codes.as_chunks::<64>().0, bytes.as_chunks_mut::<32>().0);
     let mut any = _mm256_setzero_si256();
@@ -102,7 +102,7 @@ fn pack_fours_avx2(codes: &[u8], bytes: &mut [u8]) -> Packed {
     let mut bits = [0; 4];
     // SAFETY: 32 bytes are written to an array of as many.
     unsafe { _mm256_storeu_si256(bits.as_mut_ptr().cast(), any) };
-    Packed { codes: codes.len().min(bytes.len()) * 64, any: fold(&bits) }
+    PackedCount { codes: codes.len().min(bytes.len()) * 64, any: fold(&bits) }
 }
 
 /// The 12 bytes with data of four lanes, moved together; the others become 0.
@@ -125,7 +125,7 @@ fn fold(words: &[u64]) -> u16 {
 
 /// 64 codes and 48 bytes at a time.
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma")]
-fn pack_sixes_avx512(codes: &[u8], bytes: &mut [u8]) -> Packed {
+fn pack_sixes_avx512(codes: &[u8], bytes: &mut [u8]) -> PackedCount {
     let close = _mm512_broadcast_i32x4(table(CLOSE));
     let join = _mm512_setr_epi32(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 3, 7, 11, 15);
     let (pairs, fours) = (_mm512_set1_epi16(64 << 8 | 1), _mm512_set1_epi32(4096 << 16 | 1));
@@ -143,7 +143,7 @@ fn pack_sixes_avx512(codes: &[u8], bytes: &mut [u8]) -> Packed {
     let mut bits = [0; 8];
     // SAFETY: 64 bytes are written to an array of as many.
     unsafe { _mm512_storeu_si512(bits.as_mut_ptr().cast(), any) };
-    Packed { codes: codes.len().min(bytes.len()) * 64, any: fold(&bits) }
+    PackedCount { codes: codes.len().min(bytes.len()) * 64, any: fold(&bits) }
 }
 
 /// 48 bytes and 64 codes at a time.
@@ -174,7 +174,7 @@ fn unpack_sixes_avx512(bytes: &[u8], codes: &mut [u8]) -> usize {
 
 /// 32 codes and 24 bytes at a time.
 #[target_feature(enable = "avx2,fma")]
-fn pack_sixes_avx2(codes: &[u8], bytes: &mut [u8]) -> Packed {
+fn pack_sixes_avx2(codes: &[u8], bytes: &mut [u8]) -> PackedCount {
     let close = _mm256_broadcastsi128_si256(table(CLOSE));
     let join = _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 3, 7);
     let (pairs, fours) = (_mm256_set1_epi16(64 << 8 | 1), _mm256_set1_epi32(4096 << 16 | 1));
@@ -193,7 +193,7 @@ fn pack_sixes_avx2(codes: &[u8], bytes: &mut [u8]) -> Packed {
     let mut bits = [0; 4];
     // SAFETY: 32 bytes are written to an array of as many.
     unsafe { _mm256_storeu_si256(bits.as_mut_ptr().cast(), any) };
-    Packed { codes: codes.len().min(bytes.len()) * 32, any: fold(&bits) }
+    PackedCount { codes: codes.len().min(bytes.len()) * 32, any: fold(&bits) }
 }
 
 /// 24 bytes and 32 codes at a time.

@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::Cast;
-use super::{Chunk, First, Piece};
-use crate::block::fast::{Blocks, Part, Sheet, common_multiple, largest_in};
+use super::{Chunk, Piece, Preparation};
+use crate::block::fast::{Blocks, Part, WalkedRows, common_multiple, largest_in};
 use crate::block::scale::TensorFactors;
 use crate::format::Sign;
 use crate::quantizer::{Axis, Quantizer, Target};
@@ -17,7 +17,7 @@ use crate::random::Philox;
 use crate::round::Rounding;
 use crate::slice::{Converter, View, ViewMut};
 
-/// The largest magnitude of a matrix after a cast, where the matrix tells without being cast: the cast
+/// The largest magnitude of a matrix after a cast, where the matrix shows it without being cast: the cast
 /// keeps the order of magnitudes, whatever their signs, and all are finite before and after.
 fn largest_after(cast: Option<Cast>, x: View<'_, f32>) -> Option<f32> {
     use Rounding::{AwayFromZero, TiesToAway, TiesToEven, TiesToZero, ToOdd, TowardZero};
@@ -37,16 +37,16 @@ fn largest_after(cast: Option<Cast>, x: View<'_, f32>) -> Option<f32> {
 }
 
 /// A matrix made ready.
-pub(crate) struct Rounded<'a> {
+pub(crate) struct RoundedMatrix<'a> {
     x: View<'a, f32>,
-    first: First,
+    first: Preparation,
     blocks: Option<(Blocks<'a>, TensorFactors)>,
     random: Philox,
     halves: bool,
 }
 
-impl<'a> Rounded<'a> {
-    /// Looks at the whole matrix where a scale depends on it; `room` takes a copy where something
+impl<'a> RoundedMatrix<'a> {
+    /// Looks at the whole matrix where a scale depends on it; `copy` takes one where something
     /// comes before such a scale.
     ///
     /// # Panics
@@ -57,7 +57,7 @@ impl<'a> Rounded<'a> {
         x: View<'a, f32>,
         axis: Axis,
         random: Philox,
-        room: &'a mut Vec<f32>,
+        copy: &'a mut Vec<f32>,
     ) -> Self {
         let (rows, cols) = (x.rows(), x.cols());
         if let Err(error) = quantizer.check_size(rows, cols, axis) {
@@ -68,7 +68,7 @@ impl<'a> Rounded<'a> {
             Target::Format(format) => Some(Cast { format, rounding, overflow }),
             _ => None,
         };
-        let mut first = First {
+        let mut first = Preparation {
             before: before.map(|cast| Converter::from(cast).with_random(random)),
             rotation,
             down: axis == Axis::Rows,
@@ -89,20 +89,20 @@ impl<'a> Rounded<'a> {
         };
         let blocks = Blocks::new(format, rounding, overflow, axis, (rows, cols), None);
         let mut x = x;
-        let looks = (!first.is_none() || x.col_stride() != 1) && blocks.looks_first((rows, cols));
+        let looks = (!first.is_none() || x.col_stride() != 1) && blocks.needs_whole((rows, cols));
         let only = blocks.looks_for_largest((rows, cols)) && rotation.is_none();
         let largest = if looks && only { largest_after(before, x) } else { None };
         if looks && largest.is_none() {
-            if room.len() < rows * cols {
-                room.resize(rows * cols, 0.0);
+            if copy.len() < rows * cols {
+                copy.resize(rows * cols, 0.0);
             }
-            let room = &mut room[..rows * cols];
+            let copy = &mut copy[..rows * cols];
             super::for_each(
-                super::pieces(x, ViewMut::new(room, rows, cols), first.sides((1, 1))),
+                super::pieces(x, ViewMut::new(copy, rows, cols), first.sides((1, 1))),
                 |mut piece| first.write(&mut piece),
             );
-            first = First { before: None, rotation: None, down: false, cast: None };
-            x = View::new(room, rows, cols);
+            first = Preparation { before: None, rotation: None, down: false, cast: None };
+            x = View::new(copy, rows, cols);
         }
         let (of, blocks) = match largest {
             Some(amax) => blocks.after_largest(amax),
@@ -122,7 +122,7 @@ impl<'a> Rounded<'a> {
         blocks.format.tensor_scale.then_some(of.decode)
     }
 
-    /// Whether the values are bfloat16 numbers, as far as the formats tell.
+    /// Whether the values are bfloat16 numbers, as far as the formats say.
     pub(crate) fn seem_halves(&self) -> bool {
         self.halves
     }
@@ -146,7 +146,7 @@ impl<'a> Rounded<'a> {
         let as_they_are = self.first.is_none() && x.col_stride() == 1;
         if self.blocks.is_none() || !as_they_are {
             let Ok(out) = ViewMut::with_row_stride(&mut *out, count, cols, stride) else {
-                unreachable!("room for the rows")
+                unreachable!("the output has these rows")
             };
             self.first.write(&mut Piece { chunk, x, out });
         }
@@ -162,23 +162,23 @@ impl<'a> Rounded<'a> {
             true => Some(View::new(&x.data()[..chunk.cols], 1, chunk.cols)),
             false => Some(x),
         };
-        let mut sheet = Scaled { x, stride, out, scratch: [0.0; STRETCH] };
-        blocks.walk(chunk, of, self.random, &mut sheet);
+        let mut walked = Scaled { x, stride, out, scratch: [0.0; TILE_COLS] };
+        blocks.walk(chunk, of, self.random, &mut walked);
     }
 }
 
 /// Elements that are written at once at most.
-const STRETCH: usize = crate::block::fast::STRETCH;
+const TILE_COLS: usize = crate::block::fast::TILE_COLS;
 
 /// To rows of the output, from the input or in place.
 struct Scaled<'a> {
     x: Option<View<'a, f32>>,
     stride: usize,
     out: &'a mut [f32],
-    scratch: [f32; STRETCH],
+    scratch: [f32; TILE_COLS],
 }
 
-impl Sheet for Scaled<'_> {
+impl WalkedRows for Scaled<'_> {
     fn input(&self, i: usize, range: Range<usize>) -> &[f32] {
         match &self.x {
             Some(x) => &x.row(i).unwrap_or_default()[range],

@@ -24,13 +24,13 @@ const NAN: u32 = 0x7FC0_0000;
 
 /// A format made ready for the kernels.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::slice) enum Reader {
+pub(in crate::slice) enum CodeReader {
     Prefix(Prefix),
     Regular(Regular),
     Fixed(Fixed),
 }
 
-impl Reader {
+impl CodeReader {
     /// `None` if a value is no binary32 number, or lies where the bodies do not reach.
     pub(in crate::slice) const fn new(format: Format) -> Option<Self> {
         if !format.is_exact_in_f32() || format.bits() > 32 {

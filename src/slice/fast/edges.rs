@@ -29,12 +29,12 @@ pub(super) struct Edges {
 
 /// What a NaN becomes, and which bits of that its sign changes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Nan {
+pub(super) struct NanCode {
     plus: u32,
     flip: u32,
 }
 
-impl Nan {
+impl NanCode {
     pub(super) const NONE: Self = Self { plus: 0, flip: 0 };
 
     const fn new(plus: u32, minus: u32) -> Self {
@@ -54,8 +54,8 @@ pub(super) struct Clamp {
     /// What larger operands are replaced by, of either sign.
     pub(super) at: [f32; 2],
     /// In place of NaN: code, and bits of the value.
-    pub(super) nan: Nan,
-    pub(super) nan_value: Nan,
+    pub(super) nan: NanCode,
+    pub(super) nan_value: NanCode,
     /// In place of values beyond the largest, without the sign; bits of values.
     pub(super) largest: u32,
     pub(super) over: u32,
@@ -108,8 +108,8 @@ impl Edges {
     }
 
     /// The value of what a NaN becomes.
-    pub(super) const fn nan_value(&self) -> Nan {
-        Nan::new(self.values[0].nan, self.values[1].nan)
+    pub(super) const fn nan_value(&self) -> NanCode {
+        NanCode::new(self.values[0].nan, self.values[1].nan)
     }
 
     /// If both signs have the same cases, NaN aside, infinity that of overflow, and the code of that is the
@@ -142,7 +142,7 @@ impl Edges {
         let over = if over_code == largest || at[0] > at[1] { beyond(0) } else { beyond(1) };
         Some(Clamp {
             at,
-            nan: Nan::new(self.codes[0].nan, self.codes[1].nan),
+            nan: NanCode::new(self.codes[0].nan, self.codes[1].nan),
             nan_value: self.nan_value(),
             largest: to.max().to_f32().to_bits(),
             over,

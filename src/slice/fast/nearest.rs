@@ -12,7 +12,7 @@
 
 use core::marker::PhantomData;
 
-use super::edges::{Clamp, Edges, Nan};
+use super::edges::{Clamp, Edges, NanCode};
 use super::{Body, INFINITY, Lattice, NORMAL, Out, SIGN};
 use crate::format::Format;
 use crate::round::Rounding;
@@ -114,7 +114,7 @@ impl<O: Out, const SMALL: bool, const ONE_ZERO: bool> Body for Nearest<O, SMALL,
 pub(super) struct MaskParams {
     /// The bits that are kept.
     keep: u32,
-    nan: Nan,
+    nan: NanCode,
 }
 
 impl MaskParams {

@@ -9,7 +9,7 @@
 
 use core::marker::PhantomData;
 
-use super::edges::{Clamp, Edges, Nan};
+use super::edges::{Clamp, Edges, NanCode};
 use super::nearest::at_most;
 use super::{Body, INFINITY, Lattice, NORMAL, Out, SIGN};
 use crate::format::{Format, Sign, low_bits};
@@ -132,7 +132,7 @@ pub(super) struct Shift<O, const RANDOM: bool, const EDGES: bool> {
 
 impl<O: Out, const RANDOM: bool, const EDGES: bool> Shift<O, RANDOM, EDGES> {
     pub(super) fn new(params: Params) -> Self {
-        let (at, nan) = ([0.0; 2], Nan::NONE);
+        let (at, nan) = ([0.0; 2], NanCode::NONE);
         let none = Clamp { at, nan, nan_value: nan, largest: 0, over: 0, sign: 0, one_zero: false };
         let lattice = params.lattice;
         let small = if lattice.rebias == 0 { 0 } else { 1 << lattice.man_bits };

@@ -63,7 +63,7 @@ fn vectors(random: Philox, block: u64, out: &mut [[u32; WORDS]]) {
         let low = _mm512_mask_shuffle_epi32::<0xA0>(c0, 0xAAAA, c1);
         let high = _mm512_mask_shuffle_epi32::<0xA0>(c2, 0xAAAA, c3);
         let to = out.as_mut_ptr();
-        // SAFETY: `out` has room for 32 words, two vectors of 16; the stores need no alignment.
+        // SAFETY: `out` has 32 words, two vectors of 16; the stores need no alignment.
         unsafe {
             _mm512_storeu_si512(to.cast(), _mm512_unpacklo_epi64(low, high));
             _mm512_storeu_si512(to.add(16).cast(), _mm512_unpackhi_epi64(low, high));

@@ -48,7 +48,7 @@ fn of_format(to: Format, points: &mut Vec<Point>) {
     if to.bits() <= WHOLE {
         (0..=to.max_code()).for_each(&mut add);
     } else {
-        let choice = super::operands::Choice::new(Kind::Format(to), super::Level::Two);
+        let choice = super::operands::Choice::new(Kind::Format(to), super::TestLevel::Two);
         let codes = (0..choice.edges()).map(|i| choice.edge(i) as u64);
         codes.filter(|code| *code <= to.max_code()).for_each(&mut add);
         add(to.max_code());

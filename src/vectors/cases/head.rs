@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use super::style::{Field, Style};
-use super::{Cases, Level};
+use super::{Cases, TestLevel};
 use crate::math::IntInvalid;
 use crate::vectors::evaluate::Evaluator;
 
@@ -21,8 +21,8 @@ fn int_invalid(evaluator: &Evaluator) -> &'static str {
 
 fn level(cases: &Cases) -> u8 {
     match cases.request().level {
-        Level::One => 1,
-        Level::Two => 2,
+        TestLevel::One => 1,
+        TestLevel::Two => 2,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Operands worth testing with: special exponents times special significands, and weighted random
 //! ones, after Berkeley TestFloat 3's classes.
 
-use super::Level;
+use super::TestLevel;
 use crate::format::{Format, Sign, low_bits};
 use crate::random::Philox;
 use crate::vectors::function::Kind;
@@ -17,7 +17,7 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    pub(super) fn new(kind: Kind, level: Level) -> Self {
+    pub(super) fn new(kind: Kind, level: TestLevel) -> Self {
         let mut choice = Self { kind, edges: Vec::new(), fields: Vec::new(), patterns: Vec::new() };
         match split(kind) {
             Some(format) => {
@@ -45,8 +45,8 @@ impl Choice {
                 for code in ends.into_iter().flatten() {
                     choice.edges.extend(signs.iter().map(|sign| u128::from(sign | code)));
                 }
-                choice.fields = fields(format, Level::Two);
-                choice.patterns = patterns(format.man_bits(), Level::Two);
+                choice.fields = fields(format, TestLevel::Two);
+                choice.patterns = patterns(format.man_bits(), TestLevel::Two);
             }
             None => choice.edges = integers(kind.bits(), level),
         }
@@ -128,12 +128,12 @@ fn split(kind: Kind) -> Option<Format> {
 
 /// Special exponents as fields: the lowest, the highest, those near 0, and those a significand
 /// away from it.
-fn fields(format: Format, level: Level) -> Vec<u64> {
+fn fields(format: Format, level: TestLevel) -> Vec<u64> {
     let top = low_bits(format.exp_bits()) as i64;
     let (bias, precision) = (i64::from(format.bias()), i64::from(format.precision()));
     let mut fields = vec![0, 1, top - 1, top];
     fields.extend([-precision, -2, -1, 0, 1, 2, precision].map(|exponent| exponent + bias));
-    if level == Level::Two {
+    if level == TestLevel::Two {
         fields.extend([2, top - 2]);
         fields.extend([-4, -3, 3, 4].map(|exponent| exponent + bias));
     }
@@ -145,10 +145,10 @@ fn fields(format: Format, level: Level) -> Vec<u64> {
 
 /// Special significands: none, the last place, all, all but the last place; at level 2 walking
 /// ones, walking zeros, and runs of ones from either end.
-fn patterns(bits: u32, level: Level) -> Vec<u64> {
+fn patterns(bits: u32, level: TestLevel) -> Vec<u64> {
     let all = low_bits(bits);
     let mut patterns = vec![0, 1 & all, all, all & !1];
-    if level == Level::Two {
+    if level == TestLevel::Two {
         for place in 0..bits {
             let (one, run) = (1 << place, low_bits(place));
             patterns.extend([one, all & !one, run, all & !run]);
@@ -160,13 +160,13 @@ fn patterns(bits: u32, level: Level) -> Vec<u64> {
 }
 
 /// Special integers: the ends, powers of two and their neighbours, in both signs.
-fn integers(bits: u32, level: Level) -> Vec<u128> {
+fn integers(bits: u32, level: TestLevel) -> Vec<u128> {
     let mask = u128::MAX >> (128 - bits);
     let mut words = vec![0, 1, 2, 3, 5, 7, 10, mask >> 1, (mask >> 1) + 1, mask];
     for place in 0..bits {
         let power = 1_u128 << place;
         words.extend([power, power - 1, power + 1]);
-        if level == Level::Two {
+        if level == TestLevel::Two {
             words.extend([
                 power | power >> 1,
                 power | power >> 2,
@@ -188,20 +188,20 @@ mod tests {
     fn level_one_of_binary16_is_testfloats() {
         // Of two-operand functions: subnormal, -14, -11, -2 to 2, 11, 15, infinity and NaN.
         let expected = [0, 1, 4, 13, 14, 15, 16, 17, 26, 30, 31];
-        assert_eq!(fields(Format::F16, Level::One), expected);
-        assert_eq!(patterns(10, Level::One), [0, 1, 0x3FE, 0x3FF]);
-        assert_eq!(patterns(10, Level::Two).len(), 36);
-        let choice = Choice::new(Kind::Format(Format::F16), Level::One);
+        assert_eq!(fields(Format::F16, TestLevel::One), expected);
+        assert_eq!(patterns(10, TestLevel::One), [0, 1, 0x3FE, 0x3FF]);
+        assert_eq!(patterns(10, TestLevel::Two).len(), 36);
+        let choice = Choice::new(Kind::Format(Format::F16), TestLevel::One);
         assert_eq!(choice.edges(), 90); // 11 x 4 x 2, and the quiet NaN of both signs
     }
 
     #[test]
     fn narrow_fields_have_no_patterns_beyond_them() {
-        assert_eq!(patterns(0, Level::Two), [0]);
-        assert_eq!(patterns(1, Level::Two), [0, 1]);
-        assert_eq!(fields(Format::E2M1, Level::Two), [0, 1, 2, 3]);
+        assert_eq!(patterns(0, TestLevel::Two), [0]);
+        assert_eq!(patterns(1, TestLevel::Two), [0, 1]);
+        assert_eq!(fields(Format::E2M1, TestLevel::Two), [0, 1, 2, 3]);
         for format in [Format::E8M0, Format::E2M1, Format::E5M2, Format::INT8, Format::F64] {
-            let choice = Choice::new(Kind::Format(format), Level::Two);
+            let choice = Choice::new(Kind::Format(format), TestLevel::Two);
             let philox = Philox::new(3, crate::random::Stream::new("test"));
             let mask = Kind::Format(format).mask();
             assert!((0..1000).all(|i| choice.random(&philox, i) <= mask));
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn random_operands_reach_everything_of_a_small_format() {
-        let choice = Choice::new(Kind::Format(Format::E4M3FN), Level::One);
+        let choice = Choice::new(Kind::Format(Format::E4M3FN), TestLevel::One);
         let philox = Philox::new(1, crate::random::Stream::new("test"));
         let mut seen = [false; 256];
         (0..20_000).for_each(|i| seen[choice.random(&philox, i) as usize] = true);

@@ -11,7 +11,7 @@ const KEPT: usize = 5;
 
 /// A row whose recorded word is not the computed one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Mismatch {
+pub struct ColumnMismatch {
     /// The row, from 0; of digests the block.
     pub row: usize,
     /// The input, or the first input of the block.
@@ -26,7 +26,7 @@ pub struct Mismatch {
 ///
 /// Its text is `column: R rows, M mismatches` and below it the first mismatches, decoded.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Verdict<'a> {
+pub struct ColumnVerdict<'a> {
     /// The column's name.
     pub column: &'a str,
     /// What it records; `None` if the name is not known, and then nothing was compared.
@@ -38,11 +38,11 @@ pub struct Verdict<'a> {
     /// How many of them differ.
     pub mismatches: usize,
     /// The first that do, up to five.
-    pub first: Vec<Mismatch>,
+    pub first: Vec<ColumnMismatch>,
 }
 
 impl Columns {
-    /// Recomputes a column of this file and compares. `progress` is told how many rows more are
+    /// Recomputes a column of this file and compares. `progress` is called with how many rows more are
     /// done, from whichever thread did them, and says whether to go on; a column broken off has no
     /// verdict. Digests are computed by all threads that [`parallel`](crate::parallel) has.
     ///
@@ -55,9 +55,9 @@ impl Columns {
         &self,
         column: &'a Column,
         progress: &(dyn Fn(usize) -> bool + Sync),
-    ) -> Result<Option<Verdict<'a>>, ColumnsError> {
+    ) -> Result<Option<ColumnVerdict<'a>>, ColumnsError> {
         let digests = self.table() == Table::F32Digest;
-        let mut verdict = Verdict {
+        let mut verdict = ColumnVerdict {
             column: column.name(),
             conversion: Conversion::find(self.table(), column.name()),
             digest: digests,
@@ -79,7 +79,7 @@ impl Columns {
             if recorded != computed {
                 verdict.mismatches += 1;
                 if verdict.first.len() < KEPT {
-                    verdict.first.push(Mismatch { row, x, recorded, computed });
+                    verdict.first.push(ColumnMismatch { row, x, recorded, computed });
                 }
             }
         };
@@ -105,7 +105,7 @@ impl Columns {
     }
 }
 
-/// The digests of the first `rows` blocks, unless told to stop.
+/// The digests of the first `rows` blocks, unless asked to stop.
 fn digests_of(
     conversion: &Conversion,
     rows: usize,
@@ -130,14 +130,14 @@ fn digests_of(
     (!stopped.into_inner()).then_some(computed)
 }
 
-impl fmt::Display for Verdict<'_> {
+impl fmt::Display for ColumnVerdict<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { column, conversion, digest, rows, mismatches, first } = self;
         let Some(conversion) = conversion else {
             return write!(f, "{column}: skipped, no conversion is known by this name");
         };
         write!(f, "{column}: {rows} rows, {mismatches} mismatches")?;
-        for Mismatch { row, x, recorded, computed } in first {
+        for ColumnMismatch { row, x, recorded, computed } in first {
             if *digest {
                 let last = x + BLOCK - 1;
                 write!(

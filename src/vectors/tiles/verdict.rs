@@ -10,7 +10,7 @@ use crate::gemm::unit::{Coded, Explanation, Model, Unit};
 
 /// A result that differs.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mismatch {
+pub struct TileMismatch {
     /// The tile, row and column, each from 0.
     pub place: [usize; 3],
     /// The tile's kind.
@@ -26,7 +26,7 @@ pub struct Mismatch {
 /// Its text is `N elements, M mismatches` and below it the first mismatch, term by term, with a
 /// width as [`Explanation`] takes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Verdict {
+pub struct TilesVerdict {
     /// The unit that was asked.
     pub unit: Unit,
     /// Results that were compared.
@@ -34,7 +34,7 @@ pub struct Verdict {
     /// How many of them differ.
     pub mismatches: usize,
     /// The first that does.
-    pub first: Option<Mismatch>,
+    pub first: Option<TileMismatch>,
 }
 
 impl Tiles {
@@ -69,10 +69,11 @@ impl Tiles {
     ///
     /// # Errors
     /// As [`unit`](Self::unit).
-    pub fn verify(&self, model: &Model) -> Result<Verdict, Error> {
+    pub fn verify(&self, model: &Model) -> Result<TilesVerdict, Error> {
         let unit = self.unit(model)?;
         let [_, n, k] = self.shape();
-        let mut verdict = Verdict { unit, elements: self.results(), mismatches: 0, first: None };
+        let mut verdict =
+            TilesVerdict { unit, elements: self.results(), mismatches: 0, first: None };
         for tile in 0..self.count() {
             let [a, b, c, d] = self.tile(tile);
             let impossible = |error| Error::new("a tile without whole rows").because(error);
@@ -87,7 +88,7 @@ impl Tiles {
                 verdict.mismatches += 1;
                 if verdict.first.is_none() {
                     let (i, j) = (at / n, at % n);
-                    verdict.first = Some(Mismatch {
+                    verdict.first = Some(TileMismatch {
                         place: [tile, i, j],
                         kind: self.kind(tile),
                         recorded: *recorded,
@@ -100,11 +101,11 @@ impl Tiles {
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for TilesVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { unit, elements, mismatches, first } = self;
         write!(f, "{elements} elements, {mismatches} mismatches")?;
-        let Some(Mismatch { place: [tile, row, column], kind, recorded, explanation }) = first
+        let Some(TileMismatch { place: [tile, row, column], kind, recorded, explanation }) = first
         else {
             return Ok(());
         };

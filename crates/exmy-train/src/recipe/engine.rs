@@ -52,7 +52,7 @@ use crate::nn::stopwatch::{Part, Work, lap};
 use exmy::gemm::f32::{Output, matmul};
 use exmy::gemm::fast::Source;
 use exmy::gemm::{Accumulation, Spec, Sum, gemm};
-use exmy::kept::Kept;
+use exmy::pool::Pooled;
 use exmy::quantizer::{Axis, Quantizer};
 use exmy::random::{Philox, Stream};
 use exmy::round::Rounding;
@@ -258,7 +258,7 @@ impl<'a> Engine<'a> {
     }
 
     /// The hot channels of an operator's forward product, chosen anew where that is due.
-    fn channels(&mut self, site: Site, patch: &Patch, x: Both<'_>, w: Both<'_>) -> Kept<u32> {
+    fn channels(&mut self, site: Site, patch: &Patch, x: Both<'_>, w: Both<'_>) -> Pooled<u32> {
         let known = self.images.memory.hot.get(&site);
         let last = known.map(|hot| hot.step);
         let due = match self.phase.trains() {
@@ -283,13 +283,13 @@ impl<'a> Engine<'a> {
     }
 
     /// The hot channels of an operator that were chosen last.
-    fn chosen(&self, site: Site) -> Kept<u32> {
+    fn chosen(&self, site: Site) -> Pooled<u32> {
         self.images.memory.hot.get(&site).map(|hot| copied(&hot.channels)).unwrap_or_default()
     }
 }
 
-fn copied(channels: &[u32]) -> Kept<u32> {
-    let mut all = Kept::with_room(channels.len());
+fn copied(channels: &[u32]) -> Pooled<u32> {
+    let mut all = Pooled::with_capacity(channels.len());
     all.extend_from_slice(channels);
     all
 }
@@ -391,7 +391,7 @@ impl Products<f32> for Engine<'_> {
             let (g, w) = (g.cols_range(range.clone()), w.rows_range(range.clone()));
             let members = [(site.operator, range.len())];
             let (g_side, w_side) = (Side { tensor: g, ..g_side }, Side { tensor: w, ..w_side });
-            let mut buffers = [g, w].map(|x| Kept::with_room(x.rows() * x.cols()));
+            let mut buffers = [g, w].map(|x| Pooled::with_capacity(x.rows() * x.cols()));
             let [left, right] = &mut buffers;
             let observer = self.observer.take();
             let gq = self.image(layer, &members, &g_side, left);
@@ -417,7 +417,7 @@ impl Products<f32> for Engine<'_> {
         let rounds =
             group.sites().any(|(site, _)| !self.plan.output(step, site, product).is_none());
         let (rows, cols) = (dw.rows(), dw.cols());
-        let mut own = Kept::zeros(if rounds { rows * cols } else { 0 });
+        let mut own = Pooled::zeros(if rounds { rows * cols } else { 0 });
         let mode = if rounds { Output::Overwrite } else { Output::Accumulate };
         let mut target = if rounds { ViewMut::new(&mut own, rows, cols) } else { dw.reborrow() };
         let (mut first, mut start) = (0, 0);
@@ -445,7 +445,8 @@ impl Products<f32> for Engine<'_> {
                 let channels = self.chosen(site);
                 let members = [(operator, width)];
                 let g_side = Side { tensor: g.cols_range(rows.clone()), ..g_side };
-                let mut buffers = [g_side.tensor, x].map(|x| Kept::with_room(x.rows() * x.cols()));
+                let mut buffers =
+                    [g_side.tensor, x].map(|x| Pooled::with_capacity(x.rows() * x.cols()));
                 let [left, right] = &mut buffers;
                 let observer = self.observer.take();
                 let gq = self.image(layer, &members, &g_side, left);
@@ -527,7 +528,7 @@ impl Engine<'_> {
         let random = Philox::new(self.seed, stream.with(count));
         let given = Given { axis: Axis::Cols, random, scale: None, signs: 0, sequence: 0 };
         let rows = values.len() / width;
-        let mut before = Kept::with_room(values.len());
+        let mut before = Pooled::with_capacity(values.len());
         before.extend_from_slice(values);
         let view = View::new(&before, rows, width);
         let out = ViewMut::new(values, rows, width);
@@ -542,7 +543,7 @@ impl Engine<'_> {
         side: &Side<'_>,
         after: View<'_, f32>,
         channels: &[u32],
-    ) -> Kept<f32> {
+    ) -> Pooled<f32> {
         let numbers = self.numbers(site, side.product, side.operand);
         let given =
             self.given(&numbers, site, (side.product, side.operand, side.axis), side.tensor);

@@ -6,8 +6,8 @@ use core::arch::x86_64::*;
 
 use super::super::Side;
 use super::super::panel::{Facts, LANES, Line, PAIR_LINES, WIDE_LINES};
-use super::{Codes, Scales};
-use crate::gemm::turn::x86::square;
+use super::{BlockCodes, Scales};
+use crate::gemm::transpose::x86::square;
 
 /// How bytes become values.
 #[allow(clippy::large_enum_variant, reason = "registers, of which there is one set")]
@@ -21,7 +21,7 @@ enum Values {
 }
 
 /// What is kept in registers while lanes pass by.
-struct Reader {
+struct LaneReader {
     /// Bytes of eight codes, as they lie in memory.
     bytes: usize,
     /// To each group of eight codes, its bytes; groups in the order 0 4 1 5 2 6 3 7, so that
@@ -33,10 +33,10 @@ struct Reader {
     values: Values,
 }
 
-impl Reader {
+impl LaneReader {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-    fn new(codes: &Codes<'_>) -> Self {
+    fn new(codes: &BlockCodes<'_>) -> Self {
         let bits = codes.bits as usize;
         let mut spread = [0_u8; 64];
         let mut shifts = [0_u8; 64];
@@ -134,13 +134,13 @@ fn images(values: __m512i, scale: __m512) -> [__m512i; 2] {
 /// many blocks as `lines` take.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 pub(super) unsafe fn halves(
-    codes: &Codes<'_>,
+    codes: &BlockCodes<'_>,
     rows: &[&[u8]; LANES],
     scales: Scales<'_>,
     side: Side,
     lines: &mut [Line],
 ) -> Option<Facts> {
-    let reader = Reader::new(codes);
+    let reader = LaneReader::new(codes);
     let (magnitude, one) = (_mm512_set1_epi16(0x7FFF), _mm512_set1_epi16(1));
     let zero = _mm512_setzero_si512();
     let (mut lost, mut any, mut least, mut most) = (zero, zero, _mm512_set1_epi16(-1), zero);
@@ -194,13 +194,13 @@ pub(super) unsafe fn halves(
 /// As for [`halves`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 pub(super) unsafe fn singles(
-    codes: &Codes<'_>,
+    codes: &BlockCodes<'_>,
     rows: &[&[u8]; LANES],
     scales: Scales<'_>,
     side: Side,
     lines: &mut [Line],
 ) {
-    let reader = Reader::new(codes);
+    let reader = LaneReader::new(codes);
     let first = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
     let second = _mm512_add_epi32(first, _mm512_set1_epi32(8));
     // Lane by lane the even positions of a block and the odd ones.

@@ -13,13 +13,13 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::super::avx512::transpose;
-use super::super::bf16::Order;
+use super::super::bf16::PairOrder;
 use super::super::panel::{
     BLOCK, Facts, LANES, Line, PAIR_LINES, SLAB, WIDE_LINES, halves, halves_mut, singles_mut,
 };
-use super::{Packed, Side, Slab, for_each, threads, with_room};
-use crate::kept::{emptied, kept};
-use crate::quantizer::{Axis, Quantizer, Rounded};
+use super::{Packed, Side, Slab, for_each, resized, threads};
+use crate::pool::{emptied, per_thread};
+use crate::quantizer::{Axis, Quantizer, RoundedMatrix};
 use crate::random::Philox;
 use crate::simd::{kernel, level_of_products};
 use crate::slice::View;
@@ -44,7 +44,7 @@ enum Together {
 
 /// Several rounded matrices as one.
 struct Whole<'a, 'b> {
-    parts: &'b [Option<Rounded<'a>>],
+    parts: &'b [Option<RoundedMatrix<'a>>],
     together: Together,
     rows: usize,
     cols: usize,
@@ -119,16 +119,16 @@ impl Packed {
     pub fn round(&mut self, sources: &[Source<'_>], transposed: bool, beside: bool) {
         let by_lane = (self.side == Side::Left) != transposed;
         let axis = if by_lane { Axis::Cols } else { Axis::Rows };
-        let mut rooms = kept(|kept| core::mem::take(&mut kept.rooms));
-        rooms.resize(rooms.len().max(sources.len()), Vec::new());
-        self.round_with(&mut rooms, sources, (by_lane, axis), beside);
-        kept(|kept| kept.rooms = rooms);
+        let mut copies = memory(|memory| core::mem::take(&mut memory.copies));
+        copies.resize(copies.len().max(sources.len()), Vec::new());
+        self.round_with(&mut copies, sources, (by_lane, axis), beside);
+        memory(|memory| memory.copies = copies);
     }
 
     #[track_caller]
     fn round_with(
         &mut self,
-        rooms: &mut [Vec<f32>],
+        copies: &mut [Vec<f32>],
         sources: &[Source<'_>],
         (by_lane, axis): (bool, Axis),
         beside: bool,
@@ -136,22 +136,22 @@ impl Packed {
         /// More matrices than a group of linear layers has.
         const FEW: usize = 8;
         let (mut few, mut many) = ([const { None }; FEW], Vec::new());
-        let parts: &mut [Option<Rounded<'_>>] = match sources.len() {
+        let parts: &mut [Option<RoundedMatrix<'_>>] = match sources.len() {
             count @ ..=FEW => &mut few[..count],
             count => {
                 many.resize_with(count, || None);
                 &mut many
             }
         };
-        for ((part, source), room) in parts.iter_mut().zip(sources).zip(rooms) {
+        for ((part, source), copy) in parts.iter_mut().zip(sources).zip(copies) {
             let Source { matrix, quantizer, random } = source;
-            *part = Some(Rounded::new(quantizer, *matrix, axis, *random, room));
+            *part = Some(RoundedMatrix::new(quantizer, *matrix, axis, *random, copy));
         }
         let parts = &*parts;
         let each = || parts.iter().flatten();
         let scaled = each().filter(|part| part.tensor_scale().is_some()).count();
         assert!(parts.len() == 1 || scaled == 0, "tensor scales of several matrices");
-        let tensor_scale = each().next().and_then(Rounded::tensor_scale);
+        let tensor_scale = each().next().and_then(RoundedMatrix::tensor_scale);
         let together = if beside { Together::Beside } else { Together::Below };
         let (mut rows, mut cols, mut step) = (0, 0, 1);
         for (at, part) in each().enumerate() {
@@ -173,15 +173,15 @@ impl Packed {
             first += part.shape().0;
         }
         self.wrong = None;
-        self.order = Order::of(level_of_products());
-        let halves = self.order.filter(|_| each().all(Rounded::seem_halves));
+        self.order = PairOrder::of(level_of_products());
+        let halves = self.order.filter(|_| each().all(RoundedMatrix::seem_halves));
         let whole = Whole { parts, together, rows, cols, step };
         (self.lanes, self.depth) = if by_lane { (rows, cols) } else { (cols, rows) };
         (self.tensor_scale, self.overflows) = (tensor_scale, 0);
         self.block_lines = if halves.is_some() { PAIR_LINES } else { WIDE_LINES };
         let (panels, slabs) = (self.panels(), self.slabs_of_panel());
         let panel_lines = self.blocks() * self.block_lines;
-        with_room(&mut self.lines, panels * panel_lines);
+        resized(&mut self.lines, panels * panel_lines);
         self.slabs.clear();
         self.slabs.resize(panels * slabs, Slab { facts: Facts::WIDE, wide: None });
         if panels * panel_lines == 0 {
@@ -201,7 +201,7 @@ impl Packed {
         let of_panel = self.slabs_of_panel();
         let panel_lines = blocks * self.block_lines;
         let stride = blocks * BLOCK;
-        let lines = with_room(&mut self.lines, rows.div_ceil(LANES) * panel_lines);
+        let lines = resized(&mut self.lines, rows.div_ceil(LANES) * panel_lines);
         let items =
             lines.chunks_mut(group * panel_lines).zip(self.slabs.chunks_mut(group * of_panel));
         for_each(items, |i, (lines, slabs)| {
@@ -252,9 +252,9 @@ impl Packed {
             }
             return;
         }
-        let mut items = emptied(kept(|kept| core::mem::take(&mut kept.items)));
+        let mut items = emptied(memory(|memory| core::mem::take(&mut memory.items)));
         items.resize_with(panels * of_panel, || None);
-        let lines = with_room(&mut self.lines, panels * panel_lines);
+        let lines = resized(&mut self.lines, panels * panel_lines);
         for (panel, (lines, slabs)) in
             lines.chunks_mut(panel_lines).zip(self.slabs.chunks_mut(of_panel)).enumerate()
         {
@@ -270,7 +270,7 @@ impl Packed {
                 work(lines, facts);
             });
         });
-        kept(|kept| kept.items = emptied(items));
+        memory(|memory| memory.items = emptied(items));
     }
 }
 
@@ -280,7 +280,7 @@ struct Maker<'a> {
     side: Side,
     by_lane: bool,
     /// As bfloat16 numbers, in which order.
-    halves: Option<Order>,
+    halves: Option<PairOrder>,
 }
 
 impl Maker<'_> {
@@ -406,13 +406,13 @@ kernel! {
     }
 }
 
-/// Memory of a thread, whatever it holds: kept from call to call, as fresh memory is cleared twice, by
-/// the system and by its owner.
+/// Memory of a thread that serves call after call, as fresh memory is cleared twice, by the system and
+/// by its owner.
 #[derive(Default)]
-struct Kept {
+struct Memory {
     scratch: Vec<f32>,
     /// Whole matrices, where something comes before a scale that depends on all of one.
-    rooms: Vec<Vec<f32>>,
+    copies: Vec<Vec<f32>>,
     /// An empty list.
     items: Items<'static>,
 }
@@ -420,16 +420,16 @@ struct Kept {
 /// The slabs of panels, slab by slab, as several threads make them.
 type Items<'a> = Vec<Option<(&'a mut [Line], &'a mut Slab)>>;
 
-kept!(fn kept(Kept));
+per_thread!(fn memory(Memory));
 
 /// Hands `work` that many numbers.
 fn with_scratch<R>(len: usize, work: impl FnOnce(&mut [f32]) -> R) -> R {
-    let mut scratch = kept(|kept| core::mem::take(&mut kept.scratch));
+    let mut scratch = memory(|memory| core::mem::take(&mut memory.scratch));
     if scratch.len() < len {
         scratch.resize(len, 0.0);
     }
     let result = work(&mut scratch[..len]);
-    kept(|kept| kept.scratch = scratch);
+    memory(|memory| memory.scratch = scratch);
     result
 }
 
@@ -501,17 +501,19 @@ mod tests {
         a: &[f32],
         b: &[f32],
     ) {
-        for turned in [[false, false], [false, true], [true, false]] {
-            let shape = |turned, rows, cols| if turned { (cols, rows) } else { (rows, cols) };
-            let ((ar, ac), (br, bc)) = (shape(turned[0], m, k), shape(turned[1], k, n));
+        for transposed in [[false, false], [false, true], [true, false]] {
+            let shape =
+                |transposed, rows, cols| if transposed { (cols, rows) } else { (rows, cols) };
+            let ((ar, ac), (br, bc)) = (shape(transposed[0], m, k), shape(transposed[1], k, n));
             let (a, b) = (View::new(a, ar, ac), View::new(b, br, bc));
             let axis = |by_lane| if by_lane { Axis::Cols } else { Axis::Rows };
             let tensor = |x, by_lane| quantizer.quantize(x, axis(by_lane), RANDOM).unwrap();
-            let (ta, tb) = (tensor(a, !turned[0]), tensor(b, turned[1]));
-            let operands = [(&ta, turned[0]), (&tb, turned[1])].map(|(tensor, turned)| {
-                let operand = Operand::from(tensor);
-                if turned { operand.t() } else { operand }
-            });
+            let (ta, tb) = (tensor(a, !transposed[0]), tensor(b, transposed[1]));
+            let operands =
+                [(&ta, transposed[0]), (&tb, transposed[1])].map(|(tensor, transposed)| {
+                    let operand = Operand::from(tensor);
+                    if transposed { operand.t() } else { operand }
+                });
             let mut expected = vec![0.0; m * n];
             let [left, right] = &operands;
             let with = Scaling::OVERWRITE;
@@ -521,13 +523,17 @@ mod tests {
                 let report = with_level(level, || {
                     let source = |matrix| Source { matrix, quantizer: *quantizer, random: RANDOM };
                     let [mut pa, mut pb] = [Side::Left, Side::Right].map(Packed::nothing);
-                    pa.round(&[source(a)], turned[0], false);
-                    pb.round(&[source(b)], turned[1], false);
+                    pa.round(&[source(a)], transposed[0], false);
+                    pb.round(&[source(b)], transposed[1], false);
                     multiply(&pa, &pb, ViewMut::new(&mut got, m, n), with).unwrap()
                 });
-                assert_eq!(report.without_bf16 == 0, Order::of(level).is_some(), "{text}, {level}");
+                assert_eq!(
+                    report.without_bf16 == 0,
+                    PairOrder::of(level).is_some(),
+                    "{text}, {level}"
+                );
                 let same = expected.iter().zip(&got).all(|(a, b)| a.to_bits() == b.to_bits());
-                assert!(same, "{text}, turned {turned:?}, {level}");
+                assert!(same, "{text}, transposed {transposed:?}, {level}");
             }
         }
     }
@@ -536,16 +542,16 @@ mod tests {
     #[test]
     fn nothing_is_packed_of_nothing() {
         for (rows, cols) in [(0, 64), (64, 0), (0, 0)] {
-            for (turned, threads) in [(false, 1), (false, 2), (true, 1), (true, 2)] {
+            for (transposed, threads) in [(false, 1), (false, 2), (true, 1), (true, 2)] {
                 let pack = || {
                     let matrix = View::new(&[], rows, cols);
                     let source = Source { matrix, quantizer: Quantizer::NONE, random: RANDOM };
                     let mut packed = Packed::nothing(Side::Left);
-                    packed.round(&[source], turned, false);
+                    packed.round(&[source], transposed, false);
                     (packed.lanes(), packed.depth())
                 };
                 let found = crate::parallel::with_threads(threads, pack).unwrap();
-                assert_eq!(found, if turned { (cols, rows) } else { (rows, cols) });
+                assert_eq!(found, if transposed { (cols, rows) } else { (rows, cols) });
             }
         }
     }

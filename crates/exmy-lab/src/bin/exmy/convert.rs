@@ -5,7 +5,7 @@ use clap::Args;
 use exmy::error::Result;
 use exmy::format::Format;
 use exmy::round::{Flush, Overflow, Profile, Rounding, Rules, Tininess};
-use exmy::vectors::convert::{Options, Random, convert};
+use exmy::vectors::convert::{ConvertOptions, RandomSource, convert};
 use std::cell::RefCell;
 use std::io::{stdin, stdout};
 
@@ -84,14 +84,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         ..rules
     };
     let random = match (arguments.random_column, rules.rounding) {
-        (true, Rounding::Stochastic { .. }) => Random::Column,
+        (true, Rounding::Stochastic { .. }) => RandomSource::Column,
         (true, mode) => {
             return Err(exmy::error::Error::new(format!("{mode} takes no random bits"))
                 .hint("--random-column belongs to a stochastic mode, for example --round sr8"));
         }
-        (false, _) => Random::Seed(arguments.seed),
+        (false, _) => RandomSource::Seed(arguments.seed),
     };
-    let options = Options {
+    let options = ConvertOptions {
         from: arguments.from,
         to: arguments.to,
         rules,
@@ -102,7 +102,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let bits = counted(options.from.bits().into(), "bit");
     let digits = counted(options.from.bits().div_ceil(4).into(), "digit");
     let mut expected = format!("one code of {} ({bits}, {digits})", options.from);
-    if random == Random::Column {
+    if random == RandomSource::Column {
         expected += &format!(" and the random integer of {}", rules.rounding);
     }
     remark_on(arguments.profile, &[options.from, options.to]);

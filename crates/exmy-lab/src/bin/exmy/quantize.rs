@@ -5,11 +5,13 @@ use crate::settings::{Work, no_stream, quiet_pipe};
 use crate::stop::Stop;
 use clap::{Args, ValueEnum};
 use exmy::block::scale::ScaleRule;
-use exmy::block::{Profile, Statistics};
+use exmy::block::{BlockProfile, Statistics};
 use exmy::error::{Error, Result};
 use exmy::quantizer::{Quantizer, Target};
 use exmy::round::{Overflow, Rounding};
-use exmy::safetensors::{self, Dtype, Fate, FileLayout, Glob, Options, Output, Report};
+use exmy::safetensors::{
+    self, Dtype, FileLayout, FileReport, Glob, Output, QuantizeOptions, TensorOutcome,
+};
 use exmy::shown::printable_path;
 use exmy_lab::runner::find_run;
 use indicatif::HumanBytes;
@@ -79,7 +81,7 @@ pub(crate) struct Arguments {
     /// Whose block scales, in every detail: ocp microxcaling microxcaling-torch torchao torchao-0.18
     /// te te-2.13 ... [default: ocp]
     #[arg(long, value_name = "P")]
-    profile: Option<Profile>,
+    profile: Option<BlockProfile>,
     /// What becomes of elements out of range: sat-none sat-finite sat-propagate to-nan to-inf onnx
     /// [default: sat-finite; sat-none in formats with infinities]
     #[arg(long, value_name = "O")]
@@ -149,7 +151,7 @@ impl Type {
 
 impl Arguments {
     /// What the options say; `None` if only values are to be written.
-    fn options(&self) -> Result<Option<Options>> {
+    fn options(&self) -> Result<Option<QuantizeOptions>> {
         let Some(to) = self.to else {
             return self.alone().map_or(Ok(None), Err);
         };
@@ -163,14 +165,14 @@ impl Arguments {
             None => Output::Codes,
             Some(dtype) => Output::Values(dtype.map(Type::dtype)),
         };
-        Ok(Some(Options {
+        Ok(Some(QuantizeOptions {
             axis: self.axis.unwrap_or(-1),
             include: self.include.clone(),
             exclude: self.exclude.clone(),
             layout: self.layout.unwrap_or_default(),
             seed: self.seed.unwrap_or(1),
             output,
-            ..Options::new(quantizer)
+            ..QuantizeOptions::new(quantizer)
         }))
     }
 
@@ -196,7 +198,7 @@ impl Arguments {
         };
         let mut quantizer = to;
         if let Some(profile) = self.profile {
-            let is = blocks("--profile", &profile)?.profile != Profile::Ocp;
+            let is = blocks("--profile", &profile)?.profile != BlockProfile::Ocp;
             said(is, "--profile", &profile, "block profiles")?;
             quantizer = quantizer.with_profile(profile);
         }
@@ -357,7 +359,7 @@ fn unreadable(path: &Path) -> Result<Option<String>> {
 }
 
 /// The table of a report, and what went wrong with numbers that were none.
-fn rows(report: &Report) -> String {
+fn rows(report: &FileReport) -> String {
     let headings =
         ["tensor", "shape", "type", "SQNR dB", "max error", "saturated", "flushed", "lost", "bits"];
     let mut lines = Vec::new();
@@ -365,9 +367,9 @@ fn rows(report: &Report) -> String {
     for row in &report.rows {
         let mut cells = vec![shape(&row.shape), row.dtype.to_string()];
         let mut remark = String::new();
-        match &row.fate {
-            Fate::Kept(kept) => remark = format!("kept: {kept}"),
-            Fate::Decoded { quantizer, overflowed } => {
+        match &row.outcome {
+            TensorOutcome::Copied(kept) => remark = format!("kept: {kept}"),
+            TensorOutcome::Decoded { quantizer, overflowed } => {
                 (cells[1], remark) = (quantizer.to_string(), "values written".into());
                 if quantizer.rotation.is_some() {
                     remark += ", still rotated";
@@ -376,7 +378,7 @@ fn rows(report: &Report) -> String {
                     remark += &format!(", {overflowed} of them infinite: beyond the type written");
                 }
             }
-            Fate::Quantized { statistics, bits, overflowed } => {
+            TensorOutcome::Quantized { statistics, bits, overflowed } => {
                 cells.extend(figures(statistics, *bits));
                 let name = shown(&row.name);
                 if statistics.lost > 0 {

@@ -4,8 +4,8 @@ use crate::settings::{Options, quiet_pipe, remark_on_function};
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::round::Profile;
-use exmy::vectors::cases::{Cases, Level, Request, Style, write};
-use exmy::vectors::function::Function;
+use exmy::vectors::cases::{Cases, Request, Style, TestLevel, write};
+use exmy::vectors::function::TestFunction;
 use std::io::stdout;
 
 /// Print test cases of arithmetic with their results and flags
@@ -27,7 +27,7 @@ use std::io::stdout;
 pub(crate) struct Arguments {
     /// What is computed: f16_add, e4m3_mulAdd_to_f32, f32_to_i32, ...; `exmy verify --help` explains the
     /// names
-    function: Function,
+    function: TestFunction,
     #[command(flatten)]
     options: Options,
     /// 1: few special significands and exponents; 2: walking ones and zeros, runs, more exponents
@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     }
     let evaluator = arguments.function.evaluator(&arguments.options.settings(Profile::Ieee))?;
     let request = Request {
-        level: if arguments.level == 1 { Level::One } else { Level::Two },
+        level: if arguments.level == 1 { TestLevel::One } else { TestLevel::Two },
         exhaustive: arguments.exhaustive,
         seed: arguments.seed,
         count: arguments.count,

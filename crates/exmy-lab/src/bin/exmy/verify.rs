@@ -6,7 +6,7 @@ use crate::settings::{
 use clap::Args;
 use exmy::error::Result;
 use exmy::round::Profile;
-use exmy::vectors::function::Function;
+use exmy::vectors::function::TestFunction;
 use exmy::vectors::testfloat::{Finding, Strictness, verify};
 use std::cell::RefCell;
 use std::io::{BufWriter, Write, stdin, stdout};
@@ -36,7 +36,7 @@ use std::ops::ControlFlow;
 #[command(after_long_help = crate::operations::list())]
 pub(crate) struct Arguments {
     /// What was computed: f16_add, e4m3_mulAdd_to_f32, f32_to_i32, ...
-    function: Function,
+    function: TestFunction,
     #[command(flatten)]
     options: Options,
     /// Wrong cases to show; all are counted, and malformed lines are always shown

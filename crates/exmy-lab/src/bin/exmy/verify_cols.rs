@@ -5,7 +5,7 @@ use crate::{inputs, show};
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
-use exmy::vectors::columns::{Columns, Conversion, Table, Verdict};
+use exmy::vectors::columns::{ColumnVerdict, Columns, Conversion, Table};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -122,7 +122,7 @@ fn verify(path: &Path, quiet: bool, stop: &Stop) -> Result<Outcome> {
     Ok(Outcome::Done { mismatches })
 }
 
-fn line(verdict: &Verdict<'_>) -> String {
+fn line(verdict: &ColumnVerdict<'_>) -> String {
     format!("{verdict}\n")
 }
 

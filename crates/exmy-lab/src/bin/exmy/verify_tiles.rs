@@ -8,7 +8,7 @@ use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::gemm::unit::{Model, Preset};
 use exmy::shown::printable_path;
-use exmy::vectors::tiles::{Tiles, Verdict, model_of};
+use exmy::vectors::tiles::{Tiles, TilesVerdict, model_of};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     Ok(code)
 }
 
-fn verify(path: &Path, model: Option<&Model>) -> Result<Verdict> {
+fn verify(path: &Path, model: Option<&Model>) -> Result<TilesVerdict> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let from_name = || {
         model_of(&name).ok_or_else(|| {
@@ -108,7 +108,7 @@ fn verify(path: &Path, model: Option<&Model>) -> Result<Verdict> {
     tiles.verify(&model).map_err(failed)
 }
 
-fn line(path: &Path, verdict: &Verdict) -> String {
+fn line(path: &Path, verdict: &TilesVerdict) -> String {
     match width() {
         Some(width) => format!("{}: {verdict:width$}\n", printable_path(path)),
         None => format!("{}: {verdict}\n", printable_path(path)),

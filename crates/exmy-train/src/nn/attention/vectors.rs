@@ -5,7 +5,7 @@
 
 use super::causal::Rows;
 use crate::nn::real::{LANES, Real};
-use exmy::gemm::f32::{Columns, End, has_vectors};
+use exmy::gemm::f32::{End, PackedColumns, has_vectors};
 
 /// Rows of a panel.
 const PANEL: usize = 8;
@@ -31,7 +31,7 @@ pub(super) fn scores<T: Real>(
     if !has_vectors() {
         return false;
     }
-    let columns = Columns::pack_transposed(b.data, b.stride, (hd, n), packed);
+    let columns = PackedColumns::pack_transposed(b.data, b.stride, (hd, n), packed);
     for i in (0..n).step_by(PANEL) {
         let rows = PANEL.min(n - i);
         let width = (i + rows).next_multiple_of(LANES).min(n);
@@ -56,7 +56,7 @@ pub(super) fn lower<T: Real>(
     if !has_vectors() {
         return false;
     }
-    let columns = Columns::pack(x.data, x.stride, (n, hd), packed);
+    let columns = PackedColumns::pack(x.data, x.stride, (n, hd), packed);
     let size = (hd, hd);
     for i in (0..n).step_by(PANEL) {
         let rows = PANEL.min(n - i);
@@ -86,7 +86,7 @@ pub(super) fn lower_transposed<T: Real>(
     if !has_vectors() {
         return false;
     }
-    let columns = Columns::pack(x.data, x.stride, (n, hd), packed);
+    let columns = PackedColumns::pack(x.data, x.stride, (n, hd), packed);
     let size = (hd, hd);
     for j in (0..n).step_by(PANEL) {
         let rows = PANEL.min(n - j);

@@ -11,7 +11,7 @@ use crate::nn::site::{Operand, Operator, Place, Product, Vector};
 use crate::recipe::numbers::{Numbers, Prior};
 use crate::recipe::rule::{self, Rule, Selector, Subject};
 use exmy::block::scale::ScaleRule;
-use exmy::block::{BlockFormat, Profile, Shape};
+use exmy::block::{BlockFormat, BlockProfile, Shape};
 use exmy::format::Format;
 use exmy::quantizer::Cast;
 use exmy::quantizer::Quantizer;
@@ -59,7 +59,7 @@ pub(super) fn rules(elements: &str, options: &mut Options<'_>) -> Result<Vec<Rul
         ("bf16", _) => Ok(bf16),
         ("fp32", _) => Ok(Numbers::NONE),
         (_, Some(element)) => {
-            let (shape, profile) = (Shape::Along(block), Profile::Microxcaling);
+            let (shape, profile) = (Shape::Along(block), BlockProfile::Microxcaling);
             let format =
                 BlockFormat { shape, rule: scale_rule, profile, ..BlockFormat::mx(element) };
             let quantizer = Quantizer::new(format.into()).with_rounding(rounding).after(first);

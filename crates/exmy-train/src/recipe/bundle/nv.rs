@@ -16,7 +16,7 @@ use crate::recipe::numbers::Numbers;
 use crate::recipe::rule::{self, Layers, Rule, Selector, Subject, Value};
 use exmy::block::hadamard::{Hadamard, Signs};
 use exmy::block::scale::{FourOverSix, ScaleRule};
-use exmy::block::{BlockFormat, Profile, Shape};
+use exmy::block::{BlockFormat, BlockProfile, Shape};
 use exmy::format::Format;
 use exmy::quantizer::Cast;
 use exmy::quantizer::Quantizer;
@@ -79,7 +79,7 @@ impl Operands {
             (Blocks::Mxfp4, _) => {
                 (32, BlockFormat { rule: ScaleRule::RCeil, ..BlockFormat::MXFP4 })
             }
-            (_, "v1") => (16, BlockFormat { profile: Profile::Te213, ..BlockFormat::NVFP4 }),
+            (_, "v1") => (16, BlockFormat { profile: BlockProfile::Te213, ..BlockFormat::NVFP4 }),
             _ => (16, BlockFormat::NVFP4),
         };
         let shapes = match nvfp4 {
@@ -138,7 +138,7 @@ impl Operands {
         if four {
             // It came with the second order of operations.
             format.rule = ScaleRule::FourOverSix(FourOverSix::DEFAULT);
-            format.profile = Profile::Ocp;
+            format.profile = BlockProfile::Ocp;
         }
         let mut quantizer = Quantizer::new(format.into()).after(Cast::new(Format::BF16));
         if rotated {

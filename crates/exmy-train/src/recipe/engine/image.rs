@@ -2,7 +2,7 @@
 
 use crate::recipe::numbers::{Numbers, Prior};
 use crate::recipe::{bump, mask};
-use exmy::kept::Kept;
+use exmy::pool::Pooled;
 use exmy::quantizer::{Axis, Quantizer, Target};
 use exmy::random::{Philox, Stream};
 use exmy::slice::{View, ViewMut};
@@ -90,11 +90,11 @@ pub(super) fn image(
 }
 
 /// The tensor just before its last rounding: rounded first, rotated, in the coordinates of its image.
-pub(super) fn before(numbers: &Numbers, x: View<'_, f32>, given: Given) -> Kept<f32> {
+pub(super) fn before(numbers: &Numbers, x: View<'_, f32>, given: Given) -> Pooled<f32> {
     let last = Quantizer { target: Target::None, ..numbers.quantizer };
     let numbers = Numbers { quantizer: last, window: 0, by_position: false, ..*numbers };
     let (rows, cols) = (x.rows(), x.cols());
-    let mut values = Kept::zeros(rows * cols);
+    let mut values = Pooled::zeros(rows * cols);
     let given = Given { scale: None, ..given };
     image(&numbers, x, given, &mut Vec::new(), ViewMut::new(&mut values, rows, cols));
     values
@@ -112,8 +112,8 @@ pub(super) fn copy(x: View<'_, f32>, to: &mut Vec<f32>) {
 }
 
 /// `x` with zeros behind its rows and columns.
-pub(super) fn padded(x: View<'_, f32>, rows: usize, cols: usize) -> Kept<f32> {
-    let mut values = Kept::zeros(rows * cols);
+pub(super) fn padded(x: View<'_, f32>, rows: usize, cols: usize) -> Pooled<f32> {
+    let mut values = Pooled::zeros(rows * cols);
     for (i, row) in values.chunks_mut(cols.max(1)).take(x.rows()).enumerate() {
         match x.row(i) {
             Some(from) => row[..from.len()].copy_from_slice(from),

@@ -10,7 +10,7 @@ use crate::nn::site::{Operand, Operator, Product, Site};
 use crate::recipe::numbers::Numbers;
 use exmy::block::Shape;
 use exmy::gemm::f32::Output;
-use exmy::kept::Kept;
+use exmy::pool::Pooled;
 use exmy::quantizer::{Axis, Target};
 use exmy::slice::{Converter, View, ViewMut};
 use std::ops::Range;
@@ -56,11 +56,11 @@ impl Engine<'_> {
         let is_up = |(site, _): &(Site, Range<usize>)| site.operator == Operator::Up;
         let parts = || group.sites().filter(is_up).chain(group.sites().filter(|part| !is_up(part)));
         let ranges = || parts().map(|(_, range)| range);
-        let mut gradient = Kept::with_room(tokens * outputs);
+        let mut gradient = Pooled::with_capacity(tokens * outputs);
         for i in 0..tokens {
             gradient.extend(ranges().flatten().map(|j| g.at(i, j)));
         }
-        let mut weight = Kept::with_room(outputs * inputs);
+        let mut weight = Pooled::with_capacity(outputs * inputs);
         for i in ranges().flatten() {
             weight.extend((0..inputs).map(|j| w.at(i, j)));
         }

@@ -4,7 +4,7 @@ use crate::recipe::hot::{Patch, Residual, Terms};
 use crate::recipe::numbers::Numbers;
 use exmy::block::BlockFormat;
 use exmy::gemm::f32::{Output, matmul};
-use exmy::kept::Kept;
+use exmy::pool::Pooled;
 use exmy::quantizer::{Axis, Quantizer, Target};
 use exmy::random::{Philox, Stream};
 use exmy::slice::{View, ViewMut};
@@ -18,8 +18,8 @@ pub(super) struct Both<'a> {
 }
 
 /// Some columns of a matrix, row-major.
-pub(super) fn columns(x: View<'_, f32>, channels: &[u32]) -> Kept<f32> {
-    let mut all = Kept::with_room(x.rows() * channels.len());
+pub(super) fn columns(x: View<'_, f32>, channels: &[u32]) -> Pooled<f32> {
+    let mut all = Pooled::with_capacity(x.rows() * channels.len());
     for i in 0..x.rows() {
         all.extend(channels.iter().map(|&j| x.at(i, j as usize)));
     }
@@ -27,7 +27,7 @@ pub(super) fn columns(x: View<'_, f32>, channels: &[u32]) -> Kept<f32> {
 }
 
 /// What rounding took from some columns.
-pub(super) fn residual(operand: Both<'_>, channels: &[u32]) -> Kept<f32> {
+pub(super) fn residual(operand: Both<'_>, channels: &[u32]) -> Pooled<f32> {
     let (mut before, after) = (columns(operand.before, channels), columns(operand.after, channels));
     before.iter_mut().zip(after.iter()).for_each(|(before, after)| *before -= after);
     before
@@ -46,7 +46,7 @@ fn largest(operand: Both<'_>) -> f32 {
 /// Rounds columns of an operand to the numbers of a residual, along their rows. `tensor` is the operand's
 /// largest magnitude, which its tensor scale is of.
 pub(super) fn round(
-    values: &mut Kept<f32>,
+    values: &mut Pooled<f32>,
     rows: usize,
     to: Residual,
     operand: &Numbers,
@@ -70,20 +70,20 @@ pub(super) fn round(
     // A row of its own blocks behind the others gives the tensor the operand's largest magnitude.
     let place = rows.next_multiple_of(256);
     let all = if scaled { place + 1 } else { rows };
-    let mut whole = Kept::zeros(all * cols);
+    let mut whole = Pooled::zeros(all * cols);
     whole[..rows * cols].copy_from_slice(values);
     if all > rows {
         whole[place * cols] = tensor;
     }
-    let mut image = Kept::zeros(all * cols);
+    let mut image = Pooled::zeros(all * cols);
     let view = View::new(&whole, all, cols);
     quantizer.image_into(view, Axis::Cols, random, ViewMut::new(&mut image, all, cols));
     values.copy_from_slice(&image[..rows * cols]);
 }
 
 /// Rows of each part, side by side.
-fn beside(parts: &[&[f32]], rows: usize, k: usize) -> Kept<f32> {
-    let mut all = Kept::with_room(rows * k * parts.len());
+fn beside(parts: &[&[f32]], rows: usize, k: usize) -> Pooled<f32> {
+    let mut all = Pooled::with_capacity(rows * k * parts.len());
     for i in 0..rows {
         parts.iter().for_each(|part| all.extend_from_slice(&part[i * k..(i + 1) * k]));
     }
@@ -110,8 +110,8 @@ fn widen<'b>(buffer: &'b mut Vec<f32>, cols: usize, parts: &[&[f32]], k: usize) 
 /// What is multiplied beside the images: residuals and images of the patch's channels.
 pub(super) struct Parts {
     k: usize,
-    residuals: [Kept<f32>; 2],
-    images: [Kept<f32>; 2],
+    residuals: [Pooled<f32>; 2],
+    images: [Pooled<f32>; 2],
 }
 
 impl Parts {
@@ -194,7 +194,7 @@ pub(super) fn add_columns(
     if k == 0 {
         return;
     }
-    let mut patch = Kept::zeros(rows * k);
+    let mut patch = Pooled::zeros(rows * k);
     matmul(a, b, ViewMut::new(&mut patch, rows, k), Output::Overwrite);
     let stride = out.row_stride();
     let data = out.data_mut();

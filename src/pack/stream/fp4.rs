@@ -4,18 +4,18 @@
 //! their low byte, and unpacking the way back. The compiler vectorizes both; with the check of the
 //! codes in the same loop it does not do well, so x86-64 has a hand-written kernel for packing.
 
-use super::{Chunk, Packed};
+use super::{CodeInteger, PackedCount};
 use crate::simd::kernel;
 
 /// Packs all groups.
-pub(super) fn pack(codes: &[u8], bytes: &mut [u8]) -> Packed {
+pub(super) fn pack(codes: &[u8], bytes: &mut [u8]) -> PackedCount {
     #[cfg(all(target_arch = "x86_64", feature = "std"))]
     let done = super::x86::pack_fours(codes, bytes);
     #[cfg(not(all(target_arch = "x86_64", feature = "std")))]
-    let done = Packed { codes: 0, any: 0 };
+    let done = PackedCount { codes: 0, any: 0 };
     let rest = &codes[done.codes..];
     pack_pairs(rest, &mut bytes[done.codes / 2..]);
-    Packed { codes: codes.len() / 8 * 8, any: done.any | u8::any(rest) }
+    PackedCount { codes: codes.len() / 8 * 8, any: done.any | u8::any(rest) }
 }
 
 kernel! {

@@ -8,7 +8,7 @@ use crate::simd::kernel;
 use core::marker::PhantomData;
 
 /// Where codes and figures go.
-pub(crate) struct Noted<'a, M, C> {
+pub(crate) struct CodesAndStatistics<'a, M, C> {
     /// A code an element.
     pub(crate) codes: &'a mut [C],
     /// Counts and maxima.
@@ -23,7 +23,7 @@ pub(crate) struct Noted<'a, M, C> {
 kernel! {
     /// As [`pass`](super::pass) for codes. `limits` are the largest magnitudes that blocks can
     /// express, as many as there are scales.
-    pub(crate) fn noted<'a, T: Notes>(
+    pub(crate) fn codes_and_statistics<'a, T: Pieces>(
         places: &'a Places,
         of: Elements<'a>,
         limits: &'a [f32],
@@ -59,8 +59,8 @@ fn one(of: &Elements<'_>, limits: &[f32], block: usize) -> [[f32; LANES]; 3] {
     [[of.factors[block]; LANES], [of.scales[block]; LANES], [limits[block]; LANES]]
 }
 
-/// What [`noted`] writes to; [`Noted`] alone.
-pub(crate) trait Notes {
+/// What [`codes_and_statistics`] writes to; [`CodesAndStatistics`] alone.
+pub(crate) trait Pieces {
     /// Goes over all pieces. `numbers` are factors, scales and limits of the elements from one on, a
     /// multiple of [`LANES`].
     fn pieces(
@@ -71,7 +71,7 @@ pub(crate) trait Notes {
     );
 }
 
-impl<M: Mode, C: Bits> Notes for Noted<'_, M, C> {
+impl<M: Mode, C: Bits> Pieces for CodesAndStatistics<'_, M, C> {
     #[inline(always)]
     fn pieces(
         &mut self,

@@ -1,16 +1,16 @@
-//! The walk over a chunk of a matrix: stretches of bands of blocks, twice each.
+//! The walk over a chunk of a matrix: tiles of bands of blocks, twice each.
 
 use core::ops::Range;
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::numbers::Finder;
-use super::own::Stretch;
-use super::{Blocks, Numbers, Part, STRETCH};
+use super::own::Tile;
+use super::scales::Finder;
+use super::{Blocks, Part, PerBlock, TILE_COLS};
 use crate::block::kernel;
 use crate::block::scale::TensorFactors;
-use crate::kept::Kept;
+use crate::pool::Pooled;
 use crate::random::Philox;
 use crate::slice::memory::{self, Traffic};
 use crate::slice::{View, words_into};
@@ -21,12 +21,12 @@ pub(crate) const CHUNK: usize = 1 << 15;
 /// Elements that are asked for while as many before them are read.
 const AHEAD: usize = 512;
 
-/// Rows in and out of the walk.
-pub(crate) trait Sheet {
+/// The rows that a walk reads and writes.
+pub(crate) trait WalkedRows {
     /// Columns of row `i` as they are before the walk wrote any of them.
     fn input(&self, i: usize, range: Range<usize>) -> &[f32];
 
-    /// Writes what becomes of these columns, at most [`STRETCH`].
+    /// Writes what becomes of these columns, at most [`TILE_COLS`].
     fn write(&mut self, blocks: &Blocks<'_>, part: &Part<'_>, i: usize, range: Range<usize>);
 
     /// The scales of a band's blocks from block `first` on.
@@ -51,46 +51,47 @@ impl Blocks<'_> {
         chunk: Chunk,
         of: &TensorFactors,
         random: Philox,
-        sheet: &mut impl Sheet,
+        walked: &mut impl WalkedRows,
     ) {
         let (band, width) = self.side;
-        let stretch = self.stretch().min(chunk.cols.next_multiple_of(width));
-        let mut numbers = Numbers::with_room(stretch.div_ceil(width));
-        let mut words = Kept::zeros(if self.is_stochastic() { stretch.min(STRETCH) } else { 0 });
+        let tile_cols = self.tile_cols().min(chunk.cols.next_multiple_of(width));
+        let mut per_block = PerBlock::with_capacity(tile_cols.div_ceil(width));
+        let mut words =
+            Pooled::zeros(if self.is_stochastic() { tile_cols.min(TILE_COLS) } else { 0 });
         // Blocks of a width the passes do not take get a number an element.
-        let spread = width != 1 && width != stretch && !width.is_multiple_of(16);
-        let mut spreads = [(); 3].map(|()| Kept::zeros(if spread { stretch } else { 0 }));
+        let spread = width != 1 && width != tile_cols && !width.is_multiple_of(16);
+        let mut spreads = [(); 3].map(|()| Pooled::zeros(if spread { tile_cols } else { 0 }));
         for (b, i0) in (0..chunk.rows).step_by(band).enumerate() {
             let rows = i0..(i0 + band).min(chunk.rows);
-            for j0 in (0..chunk.cols).step_by(stretch) {
-                let end = (j0 + stretch).min(chunk.cols);
+            for j0 in (0..chunk.cols).step_by(tile_cols) {
+                let end = (j0 + tile_cols).min(chunk.cols);
                 let count = (end - j0).div_ceil(width);
-                numbers.reset(count);
-                let at = Stretch { rows: rows.clone(), cols: j0..end };
+                per_block.reset(count);
+                let at = Tile { rows: rows.clone(), cols: j0..end };
                 match (&self.known, &self.finder) {
-                    (Some(known), _) if known.len() == 1 => numbers.amax.fill(known[0]),
+                    (Some(known), _) if known.len() == 1 => per_block.amax.fill(known[0]),
                     (Some(known), _) => {
-                        numbers.amax.copy_from_slice(&known[j0 / width..][..count]);
+                        per_block.amax.copy_from_slice(&known[j0 / width..][..count]);
                     }
-                    (_, Finder::Own(own)) => self.ask(own, sheet, &at, &mut numbers),
+                    (_, Finder::Own(own)) => self.ask(own, walked, &at, &mut per_block),
                     _ => {
                         for i in rows.clone() {
-                            kernel::fold(width, sheet.input(i, j0..end), &mut numbers.amax);
+                            kernel::fold(width, walked.input(i, j0..end), &mut per_block.amax);
                         }
-                        self.largest_finite(sheet, &at, &mut numbers);
+                        self.largest_finite(walked, &at, &mut per_block);
                     }
                 }
                 if let Finder::Four { by } = &self.finder {
                     let by = (*by, &self.scale);
-                    self.choose(by, sheet, (chunk, &at), of, random, &mut numbers);
+                    self.choose(by, walked, (chunk, &at), of, random, &mut per_block);
                 } else {
-                    self.finder.find(self.format, &self.scale, of, &mut numbers);
+                    self.finder.find(self.format, &self.scale, of, &mut per_block);
                 }
-                sheet.scales(b, j0 / width, &numbers.scales);
-                let (mut factors, mut scales) = (&numbers.factors[..], &numbers.scales[..]);
-                let (mut images, decode) = (numbers.images(), numbers.last(of));
+                walked.scales(b, j0 / width, &per_block.scales);
+                let (mut factors, mut scales) = (&per_block.factors[..], &per_block.scales[..]);
+                let (mut images, decode) = (per_block.images(), per_block.last(of));
                 // A lone block has one number, whatever its width.
-                let mut width = if count == 1 { STRETCH } else { width };
+                let mut width = if count == 1 { TILE_COLS } else { width };
                 if spread && count > 1 {
                     for (spread, numbers) in spreads.iter_mut().zip([factors, scales, images]) {
                         kernel::spread(width, numbers, &mut spread[..end - j0]);
@@ -99,9 +100,9 @@ impl Blocks<'_> {
                     width = 1;
                 }
                 for i in rows.clone() {
-                    // More than one piece only if the stretch is one wide block.
-                    for j in (j0..end).step_by(STRETCH) {
-                        let range = j..(j + STRETCH).min(end);
+                    // More than one piece only if the tile is one wide block.
+                    for j in (j0..end).step_by(TILE_COLS) {
+                        let range = j..(j + TILE_COLS).min(end);
                         let words = if self.is_stochastic() {
                             let words = &mut words[..range.len()];
                             words_into(random, chunk.first + (i * chunk.cols + j) as u64, words);
@@ -110,7 +111,7 @@ impl Blocks<'_> {
                             &[]
                         };
                         let part = Part { width, factors, scales, images, decode, words, of };
-                        sheet.write(self, &part, i, range);
+                        walked.write(self, &part, i, range);
                     }
                 }
             }
@@ -175,7 +176,7 @@ pub(super) fn maxima(x: View<'_, f32>, width: usize) -> Vec<u32> {
     if count <= 1 {
         return vec![largest_in(x); count];
     }
-    // Few enough that their maxima are little beside the matrix.
+    // Few enough that their maxima are little next to the matrix.
     let step = CHUNK.div_ceil(cols).max(rows.div_ceil(64));
     let mut parts: Vec<(usize, Vec<u32>)> =
         (0..rows).step_by(step).map(|first| (first, vec![0; count])).collect();
@@ -217,12 +218,12 @@ pub(crate) fn copy_rows(x: View<'_, f32>, stride: usize, out: &mut [f32]) {
         }
         return;
     }
-    // In tiles, so that both sides stay in cache when `x` is a transposed matrix.
-    const TILE: usize = 16;
-    for i0 in (0..rows).step_by(TILE) {
-        for j0 in (0..cols).step_by(TILE) {
-            for i in i0..(i0 + TILE).min(rows) {
-                for j in j0..(j0 + TILE).min(cols) {
+    // In squares, so that both sides stay in cache when `x` is a transposed matrix.
+    const SQUARE: usize = 16;
+    for i0 in (0..rows).step_by(SQUARE) {
+        for j0 in (0..cols).step_by(SQUARE) {
+            for i in i0..(i0 + SQUARE).min(rows) {
+                for j in j0..(j0 + SQUARE).min(cols) {
                     out[i * stride + j] = x.at(i, j);
                 }
             }

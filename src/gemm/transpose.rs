@@ -1,4 +1,4 @@
-//! Matrices turned: what packing does where an operand's columns are rows in memory.
+//! Matrices transposed: what packing does where an operand's columns are rows in memory.
 //!
 //! Numbers are moved and nothing is computed. With AVX-512 whole squares of 16 x 16 words pass through
 //! registers, as a column's numbers taken one by one are as many cache lines; else, and at ragged
@@ -15,7 +15,7 @@ const SIDE: usize = 16;
 /// # Panics
 /// If an element lies outside of its slice.
 #[cfg(feature = "fast-f32")]
-pub(super) fn turn(
+pub(super) fn transpose(
     from: &[f32],
     stride: usize,
     (rows, cols): (usize, usize),
@@ -70,21 +70,21 @@ pub(super) mod x86 {
             *row = unsafe { _mm512_loadu_si512(from.add(i * from_step).cast()) };
         }
         // Squares of 2 x 2 words, of 4 x 4, and the 4 x 4 squares of those.
-        let mut twos = rows;
+        let mut pairs = rows;
         for i in 0..8 {
-            twos[2 * i] = _mm512_unpacklo_epi32(rows[2 * i], rows[2 * i + 1]);
-            twos[2 * i + 1] = _mm512_unpackhi_epi32(rows[2 * i], rows[2 * i + 1]);
+            pairs[2 * i] = _mm512_unpacklo_epi32(rows[2 * i], rows[2 * i + 1]);
+            pairs[2 * i + 1] = _mm512_unpackhi_epi32(rows[2 * i], rows[2 * i + 1]);
         }
-        // Lane l of fours[4 g + w] holds column 4 l + w of rows 4 g to 4 g + 3.
-        let mut fours = rows;
+        // Lane l of quads[4 g + w] holds column 4 l + w of rows 4 g to 4 g + 3.
+        let mut quads = rows;
         for g in 0..4 {
-            fours[4 * g] = _mm512_unpacklo_epi64(twos[4 * g], twos[4 * g + 2]);
-            fours[4 * g + 1] = _mm512_unpackhi_epi64(twos[4 * g], twos[4 * g + 2]);
-            fours[4 * g + 2] = _mm512_unpacklo_epi64(twos[4 * g + 1], twos[4 * g + 3]);
-            fours[4 * g + 3] = _mm512_unpackhi_epi64(twos[4 * g + 1], twos[4 * g + 3]);
+            quads[4 * g] = _mm512_unpacklo_epi64(pairs[4 * g], pairs[4 * g + 2]);
+            quads[4 * g + 1] = _mm512_unpackhi_epi64(pairs[4 * g], pairs[4 * g + 2]);
+            quads[4 * g + 2] = _mm512_unpacklo_epi64(pairs[4 * g + 1], pairs[4 * g + 3]);
+            quads[4 * g + 3] = _mm512_unpackhi_epi64(pairs[4 * g + 1], pairs[4 * g + 3]);
         }
         for w in 0..4 {
-            let [a, b, c, d] = [fours[w], fours[4 + w], fours[8 + w], fours[12 + w]];
+            let [a, b, c, d] = [quads[w], quads[4 + w], quads[8 + w], quads[12 + w]];
             let (low_ab, high_ab) =
                 (_mm512_shuffle_i32x4::<0x44>(a, b), _mm512_shuffle_i32x4::<0xEE>(a, b));
             let (low_cd, high_cd) =
@@ -118,7 +118,7 @@ mod tests {
             let from: Vec<f32> = (0..cols * stride).map(|i| i as f32).collect();
             for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
                 let mut out = vec![-1.0; rows * step];
-                with_level(level, || turn(&from, stride, (rows, cols), &mut out, step));
+                with_level(level, || transpose(&from, stride, (rows, cols), &mut out, step));
                 for (at, got) in out.into_iter().enumerate() {
                     let (k, j) = (at / step, at % step);
                     let expected = if j < cols { (j * stride + k) as f32 } else { -1.0 };

@@ -9,66 +9,66 @@
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
-use super::{Blocks, Part, STRETCH};
+use super::{Blocks, Part, TILE_COLS};
 use crate::block::Statistics;
-use crate::block::kernel::{self, Elements, Even, Mode, Noted, Places, Random};
+use crate::block::kernel::{self, CodesAndStatistics, Elements, Even, Mode, Places, Random};
 use crate::block::scale::TensorFactors;
 use crate::block::statistics::{Lanes, Limits, PIECE, Sums, of_scales};
 use crate::minifloat::Bits;
 use crate::round::Rounding;
 
-// A stretch that is written in parts is cut between pieces.
-const _: () = assert!(STRETCH.is_multiple_of(PIECE));
+// A tile that is written in parts is cut between pieces.
+const _: () = assert!(TILE_COLS.is_multiple_of(PIECE));
 
 /// What is the same for all chunks.
-pub(super) struct Plan {
+pub(super) struct StatisticsPlan {
     /// The largest magnitude of an element.
     largest: f64,
     /// The scale of the tensor, or 1.
     tensor_scale: f32,
-    /// Columns of a stretch.
-    stretch: usize,
+    /// Columns of a tile.
+    tile_cols: usize,
 }
 
-impl Plan {
+impl StatisticsPlan {
     /// Whether rows may be walked over as if they were one.
     pub(super) fn takes_joined_rows(&self, (rows, cols): (usize, usize)) -> bool {
-        self.stretch.is_multiple_of(PIECE) && (rows == 1 || cols.is_multiple_of(PIECE))
+        self.tile_cols.is_multiple_of(PIECE) && (rows == 1 || cols.is_multiple_of(PIECE))
     }
 }
 
 impl Blocks<'_> {
     /// How the figures are gathered; none where they cannot.
-    pub(super) fn plan(&self, of: &TensorFactors, cols: usize) -> Option<Plan> {
-        let (width, stretch) = (self.side.1, self.stretch());
+    pub(super) fn plan(&self, of: &TensorFactors, cols: usize) -> Option<StatisticsPlan> {
+        let (width, tile_cols) = (self.side.1, self.tile_cols());
         let known = self.places.is_some()
             && !self.divides
             && !self.halves
             && matches!(self.rounding, Rounding::TiesToEven | Rounding::Stochastic { .. });
         let fits = width == 1 || width >= cols || width.is_multiple_of(16);
-        let in_pieces = stretch.is_multiple_of(PIECE) || stretch >= cols;
+        let in_pieces = tile_cols.is_multiple_of(PIECE) || tile_cols >= cols;
         let largest = Limits::of(self.format.element).of_both_signs()?;
         let tensor_scale = if self.format.tensor_scale { of.decode } else { 1.0 };
-        (known && fits && in_pieces).then_some(Plan { largest, tensor_scale, stretch })
+        (known && fits && in_pieces).then_some(StatisticsPlan { largest, tensor_scale, tile_cols })
     }
 }
 
 /// The figures of a chunk.
-pub(super) struct Notes<'a> {
-    plan: &'a Plan,
+pub(super) struct ChunkStatistics<'a> {
+    plan: &'a StatisticsPlan,
     lanes: Lanes,
-    /// The largest magnitudes that the blocks of a stretch can express.
+    /// The largest magnitudes that the blocks of a tile can express.
     limits: Vec<f32>,
     /// Of the pieces of all rows.
     sums: &'a mut [Sums],
 }
 
-impl<'a> Notes<'a> {
-    pub(super) fn new(plan: &'a Plan, sums: &'a mut [Sums]) -> Self {
+impl<'a> ChunkStatistics<'a> {
+    pub(super) fn new(plan: &'a StatisticsPlan, sums: &'a mut [Sums]) -> Self {
         Self { plan, lanes: Lanes::default(), limits: Vec::new(), sums }
     }
 
-    /// The scales of the stretch that comes next.
+    /// The scales of the tile that comes next.
     pub(super) fn scales(&mut self, scales: &[f32]) {
         self.limits.resize(scales.len(), 0.0);
         of_scales(self.plan.largest, self.plan.tensor_scale, scales, &mut self.limits);
@@ -106,9 +106,10 @@ impl<'a> Notes<'a> {
     ) {
         let Part { width, factors, images: scales, decode, words, .. } = *part;
         let (lanes, sums) = (&mut self.lanes, &mut self.sums[here]);
-        let noted = Noted { codes, lanes, sums, mode: PhantomData::<M> };
+        let codes_and_statistics =
+            CodesAndStatistics { codes, lanes, sums, mode: PhantomData::<M> };
         let of = Elements { x, words, width, factors, scales, decode };
-        kernel::noted(places, of, &self.limits, noted);
+        kernel::codes_and_statistics(places, of, &self.limits, codes_and_statistics);
     }
 
     /// The pieces that need care, with their images.

@@ -1,35 +1,35 @@
-//! Four over six by passes: every element of a stretch under both scales, the errors, their sums in the
+//! Four over six by passes: every element of a tile under both scales, the errors, their sums in the
 //! order of the definition, and each block's better scale.
 
 use alloc::vec::Vec;
 use core::mem::{swap, take};
 
-use super::numbers::{INFINITY, Numbers};
-use super::own::Stretch;
-use super::{Blocks, Chunk, Part, STRETCH, Sheet};
+use super::own::Tile;
+use super::scales::{INFINITY, PerBlock};
+use super::{Blocks, Chunk, Part, TILE_COLS, WalkedRows};
 use crate::block::Axis;
 use crate::block::kernel::{self, Errors};
 use crate::block::plain::{Block, How};
 use crate::block::scale::{FourOverSix, TensorFactors};
-use crate::kept::Kept;
+use crate::pool::Pooled;
 use crate::random::Philox;
 use crate::slice::{Converter, words_into};
 
-/// Numbers of a stretch that are tried, kept for the next one.
+/// Numbers of a tile that are tried; their memory serves the next one.
 #[derive(Default)]
 pub(super) struct Candidates {
     /// Magnitudes as a floating logarithm sees them.
-    pub(super) amax: Kept<u32>,
+    pub(super) amax: Pooled<u32>,
     /// Scales and factors of 4; those of 6 lie where the chosen ones are expected.
-    scales: Kept<f32>,
-    factors: Kept<f32>,
+    scales: Pooled<f32>,
+    factors: Pooled<f32>,
     /// The sums of errors, for 6 and for 4: of each row of each block.
-    sums: [Kept<f32>; 2],
-    values: Kept<f32>,
-    words: Kept<u32>,
-    ones: Kept<f32>,
+    sums: [Pooled<f32>; 2],
+    values: Pooled<f32>,
+    words: Pooled<u32>,
+    ones: Pooled<f32>,
     /// Factors and scales, for 6 and for 4, laid out per element.
-    spread: [Kept<f32>; 4],
+    spread: [Pooled<f32>; 4],
 }
 
 impl Blocks<'_> {
@@ -37,21 +37,21 @@ impl Blocks<'_> {
     pub(super) fn choose(
         &self,
         (by, converter): (FourOverSix, &Converter),
-        sheet: &impl Sheet,
-        (chunk, at): (Chunk, &Stretch),
+        walked: &impl WalkedRows,
+        (chunk, at): (Chunk, &Tile),
         of: &TensorFactors,
         random: Philox,
-        numbers: &mut Numbers,
+        per_block: &mut PerBlock,
     ) {
-        let Numbers { amax, scales, factors, block, candidates, .. } = numbers;
-        let (mut fours, mut four_factors) =
+        let PerBlock { amax, scales, factors, block, candidates, .. } = per_block;
+        let (mut four_scales, mut four_factors) =
             (take(&mut candidates.scales), take(&mut candidates.factors));
         let (width, count) = (self.side.1, amax.len());
-        fours.fit(count, 0.0);
+        four_scales.fit(count, 0.0);
         four_factors.fit(count, 0.0);
-        kernel::candidates(of, amax, scales, &mut fours);
+        kernel::candidates(of, amax, scales, &mut four_scales);
         for (scales, factors) in
-            [(&mut scales[..], &mut factors[..]), (&mut fours[..], &mut four_factors[..])]
+            [(&mut scales[..], &mut factors[..]), (&mut four_scales[..], &mut four_factors[..])]
         {
             converter.fake_quantize(scales);
             kernel::factors(of, scales, factors);
@@ -66,15 +66,15 @@ impl Blocks<'_> {
             sums.resize(count * rows_a_block, 0.0);
         }
         if self.places.is_some() {
-            let of_pass = [&factors[..], &scales[..], &four_factors[..], &fours[..]];
-            candidates.add_errors(self, by, sheet, (chunk, at), of, random, of_pass);
+            let of_pass = [&factors[..], &scales[..], &four_factors[..], &four_scales[..]];
+            candidates.add_errors(self, by, walked, (chunk, at), of, random, of_pass);
         }
         let sums = &candidates.sums;
         for b in 0..count {
             let known = amax[b] < INFINITY && !factors[b].is_nan() && !four_factors[b].is_nan();
             if !known || self.places.is_none() {
                 let values = &mut *block;
-                let place = self.gather(sheet, at, b, values);
+                let place = self.gather(walked, at, b, values);
                 let matrix = |(i, j)| chunk.first as usize + i * chunk.cols + j;
                 let block =
                     Block::of(take::<Vec<f32>>(values), self.axis, place.rows, place.cols, matrix);
@@ -92,11 +92,11 @@ impl Blocks<'_> {
             let error = |sums: &[f32]| FourOverSix::sum(&sums[b * rows_a_block..][..rows]);
             // Six wins ties.
             if error(&sums[1]) < error(&sums[0]) {
-                swap(&mut scales[b], &mut fours[b]);
+                swap(&mut scales[b], &mut four_scales[b]);
                 swap(&mut factors[b], &mut four_factors[b]);
             }
         }
-        (candidates.scales, candidates.factors) = (fours, four_factors);
+        (candidates.scales, candidates.factors) = (four_scales, four_factors);
     }
 }
 
@@ -106,8 +106,8 @@ impl Candidates {
         &mut self,
         blocks: &Blocks<'_>,
         by: FourOverSix,
-        sheet: &impl Sheet,
-        (chunk, at): (Chunk, &Stretch),
+        walked: &impl WalkedRows,
+        (chunk, at): (Chunk, &Tile),
         of: &TensorFactors,
         random: Philox,
         of_pass: [&[f32]; 4],
@@ -118,7 +118,7 @@ impl Candidates {
         let errors = Errors { tensor, over, squared };
         let (side, len) = (blocks.side.1, at.cols.len());
         let (of_pass, width) = if of_pass[0].len() == 1 {
-            (of_pass, STRETCH)
+            (of_pass, TILE_COLS)
         } else if side != 1 && !side.is_multiple_of(16) {
             for (spread, numbers) in spread.iter_mut().zip(of_pass) {
                 spread.fit(len, 0.0);
@@ -129,12 +129,12 @@ impl Candidates {
             (of_pass, side)
         };
         ones.fit(of_pass[0].len(), 1.0);
-        values.fit(len.min(STRETCH), 0.0);
+        values.fit(len.min(TILE_COLS), 0.0);
         for i in at.rows.clone() {
-            // More than one piece only if the stretch is one wide block.
-            for j in at.cols.clone().step_by(STRETCH) {
-                let range = j..(j + STRETCH).min(at.cols.end);
-                let x = sheet.input(i, range.clone());
+            // More than one piece only if the tile is one wide block.
+            for j in at.cols.clone().step_by(TILE_COLS) {
+                let range = j..(j + TILE_COLS).min(at.cols.end);
+                let x = walked.input(i, range.clone());
                 let values = &mut values[..x.len()];
                 let words: &[u32] = if blocks.is_stochastic() {
                     words.fit(x.len(), 0);
@@ -153,7 +153,11 @@ impl Candidates {
                         Axis::Cols => {
                             let (first, step) = (i - at.rows.start, at.rows.len());
                             let sums = sums[first..].iter_mut().step_by(step);
-                            add_rows(if width == STRETCH { STRETCH } else { side }, values, sums);
+                            add_rows(
+                                if width == TILE_COLS { TILE_COLS } else { side },
+                                values,
+                                sums,
+                            );
                         }
                         Axis::Rows => {
                             let sums = &mut sums[range.start - at.cols.start..];

@@ -1,9 +1,8 @@
-//! Memory that a thread keeps, so that work done step after step asks the system for none.
+//! A pool of buffers for each thread, so that work done step after step allocates nothing.
 //!
-//! A [`Kept`] list is taken from those that its thread has put aside, the smallest that has room
-//! enough, or else the largest, which grows; it is put aside when it is dropped. What it held before
-//! is never seen. Work that repeats itself finds room for everything after some rounds. Without `std`
-//! there are no threads to keep anything, and a list is a `Vec`.
+//! A [`Pooled`] list comes from its thread's pool: the smallest list whose capacity suffices, or else
+//! the largest, which grows. Dropped, it goes back. What it held before is never seen. Without `std`
+//! there are no threads, and a list is a `Vec`.
 
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
@@ -11,23 +10,23 @@ use core::ops::{Deref, DerefMut};
 /// A `Vec` whose memory is used again by its thread.
 #[derive(Debug, Default)]
 #[doc(hidden)]
-pub struct Kept<T: Keep>(Vec<T>);
+pub struct Pooled<T: Poolable>(Vec<T>);
 
-/// What lists are kept of.
+/// What the lists of a pool hold.
 #[doc(hidden)]
-pub trait Keep: Copy + Default + 'static {
-    /// Calls `work` with the lists that this thread has put aside, unless the thread ends.
+pub trait Poolable: Copy + Default + 'static {
+    /// Calls `work` with the lists in the pool of this thread, unless the thread ends.
     fn lists<R>(work: impl FnOnce(&mut Vec<Vec<Self>>) -> R) -> Option<R>;
 }
 
-/// Lists of a kind that are put aside at most; more are not needed at once.
+/// Lists of a kind in a pool, at most; more are not needed at once.
 #[cfg(feature = "std")]
 const MOST: usize = 64;
 
-/// Lets lists of some types be kept.
-macro_rules! keep {
+/// Gives some types a pool.
+macro_rules! poolable {
     ($($type:ty),*) => { $(
-        impl $crate::kept::Keep for $type {
+        impl $crate::pool::Poolable for $type {
             #[cfg(feature = "std")]
             fn lists<R>(
                 work: impl FnOnce(&mut alloc::vec::Vec<alloc::vec::Vec<Self>>) -> R,
@@ -50,19 +49,19 @@ macro_rules! keep {
     )* };
 }
 
-/// Defines a function that hands to some work what its thread keeps of a type: lists whose elements borrow, say,
-/// [emptied]. The work takes it out and puts it back, as the thread may come there again while it
-/// waits for others.
+/// Defines a function that hands to some work its thread's value of a type: lists whose elements borrow,
+/// [emptied], for example. The work takes it out and puts it back, as the thread may come there again while
+/// it waits for others.
 #[cfg(feature = "gemm")]
-macro_rules! kept {
+macro_rules! per_thread {
     (fn $name:ident($type:ty)) => {
         #[cfg(feature = "std")]
         fn $name<R>(work: impl FnOnce(&mut $type) -> R) -> R {
             use core::cell::RefCell;
             std::thread_local! {
-                static KEPT: RefCell<$type> = RefCell::default();
+                static VALUE: RefCell<$type> = RefCell::default();
             }
-            KEPT.with_borrow_mut(work)
+            VALUE.with_borrow_mut(work)
         }
 
         #[cfg(not(feature = "std"))]
@@ -73,13 +72,13 @@ macro_rules! kept {
 }
 
 #[cfg(feature = "gemm")]
-pub(crate) use {keep, kept};
-keep!(f32, u32);
+pub(crate) use {per_thread, poolable};
+poolable!(f32, u32);
 
-impl<T: Keep> Kept<T> {
-    /// An empty list with room for `count`.
+impl<T: Poolable> Pooled<T> {
+    /// An empty list with capacity for `count`.
     #[doc(hidden)]
-    pub fn with_room(count: usize) -> Self {
+    pub fn with_capacity(count: usize) -> Self {
         if count == 0 {
             return Self(Vec::new());
         }
@@ -94,12 +93,12 @@ impl<T: Keep> Kept<T> {
         Self(list)
     }
 
-    /// Makes this list empty, with room for `count`.
+    /// Makes this list empty, with capacity for `count`.
     #[doc(hidden)]
     pub fn reset(&mut self, count: usize) {
         self.clear();
         if self.capacity() < count {
-            *self = Self::with_room(count);
+            *self = Self::with_capacity(count);
         }
     }
 
@@ -107,7 +106,7 @@ impl<T: Keep> Kept<T> {
     #[doc(hidden)]
     pub fn fit(&mut self, count: usize, value: T) {
         if self.capacity() < count {
-            let mut longer = Self::with_room(count);
+            let mut longer = Self::with_capacity(count);
             longer.extend_from_slice(self);
             *self = longer;
         }
@@ -117,13 +116,13 @@ impl<T: Keep> Kept<T> {
     /// A list of `count` zeros.
     #[doc(hidden)]
     pub fn zeros(count: usize) -> Self {
-        let mut list = Self::with_room(count);
+        let mut list = Self::with_capacity(count);
         list.resize(count, T::default());
         list
     }
 }
 
-impl<T: Keep> Deref for Kept<T> {
+impl<T: Poolable> Deref for Pooled<T> {
     type Target = Vec<T>;
 
     fn deref(&self) -> &Vec<T> {
@@ -131,14 +130,14 @@ impl<T: Keep> Deref for Kept<T> {
     }
 }
 
-impl<T: Keep> DerefMut for Kept<T> {
+impl<T: Poolable> DerefMut for Pooled<T> {
     fn deref_mut(&mut self) -> &mut Vec<T> {
         &mut self.0
     }
 }
 
 #[cfg(feature = "std")]
-impl<T: Keep> Drop for Kept<T> {
+impl<T: Poolable> Drop for Pooled<T> {
     fn drop(&mut self) {
         let mut list = core::mem::take(&mut self.0);
         if list.capacity() == 0 {
@@ -184,25 +183,25 @@ mod tests {
 
     #[test]
     fn the_smallest_that_fits_is_used_again() {
-        // A thread of its own, so that nothing was put aside before.
+        // A thread of its own, whose pool is empty.
         let work = || {
-            let place = |list: &Kept<u32>| list.as_ptr();
-            let (small, mut large) = (Kept::<u32>::zeros(10), Kept::<u32>::zeros(1000));
+            let place = |list: &Pooled<u32>| list.as_ptr();
+            let (small, mut large) = (Pooled::<u32>::zeros(10), Pooled::<u32>::zeros(1000));
             let places = [place(&small), place(&large)];
             large.fill(7);
             drop((small, large));
-            let again = Kept::<u32>::zeros(9);
+            let again = Pooled::<u32>::zeros(9);
             assert_eq!((place(&again), again.len()), (places[0], 9));
-            let other = Kept::<u32>::zeros(500);
+            let other = Pooled::<u32>::zeros(500);
             assert_eq!(place(&other), places[1]);
             assert!(other.iter().all(|&number| number == 0), "what it held is seen");
             drop((again, other));
             // None is large enough: the largest grows, and the small one is left.
-            drop(Kept::<u32>::with_room(5000));
+            drop(Pooled::<u32>::with_capacity(5000));
             assert_eq!(u32::lists(|lists| lists.len()), Some(2));
-            assert_eq!(place(&Kept::zeros(3)), places[0]);
-            assert!(Kept::<u32>::zeros(0).capacity() == 0);
-            let mut list = Kept::<u32>::zeros(2);
+            assert_eq!(place(&Pooled::zeros(3)), places[0]);
+            assert!(Pooled::<u32>::zeros(0).capacity() == 0);
+            let mut list = Pooled::<u32>::zeros(2);
             list.fit(4000, 1);
             assert_eq!((list[..4].to_vec(), list.len()), (vec![0, 0, 1, 1], 4000));
             list.reset(9);

@@ -1,4 +1,4 @@
-//! How slices are walked: large ones divided between threads, all of them a stretch at a time.
+//! How slices are walked: large ones divided between threads, all of them a chunk at a time.
 
 use super::SPAN;
 
@@ -36,7 +36,7 @@ pub(super) fn divided_in_place<T: Send>(
     work(0, data);
 }
 
-/// Calls `work(first, x, out)` for stretches of up to [`SPAN`], which stay in the first-level cache
+/// Calls `work(first, x, out)` for chunks of up to [`SPAN`], which stay in the first-level cache
 /// with what is made of them.
 pub(super) fn spans<A, B>(x: &[A], out: &mut [B], mut work: impl FnMut(usize, &[A], &mut [B])) {
     for (i, (x, out)) in x.chunks(SPAN).zip(out.chunks_mut(SPAN)).enumerate() {

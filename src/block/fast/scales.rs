@@ -1,42 +1,42 @@
-//! The scales of a stretch of blocks, and the factors their elements are multiplied by.
+//! The scales of a tile of blocks, and the factors their elements are multiplied by.
 
 use super::OwnScale;
-use super::four::Candidates;
+use super::four_over_six::Candidates;
 use crate::block::scale::{
     Choices, Exponent, FourOverSix, Order, RoundUp, ScaleRule, Smallest, TensorFactors, power_code,
 };
 use crate::block::{BlockFormat, kernel};
-use crate::kept::Kept;
+use crate::pool::Pooled;
 use crate::slice::Converter;
 
 /// The bits of infinity.
 pub(super) const INFINITY: u32 = 0x7F80_0000;
 
-/// What the blocks of a stretch have: one number each.
+/// What the blocks of a tile have: one number each.
 #[derive(Default)]
-pub(crate) struct Numbers {
+pub(crate) struct PerBlock {
     /// The largest magnitudes, as bits.
-    pub(crate) amax: Kept<u32>,
+    pub(crate) amax: Pooled<u32>,
     /// Values of the scale format.
-    pub(crate) scales: Kept<f32>,
+    pub(crate) scales: Pooled<f32>,
     /// What elements are multiplied by before they are rounded; NaN where the definition has to be
     /// asked, and zero where the block is read as zeros.
-    pub(crate) factors: Kept<f32>,
+    pub(crate) factors: Pooled<f32>,
     /// What element values are multiplied by first, if not the scales.
-    products: Kept<f32>,
+    products: Pooled<f32>,
     /// The elements of one block.
-    pub(super) block: Kept<f32>,
+    pub(super) block: Pooled<f32>,
     /// What is tried before it is chosen.
     pub(super) candidates: Candidates,
 }
 
-impl Numbers {
-    /// With room for the numbers of `most` blocks.
-    pub(crate) fn with_room(most: usize) -> Self {
+impl PerBlock {
+    /// With capacity for the numbers of `most` blocks.
+    pub(crate) fn with_capacity(most: usize) -> Self {
         Self {
-            amax: Kept::with_room(most),
-            scales: Kept::with_room(most),
-            factors: Kept::with_room(most),
+            amax: Pooled::with_capacity(most),
+            scales: Pooled::with_capacity(most),
+            factors: Pooled::with_capacity(most),
             ..Self::default()
         }
     }
@@ -63,7 +63,7 @@ impl Numbers {
 
 /// How a format's scales are found.
 pub(crate) enum Finder<'a> {
-    /// Powers of two: what [`power_code`] says, where it can be told from the bits, of `amax` or of
+    /// Powers of two: what [`power_code`] says, where the bits suffice, of `amax` or of
     /// what its binary32 logarithm makes of it.
     Powers { of: kernel::Powers, smallest: f32, logarithm: bool },
     /// Powers of two, each by [`power_code`].
@@ -130,9 +130,9 @@ impl<'a> Finder<'a> {
         format: BlockFormat,
         scale: &Converter,
         of: &TensorFactors,
-        numbers: &mut Numbers,
+        per_block: &mut PerBlock,
     ) {
-        let Numbers { amax, scales, factors, products, candidates, .. } = numbers;
+        let PerBlock { amax, scales, factors, products, candidates, .. } = per_block;
         let (scales, factors): (&mut [f32], &mut [f32]) = (scales, factors);
         let amax: &[u32] = amax;
         match self {
