@@ -17,6 +17,7 @@ mod elements;
 pub(crate) mod fast;
 pub mod hadamard;
 mod kernel;
+mod measure;
 mod name;
 mod plain;
 pub mod scale;

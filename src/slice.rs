@@ -55,11 +55,9 @@ pub(crate) mod view;
 mod words;
 
 #[cfg(feature = "alloc")]
-pub use convert::convert_into;
+pub use convert::{convert_into, decode_into};
 #[cfg(feature = "alloc")]
 pub use converter::Converter;
-#[cfg(feature = "alloc")]
-pub use decode::decode_into;
 #[cfg(feature = "alloc")]
 pub use plain::decode_plain;
 #[cfg(feature = "alloc")]

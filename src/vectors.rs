@@ -1,7 +1,8 @@
 //! Golden numbers: test vectors in the formats that verification flows use, read, judged and
 //! written.
 //!
-//! * [`function`]: an operation on formats by its Berkeley TestFloat name, evaluated;
+//! * [`function`]: an operation on formats by its Berkeley TestFloat name;
+//! * [`evaluate`]: what it returns;
 //! * [`testfloat`]: TestFloat's case lines and the verdict on them;
 //! * [`convert`]: a stream of codes from one format to another;
 //! * [`cases`]: cases for any operation on any formats, in several styles;
@@ -14,7 +15,7 @@
 pub mod cases;
 pub mod columns;
 pub mod convert;
-mod evaluate;
+pub mod evaluate;
 mod exact;
 pub mod function;
 pub mod lines;

@@ -224,7 +224,11 @@ impl<'w> Converter<'w> {
     /// no random words were given, or too few.
     pub fn encode_into<S: Real, C: Bits>(&self, x: &[S], codes: &mut [C]) {
         self.check::<C>(x.len(), codes.len());
-        sources::encode(self, x, codes);
+        match S::reals(x) {
+            Reals::F32(x) => sources::encode_f32(self, x, codes),
+            Reals::F64(x) => sources::encode_f64(self, x, codes),
+            Reals::Codes(x) => recode::recode(self, S::FORMAT, x, codes),
+        }
     }
 
     /// As [`encode_into`](Self::encode_into), of slices that its checks have passed.

@@ -1,4 +1,4 @@
-//! Codes to numbers.
+//! Codes to numbers, the bodies.
 //!
 //! Bytes go through a table where the machine looks up 64 at once ([`lookup`](super::lookup)), all
 //! else by the integer bodies of [`reader`]; `f64` and the types of the crate `half` by way of
@@ -12,58 +12,10 @@ use alloc::boxed::Box;
 use self::reader::CodeReader;
 use super::chunks::{divided, spans};
 use super::memory::Traffic;
-use super::real::sealed::RealsMut;
-use super::{Converter, LONG, Real, SPAN, decode_plain, f16, lookup, recode};
+use super::{LONG, SPAN, decode_plain, f16, lookup};
 use crate::format::Format;
 use crate::minifloat::{Bits, CodeSlice};
-use crate::round::Rules;
 use crate::simd::kernel;
-
-/// Writes to `out` the values of `codes`, to nearest even where the type cannot hold them. NaN is
-/// quiet and without payload. Bits of a code above the format's width are ignored.
-///
-/// # Panics
-/// If the lengths differ.
-///
-/// ```
-/// use exmy::slice::decode_into;
-/// use exmy::format::Format;
-///
-/// let mut x = [0.0_f32; 3];
-/// decode_into(Format::E2M1, &[0x1_u8, 0xF, 0x7], &mut x);
-/// assert_eq!(x, [0.5, -6.0, 6.0]);
-///
-/// // The top bit of a byte is no part of an unsigned scale; all ones are its NaN.
-/// decode_into(Format::UE4M3, &[0x38_u8, 0xB8, 0xFF], &mut x);
-/// assert_eq!((x[0], x[1], x[2].is_nan()), (1.0, 1.0, true));
-/// ```
-pub fn decode_into<C: Bits, T: Real>(format: Format, codes: &[C], out: &mut [T]) {
-    decode_by(CodeReader::new(format), format, codes, out);
-}
-
-/// As [`decode_into`], with what [`CodeReader::new`] gives.
-pub(super) fn decode_by<C: Bits, T: Real>(
-    reader: Option<CodeReader>,
-    format: Format,
-    codes: &[C],
-    out: &mut [T],
-) {
-    assert_eq!(codes.len(), out.len(), "input and output of a conversion have different lengths");
-    let decoder = |len| Decoder::with(reader, format, len);
-    match T::reals_mut(out) {
-        RealsMut::F32(out) => decoder(out.len()).decode_all(codes, out),
-        RealsMut::F64(out) => {
-            let decoder = decoder(out.len());
-            let traffic = Traffic::of(codes, out, decoder.is_light());
-            divided(codes, out, |_, codes, out| {
-                traffic.pieces(codes, out, |_, codes, out| decoder.decode_f64(codes, out));
-            });
-        }
-        RealsMut::Codes(out) => {
-            recode::recode(&Converter::new(T::FORMAT, Rules::DEFAULT), format, codes, out);
-        }
-    }
-}
 
 /// A way from codes to `f32`, made ready.
 pub(super) struct Decoder {
@@ -87,7 +39,7 @@ impl Decoder {
     }
 
     /// As [`new`](Self::new), with what [`CodeReader::new`] gives.
-    fn with(reader: Option<CodeReader>, format: Format, len: usize) -> Self {
+    pub(super) fn with(reader: Option<CodeReader>, format: Format, len: usize) -> Self {
         let short = format.bits() <= 8 && len >= LONG;
         let fast = short && lookup::is_fast();
         let way = match reader {
@@ -106,7 +58,7 @@ impl Decoder {
     }
 
     /// Writes the values of as many codes, by several threads if they are many.
-    fn decode_all<C: Bits>(&self, codes: &[C], out: &mut [f32]) {
+    pub(super) fn decode_all<C: Bits>(&self, codes: &[C], out: &mut [f32]) {
         let traffic = Traffic::of(codes, out, self.is_light());
         divided(codes, out, |_, codes, out| match (&self.way, C::codes(codes)) {
             (Way::Lookup(table, _), CodeSlice::U8(codes)) => {
@@ -117,7 +69,7 @@ impl Decoder {
     }
 
     /// Whether memory takes longer than arithmetic.
-    fn is_light(&self) -> bool {
+    pub(super) fn is_light(&self) -> bool {
         matches!(self.way, Way::Lookup(..) | Way::Read(_))
     }
 
@@ -139,7 +91,7 @@ impl Decoder {
         }
     }
 
-    fn decode_f64<C: Bits>(&self, codes: &[C], out: &mut [f64]) {
+    pub(super) fn decode_f64<C: Bits>(&self, codes: &[C], out: &mut [f64]) {
         match &self.way {
             Way::Lookup(..) | Way::Read(_) => {
                 let mut values = [0.0; SPAN];

@@ -14,7 +14,6 @@ use super::memory::Traffic;
 use super::{Converter, LONG, SPAN, lookup, sources};
 use crate::format::Format;
 use crate::minifloat::{Bits, CodeSlice, CodeSliceMut};
-use crate::round::{Operands, Payload, Rules};
 
 /// The body of [`Converter::recode_into`], after its checks.
 pub(super) fn recode<C: Bits, D: Bits>(
@@ -38,7 +37,7 @@ pub(super) fn recode<C: Bits, D: Bits>(
 
 /// By way of `f32` or `f64`, or by the definition.
 fn by_value<C: Bits, D: Bits>(converter: &Converter, from: Format, codes: &[C], out: &mut [D]) {
-    if !reads_values(&converter.rules, from) {
+    if !sources::reads_values(&converter.rules, from) {
         return converter.recode_plain(from, codes, out);
     }
     if let (Format::F64, CodeSlice::U64(codes)) = (from, C::codes(codes)) {
@@ -65,13 +64,6 @@ fn by_value<C: Bits, D: Bits>(converter: &Converter, from: Format, codes: &[C], 
             sources::encode_f32(&converter.at_element(first + offset), values, out);
         });
     });
-}
-
-/// Whether a conversion looks at nothing but the value of its operand, and the sign of NaN.
-pub(super) fn reads_values(rules: &Rules, from: Format) -> bool {
-    let exact = matches!(rules.operands, Operands::Exact | Operands::Away);
-    let sign_is_value = from.nan_has_sign() || !from.has_nan() || !from.is_signed();
-    exact && rules.nan.payload == Payload::Drop && (sign_is_value || !rules.nan.top_bit_is_sign)
 }
 
 /// Codes of another format for all bytes, made ready.

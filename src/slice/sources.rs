@@ -18,21 +18,12 @@ use super::decode::{Decoder, canonical_f32, widen};
 use super::memory::Traffic;
 use super::plain::image;
 use super::real::sealed::{Reals, RealsMut};
-use super::{Converter, Real, SPAN, f16, recode};
+use super::{Converter, Real, SPAN, f16};
 use crate::format::Format;
 use crate::math::Operand;
 use crate::minifloat::{Bits, CodeSliceMut};
-use crate::round::{Rounding, Rules};
+use crate::round::{Operands, Payload, Rounding, Rules};
 use crate::simd::kernel;
-
-/// The body of [`Converter::encode_into`], after its checks.
-pub(super) fn encode<S: Real, C: Bits>(converter: &Converter, x: &[S], codes: &mut [C]) {
-    match S::reals(x) {
-        Reals::F32(x) => encode_f32(converter, x, codes),
-        Reals::F64(x) => encode_f64(converter, x, codes),
-        Reals::Codes(x) => recode::recode(converter, S::FORMAT, x, codes),
-    }
-}
 
 /// Of `f32`, to the types of the crate `half` by their own kernels.
 pub(super) fn encode_f32<C: Bits>(converter: &Converter, x: &[f32], codes: &mut [C]) {
@@ -84,7 +75,14 @@ fn passes_f32(converter: &Converter, from: Format) -> bool {
         _ => 1,
     };
     let slack = to.precision() as i32 + below <= 23 && to.lsb() - below >= -148;
-    recode::reads_values(&rules, from) && to.is_exact_in_f32() && (slack || from.is_exact_in_f32())
+    reads_values(&rules, from) && to.is_exact_in_f32() && (slack || from.is_exact_in_f32())
+}
+
+/// Whether a conversion looks at nothing but the value of its operand, and the sign of NaN.
+pub(super) fn reads_values(rules: &Rules, from: Format) -> bool {
+    let exact = matches!(rules.operands, Operands::Exact | Operands::Away);
+    let sign_is_value = from.nan_has_sign() || !from.has_nan() || !from.is_signed();
+    exact && rules.nan.payload == Payload::Drop && (sign_is_value || !rules.nan.top_bit_is_sign)
 }
 
 kernel! {

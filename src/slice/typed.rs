@@ -6,7 +6,7 @@
 //! `from_f32` (`from_f64`), with the format's natural overflow, and [`Minifloat::from_slice_saturating`] is
 //! `from_f32_saturating`; other rules are those of a [`Converter`]. Only codes of the format are written, also where they do not fill their integer.
 
-use super::decode::decode_by;
+use super::convert::decode_by;
 use super::decode::reader::CodeReader;
 use super::real::sealed::Reals;
 use super::{Converter, Real};

@@ -319,7 +319,8 @@ mod tests {
     /// Digits of sin 1, e^-100, e^1000 and e^10000 as tables and long division have them.
     #[test]
     fn elementary_functions_are_shown_to_many_digits() {
-        use crate::vectors::function::{Settings, TestFunction};
+        use crate::vectors::evaluate::Settings;
+        use crate::vectors::function::TestFunction;
         let text = |name: &str, code: u128| {
             let function: TestFunction = name.parse().unwrap();
             let evaluator = function.evaluator(&Settings::default()).unwrap();

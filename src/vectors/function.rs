@@ -9,7 +9,8 @@
 //! formats: `F_add_to_G`, and a list of operand formats, `F,G,H_mulAdd_to_I`.
 //!
 //! ```
-//! use exmy::vectors::function::{TestFunction, Settings};
+//! use exmy::vectors::evaluate::Settings;
+//! use exmy::vectors::function::TestFunction;
 //!
 //! let fma: TestFunction = "float8_e4m3fn_mulAdd_to_f16".parse()?;
 //! assert_eq!(fma.to_string(), "e4m3_mulAdd_to_f16");
@@ -22,7 +23,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-pub use super::evaluate::{Evaluator, Outcome, Settings};
 pub use super::operation::Operation;
 use super::operation::Returns;
 use crate::error::Error;

@@ -4,7 +4,8 @@ use crate::evaluator;
 use exmy::format::Format;
 use exmy::math::{Context, Operand};
 use exmy::round::{Flags, Profile, Rounding};
-use exmy::vectors::function::{Kind, Operation, Settings, TestFunction};
+use exmy::vectors::evaluate::Settings;
+use exmy::vectors::function::{Kind, Operation, TestFunction};
 
 fn parse(name: &str) -> TestFunction {
     name.parse().unwrap_or_else(|error| panic!("{name}: {error}"))

@@ -9,7 +9,8 @@ mod functions;
 mod samples;
 mod vectors;
 
-use exmy::vectors::function::{Evaluator, Settings, TestFunction};
+use exmy::vectors::evaluate::{Evaluator, Settings};
+use exmy::vectors::function::TestFunction;
 use exmy::vectors::testfloat::{Finding, LinesVerdict, Strictness, verify};
 use std::ops::ControlFlow;
 

@@ -3,7 +3,7 @@
 
 use crate::{evaluator, judge};
 use exmy::round::Profile;
-use exmy::vectors::function::{Evaluator, Settings};
+use exmy::vectors::evaluate::{Evaluator, Settings};
 use exmy::vectors::testfloat::Strictness;
 use std::collections::BTreeSet;
 

@@ -5,7 +5,7 @@ use crate::{evaluator, judge};
 use exmy::format::{Format, Specials};
 use exmy::round::{Overflow, Profile, Rounding};
 use exmy::vectors::cases::{Cases, Request, Style, TestLevel, write};
-use exmy::vectors::function::Settings;
+use exmy::vectors::evaluate::Settings;
 use exmy::vectors::testfloat::Strictness;
 use std::collections::HashSet;
 

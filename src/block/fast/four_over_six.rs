@@ -5,32 +5,14 @@ use alloc::vec::Vec;
 use core::mem::{swap, take};
 
 use super::own::Tile;
-use super::scales::{INFINITY, PerBlock};
+use super::scales::{Candidates, INFINITY, PerBlock};
 use super::{Blocks, Chunk, Part, TILE_COLS, WalkedRows};
 use crate::block::Axis;
 use crate::block::kernel::{self, Errors};
 use crate::block::plain::{Block, How};
 use crate::block::scale::{FourOverSix, TensorFactors};
-use crate::pool::Pooled;
 use crate::random::Philox;
 use crate::slice::{Converter, words_into};
-
-/// Numbers of a tile that are tried; their memory serves the next one.
-#[derive(Default)]
-pub(super) struct Candidates {
-    /// Magnitudes as a floating logarithm sees them.
-    pub(super) amax: Pooled<u32>,
-    /// Scales and factors of 4; those of 6 lie where the chosen ones are expected.
-    scales: Pooled<f32>,
-    factors: Pooled<f32>,
-    /// The sums of errors, for 6 and for 4: of each row of each block.
-    sums: [Pooled<f32>; 2],
-    values: Pooled<f32>,
-    words: Pooled<u32>,
-    ones: Pooled<f32>,
-    /// Factors and scales, for 6 and for 4, laid out per element.
-    spread: [Pooled<f32>; 4],
-}
 
 impl Blocks<'_> {
     /// Scales and factors of blocks by the rule `4over6`.

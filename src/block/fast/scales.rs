@@ -1,7 +1,6 @@
 //! The scales of a tile of blocks, and the factors their elements are multiplied by.
 
 use super::OwnScale;
-use super::four_over_six::Candidates;
 use crate::block::scale::{
     Choices, Exponent, FourOverSix, Order, RoundUp, ScaleRule, Smallest, TensorFactors, power_code,
 };
@@ -28,6 +27,23 @@ pub(crate) struct PerBlock {
     pub(super) block: Pooled<f32>,
     /// What is tried before it is chosen.
     pub(super) candidates: Candidates,
+}
+
+/// Numbers of a tile that are tried; their memory serves the next one.
+#[derive(Default)]
+pub(super) struct Candidates {
+    /// Magnitudes as a floating logarithm sees them.
+    pub(super) amax: Pooled<u32>,
+    /// Scales and factors of 4; those of 6 lie where the chosen ones are expected.
+    pub(super) scales: Pooled<f32>,
+    pub(super) factors: Pooled<f32>,
+    /// The sums of errors, for 6 and for 4: of each row of each block.
+    pub(super) sums: [Pooled<f32>; 2],
+    pub(super) values: Pooled<f32>,
+    pub(super) words: Pooled<u32>,
+    pub(super) ones: Pooled<f32>,
+    /// Factors and scales, for 6 and for 4, laid out per element.
+    pub(super) spread: [Pooled<f32>; 4],
 }
 
 impl PerBlock {

@@ -102,7 +102,7 @@ pub(crate) struct Lanes {
 impl Lanes {
     /// Adds a piece: at most [`PIECE`] elements of a row, their images, and the largest magnitude
     /// there is for each.
-    pub(super) fn add<T: Element>(&mut self, x: &[T], y: &[T], limits: &[T]) -> Sums {
+    pub(in crate::block) fn add<T: Element>(&mut self, x: &[T], y: &[T], limits: &[T]) -> Sums {
         debug_assert!(x.len() <= PIECE);
         let sums = T::quick(self, x, y, limits);
         if sums.need_care() { self.add_with_care(x, y, limits) } else { sums }

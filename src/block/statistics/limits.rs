@@ -29,13 +29,13 @@ impl Limits {
         Self { largest, lowest }
     }
 
-    pub(super) fn of_converter(cast: &Converter) -> Self {
+    pub(in crate::block) fn of_converter(cast: &Converter) -> Self {
         let Self { largest, lowest } = Self::of(cast.format());
         Self { largest, lowest: if cast.rules().overflow.saturates() { largest } else { lowest } }
     }
 
     /// Of numbers by their own sign.
-    pub(super) fn of_numbers<T: Element>(self, x: &[T], out: &mut [T]) {
+    pub(in crate::block) fn of_numbers<T: Element>(self, x: &[T], out: &mut [T]) {
         let (largest, lowest) = (T::below(self.largest), T::below(self.lowest));
         for (limit, x) in out.iter_mut().zip(x) {
             *limit = if *x < T::ZERO { lowest } else { largest };
@@ -43,7 +43,7 @@ impl Limits {
     }
 
     /// Of a tensor's block of this scale; `self` are those of its elements.
-    pub(super) fn of_block(self, tensor: &BlockTensor, scale: f32) -> Self {
+    pub(in crate::block) fn of_block(self, tensor: &BlockTensor, scale: f32) -> Self {
         let (scale, tensor_scale) = (f64::from(scale), tensor.tensor_scale().unwrap_or(1.0));
         let Self { largest, lowest } = self;
         let limit = |largest: f64| (largest * scale * f64::from(tensor_scale)).abs();
@@ -56,7 +56,7 @@ impl Limits {
     }
 
     /// Of elements whose images are `y`; only the lowest element brings one near `lowest`.
-    pub(super) fn of_images(self, y: &[f32], out: &mut [f32]) {
+    pub(in crate::block) fn of_images(self, y: &[f32], out: &mut [f32]) {
         let Self { largest, lowest } = self;
         let (high, low) = (f32::below(largest), f32::below(lowest));
         if largest == lowest {

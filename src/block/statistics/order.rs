@@ -11,11 +11,11 @@ pub(crate) struct Band {
 
 impl Band {
     /// Adds a piece of row `i` of the matrix; those of a row come from left to right.
-    pub(super) fn add(&mut self, i: usize, piece: Sums) {
+    pub(in crate::block) fn add(&mut self, i: usize, piece: Sums) {
         self.rows[i % BAND].add(piece);
     }
 
-    pub(super) fn total(&self) -> Sums {
+    pub(in crate::block) fn total(&self) -> Sums {
         self.rows.iter().fold(Sums::default(), added)
     }
 }
