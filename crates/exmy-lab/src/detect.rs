@@ -17,8 +17,8 @@
 
 use crate::plot::smooth;
 use crate::statistics::{mean, median, sd};
-use exmy_train::train::level::LEAST;
 use exmy_train::train::record::Metrics;
+use exmy_train::train::running_median::LEAST;
 
 /// Losses and gradient norms of a run, by step; a value that was no finite number is NaN.
 pub type Curve = Vec<(u64, f64)>;

@@ -1,7 +1,7 @@
 //! Recipes: which numbers each tensor of a training step gets.
 //!
 //! A recipe is an ordered list of [rules](rule), each saying where (layers, operators, products, operands,
-//! steps) and what ([`Numbers`]: a quantizer, the axis of its blocks, its random bits). Later rules override
+//! steps) and what ([`TensorFormat`]: a quantizer, the axis of its blocks, its random bits). Later rules override
 //! earlier ones; what no rule mentions is f32. It has one textual form, the same in Rust, on the command
 //! line, in `config.toml` and in a plot's legend: a base, and behind each `+` an option or a rule.
 //!
@@ -10,7 +10,7 @@
 //! | `f32` | untouched |
 //! | a format: `bf16`, `e8m3`, `e4m3`, `e8m3@rtz`, ... | that format, to nearest even unless said otherwise |
 //! | a block format: `mxfp8-e4m3`, `mxfp4`, `nvfp4`, `e2m1/16:e8m0`, ... | that block format, blocks along each product's own reduction axis |
-//! | `rht16>nvfp4`, `clip-e7m7`, ... | any other [`Numbers`] |
+//! | `rht16>nvfp4`, `clip-e7m7`, ... | any other [`TensorFormat`] |
 //! | `mxfp8-mix` | `mxfp8-e4m3`; the output gradient in both backward products `mxfp8-e5m2` |
 //! | a paper's: `bitred-e8m3`, `mxpaper-e4m3`, `msamp-o1`, `nv-nvfp4`, `chon`, ... | as `docs/recipes.md` tells, with knobs: `nv-nvfp4+sr-bits=4` |
 //!
@@ -48,17 +48,17 @@ pub mod hot;
 #[doc(hidden)]
 pub mod mask;
 pub mod memory;
-pub mod numbers;
 #[doc(hidden)]
 pub mod old;
 #[doc(hidden)]
 pub mod plan;
 pub mod rule;
 mod table;
+pub mod tensor_format;
 
 pub use engine::{Engine, Images, Observer, Phase, Rounded};
-pub use numbers::Numbers;
 pub use plan::{Linear, Plan, PlanError, Share};
+pub use tensor_format::TensorFormat;
 
 use crate::nn::parameters::Layout;
 use crate::nn::site::Product;
@@ -189,8 +189,8 @@ fn parts(text: &str) -> Vec<&str> {
 }
 
 /// The numbers that a base alone is, in the one spelling.
-fn numbers(base: &str) -> Result<Numbers, Option<String>> {
-    base.parse::<Numbers>().map_err(|error| match base.parse::<Quantizer>() {
+fn numbers(base: &str) -> Result<TensorFormat, Option<String>> {
+    base.parse::<TensorFormat>().map_err(|error| match base.parse::<Quantizer>() {
         Err(ParseQuantizerError::Unknown(_)) => None,
         _ => Some(error.to_string()),
     })
@@ -200,7 +200,7 @@ fn numbers(base: &str) -> Result<Numbers, Option<String>> {
 /// meant.
 fn output(on: Selector, value: &str) -> Result<Rule, String> {
     Rule::of(on, value).map_err(|error| match value.parse::<Format>() {
-        Err(format) if value.parse::<Numbers>().is_err() => format.to_string(),
+        Err(format) if value.parse::<TensorFormat>().is_err() => format.to_string(),
         _ => error.to_string(),
     })
 }

@@ -1,7 +1,7 @@
 //! Means with their intervals, of independent values and of pairs.
 
 use super::distribution::t_quantile;
-use exmy_train::train::level::Level;
+use exmy_train::train::running_median::RunningMedian;
 
 /// An estimate, and between what the truth lies at the confidence asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,9 +36,9 @@ pub fn median(values: &[f64]) -> Option<f64> {
     if values.is_empty() || values.iter().any(|value| value.is_nan()) {
         return None;
     }
-    let mut level = Level::new(values.len());
-    values.iter().for_each(|&value| level.push(value));
-    level.median()
+    let mut all = RunningMedian::new(values.len());
+    values.iter().for_each(|&value| all.push(value));
+    all.median()
 }
 
 /// The sample standard deviation, over `n - 1`; `None` of fewer than two values.

@@ -9,8 +9,8 @@ mod mxpaper;
 mod nv;
 
 use crate::nn::site::{Operand, Product};
-use crate::recipe::numbers::{Numbers, Prior};
 use crate::recipe::rule::{Rule, Selector};
+use crate::recipe::tensor_format::{Prior, TensorFormat};
 use exmy::block::scale::ScaleRule;
 use exmy::block::{BlockFormat, Shape};
 use exmy::format::Format;
@@ -131,13 +131,13 @@ fn msamp(options: &mut Options<'_>) -> Result<Vec<Rule>, String> {
         |element| BlockFormat { shape, rule: ScaleRule::RCeil, ..BlockFormat::mx(element) };
     // A window of one step is scaling in time.
     let window = if window == 1 { 0 } else { window };
-    let scaled = |element| Numbers { shared: true, window, ..format(element).into() };
+    let scaled = |element| TensorFormat { shared: true, window, ..format(element).into() };
     let quantizer = |element| Quantizer::new(format(element).into());
     let half = Prior::Quantizer(quantizer(Format::F16));
     let e4m3 = quantizer(Format::E4M3FN);
     let grad_weight = Selector::products(&[Product::GradWeight]);
     Ok(vec![
-        Selector::operand(Operand::Weight).to(Numbers::of(e4m3).behind(half)),
+        Selector::operand(Operand::Weight).to(TensorFormat::of(e4m3).behind(half)),
         bf16_outputs(),
         grad_weight.output().to(e4m3.after(Cast::new(Format::BF16))),
         Selector::operand(Operand::Input).to(scaled(Format::E4M3FN)),

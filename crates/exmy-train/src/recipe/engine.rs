@@ -44,8 +44,8 @@ pub use phase::Phase;
 use super::fast::{self, Packs};
 use super::hot::Patch;
 use super::memory::{Hot, Memory};
-use super::numbers::Numbers;
 use super::plan::Plan;
+use super::tensor_format::TensorFormat;
 use crate::nn::linear::{Group, Products};
 use crate::nn::site::{Operand, Operator, Place, Product, Site, Vector};
 use crate::nn::stopwatch::{Part, Work, lap};
@@ -123,12 +123,18 @@ impl<'a> Engine<'a> {
     }
 
     /// The numbers of an operand in this phase.
-    fn numbers(&self, site: Site, product: Product, operand: Operand) -> Numbers {
+    fn numbers(&self, site: Site, product: Product, operand: Operand) -> TensorFormat {
         self.plan.operand(self.phase.step(), site, product, operand)
     }
 
     /// The random bits of an operand.
-    fn bits(&self, numbers: &Numbers, site: Site, product: Product, operand: Operand) -> Philox {
+    fn bits(
+        &self,
+        numbers: &TensorFormat,
+        site: Site,
+        product: Product,
+        operand: Operand,
+    ) -> Philox {
         let first = match operand {
             Operand::GradOutput => Product::GradInput,
             Operand::Input | Operand::Weight => Product::Forward,

@@ -10,8 +10,8 @@ use crate::nn::parameters::{Layout, Role};
 use crate::nn::site::{Operand, Operator, Place, Product, Site, Vector};
 use crate::recipe::Recipe;
 use crate::recipe::hot::Patch;
-use crate::recipe::numbers::Numbers;
 use crate::recipe::rule::{self, Layers, Rule, Start, Subject, Value};
+use crate::recipe::tensor_format::TensorFormat;
 use exmy::gemm::Sum;
 use exmy::round::Rounding;
 
@@ -181,7 +181,7 @@ impl Plan {
                 for &product in Product::ALL {
                     let [a, b] =
                         product.operands().map(|one| self.operand(step, site, product, one));
-                    let turns = |n: &Numbers| n.quantizer.rotation.map(|r| (r, n.fresh));
+                    let turns = |n: &TensorFormat| n.quantizer.rotation.map(|r| (r, n.fresh));
                     if turns(&a) != turns(&b) {
                         return Err(PlanError(format!(
                             "{site}, {product}: one operand is {a}, the other {b}; both need the same \
@@ -232,22 +232,28 @@ impl Plan {
         self.rules.iter().rev().find(meant).map(|settled| settled.rule.value)
     }
 
-    fn numbers(value: Option<Value>) -> Numbers {
+    fn numbers(value: Option<Value>) -> TensorFormat {
         match value {
-            Some(Value::Numbers(numbers)) => numbers,
-            _ => Numbers::NONE,
+            Some(Value::Format(numbers)) => numbers,
+            _ => TensorFormat::NONE,
         }
     }
 
     /// The numbers of an operand of a product.
-    pub fn operand(&self, step: u64, site: Site, product: Product, operand: Operand) -> Numbers {
+    pub fn operand(
+        &self,
+        step: u64,
+        site: Site,
+        product: Product,
+        operand: Operand,
+    ) -> TensorFormat {
         Self::numbers(self.find(step, Some(site), site.layer, Some(product), |subject| {
             matches!(subject, Subject::Operands(some) if some.is_empty() || some.contains(&operand))
         }))
     }
 
     /// The numbers a product is rounded to.
-    pub fn output(&self, step: u64, site: Site, product: Product) -> Numbers {
+    pub fn output(&self, step: u64, site: Site, product: Product) -> TensorFormat {
         let is = |subject: &Subject| *subject == Subject::Output;
         Self::numbers(self.find(step, Some(site), site.layer, Some(product), is))
     }
@@ -262,7 +268,13 @@ impl Plan {
     }
 
     /// The numbers of another tensor or of its gradient.
-    pub fn place(&self, step: u64, layer: Option<u32>, place: Place, gradient: bool) -> Numbers {
+    pub fn place(
+        &self,
+        step: u64,
+        layer: Option<u32>,
+        place: Place,
+        gradient: bool,
+    ) -> TensorFormat {
         Self::numbers(self.find(step, None, layer, None, |subject| {
             matches!(subject, Subject::Places(places, which)
                 if places.contains(&place) && which.is_none_or(|which| which == gradient))

@@ -17,7 +17,7 @@
 //! | sums | `sums`: the order and the accumulator of products' sums |
 //! | patches | `hcp` |
 //!
-//! The value is [`Numbers`]; for operations `f32`, `bf16`, `bf16@rna` or `bf16@rtz`; for `sums` one of
+//! The value is [`TensorFormat`]; for operations `f32`, `bf16`, `bf16@rna` or `bf16@rtz`; for `sums` one of
 //! [`gemm`](mod@exmy::gemm)'s sums, `fma:bf16`, or `f32` for the engine's own; for `hcp` a [`Patch`] or `off`.
 //! Later rules override earlier ones. `last15%` are the linear operators of the last max(1, 15 % of all)
 //! blocks, taken from the end (down, up, gate, o, v, k, q) as long as they and the head together have at most
@@ -29,7 +29,7 @@ use std::str::FromStr;
 
 use crate::nn::site::{Operand, Operator, Place, Product, Site, Vector};
 use crate::recipe::hot::Patch;
-use crate::recipe::numbers::Numbers;
+use crate::recipe::tensor_format::TensorFormat;
 use exmy::format::Format;
 use exmy::gemm::{Accumulation, Sum};
 use exmy::quantizer::Target;
@@ -98,7 +98,7 @@ pub struct Selector {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
     /// Numbers.
-    Numbers(Numbers),
+    Format(TensorFormat),
     /// An order of summation and its accumulator, or those of the engine.
     Sums(Option<Sum>),
     /// A patch or none.
@@ -217,8 +217,8 @@ impl Selector {
     }
 
     /// The rule that gives all this some numbers.
-    pub fn to(self, numbers: impl Into<Numbers>) -> Rule {
-        Rule { on: self, value: Value::Numbers(numbers.into()) }
+    pub fn to(self, numbers: impl Into<TensorFormat>) -> Rule {
+        Rule { on: self, value: Value::Format(numbers.into()) }
     }
 
     /// Whether a product of a site is meant, blocks and steps aside.
@@ -385,7 +385,7 @@ impl Rule {
 
     /// The rule of a selector and a value in text.
     pub(super) fn of(on: Selector, value: &str) -> Result<Self, ParseRuleError> {
-        let numbers = || value.parse::<Numbers>().map_err(|error| wrong(error.to_string()));
+        let numbers = || value.parse::<TensorFormat>().map_err(|error| wrong(error.to_string()));
         let value = match on.subject {
             Subject::Patch if value == "off" => Value::Patch(None),
             Subject::Patch => {
@@ -411,7 +411,7 @@ impl Rule {
                         "{value:?}: the steps of an operation are f32, bf16, bf16@rna or bf16@rtz"
                     )));
                 }
-                Value::Numbers(numbers)
+                Value::Format(numbers)
             }
             // An output that overflows a format without infinities becomes NaN, as an exact cast does.
             Subject::Output => {
@@ -425,7 +425,7 @@ impl Rule {
                 if let (Target::Format(_), false) = (numbers.quantizer.target, written) {
                     numbers.quantizer.overflow = Overflow::None;
                 }
-                Value::Numbers(numbers)
+                Value::Format(numbers)
             }
             Subject::Places(..) => {
                 let numbers = numbers()?;
@@ -434,9 +434,9 @@ impl Rule {
                         "{value:?}: places are not rotated, have blocks along their rows and no window"
                     )));
                 }
-                Value::Numbers(numbers)
+                Value::Format(numbers)
             }
-            Subject::Operands(_) => Value::Numbers(numbers()?),
+            Subject::Operands(_) => Value::Format(numbers()?),
         };
         Ok(Self { on, value })
     }
@@ -445,11 +445,11 @@ impl Rule {
 /// The backward products in f32, their operands and what they give.
 pub(super) fn forward_only() -> [Rule; 2] {
     let backward = || Selector::products(&[Product::GradInput, Product::GradWeight]);
-    [backward().to(Numbers::NONE), backward().output().to(Numbers::NONE)]
+    [backward().to(TensorFormat::NONE), backward().output().to(TensorFormat::NONE)]
 }
 
 /// The rounding of steps to bfloat16.
-pub(super) fn arithmetic(numbers: &Numbers) -> Option<Rounding> {
+pub(super) fn arithmetic(numbers: &TensorFormat) -> Option<Rounding> {
     let quantizer = numbers.plain()?;
     let is = quantizer.target == Target::Format(Format::BF16) && quantizer.before.is_none();
     let known = matches!(
@@ -515,7 +515,7 @@ impl Rule {
     pub(super) fn write_value(&self, f: &mut impl fmt::Write) -> fmt::Result {
         match self.value {
             // Overflow to infinity or NaN is meant of outputs without a word.
-            Value::Numbers(mut numbers) if self.on.subject == Subject::Output => {
+            Value::Format(mut numbers) if self.on.subject == Subject::Output => {
                 let default = numbers.quantizer.target.default_overflow();
                 let meant = numbers.quantizer.overflow == Overflow::None;
                 match (numbers.quantizer.target, meant, default) {
@@ -529,7 +529,7 @@ impl Rule {
                 }
                 write!(f, "{numbers}")
             }
-            Value::Numbers(numbers) => write!(f, "{numbers}"),
+            Value::Format(numbers) => write!(f, "{numbers}"),
             Value::Sums(Some(sum)) => write!(f, "{}", Accumulation::Sum(sum)),
             Value::Sums(None) => f.write_str("f32"),
             Value::Patch(Some(patch)) => write!(f, "{patch}"),

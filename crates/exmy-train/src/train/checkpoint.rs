@@ -19,9 +19,9 @@
 use crate::nn::parameters::{Entry, Layout};
 use crate::recipe::memory::Memory;
 use crate::train::digest::Digest;
+use crate::train::memory;
 use crate::train::optimizer::Optimizer;
 use crate::train::record::Digests;
-use crate::train::room;
 use exmy::error::{Error, Result};
 use exmy::safetensors::{Dtype, Outline, Reader, Writer};
 use exmy::shown::printable_path;
@@ -294,7 +294,7 @@ pub fn records(path: &Path) -> Result<Option<Digests>> {
 
 /// Reads one arena's tensors, each under `prefix` + its name.
 fn read_arena(reader: &mut Reader, layout: &Layout, prefix: &str) -> Result<Vec<f32>> {
-    room::ensure(layout.len(), "its numbers")?;
+    memory::ensure(layout.len(), "its numbers")?;
     let mut values = vec![0.0; layout.len()];
     let path = printable_path(reader.path());
     for entry in layout.iter() {

@@ -4,8 +4,8 @@
 
 use crate::recipe::Recipe;
 use crate::train::config::Config;
-use crate::train::level::Level;
 use crate::train::record::{Event, Metrics};
+use crate::train::running_median::RunningMedian;
 use crate::train::stop::Watchdog;
 use exmy::error::{Error, Result};
 use std::collections::BTreeMap;
@@ -54,8 +54,8 @@ pub struct Control<'a> {
     /// Places of the rules of `[[at]]` by their steps.
     at: BTreeMap<u64, Vec<usize>>,
     recipe: Recipe,
-    losses: Level,
-    norms: Level,
+    losses: RunningMedian,
+    norms: RunningMedian,
     watchdog: Watchdog,
     /// What each rule of `[[when]]` has seen.
     #[doc(hidden)]
@@ -74,8 +74,8 @@ impl<'a> Control<'a> {
             config,
             at,
             recipe: config.recipe.clone(),
-            losses: Level::new(window),
-            norms: Level::new(window),
+            losses: RunningMedian::new(window),
+            norms: RunningMedian::new(window),
             watchdog: Watchdog::new(&config.stop, window),
             rules: vec![Seen::default(); config.when.len()],
         }

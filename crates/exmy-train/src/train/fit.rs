@@ -7,8 +7,8 @@
 //! What a run needs is counted on paper ([`Paper`]), which no run stays below and none exceeds twice.
 
 use crate::train::config::{Config, EVALUATED_ROWS, Record, Train};
+use crate::train::memory::{available, had, is_limited, size};
 use crate::train::profile::Paper;
-use crate::train::room::{available, had, is_limited, size};
 use exmy::error::Error;
 
 /// Why a run is not to be begun, if it is not.

@@ -7,7 +7,7 @@
 //! resume cuts the file back to the checkpoint's step, and with it whatever a kill tore off.
 
 use crate::train::digest::Digest;
-use crate::train::room;
+use crate::train::memory;
 use exmy::error::{Error, Result};
 use exmy::safetensors::{given, whole};
 use exmy::shown::printable_path;
@@ -288,7 +288,7 @@ pub(crate) fn parsed<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<Ve
     // What the lines become: each itself, with a node for its probes and their names.
     let count = text.iter().filter(|&&byte| byte == b'\n').count();
     let numbers = (count * (size_of::<T>() + 512) + 2 * text.len()) / 4;
-    room::ensure(numbers, &format!("the lines of {}", printable_path(path)))?;
+    memory::ensure(numbers, &format!("the lines of {}", printable_path(path)))?;
     let read = |(i, line)| {
         serde_json::from_slice(line).map_err(|error| {
             let place = format!("{} line {}", printable_path(path), i + 1);

@@ -6,8 +6,8 @@
 //! `loss_factor = 10` (the median of 50 losses above ten times the lowest such median), `loss_rise = 0.5`
 //! (nats above it).
 
-use crate::train::level::Level;
 use crate::train::record::Metrics;
+use crate::train::running_median::RunningMedian;
 use exmy::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +52,7 @@ impl Stop {
 #[derive(Clone, Debug)]
 pub struct Watchdog {
     stop: Stop,
-    losses: Level,
+    losses: RunningMedian,
     lowest: f64,
     streak: u64,
 }
@@ -60,7 +60,7 @@ pub struct Watchdog {
 impl Watchdog {
     /// Before the first line; `window` losses make a median.
     pub fn new(stop: &Stop, window: usize) -> Self {
-        let losses = Level::new(window);
+        let losses = RunningMedian::new(window);
         Self { stop: stop.clone(), losses, lowest: f64::INFINITY, streak: 0 }
     }
 
@@ -78,11 +78,11 @@ impl Watchdog {
         } else {
             median.and_then(|median| {
                 let lowest = self.lowest;
-                let level = format!("median loss {median}, lowest {lowest}");
+                let medians = format!("median loss {median}, lowest {lowest}");
                 if stop.loss_factor > 0.0 && median > stop.loss_factor * lowest {
-                    Some(format!("{level}: more than {} times", stop.loss_factor))
+                    Some(format!("{medians}: more than {} times", stop.loss_factor))
                 } else if stop.loss_rise > 0.0 && median > lowest + stop.loss_rise {
-                    Some(format!("{level}: more than {} above", stop.loss_rise))
+                    Some(format!("{medians}: more than {} above", stop.loss_rise))
                 } else {
                     None
                 }

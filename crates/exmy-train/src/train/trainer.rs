@@ -12,10 +12,10 @@ use crate::recipe::{Engine, Images, Observer, Phase, Plan, Recipe};
 use crate::train::checkpoint::{Progress, State};
 use crate::train::config::{Config, Decay, EVALUATED_ROWS, EVALUATED_WINDOWS};
 use crate::train::data::{Batches, Dataset, Tokens, windows};
+use crate::train::memory;
 use crate::train::optimizer::{clip_scale, global_norm};
 use crate::train::probe::Ending;
 use crate::train::profile::Paper;
-use crate::train::room;
 use exmy::error::{Error, Result};
 use exmy::random::Stream;
 use std::ops::Range;
@@ -101,7 +101,7 @@ impl<'a> Trainer<'a> {
     pub fn new(config: &'a Config, data: &'a Dataset) -> Result<Self> {
         check(config, data)?;
         let kept = Paper::of_run(config).kept() / 4;
-        room::ensure(kept as usize, "weights, gradients and moments")?;
+        memory::ensure(kept as usize, "weights, gradients and moments")?;
         let mut model =
             config.model.build(config.seed).map_err(|error| Error::new(error.to_string()))?;
         model.set_z_loss(config.train.z_loss);

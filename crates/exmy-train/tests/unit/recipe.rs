@@ -3,11 +3,11 @@ mod clip;
 mod hot;
 mod mask;
 mod memory;
-mod numbers;
 mod old;
 mod plan;
 mod rule;
 mod table;
+mod tensor_format;
 
 use exmy_train::recipe::rule::Rule;
 use exmy_train::recipe::{NAMED, Recipe};

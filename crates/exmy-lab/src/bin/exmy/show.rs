@@ -15,7 +15,7 @@ use exmy_train::train::precision::{Span, spans};
 use exmy_train::train::record::{Event, Metrics};
 use exmy_train::train::run::{Folder, Outcome, Summary, Watch, intact};
 use exmy_train::train::start::Matching;
-use exmy_train::train::{fit, room};
+use exmy_train::train::{fit, memory};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fmt::Arguments;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -269,7 +269,7 @@ pub(crate) fn stopped(out: &Path) {
 
 /// Warns of a run that will not fit into memory.
 pub(crate) fn shortage(config: &Config) {
-    if let Some(error) = room::available().and_then(|bytes| fit::shortage(config, bytes)) {
+    if let Some(error) = memory::available().and_then(|bytes| fit::shortage(config, bytes)) {
         tell!("warning: {}: {error}", config.recipe);
     }
 }

@@ -17,7 +17,7 @@ use exmy_train::train::profile::Profile;
 use exmy_train::train::run::{self, Folder, Outcome, Watch, intact};
 use exmy_train::train::start;
 use exmy_train::train::trainer::check;
-use exmy_train::train::{fit, room};
+use exmy_train::train::{fit, memory};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -305,7 +305,7 @@ fn plan(arguments: &Arguments) -> Result<OutFolder> {
     if !config.start.weights.is_empty() {
         let path = Path::new(&config.start.weights);
         let layout = config.model.layout();
-        room::ensure(layout.len(), "the weights")?;
+        memory::ensure(layout.len(), "the weights")?;
         let matching = start::load_matching(path, &layout, &mut vec![0.0; layout.len()])?;
         show::matching(path, &matching);
     }

@@ -7,8 +7,8 @@
 use super::{Options, bf16_outputs};
 use crate::nn::site::{Operand, Place, Product};
 use crate::recipe::clip::{Bias, Clip, Inner};
-use crate::recipe::numbers::{Numbers, Prior};
 use crate::recipe::rule::{Rule, Selector, Subject, Value};
+use crate::recipe::tensor_format::{Prior, TensorFormat};
 use exmy::format::Format;
 use exmy::gemm::{Order, Sum};
 use exmy::quantizer::Cast;
@@ -49,7 +49,7 @@ pub(super) fn rules(shape: &str, options: &mut Options<'_>) -> Result<Vec<Rule>,
 }
 
 /// The numbers of what is masked or clipped.
-fn numbers(exponent: u8, mantissa: u8, options: &mut Options<'_>) -> Result<Numbers, String> {
+fn numbers(exponent: u8, mantissa: u8, options: &mut Options<'_>) -> Result<TensorFormat, String> {
     let round = options.get("round").unwrap_or("trunc");
     let rounding = match round {
         "trunc" => Rounding::TowardZero,
@@ -67,7 +67,7 @@ fn numbers(exponent: u8, mantissa: u8, options: &mut Options<'_>) -> Result<Numb
         if scaled {
             return Err("+scale=tensor-pow2: no power of two changes which exponent is left".into());
         }
-        return Ok(Numbers::NONE.behind(Prior::Mask(0)));
+        return Ok(TensorFormat::NONE.behind(Prior::Mask(0)));
     }
     let mask = match Format::ieee(8, u32::from(mantissa)) {
         Ok(format) if mantissa < 7 => Quantizer::new(format.into()).with_rounding(rounding),
@@ -75,7 +75,7 @@ fn numbers(exponent: u8, mantissa: u8, options: &mut Options<'_>) -> Result<Numb
     };
     if exponent < 8 || scaled {
         let clip = clip(Clip { scaled, ..Clip::new(exponent, mantissa) }, options)?;
-        return Ok(Numbers::of(mask).behind(Prior::Clip(clip)));
+        return Ok(TensorFormat::of(mask).behind(Prior::Clip(clip)));
     }
     Ok(if mask.is_none() {
         Format::BF16.into()

@@ -8,8 +8,8 @@
 
 use super::Options;
 use crate::nn::site::{Operand, Operator, Place, Product, Vector};
-use crate::recipe::numbers::{Numbers, Prior};
 use crate::recipe::rule::{self, Rule, Selector, Subject};
+use crate::recipe::tensor_format::{Prior, TensorFormat};
 use exmy::block::scale::ScaleRule;
 use exmy::block::{BlockFormat, BlockProfile, Shape};
 use exmy::format::Format;
@@ -54,16 +54,16 @@ pub(super) fn rules(elements: &str, options: &mut Options<'_>) -> Result<Vec<Rul
         Some(other) => return Err(format!("+bump={other}: off, block or code")),
     };
     let first = Cast::new(Format::BF16).with_rounding(rounding);
-    let bf16: Numbers = Quantizer::new(Format::BF16.into()).with_rounding(rounding).into();
+    let bf16: TensorFormat = Quantizer::new(Format::BF16.into()).with_rounding(rounding).into();
     let numbers = |name: &str| match (name, element(name)) {
         ("bf16", _) => Ok(bf16),
-        ("fp32", _) => Ok(Numbers::NONE),
+        ("fp32", _) => Ok(TensorFormat::NONE),
         (_, Some(element)) => {
             let (shape, profile) = (Shape::Along(block), BlockProfile::Microxcaling);
             let format =
                 BlockFormat { shape, rule: scale_rule, profile, ..BlockFormat::mx(element) };
             let quantizer = Quantizer::new(format.into()).with_rounding(rounding).after(first);
-            Ok(Numbers { by_position, ..quantizer.into() })
+            Ok(TensorFormat { by_position, ..quantizer.into() })
         }
         _ => Err(format!("{name:?} is no element of mxpaper: {ELEMENTS}; or mxpaper-mix")),
     };
@@ -93,7 +93,7 @@ pub(super) fn rules(elements: &str, options: &mut Options<'_>) -> Result<Vec<Rul
     // Gate and up are one matrix there, in whose blocks both may have a part.
     if [w_bp, g_os].iter().any(|name| element(name).is_some()) {
         for (operand, name) in [(Weight, w_bp), (GradOutput, g_os)] {
-            let joined = Numbers { joined: true, ..numbers(name)? };
+            let joined = TensorFormat { joined: true, ..numbers(name)? };
             all.push(on(&[Operator::Gate, Operator::Up], GradInput, operand).to(joined));
         }
     }
@@ -111,9 +111,9 @@ pub(super) fn rules(elements: &str, options: &mut Options<'_>) -> Result<Vec<Rul
 /// The steps of norms, activation functions and biases, and what attention reads and writes.
 fn vectors(
     options: &mut Options<'_>,
-    bf16: Numbers,
+    bf16: TensorFormat,
     forward_only: bool,
-    mx: impl Fn() -> Result<Numbers, String>,
+    mx: impl Fn() -> Result<TensorFormat, String>,
 ) -> Result<Vec<Rule>, String> {
     use Place::{Attention, K, NormBeta, NormGamma, Q, V};
     let mut all = Vec::new();
@@ -136,7 +136,7 @@ fn vectors(
     }
     if options.choice("ln-bias-grad", &["off", "on"])? == "off" {
         let on = Selector::of(Subject::Places(vec![NormBeta], Some(true)));
-        all.push(on.to(Numbers::NONE.behind(Prior::Zero)));
+        all.push(on.to(TensorFormat::NONE.behind(Prior::Zero)));
     }
     let plain_gelu = options.flag("no-gelu-q")?;
     if options.choice("gelu", &["bf16", "fp32"])? == "bf16" && !plain_gelu {
@@ -145,7 +145,7 @@ fn vectors(
     all.push(Selector::vectors(&[Vector::Bias]).to(bf16));
     if forward_only {
         let operations = vec![Vector::Norm, Vector::Activation, Vector::Bias];
-        all.push(Selector::of(Subject::Vectors(operations, Some(true))).to(Numbers::NONE));
+        all.push(Selector::of(Subject::Vectors(operations, Some(true))).to(TensorFormat::NONE));
     }
     if options.choice("attention", &["bf16", "fp32"])? == "bf16" {
         all.push(Selector::places(&[Q, K, V, Attention]).to(Format::BF16));

@@ -12,8 +12,8 @@
 use super::{Options, bf16_outputs};
 use crate::nn::site::{Operand, Operator, Product};
 use crate::recipe::hot::Patch;
-use crate::recipe::numbers::Numbers;
 use crate::recipe::rule::{self, Layers, Rule, Selector, Subject, Value};
+use crate::recipe::tensor_format::TensorFormat;
 use exmy::block::hadamard::{Hadamard, Signs};
 use exmy::block::scale::{FourOverSix, ScaleRule};
 use exmy::block::{BlockFormat, BlockProfile, Shape};
@@ -113,7 +113,7 @@ impl Operands {
     }
 
     /// The numbers of an operand of a product.
-    fn of(&self, product: Product, operand: Operand) -> Numbers {
+    fn of(&self, product: Product, operand: Operand) -> TensorFormat {
         use Operand::{GradOutput, Input, Weight};
         let rotated = match product {
             Product::Forward => matches!(self.rotated, "fprop" | "all"),
@@ -149,7 +149,7 @@ impl Operands {
         }
         let across = (operand, product, self.weight)
             == (Weight, Product::GradInput, WeightBlocks::AlongForward);
-        Numbers { across, fresh: rotated && self.fresh, ..quantizer.into() }
+        TensorFormat { across, fresh: rotated && self.fresh, ..quantizer.into() }
     }
 }
 
@@ -220,7 +220,7 @@ pub(super) fn rules(
 ) -> Result<Vec<Rule>, String> {
     let operands = Operands::read(blocks, options)?;
     let high = match options.choice("high", &["bf16", "f32"])? {
-        "f32" => Numbers::NONE,
+        "f32" => TensorFormat::NONE,
         _ => Format::BF16.into(),
     };
     let mut all = vec![bf16_outputs()];

@@ -1,6 +1,6 @@
-//! One tensor in its numbers: every mechanism of [`Numbers`], one after the other.
+//! One tensor in its numbers: every mechanism of [`TensorFormat`], one after the other.
 
-use crate::recipe::numbers::{Numbers, Prior};
+use crate::recipe::tensor_format::{Prior, TensorFormat};
 use crate::recipe::{bump, mask};
 use exmy::pool::Pooled;
 use exmy::quantizer::{Axis, Quantizer, Target};
@@ -23,7 +23,7 @@ pub(super) struct Given {
 }
 
 /// The quantizer of numbers, its rotation with the signs of this step.
-pub(super) fn quantizer(numbers: &Numbers, signs: u64) -> Quantizer {
+pub(super) fn quantizer(numbers: &TensorFormat, signs: u64) -> Quantizer {
     use exmy::block::hadamard::{Hadamard, Signs};
     let Some(rotation) = numbers.quantizer.rotation.filter(|_| numbers.fresh) else {
         return numbers.quantizer;
@@ -46,7 +46,7 @@ fn other(axis: Axis) -> Axis {
 /// # Panics
 /// If shapes differ, or a rotation's groups do not fill the axis.
 pub(super) fn image(
-    numbers: &Numbers,
+    numbers: &TensorFormat,
     x: View<'_, f32>,
     given: Given,
     scratch: &mut Vec<f32>,
@@ -90,9 +90,9 @@ pub(super) fn image(
 }
 
 /// The tensor just before its last rounding: rounded first, rotated, in the coordinates of its image.
-pub(super) fn before(numbers: &Numbers, x: View<'_, f32>, given: Given) -> Pooled<f32> {
+pub(super) fn before(numbers: &TensorFormat, x: View<'_, f32>, given: Given) -> Pooled<f32> {
     let last = Quantizer { target: Target::None, ..numbers.quantizer };
-    let numbers = Numbers { quantizer: last, window: 0, by_position: false, ..*numbers };
+    let numbers = TensorFormat { quantizer: last, window: 0, by_position: false, ..*numbers };
     let (rows, cols) = (x.rows(), x.cols());
     let mut values = Pooled::zeros(rows * cols);
     let given = Given { scale: None, ..given };

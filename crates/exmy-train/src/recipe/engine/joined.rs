@@ -7,7 +7,7 @@ use super::side::Side;
 use super::{Engine, Rounded};
 use crate::nn::linear::Group;
 use crate::nn::site::{Operand, Operator, Product, Site};
-use crate::recipe::numbers::Numbers;
+use crate::recipe::tensor_format::TensorFormat;
 use exmy::block::Shape;
 use exmy::gemm::f32::Output;
 use exmy::pool::Pooled;
@@ -28,7 +28,7 @@ impl Engine<'_> {
             let mut all = group.sites().map(of);
             all.next().filter(|first| first.joined && all.all(|other| other == *first))
         };
-        let ends = |numbers: &Numbers| match numbers.quantizer.target {
+        let ends = |numbers: &TensorFormat| match numbers.quantizer.target {
             Target::Block(format) => match format.shape {
                 Shape::Along(side) if !numbers.by_position => {
                     group.members.iter().all(|(_, width)| width.is_multiple_of(side as usize))

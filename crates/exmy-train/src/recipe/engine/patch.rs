@@ -1,7 +1,7 @@
 //! Products with hot-channel patches; [`hot`](crate::recipe::hot) has the algebra.
 
 use crate::recipe::hot::{Patch, Residual, Terms};
-use crate::recipe::numbers::Numbers;
+use crate::recipe::tensor_format::TensorFormat;
 use exmy::block::BlockFormat;
 use exmy::gemm::f32::{Output, matmul};
 use exmy::pool::Pooled;
@@ -12,7 +12,7 @@ use exmy::slice::{View, ViewMut};
 /// An operand of a patched product: rows of channels, before and after rounding.
 #[derive(Clone, Copy)]
 pub(super) struct Both<'a> {
-    pub(super) numbers: &'a Numbers,
+    pub(super) numbers: &'a TensorFormat,
     pub(super) before: View<'a, f32>,
     pub(super) after: View<'a, f32>,
 }
@@ -49,7 +49,7 @@ pub(super) fn round(
     values: &mut Pooled<f32>,
     rows: usize,
     to: Residual,
-    operand: &Numbers,
+    operand: &TensorFormat,
     tensor: f32,
 ) {
     let cols = values.len() / rows.max(1);

@@ -3,7 +3,7 @@
 use super::image::{self, Given};
 use super::{Engine, Rounded};
 use crate::nn::site::{Operand, Operator, Product, Site};
-use crate::recipe::numbers::Numbers;
+use crate::recipe::tensor_format::TensorFormat;
 use exmy::gemm::fast::Source;
 use exmy::quantizer::{Axis, Target};
 use exmy::slice::{View, ViewMut};
@@ -61,7 +61,7 @@ impl Engine<'_> {
     /// Everything the numbers of one tensor need.
     pub(super) fn given(
         &mut self,
-        numbers: &Numbers,
+        numbers: &TensorFormat,
         site: Site,
         (product, operand, axis): (Product, Operand, Axis),
         tensor: View<'_, f32>,
@@ -247,7 +247,7 @@ impl Engine<'_> {
             if numbers.is_none() {
                 return None;
             }
-            Numbers { fresh: false, ..numbers }.plain()?;
+            TensorFormat { fresh: false, ..numbers }.plain()?;
             let quantizer = image::quantizer(&numbers, self.signs(site, product));
             let groups = quantizer.rotation.map_or(1, |rotation| rotation.size());
             if !side.along(width).is_multiple_of(groups) {

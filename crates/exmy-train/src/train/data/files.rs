@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{DataError, Tokens};
-use crate::train::room;
+use crate::train::memory;
 use exmy::safetensors::given;
 
 /// Far above any tokenizer in use (256 000 at most), far below what memory holds as rows.
@@ -129,7 +129,7 @@ fn read_folder(path: &Path) -> Result<Found, DataError> {
 
 fn read_file(path: &Path) -> Result<Vec<u8>, DataError> {
     // As much as there is memory for: a file may claim to be larger.
-    let most = room::available().unwrap_or(u64::MAX);
+    let most = memory::available().unwrap_or(u64::MAX);
     given::read(path, most).map_err(|error| explain(path, error))
 }
 

@@ -1,7 +1,7 @@
 use exmy_train::train::fit::{refused, shortage};
+use exmy_train::train::memory::size;
 use exmy_train::train::preset::preset;
 use exmy_train::train::profile::Paper;
-use exmy_train::train::room::size;
 
 /// What is kept must fit, and addresses must suffice for the most that a run takes.
 #[test]

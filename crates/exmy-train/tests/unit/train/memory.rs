@@ -1,4 +1,4 @@
-use exmy_train::train::room::{addresses, available, ensure, free, had};
+use exmy_train::train::memory::{addresses, available, ensure, free, had};
 
 #[test]
 fn what_linux_says() {

@@ -1,18 +1,18 @@
-//! The level a noisy value runs at: the median of its last records.
+//! The median of the last values of a noisy series, at which spikes are measured.
 
 use std::collections::VecDeque;
 
 /// The last values of a series, at most a window of them.
 #[derive(Clone, Debug)]
-pub struct Level {
+pub struct RunningMedian {
     window: usize,
     values: VecDeque<f64>,
 }
 
-/// Records before there is a level: the first steps fall too fast for one.
+/// Values before there is a median: losses of the first steps fall too fast for one.
 pub const LEAST: usize = 10;
 
-impl Level {
+impl RunningMedian {
     /// An empty series with a window of that many values.
     pub fn new(window: usize) -> Self {
         Self { window, values: VecDeque::new() }

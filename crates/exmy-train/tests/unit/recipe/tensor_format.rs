@@ -1,4 +1,4 @@
-use exmy_train::recipe::numbers::Numbers;
+use exmy_train::recipe::tensor_format::TensorFormat;
 
 #[test]
 fn every_text_reads_back() {
@@ -19,26 +19,26 @@ fn every_text_reads_back() {
         "mask0",
         "mxfp8-e4m3@microxcaling@by-position",
     ] {
-        let numbers: Numbers = text.parse().unwrap();
+        let numbers: TensorFormat = text.parse().unwrap();
         assert_eq!(numbers.to_string(), text);
         assert_eq!(numbers.to_string().parse(), Ok(numbers));
     }
-    assert_eq!("none".parse(), Ok(Numbers::NONE));
-    assert!("f32".parse::<Numbers>().unwrap().is_none());
+    assert_eq!("none".parse(), Ok(TensorFormat::NONE));
+    assert!("f32".parse::<TensorFormat>().unwrap().is_none());
 }
 
 #[test]
 fn names_of_the_numbers_alone() {
-    let format = |text: &str| text.parse::<Numbers>().unwrap().format();
+    let format = |text: &str| text.parse::<TensorFormat>().unwrap().format();
     assert_eq!(format("bf16>rht16>nvfp4@sr8"), "nvfp4");
     assert_eq!(format("bf16@rna>mxfp8-e4m3@rceil@microxcaling"), "mxfp8-e4m3");
     assert_eq!((format("f32").as_str(), format("clip-e7m7").as_str()), ("f32", "e7m7"));
-    assert_eq!("clip-e7m7".parse::<Numbers>().unwrap().bits(), 15);
+    assert_eq!("clip-e7m7".parse::<TensorFormat>().unwrap().bits(), 15);
 }
 
 #[test]
 fn what_does_not_go_together_is_refused() {
-    let message = |text: &str| text.parse::<Numbers>().unwrap_err().to_string();
+    let message = |text: &str| text.parse::<TensorFormat>().unwrap_err().to_string();
     assert!(message("mxfp4@window16").contains("one scale a tensor"));
     assert!(message("e4m3/tensor:e8m0@window0").contains("1 to 255"));
     assert!(message("nvfp4@by-position").contains("MX blocks"));

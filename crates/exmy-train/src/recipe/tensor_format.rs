@@ -43,7 +43,7 @@ pub enum Prior {
 
 /// The numbers of a tensor; see the [module](self).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Numbers {
+pub struct TensorFormat {
     /// What comes first.
     pub prior: Option<Prior>,
     /// What the tensor is rounded to.
@@ -62,7 +62,7 @@ pub struct Numbers {
     pub fresh: bool,
 }
 
-impl Numbers {
+impl TensorFormat {
     /// The tensor as it is.
     pub const NONE: Self = Self::of(Quantizer::NONE);
 
@@ -145,31 +145,31 @@ impl Numbers {
     }
 }
 
-impl From<Quantizer> for Numbers {
+impl From<Quantizer> for TensorFormat {
     fn from(quantizer: Quantizer) -> Self {
         Self::of(quantizer)
     }
 }
 
-impl From<Target> for Numbers {
+impl From<Target> for TensorFormat {
     fn from(target: Target) -> Self {
         Self::of(Quantizer::new(target))
     }
 }
 
-impl From<Format> for Numbers {
+impl From<Format> for TensorFormat {
     fn from(format: Format) -> Self {
         Target::from(format).into()
     }
 }
 
-impl From<BlockFormat> for Numbers {
+impl From<BlockFormat> for TensorFormat {
     fn from(format: BlockFormat) -> Self {
         Target::from(format).into()
     }
 }
 
-impl fmt::Display for Numbers {
+impl fmt::Display for TensorFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.prior, self.quantizer.is_none()) {
             (Some(Prior::Clip(clip)), true) => write!(f, "{clip}")?,
@@ -196,7 +196,7 @@ impl fmt::Display for Numbers {
     }
 }
 
-/// A text that is no [`Numbers`].
+/// A text that is no [`TensorFormat`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseNumbersError(pub(super) String);
 
@@ -208,7 +208,7 @@ impl fmt::Display for ParseNumbersError {
 
 impl std::error::Error for ParseNumbersError {}
 
-impl FromStr for Numbers {
+impl FromStr for TensorFormat {
     type Err = ParseNumbersError;
 
     fn from_str(text: &str) -> Result<Self, ParseNumbersError> {
@@ -273,7 +273,7 @@ impl FromStr for Numbers {
     }
 }
 
-impl Numbers {
+impl TensorFormat {
     fn check(self, text: &str) -> Result<Self, ParseNumbersError> {
         use exmy::block::Shape;
         use exmy::format::Sign;

@@ -1,14 +1,14 @@
-//! The memory there is.
+//! The memory that a run can take.
 //!
-//! Linux tells it: the memory that could be had without swapping (`MemAvailable`), or less where the
-//! process's control group or its limit of addresses (`ulimit -v`) allows less. Elsewhere nothing is told.
+//! Linux says how much could be had without swapping (`MemAvailable`), or less where the
+//! process's control group or its limit of addresses (`ulimit -v`) allows less. Elsewhere nothing is known.
 
 use std::fs::read_to_string;
 use std::hint::black_box;
 
 use exmy::error::{Error, Result};
 
-/// Bytes that the process may take, where the system tells.
+/// Bytes that the process may take, where the system says it.
 pub fn available() -> Option<u64> {
     let info = read_to_string("/proc/meminfo").ok();
     let free = info.as_deref().and_then(free);
@@ -33,27 +33,27 @@ pub fn had(most: u64) -> u64 {
     let mut piece = (most / 256).clamp(LEAST, 1 << 30);
     let (mut pieces, mut sum) = (Vec::new(), 0);
     while sum < most && piece >= LEAST {
-        let mut room = Vec::<u8>::new();
+        let mut buffer = Vec::<u8>::new();
         // What nobody looks at the compiler need not allocate.
-        let asked = black_box(&mut room).try_reserve_exact(piece as usize);
+        let asked = black_box(&mut buffer).try_reserve_exact(piece as usize);
         if asked.is_err() || pieces.try_reserve(1).is_err() {
             piece /= 2;
             continue;
         }
-        pieces.push(room);
+        pieces.push(buffer);
         sum += piece;
     }
     sum.min(most)
 }
 
-/// Refuses numbers that there is no room for, where asking for them would end the process.
+/// Refuses numbers that memory does not hold, where asking for them would end the process.
 ///
 /// # Errors
 /// If as many cannot be had at once.
 pub fn ensure(numbers: usize, what: &str) -> Result<()> {
-    let mut room = Vec::<f32>::new();
+    let mut buffer = Vec::<f32>::new();
     // What nobody looks at the compiler need not allocate.
-    black_box(&mut room).try_reserve_exact(numbers).map_err(|_| {
+    black_box(&mut buffer).try_reserve_exact(numbers).map_err(|_| {
         let bytes = size(4 * numbers as u64);
         Error::new(format!("{what} need {bytes} of memory, which cannot be had"))
             .hint("free some, raise the limit (ulimit -v), or take a machine with more")
