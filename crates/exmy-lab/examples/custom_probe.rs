@@ -7,11 +7,11 @@
 
 use exmy::error::Result;
 use exmy::slice::View;
-use exmy_lab::arm::{Arm, Scale, Setting};
 use exmy_lab::finding::{Figure, Findings, Part, Table, Verdict};
 use exmy_lab::papers::Paper;
 use exmy_lab::plot::{self, Axis, Panel, Series};
 use exmy_lab::report::{self, Provenance};
+use exmy_lab::run_config::{RunConfig, Scale, Setting};
 use exmy_lab::runner::{Progress, Silent};
 use exmy_lab::store::{Runs, Store};
 use exmy_train::nn::site::Place;
@@ -60,7 +60,7 @@ struct Growth;
 const RECIPES: [&str; 3] = ["f32", "mxfp8-e4m3", "mxfp4"];
 
 impl Growth {
-    fn arms_of(setting: &Setting, recipe: &str) -> Vec<Arm> {
+    fn runs_of(setting: &Setting, recipe: &str) -> Vec<RunConfig> {
         let recipe: Recipe = recipe.parse().expect("a recipe of the list above");
         let config = |seed| {
             let mut config = setting.config("nano");
@@ -68,7 +68,7 @@ impl Growth {
             config.seed = seed;
             config.train.steps = 100;
             config.record.probe_every = 5;
-            Arm::new(config)
+            RunConfig::new(config)
         };
         (1..=2).map(config).collect()
     }
@@ -91,8 +91,8 @@ impl Figure for Growth {
         "Nothing is claimed; the picture shows it."
     }
 
-    fn arms(&self, setting: &Setting) -> Vec<Arm> {
-        RECIPES.into_iter().flat_map(|recipe| Self::arms_of(setting, recipe)).collect()
+    fn runs(&self, setting: &Setting) -> Vec<RunConfig> {
+        RECIPES.into_iter().flat_map(|recipe| Self::runs_of(setting, recipe)).collect()
     }
 
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
@@ -100,8 +100,8 @@ impl Figure for Growth {
         let mut table = Table::new("largest norm at the end", &["recipe", "seed 1", "seed 2"]);
         for recipe in RECIPES {
             let mut row = vec![recipe.to_owned()];
-            for (seed, arm) in Self::arms_of(setting, recipe).iter().enumerate() {
-                let values = runs.of(arm)?.values("tokens")?;
+            for (seed, run) in Self::runs_of(setting, recipe).iter().enumerate() {
+                let values = runs.of(run)?.values("tokens")?;
                 row.push(values.last().map_or_else(|| "-".into(), |last| format!("{:.2}", last.1)));
                 if seed == 0 {
                     panel = panel.line(Series::new(recipe, values));
@@ -147,7 +147,7 @@ fn main() -> Result<()> {
     };
     let (setting, data) = Setting::new(Scale::Small, Source::default())?;
     let store = Store::new(&out).with_probes(|_| vec![Box::new(Tokens::default())]);
-    let runs: Vec<_> = Growth.arms(&setting).iter().map(Arm::run).collect();
+    let runs: Vec<_> = Growth.runs(&setting).iter().map(RunConfig::run).collect();
     store.runner().with_jobs(2).work(&runs, Some(Arc::new(data)), &Told)?;
     let provenance = Provenance { command: "custom_probe".into(), machine: String::new() };
     let found = report::find(study.figures, &setting, &store, |_| true)?.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What is more than a comparison of cells: analyses that figures name, one file each.
+//! What is more than a comparison of grid points: analyses that figures name, one file each.
 
 pub(super) mod abilities;
 pub(super) mod bias;

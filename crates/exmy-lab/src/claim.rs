@@ -1,6 +1,6 @@
 //! What a figure claims, as a value: the sentence of the criterion, the verdict and its numbers come from it.
 //!
-//! A [`Test`] compares cells of a grid, runs of one seed with each other. Each has an opposite, or none; a
+//! A [`Test`] compares grid points of a grid, runs of one seed with each other. Each has an opposite, or none; a
 //! claim is contradicted where the opposite holds.
 
 mod asks;
@@ -9,7 +9,7 @@ mod pooled;
 pub(super) use pooled::{Paired, by_seed};
 
 use crate::finding::Verdict;
-use crate::grid::Cell;
+use crate::grid::GridPoint;
 use crate::measure::{Metric, Pick, Probed, Results};
 use crate::paired::Side;
 use crate::statistics::{
@@ -20,12 +20,12 @@ use exmy::error::Result;
 /// What is asked of runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Test {
-    /// The interval of the mean paired difference of two cells lies above 0.
+    /// The interval of the mean paired difference of two grid points lies above 0.
     Above {
         of: Pick,
         over: Pick,
         /// Whether it also counts if some of the first diverge and none of the second.
-        or_lost: bool,
+        or_diverges: bool,
     },
     /// The mean of the paired differences of losses, of at most a guess, is above so many nats, or is not.
     Nats { of: Pick, over: Pick, least: f64, more: bool },
@@ -61,7 +61,7 @@ pub(super) enum Test {
     Rising { probed: Probed, of: Pick, falls: bool },
     /// One where there is a level, another one where there is none.
     Where { level: &'static str, test: &'static Test, other: &'static Test },
-    /// A metric of one cell is told to be above that of another, or below, by the interval of the mean over seeds of
+    /// A metric of one grid point is claimed to be above that of another, or below, by the interval of the mean over seeds of
     /// their difference. Cells of several levels share the batches of a seed, so that each seed counts once, with its
     /// mean over these axes.
     Pooled { metric: Metric, of: Pick, over: Pick, axes: &'static [&'static str], below: bool },
@@ -81,13 +81,13 @@ pub(super) enum Test {
     /// All of several; the opposite of one is enough.
     All(&'static [Test]),
     /// An analysis of its own, in words and as a function.
-    Own { asks: &'static str, judge: fn(&Results<'_>) -> Result<Said> },
+    Own { asks: &'static str, judge: fn(&Results<'_>) -> Result<TestResult> },
 }
 
 /// A number for each seed.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Value {
-    /// A metric of a cell less that of another.
+    /// A metric of a grid point less that of another.
     Less(Metric, Pick, Pick),
     /// The same as a ratio.
     Over(Metric, Pick, Pick),
@@ -100,7 +100,7 @@ pub(super) enum Value {
 impl Value {
     fn of(&self, place: &Place<'_>) -> Result<Vec<f64>> {
         let values = |pick: Pick, metric| {
-            place.results.values(place.results.cell(pick, &place.here), metric)
+            place.results.values(place.results.point(pick, &place.here), metric)
         };
         let with = |a: Vec<f64>, b: Vec<f64>, by: fn(f64, f64) -> f64| -> Vec<f64> {
             a.into_iter().zip(b).map(|(a, b)| by(a, b)).collect()
@@ -128,9 +128,9 @@ impl Value {
     }
 }
 
-/// A test of two cells' final losses.
+/// A test of two grid points' final losses.
 pub(super) const fn above(of: Pick, over: Pick) -> Test {
-    Test::Above { of, over, or_lost: false }
+    Test::Above { of, over, or_diverges: false }
 }
 
 /// What a figure claims.
@@ -161,33 +161,33 @@ impl Claim {
 
     /// What the runs say.
     pub(super) fn verdict(&self, results: &Results<'_>) -> Result<Verdict> {
-        let place = Place { results, here: Cell::default(), of: 1, size: None };
-        let said = self.holds.judge(&place)?;
+        let place = Place { results, here: GridPoint::default(), of: 1, size: None };
+        let result = self.holds.judge(&place)?;
         let (holds, opposite) = match &self.opposite {
-            None => (said.holds, said.opposite),
+            None => (result.holds, result.opposite),
             Some(test) => {
                 let opposite = test.judge(&place)?.holds;
-                (said.holds && !opposite, opposite && !said.holds)
+                (result.holds && !opposite, opposite && !result.holds)
             }
         };
-        Ok(Verdict::of(holds, opposite, said.text).with_power(said.power))
+        Ok(Verdict::of(holds, opposite, result.text).with_power(result.power))
     }
 }
 
 /// What runs say of a test.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Said {
+pub(super) struct TestResult {
     pub(super) holds: bool,
     pub(super) opposite: bool,
     /// Whether anything could be computed.
     pub(super) known: bool,
-    /// In how many of all cases an effect of the paper's size would have been seen, where that can be told.
+    /// In how many of all cases an effect of the paper's size would have been seen, where that can be computed.
     pub(super) power: Option<f64>,
     /// The numbers.
     pub(super) text: String,
 }
 
-impl Said {
+impl TestResult {
     /// Of an interval of a difference that should be above 0.
     fn of(found: Option<Interval>, text: String) -> Self {
         let holds = found.is_some_and(|gap| gap.low > 0.0);
@@ -212,7 +212,7 @@ impl Said {
 struct Place<'a> {
     results: &'a Results<'a>,
     /// The levels of axes that are gone through.
-    here: Cell,
+    here: GridPoint,
     /// Of how many tests one is enough.
     of: usize,
     /// How large the effect is in the paper.
@@ -230,7 +230,7 @@ impl Place<'_> {
     }
 
     /// What tests of each level say, in order.
-    fn each(&self, axis: &str, surer: bool, test: &Test) -> Result<Vec<Said>> {
+    fn each(&self, axis: &str, surer: bool, test: &Test) -> Result<Vec<TestResult>> {
         let axis = self.results.grid.axis(axis);
         let levels = self.results.levels(axis);
         let of = if surer { self.of * levels.len() } else { self.of };
@@ -253,27 +253,27 @@ fn name(pick: Pick) -> String {
     pick.join(", ")
 }
 
-fn joined(said: &[Said]) -> String {
-    said.iter().map(|one| one.text.as_str()).collect::<Vec<_>>().join("; ")
+fn joined(result: &[TestResult]) -> String {
+    result.iter().map(|one| one.text.as_str()).collect::<Vec<_>>().join("; ")
 }
 
 impl Test {
-    fn judge(&self, place: &Place<'_>) -> Result<Said> {
+    fn judge(&self, place: &Place<'_>) -> Result<TestResult> {
         let Place { results, here, .. } = place;
         let losses = |of: Pick, over: Pick, metric| results.pair([of, over], here, metric);
         let prefix = place.prefix();
         Ok(match self {
-            Self::Above { of, over, or_lost } => {
+            Self::Above { of, over, or_diverges } => {
                 let [a, b] = losses(of, over, Metric::Loss)?;
                 let finite = |losses: &[f64]| losses.iter().all(|loss| loss.is_finite());
                 let (of, over) = (name(of), name(over));
-                if *or_lost && finite(&b) && !finite(&a) {
+                if *or_diverges && finite(&b) && !finite(&a) {
                     let text = format!("{prefix}{of} diverges, {over} does not");
-                    return Ok(Said::either(true, text));
+                    return Ok(TestResult::either(true, text));
                 }
                 let gap = paired_interval(&a, &b, place.confidence());
                 let gaps: Vec<f64> = a.iter().zip(&b).map(|(a, b)| a - b).collect();
-                Said::of(gap, format!("{prefix}{of} above {over} {}", words(gap)))
+                TestResult::of(gap, format!("{prefix}{of} above {over} {}", words(gap)))
                     .powered(place, &gaps)
             }
             Self::Nats { of, over, least, more } => {
@@ -281,7 +281,7 @@ impl Test {
                 let gaps: Vec<f64> = a.iter().zip(&b).map(|(a, b)| a - b).collect();
                 let gap = mean(&gaps).unwrap_or(f64::NAN);
                 let text = format!("{prefix}{} above {} {gap:+.3}", name(of), name(over));
-                Said::either((gap > *least) == *more, text)
+                TestResult::either((gap > *least) == *more, text)
             }
             Self::Spikier { of, over } => spikier(place, of, over)?,
             Self::FailsMore { of, over } => {
@@ -302,14 +302,22 @@ impl Test {
                 );
                 let power = |size| fisher_power((size, a.1), (0.0, b.1), level);
                 let power = place.size.map(power);
-                Said { holds: more < level, opposite: fewer < level, known: true, power, text }
+                TestResult {
+                    holds: more < level,
+                    opposite: fewer < level,
+                    known: true,
+                    power,
+                    text,
+                }
             }
             Self::Wider { of, over, at, than } => wider(place, [of, over], [at, than])?,
             Self::Ordered { axis } => {
                 let levels = results.levels(results.grid.axis(axis));
-                let cells = levels.iter().map(|level| results.cell(&[level.name], here));
-                let means: Vec<f64> = cells
-                    .map(|cell| Ok(mean(&results.values(cell, Metric::Loss)?).unwrap_or(f64::NAN)))
+                let points = levels.iter().map(|level| results.point(&[level.name], here));
+                let means: Vec<f64> = points
+                    .map(
+                        |point| Ok(mean(&results.values(point, Metric::Loss)?).unwrap_or(f64::NAN)),
+                    )
                     .collect::<Result<_>>()?;
                 // Runs that diverge count as worse than any that do not.
                 let worse = |pair: &&[f64]| pair[1] > pair[0] || !pair[1].is_finite();
@@ -317,53 +325,53 @@ impl Test {
                 let ordered = means.windows(2).filter(worse).count();
                 let text = format!("{prefix}{ordered} of {pairs} neighbours in order");
                 let holds = pairs - ordered <= pairs / 6;
-                Said::either(holds, text)
+                TestResult::either(holds, text)
             }
             Self::OneBelow { of, over } => {
                 let place = Place { of: place.of * of.len(), ..place.clone() };
                 let below = |one: &'static &'static str| {
                     above(over, std::slice::from_ref(one)).judge(&place)
                 };
-                let all: Vec<Said> = of.iter().map(below).collect::<Result<_>>()?;
-                let holds = all.iter().any(|said| said.holds);
-                Said::either(holds, joined(&all))
+                let all: Vec<TestResult> = of.iter().map(below).collect::<Result<_>>()?;
+                let holds = all.iter().any(|result| result.holds);
+                TestResult::either(holds, joined(&all))
             }
             Self::Any { axis, surer, test } => any(&place.each(axis, *surer, test)?),
             Self::AnyOf { axis, levels, test } => {
                 let known = results.levels(results.grid.axis(axis)).iter();
                 let all = place.each(axis, false, test)?;
                 let own = known.zip(all).filter(|(level, _)| levels.contains(&level.name));
-                any(&own.map(|(_, said)| said).collect::<Vec<_>>())
+                any(&own.map(|(_, result)| result).collect::<Vec<_>>())
             }
             Self::Each { axis, test } => all(&place.each(axis, false, test)?),
             Self::Every { axis, test } => every(&place.each(axis, false, test)?),
             Self::Bound { value, bound, above } => {
                 let (values, words) = (value.of(place)?, prefix + &value.words());
-                let said: Said = match above {
+                let result: TestResult = match above {
                     true => Side::above(&words, &values, *bound, "").into(),
                     false => Side::under(&words, &values, *bound, "").into(),
                 };
-                said.powered(place, &values)
+                result.powered(place, &values)
             }
             Self::Rising { probed, of, falls } => {
-                let series = results.series(results.cell(of, here), *probed)?;
+                let series = results.series(results.point(of, here), *probed)?;
                 let side = Side::rising(&format!("{prefix}{}", probed.what), &series);
                 if *falls { side.not().into() } else { side.into() }
             }
             Self::Where { level, test, other } => {
-                let known = results.cells.iter().any(|cell| cell.has(level));
+                let known = results.points.iter().any(|point| point.has(level));
                 if known { test.judge(place)? } else { other.judge(place)? }
             }
             Self::Last { axis, test } => {
-                let said = place.each(axis, false, test)?;
+                let result = place.each(axis, false, test)?;
                 let text = "too few seeds for an interval".into();
-                let none = Said { known: false, ..Said::either(false, text) };
-                said.into_iter().rfind(|said| said.known).unwrap_or(none)
+                let none = TestResult { known: false, ..TestResult::either(false, text) };
+                result.into_iter().rfind(|result| result.known).unwrap_or(none)
             }
             Self::Pooled { metric, of, over, axes, below } => {
                 let pair = pooled::pair(place, *metric, [*of, *over], axes)?;
                 let gaps: Vec<f64> = pair[0].iter().zip(&pair[1]).map(|(a, b)| a - b).collect();
-                pooled::said(&pair, *below, format!("{prefix}{} less {}", name(of), name(over)))
+                pooled::result(&pair, *below, format!("{prefix}{} less {}", name(of), name(over)))
                     .powered(place, &gaps)
             }
             Self::PooledWider { metric, of, over, at, than, axes } => {
@@ -375,7 +383,7 @@ impl Test {
                     name(at),
                     name(than)
                 );
-                pooled::said(&[gap(at)?, gap(than)?], false, what)
+                pooled::result(&[gap(at)?, gap(than)?], false, what)
             }
             Self::Given { axis, level, test } => {
                 let levels = results.levels(results.grid.axis(axis));
@@ -383,79 +391,79 @@ impl Test {
                     true => test.judge(place)?,
                     false => {
                         let text = format!("{prefix}no {level} at this scale");
-                        Said::either(true, text)
+                        TestResult::either(true, text)
                     }
                 }
             }
             Self::Sized { size, words, test } => {
-                let said = test.judge(&Place { size: Some(*size), ..place.clone() })?;
-                let seen = said.power.map_or_else(
+                let result = test.judge(&Place { size: Some(*size), ..place.clone() })?;
+                let seen = result.power.map_or_else(
                     || "nobody knows how often".into(),
                     |power| format!("in {:.0} % of cases", 100.0 * power),
                 );
                 let text =
-                    format!("{}; the paper's effect, {words}, would be seen {seen}", said.text);
-                Said { text, ..said }
+                    format!("{}; the paper's effect, {words}, would be seen {seen}", result.text);
+                TestResult { text, ..result }
             }
             Self::All(tests) => {
-                let said: Vec<Said> =
+                let result: Vec<TestResult> =
                     tests.iter().map(|test| test.judge(place)).collect::<Result<_>>()?;
-                every(&said)
+                every(&result)
             }
             Self::Own { judge, .. } => judge(results)?,
         })
     }
 }
 
-fn all(said: &[Said]) -> Said {
-    Said {
-        holds: said.iter().all(|one| one.holds),
-        opposite: said.iter().all(|one| one.opposite),
-        known: said.iter().all(|one| one.known),
-        power: weakest(said),
-        text: joined(said),
+fn all(result: &[TestResult]) -> TestResult {
+    TestResult {
+        holds: result.iter().all(|one| one.holds),
+        opposite: result.iter().all(|one| one.opposite),
+        known: result.iter().all(|one| one.known),
+        power: weakest(result),
+        text: joined(result),
     }
 }
 
 /// The lowest power of those that do not hold, as all must be seen.
-fn weakest(said: &[Said]) -> Option<f64> {
-    let mut missed = said.iter().filter(|one| !one.holds);
+fn weakest(result: &[TestResult]) -> Option<f64> {
+    let mut missed = result.iter().filter(|one| !one.holds);
     let first = missed.next()?.power;
     missed.fold(first, |low, one| Some(low?.min(one.power?)))
 }
 
 /// All, but the opposite of one is enough.
-fn every(said: &[Said]) -> Said {
-    Said { opposite: said.iter().any(|one| one.opposite), ..all(said) }
+fn every(result: &[TestResult]) -> TestResult {
+    TestResult { opposite: result.iter().any(|one| one.opposite), ..all(result) }
 }
 
-impl From<Side> for Said {
+impl From<Side> for TestResult {
     fn from(side: Side) -> Self {
         let (holds, opposite) = (side.holds == Some(true), side.holds == Some(false));
         Self { opposite, ..Self::either(holds, side.text) }
     }
 }
 
-fn any(said: &[Said]) -> Said {
-    let holds = said.iter().any(|one| one.holds);
-    Said {
+fn any(result: &[TestResult]) -> TestResult {
+    let holds = result.iter().any(|one| one.holds);
+    TestResult {
         holds,
-        opposite: !holds && said.iter().any(|one| one.opposite),
-        known: said.iter().any(|one| one.known),
+        opposite: !holds && result.iter().any(|one| one.opposite),
+        known: result.iter().any(|one| one.known),
         // At least that of the best one.
-        power: said.iter().filter_map(|one| one.power).reduce(f64::max),
-        text: joined(said),
+        power: result.iter().filter_map(|one| one.power).reduce(f64::max),
+        text: joined(result),
     }
 }
 
 /// Whether spikes are more, by pairs of seeds.
-fn spikier(place: &Place<'_>, of: Pick, over: Pick) -> Result<Said> {
+fn spikier(place: &Place<'_>, of: Pick, over: Pick) -> Result<TestResult> {
     let [a, b] = place.results.pair([of, over], &place.here, Metric::Spikes)?;
     let differences: Vec<f64> = a.iter().zip(&b).map(|(a, b)| a - b).collect();
     let prefix = place.prefix();
     let Some(signs) = sign_test(&differences) else {
         let text = format!("{prefix}no pairs");
-        return Ok(Said { known: false, ..Said::either(false, text) });
+        return Ok(TestResult { known: false, ..TestResult::either(false, text) });
     };
     let [a, b] = [a, b].map(|values| mean(&values).unwrap_or(f64::NAN));
     let text = format!(
@@ -468,12 +476,12 @@ fn spikier(place: &Place<'_>, of: Pick, over: Pick) -> Result<Said> {
         signs.p_positive
     );
     let (holds, opposite) = (signs.p_positive < 0.05, signs.p_negative < 0.05);
-    Ok(Said { opposite, ..Said::either(holds, text) })
+    Ok(TestResult { opposite, ..TestResult::either(holds, text) })
 }
 
 /// Whether a gap is wider at the first place than at the second. Where the intervals of both gaps include 0,
 /// there is no gap that could change.
-fn wider(place: &Place<'_>, pair: [Pick; 2], at: [Pick; 2]) -> Result<Said> {
+fn wider(place: &Place<'_>, pair: [Pick; 2], at: [Pick; 2]) -> Result<TestResult> {
     let gaps = |at: Pick| -> Result<(Vec<f64>, bool)> {
         let picks = pair.map(|pick| [pick, at].concat());
         let [a, b] = place.results.pair([&picks[0], &picks[1]], &place.here, Metric::Loss)?;
@@ -495,8 +503,8 @@ fn wider(place: &Place<'_>, pair: [Pick; 2], at: [Pick; 2]) -> Result<Said> {
         above(after),
         above(before)
     );
-    let said = Said::of(found, text);
-    Ok(Said { holds: said.holds && after, opposite: said.opposite && before, ..said })
+    let result = TestResult::of(found, text);
+    Ok(TestResult { holds: result.holds && after, opposite: result.opposite && before, ..result })
 }
 
 #[cfg(test)]

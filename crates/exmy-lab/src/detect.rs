@@ -4,7 +4,7 @@
 //! they are, so there are three detectors, each with its knobs and defaults:
 //!
 //! - [`Nats`] measures rises in nats against the scatter of the last losses; for cross-entropies, as in
-//!   the study of mantissa bits ("To FP8 and Back Again", arXiv 2405.18710), which tells the fate of
+//!   the study of mantissa bits ("To FP8 and Back Again", arXiv 2405.18710), which foretells the outcome of
 //!   runs apart and leaves the criterion open;
 //! - [`Factor`] measures them as multiples of the lowest level so far; for losses that fall by orders of
 //!   magnitude, as those of the student-teacher proxy of arXiv 2506.20752;
@@ -30,7 +30,7 @@ pub fn curves(metrics: &[Metrics]) -> (Curve, Curve) {
     trained.map(|m| ((m.step, value(m.loss)), (m.step, value(m.grad_norm)))).unzip()
 }
 
-/// A stretch of steps at which the loss was far above its level.
+/// Steps in a row at which the loss was far above its level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spike {
     /// Its first step.
@@ -48,7 +48,7 @@ pub struct Spike {
 /// What a detector found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Verdict {
-    /// The step from which on the run was lost, if it was.
+    /// The step from which on the run had diverged, if it did.
     pub diverged: Option<u64>,
     /// Its spikes, in order.
     pub spikes: Vec<Spike>,
@@ -244,7 +244,7 @@ impl Factor {
         let end = broken(losses, norms);
         let (run, _) = finite(losses);
         let losses = values(run);
-        // A run that is lost before its first full window is seen by where it began.
+        // A run that diverges before its first full window is seen by where it began.
         let mut lowest = losses.first().copied().unwrap_or(f64::INFINITY);
         let (mut flags, mut sound) = (Vec::new(), 0);
         for (i, loss) in losses.iter().enumerate() {
@@ -257,10 +257,10 @@ impl Factor {
         }
         let mut spikes = join(run, &flags, self.merge);
         let late = &losses[tail(losses.len(), self.tail)..];
-        let lost = median(late).is_some_and(|median| median > self.factor * lowest);
-        // Lost since the first loss above the limit after which no level was below it.
+        let is_high = median(late).is_some_and(|median| median > self.factor * lowest);
+        // Diverged since the first loss above the limit after which no level was below it.
         let since = flags.iter().skip(sound).position(Option::is_some).map(|at| run[sound + at].0);
-        let diverged = end.or(since.filter(|_| lost));
+        let diverged = end.or(since.filter(|_| is_high));
         for spike in &mut spikes {
             let later = run.last().is_some_and(|&(step, _)| step > spike.last);
             spike.recovered = later && diverged.is_none_or(|end| end > spike.last);

@@ -5,7 +5,7 @@
 //! rate of the slowest kind that was. Evaluations and checkpoints are left out, so it is an estimate from
 //! below, good to a factor of one and a half.
 
-use crate::arm::Arm;
+use crate::run_config::RunConfig;
 use exmy::error::Result;
 use exmy::parallel;
 use exmy_train::train::data::Dataset;
@@ -40,24 +40,24 @@ pub struct Estimate<'a> {
     rate: Option<f64>,
 }
 
-/// What an arm's speed depends on.
-fn kind(arm: &Arm) -> String {
-    let config = &arm.config;
+/// What a run's speed depends on.
+fn kind(run: &RunConfig) -> String {
+    let config = &run.config;
     let train = &config.train;
     format!("{:?} {} {} {}", config.model, train.batch, train.accumulate, config.recipe)
 }
 
 /// Operations of a step.
-fn operations(arm: &Arm) -> f64 {
-    arm.flops() / arm.steps().max(1) as f64
+fn operations(run: &RunConfig) -> f64 {
+    run.flops() / run.steps().max(1) as f64
 }
 
 /// How many times the step itself what probes need takes, on average over steps.
-fn factor(arm: &Arm) -> f64 {
-    let record = &arm.config.record;
+fn factor(run: &RunConfig) -> f64 {
+    let record = &run.config.record;
     let (mut shadow, mut twin) = (false, false);
     for name in &record.probes {
-        if let Ok(probe) = probe::by_name(name, &arm.config.model) {
+        if let Ok(probe) = probe::by_name(name, &run.config.model) {
             shadow |= probe.needs().shadow;
             twin |= probe.needs().twin;
         }
@@ -66,27 +66,27 @@ fn factor(arm: &Arm) -> f64 {
 }
 
 impl<'a> Estimate<'a> {
-    /// For arms that learn `data`.
+    /// For runs that learn `data`.
     pub fn new(data: &'a Dataset) -> Self {
         Self { data, known: HashMap::new(), rate: None }
     }
 
     /// How many kinds of these runs have steps that are still to be tried.
-    pub fn untried(&self, arms: &[Arm]) -> usize {
-        let kinds = arms.iter().filter(|arm| operations(arm) <= MOST).map(kind);
+    pub fn untried(&self, runs: &[RunConfig]) -> usize {
+        let kinds = runs.iter().filter(|run| operations(run) <= MOST).map(kind);
         kinds.filter(|kind| !self.known.contains_key(kind)).collect::<HashSet<_>>().len()
     }
 
-    fn step(&mut self, arm: &Arm) -> Result<Option<f64>> {
-        let key = kind(arm);
+    fn step(&mut self, run: &RunConfig) -> Result<Option<f64>> {
+        let key = kind(run);
         if let Some(known) = self.known.get(&key) {
             return Ok(*known);
         }
-        let flops = operations(arm);
+        let flops = operations(run);
         let drawn = Dataset::drawn();
-        let data = if arm.config.model.decoder().is_some() { self.data } else { &drawn };
+        let data = if run.config.model.decoder().is_some() { self.data } else { &drawn };
         let time = || -> Result<f64> {
-            let mut trainer = Trainer::new(&arm.config, data)?;
+            let mut trainer = Trainer::new(&run.config, data)?;
             trainer.step(None);
             let begun = Instant::now();
             trainer.step(None);
@@ -110,18 +110,18 @@ impl<'a> Estimate<'a> {
     ///
     /// # Errors
     /// If one cannot be trained.
-    pub fn of(&mut self, arms: &[Arm]) -> Result<Cost> {
-        for arm in arms {
-            self.step(arm)?;
+    pub fn of(&mut self, runs: &[RunConfig]) -> Result<Cost> {
+        for run in runs {
+            self.step(run)?;
         }
         let rate = self.rate.unwrap_or(USUAL);
         let mut cost = Cost::default();
-        for arm in arms {
-            let step = self.step(arm)?;
+        for run in runs {
+            let step = self.step(run)?;
             cost.runs += 1;
-            cost.flops += arm.flops();
-            let seconds = step.map_or(arm.flops() / rate, |step| step * arm.steps() as f64);
-            cost.seconds += seconds * factor(arm);
+            cost.flops += run.flops();
+            let seconds = step.map_or(run.flops() / rate, |step| step * run.steps() as f64);
+            cost.seconds += seconds * factor(run);
         }
         Ok(cost)
     }

@@ -3,12 +3,12 @@
 //! Its runs and its findings come from one [`Grid`], the sentence of the criterion from the [`Claim`] that
 //! is judged.
 
-use crate::arm::{Arm, Setting};
 use crate::claim::{Claim, Test};
-use crate::course::Course;
 use crate::finding::{self, Findings};
 use crate::grid::Grid;
 use crate::measure::Results;
+use crate::outcome::Outcome;
+use crate::run_config::{RunConfig, Setting};
 use crate::store::Runs;
 use crate::view::View;
 use exmy::error::Result;
@@ -67,14 +67,14 @@ impl finding::Figure for Figure {
         }
     }
 
-    fn arms(&self, setting: &Setting) -> Vec<Arm> {
-        self.grid.arms(setting)
+    fn runs(&self, setting: &Setting) -> Vec<RunConfig> {
+        self.grid.runs(setting)
     }
 
-    fn later(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Vec<Arm>> {
-        let diverged = |arm: &Arm| -> Result<Option<u64>> {
-            match runs.has(arm)? {
-                true => Ok(Course::of(runs.of(arm)?, arm).verdict.diverged),
+    fn later(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Vec<RunConfig>> {
+        let diverged = |run: &RunConfig| -> Result<Option<u64>> {
+            match runs.has(run)? {
+                true => Ok(Outcome::of(runs.of(run)?, run).verdict.diverged),
                 false => Ok(None),
             }
         };
@@ -83,7 +83,7 @@ impl finding::Figure for Figure {
 
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
         let results = Results::new(setting, &self.grid, runs);
-        let untrained = results.cells.is_empty() && !self.grid.axes.is_empty();
+        let untrained = results.points.is_empty() && !self.grid.axes.is_empty();
         if untrained && matches!(self.judged, Judged::By(_)) {
             return Ok(Findings::not_run());
         }

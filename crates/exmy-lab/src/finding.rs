@@ -1,12 +1,12 @@
 //! What a figure of a study is: which runs it needs, and what it makes of them.
 //!
 //! A [`Figure`] is one type in one file; [`papers`](crate::papers) lists those of each study. It names
-//! the paper's item and what that claims, asks for [arms](Figure::arms), and draws [`Findings`]: pictures,
+//! the paper's item and what that claims, asks for [runs](Figure::runs), and draws [`Findings`]: pictures,
 //! tables, sentences, and a verdict with the numbers it rests on. A claim is only
 //! [reproduced](Verdict::Reproduced) when its criterion holds.
 
-use crate::arm::{Arm, Setting};
 use crate::plot;
+use crate::run_config::{RunConfig, Setting};
 use crate::statistics::Interval;
 use crate::store::Runs;
 use exmy::error::Result;
@@ -177,14 +177,14 @@ pub trait Figure: Sync {
     }
 
     /// The runs it needs; none if it computes what it shows.
-    fn arms(&self, setting: &Setting) -> Vec<Arm>;
+    fn runs(&self, setting: &Setting) -> Vec<RunConfig>;
 
     /// The runs of a second stage, whose steps come from what became of those: asked for when these are trained, and
     /// of those that are complete.
     ///
     /// # Errors
     /// If a run's files cannot be read.
-    fn later(&self, _setting: &Setting, _runs: &Runs<'_>) -> Result<Vec<Arm>> {
+    fn later(&self, _setting: &Setting, _runs: &Runs<'_>) -> Result<Vec<RunConfig>> {
         Ok(Vec::new())
     }
 

@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 /// Folders below a named one that are looked into.
 const DEPTH: usize = 4;
 
-/// A run as its files tell it, complete or not.
+/// A run as its files show it, complete or not.
 #[derive(Clone, Debug)]
-pub struct Found {
-    /// What tells it apart from the others: recipe, rate and seed as far as they differ, else its path.
+pub struct RecordedRun {
+    /// What distinguishes it from the others: recipe, rate and seed as far as they differ, else its path.
     pub name: String,
     /// Its folder.
     pub folder: Folder,
@@ -40,7 +40,7 @@ pub enum State {
     Diverged,
     /// A process works on it.
     AtWork,
-    /// It has no record yet, and a process works on a run beside it.
+    /// It has no record yet, and a process works on a run of the same folder.
     Waiting,
     /// Nobody is seen at work.
     Stopped,
@@ -60,11 +60,11 @@ impl State {
 }
 
 /// Where some runs stand.
-pub fn states(runs: &[Found]) -> Vec<State> {
-    let mut states: Vec<State> = runs.iter().map(Found::alone).collect();
+pub fn states(runs: &[RecordedRun]) -> Vec<State> {
+    let mut states: Vec<State> = runs.iter().map(RecordedRun::alone).collect();
     // Whether somebody is at work below a folder that holds runs.
     let mut busy: HashMap<&Path, bool> = HashMap::new();
-    let parent = |run: &'_ Found| whole::split(run.folder.path()).0.to_owned();
+    let parent = |run: &'_ RecordedRun| whole::split(run.folder.path()).0.to_owned();
     let parents: Vec<PathBuf> = runs.iter().map(parent).collect();
     for (parent, state) in parents.iter().zip(&states) {
         if *state == State::AtWork {
@@ -72,7 +72,7 @@ pub fn states(runs: &[Found]) -> Vec<State> {
         }
     }
     for ((run, parent), state) in runs.iter().zip(&parents).zip(&mut states) {
-        // What was begun and is worked on by nobody was stopped, whatever is beside it.
+        // What was begun and is worked on by nobody was stopped, whatever lies next to it.
         if *state == State::Stopped && run.metrics.is_empty() {
             let is_busy = *busy.entry(parent).or_insert_with(|| is_busy(parent));
             *state = if is_busy { State::Waiting } else { State::Stopped };
@@ -88,8 +88,8 @@ fn is_busy(parent: &Path) -> bool {
     folders.any(|folder| folder.config_file().is_file() && run::is_at_work(&folder))
 }
 
-impl Found {
-    /// Where it stands, as far as its own files tell.
+impl RecordedRun {
+    /// Where it stands, as far as its own files show.
     fn alone(&self) -> State {
         match &self.summary {
             Some(summary) if summary.diverged_at.is_some() => State::Diverged,
@@ -102,7 +102,7 @@ impl Found {
     /// What is wrong with the records of a run that has its result: a file was lost, cut or edited.
     pub fn missing(&self) -> Option<String> {
         let summary = self.summary.as_ref()?;
-        // A file that cannot be read at all is told by those who read it.
+        // A file that cannot be read at all is reported by those who read it.
         let fault = intact::of_run(&self.folder, &self.config).ok().flatten();
         let probes = || probes_cut_short(&self.folder, &self.config, summary).ok().flatten();
         fault.or_else(probes)
@@ -191,7 +191,7 @@ fn folders(path: &Path, depth: usize, all: &mut Vec<PathBuf>) -> Result<()> {
     below.iter().try_for_each(|path| folders(path, depth - 1, all))
 }
 
-/// Names that tell runs apart, from what of recipe, rate and seed differs.
+/// Names that distinguish runs, from what of recipe, rate and seed differs.
 fn names(found: &[(PathBuf, Config)]) -> Vec<String> {
     let of = |part: fn(&Config) -> String| differ(found.iter().map(|(_, config)| part(config)));
     let lr = |config: &Config| format!("{:e}", config.train.lr);
@@ -218,7 +218,7 @@ fn names(found: &[(PathBuf, Config)]) -> Vec<String> {
 ///
 /// # Errors
 /// If a folder cannot be read, there is no run in one, or no run can be read.
-pub fn gather(paths: &[PathBuf]) -> Result<(Vec<Found>, Vec<Error>)> {
+pub fn gather(paths: &[PathBuf]) -> Result<(Vec<RecordedRun>, Vec<Error>)> {
     let mut all = Vec::new();
     for path in paths {
         let path = &find_run(path);
@@ -256,7 +256,7 @@ pub fn gather(paths: &[PathBuf]) -> Result<(Vec<Found>, Vec<Error>)> {
     let names = names(&configs);
     let found = configs.into_iter().zip(names).zip(read).map(|(((path, config), name), rest)| {
         let (metrics, summary) = rest;
-        Found { name, folder: Folder::new(path), config, metrics, summary }
+        RecordedRun { name, folder: Folder::new(path), config, metrics, summary }
     });
     Ok((found.collect(), broken))
 }
@@ -264,7 +264,7 @@ pub fn gather(paths: &[PathBuf]) -> Result<(Vec<Found>, Vec<Error>)> {
 /// The quantities of metrics that every run may have, in the order in which they are shown.
 const OF_STEPS: [&str; 4] = ["loss", "val_loss", "grad_norm", "lr"];
 
-/// The quantities that some runs have, each of which [has recorded](Found::recorded) so many: of metrics, then
+/// The quantities that some runs have, each of which [has recorded](RecordedRun::recorded) so many: of metrics, then
 /// probes by name.
 pub fn quantities(recorded: &[BTreeSet<String>]) -> Vec<String> {
     let all: BTreeSet<&String> = recorded.iter().flatten().collect();
@@ -334,9 +334,9 @@ mod tests {
         assert!(found[0].folder.path().ends_with("a/one"));
         assert_eq!(states(&found), [State::Stopped; 2]);
         assert!(found.iter().all(|run| run.recorded().unwrap().is_empty()));
-        let recorded = [["phi", "loss"], ["lr", "gap"]];
+        let recorded = [["sharpness", "loss"], ["lr", "gap"]];
         let recorded = recorded.map(|names| names.map(str::to_owned).into());
-        assert_eq!(quantities(&recorded), ["loss", "lr", "gap", "phi"]);
+        assert_eq!(quantities(&recorded), ["loss", "lr", "gap", "sharpness"]);
         fs::create_dir(root.path().join("empty")).unwrap();
         let error = gather(&[root.path().join("empty")]).unwrap_err().to_string();
         assert!(error.contains("holds no run"), "{error}");

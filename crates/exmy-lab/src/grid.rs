@@ -1,9 +1,9 @@
 //! The runs of a figure: axes whose levels are combined, over seeds, at each scale.
 //!
-//! A [`Level`] is a name and what it changes of a preset's configuration; a [`Cell`] is one level of each
+//! A [`Level`] is a name and what it changes of a preset's configuration; a [`GridPoint`] is one level of each
 //! axis, and its runs differ in their seed only.
 
-use crate::arm::{Arm, Scale, Setting};
+use crate::run_config::{RunConfig, Scale, Setting};
 use exmy::error::Result;
 use exmy_train::nn::model::Config as Model;
 use exmy_train::recipe::Recipe;
@@ -59,11 +59,11 @@ pub(super) enum Set {
     All(&'static [Set]),
     /// Other changes at each scale.
     At(Scaled<&'static [Set]>),
-    /// Changes beside that level of that axis.
+    /// Changes where the point has that level of that axis.
     When(&'static str, &'static str, &'static [Set]),
     /// The run branches off from that of all changes before this; those after it are the branch's.
     After(After),
-    /// There is no such cell.
+    /// There is no such grid point.
     Out,
 }
 
@@ -102,7 +102,7 @@ impl After {
 }
 
 /// The step at which a run diverged; `None` if it did not, or is not complete.
-pub(super) type Diverged<'a> = &'a dyn Fn(&Arm) -> Result<Option<u64>>;
+pub(super) type Diverged<'a> = &'a dyn Fn(&RunConfig) -> Result<Option<u64>>;
 
 /// One value of an axis; its name is unique on it.
 #[derive(Clone, Copy, Debug)]
@@ -179,16 +179,16 @@ pub(super) struct Grid {
     pub(super) steps: Scaled<u64>,
     /// The peak learning rate.
     pub(super) rate: Scaled<f64>,
-    /// How many seeds there are; where there are none, there are no cells.
+    /// How many seeds there are; where there are none, there are no grid points.
     pub(super) seeds: Scaled<u64>,
     /// The first of them.
     pub(super) first: Scaled<u64>,
     /// What else is changed of all runs.
     pub(super) sets: &'static [Set],
-    /// What cells are made of, the first axis outermost.
+    /// What grid points are made of, the first axis outermost.
     pub(super) axes: &'static [Axis],
-    /// A cell beside those, with a level of one axis alone.
-    pub(super) beside: Option<(&'static str, Level)>,
+    /// A grid point in addition, with a level of one axis alone.
+    pub(super) extra: Option<(&'static str, Level)>,
     /// Grids of other figures whose runs are read, too.
     pub(super) also: &'static [&'static Grid],
 }
@@ -203,7 +203,7 @@ impl Grid {
         first: [1; 3],
         sets: &[],
         axes: &[],
-        beside: None,
+        extra: None,
         also: &[],
     };
 
@@ -216,98 +216,104 @@ impl Grid {
         found.unwrap_or_else(|| panic!("a grid has no axis {name:?}"))
     }
 
-    /// All cells, that beside the others first.
-    pub(super) fn cells(&self, scale: Scale) -> Vec<Cell> {
+    /// All grid points, the extra one first.
+    pub(super) fn points(&self, scale: Scale) -> Vec<GridPoint> {
         if scale.pick(self.seeds) == 0 {
             return Vec::new();
         }
-        let mut cells = vec![Cell::default(); usize::from(!self.axes.is_empty())];
+        let mut points = vec![GridPoint::default(); usize::from(!self.axes.is_empty())];
         for axis in self.axes {
-            let with = |cell: &Cell| -> Vec<Cell> {
-                scale.pick(axis.levels).iter().map(|level| cell.with(axis.name, level)).collect()
+            let with = |point: &GridPoint| -> Vec<GridPoint> {
+                scale.pick(axis.levels).iter().map(|level| point.with(axis.name, level)).collect()
             };
-            cells = cells.iter().flat_map(with).collect();
+            points = points.iter().flat_map(with).collect();
         }
-        cells.retain(|cell| !self.sets_of(scale, cell).iter().any(|set| matches!(set, Set::Out)));
-        let beside = self.beside.map(|(axis, level)| Cell(vec![(axis, level)]));
-        beside.into_iter().chain(cells).collect()
+        points
+            .retain(|point| !self.sets_of(scale, point).iter().any(|set| matches!(set, Set::Out)));
+        let extra = self.extra.map(|(axis, level)| GridPoint(vec![(axis, level)]));
+        extra.into_iter().chain(points).collect()
     }
 
-    /// The runs of a cell, seed by seed.
+    /// The runs of a grid point, seed by seed.
     ///
     /// # Panics
     /// If a model or a recipe does not exist: a mistake in a table.
-    pub(super) fn arms_of(&self, setting: &Setting, cell: &Cell) -> Vec<Arm> {
+    pub(super) fn runs_of(&self, setting: &Setting, point: &GridPoint) -> Vec<RunConfig> {
         let first = setting.scale.pick(self.first);
         let seeds = first..first + setting.scale.pick(self.seeds);
-        seeds.map(|seed| self.arm(setting, cell, seed)).collect()
+        seeds.map(|seed| self.run(setting, point, seed)).collect()
     }
 
-    /// What is changed in a cell, one by one.
-    fn sets_of(&self, scale: Scale, cell: &Cell) -> Vec<Set> {
+    /// What is changed in a grid point, one by one.
+    fn sets_of(&self, scale: Scale, point: &GridPoint) -> Vec<Set> {
         let mut all = Vec::new();
-        let own = cell.0.iter().map(|(_, level)| level.set);
-        self.sets.iter().copied().chain(own).for_each(|set| flat(set, scale, cell, &mut all));
+        let own = point.0.iter().map(|(_, level)| level.set);
+        self.sets.iter().copied().chain(own).for_each(|set| flat(set, scale, point, &mut all));
         all
     }
 
     /// The run that a branch leaves, or the whole run, and when and with which changes a branch leaves it.
-    fn begun(&self, setting: &Setting, cell: &Cell, seed: u64) -> (Arm, Option<(After, Vec<Set>)>) {
-        let sets = self.sets_of(setting.scale, cell);
+    fn begun(
+        &self,
+        setting: &Setting,
+        point: &GridPoint,
+        seed: u64,
+    ) -> (RunConfig, Option<(After, Vec<Set>)>) {
+        let sets = self.sets_of(setting.scale, point);
         let at = sets.iter().enumerate().find_map(|(at, set)| match set {
             Set::After(after) => Some((at, *after)),
             _ => None,
         });
         let own = &sets[..at.map_or(sets.len(), |(at, _)| at)];
-        let arm = Arm::new(self.config(setting, own, seed));
-        (arm, at.map(|(at, after)| (after, sets[at + 1..].to_vec())))
+        let run = RunConfig::new(self.config(setting, own, seed));
+        (run, at.map(|(at, after)| (after, sets[at + 1..].to_vec())))
     }
 
-    /// The run of a cell; of one of the second stage, the run that it hangs on.
-    fn arm(&self, setting: &Setting, cell: &Cell, seed: u64) -> Arm {
-        let (arm, branch) = self.begun(setting, cell, seed);
-        let step = branch.as_ref().and_then(|(after, _)| after.step(arm.config.train.steps));
+    /// The run of a grid point; of one of the second stage, the run that it hangs on.
+    fn run(&self, setting: &Setting, point: &GridPoint, seed: u64) -> RunConfig {
+        let (run, branch) = self.begun(setting, point, seed);
+        let step = branch.as_ref().and_then(|(after, _)| after.step(run.config.train.steps));
         let made = match (branch, step) {
-            (Some((_, changes)), Some(step)) => self.branch(setting, &arm, step, &changes),
-            _ => arm,
+            (Some((_, changes)), Some(step)) => self.branch(setting, &run, step, &changes),
+            _ => run,
         };
         if let Err(error) = made.config.validate() {
-            panic!("a study's configuration {cell:?}: {error}");
+            panic!("a study's configuration {point:?}: {error}");
         }
         made
     }
 
-    fn branch(&self, setting: &Setting, arm: &Arm, step: u64, changes: &[Set]) -> Arm {
-        let (mut made, steps) = (arm.branch(step), setting.scale.pick(self.steps));
+    fn branch(&self, setting: &Setting, run: &RunConfig, step: u64, changes: &[Set]) -> RunConfig {
+        let (mut made, steps) = (run.branch(step), setting.scale.pick(self.steps));
         changes.iter().for_each(|set| more(&mut made.config, *set, steps, setting.scale));
         made
     }
 
-    /// Whether a cell is of the second stage.
-    pub(super) fn is_later(&self, scale: Scale, cell: &Cell) -> bool {
+    /// Whether a grid point is of the second stage.
+    pub(super) fn is_later(&self, scale: Scale, point: &GridPoint) -> bool {
         let is = |set: &Set| matches!(set, Set::After(After::Before(_) | After::Until(_)));
-        self.sets_of(scale, cell).iter().any(is)
+        self.sets_of(scale, point).iter().any(is)
     }
 
-    /// The runs of a cell of the second stage, of those seeds whose run diverged. It is replayed from its last
-    /// checkpoint before the first step at which any cell leaves it, and keeps a checkpoint at all these steps.
+    /// The runs of a grid point of the second stage, of those seeds whose run diverged. It is replayed from its last
+    /// checkpoint before the first step at which any grid point leaves it, and keeps a checkpoint at all these steps.
     pub(super) fn later_of(
         &self,
         setting: &Setting,
-        cell: &Cell,
+        point: &GridPoint,
         diverged: Diverged<'_>,
-    ) -> Result<Vec<Arm>> {
+    ) -> Result<Vec<RunConfig>> {
         let first = setting.scale.pick(self.first);
         let mut all = Vec::new();
         for seed in first..first + setting.scale.pick(self.seeds) {
-            let (parent, Some((after, changes))) = self.begun(setting, cell, seed) else {
+            let (parent, Some((after, changes))) = self.begun(setting, point, seed) else {
                 continue;
             };
             let Some(end) = diverged(&parent)? else { continue };
             let Some(step) = after.in_second_stage(end) else { continue };
-            let others = self.cells(setting.scale).into_iter().filter_map(|other| {
-                let (arm, branch) = self.begun(setting, &other, seed);
-                branch.filter(|_| arm == parent)?.0.in_second_stage(end)
+            let others = self.points(setting.scale).into_iter().filter_map(|other| {
+                let (run, branch) = self.begun(setting, &other, seed);
+                branch.filter(|_| run == parent)?.0.in_second_stage(end)
             });
             let mut steps: Vec<u64> = others.collect();
             steps.sort_unstable();
@@ -323,11 +329,15 @@ impl Grid {
     }
 
     /// All runs of the second stage: their steps come from the outcome of the first one's.
-    pub(super) fn later(&self, setting: &Setting, diverged: Diverged<'_>) -> Result<Vec<Arm>> {
+    pub(super) fn later(
+        &self,
+        setting: &Setting,
+        diverged: Diverged<'_>,
+    ) -> Result<Vec<RunConfig>> {
         let mut all = Vec::new();
-        for cell in self.cells(setting.scale) {
-            if self.is_later(setting.scale, &cell) {
-                all.extend(self.later_of(setting, &cell, diverged)?);
+        for point in self.points(setting.scale) {
+            if self.is_later(setting.scale, &point) {
+                all.extend(self.later_of(setting, &point, diverged)?);
             }
         }
         for grid in self.also {
@@ -375,11 +385,11 @@ impl Grid {
         config
     }
 
-    /// All runs, cell by cell, and those of other figures that are read.
-    pub(super) fn arms(&self, setting: &Setting) -> Vec<Arm> {
-        let own = self.cells(setting.scale).into_iter();
-        let own = own.flat_map(|cell| self.arms_of(setting, &cell));
-        own.chain(self.also.iter().flat_map(|grid| grid.arms(setting))).collect()
+    /// All runs, grid point by grid point, and those of other figures that are read.
+    pub(super) fn runs(&self, setting: &Setting) -> Vec<RunConfig> {
+        let own = self.points(setting.scale).into_iter();
+        let own = own.flat_map(|point| self.runs_of(setting, &point));
+        own.chain(self.also.iter().flat_map(|grid| grid.runs(setting))).collect()
     }
 }
 
@@ -394,18 +404,17 @@ fn recall(scale: Scale) -> Setting {
     }
 }
 
-/// The changes that one stands for in a cell.
-fn flat(set: Set, scale: Scale, cell: &Cell, all: &mut Vec<Set>) {
-    let sets =
-        match set {
-            Set::All(sets) => sets,
-            Set::At(sets) => scale.pick(sets),
-            Set::When(axis, name, sets) => {
-                if cell.level(axis).is_some_and(|level| level.name == name) { sets } else { &[] }
-            }
-            one => return all.push(one),
-        };
-    sets.iter().for_each(|set| flat(*set, scale, cell, all));
+/// The changes that one stands for in a grid point.
+fn flat(set: Set, scale: Scale, point: &GridPoint, all: &mut Vec<Set>) {
+    let sets = match set {
+        Set::All(sets) => sets,
+        Set::At(sets) => scale.pick(sets),
+        Set::When(axis, name, sets) => {
+            if point.level(axis).is_some_and(|level| level.name == name) { sets } else { &[] }
+        }
+        one => return all.push(one),
+    };
+    sets.iter().for_each(|set| flat(*set, scale, point, all));
 }
 
 /// The recipe that changes give.
@@ -470,11 +479,11 @@ fn more(config: &mut Config, set: Set, steps: u64, scale: Scale) {
     }
 }
 
-/// Levels of some axes, of all in the cells of a [`Grid`].
+/// Levels of some axes, of all in the grid points of a [`Grid`].
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Cell(pub(super) Vec<(&'static str, Level)>);
+pub(super) struct GridPoint(pub(super) Vec<(&'static str, Level)>);
 
-impl Cell {
+impl GridPoint {
     /// The same with a level of one more axis, or another one of an axis that it has.
     pub(super) fn with(&self, axis: &'static str, level: &Level) -> Self {
         let mut levels = self.0.clone();

@@ -5,7 +5,7 @@
 //! study. A [`table`] sets their losses side by side; [`gather`] finds runs wherever they lie and [`overview`] draws them.
 //!
 //! A study is what a paper measured, run again: [`papers`] lists them. Each [`finding::Figure`] asks for
-//! [`arm`]s, which lie in a [`store`], and the [`report`] shows what they say, with
+//! [`run`]s, which lie in a [`store`], and the [`report`] shows what they say, with
 //! verdicts. A table in `tables` lists figures as values: a grid of runs, the claim that is judged, what is
 //! shown. [`statistics`] says how sure a difference is, [`detect`] what became of a run,
 //! [`sensitivity`] how much the learning rate matters, [`scaling`] what larger runs would reach,
@@ -14,10 +14,9 @@
 #![deny(unsafe_code)]
 
 mod analyses;
-pub mod arm;
 mod claim;
+pub mod run_config;
 
-mod course;
 pub mod detect;
 pub mod estimate;
 mod figure;
@@ -28,6 +27,7 @@ pub mod landscape;
 mod listing;
 pub mod loss_figure;
 mod measure;
+mod outcome;
 pub mod overview;
 pub mod page;
 mod paired;

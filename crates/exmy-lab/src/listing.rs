@@ -4,7 +4,7 @@
 //! keys; the others name that one as `base` and hold, as `change`, TOML that
 //! [`Config::overlaid`](exmy_train::train::config::Config::overlaid) puts over it.
 
-use crate::arm::Arm;
+use crate::run_config::RunConfig;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -48,15 +48,15 @@ fn change(own: &BTreeMap<String, String>, base: &BTreeMap<String, String>) -> Op
 }
 
 /// The plan as a file.
-pub(super) fn plan(arms: &[Arm]) -> String {
+pub(super) fn plan(runs: &[RunConfig]) -> String {
     let mut text = "# The runs of this study by name. `config` is a run's config.toml; where there is none, it is that of the\n\
                     # run `base` with the keys of `change`. A branch goes on from a checkpoint of the run it names.\n"
         .to_owned();
     let mut whole: Vec<(String, BTreeMap<String, String>)> = Vec::new();
-    for arm in arms {
-        let (name, toml) = (arm.name(), arm.config.to_toml());
+    for run in runs {
+        let (name, toml) = (run.name(), run.config.to_toml());
         let _ = write!(text, "\n[\"{name}\"]\n");
-        if let Some((parent, step)) = &arm.parent {
+        if let Some((parent, step)) = &run.parent {
             let _ = writeln!(text, "branch = \"{}@{step}\"", parent.name());
         }
         let own = keys(&toml);
@@ -78,8 +78,8 @@ pub(super) fn plan(arms: &[Arm]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arm::{Scale, Setting};
     use crate::papers::ALL;
+    use crate::run_config::{Scale, Setting};
     use exmy_train::train::config::Config;
 
     /// Reads the plan of each study with another reader of TOML, and makes the configurations from it again.
@@ -87,16 +87,16 @@ mod tests {
     fn plans_hold_every_configuration() {
         for paper in ALL {
             let setting = Setting::unread(Scale::Small);
-            let arms: Vec<Arm> =
-                paper.figures.iter().flat_map(|figure| figure.arms(&setting)).collect();
-            let arms = crate::store::distinct(&arms);
-            let read: toml::Table = plan(&arms).parse().unwrap();
-            assert_eq!(read.len(), arms.len());
+            let runs: Vec<RunConfig> =
+                paper.figures.iter().flat_map(|figure| figure.runs(&setting)).collect();
+            let runs = crate::store::distinct(&runs);
+            let read: toml::Table = plan(&runs).parse().unwrap();
+            assert_eq!(read.len(), runs.len());
             let text = |name: &str, key: &str| {
                 read[name].get(key).map(|value| value.as_str().unwrap().to_owned())
             };
-            for arm in &arms {
-                let name = arm.name();
+            for run in &runs {
+                let name = run.name();
                 let config = match text(&name, "config") {
                     Some(config) => Config::from_toml(&config).unwrap(),
                     None => {
@@ -105,8 +105,8 @@ mod tests {
                         Config::from_toml(&base).unwrap().overlaid(&change).unwrap()
                     }
                 };
-                assert_eq!(config, arm.config, "{name}");
-                assert_eq!(text(&name, "branch").is_some(), arm.parent.is_some());
+                assert_eq!(config, run.config, "{name}");
+                assert_eq!(text(&name, "branch").is_some(), run.parent.is_some());
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The picture of a comparison: loss curves above, differences from the first run below.
 //!
-//! Curves of number formats nearly coincide, and all runs see the same batches, so what tells them
+//! Curves of number formats nearly coincide, and all runs see the same batches, so what distinguishes them
 //! apart is the difference: the lower panel has it in percent, step by step, of the smoothed
 //! curves. Raw losses are the pale lines, validation losses the dots.
 

@@ -1,9 +1,8 @@
-//! What is measured of the runs of a figure: one number a run, by cell and seed.
+//! What is measured of the runs of a figure: one number a run, by grid point and seed.
 
-use crate::arm::{Arm, Setting};
-use crate::course::{Course, tail};
-use crate::detect::{self, Nats, Verdict};
-use crate::grid::{Axis, Cell, Grid, Level};
+use crate::grid::{Axis, Grid, GridPoint, Level};
+use crate::outcome::{Outcome, tail};
+use crate::run_config::{RunConfig, Setting};
 use crate::series;
 use crate::statistics::mean;
 use crate::store::{Runs, Trained};
@@ -23,7 +22,7 @@ pub(super) enum Metric {
     Spikes,
     /// 1 if it failed, 0 if not.
     Failed,
-    /// How far the loss is above that of a cell, seed by seed, in percent.
+    /// How far the loss is above that of a grid point, seed by seed, in percent.
     Gap(Pick),
     /// What a probe measured.
     Probed(Probed),
@@ -163,42 +162,26 @@ impl Metric {
     }
 
     /// Of one run.
-    fn of(self, run: &Trained, arm: &Arm) -> Result<f64> {
+    fn of(self, run: &Trained, planned: &RunConfig) -> Result<f64> {
+        let outcome = || Outcome::of(run.clone(), planned);
+        let count = |is: bool| f64::from(u8::from(is));
         Ok(match self {
             Self::Loss | Self::Gap(_) => run.tail_loss(),
             Self::Probed(probed) => probed.of(&probed.series(run)?),
-            Self::Capped => capped(run.tail_loss(), vocab(arm)),
-            Self::Spikes => {
-                let fate = fate(run, arm);
-                fate.verdict.spikes_per_thousand(fate.steps)
+            Self::Capped => {
+                let model = planned.config.model.decoder();
+                capped(run.tail_loss(), model.map_or(1, |model| model.vocab))
             }
-            Self::Failed => f64::from(u8::from(fate(run, arm).failed)),
+            Self::Spikes => outcome().verdict.spikes_per_thousand(run.losses().len()),
+            Self::Failed => count(outcome().failed()),
             Self::Tail => tail(run),
             Self::LogTail => libm::log(tail(run)),
             Self::Validation => run.summary.val_loss.unwrap_or(f64::INFINITY),
-            Self::Diverged => f64::from(u8::from(Course::of(run.clone(), arm).diverged())),
-            Self::Spiked => {
-                f64::from(u8::from(!Course::of(run.clone(), arm).verdict.spikes.is_empty()))
-            }
-            Self::SpikeCount => Course::of(run.clone(), arm).verdict.spikes.len() as f64,
+            Self::Diverged => count(outcome().diverged()),
+            Self::Spiked => count(!outcome().verdict.spikes.is_empty()),
+            Self::SpikeCount => outcome().verdict.spikes.len() as f64,
         })
     }
-}
-
-/// What became of a run by the rules for cross-entropies: diverged, or failed to train, counts as failed.
-#[derive(Clone, Debug)]
-pub(super) struct Fate {
-    pub(super) failed: bool,
-    pub(super) verdict: Verdict,
-    pub(super) steps: usize,
-}
-
-pub(super) fn fate(run: &Trained, arm: &Arm) -> Fate {
-    let (losses, norms) = detect::curves(&run.metrics);
-    let nats = Nats::default();
-    let verdict = nats.judge(&losses, &norms);
-    let untrained = nats.failed_to_train(&losses, vocab(arm)) == Some(true);
-    Fate { failed: verdict.diverged.is_some() || untrained, verdict, steps: losses.len() }
 }
 
 /// A loss, or that of a guess among so many tokens where it is higher or none: a run that diverged has
@@ -207,12 +190,7 @@ fn capped(loss: f64, vocab: usize) -> f64 {
     loss.min(libm::log(vocab as f64))
 }
 
-/// Tokens there are in the text of a run.
-fn vocab(arm: &Arm) -> usize {
-    arm.config.model.decoder().map_or(1, |model| model.vocab)
-}
-
-/// Names of levels that say which cell is meant, those of the cell at hand in place of what is left out.
+/// Names of levels that say which grid point is meant, those of the grid point at hand in place of what is left out.
 pub(super) type Pick = &'static [&'static str];
 
 /// The runs of a figure.
@@ -220,7 +198,7 @@ pub(super) type Pick = &'static [&'static str];
 pub(super) struct Results<'a> {
     pub(super) setting: &'a Setting,
     pub(super) grid: &'a Grid,
-    pub(super) cells: Vec<Cell>,
+    pub(super) points: Vec<GridPoint>,
     source: Source<'a>,
 }
 
@@ -232,19 +210,19 @@ enum Source<'a> {
     Made(Made<'a>),
 }
 
-/// What a metric of a seed of a cell is to be.
+/// What a metric of a seed of a grid point is to be.
 #[cfg(test)]
-pub(super) type Made<'a> = &'a dyn Fn(&Cell, u64, Metric) -> f64;
+pub(super) type Made<'a> = &'a dyn Fn(&GridPoint, u64, Metric) -> f64;
 
 impl<'a> Results<'a> {
     pub(super) fn new(setting: &'a Setting, grid: &'a Grid, runs: &'a Runs<'a>) -> Self {
-        Self { setting, grid, cells: grid.cells(setting.scale), source: Source::Runs(runs) }
+        Self { setting, grid, points: grid.points(setting.scale), source: Source::Runs(runs) }
     }
 
     /// Of no runs, but of what they would show.
     #[cfg(test)]
     pub(super) fn made(setting: &'a Setting, grid: &'a Grid, made: Made<'a>) -> Self {
-        Self { setting, grid, cells: grid.cells(setting.scale), source: Source::Made(made) }
+        Self { setting, grid, points: grid.points(setting.scale), source: Source::Made(made) }
     }
 
     /// The levels of an axis.
@@ -252,113 +230,118 @@ impl<'a> Results<'a> {
         self.setting.scale.pick(axis.levels)
     }
 
-    /// The cell that has all levels of `pick`, and those of `here` of all other axes.
+    /// The grid point that has all levels of `pick`, and those of `here` of all other axes.
     ///
     /// # Panics
     /// If there is none or several: a mistake in a table, which the test of all tables finds.
-    pub(super) fn cell(&self, pick: &[&str], here: &Cell) -> &Cell {
-        match self.cells_of(pick, here)[..] {
+    pub(super) fn point(&self, pick: &[&str], here: &GridPoint) -> &GridPoint {
+        match self.points_of(pick, here)[..] {
             [one] => one,
-            _ => panic!("no cell, or several, of {pick:?} beside {here:?}"),
+            _ => panic!("no point, or several, of {pick:?} at {here:?}"),
         }
     }
 
-    /// All such cells.
-    pub(super) fn cells_of(&self, pick: &[&str], here: &Cell) -> Vec<&Cell> {
-        let fits = |cell: &&Cell| {
+    /// All such grid points.
+    pub(super) fn points_of(&self, pick: &[&str], here: &GridPoint) -> Vec<&GridPoint> {
+        let fits = |point: &&GridPoint| {
             let agrees = |(axis, level): &(&'static str, Level)| {
                 pick.contains(&level.name) || here.level(axis).is_none_or(|here| here == level)
             };
-            pick.iter().all(|name| cell.has(name)) && cell.0.iter().all(agrees)
+            pick.iter().all(|name| point.has(name)) && point.0.iter().all(agrees)
         };
-        self.cells.iter().filter(fits).collect()
+        self.points.iter().filter(fits).collect()
     }
 
-    /// The run of an arm.
-    pub(super) fn run(&self, arm: &Arm) -> Result<Trained> {
+    /// The complete run of a configuration.
+    pub(super) fn run(&self, planned: &RunConfig) -> Result<Trained> {
         match self.source {
-            Source::Runs(runs) => runs.of(arm),
+            Source::Runs(runs) => runs.of(planned),
             #[cfg(test)]
             Source::Made(_) => Err(exmy::error::Error::new("there are no runs")),
         }
     }
 
-    /// The runs of a cell, seed by seed.
-    pub(super) fn trained(&self, cell: &Cell) -> Result<Vec<(Arm, Trained)>> {
+    /// The runs of a grid point, seed by seed.
+    pub(super) fn trained(&self, point: &GridPoint) -> Result<Vec<(RunConfig, Trained)>> {
         #[cfg(test)]
         if let Source::Made(_) = self.source {
             return Ok(Vec::new());
         }
-        let arms = match self.grid.is_later(self.setting.scale, cell) {
-            false => self.grid.arms_of(self.setting, cell),
+        let runs = match self.grid.is_later(self.setting.scale, point) {
+            false => self.grid.runs_of(self.setting, point),
             true => {
-                let diverged = |arm: &Arm| Ok(Course::of(self.run(arm)?, arm).verdict.diverged);
-                self.grid.later_of(self.setting, cell, &diverged)?
+                let diverged = |planned: &RunConfig| {
+                    Ok(Outcome::of(self.run(planned)?, planned).verdict.diverged)
+                };
+                self.grid.later_of(self.setting, point, &diverged)?
             }
         };
-        arms.into_iter().map(|arm| self.run(&arm).map(|run| (arm, run))).collect()
+        runs.into_iter().map(|planned| self.run(&planned).map(|run| (planned, run))).collect()
     }
 
-    /// What became of the runs of a cell, seed by seed.
-    pub(super) fn courses(&self, cell: &Cell) -> Result<Vec<Course>> {
-        let runs = self.trained(cell)?.into_iter();
-        Ok(runs.map(|(arm, run)| Course::of(run, &arm)).collect())
+    /// What became of the runs of a grid point, seed by seed.
+    pub(super) fn outcomes(&self, point: &GridPoint) -> Result<Vec<Outcome>> {
+        let runs = self.trained(point)?.into_iter();
+        Ok(runs.map(|(planned, run)| Outcome::of(run, &planned)).collect())
     }
 
     /// Those of another grid, from the same place.
     pub(super) fn of_grid<'b>(&'b self, grid: &'b Grid) -> Results<'b> {
         Results {
             grid,
-            cells: grid.cells(self.setting.scale),
+            points: grid.points(self.setting.scale),
             setting: self.setting,
             source: self.source,
         }
     }
 
-    /// A metric of each run of a cell, by seed.
-    pub(super) fn values(&self, cell: &Cell, metric: Metric) -> Result<Vec<f64>> {
+    /// A metric of each run of a grid point, by seed.
+    pub(super) fn values(&self, point: &GridPoint, metric: Metric) -> Result<Vec<f64>> {
         #[cfg(test)]
         if let Source::Made(made) = self.source {
             let seeds = 1..=self.setting.scale.pick(self.grid.seeds);
-            return Ok(seeds.map(|seed| made(cell, seed, metric)).collect());
+            return Ok(seeds.map(|seed| made(point, seed, metric)).collect());
         }
-        let runs = self.trained(cell)?;
-        let own = runs.iter().map(|(arm, run)| metric.of(run, arm)).collect::<Result<Vec<_>>>()?;
+        let runs = self.trained(point)?;
+        let own = runs
+            .iter()
+            .map(|(planned, run)| metric.of(run, planned))
+            .collect::<Result<Vec<_>>>()?;
         let Metric::Gap(base) = metric else { return Ok(own) };
-        let base = self.values(self.cell(base, cell), Metric::Loss)?;
+        let base = self.values(self.point(base, point), Metric::Loss)?;
         Ok(own.iter().zip(base).map(|(own, base)| gap_percent(*own, base)).collect())
     }
 
-    /// What a probe measured of each run of a cell, step by step.
-    pub(super) fn series(&self, cell: &Cell, probed: Probed) -> Result<Vec<Vec<(f64, f64)>>> {
-        self.trained(cell)?.iter().map(|(_, run)| probed.series(run)).collect()
+    /// What a probe measured of each run of a grid point, step by step.
+    pub(super) fn series(&self, point: &GridPoint, probed: Probed) -> Result<Vec<Vec<(f64, f64)>>> {
+        self.trained(point)?.iter().map(|(_, run)| probed.series(run)).collect()
     }
 
-    /// The runs of the cell of a pick.
-    pub(super) fn picked(&self, pick: &[&str]) -> Result<Vec<(Arm, Trained)>> {
-        self.trained(self.cell(pick, &Cell::default()))
+    /// The runs of the grid point of a pick.
+    pub(super) fn picked(&self, pick: &[&str]) -> Result<Vec<(RunConfig, Trained)>> {
+        self.trained(self.point(pick, &GridPoint::default()))
     }
 
     /// Those of another grid.
     pub(super) fn on(&self, grid: &'a Grid) -> Self {
-        let cells = grid.cells(self.setting.scale);
-        Self { setting: self.setting, grid, cells, source: self.source }
+        let points = grid.points(self.setting.scale);
+        Self { setting: self.setting, grid, points, source: self.source }
     }
 
-    /// The metrics of two cells.
+    /// The metrics of two grid points.
     pub(super) fn pair(
         &self,
         [of, over]: [&[&str]; 2],
-        here: &Cell,
+        here: &GridPoint,
         metric: Metric,
     ) -> Result<[Vec<f64>; 2]> {
-        let values = |pick| self.values(self.cell(pick, here), metric);
+        let values = |pick| self.values(self.point(pick, here), metric);
         Ok([values(of)?, values(over)?])
     }
 }
 
 /// The mean over runs of a probe's values, step by step.
-pub(super) fn mean_values(runs: &[(Arm, Trained)], probe: &str) -> Result<Vec<(f64, f64)>> {
+pub(super) fn mean_values(runs: &[(RunConfig, Trained)], probe: &str) -> Result<Vec<(f64, f64)>> {
     let each: Vec<Vec<(f64, f64)>> =
         runs.iter().map(|(_, run)| run.values(probe)).collect::<Result<_>>()?;
     let shortest = each.iter().map(Vec::len).min().unwrap_or(0);
@@ -399,8 +382,8 @@ mod tests {
     #[test]
     fn a_run_that_diverged_counts_as_a_guess() {
         assert_eq!(capped(1.2, 256), 1.2);
-        for lost in [f64::INFINITY, f64::NAN, 7.0] {
-            assert!((capped(lost, 256) - 5.545).abs() < 1e-3);
+        for diverged in [f64::INFINITY, f64::NAN, 7.0] {
+            assert!((capped(diverged, 256) - 5.545).abs() < 1e-3);
         }
     }
 }

@@ -1,20 +1,21 @@
 //! A page and pictures of any runs: what `exmy report` and `exmy plot` show.
 
 use crate::finding::Table;
-use crate::gather::{Found, quantities, states};
+use crate::gather::{RecordedRun, quantities, states};
 use crate::page::Page;
 use crate::plot::{Axis, Figure, Panel, Series, smooth};
 use crate::provenance::{Provenance, seconds};
 use crate::runner::{conditions, differ};
 use chosen::{Chosen, MOST};
 use exmy::error::{Error, Result};
+use exmy_train::train::probe::old::modern;
 use std::collections::BTreeSet;
 use unlike::unlike;
 
 mod chosen;
 mod unlike;
 
-/// What made a page, as its head tells it.
+/// What made a page, as its head says.
 const MAKER: &str = "exmy report";
 
 /// Whether a page is one of [`page`], which a new one may replace.
@@ -29,7 +30,7 @@ pub fn is_picture(svg: &str) -> bool {
 }
 
 /// The axis of a quantity.
-fn axis(quantity: &str, runs: &[&Found]) -> Axis {
+fn axis(quantity: &str, runs: &[&RecordedRun]) -> Axis {
     let units = || runs.iter().map(|run| run.config.model.loss_unit());
     let unit =
         if differ(units()) { "each in its model's unit" } else { units().next().unwrap_or("") };
@@ -43,7 +44,7 @@ fn axis(quantity: &str, runs: &[&Found]) -> Axis {
 }
 
 /// Parts that a probe has recorded as numbers, the first twenty of them.
-fn parts(quantity: &str, runs: &[Found]) -> Result<Vec<String>> {
+fn parts(quantity: &str, runs: &[RecordedRun]) -> Result<Vec<String>> {
     let Some((probe, _)) = quantity.split_once('/') else { return Ok(Vec::new()) };
     for run in runs {
         let lines = run.probes()?;
@@ -60,7 +61,7 @@ fn parts(quantity: &str, runs: &[Found]) -> Result<Vec<String>> {
 pub struct Picture {
     /// The picture, which says so too.
     pub figure: Figure,
-    /// In what its runs differ beside recipe and seed, and what is left out of it.
+    /// In what its runs differ in addition to recipe and seed, and what is left out of it.
     pub remarks: Vec<String>,
 }
 
@@ -69,24 +70,25 @@ pub struct Picture {
 ///
 /// # Errors
 /// If a file cannot be read, or no run has recorded one of them.
-pub fn picture(title: &str, names: &[String], runs: &[Found]) -> Result<Picture> {
-    draw(title, names, runs, &recorded(runs)?)
+pub fn picture(title: &str, names: &[String], runs: &[RecordedRun]) -> Result<Picture> {
+    let names: Vec<String> = names.iter().map(|name| modern(name)).collect();
+    draw(title, &names, runs, &recorded(runs)?)
 }
 
 /// What each of some runs has recorded.
-fn recorded(runs: &[Found]) -> Result<Vec<BTreeSet<String>>> {
-    runs.iter().map(Found::recorded).collect()
+fn recorded(runs: &[RecordedRun]) -> Result<Vec<BTreeSet<String>>> {
+    runs.iter().map(RecordedRun::recorded).collect()
 }
 
 /// As [`picture`], of runs of which it is known what they have recorded.
 fn draw(
     title: &str,
     names: &[String],
-    runs: &[Found],
+    runs: &[RecordedRun],
     recorded: &[BTreeSet<String>],
 ) -> Result<Picture> {
     let chosen = Chosen::new(names, runs, recorded)?;
-    let drawn: Vec<&Found> = chosen.runs().iter().map(|&i| &runs[i]).collect();
+    let drawn: Vec<&RecordedRun> = chosen.runs().iter().map(|&i| &runs[i]).collect();
     let mut figure = Figure::new(title).x(Axis::linear("step"));
     let mut remarks: Vec<String> = unlike(&drawn).into_iter().collect();
     for (k, name) in names.iter().enumerate() {
@@ -120,14 +122,14 @@ fn draw(
 }
 
 /// The conditions of some runs, where all have the same.
-fn shared(runs: &[&Found]) -> Option<String> {
+fn shared(runs: &[&RecordedRun]) -> Option<String> {
     let first = runs.first()?;
     let differ = differ(runs.iter().map(|run| conditions(&run.config)));
     (!differ).then(|| conditions(&first.config))
 }
 
 /// The mistake of asking for a quantity that no run has.
-fn unknown(name: &str, runs: &[Found], recorded: &[BTreeSet<String>]) -> Result<Error> {
+fn unknown(name: &str, runs: &[RecordedRun], recorded: &[BTreeSet<String>]) -> Result<Error> {
     let (known, parts) = (quantities(recorded), parts(name, runs)?);
     let hint = if known.is_empty() {
         "no run has recorded anything yet".to_owned()
@@ -140,7 +142,7 @@ fn unknown(name: &str, runs: &[Found], recorded: &[BTreeSet<String>]) -> Result<
 }
 
 /// The runs as a table.
-pub fn table(runs: &[Found]) -> Table {
+pub fn table(runs: &[RecordedRun]) -> Table {
     let mut table = Table::new(
         "losses in the unit of the pictures; train loss is the mean of the last tenth of the steps",
         &["run", "recipe", "lr", "seed", "steps", "train loss", "val loss", "state"],
@@ -168,8 +170,8 @@ pub fn table(runs: &[Found]) -> Table {
     table
 }
 
-/// What a reader of a [`page`] of these runs is to know: in what they differ beside recipe and seed.
-pub fn remarks(runs: &[Found]) -> Vec<String> {
+/// What a reader of a [`page`] of these runs is to know: in what they differ in addition to recipe and seed.
+pub fn remarks(runs: &[RecordedRun]) -> Vec<String> {
     unlike(&runs.iter().collect::<Vec<_>>()).into_iter().collect()
 }
 
@@ -180,12 +182,12 @@ pub fn remarks(runs: &[Found]) -> Vec<String> {
 /// If a file cannot be read.
 pub fn page(
     title: &str,
-    runs: &[Found],
+    runs: &[RecordedRun],
     left_out: &[String],
     provenance: &Provenance,
 ) -> Result<Page> {
     let mut page = Page::new(title).made_by(MAKER);
-    let all: Vec<&Found> = runs.iter().collect();
+    let all: Vec<&RecordedRun> = runs.iter().collect();
     shared(&all).iter().for_each(|conditions| page.soft(conditions));
     remarks(runs).iter().for_each(|remark| page.soft(&format!("Note that {remark}.")));
     page.table(&table(runs));

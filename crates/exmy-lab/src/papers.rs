@@ -29,7 +29,7 @@ pub fn by_name(name: &str) -> Option<&'static Paper> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arm::{Scale, Setting};
+    use crate::run_config::{Scale, Setting};
     use crate::store::distinct;
 
     /// Every plan can be trained at every scale: presets, keys, recipes, branches.
@@ -42,9 +42,9 @@ mod tests {
                 assert!(!figure.title().is_empty() && !figure.source().is_empty());
                 assert!(!figure.claim().is_empty());
                 for scale in Scale::ALL {
-                    let arms = distinct(&figure.arms(&Setting::unread(scale)));
-                    for arm in arms {
-                        assert!(arm.steps() > 0, "{} at {scale}: {}", figure.id(), arm.name());
+                    let runs = distinct(&figure.runs(&Setting::unread(scale)));
+                    for run in runs {
+                        assert!(run.steps() > 0, "{} at {scale}: {}", figure.id(), run.name());
                     }
                 }
             }

@@ -49,7 +49,7 @@ mod svg;
 pub use axis::Axis;
 pub use bars::Intervals;
 pub use heat::Heat;
-pub use labels::tell_apart;
+pub use labels::distinguish;
 pub use series::{Band, Series, smooth};
 
 use std::{string::String, vec::Vec};
@@ -98,7 +98,7 @@ impl Figure {
     /// The picture as an SVG document, which is also valid inside an HTML page.
     ///
     /// The view box is 720 units wide and as high as needed. Series are numbered by the first
-    /// appearance of their name; the first twelve are easy to tell apart, the first 36 differ.
+    /// appearance of their name; the first twelve are easy to distinguish, the first 36 differ.
     pub fn to_svg(&self) -> String {
         draw::figure(self)
     }

@@ -14,7 +14,7 @@ pub struct Provenance {
 }
 
 impl Provenance {
-    /// Adds the section that tells it, the last one of a page: `more` behind the version, and what was `made`.
+    /// Adds the section that says it, the last one of a page: `more` behind the version, and what was `made`.
     pub(crate) fn section(&self, page: &mut Page, more: &str, made: &[String]) {
         page.heading("provenance", "How this was made", "");
         page.text(&format!("exmy {}{more}.", env!("CARGO_PKG_VERSION")));

@@ -11,13 +11,13 @@
 //! A report replaces one of the same study and nothing else. `manifest.json` says whose the files are, so it is
 //! written first: what a kill cuts short can be written again.
 
-use crate::arm::{Arm, Scale, Setting};
 use crate::finding::{Figure, Findings, Part, Table, Verdict};
 use crate::listing;
 use crate::page::Page;
 use crate::papers::Paper;
 pub use crate::provenance::Provenance;
 use crate::provenance::seconds;
+use crate::run_config::{RunConfig, Scale, Setting};
 pub use crate::runner::Page as Shown;
 use crate::runner::{Kind, Manifest, old_page};
 use crate::store::{Store, distinct};
@@ -28,10 +28,10 @@ use exmy::shown::printable_path;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A short name of an arm's recipe, rate, seed and steps, for lists of runs.
-fn row(arm: &Arm, store: &Store) -> Result<Vec<String>> {
-    let config = &arm.config;
-    let result = store.folder(&arm.name()).summary()?;
+/// A short name of a run's recipe, rate, seed and steps, for lists of runs.
+fn row(run: &RunConfig, store: &Store) -> Result<Vec<String>> {
+    let config = &run.config;
+    let result = store.folder(&run.name()).summary()?;
     let of = |loss: Option<f64>| loss.map_or_else(|| "-".to_owned(), |loss| format!("{loss:.4}"));
     let end = match &result {
         None => "not trained".to_owned(),
@@ -42,11 +42,11 @@ fn row(arm: &Arm, store: &Store) -> Result<Vec<String>> {
     };
     let (train, val) = result.as_ref().map_or((None, None), |r| (r.train_loss, r.val_loss));
     Ok(vec![
-        arm.name(),
+        run.name(),
         config.recipe.to_string(),
         format!("{:e}", config.train.lr),
         config.seed.to_string(),
-        arm.steps().to_string(),
+        run.steps().to_string(),
         of(train),
         of(val),
         end,
@@ -157,15 +157,15 @@ pub fn prepare(out: &Path) -> Result<()> {
 ///
 /// # Errors
 /// If a run's files cannot be read.
-pub fn arms(figures: &[&dyn Figure], setting: &Setting, store: &Store) -> Result<Vec<Arm>> {
-    let mut all: Vec<Arm> = figures.iter().flat_map(|figure| figure.arms(setting)).collect();
+pub fn runs(figures: &[&dyn Figure], setting: &Setting, store: &Store) -> Result<Vec<RunConfig>> {
+    let mut all: Vec<RunConfig> = figures.iter().flat_map(|figure| figure.runs(setting)).collect();
     for figure in figures {
         all.extend(figure.later(setting, &store.runs())?);
     }
     Ok(distinct(&all))
 }
 
-/// What some figures find in their runs, in their order. `before` is told each figure before it is read, which may take minutes;
+/// What some figures find in their runs, in their order. `before` is called with each figure before it is read, which may take minutes;
 /// nothing is found once it says no.
 ///
 /// # Errors
@@ -182,7 +182,7 @@ pub fn find(
             return Ok(None);
         }
         let mut findings = figure.find(setting, &store.runs())?;
-        if setting.scale == Scale::Smoke && !figure.arms(setting).is_empty() {
+        if setting.scale == Scale::Smoke && !figure.runs(setting).is_empty() {
             let reason = findings.verdict.reason();
             findings.verdict =
                 Verdict::Shown(format!("runs of this scale judge nothing; {reason}"));
@@ -236,38 +236,38 @@ pub fn make(
                 Part::Text(_) => {}
             }
         }
-        let arms = arms(&[*figure], setting, store)?;
-        if let Some(first) = arms.first() {
-            let mut runs = Table::new(
+        let own = runs(&[*figure], setting, store)?;
+        if let Some(first) = own.first() {
+            let mut table = Table::new(
                 "runs",
                 &["name", "recipe", "lr", "seed", "steps", "train loss", "val loss", "end"],
             );
-            for arm in &arms {
-                runs.row(row(arm, store)?);
+            for run in &own {
+                table.row(row(run, store)?);
             }
-            files.push((out.join("tables").join(format!("{id}-runs.csv")), runs.csv()));
-            let count = arms.len();
+            files.push((out.join("tables").join(format!("{id}-runs.csv")), table.csv()));
+            let count = own.len();
             page.folded(
                 &format!("the first of {count} runs: config.toml"),
                 &first.config.to_toml(),
             );
         }
     }
-    let arms = arms(figures, setting, store)?;
+    let runs = runs(figures, setting, store)?;
     let mut made = Vec::new();
-    if !arms.is_empty() {
-        let flops: f64 = arms.iter().map(Arm::flops).sum();
-        let folders = arms.iter().map(|arm| store.folder(&arm.name()));
+    if !runs.is_empty() {
+        let flops: f64 = runs.iter().map(RunConfig::flops).sum();
+        let folders = runs.iter().map(|run| store.folder(&run.name()));
         made.push(format!(
             "{} runs on {}, {:.2} TFLOP of training, {:.1} minutes of training steps added up over threads.",
-            arms.len(),
+            runs.len(),
             setting.source(),
             flops / 1e12,
             seconds(folders) / 60.0
         ));
     }
     provenance.section(&mut page, &format!(", scale {}", setting.scale), &made);
-    files.push((out.join("plan.toml"), listing::plan(&arms)));
+    files.push((out.join("plan.toml"), listing::plan(&runs)));
     // Another process may have written there while the runs were trained.
     check(paper, figures, out).map_err(|error| error.hint(KEPT))?;
     prepare(out).map_err(|error| error.hint(KEPT))?;

@@ -88,7 +88,7 @@ pub(crate) fn run_path(parent: &Path, name: &str) -> PathBuf {
     entries.map(|entry| entry.path()).find(is_same).unwrap_or(path)
 }
 
-/// Refuses runs of which one has no room in memory.
+/// Refuses runs of which one does not fit in memory.
 ///
 /// # Errors
 /// If there is one; the error names it.
@@ -121,7 +121,7 @@ pub fn share(runs: &[Run], shard: Shard) -> Vec<usize> {
     all
 }
 
-/// What a [`Runner`] tells while it works, from any thread.
+/// What a [`Runner`] reports while it works, from any thread.
 pub trait Progress: Sync {
     /// Trains run `index` of the list by calling `train` with what watches it. The data are those it learns.
     ///
@@ -209,7 +209,7 @@ impl Watch for Stopping<'_> {
 }
 
 /// What became of one run.
-enum Fate {
+enum RunState {
     Complete,
     Stopped,
     /// Another process has it.
@@ -242,7 +242,7 @@ struct Work<'a> {
     done: Mutex<BTreeSet<&'a str>>,
     stop: AtomicBool,
     /// Whether it was said that other processes are waited for.
-    told: AtomicBool,
+    reported: AtomicBool,
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -326,7 +326,7 @@ impl Runner {
             queue: Mutex::new(Queue { waiting, ..Queue::default() }),
             done: Mutex::new(done),
             stop: AtomicBool::new(false),
-            told: AtomicBool::new(false),
+            reported: AtomicBool::new(false),
         };
         std::thread::scope(|scope| {
             for _ in 1..jobs {
@@ -370,7 +370,7 @@ impl Work<'_> {
                 let again: Vec<usize> = queue.busy.drain(..).collect();
                 queue.waiting.extend(again);
                 drop(queue);
-                if !self.told.swap(true, Ordering::Relaxed) {
+                if !self.reported.swap(true, Ordering::Relaxed) {
                     self.progress.waits(busy);
                 }
                 std::thread::sleep(LATER);
@@ -378,15 +378,15 @@ impl Work<'_> {
             };
             queue.active += 1;
             drop(queue);
-            let fate = self.advance(index);
+            let state = self.advance(index);
             let mut queue = lock(&self.queue);
             queue.active -= 1;
-            match fate {
-                Ok(Fate::Complete) => {
+            match state {
+                Ok(RunState::Complete) => {
                     lock(&self.done).insert(self.runs[index].name.as_str());
                 }
-                Ok(Fate::Busy) => queue.busy.push(index),
-                Ok(Fate::Stopped) => self.stop.store(true, Ordering::Relaxed),
+                Ok(RunState::Busy) => queue.busy.push(index),
+                Ok(RunState::Stopped) => self.stop.store(true, Ordering::Relaxed),
                 Err(error) => {
                     let path = printable_path(self.folder(index).path());
                     // Some name it themselves.
@@ -415,15 +415,15 @@ impl Work<'_> {
     }
 
     /// Begins or continues a run.
-    fn advance(&self, index: usize) -> Result<Fate> {
+    fn advance(&self, index: usize) -> Result<RunState> {
         let (run, folder) = (&self.runs[index], self.folder(index));
         if !folder.config_file().is_file() {
             folder.create(&self.settled(run)?)?;
         }
-        let Some(claim) = run::claim(&folder)? else { return Ok(Fate::Busy) };
+        let Some(claim) = run::claim(&folder)? else { return Ok(RunState::Busy) };
         // It may have been completed between the look and the claim.
         if folder.summary()?.is_some() {
-            return Ok(Fate::Complete);
+            return Ok(RunState::Complete);
         }
         let data = self.texts.of(&run.config)?;
         let mut train = |watch: &mut dyn Watch| {
@@ -437,7 +437,7 @@ impl Work<'_> {
         } else {
             self.progress.run(index, &data, &mut train)?
         };
-        Ok(if outcome.summary.is_some() { Fate::Complete } else { Fate::Stopped })
+        Ok(if outcome.summary.is_some() { RunState::Complete } else { RunState::Stopped })
     }
 
     /// The configuration of a run as it is trained: a branch with the path of its parent.

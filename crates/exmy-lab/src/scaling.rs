@@ -178,7 +178,7 @@ pub fn fit(form: Form, runs: &[Point]) -> Result<Fit> {
     }
     let varies = |of: fn(&Point) -> f64| runs.iter().any(|run| of(run) != of(&runs[0]));
     if runs.len() < 6 || !varies(|run| run.n) || !varies(|run| run.d) {
-        return Err(Error::new(format!("{} runs do not tell five coefficients", runs.len()))
+        return Err(Error::new(format!("{} runs do not determine five coefficients", runs.len()))
             .hint("six or more, of several sizes and several numbers of tokens"));
     }
     let logs: Vec<[f64; 3]> =
@@ -335,7 +335,7 @@ mod tests {
     fn too_little_is_refused() {
         let all = runs(&printed(), 0.0);
         let error = |runs: &[Point]| fit(Form::Chinchilla, runs).unwrap_err().to_string();
-        assert!(error(&all[..5]).contains("5 runs do not tell five coefficients"));
+        assert!(error(&all[..5]).contains("5 runs do not determine five coefficients"));
         assert!(error(&[all[0]; 8]).contains("8 runs"));
         let mut broken = all.clone();
         broken[3].loss = f64::NAN;

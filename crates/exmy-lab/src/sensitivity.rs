@@ -73,8 +73,8 @@ pub fn sensitivity(rates: &[Rate], initial: f64) -> Option<Sensitivity> {
     }
     let losses: Vec<f64> = rates.iter().map(|rate| rate.loss(initial)).collect::<Option<_>>()?;
     let (best, rate) = losses.iter().zip(rates).min_by(|a, b| a.0.total_cmp(b.0))?;
-    let lost: Vec<f64> = losses.iter().map(|loss| loss - best).collect();
-    Some(Sensitivity { s: mean(&lost)?, best_lr: rate.lr, best: *best })
+    let excess: Vec<f64> = losses.iter().map(|loss| loss - best).collect();
+    Some(Sensitivity { s: mean(&excess)?, best_lr: rate.lr, best: *best })
 }
 
 /// The rates that work.

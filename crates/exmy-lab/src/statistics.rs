@@ -5,7 +5,7 @@
 //! the [interval](paired_interval) of the paired difference excludes 0; shares of diverged runs are
 //! compared by [Wilson's interval](wilson) and [Fisher's test](fisher), signs by the
 //! [sign test](sign_test), trends by [Mann and Kendall's](mann_kendall), and how well one number
-//! tells another's fate by the [area under its ROC curve](roc).
+//! foretells another's outcome by the [area under its ROC curve](roc).
 //!
 //! All of it is f64 in a written order, with `libm`: the same bits everywhere. What cannot be
 //! computed (too few values, values that are no finite numbers) is `None`, never a number that

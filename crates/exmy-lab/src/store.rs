@@ -6,7 +6,7 @@
 //! DIR/runs/NAME/     one run each, named by its contents
 //! ```
 
-use crate::arm::{Arm, Scale};
+use crate::run_config::{RunConfig, Scale};
 use crate::runner::{Entry, Kind, MakeProbes, Manifest, Run, Runner, run_path};
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
@@ -74,29 +74,29 @@ impl Trained {
     }
 }
 
-/// The complete runs of a store, by arm.
+/// The complete runs of a store, by run.
 #[derive(Clone, Debug)]
 pub struct Runs<'a> {
     store: &'a Store,
 }
 
 impl Runs<'_> {
-    /// Whether the run of an arm is complete.
+    /// Whether a run is complete.
     ///
     /// # Errors
     /// As [`Store::has`].
-    pub fn has(&self, arm: &Arm) -> Result<bool> {
-        self.store.has(arm)
+    pub fn has(&self, run: &RunConfig) -> Result<bool> {
+        self.store.has(run)
     }
 
-    /// The run of an arm.
+    /// The complete run of a configuration.
     ///
     /// # Errors
     /// If it is not complete, or its files cannot be read.
-    pub fn of(&self, arm: &Arm) -> Result<Trained> {
-        let folder = self.store.folder(&arm.name());
+    pub fn of(&self, run: &RunConfig) -> Result<Trained> {
+        let folder = self.store.folder(&run.name());
         let summary = folder.summary()?.ok_or_else(|| {
-            Error::new(format!("the run {} is not complete", arm.name()))
+            Error::new(format!("the run {} is not complete", run.name()))
                 .hint("train the study's runs first: the same command without --shard")
         })?;
         let metrics = folder.metrics()?;
@@ -116,9 +116,9 @@ impl Runs<'_> {
         if let Some(what) = intact::of_run(&folder, &config)? {
             return Err(damaged(what));
         }
-        config.start = arm.config.start.clone();
-        config.data.source = arm.config.data.source.clone();
-        if config != arm.config {
+        config.start = run.config.start.clone();
+        config.data.source = run.config.data.source.clone();
+        if config != run.config {
             return Err(damaged("config.toml is not that of the run's name".into()));
         }
         if let Some(what) = probes_cut_short(&folder, &config, &summary)? {
@@ -175,22 +175,22 @@ fn cut_short(path: &Path, due: Option<u64>) -> Result<Option<String>> {
     })
 }
 
-/// Each arm once, in order, with what it branches off from before it.
-pub fn distinct(arms: &[Arm]) -> Vec<Arm> {
-    fn add(arm: &Arm, seen: &mut BTreeSet<String>, all: &mut Vec<Arm>) {
-        if let Some((parent, step)) = &arm.parent {
+/// Each run once, in order, with what it branches off from before it.
+pub fn distinct(runs: &[RunConfig]) -> Vec<RunConfig> {
+    fn add(run: &RunConfig, seen: &mut BTreeSet<String>, all: &mut Vec<RunConfig>) {
+        if let Some((parent, step)) = &run.parent {
             add(parent, seen, all);
             debug_assert!(
                 parent.config.record.checkpoints(*step, parent.config.train.steps),
                 "a branch begins where its parent keeps a checkpoint"
             );
         }
-        if seen.insert(arm.name()) {
-            all.push(arm.clone());
+        if seen.insert(run.name()) {
+            all.push(run.clone());
         }
     }
     let (mut seen, mut all) = (BTreeSet::new(), Vec::new());
-    arms.iter().for_each(|arm| add(arm, &mut seen, &mut all));
+    runs.iter().for_each(|run| add(run, &mut seen, &mut all));
     all
 }
 
@@ -221,12 +221,12 @@ impl Store {
         Runs { store: self }
     }
 
-    /// Whether the run of an arm is complete.
+    /// Whether a run is complete.
     ///
     /// # Errors
     /// If its summary is there and cannot be read.
-    pub fn has(&self, arm: &Arm) -> Result<bool> {
-        Ok(self.folder(&arm.name()).summary()?.is_some())
+    pub fn has(&self, run: &RunConfig) -> Result<bool> {
+        Ok(self.folder(&run.name()).summary()?.is_some())
     }
 
     /// Says in the folder that it holds the runs of a study.

@@ -4,7 +4,7 @@ use crate::statistics::{mean, sd};
 use exmy_train::train::run::Summary;
 use std::collections::HashMap;
 
-/// One run: what is special about it beside its seed, and its result once it has one.
+/// One run: what is special about it apart from its seed, and its result once it has one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     /// Under which condition it was made, a word for each column; the recipe first.

@@ -7,14 +7,14 @@ pub(super) mod nvfp4_outliers;
 #[cfg(test)]
 mod tests {
     use super::{bit_reduction, mx_instabilities, nvfp4_outliers};
-    use crate::arm::{Scale, Setting};
     use crate::figure::Judged;
     use crate::finding::Figure as _;
     use crate::measure::Results;
+    use crate::run_config::{Scale, Setting};
 
     /// A mistake in a name would be found when the runs are read, after days of training.
     #[test]
-    fn cells_that_claims_and_views_name_are_there() {
+    fn grid_points_that_claims_and_views_name_are_there() {
         let figures = bit_reduction::CLAIMED.iter().chain(&mx_instabilities::CLAIMED);
         for figure in figures.chain(&nvfp4_outliers::CLAIMED) {
             for scale in Scale::ALL {
@@ -23,7 +23,7 @@ mod tests {
                 let Judged::By(claim) = &figure.judged else {
                     panic!("{} has no claim", figure.id)
                 };
-                if results.cells.is_empty() {
+                if results.points.is_empty() {
                     continue;
                 }
                 assert!(claim.verdict(&results).is_ok(), "{} at {scale}", figure.id);

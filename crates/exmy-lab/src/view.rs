@@ -3,14 +3,14 @@
 mod gaps;
 mod probed;
 
-use crate::arm::Arm;
 use crate::claim::words;
-use crate::course::{self, Course, calm};
 use crate::detect::{self, Curve, Nats};
 use crate::finding::{Part, Table};
-use crate::grid::Cell;
+use crate::grid::GridPoint;
 use crate::measure::{Metric, Pick, Probed, Results, mean_values};
+use crate::outcome::{self, Outcome, calm};
 use crate::plot::{self, Axis, Band, Panel, Series};
+use crate::run_config::RunConfig;
 use crate::series::{parts_mean, spread};
 use crate::statistics::{Interval, mean, mean_interval, paired_interval, wilson};
 use crate::store::Trained;
@@ -22,7 +22,7 @@ pub(super) use probed::{Shown, Usual, shown};
 /// One of them.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum View {
-    /// Smoothed losses step by step, a line for each cell: a picture for each level of an axis, or one for
+    /// Smoothed losses step by step, a line for each grid point: a picture for each level of an axis, or one for
     /// all.
     Curves {
         /// `{}` is the level.
@@ -32,9 +32,9 @@ pub(super) enum View {
         also: Option<(&'static str, &'static str)>,
         under: &'static str,
     },
-    /// The median of the seeds step by step and their range, a line for each cell: a picture for each combination of the
+    /// The median of the seeds step by step and their range, a line for each grid point: a picture for each combination of the
     /// levels of some axes.
-    Courses {
+    Outcomes {
         /// `{}` are those levels.
         title: &'static str,
         per: &'static [&'static str],
@@ -48,19 +48,19 @@ pub(super) enum View {
         axis: &'static str,
         /// What the axis is called, and whether it is logarithmic.
         x: (&'static str, bool),
-        /// The cell whose mean loss is taken away.
+        /// The grid point whose mean loss is taken away.
         above: Option<Pick>,
     },
-    /// A row for each cell, or for each group of them.
+    /// A row for each grid point, or for each group of them.
     Table {
         caption: &'static str,
         /// The axes whose levels have a row each; none for all of them.
         rows: &'static [&'static str],
         columns: &'static [Column],
     },
-    /// Gaps to a cell in percent, of all others.
+    /// Gaps to a grid point in percent, of all others.
     Gaps { title: &'static str, under: &'static str, base: Pick },
-    /// Differences of a metric between cells of one level.
+    /// Differences of a metric between grid points of one level.
     Pairs { caption: &'static str, metric: Metric, pairs: &'static [[&'static str; 2]] },
     /// What probes measured over the run.
     Probed { title: &'static str, under: &'static str, panels: &'static [Shown] },
@@ -75,8 +75,8 @@ pub(crate) const fn curves(title: &'static str, per: &'static str, under: &'stat
     View::Curves { title, per: if per.is_empty() { None } else { Some(per) }, also: None, under }
 }
 
-/// A table with a row for each cell.
-pub(crate) const fn cells(caption: &'static str, columns: &'static [Column]) -> View {
+/// A table with a row for each grid point.
+pub(crate) const fn by_point(caption: &'static str, columns: &'static [Column]) -> View {
     View::Table { caption, rows: &[], columns }
 }
 
@@ -84,22 +84,22 @@ pub(crate) const fn cells(caption: &'static str, columns: &'static [Column]) -> 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Column {
     head: &'static str,
-    /// Which of a row's cells it reads.
+    /// Which of a row's grid points it reads.
     pick: Pick,
     show: Show,
 }
 
-/// A column of rows that are cells.
+/// A column of rows that are grid points.
 pub(super) const fn column(head: &'static str, show: Show) -> Column {
     Column { head, pick: &[], show }
 }
 
-/// A column of rows that are groups of cells.
+/// A column of rows that are groups of grid points.
 pub(super) const fn column_of(head: &'static str, pick: Pick, show: Show) -> Column {
     Column { head, pick, show }
 }
 
-/// What a column shows of a cell.
+/// What a column shows of a grid point.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Show {
     /// The level of an axis.
@@ -126,7 +126,7 @@ pub(super) enum Show {
     Spikes,
     /// The mean and the range over seeds of what a probe measured.
     Spread(Probed),
-    /// The paired difference from another cell with its interval, or one number of it.
+    /// The paired difference from another grid point with its interval, or one number of it.
     Above(Pick),
     Gap(Pick),
     GapLow(Pick),
@@ -145,8 +145,8 @@ impl View {
             Self::Curves { title, per, also, under } => {
                 draw_curves(results, title, per, also, under)
             }
-            Self::Courses { title, per, norms, under } => {
-                courses(results, title, per, norms, under)
+            Self::Outcomes { title, per, norms, under } => {
+                outcomes(results, title, per, norms, under)
             }
             Self::Lines { .. } => self.lines(results),
             Self::Table { caption, rows, columns } => table(results, caption, rows, columns),
@@ -160,28 +160,29 @@ impl View {
 
     fn lines(&self, results: &Results<'_>) -> Result<Vec<Part>> {
         let Self::Lines { title, axis, x, above } = *self else { return Ok(Vec::new()) };
-        let mean_of = |cell: &Cell| -> Result<f64> {
-            Ok(mean(&results.values(cell, Metric::Loss)?).unwrap_or(f64::NAN))
+        let mean_of = |point: &GridPoint| -> Result<f64> {
+            Ok(mean(&results.values(point, Metric::Loss)?).unwrap_or(f64::NAN))
         };
         let (base, y) = match above {
             Some(pick) => {
                 let y = format!("training loss above {}, nats/token", pick.join(", "));
-                (mean_of(results.cell(pick, &Cell::default()))?, y)
+                (mean_of(results.point(pick, &GridPoint::default()))?, y)
             }
             None => (0.0, "mean training loss of the last tenth, nats/token".to_owned()),
         };
         let mut series: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
-        for cell in results.cells.iter().filter(|cell| cell.0.len() == results.grid.axes.len()) {
-            let Some(level) = cell.level(axis) else { continue };
-            let (name, point) = (cell.words(&[axis]), (level.x, mean_of(cell)? - base));
+        for point in results.points.iter().filter(|point| point.0.len() == results.grid.axes.len())
+        {
+            let Some(level) = point.level(axis) else { continue };
+            let (name, value) = (point.words(&[axis]), (level.x, mean_of(point)? - base));
             match series.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, points)) => points.push(point),
-                None => series.push((name, vec![point])),
+                Some((_, values)) => values.push(value),
+                None => series.push((name, vec![value])),
             }
         }
         let panel =
-            series.into_iter().fold(Panel::new(Axis::linear(y)), |panel, (name, points)| {
-                panel.line(Series::new(name, points))
+            series.into_iter().fold(Panel::new(Axis::linear(y)), |panel, (name, values)| {
+                panel.line(Series::new(name, values))
             });
         let x = if x.1 { Axis::log(x.0) } else { Axis::whole(x.0) };
         let figure = plot::Figure::new(title)
@@ -200,8 +201,8 @@ fn draw_curves(
     under: &str,
 ) -> Result<Vec<Part>> {
     let mut pictures: Vec<(&str, Panel, Option<Panel>)> = Vec::new();
-    for cell in &results.cells {
-        let level = per.and_then(|axis| cell.level(axis)).map_or("", |level| level.name);
+    for point in &results.points {
+        let level = per.and_then(|axis| point.level(axis)).map_or("", |level| level.name);
         if !pictures.iter().any(|(known, ..)| *known == level) {
             let losses = Panel::new(Axis::linear("smoothed training loss, nats/token"));
             let probe = also.map(|(_, label)| Panel::new(Axis::log(label)));
@@ -212,7 +213,7 @@ fn draw_curves(
         else {
             continue;
         };
-        let (name, runs) = (cell.words(per.as_slice()), results.trained(cell)?);
+        let (name, runs) = (point.words(per.as_slice()), results.trained(point)?);
         *losses = with_seeds(losses.clone(), &name, &runs);
         if let (Some(panel), Some((measured, _))) = (probe, also) {
             let values = mean_values(&runs, measured)?;
@@ -227,7 +228,7 @@ fn draw_curves(
     Ok(pictures.into_iter().map(picture).collect())
 }
 
-fn courses(
+fn outcomes(
     results: &Results<'_>,
     title: &str,
     per: &[&str],
@@ -235,27 +236,28 @@ fn courses(
     under: &str,
 ) -> Result<Vec<Part>> {
     let mut pictures: Vec<(String, Panel, Panel)> = Vec::new();
-    for cell in &results.cells {
-        let here = Cell(cell.0.iter().filter(|(axis, _)| per.contains(axis)).copied().collect());
+    for point in &results.points {
+        let here =
+            GridPoint(point.0.iter().filter(|(axis, _)| per.contains(axis)).copied().collect());
         let here = here.words(&[]);
         let known = pictures.iter().position(|(known, ..)| *known == here);
         let index = known.unwrap_or(pictures.len());
         if known.is_none() {
-            let arms = results.grid.arms_of(results.setting, cell);
-            let language = arms.iter().any(|arm| arm.config.model.decoder().is_some());
+            let runs = results.grid.runs_of(results.setting, point);
+            let language = runs.iter().any(|planned| planned.config.model.decoder().is_some());
             let axis = match language {
                 true => Axis::linear("training loss, nats per byte"),
                 false => Axis::log("training loss"),
             };
             pictures.push((here, Panel::new(axis), Panel::new(Axis::log("gradient norm"))));
         }
-        let (name, runs) = (cell.words(per), results.courses(cell)?);
-        let of = |curve: fn(&Course) -> &Curve| -> Vec<_> {
+        let (name, runs) = (point.words(per), results.outcomes(point)?);
+        let of = |curve: fn(&Outcome) -> &Curve| -> Vec<_> {
             runs.iter().map(|run| calm(curve(run))).collect()
         };
         let (_, losses, below) = &mut pictures[index];
-        *losses = course::with_seeds(losses.clone(), &name, &of(|run| &run.losses));
-        *below = course::with_seeds(below.clone(), &name, &of(|run| &run.norms));
+        *losses = outcome::with_seeds(losses.clone(), &name, &of(|run| &run.losses));
+        *below = outcome::with_seeds(below.clone(), &name, &of(|run| &run.norms));
     }
     let picture = |(here, losses, below): (String, Panel, Panel)| {
         let figure = plot::Figure::new(title.replace("{}", &here)).subtitle(under);
@@ -272,7 +274,7 @@ fn smoothed_loss(run: &Trained) -> Vec<(f64, f64)> {
 }
 
 /// Adds the mean of several seeds and the band from the lowest to the highest, as far as all of them go.
-fn with_seeds(panel: Panel, name: &str, runs: &[(Arm, Trained)]) -> Panel {
+fn with_seeds(panel: Panel, name: &str, runs: &[(RunConfig, Trained)]) -> Panel {
     let curves: Vec<_> = runs.iter().map(|(_, run)| smoothed_loss(run)).collect();
     let shortest = curves.iter().map(Vec::len).min().unwrap_or(0);
     // One point in a few is enough for a picture.
@@ -298,15 +300,15 @@ fn table(
 ) -> Result<Vec<Part>> {
     let heads: Vec<&str> = columns.iter().map(|column| column.head).collect();
     let mut table = Table::new(caption, &heads);
-    let mut known: Vec<Cell> = Vec::new();
-    for cell in &results.cells {
+    let mut known: Vec<GridPoint> = Vec::new();
+    for point in &results.points {
         let own = |(axis, _): &&(&str, _)| rows.is_empty() || rows.contains(axis);
-        let row = Cell(cell.0.iter().filter(own).copied().collect());
+        let row = GridPoint(point.0.iter().filter(own).copied().collect());
         if known.contains(&row) {
             continue;
         }
         let shown: Vec<String> =
-            columns.iter().map(|column| column.of(results, &row, cell)).collect::<Result<_>>()?;
+            columns.iter().map(|column| column.of(results, &row, point)).collect::<Result<_>>()?;
         table.row(shown);
         known.push(row);
     }
@@ -325,13 +327,13 @@ fn mean_of(values: &[f64]) -> String {
 
 impl Column {
     /// What stands in a row that begins with `first`.
-    fn of(&self, results: &Results<'_>, row: &Cell, first: &Cell) -> Result<String> {
-        let cell = if self.pick.is_empty() { first } else { results.cell(self.pick, row) };
-        let runs = || results.trained(cell);
-        let values = |metric| results.values(cell, metric);
+    fn of(&self, results: &Results<'_>, row: &GridPoint, first: &GridPoint) -> Result<String> {
+        let point = if self.pick.is_empty() { first } else { results.point(self.pick, row) };
+        let runs = || results.trained(point);
+        let values = |metric| results.values(point, metric);
         let signed = |x: Option<f64>| x.map_or_else(|| "-".into(), |x| format!("{x:+.4}"));
         let gap = |over: Pick| -> Result<Option<Interval>> {
-            let over = results.values(results.cell(over, cell), Metric::Loss)?;
+            let over = results.values(results.point(over, point), Metric::Loss)?;
             Ok(paired_interval(&values(Metric::Loss)?, &over, 0.95))
         };
         let share = |end: fn(&Interval) -> f64| -> Result<String> {
@@ -343,9 +345,9 @@ impl Column {
             Ok(number(values(Metric::Loss)?.into_iter().fold(from, pick)))
         };
         Ok(match self.show {
-            Show::Level(axis) => cell.level(axis).map_or("-", |level| level.name).to_owned(),
+            Show::Level(axis) => point.level(axis).map_or("-", |level| level.name).to_owned(),
             Show::Number(axis) => {
-                cell.level(axis).map_or_else(|| "-".into(), |level| level.x.to_string())
+                point.level(axis).map_or_else(|| "-".into(), |level| level.x.to_string())
             }
             Show::Runs => runs()?.len().to_string(),
             Show::Loss => mean_of(&values(Metric::Loss)?),
@@ -363,13 +365,13 @@ impl Column {
             Show::Failed => values(Metric::Failed)?.iter().sum::<f64>().to_string(),
             Show::FailedLow => share(|share| share.low)?,
             Show::FailedHigh => share(|share| share.high)?,
-            Show::Mean(metric) => course::number(mean(&values(metric)?).unwrap_or(f64::NAN)),
+            Show::Mean(metric) => outcome::number(mean(&values(metric)?).unwrap_or(f64::NAN)),
             Show::Sum(metric) => values(metric)?.iter().sum::<f64>().to_string(),
             Show::Spikes => {
                 format!("{:.2}", mean(&values(Metric::Spikes)?).unwrap_or(f64::NAN))
             }
             Show::Spread(probed) => spread(&values(Metric::Probed(probed))?),
-            Show::Above(over) if results.cell(over, cell) == cell => "-".into(),
+            Show::Above(over) if results.point(over, point) == point => "-".into(),
             Show::Above(over) => words(gap(over)?),
             Show::Gap(over) => signed(gap(over)?.map(|gap| gap.estimate)),
             Show::GapLow(over) => signed(gap(over)?.map(|gap| gap.low)),
@@ -383,7 +385,7 @@ impl Column {
             Show::Rounding(part) => {
                 let runs = runs()?;
                 match runs.first() {
-                    Some((arm, run)) if !arm.config.record.probes.is_empty() => {
+                    Some((planned, run)) if !planned.config.record.probes.is_empty() => {
                         rounding(run, part)?
                     }
                     _ => "-".into(),

@@ -45,7 +45,7 @@ fn config(model: &str, recipe: &str) -> Config {
     config
 }
 
-/// Calls `work` with what makes a step and tells its seconds, after two steps.
+/// Calls `work` with what makes a step and returns its seconds, after two steps.
 fn with_steps(config: &Config, work: impl FnOnce(&mut dyn FnMut() -> f64)) {
     let data = Dataset::load(&Source::default(), &DataOptions::default()).expect("a text");
     begin();

@@ -12,7 +12,7 @@
 //! | a block format: `mxfp8-e4m3`, `mxfp4`, `nvfp4`, `e2m1/16:e8m0`, ... | that block format, blocks along each product's own reduction axis |
 //! | `rht16>nvfp4`, `clip-e7m7`, ... | any other [`TensorFormat`] |
 //! | `mxfp8-mix` | `mxfp8-e4m3`; the output gradient in both backward products `mxfp8-e5m2` |
-//! | a paper's: `bitred-e8m3`, `mxpaper-e4m3`, `msamp-o1`, `nv-nvfp4`, `chon`, ... | as `docs/recipes.md` tells, with knobs: `nv-nvfp4+sr-bits=4` |
+//! | a paper's: `bitred-e8m3`, `mxpaper-e4m3`, `msamp-o1`, `nv-nvfp4`, `chon`, ... | as in `docs/recipes.md`, with knobs: `nv-nvfp4+sr-bits=4` |
 //!
 //! | option | means |
 //! |---|---|

@@ -166,7 +166,7 @@ fn cross_entropy_gradient() {
     }
 }
 
-/// The z-loss restated: the mean of the squared logarithm of the sum of exponentials. What is told stays
+/// The z-loss restated: the mean of the squared logarithm of the sum of exponentials. What is reported stays
 /// the cross-entropy.
 #[test]
 fn z_loss_gradient() {
@@ -323,7 +323,7 @@ fn agrees_with_pytorch<T: Real>(relative: f64) {
 #[test]
 fn literals_of_pytorch() {
     agrees_with_pytorch::<f64>(1e-14);
-    // Two or three roundings beside those of erf and exp: 4 units of 2^-23.
+    // Two or three roundings in addition to those of erf and exp: 4 units of 2^-23.
     agrees_with_pytorch::<f32>(4.8e-7);
 }
 

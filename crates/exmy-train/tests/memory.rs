@@ -90,7 +90,7 @@ fn runs_hold_at_most_twice_what_they_need_on_paper() {
         assert!(needs(4, size) <= needs(4, size + 1), "context {size}");
     }
     assert!(needs(64, 64) < needs(1 << 20, 64) && needs(4, 64) < needs(4, 1 << 20));
-    // What `--profile` tells: before there is memory that the system did not get back.
+    // What `--profile` shows: before there is memory that the system did not get back.
     let hold = || drop(std::hint::black_box(vec![1_u8; 64 << 20]));
     let (_, profile) = Profile::of_run(&preset("nano").unwrap(), hold);
     if cfg!(target_os = "linux") {
@@ -112,12 +112,12 @@ fn runs_hold_at_most_twice_what_they_need_on_paper() {
             println!("{name} {recipe}: {ratio:.2}");
             assert!(ratio <= 2.0, "{name} {recipe}: {ratio:.2}");
         }
-        // Where nothing is kept beside the weights, less is needed, and no more held.
+        // Where nothing is kept but the weights, less is needed, and no more held.
         let config = preset("micro").unwrap().with_setting("train.optimizer=sgd").unwrap();
         let ratio_of_sgd = ratio(config, "f32");
         println!("sgd: {ratio_of_sgd:.2}");
         assert!(ratio_of_sgd <= 2.0, "sgd: {ratio_of_sgd:.2}");
-        // Rows of attention that are long beside a head: 512 of 16.
+        // Rows of attention that are long compared with a head: 512 of 16.
         let mut config = preset("nano").unwrap();
         config.model.decoder_mut().unwrap().context = 512;
         config.record.eval_windows = 2;

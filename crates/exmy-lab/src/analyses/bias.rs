@@ -1,12 +1,12 @@
 //! The bias of MX gradients against those of f32, and the loss, on one axis.
 
 use super::controlled;
-use crate::arm::Arm;
-use crate::course::{Course, calm, number, step};
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::grid::Grid;
 use crate::measure::Results;
+use crate::outcome::{Outcome, calm, number, step};
 use crate::plot::{self, Axis, Panel, Series};
+use crate::run_config::RunConfig;
 use crate::statistics::{mann_kendall, median, sign_test};
 use crate::store::Trained;
 use crate::tables::mx_instabilities::grids::{BIASED, SEARCH_MX, STRESSES, UNSCALED};
@@ -56,9 +56,9 @@ impl Seen {
     }
 
     /// What a run shows until it diverges.
-    fn of(fate: &Course, rho: &[(f64, f64)], cos: &[(f64, f64)]) -> Self {
+    fn of(outcome: &Outcome, rho: &[(f64, f64)], cos: &[(f64, f64)]) -> Self {
         let before = |values: &[(f64, f64)]| {
-            let end = fate.verdict.diverged.map_or(f64::INFINITY, |end| end as f64);
+            let end = outcome.verdict.diverged.map_or(f64::INFINITY, |end| end as f64);
             values.iter().copied().filter(|value| value.0 < end).collect::<Vec<_>>()
         };
         let ((rho_up, rho_down), (cos_up, cos_down)) = (trends(&before(rho)), trends(&before(cos)));
@@ -66,7 +66,7 @@ impl Seen {
             drifts: rho_up && cos_down,
             shrinks: rho_down && cos_up,
             onset: onset(&before(rho)),
-            diverged: fate.verdict.diverged,
+            diverged: outcome.verdict.diverged,
         }
     }
 }
@@ -74,45 +74,45 @@ impl Seen {
 /// What the runs of a grid show.
 fn search(results: &Results<'_>, grid: &Grid) -> Result<Vec<Seen>> {
     let results = results.of_grid(grid);
-    let seen = |course: Course| {
-        let (rho, cos) = (course.trained.values("rho_same")?, course.trained.values("cos_same")?);
-        Ok(Seen::of(&course, &rho, &cos))
+    let seen = |outcome: Outcome| {
+        let (rho, cos) = (outcome.trained.values("rho_same")?, outcome.trained.values("cos_same")?);
+        Ok(Seen::of(&outcome, &rho, &cos))
     };
     let mut all = Vec::new();
-    for cell in &results.cells {
-        all.extend(results.courses(cell)?.into_iter().map(seen).collect::<Result<Vec<_>>>()?);
+    for point in &results.points {
+        all.extend(results.outcomes(point)?.into_iter().map(seen).collect::<Result<Vec<_>>>()?);
     }
     Ok(all)
 }
 
 /// What the search shows.
-fn told(seen: &[Seen]) -> String {
-    let lost: Vec<&Seen> = seen.iter().filter(|seen| seen.diverged.is_some()).collect();
+fn words(seen: &[Seen]) -> String {
+    let diverged: Vec<&Seen> = seen.iter().filter(|seen| seen.diverged.is_some()).collect();
     let count = |of: &dyn Fn(&Seen) -> bool| seen.iter().filter(|seen| of(seen)).count();
     format!(
         "of {} MX runs of AppC's grid {} diverge, {} of them after such an onset, and {} that do not diverge have \
          one; rho rises and the cosine falls in {}, the opposite in {}",
         seen.len(),
-        lost.len(),
-        lost.iter().filter(|seen| seen.precedes()).count(),
+        diverged.len(),
+        diverged.iter().filter(|seen| seen.precedes()).count(),
         count(&|seen| seen.diverged.is_none() && seen.onset.is_some()),
         count(&|seen| seen.drifts),
         count(&|seen| seen.shrinks),
     )
 }
 
-/// In runs that diverged the bias must be large before; without any, only its drift can be told.
+/// In runs that diverged the bias must be large before; without any, only its drift can be seen.
 fn judge(seen: &[Seen]) -> Verdict {
     let drifts = seen.iter().filter(|seen| seen.drifts).count();
     let shrinks = seen.iter().filter(|seen| seen.shrinks).count();
-    let lost: Vec<&Seen> = seen.iter().filter(|seen| seen.diverged.is_some()).collect();
-    let before = lost.iter().filter(|seen| seen.precedes()).count();
+    let diverged: Vec<&Seen> = seen.iter().filter(|seen| seen.diverged.is_some()).collect();
+    let before = diverged.iter().filter(|seen| seen.precedes()).count();
     let text = format!(
         "rho of equal weights rises and the cosine falls in {drifts} of {} MX runs (both trends with p below \
          0.05), the opposite in {shrinks}; {} of them diverged, {before} after rho had been 1 or more for \
          {ROW} records",
         seen.len(),
-        lost.len()
+        diverged.len()
     );
     let differences: Vec<f64> = seen
         .iter()
@@ -122,9 +122,9 @@ fn judge(seen: &[Seen]) -> Verdict {
     let signs = sign_test(&differences);
     let rises = signs.is_some_and(|signs| signs.p_positive <= 0.05);
     let falls = signs.is_some_and(|signs| signs.p_negative <= 0.05);
-    if falls || !lost.is_empty() && before == 0 {
+    if falls || !diverged.is_empty() && before == 0 {
         Verdict::Contradicted(text)
-    } else if rises && before > 0 && before == lost.len() {
+    } else if rises && before > 0 && before == diverged.len() {
         Verdict::Reproduced(text)
     } else {
         Verdict::NotSeen(text)
@@ -142,20 +142,22 @@ fn trends(values: &[(f64, f64)]) -> (bool, bool) {
 }
 
 /// The runs: what they are called, and what came of them.
-fn all(results: &Results<'_>) -> Result<Vec<(String, Arm, Trained)>> {
+fn all(results: &Results<'_>) -> Result<Vec<(String, RunConfig, Trained)>> {
     let mut all = Vec::new();
     let usual = results.of_grid(&BIASED);
-    for cell in &usual.cells {
-        let name = format!("E4M3, rate {}", cell.words(&[]));
-        all.extend(usual.trained(cell)?.into_iter().map(|(arm, run)| (name.clone(), arm, run)));
+    for point in &usual.points {
+        let name = format!("E4M3, rate {}", point.words(&[]));
+        all.extend(
+            usual.trained(point)?.into_iter().map(|(planned, run)| (name.clone(), planned, run)),
+        );
     }
     for stress in STRESSES {
         let stressed = results.of_grid(&stress.mx);
-        for cell in &stressed.cells {
+        for point in &stressed.points {
             let name =
                 format!("{}, {}", stress.numbers(results.setting), stress.called(results.setting));
-            let runs = stressed.trained(cell)?.into_iter();
-            all.extend(runs.map(|(arm, run)| (name.clone(), arm, run)));
+            let runs = stressed.trained(point)?.into_iter();
+            all.extend(runs.map(|(planned, run)| (name.clone(), planned, run)));
         }
     }
     Ok(all)
@@ -182,9 +184,9 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     );
     let (mut parts, mut seen) = (Vec::new(), Vec::new());
     let mut drawn: Vec<String> = Vec::new();
-    for (name, arm, run) in all(results)? {
-        let fate = Course::of(run, &arm);
-        let values = |probe: &str| fate.trained.values(probe);
+    for (name, planned, run) in all(results)? {
+        let outcome = Outcome::of(run, &planned);
+        let values = |probe: &str| outcome.trained.values(probe);
         let (rho, cos) = (values("rho_same")?, values("cos_same")?);
         let (rho_twin, cos_twin) = (values("rho_traj")?, values("cos_traj")?);
         if rho.is_empty() {
@@ -197,7 +199,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         };
         table.row([
             name.clone(),
-            arm.config.seed.to_string(),
+            planned.config.seed.to_string(),
             number(rho_first),
             number(rho_last),
             number(cos_first),
@@ -206,14 +208,14 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
             last(&cos_twin),
             step(onset(&rho)),
             step(onset(&rho_twin)),
-            fate.word(),
+            outcome.word(),
         ]);
-        seen.push(Seen::of(&fate, &rho, &cos));
+        seen.push(Seen::of(&outcome, &rho, &cos));
         if !drawn.contains(&name) {
             parts.push(Part::Picture(picture(
                 &name,
-                arm.config.seed,
-                &fate,
+                planned.config.seed,
+                &outcome,
                 [&rho, &rho_twin],
                 [&cos, &cos_twin],
             )));
@@ -223,7 +225,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     parts.push(Part::Table(table));
     let searched = search(results, &SEARCH_MX)?;
     let verdict = judge(&seen);
-    let verdict = verdict.with(format!("{}; the search: {}", verdict.reason(), told(&searched)));
+    let verdict = verdict.with(format!("{}; the search: {}", verdict.reason(), words(&searched)));
     let mut fired = false;
     let mut text = "gradients rounded to E3M2 without a scale from the middle on: ".to_owned();
     for control in search(results, &UNSCALED)? {
@@ -238,7 +240,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
 fn picture(
     name: &str,
     seed: u64,
-    fate: &Course,
+    outcome: &Outcome,
     rho: [&Vec<(f64, f64)>; 2],
     cos: [&Vec<(f64, f64)>; 2],
 ) -> plot::Figure {
@@ -253,7 +255,7 @@ fn picture(
         }
     }
     let loss = Panel::new(Axis::log("training loss, mean squared error"))
-        .line(Series::new("loss", calm(&fate.losses)));
+        .line(Series::new("loss", calm(&outcome.losses)));
     plot::Figure::new(format!("Gradient bias and loss in MX, {name}"))
         .subtitle(format!(
             "seed {seed}; g in MX, gains too, h in f32; loss: moving average over 2 % of the steps"
@@ -290,7 +292,7 @@ mod tests {
             seen(true, None, None),
         ];
         assert_eq!(
-            told(&all),
+            words(&all),
             "of 6 MX runs of AppC's grid 4 diverge, 2 of them after such an onset, and 1 that do not diverge have \
              one; rho rises and the cosine falls in 5, the opposite in 1"
         );

@@ -14,10 +14,10 @@ pub(crate) fn draw(results: &Results<'_>) -> Result<Vec<Part>> {
             continue;
         }
         let mut points = Vec::new();
-        for cell in results.cells.iter().filter(|cell| cell.has(numbers.name)) {
-            let size = cell.level("variation").map_or(0.0, |level| level.x);
+        for point in results.points.iter().filter(|point| point.has(numbers.name)) {
+            let size = point.level("variation").map_or(0.0, |level| level.x);
             if size > 0.0 {
-                let losses = results.values(cell, Metric::Tail)?;
+                let losses = results.values(point, Metric::Tail)?;
                 points.push((size, mean(&losses).unwrap_or(f64::NAN)));
             }
         }

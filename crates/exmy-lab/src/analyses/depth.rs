@@ -1,10 +1,10 @@
 //! E9: outliers by depth.
 
-use crate::arm::Arm;
 use crate::finding::{Findings, Part, Table};
 use crate::measure::{INPUTS, Results};
 use crate::paired::{Side, verdict};
 use crate::plot::{self, Axis, Panel, Series};
+use crate::run_config::RunConfig;
 use crate::series::{late, spread};
 use crate::statistics::mean;
 use crate::store::Trained;
@@ -31,8 +31,11 @@ fn of_layer(line: &Line, layer: u32, statistic: &str) -> Option<f64> {
 }
 
 /// The mean of the last third, layer by layer.
-fn profile((arm, run): &(Arm, Trained), (probe, statistic): (&str, &str)) -> Result<Vec<f64>> {
-    let layers = arm.config.model.decoder().map_or(0, |model| model.layers);
+fn profile(
+    (planned, run): &(RunConfig, Trained),
+    (probe, statistic): (&str, &str),
+) -> Result<Vec<f64>> {
+    let layers = planned.config.model.decoder().map_or(0, |model| model.layers);
     let lines = run.probe(probe)?;
     let of = |layer: u32| {
         let point = |line: &Line| Some((line.step as f64, of_layer(line, layer, statistic)?));

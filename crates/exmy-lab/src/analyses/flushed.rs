@@ -96,8 +96,9 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let runs = RECIPES.map(|recipe| results.picked(&[recipe]));
     let [nvfp4, chon] = runs;
     let runs = [nvfp4?, chon?];
-    let own =
-        |at: usize| runs[at].first().map_or(Ok(Vec::new()), |(arm, _)| quantized(&arm.config));
+    let own = |at: usize| {
+        runs[at].first().map_or(Ok(Vec::new()), |(planned, _)| quantized(&planned.config))
+    };
     let (of_nv, both) = (own(0)?, own(1)?);
     let mut panels = Vec::new();
     // Of each recipe: means over the run of inputs and weights; at the end, of the sites that NVFP4

@@ -1,9 +1,11 @@
 //! Whether sharpness foretells that a run will fail, better than simpler measures.
 
-use crate::arm::Arm;
+use crate::detect::Verdict as Detected;
 use crate::finding::{Findings, Part, Table, Verdict};
-use crate::measure::{Fate, Results, fate};
+use crate::measure::Results;
+use crate::outcome::Outcome;
 use crate::plot::{self, Axis, Panel, Series};
+use crate::run_config::RunConfig;
 use crate::statistics::{Interval, Roc, roc, sd};
 use crate::store::Trained;
 use exmy::error::Result;
@@ -12,8 +14,7 @@ use exmy::error::Result;
 const AT: f64 = 0.25;
 /// Losses of which the scatter is one of the measures.
 const WINDOW: usize = 50;
-const MEASURES: [&str; 4] =
-    ["sharpness phi", "largest logit", "gradient norm", "scatter of the loss"];
+const MEASURES: [&str; 4] = ["sharpness", "largest logit", "gradient norm", "scatter of the loss"];
 
 /// The measures of a run before a step; the last of each that there is.
 fn measures(run: &Trained, step: f64) -> Result<[Option<f64>; 4]> {
@@ -23,19 +24,19 @@ fn measures(run: &Trained, step: f64) -> Result<[Option<f64>; 4]> {
     let losses: Vec<f64> =
         run.losses().iter().filter(|point| point.0 <= step).map(|point| point.1).collect();
     let scatter = sd(&losses[losses.len().saturating_sub(WINDOW)..]).filter(|sd| sd.is_finite());
-    Ok([last(&run.values("phi")?), last(&run.values("logits")?), last(&run.norms()), scatter])
+    Ok([last(&run.values("sharpness")?), last(&run.values("logits")?), last(&run.norms()), scatter])
 }
 
 /// Whether a run fails, or spikes, after a step; `None` if it failed before.
-fn fails_later(fate: &Fate, step: f64) -> Option<bool> {
-    if fate.verdict.diverged.is_some_and(|at| (at as f64) <= step) {
+fn fails_later(failed: bool, found: &Detected, step: f64) -> Option<bool> {
+    if found.diverged.is_some_and(|at| (at as f64) <= step) {
         return None;
     }
-    let spikes = fate.verdict.spikes.iter().any(|spike| spike.first as f64 > step);
-    Some(fate.failed || spikes)
+    let spikes = found.spikes.iter().any(|spike| spike.first as f64 > step);
+    Some(failed || spikes)
 }
 
-/// Measures of runs, each beside whether the run fails later.
+/// Measures of runs, each with whether the run fails later.
 #[derive(Default)]
 struct Scored {
     each: [Vec<(f64, bool)>; MEASURES.len()],
@@ -45,9 +46,11 @@ struct Scored {
 
 impl Scored {
     /// Adds a run that has not failed by then.
-    fn push(&mut self, run: &Trained, arm: &Arm) -> Result<()> {
-        let step = AT * arm.config.train.steps as f64;
-        let Some(later) = fails_later(&fate(run, arm), step) else { return Ok(()) };
+    fn push(&mut self, run: &Trained, planned: &RunConfig) -> Result<()> {
+        let step = AT * planned.config.train.steps as f64;
+        let outcome = Outcome::of(run.clone(), planned);
+        let later = fails_later(outcome.failed(), &outcome.verdict, step);
+        let Some(later) = later else { return Ok(()) };
         self.runs += 1;
         self.failing += usize::from(later);
         for (scored, value) in self.each.iter_mut().zip(measures(run, step)?) {
@@ -83,21 +86,21 @@ fn area(area: Option<Interval>) -> String {
     )
 }
 
-/// `sharpness phi 0.712 (0.603 to 0.821), ...`
+/// `sharpness 0.712 (0.603 to 0.821), ...`
 fn words(areas: &Areas) -> String {
     let each = MEASURES.into_iter().zip(areas);
     each.map(|(name, one)| format!("{name} {}", area(*one))).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether sharpness tells more than chance, more than 0.7, and more than each other measure; and whether
-/// another one tells more.
+/// Whether sharpness foretells better than chance, more than 0.7, and more than each other measure; and whether
+/// another one does better.
 fn best(areas: &Areas) -> Option<(bool, bool)> {
-    let [Some(phi), Some(logit), Some(norm), Some(scatter)] = areas else { return None };
+    let [Some(sharpness), Some(logit), Some(norm), Some(scatter)] = areas else { return None };
     let others = [logit, norm, scatter];
     let best = others.iter().map(|area| area.estimate).fold(0.0, f64::max);
     let sure = others.iter().any(|area| area.estimate == best && area.low > 0.5);
-    let phi_tells = phi.estimate > 0.7 && phi.low > 0.5;
-    Some((phi_tells && phi.estimate > best, sure && phi.estimate < best && best > 0.7))
+    let foretells = sharpness.estimate > 0.7 && sharpness.low > 0.5;
+    Some((foretells && sharpness.estimate > best, sure && sharpness.estimate < best && best > 0.7))
 }
 
 fn judge(areas: &Areas, (runs, failing): (usize, usize)) -> Verdict {
@@ -121,8 +124,8 @@ pub(crate) const ASKS: &str = "Reproduced where its area under the ROC curve is 
 /// The areas of all measures, over the runs of other figures.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let mut scored = Scored::default();
-    for arm in results.grid.arms(results.setting) {
-        scored.push(&results.run(&arm)?, &arm)?;
+    for planned in results.grid.runs(results.setting) {
+        scored.push(&results.run(&planned)?, &planned)?;
     }
     let curves = scored.curves();
     let mut table = Table::new(
@@ -148,7 +151,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::detect::{self, Spike};
+    use crate::detect::Spike;
 
     #[test]
     fn each_verdict_can_be_reached() {
@@ -167,14 +170,14 @@ mod tests {
 
     #[test]
     fn what_failed_before_is_not_foretold() {
-        let fate = |diverged: Option<u64>, first: u64| {
+        let later = |diverged: Option<u64>, first: u64| {
             let spike = Spike { first, last: first, level: 1.0, peak: 2.0, recovered: true };
-            let verdict = detect::Verdict { diverged, spikes: vec![spike] };
-            Fate { failed: diverged.is_some(), verdict, steps: 400 }
+            let found = Detected { diverged, spikes: vec![spike] };
+            fails_later(diverged.is_some(), &found, 100.0)
         };
-        assert_eq!(fails_later(&fate(Some(50), 40), 100.0), None);
-        assert_eq!(fails_later(&fate(Some(300), 40), 100.0), Some(true));
-        assert_eq!(fails_later(&fate(None, 40), 100.0), Some(false));
-        assert_eq!(fails_later(&fate(None, 140), 100.0), Some(true));
+        assert_eq!(later(Some(50), 40), None);
+        assert_eq!(later(Some(300), 40), Some(true));
+        assert_eq!(later(None, 40), Some(false));
+        assert_eq!(later(None, 140), Some(true));
     }
 }

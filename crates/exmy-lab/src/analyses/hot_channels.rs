@@ -157,12 +157,12 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         ],
     );
     let (mut parts, mut texts) = (Vec::new(), Vec::new());
-    for cell in &results.cells {
-        let name = cell.words(&[]);
+    for point in &results.points {
+        let name = point.words(&[]);
         let name = name.as_str();
         let (mut errors, mut magnitudes, mut drift) = (Vec::new(), Vec::new(), Vec::new());
-        for (arm, run) in results.trained(cell)? {
-            let sites = distinct(quantized(&arm.config)?);
+        for (planned, run) in results.trained(point)? {
+            let sites = distinct(quantized(&planned.config)?);
             let lines = run.probe("hot")?;
             errors.push(sets(&lines, &sites, "error"));
             magnitudes.push(sets(&lines, &sites, "magnitude"));

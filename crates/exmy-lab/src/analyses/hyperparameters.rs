@@ -1,9 +1,9 @@
 //! How the study's language models are trained, and what of that is kept here.
 
-use crate::arm::{Scale, Setting};
 use crate::finding::{Findings, Part, Table, Verdict};
-use crate::grid::{Cell, Grid, Set};
+use crate::grid::{Grid, GridPoint, Set};
 use crate::measure::Results;
+use crate::run_config::{Scale, Setting};
 use crate::tables::mx_instabilities::grids::{LANGUAGE, MODELS};
 use exmy::error::Result;
 use exmy_train::train::config::Config;
@@ -11,10 +11,10 @@ use exmy_train::train::config::Config;
 /// The smallest language model of a scale.
 fn smallest(setting: &Setting) -> Option<Config> {
     let grid = Grid { seeds: [1; 3], sets: &[LANGUAGE, Set::Recipe("bf16")], ..MODELS };
-    grid.arms_of(setting, &Cell::default()).pop().map(|arm| arm.config)
+    grid.runs_of(setting, &GridPoint::default()).pop().map(|planned| planned.config)
 }
 
-/// The study's configuration beside this one.
+/// The study's configuration and this one.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let full = Setting::unread(Scale::Paper);
     let none =

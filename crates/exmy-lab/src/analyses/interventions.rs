@@ -1,12 +1,12 @@
 //! What a change of precision does to a run that is about to diverge.
 
 use super::{controlled, first_of};
-use crate::arm::Setting;
-use crate::course::{Course, calm, number};
 use crate::finding::{Findings, Part, Table, Verdict};
-use crate::grid::{Cell, Level};
+use crate::grid::{GridPoint, Level};
 use crate::measure::Results;
+use crate::outcome::{Outcome, calm, number};
 use crate::plot::{self, Axis, Panel, Series};
+use crate::run_config::Setting;
 use crate::statistics::{Interval, mean, paired_interval};
 use crate::tables::mx_instabilities::grids::{STRESSES, Stress, TENFOLD};
 use exmy::error::Result;
@@ -65,8 +65,8 @@ impl Effect {
 
 /// What claimed interventions do to the share of diverging runs in one setting: of each seed whether its MX
 /// run diverges, and the effects. A run that has diverged can only be helped and one that has not only be
-/// harmed, so that counts of seeds would tell how many of either there are; the share of runs that diverge with
-/// interventions beside that without is fair to both.
+/// harmed, so that counts of seeds would say how many of either there are; the share of runs that diverge with
+/// interventions against that without is fair to both.
 fn judge(name: &str, seeds: &[Seed], null: Option<&[Seed]>, alone: &[Alone]) -> Verdict {
     let gap = fewer(seeds, null, 0.95);
     let effects: Vec<Effect> = seeds.iter().flat_map(|seed| seed.1.iter().copied()).collect();
@@ -87,9 +87,9 @@ fn judge(name: &str, seeds: &[Seed], null: Option<&[Seed]>, alone: &[Alone]) -> 
     if let Some(null) = alone.iter().find(|alone| alone.name == NULL) {
         text += &format!("; with {NULL:?}, the null (99.5 %): {}", words(null.gap));
     }
-    let told =
+    let differs =
         |alone: &&Alone| alone.name != NULL && alone.gap.is_some_and(|gap| gap.excludes(0.0));
-    let some = alone.iter().filter(told);
+    let some = alone.iter().filter(differs);
     let some: Vec<String> =
         some.map(|alone| format!("{} {}", alone.name, words(alone.gap))).collect();
     if !some.is_empty() {
@@ -118,12 +118,12 @@ type Seed = (bool, Vec<Effect>);
 fn fewer(seeds: &[Seed], null: Option<&[Seed]>, confidence: f64) -> Option<Interval> {
     let share = |(diverged, effects): &Seed| {
         let counted = effects.iter().filter(|effect| **effect != Effect::TooLate);
-        let lost = counted.map(|effect| match effect {
+        let ends = counted.map(|effect| match effect {
             Effect::Averted => 0.0,
             Effect::Caused => 1.0,
             _ => f64::from(*diverged),
         });
-        mean(&lost.collect::<Vec<_>>())
+        mean(&ends.collect::<Vec<_>>())
     };
     let without = |i: usize| match null {
         Some(null) => share(&null[i]),
@@ -146,7 +146,7 @@ fn words(gap: Option<Interval>) -> String {
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let (mut parts, mut verdicts) = (Vec::new(), Vec::new());
     for stress in STRESSES {
-        if results.of_grid(&stress.mx).cells.is_empty() {
+        if results.of_grid(&stress.mx).points.is_empty() {
             continue;
         }
         let (verdict, shown) = on_stress(results, stress)?;
@@ -161,10 +161,10 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
             .into(),
     ));
     let tenfold = results.of_grid(&TENFOLD);
-    let positive = tenfold.courses(&tenfold.cells[0])?;
-    let words: Vec<String> = positive.iter().map(Course::word).collect();
+    let positive = tenfold.outcomes(&tenfold.points[0])?;
+    let words: Vec<String> = positive.iter().map(Outcome::word).collect();
     let control = format!("E2M1 at ten times the rate: {}", words.join(", "));
-    let fired = positive.iter().all(Course::diverged);
+    let fired = positive.iter().all(Outcome::diverged);
     Ok(Findings { verdict: controlled(fired, &control, first_of(&verdicts)), parts })
 }
 
@@ -172,10 +172,10 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
 fn on_stress(results: &Results<'_>, stress: &Stress) -> Result<(Verdict, Vec<Part>)> {
     let (plain, branches) = (results.of_grid(&stress.plain), results.of_grid(&stress.branches));
     let name = stress.words(results.setting);
-    let of = |numbers: &str| plain.courses(plain.cell(&[numbers], &Cell::default()));
+    let of = |numbers: &str| plain.outcomes(plain.point(&[numbers], &GridPoint::default()));
     let (f32, still) = (of("f32")?, of("f32, betas still")?);
     let mx = results.of_grid(&stress.mx);
-    let mx = mx.courses(&mx.cells[0])?;
+    let mx = mx.outcomes(&mx.points[0])?;
     let first = results.setting.scale.pick(stress.mx.first);
     let caption = format!(
         "{name}, the runs without interventions: the step from which on the loss stays ten times above its \
@@ -188,7 +188,7 @@ fn on_stress(results: &Results<'_>, stress: &Stress) -> Result<(Verdict, Vec<Par
         let row = [control, f32, still].map(|run| [run.word(), number(run.tail)]);
         ends.row([seed.to_string()].into_iter().chain(row.into_iter().flatten()));
     }
-    let controls: Vec<(u64, Course)> = (first..).zip(mx).collect();
+    let controls: Vec<(u64, Outcome)> = (first..).zip(mx).collect();
     let shown = controls.iter().position(|(_, control)| control.diverged()).unwrap_or(0);
     let all = branches.levels(branches.grid.axis("change"));
     let times = branches.levels(branches.grid.axis("after"));
@@ -198,13 +198,13 @@ fn on_stress(results: &Results<'_>, stress: &Stress) -> Result<(Verdict, Vec<Par
     for time in times {
         let mut panel = Panel::new(Axis::log("training loss, mean squared error"));
         for (level, effects) in all.iter().zip(&mut effects) {
-            let cell = Cell::default().with("after", time).with("change", level);
+            let point = GridPoint::default().with("after", time).with("change", level);
             // Of a second stage there are no runs of seeds that do not diverge.
             effects.iter_mut().for_each(|effects| effects.push(Effect::TooLate));
-            for (arm, run) in branches.trained(&cell)? {
-                let i = (arm.config.seed - first) as usize;
-                let at = arm.parent.as_ref().map_or(0, |parent| parent.1);
-                let branch = Course::of(run, &arm);
+            for (planned, run) in branches.trained(&point)? {
+                let i = (planned.config.seed - first) as usize;
+                let at = planned.parent.as_ref().map_or(0, |parent| parent.1);
+                let branch = Outcome::of(run, &planned);
                 let ends = (controls[i].1.verdict.diverged, branch.verdict.diverged);
                 if let Some(effect) = effects[i].last_mut() {
                     *effect = Effect::of(ends.0, ends.1, at);
@@ -230,7 +230,7 @@ fn on_stress(results: &Results<'_>, stress: &Stress) -> Result<(Verdict, Vec<Par
     }
     // The effects of some interventions, at all times, seed by seed.
     let of = |some: &dyn Fn(&str) -> bool| -> Vec<Seed> {
-        let seed = |(seed, (_, control)): (usize, &(u64, Course))| {
+        let seed = |(seed, (_, control)): (usize, &(u64, Outcome))| {
             let chosen = all.iter().zip(&effects).filter(|(level, _)| some(level.name));
             let effects = chosen.flat_map(|(_, effects)| effects[seed].iter().copied()).collect();
             (control.diverged(), effects)
@@ -239,7 +239,7 @@ fn on_stress(results: &Results<'_>, stress: &Stress) -> Result<(Verdict, Vec<Par
     };
     let claimed = of(&|name| CLAIMED.contains(&name));
     let later =
-        branches.cells.iter().any(|cell| branches.grid.is_later(results.setting.scale, cell));
+        branches.points.iter().any(|point| branches.grid.is_later(results.setting.scale, point));
     let null = later.then(|| of(&|name| name == NULL));
     let alone: Vec<Alone> = all
         .iter()
@@ -307,9 +307,11 @@ impl Stress {
     /// `steady rate: E2M1, 4 blocks, rate 0.06 from step 60 on`.
     pub(super) fn words(&self, setting: &Setting) -> String {
         let (name, format) = (self.called(setting), self.numbers(setting));
-        let cells = self.mx.cells(setting.scale);
-        let arms = cells.first().map(|cell| self.mx.arms_of(setting, cell)).unwrap_or_default();
-        let Some(config) = arms.first().map(|arm| &arm.config) else { return name.to_owned() };
+        let points = self.mx.points(setting.scale);
+        let runs = points.first().map(|point| self.mx.runs_of(setting, point)).unwrap_or_default();
+        let Some(config) = runs.first().map(|planned| &planned.config) else {
+            return name.to_owned();
+        };
         let (steps, warmup, lr) = (config.train.steps, config.train.warmup, config.train.lr);
         let rate = match warmup < steps {
             true => format!("rate {lr} from step {warmup} on"),
@@ -323,7 +325,7 @@ impl Stress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arm::Scale;
+    use crate::run_config::Scale;
     use exmy_train::train::config::{Config, Train};
 
     #[test]
@@ -343,9 +345,9 @@ mod tests {
         let setting = Setting::unread(Scale::Small);
         let grid = &STRESSES[0].branches;
         let [control, null] = ["control", NULL].map(|name| {
-            let cells = grid.cells(Scale::Small);
-            let cell = cells.iter().find(|cell| cell.has(name)).unwrap();
-            grid.arms_of(&setting, cell).remove(0).config
+            let points = grid.points(Scale::Small);
+            let point = points.iter().find(|point| point.has(name)).unwrap();
+            grid.runs_of(&setting, point).remove(0).config
         });
         let (rate, raised) = (control.train.lr, null.train.lr);
         assert_eq!((rate, raised), (0.06, 0.06 * (1.0 + 1.0 / 4_194_304.0)));
@@ -359,18 +361,22 @@ mod tests {
     fn verdicts_compare_shares_of_diverging_runs() {
         use Effect::{Averted, Caused, Delayed, None, TooLate};
         let word = |seeds: &[(bool, &[Effect])]| {
-            let seeds: Vec<_> = seeds.iter().map(|(lost, all)| (*lost, all.to_vec())).collect();
+            let seeds: Vec<_> =
+                seeds.iter().map(|(diverged, all)| (*diverged, all.to_vec())).collect();
             judge("E2M1", &seeds, Option::None, &[]).word()
         };
         let (saved, calm): (&[Effect], &[Effect]) = (&[Averted, Averted, None], &[None; 3]);
         assert_eq!(word(&[(true, saved), (true, &[Averted; 3]), (true, saved)]), "reproduced");
-        // Half of the seeds are saved as often as the other half are lost.
-        let lost: &[Effect] = &[Caused, Caused, None];
+        // Half of the seeds are saved as often as the other half are harmed.
+        let harmed: &[Effect] = &[Caused, Caused, None];
         assert_eq!(
-            word(&[(true, saved), (false, lost), (true, saved), (false, lost)]),
+            word(&[(true, saved), (false, harmed), (true, saved), (false, harmed)]),
             "not seen at this scale"
         );
-        assert_eq!(word(&[(false, lost), (false, &[Caused; 3]), (false, lost)]), "contradicted");
+        assert_eq!(
+            word(&[(false, harmed), (false, &[Caused; 3]), (false, harmed)]),
+            "contradicted"
+        );
         assert_eq!(word(&[(true, &[Delayed(9); 3]), (true, calm)]), "not seen at this scale");
         assert_eq!(word(&[(true, &[TooLate; 3]), (true, &[TooLate; 3])]), "not seen at this scale");
         assert_eq!(word(&[]), "not seen at this scale");

@@ -1,9 +1,9 @@
 //! Why the last bin matters: gaps between neighbouring numbers, and how gains of norms cluster there.
 
 use super::controlled;
-use crate::course::number;
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::measure::Results;
+use crate::outcome::number;
 use crate::plot::{self, Axis, Panel, Series};
 use crate::store::Trained;
 use exmy::error::Result;
@@ -159,13 +159,13 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         &["run", "seed", "gains at the start", "at most", "at the end", "activations at most"],
     );
     let (mut natural, mut control) = (Vec::new(), Vec::new());
-    for cell in &results.cells {
-        let name = cell.words(&[]);
+    for point in &results.points {
+        let name = point.words(&[]);
         let mut shares = Panel::new(Axis::linear("share of gains in the last bin").range(0.0, 1.0));
         let mut means = Panel::new(Axis::linear("mean gain")).rule(1.0, "").rule(0.875, "7/8");
         let mut others = Panel::new(Axis::linear("share of activations").include(0.0));
-        for (arm, run) in results.trained(cell)? {
-            let seed = arm.config.seed;
+        for (planned, run) in results.trained(point)? {
+            let seed = planned.config.seed;
             let seen = Seen::of(&run)?;
             table.row([
                 name.clone(),

@@ -1,11 +1,11 @@
 //! Scaling laws of the stable strategies, and what losses lost after their lowest.
 
-use crate::arm::Arm;
-use crate::course::{Course, calm, number, size};
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::grid::Level;
 use crate::measure::Results;
+use crate::outcome::{Outcome, calm, number, size};
 use crate::plot::{self, Axis, Panel, Series};
+use crate::run_config::RunConfig;
 use crate::scaling::{Fit, Form, Point, fit};
 use crate::store::Trained;
 use exmy::error::Result;
@@ -44,7 +44,7 @@ struct Fitted {
 }
 
 impl Fitted {
-    /// Whether the runs follow a law, if they tell. Too few runs are no sign of either, unless most diverged.
+    /// Whether the runs follow a law, if that can be said. Too few runs are no sign of either, unless most diverged.
     fn follows(&self) -> Option<bool> {
         match self.fit {
             Some(fit) => Some(fit.law.is_valid() && fit.r2 >= EXPLAINED),
@@ -79,10 +79,10 @@ fn judge(names: &[&str], fits: &[Fitted]) -> Verdict {
 }
 
 /// The runs of some numbers, by size and steps.
-fn of(results: &Results<'_>, level: &Level) -> Result<Vec<(Arm, Trained)>> {
+fn of(results: &Results<'_>, level: &Level) -> Result<Vec<(RunConfig, Trained)>> {
     let mut all = Vec::new();
-    for cell in results.cells.iter().filter(|cell| cell.level("numbers") == Some(level)) {
-        all.extend(results.trained(cell)?);
+    for point in results.points.iter().filter(|point| point.level("numbers") == Some(level)) {
+        all.extend(results.trained(point)?);
     }
     Ok(all)
 }
@@ -113,17 +113,17 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         let mut points = Vec::new();
         let mut panel = Panel::new(Axis::linear("training loss, nats per byte"));
         let mut left_out = 0;
-        for (arm, run) in of(results, level)? {
-            let fate = Course::of(run, &arm);
-            let (n, d) = size(&arm);
-            if fate.trained.tail_loss().is_finite() {
-                points.push(Point { n, d, loss: fate.tail });
+        for (planned, run) in of(results, level)? {
+            let outcome = Outcome::of(run, &planned);
+            let (n, d) = size(&planned);
+            if outcome.trained.tail_loss().is_finite() {
+                points.push(Point { n, d, loss: outcome.tail });
             } else {
                 left_out += 1;
             }
-            let steps = arm.config.train.steps as f64;
+            let steps = planned.config.train.steps as f64;
             if steps >= longest {
-                let curve = calm(&fate.losses).into_iter();
+                let curve = calm(&outcome.losses).into_iter();
                 let tokens = d / steps;
                 let flops = curve.map(|(step, loss)| (6.0 * n * tokens * step / 1e12, loss));
                 panel = panel.line(Series::new(format!("{n:.0} parameters"), flops));
@@ -192,19 +192,19 @@ pub(crate) fn damage(results: &Results<'_>) -> Result<Findings> {
         &[&["parameters", "tokens"], names.as_slice()].concat(),
     );
     let mut lost: Vec<Vec<f64>> = vec![Vec::new(); names.len()];
-    for cells in results.cells.chunks(names.len()) {
+    for points in results.points.chunks(names.len()) {
         let mut row = Vec::new();
-        for (cell, lost) in cells.iter().zip(&mut lost) {
-            for (arm, run) in results.trained(cell)? {
-                let fate = Course::of(run, &arm);
+        for (point, lost) in points.iter().zip(&mut lost) {
+            for (planned, run) in results.trained(point)? {
+                let outcome = Outcome::of(run, &planned);
                 if row.is_empty() {
-                    let (n, d) = size(&arm);
+                    let (n, d) = size(&planned);
                     row.extend([format!("{n}"), format!("{d}")]);
                 }
-                let curve = calm(&fate.losses);
+                let curve = calm(&outcome.losses);
                 let lowest = curve.iter().map(|point| point.1).fold(f64::INFINITY, f64::min);
                 let last = curve.last().map_or(f64::NAN, |point| point.1);
-                let last = if last.is_finite() { last } else { fate.tail };
+                let last = if last.is_finite() { last } else { outcome.tail };
                 row.push(format!("{:.3}", lowest - last));
                 lost.push(last - lowest);
             }

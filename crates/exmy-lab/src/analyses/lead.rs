@@ -1,4 +1,4 @@
-//! Whether sharpness rises before the loss does, in runs of fewer mantissa bits beside those of most.
+//! Whether sharpness rises before the loss does, in runs of fewer mantissa bits against those of most.
 //!
 //! The paper says so of its curves and gives no threshold ("no exact threshold", caption of v2 Fig. 7), and
 //! levels of two quantities cannot be compared by eye. So both are held to the same rule: a curve has risen
@@ -7,10 +7,10 @@
 //! a measurement, as a trailing average would come too late. All runs of a seed share its reference, so what
 //! counts is one value a seed.
 
-use crate::arm::Arm;
-use crate::claim::Said;
-use crate::grid::Cell;
+use crate::claim::TestResult;
+use crate::grid::GridPoint;
 use crate::measure::Results;
+use crate::run_config::RunConfig;
 use crate::statistics::{mean, mean_interval, sd};
 use crate::store::Trained;
 use exmy::error::Result;
@@ -66,7 +66,7 @@ fn risen(curve: &Curve, reference: &Curve, limit: f64, gone: bool) -> Option<f64
 /// When sharpness and loss of one run rise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Risen {
-    phi: Option<f64>,
+    sharpness: Option<f64>,
     loss: Option<f64>,
 }
 
@@ -75,9 +75,9 @@ impl Risen {
     /// whose loss does not rise.
     fn sign(&self) -> Option<f64> {
         let loss = self.loss?;
-        Some(match self.phi {
-            Some(phi) if phi < loss => 1.0,
-            Some(phi) if phi == loss => 0.0,
+        Some(match self.sharpness {
+            Some(sharpness) if sharpness < loss => 1.0,
+            Some(sharpness) if sharpness == loss => 0.0,
             _ => -1.0,
         })
     }
@@ -86,20 +86,26 @@ impl Risen {
 /// What the rule looks at in one run: the logarithm of sharpness and the loss around each measurement.
 #[derive(Clone, Debug)]
 struct Curves {
-    phi: Curve,
+    sharpness: Curve,
     loss: Curve,
 }
 
 /// The curves of runs, at the measurements of the first of the reference.
-fn curves(reference: &[(Arm, Trained)], runs: &[(Arm, Trained)]) -> Result<Vec<Curves>> {
+fn curves(
+    reference: &[(RunConfig, Trained)],
+    runs: &[(RunConfig, Trained)],
+) -> Result<Vec<Curves>> {
     let steps: Vec<f64> = match reference.first() {
-        Some((_, first)) => first.values("phi")?.iter().map(|point| point.0).collect(),
+        Some((_, first)) => first.values("sharpness")?.iter().map(|point| point.0).collect(),
         None => return Ok(Vec::new()),
     };
     let reach = steps.windows(2).map(|two| (two[1] - two[0]) / 2.0).fold(f64::INFINITY, f64::min);
     let of = |run: &Trained| -> Result<Curves> {
-        let phi = run.values("phi")?.into_iter().map(|(step, phi)| (step, libm::log(phi)));
-        Ok(Curves { phi: phi.collect(), loss: around(&run.losses(), &steps, reach) })
+        let sharpness = run
+            .values("sharpness")?
+            .into_iter()
+            .map(|(step, sharpness)| (step, libm::log(sharpness)));
+        Ok(Curves { sharpness: sharpness.collect(), loss: around(&run.losses(), &steps, reach) })
     };
     runs.iter().map(|(_, run)| of(run)).collect()
 }
@@ -110,20 +116,24 @@ fn compare_curves(reference: &[Curves], runs: &[Curves]) -> Vec<Risen> {
         let own: Vec<Curve> = reference.iter().map(|one| part(one).clone()).collect();
         scatter(&own).map(|scatter| SCATTERS * scatter)
     };
-    let (Some(phi), Some(loss)) = (limit(|one| &one.phi), limit(|one| &one.loss)) else {
+    let (Some(sharpness), Some(loss)) = (limit(|one| &one.sharpness), limit(|one| &one.loss))
+    else {
         return Vec::new();
     };
     let seeds = runs.iter().zip(reference);
     seeds
         .map(|(run, reference)| Risen {
-            phi: risen(&run.phi, &reference.phi, phi, false),
+            sharpness: risen(&run.sharpness, &reference.sharpness, sharpness, false),
             loss: risen(&run.loss, &reference.loss, loss, true),
         })
         .collect()
 }
 
 /// Compares runs, seed by seed, with the reference.
-fn compare(reference: &[(Arm, Trained)], runs: &[(Arm, Trained)]) -> Result<Vec<Risen>> {
+fn compare(
+    reference: &[(RunConfig, Trained)],
+    runs: &[(RunConfig, Trained)],
+) -> Result<Vec<Risen>> {
     Ok(compare_curves(&curves(reference, reference)?, &curves(reference, runs)?))
 }
 
@@ -142,7 +152,7 @@ fn by_seed(runs: &[Vec<Risen>]) -> Vec<f64> {
 fn counts(runs: &[Vec<Risen>]) -> [usize; 4] {
     let all = || runs.iter().flatten();
     let count = |sign: f64| all().filter_map(Risen::sign).filter(|s| *s == sign).count();
-    let alone = all().filter(|run| run.phi.is_some() && run.loss.is_none()).count();
+    let alone = all().filter(|run| run.sharpness.is_some() && run.loss.is_none()).count();
     [count(1.0), count(0.0), count(-1.0), alone]
 }
 
@@ -167,26 +177,26 @@ fn count(runs: &[Vec<Risen>]) -> (bool, String) {
 }
 
 /// What is asked.
-pub(crate) const ASKS: &str = "sharpness phi rises before the loss more often than after it in the runs \
+pub(crate) const ASKS: &str = "sharpness rises before the loss more often than after it in the runs \
                                whose loss rises (95 % interval over seeds): either has risen where it \
                                lies above that of the run with most bits and the same seed by more than \
                                three times the scatter between seeds, in two measurements in a row";
 
 /// Whether sharpness rises first where bits are fewer than on the first level of the axis `format`, at all
 /// rates.
-pub(crate) fn judge(results: &Results<'_>) -> Result<Said> {
+pub(crate) fn judge(results: &Results<'_>) -> Result<TestResult> {
     let mut risen = Vec::new();
     for rate in results.levels(results.grid.axis("rate")) {
-        let here = Cell::default().with("rate", rate);
+        let here = GridPoint::default().with("rate", rate);
         let formats = results.levels(results.grid.axis("format")).iter();
-        let mut runs = formats.map(|format| results.trained(results.cell(&[format.name], &here)));
+        let mut runs = formats.map(|format| results.trained(results.point(&[format.name], &here)));
         let Some(reference) = runs.next().transpose()? else { continue };
         for runs in runs {
             risen.push(compare(&reference, &runs?)?);
         }
     }
     let (holds, text) = count(&risen);
-    Ok(Said::either(holds, text))
+    Ok(TestResult::either(holds, text))
 }
 
 #[cfg(test)]
@@ -215,7 +225,7 @@ mod tests {
 
     #[test]
     fn what_rises_first_is_counted() {
-        let run = |phi, loss| Risen { phi, loss };
+        let run = |sharpness, loss| Risen { sharpness, loss };
         let (first, alone) = (run(Some(50.0), Some(100.0)), run(Some(50.0), None));
         let (later, tie) = (run(None, Some(25.0)), run(Some(25.0), Some(25.0)));
         let groups = |seeds: [&[Risen]; 3]| -> Vec<Vec<Risen>> {

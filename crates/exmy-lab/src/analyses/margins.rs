@@ -3,9 +3,9 @@
 //! The number is the sensitivity S of [`sensitivity`](crate::sensitivity), of each seed, and the width of
 //! the interval of rates that work.
 
-use crate::claim::{Said, words};
+use crate::claim::{TestResult, words};
 use crate::finding::{Part, Table};
-use crate::grid::{Cell, Level};
+use crate::grid::{GridPoint, Level};
 use crate::measure::{Metric, Results};
 use crate::sensitivity::{self, Rate, Sensitivity, Stable};
 use crate::statistics::paired_interval;
@@ -73,13 +73,13 @@ pub(crate) const ASKS: &str = "S of each seed is higher in E8M3 than in E8M7 (in
 /// That of each format.
 fn margins(results: &Results<'_>) -> Result<Vec<(&'static Level, Margin)>> {
     let of = |format: &'static Level| -> Result<(&'static Level, Margin)> {
-        let here = Cell::default().with("format", format);
+        let here = GridPoint::default().with("format", format);
         let rates = results.levels(results.grid.axis("rate"));
-        let cells = rates.iter().map(|rate| (rate.x, results.cell(&[rate.name], &here)));
-        let losses: Vec<(f64, Vec<f64>)> = cells
-            .map(|(lr, cell)| Ok((lr, results.values(cell, Metric::Loss)?)))
+        let points = rates.iter().map(|rate| (rate.x, results.point(&[rate.name], &here)));
+        let losses: Vec<(f64, Vec<f64>)> = points
+            .map(|(lr, point)| Ok((lr, results.values(point, Metric::Loss)?)))
             .collect::<Result<_>>()?;
-        let first = results.trained(results.cell(&[rates[0].name], &here))?;
+        let first = results.trained(results.point(&[rates[0].name], &here))?;
         let before = first.first().and_then(|(_, run)| run.losses().first().copied());
         Ok((format, Margin::of(&losses, before.map_or(f64::NAN, |(_, loss)| loss))))
     };
@@ -87,7 +87,7 @@ fn margins(results: &Results<'_>) -> Result<Vec<(&'static Level, Margin)>> {
 }
 
 /// Whether S is higher, and the interval no wider, on the last level of the axis `format` than on the first.
-pub(crate) fn judge(results: &Results<'_>) -> Result<Said> {
+pub(crate) fn judge(results: &Results<'_>) -> Result<TestResult> {
     let found = margins(results)?;
     let ((first, many), (last, few)) = (&found[0], &found[found.len() - 1]);
     let [many_wide, few_wide] = [many, few].map(Margin::decades);
@@ -100,7 +100,7 @@ pub(crate) fn judge(results: &Results<'_>) -> Result<Said> {
         first.name,
         last.name
     );
-    Ok(Said {
+    Ok(TestResult {
         holds: gap.is_some_and(|gap| gap.low > 0.0) && few_wide <= many_wide,
         opposite: gap.is_some_and(|gap| gap.high < 0.0) && few_wide >= many_wide,
         known: gap.is_some(),

@@ -1,14 +1,14 @@
-//! New seeds near where a search found runs that end as lost in MX and not in f32.
+//! New seeds near where a search found runs that diverge in MX and not in f32.
 //!
-//! A cell that a search has found is likely to look worse than it is, so what it seems to show is tried
+//! A grid point that a search has found is likely to look worse than it is, so what it seems to show is tried
 //! on seeds that nobody has looked at, and by several thresholds: those of the steady rate. E2M1, the worst of the
-//! search, is judged; the other formats stand beside it.
+//! search, is judged; the other formats are shown, too.
 
 use crate::claim::Paired;
-use crate::course::Course;
 use crate::detect::Factor;
 use crate::finding::{Part, Table, Verdict};
 use crate::measure::Results;
+use crate::outcome::Outcome;
 use crate::statistics::{Signs, sign_test, wilson};
 use crate::tables::mx_instabilities::grids::{JUDGED, NEW_SEEDS};
 use exmy::error::Result;
@@ -45,7 +45,7 @@ fn judge(name: &str, by: &[Pairs; FACTORS.len()], losses: &str) -> Verdict {
     };
     let list: Vec<String> = FACTORS.iter().zip(by).map(words).collect();
     let text = format!(
-        "{name}, {} new seeds, lost at the end in MX alone : in f32 alone (betas still): {}; ln(loss) of MX minus \
+        "{name}, {} new seeds, diverged in MX alone : in f32 alone (betas still): {}; ln(loss) of MX minus \
          that of f32: {losses}",
         by[0].len(),
         list.join(", ")
@@ -58,7 +58,7 @@ fn judge(name: &str, by: &[Pairs; FACTORS.len()], losses: &str) -> Verdict {
 /// The verdict, and tables; `None` where there are no such runs.
 pub(super) fn find(results: &Results<'_>) -> Result<Option<(Verdict, [Part; 2])>> {
     let results = results.of_grid(&NEW_SEEDS);
-    if results.cells.is_empty() {
+    if results.points.is_empty() {
         return Ok(None);
     }
     let words = JUDGED.words(results.setting);
@@ -66,53 +66,53 @@ pub(super) fn find(results: &Results<'_>) -> Result<Option<(Verdict, [Part; 2])>
     let of = |name: &'static str| if name == "MX" { numbers } else { name };
     let names: Vec<&str> =
         results.levels(results.grid.axis("numbers")).iter().map(|level| of(level.name)).collect();
-    let fates: Vec<Vec<Course>> =
-        results.cells.iter().map(|cell| results.courses(cell)).collect::<Result<_>>()?;
+    let outcomes: Vec<Vec<Outcome>> =
+        results.points.iter().map(|point| results.outcomes(point)).collect::<Result<_>>()?;
     let losses = |format: usize| {
         let of = |format: usize| {
-            fates[format].iter().map(|fate| libm::log(fate.tail)).collect::<Vec<_>>()
+            outcomes[format].iter().map(|outcome| libm::log(outcome.tail)).collect::<Vec<_>>()
         };
         Paired::of(&of(format), &of(0)).words()
     };
     let caption = format!(
-        "{words}; new seeds. Exploded: the loss was above that before training at some step. Lost: its last tenth \
+        "{words}; new seeds. Exploded: the loss was above that before training at some step. Diverged: its last tenth \
          is ten times above its lowest level, with the 95 % interval of the share (Wilson). ln(loss) at the end, at most \
          that before training, less that of f32 whose betas stay still, by pairs of seeds"
     );
     let mut table =
-        Table::new(&caption, &["numbers", "exploded", "lost", "runs", "interval", "ln(loss)"]);
+        Table::new(&caption, &["numbers", "exploded", "diverged", "runs", "interval", "ln(loss)"]);
     for (format, name) in names.iter().enumerate() {
-        let exploded = |fate: &&Course| {
-            let first = fate.losses.first().map_or(f64::NAN, |first| first.1);
-            fate.losses.iter().any(|(_, loss)| !loss.is_finite() || *loss > first)
+        let exploded = |outcome: &&Outcome| {
+            let first = outcome.losses.first().map_or(f64::NAN, |first| first.1);
+            outcome.losses.iter().any(|(_, loss)| !loss.is_finite() || *loss > first)
         };
-        let fates = &fates[format];
-        let lost = fates.iter().filter(|fate| fate.diverged()).count();
-        let share = wilson(lost as u64, fates.len() as u64, 0.95);
+        let outcomes = &outcomes[format];
+        let diverged = outcomes.iter().filter(|outcome| outcome.diverged()).count();
+        let share = wilson(diverged as u64, outcomes.len() as u64, 0.95);
         table.row([
             (*name).to_owned(),
-            fates.iter().filter(exploded).count().to_string(),
-            lost.to_string(),
-            fates.len().to_string(),
+            outcomes.iter().filter(exploded).count().to_string(),
+            diverged.to_string(),
+            outcomes.len().to_string(),
             share.map_or_else(|| "-".into(), |i| format!("{:.2} to {:.2}", i.low, i.high)),
             if format == 0 { "-".into() } else { losses(format) },
         ]);
     }
-    let lost = |fate: &Course, factor: f64| {
+    let diverged = |outcome: &Outcome, factor: f64| {
         let rule = Factor { factor, ..Factor::default() };
-        rule.judge(&fate.losses, &fate.norms).diverged.is_some()
+        rule.judge(&outcome.losses, &outcome.norms).diverged.is_some()
     };
     let by = FACTORS.map(|factor| -> Pairs {
-        let pairs = fates[0].iter().zip(&fates[1]);
-        pairs.map(|(f32, mx)| (lost(f32, factor), lost(mx, factor))).collect()
+        let pairs = outcomes[0].iter().zip(&outcomes[1]);
+        pairs.map(|(f32, mx)| (diverged(f32, factor), diverged(mx, factor))).collect()
     });
-    let caption = format!("{} beside f32 whose betas stay still, by other multiples", names[1]);
+    let caption = format!("{} against f32 whose betas stay still, by other multiples", names[1]);
     let header = ["times the lowest level", "MX alone", "f32 alone", "both", "p"];
     let mut others = Table::new(&caption, &header);
     for (factor, pairs) in FACTORS.iter().zip(&by) {
         let ([mx, f32, both], p) = counts(pairs);
-        let cells = [factor.to_string(), mx.to_string(), f32.to_string(), both.to_string()];
-        others.row(cells.into_iter().chain([format!("{p:.4}")]));
+        let counts = [factor.to_string(), mx.to_string(), f32.to_string(), both.to_string()];
+        others.row(counts.into_iter().chain([format!("{p:.4}")]));
     }
     let verdict = judge(&words, &by, &losses(1));
     Ok(Some((verdict, [Part::Table(table), Part::Table(others)])))
@@ -121,7 +121,7 @@ pub(super) fn find(results: &Results<'_>) -> Result<Option<(Verdict, [Part; 2])>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arm::{Scale, Setting};
+    use crate::run_config::{Scale, Setting};
 
     #[test]
     fn verdicts_count_seeds_by_every_multiple() {
@@ -140,10 +140,10 @@ mod tests {
 
     #[test]
     fn seeds_are_not_those_of_the_search() {
-        let arms = |scale| NEW_SEEDS.arms(&Setting::unread(scale));
-        let small = arms(Scale::Small);
+        let runs = |scale| NEW_SEEDS.runs(&Setting::unread(scale));
+        let small = runs(Scale::Small);
         assert_eq!(small.len(), 24 * 6);
-        assert!(small.iter().all(|arm| (21..45).contains(&arm.config.seed)));
-        assert!(arms(Scale::Smoke).is_empty());
+        assert!(small.iter().all(|planned| (21..45).contains(&planned.config.seed)));
+        assert!(runs(Scale::Smoke).is_empty());
     }
 }

@@ -71,8 +71,8 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     for (kind, grid) in [("GLA", &GLA_BRANCHES), ("SA", &SA_BRANCHES)] {
         let (branches, kept) = (results.on(grid), results.on(&FROZEN));
         let kept = kept.picked(&[kind])?;
-        let Some((arm, _)) = kept.first() else { continue };
-        let (half, model) = (arm.config.train.steps / 2, arm.config.clone());
+        let Some((planned, _)) = kept.first() else { continue };
+        let (half, model) = (planned.config.train.steps / 2, planned.config.clone());
         // By seed, then by operator.
         let recipes: Vec<String> =
             operators(kind).iter().map(|name| format!("nv-nvfp4+last=0+only={name}")).collect();
@@ -83,7 +83,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
             .collect::<Result<_>>()?;
         let base = branches.picked(&["bf16"])?;
         let mut after = vec![Vec::new(); base.len()];
-        let own = base.first().map_or(0, |(arm, _)| arm.steps());
+        let own = base.first().map_or(0, |(planned, _)| planned.steps());
         for name in operators(kind) {
             for (at, (_, run)) in branches.picked(&[name])?.iter().enumerate() {
                 after[at].push(median_gap(&run.losses(), &base[at].1.losses(), own as usize / 2));
@@ -135,8 +135,8 @@ fn of_kind(
             some => interval(some),
         };
         let gap = mean(&gaps).map_or_else(String::new, |gap| format!("{gap:+.3}"));
-        let cells = vec![(*operator).to_owned(), format!("{:.1}", 100.0 * share), gap, shown];
-        found.push((operator, sensitivity, cells));
+        let row = vec![(*operator).to_owned(), format!("{:.1}", 100.0 * share), gap, shown];
+        found.push((operator, sensitivity, row));
     }
     found.sort_by(|a, b| {
         let of = |values: &[f64]| mean(values).unwrap_or(f64::NAN);

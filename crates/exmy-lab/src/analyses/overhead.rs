@@ -82,7 +82,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let (found, _) = overhead("gla-1.3b", 5)?;
     let text = format!(
         "counted and 2 k / K differ by at most {:.1e}; at 5 % of the channels of GLA-1.3B {:.1} % of the \
-         forward products, {:.1} % of all three, beside the paper's 9 to 13 % of time",
+         forward products, {:.1} % of all three, against the paper's 9 to 13 % of time",
         farthest,
         100.0 * found,
         100.0 * found / 3.0

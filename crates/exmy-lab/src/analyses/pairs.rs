@@ -1,10 +1,10 @@
 //! All pairs of formats of weights and activations: which become unstable, and when their losses turn up.
 
-use crate::course::{Course, calm, number, points, size, step};
 use crate::detect::Heuristics;
 use crate::finding::{Findings, Part, Table, Verdict};
-use crate::grid::Cell;
+use crate::grid::GridPoint;
 use crate::measure::Results;
+use crate::outcome::{Outcome, calm, number, points, size, step};
 use crate::plot::{self, Axis, Panel, Series};
 use crate::statistics::{median, spearman};
 use exmy::error::Result;
@@ -17,9 +17,9 @@ pub(crate) const ASKS: &str = "Reproduced where more than half of the pairs with
 pub(crate) const ONSET_ASKS: &str = "Reproduced where more than half of the runs with an MX format have an onset by the notebook's \
      rule and no bf16 run has.";
 
-/// The names of a cell's formats, and whether it has an MX format.
-fn formats(cell: &Cell) -> ([&'static str; 2], bool) {
-    let of = |axis| cell.level(axis).map_or("", |level| level.name);
+/// The names of a grid point's formats, and whether it has an MX format.
+fn formats(point: &GridPoint) -> ([&'static str; 2], bool) {
+    let of = |axis| point.level(axis).map_or("", |level| level.name);
     let pair = ["weights", "activations"].map(of);
     (pair, pair != ["bf16"; 2])
 }
@@ -40,8 +40,8 @@ fn judge(unstable: usize, pairs: usize, base_unstable: bool, ratio: f64) -> Verd
     }
 }
 
-fn last_variance(fate: &Course) -> Option<f64> {
-    let variances = Heuristics::default().variances(&fate.norms);
+fn last_variance(outcome: &Outcome) -> Option<f64> {
+    let variances = Heuristics::default().variances(&outcome.norms);
     let values: Vec<f64> = variances.iter().map(|v| v.1).collect();
     median(&values[values.len() - values.len() / 5..])
 }
@@ -58,30 +58,30 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     for weights in results.levels(results.grid.axis("weights")) {
         let mut losses = Panel::new(Axis::linear("training loss, nats per byte"));
         let mut norms = Panel::new(Axis::log("variance of the gradient norm, 100 steps"));
-        for cell in results.cells.iter().filter(|cell| cell.level("weights") == Some(weights)) {
-            let ([w, a], mx) = formats(cell);
-            for (arm, run) in results.trained(cell)? {
-                let course = Course::of(run, &arm);
-                let variance = last_variance(&course);
+        for point in results.points.iter().filter(|point| point.level("weights") == Some(weights)) {
+            let ([w, a], mx) = formats(point);
+            for (planned, run) in results.trained(point)? {
+                let outcome = Outcome::of(run, &planned);
+                let variance = last_variance(&outcome);
                 if mx {
                     pairs += 1;
-                    unstable += usize::from(course.unstable());
+                    unstable += usize::from(outcome.unstable());
                     variances.extend(variance);
                 } else {
-                    base_unstable |= course.unstable();
+                    base_unstable |= outcome.unstable();
                     base = variance.unwrap_or(base);
                 }
                 table.row([
                     w.into(),
                     a.into(),
-                    arm.config.train.steps.to_string(),
-                    number(course.tail),
-                    course.word(),
+                    planned.config.train.steps.to_string(),
+                    number(outcome.tail),
+                    outcome.word(),
                     variance.map_or_else(|| "-".into(), number),
                 ]);
                 let name = format!("activations {a}");
-                let windows = points(&Heuristics::default().variances(&course.norms));
-                losses = losses.line(Series::new(&name, calm(&course.losses)));
+                let windows = points(&Heuristics::default().variances(&outcome.norms));
+                losses = losses.line(Series::new(&name, calm(&outcome.losses)));
                 norms = norms.line(Series::new(&name, windows));
             }
         }
@@ -122,14 +122,14 @@ pub(crate) fn onsets(results: &Results<'_>) -> Result<Findings> {
         &["weights", "activations", "tokens per parameter", "onset", "turn of the norm"],
     );
     let (mut onsets, mut count, mut base) = (Vec::new(), 0, 0);
-    for cell in &results.cells {
-        let ([w, a], mx) = formats(cell);
-        for (arm, run) in results.trained(cell)? {
-            let course = Course::of(run, &arm);
-            let (n, d) = size(&arm);
+    for point in &results.points {
+        let ([w, a], mx) = formats(point);
+        for (planned, run) in results.trained(point)? {
+            let outcome = Outcome::of(run, &planned);
+            let (n, d) = size(&planned);
             let rules = Heuristics::default();
-            let onset = rules.onset(&course.losses);
-            let turn = step(rules.turn(&course.norms));
+            let onset = rules.onset(&outcome.losses);
+            let turn = step(rules.turn(&outcome.norms));
             table.row([w.into(), a.into(), format!("{:.2}", d / n), step(onset), turn]);
             if mx {
                 count += 1;

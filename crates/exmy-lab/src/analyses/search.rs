@@ -1,39 +1,40 @@
 //! Which proxies become unstable by themselves, and which in MX: the grid that was searched.
 
 use super::{controlled, first_of, new_seeds};
-use crate::course::{Course, number};
 use crate::finding::{Findings, Part, Table, Verdict};
-use crate::grid::{Cell, Level};
+use crate::grid::{GridPoint, Level};
 use crate::measure::Results;
+use crate::outcome::{Outcome, number};
 use crate::plot::{self, Axis, Heat, Panel, Series};
 use crate::statistics::{coins, mean, wilson};
 use crate::tables::mx_instabilities::grids::BEYOND;
 use exmy::error::Result;
 
 /// What is asked.
-pub(crate) const ASKS: &str = "Reproduced where more runs are lost in MX alone than in f32 alone (sign test, p at most 0.05), on new seeds \
+pub(crate) const ASKS: &str = "Reproduced where more runs diverge in MX alone than in f32 alone (sign test, p at most 0.05), on new seeds \
      at a rate between two of the grid's where most runs explode, and by all of several thresholds (where there are no such \
-     seeds: where f32 diverges in fewer cells of the grid than chance would have it if formats did not matter, p at most \
+     seeds: where f32 diverges in fewer points of the grid than chance would have it if formats did not matter, p at most \
      0.05). E2M1 at ten times the largest rate is the control.";
 
-/// The number of a level of a cell.
-fn x(cell: &Cell, axis: &str) -> f64 {
-    cell.level(axis).map_or(f64::NAN, |level| level.x)
+/// The number of a level of a grid point.
+fn x(point: &GridPoint, axis: &str) -> f64 {
+    point.level(axis).map_or(f64::NAN, |level| level.x)
 }
 
 /// Final losses in E4M3 over those in f32, by rate and depth, of all widths and gains.
-fn heat(results: &Results<'_>, tails: &[Vec<(Cell, f64)>]) -> plot::Figure {
+fn heat(results: &Results<'_>, tails: &[Vec<(GridPoint, f64)>]) -> plot::Figure {
     let values = |axis: &str| -> Vec<f64> {
         results.levels(results.grid.axis(axis)).iter().map(|level| level.x).collect()
     };
     let (rates, depths) = (values("rate"), values("layers"));
-    let mut cells = Vec::new();
+    let mut heat = Vec::new();
     for depth in &depths {
         for rate in &rates {
-            let here = |cell: &Cell| x(cell, "rate") == *rate && x(cell, "layers") == *depth;
+            let here =
+                |point: &GridPoint| x(point, "rate") == *rate && x(point, "layers") == *depth;
             let pairs = tails[0].iter().zip(&tails[2]).filter(|(plain, _)| here(&plain.0));
             let logs: Vec<f64> = pairs.map(|(plain, mx)| libm::log(mx.1 / plain.1)).collect();
-            cells.push(mean(&logs).map_or(f64::NAN, libm::exp));
+            heat.push(mean(&logs).map_or(f64::NAN, libm::exp));
         }
     }
     let names = |values: &[f64]| values.iter().map(|value| format!("{value}")).collect::<Vec<_>>();
@@ -44,32 +45,32 @@ fn heat(results: &Results<'_>, tails: &[Vec<(Cell, f64)>]) -> plot::Figure {
         .panel(Panel::new(Axis::categories("layers", names(&depths))).heat(Heat::of_categories(
             value,
             rates.len(),
-            cells,
+            heat,
         )))
 }
 
-/// Of each cell whether its f32 run diverged, and its MX runs. If formats do not matter, which of a cell's diverged runs
-/// is the f32 one is chance: f32 diverges with the share of all, cell by cell, and the number of its divergences
+/// Of each grid point whether its f32 run diverged, and its MX runs. If formats do not matter, which of a grid point's diverged runs
+/// is the f32 one is chance: f32 diverges with the share of all, grid point by grid point, and the number of its divergences
 /// has the distribution of such coins together. (The share of several MX runs is above that of one f32 run more often than below by
-/// chance alone, so the signs of their differences tell nothing.)
-fn judge(cells: &[(bool, Vec<bool>)], runs: usize) -> Verdict {
-    let shares: Vec<f64> = cells
+/// chance alone, so the signs of their differences say nothing.)
+fn judge(points: &[(bool, Vec<bool>)], runs: usize) -> Verdict {
+    let shares: Vec<f64> = points
         .iter()
         .map(|(f32, mx)| {
             let diverged = mx.iter().filter(|mx| **mx).count() + usize::from(*f32);
             diverged as f64 / (mx.len() + 1) as f64
         })
         .collect();
-    let count = cells.iter().filter(|cell| cell.0).count();
+    let count = points.iter().filter(|point| point.0).count();
     let expected: f64 = shares.iter().sum();
     let chances = coins(&shares);
     let fewer: f64 = chances[..=count].iter().sum();
     let more: f64 = chances[count..].iter().sum();
-    let mx: usize = cells.iter().map(|cell| cell.1.iter().filter(|mx| **mx).count()).sum();
+    let mx: usize = points.iter().map(|point| point.1.iter().filter(|mx| **mx).count()).sum();
     let text = format!(
-        "{runs} runs; in {} cells of the grid {mx} runs diverge in MX and {count} in f32 (betas still), of which chance would \
+        "{runs} runs; in {} points of the grid {mx} runs diverge in MX and {count} in f32 (betas still), of which chance would \
          have {expected:.1} (as few: p {fewer:.2}, as many: p {more:.2})",
-        cells.len(),
+        points.len(),
     );
     Verdict::of(fewer <= 0.05, more <= 0.05, text)
 }
@@ -83,28 +84,28 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         "what became of each run, seed 1, and the final loss (mean squared error)",
         &header,
     );
-    let mut cells = Vec::new();
-    let mut lost: Vec<Vec<(f64, bool)>> = vec![Vec::new(); formats.len()];
-    let mut tails: Vec<Vec<(Cell, f64)>> = vec![Vec::new(); formats.len()];
+    let mut points = Vec::new();
+    let mut diverged: Vec<Vec<(f64, bool)>> = vec![Vec::new(); formats.len()];
+    let mut tails: Vec<Vec<(GridPoint, f64)>> = vec![Vec::new(); formats.len()];
     let mut count = 1;
-    for group in results.cells.chunks(formats.len()) {
+    for group in results.points.chunks(formats.len()) {
         let name = |axis| group[0].level(axis).map_or("-", |level| level.name).to_owned();
         let mut row: Vec<String> = ["layers", "width", "gains", "rate"].map(name).into();
         let (mut plain, mut mx) = (false, Vec::new());
-        for (i, cell) in group.iter().enumerate() {
-            for fate in results.courses(cell)? {
+        for (i, point) in group.iter().enumerate() {
+            for outcome in results.outcomes(point)? {
                 count += 1;
-                tails[i].push((cell.clone(), fate.tail));
-                row.push(format!("{}, {}", number(fate.tail), fate.word()));
-                lost[i].push((x(cell, "rate"), fate.diverged()));
+                tails[i].push((point.clone(), outcome.tail));
+                row.push(format!("{}, {}", number(outcome.tail), outcome.word()));
+                diverged[i].push((x(point, "rate"), outcome.diverged()));
                 match i {
-                    0 => plain = fate.diverged(),
+                    0 => plain = outcome.diverged(),
                     1 => {}
-                    _ => mx.push(fate.diverged()),
+                    _ => mx.push(outcome.diverged()),
                 }
             }
         }
-        cells.push((plain, mx));
+        points.push((plain, mx));
         table.row(row);
     }
     let mut panel = Panel::new(Axis::linear("share of diverged runs").range(0.0, 1.0));
@@ -113,13 +114,13 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         "diverged runs, of how many, with the 95 % interval of the share (Wilson)",
         &["numbers", "diverged", "runs", "share", "interval"],
     );
-    for (level, lost) in formats.iter().zip(&lost) {
+    for (level, diverged) in formats.iter().zip(&diverged) {
         let share = |rate: &Level| {
-            let of: Vec<bool> = lost.iter().filter(|l| l.0 == rate.x).map(|l| l.1).collect();
+            let of: Vec<bool> = diverged.iter().filter(|l| l.0 == rate.x).map(|l| l.1).collect();
             (rate.x, of.iter().filter(|d| **d).count() as f64 / of.len() as f64)
         };
         panel = panel.line(Series::new(level.name, rates.iter().map(share)));
-        let (hits, all) = (lost.iter().filter(|l| l.1).count(), lost.len());
+        let (hits, all) = (diverged.iter().filter(|l| l.1).count(), diverged.len());
         let interval = wilson(hits as u64, all as u64, 0.95);
         shares.row([
             level.name.into(),
@@ -130,21 +131,21 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         ]);
     }
     let picture = plot::Figure::new("Diverged proxies by learning rate and format")
-        .subtitle("over all depths, widths and gains at the start; one seed a cell")
+        .subtitle("over all depths, widths and gains at the start; one seed a point")
         .x(Axis::log("learning rate"))
         .panel(panel);
     let heat = heat(results, &tails);
     let beyond = results.of_grid(&BEYOND);
-    let positive = beyond.courses(&beyond.cells[0])?;
-    let words: Vec<String> = positive.iter().map(Course::word).collect();
+    let positive = beyond.outcomes(&beyond.points[0])?;
+    let words: Vec<String> = positive.iter().map(Outcome::word).collect();
     let control = format!("E2M1 at ten times the largest rate: {}", words.join(", "));
-    let mut verdicts = vec![judge(&cells, count)];
+    let mut verdicts = vec![judge(&points, count)];
     let mut parts = Vec::new();
     if let Some((verdict, tables)) = new_seeds::find(results)? {
         verdicts.insert(0, verdict);
         parts.extend(tables);
     }
-    let fired = positive.iter().all(Course::diverged);
+    let fired = positive.iter().all(Outcome::diverged);
     let verdict = controlled(fired, &control, first_of(&verdicts));
     parts.extend([
         Part::Picture(picture),
@@ -161,7 +162,7 @@ mod tests {
     use crate::tables::mx_instabilities::grids::SEARCH;
 
     #[test]
-    fn verdicts_count_cells() {
+    fn verdicts_count_grid_points() {
         let word = |f32: bool, mx: [bool; 2], count: usize| {
             judge(&vec![(f32, mx.to_vec()); count], 0).word()
         };
@@ -175,9 +176,9 @@ mod tests {
 
     #[test]
     fn the_search_is_large_enough_to_count() {
-        use crate::arm::Scale;
-        let mx = |cell: &Cell| !cell.has("f32") && !cell.has("f32, betas still");
-        let cells = SEARCH.cells(Scale::Small);
-        assert!(cells.iter().filter(|cell| mx(cell)).count() >= 200, "for F-zeta");
+        use crate::run_config::Scale;
+        let mx = |point: &GridPoint| !point.has("f32") && !point.has("f32, betas still");
+        let points = SEARCH.points(Scale::Small);
+        assert!(points.iter().filter(|point| mx(point)).count() >= 200, "for F-zeta");
     }
 }

@@ -1,10 +1,10 @@
 //! What the strategies that stay stable lose against full precision, by size and budget.
 
 use crate::claim::{by_seed, words};
-use crate::course::size;
 use crate::finding::{Part, Table};
-use crate::grid::Cell;
+use crate::grid::GridPoint;
 use crate::measure::{Metric, Results};
+use crate::outcome::size;
 use crate::plot::{self, Axis, Panel, Series};
 use crate::statistics::{mean, paired_interval, sd};
 use exmy::error::Result;
@@ -22,15 +22,15 @@ pub(crate) fn draw(results: &Results<'_>) -> Result<Vec<Part>> {
     );
     let middle = |values: &[f64]| mean(values).unwrap_or(f64::NAN);
     let mut squares = Vec::new();
-    let mut points: Vec<Vec<(f64, f64)>> = vec![Vec::new(); numbers.len()];
+    let mut gaps_by_flops: Vec<Vec<(f64, f64)>> = vec![Vec::new(); numbers.len()];
     let mut all: Vec<Vec<Vec<f64>>> = vec![Vec::new(); numbers.len()];
     // The parameters of each size and budget.
     let mut sizes = Vec::new();
-    for cells in results.cells.chunks(numbers.len()) {
-        let values = |cell: &Cell| results.values(cell, Metric::Validation);
-        let losses: Vec<Vec<f64>> = cells.iter().map(values).collect::<Result<_>>()?;
-        let arms = results.grid.arms_of(results.setting, &cells[0]);
-        let Some((n, d)) = arms.first().map(size) else { continue };
+    for points in results.points.chunks(numbers.len()) {
+        let values = |point: &GridPoint| results.values(point, Metric::Validation);
+        let losses: Vec<Vec<f64>> = points.iter().map(values).collect::<Result<_>>()?;
+        let runs = results.grid.runs_of(results.setting, &points[0]);
+        let Some((n, d)) = runs.first().map(size) else { continue };
         let (base, scatter) = (middle(&losses[0]), sd(&losses[0]));
         sizes.push(n);
         squares.extend(scatter.map(|sd| sd * sd));
@@ -41,7 +41,7 @@ pub(crate) fn draw(results: &Results<'_>) -> Result<Vec<Part>> {
         for (i, losses) in losses.into_iter().enumerate() {
             let gap = 1e3 * (middle(&losses) - base);
             row.extend((i > 0).then(|| format!("{gap:+.1}")));
-            points[i].push((6.0 * n * d / 1e12, gap));
+            gaps_by_flops[i].push((6.0 * n * d / 1e12, gap));
             all[i].push(losses);
         }
         table.row(row);
@@ -51,18 +51,18 @@ pub(crate) fn draw(results: &Results<'_>) -> Result<Vec<Part>> {
         .rule(0.0, "")
         .rule(scatter, "+ sd over seeds")
         .rule(-scatter, "- sd over seeds");
-    let each = numbers.iter().zip(points).skip(1);
+    let each = numbers.iter().zip(gaps_by_flops).skip(1);
     let panel =
         each.fold(panel, |panel, (level, points)| panel.points(Series::new(level.name, points)));
-    let picture = plot::Figure::new("Validation losses beside those of bf16")
+    let picture = plot::Figure::new("Validation losses against those of bf16")
         .subtitle("one point for each size and budget, mean of the seeds; between the lines: the scatter of seeds")
         .x(Axis::log("compute 6 N D, TFLOP"))
         .panel(panel);
     // The gap to the first numbers, each seed counted once with its mean over the budgets of some sizes.
     let gap = |i: usize, own: &dyn Fn(f64) -> bool| {
         let of = |i: usize| {
-            let cells = all[i].iter().zip(&sizes).filter(|(_, n)| own(**n));
-            by_seed(&cells.map(|(losses, _)| losses.clone()).collect::<Vec<_>>())
+            let points = all[i].iter().zip(&sizes).filter(|(_, n)| own(**n));
+            by_seed(&points.map(|(losses, _)| losses.clone()).collect::<Vec<_>>())
         };
         words(paired_interval(&of(i), &of(0), 0.95))
     };

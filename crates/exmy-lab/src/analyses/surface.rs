@@ -1,9 +1,9 @@
 //! The loss about the weights of runs that keep checkpoints.
 
-use crate::arm::Arm;
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::landscape::{self, Grid};
 use crate::measure::Results;
+use crate::run_config::RunConfig;
 use exmy::error::Result;
 use exmy_train::train::checkpoint;
 use exmy_train::train::run::load_data;
@@ -11,11 +11,11 @@ use exmy_train::train::trainer::Trainer;
 
 /// The seed of the two directions, the same for all checkpoints and formats.
 const DIRECTIONS: u64 = 2018;
-/// The losses about a checkpoint of an arm's run.
-fn grid(results: &Results<'_>, arm: &Arm, step: u64) -> Result<Grid> {
+/// The losses about a checkpoint of a run.
+fn grid(results: &Results<'_>, planned: &RunConfig, step: u64) -> Result<Grid> {
     let (side, range) = (results.setting.scale.pick([5, 21, 51]), 1.0);
-    let folder = results.run(arm)?.folder;
-    let mut config = arm.config.clone();
+    let folder = results.run(planned)?.folder;
+    let mut config = planned.config.clone();
     let data = load_data(&mut config)?;
     let mut trainer = Trainer::new(&config, &data)?;
     let path = checkpoint::path(&folder.checkpoints(), step);
@@ -29,7 +29,7 @@ fn grid(results: &Results<'_>, arm: &Arm, step: u64) -> Result<Grid> {
 }
 
 /// Whether surfaces are smooth: one valley each.
-fn judge(cells: &[(String, Grid)]) -> Verdict {
+fn judge(surfaces: &[(String, Grid)]) -> Verdict {
     let words = |(name, grid): &(String, Grid)| {
         let (minima, count) = (grid.minima(), grid.losses.len());
         let finite = grid.losses.iter().filter(|loss| loss.is_finite()).count();
@@ -39,11 +39,11 @@ fn judge(cells: &[(String, Grid)]) -> Verdict {
             (true, false) => format!("{name}: {minima}"),
         }
     };
-    let list: Vec<String> = cells.iter().map(words).collect();
+    let list: Vec<String> = surfaces.iter().map(words).collect();
     let text = format!("local minima inside the grid: {}", list.join(", "));
     Verdict::of(
-        cells.iter().all(|(_, grid)| grid.is_valley()),
-        cells.iter().all(|(_, grid)| grid.minima() > 3),
+        surfaces.iter().all(|(_, grid)| grid.is_valley()),
+        surfaces.iter().all(|(_, grid)| grid.minima() > 3),
         text,
     )
 }
@@ -59,11 +59,11 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         "validation loss, nats/token: at the weights, and over the grid",
         &["recipe", "step", "at the weights", "lowest", "highest", "local minima"],
     );
-    let (mut parts, mut cells) = (Vec::new(), Vec::new());
-    for arm in results.grid.arms(results.setting) {
-        let recipe = &arm.config.recipe.to_string();
-        for &step in &arm.config.record.checkpoint_at {
-            let grid = grid(results, &arm, step)?;
+    let (mut parts, mut surfaces) = (Vec::new(), Vec::new());
+    for planned in results.grid.runs(results.setting) {
+        let recipe = &planned.config.recipe.to_string();
+        for &step in &planned.config.record.checkpoint_at {
+            let grid = grid(results, &planned, step)?;
             let low = grid.losses.iter().copied().fold(f64::INFINITY, f64::min);
             let high = grid.losses.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let centre = grid.centre().map_or_else(|| "-".into(), |loss| format!("{loss:.4}"));
@@ -78,11 +78,11 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
             let title = format!("Validation loss about {recipe}'s weights after {step} steps");
             let under = "alpha and beta scale two random directions, filter by filter";
             parts.extend(grid.draw(&title, under, "nats/token", true).map(Part::Picture));
-            cells.push((format!("{recipe} at {step}"), grid));
+            surfaces.push((format!("{recipe} at {step}"), grid));
         }
     }
     parts.insert(0, Part::Table(table));
-    Ok(Findings { verdict: judge(&cells), parts })
+    Ok(Findings { verdict: judge(&surfaces), parts })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What recipes make of the weights of complete runs, without the scatter of training in between.
 
-use crate::arm::{Arm, Setting};
+use crate::run_config::{RunConfig, Setting};
 use crate::store::Trained;
 use crate::table::gap_percent;
 use exmy::error::{Error, Result};
@@ -13,18 +13,18 @@ use exmy_train::train::data::{DataOptions, Dataset};
 use exmy_train::train::run::load_data;
 use exmy_train::train::trainer::Trainer;
 
-/// What lies in an arm's checkpoint of `step`, and the data it goes on with.
-fn loaded((arm, run): &(Arm, Trained), step: u64) -> Result<(Dataset, State, Progress)> {
+/// What lies in a run's checkpoint of `step`, and the data it goes on with.
+fn loaded((planned, run): &(RunConfig, Trained), step: u64) -> Result<(Dataset, State, Progress)> {
     let path = checkpoint::path(&run.folder.checkpoints(), step);
-    let data = load_data(&mut arm.config.clone())?;
-    let (state, progress) = checkpoint::load(&path, &arm.config.model.layout())?;
+    let data = load_data(&mut planned.config.clone())?;
+    let (state, progress) = checkpoint::load(&path, &planned.config.model.layout())?;
     Ok((data, state, progress))
 }
 
-/// The gaps in percent of the validation losses of an arm's checkpoint of `step` under each recipe, to that
+/// The gaps in percent of the validation losses of a run's checkpoint of `step` under each recipe, to that
 /// under `base`.
 pub(crate) fn gaps(
-    run: &(Arm, Trained),
+    run: &(RunConfig, Trained),
     step: u64,
     base: &str,
     recipes: &[&str],
@@ -83,7 +83,7 @@ pub(crate) fn resumed<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arm::Scale;
+    use crate::run_config::Scale;
     use crate::runner::Silent;
     use crate::store::Store;
     use std::sync::Arc;
@@ -97,25 +97,25 @@ mod tests {
                        record.eval_every = 0\nrecord.checkpoint_every = 0\nrecord.eval_windows = 4";
         let setting = Setting::unread(Scale::Smoke);
         let config = setting.config("sa-micro").overlaid(changes).unwrap();
-        let arm = Arm::new(config).keeping(&[2]);
-        let mut config = arm.config;
+        let planned = RunConfig::new(config).keeping(&[2]);
+        let mut config = planned.config;
         config.data.fingerprint.clear();
         let data = load_data(&mut config).unwrap();
-        let arm = Arm { config, parent: None };
+        let planned = RunConfig { config, parent: None };
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(folder.path());
         let data = Arc::new(data);
-        store.runner().work(&[arm.run()], Some(Arc::clone(&data)), &Silent).unwrap();
+        store.runner().work(&[planned.run()], Some(Arc::clone(&data)), &Silent).unwrap();
         let four = "nv-nvfp4+last=0";
-        let run = (arm.clone(), store.runs().of(&arm).unwrap());
+        let run = (planned.clone(), store.runs().of(&planned).unwrap());
         let base = "bf16+out=bf16";
         let found = gaps(&run, 2, base, &[base, four]).unwrap();
 
-        let mut trainer = Trainer::new(&arm.config, &data).unwrap();
+        let mut trainer = Trainer::new(&planned.config, &data).unwrap();
         trainer.step(None);
         trainer.step(None);
         let own = trainer.validation_loss();
-        let config = arm.config.overlaid(&format!("recipe = {four:?}")).unwrap();
+        let config = planned.config.overlaid(&format!("recipe = {four:?}")).unwrap();
         let mut other = Trainer::new(&config, &data).unwrap();
         other.begin(trainer.state().params.clone());
         let gap = 100.0 * (other.validation_loss() - own) / own;

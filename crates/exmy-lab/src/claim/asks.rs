@@ -40,10 +40,11 @@ impl Test {
             axis => format!(", surer as one of all {axis}s is enough"),
         };
         Some(match self {
-            Self::Above { of, over, or_lost } => {
-                let lost = if *or_lost && !opposite { ", or some of its runs diverge" } else { "" };
+            Self::Above { of, over, or_diverges } => {
+                let diverged =
+                    if *or_diverges && !opposite { ", or some of its runs diverge" } else { "" };
                 format!(
-                    "{} {} {} (interval of the paired difference {side} 0{sure}{lost})",
+                    "{} {} {} (interval of the paired difference {side} 0{sure}{diverged})",
                     name(of),
                     verb(Metric::Loss),
                     name(over)

@@ -1,7 +1,7 @@
 //! Comparisons of values seed by seed, one value a seed.
 
-use super::{Place, Said};
-use crate::grid::Cell;
+use super::{Place, TestResult};
+use crate::grid::GridPoint;
 use crate::measure::{Metric, Pick};
 use crate::statistics::{Interval, Signs, mean, paired_interval, sign_test};
 use exmy::error::Result;
@@ -16,7 +16,7 @@ pub(crate) struct Paired {
 }
 
 impl Paired {
-    /// Compares the two of each pair; signs are told and decide nothing.
+    /// Compares the two of each pair; signs are shown and decide nothing.
     pub(crate) fn of(first: &[f64], second: &[f64]) -> Self {
         let differences: Vec<f64> = first.iter().zip(second).map(|(a, b)| a - b).collect();
         let interval = paired_interval(first, second, 0.95);
@@ -34,17 +34,17 @@ impl Paired {
     }
 }
 
-/// The mean over cells of each seed; cells without a value are left out.
-pub(crate) fn by_seed(cells: &[Vec<f64>]) -> Vec<f64> {
-    let seeds = cells.iter().map(Vec::len).max().unwrap_or(0);
+/// The mean over grid points of each seed; grid points without a value are left out.
+pub(crate) fn by_seed(points: &[Vec<f64>]) -> Vec<f64> {
+    let seeds = points.iter().map(Vec::len).max().unwrap_or(0);
     let of = |seed: usize| {
-        let values = cells.iter().filter_map(|cell| cell.get(seed).copied());
+        let values = points.iter().filter_map(|point| point.get(seed).copied());
         mean(&values.filter(|value| !value.is_nan()).collect::<Vec<_>>())
     };
     (0..seeds).filter_map(of).collect()
 }
 
-/// The values of two cells by seed, each the mean over all levels of some axes at which both are there.
+/// The values of two grid points by seed, each the mean over all levels of some axes at which both are there.
 pub(super) fn pair(
     place: &Place<'_>,
     metric: Metric,
@@ -56,14 +56,15 @@ pub(super) fn pair(
     for axis in axes {
         let axis = results.grid.axis(axis);
         let levels = results.levels(axis);
-        let with =
-            |cell: &Cell| levels.iter().map(|one| cell.with(axis.name, one)).collect::<Vec<_>>();
+        let with = |point: &GridPoint| {
+            levels.iter().map(|one| point.with(axis.name, one)).collect::<Vec<_>>()
+        };
         all = all.iter().flat_map(with).collect();
     }
     // Where one of the two is not there, there is nothing to compare.
-    all.retain(|here| pair.iter().all(|pick| !results.cells_of(pick, here).is_empty()));
+    all.retain(|here| pair.iter().all(|pick| !results.points_of(pick, here).is_empty()));
     let of = |pick: &[&str]| -> Result<Vec<f64>> {
-        let each = all.iter().map(|here| results.values(results.cell(pick, here), metric));
+        let each = all.iter().map(|here| results.values(results.point(pick, here), metric));
         Ok(by_seed(&each.collect::<Result<Vec<_>>>()?))
     };
     Ok([of(pair[0])?, of(pair[1])?])
@@ -83,12 +84,12 @@ pub(super) fn gap(
 }
 
 /// What two values of each seed say of the claim that the first are above, or below.
-pub(super) fn said([first, second]: &[Vec<f64>; 2], below: bool, what: String) -> Said {
+pub(super) fn result([first, second]: &[Vec<f64>; 2], below: bool, what: String) -> TestResult {
     let found = Paired::of(first, second);
     let above = found.interval.is_some_and(|gap| gap.low > 0.0);
     let under = found.interval.is_some_and(|gap| gap.high < 0.0);
     let (holds, opposite) = if below { (under, above) } else { (above, under) };
-    Said {
+    TestResult {
         holds,
         opposite,
         known: found.interval.is_some(),
@@ -103,8 +104,8 @@ mod tests {
     use super::*;
 
     fn word(first: &[Vec<f64>], second: &[Vec<f64>]) -> (bool, bool) {
-        let said = said(&[by_seed(first), by_seed(second)], false, String::new());
-        (said.holds, said.opposite)
+        let result = result(&[by_seed(first), by_seed(second)], false, String::new());
+        (result.holds, result.opposite)
     }
 
     #[test]
@@ -121,7 +122,7 @@ mod tests {
         assert_eq!(word(&[vec![1.0]], &[vec![0.0]]), (false, false));
     }
 
-    /// Means of two cells differ by 2, 3 and 5.5: 3.5 with an interval that reaches 4.48 to each side. The interval of
+    /// Means of two grid points differ by 2, 3 and 5.5: 3.5 with an interval that reaches 4.48 to each side. The interval of
     /// six pairs would exclude 0.
     #[test]
     fn each_seed_counts_once() {

@@ -1,8 +1,8 @@
 //! Tests of claims.
 
 use super::*;
-use crate::arm::{Scale, Setting};
 use crate::grid::{Axis, Grid, Level, Set, level};
+use crate::run_config::{Scale, Setting};
 
 const LEVELS: [Level; 3] = [
     level("7", Set::Recipe("bitred-e8m7")),
@@ -25,8 +25,8 @@ const CONTRADICTED: &str = "contradicted";
 /// The verdict where a metric is given by the rate, the format and the seed.
 fn verdict(claim: Claim, made: impl Fn(&str, &str, u64) -> f64) -> Verdict {
     let setting = Setting::unread(Scale::Smoke);
-    let of = |cell: &Cell, seed: u64, _: Metric| {
-        made(cell.level("rate").unwrap().name, cell.level("bits").unwrap().name, seed)
+    let of = |point: &GridPoint, seed: u64, _: Metric| {
+        made(point.level("rate").unwrap().name, point.level("bits").unwrap().name, seed)
     };
     claim.verdict(&Results::made(&setting, &GRID, &of)).unwrap()
 }
@@ -50,9 +50,9 @@ fn differences_are_of_pairs() {
     let of = |one: f64| word(HERE, [[2.0, 2.0, one], [2.0; 3]]);
     assert_eq!((of(2.2), of(2.0), of(1.8)), (REPRODUCED, NOT, CONTRADICTED));
     assert_eq!(of(f64::INFINITY), NOT, "no interval");
-    const LOST: Test = Test::Above { of: &["1", "1x"], over: &["7", "1x"], or_lost: true };
-    assert_eq!(word(LOST, [[2.0, 2.0, f64::INFINITY], [2.0; 3]]), REPRODUCED);
-    assert_eq!(word(LOST, [[f64::INFINITY; 3], [2.0; 3]]), NOT);
+    const DIVERGED: Test = Test::Above { of: &["1", "1x"], over: &["7", "1x"], or_diverges: true };
+    assert_eq!(word(DIVERGED, [[2.0, 2.0, f64::INFINITY], [2.0; 3]]), REPRODUCED);
+    assert_eq!(word(DIVERGED, [[f64::INFINITY; 3], [2.0; 3]]), NOT);
 }
 
 /// Pairs scatter by some 0.01: 0.2 would be seen, 0.001 would not.
@@ -86,8 +86,8 @@ fn one_level_or_each() {
     assert_eq!((of(EACH, [down, same]), of(ANY, [down, same])), (NOT, CONTRADICTED));
     assert_eq!((of(EACH, [down, down]), of(ANY, [down, up])), (CONTRADICTED, REPRODUCED));
     assert_eq!((of(LAST, [up, down]), of(LAST, [down, up])), (CONTRADICTED, REPRODUCED));
-    let lost = [2.0, 2.0, f64::INFINITY];
-    assert_eq!((of(LAST, [up, lost]), of(LAST, [lost, lost])), (REPRODUCED, NOT));
+    let diverged = [2.0, 2.0, f64::INFINITY];
+    assert_eq!((of(LAST, [up, diverged]), of(LAST, [diverged, diverged])), (REPRODUCED, NOT));
 }
 
 #[test]

@@ -119,11 +119,11 @@ fn factors_count_from_the_lowest_level() {
     assert_eq!(spike.diverged, None);
     assert_eq!((spike.spikes[0].first, spike.spikes[0].last), (400, 404));
     assert!(spike.spikes[0].recovered && spike.spikes.len() == 1);
-    let lost = judge(&|t| if t >= 400 { 0.5 } else { falling(t) });
-    assert_eq!((lost.diverged, lost.spikes[0].recovered), (Some(400), false));
+    let high = judge(&|t| if t >= 400 { 0.5 } else { falling(t) });
+    assert_eq!((high.diverged, high.spikes[0].recovered), (Some(400), false));
     // Nine times the level is none.
     assert_eq!(judge(&|t| if t >= 400 { 0.009 } else { 0.001 }).spikes, []);
-    // Lost before there is a window of ten: the first loss is what was reached.
+    // Diverged before there is a window of ten: the first loss is what was reached.
     let early = judge(&|t| if t < 5 { 1.0 } else { 1e5 });
     assert_eq!(early.diverged, Some(5));
     assert_eq!(judge(&|t| if t < 5 { 1.0 } else { 9.0 }), Verdict::default());

@@ -1,7 +1,7 @@
 //! Tests of grids: the second stage, on runs that diverge.
 
 use super::*;
-use crate::course::Course;
+use crate::outcome::Outcome;
 use crate::runner::{Run, Silent};
 use crate::store::{Store, distinct};
 use std::sync::Arc;
@@ -42,35 +42,35 @@ fn a_second_stage_follows_from_the_first() {
     let store = Store::new(folder.path());
     let (setting, data) = Setting::new(Scale::Smoke, Source::default()).unwrap();
     let data = Arc::new(data);
-    let train = |arms: &[Arm]| {
-        let runs: Vec<Run> = distinct(arms).iter().map(Arm::run).collect();
+    let train = |runs: &[RunConfig]| {
+        let runs: Vec<Run> = distinct(runs).iter().map(RunConfig::run).collect();
         store.runner().work(&runs, Some(Arc::clone(&data)), &Silent).unwrap();
     };
-    let first = distinct(&GRID.arms(&setting));
+    let first = distinct(&GRID.runs(&setting));
     let [root] = &first[..] else { panic!("{} runs in the first stage", first.len()) };
     let runs = store.runs();
-    let diverged = |arm: &Arm| -> Result<Option<u64>> {
-        if !runs.has(arm)? {
+    let diverged = |run: &RunConfig| -> Result<Option<u64>> {
+        if !runs.has(run)? {
             return Ok(None);
         }
-        Ok(Course::of(runs.of(arm)?, arm).verdict.diverged)
+        Ok(Outcome::of(runs.of(run)?, run).verdict.diverged)
     };
     assert_eq!(GRID.later(&setting, &diverged).unwrap(), [], "nothing is known yet");
     train(&first);
     let end = diverged(root).unwrap().expect("a run that diverges");
     assert!(end > 6, "{end}");
     let later = GRID.later(&setting, &diverged).unwrap();
-    let steps: Vec<u64> = later.iter().map(|arm| arm.parent.as_ref().unwrap().1).collect();
+    let steps: Vec<u64> = later.iter().map(|run| run.parent.as_ref().unwrap().1).collect();
     assert_eq!(steps, [end - 3, end * 88 / 100], "there is no step T - 1000");
     train(&later);
-    let losses = |arm: &Arm| -> Vec<Option<f64>> {
-        runs.of(arm).unwrap().metrics.iter().map(|line| line.loss).collect()
+    let losses = |run: &RunConfig| -> Vec<Option<f64>> {
+        runs.of(run).unwrap().metrics.iter().map(|line| line.loss).collect()
     };
-    for arm in &later {
-        let replay = &arm.parent.as_ref().unwrap().0;
+    for run in &later {
+        let replay = &run.parent.as_ref().unwrap().0;
         let (from, kept) = replay.parent.as_ref().unwrap();
         assert_eq!((from.name(), *kept), (root.name(), 2), "from its last checkpoint");
         assert_eq!(losses(replay), losses(root));
-        assert_eq!(losses(arm), losses(root), "the control goes on as it began");
+        assert_eq!(losses(run), losses(root), "the control goes on as it began");
     }
 }

@@ -1,13 +1,13 @@
-//! Which runs a picture has, where there are more than it can tell apart.
+//! Which runs a picture has, where there are more than a reader can distinguish.
 //!
 //! What is drawn is chosen from the runs that have recorded it, and the quantities that are offered come from
 //! the same runs: a probe that only the last of a hundred runs has is offered and drawn.
 
-use crate::gather::Found;
+use crate::gather::RecordedRun;
 use exmy::error::Result;
 use std::collections::BTreeSet;
 
-/// Runs of which a picture can tell the lines apart.
+/// Runs whose lines a reader can distinguish in a picture.
 pub(super) const MOST: usize = 36;
 
 /// The runs of one picture.
@@ -21,7 +21,7 @@ pub(super) struct Chosen {
 }
 
 /// Whether a run has recorded a quantity, of which `recorded` has those that are no part of a probe.
-fn has(run: &Found, recorded: &BTreeSet<String>, name: &str) -> Result<bool> {
+fn has(run: &RecordedRun, recorded: &BTreeSet<String>, name: &str) -> Result<bool> {
     Ok(recorded.contains(name) || name.contains('/') && !run.curve(name)?.is_empty())
 }
 
@@ -29,7 +29,7 @@ impl Chosen {
     /// Chooses for a picture of the quantities `names`; `recorded` is what each of the runs has.
     pub(super) fn new(
         names: &[String],
-        runs: &[Found],
+        runs: &[RecordedRun],
         recorded: &[BTreeSet<String>],
     ) -> Result<Self> {
         let mut having = Vec::new();
@@ -75,7 +75,7 @@ impl Chosen {
     }
 }
 
-/// Of the runs that have each quantity, as many as a picture can tell apart: those that have most of the
+/// Of the runs that have each quantity, as many as a reader can distinguish: those that have most of the
 /// quantities before the others, and of every quantity some.
 fn choose(having: &[Vec<usize>]) -> Vec<usize> {
     let mut all: Vec<usize> = having.iter().flatten().copied().collect();
@@ -116,11 +116,11 @@ mod tests {
         assert_eq!(of_all.remark(0, "loss").unwrap(), "the first 36 of 110 runs");
         let late = chosen(&[vec![109]], 110);
         assert_eq!((late.of(0), late.has(0)), (vec![109], true));
-        assert_eq!(late.remark(0, "phi").unwrap(), "1 of 110 runs has recorded phi");
+        assert_eq!(late.remark(0, "sharpness").unwrap(), "1 of 110 runs has recorded sharpness");
         let half = chosen(&[(50..110).collect()], 110);
         assert_eq!(half.of(0), (50..86).collect::<Vec<_>>());
-        let text = "the first 36 of 60 runs that have recorded phi";
-        assert_eq!(half.remark(0, "phi").unwrap(), text);
+        let text = "the first 36 of 60 runs that have recorded sharpness";
+        assert_eq!(half.remark(0, "sharpness").unwrap(), text);
         assert!(!chosen(&[vec![]], 3).has(0));
         assert_eq!(chosen(&[(0..36).collect()], 36).remark(0, "loss"), None);
     }

@@ -1,7 +1,7 @@
-//! In what the runs of one picture differ beside what their names tell: curves of other data, sizes or batches
+//! In what the runs of one picture differ, apart from what their names say: curves of other data, sizes or batches
 //! share an axis and are not to be compared.
 
-use crate::gather::Found;
+use crate::gather::RecordedRun;
 use crate::runner::differ;
 use exmy_train::train::config::Config;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use toml::{Table, Value};
 /// Keys that are named before the rest is counted.
 const MOST: usize = 5;
 
-/// Parts of a configuration in which runs differ without being other experiments: what names tell, what is
+/// Parts of a configuration in which runs differ without being other experiments: what names say, what is
 /// measured, and rules, which change the recipe alone.
 const APART: [&str; 6] = ["recipe", "seed", "record", "at", "when", "version"];
 
@@ -55,8 +55,8 @@ fn keys<'a>(configs: impl Iterator<Item = &'a Config>) -> Vec<String> {
     keys
 }
 
-/// In what runs differ beside recipe and seed, in words; nothing where they do not.
-pub(super) fn unlike(runs: &[&Found]) -> Option<String> {
+/// In what runs differ in addition to recipe and seed, in words; nothing where they do not.
+pub(super) fn unlike(runs: &[&RecordedRun]) -> Option<String> {
     said(&keys(runs.iter().map(|run| &run.config)))
 }
 

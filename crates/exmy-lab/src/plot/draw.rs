@@ -9,7 +9,7 @@ use super::{
     bars::{from_zero, listed},
     frame::{Frame, ROWS_RIGHT, SLANT},
     heat::HEAD,
-    labels::{fits, shorten, tell_apart, width, wrap},
+    labels::{distinguish, fits, shorten, width, wrap},
     legend::{Entry, GAP, KEY, Key, LINES, NAME, SAMPLE},
     number::short,
     style::{self, FONT, LINE, PAD, TITLE, WIDTH},
@@ -98,7 +98,7 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
     let grids = figure.panels.iter().filter(|panel| has_grid(panel)).count() as f64;
     let total = 240.0 + 110.0 * figure.panels.len() as f64 + 150.0 * grids;
     let mut frames: Vec<Frame<'_>> = Vec::new();
-    let mut told: Vec<(&str, String)> = Vec::new();
+    let mut written_notes: Vec<(&str, String)> = Vec::new();
     for panel in &figure.panels {
         let mut ys = Vec::new();
         panel.marks.iter().for_each(|mark| {
@@ -153,7 +153,7 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
         };
         if key == Key::Ends {
             let most = if whole { LINES } else { 1 };
-            write(&mut entries, &names, &mut told, NAME, most);
+            write(&mut entries, &names, &mut written_notes, NAME, most);
         }
         let room = if panel.y.is_categorical() { LINE } else { 56.0 };
         let mut ticks = panel.y.ticks(&scale, (height / room) as usize);
@@ -228,7 +228,7 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
             let room = ROWS_RIGHT - left - SAMPLE - GAP;
             let lines = frame.entries.iter().map(|entry| entry.whole(room).filter(|&n| n <= 2));
             let few = lines.sum::<Option<usize>>().is_some_and(|lines| lines <= ROWS);
-            write(&mut frame.entries, &names, &mut told, room, if few { 2 } else { 1 });
+            write(&mut frame.entries, &names, &mut written_notes, room, if few { 2 } else { 1 });
         }
         y += if frame.panel.y.label.is_empty() && frame.ticks.factor == 0 {
             10.0
@@ -248,11 +248,11 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
 }
 
 /// Breaks the names of a panel into lines of at most `room`. What is written of a name differs from all other
-/// `names` of the figure and from what was already written (`told`).
+/// `names` of the figure and from what was already written (`written_notes`).
 fn write<'a>(
     entries: &mut [Entry<'a>],
     names: &[&str],
-    told: &mut Vec<(&'a str, String)>,
+    written_notes: &mut Vec<(&'a str, String)>,
     room: f64,
     most: usize,
 ) {
@@ -261,12 +261,12 @@ fn write<'a>(
     let taken = |i: usize, text: &str| {
         let other = |name: &str| name != here[i];
         names.iter().any(|&name| other(name) && name == text)
-            || told.iter().any(|(name, known)| other(name) && known == text)
+            || written_notes.iter().any(|(name, known)| other(name) && known == text)
     };
-    let texts = tell_apart(&here, fits, taken);
+    let texts = distinguish(&here, fits, taken);
     for (entry, text) in entries.iter_mut().zip(texts) {
         entry.write(&text, room, most);
-        told.push((entry.name, text));
+        written_notes.push((entry.name, text));
     }
 }
 
@@ -275,7 +275,7 @@ fn shorten_ticks(ticks: &mut Ticks, room: impl Fn(f64) -> f64) {
     let labelled = || ticks.ticks.iter().filter_map(|t| Some((t.label.as_deref()?, room(t.value))));
     let (labels, rooms): (Vec<&str>, Vec<f64>) = labelled().unzip();
     let fits = |i: usize, text: &str| width(text, FONT) <= rooms[i];
-    let mut texts = tell_apart(&labels, fits, |_, _| false).into_iter();
+    let mut texts = distinguish(&labels, fits, |_, _| false).into_iter();
     for label in ticks.ticks.iter_mut().filter_map(|tick| tick.label.as_mut()) {
         *label = texts.next().unwrap_or_default();
     }

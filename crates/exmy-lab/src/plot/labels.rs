@@ -133,7 +133,7 @@ pub(super) fn shorten_note(note: &str, size: i64, room: f64) -> String {
     kept
 }
 
-/// `text` without its middle, where it is too long: the longest that `fits`. Ends of names tell
+/// `text` without its middle, where it is too long: the longest that `fits`. Ends of names say
 /// them apart.
 fn cut_middle(text: &str, fits: impl Fn(&str) -> bool) -> String {
     if fits(text) {
@@ -198,7 +198,7 @@ fn shared(names: &[&str]) -> [usize; 2] {
 /// Names of one picture as they are written: whole where they fit, else without what all the long ones
 /// share, else without their middle. Different names stay different texts, and none becomes one that is
 /// `taken`. Both questions are about the name of that number.
-pub fn tell_apart(
+pub fn distinguish(
     names: &[&str],
     fits: impl Fn(usize, &str) -> bool,
     taken: impl Fn(usize, &str) -> bool,
@@ -370,8 +370,8 @@ mod tests {
     }
 
     /// Names cut to so many characters.
-    fn told(names: &[&str], most: usize) -> Vec<String> {
-        let texts = tell_apart(names, |_, text| text.chars().count() <= most, |_, _| false);
+    fn shortened(names: &[&str], most: usize) -> Vec<String> {
+        let texts = distinguish(names, |_, text| text.chars().count() <= most, |_, _| false);
         for (i, a) in texts.iter().enumerate() {
             assert!(a.chars().count() <= most || most < 8, "{a}");
             for (j, b) in texts.iter().enumerate().take(i) {
@@ -384,29 +384,29 @@ mod tests {
     #[test]
     fn long_names_lose_what_they_share() {
         let names = ["f32", "e7m7+bias=low+clip=outer", "e7m7+bias=low+clip=inner+rne"];
-        assert_eq!(told(&names, 40), names);
-        assert_eq!(told(&names, 20), ["f32", "…clip=outer", "…clip=inner+rne"]);
+        assert_eq!(shortened(&names, 40), names);
+        assert_eq!(shortened(&names, 20), ["f32", "…clip=outer", "…clip=inner+rne"]);
         let names = ["e7m7+bias=low+clip", "e8m6+bias=low+clip"];
-        assert_eq!(told(&names, 15), ["e7m7+…", "e8m6+…"]);
+        assert_eq!(shortened(&names, 15), ["e7m7+…", "e8m6+…"]);
         let names = ["all bf16_act of layers", "all bf16_act_all of layers"];
-        assert_eq!(told(&names, 14), ["…act …", "…act_all …"]);
+        assert_eq!(shortened(&names, 14), ["…act …", "…act_all …"]);
         // One alone shares nothing.
-        assert_eq!(told(&["f32", "weight decay 0.01"], 12), ["f32", "weigh…y 0.01"]);
+        assert_eq!(shortened(&["f32", "weight decay 0.01"], 12), ["f32", "weigh…y 0.01"]);
     }
 
     #[test]
     fn names_that_differ_in_their_middle_show_it() {
         let [a, b] = ["x", "y"].map(|middle| format!("{0}{middle}{0}", "a".repeat(30)));
-        let texts = told(&[&a, &b, &a], 12);
+        let texts = shortened(&[&a, &b, &a], 12);
         assert!(
             texts[0].contains('x') && texts[1].contains('y') && texts[2] == texts[0],
             "{texts:?}"
         );
         // No room for anything: numbers.
-        assert_eq!(told(&["aaaa", "aaab", "aaac"], 1), ["…#2", "…#3", "…"]);
+        assert_eq!(shortened(&["aaaa", "aaab", "aaac"], 1), ["…#2", "…#3", "…"]);
         // A text that another name has already.
         let taken = |_: usize, text: &str| text == "ab…ef";
-        assert_ne!(tell_apart(&["abcdef"], |_, text| text.len() <= 7, taken), ["ab…ef"]);
+        assert_ne!(distinguish(&["abcdef"], |_, text| text.len() <= 7, taken), ["ab…ef"]);
     }
 
     #[test]
@@ -425,7 +425,7 @@ mod tests {
                 })
                 .collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            told(&names, 4 + case as usize % 9);
+            shortened(&names, 4 + case as usize % 9);
         }
     }
 }

@@ -203,13 +203,13 @@ impl Frame<'_> {
     /// near that it could stand for each, as those of several runs do, have it once.
     fn draw_rule_labels(&self, svg: &mut Svg, curves: &[(usize, Curve)]) {
         let mut boxes: Vec<[f64; 4]> = Vec::new();
-        let mut told: Vec<(f64, &str)> = Vec::new();
+        let mut labelled: Vec<(f64, &str)> = Vec::new();
         for (rule, label) in self.rules().filter(|(_, label)| !label.is_empty()) {
             let near = |&(y, text): &(f64, &str)| text == label && (y - rule).abs() < LINE;
-            if told.iter().any(near) {
+            if labelled.iter().any(near) {
                 continue;
             }
-            told.push((rule, label));
+            labelled.push((rule, label));
             let label = shorten(label, FONT, self.right - self.left - 16.0);
             let size = width(&label, FONT);
             let room = self.right - self.left - 16.0 - size;

@@ -218,7 +218,7 @@ mod tests {
         }
     }
 
-    /// Values are told by lightness, which every eye sees, and neighbours of the ramp are told apart.
+    /// Values are shown by lightness, which every eye sees, and neighbours of the ramp can be distinguished.
     #[test]
     fn the_ramp_goes_one_way() {
         for (scheme, ramp) in RAMP.iter().enumerate() {

@@ -3,7 +3,7 @@
 //! No clock, host or path from outside stands in it, so it has the same bytes whoever writes it.
 
 use super::old;
-use crate::arm::Scale;
+use crate::run_config::Scale;
 use exmy::error::{Error, Result};
 use exmy::safetensors::{given, whole};
 use exmy::shown::printable_path;

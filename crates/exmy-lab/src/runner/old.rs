@@ -3,10 +3,10 @@
 
 use super::manifest::{Entry, Kind, Manifest, Page};
 use super::out::labelled;
-use crate::arm::Scale;
 use crate::overview;
 use crate::page;
 use crate::papers::Paper;
+use crate::run_config::Scale;
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
 use exmy::shown::printable_path;

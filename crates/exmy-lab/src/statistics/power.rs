@@ -45,7 +45,7 @@ pub fn interval_power(effect: f64, sd: f64, n: usize, confidence: f64) -> Option
 /// ```
 /// use exmy_lab::statistics::fisher_power;
 ///
-/// // 9.6 % beside none of 20 and 20 runs: six must fail.
+/// // 9.6 % against none of 20 and 20 runs: six must fail.
 /// assert!((fisher_power((0.096, 20), (0.0, 20), 0.05 / 3.0) - 0.0089).abs() < 1e-3);
 /// ```
 pub fn fisher_power(a: (f64, u64), b: (f64, u64), level: f64) -> f64 {

@@ -153,7 +153,7 @@ impl Roc {
     }
 }
 
-/// How well a score tells the positives: of `(score, is positive)`.
+/// How well a score finds the positives: of `(score, is positive)`.
 ///
 /// `None` unless there are both kinds, or if a score is NaN.
 ///
@@ -274,7 +274,7 @@ mod tests {
         let roc = |area, counts| Roc { points: vec![], area, counts };
         let found = roc(0.893, (51, 58)).interval(0.95);
         assert!((found.high - found.low - 2.0 * 1.96 * 0.0325).abs() < 1e-3, "{found:?}");
-        // One pair tells nothing, however it comes out.
+        // One pair shows nothing, however it comes out.
         let found = roc(1.0, (1, 1)).interval(0.95);
         assert!(found.low < 0.5 && (found.estimate, found.high) == (1.0, 1.0), "{found:?}");
     }

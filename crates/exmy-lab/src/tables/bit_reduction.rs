@@ -6,7 +6,7 @@ use crate::claim::{Claim, Test, above};
 use crate::figure::{Figure, Judged, by};
 use crate::grid::{Axis, Grid, Level, Set, level, model, number, rate, recipe, with};
 use crate::papers::Paper;
-use crate::view::{Show, View, cells, column, column_of, curves};
+use crate::view::{Show, View, by_point, column, column_of, curves};
 
 /// The study.
 pub(crate) const PAPER: Paper = Paper {
@@ -90,7 +90,7 @@ static SEEDS: Figure = Figure {
         },
     }),
     views: &[
-        cells(
+        by_point(
             "failed runs, with Wilson's 95 % interval of the share, and spikes per 1000 steps",
             &[
                 column("lr", Show::Level("rate")),
@@ -174,7 +174,7 @@ static MSAMP: Figure = Figure {
     },
     judged: by(Test::Each { axis: "model", test: &above(&["FP8"], &["BF16"]) }),
     views: &[
-        cells(
+        by_point(
             LOSS,
             &[
                 column("model", Show::Level("model")),
@@ -188,14 +188,14 @@ static MSAMP: Figure = Figure {
     ],
 };
 
-const BITS_SAY: &str = "Each mantissa bit less costs loss, and sharpness phi tells of it first. Phi is \
+const BITS_SAY: &str = "Each mantissa bit less costs loss, and sharpness shows it first. Sharpness is \
                         of 32 validation sequences, by its closed form with eps 1e-3.";
 const BITS_CLAIM: Claim = Claim::new(Test::All(&[
     Test::Any {
         axis: "rate",
         surer: false,
         test: &Test::All(&[
-            Test::Above { of: &["E8M1"], over: &["E8M7"], or_lost: true },
+            Test::Above { of: &["E8M1"], over: &["E8M7"], or_diverges: true },
             Test::Ordered { axis: "format" },
         ]),
     },
@@ -205,10 +205,10 @@ const BITS_VIEWS: &[View] = &[
     View::Curves {
         title: "Fewer mantissa bits at {} the learning rate",
         per: Some("rate"),
-        also: Some(("phi", "sharpness phi, %")),
+        also: Some(("sharpness", "sharpness, %")),
         under: RANGE,
     },
-    cells(
+    by_point(
         "mean training loss of the last tenth of the steps, nats/token, and sharpness, %",
         &[
             column("bits", Show::Level("format")),
@@ -216,9 +216,9 @@ const BITS_VIEWS: &[View] = &[
             column("loss", Show::Loss),
             column("lowest seed", Show::Lowest),
             column("highest seed", Show::Highest),
-            column("phi at 1/3", Show::Thirds("phi", 1)),
-            column("phi at 2/3", Show::Thirds("phi", 2)),
-            column("phi at the end", Show::Thirds("phi", 3)),
+            column("sharpness at 1/3", Show::Thirds("sharpness", 1)),
+            column("sharpness at 2/3", Show::Thirds("sharpness", 2)),
+            column("sharpness at the end", Show::Thirds("sharpness", 3)),
         ],
     ),
 ];
@@ -226,7 +226,7 @@ const BITS_GRID: Grid = Grid {
     model: DEEP,
     steps: [20, 600, 20_000],
     seeds: [1, 3, 3],
-    sets: &[Set::Probes(&["logits", "phi"], 24)],
+    sets: &[Set::Probes(&["logits", "sharpness"], 24)],
     axes: &[Axis::scaled("rate", TENFOLD), CUT],
     ..Grid::NONE
 };
@@ -271,7 +271,7 @@ const SPIKES_GRID: Grid = Grid {
     model: NANO,
     steps: [20, 400, 20_000],
     seeds: [1, 18, 18],
-    sets: &[Set::Probes(&["logits", "phi"], 16)],
+    sets: &[Set::Probes(&["logits", "sharpness"], 16)],
     axes: &[
         Axis::scaled(
             "rate",
@@ -292,7 +292,7 @@ static SPIKES: Figure = Figure {
     grid: SPIKES_GRID,
     judged: by(Test::Spikier { of: &["E8M5", "10x"], over: &["E8M7", "10x"] }),
     views: &[
-        cells(
+        by_point(
             "spikes per 1000 steps (mean over seeds), failed runs, mean training loss of the last tenth",
             &[
                 column("lr", Show::Level("rate")),
@@ -312,7 +312,7 @@ static FORECAST: Figure = Figure {
     title: "does sharpness foretell failure",
     source: "the paper's claim that sharpness indicates instability before the loss does; asked for by \
              its reviewers",
-    says: "Sharpness after a quarter of the steps tells which runs will spike or fail in the rest. Runs \
+    says: "Sharpness after a quarter of the steps foretells which runs will spike or fail in the rest. Runs \
            are those of BR-6 and BR-8.",
     grid: Grid { also: &[&BITS_GRID, &SPIKES_GRID], ..Grid::NONE },
     judged: Judged::Own { asks: forecast::ASKS, find: forecast::find },
@@ -384,7 +384,7 @@ static EXPONENT: Figure = Figure {
         rate: MILD,
         seeds: [1, 3, 1],
         sets: &[Set::Probes(&["rounding"], 3)],
-        beside: Some(("format", E8M7)),
+        extra: Some(("format", E8M7)),
         axes: &[
             Axis::new(
                 "bias",
@@ -414,7 +414,7 @@ static EXPONENT: Figure = Figure {
             x: ("exponent bits", false),
             above: Some(&["E8M7"]),
         },
-        cells(
+        by_point(
             "mean training loss of the last tenth, nats/token, and at the last measurement the \
                       shares of elements clipped and flushed, % of inputs / weights / gradients",
             &[
@@ -532,7 +532,7 @@ static REMEDIES: Figure = Figure {
         },
     ])),
     views: &[
-        cells(
+        by_point(
             LOSS,
             &[
                 column("recipe", Show::Level("recipe")),

@@ -10,13 +10,13 @@ mod models;
 use crate::analyses::{
     bias, blocks, hyperparameters, interventions, last_bin, laws, pairs, search, strategies,
 };
-use crate::arm::Scale;
 use crate::claim::{Claim, Test};
-use crate::course;
 use crate::figure::{Figure, Judged};
 use crate::grid::{Axis, Grid, Level, Set, level, number};
 use crate::measure::{Metric, Pick};
+use crate::outcome;
 use crate::papers::Paper;
+use crate::run_config::Scale;
 use crate::view::{Show, View, column, column_of};
 use exmy_train::nn::decoder::QkNorm;
 use exmy_train::nn::model::Config as Model;
@@ -81,14 +81,14 @@ static BFLOAT16: Figure = Figure {
     says: "Training in bfloat16 is smooth.",
     grid: Grid { seeds: [1, 0, 1], axes: &[RATE, Axis::new("numbers", &[BF16])], ..MODELS },
     judged: Judged::By(Claim {
-        holds: Test::Own { asks: course::SMOOTH, judge: course::smooth_runs },
+        holds: Test::Own { asks: outcome::SMOOTH, judge: outcome::smooth_runs },
         opposite: None,
     }),
     views: LANGUAGE_VIEWS,
 };
 
 const LANGUAGE_VIEWS: &[View] = &[
-    View::Courses {
+    View::Outcomes {
         title: "Language models at learning rate {}",
         per: &["rate"],
         norms: true,
@@ -179,7 +179,7 @@ static NORMS: Figure = Figure {
     title: "the proxy with norms, by activation function",
     source: "Fig. 2a: student-teacher MLP, depth 4, width 512, batch 2048, learning rate 6e-4",
     says: "With layer norms MX does worse than FP32, in the study until it diverges, and SwiGLU fares worst. Judged is the \
-           loss (divergence by AppC), of MX E4M3 with gains of norms in blocks beside f32 whose betas of norms stay 0 as \
+           loss (divergence by AppC), of MX E4M3 with gains of norms in blocks against f32 whose betas of norms stay 0 as \
            those of the study's MX runs do.",
     grid: Grid {
         seeds: [1, 3, 3],
@@ -215,7 +215,7 @@ static NORMS: Figure = Figure {
         },
     ]))),
     views: &[
-        View::Courses {
+        View::Outcomes {
             title: "Proxies with norms, learning rate and activation function {}",
             per: &["rate", "activation"],
             norms: false,
@@ -243,7 +243,7 @@ static NO_NORMS: Figure = Figure {
     source: "Fig. 2b: the proxy of Fig. 2a without layer norms",
     says: "Without layer norms the final loss is lower, as the teacher has none: this half of the claim is judged, and \
            it says nothing of number formats. The other half, that MX becomes more stable and FP32 less, is not judged: \
-           the table tells what became of the runs",
+           the table shows what became of the runs",
     grid: Grid {
         seeds: [1, 3, 3],
         axes: &[
@@ -270,7 +270,7 @@ static NO_NORMS: Figure = Figure {
         below: true,
     })),
     views: &[
-        View::Courses {
+        View::Outcomes {
             title: "Proxies, learning rate and activation function {}",
             per: &["rate", "activation"],
             norms: false,
@@ -366,9 +366,9 @@ static INTERVENTIONS: Figure = Figure {
              width 512, at steps 4500 and 5080 of a run that diverges at 5090",
     says: "Taking norms, activations or the backward pass out of MX, or raising the exponent of blocks that would \
            saturate, averts divergence. no_gelu_q changes nothing in these recipes and is the control; \"nothing\" raises the \
-           rate by 2^-22 of it, the null beside which others stand. Judged at the steady rate, at which AppC's new seeds \
-           tell whether MX diverges more often than f32. Two settings that were tried before, ramps on which f32 \
-           diverges as well, stand beside it: there divergence is partly chance, and any change averts some.",
+           rate by 2^-22 of it, the null with which others are compared. Judged at the steady rate, at which AppC's new seeds \
+           show whether MX diverges more often than f32. Two settings that were tried before, ramps on which f32 \
+           diverges as well, are shown, too: there divergence is partly chance, and any change averts some.",
     grid: Grid {
         also: &[
             &JUDGED.mx,

@@ -149,14 +149,14 @@ static GAP: Figure = Figure {
 static SENSITIVITY: Figure = Figure {
     id: "E2",
     title: "which operators NVFP4 hurts most",
-    source: "arXiv 2602.02047, Table 3, by notes of readers: o_proj 0.058 and down_proj 0.012 (GLA), v_proj \
+    source: "arXiv 2602.02047, Table 3, by what readers report: o_proj 0.058 and down_proj 0.012 (GLA), v_proj \
              0.143 and down_proj 0.020 (Qwen)",
     says: "Per parameter, o_proj (GLA) and v_proj (SA) are among the most sensitive third of operators and \
            down_proj among the least. Sensitivity: 100 (L_op - L_bf16) / L_bf16 over the operator's share of \
            parameters. The paper trains on with one type of operator in NVFP4; here two hundred steps of \
            that scatter losses by more than one operator changes, so the validation loss of the same weights \
            is judged, with one type of operator in NVFP4 and with none, and the training losses of branches \
-           are shown beside it.",
+           are shown, too.",
     grid: Grid { also: &[&SA_BRANCHES, &FROZEN], ..GLA_BRANCHES },
     judged: Judged::Own { asks: operators::ASKS, find: operators::find },
     views: &[],
@@ -311,7 +311,7 @@ static PERSISTENCE: Figure = Figure {
     says: "The Jaccard index of consecutive sets of hot channels rises over the run, and that with the final \
            set is below 0.4 in the first quarter and above 0.7 in the last. Hot are the twentieth of an \
            operator's input channels, at least 16, with the largest magnitudes, as in the paper's pictures; \
-           those with the largest rounding errors of input and weight, which patches follow, stand beside \
+           those with the largest rounding errors of input and weight, which patches follow, are shown with \
            them. Judged on small models, many tokens and a constant rate: the usual runs of 1500 steps end \
            before channels settle, and where the rate falls to a hundredth, which was tried last, they stay \
            because weights do.",
@@ -437,7 +437,7 @@ static SOFTMAX: Figure = Figure {
 static FLUSHED: Figure = Figure {
     id: "E8",
     title: "what is flushed to zero",
-    source: "arXiv 2602.02047, flush-to-zero ratios over training, by notes of readers",
+    source: "arXiv 2602.02047, flush-to-zero ratios over training, by what readers report",
     says: "More of the activations than of the weights is flushed to zero by NVFP4, and CHON lowers the \
            share of the activations. Shares are of elements that were not zero and decode to zero, over the \
            operators that both recipes quantize and over the records of the run. That patched channels lose \
@@ -450,7 +450,7 @@ static FLUSHED: Figure = Figure {
 static DEPTH: Figure = Figure {
     id: "E9",
     title: "outliers gather in the last layers",
-    source: "arXiv 2602.02047, by notes of readers: outliers accumulate in the last four layers or so",
+    source: "arXiv 2602.02047, by what readers report: outliers accumulate in the last four layers or so",
     says: "In the last quarter of the layers the kurtosis of the inputs of linear operators, and their \
            largest magnitude, exceed those of the other layers (last third of the run).",
     grid: Grid { axes: &[BOTH, Axis::new("recipe", &[BF16])], ..LONG },

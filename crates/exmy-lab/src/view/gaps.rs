@@ -1,7 +1,7 @@
-//! Cells beside a baseline: gaps over steps and at the end, in percent of its loss.
+//! Cells against a baseline: gaps over steps and at the end, in percent of its loss.
 
 use crate::finding::{Part, Table};
-use crate::grid::Cell;
+use crate::grid::GridPoint;
 use crate::measure::{Metric, Pick, Results};
 use crate::paired::interval;
 use crate::plot::{self, Axis, Panel, smooth};
@@ -11,21 +11,21 @@ use crate::store::Trained;
 use crate::table::gap_percent;
 use exmy::error::Result;
 
-/// More curves than these cannot be told apart.
+/// More curves than these cannot be distinguished.
 const FEW: usize = 6;
 
-/// Pictures of gaps to the cell `base`, over steps where they are few, and a table.
+/// Pictures of gaps to the grid point `base`, over steps where they are few, and a table.
 pub(super) fn gaps(
     results: &Results<'_>,
     title: &str,
     under: &str,
     base: Pick,
 ) -> Result<Vec<Part>> {
-    let base_cell = results.cell(base, &Cell::default());
-    let own: Vec<&Cell> = results.cells.iter().filter(|cell| *cell != base_cell).collect();
-    let names: Vec<String> = own.iter().map(|cell| cell.words(&[])).collect();
+    let base_point = results.point(base, &GridPoint::default());
+    let own: Vec<&GridPoint> = results.points.iter().filter(|point| *point != base_point).collect();
+    let names: Vec<String> = own.iter().map(|point| point.words(&[])).collect();
     let gaps: Vec<Vec<f64>> =
-        own.iter().map(|cell| results.values(cell, Metric::Gap(base))).collect::<Result<_>>()?;
+        own.iter().map(|point| results.values(point, Metric::Gap(base))).collect::<Result<_>>()?;
     let few = of_seeds(gaps.first().map_or(0, Vec::len));
     let mut table = Table::new(
         format!(
@@ -35,9 +35,9 @@ pub(super) fn gaps(
         &["recipe", "gap, %", "by seed, %", "validation, %"],
     );
     let mut panel = Panel::new(Axis::linear("gap to bfloat16, %"));
-    let bases = results.trained(base_cell)?;
-    for ((cell, name), gaps) in own.iter().zip(&names).zip(&gaps) {
-        let runs = results.trained(cell)?;
+    let bases = results.trained(base_point)?;
+    for ((point, name), gaps) in own.iter().zip(&names).zip(&gaps) {
+        let runs = results.trained(point)?;
         let pairs = || runs.iter().zip(&bases).map(|((_, own), (_, base))| (own, base));
         let validation = |run: &Trained| run.summary.val_loss.unwrap_or(f64::INFINITY);
         let validation: Vec<f64> =
@@ -64,7 +64,7 @@ pub(super) fn gaps(
     Ok(curves.into_iter().chain([Part::Picture(ends), Part::Table(table)]).collect())
 }
 
-/// Differences of a metric between cells, seed by seed.
+/// Differences of a metric between grid points, seed by seed.
 pub(super) fn pairs(
     results: &Results<'_>,
     caption: &str,
@@ -73,7 +73,7 @@ pub(super) fn pairs(
 ) -> Result<Vec<Part>> {
     let mut table = Table::new(caption, &["first", "second", "first minus second"]);
     for [a, b] in pairs {
-        let [of, over] = results.pair([&[*a], &[*b]], &Cell::default(), metric)?;
+        let [of, over] = results.pair([&[*a], &[*b]], &GridPoint::default(), metric)?;
         table.row([(*a).to_owned(), (*b).to_owned(), interval(paired_interval(&of, &over, 0.95))]);
     }
     Ok(vec![Part::Table(table)])
@@ -90,7 +90,7 @@ fn curve(own: &Trained, base: &Trained) -> Vec<(f64, f64)> {
     let (a, b) = (calm(own), calm(base));
     let gaps = a.iter().zip(&b).map(|(&a, &b)| gap_percent(a, b));
     let points: Vec<(f64, f64)> = (1..).map(f64::from).zip(gaps).collect();
-    // The first steps only tell how fast a loss falls from where both begin.
+    // The first steps only show how fast a loss falls from where both begin.
     let first = points.len() / 20;
     points[first..].to_vec()
 }

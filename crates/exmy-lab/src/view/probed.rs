@@ -1,7 +1,7 @@
-//! What probes measured over the run, a line for each cell.
+//! What probes measured over the run, a line for each grid point.
 
 use crate::finding::Part;
-use crate::grid::Cell;
+use crate::grid::GridPoint;
 use crate::measure::{Pick, Probed, Results};
 use crate::plot::{self, Axis, Panel};
 use crate::series;
@@ -13,9 +13,9 @@ pub(crate) struct Shown {
     /// What its axis is called.
     pub(crate) label: &'static str,
     pub(crate) probed: Probed,
-    /// Levels that its cells have.
+    /// Levels that its grid points have.
     pub(crate) pick: Pick,
-    /// A line that tells what is usual, where it lies and what it is.
+    /// A line that shows what is usual, where it lies and what it is.
     pub(crate) rule: Option<(Usual, &'static str)>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) enum Usual {
     Probed(Probed),
 }
 
-/// A panel of all cells.
+/// A panel of all grid points.
 pub(crate) const fn shown(label: &'static str, probed: Probed) -> Shown {
     Shown { label, probed, pick: &[], rule: None }
 }
@@ -42,18 +42,18 @@ pub(super) fn draw(
     let mut figure = plot::Figure::new(title).subtitle(under).x(Axis::linear("step"));
     for shown in panels {
         let mut panel = Panel::new(Axis::linear(shown.label));
-        let own = |cell: &&Cell| shown.pick.iter().all(|name| cell.has(name));
+        let own = |point: &&GridPoint| shown.pick.iter().all(|name| point.has(name));
         let mut first = None;
-        for cell in results.cells.iter().filter(own) {
-            let picked = cell.0.iter().filter(|(_, level)| !shown.pick.contains(&level.name));
-            let name = Cell(picked.copied().collect()).words(&[]);
-            panel = series::draw(panel, &name, &results.series(cell, shown.probed)?);
-            first = first.or(Some(cell));
+        for point in results.points.iter().filter(own) {
+            let picked = point.0.iter().filter(|(_, level)| !shown.pick.contains(&level.name));
+            let name = GridPoint(picked.copied().collect()).words(&[]);
+            panel = series::draw(panel, &name, &results.series(point, shown.probed)?);
+            first = first.or(Some(point));
         }
         panel = match (shown.rule, first) {
             (Some((Usual::Of(y), name)), _) => panel.rule(y, name),
-            (Some((Usual::Probed(probed), name)), Some(cell)) => {
-                let found = results.series(cell, probed)?;
+            (Some((Usual::Probed(probed), name)), Some(point)) => {
+                let found = results.series(point, probed)?;
                 match found.first() {
                     Some(run) => panel.rule(probed.of(run), name),
                     None => panel,

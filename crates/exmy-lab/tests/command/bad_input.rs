@@ -104,7 +104,7 @@ fn mistakes_are_answered() {
         (&["--set", "train.accumulate=3"], &["train.accumulate = 3", "train.batch = 8"]),
         (&["--set", "record.probes=[\"x\"]"], &["record.probes", "lastbin.gamma"]),
         (
-            &["--preset", "proxy", "--set", "record.probes=[\"phi\"]"],
+            &["--preset", "proxy", "--set", "record.probes=[\"sharpness\"]"],
             &["record.probes", "the proxy has none"],
         ),
         (&["--set", "stop.loss_rise=-1.0"], &["stop.loss_rise = -1"]),
@@ -114,7 +114,7 @@ fn mistakes_are_answered() {
         ),
         (&["--recipi", "f32"], &["--recipi", "--recipe"]),
         (&["--recipe", "f32 bf16"], &["several recipes", "--recipe f32,bf16"]),
-        (&["--set", "record.probes=phi"], &["the list []", "record.probes=[\"phi\"]"]),
+        (&["--set", "record.probes=sharpness"], &["the list []", "record.probes=[\"sharpness\"]"]),
         (&["--set", "at=[{step=3,then=bf16}]"], &["no value of TOML", "--set 'at=[{step=3, then"]),
         (&["--set", "start.step=3"], &["start.step = 3", "start.run", "--branch RUN@STEP"]),
         (&["--steps", "1e30"], &["1e30", "a whole number from 1 to 2^36"]),
@@ -169,9 +169,9 @@ fn what_has_no_end_is_not_read() {
     let data = text_file(root);
     let mut train = vec!["train", "--data", &data, "--recipe", "f32", "--out", "run", "-q"];
     train.extend(TINY);
-    train.extend(["--steps", "2", "--set", "record.probes=[\"phi\"]"]);
+    train.extend(["--steps", "2", "--set", "record.probes=[\"sharpness\"]"]);
     succeed(exmy(&train).current_dir(root));
-    // Beside the folder whose files are compared.
+    // Next to the folder whose files are compared.
     let odd = tempfile::tempdir().unwrap();
     let place = |name: &str| odd.path().join(name).to_str().unwrap().to_owned();
     let pipe = place("pipe");
@@ -356,7 +356,7 @@ fn too_little_memory_is_refused_before_the_run() {
     ];
     assert!(parts.iter().all(|part| said.contains(part)), "{said}");
     assert_eq!((code, folder.path().join("large").exists()), (Some(2), false));
-    // Weights that cannot be had are told even where the run is wanted.
+    // Weights that cannot be had are reported even where the run is wanted.
     let wide = ["--set", "model.d_model=8192", "--set", "model.hidden=8192", "--force"];
     let (code, said) = run("train.batch=4", "wide", &wide);
     let parts = ["error: the run needs ", "the limit of addresses (ulimit -v) leaves "];

@@ -41,15 +41,16 @@ fn malformed_lines_are_told_and_do_not_end_the_stream() {
     let (code, out, err) = convert(&["--strict"], input);
     assert_eq!((code, out.as_str()), (2, "38\n\n"));
     assert!(err.contains("line 3") && !err.contains("line 4"), "{err}");
-    // Garbage of any kind is lines too, and every line without a code is told once.
+    // Garbage of any kind is lines too, and every line without a code is reported once.
     let garbage: Vec<u8> =
         (0..200_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let (code, out, err) = convert(&[], &garbage);
     assert_eq!(code, 1);
     assert!(out.bytes().all(|byte| byte == b'\n'));
     assert!(err.is_ascii(), "{err}");
-    let told = |text: &str| text.strip_prefix("line ")?.split(':').next()?.parse::<usize>().ok();
-    let told: Vec<usize> = err.lines().filter_map(told).collect();
+    let reported =
+        |text: &str| text.strip_prefix("line ")?.split(':').next()?.parse::<usize>().ok();
+    let reported: Vec<usize> = err.lines().filter_map(reported).collect();
     let wrong = garbage.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| {
         let mut words = line.split(|b| b" \t\r".contains(b)).filter(|word| !word.is_empty());
         match (words.next(), words.next()) {
@@ -59,7 +60,7 @@ fn malformed_lines_are_told_and_do_not_end_the_stream() {
         }
     });
     let wrong: Vec<usize> = wrong.map(|(i, _)| i + 1).collect();
-    assert!(told == wrong && wrong.len() > 400, "{} of {}", told.len(), wrong.len());
+    assert!(reported == wrong && wrong.len() > 400, "{} of {}", reported.len(), wrong.len());
     let (code, _, err) = convert(&[], &[b'0'; 3 << 20]);
     assert!(code == 1 && err.contains("longer than"), "{err}");
 }

@@ -3,7 +3,7 @@
 use crate::{TINY, assert_same, exmy, succeed, text_file};
 use std::path::{Path, PathBuf};
 
-/// Every named recipe, and stochastic ones beside.
+/// Every named recipe, and stochastic ones.
 fn recipes() -> String {
     let mut recipes = exmy_train::recipe::NAMED.to_vec();
     recipes.extend(["e4m3fn@sr8", "mxfp4@sr8", "nvfp4@sr4", "bf16+out=bf16", "nvfp4-16x16"]);

@@ -78,7 +78,7 @@ fn the_median_channel() {
     }
 }
 
-/// A damaged description is told with the file and the tensor.
+/// A damaged description is reported with the file and the tensor.
 #[test]
 fn a_damaged_description_names_the_file_and_the_tensor() {
     let folder = tempfile::tempdir().unwrap();

@@ -69,7 +69,7 @@ fn row<'a>(table: &'a str, name: &str) -> Vec<&'a str> {
     line.unwrap_or_else(|| panic!("no {name} in\n{table}")).split_whitespace().collect()
 }
 
-/// Starts with `input` on stdin, written beside whoever reads the output, or a full pipe would stop
+/// Starts with `input` on stdin, written by a thread of its own while the output is read, or a full pipe would stop
 /// both. The program may stop reading early.
 fn fed(arguments: &[&str], input: &[u8]) -> (Child, JoinHandle<()>) {
     let mut command = exmy(arguments);
@@ -164,7 +164,7 @@ impl SmallDisk {
         None
     }
 
-    /// Makes room.
+    /// Makes space.
     fn grow(&self) {
         assert!(Self::mount(&self.0, "remount,size=32m"));
     }

@@ -242,7 +242,7 @@ fn a_diverged_run_says_why() {
     let lines = metrics(&out);
     assert_eq!(lines.len(), 4);
     assert_eq!(lines[3].divergence(), Some(reason.as_str()));
-    // It is a result, told last, and a failure only for those who say so.
+    // It is a result, reported last, and a failure only for those who say so.
     let resume = ["train", "--resume", "out", "-q"];
     for (more, code) in [(&[][..], 0), (&["--fail-on-divergence"], 3)] {
         let mut command = exmy(&resume);
@@ -333,7 +333,7 @@ fn seeds_rates_and_recipes_in_one_call() {
     assert!(contents(&one) == contents(&other));
 }
 
-/// A full disk ends the run with one line; when there is room again it goes on to the same bits.
+/// A full disk ends the run with one line; when there is space again it goes on to the same bits.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_loses_nothing() {
@@ -376,7 +376,7 @@ fn progress_fits_forty_columns() {
 }
 
 /// Readers of stdout and stderr that go away end neither the work nor its records, and a result that
-/// cannot be written is told.
+/// cannot be written is reported.
 #[cfg(unix)]
 #[test]
 fn nobody_need_read_what_is_said() {

@@ -1,4 +1,4 @@
-//! What runs measure beside their losses: that it changes nothing, survives a resume and means what it
+//! What runs measure in addition to their losses: that it changes nothing, survives a resume and means what it
 //! says where that is known.
 
 use crate::kill::kill_after;
@@ -12,7 +12,7 @@ use std::time::Instant;
 
 /// Probes of all kinds: of weights, of gradients, of what is multiplied, of what softmax and head see.
 const ALL: &str = "record.probes=[\"lastbin.gamma\",\"lastbin.activations\",\"rho_same\",\"cos_same\",\
-    \"eps_traj\",\"rho_traj\",\"cos_traj\",\"eps_same\",\"phi\",\"phi_lbfgsb:10\",\"norms\",\"gamma\",\"rounding\",\"kurtosis\",\"channels\",\"spikes\",\
+    \"eps_traj\",\"rho_traj\",\"cos_traj\",\"eps_same\",\"sharpness\",\"sharpness_lbfgsb:10\",\"norms\",\"gamma\",\"rounding\",\"kurtosis\",\"channels\",\"spikes\",\
     \"hot:4\",\"products\",\"attention\",\"swiglu\",\"logits\",\"activations\",\"lastbin.weights:e2m3\"]";
 const SOME: [&str; 6] = ["--set", "train.steps=30", "--set", "record.probe_every=5", "--set", ALL];
 
@@ -102,21 +102,21 @@ fn gradients_of_divided_batches_are_means() {
     }
 }
 
-/// The gradient of f32 is its own shadow and its own twin; fewer bits lead further away, and rules can tell.
+/// The gradient of f32 is its own shadow and its own twin; fewer bits lead further away, and rules see that.
 #[test]
 fn fewer_bits_are_further_from_f32() {
     let folder = tempfile::tempdir().unwrap();
     let last = |name: &str, recipe: &str| {
         let lines = probes(&train(folder.path(), name, recipe, &SOME));
-        let names = ["rho_same", "rho_traj", "cos_same", "phi", "products"];
+        let names = ["rho_same", "rho_traj", "cos_same", "sharpness", "products"];
         names.map(|name| {
             let found = lines.iter().rfind(|line| line.probe == name);
             found.and_then(|line| line.values.value).unwrap()
         })
     };
-    let [rho, twin, cosine, phi, error] = last("f32", "f32");
+    let [rho, twin, cosine, sharpness, error] = last("f32", "f32");
     assert_eq!([rho, twin, error], [0.0; 3]);
-    assert!((cosine - 1.0).abs() < 1e-6 && phi > 0.0, "{cosine} {phi}");
+    assert!((cosine - 1.0).abs() < 1e-6 && sharpness > 0.0, "{cosine} {sharpness}");
     let found = ["mxfp8-e4m3", "mxfp4"].map(|recipe| last(recipe, recipe));
     for i in [0, 1, 4] {
         assert!(0.005 < found[0][i] && 2.0 * found[0][i] < found[1][i], "{i}: {found:?}");

@@ -367,7 +367,7 @@ fn too_little_memory_is_told() {
         "inspect plain",
     ];
     for case in cases {
-        let (mut good, mut told) = (0, 0);
+        let (mut good, mut reported) = (0, 0);
         // In KiB of addresses, of which a thread's pool of memory takes many without using them.
         // Below 40 MB threads may not start.
         for limit in (32_000..200_000).step_by(12_000) {
@@ -391,16 +391,16 @@ fn too_little_memory_is_told() {
                         threads || named && message.contains("bytes of memory"),
                         "{case}, {limit}: {message}"
                     );
-                    told += 1;
+                    reported += 1;
                 }
                 code => panic!("{case}, {limit}: {code:?}, {message}"),
             }
             assert_eq!(fs::read_dir(folder).unwrap().count(), before, "{case}, {limit}");
         }
-        assert!(good > 0, "{case}: {told} too little");
+        assert!(good > 0, "{case}: {reported} too little");
         // What was `in` has 16 MiB of numbers, and with them more than the smallest limit.
         assert!(
-            told > 0 || !case.starts_with("quantize in out --to mxfp4"),
+            reported > 0 || !case.starts_with("quantize in out --to mxfp4"),
             "{case}: always enough"
         );
     }
@@ -521,7 +521,7 @@ fn help_fits_narrow_terminals() {
     }
 }
 
-/// A file of one f32 matrix of zeros that takes no room on the disk.
+/// A file of one f32 matrix of zeros that takes no space on the disk.
 fn sparse(path: &Path, count: usize) {
     let bytes = count * 4;
     let header = format!(

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 /// A figure without runs, and one that trains ten in seconds.
 const STUDY: [&str; 5] = ["study", "bit-reduction", "--scale", "smoke", "--figure"];
 
-/// Runs in `folder`, which must end well; what it tells.
-fn told(folder: &Path, arguments: &[&str]) -> String {
+/// Runs in `folder`, which must end well; what it prints.
+fn shown(folder: &Path, arguments: &[&str]) -> String {
     let output = succeed(exmy(arguments).current_dir(folder));
     String::from_utf8(output.stderr).unwrap()
 }
@@ -52,9 +52,9 @@ fn only_pages_and_pictures_of_ones_own_are_replaced() {
     let read = |name: &str| fs::read_to_string(root.join(name)).unwrap();
     let write = |name: &str, text: &str| fs::write(root.join(name), text).unwrap();
     for _ in 0..2 {
-        told(root, &["report", "runs"]);
-        told(root, &["plot", "runs"]);
-        told(root, &["plot", "runs", "--out", "runs/loss.svg"]);
+        shown(root, &["report", "runs"]);
+        shown(root, &["plot", "runs"]);
+        shown(root, &["plot", "runs", "--out", "runs/loss.svg"]);
     }
     write("mine.html", "<title>mine</title>");
     write("mine.svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"><path class=\"exmy\"/></svg>");
@@ -66,23 +66,23 @@ fn only_pages_and_pictures_of_ones_own_are_replaced() {
         let other = name.replace("mine", "mine-2");
         refused(root, &[command, "runs", "--out", name], &[name, what, "would be lost", &other]);
         assert_eq!(read(name), before);
-        told(root, &[command, "runs", "--out", &other]);
+        shown(root, &[command, "runs", "--out", &other]);
     }
-    told(root, &["plot", "runs", "--out", "empty.svg"]);
+    shown(root, &["plot", "runs", "--out", "empty.svg"]);
     // Before anything is read, also where the page is not named.
     write("runs/plot.svg", "mine");
     refused(root, &["plot", "runs", "--what", "nothing"], &["runs/plot.svg is no picture"]);
     // A study's page took a night.
     fs::remove_file(root.join("runs/report.html")).unwrap();
-    told(root, &study("BR-3", &["--out", "s", "--report", "runs"]));
+    shown(root, &study("BR-3", &["--out", "s", "--report", "runs"]));
     let page = read("runs/report.html");
     refused(root, &["report", "runs"], &["the report of a study", "--out runs/report-2.html"]);
     assert_eq!(read("runs/report.html"), page);
-    told(root, &study("BR-3", &["--out", "s", "--report", "runs"]));
+    shown(root, &study("BR-3", &["--out", "s", "--report", "runs"]));
     // Whatever its heading, an overview is none.
     let title = page.split("<h1>").nth(1).unwrap().split("</h1>").next().unwrap();
     fs::create_dir(root.join("t")).unwrap();
-    told(root, &["report", "runs", "--title", title, "--out", "t/report.html"]);
+    shown(root, &["report", "runs", "--title", title, "--out", "t/report.html"]);
     refused(
         root,
         &study("BR-3", &["--out", "s", "--report", "t"]),
@@ -136,7 +136,7 @@ fn files_that_no_page_claims_are_not_replaced() {
     fs::create_dir_all(root.join("s/tables")).unwrap();
     names.iter().for_each(|name| fs::write(root.join("s").join(name), "mine").unwrap());
     for _ in 0..2 {
-        told(root, &study("BR-3", &["--out", "s"]));
+        shown(root, &study("BR-3", &["--out", "s"]));
     }
     names.iter().for_each(|name| assert_eq!(fs::read(root.join("s").join(name)).unwrap(), b"mine"));
 }
@@ -166,14 +166,14 @@ fn what_came_while_runs_were_trained_stays() {
     assert_eq!(fs::read(root.join("r/report.html")).unwrap(), b"<title>mine</title>");
     assert!(!root.join("r/plan.toml").exists() && !root.join("r/tables/BR-11-1.csv").exists());
     let again = study("BR-11", &["--out", "s", "--quiet"]);
-    told(root, &again);
+    shown(root, &again);
     // What cannot be written in the end says so, too.
     let picture = root.join("s/figures/BR-11-1.svg");
     fs::remove_file(&picture).unwrap();
     fs::create_dir(&picture).unwrap();
     refused(root, &again, &["BR-11-1.svg", "the runs are kept", "--report DIR"]);
     fs::remove_dir(&picture).unwrap();
-    told(root, &again);
+    shown(root, &again);
 
     let run = &runs(&root.join("s"))[0];
     fs::remove_file(run.join("summary.json")).unwrap();
@@ -198,7 +198,7 @@ fn a_page_of_fewer_figures_tells_what_it_replaces() {
     let root = folder.path();
     let both = study("BR-3,BR-4", &["--out", "s"]);
     for _ in 0..2 {
-        let text = told(root, &both);
+        let text = shown(root, &both);
         assert!(!text.contains("replaces"), "{text}");
     }
     // Of what is drawn again nothing older stays, of the rest everything.
@@ -207,7 +207,7 @@ fn a_page_of_fewer_figures_tells_what_it_replaces() {
     files.iter().for_each(|name| fs::write(root.join("s").join(name), "old").unwrap());
     // Earlier versions wrote none, and the page says it.
     fs::remove_file(root.join("s/manifest.json")).unwrap();
-    let text = told(root, &study("BR-3", &["--out", "s"]));
+    let text = shown(root, &study("BR-3", &["--out", "s"]));
     for part in ["replaces s/report.html of 2 figures by one of 1 figure;", "of BR-4 stay"] {
         assert!(text.contains(part), "{text}");
     }
@@ -219,7 +219,7 @@ fn a_page_of_fewer_figures_tells_what_it_replaces() {
     let words = ["is a report of 1 figure at scale smoke", "one at scale small", "--report"];
     refused(root, &small, &words);
     assert_eq!(fs::read(root.join("s/report.html")).unwrap(), page);
-    told(root, &[&small[..], &["--report", "other"]].concat());
+    shown(root, &[&small[..], &["--report", "other"]].concat());
 }
 
 /// What cannot be written is said before anything is trained.
@@ -248,7 +248,7 @@ fn copies(root: &Path, run: &Path, count: usize) {
     }
 }
 
-/// What only a late one of many runs has recorded is offered, and drawn; what is left out is told.
+/// What only a late one of many runs has recorded is offered, and drawn; what is left out is said.
 #[test]
 fn many_runs_are_drawn_by_those_that_have_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -258,18 +258,23 @@ fn many_runs_are_drawn_by_those_that_have_it() {
     copies(root, &run.into_iter().find(|path| path.is_dir()).unwrap(), 36);
     let data = text_file(root);
     let late = ["train", "--data", &data, "--quiet", "--recipe", "f32", "--out", "many/late"];
-    let probe = ["--set", "record.probes=[\"phi\"]", "--set", "record.probe_every=5"];
+    let probe = ["--set", "record.probes=[\"sharpness\"]", "--set", "record.probe_every=5"];
     succeed(exmy(&late).args(TINY).args(probe).current_dir(root));
     let read = |name: &str| fs::read_to_string(root.join(name)).unwrap();
-    let text = told(root, &["plot", "many", "--what", "phi", "--out", "phi.svg"]);
-    assert!(text.contains("1 of 37 runs has recorded phi\n"), "{text}");
-    assert!(read("phi.svg").contains("1 of 37 runs has recorded phi"));
-    let text = told(root, &["plot", "many", "--what", "loss,lr", "--out", "loss.svg"]);
+    let text = shown(root, &["plot", "many", "--what", "sharpness", "--out", "sharpness.svg"]);
+    assert!(text.contains("1 of 37 runs has recorded sharpness\n"), "{text}");
+    assert!(read("sharpness.svg").contains("1 of 37 runs has recorded sharpness"));
+    // The name that the probe had before.
+    shown(root, &["plot", "many", "--what", "phi", "--out", "phi.svg"]);
+    assert_eq!(read("phi.svg"), read("sharpness.svg"));
+    let text = shown(root, &["plot", "many", "--what", "loss,lr", "--out", "loss.svg"]);
     assert_eq!(text.matches("the first 36 of 37 runs\n").count(), 1, "{text}");
     assert!(read("loss.svg").contains("the first 36 of 37 runs"));
-    told(root, &["report", "many", "--out", "page.html"]);
+    shown(root, &["report", "many", "--out", "page.html"]);
     let page = read("page.html");
-    assert!(page.contains("id=\"phi\"") && page.contains("1 of 37 runs has recorded phi"));
+    assert!(
+        page.contains("id=\"sharpness\"") && page.contains("1 of 37 runs has recorded sharpness")
+    );
 }
 
 /// Curves that are not to be compared are on one axis only with a word about it.
@@ -282,12 +287,12 @@ fn runs_that_differ_in_more_than_their_recipe_say_so() {
     succeed(exmy(&train).args(TINY).args(["--set", "train.steps=20"]).current_dir(root));
     let said = "the runs also differ in data.source, train.steps";
     for (command, out) in [("report", "a.html"), ("plot", "a.svg")] {
-        let text = told(root, &[command, "runs", "other", "--out", out]);
+        let text = shown(root, &[command, "runs", "other", "--out", out]);
         assert!(text.contains(&format!("{said}\n")), "{text}");
         let drawn = fs::read_to_string(root.join(out)).unwrap();
         // A subtitle may be broken into lines; it stands unbroken in the description of the picture.
         assert!(drawn.contains(said), "{drawn}");
-        let text = told(root, &[command, "runs", "--out", out]);
+        let text = shown(root, &[command, "runs", "--out", out]);
         assert!(!text.contains("differ"), "{text}");
     }
 }

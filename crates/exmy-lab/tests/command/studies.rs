@@ -159,27 +159,28 @@ fn mistakes_are_answered() {
 fn any_runs_are_shown() {
     let folder = tempfile::tempdir().unwrap();
     let data = text_file(folder.path());
-    let probes = "record.probes=[\"phi\",\"norms\"]";
+    let probes = "record.probes=[\"sharpness\",\"norms\"]";
     let train = ["train", "--data", &data, "--quiet", "--recipe", "f32,mxfp4", "--out", "runs"];
     let more = ["--set", probes, "--set", "record.probe_every=5"];
     succeed(exmy(&train).args(TINY).args(more).current_dir(folder.path()));
     printed(folder.path(), "report", &["runs"]);
     let page = fs::read_to_string(folder.path().join("runs/report.html")).unwrap();
-    for part in ["mxfp4", "gradient norm", "id=\"phi\"", "complete", "record.probes", "<svg"] {
+    for part in ["mxfp4", "gradient norm", "id=\"sharpness\"", "complete", "record.probes", "<svg"]
+    {
         assert!(page.contains(part) || page.contains(&part.replace("record.", "")), "{part}");
     }
     let made = page.split("How this was made</h2>").nth(1).unwrap();
     for part in [env!("CARGO_PKG_VERSION"), "SIMD level", "2 runs, ", "exmy report runs"] {
         assert!(made.contains(part), "{part}: {made}");
     }
-    let what = ["runs", "--what", "loss,phi,norms/model.norm.weight.grad", "--out", "-"];
+    let what = ["runs", "--what", "loss,sharpness,norms/model.norm.weight.grad", "--out", "-"];
     let svg = printed(folder.path(), "plot", &what);
     assert!(svg.starts_with("<svg") && svg.contains("norms/model.norm.weight.grad"));
     let output =
         exmy(&["plot", "runs", "--what", "fi"]).current_dir(folder.path()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(
-        text.contains("no run has recorded \"fi\" as a number") && text.contains("phi"),
+        text.contains("no run has recorded \"fi\" as a number") && text.contains("sharpness"),
         "{text}"
     );
     let what = ["plot", "runs", "--what", "norms/model.norm.weight"];
@@ -258,7 +259,7 @@ fn nothing_is_lost_to_a_report() {
     }
 }
 
-/// One broken run is told and hides none of the others.
+/// One broken run is reported and hides none of the others.
 #[test]
 fn a_broken_run_is_left_out() {
     let folder = tempfile::tempdir().unwrap();
@@ -297,7 +298,7 @@ fn a_broken_run_is_left_out() {
     assert_eq!(text.matches("metrics.jsonl ends at step 1 of 40").count(), 1, "{text}");
     assert_eq!(text.matches("probes.jsonl is missing").count(), 1, "{text}");
     let read = || fs::read_to_string(folder.path().join("page.html")).unwrap();
-    assert!(read().contains("4 runs that cannot be read are left out: "), "the page tells it, too");
+    assert!(read().contains("4 runs that cannot be read are left out: "), "the page says so, too");
     // What is there may show more of them, and stays.
     let before = read();
     assert_eq!(exmy(&page).current_dir(folder.path()).status().unwrap().code(), Some(1));
@@ -317,7 +318,7 @@ fn a_broken_run_is_left_out() {
     }
     assert!(read().contains("4 runs that cannot be read") && read().contains("runs/4/f32-s5"));
     fs::write(runs[3].join("config.toml"), config).unwrap();
-    // What is no text is told as what is no record.
+    // What is no text is reported as what is no record.
     fs::write(runs[2].join("metrics.jsonl"), b"\xff\n").unwrap();
     let output = exmy(&page).current_dir(folder.path()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr);

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// A plan of eight tiny runs on a text beside it.
+/// A plan of eight tiny runs on a text in the same folder.
 fn plan(folder: &Path) -> PathBuf {
     let data = text_file(folder);
     let mut text = format!("data.source = {data:?}\n");
@@ -114,7 +114,7 @@ fn a_killed_process_is_started_again() {
         String::from_utf8(output.stdout).unwrap()
     };
     assert!(status().contains("0 at work") && status().contains("not begun"), "{}", status());
-    // The other half leaves it alone, unless it is told to take what is left.
+    // The other half leaves it alone, unless it is asked to take what is left.
     succeed(&mut sweep(&plan, &out, &["--shard", "0/2", "--quiet"]));
     assert!(status().starts_with("4 done"), "{}", status());
     succeed(&mut sweep(&plan, &out, &["--shard", "0/2", "--steal", "--quiet"]));
@@ -193,7 +193,7 @@ fn what_is_lost_is_made_again() {
     assert!(said.contains("is the folder of a sweep") && said.contains("exmy sweep"), "{said}");
 }
 
-/// A full disk ends the process that meets it; when there is room the same call comes to the same folder.
+/// A full disk ends the process that meets it; when there is space the same call comes to the same folder.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_loses_nothing() {

@@ -74,7 +74,7 @@ fn options_decide_what_is_right() {
         assert!(passes(&["f16_to_i32", "--int-invalid", cpu], &line), "{cpu}");
         assert_eq!(passes(&["f16_to_i32"], &line), cpu == "x86");
     }
-    // Any NaN is any NaN, unless told to look: the 8086 passes the first one on, quieted.
+    // Any NaN is any NaN, unless asked to look: the 8086 passes the first one on, quieted.
     let nan = "7C01 7E02 7E00 10";
     assert!(passes(&["f16_add"], nan) && !passes(&["f16_add", "--check-nans"], nan));
     assert!(passes(&["f16_add", "--check-nans"], "7C01 7E02 7E01 10"));
@@ -98,14 +98,14 @@ fn a_stream_with_malformed_lines_is_not_clean() {
     assert!(err.contains("line 5: \"\\x80\": byte 0x80"), "{err}");
     let (code, out, _) = with_input(&["verify", "e4m3fn_mul", "--strict"], lines);
     assert_eq!((code, out.as_str()), (2, "1 passed, 0 failed, 1 malformed\n"));
-    // Every malformed line is told; --max-errors is about cases.
+    // Every malformed line is reported; --max-errors is about cases.
     let many = b"38 38 38\n38 38 38 0\n".repeat(300);
     let arguments = ["verify", "e4m3fn_mul", "--max-errors", "1"];
     let (_, out, err) = with_input(&arguments, &many);
     assert_eq!(out, "300 passed, 0 failed, 300 malformed\n");
     for line in (1..=600).step_by(2) {
-        let told = format!("line {line}: 3 words");
-        assert_eq!(err.lines().filter(|text| text.starts_with(&told)).count(), 1, "{line}");
+        let reported = format!("line {line}: 3 words");
+        assert_eq!(err.lines().filter(|text| text.starts_with(&reported)).count(), 1, "{line}");
     }
     let (code, out, err) = with_input(&["verify", "e4m3fn_mul"], b"");
     assert_eq!((code, out.as_str()), (0, "0 passed, 0 failed\n"));

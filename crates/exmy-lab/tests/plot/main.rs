@@ -429,14 +429,14 @@ fn committed_pictures_tell_their_names_apart() {
     }
     for path in pictures.map(|picture| picture.unwrap().path()) {
         let svg = std::fs::read_to_string(&path).expect("a committed picture can be read");
-        tell_apart(&svg, &path);
+        distinguish(&svg, &path);
         let name = path.file_name().and_then(|name| name.to_str()).expect("a name in ASCII");
         let link = format!("](pictures/{name})");
         assert_eq!(pages.iter().filter(|page| page.contains(&link)).count(), 1, "{name}");
     }
 }
 
-fn tell_apart(svg: &str, path: &Path) {
+fn distinguish(svg: &str, path: &Path) {
     let document = parse(svg);
     // The sample of a line precedes its name, and says by hue and dashes which series that is.
     let mut found: Vec<(String, [Option<String>; 2])> = Vec::new();

@@ -38,11 +38,11 @@ pub fn search(
             if flat(&trial) || (high.is_none() && trial.slope < 0.0 && step >= reach) {
                 return Some(trial);
             }
-            let turned = match high {
+            let rises = match high {
                 None => trial.slope >= 0.0,
                 Some(high) => trial.slope * (high.0 - low.0) >= 0.0,
             };
-            if turned {
+            if rises {
                 high = Some(low);
             }
             low = this;

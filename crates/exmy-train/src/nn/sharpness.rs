@@ -3,7 +3,7 @@
 //! "To FP8 and Back Again" (arXiv 2405.18710, section 3.1) takes Keskar's measure (arXiv 1609.04836,
 //! section 2.2.2) of the last token's logits `x`: the largest rise of the cross-entropy `f` in the
 //! box `|y_i| <= eps (|x_i| + 1)`, in percent of `1 + f(x)`, and finds it by a few iterations of
-//! [L-BFGS-B](crate::minimize). The maximum is at a vertex that needs no search (the probe `phi`); what
+//! [L-BFGS-B](crate::minimize). The maximum is at a vertex that needs no search (the probe `sharpness`); what
 //! a search of few iterations ends at is at most that. With ten iterations it was reached within
 //! 0.2 % for 256 normal logits of deviation 2 and missed by 16 % for 32 000, whose gradient is small
 //! everywhere (200 iterations: by 0.4 %), so values of both methods do not belong into one table. `eps` and the number of
@@ -11,11 +11,11 @@
 
 use crate::minimize::{Options, minimize};
 
-/// What a search found.
+/// Sharpness as a search finds it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Found {
+pub struct Sharpness {
     /// The sharpness, in percent of one plus the loss.
-    pub phi: f64,
+    pub sharpness: f64,
     /// The mean cross-entropy at the logits themselves, in nats.
     pub loss: f64,
     /// Steps of the search.
@@ -42,14 +42,19 @@ fn cross_entropy(logits: &[f64], target: usize, scale: f64, grad: &mut [f64]) ->
 /// use exmy_train::nn::sharpness::by_search;
 ///
 /// let found = by_search(&[2.0, -1.0, 0.5, 3.0], &[3], 1e-3, 10).unwrap();
-/// assert!((found.phi - 0.154_694_65).abs() < 1e-6);
+/// assert!((found.sharpness - 0.154_694_65).abs() < 1e-6);
 /// // A box of no width holds no rise.
-/// assert_eq!(by_search(&[2.0, -1.0, 0.5, 3.0], &[3], 0.0, 10).unwrap().phi, 0.0);
+/// assert_eq!(by_search(&[2.0, -1.0, 0.5, 3.0], &[3], 0.0, 10).unwrap().sharpness, 0.0);
 /// ```
 ///
 /// # Panics
 /// If the logits are not as many rows as there are targets, or a target is outside of the vocabulary.
-pub fn by_search(logits: &[f64], targets: &[u32], eps: f64, iterations: usize) -> Option<Found> {
+pub fn by_search(
+    logits: &[f64],
+    targets: &[u32],
+    eps: f64,
+    iterations: usize,
+) -> Option<Sharpness> {
     if targets.is_empty() {
         return None;
     }
@@ -78,8 +83,8 @@ pub fn by_search(logits: &[f64], targets: &[u32], eps: f64, iterations: usize) -
     let options = Options { iterations, ..Options::default() };
     let found = minimize(height, &still, Some((&low, &reach)), &options);
     let rise = -found.value - loss;
-    rise.is_finite().then(|| Found {
-        phi: 100.0 * rise / (1.0 + loss),
+    rise.is_finite().then(|| Sharpness {
+        sharpness: 100.0 * rise / (1.0 + loss),
         loss,
         iterations: found.iterations,
     })

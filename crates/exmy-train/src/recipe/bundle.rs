@@ -1,7 +1,7 @@
 //! Recipes with a name: the papers', as rules.
 //!
 //! A bundle has knobs, written behind its name: `nv-nvfp4+last=0+sr-bits=4`. Which it has, what they are
-//! when not written, and where each number comes from is told in `docs/recipes.md`, whose lists of rules are
+//! when not written, and where each number comes from is in `docs/recipes.md`, whose lists of rules are
 //! tested against this code.
 
 mod bitred;

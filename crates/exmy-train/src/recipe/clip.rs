@@ -1,7 +1,7 @@
 //! Fewer exponent bits, by clipping the range of bfloat16 values.
 //!
 //! arXiv 2405.18710 removes an exponent bit by clipping what lies outside the range and keeps the
-//! mantissa; clipping only what is too large, or only what is too small, tells the two effects apart. The
+//! mantissa; clipping only what is too large, or only what is too small, separates the two effects. The
 //! paper gives neither the bias nor what clipping makes of a value, so both are choices here.
 //!
 //! A value is rounded to bfloat16, to nearest even. With E exponent bits, M mantissa bits and exponents

@@ -76,7 +76,7 @@ struct Settled {
     rule: Rule,
     /// Its first step.
     from: u64,
-    /// The operators that only the model tells, if it means any.
+    /// The operators that only the model has, if it means any.
     sites: Vec<Site>,
 }
 

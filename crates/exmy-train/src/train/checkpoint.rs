@@ -14,7 +14,7 @@
 //! few. One written because somebody interrupted the run is extra: it goes as soon as a scheduled
 //! one follows, so that a resumed run leaves the same files as an uninterrupted one.
 //!
-//! Tensors are written and read in pieces, so a checkpoint takes no memory beside what it holds.
+//! Tensors are written and read in pieces, so a checkpoint takes no memory in addition to what it holds.
 
 use crate::nn::parameters::{Entry, Layout};
 use crate::recipe::memory::Memory;
@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where a run stands, beside its tensors.
+/// Where a run stands, apart from its tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Progress {
@@ -40,7 +40,7 @@ pub struct Progress {
     pub tokens: u64,
 }
 
-/// What a file says beside its tensors; one of weights alone has a digest alone.
+/// What a file says apart from its tensors; one of weights alone has a digest alone.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Metadata {
@@ -193,7 +193,7 @@ fn write(
     writer.finish()
 }
 
-/// What a file says beside its tensors, if it says anything.
+/// What a file says apart from its tensors, if it says anything.
 fn metadata(reader: &Reader) -> Result<Option<Metadata>> {
     let text = reader.header().metadata().get(METADATA_KEY);
     let read = text.map(|text| serde_json::from_str(text)).transpose();
@@ -336,7 +336,7 @@ pub fn load(path: &Path, layout: &Layout) -> Result<(State, Progress)> {
     };
     check(&mut reader)?;
     let progress = Progress { step, tokens };
-    // What a tensor is of is told by its name, so that a file alone says which optimizer it is of.
+    // What a tensor is of is said by its name, so that a file alone says which optimizer it is of.
     let has =
         |prefix: &str| reader.header().entries().iter().any(|entry| entry.name.starts_with(prefix));
     let kept = match ADAMW.iter().any(|prefix| has(prefix)) {

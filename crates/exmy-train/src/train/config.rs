@@ -26,7 +26,7 @@ pub use old::{read_table, share_name};
 use overlay::overlay;
 
 /// Version of the keys and their meaning. A file of version 2 is [read](read_table), too: it has other
-/// [names of formats](exmy::text::old).
+/// [names of formats](exmy::text::old). Former [names of probes](probe::old) are read in any version.
 pub const VERSION: u32 = 3;
 
 /// Windows of one forward pass of an evaluation; part of the definition where a recipe has scales of
@@ -213,9 +213,10 @@ pub struct Record {
     pub keep: usize,
     /// Further steps with a checkpoint, which is kept whatever `keep` says.
     pub checkpoint_at: Vec<u64>,
-    /// Records whose median is the level that `spike`, `grad_spike` and `[stop]` compare with.
+    /// Records whose median is what `spike`, `grad_spike` and `[stop]` compare with.
     pub window: usize,
-    /// What is measured beside losses and norms, by name; see [`probe`].
+    /// What is measured in addition to losses and norms, by name; see [`probe`].
+    #[serde(deserialize_with = "probe::old::names")]
     pub probes: Vec<String>,
     /// Steps between measurements of the probes.
     pub probe_every: u64,
@@ -429,7 +430,7 @@ impl Config {
         if parameters > MOST_PARAMETERS {
             return refuse("model", value, "at most some 2^33 parameters, 100 GiB with moments");
         }
-        // Each layer has tensors with names of their own, which narrow layers are small beside.
+        // Each layer has tensors with names of their own, compared with which narrow layers are small.
         const MOST_LAYERS: usize = 1 << 16;
         let layers = match &self.model {
             model::Config::Decoder(sizes) => sizes.layers,

@@ -153,10 +153,10 @@ impl<'a> Control<'a> {
         let grad_spike = line.grad_norm.and_then(|norm| self.norms.ratio(norm));
         let mut verdict = Verdict::GoOn;
         for (index, (when, seen)) in self.config.when.iter().zip(&mut self.rules).enumerate() {
-            let lost = broken.is_some()
+            let is_broken = broken.is_some()
                 && matches!(&*when.metric, "loss" | "grad_norm" | "spike" | "grad_spike");
             let value = match &*when.metric {
-                _ if lost => Some(f64::INFINITY),
+                _ if is_broken => Some(f64::INFINITY),
                 "loss" => line.loss,
                 "val_loss" => line.val_loss,
                 "grad_norm" => line.grad_norm,
@@ -176,7 +176,7 @@ impl<'a> Control<'a> {
                 seen.since = step;
             }
             seen.streak += 1;
-            let at_once = lost && when.rollback;
+            let at_once = is_broken && when.rollback;
             if seen.streak < when.records && !at_once || verdict != Verdict::GoOn {
                 continue;
             }

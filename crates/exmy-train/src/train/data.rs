@@ -10,7 +10,7 @@
 //!   directly holds `train.bin` and `val.bin` is read as these two;
 //! * `*.bin` as [nanoGPT](https://github.com/karpathy/nanoGPT) (`data/*/prepare.py`) and
 //!   [llm.c](https://github.com/karpathy/llm.c) (`dev/data/data_common.py`) write it, see [`Tokens`].
-//!   `train.bin` beside `val.bin`, and `NAME_train.bin` beside `NAME_val.bin`, give both splits.
+//!   `train.bin` and `val.bin`, or `NAME_train.bin` and `NAME_val.bin`, give both splits.
 //!
 //! Everything else is split once: of `n` tokens the first `floor((1 - fraction) n)` are for
 //! training and the rest for validation. What was read is a function of the file contents alone,
@@ -118,13 +118,13 @@ impl Dataset {
                 let found = files::read(path)?;
                 let name = printable_path(path);
                 match found {
-                    files::Found::One { tokens, what } => {
+                    files::Tokenized::One { tokens, what } => {
                         let at = split_point(tokens.len(), fraction);
                         let (train, validation) = tokens.split_at(at);
                         let how = format!("split at {}", 1.0 - fraction);
                         Self::new(train, validation, &format!("{name}: {what}"), &how, path)
                     }
-                    files::Found::Two { train, validation, what } => {
+                    files::Tokenized::Two { train, validation, what } => {
                         let how = "as the two files say";
                         Self::new(train, validation, &format!("{name}: {what}"), how, path)
                     }

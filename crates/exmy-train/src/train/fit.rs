@@ -1,4 +1,4 @@
-//! Whether a run fits into the memory there is, told before it begins.
+//! Whether a run fits into the memory there is, checked before it begins.
 //!
 //! A run is refused where it cannot go well: what it keeps from step to step is more than all there is, or the
 //! process may run out of addresses, where an allocation ends it without a word of its own. What may be had
@@ -49,7 +49,7 @@ pub fn refused(
     shortage(config, available)
 }
 
-/// What is to be told before a run that needs more than `available` bytes: the numbers, and what would
+/// The warning before a run that needs more than `available` bytes: the numbers, and what would
 /// make it fit.
 pub fn shortage(config: &Config, available: u64) -> Option<Error> {
     let paper = Paper::of_run(config);

@@ -63,7 +63,7 @@ impl Language {
     /// The language of a seed.
     ///
     /// # Panics
-    /// Never: the grammar satisfies its conditions for every seed, since categories are told apart
+    /// Never: the grammar satisfies its conditions for every seed, since categories are distinguished
     /// by endings and stems are drawn without repetition.
     pub fn new(seed: u64) -> Self {
         let grammar = build(&mut Stems::new(seed)).build();

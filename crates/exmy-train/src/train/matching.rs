@@ -124,14 +124,14 @@ pub fn transposed(values: &[f32], rows: usize, cols: usize) -> Vec<f32> {
 pub(super) struct Origin {
     tensor: String,
     /// Extents of a matrix whose rows are the parameter's columns.
-    turned: Option<[usize; 2]>,
+    to_transpose: Option<[usize; 2]>,
     cut: Cut,
 }
 
 /// What a file has for a model, by the names of parameters, and the names of its other tensors.
 pub(super) type Origins = (BTreeMap<String, Origin>, Vec<String>);
 
-/// The parameters that a file has, as far as its header tells.
+/// The parameters that a file has, as far as its header says.
 ///
 /// # Errors
 /// If nothing in it fits, two tensors are for the same parameter, or a tensor's shape or type is not one that
@@ -140,7 +140,7 @@ pub(super) fn origins(path: &Path, header: &Header, layout: &Layout) -> Result<O
     let fault = |what: String| Error::new(format!("{}: {what}", printable_path(path)));
     let mut tensors: Vec<_> = header.entries().iter().collect();
     tensors.sort_by(|a, b| a.name.cmp(&b.name));
-    // Only a fused matrix tells (in, out) from (out, in); the others are as it is.
+    // Only a fused matrix distinguishes (in, out) from (out, in); the others are as it is.
     let conv1d = tensors.iter().any(|tensor| {
         let shape = &tensor.shape;
         let is_fused = tensor.name.ends_with("attn.c_attn.weight") && shape.len() == 2;
@@ -159,10 +159,10 @@ pub(super) fn origins(path: &Path, header: &Header, layout: &Layout) -> Result<O
             return Err(fault(format!("{} is {}", quoted(name), tensor.dtype))
                 .hint("weights are F64, F32, F16 or BF16"));
         }
-        let (mut shape, mut turned) = (tensor.shape.clone(), None);
+        let (mut shape, mut to_transpose) = (tensor.shape.clone(), None);
         let linear = [".c_attn.weight", ".c_proj.weight", ".c_fc.weight"];
         if conv1d && shape.len() == 2 && linear.iter().any(|end| name.ends_with(end)) {
-            turned = Some([shape[0], shape[1]]);
+            to_transpose = Some([shape[0], shape[1]]);
             shape.reverse();
         }
         for (place, cut) in places {
@@ -178,7 +178,7 @@ pub(super) fn origins(path: &Path, header: &Header, layout: &Layout) -> Result<O
                 return Err(fault(format!("{} is {theirs}, {place} is {ours}", quoted(name)))
                     .hint("set the sizes of [model] to those of the file"));
             }
-            let origin = Origin { tensor: name.clone(), turned, cut };
+            let origin = Origin { tensor: name.clone(), to_transpose, cut };
             if let Some(Origin { tensor: other, .. }) = found.insert(place.clone(), origin) {
                 let (other, name) = (quoted(&other), quoted(name));
                 return Err(fault(format!("both {other} and {name} are for {place}"))
@@ -207,10 +207,10 @@ pub fn load_matching(path: &Path, layout: &Layout, params: &mut [f32]) -> Result
     checkpoint::verify(path)
         .map_err(|error| error.hint("copy it again from where it came, or write it anew"))?;
     let mut values: BTreeMap<&str, Vec<f32>> = BTreeMap::new();
-    for Origin { tensor, turned, .. } in found.values() {
+    for Origin { tensor, to_transpose, .. } in found.values() {
         if !values.contains_key(tensor.as_str()) {
             let mut all = reader.read_f32(tensor)?;
-            if let Some([rows, cols]) = *turned {
+            if let Some([rows, cols]) = *to_transpose {
                 all = transposed(&all, rows, cols);
             }
             values.insert(tensor, all);

@@ -1,7 +1,7 @@
 //! What share of the multiplications of linear layers a run makes in which formats.
 //!
 //! The shares follow from the configuration and from the changes of the recipe that the run's lines
-//! tell of, so they are the same in every repeat. A run is divided where anything changes: at late
+//! contain, so they are the same in every repeat. A run is divided where anything changes: at late
 //! switches of a recipe, at `[[at]]`, at `[[when]]`, after a rollback.
 
 use crate::nn::site::Product;
@@ -89,7 +89,7 @@ fn then<T>(rules: &[T], number: usize, part: fn(&T) -> &Part) -> Option<&Part> {
 }
 
 /// The spans of a run up to step `end`, whose lines so far are `lines`; changes that only a later line
-/// can tell of are not foreseen.
+/// contains are not foreseen.
 ///
 /// # Errors
 /// If a recipe does not go with the model.

@@ -1,4 +1,4 @@
-//! What is measured of a network in training beside its loss, each under a name.
+//! What is measured of a network in training in addition to its loss, each under a name.
 //!
 //! A probe changes nothing and draws no random bits, so a run has the same weights and the same
 //! metrics with and without it. `record.probes` switches probes on; what they measure every
@@ -9,7 +9,7 @@
 //! A probe is one type in one file. It looks at what a step leaves ([`Seen`]), and, if it gives an
 //! [observer](Probe::observer), at every operand, output and tensor of the steps that are measured.
 //! [`registry`] lists those that have names; [`run::train_probed`](crate::train::run::train_probed)
-//! takes any others beside them.
+//! takes any others as well.
 
 #[doc(hidden)]
 pub mod attention;
@@ -23,6 +23,7 @@ pub mod lastbin;
 mod line;
 #[doc(hidden)]
 pub mod moments;
+pub mod old;
 #[doc(hidden)]
 pub mod places;
 #[doc(hidden)]
@@ -82,7 +83,7 @@ pub struct Ending {
     pub target: u32,
 }
 
-/// What is measured for probes beside what a step leaves.
+/// What is measured for probes in addition to what a step leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// [`Seen::shadow`]: another step's time whenever it is measured.
@@ -110,7 +111,7 @@ pub trait Probe {
     /// The name under which it is recorded.
     fn name(&self) -> &str;
 
-    /// What it looks at beside weights and gradient.
+    /// What it looks at in addition to weights and gradient.
     fn needs(&self) -> Needs {
         Needs::default()
     }

@@ -2,8 +2,8 @@
 //!
 //! Times are those of the [`stopwatch`](crate::nn::stopwatch); what no part claims is the row
 //! `other`. [`Paper`] counts the memory that training needs whatever it is written in: weights,
-//! gradients, the optimizer's moments, and the activations that the backward pass reads. Beside it stands the
-//! most that the process held beyond what it held before the first model was made, as Linux tells it
+//! gradients, the optimizer's moments, and the activations that the backward pass reads. It also has the
+//! most that the process held beyond what it held before the first model was made, as Linux says it
 //! (`VmHWM`, which is set back before each run, less `VmRSS`). Memory of an earlier run that the
 //! system did not get back counts for the later one.
 
@@ -27,7 +27,7 @@ pub struct Profile {
     /// The laps of their parts.
     pub laps: Vec<Laps>,
     /// The memory that the process held at its largest, in bytes, less what it held before the first
-    /// model, where the system tells it.
+    /// model, where the system says it.
     pub held: Option<u64>,
     /// What training needs on paper.
     pub paper: Paper,
@@ -35,7 +35,7 @@ pub struct Profile {
 
 impl Profile {
     /// Measures `steps` calls of `step` of training a model with `batch` sequences in memory. The
-    /// memory is told if it was [begun](begin) to be measured before the model was made.
+    /// memory is known if it was [begun](begin) to be measured before the model was made.
     pub fn of(model: &model::Config, batch: usize, steps: u64, mut step: impl FnMut()) -> Self {
         let paper = Paper::of(model, batch, 0);
         Self { steps, ..Self::measure(paper, || (0..steps).for_each(|_| step())).1 }
@@ -64,7 +64,7 @@ impl Profile {
 /// outputs and statistics, q|k|v, the logarithm of the sum of each row of attention, the attention's
 /// output (gated linear attention: all its projections, the gate's logits and decays, what the
 /// recurrence writes, that normed and gated), queries and keys before norms of their own, the
-/// pre-activations and the activations; beside the blocks the stream at the end, the last norm's
+/// pre-activations and the activations; apart from the blocks the stream at the end, the last norm's
 /// output and the logits, the token and its target. Probabilities are not among them, which can be
 /// formed again from q and k, nor are gradients of activations. Of the proxy they are the stream, the
 /// norms' outputs and statistics, pre-activations and activations, and the targets. An evaluation has
@@ -167,7 +167,7 @@ impl Paper {
 /// looks for the largest from each call on.
 pub fn begin() {
     FIRST.get_or_init(|| status("VmRSS:"));
-    // Where this is refused, what is told is the largest since the process began, which is no less.
+    // Where this is refused, what is reported is the largest since the process began, which is no less.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
@@ -180,7 +180,7 @@ fn held() -> Option<u64> {
     Some(status("VmHWM:")?.saturating_sub(first))
 }
 
-/// A number of bytes that Linux tells of this process.
+/// A number of bytes that Linux reports of this process.
 pub(in crate::train) fn status(key: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(key))?;

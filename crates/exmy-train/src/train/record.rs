@@ -8,6 +8,7 @@
 
 use crate::train::digest::Digest;
 use crate::train::memory;
+use crate::train::probe::old;
 use exmy::error::{Error, Result};
 use exmy::safetensors::{given, whole};
 use exmy::shown::printable_path;
@@ -18,7 +19,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// Something that happened at a step, beside its numbers.
+/// Something that happened at a step, in addition to its numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Event {
@@ -91,8 +92,8 @@ pub struct Metrics {
     /// What else happened.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub events: Vec<Event>,
-    /// What probes measured after this step, each under its name, beside the keys above.
-    #[serde(flatten)]
+    /// What probes measured after this step, each under its name of today, as well as the keys above.
+    #[serde(flatten, deserialize_with = "old::values")]
     pub probes: BTreeMap<String, f64>,
 }
 
@@ -126,7 +127,7 @@ pub struct Timing {
     pub simd: &'static str,
 }
 
-/// [`Digest`]s of a run's records up to some step: they tell whether a file is still what was written.
+/// [`Digest`]s of a run's records up to some step: they show whether a file is still what was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Digests {

@@ -108,7 +108,7 @@ fn tail_loss(lines: &[Metrics]) -> Option<f64> {
     (!tail.is_empty()).then(|| tail.iter().sum::<f64>() / tail.len() as f64)
 }
 
-/// What [`train`] tells while it works.
+/// What [`train`] reports while it works.
 pub trait Watch {
     /// Before the first step: what follows is kept if it is ended by the answer to [`step`](Self::step).
     fn begin(&mut self) {}
@@ -164,7 +164,7 @@ pub fn train(folder: &Folder, data: &Dataset, watch: &mut dyn Watch) -> Result<O
     train_probed(folder, data, watch, Vec::new())
 }
 
-/// As [`train`], with probes beside those that the configuration names. They measure every
+/// As [`train`], with probes in addition to those that the configuration names. They measure every
 /// `record.probe_every` steps, and change nothing; a resume is to be given the same ones.
 ///
 /// # Errors
@@ -274,7 +274,7 @@ struct Run<'a> {
     steps: u64,
     tokens: u64,
     diverged: bool,
-    /// The rollbacks so far, and those that the next line is to tell of.
+    /// The rollbacks so far, and those that the next line is to report.
     rollbacks: Vec<Event>,
     pending: Vec<Event>,
 }

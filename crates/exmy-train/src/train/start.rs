@@ -1,4 +1,4 @@
-//! What a run starts from beside fresh weights: tensors of a file, or another run's checkpoint.
+//! What a run starts from in place of fresh weights: tensors of a file, or another run's checkpoint.
 //!
 //! **Weights of a file** (`start.weights`, `--init-from`): a safetensors file as PyTorch users write
 //! it. A tensor is taken where its name is that of a parameter: as it stands, without the prefixes

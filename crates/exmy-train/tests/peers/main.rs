@@ -4,7 +4,7 @@
 //! and a tanh in place of GELU's erf is 8e-6, AdamW's epsilon of 1e-7 for 1e-8 is 1.2e-5.
 //!
 //! PyTorch's losses are literals (`losses.rs`), so nothing but this crate is needed here. Where they
-//! come from: [`write_models`] writes what a training starts from, `pytorch_losses.py` beside this
+//! come from: [`write_models`] writes what a training starts from, `pytorch_losses.py` next to this
 //! file trains models of its own on it, and says how to run both. The weights are those of seed 1,
 //! the batches those of the embedded language; both are the same bits on every machine.
 
@@ -21,7 +21,7 @@ const STEPS: u64 = 50;
 
 /// Presets and what is changed of them: GPT-2 with all its norms' biases and a head of its own; Llama
 /// with one key head for four; gated linear attention; and what the others have not. Weights of
-/// OLMo's size make GELU's inputs wide enough to tell its two forms apart.
+/// OLMo's size make GELU's inputs wide enough to distinguish its two forms.
 const MODELS: [(&str, &str, &str, &[f64; STEPS as usize]); 4] = [
     (
         "gpt",

@@ -23,9 +23,9 @@ const OUTPUTS: usize = 32;
 
 /// Images by product and operand.
 #[derive(Default)]
-pub(crate) struct Kept(pub(crate) BTreeMap<(Product, Operand), Vec<f32>>);
+pub(crate) struct Operands(pub(crate) BTreeMap<(Product, Operand), Vec<f32>>);
 
-impl Observer for Kept {
+impl Observer for Operands {
     fn operand(&mut self, seen: &Rounded<'_>) {
         let Rounded { product, operand, after, .. } = *seen;
         let all = (0..after.rows()).flat_map(|i| (0..after.cols()).map(move |j| after.at(i, j)));
@@ -54,10 +54,10 @@ fn model() -> Vec<Linear> {
 }
 
 /// Images and results of the three products in the second block.
-pub(crate) fn run(recipe: &str, phase: Phase, images: &mut Images) -> (Kept, [Vec<f32>; 3]) {
+pub(crate) fn run(recipe: &str, phase: Phase, images: &mut Images) -> (Operands, [Vec<f32>; 3]) {
     let recipe: Recipe = recipe.parse().unwrap_or_else(|error| panic!("{error}"));
     let plan = Plan::of(&recipe, model(), 100).unwrap();
-    let mut kept = Kept::default();
+    let mut kept = Operands::default();
     let mut engine = Engine::new(&plan, 5, phase, images).observed(&mut kept);
     let members = [(Operator::Up, OUTPUTS)];
     let group = Group { layer: Some(1), members: &members };
@@ -73,12 +73,12 @@ pub(crate) fn run(recipe: &str, phase: Phase, images: &mut Images) -> (Kept, [Ve
     (kept, [y, dx, dw])
 }
 
-fn train(recipe: &str) -> (Kept, [Vec<f32>; 3]) {
+fn train(recipe: &str) -> (Operands, [Vec<f32>; 3]) {
     run(recipe, Phase::Train(3), &mut Images::default())
 }
 
 /// The products of images, weight gradients added to a half.
-fn multiplied(kept: &Kept) -> [Vec<f32>; 3] {
+fn multiplied(kept: &Operands) -> [Vec<f32>; 3] {
     let view = |product, operand| {
         let (rows, cols) = match operand {
             Operand::Input => (TOKENS, INPUTS),
@@ -212,7 +212,7 @@ fn mxpaper_is_the_formula_in_all_products() {
 }
 
 /// Gate and up are one matrix of the paper's code, up before gate, along whose rows `grad_input` sums: where their
-/// sizes are no multiples of 32, a block has numbers of both. Where they are, nothing tells.
+/// sizes are no multiples of 32, a block has numbers of both. Where they are, there is no difference.
 #[test]
 fn mxpaper_blocks_gate_and_up_as_one_matrix() {
     for (hidden, recipe) in [(40, "mxpaper-e4m3"), (64, "mxpaper-e4m3"), (11, "mxpaper-mix")] {
@@ -422,12 +422,12 @@ fn nv_nvfp4_is_the_table_of_operands() {
     let bits = words(Product::GradInput);
     let grad = nvfp4(&g, OUTPUTS, (1, 16), Some(&bits));
     assert_eq!(kept.0[&(Product::GradInput, Operand::GradOutput)], grad);
-    let turned = rotated_down(&x, INPUTS);
-    let input = transposed(&nvfp4(&transposed(&turned, INPUTS), TOKENS, (1, 16), None), TOKENS);
+    let rotated = rotated_down(&x, INPUTS);
+    let input = transposed(&nvfp4(&transposed(&rotated, INPUTS), TOKENS, (1, 16), None), TOKENS);
     assert_eq!(kept.0[&(Product::GradWeight, Operand::Input)], input);
-    let turned = transposed(&rotated_down(&g, OUTPUTS), OUTPUTS);
+    let rotated = transposed(&rotated_down(&g, OUTPUTS), OUTPUTS);
     let bits = transposed(&words(Product::GradWeight), OUTPUTS);
-    let grad = transposed(&nvfp4(&turned, TOKENS, (1, 16), Some(&bits)), TOKENS);
+    let grad = transposed(&nvfp4(&rotated, TOKENS, (1, 16), Some(&bits)), TOKENS);
     assert_eq!(kept.0[&(Product::GradWeight, Operand::GradOutput)], grad);
     assert_eq!(results, scaled());
 }
@@ -553,7 +553,7 @@ fn chon_protects_what_follows_queries_and_keys() {
     ] {
         assert_eq!(text(site), of(expected), "{site}");
     }
-    // The same blocks in every arm of a comparison, and three quarters in four bits without protection.
+    // The same blocks in every run of a comparison, and three quarters in four bits without protection.
     let share = |recipe: &str| {
         let plan = Plan::of(&recipe.parse().unwrap(), model.clone(), 100).unwrap();
         Share::within(&plan.shares(0), 4)

@@ -6,7 +6,7 @@ use exmy_train::nn::linear::{Group, Products};
 use exmy_train::nn::site::{Operand, Operator, Product, Site};
 use exmy_train::recipe::{Engine, Images, Linear, Phase, Plan};
 
-use crate::bundles::Kept;
+use crate::bundles::Operands;
 use crate::restated::{bf16, nvfp4};
 use crate::values;
 
@@ -49,12 +49,12 @@ impl Case {
     }
 
     /// Y, and the images of both operands.
-    fn forward(&self, recipe: &str, images: &mut Images, phase: Phase) -> (Vec<f32>, Kept) {
+    fn forward(&self, recipe: &str, images: &mut Images, phase: Phase) -> (Vec<f32>, Operands) {
         let (tokens, channels, outputs) = self.sizes;
         let site = Site { layer: Some(0), operator: Operator::Up };
         let linears = vec![Linear { site, outputs, inputs: channels }];
         let plan = Plan::of(&recipe.parse().unwrap(), linears, 1000).unwrap();
-        let mut kept = Kept::default();
+        let mut kept = Operands::default();
         let mut engine = Engine::new(&plan, 1, phase, images).observed(&mut kept);
         let members = [(Operator::Up, outputs)];
         let group = Group { layer: Some(0), members: &members };
@@ -270,11 +270,11 @@ fn backward_patches_give_back_what_rounding_took() {
     let near = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-3);
     let (dx, dw) = run("f32");
     let plain = "nvfp4+grad_output=f32+hcp=d-o2-b-k100%";
-    let turned = "+grad_weight:input=rht16-f32>nvfp4+grad_weight:grad_output=rht16-f32>none";
-    for turned in ["", turned] {
-        let (patched_dx, patched_dw) = run(&format!("{plain}-dgrad-wgrad{turned}"));
-        assert!(near(&patched_dx, &dx) && near(&patched_dw, &dw), "{turned:?}");
-        let (rough_dx, rough_dw) = run(&format!("{plain}{turned}"));
+    let rotated = "+grad_weight:input=rht16-f32>nvfp4+grad_weight:grad_output=rht16-f32>none";
+    for rotated in ["", rotated] {
+        let (patched_dx, patched_dw) = run(&format!("{plain}-dgrad-wgrad{rotated}"));
+        assert!(near(&patched_dx, &dx) && near(&patched_dw, &dw), "{rotated:?}");
+        let (rough_dx, rough_dw) = run(&format!("{plain}{rotated}"));
         assert!(!near(&rough_dx, &dx) && !near(&rough_dw, &dw));
     }
 }

@@ -57,8 +57,8 @@ fn coupled_variables_in_a_box() {
         // A = R R^T + I / 10, b: f = x A x / 2 - b x.
         let mut a = [[0.0; N]; N];
         for (i, row) in a.iter_mut().enumerate() {
-            for (j, cell) in row.iter_mut().enumerate() {
-                *cell = (0..N).map(|k| at(i * N + k) * at(j * N + k)).sum();
+            for (j, entry) in row.iter_mut().enumerate() {
+                *entry = (0..N).map(|k| at(i * N + k) * at(j * N + k)).sum();
             }
             row[i] += 0.1;
         }
@@ -109,8 +109,8 @@ fn a_search_ends_where_it_should() {
         g[0] = 1.0 - 1.0 / x[0];
         if x[0] > 0.0 { x[0] - libm::log(x[0]) } else { f64::NAN }
     };
-    let turned = minimize(wall, &[20.0], None, &exact());
-    assert!((turned.point[0] - 1.0).abs() < 1e-6, "{turned:?}");
+    let stopped = minimize(wall, &[20.0], None, &exact());
+    assert!((stopped.point[0] - 1.0).abs() < 1e-6, "{stopped:?}");
     assert!(minimize(&bowl, &[], None, &exact()).point.is_empty());
 }
 

@@ -19,7 +19,7 @@ use std::io::{stdin, stdout};
 /// the exit code is 1 in the end. With --strict the first such line ends the stream with exit
 /// code 2.
 ///
-/// Every such line is told, and lines count from 1.
+/// Every such line is reported, and lines count from 1.
 ///
 /// `e4m3` is the format that OCP, CUDA and PyTorch call so; the IEEE-like one of ml_dtypes is
 /// `e4m3-ieee`. A code of tf32 has 19 bits, the upper ones of the binary32 word that hardware reads:
@@ -119,7 +119,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         _ if arguments.strict => crate::MISUSE,
         count => {
             let lines = counted(count, "malformed line");
-            tell!("{lines}, {} converted", counted(summary.converted, "code"));
+            say!("{lines}, {} converted", counted(summary.converted, "code"));
             1
         }
     })

@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let columns = unit.columns(&b.codes, &scale_b.codes, k).map_err(|error| of("b", error))?;
     let explanation = unit.explain(&rows.row(0), &columns.row(0), addend);
     for remark in [&a, &b, &c, &scale_a, &scale_b].into_iter().flat_map(|codes| &codes.rounded) {
-        tell!("note: {remark}");
+        say!("note: {remark}");
     }
     let mut text = format!("{unit}\n");
     list(&mut text, "a", left.format, &a.codes);

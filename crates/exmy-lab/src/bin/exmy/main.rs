@@ -3,7 +3,7 @@
 #![deny(unsafe_code)]
 
 /// `eprintln!` by [`show::say`].
-macro_rules! tell {
+macro_rules! say {
     ($($text:tt)*) => { $crate::show::say(format_args!($($text)*)) };
 }
 
@@ -81,7 +81,7 @@ const MISUSE: u8 = 2;
 /// Done without some of what was asked for: runs that are damaged.
 const PARTLY: u8 = 1;
 
-/// Runs diverged, where that was to be told.
+/// Runs diverged, where that was to be reported.
 const DIVERGED: u8 = 3;
 
 /// The text of a complaint about an argument that is not to reach the terminal as it is.
@@ -99,11 +99,11 @@ fn escaped(error: &clap::Error) -> Option<String> {
     )
 }
 
-/// The arguments; else, when help was shown or the mistake was told, the exit code.
+/// The arguments; else, when help was shown or the mistake was reported, the exit code.
 fn arguments() -> Result<Arguments, u8> {
     Arguments::try_parse().map_err(|error| {
         if let Some(text) = escaped(&error) {
-            tell!("{text}");
+            say!("{text}");
             return u8::try_from(error.exit_code()).unwrap_or(MISUSE);
         }
         let printed = error.print().and_then(|()| stdout().flush());

@@ -1,4 +1,4 @@
-//! How a page is made, as far as this process can tell.
+//! How a page is made, as far as this process knows.
 
 use exmy_lab::report::Provenance;
 
@@ -16,7 +16,7 @@ fn command() -> String {
     std::iter::once("exmy".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// The machine, as far as the operating system tells.
+/// The machine, as far as the operating system says.
 fn machine(threads: usize) -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));

@@ -304,7 +304,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     };
     let report = arguments.work.with_threads(work)?;
     let Some(report) = report else {
-        tell!("stopped; {} was not written", printable_path(output));
+        say!("stopped; {} was not written", printable_path(output));
         return Ok(stop.code());
     };
     let mut text = rows(&report);
@@ -329,7 +329,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         Error::new(what).because(error)
     })?;
     if let Some(text) = unreadable(output)? {
-        tell!("warning: {text}");
+        say!("warning: {text}");
     }
     Ok(0)
 }

@@ -10,7 +10,7 @@ use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::safetensors::{given, whole};
 use exmy::shown::printable_path;
-use exmy_lab::gather::{Found, gather};
+use exmy_lab::gather::{RecordedRun, gather};
 use exmy_lab::overview;
 use exmy_lab::runner::Manifest;
 use std::io::Read;
@@ -64,7 +64,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
     spare(path)?;
     whole::remove_abandoned(path);
     whole::write_whole(path, text.as_bytes())?;
-    tell!("{}", printable_path(path));
+    say!("{}", printable_path(path));
     Ok(())
 }
 
@@ -152,8 +152,8 @@ fn target(out: Option<&PathBuf>, runs: &[PathBuf], name: &str) -> Result<PathBuf
     .hint(format!("name it {}", printable_path(&out.with_extension(extension)))))
 }
 
-/// The runs that can be read; of the others it is told why they are left out, and each reason returned on a line.
-fn readable(paths: &[PathBuf]) -> Result<(Vec<Found>, Vec<String>)> {
+/// The runs that can be read; of the others a message says why they are left out, and each reason returned on a line.
+fn readable(paths: &[PathBuf]) -> Result<(Vec<RecordedRun>, Vec<String>)> {
     let (mut runs, mut broken) = gather(paths)?;
     runs.retain(|run| {
         // What is drawn of changed records is not what was measured.
@@ -165,7 +165,7 @@ fn readable(paths: &[PathBuf]) -> Result<(Vec<Found>, Vec<String>)> {
         broken.extend(error);
         is_whole
     });
-    broken.iter().for_each(|error| tell!("left out: {error}"));
+    broken.iter().for_each(|error| say!("left out: {error}"));
     // What would work is for who gave the command, not for who reads the page.
     let reason = |error: &Error| error.to_string().lines().next().unwrap_or_default().to_owned();
     let left_out = broken.iter().map(reason).collect();
@@ -179,8 +179,8 @@ fn readable(paths: &[PathBuf]) -> Result<(Vec<Found>, Vec<String>)> {
 fn code(left_out: &[String]) -> u8 {
     match left_out.len() {
         0 => return 0,
-        1 => tell!("1 run is damaged and was left out"),
-        n => tell!("{n} runs are damaged and were left out"),
+        1 => say!("1 run is damaged and was left out"),
+        n => say!("{n} runs are damaged and were left out"),
     }
     PARTLY
 }
@@ -191,7 +191,7 @@ fn write_of(left_out: &[String], path: &Path, text: &str) -> Result<()> {
     if left_out.is_empty() || path.as_os_str() == "-" || !path.is_file() {
         return write(path, text);
     }
-    tell!(
+    say!(
         "{} stays as it is, as it may show what was left out: name another file with --out",
         printable_path(path)
     );
@@ -204,7 +204,7 @@ pub(crate) fn report(arguments: &ReportArguments) -> Result<u8> {
     let (runs, left_out) = readable(&arguments.runs)?;
     let names = || arguments.runs.iter().map(printable_path).collect::<Vec<_>>();
     let title = arguments.title.clone().unwrap_or_else(|| names().join(", "));
-    overview::remarks(&runs).iter().for_each(|remark| tell!("{remark}"));
+    overview::remarks(&runs).iter().for_each(|remark| say!("{remark}"));
     let provenance = provenance(exmy::parallel::threads());
     write_of(&left_out, &out, &overview::page(&title, &runs, &left_out, &provenance)?.to_html())?;
     Ok(code(&left_out))
@@ -220,7 +220,7 @@ pub(crate) fn plot(arguments: &PlotArguments) -> Result<u8> {
     let (runs, left_out) = readable(&arguments.runs)?;
     let title = arguments.title.clone().unwrap_or_else(|| arguments.what.join(", "));
     let picture = overview::picture(&title, &arguments.what, &runs)?;
-    picture.remarks.iter().for_each(|remark| tell!("{remark}"));
+    picture.remarks.iter().for_each(|remark| say!("{remark}"));
     write_of(&left_out, &out, &picture.figure.to_svg())?;
     Ok(code(&left_out))
 }

@@ -148,7 +148,7 @@ pub(crate) fn number(x: f64) -> String {
     format!("{x:.2e}")
 }
 
-/// The bar, or the lines, that tell how far a file is.
+/// The bar, or the lines, that show how far a file is.
 pub(crate) struct Bar {
     bar: ProgressBar,
     lines: bool,
@@ -176,7 +176,7 @@ impl Bar {
         self.bar.set_position(progress.done);
         if self.lines && self.last_line.elapsed() >= LINE_EVERY {
             self.last_line = Instant::now();
-            tell!(
+            say!(
                 "{} {} of {}, at {}",
                 self.verb,
                 HumanBytes(progress.done),

@@ -119,7 +119,7 @@ fn run_folder(path: &Path) -> Result<Folder> {
         .ok_or_else(|| Error::new(format!("there is no run in {}", printable_path(path))))?;
     if folders.len() > 1 {
         let names: Vec<_> = folders.iter().map(|f| printable_path(f.path())).collect();
-        tell!("using {}; the others are {}", names[0], names[1..].join(", "));
+        say!("using {}; the others are {}", names[0], names[1..].join(", "));
     }
     Ok(first.clone())
 }

@@ -164,7 +164,7 @@ impl Complaints {
     }
 
     pub(crate) fn add(&mut self, malformed: &exmy::vectors::lines::Malformed) {
-        // Nobody is left to be told that stderr cannot be written to.
+        // Nobody is left to read that stderr cannot be written to.
         let _ = writeln!(self.out, "{malformed}");
         if let Some(expected) = self.expected.take() {
             let _ = writeln!(self.out, "  expected: {expected}");
@@ -212,7 +212,7 @@ pub(crate) fn remark_on(profile: Profile, formats: &[Format]) {
     let foreign =
         [Format::E4M3_IEEE, Format::E3M4].into_iter().find(|format| formats.contains(format));
     if let Some(format) = foreign.filter(|_| lacks) {
-        tell!("note: {name} does not have {format}; its rules are those of the nearest format");
+        say!("note: {name} does not have {format}; its rules are those of the nearest format");
     }
 }
 
@@ -240,7 +240,7 @@ fn names_e4m3(argument: &str) -> bool {
 /// Says on stderr, for a release, that the meaning of `e4m3` changed, if it was typed.
 pub(crate) fn remark_on_e4m3(mut arguments: impl Iterator<Item = OsString>) {
     if arguments.any(|argument| names_e4m3(&argument.to_string_lossy())) {
-        tell!("note: e4m3 is OCP's (largest 448); the IEEE-like format is e4m3-ieee");
+        say!("note: e4m3 is OCP's (largest 448); the IEEE-like format is e4m3-ieee");
     }
 }
 
@@ -270,6 +270,6 @@ pub(crate) fn quiet_pipe<T>(result: io::Result<T>) -> Result<Option<T>> {
 pub(crate) fn announce(expected: &str) {
     use std::io::IsTerminal;
     if io::stdin().is_terminal() {
-        tell!("reading {expected} from the terminal, one case a line; Ctrl-D ends");
+        say!("reading {expected} from the terminal, one case a line; Ctrl-D ends");
     }
 }

@@ -38,16 +38,16 @@ pub(crate) fn say(text: Arguments<'_>) {
 pub(crate) fn error(error: &Error) {
     let text = error.to_string();
     let lines: Vec<String> = text.lines().map(|line| shortened(line, LONGEST)).collect();
-    tell!("error: {}", lines.join("\n"));
+    say!("error: {}", lines.join("\n"));
 }
 
 /// Tells of runs whose records may have been changed since without a sign of it.
 pub(crate) fn unchecked(folders: &[Folder]) {
-    // What cannot be read is told when it is needed.
+    // What cannot be read is reported when it is needed.
     let is_without = |folder: &&Folder| matches!(intact::has_digests(folder), Ok(false));
     let count = folders.iter().filter(is_without).count();
     if count > 0 {
-        tell!(
+        say!(
             "note: {count} of {} runs have no digests of metrics.jsonl and probes.jsonl, as earlier \
              versions wrote none: whether these are as they were is not checked",
             folders.len()
@@ -58,9 +58,9 @@ pub(crate) fn unchecked(folders: &[Folder]) {
 /// What is about to be trained, on what, into where.
 pub(crate) fn header(out: &Path, config: &Config, data: &Dataset, runs: usize) {
     let parameters = thousands(config.model.layout().len() as u64);
-    tell!("data     {}", data.description);
+    say!("data     {}", data.description);
     if let Some(reference) = &data.reference {
-        tell!(
+        say!(
             "         its entropy rate {:.4} nats/byte, its -log p on the validation text {:.4}",
             reference.entropy_rate,
             reference.validation
@@ -68,14 +68,14 @@ pub(crate) fn header(out: &Path, config: &Config, data: &Dataset, runs: usize) {
     }
     let model = &config.model;
     match model {
-        model::Config::Decoder(model) => tell!(
+        model::Config::Decoder(model) => say!(
             "model    {} layers, d {}, {} heads, context {}: {parameters} parameters",
             model.layers,
             model.d_model,
             model.heads,
             model.context
         ),
-        model::Config::Proxy(model) => tell!(
+        model::Config::Proxy(model) => say!(
             "model    student of {} blocks, width {}, teacher of {}: {parameters} parameters",
             model.layers,
             model.width,
@@ -84,14 +84,14 @@ pub(crate) fn header(out: &Path, config: &Config, data: &Dataset, runs: usize) {
     }
     let train = &config.train;
     let plural = if runs == 1 { "run" } else { "runs" };
-    tell!(
+    say!(
         "training {runs} {plural} of {} steps x {} tokens, {}, SIMD {}",
         train.steps,
         thousands((train.batch * model.context()) as u64),
         threads(),
         exmy::simd::level()
     );
-    tell!("writing  {}", printable_path(out));
+    say!("writing  {}", printable_path(out));
 }
 
 fn threads() -> String {
@@ -154,9 +154,9 @@ impl<'a> Watcher<'a> {
         };
         if !quiet {
             // Before there is a bar, whose line it would stand in. A recipe that does not go with the
-            // model is the run's error to tell.
+            // model is reported by the run.
             for span in spans(config, &[], config.train.steps).unwrap_or_default() {
-                tell!("{name}{}: {span}", from(&span));
+                say!("{name}{}: {span}", from(&span));
             }
         }
         let bar = ProgressBar::with_draw_target(
@@ -190,7 +190,7 @@ impl<'a> Watcher<'a> {
     pub(crate) fn finish(&self, outcome: &Outcome) {
         self.bar.finish_and_clear();
         if self.lines && outcome.steps > 0 {
-            tell!(
+            say!(
                 "{}: {} steps in {:.1} s of training",
                 self.name,
                 outcome.steps,
@@ -223,7 +223,7 @@ impl Watch for Watcher<'_> {
         for event in &metrics.events {
             let line = format!("{}: step {}: {}", self.name, metrics.step, happened(event));
             if self.lines {
-                tell!("{line}");
+                say!("{line}");
             } else {
                 self.bar.println(printable_lines(&line));
             }
@@ -231,7 +231,7 @@ impl Watch for Watcher<'_> {
         if self.lines && self.last_line.elapsed() >= LINE_EVERY {
             self.last_line = Instant::now();
             let left = (steps - metrics.step) as f64 * seconds / done as f64;
-            tell!(
+            say!(
                 "{}: step {}/{steps}, loss {:.4}, {speed:.0} tokens/s, {left:.0} s left",
                 self.name,
                 metrics.step,
@@ -263,14 +263,14 @@ fn happened(event: &Event) -> String {
 
 /// Where a stopped job stands and how to go on.
 pub(crate) fn stopped(out: &Path) {
-    tell!("stopped; every step so far is kept. Continue with");
-    tell!("  exmy train --resume {}", printable_path(out));
+    say!("stopped; every step so far is kept. Continue with");
+    say!("  exmy train --resume {}", printable_path(out));
 }
 
 /// Warns of a run that will not fit into memory.
 pub(crate) fn shortage(config: &Config) {
     if let Some(error) = memory::available().and_then(|bytes| fit::shortage(config, bytes)) {
-        tell!("warning: {}: {error}", config.recipe);
+        say!("warning: {}: {error}", config.recipe);
     }
 }
 
@@ -372,10 +372,10 @@ fn from(span: &Span) -> String {
 pub(crate) fn matching(path: &Path, matching: &Matching) {
     let Matching { loaded, fresh, unused } = matching;
     let all = loaded.len() + fresh.len();
-    tell!("weights  {} of {all} parameters from {}", loaded.len(), printable_path(path));
+    say!("weights  {} of {all} parameters from {}", loaded.len(), printable_path(path));
     for (what, names) in [("not in the file", fresh), ("of no parameter", unused)] {
         for name in names {
-            tell!("         {what}: {}", printable(name));
+            say!("         {what}: {}", printable(name));
         }
     }
 }

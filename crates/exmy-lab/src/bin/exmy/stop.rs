@@ -102,7 +102,7 @@ fn listen(ask: impl Fn(u8) + Send + 'static) -> std::io::Result<()> {
 }
 
 /// Whether whoever started the program wants a signal to be ignored, as `nohup` does with SIGHUP; Linux alone
-/// tells.
+/// says.
 #[cfg(unix)]
 fn is_ignored(signal: u32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -7,11 +7,11 @@ use crate::stop::{Held, Stop};
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
-use exmy_lab::arm::{Arm, Scale, Setting};
 use exmy_lab::estimate::Estimate;
 use exmy_lab::finding::Figure;
 use exmy_lab::papers::{ALL, Paper, by_name};
 use exmy_lab::report::{self, Shown};
+use exmy_lab::run_config::{RunConfig, Scale, Setting};
 use exmy_lab::runner::{self, Progress, Run, Shard, share};
 use exmy_lab::store::{Store, distinct};
 use exmy_train::train::data::{Dataset, Source};
@@ -136,7 +136,7 @@ fn tell_replaced(
     let is_other = |id: &&str| !figures.iter().any(|figure| figure.id() == *id);
     let others: Vec<&str> = standing.figures.iter().map(String::as_str).filter(is_other).collect();
     if !others.is_empty() {
-        tell!(
+        say!(
             "replaces {} of {had} by one of {}; pictures and tables of {} stay beside it",
             printable_path(&page),
             plural(figures.len()),
@@ -204,37 +204,37 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         }
         let store = Store::new(&out);
         let jobs = exmy::parallel::threads();
-        let mut arms = report::arms(&figures, &setting, &store)?;
+        let mut planned = report::runs(&figures, &setting, &store)?;
         // Once for each stage.
         loop {
-            let runs: Vec<Run> = arms.iter().map(Arm::run).collect();
+            let runs: Vec<Run> = planned.iter().map(RunConfig::run).collect();
             let own = share(&runs, shard);
             let mut left = Vec::new();
             for &i in &own {
                 if store.folder(&runs[i].name).summary()?.is_none() {
-                    left.push(arms[i].clone());
+                    left.push(planned[i].clone());
                 }
             }
             let mut seconds = 0.0;
             if arguments.plan || !arguments.work.quiet && !left.is_empty() {
                 let mut estimate = Estimate::new(&data);
                 if !arguments.work.quiet {
-                    let kinds = counted(estimate.untried(&arms) as u64, "kind");
-                    tell!("timing a step of each of {kinds} of runs");
+                    let kinds = counted(estimate.untried(&planned) as u64, "kind");
+                    say!("timing a step of each of {kinds} of runs");
                 }
                 let cost = estimate.of(&left)?;
                 seconds = cost.seconds / jobs as f64;
-                let text = plan(&figures, &setting, &mut estimate, &arms, cost, jobs)?;
+                let text = plan(&figures, &setting, &mut estimate, &planned, cost, jobs)?;
                 match arguments.plan {
                     true => show::result(&text)?,
-                    false => tell!("{}", text.trim_end()),
+                    false => say!("{}", text.trim_end()),
                 }
             }
             if arguments.plan {
                 return Ok(0);
             }
-            let names: Vec<String> = left.iter().map(Arm::name).collect();
-            let named = names.iter().map(String::as_str).zip(left.iter().map(|arm| &arm.config));
+            let names: Vec<String> = left.iter().map(RunConfig::name).collect();
+            let named = names.iter().map(String::as_str).zip(left.iter().map(|run| &run.config));
             runner::refuse_too_large(named)?;
             store.describe(paper.name, scale, &runs)?;
             let counts = (own.len() - left.len(), own.len());
@@ -243,17 +243,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             let end = trainer.work(&runs, Some(Arc::clone(&data)), &shown)?;
             shown.bar.finish_and_clear();
             if end.stopped {
-                tell!("stopped; every step so far is kept, and the same command goes on");
+                say!("stopped; every step so far is kept, and the same command goes on");
                 return Ok(stop.code());
             }
-            let all = report::arms(&figures, &setting, &store)?;
-            if all.len() == arms.len() {
+            let all = report::runs(&figures, &setting, &store)?;
+            if all.len() == planned.len() {
                 break;
             }
-            arms = all;
+            planned = all;
         }
         if shard != Shard::ALL {
-            tell!("share {shard} done; without --shard the same command writes the report");
+            say!("share {shard} done; without --shard the same command writes the report");
             return Ok(0);
         }
         let provenance = provenance(jobs);
@@ -261,7 +261,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         let findings = report::find(&figures, &setting, &store, |figure| drawn.figure(figure))?;
         drawn.bar.finish_and_clear();
         let Some(findings) = findings else {
-            tell!("stopped; all runs are kept, and the same command draws the report");
+            say!("stopped; all runs are kept, and the same command draws the report");
             return Ok(stop.code());
         };
         report::make(paper, &figures, (&setting, &store), &findings, target, &provenance)?;
@@ -272,7 +272,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         }
         show::result(&text)?;
         if !arguments.work.quiet {
-            tell!("report: {}", printable_path(&target.join("report.html")));
+            say!("report: {}", printable_path(&target.join("report.html")));
         }
         Ok(0)
     })
@@ -283,7 +283,7 @@ fn plan(
     figures: &[&'static dyn Figure],
     setting: &Setting,
     estimate: &mut Estimate<'_>,
-    arms: &[Arm],
+    runs: &[RunConfig],
     left: exmy_lab::estimate::Cost,
     jobs: usize,
 ) -> Result<String> {
@@ -294,9 +294,9 @@ fn plan(
         text += &format!("{name:<8} {:>6} {flops:>10.3} {time:>9}\n", cost.runs);
     };
     for figure in figures {
-        line(figure.id(), estimate.of(&distinct(&figure.arms(setting)))?);
+        line(figure.id(), estimate.of(&distinct(&figure.runs(setting)))?);
     }
-    line("all", estimate.of(arms)?);
+    line("all", estimate.of(runs)?);
     line("to do", left);
     Ok(text)
 }
@@ -353,14 +353,14 @@ impl<'a> Training<'a> {
         stop: &'a Stop,
         runs: &'a [Run],
         (done, count): (usize, usize),
-        left: &[Arm],
+        left: &[RunConfig],
         seconds: f64,
     ) -> Self {
-        let steps = left.iter().map(Arm::steps).sum();
+        let steps = left.iter().map(RunConfig::steps).sum();
         let bar = bar(steps, "{wide_bar:.cyan/dim} {pos}/{len} steps {msg} {eta:>4}", quiet);
         let lines = !quiet && !std::io::stderr().is_terminal();
         if lines && !left.is_empty() {
-            tell!("{} runs to train, some {:.1} minutes", left.len(), seconds / 60.0);
+            say!("{} runs to train, some {:.1} minutes", left.len(), seconds / 60.0);
         }
         let (done, last) = (AtomicUsize::new(done), Mutex::new(Instant::now()));
         Self { bar, stop, lines, quiet, runs, done, count, last }
@@ -402,7 +402,7 @@ impl Progress for Training<'_> {
             if self.lines && last.elapsed().as_secs() >= 10 {
                 *last = Instant::now();
                 let name = &self.runs[index].name;
-                tell!("{done} of {count} runs complete, {name} the last");
+                say!("{done} of {count} runs complete, {name} the last");
             }
         }
         Ok(outcome)
@@ -415,7 +415,7 @@ impl Progress for Training<'_> {
     fn waits(&self, runs: usize) {
         if !self.quiet {
             let runs = counted(runs as u64, "run");
-            self.bar.suspend(|| tell!("waits for other processes, which work on {runs}"));
+            self.bar.suspend(|| say!("waits for other processes, which work on {runs}"));
         }
     }
 }

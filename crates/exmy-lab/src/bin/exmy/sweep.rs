@@ -72,12 +72,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         let mut folder = OutFolder::of_sweep(&out, &plan)?;
         let quiet = arguments.work.quiet;
         if !quiet {
-            tell!("shard {shard} of {} runs in {}", plan.runs.len(), printable_path(&out));
+            say!("shard {shard} of {} runs in {}", plan.runs.len(), printable_path(&out));
         }
         let shown = Shown { runs: &plan.runs, quiet, stop: &stop };
         let runner = Runner::new(out.join("runs")).with_shard(shard).stealing(arguments.steal);
         if runner.work(&plan.runs, None, &shown)?.stopped {
-            tell!("stopped; every step so far is kept, and the same command goes on");
+            say!("stopped; every step so far is kept, and the same command goes on");
             return Ok(stop.code());
         }
         let status = folder.status()?;
@@ -86,7 +86,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             show::result(&folder.table())?;
         } else if !quiet {
             let (fresh, begun) = (status.fresh.len(), status.at_work.len() + status.stopped.len());
-            tell!("share done; of the others {fresh} are not begun and {begun} not complete");
+            say!("share done; of the others {fresh} are not begun and {begun} not complete");
         }
         Ok(0)
     })

@@ -350,10 +350,11 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &Stop) -> Result<u
     }
     let meant: Vec<usize> = (0..runs.len()).filter(|&i| out.is_meant(i)).collect();
     let wanted: Vec<Run> = meant.iter().map(|&i| runs[i].clone()).collect();
-    let told = Mutex::new(Told { outcomes: vec![None; runs.len()], said: Ok(()) });
-    let shown = Shown { out: out.path(), runs: &runs, meant: &meant, arguments, stop, told };
+    let collected = Mutex::new(Collected { outcomes: vec![None; runs.len()], printed: Ok(()) });
+    let shown = Shown { out: out.path(), runs: &runs, meant: &meant, arguments, stop, collected };
     let end = Runner::new(out.path()).work(&wanted, None, &shown)?;
-    let Told { outcomes, said } = shown.told.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let Collected { outcomes, printed } =
+        shown.collected.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(name) = end.left.first() {
         let folder = out.path().join(name);
         return Err(Error::new(format!("{} is being trained", printable_path(&folder)))
@@ -365,7 +366,7 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &Stop) -> Result<u
         return Ok(stop.code());
     }
     let unit = runs.first().map_or("", |run| run.config.model.loss_unit());
-    said.and(show::result(&show::table(&out, &outcomes, unit)))?;
+    printed.and(show::result(&show::table(&out, &outcomes, unit)))?;
     let mut results = out.manifest().runs.iter().filter_map(|entry| entry.result.as_ref());
     let diverged = results.any(|result| result.reason.is_some());
     Ok(if arguments.fail_on_divergence && diverged { DIVERGED } else { 0 })
@@ -379,14 +380,14 @@ struct Shown<'a> {
     meant: &'a [usize],
     arguments: &'a Arguments,
     stop: &'a Stop,
-    told: Mutex<Told>,
+    collected: Mutex<Collected>,
 }
 
 /// What is known when the runs are trained.
-struct Told {
+struct Collected {
     outcomes: Vec<Option<Outcome>>,
-    /// What cannot be printed is told when the work is done.
-    said: Result<()>,
+    /// What cannot be printed is reported when the work is done.
+    printed: Result<()>,
 }
 
 impl Progress for Shown<'_> {
@@ -398,8 +399,8 @@ impl Progress for Shown<'_> {
     ) -> Result<Outcome> {
         let (index, quiet) = (self.meant[index], self.arguments.work.quiet);
         let (config, count) = (&self.runs[index].config, self.runs.len());
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if !quiet && told.outcomes.iter().all(Option::is_none) {
+        let mut collected = self.collected.lock().unwrap_or_else(PoisonError::into_inner);
+        if !quiet && collected.outcomes.iter().all(Option::is_none) {
             show::header(self.out, config, data, count);
         }
         show::shortage(config);
@@ -412,10 +413,10 @@ impl Progress for Shown<'_> {
         };
         watcher.finish(&outcome);
         if let Some(profile) = profile {
-            let said = show::result(&format!("{}\n{profile}\n", config.recipe));
-            told.said = std::mem::replace(&mut told.said, Ok(())).and(said);
+            let printed = show::result(&format!("{}\n{profile}\n", config.recipe));
+            collected.printed = std::mem::replace(&mut collected.printed, Ok(())).and(printed);
         }
-        told.outcomes[index] = Some(outcome.clone());
+        collected.outcomes[index] = Some(outcome.clone());
         Ok(outcome)
     }
 

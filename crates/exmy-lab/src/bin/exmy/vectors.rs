@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     style: Style,
 }
 
-/// Cases beyond which their number is told first: minutes, and gigabytes.
+/// Cases beyond which their number is shown first: minutes, and gigabytes.
 const MANY: u128 = 100_000_000;
 
 /// Runs the command; the result is the exit code.
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let cases = Cases::new(&arguments.function, &request)?;
     remark_on_function(&evaluator);
     if cases.len() > MANY {
-        tell!(
+        say!(
             "{} cases follow; --count N takes N of them, spread over all",
             crate::show::thousands(u64::try_from(cases.len()).unwrap_or(u64::MAX))
         );

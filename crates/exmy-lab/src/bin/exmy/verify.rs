@@ -26,7 +26,7 @@ use std::ops::ControlFlow;
 /// unless --check-nans. Under a stochastic mode (srN) the N-bit random integer stands behind the
 /// operands.
 ///
-/// Every malformed line is told with its number on stderr. Where there is no case at all a note
+/// Every malformed line is reported with its number on stderr. Where there is no case at all a note
 /// says so and the exit code is 0, as it is of a generator that failed: set `pipefail` in the
 /// shell, or look for the number of cases in the last line.
 ///
@@ -91,7 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     let printed = writeln!(out, "{last}").and_then(|()| out.flush());
     quiet_pipe(printed)?;
     if verdict.passed + verdict.failed + verdict.malformed == 0 {
-        tell!("there was no case on standard input");
+        say!("there was no case on standard input");
     }
     Ok(match (verdict.failed, verdict.malformed) {
         (0, 0) => 0,

@@ -175,7 +175,7 @@ impl Progress {
             *next = now + LINE_EVERY;
             let seconds = self.begun.elapsed().as_secs_f64();
             let left = seconds * (self.total - done) as f64 / done as f64;
-            tell!("{} %, {left:.0} s left", 100 * done / self.total);
+            say!("{} %, {left:.0} s left", 100 * done / self.total);
         }
     }
 }

@@ -7,8 +7,8 @@ use crate::show;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::shown::printable;
-use exmy_lab::gather::{Found, State, gather, states};
-use exmy_lab::plot::tell_apart;
+use exmy_lab::gather::{RecordedRun, State, gather, states};
+use exmy_lab::plot::distinguish;
 use std::collections::{HashMap, HashSet};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -59,7 +59,7 @@ struct Row {
     missing: Option<String>,
 }
 
-fn row(run: &Found, state: State, begun: &mut Begun) -> Row {
+fn row(run: &RecordedRun, state: State, begun: &mut Begun) -> Row {
     let step = run.metrics.last().map_or(0, |line| line.step);
     let steps = run.config.train.steps;
     let losses: Vec<f64> = run.metrics.iter().rev().filter_map(|l| l.loss).take(AVERAGED).collect();
@@ -88,8 +88,8 @@ fn split_hash(name: &str) -> Option<(&str, &str)> {
     (is_hash && !recipe.is_empty()).then_some((recipe, hash))
 }
 
-/// Names of a study's runs in `room` characters: the beginning of the recipe tells more than the folders above
-/// and than the hash, of which there is only as much as tells the runs apart. Names that fit, and other names,
+/// Names of a study's runs in `room` characters: the beginning of the recipe says more than the folders above
+/// and than the hash, of which there is only as much as distinguishes the runs. Names that fit, and other names,
 /// stay as they are.
 fn recipes_first(names: &[&str], room: usize) -> Vec<String> {
     let whole = || names.iter().map(|&name| name.to_owned()).collect();
@@ -128,7 +128,7 @@ fn lines(rows: &[Row], width: usize) -> Vec<String> {
     let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
     let names = recipes_first(&names, room);
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let names = tell_apart(&names, |_, text| text.chars().count() <= room, |_, _| false);
+    let names = distinguish(&names, |_, text| text.chars().count() <= room, |_, _| false);
     let name = names.iter().map(|name| name.width()).max().unwrap_or(0).max("run".len());
     let line = |texts: [&str; 4], rest: &str| {
         let [a, b, c, d] = texts;
@@ -167,7 +167,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         let shown = if terminal && !arguments.once { room } else { runs.len() };
         // What is at work first, where there is no room for all.
         let states = states(&runs);
-        let mut order: Vec<(&Found, State)> = runs.iter().zip(states.iter().copied()).collect();
+        let mut order: Vec<(&RecordedRun, State)> =
+            runs.iter().zip(states.iter().copied()).collect();
         if runs.len() > shown {
             order.sort_by_key(|(_, state)| *state != State::AtWork);
         }

@@ -1,14 +1,14 @@
-//! The runs of the MX study: its language models, its student-teacher proxies, and the rates at which proxies are lost.
+//! The runs of the MX study: its language models, its student-teacher proxies, and the rates at which proxies diverge.
 //!
 //! At usual rates no MX run of this size diverges (AppC has the grid that was searched). There are three settings at
 //! larger ones, in the order in which they were tried, and all are reported. On the long ramp of the rate, to 0.2, every
 //! MX run diverges, at rates of 0.12 to 0.14. On the short one, to 0.08, about half of them do, some 70 steps in. In f32
-//! runs diverge on both as well, so that neither tells what MX does. The steady rate was chosen after the search and
-//! some runs by hand, of which more were lost in E2M1 than in f32 whose betas stay still; its seeds are others than
+//! runs diverge on both as well, so that neither shows what MX does. The steady rate was chosen after the search and
+//! some runs by hand, of which more diverged in E2M1 than in f32 whose betas stay still; its seeds are others than
 //! those. There nearly all runs of all formats explode once the rate has risen, and what differs is which of them recover.
 
-use crate::arm::Scale;
 use crate::grid::{After, Axis, Grid, Level, Set, level, number};
+use crate::run_config::Scale;
 use exmy_train::nn::model::Config as Model;
 use exmy_train::train::config::Config;
 
@@ -137,7 +137,7 @@ pub(crate) struct Stress {
     pub(crate) branches: Grid,
 }
 
-/// What is judged: the setting that tells what MX does.
+/// What is judged: the setting that shows what MX does.
 pub(crate) static JUDGED: Stress = Stress {
     name: "steady rate",
     format: ["E2M1", "E2M1", "E4M3"],
@@ -212,7 +212,7 @@ pub(crate) static NEW_SEEDS: Grid = Grid {
 };
 
 /// What an MX run goes on in: the nine changes of the study, of which `control` goes on as it began, `fp32_still`: f32 whose
-/// betas stay 0, as they do in MX, and `nothing`: the same recipe at a rate that is larger by 2^-22 of it, which tells what
+/// betas stay 0, as they do in MX, and `nothing`: the same recipe at a rate that is larger by 2^-22 of it, which shows what
 /// chance does once so small a change has grown: the least that is to be expected of any change.
 macro_rules! changes {
     ($format:literal) => {
@@ -319,7 +319,7 @@ macro_rules! sizes {
     };
 }
 
-/// AppC's grid, one seed a cell. Rates over two decades, depths, widths, formats, and gains that begin inside the last bin.
+/// AppC's grid, one seed a grid point. Rates over two decades, depths, widths, formats, and gains that begin inside the last bin.
 /// Without a warm-up runs at too large rates never learn anything that they could lose.
 pub(crate) static SEARCH: Grid = Grid {
     axes: &[

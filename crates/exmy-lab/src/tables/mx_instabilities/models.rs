@@ -74,7 +74,7 @@ pub(super) static GAPS: Figure = Figure {
     views: &[View::Own(strategies::draw)],
 };
 
-/// Both have the same gap to full precision, so that their difference tells which is nearer.
+/// Both have the same gap to full precision, so that their difference says which is nearer.
 const fn nearer(of: Pick, below: bool) -> Test {
     Test::Pooled {
         metric: Metric::Validation,
@@ -89,7 +89,7 @@ pub(super) static HYPERPARAMETERS: Figure = Figure {
     id: "T3",
     title: "hyperparameters of the language models",
     source: "Table 3, from the published configurations (github.com/Hither1/systems-scaling, olmo/configs)",
-    says: "Nothing is claimed: the study's configuration beside the one of this scale, both as they are run.",
+    says: "Nothing is claimed: the study's configuration and the one of this scale, both as they are run.",
     grid: Grid::NONE,
     judged: Judged::Own { asks: "", find: hyperparameters::find },
     views: &[],
@@ -167,7 +167,7 @@ pub(super) static SIMPLIFIED: Figure = Figure {
         below: false,
     })),
     views: &[
-        View::Courses { title: "Losses of a {}", per: &["model"], norms: false, under: MIDDLE },
+        View::Outcomes { title: "Losses of a {}", per: &["model"], norms: false, under: MIDDLE },
         View::Table {
             caption: "final training losses (nats per byte, of the proxy nats, mean of the last tenth and of the seeds)",
             rows: &[],

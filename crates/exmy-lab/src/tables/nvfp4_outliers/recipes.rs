@@ -50,7 +50,7 @@ pub(super) static TRAINING: Figure = Figure {
         }],
         ..SHORT
     },
-    // What is claimed of choosing once is that there is no difference: scatter that hides one does not tell.
+    // What is claimed of choosing once is that there is no difference: scatter that hides one says nothing.
     judged: Judged::By(Claim::new(Test::Where {
         level: "k = 128",
         test: &Test::All(&[
@@ -256,7 +256,7 @@ pub(super) static FORMATS: Figure = Figure {
     },
     judged: Judged::By(Claim::new(narrower_by!(1.0, "1 point", narrower(&["NVFP4"], &["MXFP4"])))),
     views: &[View::Gaps {
-        title: "NVFP4 and MXFP4 beside bfloat16",
+        title: "NVFP4 and MXFP4 against bfloat16",
         under: "gated linear attention",
         base: BASE,
     }],
@@ -265,7 +265,7 @@ pub(super) static FORMATS: Figure = Figure {
 pub(super) static OVERHEAD: Figure = Figure {
     id: "E19",
     title: "what patches cost",
-    source: "arXiv 2602.02047, by notes of readers: training takes 9 to 13 % longer with fused kernels",
+    source: "arXiv 2602.02047, by what readers report: training takes 9 to 13 % longer with fused kernels",
     says: "O2-B adds 2 k / K multiplications to a forward product of K channels, k of them patched. Counted \
            from the plans of the recipes; times are those of this program, which emulates formats, and say \
            nothing of hardware.",

@@ -1,8 +1,8 @@
 //! The models of this study and how they are trained: most figures read the long runs, ablations the short
 //! ones.
 
-use crate::arm::Scale;
 use crate::grid::{After, Axis, Grid, Level, Scaled, Set, level};
+use crate::run_config::Scale;
 use exmy_train::nn::decoder::{Mixer, QkNorm};
 use exmy_train::train::config::Config;
 use exmy_train::train::schedule::Schedule;

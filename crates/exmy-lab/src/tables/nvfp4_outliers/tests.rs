@@ -1,16 +1,16 @@
 //! Tests of the figures that are judged by claims.
 
 use super::*;
-use crate::arm::{Scale, Setting};
-use crate::grid::Cell;
+use crate::grid::GridPoint;
 use crate::measure::Results;
+use crate::run_config::{Scale, Setting};
 
-/// The word where the metrics of cells are so, by names of their levels and what is measured, and
+/// The word where the metrics of grid points are so, by names of their levels and what is measured, and
 /// scatter little between seeds.
-fn word(figure: &Figure, made: impl Fn(&Cell, &str) -> f64) -> &'static str {
+fn word(figure: &Figure, made: impl Fn(&GridPoint, &str) -> f64) -> &'static str {
     let setting = Setting::unread(Scale::Small);
-    let made = |cell: &Cell, seed: u64, metric: Metric| {
-        made(cell, metric.name()) + 0.01 * (seed % 2) as f64
+    let made = |point: &GridPoint, seed: u64, metric: Metric| {
+        made(point, metric.name()) + 0.01 * (seed % 2) as f64
     };
     let results = Results::made(&setting, &figure.grid, &made);
     let Judged::By(claim) = &figure.judged else { panic!("{} has no claim", figure.id) };
@@ -20,12 +20,12 @@ fn word(figure: &Figure, made: impl Fn(&Cell, &str) -> f64) -> &'static str {
 #[test]
 fn gaps_and_probes_reach_each_verdict() {
     const NOT: &str = "untested at this size";
-    let gap = |chon: f64| word(&GAP, |cell, _| if cell.has("CHON") { chon } else { 1.0 });
+    let gap = |chon: f64| word(&GAP, |point, _| if point.has("CHON") { chon } else { 1.0 });
     assert_eq!((gap(0.5), gap(1.5)), ("reproduced", "contradicted"));
     // A gap of the paper's size would have been seen: seeds scatter by a hundredth of a point.
     assert_eq!(gap(1.0), "not seen at this scale");
     let tails = |gla: f64, four: f64| {
-        word(&TAILS, |cell, _| match (cell.has("GLA"), cell.has("nvfp4")) {
+        word(&TAILS, |point, _| match (point.has("GLA"), point.has("nvfp4")) {
             (false, _) => 4.0,
             (true, false) => gla,
             (true, true) => four,
@@ -36,7 +36,7 @@ fn gaps_and_probes_reach_each_verdict() {
     assert_eq!(tails(1.0, 5.0), "contradicted");
     // What is said of the kurtosis is E3's.
     let spikes = |spike: f64, kurtosis: f64| {
-        word(&SPIKES, |cell, name| match (cell.has("GLA"), name) {
+        word(&SPIKES, |point, name| match (point.has("GLA"), name) {
             (false, _) => 6.0,
             (true, "spike of inputs") => spike,
             (true, _) => kurtosis,
@@ -50,7 +50,7 @@ fn gaps_and_probes_reach_each_verdict() {
 #[test]
 fn what_is_not_run_is_not_judged() {
     let of =
-        |patched: f64| word(&TRAINING, |cell, _| if cell.has("k = 32") { patched } else { 2.0 });
+        |patched: f64| word(&TRAINING, |point, _| if point.has("k = 32") { patched } else { 2.0 });
     assert_eq!((of(1.0), of(3.0)), ("reproduced", "contradicted"));
     let Judged::By(claim) = &TRAINING.judged else { panic!("no claim") };
     let sentence = claim.criterion();

@@ -1,7 +1,9 @@
-//! Configurations of the version before: the same keys with other [names of formats](exmy::text::old).
+//! Configurations of the version before: the same keys with other [names of formats](exmy::text::old) and of
+//! [probes](crate::train::probe::old).
 
 use super::{Config, VERSION, overlay};
 use crate::recipe::old::renamed;
+use crate::train::probe::old::former as former_probe;
 use exmy::error::Result;
 use exmy::text::old::{former, modern};
 use toml::{Table, Value};
@@ -50,7 +52,10 @@ impl Config {
     /// The text that the version before wrote for the same run. Hashes of it are in the names of folders, which
     /// a change of names in the text must not change.
     pub fn former_toml(&self) -> String {
-        let text = Self { version: VERSION - 1, ..self.clone() }.to_toml();
+        let mut old = Self { version: VERSION - 1, ..self.clone() };
+        old.record.probes.iter_mut().for_each(|name| *name = former_probe(name));
+        old.when.iter_mut().for_each(|rule| rule.metric = former_probe(&rule.metric));
+        let text = old.to_toml();
         text.lines().map(|line| renamed(line, former) + "\n").collect()
     }
 }

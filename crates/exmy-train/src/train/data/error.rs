@@ -1,4 +1,4 @@
-//! What can be wrong with data, told to the person who named it.
+//! What can be wrong with data, for the person who named it.
 
 use exmy::shown::{printable, printable_path};
 use std::fmt;

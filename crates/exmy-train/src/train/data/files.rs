@@ -12,7 +12,7 @@ use exmy::safetensors::given;
 const LARGEST_TOKEN: u32 = (1 << 24) - 1;
 
 /// What a path holds, and its description.
-pub(super) enum Found {
+pub(super) enum Tokenized {
     /// One sequence, still to be split.
     One { tokens: Tokens, what: String },
     /// Two files that say themselves which split they are.
@@ -20,7 +20,7 @@ pub(super) enum Found {
 }
 
 /// Reads a file or a folder.
-pub(super) fn read(path: &Path) -> Result<Found, DataError> {
+pub(super) fn read(path: &Path) -> Result<Tokenized, DataError> {
     if path.to_str().is_none() {
         return Err(DataError::NotUtf8 { shown: path.to_string_lossy().into_owned() });
     }
@@ -36,13 +36,16 @@ pub(super) fn read(path: &Path) -> Result<Found, DataError> {
         if bytes.is_empty() {
             return Err(DataError::Empty { path: path.to_owned() });
         }
-        return Ok(Found::One { tokens: Tokens::Bytes(bytes), what: "bytes as tokens".to_owned() });
+        return Ok(Tokenized::One {
+            tokens: Tokens::Bytes(bytes),
+            what: "bytes as tokens".to_owned(),
+        });
     }
     if let Some(validation) = sibling(path).filter(|path| path.is_file()) {
         return read_pair(path, &validation);
     }
     let (tokens, what) = Tokens::from_bin(path, &read_file(path)?)?;
-    Ok(Found::One { tokens, what: what.to_owned() })
+    Ok(Tokenized::One { tokens, what: what.to_owned() })
 }
 
 /// The size of the vocabulary that both splits need: their largest token plus one, rounded up to
@@ -70,7 +73,7 @@ fn sibling(path: &Path) -> Option<PathBuf> {
     (stem.is_empty() || stem.ends_with('_')).then(|| path.with_file_name(format!("{stem}val.bin")))
 }
 
-fn read_pair(train_path: &Path, validation_path: &Path) -> Result<Found, DataError> {
+fn read_pair(train_path: &Path, validation_path: &Path) -> Result<Tokenized, DataError> {
     let (train, what) = Tokens::from_bin(train_path, &read_file(train_path)?)?;
     let (validation, _) = Tokens::from_bin(validation_path, &read_file(validation_path)?)?;
     if train.width() != validation.width() {
@@ -79,10 +82,10 @@ fn read_pair(train_path: &Path, validation_path: &Path) -> Result<Found, DataErr
             validation: (validation_path.to_owned(), validation.width()),
         });
     }
-    Ok(Found::Two { train, validation, what: what.to_owned() })
+    Ok(Tokenized::Two { train, validation, what: what.to_owned() })
 }
 
-fn read_folder(path: &Path) -> Result<Found, DataError> {
+fn read_folder(path: &Path) -> Result<Tokenized, DataError> {
     let pair = ["train.bin", "val.bin"].map(|name| path.join(name));
     match pair.each_ref().map(|file| file.is_file()) {
         [true, true] => return read_pair(&pair[0], &pair[1]),
@@ -115,8 +118,8 @@ fn read_folder(path: &Path) -> Result<Found, DataError> {
     let mut bytes = Vec::new();
     for file in &files {
         let mut more = read_file(file)?;
-        let room = bytes.try_reserve(more.len());
-        room.map_err(|_| explain(file, io::ErrorKind::OutOfMemory.into()))?;
+        let reserved = bytes.try_reserve(more.len());
+        reserved.map_err(|_| explain(file, io::ErrorKind::OutOfMemory.into()))?;
         bytes.append(&mut more);
     }
     if bytes.is_empty() {
@@ -124,7 +127,7 @@ fn read_folder(path: &Path) -> Result<Found, DataError> {
     }
     let count = files.len();
     let what = format!("{count} file{}, bytes as tokens", if count == 1 { "" } else { "s" });
-    Ok(Found::One { tokens: Tokens::Bytes(bytes), what })
+    Ok(Tokenized::One { tokens: Tokens::Bytes(bytes), what })
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>, DataError> {

@@ -4,7 +4,7 @@
 //! [llm.c](https://github.com/karpathy/llm.c) (`dev/data/data_common.py`) writes 256 little-endian
 //! `i32` - magic, version, number of tokens, zeros - and then the tokens: `u16` after magic
 //! 20240520 version 1 (GPT-2), `u32` after magic 20240801 version 7 (Llama 3). The first `u16` of
-//! either magic exceeds 55000, which no GPT-2 token (below 50257) does, so the two are told apart
+//! either magic exceeds 55000, which no GPT-2 token (below 50257) does, so the two are distinguished
 //! by their first four bytes.
 
 use std::ops::Range;

@@ -1,6 +1,6 @@
 //! The words: syllables by seed, endings by category.
 //!
-//! Words are drawn, but what they end in tells their category, so no word can be of two:
+//! Words are drawn, but what they end in shows their category, so no word can be of two:
 //!
 //! | category | form | example |
 //! |---|---|---|

@@ -6,6 +6,7 @@
 //! back as `metrics.jsonl` is.
 
 use super::key::Key;
+use super::old;
 use crate::train::record;
 use exmy::error::Result;
 use exmy::safetensors::{given, whole};
@@ -97,7 +98,8 @@ impl Values {
 pub struct Line {
     /// Steps done.
     pub step: u64,
-    /// The probe's name.
+    /// The probe's name, also where an earlier version gave it another one.
+    #[serde(deserialize_with = "old::name")]
     pub probe: String,
     /// What it measured.
     #[serde(flatten)]

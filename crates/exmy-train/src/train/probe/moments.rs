@@ -2,7 +2,7 @@
 
 use exmy::slice::View;
 
-/// Sums of the first four powers, about 0; enough for tensors whose mean is small beside their
+/// Sums of the first four powers, about 0; enough for tensors whose mean is small compared with their
 /// spread or is taken away by the caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Powers {

@@ -1,11 +1,13 @@
 //! The probes that have names: what each measures, and what it costs.
 //!
-//! A name is a word, or a word, a colon and an argument: `phi`, `phi:5e-4`, `lastbin.gamma:e2m3`.
+//! A name is a word, or a word, a colon and an argument: `sharpness`, `sharpness:5e-4`,
+//! `lastbin.gamma:e2m3`. Names that earlier versions had are read, too ([`old`](super::old)).
 
 use super::attention::Attention;
 use super::bias::{Bias, By};
 use super::hot::Hot;
 use super::lastbin::{LastBin, Of};
+use super::old::modern;
 use super::places::{Gates, Logits, Spread};
 use super::products::Products;
 use super::rounding::Rounding;
@@ -221,7 +223,7 @@ pub const ALL: &[Entry] = &[
         },
     },
     Entry {
-        name: "phi",
+        name: "sharpness",
         steady: true,
         argument: "EPS",
         measures: "sharpness of the loss in the last tokens' logits, in percent, in closed form; part: each",
@@ -232,7 +234,7 @@ pub const ALL: &[Entry] = &[
         },
     },
     Entry {
-        name: "phi_lbfgsb",
+        name: "sharpness_lbfgsb",
         steady: true,
         argument: "ITERATIONS",
         measures: "the same by ten iterations of L-BFGS-B, as published; parts: iterations, loss",
@@ -270,7 +272,8 @@ fn plain<P: Probe + 'static>(
 
 /// The kind of probe a name begins with.
 pub fn find(name: &str) -> Option<&'static Entry> {
-    let word = name.split(':').next().unwrap_or(name);
+    let name = modern(name);
+    let word = name.split(':').next().unwrap_or(&name);
     ALL.iter().find(|entry| entry.name == word)
 }
 
@@ -289,6 +292,7 @@ pub fn by_name(name: &str, model: &model::Config) -> Result<Box<dyn Probe>> {
             .hint(format!("there are {}", names().join(", ")))
     };
     let entry = find(name).ok_or_else(unknown)?;
+    let name = &modern(name);
     let argument = name.split_once(':').map(|(_, argument)| argument);
     (entry.make)(name, argument, model)
         .map_err(|reason| Error::new(format!("the probe {name:?} cannot be made: {reason}")))

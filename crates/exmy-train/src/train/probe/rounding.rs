@@ -32,7 +32,7 @@ pub struct Rounding {
     seen: BTreeMap<Key, Vec<(&'static str, Value)>>,
 }
 
-/// Elements of a run whose share of flushed ones is told.
+/// Elements of a run whose share of flushed ones is reported.
 const RUN: usize = 16;
 
 /// The 95th percentile over runs along the reduction of the share of elements that were not zero and are.
@@ -63,7 +63,7 @@ pub fn exponents(scales: &[f64]) -> Option<(f64, Vec<f64>)> {
     Some((f64::from(from), (from..=to).map(share).collect()))
 }
 
-/// What quantizing once more tells.
+/// What quantizing once more shows.
 fn limits(seen: &Rounded<'_>) -> Vec<(&'static str, Value)> {
     let Rounded { quantizer, before, axis, .. } = *seen;
     let random = Philox::new(0, Stream::new("statistics"));

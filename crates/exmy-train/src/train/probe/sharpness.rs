@@ -1,7 +1,7 @@
 //! Sharpness of the loss in the logits: how much a change of each logit by at most `eps (|x_i| + 1)` can
 //! raise it, in percent of one plus the loss:
 //!
-//! `phi = 100 (max over |d_i| <= eps (|x_i| + 1) of L(x + d) - L(x)) / (1 + L(x))`
+//! `sharpness = 100 (max over |d_i| <= eps (|x_i| + 1) of L(x + d) - L(x)) / (1 + L(x))`
 //!
 //! x are the logits of the last token of each sequence, L is the mean of their cross-entropies. The part
 //! `each` is the mean of the same number of single sequences. `eps` is 1e-3 without an argument; it is not
@@ -34,7 +34,7 @@ pub fn cross_entropy(ending: &Ending, move_by: impl Fn(bool, f64) -> f64) -> f64
 }
 
 /// The sharpness of the mean loss of some logits, each with a box of its own.
-pub fn phi(endings: &[Ending], eps: f64) -> Option<f64> {
+pub fn sharpness(endings: &[Ending], eps: f64) -> Option<f64> {
     let mean = |losses: &dyn Fn(&Ending) -> f64| {
         endings.iter().map(losses).sum::<f64>() / endings.len() as f64
     };
@@ -49,11 +49,11 @@ pub fn phi(endings: &[Ending], eps: f64) -> Option<f64> {
 
 /// The mean of the sharpnesses of each of them alone; NaN of none.
 pub fn each(endings: &[Ending], eps: f64) -> f64 {
-    let alone = |one| phi(std::slice::from_ref(one), eps).unwrap_or(f64::NAN);
+    let alone = |one| sharpness(std::slice::from_ref(one), eps).unwrap_or(f64::NAN);
     endings.iter().map(alone).sum::<f64>() / endings.len() as f64
 }
 
-/// `phi`, `phi:EPS`.
+/// `sharpness`, `sharpness:EPS`.
 pub struct Sharpness {
     name: String,
     eps: f64,
@@ -80,14 +80,14 @@ impl Probe for Sharpness {
 
     fn measure(&mut self, seen: &Seen<'_>, values: &mut Values) {
         let Some(endings) = seen.endings else { return };
-        if let Some(phi) = phi(endings, self.eps) {
-            values.set(phi);
+        if let Some(value) = sharpness(endings, self.eps) {
+            values.set(value);
             values.part("each", each(endings, self.eps));
         }
     }
 }
 
-/// `phi_lbfgsb`, `phi_lbfgsb:ITERATIONS`: the same by search, as it was published.
+/// `sharpness_lbfgsb`, `sharpness_lbfgsb:ITERATIONS`: the same by search, as it was published.
 pub struct Searched {
     name: String,
     iterations: usize,
@@ -119,7 +119,7 @@ impl Probe for Searched {
         let logits: Vec<f64> = logits.collect();
         let targets: Vec<u32> = endings.iter().map(|ending| ending.target).collect();
         if let Some(found) = by_search(&logits, &targets, EPS, self.iterations) {
-            values.set(found.phi);
+            values.set(found.sharpness);
             values.part("loss", found.loss);
             values.part("iterations", found.iterations as f64);
         }

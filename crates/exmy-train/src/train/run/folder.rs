@@ -1,4 +1,4 @@
-//! The files of a run by their names, and those that tell of it read.
+//! The files of a run by their names, and those that describe it, read.
 
 use super::Summary;
 use crate::train::checkpoint;

@@ -19,18 +19,18 @@ fn fault(
     (step, is_last): (u64, bool),
     digests: Option<&Digests>,
 ) -> Result<Option<String>> {
-    let lost = |path: &std::path::Path| if path.exists() { "empty" } else { "missing" };
+    let gone = |path: &std::path::Path| if path.exists() { "empty" } else { "missing" };
     let changed = |name: &str| Some(format!("{name} up to step {step} is not as it was written"));
     let path = folder.metrics_file();
     let mut text = bytes(&path)?;
     let (kept, last) = reach(&text, step);
     if last != Some(step) {
         if is_last {
-            // A line that is none is told by its number.
+            // A line that is none is reported by its number.
             folder.metrics()?;
         }
         return Ok(Some(match last {
-            None if text.is_empty() => format!("metrics.jsonl is {}", lost(&path)),
+            None if text.is_empty() => format!("metrics.jsonl is {}", gone(&path)),
             last => format!("metrics.jsonl ends at step {} of {step}", last.unwrap_or(0)),
         }));
     }
@@ -46,7 +46,7 @@ fn fault(
     let text = if is_last { bytes(&path)? } else { lines_up_to(&path, step)? };
     Ok(match digest(&text) == *expected {
         true => None,
-        false if text.is_empty() => Some(format!("probes.jsonl is {}", lost(&path))),
+        false if text.is_empty() => Some(format!("probes.jsonl is {}", gone(&path))),
         false => changed("probes.jsonl"),
     })
 }

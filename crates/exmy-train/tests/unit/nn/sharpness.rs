@@ -34,7 +34,7 @@ fn known_values() {
         (&[2.0, -1.0, 0.5, 3.0], 1, 5e-4, 0.051_401_87),
     ] {
         let found = by_search(logits, &[target], eps, 50).unwrap();
-        assert!((found.phi - expected).abs() < 1e-6, "{found:?}, not {expected}");
+        assert!((found.sharpness - expected).abs() < 1e-6, "{found:?}, not {expected}");
     }
 }
 
@@ -45,8 +45,16 @@ fn ten_steps_reach_the_maximum_of_256_logits() {
             let logits = spread_logits(256, std, case);
             let exact = closed(&logits, &[target], 1e-3);
             let found = by_search(&logits, &[target], 1e-3, 10).unwrap();
-            assert!(found.phi <= exact * (1.0 + 1e-9), "std {std}: {} over {exact}", found.phi);
-            assert!(found.phi >= 0.995 * exact, "std {std}: {} under {exact}", found.phi);
+            assert!(
+                found.sharpness <= exact * (1.0 + 1e-9),
+                "std {std}: {} over {exact}",
+                found.sharpness
+            );
+            assert!(
+                found.sharpness >= 0.995 * exact,
+                "std {std}: {} under {exact}",
+                found.sharpness
+            );
             assert!(found.iterations <= 10);
         }
     }
@@ -58,7 +66,11 @@ fn ten_steps_fall_short_of_32_000_logits() {
     let logits = spread_logits(32_000, 2.0, 7);
     let exact = closed(&logits, &[5], 1e-3);
     let found = by_search(&logits, &[5], 1e-3, 10).unwrap();
-    assert!(found.phi < 0.97 * exact && found.phi > 0.5 * exact, "{} of {exact}", found.phi);
+    assert!(
+        found.sharpness < 0.97 * exact && found.sharpness > 0.5 * exact,
+        "{} of {exact}",
+        found.sharpness
+    );
 }
 
 #[test]
@@ -66,7 +78,7 @@ fn rows_have_boxes_of_their_own() {
     let logits = [spread_logits(64, 1.0, 1), spread_logits(64, 3.0, 2)].concat();
     let exact = closed(&logits, &[3, 60], 1e-3);
     let found = by_search(&logits, &[3, 60], 1e-3, 30).unwrap();
-    assert!((found.phi / exact - 1.0).abs() < 5e-3, "{} {exact}", found.phi);
+    assert!((found.sharpness / exact - 1.0).abs() < 5e-3, "{} {exact}", found.sharpness);
     assert_eq!(by_search(&[], &[], 1e-3, 10), None);
     assert_eq!(by_search(&[f64::NAN, 0.0], &[0], 1e-3, 10), None);
 }

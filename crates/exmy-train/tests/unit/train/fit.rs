@@ -23,7 +23,7 @@ fn what_cannot_go_well_is_refused() {
     assert!(limited.contains("; or --set "), "{limited}");
 }
 
-/// nano: 8 sequences of 64 tokens. What is told is what the numbers on paper say.
+/// nano: 8 sequences of 64 tokens. What is said is what the numbers on paper say.
 #[test]
 fn what_would_fit_is_told() {
     let mut config = preset("nano").unwrap();

@@ -214,7 +214,7 @@ fn closed_forms_agree_with_samples() {
         let (mean, n) = (sum / n as f64, n as f64);
         let standard_error = (squares / n - mean * mean).sqrt() / n.sqrt();
         assert!(mean.abs() < 3.0 * standard_error, "{mean} +- {standard_error}");
-        // The bound is tight enough to tell a rate that is off by two percent.
+        // The bound is tight enough to see a rate that is off by two percent.
         assert!(standard_error < 0.005 * length);
     }
 }

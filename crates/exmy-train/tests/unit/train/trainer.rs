@@ -30,7 +30,7 @@ fn data() -> Dataset {
     Dataset::load(&exmy_train::train::data::Source::default(), &Default::default()).unwrap()
 }
 
-/// `b = momentum b + g`, `p = p - lr b`, restated from gradients as the trainer tells them.
+/// `b = momentum b + g`, `p = p - lr b`, restated from gradients as the trainer reports them.
 #[test]
 fn descent_follows_its_gradients() {
     let data = data();
@@ -79,7 +79,7 @@ fn descent_resumes() {
     }
 }
 
-/// The z-loss adds to the gradient in proportion, and to the loss that is told nothing.
+/// The z-loss adds to the gradient in proportion, and to the loss that is reported nothing.
 #[test]
 fn z_loss_is_in_the_gradient_alone() {
     let data = data();

@@ -41,9 +41,9 @@ fn what_is_not_finite_is_not_recorded() {
     values.set(1.0);
     values.list("channels", vec![3.0, 173.0, 0.0]);
     values.list("magnitudes", vec![3.0, 0.5]);
-    let text = serde_json::to_string(&Line { step: 2, probe: "phi".into(), values }).unwrap();
+    let text = serde_json::to_string(&Line { step: 2, probe: "sharpness".into(), values }).unwrap();
     assert_eq!(
         text,
-        r#"{"step":2,"probe":"phi","value":1.0,"parts":{"channels":[3,173,0],"magnitudes":[3.0,0.5]}}"#
+        r#"{"step":2,"probe":"sharpness","value":1.0,"parts":{"channels":[3,173,0],"magnitudes":[3.0,0.5]}}"#
     );
 }

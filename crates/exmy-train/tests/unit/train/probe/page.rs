@@ -17,7 +17,7 @@ const SOURCES: [(&str, &str); 10] = [
     ("products", include_str!("../../../../src/train/probe/products.rs")),
     ("attention", include_str!("../../../../src/train/probe/attention.rs")),
     ("gates, logits, activations", include_str!("../../../../src/train/probe/places.rs")),
-    ("phi, phi_lbfgsb", include_str!("../../../../src/train/probe/sharpness.rs")),
+    ("sharpness, sharpness_lbfgsb", include_str!("../../../../src/train/probe/sharpness.rs")),
 ];
 
 fn table() -> String {

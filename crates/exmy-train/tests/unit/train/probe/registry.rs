@@ -54,7 +54,7 @@ pub(crate) fn operand<'a>(
 #[test]
 fn probes_that_compare_are_not_steady() {
     let steady = |name: &str| find(name).map(|entry| entry.steady);
-    assert_eq!(["hot:16", "phi:5e-4", "lastbin.gamma:e2m3"].map(steady), [Some(true); 3]);
+    assert_eq!(["hot:16", "sharpness:5e-4", "lastbin.gamma:e2m3"].map(steady), [Some(true); 3]);
     assert_eq!(["rounding", "gamma", "rho_same", "cos_traj"].map(steady), [Some(false); 4]);
     assert_eq!(steady("hotter"), None);
 }
@@ -79,14 +79,14 @@ fn every_name_makes_its_probe_and_wrong_ones_say_what_there_is() {
         ("lastbin.gama", "no probe \"lastbin.gama\""),
         ("lastbin.gamma:e8m0", "e8m0 has no sign"),
         ("lastbin.gamma:e99", "e99"),
-        ("phi:-1", "-1"),
+        ("sharpness:-1", "-1"),
         ("phi_lbfgsb:0", "no number of iterations"),
     ] {
         let error = by_name(name, &decoder).err().unwrap().to_string();
         assert!(error.contains(expected), "{error}");
     }
     for (name, model, expected) in [
-        ("phi", &proxy, "the proxy has none"),
+        ("sharpness", &proxy, "the proxy has none"),
         ("logits", &proxy, "the proxy has none"),
         ("gamma", &bare, "the gains of norms; the model has none"),
         ("lastbin.gamma", &bare, "the gains of norms; the model has none"),

@@ -69,8 +69,8 @@ fn the_share_that_blocks_lose() {
     assert_eq!(flushed_p95(&seen), 0.5);
     // The transposed matrix, reduced down its columns, is the same.
     let (before, after) = (rows.t(), after.t());
-    let turned = Rounded { axis: Axis::Rows, before, after, ..seen };
-    assert_eq!(flushed_p95(&turned), 0.5);
+    let transposed = Rounded { axis: Axis::Rows, before, after, ..seen };
+    assert_eq!(flushed_p95(&transposed), 0.5);
     let across = Rounded { axis: Axis::Rows, ..seen };
     assert_eq!(flushed_p95(&across), 0.2, "eight columns of ten lose two, eight lose one");
 }

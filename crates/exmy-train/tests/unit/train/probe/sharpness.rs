@@ -1,5 +1,5 @@
 use exmy::random::{Philox, Stream};
-use exmy_train::train::probe::sharpness::{Searched, Sharpness, cross_entropy, each, phi};
+use exmy_train::train::probe::sharpness::{Searched, Sharpness, cross_entropy, each, sharpness};
 use exmy_train::train::probe::{Ending, Probe, Seen, Values};
 
 fn of(logits: &[f32], target: u32) -> Ending {
@@ -15,7 +15,7 @@ fn known_values() {
         (&[2.0, -1.0, 0.5, 3.0], 1, 5e-4, 0.051_401_87),
         (&[20.0, -10.0, 5.0, 30.0], 1, 1e-3, 0.102_437_81),
     ] {
-        let found = phi(&[of(logits, target)], eps).unwrap();
+        let found = sharpness(&[of(logits, target)], eps).unwrap();
         assert!((found - expected).abs() < 1e-8, "{logits:?}: {found}, not {expected}");
     }
 }
@@ -27,7 +27,7 @@ fn no_vertex_is_higher() {
     let logits: Vec<f32> = (0..12).map(|i| 8.0 * random.uniform(i) as f32 - 4.0).collect();
     let ending = of(&logits, 5);
     let loss = cross_entropy(&ending, |_, _| 0.0);
-    let highest = phi(&[of(&logits, 5)], 0.1).unwrap();
+    let highest = sharpness(&[of(&logits, 5)], 0.1).unwrap();
     for vertex in 0..1_u32 << 12 {
         let moved: Vec<f32> = logits.clone();
         // Exact in f64: the signs are looked up by the logit, all of which differ.
@@ -43,12 +43,12 @@ fn no_vertex_is_higher() {
 #[test]
 fn zero_without_a_box_and_growing_with_it() {
     let endings = [of(&[1.0, 2.0, -3.0], 0), of(&[0.0, -40.0, 7.0], 2)];
-    let at = |eps| phi(&endings, eps).unwrap();
+    let at = |eps| sharpness(&endings, eps).unwrap();
     assert_eq!(at(0.0), 0.0);
     assert!(0.0 < at(1e-4) && at(1e-4) < at(1e-3) && at(1e-3) < at(1e-2));
-    assert_eq!(phi(&[], 1e-3), None);
+    assert_eq!(sharpness(&[], 1e-3), None);
     // The mean of losses, not of sharpnesses.
-    let alone = endings.each_ref().map(|e| phi(std::slice::from_ref(e), 1e-3).unwrap());
+    let alone = endings.each_ref().map(|e| sharpness(std::slice::from_ref(e), 1e-3).unwrap());
     let mean = (alone[0] + alone[1]) / 2.0;
     assert!((at(1e-3) - mean).abs() > 1e-6);
     assert!((each(&endings, 1e-3) - mean).abs() < 1e-15);
@@ -73,9 +73,9 @@ fn the_search_ends_below_the_vertex() {
         probe.measure(&seen, &mut values);
         values
     };
-    let vertex = of(&mut Sharpness::new("phi", None).unwrap()).value.unwrap();
-    let found = of(&mut Searched::new("phi_lbfgsb", None).unwrap());
-    let phi = found.value.unwrap();
-    assert!(phi <= vertex * (1.0 + 1e-9) && phi > 0.995 * vertex, "{phi} {vertex}");
+    let vertex = of(&mut Sharpness::new("sharpness", None).unwrap()).value.unwrap();
+    let found = of(&mut Searched::new("sharpness_lbfgsb", None).unwrap());
+    let value = found.value.unwrap();
+    assert!(value <= vertex * (1.0 + 1e-9) && value > 0.995 * vertex, "{value} {vertex}");
     assert!(found.parts["iterations"].number().unwrap() <= 10.0);
 }

@@ -1,8 +1,8 @@
 //! What a study trains: runs by their contents, which figures ask for and share.
 //!
-//! An [`Arm`] is a complete configuration, and perhaps the arm that it branches off from. Its name is made of
+//! An [`RunConfig`] is a complete configuration, and perhaps the run that it branches off from. Its name is made of
 //! its contents, so two figures that ask for the same run get one, a repeated study finds what
-//! is there, and nobody keeps a list. A [`Setting`] is what all arms of a study have in common: the text
+//! is there, and nobody keeps a list. A [`Setting`] is what all runs of a study have in common: the text
 //! they learn, and how large everything is.
 
 use crate::runner::{Run, content_name};
@@ -68,7 +68,7 @@ impl FromStr for Scale {
     }
 }
 
-/// What all arms of a study have in common.
+/// What all runs of a study have in common.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
     /// How large they are.
@@ -80,7 +80,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Reads the text that arms learn; the result has it, too.
+    /// Reads the text that runs learn; the result has it, too.
     ///
     /// # Errors
     /// If it cannot be read or used.
@@ -128,14 +128,14 @@ impl Setting {
 
 /// One run that figures ask for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Arm {
+pub struct RunConfig {
     /// All of it; of a branch, without the path of the run it comes from.
     pub config: Config,
     /// The run it branches off from, and at which step.
-    pub parent: Option<(Box<Arm>, u64)>,
+    pub parent: Option<(Box<RunConfig>, u64)>,
 }
 
-impl Arm {
+impl RunConfig {
     /// A run from the beginning.
     pub fn new(config: Config) -> Self {
         Self { config, parent: None }
@@ -196,15 +196,15 @@ mod tests {
     #[test]
     fn names_follow_contents() {
         let setting = Setting::unread(Scale::Smoke);
-        let arm = |recipe: &str, seed| {
+        let run = |recipe: &str, seed| {
             let mut config = setting.config("nano");
             (config.recipe, config.seed) = (recipe.parse().unwrap(), seed);
-            Arm::new(config)
+            RunConfig::new(config)
         };
-        let one = arm("bf16", 1);
+        let one = run("bf16", 1);
         assert!(one.name().starts_with("bf16-"), "{}", one.name());
-        assert_eq!(one.name(), arm("bf16", 1).name());
-        assert_ne!(one.name(), arm("bf16", 7).name());
+        assert_eq!(one.name(), run("bf16", 1).name());
+        assert_ne!(one.name(), run("bf16", 7).name());
         let kept = one.clone().keeping(&[10]);
         let branch = |step| {
             let mut branch = kept.branch(step);
@@ -212,7 +212,7 @@ mod tests {
             branch
         };
         assert_ne!(branch(10).name(), branch(20).name());
-        assert_ne!(branch(10).name(), arm("mxfp4", 1).name());
+        assert_ne!(branch(10).name(), run("mxfp4", 1).name());
         assert_eq!(branch(10).root(), &kept);
         assert_eq!(branch(10).steps(), kept.steps() - 10);
         assert!(branch(10).config.record.checkpoint_at.is_empty());

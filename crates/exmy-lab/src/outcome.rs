@@ -1,39 +1,50 @@
 //! What became of a run, by the rule for its kind of loss: proxies' as multiples of their lowest level, language models'
 //! as rises in nats.
 
-use crate::arm::Arm;
-use crate::claim::Said;
+use crate::claim::TestResult;
 use crate::detect::{self, Curve, Factor, Nats, Verdict};
 use crate::measure::Results;
 use crate::plot::{Band, Panel, Series, smooth};
+use crate::run_config::RunConfig;
 use crate::statistics::median;
 use crate::store::Trained;
 use exmy::error::Result;
 
 /// A run with what became of it.
 #[derive(Clone, Debug)]
-pub(super) struct Course {
+pub(super) struct Outcome {
     pub(super) trained: Trained,
     pub(super) losses: Curve,
     pub(super) norms: Curve,
     pub(super) verdict: Verdict,
+    /// Whether a language model never learnt much.
+    untrained: bool,
     /// The mean of the last tenth, at most the loss before training: a run that diverged has learnt nothing.
     pub(super) tail: f64,
 }
 
-impl Course {
-    pub(super) fn of(trained: Trained, arm: &Arm) -> Self {
+impl Outcome {
+    pub(super) fn of(trained: Trained, planned: &RunConfig) -> Self {
         let (losses, norms) = detect::curves(&trained.metrics);
-        let verdict = match arm.config.model.decoder() {
-            Some(_) => Nats::default().judge(&losses, &norms),
-            None => Factor::default().judge(&losses, &norms),
+        let (verdict, untrained) = match planned.config.model.decoder() {
+            Some(model) => {
+                let rules = Nats::default();
+                let untrained = rules.failed_to_train(&losses, model.vocab) == Some(true);
+                (rules.judge(&losses, &norms), untrained)
+            }
+            None => (Factor::default().judge(&losses, &norms), false),
         };
         let tail = tail(&trained);
-        Self { trained, losses, norms, verdict, tail }
+        Self { trained, losses, norms, verdict, untrained, tail }
     }
 
     pub(super) fn diverged(&self) -> bool {
         self.verdict.diverged.is_some()
+    }
+
+    /// Whether it diverged or failed to train.
+    pub(super) fn failed(&self) -> bool {
+        self.diverged() || self.untrained
     }
 
     /// Whether it has a spike or diverged.
@@ -63,18 +74,18 @@ pub(super) fn tail(run: &Trained) -> f64 {
 pub(super) const SMOOTH: &str = "no run has a spike or diverges; contradicted where one diverges";
 
 /// Whether all runs are smooth.
-pub(super) fn smooth_runs(results: &Results<'_>) -> Result<Said> {
+pub(super) fn smooth_runs(results: &Results<'_>) -> Result<TestResult> {
     let mut all = Vec::new();
-    for cell in &results.cells {
-        all.extend(results.courses(cell)?);
+    for point in &results.points {
+        all.extend(results.outcomes(point)?);
     }
-    let diverged = all.iter().filter(|course| course.diverged()).count();
-    let spiked = all.iter().filter(|course| !course.verdict.spikes.is_empty()).count();
-    Ok(smooth_said(diverged, spiked, all.len()))
+    let diverged = all.iter().filter(|outcome| outcome.diverged()).count();
+    let spiked = all.iter().filter(|outcome| !outcome.verdict.spikes.is_empty()).count();
+    Ok(smooth_result(diverged, spiked, all.len()))
 }
 
-fn smooth_said(diverged: usize, spiked: usize, runs: usize) -> Said {
-    Said {
+fn smooth_result(diverged: usize, spiked: usize, runs: usize) -> TestResult {
+    TestResult {
         holds: runs > 0 && diverged + spiked == 0,
         opposite: diverged > 0,
         known: runs > 0,
@@ -134,9 +145,12 @@ pub(super) fn step(step: Option<u64>) -> String {
 }
 
 /// Parameters, embeddings included, and tokens of a run.
-pub(super) fn size(arm: &Arm) -> (f64, f64) {
-    let tokens = arm.config.train.batch * arm.config.model.context();
-    (arm.config.model.layout().len() as f64, (tokens as u64 * arm.config.train.steps) as f64)
+pub(super) fn size(planned: &RunConfig) -> (f64, f64) {
+    let tokens = planned.config.train.batch * planned.config.model.context();
+    (
+        planned.config.model.layout().len() as f64,
+        (tokens as u64 * planned.config.train.steps) as f64,
+    )
 }
 
 #[cfg(test)]
@@ -146,8 +160,8 @@ mod tests {
     #[test]
     fn smooth_is_without_spikes() {
         let of = |diverged, spiked| {
-            let said = smooth_said(diverged, spiked, 3);
-            (said.holds, said.opposite)
+            let result = smooth_result(diverged, spiked, 3);
+            (result.holds, result.opposite)
         };
         assert_eq!([of(0, 0), of(0, 1), of(1, 1)], [(true, false), (false, false), (false, true)]);
     }
