@@ -7,11 +7,11 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use exmy::parallel::with_threads;
 use exmy::random::{Philox, Stream};
-use exmy::slice::{View, ViewMut};
 use exmy_train::nn::activation::{add_assign, gelu, gelu_backward};
 use exmy_train::nn::attention::{Shape, attention, attention_backward};
 use exmy_train::nn::decoder::{Config, Decoder, InitScheme, Mlp, Norm, Position};
-use exmy_train::nn::embedding::{embed, embed_backward};
+use exmy_train::nn::device::{Cpu, Matrix, MatrixMut};
+use exmy_train::nn::embedding::{embed, embed_backward, positions_backward};
 use exmy_train::nn::linear::{Group, Products, Unquantized};
 use exmy_train::nn::loss::cross_entropy;
 use exmy_train::nn::norm::{layer_norm, layer_norm_backward};
@@ -63,7 +63,7 @@ fn bench(c: &mut Criterion) {
     let mut group = c.benchmark_group("step");
     let tokens = tokens();
 
-    let mut decoder = Decoder::<f32>::new(config()).expect("a model");
+    let mut decoder = Decoder::<Cpu>::new(config()).expect("a model");
     let params = decoder.layout().initialize(1);
     let mut grads = vec![0.0; params.len()];
     group.bench_function("forward_backward", |b| {
@@ -82,6 +82,7 @@ fn bench(c: &mut Criterion) {
 
     let (x, g, w) = (random(N * HIDDEN), random(N * HIDDEN), random(HIDDEN * D));
     let (mut y, mut dw) = (random(N * HIDDEN), random(HIDDEN * D));
+    let cpu = &Cpu::new();
     for which in 0..3 {
         let name = ["forward", "grad_input", "grad_weight"][which];
         group.bench_function(format!("products {name}"), |b| {
@@ -89,16 +90,16 @@ fn bench(c: &mut Criterion) {
                 for (outputs, inputs, times) in LINEARS {
                     let members = [(Operator::Q, outputs)];
                     let site = Group { layer: None, members: &members };
-                    let (x, g) = (View::new(&x, N, inputs), View::new(&g, N, outputs));
-                    let w = View::new(&w, outputs, inputs);
+                    let (x, g) = (Matrix::new(&x, N, inputs), Matrix::new(&g, N, outputs));
+                    let w = Matrix::new(&w, outputs, inputs);
                     for _ in 0..times {
                         let y_cols = if which == 0 { outputs } else { inputs };
-                        let y = ViewMut::new(&mut y, N, y_cols);
-                        let dw = ViewMut::new(&mut dw, outputs, inputs);
+                        let y = MatrixMut::new(&mut y, N, y_cols);
+                        let dw = MatrixMut::new(&mut dw, outputs, inputs);
                         match which {
-                            0 => Unquantized.forward(&site, x, w, y),
-                            1 => Unquantized.grad_input(&site, g, w, y),
-                            _ => Unquantized.grad_weight(&site, g, x, dw),
+                            0 => Unquantized.forward(cpu, &site, x, w, y),
+                            1 => Unquantized.grad_input(cpu, &site, g, w, y),
+                            _ => Unquantized.grad_weight(cpu, &site, g, x, dw),
                         }
                     }
                 }
@@ -168,7 +169,8 @@ fn bench(c: &mut Criterion) {
     group.bench_function("embedding, both ways", |b| {
         b.iter(|| {
             embed(&tokens, &table, Some(&positions), SEQUENCE, &mut attended);
-            embed_backward(&tokens, &dy, SEQUENCE, &mut d_table, Some(&mut d_positions));
+            embed_backward(&tokens, &dy, &mut d_table);
+            positions_backward(&dy, D, SEQUENCE, &mut d_positions);
         });
     });
     let mut logits = random(N * VOCAB);

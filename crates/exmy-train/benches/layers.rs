@@ -102,8 +102,8 @@ fn layers(criterion: &mut Criterion) {
         embedding::embed(black_box(&tokens), &table, Some(&positions), SEQUENCE, &mut y);
     });
     both(&mut group, "embed_backward", 2 * row_bytes, || {
-        let d_positions = Some(&mut d_positions[..]);
-        embedding::embed_backward(black_box(&tokens), &dy, SEQUENCE, &mut d_table, d_positions);
+        embedding::embed_backward(black_box(&tokens), &dy, &mut d_table);
+        embedding::positions_backward(&dy, D, SEQUENCE, &mut d_positions);
     });
 
     let logits = random(TOKENS * VOCAB);
@@ -148,8 +148,8 @@ fn layers(criterion: &mut Criterion) {
         for _ in 0..16 {
             activation::add_assign(&mut y, black_box(&x));
         }
-        let d_positions = Some(&mut d_positions[..]);
-        embedding::embed_backward(&tokens, &dy, SEQUENCE, &mut d_table, d_positions);
+        embedding::embed_backward(&tokens, &dy, &mut d_table);
+        embedding::positions_backward(&dy, D, SEQUENCE, &mut d_positions);
         let clip = clip_scale(global_norm(&grads), 1e9);
         adam.step(9, 1e-4, true, &mut params, &grads, &mut m, &mut v, clip);
     });

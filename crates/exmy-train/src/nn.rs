@@ -19,7 +19,9 @@ pub mod activation;
 pub mod attention;
 #[doc(hidden)]
 pub mod batch;
+pub mod bias;
 pub mod decoder;
+pub mod device;
 pub mod elementary;
 pub mod embedding;
 pub mod gla;
@@ -27,6 +29,9 @@ pub mod linear;
 pub mod loss;
 pub mod model;
 pub mod norm;
+#[doc(hidden)]
+pub mod normal;
+pub mod optimizer;
 pub mod parameters;
 #[doc(hidden)]
 pub mod parts;
@@ -40,6 +45,7 @@ pub mod site;
 pub mod steps;
 pub mod stopwatch;
 
+pub use device::{Cpu, Device};
 pub use real::Real;
 
 /// Stops at a slice whose length is not what the other arguments say.

@@ -42,6 +42,7 @@
 pub mod bump;
 mod bundle;
 pub mod clip;
+pub mod device;
 mod engine;
 mod fast;
 pub mod hot;

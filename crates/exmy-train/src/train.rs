@@ -18,7 +18,6 @@ pub mod language;
 #[doc(hidden)]
 pub mod matching;
 pub mod memory;
-pub mod optimizer;
 pub mod precision;
 pub mod preset;
 pub mod probe;
@@ -33,3 +32,5 @@ pub mod start;
 pub mod stop;
 pub mod trainer;
 pub mod trigger;
+
+pub use crate::nn::optimizer;

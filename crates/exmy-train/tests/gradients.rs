@@ -6,7 +6,7 @@ use exmy::random::{Philox, Stream};
 use exmy::simd::{Level, with_level};
 use exmy_train::nn::Real;
 use exmy_train::nn::activation::{add_assign, gelu, gelu_backward, swiglu, swiglu_backward};
-use exmy_train::nn::embedding::{embed, embed_backward};
+use exmy_train::nn::embedding::{embed, embed_backward, positions_backward};
 use exmy_train::nn::loss::{
     self, cross_entropy, cross_entropy_and_z, divergence, divergence_backward,
 };
@@ -144,7 +144,8 @@ fn embedding_gradient() {
         dot(&y, &w)
     };
     let (mut d_table, mut d_positions) = (vec![0.0; table.len()], vec![0.0; positions.len()]);
-    embed_backward(&tokens, &w, sequence, &mut d_table, Some(&mut d_positions));
+    embed_backward(&tokens, &w, &mut d_table);
+    positions_backward(&w, width, sequence, &mut d_positions);
     check_gradient("d_table", &table, &d_table, |t| forward(t, Some(&positions)));
     check_gradient("d_table", &table, &d_table, |t| forward(t, None));
     check_gradient("d_positions", &positions, &d_positions, |p| forward(&table, Some(p)));
@@ -371,7 +372,8 @@ fn outputs<T: Real>(rows: usize, width: usize, elements: usize) -> Vec<(&'static
     let (table, positions) = (random::<T>(vocab as usize * width, 9), random::<T>(len, 10));
     let (mut y, mut d_table, mut d_positions) = (zeros(len), zeros(table.len()), zeros(len));
     embed(&tokens, &table, Some(&positions), rows / 2, &mut y);
-    embed_backward(&tokens, &dy, rows / 2, &mut d_table, Some(&mut d_positions));
+    embed_backward(&tokens, &dy, &mut d_table);
+    positions_backward(&dy, width, rows / 2, &mut d_positions);
     results.extend([("embed", y), ("d_table", d_table), ("d_positions", d_positions)]);
     results
 }

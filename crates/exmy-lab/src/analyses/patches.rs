@@ -16,6 +16,7 @@ use exmy::error::{Error, Result};
 use exmy::gemm::f32::{Output, matmul};
 use exmy::random::{Philox, Stream};
 use exmy::slice::{View, ViewMut};
+use exmy_train::nn::device::{Cpu, Matrix, MatrixMut};
 use exmy_train::nn::linear::{Group, Products};
 use exmy_train::nn::parameters::{Layout, Role};
 use exmy_train::nn::site::{Operator, Site};
@@ -95,10 +96,11 @@ fn error(drawn: &Drawn, recipe: &str) -> Result<f64> {
     let (mut images, mut y) = (Images::default(), vec![0.0; tokens * outputs]);
     let members = [(Operator::Up, outputs)];
     Engine::new(&plan, 1, Phase::Train(0), &mut images).forward(
+        &Cpu::new(),
         &Group { layer: Some(0), members: &members },
-        View::new(&drawn.x, tokens, inputs),
-        View::new(&drawn.w, outputs, inputs),
-        ViewMut::new(&mut y, tokens, outputs),
+        Matrix::new(&drawn.x, tokens, inputs),
+        Matrix::new(&drawn.w, outputs, inputs),
+        MatrixMut::new(&mut y, tokens, outputs),
     );
     let square = |x: f64| x * x;
     let wrong: f64 =

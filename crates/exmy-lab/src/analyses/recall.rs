@@ -54,7 +54,7 @@ pub(crate) fn accuracy(run: &Trained, text: &Dataset) -> Result<[f64; 2]> {
     };
     let (state, _) = checkpoint::load(&checkpoint::path(&folder, newest), &layout)?;
     let plan = Plan::new(&config.recipe, &layout, config.train.steps).map_err(|e| in_words(&e))?;
-    let mut decoder = Decoder::<f32>::new(shape).map_err(|e| in_words(&e))?;
+    let mut decoder = Decoder::new(shape).map_err(|e| in_words(&e))?;
     let mut images = Images::default();
     images.memory = state.memory;
     let (context, mut right, mut asked) = (shape.context, [0_u64; 2], [0_u64; 2]);

@@ -11,6 +11,7 @@ use exmy::error::{Error, Result};
 use exmy::gemm::f32::{Output, matmul};
 use exmy::random::{Philox, Stream};
 use exmy::slice::{View, ViewMut};
+use exmy_train::nn::device::{Cpu, MatrixMut};
 use exmy_train::nn::linear::{Group, Products};
 use exmy_train::nn::site::{Operator, Site};
 use exmy_train::recipe::{Engine, Images, Linear, Phase, Plan, Recipe};
@@ -61,10 +62,11 @@ fn decibel(seed: u64, activations: Activations, recipe: &str) -> Result<f64> {
     let mut images = Images::default();
     let mut engine = Engine::new(&plan, seed, Phase::Train(0), &mut images);
     engine.grad_weight(
+        &Cpu::new(),
         &Group { layer: Some(0), members: &members },
-        g,
-        x,
-        ViewMut::new(&mut found, outputs, inputs),
+        g.into(),
+        x.into(),
+        MatrixMut::new(&mut found, outputs, inputs),
     );
     let square = |x: f64| x * x;
     let signal: f64 = exact.iter().map(|&y| square(f64::from(y))).sum();

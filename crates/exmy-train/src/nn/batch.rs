@@ -1,8 +1,8 @@
 //! What a model is given, and what it does with it: one interface for every family.
 
+use crate::nn::device::{Device, Slice, SliceMut};
 use crate::nn::linear::Products;
 use crate::nn::parameters::Layout;
-use crate::nn::real::Real;
 use exmy::random::Stream;
 
 /// What one pass is over.
@@ -46,7 +46,7 @@ impl Batch<'_> {
 }
 
 /// A model in training.
-pub trait Model<T: Real>: Send {
+pub trait Model<D: Device>: Send {
     /// The table of the parameter arena.
     fn layout(&self) -> &Layout;
 
@@ -56,11 +56,11 @@ pub trait Model<T: Real>: Send {
     /// If the lengths do not fit the layout, or `batch` is not of the model's kind and sizes.
     fn forward_backward(
         &mut self,
-        params: &[T],
-        grads: &mut [T],
+        params: Slice<'_, D>,
+        grads: SliceMut<'_, D>,
         batch: &Batch<'_>,
-        products: &mut dyn Products<T>,
-    ) -> f64;
+        products: &mut dyn Products<D>,
+    ) -> D::Scalar;
 
     /// The loss of each token or row of `batch`, without gradients.
     ///
@@ -69,10 +69,10 @@ pub trait Model<T: Real>: Send {
     /// elements.
     fn losses(
         &mut self,
-        params: &[T],
+        params: Slice<'_, D>,
         batch: &Batch<'_>,
-        products: &mut dyn Products<T>,
-        losses: &mut [T],
+        products: &mut dyn Products<D>,
+        losses: SliceMut<'_, D>,
     );
 
     /// From now on gradients are those of the loss plus `coefficient` times the mean square of the
@@ -86,10 +86,10 @@ pub trait Model<T: Real>: Send {
     /// As [`Decoder::last_logits`](crate::nn::decoder::Decoder::last_logits).
     fn last_logits(
         &mut self,
-        _params: &[T],
+        _params: Slice<'_, D>,
         _tokens: &[u32],
-        _products: &mut dyn Products<T>,
-    ) -> Option<&[T]> {
+        _products: &mut dyn Products<D>,
+    ) -> Option<Slice<'_, D>> {
         None
     }
 }

@@ -6,10 +6,10 @@
 //! layer q|k|v and o (gated linear attention: q|k|v|g|gk.0, gk.1, o), gate|up (or up), down; then
 //! the head. Backward: the head, then from the last layer to the first down, gate|up, and those of
 //! the mixer from the last to the first; of each first `grad_input`, then `grad_weight`. The
-//! residual stream, attention, norms and activations are in `T`, except that every tensor that has
+//! residual stream, attention, norms and activations are in the device's numbers, except that every tensor that has
 //! a [`Place`] is shown to [`Products::tensor`], and its gradient too.
 //!
-//! What the backward pass reads is kept per layer: the stream before each norm, each norm's output
+//! What the backward pass reads is saved per layer: the stream before each norm, each norm's output
 //! and statistics, q|k|v (rotated), short rows' probabilities, the attention's output (gated linear
 //! attention: all its projections, the decays, the recurrence's output, normed and gated), the MLP's
 //! pre-activations and activations. These buffers are allocated at the first step of a size and
@@ -29,89 +29,114 @@ pub use config::{
 
 use core::ops::Range;
 
-use crate::nn::activation::add_assign;
 use crate::nn::attention::Shape;
 use crate::nn::batch::{Batch, Model};
-use crate::nn::embedding::{embed, embed_backward};
+use crate::nn::device::{Buffer, Cpu, Device, Slice, SliceMut, empty};
 use crate::nn::linear::Products;
-use crate::nn::loss;
 use crate::nn::parameters::Layout;
-use crate::nn::parts::{MlpKept, Normed, Pass, Spare, grow};
+use crate::nn::parts::{Context, MlpSaved, Normed, Pass, Spare};
 use crate::nn::real::Real;
-use crate::nn::rope::Rope;
+use crate::nn::rope;
 use crate::nn::site::Place;
 use places::{Mixing, Places};
 
-/// A model's structure and working memory; parameters and gradients are the caller's.
-#[derive(Clone, Debug)]
-pub struct Decoder<T: Real> {
+/// A model's structure and working memory on a device; parameters and gradients are the caller's.
+#[derive(Debug)]
+pub struct Decoder<D: Device = Cpu> {
+    device: D,
     config: Config,
     layout: Layout,
     places: Places,
-    rope: Option<Rope<T>>,
+    rope: Option<Rope<D>>,
     /// Of [`Model::set_z_loss`].
-    z_loss: T,
-    kept: Kept<T>,
-    work: Work<T>,
+    z_loss: D::Real,
+    saved: Saved<D>,
+    work: Work<D>,
+}
+
+/// Rotations of queries and keys, where a model has them.
+#[derive(Debug)]
+struct Rope<D: Device> {
+    /// Cosines and sines, (context, half a head).
+    tables: [Buffer<D>; 2],
 }
 
 /// Activations that the backward pass reads.
-#[derive(Clone, Debug, Default)]
-struct Kept<T> {
+#[derive(Debug)]
+struct Saved<D: Device> {
     /// What the memory was made for.
     pass: Pass,
-    /// The tokens with the sink in its place.
+    /// The tokens with the sink in its place, as the host and as the device has them.
     tokens: Vec<u32>,
+    listed: D::Tokens,
+    targets: D::Tokens,
     /// The residual stream: before each norm of each block, and before the last one.
-    stream: Vec<Vec<T>>,
-    layers: Vec<Layer<T>>,
-    norm: Normed<T>,
-    logits: Vec<T>,
-    losses: Vec<T>,
+    stream: Vec<Buffer<D>>,
+    layers: Vec<Layer<D>>,
+    norm: Normed<D>,
+    logits: Buffer<D>,
+    losses: Buffer<D>,
 }
 
-#[derive(Clone, Debug, Default)]
-struct Layer<T> {
-    norm1: Normed<T>,
-    attend: attend::Kept<T>,
-    recur: recur::Kept<T>,
-    norm2: Normed<T>,
-    mlp: MlpKept<T>,
+empty!(Saved { pass, tokens, listed, targets, stream, layers, norm, logits, losses });
+
+#[derive(Debug)]
+struct Layer<D: Device> {
+    norm1: Normed<D>,
+    attend: attend::Saved<D>,
+    recur: recur::Saved<D>,
+    norm2: Normed<D>,
+    mlp: MlpSaved<D>,
 }
+
+empty!(Layer { norm1, attend, recur, norm2, mlp });
 
 /// Memory whose contents no other part reads.
-#[derive(Clone, Debug, Default)]
-struct Work<T> {
+#[derive(Debug)]
+struct Work<D: Device> {
     /// For attention.
-    scratch: Vec<T>,
+    scratch: Buffer<D>,
     /// Gradient of the residual stream.
-    d_stream: Vec<T>,
+    d_stream: Buffer<D>,
     /// Gradient of a norm's output, then of its input.
-    d_norm: [Vec<T>; 2],
+    d_norm: [Buffer<D>; 2],
     /// Gradient of what enters o or down.
-    d_inner: Vec<T>,
+    d_inner: Buffer<D>,
     /// Gradient of q|k|v or gate|up.
-    d_outer: Vec<T>,
+    d_outer: Buffer<D>,
     /// Columns of rows, dense.
-    dense: [Vec<T>; 2],
+    dense: [Buffer<D>; 2],
     /// Gradient of what the decay gate's first factor writes.
-    low: Vec<T>,
+    low: Buffer<D>,
     /// Gradient of the scores, where a recipe looks at it.
-    d_scores: Vec<T>,
-    spare: Spare<T>,
+    d_scores: Buffer<D>,
+    spare: Spare<D>,
 }
 
-impl<T: Real> Decoder<T> {
-    /// A model of this shape.
+empty!(Work { scratch, d_stream, d_norm, d_inner, d_outer, dense, low, d_scores, spare });
+
+impl<T: Real> Decoder<Cpu<T>> {
+    /// A model of this shape on the CPU.
     ///
     /// # Errors
     /// If the shape is none; see [`Config::validate`].
     pub fn new(config: Config) -> Result<Self, ConfigError> {
+        Self::on(Cpu::new(), config)
+    }
+}
+
+impl<D: Device> Decoder<D> {
+    /// A model of this shape on a device.
+    ///
+    /// # Errors
+    /// If the shape is none; see [`Config::validate`].
+    pub fn on(device: D, config: Config) -> Result<Self, ConfigError> {
         config.validate()?;
         let layout = config.layout();
         let rope = match config.position {
             Position::Rope { base } if config.mixer.any(Mixer::Attention, config.layers) => {
-                Some(Rope::new(config.context, config.head_dim(), base))
+                let tables = rope::tables(config.context, config.head_dim(), base);
+                Some(Rope { tables: tables.map(|table| device.buffer(table)) })
             }
             Position::Learned | Position::None | Position::Rope { .. } => None,
         };
@@ -120,9 +145,10 @@ impl<T: Real> Decoder<T> {
             config,
             layout,
             rope,
-            z_loss: T::ZERO,
-            kept: Kept::default(),
+            z_loss: D::Real::ZERO,
+            saved: Saved::default(),
             work: Work::default(),
+            device,
         })
     }
 
@@ -143,32 +169,33 @@ impl<T: Real> Decoder<T> {
     /// If `params` or `grads` have not the layout's length, `targets` not the length of `tokens`,
     /// `tokens` is not `batch` sequences of one to `context` tokens, or a token is not below
     /// `vocab`.
-    pub fn forward_backward(
+    pub fn forward_backward<'a>(
         &mut self,
-        params: &[T],
-        grads: &mut [T],
+        params: impl Into<Slice<'a, D>>,
+        grads: impl Into<SliceMut<'a, D>>,
         tokens: &[u32],
         targets: &[u32],
         batch: usize,
-        products: &mut dyn Products<T>,
-    ) -> f64 {
+        products: &mut dyn Products<D>,
+    ) -> D::Scalar {
+        let (params, mut grads) = (params.into(), grads.into());
         assert_eq!(grads.len(), self.layout.len(), "gradients have the layout of the parameters");
-        assert_eq!(tokens.len(), targets.len(), "every token has one target");
         let shape = self.forward(params, tokens, batch, Pass::Training, products);
         self.logits(params, 0..tokens.len(), products);
+        self.list_targets(tokens, targets);
         let (n, vocab) = (tokens.len(), self.config.vocab);
-        let scale = T::from_f64(1.0 / n as f64);
-        let Kept { logits, losses, .. } = &mut self.kept;
-        grow(losses, n);
-        loss::cross_entropy_and_z(
-            &mut logits[..n * vocab],
+        let scale = D::Real::from_f64(1.0 / n as f64);
+        let Saved { logits, losses, targets, .. } = &mut self.saved;
+        self.device.grow(losses, n);
+        self.device.cross_entropy(
+            logits.first_mut(n * vocab),
             vocab,
             targets,
-            Some((scale, self.z_loss)),
-            &mut losses[..n],
+            Some([scale, self.z_loss]),
+            losses.first_mut(n),
         );
-        let mean = loss::mean(&losses[..n]);
-        self.backward(params, grads, &shape, products);
+        let mean = self.device.mean(losses.first(n));
+        self.backward(params, &mut grads, &shape, products);
         mean
     }
 
@@ -176,22 +203,24 @@ impl<T: Real> Decoder<T> {
     ///
     /// # Panics
     /// As [`forward_backward`](Self::forward_backward), and if `losses` has not one element a token.
-    pub fn losses(
+    pub fn losses<'a>(
         &mut self,
-        params: &[T],
+        params: impl Into<Slice<'a, D>>,
         tokens: &[u32],
         targets: &[u32],
         batch: usize,
-        products: &mut dyn Products<T>,
-        losses: &mut [T],
+        products: &mut dyn Products<D>,
+        losses: impl Into<SliceMut<'a, D>>,
     ) {
-        assert_eq!(tokens.len(), targets.len(), "every token has one target");
+        let (params, losses) = (params.into(), losses.into());
         assert_eq!(tokens.len(), losses.len(), "every token has one loss");
         self.forward(params, tokens, batch, Pass::Forward, products);
         self.logits(params, 0..tokens.len(), products);
+        self.list_targets(tokens, targets);
         let vocab = self.config.vocab;
-        let logits = &mut self.kept.logits[..tokens.len() * vocab];
-        loss::cross_entropy(logits, vocab, targets, None, losses);
+        let Saved { logits, targets, .. } = &mut self.saved;
+        let logits = logits.first_mut(tokens.len() * vocab);
+        self.device.cross_entropy(logits, vocab, targets, None, losses);
     }
 
     /// The logits, one a token of the vocabulary, of what follows one sequence.
@@ -199,12 +228,13 @@ impl<T: Real> Decoder<T> {
     /// # Panics
     /// If `params` has not the layout's length, `tokens` is not one to `context` tokens, or a token
     /// is not below `vocab`.
-    pub fn last_logits(
+    pub fn last_logits<'a>(
         &mut self,
-        params: &[T],
+        params: impl Into<Slice<'a, D>>,
         tokens: &[u32],
-        products: &mut dyn Products<T>,
-    ) -> &[T] {
+        products: &mut dyn Products<D>,
+    ) -> Slice<'_, D> {
+        let params = params.into();
         let mut seen = tokens.to_vec();
         if self.config.sink && seen.len() < self.config.context {
             // The sink takes the place of the first token: here of one that is put in front.
@@ -212,7 +242,7 @@ impl<T: Real> Decoder<T> {
         }
         self.forward(params, &seen, 1, Pass::Forward, products);
         self.logits(params, seen.len() - 1..seen.len(), products);
-        &self.kept.logits[..self.config.vocab]
+        self.saved.logits.first(self.config.vocab)
     }
 
     fn shape(&self, batch: usize, tokens: usize) -> Shape {
@@ -225,215 +255,234 @@ impl<T: Real> Decoder<T> {
         Shape { batch, sequence: tokens / batch, heads, kv_heads, head_dim }
     }
 
+    /// Checks the targets of some tokens and lists them for the device.
+    fn list_targets(&mut self, tokens: &[u32], targets: &[u32]) {
+        assert_eq!(tokens.len(), targets.len(), "every token has one target");
+        let vocab = self.config.vocab;
+        if let Some(target) = targets.iter().find(|&&target| target as usize >= vocab) {
+            panic!("target {target} is outside the vocabulary of {vocab}");
+        }
+        self.device.set_tokens(targets, &mut self.saved.targets);
+    }
+
     /// Makes every buffer large enough for a pass over `shape`.
     fn reserve(&mut self, shape: &Shape, pass: Pass) {
         let Config { layers, d_model, .. } = self.config;
         let n = shape.batch * shape.sequence;
-        let Self { kept, work, places, .. } = self;
-        if kept.pass != pass {
+        let Self { device, saved, work, places, .. } = self;
+        if saved.pass != pass {
             // Evaluations are of more sequences than steps; the memory of both is not needed at once.
-            (*kept, *work) = (Kept { pass, ..Kept::default() }, Work::default());
+            (*saved, *work) = (Saved { pass, ..Saved::default() }, Work::default());
         }
         let layers = if pass == Pass::Training { layers } else { 1 };
-        kept.stream.resize_with(2 * layers + 1, Vec::new);
-        kept.stream.iter_mut().for_each(|buffer| grow(buffer, n * d_model));
-        kept.layers.resize_with(layers, Layer::default);
+        saved.stream.resize_with(2 * layers + 1, Buffer::default);
+        saved.stream.iter_mut().for_each(|buffer| device.grow(buffer, n * d_model));
+        saved.layers.resize_with(layers, Layer::default);
         for (l, block) in places.blocks.iter().enumerate() {
-            let layer = &mut kept.layers[pass.memory(l)];
-            layer.norm1.reserve(n, d_model);
-            layer.norm2.reserve(n, d_model);
+            let layer = &mut saved.layers[pass.memory(l)];
+            layer.norm1.reserve(device, n, d_model);
+            layer.norm2.reserve(device, n, d_model);
             match &block.mixer {
-                Mixing::Attend(attend) => attend.reserve(shape, pass, &mut layer.attend, work),
+                Mixing::Attend(attend) => {
+                    attend.reserve(device, shape, pass, &mut layer.attend, work);
+                }
                 Mixing::Recur(recur) => {
                     let sizes = (shape.batch, shape.sequence);
-                    recur.reserve(sizes, pass, &mut layer.recur, work);
+                    recur.reserve(device, sizes, pass, &mut layer.recur, work);
                 }
             }
-            layer.mlp.reserve(&block.mlp, n);
+            layer.mlp.reserve(device, &block.mlp, n);
             if pass == Pass::Training {
-                grow(&mut work.d_inner, n * block.mlp.hidden);
-                grow(&mut work.d_outer, n * block.mlp.d_before());
+                device.grow(&mut work.d_inner, n * block.mlp.hidden);
+                device.grow(&mut work.d_outer, n * block.mlp.d_before());
             }
         }
-        kept.norm.reserve(n, d_model);
+        saved.norm.reserve(device, n, d_model);
         if pass == Pass::Training {
-            grow(&mut work.d_stream, n * d_model);
-            work.d_norm.iter_mut().for_each(|buffer| grow(buffer, n * d_model));
+            device.grow(&mut work.d_stream, n * d_model);
+            work.d_norm.iter_mut().for_each(|buffer| device.grow(buffer, n * d_model));
         }
     }
 
     /// Up to and including the last norm.
     fn forward(
         &mut self,
-        params: &[T],
+        params: Slice<'_, D>,
         tokens: &[u32],
         batch: usize,
         pass: Pass,
-        products: &mut dyn Products<T>,
+        products: &mut dyn Products<D>,
     ) -> Shape {
         assert_eq!(params.len(), self.layout.len(), "parameters have the model's layout");
         let shape = self.shape(batch, tokens.len());
         self.reserve(&shape, pass);
-        let Self { config, places, rope, kept, work, .. } = self;
+        let Self { device, config, places, rope, saved, work, .. } = self;
+        let cx = &mut Context { device: &*device, products, params };
         let (n, d, rope) = (tokens.len(), config.d_model, rope.as_ref());
         let vocab = config.vocab as u32;
         if let Some(token) = tokens.iter().find(|&&token| token >= vocab) {
             panic!("token {token} is outside the vocabulary of {vocab}");
         }
-        kept.tokens.clear();
-        kept.tokens.extend_from_slice(tokens);
+        saved.tokens.clear();
+        saved.tokens.extend_from_slice(tokens);
         if config.sink {
-            kept.tokens.iter_mut().step_by(shape.sequence).for_each(|first| *first = vocab);
+            saved.tokens.iter_mut().step_by(shape.sequence).for_each(|first| *first = vocab);
         }
-        let stream = &mut kept.stream;
-        let positions = places.positions.clone().map(|range| &params[range]);
-        let table = &params[places.table.clone()];
-        embed(&kept.tokens, table, positions, shape.sequence, &mut stream[0][..n * d]);
-        products.tensor(None, Place::Embedding, false, &mut stream[0][..n * d], d);
+        device.set_tokens(&saved.tokens, &mut saved.listed);
+        let stream = &mut saved.stream;
+        let positions = places.positions.clone().map(|range| params.part(range));
+        let table = params.part(places.table.clone());
+        let embedded = stream[0].first_mut(n * d);
+        device.embed(&saved.listed, table, positions, shape.sequence, embedded);
+        cx.tensor(None, Place::Embedding, false, stream[0].first_mut(n * d), d);
         for (l, block) in places.blocks.iter().enumerate() {
             let layer = Some(l as u32);
-            let kept = &mut kept.layers[pass.memory(l)];
+            let saved = &mut saved.layers[pass.memory(l)];
             let first = 2 * pass.memory(l);
             let [x, middle, y] = &mut stream[first..first + 3] else { unreachable!() };
-            let (x, middle, y) = (&x[..n * d], &mut middle[..n * d], &mut y[..n * d]);
+            let x = x.first(n * d);
+            let (mut middle, mut y) = (middle.first_mut(n * d), y.first_mut(n * d));
 
-            block.norm1.forward(products, params, x, &mut kept.norm1, &mut work.spare);
-            let normed = &kept.norm1.y[..n * d];
+            block.norm1.forward(cx, x, &mut saved.norm1, &mut work.spare);
+            let normed = saved.norm1.y.first(n * d);
             match &block.mixer {
                 Mixing::Attend(attend) => {
-                    let kept = &mut kept.attend;
-                    attend
-                        .forward(products, params, &shape, rope, normed, pass, kept, work, middle);
+                    let saved = &mut saved.attend;
+                    attend.forward(cx, &shape, rope, normed, pass, saved, work, middle.again());
                 }
                 Mixing::Recur(recur) => {
-                    let (sizes, kept) = ((shape.batch, shape.sequence), &mut kept.recur);
-                    recur.forward(products, params, sizes, normed, kept, work, middle);
+                    let (sizes, saved) = ((shape.batch, shape.sequence), &mut saved.recur);
+                    recur.forward(cx, sizes, normed, saved, work, middle.again());
                 }
             }
-            add_assign(middle, x);
-            products.tensor(layer, Place::Residual, false, middle, d);
+            device.add_assign(middle.again(), x);
+            cx.tensor(layer, Place::Residual, false, middle.again(), d);
 
-            block.norm2.forward(products, params, middle, &mut kept.norm2, &mut work.spare);
-            let normed = &kept.norm2.y[..n * d];
-            block.mlp.forward(products, params, n, normed, &mut kept.mlp, y);
-            add_assign(y, middle);
-            products.tensor(layer, Place::Residual, false, y, d);
+            block.norm2.forward(cx, middle.read(), &mut saved.norm2, &mut work.spare);
+            let normed = saved.norm2.y.first(n * d);
+            block.mlp.forward(cx, n, normed, &mut saved.mlp, y.again());
+            device.add_assign(y.again(), middle.read());
+            cx.tensor(layer, Place::Residual, false, y, d);
             if pass == Pass::Forward {
                 stream.swap(0, 2);
             }
         }
-        let last = &stream[2 * pass.memory(config.layers)][..n * d];
-        places.norm.forward(products, params, last, &mut kept.norm, &mut work.spare);
+        let last = stream[2 * pass.memory(config.layers)].first(n * d);
+        places.norm.forward(cx, last, &mut saved.norm, &mut work.spare);
         shape
     }
 
     /// The logits of the given tokens of the batch, from the last norm's output.
-    fn logits(&mut self, params: &[T], tokens: Range<usize>, products: &mut dyn Products<T>) {
-        let Config { d_model, vocab, .. } = self.config;
-        grow(&mut self.kept.logits, tokens.len() * vocab);
-        let x = &self.kept.norm.y[tokens.start * d_model..tokens.end * d_model];
-        let logits = &mut self.kept.logits[..tokens.len() * vocab];
-        self.places.head.forward(products, params, x, logits);
-        products.tensor(None, Place::Logits, false, logits, vocab);
+    fn logits(
+        &mut self,
+        params: Slice<'_, D>,
+        tokens: Range<usize>,
+        products: &mut dyn Products<D>,
+    ) {
+        let Self { device, config: Config { d_model, vocab, .. }, places, saved, .. } = self;
+        let cx = &mut Context { device: &*device, products, params };
+        device.grow(&mut saved.logits, tokens.len() * *vocab);
+        let x = saved.norm.y.part(tokens.start * *d_model..tokens.end * *d_model);
+        let mut logits = saved.logits.first_mut(tokens.len() * *vocab);
+        places.head.forward(cx, x, logits.again());
+        cx.tensor(None, Place::Logits, false, logits, *vocab);
     }
 
     /// From the gradient of the logits, which lies in their place, to those of all parameters.
     fn backward(
         &mut self,
-        params: &[T],
-        grads: &mut [T],
+        params: Slice<'_, D>,
+        grads: &mut SliceMut<'_, D>,
         shape: &Shape,
-        products: &mut dyn Products<T>,
+        products: &mut dyn Products<D>,
     ) {
-        let Self { config, places, rope, kept, work, .. } = self;
-        let (n, d, rope) = (kept.tokens.len(), config.d_model, rope.as_ref());
+        let Self { device, config, places, rope, saved, work, .. } = self;
+        let cx = &mut Context { device: &*device, products, params };
+        let (n, d, rope) = (saved.tokens.len(), config.d_model, rope.as_ref());
         // Taken out, so that the rest of the working memory can be lent whole.
-        let [mut d_y, mut d_x] = core::mem::take(&mut work.d_norm);
+        let [mut d_y_buffer, mut d_x_buffer] = core::mem::take(&mut work.d_norm);
         let mut d_stream_buffer = core::mem::take(&mut work.d_stream);
-        let d_stream = &mut d_stream_buffer[..n * d];
         {
-            let (d_y, d_x) = (&mut d_y[..n * d], &mut d_x[..n * d]);
-            let d_logits = &mut kept.logits[..n * config.vocab];
-            products.tensor(None, Place::Logits, true, d_logits, config.vocab);
-            places.head.backward(products, params, grads, d_logits, &kept.norm.y[..n * d], d_y);
-            let (last, spare) = (&kept.stream[2 * config.layers][..n * d], &mut work.spare);
-            let norm = &places.norm;
-            norm.backward(products, params, grads, last, &kept.norm, d_y, d_stream, spare);
-            for (l, (block, kept_layer)) in places.blocks.iter().zip(&kept.layers).enumerate().rev()
-            {
-                let layer = Some(l as u32);
-                let (x, middle) = (&kept.stream[2 * l][..n * d], &kept.stream[2 * l + 1][..n * d]);
+            let (mut d_y, mut d_x) = (d_y_buffer.first_mut(n * d), d_x_buffer.first_mut(n * d));
+            let mut d_stream = d_stream_buffer.first_mut(n * d);
+            let mut d_logits = saved.logits.first_mut(n * config.vocab);
+            cx.tensor(None, Place::Logits, true, d_logits.again(), config.vocab);
+            let y = saved.norm.y.first(n * d);
+            places.head.backward(cx, grads, d_logits.read(), y, d_y.again());
+            let (last, spare) = (saved.stream[2 * config.layers].first(n * d), &mut work.spare);
+            let (norm, to) = (&places.norm, d_stream.again());
+            norm.backward(cx, grads, last, &saved.norm, d_y.again(), to, spare);
+            for (l, (block, layer)) in places.blocks.iter().zip(&saved.layers).enumerate().rev() {
+                let at = Some(l as u32);
+                let [x, middle] = [2 * l, 2 * l + 1].map(|i| saved.stream[i].first(n * d));
 
-                products.tensor(layer, Place::Residual, true, d_stream, d);
-                let inside = [&mut work.d_inner[..], &mut work.d_outer[..]];
-                let (y, kept_mlp) = (&kept_layer.norm2.y[..n * d], &kept_layer.mlp);
-                let mlp = &block.mlp;
-                mlp.backward(products, params, grads, n, y, kept_mlp, d_stream, inside, d_y);
-                let (norm, kept_norm) = (&block.norm2, &kept_layer.norm2);
-                let spare = &mut work.spare;
-                norm.backward(products, params, grads, middle, kept_norm, d_y, d_x, spare);
-                add_assign(d_stream, d_x);
+                cx.tensor(at, Place::Residual, true, d_stream.again(), d);
+                let inside = [work.d_inner.all_mut(), work.d_outer.all_mut()];
+                let y = layer.norm2.y.first(n * d);
+                let (g, to) = (d_stream.read(), d_y.again());
+                block.mlp.backward(cx, grads, n, y, &layer.mlp, g, inside, to);
+                let (norm, spare) = (&block.norm2, &mut work.spare);
+                let (g, to) = (d_y.again(), d_x.again());
+                norm.backward(cx, grads, middle, &layer.norm2, g, to, spare);
+                device.add_assign(d_stream.again(), d_x.read());
 
-                products.tensor(layer, Place::Residual, true, d_stream, d);
-                let y = &kept_layer.norm1.y[..n * d];
+                cx.tensor(at, Place::Residual, true, d_stream.again(), d);
+                let y = layer.norm1.y.first(n * d);
+                let (g, to) = (d_stream.read(), d_y.again());
                 match &block.mixer {
                     Mixing::Attend(attend) => {
-                        let kept = &kept_layer.attend;
-                        attend.backward(
-                            products, params, grads, shape, rope, y, kept, work, d_stream, d_y,
-                        );
+                        attend.backward(cx, grads, shape, rope, y, &layer.attend, work, g, to);
                     }
                     Mixing::Recur(recur) => {
-                        let (sizes, kept) = ((shape.batch, shape.sequence), &kept_layer.recur);
-                        recur
-                            .backward(products, params, grads, sizes, y, kept, work, d_stream, d_y);
+                        let sizes = (shape.batch, shape.sequence);
+                        recur.backward(cx, grads, sizes, y, &layer.recur, work, g, to);
                     }
                 }
-                let (norm, kept_norm) = (&block.norm1, &kept_layer.norm1);
-                let spare = &mut work.spare;
-                norm.backward(products, params, grads, x, kept_norm, d_y, d_x, spare);
-                add_assign(d_stream, d_x);
+                let (norm, spare) = (&block.norm1, &mut work.spare);
+                let (g, to) = (d_y.again(), d_x.again());
+                norm.backward(cx, grads, x, &layer.norm1, g, to, spare);
+                device.add_assign(d_stream.again(), d_x.read());
+            }
+            cx.tensor(None, Place::Embedding, true, d_stream.again(), d);
+            let g = d_stream.read();
+            device.embed_backward(&saved.listed, g, grads.part(places.table.clone()));
+            if let Some(positions) = places.positions.clone() {
+                device.positions_backward(g, d, shape.sequence, grads.part(positions));
             }
         }
-        products.tensor(None, Place::Embedding, true, d_stream, d);
-        // The positions lie behind the table.
-        let (head, tail) = grads.split_at_mut(places.table.end);
-        let d_positions = places.positions.clone().map(|r| &mut tail[..r.len()]);
-        let d_table = &mut head[places.table.clone()];
-        embed_backward(&kept.tokens, d_stream, shape.sequence, d_table, d_positions);
-        work.d_norm = [d_y, d_x];
+        work.d_norm = [d_y_buffer, d_x_buffer];
         work.d_stream = d_stream_buffer;
     }
 }
 
-impl<T: Real> Model<T> for Decoder<T> {
+impl<D: Device> Model<D> for Decoder<D> {
     fn layout(&self) -> &Layout {
         &self.layout
     }
 
     fn set_z_loss(&mut self, coefficient: f64) {
-        self.z_loss = T::from_f64(coefficient);
+        self.z_loss = D::Real::from_f64(coefficient);
     }
 
     fn forward_backward(
         &mut self,
-        params: &[T],
-        grads: &mut [T],
+        params: Slice<'_, D>,
+        mut grads: SliceMut<'_, D>,
         batch: &Batch<'_>,
-        products: &mut dyn Products<T>,
-    ) -> f64 {
+        products: &mut dyn Products<D>,
+    ) -> D::Scalar {
         let Batch::Tokens { tokens, targets, sequences } = *batch else {
             panic!("a decoder reads tokens, not {batch:?}");
         };
-        self.forward_backward(params, grads, tokens, targets, sequences, products)
+        self.forward_backward(params, grads.again(), tokens, targets, sequences, products)
     }
 
     fn losses(
         &mut self,
-        params: &[T],
+        params: Slice<'_, D>,
         batch: &Batch<'_>,
-        products: &mut dyn Products<T>,
-        losses: &mut [T],
+        products: &mut dyn Products<D>,
+        losses: SliceMut<'_, D>,
     ) {
         let Batch::Tokens { tokens, targets, sequences } = *batch else {
             panic!("a decoder reads tokens, not {batch:?}");
@@ -443,10 +492,10 @@ impl<T: Real> Model<T> for Decoder<T> {
 
     fn last_logits(
         &mut self,
-        params: &[T],
+        params: Slice<'_, D>,
         tokens: &[u32],
-        products: &mut dyn Products<T>,
-    ) -> Option<&[T]> {
+        products: &mut dyn Products<D>,
+    ) -> Option<Slice<'_, D>> {
         Some(Self::last_logits(self, params, tokens, products))
     }
 }

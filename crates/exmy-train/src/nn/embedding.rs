@@ -107,22 +107,15 @@ kernel! {
     }
 }
 
-/// Backward of [`embed`]: dy (N, D) is added to d_table (V, D) and d_positions (context, D), each
-/// row of which receives its terms in ascending token position.
+/// Backward of [`embed`] for the table: rows of dy (N, D) are added to d_table (V, D), each row of which
+/// receives its terms in ascending token position.
 ///
 /// # Panics
 /// As [`embed`].
 #[track_caller]
-pub fn embed_backward<T: Real>(
-    tokens: &[u32],
-    dy: &[T],
-    sequence: usize,
-    d_table: &mut [T],
-    d_positions: Option<&mut [T]>,
-) {
+pub fn embed_backward<T: Real>(tokens: &[u32], dy: &[T], d_table: &mut [T]) {
     let _lap = lap(Part::Embedding(Way::Backward));
-    let positions = d_positions.as_deref();
-    let width = width("embed_backward", tokens, d_table, positions, sequence, dy);
+    let width = width("embed_backward", tokens, d_table, None, tokens.len(), dy);
     if width == 0 {
         return;
     }
@@ -130,12 +123,31 @@ pub fn embed_backward<T: Real>(
     parallel::for_each_chunk(d_table, rows * width, |i, d_table| {
         add_tokens(tokens, dy, i * rows, width, d_table);
     });
-    if let Some(d_positions) = d_positions {
-        let rows = sequence.div_ceil(RANGES);
-        parallel::for_each_chunk(&mut d_positions[..sequence * width], rows * width, |i, d| {
-            add_positions(dy, i * rows, sequence, width, d);
-        });
+}
+
+/// Backward of [`embed`] for the positions: rows of dy (B T, D) are added to d_positions (context, D), each row
+/// of which receives its terms in ascending order of the sequences.
+///
+/// # Panics
+/// If `dy` is no whole number of sequences of `sequence` rows of `width`, or there are fewer positions.
+#[track_caller]
+pub fn positions_backward<T: Real>(dy: &[T], width: usize, sequence: usize, d_positions: &mut [T]) {
+    let _lap = lap(Part::Embedding(Way::Backward));
+    if dy.is_empty() {
+        return;
     }
+    let len = sequence * width;
+    assert!(
+        len > 0 && dy.len().is_multiple_of(len) && d_positions.len() >= len,
+        "positions_backward: {} elements are no sequences of {sequence} rows of {width}, or {} \
+         elements of positions too few",
+        dy.len(),
+        d_positions.len()
+    );
+    let rows = sequence.div_ceil(RANGES);
+    parallel::for_each_chunk(&mut d_positions[..len], rows * width, |i, d| {
+        add_positions(dy, i * rows, sequence, width, d);
+    });
 }
 
 kernel! {

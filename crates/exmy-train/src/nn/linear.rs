@@ -7,11 +7,10 @@
 
 use core::ops::Range;
 
-use crate::nn::real::Real;
-use crate::nn::site::{Operator, Place, Site, Vector};
+use crate::nn::device::{Device, Matrix, MatrixMut, SliceMut};
+use crate::nn::site::{Operator, Place, Product, Site, Vector};
 use exmy::gemm::f32::Output;
 use exmy::round::Rounding;
-use exmy::slice::{View, ViewMut};
 
 /// Linear operators that share one input: their weights (out, in) lie below each other, their
 /// outputs (tokens, out) beside each other.
@@ -44,21 +43,36 @@ impl Group<'_> {
 /// else is.
 ///
 /// Shapes: `n` tokens, `in` input features, `out` output features of the whole group.
-pub trait Products<T: Real> {
+pub trait Products<D: Device> {
     /// `y = x wᵀ`; x (n, in), w (out, in), y (n, out), overwritten.
-    fn forward(&mut self, group: &Group<'_>, x: View<'_, T>, w: View<'_, T>, y: ViewMut<'_, T>);
+    fn forward(
+        &mut self,
+        device: &D,
+        group: &Group<'_>,
+        x: Matrix<'_, D>,
+        w: Matrix<'_, D>,
+        y: MatrixMut<'_, D>,
+    );
 
     /// `dx = g w`: one sum over the outputs of all members; g = dL/dy (n, out), w (out, in),
     /// dx (n, in), overwritten.
-    fn grad_input(&mut self, group: &Group<'_>, g: View<'_, T>, w: View<'_, T>, dx: ViewMut<'_, T>);
+    fn grad_input(
+        &mut self,
+        device: &D,
+        group: &Group<'_>,
+        g: Matrix<'_, D>,
+        w: Matrix<'_, D>,
+        dx: MatrixMut<'_, D>,
+    );
 
     /// `dw += gᵀ x`: a sum over tokens; g = dL/dy (n, out), x (n, in), dw (out, in).
     fn grad_weight(
         &mut self,
+        device: &D,
         group: &Group<'_>,
-        g: View<'_, T>,
-        x: View<'_, T>,
-        dw: ViewMut<'_, T>,
+        g: Matrix<'_, D>,
+        x: Matrix<'_, D>,
+        dw: MatrixMut<'_, D>,
     );
 
     /// Rounds in place a tensor that is no operand of these products, or (`gradient`) its gradient:
@@ -66,13 +80,13 @@ pub trait Products<T: Real> {
     /// after the last. Here it stays as it is.
     fn tensor(
         &mut self,
+        device: &D,
         layer: Option<u32>,
-        place: Place,
-        gradient: bool,
-        values: &mut [T],
+        (place, gradient): (Place, bool),
+        values: SliceMut<'_, D>,
         width: usize,
     ) {
-        let _ = (layer, place, gradient, values, width);
+        let _ = (device, layer, place, gradient, values, width);
     }
 
     /// Whether [`tensor`](Self::tensor) may change what is at this place. A model keeps copies of
@@ -90,28 +104,49 @@ pub trait Products<T: Real> {
     }
 
     /// The rounding to bfloat16 after every step of an operation or (`gradient`) of its backward
-    /// pass, or `None` for the precision of `T`. Here it is `None`.
+    /// pass, or `None` for the precision of the device's numbers. Here it is `None`.
     fn vector(&self, layer: Option<u32>, operation: Vector, gradient: bool) -> Option<Rounding> {
         let _ = (layer, operation, gradient);
         None
     }
 }
 
-/// The operands as they are: [`Real::matmul`].
+/// The operands as they are: [`Device::matmul`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unquantized;
 
-impl<T: Real> Products<T> for Unquantized {
-    fn forward(&mut self, _: &Group<'_>, x: View<'_, T>, w: View<'_, T>, y: ViewMut<'_, T>) {
-        T::matmul(x, w.t(), y, Output::Overwrite);
+impl<D: Device> Products<D> for Unquantized {
+    fn forward(
+        &mut self,
+        device: &D,
+        _: &Group<'_>,
+        x: Matrix<'_, D>,
+        w: Matrix<'_, D>,
+        y: MatrixMut<'_, D>,
+    ) {
+        device.matmul(Product::Forward, x, w, y, Output::Overwrite);
     }
 
-    fn grad_input(&mut self, _: &Group<'_>, g: View<'_, T>, w: View<'_, T>, dx: ViewMut<'_, T>) {
-        T::matmul(g, w, dx, Output::Overwrite);
+    fn grad_input(
+        &mut self,
+        device: &D,
+        _: &Group<'_>,
+        g: Matrix<'_, D>,
+        w: Matrix<'_, D>,
+        dx: MatrixMut<'_, D>,
+    ) {
+        device.matmul(Product::GradInput, g, w, dx, Output::Overwrite);
     }
 
-    fn grad_weight(&mut self, _: &Group<'_>, g: View<'_, T>, x: View<'_, T>, dw: ViewMut<'_, T>) {
-        T::matmul(g.t(), x, dw, Output::Accumulate);
+    fn grad_weight(
+        &mut self,
+        device: &D,
+        _: &Group<'_>,
+        g: Matrix<'_, D>,
+        x: Matrix<'_, D>,
+        dw: MatrixMut<'_, D>,
+    ) {
+        device.matmul(Product::GradWeight, g, x, dw, Output::Accumulate);
     }
 
     fn rounds(&self, _: Option<u32>, _: Place, _: bool) -> bool {

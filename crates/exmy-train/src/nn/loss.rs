@@ -10,6 +10,20 @@ use super::real::{Real, largest, sum, sum_of_three};
 use crate::nn::stopwatch::{Part, lap};
 use exmy::parallel;
 use exmy::simd::kernel;
+use serde::{Deserialize, Serialize};
+
+/// What is minimized of rows of outputs and targets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RowLoss {
+    /// The mean of the squared differences over rows and features.
+    #[default]
+    Mse,
+    /// The mean over rows of `KL(softmax(target) || softmax(output))`, in nats. The study names such a loss
+    /// without printing its form; that target and output are taken as logits, at temperature 1, is a
+    /// choice.
+    Kl,
+}
 
 /// Per-row losses of logits (N, V) against targets (N), into losses (N).
 ///
@@ -125,6 +139,37 @@ pub fn divergence_backward<T: Real>(a: &[T], y: &[T], width: usize, scale: T, d:
         let range = i * ROWS * width..i * ROWS * width + d.len();
         divergence_backward_rows(&a[range.clone()], &y[range], width, scale, d);
     });
+}
+
+/// The mean of the squared errors of each row of outputs `a` (N, V) against targets `y` (N, V), into losses (N).
+///
+/// # Panics
+/// As [`divergence`].
+#[track_caller]
+pub fn squared_error<T: Real>(a: &[T], y: &[T], width: usize, losses: &mut [T]) {
+    let _lap = lap(Part::Loss);
+    shapes("squared_error", a, y, width, losses.len());
+    const ROWS: usize = 64;
+    let per_width = T::ONE / T::from_f64(width as f64);
+    parallel::for_each_chunk(losses, ROWS, |chunk, losses| {
+        let rows = a.chunks_exact(width).zip(y.chunks_exact(width)).skip(chunk * ROWS);
+        for (loss, (a, y)) in losses.iter_mut().zip(rows) {
+            *loss = per_width * sum_of_three(a, y, a, |a, y, _| (a - y) * (a - y));
+        }
+    });
+}
+
+/// `d = (a - y) scale`, elementwise.
+///
+/// # Panics
+/// If the lengths differ.
+#[track_caller]
+pub fn squared_error_backward<T: Real>(a: &[T], y: &[T], scale: T, d: &mut [T]) {
+    let _lap = lap(Part::Loss);
+    shapes("squared_error_backward", a, y, 1, d.len());
+    for ((d, &a), &y) in d.iter_mut().zip(a).zip(y) {
+        *d = (a - y) * scale;
+    }
 }
 
 #[track_caller]

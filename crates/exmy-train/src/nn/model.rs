@@ -2,16 +2,17 @@
 //! tokens or the student of the [`proxy`].
 //!
 //! Parameters and gradients are arenas of the trainer's; a model owns its structure, its working
-//! memory and, where it has one, the teacher that makes its targets.
+//! memory and, where it has one, the teacher that makes its targets. All of it lies on one
+//! [device](super::device).
 
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use crate::nn::batch::{Batch, Model};
 
 use crate::nn::decoder::{self, ConfigError, Decoder};
+use crate::nn::device::Device;
 use crate::nn::parameters::Layout;
 use crate::nn::proxy::{self, Proxy};
-use crate::nn::real::Real;
 
 /// `[model]` of a configuration: the key `family`, `decoder` unless said otherwise, and the keys
 /// of that family.
@@ -86,14 +87,19 @@ impl Config {
         }
     }
 
-    /// The model, with what it draws (a teacher) from `seed`.
+    /// The model on a device, with what it draws (a teacher) from `seed`.
     ///
     /// # Errors
     /// If the shape is none.
-    pub fn build<T: Real>(&self, seed: u64) -> Result<Box<dyn Model<T>>, ConfigError> {
+    pub fn build<D: Device>(
+        &self,
+        device: &D,
+        seed: u64,
+    ) -> Result<Box<dyn Model<D>>, ConfigError> {
+        let device = device.clone();
         Ok(match self {
-            Self::Decoder(config) => Box::new(Decoder::new(*config)?),
-            Self::Proxy(config) => Box::new(Proxy::new(*config, seed)?),
+            Self::Decoder(config) => Box::new(Decoder::on(device, *config)?),
+            Self::Proxy(config) => Box::new(Proxy::on(device, *config, seed)?),
         })
     }
 

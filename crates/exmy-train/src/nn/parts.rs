@@ -9,9 +9,11 @@ pub mod mlp;
 
 pub(crate) use affine::{Affine, Normed, Spare};
 pub(crate) use linear::Linear;
-pub(crate) use mlp::{Activation, Mlp, MlpKept};
+pub(crate) use mlp::{Activation, Mlp, MlpSaved};
 
-use crate::nn::real::Real;
+use crate::nn::device::{Device, Slice, SliceMut};
+use crate::nn::linear::Products;
+use crate::nn::site::Place;
 
 /// What a pass forward is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,39 +35,27 @@ impl Pass {
     }
 }
 
-/// Grows `buffer` to at least `len`; never shrinks, so that steps of two sizes do not alternate
-/// between allocations.
-pub(crate) fn grow<T: Real>(buffer: &mut Vec<T>, len: usize) {
-    if buffer.is_empty() && len > 0 {
-        // Zeros of the system: its pages are first touched by the threads that write to them.
-        *buffer = vec![T::ZERO; len];
-    } else if buffer.len() < len {
-        buffer.resize(len, T::ZERO);
-    }
+/// What every part of a pass works with.
+pub struct Context<'a, D: Device> {
+    /// What computes.
+    pub device: &'a D,
+    /// What a recipe says.
+    pub products: &'a mut dyn Products<D>,
+    /// The arena of the parameters.
+    pub params: Slice<'a, D>,
 }
 
-/// Copies `width` columns at `column` of rows of `stride` to dense rows.
-pub(crate) fn gather<T: Real>(
-    rows: &[T],
-    stride: usize,
-    column: usize,
-    width: usize,
-    dense: &mut [T],
-) {
-    for (row, dense) in rows.chunks_exact(stride).zip(dense.chunks_exact_mut(width)) {
-        dense.copy_from_slice(&row[column..][..width]);
-    }
-}
-
-/// Copies dense rows to `width` columns at `column` of rows of `stride`.
-pub(crate) fn scatter<T: Real>(
-    dense: &[T],
-    width: usize,
-    rows: &mut [T],
-    stride: usize,
-    column: usize,
-) {
-    for (row, dense) in rows.chunks_exact_mut(stride).zip(dense.chunks_exact(width)) {
-        row[column..][..width].copy_from_slice(dense);
+impl<D: Device> Context<'_, D> {
+    /// Lets the recipe round, and who watches see, the tensor at a place or (`gradient`) its gradient, in
+    /// rows of `width`.
+    pub(crate) fn tensor(
+        &mut self,
+        layer: Option<u32>,
+        place: Place,
+        gradient: bool,
+        values: SliceMut<'_, D>,
+        width: usize,
+    ) {
+        self.products.tensor(self.device, layer, (place, gradient), values, width);
     }
 }

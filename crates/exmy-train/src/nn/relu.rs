@@ -1,5 +1,7 @@
-//! The activation functions of one line: ReLU, its square, the identity, the hyperbolic tangent.
+//! Activation functions of one number: GELU by name, and those of one line, ReLU, its square, the identity,
+//! the hyperbolic tangent.
 
+use super::activation::{gelu, gelu_backward};
 use super::expect;
 use super::real::Real;
 use crate::nn::stopwatch::{Part, Way, lap};
@@ -12,6 +14,8 @@ const CHUNK: usize = 1 << 15;
 /// Which function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Function {
+    /// The exact [GELU](super::activation).
+    Gelu,
     /// `max(x, 0)`; its slope at 0 is 0.
     Relu,
     /// `max(x, 0)²` (arXiv 2109.08668).
@@ -28,6 +32,9 @@ pub enum Function {
 /// If `x` and `y` differ in length.
 #[track_caller]
 pub fn apply<T: Real>(function: Function, x: &[T], y: &mut [T]) {
+    if function == Function::Gelu {
+        return gelu(x, y);
+    }
     let _lap = lap(Part::Activation(Way::Forward));
     expect("apply", "y", y.len(), x.len());
     parallel::for_each_chunk(y, CHUNK, |i, y| {
@@ -44,6 +51,7 @@ kernel! {
                 each.for_each(|(y, &x)| *y = if x < T::ZERO { T::ZERO } else { x * x });
             }
             Function::Linear => y.copy_from_slice(x),
+            Function::Gelu => unreachable!("done before"),
             Function::Tanh => each.for_each(|(y, &x)| *y = x.tanh()),
         }
     }
@@ -55,6 +63,9 @@ kernel! {
 /// If `x` and `d` differ in length.
 #[track_caller]
 pub fn apply_backward<T: Real>(function: Function, x: &[T], d: &mut [T]) {
+    if function == Function::Gelu {
+        return gelu_backward(x, d);
+    }
     let _lap = lap(Part::Activation(Way::Backward));
     expect("apply_backward", "d", d.len(), x.len());
     parallel::for_each_chunk(d, CHUNK, |i, d| {
@@ -71,6 +82,7 @@ kernel! {
                 each.for_each(|(d, &x)| *d *= if x > T::ZERO { x + x } else { T::ZERO });
             }
             Function::Linear => {}
+            Function::Gelu => unreachable!("done before"),
             Function::Tanh => each.for_each(|(d, &x)| {
                 let y = x.tanh();
                 *d *= (-y).mul_add(y, T::ONE);

@@ -11,77 +11,59 @@ use crate::nn::stopwatch::{Part, Way, lap};
 use exmy::parallel;
 use exmy::simd::kernel;
 
-/// The tabulated rotations of one head size, for all positions of a context.
-#[derive(Clone, Debug)]
-pub struct Rope<T> {
-    /// (context, head_dim / 2).
-    cos: Vec<T>,
-    sin: Vec<T>,
-    half: usize,
-}
-
 /// Rows of one piece of work.
 const ROWS: usize = 64;
 
-impl<T: Real> Rope<T> {
-    /// Tables for positions `0..context`.
-    ///
-    /// # Panics
-    /// If `head_dim` is odd or 0.
-    pub fn new(context: usize, head_dim: usize, base: f64) -> Self {
-        assert!(
-            head_dim > 0 && head_dim.is_multiple_of(2),
-            "rotary positions pair the elements of a head: its size {head_dim} must be even"
-        );
-        let half = head_dim / 2;
-        let (mut cos, mut sin) = (Vec::new(), Vec::new());
-        for position in 0..context {
-            for i in 0..half {
-                let frequency = libm::pow(base, -(2.0 * i as f64) / head_dim as f64);
-                let (s, c) = libm::sincos(position as f64 * frequency);
-                cos.push(T::from_f64(c));
-                sin.push(T::from_f64(s));
-            }
+/// Cosines and sines of positions `0..context`, each (context, head_dim / 2).
+///
+/// # Panics
+/// If `head_dim` is odd or 0.
+pub fn tables<T: Real>(context: usize, head_dim: usize, base: f64) -> [Vec<T>; 2] {
+    assert!(
+        head_dim > 0 && head_dim.is_multiple_of(2),
+        "rotary positions pair the elements of a head: its size {head_dim} must be even"
+    );
+    let [mut cos, mut sin] = [(); 2].map(|()| Vec::with_capacity(context * head_dim / 2));
+    for position in 0..context {
+        for i in 0..head_dim / 2 {
+            let frequency = libm::pow(base, -(2.0 * i as f64) / head_dim as f64);
+            let (s, c) = libm::sincos(position as f64 * frequency);
+            cos.push(T::from_f64(c));
+            sin.push(T::from_f64(s));
         }
-        Self { cos, sin, half }
     }
+    [cos, sin]
+}
 
-    /// Rotates the first `heads` heads of each row of `x` (tokens, `width`); the token of row `r`
-    /// stands at position `r % sequence`.
-    ///
-    /// # Panics
-    /// If rows are narrower than the heads, or `sequence` is 0 or exceeds the context.
-    pub fn forward(&self, x: &mut [T], width: usize, heads: usize, sequence: usize) {
-        let _lap = lap(Part::Rope(Way::Forward));
-        self.turn(x, width, heads, sequence, T::ONE);
-    }
-
-    /// Turns the gradients of [`forward`](Self::forward)'s output into those of its input.
-    ///
-    /// # Panics
-    /// As [`forward`](Self::forward).
-    pub fn backward(&self, dx: &mut [T], width: usize, heads: usize, sequence: usize) {
-        let _lap = lap(Part::Rope(Way::Backward));
-        self.turn(dx, width, heads, sequence, -T::ONE);
-    }
-
-    fn turn(&self, x: &mut [T], width: usize, heads: usize, sequence: usize, sign: T) {
-        assert!(2 * self.half * heads <= width, "{heads} heads do not fit rows of {width}");
-        let context = self.cos.len() / self.half;
-        assert!(
-            sequence > 0 && sequence <= context,
-            "rotary positions are tabulated for sequences of 1 to {context} tokens, not {sequence}"
-        );
-        parallel::for_each_chunk(x, ROWS * width, |chunk, rows| {
-            let first = chunk * ROWS;
-            rotate(rows, width, heads, self.half, first, sequence, &self.cos, &self.sin, sign);
-        });
-    }
+/// Rotates the first `heads` heads, of twice `half` elements, of each row of `x` (tokens, `width`), or
+/// (backward) turns gradients of the result into those of `x`. The token of row `r` stands at position
+/// `r % sequence`; the [`tables`] are those of its context.
+///
+/// # Panics
+/// If rows are narrower than the heads, or `sequence` is 0 or exceeds the context.
+pub fn rotate<T: Real>(
+    x: &mut [T],
+    [width, heads, half]: [usize; 3],
+    sequence: usize,
+    [cos, sin]: [&[T]; 2],
+    way: Way,
+) {
+    let _lap = lap(Part::Rope(way));
+    assert!(2 * half * heads <= width, "{heads} heads do not fit rows of {width}");
+    let context = cos.len() / half;
+    assert!(
+        sequence > 0 && sequence <= context,
+        "rotary positions are tabulated for sequences of 1 to {context} tokens, not {sequence}"
+    );
+    let sign = if way == Way::Forward { T::ONE } else { -T::ONE };
+    parallel::for_each_chunk(x, ROWS * width, |chunk, rows| {
+        rotate_rows(rows, width, heads, half, chunk * ROWS, sequence, cos, sin, sign);
+    });
 }
 
 kernel! {
     /// `rows` are whole rows of `width`, the first of them token `first` of the batch.
-    fn rotate<'a, T: Real>(
+    fn rotate_rows<'a, T: Real>(
         rows: &'a mut [T],
         width: usize,
         heads: usize,

@@ -43,7 +43,7 @@ pub fn round<T: Real>(rounding: Rounding, x: T) -> T {
 }
 
 /// Rounds all of `x`, or none.
-pub(crate) fn round_all<T: Real>(rounding: Option<Rounding>, x: &mut [T]) {
+pub fn round_all<T: Real>(rounding: Option<Rounding>, x: &mut [T]) {
     if let Some(rounding) = rounding {
         parallel::for_each_chunk(x, CHUNK, |_, x| {
             x.iter_mut().for_each(|x| *x = round(rounding, *x));
@@ -56,7 +56,7 @@ const CHUNK: usize = 1 << 13;
 
 /// How a norm's forward steps are rounded: those up to the variance, the gain and the bias; and the
 /// others.
-pub(crate) type Steps = [Option<Rounding>; 2];
+pub type Steps = [Option<Rounding>; 2];
 
 /// Normalizes the rounded `x` into `h`; variance or mean square, plus epsilon. The backward pass forms both
 /// again.
@@ -118,7 +118,7 @@ pub fn norm_backward<T: Real>(
     dy: &[T],
     dx: &mut [T],
     d_gamma: &mut [T],
-    d_beta: &mut [T],
+    mut d_beta: Option<&mut [T]>,
 ) {
     let _lap = lap(Part::Norm(Way::Backward));
     let (width, r16) = (gamma.len(), |x| maybe(how.1, x));
@@ -139,10 +139,12 @@ pub fn norm_backward<T: Real>(
         });
         for sums in sums.chunks(2 * width) {
             add_rows(d_gamma, &sums[..width]);
-            add_rows(d_beta, &sums[width..]);
+            if let Some(d_beta) = d_beta.as_deref_mut() {
+                add_rows(d_beta, &sums[width..]);
+            }
         }
     });
-    d_gamma.iter_mut().chain(d_beta).for_each(|d| *d = r16(*d));
+    d_gamma.iter_mut().chain(d_beta.into_iter().flatten()).for_each(|d| *d = r16(*d));
 }
 
 /// [`norm_backward()`] of one row; `sums` are those of its block, `own` is room for two rows.

@@ -2,7 +2,7 @@
 //!
 //! Each operand is rounded to its numbers' image, the images are multiplied, and the result is
 //! rounded to the recipe's output format. Where both operands are rounded, the order of summation is
-//! that of [`gemm::fast`](exmy::gemm::fast), else that of [`gemm::f32`](exmy::gemm::f32). Numbers that
+//! that of [`gemm::fast`](exmy::gemm::fast), else that of [`gemm::f32`](exmy::gemm::f32). TensorFormat that
 //! are a quantizer and nothing more are packed as they are rounded, and their tensor scales
 //! multiply the sums ([`fast`] has the details); images of any other numbers are in f32. A patched
 //! forward product has the order of [`gemm::f32`](exmy::gemm::f32), too. Where a recipe says how a
@@ -31,6 +31,7 @@
 //! plus the place, whether it is a gradient, and how many tensors there were at this place before.
 
 mod image;
+mod images;
 mod joined;
 mod observer;
 mod output;
@@ -38,52 +39,40 @@ mod patch;
 mod phase;
 mod side;
 
+pub use images::Images;
 pub use observer::{Observer, Rounded};
 pub use phase::Phase;
 
-use super::fast::{self, Packs};
-use super::hot::Patch;
-use super::memory::{Hot, Memory};
+use super::device::{Quantize, Source};
+use super::fast::{self, Store};
+use super::hot::{Count, Patch};
+use super::memory::Hot;
 use super::plan::Plan;
 use super::tensor_format::TensorFormat;
+use crate::nn::Cpu;
+use crate::nn::device::{Buffer, Matrix, MatrixMut, SliceMut};
 use crate::nn::linear::{Group, Products};
 use crate::nn::site::{Operand, Operator, Place, Product, Site, Vector};
 use crate::nn::stopwatch::{Part, Work, lap};
-use exmy::gemm::f32::{Output, matmul};
-use exmy::gemm::fast::Source;
-use exmy::gemm::{Accumulation, Spec, Sum, gemm};
-use exmy::pool::Pooled;
+use exmy::gemm::Sum;
+use exmy::gemm::f32::Output;
 use exmy::quantizer::{Axis, Quantizer};
 use exmy::random::{Philox, Stream};
 use exmy::round::Rounding;
-use exmy::slice::{Converter, View, ViewMut};
+use exmy::slice::View;
 use image::Given;
-use patch::Both;
+use patch::{Both, Parts};
 use side::Side;
-use std::ops::Range;
 
-/// A plan at work: implements [`Products`] for f32.
-pub struct Engine<'a> {
+/// A plan at work on a device: implements [`Products`].
+pub struct Engine<'a, D: Quantize = Cpu> {
     plan: &'a Plan,
     seed: u64,
     phase: Phase,
     observer: Option<&'a mut dyn Observer>,
-    images: &'a mut Images,
+    images: &'a mut Images<D>,
     /// Tokens of a sequence; 0: all rows belong together, or nothing is known of them.
     sequence: usize,
-}
-
-/// Room for two operands' images, kept from call to call, and what the recipe remembers from step to step.
-#[derive(Clone, Debug, Default)]
-pub struct Images {
-    left: Vec<f32>,
-    right: Vec<f32>,
-    scratch: Vec<f32>,
-    packs: Packs,
-    /// Tensors seen at places, by the place's stream.
-    seen: Vec<(u64, u64)>,
-    /// What a resumed run needs to go on with the same bits.
-    pub memory: Memory,
 }
 
 /// What follows the operands in random streams.
@@ -93,9 +82,9 @@ const SUMS: u64 = 4;
 /// What precedes places.
 const PLACES: u64 = 64;
 
-impl<'a> Engine<'a> {
+impl<'a, D: Quantize> Engine<'a, D> {
     /// The products of `plan` in one phase of the run of `seed`.
-    pub fn new(plan: &'a Plan, seed: u64, phase: Phase, images: &'a mut Images) -> Self {
+    pub fn new(plan: &'a Plan, seed: u64, phase: Phase, images: &'a mut Images<D>) -> Self {
         images.seen.clear();
         Self { plan, seed, phase, observer: None, images, sequence: 0 }
     }
@@ -148,95 +137,78 @@ impl<'a> Engine<'a> {
     }
 
     /// One product of some members: of what is packed as it is rounded where that will do, else of
-    /// images. Whether the output was rounded by `round`.
+    /// images. Whether the output was rounded on the way.
     fn multiply(
         &mut self,
+        device: &D,
         layer: Option<u32>,
         members: &[(Operator, usize)],
-        [left, right]: [&Side<'_>; 2],
-        mut out: ViewMut<'_, f32>,
-        (mode, round): (Output, Option<Converter<'static>>),
+        [left, right]: [&Side<'_, D>; 2],
+        out: MatrixMut<'_, D>,
+        (mode, to): Store,
     ) -> bool {
-        let place = (members[0].0, left.product);
-        if let Some(sum) = self.sums(layer, place.0, place.1) {
-            self.sum(layer, members, [left, right], sum, out, mode);
-            return false;
-        }
-        let sides = [left, right].map(|side| self.sources(layer, members, side));
-        if let [Some(a), Some(b)] = &sides {
-            if self.observer.is_some() {
-                self.show(layer, members, [left, right]);
-            }
-            fast::product(place, a, b, &mut self.images.packs, out, (mode, round));
-            return round.is_some();
-        }
-        let rounded = [left, right].iter().all(|side| {
-            let site = |operator| Site { layer, operator };
-            let numbers = |operator| self.numbers(site(operator), side.product, side.operand);
-            members.iter().all(|&(operator, _)| !numbers(operator).is_none())
-        });
-        let mut left_buffer = std::mem::take(&mut self.images.left);
-        let mut right_buffer = std::mem::take(&mut self.images.right);
-        let part = |work| Part::Linear(place.0, place.1, work);
-        let quantize = lap(part(Work::Quantize));
-        let a = self.image(layer, members, left, &mut left_buffer);
-        let b = self.image(layer, members, right, &mut right_buffer);
-        drop(quantize);
-        if rounded {
-            let random = Philox::new(0, Stream::new("unused"));
-            let source = |matrix| [Source { matrix, quantizer: Quantizer::NONE, random }];
-            let (a, b) = (source(a), source(b));
-            fast::product(place, &a, &b, &mut self.images.packs, out, (mode, round));
-        } else {
-            let _multiplying = lap(part(Work::Multiply));
-            match place.1 {
-                Product::Forward => matmul(a, b.t(), out.reborrow(), mode),
-                Product::GradInput => matmul(a, b, out.reborrow(), mode),
-                Product::GradWeight => matmul(a.t(), b, out.reborrow(), mode),
-            }
-        }
-        (self.images.left, self.images.right) = (left_buffer, right_buffer);
-        rounded && round.is_some()
-    }
-
-    /// How a product is summed, where a recipe says it.
-    fn sums(&self, layer: Option<u32>, operator: Operator, product: Product) -> Option<Sum> {
-        self.plan.sums(self.phase.step(), Site { layer, operator }, product)
-    }
-
-    /// [`multiply`](Self::multiply) of images in an order and an accumulator of the recipe's.
-    fn sum(
-        &mut self,
-        layer: Option<u32>,
-        members: &[(Operator, usize)],
-        [left, right]: [&Side<'_>; 2],
-        sum: Sum,
-        mut out: ViewMut<'_, f32>,
-        mode: Output,
-    ) {
         let (operator, product) = (members[0].0, left.product);
+        let sum = self.plan.sums(self.phase.step(), Site { layer, operator }, product);
+        let sides = [left, right].map(|side| self.sources(layer, members, side));
+        if let (None, [Some(a), Some(b)]) = (sum, &sides) {
+            if self.observer.is_some() {
+                self.show(device, layer, members, [left, right]);
+            }
+            let packed = &mut self.images.packed;
+            fast::product(device, (operator, product), [a, b], packed, out, (mode, to));
+            return to.is_some();
+        }
         let mut buffers = [&mut self.images.left, &mut self.images.right].map(std::mem::take);
         let [a, b] = &mut buffers;
         let quantize = lap(Part::Linear(operator, product, Work::Quantize));
-        let a = self.image(layer, members, left, a);
-        let b = self.image(layer, members, right, b);
+        let a = self.image(device, layer, members, left, a);
+        let b = self.image(device, layer, members, right, b);
         drop(quantize);
-        let _multiplying = lap(Part::Linear(operator, product, Work::Multiply));
-        let (a, b) = match product {
-            Product::Forward => (a, b.t()),
-            Product::GradInput => (a, b),
-            Product::GradWeight => (a.t(), b),
-        };
-        let mut spec = Spec::from(Accumulation::Sum(sum));
-        spec.random = Some(self.random(Site { layer, operator }, product, SUMS));
-        let sums = gemm(a, b, &spec).unwrap_or_else(|error| panic!("{error}"));
-        let (cols, stride) = (out.cols(), out.row_stride());
-        for (out, sums) in out.data_mut().chunks_mut(stride).zip(sums.chunks(cols)) {
-            for (out, sum) in out.iter_mut().zip(sums) {
-                *out = if mode == Output::Overwrite { *sum } else { *out + sum };
+        let rounded = sum.is_none() && self.rounds_all(layer, members, [left, right]);
+        if rounded {
+            let random = Philox::new(0, Stream::new("unused"));
+            let source = |matrix| [Source { matrix, quantizer: Quantizer::NONE, random }];
+            let (sides, packed) = ([source(a), source(b)], &mut self.images.packed);
+            let sides = [&sides[0][..], &sides[1][..]];
+            fast::product(device, (operator, product), sides, packed, out, (mode, to));
+        } else {
+            let _multiplying = lap(Part::Linear(operator, product, Work::Multiply));
+            match sum {
+                None => device.matmul(product, a, b, out, mode),
+                Some(sum) => self.sum(device, (layer, operator), sum, [a, b], product, out, mode),
             }
         }
         [self.images.left, self.images.right] = buffers;
+        rounded && to.is_some()
+    }
+
+    /// Whether both operands of all members are rounded.
+    fn rounds_all(
+        &self,
+        layer: Option<u32>,
+        members: &[(Operator, usize)],
+        sides: [&Side<'_, D>; 2],
+    ) -> bool {
+        sides.iter().all(|side| {
+            let site = |operator| Site { layer, operator };
+            let numbers = |operator| self.numbers(site(operator), side.product, side.operand);
+            members.iter().all(|&(operator, _)| !numbers(operator).is_none())
+        })
+    }
+
+    /// A product of images in an order and an accumulator of the recipe's.
+    fn sum(
+        &self,
+        device: &D,
+        (layer, operator): (Option<u32>, Operator),
+        sum: Sum,
+        [a, b]: [Matrix<'_, D>; 2],
+        product: Product,
+        out: MatrixMut<'_, D>,
+        mode: Output,
+    ) {
+        let random = self.random(Site { layer, operator }, product, SUMS);
+        device.sums(sum, random, product, a, b, out, mode);
     }
 
     /// Where the members end that follow `first` and whose shared input has the same numbers in a
@@ -256,262 +228,166 @@ impl<'a> Engine<'a> {
     }
 
     fn patch(&self, site: Site) -> Option<Patch> {
-        let patch = self.plan.patch(self.phase.step(), site);
-        patch.filter(|patch| {
-            patch.count != Some(super::hot::Count::Channels(0))
-                && patch.count != Some(super::hot::Count::Percent(0))
-        })
+        let none = [Some(Count::Channels(0)), Some(Count::Percent(0))];
+        self.plan.patch(self.phase.step(), site).filter(|patch| !none.contains(&patch.count))
     }
 
-    /// The hot channels of an operator's forward product, chosen anew where that is due.
-    fn channels(&mut self, site: Site, patch: &Patch, x: Both<'_>, w: Both<'_>) -> Pooled<u32> {
+    /// Lists the hot channels of an operator's forward product for the device, chosen anew where that is due;
+    /// how many they are.
+    fn choose(&mut self, device: &D, site: Site, patch: &Patch, both: [Both<'_, D>; 2]) -> usize {
         let known = self.images.memory.hot.get(&site);
-        let last = known.map(|hot| hot.step);
         let due = match self.phase.trains() {
-            Some(step) => patch.is_due(step, last),
+            Some(step) => patch.is_due(step, known.map(|hot| hot.step)),
             None => known.is_none(),
         };
-        if let (false, Some(known)) = (due, known) {
-            return copied(&known.channels);
+        if !due && known.is_some() {
+            return self.chosen(device, site);
         }
-        let mut scores = patch.scores([x.before, x.after], [w.before, w.after]);
+        let sums = |operand: usize, residual: bool| {
+            let Both { before, after, .. } = both[operand];
+            let (x, minus) = if residual { (before, Some(after)) } else { (after, None) };
+            device.column_sums(x, minus, patch.squares())
+        };
+        let mut scores = patch.scores(both.map(|one| one.before.rows()), sums);
         if let Some(hot) = known.filter(|hot| patch.average && hot.average.len() == scores.len()) {
             let averaged = hot.average.iter().zip(&scores);
             scores = averaged.map(|(old, new)| 0.9 * old + 0.1 * new).collect();
         }
         let channels = patch.choose(&scores);
-        let chosen = copied(&channels);
+        let count = channels.len();
+        device.set_tokens(&channels, &mut self.images.channels);
         if let Some(step) = self.phase.trains() {
             let average = if patch.average { scores } else { Vec::new() };
             self.images.memory.hot.insert(site, Hot { step, channels, average });
         }
-        chosen
+        count
     }
 
-    /// The hot channels of an operator that were chosen last.
-    fn chosen(&self, site: Site) -> Pooled<u32> {
-        self.images.memory.hot.get(&site).map(|hot| copied(&hot.channels)).unwrap_or_default()
-    }
-}
-
-fn copied(channels: &[u32]) -> Pooled<u32> {
-    let mut all = Pooled::with_capacity(channels.len());
-    all.extend_from_slice(channels);
-    all
-}
-
-/// Rows of `w` as columns of an output.
-fn part<'b>(y: &'b mut ViewMut<'_, f32>, range: &Range<usize>) -> ViewMut<'b, f32> {
-    let (rows, stride) = (y.rows(), y.row_stride());
-    let data = &mut y.data_mut()[range.start..];
-    ViewMut::with_row_stride(data, rows, range.len(), stride).expect("columns of the output")
-}
-
-impl Products<f32> for Engine<'_> {
-    fn rounds(&self, layer: Option<u32>, place: Place, gradient: bool) -> bool {
-        !self.plan.place(self.phase.step(), layer, place, gradient).is_none()
+    /// Lists the hot channels of an operator that were chosen last; how many they are.
+    fn chosen(&mut self, device: &D, site: Site) -> usize {
+        let Images { memory, channels, .. } = &mut *self.images;
+        let hot = memory.hot.get(&site).map_or(&[][..], |hot| &hot.channels);
+        device.set_tokens(hot, channels);
+        hot.len()
     }
 
-    fn forward(
+    /// The forward product of a member with a patch.
+    fn patched(
         &mut self,
-        group: &Group<'_>,
-        x: View<'_, f32>,
-        w: View<'_, f32>,
-        mut y: ViewMut<'_, f32>,
+        device: &D,
+        site: Site,
+        patch: &Patch,
+        sides: [Side<'_, D>; 2],
+        y: MatrixMut<'_, D>,
     ) {
-        let (layer, product) = (group.layer, Product::Forward);
-        let (mut first, mut start, mut done) = (0, 0, false);
-        let round = self.at_once(layer, group.members, product);
-        while first < group.members.len() {
-            let (end, width) = self.run(group, product, first);
-            let (members, range) = (&group.members[first..end], start..start + width);
-            (first, start) = (end, range.end);
-            let w = w.rows_range(range.clone());
-            let x_side = Side { product, operand: Operand::Input, tensor: x, axis: Axis::Cols };
-            let w_side = Side { product, operand: Operand::Weight, tensor: w, axis: Axis::Cols };
-            let site = Site { layer, operator: members[0].0 };
-            let whole = members.len() == group.members.len();
-            let y = part(&mut y, &range);
-            let Some(patch) = self.patch(site) else {
-                let how = (Output::Overwrite, round.filter(|_| whole));
-                if self.multiply(layer, members, [&x_side, &w_side], y, how) {
-                    done = true;
-                }
-                continue;
-            };
-            let [left, right] = [&mut self.images.left, &mut self.images.right];
-            let mut buffers = [std::mem::take(left), std::mem::take(right)];
-            let [left, right] = &mut buffers;
-            let (xq, wq) = (
-                self.image(layer, members, &x_side, left),
-                self.image(layer, members, &w_side, right),
-            );
-            let numbers = [Operand::Input, Operand::Weight]
-                .map(|operand| self.numbers(site, product, operand));
-            let x = Both { numbers: &numbers[0], before: x, after: xq };
-            let w = Both { numbers: &numbers[1], before: w, after: wq };
-            let channels = self.channels(site, &patch, x, w);
-            let parts = patch::Parts::new(&patch, &channels, x, w);
-            let inputs = xq.cols();
-            // An operand that nothing rounds has no image yet.
-            for ((buffer, side), numbers) in buffers.iter_mut().zip([x_side, w_side]).zip(&numbers)
-            {
-                if numbers.is_none() {
-                    image::copy(side.tensor, buffer);
-                }
-            }
-            patch::forward(&patch, &parts, buffers.each_mut(), inputs, y);
-            [self.images.left, self.images.right] = buffers;
-        }
-        if !done {
-            self.store(group, product, &mut y);
-        }
-        self.show_output(group, product, &mut y);
-    }
-
-    fn grad_input(
-        &mut self,
-        group: &Group<'_>,
-        g: View<'_, f32>,
-        w: View<'_, f32>,
-        mut dx: ViewMut<'_, f32>,
-    ) {
-        let (layer, product) = (group.layer, Product::GradInput);
-        let g_side = Side { product, operand: Operand::GradOutput, tensor: g, axis: Axis::Cols };
-        let w_side = Side { product, operand: Operand::Weight, tensor: w, axis: Axis::Rows };
-        let sides = [&g_side, &w_side];
-        let how = (Output::Overwrite, self.at_once(layer, group.members, product));
-        let done = if self.joins(group) {
-            self.joined(group, [g, w], dx.reborrow(), how)
-        } else {
-            self.multiply(layer, group.members, sides, dx.reborrow(), how)
-        };
-        if done {
-            return self.show_output(group, product, &mut dx);
-        }
-        for (site, range) in group.sites() {
-            if !self.patch(site).is_some_and(|patch| patch.grad_input) {
-                continue;
-            }
-            let channels = self.chosen(site);
-            let (g, w) = (g.cols_range(range.clone()), w.rows_range(range.clone()));
-            let members = [(site.operator, range.len())];
-            let (g_side, w_side) = (Side { tensor: g, ..g_side }, Side { tensor: w, ..w_side });
-            let mut buffers = [g, w].map(|x| Pooled::with_capacity(x.rows() * x.cols()));
-            let [left, right] = &mut buffers;
-            let observer = self.observer.take();
-            let gq = self.image(layer, &members, &g_side, left);
-            let wq = self.image(layer, &members, &w_side, right);
-            self.observer = observer;
-            let residual = self.residual(site, &w_side, wq, &channels);
-            let residual = View::new(&residual, wq.rows(), channels.len());
-            patch::add_columns(gq, residual, &channels, &mut dx);
-        }
-        self.store(group, product, &mut dx);
-        self.show_output(group, product, &mut dx);
-    }
-
-    fn grad_weight(
-        &mut self,
-        group: &Group<'_>,
-        g: View<'_, f32>,
-        x: View<'_, f32>,
-        mut dw: ViewMut<'_, f32>,
-    ) {
-        let (layer, product) = (group.layer, Product::GradWeight);
-        let step = self.phase.step();
-        let rounds =
-            group.sites().any(|(site, _)| !self.plan.output(step, site, product).is_none());
-        let (rows, cols) = (dw.rows(), dw.cols());
-        let mut own = Pooled::zeros(if rounds { rows * cols } else { 0 });
-        let mode = if rounds { Output::Overwrite } else { Output::Accumulate };
-        let mut target = if rounds { ViewMut::new(&mut own, rows, cols) } else { dw.reborrow() };
-        let (mut first, mut start) = (0, 0);
-        while first < group.members.len() {
-            let (end, width) = self.run(group, product, first);
-            let (members, range) = (&group.members[first..end], start..start + width);
-            (first, start) = (end, range.end);
-            let g = g.cols_range(range.clone());
-            let g_side =
-                Side { product, operand: Operand::GradOutput, tensor: g, axis: Axis::Rows };
-            let x_side = Side { product, operand: Operand::Input, tensor: x, axis: Axis::Rows };
-            let stride = target.row_stride();
-            let out = &mut target.data_mut()[range.start * stride..];
-            let out = ViewMut::with_row_stride(out, range.len(), cols, stride);
-            let mut out = out.expect("rows of the weight");
-            self.multiply(layer, members, [&g_side, &x_side], out.reborrow(), (mode, None));
-            let mut start = 0;
-            for &(operator, width) in members {
-                let site = Site { layer, operator };
-                let rows = start..start + width;
-                start += width;
-                if !self.patch(site).is_some_and(|patch| patch.grad_weight) {
-                    continue;
-                }
-                let channels = self.chosen(site);
-                let members = [(operator, width)];
-                let g_side = Side { tensor: g.cols_range(rows.clone()), ..g_side };
-                let mut buffers =
-                    [g_side.tensor, x].map(|x| Pooled::with_capacity(x.rows() * x.cols()));
-                let [left, right] = &mut buffers;
-                let observer = self.observer.take();
-                let gq = self.image(layer, &members, &g_side, left);
-                let xq = self.image(layer, &members, &x_side, right);
-                self.observer = observer;
-                let residual = self.residual(site, &x_side, xq, &channels);
-                let residual = View::new(&residual, xq.rows(), channels.len());
-                let data = &mut out.data_mut()[rows.start * stride..];
-                let part = ViewMut::with_row_stride(data, width, cols, stride);
-                let mut part = part.expect("rows of the weight");
-                patch::add_columns(gq.t(), residual, &channels, &mut part);
+        let members = [(site.operator, y.cols())];
+        let mut buffers = [&mut self.images.left, &mut self.images.right].map(std::mem::take);
+        let [left, right] = &mut buffers;
+        let xq = self.image(device, site.layer, &members, &sides[0], left);
+        let wq = self.image(device, site.layer, &members, &sides[1], right);
+        let numbers = [Operand::Input, Operand::Weight]
+            .map(|operand| self.numbers(site, Product::Forward, operand));
+        let x = Both { numbers: &numbers[0], before: sides[0].tensor, after: xq };
+        let w = Both { numbers: &numbers[1], before: sides[1].tensor, after: wq };
+        let k = self.choose(device, site, patch, [x, w]);
+        let channels = std::mem::take(&mut self.images.channels);
+        let parts = Parts::new(device, self.images, patch, (&channels, k), [x, w]);
+        let inputs = xq.cols();
+        // An operand that nothing rounds has no image yet.
+        for ((buffer, side), numbers) in buffers.iter_mut().zip(sides).zip(&numbers) {
+            if numbers.is_none() {
+                let (rows, cols) = (side.tensor.rows(), side.tensor.cols());
+                device.grow(buffer, rows * cols);
+                let copy = MatrixMut::new(buffer.first_mut(rows * cols), rows, cols);
+                device.copy(side.tensor, copy);
             }
         }
-        if rounds {
-            let mut own = ViewMut::new(&mut own, rows, cols);
-            self.store(group, product, &mut own);
-            let stride = dw.row_stride();
-            let sums = dw.data_mut().chunks_mut(stride).zip(own.data_mut().chunks(cols));
-            for (sums, own) in sums {
-                sums.iter_mut().zip(own).for_each(|(sum, one)| *sum += one);
-            }
-        }
-        self.show_output(group, product, &mut dw);
+        patch::forward(device, self.images, patch, &parts, buffers.each_mut(), inputs, y);
+        parts.give(self.images);
+        self.images.channels = channels;
+        [self.images.left, self.images.right] = buffers;
     }
 
-    fn tensor(
+    /// Adds to a backward product of one operator what the rounding of its `other` operand took from the hot
+    /// channels: `out` is the product's, `gradient` and `other` its operands.
+    fn add_residual(
         &mut self,
-        layer: Option<u32>,
-        place: Place,
-        gradient: bool,
-        values: &mut [f32],
-        width: usize,
+        device: &D,
+        site: Site,
+        [gradient, other]: [Side<'_, D>; 2],
+        out: MatrixMut<'_, D>,
     ) {
-        if values.is_empty() {
-            return;
+        let product = gradient.product;
+        let width = gradient.tensor.cols();
+        let members = [(site.operator, width)];
+        let k = self.chosen(device, site);
+        let sizes = [gradient, other].map(|side| side.tensor.rows() * side.tensor.cols());
+        let mut buffers = sizes.map(|size| self.images.take(device, size));
+        let [left, right] = &mut buffers;
+        let observer = self.observer.take();
+        let gq = self.image(device, site.layer, &members, &gradient, left);
+        let after = self.image(device, site.layer, &members, &other, right);
+        self.observer = observer;
+        let channels = std::mem::take(&mut self.images.channels);
+        let residual = self.residual(device, site, &other, after, (&channels, k));
+        let right = Matrix::new(residual.first(after.rows() * k), after.rows(), k);
+        patch::add_columns(device, self.images, product, [gq, right], (&channels, k), out);
+        self.images.channels = channels;
+        self.images.give(residual);
+        buffers.into_iter().for_each(|buffer| self.images.give(buffer));
+    }
+
+    /// What rounding took from some columns of an operand of a backward product, in the coordinates and the
+    /// shape of its image.
+    fn residual(
+        &mut self,
+        device: &D,
+        site: Site,
+        side: &Side<'_, D>,
+        after: Matrix<'_, D>,
+        channels: patch::Channels<'_, D>,
+    ) -> Buffer<D> {
+        let numbers = self.numbers(site, side.product, side.operand);
+        let place = (side.product, side.operand, side.axis);
+        let given = self.given(device, &numbers, site, place, side.tensor);
+        let before = self.before(device, &numbers, side.tensor, given, after);
+        let of_before =
+            Matrix::new(before.first(after.rows() * after.cols()), after.rows(), after.cols());
+        let residual = patch::residual(device, self.images, [of_before, after], channels);
+        self.images.give(before);
+        residual
+    }
+
+    /// A tensor just before its last rounding, in the coordinates and the shape of its image.
+    fn before(
+        &mut self,
+        device: &D,
+        numbers: &TensorFormat,
+        tensor: Matrix<'_, D>,
+        given: Given,
+        image: Matrix<'_, D>,
+    ) -> Buffer<D> {
+        let (rows, cols) = (image.rows(), image.cols());
+        let mut padded = self.images.take(device, rows * cols);
+        image::padded(device, tensor, MatrixMut::new(padded.first_mut(rows * cols), rows, cols));
+        if numbers.quantizer.rotation.is_none() {
+            return padded;
         }
-        self.round_place(layer, place, gradient, values, width);
-        if let Some(observer) = &mut self.observer {
-            observer.place(layer, place, gradient, View::new(values, values.len() / width, width));
-        }
+        let mut before = self.images.take(device, rows * cols);
+        let x = Matrix::new(padded.first(rows * cols), rows, cols);
+        let out = MatrixMut::new(before.first_mut(rows * cols), rows, cols);
+        image::before(device, numbers, x, given, &mut self.images.scratch, out);
+        self.images.give(padded);
+        before
     }
 
-    fn watches(&self) -> bool {
-        self.observer.is_some()
-    }
-
-    fn vector(&self, layer: Option<u32>, operation: Vector, gradient: bool) -> Option<Rounding> {
-        self.plan.vector(self.phase.step(), layer, operation, gradient)
-    }
-}
-
-impl Engine<'_> {
     /// Rounds what is at a place.
     fn round_place(
         &mut self,
+        device: &D,
         layer: Option<u32>,
-        place: Place,
-        gradient: bool,
-        values: &mut [f32],
+        (place, gradient): (Place, bool),
+        values: SliceMut<'_, D>,
         width: usize,
     ) {
         let numbers = self.plan.place(self.phase.step(), layer, place, gradient);
@@ -531,35 +407,175 @@ impl Engine<'_> {
                 0
             }
         };
-        let random = Philox::new(self.seed, stream.with(count));
-        let given = Given { axis: Axis::Cols, random, scale: None, signs: 0, sequence: 0 };
+        let given = Given::bits(Philox::new(self.seed, stream.with(count)));
         let rows = values.len() / width;
-        let mut before = Pooled::with_capacity(values.len());
-        before.extend_from_slice(values);
-        let view = View::new(&before, rows, width);
-        let out = ViewMut::new(values, rows, width);
-        image::image(&numbers, view, given, &mut self.images.scratch, out);
+        self.image_in_place(device, &numbers, given, MatrixMut::new(values, rows, width));
     }
 
-    /// What rounding took from some columns of an operand of a backward product, in the coordinates and the
-    /// shape of its image.
-    fn residual(
+    /// Rounds a matrix that is not an operand.
+    fn image_in_place(
         &mut self,
-        site: Site,
-        side: &Side<'_>,
-        after: View<'_, f32>,
-        channels: &[u32],
-    ) -> Pooled<f32> {
-        let numbers = self.numbers(site, side.product, side.operand);
-        let given =
-            self.given(&numbers, site, (side.product, side.operand, side.axis), side.tensor);
-        let (rows, cols) = (after.rows(), after.cols());
-        let padded = image::padded(side.tensor, rows, cols);
-        let before = match numbers.quantizer.rotation {
-            None => padded,
-            Some(_) => image::before(&numbers, View::new(&padded, rows, cols), given),
+        device: &D,
+        numbers: &TensorFormat,
+        given: Given,
+        mut values: MatrixMut<'_, D>,
+    ) {
+        let (rows, cols) = (values.rows(), values.cols());
+        let mut before = self.images.take(device, rows * cols);
+        let copy = MatrixMut::new(before.first_mut(rows * cols), rows, cols);
+        device.copy(values.read(), copy);
+        let x = Matrix::new(before.first(rows * cols), rows, cols);
+        image::image(device, numbers, x, given, &mut self.images.scratch, values.again());
+        self.images.give(before);
+    }
+}
+
+impl<D: Quantize> Products<D> for Engine<'_, D> {
+    fn rounds(&self, layer: Option<u32>, place: Place, gradient: bool) -> bool {
+        !self.plan.place(self.phase.step(), layer, place, gradient).is_none()
+    }
+
+    fn forward(
+        &mut self,
+        device: &D,
+        group: &Group<'_>,
+        x: Matrix<'_, D>,
+        w: Matrix<'_, D>,
+        mut y: MatrixMut<'_, D>,
+    ) {
+        let (layer, product) = (group.layer, Product::Forward);
+        let (mut first, mut start, mut done) = (0, 0, false);
+        let to = self.at_once(layer, group.members, product);
+        while first < group.members.len() {
+            let (end, width) = self.run(group, product, first);
+            let (members, range) = (&group.members[first..end], start..start + width);
+            (first, start) = (end, range.end);
+            let w = w.rows_range(range.clone());
+            let x_side = Side { product, operand: Operand::Input, tensor: x, axis: Axis::Cols };
+            let w_side = Side { product, operand: Operand::Weight, tensor: w, axis: Axis::Cols };
+            let site = Site { layer, operator: members[0].0 };
+            let whole = members.len() == group.members.len();
+            let y = y.cols_range(range);
+            if let Some(patch) = self.patch(site) {
+                self.patched(device, site, &patch, [x_side, w_side], y);
+                continue;
+            }
+            let how = (Output::Overwrite, to.filter(|_| whole));
+            done |= self.multiply(device, layer, members, [&x_side, &w_side], y, how);
+        }
+        if !done {
+            self.store(device, group, product, y.again());
+        }
+        self.show_output(device, group, product, y.read());
+    }
+
+    fn grad_input(
+        &mut self,
+        device: &D,
+        group: &Group<'_>,
+        g: Matrix<'_, D>,
+        w: Matrix<'_, D>,
+        mut dx: MatrixMut<'_, D>,
+    ) {
+        let (layer, product) = (group.layer, Product::GradInput);
+        let g_side = Side { product, operand: Operand::GradOutput, tensor: g, axis: Axis::Cols };
+        let w_side = Side { product, operand: Operand::Weight, tensor: w, axis: Axis::Rows };
+        let sides = [&g_side, &w_side];
+        let how = (Output::Overwrite, self.at_once(layer, group.members, product));
+        let done = if self.joins(group) {
+            self.joined(device, group, [g, w], dx.again(), how)
+        } else {
+            self.multiply(device, layer, group.members, sides, dx.again(), how)
         };
-        let both = Both { numbers: &numbers, before: View::new(&before, rows, cols), after };
-        patch::residual(both, channels)
+        if done {
+            return self.show_output(device, group, product, dx.read());
+        }
+        for (site, range) in group.sites() {
+            if !self.patch(site).is_some_and(|patch| patch.grad_input) {
+                continue;
+            }
+            let (g, w) = (g.cols_range(range.clone()), w.rows_range(range));
+            let sides = [Side { tensor: g, ..g_side }, Side { tensor: w, ..w_side }];
+            self.add_residual(device, site, sides, dx.again());
+        }
+        self.store(device, group, product, dx.again());
+        self.show_output(device, group, product, dx.read());
+    }
+
+    fn grad_weight(
+        &mut self,
+        device: &D,
+        group: &Group<'_>,
+        g: Matrix<'_, D>,
+        x: Matrix<'_, D>,
+        mut dw: MatrixMut<'_, D>,
+    ) {
+        let (layer, product) = (group.layer, Product::GradWeight);
+        let step = self.phase.step();
+        let rounds =
+            group.sites().any(|(site, _)| !self.plan.output(step, site, product).is_none());
+        let (rows, cols) = (dw.rows(), dw.cols());
+        // What is rounded is made apart and added at last.
+        let len = if rounds { rows * cols } else { 0 };
+        let mut own = self.images.take(device, len);
+        let mode = if rounds { Output::Overwrite } else { Output::Accumulate };
+        let (mut first, mut start) = (0, 0);
+        while first < group.members.len() {
+            let (end, width) = self.run(group, product, first);
+            let (members, range) = (&group.members[first..end], start..start + width);
+            (first, start) = (end, range.end);
+            let g = g.cols_range(range.clone());
+            let g_side =
+                Side { product, operand: Operand::GradOutput, tensor: g, axis: Axis::Rows };
+            let x_side = Side { product, operand: Operand::Input, tensor: x, axis: Axis::Rows };
+            let mut target = match rounds {
+                true => MatrixMut::new(own.first_mut(len), rows, cols),
+                false => dw.again(),
+            };
+            let mut out = target.rows_range(range);
+            self.multiply(device, layer, members, [&g_side, &x_side], out.again(), (mode, None));
+            let mut start = 0;
+            for &(operator, width) in members {
+                let (site, rows) = (Site { layer, operator }, start..start + width);
+                start += width;
+                if self.patch(site).is_some_and(|patch| patch.grad_weight) {
+                    let g_side = Side { tensor: g.cols_range(rows.clone()), ..g_side };
+                    self.add_residual(device, site, [g_side, x_side], out.rows_range(rows));
+                }
+            }
+        }
+        if rounds {
+            self.store(device, group, product, MatrixMut::new(own.first_mut(len), rows, cols));
+            device.add_assign(dw.again().into_data(), own.first(len));
+        }
+        self.images.give(own);
+        self.show_output(device, group, product, dw.read());
+    }
+
+    fn tensor(
+        &mut self,
+        device: &D,
+        layer: Option<u32>,
+        (place, gradient): (Place, bool),
+        mut values: SliceMut<'_, D>,
+        width: usize,
+    ) {
+        if values.is_empty() {
+            return;
+        }
+        self.round_place(device, layer, (place, gradient), values.again(), width);
+        if let Some(observer) = &mut self.observer {
+            let numbers = device.read(values.read());
+            let view = View::new(&numbers, numbers.len() / width, width);
+            observer.place(layer, place, gradient, view);
+        }
+    }
+
+    fn watches(&self) -> bool {
+        self.observer.is_some()
+    }
+
+    fn vector(&self, layer: Option<u32>, operation: Vector, gradient: bool) -> Option<Rounding> {
+        self.plan.vector(self.phase.step(), layer, operation, gradient)
     }
 }

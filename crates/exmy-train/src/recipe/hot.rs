@@ -177,25 +177,15 @@ impl Patch {
         channels.map(|channel| channel as u32).collect()
     }
 
-    /// The score of each channel from both operands, (rows, channels), before and after; sums in f64,
-    /// rows ascending.
-    pub fn scores(&self, [x, xq]: [View<'_, f32>; 2], [w, wq]: [View<'_, f32>; 2]) -> Vec<f64> {
-        let channels = x.cols();
-        let sum = |a: View<'_, f32>, b: Option<View<'_, f32>>, squared: bool| -> Vec<f64> {
-            let mut sums = vec![0.0; channels];
-            for i in 0..a.rows() {
-                for (j, sum) in sums.iter_mut().enumerate() {
-                    let value = f64::from(a.at(i, j)) - b.map_or(0.0, |b| f64::from(b.at(i, j)));
-                    *sum += if squared { value * value } else { value.abs() };
-                }
-            }
-            sums
-        };
+    /// The score of each channel from what `sums` gives of the first and the second operand (rows, channels):
+    /// the [sums of columns](column_sums) of what rounding took (`residual`) or of what it left, of squares if
+    /// [`squares`](Self::squares) says so. `rows` are those of each operand.
+    pub fn scores(&self, rows: [usize; 2], sums: impl Fn(usize, bool) -> Vec<f64>) -> Vec<f64> {
         let mean = |sums: Vec<f64>, rows: usize| -> Vec<f64> {
             sums.into_iter().map(|sum| sum / rows as f64).collect()
         };
         let relative = |sums: Vec<f64>| -> Vec<f64> {
-            let mean = sums.iter().sum::<f64>() / channels as f64;
+            let mean = sums.iter().sum::<f64>() / sums.len() as f64;
             if mean > 0.0 { sums.into_iter().map(|sum| sum / mean).collect() } else { sums }
         };
         let add = |a: Vec<f64>, b: Vec<f64>| a.into_iter().zip(b).map(|(a, b)| a + b).collect();
@@ -204,20 +194,37 @@ impl Patch {
         };
         match self.score {
             Score::Raw | Score::Normalized => {
-                let a = mean(sum(x, Some(xq), false), x.rows());
-                let b = mean(sum(w, Some(wq), false), w.rows());
+                let a = mean(sums(0, true), rows[0]);
+                let b = mean(sums(1, true), rows[1]);
                 match self.score {
                     Score::Raw => add(a, b),
                     _ => add(relative(a), relative(b)),
                 }
             }
             Score::Product => {
-                let (rx, rw) = (sum(x, Some(xq), true), sum(w, Some(wq), true));
-                let (qx, qw) = (sum(xq, None, true), sum(wq, None, true));
+                let (rx, rw) = (sums(0, true), sums(1, true));
+                let (qx, qw) = (sums(0, false), sums(1, false));
                 add(times(&rx, &qw), times(&qx, &rw))
             }
         }
     }
+
+    /// Whether scores are of squares.
+    pub fn squares(&self) -> bool {
+        self.score == Score::Product
+    }
+}
+
+/// The sum of the magnitudes, or of the squares, of each column of `a`, or of `a - b`: in f64, rows ascending.
+pub fn column_sums(a: View<'_, f32>, b: Option<View<'_, f32>>, squared: bool) -> Vec<f64> {
+    let mut sums = vec![0.0; a.cols()];
+    for i in 0..a.rows() {
+        for (j, sum) in sums.iter_mut().enumerate() {
+            let value = f64::from(a.at(i, j)) - b.map_or(0.0, |b| f64::from(b.at(i, j)));
+            *sum += if squared { value * value } else { value.abs() };
+        }
+    }
+    sums
 }
 
 const FORMS: &str = "s- or d- and one of o1-a, o1-w, o2-b, full, literal; then any of -kN, -kN%, -rN, \

@@ -27,7 +27,7 @@ pub struct Options {
 /// A model that continues token sequences.
 pub struct Sampler {
     config: Config,
-    decoder: Decoder<f32>,
+    decoder: Decoder,
     params: Vec<f32>,
     plan: Plan,
     images: Images,
@@ -82,7 +82,7 @@ impl Sampler {
         let mut engine = Engine::new(&self.plan, self.options.seed, phase, &mut self.images);
         let logits = self.decoder.last_logits(&self.params, seen, &mut engine);
         let random = Philox::new(self.options.seed, Stream::new("sample"));
-        draw(logits, self.options, random.uniform(position))
+        draw(logits.numbers(), self.options, random.uniform(position))
     }
 }
 

@@ -5,6 +5,7 @@
 //! moments, step): no clock, no generator state, no thread count. Files are the business of
 //! [`run`](crate::train::run).
 
+use crate::nn::device::Cpu;
 use crate::nn::model::{self, Batch, Model};
 use crate::nn::parameters::{Layout, Role};
 use crate::nn::stopwatch::{Part, lap};
@@ -13,7 +14,7 @@ use crate::train::checkpoint::{Progress, State};
 use crate::train::config::{Config, Decay, EVALUATED_ROWS, EVALUATED_WINDOWS};
 use crate::train::data::{Batches, Dataset, Tokens, windows};
 use crate::train::memory;
-use crate::train::optimizer::{clip_scale, global_norm};
+use crate::train::optimizer::{Update, clip_scale, global_norm};
 use crate::train::probe::Ending;
 use crate::train::profile::Paper;
 use exmy::error::{Error, Result};
@@ -74,7 +75,7 @@ pub struct Trainer<'a> {
     layout: Layout,
     /// The whole arena, cut where parameters that decay meet others.
     decay_ranges: Vec<(Range<usize>, bool)>,
-    model: Box<dyn Model<f32>>,
+    model: Box<dyn Model<Cpu>>,
     recipe: Recipe,
     state: State,
     grads: Vec<f32>,
@@ -102,8 +103,8 @@ impl<'a> Trainer<'a> {
         check(config, data)?;
         let kept = Paper::of_run(config).kept() / 4;
         memory::ensure(kept as usize, "weights, gradients and moments")?;
-        let mut model =
-            config.model.build(config.seed).map_err(|error| Error::new(error.to_string()))?;
+        let model = config.model.build(&Cpu::new(), config.seed);
+        let mut model = model.map_err(|error| Error::new(error.to_string()))?;
         model.set_z_loss(config.train.z_loss);
         let layout = config.model.layout();
         let plan = config.recipe.settled(&layout, config.train.steps)?;
@@ -222,7 +223,8 @@ impl<'a> Trainer<'a> {
                     Batch::Drawn { seed: *seed, stream, first: part * rows as u64, rows }
                 }
             };
-            losses += self.model.forward_backward(&self.state.params, grads, &batch, &mut engine);
+            let (params, grads) = ((&self.state.params).into(), (&mut *grads).into());
+            losses += self.model.forward_backward(params, grads, &batch, &mut engine);
         }
         losses
     }
@@ -263,7 +265,8 @@ impl<'a> Trainer<'a> {
             let phase = Phase::Evaluate { step: self.progress.step, pass: i as u64 };
             let mut engine = Engine::new(&self.plan, self.config.seed, phase, &mut images)
                 .with_sequences_of(context);
-            let logits = self.model.last_logits(&self.state.params, &tokens, &mut engine)?;
+            let params = (&self.state.params).into();
+            let logits = self.model.last_logits(params, &tokens, &mut engine)?.numbers();
             endings.push(Ending { logits: logits.to_vec(), target: targets[context - 1] });
         }
         Some(endings)
@@ -298,14 +301,11 @@ impl<'a> Trainer<'a> {
         let optimizer = train.optimizer();
         for (range, decays) in &self.decay_ranges {
             optimizer.step(
-                step + 1,
-                lr,
-                *decays,
+                &Update { t: step + 1, lr, decay: *decays, grad_scale: scale },
                 &mut self.state.params[range.clone()],
                 &self.grads[range.clone()],
                 [&mut self.state.m, &mut self.state.v]
                     .map(|kept| kept.get_mut(range.clone()).unwrap_or_default()),
-                scale,
             );
         }
         if !self.images.memory.is_empty() {
@@ -339,7 +339,8 @@ impl<'a> Trainer<'a> {
             let mut engine = Engine::new(&self.plan, *seed, phase, &mut self.images);
             let batch = Batch::Drawn { seed: *seed, stream, first: first as u64, rows };
             let losses = &mut losses[..rows];
-            self.model.losses(&self.state.params, &batch, &mut engine, losses);
+            let params = (&self.state.params).into();
+            self.model.losses(params, &batch, &mut engine, (&mut *losses).into());
             sum += losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
         }
         sum / used as f64
@@ -371,9 +372,9 @@ impl<'a> Trainer<'a> {
             let phase = Phase::Evaluate { step, pass: (first / ROWS) as u64 };
             let mut engine =
                 Engine::new(&self.plan, *seed, phase, &mut self.images).with_sequences_of(context);
-            let params = &self.state.params;
+            let params = (&self.state.params).into();
             let batch = Batch::Tokens { tokens, targets, sequences: rows };
-            self.model.losses(params, &batch, &mut engine, losses);
+            self.model.losses(params, &batch, &mut engine, (&mut *losses).into());
             sum += losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
             first += rows;
         }

@@ -3,7 +3,8 @@
 
 use super::{difference, dot, random};
 use exmy_train::nn::attention::{self, Shape};
-use exmy_train::nn::rope::Rope;
+use exmy_train::nn::rope::{rotate, tables};
+use exmy_train::nn::stopwatch::Way;
 
 const SHAPES: [Shape; 5] = [
     Shape { batch: 2, sequence: 5, heads: 2, kv_heads: 2, head_dim: 3 },
@@ -138,14 +139,15 @@ fn later_positions_contribute_nothing_backward() {
 #[test]
 fn rope_backward_is_the_gradient() {
     let (sequence, width, heads, hd) = (5, 20, 3, 6);
-    let rope = Rope::<f64>::new(7, hd, 100.0);
+    let [cos, sin] = tables::<f64>(7, hd, 100.0);
+    let sizes = [width, heads, hd / 2];
     let mut x = random(2 * sequence * width, 1.0, 0);
     let dy = random(x.len(), 1.0, 1);
     let mut dx = dy.clone();
-    rope.backward(&mut dx, width, heads, sequence);
+    rotate(&mut dx, sizes, sequence, [&cos, &sin], Way::Backward);
     let error = difference(&mut x, &dx, |x| {
         let mut y = x.to_vec();
-        rope.forward(&mut y, width, heads, sequence);
+        rotate(&mut y, sizes, sequence, [&cos, &sin], Way::Forward);
         dot(&y, &dy)
     });
     assert!(error < 1e-9, "{error:e}");

@@ -10,8 +10,8 @@ use exmy::parallel;
 use exmy::random::{Philox, Stream};
 use exmy::round::Rounding;
 use exmy::simd::{Level, with_level};
-use exmy::slice::{View, ViewMut};
 use exmy_train::nn::decoder::{Config, Decoder, Gla, InitScheme, Mlp, Norm, Position, QkNorm};
+use exmy_train::nn::device::{self, Cpu, SliceMut};
 use exmy_train::nn::linear::{Group, Products, Unquantized};
 use exmy_train::nn::parameters::Role;
 use exmy_train::nn::site::{Place, Vector};
@@ -144,7 +144,7 @@ fn further() -> [Config; 8] {
 
 /// All parameters random, gains about 1: after the real initialization the gradients of q and k
 /// would be too small to be seen.
-fn parameters(decoder: &Decoder<f64>, stream: u64) -> Vec<f64> {
+fn parameters(decoder: &Decoder<Cpu<f64>>, stream: u64) -> Vec<f64> {
     let mut params = random(decoder.layout().len(), 0.5, stream);
     for entry in decoder.layout() {
         if entry.role == Role::Norm {
@@ -159,7 +159,7 @@ fn parameters(decoder: &Decoder<f64>, stream: u64) -> Vec<f64> {
 #[test]
 fn gradients_are_central_differences() {
     for (c, config) in all().into_iter().enumerate() {
-        let mut decoder = Decoder::<f64>::new(config).unwrap();
+        let mut decoder = Decoder::<Cpu<f64>>::new(config).unwrap();
         let params = parameters(&decoder, c as u64);
         let (x, y) = (tokens(10, 7, 0), tokens(10, 7, 1));
         let mut grads = vec![0.0; params.len()];
@@ -200,7 +200,7 @@ fn gradients_are_central_differences() {
 #[test]
 fn gradients_of_every_tensor() {
     for config in [tiny(), tiny_llama(), further()[1]] {
-        let mut decoder = Decoder::<f64>::new(config).unwrap();
+        let mut decoder = Decoder::<Cpu<f64>>::new(config).unwrap();
         let params = parameters(&decoder, 50);
         let (x, y) = (tokens(10, 7, 0), tokens(10, 7, 1));
         let mut grads = vec![0.0; params.len()];
@@ -223,7 +223,7 @@ fn gradients_of_every_tensor() {
 /// Gradients are added to what the caller holds; buffers of an earlier, larger step do not show.
 #[test]
 fn gradients_accumulate_and_buffers_are_reused() {
-    let mut decoder = Decoder::<f64>::new(tiny_llama()).unwrap();
+    let mut decoder = Decoder::<Cpu<f64>>::new(tiny_llama()).unwrap();
     let params = parameters(&decoder, 0);
     let (x, y) = (tokens(8, 7, 0), tokens(8, 7, 1));
     let mut fresh = vec![0.0; params.len()];
@@ -242,7 +242,7 @@ fn gradients_accumulate_and_buffers_are_reused() {
 #[test]
 fn a_later_token_changes_no_earlier_loss() {
     for config in all() {
-        let mut decoder = Decoder::<f32>::new(config).unwrap();
+        let mut decoder = Decoder::<Cpu>::new(config).unwrap();
         let params = decoder.layout().initialize(1);
         let (mut x, y) = (tokens(12, 7, 0), tokens(12, 7, 1));
         let (mut before, mut after) = ([0.0; 12], [0.0; 12]);
@@ -258,19 +258,19 @@ fn a_later_token_changes_no_earlier_loss() {
 /// The logits for sampling are those from which the loss of the last position is formed.
 #[test]
 fn last_logits_give_the_last_loss() {
-    let mut decoder = Decoder::<f64>::new(tiny()).unwrap();
+    let mut decoder = Decoder::<Cpu<f64>>::new(tiny()).unwrap();
     let params = parameters(&decoder, 3);
     let x = tokens(5, 7, 0);
     let mut losses = [0.0; 5];
     decoder.losses(&params, &x, &[2; 5], 1, &mut Unquantized, &mut losses);
-    let logits = decoder.last_logits(&params, &x, &mut Unquantized);
+    let logits = decoder.last_logits(&params, &x, &mut Unquantized).numbers();
     let total: f64 = logits.iter().map(|logit| logit.exp()).sum();
     assert!((total.ln() - logits[2] - losses[4]).abs() < 1e-13);
 }
 
 /// The loss and all gradients of one step in f32.
 fn step(config: Config, batch: usize, sequence: usize) -> (f64, Vec<f32>) {
-    let mut decoder = Decoder::<f32>::new(config).unwrap();
+    let mut decoder = Decoder::<Cpu>::new(config).unwrap();
     let params = decoder.layout().initialize(5);
     let mut grads = vec![0.0; params.len()];
     let (n, vocab) = (batch * sequence, config.vocab as u64);
@@ -330,30 +330,51 @@ impl Log {
     }
 }
 
-type Matrix<'a> = View<'a, f32>;
-type MatrixMut<'a> = ViewMut<'a, f32>;
+type Matrix<'a> = device::Matrix<'a, Cpu>;
+type MatrixMut<'a> = device::MatrixMut<'a, Cpu>;
 
-impl Products<f32> for Log {
-    fn forward(&mut self, group: &Group<'_>, x: Matrix<'_>, w: Matrix<'_>, y: MatrixMut<'_>) {
+impl Products<Cpu> for Log {
+    fn forward(
+        &mut self,
+        cpu: &Cpu,
+        group: &Group<'_>,
+        x: Matrix<'_>,
+        w: Matrix<'_>,
+        y: MatrixMut<'_>,
+    ) {
         self.note("forward", group);
-        Unquantized.forward(group, x, w, y);
+        Unquantized.forward(cpu, group, x, w, y);
     }
 
-    fn grad_input(&mut self, group: &Group<'_>, g: Matrix<'_>, w: Matrix<'_>, dx: MatrixMut<'_>) {
+    fn grad_input(
+        &mut self,
+        cpu: &Cpu,
+        group: &Group<'_>,
+        g: Matrix<'_>,
+        w: Matrix<'_>,
+        dx: MatrixMut<'_>,
+    ) {
         self.note("grad_input", group);
-        Unquantized.grad_input(group, g, w, dx);
+        Unquantized.grad_input(cpu, group, g, w, dx);
     }
 
-    fn grad_weight(&mut self, group: &Group<'_>, g: Matrix<'_>, x: Matrix<'_>, dw: MatrixMut<'_>) {
+    fn grad_weight(
+        &mut self,
+        cpu: &Cpu,
+        group: &Group<'_>,
+        g: Matrix<'_>,
+        x: Matrix<'_>,
+        dw: MatrixMut<'_>,
+    ) {
         self.note("grad_weight", group);
-        Unquantized.grad_weight(group, g, x, dw);
+        Unquantized.grad_weight(cpu, group, g, x, dw);
     }
 }
 
 #[test]
 fn products_come_in_the_written_order() {
     let config = Config { mlp: Mlp::Swiglu, layers: 1, ..tiny() };
-    let mut decoder = Decoder::<f32>::new(config).unwrap();
+    let mut decoder = Decoder::<Cpu>::new(config).unwrap();
     let params = decoder.layout().initialize(1);
     let mut grads = vec![0.0; params.len()];
     let mut log = Log::default();
@@ -383,28 +404,50 @@ fn products_come_in_the_written_order() {
 #[derive(Default)]
 struct Places(Vec<(Option<u32>, Place, bool, usize)>);
 
-type Matrix64<'a> = View<'a, f64>;
-type MatrixMut64<'a> = ViewMut<'a, f64>;
+type Cpu64 = Cpu<f64>;
+type Matrix64<'a> = device::Matrix<'a, Cpu64>;
+type MatrixMut64<'a> = device::MatrixMut<'a, Cpu64>;
 
-impl Products<f64> for Places {
-    fn forward(&mut self, g: &Group<'_>, x: Matrix64<'_>, w: Matrix64<'_>, y: MatrixMut64<'_>) {
-        Unquantized.forward(g, x, w, y);
+impl Products<Cpu64> for Places {
+    fn forward(
+        &mut self,
+        cpu: &Cpu64,
+        g: &Group<'_>,
+        x: Matrix64<'_>,
+        w: Matrix64<'_>,
+        y: MatrixMut64<'_>,
+    ) {
+        Unquantized.forward(cpu, g, x, w, y);
     }
 
-    fn grad_input(&mut self, g: &Group<'_>, d: Matrix64<'_>, w: Matrix64<'_>, x: MatrixMut64<'_>) {
-        Unquantized.grad_input(g, d, w, x);
+    fn grad_input(
+        &mut self,
+        cpu: &Cpu64,
+        g: &Group<'_>,
+        d: Matrix64<'_>,
+        w: Matrix64<'_>,
+        x: MatrixMut64<'_>,
+    ) {
+        Unquantized.grad_input(cpu, g, d, w, x);
     }
 
-    fn grad_weight(&mut self, g: &Group<'_>, d: Matrix64<'_>, x: Matrix64<'_>, w: MatrixMut64<'_>) {
-        Unquantized.grad_weight(g, d, x, w);
+    fn grad_weight(
+        &mut self,
+        cpu: &Cpu64,
+        g: &Group<'_>,
+        d: Matrix64<'_>,
+        x: Matrix64<'_>,
+        w: MatrixMut64<'_>,
+    ) {
+        Unquantized.grad_weight(cpu, g, d, x, w);
     }
 
     fn tensor(
         &mut self,
+        _: &Cpu64,
         layer: Option<u32>,
-        place: Place,
-        gradient: bool,
-        values: &mut [f64],
+        (place, gradient): (Place, bool),
+        values: SliceMut<'_, Cpu64>,
         width: usize,
     ) {
         assert!(width > 0 && values.len().is_multiple_of(width), "{place}");
@@ -419,7 +462,7 @@ fn every_place_is_shown_forward_and_backward() {
     let (x, y) = (tokens(10, 7, 0), tokens(10, 7, 1));
     let mut seen = Vec::new();
     for config in all() {
-        let mut decoder = Decoder::<f64>::new(config).unwrap();
+        let mut decoder = Decoder::<Cpu<f64>>::new(config).unwrap();
         let params = parameters(&decoder, 7);
         let (mut plain, mut shown) = (vec![0.0; params.len()], vec![0.0; params.len()]);
         let mut places = Places::default();
@@ -444,17 +487,38 @@ fn every_place_is_shown_forward_and_backward() {
 /// Rounds each step of norms and activations to bfloat16.
 struct Steps;
 
-impl Products<f32> for Steps {
-    fn forward(&mut self, group: &Group<'_>, x: Matrix<'_>, w: Matrix<'_>, y: MatrixMut<'_>) {
-        Unquantized.forward(group, x, w, y);
+impl Products<Cpu> for Steps {
+    fn forward(
+        &mut self,
+        cpu: &Cpu,
+        group: &Group<'_>,
+        x: Matrix<'_>,
+        w: Matrix<'_>,
+        y: MatrixMut<'_>,
+    ) {
+        Unquantized.forward(cpu, group, x, w, y);
     }
 
-    fn grad_input(&mut self, group: &Group<'_>, g: Matrix<'_>, w: Matrix<'_>, dx: MatrixMut<'_>) {
-        Unquantized.grad_input(group, g, w, dx);
+    fn grad_input(
+        &mut self,
+        cpu: &Cpu,
+        group: &Group<'_>,
+        g: Matrix<'_>,
+        w: Matrix<'_>,
+        dx: MatrixMut<'_>,
+    ) {
+        Unquantized.grad_input(cpu, group, g, w, dx);
     }
 
-    fn grad_weight(&mut self, group: &Group<'_>, g: Matrix<'_>, x: Matrix<'_>, dw: MatrixMut<'_>) {
-        Unquantized.grad_weight(group, g, x, dw);
+    fn grad_weight(
+        &mut self,
+        cpu: &Cpu,
+        group: &Group<'_>,
+        g: Matrix<'_>,
+        x: Matrix<'_>,
+        dw: MatrixMut<'_>,
+    ) {
+        Unquantized.grad_weight(cpu, group, g, x, dw);
     }
 
     fn vector(&self, _: Option<u32>, _: Vector, _: bool) -> Option<Rounding> {
@@ -466,7 +530,7 @@ impl Products<f32> for Steps {
 #[test]
 fn steps_in_bfloat16_move_the_loss_a_little() {
     for config in all() {
-        let mut decoder = Decoder::<f32>::new(config).unwrap();
+        let mut decoder = Decoder::<Cpu>::new(config).unwrap();
         let params = decoder.layout().initialize(3);
         let (x, y) = (tokens(12, 7, 0), tokens(12, 7, 1));
         let (mut a, mut b) = (vec![0.0; params.len()], vec![0.0; params.len()]);
@@ -491,7 +555,7 @@ fn hot_channels_change_no_function() {
         }
         let plain = Config { hot_channels: 0, ..hot };
         let run = |config: Config| {
-            let mut decoder = Decoder::<f32>::new(config).unwrap();
+            let mut decoder = Decoder::<Cpu>::new(config).unwrap();
             let (params, mut losses) = (config.initialize(9), [0.0; 12]);
             let (x, y) = (tokens(12, 7, 0), tokens(12, 7, 1));
             decoder.losses(&params, &x, &y, 2, &mut Unquantized, &mut losses);
@@ -511,7 +575,7 @@ fn hot_channels_change_no_function() {
 #[test]
 #[should_panic(expected = "14 tokens are not 2 sequences of 1 to 6 tokens")]
 fn too_long_a_sequence_is_named() {
-    let mut decoder = Decoder::<f32>::new(tiny()).unwrap();
+    let mut decoder = Decoder::<Cpu>::new(tiny()).unwrap();
     let params = vec![0.0; decoder.layout().len()];
     decoder.losses(&params, &[0; 14], &[0; 14], 2, &mut Unquantized, &mut [0.0; 14]);
 }

@@ -75,7 +75,7 @@ fn like_pytorch(config: Config, losses: [f64; 3], gradients: &[(&str, f64)]) {
         },
         ..config
     };
-    let mut decoder = Decoder::<f64>::new(config).unwrap();
+    let mut decoder = Decoder::<Cpu<f64>>::new(config).unwrap();
     let layout = decoder.layout().clone();
     let mut params: Vec<f64> =
         (0..layout.len()).map(|i| ((7919 * i) % 1009) as f64 - 504.0).map(|p| p / 1009.0).collect();
@@ -103,7 +103,7 @@ fn like_pytorch(config: Config, losses: [f64; 3], gradients: &[(&str, f64)]) {
     }
 
     // The same in f32: 2^-24 a rounding, and some hundred of them.
-    let mut decoder = Decoder::<f32>::new(config).unwrap();
+    let mut decoder = Decoder::<Cpu>::new(config).unwrap();
     let params: Vec<f32> = params.iter().map(|p| *p as f32).collect();
     let mut narrow = vec![0.0; params.len()];
     decoder.forward_backward(&params, &mut narrow, &x, &y, 2, &mut Unquantized);

@@ -7,6 +7,7 @@ use exmy::gemm::fast::{Scaling, multiply_plain};
 use exmy::quantizer::{Axis, Quantizer};
 use exmy::random::{Philox, Stream};
 use exmy::slice::{View, ViewMut};
+use exmy_train::nn::device::{Cpu, MatrixMut};
 use exmy_train::nn::linear::{Group, Products};
 use exmy_train::nn::site::{Operand, Operator, Product, Site};
 use exmy_train::recipe::{Engine, Images, Linear, Observer, Phase, Plan, Recipe, Rounded, Share};
@@ -67,9 +68,27 @@ pub(crate) fn run(recipe: &str, phase: Phase, images: &mut Images) -> (Operands,
     let mut y = vec![0.0; TOKENS * OUTPUTS];
     let mut dx = vec![0.0; TOKENS * INPUTS];
     let mut dw = vec![0.5; OUTPUTS * INPUTS];
-    engine.forward(&group, x, w, ViewMut::new(&mut y, TOKENS, OUTPUTS));
-    engine.grad_input(&group, g, w, ViewMut::new(&mut dx, TOKENS, INPUTS));
-    engine.grad_weight(&group, g, x, ViewMut::new(&mut dw, OUTPUTS, INPUTS));
+    engine.forward(
+        &Cpu::new(),
+        &group,
+        x.into(),
+        w.into(),
+        MatrixMut::new(&mut y, TOKENS, OUTPUTS),
+    );
+    engine.grad_input(
+        &Cpu::new(),
+        &group,
+        g.into(),
+        w.into(),
+        MatrixMut::new(&mut dx, TOKENS, INPUTS),
+    );
+    engine.grad_weight(
+        &Cpu::new(),
+        &group,
+        g.into(),
+        x.into(),
+        MatrixMut::new(&mut dw, OUTPUTS, INPUTS),
+    );
     (kept, [y, dx, dw])
 }
 
@@ -239,7 +258,13 @@ fn mxpaper_blocks_gate_and_up_as_one_matrix() {
             if watched == 1 {
                 engine = engine.observed(&mut seen);
             }
-            engine.grad_input(&group, views.0, views.1, ViewMut::new(dx, TOKENS, INPUTS));
+            engine.grad_input(
+                &Cpu::new(),
+                &group,
+                views.0.into(),
+                views.1.into(),
+                MatrixMut::new(dx, TOKENS, INPUTS),
+            );
         }
         assert_eq!(dx[0], dx[1]);
 

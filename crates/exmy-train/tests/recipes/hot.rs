@@ -1,7 +1,8 @@
 //! Hot-channel patches: the identities of their algebra and their effect on products with outliers.
 
 use exmy::random::{Philox, Stream};
-use exmy::slice::{View, ViewMut};
+use exmy::slice::View;
+use exmy_train::nn::device::{Cpu, MatrixMut};
 use exmy_train::nn::linear::{Group, Products};
 use exmy_train::nn::site::{Operand, Operator, Product, Site};
 use exmy_train::recipe::{Engine, Images, Linear, Phase, Plan};
@@ -60,7 +61,13 @@ impl Case {
         let group = Group { layer: Some(0), members: &members };
         let mut y = vec![0.0; tokens * outputs];
         let (x, w) = (View::new(&self.x, tokens, channels), View::new(&self.w, outputs, channels));
-        engine.forward(&group, x, w, ViewMut::new(&mut y, tokens, outputs));
+        engine.forward(
+            &Cpu::new(),
+            &group,
+            x.into(),
+            w.into(),
+            MatrixMut::new(&mut y, tokens, outputs),
+        );
         (y, kept)
     }
 
@@ -262,9 +269,27 @@ fn backward_patches_give_back_what_rounding_took() {
         let g = View::new(&g, tokens, outputs);
         let mut y = vec![0.0; tokens * outputs];
         let (mut dx, mut dw) = (vec![0.0; tokens * inputs], vec![0.0; outputs * inputs]);
-        engine.forward(&group, x, w, ViewMut::new(&mut y, tokens, outputs));
-        engine.grad_input(&group, g, w, ViewMut::new(&mut dx, tokens, inputs));
-        engine.grad_weight(&group, g, x, ViewMut::new(&mut dw, outputs, inputs));
+        engine.forward(
+            &Cpu::new(),
+            &group,
+            x.into(),
+            w.into(),
+            MatrixMut::new(&mut y, tokens, outputs),
+        );
+        engine.grad_input(
+            &Cpu::new(),
+            &group,
+            g.into(),
+            w.into(),
+            MatrixMut::new(&mut dx, tokens, inputs),
+        );
+        engine.grad_weight(
+            &Cpu::new(),
+            &group,
+            g.into(),
+            x.into(),
+            MatrixMut::new(&mut dw, outputs, inputs),
+        );
         (dx, dw)
     };
     let near = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-3);

@@ -12,6 +12,7 @@ use exmy::gemm::fast::{Scaling, multiply_plain};
 use exmy::quantizer::{Axis, Quantizer};
 use exmy::random::{Philox, Stream};
 use exmy::slice::{View, ViewMut};
+use exmy_train::nn::device::{Cpu, MatrixMut};
 use exmy_train::nn::linear::{Group, Products};
 use exmy_train::nn::site::{Operand, Operator, Product, Site};
 use exmy_train::recipe::{Engine, Images, Linear, Observer, Phase, Plan, Recipe, Rounded};
@@ -73,9 +74,27 @@ fn products(recipe: &str, observer: Option<&mut dyn Observer>) -> [Vec<f32>; 3] 
     let mut y = vec![0.0; TOKENS * OUTPUTS];
     let mut dx = vec![0.0; TOKENS * INPUTS];
     let mut dw = vec![0.0; OUTPUTS * INPUTS];
-    engine.forward(&group, x, w, ViewMut::new(&mut y, TOKENS, OUTPUTS));
-    engine.grad_input(&group, g, w, ViewMut::new(&mut dx, TOKENS, INPUTS));
-    engine.grad_weight(&group, g, x, ViewMut::new(&mut dw, OUTPUTS, INPUTS));
+    engine.forward(
+        &Cpu::new(),
+        &group,
+        x.into(),
+        w.into(),
+        MatrixMut::new(&mut y, TOKENS, OUTPUTS),
+    );
+    engine.grad_input(
+        &Cpu::new(),
+        &group,
+        g.into(),
+        w.into(),
+        MatrixMut::new(&mut dx, TOKENS, INPUTS),
+    );
+    engine.grad_weight(
+        &Cpu::new(),
+        &group,
+        g.into(),
+        x.into(),
+        MatrixMut::new(&mut dw, OUTPUTS, INPUTS),
+    );
     [y, dx, dw]
 }
 

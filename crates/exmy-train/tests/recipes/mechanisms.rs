@@ -2,7 +2,8 @@
 
 use exmy::quantizer::Axis;
 use exmy::round::Rounding;
-use exmy::slice::{View, ViewMut};
+use exmy::slice::View;
+use exmy_train::nn::device::{Cpu, MatrixMut};
 use exmy_train::nn::linear::{Group, Products};
 use exmy_train::nn::site::{Operand, Operator, Place, Product, Site, Vector};
 use exmy_train::recipe::{Engine, Images, Linear, Observer, Phase, Plan, Recipe, Rounded};
@@ -125,7 +126,7 @@ fn norms_affine_parameters() {
         let mut images = Images::default();
         let mut engine = Engine::new(&plan, 1, Phase::Train(0), &mut images);
         let mut values = gamma.clone();
-        engine.tensor(Some(0), place, gradient, &mut values, 32);
+        engine.tensor(&Cpu::new(), Some(0), (place, gradient), (&mut values).into(), 32);
         values
     };
     let of = |recipe| at(recipe, Place::NormGamma, false);
@@ -145,7 +146,7 @@ fn norms_affine_parameters() {
     assert_eq!(at("mxpaper-e4m3", Place::NormGamma, true), gamma);
     let way = |recipe: &str, vector, gradient| {
         let plan = Plan::of(&recipe.parse::<Recipe>().unwrap(), linears(), 10).unwrap();
-        let mut images = Images::default();
+        let mut images = Images::<Cpu>::default();
         Engine::new(&plan, 1, Phase::Train(0), &mut images).vector(Some(0), vector, gradient)
     };
     let vector = |recipe: &str, vector| way(recipe, vector, false);
@@ -179,7 +180,7 @@ fn places_draw_bits_by_their_order() {
         let mut engine = Engine::new(&plan, 1, Phase::Train(0), &mut images);
         let mut both = [values(256, 30), values(256, 30)];
         for values in &mut both {
-            engine.tensor(Some(2), Place::Residual, gradient, values, 64);
+            engine.tensor(&Cpu::new(), Some(2), (Place::Residual, gradient), values.into(), 64);
         }
         both
     };
@@ -232,7 +233,7 @@ fn a_group_of_a_late_switch() {
         let mut engine = Engine::new(&plan, 1, Phase::Train(step), &mut images);
         let mut y = vec![0.0; TOKENS * 36];
         let (x, w) = (View::new(&x, TOKENS, INPUTS), View::new(&w, 36, INPUTS));
-        engine.forward(&group, x, w, ViewMut::new(&mut y, TOKENS, 36));
+        engine.forward(&Cpu::new(), &group, x.into(), w.into(), MatrixMut::new(&mut y, TOKENS, 36));
         y
     };
     assert_eq!(y("mxfp4+from80%=bf16", 39), y("mxfp4", 39));

@@ -3,6 +3,7 @@ mod decoder;
 mod elementary;
 mod gla;
 mod linear;
+mod normal;
 mod parameters;
 mod parts;
 mod proxy;

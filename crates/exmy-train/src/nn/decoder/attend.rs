@@ -1,13 +1,13 @@
 //! Softmax attention in a block: q|k|v, their norms and rotation, attention, o.
 
-use super::{Config, QkNorm, Work};
-use crate::nn::attention::{Shape, attention, attention_backward, split};
+use super::{Config, QkNorm, Rope, Work};
+use crate::nn::attention::Shape;
+use crate::nn::device::{Buffer, Device, Matrix, MatrixMut, Slice, SliceMut, empty};
 use crate::nn::linear::Products;
 use crate::nn::parameters::Layout;
-use crate::nn::parts::{Affine, Linear, Normed, Pass, gather, grow, scatter};
-use crate::nn::real::Real;
-use crate::nn::rope::Rope;
+use crate::nn::parts::{Affine, Context, Linear, Normed, Pass};
 use crate::nn::site::{Operator, Place};
+use crate::nn::stopwatch::Way;
 
 /// The places of one block's attention.
 #[derive(Clone, Debug)]
@@ -19,34 +19,36 @@ pub(super) struct Attend {
     o: Linear,
 }
 
-/// What the backward pass reads.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Kept<T> {
+/// Activations that the backward pass reads.
+#[derive(Debug)]
+pub(super) struct Saved<D: Device> {
     /// As the attention reads it.
-    qkv: Vec<T>,
+    qkv: Buffer<D>,
     /// Queries and keys before their norms, and their norms.
-    raw: [Vec<T>; 2],
-    normed: [Normed<T>; 2],
+    raw: [Buffer<D>; 2],
+    normed: [Normed<D>; 2],
     /// Of short rows, and where a recipe looks at them; others are formed again.
-    probabilities: Vec<T>,
-    attended: Vec<T>,
+    probabilities: Buffer<D>,
+    attended: Buffer<D>,
 }
 
+empty!(Saved { qkv, raw, normed, probabilities, attended });
+
 /// What a recipe does to the columns of one kind in rows of q|k|v (or more).
-pub(super) fn round_columns<T: Real>(
-    products: &mut dyn Products<T>,
+pub(super) fn round_columns<D: Device>(
+    cx: &mut Context<'_, D>,
     layer: Option<u32>,
     (place, gradient): (Place, bool),
-    rows: &mut [T],
-    (stride, column, width): (usize, usize, usize),
-    dense: &mut Vec<T>,
+    mut columns: MatrixMut<'_, D>,
+    dense: &mut Buffer<D>,
 ) {
-    if products.rounds(layer, place, gradient) || products.watches() {
-        let len = rows.len() / stride * width;
-        grow(dense, len);
-        gather(rows, stride, column, width, &mut dense[..len]);
-        products.tensor(layer, place, gradient, &mut dense[..len], width);
-        scatter(&dense[..len], width, rows, stride, column);
+    if cx.products.rounds(layer, place, gradient) || cx.products.watches() {
+        let (rows, width) = (columns.rows(), columns.cols());
+        cx.device.grow(dense, rows * width);
+        let copy = MatrixMut::new(dense.first_mut(rows * width), rows, width);
+        cx.device.copy(columns.read(), copy);
+        cx.tensor(layer, place, gradient, dense.first_mut(rows * width), width);
+        cx.device.copy(Matrix::new(dense.first(rows * width), rows, width), columns.again());
     }
 }
 
@@ -81,158 +83,180 @@ impl Attend {
     }
 
     /// Makes room for a pass over `shape`.
-    pub(super) fn reserve<T: Real>(
+    pub(super) fn reserve<D: Device>(
         &self,
+        device: &D,
         shape: &Shape,
         pass: Pass,
-        kept: &mut Kept<T>,
-        work: &mut Work<T>,
+        saved: &mut Saved<D>,
+        work: &mut Work<D>,
     ) {
         let n = shape.batch * shape.sequence;
-        grow(&mut kept.qkv, n * shape.qkv_width());
-        grow(&mut kept.attended, n * shape.width());
-        grow(&mut work.scratch, shape.scratch());
+        device.grow(&mut saved.qkv, n * shape.qkv_width());
+        device.grow(&mut saved.attended, n * shape.width());
+        device.grow(&mut work.scratch, device.attention_scratch(shape));
         if let Some(norms) = &self.norms {
             for (i, (_, width)) in Self::columns(shape).into_iter().enumerate() {
-                grow(&mut kept.raw[i], n * width);
-                kept.normed[i].reserve(n * width / norms[i].width(), norms[i].width());
+                device.grow(&mut saved.raw[i], n * width);
+                saved.normed[i].reserve(device, n * width / norms[i].width(), norms[i].width());
                 if pass == Pass::Training {
-                    work.dense.iter_mut().for_each(|dense| grow(dense, n * width));
+                    work.dense.iter_mut().for_each(|dense| device.grow(dense, n * width));
                 }
             }
         }
         if pass == Pass::Training {
-            grow(&mut work.d_inner, n * shape.width());
-            grow(&mut work.d_outer, n * shape.qkv_width());
+            device.grow(&mut work.d_inner, n * shape.width());
+            device.grow(&mut work.d_outer, n * shape.qkv_width());
         }
     }
 
-    /// Elements of the probabilities that are kept for the backward pass: those of short rows.
+    /// Elements of the probabilities that are saved for the backward pass: those of short rows.
     ///
-    /// Up to eight times a head's width they are at most half of what a layer keeps beside them, and
+    /// Up to eight times a head's width they are at most half of what a layer saves beside them, and
     /// forming them again would take a twentieth of a step.
-    fn kept_probabilities(shape: &Shape) -> usize {
+    fn saved_probabilities(shape: &Shape) -> usize {
         if shape.row() <= 8 * shape.head_dim { shape.probabilities() } else { 0 }
     }
 
     /// Rounds the columns of queries, keys and values, or of their gradients.
-    fn round<T: Real>(
+    fn round<D: Device>(
         &self,
-        products: &mut dyn Products<T>,
+        cx: &mut Context<'_, D>,
         shape: &Shape,
         gradient: bool,
-        rows: &mut [T],
-        dense: &mut Vec<T>,
+        rows: &mut MatrixMut<'_, D>,
+        dense: &mut Buffer<D>,
     ) {
         let [q, k] = Self::columns(shape);
         let v = (k.0 + k.1, k.1);
         for (place, (column, width)) in [(Place::Q, q), (Place::K, k), (Place::V, v)] {
-            let columns = (shape.qkv_width(), column, width);
-            round_columns(products, self.layer, (place, gradient), rows, columns, dense);
+            let columns = rows.cols_range(column..column + width);
+            round_columns(cx, self.layer, (place, gradient), columns, dense);
         }
     }
 
     /// Whether the products of the attention have operands of their own precision.
-    fn is_split<T: Real>(&self, products: &mut dyn Products<T>) -> bool {
+    fn is_split<D: Device>(&self, products: &dyn Products<D>) -> bool {
         let rounds = |place, gradient| products.rounds(self.layer, place, gradient);
         let places = [Place::Scores, Place::Probabilities];
         places.into_iter().any(|place| rounds(place, false) || rounds(place, true))
     }
 
-    /// `out` (n, d) from the normed stream `x`.
-    pub(super) fn forward<T: Real>(
-        &self,
-        products: &mut dyn Products<T>,
-        params: &[T],
+    /// Rotates queries and keys in rows of q|k|v, or their gradients back.
+    fn rotate<D: Device>(
+        device: &D,
         shape: &Shape,
-        rope: Option<&Rope<T>>,
-        x: &[T],
+        rope: Option<&Rope<D>>,
+        rows: SliceMut<'_, D>,
+        way: Way,
+    ) {
+        let Some(Rope { tables: [cos, sin] }) = rope else { return };
+        let heads = shape.heads + shape.kv_heads;
+        let sizes = [shape.qkv_width(), heads, shape.head_dim / 2];
+        device.rotate(rows, sizes, shape.sequence, [cos.all(), sin.all()], way);
+    }
+
+    /// `out` (n, d) from the normed stream `x`.
+    pub(super) fn forward<D: Device>(
+        &self,
+        cx: &mut Context<'_, D>,
+        shape: &Shape,
+        rope: Option<&Rope<D>>,
+        x: Slice<'_, D>,
         pass: Pass,
-        kept: &mut Kept<T>,
-        work: &mut Work<T>,
-        out: &mut [T],
+        saved: &mut Saved<D>,
+        work: &mut Work<D>,
+        out: SliceMut<'_, D>,
     ) {
         let (n, stride, layer) = (shape.batch * shape.sequence, shape.qkv_width(), self.layer);
-        let qkv = &mut kept.qkv[..n * stride];
-        self.qkv.forward(products, params, x, qkv);
+        let (device, probabilities) = (cx.device, shape.probabilities());
+        let mut qkv = saved.qkv.first_mut(n * stride);
+        self.qkv.forward(cx, x, qkv.again());
         if let Some(norms) = &self.norms {
+            let mut rows = MatrixMut::new(qkv.again(), n, stride);
             for (i, (column, width)) in Self::columns(shape).into_iter().enumerate() {
-                let (raw, normed) = (&mut kept.raw[i][..n * width], &mut kept.normed[i]);
-                gather(qkv, stride, column, width, raw);
-                norms[i].forward(products, params, raw, normed, &mut work.spare);
-                scatter(&normed.y[..n * width], width, qkv, stride, column);
+                let columns = column..column + width;
+                let (raw, normed) = (&mut saved.raw[i], &mut saved.normed[i]);
+                let dense = MatrixMut::new(raw.first_mut(n * width), n, width);
+                device.copy(rows.read().cols_range(columns.clone()), dense);
+                norms[i].forward(cx, raw.first(n * width), normed, &mut work.spare);
+                let dense = Matrix::new(normed.y.first(n * width), n, width);
+                device.copy(dense, rows.cols_range(columns));
             }
         }
-        if let Some(rope) = rope {
-            rope.forward(qkv, stride, shape.heads + shape.kv_heads, shape.sequence);
-        }
-        self.round(products, shape, false, qkv, &mut work.dense[0]);
-        let attended = &mut kept.attended[..n * shape.width()];
-        if self.is_split(products) {
-            grow(&mut kept.probabilities, shape.probabilities());
-            let probabilities = &mut kept.probabilities[..shape.probabilities()];
-            split::scores(shape, qkv, probabilities);
-            products.tensor(layer, Place::Scores, false, probabilities, shape.row());
-            split::softmax(shape, probabilities);
-            products.tensor(layer, Place::Probabilities, false, probabilities, shape.row());
-            split::values(shape, qkv, probabilities, attended);
+        Self::rotate(device, shape, rope, qkv.again(), Way::Forward);
+        let mut rows = MatrixMut::new(qkv.again(), n, stride);
+        self.round(cx, shape, false, &mut rows, &mut work.dense[0]);
+        let (qkv, mut attended) = (qkv.read(), saved.attended.first_mut(n * shape.width()));
+        if self.is_split(cx.products) {
+            device.grow(&mut saved.probabilities, probabilities);
+            let mut p = saved.probabilities.first_mut(probabilities);
+            device.scores(shape, qkv, p.again());
+            cx.tensor(layer, Place::Scores, false, p.again(), shape.row());
+            device.softmax(shape, p.again());
+            cx.tensor(layer, Place::Probabilities, false, p.again(), shape.row());
+            device.weigh(shape, qkv, p.read(), attended.again());
         } else {
-            let len = if pass == Pass::Training { Self::kept_probabilities(shape) } else { 0 };
-            grow(&mut kept.probabilities, len);
-            attention(shape, qkv, attended, &mut kept.probabilities[..len], &mut work.scratch);
+            let len = if pass == Pass::Training { Self::saved_probabilities(shape) } else { 0 };
+            device.grow(&mut saved.probabilities, len);
+            let (p, scratch) = (saved.probabilities.first_mut(len), work.scratch.all_mut());
+            device.attention(shape, qkv, attended.again(), p, scratch);
         }
-        products.tensor(layer, Place::Attention, false, attended, shape.width());
-        self.o.forward(products, params, attended, out);
+        cx.tensor(layer, Place::Attention, false, attended.again(), shape.width());
+        self.o.forward(cx, attended.read(), out);
     }
 
     /// `dx` from `d_out`.
-    pub(super) fn backward<T: Real>(
+    pub(super) fn backward<D: Device>(
         &self,
-        products: &mut dyn Products<T>,
-        params: &[T],
-        grads: &mut [T],
+        cx: &mut Context<'_, D>,
+        grads: &mut SliceMut<'_, D>,
         shape: &Shape,
-        rope: Option<&Rope<T>>,
-        x: &[T],
-        kept: &Kept<T>,
-        work: &mut Work<T>,
-        d_out: &[T],
-        dx: &mut [T],
+        rope: Option<&Rope<D>>,
+        x: Slice<'_, D>,
+        saved: &Saved<D>,
+        work: &mut Work<D>,
+        d_out: Slice<'_, D>,
+        dx: SliceMut<'_, D>,
     ) {
         let (n, stride, layer) = (shape.batch * shape.sequence, shape.qkv_width(), self.layer);
-        let d_attended = &mut work.d_inner[..n * shape.width()];
-        let attended = &kept.attended[..n * shape.width()];
-        self.o.backward(products, params, grads, d_out, attended, d_attended);
-        products.tensor(layer, Place::Attention, true, d_attended, shape.width());
-        let qkv = &kept.qkv[..n * stride];
-        let d_qkv = &mut work.d_outer[..n * stride];
-        if self.is_split(products) {
-            let probabilities = &kept.probabilities[..shape.probabilities()];
-            grow(&mut work.d_scores, shape.probabilities());
-            let d_scores = &mut work.d_scores[..shape.probabilities()];
-            split::values_backward(shape, qkv, probabilities, d_attended, d_qkv, d_scores);
-            products.tensor(layer, Place::Probabilities, true, d_scores, shape.row());
-            split::softmax_backward(shape, probabilities, d_scores);
-            products.tensor(layer, Place::Scores, true, d_scores, shape.row());
-            split::scores_backward(shape, qkv, d_scores, d_qkv);
+        let (device, probabilities) = (cx.device, shape.probabilities());
+        let mut d_attended = work.d_inner.first_mut(n * shape.width());
+        let attended = saved.attended.first(n * shape.width());
+        self.o.backward(cx, grads, d_out, attended, d_attended.again());
+        cx.tensor(layer, Place::Attention, true, d_attended.again(), shape.width());
+        let (qkv, dy) = (saved.qkv.first(n * stride), d_attended.read());
+        let mut d_qkv = work.d_outer.first_mut(n * stride);
+        if self.is_split(cx.products) {
+            let p = saved.probabilities.first(probabilities);
+            device.grow(&mut work.d_scores, probabilities);
+            let mut ds = work.d_scores.first_mut(probabilities);
+            device.weigh_backward(shape, qkv, p, dy, d_qkv.again(), ds.again());
+            cx.tensor(layer, Place::Probabilities, true, ds.again(), shape.row());
+            device.softmax_backward(shape, p, ds.again());
+            cx.tensor(layer, Place::Scores, true, ds.again(), shape.row());
+            device.scores_backward(shape, qkv, ds.read(), d_qkv.again());
         } else {
-            let probabilities = &kept.probabilities[..Self::kept_probabilities(shape)];
-            attention_backward(shape, qkv, probabilities, d_attended, d_qkv, &mut work.scratch);
+            let p = saved.probabilities.first(Self::saved_probabilities(shape));
+            let scratch = work.scratch.all_mut();
+            device.attention_backward(shape, qkv, p, dy, d_qkv.again(), scratch);
         }
-        self.round(products, shape, true, d_qkv, &mut work.dense[0]);
-        if let Some(rope) = rope {
-            rope.backward(d_qkv, stride, shape.heads + shape.kv_heads, shape.sequence);
-        }
+        let mut rows = MatrixMut::new(d_qkv.again(), n, stride);
+        self.round(cx, shape, true, &mut rows, &mut work.dense[0]);
+        Self::rotate(device, shape, rope, d_qkv.again(), Way::Backward);
         if let Some(norms) = &self.norms {
+            let mut rows = MatrixMut::new(d_qkv.again(), n, stride);
             for (i, (column, width)) in Self::columns(shape).into_iter().enumerate() {
+                let columns = column..column + width;
                 let [dy, dx] = &mut work.dense;
-                let (dy, dx) = (&mut dy[..n * width], &mut dx[..n * width]);
-                gather(d_qkv, stride, column, width, dy);
-                let (raw, normed) = (&kept.raw[i][..n * width], &kept.normed[i]);
-                norms[i].backward(products, params, grads, raw, normed, dy, dx, &mut work.spare);
-                scatter(dx, width, d_qkv, stride, column);
+                let (mut dy, mut dx) = (dy.first_mut(n * width), dx.first_mut(n * width));
+                let dense = MatrixMut::new(dy.again(), n, width);
+                device.copy(rows.read().cols_range(columns.clone()), dense);
+                let (raw, normed) = (saved.raw[i].first(n * width), &saved.normed[i]);
+                norms[i].backward(cx, grads, raw, normed, dy, dx.again(), &mut work.spare);
+                device.copy(Matrix::new(dx.read(), n, width), rows.cols_range(columns));
             }
         }
-        self.qkv.backward(products, params, grads, d_qkv, x, dx);
+        self.qkv.backward(cx, grads, d_qkv.read(), x, dx);
     }
 }

@@ -68,7 +68,7 @@ impl Places {
                 mlp: parts::Mlp {
                     layer,
                     activation: match config.mlp {
-                        Mlp::Gelu => Activation::Gelu,
+                        Mlp::Gelu => Activation::Plain(Function::Gelu),
                         Mlp::Swiglu => Activation::Swiglu,
                         Mlp::Relu => Activation::Plain(Function::Relu),
                         Mlp::SquaredRelu => Activation::Plain(Function::SquaredRelu),

@@ -1,15 +1,14 @@
 //! Gated linear attention in a block: q|k|v|g|gk, the decay gate's second factor, the recurrence,
 //! the norm of each head, the output gate, o (as Flash Linear Attention's `GatedLinearAttention`).
 
+use core::ops::Range;
+
 use super::attend::round_columns;
 use super::{Config, Norm, Work};
-use crate::nn::gla::{
-    Shape, decay, decay_backward, gla, gla_backward, swish_gate, swish_gate_backward,
-};
-use crate::nn::linear::Products;
+use crate::nn::device::{Buffer, Device, Matrix, MatrixMut, Slice, SliceMut, empty};
+use crate::nn::gla::Shape;
 use crate::nn::parameters::Layout;
-use crate::nn::parts::{Affine, Linear, Normed, Pass, gather, grow, scatter};
-use crate::nn::real::Real;
+use crate::nn::parts::{Affine, Context, Linear, Normed, Pass};
 use crate::nn::site::{Operator, Place};
 
 /// The places of one block's gated linear attention.
@@ -31,20 +30,22 @@ pub(super) struct Recur {
     least: f64,
 }
 
-/// What the backward pass reads.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Kept<T> {
+/// Activations that the backward pass reads.
+#[derive(Debug)]
+pub(super) struct Saved<D: Device> {
     /// q|k|v|g|gk.0.
-    rows: Vec<T>,
+    rows: Buffer<D>,
     /// gk.0 alone.
-    low: Vec<T>,
-    z: Vec<T>,
-    alpha: Vec<T>,
+    low: Buffer<D>,
+    z: Buffer<D>,
+    alpha: Buffer<D>,
     /// What the recurrence writes.
-    mixed: Vec<T>,
-    normed: Normed<T>,
-    gated: Vec<T>,
+    mixed: Buffer<D>,
+    normed: Normed<D>,
+    gated: Buffer<D>,
 }
+
+empty!(Saved { rows, low, z, alpha, mixed, normed, gated });
 
 impl Recur {
     pub(super) fn new(config: &Config, layout: &Layout, l: usize) -> Self {
@@ -88,124 +89,138 @@ impl Recur {
         2 * self.keys + 2 * self.values + self.rank
     }
 
-    /// Where the output gate's columns begin.
-    const fn gate(&self) -> usize {
-        2 * self.keys + self.values
+    /// The columns of the output gate.
+    const fn gate(&self) -> Range<usize> {
+        let start = 2 * self.keys + self.values;
+        start..start + self.values
     }
 
     /// Makes room for a pass.
-    pub(super) fn reserve<T: Real>(
+    pub(super) fn reserve<D: Device>(
         &self,
+        device: &D,
         (batch, sequence): (usize, usize),
         pass: Pass,
-        kept: &mut Kept<T>,
-        work: &mut Work<T>,
+        saved: &mut Saved<D>,
+        work: &mut Work<D>,
     ) {
         let n = batch * sequence;
-        grow(&mut kept.rows, n * self.stride());
-        grow(&mut kept.low, n * self.rank);
-        grow(&mut kept.z, n * self.keys);
-        grow(&mut kept.alpha, n * self.keys);
-        grow(&mut kept.mixed, n * self.values);
-        kept.normed.reserve(n * self.heads, self.values / self.heads);
-        grow(&mut kept.gated, n * self.values);
-        grow(&mut work.scratch, self.shape(batch, sequence).scratch());
+        device.grow(&mut saved.rows, n * self.stride());
+        device.grow(&mut saved.low, n * self.rank);
+        device.grow(&mut saved.z, n * self.keys);
+        device.grow(&mut saved.alpha, n * self.keys);
+        device.grow(&mut saved.mixed, n * self.values);
+        saved.normed.reserve(device, n * self.heads, self.values / self.heads);
+        device.grow(&mut saved.gated, n * self.values);
+        device.grow(&mut work.scratch, device.gla_scratch(&self.shape(batch, sequence)));
         if pass == Pass::Forward {
             return;
         }
-        grow(&mut work.d_inner, n * self.values);
-        grow(&mut work.d_outer, n * self.stride());
-        grow(&mut work.dense[0], n * self.values);
-        grow(&mut work.dense[1], n * self.keys.max(self.rank));
-        grow(&mut work.low, n * self.rank);
+        device.grow(&mut work.d_inner, n * self.values);
+        device.grow(&mut work.d_outer, n * self.stride());
+        device.grow(&mut work.dense[0], n * self.values);
+        device.grow(&mut work.dense[1], n * self.keys.max(self.rank));
+        device.grow(&mut work.low, n * self.rank);
     }
 
     /// Rounds the columns of queries, keys, values and output gates, or of their gradients.
-    fn round<T: Real>(
+    fn round<D: Device>(
         &self,
-        products: &mut dyn Products<T>,
+        cx: &mut Context<'_, D>,
         gradient: bool,
-        rows: &mut [T],
-        dense: &mut Vec<T>,
+        rows: &mut MatrixMut<'_, D>,
+        dense: &mut Buffer<D>,
     ) {
         let (keys, values) = (self.keys, self.values);
-        for (place, column, width) in [
-            (Place::Q, 0, keys),
-            (Place::K, keys, keys),
-            (Place::V, 2 * keys, values),
-            (Place::OutputGate, self.gate(), values),
+        for (place, columns) in [
+            (Place::Q, 0..keys),
+            (Place::K, keys..2 * keys),
+            (Place::V, 2 * keys..2 * keys + values),
+            (Place::OutputGate, self.gate()),
         ] {
-            let columns = (self.stride(), column, width);
-            round_columns(products, self.layer, (place, gradient), rows, columns, dense);
+            let columns = rows.cols_range(columns);
+            round_columns(cx, self.layer, (place, gradient), columns, dense);
         }
     }
 
     /// `out` (n, d) from the normed stream `x`.
-    pub(super) fn forward<T: Real>(
+    pub(super) fn forward<D: Device>(
         &self,
-        products: &mut dyn Products<T>,
-        params: &[T],
+        cx: &mut Context<'_, D>,
         (batch, sequence): (usize, usize),
-        x: &[T],
-        kept: &mut Kept<T>,
-        work: &mut Work<T>,
-        out: &mut [T],
+        x: Slice<'_, D>,
+        saved: &mut Saved<D>,
+        work: &mut Work<D>,
+        out: SliceMut<'_, D>,
     ) {
         let (n, stride, layer) = (batch * sequence, self.stride(), self.layer);
-        let shape = self.shape(batch, sequence);
-        let rows = &mut kept.rows[..n * stride];
-        self.inputs.forward(products, params, x, rows);
-        let low = &mut kept.low[..n * self.rank];
-        gather(rows, stride, stride - self.rank, self.rank, low);
-        let z = &mut kept.z[..n * self.keys];
-        self.decay.forward(products, params, low, z);
-        products.tensor(layer, Place::DecayGate, false, z, self.keys);
-        self.round(products, false, rows, &mut work.dense[0]);
-        let alpha = &mut kept.alpha[..n * self.keys];
-        decay(z, self.tau, self.least, alpha);
-        let mixed = &mut kept.mixed[..n * self.values];
-        gla(&shape, rows, stride, alpha, mixed, &mut work.scratch);
-        products.tensor(layer, Place::Attention, false, mixed, self.values);
-        self.norm.forward(products, params, mixed, &mut kept.normed, &mut work.spare);
-        let (normed, gated) = (&kept.normed.y[..mixed.len()], &mut kept.gated[..n * self.values]);
-        swish_gate(normed, rows, stride, self.gate(), self.values, gated);
-        self.o.forward(products, params, gated, out);
+        let (device, shape) = (cx.device, self.shape(batch, sequence));
+        let values = n * self.values;
+        self.inputs.forward(cx, x, saved.rows.first_mut(n * stride));
+        let mut rows = MatrixMut::new(saved.rows.first_mut(n * stride), n, stride);
+        let low = MatrixMut::new(saved.low.first_mut(n * self.rank), n, self.rank);
+        device.copy(rows.read().cols_range(stride - self.rank..stride), low);
+        let mut z = saved.z.first_mut(n * self.keys);
+        self.decay.forward(cx, saved.low.first(n * self.rank), z.again());
+        cx.tensor(layer, Place::DecayGate, false, z.again(), self.keys);
+        self.round(cx, false, &mut rows, &mut work.dense[0]);
+        let mut alpha = saved.alpha.first_mut(n * self.keys);
+        device.decay(z.read(), self.tau, self.least, alpha.again());
+        let mut mixed = saved.mixed.first_mut(values);
+        let (rows, scratch) = (rows.read(), work.scratch.all_mut());
+        device.gla(&shape, rows.data(), stride, alpha.read(), mixed.again(), scratch);
+        cx.tensor(layer, Place::Attention, false, mixed.again(), self.values);
+        self.norm.forward(cx, mixed.read(), &mut saved.normed, &mut work.spare);
+        let (normed, gates) = (saved.normed.y.first(values), rows.cols_range(self.gate()));
+        device.swish_gate(normed, gates, saved.gated.first_mut(values));
+        self.o.forward(cx, saved.gated.first(values), out);
     }
 
     /// `dx` from `d_out`.
-    pub(super) fn backward<T: Real>(
+    pub(super) fn backward<D: Device>(
         &self,
-        products: &mut dyn Products<T>,
-        params: &[T],
-        grads: &mut [T],
+        cx: &mut Context<'_, D>,
+        grads: &mut SliceMut<'_, D>,
         (batch, sequence): (usize, usize),
-        x: &[T],
-        kept: &Kept<T>,
-        work: &mut Work<T>,
-        d_out: &[T],
-        dx: &mut [T],
+        x: Slice<'_, D>,
+        saved: &Saved<D>,
+        work: &mut Work<D>,
+        d_out: Slice<'_, D>,
+        dx: SliceMut<'_, D>,
     ) {
         let (n, stride, layer) = (batch * sequence, self.stride(), self.layer);
-        let (shape, values) = (self.shape(batch, sequence), n * self.values);
-        let (rows, mixed) = (&kept.rows[..n * stride], &kept.mixed[..values]);
-        let (d_gated, d_rows) = (&mut work.d_inner[..values], &mut work.d_outer[..n * stride]);
-        self.o.backward(products, params, grads, d_out, &kept.gated[..values], d_gated);
-        let (normed, gate) = (&kept.normed.y[..values], self.gate());
-        swish_gate_backward(normed, rows, stride, gate, self.values, d_gated, d_rows);
+        let (device, shape) = (cx.device, self.shape(batch, sequence));
+        let (values, low) = (n * self.values, n * self.rank);
+        let (rows, mixed) = (saved.rows.first(n * stride), saved.mixed.first(values));
+        let mut d_gated = work.d_inner.first_mut(values);
+        let mut d_rows = MatrixMut::new(work.d_outer.first_mut(n * stride), n, stride);
+        self.o.backward(cx, grads, d_out, saved.gated.first(values), d_gated.again());
+        let gates = Matrix::new(rows, n, stride).cols_range(self.gate());
+        let (normed, d_gates) = (saved.normed.y.first(values), d_rows.cols_range(self.gate()));
+        device.swish_gate_backward(normed, gates, d_gated.again(), d_gates);
         let [d_mixed, dz] = &mut work.dense;
-        let (d_mixed, dz) = (&mut d_mixed[..values], &mut dz[..n * self.keys]);
+        let (mut d_mixed, mut dz) = (d_mixed.first_mut(values), dz.first_mut(n * self.keys));
         let spare = &mut work.spare;
-        let kept_norm = &kept.normed;
-        self.norm.backward(products, params, grads, mixed, kept_norm, d_gated, d_mixed, spare);
-        products.tensor(layer, Place::Attention, true, d_mixed, self.values);
-        let alpha = &kept.alpha[..n * self.keys];
-        gla_backward(&shape, rows, stride, alpha, d_mixed, d_rows, dz, &mut work.scratch);
-        decay_backward(&kept.z[..n * self.keys], self.tau, self.least, dz);
-        products.tensor(layer, Place::DecayGate, true, dz, self.keys);
-        let (low, d_low) = (&kept.low[..n * self.rank], &mut work.low[..n * self.rank]);
-        self.decay.backward(products, params, grads, dz, low, d_low);
-        scatter(d_low, self.rank, d_rows, stride, stride - self.rank);
-        self.round(products, true, d_rows, &mut work.dense[0]);
-        self.inputs.backward(products, params, grads, d_rows, x, dx);
+        self.norm.backward(cx, grads, mixed, &saved.normed, d_gated, d_mixed.again(), spare);
+        cx.tensor(layer, Place::Attention, true, d_mixed.again(), self.values);
+        let alpha = saved.alpha.first(n * self.keys);
+        device.gla_backward(
+            &shape,
+            rows,
+            stride,
+            alpha,
+            d_mixed.read(),
+            d_rows.again().into_data(),
+            dz.again(),
+            work.scratch.all_mut(),
+        );
+        device.decay_backward(saved.z.first(n * self.keys), self.tau, self.least, dz.again());
+        cx.tensor(layer, Place::DecayGate, true, dz.again(), self.keys);
+        let mut d_low = work.low.first_mut(low);
+        self.decay.backward(cx, grads, dz.read(), saved.low.first(low), d_low.again());
+        let low = Matrix::new(d_low.read(), n, self.rank);
+        device.copy(low, d_rows.cols_range(stride - self.rank..stride));
+        self.round(cx, true, &mut d_rows, &mut work.dense[0]);
+        self.inputs.backward(cx, grads, d_rows.read().data(), x, dx);
     }
 }

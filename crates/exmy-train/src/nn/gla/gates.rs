@@ -4,6 +4,7 @@ use crate::nn::real::Real;
 use crate::nn::stopwatch::{Part, Way, lap};
 use exmy::parallel;
 use exmy::simd::kernel;
+use exmy::slice::{View, ViewMut};
 
 /// Elements a thread takes at once.
 const CHUNK: usize = 1 << 14;
@@ -65,97 +66,91 @@ kernel! {
     }
 }
 
-/// `y = x silu(g)`: x and y (N, W), g the `columns` of rows of `stride`.
+/// `y = x silu(g)`: x, g and y (N, W), rows of g any distance apart.
 ///
 /// # Panics
-/// If the lengths do not fit each other.
+/// If the shapes do not fit each other.
 #[track_caller]
-pub fn swish_gate<T: Real>(
-    x: &[T],
-    rows: &[T],
-    stride: usize,
-    column: usize,
-    width: usize,
-    y: &mut [T],
-) {
+pub fn swish_gate<T: Real>(x: &[T], gates: View<'_, T>, y: &mut [T]) {
     let _lap = lap(Part::Recurrence(Way::Forward));
-    assert!(
-        width > 0 && column + width <= stride && rows.len() / stride * width == x.len(),
-        "swish_gate: {} gates of {width} in rows of {stride} for {} elements",
-        rows.len() / stride,
-        x.len()
-    );
+    let (stride, width) = shape("swish_gate", x, gates);
     assert_eq!(x.len(), y.len(), "swish_gate: y has the elements of x");
     let n = (CHUNK / width).max(1);
     parallel::for_each_chunk(y, n * width, |i, y| {
-        let rows = &rows[i * n * stride..];
-        swish_rows(&x[i * n * width..][..y.len()], rows, stride, column, width, y);
+        let gates = &gates.data()[i * n * stride..];
+        swish_rows(&x[i * n * width..][..y.len()], gates, stride, width, y);
     });
+}
+
+/// The distance of rows and their width.
+#[track_caller]
+fn shape<T: Real>(name: &str, x: &[T], gates: View<'_, T>) -> (usize, usize) {
+    let (rows, width) = (gates.rows(), gates.cols());
+    assert!(
+        width > 0 && gates.col_stride() == 1 && rows * width == x.len(),
+        "{name}: {rows} rows of {width} gates for {} elements",
+        x.len()
+    );
+    (gates.row_stride().max(width), width)
 }
 
 kernel! {
     fn swish_rows<'a, T: Real>(
         x: &'a [T],
-        rows: &'a [T],
+        gates: &'a [T],
         stride: usize,
-        column: usize,
         width: usize,
         y: &'a mut [T],
     ) {
-        let rows = rows.chunks_exact(stride);
+        let rows = gates.chunks(stride);
         for ((x, y), row) in x.chunks_exact(width).zip(y.chunks_exact_mut(width)).zip(rows) {
-            for ((y, &x), &g) in y.iter_mut().zip(x).zip(&row[column..][..width]) {
+            for ((y, &x), &g) in y.iter_mut().zip(x).zip(&row[..width]) {
                 *y = x * (g / (T::ONE + (-g).exp()));
             }
         }
     }
 }
 
-/// Backward of [`swish_gate`]: `d` comes in as dy and leaves as dx; dg is written to the columns of
-/// `d_rows`, which is shaped as `rows`.
+/// Backward of [`swish_gate`]: `d` comes in as dy and leaves as dx; dg is written to `d_gates`, which is shaped
+/// as `gates`.
 ///
 /// # Panics
-/// If the lengths do not fit each other.
+/// If the shapes do not fit each other.
 #[track_caller]
 pub fn swish_gate_backward<T: Real>(
     x: &[T],
-    rows: &[T],
-    stride: usize,
-    column: usize,
-    width: usize,
+    gates: View<'_, T>,
     d: &mut [T],
-    d_rows: &mut [T],
+    d_gates: ViewMut<'_, T>,
 ) {
     let _lap = lap(Part::Recurrence(Way::Backward));
+    let (stride, width) = shape("swish_gate_backward", x, gates);
+    let like = (d_gates.rows(), d_gates.cols(), d_gates.row_stride().max(width));
     assert!(
-        width > 0 && column + width <= stride && rows.len() / stride * width == x.len(),
-        "swish_gate_backward: {} gates of {width} in rows of {stride} for {} elements",
-        rows.len() / stride,
-        x.len()
+        d.len() == x.len() && like == (gates.rows(), width, stride),
+        "gradients are shaped as values"
     );
-    assert!(d.len() == x.len() && d_rows.len() == rows.len(), "gradients are shaped as values");
     let n = (CHUNK / width).max(1);
-    let parts = d.chunks_mut(n * width).zip(d_rows.chunks_mut(n * stride));
-    parallel::for_each(parts, |i, (d, d_rows)| {
-        let (x, rows) = (&x[i * n * width..][..d.len()], &rows[i * n * stride..]);
-        swish_backward_rows(x, rows, stride, column, width, d, d_rows);
+    let parts = d.chunks_mut(n * width).zip(d_gates.into_data().chunks_mut(n * stride));
+    parallel::for_each(parts, |i, (d, d_gates)| {
+        let (x, gates) = (&x[i * n * width..][..d.len()], &gates.data()[i * n * stride..]);
+        swish_backward_rows(x, gates, stride, width, d, d_gates);
     });
 }
 
 kernel! {
     fn swish_backward_rows<'a, T: Real>(
         x: &'a [T],
-        rows: &'a [T],
+        gates: &'a [T],
         stride: usize,
-        column: usize,
         width: usize,
         d: &'a mut [T],
-        d_rows: &'a mut [T],
+        d_gates: &'a mut [T],
     ) {
-        let rows = rows.chunks_exact(stride).zip(d_rows.chunks_exact_mut(stride));
+        let rows = gates.chunks(stride).zip(d_gates.chunks_mut(stride));
         for ((x, d), (row, d_row)) in x.chunks_exact(width).zip(d.chunks_exact_mut(width)).zip(rows)
         {
-            let (gates, d_gates) = (&row[column..][..width], &mut d_row[column..][..width]);
+            let (gates, d_gates) = (&row[..width], &mut d_row[..width]);
             for (((d, d_gate), &x), &g) in d.iter_mut().zip(d_gates).zip(x).zip(gates) {
                 let s = T::ONE / (T::ONE + (-g).exp());
                 *d_gate = *d * x * (s * g.mul_add(T::ONE - s, T::ONE));

@@ -2,43 +2,79 @@
 
 use core::ops::Range;
 
-use super::grow;
-use crate::nn::activation::add_assign;
+use super::Context;
+use crate::nn::device::{Buffer, Device, Matrix, MatrixMut, NormSteps, Slice, SliceMut, empty};
 use crate::nn::linear::Products;
-use crate::nn::norm::{Norm, layer_norm, layer_norm_backward, rms_norm, rms_norm_backward};
+use crate::nn::norm::Norm;
 use crate::nn::parameters::Layout;
 use crate::nn::real::Real;
 use crate::nn::site::{Place, Vector};
-use crate::nn::steps;
 
 /// A norm's output, its statistics, and what of its inputs was rounded.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Normed<T> {
-    pub(crate) y: Vec<T>,
-    mean: Vec<T>,
-    rstd: Vec<T>,
-    /// Copies that a recipe may have rounded; empty where it does not.
-    x: Vec<T>,
-    gain: Vec<T>,
-    bias: Vec<T>,
+#[derive(Debug)]
+pub(crate) struct Normed<D: Device> {
+    pub(crate) y: Buffer<D>,
+    mean: Buffer<D>,
+    rstd: Buffer<D>,
+    x: Rounded<D>,
+    gain: Rounded<D>,
+    bias: Rounded<D>,
 }
 
-impl<T: Real> Normed<T> {
+empty!(Normed { y, mean, rstd, x, gain, bias });
+
+impl<D: Device> Normed<D> {
     /// Room for `rows` of `width`.
-    pub(crate) fn reserve(&mut self, rows: usize, width: usize) {
-        grow(&mut self.y, rows * width);
-        grow(&mut self.mean, rows);
-        grow(&mut self.rstd, rows);
+    pub(crate) fn reserve(&mut self, device: &D, rows: usize, width: usize) {
+        device.grow(&mut self.y, rows * width);
+        device.grow(&mut self.mean, rows);
+        device.grow(&mut self.rstd, rows);
+    }
+}
+
+/// A copy that a recipe may have rounded; without elements where it does not.
+#[derive(Debug)]
+struct Rounded<D: Device> {
+    buffer: Buffer<D>,
+    len: usize,
+}
+
+empty!(Rounded { buffer, len });
+
+impl<D: Device> Rounded<D> {
+    /// The copy where there is one, else the original.
+    fn or<'a>(&'a self, original: Slice<'a, D>) -> Slice<'a, D> {
+        if self.len == 0 { original } else { self.buffer.first(self.len) }
+    }
+
+    /// Copies and rounds what is at a place, if the recipe does.
+    fn set(
+        &mut self,
+        cx: &mut Context<'_, D>,
+        layer: Option<u32>,
+        place: Place,
+        from: Option<Slice<'_, D>>,
+        width: usize,
+    ) {
+        self.len = 0;
+        let Some(from) = from.filter(|_| cx.products.rounds(layer, place, false)) else { return };
+        self.len = from.len();
+        cx.device.grow(&mut self.buffer, self.len);
+        let copy = MatrixMut::new(self.buffer.first_mut(self.len), 1, self.len);
+        cx.device.copy(Matrix::new(from, 1, self.len), copy);
+        cx.tensor(layer, place, false, self.buffer.first_mut(self.len), width);
     }
 }
 
 /// Gains of norms that have none, and gradients of gain and bias before they are added.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Spare<T> {
-    ones: Vec<T>,
-    gain: Vec<T>,
-    bias: Vec<T>,
+#[derive(Debug)]
+pub(crate) struct Spare<D: Device> {
+    ones: Buffer<D>,
+    gain: Buffer<D>,
+    bias: Buffer<D>,
 }
+
+empty!(Spare { ones, gain, bias });
 
 /// A norm and the places of its gain and bias.
 #[derive(Clone, Debug)]
@@ -49,11 +85,6 @@ pub(crate) struct Affine {
     width: usize,
     gain: Option<Range<usize>>,
     bias: Option<Range<usize>>,
-}
-
-/// The copy where there is one, else the original.
-fn either<'a, T>(image: &'a [T], original: &'a [T]) -> &'a [T] {
-    if image.is_empty() { original } else { image }
 }
 
 impl Affine {
@@ -76,109 +107,82 @@ impl Affine {
         self.width
     }
 
-    /// How the steps forward are rounded; where the first ones are, so are the last.
-    fn steps<T: Real>(&self, products: &dyn Products<T>) -> steps::Steps {
+    /// How the steps are rounded; where the first ones forward are, so are the last.
+    fn steps<D: Device>(&self, products: &dyn Products<D>) -> NormSteps {
         let head = products.vector(self.layer, Vector::Norm, false);
-        [head, head.or_else(|| products.vector(self.layer, Vector::NormTail, false))]
+        let tail = head.or_else(|| products.vector(self.layer, Vector::NormTail, false));
+        let back = products.vector(self.layer, Vector::Norm, true);
+        NormSteps { norm: self.norm, eps: self.eps, head, tail, back }
     }
 
     /// `out.y` from `x`.
-    pub(crate) fn forward<T: Real>(
+    pub(crate) fn forward<D: Device>(
         &self,
-        products: &mut dyn Products<T>,
-        params: &[T],
-        x: &[T],
-        out: &mut Normed<T>,
-        spare: &mut Spare<T>,
+        cx: &mut Context<'_, D>,
+        x: Slice<'_, D>,
+        out: &mut Normed<D>,
+        spare: &mut Spare<D>,
     ) {
         let (layer, width, n) = (self.layer, self.width, x.len() / self.width);
-        let part = |range: &Option<Range<usize>>| range.clone().map(|range| &params[range]);
+        let (device, params) = (cx.device, cx.params);
+        let part = |range: &Option<Range<usize>>| range.clone().map(|range| params.part(range));
         let (gain, bias) = (part(&self.gain), part(&self.bias));
-        for (place, from, to) in [
-            (Place::NormInput, Some(x), &mut out.x),
-            (Place::NormGamma, gain, &mut out.gain),
-            (Place::NormBeta, bias, &mut out.bias),
-        ] {
-            to.clear();
-            if let Some(from) = from
-                && products.rounds(layer, place, false)
-            {
-                to.extend_from_slice(from);
-                products.tensor(layer, place, false, to, width);
-            }
+        out.x.set(cx, layer, Place::NormInput, Some(x), width);
+        out.gain.set(cx, layer, Place::NormGamma, gain, width);
+        out.bias.set(cx, layer, Place::NormBeta, bias, width);
+        let ones = &mut spare.ones;
+        if ones.len() < width {
+            device.grow(ones, width);
+            device.fill(MatrixMut::new(ones.first_mut(width), 1, width), D::Real::ONE);
         }
-        if spare.ones.len() < width {
-            spare.ones.resize(width, T::ONE);
-        }
-        let x = either(&out.x, x);
-        let gain = either(&out.gain, gain.unwrap_or(&spare.ones[..width]));
-        let bias = bias.map(|bias| either(&out.bias, bias));
-        let (eps, y) = (T::from_f64(self.eps), &mut out.y[..x.len()]);
-        let roundings = self.steps(products);
-        if roundings[1].is_some() {
-            steps::norm(self.norm, roundings, x, gain, bias, self.eps, y);
-        } else {
-            let (mean, rstd) = (&mut out.mean[..n], &mut out.rstd[..n]);
-            match self.norm {
-                Norm::LayerNorm => layer_norm(x, gain, bias, eps, y, mean, rstd),
-                Norm::RmsNorm => rms_norm(x, gain, eps, y, rstd),
-            }
-        }
-        products.tensor(layer, Place::NormOutput, false, y, width);
+        let gain = out.gain.or(gain.unwrap_or(ones.first(width)));
+        let bias = bias.map(|bias| out.bias.or(bias));
+        let statistics = [out.mean.first_mut(n), out.rstd.first_mut(n)];
+        let y = out.y.first_mut(x.len());
+        device.norm(&self.steps(cx.products), out.x.or(x), gain, bias, y, statistics);
+        cx.tensor(layer, Place::NormOutput, false, out.y.first_mut(x.len()), width);
     }
 
     /// `dx` from `dy`; the gradients of gain and bias are added to their places in `grads`.
-    pub(crate) fn backward<T: Real>(
+    pub(crate) fn backward<D: Device>(
         &self,
-        products: &mut dyn Products<T>,
-        params: &[T],
-        grads: &mut [T],
-        x: &[T],
-        kept: &Normed<T>,
-        dy: &mut [T],
-        dx: &mut [T],
-        spare: &mut Spare<T>,
+        cx: &mut Context<'_, D>,
+        grads: &mut SliceMut<'_, D>,
+        x: Slice<'_, D>,
+        saved: &Normed<D>,
+        mut dy: SliceMut<'_, D>,
+        mut dx: SliceMut<'_, D>,
+        spare: &mut Spare<D>,
     ) {
         let (layer, width, n) = (self.layer, self.width, x.len() / self.width);
+        let (device, params) = (cx.device, cx.params);
         let Spare { ones, gain: d_gain, bias: d_bias } = spare;
-        products.tensor(layer, Place::NormOutput, true, dy, width);
-        let x = either(&kept.x, x);
-        let forward = self.steps(products);
-        let rounding = products.vector(layer, Vector::Norm, true);
+        cx.tensor(layer, Place::NormOutput, true, dy.again(), width);
+        let steps = self.steps(cx.products);
         // Without rounding on the way back that of the gain is left out, too: what is kept is the gain.
-        let left_out = forward[0].is_some() && rounding.is_none();
+        let left_out = steps.head.is_some() && steps.back.is_none();
         let gain = match &self.gain {
-            Some(range) if left_out => &params[range.clone()],
-            Some(range) => either(&kept.gain, &params[range.clone()]),
-            None => &ones[..width],
+            Some(range) if left_out => params.part(range.clone()),
+            Some(range) => saved.gain.or(params.part(range.clone())),
+            None => ones.first(width),
         };
         // Apart from `grads`, so that what this pass adds can be rounded before it is added.
         for d in [&mut *d_gain, &mut *d_bias] {
-            d.clear();
-            d.resize(width, T::ZERO);
+            device.grow(d, width);
+            device.fill(MatrixMut::new(d.first_mut(width), 1, width), D::Real::ZERO);
         }
-        let with_bias = self.bias.is_some();
-        if forward[1].is_some() || rounding.is_some() {
-            let (eps, roundings) = (self.eps, (forward, rounding));
-            steps::norm_backward(self.norm, roundings, x, gain, eps, dy, dx, d_gain, d_bias);
-        } else {
-            let rstd = &kept.rstd[..n];
-            match self.norm {
-                Norm::LayerNorm => {
-                    let d_bias = with_bias.then_some(&mut d_bias[..]);
-                    layer_norm_backward(x, gain, &kept.mean[..n], rstd, dy, dx, d_gain, d_bias);
-                }
-                Norm::RmsNorm => rms_norm_backward(x, gain, rstd, dy, dx, d_gain),
-            }
-        }
+        let statistics = [saved.mean.first(n), saved.rstd.first(n)];
+        let to_bias = self.bias.is_some().then(|| d_bias.first_mut(width));
+        let (x, d) = (saved.x.or(x), d_gain.first_mut(width));
+        device.norm_backward(&steps, x, gain, statistics, dy.read(), dx.again(), d, to_bias);
         for (place, range, d) in
             [(Place::NormGamma, &self.gain, d_gain), (Place::NormBeta, &self.bias, d_bias)]
         {
             if let Some(range) = range.clone() {
-                products.tensor(layer, place, true, d, width);
-                add_assign(&mut grads[range], d);
+                cx.tensor(layer, place, true, d.first_mut(width), width);
+                device.add_assign(grads.part(range), d.first(width));
             }
         }
-        products.tensor(layer, Place::NormInput, true, dx, width);
+        cx.tensor(layer, Place::NormInput, true, dx, width);
     }
 }

@@ -2,14 +2,11 @@
 
 use core::ops::Range;
 
-use crate::nn::activation::add_assign;
-use crate::nn::linear::{Group, Products};
+use super::Context;
+use crate::nn::device::{Device, Matrix, MatrixMut, Slice, SliceMut};
+use crate::nn::linear::Group;
 use crate::nn::parameters::Layout;
-use crate::nn::real::Real;
 use crate::nn::site::{Operator, Vector};
-use crate::nn::steps;
-use exmy::simd::kernel;
-use exmy::slice::{View, ViewMut};
 
 /// A group of linear operators and the place of its weight.
 #[derive(Clone, Debug)]
@@ -55,87 +52,44 @@ impl Linear {
     }
 
     /// `y` (n, out) from `x` (n, in).
-    pub fn forward<T: Real>(
+    pub fn forward<D: Device>(
         &self,
-        products: &mut dyn Products<T>,
-        params: &[T],
-        x: &[T],
-        y: &mut [T],
+        cx: &mut Context<'_, D>,
+        x: Slice<'_, D>,
+        mut y: SliceMut<'_, D>,
     ) {
         let group = self.group();
         let (n, outputs) = (x.len() / self.inputs, group.outputs());
-        let weight = View::new(&params[self.weight.clone()], outputs, self.inputs);
-        let x = View::new(x, n, self.inputs);
-        products.forward(&group, x, weight, ViewMut::new(y, n, outputs));
+        let weight = Matrix::new(cx.params.part(self.weight.clone()), outputs, self.inputs);
+        let x = Matrix::new(x, n, self.inputs);
+        cx.products.forward(cx.device, &group, x, weight, MatrixMut::new(y.again(), n, outputs));
         if let Some(bias) = self.bias.clone() {
-            match products.vector(self.layer, Vector::Bias, false) {
-                None => add_to_rows(y, &params[bias]),
-                rounding => {
-                    T::with_scratch(bias.len(), |rounded| {
-                        rounded.copy_from_slice(&params[bias]);
-                        steps::round_all(rounding, rounded);
-                        add_to_rows(y, rounded);
-                    });
-                    steps::round_all(rounding, y);
-                }
-            }
+            let rounding = cx.products.vector(self.layer, Vector::Bias, false);
+            cx.device.add_bias(rounding, y, cx.params.part(bias));
         }
     }
 
     /// `dx` (n, in) from `g` (n, out), then the weight's gradient added to its place in `grads`,
     /// and the bias's.
-    pub fn backward<T: Real>(
+    pub fn backward<D: Device>(
         &self,
-        products: &mut dyn Products<T>,
-        params: &[T],
-        grads: &mut [T],
-        g: &[T],
-        x: &[T],
-        dx: &mut [T],
+        cx: &mut Context<'_, D>,
+        grads: &mut SliceMut<'_, D>,
+        g: Slice<'_, D>,
+        x: Slice<'_, D>,
+        dx: SliceMut<'_, D>,
     ) {
         let group = self.group();
         let (n, outputs) = (x.len() / self.inputs, group.outputs());
-        let weight = View::new(&params[self.weight.clone()], outputs, self.inputs);
-        let g_view = View::new(g, n, outputs);
-        products.grad_input(&group, g_view, weight, ViewMut::new(dx, n, self.inputs));
-        let dw = ViewMut::new(&mut grads[self.weight.clone()], outputs, self.inputs);
-        products.grad_weight(&group, g_view, View::new(x, n, self.inputs), dw);
+        let weight = Matrix::new(cx.params.part(self.weight.clone()), outputs, self.inputs);
+        let (rows, x) = (Matrix::new(g, n, outputs), Matrix::new(x, n, self.inputs));
+        let dx = MatrixMut::new(dx, n, self.inputs);
+        cx.products.grad_input(cx.device, &group, rows, weight, dx);
+        let dw = MatrixMut::new(grads.part(self.weight.clone()), outputs, self.inputs);
+        cx.products.grad_weight(cx.device, &group, rows, x, dw);
         if let Some(bias) = self.bias.clone() {
-            match products.vector(self.layer, Vector::Bias, true) {
-                None => add_rows_to(g, &mut grads[bias]),
-                rounding => {
-                    T::with_scratch(g.len() + bias.len(), |scratch| {
-                        let (rounded, sums) = scratch.split_at_mut(g.len());
-                        rounded.copy_from_slice(g);
-                        steps::round_all(rounding, rounded);
-                        sums.fill(T::ZERO);
-                        add_rows_to(rounded, sums);
-                        steps::round_all(rounding, sums);
-                        add_assign(&mut grads[bias], sums);
-                    });
-                }
-            }
-        }
-    }
-}
-
-kernel! {
-    fn add_to_rows<'a, T: Real>(rows: &'a mut [T], bias: &'a [T]) {
-        for row in rows.chunks_exact_mut(bias.len()) {
-            for (x, &bias) in row.iter_mut().zip(bias) {
-                *x += bias;
-            }
-        }
-    }
-}
-
-kernel! {
-    /// Rows in ascending order, one chain a column.
-    fn add_rows_to<'a, T: Real>(rows: &'a [T], sums: &'a mut [T]) {
-        for row in rows.chunks_exact(sums.len()) {
-            for (sum, &x) in sums.iter_mut().zip(row) {
-                *sum += x;
-            }
+            let rounding = cx.products.vector(self.layer, Vector::Bias, true);
+            cx.device.bias_backward(rounding, g, grads.part(bias));
         }
     }
 }

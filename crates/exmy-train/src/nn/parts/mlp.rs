@@ -1,17 +1,14 @@
 //! The inside of an MLP: into it, the activation function, out of it.
 
-use super::{Linear, grow};
-use crate::nn::activation::{gelu, gelu_backward, swiglu, swiglu_backward};
+use super::{Context, Linear};
+use crate::nn::device::{Buffer, Device, Roundings, Slice, SliceMut, empty};
 use crate::nn::linear::Products;
-use crate::nn::real::Real;
-use crate::nn::relu::{self, Function};
+use crate::nn::relu::Function;
 use crate::nn::site::{Place, Vector};
-use crate::nn::steps;
 
 /// The function between the products of an MLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
-    Gelu,
     Swiglu,
     Plain(Function),
 }
@@ -26,18 +23,20 @@ pub struct Mlp {
     pub down: Linear,
 }
 
-/// What the backward pass reads.
-#[derive(Clone, Debug, Default)]
-pub struct MlpKept<T> {
-    pub(crate) before: Vec<T>,
-    pub(crate) after: Vec<T>,
+/// Activations that the backward pass reads.
+#[derive(Debug)]
+pub struct MlpSaved<D: Device> {
+    pub(crate) before: Buffer<D>,
+    pub(crate) after: Buffer<D>,
 }
 
-impl<T: Real> MlpKept<T> {
+empty!(MlpSaved { before, after });
+
+impl<D: Device> MlpSaved<D> {
     /// Room for `rows`.
-    pub fn reserve(&mut self, mlp: &Mlp, rows: usize) {
-        grow(&mut self.before, rows * mlp.outputs());
-        grow(&mut self.after, rows * mlp.hidden);
+    pub fn reserve(&mut self, device: &D, mlp: &Mlp, rows: usize) {
+        device.grow(&mut self.before, rows * mlp.outputs());
+        device.grow(&mut self.after, rows * mlp.hidden);
     }
 }
 
@@ -46,7 +45,7 @@ impl Mlp {
     pub(crate) const fn outputs(&self) -> usize {
         match self.activation {
             Activation::Swiglu => 2 * self.hidden,
-            Activation::Gelu | Activation::Plain(_) => self.hidden,
+            Activation::Plain(_) => self.hidden,
         }
     }
 
@@ -54,97 +53,72 @@ impl Mlp {
     pub(crate) const fn d_before(&self) -> usize {
         match self.activation {
             Activation::Swiglu => 2 * self.hidden,
-            Activation::Gelu | Activation::Plain(_) => 0,
+            Activation::Plain(_) => 0,
         }
     }
 
+    fn roundings<D: Device>(&self, products: &dyn Products<D>) -> Roundings {
+        [false, true].map(|gradient| products.vector(self.layer, Vector::Activation, gradient))
+    }
+
     /// `y` (n, out) from `x` (n, in).
-    pub fn forward<T: Real>(
+    pub fn forward<D: Device>(
         &self,
-        products: &mut dyn Products<T>,
-        params: &[T],
+        cx: &mut Context<'_, D>,
         n: usize,
-        x: &[T],
-        kept: &mut MlpKept<T>,
-        y: &mut [T],
+        x: Slice<'_, D>,
+        saved: &mut MlpSaved<D>,
+        y: SliceMut<'_, D>,
     ) {
         let (outputs, hidden, layer) = (self.outputs(), self.hidden, self.layer);
-        let before = &mut kept.before[..n * outputs];
-        self.up.forward(products, params, x, before);
-        products.tensor(layer, Place::ActivationInput, false, before, outputs);
-        let after = &mut kept.after[..n * hidden];
-        match (self.activation, products.vector(layer, Vector::Activation, false)) {
-            (Activation::Gelu, Some(rounding)) => steps::gelu(rounding, before, after),
-            (Activation::Swiglu, Some(rounding)) => {
-                // What the backward pass reads is rounded with that: the product itself takes its input
-                // as it rounds it.
-                let kept = products.vector(layer, Vector::Activation, true);
-                steps::swiglu((rounding, kept), before, hidden, after);
-            }
-            (Activation::Gelu, None) => gelu(before, after),
-            (Activation::Swiglu, None) => swiglu(before, hidden, after),
-            (Activation::Plain(function), rounding) => {
-                relu::apply(function, before, after);
-                steps::round_all(rounding, after);
+        let MlpSaved { before, after } = saved;
+        let (mut before, mut after) = (before.first_mut(n * outputs), after.first_mut(n * hidden));
+        self.up.forward(cx, x, before.again());
+        cx.tensor(layer, Place::ActivationInput, false, before.again(), outputs);
+        let (roundings, before) = (self.roundings(cx.products), before.read());
+        match self.activation {
+            Activation::Swiglu => cx.device.swiglu(roundings, before, hidden, after.again()),
+            Activation::Plain(function) => {
+                cx.device.activate(function, roundings, before, after.again());
             }
         }
-        products.tensor(layer, Place::ActivationOutput, false, after, hidden);
-        self.down.forward(products, params, after, y);
+        cx.tensor(layer, Place::ActivationOutput, false, after.again(), hidden);
+        self.down.forward(cx, after.read(), y);
     }
 
     /// `dx` (n, in) from `dy`; `d_after` and `d_before` are working memory of (n, hidden) and
     /// (n, [`d_before`](Self::d_before)).
-    pub fn backward<T: Real>(
+    pub fn backward<D: Device>(
         &self,
-        products: &mut dyn Products<T>,
-        params: &[T],
-        grads: &mut [T],
+        cx: &mut Context<'_, D>,
+        grads: &mut SliceMut<'_, D>,
         n: usize,
-        x: &[T],
-        kept: &MlpKept<T>,
-        dy: &[T],
-        [d_after, d_before]: [&mut [T]; 2],
-        dx: &mut [T],
+        x: Slice<'_, D>,
+        saved: &MlpSaved<D>,
+        dy: Slice<'_, D>,
+        [mut d_after, mut d_before]: [SliceMut<'_, D>; 2],
+        dx: SliceMut<'_, D>,
     ) {
         let (outputs, hidden, layer) = (self.outputs(), self.hidden, self.layer);
-        let d_after = &mut d_after[..n * hidden];
-        self.down.backward(products, params, grads, dy, &kept.after[..n * hidden], d_after);
-        products.tensor(layer, Place::ActivationOutput, true, d_after, hidden);
-        let before = &kept.before[..n * outputs];
-        let forward = products.vector(layer, Vector::Activation, false);
-        let rounding = products.vector(layer, Vector::Activation, true);
-        let d_before = match self.activation {
+        let mut d_after = d_after.part(0..n * hidden);
+        let after = saved.after.first(n * hidden);
+        self.down.backward(cx, grads, dy, after, d_after.again());
+        cx.tensor(layer, Place::ActivationOutput, true, d_after.again(), hidden);
+        let before = saved.before.first(n * outputs);
+        let roundings = self.roundings(cx.products);
+        let mut d_before = match self.activation {
             Activation::Swiglu => {
-                let d_before = &mut d_before[..n * outputs];
-                match forward {
-                    Some(forward) => {
-                        let roundings = (forward, rounding);
-                        steps::swiglu_backward(roundings, before, hidden, d_after, d_before);
-                    }
-                    None => {
-                        swiglu_backward(before, hidden, d_after, d_before);
-                        steps::round_all(rounding, d_before);
-                    }
-                }
+                let mut d_before = d_before.part(0..n * outputs);
+                let dy = d_after.read();
+                cx.device.swiglu_backward(roundings, before, hidden, dy, d_before.again());
                 d_before
             }
-            Activation::Gelu => {
-                match forward {
-                    Some(forward) => steps::gelu_backward((forward, rounding), before, d_after),
-                    None => {
-                        gelu_backward(before, d_after);
-                        steps::round_all(rounding, d_after);
-                    }
-                }
-                d_after
-            }
             Activation::Plain(function) => {
-                relu::apply_backward(function, before, d_after);
-                steps::round_all(rounding, d_after);
+                cx.device.activate_backward(function, roundings, before, d_after.again());
                 d_after
             }
         };
-        products.tensor(layer, Place::ActivationInput, true, d_before, outputs);
-        self.up.backward(products, params, grads, d_before, x, dx);
+        cx.tensor(layer, Place::ActivationInput, true, d_before.again(), outputs);
+        self.up.backward(cx, grads, d_before.read(), x, dx);
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::nn::decoder::{ConfigError, size};
+use crate::nn::loss::RowLoss as Loss;
 use crate::nn::parameters::{self, Layout, Role};
 
 /// The function of the student's blocks.
@@ -45,19 +46,6 @@ pub enum Init {
     Default,
     /// Normal of `init_gain` sqrt(2 / (fan in + fan out)), biases 0.
     Xavier,
-}
-
-/// What is minimized.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Loss {
-    /// The mean of the squared differences over rows and features.
-    #[default]
-    Mse,
-    /// The mean over rows of `KL(softmax(target) || softmax(output))`, in nats. The study names such a loss
-    /// without printing its form; that target and output are taken as logits, at temperature 1, is a
-    /// choice.
-    Kl,
 }
 
 /// What the products of the teacher are computed in.

@@ -1,11 +1,10 @@
 //! One tensor in its numbers: every mechanism of [`TensorFormat`], one after the other.
 
+use crate::nn::device::{Buffer, Matrix, MatrixMut};
+use crate::recipe::device::Quantize;
 use crate::recipe::tensor_format::{Prior, TensorFormat};
-use crate::recipe::{bump, mask};
-use exmy::pool::Pooled;
 use exmy::quantizer::{Axis, Quantizer, Target};
 use exmy::random::{Philox, Stream};
-use exmy::slice::{View, ViewMut};
 
 /// What numbers need besides the tensor.
 #[derive(Clone, Copy)]
@@ -20,6 +19,13 @@ pub(super) struct Given {
     pub(super) signs: u64,
     /// Rows of a sequence, where rows are tokens of several sequences; else 0.
     pub(super) sequence: usize,
+}
+
+impl Given {
+    /// Random bits, for a tensor that is no operand: its blocks run along its rows.
+    pub(super) fn bits(random: Philox) -> Self {
+        Self { axis: Axis::Cols, random, scale: None, signs: 0, sequence: 0 }
+    }
 }
 
 /// The quantizer of numbers, its rotation with the signs of this step.
@@ -41,101 +47,67 @@ fn other(axis: Axis) -> Axis {
     }
 }
 
-/// Writes to `out` the values of `x` in `numbers`; `scratch` is room.
+/// Writes to `out` the values of `x` in `numbers`; `scratch` is memory to work in.
 ///
 /// # Panics
 /// If shapes differ, or a rotation's groups do not fill the axis.
-pub(super) fn image(
+pub(super) fn image<D: Quantize>(
+    device: &D,
     numbers: &TensorFormat,
-    x: View<'_, f32>,
+    x: Matrix<'_, D>,
     given: Given,
-    scratch: &mut Vec<f32>,
-    mut out: ViewMut<'_, f32>,
+    scratch: &mut Buffer<D>,
+    out: MatrixMut<'_, D>,
 ) {
     let (rows, cols) = (x.rows(), x.cols());
     let axis = if numbers.across { other(given.axis) } else { given.axis };
     let x = match numbers.prior {
         None => x,
-        Some(Prior::Zero) => {
-            let stride = out.row_stride();
-            for row in out.data_mut().chunks_mut(stride).take(rows) {
-                row[..cols].fill(0.0);
+        Some(Prior::Zero) => return device.fill(out, 0.0),
+        Some(prior) => {
+            device.grow(scratch, rows * cols);
+            let dense = MatrixMut::new(scratch.first_mut(rows * cols), rows, cols);
+            if let Prior::Quantizer(first) = prior {
+                device.quantize(&first, x, axis, given.random, None, dense);
+            } else {
+                device.copy(x, dense);
             }
-            return;
-        }
-        Some(Prior::Clip(clip)) => {
-            copy(x, scratch);
-            clip.apply(scratch);
-            View::new(scratch, rows, cols)
-        }
-        Some(Prior::Mask(bits)) => {
-            copy(x, scratch);
-            mask::apply(bits, scratch);
-            View::new(scratch, rows, cols)
-        }
-        Some(Prior::Quantizer(first)) => {
-            scratch.resize(rows * cols, 0.0);
-            first.image_into(x, axis, given.random, ViewMut::new(scratch, rows, cols));
-            View::new(scratch, rows, cols)
+            match prior {
+                Prior::Clip(clip) => device.clip(clip, scratch.first_mut(rows * cols)),
+                Prior::Mask(bits) => device.mask(bits, scratch.first_mut(rows * cols)),
+                Prior::Quantizer(_) | Prior::Zero => {}
+            }
+            Matrix::new(scratch.first(rows * cols), rows, cols)
         }
     };
     let quantizer = quantizer(numbers, given.signs);
-    match given.scale {
-        _ if numbers.by_position => {
-            bump::image_into(&quantizer, x, axis, given.random, given.sequence, out);
-        }
-        Some(scale) => quantizer.image_with(x, axis, given.random, |_| scale, out),
-        None => quantizer.image_into(x, axis, given.random, out),
+    if numbers.by_position {
+        let Given { random, sequence, .. } = given;
+        return device.quantize_by_position(&quantizer, x, axis, random, sequence, out);
     }
+    device.quantize(&quantizer, x, axis, given.random, given.scale, out);
 }
 
 /// The tensor just before its last rounding: rounded first, rotated, in the coordinates of its image.
-pub(super) fn before(numbers: &TensorFormat, x: View<'_, f32>, given: Given) -> Pooled<f32> {
+pub(super) fn before<D: Quantize>(
+    device: &D,
+    numbers: &TensorFormat,
+    x: Matrix<'_, D>,
+    given: Given,
+    scratch: &mut Buffer<D>,
+    out: MatrixMut<'_, D>,
+) {
     let last = Quantizer { target: Target::None, ..numbers.quantizer };
     let numbers = TensorFormat { quantizer: last, window: 0, by_position: false, ..*numbers };
-    let (rows, cols) = (x.rows(), x.cols());
-    let mut values = Pooled::zeros(rows * cols);
-    let given = Given { scale: None, ..given };
-    image(&numbers, x, given, &mut Vec::new(), ViewMut::new(&mut values, rows, cols));
-    values
+    image(device, &numbers, x, Given { scale: None, ..given }, scratch, out);
 }
 
-/// `x`, row-major.
-pub(super) fn copy(x: View<'_, f32>, to: &mut Vec<f32>) {
-    to.clear();
-    for i in 0..x.rows() {
-        match x.row(i) {
-            Some(row) => to.extend_from_slice(row),
-            None => to.extend((0..x.cols()).map(|j| x.at(i, j))),
-        }
+/// Copies `x`, with zeros behind its rows and columns.
+pub(super) fn padded<D: Quantize>(device: &D, x: Matrix<'_, D>, mut out: MatrixMut<'_, D>) {
+    if (x.rows(), x.cols()) != (out.rows(), out.cols()) {
+        device.fill(out.again(), 0.0);
     }
-}
-
-/// `x` with zeros behind its rows and columns.
-pub(super) fn padded(x: View<'_, f32>, rows: usize, cols: usize) -> Pooled<f32> {
-    let mut values = Pooled::zeros(rows * cols);
-    for (i, row) in values.chunks_mut(cols.max(1)).take(x.rows()).enumerate() {
-        match x.row(i) {
-            Some(from) => row[..from.len()].copy_from_slice(from),
-            None => (0..x.cols()).for_each(|j| row[j] = x.at(i, j)),
-        }
-    }
-    values
-}
-
-/// The largest magnitude; NaN if there is one.
-pub(super) fn amax(x: View<'_, f32>) -> f32 {
-    let mut amax = 0.0_f32;
-    for i in 0..x.rows() {
-        for j in 0..x.cols() {
-            let value = x.at(i, j).abs();
-            amax = if value.is_nan() || value > amax { value } else { amax };
-            if amax.is_nan() {
-                return amax;
-            }
-        }
-    }
-    amax
+    device.copy(x, out.rows_range(0..x.rows()).cols_range(0..x.cols()));
 }
 
 /// The seed of a fresh rotation's signs: both operands of a product see the same.

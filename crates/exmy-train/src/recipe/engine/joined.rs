@@ -5,17 +5,17 @@
 
 use super::side::Side;
 use super::{Engine, Rounded};
+use crate::nn::device::{Matrix, MatrixMut};
 use crate::nn::linear::Group;
 use crate::nn::site::{Operand, Operator, Product, Site};
+use crate::recipe::device::Quantize;
+use crate::recipe::fast::Store;
 use crate::recipe::tensor_format::TensorFormat;
 use exmy::block::Shape;
-use exmy::gemm::f32::Output;
-use exmy::pool::Pooled;
 use exmy::quantizer::{Axis, Target};
-use exmy::slice::{Converter, View, ViewMut};
 use std::ops::Range;
 
-impl Engine<'_> {
+impl<D: Quantize> Engine<'_, D> {
     /// Whether members of a group are one tensor in `grad_input`, and have other numbers for it: blocks that
     /// end where members do are the same either way. Residuals of a patch are those of its own operator.
     pub(super) fn joins(&self, group: &Group<'_>) -> bool {
@@ -46,53 +46,63 @@ impl Engine<'_> {
     /// The product of one gradient and one weight; whether the output was rounded on the way.
     pub(super) fn joined(
         &mut self,
+        device: &D,
         group: &Group<'_>,
-        [g, w]: [View<'_, f32>; 2],
-        out: ViewMut<'_, f32>,
-        how: (Output, Option<Converter<'static>>),
+        [g, w]: [Matrix<'_, D>; 2],
+        out: MatrixMut<'_, D>,
+        how: Store,
     ) -> bool {
         let product = Product::GradInput;
         let (tokens, outputs, inputs) = (g.rows(), g.cols(), w.cols());
         let is_up = |(site, _): &(Site, Range<usize>)| site.operator == Operator::Up;
         let parts = || group.sites().filter(is_up).chain(group.sites().filter(|part| !is_up(part)));
-        let ranges = || parts().map(|(_, range)| range);
-        let mut gradient = Pooled::with_capacity(tokens * outputs);
-        for i in 0..tokens {
-            gradient.extend(ranges().flatten().map(|j| g.at(i, j)));
+        let lens = [tokens * outputs, outputs * inputs];
+        let mut buffers = lens.map(|len| self.images.take(device, len));
+        let [gradient, weight] = &mut buffers;
+        let mut to_gradient = MatrixMut::new(gradient.first_mut(lens[0]), tokens, outputs);
+        let mut to_weight = MatrixMut::new(weight.first_mut(lens[1]), outputs, inputs);
+        let mut start = 0;
+        for (_, range) in parts() {
+            let to = start..start + range.len();
+            start = to.end;
+            device.copy(g.cols_range(range.clone()), to_gradient.cols_range(to.clone()));
+            device.copy(w.rows_range(range), to_weight.rows_range(to));
         }
-        let mut weight = Pooled::with_capacity(outputs * inputs);
-        for i in ranges().flatten() {
-            weight.extend((0..inputs).map(|j| w.at(i, j)));
-        }
-        let tensor = View::new(&gradient, tokens, outputs);
+        let tensor = to_gradient.read();
         let g = Side { product, operand: Operand::GradOutput, tensor, axis: Axis::Cols };
-        let tensor = View::new(&weight, outputs, inputs);
+        let tensor = to_weight.read();
         let w = Side { product, operand: Operand::Weight, tensor, axis: Axis::Rows };
         let whole = [(group.members[0].0, outputs)];
         // Who watches sees the members.
-        let Some(observer) = self.observer.take() else {
-            return self.multiply(group.layer, &whole, [&g, &w], out, how);
-        };
-        let done = self.multiply(group.layer, &whole, [&g, &w], out, how);
-        for side in [g, w] {
-            let Side { operand, tensor, axis, .. } = side;
-            let mut buffer = Vec::new();
-            let image = self.image(group.layer, &whole, &side, &mut buffer);
-            let mut start = 0;
-            for (site, range) in parts() {
-                let own = start..start + range.len();
-                start = own.end;
-                let [before, after] = [tensor, image].map(|all| match operand {
-                    Operand::Weight => all.rows_range(own.clone()),
-                    _ => all.cols_range(own.clone()),
-                });
-                let numbers = self.numbers(site, product, operand);
-                let (quantizer, clip) = (numbers.quantizer, numbers.clip());
-                let seen = Rounded { site, product, operand, quantizer, clip, axis, before, after };
-                observer.operand(&seen);
+        let observer = self.observer.take();
+        let done = self.multiply(device, group.layer, &whole, [&g, &w], out, how);
+        if let Some(observer) = observer {
+            for side in [g, w] {
+                let Side { operand, tensor, axis, .. } = side;
+                let mut buffer = self.images.take(device, 0);
+                let image = self.image(device, group.layer, &whole, &side, &mut buffer);
+                let mut start = 0;
+                for (site, range) in parts() {
+                    let own = start..start + range.len();
+                    start = own.end;
+                    let [before, after] = [tensor, image].map(|all| {
+                        device.read_matrix(match operand {
+                            Operand::Weight => all.rows_range(own.clone()),
+                            _ => all.cols_range(own.clone()),
+                        })
+                    });
+                    let numbers = self.numbers(site, product, operand);
+                    let (quantizer, clip) = (numbers.quantizer, numbers.clip());
+                    let (before, after) = (before.view(), after.view());
+                    let seen =
+                        Rounded { site, product, operand, quantizer, clip, axis, before, after };
+                    observer.operand(&seen);
+                }
+                self.images.give(buffer);
             }
+            self.observer = Some(observer);
         }
-        self.observer = Some(observer);
+        buffers.into_iter().for_each(|buffer| self.images.give(buffer));
         done
     }
 }

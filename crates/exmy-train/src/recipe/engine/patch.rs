@@ -1,131 +1,168 @@
 //! Products with hot-channel patches; [`hot`](crate::recipe::hot) has the algebra.
 
+use super::Images;
+use crate::nn::device::{Buffer, Matrix, MatrixMut};
+use crate::nn::site::Product;
+use crate::recipe::device::Quantize;
 use crate::recipe::hot::{Patch, Residual, Terms};
 use crate::recipe::tensor_format::TensorFormat;
 use exmy::block::BlockFormat;
-use exmy::gemm::f32::{Output, matmul};
-use exmy::pool::Pooled;
+use exmy::gemm::f32::Output;
 use exmy::quantizer::{Axis, Quantizer, Target};
 use exmy::random::{Philox, Stream};
-use exmy::slice::{View, ViewMut};
 
 /// An operand of a patched product: rows of channels, before and after rounding.
-#[derive(Clone, Copy)]
-pub(super) struct Both<'a> {
+pub(super) struct Both<'a, D: Quantize> {
     pub(super) numbers: &'a TensorFormat,
-    pub(super) before: View<'a, f32>,
-    pub(super) after: View<'a, f32>,
+    pub(super) before: Matrix<'a, D>,
+    pub(super) after: Matrix<'a, D>,
 }
 
-/// Some columns of a matrix, row-major.
-pub(super) fn columns(x: View<'_, f32>, channels: &[u32]) -> Pooled<f32> {
-    let mut all = Pooled::with_capacity(x.rows() * channels.len());
-    for i in 0..x.rows() {
-        all.extend(channels.iter().map(|&j| x.at(i, j as usize)));
+impl<D: Quantize> Clone for Both<'_, D> {
+    fn clone(&self) -> Self {
+        *self
     }
-    all
 }
 
-/// What rounding took from some columns.
-pub(super) fn residual(operand: Both<'_>, channels: &[u32]) -> Pooled<f32> {
-    let (mut before, after) = (columns(operand.before, channels), columns(operand.after, channels));
-    before.iter_mut().zip(after.iter()).for_each(|(before, after)| *before -= after);
-    before
+impl<D: Quantize> Copy for Both<'_, D> {}
+
+/// Channels of a product: the list, and how many.
+pub(super) type Channels<'a, D> = (&'a <D as crate::nn::Device>::Tokens, usize);
+
+/// Random bits where none are used.
+fn none() -> Philox {
+    Philox::new(0, Stream::new("unused"))
 }
 
-/// The largest magnitude of an operand as its tensor scale is found: after what is rounded before.
-fn largest(operand: Both<'_>) -> f32 {
-    let amax = [super::image::amax(operand.before)];
-    let Some(cast) = operand.numbers.quantizer.before else { return amax[0] };
-    let first = Quantizer { before: Some(cast), ..Quantizer::NONE };
-    let (random, mut rounded) = (Philox::new(0, Stream::new("unused")), [0.0]);
-    first.image_into(View::new(&amax, 1, 1), Axis::Cols, random, ViewMut::new(&mut rounded, 1, 1));
-    rounded[0]
+/// What rounding took from some columns, (rows, channels).
+pub(super) fn residual<D: Quantize>(
+    device: &D,
+    images: &mut Images<D>,
+    [before, after]: [Matrix<'_, D>; 2],
+    (channels, k): Channels<'_, D>,
+) -> Buffer<D> {
+    let rows = after.rows();
+    let mut values = images.take(device, rows * k);
+    let out = MatrixMut::new(values.first_mut(rows * k), rows, k);
+    device.take_columns(before, Some(after), channels, out);
+    values
 }
 
-/// Rounds columns of an operand to the numbers of a residual, along their rows. `tensor` is the operand's
-/// largest magnitude, which its tensor scale is of.
-pub(super) fn round(
-    values: &mut Pooled<f32>,
-    rows: usize,
-    to: Residual,
-    operand: &TensorFormat,
-    tensor: f32,
+/// Writes to row `row` of `whole`, in front, the largest magnitude of an operand as its tensor scale is found:
+/// after what is rounded before.
+fn largest<D: Quantize>(
+    device: &D,
+    images: &mut Images<D>,
+    operand: Both<'_, D>,
+    whole: &mut Buffer<D>,
+    at: usize,
 ) {
-    let cols = values.len() / rows.max(1);
-    if cols == 0 {
-        return;
-    }
+    device.amax(operand.before, whole.part_mut(at..at + 1));
+    let Some(cast) = operand.numbers.quantizer.before else { return };
+    let first = Quantizer { before: Some(cast), ..Quantizer::NONE };
+    let mut one = images.take(device, 1);
+    device.copy(Matrix::new(whole.part(at..at + 1), 1, 1), MatrixMut::new(one.first_mut(1), 1, 1));
+    let out = MatrixMut::new(whole.part_mut(at..at + 1), 1, 1);
+    device.quantize(&first, Matrix::new(one.first(1), 1, 1), Axis::Cols, none(), None, out);
+    images.give(one);
+}
+
+/// Rounds columns of an operand, (rows, k), to the numbers of a residual, along their rows. Tensor scales are
+/// those of the operand.
+fn round<D: Quantize>(
+    device: &D,
+    images: &mut Images<D>,
+    values: Buffer<D>,
+    (rows, k): (usize, usize),
+    to: Residual,
+    operand: Both<'_, D>,
+) -> Buffer<D> {
     let quantizer = match to {
-        Residual::Exact => return,
+        Residual::Exact => return values,
         Residual::Bf16 => Quantizer::new(exmy::format::Format::BF16.into()),
-        Residual::Same => operand.quantizer,
+        Residual::Same => operand.numbers.quantizer,
     };
     // Residuals are rounded to nearest, whatever the operand's random bits.
-    let random = Philox::new(0, Stream::new("unused"));
     let nearest = quantizer.target.default_rounding();
     let rounding = if quantizer.rounding.is_stochastic() { nearest } else { quantizer.rounding };
     let quantizer = Quantizer { before: None, rounding, ..quantizer };
     let scaled = matches!(quantizer.target, Target::Block(BlockFormat { tensor_scale: true, .. }));
+    if !scaled {
+        let mut image = images.take(device, rows * k);
+        let out = MatrixMut::new(image.first_mut(rows * k), rows, k);
+        let x = Matrix::new(values.first(rows * k), rows, k);
+        device.quantize(&quantizer, x, Axis::Cols, none(), None, out);
+        images.give(values);
+        return image;
+    }
     // A row of its own blocks behind the others gives the tensor the operand's largest magnitude.
     let place = rows.next_multiple_of(256);
-    let all = if scaled { place + 1 } else { rows };
-    let mut whole = Pooled::zeros(all * cols);
-    whole[..rows * cols].copy_from_slice(values);
-    if all > rows {
-        whole[place * cols] = tensor;
-    }
-    let mut image = Pooled::zeros(all * cols);
-    let view = View::new(&whole, all, cols);
-    quantizer.image_into(view, Axis::Cols, random, ViewMut::new(&mut image, all, cols));
-    values.copy_from_slice(&image[..rows * cols]);
+    let len = (place + 1) * k;
+    let [mut whole, mut image] = [(); 2].map(|()| images.take(device, len));
+    let mut all = MatrixMut::new(whole.first_mut(len), place + 1, k);
+    device.fill(all.again(), 0.0);
+    device.copy(Matrix::new(values.first(rows * k), rows, k), all.rows_range(0..rows));
+    largest(device, images, operand, &mut whole, place * k);
+    let (x, out) = (Matrix::new(whole.first(len), place + 1, k), image.first_mut(len));
+    device.quantize(&quantizer, x, Axis::Cols, none(), None, MatrixMut::new(out, place + 1, k));
+    images.give(values);
+    images.give(whole);
+    image
 }
 
-/// Rows of each part, side by side.
-fn beside(parts: &[&[f32]], rows: usize, k: usize) -> Pooled<f32> {
-    let mut all = Pooled::with_capacity(rows * k * parts.len());
-    for i in 0..rows {
-        parts.iter().for_each(|part| all.extend_from_slice(&part[i * k..(i + 1) * k]));
+/// Copies parts of `k` columns side by side to `out`.
+fn beside<D: Quantize>(device: &D, parts: &[&Buffer<D>], k: usize, mut out: MatrixMut<'_, D>) {
+    let rows = out.rows();
+    for (i, part) in parts.iter().enumerate() {
+        let part = Matrix::new(part.first(rows * k), rows, k);
+        device.copy(part, out.cols_range(i * k..(i + 1) * k));
     }
-    all
 }
 
-/// Puts the rows of each part behind those of `buffer`, of `cols` elements each, in its own memory:
-/// a second image would be the largest tensor of a layer.
-fn widen<'b>(buffer: &'b mut Vec<f32>, cols: usize, parts: &[&[f32]], k: usize) -> View<'b, f32> {
-    let (rows, wide) = (buffer.len() / cols, cols + k * parts.len());
-    buffer.reserve_exact(rows * (wide - cols));
-    buffer.resize(rows * wide, 0.0);
-    // The last row first: where a row goes, those before it are not.
-    for i in (0..rows).rev() {
-        buffer.copy_within(i * cols..(i + 1) * cols, i * wide);
-        let places = buffer[i * wide + cols..(i + 1) * wide].chunks_exact_mut(k);
-        for (place, part) in places.zip(parts) {
-            place.copy_from_slice(&part[i * k..(i + 1) * k]);
-        }
-    }
-    View::new(buffer, rows, wide)
+/// Puts the rows of each part behind those of `buffer`, of `cols` elements each.
+fn widen<'b, D: Quantize>(
+    device: &D,
+    buffer: &'b mut Buffer<D>,
+    (rows, cols): (usize, usize),
+    parts: &[&Buffer<D>],
+    k: usize,
+) -> Matrix<'b, D> {
+    let wide = cols + k * parts.len();
+    device.widen(buffer, rows, cols, wide);
+    let mut all = MatrixMut::new(buffer.first_mut(rows * wide), rows, wide);
+    beside(device, parts, k, all.cols_range(cols..wide));
+    Matrix::new(buffer.first(rows * wide), rows, wide)
 }
 
 /// What is multiplied beside the images: residuals and images of the patch's channels.
-pub(super) struct Parts {
+pub(super) struct Parts<D: Quantize> {
     k: usize,
-    residuals: [Pooled<f32>; 2],
-    images: [Pooled<f32>; 2],
+    residuals: [Buffer<D>; 2],
+    images: [Buffer<D>; 2],
 }
 
-impl Parts {
+impl<D: Quantize> Parts<D> {
     /// Of `x` and `w`.
-    pub(super) fn new(patch: &Patch, channels: &[u32], x: Both<'_>, w: Both<'_>) -> Self {
-        let k = channels.len();
+    pub(super) fn new(
+        device: &D,
+        images: &mut Images<D>,
+        patch: &Patch,
+        (channels, k): Channels<'_, D>,
+        both: [Both<'_, D>; 2],
+    ) -> Self {
         if k == 0 {
             return Self { k, residuals: Default::default(), images: Default::default() };
         }
-        let part = |operand: Both<'_>, residual_part: bool| {
-            let mut values = if residual_part {
-                residual(operand, channels)
+        let mut part = |operand: Both<'_, D>, residual_part: bool| {
+            let Both { before, after, .. } = operand;
+            let rows = before.rows();
+            let values = if residual_part {
+                residual(device, images, [before, after], (channels, k))
             } else {
-                columns(operand.after, channels)
+                let mut values = images.take(device, rows * k);
+                let out = MatrixMut::new(values.first_mut(rows * k), rows, k);
+                device.take_columns(after, None, channels, out);
+                values
             };
             // Whole groups keep their codes and scales; single channels are quantized again.
             let to = match (residual_part, patch.single, patch.blocks) {
@@ -135,72 +172,83 @@ impl Parts {
                 (false, false, _) if patch.residual == Residual::Exact => Residual::Exact,
                 (false, false, _) => Residual::Bf16,
             };
-            let tensor = largest(operand);
-            round(&mut values, operand.before.rows(), to, operand.numbers, tensor);
-            values
+            round(device, images, values, (rows, k), to, operand)
         };
-        let of_both = |residual_part| [x, w].map(|operand| part(operand, residual_part));
-        Self { k, residuals: of_both(true), images: of_both(false) }
+        let residuals = both.map(|operand| part(operand, true));
+        Self { k, residuals, images: both.map(|operand| part(operand, false)) }
+    }
+
+    /// Gives the memory back.
+    pub(super) fn give(self, images: &mut Images<D>) {
+        let all = self.residuals.into_iter().chain(self.images);
+        all.filter(|buffer| !buffer.is_empty()).for_each(|buffer| images.give(buffer));
     }
 
     /// Those of the left and of the right operand, in the order of their products, and how many.
-    fn terms(&self, terms: Terms) -> ([[&[f32]; 3]; 2], usize) {
+    fn terms(&self, terms: Terms) -> ([[&Buffer<D>; 3]; 2], usize) {
         let ([rx, rw], [qx, qw]) = (&self.residuals, &self.images);
-        let ([rx, rw], [qx, qw]): ([&[f32]; 2], [&[f32]; 2]) = ([rx, rw], [qx, qw]);
         match terms {
-            _ if self.k == 0 => ([[&[]; 3]; 2], 0),
-            Terms::Input => ([[rx, &[], &[]], [qw, &[], &[]]], 1),
-            Terms::Weight => ([[qx, &[], &[]], [rw, &[], &[]]], 1),
-            Terms::Both => ([[rx, qx, &[]], [qw, rw, &[]]], 2),
+            _ if self.k == 0 => ([[rx; 3], [rw; 3]], 0),
+            Terms::Input => ([[rx; 3], [qw; 3]], 1),
+            Terms::Weight => ([[qx; 3], [rw; 3]], 1),
+            Terms::Both => ([[rx, qx, qx], [qw, rw, rw]], 2),
             Terms::Full => ([[rx, qx, rx], [qw, rw, rw]], 3),
-            Terms::Literal => ([[rx, &[], &[]], [rw, &[], &[]]], 1),
+            Terms::Literal => ([[rx; 3], [rw; 3]], 1),
         }
     }
 }
 
 /// `y = x wᵀ` with the patch, of images with `inputs` columns that are overwritten.
-pub(super) fn forward(
+pub(super) fn forward<D: Quantize>(
+    device: &D,
+    images: &mut Images<D>,
     patch: &Patch,
-    parts: &Parts,
-    [x, w]: [&mut Vec<f32>; 2],
+    parts: &Parts<D>,
+    [x, w]: [&mut Buffer<D>; 2],
     inputs: usize,
-    mut y: ViewMut<'_, f32>,
+    mut y: MatrixMut<'_, D>,
 ) {
     let (tokens, outputs, k) = (y.rows(), y.cols(), parts.k);
     let ([left, right], count) = parts.terms(patch.terms);
     let (left, right) = (&left[..count], &right[..count]);
+    let forward = Product::Forward;
     if patch.single && k > 0 {
-        let (left, right) = (widen(x, inputs, left, k), widen(w, inputs, right, k));
-        return matmul(left, right.t(), y, Output::Overwrite);
+        let left = widen(device, x, (tokens, inputs), left, k);
+        let right = widen(device, w, (outputs, inputs), right, k);
+        return device.matmul(forward, left, right, y, Output::Overwrite);
     }
-    let (x, w) = (View::new(x, tokens, inputs), View::new(w, outputs, inputs));
-    matmul(x, w.t(), y.reborrow(), Output::Overwrite);
+    let x = Matrix::new(x.first(tokens * inputs), tokens, inputs);
+    let w = Matrix::new(w.first(outputs * inputs), outputs, inputs);
+    device.matmul(forward, x, w, y.again(), Output::Overwrite);
     if k > 0 {
-        let cols = k * left.len();
-        let (left, right) = (beside(left, tokens, k), beside(right, outputs, k));
-        let (left, right) = (View::new(&left, tokens, cols), View::new(&right, outputs, cols));
-        matmul(left, right.t(), y, Output::Accumulate);
+        let cols = k * count;
+        let [mut a, mut b] = [tokens, outputs].map(|rows| images.take(device, rows * cols));
+        beside(device, left, k, MatrixMut::new(a.first_mut(tokens * cols), tokens, cols));
+        beside(device, right, k, MatrixMut::new(b.first_mut(outputs * cols), outputs, cols));
+        let left = Matrix::new(a.first(tokens * cols), tokens, cols);
+        let right = Matrix::new(b.first(outputs * cols), outputs, cols);
+        device.matmul(forward, left, right, y, Output::Accumulate);
+        images.give(a);
+        images.give(b);
     }
 }
 
-/// Adds `a b` to the columns `channels` of `out`; b has one column a channel.
-pub(super) fn add_columns(
-    a: View<'_, f32>,
-    b: View<'_, f32>,
-    channels: &[u32],
-    out: &mut ViewMut<'_, f32>,
+/// Adds a product to the columns `channels` of `out`; its right operand has one column a channel.
+pub(super) fn add_columns<D: Quantize>(
+    device: &D,
+    images: &mut Images<D>,
+    product: Product,
+    [left, right]: [Matrix<'_, D>; 2],
+    (channels, k): Channels<'_, D>,
+    out: MatrixMut<'_, D>,
 ) {
-    let (rows, k) = (a.rows(), channels.len());
     if k == 0 {
         return;
     }
-    let mut patch = Pooled::zeros(rows * k);
-    matmul(a, b, ViewMut::new(&mut patch, rows, k), Output::Overwrite);
-    let stride = out.row_stride();
-    let data = out.data_mut();
-    for (i, row) in patch.chunks(k).enumerate() {
-        for (&channel, value) in channels.iter().zip(row) {
-            data[i * stride + channel as usize] += value;
-        }
-    }
+    let rows = out.rows();
+    let mut patch = images.take(device, rows * k);
+    let sums = MatrixMut::new(patch.first_mut(rows * k), rows, k);
+    device.matmul(product, left, right, sums, Output::Overwrite);
+    device.add_to_columns(Matrix::new(patch.first(rows * k), rows, k), channels, out);
+    images.give(patch);
 }

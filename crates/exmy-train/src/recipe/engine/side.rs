@@ -2,23 +2,30 @@
 
 use super::image::{self, Given};
 use super::{Engine, Rounded};
+use crate::nn::device::{Buffer, Matrix, MatrixMut};
 use crate::nn::site::{Operand, Operator, Product, Site};
+use crate::recipe::device::{MOST_SOURCES, Quantize, Source};
 use crate::recipe::tensor_format::TensorFormat;
-use exmy::gemm::fast::Source;
 use exmy::quantizer::{Axis, Target};
-use exmy::slice::{View, ViewMut};
 use std::ops::{Deref, Range};
 
 /// One operand of one product, before rounding.
-#[derive(Clone, Copy)]
-pub(super) struct Side<'a> {
+pub(super) struct Side<'a, D: Quantize> {
     pub(super) product: Product,
     pub(super) operand: Operand,
-    pub(super) tensor: View<'a, f32>,
+    pub(super) tensor: Matrix<'a, D>,
     pub(super) axis: Axis,
 }
 
-impl Side<'_> {
+impl<D: Quantize> Clone for Side<'_, D> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<D: Quantize> Copy for Side<'_, D> {}
+
+impl<D: Quantize> Side<'_, D> {
     /// Elements along the sum of a member of a group with `width` output features.
     fn along(&self, width: usize) -> usize {
         match (self.operand, self.axis) {
@@ -29,19 +36,16 @@ impl Side<'_> {
     }
 }
 
-/// Members that a group has at most: gated linear attention has five.
-const MOST: usize = 8;
-
 /// The members of an operand with their quantizers.
-pub(super) struct Sources<'a> {
-    all: [Source<'a>; MOST],
+pub(super) struct Sources<'a, D: Quantize> {
+    all: [Source<'a, D>; MOST_SOURCES],
     count: usize,
 }
 
-impl<'a> Deref for Sources<'a> {
-    type Target = [Source<'a>];
+impl<'a, D: Quantize> Deref for Sources<'a, D> {
+    type Target = [Source<'a, D>];
 
-    fn deref(&self) -> &[Source<'a>] {
+    fn deref(&self) -> &[Source<'a, D>] {
         &self.all[..self.count]
     }
 }
@@ -57,22 +61,50 @@ enum Members {
     Cols,
 }
 
-impl Engine<'_> {
+impl Members {
+    const fn of(operand: Operand) -> Self {
+        match operand {
+            Operand::Input => Self::Shared,
+            Operand::Weight => Self::Rows,
+            Operand::GradOutput => Self::Cols,
+        }
+    }
+
+    /// The part of a member.
+    fn part<D: Quantize>(self, whole: Matrix<'_, D>, range: Range<usize>) -> Matrix<'_, D> {
+        match self {
+            Self::Shared => whole,
+            Self::Rows => whole.rows_range(range),
+            Self::Cols => whole.cols_range(range),
+        }
+    }
+
+    /// Whether the members lie one after the other along the sum, not beside each other.
+    const fn are_stacked(self, axis: Axis) -> bool {
+        matches!((self, axis), (Self::Rows, Axis::Rows) | (Self::Cols, Axis::Cols))
+    }
+}
+
+impl<D: Quantize> Engine<'_, D> {
     /// Everything the numbers of one tensor need.
     pub(super) fn given(
         &mut self,
+        device: &D,
         numbers: &TensorFormat,
         site: Site,
         (product, operand, axis): (Product, Operand, Axis),
-        tensor: View<'_, f32>,
+        tensor: Matrix<'_, D>,
     ) -> Given {
         let scale = match (numbers.window, numbers.quantizer.target) {
             (0, _) => None,
             (length, Target::Block(format)) => {
                 let max = format.element.max().to_f32();
                 let step = self.phase.trains();
+                let mut one = self.images.take(device, 1);
+                device.amax(tensor, one.first_mut(1));
+                let amax = device.read(one.first(1))[0];
+                self.images.give(one);
                 let windows = &mut self.images.memory.windows;
-                let amax = image::amax(tensor);
                 Some(match step {
                     Some(_) => {
                         let window = windows.entry((site, operand)).or_default();
@@ -99,30 +131,25 @@ impl Engine<'_> {
     /// it. It may have zeros behind the reduction axis.
     pub(super) fn image<'b>(
         &mut self,
+        device: &D,
         layer: Option<u32>,
         group: &[(Operator, usize)],
-        side: &Side<'b>,
-        buffer: &'b mut Vec<f32>,
-    ) -> View<'b, f32> {
+        side: &Side<'b, D>,
+        buffer: &'b mut Buffer<D>,
+    ) -> Matrix<'b, D> {
         let Side { product, operand, tensor, axis } = *side;
-        let members = match operand {
-            Operand::Input => Members::Shared,
-            Operand::Weight => Members::Rows,
-            Operand::GradOutput => Members::Cols,
-        };
+        let members = Members::of(operand);
         let site = |operator| Site { layer, operator };
         let numbers = |engine: &Self, operator| engine.numbers(site(operator), product, operand);
         let untouched = group.iter().all(|&(op, _)| numbers(self, op).is_none());
-        // Elements of the part of a member along the sum, as it is and as its rotation needs it.
+        // Elements of the part of a member along the sum as its rotation needs it.
         let length = |engine: &Self, operator, width: usize| {
             let along = side.along(width);
             let rotation = numbers(engine, operator).quantizer.rotation;
-            (along, rotation.map_or(along, |rotation| along.next_multiple_of(rotation.size())))
+            rotation.map_or(along, |rotation| along.next_multiple_of(rotation.size()))
         };
-        // Members one after the other along the sum, or beside each other.
-        let stacked =
-            matches!((members, axis), (Members::Rows, Axis::Rows) | (Members::Cols, Axis::Cols));
-        let lengths = group.iter().map(|&(op, width)| length(self, op, width).1);
+        let stacked = members.are_stacked(axis);
+        let lengths = group.iter().map(|&(op, width)| length(self, op, width));
         let along = if stacked { lengths.sum() } else { lengths.max().unwrap_or(0) };
         let (rows, cols) = match axis {
             Axis::Rows => (along, tensor.cols()),
@@ -131,99 +158,94 @@ impl Engine<'_> {
         let image = if untouched {
             tensor
         } else {
-            buffer.clear();
-            buffer.resize(rows * cols, 0.0);
+            device.grow(buffer, rows * cols);
+            let mut image = MatrixMut::new(buffer.first_mut(rows * cols), rows, cols);
             let (mut start, mut to) = (0, 0);
             for &(operator, width) in group {
-                let (_, padded) = length(self, operator, width);
-                let wide = if stacked { padded } else { width };
-                let (part, place) = match members {
-                    Members::Shared => (tensor, (0, 0, rows, cols)),
-                    Members::Rows if stacked => {
-                        (tensor.rows_range(start..start + width), (to, 0, wide, cols))
-                    }
-                    Members::Rows => {
-                        (tensor.rows_range(start..start + width), (to, 0, width, cols))
-                    }
-                    Members::Cols => (tensor.cols_range(start..start + width), (0, to, rows, wide)),
+                let wide = if stacked { length(self, operator, width) } else { width };
+                let part = members.part(tensor, start..start + width);
+                let out = match members {
+                    Members::Shared => image.again(),
+                    Members::Rows => image.rows_range(to..to + wide),
+                    Members::Cols => image.cols_range(to..to + wide),
                 };
-                let (row, col, height, across) = place;
-                let out = &mut buffer[row * cols + col..];
-                let out = ViewMut::with_row_stride(out, height, across, cols);
-                let out = out.expect("a member lies within its group");
-                self.write(site(operator), side, part, out);
+                self.write(device, site(operator), side, part, out);
                 (start, to) = (start + width, to + wide);
                 if members == Members::Shared {
                     break;
                 }
             }
-            View::new(buffer, rows, cols)
+            Matrix::new(buffer.first(rows * cols), rows, cols)
         };
-        self.observe(layer, group, side, members, image);
+        self.observe(device, layer, group, side, image);
         image
     }
 
     /// One tensor in its numbers, filled up with zeros to the shape of `out`.
-    fn write(&mut self, site: Site, side: &Side<'_>, part: View<'_, f32>, out: ViewMut<'_, f32>) {
+    fn write(
+        &mut self,
+        device: &D,
+        site: Site,
+        side: &Side<'_, D>,
+        part: Matrix<'_, D>,
+        out: MatrixMut<'_, D>,
+    ) {
         let numbers = self.numbers(site, side.product, side.operand);
-        let given = self.given(&numbers, site, (side.product, side.operand, side.axis), part);
-        let scratch = &mut self.images.scratch;
+        let place = (side.product, side.operand, side.axis);
+        let given = self.given(device, &numbers, site, place, part);
         let (rows, cols) = (out.rows(), out.cols());
         if (part.rows(), part.cols()) == (rows, cols) {
-            return image::image(&numbers, part, given, scratch, out);
+            let scratch = &mut self.images.scratch;
+            return image::image(device, &numbers, part, given, scratch, out);
         }
-        let padded = image::padded(part, rows, cols);
-        image::image(&numbers, View::new(&padded, rows, cols), given, scratch, out);
+        let mut padded = self.images.take(device, rows * cols);
+        image::padded(device, part, MatrixMut::new(padded.first_mut(rows * cols), rows, cols));
+        let x = Matrix::new(padded.first(rows * cols), rows, cols);
+        image::image(device, &numbers, x, given, &mut self.images.scratch, out);
+        self.images.give(padded);
     }
 
     /// Shows an operand's members to the observer.
     fn observe(
         &mut self,
+        device: &D,
         layer: Option<u32>,
         group: &[(Operator, usize)],
-        side: &Side<'_>,
-        members: Members,
-        image: View<'_, f32>,
+        side: &Side<'_, D>,
+        image: Matrix<'_, D>,
     ) {
         let Some(observer) = self.observer.take() else { return };
         let Side { product, operand, tensor, axis } = *side;
-        let (mut start, mut to) = (0, 0);
+        let (members, mut start, mut to) = (Members::of(operand), 0, 0);
         for &(operator, width) in group {
             let site = Site { layer, operator };
-            let part = |whole: View<'_, f32>, range: Range<usize>| match members {
-                Members::Shared => (0..whole.rows(), 0..whole.cols()),
-                Members::Rows => (range, 0..whole.cols()),
-                Members::Cols => (0..whole.rows(), range),
-            };
-            let (rows, cols) = part(tensor, start..start + width);
-            let before = tensor.rows_range(rows).cols_range(cols);
+            let part = members.part(tensor, start..start + width);
             let numbers = self.numbers(site, product, operand);
             let rotation = numbers.quantizer.rotation;
-            let stacked = matches!(
-                (members, axis),
-                (Members::Rows, Axis::Rows) | (Members::Cols, Axis::Cols)
-            );
             let wide = match rotation {
-                Some(rotation) if stacked => width.next_multiple_of(rotation.size()),
+                Some(rotation) if members.are_stacked(axis) => {
+                    width.next_multiple_of(rotation.size())
+                }
                 _ => width,
             };
-            let (rows, cols) = part(image, to..to + wide);
-            let after = image.rows_range(rows).cols_range(cols);
-            let rotated;
-            let before = if rotation.is_some() {
-                let (rows, cols) = (after.rows(), after.cols());
-                let padded = image::padded(before, rows, cols);
-                let padded = View::new(&padded, rows, cols);
-                let given = self.given(&numbers, site, (product, operand, axis), before);
-                rotated = image::before(&numbers, padded, given);
-                View::new(&rotated, rows, cols)
-            } else {
-                before
+            let after = members.part(image, to..to + wide);
+            let rotated = rotation.map(|_| {
+                let given = self.given(device, &numbers, site, (product, operand, axis), part);
+                self.before(device, &numbers, part, given, after)
+            });
+            let before = match &rotated {
+                Some(buffer) => Matrix::new(buffer, after.rows(), after.cols()),
+                None => part,
             };
+            let [before, after] = [before, after].map(|matrix| device.read_matrix(matrix));
             let (quantizer, clip) = (numbers.quantizer, numbers.clip());
+            let (before, after) = (before.view(), after.view());
             let seen = Rounded { site, product, operand, quantizer, clip, axis, before, after };
             observer.operand(&seen);
             (start, to) = (start + width, to + wide);
+            if let Some(buffer) = rotated {
+                self.images.give(buffer);
+            }
         }
         self.observer = Some(observer);
     }
@@ -234,11 +256,11 @@ impl Engine<'_> {
         &self,
         layer: Option<u32>,
         members: &[(Operator, usize)],
-        side: &Side<'b>,
-    ) -> Option<Sources<'b>> {
+        side: &Side<'b, D>,
+    ) -> Option<Sources<'b, D>> {
         let Side { product, operand, tensor, .. } = *side;
-        let (mut start, mut sources) = (0, None::<Sources<'b>>);
-        if members.len() > MOST {
+        let (mut start, mut sources) = (0, None::<Sources<'b, D>>);
+        if members.len() > MOST_SOURCES {
             return None;
         }
         for &(operator, width) in members {
@@ -253,16 +275,11 @@ impl Engine<'_> {
             if !side.along(width).is_multiple_of(groups) {
                 return None;
             }
-            let range = start..start + width;
-            let matrix = match operand {
-                Operand::Input => tensor,
-                Operand::Weight => tensor.rows_range(range),
-                Operand::GradOutput => tensor.cols_range(range),
-            };
+            let matrix = Members::of(operand).part(tensor, start..start + width);
             let random = self.bits(&numbers, site, product, operand);
             let source = Source { matrix, quantizer, random };
             match &mut sources {
-                None => sources = Some(Sources { all: [source; MOST], count: 1 }),
+                None => sources = Some(Sources { all: [source; MOST_SOURCES], count: 1 }),
                 Some(Sources { all, count }) => {
                     all[*count] = source;
                     *count += 1;
@@ -279,13 +296,14 @@ impl Engine<'_> {
     /// Makes the images that only who watches needs.
     pub(super) fn show(
         &mut self,
+        device: &D,
         layer: Option<u32>,
         members: &[(Operator, usize)],
-        sides: [&Side<'_>; 2],
+        sides: [&Side<'_, D>; 2],
     ) {
         let mut buffer = std::mem::take(&mut self.images.left);
         for side in sides {
-            self.image(layer, members, side, &mut buffer);
+            self.image(device, layer, members, side, &mut buffer);
         }
         self.images.left = buffer;
     }

@@ -3,6 +3,7 @@
 
 use exmy::random::{Philox, Stream};
 use exmy::simd::{Level, with_level};
+use exmy::slice::{View, ViewMut};
 use exmy_train::nn::gla::{
     Shape, decay, decay_backward, gla, gla_backward, recurrence, swish_gate, swish_gate_backward,
 };
@@ -171,13 +172,13 @@ fn backward_is_the_gradient() {
         let Case { shape, stride, mut qkv, z } = case;
         // Closed gates have no slope that differences could see.
         let mut z: Vec<f64> = z.iter().map(|z| z.clamp(-20.0, 6.0)).collect();
-        let n = shape.batch * shape.sequence;
-        let gate = random(n * (shape.values() + 1), 1.5, 70);
+        let (n, wide) = (shape.batch * shape.sequence, shape.values() + 1);
+        let gate = random(n * wide, 1.5, 70);
         let dy = random(n * shape.values(), 1.0, 71);
         let run = |qkv: &[f64], z: &[f64], gate: &[f64]| {
             let x = chunked(&shape, qkv, stride, &alpha(z));
             let mut y = vec![f64::NAN; x.len()];
-            swish_gate(&x, gate, shape.values() + 1, 1, shape.values(), &mut y);
+            swish_gate(&x, View::new(gate, n, wide).cols_range(1..wide), &mut y);
             (x, y)
         };
         let loss = |qkv: &[f64], z: &[f64], gate: &[f64]| {
@@ -186,8 +187,9 @@ fn backward_is_the_gradient() {
         };
         let (x, _) = run(&qkv, &z, &gate);
         let (mut d, mut d_gate) = (dy.clone(), vec![0.0; gate.len()]);
-        let (wide, width) = (shape.values() + 1, shape.values());
-        swish_gate_backward(&x, &gate, wide, 1, width, &mut d, &mut d_gate);
+        let gates = View::new(&gate, n, wide).cols_range(1..wide);
+        let d_gates = ViewMut::with_row_stride(&mut d_gate[1..], n, wide - 1, wide).unwrap();
+        swish_gate_backward(&x, gates, &mut d, d_gates);
         let [dqkv, mut dz] = backward(&shape, &qkv, stride, &alpha(&z), &d);
         decay_backward(&z, 16.0, f64::NEG_INFINITY, &mut dz);
         let check = |name: &str, found: f64, gradient: f64| {

@@ -1,12 +1,11 @@
 //! The proxy against central differences, against its definition, and against what was counted.
 
-mod draw;
-
 use exmy::random::{Philox, Stream};
 use exmy_train::nn::batch::{Batch, Model};
+use exmy_train::nn::device::Cpu;
 use exmy_train::nn::linear::Unquantized;
 use exmy_train::nn::loss;
-use exmy_train::nn::proxy::draw::normals;
+use exmy_train::nn::normal::normals;
 use exmy_train::nn::proxy::{Activation, Config, Init, Loss, Proxy, TeacherActivation};
 
 fn tiny() -> Config {
@@ -62,14 +61,15 @@ fn operations_by_hand() {
 #[test]
 fn gradients_are_central_differences() {
     for config in all() {
-        let mut proxy = Proxy::<f64>::new(config, 8).unwrap();
+        let mut proxy = Proxy::<Cpu<f64>>::new(config, 8).unwrap();
         let params: Vec<f64> =
             config.layout().initialize(8).iter().map(|x| f64::from(*x)).collect();
         let (mut grads, products) = (vec![0.0; params.len()], &mut Unquantized);
-        let loss = proxy.forward_backward(&params, &mut grads, &batch(7, 0), products);
+        let loss =
+            proxy.forward_backward((&params).into(), (&mut grads).into(), &batch(7, 0), products);
         let mut mean = |params: &[f64]| {
             let mut losses = [0.0; 7];
-            proxy.losses(params, &batch(7, 0), &mut Unquantized, &mut losses);
+            proxy.losses(params.into(), &batch(7, 0), &mut Unquantized, (&mut losses).into());
             losses.iter().sum::<f64>() / 7.0
         };
         assert!((mean(&params) - loss).abs() < 1e-14);
@@ -97,10 +97,10 @@ fn gradients_are_central_differences() {
 #[test]
 fn losses_are_the_definition() {
     let config = tiny();
-    let mut proxy = Proxy::<f64>::new(config, 8).unwrap();
+    let mut proxy = Proxy::<Cpu<f64>>::new(config, 8).unwrap();
     let params: Vec<f64> = config.layout().initialize(8).iter().map(|x| f64::from(*x)).collect();
     let mut losses = [0.0; 3];
-    proxy.losses(&params, &batch(3, 5), &mut Unquantized, &mut losses);
+    proxy.losses((&params).into(), &batch(3, 5), &mut Unquantized, (&mut losses).into());
     let mut x = vec![0.0_f32; 6];
     let stream = Stream::new("proxy test");
     normals(&mut x, 6 * 6, &Philox::new(4, stream.with(0)));
@@ -138,8 +138,8 @@ fn losses_are_the_definition() {
     let loss: f64 = (0..6).map(|d| difference(d) * difference(d)).sum();
     assert!((losses[1] - loss / 6.0).abs() < 1e-13, "{} {}", losses[1], loss / 6.0);
     // The divergence of the softmaxes of the same numbers.
-    let mut proxy = Proxy::<f64>::new(Config { loss: Loss::Kl, ..config }, 8).unwrap();
-    proxy.losses(&params, &batch(3, 5), &mut Unquantized, &mut losses);
+    let mut proxy = Proxy::<Cpu<f64>>::new(Config { loss: Loss::Kl, ..config }, 8).unwrap();
+    proxy.losses((&params).into(), &batch(3, 5), &mut Unquantized, (&mut losses).into());
     let softmax = |x: &[f64]| -> Vec<f64> {
         let sum: f64 = x.iter().map(|x| libm::exp(*x)).sum();
         x.iter().map(|x| libm::exp(*x) / sum).collect()
@@ -153,11 +153,11 @@ fn losses_are_the_definition() {
 /// A batch in parts is the batch; another part of the data is another.
 #[test]
 fn rows_are_addressed() {
-    let mut proxy = Proxy::<f32>::new(tiny(), 8).unwrap();
+    let mut proxy = Proxy::<Cpu>::new(tiny(), 8).unwrap();
     let params = tiny().layout().initialize(8);
     let mut losses = |rows, first| {
         let mut losses = vec![0.0; rows];
-        proxy.losses(&params, &batch(rows, first), &mut Unquantized, &mut losses);
+        proxy.losses((&params).into(), &batch(rows, first), &mut Unquantized, (&mut losses).into());
         losses
     };
     let whole = losses(9, 0);
@@ -170,12 +170,13 @@ fn rows_are_addressed() {
 #[test]
 fn the_initial_loss_is_near_one() {
     let config = Config { layers: 4, width: 64, ..Config::default() };
-    let mut proxy = Proxy::<f32>::new(config, 1).unwrap();
+    let mut proxy = Proxy::<Cpu>::new(config, 1).unwrap();
     let params = config.layout().initialize(1);
     let mut losses = vec![0.0; 256];
-    proxy.losses(&params, &batch(256, 0), &mut Unquantized, &mut losses);
+    proxy.losses((&params).into(), &batch(256, 0), &mut Unquantized, (&mut losses).into());
     let mean = loss::mean(&losses);
     assert!((1.0..1.35).contains(&mean), "{mean}");
-    let targets = proxy.targets().iter().map(|y| f64::from(*y) * f64::from(*y)).sum::<f64>();
+    let targets =
+        proxy.targets().numbers().iter().map(|y| f64::from(*y) * f64::from(*y)).sum::<f64>();
     assert!(targets / (256.0 * 64.0) < 0.01, "{targets}");
 }

@@ -1,13 +1,14 @@
-use exmy_train::nn::rope::Rope;
+use exmy_train::nn::rope::{rotate, tables};
+use exmy_train::nn::stopwatch::Way;
 
 /// Position 1, head of 4, base 10000: pairs (0, 2) by 1 rad, (1, 3) by 0.01 rad.
 /// cos 1 = 0.5403023058681398, sin 1 = 0.8414709848078965, cos .01 = 0.9999500004166653,
 /// sin .01 = 0.009999833334166664. Position 0 does not turn; values behind the heads stay.
 #[test]
 fn pairs_are_half_a_head_apart() {
-    let rope = Rope::<f64>::new(2, 4, 10_000.0);
+    let [cos, sin] = tables::<f64>(2, 4, 10_000.0);
     let mut x = [1.0, 2.0, 3.0, 4.0, 7.0, 1.0, 2.0, 3.0, 4.0, 7.0];
-    rope.forward(&mut x, 5, 1, 2);
+    rotate(&mut x, [5, 1, 2], 2, [&cos, &sin], Way::Forward);
     assert_eq!(x[..5], [1.0, 2.0, 3.0, 4.0, 7.0]);
     let expected = [
         0.540_302_305_868_139_8 - 3.0 * 0.841_470_984_807_896_5,
@@ -19,7 +20,7 @@ fn pairs_are_half_a_head_apart() {
     for (got, expected) in x[5..].iter().zip(expected) {
         assert!((got - expected).abs() < 1e-14, "{got} {expected}");
     }
-    rope.backward(&mut x, 5, 1, 2);
+    rotate(&mut x, [5, 1, 2], 2, [&cos, &sin], Way::Backward);
     for (got, expected) in x[5..].iter().zip([1.0, 2.0, 3.0, 4.0, 7.0]) {
         assert!((got - expected).abs() < 1e-14);
     }
@@ -29,14 +30,14 @@ fn pairs_are_half_a_head_apart() {
 /// distance of their positions only.
 #[test]
 fn products_depend_on_distance() {
-    let rope = Rope::<f64>::new(40, 6, 10_000.0);
+    let [cos, sin] = tables::<f64>(40, 6, 10_000.0);
     let product = |position: usize, distance: usize| {
         let mut x = vec![0.0; 40 * 6];
         let query = [0.3, -1.0, 0.7, 0.2, 0.9, -0.4];
         let key = [1.1, 0.5, -0.6, 0.8, -0.1, 0.35];
         x[position * 6..][..6].copy_from_slice(&key);
         x[(position + distance) * 6..][..6].copy_from_slice(&query);
-        rope.forward(&mut x, 6, 1, 40);
+        rotate(&mut x, [6, 1, 3], 40, [&cos, &sin], Way::Forward);
         let (key, query) = (&x[position * 6..][..6], &x[(position + distance) * 6..][..6]);
         key.iter().zip(query).map(|(k, q)| k * q).sum::<f64>()
     };

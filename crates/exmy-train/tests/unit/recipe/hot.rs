@@ -1,5 +1,5 @@
 use exmy::slice::View;
-use exmy_train::recipe::hot::Patch;
+use exmy_train::recipe::hot::{Patch, column_sums};
 
 fn patch(text: &str) -> Patch {
     text.parse().unwrap()
@@ -54,8 +54,12 @@ fn scores_by_hand() {
     let (x, xq) = ([1.0, 4.0, 2.0, 0.0_f32], [0.5, 4.0, 2.5, 1.0_f32]);
     let (w, wq) = ([1.0, 1.0, 3.0, 1.0_f32], [1.0, 0.0, 3.0, 1.0_f32]);
     let of = |text: &str| {
-        let view = |data| View::new(data, 2, 2);
-        patch(text).scores([view(&x), view(&xq)], [view(&w), view(&wq)])
+        let (patch, operands) = (patch(text), [[&x, &xq], [&w, &wq]]);
+        patch.scores([2, 2], |operand, residual| {
+            let [before, after] = operands[operand].map(|data| View::new(data, 2, 2));
+            let (x, minus) = if residual { (before, Some(after)) } else { (after, None) };
+            column_sums(x, minus, patch.squares())
+        })
     };
     assert_eq!(of("s-o2-b"), [0.5, 0.5 + 0.5]);
     assert_eq!(of("s-o2-b-normalized"), [1.0, 1.0 + 2.0]);

@@ -58,7 +58,7 @@ fn three_steps_of_pytorch() {
 /// At t = 1 the corrected moments are g and g^2, so a parameter moves by lr against the sign.
 #[test]
 fn first_step_by_hand() {
-    let (mut params, mut m, mut v) = ([1.0, 1.0, 1.0], [0.0; 3], [0.0; 3]);
+    let (mut params, mut m, mut v) = ([1.0_f32, 1.0, 1.0], [0.0; 3], [0.0; 3]);
     let adam = AdamW { weight_decay: 0.5, ..AdamW::default() };
     adam.step(1, 0.125, false, &mut params, &[3.0, -1e-3, 0.0], &mut m, &mut v, 1.0);
     assert!((params[0] - 0.875).abs() < 1e-6 && (params[1] - 1.125).abs() < 1e-5);
@@ -118,7 +118,7 @@ fn norm_and_clip() {
     let mut grads = vec![0.0; 3 * CHUNK + 5];
     (grads[0], grads[CHUNK], grads[3 * CHUNK + 4]) = (2.0, -3.0, 6.0);
     assert_eq!(global_norm(&grads), 7.0);
-    assert_eq!(global_norm(&[]), 0.0);
+    assert_eq!(global_norm::<f32>(&[]), 0.0);
     // Squares of these would overflow or vanish in f32.
     assert_eq!(global_norm(&[3e30, 4e30]) as f32, 5e30);
     assert!((global_norm(&[3e-30, 4e-30]) / 5e-30 - 1.0).abs() < 1e-6);

@@ -1,7 +1,8 @@
 use exmy::round::Rounding;
-use exmy::slice::{View, ViewMut};
+use exmy_train::nn::device::{Cpu, Matrix, MatrixMut};
 use exmy_train::nn::linear::{Group, Products, Unquantized};
 use exmy_train::nn::parameters::{Init, Layout, Role};
+use exmy_train::nn::parts::Context;
 use exmy_train::nn::parts::linear::Linear;
 use exmy_train::nn::site::{Operator, Vector};
 
@@ -13,38 +14,41 @@ pub(crate) struct Watch {
     pub read: Vec<f32>,
 }
 
-impl Products<f32> for Watch {
+impl Products<Cpu> for Watch {
     fn forward(
         &mut self,
+        cpu: &Cpu,
         group: &Group<'_>,
-        x: View<'_, f32>,
-        w: View<'_, f32>,
-        y: ViewMut<'_, f32>,
+        x: Matrix<'_, Cpu>,
+        w: Matrix<'_, Cpu>,
+        y: MatrixMut<'_, Cpu>,
     ) {
-        Unquantized.forward(group, x, w, y);
+        Unquantized.forward(cpu, group, x, w, y);
     }
 
     fn grad_input(
         &mut self,
+        cpu: &Cpu,
         group: &Group<'_>,
-        g: View<'_, f32>,
-        w: View<'_, f32>,
-        dx: ViewMut<'_, f32>,
+        g: Matrix<'_, Cpu>,
+        w: Matrix<'_, Cpu>,
+        dx: MatrixMut<'_, Cpu>,
     ) {
-        Unquantized.grad_input(group, g, w, dx);
+        Unquantized.grad_input(cpu, group, g, w, dx);
     }
 
     fn grad_weight(
         &mut self,
+        cpu: &Cpu,
         group: &Group<'_>,
-        g: View<'_, f32>,
-        x: View<'_, f32>,
-        dw: ViewMut<'_, f32>,
+        g: Matrix<'_, Cpu>,
+        x: Matrix<'_, Cpu>,
+        dw: MatrixMut<'_, Cpu>,
     ) {
         if group.members[0].0 == Operator::Down {
-            self.read = x.data().to_vec();
+            self.read = x.data().numbers().to_vec();
         }
-        Unquantized.grad_weight(group, g, x, dw);
+        Unquantized.grad_weight(cpu, group, g, x, dw);
     }
 
     fn vector(&self, _: Option<u32>, operation: Vector, gradient: bool) -> Option<Rounding> {
@@ -70,8 +74,11 @@ fn biases_by_hand() {
         let (x, mut y, mut dx) = ([1.0, 1.0 + 2.0 * unit], [0.0_f32; 2], [0.0_f32; 2]);
         let (g, mut grads) = ([1.0 + unit, unit], [0.0, 10.0_f32]);
         let mut products = Watch { operation: Vector::Bias, ways, read: Vec::new() };
-        linear.forward(&mut products, &params, &x, &mut y);
-        linear.backward(&mut products, &params, &mut grads, &g, &x, &mut dx);
+        let cx =
+            &mut Context { device: &Cpu::new(), products: &mut products, params: (&params).into() };
+        linear.forward(cx, (&x).into(), (&mut y).into());
+        let sums = &mut (&mut grads).into();
+        linear.backward(cx, sums, (&g).into(), (&x).into(), (&mut dx).into());
         (y, grads[1])
     };
     let (y, db) = run([true; 2]);

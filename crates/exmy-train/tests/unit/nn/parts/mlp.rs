@@ -1,7 +1,9 @@
 use crate::nn::parts::linear::Watch;
+use exmy_train::nn::device::Cpu;
 use exmy_train::nn::parameters::{Init, Layout, Role};
+use exmy_train::nn::parts::Context;
 use exmy_train::nn::parts::linear::Linear;
-use exmy_train::nn::parts::mlp::{Activation, Mlp, MlpKept};
+use exmy_train::nn::parts::mlp::{Activation, Mlp, MlpSaved};
 use exmy_train::nn::site::{Operator, Vector};
 
 /// The gradient of the last weight reads `silu(gate) up` as it was multiplied, where the backward pass is not
@@ -21,14 +23,16 @@ fn the_product_that_backward_reads_is_rounded_with_backward() {
     };
     let read = |ways, up: [f32; 3]| {
         let params = [[0.3, -1.27, 2.11], up, [1.0; 3]].concat();
-        let (mut kept, mut grads) = (MlpKept::default(), [0.0; 9]);
+        let (mut saved, mut grads) = (MlpSaved::default(), [0.0; 9]);
         let (mut y, mut dx, mut after, mut before) = ([0.0], [0.0], [0.0; 3], [0.0; 6]);
         let mut watch = Watch { operation: Vector::Activation, ways, read: Vec::new() };
-        kept.reserve(&mlp, 1);
-        mlp.forward(&mut watch, &params, 1, &[1.0], &mut kept, &mut y);
-        let buffers = [&mut after[..], &mut before[..]];
-        let (x, dy) = ([1.0], [1.0]);
-        mlp.backward(&mut watch, &params, &mut grads, 1, &x, &kept, &dy, buffers, &mut dx);
+        let cpu = &Cpu::new();
+        saved.reserve(cpu, &mlp, 1);
+        let cx = &mut Context { device: cpu, products: &mut watch, params: (&params).into() };
+        mlp.forward(cx, 1, (&[1.0]).into(), &mut saved, (&mut y).into());
+        let buffers = [(&mut after).into(), (&mut before).into()];
+        let (sums, x, dy) = (&mut (&mut grads).into(), (&[1.0]).into(), (&[1.0]).into());
+        mlp.backward(cx, sums, 1, x, &saved, dy, buffers, (&mut dx).into());
         watch.read
     };
     let up = [0.8046875, 1.2578125, -0.75390625]; // of bfloat16

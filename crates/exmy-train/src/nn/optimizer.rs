@@ -1,8 +1,8 @@
-//! `AdamW` and stochastic gradient descent on flat f32 slices, and clipping by the global norm.
+//! `AdamW` and stochastic gradient descent on flat slices, and clipping by the global norm.
 //!
 //! `AdamW`'s update is PyTorch's `torch.optim.AdamW` (Loshchilov and Hutter, 2019, with Kingma and Ba's
 //! bias correction), in its order of operations: scalars are formed in f64 and rounded to f32 once,
-//! elements are f32,
+//! elements are f32 (in f64 the same scalars are used),
 //!
 //! ```text
 //! p *= 1 - lr weight_decay                     (where decay applies)
@@ -68,13 +68,13 @@ impl Sgd {
     /// # Panics
     /// If the slices differ in length.
     #[track_caller]
-    pub fn step(
+    pub fn step<T: Real>(
         &self,
         lr: f64,
         decay: bool,
-        params: &mut [f32],
-        grads: &[f32],
-        buffer: &mut [f32],
+        params: &mut [T],
+        grads: &[T],
+        buffer: &mut [T],
         grad_scale: f32,
     ) {
         let _lap = lap(Part::Optimizer);
@@ -86,8 +86,9 @@ impl Sgd {
             grads.len(),
             buffer.len()
         );
-        let keep = if decay { (1.0 - lr * self.weight_decay) as f32 } else { 1.0 };
-        let (momentum, step) = (self.momentum as f32, -lr as f32);
+        let keep = if decay { single(1.0 - lr * self.weight_decay) } else { T::ONE };
+        let (momentum, step) = (single(self.momentum), single::<T>(-lr));
+        let grad_scale = single(grad_scale.into());
         if buffer.is_empty() {
             return parallel::for_each_chunk(params, CHUNK, |i, params| {
                 let grads = &grads[i * CHUNK..][..params.len()];
@@ -102,12 +103,12 @@ impl Sgd {
 }
 
 kernel! {
-    fn descend<'a>(
-        keep: f32,
-        step: f32,
-        grad_scale: f32,
-        params: &'a mut [f32],
-        grads: &'a [f32],
+    fn descend<'a, T: Real>(
+        keep: T,
+        step: T,
+        grad_scale: T,
+        params: &'a mut [T],
+        grads: &'a [T],
     ) {
         for (p, &g) in params.iter_mut().zip(grads) {
             *p = *p * keep + step * (g * grad_scale);
@@ -116,14 +117,14 @@ kernel! {
 }
 
 kernel! {
-    fn roll<'a>(
-        keep: f32,
-        step: f32,
-        momentum: f32,
-        grad_scale: f32,
-        params: &'a mut [f32],
-        grads: &'a [f32],
-        buffer: &'a mut [f32],
+    fn roll<'a, T: Real>(
+        keep: T,
+        step: T,
+        momentum: T,
+        grad_scale: T,
+        params: &'a mut [T],
+        grads: &'a [T],
+        buffer: &'a mut [T],
     ) {
         for ((p, &g), b) in params.iter_mut().zip(grads).zip(buffer) {
             *b = *b * momentum + g * grad_scale;
@@ -152,21 +153,13 @@ impl Optimizer {
         }
     }
 
-    /// One update at step `t`, counted from 1; moments that are not kept are empty.
+    /// One update; moments that are not kept are empty.
     ///
     /// # Panics
     /// As [`AdamW::step`] and [`Sgd::step`].
     #[track_caller]
-    pub fn step(
-        &self,
-        t: u64,
-        lr: f64,
-        decay: bool,
-        params: &mut [f32],
-        grads: &[f32],
-        [m, v]: [&mut [f32]; 2],
-        grad_scale: f32,
-    ) {
+    pub fn step<T: Real>(&self, at: &Update, params: &mut [T], grads: &[T], [m, v]: [&mut [T]; 2]) {
+        let Update { t, lr, decay, grad_scale } = *at;
         match self {
             Self::AdamW(adamw) => adamw.step(t, lr, decay, params, grads, m, v, grad_scale),
             Self::Sgd(sgd) => sgd.step(lr, decay, params, grads, m, grad_scale),
@@ -174,20 +167,66 @@ impl Optimizer {
     }
 }
 
+/// What an update is made with, besides the optimizer's constants.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Update {
+    /// The step, counted from 1.
+    pub t: u64,
+    /// Learning rate.
+    pub lr: f64,
+    /// Whether these parameters are decayed: matrices usually are, norms and biases are not.
+    pub decay: bool,
+    /// What gradients are multiplied by as they are read, see [`clip_scale`].
+    pub grad_scale: f32,
+}
+
+/// A scalar rounded to f32, whatever elements are.
+fn single<T: Real>(x: f64) -> T {
+    T::from_f64((x as f32).into())
+}
+
 /// The scalars of one step, as the elements see them.
-#[derive(Clone, Copy)]
-struct Coefficients {
-    keep: f32,
-    rise1: f32,
-    beta2: f32,
-    rise2: f32,
-    step: f32,
-    correction2: f32,
-    eps: f32,
-    grad_scale: f32,
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Coefficients<T> {
+    /// Multiplies the parameter: 1 less the decay.
+    pub keep: T,
+    /// The share of the gradient in the first moment.
+    pub rise1: T,
+    /// Multiplies the second moment.
+    pub beta2: T,
+    /// The share of the squared gradient in the second moment.
+    pub rise2: T,
+    /// Minus the learning rate over the first bias correction.
+    pub step: T,
+    /// The root of the second bias correction.
+    pub correction2: T,
+    /// Added to the denominator.
+    pub eps: T,
+    /// Multiplies the gradient.
+    pub grad_scale: T,
 }
 
 impl AdamW {
+    /// The scalars of an update.
+    ///
+    /// # Panics
+    /// If `t` is 0.
+    #[track_caller]
+    pub fn coefficients<T: Real>(&self, at: &Update) -> Coefficients<T> {
+        assert!(at.t > 0, "AdamW: steps are counted from 1");
+        let t = at.t as f64;
+        Coefficients {
+            keep: if at.decay { single(1.0 - at.lr * self.weight_decay) } else { T::ONE },
+            rise1: single(1.0 - self.beta1),
+            beta2: single(self.beta2),
+            rise2: single(1.0 - self.beta2),
+            step: single(-at.lr / (1.0 - libm::pow(self.beta1, t))),
+            correction2: single((1.0 - libm::pow(self.beta2, t)).sqrt()),
+            eps: single(self.eps),
+            grad_scale: single(at.grad_scale.into()),
+        }
+    }
+
     /// One update of `params` and its moments `m` and `v` at step `t`, counted from 1.
     ///
     /// `decay` says whether this range of parameters is decayed (matrices usually are, norms and
@@ -197,15 +236,15 @@ impl AdamW {
     /// # Panics
     /// If the slices differ in length or `t` is 0.
     #[track_caller]
-    pub fn step(
+    pub fn step<T: Real>(
         &self,
         t: u64,
         lr: f64,
         decay: bool,
-        params: &mut [f32],
-        grads: &[f32],
-        m: &mut [f32],
-        v: &mut [f32],
+        params: &mut [T],
+        grads: &[T],
+        m: &mut [T],
+        v: &mut [T],
         grad_scale: f32,
     ) {
         let _lap = lap(Part::Optimizer);
@@ -217,18 +256,7 @@ impl AdamW {
             m.len(),
             v.len()
         );
-        assert!(t > 0, "AdamW: steps are counted from 1");
-        let t = t as f64;
-        let coefficients = Coefficients {
-            keep: if decay { (1.0 - lr * self.weight_decay) as f32 } else { 1.0 },
-            rise1: (1.0 - self.beta1) as f32,
-            beta2: self.beta2 as f32,
-            rise2: (1.0 - self.beta2) as f32,
-            step: (-lr / (1.0 - libm::pow(self.beta1, t))) as f32,
-            correction2: (1.0 - libm::pow(self.beta2, t)).sqrt() as f32,
-            eps: self.eps as f32,
-            grad_scale,
-        };
+        let coefficients = self.coefficients(&Update { t, lr, decay, grad_scale });
         let (params, m, v) = ((params, CHUNK), (m, CHUNK), (v, CHUNK));
         parallel::for_each_chunk_of_three(params, m, v, |i, params, m, v| {
             update(coefficients, params, &grads[i * CHUNK..][..params.len()], m, v);
@@ -237,12 +265,12 @@ impl AdamW {
 }
 
 kernel! {
-    fn update<'a>(
-        c: Coefficients,
-        params: &'a mut [f32],
-        grads: &'a [f32],
-        m: &'a mut [f32],
-        v: &'a mut [f32],
+    fn update<'a, T: Real>(
+        c: Coefficients<T>,
+        params: &'a mut [T],
+        grads: &'a [T],
+        m: &'a mut [T],
+        v: &'a mut [T],
     ) {
         for (((p, &g), m), v) in params.iter_mut().zip(grads).zip(m).zip(v) {
             let g = g * c.grad_scale;
@@ -257,7 +285,7 @@ kernel! {
 
 /// The Euclidean norm of all gradients: squares summed in f64, in fixed chunks of sixteen lanes,
 /// chunk sums added in ascending order.
-pub fn global_norm(grads: &[f32]) -> f64 {
+pub fn global_norm<T: Real>(grads: &[T]) -> f64 {
     let _lap = lap(Part::Optimizer);
     f64::with_scratch(grads.len().div_ceil(CHUNK), |sums| {
         parallel::for_each_chunk(sums, 1, |i, sum| {
@@ -268,16 +296,16 @@ pub fn global_norm(grads: &[f32]) -> f64 {
 }
 
 kernel! {
-    fn sum_of_squares<'a>(x: &'a [f32]) -> f64 {
+    fn sum_of_squares<'a, T: Real>(x: &'a [T]) -> f64 {
         let mut lanes = [0.0_f64; 16];
         let (whole, rest) = x.as_chunks::<16>();
         for x in whole {
             for i in 0..16 {
-                lanes[i] += f64::from(x[i]) * f64::from(x[i]);
+                lanes[i] += x[i].to_f64() * x[i].to_f64();
             }
         }
         for (lane, &x) in lanes.iter_mut().zip(rest) {
-            *lane += f64::from(x) * f64::from(x);
+            *lane += x.to_f64() * x.to_f64();
         }
         let mut half = 8;
         while half > 0 {

@@ -1,4 +1,4 @@
-//! Normal numbers by the million, by address: the rows and the noise of the proxy.
+//! Normal numbers by the million, by address: the rows and the noise of the [proxy](super::proxy).
 //!
 //! Box and Muller's transform (Ann. Math. Statist. 29, 1958) in f32 of two 24-bit uniforms: block b
 //! of the generator gives elements 4 b to 4 b + 3, two pairs. The largest magnitude is
@@ -25,8 +25,13 @@ pub fn normals<T: Real>(values: &mut [T], start: u64, philox: &Philox) {
     with_normals(values, start, philox, |value, normal| *value = normal);
 }
 
+/// The same elements, `size` times each, added to what is there.
+pub fn add_normals<T: Real>(values: &mut [T], start: u64, philox: &Philox, size: T) {
+    with_normals(values, start, philox, |value, normal| *value += size * normal);
+}
+
 /// Calls `put` with each value and its element of that sequence.
-pub(super) fn with_normals<T: Real>(
+fn with_normals<T: Real>(
     values: &mut [T],
     start: u64,
     philox: &Philox,

@@ -1,6 +1,6 @@
 use exmy::random::{Philox, Stream};
 use exmy::simd::{Level, with_level};
-use exmy_train::nn::proxy::draw::{CHUNK, normals, pair};
+use exmy_train::nn::normal::{CHUNK, normals, pair};
 
 fn philox() -> Philox {
     Philox::new(3, Stream::new("draw test"))
