@@ -21,6 +21,8 @@ mod measure;
 mod name;
 mod plain;
 pub mod scale;
+#[cfg(feature = "serde")]
+mod serde;
 mod statistics;
 mod tensor;
 

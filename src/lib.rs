@@ -80,7 +80,11 @@
 //! | `parallel` | threads (rayon); the same bits with and without | |
 //! | `fast-f32` | the f32 GEMM by `matrixmultiply`; the same bits with and without | |
 //! | `safetensors` | tensors in files: reading, writing, quantizing | |
-//! | `half`, `approx`, `serde`, `bitvec` | interoperation with the crates of these names | |
+//! | `half`, `approx`, `bitvec` | interoperation with the crates of these names | |
+//! | `serde` | names, quantizers and formats as text; typed numbers as codes; quantized matrices, checked when read | |
+//! | `bytemuck`, `zerocopy` | typed numbers as plain data ([`slice::cast`]) | |
+//! | `rand` | [`PhiloxRng`](random::PhiloxRng) is a generator; typed numbers can be drawn by any | |
+//! | `arbitrary` | typed numbers in fuzz targets | |
 //!
 //! Numbers and slices alone build in a fraction of the time:
 //! `exmy = { version = "0.1", default-features = false, features = ["std"] }`.

@@ -40,6 +40,8 @@ mod num;
 mod power;
 mod quick;
 mod radix;
+#[cfg(feature = "rand")]
+mod rand;
 mod select;
 mod shapes;
 mod traits;
@@ -109,6 +111,8 @@ pub trait FloatFormat: Copy + 'static + sealed::Sealed {
     /// Whether the elementary functions are known never to fail: of up to 16 bits, with all numbers
     /// between `2^-160` and `2^160`.
     type Elementary;
+    /// Whether every integer of [`Bits`](Self::Bits) is a code.
+    type Full;
     /// The format.
     const FORMAT: Format;
     /// Its remarkable codes.
@@ -140,6 +144,12 @@ pub const fn is_float(format: Format) -> bool {
 #[doc(hidden)]
 pub const fn is_elementary(format: Format) -> bool {
     format.bits() <= 16 && format.lsb() >= -160 && format.emax() < 160
+}
+
+/// Whether every integer is a code.
+#[doc(hidden)]
+pub const fn fills<B: Bits>(format: Format) -> bool {
+    format.bits() == B::WIDTH
 }
 
 /// The codes behind the constants of [`Minifloat`].
@@ -176,6 +186,10 @@ pub struct ConstantCodes<B> {
 /// ```compile_fail
 /// let x = exmy::minifloat::Minifloat::<exmy::minifloat::ExMy<9, 30>>::from_f32(1.0);
 /// ```
+#[cfg_attr(
+    feature = "zerocopy",
+    derive(zerocopy::IntoBytes, zerocopy::Immutable, zerocopy::KnownLayout, zerocopy::Unaligned)
+)]
 #[repr(transparent)]
 pub struct Minifloat<F: FloatFormat>(F::Bits);
 

@@ -13,6 +13,12 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "rand")]
+mod sequence;
+
+#[cfg(feature = "rand")]
+pub use sequence::PhiloxRng;
+
 /// Multipliers and Weyl increments of Philox4x32 (SC 2011, table 2 and section 4.3).
 pub(crate) const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 pub(crate) const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];

@@ -27,6 +27,10 @@ pub use aliases::{ALIASES, Alias, CLASHES};
 pub use format::ParseFormatError;
 pub use number::Number;
 pub use parse::ParseNumberError;
+#[cfg(feature = "serde")]
+pub(crate) use serde::AsText;
+#[cfg(all(feature = "serde", feature = "block"))]
+pub(crate) use serde::as_text;
 pub use value::Hex;
 
 use core::fmt::{self, Write};

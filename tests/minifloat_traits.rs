@@ -194,3 +194,98 @@ fn closeness() {
     approx::assert_ulps_eq!(x(1.0), x(2.0));
     assert!(approx::ulps_ne!(x(1.0), x(2.5)));
 }
+
+/// As bytes by the traits of bytemuck and zerocopy, and back where every integer is a code.
+#[test]
+fn numbers_are_plain_data() {
+    let codes = [0x38_u8, 0xC0, 0x7E];
+    let numbers: &[E4M3] = bytemuck::cast_slice(&codes);
+    assert_eq!(numbers, [1.0, -2.0, 448.0].map(E4M3::from_f32));
+    assert_eq!(bytemuck::cast::<Bf16, u16>(Bf16::from_f32(-1.5)), 0xBFC0);
+    assert_eq!(<E2M1 as bytemuck::Zeroable>::zeroed().to_bits(), 0);
+    let numbers = [F16::from_f32(1.0), F16::MAX];
+    let expected = [0x3C00_u16, 0x7BFF].map(u16::to_ne_bytes);
+    assert_eq!(zerocopy::IntoBytes::as_bytes(&numbers), expected.as_flattened());
+    assert_eq!(zerocopy::IntoBytes::as_bytes(&E2M1::MAX), [7]); // a byte, not packed
+}
+
+/// The words of a stream one after the other, however they are asked for and wherever it begins.
+#[test]
+fn philox_is_a_generator() {
+    use exmy::random::{Philox, PhiloxRng, Stream};
+    use rand::Rng;
+    let philox = Philox::new(3, Stream::new("test"));
+    for start in [0, 1, 2, 3, 4, 7, u64::MAX] {
+        let (mut rng, mut next) = (PhiloxRng::starting_at(philox, start), start);
+        let mut word = || {
+            next = next.wrapping_add(1);
+            philox.word(next.wrapping_sub(1))
+        };
+        for round in 0..5 {
+            assert_eq!(rng.next_u32(), word());
+            let (low, high) = (word(), word());
+            assert_eq!(rng.next_u64(), u64::from(low) | u64::from(high) << 32);
+            let mut bytes = [0; 11];
+            rng.fill_bytes(&mut bytes[..6 + round]);
+            let expected: Vec<u8> =
+                (0..(6 + round).div_ceil(4)).flat_map(|_| word().to_le_bytes()).collect();
+            assert_eq!(bytes[..6 + round], expected[..6 + round]);
+        }
+        assert_eq!(rng.position(), next);
+    }
+}
+
+/// A draw is that of `f64` from the same words, rounded down to the numbers of the format, or up.
+fn draws<F: FloatFormat<Zero = Yes, One = Yes>>() {
+    use exmy::random::{Philox, PhiloxRng, Stream};
+    use rand::{RngExt, distr::OpenClosed01};
+    let numbers = F::FORMAT.codes().map(|code| F::FORMAT.to_f64(code));
+    let mut numbers: Vec<f64> = numbers.filter(|x| (0.0..=1.0).contains(x)).collect();
+    numbers.sort_by(f64::total_cmp);
+    let mut rng = PhiloxRng::new(Philox::new(11, Stream::new("draws")));
+    let mut seen = BTreeSet::new();
+    for _ in 0..4000 {
+        let x: f64 = rng.clone().random();
+        let below = numbers.iter().rfind(|number| **number <= x).unwrap();
+        let found: Minifloat<F> = rng.random();
+        assert_eq!(found.to_f64(), *below, "{} {x:e}", F::FORMAT);
+        let x: f64 = rng.clone().sample(OpenClosed01);
+        let above = numbers.iter().find(|number| **number >= x).unwrap();
+        let found: Minifloat<F> = rng.sample(OpenClosed01);
+        assert_eq!(found.to_f64(), *above, "{} {x:e}", F::FORMAT);
+        seen.insert(found.to_bits());
+    }
+    // Rounding up reaches 1.
+    assert!(
+        seen.len() > 1 && seen.contains(&Minifloat::<F>::ONE.unwrap().to_bits()),
+        "{}",
+        F::FORMAT
+    );
+}
+
+#[test]
+fn random_numbers_are_rounded_draws() {
+    draws::<ExMy<4, 3, Fn>>();
+    draws::<ExMy<5, 2>>();
+    draws::<ExMy<2, 1, Finite>>();
+    draws::<ExMy<3, 2, Finite>>();
+    draws::<ExMy<8, 7>>();
+    draws::<Ue4m3Format>();
+}
+
+/// Fuzzers give any code, and never a bit beyond it.
+#[test]
+fn arbitrary_numbers_are_codes() {
+    use arbitrary::{Arbitrary, Unstructured};
+    let bytes: Vec<u8> = (0..=255).collect();
+    let mut input = Unstructured::new(&bytes);
+    let mut codes = BTreeSet::new();
+    for _ in 0..=255 {
+        let x = E2M1::arbitrary(&mut input).unwrap();
+        assert_eq!(E2M1::from_bits(x.to_bits()).to_bits(), x.to_bits());
+        codes.insert(x.to_bits());
+    }
+    assert_eq!(codes.len(), 16);
+    assert_eq!(Bf16::arbitrary(&mut Unstructured::new(&[0x80, 0x3F])).unwrap().to_f32(), 1.0);
+    assert_eq!((E2M1::size_hint(0), F16::size_hint(0)), ((1, Some(1)), (2, Some(2))));
+}

@@ -33,6 +33,13 @@ macro_rules! facts {
         type Nan = $crate::minifloat::Fact<
             { <$marker as $crate::minifloat::FloatFormat>::FORMAT.has_nan() },
         >;
+        type Full = $crate::minifloat::Fact<
+            {
+                $crate::minifloat::fills::<<$marker as $crate::minifloat::FloatFormat>::Bits>(
+                    <$marker as $crate::minifloat::FloatFormat>::FORMAT,
+                )
+            },
+        >;
         type Elementary = $crate::minifloat::Fact<
             {
                 $crate::minifloat::is_elementary(

@@ -6,6 +6,8 @@ use core::fmt;
 use core::ops::Neg;
 use core::str::FromStr;
 
+#[cfg(feature = "arbitrary")]
+use super::Bits as _;
 use super::{FloatFormat, Minifloat, Yes};
 use crate::round::Rules;
 use crate::text::ParseNumberError;
@@ -113,6 +115,20 @@ mod half {
 
     same_codes!(F16 f16);
     same_codes!(Bf16 bf16);
+}
+
+/// Any code: every number, and every NaN.
+#[cfg(feature = "arbitrary")]
+impl<'a, F: FloatFormat> arbitrary::Arbitrary<'a> for Minifloat<F> {
+    fn arbitrary(u: &mut arbitrary::Unstructured<'a>) -> arbitrary::Result<Self> {
+        let mut bytes = Self::default().to_bits().to_le_bytes();
+        u.fill_buffer(bytes.as_mut())?;
+        Ok(Self::from_bits(super::Bits::from_le_bytes(bytes)))
+    }
+
+    fn size_hint(_: usize) -> (usize, Option<usize>) {
+        (size_of::<F::Bits>(), Some(size_of::<F::Bits>()))
+    }
 }
 
 /// As the code, an unsigned integer: compact, exact, and the same for NaN and negative zero.

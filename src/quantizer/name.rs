@@ -38,6 +38,9 @@ pub enum ParseQuantizerError {
     TwoStochastic(Short),
 }
 
+#[cfg(feature = "serde")]
+crate::text::as_text!(Quantizer: "a quantizer");
+
 impl fmt::Display for ParseQuantizerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -6,6 +6,14 @@
 //! number with such bits is never made: codes are lent for writing only where every integer is a
 //! code. Bytes are in the machine's order; of formats stored in a byte they are the codes.
 //!
+//! The traits of the crates bytemuck and zerocopy hold where nothing has to be checked. bytemuck's
+//! `Pod` is implemented for formats as wide as their integer, E4M3 and Bf16 among them; zerocopy's
+//! `IntoBytes` for all, its `FromBytes`, which cannot depend on the format, for none.
+//!
+//! ```compile_fail
+//! let numbers: &[exmy::E2M1] = bytemuck::cast_slice(&[0x1F_u8]); // more than four bits
+//! ```
+//!
 //! Packed codes, several in a byte, are no slices of numbers; [`pack`](mod@crate::pack) unpacks them.
 //!
 //! ```
@@ -32,7 +40,18 @@ use core::fmt;
 use core::slice;
 
 use crate::format::Format;
-use crate::minifloat::{Bits, FloatFormat, Minifloat};
+#[cfg(feature = "bytemuck")]
+use crate::minifloat::Yes;
+use crate::minifloat::{self, Bits, FloatFormat, Minifloat};
+
+// SAFETY: a number is an unsigned integer (`repr(transparent)`), and 0 is a code of every format.
+#[cfg(feature = "bytemuck")]
+unsafe impl<F: FloatFormat> bytemuck::Zeroable for Minifloat<F> {}
+
+// SAFETY: a number is an unsigned integer (`repr(transparent)`), without padding, and by `Full` every
+// value of that integer is a code.
+#[cfg(feature = "bytemuck")]
+unsafe impl<F: FloatFormat<Full = Yes>> bytemuck::Pod for Minifloat<F> {}
 
 /// An integer of a slice has bits above the format's width.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,7 +112,7 @@ impl core::error::Error for BytesError {}
 
 /// Whether every integer is a code.
 const fn fills<F: FloatFormat>() -> bool {
-    Minifloat::<F>::FORMAT.bits() == F::Bits::WIDTH
+    minifloat::fills::<F::Bits>(Minifloat::<F>::FORMAT)
 }
 
 fn check<F: FloatFormat>(bits: &[F::Bits]) -> Result<(), StrayBits> {

@@ -4,16 +4,15 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::str::FromStr;
 
-use serde::de::{Deserialize, Deserializer, Error, Visitor};
-use serde::ser::{Serialize, Serializer};
+use serde::de::{Error, Visitor};
 
 use crate::format::Format;
 use crate::round::{Overflow, Rounding};
 
 /// Reads any string as a `T`.
-struct Text<T>(&'static str, PhantomData<T>);
+pub(crate) struct AsText<T>(pub(crate) &'static str, pub(crate) PhantomData<T>);
 
-impl<T: FromStr<Err: fmt::Display>> Visitor<'_> for Text<T> {
+impl<T: FromStr<Err: fmt::Display>> Visitor<'_> for AsText<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -25,21 +24,25 @@ impl<T: FromStr<Err: fmt::Display>> Visitor<'_> for Text<T> {
     }
 }
 
+/// Serializes types as what they display, and reads them by their [`FromStr`].
 macro_rules! as_text {
     ($($type:ty: $what:literal),*) => {$(
-        impl Serialize for $type {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.collect_str(self)
             }
         }
 
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                deserializer.deserialize_str(Text::<Self>($what, PhantomData))
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                from.deserialize_str($crate::text::AsText::<Self>($what, core::marker::PhantomData))
             }
         }
     )*};
 }
+
+#[cfg(feature = "block")]
+pub(crate) use as_text;
 
 as_text!(Format: "a number format", Rounding: "a rounding mode", Overflow: "an overflow policy");
 

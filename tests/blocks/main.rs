@@ -6,6 +6,8 @@
 mod hard;
 mod nvfp4;
 mod rules;
+#[cfg(all(feature = "serde", feature = "safetensors"))]
+mod serde;
 mod shapes;
 mod statistics;
 mod tensor;
