@@ -3,16 +3,29 @@
 //! What may be large is asked for before it is used, and refused with what would fit. Any other allocation
 //! that fails ends a Rust program by `abort`, which to whoever started it looks like a fault of the program.
 //! So the signal of `abort` is taken here, and the program ends as after any other input that cannot be used.
+//!
+//! The signal comes from the thread that asked for memory, after the allocator has answered. So the handler
+//! may do what that thread may, within the memory that was set aside for it.
 
 #![allow(unsafe_code)]
 
 use crate::MISUSE;
 use nix::libc::{self, c_int};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Whether something in the program went wrong that is no lack of memory.
 static PANICKED: AtomicBool = AtomicBool::new(false);
+
+/// The thread that ends the program; 0 before.
+static ENDING: AtomicUsize = AtomicUsize::new(0);
+
+/// What is to be done at the end, and the memory for it.
+static LAST: Mutex<Option<(Vec<u8>, Box<dyn FnOnce() + Send>)>> = Mutex::new(None);
+
+/// Bytes that are enough to read a few small files and to remove a folder.
+const SET_ASIDE: usize = 1 << 19;
 
 const SAID: &str = "\nerror: memory did not suffice, the line above says for what; steps that were trained \
                     are kept\n  hint: free some, raise the limit (ulimit -v), take fewer --threads or a smaller \
@@ -21,13 +34,39 @@ const SAID: &str = "\nerror: memory did not suffice, the line above says for wha
 /// Ends the program, or lets the abort take its course where it is a panic's.
 extern "C" fn ended(_: c_int) {
     if PANICKED.load(Ordering::Relaxed) {
-        // The handler is taken once: `abort` raises the signal again, which ends the program.
+        // The handler returns, and `abort` then ends the program.
         return;
     }
-    // SAFETY: both functions may be called in a handler, and the pointer is to that many bytes.
-    unsafe {
-        libc::write(libc::STDERR_FILENO, SAID.as_ptr().cast(), SAID.len());
-        libc::_exit(MISUSE.into());
+    // SAFETY: it gives a number and nothing else.
+    let this = unsafe { libc::pthread_self() } as usize;
+    match ENDING.compare_exchange(0, this, Ordering::SeqCst, Ordering::SeqCst) {
+        Ok(_) => {
+            // SAFETY: the pointer is to that many bytes.
+            unsafe { libc::write(libc::STDERR_FILENO, SAID.as_ptr().cast(), SAID.len()) };
+            if let Ok(mut last) = LAST.try_lock()
+                && let Some((memory, work)) = last.take()
+            {
+                drop(memory);
+                work();
+            }
+        }
+        // What was set aside did not suffice either.
+        Err(thread) if thread == this => {}
+        Err(_) => loop {
+            // SAFETY: it waits, until the other thread ends the program.
+            unsafe { libc::pause() };
+        },
+    }
+    // SAFETY: it may be called anywhere, and does not return.
+    unsafe { libc::_exit(MISUSE.into()) }
+}
+
+/// Does this too when memory ends the program.
+pub(crate) fn before_the_end(work: impl FnOnce() + Send + 'static) {
+    let mut memory = Vec::new();
+    if memory.try_reserve_exact(SET_ASIDE).is_ok() {
+        *LAST.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
+            Some((memory, Box::new(work)));
     }
 }
 
@@ -38,8 +77,8 @@ pub(crate) fn listen() {
         PANICKED.store(true, Ordering::Relaxed);
         usual(panic);
     }));
-    let action = SigAction::new(SigHandler::Handler(ended), SaFlags::SA_RESETHAND, SigSet::empty());
-    // SAFETY: the handler reads an atomic and calls what may be called in one; it allocates and locks nothing.
-    // Without it an abort is what it was before.
+    let action = SigAction::new(SigHandler::Handler(ended), SaFlags::empty(), SigSet::empty());
+    // SAFETY: `abort` raises the signal in the thread that calls it, when neither it nor the allocator holds a
+    // lock of that thread; the handler waits for no lock. Without it an abort is what it was before.
     let _ = unsafe { sigaction(Signal::SIGABRT, &action) };
 }

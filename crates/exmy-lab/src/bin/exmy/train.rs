@@ -1,6 +1,8 @@
 //! `exmy train`: from arguments to configurations to runs to a table.
 
 use crate::DIVERGED;
+#[cfg(unix)]
+use crate::abort;
 use crate::settings::Work;
 use crate::show::{self, Watcher};
 use crate::stop::Stop;
@@ -120,9 +122,16 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8> {
         let mut code = 0;
         for folder in folders {
             let (path, runs) = (folder.path().to_owned(), folder.folders());
+            let is_new = arguments.resume.is_none();
+            #[cfg(unix)]
+            if is_new {
+                let (path, runs) = (path.clone(), runs.clone());
+                // The one that is at work is this process.
+                abort::before_the_end(move || take_away(&path, &runs, 1));
+            }
             let result = train_all(folder, &arguments, &stop);
-            if result.is_err() && arguments.resume.is_none() {
-                take_away(&path, &runs);
+            if result.is_err() && is_new {
+                take_away(&path, &runs, 0);
             }
             code = result?.max(code);
             if stop.is_asked() {
@@ -134,14 +143,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8> {
     arguments.work.with_threads(work)
 }
 
-/// Removes an output folder that was just made and in which no step was trained.
-fn take_away(out: &Path, runs: &[Folder]) {
-    let is_unused = |run: &Folder| {
-        let metrics = run.metrics();
-        matches!(metrics, Ok(lines) if lines.iter().all(|line| line.step == 0))
-            && !run::is_at_work(run)
-    };
-    if runs.iter().all(is_unused) {
+/// Removes an output folder that was just made, in which no step was trained and at most so many runs are at
+/// work.
+fn take_away(out: &Path, runs: &[Folder], at_work: usize) {
+    let is_unused = |run: &Folder| matches!(run.metrics(), Ok(lines) if lines.iter().all(|line| line.step == 0));
+    let is_at_work = |run: &&Folder| run::is_at_work(run);
+    if runs.iter().all(is_unused) && runs.iter().filter(is_at_work).count() <= at_work {
         // The error that led here is what matters.
         let _ = std::fs::remove_dir_all(out);
     }
