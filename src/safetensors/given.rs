@@ -88,14 +88,28 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
         let what = format!("it has more than {most} bytes, and no file of its kind does");
         io::Error::new(ErrorKind::FileTooLarge, what)
     };
-    // What a file claims may be a hole, so nothing is allocated by it.
     if file.metadata()?.len() > most {
         return Err(too_large());
     }
     let mut bytes = Vec::new();
     // It may grow meanwhile.
-    file.by_ref().take(most.saturating_add(1)).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most { Err(too_large()) } else { Ok(bytes) }
+    while bytes.len() as u64 <= most {
+        if !more(&mut file, &mut bytes)? {
+            return Ok(bytes);
+        }
+    }
+    Err(too_large())
+}
+
+/// Appends what comes next in a file, [`LINE`] bytes at most; whether there may be more. What the file claims
+/// may be a hole, so not more is asked for by it.
+fn more(file: &mut File, bytes: &mut Vec<u8>) -> io::Result<bool> {
+    // What is read at once into a vector with so much to spare asks for no memory, which could not be refused.
+    const SPARE: usize = 64;
+    let claimed = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+    let next = claimed.saturating_sub(bytes.len()).clamp(SPARE, LINE);
+    bytes.try_reserve(next + SPARE)?;
+    Ok(file.by_ref().take(next as u64).read_to_end(bytes)? == next)
 }
 
 /// The same of a file of text.
@@ -116,18 +130,15 @@ pub fn text(path: &Path, most: u64) -> io::Result<String> {
 pub fn lines(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = open(path)?;
     let mut bytes = Vec::new();
-    loop {
-        let from = bytes.len();
-        let read = file.by_ref().take(LINE as u64).read_to_end(&mut bytes)?;
-        if read < LINE {
-            return Ok(bytes);
-        }
-        // Every line of at most as many bytes as were read ends among them.
-        if !bytes[from..].contains(&b'\n') {
+    while more(&mut file, &mut bytes)? {
+        // Of so many bytes some line ends among the last.
+        let last = bytes.len().checked_sub(LINE);
+        if last.is_some_and(|from| !bytes[from..].contains(&b'\n')) {
             let what = format!("it has a line of more than {LINE} bytes, and records have none");
             return Err(io::Error::new(ErrorKind::FileTooLarge, what));
         }
     }
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! A mistake gets one clear line that says what was given and what would work, exit code 2, and
 //! nothing on the disk changes.
 
+#[cfg(target_os = "linux")]
+use crate::memory::limited;
 use crate::{TINY, assert_same, contents, exmy, run_of, succeed, text_file};
 use std::fs;
 use std::path::Path;
@@ -205,6 +207,14 @@ fn what_has_no_end_is_not_read() {
     refused(root, &["train", "--init-from", &zeros], &["zeros", "does not begin with `{`"]);
     let shapes = ["huge", "\"model.norm.weight\" is [17179869150]"];
     refused(root, &["train", "--init-from", &huge], &shapes);
+    fs::create_dir(place("texts")).unwrap();
+    std::os::unix::fs::symlink(&zeros, place("texts/zeros")).unwrap();
+    for name in [&zeros, &place("zeros.bin"), &place("texts")] {
+        let _ = std::os::unix::fs::symlink(&zeros, name);
+        let (code, said) = limited(root, 1 << 20, &format!("train --data {name} --out new"));
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains("is larger than the free memory of 1.0 GiB"), "{said}");
+    }
     let checkpoint =
         run_of(&root.join("run"), "f32-s5").join("checkpoints/step-00000040.safetensors");
     fs::remove_file(&checkpoint).unwrap();
@@ -328,42 +338,6 @@ fn flipped_bits_and_edited_settings_are_noticed() {
     fs::remove_file(&checkpoint).unwrap();
     succeed(exmy(&resume).current_dir(root));
     assert_same(&expected, &run, "the checkpoint before");
-}
-
-/// A run that does not fit is refused before it begins, with numbers and what would make it fit.
-#[test]
-#[cfg(target_os = "linux")]
-fn too_little_memory_is_refused_before_the_run() {
-    let folder = tempfile::tempdir().unwrap();
-    let data = text_file(folder.path());
-    let program = env!("CARGO_BIN_EXE_exmy");
-    let arguments = ["train", "--data", &data, "--recipe", "f32", "--quiet", "--steps", "2"];
-    let run = |batch: &str, out: &str, more: &[&str]| {
-        let mut command = std::process::Command::new("sh");
-        // 1 GB of addresses; a step of 2^20 sequences of 16 tokens takes many times that.
-        command.args(["-c", "ulimit -v 1000000; exec \"$@\"", "sh", program]);
-        command.args(arguments).args(TINY).args(["--set", batch, "--threads", "1", "--out", out]);
-        let output = command.args(more).current_dir(&folder).output().unwrap();
-        (output.status.code(), String::from_utf8(output.stderr).unwrap())
-    };
-    let (code, said) = run("train.batch=1048576", "large", &[]);
-    let parts = [
-        "error: the run may need up to",
-        "GiB",
-        "the limit of addresses (ulimit -v) leaves ",
-        "--set train.accumulate=",
-        "--force begins all the same",
-    ];
-    assert!(parts.iter().all(|part| said.contains(part)), "{said}");
-    assert_eq!((code, folder.path().join("large").exists()), (Some(2), false));
-    // Weights that cannot be had are reported even where the run is wanted.
-    let wide = ["--set", "model.d_model=8192", "--set", "model.hidden=8192", "--force"];
-    let (code, said) = run("train.batch=4", "wide", &wide);
-    let parts = ["error: the run needs ", "the limit of addresses (ulimit -v) leaves "];
-    assert!(code == Some(2) && parts.iter().all(|part| said.contains(part)), "{code:?} {said}");
-    assert!(!folder.path().join("wide").exists());
-    let (code, said) = run("train.batch=4", "small", &[]);
-    assert!(code == Some(0) && !said.contains("warning"), "{said}");
 }
 
 /// Files of a run that are missing or damaged are named, with what helps; and that helps.
@@ -499,84 +473,6 @@ fn a_path_that_is_not_utf8_is_named() {
         assert!(message.contains("not UTF-8"), "{message}");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-}
-
-/// Whatever the limit of addresses, a command comes to its end or says that memory does not suffice, and then
-/// leaves nothing.
-#[test]
-#[cfg(target_os = "linux")]
-fn no_command_ends_by_abort() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path();
-    let data = text_file(root);
-    let train = ["train", "--data", &data, "-q", "--recipe", "f32", "--steps", "2", "--out", "r"];
-    succeed(exmy(&train).args(TINY).current_dir(root));
-    let tiny = TINY.join(" ");
-    let fresh = format!("train --data {data} -q --recipe f32 --steps 2 --threads 1 {tiny} --out x");
-    let cases = [
-        fresh.clone(),
-        format!("{fresh} --force"),
-        "report r --out x.html".into(),
-        "plot r --out x.svg".into(),
-        "watch r --once".into(),
-        "sample r --tokens 2".into(),
-        "study mx-instabilities --figure fig2 --scale smoke --plan --out x".into(),
-    ];
-    // Where the program itself cannot be loaded there is nothing to see.
-    let loads = |limit: &u32| limited(root, *limit, "formats e4m3").0 == Some(0);
-    let least = (20_000..400_000).step_by(2_000).find(loads).unwrap();
-    for case in &cases {
-        for limit in (0..5).map(|i| least + 4_000 + 6_000 * i) {
-            let (code, said) = limited(root, limit, case);
-            assert!(matches!(code, Some(0 | 2)), "{case}, {limit}: {code:?}, {said}");
-            if code == Some(2) {
-                assert!(said.contains("error: "), "{case}, {limit}: {said}");
-                let left = ["x", "x.html", "x.svg"].map(|name| root.join(name).exists());
-                assert_eq!(left, [false; 3], "{case}, {limit}: {said}");
-            }
-            let _ = fs::remove_dir_all(root.join("x"));
-            ["x.html", "x.svg"].iter().for_each(|name| drop(fs::remove_file(root.join(name))));
-        }
-    }
-}
-
-/// Memory that ends a run which was begun in spite of it leaves no folder without a step.
-#[test]
-#[cfg(target_os = "linux")]
-fn a_run_that_memory_ends_at_once_leaves_no_folder() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path();
-    let (data, sizes) = (text_file(root), TINY.join(" "));
-    let sizes =
-        format!("{sizes} --set model.layers=4 --set model.d_model=128 --set train.batch=16");
-    let train = format!("train --data {data} -q --recipe f32 --threads 1 --force {sizes} --out x");
-    let mut ended = 0;
-    for limit in (20_000..400_000).step_by(1_000) {
-        let (code, said) = limited(root, limit, &train);
-        if code == Some(0) {
-            break;
-        }
-        ended += u32::from(said.contains("memory did not suffice"));
-        let trained = root.join("x").exists().then(|| {
-            let metrics = run_of(&root.join("x"), "f32-s5").join("metrics.jsonl");
-            fs::read_to_string(metrics).unwrap_or_default()
-        });
-        let has_steps = trained.is_none_or(|metrics| metrics.contains(r#"{"step":1,"#));
-        assert!(has_steps, "{limit}: {said}");
-        let _ = fs::remove_dir_all(root.join("x"));
-    }
-    assert!(ended > 0, "no limit ended a run");
-}
-
-/// The exit code and the complaints of a command that has so many KiB of addresses.
-#[cfg(target_os = "linux")]
-fn limited(folder: &Path, limit: u32, command: &str) -> (Option<i32>, String) {
-    let program = env!("CARGO_BIN_EXE_exmy");
-    let script = format!("ulimit -c 0; ulimit -v {limit}; exec {program} {command}");
-    let mut shell = std::process::Command::new("sh");
-    shell.args(["-c", &script]).current_dir(folder).env_remove("RUST_BACKTRACE");
-    let output = shell.output().unwrap();
-    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
 /// What is asked of the terminal in a name is shown and not obeyed, also by the parser of arguments.

@@ -8,6 +8,8 @@ mod formats;
 mod inspect;
 mod kill;
 mod manage;
+#[cfg(target_os = "linux")]
+mod memory;
 mod probes;
 mod quantize;
 mod records;

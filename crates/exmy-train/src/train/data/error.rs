@@ -1,5 +1,6 @@
 //! What can be wrong with data, for the person who named it.
 
+use crate::train::memory;
 use exmy::shown::{printable, printable_path};
 use std::fmt;
 use std::io;
@@ -54,6 +55,13 @@ pub enum DataError {
         path: PathBuf,
         /// Its reason.
         source: io::Error,
+    },
+    /// A file with more bytes than there is memory for.
+    TooLarge {
+        /// Its name.
+        path: PathBuf,
+        /// Bytes of free memory.
+        memory: u64,
     },
     /// A device, socket or pipe.
     NotAFile {
@@ -158,6 +166,12 @@ impl fmt::Display for DataError {
             Self::Unreadable { path, source } => {
                 write!(f, "`{}` cannot be read: {source}", printable_path(path))
             }
+            Self::TooLarge { path, memory: free } => write!(
+                f,
+                "`{}` is larger than the free memory of {}; give a part of it",
+                printable_path(path),
+                memory::size(*free)
+            ),
             Self::NotAFile { path } => write!(
                 f,
                 "`{}` is neither a regular file nor a folder; save what it delivers to a file first",

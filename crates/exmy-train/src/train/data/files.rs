@@ -133,7 +133,10 @@ fn read_folder(path: &Path) -> Result<Tokenized, DataError> {
 fn read_file(path: &Path) -> Result<Vec<u8>, DataError> {
     // As much as there is memory for: a file may claim to be larger.
     let most = memory::available().unwrap_or(u64::MAX);
-    given::read(path, most).map_err(|error| explain(path, error))
+    given::read(path, most).map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => DataError::TooLarge { path: path.to_owned(), memory: most },
+        _ => explain(path, error),
+    })
 }
 
 /// Tells what is not there from what is refused.
