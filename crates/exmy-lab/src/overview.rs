@@ -8,7 +8,7 @@ use crate::provenance::{Provenance, seconds};
 use crate::runner::{conditions, differ};
 use chosen::{Chosen, MOST};
 use exmy::error::{Error, Result};
-use exmy_train::train::probe::old::modern;
+use exmy_train::train::old::modern;
 use std::collections::BTreeSet;
 use unlike::unlike;
 

@@ -18,6 +18,7 @@ pub mod language;
 #[doc(hidden)]
 pub mod matching;
 pub mod memory;
+pub mod old;
 pub mod precision;
 pub mod preset;
 pub mod probe;

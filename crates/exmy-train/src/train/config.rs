@@ -26,7 +26,7 @@ pub use old::{read_table, share_name};
 use overlay::overlay;
 
 /// Version of the keys and their meaning. A file of version 2 is [read](read_table), too: it has other
-/// [names of formats](exmy::text::old). Former [names of probes](probe::old) are read in any version.
+/// [names of formats](exmy::text::old). Former [names of probes](crate::train::old) are read in any version.
 pub const VERSION: u32 = 3;
 
 /// Windows of one forward pass of an evaluation; part of the definition where a recipe has scales of
@@ -216,7 +216,7 @@ pub struct Record {
     /// Records whose median is what `spike`, `grad_spike` and `[stop]` compare with.
     pub window: usize,
     /// What is measured in addition to losses and norms, by name; see [`probe`].
-    #[serde(deserialize_with = "probe::old::names")]
+    #[serde(deserialize_with = "crate::train::old::names")]
     pub probes: Vec<String>,
     /// Steps between measurements of the probes.
     pub probe_every: u64,

@@ -23,7 +23,6 @@ pub mod lastbin;
 mod line;
 #[doc(hidden)]
 pub mod moments;
-pub mod old;
 #[doc(hidden)]
 pub mod places;
 #[doc(hidden)]

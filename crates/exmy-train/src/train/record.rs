@@ -8,7 +8,7 @@
 
 use crate::train::digest::Digest;
 use crate::train::memory;
-use crate::train::probe::old;
+use crate::train::old;
 use exmy::error::{Error, Result};
 use exmy::safetensors::{given, whole};
 use exmy::shown::printable_path;

@@ -60,7 +60,7 @@ pub struct At {
 pub struct When {
     /// `loss`, `val_loss`, `grad_norm`, `lr`, `spike` (the loss over the median of the last
     /// `record.window` losses before it), `grad_spike` (the same of the norm), or a probe's name.
-    #[serde(deserialize_with = "probe::old::name")]
+    #[serde(deserialize_with = "crate::train::old::name")]
     pub metric: String,
     /// Holds where the value is above this.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,9 +1,9 @@
 //! Configurations of the version before: the same keys with other [names of formats](exmy::text::old) and of
-//! [probes](crate::train::probe::old).
+//! [probes](crate::train::old).
 
 use super::{Config, VERSION, overlay};
 use crate::recipe::old::renamed;
-use crate::train::probe::old::former as former_probe;
+use crate::train::old::former as former_probe;
 use exmy::error::Result;
 use exmy::text::old::{former, modern};
 use toml::{Table, Value};

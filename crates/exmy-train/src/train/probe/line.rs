@@ -6,8 +6,7 @@
 //! back as `metrics.jsonl` is.
 
 use super::key::Key;
-use super::old;
-use crate::train::record;
+use crate::train::{old, record};
 use exmy::error::Result;
 use exmy::safetensors::{given, whole};
 use serde::{Deserialize, Serialize, Serializer};

@@ -1,13 +1,12 @@
 //! The probes that have names: what each measures, and what it costs.
 //!
 //! A name is a word, or a word, a colon and an argument: `sharpness`, `sharpness:5e-4`,
-//! `lastbin.gamma:e2m3`. Names that earlier versions had are read, too ([`old`](super::old)).
+//! `lastbin.gamma:e2m3`. Names that earlier versions had are read, too ([`old`](crate::train::old)).
 
 use super::attention::Attention;
 use super::bias::{Bias, By};
 use super::hot::Hot;
 use super::lastbin::{LastBin, Of};
-use super::old::modern;
 use super::places::{Gates, Logits, Spread};
 use super::products::Products;
 use super::rounding::Rounding;
@@ -17,6 +16,7 @@ use super::weights::{Gamma, Norms, Swiglu};
 use super::{Argument, Probe};
 use crate::nn::model;
 use crate::nn::parameters::Role;
+use crate::train::old::modern;
 use exmy::error::{Error, Result};
 
 type Made = std::result::Result<Box<dyn Probe>, String>;
