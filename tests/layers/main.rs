@@ -1,9 +1,13 @@
 //! The module graph against the list of layers in `docs/architecture.md`: nothing is imported from
 //! above, nothing in a circle, and no module is missing from the list. And the links between pages.
 
+mod tokens;
+
+use proc_macro2::{Delimiter, Group, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use tokens::{Item, asks, each_level, holds, paths, words};
 
 /// Modules outside of the layers, usable by all and using none of them.
 const OUTSIDE: i32 = -1;
@@ -34,23 +38,10 @@ fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// The names that follow `crate::` or, in a crate on top of the library, `exmy::` in the code before the file's tests, outside of comments. A
-/// grouped import, `crate::{..}`, gives an empty name, which is no module and so a violation.
-fn imports(code: &str) -> BTreeSet<String> {
-    let code = code.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
-    let code = code.split("#[cfg(all(test, feature = \"std\"))]\nmod ").next().unwrap_or_default();
-    let mut names = BTreeSet::new();
-    for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
-        for rest in line.split("crate::").chain(line.split("exmy::").skip(1)).skip(1) {
-            let name: String =
-                rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-            // A macro lives at the root, whatever module defines it.
-            if !rest[name.len()..].starts_with('!') {
-                names.insert(name);
-            }
-        }
-    }
-    names
+/// The modules that a file uses: the names that follow `crate` or, in a crate on top of the library, `exmy`.
+fn imports(code: &[Item]) -> BTreeSet<String> {
+    let paths = code.iter().flat_map(|item| paths(&item.tokens, &["crate", "exmy"]));
+    paths.filter_map(|path| path.into_iter().nth(1)).collect()
 }
 
 fn violations(
@@ -103,7 +94,7 @@ fn no_module_imports_from_above_or_in_a_circle() {
                 "lib.rs" => continue,
                 name => name.trim_end_matches(".rs").to_owned(),
             };
-            graph.entry(module).or_default().extend(imports(&fs::read_to_string(&file).unwrap()));
+            graph.entry(module).or_default().extend(imports(&tokens::file(&file)));
         }
     }
     assert!(graph.len() > 10, "found only {:?}", graph.keys());
@@ -117,21 +108,40 @@ fn no_module_imports_from_above_or_in_a_circle() {
 #[test]
 fn at_most_14_modules_are_public() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let code = fs::read_to_string(root.join("src/lib.rs")).unwrap();
-    let (mut public, mut hidden) = (Vec::new(), false);
-    for line in code.lines() {
-        if let Some(module) = line.strip_prefix("pub mod ")
-            && !hidden
-        {
-            public.push(module.trim_end_matches([';', ' ', '{']));
-        }
-        hidden = line == "#[doc(hidden)]" || hidden && line.starts_with("#[");
-    }
-    assert!(public.contains(&"prelude") && !public.contains(&"simd"), "{public:?}");
+    let public: Vec<String> = tokens::file(&root.join("src/lib.rs"))
+        .iter()
+        .filter(|item| {
+            item.attributes.iter().all(|attribute| !is_attribute(attribute, "doc", "hidden"))
+        })
+        .filter(|item| matches!(words(&item.tokens).as_slice(), [first, ..] if first == "pub"))
+        .filter_map(Item::module)
+        .collect();
+    let has = |name: &str| public.iter().any(|module| module == name);
+    assert!(has("prelude") && !has("simd"), "{public:?}");
     assert!(public.len() <= 14, "{} public modules: {public:?}", public.len());
 }
 
-/// The files that allow unsafe code are those that the document names.
+/// Whether the attribute is `name(.., argument, ..)`.
+fn is_attribute(attribute: &[TokenTree], name: &str, argument: &str) -> bool {
+    let [TokenTree::Ident(found), TokenTree::Group(group)] = attribute else { return false };
+    found == name
+        && words(&group.stream().into_iter().collect::<Vec<_>>()).contains(&argument.to_owned())
+}
+
+/// Whether some code is unsafe, or may be by an attribute of its own.
+fn allows_unsafe(code: &[Item]) -> bool {
+    code.iter().any(|item| {
+        let mut found = item.attributes.iter().any(|attribute| {
+            ["allow", "expect", "warn"]
+                .iter()
+                .any(|name| is_attribute(attribute, name, "unsafe_code"))
+        });
+        each_level(&item.tokens, &mut |level| found |= words(level).contains(&"unsafe".to_owned()));
+        found
+    })
+}
+
+/// The files with unsafe code are those that the document names.
 #[test]
 fn unsafe_code_lives_where_the_document_says() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -151,8 +161,7 @@ fn unsafe_code_lives_where_the_document_says() {
     for file in files.iter().filter(|file| {
         !file.starts_with(root.join("crates")) || file.iter().any(|part| part == "src")
     }) {
-        let code = fs::read_to_string(file).unwrap();
-        if code.lines().any(|line| line.contains("allow(unsafe_code)") && !line.contains("//")) {
+        if allows_unsafe(&tokens::file(file)) {
             let inside =
                 file.strip_prefix(&source).or(file.strip_prefix(root)).unwrap().to_str().unwrap();
             found.insert(inside.replace('\\', "/"));
@@ -211,47 +220,129 @@ fn links_of_the_pages_lead_somewhere() {
     assert!(anchors(page).contains("the-a-of-b-c-_d"));
 }
 
-/// Lines that not every target without `std` compiles: atomics, which may be missing or be of 32 bits
-/// at most, and code for an architecture that takes vectors for granted, which its targets for bare
-/// machines do not have. Where `std` is, both are; and `std` names itself in `std::sync::atomic`.
-fn presumptuous(code: &str) -> Vec<&str> {
-    const STD: [&str; 3] = ["\"std\"", "\"fast-f32\"", "target_feature = "];
-    let found = code.lines().filter(|line| {
-        let atomics = ["core::sync", "alloc::sync"].iter().any(|path| line.contains(path));
-        atomics || line.contains("target_arch") && !STD.iter().any(|word| line.contains(word))
-    });
-    found.filter(|line| !line.trim_start().starts_with("//")).collect()
+/// The features of the library that bring `std` with them, as `Cargo.toml` says.
+fn features_with_std(manifest: &str) -> BTreeSet<String> {
+    let lines = manifest.lines().skip_while(|line| *line != "[features]").skip(1);
+    let lines = lines.take_while(|line| !line.starts_with('['));
+    let entries: Vec<(&str, &str)> = lines
+        .filter_map(|line| line.split_once(" = ["))
+        .filter(|(name, _)| *name != "default")
+        .collect();
+    let mut with = BTreeSet::from(["std".to_owned()]);
+    while let Some((name, _)) = entries.iter().find(|(name, brings)| {
+        !with.contains(*name) && brings.split('"').any(|part| with.contains(part))
+    }) {
+        with.insert((*name).to_owned());
+    }
+    with
+}
+
+/// What not every target without `std` compiles: atomics, which may be missing or be of 32 bits at most, and
+/// code for an architecture that takes vectors for granted, which its targets for bare machines do not
+/// have. Where `std` is, both are; and `std` names itself in `std::sync::atomic`.
+fn presumptuous(code: &[Item], with_std: &BTreeSet<String>) -> Vec<String> {
+    let is_architecture = |words: &[String]| words[0] == "target_arch";
+    let is_fine = |words: &[String]| match words {
+        [key, value] if key == "feature" => with_std.contains(value.trim_matches('"')),
+        [key, ..] => key == "target_feature",
+        [] => false,
+    };
+    let mut found = Vec::new();
+    for item in code {
+        let attributes = item.attributes.iter().flat_map(|attribute| {
+            [TokenTree::Group(Group::new(Delimiter::Bracket, attribute.iter().cloned().collect()))]
+        });
+        let tokens: Vec<TokenTree> = attributes.chain(item.tokens.iter().cloned()).collect();
+        let paths = paths(&tokens, &["core", "alloc"]).into_iter();
+        let atomics = paths.filter(|path| path.get(1).is_some_and(|name| name == "sync"));
+        found.extend(atomics.map(|path| path.join("::")));
+        each_level(&tokens, &mut |level| {
+            // Of an attribute, and of the macro.
+            for (at, token) in level.iter().enumerate() {
+                let TokenTree::Ident(name) = token else { continue };
+                let rest = level[at + 1..].iter().find(|next| !matches!(next, TokenTree::Punct(_)));
+                if let (true, Some(TokenTree::Group(group))) =
+                    (name == "cfg" || name == "cfg_attr", rest)
+                {
+                    let condition: Vec<TokenTree> = group.stream().into_iter().collect();
+                    let condition =
+                        condition.split(|token| token.to_string() == ",").next().unwrap_or(&[]);
+                    if asks(condition, &is_architecture, &is_fine) {
+                        found.push(group.to_string());
+                    }
+                }
+            }
+        });
+    }
+    found
 }
 
 #[test]
 fn without_std_little_is_asked_of_a_target() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let list = fs::read_to_string(root.join("lib.rs")).unwrap();
-    let modules: Vec<&str> = list
-        .lines()
-        .zip(list.lines().skip(1))
-        .filter(|(gate, _)| {
-            let without_std = ["\"alloc\"", "\"block\"", "\"gemm\""];
-            !gate.contains("feature = ") || without_std.iter().any(|feature| gate.contains(feature))
-        })
-        .filter_map(|(_, line)| line.split("mod ").nth(1)?.strip_suffix(';'))
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let with_std = features_with_std(&fs::read_to_string(root.join("Cargo.toml")).unwrap());
+    let expected = [("vectors", true), ("parallel", true), ("block", false), ("half", false)];
+    let found = expected.map(|(name, _)| (name, with_std.contains(name)));
+    assert_eq!(found, expected, "{with_std:?}");
+    let needs_std = |words: &[String]| matches!(words, [key, value] if key == "feature" && with_std.contains(value.trim_matches('"')));
+    let root = root.join("src");
+    let modules: Vec<String> = tokens::file(&root.join("lib.rs"))
+        .iter()
+        .filter(|item| !item.conditions().any(|condition| holds(&condition, &needs_std)))
+        .filter_map(Item::module)
         .collect();
-    assert!(modules.contains(&"gemm") && !modules.contains(&"vectors"), "{modules:?}");
+    let has = |name: &str| modules.iter().any(|module| module == name);
+    assert!(has("gemm") && has("slice") && !has("vectors") && !has("error"), "{modules:?}");
     let mut files = Vec::new();
     sources(&root, &mut files);
     for file in files {
         let inside = file.strip_prefix(&root).unwrap();
         let first = inside.iter().next().unwrap().to_str().unwrap();
-        if modules.contains(&first.trim_end_matches(".rs")) {
-            let code = fs::read_to_string(&file).unwrap();
-            let found = presumptuous(&code);
+        if has(first.trim_end_matches(".rs")) {
+            let found = presumptuous(&tokens::file(&file), &with_std);
             assert!(found.is_empty(), "{inside:?}: {found:#?}");
         }
     }
-    let ours = "#[cfg(all(target_arch = \"x86_64\", feature = \"std\"))]\nuse std::sync::atomic::AtomicU8;";
-    assert!(presumptuous(ours).is_empty());
-    for line in ["use core::sync::atomic::AtomicU64;", "#[cfg(target_arch = \"x86_64\")]"] {
-        assert_eq!(presumptuous(line), [line]);
+    let found = |code: &str| presumptuous(&tokens::code(code), &with_std).len();
+    for fine in [
+        "#[cfg(all(target_arch = \"x86_64\", feature = \"std\"))]\nuse std::sync::atomic::AtomicU8;",
+        "#[cfg(not(all(target_arch = \"x86_64\", feature = \"std\")))]\nfn plain() {}",
+        "#[cfg(all(target_arch = \"x86_64\", target_feature = \"sse2\"))]\nfn f() {}",
+    ] {
+        assert_eq!(found(fine), 0, "{fine}");
+    }
+    for odd in [
+        "use core::sync::atomic::AtomicU64;",
+        "use core::{mem, sync::atomic};",
+        "fn f() -> core\n::sync::atomic::AtomicU8 {}",
+        "#[cfg(target_arch = \"x86_64\")]\nfn f() {}",
+        "#[cfg(any(target_arch = \"x86_64\", feature = \"std\"))]\nfn f() {}",
+        "#[cfg(all(target_arch = \"x86_64\", not(feature = \"std\")))]\nfn f() {}",
+        "#[cfg(all(target_arch = \"x86_64\", feature = \"block\"))] // \"std\"\nfn f() {}",
+        "fn f() { if cfg!(target_arch = \"x86_64\") {} }",
+        "#[cfg_attr(target_arch = \"x86_64\", inline)]\nfn f() {}",
+    ] {
+        assert_eq!(found(odd), 1, "{odd}");
+    }
+}
+
+#[test]
+fn unsafe_code_is_seen() {
+    let seen = |code: &str| allows_unsafe(&tokens::code(code));
+    for code in [
+        "#![allow(unsafe_code)] // why",
+        "#[expect(dead_code, unsafe_code)]\nfn f() {}",
+        "fn f() { g(|| unsafe { h() }) }",
+        "macro_rules! m { () => { unsafe { f() } } }",
+    ] {
+        assert!(seen(code), "{code}");
+    }
+    for code in [
+        "#![deny(unsafe_code)]",
+        "// unsafe\nconst A: &str = \"unsafe\";",
+        "#[cfg(test)]\nmod t { unsafe fn f() {} }",
+    ] {
+        assert!(!seen(code), "{code}");
     }
 }
 
@@ -271,7 +362,7 @@ fn the_check_sees_upward_imports_and_circles() {
     assert!(!violations(&layers, &graph(&[("aside", "low")])).is_empty());
     assert!(!violations(&layers, &graph(&[("low", "base"), ("base", "low")])).is_empty());
     assert!(!violations(&layers, &graph(&[("unknown", "low")])).is_empty());
-    let grouped = imports("use crate::{high, low};");
+    let grouped = imports(&tokens::code("use crate::{high, low};"));
     assert!(!violations(&layers, &BTreeMap::from([("base".into(), grouped)])).is_empty());
 }
 
@@ -282,19 +373,19 @@ const KNOWN_CIRCLES: [(&str, &[&str]); 2] = [
         "crates/exmy-lab/src",
         &[
             "analyses",
-            "arm",
             "claim",
-            "course",
             "figure",
             "finding",
             "gather",
             "grid",
             "measure",
+            "outcome",
             "overview",
             "page",
             "paired",
             "papers",
             "provenance",
+            "run_config",
             "runner",
             "series",
             "store",
@@ -305,52 +396,6 @@ const KNOWN_CIRCLES: [(&str, &[&str]); 2] = [
     ),
     ("crates/exmy-lab/src/runner", &["manifest", "old", "out"]),
 ];
-
-/// The code before a file's tests, without comments, and whatever the file imports by `use` or names in
-/// passing by a path from `crate`, `super` or `self`, each as a list of names.
-fn paths(code: &str) -> Vec<Vec<String>> {
-    let code = code.lines().filter(|line| !line.trim_start().starts_with("//"));
-    let code = code.collect::<Vec<_>>().join("\n");
-    let code = code.split("mod tests {").next().unwrap_or_default();
-    let mut found = Vec::new();
-    for start in ["crate::", "super::", "self::"] {
-        for (at, _) in code.match_indices(start) {
-            // Within a longer path or a longer word, it is not where a path starts.
-            let before = code[..at].chars().next_back();
-            if !before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | ':')) {
-                branches(&code[at..], &[], &mut found);
-            }
-        }
-    }
-    found
-}
-
-/// Reads one path, `a::b::{c, d::e}`, into all paths it stands for; gives what is behind it.
-fn branches<'a>(text: &'a str, prefix: &[String], found: &mut Vec<Vec<String>>) -> &'a str {
-    let (mut path, mut text) = (prefix.to_vec(), text.trim_start());
-    loop {
-        if let Some(mut rest) = text.strip_prefix('{') {
-            while !rest.trim_start().starts_with('}') && !rest.is_empty() {
-                let behind = branches(rest, &path, found).trim_start();
-                rest = behind.strip_prefix(',').unwrap_or(behind);
-                if rest.len() == behind.len() && !rest.starts_with('}') {
-                    return rest;
-                }
-            }
-            return rest.trim_start().strip_prefix('}').unwrap_or(rest);
-        }
-        let name = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
-        path.push(text[..name].to_owned());
-        text = &text[name..];
-        match text.strip_prefix("::") {
-            Some(rest) => text = rest,
-            None => break,
-        }
-    }
-    found.push(path);
-    // A new name in the same list: `a as b`, or a glob's star.
-    text.find([',', '}', ';', '\n']).map_or("", |end| &text[end..])
-}
 
 /// Which child of each module uses which other child of it, over the files below `source`.
 fn siblings(source: &Path) -> BTreeMap<String, BTreeMap<String, BTreeSet<String>>> {
@@ -369,7 +414,8 @@ fn siblings(source: &Path) -> BTreeMap<String, BTreeMap<String, BTreeSet<String>
         if root(&module) || module[0] == "bin" || module.iter().any(|name| name == "tests") {
             continue;
         }
-        for path in paths(&fs::read_to_string(file).unwrap()) {
+        let code = tokens::file(file);
+        for path in code.iter().flat_map(|item| paths(&item.tokens, &["crate", "super", "self"])) {
             let mut target = module.clone();
             let mut names = path.iter().peekable();
             while let Some(name) =
@@ -449,15 +495,6 @@ fn modules_of_one_folder_use_each_other_in_one_direction() {
 
 #[test]
 fn the_check_sees_circles_of_siblings() {
-    let read = |code: &str| paths(code).into_iter().map(|path| path.join("::")).collect::<Vec<_>>();
-    assert_eq!(
-        read("use super::{a, b::{self, C as D}, e::*};\n// crate::x\nlet y = crate::f::g(1);"),
-        ["crate::f::g", "super::a", "super::b::self", "super::b::C", "super::e::"]
-    );
-    assert_eq!(
-        read("x::crate::a; use super::super::b;\n#[cfg(test)]\nmod tests {\nuse super::c;"),
-        ["super::super::b"]
-    );
     let graph = |edges: &[(&str, &str)]| {
         let mut graph = BTreeMap::<String, BTreeSet<String>>::new();
         for (from, to) in edges {
