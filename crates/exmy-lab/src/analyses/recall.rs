@@ -56,7 +56,7 @@ pub(crate) fn accuracy(run: &Trained, text: &Dataset) -> Result<[f64; 2]> {
     let plan = Plan::new(&config.recipe, &layout, config.train.steps).map_err(|e| in_words(&e))?;
     let mut decoder = Decoder::new(shape).map_err(|e| in_words(&e))?;
     let mut images = Images::default();
-    images.memory = state.memory;
+    images.memory = state.memory.into_owned();
     let (context, mut right, mut asked) = (shape.context, [0_u64; 2], [0_u64; 2]);
     let all = windows(&text.validation, context);
     for first in (0..all.len().min(WINDOWS)).step_by(ROWS) {
@@ -67,7 +67,7 @@ pub(crate) fn accuracy(run: &Trained, text: &Dataset) -> Result<[f64; 2]> {
         let phase = Phase::Evaluate { step: newest, pass: (first / ROWS) as u64 };
         let mut engine = Engine::new(&plan, config.seed, phase, &mut images).observed(&mut guesses);
         let mut losses = vec![0.0; rows * context];
-        decoder.losses(&state.params, &tokens, &targets, rows, &mut engine, &mut losses);
+        decoder.losses(&*state.params, &tokens, &targets, rows, &mut engine, &mut losses);
         for row in 0..rows {
             let at = row * context;
             let bytes: Vec<u8> =

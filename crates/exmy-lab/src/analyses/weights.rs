@@ -14,7 +14,10 @@ use exmy_train::train::run::load_data;
 use exmy_train::train::trainer::Trainer;
 
 /// What lies in a run's checkpoint of `step`, and the data it goes on with.
-fn loaded((planned, run): &(RunConfig, Trained), step: u64) -> Result<(Dataset, State, Progress)> {
+fn loaded(
+    (planned, run): &(RunConfig, Trained),
+    step: u64,
+) -> Result<(Dataset, State<'static>, Progress)> {
     let path = checkpoint::path(&run.folder.checkpoints(), step);
     let data = load_data(&mut planned.config.clone())?;
     let (state, progress) = checkpoint::load(&path, &planned.config.model.layout())?;
@@ -117,7 +120,7 @@ mod tests {
         let own = trainer.validation_loss();
         let config = planned.config.overlaid(&format!("recipe = {four:?}")).unwrap();
         let mut other = Trainer::new(&config, &data).unwrap();
-        other.begin(trainer.state().params.clone());
+        other.begin(trainer.state().params.to_vec());
         let gap = 100.0 * (other.validation_loss() - own) / own;
         assert_eq!(found[0], 0.0, "the same recipe");
         assert!((found[1] - gap).abs() < 1e-9 && gap.abs() > 1e-3, "{found:?}, not {gap}");

@@ -26,8 +26,8 @@ pub mod memory;
 pub use cpu::Cpu;
 pub use memory::{Buffer, Matrix, MatrixMut, Slice, SliceMut};
 
+use core::borrow::BorrowMut;
 use core::fmt::Debug;
-use core::ops::{Deref, DerefMut};
 use std::borrow::Cow;
 
 use crate::nn::attention;
@@ -68,10 +68,10 @@ pub struct NormSteps {
 pub trait Device: Clone + Debug + Send + 'static {
     /// What numbers are: f32, or f64 where gradients are checked.
     type Real: Real;
-    /// Memory as it is borrowed.
+    /// Memory as it is borrowed: `[f32]` on the CPU.
     type Memory: ?Sized;
-    /// Memory as it is owned; the default has no element.
-    type Owned: Deref<Target = Self::Memory> + DerefMut + Default + Send;
+    /// Memory as it is owned: `Vec<f32>` on the CPU. The default has no element.
+    type Owned: BorrowMut<Self::Memory> + Default + Send;
     /// A list of tokens or of channels, in the device's memory; the default is empty.
     type Tokens: Default + Debug + Send;
     /// A number that may not be known yet.

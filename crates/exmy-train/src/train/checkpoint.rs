@@ -26,6 +26,7 @@ use exmy::error::{Error, Result};
 use exmy::safetensors::{Dtype, Outline, Reader, Writer};
 use exmy::shown::printable_path;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -75,28 +76,20 @@ fn of_tensor(name: &str) -> Digest {
 }
 
 /// Weights and optimizer moments, one arena each, laid out by [`Layout`], and what the recipe
-/// remembers.
+/// remembers: read from a file, or as a trainer has them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct State {
+pub struct State<'a> {
     /// f32 master weights.
-    pub params: Vec<f32>,
+    pub params: Cow<'a, [f32]>,
     /// First moments of AdamW, or the buffer of SGD with momentum; else empty.
-    pub m: Vec<f32>,
+    pub m: Cow<'a, [f32]>,
     /// Second moments of AdamW; else empty.
-    pub v: Vec<f32>,
+    pub v: Cow<'a, [f32]>,
     /// What the recipe remembers from step to step.
-    pub memory: Memory,
+    pub memory: Cow<'a, Memory>,
 }
 
-impl State {
-    /// These weights, and the moments of an optimizer at its start.
-    pub fn new(params: Vec<f32>, optimizer: &Optimizer) -> Self {
-        let zeros = |which: usize| {
-            vec![0.0; if optimizer.moments().len() > which { params.len() } else { 0 }]
-        };
-        Self { m: zeros(0), v: zeros(1), params, memory: Memory::default() }
-    }
-
+impl State<'_> {
     /// Whether its moments are those that an optimizer keeps.
     pub fn is_of(&self, optimizer: &Optimizer) -> bool {
         let kept = |which: usize| optimizer.moments().len() > which;
@@ -243,7 +236,7 @@ pub fn verify(path: &Path) -> Result<()> {
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn save(folder: &Path, layout: &Layout, state: &State, progress: Progress) -> Result<()> {
+pub fn save(folder: &Path, layout: &Layout, state: &State<'_>, progress: Progress) -> Result<()> {
     save_recorded(folder, layout, state, progress, None)
 }
 
@@ -254,7 +247,7 @@ pub fn save(folder: &Path, layout: &Layout, state: &State, progress: Progress) -
 pub fn save_recorded(
     folder: &Path,
     layout: &Layout,
-    state: &State,
+    state: &State<'_>,
     progress: Progress,
     records: Option<Digests>,
 ) -> Result<()> {
@@ -324,7 +317,7 @@ fn read_arena(reader: &mut Reader, layout: &Layout, prefix: &str) -> Result<Vec<
 ///
 /// # Errors
 /// If the file cannot be read, is damaged, or belongs to another model.
-pub fn load(path: &Path, layout: &Layout) -> Result<(State, Progress)> {
+pub fn load(path: &Path, layout: &Layout) -> Result<(State<'static>, Progress)> {
     let mut reader = Reader::open(path)?;
     let about = metadata(&reader)?.unwrap_or_default();
     let (Some(step), Some(tokens)) = (about.step, about.tokens) else {
@@ -353,7 +346,8 @@ pub fn load(path: &Path, layout: &Layout) -> Result<(State, Progress)> {
         Some(false) => [arena(SGD)?, Vec::new()],
         None => [Vec::new(), Vec::new()],
     };
-    Ok((State { params, m, v, memory }, progress))
+    let [params, m, v] = [params, m, v].map(Cow::Owned);
+    Ok((State { params, m, v, memory: Cow::Owned(memory) }, progress))
 }
 
 /// Reads the weights of a model file or of a checkpoint.

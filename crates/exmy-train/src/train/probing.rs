@@ -1,5 +1,6 @@
 //! The probes of a run at work: what they need is computed, what they measure is recorded.
 
+use crate::recipe::device::Quantize;
 use crate::recipe::{Observer, Recipe};
 use crate::train::config::Config;
 use crate::train::data::Dataset;
@@ -23,12 +24,12 @@ struct Recorded {
 }
 
 /// What the probes of a run measure, and `probes.jsonl`.
-pub(super) struct Probing<'a> {
+pub(super) struct Probing<'a, D: Quantize> {
     config: &'a Config,
     probes: Vec<Recorded>,
     /// Open if any probe streams.
     lines: Option<Lines>,
-    twin: Option<Trainer<'a>>,
+    twin: Option<Trainer<'a, D>>,
 }
 
 /// The configuration of a run's twin: all the same, but in f32.
@@ -37,13 +38,14 @@ pub(super) fn twin(config: &Config) -> Config {
     Config { recipe: Recipe::default(), at, when, ..config.clone() }
 }
 
-impl<'a> Probing<'a> {
+impl<'a, D: Quantize> Probing<'a, D> {
     /// The probes that a configuration switches on, and others. `probes.jsonl` at `path` is cut back to
     /// `step`; `twin` is what [`twin`] makes of the configuration.
     ///
     /// # Errors
     /// If a probe cannot be made or two have one name, or the file cannot be read or written.
     pub(super) fn open(
+        device: &D,
         (config, twin): (&'a Config, &'a Config),
         data: &'a Dataset,
         others: Vec<Box<dyn Probe>>,
@@ -74,7 +76,7 @@ impl<'a> Probing<'a> {
         let lines = (streams || path.exists()).then(|| Lines::open(path, step)).transpose()?;
         let mut probing = Self { config, probes, lines: lines.map(|(lines, _)| lines), twin: None };
         if probing.needs().twin {
-            probing.twin = Some(Trainer::new(twin, data)?);
+            probing.twin = Some(Trainer::on(device.clone(), twin, data)?);
         }
         Ok(probing)
     }
@@ -114,7 +116,11 @@ impl<'a> Probing<'a> {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub(super) fn measure(&mut self, trainer: &mut Trainer<'_>, line: &mut Metrics) -> Result<()> {
+    pub(super) fn measure(
+        &mut self,
+        trainer: &mut Trainer<'_, D>,
+        line: &mut Metrics,
+    ) -> Result<()> {
         if !self.is_due(line.step) {
             return Ok(());
         }
@@ -126,12 +132,13 @@ impl<'a> Probing<'a> {
         let begun = line.step > 0;
         let shadow = trainer.shadow().map(mean);
         let twin = self.twin.as_ref().filter(|_| begun).map(|twin| mean(twin.grads()));
+        let (params, grads) = (trainer.state().params, mean(trainer.grads()));
         let seen = Seen {
             step: line.step,
             model: &self.config.model,
             layout: trainer.layout(),
-            params: &trainer.state().params,
-            grads: &mean(trainer.grads()),
+            params: &params,
+            grads: &grads,
             shadow: shadow.as_deref(),
             twin: twin.as_deref(),
             endings: endings.as_deref(),
@@ -178,9 +185,9 @@ impl<'a> Probing<'a> {
 }
 
 /// The gradient that a step is made by, of the sum over its parts.
-fn mean_of_parts(sum: &[f32], parts: f32) -> Cow<'_, [f32]> {
+fn mean_of_parts(sum: Cow<'_, [f32]>, parts: f32) -> Cow<'_, [f32]> {
     match parts {
-        1.0 => Cow::Borrowed(sum),
+        1.0 => sum,
         _ => Cow::Owned(sum.iter().map(|g| g / parts).collect()),
     }
 }

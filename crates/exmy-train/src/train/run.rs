@@ -26,7 +26,9 @@ pub mod intact;
 
 pub use folder::Folder;
 
+use crate::nn::Cpu;
 use crate::recipe::Observer;
+use crate::recipe::device::Quantize;
 use crate::train::checkpoint::{self, Progress};
 use crate::train::config::{self, Config};
 use crate::train::control::{Control, Verdict};
@@ -197,11 +199,26 @@ pub fn train_claimed(
     data: &Dataset,
     watch: &mut dyn Watch,
     probes: Vec<Box<dyn Probe>>,
+    claim: &Claim,
+) -> Result<Outcome> {
+    train_on(&Cpu::new(), folder, data, watch, probes, claim)
+}
+
+/// As [`train_claimed`], on a device. The run's files are the same bytes on every device.
+///
+/// # Errors
+/// As [`train_claimed`], and what goes wrong on the device; the last checkpoint stands.
+pub fn train_on<D: Quantize>(
+    device: &D,
+    folder: &Folder,
+    data: &Dataset,
+    watch: &mut dyn Watch,
+    probes: Vec<Box<dyn Probe>>,
     _: &Claim,
 ) -> Result<Outcome> {
     let config = folder.config()?;
     let twin = probing::twin(&config);
-    let mut run = Run::open(folder, (&config, &twin), data, probes)?;
+    let mut run = Run::open(device, folder, (&config, &twin), data, probes)?;
     watch.begin();
     let finished = run.advance(watch)?;
     let summary = if finished { Some(run.finish(watch)?) } else { None };
@@ -230,7 +247,12 @@ pub fn claim(folder: &Folder) -> Result<Option<Claim>> {
 }
 
 /// Loads the checkpoint of a step.
-fn restore(trainer: &mut Trainer<'_>, folder: &Folder, config: &Config, step: u64) -> Result<()> {
+fn restore<D: Quantize>(
+    trainer: &mut Trainer<'_, D>,
+    folder: &Folder,
+    config: &Config,
+    step: u64,
+) -> Result<()> {
     let path = checkpoint::path(&folder.checkpoints(), step);
     let (state, progress) = checkpoint::load(&path, trainer.layout()).map_err(|error| {
         error.hint(
@@ -261,11 +283,11 @@ fn restore(trainer: &mut Trainer<'_>, folder: &Folder, config: &Config, step: u6
 }
 
 /// A run with its files open.
-struct Run<'a> {
+struct Run<'a, D: Quantize> {
     folder: &'a Folder,
     config: &'a Config,
-    trainer: Trainer<'a>,
-    probing: Probing<'a>,
+    trainer: Trainer<'a, D>,
+    probing: Probing<'a, D>,
     control: Control<'a>,
     metrics: Lines,
     timing: Lines,
@@ -290,15 +312,16 @@ fn initial(config: &Config) -> Result<Vec<f32>> {
     Ok(params)
 }
 
-impl<'a> Run<'a> {
+impl<'a, D: Quantize> Run<'a, D> {
     /// Loads the newest checkpoint, cuts the records back to it and removes what a kill left.
     fn open(
+        device: &D,
         folder: &'a Folder,
         (config, twin): (&'a Config, &'a Config),
         data: &'a Dataset,
         probes: Vec<Box<dyn Probe>>,
     ) -> Result<Self> {
-        let mut trainer = Trainer::new(config, data)?;
+        let mut trainer = Trainer::on(device.clone(), config, data)?;
         let checkpoints = folder.checkpoints();
         fs::create_dir_all(&checkpoints)
             .map_err(|error| Error::io("create", &checkpoints, error))?;
@@ -333,7 +356,10 @@ impl<'a> Run<'a> {
             folder,
             config,
             trainer,
-            probing: Probing::open((config, twin), data, probes, &folder.probes_file(), newest)?,
+            probing: {
+                let path = folder.probes_file();
+                Probing::open(device, (config, twin), data, probes, &path, newest)?
+            },
             control,
             metrics: Lines::append(&folder.metrics_file())?,
             timing: Lines::append(&folder.timing_file())?,
@@ -371,6 +397,7 @@ impl<'a> Run<'a> {
             } else {
                 awake(|| self.trainer.step(None))
             };
+            self.trainer.check()?;
             self.probing.follow(next, || initial(self.config))?;
             self.busy += begun.elapsed();
             let progress = self.trainer.progress();
@@ -499,7 +526,8 @@ impl<'a> Run<'a> {
         self.timing.sync()?;
         let folder = self.folder.checkpoints();
         let (layout, state) = (self.trainer.layout(), self.trainer.state());
-        checkpoint::save_recorded(&folder, layout, state, progress, Some(self.digests()))?;
+        self.trainer.check()?;
+        checkpoint::save_recorded(&folder, layout, &state, progress, Some(self.digests()))?;
         if scheduled { self.prune() } else { Ok(()) }
     }
 
@@ -544,7 +572,9 @@ impl<'a> Run<'a> {
             records: Some(self.digests()),
         };
         let model = self.folder.model_file();
-        checkpoint::save_model(&model, self.trainer.layout(), &self.trainer.state().params)?;
+        let params = self.trainer.state().params;
+        self.trainer.check()?;
+        checkpoint::save_model(&model, self.trainer.layout(), &params)?;
         let mut text = serde_json::to_string_pretty(&summary)
             .map_err(|error| Error::new("cannot write the summary").because(error))?;
         text.push('\n');

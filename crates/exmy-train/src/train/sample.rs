@@ -5,6 +5,8 @@
 //! last `context` tokens.
 
 use crate::nn::decoder::Decoder;
+use crate::nn::device::{Buffer, Cpu};
+use crate::recipe::device::Quantize;
 use crate::recipe::{Engine, Images, Phase, Plan};
 use crate::train::checkpoint;
 use crate::train::config::Config;
@@ -25,21 +27,32 @@ pub struct Options {
 }
 
 /// A model that continues token sequences.
-pub struct Sampler {
+pub struct Sampler<D: Quantize = Cpu> {
+    device: D,
     config: Config,
-    decoder: Decoder,
-    params: Vec<f32>,
+    decoder: Decoder<D>,
+    params: Buffer<D>,
     plan: Plan,
-    images: Images,
+    images: Images<D>,
     options: Options,
 }
 
 impl Sampler {
-    /// The model of a run: its final weights, or its newest checkpoint while it is unfinished.
+    /// The model of a run on the CPU: its final weights, or its newest checkpoint while it is unfinished.
     ///
     /// # Errors
     /// If the folder holds no run, the run has no weights yet, or they cannot be read.
     pub fn open(folder: &Folder, options: Options) -> Result<Self> {
+        Self::open_on(Cpu::new(), folder, options)
+    }
+}
+
+impl<D: Quantize> Sampler<D> {
+    /// As [`Sampler::open`], on a device.
+    ///
+    /// # Errors
+    /// As [`Sampler::open`].
+    pub fn open_on(device: D, folder: &Folder, options: Options) -> Result<Self> {
         let config = folder.config()?;
         let Some(shape) = config.model.decoder().copied() else {
             return Err(Error::new(format!(
@@ -60,9 +73,11 @@ impl Sampler {
             checkpoint::path(&checkpoints, newest)
         };
         let params = checkpoint::load_model(&path, &layout)?;
-        let decoder = Decoder::new(shape).map_err(|error| Error::new(error.to_string()))?;
+        let params = device.buffer(params);
+        let decoder = Decoder::on(device.clone(), shape);
+        let decoder = decoder.map_err(|error| Error::new(error.to_string()))?;
         let plan = config.recipe.settled(&layout, config.train.steps)?;
-        Ok(Self { config, decoder, params, plan, images: Images::default(), options })
+        Ok(Self { device, config, decoder, params, plan, images: Images::default(), options })
     }
 
     /// The run's configuration.
@@ -81,8 +96,9 @@ impl Sampler {
         let phase = Phase::Sample(position);
         let mut engine = Engine::new(&self.plan, self.options.seed, phase, &mut self.images);
         let logits = self.decoder.last_logits(&self.params, seen, &mut engine);
+        let logits = self.device.read(logits);
         let random = Philox::new(self.options.seed, Stream::new("sample"));
-        draw(logits.numbers(), self.options, random.uniform(position))
+        draw(&logits, self.options, random.uniform(position))
     }
 }
 

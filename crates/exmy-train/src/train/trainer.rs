@@ -5,20 +5,23 @@
 //! moments, step): no clock, no generator state, no thread count. Files are the business of
 //! [`run`](crate::train::run).
 
-use crate::nn::device::Cpu;
+use crate::nn::device::{Buffer, Cpu, MatrixMut, Slice};
 use crate::nn::model::{self, Batch, Model};
 use crate::nn::parameters::{Layout, Role};
 use crate::nn::stopwatch::{Part, lap};
+use crate::recipe::device::Quantize;
+use crate::recipe::memory::Memory;
 use crate::recipe::{Engine, Images, Observer, Phase, Plan, Recipe};
 use crate::train::checkpoint::{Progress, State};
 use crate::train::config::{Config, Decay, EVALUATED_ROWS, EVALUATED_WINDOWS};
 use crate::train::data::{Batches, Dataset, Tokens, windows};
 use crate::train::memory;
-use crate::train::optimizer::{Update, clip_scale, global_norm};
+use crate::train::optimizer::{Update, clip_scale};
 use crate::train::probe::Ending;
 use crate::train::profile::Paper;
 use exmy::error::{Error, Result};
 use exmy::random::Stream;
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// What a training step measured.
@@ -68,49 +71,63 @@ pub fn decay_ranges(layout: &Layout, decay: Decay) -> Vec<(Range<usize>, bool)> 
     ranges
 }
 
-/// A network in training.
-pub struct Trainer<'a> {
+/// A network in training on a device.
+pub struct Trainer<'a, D: Quantize = Cpu> {
+    device: D,
     config: &'a Config,
     data: &'a Dataset,
     layout: Layout,
     /// The whole arena, cut where parameters that decay meet others.
     decay_ranges: Vec<(Range<usize>, bool)>,
-    model: Box<dyn Model<Cpu>>,
+    model: Box<dyn Model<D>>,
     recipe: Recipe,
-    state: State,
-    grads: Vec<f32>,
+    params: Buffer<D>,
+    /// What the optimizer keeps of each parameter; empty where it keeps less.
+    moments: [Buffer<D>; 2],
+    grads: Buffer<D>,
     progress: Progress,
     plan: Plan,
-    images: Images,
+    images: Images<D>,
     tokens: Vec<u32>,
     targets: Vec<u32>,
-    shadow: Option<Shadow>,
+    /// Losses of the parts of a step, until they are read.
+    losses: Vec<D::Scalar>,
+    shadow: Option<Shadow<D>>,
 }
 
 /// What a gradient in f32 is made with and left in.
-struct Shadow {
+struct Shadow<D: Quantize> {
     plan: Plan,
-    images: Images,
-    grads: Vec<f32>,
+    images: Images<D>,
+    grads: Buffer<D>,
 }
 
 impl<'a> Trainer<'a> {
-    /// A network with its initial weights.
+    /// A network with its initial weights, on the CPU.
     ///
     /// # Errors
     /// If the configuration is impossible or does not fit the data.
     pub fn new(config: &'a Config, data: &'a Dataset) -> Result<Self> {
+        Self::on(Cpu::new(), config, data)
+    }
+}
+
+impl<'a, D: Quantize> Trainer<'a, D> {
+    /// A network with its initial weights, on a device.
+    ///
+    /// # Errors
+    /// If the configuration is impossible or does not fit the data.
+    pub fn on(device: D, config: &'a Config, data: &'a Dataset) -> Result<Self> {
         check(config, data)?;
         let kept = Paper::of_run(config).kept() / 4;
         memory::ensure(kept as usize, "weights, gradients and moments")?;
-        let model = config.model.build(&Cpu::new(), config.seed);
+        let model = config.model.build(&device, config.seed);
         let mut model = model.map_err(|error| Error::new(error.to_string()))?;
         model.set_z_loss(config.train.z_loss);
         let layout = config.model.layout();
         let plan = config.recipe.settled(&layout, config.train.steps)?;
-        let params = config.model.initialize(config.seed);
-        let zeros = vec![0.0; params.len()];
-        let optimizer = config.train.optimizer();
+        let params = device.buffer(config.model.initialize(config.seed));
+        let grads = zeros(&device, params.len());
         let room = config.train.batch * config.model.context();
         Ok(Self {
             config,
@@ -119,14 +136,17 @@ impl<'a> Trainer<'a> {
             layout,
             model,
             recipe: config.recipe.clone(),
-            state: State::new(params, &optimizer),
-            grads: zeros,
+            moments: moments(&device, config, params.len()),
+            params,
+            grads,
             progress: Progress { step: 0, tokens: 0 },
             plan,
             images: Images::default(),
             tokens: vec![0; room],
             targets: vec![0; room],
+            losses: Vec::with_capacity(config.train.accumulate),
             shadow: None,
+            device,
         })
     }
 
@@ -140,9 +160,24 @@ impl<'a> Trainer<'a> {
         &self.plan
     }
 
-    /// Weights and moments.
-    pub fn state(&self) -> &State {
-        &self.state
+    /// What trains.
+    pub fn device(&self) -> &D {
+        &self.device
+    }
+
+    /// Waits for the device.
+    ///
+    /// # Errors
+    /// The first thing that went wrong on it; what this trainer says since then means nothing.
+    pub fn check(&self) -> Result<()> {
+        self.device.check()
+    }
+
+    /// Weights, moments, and what the recipe remembers.
+    pub fn state(&self) -> State<'_> {
+        let [m, v] = &self.moments;
+        let [params, m, v] = [&self.params, m, v].map(|arena| self.device.read(arena.all()));
+        State { params, m, v, memory: Cow::Borrowed(&self.images.memory) }
     }
 
     /// Steps and tokens so far.
@@ -153,8 +188,8 @@ impl<'a> Trainer<'a> {
     /// The gradient of the last step, before clipping; zeros before the first.
     ///
     /// With `train.accumulate` above 1 it is the sum over the parts.
-    pub fn grads(&self) -> &[f32] {
-        &self.grads
+    pub fn grads(&self) -> Cow<'_, [f32]> {
+        self.device.read(self.grads.all())
     }
 
     /// Begins with these weights, at step 0.
@@ -162,8 +197,11 @@ impl<'a> Trainer<'a> {
     /// # Panics
     /// If they were laid out for another model.
     pub fn begin(&mut self, params: Vec<f32>) {
-        let state = State::new(params, &self.config.train.optimizer());
-        self.restore(state, Progress { step: 0, tokens: 0 });
+        assert_eq!(params.len(), self.layout.len(), "weights of another model");
+        self.moments = moments(&self.device, self.config, params.len());
+        self.params = self.device.buffer(params);
+        self.images.memory = Memory::default();
+        self.progress = Progress { step: 0, tokens: 0 };
     }
 
     /// The steps and evaluations that follow are made under `recipe`. What the one before remembers
@@ -183,28 +221,32 @@ impl<'a> Trainer<'a> {
     ///
     /// # Panics
     /// If the state was laid out for another model, or its moments are another optimizer's.
-    pub fn restore(&mut self, state: State, progress: Progress) {
+    pub fn restore(&mut self, state: State<'_>, progress: Progress) {
         assert_eq!(state.params.len(), self.layout.len(), "a state of another model");
         let optimizer = self.config.train.optimizer();
         assert!(state.is_of(&optimizer), "moments of another optimizer than {optimizer:?}");
-        self.images.memory.clone_from(&state.memory);
-        self.state = state;
+        let State { params, m, v, memory } = state;
+        let buffer = |numbers: Cow<'_, [f32]>| self.device.buffer(numbers.into_owned());
+        self.params = buffer(params);
+        self.moments = [m, v].map(buffer);
+        self.images.memory = memory.into_owned();
         self.progress = progress;
     }
 
-    /// The sum of the losses' means over the parts of the step's batch, and of their gradients: in f32
-    /// wherever a recipe could round, if it is the shadow.
-    fn gradient(&mut self, shadow: bool, observer: &mut Option<&mut dyn Observer>) -> f64 {
+    /// The mean losses of the parts of the step's batch, and the sum of their gradients: in f32 wherever a
+    /// recipe could round, if it is the shadow.
+    fn gradient(&mut self, shadow: bool, observer: &mut Option<&mut dyn Observer>) {
         let Config { train, model, seed, .. } = self.config;
         let step = self.progress.step;
         let (plan, images, grads) = match &mut self.shadow {
             Some(own) if shadow => (&own.plan, &mut own.images, &mut own.grads),
             _ => (&self.plan, &mut self.images, &mut self.grads),
         };
-        grads.fill(0.0);
+        let len = grads.len();
+        self.device.fill(MatrixMut::new(grads.all_mut(), 1, len), 0.0);
         let rows = train.batch / train.accumulate;
         let room = rows * model.context();
-        let mut losses = 0.0;
+        self.losses.clear();
         let texts = self.tokens.chunks(room).zip(self.targets.chunks(room));
         for (part, (tokens, targets)) in (0..).zip(texts) {
             let phase = match part {
@@ -223,10 +265,9 @@ impl<'a> Trainer<'a> {
                     Batch::Drawn { seed: *seed, stream, first: part * rows as u64, rows }
                 }
             };
-            let (params, grads) = ((&self.state.params).into(), (&mut *grads).into());
-            losses += self.model.forward_backward(params, grads, &batch, &mut engine);
+            let (params, grads) = (self.params.all(), grads.all_mut());
+            self.losses.push(self.model.forward_backward(params, grads, &batch, &mut engine));
         }
-        losses
     }
 
     /// Whether the next steps also leave the gradient of f32 at the same weights and batch. Nothing
@@ -237,7 +278,7 @@ impl<'a> Trainer<'a> {
     pub fn cast_shadow(&mut self, wanted: bool) -> Result<()> {
         if wanted && self.shadow.is_none() {
             let plan = Recipe::default().settled(&self.layout, self.config.train.steps)?;
-            let grads = vec![0.0; self.layout.len()];
+            let grads = zeros(&self.device, self.layout.len());
             self.shadow = Some(Shadow { plan, images: Images::default(), grads });
         } else if !wanted {
             self.shadow = None;
@@ -246,8 +287,8 @@ impl<'a> Trainer<'a> {
     }
 
     /// The last step's gradient in f32, if it was [wanted](Self::cast_shadow).
-    pub fn shadow(&self) -> Option<&[f32]> {
-        self.shadow.as_ref().map(|shadow| &*shadow.grads)
+    pub fn shadow(&self) -> Option<Cow<'_, [f32]>> {
+        self.shadow.as_ref().map(|shadow| self.device.read(shadow.grads.all()))
     }
 
     /// Up to `count` ends of windows, evenly spaced over the validation text, under the recipe in force;
@@ -265,9 +306,9 @@ impl<'a> Trainer<'a> {
             let phase = Phase::Evaluate { step: self.progress.step, pass: i as u64 };
             let mut engine = Engine::new(&self.plan, self.config.seed, phase, &mut images)
                 .with_sequences_of(context);
-            let params = (&self.state.params).into();
-            let logits = self.model.last_logits(params, &tokens, &mut engine)?.numbers();
-            endings.push(Ending { logits: logits.to_vec(), target: targets[context - 1] });
+            let logits = self.model.last_logits(self.params.all(), &tokens, &mut engine)?;
+            let logits = self.device.read(logits).into_owned();
+            endings.push(Ending { logits, target: targets[context - 1] });
         }
         Some(endings)
     }
@@ -287,30 +328,36 @@ impl<'a> Trainer<'a> {
         }
         drop(drawing);
         let parts = train.accumulate;
-        let losses = self.gradient(false, &mut observer);
+        // The shadow comes first: losses are those of the last pass.
         if self.shadow.is_some() {
             self.gradient(true, &mut None);
         }
-        let loss = losses / parts as f64;
-        let grad_norm = global_norm(&self.grads) / parts as f64;
+        self.gradient(false, &mut observer);
+        let norm = self.device.global_norm(self.grads.all());
+        let grad_norm = || self.device.value(&norm) / parts as f64;
         let clips = train.clip > 0.0;
-        let clip = if clips { clip_scale(grad_norm, train.clip) } else { 1.0 };
+        // Without clipping nothing is waited for before the update has been asked for.
+        let clip = if clips { clip_scale(grad_norm(), train.clip) } else { 1.0 };
         // One rounding each: of 1 / parts, and of its product with the clipping factor.
         let scale = clip * (1.0 / parts as f64) as f32;
         let lr = train.learning_rate(step);
         let optimizer = train.optimizer();
         for (range, decays) in &self.decay_ranges {
-            optimizer.step(
+            let own = |moment: usize| {
+                if optimizer.moments().len() > moment { range.clone() } else { 0..0 }
+            };
+            let [m, v] = &mut self.moments;
+            self.device.update(
+                &optimizer,
                 &Update { t: step + 1, lr, decay: *decays, grad_scale: scale },
-                &mut self.state.params[range.clone()],
-                &self.grads[range.clone()],
-                [&mut self.state.m, &mut self.state.v]
-                    .map(|kept| kept.get_mut(range.clone()).unwrap_or_default()),
+                self.params.part_mut(range.clone()),
+                self.grads.part(range.clone()),
+                [m.part_mut(own(0)), v.part_mut(own(1))],
             );
         }
-        if !self.images.memory.is_empty() {
-            self.state.memory.clone_from(&self.images.memory);
-        }
+        let losses = self.losses.iter().map(|loss| self.device.value(loss));
+        let loss = losses.fold(0.0, |sum, loss| sum + loss) / parts as f64;
+        let grad_norm = grad_norm();
         self.progress.step += 1;
         self.progress.tokens += (train.batch * model.context()) as u64;
         Step { loss, lr, grad_norm, clipped: clips && grad_norm > train.clip }
@@ -332,16 +379,15 @@ impl<'a> Trainer<'a> {
         let Config { seed, record, .. } = self.config;
         let used = if record.eval_windows == 0 { rows } else { rows.min(record.eval_windows) };
         let (step, stream) = (self.progress.step, Stream::new("proxy validation"));
-        let (mut sum, mut losses) = (0.0, vec![0.0; ROWS.min(used)]);
+        let (mut sum, mut losses) = (0.0, zeros(&self.device, ROWS.min(used)));
         for first in (0..used).step_by(ROWS) {
             let rows = ROWS.min(used - first);
             let phase = Phase::Evaluate { step, pass: (first / ROWS) as u64 };
             let mut engine = Engine::new(&self.plan, *seed, phase, &mut self.images);
             let batch = Batch::Drawn { seed: *seed, stream, first: first as u64, rows };
-            let losses = &mut losses[..rows];
-            let params = (&self.state.params).into();
-            self.model.losses(params, &batch, &mut engine, (&mut *losses).into());
-            sum += losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
+            let params = self.params.all();
+            self.model.losses(params, &batch, &mut engine, losses.first_mut(rows));
+            sum += self.sum(losses.first(rows));
         }
         sum / used as f64
     }
@@ -358,8 +404,8 @@ impl<'a> Trainer<'a> {
         const ROWS: usize = EVALUATED_WINDOWS;
         let step = self.progress.step;
         let (mut sum, mut first) = (0.0, 0);
-        let mut losses = vec![0.0; ROWS * context];
-        let (mut tokens, mut targets) = (vec![0; losses.len()], vec![0; losses.len()]);
+        let mut losses = zeros(&self.device, ROWS * context);
+        let (mut tokens, mut targets) = (vec![0; ROWS * context], vec![0; ROWS * context]);
         while first < used {
             let rows = ROWS.min(used - first);
             let room = rows * context;
@@ -368,16 +414,32 @@ impl<'a> Trainer<'a> {
             for (window, (tokens, targets)) in (first..).zip(places) {
                 windows.fill(window * windows.len() / used, 1, tokens, targets);
             }
-            let losses = &mut losses[..room];
             let phase = Phase::Evaluate { step, pass: (first / ROWS) as u64 };
             let mut engine =
                 Engine::new(&self.plan, *seed, phase, &mut self.images).with_sequences_of(context);
-            let params = (&self.state.params).into();
+            let params = self.params.all();
             let batch = Batch::Tokens { tokens, targets, sequences: rows };
-            self.model.losses(params, &batch, &mut engine, (&mut *losses).into());
-            sum += losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
+            self.model.losses(params, &batch, &mut engine, losses.first_mut(room));
+            sum += self.sum(losses.first(room));
             first += rows;
         }
         sum / (used * context) as f64
     }
+
+    /// The sum of losses in f64, from the first to the last.
+    fn sum(&self, losses: Slice<'_, D>) -> f64 {
+        self.device.read(losses).iter().map(|&loss| f64::from(loss)).sum::<f64>()
+    }
+}
+
+fn zeros<D: Quantize>(device: &D, len: usize) -> Buffer<D> {
+    let mut buffer = Buffer::default();
+    device.grow(&mut buffer, len);
+    buffer
+}
+
+/// The moments of an optimizer at its start.
+fn moments<D: Quantize>(device: &D, config: &Config, len: usize) -> [Buffer<D>; 2] {
+    let kept = config.train.optimizer().moments().len();
+    [0, 1].map(|moment| zeros(device, if kept > moment { len } else { 0 }))
 }

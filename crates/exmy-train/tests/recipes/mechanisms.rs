@@ -261,11 +261,11 @@ fn a_resumed_run_remembers() {
         }
         let folder = tempfile::tempdir().unwrap();
         let (layout, progress) = (whole.layout().clone(), whole.progress());
-        exmy_train::train::checkpoint::save(folder.path(), &layout, whole.state(), progress)
+        exmy_train::train::checkpoint::save(folder.path(), &layout, &whole.state(), progress)
             .unwrap();
         let path = exmy_train::train::checkpoint::path(folder.path(), 5);
         let (state, progress) = exmy_train::train::checkpoint::load(&path, &layout).unwrap();
-        assert!(!state.memory.is_empty() && state == *whole.state(), "{recipe}");
+        assert!(!state.memory.is_empty() && state == whole.state(), "{recipe}");
         let mut resumed = Trainer::new(&config, &data).unwrap();
         resumed.restore(state, progress);
         for _ in 0..5 {

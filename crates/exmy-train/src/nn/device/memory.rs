@@ -6,6 +6,7 @@
 //! [`Cpu`] memory is a slice of numbers, so `&[f32]`, `&Vec<f32>` and arrays become a [`Slice`] by
 //! `into`, and a [`Buffer`] derefs to its numbers.
 
+use core::borrow::{Borrow, BorrowMut};
 use core::fmt;
 use core::ops::{Deref, DerefMut, Range};
 
@@ -75,7 +76,7 @@ impl<D: Device> Buffer<D> {
     #[track_caller]
     pub fn part(&self, range: Range<usize>) -> Slice<'_, D> {
         within(&range, self.len);
-        Slice { memory: &self.memory, start: range.start, len: range.len() }
+        Slice { memory: self.memory.borrow(), start: range.start, len: range.len() }
     }
 
     /// A range, to be written.
@@ -85,7 +86,7 @@ impl<D: Device> Buffer<D> {
     #[track_caller]
     pub fn part_mut(&mut self, range: Range<usize>) -> SliceMut<'_, D> {
         within(&range, self.len);
-        SliceMut { memory: &mut self.memory, start: range.start, len: range.len() }
+        SliceMut { memory: self.memory.borrow_mut(), start: range.start, len: range.len() }
     }
 }
 

@@ -7,6 +7,7 @@ use exmy_train::train::checkpoint::{
 use exmy_train::train::digest::Digest;
 use exmy_train::train::record::Digests;
 use safetensors::tensor::TensorView;
+use std::borrow::Cow;
 use std::fs;
 
 /// Tensors of several pieces and of none, byte for byte as the format's own library writes
@@ -20,7 +21,8 @@ fn files_are_those_of_the_reference_implementation() {
         (start..start + layout.len()).map(|i| i as f32 * -0.37).collect()
     };
     let memory = Memory::from_text("hot layers.0.up_proj 3 1 7\n").unwrap();
-    let state = State { params: arena(0), m: arena(1), v: arena(2), memory };
+    let [params, m, v] = [0, 1, 2].map(|i| arena(i).into());
+    let state = State { params, m, v, memory: Cow::Owned(memory) };
     let folder = tempfile::tempdir().unwrap();
     let digests = Digests { metrics: "m".into(), probes: None };
     let progress = Progress { step: 8, tokens: 99 };
@@ -59,7 +61,7 @@ fn moments_that_are_not_kept_are_not_written() {
     layout.push("a".into(), &[2, 3], Role::Matrix, Init::Zeros);
     let params: Vec<f32> = (0..6).map(|i| i as f32).collect();
     for (count, m) in [(1, vec![]), (2, vec![0.5; 6])] {
-        let state = State { params: params.clone(), m, ..State::default() };
+        let state = State { params: (&params).into(), m: m.into(), ..State::default() };
         let folder = tempfile::tempdir().unwrap();
         save(folder.path(), &layout, &state, Progress { step: 3, tokens: 7 }).unwrap();
         let file = fs::read(path(folder.path(), 3)).unwrap();
@@ -70,13 +72,15 @@ fn moments_that_are_not_kept_are_not_written() {
 }
 
 /// A small layout with its state, the memory of a recipe among it.
-fn small() -> (Layout, State) {
+fn small() -> (Layout, State<'static>) {
     let mut layout = Layout::default();
     layout.push("model.layers.0.mlp.up_proj.weight".into(), &[3, 4], Role::Matrix, Init::Zeros);
     layout.push("model.norm.weight".into(), &[4], Role::Norm, Init::Zeros);
-    let arena = |start: usize| (start..start + layout.len()).map(|i| i as f32).collect();
+    let arena =
+        |start: usize| (start..start + layout.len()).map(|i| i as f32).collect::<Vec<f32>>();
     let memory = Memory::from_text("hot layers.0.up_proj 3 1 7\n").unwrap();
-    let state = State { params: arena(0), m: arena(20), v: arena(40), memory };
+    let [params, m, v] = [0, 20, 40].map(|i| arena(i).into());
+    let state = State { params, m, v, memory: Cow::Owned(memory) };
     (layout, state)
 }
 
@@ -101,7 +105,7 @@ fn a_flipped_bit_is_noticed() {
             } else {
                 match load_model(file, &layout) {
                     Ok(params) => {
-                        assert!(params == state.params, "bit {bit} of the weights");
+                        assert!(state.params == params, "bit {bit} of the weights");
                         continue;
                     }
                     Err(error) => Some(error),

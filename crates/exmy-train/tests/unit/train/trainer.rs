@@ -40,10 +40,10 @@ fn descent_follows_its_gradients() {
         let mut trainer = Trainer::new(&config, &data).unwrap();
         assert_eq!(trainer.state().m.is_empty(), momentum == 0.0);
         assert!(trainer.state().v.is_empty());
-        let (mut p, mut b) = (trainer.state().params.clone(), vec![0.0; trainer.layout().len()]);
+        let (mut p, mut b) = (trainer.state().params.to_vec(), vec![0.0; trainer.layout().len()]);
         for _ in 0..3 {
             trainer.step(None);
-            for ((p, b), g) in p.iter_mut().zip(&mut b).zip(trainer.grads()) {
+            for ((p, b), g) in p.iter_mut().zip(&mut b).zip(&*trainer.grads()) {
                 *b = momentum * *b + g;
                 *p -= 0.125 * *b;
             }
@@ -67,7 +67,7 @@ fn descent_resumes() {
             whole.step(None);
         }
         let folder = tempfile::tempdir().unwrap();
-        checkpoint::save(folder.path(), whole.layout(), whole.state(), whole.progress()).unwrap();
+        checkpoint::save(folder.path(), whole.layout(), &whole.state(), whole.progress()).unwrap();
         let path = checkpoint::path(folder.path(), 4);
         let (state, progress) = checkpoint::load(&path, whole.layout()).unwrap();
         let mut rest = Trainer::new(&config, &data).unwrap();
