@@ -2,8 +2,9 @@
 //! that is trained in few bits.
 //!
 //! `cargo run --release -p exmy-lab --example custom_probe -- OUT` trains six small runs and writes
-//! `OUT/report.html`; a second call finds them and only draws. Names of runs say nothing of a probe of one's own: after
-//! a change of `Tokens` name another folder, or remove `OUT/runs`, or the page shows the old values.
+//! `OUT/report.html`; a second call finds them and only draws. Names of runs say nothing of a probe of one's
+//! own: after a change of `Tokens` name another folder, or remove `OUT/runs`, or the page shows the old
+//! values.
 
 use exmy::error::Result;
 use exmy::slice::View;

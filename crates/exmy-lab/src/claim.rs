@@ -1,7 +1,7 @@
 //! What a figure claims, as a value: the sentence of the criterion, the verdict and its numbers come from it.
 //!
-//! A [`Test`] compares grid points of a grid, runs of one seed with each other. Each has an opposite, or none; a
-//! claim is contradicted where the opposite holds.
+//! A [`Test`] compares grid points of a grid, runs of one seed with each other. Each has an opposite, or
+//! none; a claim is contradicted where the opposite holds.
 
 mod asks;
 mod pooled;
@@ -61,9 +61,9 @@ pub(super) enum Test {
     Rising { probed: Probed, of: Pick, falls: bool },
     /// One where there is a level, another one where there is none.
     Where { level: &'static str, test: &'static Test, other: &'static Test },
-    /// A metric of one grid point is claimed to be above that of another, or below, by the interval of the mean over seeds of
-    /// their difference. Cells of several levels share the batches of a seed, so that each seed counts once, with its
-    /// mean over these axes.
+    /// A metric of one grid point is claimed to be above that of another, or below, by the interval of the
+    /// mean over seeds of their difference. Cells of several levels share the batches of a seed, so that each
+    /// seed counts once, with its mean over these axes.
     Pooled { metric: Metric, of: Pick, over: Pick, axes: &'static [&'static str], below: bool },
     /// The same of how much further the first is above the second at one place than at another.
     PooledWider {
@@ -181,7 +181,8 @@ pub(super) struct TestResult {
     pub(super) opposite: bool,
     /// Whether anything could be computed.
     pub(super) known: bool,
-    /// In how many of all cases an effect of the paper's size would have been seen, where that can be computed.
+    /// In how many of all cases an effect of the paper's size would have been seen, where that can be
+    /// computed.
     pub(super) power: Option<f64>,
     /// The numbers.
     pub(super) text: String,
@@ -492,8 +493,8 @@ fn wider(place: &Place<'_>, pair: [Pick; 2], at: [Pick; 2]) -> Result<TestResult
     let found = paired_interval(&there, &here, place.confidence());
     let above = |is| if is { "is" } else { "is not" };
     let text = format!(
-        "{}the gap of {} above {} with {} less that with {}: {}; the interval of the first {} above 0, that of \
-         the second {}",
+        "{}the gap of {} above {} with {} less that with {}: {}; the interval of the first {} above 0, that \
+         of the second {}",
         place.prefix(),
         name(pair[0]),
         name(pair[1]),

@@ -16,8 +16,8 @@ use exmy::error::Result;
 pub enum Verdict {
     /// The criterion holds.
     Reproduced(String),
-    /// It does not, and nothing shows the opposite either, though an effect of the paper's size would have been seen in
-    /// four of five cases at least.
+    /// It does not, and nothing shows the opposite either, though an effect of the paper's size would have
+    /// been seen in four of five cases at least.
     NotSeen(String),
     /// The same, where such an effect would have been seen less often, or nobody knows how often.
     Untested(String),
@@ -51,15 +51,16 @@ impl Verdict {
         }
     }
 
-    /// The same, where nothing is seen with the power that the test has: the share of cases in which an effect of the
-    /// size that is claimed would have been seen.
+    /// The same, where nothing is seen with the power that the test has: the share of cases in which an
+    /// effect of the size that is claimed would have been seen.
     #[must_use]
     pub fn with_power(self, power: Option<f64>) -> Self {
         match (self, power) {
             (Self::NotSeen(text), Some(power)) if power >= 0.8 => Self::NotSeen(text),
             (Self::NotSeen(text), Some(_)) => Self::Untested(text),
             (Self::NotSeen(text), None) => Self::Untested(format!(
-                "{text}; how often this would see the effect is not known (no size to compare with, or too few seeds)"
+                "{text}; how often this would see the effect is not known (no size to compare with, or too \
+                 few seeds)"
             )),
             (other, _) => other,
         }
@@ -179,8 +180,8 @@ pub trait Figure: Sync {
     /// The runs it needs; none if it computes what it shows.
     fn runs(&self, setting: &Setting) -> Vec<RunConfig>;
 
-    /// The runs of a second stage, whose steps come from what became of those: asked for when these are trained, and
-    /// of those that are complete.
+    /// The runs of a second stage, whose steps come from what became of those: asked for when these are
+    /// trained, and of those that are complete.
     ///
     /// # Errors
     /// If a run's files cannot be read.

@@ -165,14 +165,14 @@ impl RecordedRun {
     }
 }
 
-/// Whether a folder has records of a run, whose configuration may be lost. The `summary.json` of an output folder is
-/// a list of runs and none of these.
+/// Whether a folder has records of a run, whose configuration may be lost. The `summary.json` of an output
+/// folder is a list of runs and none of these.
 fn has_records(folder: &Folder) -> bool {
     folder.metrics_file().is_file() || matches!(folder.summary(), Ok(Some(_)))
 }
 
-/// The run folders at and below `path`, in the order of their names; also those that cannot be read as they lack
-/// their configuration, for who asks for a folder of runs is to learn of each of them.
+/// The run folders at and below `path`, in the order of their names; also those that cannot be read as they
+/// lack their configuration, for who asks for a folder of runs is to learn of each of them.
 fn folders(path: &Path, depth: usize, all: &mut Vec<PathBuf>) -> Result<()> {
     let folder = Folder::new(path);
     if folder.config_file().is_file() || has_records(&folder) {
@@ -214,7 +214,8 @@ fn names(found: &[(PathBuf, Config)]) -> Vec<String> {
     if sorted.len() == names.len() { names } else { paths() }
 }
 
-/// The runs in some folders, and what is wrong with those that cannot be read: one broken run of a sweep hides none of the others.
+/// The runs in some folders, and what is wrong with those that cannot be read: one broken run of a sweep
+/// hides none of the others.
 ///
 /// # Errors
 /// If a folder cannot be read, there is no run in one, or no run can be read.
@@ -264,8 +265,8 @@ pub fn gather(paths: &[PathBuf]) -> Result<(Vec<RecordedRun>, Vec<Error>)> {
 /// The quantities of metrics that every run may have, in the order in which they are shown.
 const OF_STEPS: [&str; 4] = ["loss", "val_loss", "grad_norm", "lr"];
 
-/// The quantities that some runs have, each of which [has recorded](RecordedRun::recorded) so many: of metrics, then
-/// probes by name.
+/// The quantities that some runs have, each of which [has recorded](RecordedRun::recorded) so many: of
+/// metrics, then probes by name.
 pub fn quantities(recorded: &[BTreeSet<String>]) -> Vec<String> {
     let all: BTreeSet<&String> = recorded.iter().flatten().collect();
     let mut names: Vec<String> = all.into_iter().cloned().collect();

@@ -1,7 +1,7 @@
 //! The runs of a figure: axes whose levels are combined, over seeds, at each scale.
 //!
-//! A [`Level`] is a name and what it changes of a preset's configuration; a [`GridPoint`] is one level of each
-//! axis, and its runs differ in their seed only.
+//! A [`Level`] is a name and what it changes of a preset's configuration; a [`GridPoint`] is one level of
+//! each axis, and its runs differ in their seed only.
 
 use crate::run_config::{RunConfig, Scale, Setting};
 use exmy::error::Result;
@@ -48,7 +48,8 @@ pub(super) enum Set {
     Steps(u64),
     /// Steps and warm-up are the grid's at the paper's own sizes, too.
     Planned,
-    /// Layers, and the width: of a language model with heads of 64 channels and a feed-forward layer of four widths.
+    /// Layers, and the width: of a language model with heads of 64 channels and a feed-forward layer of four
+    /// widths.
     Layers(usize),
     Width(usize),
     /// Rows or sequences of a step.
@@ -295,8 +296,9 @@ impl Grid {
         self.sets_of(scale, point).iter().any(is)
     }
 
-    /// The runs of a grid point of the second stage, of those seeds whose run diverged. It is replayed from its last
-    /// checkpoint before the first step at which any grid point leaves it, and keeps a checkpoint at all these steps.
+    /// The runs of a grid point of the second stage, of those seeds whose run diverged. It is replayed from
+    /// its last checkpoint before the first step at which any grid point leaves it, and keeps a checkpoint at
+    /// all these steps.
     pub(super) fn later_of(
         &self,
         setting: &Setting,

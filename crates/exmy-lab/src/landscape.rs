@@ -138,8 +138,8 @@ impl Grid {
         self.lowest().count()
     }
 
-    /// Whether all losses are numbers and one inner point is the only minimum and below all others: what weights in a
-    /// smooth valley have around them. A slope, whose lowest point lies at the edge, is none.
+    /// Whether all losses are numbers and one inner point is the only minimum and below all others: what
+    /// weights in a smooth valley have around them. A slope, whose lowest point lies at the edge, is none.
     pub fn is_valley(&self) -> bool {
         let mut minima = self.lowest();
         let (Some(lowest), None) = (minima.next(), minima.next()) else { return false };

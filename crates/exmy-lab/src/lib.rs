@@ -1,8 +1,9 @@
 //! Several runs side by side: what is learned from them.
 //!
 //! The [`runner`] trains a list of named configurations in a folder, shared by any number of processes:
-//! recipes that share seed, initial weights and batches (`exmy train`), the grid of a [`sweep`], the runs of a
-//! study. A [`table`] sets their losses side by side; [`gather`] finds runs wherever they lie and [`overview`] draws them.
+//! recipes that share seed, initial weights and batches (`exmy train`), the grid of a [`sweep`], the runs of
+//! a study. A [`table`] sets their losses side by side; [`gather`] finds runs wherever they lie and
+//! [`overview`] draws them.
 //!
 //! A study is what a paper measured, run again: [`papers`] lists them. Each [`finding::Figure`] asks for
 //! [`run`]s, which lie in a [`store`], and the [`report`] shows what they say, with

@@ -8,8 +8,8 @@ use crate::run_config::RunConfig;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The keys of a configuration, dotted, with their values; of a list of tables, as rules are, its lines. `None` if anything but such lists stands
-/// behind one.
+/// The keys of a configuration, dotted, with their values; of a list of tables, as rules are, its lines.
+/// `None` if anything but such lists stands behind one.
 fn keys(toml: &str) -> Option<BTreeMap<String, String>> {
     let mut section = String::new();
     let mut list: Option<String> = None;
@@ -49,8 +49,9 @@ fn change(own: &BTreeMap<String, String>, base: &BTreeMap<String, String>) -> Op
 
 /// The plan as a file.
 pub(super) fn plan(runs: &[RunConfig]) -> String {
-    let mut text = "# The runs of this study by name. `config` is a run's config.toml; where there is none, it is that of the\n\
-                    # run `base` with the keys of `change`. A branch goes on from a checkpoint of the run it names.\n"
+    let mut text = "# The runs of this study by name. `config` is a run's config.toml; where there is none, \
+                    it is that of the\n# run `base` with the keys of `change`. A branch goes on from a \
+                    checkpoint of the run it names.\n"
         .to_owned();
     let mut whole: Vec<(String, BTreeMap<String, String>)> = Vec::new();
     for run in runs {

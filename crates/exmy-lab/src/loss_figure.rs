@@ -35,8 +35,8 @@ fn horizon(i: usize, steps: usize) -> f64 {
     (i as f64 / 10.0).min(steps as f64 / 30.0).max(1.0)
 }
 
-/// Draws the curves; `unit` is what losses are in, `conditions` the line below the title, `reference` the loss of the
-/// text's own source on the validation text, if it is known.
+/// Draws the curves; `unit` is what losses are in, `conditions` the line below the title, `reference` the
+/// loss of the text's own source on the validation text, if it is known.
 pub fn draw(unit: &str, conditions: &str, reference: Option<f64>, curves: &[Curve]) -> String {
     let mut losses = Panel::new(Axis::log(format!("training loss, {unit}"))).height_share(2.0);
     let mut base: Option<Vec<f64>> = None;

@@ -190,7 +190,8 @@ fn capped(loss: f64, vocab: usize) -> f64 {
     loss.min(libm::log(vocab as f64))
 }
 
-/// Names of levels that say which grid point is meant, those of the grid point at hand in place of what is left out.
+/// Names of levels that say which grid point is meant, those of the grid point at hand in place of what is
+/// left out.
 pub(super) type Pick = &'static [&'static str];
 
 /// The runs of a figure.

@@ -1,5 +1,5 @@
-//! What became of a run, by the rule for its kind of loss: proxies' as multiples of their lowest level, language models'
-//! as rises in nats.
+//! What became of a run, by the rule for its kind of loss: proxies' as multiples of their lowest level,
+//! language models' as rises in nats.
 
 use crate::claim::TestResult;
 use crate::detect::{self, Curve, Factor, Nats, Verdict};

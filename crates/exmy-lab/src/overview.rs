@@ -65,8 +65,8 @@ pub struct Picture {
     pub remarks: Vec<String>,
 }
 
-/// One picture of some quantities, a panel each, a line for each of the runs that have recorded it, the first 36 of
-/// them.
+/// One picture of some quantities, a panel each, a line for each of the runs that have recorded it, the first
+/// 36 of them.
 ///
 /// # Errors
 /// If a file cannot be read, or no run has recorded one of them.

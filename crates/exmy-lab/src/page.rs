@@ -17,14 +17,15 @@ const STYLE: &str = "\
 *{box-sizing:border-box}\
 body{margin:0;background:var(--back);color:var(--ink);font:16px/1.5 system-ui,sans-serif}\
 main{max-width:1080px;margin:0 auto;padding:1rem}\
-h1{font-size:1.6rem;line-height:1.2;overflow-wrap:anywhere}h2{font-size:1.25rem;margin:2.5rem 0 .25rem;border-top:1px solid \
-var(--line);padding-top:1rem}\
+h1{font-size:1.6rem;line-height:1.2;overflow-wrap:anywhere}\
+h2{font-size:1.25rem;margin:2.5rem 0 .25rem;border-top:1px solid var(--line);padding-top:1rem}\
 p{max-width:72ch;overflow-wrap:anywhere}.soft{color:var(--soft);font-size:.9rem}\
 .verdict{border-left:4px solid var(--none);padding:.25rem .75rem;background:var(--pale);max-width:100%;\
 overflow-wrap:anywhere}.verdict p{margin:0}.verdict ul{margin:.25rem 0;padding-left:1.2rem;max-width:72ch}\
 .reproduced{border-color:var(--good)}.contradicted{border-color:var(--bad)}.shown{border-color:var(--line)}\
 .wide{overflow-x:auto;max-width:100%}\
-table{border-collapse:collapse;font-size:.9rem}figure{margin:1rem 0}figcaption{font-size:.9rem;color:var(--soft);padding:.25rem 0;max-width:72ch}\
+table{border-collapse:collapse;font-size:.9rem}figure{margin:1rem 0}\
+figcaption{font-size:.9rem;color:var(--soft);padding:.25rem 0;max-width:72ch}\
 th,td{padding:.25rem .6rem;border-bottom:1px solid var(--line);text-align:right;white-space:nowrap}\
 th:first-child,td:first-child,.w{text-align:left}\
 svg.exmy{display:block;height:auto;margin:1rem 0;max-width:800px!important}\

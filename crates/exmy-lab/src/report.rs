@@ -8,8 +8,8 @@
 //! DIR/plan.toml            the runs: for each its name and its configuration
 //! ```
 //!
-//! A report replaces one of the same study and nothing else. `manifest.json` says whose the files are, so it is
-//! written first: what a kill cuts short can be written again.
+//! A report replaces one of the same study and nothing else. `manifest.json` says whose the files are, so it
+//! is written first: what a kill cuts short can be written again.
 
 use crate::finding::{Figure, Findings, Part, Table, Verdict};
 use crate::listing;
@@ -97,12 +97,12 @@ fn files_of(id: &str, out: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Whether a report of some of a study's figures may be written to a folder: it is none yet, or holds nothing that
-/// would be replaced, or a report of the same study, which is the result.
+/// Whether a report of some of a study's figures may be written to a folder: it is none yet, or holds nothing
+/// that would be replaced, or a report of the same study, which is the result.
 ///
 /// # Errors
-/// If it is a file, holds another page, or files with the names of the report's and no page that says whose they
-/// are.
+/// If it is a file, holds another page, or files with the names of the report's and no page that says whose
+/// they are.
 pub fn check(paper: &Paper, figures: &[&dyn Figure], out: &Path) -> Result<Option<Shown>> {
     if out.exists() && !out.is_dir() {
         return Err(Error::new(format!(
@@ -135,8 +135,8 @@ pub fn check(paper: &Paper, figures: &[&dyn Figure], out: &Path) -> Result<Optio
     Ok(standing)
 }
 
-/// Creates the folders of a report and sees whether they take files, which is not to be found out after days of
-/// training.
+/// Creates the folders of a report and sees whether they take files, which is not to be found out after days
+/// of training.
 ///
 /// # Errors
 /// If a folder cannot be created or does not take a file.
@@ -165,8 +165,8 @@ pub fn runs(figures: &[&dyn Figure], setting: &Setting, store: &Store) -> Result
     Ok(distinct(&all))
 }
 
-/// What some figures find in their runs, in their order. `before` is called with each figure before it is read, which may take minutes;
-/// nothing is found once it says no.
+/// What some figures find in their runs, in their order. `before` is called with each figure before it is
+/// read, which may take minutes; nothing is found once it says no.
 ///
 /// # Errors
 /// If a run is not complete or cannot be read.
@@ -192,8 +192,8 @@ pub fn find(
     Ok(Some(all))
 }
 
-/// Writes the report of what some of a paper's figures [found](find) into `out`. Of these figures nothing older stays; files of
-/// others do.
+/// Writes the report of what some of a paper's figures [found](find) into `out`. Of these figures nothing
+/// older stays; files of others do.
 ///
 /// # Errors
 /// If a run is not complete, something cannot be read or written, or what is there is not to be

@@ -1,9 +1,9 @@
 //! What a study trains: runs by their contents, which figures ask for and share.
 //!
-//! An [`RunConfig`] is a complete configuration, and perhaps the run that it branches off from. Its name is made of
-//! its contents, so two figures that ask for the same run get one, a repeated study finds what
-//! is there, and nobody keeps a list. A [`Setting`] is what all runs of a study have in common: the text
-//! they learn, and how large everything is.
+//! An [`RunConfig`] is a complete configuration, and perhaps the run that it branches off from. Its name is
+//! made of its contents, so two figures that ask for the same run get one, a repeated study finds what is
+//! there, and nobody keeps a list. A [`Setting`] is what all runs of a study have in common: the text they
+//! learn, and how large everything is.
 
 use crate::runner::{Run, content_name};
 use exmy::error::{Error, Result};

@@ -2,10 +2,11 @@
 //!
 //! A [`Run`] is a configuration under a name; `exmy train`, `exmy sweep` and `exmy study` each make a list of
 //! them, and [`Runner::work`] trains those that are not complete. A run is named by its contents
-//! (`content_name`), so all processes find the same names, and nobody keeps a list of what is done: a run with
-//! a `summary.json` is complete. A process claims a run by a lock on it, which ends with the process, however
-//! that ends; then whoever comes next goes on from the last checkpoint. So processes that share a folder need no server.
-//! A [`Shard`] divides the runs by their place in the list, with all that branches off from them.
+//! (`content_name`), so all processes find the same names, and nobody keeps a list of what is done: a run
+//! with a `summary.json` is complete. A process claims a run by a lock on it, which ends with the process,
+//! however that ends; then whoever comes next goes on from the last checkpoint. So processes that share a
+//! folder need no server. A [`Shard`] divides the runs by their place in the list, with all that branches off
+//! from them.
 //!
 //! What the folder is stands in its [`manifest`](Manifest); an [`OutFolder`] is one with its results.
 
@@ -71,8 +72,8 @@ pub(crate) fn content_name((words, most): (&str, usize), config: &Config, more: 
     format!("{words}-{hash}")
 }
 
-/// The folder of a run below `parent`. Where a recipe has been written otherwise since it was made, that is the one
-/// whose name ends in the same hash.
+/// The folder of a run below `parent`. Where a recipe has been written otherwise since it was made, that is
+/// the one whose name ends in the same hash.
 pub(crate) fn run_path(parent: &Path, name: &str) -> PathBuf {
     let path = parent.join(name);
     if !name.contains("e4m3") || path.exists() {
@@ -262,8 +263,8 @@ impl Runner {
         Self { probes, ..self }
     }
 
-    /// The same, with so many runs at once of one thread each. Small models use cores better that way, and the bits are the
-    /// same.
+    /// The same, with so many runs at once of one thread each. Small models use cores better that way, and
+    /// the bits are the same.
     #[must_use]
     pub fn with_jobs(self, jobs: usize) -> Self {
         Self { jobs, ..self }
@@ -296,7 +297,8 @@ impl Runner {
     /// are loaded already.
     ///
     /// # Errors
-    /// If files cannot be read or written, or a run cannot be trained. The other runs are stopped with checkpoints.
+    /// If files cannot be read or written, or a run cannot be trained. The other runs are stopped with
+    /// checkpoints.
     pub fn work(
         &self,
         runs: &[Run],

@@ -1,5 +1,5 @@
-//! The folder that a study's runs lie in: the [runner](crate::runner) trains what is missing, and what is there
-//! is read.
+//! The folder that a study's runs lie in: the [runner](crate::runner) trains what is missing, and what is
+//! there is read.
 //!
 //! ```text
 //! DIR/manifest.json  which study it is
@@ -141,7 +141,8 @@ pub(crate) fn probes_cut_short(
     // A branch has the lines of its own steps.
     let own = config.start.step + 1..=summary.steps;
     let due = own.rev().find(|&step| record.probes_at(step));
-    // What diverged may have had nothing to measure at its end, and some probes have nothing to say at some steps.
+    // What diverged may have had nothing to measure at its end, and some probes have nothing to say at some
+    // steps.
     let is_steady = |name: &String| registry::find(name).is_some_and(|entry| entry.steady);
     let steady = record.probes.iter().any(is_steady);
     let due = due.filter(|_| steady && summary.diverged_at.is_none());

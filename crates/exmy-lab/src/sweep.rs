@@ -12,7 +12,8 @@
 //! ```
 //!
 //! Keys of the grid are those of `config.toml`, and `lr` and `steps`, which mean what the options
-//! of `exmy train` do and may stand at the top, too. Relative paths are seen from the folder the program was started in.
+//! of `exmy train` do and may stand at the top, too. Relative paths are seen from the folder the program was
+//! started in.
 
 use crate::runner::{Run, content_name};
 use exmy::error::{Error, Result};

@@ -22,8 +22,8 @@ pub(super) use probed::{Shown, Usual, shown};
 /// One of them.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum View {
-    /// Smoothed losses step by step, a line for each grid point: a picture for each level of an axis, or one for
-    /// all.
+    /// Smoothed losses step by step, a line for each grid point: a picture for each level of an axis, or one
+    /// for all.
     Curves {
         /// `{}` is the level.
         title: &'static str,
@@ -32,8 +32,8 @@ pub(super) enum View {
         also: Option<(&'static str, &'static str)>,
         under: &'static str,
     },
-    /// The median of the seeds step by step and their range, a line for each grid point: a picture for each combination of the
-    /// levels of some axes.
+    /// The median of the seeds step by step and their range, a line for each grid point: a picture for each
+    /// combination of the levels of some axes.
     Outcomes {
         /// `{}` are those levels.
         title: &'static str,

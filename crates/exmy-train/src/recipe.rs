@@ -1,18 +1,18 @@
 //! Recipes: which numbers each tensor of a training step gets.
 //!
 //! A recipe is an ordered list of [rules](rule), each saying where (layers, operators, products, operands,
-//! steps) and what ([`TensorFormat`]: a quantizer, the axis of its blocks, its random bits). Later rules override
-//! earlier ones; what no rule mentions is f32. It has one textual form, the same in Rust, on the command
-//! line, in `config.toml` and in a plot's legend: a base, and behind each `+` an option or a rule.
+//! steps) and what ([`TensorFormat`]: a quantizer, the axis of its blocks, its random bits). Later rules
+//! override earlier ones; what no rule mentions is f32. It has one textual form, the same in Rust, on the
+//! command line, in `config.toml` and in a plot's legend: a base, and behind each `+` an option or a rule.
 //!
 //! | base | operands of all three products of all linear layers, head included |
 //! |---|---|
 //! | `f32` | untouched |
 //! | a format: `bf16`, `e8m3`, `e4m3`, `e8m3@rtz`, ... | that format, to nearest even unless said otherwise |
-//! | a block format: `mxfp8-e4m3`, `mxfp4`, `nvfp4`, `e2m1/16:e8m0`, ... | that block format, blocks along each product's own reduction axis |
+//! | a block format: `mxfp8-e4m3`, `e2m1/16:e8m0`, ... | it, blocks along each product's reduction axis |
 //! | `rht16>nvfp4`, `clip-e7m7`, ... | any other [`TensorFormat`] |
 //! | `mxfp8-mix` | `mxfp8-e4m3`; the output gradient in both backward products `mxfp8-e5m2` |
-//! | a paper's: `bitred-e8m3`, `mxpaper-e4m3`, `msamp-o1`, `nv-nvfp4`, `chon`, ... | as in `docs/recipes.md`, with knobs: `nv-nvfp4+sr-bits=4` |
+//! | a paper's: `bitred-e8m3`, `chon`, ... | as in `docs/recipes.md`, with knobs: `chon+last=0` |
 //!
 //! | option | means |
 //! |---|---|

@@ -13,10 +13,12 @@ use crate::tables::mx_instabilities::grids::{BIASED, SEARCH_MX, STRESSES, UNSCAL
 use exmy::error::Result;
 
 /// What is asked.
-pub(crate) const ASKS: &str = "Reproduced where rho of equal weights rises and the cosine falls over the runs, up to where they diverge \
-     (sign test, p at most 0.05) and rho is at least 1 before every divergence; contradicted where the trends are the \
-     opposite or no divergence is preceded so. The control is a run whose gradients are rounded to E3M2 without a scale from \
-     its middle on: it must be seen to diverge, and the bias before.";
+pub(crate) const ASKS: &str = "Reproduced where rho of equal weights rises and the cosine falls over the \
+                               runs, up to where they diverge (sign test, p at most 0.05) and rho is at \
+                               least 1 before every divergence; contradicted where the trends are the \
+                               opposite or no divergence is preceded so. The control is a run whose \
+                               gradients are rounded to E3M2 without a scale from its middle on: it must be \
+                               seen to diverge, and the bias before.";
 
 /// Records in a row for which the bias must be large, so that one noisy measurement is no onset.
 const ROW: usize = 3;
@@ -90,8 +92,8 @@ fn words(seen: &[Seen]) -> String {
     let diverged: Vec<&Seen> = seen.iter().filter(|seen| seen.diverged.is_some()).collect();
     let count = |of: &dyn Fn(&Seen) -> bool| seen.iter().filter(|seen| of(seen)).count();
     format!(
-        "of {} MX runs of AppC's grid {} diverge, {} of them after such an onset, and {} that do not diverge have \
-         one; rho rises and the cosine falls in {}, the opposite in {}",
+        "of {} MX runs of AppC's grid {} diverge, {} of them after such an onset, and {} that do not diverge \
+         have one; rho rises and the cosine falls in {}, the opposite in {}",
         seen.len(),
         diverged.len(),
         diverged.iter().filter(|seen| seen.precedes()).count(),
@@ -293,8 +295,8 @@ mod tests {
         ];
         assert_eq!(
             words(&all),
-            "of 6 MX runs of AppC's grid 4 diverge, 2 of them after such an onset, and 1 that do not diverge have \
-             one; rho rises and the cosine falls in 5, the opposite in 1"
+            "of 6 MX runs of AppC's grid 4 diverge, 2 of them after such an onset, and 1 that do not diverge \
+             have one; rho rises and the cosine falls in 5, the opposite in 1"
         );
     }
 

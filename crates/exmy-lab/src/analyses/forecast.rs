@@ -92,8 +92,8 @@ fn words(areas: &Areas) -> String {
     each.map(|(name, one)| format!("{name} {}", area(*one))).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether sharpness foretells better than chance, more than 0.7, and more than each other measure; and whether
-/// another one does better.
+/// Whether sharpness foretells better than chance, more than 0.7, and more than each other measure; and
+/// whether another one does better.
 fn best(areas: &Areas) -> Option<(bool, bool)> {
     let [Some(sharpness), Some(logit), Some(norm), Some(scatter)] = areas else { return None };
     let others = [logit, norm, scatter];
@@ -115,11 +115,10 @@ fn judge(areas: &Areas, (runs, failing): (usize, usize)) -> Verdict {
 }
 
 /// What is asked.
-pub(crate) const ASKS: &str = "Reproduced where its area under the ROC curve is above 0.7, its interval (Hanley \
-                               and McNeil) is above 0.5, and it is above the areas of the largest \
-                               logit, the gradient norm and the scatter of the last 50 losses; \
-                               contradicted where one of these is higher, above 0.7, and has an interval \
-                               above 0.5.";
+pub(crate) const ASKS: &str = "Reproduced where its area under the ROC curve is above 0.7, its interval \
+                               (Hanley and McNeil) is above 0.5, and it is above the areas of the largest \
+                               logit, the gradient norm and the scatter of the last 50 losses; contradicted \
+                               where one of these is higher, above 0.7, and has an interval above 0.5.";
 
 /// The areas of all measures, over the runs of other figures.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {

@@ -49,10 +49,10 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     row("epsilon", format!("{:e}", p.eps), format!("{:e}", h.eps));
     row("weight decay", p.weight_decay.to_string(), h.weight_decay.to_string());
     row("gradient clipping", p.clip.to_string(), h.clip.to_string());
-    let text = "Both: pre-norm blocks, layer norms without bias, norms over all of a token's queries and keys, \
-            rotary positions, GELU of four times the width, untied head, truncated normal start. The \
-            study's grid has widths of 64 channels a layer from 256 to 2560, budgets of 2e17 to 4.8e19 \
-            operations, and 2 to 200 tokens a parameter.";
+    let text = "Both: pre-norm blocks, layer norms without bias, norms over all of a token's queries and \
+                keys, rotary positions, GELU of four times the width, untied head, truncated normal start. \
+                The study's grid has widths of 64 channels a layer from 256 to 2560, budgets of 2e17 to \
+                4.8e19 operations, and 2 to 200 tokens a parameter.";
     let parts = vec![Part::Table(table), Part::Text(text.into())];
     Ok(Findings { verdict: Verdict::Shown("see the table".into()), parts })
 }

@@ -12,9 +12,10 @@ use crate::tables::mx_instabilities::grids::{STRESSES, Stress, TENFOLD};
 use exmy::error::Result;
 
 /// What is asked.
-pub(crate) const ASKS: &str = "Reproduced where fewer runs diverge with the study's interventions than without \
-     (95 % interval over seeds of the share's difference), and contradicted where more do; single ones are named where \
-     their interval excludes 0. E2M1 at ten times the rate is the control.";
+pub(crate) const ASKS: &str = "Reproduced where fewer runs diverge with the study's interventions than \
+                               without (95 % interval over seeds of the share's difference), and \
+                               contradicted where more do; single ones are named where their interval \
+                               excludes 0. E2M1 at ten times the rate is the control.";
 
 /// The intervention that changes nothing but the last bits.
 const NULL: &str = "nothing";
@@ -65,8 +66,8 @@ impl Effect {
 
 /// What claimed interventions do to the share of diverging runs in one setting: of each seed whether its MX
 /// run diverges, and the effects. A run that has diverged can only be helped and one that has not only be
-/// harmed, so that counts of seeds would say how many of either there are; the share of runs that diverge with
-/// interventions against that without is fair to both.
+/// harmed, so that counts of seeds would say how many of either there are; the share of runs that diverge
+/// with interventions against that without is fair to both.
 fn judge(name: &str, seeds: &[Seed], null: Option<&[Seed]>, alone: &[Alone]) -> Verdict {
     let gap = fewer(seeds, null, 0.95);
     let effects: Vec<Effect> = seeds.iter().flat_map(|seed| seed.1.iter().copied()).collect();
@@ -113,8 +114,9 @@ struct Alone {
 /// Of a seed, whether its MX run diverges, and the effects.
 type Seed = (bool, Vec<Effect>);
 
-/// The share of diverging runs without interventions less that with them, over seeds. Where only runs that diverge are
-/// changed, they can only be helped; there `null` is what they are compared with, a change that should do nothing.
+/// The share of diverging runs without interventions less that with them, over seeds. Where only runs that
+/// diverge are changed, they can only be helped; there `null` is what they are compared with, a change that
+/// should do nothing.
 fn fewer(seeds: &[Seed], null: Option<&[Seed]>, confidence: f64) -> Option<Interval> {
     let share = |(diverged, effects): &Seed| {
         let counted = effects.iter().filter(|effect| **effect != Effect::TooLate);
@@ -154,10 +156,10 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         parts.extend(shown);
     }
     parts.push(Part::Text(
-        "Settings in the order in which they were tried: the long ramp, on which all MX runs diverge; the short one; \
-         the steady rate, found by AppC's search and some runs of other seeds by hand. fp32 trains betas of norms again, \
-         fp32_still does not: norms of the study's MX code return no gradient of their betas, and f32 runs \
-         that train them diverge at lower rates than all others."
+        "Settings in the order in which they were tried: the long ramp, on which all MX runs diverge; the \
+         short one; the steady rate, found by AppC's search and some runs of other seeds by hand. fp32 \
+         trains betas of norms again, fp32_still does not: norms of the study's MX code return no gradient \
+         of their betas, and f32 runs that train them diverge at lower rates than all others."
             .into(),
     ));
     let tenfold = results.of_grid(&TENFOLD);
@@ -261,9 +263,9 @@ fn effect_table(
     effects: &[Vec<Vec<Effect>>],
 ) -> Table {
     let caption = format!(
-        "{name}, what interventions do, of all seeds but those whose MX run had diverged before; change: of the share \
-         of diverging runs, with the 99.5 % interval; delayed or hastened: by more than {MOVED} steps; caused: the run diverges with the \
-         intervention alone"
+        "{name}, what interventions do, of all seeds but those whose MX run had diverged before; change: of \
+         the share of diverging runs, with the 99.5 % interval; delayed or hastened: by more than {MOVED} \
+         steps; caused: the run diverges with the intervention alone"
     );
     let mut header = vec!["intervention".to_owned(), "change".into()];
     for at in times.iter().map(|time| time.name) {

@@ -12,9 +12,10 @@ use exmy_train::train::probe::{Key, Of};
 use std::collections::BTreeMap;
 
 /// What is asked.
-pub(crate) const ASKS: &str = "Reproduced where in every seed more than half of the gains enter the last bin, from outside it, and \
-     never more than a tenth of the activations; contradicted where none has a twentieth of its gains there at any time. \
-     Gains that begin there are the control.";
+pub(crate) const ASKS: &str = "Reproduced where in every seed more than half of the gains enter the last \
+                               bin, from outside it, and never more than a tenth of the activations; \
+                               contradicted where none has a twentieth of its gains there at any time. Gains \
+                               that begin there are the control.";
 
 const FORMATS: [&str; 5] = ["e4m3", "e5m2", "e3m2", "e2m3", "e2m1"];
 /// The share of gains in the last bin that counts as clustered.
@@ -144,7 +145,8 @@ fn formats() -> [Part; 2] {
     }
     let picture = Part::Picture(
         plot::Figure::new("How far neighbouring numbers are apart, by format")
-            .subtitle("gap to the next number over the number, positive numbers in order; subnormals at the left")
+            .subtitle("gap to the next number over the number, positive numbers in order; subnormals at the \
+                       left")
             .x(Axis::whole("index of the number"))
             .panel(panel),
     );
@@ -197,7 +199,8 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         }
         parts.push(Part::Picture(
             plot::Figure::new(format!("Gains and activations in the last bin: {name}"))
-                .subtitle("seed 1; between 7/8 and 1 lies the band in which E4M3 makes all gains of a block 7/8")
+                .subtitle("seed 1; between 7/8 and 1 lies the band in which E4M3 makes all gains of a block \
+                           7/8")
                 .x(Axis::linear("step"))
                 .panel(shares)
                 .panel(means)

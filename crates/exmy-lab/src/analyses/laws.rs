@@ -11,9 +11,10 @@ use crate::store::Trained;
 use exmy::error::Result;
 
 /// What is asked of laws.
-pub(crate) const ASKS: &str = "Reproduced where the laws of bf16 and of both hybrids are valid (exponents positive, \
-     beta at most 1) and explain 90 % of the variance, and that of full MX is not; contradicted where a hybrid's is \
-     not and full MX's is. Where there is no fit, there is no law if most runs diverged; otherwise it is open.";
+pub(crate) const ASKS: &str = "Reproduced where the laws of bf16 and of both hybrids are valid (exponents \
+                               positive, beta at most 1) and explain 90 % of the variance, and that of full \
+                               MX is not; contradicted where a hybrid's is not and full MX's is. Where there \
+                               is no fit, there is no law if most runs diverged; otherwise it is open.";
 
 /// What is asked of what was lost.
 pub(crate) const DAMAGE_ASKS: &str =
@@ -44,7 +45,8 @@ struct Fitted {
 }
 
 impl Fitted {
-    /// Whether the runs follow a law, if that can be said. Too few runs are no sign of either, unless most diverged.
+    /// Whether the runs follow a law, if that can be said. Too few runs are no sign of either, unless most
+    /// diverged.
     fn follows(&self) -> Option<bool> {
         match self.fit {
             Some(fit) => Some(fit.law.is_valid() && fit.r2 >= EXPLAINED),

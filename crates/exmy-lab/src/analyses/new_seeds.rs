@@ -1,8 +1,8 @@
 //! New seeds near where a search found runs that diverge in MX and not in f32.
 //!
 //! A grid point that a search has found is likely to look worse than it is, so what it seems to show is tried
-//! on seeds that nobody has looked at, and by several thresholds: those of the steady rate. E2M1, the worst of the
-//! search, is judged; the other formats are shown, too.
+//! on seeds that nobody has looked at, and by several thresholds: those of the steady rate. E2M1, the worst
+//! of the search, is judged; the other formats are shown, too.
 
 use crate::claim::Paired;
 use crate::detect::Factor;
@@ -19,7 +19,8 @@ const FACTORS: [f64; 4] = [3.0, 5.0, 10.0, 20.0];
 /// By one multiple, whether f32 and MX of each seed diverged.
 type Pairs = Vec<(bool, bool)>;
 
-/// Counts of MX alone, f32 alone and both, and the sign test's probability that chance gives as many more of MX.
+/// Counts of MX alone, f32 alone and both, and the sign test's probability that chance gives as many more of
+/// MX.
 fn counts(pairs: &Pairs) -> ([usize; 3], f64) {
     let count = |f32: bool, mx: bool| pairs.iter().filter(|run| **run == (f32, mx)).count();
     let p = sign_test(&signs(pairs)).map_or(1.0, |test| test.p_positive);
@@ -75,9 +76,10 @@ pub(super) fn find(results: &Results<'_>) -> Result<Option<(Verdict, [Part; 2])>
         Paired::of(&of(format), &of(0)).words()
     };
     let caption = format!(
-        "{words}; new seeds. Exploded: the loss was above that before training at some step. Diverged: its last tenth \
-         is ten times above its lowest level, with the 95 % interval of the share (Wilson). ln(loss) at the end, at most \
-         that before training, less that of f32 whose betas stay still, by pairs of seeds"
+        "{words}; new seeds. Exploded: the loss was above that before training at some step. Diverged: its \
+         last tenth is ten times above its lowest level, with the 95 % interval of the share (Wilson). \
+         ln(loss) at the end, at most that before training, less that of f32 whose betas stay still, by \
+         pairs of seeds"
     );
     let mut table =
         Table::new(&caption, &["numbers", "exploded", "diverged", "runs", "interval", "ln(loss)"]);

@@ -10,12 +10,13 @@ use crate::statistics::{median, spearman};
 use exmy::error::Result;
 
 /// What is asked of pairs.
-pub(crate) const ASKS: &str = "Reproduced where more than half of the pairs with an MX format have spikes or diverge, bf16 does \
-     not, and the norm's variance (windows of 100 steps, median over the last fifth) is above that of bf16.";
+pub(crate) const ASKS: &str = "Reproduced where more than half of the pairs with an MX format have spikes or \
+                               diverge, bf16 does not, and the norm's variance (windows of 100 steps, median \
+                               over the last fifth) is above that of bf16.";
 
 /// What is asked of onsets.
-pub(crate) const ONSET_ASKS: &str = "Reproduced where more than half of the runs with an MX format have an onset by the notebook's \
-     rule and no bf16 run has.";
+pub(crate) const ONSET_ASKS: &str = "Reproduced where more than half of the runs with an MX format have an \
+                                     onset by the notebook's rule and no bf16 run has.";
 
 /// The names of a grid point's formats, and whether it has an MX format.
 fn formats(point: &GridPoint) -> ([&'static str; 2], bool) {
@@ -27,8 +28,8 @@ fn formats(point: &GridPoint) -> ([&'static str; 2], bool) {
 /// `pairs` of MX and the base: spikes and divergences, and the median variance of the norm over the base's.
 fn judge(unstable: usize, pairs: usize, base_unstable: bool, ratio: f64) -> Verdict {
     let text = format!(
-        "{unstable} of {pairs} pairs with MX have spikes or diverge, bf16 {}; the variance of their gradient norm in \
-         the last windows is {ratio:.2} times that of bf16 (median over pairs)",
+        "{unstable} of {pairs} pairs with MX have spikes or diverge, bf16 {}; the variance of their gradient \
+         norm in the last windows is {ratio:.2} times that of bf16 (median over pairs)",
         if base_unstable { "too" } else { "does not" }
     );
     match (2 * unstable > pairs && !base_unstable, ratio) {
@@ -100,7 +101,8 @@ fn judge_onsets(onsets: &[(f64, f64)], runs: usize, base: usize) -> Verdict {
     let (x, y): (Vec<f64>, Vec<f64>) = onsets.iter().copied().unzip();
     let rank = spearman(&x, &y);
     let text = format!(
-        "the averaged loss rises by more than 0.008 in one step in {} of {runs} MX runs and in {base} of bf16{}",
+        "the averaged loss rises by more than 0.008 in one step in {} of {runs} MX runs and in {base} of \
+         bf16{}",
         onsets.len(),
         rank.map_or_else(String::new, |rank| format!(
             "; rank correlation of the step with tokens a parameter {rank:.2}"
@@ -117,8 +119,8 @@ fn judge_onsets(onsets: &[(f64, f64)], runs: usize, base: usize) -> Verdict {
 /// When losses turn up.
 pub(crate) fn onsets(results: &Results<'_>) -> Result<Findings> {
     let mut table = Table::new(
-        "onsets by the notebook's rule: the first step of the averaged loss above 0.008, and the first turn of the \
-         averaged gradient norm after step 120",
+        "onsets by the notebook's rule: the first step of the averaged loss above 0.008, and the first turn \
+         of the averaged gradient norm after step 120",
         &["weights", "activations", "tokens per parameter", "onset", "turn of the norm"],
     );
     let (mut onsets, mut count, mut base) = (Vec::new(), 0, 0);

@@ -11,10 +11,12 @@ use crate::tables::mx_instabilities::grids::BEYOND;
 use exmy::error::Result;
 
 /// What is asked.
-pub(crate) const ASKS: &str = "Reproduced where more runs diverge in MX alone than in f32 alone (sign test, p at most 0.05), on new seeds \
-     at a rate between two of the grid's where most runs explode, and by all of several thresholds (where there are no such \
-     seeds: where f32 diverges in fewer points of the grid than chance would have it if formats did not matter, p at most \
-     0.05). E2M1 at ten times the largest rate is the control.";
+pub(crate) const ASKS: &str = "Reproduced where more runs diverge in MX alone than in f32 alone (sign test, \
+                               p at most 0.05), on new seeds at a rate between two of the grid's where most \
+                               runs explode, and by all of several thresholds (where there are no such \
+                               seeds: where f32 diverges in fewer points of the grid than chance would have \
+                               it if formats did not matter, p at most 0.05). E2M1 at ten times the largest \
+                               rate is the control.";
 
 /// The number of a level of a grid point.
 fn x(point: &GridPoint, axis: &str) -> f64 {
@@ -49,10 +51,11 @@ fn heat(results: &Results<'_>, tails: &[Vec<(GridPoint, f64)>]) -> plot::Figure 
         )))
 }
 
-/// Of each grid point whether its f32 run diverged, and its MX runs. If formats do not matter, which of a grid point's diverged runs
-/// is the f32 one is chance: f32 diverges with the share of all, grid point by grid point, and the number of its divergences
-/// has the distribution of such coins together. (The share of several MX runs is above that of one f32 run more often than below by
-/// chance alone, so the signs of their differences say nothing.)
+/// Of each grid point whether its f32 run diverged, and its MX runs. If formats do not matter, which of a
+/// grid point's diverged runs is the f32 one is chance: f32 diverges with the share of all, grid point by
+/// grid point, and the number of its divergences has the distribution of such coins together. (The share of
+/// several MX runs is above that of one f32 run more often than below by chance alone, so the signs of their
+/// differences say nothing.)
 fn judge(points: &[(bool, Vec<bool>)], runs: usize) -> Verdict {
     let shares: Vec<f64> = points
         .iter()
@@ -68,8 +71,8 @@ fn judge(points: &[(bool, Vec<bool>)], runs: usize) -> Verdict {
     let more: f64 = chances[count..].iter().sum();
     let mx: usize = points.iter().map(|point| point.1.iter().filter(|mx| **mx).count()).sum();
     let text = format!(
-        "{runs} runs; in {} points of the grid {mx} runs diverge in MX and {count} in f32 (betas still), of which chance would \
-         have {expected:.1} (as few: p {fewer:.2}, as many: p {more:.2})",
+        "{runs} runs; in {} points of the grid {mx} runs diverge in MX and {count} in f32 (betas still), of \
+         which chance would have {expected:.1} (as few: p {fewer:.2}, as many: p {more:.2})",
         points.len(),
     );
     Verdict::of(fewer <= 0.05, more <= 0.05, text)

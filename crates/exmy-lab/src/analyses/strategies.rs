@@ -16,8 +16,8 @@ pub(crate) fn draw(results: &Results<'_>) -> Result<Vec<Part>> {
     header.extend([numbers[0].name, "+-"]);
     header.extend(numbers[1..].iter().map(|level| level.name));
     let mut table = Table::new(
-        "validation loss of bf16 (nats per byte) and gaps to it, means over seeds in thousandths of a nat; +-: \
-         standard deviation of bf16 over seeds, likewise",
+        "validation loss of bf16 (nats per byte) and gaps to it, means over seeds in thousandths of a nat; \
+         +-: standard deviation of bf16 over seeds, likewise",
         &header,
     );
     let middle = |values: &[f64]| mean(values).unwrap_or(f64::NAN);
@@ -55,7 +55,8 @@ pub(crate) fn draw(results: &Results<'_>) -> Result<Vec<Part>> {
     let panel =
         each.fold(panel, |panel, (level, points)| panel.points(Series::new(level.name, points)));
     let picture = plot::Figure::new("Validation losses against those of bf16")
-        .subtitle("one point for each size and budget, mean of the seeds; between the lines: the scatter of seeds")
+        .subtitle("one point for each size and budget, mean of the seeds; between the lines: the scatter of \
+                   seeds")
         .x(Axis::log("compute 6 N D, TFLOP"))
         .panel(panel);
     // The gap to the first numbers, each seed counted once with its mean over the budgets of some sizes.
@@ -68,7 +69,8 @@ pub(crate) fn draw(results: &Results<'_>) -> Result<Vec<Part>> {
     };
     let mut heads = vec!["parameters"];
     heads.extend(numbers[1..].iter().map(|level| level.name));
-    let caption = "how gaps change with the size of the model: means over budgets, nats, with 95 % intervals over seeds";
+    let caption = "how gaps change with the size of the model: means over budgets, nats, with 95 % intervals \
+                   over seeds";
     let mut trend = Table::new(caption, &heads);
     let mut each = sizes.clone();
     each.dedup();

@@ -136,7 +136,8 @@ impl Test {
             Self::Pooled { metric, of, over, axes, below } => {
                 let low = *below != opposite;
                 format!(
-                    "{} {} {} (95 % interval of the paired difference {} 0; each seed counts once, with its mean over {})",
+                    "{} {} {} (95 % interval of the paired difference {} 0; each seed counts once, with its \
+                     mean over {})",
                     name(of),
                     metric.verbs()[usize::from(low)],
                     name(over),
@@ -145,7 +146,8 @@ impl Test {
                 )
             }
             Self::PooledWider { metric, of, over, at, than, axes } => format!(
-                "{} {} {} by {} with {} than with {} (95 % interval without 0; each seed counts once, with its mean over {})",
+                "{} {} {} by {} with {} than with {} (95 % interval without 0; each seed counts once, with \
+                 its mean over {})",
                 name(of),
                 metric.verbs()[0],
                 name(over),

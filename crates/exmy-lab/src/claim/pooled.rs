@@ -122,8 +122,8 @@ mod tests {
         assert_eq!(word(&[vec![1.0]], &[vec![0.0]]), (false, false));
     }
 
-    /// Means of two grid points differ by 2, 3 and 5.5: 3.5 with an interval that reaches 4.48 to each side. The interval of
-    /// six pairs would exclude 0.
+    /// Means of two grid points differ by 2, 3 and 5.5: 3.5 with an interval that reaches 4.48 to each side.
+    /// The interval of six pairs would exclude 0.
     #[test]
     fn each_seed_counts_once() {
         let mx = [vec![11.0, 22.0, 33.0], vec![12.0, 23.0, 38.0]];

@@ -1,5 +1,5 @@
-//! In what the runs of one picture differ, apart from what their names say: curves of other data, sizes or batches
-//! share an axis and are not to be compared.
+//! In what the runs of one picture differ, apart from what their names say: curves of other data, sizes or
+//! batches share an axis and are not to be compared.
 
 use crate::gather::RecordedRun;
 use crate::runner::differ;

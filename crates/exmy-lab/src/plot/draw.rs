@@ -66,7 +66,8 @@ pub(super) fn figure(figure: &Figure) -> String {
     let title = escape(&figure.title);
     let mut svg = Svg::default();
     svg.raw(&format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"exmy\" viewBox=\"0 0 {WIDTH} {height}\" width=\"100%\" style=\"max-width:1080px\" role=\"img\" aria-label=\"{title}\">"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"exmy\" viewBox=\"0 0 {WIDTH} {height}\" \
+         width=\"100%\" style=\"max-width:1080px\" role=\"img\" aria-label=\"{title}\">"
     ));
     svg.raw(&format!("<title>{title}</title>"));
     svg.raw(&format!("<desc>{}</desc>", escape(&describe(figure, &frames))));

@@ -57,8 +57,8 @@ impl Curve {
         curve
     }
 
-    /// The rightmost place, the last of them if there are several: where a label on the right side belongs, whichever way the
-    /// points are joined.
+    /// The rightmost place, the last of them if there are several: where a label on the right side belongs,
+    /// whichever way the points are joined.
     pub(super) fn end(&self) -> Option<Place> {
         self.runs.iter().flatten().copied().max_by(|a, b| a.0.total_cmp(&b.0))
     }

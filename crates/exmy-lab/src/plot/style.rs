@@ -70,15 +70,16 @@ pub(super) fn classes(index: usize) -> String {
 /// need.
 pub(super) fn sheet(grids: bool) -> String {
     let mut css = String::from(
-        ".exmy{font-family:system-ui,-apple-system,\"Segoe UI\",Roboto,\"Helvetica Neue\",\"Noto Sans\",\"DejaVu Sans\",sans-serif;font-variant-numeric:tabular-nums}\n\
-         .exmy .t{font-weight:600}\n\
-         .exmy .l,.exmy .f,.exmy .k,.exmy .u{fill:none;stroke-linejoin:round;stroke-linecap:butt}\n\
-         .exmy .l{stroke-width:1.8}.exmy .f{stroke-width:1;opacity:.28}.exmy .k{stroke-width:2.6}.exmy .u{stroke-width:1;opacity:.6}\n\
-         .exmy .b{stroke:none;opacity:.16}.exmy .w{stroke-width:1.5;fill-opacity:.45}.exmy .c{shape-rendering:crispEdges}.exmy .x{fill:none;stroke-width:2.6}\n\
-         .exmy .g{stroke-width:1}.exmy .n{opacity:.45}.exmy .a{stroke-width:1;fill:none}\n\
-         .exmy .r{stroke-width:1.4;stroke-dasharray:2 4;stroke-linecap:round}\n\
-         .exmy .e{text-anchor:end}.exmy .m{text-anchor:middle}\n\
-         .exmy .o{paint-order:stroke;stroke-width:5;stroke-linejoin:round}\n",
+        ".exmy{font-family:system-ui,-apple-system,\"Segoe UI\",Roboto,\"Helvetica Neue\",\"Noto \
+         Sans\",\"DejaVu Sans\",sans-serif;font-variant-numeric:tabular-nums}\n.exmy \
+         .t{font-weight:600}\n.exmy .l,.exmy .f,.exmy .k,.exmy \
+         .u{fill:none;stroke-linejoin:round;stroke-linecap:butt}\n.exmy .l{stroke-width:1.8}.exmy \
+         .f{stroke-width:1;opacity:.28}.exmy .k{stroke-width:2.6}.exmy .u{stroke-width:1;opacity:.6}\n.exmy \
+         .b{stroke:none;opacity:.16}.exmy .w{stroke-width:1.5;fill-opacity:.45}.exmy \
+         .c{shape-rendering:crispEdges}.exmy .x{fill:none;stroke-width:2.6}\n.exmy .g{stroke-width:1}.exmy \
+         .n{opacity:.45}.exmy .a{stroke-width:1;fill:none}\n.exmy .r{stroke-width:1.4;stroke-dasharray:2 \
+         4;stroke-linecap:round}\n.exmy .e{text-anchor:end}.exmy .m{text-anchor:middle}\n.exmy \
+         .o{paint-order:stroke;stroke-width:5;stroke-linejoin:round}\n",
     );
     for (i, dash) in DASHES.iter().enumerate().skip(1) {
         css += &format!(".exmy .d{i}{{stroke-dasharray:{dash}}}");
@@ -100,7 +101,8 @@ fn sizes(narrow: usize) -> String {
 
 fn colours(dark: usize, grids: bool) -> String {
     let mut css = format!(
-        ".exmy .bg{{fill:{bg}}}.exmy text{{fill:{}}}.exmy .q{{fill:{muted}}}.exmy .g{{stroke:{}}}.exmy .a{{stroke:{}}}.exmy .r{{stroke:{muted}}}.exmy .o{{stroke:{bg}}}\n",
+        ".exmy .bg{{fill:{bg}}}.exmy text{{fill:{}}}.exmy .q{{fill:{muted}}}.exmy .g{{stroke:{}}}.exmy \
+         .a{{stroke:{}}}.exmy .r{{stroke:{muted}}}.exmy .o{{stroke:{bg}}}\n",
         INK[dark],
         GRID[dark],
         FRAME[dark],

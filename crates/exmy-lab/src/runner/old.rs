@@ -1,5 +1,6 @@
-//! What earlier versions wrote in place of a manifest: `summary.json` of a folder of `exmy train`, `sweep.json` and
-//! files that stood for the state of each run, and pages of studies that said by their text what they are.
+//! What earlier versions wrote in place of a manifest: `summary.json` of a folder of `exmy train`,
+//! `sweep.json` and files that stood for the state of each run, and pages of studies that said by their text
+//! what they are.
 
 use super::manifest::{Entry, Kind, Manifest, Page};
 use super::out::labelled;
@@ -100,8 +101,8 @@ pub(super) fn read(path: &Path) -> Result<Option<Manifest>> {
     Ok(Some(Manifest::new(Kind::Train { data, reference }, keys, runs)))
 }
 
-/// Removes lists of runs that a manifest has taken the place of, and nothing that is none. That one stays if this fails
-/// harms nobody.
+/// Removes lists of runs that a manifest has taken the place of, and nothing that is none. That one stays if
+/// this fails harms nobody.
 pub(super) fn remove(path: &Path) {
     let (sweep, summary) = (path.join("sweep.json"), path.join("summary.json"));
     if matches!(list::<Sweep>(&sweep, ""), Ok(Some(_))) {

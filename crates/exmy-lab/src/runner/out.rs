@@ -2,8 +2,8 @@
 //!
 //! A folder of `exmy train` appears at once, with every run's configuration in it: it is put together under a
 //! temporary name and renamed. From then on a kill at any moment loses at most the steps since the
-//! last checkpoint, and [`OutFolder::open`] finds every planned run. The plan of a sweep stays with its user, so
-//! each of its runs is created when it begins.
+//! last checkpoint, and [`OutFolder::open`] finds every planned run. The plan of a sweep stays with its user,
+//! so each of its runs is created when it begins.
 
 use super::manifest::{Entry, Kind, Manifest};
 use super::{Run, content_name, plain};

@@ -223,7 +223,8 @@ fn sweeps_of_earlier_versions_are_gone_on_with() {
     assert!(error.contains("folder of another plan"), "{error}");
 }
 
-/// A run of the version before, whose recipe had another name, is gone on with in its folder, and is the same run.
+/// A run of the version before, whose recipe had another name, is gone on with in its folder, and is the same
+/// run.
 #[test]
 fn runs_with_former_names_of_formats_are_gone_on_with() {
     let root = tempfile::tempdir().unwrap();
@@ -258,7 +259,8 @@ fn runs_with_former_names_of_formats_are_gone_on_with() {
     }
     assert_eq!(std::fs::read_dir(&old).unwrap().count(), 2, "nothing was begun anew");
     // Manifests, too.
-    let list = r#"{"version":1,"kind":"sweep","keys":["recipe","seed"],"runs":[{"folder":"runs/e4m3-1","values":["e4m3","1"]}]}"#;
+    let list = r#"{"version":1,"kind":"sweep","keys":["recipe","seed"],
+        "runs":[{"folder":"runs/e4m3-1","values":["e4m3","1"]}]}"#;
     std::fs::write(root.path().join("manifest.json"), list).unwrap();
     let found = super::Manifest::read(root.path()).unwrap().unwrap();
     assert_eq!(found.runs[0].values, ["e4m3-ieee", "1"]);

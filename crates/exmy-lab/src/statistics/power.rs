@@ -5,10 +5,11 @@
 use super::counts::fisher;
 use super::distribution::{normal_tail, t_quantile};
 
-/// In how many of all samples of `n` values of deviation `sd` and mean `effect` the interval of the mean lies above 0:
-/// the upper tail of the noncentral t distribution.
+/// In how many of all samples of `n` values of deviation `sd` and mean `effect` the interval of the mean lies
+/// above 0: the upper tail of the noncentral t distribution.
 ///
-/// `None` of fewer than two values, a deviation or an effect that is no finite number, or a confidence outside (0, 1).
+/// `None` of fewer than two values, a deviation or an effect that is no finite number, or a confidence
+/// outside (0, 1).
 ///
 /// ```
 /// use exmy_lab::statistics::interval_power;
@@ -26,7 +27,8 @@ pub fn interval_power(effect: f64, sd: f64, n: usize, confidence: f64) -> Option
         return Some(if effect > 0.0 { 1.0 } else { 0.0 });
     }
     let shift = effect / sd * (n as f64).sqrt();
-    // Over the sample's deviation in units of the true one, whose density is s^(df - 1) exp(-df s^2 / 2) but for a factor.
+    // Over the sample's deviation in units of the true one, whose density is s^(df - 1) exp(-df s^2 / 2) but
+    // for a factor.
     let reach = 1.0 + 9.0 / df.sqrt();
     let steps = 4000;
     let (mut seen, mut all) = (0.0, 0.0);
@@ -39,8 +41,8 @@ pub fn interval_power(effect: f64, sd: f64, n: usize, confidence: f64) -> Option
     Some(seen / all)
 }
 
-/// In how many of all cases Fisher's exact test, one-sided, is below `level`, where runs fail with these shares; the
-/// second numbers are of how many runs.
+/// In how many of all cases Fisher's exact test, one-sided, is below `level`, where runs fail with these
+/// shares; the second numbers are of how many runs.
 ///
 /// ```
 /// use exmy_lab::statistics::fisher_power;

@@ -139,8 +139,8 @@ pub struct Roc {
 }
 
 impl Roc {
-    /// The interval of the area by Hanley and McNeil's standard error (Radiology 143, 1982, equation 1), within 0 and 1. An area of 0 or 1,
-    /// which has none, is taken for one of half a pair less or more.
+    /// The interval of the area by Hanley and McNeil's standard error (Radiology 143, 1982, equation 1),
+    /// within 0 and 1. An area of 0 or 1, which has none, is taken for one of half a pair less or more.
     pub fn interval(&self, confidence: f64) -> Interval {
         let (n, m) = (self.counts.0 as f64, self.counts.1 as f64);
         let half = 0.5 / (n * m);

@@ -1,8 +1,8 @@
-//! "Characterization and Mitigation of Training Instabilities in Microscaling Formats" (arXiv 2506.20752): which runs in MX
-//! formats become unstable, why, and what helps.
+//! "Characterization and Mitigation of Training Instabilities in Microscaling Formats" (arXiv 2506.20752):
+//! which runs in MX formats become unstable, why, and what helps.
 //!
-//! Figures and tables are numbered as in the study; `F-zeta` is its figure of the gradient bias, `Nb-1` and `Nb-2` come
-//! from its published notebook, `Ext` answers what reviewers asked.
+//! Figures and tables are numbered as in the study; `F-zeta` is its figure of the gradient bias, `Nb-1` and
+//! `Nb-2` come from its published notebook, `Ext` answers what reviewers asked.
 
 pub(crate) mod grids;
 mod models;
@@ -34,11 +34,12 @@ use models::{
 pub(crate) const PAPER: Paper = Paper {
     name: "mx-instabilities",
     title: "Training instabilities in MX formats",
-    source: "Characterization and Mitigation of Training Instabilities in Microscaling Formats, arXiv 2506.20752",
-    about: "The study trains language models of up to 1.7 G parameters and student-teacher proxies of width 512 \
-            for thousands of steps of 2048 rows. Here the same recipes train models of minutes, so instabilities \
-            that need size or length cannot show: rates are stressed, gains are put into the clamp band, and \
-            what the search covered is part of the report.",
+    source: "Characterization and Mitigation of Training Instabilities in Microscaling Formats, arXiv \
+             2506.20752",
+    about: "The study trains language models of up to 1.7 G parameters and student-teacher proxies of width \
+            512 for thousands of steps of 2048 rows. Here the same recipes train models of minutes, so \
+            instabilities that need size or length cannot show: rates are stressed, gains are put into the \
+            clamp band, and what the search covered is part of the report.",
     figures: &[
         &BFLOAT16,
         &E5M2,
@@ -171,16 +172,17 @@ fn activate(config: &mut Config, activation: Activation) {
     }
 }
 
-const PROXY_LOSSES: &str = "final losses (mean squared error over the last tenth of the steps, mean of seeds); spikes and \
-                            divergence: losses above ten times the lowest median of 50 steps";
+const PROXY_LOSSES: &str = "final losses (mean squared error over the last tenth of the steps, mean of \
+                            seeds); spikes and divergence: losses above ten times the lowest median of 50 \
+                            steps";
 
 static NORMS: Figure = Figure {
     id: "F2a",
     title: "the proxy with norms, by activation function",
     source: "Fig. 2a: student-teacher MLP, depth 4, width 512, batch 2048, learning rate 6e-4",
-    says: "With layer norms MX does worse than FP32, in the study until it diverges, and SwiGLU fares worst. Judged is the \
-           loss (divergence by AppC), of MX E4M3 with gains of norms in blocks against f32 whose betas of norms stay 0 as \
-           those of the study's MX runs do.",
+    says: "With layer norms MX does worse than FP32, in the study until it diverges, and SwiGLU fares worst. \
+           Judged is the loss (divergence by AppC), of MX E4M3 with gains of norms in blocks against f32 \
+           whose betas of norms stay 0 as those of the study's MX runs do.",
     grid: Grid {
         seeds: [1, 3, 3],
         axes: &[
@@ -241,9 +243,9 @@ static NO_NORMS: Figure = Figure {
     id: "F2b",
     title: "the proxy without norms",
     source: "Fig. 2b: the proxy of Fig. 2a without layer norms",
-    says: "Without layer norms the final loss is lower, as the teacher has none: this half of the claim is judged, and \
-           it says nothing of number formats. The other half, that MX becomes more stable and FP32 less, is not judged: \
-           the table shows what became of the runs",
+    says: "Without layer norms the final loss is lower, as the teacher has none: this half of the claim is \
+           judged, and it says nothing of number formats. The other half, that MX becomes more stable and \
+           FP32 less, is not judged: the table shows what became of the runs",
     grid: Grid {
         seeds: [1, 3, 3],
         axes: &[
@@ -345,12 +347,13 @@ static LAST_BIN: Figure = Figure {
 static ZETA: Figure = Figure {
     id: "F-zeta",
     title: "bias of MX gradients before divergence",
-    source: "the figure of the lower bound of the multiplicative gradient bias: |g - h| / |h| with the MX gradient g \
-             and the FP32 gradient h, their cosine, and the loss",
-    says: "The ratio rho = |g - h| / |h|, which bounds the norm of the multiplicative bias from below, is small at \
-           first and drifts up while the cosine falls; the loss diverges after. Measured at the same weights and \
-           between the trajectories of the MX run and of an f32 run of the same seed. The MX runs of AppC's grid, \
-           measured 150 times each, are the search for other settings in which it is.",
+    source: "the figure of the lower bound of the multiplicative gradient bias: |g - h| / |h| with the MX \
+             gradient g and the FP32 gradient h, their cosine, and the loss",
+    says: "The ratio rho = |g - h| / |h|, which bounds the norm of the multiplicative bias from below, is \
+           small at first and drifts up while the cosine falls; the loss diverges after. Measured at the \
+           same weights and between the trajectories of the MX run and of an f32 run of the same seed. The \
+           MX runs of AppC's grid, measured 150 times each, are the search for other settings in which it \
+           is.",
     grid: Grid {
         also: &[&BIASED, &JUDGED.mx, &SHORT.mx, &LONG.mx, &SEARCH_MX, &UNSCALED],
         ..Grid::NONE
@@ -362,13 +365,14 @@ static ZETA: Figure = Figure {
 static INTERVENTIONS: Figure = Figure {
     id: "F4",
     title: "interventions shortly and well before divergence",
-    source: "Fig. 4: nine changes of precision at two distances from the divergence of an E4M3 proxy of depth 4, \
-             width 512, at steps 4500 and 5080 of a run that diverges at 5090",
-    says: "Taking norms, activations or the backward pass out of MX, or raising the exponent of blocks that would \
-           saturate, averts divergence. no_gelu_q changes nothing in these recipes and is the control; \"nothing\" raises the \
-           rate by 2^-22 of it, the null with which others are compared. Judged at the steady rate, at which AppC's new seeds \
-           show whether MX diverges more often than f32. Two settings that were tried before, ramps on which f32 \
-           diverges as well, are shown, too: there divergence is partly chance, and any change averts some.",
+    source: "Fig. 4: nine changes of precision at two distances from the divergence of an E4M3 proxy of \
+             depth 4, width 512, at steps 4500 and 5080 of a run that diverges at 5090",
+    says: "Taking norms, activations or the backward pass out of MX, or raising the exponent of blocks that \
+           would saturate, averts divergence. no_gelu_q changes nothing in these recipes and is the control; \
+           \"nothing\" raises the rate by 2^-22 of it, the null with which others are compared. Judged at \
+           the steady rate, at which AppC's new seeds show whether MX diverges more often than f32. Two \
+           settings that were tried before, ramps on which f32 diverges as well, are shown, too: there \
+           divergence is partly chance, and any change averts some.",
     grid: Grid {
         also: &[
             &JUDGED.mx,

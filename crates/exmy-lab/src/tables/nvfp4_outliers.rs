@@ -96,8 +96,8 @@ static GAP: Figure = Figure {
              (CHON)",
     says: "The gap of CHON is below that of the NVFP4 recipe. Judged with all blocks in NVFP4: in a model of \
            four blocks the last one and the head, which the recipe leaves in bfloat16, are a quarter of all \
-           products. Steps, rate and blocks are not those that were planned: they were changed after results had \
-           been seen.",
+           products. Steps, rate and blocks are not those that were planned: they were changed after results \
+           had been seen.",
     grid: Grid {
         axes: &[Axis::new(
             "recipe",
@@ -149,8 +149,8 @@ static GAP: Figure = Figure {
 static SENSITIVITY: Figure = Figure {
     id: "E2",
     title: "which operators NVFP4 hurts most",
-    source: "arXiv 2602.02047, Table 3, by what readers report: o_proj 0.058 and down_proj 0.012 (GLA), v_proj \
-             0.143 and down_proj 0.020 (Qwen)",
+    source: "arXiv 2602.02047, Table 3, by what readers report: o_proj 0.058 and down_proj 0.012 (GLA), \
+             v_proj 0.143 and down_proj 0.020 (Qwen)",
     says: "Per parameter, o_proj (GLA) and v_proj (SA) are among the most sensitive third of operators and \
            down_proj among the least. Sensitivity: 100 (L_op - L_bf16) / L_bf16 over the operator's share of \
            parameters. The paper trains on with one type of operator in NVFP4; here two hundred steps of \
@@ -204,7 +204,8 @@ static TAILS: Figure = Figure {
             ],
         },
         View::Table {
-            caption: "excess kurtosis of inputs by operator, last third (mean over layers, and range over seeds)",
+            caption: "excess kurtosis of inputs by operator, last third (mean over layers, and range over \
+                      seeds)",
             rows: &[],
             columns: &[
                 column("model", Show::Level("model")),
@@ -254,9 +255,9 @@ static SPIKES: Figure = Figure {
     id: "E4",
     title: "spikes of blocks remain in linear attention",
     source: "arXiv 2602.02047, Figure 4: largest magnitudes of blocks of 16 x 16 in four architectures",
-    says: "The 99th percentile of amax / rms over blocks of 16 x 16 of inputs is in GLA at least 0.7 of that in \
-           softmax attention (last third). By definition amax / rms of such a block is at most 16. That its \
-           kurtosis is lower all the same is E3's claim, and is judged there.",
+    says: "The 99th percentile of amax / rms over blocks of 16 x 16 of inputs is in GLA at least 0.7 of that \
+           in softmax attention (last third). By definition amax / rms of such a block is at most 16. That \
+           its kurtosis is lower all the same is E3's claim, and is judged there.",
     grid: Grid { axes: &[RECIPES, BOTH], ..LONG },
     judged: Judged::By(Claim::new(Test::Every {
         axis: "recipe",

@@ -184,7 +184,8 @@ fn what_has_no_end_is_not_read() {
         place(name)
     };
     let zeros = sparse("zeros", b"");
-    let claim = r#"{"model.norm.weight":{"dtype":"F32","shape":[17179869150],"data_offsets":[0,68719476600]}}"#;
+    let claim = r#"{"model.norm.weight":
+        {"dtype":"F32","shape":[17179869150],"data_offsets":[0,68719476600]}}"#;
     let huge =
         sparse("huge", &[&128_u64.to_le_bytes()[..], format!("{claim:128}").as_bytes()].concat());
     // Help that cannot be written is a result that cannot.

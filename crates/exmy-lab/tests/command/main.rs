@@ -35,8 +35,8 @@ fn exmy(arguments: &[&str]) -> Command {
     command
 }
 
-/// Says that a check is left out because something optional is not on this machine. `.ci/run` names the file that
-/// collects these lines, and counts them.
+/// Says that a check is left out because something optional is not on this machine. `.ci/run` names the file
+/// that collects these lines, and counts them.
 fn skipped(missing: &str) {
     let line = format!("skipped: no {missing}\n");
     eprint!("{line}");
@@ -71,8 +71,8 @@ fn row<'a>(table: &'a str, name: &str) -> Vec<&'a str> {
     line.unwrap_or_else(|| panic!("no {name} in\n{table}")).split_whitespace().collect()
 }
 
-/// Starts with `input` on stdin, written by a thread of its own while the output is read, or a full pipe would stop
-/// both. The program may stop reading early.
+/// Starts with `input` on stdin, written by a thread of its own while the output is read, or a full pipe
+/// would stop both. The program may stop reading early.
 fn fed(arguments: &[&str], input: &[u8]) -> (Child, JoinHandle<()>) {
     let mut command = exmy(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -1,5 +1,5 @@
-//! What runs measure in addition to their losses: that it changes nothing, survives a resume and means what it
-//! says where that is known.
+//! What runs measure in addition to their losses: that it changes nothing, survives a resume and means what
+//! it says where that is known.
 
 use crate::kill::kill_after;
 use crate::{TINY, exmy, succeed, text_file};
@@ -12,7 +12,8 @@ use std::time::Instant;
 
 /// Probes of all kinds: of weights, of gradients, of what is multiplied, of what softmax and head see.
 const ALL: &str = "record.probes=[\"lastbin.gamma\",\"lastbin.activations\",\"rho_same\",\"cos_same\",\
-    \"eps_traj\",\"rho_traj\",\"cos_traj\",\"eps_same\",\"sharpness\",\"sharpness_lbfgsb:10\",\"norms\",\"gamma\",\"rounding\",\"kurtosis\",\"channels\",\"spikes\",\
+    \"eps_traj\",\"rho_traj\",\"cos_traj\",\"eps_same\",\"sharpness\",\"sharpness_lbfgsb:10\",\
+    \"norms\",\"gamma\",\"rounding\",\"kurtosis\",\"channels\",\"spikes\",\
     \"hot:4\",\"products\",\"attention\",\"swiglu\",\"logits\",\"activations\",\"lastbin.weights:e2m3\"]";
 const SOME: [&str; 6] = ["--set", "train.steps=30", "--set", "record.probe_every=5", "--set", ALL];
 

@@ -141,8 +141,8 @@ fn files_that_no_page_claims_are_not_replaced() {
     names.iter().for_each(|name| assert_eq!(fs::read(root.join("s").join(name)).unwrap(), b"mine"));
 }
 
-/// A page that another process has put there meanwhile stays, and what was trained is not lost. Who meets another
-/// process at a run waits for it.
+/// A page that another process has put there meanwhile stays, and what was trained is not lost. Who meets
+/// another process at a run waits for it.
 #[test]
 fn what_came_while_runs_were_trained_stays() {
     let folder = tempfile::tempdir().unwrap();

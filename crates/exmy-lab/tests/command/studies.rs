@@ -200,7 +200,8 @@ fn any_runs_are_shown() {
     assert!(printed(folder.path(), "watch", &["--help"]).contains("into a pipe or a file"));
 }
 
-/// No file of another kind is overwritten by a slip, and what cannot be written is said before runs are trained.
+/// No file of another kind is overwritten by a slip, and what cannot be written is said before runs are
+/// trained.
 #[test]
 #[cfg(unix)]
 fn nothing_is_lost_to_a_report() {
@@ -331,9 +332,9 @@ fn a_broken_run_is_left_out() {
     assert_eq!(output.status.code(), Some(2));
 }
 
-/// How pages lie in windows of two widths, as a browser lays them out: how wide their contents are, and how high the
-/// lowest text of a picture; `None` where there is no browser. Windows are frames, as browsers have none
-/// narrower than 500.
+/// How pages lie in windows of two widths, as a browser lays them out: how wide their contents are, and how
+/// high the lowest text of a picture; `None` where there is no browser. Windows are frames, as browsers have
+/// none narrower than 500.
 fn laid_out(pages: &[String], widths: [u32; 2]) -> Option<Vec<[f64; 2]>> {
     let browsers = ["chromium", "chromium-browser", "google-chrome"];
     let browser = browsers.into_iter().find(|name| {
@@ -379,8 +380,9 @@ fn laid_out(pages: &[String], widths: [u32; 2]) -> Option<Vec<[f64; 2]>> {
     Some(places.map(|place| seen[&place]).collect())
 }
 
-/// On a phone and on a desktop nothing reaches beyond the window, what stands in pictures can be read, and nothing is
-/// asked for from elsewhere: pages of some figures of each study, and one of the pictures that are committed.
+/// On a phone and on a desktop nothing reaches beyond the window, what stands in pictures can be read, and
+/// nothing is asked for from elsewhere: pages of some figures of each study, and one of the pictures that are
+/// committed.
 #[test]
 fn pages_fit_their_windows() {
     let folder = tempfile::tempdir().unwrap();

@@ -415,8 +415,8 @@ fn rules_at_one_place_are_named_once() {
     assert_eq!(paths(&document, "r").len(), 3);
 }
 
-/// Pictures of the studies that are committed: no two names of a panel read the same, and each stands on a page that
-/// has no more than six.
+/// Pictures of the studies that are committed: no two names of a panel read the same, and each stands on a
+/// page that has no more than six.
 #[test]
 fn committed_pictures_tell_their_names_apart() {
     let studies = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/studies");

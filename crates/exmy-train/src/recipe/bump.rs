@@ -1,10 +1,10 @@
 //! Exponents bumped by position: what the code of arXiv 2506.20752 does instead of what it means.
 //!
-//! Its modification of MX blocks is to raise a block's exponent by one where the largest element would saturate.
-//! The code (Hither1/systems-scaling, `olmo/mx/mx_ops.py`) takes the maximum over the *blocks* of a row, not
-//! within them: position j of every block of the row is bumped if the largest magnitude at that position,
-//! over the row's blocks, is above `max / 2^emax` of its own binade. A bumped element is rounded with
-//! twice its block's scale, its neighbours with the scale itself.
+//! Its modification of MX blocks is to raise a block's exponent by one where the largest element would
+//! saturate. The code (Hither1/systems-scaling, `olmo/mx/mx_ops.py`) takes the maximum over the *blocks* of a
+//! row, not within them: position j of every block of the row is bumped if the largest magnitude at that
+//! position, over the row's blocks, is above `max / 2^emax` of its own binade. A bumped element is rounded
+//! with twice its block's scale, its neighbours with the scale itself.
 //!
 //! Of tensors of tokens the code sees (sequences, tokens, features), and blocks along tokens are those of
 //! one sequence: neither a block nor a maximum over blocks reaches into the next one.

@@ -120,8 +120,8 @@ fn bf16_outputs() -> Rule {
     Selector::products(&[Product::Forward, Product::GradInput]).output().to(Format::BF16)
 }
 
-/// MS-AMP 0.3.0 at level O1 (arXiv 2310.18313; `msamp/nn/functional.py`): every linear operator in FP8 with one
-/// power of two a tensor.
+/// MS-AMP 0.3.0 at level O1 (arXiv 2310.18313; `msamp/nn/functional.py`): every linear operator in FP8 with
+/// one power of two a tensor.
 fn msamp(options: &mut Options<'_>) -> Result<Vec<Rule>, String> {
     let window = options.number("window", 16)?;
     let window =

@@ -6,8 +6,8 @@
 //!
 //! **Delayed scaling** (MS-AMP, arXiv 2310.18313, `common/tensor/meta.py`): a tensor's scale is
 //! `2^floor(log2(max / amax))` with the largest magnitude of the last N steps. Until N steps are over it is
-//! that of the tensor itself. It stays as it was where `amax` is 0 or NaN; where it is infinite, it becomes the
-//! reciprocal of what it was, as there.
+//! that of the tensor itself. It stays as it was where `amax` is 0 or NaN; where it is infinite, it becomes
+//! the reciprocal of what it was, as there.
 //!
 //! **Hot channels** ([`hot`](super::hot)): the set of an operator, the step of its choice and, where scores
 //! are averaged, the average.

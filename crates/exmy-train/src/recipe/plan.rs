@@ -1,8 +1,8 @@
 //! A recipe for one model and one run: every question answered by (step, place).
 //!
 //! What a [`Recipe`] leaves open until a model is known, it says relative to it: the last blocks, a share of
-//! the run's steps. A [`Plan`] has settled that, and knows what share of the model's multiplications has which
-//! numbers.
+//! the run's steps. A [`Plan`] has settled that, and knows what share of the model's multiplications has
+//! which numbers.
 
 use std::fmt;
 

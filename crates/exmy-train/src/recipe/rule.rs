@@ -7,22 +7,26 @@
 //!
 //! | kind | words |
 //! |---|---|
-//! | layers | `first2` `last2` `layer3` `layers2-5` (blocks from 0), `blocks` (all blocks, without the head), `last15%` and `post-qk` (below) |
-//! | operators | `q_proj` ... `lm_head`, `gk_proj` (both factors of a decay gate), `teacher` (a proxy's teacher; it is meant only where it is named) |
+//! | layers | `first2` `last2` `layer3` `layers2-5` (from 0), `blocks` (no head), `last15%`, `post-qk` |
+//! | operators | `q_proj` ... `lm_head`, `gk_proj` (both factors of a decay gate), `teacher` (a proxy's) |
 //! | products | `forward` `grad_input` `grad_weight`, `backward` (the last two) |
 //! | operands | `input` `weight` `grad_output`, and `output`: what a product is rounded to |
 //! | steps | `from2000` (steps from 0), `from80%` (of the run's steps) |
-//! | places | `embedding` `norm_gamma` `q` ...: tensors that are no operands; `tensor` for themselves only, `gradient` for their gradients only |
-//! | operations | `norm` `activation` `bias`: each of their steps is rounded to bf16, or (`f32`) not; `tensor` for forward only, `gradient` for backward only |
+//! | places | `embedding` `norm_gamma` `q` ...: tensors that are no operands; `tensor`, `gradient` |
+//! | operations | `norm` `activation` `bias`: steps rounded to bf16, or (`f32`) not; `tensor`, `gradient` |
 //! | sums | `sums`: the order and the accumulator of products' sums |
 //! | patches | `hcp` |
 //!
+//! A teacher is meant only where it is named. `tensor` is for the tensor itself or forward only, `gradient`
+//! for its gradient or backward only.
+//!
 //! The value is [`TensorFormat`]; for operations `f32`, `bf16`, `bf16@rna` or `bf16@rtz`; for `sums` one of
-//! [`gemm`](mod@exmy::gemm)'s sums, `fma:bf16`, or `f32` for the engine's own; for `hcp` a [`Patch`] or `off`.
-//! Later rules override earlier ones. `last15%` are the linear operators of the last max(1, 15 % of all)
-//! blocks, taken from the end (down, up, gate, o, v, k, q) as long as they and the head together have at most
-//! 25 % of the model's linear parameters. `post-qk` are the operators after the meeting of queries and keys that
-//! CHON (arXiv 2602.02047) protects: o and the decay gate in blocks of gated linear attention, v in others.
+//! [`gemm`](mod@exmy::gemm)'s sums, `fma:bf16`, or `f32` for the engine's own; for `hcp` a [`Patch`] or
+//! `off`. Later rules override earlier ones. `last15%` are the linear operators of the last max(1, 15 % of
+//! all) blocks, taken from the end (down, up, gate, o, v, k, q) as long as they and the head together have at
+//! most 25 % of the model's linear parameters. `post-qk` are the operators after the meeting of queries and
+//! keys that CHON (arXiv 2602.02047) protects: o and the decay gate in blocks of gated linear attention, v in
+//! others.
 
 use std::fmt;
 use std::str::FromStr;

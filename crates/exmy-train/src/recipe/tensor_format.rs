@@ -11,8 +11,8 @@
 //! * `zero`: nothing but zeros, for gradients that are dropped;
 //! * `@across`: blocks run across the axis that the product sums along, not along it. For a weight in
 //!   `grad_input` that is the axis of the forward product, so that both see the same numbers;
-//! * `@joined`: members of a group that a product sums over, as `grad_input` does, are one tensor, up before gate:
-//!   blocks run on from one to the next, if all have these numbers;
+//! * `@joined`: members of a group that a product sums over, as `grad_input` does, are one tensor, up before
+//!   gate: blocks run on from one to the next, if all have these numbers;
 //! * `@shared`: the random bits of an operand are the same in every product that reads it;
 //! * `@windowN`: the one scale of the tensor is that of the largest magnitude of the last N steps, as in
 //!   [`memory`](super::memory);

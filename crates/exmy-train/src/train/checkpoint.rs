@@ -3,8 +3,9 @@
 //! A checkpoint is one safetensors file with the f32 master weights under their Hugging Face names,
 //! AdamW's two moments as `adamw.m.NAME` and `adamw.v.NAME`, or the buffer of SGD with momentum as
 //! `sgd.b.NAME`, and one metadata entry, `exmy`: a JSON object with the step, the tokens seen, the
-//! recipe's memory, if there is any, the [`Digests`] of the run's records up to there, and its own digest. Random bits are addressed by step, so there is no
-//! generator state to save. One file appears by one rename, so a checkpoint is whole or absent.
+//! recipe's memory, if there is any, the [`Digests`] of the run's records up to there, and its own digest.
+//! Random bits are addressed by step, so there is no generator state to save. One file appears by one rename,
+//! so a checkpoint is whole or absent.
 //!
 //! The digest is the sum (of 64 bits) of the [`Digest`]s of all tensors' bytes, each with the digest of
 //! its name as seed, and of the JSON object without its digest. A file whose digest is another is damaged

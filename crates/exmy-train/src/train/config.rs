@@ -361,7 +361,8 @@ impl Config {
         let parsed =
             parsed.and_then(|mut table| if table.len() == 1 { table.remove("x") } else { None });
         if parsed.is_none() && value.starts_with(['[', '{', '"', '\'']) && !self.is_word(path) {
-            return Err(Error::new(format!("{}: {} is no value of TOML", printable(setting), printable(value))).hint(
+            let what = format!("{}: {} is no value of TOML", printable(setting), printable(value));
+            return Err(Error::new(what).hint(
                 "words in lists and tables stand in quotes, and a shell takes these away unless all is \
                  in single ones: --set 'at=[{step=3, then=\"bf16\"}]'",
             ));

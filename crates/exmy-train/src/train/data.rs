@@ -1,8 +1,8 @@
 //! From a name to tokens: what a model is trained on, and how it is split.
 //!
 //! A [`Source`] is the one text the user writes (`--data`): `synthetic` for the
-//! [embedded language](crate::train::language), `recall` for a [memory task](recall), else a path. [`Dataset::load`] reads it whole and
-//! says in one line what it found. Accepted are
+//! [embedded language](crate::train::language), `recall` for a [memory task](recall), else a path.
+//! [`Dataset::load`] reads it whole and says in one line what it found. Accepted are
 //!
 //! * any regular file: its bytes are the tokens, the vocabulary is 256;
 //! * a folder: the bytes of all regular files below it, in sorted path order, one after the other;

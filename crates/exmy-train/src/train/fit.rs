@@ -1,8 +1,8 @@
 //! Whether a run fits into the memory there is, checked before it begins.
 //!
-//! A run is refused where it cannot go well: what it keeps from step to step is more than all there is, or the
-//! process may run out of addresses, where an allocation ends it without a word of its own. What may be had
-//! by swapping is a warning.
+//! A run is refused where it cannot go well: what it keeps from step to step is more than all there is, or
+//! the process may run out of addresses, where an allocation ends it without a word of its own. What may be
+//! had by swapping is a warning.
 //!
 //! What a run needs is counted on paper ([`Paper`]), which no run stays below and none exceeds twice.
 

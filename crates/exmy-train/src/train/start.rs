@@ -5,8 +5,8 @@
 //! `module.` and `_orig_mod.` of PyTorch's wrappers, with `model.` before it, or translated from
 //! GPT-2's names of Hugging Face and nanoGPT (`transformer.h.0.attn.c_attn.weight`; the fused q, k, v
 //! are divided, and matrices stored (in, out) by Hugging Face's `Conv1D` are transposed). f64, f32,
-//! f16 and bf16 are read; f64 is rounded to nearest even. A shape that differs is an error; parameters that the
-//! file lacks keep their fresh values; both these and tensors that belong to nothing are listed.
+//! f16 and bf16 are read; f64 is rounded to nearest even. A shape that differs is an error; parameters that
+//! the file lacks keep their fresh values; both these and tensors that belong to nothing are listed.
 //!
 //! **A checkpoint** (`start.run` and `start.step`, `--branch RUN@STEP`): the branch's folder gets a
 //! copy of the checkpoint and of the lines up to its step, and from then on it is a run like any

@@ -14,8 +14,8 @@
 //! ```
 //!
 //! A decision is a function of the configuration and of the lines of `metrics.jsonl` up to its step
-//! ([`Control`](crate::train::control::Control) reads them one after the other), so it is the same in every repeat, and a resumed
-//! run finds its recipe, its counts and its pauses by reading the lines again.
+//! ([`Control`](crate::train::control::Control) reads them one after the other), so it is the same in every
+//! repeat, and a resumed run finds its recipe, its counts and its pauses by reading the lines again.
 //!
 //! What a change does, `then`, is a recipe, or a part of one: a text that begins with `+` is
 //! appended to the recipe in force (`+out=bf16`), a table is a recipe's, its `base` the one in force

@@ -230,8 +230,8 @@ fn mxpaper_is_the_formula_in_all_products() {
     check_mxpaper("mxpaper-e5m2-e4m3", false, [[E4M3, E5M2], [E4M3, E5M2], [E4M3; 2]]);
 }
 
-/// Gate and up are one matrix of the paper's code, up before gate, along whose rows `grad_input` sums: where their
-/// sizes are no multiples of 32, a block has numbers of both. Where they are, there is no difference.
+/// Gate and up are one matrix of the paper's code, up before gate, along whose rows `grad_input` sums: where
+/// their sizes are no multiples of 32, a block has numbers of both. Where they are, there is no difference.
 #[test]
 fn mxpaper_blocks_gate_and_up_as_one_matrix() {
     for (hidden, recipe) in [(40, "mxpaper-e4m3"), (64, "mxpaper-e4m3"), (11, "mxpaper-mix")] {

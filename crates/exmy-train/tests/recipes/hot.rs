@@ -138,8 +138,8 @@ fn every_form_is_its_algebra() {
     }
 }
 
-/// Residuals quantized again have the tensor scale of their operand, which is that of its bfloat16 numbers where
-/// it is rounded to these first: the whole product from the formulas, with all channels patched.
+/// Residuals quantized again have the tensor scale of their operand, which is that of its bfloat16 numbers
+/// where it is rounded to these first: the whole product from the formulas, with all channels patched.
 #[test]
 fn residuals_have_the_scale_of_their_operand() {
     for seed in [11, 12] {
@@ -195,8 +195,8 @@ fn identities_of_the_algebra() {
     assert!(single.iter().zip(&dual).all(|(a, b)| (a - b).abs() < 1e-4));
 }
 
-/// The means of four draws lie in the ranges that thirty draws elsewhere had (tokens 256, K 512, N 256, ten channels of
-/// 8 to 30 times the rest); here with a quarter of the tokens and outputs.
+/// The means of four draws lie in the ranges that thirty draws elsewhere had (tokens 256, K 512, N 256, ten
+/// channels of 8 to 30 times the rest); here with a quarter of the tokens and outputs.
 #[test]
 fn errors_fall_as_measured_elsewhere() {
     let cases: Vec<Case> = (5..9).map(|seed| Case::new(64, 512, 64, seed)).collect();
@@ -250,8 +250,8 @@ fn channels_stay_until_they_are_due() {
     assert_eq!(images.memory.to_text(), second);
 }
 
-/// `dX_I += dYq RW_I` and `dW_I += dYqᵀ RX_I`, on all channels and without rounding of dY: the exact gradients,
-/// with and without a rotation along tokens that need filling up.
+/// `dX_I += dYq RW_I` and `dW_I += dYqᵀ RX_I`, on all channels and without rounding of dY: the exact
+/// gradients, with and without a rotation along tokens that need filling up.
 #[test]
 fn backward_patches_give_back_what_rounding_took() {
     let (tokens, inputs, outputs) = (40, 48, 32);

@@ -91,8 +91,8 @@ fn masks_without_mantissa() {
     }
 }
 
-/// Five exponent bits after the largest power of two that keeps the tensor below 1.875 2^15; with eight bits a
-/// power of two changes nothing.
+/// Five exponent bits after the largest power of two that keeps the tensor below 1.875 2^15; with eight bits
+/// a power of two changes nothing.
 #[test]
 fn scales_before_few_exponents() {
     let images = |recipe: &str| run(recipe, Phase::Train(3), &mut Images::default()).0.0;
@@ -108,8 +108,8 @@ fn scales_before_few_exponents() {
     assert_eq!(images("bitred-e8m3+scale=tensor-pow2"), images("bitred-e8m3"));
 }
 
-/// `sr8b` is stochastic rounding with (R + 1/2) / 256: up iff that and the distance from the lower neighbour are 1
-/// together. Its mean is that of the number, where R / 256 is short by half a unit, 1/512 of a gap.
+/// `sr8b` is stochastic rounding with (R + 1/2) / 256: up iff that and the distance from the lower neighbour
+/// are 1 together. Its mean is that of the number, where R / 256 is short by half a unit, 1/512 of a gap.
 #[test]
 fn centred_random_bits() {
     let up = |text: &str, v: f64, random: u32| {
@@ -179,8 +179,9 @@ fn step(recipe: &str, name: &str, settings: &[&str], site: Site) -> Watch {
     watch
 }
 
-/// A column of one sequence as the study's code quantizes it: blocks of 32, the last one filled up with zeros; an
-/// exponent a block, one more at a position whose largest magnitude over all blocks is above 1.75 of its binade.
+/// A column of one sequence as the study's code quantizes it: blocks of 32, the last one filled up with
+/// zeros; an exponent a block, one more at a position whose largest magnitude over all blocks is above 1.75
+/// of its binade.
 fn by_position(column: &[f32]) -> Vec<f32> {
     let x: Vec<f64> = column.iter().map(|x| f64::from(bf16_away(*x))).collect();
     let largest = |some: &mut dyn Iterator<Item = &f64>| some.fold(0.0_f64, |m, x| m.max(x.abs()));
@@ -225,7 +226,8 @@ fn bumps_by_position_stay_in_their_sequence() {
     assert_eq!(count, 2);
 }
 
-/// The end of a norm in bfloat16 makes its output bfloat16 and little else: within two units of the plain one.
+/// The end of a norm in bfloat16 makes its output bfloat16 and little else: within two units of the plain
+/// one.
 #[test]
 fn the_end_of_a_norm() {
     let site = Site { layer: Some(0), operator: Operator::Up };
@@ -271,8 +273,8 @@ impl Watcher for Until {
     fn phase(&mut self, _: &str) {}
 }
 
-/// A run of descent with momentum on the divergence, killed and resumed, is the run in one piece; under another
-/// optimizer than that of its checkpoint it does not go on.
+/// A run of descent with momentum on the divergence, killed and resumed, is the run in one piece; under
+/// another optimizer than that of its checkpoint it does not go on.
 #[test]
 fn runs_of_descent_resume() {
     let mut config = preset("proxy").unwrap();

@@ -116,8 +116,9 @@ fn weight_gradients_can_be_rounded_member_by_member() {
     assert_ne!(rounded, plain);
 }
 
-/// A block of gammas in (0.90, 0.99): every one becomes 0.875 in E4M3, and a multiple of 1/16 where the exponent is
-/// bumped; bfloat16 with `ln-affine=bf16`, untouched with `fp32`; the gradient of the bias is dropped.
+/// A block of gammas in (0.90, 0.99): every one becomes 0.875 in E4M3, and a multiple of 1/16 where the
+/// exponent is bumped; bfloat16 with `ln-affine=bf16`, untouched with `fp32`; the gradient of the bias is
+/// dropped.
 #[test]
 fn norms_affine_parameters() {
     let gamma: Vec<f32> = (0..32).map(|i| 0.901 + 0.0028 * i as f32).collect();

@@ -124,8 +124,8 @@ pub(crate) fn nvfp4(
     image
 }
 
-/// Groups of 16 down the columns of a row-major matrix times `H diag(s) / 4`, in f64, to bfloat16. Sylvester's
-/// matrix has the sign of the parity of i & j.
+/// Groups of 16 down the columns of a row-major matrix times `H diag(s) / 4`, in f64, to bfloat16.
+/// Sylvester's matrix has the sign of the parity of i & j.
 pub(crate) fn rotated_down(x: &[f32], cols: usize) -> Vec<f32> {
     const MINUS: [usize; 10] = [3, 5, 6, 7, 8, 9, 10, 12, 14, 15];
     let rows = x.len() / cols;

@@ -28,8 +28,8 @@ static LAST: Mutex<Option<(Vec<u8>, Box<dyn FnOnce() + Send>)>> = Mutex::new(Non
 const SET_ASIDE: usize = 1 << 19;
 
 const SAID: &str = "\nerror: memory did not suffice, the line above says for what; steps that were trained \
-                    are kept\n  hint: free some, raise the limit (ulimit -v), take fewer --threads or a smaller \
-                    model\n";
+                    are kept\n  hint: free some, raise the limit (ulimit -v), take fewer --threads or a \
+                    smaller model\n";
 
 /// Ends the program, or lets the abort take its course where it is a panic's.
 extern "C" fn ended(_: c_int) {
@@ -78,7 +78,7 @@ pub(crate) fn listen() {
         usual(panic);
     }));
     let action = SigAction::new(SigHandler::Handler(ended), SaFlags::empty(), SigSet::empty());
-    // SAFETY: `abort` raises the signal in the thread that calls it, when neither it nor the allocator holds a
-    // lock of that thread; the handler waits for no lock. Without it an abort is what it was before.
+    // SAFETY: `abort` raises the signal in the thread that calls it, when neither it nor the allocator holds
+    // a lock of that thread; the handler waits for no lock. Without it an abort is what it was before.
     let _ = unsafe { sigaction(Signal::SIGABRT, &action) };
 }

@@ -23,8 +23,9 @@ use std::path::PathBuf;
 ///
 /// >6sigma: the share of elements farther than 6 sigma from m; 2e-9 of a normal distribution.
 ///
-/// channels: largest over median channel (of an even number the mean of the middle two), where a channel is an index along the last axis and its size
-/// the largest |x| in it; large where a few channels carry the outliers.
+/// channels: largest over median channel (of an even number the mean of the middle two), where a channel is
+/// an index along the last axis and its size the largest |x| in it; large where a few channels carry the
+/// outliers.
 ///
 /// Tensors that `exmy quantize` wrote are shown decoded, under their own names and formats; after a
 /// rotation (rht16>nvfp4) the figures are those of the rotated tensor. Others of

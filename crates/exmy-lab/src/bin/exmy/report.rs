@@ -152,7 +152,8 @@ fn target(out: Option<&PathBuf>, runs: &[PathBuf], name: &str) -> Result<PathBuf
     .hint(format!("name it {}", printable_path(&out.with_extension(extension)))))
 }
 
-/// The runs that can be read; of the others a message says why they are left out, and each reason returned on a line.
+/// The runs that can be read; of the others a message says why they are left out, and each reason returned on
+/// a line.
 fn readable(paths: &[PathBuf]) -> Result<(Vec<RecordedRun>, Vec<String>)> {
     let (mut runs, mut broken) = gather(paths)?;
     runs.retain(|run| {

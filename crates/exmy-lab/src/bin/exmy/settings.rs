@@ -204,8 +204,8 @@ impl<T: Write> Write for Shown<'_, T> {
     }
 }
 
-/// Says on stderr where a profile's rules are applied to a format that its source does not have: E4M3 and E3M4 as
-/// IEEE would make them exist in ml_dtypes, LLVM and on AWS Trainium alone.
+/// Says on stderr where a profile's rules are applied to a format that its source does not have: E4M3 and
+/// E3M4 as IEEE would make them exist in ml_dtypes, LLVM and on AWS Trainium alone.
 pub(crate) fn remark_on(profile: Profile, formats: &[Format]) {
     let name = profile.to_string();
     let lacks = ["cuda", "ocp", "torch", "onnx"].iter().any(|source| name.starts_with(source));

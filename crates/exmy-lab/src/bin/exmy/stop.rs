@@ -2,8 +2,8 @@
 //!
 //! Work that looks whether it is to stop has half a second to come to a good end; then the program ends, for
 //! every file is whole at any moment. While a run is trained that end waits for the step under way and
-//! its checkpoint. A second request waits for nothing. The exit code is 128 and the signal's number, as shells
-//! report it.
+//! its checkpoint. A second request waits for nothing. The exit code is 128 and the signal's number, as
+//! shells report it.
 
 use exmy::error::{Error, Result};
 use std::process::exit;

@@ -114,7 +114,8 @@ fn of_a_study(arguments: &Arguments) -> Option<&'static str> {
 /// Tells what a page that is replaced has and the new one will not have.
 ///
 /// # Errors
-/// If it is of another scale: a page of `small` takes an hour, and its pictures would stay beside one of `smoke`.
+/// If it is of another scale: a page of `small` takes an hour, and its pictures would stay beside one of
+/// `smoke`.
 fn tell_replaced(
     standing: &Shown,
     figures: &[&dyn Figure],

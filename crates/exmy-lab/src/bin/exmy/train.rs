@@ -44,7 +44,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = steps)]
     steps: Option<u64>,
     /// Peak learning rates, separated by commas; the final one keeps its ratio to each
-    #[arg(long, value_name = "X,...", allow_negative_numbers = true, value_delimiter = ',', value_parser = rate)]
+    #[arg(long, value_name = "X,...", allow_negative_numbers = true)]
+    #[arg(value_delimiter = ',', value_parser = rate)]
     lr: Vec<f64>,
     /// Seed of the initial weights, the batches and stochastic rounding [default: 1]
     #[arg(

@@ -17,15 +17,16 @@ use unicode_width::UnicodeWidthStr;
 
 /// Follow runs while they train: step, loss, speed, what happened
 ///
-/// On a terminal the lines are drawn again until nobody is at work; into a pipe or a file runs are looked at once.
-/// The exit code is 1 if a run is damaged.
+/// On a terminal the lines are drawn again until nobody is at work; into a pipe or a file runs are looked at
+/// once. The exit code is 1 if a run is damaged.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Folders of runs, or folders above them
     #[arg(required = true, value_name = "DIR")]
     runs: Vec<PathBuf>,
     /// Seconds between looks
-    #[arg(long, value_name = "S", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    #[arg(long, value_name = "S", default_value_t = 2)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
     every: u64,
     /// Look once, as where the output is no terminal
     #[arg(long)]
@@ -89,8 +90,8 @@ fn split_hash(name: &str) -> Option<(&str, &str)> {
 }
 
 /// Names of a study's runs in `room` characters: the beginning of the recipe says more than the folders above
-/// and than the hash, of which there is only as much as distinguishes the runs. Names that fit, and other names,
-/// stay as they are.
+/// and than the hash, of which there is only as much as distinguishes the runs. Names that fit, and other
+/// names, stay as they are.
 fn recipes_first(names: &[&str], room: usize) -> Vec<String> {
     let whole = || names.iter().map(|&name| name.to_owned()).collect();
     if names.iter().all(|name| name.chars().count() <= room) {

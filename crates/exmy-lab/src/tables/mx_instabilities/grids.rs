@@ -1,19 +1,21 @@
-//! The runs of the MX study: its language models, its student-teacher proxies, and the rates at which proxies diverge.
+//! The runs of the MX study: its language models, its student-teacher proxies, and the rates at which proxies
+//! diverge.
 //!
-//! At usual rates no MX run of this size diverges (AppC has the grid that was searched). There are three settings at
-//! larger ones, in the order in which they were tried, and all are reported. On the long ramp of the rate, to 0.2, every
-//! MX run diverges, at rates of 0.12 to 0.14. On the short one, to 0.08, about half of them do, some 70 steps in. In f32
-//! runs diverge on both as well, so that neither shows what MX does. The steady rate was chosen after the search and
-//! some runs by hand, of which more diverged in E2M1 than in f32 whose betas stay still; its seeds are others than
-//! those. There nearly all runs of all formats explode once the rate has risen, and what differs is which of them recover.
+//! At usual rates no MX run of this size diverges (AppC has the grid that was searched). There are three
+//! settings at larger ones, in the order in which they were tried, and all are reported. On the long ramp of
+//! the rate, to 0.2, every MX run diverges, at rates of 0.12 to 0.14. On the short one, to 0.08, about half
+//! of them do, some 70 steps in. In f32 runs diverge on both as well, so that neither shows what MX does. The
+//! steady rate was chosen after the search and some runs by hand, of which more diverged in E2M1 than in f32
+//! whose betas stay still; its seeds are others than those. There nearly all runs of all formats explode once
+//! the rate has risen, and what differs is which of them recover.
 
 use crate::grid::{After, Axis, Grid, Level, Set, level, number};
 use crate::run_config::Scale;
 use exmy_train::nn::model::Config as Model;
 use exmy_train::train::config::Config;
 
-/// The study's text: gains of norms in MX blocks, too. In its code they are in bfloat16. The student's activation function
-/// is exact.
+/// The study's text: gains of norms in MX blocks, too. In its code they are in bfloat16. The student's
+/// activation function is exact.
 macro_rules! text {
     ($format:literal) => {
         concat!("mxpaper-", $format, "+gelu=fp32+ln-affine=mx")
@@ -71,7 +73,8 @@ pub(crate) const LANGUAGE: Set = Set::All(&[
     ]),
 ]);
 
-/// Language models of the study's kind: layer norms without bias, norms of queries and keys, GELU, heads of 64 channels.
+/// Language models of the study's kind: layer norms without bias, norms of queries and keys, GELU, heads of
+/// 64 channels.
 pub(crate) const MODELS: Grid = Grid {
     model: ["olmo-micro", "olmo-micro", "olmo-l4"],
     steps: [16, 400, 6509],
@@ -194,7 +197,8 @@ const PLAIN: &[Axis] = &[Axis::new("numbers", &[F32, BETAS])];
 const F32: Level = level("f32", Set::Recipe("f32"));
 const BETAS: Level = level("f32, betas still", Set::Recipe(STILL));
 
-/// New seeds at the steady rate, of more formats. None where the study's own runs are trained, or nothing is judged.
+/// New seeds at the steady rate, of more formats. None where the study's own runs are trained, or nothing is
+/// judged.
 pub(crate) static NEW_SEEDS: Grid = Grid {
     seeds: [0, 24, 0],
     axes: &[Axis::new(
@@ -211,9 +215,10 @@ pub(crate) static NEW_SEEDS: Grid = Grid {
     ..AT_RATE
 };
 
-/// What an MX run goes on in: the nine changes of the study, of which `control` goes on as it began, `fp32_still`: f32 whose
-/// betas stay 0, as they do in MX, and `nothing`: the same recipe at a rate that is larger by 2^-22 of it, which shows what
-/// chance does once so small a change has grown: the least that is to be expected of any change.
+/// What an MX run goes on in: the nine changes of the study, of which `control` goes on as it began,
+/// `fp32_still`: f32 whose betas stay 0, as they do in MX, and `nothing`: the same recipe at a rate that is
+/// larger by 2^-22 of it, which shows what chance does once so small a change has grown: the least that is to
+/// be expected of any change.
 macro_rules! changes {
     ($format:literal) => {
         [
@@ -319,8 +324,8 @@ macro_rules! sizes {
     };
 }
 
-/// AppC's grid, one seed a grid point. Rates over two decades, depths, widths, formats, and gains that begin inside the last bin.
-/// Without a warm-up runs at too large rates never learn anything that they could lose.
+/// AppC's grid, one seed a grid point. Rates over two decades, depths, widths, formats, and gains that begin
+/// inside the last bin. Without a warm-up runs at too large rates never learn anything that they could lose.
 pub(crate) static SEARCH: Grid = Grid {
     axes: &[
         LAYERS,
@@ -408,8 +413,9 @@ pub(crate) static BEYOND: Grid = Grid {
     ..SEARCHED
 };
 
-/// E4M3 whose gradients are biased by construction: from a run's middle on those of outputs are rounded to E3M2 without
-/// any scale, far above most of them, and the loss follows within ten steps. F-zeta must see their bias before.
+/// E4M3 whose gradients are biased by construction: from a run's middle on those of outputs are rounded to
+/// E3M2 without any scale, far above most of them, and the loss follows within ten steps. F-zeta must see
+/// their bias before.
 pub(crate) static UNSCALED: Grid = Grid {
     rate: [1e-2, 3e-2, 5e-4],
     sets: &[

@@ -29,11 +29,11 @@ const OLMO_11: Level = level("11 x 704", Set::Model("olmo-l11"));
 pub(super) static GAPS: Figure = Figure {
     id: "T1",
     title: "validation-loss gaps of the stable strategies",
-    source: "Table 1: final validation loss less that of full precision, by tokens per parameter and compute, for \
-             MX weights with bfloat16 activations and for MX in the forward pass alone",
-    says: "E4M3 weights with bfloat16 activations, and E4M3 in the forward pass alone, end closer to full precision than \
-           E4M3 everywhere does. Judged is the mean over sizes and budgets; how the gaps change with the size of the \
-           model has a table of its own.",
+    source: "Table 1: final validation loss less that of full precision, by tokens per parameter and \
+             compute, for MX weights with bfloat16 activations and for MX in the forward pass alone",
+    says: "E4M3 weights with bfloat16 activations, and E4M3 in the forward pass alone, end closer to full \
+           precision than E4M3 everywhere does. Judged is the mean over sizes and budgets; how the gaps \
+           change with the size of the model has a table of its own.",
     grid: Grid {
         seeds: [2, 3, 1],
         axes: &[
@@ -98,12 +98,12 @@ pub(super) static HYPERPARAMETERS: Figure = Figure {
 pub(super) static SEARCHED: Figure = Figure {
     id: "AppC",
     title: "instability by depth, width, rate and format",
-    source: "Appendix C: sweeps of proxies over depth, width and learning rate in FP32, E4M3 with E5M2 gradients, and \
-             E2M3",
-    says: "Large rates make deep and wide proxies unstable in FP32 too; MX makes more of them unstable. f32 leaves betas of \
-           norms at 0 there, as the study's MX does. The grid is also the search for divergence that F2a and F4 rest on: \
-           rates over two decades, depths, widths, formats, and gains that begin inside the last bin. Every rate is \
-           reached by a warm-up of a fifth of the steps.",
+    source: "Appendix C: sweeps of proxies over depth, width and learning rate in FP32, E4M3 with E5M2 \
+             gradients, and E2M3",
+    says: "Large rates make deep and wide proxies unstable in FP32 too; MX makes more of them unstable. f32 \
+           leaves betas of norms at 0 there, as the study's MX does. The grid is also the search for \
+           divergence that F2a and F4 rest on: rates over two decades, depths, widths, formats, and gains \
+           that begin inside the last bin. Every rate is reached by a warm-up of a fifth of the steps.",
     grid: Grid { also: &[&NEW_SEEDS, &BEYOND], ..SEARCH },
     judged: Judged::Own { asks: search::ASKS, find: search::find },
     views: &[],
@@ -125,11 +125,11 @@ macro_rules! either {
 pub(super) static SIMPLIFIED: Figure = Figure {
     id: "AppD",
     title: "simpler models",
-    source: "Appendix D: the proxy as the end of a chain of simplifications (attention, norms of queries and keys, the \
-             loss)",
-    says: "Simplifications leave the picture as it is: MX stays worse than bfloat16 without norms of queries and \
-           keys, without gains, and in the proxy, the model without attention, with a divergence of Kullback and \
-           Leibler in place of the mean squared error. The proxy is compared with f32.",
+    source: "Appendix D: the proxy as the end of a chain of simplifications (attention, norms of queries and \
+             keys, the loss)",
+    says: "Simplifications leave the picture as it is: MX stays worse than bfloat16 without norms of queries \
+           and keys, without gains, and in the proxy, the model without attention, with a divergence of \
+           Kullback and Leibler in place of the mean squared error. The proxy is compared with f32.",
     grid: Grid {
         steps: [16, 0, 6509],
         rate: [3e-3, 0.0, 2e-4],
@@ -169,7 +169,8 @@ pub(super) static SIMPLIFIED: Figure = Figure {
     views: &[
         View::Outcomes { title: "Losses of a {}", per: &["model"], norms: false, under: MIDDLE },
         View::Table {
-            caption: "final training losses (nats per byte, of the proxy nats, mean of the last tenth and of the seeds)",
+            caption: "final training losses (nats per byte, of the proxy nats, mean of the last tenth and of \
+                      the seeds)",
             rows: &[],
             columns: &[
                 column("model", Show::Level("model")),
@@ -211,8 +212,8 @@ fn no_gains(config: &mut Config, _: Scale) {
 pub(super) static LAWS: Figure = Figure {
     id: "AppG",
     title: "scaling laws of the stable strategies",
-    source: "Appendix G: Chinchilla laws of E4M3 weights with bfloat16 activations (alpha 0.524, beta 0.553, E 0.535) \
-             and of E4M3 forward only; unstable pairs give beta above 1",
+    source: "Appendix G: Chinchilla laws of E4M3 weights with bfloat16 activations (alpha 0.524, beta 0.553, \
+             E 0.535) and of E4M3 forward only; unstable pairs give beta above 1",
     says: "The hybrids follow scaling laws as full precision does, unstable MX does not.",
     grid: LAWS_GRID,
     judged: Judged::Own { asks: laws::ASKS, find: laws::find },
@@ -248,8 +249,8 @@ const LAWS_GRID: Grid = Grid {
 pub(super) static DAMAGE: Figure = Figure {
     id: "Nb-1",
     title: "what runs lose after their lowest loss",
-    source: "the published notebook's heat map of min(loss) - final loss over parameters and tokens: 0 for small \
-             budgets, -0.5 to -1.1 from 1e10 tokens on in E5M2 weights and E4M3 activations",
+    source: "the published notebook's heat map of min(loss) - final loss over parameters and tokens: 0 for \
+             small budgets, -0.5 to -1.1 from 1e10 tokens on in E5M2 weights and E4M3 activations",
     says: "Long runs in unstable MX pairs end above the lowest loss they had; stable ones do not.",
     grid: LAWS_GRID,
     judged: Judged::Own { asks: laws::DAMAGE_ASKS, find: laws::damage },
@@ -259,7 +260,8 @@ pub(super) static DAMAGE: Figure = Figure {
 pub(super) static PAIRS: Figure = Figure {
     id: "AppJ",
     title: "all pairs of formats",
-    source: "Appendix J: more unstable pairs of weight and activation formats, and the variance of their gradient norms",
+    source: "Appendix J: more unstable pairs of weight and activation formats, and the variance of their \
+             gradient norms",
     says: "Pairs of MX formats become unstable, and the variance of the gradient norm grows with it.",
     grid: PAIRS_GRID,
     judged: Judged::Own { asks: pairs::ASKS, find: pairs::find },
@@ -305,8 +307,8 @@ const ACTIVATIONS: [Level; 5] = [
 pub(super) static ONSETS: Figure = Figure {
     id: "Nb-2",
     title: "when losses turn up",
-    source: "the published notebook's plot of the first step whose averaged loss (100 steps) rises by more than 0.008, \
-             against tokens per parameter",
+    source: "the published notebook's plot of the first step whose averaged loss (100 steps) rises by more \
+             than 0.008, against tokens per parameter",
     says: "Runs in MX have an onset of instability, bfloat16 has none.",
     grid: PAIRS_GRID,
     judged: Judged::Own { asks: pairs::ONSET_ASKS, find: pairs::onsets },
@@ -317,8 +319,8 @@ pub(super) static VARIATIONS: Figure = Figure {
     id: "Ext",
     title: "blocks, roundings, scales, starts, optimizers",
     source: "what reviewers of the study asked for, and its ablation of the start",
-    says: "Avoiding saturation helps: with the exponent raised where a block would saturate, losses are lower. The other \
-           variations are shown.",
+    says: "Avoiding saturation helps: with the exponent raised where a block would saturate, losses are \
+           lower. The other variations are shown.",
     grid: Grid {
         steps: [10, 0, 9000],
         rate: [3e-3, 0.0, 6e-4],

@@ -144,10 +144,10 @@ pub(super) static ROTATIONS: Figure = Figure {
     title: "rotations: where, of what size, with which signs",
     source: "arXiv 2509.25149, Figures 11 to 13: on weight gradients they help, elsewhere they hurt; sizes \
              and signs matter at 12B alone",
-    says: "Judged is a hypothesis of our own about why: where columns of activations have spikes along the tokens, \
-           rotating the operands of the weight gradient by 16 raises its ratio of signal to noise. The paper \
-           speaks of losses. Those are shown and not judged: in models so small differences are expected to be \
-           null.",
+    says: "Judged is a hypothesis of our own about why: where columns of activations have spikes along the \
+           tokens, rotating the operands of the weight gradient by 16 raises its ratio of signal to noise. \
+           The paper speaks of losses. Those are shown and not judged: in models so small differences are \
+           expected to be null.",
     grid: Grid { seeds: [1, 3, 1], axes: &[beside(&ROTATED)], ..SHORT },
     judged: Judged::Own { asks: rotations::ASKS, find: rotations::find },
     views: &[View::Gaps {
@@ -245,8 +245,8 @@ pub(super) static FORMATS: Figure = Figure {
     title: "NVFP4 loses less than MXFP4",
     source: "arXiv 2509.25149, Figure 6: 8B, 1 T tokens, relative errors of about 1.5 % and 2.5 %",
     says: "The gap of NVFP4 (blocks of 16, E4M3 scales, tensor scale) is below that of MXFP4 (blocks of 32, \
-           scales rounded up to powers of two, rotations of 32) under the same recipe, in all blocks. Steps, rate and blocks were changed after \
-           results had been seen, as in E1.",
+           scales rounded up to powers of two, rotations of 32) under the same recipe, in all blocks. Steps, \
+           rate and blocks were changed after results had been seen, as in E1.",
     grid: Grid {
         axes: &[Axis::new(
             "recipe",

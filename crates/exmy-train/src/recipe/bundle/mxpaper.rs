@@ -3,8 +3,8 @@
 //!
 //! Operands are rounded to bfloat16 and then to MX blocks along each product's sum, ties away from zero;
 //! every product's result is rounded to bfloat16, and so is every step of norms and activations. The affine
-//! parameters of norms are bfloat16 in the code and MX in the text. The two projections into an MLP with a gate are
-//! one matrix in the code, which shows in `grad_input`, whose sums and blocks run over both.
+//! parameters of norms are bfloat16 in the code and MX in the text. The two projections into an MLP with a
+//! gate are one matrix in the code, which shows in `grad_input`, whose sums and blocks run over both.
 
 use super::Options;
 use crate::nn::site::{Operand, Operator, Place, Product, Vector};

@@ -49,8 +49,8 @@ pub fn share_name(text: &str) -> String {
 }
 
 impl Config {
-    /// The text that the version before wrote for the same run. Hashes of it are in the names of folders, which
-    /// a change of names in the text must not change.
+    /// The text that the version before wrote for the same run. Hashes of it are in the names of folders,
+    /// which a change of names in the text must not change.
     pub fn former_toml(&self) -> String {
         let mut old = Self { version: VERSION - 1, ..self.clone() };
         old.record.probes.iter_mut().for_each(|name| *name = former_probe(name));

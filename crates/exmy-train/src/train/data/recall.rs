@@ -119,8 +119,8 @@ pub fn answers(text: &[u8]) -> Vec<Answer> {
                 let (Some(episode), Some((mark, task))) = (begun, second) else { continue };
                 let determined = match task {
                     Task::Recall => byte.is_ascii_uppercase(),
-                    // The first letter only once the second copy has begun: at its bar it is known, too, but by
-                    // place and not by repetition.
+                    // The first letter only once the second copy has begun: at its bar it is known, too, but
+                    // by place and not by repetition.
                     Task::Induction => at > mark + 1,
                 };
                 if determined {

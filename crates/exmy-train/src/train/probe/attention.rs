@@ -3,7 +3,7 @@
 //!
 //! | part | is |
 //! |---|---|
-//! | `layers.N.entropy` | mean over heads and queries of `-sum p ln p`, nats; the value is the mean over layers |
+//! | `layers.N.entropy` | mean over heads and queries of `-sum p ln p`, nats; the value: over layers |
 //! | `layers.N.entropy_share` | the same over `ln(keys)`, of queries with two keys or more |
 //! | `layers.N.logit_max` | mean over heads and queries of the largest `q k / sqrt(head width)` |
 //! | `layers.N.logit_top` | the largest of all |

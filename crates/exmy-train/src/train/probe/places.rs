@@ -3,11 +3,15 @@
 //!
 //! | probe | part | is |
 //! |---|---|---|
-//! | `gates` | `layers.N.min`, `.max`, `.p001`, `.p999` | of the logits z of the decay gate: range, 0.1st and 99.9th percentile; the value: the largest magnitude of all |
+//! | `gates` | `layers.N.min`, `.max` | of the logits z of the decay gate: range |
+//! | | `.p001`, `.p999` | their 0.1st and 99.9th percentile |
 //! | | `layers.N.closed`, `.open` | shares of decays `sigmoid(z)^(1 / tau)` below 0.01 and above 0.999 |
 //! | `logits` | `max` | the largest magnitude of the head's logits, also the value |
 //! | | `logsumexp2` | mean square of `ln sum exp` of each token's |
-//! | `activations` | `layers.N.PLACE.mean`, `.sd` | mean and deviation at `norm_output`, `activation_output` and `residual`; the value: the mean deviation |
+//! | `activations` | `layers.N.PLACE.mean`, `.sd` | mean and deviation |
+//!
+//! The value of `gates` is the largest magnitude of z, that of `activations` the mean deviation. Their places
+//! are `norm_output`, `activation_output` and `residual`.
 
 use super::moments::{Powers, elements, quantile, sorted};
 use super::{Key, Of, Probe, Seen, Values};

@@ -2,9 +2,12 @@
 //!
 //! | part | is |
 //! |---|---|
-//! | `SITE.PRODUCT.error` | `|Y - R| / |R|` in Frobenius norms: Y as the recipe gives it, patched and rounded, R the product of unrounded operands by [`exmy::gemm::f32`] |
+//! | `SITE.PRODUCT.error` | `|Y - R| / |R|` in Frobenius norms |
 //! | `SITE.PRODUCT.cos` | the cosine of the angle between Y and R |
-//! | `SITE.alignment` | of the forward product: mean over outputs of `mean |y| / (mean |w| |x|)`, `|w|` the norm of the output's weights, `|x|` those of the tokens |
+//! | `SITE.alignment` | of the forward product: mean over outputs of `mean |y| / (mean |w| |x|)` |
+//!
+//! Y is the product as the recipe gives it, patched and rounded, R that of the unrounded operands by
+//! [`exmy::gemm::f32`]. `|w|` is the norm of an output's weights, `|x|` are those of the tokens.
 //!
 //! The value is the mean of `error` over forward products. For operators that share an input, `grad_input`
 //! is one product and stands under the first.

@@ -6,7 +6,7 @@
 //! | `OPERAND.mse` | `mean((x - q)^2)` |
 //! | `OPERAND.flushed` | share of all elements that were not zero and are |
 //! | `OPERAND.flushed_p95` | the 95th percentile of that share over runs of 16 elements along the reduction |
-//! | `OPERAND.saturated` | share of elements beyond the largest magnitude of their block, format or clipped range |
+//! | `OPERAND.saturated` | share of elements beyond what their block, format or clipped range can hold |
 //! | `OPERAND.scales_zero`, `.scales_top` | shares of block scales that are zero, or their format's largest |
 //! | `OPERAND.scales` | shares of block scales by `floor(log2 scale)`, ascending, without zeros |
 //! | `OPERAND.scales_from` | the exponent of the first of these |

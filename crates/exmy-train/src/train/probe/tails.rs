@@ -3,14 +3,16 @@
 //!
 //! | probe | part | is |
 //! |---|---|---|
-//! | `kurtosis` | `SITE.OPERAND` | excess kurtosis of all elements, 0 for normal ones; the value: the mean over inputs |
-//! | | `SITE.OPERAND.channels_mean`, `_max`, `_top` | of each column's: mean, maximum, mean of the top hundredth |
-//! | `channels` | `SITE.input` | the list of `M_j`, the largest magnitude of each input channel j, four digits |
+//! | `kurtosis` | `SITE.OPERAND` | excess kurtosis of all elements, 0 for normal ones |
+//! | | `SITE.OPERAND.channels_mean`, `_max`, `_top` | of columns: mean, maximum, mean of the top hundredth |
+//! | `channels` | `SITE.input` | the list of `M_j`, largest magnitude of each input channel, four digits |
 //! | | `SITE.input.top` | M of rank 1, 2, 3 and 10, and the median |
-//! | | `SITE.input.over_p999`, `.over_median` | the largest magnitude over the 99.9th percentile and over the median |
-//! | | `SITE.output.top` | the largest magnitude of the output; the value: the largest of all sites |
-//! | `spikes` | `SITE.OPERAND.rms_max`, `_p99` | `amax / rms` over blocks of 16 x 16; the value: the largest p99 of inputs |
+//! | | `SITE.input.over_p999`, `.over_median` | the largest magnitude over this percentile, and the median |
+//! | | `SITE.output.top` | the largest magnitude of the output |
+//! | `spikes` | `SITE.OPERAND.rms_max`, `_p99` | `amax / rms` over blocks of 16 x 16 |
 //! | | `SITE.OPERAND.median_max`, `_p99` | `amax` over the median `amax` of all blocks |
+//!
+//! The values: the mean kurtosis of inputs, the largest output of all sites, the largest p99 of inputs.
 //!
 //! Source: "Dissecting Outlier Dynamics in LLM NVFP4 Pretraining" (arXiv 2602.02047), which does not print
 //! how magnitudes and blocks are normalized; the usual way is taken. Blocks of zeros have no spike.

@@ -2,12 +2,15 @@
 //!
 //! | probe | part | is |
 //! |---|---|---|
-//! | `norms` | `TENSOR.grad`, `TENSOR.weight` | l2 norms of the gradient before clipping and of the weights after the step; the value: the gradient's of all |
-//! | `gamma` | `NORM.mean`, `.sd`, `.min`, `.max` | of the gains of each norm, and of its bias where it has one; the value: the mean of all gains |
-//! | `swiglu` | `layers.N.cos_mean`, `.cos_p99`, `.cos_high` | of `|cos|` between the rows of gate and up of each hidden unit: mean, 99th percentile, share above 0.5; the value: the mean of all |
+//! | `norms` | `TENSOR.grad`, `TENSOR.weight` | l2 norms: gradient before clipping, weights after the step |
+//! | `gamma` | `NORM.mean`, `.sd`, `.min`, `.max` | of the gains of each norm, and of its bias if any |
+//! | `swiglu` | `layers.N.cos_mean` | mean of `|cos|` between the rows of gate and up of each hidden unit |
+//! | | `layers.N.cos_p99`, `.cos_high` | their 99th percentile, their share above 0.5 |
 //! | | `null` | the mean of `|cos|` between random directions, `sqrt(2 / (pi d))` |
 //! | | `layers.N.correlation` | Pearson's of the outputs of gate and up, element by element |
 //! | | `layers.N.tail_kurtosis`, `.tail_top` | excess kurtosis and largest magnitude of the input of down |
+//!
+//! The values: the norm of the whole gradient, the mean of all gains, the mean of all `|cos|`.
 //!
 //! Alignment of the two is how SwiGLU makes outliers ("Scaling FP8 training to trillion-token LLMs", arXiv
 //! 2409.12517).

@@ -14,8 +14,8 @@ fn image(x: &[f32]) -> Vec<f32> {
 
 /// Two blocks. Position 0 has 0.9 and 1.0: the largest, 1.0, is not in the clamp band, so the first block's
 /// 0.9, the largest of its block, still saturates to 0.875. Position 1 has 0.95 and 0.3 and is
-/// bumped in both blocks: 0.95 to a multiple of 1/16, and 0.3 of the second block is as without, since it stays
-/// normal.
+/// bumped in both blocks: 0.95 to a multiple of 1/16, and 0.3 of the second block is as without, since it
+/// stays normal.
 #[test]
 fn positions_are_bumped_not_blocks() {
     let mut x = [0.0; 64];
@@ -24,11 +24,11 @@ fn positions_are_bumped_not_blocks() {
     assert_eq!([image[0], image[1], image[32], image[33]], [0.875, 0.9375, 1.0, 0.3125]);
 }
 
-/// One feature of two sequences of 48 tokens, by hand. Each has a block of 32 and one of 16. The first sequence's
-/// 0.95 at position 1 is alone in its band: it is bumped to 0.9375 there; the second one has 1.0 at position 1,
-/// so its 0.95 at token 33, the largest of the last block, saturates to 0.875. Were all 96 tokens one column, the 1.0
-/// of token 48 + 17 would stand at position 1 of the third block: the first 0.95 would saturate, and the other one would not, with a
-/// 1.0 in its block.
+/// One feature of two sequences of 48 tokens, by hand. Each has a block of 32 and one of 16. The first
+/// sequence's 0.95 at position 1 is alone in its band: it is bumped to 0.9375 there; the second one has 1.0
+/// at position 1, so its 0.95 at token 33, the largest of the last block, saturates to 0.875. Were all 96
+/// tokens one column, the 1.0 of token 48 + 17 would stand at position 1 of the third block: the first 0.95
+/// would saturate, and the other one would not, with a 1.0 in its block.
 #[test]
 fn blocks_of_tokens_end_with_their_sequence() {
     let quantizer: Quantizer = "mxfp8-e4m3@microxcaling".parse().unwrap();

@@ -1,7 +1,7 @@
 use exmy_train::train::digest::Digest;
 
-/// Values of the reference implementation (`xxhsum -H1`, and Python's `xxhash.xxh64`) for every branch: less than
-/// 4 bytes, than 8, than a stripe, and more than one.
+/// Values of the reference implementation (`xxhsum -H1`, and Python's `xxhash.xxh64`) for every branch: less
+/// than 4 bytes, than 8, than a stripe, and more than one.
 #[test]
 fn published_values() {
     for (text, seed, expected) in VALUES {

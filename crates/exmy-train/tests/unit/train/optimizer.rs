@@ -70,7 +70,8 @@ fn first_step_by_hand() {
 
 /// Three steps by hand, all numbers exact: lr 1/4, momentum 1/2, gradients 1, 2, -4 halved by the scale. The
 /// buffer is 1/2, 1/4 + 1, 5/8 - 2; each step first keeps 1 - 1/4 * 1/2 = 7/8 of the parameter where it
-/// decays, and the buffer does not see that. One with decay in the gradient, as PyTorch's, would end at other numbers.
+/// decays, and the buffer does not see that. One with decay in the gradient, as PyTorch's, would end at other
+/// numbers.
 #[test]
 fn momentum_by_hand() {
     let run = |momentum: f64, decay: bool| {

@@ -84,6 +84,7 @@ fn numbers_out_of_range_are_refused_by_their_keys() {
         let (key, error) = (setting.split('=').next().unwrap(), refused.unwrap_err());
         assert!(error.to_string().contains(key), "{setting}: {error}");
     }
-    let most = "train.steps=68719476736\ntrain.accumulate=8\nrecord.window=65536\ntrain.beta2=0\ndata.noise=0";
+    let most = "train.steps=68719476736\ntrain.accumulate=8\nrecord.window=65536\ntrain.beta2=0\n\
+                data.noise=0";
     nano.overlaid(most).unwrap().validate().unwrap();
 }

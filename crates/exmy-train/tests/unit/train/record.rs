@@ -71,7 +71,8 @@ fn events_say_what_they_are() {
     let text = serde_json::to_string(&line).unwrap();
     assert_eq!(
         text,
-        r#"{"step":3,"tokens":24,"loss":3.1,"events":[{"event":"when","rule":2,"metric":"spike","value":2.5,"recipe":"bf16"}]}"#
+        r#"{"step":3,"tokens":24,"loss":3.1,"events":["#.to_owned()
+            + r#"{"event":"when","rule":2,"metric":"spike","value":2.5,"recipe":"bf16"}]}"#
     );
     assert_eq!(serde_json::from_str::<Metrics>(&text).unwrap(), line);
 }

@@ -17,8 +17,8 @@ fn by_hand() {
     assert!((cosine(&[-4.0, -3.0], &h) + 1.0).abs() < 1e-12);
     assert_eq!([rho(&[0.0; 2], &[0.0; 2]), cosine(&[0.0; 2], &[0.0; 2])], [0.0; 2]);
 }
-/// By hand: the mean of g = (1, 2, 2, 4) is 2.25 and its norm 5. The same batch in f32 has h = (0, 3, 0, 4), mean 1.75
-/// and norm 5, the run in f32 (2, 2, 2, 2), mean 2 and norm 4.
+/// By hand: the mean of g = (1, 2, 2, 4) is 2.25 and its norm 5. The same batch in f32 has h = (0, 3, 0, 4),
+/// mean 1.75 and norm 5, the run in f32 (2, 2, 2, 2), mean 2 and norm 4.
 #[test]
 fn eps_is_the_difference_of_means() {
     let mut layout = Layout::default();
