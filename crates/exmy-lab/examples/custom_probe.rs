@@ -8,12 +8,13 @@
 
 use exmy::error::Result;
 use exmy::slice::View;
+use exmy_lab::finding::Paper;
 use exmy_lab::finding::{Figure, Findings, Part, Table, Verdict};
-use exmy_lab::papers::Paper;
 use exmy_lab::plot::{self, Axis, Panel, Series};
 use exmy_lab::report::{self, Provenance};
-use exmy_lab::run_config::{RunConfig, Scale, Setting};
+use exmy_lab::run_config::{RunConfig, Setting};
 use exmy_lab::runner::{Progress, Silent};
+use exmy_lab::scale::Scale;
 use exmy_lab::store::{Runs, Store};
 use exmy_train::nn::site::Place;
 use exmy_train::recipe::{Observer, Recipe};

@@ -1,6 +1,6 @@
 //! What a figure of a study is: which runs it needs, and what it makes of them.
 //!
-//! A [`Figure`] is one type in one file; [`papers`](crate::papers) lists those of each study. It names
+//! A [`Figure`] is one type in one file; [`studies`](crate::studies) lists those of each. It names
 //! the paper's item and what that claims, asks for [runs](Figure::runs), and draws [`Findings`]: pictures,
 //! tables, sentences, and a verdict with the numbers it rests on. A claim is only
 //! [reproduced](Verdict::Reproduced) when its criterion holds.
@@ -81,6 +81,25 @@ impl Verdict {
             Self::Shown(_) => Self::Shown(text),
             Self::NotRun(_) => Self::NotRun(text),
         }
+    }
+
+    /// That of the first of several settings, with what was seen in the others.
+    pub(crate) fn first_of(verdicts: &[Self]) -> Self {
+        let Some((first, others)) = verdicts.split_first() else {
+            return Self::NotSeen("nothing was tried".into());
+        };
+        let mut text = first.reason().to_owned();
+        for other in others {
+            text += &format!("; not judged ({}): {}", other.word(), other.reason());
+        }
+        first.with(text)
+    }
+
+    /// That on a claim which rests on a detector: whatever it says of the runs, nothing is seen unless it
+    /// fires where it must.
+    pub(crate) fn controlled(&self, fired: bool, control: &str) -> Self {
+        let text = format!("{}; positive control: {control}", self.reason());
+        if fired { self.with(text) } else { Self::NotSeen(format!("{text}, which did not fire")) }
     }
 
     /// The numbers.
@@ -194,6 +213,21 @@ pub trait Figure: Sync {
     /// # Errors
     /// If a run's files cannot be read.
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings>;
+}
+
+/// A study: what one paper measured.
+#[derive(Clone, Copy)]
+pub struct Paper {
+    /// How the command line calls it.
+    pub name: &'static str,
+    /// Of its report.
+    pub title: &'static str,
+    /// The paper.
+    pub source: &'static str,
+    /// What it is about, and what the report can and cannot say.
+    pub about: &'static str,
+    /// Its figures.
+    pub figures: &'static [&'static dyn Figure],
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 //! A [`Level`] is a name and what it changes of a preset's configuration; a [`GridPoint`] is one level of
 //! each axis, and its runs differ in their seed only.
 
-use crate::run_config::{RunConfig, Scale, Setting};
+use crate::run_config::{RunConfig, Setting};
+use crate::scale::Scale;
 use exmy::error::Result;
 use exmy_train::nn::model::Config as Model;
 use exmy_train::recipe::Recipe;

@@ -5,18 +5,18 @@
 //! a study. A [`table`] sets their losses side by side; [`gather`] finds runs wherever they lie and
 //! [`overview`] draws them.
 //!
-//! A study is what a paper measured, run again: [`papers`] lists them. Each [`finding::Figure`] asks for
-//! [`run`]s, which lie in a [`store`], and the [`report`] shows what they say, with
-//! verdicts. A table in `tables` lists figures as values: a grid of runs, the claim that is judged, what is
+//! A study is what a paper measured, run again: [`studies`] lists them. Each [`finding::Figure`] asks for
+//! [runs](run_config), which lie in a [`store`], and the [`report`] shows what they say, with
+//! verdicts. Each study is a table of figures as values: a grid of runs, the claim that is judged, what is
 //! shown. [`statistics`] says how sure a difference is, [`detect`] what became of a run,
 //! [`sensitivity`] how much the learning rate matters, [`scaling`] what larger runs would reach,
 //! [`landscape`] how the loss lies about the weights.
 
 #![deny(unsafe_code)]
 
-mod analyses;
 mod claim;
 pub mod run_config;
+pub mod scale;
 
 pub mod detect;
 pub mod estimate;
@@ -32,7 +32,6 @@ mod outcome;
 pub mod overview;
 pub mod page;
 mod paired;
-pub mod papers;
 pub mod plot;
 mod provenance;
 pub mod report;
@@ -42,7 +41,7 @@ pub mod sensitivity;
 mod series;
 pub mod statistics;
 pub mod store;
+pub mod studies;
 pub mod sweep;
 pub mod table;
-mod tables;
 mod view;

@@ -79,8 +79,9 @@ pub(super) fn plan(runs: &[RunConfig]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::papers::ALL;
-    use crate::run_config::{Scale, Setting};
+    use crate::run_config::Setting;
+    use crate::scale::Scale;
+    use crate::studies::ALL;
     use exmy_train::train::config::Config;
 
     /// Reads the plan of each study with another reader of TOML, and makes the configurations from it again.

@@ -1,14 +1,11 @@
 //! What became of a run, by the rule for its kind of loss: proxies' as multiples of their lowest level,
 //! language models' as rises in nats.
 
-use crate::claim::TestResult;
 use crate::detect::{self, Curve, Factor, Nats, Verdict};
-use crate::measure::Results;
 use crate::plot::{Band, Panel, Series, smooth};
 use crate::run_config::RunConfig;
 use crate::statistics::median;
 use crate::store::Trained;
-use exmy::error::Result;
 
 /// A run with what became of it.
 #[derive(Clone, Debug)]
@@ -70,31 +67,6 @@ pub(super) fn tail(run: &Trained) -> f64 {
     if last.is_finite() { last.min(first) } else { first }
 }
 
-/// What is asked where training is said to be smooth.
-pub(super) const SMOOTH: &str = "no run has a spike or diverges; contradicted where one diverges";
-
-/// Whether all runs are smooth.
-pub(super) fn smooth_runs(results: &Results<'_>) -> Result<TestResult> {
-    let mut all = Vec::new();
-    for point in &results.points {
-        all.extend(results.outcomes(point)?);
-    }
-    let diverged = all.iter().filter(|outcome| outcome.diverged()).count();
-    let spiked = all.iter().filter(|outcome| !outcome.verdict.spikes.is_empty()).count();
-    Ok(smooth_result(diverged, spiked, all.len()))
-}
-
-fn smooth_result(diverged: usize, spiked: usize, runs: usize) -> TestResult {
-    TestResult {
-        holds: runs > 0 && diverged + spiked == 0,
-        opposite: diverged > 0,
-        known: runs > 0,
-
-        power: None,
-        text: format!("of {runs} runs {diverged} diverge and {spiked} have spikes"),
-    }
-}
-
 /// Points of a curve for a picture.
 pub(super) fn points(curve: &Curve) -> Vec<(f64, f64)> {
     curve.iter().map(|&(step, value)| (step as f64, value)).collect()
@@ -151,18 +123,4 @@ pub(super) fn size(planned: &RunConfig) -> (f64, f64) {
         planned.config.model.layout().len() as f64,
         (tokens as u64 * planned.config.train.steps) as f64,
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn smooth_is_without_spikes() {
-        let of = |diverged, spiked| {
-            let result = smooth_result(diverged, spiked, 3);
-            (result.holds, result.opposite)
-        };
-        assert_eq!([of(0, 0), of(0, 1), of(1, 1)], [(true, false), (false, false), (false, true)]);
-    }
 }

@@ -11,15 +11,18 @@
 //! A report replaces one of the same study and nothing else. `manifest.json` says whose the files are, so it
 //! is written first: what a kill cuts short can be written again.
 
+mod old;
+
+use crate::finding::Paper;
 use crate::finding::{Figure, Findings, Part, Table, Verdict};
 use crate::listing;
 use crate::page::Page;
-use crate::papers::Paper;
 pub use crate::provenance::Provenance;
 use crate::provenance::seconds;
-use crate::run_config::{RunConfig, Scale, Setting};
+use crate::run_config::{RunConfig, Setting};
 pub use crate::runner::Page as Shown;
-use crate::runner::{Kind, Manifest, old_page};
+use crate::runner::{Kind, Manifest};
+use crate::scale::Scale;
 use crate::store::{Store, distinct};
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
@@ -71,7 +74,7 @@ fn standing(paper: &Paper, out: &Path, html: &Path) -> Result<Option<Shown>> {
         None => {
             let text = given::read(html, given::RESULTS)
                 .map_err(|error| Error::io("read", html, error).hint("name another folder"))?;
-            Ok(old_page(paper, &String::from_utf8_lossy(&text)))
+            Ok(old::page(paper, &String::from_utf8_lossy(&text)))
         }
     }
 }

@@ -1,72 +1,16 @@
 //! What a study trains: runs by their contents, which figures ask for and share.
 //!
-//! An [`RunConfig`] is a complete configuration, and perhaps the run that it branches off from. Its name is
+//! A [`RunConfig`] is a complete configuration, and perhaps the run that it branches off from. Its name is
 //! made of its contents, so two figures that ask for the same run get one, a repeated study finds what is
 //! there, and nobody keeps a list. A [`Setting`] is what all runs of a study have in common: the text they
 //! learn, and how large everything is.
 
 use crate::runner::{Run, content_name};
+use crate::scale::Scale;
 use exmy::error::{Error, Result};
 use exmy_train::train::config::Config;
 use exmy_train::train::data::{DataOptions, Dataset, Source};
 use exmy_train::train::preset::preset;
-use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::str::FromStr;
-
-/// How large a study is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Scale {
-    /// Seconds: that everything works, not what comes out.
-    Smoke,
-    /// An hour of two cores for a paper.
-    Small,
-    /// The sizes at which the paper claims it, for a cluster.
-    Paper,
-}
-
-impl Scale {
-    /// All of them, the smallest first.
-    pub const ALL: [Self; 3] = [Self::Smoke, Self::Small, Self::Paper];
-
-    /// The word for it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Smoke => "smoke",
-            Self::Small => "small",
-            Self::Paper => "paper",
-        }
-    }
-
-    /// One of three values.
-    pub fn pick<T>(self, [smoke, small, paper]: [T; 3]) -> T {
-        match self {
-            Self::Smoke => smoke,
-            Self::Small => small,
-            Self::Paper => paper,
-        }
-    }
-}
-
-impl fmt::Display for Scale {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Scale {
-    type Err = Error;
-
-    fn from_str(word: &str) -> Result<Self> {
-        let found = Self::ALL.into_iter().find(|scale| scale.name() == word);
-        found.ok_or_else(|| {
-            let words = Self::ALL.map(Self::name).join(", ");
-            Error::new(format!("no study is of the scale {word:?}"))
-                .hint(format!("there are {words}"))
-        })
-    }
-}
 
 /// What all runs of a study have in common.
 #[derive(Clone, Debug, PartialEq)]
@@ -217,14 +161,5 @@ mod tests {
         assert_eq!(branch(10).steps(), kept.steps() - 10);
         assert!(branch(10).config.record.checkpoint_at.is_empty());
         assert!(one.flops() > 0.0);
-    }
-
-    #[test]
-    fn scales_have_words() {
-        for scale in Scale::ALL {
-            assert_eq!(scale.name().parse::<Scale>().unwrap(), scale);
-        }
-        assert!("tiny".parse::<Scale>().unwrap_err().to_string().contains("smoke, small"));
-        assert_eq!(Scale::Small.pick([1, 2, 3]), 2);
     }
 }

@@ -10,16 +10,18 @@
 //!
 //! What the folder is stands in its [`manifest`](Manifest); an [`OutFolder`] is one with its results.
 
+mod file;
+mod labels;
 mod manifest;
 mod old;
 mod out;
 mod shard;
 mod texts;
 
+pub(crate) use labels::conditions;
+pub use labels::differ;
 pub use manifest::{Entry, Kind, Manifest, Page};
-pub(crate) use old::page as old_page;
-pub(crate) use out::conditions;
-pub use out::{OutFolder, Status, differ, find_run, refuse_used};
+pub use out::{OutFolder, Status, find_run, refuse_used};
 pub use shard::{ParseShardError, Shard};
 
 use exmy::error::{Error, Result};
@@ -39,6 +41,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use texts::Texts;
+
+/// The grid of a [sweep](mod@crate::sweep), spelled out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The keys of the grid, `recipe` first and `seed` last.
+    pub keys: Vec<String>,
+    /// The runs: the last key changes fastest. Their names are `RECIPE-HASH`.
+    pub runs: Vec<Run>,
+    /// The values of the keys of each run.
+    pub values: Vec<Vec<String>>,
+}
 
 /// Makes the probes that a run has in addition to those that its configuration names.
 pub type MakeProbes = fn(&Config) -> Vec<Box<dyn Probe>>;

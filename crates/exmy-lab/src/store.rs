@@ -6,8 +6,9 @@
 //! DIR/runs/NAME/     one run each, named by its contents
 //! ```
 
-use crate::run_config::{RunConfig, Scale};
+use crate::run_config::RunConfig;
 use crate::runner::{Entry, Kind, MakeProbes, Manifest, Run, Runner, run_path};
+use crate::scale::Scale;
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
 use exmy::shown::printable_path;

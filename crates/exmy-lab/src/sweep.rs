@@ -15,6 +15,7 @@
 //! of `exmy train` do and may stand at the top, too. Relative paths are seen from the folder the program was
 //! started in.
 
+pub use crate::runner::Plan;
 use crate::runner::{Run, content_name};
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
@@ -29,17 +30,6 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use toml::{Table, Value};
-
-/// A plan, spelled out.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
-    /// The keys of the grid, `recipe` first and `seed` last.
-    pub keys: Vec<String>,
-    /// The runs: the last key changes fastest. Their names are `RECIPE-HASH`.
-    pub runs: Vec<Run>,
-    /// The values of the keys of each run.
-    pub values: Vec<Vec<String>>,
-}
 
 /// A value as a table and a setting show it.
 fn word(value: &Value) -> String {

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::grid::{Axis, Grid, Level, Set, level};
-use crate::run_config::{Scale, Setting};
+use crate::run_config::Setting;
+use crate::scale::Scale;
 
 const LEVELS: [Level; 3] = [
     level("7", Set::Recipe("bitred-e8m7")),

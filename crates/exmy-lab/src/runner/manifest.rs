@@ -2,18 +2,13 @@
 //!
 //! No clock, host or path from outside stands in it, so it has the same bytes whoever writes it.
 
-use super::old;
-use crate::run_config::Scale;
-use exmy::error::{Error, Result};
-use exmy::safetensors::{given, whole};
-use exmy::shown::printable_path;
+use crate::scale::Scale;
 use exmy_train::train::config::share_name;
 use exmy_train::train::run::Summary;
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
 
 /// The version of the keys. Version 1 has other [names of formats](exmy::text::old).
-const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 2;
 
 /// Which command made a folder, and what it says of all runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,7 +60,7 @@ pub struct Page {
 /// The contents of `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    version: u32,
+    pub(super) version: u32,
     /// What made the folder.
     #[serde(flatten)]
     pub kind: Kind,
@@ -78,42 +73,10 @@ pub struct Manifest {
     pub page: Option<Page>,
 }
 
-/// Where it stands in a folder.
-pub(super) fn file(folder: &Path) -> PathBuf {
-    folder.join("manifest.json")
-}
-
 impl Manifest {
     /// Of some runs without results.
     pub fn new(kind: Kind, keys: Vec<String>, runs: Vec<Entry>) -> Self {
         Self { version: VERSION, kind, keys, runs, page: None }
-    }
-
-    /// That of a folder, also of one that an earlier version made; `None` where none is.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    pub fn read(folder: &Path) -> Result<Option<Self>> {
-        let path = file(folder);
-        let text = match given::read(&path, given::RESULTS) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return old::read(folder),
-            text => text.map_err(|error| Error::io("read", &path, error))?,
-        };
-        let mut found: Self = serde_json::from_slice(&text).map_err(|error| {
-            Error::new(format!("{} is no list of runs", printable_path(&path))).because(error).hint(
-                "remove it: the command that made the folder, or `exmy train --resume`, writes it anew",
-            )
-        })?;
-        if found.version > VERSION {
-            let what = format!("{} is of version {}", printable_path(&path), found.version);
-            return Err(
-                Error::new(what).hint(format!("this program reads versions up to {VERSION}"))
-            );
-        }
-        if found.version < VERSION {
-            found.modernize();
-        }
-        Ok(Some(found))
     }
 
     /// Gives today's names to the formats in it.
@@ -127,20 +90,6 @@ impl Manifest {
             }
             entry.result = entry.result.take().map(Summary::modern);
         }
-    }
-
-    /// Writes it, and takes away what earlier versions had in its place.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    pub fn write(&self, folder: &Path) -> Result<()> {
-        let mut text = serde_json::to_string_pretty(self)
-            .map_err(|error| Error::new("cannot write the list of runs").because(error))?;
-        text.push('\n');
-        whole::remove_abandoned(&file(folder));
-        whole::write_whole(&file(folder), text.as_bytes())?;
-        old::remove(folder);
-        Ok(())
     }
 
     /// Names of the runs, for tables: the values of all keys but the seed.

@@ -2,12 +2,8 @@
 //! `sweep.json` and files that stood for the state of each run, and pages of studies that said by their text
 //! what they are.
 
-use super::manifest::{Entry, Kind, Manifest, Page};
-use super::out::labelled;
-use crate::overview;
-use crate::page;
-use crate::papers::Paper;
-use crate::run_config::Scale;
+use super::labels::labelled;
+use super::manifest::{Entry, Kind, Manifest};
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
 use exmy::shown::printable_path;
@@ -114,17 +110,4 @@ pub(super) fn remove(path: &Path) {
     if matches!(list::<Comparison>(&summary, ""), Ok(Some(_))) {
         let _ = fs::remove_file(summary);
     }
-}
-
-/// What a page without a manifest shows, if it is of a study.
-pub(crate) fn page(paper: &Paper, html: &str) -> Option<Page> {
-    // A person may give an overview any heading.
-    if !html.contains(&page::Page::tag(paper.title)) || overview::is_page(html) {
-        return None;
-    }
-    let ids = paper.figures.iter().map(|figure| figure.id());
-    let figures = ids.filter(|id| html.contains(&page::Page::anchor(id))).map(str::to_owned);
-    let says = |scale: &Scale| html.contains(&format!(", scale {scale}.</p>"));
-    let scale = Scale::ALL.into_iter().find(says);
-    Some(Page { study: paper.name.to_owned(), scale, figures: figures.collect() })
 }

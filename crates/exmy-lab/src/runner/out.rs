@@ -5,16 +5,15 @@
 //! last checkpoint, and [`OutFolder::open`] finds every planned run. The plan of a sweep stays with its user,
 //! so each of its runs is created when it begins.
 
+use super::labels::{conditions, labelled};
 use super::manifest::{Entry, Kind, Manifest};
-use super::{Run, content_name, plain};
+use super::{Plan, Run, content_name, plain};
 use crate::loss_figure;
-use crate::sweep::Plan;
 use crate::table;
 use exmy::error::{Error, Result};
 use exmy::safetensors::whole;
 use exmy::shown::printable_path;
 use exmy_train::train::config::Config;
-use exmy_train::train::data::Source;
 use exmy_train::train::run::{self, Folder, intact};
 use std::collections::HashSet;
 use std::fs;
@@ -46,26 +45,6 @@ pub struct Status {
 const HASH: usize = 16;
 /// Characters of a recipe in the name of a folder of `exmy train`.
 const RECIPE: usize = 80;
-
-/// Whether not all of some values are the same.
-pub fn differ<T: PartialEq>(values: impl IntoIterator<Item = T>) -> bool {
-    let mut values = values.into_iter();
-    let first = values.next();
-    values.any(|value| Some(value) != first)
-}
-
-/// In what of recipe, learning rate and seed some runs differ, and how; the recipe always stands there.
-pub(super) fn labelled(configs: &[Config]) -> (Vec<String>, Vec<Vec<String>>) {
-    let lrs = differ(configs.iter().map(|config| config.train.lr));
-    let seeds = differ(configs.iter().map(|config| config.seed));
-    let keys = ["recipe"].into_iter().chain(lrs.then_some("lr")).chain(seeds.then_some("seed"));
-    let of = |config: &Config| {
-        let lr = lrs.then(|| format!("{:e}", config.train.lr));
-        let seed = seeds.then(|| config.seed.to_string());
-        [config.recipe.to_string()].into_iter().chain(lr).chain(seed).collect()
-    };
-    (keys.map(str::to_owned).collect(), configs.iter().map(of).collect())
-}
 
 /// The name of the folder of a run of `exmy train`: recipe, learning rate if there are several, seed, and the
 /// hash of everything.
@@ -156,16 +135,6 @@ fn put_together(path: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<(
     })?;
     whole::remove_partial_folders(parent, &name);
     whole::sync_folder(parent).map_err(|error| Error::io("create", path, error))
-}
-
-/// Under which conditions the runs were made, in a few words.
-pub(crate) fn conditions(config: &Config) -> String {
-    let source = match &config.data.source {
-        Source::Path(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        synthetic => synthetic.to_string(),
-    };
-    let parameters = config.model.layout().len() as f64 / 1e3;
-    format!("{source}, {parameters:.0} k parameters, seed {}", config.seed)
 }
 
 impl OutFolder {

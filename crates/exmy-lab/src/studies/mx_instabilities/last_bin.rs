@@ -1,6 +1,5 @@
 //! Why the last bin matters: gaps between neighbouring numbers, and how gains of norms cluster there.
 
-use super::controlled;
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::measure::Results;
 use crate::outcome::number;
@@ -96,7 +95,7 @@ fn judge(natural: &[Seen], control: &[Seen]) -> Verdict {
     };
     let least = control.iter().map(|seen| seen.first).fold(f64::INFINITY, f64::min);
     let fired = !control.is_empty() && least > CLUSTERED;
-    controlled(fired, &format!("gains that begin at 0.95 +- 0.02 give {least:.2}"), verdict)
+    verdict.controlled(fired, &format!("gains that begin at 0.95 +- 0.02 give {least:.2}"))
 }
 
 /// `layers.0.norm_output` as `norm_output`: the mean over layers.

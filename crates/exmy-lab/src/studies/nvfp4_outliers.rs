@@ -3,17 +3,24 @@
 //! gated linear attention and of softmax attention, which parts of a recipe they hurt, and what patching
 //! hot channels gives back.
 
+mod abilities;
+mod depth;
+mod flushed;
+mod hot_channels;
+mod operators;
+mod overhead;
+mod patches;
+mod recall;
 mod recipes;
+mod rotations;
 mod runs;
+mod weights;
 
-use crate::analyses::{
-    abilities, depth, flushed, hot_channels, operators, overhead, patches, rotations,
-};
 use crate::claim::{Claim, Test, Value};
 use crate::figure::{Figure, Judged};
+use crate::finding::Paper;
 use crate::grid::{After, Axis, Grid, Level, Set, level, number};
 use crate::measure::{Metric, Probed, at_the_end, of_inputs, of_parts};
-use crate::papers::Paper;
 use crate::view::{Show, Shown, Usual, View, column, shown};
 use exmy_train::nn::site::{Operand, Operator};
 pub(crate) use recipes::ROTATED;

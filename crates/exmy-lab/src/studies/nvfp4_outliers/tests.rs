@@ -3,7 +3,8 @@
 use super::*;
 use crate::grid::GridPoint;
 use crate::measure::Results;
-use crate::run_config::{Scale, Setting};
+use crate::run_config::Setting;
+use crate::scale::Scale;
 
 /// The word where the metrics of grid points are so, by names of their levels and what is measured, and
 /// scatter little between seeds.

@@ -2,7 +2,7 @@
 //! ones.
 
 use crate::grid::{After, Axis, Grid, Level, Scaled, Set, level};
-use crate::run_config::Scale;
+use crate::scale::Scale;
 use exmy_train::nn::decoder::{Mixer, QkNorm};
 use exmy_train::train::config::Config;
 use exmy_train::train::schedule::Schedule;

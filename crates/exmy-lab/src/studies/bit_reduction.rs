@@ -1,11 +1,16 @@
 //! "To FP8 and Back Again: Quantifying Reduced Precision Effects on LLM Training Stability" (Lee et al.,
 //! arXiv 2405.18710): mantissa bits are cut off the operands of products until training breaks.
 
-use crate::analyses::{forecast, lead, margins, products, surface};
+mod forecast;
+mod lead;
+mod margins;
+mod products;
+mod surface;
+
 use crate::claim::{Claim, Test, above};
 use crate::figure::{Figure, Judged, by};
+use crate::finding::Paper;
 use crate::grid::{Axis, Grid, Level, Set, level, model, number, rate, recipe, with};
-use crate::papers::Paper;
 use crate::view::{Show, View, by_point, column, column_of, curves};
 
 /// The study.

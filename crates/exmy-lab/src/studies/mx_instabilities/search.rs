@@ -1,13 +1,13 @@
 //! Which proxies become unstable by themselves, and which in MX: the grid that was searched.
 
-use super::{controlled, first_of, new_seeds};
+use super::grids::BEYOND;
+use super::new_seeds;
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::grid::{GridPoint, Level};
 use crate::measure::Results;
 use crate::outcome::{Outcome, number};
 use crate::plot::{self, Axis, Heat, Panel, Series};
 use crate::statistics::{coins, mean, wilson};
-use crate::tables::mx_instabilities::grids::BEYOND;
 use exmy::error::Result;
 
 /// What is asked.
@@ -149,7 +149,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         parts.extend(tables);
     }
     let fired = positive.iter().all(Outcome::diverged);
-    let verdict = controlled(fired, &control, first_of(&verdicts));
+    let verdict = Verdict::first_of(&verdicts).controlled(fired, &control);
     parts.extend([
         Part::Picture(picture),
         Part::Picture(heat),
@@ -161,8 +161,8 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
 
 #[cfg(test)]
 mod tests {
+    use super::grids::SEARCH;
     use super::*;
-    use crate::tables::mx_instabilities::grids::SEARCH;
 
     #[test]
     fn verdicts_count_grid_points() {
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn the_search_is_large_enough_to_count() {
-        use crate::run_config::Scale;
+        use crate::scale::Scale;
         let mx = |point: &GridPoint| !point.has("f32") && !point.has("f32, betas still");
         let points = SEARCH.points(Scale::Small);
         assert!(points.iter().filter(|point| mx(point)).count() >= 200, "for F-zeta");

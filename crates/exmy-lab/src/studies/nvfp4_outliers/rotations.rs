@@ -1,12 +1,12 @@
 //! E15: rotations, where and of what size.
 
+use super::ROTATED;
 use crate::finding::{Findings, Part, Table};
 use crate::grid::Set;
 use crate::measure::Results;
 use crate::paired::{Side, verdict};
 use crate::series::spread;
 use crate::statistics::normal_quantile;
-use crate::tables::nvfp4_outliers::ROTATED;
 use exmy::error::{Error, Result};
 use exmy::gemm::f32::{Output, matmul};
 use exmy::random::{Philox, Stream};

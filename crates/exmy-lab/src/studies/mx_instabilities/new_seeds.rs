@@ -4,13 +4,13 @@
 //! on seeds that nobody has looked at, and by several thresholds: those of the steady rate. E2M1, the worst
 //! of the search, is judged; the other formats are shown, too.
 
+use super::grids::{JUDGED, NEW_SEEDS};
 use crate::claim::Paired;
 use crate::detect::Factor;
 use crate::finding::{Part, Table, Verdict};
 use crate::measure::Results;
 use crate::outcome::Outcome;
 use crate::statistics::{Signs, sign_test, wilson};
-use crate::tables::mx_instabilities::grids::{JUDGED, NEW_SEEDS};
 use exmy::error::Result;
 
 /// Multiples of the lowest level above which a run counts as diverged; the third is the study's own.
@@ -123,7 +123,8 @@ pub(super) fn find(results: &Results<'_>) -> Result<Option<(Verdict, [Part; 2])>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run_config::{Scale, Setting};
+    use crate::run_config::Setting;
+    use crate::scale::Scale;
 
     #[test]
     fn verdicts_count_seeds_by_every_multiple() {

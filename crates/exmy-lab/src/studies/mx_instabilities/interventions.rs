@@ -1,6 +1,6 @@
 //! What a change of precision does to a run that is about to diverge.
 
-use super::{controlled, first_of};
+use super::grids::{STRESSES, Stress, TENFOLD};
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::grid::{GridPoint, Level};
 use crate::measure::Results;
@@ -8,7 +8,6 @@ use crate::outcome::{Outcome, calm, number};
 use crate::plot::{self, Axis, Panel, Series};
 use crate::run_config::Setting;
 use crate::statistics::{Interval, mean, paired_interval};
-use crate::tables::mx_instabilities::grids::{STRESSES, Stress, TENFOLD};
 use exmy::error::Result;
 
 /// What is asked.
@@ -167,7 +166,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let words: Vec<String> = positive.iter().map(Outcome::word).collect();
     let control = format!("E2M1 at ten times the rate: {}", words.join(", "));
     let fired = positive.iter().all(Outcome::diverged);
-    Ok(Findings { verdict: controlled(fired, &control, first_of(&verdicts)), parts })
+    Ok(Findings { verdict: Verdict::first_of(&verdicts).controlled(fired, &control), parts })
 }
 
 /// What interventions do in one setting: the verdict, and what is shown.
@@ -327,7 +326,7 @@ impl Stress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run_config::Scale;
+    use crate::scale::Scale;
     use exmy_train::train::config::{Config, Train};
 
     #[test]

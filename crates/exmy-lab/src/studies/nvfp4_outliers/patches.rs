@@ -317,7 +317,8 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run_config::{Scale, Setting};
+    use crate::run_config::Setting;
+    use crate::scale::Scale;
 
     fn errors(a: f64, b: f64, falling: bool) -> Errors {
         let mut found = Errors { base: vec![1.0; 3], ..Errors::default() };

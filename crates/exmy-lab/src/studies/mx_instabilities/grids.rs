@@ -10,7 +10,7 @@
 //! the rate has risen, and what differs is which of them recover.
 
 use crate::grid::{After, Axis, Grid, Level, Set, level, number};
-use crate::run_config::Scale;
+use crate::scale::Scale;
 use exmy_train::nn::model::Config as Model;
 use exmy_train::train::config::Config;
 

@@ -86,8 +86,8 @@ pub(crate) fn resumed<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run_config::Scale;
     use crate::runner::Silent;
+    use crate::scale::Scale;
     use crate::store::Store;
     use std::sync::Arc;
 

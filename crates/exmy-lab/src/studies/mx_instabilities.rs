@@ -4,19 +4,26 @@
 //! Figures and tables are numbered as in the study; `F-zeta` is its figure of the gradient bias, `Nb-1` and
 //! `Nb-2` come from its published notebook, `Ext` answers what reviewers asked.
 
-pub(crate) mod grids;
+mod bias;
+mod blocks;
+mod grids;
+mod hyperparameters;
+mod interventions;
+mod last_bin;
+mod laws;
 mod models;
+mod new_seeds;
+mod pairs;
+mod search;
+mod smooth;
+mod strategies;
 
-use crate::analyses::{
-    bias, blocks, hyperparameters, interventions, last_bin, laws, pairs, search, strategies,
-};
 use crate::claim::{Claim, Test};
 use crate::figure::{Figure, Judged};
+use crate::finding::Paper;
 use crate::grid::{Axis, Grid, Level, Set, level, number};
 use crate::measure::{Metric, Pick};
-use crate::outcome;
-use crate::papers::Paper;
-use crate::run_config::Scale;
+use crate::scale::Scale;
 use crate::view::{Show, View, column, column_of};
 use exmy_train::nn::decoder::QkNorm;
 use exmy_train::nn::model::Config as Model;
@@ -82,7 +89,7 @@ static BFLOAT16: Figure = Figure {
     says: "Training in bfloat16 is smooth.",
     grid: Grid { seeds: [1, 0, 1], axes: &[RATE, Axis::new("numbers", &[BF16])], ..MODELS },
     judged: Judged::By(Claim {
-        holds: Test::Own { asks: outcome::SMOOTH, judge: outcome::smooth_runs },
+        holds: Test::Own { asks: smooth::ASKS, judge: smooth::judge },
         opposite: None,
     }),
     views: LANGUAGE_VIEWS,

@@ -1,6 +1,7 @@
 //! E2: one type of operator at a time in NVFP4, from a checkpoint of bfloat16.
 
 use super::weights;
+use super::{FROZEN, GLA_BRANCHES, OPERATORS, SA_BRANCHES};
 use crate::finding::{Findings, Part, Table};
 use crate::measure::Results;
 use crate::paired::{Side, interval, verdict};
@@ -8,7 +9,6 @@ use crate::plot::{self, Axis};
 use crate::series::{intervals, number, of_seeds};
 use crate::statistics::{mean, mean_interval, median};
 use crate::table::gap_percent;
-use crate::tables::nvfp4_outliers::{FROZEN, GLA_BRANCHES, OPERATORS, SA_BRANCHES};
 use exmy::error::Result;
 use exmy_train::recipe::Linear;
 use exmy_train::train::config::Config;

@@ -1,6 +1,6 @@
 //! The bias of MX gradients against those of f32, and the loss, on one axis.
 
-use super::controlled;
+use super::grids::{BIASED, SEARCH_MX, STRESSES, UNSCALED};
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::grid::Grid;
 use crate::measure::Results;
@@ -9,7 +9,6 @@ use crate::plot::{self, Axis, Panel, Series};
 use crate::run_config::RunConfig;
 use crate::statistics::{mann_kendall, median, sign_test};
 use crate::store::Trained;
-use crate::tables::mx_instabilities::grids::{BIASED, SEARCH_MX, STRESSES, UNSCALED};
 use exmy::error::Result;
 
 /// What is asked.
@@ -236,7 +235,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
         text += &format!("rho at 1 or above from {onset}, diverged at {end}");
         fired = control.drifts && control.precedes();
     }
-    Ok(Findings { verdict: controlled(fired, &text, verdict), parts })
+    Ok(Findings { verdict: verdict.controlled(fired, &text), parts })
 }
 
 fn picture(

@@ -1,10 +1,11 @@
 //! How the study's language models are trained, and what of that is kept here.
 
+use super::grids::{LANGUAGE, MODELS};
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::grid::{Grid, GridPoint, Set};
 use crate::measure::Results;
-use crate::run_config::{Scale, Setting};
-use crate::tables::mx_instabilities::grids::{LANGUAGE, MODELS};
+use crate::run_config::Setting;
+use crate::scale::Scale;
 use exmy::error::Result;
 use exmy_train::train::config::Config;
 
