@@ -8,7 +8,7 @@ mod pooled;
 
 pub(super) use pooled::{Paired, by_seed};
 
-use crate::finding::Verdict;
+use crate::finding::{Power, Verdict};
 use crate::grid::GridPoint;
 use crate::measure::{Metric, Pick, Probed, Results};
 use crate::paired::Side;
@@ -181,9 +181,8 @@ pub(super) struct TestResult {
     pub(super) opposite: bool,
     /// Whether anything could be computed.
     pub(super) known: bool,
-    /// In how many of all cases an effect of the paper's size would have been seen, where that can be
-    /// computed.
-    pub(super) power: Option<f64>,
+    /// How often it would have been seen, if the paper's effect were there.
+    pub(super) power: Power,
     /// The numbers.
     pub(super) text: String,
 }
@@ -193,18 +192,18 @@ impl TestResult {
     fn of(found: Option<Interval>, text: String) -> Self {
         let holds = found.is_some_and(|gap| gap.low > 0.0);
         let opposite = found.is_some_and(|gap| gap.high < 0.0);
-        Self { holds, opposite, known: found.is_some(), power: None, text }
+        Self { holds, opposite, known: found.is_some(), power: Power::NoSize, text }
     }
 
     /// Of what holds or does not, and has no opposite.
     pub(super) fn either(holds: bool, text: String) -> Self {
-        Self { holds, opposite: false, known: true, power: None, text }
+        Self { holds, opposite: false, known: true, power: Power::NoSize, text }
     }
 
     /// The same with the power of an interval of the mean of these values.
     fn powered(self, place: &Place<'_>, values: &[f64]) -> Self {
         let power = |size| interval_power(size, sd(values)?, values.len(), place.confidence());
-        Self { power: place.size.and_then(power), ..self }
+        Self { power: place.power(power), ..self }
     }
 }
 
@@ -223,6 +222,11 @@ struct Place<'a> {
 impl Place<'_> {
     fn confidence(&self) -> f64 {
         1.0 - 0.05 / self.of as f64
+    }
+
+    /// What is known of the power, by that of an effect of some size.
+    fn power(&self, of: impl Fn(f64) -> Option<f64>) -> Power {
+        self.size.map_or(Power::NoSize, |size| of(size).map_or(Power::FewSeeds, Power::Share))
     }
 
     /// `nano: `, or nothing.
@@ -254,8 +258,8 @@ fn name(pick: Pick) -> String {
     pick.join(", ")
 }
 
-fn joined(result: &[TestResult]) -> String {
-    result.iter().map(|one| one.text.as_str()).collect::<Vec<_>>().join("; ")
+fn joined(results: &[TestResult]) -> String {
+    results.iter().map(|one| one.text.as_str()).collect::<Vec<_>>().join("; ")
 }
 
 impl Test {
@@ -302,7 +306,7 @@ impl Test {
                     more.min(fewer)
                 );
                 let power = |size| fisher_power((size, a.1), (0.0, b.1), level);
-                let power = place.size.map(power);
+                let power = place.power(|size| Some(power(size)));
                 TestResult {
                     holds: more < level,
                     opposite: fewer < level,
@@ -398,12 +402,16 @@ impl Test {
             }
             Self::Sized { size, words, test } => {
                 let result = test.judge(&Place { size: Some(*size), ..place.clone() })?;
-                let seen = result.power.map_or_else(
-                    || "nobody knows how often".into(),
-                    |power| format!("in {:.0} % of cases", 100.0 * power),
-                );
-                let text =
-                    format!("{}; the paper's effect, {words}, would be seen {seen}", result.text);
+                let seen = match result.power {
+                    Power::Share(share) => {
+                        let percent = 100.0 * share;
+                        format!(
+                            "; the paper's effect, {words}, would be seen in {percent:.0} % of cases"
+                        )
+                    }
+                    Power::FewSeeds | Power::NoSize => String::new(),
+                };
+                let text = result.text + &seen;
                 TestResult { text, ..result }
             }
             Self::All(tests) => {
@@ -416,26 +424,39 @@ impl Test {
     }
 }
 
-fn all(result: &[TestResult]) -> TestResult {
+fn all(results: &[TestResult]) -> TestResult {
     TestResult {
-        holds: result.iter().all(|one| one.holds),
-        opposite: result.iter().all(|one| one.opposite),
-        known: result.iter().all(|one| one.known),
-        power: weakest(result),
-        text: joined(result),
+        holds: results.iter().all(|one| one.holds),
+        opposite: results.iter().all(|one| one.opposite),
+        known: results.iter().all(|one| one.known),
+        power: weakest(results),
+        text: joined(results),
     }
 }
 
 /// The lowest power of those that do not hold, as all must be seen.
-fn weakest(result: &[TestResult]) -> Option<f64> {
-    let mut missed = result.iter().filter(|one| !one.holds);
-    let first = missed.next()?.power;
-    missed.fold(first, |low, one| Some(low?.min(one.power?)))
+fn weakest(results: &[TestResult]) -> Power {
+    let missed = results.iter().filter(|one| !one.holds).map(|one| one.power);
+    let lower = |low, one| match (low, one) {
+        (Power::Share(a), Power::Share(b)) => Power::Share(a.min(b)),
+        (Power::Share(_), unknown) | (unknown, _) => unknown,
+    };
+    missed.reduce(lower).unwrap_or(Power::NoSize)
+}
+
+/// The highest power, as one must be seen.
+fn strongest(results: &[TestResult]) -> Power {
+    let higher = |high, one| match (high, one) {
+        (Power::Share(a), Power::Share(b)) => Power::Share(a.max(b)),
+        (Power::Share(a), _) | (_, Power::Share(a)) => Power::Share(a),
+        (unknown, _) => unknown,
+    };
+    results.iter().map(|one| one.power).reduce(higher).unwrap_or(Power::NoSize)
 }
 
 /// All, but the opposite of one is enough.
-fn every(result: &[TestResult]) -> TestResult {
-    TestResult { opposite: result.iter().any(|one| one.opposite), ..all(result) }
+fn every(results: &[TestResult]) -> TestResult {
+    TestResult { opposite: results.iter().any(|one| one.opposite), ..all(results) }
 }
 
 impl From<Side> for TestResult {
@@ -445,15 +466,14 @@ impl From<Side> for TestResult {
     }
 }
 
-fn any(result: &[TestResult]) -> TestResult {
-    let holds = result.iter().any(|one| one.holds);
+fn any(results: &[TestResult]) -> TestResult {
+    let holds = results.iter().any(|one| one.holds);
     TestResult {
         holds,
-        opposite: !holds && result.iter().any(|one| one.opposite),
-        known: result.iter().any(|one| one.known),
-        // At least that of the best one.
-        power: result.iter().filter_map(|one| one.power).reduce(f64::max),
-        text: joined(result),
+        opposite: !holds && results.iter().any(|one| one.opposite),
+        known: results.iter().any(|one| one.known),
+        power: strongest(results),
+        text: joined(results),
     }
 }
 

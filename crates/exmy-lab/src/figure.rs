@@ -4,7 +4,7 @@
 //! is judged.
 
 use crate::claim::{Claim, Test};
-use crate::finding::{self, Findings};
+use crate::finding::{self, Findings, Power};
 use crate::grid::Grid;
 use crate::measure::Results;
 use crate::outcome::Outcome;
@@ -35,8 +35,13 @@ pub(super) enum Judged {
     /// By a claim; the views stand below.
     By(Claim),
     /// By an analysis of its own, with the criterion in words; the views stand below what it shows.
-    Own { asks: &'static str, find: fn(&Results<'_>) -> Result<Findings> },
+    Own { asks: &'static str, find: Find },
+    /// The same of one that has more to judge by than runs.
+    Computed { asks: &'static str, find: Find },
 }
+
+/// What an analysis makes of runs.
+type Find = fn(&Results<'_>) -> Result<Findings>;
 
 /// By a claim with its own opposite.
 pub(crate) const fn by(test: Test) -> Judged {
@@ -63,7 +68,7 @@ impl finding::Figure for Figure {
     fn criterion(&self) -> String {
         match &self.judged {
             Judged::By(claim) => claim.criterion(),
-            Judged::Own { asks, .. } => (*asks).to_owned(),
+            Judged::Own { asks, .. } | Judged::Computed { asks, .. } => (*asks).to_owned(),
         }
     }
 
@@ -84,17 +89,16 @@ impl finding::Figure for Figure {
     fn find(&self, setting: &Setting, runs: &Runs<'_>) -> Result<Findings> {
         let results = Results::new(setting, &self.grid, runs);
         let untrained = results.points.is_empty() && !self.grid.axes.is_empty();
-        if untrained && matches!(self.judged, Judged::By(_)) {
+        if untrained && !matches!(self.judged, Judged::Computed { .. }) {
             return Ok(Findings::not_run());
         }
         let mut findings = match &self.judged {
             Judged::By(claim) => Findings { verdict: claim.verdict(&results)?, parts: Vec::new() },
-            Judged::Own { find, .. } => {
+            Judged::Own { find, .. } | Judged::Computed { find, .. } => {
                 let found = find(&results)?;
-                Findings { verdict: found.verdict.with_power(None), ..found }
+                Findings { verdict: found.verdict.with_power(Power::NoSize), ..found }
             }
         };
-        // An analysis may have more to judge by than runs.
         let views = if untrained { &[] } else { self.views };
         for view in views {
             findings.parts.extend(view.draw(&results)?);

@@ -29,6 +29,17 @@ pub enum Verdict {
     NotRun(String),
 }
 
+/// In how many cases a test would have seen an effect of the size that the paper states.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Power {
+    /// In this share of them.
+    Share(f64),
+    /// Too few seeds say how they scatter.
+    FewSeeds,
+    /// The paper states no size that the test could be compared with.
+    NoSize,
+}
+
 impl Verdict {
     /// The word for it.
     pub const fn word(&self) -> &'static str {
@@ -51,16 +62,17 @@ impl Verdict {
         }
     }
 
-    /// The same, where nothing is seen with the power that the test has: the share of cases in which an
-    /// effect of the size that is claimed would have been seen.
+    /// The same, where nothing is seen with the power that the test has.
     #[must_use]
-    pub fn with_power(self, power: Option<f64>) -> Self {
+    pub fn with_power(self, power: Power) -> Self {
         match (self, power) {
-            (Self::NotSeen(text), Some(power)) if power >= 0.8 => Self::NotSeen(text),
-            (Self::NotSeen(text), Some(_)) => Self::Untested(text),
-            (Self::NotSeen(text), None) => Self::Untested(format!(
-                "{text}; how often this would see the effect is not known (no size to compare with, or too \
-                 few seeds)"
+            (Self::NotSeen(text), Power::Share(share)) if share >= 0.8 => Self::NotSeen(text),
+            (Self::NotSeen(text), Power::Share(_)) => Self::Untested(text),
+            (Self::NotSeen(text), Power::FewSeeds) => Self::Untested(format!(
+                "{text}; too few seeds say how often this would see the paper's effect"
+            )),
+            (Self::NotSeen(text), Power::NoSize) => Self::Untested(format!(
+                "{text}; the paper states no size that compares, so how often this would see it is not known"
             )),
             (other, _) => other,
         }
@@ -247,12 +259,15 @@ mod tests {
 
     #[test]
     fn what_could_not_be_seen_is_untested() {
-        let word = |power| Verdict::NotSeen("p 0.3".into()).with_power(power).word();
-        assert_eq!(word(Some(0.81)), "not seen at this scale");
-        assert_eq!(word(Some(0.79)), "untested at this size");
-        assert_eq!(word(None), "untested at this size");
+        let of = |power| Verdict::NotSeen("p 0.3".into()).with_power(power);
+        assert_eq!(of(Power::Share(0.81)).word(), "not seen at this scale");
+        assert_eq!(of(Power::Share(0.79)).word(), "untested at this size");
+        for (power, why) in [(Power::FewSeeds, "too few"), (Power::NoSize, "no size")] {
+            assert_eq!(of(power).word(), "untested at this size");
+            assert!(of(power).reason().contains(why), "{}", of(power).reason());
+        }
         let held = Verdict::Reproduced(String::new());
-        assert_eq!(held.clone().with_power(None), held);
+        assert_eq!(held.clone().with_power(Power::NoSize), held);
     }
 
     #[test]

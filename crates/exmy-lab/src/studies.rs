@@ -19,11 +19,12 @@ pub fn by_name(name: &str) -> Option<&'static Paper> {
 mod tests {
     use super::*;
     use crate::figure::Judged;
-    use crate::finding::Figure as _;
+    use crate::finding::{Figure as _, Findings};
     use crate::measure::Results;
     use crate::run_config::Setting;
     use crate::scale::Scale;
-    use crate::store::distinct;
+    use crate::store::{Store, distinct};
+    use std::collections::BTreeSet;
 
     /// A mistake in a name would be found when the runs are read, after days of training.
     #[test]
@@ -47,6 +48,25 @@ mod tests {
                 assert!(asks.starts_with("Reproduced where ") && asks.ends_with('.'), "{asks}");
             }
         }
+    }
+
+    /// Figures that have runs at scale `paper` alone say so, whoever judges them.
+    #[test]
+    fn figures_of_the_papers_own_size_are_not_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, setting) = (Store::new(folder.path()), Setting::unread(Scale::Small));
+        let mut left: BTreeSet<&str> = [
+            "F1a", "F1b", "AppD", "AppG", "AppJ", "Nb-1", "Nb-2", "Ext", "BR-7", "E13", "E14",
+            "E16", "E17", "E20",
+        ]
+        .into();
+        let figures = ALL.iter().flat_map(|paper| paper.figures);
+        for figure in figures.filter(|figure| left.remove(figure.id())) {
+            assert!(figure.runs(&setting).is_empty(), "{}", figure.id());
+            let found = figure.find(&setting, &store.runs()).unwrap();
+            assert_eq!(found, Findings::not_run(), "{}", figure.id());
+        }
+        assert!(left.is_empty(), "{left:?}");
     }
 
     /// Every plan can be trained at every scale: presets, keys, recipes, branches.

@@ -1,6 +1,7 @@
 //! Whether training is smooth: F1a.
 
 use crate::claim::TestResult;
+use crate::finding::Power;
 use crate::measure::Results;
 use exmy::error::Result;
 
@@ -23,7 +24,7 @@ fn judged(diverged: usize, spiked: usize, runs: usize) -> TestResult {
         holds: runs > 0 && diverged + spiked == 0,
         opposite: diverged > 0,
         known: runs > 0,
-        power: None,
+        power: Power::NoSize,
         text: format!("of {runs} runs {diverged} diverge and {spiked} have spikes"),
     }
 }

@@ -33,9 +33,6 @@ pub(crate) const ASKS: &str = "Reproduced where the 95 % intervals of the paired
 
 /// What is found.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
-    if results.points.is_empty() {
-        return Ok(Findings::not_run());
-    }
     let text = Dataset::load(&Source::Recall { seed: 0 }, &DataOptions::default())
         .map_err(|error| Error::new(error.to_string()))?;
     let mut table = Table::new(

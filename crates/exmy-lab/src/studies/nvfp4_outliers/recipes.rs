@@ -149,7 +149,7 @@ pub(super) static ROTATIONS: Figure = Figure {
            The paper speaks of losses. Those are shown and not judged: in models so small differences are \
            expected to be null.",
     grid: Grid { seeds: [1, 3, 1], axes: &[beside(&ROTATED)], ..SHORT },
-    judged: Judged::Own { asks: rotations::ASKS, find: rotations::find },
+    judged: Judged::Computed { asks: rotations::ASKS, find: rotations::find },
     views: &[View::Gaps {
         title: "Rotations in training",
         under: "gated linear attention",
