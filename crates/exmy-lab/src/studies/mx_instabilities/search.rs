@@ -161,7 +161,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
 
 #[cfg(test)]
 mod tests {
-    use super::grids::SEARCH;
+    use crate::studies::mx_instabilities::grids::SEARCH;
     use super::*;
 
     #[test]
