@@ -161,8 +161,8 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
 
 #[cfg(test)]
 mod tests {
-    use crate::studies::mx_instabilities::grids::SEARCH;
     use super::*;
+    use crate::studies::mx_instabilities::grids::SEARCH;
 
     #[test]
     fn verdicts_count_grid_points() {
