@@ -116,6 +116,12 @@ impl Philox {
         Self { key: [seed as u32, (seed >> 32) as u32], stream: stream.0 }
     }
 
+    /// The seed and the stream's [`id`](Stream::id), for those who compute the words elsewhere.
+    #[doc(hidden)]
+    pub const fn seed_and_stream(&self) -> (u64, u64) {
+        (self.key[0] as u64 | (self.key[1] as u64) << 32, self.stream)
+    }
+
     /// What [`philox4x32_10`] takes besides the block: the stream's two words and the key.
     #[inline(always)]
     #[cfg(all(target_arch = "x86_64", feature = "std"))]

@@ -115,6 +115,22 @@ impl<T: Element> Buffer<T> {
         }
     }
 
+    /// Copies the numbers from `first` on to `out`, and waits for that.
+    ///
+    /// # Errors
+    /// If there are fewer, or the device fails.
+    pub fn read_part(&self, first: usize, out: &mut [T]) -> Result<()> {
+        if first > self.len || out.len() > self.len - first {
+            let why = format!("{} numbers from {first} on of {}", out.len(), self.len);
+            return Err(Error::unfit("a copy from the device", why));
+        }
+        if out.is_empty() {
+            return Ok(());
+        }
+        let from = self.address + (first * size_of::<T>()) as u64;
+        self.device.backend().download(bytes_mut(out), from)
+    }
+
     /// Copies it to a new vector.
     ///
     /// # Errors

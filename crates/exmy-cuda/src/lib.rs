@@ -20,6 +20,9 @@ mod error;
 #[doc(hidden)]
 pub mod launch;
 pub mod module;
+#[cfg(feature = "train")]
+#[cfg_attr(docsrs, doc(cfg(feature = "train")))]
+pub mod train;
 
 pub use backend::{Grid, Properties};
 pub use buffer::{Buffer, Element};

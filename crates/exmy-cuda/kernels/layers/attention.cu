@@ -1,0 +1,255 @@
+// Causal softmax attention: the bits of exmy-train's nn/attention.rs and its modules, which state the orders.
+//
+// Every element of a product is one chain of fused multiply-adds from what the output holds (or +0) over
+// ascending positions, so a tile of outputs in registers walks the chain whole; which outputs share a block
+// does not matter. A position behind a row's own is not multiplied. Probabilities are (batch, heads,
+// sequence, row).
+#include "layers/real.cuh"
+#include "layers/tile.cuh"
+
+struct Heads {
+    u32 batch, sequence, heads, kv_heads, head_dim, row;
+};
+
+// Scores of each query with the keys up to its own position, unscaled: a chain over the head's dimensions.
+// Block x is a (sequence, head), block y a tile of the lower triangle.
+template <int BM, int TM>
+DEVICE void scores_of(
+    const float* a, u64 a_batch, u32 a_row, const float* b, u64 b_batch, u32 b_row, float* out, Heads s
+) {
+    u32 batch = blockIdx.x / s.heads, head = blockIdx.x % s.heads, hd = s.head_dim, n = s.sequence;
+    u32 i0 = 0, tile = blockIdx.y;
+    while (tile > i0) tile -= ++i0;
+    i0 *= BM;
+    u32 j0 = tile * BM;
+    Tile<BM, BM, TM, TM> product;
+    product.clear();
+    product.template chain<false, true>(
+        a + batch * a_batch + head * hd, a_row, i0, n,
+        b + batch * b_batch + head / (s.heads / s.kv_heads) * hd, b_row, j0, n, 0, hd, hd, 1.0f,
+        [](u32, u32) { return true; }, [](u32) { return true; }
+    );
+    out += (u64)blockIdx.x * n * s.row;
+    product.each([&](u32 r, u32 c, float& sum) {
+        u32 i = i0 + r, j = j0 + c;
+        if (i < n && j <= i) out[(u64)i * s.row + j] = sum;
+    });
+}
+
+KERNEL(256) scores_wide(
+    const float* a, u64 a_batch, u32 a_row, const float* b, u64 b_batch, u32 b_row, float* out, Heads s
+) {
+    scores_of<128, 8>(a, a_batch, a_row, b, b_batch, b_row, out, s);
+}
+EXPORT(scores_wide)
+
+KERNEL(256) scores_small(
+    const float* a, u64 a_batch, u32 a_row, const float* b, u64 b_batch, u32 b_row, float* out, Heads s
+) {
+    scores_of<64, 4>(a, a_batch, a_row, b, b_batch, b_row, out, s);
+}
+EXPORT(scores_small)
+
+// Row i of `out` is the sum over j up to i of p[i][j] x[j], on top of what is there if `add`. Block x is a
+// (sequence, head), y a tile of rows (the longest first), z one of columns.
+template <int BM, int TM>
+DEVICE void lower_of(
+    const float* p, const float* x, u64 x_batch, u32 x_row, float* out, u64 out_batch, u32 out_row, Heads s,
+    float scale, u32 add
+) {
+    u32 batch = blockIdx.x / s.heads, head = blockIdx.x % s.heads, hd = s.head_dim, n = s.sequence;
+    u32 i0 = (gridDim.y - 1 - blockIdx.y) * BM, c0 = blockIdx.z * 64, end = i0 + BM < n ? i0 + BM : n;
+    out += batch * out_batch + head * hd;
+    Tile<BM, 64, TM, 4> product;
+    product.clear();
+    if (add) {
+        product.each([&](u32 r, u32 c, float& sum) {
+            if (i0 + r < n && c0 + c < hd) sum = out[(u64)(i0 + r) * out_row + c0 + c];
+        });
+    }
+    product.template chain<false, false>(
+        p + (u64)blockIdx.x * n * s.row, s.row, i0, n,
+        x + batch * x_batch + head / (s.heads / s.kv_heads) * hd, x_row, c0, hd, 0, end, n, scale,
+        [](u32 i, u32 j) { return j <= i; }, [&](u32 k0) { return k0 + DEPTH - 1 <= i0; }
+    );
+    product.each([&](u32 r, u32 c, float& sum) {
+        if (i0 + r < n && c0 + c < hd) out[(u64)(i0 + r) * out_row + c0 + c] = sum;
+    });
+}
+
+KERNEL(256) lower_wide(
+    const float* p, const float* x, u64 x_batch, u32 x_row, float* out, u64 out_batch, u32 out_row, Heads
+    s, float scale,
+    u32 add
+) {
+    lower_of<128, 8>(p, x, x_batch, x_row, out, out_batch, out_row, s, scale, add);
+}
+EXPORT(lower_wide)
+
+KERNEL(256) lower_small(
+    const float* p, const float* x, u64 x_batch, u32 x_row, float* out, u64 out_batch, u32 out_row, Heads
+    s, float scale,
+    u32 add
+) {
+    lower_of<64, 4>(p, x, x_batch, x_row, out, out_batch, out_row, s, scale, add);
+}
+EXPORT(lower_small)
+
+// Row j of `out` is the sum over the query heads that share a key head, and within each over i from j on, of
+// p[i][j] x[i]. Block x is a (sequence, key head).
+template <int BM, int TM>
+DEVICE void transposed_of(
+    const float* p, const float* x, u64 x_batch, u32 x_row, float* out, u64 out_batch, u32 out_row, Heads s,
+    float scale, u32 add
+) {
+    u32 batch = blockIdx.x / s.kv_heads, kv = blockIdx.x % s.kv_heads, hd = s.head_dim, n = s.sequence;
+    u32 group = s.heads / s.kv_heads, j0 = blockIdx.y * BM, c0 = blockIdx.z * 64;
+    out += batch * out_batch + kv * hd;
+    Tile<BM, 64, TM, 4> product;
+    product.clear();
+    if (add) {
+        product.each([&](u32 r, u32 c, float& sum) {
+            if (j0 + r < n && c0 + c < hd) sum = out[(u64)(j0 + r) * out_row + c0 + c];
+        });
+    }
+    for (u32 head = kv * group; head < (kv + 1) * group; head++) {
+        product.template chain<true, false>(
+            p + (u64)(batch * s.heads + head) * n * s.row, s.row, j0, n, x + batch * x_batch + head * hd,
+            x_row, c0, hd, j0, n, n, scale, [](u32 j, u32 i) { return i >= j; },
+            [&](u32 k0) { return k0 >= j0 + BM - 1; }
+        );
+    }
+    product.each([&](u32 r, u32 c, float& sum) {
+        if (j0 + r < n && c0 + c < hd) out[(u64)(j0 + r) * out_row + c0 + c] = sum;
+    });
+}
+
+KERNEL(256) transposed_wide(
+    const float* p, const float* x, u64 x_batch, u32 x_row, float* out, u64 out_batch, u32 out_row, Heads
+    s, float scale,
+    u32 add
+) {
+    transposed_of<128, 8>(p, x, x_batch, x_row, out, out_batch, out_row, s, scale, add);
+}
+EXPORT(transposed_wide)
+
+KERNEL(256) transposed_small(
+    const float* p, const float* x, u64 x_batch, u32 x_row, float* out, u64 out_batch, u32 out_row, Heads
+    s, float scale,
+    u32 add
+) {
+    transposed_of<64, 4>(p, x, x_batch, x_row, out, out_batch, out_row, s, scale, add);
+}
+EXPORT(transposed_small)
+
+// Scores into probabilities, half a warp a row. Positions behind the row's own become 0.
+KERNEL(128) softmax(float* p, u64 rows, u32 n, u32 row, float scale) {
+    u64 r = thread_index() / LANES;
+    bool there = r < rows;
+    u32 seen = there ? (u32)(r % n) + 1 : 0, end = (seen + LANES - 1) / LANES * LANES;
+    p += r * row;
+    float most = -infinity();
+#pragma unroll 8
+    for (u32 j = lane_of_row(); j < seen; j += LANES) {
+        float s = p[j] * scale;
+        most = s > most ? s : most;
+    }
+    EACH_ROUND
+    for (int half = LANES / 2; half > 0; half /= 2) {
+        float other = __shfl_down_sync(ALL_LANES, most, half, LANES);
+        most = other > most ? other : most;
+    }
+    most = __shfl_sync(ALL_LANES, most, 0, LANES);
+    float total = row_sum(seen, [&](u32 j) {
+        float e = exp_of(p[j] * scale - most);
+        p[j] = e;
+        return e;
+    });
+    float inverse = 1.0f / total;
+#pragma unroll 4
+    for (u32 j = lane_of_row(); there && j < row; j += LANES) {
+        p[j] = j < end ? (j < seen ? p[j] : 0.0f) * inverse : 0.0f;
+    }
+}
+EXPORT(softmax)
+
+// The gradients of probabilities into those of scores.
+KERNEL(128) softmax_backward(const float* p, float* d, u64 rows, u32 n, u32 row, float scale) {
+    u64 r = thread_index() / LANES;
+    u32 seen = r < rows ? (u32)(r % n) + 1 : 0, end = (seen + LANES - 1) / LANES * LANES;
+    p += r * row;
+    d += r * row;
+    float sum = 0.0f;
+#pragma unroll 8
+    for (u32 j = lane_of_row(); j < end; j += LANES) sum = fma_rn(p[j], j < seen ? d[j] : 0.0f, sum);
+    float mean = fold_sum(sum);
+    row_each(end, [&](u32 j) { d[j] = p[j] * ((j < seen ? d[j] : 0.0f) - mean) * scale; });
+}
+EXPORT(softmax_backward)
+
+// The same steps for recipes that round what passes between them (nn/attention/split.rs).
+
+// Scores by dots in sixteen lanes, without fused steps, times `scale`; 0 behind a row's own position. Block x
+// is a (sequence, head), y and z are tiles of 16 rows and columns.
+KERNEL(256) split_scores(
+    const float* a, u64 a_batch, u32 a_row, const float* b, u64 b_batch, u32 b_row, float scale, float*
+    out, Heads s
+) {
+    SHARED float lefts[16][17], rights[16][17];
+    u32 batch = blockIdx.x / s.heads, head = blockIdx.x % s.heads, hd = s.head_dim, n = s.sequence;
+    u32 r = threadIdx.x / 16, c = threadIdx.x % 16, i = blockIdx.y * 16 + r, j = blockIdx.z * 16 + c;
+    a += batch * a_batch + head * hd;
+    b += batch * b_batch + head / (s.heads / s.kv_heads) * hd;
+    out += (u64)blockIdx.x * n * s.row;
+    if (blockIdx.z > blockIdx.y) {
+        if (i < n && j < s.row) out[(u64)i * s.row + j] = 0.0f;
+        return;
+    }
+    float sums[LANES];
+    EACH_ROUND
+    for (int l = 0; l < LANES; l++) sums[l] = 0.0f;
+    for (u32 d = 0; d < hd; d += LANES) {
+        u32 other = blockIdx.z * 16 + r;
+        lefts[r][c] = i < n && d + c < hd ? a[(u64)i * a_row + d + c] : 0.0f;
+        rights[r][c] = other < n && d + c < hd ? b[(u64)other * b_row + d + c] : 0.0f;
+        __syncthreads();
+        EACH_ROUND
+        for (int l = 0; l < LANES; l++) {
+            if (d + l < hd) sums[l] = sums[l] + lefts[r][l] * rights[c][l];
+        }
+        __syncthreads();
+    }
+    EACH_ROUND
+    for (int half = LANES / 2; half > 0; half /= 2) {
+        EACH_ROUND
+        for (int l = 0; l < half; l++) sums[l] = sums[l] + sums[l + half];
+    }
+    if (i < n && j < s.row) out[(u64)i * s.row + j] = j <= i ? sums[0] * scale : 0.0f;
+}
+EXPORT(split_scores)
+
+KERNEL(128) split_softmax(float* p, u64 rows, u32 n, u32 row) {
+    u64 r = thread_index() / LANES;
+    bool there = r < rows;
+    u32 seen = there ? (u32)(r % n) + 1 : 0;
+    p += r * row;
+    float most = row_largest(seen, [&](u32 j) { return p[j]; });
+    float total = row_sum(seen, [&](u32 j) {
+        float e = exp_of(p[j] - most);
+        p[j] = e;
+        return e;
+    });
+    float inverse = 1.0f / total;
+    for (u32 j = lane_of_row(); there && j < row; j += LANES) p[j] = j < seen ? p[j] * inverse : 0.0f;
+}
+EXPORT(split_softmax)
+
+KERNEL(128) split_softmax_backward(const float* p, float* d, u64 rows, u32 n, u32 row) {
+    u64 r = thread_index() / LANES;
+    u32 seen = r < rows ? (u32)(r % n) + 1 : 0;
+    p += r * row;
+    d += r * row;
+    float mean = row_sum(seen, [&](u32 j) { return p[j] * d[j]; });
+    row_each(seen, [&](u32 j) { d[j] = p[j] * (d[j] - mean); });
+}
+EXPORT(split_softmax_backward)

@@ -1,0 +1,75 @@
+// Losses of rows: cross-entropy with a z-loss, squared error, the divergence of two softmaxes. The bits of
+// exmy-train's nn/loss.rs. Half a warp has a row.
+#include "layers/real.cuh"
+
+// With `scaled` the logits become the gradient.
+KERNEL(128) cross_entropy(
+    float* logits, u64 rows, u32 vocab, const u32* targets, u32 scaled, float scale, float z, float* losses
+) {
+    u64 row = thread_index() / LANES;
+    bool there = row < rows;
+    u32 n = there ? vocab : 0, target = there ? targets[row] : 0;
+    logits += row * vocab;
+    float most = row_largest(n, [&](u32 i) { return logits[i]; });
+    float at_target = there ? logits[target] - most : 0.0f;
+    if (!scaled) {
+        float total = row_sum(n, [&](u32 i) { return exp_of(logits[i] - most); });
+        if (there && lane_of_row() == 0) losses[row] = ln_of(total) - at_target;
+        return;
+    }
+    // The lane that reads a logit here is the one that has written or will write it.
+    __syncwarp();
+    float total = row_sum(n, [&](u32 i) {
+        float e = exp_of(logits[i] - most);
+        logits[i] = e;
+        return e;
+    });
+    float normalizer = ln_of(total);
+    if (there && lane_of_row() == 0) losses[row] = normalizer - at_target;
+    float log = normalizer + most;
+    float factor = scale * (1.0f + z * (log + log)) / total;
+    row_each(n, [&](u32 i) {
+        float d = logits[i] * factor;
+        logits[i] = i == target ? d - scale : d;
+    });
+}
+EXPORT(cross_entropy)
+
+KERNEL(256) squared_error(const float* a, const float* y, u64 rows, u32 width, float* losses) {
+    u64 row = thread_index() / LANES;
+    u32 n = row < rows ? width : 0;
+    a += row * width;
+    y += row * width;
+    float sum = row_sum(n, [&](u32 i) { return (a[i] - y[i]) * (a[i] - y[i]); });
+    if (n > 0 && lane_of_row() == 0) losses[row] = 1.0f / (float)width * sum;
+}
+EXPORT(squared_error)
+
+KERNEL(256) divergence(const float* a, const float* y, u64 rows, u32 width, float* losses) {
+    u64 row = thread_index() / LANES;
+    u32 n = row < rows ? width : 0;
+    a += row * width;
+    y += row * width;
+    float most_a = row_largest(n, [&](u32 i) { return a[i]; });
+    float most_y = row_largest(n, [&](u32 i) { return y[i]; });
+    float sum_a = row_sum(n, [&](u32 i) { return exp_of(a[i] - most_a); });
+    float sum_y = row_sum(n, [&](u32 i) { return exp_of(y[i] - most_y); });
+    float sum =
+        row_sum(n, [&](u32 i) { return exp_of(y[i] - most_y) * ((y[i] - most_y) - (a[i] - most_a)); });
+    if (n > 0 && lane_of_row() == 0) losses[row] = sum / sum_y + (ln_of(sum_a) - ln_of(sum_y));
+}
+EXPORT(divergence)
+
+KERNEL(256) divergence_backward(const float* a, const float* y, u64 rows, u32 width, float scale, float* d) {
+    u64 row = thread_index() / LANES;
+    u32 n = row < rows ? width : 0;
+    a += row * width;
+    y += row * width;
+    d += row * width;
+    float most_a = row_largest(n, [&](u32 i) { return a[i]; });
+    float most_y = row_largest(n, [&](u32 i) { return y[i]; });
+    float of_a = scale / row_sum(n, [&](u32 i) { return exp_of(a[i] - most_a); });
+    float of_y = scale / row_sum(n, [&](u32 i) { return exp_of(y[i] - most_y); });
+    row_each(n, [&](u32 i) { d[i] = exp_of(a[i] - most_a) * of_a - exp_of(y[i] - most_y) * of_y; });
+}
+EXPORT(divergence_backward)

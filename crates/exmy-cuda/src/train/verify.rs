@@ -1,0 +1,115 @@
+//! Every operation of a device at ragged shapes, so that two devices can be compared bit for bit.
+//!
+//! [`layers`] runs on any device and returns what the operations wrote; [`differences`] compares what two
+//! devices returned. Inputs are numbers of all magnitudes, some of them zeros of both signs and subnormal,
+//! and, where `edges` are asked for, infinities and NaN. A NaN is as good as another.
+
+mod attend;
+mod elements;
+mod rows;
+
+use exmy::random::{Philox, Stream};
+use exmy_train::nn::device::{Buffer, Device};
+
+/// What one operation wrote.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// The operation and its shape.
+    pub name: String,
+    /// What it wrote.
+    pub numbers: Vec<f32>,
+}
+
+/// The first element at which two devices differ in an operation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// The operation and its shape.
+    pub name: String,
+    /// Which element.
+    pub at: usize,
+    /// What the first and the second device wrote.
+    pub values: [f32; 2],
+}
+
+/// A device, what its operations wrote, and where inputs come from.
+struct Trial<'a, D: Device<Real = f32>> {
+    device: &'a D,
+    outputs: Vec<Output>,
+    edges: bool,
+    drawn: u64,
+}
+
+impl<D: Device<Real = f32>> Trial<'_, D> {
+    /// Numbers that differ from those of any call before.
+    fn numbers(&mut self, len: usize) -> Vec<f32> {
+        self.drawn += 1;
+        let random = Philox::new(self.drawn, Stream::new("layers"));
+        (0..len as u64)
+            .map(|i| {
+                let word = random.word(i);
+                let sign = word & 0x8000_0000;
+                match word >> 8 & 63 {
+                    0 => f32::from_bits(sign),
+                    1 => f32::from_bits(sign | word & 0x007F_FFFF),
+                    2 if self.edges && word & 1 == 0 => f32::from_bits(sign | 0x7F80_0000),
+                    3 if self.edges && word & 3 == 0 => f32::NAN,
+                    // From 2^-40 to 2^23; mostly from 1/8 to 8.
+                    4 => f32::from_bits(sign | (87 + (word >> 16 & 63)) << 23 | word & 0x007F_FFFF),
+                    _ => f32::from_bits(sign | (124 + (word >> 16 & 3)) << 23 | word & 0x007F_FFFF),
+                }
+            })
+            .collect()
+    }
+
+    /// As [`numbers`](Self::numbers), on the device.
+    fn draw(&mut self, len: usize) -> Buffer<D> {
+        let numbers = self.numbers(len);
+        self.device.buffer(numbers)
+    }
+
+    fn keep(&mut self, name: impl Into<String>, buffer: &Buffer<D>) {
+        let numbers = self.device.read(buffer.all()).into_owned();
+        self.outputs.push(Output { name: name.into(), numbers });
+    }
+
+    fn tokens(&mut self, len: usize, vocabulary: u64) -> (Vec<u32>, D::Tokens) {
+        self.drawn += 1;
+        let random = Philox::new(self.drawn, Stream::new("tokens"));
+        let tokens: Vec<u32> =
+            (0..len as u64).map(|i| random.below(i, vocabulary) as u32).collect();
+        let mut on_device = D::Tokens::default();
+        self.device.set_tokens(&tokens, &mut on_device);
+        (tokens, on_device)
+    }
+}
+
+/// All operations, with and without infinities and NaN. Shapes grow with `scale`, from 1.
+pub fn layers<D: Device<Real = f32>>(device: &D, scale: usize) -> Vec<Output> {
+    let mut trial = Trial { device, outputs: Vec::new(), edges: false, drawn: 0 };
+    for edges in [false, true] {
+        trial.edges = edges;
+        trial.elements(scale);
+        trial.rows(scale);
+        trial.attention(scale);
+        trial.recurrence(scale);
+    }
+    trial.outputs
+}
+
+/// Where outputs of one list of operations on two devices differ, operation by operation.
+///
+/// # Panics
+/// If the lists are not of the same operations.
+pub fn differences(first: &[Output], second: &[Output]) -> Vec<Difference> {
+    assert_eq!(first.len(), second.len(), "the same operations on both devices");
+    let pairs = first.iter().zip(second);
+    pairs
+        .filter_map(|(a, b)| {
+            assert_eq!((&a.name, a.numbers.len()), (&b.name, b.numbers.len()));
+            let same = |x: f32, y: f32| x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan();
+            let mut values = a.numbers.iter().zip(&b.numbers);
+            let at = values.position(|(&x, &y)| !same(x, y))?;
+            Some(Difference { name: a.name.clone(), at, values: [a.numbers[at], b.numbers[at]] })
+        })
+        .collect()
+}
