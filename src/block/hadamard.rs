@@ -158,7 +158,8 @@ impl Hadamard {
     }
 
     /// The sign bits of 128 elements, in the place of binary32's sign.
-    fn sign_bits(self) -> [u32; 128] {
+    #[doc(hidden)]
+    pub fn sign_bits(self) -> [u32; 128] {
         let random = match self.signs {
             Signs::Random(seed) => Some(Philox::new(seed, Stream::new("hadamard signs"))),
             _ => None,
@@ -273,7 +274,20 @@ impl Hadamard {
     }
 
     fn steps(self, inverse: bool) -> kernel::Steps {
-        let scale = match self.size {
+        let scale = self.factor();
+        kernel::Steps {
+            size: self.size(),
+            signs: self.sign_bits(),
+            scale,
+            inverse,
+            bf16: self.bf16,
+        }
+    }
+
+    /// `1 / sqrt n` in binary32.
+    #[doc(hidden)]
+    pub const fn factor(self) -> f32 {
+        match self.size {
             2 => core::f32::consts::FRAC_1_SQRT_2,
             4 => 0.5,
             8 => 0.5 * core::f32::consts::FRAC_1_SQRT_2,
@@ -281,13 +295,6 @@ impl Hadamard {
             32 => 0.25 * core::f32::consts::FRAC_1_SQRT_2,
             64 => 0.125,
             _ => 0.125 * core::f32::consts::FRAC_1_SQRT_2,
-        };
-        kernel::Steps {
-            size: self.size(),
-            signs: self.sign_bits(),
-            scale,
-            inverse,
-            bf16: self.bf16,
         }
     }
 

@@ -68,7 +68,9 @@ mod profile;
 pub use four_over_six::{BlockError, Bound, FourOverSix};
 pub use profile::BlockProfile;
 
-pub(crate) use choices::{Choices, Elements, Exponent, Order, RoundUp, Smallest, Zeros};
+// For those who compute scales elsewhere.
+#[doc(hidden)]
+pub use choices::{Above, Choices, Elements, Exponent, Infinity, Order, RoundUp, Smallest, Zeros};
 pub(crate) use log2::{floor_log2, near_power};
 pub(crate) use nearest::TensorFactors;
 pub(crate) use power::power_code;

@@ -20,11 +20,17 @@ typedef long long i64;
 #define SHARED static
 #define DYNAMIC_SHARED(name) unsigned char* name = emulated::dynamic_shared()
 #define EXPORT(name) EMULATED_EXPORT(name)
+#define PARAMETERS(type) const type
+#define RARELY __attribute__((noinline)) static
 #else
 #define KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads)
 #define SHARED __shared__
 #define DYNAMIC_SHARED(name) extern __shared__ __align__(1024) unsigned char name[]
 #define EXPORT(name)
+// A structure that a kernel takes by value, and whose functions take by reference, without a copy for each thread.
+#define PARAMETERS(type) const __grid_constant__ type
+// A function that stays one, so that what is rare is not in the way, nor compiled a hundred times.
+#define RARELY static __device__ __noinline__
 #endif
 #define DEVICE __device__ __forceinline__
 

@@ -12,19 +12,31 @@
 #![deny(unsafe_code)]
 
 mod backend;
+mod blocks;
 mod buffer;
 mod cache;
 pub mod compile;
+mod convert;
 mod device;
 mod error;
 #[doc(hidden)]
 pub mod launch;
 pub mod module;
+mod pack;
+mod product;
+mod rounder;
 #[cfg(feature = "train")]
 #[cfg_attr(docsrs, doc(cfg(feature = "train")))]
 pub mod train;
+pub mod verify;
+mod view;
 
 pub use backend::{Grid, Properties};
+pub use blocks::{BlockTensor, Image, factored_image_into, image_into, quantize};
 pub use buffer::{Buffer, Element};
+pub use convert::{Code, Converter, decode_into, words_into};
 pub use device::Device;
 pub use error::{Error, Result};
+pub use pack::{Narrow, copy_matrix, pack, transpose_into, unpack};
+pub use product::{Matrix, Order, Scales, multiply};
+pub use view::{View, ViewMut};

@@ -27,7 +27,9 @@ macro_rules! headers {
         ];
     };
 }
-headers! { "prelude.cuh" "layers/real.cuh" "layers/tile.cuh" }
+headers! {
+    "prelude.cuh" "product.cuh" "random.cuh" "round.cuh" "scale.cuh" "layers/real.cuh" "layers/tile.cuh"
+}
 
 macro_rules! modules {
     ($($(#[$doc:meta])* $id:ident = $name:literal $([$major:literal, $minor:literal, $exact:literal])?:
@@ -53,6 +55,21 @@ macro_rules! modules {
 modules! {
     /// Small operations by which the runtime is tested.
     BASIC = "basic.cu": fill_u32 add_f32 reverse_blocks warp_sum;
+    /// Slices to formats and back.
+    CONVERT = "convert.cu": encode_u8 encode_u16 encode_u32 round_f32 round_bf16
+        decode_u8 decode_u16 decode_u32 random_words;
+    /// Block formats.
+    BLOCKS = "blocks.cu": rows_f32 columns_f32 column_f32 any_f32 four_f32 rows_bf16 columns_bf16 column_bf16 any_bf16 four_bf16 rows_u8 columns_u8 column_u8 any_u8 four_u8 rows_u16 columns_u16 column_u16 any_u16 four_u16
+        block_amax tensor_amax tensor_scale prepare;
+    /// Packing, transposes, copies.
+    MOVE = "move.cu": pack_u8 pack_u16 unpack_u8 unpack_u16 transpose_u8 transpose_u16 transpose_u32
+        copy_u8 copy_u16 copy_u32;
+    /// Products in the order `fast` of images in binary32.
+    FAST_F32 = "product_fast_f32.cu": fast_f32_nt_large fast_f32_nn_large fast_f32_tn_large fast_f32_nt_tall fast_f32_nn_tall fast_f32_tn_tall fast_f32_nt_small fast_f32_nn_small fast_f32_tn_small;
+    /// Products in the order `fast` of images in bfloat16.
+    FAST_BF16 = "product_fast_bf16.cu": fast_bf16_nt_large fast_bf16_nn_large fast_bf16_tn_large fast_bf16_nt_tall fast_bf16_nn_tall fast_bf16_tn_tall fast_bf16_nt_small fast_bf16_nn_small fast_bf16_tn_small;
+    /// Products in the order of `gemm::f32`.
+    F32 = "product_f32.cu": f32_nt_large f32_nn_large f32_tn_large f32_nt_tall f32_nn_tall f32_tn_tall f32_nt_small f32_nn_small f32_tn_small;
     /// What layers do to each element by itself.
     ELEMENTWISE = "layers/elementwise.cu": fill copy fill_rows copy_rows add_assign round_all add_bias activate
         activate_backward stepped_gelu stepped_gelu_backward swiglu swiglu_backward stepped_swiglu

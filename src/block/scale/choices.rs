@@ -9,7 +9,7 @@ use super::log2::floor_log2;
 
 /// How the power rules find the exponent of `amax`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) enum Exponent {
+pub enum Exponent {
     /// The exact `floor(log2 amax)`, of subnormal numbers too.
     #[default]
     Exact,
@@ -23,7 +23,7 @@ pub(crate) enum Exponent {
 
 /// How the rule `rceil` finds out whether `amax / max` is a power of two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) enum RoundUp {
+pub enum RoundUp {
     /// Exactly: `m > d` of `amax = m 2^e` and `max = d 2^emax`.
     #[default]
     Exact,
@@ -39,7 +39,7 @@ pub(crate) enum RoundUp {
 
 /// The scale of a block with an infinity, under the power rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) enum Infinity {
+pub enum Infinity {
     /// NaN, so that the whole block is NaN.
     #[default]
     Nan,
@@ -51,7 +51,7 @@ pub(crate) enum Infinity {
 
 /// What becomes of a power of two above the largest one of the scale format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) enum Above {
+pub enum Above {
     /// NaN where the scale format has nothing but powers of two, as E8M0; else the largest.
     #[default]
     NanInPowers,
@@ -61,7 +61,7 @@ pub(crate) enum Above {
 
 /// What the elements are divided by in a block that has the smallest scale of E8M0, `2^-127`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) enum Smallest {
+pub enum Smallest {
     /// By the scale.
     #[default]
     Scale,
@@ -74,7 +74,7 @@ pub(crate) enum Smallest {
 
 /// The sign of zero elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) enum Zeros {
+pub enum Zeros {
     /// That of the number they were, where the element format has it.
     #[default]
     Signed,
@@ -88,7 +88,7 @@ pub(crate) enum Zeros {
 
 /// How elements are rounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) enum Elements {
+pub enum Elements {
     /// Exactly and once.
     #[default]
     Once,
@@ -101,7 +101,7 @@ pub(crate) enum Elements {
 
 /// The order of binary32 operations of the rule `nearest`; the [module](super) has the formulas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) enum Order {
+pub enum Order {
     /// `d = amax * (s_enc * (1 / max))`: Transformer Engine since 2.14.
     #[default]
     Folded,
@@ -114,7 +114,7 @@ pub(crate) enum Order {
 
 /// One set of decisions. The default is that of the profile `ocp` for the power rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Choices {
+pub struct Choices {
     /// How the exponent of `amax` is found.
     pub exponent: Exponent,
     /// How `rceil` compares.

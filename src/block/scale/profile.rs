@@ -68,7 +68,8 @@ impl BlockProfile {
     ];
 
     /// The choices made under a rule.
-    pub(crate) const fn choices(self, rule: ScaleRule) -> Choices {
+    #[doc(hidden)]
+    pub const fn choices(self, rule: ScaleRule) -> Choices {
         let powers = Choices {
             exponent: Exponent::Exact,
             round_up: RoundUp::Exact,

@@ -21,7 +21,7 @@ use crate::{Error, Result, cache};
 const HARNESS: &str = include_str!("../../kernels/emulate.h");
 const OPTIONS: [&str; 8] = [
     "-std=c++17",
-    "-O2",
+    "-O1",
     "-fPIC",
     "-shared",
     "-ffp-contract=off",

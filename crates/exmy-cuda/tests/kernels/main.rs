@@ -1,8 +1,11 @@
 //! The kernels without a GPU: all compile by NVRTC, and their bits are right when a C++ compiler translates them.
 //! What needs a tool that is not there is skipped with a line that the end of CI counts.
 
+mod blocks;
 mod compiled;
+mod conversions;
 mod layers;
+mod products;
 mod runtime;
 
 use std::sync::OnceLock;

@@ -1,0 +1,400 @@
+// Matrices in block formats: images in binary32 or bfloat16, or codes, and the scales' codes. Three ways to walk:
+// blocks along a row, whose elements are adjacent; blocks and tiles of rows, a thread a column; and any shape, in two
+// passes. The twin of the library's `Quantizer::image_into` and `BlockTensor::quantize`.
+#include "prelude.cuh"
+#include "random.cuh"
+#include "round.cuh"
+#include "scale.cuh"
+
+// How a result is stored: the value's image in binary32 or bfloat16, or the element's code.
+struct Image32 {
+    typedef float T;
+    static const bool VALUE = true;
+    static DEVICE T of(const Blocks& b, const Scale& s, const Factors& f, u32 x) { return image_of(b, s, f, x); }
+};
+struct Image16 {
+    typedef u16 T;
+    static const bool VALUE = true;
+    static DEVICE T of(const Blocks& b, const Scale& s, const Factors& f, u32 x) {
+        return to_bf16(bits_of(image_of(b, s, f, x)));
+    }
+};
+template <class C> struct Codes {
+    typedef C T;
+    static const bool VALUE = false;
+    static DEVICE T of(const Blocks&, const Scale&, const Factors&, u32 x) { return (T)x; }
+};
+
+template <class T, int N> struct __align__(N * sizeof(T) < 16 ? N * sizeof(T) : 16) Pack { T at[N]; };
+
+DEVICE u32 sign_bit_of(const Blocks& b, u32 place) { return (b.signs[place >> 5] >> (place & 31)) << 31; }
+
+// The rotation of groups of up to 128, of which this thread has 8 adjacent elements from column `col` on. All
+// lanes of the warp take part.
+DEVICE void rotate_eight(const Blocks& b, u32 col, u32* x) {
+    u32 size = b.rotation;
+    float y[8];
+#pragma unroll
+    for (u32 i = 0; i < 8; i++) y[i] = float_of(x[i] ^ sign_bit_of(b, (col + i) & (size - 1)));
+#pragma unroll
+    for (u32 h = 1; h < 8; h *= 2) {
+        if (h < size) {
+#pragma unroll
+            for (u32 i = 0; i < 8; i++) {
+                if (!(i & h)) {
+                    float a = y[i], c = y[i + h];
+                    y[i] = a + c;
+                    y[i + h] = a - c;
+                }
+            }
+        }
+    }
+    for (u32 h = 8; h < size; h *= 2) {
+        bool upper = col & h;
+#pragma unroll
+        for (u32 i = 0; i < 8; i++) {
+            float other = __shfl_xor_sync(0xFFFFFFFFu, y[i], (int)(h / 8));
+            y[i] = upper ? other - y[i] : y[i] + other;
+        }
+    }
+#pragma unroll
+    for (u32 i = 0; i < 8; i++) {
+        u32 z = bits_of(y[i] * b.rotation_scale);
+        x[i] = b.rotation_to_bf16 ? (u32)to_bf16(z) << 16 : z;
+    }
+}
+
+// Blocks of 8, 16, .. 256 along a row. A thread has 8 elements, and a block is that of adjacent lanes.
+template <class OUT>
+DEVICE void along_rows(const float* x, typename OUT::T* out, void* scales, const Blocks& b, const float* given) {
+    u32 per_row = b.cols / 8, lanes = b.block_cols / 8;
+    u64 groups = (u64)per_row * b.rows, group = thread_index();
+    bool there = group < groups;
+    u64 row = 0;
+    u32 at = 0;
+    if (there) {
+        row = groups <= 0xFFFFFFFFu ? (u32)group / per_row : group / per_row;
+        at = (u32)(group - row * per_row);
+    }
+    u32 v[8] = {0, 0, 0, 0, 0, 0, 0, 0}, words[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    if (there) {
+        const float* from = x + row * b.x_stride + (u64)at * 8;
+        float4 lo = *(const float4*)from, hi = *(const float4*)(from + 4);
+        v[0] = bits_of(lo.x), v[1] = bits_of(lo.y), v[2] = bits_of(lo.z), v[3] = bits_of(lo.w);
+        v[4] = bits_of(hi.x), v[5] = bits_of(hi.y), v[6] = bits_of(hi.z), v[7] = bits_of(hi.w);
+    }
+    if (b.element.mode >= STOCHASTIC_A || b.before.mode >= STOCHASTIC_A) {
+        philox_words<8>(b.random, row * b.cols + (u64)at * 8, words);
+    }
+    round_all<true, 8>(b.before, v, words);
+    if (b.rotation) rotate_eight(b, at * 8, v);
+    u32 amax = 0;
+#pragma unroll
+    for (int i = 0; i < 8; i++) amax = max(amax, magnitude_of(b, v[i]));
+    for (u32 by = 1; by < lanes; by *= 2) amax = max(amax, __shfl_xor_sync(0xFFFFFFFFu, amax, (int)by));
+    if (!there) return;
+    Factors f = factors_of(b, given);
+    Scale s = block_scale(b, f, amax);
+    round_elements<OUT::VALUE, 8>(b, s, v, words);
+    Pack<typename OUT::T, 8> y;
+#pragma unroll
+    for (int i = 0; i < 8; i++) y.at[i] = OUT::of(b, s, f, v[i]);
+    *(Pack<typename OUT::T, 8>*)(out + row * b.out_stride + (u64)at * 8) = y;
+    if (at % lanes == 0) store_scale(b, scales, row * b.blocks_across + at / lanes, s.code);
+}
+
+// Blocks of any number of rows, of 1, 2, .. 32 V columns: a thread has V adjacent columns of a band of rows, which it
+// walks twice, the second time from the cache.
+template <class OUT, int V>
+DEVICE void down_columns(const float* x, typename OUT::T* out, void* scales, const Blocks& b, const float* given) {
+    u32 col = (blockIdx.x * blockDim.x + threadIdx.x) * V;
+    bool there = col < b.cols, single = b.block_cols == 1;
+    u32 lanes = b.block_cols <= V ? 1 : b.block_cols / V;
+    bool stochastic = b.element.mode >= STOCHASTIC_A || b.before.mode >= STOCHASTIC_A;
+    u32 bands = (b.rows + b.block_rows - 1) / b.block_rows;
+    Factors f = factors_of(b, given);
+    for (u32 band = blockIdx.y; band < bands; band += gridDim.y) {
+        u32 first = band * b.block_rows, last = min(first + b.block_rows, b.rows);
+        u32 v[V], words[V], amax[V];
+#pragma unroll
+        for (int i = 0; i < V; i++) amax[i] = 0, words[i] = 0;
+        auto load = [&](u32 row) {
+            Pack<float, V> four = *(const Pack<float, V>*)(x + row * b.x_stride + col);
+            u64 index = (u64)row * b.cols + col;
+#pragma unroll
+            for (int i = 0; i < V; i++) v[i] = bits_of(four.at[i]);
+            if (stochastic) {
+                if (V == 4) philox_words<4>(b.random, index, words);
+                else words[0] = philox_word(b.random, index);
+            }
+            round_all<true, V>(b.before, v, words);
+        };
+        if (there) {
+            for (u32 row = first; row < last; row++) {
+                load(row);
+#pragma unroll
+                for (int i = 0; i < V; i++) amax[i] = max(amax[i], magnitude_of(b, v[i]));
+            }
+        }
+        Scale s[V];
+        if (single) {
+#pragma unroll
+            for (int i = 0; i < V; i++) s[i] = block_scale(b, f, amax[i]);
+        } else {
+            u32 most = 0;
+#pragma unroll
+            for (int i = 0; i < V; i++) most = max(most, amax[i]);
+            for (u32 by = 1; by < lanes; by *= 2) most = max(most, __shfl_xor_sync(0xFFFFFFFFu, most, (int)by));
+            s[0] = block_scale(b, f, most);
+        }
+        if (!there) continue;
+        for (u32 row = first; row < last; row++) {
+            load(row);
+            Pack<typename OUT::T, V> y;
+            if (single) {
+#pragma unroll
+                for (int i = 0; i < V; i++) {
+                    round_elements<OUT::VALUE, 1>(b, s[i], v + i, words + i);
+                    y.at[i] = OUT::of(b, s[i], f, v[i]);
+                }
+            } else {
+                round_elements<OUT::VALUE, V>(b, s[0], v, words);
+#pragma unroll
+                for (int i = 0; i < V; i++) y.at[i] = OUT::of(b, s[0], f, v[i]);
+            }
+            *(Pack<typename OUT::T, V>*)(out + row * b.out_stride + col) = y;
+        }
+        u64 at = (u64)band * b.blocks_across;
+        if (single) {
+#pragma unroll
+            for (int i = 0; i < V; i++) store_scale(b, scales, at + col + i, s[i].code);
+        } else if (col % b.block_cols == 0) {
+            store_scale(b, scales, at + col / b.block_cols, s[0].code);
+        }
+    }
+}
+
+// Any shape: the largest magnitudes are known.
+template <class OUT>
+DEVICE void any_shape(const float* x, typename OUT::T* out, void* scales, const Blocks& b, const float* given,
+                      const u32* amax) {
+    Factors f = factors_of(b, given);
+    u64 count = (u64)b.rows * b.cols;
+    for (u64 index = thread_index(); index < count; index += thread_count()) {
+        u32 row = (u32)(index / b.cols), col = (u32)(index - (u64)row * b.cols);
+        u64 at = (u64)(row / b.block_rows) * b.blocks_across + col / b.block_cols;
+        u32 v = bits_of(x[row * b.x_stride + col]), word = 0;
+        if (b.element.mode >= STOCHASTIC_A || b.before.mode >= STOCHASTIC_A) word = philox_word(b.random, index);
+        round_all<true, 1>(b.before, &v, &word);
+        Scale s = block_scale(b, f, amax[at]);
+        round_elements<OUT::VALUE, 1>(b, s, &v, &word);
+        out[row * b.out_stride + col] = OUT::of(b, s, f, v);
+        if (row % b.block_rows == 0 && col % b.block_cols == 0) store_scale(b, scales, at, s.code);
+    }
+}
+
+// The better of two scales, a thread a block: the library's `block::scale::four`.
+template <class OUT>
+DEVICE void four_over_six(const float* x, typename OUT::T* out, void* scales, const Blocks& b, const float* given) {
+    Factors f = factors_of(b, given);
+    u64 blocks = (u64)((b.rows + b.block_rows - 1) / b.block_rows) * b.blocks_across;
+    for (u64 at = thread_index(); at < blocks; at += thread_count()) {
+        u32 row = (u32)(at / b.blocks_across) * b.block_rows, col = (u32)(at % b.blocks_across) * b.block_cols;
+        u32 rows = min(b.block_rows, b.rows - row), cols = min(b.block_cols, b.cols - col);
+        // Rows run along the reduction axis.
+        u32 across = b.down ? cols : rows, along = b.down ? rows : cols;
+        auto load = [&](u32 i, u32 j, u32& word) {
+            u32 r = row + (b.down ? j : i), c = col + (b.down ? i : j);
+            word = b.element.mode >= STOCHASTIC_A || b.before.mode >= STOCHASTIC_A
+                ? philox_word(b.random, (u64)r * b.cols + c) : 0;
+            u32 v = bits_of(x[r * b.x_stride + c]);
+            round_all<true, 1>(b.before, &v, &word);
+            return v;
+        };
+        u32 amax = 0, word;
+        for (u32 i = 0; i < across; i++)
+            for (u32 j = 0; j < along; j++) amax = max(amax, load(i, j, word) & ~SIGN);
+        float base = float_of(amax) / b.largest * f.encode;
+        Scale candidates[2] = {full_scale(b, f, at_most_max(base)), full_scale(b, f, at_most_max(base * 1.5f))};
+        float errors[2];
+#pragma unroll
+        for (int k = 0; k < 2; k++) {
+            const Scale& s = candidates[k];
+            float of_rows[16];
+            for (int i = 0; i < 16; i++) of_rows[i] = 0.0f;
+            float sum = 0.0f;
+            for (u32 i = 0; i < across; i++) {
+                float of_row = 0.0f;
+                for (u32 j = 0; j < along; j++) {
+                    u32 v = load(i, j, word);
+                    float number = float_of(v);
+                    round_elements<true, 1>(b, s, &v, &word);
+                    float value = float_of(v) * s.value;
+                    if (b.has_tensor) value = value * f.amax / (6.0f * b.bound);
+                    float difference = value - number;
+                    of_row += b.squared ? difference * difference : fabsf(difference);
+                }
+                if (across > 16) sum += of_row;
+                else of_rows[i] = of_row;
+            }
+            if (across <= 16) {
+                for (int half = 8; half > 0; half /= 2)
+                    for (int i = 0; i < half; i++) of_rows[i] += of_rows[i + half];
+                sum = of_rows[0];
+            }
+            errors[k] = sum;
+        }
+        const Scale s = errors[1] < errors[0] ? candidates[1] : candidates[0];
+        for (u32 i = 0; i < across; i++) {
+            for (u32 j = 0; j < along; j++) {
+                u32 v = load(i, j, word);
+                round_elements<OUT::VALUE, 1>(b, s, &v, &word);
+                u64 r = row + (b.down ? j : i), c = col + (b.down ? i : j);
+                out[r * b.out_stride + c] = OUT::of(b, s, f, v);
+            }
+        }
+        store_scale(b, scales, at, s.code);
+    }
+}
+
+#define BLOCK_KERNELS(KIND, OUT)                                                                               \
+    KERNEL(256) rows_##KIND(const float* x, OUT::T* out, void* scales, const float* given, PARAMETERS(Blocks) b) {         \
+        along_rows<OUT>(x, out, scales, b, given);                                                             \
+    }                                                                                                          \
+    KERNEL(128) columns_##KIND(const float* x, OUT::T* out, void* scales, const float* given, PARAMETERS(Blocks) b) {      \
+        down_columns<OUT, 4>(x, out, scales, b, given);                                                        \
+    }                                                                                                          \
+    KERNEL(128) column_##KIND(const float* x, OUT::T* out, void* scales, const float* given, PARAMETERS(Blocks) b) {       \
+        down_columns<OUT, 1>(x, out, scales, b, given);                                                        \
+    }                                                                                                          \
+    KERNEL(256) any_##KIND(const float* x, OUT::T* out, void* scales, const float* given, PARAMETERS(Blocks) b,            \
+                           const u32* amax) {                                                                  \
+        any_shape<OUT>(x, out, scales, b, given, amax);                                                        \
+    }                                                                                                          \
+    KERNEL(128) four_##KIND(const float* x, OUT::T* out, void* scales, const float* given, PARAMETERS(Blocks) b) {         \
+        four_over_six<OUT>(x, out, scales, b, given);                                                          \
+    }
+
+BLOCK_KERNELS(f32, Image32)
+EXPORT(rows_f32)
+EXPORT(columns_f32)
+EXPORT(column_f32)
+EXPORT(any_f32)
+EXPORT(four_f32)
+
+BLOCK_KERNELS(bf16, Image16)
+EXPORT(rows_bf16)
+EXPORT(columns_bf16)
+EXPORT(column_bf16)
+EXPORT(any_bf16)
+EXPORT(four_bf16)
+
+BLOCK_KERNELS(u8, Codes<u8>)
+EXPORT(rows_u8)
+EXPORT(columns_u8)
+EXPORT(column_u8)
+EXPORT(any_u8)
+EXPORT(four_u8)
+
+BLOCK_KERNELS(u16, Codes<u16>)
+EXPORT(rows_u16)
+EXPORT(columns_u16)
+EXPORT(column_u16)
+EXPORT(any_u16)
+EXPORT(four_u16)
+
+// The largest magnitude of each block, which holds 0 before: several blocks of threads share a large one.
+KERNEL(256) block_amax(const float* x, u32* amax, PARAMETERS(Blocks) b) {
+    SHARED u32 parts[8];
+    u64 blocks = (u64)((b.rows + b.block_rows - 1) / b.block_rows) * b.blocks_across;
+    for (u64 at = blockIdx.x; at < blocks; at += gridDim.x) {
+        u32 row = (u32)(at / b.blocks_across) * b.block_rows, col = (u32)(at % b.blocks_across) * b.block_cols;
+        u32 rows = min(b.block_rows, b.rows - row), cols = min(b.block_cols, b.cols - col);
+        u64 count = (u64)rows * cols;
+        u32 most = 0;
+        for (u64 i = (u64)blockIdx.y * 256 + threadIdx.x; i < count; i += (u64)gridDim.y * 256) {
+            u32 r = row + (u32)(i / cols), c = col + (u32)(i % cols);
+            u32 v = bits_of(x[r * b.x_stride + c]), word = 0;
+            if (b.before.mode >= STOCHASTIC_A) word = philox_word(b.random, (u64)r * b.cols + c);
+            round_all<true, 1>(b.before, &v, &word);
+            most = max(most, magnitude_of(b, v));
+        }
+        for (int by = 16; by > 0; by /= 2) most = max(most, __shfl_xor_sync(0xFFFFFFFFu, most, by));
+        if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = most;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            for (int i = 1; i < 8; i++) most = max(most, parts[i]);
+            atomicMax(amax + at, most);
+        }
+        __syncthreads();
+    }
+}
+EXPORT(block_amax)
+
+// The largest magnitude of a whole matrix without a stride, and nothing done to it first; 0 before.
+KERNEL(256) tensor_amax(const float* x, u32* amax, u64 count) {
+    u32 most = 0;
+    u64 fours = count / 4;
+    for (u64 i = thread_index(); i < fours; i += thread_count()) {
+        float4 four = ((const float4*)x)[i];
+        u32 a = max(bits_of(four.x) & ~SIGN, bits_of(four.y) & ~SIGN);
+        u32 c = max(bits_of(four.z) & ~SIGN, bits_of(four.w) & ~SIGN);
+        most = max(most, max(a, c));
+    }
+    for (u64 i = fours * 4 + thread_index(); i < count; i += thread_count()) most = max(most, bits_of(x[i]) & ~SIGN);
+    for (int by = 16; by > 0; by /= 2) most = max(most, __shfl_xor_sync(0xFFFFFFFFu, most, by));
+    if (threadIdx.x % 32 == 0) atomicMax(amax, most);
+}
+EXPORT(tensor_amax)
+
+// encode, decode, block, amax of a tensor with a scale of its own.
+KERNEL(32) tensor_scale(const u32* amax, float* factors, PARAMETERS(Blocks) b) {
+    if (threadIdx.x != 0) return;
+    Factors f = tensor_factors(b, float_of(*amax));
+    factors[0] = f.encode;
+    factors[1] = f.decode;
+    factors[2] = f.block;
+    factors[3] = f.amax;
+}
+EXPORT(tensor_scale)
+
+// Cast and rotation alone: groups of adjacent elements of a row, in shared memory, or of a column. A block of
+// threads has one group after another.
+KERNEL(128) prepare(const float* x, float* out, PARAMETERS(Blocks) b) {
+    SHARED float group[128];
+    u32 size = b.rotation ? b.rotation : 128;
+    u32 length = b.down ? b.rows : b.cols, lines = b.down ? b.cols : b.rows;
+    u32 groups_in_line = (length + size - 1) / size, t = threadIdx.x;
+    u64 groups = (u64)groups_in_line * lines;
+    // Columns take turns fastest, so that a down walk reads neighbours soon after each other.
+    for (u64 g = blockIdx.x; g < groups; g += gridDim.x) {
+        u32 line = b.down ? (u32)(g % lines) : (u32)(g / groups_in_line);
+        u32 at = (b.down ? (u32)(g / lines) : (u32)(g % groups_in_line)) * size + t;
+        u32 row = b.down ? at : line, col = b.down ? line : at;
+        bool there = t < size && at < length;
+        if (there) {
+            u32 v = bits_of(x[row * b.x_stride + col]), word = 0;
+            if (b.before.mode >= STOCHASTIC_A) word = philox_word(b.random, (u64)row * b.cols + col);
+            round_all<true, 1>(b.before, &v, &word);
+            group[t] = float_of(b.rotation ? v ^ sign_bit_of(b, t) : v);
+        }
+        __syncthreads();
+        for (u32 h = 1; h < b.rotation; h *= 2) {
+            float mine = 0.0f, other = 0.0f;
+            if (there) mine = group[t], other = group[t ^ h];
+            __syncthreads();
+            if (there) group[t] = t & h ? other - mine : mine + other;
+            __syncthreads();
+        }
+        if (there) {
+            float y = group[t];
+            if (b.rotation) {
+                u32 z = bits_of(y * b.rotation_scale);
+                y = float_of(b.rotation_to_bf16 ? (u32)to_bf16(z) << 16 : z);
+            }
+            out[row * b.out_stride + col] = y;
+        }
+        __syncthreads();
+    }
+}
+EXPORT(prepare)
