@@ -160,7 +160,7 @@ fn shapes_axes_and_edges() {
 fn rules_profiles_and_scales() {
     let (x, finite) = (matrix(8, 128, true), matrix(8, 128, false));
     let mut results = Vec::new();
-    for profile in exmy::block::scale::Profile::NAMED {
+    for profile in exmy::block::BlockProfile::NAMED {
         for rule in exmy::block::scale::ScaleRule::NAMED {
             for element in ["e4m3fn", "e2m1", "e5m2", "int8", "e3m4", "e2m3"] {
                 for scale in ["e8m0", "ue4m3", "e4m3fn", "f32", "e5m3", "ue5m3"] {
