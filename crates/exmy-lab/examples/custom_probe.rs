@@ -8,19 +8,19 @@
 
 use exmy::error::Result;
 use exmy::slice::View;
-use exmy_lab::finding::Paper;
-use exmy_lab::finding::{Figure, Findings, Part, Table, Verdict};
+
+use exmy_lab::finding::{Figure, Findings, Paper, Part, Table, Verdict};
 use exmy_lab::plot::{self, Axis, Panel, Series};
 use exmy_lab::report::{self, Provenance};
 use exmy_lab::run_config::{RunConfig, Setting};
-use exmy_lab::runner::{Progress, Silent};
+use exmy_lab::runner::{Progress, Silent, Train};
 use exmy_lab::scale::Scale;
 use exmy_lab::store::{Runs, Store};
 use exmy_train::nn::site::Place;
 use exmy_train::recipe::{Observer, Recipe};
 use exmy_train::train::data::{Dataset, Source};
 use exmy_train::train::probe::{Probe, Seen, Values};
-use exmy_train::train::run::{Outcome, Watch};
+use exmy_train::train::run::Outcome;
 use std::sync::Arc;
 
 /// The largest norm of a token in the residual stream, layer by layer.
@@ -122,12 +122,7 @@ impl Figure for Growth {
 struct Told;
 
 impl Progress for Told {
-    fn run(
-        &self,
-        index: usize,
-        _: &Dataset,
-        train: &mut dyn FnMut(&mut dyn Watch) -> Result<Outcome>,
-    ) -> Result<Outcome> {
+    fn run(&self, index: usize, _: &Dataset, train: Train<'_>) -> Result<Outcome> {
         let outcome = train(&mut Silent)?;
         println!("run {} is complete", index + 1);
         Ok(outcome)

@@ -11,10 +11,11 @@ pub(super) use pooled::{Paired, by_seed};
 use crate::finding::{Power, Verdict};
 use crate::grid::GridPoint;
 use crate::measure::{Metric, Pick, Probed, Results};
-use crate::paired::Side;
 use crate::statistics::{
     Interval, fisher, fisher_power, interval_power, mean, paired_interval, sd, sign_test,
 };
+pub(super) use crate::test_result::TestResult;
+use crate::test_result::{all, any, every, joined};
 use exmy::error::Result;
 
 /// What is asked of runs.
@@ -174,39 +175,6 @@ impl Claim {
     }
 }
 
-/// What runs say of a test.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct TestResult {
-    pub(super) holds: bool,
-    pub(super) opposite: bool,
-    /// Whether anything could be computed.
-    pub(super) known: bool,
-    /// How often it would have been seen, if the paper's effect were there.
-    pub(super) power: Power,
-    /// The numbers.
-    pub(super) text: String,
-}
-
-impl TestResult {
-    /// Of an interval of a difference that should be above 0.
-    fn of(found: Option<Interval>, text: String) -> Self {
-        let holds = found.is_some_and(|gap| gap.low > 0.0);
-        let opposite = found.is_some_and(|gap| gap.high < 0.0);
-        Self { holds, opposite, known: found.is_some(), power: Power::NoSize, text }
-    }
-
-    /// Of what holds or does not, and has no opposite.
-    pub(super) fn either(holds: bool, text: String) -> Self {
-        Self { holds, opposite: false, known: true, power: Power::NoSize, text }
-    }
-
-    /// The same with the power of an interval of the mean of these values.
-    fn powered(self, place: &Place<'_>, values: &[f64]) -> Self {
-        let power = |size| interval_power(size, sd(values)?, values.len(), place.confidence());
-        Self { power: place.power(power), ..self }
-    }
-}
-
 /// Where a test looks.
 #[derive(Clone)]
 struct Place<'a> {
@@ -229,6 +197,12 @@ impl Place<'_> {
         self.size.map_or(Power::NoSize, |size| of(size).map_or(Power::FewSeeds, Power::Share))
     }
 
+    /// A result with the power of an interval of the mean of these values.
+    fn powered(&self, result: TestResult, values: &[f64]) -> TestResult {
+        let power = |size| interval_power(size, sd(values)?, values.len(), self.confidence());
+        TestResult { power: self.power(power), ..result }
+    }
+
     /// `nano: `, or nothing.
     fn prefix(&self) -> String {
         if self.here.0.is_empty() { String::new() } else { format!("{}: ", self.here.words(&[])) }
@@ -248,18 +222,11 @@ impl Place<'_> {
 
 /// A mean and its interval in words.
 pub(super) fn words(gap: Option<Interval>) -> String {
-    gap.map_or_else(
-        || "too few seeds".into(),
-        |gap| format!("{:+.4} ({:+.4} to {:+.4})", gap.estimate, gap.low, gap.high),
-    )
+    gap.map_or_else(|| "too few seeds".into(), |gap| gap.words(4))
 }
 
 fn name(pick: Pick) -> String {
     pick.join(", ")
-}
-
-fn joined(results: &[TestResult]) -> String {
-    results.iter().map(|one| one.text.as_str()).collect::<Vec<_>>().join("; ")
 }
 
 impl Test {
@@ -278,8 +245,8 @@ impl Test {
                 }
                 let gap = paired_interval(&a, &b, place.confidence());
                 let gaps: Vec<f64> = a.iter().zip(&b).map(|(a, b)| a - b).collect();
-                TestResult::of(gap, format!("{prefix}{of} above {over} {}", words(gap)))
-                    .powered(place, &gaps)
+                let text = format!("{prefix}{of} above {over} {}", words(gap));
+                place.powered(TestResult::of(gap, text), &gaps)
             }
             Self::Nats { of, over, least, more } => {
                 let [a, b] = losses(of, over, Metric::Capped)?;
@@ -352,16 +319,16 @@ impl Test {
             Self::Every { axis, test } => every(&place.each(axis, false, test)?),
             Self::Bound { value, bound, above } => {
                 let (values, words) = (value.of(place)?, prefix + &value.words());
-                let result: TestResult = match above {
-                    true => Side::above(&words, &values, *bound, "").into(),
-                    false => Side::under(&words, &values, *bound, "").into(),
+                let result = match above {
+                    true => TestResult::above(&words, &values, *bound, ""),
+                    false => TestResult::under(&words, &values, *bound, ""),
                 };
-                result.powered(place, &values)
+                place.powered(result, &values)
             }
             Self::Rising { probed, of, falls } => {
                 let series = results.series(results.point(of, here), *probed)?;
-                let side = Side::rising(&format!("{prefix}{}", probed.what), &series);
-                if *falls { side.not().into() } else { side.into() }
+                let result = TestResult::rising(&format!("{prefix}{}", probed.what), &series);
+                if *falls { result.not() } else { result }
             }
             Self::Where { level, test, other } => {
                 let known = results.points.iter().any(|point| point.has(level));
@@ -376,8 +343,8 @@ impl Test {
             Self::Pooled { metric, of, over, axes, below } => {
                 let pair = pooled::pair(place, *metric, [*of, *over], axes)?;
                 let gaps: Vec<f64> = pair[0].iter().zip(&pair[1]).map(|(a, b)| a - b).collect();
-                pooled::result(&pair, *below, format!("{prefix}{} less {}", name(of), name(over)))
-                    .powered(place, &gaps)
+                let what = format!("{prefix}{} less {}", name(of), name(over));
+                place.powered(pooled::result(&pair, *below, what), &gaps)
             }
             Self::PooledWider { metric, of, over, at, than, axes } => {
                 let gap = |at: Pick| pooled::gap(place, *metric, [*of, *over], at, axes);
@@ -421,59 +388,6 @@ impl Test {
             }
             Self::Own { judge, .. } => judge(results)?,
         })
-    }
-}
-
-fn all(results: &[TestResult]) -> TestResult {
-    TestResult {
-        holds: results.iter().all(|one| one.holds),
-        opposite: results.iter().all(|one| one.opposite),
-        known: results.iter().all(|one| one.known),
-        power: weakest(results),
-        text: joined(results),
-    }
-}
-
-/// The lowest power of those that do not hold, as all must be seen.
-fn weakest(results: &[TestResult]) -> Power {
-    let missed = results.iter().filter(|one| !one.holds).map(|one| one.power);
-    let lower = |low, one| match (low, one) {
-        (Power::Share(a), Power::Share(b)) => Power::Share(a.min(b)),
-        (Power::Share(_), unknown) | (unknown, _) => unknown,
-    };
-    missed.reduce(lower).unwrap_or(Power::NoSize)
-}
-
-/// The highest power, as one must be seen.
-fn strongest(results: &[TestResult]) -> Power {
-    let higher = |high, one| match (high, one) {
-        (Power::Share(a), Power::Share(b)) => Power::Share(a.max(b)),
-        (Power::Share(a), _) | (_, Power::Share(a)) => Power::Share(a),
-        (unknown, _) => unknown,
-    };
-    results.iter().map(|one| one.power).reduce(higher).unwrap_or(Power::NoSize)
-}
-
-/// All, but the opposite of one is enough.
-fn every(results: &[TestResult]) -> TestResult {
-    TestResult { opposite: results.iter().any(|one| one.opposite), ..all(results) }
-}
-
-impl From<Side> for TestResult {
-    fn from(side: Side) -> Self {
-        let (holds, opposite) = (side.holds == Some(true), side.holds == Some(false));
-        Self { opposite, ..Self::either(holds, side.text) }
-    }
-}
-
-fn any(results: &[TestResult]) -> TestResult {
-    let holds = results.iter().any(|one| one.holds);
-    TestResult {
-        holds,
-        opposite: !holds && results.iter().any(|one| one.opposite),
-        known: results.iter().any(|one| one.known),
-        power: strongest(results),
-        text: joined(results),
     }
 }
 

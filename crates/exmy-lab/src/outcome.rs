@@ -2,9 +2,8 @@
 //! language models' as rises in nats.
 
 use crate::detect::{self, Curve, Factor, Nats, Verdict};
-use crate::plot::{Band, Panel, Series, smooth};
+use crate::plot::smooth;
 use crate::run_config::RunConfig;
-use crate::statistics::median;
 use crate::store::Trained;
 
 /// A run with what became of it.
@@ -78,27 +77,6 @@ pub(super) fn calm(curve: &Curve) -> Vec<(f64, f64)> {
     let horizon = (values.len() as f64 / 50.0).max(1.0);
     let smoothed = smooth(&values, |_| horizon);
     curve.iter().map(|(step, _)| *step as f64).zip(smoothed).collect()
-}
-
-/// Adds curves of several seeds: the median and, of several, the region from the lowest to the highest.
-pub(super) fn with_seeds(mut panel: Panel, name: &str, curves: &[Vec<(f64, f64)>]) -> Panel {
-    let longest = curves.iter().max_by_key(|curve| curve.len());
-    let Some(longest) = longest else { return panel };
-    let at = |i: usize| -> Vec<f64> {
-        curves.iter().filter_map(|curve| Some(curve.get(i)?.1)).collect()
-    };
-    let all: Vec<(f64, Vec<f64>)> =
-        longest.iter().enumerate().map(|(i, (x, _))| (*x, at(i))).collect();
-    if curves.len() > 1 {
-        let band = all.iter().map(|(x, values)| {
-            let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-            let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            (*x, low, high)
-        });
-        panel = panel.band(Band::new(name, band));
-    }
-    let middle = all.iter().map(|(x, values)| (*x, median(values).unwrap_or(f64::NAN)));
-    panel.line(Series::new(name, middle))
 }
 
 /// A number of a table: four digits, or how it is no number.

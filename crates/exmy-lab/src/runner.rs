@@ -135,18 +135,16 @@ pub fn share(runs: &[Run], shard: Shard) -> Vec<usize> {
     all
 }
 
+/// What trains a run, watched by what it is called with.
+pub type Train<'a> = &'a mut dyn FnMut(&mut dyn Watch) -> Result<Outcome>;
+
 /// What a [`Runner`] reports while it works, from any thread.
 pub trait Progress: Sync {
     /// Trains run `index` of the list by calling `train` with what watches it. The data are those it learns.
     ///
     /// # Errors
     /// Those of `train`.
-    fn run(
-        &self,
-        index: usize,
-        data: &Dataset,
-        train: &mut dyn FnMut(&mut dyn Watch) -> Result<Outcome>,
-    ) -> Result<Outcome>;
+    fn run(&self, index: usize, data: &Dataset, train: Train<'_>) -> Result<Outcome>;
 
     /// Whether to go on; looked at between runs.
     fn goes_on(&self) -> bool;
@@ -168,12 +166,7 @@ impl Watch for Silent {
 }
 
 impl Progress for Silent {
-    fn run(
-        &self,
-        _: usize,
-        _: &Dataset,
-        train: &mut dyn FnMut(&mut dyn Watch) -> Result<Outcome>,
-    ) -> Result<Outcome> {
+    fn run(&self, _: usize, _: &Dataset, train: Train<'_>) -> Result<Outcome> {
         train(&mut Self)
     }
 

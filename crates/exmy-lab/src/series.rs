@@ -1,10 +1,10 @@
 //! From records to pictures and tables: series of probes, and means over seeds.
 
 use crate::finding::{Findings, Part, Table};
-use crate::paired::{Side, verdict};
 use crate::plot::{self, Axis, Band, Intervals, Panel, Series};
 use crate::statistics::{Interval, mean, mean_interval};
 use crate::store::Trained;
+use crate::test_result::{TestResult, verdict};
 use exmy::error::Result;
 use exmy_train::train::probe::{Key, Line};
 
@@ -32,24 +32,37 @@ pub(crate) fn late(series: &[(f64, f64)], share: f64) -> f64 {
     mean(&points.map(|&(_, y)| y).collect::<Vec<_>>()).unwrap_or(f64::NAN)
 }
 
-/// Adds the mean over seeds as a line, and between which values the seeds lie as a band.
+/// Adds curves of several seeds: the middle of their values step by step as a line and, of several, the region
+/// from the lowest to the highest, as far as the longest goes. The line ends with the note of its last value.
+pub(crate) fn with_seeds(
+    panel: Panel,
+    name: &str,
+    curves: &[Vec<(f64, f64)>],
+    middle: fn(&[f64]) -> Option<f64>,
+    note: fn(f64) -> String,
+) -> Panel {
+    let longest = curves.iter().max_by_key(|curve| curve.len());
+    let all = longest.into_iter().flatten().enumerate().map(|(i, &(x, _))| {
+        let values = curves.iter().filter_map(|curve| Some(curve.get(i)?.1));
+        (x, values.collect::<Vec<f64>>())
+    });
+    let all: Vec<(f64, Vec<f64>)> = all.collect();
+    let band = all.iter().map(|(x, values)| {
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        (*x, low, values.iter().copied().fold(f64::NEG_INFINITY, f64::max))
+    });
+    let panel = if curves.len() > 1 { panel.band(Band::new(name, band)) } else { panel };
+    let line = all.iter().map(|(x, values)| (*x, middle(values).unwrap_or(f64::NAN)));
+    let line: Vec<(f64, f64)> = line.collect();
+    let note = line.last().map_or_else(String::new, |&(_, y)| note(y));
+    panel.line(Series::new(name, line).note(note))
+}
+
+/// Adds the mean over seeds as a line, and between which values the seeds lie as a band, as far as all go.
 pub(crate) fn draw(panel: Panel, name: &str, seeds: &[Vec<(f64, f64)>]) -> Panel {
     let count = seeds.iter().map(Vec::len).min().unwrap_or(0);
-    let at = |i: usize| seeds.iter().map(move |one| one[i].1);
-    let x = |i: usize| seeds[0][i].0;
-    let line = (0..count).map(|i| (x(i), at(i).sum::<f64>() / seeds.len() as f64));
-    let line: Vec<(f64, f64)> = line.collect();
-    let note = line.last().map_or_else(String::new, |&(_, y)| number(y));
-    let panel = match seeds.len() {
-        0 | 1 => panel,
-        _ => panel.band(Band::new(
-            name,
-            (0..count).map(|i| {
-                (x(i), at(i).fold(f64::INFINITY, f64::min), at(i).fold(f64::NEG_INFINITY, f64::max))
-            }),
-        )),
-    };
-    panel.line(Series::new(name, line).note(note))
+    let seeds: Vec<_> = seeds.iter().map(|one| one[..count].to_vec()).collect();
+    with_seeds(panel, name, &seeds, mean, number)
 }
 
 /// The mean of values with its 95 % interval at a place of an axis of categories, as [`Intervals`] draw it;
@@ -86,7 +99,7 @@ pub(crate) fn spread(values: &[f64]) -> String {
 
 /// What a figure of one picture and one table says of its claims.
 pub(crate) fn concluded(
-    claims: &[Side],
+    claims: &[TestResult],
     figure: plot::Figure,
     panels: impl IntoIterator<Item = Panel>,
     table: Table,

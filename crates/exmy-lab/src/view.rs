@@ -9,10 +9,10 @@ use crate::finding::{Part, Table};
 use crate::grid::GridPoint;
 use crate::measure::{Metric, Pick, Probed, Results, mean_values};
 use crate::outcome::{self, Outcome, calm};
-use crate::plot::{self, Axis, Band, Panel, Series};
+use crate::plot::{self, Axis, Panel, Series};
 use crate::run_config::RunConfig;
-use crate::series::{parts_mean, spread};
-use crate::statistics::{Interval, mean, mean_interval, paired_interval, wilson};
+use crate::series::{self, parts_mean, spread};
+use crate::statistics::{Interval, mean, mean_interval, median, paired_interval, wilson};
 use crate::store::Trained;
 use exmy::error::Result;
 use exmy_train::nn::site::Operand;
@@ -252,12 +252,15 @@ fn outcomes(
             pictures.push((here, Panel::new(axis), Panel::new(Axis::log("gradient norm"))));
         }
         let (name, runs) = (point.words(per), results.outcomes(point)?);
+        let with_median = |panel: &Panel, name: &str, curves: &[Vec<(f64, f64)>]| {
+            series::with_seeds(panel.clone(), name, curves, median, |_| String::new())
+        };
         let of = |curve: fn(&Outcome) -> &Curve| -> Vec<_> {
             runs.iter().map(|run| calm(curve(run))).collect()
         };
         let (_, losses, below) = &mut pictures[index];
-        *losses = outcome::with_seeds(losses.clone(), &name, &of(|run| &run.losses));
-        *below = outcome::with_seeds(below.clone(), &name, &of(|run| &run.norms));
+        *losses = with_median(losses, &name, &of(|run| &run.losses));
+        *below = with_median(below, &name, &of(|run| &run.norms));
     }
     let picture = |(here, losses, below): (String, Panel, Panel)| {
         let figure = plot::Figure::new(title.replace("{}", &here)).subtitle(under);
@@ -279,17 +282,9 @@ fn with_seeds(panel: Panel, name: &str, runs: &[(RunConfig, Trained)]) -> Panel 
     let shortest = curves.iter().map(Vec::len).min().unwrap_or(0);
     // One point in a few is enough for a picture.
     let stride = shortest.div_ceil(200).max(1);
-    let point = |i: usize| {
-        let values: Vec<f64> = curves.iter().map(|curve| curve[i].1).collect();
-        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        (curves[0][i].0, mean(&values).unwrap_or(f64::NAN), low, high)
-    };
-    let points: Vec<_> = (0..shortest).step_by(stride).map(point).collect();
-    let band = points.iter().map(|&(x, _, low, high)| (x, low, high));
-    let last = points.last().map_or_else(String::new, |point| format!("{:.3}", point.1));
-    let panel = if runs.len() > 1 { panel.band(Band::new(name, band)) } else { panel };
-    panel.line(Series::new(name, points.iter().map(|&(x, mean, ..)| (x, mean))).note(last))
+    let few = |curve: &Vec<(f64, f64)>| curve[..shortest].iter().copied().step_by(stride).collect();
+    let curves: Vec<Vec<(f64, f64)>> = curves.iter().map(few).collect();
+    series::with_seeds(panel, name, &curves, mean, |last| format!("{last:.3}"))
 }
 
 fn table(

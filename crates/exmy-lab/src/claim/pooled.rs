@@ -25,13 +25,11 @@ impl Paired {
         Self { mean, interval, signs: sign_test(&differences), pairs: differences.len() }
     }
 
-    /// `+0.12 [0.03, 0.21], 5 of 6 pairs above`.
+    /// `+0.120 (+0.030 to +0.210), 5 of 6 pairs above 0`.
     pub(crate) fn words(&self) -> String {
-        let interval = self.interval.map_or_else(String::new, |interval| {
-            format!(" [{:+.3}, {:+.3}]", interval.low, interval.high)
-        });
+        let found = self.interval.map_or_else(|| format!("{:+.3}", self.mean), |one| one.words(3));
         let above = self.signs.map_or(0, |signs| signs.positive);
-        format!("{:+.3}{interval}, {above} of {} pairs above 0", self.mean, self.pairs)
+        format!("{found}, {above} of {} pairs above 0", self.pairs)
     }
 }
 
@@ -130,7 +128,7 @@ mod tests {
         let base = [vec![10.0, 20.0, 30.0], vec![9.0, 19.0, 30.0]];
         assert_eq!(word(&mx, &base), (false, false));
         let words = Paired::of(&by_seed(&mx), &by_seed(&base)).words();
-        assert_eq!(words, "+3.500 [-0.978, +7.978], 3 of 3 pairs above 0");
+        assert_eq!(words, "+3.500 (-0.978 to +7.978), 3 of 3 pairs above 0");
         assert_eq!(
             word(&[mx.concat()], &[base.concat()]),
             (true, false),

@@ -33,12 +33,7 @@ struct Counted {
 }
 
 impl Progress for Counted {
-    fn run(
-        &self,
-        index: usize,
-        _: &Dataset,
-        train: &mut dyn FnMut(&mut dyn Watch) -> Result<Outcome>,
-    ) -> Result<Outcome> {
+    fn run(&self, index: usize, _: &Dataset, train: Train<'_>) -> Result<Outcome> {
         struct Stop;
         impl Watch for Stop {
             fn step(&mut self, _: &Metrics, _: u64) -> bool {

@@ -19,6 +19,12 @@ impl Interval {
     pub fn excludes(&self, value: f64) -> bool {
         value < self.low || value > self.high
     }
+
+    /// `+0.120 (+0.030 to +0.210)`, with so many digits behind the point.
+    pub fn words(&self, digits: usize) -> String {
+        let Self { estimate, low, high } = self;
+        format!("{estimate:+.digits$} ({low:+.digits$} to {high:+.digits$})")
+    }
 }
 
 fn finite(values: &[f64]) -> bool {

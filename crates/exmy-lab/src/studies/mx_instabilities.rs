@@ -24,7 +24,7 @@ use crate::finding::Paper;
 use crate::grid::{Axis, Grid, Level, Set, level, number};
 use crate::measure::{Metric, Pick};
 use crate::scale::Scale;
-use crate::view::{Show, View, column, column_of};
+use crate::view::{Show, View, by_point, column, column_of};
 use exmy_train::nn::decoder::QkNorm;
 use exmy_train::nn::model::Config as Model;
 use exmy_train::nn::proxy::{Activation, Init, Loss};
@@ -102,10 +102,9 @@ const LANGUAGE_VIEWS: &[View] = &[
         norms: true,
         under: MIDDLE,
     },
-    View::Table {
-        caption: LOSSES,
-        rows: &[],
-        columns: &[
+    by_point(
+        LOSSES,
+        &[
             column("numbers", Show::Level("numbers")),
             column("rate", Show::Level("rate")),
             column("loss", Show::Mean(Metric::Tail)),
@@ -113,7 +112,7 @@ const LANGUAGE_VIEWS: &[View] = &[
             column("spikes", Show::Sum(Metric::SpikeCount)),
             column("seeds", Show::Runs),
         ],
-    },
+    ),
 ];
 
 static E5M2: Figure = Figure {
@@ -230,10 +229,9 @@ static NORMS: Figure = Figure {
             norms: false,
             under: MIDDLE,
         },
-        View::Table {
-            caption: PROXY_LOSSES,
-            rows: &[],
-            columns: &[
+        by_point(
+            PROXY_LOSSES,
+            &[
                 column("activation", Show::Level("activation")),
                 column("rate", Show::Level("rate")),
                 column("numbers", Show::Level("numbers")),
@@ -242,7 +240,7 @@ static NORMS: Figure = Figure {
                 column("with spikes", Show::Sum(Metric::Spiked)),
                 column("seeds", Show::Runs),
             ],
-        },
+        ),
     ],
 };
 

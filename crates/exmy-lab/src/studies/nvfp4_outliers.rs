@@ -10,6 +10,7 @@ mod hot_channels;
 mod operators;
 mod overhead;
 mod patches;
+mod product;
 mod recall;
 mod recipes;
 mod rotations;
@@ -21,7 +22,7 @@ use crate::figure::{Figure, Judged};
 use crate::finding::Paper;
 use crate::grid::{After, Axis, Grid, Level, Set, level, number};
 use crate::measure::{Metric, Probed, at_the_end, of_inputs, of_parts};
-use crate::view::{Show, Shown, Usual, View, column, shown};
+use crate::view::{Show, Shown, Usual, View, by_point, column, shown};
 use exmy_train::nn::site::{Operand, Operator};
 pub(crate) use recipes::ROTATED;
 use recipes::{
@@ -94,6 +95,11 @@ const fn beside(levels: &'static [Level]) -> Axis {
     Axis { name: "recipe", levels: [levels, &[], levels] }
 }
 
+/// Gaps of recipes of gated linear attention.
+const fn gaps(title: &'static str) -> View {
+    View::Gaps { title, under: "gated linear attention", base: BASE }
+}
+
 const ALL_NVFP4: Set = Set::Recipe("nv-nvfp4+last=0");
 
 static GAP: Figure = Figure {
@@ -126,11 +132,7 @@ static GAP: Figure = Figure {
         narrower(&["CHON"], &["NVFP4"])
     ))),
     views: &[
-        View::Gaps {
-            title: "What patches and protected operators leave of the gap of NVFP4",
-            under: "gated linear attention",
-            base: BASE,
-        },
+        gaps("What patches and protected operators leave of the gap of NVFP4"),
         View::Pairs {
             caption: "differences of gaps, points, paired by seed, with 95 % intervals: what each part of \
                       CHON does",
@@ -169,6 +171,7 @@ static SENSITIVITY: Figure = Figure {
     views: &[],
 };
 
+const NORMAL: Option<(Usual, &str)> = Some((Usual::Of(0.0), "normal"));
 const KURTOSIS: Probed = of_inputs("excess kurtosis of inputs", "kurtosis", "");
 const fn tail_of(operator: Operator) -> Probed {
     of_inputs("kurtosis of one operator's inputs", "kurtosis", "").of_operator(operator)
@@ -197,24 +200,21 @@ static TAILS: Figure = Figure {
             under: "mean over layers and the inputs of q, o, gate and down; bands: range of seeds",
             panels: &[
                 Shown {
-                    label: "excess kurtosis of inputs, bf16",
-                    probed: KURTOSIS,
                     pick: &["bf16"],
-                    rule: Some((Usual::Of(0.0), "normal")),
+                    rule: NORMAL,
+                    ..shown("excess kurtosis of inputs, bf16", KURTOSIS)
                 },
                 Shown {
-                    label: "excess kurtosis of inputs, nvfp4",
-                    probed: KURTOSIS,
                     pick: &["nvfp4"],
-                    rule: Some((Usual::Of(0.0), "normal")),
+                    rule: NORMAL,
+                    ..shown("excess kurtosis of inputs, nvfp4", KURTOSIS)
                 },
             ],
         },
-        View::Table {
-            caption: "excess kurtosis of inputs by operator, last third (mean over layers, and range over \
+        by_point(
+            "excess kurtosis of inputs by operator, last third (mean over layers, and range over \
                       seeds)",
-            rows: &[],
-            columns: &[
+            &[
                 column("model", Show::Level("model")),
                 column("recipe", Show::Level("recipe")),
                 column("q, k, v", Show::Spread(tail_of(Operator::Q))),
@@ -222,11 +222,10 @@ static TAILS: Figure = Figure {
                 column("gate, up", Show::Spread(tail_of(Operator::Gate))),
                 column("down", Show::Spread(tail_of(Operator::Down))),
             ],
-        },
-        View::Table {
-            caption: "excess kurtosis of the last third (mean and range over seeds), by operand",
-            rows: &[],
-            columns: &[
+        ),
+        by_point(
+            "excess kurtosis of the last third (mean and range over seeds), by operand",
+            &[
                 column("model", Show::Level("model")),
                 column("recipe", Show::Level("recipe")),
                 column("inputs", Show::Spread(KURTOSIS)),
@@ -252,7 +251,7 @@ static TAILS: Figure = Figure {
                     )),
                 ),
             ],
-        },
+        ),
     ],
 };
 
@@ -279,24 +278,13 @@ static SPIKES: Figure = Figure {
             title: "Spikes within blocks, softmax attention and GLA",
             under: "mean over layers and the inputs of q, o, gate and down; bands: range of seeds",
             panels: &[
-                Shown {
-                    label: "p99 of amax / rms, bf16",
-                    probed: SPIKE,
-                    pick: &["bf16"],
-                    rule: None,
-                },
-                Shown {
-                    label: "p99 of amax / rms, nvfp4",
-                    probed: SPIKE,
-                    pick: &["nvfp4"],
-                    rule: None,
-                },
+                Shown { pick: &["bf16"], ..shown("p99 of amax / rms, bf16", SPIKE) },
+                Shown { pick: &["nvfp4"], ..shown("p99 of amax / rms, nvfp4", SPIKE) },
             ],
         },
-        View::Table {
-            caption: "blocks of 16 x 16, last third (mean and range over seeds)",
-            rows: &[],
-            columns: &[
+        by_point(
+            "blocks of 16 x 16, last third (mean and range over seeds)",
+            &[
                 column("model", Show::Level("model")),
                 column("recipe", Show::Level("recipe")),
                 column("amax / rms: p99", Show::Spread(SPIKE)),
@@ -307,7 +295,7 @@ static SPIKES: Figure = Figure {
                 ),
                 column("largest", Show::Spread(of_inputs("", "spikes", "median_max"))),
             ],
-        },
+        ),
     ],
 };
 
@@ -373,11 +361,10 @@ static GATE: Figure = Figure {
             under: "GLA, mean over layers; bands: range of seeds",
             panels: &[shown("largest z", Z_MAX), shown("smallest z", Z_MIN)],
         },
-        View::Table {
-            caption: "largest output of each component, mean over layers, last third (mean and range over \
+        by_point(
+            "largest output of each component, mean over layers, last third (mean and range over \
                       seeds)",
-            rows: &[],
-            columns: &[
+            &[
                 column("recipe", Show::Level("recipe")),
                 column("q_proj", Show::Spread(Q_TOP)),
                 column("k_proj", Show::Spread(K_TOP)),
@@ -389,7 +376,7 @@ static GATE: Figure = Figure {
                 column("up_proj", Show::Spread(UP_TOP)),
                 column("down_proj", Show::Spread(DOWN_TOP)),
             ],
-        },
+        ),
     ],
 };
 
@@ -428,17 +415,16 @@ static SOFTMAX: Figure = Figure {
                 shown("share of the first key", SINK),
             ],
         },
-        View::Table {
-            caption: "last third of the run, mean over layers (mean and range over seeds)",
-            rows: &[],
-            columns: &[
+        by_point(
+            "last third of the run, mean over layers (mean and range over seeds)",
+            &[
                 column("model", Show::Level("model")),
                 column("entropy of the softmax, nats", Show::Spread(ENTROPY)),
                 column("excess kurtosis of the logits", Show::Spread(LOGIT_KURTOSIS)),
                 column("mean largest logit", Show::Spread(LOGIT_MAX)),
                 column("share of the first key", Show::Spread(SINK)),
             ],
-        },
+        ),
     ],
 };
 
@@ -495,18 +481,15 @@ static ALIGNMENT: Figure = Figure {
             under: "softmax attention, bfloat16; bands: range of seeds",
             panels: &[
                 Shown {
-                    label: "mean |cos| of gate and up",
-                    probed: COSINE,
-                    pick: &[],
                     rule: Some((Usual::Probed(NULL), "random directions")),
+                    ..shown("mean |cos| of gate and up", COSINE)
                 },
                 shown("largest magnitude of what enters down", TAIL_TOP),
             ],
         },
-        View::Table {
-            caption: "at the end of the run (mean and range over seeds; mean over layers)",
-            rows: &[],
-            columns: &[
+        by_point(
+            "at the end of the run (mean and range over seeds; mean over layers)",
+            &[
                 column("weight decay", Show::Number("decay")),
                 column("mean |cos|", Show::Spread(COSINE)),
                 column("random directions", Show::Spread(NULL)),
@@ -521,7 +504,7 @@ static ALIGNMENT: Figure = Figure {
                 ),
                 column("its largest magnitude", Show::Spread(TAIL_TOP)),
             ],
-        },
+        ),
     ],
 };
 

@@ -3,12 +3,12 @@
 use crate::finding::{Part, Table};
 use crate::grid::GridPoint;
 use crate::measure::{Metric, Pick, Results};
-use crate::paired::interval;
 use crate::plot::{self, Axis, Panel, smooth};
 use crate::series::{draw, intervals, of_seeds, spread};
 use crate::statistics::{mean_interval, paired_interval};
 use crate::store::Trained;
 use crate::table::gap_percent;
+use crate::test_result::interval;
 use exmy::error::Result;
 
 /// More curves than these cannot be distinguished.

@@ -11,7 +11,7 @@ use exmy_lab::estimate::Estimate;
 use exmy_lab::finding::Figure;
 use exmy_lab::report::{self, Shown};
 use exmy_lab::run_config::{RunConfig, Setting};
-use exmy_lab::runner::{self, Progress, Run, Shard, share};
+use exmy_lab::runner::{self, Progress, Run, Shard, Train, share};
 use exmy_lab::scale::Scale;
 use exmy_lab::store::{Store, distinct};
 use exmy_lab::studies::{ALL, Paper, by_name};
@@ -390,12 +390,7 @@ impl Watch for Step<'_> {
 }
 
 impl Progress for Training<'_> {
-    fn run(
-        &self,
-        index: usize,
-        _: &Dataset,
-        train: &mut dyn FnMut(&mut dyn Watch) -> Result<Outcome>,
-    ) -> Result<Outcome> {
+    fn run(&self, index: usize, _: &Dataset, train: Train<'_>) -> Result<Outcome> {
         let outcome = train(&mut Step { training: self, held: None })?;
         if outcome.summary.is_some() {
             let (done, count) = (self.done.fetch_add(1, Ordering::Relaxed) + 1, self.count);

@@ -6,10 +6,10 @@ use crate::stop::Stop;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
-use exmy_lab::runner::{self, OutFolder, Progress, Run, Runner, Shard};
+use exmy_lab::runner::{self, OutFolder, Progress, Run, Runner, Shard, Train};
 use exmy_lab::sweep::Plan;
 use exmy_train::train::data::Dataset;
-use exmy_train::train::run::{Folder, Outcome, Watch};
+use exmy_train::train::run::{Folder, Outcome};
 use std::path::PathBuf;
 
 /// Train a grid of configurations into one folder, alone or as one of many processes
@@ -123,12 +123,7 @@ struct Shown<'a> {
 }
 
 impl Progress for Shown<'_> {
-    fn run(
-        &self,
-        index: usize,
-        _: &Dataset,
-        train: &mut dyn FnMut(&mut dyn Watch) -> Result<Outcome>,
-    ) -> Result<Outcome> {
+    fn run(&self, index: usize, _: &Dataset, train: Train<'_>) -> Result<Outcome> {
         let config = &self.runs[index].config;
         show::shortage(config);
         train(&mut Watcher::new(config, (index, self.runs.len()), self.quiet, self.stop))

@@ -10,13 +10,13 @@ use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
 use exmy::shown::printable_path;
-use exmy_lab::runner::{self, OutFolder, Progress, Run, Runner, find_run};
+use exmy_lab::runner::{self, OutFolder, Progress, Run, Runner, Train, find_run};
 use exmy_train::recipe::Recipe;
 use exmy_train::train::config::{Config, read_table};
 use exmy_train::train::data::{Dataset, Source};
 use exmy_train::train::preset::{PRESETS, preset};
 use exmy_train::train::profile::Profile;
-use exmy_train::train::run::{self, Folder, Outcome, Watch, intact};
+use exmy_train::train::run::{self, Folder, Outcome, intact};
 use exmy_train::train::start;
 use exmy_train::train::trainer::check;
 use exmy_train::train::{fit, memory};
@@ -399,12 +399,7 @@ struct Collected {
 }
 
 impl Progress for Shown<'_> {
-    fn run(
-        &self,
-        index: usize,
-        data: &Dataset,
-        train: &mut dyn FnMut(&mut dyn Watch) -> Result<Outcome>,
-    ) -> Result<Outcome> {
+    fn run(&self, index: usize, data: &Dataset, train: Train<'_>) -> Result<Outcome> {
         let (index, quiet) = (self.meant[index], self.arguments.work.quiet);
         let (config, count) = (&self.runs[index].config, self.runs.len());
         let mut collected = self.collected.lock().unwrap_or_else(PoisonError::into_inner);

@@ -114,7 +114,6 @@ fn judge(areas: &Areas, (runs, failing): (usize, usize)) -> Verdict {
     }
 }
 
-/// What is asked.
 pub(crate) const ASKS: &str = "Reproduced where its area under the ROC curve is above 0.7, its interval \
                                (Hanley and McNeil) is above 0.5, and it is above the areas of the largest \
                                logit, the gradient norm and the scatter of the last 50 losses; contradicted \

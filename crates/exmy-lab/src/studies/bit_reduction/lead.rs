@@ -13,6 +13,7 @@ use crate::measure::Results;
 use crate::run_config::RunConfig;
 use crate::statistics::{mean, mean_interval, sd};
 use crate::store::Trained;
+use crate::test_result::interval;
 use exmy::error::Result;
 
 /// Scatters between seeds that a difference must exceed.
@@ -163,10 +164,7 @@ fn count(runs: &[Vec<Risen>]) -> (bool, String) {
     let [first, same, later, alone] = counts(runs);
     let means = by_seed(runs);
     let found = mean_interval(&means, 0.95);
-    let shown = found.map_or_else(
-        || "no interval".into(),
-        |found| format!("{:+.2} [{:+.2}, {:+.2}]", found.estimate, found.low, found.high),
-    );
+    let shown = interval(found);
     let text = format!(
         "of {} runs whose loss rises above that of the most bits, sharpness rises before in {first}, at \
          the same measurement in {same}, later or never in {later}; first minus later over all, by seed: \
@@ -176,7 +174,6 @@ fn count(runs: &[Vec<Risen>]) -> (bool, String) {
     (found.is_some_and(|found| found.low > 0.0), text)
 }
 
-/// What is asked.
 pub(crate) const ASKS: &str = "sharpness rises before the loss more often than after it in the runs \
                                whose loss rises (95 % interval over seeds): either has risen where it \
                                lies above that of the run with most bits and the same seed by more than \

@@ -65,7 +65,6 @@ impl Margin {
     }
 }
 
-/// What is asked.
 pub(crate) const ASKS: &str = "S of each seed is higher in E8M3 than in E8M7 (interval of the paired \
                                difference above 0) and the interval of rates within 0.1 nats of the best \
                                is not wider; contradicted where both are the other way round";

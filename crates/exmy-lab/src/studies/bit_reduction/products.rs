@@ -95,7 +95,6 @@ fn gain(bits: u32, rounding: &str, pairs: usize) -> Result<(f64, f64)> {
     Ok((gain, (rest / squares).sqrt()))
 }
 
-/// When masks count as reproduced.
 pub(crate) const ASKS: &str = "Reproduced where gain and noise of products of normal numbers are within \
                                1 % of their expectations.";
 

@@ -48,7 +48,6 @@ fn judge(surfaces: &[(String, Grid)]) -> Verdict {
     )
 }
 
-/// What is asked.
 pub(crate) const ASKS: &str = "Reproduced where all losses of each surface are finite and its one local \
                                minimum inside the grid is its lowest point; contradicted where each \
                                surface has more than three.";

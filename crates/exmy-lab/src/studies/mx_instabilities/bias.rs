@@ -11,7 +11,6 @@ use crate::statistics::{mann_kendall, median, sign_test};
 use crate::store::Trained;
 use exmy::error::Result;
 
-/// What is asked.
 pub(crate) const ASKS: &str = "Reproduced where rho of equal weights rises and the cosine falls over the \
                                runs, up to where they diverge (sign test, p at most 0.05) and rho is at \
                                least 1 before every divergence; contradicted where the trends are the \
@@ -164,7 +163,6 @@ fn all(results: &Results<'_>) -> Result<Vec<(String, RunConfig, Trained)>> {
     Ok(all)
 }
 
-/// What the runs show.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let mut table = Table::new(
         "medians over the first and the last fifth of a run; onset: the first step from which on rho is at \

@@ -8,9 +8,9 @@ use crate::outcome::{Outcome, calm, number};
 use crate::plot::{self, Axis, Panel, Series};
 use crate::run_config::Setting;
 use crate::statistics::{Interval, mean, paired_interval};
+use crate::test_result::interval;
 use exmy::error::Result;
 
-/// What is asked.
 pub(crate) const ASKS: &str = "Reproduced where fewer runs diverge with the study's interventions than \
                                without (95 % interval over seeds of the share's difference), and \
                                contradicted where more do; single ones are named where their interval \
@@ -137,10 +137,12 @@ fn fewer(seeds: &[Seed], null: Option<&[Seed]>, confidence: f64) -> Option<Inter
 
 /// The change of the share with interventions.
 fn words(gap: Option<Interval>) -> String {
-    gap.map_or_else(
-        || "no interval".into(),
-        |gap| format!("{:+.3} [{:+.3}, {:+.3}]", 0.0 - gap.estimate, 0.0 - gap.high, 0.0 - gap.low),
-    )
+    let change = |gap: Interval| Interval {
+        estimate: 0.0 - gap.estimate,
+        low: 0.0 - gap.high,
+        high: 0.0 - gap.low,
+    };
+    interval(gap.map(change))
 }
 
 /// What interventions do in all settings.

@@ -10,7 +10,6 @@ use exmy::format::Format;
 use exmy_train::train::probe::{Key, Of};
 use std::collections::BTreeMap;
 
-/// What is asked.
 pub(crate) const ASKS: &str = "Reproduced where in every seed more than half of the gains enter the last \
                                bin, from outside it, and never more than a tenth of the activations; \
                                contradicted where none has a twentieth of its gains there at any time. Gains \
@@ -152,7 +151,6 @@ fn formats() -> [Part; 2] {
     [picture, Part::Table(table)]
 }
 
-/// What the runs show.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let mut parts = Vec::from(formats());
     let mut table = Table::new(

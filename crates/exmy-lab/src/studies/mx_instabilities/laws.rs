@@ -10,13 +10,11 @@ use crate::scaling::{Fit, Form, Point, fit};
 use crate::store::Trained;
 use exmy::error::Result;
 
-/// What is asked of laws.
 pub(crate) const ASKS: &str = "Reproduced where the laws of bf16 and of both hybrids are valid (exponents \
                                positive, beta at most 1) and explain 90 % of the variance, and that of full \
                                MX is not; contradicted where a hybrid's is not and full MX's is. Where there \
                                is no fit, there is no law if most runs diverged; otherwise it is open.";
 
-/// What is asked of what was lost.
 pub(crate) const DAMAGE_ASKS: &str =
     "Reproduced where a run in full MX loses more than 0.1 nats and none of the others does.";
 

@@ -168,18 +168,17 @@ pub(super) static SIMPLIFIED: Figure = Figure {
     })),
     views: &[
         View::Outcomes { title: "Losses of a {}", per: &["model"], norms: false, under: MIDDLE },
-        View::Table {
-            caption: "final training losses (nats per byte, of the proxy nats, mean of the last tenth and of \
+        by_point(
+            "final training losses (nats per byte, of the proxy nats, mean of the last tenth and of \
                       the seeds)",
-            rows: &[],
-            columns: &[
+            &[
                 column("model", Show::Level("model")),
                 column("numbers", Show::Level("numbers")),
                 column("loss", Show::Mean(Metric::Tail)),
                 column("diverged", Show::Sum(Metric::Diverged)),
                 column("spikes", Show::Sum(Metric::SpikeCount)),
             ],
-        },
+        ),
     ],
 };
 
@@ -347,17 +346,16 @@ pub(super) static VARIATIONS: Figure = Figure {
     })),
     views: &[
         View::Own(blocks::draw),
-        View::Table {
-            caption: "final losses (mean squared error, mean of the seeds) and spikes of all seeds",
-            rows: &[],
-            columns: &[
+        by_point(
+            "final losses (mean squared error, mean of the seeds) and spikes of all seeds",
+            &[
                 column("variation", Show::Level("variation")),
                 column("numbers", Show::Level("numbers")),
                 column("loss", Show::Mean(Metric::Tail)),
                 column("diverged", Show::Sum(Metric::Diverged)),
                 column("spikes", Show::Sum(Metric::SpikeCount)),
             ],
-        },
+        ),
     ],
 };
 

@@ -9,12 +9,10 @@ use crate::plot::{self, Axis, Panel, Series};
 use crate::statistics::{median, spearman};
 use exmy::error::Result;
 
-/// What is asked of pairs.
 pub(crate) const ASKS: &str = "Reproduced where more than half of the pairs with an MX format have spikes or \
                                diverge, bf16 does not, and the norm's variance (windows of 100 steps, median \
                                over the last fifth) is above that of bf16.";
 
-/// What is asked of onsets.
 pub(crate) const ONSET_ASKS: &str = "Reproduced where more than half of the runs with an MX format have an \
                                      onset by the notebook's rule and no bf16 run has.";
 

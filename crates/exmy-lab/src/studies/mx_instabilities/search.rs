@@ -10,7 +10,6 @@ use crate::plot::{self, Axis, Heat, Panel, Series};
 use crate::statistics::{coins, mean, wilson};
 use exmy::error::Result;
 
-/// What is asked.
 pub(crate) const ASKS: &str = "Reproduced where more runs diverge in MX alone than in f32 alone (sign test, \
                                p at most 0.05), on new seeds at a rate between two of the grid's where most \
                                runs explode, and by all of several thresholds (where there are no such \

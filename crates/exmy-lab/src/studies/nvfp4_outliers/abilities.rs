@@ -3,10 +3,10 @@
 use super::recall;
 use crate::finding::{Findings, Table};
 use crate::measure::Results;
-use crate::paired::{Side, interval};
 use crate::plot::{self, Axis};
 use crate::series::{concluded, intervals, spread};
 use crate::statistics::paired_interval;
+use crate::test_result::{TestResult, interval};
 use exmy::error::{Error, Result};
 use exmy_train::train::data::{DataOptions, Dataset, Source};
 
@@ -16,22 +16,20 @@ const TASKS: [&str; 2] = ["recall", "induction"];
 const MARGIN: f64 = 2.0;
 
 /// Whether CHON stays within the margin of bfloat16, in percent, task by task.
-fn claims(kind: &str, bf16: &[Vec<f64>; 2], chon: &[Vec<f64>; 2]) -> Vec<Side> {
+fn claims(kind: &str, bf16: &[Vec<f64>; 2], chon: &[Vec<f64>; 2]) -> Vec<TestResult> {
     let tasks = TASKS.iter().zip(bf16.iter().zip(chon));
     let of = |(task, (bf16, chon)): (&&str, (&Vec<f64>, &Vec<f64>))| {
         let lost: Vec<f64> = bf16.iter().zip(chon).map(|(a, b)| a - b).collect();
         let what = format!("{task} of {}, lost by CHON", kind);
-        Side::under(&what, &lost, MARGIN, " points")
+        TestResult::under(&what, &lost, MARGIN, " points")
     };
     tasks.map(of).collect()
 }
 
-/// When it counts as reproduced.
 pub(crate) const ASKS: &str = "Reproduced where the 95 % intervals of the paired losses of accuracy under \
                                CHON lie below 2 percentage points for both tasks and both kinds of \
                                attention; contradicted where one lies above.";
 
-/// What is found.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let text = Dataset::load(&Source::Recall { seed: 0 }, &DataOptions::default())
         .map_err(|error| Error::new(error.to_string()))?;
@@ -80,7 +78,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::paired::verdict;
+    use crate::test_result::verdict;
 
     #[test]
     fn each_verdict_can_be_reached() {

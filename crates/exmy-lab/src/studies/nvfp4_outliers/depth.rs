@@ -2,12 +2,12 @@
 
 use crate::finding::{Findings, Part, Table};
 use crate::measure::{INPUTS, Results};
-use crate::paired::{Side, verdict};
 use crate::plot::{self, Axis, Panel, Series};
 use crate::run_config::RunConfig;
 use crate::series::{late, spread};
 use crate::statistics::mean;
 use crate::store::Trained;
+use crate::test_result::{TestResult, verdict};
 use exmy::error::Result;
 use exmy_train::nn::site::{Operand, Site};
 use exmy_train::train::probe::{Line, Value};
@@ -52,11 +52,9 @@ fn ratio(profile: &[f64]) -> f64 {
     mean(last).unwrap_or(f64::NAN) / rest.unwrap_or(f64::NAN)
 }
 
-/// When it counts as reproduced.
 pub(crate) const ASKS: &str = "Reproduced where the 95 % intervals of all four ratios lie above 1; \
                                contradicted where one lies below.";
 
-/// What is found.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let (mut claims, mut parts) = (Vec::new(), Vec::new());
     let mut table = Table::new(
@@ -74,7 +72,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
                 runs.iter().map(|run| profile(run, (probe, statistic))).collect::<Result<_>>()?;
             let ratios: Vec<f64> = profiles.iter().map(|one| ratio(one)).collect();
             let what = format!("{label}, {}: last layers over others", kind);
-            claims.push(Side::above(&what, &ratios, 1.0, ""));
+            claims.push(TestResult::above(&what, &ratios, 1.0, ""));
             table.row([label.to_owned(), kind.to_owned(), spread(&ratios)]);
             let at = |layer: usize| mean(&profiles.iter().map(|p| p[layer]).collect::<Vec<_>>());
             let line = (0..profiles[0].len()).map(|i| (i as f64, at(i).unwrap_or(f64::NAN)));

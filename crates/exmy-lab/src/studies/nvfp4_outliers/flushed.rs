@@ -3,11 +3,11 @@
 use super::weights::{self, quantized, resumed};
 use crate::finding::{Findings, Part, Table};
 use crate::measure::Results;
-use crate::paired::{Side, verdict};
 use crate::plot::{self, Axis, Panel};
 use crate::series::{draw, parts_mean, spread};
 use crate::statistics::mean;
 use crate::store::Trained;
+use crate::test_result::{TestResult, verdict};
 use exmy::error::Result;
 use exmy_train::nn::site::{Operand, Product, Site};
 use exmy_train::recipe::memory::Memory;
@@ -77,20 +77,22 @@ fn next_step(run: &Trained, data: &Dataset, of_nv: usize) -> Result<[f64; 2]> {
     Ok([BTreeMap::new(), hot].map(|kept| share * effective(&seen, &here, &kept)))
 }
 
-fn claims(inputs: &[f64], weights: &[f64], chon: &[f64]) -> Vec<Side> {
+fn claims(inputs: &[f64], weights: &[f64], chon: &[f64]) -> Vec<TestResult> {
     let unit = " points";
     vec![
-        Side::below(("flushed of weights", weights), ("flushed of activations", inputs), unit),
-        Side::below(("activations under CHON", chon), ("under NVFP4", inputs), unit),
+        TestResult::below(
+            ("flushed of weights", weights),
+            ("flushed of activations", inputs),
+            unit,
+        ),
+        TestResult::below(("activations under CHON", chon), ("under NVFP4", inputs), unit),
     ]
 }
 
-/// When it counts as reproduced.
 pub(crate) const ASKS: &str = "Reproduced where the 95 % intervals of both paired differences, of weights \
                                from activations under NVFP4 and of activations under CHON from those under \
                                NVFP4, lie below 0; contradicted where one lies above.";
 
-/// What is found.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let data = weights::data(results.setting)?;
     let runs = RECIPES.map(|recipe| results.picked(&[recipe]));

@@ -4,10 +4,10 @@ use super::weights::quantized;
 use crate::finding::{Findings, Part, Table};
 use crate::measure::INPUTS;
 use crate::measure::Results;
-use crate::paired::{Side, verdict};
 use crate::plot::{self, Axis, Panel};
 use crate::series::{draw, spread};
 use crate::statistics::{jaccard, mean, spearman};
+use crate::test_result::{TestResult, verdict};
 use exmy::error::Result;
 use exmy_train::nn::site::{Operand, Site};
 use exmy_train::train::probe::{Key, Line, Of};
@@ -115,31 +115,29 @@ fn quarters(points: &Points) -> (f64, f64) {
 }
 
 /// What is claimed of the sets of several seeds.
-fn claims(sets: &[Sets]) -> Vec<Side> {
+fn claims(sets: &[Sets]) -> Vec<TestResult> {
     let consecutive: Vec<Points> = sets.iter().map(|one| one.consecutive.clone()).collect();
     let (first, last): (Vec<f64>, Vec<f64>) = sets.iter().map(|one| quarters(&one.last)).unzip();
     // A bound that is missed is not the opposite of drifting and settling.
-    let bound = |claim: Side| Side { holds: claim.holds.filter(|holds| *holds), ..claim };
+    let bound = |claim: TestResult| TestResult { opposite: false, ..claim };
     vec![
-        Side::rising("agreement of consecutive sets", &consecutive),
-        Side::below(
+        TestResult::rising("agreement of consecutive sets", &consecutive),
+        TestResult::below(
             ("agreement with the final set, first quarter", &first),
             ("last quarter", &last),
             "",
         ),
-        bound(Side::under("first quarter", &first, 0.4, "")),
-        bound(Side::above("last quarter", &last, 0.7, "")),
+        bound(TestResult::under("first quarter", &first, 0.4, "")),
+        bound(TestResult::above("last quarter", &last, 0.7, "")),
     ]
 }
 
-/// When it counts as reproduced.
 pub(crate) const ASKS: &str = "Reproduced where over seeds, by magnitude and in the first runs, consecutive \
                                sets agree ever more (test of Mann and Kendall in each), the agreement with \
                                the final set is lower in the first quarter than in the last, under 0.4 there \
                                and above 0.7 here (95 % intervals); contradicted where the first or the \
                                second is the other way round.";
 
-/// What is found.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let mut table = Table::new(
         "Jaccard index with the final set, mean and range over seeds; 16 channels of 128 drawn at random \

@@ -4,11 +4,11 @@ use super::weights;
 use super::{FROZEN, GLA_BRANCHES, OPERATORS, SA_BRANCHES};
 use crate::finding::{Findings, Part, Table};
 use crate::measure::Results;
-use crate::paired::{Side, interval, verdict};
 use crate::plot::{self, Axis};
 use crate::series::{intervals, number, of_seeds};
 use crate::statistics::{mean, mean_interval, median};
 use crate::table::gap_percent;
+use crate::test_result::{TestResult, interval, verdict};
 use exmy::error::Result;
 use exmy_train::recipe::Linear;
 use exmy_train::train::config::Config;
@@ -35,7 +35,7 @@ fn share(config: &Config, operator: &str) -> f64 {
 }
 
 /// Whether an operator is in the highest or lowest third, and the paired difference of two of them.
-fn claim(kind: &str, found: &[(&str, Vec<f64>)]) -> Side {
+fn claim(kind: &str, found: &[(&str, Vec<f64>)]) -> TestResult {
     let mut order: Vec<(&str, f64)> =
         found.iter().map(|(name, values)| (*name, mean(values).unwrap_or(f64::NAN))).collect();
     order.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -47,9 +47,9 @@ fn claim(kind: &str, found: &[(&str, Vec<f64>)]) -> Side {
     let third = count / 3;
     let within = rank(top) <= third && rank("down_proj") > count - third;
     let mut claim =
-        Side::below(("down_proj", of("down_proj")), (top, of(top)), &format!(" ({})", kind));
+        TestResult::below(("down_proj", of("down_proj")), (top, of(top)), &format!(" ({})", kind));
     // The difference alone is not the ranking.
-    claim.holds = claim.holds.filter(|below| within || !below);
+    claim.holds &= within;
     claim.text = format!(
         "{}: of {count} operators {top} is number {} and down_proj number {}; {}",
         kind,
@@ -60,12 +60,10 @@ fn claim(kind: &str, found: &[(&str, Vec<f64>)]) -> Side {
     claim
 }
 
-/// When it counts as reproduced.
 pub(crate) const ASKS: &str = "Reproduced where o_proj (GLA) and v_proj (SA) are in the highest third and \
                                down_proj in the lowest, and the 95 % intervals of the paired differences of \
                                both exclude 0; contradicted where one lies on the other side.";
 
-/// What is found.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let (mut parts, mut judged, mut trained) = (Vec::new(), Vec::new(), Vec::new());
     for (kind, grid) in [("GLA", &GLA_BRANCHES), ("SA", &SA_BRANCHES)] {
@@ -116,7 +114,7 @@ fn of_kind(
     few: &str,
     gaps: &[Vec<f64>],
     parts: &mut Vec<Part>,
-) -> Side {
+) -> TestResult {
     let mut table = Table::new(
         format!(
             "{}, {what}: gap in percent, and gap over the share of parameters (mean and 95 % interval over \
@@ -227,9 +225,9 @@ mod tests {
         let csv = table.csv();
         // The largest first; 5.2 and 7.8 reach 1.3 x 12.7062 to each side of 6.5.
         for line in [
-            "sensitivity\nv_proj,7.7,+1.000,\"+13.000 [+13.000, +13.000]\"\n",
-            "q_proj,7.7,+0.500,\"+6.500 [-10.018, +23.018]\"\n",
-            "down_proj,23.1,+0.300,\"+1.300 [+1.300, +1.300]\"\n",
+            "sensitivity\nv_proj,7.7,+1.000,+13.000 (+13.000 to +13.000)\n",
+            "q_proj,7.7,+0.500,+6.500 (-10.018 to +23.018)\n",
+            "down_proj,23.1,+0.300,+1.300 (+1.300 to +1.300)\n",
         ] {
             assert!(csv.contains(line), "{line}{csv}");
         }

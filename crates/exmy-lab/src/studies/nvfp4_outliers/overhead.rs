@@ -1,12 +1,13 @@
 //! E19: what patches cost.
 
+use super::product::recipe;
 use crate::finding::{Findings, Part, Table, Verdict};
 use crate::measure::Results;
 use crate::series::{number, spread};
 use crate::store::Trained;
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
-use exmy_train::recipe::{Linear, Plan, Recipe};
+use exmy_train::recipe::{Linear, Plan};
 use exmy_train::train::preset::preset;
 
 const SHARES: [u32; 5] = [1, 2, 5, 10, 25];
@@ -17,8 +18,7 @@ const RECIPES: [&str; 4] = ["nv-nvfp4+last=0", "nv-post-qk+last=0", "nv-hcp+last
 /// on: as planned, and twice the share of channels as it is after rounding up to 16.
 fn overhead(model: &str, percent: u32) -> Result<(f64, f64)> {
     let config = preset(model)?;
-    let text = format!("nv-nvfp4+last=0+hcp=s-o2-b-k{percent}%");
-    let recipe: Recipe = text.parse().map_err(|error| Error::new(format!("{text}: {error}")))?;
+    let recipe = recipe(&format!("nv-nvfp4+last=0+hcp=s-o2-b-k{percent}%"))?;
     let layout = config.model.layout();
     let plan = Plan::new(&recipe, &layout, 1).map_err(|error| Error::new(error.to_string()))?;
     let linears: Vec<Linear> = Linear::all(&layout);
@@ -45,7 +45,6 @@ fn seconds(run: &Trained) -> Result<f64> {
     Ok(value["train_seconds"].as_f64().unwrap_or(f64::NAN) / steps.max(1) as f64)
 }
 
-/// What is found.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let header: Vec<String> = SHARES.iter().map(|share| format!("k = {share} %")).collect();
     let mut names = vec!["model"];

@@ -4,23 +4,24 @@
 //! deviation 0.02. Then trained models in which channels are made hot without a change of function:
 //! gains of norms times a power of two, columns of what reads them divided by it.
 
+use super::product;
 use super::weights::{data, under};
 use crate::finding::{Findings, Part, Table};
 use crate::measure::Results;
-use crate::paired::{Side, verdict};
 use crate::plot::{self, Axis, Panel};
 use crate::series::{draw, number, spread};
-use crate::statistics::{mean, normal_quantile};
+use crate::statistics::mean;
 use crate::table::gap_percent;
-use exmy::error::{Error, Result};
+use crate::test_result::{TestResult, verdict};
+use exmy::error::Result;
 use exmy::gemm::f32::{Output, matmul};
 use exmy::random::{Philox, Stream};
 use exmy::slice::{View, ViewMut};
 use exmy_train::nn::device::{Cpu, Matrix, MatrixMut};
 use exmy_train::nn::linear::{Group, Products};
 use exmy_train::nn::parameters::{Layout, Role};
-use exmy_train::nn::site::{Operator, Site};
-use exmy_train::recipe::{Engine, Images, Linear, Phase, Plan, Recipe};
+use exmy_train::nn::site::Operator;
+use exmy_train::recipe::{Engine, Images, Phase};
 use exmy_train::train::config::Config;
 use exmy_train::train::data::Dataset;
 use exmy_train::train::trainer::Trainer;
@@ -69,8 +70,7 @@ fn draw_operands(seed: u64) -> Drawn {
     let philox = |label| Philox::new(seed, Stream::new(label));
     let normal = |label, count: usize, scale: f64| -> Vec<f32> {
         let random = philox(label);
-        let one = |i| normal_quantile((f64::from(random.word(i)) + 0.5) / 4_294_967_296.0);
-        (0..count as u64).map(|i| (scale * one(i)) as f32).collect()
+        (0..count as u64).map(|i| (scale * product::normal(&random, i)) as f32).collect()
     };
     let mut x = normal("patch activations", tokens * inputs, 1.0);
     let hot = philox("patch channels");
@@ -89,10 +89,7 @@ fn draw_operands(seed: u64) -> Drawn {
 /// The relative error in Frobenius norm of a forward product under a recipe.
 fn error(drawn: &Drawn, recipe: &str) -> Result<f64> {
     let (tokens, inputs, outputs) = SHAPE;
-    let recipe: Recipe = recipe.parse().map_err(|e| Error::new(format!("{recipe}: {e}")))?;
-    let site = Site { layer: Some(0), operator: Operator::Up };
-    let linears = vec![Linear { site, outputs, inputs }];
-    let plan = Plan::of(&recipe, linears, 1).map_err(|error| Error::new(error.to_string()))?;
+    let plan = product::plan(recipe, outputs, inputs)?;
     let (mut images, mut y) = (Images::default(), vec![0.0; tokens * outputs]);
     let members = [(Operator::Up, outputs)];
     Engine::new(&plan, 1, Phase::Train(0), &mut images).forward(
@@ -102,10 +99,7 @@ fn error(drawn: &Drawn, recipe: &str) -> Result<f64> {
         Matrix::new(&drawn.w, outputs, inputs),
         MatrixMut::new(&mut y, tokens, outputs),
     );
-    let square = |x: f64| x * x;
-    let wrong: f64 =
-        y.iter().zip(&drawn.y).map(|(&a, &b)| square(f64::from(a) - f64::from(b))).sum();
-    let all: f64 = drawn.y.iter().map(|&b| square(f64::from(b))).sum();
+    let [wrong, all] = product::squares(&y, &drawn.y);
     Ok((wrong / all).sqrt())
 }
 
@@ -138,29 +132,25 @@ fn measure(draws: u64) -> Result<Errors> {
 }
 
 /// What the errors of draws are judged by.
-fn claims(found: &Errors) -> Vec<Side> {
+fn claims(found: &Errors) -> Vec<TestResult> {
     let of = |form, k| found.forms.get(&(form, k)).map(Vec::as_slice).unwrap_or_default();
     // The weakest of several comparisons, as all must hold.
-    let weakest = |all: Vec<Side>| {
-        let rank = |claim: &Side| match claim.holds {
-            Some(false) => 0,
-            None => 1,
-            Some(true) => 2,
-        };
-        let hold = all.iter().filter(|claim| claim.holds == Some(true)).count();
+    let weakest = |all: Vec<TestResult>| {
+        let rank = |claim: &TestResult| (!claim.opposite, claim.holds);
+        let hold = all.iter().filter(|claim| claim.holds).count();
         let of = format!(" ({hold} of {} hold)", all.len());
         let found = all.into_iter().min_by_key(rank)?;
-        Some(Side { text: found.text.clone() + &of, ..found })
+        Some(TestResult { text: found.text.clone() + &of, ..found })
     };
     let steps = COUNTS.windows(2).map(|two| {
         let names = (format!("error with {} channels", two[1]), format!("with {}", two[0]));
-        Side::below((&names.0, of(2, two[1])), (&names.1, of(2, two[0])), "")
+        TestResult::below((&names.0, of(2, two[1])), (&names.1, of(2, two[0])), "")
     });
-    let mut all: Vec<Side> = weakest(steps.collect()).into_iter().collect();
+    let mut all: Vec<TestResult> = weakest(steps.collect()).into_iter().collect();
     for (form, name) in [(0, "O1-A"), (1, "O1-W")] {
         let each = COUNTS.map(|k| {
             let own = format!("error of O2-B with {k} channels");
-            Side::below((&own, of(2, k)), (name, of(form, k)), "")
+            TestResult::below((&own, of(2, k)), (name, of(form, k)), "")
         });
         all.extend(weakest(each.into()));
     }
@@ -258,11 +248,9 @@ fn drawn_parts(found: &Errors) -> Vec<Part> {
     vec![Part::Picture(figure), Part::Table(table), Part::Table(ways)]
 }
 
-/// When it counts as reproduced.
 pub(crate) const ASKS: &str = "Reproduced where the 95 % intervals of all paired differences exclude 0; \
                                contradicted where one shows the opposite.";
 
-/// What is found.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let found = measure(results.setting.scale.pick([2, 30, 30]))?;
     let mut all = claims(&found);
@@ -297,7 +285,7 @@ pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     parts.push(Part::Table(table));
     for (at, scale) in SCALES.iter().enumerate().filter(|(_, scale)| **scale >= 16.0) {
         let names = (format!("planted gap (times {scale}) patched"), "not patched");
-        all.push(Side::below((&names.0, &gaps[1][at]), (names.1, &gaps[0][at]), " points"));
+        all.push(TestResult::below((&names.0, &gaps[1][at]), (names.1, &gaps[0][at]), " points"));
     }
     let share = |form: usize, k: usize| {
         let ratio = |values: &[f64]| mean(values).unwrap_or(f64::NAN);

@@ -104,11 +104,7 @@ pub(super) static PARTS: Figure = Figure {
         narrower(&["last block bf16"], &["all blocks NVFP4"]),
         narrower(&["last two blocks bf16"], &["all blocks NVFP4"]),
     ]))),
-    views: &[View::Gaps {
-        title: "Stochastic gradients and last blocks in bfloat16",
-        under: "gated linear attention",
-        base: BASE,
-    }],
+    views: &[gaps("Stochastic gradients and last blocks in bfloat16")],
 };
 
 pub(super) static STOCHASTIC: Figure = Figure {
@@ -132,11 +128,7 @@ pub(super) static STOCHASTIC: Figure = Figure {
         narrower(&["none"], &["activations"]),
         narrower(&["none"], &["weights"]),
     ]))),
-    views: &[View::Gaps {
-        title: "Stochastic rounding by tensor",
-        under: "gated linear attention",
-        base: BASE,
-    }],
+    views: &[gaps("Stochastic rounding by tensor")],
 };
 
 pub(super) static ROTATIONS: Figure = Figure {
@@ -150,11 +142,7 @@ pub(super) static ROTATIONS: Figure = Figure {
            expected to be null.",
     grid: Grid { seeds: [1, 3, 1], axes: &[beside(&ROTATED)], ..SHORT },
     judged: Judged::Computed { asks: rotations::ASKS, find: rotations::find },
-    views: &[View::Gaps {
-        title: "Rotations in training",
-        under: "gated linear attention",
-        base: BASE,
-    }],
+    views: &[gaps("Rotations in training")],
 };
 
 /// Recipes by their rotations, the baseline first.
@@ -190,11 +178,7 @@ pub(super) static BLOCKS: Figure = Figure {
         narrower(&["1x16, same dimension"], &["1x16, different dimensions"]),
         narrower(&["16x16"], &["1x16, different dimensions"]),
     ]))),
-    views: &[View::Gaps {
-        title: "Blocks of weights: one dimension, tiles, two dimensions",
-        under: "gated linear attention",
-        base: BASE,
-    }],
+    views: &[gaps("Blocks of weights: one dimension, tiles, two dimensions")],
 };
 
 pub(super) static SWITCH: Figure = Figure {
@@ -255,11 +239,7 @@ pub(super) static FORMATS: Figure = Figure {
         ..SHORT
     },
     judged: Judged::By(Claim::new(narrower_by!(1.0, "1 point", narrower(&["NVFP4"], &["MXFP4"])))),
-    views: &[View::Gaps {
-        title: "NVFP4 and MXFP4 against bfloat16",
-        under: "gated linear attention",
-        base: BASE,
-    }],
+    views: &[gaps("NVFP4 and MXFP4 against bfloat16")],
 };
 
 pub(super) static OVERHEAD: Figure = Figure {

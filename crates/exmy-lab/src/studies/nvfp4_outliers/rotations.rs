@@ -1,20 +1,20 @@
 //! E15: rotations, where and of what size.
 
 use super::ROTATED;
+use super::product;
 use crate::finding::{Findings, Part, Table};
 use crate::grid::Set;
 use crate::measure::Results;
-use crate::paired::{Side, verdict};
 use crate::series::spread;
-use crate::statistics::normal_quantile;
-use exmy::error::{Error, Result};
+use crate::test_result::{TestResult, verdict};
+use exmy::error::Result;
 use exmy::gemm::f32::{Output, matmul};
 use exmy::random::{Philox, Stream};
 use exmy::slice::{View, ViewMut};
 use exmy_train::nn::device::{Cpu, MatrixMut};
 use exmy_train::nn::linear::{Group, Products};
-use exmy_train::nn::site::{Operator, Site};
-use exmy_train::recipe::{Engine, Images, Linear, Phase, Plan, Recipe};
+use exmy_train::nn::site::Operator;
+use exmy_train::recipe::{Engine, Images, Phase};
 
 /// What the activations are; gradients are N(0, 1).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,7 +35,7 @@ fn values(seed: u64, label: &str, width: usize, kind: Activations) -> Vec<f32> {
     let random = Philox::new(seed, Stream::new(label));
     let places = Philox::new(seed, Stream::new(label).with(1));
     let one = |i: u64| {
-        let x = normal_quantile((f64::from(random.word(i)) + 0.5) / 4_294_967_296.0);
+        let x = product::normal(&random, i);
         let y = match kind {
             Activations::Spiky(of, size) if places.below(i, of) == 0 => size * x,
             Activations::Normal | Activations::Spiky(..) => x,
@@ -48,11 +48,7 @@ fn values(seed: u64, label: &str, width: usize, kind: Activations) -> Vec<f32> {
 /// Signal to noise of the weight gradient in decibel, of the recipe with nothing rounded stochastically.
 fn decibel(seed: u64, activations: Activations, recipe: &str) -> Result<f64> {
     let (tokens, inputs, outputs) = SHAPE;
-    let text = format!("{recipe}+sr=none");
-    let recipe: Recipe = text.parse().map_err(|error| Error::new(format!("{text}: {error}")))?;
-    let site = Site { layer: Some(0), operator: Operator::Up };
-    let plan = Plan::of(&recipe, vec![Linear { site, outputs, inputs }], 1)
-        .map_err(|error| Error::new(error.to_string()))?;
+    let plan = product::plan(&format!("{recipe}+sr=none"), outputs, inputs)?;
     let x = values(seed, "rotation input", inputs, activations);
     let g = values(seed, "rotation gradient", outputs, Activations::Normal);
     let (x, g) = (View::new(&x, tokens, inputs), View::new(&g, tokens, outputs));
@@ -68,22 +64,17 @@ fn decibel(seed: u64, activations: Activations, recipe: &str) -> Result<f64> {
         x.into(),
         MatrixMut::new(&mut found, outputs, inputs),
     );
-    let square = |x: f64| x * x;
-    let signal: f64 = exact.iter().map(|&y| square(f64::from(y))).sum();
-    let noise: f64 =
-        found.iter().zip(&exact).map(|(&a, &b)| square(f64::from(a) - f64::from(b))).sum();
+    let [noise, signal] = product::squares(&found, &exact);
     Ok(10.0 * libm::log10(signal / noise))
 }
 
-fn claims(plain: &[f64], rotated: &[f64]) -> Vec<Side> {
-    vec![Side::below(("without rotation, spiky", plain), ("rotated by 16", rotated), " dB")]
+fn claims(plain: &[f64], rotated: &[f64]) -> Vec<TestResult> {
+    vec![TestResult::below(("without rotation, spiky", plain), ("rotated by 16", rotated), " dB")]
 }
 
-/// When it counts as reproduced.
 pub(crate) const ASKS: &str = "Reproduced where the 95 % interval of the paired difference over draws lies \
                                above 0; contradicted where it lies below.";
 
-/// What is found.
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let draws = results.setting.scale.pick([2, 10, 10]);
     let mut table = Table::new(

@@ -1,5 +1,6 @@
 //! What recipes make of the weights of complete runs, without the scatter of training in between.
 
+use super::product;
 use crate::run_config::{RunConfig, Setting};
 use crate::store::Trained;
 use crate::table::gap_percent;
@@ -52,7 +53,7 @@ pub(crate) fn data(setting: &Setting) -> Result<Dataset> {
 /// A configuration under another recipe.
 pub(crate) fn under(config: &Config, recipe: &str) -> Result<Config> {
     let mut own = config.clone();
-    own.recipe = recipe.parse().map_err(|error| Error::new(format!("{recipe}: {error}")))?;
+    own.recipe = product::recipe(recipe)?;
     Ok(own)
 }
 

@@ -10,7 +10,7 @@ use super::lastbin::{LastBin, Of};
 use super::places::{Gates, Logits, Spread};
 use super::products::Products;
 use super::rounding::Rounding;
-use super::sharpness::{Searched, Sharpness};
+use super::sharpness::Sharpness;
 use super::tails::{Kind, Tails};
 use super::weights::{Gamma, Norms, Swiglu};
 use super::{Argument, Probe};
@@ -240,7 +240,7 @@ pub const ALL: &[Entry] = &[
         measures: "the same by ten iterations of L-BFGS-B, as published; parts: iterations, loss",
         cost: "forward passes of 32 sequences, and the search",
         make: |name, argument, model| match model.decoder() {
-            Some(_) => boxed(Searched::new(name, argument)),
+            Some(_) => boxed(Sharpness::searched(name, argument)),
             None => Err("it is of the logits of a model of tokens; the proxy has none".into()),
         },
     },

@@ -53,10 +53,18 @@ pub fn each(endings: &[Ending], eps: f64) -> f64 {
     endings.iter().map(alone).sum::<f64>() / endings.len() as f64
 }
 
-/// `sharpness`, `sharpness:EPS`.
+/// How the maximum is found.
+enum Method {
+    /// At the vertex of a box of this half-width.
+    Vertex(f64),
+    /// By so many iterations of a search, as it was published.
+    Search(usize),
+}
+
+/// `sharpness`, `sharpness:EPS`, `sharpness_lbfgsb`, `sharpness_lbfgsb:ITERATIONS`.
 pub struct Sharpness {
     name: String,
-    eps: f64,
+    method: Method,
 }
 
 impl Sharpness {
@@ -65,7 +73,16 @@ impl Sharpness {
             let eps = text.parse::<f64>().ok().filter(|eps| *eps > 0.0 && eps.is_finite());
             eps.ok_or_else(|| format!("`{text}` is no half-width of a box; write one as 5e-4"))
         })?;
-        Ok(Self { name: name.to_owned(), eps })
+        Ok(Self { name: name.to_owned(), method: Method::Vertex(eps) })
+    }
+
+    pub fn searched(name: &str, argument: Argument<'_>) -> Result<Self, String> {
+        let iterations = argument.map_or(Ok(10), |text| {
+            let iterations =
+                text.parse::<usize>().ok().filter(|count| (1..=10_000).contains(count));
+            iterations.ok_or_else(|| format!("`{text}` is no number of iterations from 1 to 10000"))
+        })?;
+        Ok(Self { name: name.to_owned(), method: Method::Search(iterations) })
     }
 }
 
@@ -80,48 +97,23 @@ impl Probe for Sharpness {
 
     fn measure(&mut self, seen: &Seen<'_>, values: &mut Values) {
         let Some(endings) = seen.endings else { return };
-        if let Some(value) = sharpness(endings, self.eps) {
-            values.set(value);
-            values.part("each", each(endings, self.eps));
-        }
-    }
-}
-
-/// `sharpness_lbfgsb`, `sharpness_lbfgsb:ITERATIONS`: the same by search, as it was published.
-pub struct Searched {
-    name: String,
-    iterations: usize,
-}
-
-impl Searched {
-    pub fn new(name: &str, argument: Argument<'_>) -> Result<Self, String> {
-        let iterations = argument.map_or(Ok(10), |text| {
-            let iterations =
-                text.parse::<usize>().ok().filter(|count| (1..=10_000).contains(count));
-            iterations.ok_or_else(|| format!("`{text}` is no number of iterations from 1 to 10000"))
-        })?;
-        Ok(Self { name: name.to_owned(), iterations })
-    }
-}
-
-impl Probe for Searched {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn needs(&self) -> Needs {
-        Needs { endings: true, ..Needs::default() }
-    }
-
-    fn measure(&mut self, seen: &Seen<'_>, values: &mut Values) {
-        let Some(endings) = seen.endings else { return };
-        let logits = endings.iter().flat_map(|ending| &ending.logits).map(|&x| f64::from(x));
-        let logits: Vec<f64> = logits.collect();
-        let targets: Vec<u32> = endings.iter().map(|ending| ending.target).collect();
-        if let Some(found) = by_search(&logits, &targets, EPS, self.iterations) {
-            values.set(found.sharpness);
-            values.part("loss", found.loss);
-            values.part("iterations", found.iterations as f64);
+        match self.method {
+            Method::Vertex(eps) => {
+                if let Some(value) = sharpness(endings, eps) {
+                    values.set(value);
+                    values.part("each", each(endings, eps));
+                }
+            }
+            Method::Search(iterations) => {
+                let logits = endings.iter().flat_map(|ending| &ending.logits);
+                let logits: Vec<f64> = logits.map(|&x| f64::from(x)).collect();
+                let targets: Vec<u32> = endings.iter().map(|ending| ending.target).collect();
+                if let Some(found) = by_search(&logits, &targets, EPS, iterations) {
+                    values.set(found.sharpness);
+                    values.part("loss", found.loss);
+                    values.part("iterations", found.iterations as f64);
+                }
+            }
         }
     }
 }

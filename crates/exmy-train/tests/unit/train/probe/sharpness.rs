@@ -1,5 +1,5 @@
 use exmy::random::{Philox, Stream};
-use exmy_train::train::probe::sharpness::{Searched, Sharpness, cross_entropy, each, sharpness};
+use exmy_train::train::probe::sharpness::{Sharpness, cross_entropy, each, sharpness};
 use exmy_train::train::probe::{Ending, Probe, Seen, Values};
 
 fn of(logits: &[f32], target: u32) -> Ending {
@@ -74,7 +74,7 @@ fn the_search_ends_below_the_vertex() {
         values
     };
     let vertex = of(&mut Sharpness::new("sharpness", None).unwrap()).value.unwrap();
-    let found = of(&mut Searched::new("sharpness_lbfgsb", None).unwrap());
+    let found = of(&mut Sharpness::searched("sharpness_lbfgsb", None).unwrap());
     let value = found.value.unwrap();
     assert!(value <= vertex * (1.0 + 1e-9) && value > 0.995 * vertex, "{value} {vertex}");
     assert!(found.parts["iterations"].number().unwrap() <= 10.0);

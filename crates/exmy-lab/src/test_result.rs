@@ -1,0 +1,213 @@
+//! What runs say of a test: that a claim holds, that its opposite does, or neither, with the numbers.
+//!
+//! Orderings are claimed where the 95 % interval of the paired difference excludes 0, bounds where that of
+//! the mean does not reach them, trends where the test of Mann and Kendall finds them in every seed.
+
+use crate::finding::{Power, Verdict};
+use crate::statistics::{Interval, Trend, mann_kendall, mean, mean_interval, paired_interval};
+
+/// A mean and its interval in words, of figures whose tables have three digits.
+pub(crate) fn interval(found: Option<Interval>) -> String {
+    found.map_or_else(|| "no interval".into(), |found| found.words(3))
+}
+
+/// What runs say of a test.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TestResult {
+    pub(crate) holds: bool,
+    pub(crate) opposite: bool,
+    /// Whether anything could be computed.
+    pub(crate) known: bool,
+    /// How often it would have been seen, if the paper's effect were there.
+    pub(crate) power: Power,
+    /// The numbers.
+    pub(crate) text: String,
+}
+
+impl TestResult {
+    /// Of an interval of a difference that should be above 0.
+    pub(crate) fn of(found: Option<Interval>, text: String) -> Self {
+        let holds = found.is_some_and(|gap| gap.low > 0.0);
+        let opposite = found.is_some_and(|gap| gap.high < 0.0);
+        Self { holds, opposite, known: found.is_some(), power: Power::NoSize, text }
+    }
+
+    /// Of what holds or does not, and has no opposite.
+    pub(crate) fn either(holds: bool, text: String) -> Self {
+        Self { holds, opposite: false, known: true, power: Power::NoSize, text }
+    }
+
+    /// That `a` is below `b`, pair by pair; `unit` follows the numbers.
+    pub(crate) fn below(a: (&str, &[f64]), b: (&str, &[f64]), unit: &str) -> Self {
+        let found = paired_interval(a.1, b.1, 0.95);
+        let text = match found {
+            Some(_) => {
+                format!("{} minus {}: {}{unit}, {} pairs", a.0, b.0, interval(found), a.1.len())
+            }
+            None => {
+                let values = |values: &[f64]| {
+                    values.iter().map(|x| format!("{x:.3}")).collect::<Vec<_>>().join(", ")
+                };
+                let (a_values, b_values) = (values(a.1), values(b.1));
+                format!("{} {a_values}{unit}, {} {b_values}: no interval", a.0, b.0)
+            }
+        };
+        Self::of(found, text).not()
+    }
+
+    /// That the mean of the values is above a bound.
+    pub(crate) fn above(what: &str, values: &[f64], bound: f64, unit: &str) -> Self {
+        let found = mean_interval(values, 0.95);
+        let shown = match (found, mean(values)) {
+            (Some(Interval { estimate, low, high }), _) => {
+                format!("{estimate:.3} ({low:.3} to {high:.3})")
+            }
+            (None, Some(mean)) => format!("{mean:.3} (one value)"),
+            (None, None) => "not measured".into(),
+        };
+        let over = found.is_some_and(|found| found.low > bound);
+        let opposite = found.is_some_and(|found| found.high < bound);
+        let text = format!("{what}: {shown}{unit} against {bound}");
+        Self { opposite, known: found.is_some(), ..Self::either(over, text) }
+    }
+
+    /// That the mean of the values is under a bound.
+    pub(crate) fn under(what: &str, values: &[f64], bound: f64, unit: &str) -> Self {
+        Self::above(what, values, bound, unit).not()
+    }
+
+    /// That all series rise by the test of Mann and Kendall at 5 %.
+    pub(crate) fn rising(what: &str, series: &[Vec<(f64, f64)>]) -> Self {
+        let trend = |series: &Vec<(f64, f64)>| {
+            mann_kendall(&series.iter().map(|&(_, y)| y).collect::<Vec<_>>())
+        };
+        let trends: Vec<_> = series.iter().filter_map(trend).collect();
+        let all = !trends.is_empty() && trends.len() == series.len();
+        let by = |p: fn(&Trend) -> f64| all && trends.iter().all(|trend| p(trend) < 0.05);
+        let (holds, opposite) = (by(|trend| trend.p_rising), by(|trend| trend.p_falling));
+        let taus: Vec<String> = trends.iter().map(|t| format!("{:+.2}", t.tau)).collect();
+        let taus = if taus.is_empty() { "too few points".into() } else { taus.join(", ") };
+        let text = format!("{what} over time, Kendall's tau by seed: {taus}");
+        Self { opposite, known: all, ..Self::either(holds, text) }
+    }
+
+    /// The opposite claim.
+    pub(crate) fn not(self) -> Self {
+        Self { holds: self.opposite, opposite: self.holds, ..self }
+    }
+}
+
+/// Reproduced if all claims hold, contradicted if the opposite of one does.
+pub(crate) fn verdict(claims: &[TestResult]) -> Verdict {
+    let result = every(claims);
+    Verdict::of(result.holds && !claims.is_empty(), result.opposite, result.text)
+}
+
+/// What several say.
+pub(crate) fn joined(results: &[TestResult]) -> String {
+    results.iter().map(|one| one.text.as_str()).collect::<Vec<_>>().join("; ")
+}
+
+/// All of several; the opposite is that of all.
+pub(crate) fn all(results: &[TestResult]) -> TestResult {
+    TestResult {
+        holds: results.iter().all(|one| one.holds),
+        opposite: results.iter().all(|one| one.opposite),
+        known: results.iter().all(|one| one.known),
+        power: weakest(results),
+        text: joined(results),
+    }
+}
+
+/// The lowest power of those that do not hold, as all must be seen.
+fn weakest(results: &[TestResult]) -> Power {
+    let missed = results.iter().filter(|one| !one.holds).map(|one| one.power);
+    let lower = |low, one| match (low, one) {
+        (Power::Share(a), Power::Share(b)) => Power::Share(a.min(b)),
+        (Power::Share(_), unknown) | (unknown, _) => unknown,
+    };
+    missed.reduce(lower).unwrap_or(Power::NoSize)
+}
+
+/// The highest power, as one must be seen.
+fn strongest(results: &[TestResult]) -> Power {
+    let higher = |high, one| match (high, one) {
+        (Power::Share(a), Power::Share(b)) => Power::Share(a.max(b)),
+        (Power::Share(a), _) | (_, Power::Share(a)) => Power::Share(a),
+        (unknown, _) => unknown,
+    };
+    results.iter().map(|one| one.power).reduce(higher).unwrap_or(Power::NoSize)
+}
+
+/// All, but the opposite of one is enough.
+pub(crate) fn every(results: &[TestResult]) -> TestResult {
+    TestResult { opposite: results.iter().any(|one| one.opposite), ..all(results) }
+}
+
+/// One of several, and the opposite where none holds.
+pub(crate) fn any(results: &[TestResult]) -> TestResult {
+    let holds = results.iter().any(|one| one.holds);
+    TestResult {
+        holds,
+        opposite: !holds && results.iter().any(|one| one.opposite),
+        known: results.iter().any(|one| one.known),
+        power: strongest(results),
+        text: joined(results),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether it holds, and whether its opposite does.
+    fn sides(result: &TestResult) -> (bool, bool) {
+        (result.holds, result.opposite)
+    }
+
+    const HOLDS: (bool, bool) = (true, false);
+    const OPPOSITE: (bool, bool) = (false, true);
+    const NEITHER: (bool, bool) = (false, false);
+
+    fn word(claims: &[TestResult]) -> &'static str {
+        verdict(claims).word()
+    }
+
+    #[test]
+    fn orderings_are_judged_by_the_paired_interval() {
+        let (low, high) = ([0.5, 0.6, 0.4, 0.5, 0.55], [0.9, 1.1, 0.8, 1.0, 0.9]);
+        let noisy = [0.1, 1.2, 0.4, 0.9, 0.2];
+        let below = |a: &[f64], b: &[f64]| TestResult::below(("a", a), ("b", b), " %");
+        assert_eq!(word(&[below(&low, &high)]), "reproduced");
+        assert_eq!(word(&[below(&high, &low)]), "contradicted");
+        assert_eq!(word(&[below(&low, &noisy)]), "not seen at this scale");
+        assert_eq!(word(&[below(&low[..1], &high[..1])]), "not seen at this scale");
+        assert_eq!(word(&[below(&low, &high), below(&low, &noisy)]), "not seen at this scale");
+        assert_eq!(word(&[below(&low, &high), below(&high, &low)]), "contradicted");
+        assert_eq!(word(&[]), "not seen at this scale");
+        // A run that diverged has no gap to take the mean of.
+        assert!(!below(&[f64::INFINITY, 1.0], &[1.0, 2.0]).known);
+        assert!(
+            below(&low, &high).text.contains("a minus b: -0.430"),
+            "{}",
+            below(&low, &high).text
+        );
+    }
+
+    #[test]
+    fn bounds_and_trends_are_judged() {
+        let values = [0.8, 0.82, 0.79];
+        assert_eq!(sides(&TestResult::above("x", &values, 0.7, "")), HOLDS);
+        assert_eq!(sides(&TestResult::above("x", &values, 0.9, "")), OPPOSITE);
+        assert_eq!(sides(&TestResult::above("x", &values, 0.8, "")), NEITHER);
+        assert_eq!(sides(&TestResult::under("x", &values, 0.9, "")), HOLDS);
+        let rise = |sign: f64| (0..9).map(|i| (f64::from(i), sign * f64::from(i * i))).collect();
+        let flat: Vec<(f64, f64)> = (0..9).map(|i| (f64::from(i), f64::from(i % 2))).collect();
+        let of = |series: &[Vec<(f64, f64)>]| sides(&TestResult::rising("x", series));
+        assert_eq!(of(&[rise(1.0), rise(2.0)]), HOLDS);
+        assert_eq!(of(&[rise(-1.0), rise(-2.0)]), OPPOSITE);
+        assert_eq!(of(&[rise(1.0), flat]), NEITHER);
+        assert_eq!(of(&[]), NEITHER);
+        assert_eq!(sides(&TestResult::rising("x", &[rise(1.0)]).not()), OPPOSITE);
+    }
+}
