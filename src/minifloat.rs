@@ -54,7 +54,7 @@ pub(crate) use bits::sealed::Word;
 pub(crate) use bits::{CodeSlice, CodeSliceMut};
 #[doc(hidden)]
 pub use constant::Scalar;
-pub use facts::{Fact, No, Yes};
+pub use facts::{Fact, FloatFacts, No, Yes};
 pub use names::*;
 pub use radix::ParseRadixError;
 pub use shapes::*;

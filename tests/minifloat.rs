@@ -400,6 +400,10 @@ fn choice_and_integers_are_those_of_f32() {
     assert!(std::panic::catch_unwind(|| bound(0.0).clamp(bound(1.0), bound(-1.0))).is_err());
     assert_eq!(bound(5.0).clamp(bound(-1.0), bound(1.0)), bound(1.0));
     assert_eq!(F16::from_f32(1.5).to_be_bytes(), [0x3E, 0x00]);
+    let bytes = num_traits::ToBytes::to_le_bytes(&F16::from_f32(1.5));
+    assert_eq!(bytes, [0x00, 0x3E]);
+    assert_eq!(<F16 as num_traits::FromBytes>::from_le_bytes(&bytes).to_f32(), 1.5);
+    assert_eq!(<E2M1 as num_traits::FromBytes>::from_be_bytes(&[0xF7]), E2M1::MAX);
     assert_eq!(F16::from_ne_bytes(F16::from_f32(1.5).to_ne_bytes()).to_f32(), 1.5);
     let (product, flags) =
         E4M3::with_rules(E4M3::RULES, |c| c.mul(bound(448.0).into(), bound(2.0).into()));

@@ -469,7 +469,7 @@ fn differences_are_complete() {
     assert!(found > 1000, "only {found} differences");
 }
 
-/// The tables of `docs/profiles.md`: what each profile makes of the numbers that tell them apart.
+/// The tables of `docs/profiles.md`: what each profile makes of the numbers in which they differ.
 fn tables() -> String {
     let pair = |bits: u32| (f32::from_bits(bits), f32::from_bits(bits | 0x8000_0000));
     let (nan, minus_nan) = pair(NAN[0]);

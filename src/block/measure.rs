@@ -50,7 +50,7 @@ impl Statistics {
     ///
     /// let cast = Converter::new(Format::F32, Rules::DEFAULT);
     /// let found = Statistics::of_doubles(&[1.0 + 2.0_f64.powi(-30), 1e-60], &cast);
-    /// // What `f32` cannot tell from its own numbers is lost all the same.
+    /// // What is no `f32` number is compared all the same.
     /// assert_eq!((found.max_error, found.flushed), (2.0_f64.powi(-30), 1));
     /// ```
     pub fn of_doubles(x: &[f64], cast: &Converter) -> Self {

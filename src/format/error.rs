@@ -18,7 +18,7 @@ pub enum FormatError {
         /// Bits of a code.
         bits: u32,
     },
-    /// IEEE conventions need an exponent to mark the specials and a bit to tell NaN from infinity.
+    /// IEEE conventions need an exponent to mark the specials and a bit in which NaN differs from infinity.
     NoRoomForNan {
         /// Exponent bits asked for.
         exp_bits: u32,

@@ -57,6 +57,7 @@ impl Context {
     /// # Panics
     /// As [`add`](Self::add).
     #[inline]
+    #[doc(alias = "mul_add")]
     pub const fn fma(&self, a: Operand, b: Operand, c: Operand) -> Rounded {
         let (x, y, z) = (self.read(a), self.read(b), self.read(c));
         if x.is_nan() || y.is_nan() {

@@ -3,6 +3,8 @@
 use core::fmt;
 use core::hash::Hash;
 
+use num_traits::ops::bytes::NumBytes;
+
 /// An unsigned integer that stores a code: `u8`, `u16`, `u32` or `u64`.
 pub trait Bits:
     Copy
@@ -20,7 +22,7 @@ pub trait Bits:
     /// Bits of the integer.
     const WIDTH: u32;
     /// The integer's bytes: `[u8; N]`.
-    type Bytes: Copy + AsRef<[u8]> + AsMut<[u8]> + fmt::Debug + PartialEq;
+    type Bytes: Copy + NumBytes;
     /// Widens.
     fn to_u64(self) -> u64;
     /// Keeps the low bits.

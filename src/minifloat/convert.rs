@@ -72,7 +72,8 @@ impl<F: FloatFormat> Minifloat<F> {
 
     /// The nearest number, ties to even, with the format's natural overflow: infinity or NaN where
     /// there is one, else the largest value ([`Overflow::None`]). OCP's E4M3 has NaN and no infinity, so what
-    /// is too large is NaN; [`from_f32_saturating`](Self::from_f32_saturating) gives 448.
+    /// is too large is NaN; [`from_f32_saturating`](Self::from_f32_saturating) gives 448. NaN becomes the
+    /// format's NaN, or its largest value if it has none: 6 of E2M1.
     ///
     /// ```
     /// use exmy::minifloat::{E2M1, E4M3, E5M2};

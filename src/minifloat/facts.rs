@@ -15,6 +15,16 @@ pub type Yes = Fact<true>;
 /// What does not.
 pub type No = Fact<false>;
 
+/// What [`Float`](num_traits::Float) and its kin ask of a format, for the message where it is missing.
+#[diagnostic::on_unimplemented(
+    message = "the format lacks something that `num_traits::Float` promises",
+    label = "it needs NaN, infinities, -0, 1 and normal numbers, as E5M2, F16 and Bf16 have",
+    note = "the methods of `Minifloat` (`sqrt`, `exp`, ...) exist for all formats, `num_traits::Num` for \
+            those with 0 and 1"
+)]
+pub trait FloatFacts {}
+impl FloatFacts for Yes {}
+
 /// The facts of `Self::FORMAT`; written out in each implementation, where no generic parameter
 /// stands in the way of a constant in a type.
 #[doc(hidden)]

@@ -7,6 +7,7 @@
 
 use num_traits::float::{FloatConst, FloatCore};
 
+use super::FloatFacts;
 use super::{FloatFormat, Minifloat, Yes};
 use crate::format::Value;
 use crate::math::Operand;
@@ -59,7 +60,9 @@ macro_rules! own {
     };
 }
 
-impl<F: FloatFormat<Signed = Yes, Zero = Yes, One = Yes, Float = Yes>> FloatCore for Minifloat<F> {
+impl<F: FloatFormat<Signed = Yes, Zero = Yes, One = Yes, Float: FloatFacts>> FloatCore
+    for Minifloat<F>
+{
     special! {
         infinity: INFINITY;
         neg_infinity: NEG_INFINITY;
@@ -100,7 +103,7 @@ impl<F: FloatFormat<Signed = Yes, Zero = Yes, One = Yes, Float = Yes>> FloatCore
 
 macro_rules! constants {
     ($($name:ident)*) => {
-        impl<F: FloatFormat<Float = Yes>> FloatConst for Minifloat<F> {
+        impl<F: FloatFormat<Float: FloatFacts>> FloatConst for Minifloat<F> {
             $(fn $name() -> Self {
                 Self::constant(core::f64::consts::$name)
             })*
@@ -125,7 +128,7 @@ constants! {
 #[cfg(feature = "std")]
 impl<F> num_traits::Float for Minifloat<F>
 where
-    F: FloatFormat<Signed = Yes, Zero = Yes, One = Yes, Float = Yes, Elementary = Yes>,
+    F: FloatFormat<Signed = Yes, Zero = Yes, One = Yes, Float: FloatFacts, Elementary = Yes>,
 {
     special! {
         infinity: INFINITY;

@@ -2,15 +2,37 @@
 //! zero and one exist, `Signed` where negative numbers do. `float` has the rest.
 
 use num_traits::float::TotalOrder;
+use num_traits::ops::bytes::{FromBytes, ToBytes};
 use num_traits::{
     AsPrimitive, Bounded, ConstOne, ConstZero, Euclid, FromPrimitive, Inv, MulAdd, Num, NumCast,
     One, Signed, ToPrimitive, Unsigned, Zero,
 };
 
 use super::radix::{self, ParseRadixError};
-use super::{FloatFormat, Minifloat, No, Yes};
+use super::{Bits, FloatFormat, Minifloat, No, Yes};
 use crate::math::IntInvalid;
 use crate::round::Rounding;
+
+impl<F: FloatFormat> ToBytes for Minifloat<F> {
+    type Bytes = <F::Bits as Bits>::Bytes;
+    fn to_be_bytes(&self) -> Self::Bytes {
+        self.to_bits().to_be_bytes()
+    }
+    fn to_le_bytes(&self) -> Self::Bytes {
+        self.to_bits().to_le_bytes()
+    }
+}
+
+/// Bits above the format's width are dropped, as by [`Minifloat::from_bits`].
+impl<F: FloatFormat> FromBytes for Minifloat<F> {
+    type Bytes = <F::Bits as Bits>::Bytes;
+    fn from_be_bytes(bytes: &Self::Bytes) -> Self {
+        Self::from_bits(F::Bits::from_be_bytes(*bytes))
+    }
+    fn from_le_bytes(bytes: &Self::Bytes) -> Self {
+        Self::from_bits(F::Bits::from_le_bytes(*bytes))
+    }
+}
 
 impl<F: FloatFormat<Zero = Yes>> Zero for Minifloat<F> {
     fn zero() -> Self {

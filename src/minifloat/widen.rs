@@ -11,7 +11,7 @@ const fn widens(from: Format, to: Format) -> bool {
     let fits = match to.bits() {
         64 => from.is_exact_in_f64(),
         32 => from.is_exact_in_f32(),
-        // The named types' exponents suffice to tell; precision by the longest significand.
+        // The named types' exponents decide it; precision by the longest significand.
         _ => {
             from.precision() <= to.precision()
                 && from.lsb() >= to.lsb()

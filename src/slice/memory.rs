@@ -215,7 +215,7 @@ mod tests {
     use super::{STEP, Traffic};
 
     std::thread_local! {
-        /// Fences of this thread: no program can tell whether there was one.
+        /// Fences of this thread: no program can see whether there was one.
         pub(super) static FENCES: Cell<u32> = const { Cell::new(0) };
     }
 

@@ -115,7 +115,8 @@ pub struct ViewMut<'a, T> {
 }
 
 impl<'a, T> View<'a, T> {
-    /// A dense row-major matrix of shape `rows` x `cols`.
+    /// A dense row-major matrix of shape `rows` x `cols`, of a slice whose length the program knows. Of
+    /// what comes from elsewhere [`with_strides`](Self::with_strides) returns an error instead.
     ///
     /// # Panics
     /// If the slice is shorter than `rows * cols`.
@@ -298,7 +299,7 @@ impl<'a, T> View<'a, T> {
     pub fn row(&self, i: usize) -> Option<&'a [T]> {
         assert!(i < self.layout.rows, "row {i} of a matrix of {} rows", self.layout.rows);
         if self.layout.cols == 0 {
-            // The slice of a matrix without elements may be shorter than its strides tell.
+            // The slice of a matrix without elements may be shorter than its strides say.
             return Some(&[]);
         }
         let start = i * self.layout.row_stride;
@@ -328,7 +329,8 @@ impl<T: Copy> View<'_, T> {
 }
 
 impl<'a, T> ViewMut<'a, T> {
-    /// A dense row-major matrix of shape `rows` x `cols`.
+    /// A dense row-major matrix of shape `rows` x `cols`, of a slice whose length the program knows. Of
+    /// what comes from elsewhere [`with_row_stride`](Self::with_row_stride) returns an error instead.
     ///
     /// ```
     /// use exmy::slice::ViewMut;

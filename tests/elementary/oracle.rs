@@ -132,7 +132,7 @@ fn first_bits(value: &Real) -> (bool, Num) {
     let believed = magnitude.clone() >> (BITS - BELIEVED);
     let rest = believed.clone() & ((UBig::ONE << (BELIEVED - KEPT)) - UBig::ONE);
     let ones = (UBig::ONE << (BELIEVED - KEPT)) - UBig::ONE;
-    assert!(rest != UBig::ZERO && rest != ones, "the oracle cannot tell {value:?}");
+    assert!(rest != UBig::ZERO && rest != ones, "the oracle cannot decide {value:?}");
     let kept = u128::try_from(magnitude >> (BITS - KEPT)).unwrap();
     let exponent = exponent as i32 + (BITS - KEPT) as i32;
     (negative, Num::new(kept << 1 | 1, exponent - 1))

@@ -33,7 +33,7 @@ fn wrong(to: Format, more: u32, first: Rounding, inputs: impl Iterator<Item = Op
 }
 
 /// Binary32 numbers of the target's range by their first `M + 13` bits, sign and exponent included, and
-/// below them nothing, one, half, half and one, or all ones: what rounding can tell apart.
+/// below them nothing, one, half, half and one, or all ones: what rounding can distinguish.
 fn binary32(to: Format) -> impl Iterator<Item = Operand> {
     let kept = to.man_bits() + 4;
     let below = 23 - kept;

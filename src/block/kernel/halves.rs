@@ -4,7 +4,7 @@
 //! Multiplying by powers of two changes no rounding here (nothing is subnormal), so that the sum is
 //! `m + u/2`, rounded once, and cut to a multiple of `u`. The logarithm is one too high for a few
 //! numbers below a power of two, for which `u` is then twice as large; those round up to that power
-//! under either `u`, so only cutting without 1/2 has to tell.
+//! under either `u`, so only cutting without 1/2 has to ask.
 
 use super::places::{Mode, Places, Zero};
 use crate::block::scale::near_power;

@@ -36,7 +36,7 @@ pub(crate) struct Powers {
 }
 
 kernel! {
-    /// Scales that are powers of two, and their reciprocals; NaN where the bits do not tell.
+    /// Scales that are powers of two, and their reciprocals; NaN where the bits do not show it.
     pub(crate) fn powers<'a>(
         of: Powers,
         amax: &'a [u32],

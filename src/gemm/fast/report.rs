@@ -119,19 +119,19 @@ impl fmt::Display for KernelReport {
         write!(f, "{parts} part{}", if parts == 1 { "" } else { "s" })?;
         let vectors = self.level.min(Level::Avx512).name();
         let mut mark = ": ";
-        let mut tell = |count: u64, by: &str, why: &str| {
+        let mut part = |count: u64, by: &str, why: &str| {
             if count == 0 {
                 return Ok(());
             }
             let before = core::mem::replace(&mut mark, ", ");
             write!(f, "{before}{count} by {by}{why}")
         };
-        tell(self.amx, Level::Amx.name(), "")?;
-        tell(self.dots, Level::Avx512Bf16.name(), "")?;
-        tell(self.without_bf16, vectors, " (not packed for bfloat16)")?;
-        tell(self.wide, vectors, " (not bfloat16)")?;
-        tell(self.non_finite, vectors, " (infinity or NaN)")?;
-        tell(self.subnormal, vectors, " (subnormal numbers)")?;
-        tell(self.tiny, vectors, " (partial sums could be subnormal)")
+        part(self.amx, Level::Amx.name(), "")?;
+        part(self.dots, Level::Avx512Bf16.name(), "")?;
+        part(self.without_bf16, vectors, " (not packed for bfloat16)")?;
+        part(self.wide, vectors, " (not bfloat16)")?;
+        part(self.non_finite, vectors, " (infinity or NaN)")?;
+        part(self.subnormal, vectors, " (subnormal numbers)")?;
+        part(self.tiny, vectors, " (partial sums could be subnormal)")
     }
 }

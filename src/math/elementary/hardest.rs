@@ -42,7 +42,7 @@ impl Found {
         if !is_near {
             self.open[0] += u64::from(enclose::<1>(function, a, b).decide(USUAL).is_none());
             let run = ball.run(17).or_else(|| enclose::<4>(function, a, b).run(17));
-            let run = run.expect("256 bits tell how long the run is");
+            let run = run.expect("256 bits show how long the run is");
             if run > self.run {
                 (self.run, self.hardest) = (run, name());
             }

@@ -224,7 +224,7 @@ fn word(bytes: &[u8]) -> u32 {
     u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
 
-/// The columns that the descriptors tell of, and the length of the file they make.
+/// The columns that the descriptors name, and the length of the file they make.
 fn descriptors(header: &Header, bytes: &[u8]) -> Result<(Vec<Column>, u128), ColumnsError> {
     let found = bytes.len();
     if header.head() > found as u128 {
