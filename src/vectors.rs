@@ -20,5 +20,8 @@ mod exact;
 pub mod function;
 pub mod lines;
 mod operation;
+mod recording;
 pub mod testfloat;
 pub mod tiles;
+
+pub use recording::RecordingError;

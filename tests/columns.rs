@@ -6,6 +6,7 @@
 use exmy::format::Format;
 use exmy::round::{Profile, Rounding};
 use exmy::text::UnknownName;
+use exmy::vectors::RecordingError;
 use exmy::vectors::columns::{BLOCK, Columns, ColumnsError, Conversion, Table, digest, mix64};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -245,9 +246,10 @@ fn wrong(bytes: &[u8]) -> ColumnsError {
     let inner = read.into_inner().unwrap().downcast::<ColumnsError>().unwrap();
     match (&error, &*inner) {
         // Of a longer file the reader takes one byte too many and no more.
-        (ColumnsError::Length { expected: a, .. }, ColumnsError::Length { expected: b, .. }) => {
-            assert_eq!(a, b);
-        }
+        (
+            ColumnsError::Recording(RecordingError::Length { expected: a, .. }),
+            ColumnsError::Recording(RecordingError::Length { expected: b, .. }),
+        ) => assert_eq!(a, b),
         (error, inner) => assert_eq!(error, inner),
     }
     error
@@ -260,9 +262,11 @@ fn malformed_files_are_refused() {
     for len in 0..good.len() {
         let error = wrong(&good[..len]);
         let short = match len {
-            0..32 => error == ColumnsError::NoHeader { found: len },
-            32..96 => error == ColumnsError::Length { expected: 96, found: len },
-            _ => error == ColumnsError::Length { expected: good.len() as u128, found: len },
+            0..32 => error == RecordingError::NoHeader { found: len, expected: 32 }.into(),
+            32..96 => error == RecordingError::Length { expected: 96, found: len }.into(),
+            _ => {
+                error == RecordingError::Length { expected: good.len() as u128, found: len }.into()
+            }
         };
         assert!(short, "{len}: {error}");
     }
@@ -273,9 +277,12 @@ fn malformed_files_are_refused() {
 
     let mut magic = good.clone();
     magic[4..8].copy_from_slice(b"TILE");
-    assert_eq!(wrong(&magic), ColumnsError::Magic(*b"EXMYTILE"));
+    assert_eq!(
+        wrong(&magic),
+        RecordingError::Magic { found: *b"EXMYTILE", expected: *b"EXMYCONV" }.into()
+    );
     assert!(wrong(&magic).to_string().contains("\"EXMYTILE\" instead of \"EXMYCONV\""));
-    assert_eq!(wrong(&file(2, 1, 3, &[X, E4M3])), ColumnsError::Version(2));
+    assert_eq!(wrong(&file(2, 1, 3, &[X, E4M3])), RecordingError::Version(2).into());
     assert_eq!(wrong(&file(1, 9, 3, &[X, E4M3])), ColumnsError::Table(9));
     assert_eq!(wrong(&file(1, 1, 3, &[])), ColumnsError::Empty { rows: 3, columns: 0 });
     assert_eq!(wrong(&file(1, 1, 3, &[X])), ColumnsError::Empty { rows: 3, columns: 1 });
@@ -287,10 +294,10 @@ fn malformed_files_are_refused() {
     let mut counts = good.clone();
     counts[16..24].fill(0xFF);
     let expected = 32 + 32 * u128::from(u32::MAX);
-    assert_eq!(wrong(&counts), ColumnsError::Length { expected, found: good.len() });
+    assert_eq!(wrong(&counts), RecordingError::Length { expected, found: good.len() }.into());
     let rows = file(1, 1, u32::MAX, &[X, E4M3]);
     let expected = 96 + 5 * u128::from(u32::MAX);
-    assert_eq!(wrong(&rows), ColumnsError::Length { expected, found: good.len() });
+    assert_eq!(wrong(&rows), RecordingError::Length { expected, found: good.len() }.into());
 
     let size = |column: &str, found, expected| ColumnsError::ElementBytes {
         column: column.into(),

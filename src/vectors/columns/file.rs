@@ -3,6 +3,9 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
+use std::io;
+
+use crate::vectors::recording::{self, RecordingError};
 
 const MAGIC: &[u8; 8] = b"EXMYCONV";
 const HEADER: usize = 32;
@@ -77,15 +80,8 @@ pub struct Columns {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ColumnsError {
-    /// The file ends within its header.
-    NoHeader {
-        /// Bytes there are.
-        found: usize,
-    },
-    /// It does not begin with `EXMYCONV`.
-    Magic([u8; 8]),
-    /// Of another version than 1.
-    Version(u32),
+    /// It does not begin as such a file does, or is longer or shorter than it says.
+    Recording(RecordingError),
     /// A table this version has not.
     Table(u32),
     /// No rows, or no columns (a table of values needs `x` and one more).
@@ -97,13 +93,6 @@ pub enum ColumnsError {
     },
     /// More rows of digests than there are blocks of inputs.
     Blocks(u32),
-    /// Longer or shorter than its header says.
-    Length {
-        /// Bytes the header and the descriptors ask for.
-        expected: u128,
-        /// Bytes there are; of a longer file at least these.
-        found: usize,
-    },
     /// A column's name is not printable ASCII, zero padded.
     Name {
         /// The column, from 0.
@@ -130,16 +119,10 @@ pub enum ColumnsError {
 impl fmt::Display for ColumnsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoHeader { found } => {
-                write!(f, "{found} bytes, but the header of a file of columns has {HEADER}")
-            }
-            Self::Magic(found) => write!(
-                f,
-                "begins with \"{}\" instead of \"EXMYCONV\": not a file of columns",
-                found.escape_ascii()
-            ),
-            Self::Version(found) => {
-                write!(f, "version {found} of the format; this reads version 1")
+            Self::Recording(error) => {
+                error.fmt(f)?;
+                let other = matches!(error, RecordingError::Magic { .. });
+                f.write_str(if other { ": not a file of columns" } else { "" })
             }
             Self::Table(found) => write!(
                 f,
@@ -155,12 +138,6 @@ impl fmt::Display for ColumnsError {
                 f,
                 "{found} rows of digests, but all binary32 words make 1024 blocks of 2^22"
             ),
-            Self::Length { expected, found } if *expected > *found as u128 => {
-                write!(f, "the header asks for {expected} bytes, but the file ends after {found}")
-            }
-            Self::Length { expected, .. } => {
-                write!(f, "the header asks for {expected} bytes, but the file is longer")
-            }
             Self::Name { column } => {
                 write!(f, "the name of column {column} is not zero-padded printable ASCII")
             }
@@ -180,6 +157,12 @@ impl fmt::Display for ColumnsError {
 
 impl core::error::Error for ColumnsError {}
 
+impl From<RecordingError> for ColumnsError {
+    fn from(error: RecordingError) -> Self {
+        Self::Recording(error)
+    }
+}
+
 /// The fields of the first 32 bytes.
 struct Header {
     table: Table,
@@ -189,20 +172,8 @@ struct Header {
 
 impl Header {
     fn parse(bytes: &[u8]) -> Result<Self, ColumnsError> {
-        let found = bytes.len();
-        let Some((magic, rest)) = bytes.split_first_chunk() else {
-            return Err(ColumnsError::NoHeader { found });
-        };
-        if magic != MAGIC {
-            return Err(ColumnsError::Magic(*magic));
-        }
-        if found < HEADER {
-            return Err(ColumnsError::NoHeader { found });
-        }
-        let [version, table, rows, columns] = [0, 1, 2, 3].map(|i| word(&rest[4 * i..]));
-        if version != 1 {
-            return Err(ColumnsError::Version(version));
-        }
+        let words = recording::words(bytes, MAGIC, HEADER)?;
+        let [table, rows, columns] = [1, 2, 3].map(|i| u32::from_le_bytes(words[i]));
         let Some(table) = Table::from_id(table) else { return Err(ColumnsError::Table(table)) };
         let least = 1 + u32::from(table.input_bytes().is_some());
         if rows == 0 || columns < least {
@@ -228,7 +199,7 @@ fn word(bytes: &[u8]) -> u32 {
 fn descriptors(header: &Header, bytes: &[u8]) -> Result<(Vec<Column>, u128), ColumnsError> {
     let found = bytes.len();
     if header.head() > found as u128 {
-        return Err(ColumnsError::Length { expected: header.head(), found });
+        return Err(RecordingError::Length { expected: header.head(), found }.into());
     }
     let mut columns = Vec::<Column>::new();
     let mut end = header.head();
@@ -272,9 +243,7 @@ impl Columns {
     pub fn parse(bytes: Vec<u8>) -> Result<Self, ColumnsError> {
         let header = Header::parse(&bytes)?;
         let (columns, expected) = descriptors(&header, &bytes)?;
-        if expected != bytes.len() as u128 {
-            return Err(ColumnsError::Length { expected, found: bytes.len() });
-        }
+        recording::check_length(&bytes, expected)?;
         Ok(Self { table: header.table, rows: header.rows as usize, columns, bytes })
     }
 
@@ -283,22 +252,11 @@ impl Columns {
     /// # Errors
     /// If it cannot be read, or, as [`std::io::ErrorKind::InvalidData`] around a [`ColumnsError`],
     /// is not such a file.
-    #[cfg(feature = "std")]
-    pub fn read(mut reader: impl std::io::Read) -> std::io::Result<Self> {
-        use std::io::Read as _;
-        let wrong = |error| std::io::Error::new(std::io::ErrorKind::InvalidData, error);
-        let mut bytes = Vec::new();
-        // `read_to_end` grows with what is there, not with what a header promises.
-        let mut upto = |bytes: &mut Vec<u8>, len: u128| {
-            let more = len.saturating_sub(bytes.len() as u128);
-            reader.by_ref().take(u64::try_from(more).unwrap_or(u64::MAX)).read_to_end(bytes)
-        };
-        upto(&mut bytes, HEADER as u128)?;
-        let header = Header::parse(&bytes).map_err(wrong)?;
-        upto(&mut bytes, header.head())?;
-        let (_, expected) = descriptors(&header, &bytes).map_err(wrong)?;
-        upto(&mut bytes, expected + 1)?;
-        Self::parse(bytes).map_err(wrong)
+    pub fn read(reader: impl io::Read) -> io::Result<Self> {
+        let head = |bytes: &[u8]| Ok(Header::parse(bytes)?.head());
+        let end = |bytes: &[u8]| Ok(descriptors(&Header::parse(bytes)?, bytes)?.1 + 1);
+        let bytes = recording::read::<ColumnsError>(reader, HEADER, &[&head, &end])?;
+        Self::parse(bytes).map_err(recording::invalid)
     }
 
     /// What the rows are.

@@ -3,8 +3,10 @@
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::fmt;
+use std::io;
 
 use crate::format::Format;
+use crate::vectors::recording::{self, RecordingError};
 
 const MAGIC: &[u8; 8] = b"EXMYTILE";
 const HEADER: usize = 64;
@@ -45,15 +47,8 @@ pub struct Tiles {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum TilesError {
-    /// The file ends within its header.
-    NoHeader {
-        /// Bytes there are.
-        found: usize,
-    },
-    /// It does not begin with `EXMYTILE`.
-    Magic([u8; 8]),
-    /// Of another version than 1.
-    Version(u32),
+    /// It does not begin as such a file does, or is longer or shorter than it says.
+    Recording(RecordingError),
     /// A matrix of a format this version has not.
     Format {
         /// Which matrix: A, B, C or D.
@@ -75,13 +70,6 @@ pub enum TilesError {
         /// What it is.
         found: u8,
     },
-    /// Longer or shorter than its header says.
-    Length {
-        /// Bytes the header asks for.
-        expected: u128,
-        /// Bytes there are; of a longer file at least these.
-        found: usize,
-    },
     /// C and D are of different formats, which no model here takes.
     Addend {
         /// The format of C.
@@ -94,16 +82,10 @@ pub enum TilesError {
 impl fmt::Display for TilesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoHeader { found } => {
-                write!(f, "{found} bytes are less than the {HEADER} of a header")
-            }
-            Self::Magic(found) => write!(
-                f,
-                "begins with \"{}\" instead of \"EXMYTILE\": not a file of tiles",
-                found.escape_ascii()
-            ),
-            Self::Version(found) => {
-                write!(f, "version {found} of the format; this reads version 1")
+            Self::Recording(error) => {
+                error.fmt(f)?;
+                let other = matches!(error, RecordingError::Magic { .. });
+                f.write_str(if other { ": not a file of tiles" } else { "" })
             }
             Self::Format { matrix, found } => {
                 write!(f, "matrix {matrix} has format {found}; known are")?;
@@ -118,12 +100,6 @@ impl fmt::Display for TilesError {
             Self::Reserved { offset, found } => {
                 write!(f, "byte {offset} is 0x{found:02x}, but is reserved and must be 0")
             }
-            Self::Length { expected, found } if *expected > *found as u128 => {
-                write!(f, "the header asks for {expected} bytes, but the file ends after {found}")
-            }
-            Self::Length { expected, .. } => {
-                write!(f, "the header asks for {expected} bytes, but the file is longer")
-            }
             Self::Addend { c, d } => {
                 write!(f, "C is {c} and D is {d}: a model here has addend and result in one format")
             }
@@ -132,6 +108,12 @@ impl fmt::Display for TilesError {
 }
 
 impl core::error::Error for TilesError {}
+
+impl From<RecordingError> for TilesError {
+    fn from(error: RecordingError) -> Self {
+        Self::Recording(error)
+    }
+}
 
 /// The fields of the header.
 #[derive(Clone, Copy, Debug)]
@@ -146,21 +128,8 @@ struct Header {
 
 impl Header {
     fn parse(bytes: &[u8]) -> Result<Self, TilesError> {
-        let found = bytes.len();
-        let Some((magic, rest)) = bytes.split_first_chunk() else {
-            return Err(TilesError::NoHeader { found });
-        };
-        if magic != MAGIC {
-            return Err(TilesError::Magic(*magic));
-        }
-        if found < HEADER {
-            return Err(TilesError::NoHeader { found });
-        }
-        let (words, _) = rest.as_chunks::<4>();
+        let words = recording::words(bytes, MAGIC, HEADER)?;
         let word = |i: usize| u32::from_le_bytes(words[i]);
-        if word(0) != 1 {
-            return Err(TilesError::Version(word(0)));
-        }
         let mut formats = [0; 4];
         for (i, format) in formats.iter_mut().enumerate() {
             let found = word(5 + i);
@@ -220,10 +189,7 @@ impl Tiles {
     /// If the bytes are not such a file; nothing is allocated on the word of a header.
     pub fn parse(bytes: Vec<u8>) -> Result<Self, TilesError> {
         let header = Header::parse(&bytes)?;
-        let expected = header.ends()[4];
-        if expected != bytes.len() as u128 {
-            return Err(TilesError::Length { expected, found: bytes.len() });
-        }
+        recording::check_length(&bytes, header.ends()[4])?;
         zeros(&bytes, HEADER + header.count as usize..header.ends()[0] as usize)?;
         Ok(Self { header, bytes })
     }
@@ -233,19 +199,10 @@ impl Tiles {
     /// # Errors
     /// If it cannot be read, or, as [`std::io::ErrorKind::InvalidData`] around a [`TilesError`], is
     /// not such a file.
-    pub fn read(mut reader: impl std::io::Read) -> std::io::Result<Self> {
-        use std::io::Read as _;
-        let wrong = |error| std::io::Error::new(std::io::ErrorKind::InvalidData, error);
-        let mut bytes = Vec::new();
-        // `read_to_end` grows with what is there, not with what a header promises.
-        let mut upto = |bytes: &mut Vec<u8>, len: u128| {
-            let more = len.saturating_sub(bytes.len() as u128);
-            reader.by_ref().take(u64::try_from(more).unwrap_or(u64::MAX)).read_to_end(bytes)
-        };
-        upto(&mut bytes, HEADER as u128)?;
-        let header = Header::parse(&bytes).map_err(wrong)?;
-        upto(&mut bytes, header.ends()[4] + 1)?;
-        Self::parse(bytes).map_err(wrong)
+    pub fn read(reader: impl io::Read) -> io::Result<Self> {
+        let end = |bytes: &[u8]| Ok(Header::parse(bytes)?.ends()[4] + 1);
+        let bytes = recording::read::<TilesError>(reader, HEADER, &[&end])?;
+        Self::parse(bytes).map_err(recording::invalid)
     }
 
     /// The number that the recorder gave the operation.
