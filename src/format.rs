@@ -163,8 +163,6 @@ impl Format {
     /// Bits of the smallest unsigned integer type that holds a code: 8, 16, 32 or 64. Codes lie in
     /// its low bits; the rest is zero in every code this crate produces and ignored in those it
     /// reads.
-    ///
-    /// Example: [`bits`](Self::bits).
     pub const fn storage_bits(self) -> u32 {
         match self.bits() {
             0..=8 => 8,
@@ -175,24 +173,18 @@ impl Format {
     }
 
     /// Width of the exponent field, E.
-    ///
-    /// Example: [`bits`](Self::bits).
     #[inline]
     pub const fn exp_bits(self) -> u32 {
         self.exp_bits as u32
     }
 
     /// Width of the trailing significand field, M.
-    ///
-    /// Example: [`bits`](Self::bits).
     #[inline]
     pub const fn man_bits(self) -> u32 {
         self.man_bits as u32
     }
 
     /// Significant bits of a normal number, `M + 1`.
-    ///
-    /// Example: [`bits`](Self::bits).
     #[inline]
     pub const fn precision(self) -> u32 {
         self.man_bits as u32 + 1
@@ -214,32 +206,24 @@ impl Format {
     }
 
     /// The sign convention.
-    ///
-    /// Example: [`bias`](Self::bias).
     #[inline]
     pub const fn sign(self) -> Sign {
         self.sign
     }
 
     /// The class of special values.
-    ///
-    /// Example: [`bias`](Self::bias).
     #[inline]
     pub const fn specials(self) -> Specials {
         self.specials
     }
 
     /// Whether negative values exist.
-    ///
-    /// Example: [`has_negative_zero`](Self::has_negative_zero).
     #[inline]
     pub const fn is_signed(self) -> bool {
         !matches!(self.sign, Sign::Unsigned)
     }
 
     /// Whether zero exists. Only scale formats such as E8M0 lack it.
-    ///
-    /// Example: [`has_negative_zero`](Self::has_negative_zero).
     #[inline]
     pub const fn has_zero(self) -> bool {
         self.zero
@@ -265,16 +249,12 @@ impl Format {
     }
 
     /// Whether any code is NaN.
-    ///
-    /// Example: [`has_negative_zero`](Self::has_negative_zero).
     #[inline]
     pub const fn has_nan(self) -> bool {
         !matches!(self.specials, Specials::Finite)
     }
 
     /// Whether infinity exists.
-    ///
-    /// Example: [`has_negative_zero`](Self::has_negative_zero).
     #[inline]
     pub const fn has_infinity(self) -> bool {
         matches!(self.specials, Specials::Ieee | Specials::P3109 { infinite: true })
@@ -282,8 +262,6 @@ impl Format {
 
     /// Whether subnormal numbers exist: numbers below [`emin`](Self::emin) with fewer significant
     /// bits.
-    ///
-    /// Example: [`has_negative_zero`](Self::has_negative_zero).
     #[inline]
     pub const fn has_subnormals(self) -> bool {
         self.subnormals
@@ -306,8 +284,6 @@ impl Format {
     }
 
     /// Exponent of the largest finite value, `floor(log2(max))`; 8 for E4M3FN, 2 for E2M1.
-    ///
-    /// Example: [`emin`](Self::emin).
     pub const fn emax(self) -> i32 {
         match self.max() {
             Value::Finite { significand, exponent, .. } => exponent + significand.ilog2() as i32,
@@ -316,16 +292,12 @@ impl Format {
     }
 
     /// Exponent of the last place of the smallest values: every value is a multiple of `2^lsb`.
-    ///
-    /// Example: [`emin`](Self::emin).
     #[inline]
     pub const fn lsb(self) -> i32 {
         self.emin() - self.man_bits as i32
     }
 
     /// Number of codes, special ones included: `2^bits`.
-    ///
-    /// Example: [`codes`](Self::codes).
     pub const fn code_count(self) -> u128 {
         1 << self.bits()
     }
@@ -357,8 +329,6 @@ impl Format {
     }
 
     /// Whether every value is a binary64 value, so that [`to_f64`](Self::to_f64) never rounds.
-    ///
-    /// Example: [`is_exact_in_f32`](Self::is_exact_in_f32).
     pub const fn is_exact_in_f64(self) -> bool {
         self.fits(53, -1074, 1023)
     }

@@ -66,32 +66,24 @@ impl Operand {
     }
 
     /// A binary32 number.
-    ///
-    /// Example: [`new`](Self::new).
     #[inline]
     pub const fn f32(x: f32) -> Self {
         Self::new(Format::F32, x.to_bits() as u64)
     }
 
     /// A binary64 number.
-    ///
-    /// Example: [`new`](Self::new).
     #[inline]
     pub const fn f64(x: f64) -> Self {
         Self::new(Format::F64, x.to_bits())
     }
 
     /// The exact value.
-    ///
-    /// Example: [`new`](Self::new).
     #[inline]
     pub const fn value(self) -> Value {
         self.format.decode(self.code)
     }
 
     /// Whether this is a signaling NaN.
-    ///
-    /// Example: [`new`](Self::new).
     #[inline]
     pub const fn is_signaling(self) -> bool {
         self.format.is_signaling(self.code)
@@ -135,8 +127,6 @@ impl Context {
     }
 
     /// The same with a random word.
-    ///
-    /// Example: [`new`](Self::new).
     #[inline]
     pub const fn with_random(self, random: u32) -> Self {
         Self { random: Some(random), ..self }

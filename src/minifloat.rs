@@ -249,8 +249,6 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// The code.
-    ///
-    /// Example: [`from_bits`](Self::from_bits).
     #[inline]
     pub const fn to_bits(self) -> F::Bits {
         self.0

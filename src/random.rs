@@ -85,8 +85,6 @@ impl Stream {
     }
 
     /// The sub-stream at one more coordinate (a step, a layer, an operand, ...).
-    ///
-    /// Example: [`new`](Self::new).
     #[must_use]
     pub const fn with(self, coordinate: u64) -> Self {
         let weyl = coordinate.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -94,8 +92,6 @@ impl Stream {
     }
 
     /// The 64-bit value that enters Philox' counter.
-    ///
-    /// Example: [`new`](Self::new).
     pub const fn id(self) -> u64 {
         self.0
     }
@@ -110,8 +106,6 @@ pub struct Philox {
 
 impl Philox {
     /// The generator of `stream` under `seed`.
-    ///
-    /// Example: [`word`](Self::word).
     pub const fn new(seed: u64, stream: Stream) -> Self {
         Self { key: [seed as u32, (seed >> 32) as u32], stream: stream.0 }
     }
@@ -130,8 +124,6 @@ impl Philox {
     }
 
     /// The four words of elements `4 * block ..= 4 * block + 3`.
-    ///
-    /// Example: [`word`](Self::word).
     #[inline(always)]
     pub const fn block(&self, block: u64) -> [u32; 4] {
         let counter =
@@ -158,8 +150,6 @@ impl Philox {
     }
 
     /// The top `bits` (0..=32) bits of the word of element `index`.
-    ///
-    /// Example: [`word`](Self::word).
     #[inline]
     pub const fn bits(&self, index: u64, bits: u32) -> u32 {
         debug_assert!(bits <= 32);
@@ -167,16 +157,12 @@ impl Philox {
     }
 
     /// A 64-bit word: elements `2 * index` (low half) and `2 * index + 1`.
-    ///
-    /// Example: [`word`](Self::word).
     #[inline]
     pub const fn word64(&self, index: u64) -> u64 {
         self.word(2 * index) as u64 | (self.word(2 * index + 1) as u64) << 32
     }
 
     /// Uniform in `[0, 1)` with 53 bits, from [`word64`](Self::word64).
-    ///
-    /// Example: [`word`](Self::word).
     #[inline]
     pub const fn uniform(&self, index: u64) -> f64 {
         (self.word64(index) >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
@@ -184,8 +170,6 @@ impl Philox {
 
     /// Uniform in `0..bound`, by the high half of a 64 x 64-bit product; the bias is below
     /// `bound / 2^64`.
-    ///
-    /// Example: [`word`](Self::word).
     ///
     /// # Panics
     /// If `bound` is 0.

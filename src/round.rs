@@ -92,8 +92,6 @@ impl Rounding {
     }
 
     /// Whether the result depends on random bits.
-    ///
-    /// Example: [`stochastic`](Self::stochastic).
     pub const fn is_stochastic(self) -> bool {
         matches!(self, Self::Stochastic { .. })
     }
@@ -246,16 +244,12 @@ impl Flags {
     }
 
     /// Whether no flag is set.
-    ///
-    /// Example: [`contains`](Self::contains).
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
     /// The flags of either.
-    ///
-    /// Example: [`contains`](Self::contains).
     #[inline]
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
@@ -263,8 +257,6 @@ impl Flags {
     }
 
     /// The five flags of IEEE 754, without [`SATURATED`](Self::SATURATED).
-    ///
-    /// Example: [`contains`](Self::contains).
     #[inline]
     #[must_use]
     pub const fn ieee(self) -> Self {
@@ -273,8 +265,6 @@ impl Flags {
 
     /// The flags as bits: inexact 1, underflow 2, overflow 4, divide by zero 8, invalid 16 (these
     /// five as in Berkeley TestFloat), saturated 32.
-    ///
-    /// Example: [`contains`](Self::contains).
     #[inline]
     pub const fn bits(self) -> u8 {
         self.0

@@ -83,8 +83,6 @@ impl Short {
     }
 
     /// The text.
-    ///
-    /// Example: [`new`](Self::new).
     pub fn as_str(&self) -> &str {
         core::str::from_utf8(&self.bytes[..self.len as usize]).unwrap_or_default()
     }
@@ -161,8 +159,6 @@ impl<'a> Nearest<'a> {
     }
 
     /// The names.
-    ///
-    /// Example: [`new`](Self::new).
     pub fn names(&self) -> &[&'a str] {
         &self.names[..self.len]
     }
@@ -262,8 +258,6 @@ impl UnknownName {
     }
 
     /// The nearest right names.
-    ///
-    /// Example: [`new`](Self::new).
     pub fn nearest(&self) -> &[&'static str] {
         self.nearest.names()
     }

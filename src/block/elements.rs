@@ -40,8 +40,6 @@ impl Elements {
     }
 
     /// The same with random words.
-    ///
-    /// Example: [`Elements`].
     #[must_use]
     pub const fn with_random(self, random: Philox) -> Self {
         Self { random: Some(random), ..self }

@@ -132,27 +132,11 @@ impl Hadamard {
     }
 
     /// The signs.
-    ///
-    /// ```
-    /// use exmy::block::hadamard::{Hadamard, Signs};
-    ///
-    /// assert_eq!("rht8".parse::<Hadamard>()?.signs(), Signs::TransformerEngine); // cut to 8
-    /// assert_eq!("ht8".parse::<Hadamard>()?.signs(), Signs::Plus);
-    /// # Ok::<(), exmy::text::UnknownName>(())
-    /// ```
     pub const fn signs(self) -> Signs {
         self.signs
     }
 
     /// Whether the result is rounded to bfloat16.
-    ///
-    /// ```
-    /// use exmy::block::hadamard::{Hadamard, Signs};
-    ///
-    /// assert!("rht16".parse::<Hadamard>()?.rounds_to_bf16());
-    /// assert!(!"rht16-f32".parse::<Hadamard>()?.rounds_to_bf16());
-    /// # Ok::<(), exmy::text::UnknownName>(())
-    /// ```
     pub const fn rounds_to_bf16(self) -> bool {
         self.bf16
     }

@@ -18,8 +18,6 @@ pub struct FormatBuilder {
 
 impl FormatBuilder {
     /// The exponent bias; otherwise `2^(E-1) - 1`, or `2^(E-1)` for FNUZ and P3109 (0 for `E = 0`).
-    ///
-    /// Example: [`build`](Self::build).
     pub const fn bias(mut self, bias: i32) -> Self {
         self.bias = Some(bias);
         self
@@ -27,16 +25,12 @@ impl FormatBuilder {
 
     /// Which codes are special; otherwise [`Specials::Ieee`] ([`Specials::Finite`] for two's
     /// complement).
-    ///
-    /// Example: [`build`](Self::build).
     pub const fn specials(mut self, specials: Specials) -> Self {
         self.specials = specials;
         self
     }
 
     /// Whether code 0 is zero (it is, unless said otherwise) or the number `2^-B`.
-    ///
-    /// Example: [`build`](Self::build).
     pub const fn zero(mut self, zero: bool) -> Self {
         self.zero = zero;
         self
@@ -46,8 +40,6 @@ impl FormatBuilder {
     /// formats of the classes [`Ieee`](Specials::Ieee), [`Fn`](Specials::Fn) and
     /// [`Finite`](Specials::Finite) with a zero. Without it the code with nothing but the sign bit
     /// set reads as zero and is never produced (DLFloat16).
-    ///
-    /// Example: [`build`](Self::build).
     pub const fn negative_zero(mut self, negative_zero: bool) -> Self {
         self.negative_zero = Some(negative_zero);
         self
@@ -55,8 +47,6 @@ impl FormatBuilder {
 
     /// Whether exponent field 0 holds subnormal numbers (it does, unless said otherwise) or a
     /// binade of normal ones. Without a significand field there are none in either case.
-    ///
-    /// Example: [`build`](Self::build).
     pub const fn subnormals(mut self, subnormals: bool) -> Self {
         self.subnormals = subnormals;
         self
@@ -162,8 +152,6 @@ impl Format {
 
     /// Starts the description of a format of `exp_bits` (0..=16) and `man_bits` (0..=52), whose codes
     /// may have 64 bits with the sign.
-    ///
-    /// Example: [`FormatBuilder::build`].
     pub const fn builder(sign: Sign, exp_bits: u32, man_bits: u32) -> FormatBuilder {
         FormatBuilder {
             sign,

@@ -4,8 +4,6 @@ use super::{Format, Sign, Specials, Value, low_bits};
 
 impl Format {
     /// Code of the largest finite value.
-    ///
-    /// Example: [`max`](Self::max).
     #[inline]
     pub const fn max_code(self) -> u64 {
         self.magnitude_mask() - self.reserved()
@@ -27,8 +25,6 @@ impl Format {
 
     /// Code of the smallest finite value: the negative of the largest, -2 of INT8, and code 0
     /// without a sign.
-    ///
-    /// Example: [`max`](Self::max).
     pub const fn min_code(self) -> u64 {
         match self.sign {
             Sign::Magnitude => self.max_code() | 1 << self.magnitude_bits(),
@@ -38,15 +34,11 @@ impl Format {
     }
 
     /// The smallest finite value: the most negative one, or that of code 0 without a sign.
-    ///
-    /// Example: [`max`](Self::max).
     pub const fn min(self) -> Value {
         self.decode(self.min_code())
     }
 
     /// Code of the smallest value above zero.
-    ///
-    /// Example: [`min_positive`](Self::min_positive).
     #[inline]
     pub const fn min_positive_code(self) -> u64 {
         self.zero as u64
@@ -66,8 +58,6 @@ impl Format {
     }
 
     /// Code of the smallest positive normal value, if there is one.
-    ///
-    /// Example: [`min_normal`](Self::min_normal).
     pub const fn min_normal_code(self) -> Option<u64> {
         let code = if !self.field_zero_is_low() {
             self.zero as u64
@@ -100,8 +90,6 @@ impl Format {
     }
 
     /// Code of the largest positive subnormal value, if there is one.
-    ///
-    /// Example: [`min_normal`](Self::min_normal).
     pub const fn max_subnormal_code(self) -> Option<u64> {
         if !self.subnormals || matches!(self.sign, Sign::TwosComplement) {
             return None;
@@ -113,8 +101,6 @@ impl Format {
 
     /// The largest subnormal value. `None` where there is none: without a significand field, by
     /// choice, and in two's complement, whose integers have no exponent to be below.
-    ///
-    /// Example: [`min_normal`](Self::min_normal).
     pub const fn max_subnormal(self) -> Option<Value> {
         match self.max_subnormal_code() {
             Some(code) => Some(self.decode(code)),
@@ -147,16 +133,12 @@ impl Format {
     }
 
     /// Whether NaN has a sign bit of its own, so that there is a negative NaN.
-    ///
-    /// Example: [`nan_code`](Self::nan_code).
     #[inline]
     pub const fn nan_has_sign(self) -> bool {
         self.is_signed() && matches!(self.specials, Specials::Ieee | Specials::Fn)
     }
 
     /// How many codes are NaN, of both signs together.
-    ///
-    /// Example: [`nan_code`](Self::nan_code).
     pub const fn nan_count(self) -> u64 {
         let signs = 1 + self.nan_has_sign() as u64;
         match self.specials {
@@ -168,8 +150,6 @@ impl Format {
     }
 
     /// How many codes are infinite: 0, 1 or 2.
-    ///
-    /// Example: [`infinity_code`](Self::infinity_code).
     pub const fn infinity_count(self) -> u64 {
         self.infinity_code(false).is_some() as u64 + self.infinity_code(true).is_some() as u64
     }
@@ -225,8 +205,6 @@ impl Format {
     }
 
     /// Code of the distance from 1.0 to the next larger value, if both and the distance exist.
-    ///
-    /// Example: [`one_code`](Self::one_code).
     pub const fn epsilon_code(self) -> Option<u64> {
         let Some(one) = self.one_code() else { return None };
         if one == self.max_code() {

@@ -35,8 +35,6 @@ impl Value {
     pub const ZERO: Self = Self::Finite { negative: false, significand: 0, exponent: 0 };
 
     /// The value of a binary32 number, exactly.
-    ///
-    /// Example: [`from_f64`](Self::from_f64).
     #[inline]
     pub const fn from_f32(x: f32) -> Self {
         let bits = x.to_bits();
@@ -89,40 +87,30 @@ impl Value {
     }
 
     /// Whether this is NaN.
-    ///
-    /// Example: [`compare`](Self::compare).
     #[inline]
     pub const fn is_nan(self) -> bool {
         matches!(self, Self::Nan { .. })
     }
 
     /// Whether this is an infinity.
-    ///
-    /// Example: [`compare`](Self::compare).
     #[inline]
     pub const fn is_infinite(self) -> bool {
         matches!(self, Self::Infinite { .. })
     }
 
     /// Whether this is a number.
-    ///
-    /// Example: [`compare`](Self::compare).
     #[inline]
     pub const fn is_finite(self) -> bool {
         matches!(self, Self::Finite { .. })
     }
 
     /// Whether this is zero of either sign.
-    ///
-    /// Example: [`compare`](Self::compare).
     #[inline]
     pub const fn is_zero(self) -> bool {
         matches!(self, Self::Finite { significand: 0, .. })
     }
 
     /// Whether the sign is minus, also of zero and NaN.
-    ///
-    /// Example: [`compare`](Self::compare).
     #[inline]
     pub const fn is_sign_negative(self) -> bool {
         match self {

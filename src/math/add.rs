@@ -37,8 +37,6 @@ impl Context {
 
     /// `a - b`, rounded once; `a + (-b)` except that a NaN keeps its sign.
     ///
-    /// Example: [`add`](Self::add).
-    ///
     /// # Panics
     /// As [`add`](Self::add).
     #[inline]

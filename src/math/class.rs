@@ -113,40 +113,30 @@ impl Operand {
     }
 
     /// Whether this is NaN.
-    ///
-    /// Example: [`class`](Self::class).
     #[inline]
     pub const fn is_nan(self) -> bool {
         self.value().is_nan()
     }
 
     /// Whether this is an infinity.
-    ///
-    /// Example: [`class`](Self::class).
     #[inline]
     pub const fn is_infinite(self) -> bool {
         self.value().is_infinite()
     }
 
     /// Whether this is a number.
-    ///
-    /// Example: [`class`](Self::class).
     #[inline]
     pub const fn is_finite(self) -> bool {
         self.value().is_finite()
     }
 
     /// Whether this is a zero.
-    ///
-    /// Example: [`class`](Self::class).
     #[inline]
     pub const fn is_zero(self) -> bool {
         self.value().is_zero()
     }
 
     /// Whether this is 1.
-    ///
-    /// Example: [`class`](Self::class).
     #[inline]
     pub const fn is_one(self) -> bool {
         match self.value() {
@@ -158,16 +148,12 @@ impl Operand {
     }
 
     /// Whether this is a number of full precision, neither zero nor subnormal.
-    ///
-    /// Example: [`class`](Self::class).
     #[inline]
     pub const fn is_normal(self) -> bool {
         matches!(self.class(), Class::NegativeNormal | Class::PositiveNormal)
     }
 
     /// Whether the sign is minus, also of zero and of a NaN that has one.
-    ///
-    /// Example: [`class`](Self::class).
     #[inline]
     pub const fn is_sign_minus(self) -> bool {
         self.value().is_sign_negative()

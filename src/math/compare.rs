@@ -35,8 +35,6 @@ impl Operand {
 
     /// The order of the values with the flags of a *quiet* comparison: a signaling NaN is invalid.
     /// IEEE 754's `compareQuiet...`, and its `==`.
-    ///
-    /// Example: [`compare`](Self::compare).
     pub const fn compare_quiet(self, other: Self) -> (Option<Ordering>, Flags) {
         let signaling = self.is_signaling() || other.is_signaling();
         (self.compare(other), if signaling { Flags::INVALID } else { Flags::NONE })
@@ -44,8 +42,6 @@ impl Operand {
 
     /// The order of the values with the flags of a *signaling* comparison: any NaN is invalid.
     /// IEEE 754's `compareSignaling...`, and its `<` and `<=`.
-    ///
-    /// Example: [`compare`](Self::compare).
     pub const fn compare_signaling(self, other: Self) -> (Option<Ordering>, Flags) {
         let order = self.compare(other);
         (order, if order.is_none() { Flags::INVALID } else { Flags::NONE })

@@ -43,8 +43,6 @@ impl Context {
 
     /// `1 / x`, rounded once; as [`div`](Self::div) of 1, which `x`'s format need not have.
     ///
-    /// Example: [`div`](Self::div).
-    ///
     /// # Panics
     /// As [`add`](Self::add).
     #[inline]

@@ -123,7 +123,6 @@ macro_rules! from_integers {
         impl Context {
             $(
                 #[doc = concat!("An integer of type `", stringify!($type), "`, rounded once.")]
-                ///
                 /// # Panics
                 /// As [`add`](Self::add).
                 #[inline]
@@ -133,7 +132,6 @@ macro_rules! from_integers {
             )*
             $(
                 #[doc = concat!("An integer of type `", stringify!($word), "`, rounded once.")]
-                ///
                 /// # Panics
                 /// As [`add`](Self::add).
                 #[inline]

@@ -26,7 +26,6 @@ macro_rules! families {
         impl Context {
             $(
                 #[doc = $doc]
-                ///
                 /// # Panics
                 /// As [`add`](Self::add).
                 pub const fn $name(&self, a: Operand, b: Operand) -> Rounded {

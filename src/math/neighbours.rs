@@ -36,8 +36,6 @@ impl Context {
     /// The greatest value that compares less than `x`; the mirror image of
     /// [`next_up`](Self::next_up).
     ///
-    /// Example: [`next_up`](Self::next_up).
-    ///
     /// # Panics
     /// As [`add`](Self::add), if the formats differ.
     pub const fn next_down(&self, x: Operand) -> Rounded {

@@ -38,8 +38,6 @@ impl Context {
     /// `x - n y` with `n` the integer part of `x / y`: the `%` of floating-point numbers in Rust
     /// and C's `fmod`. Special cases are those of [`rem`](Self::rem).
     ///
-    /// Example: [`rem`](Self::rem).
-    ///
     /// # Panics
     /// As [`add`](Self::add).
     pub const fn fmod(&self, x: Operand, y: Operand) -> Rounded {

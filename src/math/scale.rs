@@ -47,8 +47,6 @@ impl Context {
     /// context's format. Of zero it is negative infinity, with
     /// [`Flags::DIVIDE_BY_ZERO`](crate::round::Flags::DIVIDE_BY_ZERO); of infinity, infinity.
     ///
-    /// Example: [`scalb`](Self::scalb).
-    ///
     /// # Panics
     /// As [`add`](Self::add).
     pub const fn logb(&self, x: Operand) -> Rounded {

@@ -39,8 +39,6 @@ impl Context {
 
     /// `|x|`; as [`neg`](Self::neg).
     ///
-    /// Example: [`neg`](Self::neg).
-    ///
     /// # Panics
     /// As [`add`](Self::add).
     pub const fn abs(&self, x: Operand) -> Rounded {
@@ -49,8 +47,6 @@ impl Context {
 
     /// `x` with the sign of `sign`; as [`neg`](Self::neg). Under [`Standard::P3109`] the result is
     /// NaN if either is, for its NaN has no sign.
-    ///
-    /// Example: [`neg`](Self::neg).
     ///
     /// # Panics
     /// As [`add`](Self::add).

@@ -120,8 +120,6 @@ const CASES: [Case; 29] = [
 
 impl SpecialCase {
     /// All cases that occur in a format, by two sets of rules.
-    ///
-    /// Example: the [module](self)'s.
     pub fn all(format: Format, a: Rules, b: Rules) -> impl Iterator<Item = Self> {
         let [a, b] = [a, b].map(|rules| Context::new(format, rules).with_random(0));
         CASES.iter().filter_map(move |(text, result)| {
@@ -132,8 +130,6 @@ impl SpecialCase {
     }
 
     /// Whether the codes differ.
-    ///
-    /// Example: the [module](self)'s.
     pub fn differs(&self) -> bool {
         self.a.code != self.b.code
     }

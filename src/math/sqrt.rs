@@ -49,8 +49,6 @@ impl Context {
     /// The reciprocal of the square root, rounded once. Of ±0 it is ±infinity with
     /// [`Flags::DIVIDE_BY_ZERO`](crate::round::Flags::DIVIDE_BY_ZERO), or NaN under [`Standard::P3109`]; a negative number makes a NaN.
     ///
-    /// Example: [`sqrt`](Self::sqrt).
-    ///
     /// # Panics
     /// As [`add`](Self::add).
     pub const fn rsqrt(&self, x: Operand) -> Rounded {

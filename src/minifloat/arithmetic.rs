@@ -234,8 +234,6 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// `1 / sqrt(self)`, rounded once.
-    ///
-    /// Example: [`recip`](Self::recip).
     #[must_use]
     pub fn rsqrt(self) -> Self {
         Self::of(Self::CONTEXT.rsqrt(self.operand()).code)
@@ -273,8 +271,6 @@ impl<F: FloatFormat> Minifloat<F> {
 
     /// The quotient of Euclid's division, as [`f32::div_euclid`]: `self / divisor` rounded, then
     /// cut to an integer, less one if the remainder is negative (more one for a negative divisor).
-    ///
-    /// Example: [`ieee_rem`](Self::ieee_rem).
     #[must_use]
     pub fn div_euclid(self, divisor: Self) -> Self {
         let quotient = (self / divisor).trunc();
@@ -291,8 +287,6 @@ impl<F: FloatFormat> Minifloat<F> {
 
     /// The remainder of Euclid's division, not negative, as [`f32::rem_euclid`]: the magnitude of
     /// the divisor is added to a negative `%`, and the sum rounded.
-    ///
-    /// Example: [`ieee_rem`](Self::ieee_rem).
     #[must_use]
     pub fn rem_euclid(self, divisor: Self) -> Self {
         let remainder = self % divisor;

@@ -38,8 +38,6 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// Whether this is an infinity.
-    ///
-    /// Example: [`is_nan`](Self::is_nan).
     #[inline]
     pub fn is_infinite(self) -> bool {
         let code = Some(self.code());
@@ -47,8 +45,6 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// Whether this is neither NaN nor infinite.
-    ///
-    /// Example: [`is_nan`](Self::is_nan).
     #[inline]
     pub fn is_finite(self) -> bool {
         // Reserved codes lie above the finite ones or in the place of negative zero.
@@ -58,8 +54,6 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// Whether this is zero of either sign.
-    ///
-    /// Example: [`is_nan`](Self::is_nan).
     #[inline]
     pub fn is_zero(self) -> bool {
         let sign = (F::FORMAT.has_negative_zero() as u64) << F::FORMAT.magnitude_bits();
@@ -67,24 +61,18 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// Whether this is finite, not zero, and has full precision.
-    ///
-    /// Example: [`is_nan`](Self::is_nan).
     #[inline]
     pub fn is_normal(self) -> bool {
         self.classify() == FpCategory::Normal
     }
 
     /// Whether this is below the smallest normal number but not zero.
-    ///
-    /// Example: [`is_nan`](Self::is_nan).
     #[inline]
     pub fn is_subnormal(self) -> bool {
         self.classify() == FpCategory::Subnormal
     }
 
     /// Whether the value's sign is minus, of zero and NaN too where their codes carry one.
-    ///
-    /// Example: [`is_nan`](Self::is_nan).
     #[inline]
     pub fn is_sign_negative(self) -> bool {
         self.value().is_sign_negative()
@@ -112,8 +100,6 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// Whether the value's sign is plus, of zero and NaN too where their codes carry one.
-    ///
-    /// Example: [`is_nan`](Self::is_nan).
     #[inline]
     pub fn is_sign_positive(self) -> bool {
         !self.is_sign_negative()

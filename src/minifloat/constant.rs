@@ -73,36 +73,26 @@ macro_rules! constants {
         impl $name {
             /// [`from_bits`](Self::from_bits) in constants: bits above the format's width are
             /// dropped.
-            ///
-            /// Example: [`number!`](crate::number).
             pub const fn from_bits_const(bits: $bits) -> Self {
                 Self((bits as u64 & crate::format::low_bits(Self::FORMAT.bits())) as $bits)
             }
 
             /// [`from_f32`](Self::from_f32) in constants.
-            ///
-            /// Example: [`number!`](crate::number).
             pub const fn from_f32_const(x: f32) -> Self {
                 Self(Self::FORMAT.encode_f32(x, Rounding::TiesToEven, Overflow::None, 0).code as $bits)
             }
 
             /// [`from_f64`](Self::from_f64) in constants.
-            ///
-            /// Example: [`number!`](crate::number).
             pub const fn from_f64_const(x: f64) -> Self {
                 Self(Self::FORMAT.encode_f64(x, Rounding::TiesToEven, Overflow::None, 0).code as $bits)
             }
 
             /// [`to_f32`](Self::to_f32) in constants.
-            ///
-            /// Example: [`number!`](crate::number).
             pub const fn to_f32_const(self) -> f32 {
                 Self::FORMAT.to_f32(self.0 as u64)
             }
 
             /// [`to_f64`](Self::to_f64) in constants.
-            ///
-            /// Example: [`number!`](crate::number).
             pub const fn to_f64_const(self) -> f64 {
                 Self::FORMAT.to_f64(self.0 as u64)
             }

@@ -63,8 +63,6 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// The exact value.
-    ///
-    /// Example: [`operand`](Self::operand).
     #[inline]
     pub fn value(self) -> Value {
         Self::FORMAT.decode(self.code())
@@ -197,8 +195,6 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// The nearest number, ties to even; the largest value for whatever is too large, infinity included.
-    ///
-    /// Example: [`from_f32_saturating`](Self::from_f32_saturating).
     #[inline]
     pub fn from_f64_saturating(x: f64) -> Self {
         Self::from_f64_with(x, Rounding::TiesToEven, Overflow::Finite)
@@ -206,8 +202,6 @@ impl<F: FloatFormat> Minifloat<F> {
 
     /// The number that `mode` and `overflow` choose. Stochastic modes need random bits besides:
     /// [`from_f64_stochastic_with`](Self::from_f64_stochastic_with).
-    ///
-    /// Example: [`from_f32_with`](Self::from_f32_with).
     ///
     /// # Panics
     /// If `mode` is stochastic.
@@ -224,8 +218,6 @@ impl<F: FloatFormat> Minifloat<F> {
     /// Stochastic rounding, variant A, with natural overflow, by the top `bits` bits of the word
     /// `random`.
     ///
-    /// Example: [`from_f32_stochastic`](Self::from_f32_stochastic).
-    ///
     /// # Panics
     /// If `bits` is not in 1..=32.
     #[inline]
@@ -235,8 +227,6 @@ impl<F: FloatFormat> Minifloat<F> {
 
     /// The number that `mode` and `overflow` choose, by the top bits of the word `random` if the mode
     /// is stochastic, of any variant.
-    ///
-    /// Example: [`from_f32_stochastic_with`](Self::from_f32_stochastic_with).
     ///
     /// # Panics
     /// If `mode` is stochastic with a bit count outside 1..=32.
@@ -285,8 +275,6 @@ impl<F: FloatFormat> Minifloat<F> {
 
     /// As `f64`; exact for every shape of up to 11 exponent and 52 significand bits with a usual
     /// bias, else nearest even.
-    ///
-    /// Example: [`to_f32`](Self::to_f32).
     #[inline]
     pub fn to_f64(self) -> f64 {
         if Self::SMALL && !F::FORMAT.has_nan() {
@@ -312,40 +300,30 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// The code's bytes, high ones first.
-    ///
-    /// Example: [`to_le_bytes`](Self::to_le_bytes).
     #[inline]
     pub fn to_be_bytes(self) -> <F::Bits as Bits>::Bytes {
         self.to_bits().to_be_bytes()
     }
 
     /// The code's bytes in the machine's order.
-    ///
-    /// Example: [`to_le_bytes`](Self::to_le_bytes).
     #[inline]
     pub fn to_ne_bytes(self) -> <F::Bits as Bits>::Bytes {
         if cfg!(target_endian = "big") { self.to_be_bytes() } else { self.to_le_bytes() }
     }
 
     /// From the code's bytes, low ones first.
-    ///
-    /// Example: [`to_le_bytes`](Self::to_le_bytes).
     #[inline]
     pub fn from_le_bytes(bytes: <F::Bits as Bits>::Bytes) -> Self {
         Self::from_bits(F::Bits::from_le_bytes(bytes))
     }
 
     /// From the code's bytes, high ones first.
-    ///
-    /// Example: [`to_le_bytes`](Self::to_le_bytes).
     #[inline]
     pub fn from_be_bytes(bytes: <F::Bits as Bits>::Bytes) -> Self {
         Self::from_bits(F::Bits::from_be_bytes(bytes))
     }
 
     /// From the code's bytes in the machine's order.
-    ///
-    /// Example: [`to_le_bytes`](Self::to_le_bytes).
     #[inline]
     pub fn from_ne_bytes(bytes: <F::Bits as Bits>::Bytes) -> Self {
         if cfg!(target_endian = "big") {

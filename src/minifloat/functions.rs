@@ -94,8 +94,6 @@ functions! {
 
 impl<F: FloatFormat<Elementary = Yes>> Minifloat<F> {
     /// Sine and cosine of an angle in radians, each rounded once.
-    ///
-    /// Example: [`atan2`](Self::atan2).
     #[must_use]
     pub fn sin_cos(self) -> (Self, Self) {
         (self.sin(), self.cos())
@@ -120,8 +118,6 @@ impl<F: FloatFormat<Elementary = Yes>> Minifloat<F> {
     }
 
     /// The angle of the point `(x, self)` in half turns, between -1 and 1, rounded once.
-    ///
-    /// Example: [`atan2`](Self::atan2).
     ///
     /// # Panics
     /// If 512 bits do not decide how to round; of no pair of numbers this is known.

@@ -54,8 +54,6 @@ impl Odd {
 
 impl<F: FloatFormat<Elementary = Yes>> Minifloat<F> {
     /// `self^n`; see [`powf`](Self::powf).
-    ///
-    /// Example: [`powf`](Self::powf).
     #[must_use]
     pub fn powi(self, n: i32) -> Self {
         self.power(n.into())

@@ -90,8 +90,6 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// The greatest number less than this one; as [`next_up`](Self::next_up).
-    ///
-    /// Example: [`next_up`](Self::next_up).
     #[must_use]
     pub fn next_down(self) -> Self {
         Self::of(Self::CONTEXT.next_down(self.operand()).code)
@@ -136,40 +134,30 @@ impl<F: FloatFormat> Minifloat<F> {
     }
 
     /// The smallest integer not below.
-    ///
-    /// Example: [`floor`](Self::floor).
     #[must_use]
     pub fn ceil(self) -> Self {
         self.round_to_integral(Rounding::TowardPositive)
     }
 
     /// The nearest integer, halves away from zero.
-    ///
-    /// Example: [`floor`](Self::floor).
     #[must_use]
     pub fn round(self) -> Self {
         self.round_to_integral(Rounding::TiesToAway)
     }
 
     /// The nearest integer, halves to the even one.
-    ///
-    /// Example: [`floor`](Self::floor).
     #[must_use]
     pub fn round_ties_even(self) -> Self {
         self.round_to_integral(Rounding::TiesToEven)
     }
 
     /// The integer part: toward zero.
-    ///
-    /// Example: [`floor`](Self::floor).
     #[must_use]
     pub fn trunc(self) -> Self {
         self.round_to_integral(Rounding::TowardZero)
     }
 
     /// The fraction, `self - self.trunc()`, exactly; NaN of an infinity.
-    ///
-    /// Example: [`floor`](Self::floor).
     #[must_use]
     pub fn fract(self) -> Self {
         self - self.trunc()
@@ -190,8 +178,6 @@ impl<F: FloatFormat> Minifloat<F> {
 
     /// The exponent as a number: `floor(log2 |self|)`; of zero negative infinity, or what the
     /// format makes of it.
-    ///
-    /// Example: [`scalb`](Self::scalb).
     #[must_use]
     pub fn logb(self) -> Self {
         Self::of(Self::CONTEXT.logb(self.operand()).code)

@@ -134,8 +134,6 @@ impl Format {
     /// The value of a code as binary64, exactly where
     /// [`is_exact_in_f64`](Self::is_exact_in_f64), else to nearest even. NaN is quiet and without
     /// payload.
-    ///
-    /// Example: [`to_f32`](Self::to_f32).
     #[inline]
     pub const fn to_f64(self, code: u64) -> f64 {
         self.decode(code).to_f64()
@@ -144,16 +142,12 @@ impl Format {
 
 impl Value {
     /// The nearest binary32 number, ties to even; beyond the largest, infinity.
-    ///
-    /// Example: [`Format::to_f32`].
     pub const fn to_f32(self) -> f32 {
         let rounded = Format::F32.encode(self, Rounding::TiesToEven, Overflow::None, 0);
         f32::from_bits(rounded.code as u32)
     }
 
     /// The nearest binary64 number, ties to even; beyond the largest, infinity.
-    ///
-    /// Example: [`Format::to_f32`].
     pub const fn to_f64(self) -> f64 {
         let rounded = Format::F64.encode(self, Rounding::TiesToEven, Overflow::None, 0);
         f64::from_bits(rounded.code)

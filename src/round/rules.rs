@@ -224,16 +224,12 @@ impl Rules {
     }
 
     /// The same with another overflow policy.
-    ///
-    /// Example: [`with_rounding`](Self::with_rounding).
     #[must_use]
     pub const fn with_overflow(self, overflow: Overflow) -> Self {
         Self { overflow, ..self }
     }
 
     /// The same with another notion of tininess.
-    ///
-    /// Example: [`with_rounding`](Self::with_rounding).
     #[must_use]
     pub const fn with_tininess(self, tininess: Tininess) -> Self {
         Self { tininess, ..self }

@@ -191,32 +191,11 @@ impl<R: Read + Seek> Reader<R> {
     }
 
     /// The tensors and the metadata.
-    ///
-    /// ```
-    /// use exmy::safetensors::Reader;
-    /// use std::io::Cursor;
-    ///
-    /// let file = b"\x20\0\0\0\0\0\0\0{\"__metadata__\":{\"format\":\"pt\"}}";
-    /// let reader = Reader::new(Cursor::new(file), "metadata alone")?;
-    /// assert_eq!(reader.header().metadata()["format"], "pt");
-    /// assert!(reader.header().get("format").is_err()); // no tensor
-    /// # Ok::<(), exmy::error::Error>(())
-    /// ```
     pub fn header(&self) -> &Header {
         &self.header
     }
 
     /// The path given at the beginning.
-    ///
-    /// ```
-    /// use exmy::safetensors::Reader;
-    /// use std::io::Cursor;
-    ///
-    /// let file = b"\x02\0\0\0\0\0\0\0{}";
-    /// let reader = Reader::new(Cursor::new(file), "no file")?; // it need not be one
-    /// assert_eq!(reader.path().to_str(), Some("no file"));
-    /// # Ok::<(), exmy::error::Error>(())
-    /// ```
     pub fn path(&self) -> &Path {
         &self.path
     }

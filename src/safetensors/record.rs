@@ -80,20 +80,6 @@ impl Record {
     }
 
     /// The format or block format.
-    ///
-    /// ```
-    /// use exmy::safetensors::{Dtype, FileLayout, Record};
-    ///
-    /// let record = Record {
-    ///     quantizer: "bf16>mxfp4".parse().unwrap(),
-    ///     axis: 0,
-    ///     shape: vec![32],
-    ///     dtype: Dtype::F32,
-    ///     layout: FileLayout::Safetensors,
-    ///     seed: None,
-    /// };
-    /// assert_eq!(record.target().to_string(), "mxfp4"); // without the cast before
-    /// ```
     pub fn target(&self) -> Target {
         self.quantizer.target
     }

@@ -101,24 +101,11 @@ impl WholeFile {
     }
 
     /// The file, to be written.
-    ///
-    /// Example: [`WholeFile`].
     pub fn file(&mut self) -> &mut File {
         &mut self.file
     }
 
     /// Where it will stand.
-    ///
-    /// ```
-    /// use exmy::safetensors::whole::WholeFile;
-    ///
-    /// let folder = tempfile::tempdir()?;
-    /// let path = folder.path().join("a");
-    /// let file = WholeFile::create(&path)?;
-    /// assert_eq!(file.path(), path);
-    /// assert!(!file.path().exists()); // it does not stand there yet
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -100,16 +100,6 @@ impl Writer {
     }
 
     /// The header that was written.
-    ///
-    /// ```
-    /// use exmy::safetensors::{Dtype, Outline, Writer};
-    ///
-    /// let folder = tempfile::tempdir().unwrap();
-    /// let tensors = [Outline::new("a", Dtype::U8, [3]), Outline::new("b", Dtype::F32, [1])];
-    /// let writer = Writer::create(folder.path().join("a"), &tensors, Default::default())?;
-    /// assert_eq!(writer.header().get("b")?.range, 0..4); // the widest elements come first
-    /// # Ok::<(), exmy::error::Error>(())
-    /// ```
     pub fn header(&self) -> &Header {
         &self.header
     }

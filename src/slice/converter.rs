@@ -157,46 +157,16 @@ impl<'w> Converter<'w> {
     }
 
     /// The random word of a slice's first element.
-    ///
-    /// ```
-    /// use exmy::slice::Converter;
-    /// use exmy::format::Format;
-    /// use exmy::round::Rules;
-    ///
-    /// let converter = Converter::new(Format::E2M1, Rules::SATURATING);
-    /// // Said anew, not counted on from what was said before.
-    /// assert_eq!(converter.starting_at(7).starting_at(5).start(), 5);
-    /// ```
     pub const fn start(&self) -> u64 {
         self.first
     }
 
     /// The target format.
-    ///
-    /// ```
-    /// use exmy::slice::Converter;
-    /// use exmy::format::Format;
-    /// use exmy::round::Rules;
-    ///
-    /// let format = Converter::new("float8_e4m3fn".parse()?, Rules::DEFAULT).format();
-    /// assert_eq!((format, format.bits()), (Format::E4M3FN, 8));
-    /// # Ok::<(), exmy::text::ParseFormatError>(())
-    /// ```
     pub const fn format(&self) -> Format {
         self.to
     }
 
     /// The rules.
-    ///
-    /// ```
-    /// use exmy::slice::Converter;
-    /// use exmy::format::Format;
-    /// use exmy::round::{Overflow, Rules};
-    ///
-    /// let to = Format::E4M3FN;
-    /// assert_eq!(Converter::new(to, Rules::DEFAULT).rules().overflow, Overflow::None); // to NaN
-    /// assert_eq!(Converter::new(to, Rules::SATURATING).rules().overflow, Overflow::Finite); // to 448
-    /// ```
     pub const fn rules(&self) -> Rules {
         self.rules
     }

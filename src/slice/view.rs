@@ -223,61 +223,26 @@ impl<'a, T> View<'a, T> {
     }
 
     /// Number of rows.
-    ///
-    /// ```
-    /// use exmy::slice::View;
-    ///
-    /// assert_eq!(View::<f32>::new(&[], 4, 0).rows(), 4); // rows without columns
-    /// ```
     pub fn rows(&self) -> usize {
         self.layout.rows
     }
 
     /// Number of columns.
-    ///
-    /// ```
-    /// use exmy::slice::View;
-    ///
-    /// let a = View::new(&[1, 2, 3], 1, 3);
-    /// assert_eq!((a.cols(), a.t().cols()), (3, 1));
-    /// ```
     pub fn cols(&self) -> usize {
         self.layout.cols
     }
 
     /// Distance in elements between (i, j) and (i + 1, j).
-    ///
-    /// ```
-    /// use exmy::slice::View;
-    ///
-    /// let a = View::new(&[1, 2, 3, 4, 5, 6], 2, 3);
-    /// assert_eq!((a.row_stride(), a.t().row_stride()), (3, 1));
-    /// ```
     pub fn row_stride(&self) -> usize {
         self.layout.row_stride
     }
 
     /// Distance in elements between (i, j) and (i, j + 1).
-    ///
-    /// ```
-    /// use exmy::slice::View;
-    ///
-    /// let a = View::new(&[1, 2, 3, 4, 5, 6], 2, 3);
-    /// assert_eq!((a.col_stride(), a.t().col_stride()), (1, 3));
-    /// ```
     pub fn col_stride(&self) -> usize {
         self.layout.col_stride
     }
 
     /// The slice that starts at element (0, 0).
-    ///
-    /// ```
-    /// use exmy::slice::View;
-    ///
-    /// let a = View::new(&[1, 2, 3, 4, 5, 6, 7], 2, 3);
-    /// assert_eq!(a.rows_range(1..2).data(), [4, 5, 6, 7]); // to the end of what was given
-    /// assert_eq!(a.t().data(), a.data()); // transposing moves nothing
-    /// ```
     pub fn data(&self) -> &'a [T] {
         self.data
     }
@@ -377,39 +342,16 @@ impl<'a, T> ViewMut<'a, T> {
     }
 
     /// Number of rows.
-    ///
-    /// ```
-    /// use exmy::slice::ViewMut;
-    ///
-    /// assert_eq!(ViewMut::<f32>::new(&mut [], 4, 0).rows(), 4); // rows without columns
-    /// ```
     pub fn rows(&self) -> usize {
         self.layout.rows
     }
 
     /// Number of columns.
-    ///
-    /// ```
-    /// use exmy::slice::ViewMut;
-    ///
-    /// let mut data = [0; 8];
-    /// assert_eq!(ViewMut::with_row_stride(&mut data, 2, 3, 4)?.cols(), 3); // the gaps do not count
-    /// # Ok::<(), exmy::slice::ShapeError>(())
-    /// ```
     pub fn cols(&self) -> usize {
         self.layout.cols
     }
 
     /// Distance in elements between (i, j) and (i + 1, j); columns are adjacent.
-    ///
-    /// ```
-    /// use exmy::slice::ViewMut;
-    ///
-    /// let mut data = [0; 8];
-    /// assert_eq!(ViewMut::with_row_stride(&mut data, 2, 3, 4)?.row_stride(), 4);
-    /// assert_eq!(ViewMut::with_row_stride(&mut data, 1, 3, 0)?.row_stride(), 3); // there is no next row
-    /// # Ok::<(), exmy::slice::ShapeError>(())
-    /// ```
     pub fn row_stride(&self) -> usize {
         self.layout.row_stride
     }
@@ -430,13 +372,6 @@ impl<'a, T> ViewMut<'a, T> {
     }
 
     /// The same slice, to be read.
-    ///
-    /// ```
-    /// use exmy::slice::ViewMut;
-    ///
-    /// let mut data = [1, 2, 3];
-    /// assert_eq!(ViewMut::new(&mut data, 1, 2).data(), [1, 2, 3]); // all that was given
-    /// ```
     pub fn data(&self) -> &[T] {
         self.data
     }

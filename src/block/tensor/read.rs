@@ -32,73 +32,26 @@ impl BlockTensor {
     }
 
     /// The format.
-    ///
-    /// ```
-    /// use exmy::quantizer::{Axis, Quantizer};
-    /// use exmy::slice::View;
-    ///
-    /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
-    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, None).unwrap();
-    /// // A plain format is one block with the scale 1.
-    /// assert_eq!(quantize("e4m3", Axis::Cols).format().to_string(), "e4m3/tensor:e8m0");
-    /// ```
     pub fn format(&self) -> BlockFormat {
         self.format
     }
 
     /// The axis a product sums along.
-    ///
-    /// ```
-    /// use exmy::quantizer::{Axis, Quantizer};
-    /// use exmy::slice::View;
-    ///
-    /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
-    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, None).unwrap();
-    /// // The transpose of a matrix is summed along its other axis.
-    /// assert_eq!(quantize("mxfp4", Axis::Cols).t().axis(), Axis::Rows);
-    /// ```
     pub fn axis(&self) -> Axis {
         self.axis
     }
 
     /// Number of rows.
-    ///
-    /// ```
-    /// use exmy::block::{Axis, BlockFormat, BlockTensor};
-    ///
-    /// let (format, codes, scales) = (BlockFormat::MXFP4, vec![0x21, 0x07], vec![128]);
-    /// let tensor = BlockTensor::from_parts(format, Axis::Cols, (1, 3), codes, scales, None).unwrap();
-    /// assert_eq!(tensor.rows(), 1);
-    /// ```
     pub fn rows(&self) -> usize {
         self.rows
     }
 
     /// Number of columns.
-    ///
-    /// ```
-    /// use exmy::block::{Axis, BlockFormat, BlockTensor};
-    ///
-    /// let (format, codes, scales) = (BlockFormat::MXFP4, vec![0x21, 0x07], vec![128]);
-    /// let tensor = BlockTensor::from_parts(format, Axis::Cols, (1, 3), codes, scales, None).unwrap();
-    /// assert_eq!(tensor.cols(), 3); // not the four codes of two bytes
-    /// ```
     pub fn cols(&self) -> usize {
         self.cols
     }
 
     /// Rows and columns of a block; blocks at the lower and right edge may be smaller.
-    ///
-    /// ```
-    /// use exmy::quantizer::{Axis, Quantizer};
-    /// use exmy::slice::View;
-    ///
-    /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
-    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, None).unwrap();
-    /// assert_eq!(quantize("mxfp4", Axis::Cols).block(), (1, 32));
-    /// assert_eq!(quantize("mxfp4", Axis::Rows).block(), (32, 1));
-    /// assert_eq!(quantize("e4m3/row:f32", Axis::Rows).block(), (33, 1)); // a whole column
-    /// ```
     pub fn block(&self) -> (usize, usize) {
         self.block
     }
@@ -120,29 +73,11 @@ impl BlockTensor {
     }
 
     /// The tensor's scale, if the format has one: what decoded values are multiplied by last.
-    ///
-    /// ```
-    /// use exmy::quantizer::{Axis, Quantizer};
-    /// use exmy::slice::View;
-    ///
-    /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
-    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, None).unwrap();
-    /// assert_eq!(quantize("mxfp4", Axis::Cols).tensor_scale(), None);
-    /// assert_eq!(quantize("nvfp4", Axis::Cols).tensor_scale(), Some(1.0 / 2688.0)); // 6 * 448
-    /// ```
     pub fn tensor_scale(&self) -> Option<f32> {
         self.tensor_scale
     }
 
     /// The elements' codes as they are stored.
-    ///
-    /// ```
-    /// use exmy::block::{Axis, BlockFormat, BlockTensor};
-    ///
-    /// let (format, codes, scales) = (BlockFormat::MXFP4, vec![0x21, 0x07], vec![128]);
-    /// let tensor = BlockTensor::from_parts(format, Axis::Cols, (1, 3), codes, scales, None).unwrap();
-    /// assert_eq!(tensor.packed_codes(), [0x21, 0x07]); // the first code in the low half of its byte
-    /// ```
     pub fn packed_codes(&self) -> &[u8] {
         &self.codes
     }
@@ -181,16 +116,6 @@ impl BlockTensor {
     }
 
     /// The blocks' scales as they are stored.
-    ///
-    /// ```
-    /// use exmy::quantizer::{Axis, Quantizer};
-    /// use exmy::slice::View;
-    ///
-    /// let x = View::new(&[1.0_f32; 33 * 40], 33, 40);
-    /// let quantize = |text: &str, axis| text.parse::<Quantizer>().unwrap().quantize(x, axis, None).unwrap();
-    /// assert_eq!(quantize("mxfp4", Axis::Cols).packed_scales().len(), 66);
-    /// assert_eq!(quantize("e4m3/tensor:f32", Axis::Cols).packed_scales().len(), 4);
-    /// ```
     pub fn packed_scales(&self) -> &[u8] {
         &self.scales
     }

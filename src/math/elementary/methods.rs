@@ -14,7 +14,6 @@ macro_rules! methods {
     ($($(#[$doc:meta])* $name:ident $function:ident;)*) => {
         impl Context {$(
             $(#[$doc])*
-            ///
             /// # Errors
             /// As [`apply`](Self::apply); none for operands of a format of up to 16 bits with values
             /// between `2^-160` and `2^160`.
@@ -93,8 +92,6 @@ impl Context {
     /// `(+-Inf, +-Inf)` among them, it is an odd multiple of `pi/4` (P3109: no angle for two zeros
     /// or two infinities).
     ///
-    /// Example: [`apply2`](Self::apply2).
-    ///
     /// # Errors
     /// As [`apply2`](Self::apply2).
     #[inline]
@@ -103,8 +100,6 @@ impl Context {
     }
 
     /// The same in half turns, between -1 and 1.
-    ///
-    /// Example: [`apply2`](Self::apply2).
     ///
     /// # Errors
     /// As [`apply2`](Self::apply2).
