@@ -6,8 +6,10 @@
 mod encode;
 mod fake_quantize;
 mod large;
+mod random;
 mod stochastic;
 mod structured;
+mod view;
 
 use exmy::format::Format;
 use exmy::math::{Context, Operand};

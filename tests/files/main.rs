@@ -4,9 +4,11 @@
 #![cfg(feature = "safetensors")]
 
 mod broken;
+mod given;
 mod layouts;
 mod oracle;
 mod quantized;
+mod whole;
 mod wide;
 
 use exmy::random::{Philox, Stream};

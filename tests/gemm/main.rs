@@ -5,6 +5,7 @@
 
 mod calls;
 mod exact;
+mod f32;
 mod fast;
 mod misuse;
 mod names;

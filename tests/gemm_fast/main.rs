@@ -8,6 +8,7 @@ mod numbers;
 mod oracle;
 mod quantize;
 mod report;
+mod rounded;
 
 use exmy::block::{Axis, BlockFormat, NAMED};
 use exmy::format::Format;

@@ -4,6 +4,8 @@
 #![cfg(feature = "std")]
 
 mod errors;
+mod names;
+mod old;
 mod small;
 mod standard;
 mod wide;
