@@ -22,7 +22,6 @@ pub mod differences;
 mod div;
 pub mod elementary;
 mod integer;
-mod integral;
 mod minmax;
 mod mul;
 mod neighbours;

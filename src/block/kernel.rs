@@ -9,15 +9,13 @@
 //! where blocks run down the columns.
 
 mod fold;
-mod halves;
 mod places;
 mod quotients;
 mod scales;
 mod statistics;
 
 pub(crate) use fold::{any_nan, fold, largest, spread};
-pub(crate) use halves::{HalfAway, HalfEven, LogZero};
-pub(crate) use places::{Away, Even, Mode, Places, Random, Zero};
+pub(crate) use places::{Away, Even, HalfAway, HalfEven, LogZero, Mode, Places, Random, Zero};
 pub(crate) use quotients::{Errors, errors, quotients};
 pub(crate) use scales::{Powers, candidates, factors, over_powers, power_codes, powers, unrounded};
 pub(crate) use statistics::{CodesAndStatistics, codes_and_statistics};

@@ -3,12 +3,10 @@
 
 mod lanes;
 mod limits;
-mod order;
 
 pub(super) use lanes::Element;
 pub(crate) use lanes::{Lanes, Passing, Sums};
 pub(crate) use limits::{Limits, of_scales};
-pub(crate) use order::{Band, ordered};
 
 /// Rows whose sums are added first.
 pub(crate) const BAND: usize = 32;
@@ -153,4 +151,38 @@ impl Statistics {
 
 fn share(part: u64, of: u64) -> f64 {
     if of == 0 { 0.0 } else { part as f64 / of as f64 }
+}
+
+/// The rows of a band.
+#[derive(Default)]
+pub(crate) struct Band {
+    rows: [Sums; BAND],
+}
+
+impl Band {
+    /// Adds a piece of row `i` of the matrix; those of a row come from left to right.
+    pub(super) fn add(&mut self, i: usize, piece: Sums) {
+        self.rows[i % BAND].add(piece);
+    }
+
+    pub(super) fn total(&self) -> Sums {
+        self.rows.iter().fold(Sums::default(), added)
+    }
+}
+
+/// The sum of the pieces of a matrix, row-major, so many a row.
+pub(crate) fn ordered(pieces: &[Sums], of_row: usize) -> Sums {
+    let bands = pieces.chunks((of_row * BAND).max(1)).map(|rows| {
+        let mut band = Band::default();
+        for (i, row) in rows.chunks(of_row).enumerate() {
+            row.iter().for_each(|piece| band.add(i, *piece));
+        }
+        band.total()
+    });
+    bands.fold(Sums::default(), |all, band| added(all, &band))
+}
+
+fn added(mut all: Sums, more: &Sums) -> Sums {
+    all.add(*more);
+    all
 }

@@ -5,25 +5,23 @@
 //! 32 consecutive numbers at a time into integers with one common power of two ([`lanes`]), sums
 //! their products in 64 or 128 bits, and adds those sums to a fixed-point number as wide as the row
 //! and column at hand need ([`window`]). Numbers of a group that lie too far apart are multiplied
-//! one by one. [`plain`] is the same with a big integer and nothing else; tests hold the two equal.
+//! one by one. [`plain_sum`] is the same with a big integer and nothing else; tests hold the two equal.
 //!
 //! Special values follow IEEE 754 as if in any order: NaN, infinity times zero and infinities of both
 //! signs give NaN; otherwise an infinity wins.
 
 mod big;
 mod lanes;
-mod plain;
 mod window;
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::numbers::ExactRows;
+use super::rows::ExactRows;
 use crate::format::Value;
 use crate::round::Exact;
 use big::Big;
 use lanes::{IntegerLanes, dot};
-pub(super) use plain::sum as plain_sum;
 use window::{Narrow, Wide};
 
 /// A sum of products, before anything is rounded.
@@ -81,6 +79,30 @@ impl Total {
             big = big.plus(&addend);
         }
         Ok(big.exact())
+    }
+}
+
+/// The sum of the products of two vectors: big integers, one product at a time.
+pub(super) fn plain_sum(a: (&ExactRows, &[u64]), b: (&ExactRows, &[u64])) -> Total {
+    let (mut total, mut infinities, mut nan) = (Big::ZERO, [false; 2], false);
+    for (x, y) in a.1.iter().zip(b.1) {
+        let (x, y) = (a.0.value(*x), b.0.value(*y));
+        let negative = x.is_sign_negative() != y.is_sign_negative();
+        match (x, y) {
+            (Value::Finite { .. }, Value::Finite { .. }) => {
+                let mut product = Big::from(x);
+                product.multiply(y);
+                total = total.plus(&product);
+            }
+            _ if x.is_nan() || y.is_nan() || x.is_zero() || y.is_zero() => nan = true,
+            _ => infinities[usize::from(negative)] = true,
+        }
+    }
+    match infinities {
+        _ if nan => Total::Nan,
+        [true, true] => Total::Nan,
+        [false, false] => Total::Finite(total),
+        [_, negative] => Total::Infinite { negative },
     }
 }
 

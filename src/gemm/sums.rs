@@ -12,7 +12,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::accumulation::{Order, Sum};
-use super::numbers::ExactRows;
+use super::rows::ExactRows;
 use crate::format::Format;
 use crate::math::{Context, Operand};
 use crate::quantizer::Cast;

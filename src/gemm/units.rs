@@ -4,8 +4,8 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::error::Why;
-use super::numbers::in_rows;
 use super::operand::{Operand, Store};
+use super::rows::codes;
 use super::unit::{Input, Model, Rows, Scale, Unit, UnitError};
 use crate::format::Format;
 use crate::math::Operand as Number;
@@ -40,41 +40,18 @@ fn input(rows: &Operand<'_>) -> Input {
 impl UnitOperand {
     /// The rows of an operand.
     fn of(rows: &Operand<'_>) -> Self {
-        match rows.store() {
-            Store::F32(view) => Self::plain(in_rows(view, |x| u64::from(x.to_bits()))),
-            Store::F64(view) => Self::plain(in_rows(view, f64::to_bits)),
-            Store::U8(format, view) => Self::plain(in_rows(view, |x| masked(format, x.into()))),
-            Store::U16(format, view) => Self::plain(in_rows(view, |x| masked(format, x.into()))),
-            Store::U32(format, view) => Self::plain(in_rows(view, |x| masked(format, x.into()))),
-            Store::U64(format, view) => Self::plain(in_rows(view, |x| masked(format, x))),
-            Store::Blocks(tensor) => {
-                let (codes, scales) = (tensor.codes(), tensor.scales());
-                let codes = View::new(&codes, tensor.rows(), tensor.cols());
-                let blocks = tensor.blocks();
-                let scales = View::new(&scales, blocks.0, blocks.1);
-                let transposed = rows.is_transposed();
-                let codes = if transposed { codes.t() } else { codes };
-                let scales = if transposed { scales.t() } else { scales };
-                let down = rows.block().map_or(1, |(down, _)| down);
-                // Rows of a tile share its scales.
-                let scale =
-                    |i: usize| (0..scales.cols()).map(move |j| scales.at(i / down, j).into());
-                Self {
-                    codes: in_rows(codes, u64::from),
-                    scales: (0..rows.rows()).flat_map(scale).collect(),
-                }
-            }
+        let mut scales = Vec::new();
+        if let Store::Blocks(tensor) = rows.store() {
+            let (stored, blocks) = (tensor.scales(), tensor.blocks());
+            let view = View::new(&stored, blocks.0, blocks.1);
+            let view = if rows.is_transposed() { view.t() } else { view };
+            // Rows of a tile share its scales.
+            let down = rows.block().map_or(1, |(down, _)| down);
+            let row = |i: usize| (0..view.cols()).map(move |j| u64::from(view.at(i / down, j)));
+            scales.extend((0..rows.rows()).flat_map(row));
         }
+        Self { codes: codes(rows), scales }
     }
-
-    fn plain(codes: Vec<u64>) -> Self {
-        Self { codes, scales: Vec::new() }
-    }
-}
-
-/// A code without the bits above its format's width.
-fn masked(format: Format, code: u64) -> u64 {
-    code & (u64::MAX >> (64 - format.bits()))
 }
 
 /// The unit for the rows of A and the columns of B, the latter as rows.

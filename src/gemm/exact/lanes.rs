@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::window::Window;
 use crate::format::{Format, Value};
-use crate::gemm::numbers::ExactRows;
+use crate::gemm::rows::ExactRows;
 
 /// Consecutive numbers that share a power of two; the blocks of MX formats.
 const GROUP: usize = 32;

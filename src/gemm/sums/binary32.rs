@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use super::transposed;
 use crate::gemm::accumulation::Order;
-use crate::gemm::numbers::ExactRows;
+use crate::gemm::rows::ExactRows;
 use crate::simd::kernel;
 
 /// Operands whose numbers are all binary32.

@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use super::transposed;
 use crate::format::Format;
 use crate::gemm::accumulation::{Order, Sum};
-use crate::gemm::numbers::ExactRows;
+use crate::gemm::rows::ExactRows;
 use crate::quantizer::Cast;
 use crate::round::Rounding;
 use crate::simd::kernel;

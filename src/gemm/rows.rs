@@ -27,18 +27,13 @@ impl ExactRows {
         let (count, k) = operand.shape();
         let (format, codes) = match operand.store() {
             Store::F32(view) => (Format::F64, in_rows(view, |x| f64::from(x).to_bits())),
-            Store::F64(view) => (Format::F64, in_rows(view, f64::to_bits)),
-            Store::U8(format, view) => of_codes(format, view, u64::from),
-            Store::U16(format, view) => of_codes(format, view, u64::from),
-            Store::U32(format, view) => of_codes(format, view, u64::from),
-            Store::U64(format, view) => of_codes(format, view, u64::from),
             Store::Blocks(tensor) => {
-                let (rows, cols) = (tensor.rows(), tensor.cols());
                 let images = images(tensor);
-                let view = View::new(&images, rows, cols);
+                let view = View::new(&images, tensor.rows(), tensor.cols());
                 let view = if operand.is_transposed() { view.t() } else { view };
                 (Format::F64, in_rows(view, f64::to_bits))
             }
+            _ => as_binary64(operand.format(), codes(operand)),
         };
         Self { format, count, k, codes }
     }
@@ -84,7 +79,7 @@ impl ExactRows {
 }
 
 /// The elements of a view, row by row.
-pub(super) fn in_rows<T: Copy>(view: View<'_, T>, code: impl Fn(T) -> u64) -> Vec<u64> {
+fn in_rows<T: Copy>(view: View<'_, T>, code: impl Fn(T) -> u64) -> Vec<u64> {
     let (rows, cols) = (view.rows(), view.cols());
     let mut codes = Vec::with_capacity(rows * cols);
     for i in 0..rows {
@@ -96,13 +91,26 @@ pub(super) fn in_rows<T: Copy>(view: View<'_, T>, code: impl Fn(T) -> u64) -> Ve
     codes
 }
 
+/// The codes of an operand's elements, row by row, without the bits above their format's width.
+pub(super) fn codes(operand: &Operand<'_>) -> Vec<u64> {
+    let mask = u64::MAX >> (64 - operand.format().bits());
+    match operand.store() {
+        Store::F32(view) => in_rows(view, |x| x.to_bits().into()),
+        Store::F64(view) => in_rows(view, f64::to_bits),
+        Store::U8(_, view) => in_rows(view, |x| u64::from(x) & mask),
+        Store::U16(_, view) => in_rows(view, |x| u64::from(x) & mask),
+        Store::U32(_, view) => in_rows(view, |x| u64::from(x) & mask),
+        Store::U64(_, view) => in_rows(view, |x| x & mask),
+        Store::Blocks(tensor) => {
+            let codes = tensor.codes();
+            let view = View::new(&codes, tensor.rows(), tensor.cols());
+            in_rows(if operand.is_transposed() { view.t() } else { view }, u64::from)
+        }
+    }
+}
+
 /// Numbers that have no scale, as binary64 where that holds them all.
-fn of_codes<C: Copy>(
-    format: Format,
-    view: View<'_, C>,
-    code: impl Fn(C) -> u64 + Copy,
-) -> (Format, Vec<u64>) {
-    let mut codes = in_rows(view, code);
+fn as_binary64(format: Format, mut codes: Vec<u64>) -> (Format, Vec<u64>) {
     if format == Format::F64 || !format.is_exact_in_f64() {
         return (format, codes);
     }
