@@ -85,7 +85,8 @@ impl Specials {
 /// |---|---|
 /// | BitwidthOf, PrecisionOf | [`bits`](Self::bits), [`precision`](Self::precision) |
 /// | SignednessOf, DomainOf | [`is_signed`](Self::is_signed), [`has_infinity`](Self::has_infinity) |
-/// | ExponentBitwidthOf, TrailingSignificandBitwidthOf | [`exp_bits`](Self::exp_bits), [`man_bits`](Self::man_bits) |
+/// | ExponentBitwidthOf | [`exp_bits`](Self::exp_bits) |
+/// | TrailingSignificandBitwidthOf | [`man_bits`](Self::man_bits) |
 /// | ExponentBiasOf | [`bias`](Self::bias) |
 /// | MaxFiniteOf, MinFiniteOf | [`max`](Self::max), [`min`](Self::min) |
 /// | MinPositiveOf | [`min_positive`](Self::min_positive) |

@@ -3,8 +3,8 @@
 //! [`gemm`] multiplies two [`Operand`]s, whatever they are stored as, by a [`Spec`], whose
 //! [`Accumulation`] says how the products become one number: the exactly rounded one, chains and
 //! trees in any accumulator, Transformer Engine's NVFP4. `docs/gemm.md` lists the names with their
-//! formulas. [`mod@f32`] is the f32 product that layers use; [`mod@fast`] that of quantized operands, as fast as
-//! the machine can in one order; [`mod@unit`] is what matrix units compute.
+//! formulas. [`mod@f32`] is the f32 product that layers use; [`mod@fast`] that of quantized operands, as fast
+//! as the machine can in one order; [`mod@unit`] is what matrix units compute.
 //!
 //! ```
 //! use exmy::gemm::{Spec, gemm};

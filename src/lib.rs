@@ -81,7 +81,7 @@
 //! | `fast-f32` | the f32 GEMM by `matrixmultiply`; the same bits with and without | |
 //! | `safetensors` | tensors in files: reading, writing, quantizing | |
 //! | `half`, `approx`, `bitvec` | interoperation with the crates of these names | |
-//! | `serde` | names, quantizers and formats as text; typed numbers as codes; quantized matrices, checked when read | |
+//! | `serde` | formats and quantizers as text, typed numbers as codes, matrices of blocks | |
 //! | `bytemuck`, `zerocopy` | typed numbers as plain data ([`slice::cast`]) | |
 //! | `rand` | [`PhiloxRng`](random::PhiloxRng) is a generator; typed numbers can be drawn by any | |
 //! | `arbitrary` | typed numbers in fuzz targets | |

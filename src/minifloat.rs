@@ -9,8 +9,10 @@
 //!
 //! | | |
 //! |---|---|
-//! | from and to | `from_f32`, `from_f64`, `from_f32_saturating`, `to_f32`, `to_f64`, `from_bits`, `to_le_bytes`, `From` for exact widening, `as_()` and `NumCast` of num-traits, text by `parse` and `to_string` |
-//! | constants | `MAX`, `MIN_POSITIVE`, `EPSILON`, `NAN` ..., `from_f32_const` of named types, [`number!`](crate::number) of all |
+//! | from and to | `from_f32`, `from_f64`, `from_f32_saturating`, `to_f32`, `to_f64`, exact ones by `From` |
+//! | as text and bytes | `parse`, `to_string`; `from_bits`, `to_le_bytes` |
+//! | of num-traits | `as_()`, `NumCast`, `Num`, `Float`, ... |
+//! | constants | `MAX`, `MIN_POSITIVE`, `EPSILON`, `NAN` ..., `from_f32_const`, [`number!`](crate::number) |
 //! | arithmetic | `+ - * / %`, `mul_add`, `sqrt`, `recip`, `rsqrt`, `hypot`, `Sum`, `Product` |
 //! | choice | `min`, `maximum`, `clamp`, `copysign`, `next_up`, `floor`, `round_ties_even`, `total_cmp` |
 //! | functions | `exp`, `ln`, `sin`, `atan2`, `tanh`, `sin_pi` ..., `powf`, `cbrt` |
@@ -91,8 +93,10 @@ use crate::format::Format;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a number format the crate has generated",
     label = "no format of this shape",
-    note = "`ExMy<E, M, S>` exists for the valid signed shapes of up to 16 bits and for E8M10, E8M13, E8M23 and E11M52 with `Ieee`",
-    note = "another one can be declared: `exmy::define_format! {{ pub struct MyFormat(u32): e6m20, bias 31 }}`"
+    note = "`ExMy<E, M, S>` exists for the valid signed shapes of up to 16 bits and for E8M10, E8M13, \
+            E8M23 and E11M52 with `Ieee`",
+    note = "another one can be declared: `exmy::define_format! {{ pub struct MyFormat(u32): e6m20, \
+            bias 31 }}`"
 )]
 pub trait FloatFormat: Copy + 'static + sealed::Sealed {
     /// The integer that stores a code.

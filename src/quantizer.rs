@@ -23,8 +23,9 @@
 //! value. It is [`Overflow::Finite`] for formats without infinities, where the alternative would be
 //! NaN, and for the elements of blocks, as OCP MX 1.0 (6.3) clamps them; a block has a scale so
 //! that nothing overflows far. Rules that a program writes have no such default by format: with
-//! [`Rules::DEFAULT`](crate::round::Rules::DEFAULT), as with `E4M3::from_f32`, what is too large for E4M3 is NaN,
-//! with [`Rules::SATURATING`](crate::round::Rules::SATURATING) and `from_f32_saturating` it is 448. Scales are rounded as their rule says, not by these.
+//! [`Rules::DEFAULT`](crate::round::Rules::DEFAULT), as with `E4M3::from_f32`, what is too large for E4M3 is
+//! NaN, with [`Rules::SATURATING`](crate::round::Rules::SATURATING) and `from_f32_saturating` it is 448.
+//! Scales are rounded as their rule says, not by these.
 
 #![forbid(unsafe_code)]
 

@@ -116,8 +116,8 @@ pub enum StochasticVariant {
 /// saturating policies, and by [`None`](Self::None) under the modes that point to zero from below,
 /// [`TowardZero`](Rounding::TowardZero) and [`TowardPositive`](Rounding::TowardPositive); else NaN.
 /// Negative infinity becomes zero by the saturating policies, else NaN. Where there is no zero either, as in
-/// E8M0, the smallest value stands for it by the saturating policies, and all else is NaN. A format without NaN saturates
-/// wherever NaN is due.
+/// E8M0, the smallest value stands for it by the saturating policies, and all else is NaN. A format without
+/// NaN saturates wherever NaN is due.
 ///
 /// ```
 /// use exmy::format::Format;
@@ -135,7 +135,8 @@ pub enum Overflow {
     /// value; otherwise infinity if there is one, else NaN in [`Fn`](crate::format::Specials::Fn)
     /// and [`Fnuz`](crate::format::Specials::Fnuz) formats (as ml_dtypes does), else the largest
     /// value. An infinity stays one, or becomes that NaN or largest value. Rounding to odd gives
-    /// the largest value, except in P3109 formats where its code is even. Two's complement clamps to its full range.
+    /// the largest value, except in P3109 formats where its code is even. Two's complement clamps to its full
+    /// range.
     #[default]
     None,
     /// The largest value, of infinities too (P3109 `SatFinite`, PTX `.satfinite`, OFP8 "SAT").

@@ -137,7 +137,8 @@ impl<'a> Nearest<'a> {
         let mut names = [""; 3];
         let mut distances = [usize::MAX; 3];
         for name in candidates {
-            // Names are looked for where none is meant, too, so what is far off by its length alone is passed over.
+            // Names are looked for where none is meant, too, so what is far off by its length alone is passed
+            // over.
             if compared(given).len().abs_diff(compared(name).len()) > limit {
                 continue;
             }
@@ -245,7 +246,8 @@ impl UnknownName {
     ///
     /// let error = UnknownName::new("rounding mode", "rnn", ["rne", "odd"], "rne odd");
     /// assert_eq!(error.nearest(), ["rne"]);
-    /// assert_eq!(error.to_string(), "no rounding mode is called \"rnn\"; did you mean rne? Possible: rne odd");
+    /// let text = "no rounding mode is called \"rnn\"; did you mean rne? Possible: rne odd";
+    /// assert_eq!(error.to_string(), text);
     /// ```
     pub fn new(
         kind: &'static str,

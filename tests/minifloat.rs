@@ -533,7 +533,8 @@ proptest! {
     #[test]
     fn directed_modes_enclose(format in formats(), x in numbers()) {
         let value = |mode| format.decode(format.encode_f64(x, mode, Overflow::Finite, 0).code);
-        let (down, up, exact) = (value(Rounding::TowardNegative), value(Rounding::TowardPositive), Value::from_f64(x));
+        let (down, up) = (value(Rounding::TowardNegative), value(Rounding::TowardPositive));
+        let exact = Value::from_f64(x);
         if exact <= format.max() && exact >= format.decode(format.min_code()) {
             prop_assert!(down <= exact && exact <= up, "{format} {x:e}: {down:?} {up:?}");
         }

@@ -164,7 +164,8 @@ impl BlockTensor {
     /// let tensor = "e2m1/2:e8m0".parse::<Quantizer>().unwrap().quantize(x, Axis::Cols, None).unwrap();
     /// let blocks = tensor.block_statistics(x);
     /// assert_eq!(blocks.iter().map(|block| block.count).collect::<Vec<_>>(), [2, 2, 1]); // ragged
-    /// assert_eq!(blocks.iter().map(|block| block.saturated).collect::<Vec<_>>(), [1, 2, 0]); // 0.1 is 6.4 of the scale
+    /// // 0.1 is 6.4 times the scale of its block.
+    /// assert_eq!(blocks.iter().map(|block| block.saturated).collect::<Vec<_>>(), [1, 2, 0]);
     /// ```
     ///
     /// # Panics

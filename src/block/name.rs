@@ -37,7 +37,8 @@ pub const NAMED: [(&str, BlockFormat); 8] = [
 ];
 
 const FORMS: &str = "mxfp8-e4m3, mxfp8-e5m2, mxfp6-e3m2, mxfp6-e2m3, mxfp4, mxint8, nvfp4, \
-                     nvfp4-16x16, or element/shape:scale[+tensor][@rule][@profile] such as e2m1/16:ue4m3+tensor";
+                     nvfp4-16x16, or element/shape:scale[+tensor][@rule][@profile] such as \
+                     e2m1/16:ue4m3+tensor";
 
 /// Why a text is no block format.
 #[derive(Clone, Debug, PartialEq, Eq)]

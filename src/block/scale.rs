@@ -45,14 +45,19 @@
 //!
 //! **[`FourOverSix`]**: the better of two scales, for E2M1.
 //!
-//! | block holds | powers of two | `nearest` | `max-abs` |
-//! |---|---|---|---|
-//! | only zeros | smallest power | scale 0 (if the format has it) | as `nearest` |
-//! | infinity | scale NaN, so the whole block is NaN | scale saturates, infinity becomes `max * scale`; tensor factors are 1 | infinity becomes `max` or stays, by the overflow policy |
-//! | NaN | scale NaN, so the whole block is NaN | scale NaN, so the block is NaN; with a tensor scale, that is NaN and so is the tensor | the NaN is one |
-//! | amax far below the tensor's | - | scale 0: codes saturate, images are 0 | - |
-//! | amax too small for the scale format | smallest power | scale 0, or the smallest where there is no 0 | as `nearest` |
-//! | amax too large for the scale format | NaN in formats of powers alone, such as E8M0; else the largest power | largest scale | largest scale |
+//! What a block holds, and what its scale then is:
+//!
+//! * Only zeros: the smallest power; under `nearest` and `max-abs` 0, if the format has it.
+//! * Infinity: among powers of two NaN, so the whole block is NaN. Under `nearest` the scale saturates and
+//!   infinity becomes `max * scale`; tensor factors are 1. Under `max-abs` infinity becomes `max` or stays,
+//!   by the overflow policy.
+//! * NaN: a NaN scale, so the whole block is NaN; under `nearest` with a tensor scale, that is NaN and so is
+//!   the tensor. Under `max-abs` that element alone is NaN.
+//! * An amax far below the tensor's, under `nearest`: 0. Codes saturate, images are 0.
+//! * An amax too small for the scale format: the smallest power; under `nearest` and `max-abs` 0, or the
+//!   smallest scale where there is no 0.
+//! * An amax too large for it: NaN in formats of powers alone, such as E8M0, else the largest power; under
+//!   `nearest` and `max-abs` the largest scale.
 //!
 //! That is the profile `ocp`; `docs/blocks.md` has the tables of the others.
 

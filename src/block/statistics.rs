@@ -22,8 +22,9 @@ pub(crate) const PIECE: usize = 256;
 /// bottom, and then the bands. A piece is summed in binary64 from the start, and differences are
 /// not rounded to binary32, if some lane's largest magnitude or largest difference is neither zero nor
 /// from 2^-60 to 2^60, or not finite, and if the numbers are `f64`. So the figures depend neither on
-/// threads nor on the SIMD level nor on how they are [come by](crate::gemm::fast::Packed::quantize_with_statistics),
-/// and either sum differs from the exact one by less than 2^-19 of it.
+/// threads nor on the SIMD level nor on how they are
+/// [come by](crate::gemm::fast::Packed::quantize_with_statistics), and either sum differs from the exact one
+/// by less than 2^-19 of it.
 ///
 /// An element is *saturated* if its magnitude exceeds the largest one of its sign that its block can
 /// express, `largest element * scale * tensor scale`, and its image is not zero. In two's complement

@@ -61,8 +61,8 @@ impl BlockTensor {
     /// Quantizes a matrix that a product sums along `axis`.
     ///
     /// `by` says how elements are rounded: a [`Rounding`](crate::round::Rounding), which saturates, or
-    /// [`Elements`]; scales follow their rule. Under stochastic rounding element (i, j) uses random word `i * cols + j`. The definition is
-    /// [`PlainBlocks::quantize`].
+    /// [`Elements`]; scales follow their rule. Under stochastic rounding element (i, j) uses random word
+    /// `i * cols + j`. The definition is [`PlainBlocks::quantize`].
     ///
     /// ```
     /// use exmy::block::{Axis, BlockFormat, BlockTensor};

@@ -19,9 +19,9 @@
 //! with fused multiply-adds can follow it. `vdpbf16ps`, the dot product of pairs of AVX-512 BF16, makes two
 //! steps of a chain if its pairs are neighbours in the chain (AMD since Zen 4; Intel's Cooper Lake, Sapphire
 //! Rapids and later). Both instructions differ in one thing, they take subnormal numbers as zero and leave
-//! zero for them; and they multiply bfloat16 numbers alone. So of each panel of 32 rows or columns and each slab of 256
-//! positions it is known what the numbers are ([`Packed`]), and a tile of 32 x 32 sums is left to them over
-//! a slab where both
+//! zero for them; and they multiply bfloat16 numbers alone. So of each panel of 32 rows or columns and each
+//! slab of 256 positions it is known what the numbers are ([`Packed`]), and a tile of 32 x 32 sums is left to
+//! them over a slab where both
 //!
 //! * are bfloat16 numbers, finite, none subnormal, and
 //! * are multiples of 2^u and 2^v with u + v >= -126: every partial sum is a multiple of 2^(u + v),

@@ -106,8 +106,8 @@ impl Context {
     /// Zeros and numbers that become zero keep the sign of `x`.
     /// [`ToOdd`](crate::round::Rounding::ToOdd) takes the odd
     /// integer next to a number that is none, as Berkeley SoftFloat does. With `exact`, a changed
-    /// number sets [`Flags::INEXACT`] (`roundToIntegralExact`). An integer that the format does not have is rounded to it, with
-    /// the flags of that rounding.
+    /// number sets [`Flags::INEXACT`] (`roundToIntegralExact`). An integer that the format does not have is
+    /// rounded to it, with the flags of that rounding.
     ///
     /// ```
     /// use exmy::format::Format;

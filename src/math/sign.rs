@@ -28,7 +28,8 @@ impl Context {
     /// assert_eq!(neg(Format::INT8, 0x80), 0x7F); // 2 is beyond the largest, 127/64
     /// let context = Context::new(Format::E4M3FN, Rules::DEFAULT);
     /// let minus_zero = Operand::new(Format::E4M3FN, 0x80);
-    /// assert_eq!((context.abs(minus_zero).code, context.copysign(Operand::f32(2.0), minus_zero).code), (0, 0xC0));
+    /// assert_eq!(context.abs(minus_zero).code, 0);
+    /// assert_eq!(context.copysign(Operand::f32(2.0), minus_zero).code, 0xC0);
     /// ```
     ///
     /// # Panics

@@ -47,7 +47,8 @@ impl Context {
     }
 
     /// The reciprocal of the square root, rounded once. Of ±0 it is ±infinity with
-    /// [`Flags::DIVIDE_BY_ZERO`](crate::round::Flags::DIVIDE_BY_ZERO), or NaN under [`Standard::P3109`]; a negative number makes a NaN.
+    /// [`Flags::DIVIDE_BY_ZERO`](crate::round::Flags::DIVIDE_BY_ZERO), or NaN under [`Standard::P3109`]; a
+    /// negative number makes a NaN.
     ///
     /// # Panics
     /// As [`add`](Self::add).

@@ -1,7 +1,8 @@
 //! Conversions from and to `f32`, `f64`, bytes and other formats.
 //!
 //! Narrowing has a name (`from_f32`), widening without loss is `From`. To nearest even there is a
-//! short way for formats inside of binary64; it gives what [`Format`](crate::format::Format)'s conversions give.
+//! short way for formats inside of binary64; it gives what [`Format`](crate::format::Format)'s conversions
+//! give.
 
 use super::fast::{By32, By64, Table};
 use super::{Bits, FloatFormat, Minifloat};
@@ -98,7 +99,8 @@ impl<F: FloatFormat> Minifloat<F> {
     /// ```
     /// use exmy::minifloat::{E4M3, E5M2};
     ///
-    /// assert_eq!([1e6, -1e6, 0.3].map(E4M3::from_f32_saturating).map(E4M3::to_f32), [448.0, -448.0, 0.3125]);
+    /// let saturating = |x| E4M3::from_f32_saturating(x).to_f32();
+    /// assert_eq!([1e6, -1e6, 0.3].map(saturating), [448.0, -448.0, 0.3125]);
     /// assert_eq!(E5M2::from_f32_saturating(f32::INFINITY), E5M2::MAX);
     /// assert!(E4M3::from_f32_saturating(f32::NAN).is_nan());
     /// ```
@@ -253,7 +255,8 @@ impl<F: FloatFormat> Minifloat<F> {
         Self::of(Self::FORMAT.encode(x.value(), Rounding::TiesToEven, Overflow::None, 0).code)
     }
 
-    /// As `f32`; exact where [`Format::is_exact_in_f32`](crate::format::Format::is_exact_in_f32) says so, else nearest even.
+    /// As `f32`; exact where [`Format::is_exact_in_f32`](crate::format::Format::is_exact_in_f32) says so,
+    /// else nearest even.
     ///
     /// ```
     /// use exmy::minifloat::{ExMy, Minifloat};

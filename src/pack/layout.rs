@@ -10,13 +10,16 @@ use crate::text::UnknownName;
 
 /// A container of codes.
 ///
-/// | name | holds | is | used by |
-/// |---|---|---|---|
-/// | `stream` | 1 to 16 bits | no bit between codes, little-endian | FP4 of torchao (`pack_uint4`), Transformer Engine, gpt-oss, Quark; FP6 of Quark (`Pack_fp6`) and Modular (`pack_fp6_x4`) |
-/// | `byte` | 1 to 16 bits | one code a byte, or two bytes (low one first) above 8 bits; the bits above it zero | ml_dtypes, torchao, results of PTX `cvt` |
-/// | `fp6-padded4` | 6 bits | 4 codes in 3 bytes, then 1 zero byte | a container discussed for Triton (triton-lang/triton#7756) |
-/// | `fp6-padded32` | 6 bits | 32 codes (an MX block) in 24 bytes, then 8 zero bytes | blocks aligned to 32 bytes |
-/// | `tma16` | 6 bits | 16 codes in 12 bytes, then 4 zero bytes | inferred from the name of CUDA's tensor map type `16U6_ALIGN16B`; compared with no device |
+/// * `stream`, 1 to 16 bits: no bit between codes, little-endian. FP4 of torchao (`pack_uint4`), Transformer
+///   Engine, gpt-oss and Quark; FP6 of Quark (`Pack_fp6`) and Modular (`pack_fp6_x4`).
+/// * `byte`, 1 to 16 bits: one code a byte, or two bytes (low one first) above 8 bits; the bits above it
+///   zero. ml_dtypes, torchao, results of PTX `cvt`.
+/// * `fp6-padded4`, 6 bits: 4 codes in 3 bytes, then 1 zero byte. A container discussed for Triton
+///   (triton-lang/triton#7756).
+/// * `fp6-padded32`, 6 bits: 32 codes (an MX block) in 24 bytes, then 8 zero bytes. Blocks aligned to 32
+///   bytes.
+/// * `tma16`, 6 bits: 16 codes in 12 bytes, then 4 zero bytes. Inferred from the name of CUDA's tensor map
+///   type `16U6_ALIGN16B`; compared with no device.
 ///
 /// A last group that is not full is completed with zero codes. Padding is written as zeros and not
 /// looked at when read; bits above a code in `byte` are no padding but an error.

@@ -302,7 +302,9 @@ impl Format {
     /// use exmy::format::Format;
     /// use exmy::round::{Flags, Overflow, Rules};
     ///
-    /// let of = |format: Format, overflow| format.round_infinity(true, &Rules::DEFAULT.with_overflow(overflow));
+    /// let of = |format: Format, overflow| {
+    ///     format.round_infinity(true, &Rules::DEFAULT.with_overflow(overflow))
+    /// };
     /// assert_eq!(of(Format::E5M2, Overflow::Propagate).code, 0xFC); // it stays
     /// assert_eq!(of(Format::E5M2, Overflow::Finite).code, 0xFB); // the largest number
     /// let nan = of(Format::E4M3FN, Overflow::None); // where there is none

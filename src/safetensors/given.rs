@@ -104,7 +104,8 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// Appends what comes next in a file, [`LINE`] bytes at most; whether there may be more. What the file claims
 /// may be a hole, so not more is asked for by it.
 fn more(file: &mut File, bytes: &mut Vec<u8>) -> io::Result<bool> {
-    // What is read at once into a vector with so much to spare asks for no memory, which could not be refused.
+    // What is read at once into a vector with so much to spare asks for no memory, which could not be
+    // refused.
     const SPARE: usize = 64;
     let claimed = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
     let next = claimed.saturating_sub(bytes.len()).clamp(SPARE, LINE);

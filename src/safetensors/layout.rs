@@ -20,20 +20,23 @@ use crate::text::UnknownName;
 ///
 /// Of a tensor `NAME` of shape `[.., K]`, with `G` blocks along K:
 ///
-/// | layout | codes | block scales | for |
-/// |---|---|---|---|
-/// | `safetensors` | `NAME`, the type of the format, the tensor's shape | `NAME_scale`, the same with G for K | the format's own types; readers that know `F4` and `F6_*` |
-/// | `torch` | the same; FP4 as `U8` `[.., K/2]`, two codes a byte, low nibble first; FP6 as `U8`, one a byte | the same | PyTorch, ModelOpt, torchao, vLLM |
-/// | `cublas` | as `safetensors` | `NAME_scale` in tiles of 128 x 4, padded with zeros: `[rows, columns]` | cuBLAS, CUTLASS, `torch._scaled_mm` |
-/// | `gpt-oss` | `NAME_blocks`, `U8` `[.., G, 16]` | `NAME_scales`, `U8` `[.., G]` | MXFP4 as in the gpt-oss checkpoints |
-/// | `ggml` | `NAME`, `U8` `[.., G * 17]`: `block_mxfp4`, scale and codes together | | MXFP4 as in GGUF files |
-/// | `stream`, `byte`, `fp6-padded4`, `fp6-padded32`, `tma16` | `NAME`, `U8`, each row along the last axis in this container of [`pack::Layout`](crate::pack::Layout) | as `safetensors` | other readers |
+/// * `safetensors`: codes in `NAME`, of the format's own type and the tensor's shape; block scales in
+///   `NAME_scale`, the same with G for K. For readers that know `F4` and `F6_*`.
+/// * `torch`: the same, but FP4 as `U8` `[.., K/2]`, two codes a byte, low nibble first, and FP6 as `U8`, one
+///   a byte. For PyTorch, ModelOpt, torchao, vLLM.
+/// * `cublas`: codes as `safetensors`, scales in `NAME_scale` in tiles of 128 x 4, padded with zeros:
+///   `[rows, columns]`. For cuBLAS, CUTLASS, `torch._scaled_mm`.
+/// * `gpt-oss`: codes in `NAME_blocks`, `U8` `[.., G, 16]`, scales in `NAME_scales`, `U8` `[.., G]`. MXFP4 as
+///   in the gpt-oss checkpoints.
+/// * `ggml`: `NAME`, `U8` `[.., G * 17]`: `block_mxfp4`, scale and codes together. MXFP4 as in GGUF files.
+/// * `stream`, `byte`, `fp6-padded4`, `fp6-padded32`, `tma16`: codes in `NAME`, `U8`, each row along the last
+///   axis in this container of [`pack::Layout`](crate::pack::Layout); scales as `safetensors`.
 ///
 /// The scale of the tensor is `NAME_scale_2`, a single `F32`, by which decoded values are
 /// multiplied last. Scales have the type of their format, `F8_E4M3` for E4M3 without sign, or the
 /// unsigned integer of the bytes they take; scales of 4 or 6 bits have the types `F4` and `F6_*` in
-/// the layout `safetensors` and are a `U8` each in the others. Blocks that do not lie along the axis alone (tiles,
-/// whole tensors) have scales of shape `[rows of blocks, columns of blocks]`.
+/// the layout `safetensors` and are a `U8` each in the others. Blocks that do not lie along the axis alone
+/// (tiles, whole tensors) have scales of shape `[rows of blocks, columns of blocks]`.
 ///
 /// ```
 /// use exmy::safetensors::FileLayout;
@@ -237,7 +240,10 @@ impl Record {
                 quoted(name),
                 element.bits()
             ))
-            .hint("--dequantize writes the rounded values instead, as f32, bf16, f16 or in the type they have"));
+            .hint(
+                "--dequantize writes the rounded values instead, as f32, bf16, f16 or in the type they \
+                 have",
+            ));
         }
         let mut shape = self.shape.clone();
         let own = || Dtype::holding(element).ok_or_else(|| self.no_dtype(name, element));

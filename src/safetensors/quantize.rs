@@ -28,7 +28,9 @@ use crate::error::Result;
 /// rounding did after that, and rotated tensors stay rotated.
 ///
 /// ```
-/// use exmy::safetensors::{Dtype, TensorOutcome, CopyReason, QuantizeOptions, Outline, Progress, Reader, Writer, quantize};
+/// use exmy::safetensors::{
+///     CopyReason, Dtype, Outline, Progress, QuantizeOptions, Reader, TensorOutcome, Writer, quantize,
+/// };
 /// use std::ops::ControlFlow;
 ///
 /// let folder = tempfile::tempdir().unwrap();
@@ -57,8 +59,8 @@ use crate::error::Result;
 ///
 /// # Errors
 /// If the input is no whole file, tensors cannot be quantized as asked or stored so (all of them are
-/// named), a name would occur twice, there is no memory for a tensor, or reading or writing fails. Then there is no output, or the one that was there
-/// before.
+/// named), a name would occur twice, there is no memory for a tensor, or reading or writing fails. Then there
+/// is no output, or the one that was there before.
 pub fn quantize(
     input: impl AsRef<Path>,
     output: impl AsRef<Path>,
@@ -72,7 +74,9 @@ pub fn quantize(
 /// of the type they had before. `None` if `watch` ended it.
 ///
 /// ```
-/// use exmy::safetensors::{Dtype, TensorOutcome, QuantizeOptions, Outline, Reader, Writer, dequantize, quantize};
+/// use exmy::safetensors::{
+///     Dtype, Outline, QuantizeOptions, Reader, TensorOutcome, Writer, dequantize, quantize,
+/// };
 /// use exmy::safetensors::Progress;
 /// use std::ops::ControlFlow;
 ///

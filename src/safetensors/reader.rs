@@ -17,11 +17,13 @@ use crate::error::{Error, Result};
 use crate::shown::printable_path;
 
 /// What to do with a model of several files.
-const EACH: &str = "of a model in several files each is done by itself: mkdir -p small; for f in model-*.safetensors; \
-                    do exmy quantize \"$f\" \"small/$f\" --to nvfp4; done (or exmy inspect \"$f\")";
+const EACH: &str = "of a model in several files each is done by itself: mkdir -p small; \
+                    for f in model-*.safetensors; do \
+                    exmy quantize \"$f\" \"small/$f\" --to nvfp4; done (or exmy inspect \"$f\")";
 
 /// What to do with PyTorch's own files.
-const PICKLED: &str = "it is a .pt or .bin file of PyTorch, which holds code: load it there and write it by safetensors.torch.save_file";
+const PICKLED: &str = "it is a .pt or .bin file of PyTorch, which holds code: load it there and write \
+                       it by safetensors.torch.save_file";
 
 /// Bytes of a piece: a multiple of every element's bytes and of 3, so that pieces of 6-bit codes
 /// begin with a whole one, and small enough for a second-level cache.
@@ -45,7 +47,10 @@ pub(super) fn reserve<T>(name: &str, into: &mut Vec<T>, count: usize) -> Result<
         *into = Vec::new();
         let bytes = count as u128 * size_of::<T>() as u128;
         Error::new(format!("tensor {} needs {bytes} bytes of memory at once", quoted(name)))
-            .hint("there is not as much: take a larger machine, or let `exmy quantize --to` leave it out by --exclude")
+            .hint(
+                "there is not as much: take a larger machine, or let `exmy quantize --to` leave it out by \
+                 --exclude",
+            )
     })
 }
 

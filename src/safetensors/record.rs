@@ -21,11 +21,11 @@ pub const BITS: &str = "little-endian stream: code i of width w is bits i*w to (
 
 /// One quantized tensor: what it was and what was made of it. A file says so in its metadata:
 ///
-/// | key | value |
-/// |---|---|
-/// | `exmy.format` | the textual form of the format or block format, of the whole quantizer where it rotates (decoded values stay rotated); of several, separated by `, ` |
-/// | `exmy.bits` | how codes lie in bytes: [`BITS`] |
-/// | `exmy.tensors` | JSON: name to [`Record`], as `{"format":"mxfp4","axis":1,"shape":[4,64],"dtype":"BF16","layout":"safetensors"}`, and `quantizer` and `seed` where they say more |
+/// * `exmy.format`: the textual form of the format or block format, of the whole quantizer where it rotates
+///   (decoded values stay rotated); of several, separated by `, `.
+/// * `exmy.bits`: how codes lie in bytes, [`BITS`].
+/// * `exmy.tensors`, JSON: name to [`Record`], as `{"format":"mxfp4","axis":1,"shape":[4,64],"dtype":"BF16",
+///   "layout":"safetensors"}`, and `quantizer` and `seed` where they say more.
 ///
 /// OCP's E4M3 is written `e4m3fn`, the IEEE-like format `e4m3-ieee`: a bare `e4m3` was written by an earlier
 /// version and is the IEEE-like one.

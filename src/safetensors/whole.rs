@@ -5,7 +5,8 @@
 //! file or the new one is there. Temporary names start with [`PARTIAL`] and end with a number that
 //! nobody else uses: two writers of one file, of whatever processes, never share one, and the last to
 //! finish wins. A symbolic link stays one: what it points to is written, in its own folder. A file that is
-//! replaced leaves its permissions to the new one. [`remove_partial`] and [`remove_abandoned`] clear what a kill left behind.
+//! replaced leaves its permissions to the new one. [`remove_partial`] and [`remove_abandoned`] clear what a
+//! kill left behind.
 
 use super::given;
 use crate::error::{Error, Result};

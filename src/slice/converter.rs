@@ -99,7 +99,8 @@ impl<'w> Converter<'w> {
     /// use exmy::round::{Rounding, Rules};
     ///
     /// let rules = Rules::SATURATING.with_rounding(Rounding::stochastic(16));
-    /// let convert = |seed| Converter::new(Format::E2M1, rules).with_random(Philox::new(seed, Stream::new("doc")));
+    /// let random = |seed| Philox::new(seed, Stream::new("doc"));
+    /// let convert = |seed| Converter::new(Format::E2M1, rules).with_random(random(seed));
     /// let x = [0.25_f32; 64]; // halfway between 0 and 0.5
     /// let y: Vec<u8> = convert(1).encode(&x);
     /// assert!(y.contains(&0) && y.contains(&1));

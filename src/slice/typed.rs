@@ -4,7 +4,8 @@
 //! A slice of [`Minifloat<F>`] is a slice of codes ([`cast`]), so nothing is copied. Each function
 //! gives what the method of one number gives, element by element: [`Minifloat::from_slice`] is
 //! `from_f32` (`from_f64`), with the format's natural overflow, and [`Minifloat::from_slice_saturating`] is
-//! `from_f32_saturating`; other rules are those of a [`Converter`]. Only codes of the format are written, also where they do not fill their integer.
+//! `from_f32_saturating`; other rules are those of a [`Converter`]. Only codes of the format are written,
+//! also where they do not fill their integer.
 
 use super::convert::decode_by;
 use super::decode::reader::CodeReader;

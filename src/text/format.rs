@@ -22,9 +22,9 @@ use super::aliases::{ALIASES, Alias, BLOCKS, CLASHES, PREFIXES};
 use super::{Short, UnknownName};
 use crate::format::{Format, FormatError, NAMED, Sign, Specials};
 
-const FORMS: &str = "a shape such as e8m3 or e5m2, with u (unsigned), fn, fnuz, finite or -ieee (e5m2fnuz, ue4m3; e4m3 \
-                     is OCP's, e4m3-ieee the IEEE-like one), a bias \
-                     (e4m3b11fnuz, e5m2b-3), -nosub, -nozero or -onezero at the end, binary8p3se, int8, \
+const FORMS: &str = "a shape such as e8m3 or e5m2, with u (unsigned), fn, fnuz, finite or -ieee (e5m2fnuz, \
+                     ue4m3; e4m3 is OCP's, e4m3-ieee the IEEE-like one), a bias (e4m3b11fnuz, \
+                     e5m2b-3), -nosub, -nozero or -onezero at the end, binary8p3se, int8, \
                      bf16, f16, tf32, f32, f64";
 
 /// Why a text names no format.

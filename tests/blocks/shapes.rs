@@ -167,7 +167,8 @@ proptest! {
     ) {
         let (rows, cols) = (quarters.0 * 4, quarters.1 * 4);
         let random = Philox::new(seed, Stream::new("codes"));
-        let data: Vec<f32> = (0..rows * cols).map(|i| random.uniform(i as u64) as f32 * 40.0 - 20.0).collect();
+        let number = |i| random.uniform(i as u64) as f32 * 40.0 - 20.0;
+        let data: Vec<f32> = (0..rows * cols).map(number).collect();
         // Columns apart in memory: a transposed view.
         let (x, axis) = (View::new(&data, cols, rows).t(), axis_of(along_rows));
         let quantizer: Quantizer = text.parse().unwrap();

@@ -56,12 +56,14 @@ fn each_mistake_is_named() {
             &["\"a\""],
         ),
         (
-            r#"{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}"#,
+            r#"{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},
+                "b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}"#,
             3,
             &["an overlap", "\"b\"", "byte 2"],
         ),
         (
-            r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}"#,
+            r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},
+                "a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}"#,
             2,
             &["\"a\"", "twice"],
         ),
@@ -140,7 +142,8 @@ fn outlines_that_cannot_be_written() {
 /// Metadata that claims quantized tensors which are not there, or not so.
 #[test]
 fn descriptions_that_do_not_fit() {
-    let tensors = r#""w":{"dtype":"F4","shape":[2,32],"data_offsets":[0,32]},"w_scale":{"dtype":"F8_E8M0","shape":[2,1],"data_offsets":[32,34]}"#;
+    let tensors = r#""w":{"dtype":"F4","shape":[2,32],"data_offsets":[0,32]},
+        "w_scale":{"dtype":"F8_E8M0","shape":[2,1],"data_offsets":[32,34]}"#;
     let with = |records: &str| {
         let text = serde_json::Value::from(records).to_string();
         file(&format!("{{\"__metadata__\":{{\"exmy.tensors\":{text}}},{tensors}}}"), 34)
@@ -212,7 +215,10 @@ fn valid() -> Vec<u8> {
         r#"{"w":{"format":"mxfp4","axis":1,"shape":[2,32],"dtype":"F32","layout":"safetensors"}}"#;
     let text = serde_json::Value::from(record).to_string();
     let header = format!(
-        r#"{{"__metadata__":{{"exmy.tensors":{text}}},"w":{{"dtype":"F4","shape":[2,32],"data_offsets":[0,32]}},"w_scale":{{"dtype":"F8_E8M0","shape":[2,1],"data_offsets":[32,34]}},"b":{{"dtype":"BF16","shape":[3],"data_offsets":[34,40]}}}}"#
+        r#"{{"__metadata__":{{"exmy.tensors":{text}}},
+            "w":{{"dtype":"F4","shape":[2,32],"data_offsets":[0,32]}},
+            "w_scale":{{"dtype":"F8_E8M0","shape":[2,1],"data_offsets":[32,34]}},
+            "b":{{"dtype":"BF16","shape":[3],"data_offsets":[34,40]}}}}"#
     );
     file(&header, 40)
 }
@@ -256,17 +262,19 @@ proptest! {
     }
 }
 
-/// The text `e4m3` of a file is an earlier version's, and means the IEEE-like format; OCP's is written `e4m3fn`.
+/// The text `e4m3` of a file is an earlier version's, and means the IEEE-like format; OCP's is written
+/// `e4m3fn`.
 #[test]
 fn formats_of_earlier_versions_keep_their_meaning() {
     let record = |format: &str, layout: &str| {
-        format!(
-            r#"{{\"format\":\"{format}\",\"axis\":0,\"shape\":[2],\"dtype\":\"F32\",\"layout\":\"{layout}\"}}"#
-        )
+        let sizes = r#"\"axis\":0,\"shape\":[2],\"dtype\":\"F32\""#;
+        format!(r#"{{\"format\":\"{format}\",{sizes},\"layout\":\"{layout}\"}}"#)
     };
     let [a, b] = [record("e4m3", "byte"), record("e4m3fn", "safetensors")];
     let text = format!(
-        r#"{{"__metadata__":{{"exmy.format":"e4m3, e4m3fn","exmy.tensors":"{{\"a\":{a},\"b\":{b}}}"}},"a":{{"dtype":"U8","shape":[2],"data_offsets":[0,2]}},"b":{{"dtype":"F8_E4M3","shape":[2],"data_offsets":[2,4]}}}}"#
+        r#"{{"__metadata__":{{"exmy.format":"e4m3, e4m3fn","exmy.tensors":"{{\"a\":{a},\"b\":{b}}}"}},
+            "a":{{"dtype":"U8","shape":[2],"data_offsets":[0,2]}},
+            "b":{{"dtype":"F8_E4M3","shape":[2],"data_offsets":[2,4]}}}}"#
     );
     let records = Header::parse(text.as_bytes(), 4).unwrap().records().unwrap();
     let names = ["a", "b"].map(|name| records[name].target().to_string());

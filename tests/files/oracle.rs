@@ -121,7 +121,11 @@ fn a_file_by_hand() {
         ("s", Dtype::BF16, &[][..], vec![0x80, 0x3F]),
     ];
     write(&path, &tensors);
-    let header = r#"{"s":{"dtype":"BF16","shape":[],"data_offsets":[0,2]},"w":{"dtype":"F4","shape":[2,2],"data_offsets":[2,4]}}"#;
+    let header = [
+        r#"{"s":{"dtype":"BF16","shape":[],"data_offsets":[0,2]},"#,
+        r#""w":{"dtype":"F4","shape":[2,2],"data_offsets":[2,4]}}"#,
+    ]
+    .concat();
     assert_eq!(header.len(), 108);
     let mut expected = vec![112, 0, 0, 0, 0, 0, 0, 0];
     expected.extend(header.bytes());

@@ -93,8 +93,8 @@ fn products_may_be_as_small_as_normal_numbers() {
     }
 }
 
-/// Tiles take subnormal sums as zero, those of slabs before as well, and must not get them; dot products, which add
-/// those by another instruction, are spared them too.
+/// Tiles take subnormal sums as zero, those of slabs before as well, and must not get them; dot products,
+/// which add those by another instruction, are spared them too.
 #[test]
 fn small_sums_are_not_handed_on() {
     let two = |exponent: i32| f32::from_bits(((exponent + 127) as u32) << 23);

@@ -284,7 +284,9 @@ fn without_std_little_is_asked_of_a_target() {
     let expected = [("vectors", true), ("parallel", true), ("block", false), ("half", false)];
     let found = expected.map(|(name, _)| (name, with_std.contains(name)));
     assert_eq!(found, expected, "{with_std:?}");
-    let needs_std = |words: &[String]| matches!(words, [key, value] if key == "feature" && with_std.contains(value.trim_matches('"')));
+    let is_std = |value: &str| with_std.contains(value.trim_matches('"'));
+    let needs_std =
+        |words: &[String]| matches!(words, [key, value] if key == "feature" && is_std(value));
     let root = root.join("src");
     let modules: Vec<String> = tokens::file(&root.join("lib.rs"))
         .iter()

@@ -1,8 +1,8 @@
 //! Rust source as its tokens: which paths it names, what its items are and under which `cfg` they stand.
 //!
-//! Texts and comments are no code here, names are whole, and groups have their ends; so what a check finds does
-//! not hang on how a line is broken or what it happens to contain. Macros are not expanded; what stands in their
-//! calls and definitions is read as it stands there.
+//! Texts and comments are no code here, names are whole, and groups have their ends; so what a check finds
+//! does not hang on how a line is broken or what it happens to contain. Macros are not expanded; what stands
+//! in their calls and definitions is read as it stands there.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::fs;
@@ -39,7 +39,8 @@ impl Item {
     }
 }
 
-/// The items of a file or of a module's braces. Inner attributes (`#![..]`) are those of an item without tokens.
+/// The items of a file or of a module's braces. Inner attributes (`#![..]`) are those of an item without
+/// tokens.
 pub(crate) fn items(tokens: TokenStream) -> Vec<Item> {
     let mut found = Vec::new();
     let (mut attributes, mut own) = (Vec::new(), Vec::new());
@@ -208,7 +209,8 @@ fn tokens_are_read_as_rust_reads_them() {
     assert!(read(nothing).is_empty(), "{:?}", read(nothing));
     assert_eq!(
         read(
-            "#[cfg(test)]\nuse super::c; use super::super::b;\n#[cfg(all(test, unix))] mod tests { use super::d; }"
+            "#[cfg(test)]\nuse super::c; use super::super::b;\n\
+             #[cfg(all(test, unix))] mod tests { use super::d; }"
         ),
         ["super::super::b"]
     );

@@ -7,11 +7,12 @@
 //! |---|---|---|
 //! | `floor` | `e - emax` | OCP MX 1.0, 6.3 |
 //! | `ceil` | `e - emax + [m > 1]` | torchao |
-//! | `even` | `e - emax + [m >= 2 - 2^-(M+1)]`, half a place of the largest element added first | torchao, Quark |
-//! | `rceil` | `e - emax + [m > d]`, which is `ceil(log2(amax / max))`: nothing saturates | arXiv 2506.08027, cuBLAS, Transformer Engine |
+//! | `even` | `e - emax + [m >= 2 - 2^-(M+1)]` | torchao, Quark |
+//! | `rceil` | `e - emax + [m > d]` | arXiv 2506.08027, cuBLAS, Transformer Engine |
 //!
-//! and then brought into the range of the scale format. That is the definition; the other ways to
-//! find `e` and the increment that [`Choices`] name are those of libraries.
+//! and then brought into the range of the scale format. `even` adds half a place of the largest element
+//! first; `rceil` is `ceil(log2(amax / max))`, so that nothing saturates. That is the definition; the other
+//! ways to find `e` and the increment that [`Choices`] name are those of libraries.
 
 use super::ScaleRule;
 use super::choices::{Above, Choices, Exponent, Infinity, RoundUp};

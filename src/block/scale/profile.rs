@@ -163,7 +163,7 @@ impl BlockProfile {
     /// use exmy::round::Rounding;
     ///
     /// assert_eq!(BlockProfile::Torchao.default_rounding(), Rounding::TiesToEven);
-    /// assert_eq!(BlockProfile::Microxcaling.default_rounding(), Rounding::TiesToAway); // ties away from zero
+    /// assert_eq!(BlockProfile::Microxcaling.default_rounding(), Rounding::TiesToAway);
     /// ```
     pub const fn default_rounding(self) -> Rounding {
         match self {

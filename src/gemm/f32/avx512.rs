@@ -38,8 +38,8 @@ const CHUNK: usize = K_BLOCK * WIDTH * ACROSS;
 const PANEL: usize = K_BLOCK * ROWS;
 /// Panels that hold as many numbers as a tile's columns.
 const PANELS: usize = CHUNK / PANEL;
-/// Numbers that are packed before they are multiplied, but for a single block of K that has more: 8 MiB, which
-/// the threads' caches hold together.
+/// Numbers that are packed before they are multiplied, but for a single block of K that has more: 8 MiB,
+/// which the threads' caches hold together.
 const MOST_PACKED: usize = 1 << 21;
 
 /// Where a part of the output lies.

@@ -1,5 +1,5 @@
-//! What the numbers of a packed operand are: counts that explain a [`KernelReport`](super::KernelReport), and the
-//! largest magnitude.
+//! What the numbers of a packed operand are: counts that explain a [`KernelReport`](super::KernelReport), and
+//! the largest magnitude.
 //!
 //! They are those of the panels, of which a pass costs a fraction of what packing them did, and nobody who
 //! does not ask has it made. What fills panels up at their edges is zero and is taken off again.

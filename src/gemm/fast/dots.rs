@@ -77,7 +77,8 @@ unsafe fn sums(
             for r in 0..ROWS {
                 for c in 0..COLS {
                     let at = (i + r) * stride + 16 * c;
-                    // SAFETY: row i + r of 32, and 16 of its 32 numbers, which the caller has found to be there.
+                    // SAFETY: row i + r of 32, and 16 of its 32 numbers, which the caller has found to be
+                    // there.
                     sums[r][c] = unsafe { _mm512_loadu_ps(out.as_ptr().add(at)) };
                 }
             }

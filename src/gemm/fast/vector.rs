@@ -25,7 +25,8 @@ pub(super) fn look_ahead<T>(blocks: &[T], i: usize, rows: usize) {
     }
 }
 
-/// Defines `sums`: as the plain body of `squares`, `$rows` rows of `$cols` vectors of `$width` sums at a time.
+/// Defines `sums`: as the plain body of `squares`, `$rows` rows of `$cols` vectors of `$width` sums at a
+/// time.
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 macro_rules! vector_sums {
     (
