@@ -76,13 +76,26 @@ fn a_complete_run_without_its_records_is_refused() {
         }
         fs::write(&path, text).unwrap();
     }
-    // A summary that says something else than its metrics.
+    // A summary that says something else than its configuration or its metrics.
     let path = run.join("summary.json");
     let text = fs::read_to_string(&path).unwrap();
-    let at = text.lines().position(|line| line.contains("val_loss")).unwrap();
-    fs::write(&path, edited(&text, at)).unwrap();
-    let parts = ["mxfp4-s5", "summary.json: val_loss is not what metrics.jsonl gives"];
-    refused(root, &resume, &parts);
+    for (key, fault) in [
+        ("version", "is of version "),
+        ("recipe", "recipe is not what config.toml gives"),
+        ("seed", "seed is not what config.toml gives"),
+        ("lr", "lr is not what config.toml gives"),
+        ("parameters", "parameters is not what config.toml gives"),
+        ("val_loss", "val_loss is not what metrics.jsonl gives"),
+    ] {
+        let key = format!("\"{key}\":");
+        let at = text.lines().position(|line| line.contains(&key)).unwrap();
+        let other = match key.as_str() {
+            "\"version\":" => text.replacen("\"version\": ", "\"version\": 9", 1),
+            _ => edited(&text, at),
+        };
+        fs::write(&path, other).unwrap();
+        refused(root, &resume, &["mxfp4-s5", fault]);
+    }
     fs::write(&path, text).unwrap();
     let expected = contents(root);
     succeed(exmy(&resume).current_dir(root));

@@ -199,6 +199,11 @@ impl Folder {
                 "remove it: the run is taken up again at its last checkpoint, and writes it anew",
             )
         })?;
+        if summary.version > config::VERSION {
+            let what = format!("{} is of version {}", printable_path(&path), summary.version);
+            let hint = format!("this program reads versions up to {}", config::VERSION);
+            return Err(Error::new(what).hint(hint));
+        }
         Ok(Some(summary.modern()))
     }
 

@@ -5,6 +5,7 @@
 //! edited is not gone on with. Earlier versions wrote no digests; of their runs only the steps are compared.
 
 use super::{Folder, Summary, tail_loss};
+use crate::recipe::Recipe;
 use crate::train::checkpoint;
 use crate::train::config::Config;
 use crate::train::probe::lines_up_to;
@@ -74,7 +75,7 @@ pub fn of_run(folder: &Folder, config: &Config) -> Result<Option<String>> {
     if let Some(summary) = folder.summary()? {
         let fault = fault(folder, (summary.steps, true), summary.records.as_ref())?;
         return match fault {
-            None if summary.records.is_some() => contradiction(folder, &summary),
+            None if summary.records.is_some() => contradiction(folder, config, &summary),
             fault => Ok(fault),
         };
     }
@@ -84,20 +85,27 @@ pub fn of_run(folder: &Folder, config: &Config) -> Result<Option<String>> {
     }
 }
 
-/// What a summary says that its metrics, which are as they were written, do not.
-fn contradiction(folder: &Folder, summary: &Summary) -> Result<Option<String>> {
+/// What a summary says that its configuration and its metrics, which are as they were written, do not. The
+/// formats of the products are not compared: what counts them may become better.
+fn contradiction(folder: &Folder, config: &Config, summary: &Summary) -> Result<Option<String>> {
     let lines = folder.metrics()?;
     let Some(last) = lines.last() else { return Ok(None) };
     let train_loss = if last.diverged() { None } else { tail_loss(&lines) };
+    let (of_config, of_metrics) = ("config.toml", "metrics.jsonl");
+    let has_recipe = summary.recipe.parse().is_ok_and(|recipe: Recipe| recipe == config.recipe);
     let pairs = [
-        ("train_loss", summary.train_loss == train_loss),
-        ("val_loss", summary.val_loss == last.val_loss),
-        ("tokens", summary.tokens == last.tokens),
-        ("diverged_at", summary.diverged_at == last.diverged().then_some(last.step)),
-        ("reason", summary.reason.as_deref() == last.divergence()),
+        ("recipe", of_config, has_recipe),
+        ("seed", of_config, summary.seed == config.seed),
+        ("lr", of_config, summary.lr == config.train.lr),
+        ("parameters", of_config, summary.parameters == config.model.layout().len() as u64),
+        ("train_loss", of_metrics, summary.train_loss == train_loss),
+        ("val_loss", of_metrics, summary.val_loss == last.val_loss),
+        ("tokens", of_metrics, summary.tokens == last.tokens),
+        ("diverged_at", of_metrics, summary.diverged_at == last.diverged().then_some(last.step)),
+        ("reason", of_metrics, summary.reason.as_deref() == last.divergence()),
     ];
-    let wrong = pairs.iter().find(|(_, agrees)| !agrees);
-    Ok(wrong.map(|(key, _)| format!("summary.json: {key} is not what metrics.jsonl gives")))
+    let wrong = pairs.iter().find(|(_, _, agrees)| !agrees);
+    Ok(wrong.map(|(key, of, _)| format!("summary.json: {key} is not what {of} gives")))
 }
 
 /// Whether [`of_run`] has digests to go by; runs that earlier versions wrote have none.
