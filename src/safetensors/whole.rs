@@ -129,9 +129,9 @@ impl WholeFile {
     /// If a step fails; what was in its place is then still there.
     pub fn finish(mut self) -> io::Result<()> {
         self.file.sync_all()?;
-        fs::rename(&self.partial, &self.path)?;
+        rename(&self.partial, &self.path)?;
         self.finished = true;
-        sync_folder(split(&self.path).0)
+        Ok(())
     }
 }
 
@@ -230,14 +230,19 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     attempt().map_err(|error| Error::io("write", path, error))
 }
 
-/// Flushes a folder's list of names. Where folders cannot be opened (Windows), renames are durable
-/// by other means and there is nothing to do.
+/// Gives a file or a folder another name in its folder, and flushes that folder's list of names. Where folders
+/// cannot be opened (Windows), renames are durable by other means.
+///
+/// # Errors
+/// If the folder cannot be opened or the name cannot be given; then nothing has changed. Or if the folder cannot
+/// be flushed.
 #[doc(hidden)]
-pub fn sync_folder(folder: &Path) -> std::io::Result<()> {
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     #[cfg(unix)]
-    File::open(folder)?.sync_all()?;
-    #[cfg(not(unix))]
-    let _ = folder;
+    let folder = File::open(split(to).0)?;
+    fs::rename(from, to)?;
+    #[cfg(unix)]
+    folder.sync_all()?;
     Ok(())
 }
 

@@ -126,7 +126,7 @@ fn put_together(path: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<(
     })?;
     let filled = fill(&staging).and_then(|()| {
         // A folder with contents is never replaced.
-        fs::rename(&staging, path).map_err(|error| Error::io("create", path, error))
+        whole::rename(&staging, path).map_err(|error| Error::io("create", path, error))
     });
     filled.map_err(|error| {
         let _ = fs::remove_dir_all(&staging);
@@ -134,7 +134,7 @@ fn put_together(path: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<(
         refuse_used(path).err().unwrap_or(error)
     })?;
     whole::remove_partial_folders(parent, &name);
-    whole::sync_folder(parent).map_err(|error| Error::io("create", path, error))
+    Ok(())
 }
 
 impl OutFolder {

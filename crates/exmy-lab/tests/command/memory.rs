@@ -1,4 +1,5 @@
 //! Too little memory: refused before a run is begun, and where nobody could know it, reported without an abort.
+//! And too few files that may be open.
 
 use crate::{TINY, exmy, run_of, succeed, text_file};
 use std::fs;
@@ -129,10 +130,41 @@ fn a_record_of_any_length_is_read_or_named() {
     assert!(named > 0, "no limit was too little");
 }
 
+/// However few files may be open, what was not written does not stand there.
+#[test]
+fn too_few_open_files_leave_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let data = text_file(root);
+    let train = ["train", "--data", &data, "-q", "--recipe", "f32", "--out", "r"];
+    succeed(exmy(&train).args(TINY).current_dir(root));
+    fs::copy(run_of(&root.join("r"), "f32-s5").join("model.safetensors"), root.join("m")).unwrap();
+    for command in ["report r --out x.html", "plot r --out x.svg", "quantize m x.m --to e4m3fn"] {
+        let out = root.join(command.split(' ').find(|word| word.starts_with("x.")).unwrap());
+        let mut refused = 0;
+        for limit in 4..16 {
+            let (code, said) = under(root, &format!("-n {limit}"), command);
+            assert!(matches!(code, Some(0 | 2)), "{command}, {limit}: {code:?}, {said}");
+            assert_eq!(out.exists(), code == Some(0), "{command}, {limit}: {said}");
+            refused += u32::from(code == Some(2));
+            let _ = fs::remove_file(&out);
+        }
+        assert!(refused > 0, "{command}");
+    }
+    let left = fs::read_dir(root).unwrap().flatten().map(|entry| entry.file_name());
+    let partial: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with('.')).collect();
+    assert!(partial.is_empty(), "{partial:?}");
+}
+
 /// The exit code and the complaints of a command that has so many KiB of addresses.
 pub(crate) fn limited(folder: &Path, limit: u32, command: &str) -> (Option<i32>, String) {
+    under(folder, &format!("-v {limit}"), command)
+}
+
+/// The same under any limit of the shell.
+fn under(folder: &Path, limit: &str, command: &str) -> (Option<i32>, String) {
     let program = env!("CARGO_BIN_EXE_exmy");
-    let script = format!("ulimit -c 0; ulimit -v {limit}; exec {program} {command}");
+    let script = format!("ulimit -c 0; ulimit {limit}; exec {program} {command}");
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", &script]).current_dir(folder).env_remove("RUST_BACKTRACE");
     let output = shell.output().unwrap();

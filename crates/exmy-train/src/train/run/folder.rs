@@ -82,7 +82,7 @@ impl Folder {
         let staging = whole::create_partial_folder(parent, &name)
             .map_err(|error| Error::io("create", &self.0, error))?;
         let created = Self(staging.clone()).fill(config).and_then(|()| {
-            let rename = || fs::rename(&staging, &self.0);
+            let rename = || whole::rename(&staging, &self.0);
             rename()
                 .or_else(|error| {
                     if self.config_file().is_file() || self.metrics_file().exists() {
@@ -105,7 +105,7 @@ impl Folder {
             created => created,
         }?;
         whole::remove_partial_folders(parent, &name);
-        whole::sync_folder(parent).map_err(|error| Error::io("create", &self.0, error))
+        Ok(())
     }
 
     /// Writes what a run begins with.
