@@ -345,7 +345,7 @@ mod tests {
     }
     /// A run whose turn has not come is not one that was stopped.
     #[test]
-    fn runs_wait_beside_one_at_work() {
+    fn runs_wait_while_one_is_at_work() {
         let root = tempfile::tempdir().unwrap();
         let [busy, begun, fresh] = ["busy", "begun", "fresh"].map(|name| {
             let folder = Folder::new(root.path().join(name));

@@ -323,12 +323,6 @@ impl<'a> Results<'a> {
         self.trained(self.point(pick, &GridPoint::default()))
     }
 
-    /// Those of another grid.
-    pub(super) fn on(&self, grid: &'a Grid) -> Self {
-        let points = grid.points(self.setting.scale);
-        Self { setting: self.setting, grid, points, source: self.source }
-    }
-
     /// The metrics of two grid points.
     pub(super) fn pair(
         &self,

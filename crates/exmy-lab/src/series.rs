@@ -32,8 +32,9 @@ pub(crate) fn late(series: &[(f64, f64)], share: f64) -> f64 {
     mean(&points.map(|&(_, y)| y).collect::<Vec<_>>()).unwrap_or(f64::NAN)
 }
 
-/// Adds curves of several seeds: the middle of their values step by step as a line and, of several, the region
-/// from the lowest to the highest, as far as the longest goes. The line ends with the note of its last value.
+/// Adds curves of several seeds: the middle of their values step by step as a line and, of several, the
+/// region from the lowest to the highest, as far as the longest goes. The line ends with the note of its last
+/// value.
 pub(crate) fn with_seeds(
     panel: Panel,
     name: &str,

@@ -115,8 +115,7 @@ pub(super) enum Show {
     /// The lowest and the highest loss of a seed.
     Lowest,
     Highest,
-    /// How many runs failed, and the ends of Wilson's interval of their share in percent.
-    Failed,
+    /// The ends of Wilson's interval of the share of runs that failed, in percent.
     FailedLow,
     FailedHigh,
     /// The mean of a metric over seeds, and the sum.
@@ -357,7 +356,6 @@ impl Column {
             }
             Show::Lowest => extreme(f64::INFINITY, f64::min)?,
             Show::Highest => extreme(f64::NEG_INFINITY, f64::max)?,
-            Show::Failed => values(Metric::Failed)?.iter().sum::<f64>().to_string(),
             Show::FailedLow => share(|share| share.low)?,
             Show::FailedHigh => share(|share| share.high)?,
             Show::Mean(metric) => outcome::number(mean(&values(metric)?).unwrap_or(f64::NAN)),

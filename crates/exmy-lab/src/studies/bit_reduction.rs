@@ -11,6 +11,7 @@ use crate::claim::{Claim, Test, above};
 use crate::figure::{Figure, Judged, by};
 use crate::finding::Paper;
 use crate::grid::{Axis, Grid, Level, Set, level, model, number, rate, recipe, with};
+use crate::measure::Metric;
 use crate::view::{Show, View, by_point, column, column_of, curves};
 
 /// The study.
@@ -100,7 +101,7 @@ static SEEDS: Figure = Figure {
             &[
                 column("lr", Show::Level("rate")),
                 column("format", Show::Level("format")),
-                column("failed", Show::Failed),
+                column("failed", Show::Sum(Metric::Failed)),
                 column("of", Show::Runs),
                 column("low, %", Show::FailedLow),
                 column("high, %", Show::FailedHigh),
@@ -304,7 +305,7 @@ static SPIKES: Figure = Figure {
                 column("bits", Show::Level("format")),
                 column("seeds", Show::Runs),
                 column("spikes", Show::Spikes),
-                column("failed", Show::Failed),
+                column("failed", Show::Sum(Metric::Failed)),
                 column("loss", Show::Loss),
             ],
         ),

@@ -91,7 +91,7 @@ const fn narrower(of: &'static [&'static str], over: &'static [&'static str]) ->
 }
 
 /// Recipes of short runs of gated linear attention, not at small.
-const fn beside(levels: &'static [Level]) -> Axis {
+const fn recipe_axis(levels: &'static [Level]) -> Axis {
     Axis { name: "recipe", levels: [levels, &[], levels] }
 }
 

@@ -1,5 +1,5 @@
-//! Too little memory: refused before a run is begun, and where nobody could know it, reported without an abort.
-//! And too few files that may be open.
+//! Too little memory: refused before a run is begun, and where nobody could know it, reported without an
+//! abort. And too few files that may be open.
 
 use crate::{TINY, exmy, run_of, succeed, text_file};
 use std::fs;

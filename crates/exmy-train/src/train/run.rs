@@ -12,7 +12,7 @@
 //! | `summary.json` | a [`Summary`]; its presence says that the run is complete |
 //!
 //! Metrics are made durable before the checkpoint that follows them, so a checkpoint never stands
-//! beside metrics that do not reach it; what stands after it is cut off on resume.
+//! next to metrics that do not reach it; what stands after it is cut off on resume.
 //!
 //! A rollback ([`trigger`](crate::train::trigger)) sets the lines it undoes aside, removes the
 //! checkpoints after the one it goes back to, cuts the metrics back to that and goes on under the

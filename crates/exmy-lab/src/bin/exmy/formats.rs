@@ -26,9 +26,9 @@ pub(crate) struct Arguments {
     markdown: bool,
 }
 
-/// Formats in the table beside the catalog's: the shapes between bfloat16 and E8M0 that papers
+/// Formats in the table in addition to the catalog's: the shapes between bfloat16 and E8M0 that papers
 /// use, the accumulator of FP8 products on Hopper, and P3109's formats of conformance.
-const BESIDE: [&str; 9] = [
+const FURTHER: [&str; 9] = [
     "e8m3",
     "e8m4",
     "e8m5",
@@ -64,6 +64,6 @@ fn parse(name: &str) -> Result<Format> {
 }
 
 fn catalog() -> Vec<Format> {
-    let beside = BESIDE.iter().filter_map(|name| name.parse().ok());
-    NAMED.iter().map(|(_, format)| *format).chain(beside).collect()
+    let further = FURTHER.iter().filter_map(|name| name.parse().ok());
+    NAMED.iter().map(|(_, format)| *format).chain(further).collect()
 }

@@ -147,7 +147,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8> {
 /// Removes an output folder that was just made, in which no step was trained and at most so many runs are at
 /// work.
 fn take_away(out: &Path, runs: &[Folder], at_work: usize) {
-    let is_unused = |run: &Folder| matches!(run.metrics(), Ok(lines) if lines.iter().all(|line| line.step == 0));
+    let is_unused =
+        |run: &Folder| run.metrics().is_ok_and(|lines| lines.iter().all(|line| line.step == 0));
     let is_at_work = |run: &&Folder| run::is_at_work(run);
     if runs.iter().all(is_unused) && runs.iter().filter(is_at_work).count() <= at_work {
         // The error that led here is what matters.

@@ -67,7 +67,7 @@ pub(crate) const ASKS: &str = "Reproduced where o_proj (GLA) and v_proj (SA) are
 pub(crate) fn find(results: &Results<'_>) -> Result<Findings> {
     let (mut parts, mut judged, mut trained) = (Vec::new(), Vec::new(), Vec::new());
     for (kind, grid) in [("GLA", &GLA_BRANCHES), ("SA", &SA_BRANCHES)] {
-        let (branches, kept) = (results.on(grid), results.on(&FROZEN));
+        let (branches, kept) = (results.of_grid(grid), results.of_grid(&FROZEN));
         let kept = kept.picked(&[kind])?;
         let Some((planned, _)) = kept.first() else { continue };
         let (half, model) = (planned.config.train.steps / 2, planned.config.clone());

@@ -88,7 +88,7 @@ pub(super) static PARTS: Figure = Figure {
            larger, and keeping the last block, or the last two, in bfloat16 makes it smaller. Rotations and \
            tiles may be null at this size, as the paper says of small models.",
     grid: Grid {
-        axes: &[beside(&[
+        axes: &[recipe_axis(&[
             BF16,
             level("all blocks NVFP4", ALL_NVFP4),
             level("without stochastic rounding", Set::Recipe("nv-nvfp4+last=0+sr=none")),
@@ -114,7 +114,7 @@ pub(super) static STOCHASTIC: Figure = Figure {
     says: "Rounding activations or weights stochastically makes the gap larger than rounding everything to \
            nearest.",
     grid: Grid {
-        axes: &[beside(&[
+        axes: &[recipe_axis(&[
             BF16,
             level("none", Set::Recipe("nv-nvfp4+last=0+sr=none")),
             level("gradients", ALL_NVFP4),
@@ -140,7 +140,7 @@ pub(super) static ROTATIONS: Figure = Figure {
            tokens, rotating the operands of the weight gradient by 16 raises its ratio of signal to noise. \
            The paper speaks of losses. Those are shown and not judged: in models so small differences are \
            expected to be null.",
-    grid: Grid { seeds: [1, 3, 1], axes: &[beside(&ROTATED)], ..SHORT },
+    grid: Grid { seeds: [1, 3, 1], axes: &[recipe_axis(&ROTATED)], ..SHORT },
     judged: Judged::Computed { asks: rotations::ASKS, find: rotations::find },
     views: &[gaps("Rotations in training")],
 };
@@ -166,7 +166,7 @@ pub(super) static BLOCKS: Figure = Figure {
     says: "Blocks of 16 along the same dimension in both products that read a weight, and tiles of 16 x 16, \
            have smaller gaps than blocks along each product's own sum.",
     grid: Grid {
-        axes: &[beside(&[
+        axes: &[recipe_axis(&[
             BF16,
             level("1x16, same dimension", Set::Recipe("nv-nvfp4+last=0+weight-block=1x16-same")),
             level("16x16", ALL_NVFP4),
@@ -189,7 +189,7 @@ pub(super) static SWITCH: Figure = Figure {
     says: "From 80 % of the steps on, where the learning rate begins to fall, forward products in bfloat16 \
            make the final gap smaller, and backward products alone recover less than half of that.",
     grid: Grid {
-        axes: &[beside(&[
+        axes: &[recipe_axis(&[
             BF16,
             level("never", NVFP4.set),
             level("forward from 60 %", late!(60, "nv-nvfp4+late=60%+late-scope=forward")),
@@ -272,7 +272,7 @@ pub(super) static ABILITIES: Figure = Figure {
              2602.02047",
     says: "On the memory task (values of six keys, repetition of twelve letters, resets between episodes) a \
            model trained under CHON is at most 2 percentage points behind bfloat16.",
-    grid: Grid { axes: &[BOTH, beside(&[BF16, NVFP4, CHON])], ..MEMORY },
+    grid: Grid { axes: &[BOTH, recipe_axis(&[BF16, NVFP4, CHON])], ..MEMORY },
     judged: Judged::Own { asks: abilities::ASKS, find: abilities::find },
     views: &[],
 };
