@@ -8,7 +8,6 @@ use crate::provenance::{Provenance, seconds};
 use crate::runner::{conditions, differ};
 use chosen::{Chosen, MOST};
 use exmy::error::{Error, Result};
-use exmy_train::train::old::modern;
 use std::collections::BTreeSet;
 use unlike::unlike;
 
@@ -71,8 +70,7 @@ pub struct Picture {
 /// # Errors
 /// If a file cannot be read, or no run has recorded one of them.
 pub fn picture(title: &str, names: &[String], runs: &[RecordedRun]) -> Result<Picture> {
-    let names: Vec<String> = names.iter().map(|name| modern(name)).collect();
-    draw(title, &names, runs, &recorded(runs)?)
+    draw(title, names, runs, &recorded(runs)?)
 }
 
 /// What each of some runs has recorded.

@@ -13,6 +13,7 @@ use exmy::shown::printable_path;
 use exmy_lab::gather::{RecordedRun, gather};
 use exmy_lab::overview;
 use exmy_lab::runner::Manifest;
+use exmy_train::train::old::modern;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -219,8 +220,9 @@ pub(crate) fn plot(arguments: &PlotArguments) -> Result<u8> {
     }
     let out = target(arguments.out.as_ref(), &arguments.runs, "plot.svg")?;
     let (runs, left_out) = readable(&arguments.runs)?;
-    let title = arguments.title.clone().unwrap_or_else(|| arguments.what.join(", "));
-    let picture = overview::picture(&title, &arguments.what, &runs)?;
+    let what: Vec<String> = arguments.what.iter().map(|name| modern(name)).collect();
+    let title = arguments.title.clone().unwrap_or_else(|| what.join(", "));
+    let picture = overview::picture(&title, &what, &runs)?;
     picture.remarks.iter().for_each(|remark| say!("{remark}"));
     write_of(&left_out, &out, &picture.figure.to_svg())?;
     Ok(code(&left_out))
