@@ -1,8 +1,8 @@
 //! Biases of linear operators: added to each row, and the sums that are their gradients.
 //!
 //! With a rounding to bfloat16 these are vector operations of the microxcaling library, as in
-//! [`steps`](super::steps): the bias is rounded before and the sum after; on the way back the gradients before,
-//! and their sum after.
+//! [`steps`](super::steps): the bias is rounded before and the sum after; on the way back the gradients
+//! before, and their sum after.
 
 use super::activation::add_assign;
 use super::real::Real;

@@ -1,13 +1,13 @@
 //! The decoder-only transformer: forward, backward, loss.
 //!
-//! Pre-norm blocks as in GPT-2 and Llama: `h += o(mixer(norm1(h)))`, `h += down(act(norm2(h)))`,
-//! a last norm, the head; the mixer of each layer is softmax attention or gated linear attention.
-//! Every product of a linear operator goes through a [`Products`], in this order. Forward: for each
-//! layer q|k|v and o (gated linear attention: q|k|v|g|gk.0, gk.1, o), gate|up (or up), down; then
-//! the head. Backward: the head, then from the last layer to the first down, gate|up, and those of
-//! the mixer from the last to the first; of each first `grad_input`, then `grad_weight`. The
-//! residual stream, attention, norms and activations are in the device's numbers, except that every tensor that has
-//! a [`Place`] is shown to [`Products::tensor`], and its gradient too.
+//! Pre-norm blocks as in GPT-2 and Llama: `h += o(mixer(norm1(h)))`, `h += down(act(norm2(h)))`, a last
+//! norm, the head; the mixer of each layer is softmax attention or gated linear attention. Every product of
+//! a linear operator goes through a [`Products`], in this order. Forward: for each layer q|k|v and o (gated
+//! linear attention: q|k|v|g|gk.0, gk.1, o), gate|up (or up), down; then the head. Backward: the head, then
+//! from the last layer to the first down, gate|up, and those of the mixer from the last to the first; of
+//! each first `grad_input`, then `grad_weight`. The residual stream, attention, norms and activations are
+//! in the device's numbers, except that every tensor that has a [`Place`] is shown to [`Products::tensor`],
+//! and its gradient too.
 //!
 //! What the backward pass reads is saved per layer: the stream before each norm, each norm's output
 //! and statistics, q|k|v (rotated), short rows' probabilities, the attention's output (gated linear

@@ -17,8 +17,8 @@
 //! device (no memory left, a device that is lost) is remembered: later operations do nothing, what is read
 //! is zeros, and [`check`](Device::check) says what happened. A trainer asks once a step.
 //!
-//! Names: `x` and `y` are input and output of a layer, `dx` and `dy` the gradients of the loss with respect to
-//! them. Gradients of activations are overwritten, those of parameters are added to what is there.
+//! Names: `x` and `y` are input and output of a layer, `dx` and `dy` the gradients of the loss with respect
+//! to them. Gradients of activations are overwritten, those of parameters are added to what is there.
 
 mod cpu;
 pub mod memory;
@@ -115,8 +115,8 @@ pub trait Device: Clone + Debug + Send + 'static {
     fn add_assign(&self, y: SliceMut<'_, Self>, x: Slice<'_, Self>);
 
     /// One of the [three products](crate::nn::site), of matrices as they are stored, without rounding:
-    /// `left rightᵀ` (forward), `left right` (`grad_input`), `leftᵀ right` (`grad_weight`), over `out` or added
-    /// to it. Sums in f32 have the order of [`exmy::gemm::f32`].
+    /// `left rightᵀ` (forward), `left right` (`grad_input`), `leftᵀ right` (`grad_weight`), over `out` or
+    /// added to it. Sums in f32 have the order of [`exmy::gemm::f32`].
     fn matmul(
         &self,
         product: Product,
@@ -141,8 +141,8 @@ pub trait Device: Clone + Debug + Send + 'static {
     );
 
     /// Normalizes rows of `gain.len()` elements ([`norm`](crate::nn::norm), with roundings
-    /// [`steps`](crate::nn::steps)). `mean` and `rstd` have an element a row for the backward pass; steps that
-    /// are rounded leave them alone, and RMS norms the mean.
+    /// [`steps`](crate::nn::steps)). `mean` and `rstd` have an element a row for the backward pass; steps
+    /// that are rounded leave them alone, and RMS norms the mean.
     fn norm(
         &self,
         steps: &NormSteps,
@@ -354,8 +354,8 @@ pub trait Device: Clone + Debug + Send + 'static {
         d_positions: SliceMut<'_, Self>,
     );
 
-    /// The cross-entropy of each row of logits ([`loss`](crate::nn::loss)). With `[scale, z]` the logits become
-    /// the gradient of `scale` times the sum of losses and z-losses, else they stay.
+    /// The cross-entropy of each row of logits ([`loss`](crate::nn::loss)). With `[scale, z]` the logits
+    /// become the gradient of `scale` times the sum of losses and z-losses, else they stay.
     fn cross_entropy(
         &self,
         logits: SliceMut<'_, Self>,
@@ -388,12 +388,12 @@ pub trait Device: Clone + Debug + Send + 'static {
     /// The mean of losses, summed in f64 from the first to the last.
     fn mean(&self, losses: Slice<'_, Self>) -> Self::Scalar;
 
-    /// Elements `start..` of the generator's sequence of normal numbers ([`normal`](crate::nn::normal)), or with
-    /// `size` that many times them added to what is there.
+    /// Elements `start..` of the generator's sequence of normal numbers ([`normal`](crate::nn::normal)), or
+    /// with `size` that many times them added to what is there.
     fn normals(&self, x: SliceMut<'_, Self>, start: u64, philox: &Philox, size: Option<Self::Real>);
 
-    /// The Euclidean norm: squares summed in f64, in chunks of [`CHUNK`](crate::nn::optimizer::CHUNK) elements,
-    /// each in sixteen lanes; chunk sums added in ascending order.
+    /// The Euclidean norm: squares summed in f64, in chunks of [`CHUNK`](crate::nn::optimizer::CHUNK)
+    /// elements, each in sixteen lanes; chunk sums added in ascending order.
     fn global_norm(&self, grads: Slice<'_, Self>) -> Self::Scalar;
 
     /// One update of an optimizer; moments that it does not keep are empty.

@@ -141,7 +141,8 @@ pub fn divergence_backward<T: Real>(a: &[T], y: &[T], width: usize, scale: T, d:
     });
 }
 
-/// The mean of the squared errors of each row of outputs `a` (N, V) against targets `y` (N, V), into losses (N).
+/// The mean of the squared errors of each row of outputs `a` (N, V) against targets `y` (N, V), into losses
+/// (N).
 ///
 /// # Panics
 /// As [`divergence`].

@@ -1,8 +1,8 @@
 //! What recipes ask of a device: rounding, packed products, products in orders of their own, patches.
 //!
-//! [`Quantize`] goes on from [`Device`], whose numbers are f32 here. The [`Engine`](super::Engine) decides what
-//! is rounded how; a device does it. Every device gives the bits of [`Cpu`](crate::nn::Cpu). Sums and failures
-//! are as [there](crate::nn::device) described.
+//! [`Quantize`] goes on from [`Device`], whose numbers are f32 here. The [`Engine`](super::Engine) decides
+//! what is rounded how; a device does it. Every device gives the bits of [`Cpu`](crate::nn::Cpu). Sums and
+//! failures are as [there](crate::nn::device) described.
 
 mod cpu;
 
@@ -136,7 +136,7 @@ pub trait Quantize: Device<Real = f32> {
     /// Adds each column of `x` to one of `out`.
     fn add_to_columns(&self, x: Matrix<'_, Self>, columns: &Self::Tokens, out: MatrixMut<'_, Self>);
 
-    /// Moves rows of `cols` elements apart in their own memory, to begin `wide` elements apart: a second image
-    /// would be the largest tensor of a layer.
+    /// Moves rows of `cols` elements apart in their own memory, to begin `wide` elements apart: a second
+    /// image would be the largest tensor of a layer.
     fn widen(&self, buffer: &mut Buffer<Self>, rows: usize, cols: usize, wide: usize);
 }

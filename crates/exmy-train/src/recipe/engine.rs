@@ -1,14 +1,13 @@
 //! The three products of a linear layer under a recipe.
 //!
-//! Each operand is rounded to its numbers' image, the images are multiplied, and the result is
-//! rounded to the recipe's output format. Where both operands are rounded, the order of summation is
-//! that of [`gemm::fast`](exmy::gemm::fast), else that of [`gemm::f32`](exmy::gemm::f32). TensorFormat that
-//! are a quantizer and nothing more are packed as they are rounded, and their tensor scales
-//! multiply the sums ([`fast`] has the details); images of any other numbers are in f32. A patched
-//! forward product has the order of [`gemm::f32`](exmy::gemm::f32), too. Where a recipe says how a
-//! product is summed, images are multiplied by [`gemm`](exmy::gemm::gemm()) in that order. The blocks of an operand run
-//! along the reduction axis of the product it enters, so one tensor has different images in
-//! different products:
+//! Each operand is rounded to its numbers' image, the images are multiplied, and the result is rounded to
+//! the recipe's output format. Where both operands are rounded, the order of summation is that of
+//! [`gemm::fast`](exmy::gemm::fast), else that of [`gemm::f32`](exmy::gemm::f32). TensorFormat that are a
+//! quantizer and nothing more are packed as they are rounded, and their tensor scales multiply the sums
+//! ([`fast`] has the details); images of any other numbers are in f32. A patched forward product has the
+//! order of [`gemm::f32`](exmy::gemm::f32), too. Where a recipe says how a product is summed, images are
+//! multiplied by [`gemm`](exmy::gemm::gemm()) in that order. The blocks of an operand run along the
+//! reduction axis of the product it enters, so one tensor has different images in different products:
 //!
 //! | product | operands | reduction over |
 //! |---|---|---|
@@ -25,10 +24,11 @@
 //! A rotation needs whole groups along the sum. Where they do not fill it, both operands are filled up with
 //! zeros, each member for itself, which adds nothing to the product.
 //!
-//! Random bits come from a stream named by (step, layer, operator, product, operand), element =
-//! row-major index in the tensor as it is rounded; `@shared` numbers use the stream of the first
-//! product that reads the operand. An output's stream has the operand 3, a stochastic accumulator's 4; a place's has, after the layer, 64
-//! plus the place, whether it is a gradient, and how many tensors there were at this place before.
+//! Random bits come from a stream named by (step, layer, operator, product, operand), element = row-major
+//! index in the tensor as it is rounded; `@shared` numbers use the stream of the first product that reads
+//! the operand. An output's stream has the operand 3, a stochastic accumulator's 4; a place's has, after
+//! the layer, 64 plus the place, whether it is a gradient, and how many tensors there were at this place
+//! before.
 
 mod image;
 mod images;
@@ -211,8 +211,9 @@ impl<'a, D: Quantize> Engine<'a, D> {
         device.sums(sum, random, product, a, b, out, mode);
     }
 
-    /// Where the members end that follow `first` and whose shared input has the same numbers in a
-    /// product, which is summed alike, and how wide they are together. A member with a patch in the forward product stands alone.
+    /// Where the members end that follow `first` and whose shared input has the same numbers in a product,
+    /// which is summed alike, and how wide they are together. A member with a patch in the forward product
+    /// stands alone.
     fn run(&self, group: &Group<'_>, product: Product, first: usize) -> (usize, usize) {
         let numbers = |&(operator, _): &(Operator, usize)| {
             let site = Site { layer: group.layer, operator };

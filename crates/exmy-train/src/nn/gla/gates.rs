@@ -111,8 +111,8 @@ kernel! {
     }
 }
 
-/// Backward of [`swish_gate`]: `d` comes in as dy and leaves as dx; dg is written to `d_gates`, which is shaped
-/// as `gates`.
+/// Backward of [`swish_gate`]: `d` comes in as dy and leaves as dx; dg is written to `d_gates`, which is
+/// shaped as `gates`.
 ///
 /// # Panics
 /// If the shapes do not fit each other.

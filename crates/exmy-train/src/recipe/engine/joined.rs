@@ -1,7 +1,8 @@
 //! `grad_input` of a group that a recipe takes for one tensor (`@joined`).
 //!
-//! The gate and the up projection of an MLP are often one matrix of 2 h rows, up before gate. `grad_input` sums over
-//! these rows, and so do its blocks run on from up to gate, where h is no multiple of their length.
+//! The gate and the up projection of an MLP are often one matrix of 2 h rows, up before gate. `grad_input`
+//! sums over these rows, and so do its blocks run on from up to gate, where h is no multiple of their
+//! length.
 
 use super::side::Side;
 use super::{Engine, Rounded};

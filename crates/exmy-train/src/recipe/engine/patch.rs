@@ -48,8 +48,8 @@ pub(super) fn residual<D: Quantize>(
     values
 }
 
-/// Writes to row `row` of `whole`, in front, the largest magnitude of an operand as its tensor scale is found:
-/// after what is rounded before.
+/// Writes to row `row` of `whole`, in front, the largest magnitude of an operand as its tensor scale is
+/// found: after what is rounded before.
 fn largest<D: Quantize>(
     device: &D,
     images: &mut Images<D>,
