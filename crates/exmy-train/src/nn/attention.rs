@@ -133,7 +133,7 @@ impl Shape {
 /// their slice is empty.
 ///
 /// # Panics
-/// If a slice's length is not the one `shape` gives, `scratch` has less room than for a (sequence,
+/// If a slice's length is not the one `shape` gives, `scratch` has less space than for a (sequence,
 /// key head), or `kv_heads` does not divide `heads`.
 pub fn attention<T: Real>(
     shape: &Shape,

@@ -218,7 +218,7 @@ pub trait Device: Clone + Debug + Send + 'static {
     /// Elements of working memory that attention asks for.
     fn attention_scratch(&self, shape: &attention::Shape) -> usize;
 
-    /// Causal softmax attention ([`attention`]); keeps the probabilities unless their slice is empty.
+    /// Causal softmax attention ([`attention`]); saves the probabilities unless their slice is empty.
     fn attention(
         &self,
         shape: &attention::Shape,
@@ -228,7 +228,7 @@ pub trait Device: Clone + Debug + Send + 'static {
         scratch: SliceMut<'_, Self>,
     );
 
-    /// Backward of [`attention`](Self::attention), with the probabilities that it kept, or none.
+    /// Backward of [`attention`](Self::attention), with the probabilities that it saved, or none.
     fn attention_backward(
         &self,
         shape: &attention::Shape,

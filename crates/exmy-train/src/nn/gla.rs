@@ -83,12 +83,12 @@ impl Shape {
     }
 
     /// Elements of working memory for either pass with which all threads have work. With less fewer
-    /// have, down to one with the room of a (sequence, head).
+    /// have, down to one with the memory of a (sequence, head).
     pub fn scratch(&self) -> usize {
         parallel::at_once(self.batch * self.heads, self.unit()) * self.unit()
     }
 
-    /// How many (sequence, head) find room in working memory.
+    /// How many (sequence, head) working memory has space for.
     #[track_caller]
     fn at_once(&self, scratch: usize) -> usize {
         let one = self.unit();
@@ -119,7 +119,7 @@ impl Shape {
 /// the decays `alpha` (tokens, keys).
 ///
 /// # Panics
-/// If a slice's length is not the one `shape` gives, or `scratch` has less room than for a
+/// If a slice's length is not the one `shape` gives, or `scratch` has less space than for a
 /// (sequence, head).
 pub fn gla<T: Real>(
     shape: &Shape,

@@ -4,7 +4,7 @@
 //! The gradient `(softmax - onehot) scale` replaces the logits: they are the largest activation of
 //! a small model and nothing needs them afterwards. A z-loss (PaLM, arXiv 2204.02311) adds
 //! `z Z^2` with `Z = m + ln(sum exp(l - m))` to what is minimized, and `2 z Z softmax` to the gradient,
-//! but not to the loss that is told, so that it can be compared with one without.
+//! but not to the loss that is reported, so that it can be compared with one without.
 
 use super::real::{Real, largest, sum, sum_of_three};
 use crate::nn::stopwatch::{Part, lap};

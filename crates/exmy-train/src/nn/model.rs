@@ -63,7 +63,7 @@ impl Config {
         }
     }
 
-    /// Whether MLPs have a gate beside what goes up.
+    /// Whether MLPs have a gate as well as what goes up.
     pub fn is_gated(&self) -> bool {
         match self {
             Self::Decoder(config) => config.mlp == decoder::Mlp::Swiglu,

@@ -147,7 +147,7 @@ pub fn norm_backward<T: Real>(
     d_gamma.iter_mut().chain(d_beta.into_iter().flatten()).for_each(|d| *d = r16(*d));
 }
 
-/// [`norm_backward()`] of one row; `sums` are those of its block, `own` is room for two rows.
+/// [`norm_backward()`] of one row; `sums` are those of its block, `own` is memory for two rows.
 fn row_backward<T: Real>(
     norm: Norm,
     (forward, rounding): (Steps, Option<Rounding>),

@@ -52,7 +52,6 @@ pub(super) fn product<D: Quantize>(
         device.pack(packed, product, &left[own(left)], &right[own(right)]);
         drop(packing);
         let _multiplying = time(Work::Multiply);
-        // Of the members of this turn.
         let (right, left) = (right[member.min(right.len() - 1)], left[member.min(left.len() - 1)]);
         match product {
             Product::GradInput => {

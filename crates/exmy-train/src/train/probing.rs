@@ -132,7 +132,7 @@ impl<'a, D: Quantize> Probing<'a, D> {
         let begun = line.step > 0;
         let shadow = trainer.shadow().map(mean);
         let twin = self.twin.as_ref().filter(|_| begun).map(|twin| mean(twin.grads()));
-        let (params, grads) = (trainer.state().params, mean(trainer.grads()));
+        let (params, grads) = (trainer.params(), mean(trainer.grads()));
         let seen = Seen {
             step: line.step,
             model: &self.config.model,

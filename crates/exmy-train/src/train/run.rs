@@ -572,7 +572,7 @@ impl<'a, D: Quantize> Run<'a, D> {
             records: Some(self.digests()),
         };
         let model = self.folder.model_file();
-        let params = self.trainer.state().params;
+        let params = self.trainer.params();
         self.trainer.check()?;
         checkpoint::save_model(&model, self.trainer.layout(), &params)?;
         let mut text = serde_json::to_string_pretty(&summary)

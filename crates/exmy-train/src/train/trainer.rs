@@ -128,7 +128,7 @@ impl<'a, D: Quantize> Trainer<'a, D> {
         let plan = config.recipe.settled(&layout, config.train.steps)?;
         let params = device.buffer(config.model.initialize(config.seed));
         let grads = zeros(&device, params.len());
-        let room = config.train.batch * config.model.context();
+        let read = config.train.batch * config.model.context();
         Ok(Self {
             config,
             data,
@@ -142,8 +142,8 @@ impl<'a, D: Quantize> Trainer<'a, D> {
             progress: Progress { step: 0, tokens: 0 },
             plan,
             images: Images::default(),
-            tokens: vec![0; room],
-            targets: vec![0; room],
+            tokens: vec![0; read],
+            targets: vec![0; read],
             losses: Vec::with_capacity(config.train.accumulate),
             shadow: None,
             device,
@@ -171,6 +171,11 @@ impl<'a, D: Quantize> Trainer<'a, D> {
     /// The first thing that went wrong on it; what this trainer says since then means nothing.
     pub fn check(&self) -> Result<()> {
         self.device.check()
+    }
+
+    /// The weights.
+    pub fn params(&self) -> Cow<'_, [f32]> {
+        self.device.read(self.params.all())
     }
 
     /// Weights, moments, and what the recipe remembers.
@@ -245,9 +250,9 @@ impl<'a, D: Quantize> Trainer<'a, D> {
         let len = grads.len();
         self.device.fill(MatrixMut::new(grads.all_mut(), 1, len), 0.0);
         let rows = train.batch / train.accumulate;
-        let room = rows * model.context();
+        let part_len = rows * model.context();
         self.losses.clear();
-        let texts = self.tokens.chunks(room).zip(self.targets.chunks(room));
+        let texts = self.tokens.chunks(part_len).zip(self.targets.chunks(part_len));
         for (part, (tokens, targets)) in (0..).zip(texts) {
             let phase = match part {
                 0 => Phase::Train(step),
@@ -408,8 +413,8 @@ impl<'a, D: Quantize> Trainer<'a, D> {
         let (mut tokens, mut targets) = (vec![0; ROWS * context], vec![0; ROWS * context]);
         while first < used {
             let rows = ROWS.min(used - first);
-            let room = rows * context;
-            let (tokens, targets) = (&mut tokens[..room], &mut targets[..room]);
+            let len = rows * context;
+            let (tokens, targets) = (&mut tokens[..len], &mut targets[..len]);
             let places = tokens.chunks_mut(context).zip(targets.chunks_mut(context));
             for (window, (tokens, targets)) in (first..).zip(places) {
                 windows.fill(window * windows.len() / used, 1, tokens, targets);
@@ -419,8 +424,8 @@ impl<'a, D: Quantize> Trainer<'a, D> {
                 Engine::new(&self.plan, *seed, phase, &mut self.images).with_sequences_of(context);
             let params = self.params.all();
             let batch = Batch::Tokens { tokens, targets, sequences: rows };
-            self.model.losses(params, &batch, &mut engine, losses.first_mut(room));
-            sum += self.sum(losses.first(room));
+            self.model.losses(params, &batch, &mut engine, losses.first_mut(len));
+            sum += self.sum(losses.first(len));
             first += rows;
         }
         sum / (used * context) as f64

@@ -93,12 +93,12 @@ pub(crate) fn values<T: Real>(shape: &Shape, qkv: &[T], p: &[T], y: &mut [T]) {
 }
 
 kernel! {
-    /// `out[i] += scale sum over j <= i of p[i][j] x[j]`, or with `turned`
+    /// `out[i] += scale sum over j <= i of p[i][j] x[j]`, or with `transposed`
     /// `out[j] += scale sum over i >= j of p[i][j] x[i]`; rows of x and out of these strides.
     fn sums<'a, T: Real>(
         shape: Shape,
         p: &'a [T],
-        turned: bool,
+        transposed: bool,
         scale: T,
         x: &'a [T],
         out: &'a mut [T],
@@ -107,7 +107,7 @@ kernel! {
         let hd = shape.head_dim;
         for (i, p) in p.chunks_exact(shape.row()).enumerate() {
             for (j, &p) in p[..=i].iter().enumerate() {
-                let (from, to) = if turned { (i, j) } else { (j, i) };
+                let (from, to) = if transposed { (i, j) } else { (j, i) };
                 let out = &mut out[to * strides[1]..][..hd];
                 for (out, &x) in out.iter_mut().zip(&x[from * strides[0]..][..hd]) {
                     *out = (p * scale).mul_add(x, *out);

@@ -82,7 +82,7 @@ impl Attend {
         [(0, queries), (queries, shape.kv_heads * shape.head_dim)]
     }
 
-    /// Makes room for a pass over `shape`.
+    /// Makes memory large enough for a pass over `shape`.
     pub(super) fn reserve<D: Device>(
         &self,
         device: &D,
@@ -112,7 +112,7 @@ impl Attend {
 
     /// Elements of the probabilities that are saved for the backward pass: those of short rows.
     ///
-    /// Up to eight times a head's width they are at most half of what a layer saves beside them, and
+    /// Up to eight times a head's width they are at most half of what else a layer saves, and
     /// forming them again would take a twentieth of a step.
     fn saved_probabilities(shape: &Shape) -> usize {
         if shape.row() <= 8 * shape.head_dim { shape.probabilities() } else { 0 }

@@ -95,7 +95,7 @@ impl Recur {
         start..start + self.values
     }
 
-    /// Makes room for a pass.
+    /// Makes memory large enough for a pass.
     pub(super) fn reserve<D: Device>(
         &self,
         device: &D,

@@ -24,7 +24,7 @@ pub(crate) struct Normed<D: Device> {
 empty!(Normed { y, mean, rstd, x, gain, bias });
 
 impl<D: Device> Normed<D> {
-    /// Room for `rows` of `width`.
+    /// Makes it large enough for `rows` of `width`.
     pub(crate) fn reserve(&mut self, device: &D, rows: usize, width: usize) {
         device.grow(&mut self.y, rows * width);
         device.grow(&mut self.mean, rows);
@@ -159,7 +159,7 @@ impl Affine {
         let Spare { ones, gain: d_gain, bias: d_bias } = spare;
         cx.tensor(layer, Place::NormOutput, true, dy.again(), width);
         let steps = self.steps(cx.products);
-        // Without rounding on the way back that of the gain is left out, too: what is kept is the gain.
+        // Without rounding on the way back that of the gain is left out, too: what is saved is the gain.
         let left_out = steps.head.is_some() && steps.back.is_none();
         let gain = match &self.gain {
             Some(range) if left_out => params.part(range.clone()),

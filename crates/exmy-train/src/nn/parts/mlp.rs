@@ -33,7 +33,7 @@ pub struct MlpSaved<D: Device> {
 empty!(MlpSaved { before, after });
 
 impl<D: Device> MlpSaved<D> {
-    /// Room for `rows`.
+    /// Makes it large enough for `rows`.
     pub fn reserve(&mut self, device: &D, mlp: &Mlp, rows: usize) {
         device.grow(&mut self.before, rows * mlp.outputs());
         device.grow(&mut self.after, rows * mlp.hidden);

@@ -111,7 +111,7 @@ fn round<D: Quantize>(
 }
 
 /// Copies parts of `k` columns side by side to `out`.
-fn beside<D: Quantize>(device: &D, parts: &[&Buffer<D>], k: usize, mut out: MatrixMut<'_, D>) {
+fn side_by_side<D: Quantize>(device: &D, parts: &[&Buffer<D>], k: usize, mut out: MatrixMut<'_, D>) {
     let rows = out.rows();
     for (i, part) in parts.iter().enumerate() {
         let part = Matrix::new(part.first(rows * k), rows, k);
@@ -130,11 +130,11 @@ fn widen<'b, D: Quantize>(
     let wide = cols + k * parts.len();
     device.widen(buffer, rows, cols, wide);
     let mut all = MatrixMut::new(buffer.first_mut(rows * wide), rows, wide);
-    beside(device, parts, k, all.cols_range(cols..wide));
+    side_by_side(device, parts, k, all.cols_range(cols..wide));
     Matrix::new(buffer.first(rows * wide), rows, wide)
 }
 
-/// What is multiplied beside the images: residuals and images of the patch's channels.
+/// What is multiplied as well as the images: residuals and images of the patch's channels.
 pub(super) struct Parts<D: Quantize> {
     k: usize,
     residuals: [Buffer<D>; 2],
@@ -223,8 +223,8 @@ pub(super) fn forward<D: Quantize>(
     if k > 0 {
         let cols = k * count;
         let [mut a, mut b] = [tokens, outputs].map(|rows| images.take(device, rows * cols));
-        beside(device, left, k, MatrixMut::new(a.first_mut(tokens * cols), tokens, cols));
-        beside(device, right, k, MatrixMut::new(b.first_mut(outputs * cols), outputs, cols));
+        side_by_side(device, left, k, MatrixMut::new(a.first_mut(tokens * cols), tokens, cols));
+        side_by_side(device, right, k, MatrixMut::new(b.first_mut(outputs * cols), outputs, cols));
         let left = Matrix::new(a.first(tokens * cols), tokens, cols);
         let right = Matrix::new(b.first(outputs * cols), outputs, cols);
         device.matmul(forward, left, right, y, Output::Accumulate);
