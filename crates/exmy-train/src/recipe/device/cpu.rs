@@ -2,7 +2,7 @@
 
 use super::{MOST_SOURCES, Quantize, Source};
 use crate::nn::Cpu;
-use crate::nn::device::{Buffer, Device, Matrix, MatrixMut, SliceMut};
+use crate::nn::device::{Buffer, Matrix, MatrixMut, SliceMut};
 use crate::nn::site::Product;
 use crate::recipe::clip::Clip;
 use crate::recipe::{bump, hot, mask};
@@ -193,11 +193,16 @@ impl Quantize for Cpu {
     }
 
     fn widen(&self, buffer: &mut Buffer<Self>, rows: usize, cols: usize, wide: usize) {
-        self.grow(buffer, rows * wide);
+        let mut numbers = core::mem::take(buffer).into_memory();
+        if numbers.len() < rows * wide {
+            numbers.reserve_exact(rows * wide - numbers.len());
+            numbers.resize(rows * wide, 0.0);
+        }
         // The last row first: where a row goes, those before it are not.
         for i in (0..rows).rev() {
-            buffer.copy_within(i * cols..(i + 1) * cols, i * wide);
+            numbers.copy_within(i * cols..(i + 1) * cols, i * wide);
         }
+        *buffer = numbers.into();
     }
 }
 
