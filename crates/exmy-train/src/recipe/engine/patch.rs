@@ -111,7 +111,12 @@ fn round<D: Quantize>(
 }
 
 /// Copies parts of `k` columns side by side to `out`.
-fn side_by_side<D: Quantize>(device: &D, parts: &[&Buffer<D>], k: usize, mut out: MatrixMut<'_, D>) {
+fn side_by_side<D: Quantize>(
+    device: &D,
+    parts: &[&Buffer<D>],
+    k: usize,
+    mut out: MatrixMut<'_, D>,
+) {
     let rows = out.rows();
     for (i, part) in parts.iter().enumerate() {
         let part = Matrix::new(part.first(rows * k), rows, k);
