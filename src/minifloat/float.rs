@@ -1,14 +1,13 @@
-//! Formats without an infinity, E4M3 and E2M1 among them, have none of these three: generic code that asks
-//! for `num_traits::Float` takes E5M2, F16 or bfloat16, and code that asks for `Num` and `Signed` takes all.
-//!
 //! `FloatCore`, `FloatConst` and `Float` of num-traits, where a format has all that binary32 has:
 //! IEEE's special values, one, an epsilon, normal numbers, exponents that fit `integer_decode`'s
 //! `i16`; `Float` also needs the functions.
+//!
+//! Formats without an infinity, E4M3 and E2M1 among them, have none of these three: generic code that asks
+//! for `num_traits::Float` takes E5M2, F16 or bfloat16, and code that asks for `Num` and `Signed` takes all.
 
 use num_traits::float::{FloatConst, FloatCore};
 
-use super::FloatFacts;
-use super::{FloatFormat, Minifloat, Yes};
+use super::{FloatFacts, FloatFormat, Minifloat, Yes};
 use crate::format::Value;
 use crate::math::Operand;
 
@@ -60,45 +59,52 @@ macro_rules! own {
     };
 }
 
+/// What `FloatCore` and `Float` have in common.
+macro_rules! common {
+    () => {
+        special! {
+            infinity: INFINITY;
+            neg_infinity: NEG_INFINITY;
+            nan: NAN;
+            epsilon: EPSILON;
+            // The smallest normal number, as of `f32`.
+            min_positive_value: MIN_NORMAL;
+        }
+        fn neg_zero() -> Self {
+            -Self::default()
+        }
+        fn min_value() -> Self {
+            Self::MIN
+        }
+        fn max_value() -> Self {
+            Self::MAX
+        }
+        own! {
+            is_nan() -> bool; is_infinite() -> bool; is_finite() -> bool; is_normal() -> bool;
+            is_subnormal() -> bool; classify() -> core::num::FpCategory; floor() -> Self;
+            ceil() -> Self; round() -> Self; trunc() -> Self; fract() -> Self; abs() -> Self;
+            signum() -> Self; is_sign_positive() -> bool; is_sign_negative() -> bool;
+            min(other) -> Self; max(other) -> Self; recip() -> Self;
+        }
+        fn clamp(self, min: Self, max: Self) -> Self {
+            Minifloat::clamp(self, min, max)
+        }
+        fn to_degrees(self) -> Self {
+            self.scaled(57.295_779_513_082_32)
+        }
+        fn to_radians(self) -> Self {
+            self.scaled(0.017_453_292_519_943_295)
+        }
+        fn integer_decode(self) -> (u64, i16, i8) {
+            self.decoded()
+        }
+    };
+}
+
 impl<F: FloatFormat<Signed = Yes, Zero = Yes, One = Yes, Float: FloatFacts>> FloatCore
     for Minifloat<F>
 {
-    special! {
-        infinity: INFINITY;
-        neg_infinity: NEG_INFINITY;
-        nan: NAN;
-        epsilon: EPSILON;
-        // The smallest normal number, as of `f32`.
-        min_positive_value: MIN_NORMAL;
-    }
-    fn neg_zero() -> Self {
-        -Self::default()
-    }
-    fn min_value() -> Self {
-        Self::MIN
-    }
-    fn max_value() -> Self {
-        Self::MAX
-    }
-    own! {
-        is_nan() -> bool; is_infinite() -> bool; is_finite() -> bool; is_normal() -> bool;
-        is_subnormal() -> bool; classify() -> core::num::FpCategory; floor() -> Self;
-        ceil() -> Self; round() -> Self; trunc() -> Self; fract() -> Self; abs() -> Self;
-        signum() -> Self; is_sign_positive() -> bool; is_sign_negative() -> bool;
-        min(other) -> Self; max(other) -> Self; recip() -> Self;
-    }
-    fn clamp(self, min: Self, max: Self) -> Self {
-        Minifloat::clamp(self, min, max)
-    }
-    fn to_degrees(self) -> Self {
-        self.scaled(57.295_779_513_082_32)
-    }
-    fn to_radians(self) -> Self {
-        self.scaled(0.017_453_292_519_943_295)
-    }
-    fn integer_decode(self) -> (u64, i16, i8) {
-        self.decoded()
-    }
+    common!();
 }
 
 macro_rules! constants {
@@ -130,54 +136,22 @@ impl<F> num_traits::Float for Minifloat<F>
 where
     F: FloatFormat<Signed = Yes, Zero = Yes, One = Yes, Float: FloatFacts, Elementary = Yes>,
 {
-    special! {
-        infinity: INFINITY;
-        neg_infinity: NEG_INFINITY;
-        nan: NAN;
-        epsilon: EPSILON;
-        min_positive_value: MIN_NORMAL;
-    }
-    fn neg_zero() -> Self {
-        -Self::default()
-    }
-    fn min_value() -> Self {
-        Self::MIN
-    }
-    fn max_value() -> Self {
-        Self::MAX
-    }
+    common!();
     own! {
-        is_nan() -> bool; is_infinite() -> bool; is_finite() -> bool; is_normal() -> bool;
-        is_subnormal() -> bool; classify() -> core::num::FpCategory; floor() -> Self;
-        ceil() -> Self; round() -> Self; trunc() -> Self; fract() -> Self; abs() -> Self;
-        signum() -> Self; is_sign_positive() -> bool; is_sign_negative() -> bool;
-        min(other) -> Self; max(other) -> Self; recip() -> Self; sqrt() -> Self; exp() -> Self;
-        exp2() -> Self; ln() -> Self; log2() -> Self; log10() -> Self; cbrt() -> Self;
-        hypot(other) -> Self; sin() -> Self; cos() -> Self; tan() -> Self; asin() -> Self;
-        acos() -> Self; atan() -> Self; atan2(other) -> Self; sin_cos() -> (Self, Self);
-        exp_m1() -> Self; ln_1p() -> Self; sinh() -> Self; cosh() -> Self; tanh() -> Self;
-        asinh() -> Self; acosh() -> Self; atanh() -> Self; powf(n) -> Self; log(base) -> Self;
-        copysign(sign) -> Self;
+        sqrt() -> Self; exp() -> Self; exp2() -> Self; ln() -> Self; log2() -> Self;
+        log10() -> Self; cbrt() -> Self; hypot(other) -> Self; sin() -> Self; cos() -> Self;
+        tan() -> Self; asin() -> Self; acos() -> Self; atan() -> Self; atan2(other) -> Self;
+        sin_cos() -> (Self, Self); exp_m1() -> Self; ln_1p() -> Self; sinh() -> Self;
+        cosh() -> Self; tanh() -> Self; asinh() -> Self; acosh() -> Self; atanh() -> Self;
+        powf(n) -> Self; log(base) -> Self; copysign(sign) -> Self;
     }
     fn mul_add(self, a: Self, b: Self) -> Self {
         Minifloat::mul_add(self, a, b)
-    }
-    fn clamp(self, min: Self, max: Self) -> Self {
-        Minifloat::clamp(self, min, max)
     }
     fn powi(self, n: i32) -> Self {
         Minifloat::powi(self, n)
     }
     fn abs_sub(self, other: Self) -> Self {
         num_traits::Signed::abs_sub(&self, &other)
-    }
-    fn to_degrees(self) -> Self {
-        self.scaled(57.295_779_513_082_32)
-    }
-    fn to_radians(self) -> Self {
-        self.scaled(0.017_453_292_519_943_295)
-    }
-    fn integer_decode(self) -> (u64, i16, i8) {
-        self.decoded()
     }
 }

@@ -82,12 +82,15 @@ pub(super) fn check_length(bytes: &[u8], expected: u128) -> Result<(), Recording
     if expected == found as u128 { Ok(()) } else { Err(RecordingError::Length { expected, found }) }
 }
 
+/// How far a file goes, by what was read of it.
+type End<'a, E> = &'a dyn Fn(&[u8]) -> Result<u128, E>;
+
 /// Reads a whole file, and of a wrong one no more than shows it: the header, and then as far as each of
 /// `ends` says from what was read.
 pub(super) fn read<E: core::error::Error + Send + Sync + 'static>(
     mut reader: impl Read,
     header: usize,
-    ends: &[&dyn Fn(&[u8]) -> Result<u128, E>],
+    ends: &[End<'_, E>],
 ) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.by_ref().take(header as u64).read_to_end(&mut bytes)?;
