@@ -230,12 +230,12 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     attempt().map_err(|error| Error::io("write", path, error))
 }
 
-/// Gives a file or a folder another name in its folder, and flushes that folder's list of names. Where folders
-/// cannot be opened (Windows), renames are durable by other means.
+/// Gives a file or a folder another name in its folder, and flushes that folder's list of names. Where
+/// folders cannot be opened (Windows), renames are durable by other means.
 ///
 /// # Errors
-/// If the folder cannot be opened or the name cannot be given; then nothing has changed. Or if the folder cannot
-/// be flushed.
+/// If the folder cannot be opened or the name cannot be given; then nothing has changed. Or if the folder
+/// cannot be flushed.
 #[doc(hidden)]
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     #[cfg(unix)]
