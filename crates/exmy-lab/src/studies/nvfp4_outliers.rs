@@ -22,7 +22,7 @@ use crate::figure::{Figure, Judged};
 use crate::finding::Paper;
 use crate::grid::{After, Axis, Grid, Level, Set, level, number};
 use crate::measure::{Metric, Probed, at_the_end, of_inputs, of_parts};
-use crate::view::{Show, Shown, Usual, View, by_point, column, shown};
+use crate::view::{Column, Show, Shown, Usual, View, by_point, column, shown};
 use exmy_train::nn::site::{Operand, Operator};
 pub(crate) use recipes::ROTATED;
 use recipes::{
@@ -98,6 +98,11 @@ const fn recipe_axis(levels: &'static [Level]) -> Axis {
 /// Gaps of recipes of gated linear attention.
 const fn gaps(title: &'static str) -> View {
     View::Gaps { title, under: "gated linear attention", base: BASE }
+}
+
+/// The mean and the range over seeds of what a probe measured.
+const fn spread(head: &'static str, probed: Probed) -> Column {
+    column(head, Show::Spread(probed))
 }
 
 const ALL_NVFP4: Set = Set::Recipe("nv-nvfp4+last=0");
@@ -217,10 +222,10 @@ static TAILS: Figure = Figure {
             &[
                 column("model", Show::Level("model")),
                 column("recipe", Show::Level("recipe")),
-                column("q, k, v", Show::Spread(tail_of(Operator::Q))),
-                column("o", Show::Spread(tail_of(Operator::O))),
-                column("gate, up", Show::Spread(tail_of(Operator::Gate))),
-                column("down", Show::Spread(tail_of(Operator::Down))),
+                spread("q, k, v", tail_of(Operator::Q)),
+                spread("o", tail_of(Operator::O)),
+                spread("gate, up", tail_of(Operator::Gate)),
+                spread("down", tail_of(Operator::Down)),
             ],
         ),
         by_point(
@@ -228,27 +233,19 @@ static TAILS: Figure = Figure {
             &[
                 column("model", Show::Level("model")),
                 column("recipe", Show::Level("recipe")),
-                column("inputs", Show::Spread(KURTOSIS)),
-                column(
+                spread("inputs", KURTOSIS),
+                spread(
                     "weights",
-                    Show::Spread(
-                        of_parts("kurtosis of weights", "kurtosis", "").of_operand(Operand::Weight),
-                    ),
+                    of_parts("kurtosis of weights", "kurtosis", "").of_operand(Operand::Weight),
                 ),
-                column(
+                spread(
                     "output gradients",
-                    Show::Spread(
-                        of_parts("kurtosis of gradients", "kurtosis", "")
-                            .of_operand(Operand::GradOutput),
-                    ),
+                    of_parts("kurtosis of gradients", "kurtosis", "")
+                        .of_operand(Operand::GradOutput),
                 ),
-                column(
+                spread(
                     "largest channel of inputs",
-                    Show::Spread(of_inputs(
-                        "largest kurtosis of channels",
-                        "kurtosis",
-                        "channels_max",
-                    )),
+                    of_inputs("largest kurtosis of channels", "kurtosis", "channels_max"),
                 ),
             ],
         ),
@@ -287,13 +284,10 @@ static SPIKES: Figure = Figure {
             &[
                 column("model", Show::Level("model")),
                 column("recipe", Show::Level("recipe")),
-                column("amax / rms: p99", Show::Spread(SPIKE)),
-                column("largest", Show::Spread(of_inputs("", "spikes", "rms_max"))),
-                column(
-                    "amax / median amax: p99",
-                    Show::Spread(of_inputs("", "spikes", "median_p99")),
-                ),
-                column("largest", Show::Spread(of_inputs("", "spikes", "median_max"))),
+                spread("amax / rms: p99", SPIKE),
+                spread("largest", of_inputs("", "spikes", "rms_max")),
+                spread("amax / median amax: p99", of_inputs("", "spikes", "median_p99")),
+                spread("largest", of_inputs("", "spikes", "median_max")),
             ],
         ),
     ],
@@ -366,15 +360,15 @@ static GATE: Figure = Figure {
                       seeds)",
             &[
                 column("recipe", Show::Level("recipe")),
-                column("q_proj", Show::Spread(Q_TOP)),
-                column("k_proj", Show::Spread(K_TOP)),
-                column("v_proj", Show::Spread(V_TOP)),
-                column("g_proj", Show::Spread(G_TOP)),
-                column("gk_proj.1", Show::Spread(GATE_TOP)),
-                column("o_proj", Show::Spread(O_TOP)),
-                column("gate_proj", Show::Spread(GATE_PROJ_TOP)),
-                column("up_proj", Show::Spread(UP_TOP)),
-                column("down_proj", Show::Spread(DOWN_TOP)),
+                spread("q_proj", Q_TOP),
+                spread("k_proj", K_TOP),
+                spread("v_proj", V_TOP),
+                spread("g_proj", G_TOP),
+                spread("gk_proj.1", GATE_TOP),
+                spread("o_proj", O_TOP),
+                spread("gate_proj", GATE_PROJ_TOP),
+                spread("up_proj", UP_TOP),
+                spread("down_proj", DOWN_TOP),
             ],
         ),
     ],
@@ -419,10 +413,10 @@ static SOFTMAX: Figure = Figure {
             "last third of the run, mean over layers (mean and range over seeds)",
             &[
                 column("model", Show::Level("model")),
-                column("entropy of the softmax, nats", Show::Spread(ENTROPY)),
-                column("excess kurtosis of the logits", Show::Spread(LOGIT_KURTOSIS)),
-                column("mean largest logit", Show::Spread(LOGIT_MAX)),
-                column("share of the first key", Show::Spread(SINK)),
+                spread("entropy of the softmax, nats", ENTROPY),
+                spread("excess kurtosis of the logits", LOGIT_KURTOSIS),
+                spread("mean largest logit", LOGIT_MAX),
+                spread("share of the first key", SINK),
             ],
         ),
     ],
@@ -491,18 +485,12 @@ static ALIGNMENT: Figure = Figure {
             "at the end of the run (mean and range over seeds; mean over layers)",
             &[
                 column("weight decay", Show::Number("decay")),
-                column("mean |cos|", Show::Spread(COSINE)),
-                column("random directions", Show::Spread(NULL)),
-                column("99th percentile", Show::Spread(at_the_end("", "swiglu", "cos_p99"))),
-                column(
-                    "correlation of outputs",
-                    Show::Spread(at_the_end("", "swiglu", "correlation")),
-                ),
-                column(
-                    "kurtosis of what enters down",
-                    Show::Spread(at_the_end("", "swiglu", "tail_kurtosis")),
-                ),
-                column("its largest magnitude", Show::Spread(TAIL_TOP)),
+                spread("mean |cos|", COSINE),
+                spread("random directions", NULL),
+                spread("99th percentile", at_the_end("", "swiglu", "cos_p99")),
+                spread("correlation of outputs", at_the_end("", "swiglu", "correlation")),
+                spread("kurtosis of what enters down", at_the_end("", "swiglu", "tail_kurtosis")),
+                spread("its largest magnitude", TAIL_TOP),
             ],
         ),
     ],

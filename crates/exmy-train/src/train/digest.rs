@@ -1,8 +1,8 @@
 //! A hash of much data at the speed of memory, so that a flipped bit of a checkpoint is noticed.
 //!
 //! XXH64 (Yann Collet; `doc/xxhash_spec.md` at github.com/Cyan4973/xxHash), the same on every platform. A
-//! change within one word of 8 bytes always changes the hash; any other goes unnoticed once in 2^64. It guards
-//! against damage, not against malice.
+//! change within one word of 8 bytes always changes the hash; any other goes unnoticed once in 2^64. It
+//! guards against damage, not against malice.
 
 use std::fmt;
 use xxhash_rust::xxh64::{Xxh64, xxh64};
