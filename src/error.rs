@@ -4,7 +4,7 @@
 //! and on a second line what would work. Number formats, views and other lower layers have error
 //! types of their own, which convert into this one.
 
-use crate::shown::printable_path;
+use crate::shown::{printable, printable_path};
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -56,8 +56,11 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)?;
-        if let Some(source) = &self.source {
-            write!(f, ": {source}")?;
+        match &self.source {
+            None => {}
+            Some(source) if source.is::<Self>() => write!(f, ": {source}")?,
+            // Those of other libraries may repeat what they found as it is.
+            Some(source) => write!(f, ": {}", printable(&source.to_string()))?,
         }
         if let Some(hint) = &self.hint {
             write!(f, "\n  {hint}")?;
@@ -83,5 +86,9 @@ mod tests {
         assert_eq!(error.to_string(), "cannot read a.txt: no such file\n  give a text file");
         let odd = Error::io("read", Path::new("a\n\u{1b}"), io::Error::other("odd"));
         assert_eq!(odd.to_string(), "cannot read a\\n\\u{1b}: odd");
+        let field = Error::new("a.json").because(io::Error::other("no field `b\n`"));
+        assert_eq!(field.to_string(), "a.json: no field `b\\n`");
+        let outer = Error::new("b").because(Error::new("a").hint("try c"));
+        assert_eq!(outer.to_string(), "b: a\n  try c");
     }
 }

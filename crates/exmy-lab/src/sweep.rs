@@ -19,7 +19,7 @@ pub use crate::runner::Plan;
 use crate::runner::{Run, content_name};
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
-use exmy::shown::printable_path;
+use exmy::shown::{printable, printable_path};
 use exmy_train::train::config::{Config, read_table};
 use exmy_train::train::data::Source;
 use exmy_train::train::preset::preset;
@@ -49,19 +49,24 @@ fn flat(grid: Table, prefix: &str) -> Table {
     keys.collect()
 }
 
+/// A value in a line of text.
+fn shown(value: &Value) -> String {
+    printable(&value.to_string())
+}
+
 /// The configuration with one key of a grid set.
 fn set(mut config: Config, key: &str, value: &Value) -> Result<Config> {
     let number = || match value {
         Value::Integer(number) => Ok(*number as f64),
         Value::Float(number) => Ok(*number),
-        other => Err(Error::new(format!("{key} = {other}")).hint("numbers")),
+        other => Err(Error::new(format!("{key} = {}", shown(other))).hint("numbers")),
     };
     match key {
         "lr" => config.train = config.train.with_lr(number()?),
         "steps" => {
             let steps = value.as_integer().and_then(|steps| u64::try_from(steps).ok());
             let steps = steps.ok_or_else(|| {
-                Error::new(format!("steps = {value}")).hint("whole numbers above 0")
+                Error::new(format!("steps = {}", shown(value))).hint("whole numbers above 0")
             })?;
             config.train = config.train.with_steps(steps);
         }
@@ -74,10 +79,11 @@ fn set(mut config: Config, key: &str, value: &Value) -> Result<Config> {
             if let Value::Table(table) = value {
                 changes = table;
             }
-            let text = toml::to_string(&changes)
-                .map_err(|error| Error::new(format!("grid.{key}")).because(error))?;
+            let what = |of: &str| format!("grid.{}{of}", printable(key));
+            let text =
+                toml::to_string(&changes).map_err(|error| Error::new(what("")).because(error))?;
             config = config.overlaid(&text).map_err(|error| {
-                Error::new(format!("grid.{key} = {}: {error}", word(&changes.into())))
+                Error::new(what(&format!(" = {}: {error}", shown(&changes.into()))))
             })?;
         }
     }
@@ -107,14 +113,16 @@ impl Plan {
             None => Table::new(),
             Some(Value::Table(grid)) => flat(grid, ""),
             Some(other) => {
-                return Err(Error::new(format!("grid is {other}"))
+                return Err(Error::new(format!("grid is {}", shown(&other)))
                     .hint("a section: [grid], then key = [value, value]"));
             }
         };
         let name = match table.remove("preset") {
             None => "nano".to_owned(),
             Some(Value::String(name)) => name,
-            Some(other) => return Err(Error::new(format!("preset is {other}")).hint("a name")),
+            Some(other) => {
+                return Err(Error::new(format!("preset is {}", shown(&other))).hint("a name"));
+            }
         };
         let options: Vec<_> =
             ["steps", "lr"].iter().filter_map(|key| table.remove_entry(*key)).collect();
@@ -128,6 +136,7 @@ impl Plan {
             match values {
                 Value::Array(values) if !values.is_empty() => keys.push((key, values)),
                 other => {
+                    let (key, other) = (printable(key), shown(other));
                     return Err(Error::new(format!("grid.{key} is {other}"))
                         .hint("a list of values, for example [1, 2]"));
                 }

@@ -10,6 +10,7 @@ mod kill;
 mod manage;
 #[cfg(target_os = "linux")]
 mod memory;
+mod names;
 mod probes;
 mod quantize;
 mod records;

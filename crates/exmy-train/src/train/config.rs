@@ -318,7 +318,7 @@ impl Config {
                 VERSION - 1
             )));
         }
-        table.try_into().map_err(|error: toml::de::Error| Error::new(error.message().to_owned()))
+        table.try_into().map_err(|error: toml::de::Error| Error::new(printable(error.message())))
     }
 
     /// The complete configuration as TOML.

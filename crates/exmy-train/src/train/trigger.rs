@@ -29,6 +29,7 @@ use crate::nn::parameters::Layout;
 use crate::recipe::Recipe;
 use crate::train::probe;
 use exmy::error::{Error, Result};
+use exmy::shown::printable;
 use exmy::text::Nearest;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -127,7 +128,8 @@ impl Part {
                 table.entry("base").or_insert_with(name);
                 Value::Table(table).try_into().map_err(|error: toml::de::Error| {
                     let given = toml::to_string(changes).unwrap_or_default();
-                    let what = format!("the change of the recipe {recipe}: {}", error.message());
+                    let what = printable(error.message());
+                    let what = format!("the change of the recipe {recipe}: {what}");
                     Error::new(format!("{what}\n{}", given.trim_end()))
                 })
             }

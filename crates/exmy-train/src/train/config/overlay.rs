@@ -74,7 +74,7 @@ pub(super) fn parse(text: &str) -> Result<Table> {
         let line = text.lines().nth(number - 1).unwrap_or_default();
         let cut = line.chars().nth(60).map_or("", |_| " ...");
         let begins: String = line.chars().take(60).collect();
-        Error::new(format!("line {number} is not TOML: {}", error.message()))
+        Error::new(format!("line {number} is not TOML: {}", printable(error.message())))
             .hint(format!("the line is {:?}{cut}", begins))
     })
 }
