@@ -4,7 +4,7 @@
 
 use crate::backend::Grid;
 use crate::module::Module;
-use crate::{Buffer, Device, Element, Result};
+use crate::{Buffer, Device, Element, Result, times};
 
 /// What a kernel may take by value: numbers, and `#[repr(C)]` structures of numbers.
 ///
@@ -106,9 +106,10 @@ impl<'a> Launch<'a> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         let args: Vec<&[u8]> =
             starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end]).collect();
-        self.device.together(self.name, &self.streams, || {
+        let start = || {
             // SAFETY: the caller's promise is the same.
             unsafe { self.device.backend().launch(self.module, self.name, grid, &args) }
-        })
+        };
+        self.device.together(self.name, &self.streams, || times::of(self.name, self.device, start))
     }
 }

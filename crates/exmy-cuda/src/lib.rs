@@ -25,6 +25,7 @@ pub mod module;
 mod pack;
 mod product;
 mod rounder;
+pub mod times;
 #[cfg(feature = "train")]
 #[cfg_attr(docsrs, doc(cfg(feature = "train")))]
 pub mod train;

@@ -86,11 +86,8 @@ modules! {
     ATTENTION = "layers/attention.cu": scores_wide scores_small lower_wide lower_small
         transposed_wide transposed_small softmax softmax_backward split_scores split_softmax
         split_softmax_backward;
-    /// Products in f32.
-    PRODUCTS = "layers/products.cu": f32_forward_wide f32_forward_small fast_forward_wide
-        fast_forward_small f32_grad_input_wide f32_grad_input_small fast_grad_input_wide
-        fast_grad_input_small f32_grad_weight_wide f32_grad_weight_small fast_grad_weight_wide
-        fast_grad_weight_small;
+    /// What recipes do to tensors apart from block formats.
+    RECIPES = "layers/recipes.cu": mask cast_rows finite_amax amax_rows clip take_columns add_to_columns column_sums;
     /// Gated linear attention.
     GLA = "layers/gla.cu": gla gla_backward;
 }

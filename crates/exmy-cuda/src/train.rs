@@ -13,6 +13,7 @@ mod layers;
 mod memory;
 mod norms;
 mod products;
+mod recipes;
 mod sums;
 pub mod verify;
 
@@ -21,6 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use memory::{Memory, Scalar, Tokens};
+pub use recipes::Packed;
 
 use crate::{Buffer, Device, Error, Result};
 

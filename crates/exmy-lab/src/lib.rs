@@ -19,6 +19,7 @@ pub mod run_config;
 pub mod scale;
 
 pub mod detect;
+pub mod device;
 pub mod estimate;
 mod figure;
 pub mod finding;

@@ -24,6 +24,7 @@ pub use manifest::{Entry, Kind, Manifest, Page};
 pub use out::{OutFolder, Status, find_run, refuse_used};
 pub use shard::{ParseShardError, Shard};
 
+use crate::device::Place;
 use exmy::error::{Error, Result};
 use exmy::parallel;
 use exmy::shown::printable_path;
@@ -193,6 +194,7 @@ pub struct Runner {
     shard: Shard,
     steals: bool,
     waits: bool,
+    place: Place,
 }
 
 /// Stops a run when the others stop.
@@ -260,7 +262,9 @@ impl Runner {
     /// For runs in folders below `path`, one at a time with all threads, all of them.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         let (jobs, shard) = (1, Shard::ALL);
-        Self { path: path.into(), probes: |_| Vec::new(), jobs, shard, steals: false, waits: false }
+        let place = Place::default();
+        let path = path.into();
+        Self { path, probes: |_| Vec::new(), jobs, shard, steals: false, waits: false, place }
     }
 
     /// The same with further probes.
@@ -274,6 +278,12 @@ impl Runner {
     #[must_use]
     pub fn with_jobs(self, jobs: usize) -> Self {
         Self { jobs, ..self }
+    }
+
+    /// The same on a device.
+    #[must_use]
+    pub fn on(self, place: Place) -> Self {
+        Self { place, ..self }
     }
 
     /// The same with a part of the runs.
@@ -437,7 +447,7 @@ impl Work<'_> {
         let mut train = |watch: &mut dyn Watch| {
             let mut watch = Stopping { watch, stop: &self.stop };
             let probes = (self.runner.probes)(&run.config);
-            run::train_claimed(&folder, &data, &mut watch, probes, &claim)
+            self.runner.place.train(&folder, &data, &mut watch, probes, &claim)
         };
         let outcome = if self.runner.jobs > 1 {
             parallel::with_threads(1, || self.progress.run(index, &data, &mut train))

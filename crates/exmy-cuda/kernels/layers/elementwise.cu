@@ -2,6 +2,7 @@
 // positions, the update of optimizers. The bits are those of exmy-train's nn/activation.rs, relu.rs,
 // steps.rs, gla/gates.rs, rope.rs, bias.rs and optimizer.rs.
 #include "layers/real.cuh"
+#include "random.cuh"
 
 // Elements of a launch, and rows by warps.
 #define EACH(i, count) _Pragma("unroll 4") for (u64 i = thread_index(); i < (count); i += thread_count())
@@ -307,33 +308,13 @@ DEVICE float2 normal_pair(u32 radius, u32 turn) {
     return make_float2(length * x, length * y);
 }
 
-struct Philox {
-    u32 key0, key1, stream0, stream1;
-};
-
-DEVICE uint4 philox_block(Philox of, u64 block) {
-    u32 c0 = (u32)block, c1 = (u32)(block >> 32), c2 = of.stream0, c3 = of.stream1;
-    u32 k0 = of.key0, k1 = of.key1;
-    EACH_ROUND
-    for (int round = 0; round < 10; round++) {
-        u64 p0 = (u64)0xD2511F53u * c0, p1 = (u64)0xCD9E8D57u * c2;
-        c0 = (u32)(p1 >> 32) ^ c1 ^ k0;
-        c1 = (u32)p1;
-        c2 = (u32)(p0 >> 32) ^ c3 ^ k1;
-        c3 = (u32)p0;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    return make_uint4(c0, c1, c2, c3);
-}
-
-// Elements first.. of the sequence of normal numbers, a block of four by each thread, over x or (added) that
-// many times `size` to it.
-KERNEL(256) normals(float* x, u64 count, u64 first, Philox philox, u32 added, float size) {
-    u64 blocks = (first % 4 + count + 3) / 4;
+// Elements from the words' first on of the sequence of normal numbers, a block of four by each thread, over x or
+// (added) that many times `size` to it.
+KERNEL(256) normals(float* x, u64 count, PARAMETERS(Philox) philox, u32 added, float size) {
+    u64 first = philox.first, blocks = (first % 4 + count + 3) / 4;
     EACH(b, blocks) {
-        uint4 words = philox_block(philox, first / 4 + b);
-        float2 low = normal_pair(words.x, words.y), high = normal_pair(words.z, words.w);
+        Words words = philox_block(philox, first / 4 + b);
+        float2 low = normal_pair(words.at[0], words.at[1]), high = normal_pair(words.at[2], words.at[3]);
         float numbers[4] = {low.x, low.y, high.x, high.y};
         EACH_ROUND
         for (u32 w = 0; w < 4; w++) {

@@ -26,6 +26,11 @@ impl Device for Cuda {
     type Tokens = Tokens;
     type Scalar = Scalar;
 
+    fn name(&self) -> Option<String> {
+        let properties = self.device().properties();
+        Some(format!("cuda:{} {}", properties.index, properties.name))
+    }
+
     fn grow(&self, buffer: &mut Buffer<Self>, len: usize) {
         if len > buffer.len() {
             // The old memory goes first, so that both need not fit.

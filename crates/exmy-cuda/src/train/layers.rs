@@ -14,16 +14,15 @@ use super::norms::{Step, expect};
 use crate::backend::Grid;
 use crate::launch::{Launch, Plain};
 use crate::module::{ELEMENTWISE, Module};
+use crate::rounder::Words;
 
 /// A list of numbers of 32 bits that a kernel takes as one structure.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
-struct Numbers<T, const N: usize>([T; N]);
+struct Numbers<const N: usize>([f32; N]);
 
 // SAFETY: an array of numbers has no gaps.
-unsafe impl<const N: usize> Plain for Numbers<f32, N> {}
-// SAFETY: as above.
-unsafe impl<const N: usize> Plain for Numbers<u32, N> {}
+unsafe impl<const N: usize> Plain for Numbers<N> {}
 
 /// Elements by threads, four to each.
 fn by_elements(count: usize) -> Grid {
@@ -339,13 +338,11 @@ impl Cuda {
         if x.is_empty() {
             return;
         }
-        let (seed, stream) = philox.seed_and_stream();
-        let words = [seed, seed >> 32, stream, stream >> 32].map(|word| word as u32);
+        let words = Words::new(Some(*philox), start);
         let blocks = (start % 4) as usize + x.len();
         self.start(&ELEMENTWISE, "normals", Grid::cover(blocks.div_ceil(4), 256), |launch| {
-            let launch = launch.slice(x.read()).value(x.len() as u64).value(start);
-            let launch = launch.value(Numbers(words)).value(u32::from(size.is_some()));
-            launch.value(size.unwrap_or_default())
+            let launch = launch.slice(x.read()).value(x.len() as u64).value(words);
+            launch.value(u32::from(size.is_some())).value(size.unwrap_or_default())
         });
     }
 

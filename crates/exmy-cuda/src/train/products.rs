@@ -1,34 +1,31 @@
-//! Products of matrices that are not rounded, and of images: calls of `kernels/layers/products.cu`.
-
-#![allow(unsafe_code)]
+//! Products of matrices that are not rounded, and of images: the library's twins.
 
 use exmy::gemm::f32::Output;
+use exmy::gemm::fast::Scaling;
 use exmy_train::nn::device::{Matrix, MatrixMut};
 use exmy_train::nn::site::Product;
 
 use super::Cuda;
-use super::memory::Parts;
-use crate::Buffer;
-use crate::backend::Grid;
-use crate::launch::{Launch, Plain};
-use crate::module::PRODUCTS;
+use crate::{Buffer, Order, Result, Scales, View, ViewMut, multiply};
 
-/// `Product` of the kernels.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Sizes {
-    strides: [u64; 3],
-    rows: u32,
-    cols: u32,
-    depth: u32,
-    add: u32,
+/// The scales of whole tensors that multiply the sums, if the order is `fast`; else it is that of gemm::f32.
+pub(super) type Factors<'a> = Option<[Option<&'a Buffer<f32>>; 2]>;
+
+/// A matrix as the library's twins take it; `None` if there is nothing in it.
+pub(super) fn view(of: Matrix<'_, Cuda>) -> Result<Option<View<'_, f32>>> {
+    let data = of.data();
+    let Some(buffer) = &data.memory().buffer else { return Ok(None) };
+    View::with_stride(buffer, data.start(), of.rows(), of.cols(), of.stride()).map(Some)
 }
 
-// SAFETY: three fields of 64 bits and four of 32, without a gap.
-unsafe impl Plain for Sizes {}
-
-/// The factors of whole tensors that multiply the sums, if the order is `fast`; else it is that of gemm::f32.
-pub(super) type Factors<'a> = Option<[Option<&'a Buffer<f32>>; 2]>;
+/// The same to be written.
+pub(super) fn view_mut(of: MatrixMut<'_, Cuda>) -> Result<Option<ViewMut<'_, f32>>> {
+    let (rows, cols, stride) = (of.rows(), of.cols(), of.stride());
+    let data = of.into_data();
+    let first = data.start();
+    let Some(buffer) = &mut data.into_memory().buffer else { return Ok(None) };
+    ViewMut::with_stride(buffer, first, rows, cols, stride).map(Some)
+}
 
 impl Cuda {
     pub(super) fn product(
@@ -36,7 +33,7 @@ impl Cuda {
         product: Product,
         left: Matrix<'_, Self>,
         right: Matrix<'_, Self>,
-        out: MatrixMut<'_, Self>,
+        mut out: MatrixMut<'_, Self>,
         mode: Output,
         fast: Factors<'_>,
     ) {
@@ -52,42 +49,29 @@ impl Cuda {
             out.rows(),
             out.cols()
         );
-        if rows == 0 || cols == 0 {
-            return;
-        }
-        // Large tiles are faster where they are enough for all processors.
-        let tiles = |side: usize| (rows.div_ceil(side), cols.div_ceil(side));
-        let (down, across) = tiles(128);
-        let wide = down * across >= self.device().properties().processors as usize;
-        let name = match (product, fast.is_some(), wide) {
-            (Product::Forward, false, false) => "f32_forward_small",
-            (Product::Forward, false, true) => "f32_forward_wide",
-            (Product::Forward, true, false) => "fast_forward_small",
-            (Product::Forward, true, true) => "fast_forward_wide",
-            (Product::GradInput, false, false) => "f32_grad_input_small",
-            (Product::GradInput, false, true) => "f32_grad_input_wide",
-            (Product::GradInput, true, false) => "fast_grad_input_small",
-            (Product::GradInput, true, true) => "fast_grad_input_wide",
-            (Product::GradWeight, false, false) => "f32_grad_weight_small",
-            (Product::GradWeight, false, true) => "f32_grad_weight_wide",
-            (Product::GradWeight, true, false) => "fast_grad_weight_small",
-            (Product::GradWeight, true, true) => "fast_grad_weight_wide",
+        let (order, scaling) = match (fast, mode) {
+            (None, Output::Overwrite) => (Order::F32, Scaling::OVERWRITE),
+            (None, Output::Accumulate) => (Order::F32, Scaling::ACCUMULATE),
+            (Some(_), Output::Overwrite) => (Order::Fast, Scaling::OVERWRITE),
+            (Some(_), Output::Accumulate) => (Order::Fast, Scaling::ACCUMULATE),
         };
-        let strides = [left.stride(), right.stride(), out.stride()].map(|stride| stride as u64);
-        let [rows, cols, depth] = [rows, cols, depth].map(|size| size as u32);
-        let add = u32::from(mode == Output::Accumulate);
-        let out = out.into_data();
-        let (down, across) = if wide { (down, across) } else { tiles(64) };
+        // The scale itself is the second of four numbers.
+        let [left_scale, right_scale] =
+            fast.unwrap_or_default().map(|factor| factor.map(|factor| (factor, 1)));
+        let scales = Scales { left: left_scale, right: right_scale };
+        if depth == 0 && mode == Output::Overwrite {
+            return self.set_matrix(out, 0.0);
+        }
         self.attempt(|| {
-            let launch = Launch::new(self.device(), &PRODUCTS, name);
-            let launch = launch.slice(left.data()).slice(right.data()).slice(out.read());
-            let launch = match fast {
-                Some([left, right]) => launch.read_if(left).read_if(right),
-                None => launch,
+            let (left, right, out) = (view(left)?, view(right)?, view_mut(out.again())?);
+            let (Some(left), Some(right), Some(out)) = (left, right, out) else { return Ok(()) };
+            let (left, right) = (crate::Matrix::from(left), crate::Matrix::from(right));
+            let (left, right) = match product {
+                Product::Forward => (left, right.t()),
+                Product::GradInput => (left, right),
+                Product::GradWeight => (left.t(), right),
             };
-            let launch = launch.value(Sizes { strides, rows, cols, depth, add });
-            // SAFETY: a matrix lies in its data, and the shapes fit each other.
-            unsafe { launch.run(Grid::planar(down as u32, across as u32, 256)) }
+            multiply(order, left, right, out, scaling, scales)
         });
     }
 }

@@ -6,10 +6,13 @@
 
 mod attend;
 mod elements;
+mod recipes;
 mod rows;
+pub mod runs;
 
 use exmy::random::{Philox, Stream};
 use exmy_train::nn::device::{Buffer, Device};
+use exmy_train::recipe::device::Quantize;
 
 /// What one operation wrote.
 #[derive(Clone, Debug)]
@@ -83,8 +86,16 @@ impl<D: Device<Real = f32>> Trial<'_, D> {
     }
 }
 
+/// The bits of a number in f64, sixteen to each of the f32 that are compared; NaN is one.
+fn bits(value: f64) -> Vec<f32> {
+    if value.is_nan() {
+        return vec![f32::NAN; 4];
+    }
+    (0..4).map(|part| (value.to_bits() >> (48 - 16 * part) & 0xFFFF) as f32).collect()
+}
+
 /// All operations, with and without infinities and NaN. Shapes grow with `scale`, from 1.
-pub fn layers<D: Device<Real = f32>>(device: &D, scale: usize) -> Vec<Output> {
+pub fn layers<D: Quantize>(device: &D, scale: usize) -> Vec<Output> {
     let mut trial = Trial { device, outputs: Vec::new(), edges: false, drawn: 0 };
     for edges in [false, true] {
         trial.edges = edges;
@@ -92,6 +103,7 @@ pub fn layers<D: Device<Real = f32>>(device: &D, scale: usize) -> Vec<Output> {
         trial.rows(scale);
         trial.attention(scale);
         trial.recurrence(scale);
+        trial.recipes(scale);
     }
     trial.outputs
 }

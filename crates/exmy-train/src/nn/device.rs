@@ -77,6 +77,11 @@ pub trait Device: Clone + Debug + Send + 'static {
     /// A number that may not be known yet.
     type Scalar;
 
+    /// What people call it; `None` for the processor.
+    fn name(&self) -> Option<String> {
+        None
+    }
+
     /// Makes a buffer at least `len` elements long. It may lose its contents; new elements of a buffer that
     /// was empty are zeros. It never shrinks.
     fn grow(&self, buffer: &mut Buffer<Self>, len: usize);

@@ -74,6 +74,21 @@ pub fn shortage(config: &Config, available: u64) -> Option<Error> {
     Some(Error::new(what).hint(advice(config, &paper, available)))
 }
 
+/// The least change after which a run needs at most so many bytes; as many parts of the batch at least as
+/// twice those it has, where it did not fit although it should.
+pub fn smaller(config: &Config, available: u64) -> String {
+    let paper = Paper::of_run(config);
+    if paper.total() > available {
+        return advice(config, &paper, available);
+    }
+    let Train { accumulate, batch, .. } = config.train;
+    let more = (2 * accumulate..=batch).find(|&parts| batch.is_multiple_of(parts));
+    match more {
+        Some(parts) => format!("--set train.accumulate={parts} needs less"),
+        None => "take a smaller model or model.context".into(),
+    }
+}
+
 /// The least change that makes a run fit.
 fn advice(config: &Config, paper: &Paper, available: u64) -> String {
     let Config { train, record, .. } = config;

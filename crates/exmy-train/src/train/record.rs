@@ -125,6 +125,9 @@ pub struct Timing {
     pub threads: usize,
     /// SIMD level in force.
     pub simd: &'static str,
+    /// What trained, where it was not the processor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
 }
 
 /// [`Digest`]s of a run's records up to some step: they show whether a file is still what was written.

@@ -522,6 +522,7 @@ impl<'a, D: Quantize> Run<'a, D> {
             tokens_per_second: self.tokens as f64 / seconds,
             threads: exmy::parallel::threads(),
             simd: exmy::simd::level().name(),
+            device: self.trainer.device().name(),
         })?;
         self.timing.sync()?;
         let folder = self.folder.checkpoints();

@@ -6,7 +6,7 @@ use exmy_train::nn::norm::Norm;
 use exmy_train::nn::optimizer::CHUNK;
 
 use super::elements::roundings;
-use super::{Output, Trial};
+use super::{Output, Trial, bits};
 
 impl<D: Device<Real = f32>> Trial<'_, D> {
     pub(super) fn rows(&mut self, scale: usize) {
@@ -82,7 +82,7 @@ impl<D: Device<Real = f32>> Trial<'_, D> {
         }
     }
 
-    /// Numbers in f64, as both halves of their bits.
+    /// Numbers in f64.
     fn scalars(&mut self, scale: usize) {
         let device = self.device;
         for n in [1, 3000 * scale, CHUNK, 2 * CHUNK + 77] {
@@ -91,16 +91,7 @@ impl<D: Device<Real = f32>> Trial<'_, D> {
                 [("mean", device.mean(x.all())), ("global norm", device.global_norm(x.all()))]
             {
                 let value = device.value(&scalar);
-                // A NaN in f64 is one in f32; of other numbers the halves would not be.
-                let halves = [value.to_bits() >> 32, value.to_bits() & 0xFFFF_FFFF];
-                let numbers = if value.is_nan() {
-                    vec![f32::NAN]
-                } else {
-                    halves
-                        .iter()
-                        .flat_map(|&half| [(half >> 16) as f32, (half & 0xFFFF) as f32])
-                        .collect()
-                };
+                let numbers = bits(value);
                 self.outputs.push(Output { name: format!("{name} of {n}"), numbers });
             }
         }

@@ -10,6 +10,7 @@ macro_rules! say {
 #[cfg(unix)]
 mod abort;
 mod convert;
+mod device;
 mod explain_mma;
 mod formats;
 mod inputs;
@@ -57,6 +58,7 @@ enum Command {
     Report(report::ReportArguments),
     Plot(report::PlotArguments),
     Watch(watch::Arguments),
+    Device(device::Arguments),
     /// Show number formats: a table, one format with all its constants, or all its codes
     Formats(formats::Arguments),
     /// Continue a text with a trained model
@@ -137,6 +139,7 @@ fn main() -> ExitCode {
         Command::Report(arguments) => with_threads(None, || report::report(&arguments)),
         Command::Plot(arguments) => report::plot(&arguments),
         Command::Watch(arguments) => watch::run(&arguments),
+        Command::Device(arguments) => with_threads(None, || device::run(&arguments)),
         Command::Formats(arguments) => formats::run(&arguments),
         Command::Sample(arguments) => with_threads(None, || sample::run(&arguments)),
         Command::Quantize(arguments) => quantize::run(&arguments),

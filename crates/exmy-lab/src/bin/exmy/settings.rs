@@ -8,6 +8,7 @@ use exmy::math::IntInvalid;
 use exmy::round::{Overflow, Profile, Rounding, Tininess};
 use exmy::vectors::evaluate::{Evaluator, Settings};
 use exmy::vectors::function::Kind;
+use exmy_lab::device::{Choice, Place};
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::hint::black_box;
@@ -88,6 +89,9 @@ pub(crate) struct Work {
     /// Show no progress: only the final table, and warnings
     #[arg(long, short)]
     pub(crate) quiet: bool,
+    /// Where to train, to the same bits: cpu, cuda, cuda:1 (an NVIDIA GPU by its number), or auto
+    #[arg(long, value_name = "D", default_value = "cpu", hide_default_value = true)]
+    device: Choice,
 }
 
 fn threads(text: &str) -> Result<u16, String> {
@@ -107,6 +111,11 @@ pub(crate) fn no_stream(path: &std::path::Path) -> Result<()> {
 }
 
 impl Work {
+    /// The device that is asked for.
+    pub(crate) fn place(&self) -> Result<Place> {
+        self.device.open()
+    }
+
     /// Does `work` with as many threads as are wanted.
     pub(crate) fn with_threads<R: Send>(
         &self,

@@ -6,6 +6,7 @@
 use crate::stop::{Held, Stop};
 use exmy::error::{Error, Result};
 use exmy::shown::{printable, printable_lines, printable_path};
+use exmy_lab::device::Place;
 use exmy_lab::runner::{Kind, OutFolder};
 use exmy_lab::table;
 use exmy_train::nn::model;
@@ -297,7 +298,12 @@ pub(crate) fn raw(text: &str) -> Result<()> {
 }
 
 /// The results, one line a recipe and learning rate.
-pub(crate) fn table(out: &OutFolder, outcomes: &[Option<Outcome>], unit: &str) -> String {
+pub(crate) fn table(
+    out: &OutFolder,
+    outcomes: &[Option<Outcome>],
+    unit: &str,
+    place: &Place,
+) -> String {
     let manifest = out.manifest();
     let results = || manifest.runs.iter().filter_map(|entry| entry.result.as_ref());
     let (header, labels, rows) = out.rows();
@@ -330,6 +336,9 @@ pub(crate) fn table(out: &OutFolder, outcomes: &[Option<Outcome>], unit: &str) -
     if let Some(first) = rows.first() {
         shown +=
             &format!("loss in {unit}; gap: validation loss above that of {}\n", first.labels[0]);
+    }
+    if let (Place::Cuda(_), false) = (place, speeds.is_empty()) {
+        shown += &format!("trained on {place}\n");
     }
     shown += &formats(results());
     let curves = out.path().join("loss.svg");

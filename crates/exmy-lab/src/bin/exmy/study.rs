@@ -205,6 +205,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             report::prepare(target)?;
         }
         let store = Store::new(&out);
+        let place = arguments.work.place()?;
         let jobs = exmy::parallel::threads();
         let mut planned = report::runs(&figures, &setting, &store)?;
         // Once for each stage.
@@ -241,7 +242,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             store.describe(paper.name, scale, &runs)?;
             let counts = (own.len() - left.len(), own.len());
             let shown = Training::new(arguments.work.quiet, &stop, &runs, counts, &left, seconds);
-            let trainer = store.runner().with_jobs(jobs).with_shard(shard).waiting();
+            let trainer =
+                store.runner().with_jobs(jobs).with_shard(shard).waiting().on(place.clone());
             let end = trainer.work(&runs, Some(Arc::clone(&data)), &shown)?;
             shown.bar.finish_and_clear();
             if end.stopped {

@@ -76,6 +76,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         }
         let shown = Shown { runs: &plan.runs, quiet, stop: &stop };
         let runner = Runner::new(out.join("runs")).with_shard(shard).stealing(arguments.steal);
+        let runner = runner.on(arguments.work.place()?);
         if runner.work(&plan.runs, None, &shown)?.stopped {
             say!("stopped; every step so far is kept, and the same command goes on");
             return Ok(stop.code());

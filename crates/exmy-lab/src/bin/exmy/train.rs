@@ -10,6 +10,7 @@ use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::safetensors::given;
 use exmy::shown::printable_path;
+use exmy_lab::device::Place;
 use exmy_lab::runner::{self, OutFolder, Progress, Run, Runner, Train, find_run};
 use exmy_train::recipe::Recipe;
 use exmy_train::train::config::{Config, read_table};
@@ -115,6 +116,8 @@ fn long_help() -> String {
 /// Runs the command; the result is the exit code.
 pub(crate) fn run(arguments: Arguments) -> Result<u8> {
     let stop = Stop::listen()?;
+    // Before a folder is made.
+    arguments.work.place()?;
     let work = || {
         let folders = match &arguments.resume {
             Some(path) => OutFolder::open(path)?,
@@ -345,13 +348,17 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &Stop) -> Result<u
     if arguments.resume.is_some() {
         show::unchecked(&folders);
     }
+    let place = arguments.work.place()?;
     let mut runs = Vec::new();
     for (i, folder) in folders.iter().enumerate() {
         let config = folder.config()?;
         if out.is_meant(i) {
             match folder.summary()? {
                 Some(_) => intact::check(folder, &config)?,
-                None => enough_memory(&config, arguments)?,
+                None => {
+                    enough_memory(&config, arguments)?;
+                    place.refuse(&config)?;
+                }
             }
         }
         let name = out.manifest().runs[i].folder.clone();
@@ -360,8 +367,16 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &Stop) -> Result<u
     let meant: Vec<usize> = (0..runs.len()).filter(|&i| out.is_meant(i)).collect();
     let wanted: Vec<Run> = meant.iter().map(|&i| runs[i].clone()).collect();
     let collected = Mutex::new(Collected { outcomes: vec![None; runs.len()], printed: Ok(()) });
-    let shown = Shown { out: out.path(), runs: &runs, meant: &meant, arguments, stop, collected };
-    let end = Runner::new(out.path()).work(&wanted, None, &shown)?;
+    let shown = Shown {
+        out: out.path(),
+        runs: &runs,
+        meant: &meant,
+        arguments,
+        stop,
+        place: &place,
+        collected,
+    };
+    let end = Runner::new(out.path()).on(place.clone()).work(&wanted, None, &shown)?;
     let Collected { outcomes, printed } =
         shown.collected.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(name) = end.left.first() {
@@ -375,7 +390,7 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &Stop) -> Result<u
         return Ok(stop.code());
     }
     let unit = runs.first().map_or("", |run| run.config.model.loss_unit());
-    printed.and(show::result(&show::table(&out, &outcomes, unit)))?;
+    printed.and(show::result(&show::table(&out, &outcomes, unit, &place)))?;
     let mut results = out.manifest().runs.iter().filter_map(|entry| entry.result.as_ref());
     let diverged = results.any(|result| result.reason.is_some());
     Ok(if arguments.fail_on_divergence && diverged { DIVERGED } else { 0 })
@@ -389,6 +404,7 @@ struct Shown<'a> {
     meant: &'a [usize],
     arguments: &'a Arguments,
     stop: &'a Stop,
+    place: &'a Place,
     collected: Mutex<Collected>,
 }
 
@@ -410,6 +426,9 @@ impl Progress for Shown<'_> {
         show::shortage(config);
         let mut watcher = Watcher::new(config, (index, count), quiet, self.stop);
         let (outcome, profile) = if self.arguments.profile {
+            if !matches!(self.place, Place::Cpu) {
+                exmy_cuda::times::begin();
+            }
             let (outcome, profile) = Profile::of_run(config, || train(&mut watcher));
             (outcome?, Some(profile))
         } else {
@@ -417,7 +436,11 @@ impl Progress for Shown<'_> {
         };
         watcher.finish(&outcome);
         if let Some(profile) = profile {
-            let printed = show::result(&format!("{}\n{profile}\n", config.recipe));
+            let printed = show::result(&format!(
+                "{}\n{profile}\n{}",
+                config.recipe,
+                exmy_cuda::times::table()
+            ));
             collected.printed = std::mem::replace(&mut collected.printed, Ok(())).and(printed);
         }
         collected.outcomes[index] = Some(outcome.clone());

@@ -1,0 +1,146 @@
+//! What recipes ask of a device: images, packed products, casts, masks, clipped ranges, columns.
+
+use exmy::format::Format;
+use exmy::gemm::f32::Output as Mode;
+use exmy::quantizer::{Axis, Quantizer};
+use exmy::random::{Philox, Stream};
+use exmy::round::{Rounding, Rules};
+use exmy_train::nn::device::{Matrix, MatrixMut};
+use exmy_train::nn::site::Product;
+use exmy_train::recipe::clip::Clip;
+use exmy_train::recipe::device::{Quantize, Source};
+
+use super::Trial;
+
+/// Quantizers of all kinds of targets.
+const QUANTIZERS: [&str; 8] = [
+    "f32",
+    "bf16",
+    "e4m3@rtz",
+    "e2m1@sr4",
+    "mxfp8-e4m3",
+    "nvfp4",
+    "e3m2/8x4:e8m0@rceil",
+    "e4m3/row:e8m3",
+];
+
+impl<D: Quantize> Trial<'_, D> {
+    pub(super) fn recipes(&mut self, scale: usize) {
+        self.images(scale);
+        self.packed(scale);
+        self.in_place(scale);
+        self.columns(scale);
+    }
+
+    fn images(&mut self, scale: usize) {
+        let (device, rows, cols) = (self.device, 35 * scale, 70);
+        let random = Philox::new(3, Stream::new("images"));
+        for text in QUANTIZERS {
+            let quantizer: Quantizer = text.parse().expect("a quantizer");
+            for axis in [Axis::Cols, Axis::Rows] {
+                let (x, mut out) = (self.draw(rows * 75), self.draw(rows * 71));
+                let to = MatrixMut::with_stride(&mut out, rows, cols, 71);
+                let from = Matrix::with_stride(&x, rows, cols, 75);
+                device.quantize(&quantizer, from, axis, random, None, to);
+                self.keep(format!("image {text} {axis:?}"), &out);
+            }
+        }
+        let quantizer: Quantizer = "mxfp8-e4m3".parse().expect("a quantizer");
+        let (x, mut out) = (self.draw(64 * 64), self.draw(64 * 64));
+        let [from, to] = [Matrix::new(&x, 64, 64), Matrix::new(&x, 64, 64)];
+        let place = MatrixMut::new(&mut out, 64, 64);
+        device.quantize(&quantizer, from, Axis::Rows, random, Some(0.25), place);
+        self.keep("image of a given scale", &out);
+        let place = MatrixMut::new(&mut out, 64, 64);
+        device.quantize_by_position(&quantizer, to, Axis::Cols, random, 0, place);
+        self.keep("image bumped by position", &out);
+    }
+
+    fn packed(&mut self, scale: usize) {
+        let device = self.device;
+        let [m, n, k] = [33 * scale, 40, 96];
+        let quantizers = ["mxfp8-e4m3", "nvfp4", "e4m3@sr8", "f32"];
+        for (i, text) in quantizers.into_iter().enumerate() {
+            let quantizer: Quantizer = text.parse().expect("a quantizer");
+            for product in [Product::Forward, Product::GradInput, Product::GradWeight] {
+                let ([a, b], [c, d]) = match product {
+                    Product::Forward => ([m, k], [n, k]),
+                    Product::GradInput => ([m, k], [k, n]),
+                    Product::GradWeight => ([k, m], [k, n]),
+                };
+                let (left, right) = (self.draw(a * b), self.draw(c * d));
+                let source = |matrix, seed| Source {
+                    matrix,
+                    quantizer,
+                    random: Philox::new(seed, Stream::new("packed")),
+                };
+                let (left, right) = (Matrix::new(&left, a, b), Matrix::new(&right, c, d));
+                // Two matrices in an operand, unless its whole has a scale.
+                let cut = if text == "nvfp4" { b } else { b / 32 * 16 };
+                let parts =
+                    [source(left.cols_range(0..cut), 1), source(left.cols_range(cut..b), 2)];
+                let parts = if cut == b { &parts[..1] } else { &parts[..] };
+                let mut packed = D::Packed::default();
+                device.pack(&mut packed, product, parts, &[source(right, 3)]);
+                let to = [None, Some((Format::BF16, Rules::DEFAULT))][i % 2];
+                for mode in [Mode::Overwrite, Mode::Accumulate] {
+                    let mut out = self.draw(m * (n + 3));
+                    let place = MatrixMut::with_stride(&mut out, m, n, n + 3);
+                    device.multiply(&packed, place, mode, to);
+                    self.keep(format!("packed {text} {product:?} {mode:?}"), &out);
+                }
+            }
+        }
+    }
+
+    fn in_place(&mut self, scale: usize) {
+        let (device, n) = (self.device, 900 * scale + 5);
+        for bits in [0, 3, 7] {
+            let mut x = self.draw(n);
+            device.mask(bits, x.all_mut());
+            self.keep(format!("mask of {bits} bits"), &x);
+        }
+        for text in ["clip-e7m7", "clip-e4m3-subnormal", "clip-e5m7-clamp-inf", "clip-e4m3-pow2"] {
+            let clip: Clip = text.parse().expect("a clipped range");
+            let mut x = self.draw(n);
+            device.clip(clip, x.all_mut());
+            self.keep(text, &x);
+        }
+        let rules = Rules::DEFAULT.with_rounding(Rounding::TowardZero);
+        for to in [(Format::BF16, Rules::DEFAULT), (Format::E5M2, rules)] {
+            let mut x = self.draw(31 * 45);
+            device.cast(to, MatrixMut::with_stride(&mut x, 31, 40, 45));
+            self.keep(format!("cast to {}", to.0), &x);
+        }
+        let (x, mut amax) = (self.draw(31 * 45), self.draw(3));
+        device.amax(Matrix::with_stride(&x, 31, 40, 45), amax.part_mut(1..2));
+        self.keep("amax", &amax);
+        let mut wide = self.draw(9 * 20);
+        device.widen(&mut wide, 9, 20, 32);
+        let mut rows = self.draw(9 * 20);
+        let from = Matrix::with_stride(&wide, 9, 20, 32);
+        device.copy(from, MatrixMut::new(&mut rows, 9, 20));
+        self.keep("rows apart", &rows);
+    }
+
+    fn columns(&mut self, scale: usize) {
+        let (device, rows, cols) = (self.device, 40 * scale, 50);
+        let (x, minus) = (self.draw(rows * 52), self.draw(rows * cols));
+        let x = Matrix::with_stride(&x, rows, cols, 52);
+        let minus = Matrix::new(&minus, rows, cols);
+        for (minus, squared) in [(None, false), (Some(minus), true)] {
+            let sums = device.column_sums(x, minus, squared);
+            let numbers = sums.into_iter().flat_map(super::bits).collect();
+            self.outputs.push(super::Output { name: "sums of columns".into(), numbers });
+            let (_, columns) = self.tokens(7, cols as u64);
+            let mut taken = self.draw(rows * 9);
+            let to = MatrixMut::with_stride(&mut taken, rows, 7, 9);
+            device.take_columns(x, minus, &columns, to);
+            self.keep("some columns", &taken);
+            let mut out = self.draw(rows * 53);
+            let to = MatrixMut::with_stride(&mut out, rows, cols, 53);
+            device.add_to_columns(Matrix::with_stride(&taken, rows, 7, 9), &columns, to);
+            self.keep("some columns, added", &out);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Steps of training of every family under every kind of recipe, to be compared between devices.
+
+use exmy::error::Result;
+use exmy_train::recipe::device::Quantize;
+use exmy_train::train::config::Config;
+use exmy_train::train::preset::preset;
+use exmy_train::train::run::load_data;
+use exmy_train::train::trainer::Trainer;
+
+use super::{Output, bits};
+
+/// A model of each family, small and of ragged sizes: a preset and what is changed of it.
+pub const FAMILIES: [(&str, &str, &str); 4] = [
+    (
+        "llama",
+        "nano",
+        "[model]\nlayers = 2\nd_model = 64\nheads = 4\nkv_heads = 2\nhidden = 96\ncontext = 33\n\
+         [train]\nbatch = 6\naccumulate = 2",
+    ),
+    (
+        "gpt",
+        "nanogpt-cpu",
+        "[model]\nlayers = 2\nd_model = 64\nheads = 2\nkv_heads = 2\nhidden = 160\ncontext = 40\n\
+         [train]\nbatch = 4",
+    ),
+    (
+        "gla",
+        "gla-mini",
+        "[model]\nlayers = 2\nd_model = 64\nhidden = 96\ncontext = 37\nheads = 2\nkv_heads = 2\n\
+         [model.gla]\nheads = 2\n[train]\nbatch = 3",
+    ),
+    (
+        "proxy",
+        "proxy",
+        "[model]\nlayers = 2\nwidth = 64\nvalidation_rows = 96\n[train]\nbatch = 96",
+    ),
+];
+
+/// Recipes of all kinds: formats, block formats, stochastic rounding, masks, rounded steps, windows, rotations
+/// and hot channels.
+pub const RECIPES: [&str; 12] = [
+    "f32",
+    "bf16",
+    "e5m2@rtz",
+    "e4m3@sr8",
+    "mxfp8-mix",
+    "mxfp4",
+    "nvfp4",
+    "bitred-e8m3",
+    "mxpaper-e4m3",
+    "msamp-o1",
+    "nv-nvfp4",
+    "chon",
+];
+
+/// The configuration of a family under a recipe.
+///
+/// # Errors
+/// If a preset has changed so that these sizes do not go with it.
+pub fn config((_, name, changes): (&str, &str, &str), recipe: &str) -> Result<Config> {
+    let mut config = preset(name)?.overlaid(changes)?.with_setting(&format!("recipe={recipe}"))?;
+    config.train = config.train.with_steps(10);
+    config.record.eval_windows = 4;
+    Ok(config)
+}
+
+/// Trains so many steps, and evaluates: losses, gradient norms, weights and moments.
+///
+/// # Errors
+/// If the configuration is impossible, or the device fails.
+pub fn run<D: Quantize>(
+    device: &D,
+    config: &Config,
+    name: &str,
+    steps: usize,
+) -> Result<Vec<Output>> {
+    let mut config = config.clone();
+    let data = load_data(&mut config)?;
+    if let Some(model) = config.model.decoder_mut() {
+        model.vocab = model.vocab.max(data.vocab);
+    }
+    let mut trainer = Trainer::on(device.clone(), &config, &data)?;
+    let (mut losses, mut norms) = (Vec::new(), Vec::new());
+    for _ in 0..steps {
+        let step = trainer.step(None);
+        losses.extend(bits(step.loss));
+        norms.extend(bits(step.grad_norm));
+    }
+    losses.extend(bits(trainer.validation_loss()));
+    trainer.check()?;
+    let state = trainer.state();
+    let all = [
+        ("losses", losses),
+        ("gradient norms", norms),
+        ("gradient", trainer.grads().into_owned()),
+        ("weights", state.params.into_owned()),
+        ("first moment", state.m.into_owned()),
+        ("second moment", state.v.into_owned()),
+    ];
+    let named =
+        |(what, numbers)| Output { name: format!("{name}, {steps} steps: {what}"), numbers };
+    Ok(all.into_iter().map(named).collect())
+}

@@ -1,0 +1,123 @@
+//! `exmy device`: which GPUs there are, and whether they give the bits of the CPU.
+
+use crate::show;
+use clap::Args;
+use exmy::error::{Error, Result};
+use exmy_cuda::train::{Cuda, verify};
+use exmy_cuda::{Device, compile};
+use exmy_lab::device::{Choice, Place};
+use exmy_train::nn::device::{Cpu, Device as _};
+
+/// List the GPUs, or compare one with the CPU bit for bit
+#[derive(Args)]
+#[command(
+    after_long_help = "Examples:\n  exmy device\n  exmy device --verify\n  exmy device --verify --device cuda:1\n\n\
+    --verify compares every operation of the layers at ragged shapes, forward and backward, then ten steps of \
+    each family of models under twelve recipes. It ends with 1 if a bit differs."
+)]
+pub(crate) struct Arguments {
+    /// Compare a GPU with the CPU: a table, and 1 as the exit code if a bit differs
+    #[arg(long)]
+    verify: bool,
+    /// The GPU that is compared: cuda, cuda:1
+    #[arg(long, value_name = "D", default_value = "cuda", requires = "verify")]
+    device: Choice,
+}
+
+/// Runs the command; the result is the exit code.
+pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
+    if !arguments.verify {
+        return list().map(|()| 0);
+    }
+    let place = arguments.device.open()?;
+    let Place::Cuda(device) = &place else {
+        return Err(Error::new("the CPU is what is compared with")
+            .hint("--device cuda or cuda:1 names a GPU"));
+    };
+    describe(device)?;
+    compare(device)
+}
+
+fn list() -> Result<()> {
+    let count = match Device::count() {
+        Ok(count) => count,
+        // That there is none is what was asked.
+        Err(error) => return show::result(&format!("{error}\n")),
+    };
+    if count == 0 {
+        show::result("the NVIDIA driver sees no GPU\n")?;
+    }
+    for index in 0..count {
+        match Device::new(index) {
+            Ok(device) => describe(&device)?,
+            Err(error) => show::result(&format!("cuda:{index}  {error}\n"))?,
+        }
+    }
+    match compile::version() {
+        Ok((major, minor)) => {
+            show::result(&format!("kernels are compiled by NVRTC {major}.{minor}\n"))
+        }
+        Err(error) => show::result(&format!("{error}\n")),
+    }
+}
+
+fn describe(device: &Device) -> Result<()> {
+    let of = device.properties();
+    let free = device.free_memory().map_err(Error::from)?;
+    let gib = |bytes: usize| bytes as f64 / f64::from(1 << 30);
+    show::result(&format!(
+        "cuda:{}  {}  compute capability {}.{}, {} processors, {:.1} GiB of which {:.1} are free, driver {}.{}\n",
+        of.index,
+        of.name,
+        of.capability.0,
+        of.capability.1,
+        of.processors,
+        gib(of.memory),
+        gib(free),
+        of.driver.0,
+        of.driver.1
+    ))
+}
+
+/// Compares operation by operation, then run by run; stops at the first table row that differs.
+fn compare(device: &Device) -> Result<u8> {
+    let cuda = Cuda::new(device.clone());
+    let found = verify::layers(&cuda, 8);
+    cuda.check()?;
+    if !row("layers", &verify::layers(&Cpu::new(), 8), &found)? {
+        return Ok(1);
+    }
+    for family in verify::runs::FAMILIES {
+        for recipe in verify::runs::RECIPES {
+            let config = verify::runs::config(family, recipe)?;
+            let name = format!("{} {recipe}", family.0);
+            let found = verify::runs::run(&cuda, &config, &name, 10)?;
+            let expected = verify::runs::run(&Cpu::new(), &config, &name, 10)?;
+            if !row(&name, &expected, &found)? {
+                return Ok(1);
+            }
+        }
+    }
+    Ok(0)
+}
+
+/// A line of the table; whether all bits are equal.
+fn row(what: &str, expected: &[verify::Output], found: &[verify::Output]) -> Result<bool> {
+    let numbers: usize = expected.iter().map(|output| output.numbers.len()).sum();
+    let wrong = verify::differences(expected, found);
+    let mut text = format!("{what:<24} {:>5} outputs {numbers:>10} numbers  ", expected.len());
+    match wrong.first() {
+        None => text += "equal\n",
+        Some(verify::Difference { name, at, values: [on_cpu, on_device] }) => {
+            text += &format!(
+                "{} DIFFER\nfirst: {name}, element {at}: {on_cpu:?} ({:#010x}) on the CPU, {on_device:?} ({:#010x}) \
+                 on the device\n",
+                wrong.len(),
+                on_cpu.to_bits(),
+                on_device.to_bits()
+            );
+        }
+    }
+    show::result(&text)?;
+    Ok(wrong.is_empty())
+}

@@ -1,0 +1,138 @@
+//! Where runs are trained: on the processor, or on an NVIDIA GPU by exmy-cuda. The files of a run are the same bytes
+//! either way, but for `timing.jsonl`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use exmy::error::{Error, Result};
+use exmy::shown::printable_path;
+use exmy_cuda::train::Cuda;
+use exmy_cuda::{Device, Error as Failure};
+use exmy_train::train::config::Config;
+use exmy_train::train::data::Dataset;
+use exmy_train::train::fit;
+use exmy_train::train::probe::Probe;
+use exmy_train::train::profile::Paper;
+use exmy_train::train::run::{self, Claim, Folder, Outcome, Watch};
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// The processor.
+    #[default]
+    Cpu,
+    /// The GPU of this number.
+    Cuda(usize),
+    /// The first GPU, or the processor where there is none.
+    Auto,
+}
+
+impl FromStr for Choice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "cpu" => Ok(Self::Cpu),
+            "cuda" => Ok(Self::Cuda(0)),
+            "auto" => Ok(Self::Auto),
+            _ => text.strip_prefix("cuda:").and_then(|index| index.parse().ok()).map_or_else(
+                || Err("a device is cpu, cuda, cuda:1 (a GPU by its number) or auto".to_owned()),
+                |index| Ok(Self::Cuda(index)),
+            ),
+        }
+    }
+}
+
+/// A device that runs are trained on.
+#[derive(Clone, Debug, Default)]
+pub enum Place {
+    /// The processor.
+    #[default]
+    Cpu,
+    /// A GPU.
+    Cuda(Device),
+}
+
+impl Choice {
+    /// Looks for the device.
+    ///
+    /// # Errors
+    /// If there is no such GPU, or no driver.
+    pub fn open(self) -> Result<Place> {
+        let cuda = |index| Device::new(index).map(Place::Cuda);
+        match self {
+            Self::Cpu => Ok(Place::Cpu),
+            Self::Cuda(index) => cuda(index).map_err(|error| {
+                Error::from(error).hint("--device cpu trains on the processor, to the same bits")
+            }),
+            Self::Auto => Ok(cuda(0).unwrap_or_default()),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cpu => f.write_str("cpu"),
+            Self::Cuda(device) => {
+                let properties = device.properties();
+                write!(f, "cuda:{} {}", properties.index, properties.name)
+            }
+        }
+    }
+}
+
+impl Place {
+    /// Refuses a run for which the device has not enough memory; the processor's is looked at elsewhere.
+    ///
+    /// # Errors
+    /// With what would make it fit.
+    pub fn refuse(&self, config: &Config) -> Result<()> {
+        let Self::Cuda(device) = self else { return Ok(()) };
+        let free = device.free_memory().map_err(Error::from)? as u64;
+        fit::refused(&Paper::of_run(config), config, Some(free), None).map_or(Ok(()), Err)
+    }
+
+    /// Trains a claimed run, as [`run::train_claimed`].
+    ///
+    /// # Errors
+    /// As there, or if the device fails; the last checkpoint stands.
+    pub fn train(
+        &self,
+        folder: &Folder,
+        data: &Dataset,
+        watch: &mut dyn Watch,
+        probes: Vec<Box<dyn Probe>>,
+        claim: &Claim,
+    ) -> Result<Outcome> {
+        let Self::Cuda(device) = self else {
+            return run::train_claimed(folder, data, watch, probes, claim);
+        };
+        // A stream of its own, so that small runs share the device.
+        let cuda = Cuda::new(device.stream().map_err(Error::from)?);
+        run::train_on(&cuda, folder, data, watch, probes, claim).map_err(|error| {
+            match cuda.take_failure() {
+                Some(failure) => explained(&failure, device, folder),
+                None => error,
+            }
+        })
+    }
+}
+
+/// What went wrong on a device, with what can be done.
+fn explained(failure: &Failure, device: &Device, folder: &Folder) -> Error {
+    let error = Error::from(failure.clone());
+    if let Failure::Memory { .. } = failure
+        && let Ok(config) = folder.config()
+    {
+        // What the failed run held is free again.
+        let free = device.free_memory().unwrap_or_default() as u64;
+        let smaller = fit::smaller(&config, free);
+        return error.hint(format!("{smaller}; what was trained so far is kept"));
+    }
+    let path = printable_path(folder.path());
+    error.hint(format!(
+        "the last checkpoint of {path} stands: exmy train --resume goes on from it, with --device cuda or on \
+         the processor, to the same bits"
+    ))
+}
