@@ -8,7 +8,7 @@
 //! constants rounded too. `RMSNorm`, which that study does not use, follows `LayerNorm` without the
 //! mean.
 //!
-//! The order of sums is that of the plain layers. Speed is no aim here.
+//! The order of sums is that of the plain layers.
 
 use core::ops::Range;
 
@@ -19,6 +19,92 @@ use crate::nn::stopwatch::{Part, Way, lap};
 use exmy::format::Format;
 use exmy::parallel;
 use exmy::round::{Overflow, Rounding};
+use exmy::simd::kernel;
+
+/// How a number is rounded, as a type: loops are compiled for each of the usual ways.
+trait Step: Copy {
+    fn of<T: Real>(self, x: T) -> T;
+}
+
+/// Not at all.
+#[derive(Clone, Copy)]
+struct Exact;
+
+/// To bfloat16, ties to even.
+#[derive(Clone, Copy)]
+struct ToEven;
+
+/// To bfloat16, ties away from zero.
+#[derive(Clone, Copy)]
+struct ToAway;
+
+/// To bfloat16 by any mode, or not at all.
+#[derive(Clone, Copy)]
+struct By(Option<Rounding>);
+
+impl Step for Exact {
+    #[inline(always)]
+    fn of<T: Real>(self, x: T) -> T {
+        x
+    }
+}
+
+impl Step for ToEven {
+    #[inline(always)]
+    fn of<T: Real>(self, x: T) -> T {
+        cut(x, |bits| bits.wrapping_add(0x7FFF + (bits >> 16 & 1)))
+    }
+}
+
+impl Step for ToAway {
+    #[inline(always)]
+    fn of<T: Real>(self, x: T) -> T {
+        cut(x, |bits| bits.wrapping_add(0x8000))
+    }
+}
+
+impl Step for By {
+    #[inline(always)]
+    fn of<T: Real>(self, x: T) -> T {
+        maybe(self.0, x)
+    }
+}
+
+/// The upper half of what `rounded` makes of a number's bits; NaN stays.
+#[inline(always)]
+fn cut<T: Real>(x: T, rounded: impl Fn(u32) -> u32) -> T {
+    let x = x.to_f64() as f32;
+    let upper = f32::from_bits(rounded(x.to_bits()) & 0xFFFF_0000);
+    T::from_f64(f64::from(if x.is_nan() { x } else { upper }))
+}
+
+/// Does the same for each of the usual pairs of roundings, those forward and those of something else.
+macro_rules! each {
+    ($forward:expr, $other:expr, |$f:ident, $o:ident| $work:expr) => {
+        match ($forward, $other) {
+            (Rounding::TiesToEven, None) => {
+                let ($f, $o) = (ToEven, Exact);
+                $work
+            }
+            (Rounding::TiesToAway, None) => {
+                let ($f, $o) = (ToAway, Exact);
+                $work
+            }
+            (Rounding::TiesToEven, Some(Rounding::TiesToEven)) => {
+                let ($f, $o) = (ToEven, ToEven);
+                $work
+            }
+            (Rounding::TiesToAway, Some(Rounding::TiesToAway)) => {
+                let ($f, $o) = (ToAway, ToAway);
+                $work
+            }
+            (forward, other) => {
+                let ($f, $o) = (By(Some(forward)), By(other));
+                $work
+            }
+        }
+    };
+}
 
 /// One number to bfloat16, or left as it is.
 pub fn maybe<T: Real>(rounding: Option<Rounding>, x: T) -> T {
@@ -27,27 +113,33 @@ pub fn maybe<T: Real>(rounding: Option<Rounding>, x: T) -> T {
 
 /// One number to bfloat16.
 pub fn round<T: Real>(rounding: Rounding, x: T) -> T {
-    let x = x.to_f64() as f32;
-    let bits = x.to_bits();
-    let rounded = match rounding {
-        _ if x.is_nan() => x,
-        Rounding::TiesToEven => f32::from_bits((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF_0000),
-        Rounding::TiesToAway => f32::from_bits((bits + 0x8000) & 0xFFFF_0000),
-        Rounding::TowardZero => f32::from_bits(bits & 0xFFFF_0000),
+    match rounding {
+        Rounding::TiesToEven => ToEven.of(x),
+        Rounding::TiesToAway => ToAway.of(x),
+        Rounding::TowardZero => cut(x, |bits| bits),
         other => {
-            let code = Format::BF16.encode_f32(x, other, Overflow::None, 0).code;
-            f32::from_bits((code as u32) << 16)
+            let single = x.to_f64() as f32;
+            let rounded = if single.is_nan() {
+                single
+            } else {
+                let code = Format::BF16.encode_f32(single, other, Overflow::None, 0).code;
+                f32::from_bits((code as u32) << 16)
+            };
+            T::from_f64(f64::from(rounded))
         }
-    };
-    T::from_f64(f64::from(rounded))
+    }
 }
 
 /// Rounds all of `x`, or none.
 pub fn round_all<T: Real>(rounding: Option<Rounding>, x: &mut [T]) {
     if let Some(rounding) = rounding {
-        parallel::for_each_chunk(x, CHUNK, |_, x| {
-            x.iter_mut().for_each(|x| *x = round(rounding, *x));
-        });
+        parallel::for_each_chunk(x, CHUNK, |_, x| round_chunk(rounding, x));
+    }
+}
+
+kernel! {
+    fn round_chunk<'a, T: Real>(rounding: Rounding, x: &'a mut [T]) {
+        each!(rounding, None, |step, _other| x.iter_mut().for_each(|x| *x = step.of(*x)));
     }
 }
 
@@ -189,23 +281,27 @@ fn row_backward<T: Real>(
 }
 
 /// The sigmoid of a rounded number, and that number's GELU argument.
-fn gelu_phi<T: Real>(r16: &impl Fn(T) -> T, x: T) -> T {
+#[inline(always)]
+fn gelu_phi<T: Real>(r16: impl Step, x: T) -> T {
     let c = T::from_f64;
-    let cube = r16(r16(x * x) * x);
-    let u = r16(r16(r16(cube * c(0.044_677_734_375)) + x) * c(1.593_75));
-    r16(T::ONE / r16(r16((-u).exp()) + T::ONE))
+    let cube = r16.of(r16.of(x * x) * x);
+    let u = r16.of(r16.of(r16.of(cube * c(0.044_677_734_375)) + x) * c(1.593_75));
+    r16.of(T::ONE / r16.of(r16.of((-u).exp()) + T::ONE))
 }
 
 /// GELU by its sigmoid approximation.
 pub fn gelu<T: Real>(rounding: Rounding, x: &[T], y: &mut [T]) {
     let _lap = lap(Part::Activation(Way::Forward));
-    let r16 = |x| round(rounding, x);
-    parallel::for_each_chunk(y, CHUNK, |i, y| {
-        for (y, &x) in y.iter_mut().zip(&x[i * CHUNK..]) {
-            let x = r16(x);
-            *y = r16(x * gelu_phi(&r16, x));
-        }
-    });
+    parallel::for_each_chunk(y, CHUNK, |i, y| gelu_chunk(rounding, &x[i * CHUNK..][..y.len()], y));
+}
+
+kernel! {
+    fn gelu_chunk<'a, T: Real>(rounding: Rounding, x: &'a [T], y: &'a mut [T]) {
+        each!(rounding, None, |r16, _other| for (y, &x) in y.iter_mut().zip(x) {
+            let x = r16.of(x);
+            *y = r16.of(x * gelu_phi(r16, x));
+        });
+    }
 }
 
 /// Backward of [`gelu`] in place, with the roundings of forward and of its own steps.
@@ -215,21 +311,33 @@ pub fn gelu_backward<T: Real>(
     d: &mut [T],
 ) {
     let _lap = lap(Part::Activation(Way::Backward));
-    let (r16, c) = (|x| maybe(rounding, x), T::from_f64);
     parallel::for_each_chunk(d, CHUNK, |i, d| {
-        for (d, &x) in d.iter_mut().zip(&x[i * CHUNK..]) {
-            let phi = gelu_phi(&|x| round(forward, x), round(forward, x));
-            let x = r16(x);
-            let slope = r16(r16(r16(x * x) * c(0.213_867_187_5)) + c(1.593_75));
-            let inner = r16(slope * r16(phi * r16(T::ONE - phi)));
-            *d = r16(r16(phi + r16(x * inner)) * r16(*d));
-        }
+        gelu_backward_chunk(forward, rounding, &x[i * CHUNK..][..d.len()], d);
     });
 }
 
+kernel! {
+    fn gelu_backward_chunk<'a, T: Real>(
+        forward: Rounding,
+        rounding: Option<Rounding>,
+        x: &'a [T],
+        d: &'a mut [T],
+    ) {
+        let c = T::from_f64;
+        each!(forward, rounding, |f16, r16| for (d, &x) in d.iter_mut().zip(x) {
+            let phi = gelu_phi(f16, f16.of(x));
+            let x = r16.of(x);
+            let slope = r16.of(r16.of(r16.of(x * x) * c(0.213_867_187_5)) + c(1.593_75));
+            let inner = r16.of(slope * r16.of(phi * r16.of(T::ONE - phi)));
+            *d = r16.of(r16.of(phi + r16.of(x * inner)) * r16.of(*d));
+        });
+    }
+}
+
 /// The sigmoid of a rounded gate, step by step.
-fn sigmoid<T: Real>(r16: &impl Fn(T) -> T, gate: T) -> T {
-    r16(T::ONE / r16(r16((-gate).exp()) + T::ONE))
+#[inline(always)]
+fn sigmoid<T: Real>(r16: impl Step, gate: T) -> T {
+    r16.of(T::ONE / r16.of(r16.of((-gate).exp()) + T::ONE))
 }
 
 /// `silu(gate) up`; gate|up in rows of 2 `hidden`. The last product has a rounding of its own, or none.
@@ -240,14 +348,24 @@ pub fn swiglu<T: Real>(
     y: &mut [T],
 ) {
     let _lap = lap(Part::Activation(Way::Forward));
-    let r16 = |x| round(rounding, x);
     parallel::for_each_chunk(y, hidden, |i, y| {
-        let (gate, up) = gate_up[2 * i * hidden..][..2 * hidden].split_at(hidden);
-        for ((y, &gate), &up) in y.iter_mut().zip(gate).zip(up) {
-            let gate = r16(gate);
-            *y = maybe(last, r16(gate * sigmoid(&r16, gate)) * r16(up));
-        }
+        swiglu_row(rounding, last, &gate_up[2 * i * hidden..][..2 * hidden], y);
     });
+}
+
+kernel! {
+    fn swiglu_row<'a, T: Real>(
+        rounding: Rounding,
+        last: Option<Rounding>,
+        gate_up: &'a [T],
+        y: &'a mut [T],
+    ) {
+        let (gate, up) = gate_up.split_at(y.len());
+        each!(rounding, last, |r16, last| for ((y, &gate), &up) in y.iter_mut().zip(gate).zip(up) {
+            let gate = r16.of(gate);
+            *y = last.of(r16.of(gate * sigmoid(r16, gate)) * r16.of(up));
+        });
+    }
 }
 
 /// Backward of [`swiglu`], with the roundings of forward and of its own steps: `d_gate_up` is overwritten.
@@ -259,17 +377,31 @@ pub fn swiglu_backward<T: Real>(
     d_gate_up: &mut [T],
 ) {
     let _lap = lap(Part::Activation(Way::Backward));
-    let (r16, f16) = (|x| maybe(rounding, x), |x| round(forward, x));
     parallel::for_each_chunk(d_gate_up, 2 * hidden, |i, d| {
-        let (gate, up) = gate_up[2 * i * hidden..][..2 * hidden].split_at(hidden);
-        let (d_gate, d_up) = d.split_at_mut(hidden);
-        for (h, (&gate, &up)) in gate.iter().zip(up).enumerate() {
-            let (gate, dy) = (f16(gate), r16(dy[i * hidden + h]));
-            let s = sigmoid(&f16, gate);
-            let y = f16(gate * s);
-            d_up[h] = r16(dy * y);
-            let slope = r16(s + r16(y * r16(T::ONE - s)));
-            d_gate[h] = r16(r16(dy * r16(up)) * slope);
-        }
+        let gate_up = &gate_up[2 * i * hidden..][..2 * hidden];
+        swiglu_backward_row(forward, rounding, gate_up, &dy[i * hidden..][..hidden], d);
     });
+}
+
+kernel! {
+    fn swiglu_backward_row<'a, T: Real>(
+        forward: Rounding,
+        rounding: Option<Rounding>,
+        gate_up: &'a [T],
+        dy: &'a [T],
+        d_gate_up: &'a mut [T],
+    ) {
+        let (gate, up) = gate_up.split_at(dy.len());
+        let (d_gate, d_up) = d_gate_up.split_at_mut(dy.len());
+        let inputs = gate.iter().zip(up).zip(dy);
+        let all = d_gate.iter_mut().zip(d_up).zip(inputs);
+        each!(forward, rounding, |f16, r16| for ((d_gate, d_up), ((&gate, &up), &dy)) in all {
+            let (gate, dy) = (f16.of(gate), r16.of(dy));
+            let s = sigmoid(f16, gate);
+            let y = f16.of(gate * s);
+            *d_up = r16.of(dy * y);
+            let slope = r16.of(s + r16.of(y * r16.of(T::ONE - s)));
+            *d_gate = r16.of(r16.of(dy * r16.of(up)) * slope);
+        });
+    }
 }

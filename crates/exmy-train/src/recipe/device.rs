@@ -103,7 +103,7 @@ pub trait Quantize: Device<Real = f32> {
     );
 
     /// One of the three products, of matrices as they are stored, in an order and an accumulator of the
-    /// recipe's ([`exmy::gemm`]); the sum is then stored, or added to `out` in f32.
+    /// recipe's ([`gemm`](mod@exmy::gemm)); the sum is then stored, or added to `out` in f32.
     fn sums(
         &self,
         sum: Sum,

@@ -116,19 +116,26 @@ fn scale(before: f32, amax: f32, max: f32) -> f32 {
 
 impl Window {
     /// What a tensor of largest magnitude `amax` is divided by at a training step, or (`step` is `None`) at
-    /// an evaluation.
-    pub fn scale(&mut self, step: Option<u64>, amax: f32, max: f32, length: usize) -> f32 {
+    /// an evaluation. `amax` is asked for only where it matters.
+    pub fn scale(
+        &mut self,
+        step: Option<u64>,
+        amax: impl FnOnce() -> f32,
+        max: f32,
+        length: usize,
+    ) -> f32 {
         if self.amax.is_empty() {
             self.scale = 1.0;
         }
         let warm = self.amax.len() >= length;
         let Some(step) = step else {
-            return if warm { self.scale } else { scale(self.scale, amax, max) };
+            return if warm { self.scale } else { scale(self.scale, amax(), max) };
         };
         // A second pass of the same step, or another product of it, sees the same scale.
         if !self.amax.is_empty() && self.step == step {
             return self.scale;
         }
+        let amax = amax();
         self.scale = if warm {
             let largest =
                 self.amax.iter().fold(0.0_f32, |a, &b| if b.is_nan() { b } else { a.max(b) });

@@ -101,11 +101,12 @@ impl<D: Quantize> Engine<'_, D> {
                 let max = format.element.max().to_f32();
                 let step = self.phase.trains();
                 let mut one = self.images.take(device, 1);
-                device.amax(tensor, one.first_mut(1));
-                let amax = device.read(one.first(1))[0];
-                self.images.give(one);
+                let amax = || {
+                    device.amax(tensor, one.first_mut(1));
+                    device.read(one.first(1))[0]
+                };
                 let windows = &mut self.images.memory.windows;
-                Some(match step {
+                let scale = match step {
                     Some(_) => {
                         let window = windows.entry((site, operand)).or_default();
                         window.scale(step, amax, max, length.into())
@@ -114,7 +115,9 @@ impl<D: Quantize> Engine<'_, D> {
                         let mut window = windows.get(&(site, operand)).cloned().unwrap_or_default();
                         window.scale(None, amax, max, length.into())
                     }
-                })
+                };
+                self.images.give(one);
+                Some(scale)
             }
             _ => None,
         };

@@ -5,7 +5,7 @@ use exmy_train::recipe::memory::{Hot, Memory, Window};
 #[test]
 fn a_window_of_one_scales_in_time() {
     let mut window = Window::default();
-    let mut at = |step, amax| window.scale(Some(step), amax, 448.0, 1);
+    let mut at = |step, amax| window.scale(Some(step), || amax, 448.0, 1);
     assert_eq!(at(0, 100.0), 0.25);
     // From now on the scale is that of the step before.
     assert_eq!(at(1, 1000.0), 0.25);
@@ -25,11 +25,11 @@ fn a_window_of_three_warms_up_and_forgets() {
     let scales: Vec<f32> = [448.0, 100.0, 3000.0, 1.0, 1.0, 1.0, 1.0]
         .into_iter()
         .enumerate()
-        .map(|(step, amax)| window.scale(Some(step as u64), amax, 448.0, 3))
+        .map(|(step, amax)| window.scale(Some(step as u64), || amax, 448.0, 3))
         .collect();
     // In time for three steps; then 3000 rules until it has left.
     assert_eq!(scales, [1.0, 0.25, 8.0, 8.0, 8.0, 8.0, 1.0 / 256.0]);
-    assert_eq!(window.scale(None, 5000.0, 448.0, 3), 1.0 / 256.0);
+    assert_eq!(window.scale(None, || panic!("the window is full"), 448.0, 3), 1.0 / 256.0);
 }
 
 #[test]
