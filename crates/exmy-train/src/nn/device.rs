@@ -209,8 +209,9 @@ pub trait Device: Clone + Debug + Send + 'static {
         d_gate_up: SliceMut<'_, Self>,
     );
 
-    /// Rotates the first `heads` heads of rows of `width` elements by the tabulated angles
-    /// ([`rope`](crate::nn::rope)), or back. The tables are (context, `half`), half a head.
+    /// Rotates the first heads of each row by the tabulated angles ([`rope`](crate::nn::rope)), or back.
+    /// `sizes` are the row's width, the number of heads, and half a head; cosines and sines are (context,
+    /// half a head).
     fn rotate(
         &self,
         x: SliceMut<'_, Self>,
