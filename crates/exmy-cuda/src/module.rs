@@ -84,8 +84,8 @@ modules! {
     LOSS = "layers/loss.cu": cross_entropy squared_error divergence divergence_backward;
     /// Causal softmax attention.
     ATTENTION = "layers/attention.cu": scores_wide scores_small lower_wide lower_small
-        transposed_wide transposed_small softmax softmax_backward split_scores split_softmax
-        split_softmax_backward;
+        transposed_wide transposed_small softmax_256 softmax_1024 softmax_any softmax_backward_256
+        softmax_backward_1024 softmax_backward_any split_scores split_softmax split_softmax_backward;
     /// What recipes do to tensors apart from block formats.
     RECIPES = "layers/recipes.cu": mask cast_rows finite_amax amax_rows clip take_columns add_to_columns column_sums;
     /// Gated linear attention.

@@ -142,17 +142,31 @@ KERNEL(256) transposed_small(
 }
 EXPORT(transposed_small)
 
-// Scores into probabilities, half a warp a row. Positions behind the row's own become 0.
-KERNEL(128) softmax(float* p, u64 rows, u32 n, u32 row, float scale) {
+// Scores into probabilities, half a warp a row, a lane with up to N of its numbers in registers; N 0: any
+// number, by way of memory. Positions behind the row's own become 0.
+template <int N> DEVICE void softmax_of(float* p, u64 rows, u32 n, u32 row, float scale) {
     u64 r = thread_index() / LANES;
     bool there = r < rows;
-    u32 seen = there ? (u32)(r % n) + 1 : 0, end = (seen + LANES - 1) / LANES * LANES;
+    u32 seen = there ? (u32)(r % n) + 1 : 0, end = (seen + LANES - 1) / LANES * LANES, lane = lane_of_row();
     p += r * row;
-    float most = -infinity();
+    float most = -infinity(), total = 0.0f, held[N ? N : 1];
+    if (N) {
+        EACH_ROUND
+        for (int k = 0; k < N; k++) {
+            u32 j = k * LANES + lane;
+            held[k] = j < seen ? p[j] : 0.0f;
+        }
+        EACH_ROUND
+        for (int k = 0; k < N; k++) {
+            held[k] = held[k] * scale;
+            if (k * LANES + lane < seen) most = held[k] > most ? held[k] : most;
+        }
+    } else {
 #pragma unroll 8
-    for (u32 j = lane_of_row(); j < seen; j += LANES) {
-        float s = p[j] * scale;
-        most = s > most ? s : most;
+        for (u32 j = lane; j < seen; j += LANES) {
+            float s = p[j] * scale;
+            most = s > most ? s : most;
+        }
     }
     EACH_ROUND
     for (int half = LANES / 2; half > 0; half /= 2) {
@@ -160,32 +174,100 @@ KERNEL(128) softmax(float* p, u64 rows, u32 n, u32 row, float scale) {
         most = other > most ? other : most;
     }
     most = __shfl_sync(ALL_LANES, most, 0, LANES);
-    float total = row_sum(seen, [&](u32 j) {
-        float e = exp_of(p[j] * scale - most);
-        p[j] = e;
-        return e;
-    });
-    float inverse = 1.0f / total;
+    if (N) {
+        EACH_ROUND
+        for (int k = 0; k < N; k++) {
+            bool in = k * LANES + lane < seen;
+            held[k] = in ? exp_of(held[k] - most) : 0.0f;
+            total = in ? total + held[k] : total;
+        }
+    } else {
+#pragma unroll 8
+        for (u32 j = lane; j < seen; j += LANES) {
+            float e = exp_of(p[j] * scale - most);
+            p[j] = e;
+            total = total + e;
+        }
+    }
+    float inverse = 1.0f / fold_sum(total);
+    if (N) {
+        EACH_ROUND
+        for (int k = 0; k < N; k++) {
+            u32 j = k * LANES + lane;
+            if (there && j < row) p[j] = j < end ? held[k] * inverse : 0.0f;
+        }
+    } else {
 #pragma unroll 4
-    for (u32 j = lane_of_row(); there && j < row; j += LANES) {
-        p[j] = j < end ? (j < seen ? p[j] : 0.0f) * inverse : 0.0f;
+        for (u32 j = lane; there && j < row; j += LANES) {
+            p[j] = j < end ? (j < seen ? p[j] : 0.0f) * inverse : 0.0f;
+        }
     }
 }
-EXPORT(softmax)
+
+KERNEL(128) softmax_256(float* p, u64 rows, u32 n, u32 row, float scale) {
+    softmax_of<16>(p, rows, n, row, scale);
+}
+EXPORT(softmax_256)
+
+KERNEL(128) softmax_1024(float* p, u64 rows, u32 n, u32 row, float scale) {
+    softmax_of<64>(p, rows, n, row, scale);
+}
+EXPORT(softmax_1024)
+
+KERNEL(128) softmax_any(float* p, u64 rows, u32 n, u32 row, float scale) {
+    softmax_of<0>(p, rows, n, row, scale);
+}
+EXPORT(softmax_any)
 
 // The gradients of probabilities into those of scores.
-KERNEL(128) softmax_backward(const float* p, float* d, u64 rows, u32 n, u32 row, float scale) {
+template <int N> DEVICE void backward_of(const float* p, float* d, u64 rows, u32 n, u32 row, float scale) {
     u64 r = thread_index() / LANES;
     u32 seen = r < rows ? (u32)(r % n) + 1 : 0, end = (seen + LANES - 1) / LANES * LANES;
+    u32 lane = lane_of_row();
     p += r * row;
     d += r * row;
-    float sum = 0.0f;
-#pragma unroll 8
-    for (u32 j = lane_of_row(); j < end; j += LANES) sum = fma_rn(p[j], j < seen ? d[j] : 0.0f, sum);
+    float sum = 0.0f, ps[N ? N : 1], ds[N ? N : 1];
+    if (N) {
+        EACH_ROUND
+        for (int k = 0; k < N; k++) {
+            u32 j = k * LANES + lane;
+            ps[k] = j < end ? p[j] : 0.0f;
+            ds[k] = j < seen ? d[j] : 0.0f;
+        }
+        EACH_ROUND
+        for (int k = 0; k < N; k++) {
+            if (k * LANES < end) sum = fma_rn(ps[k], ds[k], sum);
+        }
+    } else {
+#pragma unroll 4
+        for (u32 j = lane; j < end; j += LANES) sum = fma_rn(p[j], j < seen ? d[j] : 0.0f, sum);
+    }
     float mean = fold_sum(sum);
-    row_each(end, [&](u32 j) { d[j] = p[j] * ((j < seen ? d[j] : 0.0f) - mean) * scale; });
+    if (N) {
+        EACH_ROUND
+        for (int k = 0; k < N; k++) {
+            u32 j = k * LANES + lane;
+            if (j < end) d[j] = ps[k] * (ds[k] - mean) * scale;
+        }
+    } else {
+        row_each(end, [&](u32 j) { d[j] = p[j] * ((j < seen ? d[j] : 0.0f) - mean) * scale; });
+    }
 }
-EXPORT(softmax_backward)
+
+KERNEL(128) softmax_backward_256(const float* p, float* d, u64 rows, u32 n, u32 row, float scale) {
+    backward_of<16>(p, d, rows, n, row, scale);
+}
+EXPORT(softmax_backward_256)
+
+KERNEL(128) softmax_backward_1024(const float* p, float* d, u64 rows, u32 n, u32 row, float scale) {
+    backward_of<64>(p, d, rows, n, row, scale);
+}
+EXPORT(softmax_backward_1024)
+
+KERNEL(128) softmax_backward_any(const float* p, float* d, u64 rows, u32 n, u32 row, float scale) {
+    backward_of<0>(p, d, rows, n, row, scale);
+}
+EXPORT(softmax_backward_any)
 
 // The same steps for recipes that round what passes between them (nn/attention/split.rs).
 

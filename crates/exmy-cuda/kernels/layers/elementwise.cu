@@ -308,8 +308,8 @@ DEVICE float2 normal_pair(u32 radius, u32 turn) {
     return make_float2(length * x, length * y);
 }
 
-// Elements from the words' first on of the sequence of normal numbers, a block of four by each thread, over x or
-// (added) that many times `size` to it.
+// Elements from the words' first on of the sequence of normal numbers, a block of four by each thread, over x
+// or (added) that many times `size` to it.
 KERNEL(256) normals(float* x, u64 count, PARAMETERS(Philox) philox, u32 added, float size) {
     u64 first = philox.first, blocks = (first % 4 + count + 3) / 4;
     EACH(b, blocks) {

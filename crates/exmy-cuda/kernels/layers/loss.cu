@@ -12,24 +12,15 @@ KERNEL(128) cross_entropy(
     logits += row * vocab;
     float most = row_largest(n, [&](u32 i) { return logits[i]; });
     float at_target = there ? logits[target] - most : 0.0f;
-    if (!scaled) {
-        float total = row_sum(n, [&](u32 i) { return exp_of(logits[i] - most); });
-        if (there && lane_of_row() == 0) losses[row] = ln_of(total) - at_target;
-        return;
-    }
-    // The lane that reads a logit here is the one that has written or will write it.
-    __syncwarp();
-    float total = row_sum(n, [&](u32 i) {
-        float e = exp_of(logits[i] - most);
-        logits[i] = e;
-        return e;
-    });
+    float total = row_sum(n, [&](u32 i) { return exp_of(logits[i] - most); });
     float normalizer = ln_of(total);
     if (there && lane_of_row() == 0) losses[row] = normalizer - at_target;
+    if (!scaled) return;
     float log = normalizer + most;
     float factor = scale * (1.0f + z * (log + log)) / total;
+    // The exponentials once more, to the same bits: storing them would cost more.
     row_each(n, [&](u32 i) {
-        float d = logits[i] * factor;
+        float d = exp_of(logits[i] - most) * factor;
         logits[i] = i == target ? d - scale : d;
     });
 }

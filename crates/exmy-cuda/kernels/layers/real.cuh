@@ -88,23 +88,24 @@ DEVICE Normal normal_of(float x) {
     return normal;
 }
 
-// Rounding to bfloat16. How: 0 not at all; 1 to nearest even; 2 up in magnitude from a threshold of the 16
-// low bits on, which is the lower half of the code; 3 toward positive, 4 toward negative infinity; 5 to odd.
-// NaN passes.
+// Rounding to bfloat16: what is added to the bits before the lower half is cut off, by the sign (a threshold
+// from which the magnitude goes up, as its distance from 2^16), and 1 if an odd upper half adds one more. A
+// mask of all bits: no rounding. NaN passes.
 struct Step {
-    u32 how, threshold;
+    u32 positive, negative, odd, mask;
 };
+// The odd neighbour of what is not exact.
+#define TO_ODD 2
 
-DEVICE float step_of(Step step, float x) {
+DEVICE float step_of(const Step& step, float x) {
     u32 bits = bits_of(x);
-    if (step.how == 0 || is_nan_bits(bits)) return x;
-    if (step.how == 1) return float_of((bits + 0x7FFFu + (bits >> 16 & 1)) & 0xFFFF0000u);
-    u32 low = bits & 0xFFFFu, high = bits & 0xFFFF0000u;
-    if (step.how == 5) return float_of(low ? high | 0x10000u : high);
-    bool negative = bits >> 31;
-    u32 threshold = step.how == 2 ? step.threshold : (step.how == 3) != negative ? 1 : 0x10000u;
-    return float_of(low >= threshold ? high + 0x10000u : high);
+    u32 add = ((i32)bits < 0 ? step.negative : step.positive) + (bits >> 16 & step.odd & 1);
+    u32 rounded = (bits + add) & step.mask;
+    if (step.odd == TO_ODD) rounded = (bits & 0xFFFFu ? bits | 0x10000u : bits) & step.mask;
+    return is_nan_bits(bits) ? x : float_of(rounded);
 }
+
+DEVICE bool is_none(const Step& step) { return step.mask == 0xFFFFFFFFu; }
 
 // Sums along a row: element i in lane i mod 16, lanes folded by halves. Half a warp has a row.
 #define LANES 16

@@ -4,7 +4,7 @@
 #include "round.cuh"
 
 DEVICE float nearest_bf16(float x) {
-    Step step = {1, 0};
+    Step step = {0x7FFFu, 0x7FFFu, 1, 0xFFFF0000u};
     return canonical(step_of(step, x));
 }
 
@@ -16,13 +16,32 @@ KERNEL(256) mask(float* x, u64 count, u32 keep) {
 }
 EXPORT(mask)
 
-// Rounds to a format, in place; a warp has a row.
+// Rounds to a format, in place; a warp has a row, a thread four neighbours of it at a time.
 KERNEL(256) cast_rows(float* x, u64 stride, u64 rows, u32 cols, PARAMETERS(Rounder) rounder) {
+    bool vector = ((u64)x | stride * 4) % 16 == 0;
     for (u64 row = thread_index() / 32; row < rows; row += thread_count() / 32) {
-        for (u32 c = threadIdx.x % 32; c < cols; c += 32) {
-            u32 bits[1] = {bits_of(x[row * stride + c])}, words[1] = {0};
-            round_all<true, 1>(rounder, bits, words);
-            x[row * stride + c] = float_of(bits[0]);
+        float* of_row = x + row * stride;
+#pragma unroll 2
+        for (u32 c = threadIdx.x % 32 * 4; c < cols; c += 128) {
+            u32 bits[4], words[4] = {0, 0, 0, 0}, count = cols - c < 4 ? cols - c : 4;
+            if (vector && count == 4) {
+                float4 four = *(const float4*)(of_row + c);
+                bits[0] = bits_of(four.x), bits[1] = bits_of(four.y);
+                bits[2] = bits_of(four.z), bits[3] = bits_of(four.w);
+            } else {
+                EACH_ROUND
+                for (u32 i = 0; i < 4; i++) bits[i] = i < count ? bits_of(of_row[c + i]) : 0;
+            }
+            round_all<true, 4>(rounder, bits, words);
+            if (vector && count == 4) {
+                *(float4*)(of_row + c) =
+                    make_float4(float_of(bits[0]), float_of(bits[1]), float_of(bits[2]), float_of(bits[3]));
+            } else {
+                EACH_ROUND
+                for (u32 i = 0; i < 4; i++) {
+                    if (i < count) of_row[c + i] = float_of(bits[i]);
+                }
+            }
         }
     }
 }

@@ -3,14 +3,39 @@
 // (`global_norm`).
 #include "layers/real.cuh"
 
-// A thread has a column and walks the rows. With steps the chain starts at 0, and its rounded end is added.
-KERNEL(64) bias_backward(const float* dy, u64 rows, u32 width, float* d_bias, Step step) {
-    u64 c = thread_index();
-    if (c >= width) return;
-    float sum = step.how ? 0.0f : d_bias[c];
+// A block has 32 columns: its warps fetch 64 rows at a time, and the first one adds them, ascending. With
+// steps the chain starts at 0, and its rounded end is added.
+#define AT_ONCE 64
+
+KERNEL(256) bias_backward(const float* dy, u64 rows, u32 width, float* d_bias, Step step) {
+    SHARED float fetched[2][AT_ONCE][32];
+    u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, c = blockIdx.x * 32 + lane;
+    bool there = c < width, plain = is_none(step);
+    float own[AT_ONCE / 8];
+    auto fetch = [&](u64 first) {
+        EACH_ROUND
+        for (u32 i = 0; i < AT_ONCE / 8; i++) {
+            u64 row = first + warp * (AT_ONCE / 8) + i;
+            own[i] = there && row < rows ? dy[row * width + c] : 0.0f;
+        }
+    };
+    float sum = plain && there ? d_bias[c] : 0.0f;
+    fetch(0);
+    u32 s = 0;
+    for (u64 first = 0; first < rows; first += AT_ONCE, s ^= 1) {
+        EACH_ROUND
+        for (u32 i = 0; i < AT_ONCE / 8; i++) {
+            fetched[s][warp * (AT_ONCE / 8) + i][lane] = step_of(step, own[i]);
+        }
+        __syncthreads();
+        fetch(first + AT_ONCE);
+        if (warp == 0) {
+            u32 count = rows - first < AT_ONCE ? (u32)(rows - first) : AT_ONCE;
 #pragma unroll 16
-    for (u64 row = 0; row < rows; row++) sum = sum + step_of(step, dy[row * width + c]);
-    d_bias[c] = step.how ? d_bias[c] + step_of(step, sum) : sum;
+            for (u32 r = 0; r < count; r++) sum = sum + fetched[s][r][lane];
+        }
+    }
+    if (warp == 0 && there) d_bias[c] = plain ? sum : d_bias[c] + step_of(step, sum);
 }
 EXPORT(bias_backward)
 

@@ -80,8 +80,9 @@ template <int BM, int BN, int TM, int TN> struct Tile {
         for (int j = 0; j < TN; j += 4) *(float4*)&b[j] = *(const float4*)&right[col(j)];
     }
 
-    // Walks the chain from `start` to `end`: fuse(k0, k, all, a, b) for each k0 + k, ascending, with a row's and
-    // a column's numbers; then after(k0 + DEPTH). Where all is true k is a constant and every row takes part.
+    // Walks the chain from `start` to `end`: fuse(k0, k, all, a, b) for each k0 + k, ascending, with a row's
+    // and a column's numbers; then after(k0 + DEPTH). Where all is true k is a constant and every row takes
+    // part.
     template <bool LEFT_TURNED, bool RIGHT_TURNED, class Fuse, class After, class Whole>
     DEVICE void walk(
         const float* left, u64 left_stride, u32 m0, u32 rows, const float* right, u64 right_stride, u32 n0,

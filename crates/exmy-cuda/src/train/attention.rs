@@ -80,6 +80,15 @@ fn check(shape: &Shape, sizes: [(&str, usize, usize); 3]) -> bool {
     shape.batch * shape.sequence > 0 && shape.width() > 0
 }
 
+/// The kernels of softmax and its backward that hold a row in registers, if one does.
+const fn kernels(shape: &Shape) -> (&'static str, &'static str) {
+    match shape.sequence {
+        ..=256 => ("softmax_256", "softmax_backward_256"),
+        ..=1024 => ("softmax_1024", "softmax_backward_1024"),
+        _ => ("softmax_any", "softmax_backward_any"),
+    }
+}
+
 /// Columns of the first query, key and value.
 fn columns(shape: &Shape) -> [usize; 3] {
     let hd = shape.head_dim;
@@ -200,6 +209,7 @@ impl Cuda {
         let [q, k, v] =
             columns(shape).map(|column| Rows { data: qkv, width: shape.qkv_width(), column });
         let (square, width) = (square(shape), shape.width());
+        let (softmax, _) = kernels(shape);
         let at_once = if keeps { shape.batch } else { at_once(shape, scratch.len(), square) };
         let (probabilities, scratch) = (probabilities.read(), scratch.read());
         self.attempt(|| {
@@ -211,7 +221,7 @@ impl Cuda {
                     scratch.part(0..count * square)
                 };
                 self.triangle(shape, (first, count), [&q, &k], p)?;
-                self.by_rows("softmax", (shape, count), p, None, Some(scale(shape)))?;
+                self.by_rows(softmax, (shape, count), p, None, Some(scale(shape)))?;
                 let how = (false, 1.0, false);
                 self.weighted(shape, (first, count), how, p, &v, (&mut y, width, 0))?;
             }
@@ -244,6 +254,7 @@ impl Cuda {
         let [q, k, v] = columns.map(|column| Rows { data: qkv, width, column });
         let dy = Rows { data: dy, width: shape.width(), column: 0 };
         let own = if keeps { 0 } else { square };
+        let (softmax, softmax_backward) = kernels(shape);
         let at_once = at_once(shape, scratch.len(), square + own);
         let scratch = scratch.read();
         self.attempt(|| {
@@ -255,11 +266,11 @@ impl Cuda {
                 } else {
                     let p = scratch.part(count * square..2 * count * square);
                     self.triangle(shape, part, [&q, &k], p)?;
-                    self.by_rows("softmax", (shape, count), p, None, scale)?;
+                    self.by_rows(softmax, (shape, count), p, None, scale)?;
                     p
                 };
                 self.triangle(shape, part, [&dy, &v], ds)?;
-                self.by_rows("softmax_backward", (shape, count), p, Some(ds), scale)?;
+                self.by_rows(softmax_backward, (shape, count), p, Some(ds), scale)?;
                 let mut sums = |transposed, p, x, column| {
                     self.weighted(
                         shape,

@@ -14,29 +14,42 @@ use crate::module::NORMS;
 
 /// A rounding to bfloat16 as kernels take it (`Step` of `kernels/layers/real.cuh`).
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
-    how: u32,
-    threshold: u32,
+    positive: u32,
+    negative: u32,
+    odd: u32,
+    mask: u32,
 }
 
-// SAFETY: two fields of 32 bits.
+// SAFETY: four fields of 32 bits.
 unsafe impl Plain for Step {}
 
 impl Step {
+    /// Numbers stay as they are.
+    const NONE: Self = Self { positive: 0, negative: 0, odd: 0, mask: u32::MAX };
+
     /// No random bits are given, so a stochastic rounding goes up only from where it does with zeros.
     pub(super) fn new(rounding: Option<Rounding>) -> Self {
-        let from = |threshold| Self { how: 2, threshold };
         const NEVER: u32 = 1 << 16;
-        let Some(rounding) = rounding else { return Self::default() };
+        let mask = !0xFFFF;
+        // From these distances to the lower neighbour on the magnitude goes up, in parts of 2^16.
+        let signed = |positive, negative| Self {
+            positive: NEVER - positive,
+            negative: NEVER - negative,
+            odd: 0,
+            mask,
+        };
+        let from = |threshold| signed(threshold, threshold);
+        let Some(rounding) = rounding else { return Self::NONE };
         match rounding {
-            Rounding::TiesToEven => Self { how: 1, threshold: 0 },
+            Rounding::TiesToEven => Self { odd: 1, ..from(0x8001) },
             Rounding::TiesToAway => from(0x8000),
             Rounding::TiesToZero => from(0x8001),
             Rounding::AwayFromZero => from(1),
-            Rounding::TowardPositive => Self { how: 3, threshold: 0 },
-            Rounding::TowardNegative => Self { how: 4, threshold: 0 },
-            Rounding::ToOdd => Self { how: 5, threshold: 0 },
+            Rounding::TowardPositive => signed(1, NEVER),
+            Rounding::TowardNegative => signed(NEVER, 1),
+            Rounding::ToOdd => Self { odd: 2, ..from(NEVER) },
             Rounding::Stochastic { variant: StochasticVariant::B | StochasticVariant::C, bits }
                 if bits < 16 =>
             {
@@ -53,7 +66,7 @@ impl Step {
 #[derive(Clone, Copy)]
 struct Steps([Step; 3]);
 
-// SAFETY: six fields of 32 bits.
+// SAFETY: twelve fields of 32 bits.
 unsafe impl Plain for Steps {}
 
 /// Rows by half warps, sixteen of them a block.
@@ -149,7 +162,7 @@ impl Cuda {
             let add = |first: usize, to: &mut SliceMut<'_, Self>| {
                 let launch = Launch::new(self.device(), &NORMS, "add_blocks").read_at(sums, first);
                 let launch = launch.value(blocks as u64).value(stride as u32).value(width as u32);
-                let launch = launch.slice_mut(to).value(if plain { Step::default() } else { back });
+                let launch = launch.slice_mut(to).value(if plain { Step::NONE } else { back });
                 // SAFETY: there are as many rows of sums, and `to` has `width` elements.
                 unsafe { launch.run(Grid::cover(width, 128)) }
             };

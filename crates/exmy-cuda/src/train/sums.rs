@@ -24,7 +24,7 @@ impl Cuda {
         d_bias: SliceMut<'_, Self>,
     ) {
         let (width, rows) = of_width("bias_backward", dy.len(), d_bias.len());
-        self.start(&SUMS, "bias_backward", Grid::cover(width, 64), |launch| {
+        self.start(&SUMS, "bias_backward", Grid::new(width.div_ceil(32) as u32, 256), |launch| {
             let launch = launch.slice(dy).value(rows as u64).value(width as u32);
             launch.slice(d_bias.read()).value(Step::new(how))
         });

@@ -4,6 +4,7 @@ mod bad_input;
 mod columns;
 mod convert;
 mod determinism;
+mod device;
 mod formats;
 mod inspect;
 mod kill;

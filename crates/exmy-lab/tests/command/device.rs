@@ -1,0 +1,40 @@
+//! `--device` and `exmy device` where the driver sees no GPU: one line that says so, and nothing made.
+
+use crate::{exmy, printed};
+
+/// The program on a machine whose GPUs, if it has some, are hidden.
+fn without_gpu(arguments: &[&str]) -> std::process::Output {
+    exmy(arguments).env("CUDA_VISIBLE_DEVICES", "-1").output().unwrap()
+}
+
+#[test]
+fn a_missing_gpu_is_one_line_and_makes_no_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let out = out.to_str().unwrap();
+    for device in ["cuda", "cuda:7"] {
+        let output = without_gpu(&["train", "--device", device, "--out", out]);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains("GPU") && text.contains("--device cpu"), "{text}");
+        assert!(text.lines().count() == 2, "{text}");
+    }
+    assert!(!folder.path().join("out").exists());
+    for arguments in [["train", "--device", "gpu"], ["device", "--device", "cuda"]] {
+        let output = without_gpu(&arguments);
+        assert_eq!(output.status.code(), Some(2));
+    }
+    let output = without_gpu(&["train", "--device", "gpu"]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("cpu, cuda, cuda:1"), "{text}");
+}
+
+#[test]
+fn the_list_of_gpus_may_be_empty() {
+    let output = without_gpu(&["device"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("GPU"));
+    let folder = tempfile::tempdir().unwrap();
+    let help = printed(folder.path(), "device", &["--help"]);
+    assert!(help.contains("--verify"));
+}
