@@ -1,16 +1,19 @@
-// Matrices in block formats: images in binary32 or bfloat16, or codes, and the scales' codes. Three ways to walk:
-// blocks along a row, whose elements are adjacent; blocks and tiles of rows, a thread a column; and any shape, in two
-// passes. The twin of the library's `Quantizer::image_into` and `BlockTensor::quantize`.
+// Matrices in block formats: images in binary32 or bfloat16, or codes, and the scales' codes. Three ways to
+// walk: blocks along a row, whose elements are adjacent; blocks and tiles of rows, a thread a column; and any
+// shape, in two passes. The twin of the library's `Quantizer::image_into` and `BlockTensor::quantize`.
 #include "prelude.cuh"
 #include "random.cuh"
 #include "round.cuh"
 #include "scale.cuh"
+#include "rotate.cuh"
 
 // How a result is stored: the value's image in binary32 or bfloat16, or the element's code.
 struct Image32 {
     typedef float T;
     static const bool VALUE = true;
-    static DEVICE T of(const Blocks& b, const Scale& s, const Factors& f, u32 x) { return image_of(b, s, f, x); }
+    static DEVICE T of(const Blocks& b, const Scale& s, const Factors& f, u32 x) {
+        return image_of(b, s, f, x);
+    }
 };
 struct Image16 {
     typedef u16 T;
@@ -27,46 +30,9 @@ template <class C> struct Codes {
 
 template <class T, int N> struct __align__(N * sizeof(T) < 16 ? N * sizeof(T) : 16) Pack { T at[N]; };
 
-DEVICE u32 sign_bit_of(const Blocks& b, u32 place) { return (b.signs[place >> 5] >> (place & 31)) << 31; }
-
-// The rotation of groups of up to 128, of which this thread has 8 adjacent elements from column `col` on. All
-// lanes of the warp take part.
-DEVICE void rotate_eight(const Blocks& b, u32 col, u32* x) {
-    u32 size = b.rotation;
-    float y[8];
-#pragma unroll
-    for (u32 i = 0; i < 8; i++) y[i] = float_of(x[i] ^ sign_bit_of(b, (col + i) & (size - 1)));
-#pragma unroll
-    for (u32 h = 1; h < 8; h *= 2) {
-        if (h < size) {
-#pragma unroll
-            for (u32 i = 0; i < 8; i++) {
-                if (!(i & h)) {
-                    float a = y[i], c = y[i + h];
-                    y[i] = a + c;
-                    y[i + h] = a - c;
-                }
-            }
-        }
-    }
-    for (u32 h = 8; h < size; h *= 2) {
-        bool upper = col & h;
-#pragma unroll
-        for (u32 i = 0; i < 8; i++) {
-            float other = __shfl_xor_sync(0xFFFFFFFFu, y[i], (int)(h / 8));
-            y[i] = upper ? other - y[i] : y[i] + other;
-        }
-    }
-#pragma unroll
-    for (u32 i = 0; i < 8; i++) {
-        u32 z = bits_of(y[i] * b.rotation_scale);
-        x[i] = b.rotation_to_bf16 ? (u32)to_bf16(z) << 16 : z;
-    }
-}
-
 // Blocks of 8, 16, .. 256 along a row. A thread has 8 elements, and a block is that of adjacent lanes.
-template <class OUT>
-DEVICE void along_rows(const float* x, typename OUT::T* out, void* scales, const Blocks& b, const float* given) {
+template <class OUT> DEVICE void along_rows(const float* x, typename OUT::T* out, void* scales,
+                                            const Blocks& b, const float* given) {
     u32 per_row = b.cols / 8, lanes = b.block_cols / 8;
     u64 groups = (u64)per_row * b.rows, group = thread_index();
     bool there = group < groups;
@@ -103,10 +69,10 @@ DEVICE void along_rows(const float* x, typename OUT::T* out, void* scales, const
     if (at % lanes == 0) store_scale(b, scales, row * b.blocks_across + at / lanes, s.code);
 }
 
-// Blocks of any number of rows, of 1, 2, .. 32 V columns: a thread has V adjacent columns of a band of rows, which it
-// walks twice, the second time from the cache.
-template <class OUT, int V>
-DEVICE void down_columns(const float* x, typename OUT::T* out, void* scales, const Blocks& b, const float* given) {
+// Blocks of any number of rows, of 1, 2, .. 32 V columns: a thread has V adjacent columns of a band of rows,
+// which it walks twice, the second time from the cache.
+template <class OUT, int V> DEVICE void down_columns(const float* x, typename OUT::T* out, void* scales,
+                                                     const Blocks& b, const float* given) {
     u32 col = (blockIdx.x * blockDim.x + threadIdx.x) * V;
     bool there = col < b.cols, single = b.block_cols == 1;
     u32 lanes = b.block_cols <= V ? 1 : b.block_cols / V;
@@ -144,7 +110,8 @@ DEVICE void down_columns(const float* x, typename OUT::T* out, void* scales, con
             u32 most = 0;
 #pragma unroll
             for (int i = 0; i < V; i++) most = max(most, amax[i]);
-            for (u32 by = 1; by < lanes; by *= 2) most = max(most, __shfl_xor_sync(0xFFFFFFFFu, most, (int)by));
+            for (u32 by = 1; by < lanes; by *= 2)
+                most = max(most, __shfl_xor_sync(0xFFFFFFFFu, most, (int)by));
             s[0] = block_scale(b, f, most);
         }
         if (!there) continue;
@@ -175,16 +142,16 @@ DEVICE void down_columns(const float* x, typename OUT::T* out, void* scales, con
 }
 
 // Any shape: the largest magnitudes are known.
-template <class OUT>
-DEVICE void any_shape(const float* x, typename OUT::T* out, void* scales, const Blocks& b, const float* given,
-                      const u32* amax) {
+template <class OUT> DEVICE void any_shape(const float* x, typename OUT::T* out, void* scales,
+                                           const Blocks& b, const float* given, const u32* amax) {
     Factors f = factors_of(b, given);
     u64 count = (u64)b.rows * b.cols;
     for (u64 index = thread_index(); index < count; index += thread_count()) {
         u32 row = (u32)(index / b.cols), col = (u32)(index - (u64)row * b.cols);
         u64 at = (u64)(row / b.block_rows) * b.blocks_across + col / b.block_cols;
         u32 v = bits_of(x[row * b.x_stride + col]), word = 0;
-        if (b.element.mode >= STOCHASTIC_A || b.before.mode >= STOCHASTIC_A) word = philox_word(b.random, index);
+        if (b.element.mode >= STOCHASTIC_A || b.before.mode >= STOCHASTIC_A)
+            word = philox_word(b.random, index);
         round_all<true, 1>(b.before, &v, &word);
         Scale s = block_scale(b, f, amax[at]);
         round_elements<OUT::VALUE, 1>(b, s, &v, &word);
@@ -194,19 +161,21 @@ DEVICE void any_shape(const float* x, typename OUT::T* out, void* scales, const 
 }
 
 // The better of two scales, a thread a block: the library's `block::scale::four`.
-template <class OUT>
-DEVICE void four_over_six(const float* x, typename OUT::T* out, void* scales, const Blocks& b, const float* given) {
+template <class OUT> DEVICE void four_over_six(const float* x, typename OUT::T* out, void* scales,
+                                               const Blocks& b, const float* given) {
     Factors f = factors_of(b, given);
     u64 blocks = (u64)((b.rows + b.block_rows - 1) / b.block_rows) * b.blocks_across;
     for (u64 at = thread_index(); at < blocks; at += thread_count()) {
-        u32 row = (u32)(at / b.blocks_across) * b.block_rows, col = (u32)(at % b.blocks_across) * b.block_cols;
+        u32 row = (u32)(at / b.blocks_across) * b.block_rows,
+            col = (u32)(at % b.blocks_across) * b.block_cols;
         u32 rows = min(b.block_rows, b.rows - row), cols = min(b.block_cols, b.cols - col);
         // Rows run along the reduction axis.
         u32 across = b.down ? cols : rows, along = b.down ? rows : cols;
         auto load = [&](u32 i, u32 j, u32& word) {
             u32 r = row + (b.down ? j : i), c = col + (b.down ? i : j);
             word = b.element.mode >= STOCHASTIC_A || b.before.mode >= STOCHASTIC_A
-                ? philox_word(b.random, (u64)r * b.cols + c) : 0;
+                       ? philox_word(b.random, (u64)r * b.cols + c)
+                       : 0;
             u32 v = bits_of(x[r * b.x_stride + c]);
             round_all<true, 1>(b.before, &v, &word);
             return v;
@@ -215,7 +184,8 @@ DEVICE void four_over_six(const float* x, typename OUT::T* out, void* scales, co
         for (u32 i = 0; i < across; i++)
             for (u32 j = 0; j < along; j++) amax = max(amax, load(i, j, word) & ~SIGN);
         float base = float_of(amax) / b.largest * f.encode;
-        Scale candidates[2] = {full_scale(b, f, at_most_max(base)), full_scale(b, f, at_most_max(base * 1.5f))};
+        Scale candidates[2] = {full_scale(b, f, at_most_max(base)),
+                               full_scale(b, f, at_most_max(base * 1.5f))};
         float errors[2];
 #pragma unroll
         for (int k = 0; k < 2; k++) {
@@ -257,22 +227,27 @@ DEVICE void four_over_six(const float* x, typename OUT::T* out, void* scales, co
     }
 }
 
-#define BLOCK_KERNELS(KIND, OUT)                                                                               \
-    KERNEL(256) rows_##KIND(const float* x, OUT::T* out, void* scales, const float* given, PARAMETERS(Blocks) b) {         \
-        along_rows<OUT>(x, out, scales, b, given);                                                             \
-    }                                                                                                          \
-    KERNEL(128) columns_##KIND(const float* x, OUT::T* out, void* scales, const float* given, PARAMETERS(Blocks) b) {      \
-        down_columns<OUT, 4>(x, out, scales, b, given);                                                        \
-    }                                                                                                          \
-    KERNEL(128) column_##KIND(const float* x, OUT::T* out, void* scales, const float* given, PARAMETERS(Blocks) b) {       \
-        down_columns<OUT, 1>(x, out, scales, b, given);                                                        \
-    }                                                                                                          \
-    KERNEL(256) any_##KIND(const float* x, OUT::T* out, void* scales, const float* given, PARAMETERS(Blocks) b,            \
-                           const u32* amax) {                                                                  \
-        any_shape<OUT>(x, out, scales, b, given, amax);                                                        \
-    }                                                                                                          \
-    KERNEL(128) four_##KIND(const float* x, OUT::T* out, void* scales, const float* given, PARAMETERS(Blocks) b) {         \
-        four_over_six<OUT>(x, out, scales, b, given);                                                          \
+#define BLOCK_KERNELS(KIND, OUT)                                                                          \
+    KERNEL(256)                                                                                           \
+    rows_##KIND(const float* x, OUT::T* out, void* scales, const float* given, PARAMETERS(Blocks) b) {    \
+        along_rows<OUT>(x, out, scales, b, given);                                                        \
+    }                                                                                                     \
+    KERNEL(128)                                                                                           \
+    columns_##KIND(const float* x, OUT::T* out, void* scales, const float* given, PARAMETERS(Blocks) b) { \
+        down_columns<OUT, 4>(x, out, scales, b, given);                                                   \
+    }                                                                                                     \
+    KERNEL(128)                                                                                           \
+    column_##KIND(const float* x, OUT::T* out, void* scales, const float* given, PARAMETERS(Blocks) b) {  \
+        down_columns<OUT, 1>(x, out, scales, b, given);                                                   \
+    }                                                                                                     \
+    KERNEL(256)                                                                                           \
+    any_##KIND(const float* x, OUT::T* out, void* scales, const float* given, PARAMETERS(Blocks) b,       \
+               const u32* amax) {                                                                         \
+        any_shape<OUT>(x, out, scales, b, given, amax);                                                   \
+    }                                                                                                     \
+    KERNEL(128)                                                                                           \
+    four_##KIND(const float* x, OUT::T* out, void* scales, const float* given, PARAMETERS(Blocks) b) {    \
+        four_over_six<OUT>(x, out, scales, b, given);                                                     \
     }
 
 BLOCK_KERNELS(f32, Image32)
@@ -308,7 +283,8 @@ KERNEL(256) block_amax(const float* x, u32* amax, PARAMETERS(Blocks) b) {
     SHARED u32 parts[8];
     u64 blocks = (u64)((b.rows + b.block_rows - 1) / b.block_rows) * b.blocks_across;
     for (u64 at = blockIdx.x; at < blocks; at += gridDim.x) {
-        u32 row = (u32)(at / b.blocks_across) * b.block_rows, col = (u32)(at % b.blocks_across) * b.block_cols;
+        u32 row = (u32)(at / b.blocks_across) * b.block_rows,
+            col = (u32)(at % b.blocks_across) * b.block_cols;
         u32 rows = min(b.block_rows, b.rows - row), cols = min(b.block_cols, b.cols - col);
         u64 count = (u64)rows * cols;
         u32 most = 0;
@@ -341,7 +317,8 @@ KERNEL(256) tensor_amax(const float* x, u32* amax, u64 count) {
         u32 c = max(bits_of(four.z) & ~SIGN, bits_of(four.w) & ~SIGN);
         most = max(most, max(a, c));
     }
-    for (u64 i = fours * 4 + thread_index(); i < count; i += thread_count()) most = max(most, bits_of(x[i]) & ~SIGN);
+    for (u64 i = fours * 4 + thread_index(); i < count; i += thread_count())
+        most = max(most, bits_of(x[i]) & ~SIGN);
     for (int by = 16; by > 0; by /= 2) most = max(most, __shfl_xor_sync(0xFFFFFFFFu, most, by));
     if (threadIdx.x % 32 == 0) atomicMax(amax, most);
 }

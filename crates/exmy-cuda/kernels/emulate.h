@@ -1,6 +1,7 @@
-// CUDA on this processor, as far as the kernels use it, to test their bits: a kernel of one block after another,
-// its threads as fibers of one thread, which run until they end or wait at a barrier. The order of warps is
-// ascending in even launches and descending in odd ones, so that a missing barrier has a chance to show.
+// CUDA on this processor, as far as the kernels use it, to test their bits: a kernel of one block after
+// another, its threads as fibers of one thread, which run until they end or wait at a barrier. The order of
+// warps is ascending in even launches and descending in odd ones, so that a missing barrier has a chance to
+// show.
 //
 // This says nothing about speed, and nothing about tensor cores. Included before everything else by the
 // compiler's option -include.
@@ -39,8 +40,12 @@ inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z,
 inline float2 make_float2(float x, float y) { return {x, y}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
-inline uchar4 make_uchar4(unsigned char x, unsigned char y, unsigned char z, unsigned char w) { return {x, y, z, w}; }
-inline ushort4 make_ushort4(unsigned short x, unsigned short y, unsigned short z, unsigned short w) { return {x, y, z, w}; }
+typedef unsigned char emulated_u8;
+inline uchar4 make_uchar4(emulated_u8 x, emulated_u8 y, emulated_u8 z, emulated_u8 w) { return {x, y, z, w}; }
+typedef unsigned short emulated_u16;
+inline ushort4 make_ushort4(emulated_u16 x, emulated_u16 y, emulated_u16 z, emulated_u16 w) {
+    return {x, y, z, w};
+}
 
 inline unsigned __float_as_uint(float x) { unsigned u; memcpy(&u, &x, 4); return u; }
 inline float __uint_as_float(unsigned u) { float x; memcpy(&x, &u, 4); return x; }
@@ -81,7 +86,11 @@ template <class T> T min(T a, T b) { return a < b ? a : b; }
 template <class T> T max(T a, T b) { return a > b ? a : b; }
 inline unsigned atomicAdd(unsigned* p, unsigned x) { unsigned old = *p; *p += x; return old; }
 inline int atomicAdd(int* p, int x) { int old = *p; *p += x; return old; }
-inline unsigned long long atomicAdd(unsigned long long* p, unsigned long long x) { auto old = *p; *p += x; return old; }
+inline unsigned long long atomicAdd(unsigned long long* p, unsigned long long x) {
+    auto old = *p;
+    *p += x;
+    return old;
+}
 inline unsigned atomicMax(unsigned* p, unsigned x) { unsigned old = *p; if (x > old) *p = x; return old; }
 inline int atomicMax(int* p, int x) { int old = *p; if (x > old) *p = x; return old; }
 inline unsigned atomicOr(unsigned* p, unsigned x) { unsigned old = *p; *p |= x; return old; }
@@ -160,7 +169,8 @@ static void enter(unsigned thread) {
 
 static void make(Fiber& fiber) {
     if (!fiber.stack) fiber.stack = aligned_alloc(64, STACK);
-    // The stacks of threads begin at different places of a page: else all of them share a few lines of the cache.
+    // The stacks of threads begin at different places of a page: else all of them share a few lines of the
+    // cache.
     size_t size = STACK - (size_t)(&fiber - fibers.data()) % 61 * 64;
     fiber.state = READY;
     fiber.parity = 0;
@@ -188,7 +198,8 @@ static bool release(unsigned first, unsigned last) {
         bool all = true;
         for (unsigned j = first; j < last; j++) {
             bool in = mask >> (j - first) & 1;
-            if (in && fibers[j].state != DONE && !(fibers[j].state == WARP && fibers[j].mask == mask)) all = false;
+            bool waits = fibers[j].state == WARP && fibers[j].mask == mask;
+            if (in && fibers[j].state != DONE && !waits) all = false;
         }
         if (!all) continue;
         for (unsigned j = first; j < last; j++) {

@@ -1,7 +1,8 @@
 // Elements to other places: codes to a dense stream of bits and back, transposes, matrices with strides.
 #include "prelude.cuh"
 
-// Eight codes of a width are that many bytes: a thread makes them. The twin of the library's `pack::pack_into`.
+// Eight codes of a width are that many bytes: a thread makes them. The twin of the library's
+// `pack::pack_into`.
 template <class C> DEVICE void pack(const C* codes, u8* bytes, u64 count, u32 width, u64 size) {
     u64 groups = (count + 7) / 8;
     for (u64 group = thread_index(); group < groups; group += thread_count()) {
@@ -21,10 +22,14 @@ template <class C> DEVICE void pack(const C* codes, u8* bytes, u64 count, u32 wi
     }
 }
 
-KERNEL(256) pack_u8(const u8* codes, u8* bytes, u64 count, u32 width, u64 size) { pack(codes, bytes, count, width, size); }
+KERNEL(256) pack_u8(const u8* codes, u8* bytes, u64 count, u32 width, u64 size) {
+    pack(codes, bytes, count, width, size);
+}
 EXPORT(pack_u8)
 
-KERNEL(256) pack_u16(const u16* codes, u8* bytes, u64 count, u32 width, u64 size) { pack(codes, bytes, count, width, size); }
+KERNEL(256) pack_u16(const u16* codes, u8* bytes, u64 count, u32 width, u64 size) {
+    pack(codes, bytes, count, width, size);
+}
 EXPORT(pack_u16)
 
 template <class C> DEVICE void unpack(const u8* bytes, C* codes, u64 count, u32 width, u64 size) {
@@ -37,14 +42,19 @@ template <class C> DEVICE void unpack(const u8* bytes, C* codes, u64 count, u32 
     }
 }
 
-KERNEL(256) unpack_u8(const u8* bytes, u8* codes, u64 count, u32 width, u64 size) { unpack(bytes, codes, count, width, size); }
+KERNEL(256) unpack_u8(const u8* bytes, u8* codes, u64 count, u32 width, u64 size) {
+    unpack(bytes, codes, count, width, size);
+}
 EXPORT(unpack_u8)
 
-KERNEL(256) unpack_u16(const u8* bytes, u16* codes, u64 count, u32 width, u64 size) { unpack(bytes, codes, count, width, size); }
+KERNEL(256) unpack_u16(const u8* bytes, u16* codes, u64 count, u32 width, u64 size) {
+    unpack(bytes, codes, count, width, size);
+}
 EXPORT(unpack_u16)
 
 // Tiles of 32 x 32 by way of shared memory; a block of 256 threads takes four rows of it at a time.
-template <class T> DEVICE void transpose(const T* x, T* out, u32 rows, u32 cols, u64 x_stride, u64 out_stride) {
+template <class T> DEVICE void transpose(const T* x, T* out, u32 rows, u32 cols, u64 x_stride,
+                                         u64 out_stride) {
     SHARED T tile[32][33];
     u32 across = (cols + 31) / 32, down = (rows + 31) / 32;
     u32 i = threadIdx.x / 32, j = threadIdx.x % 32;

@@ -1,11 +1,11 @@
 // What all kernels share: names of types, how a kernel is declared, and the few operations whose bits matter.
 //
 // The kernels compile by NVRTC, which brings no headers, and by a C++ compiler for this processor behind
-// `emulate.h`, which defines EMULATED and everything of CUDA that is used here. So: no headers, no templates of
-// kernels, shared memory by SHARED and DYNAMIC_SHARED, and EXPORT(name) behind each kernel.
+// `emulate.h`, which defines EMULATED and everything of CUDA that is used here. So: no headers, no templates
+// of kernels, shared memory by SHARED and DYNAMIC_SHARED, and EXPORT(name) behind each kernel.
 //
-// Arithmetic on floats is that of IEEE 754, each operation rounded once, to nearest even, subnormal numbers kept:
-// the compilers are told not to contract, flush or approximate. A fused multiply-add is written fma_rn.
+// Arithmetic on floats is that of IEEE 754, each operation rounded once, to nearest even, subnormal numbers
+// kept: the compilers are told not to contract, flush or approximate. A fused multiply-add is written fma_rn.
 #pragma once
 
 typedef unsigned char u8;
@@ -17,6 +17,7 @@ typedef long long i64;
 
 #ifdef EMULATED
 #define KERNEL(threads) extern "C" void
+#define KERNEL_RESIDENT(threads, blocks) extern "C" void
 #define SHARED static
 #define DYNAMIC_SHARED(name) unsigned char* name = emulated::dynamic_shared()
 #define EXPORT(name) EMULATED_EXPORT(name)
@@ -24,10 +25,13 @@ typedef long long i64;
 #define RARELY __attribute__((noinline)) static
 #else
 #define KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads)
+// The same, with registers for so many blocks at a time on a processor.
+#define KERNEL_RESIDENT(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks)
 #define SHARED __shared__
 #define DYNAMIC_SHARED(name) extern __shared__ __align__(1024) unsigned char name[]
 #define EXPORT(name)
-// A structure that a kernel takes by value, and whose functions take by reference, without a copy for each thread.
+// A structure that a kernel takes by value, and whose functions take by reference, without a copy for each
+// thread.
 #define PARAMETERS(type) const __grid_constant__ type
 // A function that stays one, so that what is rare is not in the way, nor compiled a hundred times.
 #define RARELY static __device__ __noinline__

@@ -1,14 +1,18 @@
-// Matrix products on FP32 units in the library's written orders. The sum of each output is one thread's: no sum
-// crosses threads, and only which outputs a thread has differs between the shapes of tiles.
+// Matrix products on FP32 units in the library's written orders. The sum of each output is one thread's: no
+// sum crosses threads, and only which outputs a thread has differs between the shapes of tiles.
 //
-// FAST  per 32 positions one chain of fused multiply-adds over the even ones and one over the odd ones, each from +0;
-//       their sum is added to the sum so far (`gemm::fast`). What is behind the end are zeros, which change nothing.
-// F32   per 256 positions one chain from +0; the first sum is stored or added to what is there, each further one is
+// FAST  per 32 positions one chain of fused multiply-adds over the even ones and one over the odd ones, each
+// from +0;
+//       their sum is added to the sum so far (`gemm::fast`). What is behind the end are zeros, which change
+//       nothing.
+// F32   per 256 positions one chain from +0; the first sum is stored or added to what is there, each further
+// one is
 //       added (`gemm::f32`). Here the end is exact: one more step with zeros would turn -0 into +0.
 //
-// A block of 256 threads has a tile of BM x BN outputs, a thread TM x TN of them. 32 positions of both operands at a
-// time are in shared memory: of an operand whose positions are adjacent (K) as rows of 32, of one whose rows or
-// columns are (not K) as rows of BM or BN. A thread takes four positions at a time to registers.
+// A block of 256 threads has a tile of BM x BN outputs, a thread TM x TN of them. 32 positions of both
+// operands at a time are in shared memory: of an operand whose positions are adjacent (K) as rows of 32, of
+// one whose rows or columns are (not K) as rows of BM or BN. A thread takes four positions at a time to
+// registers.
 #pragma once
 #include "prelude.cuh"
 
@@ -63,7 +67,8 @@ template <class T, bool K_ADJACENT, int SIZE, int MANY> struct Panel {
     static DEVICE u32 row_of(u32 t, int i) { return K_ADJACENT ? t + 16 * i : (i / 4) * 64 + t * 4 + i % 4; }
 
     // Where piece `p` of this thread is, and how many of its numbers are there.
-    static DEVICE const T* piece(const T* x, u64 stride, u32 first, u32 rows, u32 k0, u32 k, int p, u32& count, u32& to) {
+    static DEVICE const T* piece(const T* x, u64 stride, u32 first, u32 rows, u32 k0, u32 k, int p,
+                                 u32& count, u32& to) {
         u32 id = threadIdx.x + p * 256, row = id / PER_ROW, at = id % PER_ROW * WIDE;
         to = row * PITCH + at;
         u32 line = (K_ADJACENT ? first : k0) + row, col = (K_ADJACENT ? k0 : first) + at;
@@ -109,22 +114,30 @@ template <class T, bool K_ADJACENT, int SIZE, int MANY> struct Panel {
             uint4 w = held[p];
             *(float4*)to = make_float4(float_of(w.x << 16), float_of(w.x & 0xFFFF0000u), float_of(w.y << 16),
                                        float_of(w.y & 0xFFFF0000u));
-            *(float4*)(to + 4) = make_float4(float_of(w.z << 16), float_of(w.z & 0xFFFF0000u), float_of(w.w << 16),
-                                             float_of(w.w & 0xFFFF0000u));
+            *(float4*)(to + 4) = make_float4(float_of(w.z << 16), float_of(w.z & 0xFFFF0000u),
+                                             float_of(w.w << 16), float_of(w.w & 0xFFFF0000u));
         }
     }
 
-    // Positions k .. k + 3 of this thread's rows.
-    static DEVICE void read(const float* panel, u32 t, u32 k, float (&x)[MANY][4]) {
+    // `AT_ONCE` positions from k on of this thread's rows.
+    template <int AT_ONCE> static DEVICE void read(const float* panel, u32 t, u32 k,
+                                                   float (&x)[MANY][AT_ONCE]) {
         if (K_ADJACENT) {
 #pragma unroll
             for (int i = 0; i < MANY; i++) {
-                float4 four = *(const float4*)(panel + (t + 16 * i) * PITCH + k);
-                x[i][0] = four.x, x[i][1] = four.y, x[i][2] = four.z, x[i][3] = four.w;
+                const float* from = panel + (t + 16 * i) * PITCH + k;
+                if (AT_ONCE == 4) {
+                    float4 four = *(const float4*)from;
+                    x[i][0] = four.x, x[i][1] = four.y, x[i][2 % AT_ONCE] = four.z,
+                    x[i][3 % AT_ONCE] = four.w;
+                } else {
+                    float2 two = *(const float2*)from;
+                    x[i][0] = two.x, x[i][1] = two.y;
+                }
             }
         } else {
 #pragma unroll
-            for (int q = 0; q < 4; q++) {
+            for (int q = 0; q < AT_ONCE; q++) {
 #pragma unroll
                 for (int i = 0; i < MANY; i += 4) {
                     float4 four = *(const float4*)(panel + (k + q) * PITCH + (i / 4) * 64 + t * 4);
@@ -143,18 +156,22 @@ DEVICE void tile_of(u32 block, u32 down, u32 across, u32& row, u32& col) {
     col = in / height;
 }
 
-template <class T> struct IsWide { static const bool YES = true; };
-template <> struct IsWide<u16> { static const bool YES = false; };
+template <class T> struct IsWide {
+    static const bool YES = true;
+};
+template <> struct IsWide<u16> {
+    static const bool YES = false;
+};
 
-template <int ORDER, class T, bool A_K, bool B_K, int BM, int BN>
-DEVICE void product(const T* a, const T* b, float* c, const float* a_scale, const float* b_scale, const Gemm& g) {
+template <int ORDER, class T, bool A_K, bool B_K, int BM, int BN, int AT_ONCE, bool ASIDE>
+DEVICE void product(const T* a, const T* b, float* c, const float* a_scale, const float* b_scale,
+                    const Gemm& g) {
     const int TM = BM / 16, TN = BN / 16;
     typedef Panel<T, A_K, BM, TM> A;
     typedef Panel<T, B_K, BN, TN> B;
     const bool FETCHED = IsWide<T>::YES;
     const int STAGE = A::FLOATS + B::FLOATS;
-    // The sums so far of the largest tile wait in shared memory: a thread's registers are full with its chains.
-    const bool ASIDE = TM * TN == 64;
+    // Where registers are full with chains, the sums so far wait in shared memory.
     const int OWN = ASIDE ? 1 : TM * TN;
     DYNAMIC_SHARED(shared);
     float* stages = (float*)shared;
@@ -169,7 +186,7 @@ DEVICE void product(const T* a, const T* b, float* c, const float* a_scale, cons
 
     float sum[OWN];
     if (ASIDE) {
-        for (int q = 0; q < 16; q++) aside[q * 256 + tid] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        for (int q = 0; q < TM * TN / 4; q++) aside[q * 256 + tid] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     } else {
 #pragma unroll
         for (int i = 0; i < OWN; i++) sum[i] = 0.0f;
@@ -214,14 +231,14 @@ DEVICE void product(const T* a, const T* b, float* c, const float* a_scale, cons
         }
         const float* pa = stages + (FETCHED ? t % STAGES : t % 2) * STAGE;
         const float* pb = pa + A::FLOATS;
-        float x[TM][4], y[TN][4];
+        float x[TM][AT_ONCE], y[TN][AT_ONCE];
         if constexpr (ORDER == ORDER_FAST) {
-            // The first product of a chain from +0 needs no addition: only the sign of a zero may differ, and that
-            // is lost where the chains are added to a sum that is never -0.
-            A::read(pa, ty, 0, x);
-            B::read(pb, tx, 0, y);
+            // The first product of a chain from +0 needs no addition: only the sign of a zero may differ, and
+            // that is lost where the chains are added to a sum that is never -0.
+            A::template read<AT_ONCE>(pa, ty, 0, x);
+            B::template read<AT_ONCE>(pb, tx, 0, y);
 #pragma unroll
-            for (int q = 0; q < 4; q++) {
+            for (int q = 0; q < AT_ONCE; q++) {
 #pragma unroll
                 for (int i = 0; i < TM; i++)
 #pragma unroll
@@ -231,15 +248,16 @@ DEVICE void product(const T* a, const T* b, float* c, const float* a_scale, cons
                     }
             }
 #pragma unroll 1
-            for (u32 k = 4; k < POSITIONS; k += 4) {
-                A::read(pa, ty, k, x);
-                B::read(pb, tx, k, y);
+            for (u32 k = AT_ONCE; k < POSITIONS; k += AT_ONCE) {
+                A::template read<AT_ONCE>(pa, ty, k, x);
+                B::template read<AT_ONCE>(pb, tx, k, y);
 #pragma unroll
-                for (int q = 0; q < 4; q++)
+                for (int q = 0; q < AT_ONCE; q++)
 #pragma unroll
                     for (int i = 0; i < TM; i++)
 #pragma unroll
-                        for (int j = 0; j < TN; j++) chain[q & 1][i][j] = fma_rn(x[i][q], y[j][q], chain[q & 1][i][j]);
+                        for (int j = 0; j < TN; j++)
+                            chain[q & 1][i][j] = fma_rn(x[i][q], y[j][q], chain[q & 1][i][j]);
             }
             if constexpr (ASIDE) {
 #pragma unroll
@@ -270,23 +288,24 @@ DEVICE void product(const T* a, const T* b, float* c, const float* a_scale, cons
             u32 left = g.k - t * POSITIONS;
             if (left >= POSITIONS) {
 #pragma unroll 1
-                for (u32 k = 0; k < POSITIONS; k += 4) {
-                    A::read(pa, ty, k, x);
-                    B::read(pb, tx, k, y);
+                for (u32 k = 0; k < POSITIONS; k += AT_ONCE) {
+                    A::template read<AT_ONCE>(pa, ty, k, x);
+                    B::template read<AT_ONCE>(pb, tx, k, y);
 #pragma unroll
-                    for (int q = 0; q < 4; q++)
+                    for (int q = 0; q < AT_ONCE; q++)
 #pragma unroll
                         for (int i = 0; i < TM; i++)
 #pragma unroll
-                            for (int j = 0; j < TN; j++) chain[0][i][j] = fma_rn(x[i][q], y[j][q], chain[0][i][j]);
+                            for (int j = 0; j < TN; j++)
+                                chain[0][i][j] = fma_rn(x[i][q], y[j][q], chain[0][i][j]);
                 }
             } else {
 #pragma unroll 1
-                for (u32 k = 0; k < left; k += 4) {
-                    A::read(pa, ty, k, x);
-                    B::read(pb, tx, k, y);
+                for (u32 k = 0; k < left; k += AT_ONCE) {
+                    A::template read<AT_ONCE>(pa, ty, k, x);
+                    B::template read<AT_ONCE>(pb, tx, k, y);
 #pragma unroll
-                    for (int q = 0; q < 4; q++) {
+                    for (int q = 0; q < AT_ONCE; q++) {
                         if (k + q < left) {
 #pragma unroll
                             for (int i = 0; i < TM; i++)
@@ -304,7 +323,8 @@ DEVICE void product(const T* a, const T* b, float* c, const float* a_scale, cons
 #pragma unroll
                     for (int j = 0; j < TN; j++) {
                         u32 r = row + A::row_of(ty, i), q = col + B::row_of(tx, j);
-                        float* at = ASIDE ? (float*)(aside + (i * TN + j) / 4 * 256 + tid) + j % 4 : sum + i * TN + j;
+                        float* at =
+                            ASIDE ? (float*)(aside + (i * TN + j) / 4 * 256 + tid) + j % 4 : sum + i * TN + j;
                         float old = *at;
                         if (first && g.accumulate && r < g.m && q < g.n) old = c[r * g.c_stride + q];
                         *at = first && !g.accumulate ? chain[0][i][j] : old + chain[0][i][j];
@@ -325,11 +345,11 @@ DEVICE void product(const T* a, const T* b, float* c, const float* a_scale, cons
 #pragma unroll
         for (int j = 0; j < TN; j++) {
             u32 q = col + B::row_of(tx, j);
+            if (r >= g.m || q >= g.n) continue;
+            float* out = c + r * g.c_stride + q;
             float total;
             if constexpr (ASIDE) total = ((const float*)(aside + (i * TN + j) / 4 * 256 + tid))[j % 4];
             else total = sum[i * TN + j];
-            if (r >= g.m || q >= g.n) continue;
-            float* out = c + r * g.c_stride + q;
             if (ORDER == ORDER_FAST) {
                 float y = factor * total;
                 if (g.beta != 0.0f) y += g.beta * *out;
@@ -342,20 +362,16 @@ DEVICE void product(const T* a, const T* b, float* c, const float* a_scale, cons
     }
 }
 
-#define PRODUCT(ORDER, KIND, T, MAJORS, A_K, B_K, SIZE, BM, BN)                                                      \
-    KERNEL(256) KIND##_##MAJORS##_##SIZE(const T* a, const T* b, float* c, const float* a_scale,                      \
-                                         const float* b_scale, PARAMETERS(Gemm) g) {                                  \
-        product<ORDER, T, A_K, B_K, BM, BN>(a, b, c, a_scale, b_scale, g);                                            \
+#define PRODUCT(ORDER, KIND, T, MAJORS, A_K, B_K, SIZE, BM, BN, AT_ONCE, ASIDE)                            \
+    KERNEL(256)                                                                                            \
+    KIND##_##MAJORS##_##SIZE(const T* a, const T* b, float* c, const float* a_scale, const float* b_scale, \
+                             PARAMETERS(Gemm) g) {                                                         \
+        product<ORDER, T, A_K, B_K, BM, BN, AT_ONCE, ASIDE>(a, b, c, a_scale, b_scale, g);                 \
     }
 
-// Names end with how operands lie: `nt` has the positions of both adjacent, `nn` those of the left one, `tn` none.
-#define PRODUCTS(ORDER, KIND, T)                                                                                      \
-    PRODUCT(ORDER, KIND, T, nt, true, true, large, 128, 128)                                                          \
-    PRODUCT(ORDER, KIND, T, nn, true, false, large, 128, 128)                                                         \
-    PRODUCT(ORDER, KIND, T, tn, false, false, large, 128, 128)                                                        \
-    PRODUCT(ORDER, KIND, T, nt, true, true, tall, 128, 64)                                                            \
-    PRODUCT(ORDER, KIND, T, nn, true, false, tall, 128, 64)                                                           \
-    PRODUCT(ORDER, KIND, T, tn, false, false, tall, 128, 64)                                                          \
-    PRODUCT(ORDER, KIND, T, nt, true, true, small, 64, 64)                                                            \
-    PRODUCT(ORDER, KIND, T, nn, true, false, small, 64, 64)                                                           \
-    PRODUCT(ORDER, KIND, T, tn, false, false, small, 64, 64)
+// Names end with how operands lie: `nt` has the positions of both adjacent, `nn` those of the left one, `tn`
+// none. Then the tile: large, where `tn` reads two positions at once, tall and small.
+#define PRODUCTS(ORDER, KIND, T, SIZE, BM, BN, AT_ONCE, ASIDE)             \
+    PRODUCT(ORDER, KIND, T, nt, true, true, SIZE, BM, BN, AT_ONCE, ASIDE)  \
+    PRODUCT(ORDER, KIND, T, nn, true, false, SIZE, BM, BN, AT_ONCE, ASIDE) \
+    PRODUCT(ORDER, KIND, T, tn, false, false, SIZE, BM, BN, AT_ONCE, ASIDE)

@@ -1,4 +1,5 @@
-// Philox4x32-10 (SC 2011) by address: the library's `random::Philox`. Element i has word i mod 4 of block i div 4.
+// Philox4x32-10 (SC 2011) by address: the library's `random::Philox`. Element i has word i mod 4 of block i
+// div 4.
 #pragma once
 #include "prelude.cuh"
 
@@ -8,19 +9,20 @@ struct Philox {
     u64 first;
 };
 
-struct Words { u32 at[4]; };
+struct Words {
+    u32 at[4];
+};
 
 DEVICE Words philox_block(const Philox& p, u64 block) {
     u32 c0 = (u32)block, c1 = (u32)(block >> 32), c2 = p.stream[0], c3 = p.stream[1];
     u32 k0 = p.key[0], k1 = p.key[1];
 #pragma unroll
     for (int round = 0; round < 10; round++) {
-        u32 h0 = __umulhi(0xD2511F53u, c0), l0 = 0xD2511F53u * c0;
-        u32 h1 = __umulhi(0xCD9E8D57u, c2), l1 = 0xCD9E8D57u * c2;
-        c0 = h1 ^ c1 ^ k0;
-        c1 = l1;
-        c2 = h0 ^ c3 ^ k1;
-        c3 = l0;
+        u64 p = (u64)0xD2511F53u * c0, q = (u64)0xCD9E8D57u * c2;
+        c0 = (u32)(q >> 32) ^ c1 ^ k0;
+        c1 = (u32)q;
+        c2 = (u32)(p >> 32) ^ c3 ^ k1;
+        c3 = (u32)p;
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }

@@ -1,10 +1,10 @@
-// A binary32 number to a number format: the rounding core of the library's `round::engine` in 64-bit integers, and
-// three short ways for what most formats and modes need. The parameters of a format, its mode and its policy are one
-// structure, made by `src/rounder.rs`, so one kernel serves all formats.
+// A binary32 number to a number format: the rounding core of the library's `round::engine` in 64-bit
+// integers, and three short ways for what most formats and modes need. The parameters of a format, its mode
+// and its policy are one structure, made by `src/rounder.rs`, so one kernel serves all formats.
 //
-// A number goes to the code of its magnitude, counted from zero on the format's unbounded grid, and only then to
-// what the policy makes of it. Special cases (overflow, infinity, NaN, zero) are codes that the library has been
-// asked for, one for each sign.
+// A number goes to the code of its magnitude, counted from zero on the format's unbounded grid, and only then
+// to what the policy makes of it. Special cases (overflow, infinity, NaN, zero) are codes that the library
+// has been asked for, one for each sign.
 #pragma once
 #include "prelude.cuh"
 
@@ -16,7 +16,7 @@
 #define KIND_GENERAL 0
 #define KIND_NEAREST 1
 #define KIND_DITHER 2
-#define KIND_MASK 3
+#define KIND_CUT 3
 #define KIND_NONE 4
 
 // Rounder::mode
@@ -58,6 +58,8 @@ struct Edge {
 
 struct Rounder {
     u32 kind, mode, random_bits, is;
+    // Whether every value is one of bfloat16.
+    u32 is_short;
     i32 man_bits, lsb;
     u32 flush, operands, sign_rule;
     u32 min_normal, max_code, infinity_magnitude;
@@ -71,33 +73,35 @@ struct Rounder {
     u32 nan_code[2], nan_value[2];
 };
 
-// Whether a magnitude goes to its upper neighbour; the fraction is `bits` of 2^64, and something more if sticky.
+// Whether a magnitude goes to its upper neighbour; the fraction is `bits` of 2^64, and something more if
+// sticky.
 DEVICE bool goes_up(u32 mode, u32 n, bool negative, bool odd, u64 bits, bool sticky, u32 word) {
     const u64 half = 1ull << 63;
     bool inexact = bits != 0 || sticky;
     switch (mode) {
-        case TIES_TO_EVEN: return bits > half || (bits == half && (sticky || odd));
-        case TIES_TO_AWAY: return bits >= half;
-        case TIES_TO_ZERO: return bits > half || (bits == half && sticky);
-        case TOWARD_ZERO: return false;
-        case TOWARD_POSITIVE: return inexact && !negative;
-        case TOWARD_NEGATIVE: return inexact && negative;
-        case AWAY_FROM_ZERO: return inexact;
-        case TO_ODD: return inexact && !odd;
-        default: {
-            u64 random = word >> (32 - n), top = bits >> (64 - n), next = bits >> (63 - n) & 1;
-            if (mode == STOCHASTIC_A) return top + random >= 1ull << n;
-            if (mode == STOCHASTIC_B) return (top << 1 | next) + 2 * random + 1 >= 2ull << n;
-            bool rest = (bits << n << 1) != 0 || sticky;
-            bool up = next == 1 && (rest || (top & 1) == 1);
-            return top + up + random >= 1ull << n;
-        }
+    case TIES_TO_EVEN: return bits > half || (bits == half && (sticky || odd));
+    case TIES_TO_AWAY: return bits >= half;
+    case TIES_TO_ZERO: return bits > half || (bits == half && sticky);
+    case TOWARD_ZERO: return false;
+    case TOWARD_POSITIVE: return inexact && !negative;
+    case TOWARD_NEGATIVE: return inexact && negative;
+    case AWAY_FROM_ZERO: return inexact;
+    case TO_ODD: return inexact && !odd;
+    default: {
+        u64 random = word >> (32 - n), top = bits >> (64 - n), next = bits >> (63 - n) & 1;
+        if (mode == STOCHASTIC_A) return top + random >= 1ull << n;
+        if (mode == STOCHASTIC_B) return (top << 1 | next) + 2 * random + 1 >= 2ull << n;
+        bool rest = (bits << n << 1) != 0 || sticky;
+        bool up = next == 1 && (rest || (top & 1) == 1);
+        return top + up + random >= 1ull << n;
+    }
     }
 }
 
-// The magnitude's code of `significand * 2^exponent`, and something more if sticky, on the grid without an end.
-RARELY u64 round_magnitude(const Rounder& r, u32 mode, bool negative, u64 significand, i32 exponent, bool sticky,
-                           u32 word) {
+// The magnitude's code of `significand * 2^exponent`, and something more if sticky, on the grid without an
+// end.
+RARELY u64 round_magnitude(const Rounder& r, u32 mode, bool negative, u64 significand, i32 exponent,
+                           bool sticky, u32 word) {
     i32 last = r.lsb;
     u64 whole = 0, fraction = 0;
     if (significand == 0) {
@@ -130,8 +134,8 @@ RARELY u64 round_magnitude(const Rounder& r, u32 mode, bool negative, u64 signif
         u64 lower = (steps << r.man_bits) + (whole - (low ? 0 : unit));
         magnitude = lower + goes_up(mode, r.random_bits, negative, lower & 1, fraction, sticky, word);
     } else if (has_zero) {
-        // Between zero and the next value there is nothing: the number's place in that gap is a quotient, of which
-        // the divisor has at most 31 bits.
+        // Between zero and the next value there is nothing: the number's place in that gap is a quotient, of
+        // which the divisor has at most 31 bits.
         u64 gap = low ? unit : first;
         u64 high = whole << 32 | fraction >> 32;
         u64 q = high / gap;
@@ -188,17 +192,24 @@ template <bool VALUE> RARELY u32 round_general(const Rounder& r, u32 x, i32 scal
     u32 mode = r.mode;
     if (subnormal) {
         if (r.operands == READ_ZERO) a = 0;
-        if (r.operands == READ_POSITIVE_ZERO) { a = 0; negative = false; }
+        if (r.operands == READ_POSITIVE_ZERO) {
+            a = 0;
+            negative = false;
+        }
         if (r.operands == READ_AWAY) mode = AWAY_FROM_ZERO;
     }
     if (r.sign_rule == SIGN_MAGNITUDE) negative = false;
-    if (r.sign_rule == SIGN_RELU && negative) { a = 0; negative = false; }
+    if (r.sign_rule == SIGN_RELU && negative) {
+        a = 0;
+        negative = false;
+    }
     if (a == INFINITE) return edges[negative].infinity;
     if (a == 0) return edges[negative].exact_zero;
     u32 field = a >> 23;
     u32 significand = (a & 0x007FFFFFu) | (field ? SMALLEST_NORMAL : 0);
     i32 exponent = (i32)(field ? field : 1) - 150 - scale;
-    return bounded<VALUE>(r, negative, round_magnitude(r, mode, negative, significand, exponent, false, word));
+    return bounded<VALUE>(r, negative,
+                          round_magnitude(r, mode, negative, significand, exponent, false, word));
 }
 
 // The smaller of a limit and a magnitude; NaN if that is NaN.
@@ -247,29 +258,34 @@ template <bool VALUE> DEVICE u32 round_dither(const Rounder& r, u32 x, u32 word)
     return magnitude > INFINITE ? r.nan_code[sign != 0] : code;
 }
 
+// A cast to fewer bits and the exponents of binary32: something is added, the rest is cut off; NaN stays.
+DEVICE u32 cut(const Rounder& r, u32 x) {
+    u32 half = 1u << (r.places - 1), odd = x >> r.places & 1;
+    u32 add = r.mode == TIES_TO_EVEN ? half - 1 + odd : r.mode == TIES_TO_AWAY ? half : 0;
+    return is_nan_bits(x) ? x : (x + add) & r.keep;
+}
+
 // `N` numbers at a time, so that the way is chosen once.
 template <bool VALUE, int N> DEVICE void round_all(const Rounder& r, u32* x, const u32* words) {
     switch (r.kind) {
-        case KIND_NEAREST:
+    case KIND_NEAREST:
 #pragma unroll
-            for (int i = 0; i < N; i++) x[i] = round_nearest<VALUE>(r, x[i]);
-            break;
-        case KIND_DITHER:
+        for (int i = 0; i < N; i++) x[i] = round_nearest<VALUE>(r, x[i]);
+        break;
+    case KIND_DITHER:
 #pragma unroll
-            for (int i = 0; i < N; i++) x[i] = round_dither<VALUE>(r, x[i], words[i]);
-            break;
-        case KIND_MASK:
-            // Values alone: the host does not ask for codes in this way.
+        for (int i = 0; i < N; i++) x[i] = round_dither<VALUE>(r, x[i], words[i]);
+        break;
+    case KIND_CUT:
+        // Values alone: the host does not ask for codes in this way.
 #pragma unroll
-            for (int i = 0; i < N; i++) {
-                x[i] = (x[i] & ~SIGN) > INFINITE ? r.nan_value[x[i] >> 31] : x[i] & r.keep;
-            }
-            break;
-        case KIND_GENERAL:
+        for (int i = 0; i < N; i++) x[i] = is_nan_bits(x[i]) ? r.nan_value[x[i] >> 31] : cut(r, x[i]);
+        break;
+    case KIND_GENERAL:
 #pragma unroll
-            for (int i = 0; i < N; i++) x[i] = round_general<VALUE>(r, x[i], 0, words[i]);
-            break;
-        default: break;
+        for (int i = 0; i < N; i++) x[i] = round_general<VALUE>(r, x[i], 0, words[i]);
+        break;
+    default: break;
     }
 }
 
@@ -289,8 +305,20 @@ RARELY u32 decode_code(const Rounder& r, u32 code) {
     return bits_of(magnitude_value(r, magnitude)) | sign;
 }
 
-// The nearest bfloat16 of a number, ties to even, NaN as the library's conversion has it (0x7FC0 with the sign).
+// The nearest bfloat16 of a number, ties to even, NaN as the library's conversion has it (0x7FC0 with the
+// sign).
 DEVICE u16 to_bf16(u32 x) {
     u32 rounded = (x + 0x7FFFu + (x >> 16 & 1)) >> 16;
     return (u16)(is_nan_bits(x) ? 0x7FC0u | (x >> 16 & 0x8000u) : rounded);
+}
+
+// Two numbers that are not NaN as bfloat16 in one word, the first one low. A NaN becomes some NaN.
+DEVICE u32 two_bf16(u32 x, u32 y) {
+#ifdef EMULATED
+    return to_bf16(x) | (u32)to_bf16(y) << 16;
+#else
+    u32 both;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(float_of(y)), "f"(float_of(x)));
+    return both;
+#endif
 }

@@ -1,5 +1,5 @@
-// How a block finds its scale, and what its elements become: the formulas of the library's `block::scale`, every
-// line one operation in binary32, and the integer rules for powers of two. The parameters are made by
+// How a block finds its scale, and what its elements become: the formulas of the library's `block::scale`,
+// every line one operation in binary32, and the integer rules for powers of two. The parameters are made by
 // `src/blocks/params.rs`.
 #pragma once
 #include "prelude.cuh"
@@ -157,7 +157,8 @@ DEVICE u32 power_code(const Blocks& b, u32 amax) {
     if (exponent != zero && exponent > b.top && b.powers_alone && !b.above_is_largest) return b.nan_scale;
     exponent = exponent < b.bottom ? b.bottom : exponent > b.top ? b.top : exponent;
     if (b.scale.man_bits == 0 && !(b.scale.is & HAS_ZERO)) return (u32)(exponent - b.scale.lsb);
-    return bounded<false>(b.scale, false, round_magnitude(b.scale, TIES_TO_EVEN, false, 1, exponent, false, 0));
+    return bounded<false>(b.scale, false,
+                          round_magnitude(b.scale, TIES_TO_EVEN, false, 1, exponent, false, 0));
 }
 
 // A block's scale, ready for its elements.
@@ -175,8 +176,13 @@ struct Scale {
 // What a scale of full precision becomes, by `nearest` and `4over6`.
 DEVICE Scale full_scale(const Blocks& b, const Factors& f, float d) {
     Scale s;
-    s.code = round_general<false>(b.scale, bits_of(d), 0, 0);
-    s.value = float_of(decode_code(b.scale, s.code));
+    if (b.scale.kind == KIND_NEAREST) {
+        s.value = float_of(round_nearest<true>(b.scale, bits_of(d)));
+        s.code = round_nearest<false>(b.scale, bits_of(d));
+    } else {
+        s.code = round_general<false>(b.scale, bits_of(d), 0, 0);
+        s.value = float_of(decode_code(b.scale, s.code));
+    }
     s.factor = b.order == ORDER_TORCHAO ? f.encode / s.value : at_most_max(1.0f / (s.value * f.decode));
     s.nan = is_nan_bits(bits_of(s.value));
     s.power = 0;
@@ -279,8 +285,8 @@ DEVICE u32 product_bits(u32 a, float b) {
 DEVICE u32 without_sign_of_zero(u32 x) { return x == SIGN ? 0 : x; }
 
 // N elements of a block to their codes, or to the bits of the codes' values.
-template <bool VALUE, int N>
-DEVICE void round_elements(const Blocks& b, const Scale& s, u32* x, const u32* words) {
+template <bool VALUE, int N> DEVICE void round_elements(const Blocks& b, const Scale& s, u32* x,
+                                                        const u32* words) {
     if (s.flushes) {
 #pragma unroll
         for (int i = 0; i < N; i++) x[i] &= SIGN;

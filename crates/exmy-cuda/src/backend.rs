@@ -70,6 +70,21 @@ pub struct Properties {
     pub driver: (u32, u32),
 }
 
+/// A matrix as the copying unit of Hopper is to read it: boxes of 128 bytes along its rows, and some rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Boxes {
+    /// Where it begins, a multiple of 16 bytes.
+    pub(crate) address: u64,
+    /// Bytes of an element, 1 or 2.
+    pub(crate) size: usize,
+    pub(crate) rows: usize,
+    pub(crate) cols: usize,
+    /// Bytes from a row to the next, a multiple of 16.
+    pub(crate) pitch: usize,
+    /// Rows of a box.
+    pub(crate) tall: u32,
+}
+
 /// One stream of a device.
 pub(crate) trait Backend: Send + Sync {
     fn properties(&self) -> &Properties;
@@ -100,6 +115,8 @@ pub(crate) trait Backend: Send + Sync {
         grid: Grid,
         args: &[&[u8]],
     ) -> Result<()>;
+    /// The description of a matrix that kernels take, for the copying unit of Hopper.
+    fn tensor_map(&self, of: Boxes) -> Result<[u64; 16]>;
     fn synchronize(&self) -> Result<()>;
     /// Milliseconds that the device takes for what `work` asks of this stream.
     fn time(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<f32>;

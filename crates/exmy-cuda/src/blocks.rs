@@ -1,12 +1,14 @@
 //! Matrices on the device in block formats: the twins of the library's
-//! [`Quantizer::image_into`](exmy::Quantizer::image_into) and [`Quantizer::quantize`](exmy::Quantizer::quantize).
+//! [`Quantizer::image_into`](exmy::Quantizer::image_into) and
+//! [`Quantizer::quantize`](exmy::Quantizer::quantize).
 //!
-//! The kernel is chosen by the block's shape: along a row (8 to 256 elements, adjacent lanes share a block), down
-//! columns and tiles, and any other shape in two passes. The bits do not depend on it.
+//! The kernel is chosen by the block's shape: along a row (8 to 256 elements, adjacent lanes share a block),
+//! down columns and tiles, and any other shape in two passes. The bits do not depend on it.
 
 #![allow(unsafe_code)]
 
 mod params;
+mod quick;
 
 use exmy::block::{Axis, BlockFormat};
 use exmy::minifloat::Bf16;
@@ -38,6 +40,9 @@ pub struct Kernels {
     column: &'static str,
     any: &'static str,
     four: &'static str,
+    quick_rows: &'static str,
+    quick_columns16: &'static str,
+    quick_columns32: &'static str,
 }
 
 macro_rules! kernels {
@@ -48,6 +53,9 @@ macro_rules! kernels {
             column: concat!("column_", $kind),
             any: concat!("any_", $kind),
             four: concat!("four_", $kind),
+            quick_rows: concat!("quick_rows_", $kind),
+            quick_columns16: concat!("quick_columns16_", $kind),
+            quick_columns32: concat!("quick_columns32_", $kind),
         }
     };
 }
@@ -272,8 +280,8 @@ impl<'a> Work<'a> {
         let launch = launch.write_at(out.buffer, out.first).write_if(scales);
         let launch = launch.read_if(factors.as_ref()).value(blocks);
         let launch = if amax.is_some() { launch.read_if(amax.as_ref()) } else { launch };
-        // SAFETY: both views lie in their buffers and have one shape, the scales have a place for each block, and
-        // wide accesses are made only where every row begins at a multiple of them.
+        // SAFETY: both views lie in their buffers and have one shape, the scales have a place for each block,
+        // and wide accesses are made only where every row begins at a multiple of them.
         unsafe { launch.run(grid)? };
         Ok(factors)
     }
@@ -284,11 +292,12 @@ impl<'a> Work<'a> {
 }
 
 /// Writes the values of a matrix that a product sums along `axis`, rounded: the twin of
-/// [`Quantizer::image_into`](exmy::Quantizer::image_into). Images in bfloat16 are those of binary32 rounded to it.
+/// [`Quantizer::image_into`](exmy::Quantizer::image_into). Images in bfloat16 are those of binary32 rounded
+/// to it.
 ///
 /// # Errors
-/// If the shapes differ, a rotation does not divide the axis, random words are missing, a format is wider than
-/// the device has it, or the device fails.
+/// If the shapes differ, a rotation does not divide the axis, random words are missing, a format is wider
+/// than the device has it, or the device fails.
 pub fn image_into<T: Image>(
     quantizer: &Quantizer,
     x: View<'_, f32>,
@@ -337,44 +346,44 @@ fn image<T: Image>(
     };
     let mut blocks = Blocks::new(what, quantizer, format, axis, shape, random, Write::Values)?;
     blocks.tensor_in_image &= u32::from(tensor_in_image);
-    work.write(T::KERNELS, blocks, out, None)
+    match work.write_quickly(&blocks, format, out)? {
+        Ok(factors) => Ok(factors),
+        Err(out) => work.write(T::KERNELS, blocks, out, None),
+    }
 }
 
 /// Casts alone: to a format, or to none.
 fn cast_image<T: Image>(work: &Work<'_>, out: &mut ViewMut<'_, T>) -> Result<()> {
-    let Quantizer { target, rounding, overflow, .. } = *work.quantizer;
-    let (x, device) = (work.x, work.device());
-    let blocks = Blocks::first(work.what, work.quantizer, work.axis, x.shape(), work.random)?;
-    let format = match target {
-        Target::Format(format) => format,
-        // As it is, which the conversion to itself does, to odd so that nothing is changed.
-        _ => exmy::Format::F32,
-    };
+    let Quantizer { before, rotation, target, rounding, overflow } = *work.quantizer;
+    let x = work.x;
     let rules = Rules::DEFAULT.with_rounding(rounding).with_overflow(overflow);
-    let rules = if matches!(target, Target::Format(_)) { rules } else { Rules::DEFAULT };
-    let converter = Converter::new(format, rules);
+    let converter = match target {
+        Target::Format(format) => Converter::new(format, rules),
+        _ => Converter::nothing(),
+    };
     let converter = work.random.map_or(converter, |random| converter.with_random(random));
-    let dense =
-        x.is_dense() && x.first == 0 && out.first == 0 && (out.stride == out.cols || x.rows <= 1);
-    if !blocks.has_first()
-        && dense
-        && x.buffer.len() == x.rows * x.cols
-        && out.buffer.len() == x.buffer.len()
-    {
-        return T::cast(&converter, x.buffer, out.buffer);
+    let count = x.rows * x.cols;
+    let whole = x.is_dense() && x.first == 0 && x.buffer.len() == count;
+    // Without a rotation both casts are one pass.
+    let own = if rotation.is_none() && whole {
+        None
+    } else {
+        let first = Quantizer { before: rotation.and(before), ..*work.quantizer };
+        let blocks = Blocks::first(work.what, &first, work.axis, x.shape(), work.random)?;
+        Some(work.prepared(&blocks)?)
+    };
+    let converter = converter.after(if rotation.is_none() { before } else { None });
+    let from = own.as_ref().unwrap_or(x.buffer);
+    if out.first == 0 && out.buffer.len() == count {
+        return T::cast(&converter, from, out.buffer);
     }
-    let prepared = work.prepared(&blocks)?;
-    if out.first == 0 && out.buffer.len() == prepared.len() {
-        return T::cast(&converter, &prepared, out.buffer);
-    }
-    let mut dense = Buffer::uninit(device, prepared.len())?;
-    T::cast(&converter, &prepared, &mut dense)?;
-    let dense = View::new(&dense, x.rows, x.cols)?;
-    pack::copy_matrix(dense, out)
+    let mut dense = Buffer::uninit(work.device(), count)?;
+    T::cast(&converter, from, &mut dense)?;
+    pack::copy_matrix(View::new(&dense, x.rows, x.cols)?, out)
 }
 
-/// Quantizes to packed codes and scales: the twin of [`Quantizer::quantize`](exmy::Quantizer::quantize) for block
-/// formats.
+/// Quantizes to packed codes and scales: the twin of [`Quantizer::quantize`](exmy::Quantizer::quantize) for
+/// block formats.
 ///
 /// # Errors
 /// As [`image_into`], or if the target is no block format.

@@ -1,5 +1,6 @@
-//! Compiled kernels on disk: one file for each module, architecture and compiler, under a name that is a hash of
-//! everything that its contents depend on. A file is whole or absent, and one that does not load is made anew.
+//! Compiled kernels on disk: one file for each module, architecture and compiler, under a name that is a hash
+//! of everything that its contents depend on. A file is whole or absent, and one that does not load is made
+//! anew.
 //!
 //! The folder is `EXMY_CACHE`, else `exmy` in the user's folder for caches (`XDG_CACHE_HOME`, `~/.cache`,
 //! `LOCALAPPDATA`). Where it cannot be written, kernels are compiled at each start.

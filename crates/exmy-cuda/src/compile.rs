@@ -1,7 +1,7 @@
 //! Kernels to machine code, by NVRTC, NVIDIA's compiler as a library.
 //!
-//! The library is looked for when it is first needed: under the path in `EXMY_NVRTC`, else by the names that the
-//! CUDA toolkits 11 to 13 give it. It needs no GPU.
+//! The library is looked for when it is first needed: under the path in `EXMY_NVRTC`, else by the names that
+//! the CUDA toolkits 11 to 13 give it. It needs no GPU.
 
 #![allow(unsafe_code)]
 
@@ -14,7 +14,8 @@ use libloading::Library;
 use crate::module::{HEADERS, Module};
 use crate::{Error, Result};
 
-/// What keeps the bits: no contraction of `a * b + c`, subnormal numbers kept, division and root rounded once.
+/// What keeps the bits: no contraction of `a * b + c`, subnormal numbers kept, division and root rounded
+/// once.
 pub const OPTIONS: [&str; 6] = [
     "--fmad=false",
     "--ftz=false",
@@ -78,8 +79,8 @@ fn names() -> Vec<String> {
 }
 
 fn open(name: &str) -> Option<Nvrtc> {
-    // SAFETY: the library of that name is NVIDIA's, whose initialization has no conditions; the functions have
-    // the types of its header `nvrtc.h`.
+    // SAFETY: the library of that name is NVIDIA's, whose initialization has no conditions; the functions
+    // have the types of its header `nvrtc.h`.
     unsafe {
         let library = Library::new(name).ok()?;
         macro_rules! get {

@@ -4,6 +4,7 @@
 
 use exmy::format::Format;
 use exmy::minifloat::Bf16;
+use exmy::quantizer::Cast;
 use exmy::random::Philox;
 use exmy::round::Rules;
 
@@ -58,12 +59,20 @@ pub struct Converter {
     rules: Rules,
     random: Option<Philox>,
     first: u64,
+    /// A cast that comes first.
+    before: Option<Cast>,
+    nothing: bool,
 }
 
 impl Converter {
+    /// Leaves numbers as they are, payloads of NaN too.
+    pub(crate) const fn nothing() -> Self {
+        Self { nothing: true, ..Self::new(Format::F32, Rules::DEFAULT) }
+    }
+
     /// Conversion to the format `to` by `rules`; as [`exmy::Converter::new`].
     pub const fn new(to: Format, rules: Rules) -> Self {
-        Self { to, rules, random: None, first: 0 }
+        Self { to, rules, random: None, first: 0, before: None, nothing: false }
     }
 
     /// The same with random words: element `i` uses word `i`; as [`exmy::Converter::with_random`].
@@ -78,7 +87,17 @@ impl Converter {
         Self { first, ..self }
     }
 
-    fn parts(&self, what: &'static str, write: Write) -> Result<(Rounder, Words)> {
+    /// The same of numbers that a cast has rounded, by the same random words.
+    pub(crate) const fn after(self, before: Option<Cast>) -> Self {
+        Self { before, ..self }
+    }
+
+    /// Target, what comes before, random words.
+    fn parts(&self, what: &'static str, write: Write) -> Result<(Rounder, Rounder, Words)> {
+        let before = Rounder::of_cast(what, self.before)?;
+        if self.nothing {
+            return Ok((Rounder::none(), before, Words::new(self.random, self.first)));
+        }
         let rounder = Rounder::new(what, self.to, self.rules, write)?;
         let mode = self.rules.rounding;
         if mode.is_stochastic() && self.random.is_none() {
@@ -87,7 +106,7 @@ impl Converter {
                 format!("{mode} rounding needs random words: with_random"),
             ));
         }
-        Ok((rounder, Words::new(self.random, self.first)))
+        Ok((rounder, before, Words::new(self.random, self.first)))
     }
 
     fn run<T: Element>(
@@ -97,7 +116,7 @@ impl Converter {
         x: &Buffer<f32>,
         out: &mut Buffer<T>,
     ) -> Result<()> {
-        let (rounder, words) = self.parts(what, write)?;
+        let (rounder, before, words) = self.parts(what, write)?;
         if x.len() != out.len() {
             let why = format!("{} numbers and room for {}", x.len(), out.len());
             return Err(Error::unfit(what, why));
@@ -108,16 +127,16 @@ impl Converter {
         let device = out.device().clone();
         let grid = stride_grid(&device, x.len());
         let launch = Launch::new(&device, &CONVERT, kernel);
-        let launch = launch.read(x).write(out).value(x.len() as u64).value(1_u32);
+        let launch = launch.read(x).write(out).value(x.len() as u64);
         // SAFETY: both buffers have as many elements as the kernel is told, and begin where four numbers may.
-        unsafe { launch.value(rounder).value(words).run(grid) }
+        unsafe { launch.value(rounder).value(before).value(words).run(grid) }
     }
 
     /// Writes to `codes` the codes to which the elements of `x` round; as [`exmy::Converter::encode_into`].
     ///
     /// # Errors
-    /// If the lengths differ, the codes are wider than their integer, the mode is stochastic and has no random words,
-    /// the format has more than 32 bits, or the device fails.
+    /// If the lengths differ, the codes are wider than their integer, the mode is stochastic and has no
+    /// random words, the format has more than 32 bits, or the device fails.
     pub fn encode_into<C: Code>(&self, x: &Buffer<f32>, codes: &mut Buffer<C>) -> Result<()> {
         let (width, bits) = (self.to.bits(), C::BITS);
         if width > bits {
@@ -141,14 +160,14 @@ impl Converter {
     /// [`exmy::Converter::fake_quantize_into`].
     ///
     /// # Errors
-    /// If the lengths differ, the format has values that binary32 lacks, the mode is stochastic and has no random
-    /// words, or the device fails.
+    /// If the lengths differ, the format has values that binary32 lacks, the mode is stochastic and has no
+    /// random words, or the device fails.
     pub fn fake_quantize_into(&self, x: &Buffer<f32>, out: &mut Buffer<f32>) -> Result<()> {
         self.run(("fake_quantize", "round_f32"), Write::Values, x, out)
     }
 
-    /// The same rounded once more, to the nearest bfloat16, ties to even: for formats within bfloat16 their values,
-    /// in half the memory.
+    /// The same rounded once more, to the nearest bfloat16, ties to even: for formats within bfloat16 their
+    /// values, in half the memory.
     ///
     /// # Errors
     /// As [`fake_quantize_into`](Self::fake_quantize_into).

@@ -10,8 +10,8 @@ use crate::{Buffer, Element, Error, Result};
 /// One stream of one device. A clone is the same stream; [`stream`](Self::stream) makes another one.
 ///
 /// What is asked of a stream is done in order, after the call has returned; what needs the result
-/// ([`Buffer::read`], [`synchronize`](Self::synchronize)) waits. An operation on buffers of several streams of a
-/// device waits for what was asked of these before, and they wait for it.
+/// ([`Buffer::read`], [`synchronize`](Self::synchronize)) waits. An operation on buffers of several streams
+/// of a device waits for what was asked of these before, and they wait for it.
 ///
 /// ```no_run
 /// use exmy_cuda::Device;
@@ -39,14 +39,14 @@ impl Device {
     /// The GPU of a number, from 0, and a stream of it.
     ///
     /// # Errors
-    /// [`Error::NoDriver`], [`Error::NoDevice`], [`Error::Architecture`] if it is older than compute capability
-    /// 8.0, or if the driver does not start.
+    /// [`Error::NoDriver`], [`Error::NoDevice`], [`Error::Architecture`] if it is older than compute
+    /// capability 8.0, or if the driver does not start.
     pub fn new(index: usize) -> Result<Self> {
         Ok(Self { backend: cuda::open(index)? })
     }
 
-    /// A device whose kernels a C++ compiler has translated for this processor: slow, the same bits, no tensor
-    /// cores. For tests. What is compiled is kept in `folder`. `None` if there is no compiler.
+    /// A device whose kernels a C++ compiler has translated for this processor: slow, the same bits, no
+    /// tensor cores. For tests. What is compiled is kept in `folder`. `None` if there is no compiler.
     #[cfg(feature = "emulated")]
     #[doc(hidden)]
     pub fn emulated(folder: impl Into<std::path::PathBuf>) -> Option<Self> {

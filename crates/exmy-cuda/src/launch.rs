@@ -18,7 +18,7 @@ macro_rules! plain {
         unsafe impl Plain for $type {}
     )*};
 }
-plain! { u32 i32 u64 f32 f64 }
+plain! { u32 i32 u64 f32 f64 [u64; 16] }
 
 /// A kernel and the parameters it is given so far.
 #[must_use = "a kernel starts with `run`"]
@@ -55,6 +55,11 @@ impl<'a> Launch<'a> {
     /// A buffer that is read.
     pub fn read<T: Element>(self, buffer: &Buffer<T>) -> Self {
         self.read_at(buffer, 0)
+    }
+
+    /// A buffer that is read or written by way of another parameter.
+    pub fn after<T: Element>(self, buffer: &Buffer<T>) -> Self {
+        self.of(buffer.device())
     }
 
     /// A buffer that is read from element `first` on.

@@ -1,5 +1,5 @@
-//! The kernels' sources: each module is one `.cu` file, compiled as a whole at first use, and the headers that
-//! it may include. The texts are part of the program.
+//! The kernels' sources: each module is one `.cu` file, compiled as a whole at first use, and the headers
+//! that it may include. The texts are part of the program.
 
 /// A `.cu` file.
 #[derive(Debug)]
@@ -28,7 +28,8 @@ macro_rules! headers {
     };
 }
 headers! {
-    "prelude.cuh" "product.cuh" "random.cuh" "round.cuh" "scale.cuh" "layers/real.cuh" "layers/tile.cuh"
+    "prelude.cuh" "product.cuh" "random.cuh" "rotate.cuh" "round.cuh" "scale.cuh" "wgmma.cuh"
+    "layers/real.cuh" "layers/tile.cuh"
 }
 
 macro_rules! modules {
@@ -59,19 +60,34 @@ modules! {
     CONVERT = "convert.cu": encode_u8 encode_u16 encode_u32 round_f32 round_bf16
         decode_u8 decode_u16 decode_u32 random_words;
     /// Block formats.
-    BLOCKS = "blocks.cu": rows_f32 columns_f32 column_f32 any_f32 four_f32 rows_bf16 columns_bf16 column_bf16 any_bf16 four_bf16 rows_u8 columns_u8 column_u8 any_u8 four_u8 rows_u16 columns_u16 column_u16 any_u16 four_u16
+    BLOCKS = "blocks.cu": rows_f32 columns_f32 column_f32 any_f32 four_f32 rows_bf16 columns_bf16
+        column_bf16 any_bf16 four_bf16 rows_u8 columns_u8 column_u8 any_u8 four_u8 rows_u16 columns_u16
+        column_u16 any_u16 four_u16
         block_amax tensor_amax tensor_scale prepare;
+    /// Images of common block formats.
+    QUICK = "blocks_quick.cu": quick_rows_amax quick_rows_f32 quick_rows_bf16
+        quick_columns16_amax quick_columns16_f32 quick_columns16_bf16
+        quick_columns32_amax quick_columns32_f32 quick_columns32_bf16;
     /// Packing, transposes, copies.
     MOVE = "move.cu": pack_u8 pack_u16 unpack_u8 unpack_u16 transpose_u8 transpose_u16 transpose_u32
         copy_u8 copy_u16 copy_u32;
     /// Products in the order `fast` of images in binary32.
-    FAST_F32 = "product_fast_f32.cu": fast_f32_nt_large fast_f32_nn_large fast_f32_tn_large fast_f32_nt_tall fast_f32_nn_tall fast_f32_tn_tall fast_f32_nt_small fast_f32_nn_small fast_f32_tn_small;
+    FAST_F32 = "product_fast_f32.cu": fast_f32_nt_large fast_f32_nn_large fast_f32_tn_large
+        fast_f32_nt_tall fast_f32_nn_tall fast_f32_tn_tall fast_f32_nt_small fast_f32_nn_small
+        fast_f32_tn_small;
     /// Products in the order `fast` of images in bfloat16.
-    FAST_BF16 = "product_fast_bf16.cu": fast_bf16_nt_large fast_bf16_nn_large fast_bf16_tn_large fast_bf16_nt_tall fast_bf16_nn_tall fast_bf16_tn_tall fast_bf16_nt_small fast_bf16_nn_small fast_bf16_tn_small;
+    FAST_BF16 = "product_fast_bf16.cu": fast_bf16_nt_large fast_bf16_nn_large fast_bf16_tn_large
+        fast_bf16_nt_tall fast_bf16_nn_tall fast_bf16_tn_tall fast_bf16_nt_small fast_bf16_nn_small
+        fast_bf16_tn_small;
+    /// Products by Hopper's tensor cores.
+    HOPPER = "product_hopper.cu" [9, 0, true]: hopper_bf16_wide hopper_bf16_narrow hopper_e4m3_wide
+        hopper_e4m3_narrow;
     /// Products in the order of `gemm::f32`.
-    F32 = "product_f32.cu": f32_nt_large f32_nn_large f32_tn_large f32_nt_tall f32_nn_tall f32_tn_tall f32_nt_small f32_nn_small f32_tn_small;
+    F32 = "product_f32.cu": f32_nt_large f32_nn_large f32_tn_large f32_nt_tall f32_nn_tall f32_tn_tall
+        f32_nt_small f32_nn_small f32_tn_small;
     /// What layers do to each element by itself.
-    ELEMENTWISE = "layers/elementwise.cu": fill copy fill_rows copy_rows add_assign round_all add_bias activate
+    ELEMENTWISE = "layers/elementwise.cu": fill copy fill_rows copy_rows add_assign round_all add_bias
+        activate
         activate_backward stepped_gelu stepped_gelu_backward swiglu swiglu_backward stepped_swiglu
         stepped_swiglu_backward rotate decay decay_backward swish_gate swish_gate_backward adamw sgd
         sgd_momentum squared_error_backward embed normals;

@@ -54,8 +54,8 @@ pub fn pack<C: Narrow>(codes: &Buffer<C>, width: u32) -> Result<Buffer<u8>> {
 /// `count` codes of a dense stream of bits; as [`exmy::pack::unpack`].
 ///
 /// # Errors
-/// If the width is 0 or more than that of the integers, there are not as many bytes, memory is full, or the device
-/// fails.
+/// If the width is 0 or more than that of the integers, there are not as many bytes, memory is full, or the
+/// device fails.
 pub fn unpack<C: Narrow>(bytes: &Buffer<u8>, width: u32, count: usize) -> Result<Buffer<C>> {
     let size = length::<C>("unpack", count, width)?;
     if size != bytes.len() {

@@ -1,6 +1,6 @@
 //! Matrix products on the device, in the orders of summation of the library: the twins of
-//! [`gemm::fast::multiply`](exmy::gemm::fast::multiply) and [`gemm::f32::matmul`](exmy::gemm::f32::matmul), and what
-//! Hopper's tensor cores compute, as [`gemm`](fn@exmy::gemm) models it under `hopper`.
+//! [`gemm::fast::multiply`](exmy::gemm::fast::multiply) and [`gemm::f32::matmul`](exmy::gemm::f32::matmul),
+//! and what Hopper's tensor cores compute, as [`gemm`](fn@exmy::gemm) models it under `hopper`.
 //!
 //! The tile of a block of threads is chosen by the product's size; no bit depends on it.
 
@@ -9,8 +9,9 @@
 use exmy::gemm::fast::Scaling;
 use exmy::minifloat::Bf16;
 
+use crate::backend::Boxes;
 use crate::launch::{Launch, Plain};
-use crate::module::{F32, FAST_BF16, FAST_F32, Module};
+use crate::module::{F32, FAST_BF16, FAST_F32, HOPPER, Module};
 use crate::{Buffer, Device, Element, Error, Grid, Result, View, ViewMut, pack};
 
 /// In which order a product adds, and in what precision.
@@ -18,14 +19,14 @@ use crate::{Buffer, Device, Element, Error, Grid, Result, View, ViewMut, pack};
 pub enum Order {
     /// Two chains of fused multiply-adds for each 32 positions, in binary32: [`exmy::gemm::fast`].
     Fast,
-    /// One chain for each 256 positions, in binary32: [`exmy::gemm::f32`]. Of binary32 operands; alpha is 1, beta 0
-    /// or 1, and there are no scales.
+    /// One chain for each 256 positions, in binary32: [`exmy::gemm::f32`]. Of binary32 operands; alpha is 1,
+    /// beta 0 or 1, and there are no scales.
     F32,
-    /// One instruction of Hopper's tensor cores after another, 16 positions of bfloat16 operands each, 25 fraction
-    /// bits: the library's model `hopper:bf16`. Compute capability 9.0.
+    /// One instruction of Hopper's tensor cores after another, 16 positions of bfloat16 operands each, 25
+    /// fraction bits: the library's model `hopper:bf16`. Compute capability 9.0.
     HopperBf16,
-    /// The same of E4M3 codes, 32 positions each, 13 fraction bits: the library's model `hopper:e4m3`. Compute
-    /// capability 9.0.
+    /// The same of E4M3 codes, 32 positions each, 13 fraction bits: the library's model `hopper:e4m3`.
+    /// Compute capability 9.0.
     HopperE4m3,
 }
 
@@ -89,8 +90,8 @@ impl Matrix<'_> {
     }
 }
 
-/// Scales of whole operands, each one number on the device; absent ones are left out. A place says which number of a
-/// buffer.
+/// Scales of whole operands, each one number on the device; absent ones are left out. A place says which
+/// number of a buffer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Scales<'a> {
     /// Of the left operand.
@@ -134,8 +135,8 @@ unsafe impl Plain for Gemm {}
 /// ```
 ///
 /// # Errors
-/// If the shapes do not fit each other, the order does not take such operands or factors, the GPU does not have the
-/// order, memory is full, or the device fails.
+/// If the shapes do not fit each other, the order does not take such operands or factors, the GPU does not
+/// have the order, memory is full, or the device fails.
 pub fn multiply(
     order: Order,
     a: Matrix<'_>,
@@ -174,6 +175,12 @@ pub fn multiply(
                 return Err(Error::unfit("multiply", why));
             }
             product.run(&F32, "f32", (a, s), (b, t), c)
+        }
+        (Order::HopperBf16, Matrix::Bf16(a, s), Matrix::Bf16(b, t)) => {
+            product.on_tensor_cores(["hopper_bf16_wide", "hopper_bf16_narrow"], (a, s), (b, t), c)
+        }
+        (Order::HopperE4m3, Matrix::E4m3(a, s), Matrix::E4m3(b, t)) => {
+            product.on_tensor_cores(["hopper_e4m3_wide", "hopper_e4m3_narrow"], (a, s), (b, t), c)
         }
         (order, a, b) => {
             let why = format!("{order:?} of {} and {} is not there", a.name(), b.name());
@@ -234,7 +241,7 @@ struct Tile {
 
 const TILES: [Tile; 3] = [
     Tile { name: "large", rows: 128, cols: 128, speed: 1.0 },
-    Tile { name: "tall", rows: 128, cols: 64, speed: 0.9 },
+    Tile { name: "tall", rows: 128, cols: 64, speed: 0.8 },
     Tile { name: "small", rows: 64, cols: 64, speed: 0.7 },
 ];
 
@@ -274,18 +281,22 @@ impl Product<'_> {
         (b, b_turned): (View<'_, T>, bool),
         c: ViewMut<'_, f32>,
     ) -> Result<()> {
-        // Positions are adjacent in a left operand as it lies, and in a right one that is transposed. Where they
-        // are in the right one alone, that is moved.
+        let device = c.buffer.device().clone();
+        let tile = self.tile(&device);
+        // Positions are adjacent in a left operand as it lies, and in a right one that is transposed. Where
+        // they are in neither, the large tile is fastest, and moving an operand costs little if it is used by
+        // many tiles. Where they are in the right one alone, it is moved in any case.
         let (a_adjacent, b_adjacent) = (!a_turned, b_turned);
-        let turn = !a_adjacent && b_adjacent;
-        let (a, b) = (Ready::new(a, false)?, Ready::new(b, turn)?);
+        let pays = |others: usize| tile.name == "large" && others >= 1024;
+        let turn_a = a_adjacent && pays(self.n);
+        let turn = b_adjacent && (pays(self.m) || !a_adjacent || turn_a);
+        let a_adjacent = a_adjacent && !turn_a;
+        let (a, b) = (Ready::new(a, turn_a)?, Ready::new(b, turn)?);
         let majors = match (a_adjacent, b_adjacent && !turn) {
             (true, true) => "nt",
             (true, false) => "nn",
             (false, _) => "tn",
         };
-        let device = c.buffer.device().clone();
-        let tile = self.tile(&device);
         let wanted = format!("{kind}_{majors}_{}", tile.name);
         let Some(name) = module.kernels.iter().find(|name| **name == wanted) else {
             unreachable!("{} has {wanted}", module.name)
@@ -295,21 +306,82 @@ impl Product<'_> {
             |size: usize, adjacent: bool| if adjacent { size * 36 } else { 32 * (size + 4) };
         let stage = floats(tile.rows, a_adjacent) + floats(tile.cols, b_adjacent && !turn);
         let stages = if size_of::<T>() == 4 { 3 } else { 2 };
-        let aside = if tile.name == "large" { 128 * 128 } else { 0 };
+        // Sums so far that are not in registers.
+        let aside = tile.name == "large" && (kind == "f32" || majors != "tn");
+        let aside = if aside { tile.rows * tile.cols } else { 0 };
         let grid = Grid::new(blocks as u32, 256).with_shared((4 * (stages * stage + aside)) as u32);
         let gemm = self.gemm(&c, a.view.stride, b.view.stride);
         let ((x, first), (y, second)) = (a.buffer(), b.buffer());
         let launch = Launch::new(&device, module, name).read_at(x, first).read_at(y, second);
         let launch = launch.write_at(c.buffer, c.first);
-        let launch =
-            [self.scales.left, self.scales.right].into_iter().fold(launch, |launch, scale| {
-                match scale {
-                    Some((buffer, at)) => launch.read_at(buffer, at),
-                    None => launch.read_if::<f32>(None),
-                }
-            });
-        // SAFETY: the views lie in their buffers and fit each other; the kernel leaves out what is outside of them,
-        // and rows begin where it takes 16 bytes at a time.
+        let launch = self.scaled(launch);
+        // SAFETY: the views lie in their buffers and fit each other; the kernel leaves out what is outside of
+        // them, and rows begin where it takes 16 bytes at a time.
         unsafe { launch.value(gemm).run(grid) }
+    }
+
+    /// By Hopper's tensor cores: positions are made adjacent in both operands.
+    fn on_tensor_cores<T: Element>(
+        &self,
+        [wide, narrow]: [&'static str; 2],
+        (a, a_turned): (View<'_, T>, bool),
+        (b, b_turned): (View<'_, T>, bool),
+        c: ViewMut<'_, f32>,
+    ) -> Result<()> {
+        let device = c.buffer.device().clone();
+        let found = device.properties().capability;
+        if found != (9, 0) {
+            return Err(Error::Architecture {
+                what: "products by Hopper's tensor cores",
+                device: device.properties().name.clone(),
+                found,
+                needed: "compute capability 9.0 alone has them; the order fast runs everywhere",
+            });
+        }
+        if self.k == 0 {
+            // A matrix of nothing has no place that could be described: the sums are zero, as in any order.
+            let none = device.zeros::<f32>(4)?;
+            let none = View::with_stride(&none, 0, 0, 0, 4)?;
+            return self.run(&FAST_F32, "fast_f32", (none, false), (none, true), c);
+        }
+        let (a, b) = (Ready::new(a, a_turned)?, Ready::new(b, !b_turned)?);
+        let tiles = |width: usize| self.m.div_ceil(128) * self.n.div_ceil(width);
+        let processors = device.properties().processors as usize;
+        // Rounds of the wide tile take twice as long.
+        let wide_first = 2 * tiles(256).div_ceil(processors) <= tiles(128).div_ceil(processors);
+        let (name, width) = if wide_first { (wide, 256) } else { (narrow, 128) };
+        let size = size_of::<T>();
+        let map = |operand: &Ready<'_, T>, tall: usize| {
+            let (buffer, first) = operand.buffer();
+            device.backend().tensor_map(Boxes {
+                address: buffer.address() + (first * size) as u64,
+                size,
+                rows: operand.view.rows,
+                cols: operand.view.cols,
+                pitch: operand.view.stride * size,
+                tall: tall as u32,
+            })
+        };
+        let (left, right) = (map(&a, 128)?, map(&b, width)?);
+        let shared = 4 * (128 + width) * 128;
+        let grid = Grid::new(tiles(width) as u32, 384).with_shared(shared as u32);
+        let gemm = self.gemm(&c, a.view.stride, b.view.stride);
+        let launch = Launch::new(&device, &HOPPER, name).value(left).value(right);
+        let launch = launch.after(a.buffer().0).after(b.buffer().0).write_at(c.buffer, c.first);
+        let launch = self.scaled(launch);
+        // SAFETY: the maps describe views that lie in their buffers, and the kernel leaves out what is
+        // outside.
+        unsafe { launch.value(gemm).run(grid) }
+    }
+
+    /// The places of the operands' scales.
+    fn scaled<'a>(&self, launch: Launch<'a>) -> Launch<'a> {
+        [self.scales.left, self.scales.right].into_iter().fold(
+            launch,
+            |launch, scale| match scale {
+                Some((buffer, at)) => launch.read_at(buffer, at),
+                None => launch.read_if::<f32>(None),
+            },
+        )
     }
 }

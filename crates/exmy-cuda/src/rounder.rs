@@ -1,13 +1,14 @@
 //! The parameters by which one kernel rounds to any format: `Rounder` of `kernels/round.cuh`, made here.
 //!
-//! What becomes of overflow, infinity, NaN and zero is asked of the library's rounding core, for each sign, so
-//! policies are defined in one place. Which of the short ways serves a format and mode is decided as in the library's
-//! `slice::fast`; their bits are those of the general way.
+//! What becomes of overflow, infinity, NaN and zero is asked of the library's rounding core, for each sign,
+//! so policies are defined in one place. Which of the short ways serves a format and mode is decided as in
+//! the library's `slice::fast`; their bits are those of the general way.
 
 #![allow(unsafe_code)]
 
 use exmy::format::{Format, Sign, Specials};
 use exmy::math::{Context, Operand};
+use exmy::quantizer::Cast;
 use exmy::random::Philox;
 use exmy::round::{Exact, Flush, Operands, Payload, Rounding, Rules, SignRule, StochasticVariant};
 
@@ -33,7 +34,7 @@ pub(crate) mod kind {
     pub(crate) const GENERAL: u32 = 0;
     pub(crate) const NEAREST: u32 = 1;
     pub(crate) const DITHER: u32 = 2;
-    pub(crate) const MASK: u32 = 3;
+    pub(crate) const CUT: u32 = 3;
     /// Leaves numbers as they are.
     pub(crate) const NONE: u32 = 4;
 }
@@ -56,6 +57,7 @@ pub(crate) struct Rounder {
     mode: u32,
     random_bits: u32,
     is: u32,
+    is_short: u32,
     man_bits: i32,
     lsb: i32,
     flush: u32,
@@ -138,14 +140,17 @@ impl Rounder {
         Ok(general.shortened(to, rules, write))
     }
 
+    /// A cast to values, or nothing.
+    pub(crate) fn of_cast(what: &'static str, cast: Option<Cast>) -> Result<Self> {
+        match cast {
+            Some(cast) => Self::new(what, cast.format, cast.rules(), Write::Values),
+            None => Ok(Self::none()),
+        }
+    }
+
     /// How a code is read alone.
     pub(crate) fn decoder(what: &'static str, from: Format) -> Result<Self> {
         Self::new(what, from, Rules::DEFAULT, Write::Values)
-    }
-
-    /// The same by the general way, which alone takes a power of two beside the number.
-    pub(crate) const fn generally(self) -> Self {
-        Self { kind: kind::GENERAL, ..self }
     }
 
     fn general(to: Format, rules: Rules) -> Self {
@@ -230,19 +235,55 @@ impl Rounder {
             && rules.operands == Operands::Exact
             && rules.sign == SignRule::Keep;
         let Some(lattice) = Lattice::new(to).filter(|_| plain) else { return self };
-        let keep = u32::MAX << lattice.places;
+        // Where the kernels find these even if no short way serves.
+        let largest = to.max().to_f32().to_bits();
+        let Lattice { places, normal, .. } = lattice;
+        let is_short = u32::from(to.man_bits() <= 7 && to.lsb() >= -133);
+        let this = Self { places, normal, largest, is_short, ..self };
+        this.by_lattice(to, rules, write, &lattice)
+    }
+
+    /// Whether elements can be rounded by adding and subtracting a power of two: a sign, zeros of both, what
+    /// is too large becomes the largest value, and the power is a number.
+    pub(crate) fn is_grid(&self) -> bool {
         let [plus, minus] = self.values;
-        let mask = write == Write::Values
-            && rules.rounding == Rounding::TowardZero
-            && lattice.normal == 0x0080_0000
-            && to.max().to_f32().to_bits() == 0x7F7F_FFFF & keep
-            && (plus.infinity, minus.infinity, minus.zero) == (INFINITE, INFINITE | SIGN, SIGN);
-        let nan_value = [plus.nan, minus.nan];
-        if mask {
-            return Self { kind: kind::MASK, keep, nan_value, ..self };
+        let saturates = (plus.over, plus.infinity) == (self.largest, self.largest)
+            && (minus.over, minus.infinity) == (self.largest | SIGN, self.largest | SIGN)
+            && (plus.zero, minus.zero) == (0, SIGN);
+        let nearest = matches!(self.mode, 0 | 1 | 3) && self.man_bits > 0;
+        saturates
+            && self.places > 0
+            && self.normal > 0
+            && (self.largest >> 23) + self.places <= 254
+            && (nearest || self.kind == kind::DITHER)
+    }
+
+    /// Whether a cast to values is an addition and a mask: the exponents of binary32, infinities and zeros of
+    /// both signs, and nothing that saturates.
+    pub(crate) fn is_cut(&self) -> bool {
+        let [plus, minus] = self.values;
+        let natural = (plus.infinity, minus.infinity) == (INFINITE, INFINITE | SIGN)
+            && (self.mode == 3 || (plus.over, minus.over) == (INFINITE, INFINITE | SIGN))
+            && (plus.zero, minus.zero) == (0, SIGN);
+        let keep = u32::MAX << self.places;
+        matches!(self.mode, 0 | 1 | 3)
+            && (1..23).contains(&self.places)
+            && self.normal == 0x0080_0000
+            && self.largest == 0x7F7F_FFFF & keep
+            && self.flush == 0
+            && self.operands == 0
+            && self.sign_rule == 0
+            && natural
+    }
+
+    fn by_lattice(self, to: Format, rules: Rules, write: Write, lattice: &Lattice) -> Self {
+        let keep = u32::MAX << lattice.places;
+        let nan_value = [self.values[0].nan, self.values[1].nan];
+        if write == Write::Values && self.is_cut() {
+            return Self { kind: kind::CUT, keep, nan_value, ..self };
         }
-        let Some(clamp) = self.clamp_of(to, &lattice) else { return self };
-        let Lattice { places, normal, rebias, unit } = lattice;
+        let Some(clamp) = self.clamp_of(to, lattice) else { return self };
+        let Lattice { places, normal, rebias, unit } = *lattice;
         let common = Self {
             places,
             normal,
@@ -280,8 +321,9 @@ impl Rounder {
         }
     }
 
-    /// If both signs have the same cases, NaN aside, infinity that of overflow, and the code of that is the largest
-    /// or the next: then an operand beyond the value of that code may be replaced by it and rounded as any other.
+    /// If both signs have the same cases, NaN aside, infinity that of overflow, and the code of that is the
+    /// largest or the next: then an operand beyond the value of that code may be replaced by it and rounded
+    /// as any other.
     fn clamp_of(&self, to: Format, lattice: &Lattice) -> Option<Clamp> {
         if to.sign() != Sign::Magnitude {
             return None;

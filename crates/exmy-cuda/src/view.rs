@@ -1,4 +1,5 @@
-//! Matrices in buffers: where they begin, their shape, and how far apart their rows are. Columns are adjacent.
+//! Matrices in buffers: where they begin, their shape, and how far apart their rows are. Columns are
+//! adjacent.
 
 use crate::{Buffer, Element, Error, Result};
 

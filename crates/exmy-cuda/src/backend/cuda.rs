@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute, CUresult};
 
-use super::{Backend, Grid, Properties};
+use super::{Backend, Boxes, Grid, Properties};
 use crate::compile::{self, Architecture};
 use crate::module::{HEADERS, Module};
 use crate::{Error, Result, cache};
@@ -83,7 +83,8 @@ struct Gpu {
     wait: bool,
 }
 
-// SAFETY: the driver's handles may be used from any thread that makes the context current, as every call does.
+// SAFETY: the driver's handles may be used from any thread that makes the context current, as every call
+// does.
 unsafe impl Send for Gpu {}
 // SAFETY: as above; the driver locks its own state, and the maps are behind locks.
 unsafe impl Sync for Gpu {}
@@ -308,7 +309,8 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // SAFETY: the handles are this value's own. Destroying a stream lets what was asked of it be done first.
+        // SAFETY: the handles are this value's own. Destroying a stream lets what was asked of it be done
+        // first.
         unsafe {
             sys::cuCtxSetCurrent(self.gpu.context);
             sys::cuEventDestroy_v2(self.reached);
@@ -359,8 +361,8 @@ impl Backend for Stream {
     }
 
     fn free(&self, address: u64, _: usize) {
-        // SAFETY: the address came from `alloc` and is freed once. A failure is one of the device, which the next
-        // call reports.
+        // SAFETY: the address came from `alloc` and is freed once. A failure is one of the device, which the
+        // next call reports.
         unsafe {
             sys::cuCtxSetCurrent(self.gpu.context);
             sys::cuMemFreeAsync(address, self.stream);
@@ -377,7 +379,8 @@ impl Backend for Stream {
 
     fn download(&self, to: &mut [u8], from: u64) -> Result<()> {
         self.gpu.enter()?;
-        // SAFETY: the caller's buffer has as many bytes at `from`; `to` is borrowed until the stream is through.
+        // SAFETY: the caller's buffer has as many bytes at `from`; `to` is borrowed until the stream is
+        // through.
         unsafe {
             let copied =
                 sys::cuMemcpyDtoHAsync_v2(to.as_mut_ptr().cast(), from, to.len(), self.stream);
@@ -434,6 +437,35 @@ impl Backend for Stream {
             )
         })?;
         if self.gpu.wait { self.synchronize() } else { Ok(()) }
+    }
+
+    fn tensor_map(&self, of: Boxes) -> Result<[u64; 16]> {
+        self.gpu.enter()?;
+        let mut map = sys::CUtensorMap { opaque: [0; 16] };
+        let sizes = [of.cols as u64, of.rows as u64];
+        let (pitches, boxes) = ([of.pitch as u64], [(128 / of.size) as u32, of.tall]);
+        let kind = match of.size {
+            1 => sys::CUtensorMapDataType_enum::CU_TENSOR_MAP_DATA_TYPE_UINT8,
+            _ => sys::CUtensorMapDataType_enum::CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+        };
+        // SAFETY: all arrays have the lengths that a matrix has; the driver checks their values.
+        self.gpu.check(unsafe {
+            sys::cuTensorMapEncodeTiled(
+                &mut map,
+                kind,
+                2,
+                of.address as *mut c_void,
+                sizes.as_ptr(),
+                pitches.as_ptr(),
+                boxes.as_ptr(),
+                [1, 1].as_ptr(),
+                sys::CUtensorMapInterleave_enum::CU_TENSOR_MAP_INTERLEAVE_NONE,
+                sys::CUtensorMapSwizzle_enum::CU_TENSOR_MAP_SWIZZLE_128B,
+                sys::CUtensorMapL2promotion_enum::CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                sys::CUtensorMapFloatOOBfill_enum::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+            )
+        })?;
+        Ok(map.opaque)
     }
 
     fn synchronize(&self) -> Result<()> {

@@ -1,5 +1,6 @@
 //! The kernels on this processor, for tests: a C++ compiler translates them behind `kernels/emulate.h`, which
-//! plays blocks, threads, barriers and shuffles. Memory is this process's own. The same bits, no tensor cores.
+//! plays blocks, threads, barriers and shuffles. Memory is this process's own. The same bits, no tensor
+//! cores.
 
 #![allow(unsafe_code)]
 
@@ -14,7 +15,7 @@ use std::time::Instant;
 
 use libloading::Library;
 
-use super::{Backend, Grid, Properties};
+use super::{Backend, Boxes, Grid, Properties};
 use crate::module::{HEADERS, Module};
 use crate::{Error, Result, cache};
 
@@ -73,7 +74,21 @@ impl Shared {
         }
     }
 
+    fn without_tensor_cores(&self) -> Error {
+        let Properties { name, capability, .. } = self.properties.clone();
+        let needed = "the tensor cores of compute capability 9.0; the order fast runs everywhere";
+        Error::Architecture {
+            what: "products by tensor cores",
+            device: name,
+            found: capability,
+            needed,
+        }
+    }
+
     fn library(&self, module: &'static Module) -> Result<Arc<Library>> {
+        if module.exact {
+            return Err(self.without_tensor_cores());
+        }
         let mut libraries = locked(&self.libraries);
         if let Some(found) = libraries.get(module.name) {
             return Ok(found.clone());
@@ -87,8 +102,8 @@ impl Shared {
         if !path.exists() {
             self.translate(module, &name)?;
         }
-        // SAFETY: the library is what was just compiled from this crate's sources, without initializers that do
-        // anything but set variables.
+        // SAFETY: the library is what was just compiled from this crate's sources, without initializers that
+        // do anything but set variables.
         let library = unsafe { Library::new(&path) };
         let library = Arc::new(library.map_err(|error| self.failed(module, error.to_string()))?);
         libraries.insert(module.name, library.clone());
@@ -227,6 +242,10 @@ impl Backend for Emulated {
             run(shape.as_ptr(), pointers.as_mut_ptr())
         };
         if status == 0 { Ok(()) } else { Err(Error::unfit(name, format!("a grid of {shape:?}"))) }
+    }
+
+    fn tensor_map(&self, _: Boxes) -> Result<[u64; 16]> {
+        Err(self.0.without_tensor_cores())
     }
 
     fn synchronize(&self) -> Result<()> {

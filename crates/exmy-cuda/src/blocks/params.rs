@@ -1,4 +1,5 @@
-//! What the kernels of block formats need to know: `Blocks` of `kernels/scale.cuh`, made here from a quantizer.
+//! What the kernels of block formats need to know: `Blocks` of `kernels/scale.cuh`, made here from a
+//! quantizer.
 
 #![allow(unsafe_code)]
 
@@ -8,7 +9,7 @@ use exmy::block::scale::{
 };
 use exmy::block::{Axis, BlockFormat, Shape};
 use exmy::format::{Format, Value};
-use exmy::quantizer::{Cast, Quantizer, Target};
+use exmy::quantizer::{Quantizer, Target};
 use exmy::random::Philox;
 use exmy::round::{Rounding, Rules};
 
@@ -85,13 +86,7 @@ impl Blocks {
         (rows, cols): (usize, usize),
         random: Option<Philox>,
     ) -> Result<Self> {
-        let before = match quantizer.before {
-            Some(Cast { format, rounding, overflow }) => {
-                let rules = Rules::DEFAULT.with_rounding(rounding).with_overflow(overflow);
-                Rounder::new(what, format, rules, Write::Values)?
-            }
-            None => Rounder::none(),
-        };
+        let before = Rounder::of_cast(what, quantizer.before)?;
         let mut blocks = Self {
             before,
             down: u32::from(axis == Axis::Rows),
@@ -147,8 +142,7 @@ impl Blocks {
         let first = Self::first(what, quantizer, axis, shape, random)?;
         Ok(Self {
             element: rounder,
-            // Scales are positive numbers rounded to nearest; the general way has no clamp to agree with.
-            scale: nearest_scale.generally(),
+            scale: nearest_scale,
             rule: match rule {
                 ScaleRule::Floor => 0,
                 ScaleRule::Ceil => 1,
@@ -239,6 +233,23 @@ impl Blocks {
         self.before.kind != kind::NONE || self.rotation != 0
     }
 
+    /// Whether the quick kernels have images in this format: elements on a grid, exact products with powers
+    /// of two, NaN blocks by NaN scales, and none of the orders of operations that round in between.
+    pub(crate) fn is_quick(&self, format: BlockFormat) -> bool {
+        let exact = format.element.lsb() >= -90 && self.bottom >= -127 && self.top <= 127;
+        let powers = self.rule < 4 && self.zeros != 1 && !format.scale.has_zero() && exact;
+        let nearest = self.rule == 4 && self.order != 2;
+        format.scale.has_nan()
+            && self.in_binary32 == 0
+            && self.element.is_grid()
+            && (self.before.kind == kind::NONE || self.before.is_cut())
+            && (powers || nearest)
+    }
+
+    pub(crate) fn is_stochastic(&self) -> bool {
+        self.element.kind == kind::DITHER
+    }
+
     pub(crate) fn is_four_over_six(&self) -> bool {
         self.rule == 6
     }
@@ -263,12 +274,11 @@ fn has_binary32(rounding: Rounding) -> bool {
     matches!(rounding, Rounding::TiesToAway | Rounding::TowardZero | Rounding::TiesToEven)
 }
 
-/// Whether an element may be multiplied by the power of two instead of having its exponent changed: the product is
-/// exact unless it is subnormal, and what is so small becomes zero by the modes that have a short way.
+/// Whether an element may be multiplied by the power of two instead of having its exponent changed: the
+/// product is exact unless it is subnormal, and what is so small becomes zero by the modes that have a short
+/// way.
 fn is_exact_by_a_factor(rounder: &Rounder, element: Format) -> bool {
-    let short = matches!(rounder.kind, kind::NEAREST | kind::DITHER | kind::MASK);
-    // A number cut to fewer bits by a mask may have the exponents of binary32, where the product is not exact.
-    short && rounder.kind != kind::MASK && element.lsb() >= -90
+    matches!(rounder.kind, kind::NEAREST | kind::DITHER) && element.lsb() >= -90
 }
 
 /// The exponents of the smallest and the largest power of two among a scale format's values.

@@ -1,5 +1,5 @@
-//! The kernels without a GPU: all compile by NVRTC, and their bits are right when a C++ compiler translates them.
-//! What needs a tool that is not there is skipped with a line that the end of CI counts.
+//! The kernels without a GPU: all compile by NVRTC, and their bits are right when a C++ compiler translates
+//! them. What needs a tool that is not there is skipped with a line that the end of CI counts.
 
 mod blocks;
 mod compiled;
@@ -7,6 +7,7 @@ mod conversions;
 mod layers;
 mod products;
 mod runtime;
+mod verified;
 
 use std::sync::OnceLock;
 

@@ -1,0 +1,167 @@
+//! Conversions of every class of format by every mode, policy and rule; codes to values; random words.
+
+use exmy::format::Format;
+use exmy::random::{Philox, Stream};
+use exmy::round::{
+    AbsentNan, Flush, NanCode, NanRules, Operands, Overflow, Rounding, Rules, SignRule,
+    StochasticVariant,
+};
+
+use super::{Trial, inputs};
+use crate::{Converter, Result, decode_into, words_into};
+
+/// Of each class one or more: specials, sign, zero, subnormals, exponents below and beyond those of binary32.
+const FORMATS: [&str; 24] = [
+    "e4m3fn",
+    "e5m2",
+    "e2m1",
+    "e3m2",
+    "e2m3",
+    "int8",
+    "e8m0",
+    "e8m7",
+    "e8m3",
+    "e5m10",
+    "e4m3fnuz",
+    "e5m2fnuz",
+    "ue4m3",
+    "ue5m3",
+    "e8m23",
+    "e3m4",
+    "binary8p3se",
+    "binary8p4uf",
+    "binary8p1se",
+    "e8m2",
+    "e0m4",
+    "e1m2",
+    "e10m5",
+    "e9m0",
+];
+
+fn formats() -> impl Iterator<Item = Format> {
+    FORMATS.into_iter().filter_map(|name| name.parse().ok())
+}
+
+fn modes() -> Vec<Rounding> {
+    let stochastic = |variant, bits| Rounding::Stochastic { variant, bits };
+    let mut modes = Rounding::DETERMINISTIC.to_vec();
+    modes.extend([1, 4, 8, 16, 20, 31, 32].map(|bits| stochastic(StochasticVariant::A, bits)));
+    modes.extend([1, 8, 30, 31, 32].map(|bits| stochastic(StochasticVariant::B, bits)));
+    modes.extend([1, 8, 31, 32].map(|bits| stochastic(StochasticVariant::C, bits)));
+    modes
+}
+
+/// Rules besides mode and policy.
+fn other_rules() -> Vec<Rules> {
+    let nan = |nan| Rules { nan, ..Rules::DEFAULT };
+    let canonical = NanRules::CANONICAL;
+    let mut all = vec![
+        Rules { sign: SignRule::Magnitude, ..Rules::DEFAULT },
+        Rules { sign: SignRule::Relu, ..Rules::SATURATING },
+        nan(NanRules { code: NanCode::AllOnes, ..canonical }),
+        nan(NanRules { keep_sign: false, ..canonical }),
+        nan(NanRules { absent: AbsentNan::SignedMax, ..canonical }),
+        nan(NanRules { absent: AbsentNan::OppositeZero, ..canonical }),
+    ];
+    for flush in [Flush::Input, Flush::Candidates, Flush::Output] {
+        for rounding in [Rounding::TiesToEven, Rounding::AwayFromZero, Rounding::stochastic(8)] {
+            all.push(Rules { flush, rounding, ..Rules::DEFAULT });
+        }
+    }
+    for operands in [Operands::Zero, Operands::PositiveZero, Operands::Away] {
+        all.push(Rules { operands, ..Rules::DEFAULT });
+    }
+    all
+}
+
+impl Trial<'_> {
+    pub(super) fn conversions(&mut self) -> Result<()> {
+        let x = inputs(if self.full() { 100_003 } else { 1203 });
+        for format in formats() {
+            for rounding in modes() {
+                for overflow in [Overflow::None, Overflow::Finite] {
+                    self.conversion(format, Rules { rounding, overflow, ..Rules::DEFAULT }, &x)?;
+                }
+            }
+            for overflow in Overflow::ALL {
+                self.conversion(format, Rules::DEFAULT.with_overflow(overflow), &x)?;
+            }
+            for rules in other_rules() {
+                self.conversion(format, rules, &x)?;
+            }
+        }
+        self.decoding()?;
+        self.words()
+    }
+
+    fn conversion(&mut self, format: Format, rules: Rules, x: &[f32]) -> Result<()> {
+        let device = self.device;
+        let random = Philox::new(5, Stream::new("conversions"));
+        let here = exmy::Converter::new(format, rules).with_random(random).starting_at(3);
+        let there = Converter::new(format, rules).with_random(random).starting_at(3);
+        let case = || {
+            let Rules { rounding, overflow, .. } = rules;
+            let plain = Rules::DEFAULT.with_rounding(rounding).with_overflow(overflow);
+            let more = if rules == plain { String::new() } else { format!(" by {rules:?}") };
+            format!("{format} {rounding} {overflow}{more} of {} numbers", x.len())
+        };
+        let input = device.upload(x)?;
+        let mut expected = vec![0_u32; x.len()];
+        here.encode_into(x, &mut expected);
+        let codes = match format.bits() {
+            0..=8 => there.encode::<u8>(&input)?.to_vec()?.into_iter().map(u32::from).collect(),
+            9..=16 => there.encode::<u16>(&input)?.to_vec()?.into_iter().map(u32::from).collect(),
+            _ => there.encode::<u32>(&input)?.to_vec()?,
+        };
+        self.row("conversion to codes", "convert.cu").compare(case, &codes, &expected);
+        if !format.is_exact_in_f32() {
+            return Ok(());
+        }
+        let mut values = device.zeros(x.len())?;
+        there.fake_quantize_into(&input, &mut values)?;
+        let mut expected = vec![0.0; x.len()];
+        here.fake_quantize_into(x, &mut expected);
+        let row = self.row("conversion to values", "convert.cu");
+        row.compare_f32(case, &values.to_vec()?, &expected, false);
+        let mut narrow = device.zeros(x.len())?;
+        there.fake_quantize_bf16(&input, &mut narrow)?;
+        let narrow: Vec<u16> = narrow.to_vec()?.iter().map(|x| x.to_bits()).collect();
+        let expected: Vec<u16> =
+            exmy::Converter::new(Format::BF16, Rules::DEFAULT).encode(&expected);
+        self.row("conversion to values in bfloat16", "convert.cu")
+            .compare(case, &narrow, &expected);
+        Ok(())
+    }
+
+    fn decoding(&mut self) -> Result<()> {
+        for format in formats().filter(|format| format.is_exact_in_f32()) {
+            let step = (format.code_count() / 70_000).max(1) as usize;
+            let codes: Vec<u32> = format.codes().step_by(step).map(|code| code as u32).collect();
+            let mut out = self.device.zeros(codes.len())?;
+            decode_into(format, &self.device.upload(&codes)?, &mut out)?;
+            let expected: Vec<f32> =
+                codes.iter().map(|code| format.to_f32(u64::from(*code))).collect();
+            let found = out.to_vec()?;
+            let row = self.row("values of codes", "convert.cu");
+            row.compare_f32(|| format!("{format}"), &found, &expected, false);
+        }
+        Ok(())
+    }
+
+    fn words(&mut self) -> Result<()> {
+        let random = Philox::new(11, Stream::new("words"));
+        for first in [0, 3, (1 << 34) - 37, u64::MAX - 5] {
+            let mut out = self.device.zeros::<u32>(2000)?;
+            words_into(random, first, &mut out)?;
+            let mut expected = vec![0; 2000];
+            exmy::slice::words_into(random, first, &mut expected);
+            let found = out.to_vec()?;
+            self.row("random words", "convert.cu").compare(
+                || format!("from {first} on"),
+                &found,
+                &expected,
+            );
+        }
+        Ok(())
+    }
+}
