@@ -69,75 +69,33 @@ template <class OUT> DEVICE void along_rows(const float* x, typename OUT::T* out
     if (at % lanes == 0) store_scale(b, scales, row * b.blocks_across + at / lanes, s.code);
 }
 
-// Blocks of any number of rows, of 1, 2, .. 32 V columns: a thread has V adjacent columns of a band of rows,
-// which it walks twice, the second time from the cache.
-template <class OUT, int V> DEVICE void down_columns(const float* x, typename OUT::T* out, void* scales,
-                                                     const Blocks& b, const float* given) {
-    u32 col = (blockIdx.x * blockDim.x + threadIdx.x) * V;
-    bool there = col < b.cols, single = b.block_cols == 1;
-    u32 lanes = b.block_cols <= V ? 1 : b.block_cols / V;
-    bool stochastic = b.element.mode >= STOCHASTIC_A || b.before.mode >= STOCHASTIC_A;
-    u32 bands = (b.rows + b.block_rows - 1) / b.block_rows;
+// Blocks of any number of rows, of 1, 2, 4 .. 32 columns: a thread has one column of a band of rows, which it
+// walks twice, the second time from the cache.
+template <class OUT> DEVICE void down_columns(const float* x, typename OUT::T* out, void* scales,
+                                              const Blocks& b, const float* given) {
+    u32 col = blockIdx.x * blockDim.x + threadIdx.x, bands = (b.rows + b.block_rows - 1) / b.block_rows;
+    bool there = col < b.cols, stochastic = b.element.mode >= STOCHASTIC_A || b.before.mode >= STOCHASTIC_A;
     Factors f = factors_of(b, given);
     for (u32 band = blockIdx.y; band < bands; band += gridDim.y) {
-        u32 first = band * b.block_rows, last = min(first + b.block_rows, b.rows);
-        u32 v[V], words[V], amax[V];
-#pragma unroll
-        for (int i = 0; i < V; i++) amax[i] = 0, words[i] = 0;
-        auto load = [&](u32 row) {
-            Pack<float, V> four = *(const Pack<float, V>*)(x + row * b.x_stride + col);
-            u64 index = (u64)row * b.cols + col;
-#pragma unroll
-            for (int i = 0; i < V; i++) v[i] = bits_of(four.at[i]);
-            if (stochastic) {
-                if (V == 4) philox_words<4>(b.random, index, words);
-                else words[0] = philox_word(b.random, index);
-            }
-            round_all<true, V>(b.before, v, words);
+        u32 first = band * b.block_rows, last = there ? min(first + b.block_rows, b.rows) : first;
+        auto load = [&](u32 row, u32& word) {
+            u32 v = bits_of(x[row * b.x_stride + col]);
+            word = stochastic ? philox_word(b.random, (u64)row * b.cols + col) : 0;
+            round_all<true, 1>(b.before, &v, &word);
+            return v;
         };
-        if (there) {
-            for (u32 row = first; row < last; row++) {
-                load(row);
-#pragma unroll
-                for (int i = 0; i < V; i++) amax[i] = max(amax[i], magnitude_of(b, v[i]));
-            }
-        }
-        Scale s[V];
-        if (single) {
-#pragma unroll
-            for (int i = 0; i < V; i++) s[i] = block_scale(b, f, amax[i]);
-        } else {
-            u32 most = 0;
-#pragma unroll
-            for (int i = 0; i < V; i++) most = max(most, amax[i]);
-            for (u32 by = 1; by < lanes; by *= 2)
-                most = max(most, __shfl_xor_sync(0xFFFFFFFFu, most, (int)by));
-            s[0] = block_scale(b, f, most);
-        }
-        if (!there) continue;
+        u32 amax = 0, word;
+        for (u32 row = first; row < last; row++) amax = max(amax, magnitude_of(b, load(row, word)));
+        for (u32 by = 1; by < b.block_cols; by *= 2)
+            amax = max(amax, __shfl_xor_sync(0xFFFFFFFFu, amax, (int)by));
+        Scale s = block_scale(b, f, amax);
         for (u32 row = first; row < last; row++) {
-            load(row);
-            Pack<typename OUT::T, V> y;
-            if (single) {
-#pragma unroll
-                for (int i = 0; i < V; i++) {
-                    round_elements<OUT::VALUE, 1>(b, s[i], v + i, words + i);
-                    y.at[i] = OUT::of(b, s[i], f, v[i]);
-                }
-            } else {
-                round_elements<OUT::VALUE, V>(b, s[0], v, words);
-#pragma unroll
-                for (int i = 0; i < V; i++) y.at[i] = OUT::of(b, s[0], f, v[i]);
-            }
-            *(Pack<typename OUT::T, V>*)(out + row * b.out_stride + col) = y;
+            u32 v = load(row, word);
+            round_elements<OUT::VALUE, 1>(b, s, &v, &word);
+            out[row * b.out_stride + col] = OUT::of(b, s, f, v);
         }
-        u64 at = (u64)band * b.blocks_across;
-        if (single) {
-#pragma unroll
-            for (int i = 0; i < V; i++) store_scale(b, scales, at + col + i, s[i].code);
-        } else if (col % b.block_cols == 0) {
-            store_scale(b, scales, at + col / b.block_cols, s[0].code);
-        }
+        if (there && col % b.block_cols == 0)
+            store_scale(b, scales, (u64)band * b.blocks_across + col / b.block_cols, s.code);
     }
 }
 
@@ -234,11 +192,7 @@ template <class OUT> DEVICE void four_over_six(const float* x, typename OUT::T* 
     }                                                                                                     \
     KERNEL(128)                                                                                           \
     columns_##KIND(const float* x, OUT::T* out, void* scales, const float* given, PARAMETERS(Blocks) b) { \
-        down_columns<OUT, 4>(x, out, scales, b, given);                                                   \
-    }                                                                                                     \
-    KERNEL(128)                                                                                           \
-    column_##KIND(const float* x, OUT::T* out, void* scales, const float* given, PARAMETERS(Blocks) b) {  \
-        down_columns<OUT, 1>(x, out, scales, b, given);                                                   \
+        down_columns<OUT>(x, out, scales, b, given);                                                      \
     }                                                                                                     \
     KERNEL(256)                                                                                           \
     any_##KIND(const float* x, OUT::T* out, void* scales, const float* given, PARAMETERS(Blocks) b,       \
@@ -253,28 +207,24 @@ template <class OUT> DEVICE void four_over_six(const float* x, typename OUT::T* 
 BLOCK_KERNELS(f32, Image32)
 EXPORT(rows_f32)
 EXPORT(columns_f32)
-EXPORT(column_f32)
 EXPORT(any_f32)
 EXPORT(four_f32)
 
 BLOCK_KERNELS(bf16, Image16)
 EXPORT(rows_bf16)
 EXPORT(columns_bf16)
-EXPORT(column_bf16)
 EXPORT(any_bf16)
 EXPORT(four_bf16)
 
 BLOCK_KERNELS(u8, Codes<u8>)
 EXPORT(rows_u8)
 EXPORT(columns_u8)
-EXPORT(column_u8)
 EXPORT(any_u8)
 EXPORT(four_u8)
 
 BLOCK_KERNELS(u16, Codes<u16>)
 EXPORT(rows_u16)
 EXPORT(columns_u16)
-EXPORT(column_u16)
 EXPORT(any_u16)
 EXPORT(four_u16)
 

@@ -37,7 +37,6 @@ pub trait Image: Element {
 pub struct Kernels {
     rows: &'static str,
     columns: &'static str,
-    column: &'static str,
     any: &'static str,
     four: &'static str,
     quick_rows: &'static str,
@@ -50,7 +49,6 @@ macro_rules! kernels {
         Kernels {
             rows: concat!("rows_", $kind),
             columns: concat!("columns_", $kind),
-            column: concat!("column_", $kind),
             any: concat!("any_", $kind),
             four: concat!("four_", $kind),
             quick_rows: concat!("quick_rows_", $kind),
@@ -254,10 +252,6 @@ impl<'a> Work<'a> {
         // Columns of a tile are adjacent lanes of a warp.
         let shared = |most: u32| width.is_power_of_two() && width <= most;
         let tall = (2..=512).contains(&height);
-        let wide = tall
-            && fits(x, 4)
-            && blocks.cols.is_multiple_of(4)
-            && (width == 1 || width >= 4 && shared(128));
         let bands = (blocks.rows.div_ceil(height)).min(65535);
         let number = blocks.rows.div_ceil(height) as usize * blocks.blocks_across as usize;
         let mut amax = None;
@@ -266,10 +260,8 @@ impl<'a> Work<'a> {
             (kernels.four, Grid::new(Grid::cover(number, 128).blocks[0].min(most), 128))
         } else if along {
             (kernels.rows, Grid::cover(count / 8, 256))
-        } else if wide {
-            (kernels.columns, Grid::planar(blocks.cols.div_ceil(4 * 128), bands, 128))
         } else if tall && shared(32) {
-            (kernels.column, Grid::planar(blocks.cols.div_ceil(128), bands, 128))
+            (kernels.columns, Grid::planar(blocks.cols.div_ceil(128), bands, 128))
         } else {
             let mut found = device.zeros::<u32>(number)?;
             self.amax(x, &blocks, &mut found)?;

@@ -60,9 +60,9 @@ modules! {
     CONVERT = "convert.cu": encode_u8 encode_u16 encode_u32 round_f32 round_bf16
         decode_u8 decode_u16 decode_u32 random_words;
     /// Block formats.
-    BLOCKS = "blocks.cu": rows_f32 columns_f32 column_f32 any_f32 four_f32 rows_bf16 columns_bf16
-        column_bf16 any_bf16 four_bf16 rows_u8 columns_u8 column_u8 any_u8 four_u8 rows_u16 columns_u16
-        column_u16 any_u16 four_u16
+    BLOCKS = "blocks.cu": rows_f32 columns_f32 any_f32 four_f32 rows_bf16 columns_bf16
+        any_bf16 four_bf16 rows_u8 columns_u8 any_u8 four_u8 rows_u16 columns_u16
+        any_u16 four_u16
         block_amax tensor_amax tensor_scale prepare;
     /// Images of common block formats.
     QUICK = "blocks_quick.cu": quick_rows_amax quick_rows_f32 quick_rows_bf16

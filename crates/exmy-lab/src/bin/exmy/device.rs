@@ -4,6 +4,7 @@ use crate::show;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy_cuda::train::{Cuda, verify};
+use exmy_cuda::verify::{Extent, library};
 use exmy_cuda::{Device, compile};
 use exmy_lab::device::{Choice, Place};
 use exmy_train::nn::device::{Cpu, Device as _};
@@ -12,8 +13,8 @@ use exmy_train::nn::device::{Cpu, Device as _};
 #[derive(Args)]
 #[command(
     after_long_help = "Examples:\n  exmy device\n  exmy device --verify\n  exmy device --verify --device cuda:1\n\n\
-    --verify compares every operation of the layers at ragged shapes, forward and backward, then ten steps of \
-    each family of models under twelve recipes. It ends with 1 if a bit differs."
+    --verify compares conversions, block formats and products, every operation of the layers at ragged shapes, \
+    forward and backward, then ten steps of each family of models under twelve recipes. It ends with 1 if a bit differs."
 )]
 pub(crate) struct Arguments {
     /// Compare a GPU with the CPU: a table, and 1 as the exit code if a bit differs
@@ -81,6 +82,16 @@ fn describe(device: &Device) -> Result<()> {
 
 /// Compares operation by operation, then run by run; stops at the first table row that differs.
 fn compare(device: &Device) -> Result<u8> {
+    let mut shown = Ok(());
+    let rows = library(device, Extent::Full, |row| {
+        if shown.is_ok() {
+            shown = show::result(&format!("{row}\n"));
+        }
+    })?;
+    shown?;
+    if rows.iter().any(|row| row.first.is_some()) {
+        return Ok(1);
+    }
     let cuda = Cuda::new(device.clone());
     let found = verify::layers(&cuda, 8);
     cuda.check()?;
