@@ -21,8 +21,11 @@ static PANICKED: AtomicBool = AtomicBool::new(false);
 /// The thread that ends the program; 0 before.
 static ENDING: AtomicUsize = AtomicUsize::new(0);
 
-/// What is to be done at the end, and the memory for it.
-static LAST: Mutex<Option<(Vec<u8>, Box<dyn FnOnce() + Send>)>> = Mutex::new(None);
+/// What is to be done at the end.
+type Work = Box<dyn FnOnce() + Send>;
+
+/// That, and the memory for it.
+static LAST: Mutex<Option<(Vec<u8>, Work)>> = Mutex::new(None);
 
 /// Bytes that are enough to read a few small files and to remove a folder.
 const SET_ASIDE: usize = 1 << 19;
