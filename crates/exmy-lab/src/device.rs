@@ -12,7 +12,6 @@ use exmy_train::train::config::Config;
 use exmy_train::train::data::Dataset;
 use exmy_train::train::fit;
 use exmy_train::train::probe::Probe;
-use exmy_train::train::profile::Paper;
 use exmy_train::train::run::{self, Claim, Folder, Outcome, Watch};
 
 /// What is asked for.
@@ -90,7 +89,8 @@ impl Place {
     pub fn refuse(&self, config: &Config) -> Result<()> {
         let Self::Cuda(device) = self else { return Ok(()) };
         let free = device.free_memory().map_err(Error::from)? as u64;
-        fit::refused(&Paper::of_run(config), config, Some(free), None).map_or(Ok(()), Err)
+        // Nothing is swapped there: what a run needs on paper must be had.
+        fit::shortage(config, free).map_or(Ok(()), Err)
     }
 
     /// Trains a claimed run, as [`run::train_claimed`].

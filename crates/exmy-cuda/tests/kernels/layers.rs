@@ -1,7 +1,7 @@
 //! The layers on a device against those of the CPU, bit for bit.
 
 use exmy_cuda::train::{Cuda, verify};
-use exmy_train::nn::device::{Cpu, Device};
+use exmy_train::nn::device::{Buffer, Cpu, Device, MatrixMut};
 
 use super::device;
 
@@ -34,4 +34,23 @@ fn training_has_the_bits_of_the_cpu() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// What goes wrong is remembered: operations do nothing, numbers read are zeros, `check` says what happened.
+#[test]
+fn a_device_without_memory_says_so_once() {
+    let Some(device) = device() else { return };
+    let cuda = Cuda::new(device);
+    let mut small = cuda.buffer(vec![1.0; 8]);
+    let mut large = Buffer::default();
+    cuda.grow(&mut large, 1 << 61);
+    assert_eq!(large.len(), 1 << 61);
+    cuda.fill(MatrixMut::new(large.first_mut(8), 1, 8), 3.0);
+    cuda.add_assign(small.all_mut(), large.first(8));
+    assert_eq!(*cuda.read(large.first(3)), [0.0; 3]);
+    let error = cuda.check().unwrap_err().to_string();
+    assert!(error.contains("memory is full"), "{error}");
+    assert!(matches!(cuda.take_failure(), Some(exmy_cuda::Error::Memory { .. })));
+    cuda.check().unwrap();
+    assert_eq!(*cuda.read(small.all()), [1.0; 8]);
 }

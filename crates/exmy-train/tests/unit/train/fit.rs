@@ -1,4 +1,4 @@
-use exmy_train::train::fit::{refused, shortage};
+use exmy_train::train::fit::{refused, shortage, smaller};
 use exmy_train::train::memory::size;
 use exmy_train::train::preset::preset;
 use exmy_train::train::profile::Paper;
@@ -50,4 +50,16 @@ fn what_would_fit_is_told() {
     assert!(paper.evaluation > paper.activations);
     let said = shortage(&config, fixed + paper.evaluation / 3).unwrap().to_string();
     assert!(said.contains("an evaluation; there") && said.contains("eval_windows="), "{said}");
+}
+
+/// After a run that did not fit: what fits on paper, else more parts than it had.
+#[test]
+fn what_failed_is_made_smaller() {
+    let mut config = preset("nano").unwrap();
+    config.record.eval_windows = 1;
+    let total = Paper::of_run(&config).total();
+    assert!(smaller(&config, total - 1).starts_with("--set train.accumulate=2 needs "));
+    assert_eq!(smaller(&config, total), "--set train.accumulate=2 needs less");
+    config.train.accumulate = config.train.batch;
+    assert!(smaller(&config, u64::MAX).contains("a smaller model"));
 }
