@@ -83,8 +83,8 @@ fn check(shape: &Shape, sizes: [(&str, usize, usize); 3]) -> bool {
 /// The kernels of softmax and its backward that hold a row in registers, if one does.
 const fn kernels(shape: &Shape) -> (&'static str, &'static str) {
     match shape.sequence {
-        ..=256 => ("softmax_256", "softmax_backward_256"),
-        ..=1024 => ("softmax_1024", "softmax_backward_1024"),
+        0..=256 => ("softmax_256", "softmax_backward_256"),
+        257..=1024 => ("softmax_1024", "softmax_backward_1024"),
         _ => ("softmax_any", "softmax_backward_any"),
     }
 }

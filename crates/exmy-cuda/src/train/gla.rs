@@ -178,5 +178,5 @@ fn from<'a>(shape: &Shape, first: usize, of: Slice<'a, Cuda>, width: usize) -> S
 #[track_caller]
 fn at_once(shape: &Shape, scratch: usize, one: usize) -> usize {
     assert!(scratch >= one, "scratch has {scratch} elements, {shape:?} needs {one}");
-    if one == 0 { shape.batch } else { (scratch / one).min(shape.batch) }
+    scratch.checked_div(one).map_or(shape.batch, |room| room.min(shape.batch))
 }

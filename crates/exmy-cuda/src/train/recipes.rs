@@ -174,7 +174,6 @@ impl Quantize for Cuda {
         if x.is_empty() {
             return;
         }
-        let place = clip.min_normal() * 2.0_f64.powi(-i32::from(clip.mantissa_bits));
         let inner = match clip.inner {
             None => 0,
             Some(Inner::Flush) => 1,
@@ -182,7 +181,7 @@ impl Quantize for Cuda {
             Some(Inner::Clamp) => 3,
         };
         let range = Range {
-            numbers: [clip.max(), clip.min_normal(), place],
+            numbers: [clip.max(), clip.min_normal(), clip.min_subnormal()],
             how: [clip.outer.into(), clip.infinite.into(), inner, clip.scaled.into()],
             exponent: (clip.max().to_bits() >> 52) as i32 - 1023,
             gap: 0,
@@ -303,7 +302,7 @@ impl Quantize for Cuda {
             let old = old.view();
             for (i, sums) in sums.chunks_mut(cols.max(1)).enumerate() {
                 for (j, sum) in sums.iter_mut().enumerate() {
-                    *sum = old.at(i, j) + *sum;
+                    *sum += old.at(i, j);
                 }
             }
         }

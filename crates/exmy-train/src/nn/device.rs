@@ -436,6 +436,9 @@ pub struct Host<'a, T: Clone> {
 
 impl<T: Copy> Host<'_, T> {
     /// The numbers.
+    ///
+    /// # Panics
+    /// Never: a matrix is read whole.
     pub fn view(&self) -> View<'_, T> {
         let Self { numbers, rows, cols, stride } = self;
         View::with_strides(numbers, *rows, *cols, *stride, 1).expect("a matrix that was read whole")

@@ -110,6 +110,11 @@ impl Clip {
         power(self.exponents().0)
     }
 
+    /// The smallest subnormal number, whose multiples the subnormal numbers are.
+    pub fn min_subnormal(self) -> f64 {
+        self.min_normal() * power(-i32::from(self.mantissa_bits))
+    }
+
     /// How many of these values are clipped for their size: those that lie beyond the largest number as
     /// bfloat16 numbers, unless they are left or scaled to lie below it.
     pub fn beyond(self, values: impl Iterator<Item = f64>) -> u64 {
@@ -121,8 +126,7 @@ impl Clip {
 
     /// Rounds to bfloat16 and clips.
     pub fn apply(self, values: &mut [f32]) {
-        let (max, min) = (self.max(), self.min_normal());
-        let place = min * power(-i32::from(self.mantissa_bits));
+        let (max, min, place) = (self.max(), self.min_normal(), self.min_subnormal());
         let mut scale = 0;
         for value in values.iter_mut() {
             *value = bf16(*value);

@@ -232,8 +232,8 @@ impl<'a, D: Quantize> Trainer<'a, D> {
         assert!(state.is_of(&optimizer), "moments of another optimizer than {optimizer:?}");
         let State { params, m, v, memory } = state;
         let buffer = |numbers: Cow<'_, [f32]>| self.device.buffer(numbers.into_owned());
-        self.params = buffer(params);
-        self.moments = [m, v].map(buffer);
+        let [params, m, v] = [params, m, v].map(buffer);
+        (self.params, self.moments) = (params, [m, v]);
         self.images.memory = memory.into_owned();
         self.progress = progress;
     }

@@ -499,6 +499,9 @@ impl<'a, T: Real> SliceMut<'a, Cpu<T>> {
 
 impl<'a, T: Real> Matrix<'a, Cpu<T>> {
     /// The numbers.
+    ///
+    /// # Panics
+    /// Never: a matrix lies within its memory.
     pub fn view(self) -> View<'a, T> {
         let Shape { rows, cols, stride } = self.shape;
         View::with_strides(self.data.numbers(), rows, cols, stride, 1).expect("checked before")
@@ -507,6 +510,9 @@ impl<'a, T: Real> Matrix<'a, Cpu<T>> {
 
 impl<'a, T: Real> MatrixMut<'a, Cpu<T>> {
     /// The numbers.
+    ///
+    /// # Panics
+    /// Never: a matrix lies within its memory.
     pub fn view(self) -> ViewMut<'a, T> {
         let Shape { rows, cols, stride } = self.shape;
         let numbers = self.data.numbers();
