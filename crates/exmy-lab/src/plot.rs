@@ -34,6 +34,7 @@
 
 mod axis;
 mod bars;
+mod csv;
 mod draw;
 mod frame;
 mod heat;
@@ -61,6 +62,7 @@ pub struct Figure {
     subtitle: String,
     x: Axis,
     panels: Vec<Panel>,
+    tokens: Option<u64>,
 }
 
 impl Figure {
@@ -71,6 +73,7 @@ impl Figure {
             subtitle: String::new(),
             x: Axis::linear(""),
             panels: Vec::new(),
+            tokens: None,
         }
     }
 
@@ -88,6 +91,13 @@ impl Figure {
         self
     }
 
+    /// How many tokens a unit of the horizontal axis is, for pages that show either.
+    #[must_use]
+    pub fn tokens(mut self, count: u64) -> Self {
+        self.tokens = Some(count);
+        self
+    }
+
     /// Adds a panel below the others.
     #[must_use]
     pub fn panel(mut self, panel: Panel) -> Self {
@@ -98,9 +108,16 @@ impl Figure {
     /// The picture as an SVG document, which is also valid inside an HTML page.
     ///
     /// The view box is 720 units wide and as high as needed. Series are numbered by the first
-    /// appearance of their name; the first twelve are easy to distinguish, the first 36 differ.
+    /// appearance of their name; the first eight differ in hue, the first 64 in hue or dashes.
     pub fn to_svg(&self) -> String {
         draw::figure(self)
+    }
+
+    /// What the picture shows as comma-separated values: a row for each place of the horizontal axis, a column
+    /// for each line of each panel, and two for a band or an interval. Lines of more than `most` points have
+    /// about as many, evenly chosen, the last one among them. Values have six significant digits.
+    pub fn to_csv(&self, most: usize) -> String {
+        csv::table(self, most)
     }
 }
 
@@ -113,6 +130,7 @@ pub struct Panel {
     y: Axis,
     marks: Vec<Mark>,
     share: f64,
+    settled: bool,
 }
 
 /// Something drawn in a panel.
@@ -131,7 +149,7 @@ enum Mark {
 impl Panel {
     /// An empty panel; the label of its axis stands above it.
     pub fn new(y: Axis) -> Self {
-        Self { y, marks: Vec::new(), share: 1.0 }
+        Self { y, marks: Vec::new(), share: 1.0, settled: false }
     }
 
     /// Joins the points of a series.
@@ -195,6 +213,14 @@ impl Panel {
     pub fn height_share(mut self, share: f64) -> Self {
         assert!(share > 0.0 && share.is_finite(), "a panel cannot have a height share of {share}");
         self.share = share;
+        self
+    }
+
+    /// Fits the vertical axis to where curves end up: to the last nine tenths of the horizontal axis, without
+    /// the few most extreme values there. What lies outside leaves the panel at its edge.
+    #[must_use]
+    pub fn settled(mut self) -> Self {
+        self.settled = true;
         self
     }
 

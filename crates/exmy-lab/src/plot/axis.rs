@@ -147,7 +147,8 @@ fn widen_linear(low: f64, high: f64, margin: [f64; 2]) -> (f64, f64) {
         return (-1.0, 1.0);
     }
     let half = high / 2.0 - low / 2.0;
-    let pad = margin.map(|share| if half < size * 1e-9 { size * 0.05 } else { half * 2.0 * share });
+    let pad =
+        margin.map(|share| if half < size * 1e-9 { size * 0.05 } else { half * (2.0 * share) });
     ((low - pad[0]).clamp(-f64::MAX, f64::MAX), (high + pad[1]).clamp(-f64::MAX, f64::MAX))
 }
 
@@ -207,10 +208,18 @@ impl Scale {
         self.low <= value && value <= self.high
     }
 
-    /// About `target` ticks with labels (at least 2 wanted); on a logarithmic axis also silent ones
+    /// About `target` ticks with labels, at least two where there is room for digits; on a logarithmic axis also silent ones
     /// between them. None if the range is too narrow for f64 arithmetic.
     pub(super) fn ticks(&self, target: usize) -> Ticks {
-        let target = target.max(2);
+        let labelled = |ticks: &Ticks| ticks.ticks.iter().filter(|t| t.label.is_some()).count();
+        let first = self.some_ticks(target.max(2));
+        // Steps of 1, 2 and 5 may leave one place alone in a narrow range, from which nobody reads a value.
+        let more = (3..12).map(|target| self.some_ticks(target));
+        let more = || more.into_iter().find(|ticks| labelled(ticks) > 1);
+        if labelled(&first) > 1 { first } else { more().unwrap_or(first) }
+    }
+
+    fn some_ticks(&self, target: usize) -> Ticks {
         if !self.log {
             return linear_ticks(self.low, self.high, target, 0.0);
         }

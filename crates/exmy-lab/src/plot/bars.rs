@@ -6,6 +6,7 @@ use super::{
     frame::Frame,
     number::short,
     path::{Curve, draw_dots, polyline, rectangle},
+    style::hue,
     svg::Svg,
 };
 use std::{format, string::String, vec::Vec};
@@ -108,7 +109,7 @@ impl Frame<'_> {
             rectangle(&mut data, [middle - reach, middle + reach], sides);
             ends.runs.push([(middle, end)].into());
         }
-        svg.path(&format!("w h{}", style % 6), &data, &series.name);
+        svg.path(&format!("w h{}", hue(style)), &data, &series.name);
         ends
     }
 
@@ -143,7 +144,7 @@ impl Frame<'_> {
             let places = [from.0, self.at_y(value), to.0];
             ends.runs.push(places.map(|y| (middle, y)).into());
         }
-        svg.path(&format!("l h{}", style % 6), &data, &all.name);
+        svg.path(&format!("l h{}", hue(style)), &data, &all.name);
         draw_dots(svg, &dots, &all.name, style);
         ends
     }

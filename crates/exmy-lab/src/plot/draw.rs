@@ -5,7 +5,7 @@
 
 use super::{
     Figure, Mark, Panel,
-    axis::{Tick, Ticks, with_factor},
+    axis::{Scale, Tick, Ticks, with_factor},
     bars::{from_zero, listed},
     frame::{Frame, ROWS_RIGHT, SLANT},
     heat::HEAD,
@@ -20,6 +20,9 @@ use std::{format, string::String, vec::Vec};
 /// The most lines in rows above a panel that whole names may take: more would push the panel off the
 /// screen of a phone.
 const ROWS: usize = 16;
+
+/// The part of the horizontal axis whose values a settled axis may leave out.
+const UNSETTLED: f64 = 0.1;
 
 pub(super) fn figure(figure: &Figure) -> String {
     let mut body = Svg::default();
@@ -64,10 +67,11 @@ pub(super) fn figure(figure: &Figure) -> String {
     }
     let height = tenths(y + PAD);
     let title = escape(&figure.title);
+    let tokens = figure.tokens.map_or_else(String::new, |n| format!(" data-tokens=\"{n}\""));
     let mut svg = Svg::default();
     svg.raw(&format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"exmy\" viewBox=\"0 0 {WIDTH} {height}\" \
-         width=\"100%\" style=\"max-width:1080px\" role=\"img\" aria-label=\"{title}\">"
+         width=\"100%\" style=\"max-width:1080px\" role=\"img\" aria-label=\"{title}\"{tokens}>"
     ));
     svg.raw(&format!("<title>{title}</title>"));
     svg.raw(&format!("<desc>{}</desc>", escape(&describe(figure, &frames))));
@@ -109,6 +113,9 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
                 }
             });
         });
+        if panel.settled {
+            ys = settled(panel, &x).unwrap_or(ys);
+        }
         if from_zero(&panel.marks) {
             ys.push(0.0);
         }
@@ -160,7 +167,7 @@ fn place(figure: &Figure, mut y: f64) -> (Vec<Frame<'_>>, Ticks, f64) {
         let mut ticks = panel.y.ticks(&scale, (height / room) as usize);
         shorten_ticks(&mut ticks, |_| NAME);
         let styles = panel.marks.iter().map(|m| m.name().map_or(0, |name| number(&names, name)));
-        let clip = panel.y.range.is_some() || figure.x.range.is_some();
+        let clip = panel.settled || panel.y.range.is_some() || figure.x.range.is_some();
         frames.push(Frame {
             panel,
             styles: styles.collect(),
@@ -280,6 +287,38 @@ fn shorten_ticks(ticks: &mut Ticks, room: impl Fn(f64) -> f64) {
     for label in ticks.ticks.iter_mut().filter_map(|tick| tick.label.as_mut()) {
         *label = texts.next().unwrap_or_default();
     }
+}
+
+/// What a [settled](Panel::settled) axis shows: the middle 96 % of the values of each line and the middle 90 %
+/// of the edges of each band in the last nine tenths of the horizontal axis, the last value of each line,
+/// and all rules. None where nothing is there.
+fn settled(panel: &Panel, x: &Scale) -> Option<Vec<f64>> {
+    let from = x.low + (x.high - x.low) * UNSETTLED;
+    let mut ys = Vec::new();
+    for mark in &panel.marks {
+        let mut own = Vec::new();
+        mark.for_each_point(|at, y| {
+            if y.is_finite() && at.is_none_or(|at| at >= from && x.contains(at)) {
+                own.push(y);
+            }
+        });
+        let share = match mark {
+            Mark::Faint(_) => continue,
+            Mark::Line(_) => 50,
+            Mark::Band(_) => 20,
+            _ => usize::MAX,
+        };
+        if let (Mark::Line(_), Some(&last)) = (mark, own.last()) {
+            ys.push(last);
+        }
+        own.sort_by(f64::total_cmp);
+        let cut = own.len() / share;
+        ys.extend(&own[cut..own.len() - cut]);
+    }
+    let curves = panel.marks.iter().filter(|mark| !matches!(mark, Mark::Rule { .. }));
+    let mut inside = false;
+    curves.for_each(|m| m.for_each_point(|at, y| inside |= y.is_finite() && at >= Some(from)));
+    inside.then_some(ys)
 }
 
 fn has_grid(panel: &Panel) -> bool {

@@ -88,6 +88,16 @@ impl Heat {
         (at(self.x, column, self.columns), at(self.y, row, self.rows()))
     }
 
+    /// The middle of each row, and its values by the middle of their columns.
+    pub(super) fn rows_of_values(&self) -> Vec<(f64, Vec<(f64, f64)>)> {
+        let row = |r: usize| {
+            let cells = r * self.columns..(r + 1) * self.columns;
+            let values = cells.map(|i| (self.middle(i).0, self.cells[i])).collect();
+            (self.middle(r * self.columns).1, values)
+        };
+        (0..self.rows()).map(row).collect()
+    }
+
     /// At most [`MOST`] cells a side: columns, rows and the means of groups, NaN where a group has a
     /// cell without a place.
     fn grouped(&self, scale: &Scale) -> (Vec<usize>, Vec<usize>, Vec<f64>) {

@@ -4,7 +4,7 @@ use super::{
     Mark,
     labels::{broken, shorten_note, width},
     path::{draw_dots, outline, polyline, rectangle},
-    style::{self, FONT, LINE},
+    style::{self, FONT, LINE, hue},
     svg::{Svg, escape, tenths},
 };
 use std::{format, string::String, vec::Vec};
@@ -121,10 +121,11 @@ impl<'a> Entry<'a> {
 
     /// Draws the sample of the line and the name; `y` is the middle of the text.
     pub(super) fn draw(&self, svg: &mut Svg, x: f64, y: f64) {
+        svg.raw(&format!("<g class=\"y\" data-name=\"{}\">", escape(self.name)));
         let mut data = String::new();
         if self.band {
             outline(&mut data, &[(x, y - 7.0, y + 7.0), (x + SAMPLE, y - 7.0, y + 7.0)]);
-            svg.path(&format!("b h{}", self.style % 6), &data, "");
+            svg.path(&format!("b h{}", hue(self.style)), &data, "");
             data.clear();
         }
         if self.bar {
@@ -157,7 +158,7 @@ impl<'a> Entry<'a> {
                 text += &format!("<tspan class=\"q\"{place}>{}</tspan>", escape(note));
             }
         }
-        svg.raw(&format!("<text x=\"{x}\" y=\"{y}\" dy=\".35em\">{text}</text>"));
+        svg.raw(&format!("<text x=\"{x}\" y=\"{y}\" dy=\".35em\">{text}</text></g>"));
     }
 }
 
@@ -165,7 +166,7 @@ impl<'a> Entry<'a> {
 fn bar_sample(svg: &mut Svg, x: [f64; 2], y: f64, style: usize) {
     let mut data = String::new();
     rectangle(&mut data, x, [y - 7.0, y + 7.0]);
-    svg.path(&format!("w h{}", style % 6), &data, "");
+    svg.path(&format!("w h{}", hue(style)), &data, "");
 }
 
 /// The sample of an interval in a legend.
@@ -175,6 +176,6 @@ fn interval_sample(svg: &mut Svg, x: f64, y: f64, style: usize) {
     for end in [y - 9.0, y + 9.0] {
         polyline(&mut data, &[(x - 5.0, end), (x + 5.0, end)]);
     }
-    svg.path(&format!("l h{}", style % 6), &data, "");
+    svg.path(&format!("l h{}", hue(style)), &data, "");
     draw_dots(svg, &[(x, y)], "", style);
 }

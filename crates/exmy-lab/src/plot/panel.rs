@@ -2,13 +2,13 @@
 
 use super::{
     Mark,
-    axis::Ticks,
+    axis::{Scale, Ticks},
     frame::Frame,
     heat,
     labels::{shorten, spread, width},
     legend::{Entry, Key, LEADER},
     path::{Curve, Place, distinct, draw_dots, outline, polyline},
-    style::{self, FONT, LINE, PAD, WIDTH},
+    style::{self, FONT, LINE, PAD, WIDTH, hue},
     svg::{Svg, escape, tenths, to_tenths},
 };
 use std::{format, string::String, vec::Vec};
@@ -16,6 +16,7 @@ use std::{format, string::String, vec::Vec};
 impl Frame<'_> {
     /// Draws the panel; returns whether some value had no place.
     pub(super) fn draw(&self, svg: &mut Svg, title: &str, x_ticks: &Ticks, last: bool) -> bool {
+        svg.raw(&self.group());
         let (rows, height) = if self.key == Key::Rows { self.rows() } else { (Vec::new(), 0.0) };
         let colours = self.colours();
         let below = if colours.is_some() { heat::HEAD } else { 0.0 };
@@ -29,13 +30,12 @@ impl Frame<'_> {
         }
         self.draw_colours(svg);
         self.draw_axes(svg, x_ticks, last);
-        if self.clip {
-            let [x, y] = [self.left, self.top].map(tenths);
-            let [w, h] = [self.right - self.left, self.bottom - self.top].map(tenths);
-            svg.raw(&format!(
-                "<svg x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\" viewBox=\"{x} {y} {w} {h}\">"
-            ));
-        }
+        let [x, y] = [self.left, self.top].map(tenths);
+        let [w, h] = [self.right - self.left, self.bottom - self.top].map(tenths);
+        let clip = if self.clip { "" } else { " overflow=\"visible\"" };
+        svg.raw(&format!(
+            "<svg x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\" viewBox=\"{x} {y} {w} {h}\"{clip}>"
+        ));
         let mut missing = false;
         if let Some(scale) = &colours {
             for heat in self.heats() {
@@ -44,9 +44,7 @@ impl Frame<'_> {
         }
         self.draw_rules(svg);
         let curves = self.draw_marks(svg);
-        if self.clip {
-            svg.raw("</svg>");
-        }
+        svg.raw("</svg>");
         self.draw_rule_labels(svg, &curves);
         if self.key == Key::Ends {
             self.draw_ends(svg, &curves);
@@ -56,7 +54,21 @@ impl Frame<'_> {
             let middle = ((self.left + self.right) / 2.0, (self.top + self.bottom) / 2.0);
             svg.text("q m", middle.0, middle.1, "nothing to draw");
         }
+        svg.raw("</g>");
         missing || curves.iter().any(|(_, curve)| !curve.breaks.is_empty())
+    }
+
+    /// The beginning of the panel's group: from places to values, for programs that read the picture. For
+    /// each direction the ends of the axis as values, `log` or `linear`, and the ends as places.
+    fn group(&self) -> String {
+        let axis = |scale: &Scale, from: f64, to: f64| {
+            let kind = if scale.log { "log" } else { "linear" };
+            format!("{:e} {:e} {kind} {} {}", scale.low, scale.high, tenths(from), tenths(to))
+        };
+        let x = axis(&self.x, self.left, self.right);
+        let y = axis(&self.y, self.bottom, self.top);
+        let named = if self.categorical { " data-categories=\"x\"" } else { "" };
+        format!("<g class=\"panel\" data-x=\"{x}\" data-y=\"{y}\"{named}>")
     }
 
     fn curve(&self, points: &[(f64, f64)]) -> Curve {
@@ -120,7 +132,7 @@ impl Frame<'_> {
                 }
                 Mark::Faint(series) => {
                     let (data, _) = self.curve(&series.points).draw();
-                    svg.path(&format!("f {}", style::classes(style)), &data, "");
+                    svg.path(&format!("f {}", style::classes(style)), &data, &series.name);
                 }
                 _ => {}
             }
@@ -150,7 +162,7 @@ impl Frame<'_> {
                 polyline(&mut data, &[(x - 5.0, y - 5.0), (x + 5.0, y + 5.0)]);
                 polyline(&mut data, &[(x - 5.0, y + 5.0), (x + 5.0, y - 5.0)]);
             }
-            crosses.path(&format!("x h{}", style % 6), &data, &format!("{name}: no value"));
+            crosses.path(&format!("x h{}", hue(style)), &data, &format!("{name}: no value"));
             curves.push((style, curve));
         }
         [bars, upper, crosses].iter().for_each(|layer| svg.0.push_str(&layer.0));
@@ -176,7 +188,7 @@ impl Frame<'_> {
         for run in places.split(Option::is_none).filter(|run| run.len() > 1) {
             outline(&mut data, &run.iter().flatten().copied().collect::<Vec<_>>());
         }
-        svg.path(&format!("b h{}", style % 6), &data, name);
+        svg.path(&format!("b h{}", hue(style)), &data, name);
         Curve::new(places.iter().map(|place| place.map(|(x, a, b)| (x, (a + b) / 2.0))))
     }
 
@@ -272,7 +284,7 @@ impl Frame<'_> {
                 );
                 // Dotted where the curve ends early, so that nobody takes the leader for data.
                 let early = if x < self.right - 1.0 { "u v" } else { "u" };
-                svg.path(&format!("{early} h{}", entry.style % 6), &data, "");
+                svg.path(&format!("{early} h{}", hue(entry.style)), &data, entry.name);
             }
             entry.draw(svg, self.right + LEADER, y);
         }

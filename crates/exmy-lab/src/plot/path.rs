@@ -7,6 +7,7 @@
 
 use super::{
     number::floor,
+    style::hue,
     svg::{Svg, print_tenths, tenths, to_tenths},
 };
 use std::{collections::BTreeSet, format, string::String, vec::Vec};
@@ -164,7 +165,7 @@ pub(super) fn draw_dots(svg: &mut Svg, dots: &[Place], tip: &str, style: usize) 
     for &(x, y) in dots {
         data += &format!("M{} {}{shape}", tenths(x), tenths(y));
     }
-    svg.path(&format!("p h{}", style % 6), &data, tip);
+    svg.path(&format!("p h{}", hue(style)), &data, tip);
 }
 
 #[cfg(test)]

@@ -287,6 +287,76 @@ fn axes_of_counts_have_no_fractions() {
     assert_eq!(ticks(Axis::whole("x")), ["0", "1", "2"]);
 }
 
+/// The vertical axis is fitted to where curves end up, with two labels there, whatever they did before.
+#[test]
+fn settled_axes_show_the_end() {
+    let ys = |i: u32| 1.4 + 0.02 * f64::from(i % 2) + 60.0 / f64::from(1 + i * i);
+    let spike = |i: u32| if i == 700 { 1e9 } else { ys(i) };
+    let points = |of: &dyn Fn(u32) -> f64| -> Vec<(f64, f64)> {
+        (0..1000).map(|i| (f64::from(i), of(i))).collect()
+    };
+    for axis in [Axis::linear("loss"), Axis::log("loss")] {
+        let panel = Panel::new(axis)
+            .faint(Series::new("a", points(&|i| 9.0 * ys(i))))
+            .line(Series::new("a", points(&ys)))
+            .line(Series::new("b", points(&spike)))
+            .settled();
+        let svg = Figure::new("").panel(panel).to_svg();
+        let document = parse(&svg);
+        let group = document.descendants().find(|n| class(n) == "panel").expect("a panel");
+        let ends: Vec<f64> = group
+            .attribute("data-y")
+            .expect("its axis")
+            .split(' ')
+            .take(2)
+            .map(|end| end.parse().unwrap())
+            .collect();
+        assert!(1.39 < ends[0] && ends[0] < 1.4 && 1.42 < ends[1] && ends[1] < 1.44, "{ends:?}");
+        let labels = document.descendants().filter(|n| class(n) == "q e").map(text);
+        let inside = labels.filter(|text| text.parse().is_ok_and(|y| ends[0] < y && y < ends[1]));
+        assert!(inside.count() >= 2);
+    }
+    // A run that ends in the first tenth leaves nothing to fit to.
+    let early = Panel::new(Axis::linear("")).line(Series::new("a", [(0.0, 3.0), (1.0, 2.0)]));
+    let svg = Figure::new("").x(Axis::linear("").range(0.0, 100.0)).panel(early.settled()).to_svg();
+    assert!(!svg.contains("nothing to draw"));
+}
+
+/// What is drawn stands in the table, a row for each place and a column for each line.
+#[test]
+fn pictures_are_tables_too() {
+    let csv = small().to_csv(100);
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(
+        lines[0],
+        "step,loss (nats/byte): f32 low,loss (nats/byte): f32 high,loss (nats/byte): f32,\
+         loss (nats/byte): mxfp4,norm: f32"
+    );
+    assert_eq!(lines[1], "0,5.3,5.7,5.5,5.5,1");
+    assert_eq!((lines[3], lines.len()), ("2,2.05,2.45,2.25,NaN,10", 6));
+    let long = Figure::new("").panel(
+        Panel::new(Axis::linear("y")).line(line("a, \"b\"", (0..1000).map(|i| f64::from(i) / 3.0))),
+    );
+    let csv = long.to_csv(100);
+    assert!(
+        csv.starts_with("x,\"a, \"\"b\"\"\"\n9,3\n19,6.33333\n") && csv.ends_with("\n999,333\n")
+    );
+    let seeds = Figure::new("").x(Axis::categories("recipe", ["f32", "a,b"])).panel(
+        Panel::new(Axis::linear("gap"))
+            .intervals(Intervals::new("mean", [(0.0, -1.0, 0.0, 1.0), (1.0, 1.0, 2.0, 3.0)]))
+            .points(Series::new("seeds", [(0.0, -0.5), (0.0, 0.5), (1.0, 2.0)])),
+    );
+    assert_eq!(
+        seeds.to_csv(9),
+        "recipe,mean,mean low,mean high,seeds,seeds 2\nf32,0,-1,1,-0.5,0.5\n\"a,b\",2,1,3,2,\n"
+    );
+    let heat = Heat::of_categories(Axis::linear("loss"), 2, [1.0, 2.0, 3.0, 4.0]);
+    let grid = Figure::new("")
+        .x(Axis::categories("wide", ["l", "r"]))
+        .panel(Panel::new(Axis::categories("high", ["low", "top"])).heat(heat));
+    assert_eq!(grid.to_csv(9), "wide,low,top\nl,1,3\nr,2,4\n");
+}
+
 #[test]
 fn many_names_stand_in_rows_once() {
     let panel = |label: &str| {
