@@ -113,6 +113,12 @@ impl BlockTensor {
         self.factors.as_ref().map(|factors| Ok(factors.to_vec()?[1])).transpose()
     }
 
+    /// The codes alone.
+    #[cfg(feature = "train")]
+    pub(crate) fn into_codes(self) -> Buffer<u8> {
+        self.codes
+    }
+
     /// The same tensor on the host.
     ///
     /// # Errors

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+#[cfg(feature = "emulated")]
+use crate::backend::emulated::Emulation;
 use crate::backend::{Backend, Properties, cuda};
 use crate::module::{self, Module};
 use crate::{Buffer, Element, Error, Result};
@@ -50,7 +52,17 @@ impl Device {
     #[cfg(feature = "emulated")]
     #[doc(hidden)]
     pub fn emulated(folder: impl Into<std::path::PathBuf>) -> Option<Self> {
-        let backend = crate::backend::emulated::open(folder.into())?;
+        Self::emulated_with(folder, Emulation::default())
+    }
+
+    /// The same of another kind, or one that fails.
+    #[cfg(feature = "emulated")]
+    #[doc(hidden)]
+    pub fn emulated_with(
+        folder: impl Into<std::path::PathBuf>,
+        emulation: Emulation,
+    ) -> Option<Self> {
+        let backend = crate::backend::emulated::open(folder.into(), emulation)?;
         Some(Self { backend })
     }
 

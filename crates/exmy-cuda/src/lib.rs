@@ -33,6 +33,9 @@ pub mod train;
 pub mod verify;
 mod view;
 
+#[cfg(feature = "emulated")]
+#[doc(hidden)]
+pub use backend::emulated::Emulation;
 pub use backend::{Grid, Properties};
 pub use blocks::{BlockTensor, Image, factored_image_into, image_into, quantize};
 pub use buffer::{Buffer, Element};

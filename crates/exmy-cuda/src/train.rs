@@ -7,6 +7,7 @@
 //! NaN is the one value whose bits may differ from a CPU's: a GPU makes 0x7FFFFFFF of every arithmetic NaN.
 
 mod attention;
+mod cores;
 mod device;
 mod gla;
 mod layers;

@@ -54,6 +54,7 @@ pub mod old;
 #[doc(hidden)]
 pub mod plan;
 pub mod rule;
+pub mod sums;
 mod table;
 pub mod tensor_format;
 
@@ -67,9 +68,10 @@ use exmy::error::Error;
 use exmy::format::Format;
 use exmy::quantizer::{ParseQuantizerError, Quantizer};
 use exmy::text::Nearest;
-use rule::{Rule, Selector};
+use rule::{Rule, Selector, Value};
 use std::fmt;
 use std::str::FromStr;
+use sums::{Sums, TensorCores};
 
 /// Recipes with a name of their own, for suggestions and listings.
 pub const NAMED: [&str; 36] = [
@@ -122,6 +124,14 @@ impl Recipe {
     /// The rules; later ones override earlier ones.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
+    }
+
+    /// The tensor cores that some product is summed by, if there is one.
+    pub fn cores(&self) -> Option<TensorCores> {
+        self.rules.iter().find_map(|rule| match rule.value {
+            Value::Sums(Some(Sums::Cores(cores))) => Some(cores),
+            _ => None,
+        })
     }
 
     /// The plan for a model and a run of so many steps.

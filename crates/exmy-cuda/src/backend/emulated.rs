@@ -1,8 +1,10 @@
 //! The kernels on this processor, for tests: a C++ compiler translates them behind `kernels/emulate.h`, which
-//! plays blocks, threads, barriers and shuffles. Memory is this process's own. The same bits, no tensor
-//! cores.
+//! plays blocks, threads, barriers and shuffles. Memory is this process's own. The same bits; tensor cores are
+//! the library's model of them.
 
 #![allow(unsafe_code)]
+
+mod cores;
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::any::Any;
@@ -10,6 +12,7 @@ use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -31,21 +34,47 @@ const OPTIONS: [&str; 8] = [
     "-w",
 ];
 
+/// What is emulated: a device of a kind, and when it fails.
+#[derive(Clone, Debug)]
+pub struct Emulation {
+    /// Compute capability.
+    pub capability: (u32, u32),
+    /// Bytes of memory.
+    pub memory: usize,
+    /// After so many launches every call fails in this way.
+    pub fails: Option<(u64, Error)>,
+}
+
+impl Default for Emulation {
+    /// An H100 with 16 GiB that does not fail.
+    fn default() -> Self {
+        Self { capability: (9, 0), memory: 1 << 34, fails: None }
+    }
+}
+
 /// The emulated device, or `None` without a C++ compiler.
-pub(crate) fn open(folder: PathBuf) -> Option<Arc<dyn Backend>> {
+pub(crate) fn open(folder: PathBuf, emulation: Emulation) -> Option<Arc<dyn Backend>> {
     let there = |name: &&str| Command::new(name).arg("--version").output().is_ok();
     let compiler = ["g++", "c++"].into_iter().find(there)?;
     let properties = Properties {
         name: "emulated".into(),
         index: 0,
-        capability: (9, 0),
-        memory: 1 << 34,
+        capability: emulation.capability,
+        memory: emulation.memory,
         processors: 4,
         shared: 227 << 10,
         driver: (0, 0),
     };
-    let (libraries, order) = (Mutex::default(), Mutex::default());
-    Some(Arc::new(Emulated(Arc::new(Shared { compiler, folder, properties, libraries, order }))))
+    Some(Arc::new(Emulated(Arc::new(Shared {
+        compiler,
+        folder,
+        properties,
+        libraries: Mutex::default(),
+        order: Mutex::default(),
+        fails: emulation.fails,
+        launches: AtomicU64::new(0),
+        held: AtomicUsize::new(0),
+    }))))
 }
 
 struct Shared {
@@ -55,6 +84,10 @@ struct Shared {
     libraries: Mutex<HashMap<&'static str, Arc<Library>>>,
     /// One launch at a time: the harness has one set of threads.
     order: Mutex<()>,
+    fails: Option<(u64, Error)>,
+    launches: AtomicU64,
+    /// Bytes that are allocated.
+    held: AtomicUsize,
 }
 
 struct Emulated(Arc<Shared>);
@@ -74,21 +107,21 @@ impl Shared {
         }
     }
 
-    fn without_tensor_cores(&self) -> Error {
-        let Properties { name, capability, .. } = self.properties.clone();
-        let needed = "the tensor cores of compute capability 9.0; the order fast runs everywhere";
-        Error::Architecture {
-            what: "products by tensor cores",
-            device: name,
-            found: capability,
-            needed,
+    /// What every call returns once the device has failed.
+    fn state(&self) -> Result<()> {
+        match &self.fails {
+            Some((after, error)) if self.launches.load(Ordering::Relaxed) >= *after => {
+                Err(error.clone())
+            }
+            _ => Ok(()),
         }
     }
 
+    fn free_memory(&self) -> usize {
+        self.properties.memory.saturating_sub(self.held.load(Ordering::Relaxed))
+    }
+
     fn library(&self, module: &'static Module) -> Result<Arc<Library>> {
-        if module.exact {
-            return Err(self.without_tensor_cores());
-        }
         let mut libraries = locked(&self.libraries);
         if let Some(found) = libraries.get(module.name) {
             return Ok(found.clone());
@@ -162,14 +195,20 @@ impl Backend for Emulated {
     }
 
     fn alloc(&self, bytes: usize) -> Result<u64> {
-        let full = || Error::Memory { asked: bytes, free: 0, total: self.0.properties.memory };
+        self.0.state()?;
+        let (free, total) = (self.0.free_memory(), self.0.properties.memory);
+        let full = || Error::Memory { asked: bytes, free, total };
         let layout = Layout::from_size_align(bytes, ALIGN).map_err(|_| full())?;
+        if bytes > free {
+            return Err(full());
+        }
         // SAFETY: the size is not 0. What is there is written over, so that reading it is no accident.
         unsafe {
             let address = alloc(layout);
             if address.is_null() {
                 return Err(full());
             }
+            self.0.held.fetch_add(bytes, Ordering::Relaxed);
             address.write_bytes(0xA5, bytes);
             Ok(address as u64)
         }
@@ -179,6 +218,7 @@ impl Backend for Emulated {
         let Ok(layout) = Layout::from_size_align(bytes, ALIGN) else { return };
         // SAFETY: the address came from `alloc` with this layout.
         unsafe { dealloc(address as *mut u8, layout) }
+        self.0.held.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     fn upload(&self, to: u64, from: &[u8]) -> Result<()> {
@@ -188,6 +228,7 @@ impl Backend for Emulated {
     }
 
     fn download(&self, to: &mut [u8], from: u64) -> Result<()> {
+        self.0.state()?;
         // SAFETY: the caller's buffer has as many bytes.
         unsafe { (from as *const u8).copy_to(to.as_mut_ptr(), to.len()) }
         Ok(())
@@ -206,7 +247,7 @@ impl Backend for Emulated {
     }
 
     fn prepare(&self, module: &'static Module, _: &'static str) -> Result<()> {
-        self.0.library(module).map(drop)
+        if module.exact { Ok(()) } else { self.0.library(module).map(drop) }
     }
 
     unsafe fn launch(
@@ -216,6 +257,13 @@ impl Backend for Emulated {
         grid: Grid,
         args: &[&[u8]],
     ) -> Result<()> {
+        self.0.launches.fetch_add(1, Ordering::Relaxed);
+        self.0.state()?;
+        if module.exact {
+            let _order = locked(&self.0.order);
+            // SAFETY: the caller's promise is the same.
+            return unsafe { cores::launch(name, args) };
+        }
         let library = self.0.library(module)?;
         let symbol = format!("emulated_{name}\0");
         // Structures may ask for alignment: each parameter is copied to where it is aligned.
@@ -244,12 +292,12 @@ impl Backend for Emulated {
         if status == 0 { Ok(()) } else { Err(Error::unfit(name, format!("a grid of {shape:?}"))) }
     }
 
-    fn tensor_map(&self, _: Boxes) -> Result<[u64; 16]> {
-        Err(self.0.without_tensor_cores())
+    fn tensor_map(&self, of: Boxes) -> Result<[u64; 16]> {
+        Ok(cores::tensor_map(of))
     }
 
     fn synchronize(&self) -> Result<()> {
-        Ok(())
+        self.0.state()
     }
 
     fn time(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<f32> {
@@ -259,7 +307,7 @@ impl Backend for Emulated {
     }
 
     fn free_memory(&self) -> Result<usize> {
-        Ok(self.0.properties.memory)
+        Ok(self.0.free_memory())
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -18,8 +18,10 @@ use exmy_train::nn::site::Product;
 use exmy_train::recipe::bump;
 use exmy_train::recipe::clip::{Clip, Inner};
 use exmy_train::recipe::device::{Quantize, Source};
+use exmy_train::recipe::sums::TensorCores;
 
 use super::Cuda;
+use super::cores::Codes;
 use super::memory::{Memory, Parts};
 use super::products::{view, view_mut};
 use crate::Result;
@@ -28,11 +30,13 @@ use crate::launch::{Launch, Plain};
 use crate::module::RECIPES;
 use crate::rounder::{Rounder, Write};
 
-/// The images of both operands of a product.
+/// The images of both operands of a product, or their codes for tensor cores.
 #[derive(Debug, Default)]
 pub struct Packed {
     sides: [Side; 2],
     product: Option<Product>,
+    cores: Option<TensorCores>,
+    codes: [Codes; 2],
 }
 
 /// The image of one operand, as it is stored.
@@ -244,17 +248,18 @@ impl Quantize for Cuda {
     fn pack(
         &self,
         packed: &mut Packed,
+        cores: Option<TensorCores>,
         product: Product,
         left: &[Source<'_, Self>],
         right: &[Source<'_, Self>],
     ) {
-        let (rows, cols) = (Axis::Rows, Axis::Cols);
-        let [left_axis, right_axis] = match product {
-            Product::Forward => [cols, cols],
-            Product::GradInput => [cols, rows],
-            Product::GradWeight => [rows, rows],
-        };
-        packed.product = Some(product);
+        let [left_axis, right_axis] = product.axes();
+        (packed.product, packed.cores) = (Some(product), cores);
+        if let Some(cores) = cores {
+            let [a, b] = &mut packed.codes;
+            self.pack_codes(a, cores, left, left_axis, true);
+            return self.pack_codes(b, cores, right, right_axis, false);
+        }
         let [a, b] = &mut packed.sides;
         self.pack_side(a, left, left_axis, true);
         self.pack_side(b, right, right_axis, false);
@@ -268,9 +273,13 @@ impl Quantize for Cuda {
         to: Option<(Format, Rules)>,
     ) {
         let product = packed.product.expect("operands are packed before they are multiplied");
-        let [a, b] = &packed.sides;
-        let factors = [a, b].map(|side| side.factor.as_ref());
-        self.product(product, a.image(), b.image(), out.again(), mode, Some(factors));
+        if let Some(cores) = packed.cores {
+            self.multiply_codes(cores, product, packed.codes.each_ref(), out.again(), mode);
+        } else {
+            let [a, b] = &packed.sides;
+            let factors = [a, b].map(|side| side.factor.as_ref());
+            self.product(product, a.image(), b.image(), out.again(), mode, Some(factors));
+        }
         if let Some(to) = to {
             self.cast(to, out);
         }

@@ -10,6 +10,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use exmy::quantizer::Axis;
+
 /// A word that names nothing; its message lists the words that do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownName {
@@ -198,6 +200,16 @@ impl Operator {
         matches!(self, Self::TeacherGate | Self::TeacherUp | Self::TeacherDown)
     }
 
+    /// Which input it reads, of those that several operators of a block read; `None` if it has its own.
+    const fn shared_input(self) -> Option<u8> {
+        match self {
+            Self::Q | Self::K | Self::V | Self::OutputGate | Self::DecayDown => Some(0),
+            Self::Gate | Self::Up => Some(1),
+            Self::TeacherGate | Self::TeacherUp => Some(2),
+            _ => None,
+        }
+    }
+
     /// Whether it is a factor of the decay gate.
     pub const fn is_decay(self) -> bool {
         matches!(self, Self::DecayDown | Self::DecayUp)
@@ -215,6 +227,17 @@ impl Product {
     }
 }
 
+impl Product {
+    /// The axes of the left and the right matrix, as they are stored, that the product sums along.
+    pub const fn axes(self) -> [Axis; 2] {
+        match self {
+            Self::Forward => [Axis::Cols, Axis::Cols],
+            Self::GradInput => [Axis::Cols, Axis::Rows],
+            Self::GradWeight => [Axis::Rows, Axis::Rows],
+        }
+    }
+}
+
 /// A linear operator of a model: `layers.3.q_proj`, `lm_head`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Site {
@@ -222,6 +245,14 @@ pub struct Site {
     pub layer: Option<u32>,
     /// Which of its linear operators.
     pub operator: Operator,
+}
+
+impl Site {
+    /// Whether both operators read one tensor.
+    pub fn shares_input(self, other: Self) -> bool {
+        let inputs = [self, other].map(|site| site.operator.shared_input());
+        self.layer == other.layer && inputs[0].is_some() && inputs[0] == inputs[1]
+    }
 }
 
 impl fmt::Display for Site {

@@ -5,8 +5,8 @@
 //! [`gemm::fast`](exmy::gemm::fast), else that of [`gemm::f32`](exmy::gemm::f32). TensorFormat that are a
 //! quantizer and nothing more are packed as they are rounded, and their tensor scales multiply the sums
 //! ([`fast`] has the details); images of any other numbers are in f32. A patched forward product has the
-//! order of [`gemm::f32`](exmy::gemm::f32), too. Where a recipe says how a product is summed, images are
-//! multiplied by [`gemm`](exmy::gemm::gemm()) in that order. The blocks of an operand run along the
+//! order of [`gemm::f32`](exmy::gemm::f32), too. Where a recipe says how a product is summed
+//! ([`Sums`]), images are multiplied in that order; tensor cores multiply what is packed, as `fast` does. The blocks of an operand run along the
 //! reduction axis of the product it enters, so one tensor has different images in different products:
 //!
 //! | product | operands | reduction over |
@@ -26,7 +26,8 @@
 //!
 //! Random bits come from a stream named by (step, layer, operator, product, operand), element = row-major
 //! index in the tensor as it is rounded; `@shared` numbers use the stream of the first product that reads
-//! the operand. An output's stream has the operand 3, a stochastic accumulator's 4; a place's has, after
+//! the operand. An output's stream has the operand 3, a stochastic accumulator's 4 (5 in a
+//! patch's own product); a place's has, after
 //! the layer, 64 plus the place, whether it is a gradient, and how many tensors there were at this place
 //! before.
 
@@ -48,6 +49,7 @@ use super::fast::{self, Store};
 use super::hot::{Count, Patch};
 use super::memory::Hot;
 use super::plan::Plan;
+use super::sums::Sums;
 use super::tensor_format::TensorFormat;
 use crate::nn::Cpu;
 use crate::nn::device::{Buffer, Matrix, MatrixMut, SliceMut};
@@ -79,6 +81,8 @@ pub struct Engine<'a, D: Quantize = Cpu> {
 const OUTPUT: u64 = 3;
 /// What precedes the words of a stochastic accumulator.
 const SUMS: u64 = 4;
+/// The same in the second product of a patched one.
+const PATCHED: u64 = 5;
 /// What precedes places.
 const PLACES: u64 = 64;
 
@@ -148,32 +152,55 @@ impl<'a, D: Quantize> Engine<'a, D> {
         (mode, to): Store,
     ) -> bool {
         let (operator, product) = (members[0].0, left.product);
-        let sum = self.plan.sums(self.phase.step(), Site { layer, operator }, product);
+        let (steps, cores) =
+            match self.plan.sums(self.phase.step(), Site { layer, operator }, product) {
+                None => (None, None),
+                Some(Sums::Steps(sum)) => (Some(sum), None),
+                Some(Sums::Cores(cores)) => (None, Some(cores)),
+            };
         let sides = [left, right].map(|side| self.sources(layer, members, side));
-        if let (None, [Some(a), Some(b)]) = (sum, &sides) {
+        if let (None, [Some(a), Some(b)]) = (steps, &sides) {
             if self.observer.is_some() {
                 self.show(device, layer, members, [left, right]);
             }
             let packed = &mut self.images.packed;
-            fast::product(device, (operator, product), [a, b], packed, out, (mode, to));
+            fast::product(device, (operator, product), cores, [a, b], packed, out, (mode, to));
             return to.is_some();
         }
         let mut buffers = [&mut self.images.left, &mut self.images.right].map(std::mem::take);
         let [a, b] = &mut buffers;
+        let packs = |side: &&Side<'_, D>| self.packs(layer, members, side);
+        if cores.is_some() && [left, right].iter().all(packs) {
+            // Rotations have no whole groups; the tensors' scales stay apart all the same.
+            let show = self.observer.is_some();
+            let (a, widths) = self.filled(device, layer, members, left, a);
+            let (b, _) = self.filled(device, layer, members, right, b);
+            let filled = [Side { tensor: a, ..*left }, Side { tensor: b, ..*right }];
+            let [a, b] = filled.each_ref().map(|side| self.sources(layer, &widths, side));
+            let (Some(a), Some(b)) = (a, b) else { unreachable!("groups are filled") };
+            if show {
+                self.show(device, layer, members, [left, right]);
+            }
+            let packed = &mut self.images.packed;
+            fast::product(device, (operator, product), cores, [&a, &b], packed, out, (mode, to));
+            [self.images.left, self.images.right] = buffers;
+            return to.is_some();
+        }
         let quantize = lap(Part::Linear(operator, product, Work::Quantize));
         let a = self.image(device, layer, members, left, a);
         let b = self.image(device, layer, members, right, b);
         drop(quantize);
-        let rounded = sum.is_none() && self.rounds_all(layer, members, [left, right]);
+        let rounded =
+            cores.is_some() || steps.is_none() && self.rounds_all(layer, members, [left, right]);
         if rounded {
             let random = Philox::new(0, Stream::new("unused"));
             let source = |matrix| [Source { matrix, quantizer: Quantizer::NONE, random }];
             let (sides, packed) = ([source(a), source(b)], &mut self.images.packed);
             let sides = [&sides[0][..], &sides[1][..]];
-            fast::product(device, (operator, product), sides, packed, out, (mode, to));
+            fast::product(device, (operator, product), cores, sides, packed, out, (mode, to));
         } else {
             let _multiplying = lap(Part::Linear(operator, product, Work::Multiply));
-            match sum {
+            match steps {
                 None => device.matmul(product, a, b, out, mode),
                 Some(sum) => self.sum(device, (layer, operator), sum, [a, b], product, out, mode),
             }
@@ -303,7 +330,11 @@ impl<'a, D: Quantize> Engine<'a, D> {
                 device.copy(side.tensor, copy);
             }
         }
-        patch::forward(device, self.images, patch, &parts, buffers.each_mut(), inputs, y);
+        let product = Product::Forward;
+        let random = [SUMS, PATCHED].map(|operand| self.random(site, product, operand));
+        let sums = self.plan.sums(self.phase.step(), site, product);
+        let how = (patch, sums.map(|sums| (sums, random)));
+        patch::forward(device, self.images, how, &parts, buffers.each_mut(), inputs, y);
         parts.give(self.images);
         self.images.channels = channels;
         [self.images.left, self.images.right] = buffers;

@@ -1,5 +1,5 @@
 //! Products of operands that are both rounded: packed as they are rounded, and multiplied in the
-//! order of [`gemm::fast`](exmy::gemm::fast).
+//! order of [`gemm::fast`](exmy::gemm::fast) or of [tensor cores](super::sums).
 //!
 //! The definition is [`multiply_plain`](exmy::gemm::fast::multiply_plain) of the operands' codes and
 //! scales. Members of a group that have tensor scales of their own are multiplied one after the
@@ -10,9 +10,9 @@ use crate::nn::device::MatrixMut;
 use crate::nn::site::{Operator, Product};
 use crate::nn::stopwatch::{Part, Work, lap};
 use crate::recipe::device::{Quantize, Source};
+use crate::recipe::sums::TensorCores;
 use exmy::format::Format;
 use exmy::gemm::f32::Output;
-use exmy::quantizer::Target;
 use exmy::round::Rules;
 
 /// What a product becomes: it is stored or added, and rounded at last if there is something to round it to.
@@ -23,19 +23,20 @@ pub(super) type Store = (Output, Option<(Format, Rules)>);
 pub(super) fn product<D: Quantize>(
     device: &D,
     (operator, product): (Operator, Product),
+    cores: Option<TensorCores>,
     [left, right]: [&[Source<'_, D>]; 2],
     packed: &mut D::Packed,
     mut out: MatrixMut<'_, D>,
     (mode, to): Store,
 ) {
     let scaled = |sources: &[Source<'_, D>]| {
-        let tensor_scale = |source: &Source<'_, D>| matches!(source.quantizer.target, Target::Block(format) if format.tensor_scale);
-        sources.len() > 1 && sources.iter().any(tensor_scale)
+        let splits = |source: &Source<'_, D>| TensorCores::splits(cores, &source.quantizer);
+        sources.len() > 1 && sources.iter().any(splits)
     };
     let time = |work| lap(Part::Linear(operator, product, work));
     if !scaled(left) && !scaled(right) {
         let packing = time(Work::Quantize);
-        device.pack(packed, product, left, right);
+        device.pack(packed, cores, product, left, right);
         drop(packing);
         let _multiplying = time(Work::Multiply);
         return device.multiply(packed, out, mode, to);
@@ -49,7 +50,7 @@ pub(super) fn product<D: Quantize>(
             _ => member..member + 1,
         };
         let packing = time(Work::Quantize);
-        device.pack(packed, product, &left[own(left)], &right[own(right)]);
+        device.pack(packed, cores, product, &left[own(left)], &right[own(right)]);
         drop(packing);
         let _multiplying = time(Work::Multiply);
         let (right, left) = (right[member.min(right.len() - 1)], left[member.min(left.len() - 1)]);

@@ -11,8 +11,8 @@ use crate::nn::site::{Operand, Operator, Place, Product, Site, Vector};
 use crate::recipe::Recipe;
 use crate::recipe::hot::Patch;
 use crate::recipe::rule::{self, Layers, Rule, Start, Subject, Value};
+use crate::recipe::sums::{Sums, TensorCores};
 use crate::recipe::tensor_format::TensorFormat;
-use exmy::gemm::Sum;
 use exmy::round::Rounding;
 
 /// A linear operator of a model.
@@ -138,7 +138,8 @@ impl Plan {
     /// `recipe` for the model of `layout`, trained for `steps`.
     ///
     /// # Errors
-    /// If the operands of a product would be rotated differently, or a patch meets a rotated product.
+    /// If the operands of a product would be rotated differently, a patch meets a rotated product, or tensor
+    /// cores are to multiply what they cannot.
     pub fn new(recipe: &Recipe, layout: &Layout, steps: u64) -> Result<Self, PlanError> {
         Self::of(recipe, Linear::all(layout), steps)
     }
@@ -195,16 +196,63 @@ impl Plan {
                              rotated channels are no channels"
                         )));
                     }
-                    if patched && self.sums(step, site, product).is_some() {
-                        return Err(PlanError(format!(
-                            "{site}: a hot-channel patch and sums of their own in the forward product; \
-                             a patched product is summed in f32"
-                        )));
+                    if let Some(Sums::Cores(cores)) = self.sums(step, site, product) {
+                        self.check_cores(step, linear, product, cores)?;
                     }
                 }
             }
         }
         Ok(())
+    }
+
+    /// Refuses what tensor cores cannot multiply.
+    fn check_cores(
+        &self,
+        step: u64,
+        linear: &Linear,
+        product: Product,
+        cores: TensorCores,
+    ) -> Result<(), PlanError> {
+        let site = linear.site;
+        let numbers = |site| product.operands().map(|one| self.operand(step, site, product, one));
+        for one in numbers(site) {
+            if let Some(why) = cores.why_not(&one) {
+                return Err(PlanError(format!(
+                    "{site}, {product}: an operand is {one}, and {why}; {}:{product}:sums=f32 leaves it to the \
+                     usual order",
+                    site.operator
+                )));
+            }
+        }
+        if cores == TensorCores::E4m3
+            && product == Product::Forward
+            && self.patch(step, site).is_some()
+        {
+            return Err(PlanError(format!(
+                "{site}: a hot-channel patch has parts of more bits than sums={cores} multiplies; \
+                 sums=hopper:bf16 takes them"
+            )));
+        }
+        // The sum of `grad_input` runs over all operators that read one input.
+        let others = self.linears.iter().map(|linear| linear.site);
+        let joint = |other: &Site| product == Product::GradInput && other.shares_input(site);
+        let group: Vec<Site> = others.filter(|other| *other == site || joint(other)).collect();
+        let is_other =
+            |other: &&Site| self.sums(step, **other, product) != Some(Sums::Cores(cores));
+        if let Some(other) = group.iter().find(is_other) {
+            return Err(PlanError(format!(
+                "{site} and {other} read one input, so {product} is one sum: sums={cores} is for both or \
+                 neither"
+            )));
+        }
+        let all = || group.iter().flat_map(|site| numbers(*site));
+        match (all().find(TensorFormat::is_scaled), all().find(|one| !one.packs())) {
+            (Some(scaled), Some(other)) => Err(PlanError(format!(
+                "{site}, {product}: one operand is {scaled}, another {other}; the scale of a whole tensor \
+                 multiplies the sums of sums={cores}, which needs a quantizer and nothing more for all of them"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// The model's linear operators.
@@ -259,10 +307,10 @@ impl Plan {
     }
 
     /// The order and the accumulator of a product's sums; `None` for those of the engine.
-    pub fn sums(&self, step: u64, site: Site, product: Product) -> Option<Sum> {
+    pub fn sums(&self, step: u64, site: Site, product: Product) -> Option<Sums> {
         let is = |subject: &Subject| *subject == Subject::Sums;
         match self.find(step, Some(site), site.layer, Some(product), is) {
-            Some(Value::Sums(sum)) => sum,
+            Some(Value::Sums(sums)) => sums,
             _ => None,
         }
     }

@@ -20,9 +20,8 @@
 //! A teacher is meant only where it is named. `tensor` is for the tensor itself or forward only, `gradient`
 //! for its gradient or backward only.
 //!
-//! The value is [`TensorFormat`]; for operations `f32`, `bf16`, `bf16@rna` or `bf16@rtz`; for `sums` one of
-//! [`gemm`](mod@exmy::gemm)'s sums, `fma:bf16`, or `f32` for the engine's own; for `hcp` a [`Patch`] or
-//! `off`. Later rules override earlier ones. `last15%` are the linear operators of the last max(1, 15 % of
+//! The value is [`TensorFormat`]; for operations `f32`, `bf16`, `bf16@rna` or `bf16@rtz`; for `sums`
+//! [`Sums`], `fma:bf16` or `hopper:bf16`, or `f32` for the engine's own; for `hcp` a [`Patch`] or `off`. Later rules override earlier ones. `last15%` are the linear operators of the last max(1, 15 % of
 //! all) blocks, taken from the end (down, up, gate, o, v, k, q) as long as they and the head together have at
 //! most 25 % of the model's linear parameters. `post-qk` are the operators after the meeting of queries and
 //! keys that CHON (arXiv 2602.02047) protects: o and the decay gate in blocks of gated linear attention, v in
@@ -33,9 +32,9 @@ use std::str::FromStr;
 
 use crate::nn::site::{Operand, Operator, Place, Product, Site, Vector};
 use crate::recipe::hot::Patch;
+use crate::recipe::sums::Sums;
 use crate::recipe::tensor_format::TensorFormat;
 use exmy::format::Format;
-use exmy::gemm::{Accumulation, Sum};
 use exmy::quantizer::Target;
 use exmy::round::{Overflow, Rounding};
 use exmy::text::Nearest;
@@ -104,7 +103,7 @@ pub enum Value {
     /// Numbers.
     Format(TensorFormat),
     /// An order of summation and its accumulator, or those of the engine.
-    Sums(Option<Sum>),
+    Sums(Option<Sums>),
     /// A patch or none.
     Patch(Option<Patch>),
 }
@@ -398,16 +397,7 @@ impl Rule {
                 Value::Patch(Some(patch))
             }
             Subject::Sums if matches!(value, "f32" | "none") => Value::Sums(None),
-            Subject::Sums => match value.parse() {
-                Ok(Accumulation::Sum(sum)) => Value::Sums(Some(sum)),
-                Ok(_) => {
-                    return Err(wrong(format!(
-                        "{value:?}: a recipe's sums are fma, mul-add, pairwise or blockedN with an \
-                         accumulator, as fma:bf16, or f32"
-                    )));
-                }
-                Err(error) => return Err(wrong(error.to_string())),
-            },
+            Subject::Sums => Value::Sums(Some(value.parse().map_err(wrong)?)),
             Subject::Vectors(..) => {
                 let numbers = numbers()?;
                 if !numbers.is_none() && arithmetic(&numbers).is_none() {
@@ -534,7 +524,7 @@ impl Rule {
                 write!(f, "{numbers}")
             }
             Value::Format(numbers) => write!(f, "{numbers}"),
-            Value::Sums(Some(sum)) => write!(f, "{}", Accumulation::Sum(sum)),
+            Value::Sums(Some(sums)) => write!(f, "{sums}"),
             Value::Sums(None) => f.write_str("f32"),
             Value::Patch(Some(patch)) => write!(f, "{patch}"),
             Value::Patch(None) => f.write_str("off"),

@@ -98,6 +98,16 @@ impl TensorFormat {
         (*self == Self { joined, shared, ..Self::of(self.quantizer) }).then_some(self.quantizer)
     }
 
+    /// Whether a product takes the tensor as it is and rounds it, with signs of the rotation that are the step's.
+    pub fn packs(&self) -> bool {
+        Self { fresh: false, ..*self }.plain().is_some()
+    }
+
+    /// Whether there is a scale of the whole tensor besides those of blocks.
+    pub const fn is_scaled(&self) -> bool {
+        matches!(self.quantizer.target, Target::Block(format) if format.tensor_scale)
+    }
+
     /// The range that is clipped first, if one is.
     pub(crate) const fn clip(&self) -> Option<Clip> {
         match self.prior {

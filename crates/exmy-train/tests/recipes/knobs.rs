@@ -7,7 +7,7 @@ use exmy::format::Format;
 use exmy::round::{Overflow, Rounding};
 use exmy::slice::View;
 use exmy_train::nn::site::{Operand, Operator, Product, Site};
-use exmy_train::recipe::{Images, Observer, Phase, Plan, Recipe, Rounded};
+use exmy_train::recipe::{Images, Observer, Phase, Recipe, Rounded};
 use exmy_train::train::config::Config;
 use exmy_train::train::data::{DataOptions, Dataset, Source};
 use exmy_train::train::preset::preset;
@@ -17,7 +17,7 @@ use exmy_train::train::trainer::Trainer;
 
 use crate::bundles::{operands, run};
 use crate::restated::{bf16, bf16_away, exponent, power};
-use crate::{MEMBERS, OUTPUTS, TOKENS, linears, products};
+use crate::{MEMBERS, OUTPUTS, TOKENS, products};
 
 /// `s = bf16(s + a b)` over ascending k, from 0: products of masked numbers, and their sums with a bfloat16
 /// number of no much larger exponent, are exact in binary64.
@@ -248,18 +248,6 @@ fn the_end_of_a_norm() {
     }
     let whole = input("mxpaper-e4m3");
     assert!(whole.iter().all(is_bf16) && whole != tail);
-}
-
-/// A patched product has no sums of its own.
-#[test]
-fn patches_are_summed_in_f32() {
-    let plan = |text: &str| {
-        let recipe: Recipe = text.parse().unwrap();
-        Plan::of(&recipe, linears(), 10).map_err(|error| error.to_string())
-    };
-    let error = plan("chon+sums=fma:bf16").unwrap_err();
-    assert!(error.contains("hot-channel patch and sums"), "{error}");
-    plan("chon+backward:sums=fma:bf16").unwrap();
 }
 
 /// Stops after as many steps.

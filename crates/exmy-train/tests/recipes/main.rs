@@ -6,6 +6,7 @@ mod hot;
 mod knobs;
 mod mechanisms;
 mod restated;
+mod sums;
 
 use exmy::gemm::Operand as Factor;
 use exmy::gemm::fast::{Scaling, multiply_plain};

@@ -53,6 +53,16 @@ pub const RECIPES: [&str; 12] = [
     "chon",
 ];
 
+/// Recipes of Hopper's tensor cores: block formats, scales of whole tensors, rotations without whole groups,
+/// hot channels, windows, codes with one scale.
+pub const TENSOR_CORES: [&str; 5] = [
+    "mxfp8-e4m3+sums=hopper:bf16",
+    "nv-nvfp4+sums=hopper:bf16",
+    "chon+sums=hopper:bf16",
+    "msamp-o1+sums=hopper:bf16",
+    "e4m3/tensor:e8m0@rceil+sums=hopper:e4m3",
+];
+
 /// The configuration of a family under a recipe.
 ///
 /// # Errors

@@ -8,6 +8,7 @@ use super::{Options, bf16_outputs};
 use crate::nn::site::{Operand, Place, Product};
 use crate::recipe::clip::{Bias, Clip, Inner};
 use crate::recipe::rule::{Rule, Selector, Subject, Value};
+use crate::recipe::sums::Sums;
 use crate::recipe::tensor_format::{Prior, TensorFormat};
 use exmy::format::Format;
 use exmy::gemm::{Order, Sum};
@@ -43,7 +44,10 @@ pub(super) fn rules(shape: &str, options: &mut Options<'_>) -> Result<Vec<Rule>,
     }
     if sums == "bf16" {
         let sum = Sum { order: Order::Fma, accumulator: Cast::new(Format::BF16) };
-        rules.push(Rule { on: Selector::of(Subject::Sums), value: Value::Sums(Some(sum)) });
+        rules.push(Rule {
+            on: Selector::of(Subject::Sums),
+            value: Value::Sums(Some(Sums::Steps(sum))),
+        });
     }
     Ok(rules)
 }

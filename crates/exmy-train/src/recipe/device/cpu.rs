@@ -1,10 +1,13 @@
 //! The operations of recipes on the CPU: those of the library and of this module's neighbours.
 
+mod cores;
+
 use super::{MOST_SOURCES, Quantize, Source};
 use crate::nn::Cpu;
 use crate::nn::device::{Buffer, Matrix, MatrixMut, SliceMut};
 use crate::nn::site::Product;
 use crate::recipe::clip::Clip;
+use crate::recipe::sums::TensorCores;
 use crate::recipe::{bump, hot, mask};
 use exmy::format::Format;
 use exmy::gemm::f32::Output;
@@ -21,11 +24,15 @@ use exmy::slice::{Converter, View};
 pub struct Packs {
     left: Packed,
     right: Packed,
+    /// What is multiplied by tensor cores, in place of both.
+    cores: Option<(TensorCores, Product)>,
+    codes: [cores::Codes; 2],
 }
 
 impl Default for Packs {
     fn default() -> Self {
-        Self { left: Packed::nothing(Side::Left), right: Packed::nothing(Side::Right) }
+        let (left, right) = (Packed::nothing(Side::Left), Packed::nothing(Side::Right));
+        Self { left, right, cores: None, codes: Default::default() }
     }
 }
 
@@ -86,13 +93,21 @@ impl Quantize for Cpu {
     fn pack(
         &self,
         packed: &mut Packs,
+        cores: Option<TensorCores>,
         product: Product,
         left: &[Source<'_, Self>],
         right: &[Source<'_, Self>],
     ) {
+        packed.cores = cores.map(|cores| (cores, product));
+        if let Some(cores) = cores {
+            let [a, b] = &mut packed.codes;
+            let [left_axis, right_axis] = product.axes();
+            a.pack(cores, left, left_axis, true);
+            return b.pack(cores, right, right_axis, false);
+        }
         // Stored matrices are transposed in these places: Y = X Wᵀ, dX = dY W, dW = dYᵀ X.
         let transposed = [product == Product::GradWeight, product == Product::Forward];
-        let Packs { left: a, right: b } = packed;
+        let Packs { left: a, right: b, .. } = packed;
         let mut pack_left = || with_sources(left, |left| a.round(left, transposed[0], true));
         let mut pack_right = || with_sources(right, |right| b.round(right, transposed[1], false));
         if left.is_empty() || right.is_empty() {
@@ -110,12 +125,17 @@ impl Quantize for Cpu {
         mode: Output,
         to: Option<(Format, Rules)>,
     ) {
+        if let Some((cores, product)) = packed.cores {
+            let mut out = out;
+            cores::multiply(cores, product, packed.codes.each_ref(), out.again(), mode);
+            return to.map_or((), |to| self.cast(to, out));
+        }
         let with = match mode {
             Output::Accumulate => Scaling::ACCUMULATE,
             Output::Overwrite => Scaling::OVERWRITE,
         };
         let round = to.map(|(format, rules)| Converter::new(format, rules));
-        let Packs { left, right } = packed;
+        let Packs { left, right, .. } = packed;
         if let Err(error) = multiply_and_round(left, right, out.view(), with, round) {
             panic!("{error}");
         }

@@ -1,10 +1,14 @@
 //! Products with hot-channel patches; [`hot`](crate::recipe::hot) has the algebra.
+//!
+//! The products of a patched forward product are summed as the recipe says. Tensor cores take images with
+//! their tensors' scales and all parts rounded to bfloat16. Backward products are patched in f32.
 
 use super::Images;
 use crate::nn::device::{Buffer, Matrix, MatrixMut};
 use crate::nn::site::Product;
-use crate::recipe::device::Quantize;
+use crate::recipe::device::{Quantize, Source};
 use crate::recipe::hot::{Patch, Residual, Terms};
+use crate::recipe::sums::Sums;
 use crate::recipe::tensor_format::TensorFormat;
 use exmy::block::BlockFormat;
 use exmy::gemm::f32::Output;
@@ -203,11 +207,40 @@ impl<D: Quantize> Parts<D> {
     }
 }
 
+/// How the products of a patched forward product are summed; a stochastic accumulator has words of its own in
+/// each.
+pub(super) type Summed = Option<(Sums, [Philox; 2])>;
+
+/// `y = a bᵀ`, or that added to `y`, the product of the patch.
+fn sum<D: Quantize>(
+    device: &D,
+    images: &mut Images<D>,
+    summed: Summed,
+    [a, b]: [Matrix<'_, D>; 2],
+    mut y: MatrixMut<'_, D>,
+    mode: Output,
+) {
+    let product = Product::Forward;
+    match summed {
+        None => device.matmul(product, a, b, y, mode),
+        Some((Sums::Steps(sum), random)) => {
+            let random = random[usize::from(mode == Output::Accumulate)];
+            device.sums(sum, random, product, a, b, y.again(), mode);
+        }
+        Some((Sums::Cores(cores), _)) => {
+            let source = |matrix| Source { matrix, quantizer: Quantizer::NONE, random: none() };
+            let packed = &mut images.packed;
+            device.pack(packed, Some(cores), product, &[source(a)], &[source(b)]);
+            device.multiply(packed, y, mode, None);
+        }
+    }
+}
+
 /// `y = x wᵀ` with the patch, of images with `inputs` columns that are overwritten.
 pub(super) fn forward<D: Quantize>(
     device: &D,
     images: &mut Images<D>,
-    patch: &Patch,
+    (patch, summed): (&Patch, Summed),
     parts: &Parts<D>,
     [x, w]: [&mut Buffer<D>; 2],
     inputs: usize,
@@ -216,15 +249,14 @@ pub(super) fn forward<D: Quantize>(
     let (tokens, outputs, k) = (y.rows(), y.cols(), parts.k);
     let ([left, right], count) = parts.terms(patch.terms);
     let (left, right) = (&left[..count], &right[..count]);
-    let forward = Product::Forward;
     if patch.single && k > 0 {
         let left = widen(device, x, (tokens, inputs), left, k);
         let right = widen(device, w, (outputs, inputs), right, k);
-        return device.matmul(forward, left, right, y, Output::Overwrite);
+        return sum(device, images, summed, [left, right], y, Output::Overwrite);
     }
     let x = Matrix::new(x.first(tokens * inputs), tokens, inputs);
     let w = Matrix::new(w.first(outputs * inputs), outputs, inputs);
-    device.matmul(forward, x, w, y.again(), Output::Overwrite);
+    sum(device, images, summed, [x, w], y.again(), Output::Overwrite);
     if k > 0 {
         let cols = k * count;
         let [mut a, mut b] = [tokens, outputs].map(|rows| images.take(device, rows * cols));
@@ -232,7 +264,7 @@ pub(super) fn forward<D: Quantize>(
         side_by_side(device, right, k, MatrixMut::new(b.first_mut(outputs * cols), outputs, cols));
         let left = Matrix::new(a.first(tokens * cols), tokens, cols);
         let right = Matrix::new(b.first(outputs * cols), outputs, cols);
-        device.matmul(forward, left, right, y, Output::Accumulate);
+        sum(device, images, summed, [left, right], y, Output::Accumulate);
         images.give(a);
         images.give(b);
     }

@@ -296,6 +296,64 @@ impl<D: Quantize> Engine<'_, D> {
         sources
     }
 
+    /// Whether the numbers of all members are quantizers and nothing more.
+    pub(super) fn packs(
+        &self,
+        layer: Option<u32>,
+        members: &[(Operator, usize)],
+        side: &Side<'_, D>,
+    ) -> bool {
+        let numbers = |operator| self.numbers(Site { layer, operator }, side.product, side.operand);
+        members.iter().all(|&(operator, _)| numbers(operator).packs())
+    }
+
+    /// An operand with zeros behind the sum of each member, where its rotation has no whole groups, in
+    /// `buffer`; and how wide the members are then.
+    pub(super) fn filled<'b>(
+        &self,
+        device: &D,
+        layer: Option<u32>,
+        members: &[(Operator, usize)],
+        side: &Side<'_, D>,
+        buffer: &'b mut Buffer<D>,
+    ) -> (Matrix<'b, D>, Vec<(Operator, usize)>) {
+        let Side { product, operand, tensor, axis } = *side;
+        let whole = |along: usize, operator: Operator| {
+            let rotation =
+                self.numbers(Site { layer, operator }, product, operand).quantizer.rotation;
+            rotation.map_or(along, |rotation| along.next_multiple_of(rotation.size()))
+        };
+        let kind = Members::of(operand);
+        let mut widths = members.to_vec();
+        let along = if kind.are_stacked(axis) {
+            widths.iter_mut().for_each(|(operator, width)| *width = whole(*width, *operator));
+            widths.iter().map(|(_, width)| width).sum()
+        } else {
+            // What members share has the same groups for all.
+            whole(side.along(0), members[0].0)
+        };
+        let (rows, cols) = match axis {
+            Axis::Rows => (along, tensor.cols()),
+            Axis::Cols => (tensor.rows(), along),
+        };
+        device.grow(buffer, rows * cols);
+        let mut filled = MatrixMut::new(buffer.first_mut(rows * cols), rows, cols);
+        if kind.are_stacked(axis) {
+            let (mut from, mut to) = (0, 0);
+            for (&(_, width), &(_, wide)) in members.iter().zip(&widths) {
+                let out = match kind {
+                    Members::Rows => filled.rows_range(to..to + wide),
+                    _ => filled.cols_range(to..to + wide),
+                };
+                image::padded(device, kind.part(tensor, from..from + width), out);
+                (from, to) = (from + width, to + wide);
+            }
+        } else {
+            image::padded(device, tensor, filled);
+        }
+        (Matrix::new(buffer.first(rows * cols), rows, cols), widths)
+    }
+
     /// Makes the images that only who watches needs.
     pub(super) fn show(
         &mut self,
