@@ -1,6 +1,6 @@
 //! Run folders wherever they lie: below an output folder, a sweep, a study, or named one by one.
 
-use crate::runner::{differ, find_run};
+use crate::runner::{Manifest, differ, find_run};
 use crate::store::probes_cut_short;
 use exmy::error::{Error, Result};
 use exmy::safetensors::whole;
@@ -9,7 +9,7 @@ use exmy_train::train::config::Config;
 use exmy_train::train::probe::{self, Line};
 use exmy_train::train::record::Metrics;
 use exmy_train::train::run::{self, Folder, Summary, intact};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -61,19 +61,25 @@ impl State {
 
 /// Where some runs stand.
 pub fn states(runs: &[RecordedRun]) -> Vec<State> {
-    let mut states: Vec<State> = runs.iter().map(RecordedRun::alone).collect();
+    let alone = runs.iter().map(|run| (&run.folder, run.summary.as_ref(), !run.metrics.is_empty()));
+    states_of(&alone.collect::<Vec<_>>())
+}
+
+/// Where runs stand of which the folder and the result are known, and whether they have records.
+pub(crate) fn states_of(runs: &[(&Folder, Option<&Summary>, bool)]) -> Vec<State> {
+    let of = |(folder, summary, _): &(&Folder, Option<&Summary>, bool)| alone(folder, *summary);
+    let mut states: Vec<State> = runs.iter().map(of).collect();
     // Whether somebody is at work below a folder that holds runs.
     let mut busy: HashMap<&Path, bool> = HashMap::new();
-    let parent = |run: &'_ RecordedRun| whole::split(run.folder.path()).0.to_owned();
-    let parents: Vec<PathBuf> = runs.iter().map(parent).collect();
+    let parents: Vec<&Path> = runs.iter().map(|run| whole::split(run.0.path()).0).collect();
     for (parent, state) in parents.iter().zip(&states) {
         if *state == State::AtWork {
             busy.insert(parent, true);
         }
     }
-    for ((run, parent), state) in runs.iter().zip(&parents).zip(&mut states) {
+    for (((.., has_records), parent), state) in runs.iter().zip(&parents).zip(&mut states) {
         // What was begun and is worked on by nobody was stopped, whatever lies next to it.
-        if *state == State::Stopped && run.metrics.is_empty() {
+        if *state == State::Stopped && !has_records {
             let is_busy = *busy.entry(parent).or_insert_with(|| is_busy(parent));
             *state = if is_busy { State::Waiting } else { State::Stopped };
         }
@@ -88,17 +94,17 @@ fn is_busy(parent: &Path) -> bool {
     folders.any(|folder| folder.config_file().is_file() && run::is_at_work(&folder))
 }
 
-impl RecordedRun {
-    /// Where it stands, as far as its own files show.
-    fn alone(&self) -> State {
-        match &self.summary {
-            Some(summary) if summary.diverged_at.is_some() => State::Diverged,
-            Some(_) => State::Complete,
-            None if run::is_at_work(&self.folder) => State::AtWork,
-            None => State::Stopped,
-        }
+/// Where a run stands, as far as its own files show.
+fn alone(folder: &Folder, summary: Option<&Summary>) -> State {
+    match summary {
+        Some(summary) if summary.diverged_at.is_some() => State::Diverged,
+        Some(_) => State::Complete,
+        None if run::is_at_work(folder) => State::AtWork,
+        None => State::Stopped,
     }
+}
 
+impl RecordedRun {
     /// What is wrong with the records of a run that has its result: a file was lost, cut or edited.
     pub fn missing(&self) -> Option<String> {
         let summary = self.summary.as_ref()?;
@@ -171,7 +177,8 @@ fn has_records(folder: &Folder) -> bool {
     folder.metrics_file().is_file() || matches!(folder.summary(), Ok(Some(_)))
 }
 
-/// The run folders at and below `path`, in the order of their names; also those that cannot be read as they
+/// The run folders at and below `path`, in the order of the manifest that lists them, else of their names: what
+/// the others are compared with comes first. Also those that cannot be read as they
 /// lack their configuration, for who asks for a folder of runs is to learn of each of them.
 fn folders(path: &Path, depth: usize, all: &mut Vec<PathBuf>) -> Result<()> {
     let folder = Folder::new(path);
@@ -188,11 +195,20 @@ fn folders(path: &Path, depth: usize, all: &mut Vec<PathBuf>) -> Result<()> {
     // What a process is putting together, or was when it was killed, is no run yet.
     below.retain(|path| !whole::split(path).1.starts_with(whole::PARTIAL));
     below.sort();
-    below.iter().try_for_each(|path| folders(path, depth - 1, all))
+    let before = all.len();
+    below.iter().try_for_each(|path| folders(path, depth - 1, all))?;
+    // One that cannot be read is reported by who needs what it says.
+    if let Ok(Some(manifest)) = Manifest::read(path) {
+        let entries = manifest.runs.iter().enumerate();
+        let places: HashMap<PathBuf, usize> =
+            entries.map(|(i, entry)| (path.join(&entry.folder), i)).collect();
+        all[before..].sort_by_key(|run| places.get(run).copied().unwrap_or(usize::MAX));
+    }
+    Ok(())
 }
 
 /// Names that distinguish runs, from what of recipe, rate and seed differs.
-fn names(found: &[(PathBuf, Config)]) -> Vec<String> {
+pub(crate) fn names(found: &[(PathBuf, Config)]) -> Vec<String> {
     let of = |part: fn(&Config) -> String| differ(found.iter().map(|(_, config)| part(config)));
     let lr = |config: &Config| format!("{:e}", config.train.lr);
     let (rates, seeds) = (of(lr), of(|config| config.seed.to_string()));
@@ -214,12 +230,11 @@ fn names(found: &[(PathBuf, Config)]) -> Vec<String> {
     if sorted.len() == names.len() { names } else { paths() }
 }
 
-/// The runs in some folders, and what is wrong with those that cannot be read: one broken run of a sweep
-/// hides none of the others.
+/// The folders of the runs at and below some paths, each once.
 ///
 /// # Errors
-/// If a folder cannot be read, there is no run in one, or no run can be read.
-pub fn gather(paths: &[PathBuf]) -> Result<(Vec<RecordedRun>, Vec<Error>)> {
+/// If a folder cannot be read, or there is no run in one.
+pub fn run_folders(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     for path in paths {
         let path = &find_run(path);
@@ -235,12 +250,19 @@ pub fn gather(paths: &[PathBuf]) -> Result<(Vec<RecordedRun>, Vec<Error>)> {
                 .hint("a run's folder has a config.toml; name it, or a folder above it"));
         }
     }
-    let mut known: Vec<PathBuf> = Vec::new();
+    let mut known = HashSet::new();
+    all.retain(|path| known.insert(path.clone()));
+    Ok(all)
+}
+
+/// The runs in some folders, and what is wrong with those that cannot be read: one broken run of a sweep
+/// hides none of the others.
+///
+/// # Errors
+/// If a folder cannot be read, there is no run in one, or no run can be read.
+pub fn gather(paths: &[PathBuf]) -> Result<(Vec<RecordedRun>, Vec<Error>)> {
     let (mut configs, mut read, mut broken) = (Vec::new(), Vec::new(), Vec::new());
-    for path in all {
-        if known.contains(&path) {
-            continue;
-        }
+    for path in run_folders(paths)? {
         let folder = Folder::new(&path);
         match (folder.config(), folder.metrics(), folder.summary()) {
             (Ok(config), Ok(metrics), Ok(summary)) => {
@@ -249,7 +271,6 @@ pub fn gather(paths: &[PathBuf]) -> Result<(Vec<RecordedRun>, Vec<Error>)> {
             }
             (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => broken.push(error),
         }
-        known.push(path);
     }
     if configs.is_empty() && !broken.is_empty() {
         return Err(broken.swap_remove(0));
@@ -260,6 +281,37 @@ pub fn gather(paths: &[PathBuf]) -> Result<(Vec<RecordedRun>, Vec<Error>)> {
         RecordedRun { name, folder: Folder::new(path), config, metrics, summary }
     });
     Ok((found.collect(), broken))
+}
+
+/// A run of which the records are not read yet: of many runs they are too much to hold at once.
+#[derive(Clone, Debug)]
+pub struct NamedRun {
+    /// As that of a [`RecordedRun`].
+    pub name: String,
+    /// Its folder.
+    pub folder: Folder,
+    /// Its configuration.
+    pub config: Config,
+}
+
+/// As [`gather`], of configurations alone.
+///
+/// # Errors
+/// As [`gather`].
+pub fn configured(paths: &[PathBuf]) -> Result<(Vec<NamedRun>, Vec<Error>)> {
+    let (mut found, mut broken) = (Vec::new(), Vec::new());
+    for path in run_folders(paths)? {
+        match Folder::new(&path).config() {
+            Ok(config) => found.push((path, config)),
+            Err(error) => broken.push(error),
+        }
+    }
+    if found.is_empty() && !broken.is_empty() {
+        return Err(broken.swap_remove(0));
+    }
+    let names = names(&found);
+    let run = |((path, config), name)| NamedRun { name, folder: Folder::new(path), config };
+    Ok((found.into_iter().zip(names).map(run).collect(), broken))
 }
 
 /// The quantities of metrics that every run may have, in the order in which they are shown.

@@ -2,8 +2,8 @@
 //!
 //! The [`runner`] trains a list of named configurations in a folder, shared by any number of processes:
 //! recipes that share seed, initial weights and batches (`exmy train`), the grid of a [`sweep`], the runs of
-//! a study. A [`table`] sets their losses side by side; [`gather`] finds runs wherever they lie and
-//! [`overview`] draws them.
+//! a study. A [`table`] sets their losses side by side; [`gather`] finds runs wherever they lie,
+//! [`inventory`] lists them, [`compare`](mod@compare) says how they differ and [`overview`] draws them.
 //!
 //! A study is what a paper measured, run again: [`studies`] lists them. Each [`finding::Figure`] asks for
 //! [runs](run_config), which lie in a [`store`], and the [`report`] shows what they say, with
@@ -18,13 +18,16 @@ mod claim;
 pub mod run_config;
 pub mod scale;
 
+pub mod compare;
 pub mod detect;
 pub mod device;
 pub mod estimate;
+pub mod export;
 mod figure;
 pub mod finding;
 pub mod gather;
 mod grid;
+pub mod inventory;
 pub mod landscape;
 mod listing;
 pub mod loss_figure;

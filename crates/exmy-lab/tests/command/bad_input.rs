@@ -238,6 +238,9 @@ fn what_has_no_end_is_not_read() {
             assert_eq!(code(&["plot", "run/f32-s5"]), Some(2), "{name} {target}");
             // These end, whatever they make of it.
             code(&["watch", "run"]);
+            code(&["ls", "run"]);
+            code(&["compare", "run"]);
+            code(&["export", "--jsonl", "-", "run"]);
             code(&["train", "--resume", "run", "-q"]);
             fs::remove_file(&file).unwrap();
             fs::write(&file, &kept).unwrap();

@@ -16,6 +16,7 @@ mod probes;
 mod quantize;
 mod records;
 mod reports;
+mod runs;
 mod sample;
 mod studies;
 mod sweep;

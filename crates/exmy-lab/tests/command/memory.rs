@@ -57,6 +57,8 @@ fn no_command_ends_by_abort() {
         "report r --out x.html".into(),
         "plot r --out x.svg".into(),
         "watch r --once".into(),
+        "ls r".into(),
+        "export --jsonl - r".into(),
         "sample r --tokens 2".into(),
         "study mx-instabilities --figure fig2 --scale smoke --plan --out x".into(),
     ];

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Something that happened at a step, in addition to its numbers.
@@ -277,6 +277,34 @@ pub(crate) const CHANGED: &str =
 /// If the file cannot be read or a whole line is not a record.
 pub fn read_metrics(path: &Path) -> Result<Vec<Metrics>> {
     parsed(path, &given::lines(path).map_err(|error| unreadable(path, error))?)
+}
+
+/// The last lines of `metrics.jsonl`, as many as there are in some ten thousand bytes and at least one: of how
+/// far a run is one need not read all of it.
+///
+/// # Errors
+/// As [`read_metrics`].
+pub fn last_metrics(path: &Path) -> Result<Vec<Metrics>> {
+    let end = |most: usize| -> io::Result<(Vec<u8>, bool)> {
+        let mut file = given::open(path)?;
+        let from = file.metadata()?.len().saturating_sub(most as u64);
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.take(most as u64).read_to_end(&mut bytes)?;
+        Ok((bytes, from == 0))
+    };
+    for most in [1 << 16, given::LINE] {
+        let (bytes, is_all) = end(most).map_err(|error| unreadable(path, error))?;
+        // The first one may lack its beginning.
+        let begin = if is_all { Some(0) } else { bytes.iter().position(|&byte| byte == b'\n') };
+        let lines = begin.map_or(&[][..], |at| &bytes[at + usize::from(!is_all)..]);
+        if is_all || lines.contains(&b'\n') {
+            // What is wrong is named by its line in the file.
+            return parsed(path, lines).or_else(|_| read_metrics(path));
+        }
+    }
+    let what = format!("it has a line of more than {} bytes, and records have none", given::LINE);
+    Err(unreadable(path, io::Error::new(ErrorKind::FileTooLarge, what)))
 }
 
 /// The error of a record that cannot be read.

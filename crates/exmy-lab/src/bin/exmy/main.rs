@@ -9,12 +9,15 @@ macro_rules! say {
 
 #[cfg(unix)]
 mod abort;
+mod compare;
 mod convert;
 mod device;
 mod explain_mma;
+mod export;
 mod formats;
 mod inputs;
 mod inspect;
+mod ls;
 mod operations;
 mod provenance;
 mod quantize;
@@ -58,6 +61,9 @@ enum Command {
     Report(report::ReportArguments),
     Plot(report::PlotArguments),
     Watch(watch::Arguments),
+    Ls(ls::Arguments),
+    Compare(compare::Arguments),
+    Export(export::Arguments),
     Device(device::Arguments),
     /// Show number formats: a table, one format with all its constants, or all its codes
     Formats(formats::Arguments),
@@ -139,6 +145,9 @@ fn main() -> ExitCode {
         Command::Report(arguments) => with_threads(None, || report::report(&arguments)),
         Command::Plot(arguments) => report::plot(&arguments),
         Command::Watch(arguments) => watch::run(&arguments),
+        Command::Ls(arguments) => ls::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
         Command::Device(arguments) => with_threads(None, || device::run(&arguments)),
         Command::Formats(arguments) => formats::run(&arguments),
         Command::Sample(arguments) => with_threads(None, || sample::run(&arguments)),

@@ -1,0 +1,114 @@
+//! `exmy compare`: runs set against the first of them.
+
+use crate::ls::reason;
+use crate::rows::{Line, table, width};
+use crate::{PARTLY, show};
+use clap::Args;
+use exmy::error::{Error, Result};
+use exmy_lab::compare::{Compared, Comparison, Records, compare};
+use exmy_lab::gather::configured;
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Compare runs with the first of them: losses, configuration, the first step that differs
+///
+/// Runs that are damaged are named, and then the exit code is 1.
+#[derive(Args)]
+#[command(after_long_help = HELP)]
+pub(crate) struct Arguments {
+    /// Folders of runs, or folders above them; two runs at least
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+const HELP: &str = "\
+Examples:
+  exmy compare runs/0001                              # all runs of a folder
+  exmy compare runs/0001/f32-s1 runs/0002/f32-s1      # the hash at the end may be left out
+  exmy compare runs/0001 --json | jq '.runs[].gap_percent'
+
+gap: validation loss above that of the first run, at the last step at which both have one.
+differs from: the first step at which metrics.jsonl differs from the first run's; --json says in what.";
+
+/// How a run's records differ, in a cell.
+fn words(records: &Records) -> String {
+    match records {
+        Records::First => "-".into(),
+        Records::Same => "never".into(),
+        Records::SameUpTo { step } => format!("not up to {step}"),
+        Records::Differ { step, .. } => format!("step {step}"),
+    }
+}
+
+fn line(number: usize, run: &Compared) -> Line {
+    let of = |x: Option<f64>| x.map_or_else(|| "-".to_owned(), |x| format!("{x:.4}"));
+    let gap = match (run.gap_percent, run.gap_step) {
+        (Some(gap), Some(step)) if step != run.step => format!("{gap:+.2} % at {step}"),
+        (Some(gap), _) => format!("{gap:+.2} %"),
+        _ => "-".into(),
+    };
+    let steps = match run.step == run.steps {
+        true => run.steps.to_string(),
+        false => format!("{}/{}", run.step, run.steps),
+    };
+    let remark = match (&run.damage, run.diverged_at) {
+        (Some(damage), _) => format!("damaged: {damage}"),
+        (None, Some(step)) => format!("diverged at step {step}"),
+        (None, None) => String::new(),
+    };
+    let cells = [steps, of(run.train_loss), of(run.val_loss), gap, words(&run.records)];
+    Line { name: format!("{number} {}", run.name), cells: cells.into(), remark }
+}
+
+/// The comparison as two tables.
+fn text(found: &Comparison, width: Option<usize>) -> String {
+    let runs: Vec<Line> = (1..).zip(&found.runs).map(|(i, run)| line(i, run)).collect();
+    let heads = ["run", "steps", "train loss", "val loss", "gap", "differs from"];
+    let mut text = table(&heads, 0, &runs, width);
+    if found.configuration.is_empty() {
+        return text + "\nall keys of the configurations are the same\n";
+    }
+    let numbers: Vec<String> = (1..=found.runs.len()).map(|i| i.to_string()).collect();
+    let heads: Vec<&str> =
+        std::iter::once("configuration").chain(numbers.iter().map(String::as_str)).collect();
+    let lines = found.configuration.iter().map(|found| {
+        let plain = |value: &Option<String>| match value {
+            Some(value) => value.trim_matches('"').to_owned(),
+            None => "-".to_owned(),
+        };
+        let cells = found.values.iter().map(plain).collect();
+        Line { name: found.key.clone(), cells, remark: String::new() }
+    });
+    text.push('\n');
+    text + &table(&heads, found.runs.len(), &lines.collect::<Vec<_>>(), width)
+}
+
+/// Runs the command; the result is the exit code.
+pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
+    let (runs, mut broken) = configured(&arguments.runs)?;
+    if runs.len() + broken.len() < 2 {
+        return Err(Error::new("there is one run, and two are compared at least")
+            .hint("name another, or a folder of several: exmy compare runs/0001"));
+    }
+    let (found, unread) = compare(&runs);
+    broken.extend(unread);
+    if found.runs.len() < 2 {
+        broken.iter().for_each(|error| say!("left out: {error}"));
+        return Err(Error::new("two runs are compared at least, and fewer can be read"));
+    }
+    let is_whole = broken.is_empty() && found.runs.iter().all(|run| run.damage.is_none());
+    if arguments.json {
+        let left_out: Vec<String> = broken.iter().map(reason).collect();
+        let text = json!({
+            "runs": found.runs, "configuration": found.configuration, "left_out": left_out,
+        });
+        show::raw(&format!("{text:#}\n"))?;
+    } else {
+        show::result(&text(&found, width()))?;
+        broken.iter().for_each(|error| say!("left out: {error}"));
+    }
+    Ok(if is_whole { 0 } else { PARTLY })
+}

@@ -1,0 +1,102 @@
+//! `exmy ls`: the runs in a folder, a line each.
+
+use crate::rows::{Line, table, width};
+use crate::settings::counted;
+use crate::{PARTLY, show};
+use clap::Args;
+use exmy::error::{Error, Result};
+use exmy::shown::printable_path;
+use exmy_lab::inventory::{Listed, age, list};
+use serde_json::json;
+use std::path::PathBuf;
+
+/// List runs: recipe, seed, state, steps, losses, age
+///
+/// Runs that cannot be read are named, and then the exit code is 1.
+#[derive(Args)]
+#[command(after_long_help = HELP)]
+pub(crate) struct Arguments {
+    /// Folder of runs, or a folder above such folders
+    #[arg(value_name = "DIR", default_value = "runs")]
+    folder: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+const HELP: &str = "\
+Examples:
+  exmy ls
+  exmy ls runs/0001
+  exmy ls --json | jq '.runs[] | select(.state == \"diverged\") | .path'
+
+train and val are losses: of the result, else the mean of the last 20 steps and the last validation.";
+
+/// A number of seconds in its largest unit.
+fn ago(seconds: u64) -> String {
+    let units = [(86_400, "d"), (3_600, "h"), (60, "min")];
+    let unit = units.iter().find(|(size, _)| seconds >= *size);
+    unit.map_or(format!("{seconds} s"), |(size, unit)| format!("{} {unit}", seconds / size))
+}
+
+fn line(run: &Listed) -> Line {
+    let of = |x: Option<f64>| x.map_or_else(|| "-".to_owned(), |x| format!("{x:.4}"));
+    let steps = match run.step == run.steps {
+        true => run.steps.to_string(),
+        false => format!("{}/{}", run.step, run.steps),
+    };
+    let cells = [
+        run.recipe.clone(),
+        run.state.to_owned(),
+        run.seed.to_string(),
+        steps,
+        of(run.loss),
+        of(run.val_loss),
+        age(run).map_or_else(|| "-".to_owned(), ago),
+    ];
+    Line { name: run.name.clone(), cells: cells.into(), remark: String::new() }
+}
+
+/// What is wrong with a run, on one line.
+pub(crate) fn reason(error: &Error) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}
+
+/// Runs the command; the result is the exit code.
+pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
+    let folder = &arguments.folder;
+    if !folder.exists() && folder.as_os_str() == "runs" {
+        return Err(Error::new("there is no folder runs here")
+            .hint("`exmy train` makes it; for runs elsewhere name their folder: exmy ls DIR"));
+    }
+    let (runs, broken) = list(folder)?;
+    let code = if broken.is_empty() { 0 } else { PARTLY };
+    if arguments.json {
+        let left_out: Vec<String> = broken.iter().map(reason).collect();
+        let text = json!({ "runs": runs, "left_out": left_out });
+        show::raw(&format!("{text:#}\n"))?;
+        return Ok(code);
+    }
+    let lines: Vec<Line> = runs.iter().map(line).collect();
+    let heads = ["run", "recipe", "state", "seed", "steps", "train", "val", "age"];
+    if !lines.is_empty() {
+        show::result(&table(&heads, 2, &lines, width()))?;
+    }
+    broken.iter().for_each(|error| say!("left out: {error}"));
+    if !broken.is_empty() {
+        let count = counted(broken.len() as u64, "run");
+        say!("{count} of {} cannot be read", printable_path(folder));
+    }
+    Ok(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ago;
+
+    #[test]
+    fn ages_have_their_largest_unit() {
+        let of = [0, 59, 60, 3_599, 3_600, 86_399, 86_400, 20 * 86_400].map(ago);
+        assert_eq!(of, ["0 s", "59 s", "1 min", "59 min", "1 h", "23 h", "1 d", "20 d"]);
+    }
+}

@@ -1,0 +1,122 @@
+//! What lies in a folder of runs: a line a run, for `exmy ls`.
+//!
+//! Folders hold thousands of runs, and a record millions of lines. So of each run the configuration, the
+//! result and the end of `metrics.jsonl` are read, and no more than that is held at a time. Whether records
+//! were changed since is not looked at here: `exmy compare`, `watch` and `report` do.
+
+use crate::gather::{State, run_folders, states_of};
+use exmy::error::{Error, Result};
+use exmy::shown::printable_path;
+use exmy_train::train::record::{Metrics, last_metrics};
+use exmy_train::train::run::{Folder, Summary};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Training losses are averaged over so many of the last steps while there is no result.
+pub const AVERAGED: usize = 20;
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Listed {
+    /// Its folder, below the one that was asked for.
+    pub name: String,
+    /// Its folder.
+    pub path: PathBuf,
+    /// The recipe's text.
+    pub recipe: String,
+    /// Its seed.
+    pub seed: u64,
+    /// Its peak learning rate.
+    pub lr: f64,
+    /// The word for where it stands.
+    pub state: &'static str,
+    /// Steps done.
+    pub step: u64,
+    /// Steps it is to do.
+    pub steps: u64,
+    /// Mean training loss at its end: of the result, or of the last [`AVERAGED`] steps.
+    pub loss: Option<f64>,
+    /// The last validation loss, where it is the result or stands in the end that was read.
+    pub val_loss: Option<f64>,
+    /// The unit of both.
+    pub unit: &'static str,
+    /// Seconds since 1970 at which it last recorded something.
+    pub modified: Option<u64>,
+}
+
+/// The mean training loss of the last steps of some lines.
+pub fn recent_loss(lines: &[Metrics]) -> Option<f64> {
+    let losses: Vec<f64> = lines.iter().rev().filter_map(|l| l.loss).take(AVERAGED).collect();
+    (!losses.is_empty()).then(|| losses.iter().sum::<f64>() / losses.len() as f64)
+}
+
+/// When a run last recorded something.
+fn modified(folder: &Folder) -> Option<u64> {
+    let files = [folder.config_file(), folder.metrics_file(), folder.summary_file()];
+    let times = files.iter().filter_map(|path| path.metadata().ok()?.modified().ok()).max();
+    Some(times?.duration_since(UNIX_EPOCH).ok()?.as_secs())
+}
+
+/// Seconds since a run last recorded something.
+pub fn age(listed: &Listed) -> Option<u64> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs();
+    listed.modified.map(|then| now.saturating_sub(then))
+}
+
+/// A run but for its state, and its result.
+fn listed(folder: &Folder, name: String) -> Result<(Listed, Option<Summary>)> {
+    let (config, summary) = (folder.config()?, folder.summary()?);
+    let path = folder.metrics_file();
+    let lines = if path.exists() { last_metrics(&path)? } else { Vec::new() };
+    let (loss, val_loss) = match &summary {
+        Some(summary) => (summary.train_loss, summary.val_loss),
+        None => (recent_loss(&lines), lines.iter().rev().find_map(|line| line.val_loss)),
+    };
+    let listed = Listed {
+        name,
+        path: folder.path().to_owned(),
+        recipe: config.recipe.to_string(),
+        seed: config.seed,
+        lr: config.train.lr,
+        state: "",
+        step: lines.last().map_or(0, |line| line.step),
+        steps: config.train.steps,
+        loss,
+        val_loss,
+        unit: config.model.loss_unit(),
+        modified: modified(folder),
+    };
+    Ok((listed, summary))
+}
+
+/// The runs at and below a folder, and what is wrong with those that cannot be read.
+///
+/// # Errors
+/// If the folder cannot be read, or holds no run.
+pub fn list(path: &Path) -> Result<(Vec<Listed>, Vec<Error>)> {
+    let (mut runs, mut ends, mut broken) = (Vec::new(), Vec::new(), Vec::new());
+    for run in run_folders(&[path.to_owned()])? {
+        let below = run.strip_prefix(path).ok().filter(|below| !below.as_os_str().is_empty());
+        let name = printable_path(below.unwrap_or(&run));
+        let folder = Folder::new(run);
+        match listed(&folder, name) {
+            Ok((run, summary)) => {
+                let has_records = folder.metrics_file().metadata().is_ok_and(|file| file.len() > 0);
+                runs.push(run);
+                ends.push((folder, summary, has_records));
+            }
+            Err(error) => broken.push(error),
+        }
+    }
+    let known: Vec<_> =
+        ends.iter().map(|(folder, summary, has)| (folder, summary.as_ref(), *has)).collect();
+    for (run, state) in runs.iter_mut().zip(states_of(&known)) {
+        run.state = state.word();
+        // What diverged has no loss, and no number that looks like one.
+        if state == State::Diverged {
+            (run.loss, run.val_loss) = (None, None);
+        }
+    }
+    Ok((runs, broken))
+}
