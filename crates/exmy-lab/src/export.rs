@@ -40,38 +40,41 @@ impl Records {
         Ok(Self { metrics, probes })
     }
 
-    /// Each step with its scalars under their names: of metrics, of probes `PROBE`, and of their parts
-    /// `PROBE/PART`.
+    /// Each step with what probes measured after it as numbers: `PROBE`, and the parts `PROBE/PART`.
     fn steps(&self) -> impl Iterator<Item = (&Metrics, BTreeMap<String, f64>)> {
         let mut probes = self.probes.iter().peekable();
         self.metrics.iter().map(move |line| {
-            let clipped = line.clipped.map(|clipped| f64::from(u8::from(clipped)));
-            let values = [
-                ("tokens", Some(line.tokens as f64)),
-                ("loss", line.loss),
-                ("val_loss", line.val_loss),
-                ("lr", line.lr),
-                ("grad_norm", line.grad_norm),
-                ("clipped", clipped),
-            ];
-            let of = values.into_iter().filter_map(|(name, value)| Some((name.into(), value?)));
-            let mut of: BTreeMap<String, f64> = of.collect();
-            of.extend(line.probes.iter().map(|(name, value)| (name.clone(), *value)));
+            let mut of = BTreeMap::new();
             // Both files are in the order of steps.
             while let Some(found) = probes.next_if(|found| found.step <= line.step) {
-                let of_step = (found.step == line.step).then_some(&found.values);
-                of.extend(
-                    of_step.and_then(|values| values.value).map(|x| (found.probe.clone(), x)),
-                );
-                for (part, value) in of_step.into_iter().flat_map(|values| &values.parts) {
-                    if let Some(value) = value.number() {
-                        of.insert(format!("{}/{part}", found.probe), value);
-                    }
+                if found.step < line.step {
+                    continue;
                 }
+                of.extend(found.values.value.map(|value| (found.probe.clone(), value)));
+                let parts = found.values.parts.iter();
+                let numbers = parts.filter_map(|(part, value)| {
+                    Some((format!("{}/{part}", found.probe), value.number()?))
+                });
+                of.extend(numbers);
             }
             (line, of)
         })
     }
+}
+
+/// The numbers of a line of metrics under their keys.
+fn numbers(line: &Metrics) -> impl Iterator<Item = (String, f64)> {
+    let clipped = line.clipped.map(|clipped| f64::from(u8::from(clipped)));
+    let values = [
+        ("tokens", Some(line.tokens as f64)),
+        ("loss", line.loss),
+        ("val_loss", line.val_loss),
+        ("lr", line.lr),
+        ("grad_norm", line.grad_norm),
+        ("clipped", clipped),
+    ];
+    let known = values.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    known.chain(line.probes.iter().map(|(name, value)| (name.clone(), *value)))
 }
 
 /// Names of folders for runs: the last part of each path, with a number where two are the same.
@@ -139,7 +142,10 @@ pub fn to_tensorboard(
         };
         let folder = out.join(name);
         fs::create_dir_all(&folder).map_err(|error| Error::io("create", &folder, error))?;
-        let steps = records.steps().map(|(line, values)| (line.step, values));
+        let steps = records.steps().map(|(line, probed)| {
+            let all: BTreeMap<String, f64> = numbers(line).chain(probed).collect();
+            (line.step, all)
+        });
         placed(&folder.join(EVENTS), |file| tensorboard::write(steps, file))?;
         done.written += 1;
     }
@@ -160,8 +166,8 @@ fn placed<T>(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<T>) ->
     attempt().map_err(|error| Error::io("write", path, error))
 }
 
-/// Writes one object a run and step: `run`, `recipe`, `seed`, `peak_lr`, `step`, then the scalars, and `events`
-/// where something happened. `goes_on` is asked before each run.
+/// Writes one object a run and step: `run`, `recipe`, `seed`, `peak_lr`, then the line of `metrics.jsonl`, and what
+/// probes measured as numbers. `goes_on` is asked before each run.
 ///
 /// # Errors
 /// If it cannot be written, or is not gone on with ([`ErrorKind::Interrupted`]).
@@ -182,18 +188,17 @@ pub fn to_lines(
                 continue;
             }
         };
-        for (step, values) in records.steps() {
-            let mut line = Map::new();
-            line.insert("run".into(), run.name.clone().into());
-            line.insert("recipe".into(), run.config.recipe.to_string().into());
-            line.insert("seed".into(), run.config.seed.into());
-            line.insert("peak_lr".into(), run.config.train.lr.into());
-            line.insert("step".into(), step.step.into());
-            line.extend(values.into_iter().map(|(name, value)| (name, value.into())));
-            if !step.events.is_empty() {
-                line.insert("events".into(), serde_json::to_value(&step.events)?);
+        for (line, probed) in records.steps() {
+            let mut object = Map::new();
+            object.insert("run".into(), run.name.clone().into());
+            object.insert("recipe".into(), run.config.recipe.to_string().into());
+            object.insert("seed".into(), run.config.seed.into());
+            object.insert("peak_lr".into(), run.config.train.lr.into());
+            if let Value::Object(own) = serde_json::to_value(line)? {
+                object.extend(own);
             }
-            writeln!(out, "{}", Value::Object(line))?;
+            object.extend(probed.into_iter().map(|(name, value)| (name, value.into())));
+            writeln!(out, "{}", Value::Object(object))?;
         }
         done.written += 1;
     }

@@ -10,6 +10,7 @@ use exmy::shown::printable_path;
 use exmy_train::train::record::{Metrics, last_metrics};
 use exmy_train::train::run::{Folder, Summary};
 use serde::Serialize;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -19,7 +20,7 @@ pub const AVERAGED: usize = 20;
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Listed {
-    /// Its folder, below the one that was asked for.
+    /// Its folder below the one that was asked for, without the hash where that says which one it is.
     pub name: String,
     /// Its folder.
     pub path: PathBuf,
@@ -90,6 +91,24 @@ fn listed(folder: &Folder, name: String) -> Result<(Listed, Option<Summary>)> {
     Ok((listed, summary))
 }
 
+/// Names without the hash at their end, where no other one is the same.
+fn without_hash(runs: &mut [Listed]) {
+    let short = |name: &str| {
+        let (words, hash) = name.rsplit_once('-')?;
+        let is_hash = hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_hash.then(|| words.to_owned())
+    };
+    let names: Vec<String> =
+        runs.iter().map(|run| short(&run.name).unwrap_or_else(|| run.name.clone())).collect();
+    let mut counts: HashMap<&String, usize> = HashMap::new();
+    names.iter().for_each(|name| *counts.entry(name).or_default() += 1);
+    for (run, name) in runs.iter_mut().zip(&names) {
+        if counts[name] == 1 {
+            run.name.clone_from(name);
+        }
+    }
+}
+
 /// The runs at and below a folder, and what is wrong with those that cannot be read.
 ///
 /// # Errors
@@ -118,5 +137,6 @@ pub fn list(path: &Path) -> Result<(Vec<Listed>, Vec<Error>)> {
             (run.loss, run.val_loss) = (None, None);
         }
     }
+    without_hash(&mut runs);
     Ok((runs, broken))
 }

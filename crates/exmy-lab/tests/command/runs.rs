@@ -46,7 +46,7 @@ fn runs_are_listed_and_compared() {
     assert_eq!((&mxfp4["state"], &mxfp4["step"]), (&"complete".into(), &8.into()));
     assert_eq!(listed["left_out"], Value::Array(vec![]));
     let table = printed(root, "ls", &[]);
-    let line = table.lines().find(|line| line.starts_with("mxfp4-s5-")).unwrap();
+    let line = table.lines().find(|line| line.starts_with("mxfp4-s5 ")).unwrap();
     assert!(line.contains("  mxfp4   complete     5      8  "), "{table}");
 
     let found = json(root, &["compare", "runs/f32-s5", "runs/mxfp4-s5", "--json"]);
@@ -209,7 +209,7 @@ fn records_are_exported() {
             (&line["run"], &line["recipe"], &line["seed"]),
             (&"f32".into(), &"f32".into(), &5.into())
         );
-        for key in ["step", "loss", "val_loss"] {
+        for key in ["step", "tokens", "loss", "val_loss", "clipped"] {
             assert_eq!(line[key], expected[key]);
         }
     }
