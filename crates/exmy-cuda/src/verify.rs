@@ -59,7 +59,7 @@ pub struct Row {
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { operation, kernels, cases, numbers, wrong, first, missing } = self;
-        write!(f, "{operation:<44} {kernels:<24} {cases:>6} cases {numbers:>12} numbers  ")?;
+        write!(f, "{operation:<50} {kernels:<22} {cases:>6} cases {numbers:>12} numbers  ")?;
         match (first, missing) {
             (Some(Difference { case, at, found, expected }), _) => write!(
                 f,

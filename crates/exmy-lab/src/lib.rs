@@ -48,4 +48,5 @@ pub mod studies;
 pub mod sweep;
 pub mod table;
 mod test_result;
+mod turns;
 mod view;

@@ -25,6 +25,7 @@ pub use out::{OutFolder, Status, find_run, refuse_used};
 pub use shard::{ParseShardError, Shard};
 
 use crate::device::Place;
+use crate::turns::{self, Turns};
 use exmy::error::{Error, Result};
 use exmy::parallel;
 use exmy::shown::printable_path;
@@ -103,12 +104,18 @@ pub(crate) fn run_path(parent: &Path, name: &str) -> PathBuf {
     entries.map(|entry| entry.path()).find(is_same).unwrap_or(path)
 }
 
-/// Refuses runs of which one does not fit in memory.
+/// Refuses runs of which one cannot be trained at a place, for want of memory or of tensor cores.
 ///
 /// # Errors
 /// If there is one; the error names it.
-pub fn refuse_too_large<'a>(runs: impl IntoIterator<Item = (&'a str, &'a Config)>) -> Result<()> {
-    let refusal = |(name, config)| fit::refusal(config).map(|error| (name, error));
+pub fn refuse_impossible<'a>(
+    runs: impl IntoIterator<Item = (&'a str, &'a Config)>,
+    place: &Place,
+) -> Result<()> {
+    let refusal = |(name, config)| {
+        let error = fit::refusal(config).or_else(|| place.refuse(config).err());
+        error.map(|error| (name, error))
+    };
     match runs.into_iter().find_map(refusal) {
         Some((name, error)) => Err(Error::new(format!("{name}: {error}"))),
         None => Ok(()),
@@ -252,6 +259,8 @@ struct Work<'a> {
     stop: AtomicBool,
     /// Whether it was said that other processes are waited for.
     reported: AtomicBool,
+    /// Who is on the device.
+    turns: Turns,
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -345,6 +354,7 @@ impl Runner {
             done: Mutex::new(done),
             stop: AtomicBool::new(false),
             reported: AtomicBool::new(false),
+            turns: self.place.turns()?,
         };
         std::thread::scope(|scope| {
             for _ in 1..jobs {
@@ -435,6 +445,10 @@ impl Work<'_> {
     /// Begins or continues a run.
     fn advance(&self, index: usize) -> Result<RunState> {
         let (run, folder) = (&self.runs[index], self.folder(index));
+        let goes_on = || !self.stop.load(Ordering::Relaxed) && self.progress.goes_on();
+        let Some(_turn) = self.turns.take(turns::need(&run.config), goes_on) else {
+            return Ok(RunState::Stopped);
+        };
         if !folder.config_file().is_file() {
             folder.create(&self.settled(run)?)?;
         }

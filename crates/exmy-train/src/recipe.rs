@@ -134,6 +134,18 @@ impl Recipe {
         })
     }
 
+    /// What a GPU leaves to the processor, if there is something.
+    pub fn on_host(&self) -> Option<&'static str> {
+        self.rules.iter().find_map(|rule| match rule.value {
+            Value::Sums(Some(Sums::Steps(_))) => Some("sums of other orders"),
+            Value::Format(TensorFormat { by_position: true, .. }) => {
+                Some("exponents bumped by position")
+            }
+            Value::Format(TensorFormat { window: 1.., .. }) => Some("delayed scales"),
+            _ => None,
+        })
+    }
+
     /// The plan for a model and a run of so many steps.
     pub(crate) fn settled(&self, layout: &Layout, steps: u64) -> Result<Plan, Error> {
         Plan::new(self, layout, steps)

@@ -70,20 +70,20 @@ pub(crate) fn open(folder: PathBuf, emulation: Emulation) -> Option<Arc<dyn Back
         folder,
         properties,
         libraries: Mutex::default(),
-        order: Mutex::default(),
         fails: emulation.fails,
         launches: AtomicU64::new(0),
         held: AtomicUsize::new(0),
     }))))
 }
 
+/// One launch at a time on all devices: the harness of a library has one set of threads.
+static ORDER: Mutex<()> = Mutex::new(());
+
 struct Shared {
     compiler: &'static str,
     folder: PathBuf,
     properties: Properties,
     libraries: Mutex<HashMap<&'static str, Arc<Library>>>,
-    /// One launch at a time: the harness has one set of threads.
-    order: Mutex<()>,
     fails: Option<(u64, Error)>,
     launches: AtomicU64,
     /// Bytes that are allocated.
@@ -260,7 +260,7 @@ impl Backend for Emulated {
         self.0.launches.fetch_add(1, Ordering::Relaxed);
         self.0.state()?;
         if module.exact {
-            let _order = locked(&self.0.order);
+            let _order = locked(&ORDER);
             // SAFETY: the caller's promise is the same.
             return unsafe { cores::launch(name, args) };
         }
@@ -280,7 +280,7 @@ impl Backend for Emulated {
             copies.iter_mut().map(|copy| copy.as_mut_ptr().cast()).collect();
         let [x, y, z] = grid.blocks;
         let shape = [x, y, z, grid.threads, grid.shared];
-        let _order = locked(&self.0.order);
+        let _order = locked(&ORDER);
         // SAFETY: the harness defines this function for each kernel with that type, and the caller promises
         // that the parameters are the kernel's.
         let status = unsafe {

@@ -4,6 +4,7 @@
 mod blocks;
 mod compiled;
 mod conversions;
+mod failures;
 mod layers;
 mod products;
 mod runtime;

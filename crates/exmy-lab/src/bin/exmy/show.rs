@@ -268,10 +268,13 @@ pub(crate) fn stopped(out: &Path) {
     say!("  exmy train --resume {}", printable_path(out));
 }
 
-/// Warns of a run that will not fit into memory.
-pub(crate) fn shortage(config: &Config) {
+/// Warns of a run that will not fit into memory, or that the device does slowly.
+pub(crate) fn cost(config: &Config, place: &Place) {
     if let Some(error) = memory::available().and_then(|bytes| fit::shortage(config, bytes)) {
         say!("warning: {}: {error}", config.recipe);
+    }
+    if let Some(slow) = place.slow(&config.recipe) {
+        say!("note: {slow}");
     }
 }
 

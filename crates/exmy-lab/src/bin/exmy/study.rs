@@ -206,7 +206,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         }
         let store = Store::new(&out);
         let place = arguments.work.place()?;
-        let jobs = exmy::parallel::threads();
+        let jobs = place.at_once(exmy::parallel::threads());
         let mut planned = report::runs(&figures, &setting, &store)?;
         // Once for each stage.
         loop {
@@ -238,7 +238,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             }
             let names: Vec<String> = left.iter().map(RunConfig::name).collect();
             let named = names.iter().map(String::as_str).zip(left.iter().map(|run| &run.config));
-            runner::refuse_too_large(named)?;
+            runner::refuse_impossible(named, &place)?;
             store.describe(paper.name, scale, &runs)?;
             let counts = (own.len() - left.len(), own.len());
             let shown = Training::new(arguments.work.quiet, &stop, &runs, counts, &left, seconds);
@@ -260,7 +260,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             say!("share {shard} done; without --shard the same command writes the report");
             return Ok(0);
         }
-        let provenance = provenance(jobs);
+        let provenance = provenance(exmy::parallel::threads());
         let drawn = Drawn::new(arguments.work.quiet, &stop, figures.len());
         let findings = report::find(&figures, &setting, &store, |figure| drawn.figure(figure))?;
         drawn.bar.finish_and_clear();

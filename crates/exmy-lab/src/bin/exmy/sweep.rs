@@ -6,6 +6,7 @@ use crate::stop::Stop;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
+use exmy_lab::device::Place;
 use exmy_lab::runner::{self, OutFolder, Progress, Run, Runner, Shard, Train};
 use exmy_lab::sweep::Plan;
 use exmy_train::train::data::Dataset;
@@ -68,15 +69,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     arguments.work.with_threads(|| {
         let plan = Plan::read(&arguments.plan)?;
         let runs = plan.runs.iter().map(|run| (run.name.as_str(), &run.config));
-        runner::refuse_too_large(runs)?;
+        let place = arguments.work.place()?;
+        runner::refuse_impossible(runs, &place)?;
         let mut folder = OutFolder::of_sweep(&out, &plan)?;
         let quiet = arguments.work.quiet;
         if !quiet {
             say!("shard {shard} of {} runs in {}", plan.runs.len(), printable_path(&out));
         }
-        let shown = Shown { runs: &plan.runs, quiet, stop: &stop };
+        let jobs = place.at_once(1);
+        let shown =
+            Shown { runs: &plan.runs, quiet, several: jobs > 1, stop: &stop, place: &place };
         let runner = Runner::new(out.join("runs")).with_shard(shard).stealing(arguments.steal);
-        let runner = runner.on(arguments.work.place()?);
+        let runner = runner.on(place.clone()).with_jobs(jobs);
         if runner.work(&plan.runs, None, &shown)?.stopped {
             say!("stopped; every step so far is kept, and the same command goes on");
             return Ok(stop.code());
@@ -120,14 +124,23 @@ fn look(arguments: &Arguments, mut folder: OutFolder) -> Result<u8> {
 struct Shown<'a> {
     runs: &'a [Run],
     quiet: bool,
+    /// Whether runs are trained at once: one line each, when it is complete.
+    several: bool,
     stop: &'a Stop,
+    place: &'a Place,
 }
 
 impl Progress for Shown<'_> {
     fn run(&self, index: usize, _: &Dataset, train: Train<'_>) -> Result<Outcome> {
         let config = &self.runs[index].config;
-        show::shortage(config);
-        train(&mut Watcher::new(config, (index, self.runs.len()), self.quiet, self.stop))
+        show::cost(config, self.place);
+        let (quiet, place) = (self.quiet || self.several, (index, self.runs.len()));
+        let outcome = train(&mut Watcher::new(config, place, quiet, self.stop))?;
+        if self.several && !self.quiet && outcome.summary.is_some() {
+            let (name, steps) = (&self.runs[index].name, outcome.steps);
+            say!("{name}: {steps} steps in {:.1} s", outcome.train_seconds);
+        }
+        Ok(outcome)
     }
 
     fn goes_on(&self) -> bool {

@@ -423,7 +423,7 @@ impl Progress for Shown<'_> {
         if !quiet && collected.outcomes.iter().all(Option::is_none) {
             show::header(self.out, config, data, count);
         }
-        show::shortage(config);
+        show::cost(config, self.place);
         let mut watcher = Watcher::new(config, (index, count), quiet, self.stop);
         let (outcome, profile) = if self.arguments.profile {
             if !matches!(self.place, Place::Cpu) {
