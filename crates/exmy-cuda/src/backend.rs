@@ -101,6 +101,8 @@ pub(crate) trait Backend: Send + Sync {
     fn download(&self, to: &mut [u8], from: u64) -> Result<()>;
     fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()>;
     fn fill(&self, to: u64, byte: u8, bytes: usize) -> Result<()>;
+    /// Makes modules ready, several at once, so that no launch waits for their compilation.
+    fn ready(&self, modules: &[&'static Module]) -> Result<()>;
     /// Makes the kernel ready, so that the first launch is not slower than the others.
     fn prepare(&self, module: &'static Module, name: &'static str) -> Result<()>;
     /// Starts a kernel.

@@ -1,5 +1,5 @@
-//! Compiled kernels on disk: one file for each module, architecture and compiler, under a name that is a hash
-//! of everything that its contents depend on. A file is whole or absent, and one that does not load is made
+//! Compiled kernels on disk: one file for each module, architecture and compiler, under a name with a hash of
+//! everything that its bits depend on. A file is whole or absent, and one that does not load is made
 //! anew.
 //!
 //! The folder is `EXMY_CACHE`, else `exmy` in the user's folder for caches (`XDG_CACHE_HOME`, `~/.cache`,
@@ -45,6 +45,19 @@ pub(crate) fn load(folder: &Path, name: &str) -> Option<Vec<u8>> {
     fs::read(folder.join(name)).ok().filter(|contents| !contents.is_empty())
 }
 
+/// What is stored under a name, else under the first other one that begins in the same way.
+pub(crate) fn load_first(folder: &Path, name: &str, beginning: &str) -> Option<Vec<u8>> {
+    if let Some(code) = load(folder, name).filter(|_| !name.is_empty()) {
+        return Some(code);
+    }
+    let entries = fs::read_dir(folder).ok()?.flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<_> =
+        names.filter(|name| name.starts_with(beginning) && name.ends_with(".cubin")).collect();
+    names.sort_unstable();
+    names.iter().find_map(|name| load(folder, name))
+}
+
 /// Stores it, if that is possible: under another name first, so that no one sees half of it.
 pub(crate) fn store(folder: &Path, name: &str, contents: &[u8]) -> std::io::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -81,5 +94,11 @@ mod tests {
         store(&deep, "x", b"other").unwrap();
         assert_eq!(load(&deep, "x").unwrap(), b"other");
         assert_eq!(fs::read_dir(&deep).unwrap().count(), 1);
+        for name in ["k-1.cubin", "k-2.cubin", "k-0.other", "l-1.cubin"] {
+            store(&deep, name, name.as_bytes()).unwrap();
+        }
+        assert_eq!(load_first(&deep, "k-2.cubin", "k-").unwrap(), b"k-2.cubin");
+        assert_eq!(load_first(&deep, "k-3.cubin", "k-").unwrap(), b"k-1.cubin");
+        assert_eq!(load_first(&deep, "", "m-"), None);
     }
 }

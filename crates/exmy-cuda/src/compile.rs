@@ -1,18 +1,20 @@
 //! Kernels to machine code, by NVRTC, NVIDIA's compiler as a library.
 //!
 //! The library is looked for when it is first needed: under the path in `EXMY_NVRTC`, else by the names that
-//! the CUDA toolkits 11 to 13 give it. It needs no GPU.
+//! the CUDA toolkits 11 to 13 give it. It needs no GPU, so a folder of compiled kernels can be filled ahead.
 
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int};
+use std::path::PathBuf;
 use std::ptr;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use libloading::Library;
 
 use crate::module::{HEADERS, Module};
-use crate::{Error, Result};
+use crate::{Error, Result, cache};
 
 /// What keeps the bits: no contraction of `a * b + c`, subnormal numbers kept, division and root rounded
 /// once.
@@ -35,6 +37,19 @@ pub struct Architecture {
 }
 
 impl Architecture {
+    /// That of a device: what Hopper alone has is asked for by its own name.
+    pub fn of(capability: (u32, u32)) -> Self {
+        Self { capability, exact: capability == (9, 0) }
+    }
+
+    /// Whether a module compiles for it.
+    pub fn has(self, module: &Module) -> bool {
+        match module.exact {
+            true => self.exact && self.capability == module.needs,
+            false => self.capability >= module.needs,
+        }
+    }
+
     /// As the compiler names it: `sm_90a`.
     pub fn name(self) -> String {
         let (major, minor) = self.capability;
@@ -180,4 +195,91 @@ pub fn compile(module: &'static Module, architecture: Architecture) -> Result<Ve
         (nvrtc.destroy)(&mut program);
         found
     }
+}
+
+/// What a module's machine code is stored under: everything that its bits depend on, and then the compiler.
+/// That of another compiler will do, as every version is to give the same bits.
+fn stored(module: &Module, architecture: Architecture) -> String {
+    let target = architecture.name();
+    let parts = [module.name, module.source, &target]
+        .into_iter()
+        .chain(OPTIONS)
+        .chain(HEADERS.iter().flat_map(|(name, source)| [*name, *source]));
+    format!("{}-{target}-{}", module.name.replace(['.', '/'], "-"), cache::hash(parts))
+}
+
+/// Machine code of a module, from disk unless it is to be made `anew`, and whether it was compiled now.
+pub(crate) fn code(
+    module: &'static Module,
+    architecture: Architecture,
+    anew: bool,
+) -> Result<(Vec<u8>, bool)> {
+    let (folder, name) = (cache::folder(), stored(module, architecture));
+    let own = version().map(|(major, minor)| format!("{name}-nvrtc{major}.{minor}.cubin"));
+    if let Some(folder) = folder.as_deref().filter(|_| !anew)
+        && let Some(code) = cache::load_first(folder, own.as_deref().unwrap_or_default(), &name)
+    {
+        return Ok((code, false));
+    }
+    let own = own?;
+    let code = compile(module, architecture)?;
+    if let Some(folder) = folder {
+        // Without a place on disk it is compiled at every start, which is no error.
+        drop(cache::store(&folder, &own, &code));
+    }
+    Ok((code, true))
+}
+
+/// Machine code of several modules, which as many threads compile as there are processors.
+pub(crate) fn codes(
+    modules: &[&'static Module],
+    architecture: Architecture,
+) -> Result<Vec<(Vec<u8>, bool)>> {
+    let slots: Vec<Mutex<Option<Result<(Vec<u8>, bool)>>>> =
+        modules.iter().map(|_| Mutex::new(None)).collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some((module, slot)) = {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            modules.get(at).zip(slots.get(at))
+        } {
+            let made = code(module, architecture, false);
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 1..threads.min(modules.len()) {
+            // Where no more threads can be had, this one does the work.
+            drop(std::thread::Builder::new().spawn_scoped(scope, work));
+        }
+        work();
+    });
+    let made = slots.into_iter().map(|slot| {
+        let made = slot.into_inner().unwrap_or_else(PoisonError::into_inner);
+        made.unwrap_or_else(|| Err(Error::unfit("compile", "a thread ended early")))
+    });
+    made.collect()
+}
+
+/// Compiles all kernels for an architecture into the folder of compiled kernels, on any machine: how many
+/// modules there are, how many were compiled now, and the folder.
+///
+/// # Errors
+/// [`Error::NoCompiler`], [`Error::Compile`], or if the environment names no folder.
+pub fn fill(architecture: Architecture) -> Result<(usize, usize, PathBuf)> {
+    let folder = cache::folder();
+    let folder = folder.ok_or_else(|| Error::unfit("compile", "EXMY_CACHE may name a folder"))?;
+    version()?;
+    let modules: Vec<&'static Module> =
+        crate::module::ALL.iter().copied().filter(|module| architecture.has(module)).collect();
+    let made = codes(&modules, architecture)?;
+    let lost = modules
+        .iter()
+        .find(|module| cache::load_first(&folder, "", &stored(module, architecture)).is_none());
+    if lost.is_some() {
+        let why = format!("{} cannot be written; EXMY_CACHE may name another", folder.display());
+        return Err(Error::unfit("compile", why));
+    }
+    Ok((modules.len(), made.iter().filter(|(_, new)| *new).count(), folder))
 }

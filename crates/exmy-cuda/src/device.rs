@@ -6,6 +6,7 @@ use std::sync::Arc;
 #[cfg(feature = "emulated")]
 use crate::backend::emulated::Emulation;
 use crate::backend::{Backend, Properties, cuda};
+use crate::compile::Architecture;
 use crate::module::{self, Module};
 use crate::{Buffer, Element, Error, Result};
 
@@ -145,17 +146,17 @@ impl Device {
     /// # Errors
     /// [`Error::NoCompiler`], [`Error::Compile`], or if the device fails.
     pub fn prepare(&self) -> Result<()> {
-        let found = self.properties().capability;
-        let fits = |module: &&&Module| match module.exact {
-            true => found == module.needs,
-            false => found >= module.needs,
-        };
-        for module in module::ALL.iter().filter(fits) {
-            for kernel in module.kernels {
-                self.backend.prepare(module, kernel)?;
-            }
-        }
-        Ok(())
+        self.ready(module::ALL)
+    }
+
+    /// Compiles and loads those of some modules that the device has, several at once.
+    ///
+    /// # Errors
+    /// As [`prepare`](Self::prepare).
+    pub fn ready(&self, modules: &[&'static Module]) -> Result<()> {
+        let architecture = Architecture::of(self.properties().capability);
+        let modules = modules.iter().copied().filter(|module| architecture.has(module));
+        self.backend.ready(&modules.collect::<Vec<_>>())
     }
 
     pub(crate) fn backend(&self) -> &dyn Backend {

@@ -25,7 +25,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub use memory::{Memory, Scalar, Tokens};
 pub use recipes::Packed;
 
+use crate::module::{
+    ATTENTION, BLOCKS, CONVERT, ELEMENTWISE, F32, FAST_F32, GLA, HOPPER, LOSS, MOVE, NORMS, QUICK,
+    RECIPES, SUMS,
+};
 use crate::{Buffer, Device, Error, Result};
+use exmy_train::nn::decoder::Mixer;
+use exmy_train::train::config::Config;
 
 /// One stream of a GPU, and what went wrong on it. A clone is the same stream.
 #[derive(Clone)]
@@ -52,6 +58,25 @@ impl Cuda {
         let (failed, failure, scratch) =
             (AtomicBool::new(false), Mutex::default(), Mutex::default());
         Self { shared: Arc::new(Shared { device, failed, failure, scratch }) }
+    }
+
+    /// Compiles and loads what a run needs, several modules at once; a kernel that is missing here is compiled
+    /// at its first launch.
+    ///
+    /// # Errors
+    /// [`Error::NoCompiler`], [`Error::Compile`], or if the device fails.
+    pub fn ready(&self, config: &Config) -> Result<()> {
+        let mut modules = vec![&ELEMENTWISE, &NORMS, &SUMS, &LOSS, &F32, &MOVE];
+        if let Some(model) = config.model.decoder() {
+            let mixers = || (0..model.layers).map(|layer| model.mixer.of(layer));
+            modules.extend(mixers().any(|mixer| mixer == Mixer::Attention).then_some(&ATTENTION));
+            modules.extend(mixers().any(|mixer| mixer == Mixer::Gla).then_some(&GLA));
+        }
+        if !config.recipe.rules().is_empty() {
+            modules.extend([&RECIPES, &CONVERT, &BLOCKS, &QUICK]);
+            modules.push(if config.recipe.cores().is_some() { &HOPPER } else { &FAST_F32 });
+        }
+        self.device().ready(&modules)
     }
 
     /// The device and its stream.

@@ -153,6 +153,7 @@ impl Place {
         };
         // A stream of its own, so that small runs share the device.
         let cuda = Cuda::new(device.stream().map_err(Error::from)?);
+        cuda.ready(&folder.config()?).map_err(Error::from)?;
         run::train_on(&cuda, folder, data, watch, probes, claim).map_err(|error| {
             match cuda.take_failure() {
                 // What the failed run held is free again.

@@ -13,8 +13,8 @@ use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute, CUresult};
 
 use super::{Backend, Boxes, Grid, Properties};
 use crate::compile::{self, Architecture};
-use crate::module::{HEADERS, Module};
-use crate::{Error, Result, cache};
+use crate::module::Module;
+use crate::{Error, Result};
 
 /// The oldest architecture that the kernels have.
 const OLDEST: (u32, u32) = (8, 0);
@@ -174,9 +174,32 @@ impl Gpu {
     }
 
     fn architecture(&self) -> Architecture {
-        // Instructions that Hopper alone has are asked for by its own name.
-        let capability = self.properties.capability;
-        Architecture { capability, exact: capability == (9, 0) }
+        Architecture::of(self.properties.capability)
+    }
+
+    /// Loads several modules, which are compiled at once where they are not on disk.
+    fn ready(&self, modules: &[&'static Module]) -> Result<()> {
+        let mut loaded = locked(&self.modules);
+        let missing: Vec<_> =
+            modules.iter().copied().filter(|module| !loaded.contains_key(module.name)).collect();
+        for (module, (code, new)) in
+            missing.iter().zip(compile::codes(&missing, self.architecture())?)
+        {
+            loaded.insert(module.name, self.load(module, &code, !new)? as usize);
+        }
+        Ok(())
+    }
+
+    /// Loads machine code; if it is `old` and the driver does not take it, it is made anew.
+    fn load(&self, module: &'static Module, code: &[u8], old: bool) -> Result<sys::CUmodule> {
+        let mut loaded = ptr::null_mut();
+        // SAFETY: the image is a whole file, which the driver checks; a file of another kind is refused.
+        let status = unsafe { sys::cuModuleLoadData(&mut loaded, code.as_ptr().cast()) };
+        if old && status != CUresult::CUDA_SUCCESS {
+            let (code, _) = compile::code(module, self.architecture(), true)?;
+            return self.load(module, &code, false);
+        }
+        self.check(status).map(|()| loaded)
     }
 
     /// A module, from disk or from its source.
@@ -186,7 +209,7 @@ impl Gpu {
             return Ok(*found as sys::CUmodule);
         }
         let found = self.properties.capability;
-        if found < module.needs || module.exact && found != module.needs {
+        if !self.architecture().has(module) {
             return Err(Error::Architecture {
                 what: module.name,
                 device: self.properties.name.clone(),
@@ -194,39 +217,8 @@ impl Gpu {
                 needed: if module.exact { "compute capability 9.0 alone" } else { "a newer GPU" },
             });
         }
-        let architecture = self.architecture();
-        let (major, minor) = compile::version()?;
-        let compiler = format!("nvrtc {major}.{minor}");
-        let target = architecture.name();
-        let parts = [module.name, module.source, &target, &compiler]
-            .into_iter()
-            .chain(compile::OPTIONS)
-            .chain(HEADERS.iter().flat_map(|(name, source)| [*name, *source]));
-        let file = format!(
-            "{}-{target}-{}.cubin",
-            module.name.replace(['.', '/'], "-"),
-            cache::hash(parts)
-        );
-        let folder = cache::folder();
-        let load = |code: &[u8]| {
-            let mut loaded = ptr::null_mut();
-            // SAFETY: the image is a whole file, which the driver checks; a file of another kind is refused.
-            let status = unsafe { sys::cuModuleLoadData(&mut loaded, code.as_ptr().cast()) };
-            (status, loaded)
-        };
-        if let Some(code) = folder.as_deref().and_then(|folder| cache::load(folder, &file))
-            && let (CUresult::CUDA_SUCCESS, loaded) = load(&code)
-        {
-            modules.insert(module.name, loaded as usize);
-            return Ok(loaded);
-        }
-        let code = compile::compile(module, architecture)?;
-        let (status, loaded) = load(&code);
-        self.check(status)?;
-        if let Some(folder) = folder {
-            // Without a place on disk it is compiled at every start, which is no error.
-            drop(cache::store(&folder, &file, &code));
-        }
+        let (code, new) = compile::code(module, self.architecture(), false)?;
+        let loaded = self.load(module, &code, !new)?;
         modules.insert(module.name, loaded as usize);
         Ok(loaded)
     }
@@ -400,6 +392,11 @@ impl Backend for Stream {
         self.gpu.enter()?;
         // SAFETY: the caller's buffer has as many bytes.
         self.gpu.check(unsafe { sys::cuMemsetD8Async(to, byte, bytes, self.stream) })
+    }
+
+    fn ready(&self, modules: &[&'static Module]) -> Result<()> {
+        self.gpu.enter()?;
+        self.gpu.ready(modules)
     }
 
     fn prepare(&self, module: &'static Module, name: &'static str) -> Result<()> {

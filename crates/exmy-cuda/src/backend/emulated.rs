@@ -246,6 +246,10 @@ impl Backend for Emulated {
         Ok(())
     }
 
+    fn ready(&self, _: &[&'static Module]) -> Result<()> {
+        Ok(())
+    }
+
     fn prepare(&self, module: &'static Module, _: &'static str) -> Result<()> {
         if module.exact { Ok(()) } else { self.0.library(module).map(drop) }
     }

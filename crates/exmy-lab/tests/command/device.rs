@@ -29,6 +29,24 @@ fn a_missing_gpu_is_one_line_and_makes_no_folder() {
     assert!(text.contains("cpu, cuda, cuda:1"), "{text}");
 }
 
+/// Kernels can be compiled without a GPU, but not without their compiler.
+#[test]
+fn kernels_are_compiled_ahead() {
+    let folder = tempfile::tempdir().unwrap();
+    let compile = |capability: &str| {
+        let mut command = exmy(&["device", "--compile", capability]);
+        command.env("EXMY_CACHE", folder.path()).env("EXMY_NVRTC", folder.path().join("none"));
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, text) = compile("9.0a");
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("NVRTC") && text.contains("EXMY_NVRTC"), "{text}");
+    let (code, text) = compile("7.5");
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("8.0 or higher"), "{text}");
+}
+
 #[test]
 fn the_list_of_gpus_may_be_empty() {
     let output = without_gpu(&["device"]);

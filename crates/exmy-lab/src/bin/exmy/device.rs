@@ -3,6 +3,7 @@
 use crate::show;
 use clap::Args;
 use exmy::error::{Error, Result};
+use exmy::shown::printable_path;
 use exmy_cuda::train::{Cuda, verify};
 use exmy_cuda::verify::{Extent, library};
 use exmy_cuda::{Device, compile};
@@ -15,7 +16,7 @@ use std::sync::mpsc::channel;
 /// List the GPUs, or compare one with the CPU bit for bit
 #[derive(Args)]
 #[command(
-    after_long_help = "Examples:\n  exmy device\n  exmy device --verify\n  exmy device --verify --device cuda:1\n\n\
+    after_long_help = "Examples:\n  exmy device\n  exmy device --verify\n  exmy device --verify --device cuda:1\n  EXMY_CACHE=kernels exmy device --compile 9.0\n\n\
     --verify compares conversions, block formats and products, every operation of the layers at ragged shapes, \
     forward and backward, then ten steps of each family of models under twelve recipes and, with Hopper's tensor \
     cores, five of theirs. It ends with 1 at the first bit that differs, and says where."
@@ -24,13 +25,37 @@ pub(crate) struct Arguments {
     /// Compare a GPU with the CPU: a table, and 1 as the exit code if a bit differs
     #[arg(long)]
     verify: bool,
+    /// Compile all kernels for a compute capability into the folder of compiled kernels; needs no GPU
+    #[arg(long, value_name = "9.0", conflicts_with = "verify", value_parser = capability)]
+    compile: Option<(u32, u32)>,
     /// The GPU that is compared: cuda, cuda:1
     #[arg(long, value_name = "D", default_value = "cuda", requires = "verify")]
     device: Choice,
 }
 
+/// A compute capability: 8.0, 9.0 (or 9.0a, which is what is compiled for it).
+fn capability(text: &str) -> Result<(u32, u32), String> {
+    let digits = text.strip_suffix('a').filter(|rest| *rest == "9.0").unwrap_or(text);
+    let parts = digits.split_once('.').map(|(major, minor)| (major.parse(), minor.parse()));
+    match parts {
+        Some((Ok(major), Ok(minor))) if (major, minor) >= (8, 0) => Ok((major, minor)),
+        _ => Err("a compute capability is 8.0 or higher: 8.0, 8.6, 9.0".into()),
+    }
+}
+
+/// Fills the folder of compiled kernels.
+fn fill(capability: (u32, u32)) -> Result<()> {
+    let architecture = compile::Architecture::of(capability);
+    let (all, new, folder) = compile::fill(architecture)?;
+    let (target, folder) = (architecture.name(), printable_path(&folder));
+    show::result(&format!("{all} modules for {target} in {folder}, {new} of them compiled now\n"))
+}
+
 /// Runs the command; the result is the exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
+    if let Some(capability) = arguments.compile {
+        return fill(capability).map(|()| 0);
+    }
     if !arguments.verify {
         return list().map(|()| 0);
     }
@@ -40,6 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             .hint("--device cuda or cuda:1 names a GPU"));
     };
     describe(device)?;
+    device.prepare()?;
     compare(device)
 }
 
