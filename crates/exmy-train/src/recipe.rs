@@ -141,7 +141,11 @@ impl Recipe {
             Value::Format(TensorFormat { by_position: true, .. }) => {
                 Some("exponents bumped by position")
             }
-            Value::Format(TensorFormat { window: 1.., .. }) => Some("delayed scales"),
+            Value::Format(TensorFormat { window: 1.., quantizer, .. })
+                if quantizer.is_stochastic() =>
+            {
+                Some("delayed scales with random bits")
+            }
             _ => None,
         })
     }

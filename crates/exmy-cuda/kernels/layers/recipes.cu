@@ -47,6 +47,14 @@ KERNEL(256) cast_rows(float* x, u64 stride, u64 rows, u32 cols, PARAMETERS(Round
 }
 EXPORT(cast_rows)
 
+// Multiplies in place; a warp has a row.
+KERNEL(256) scale_rows(float* x, u64 stride, u64 rows, u32 cols, float factor) {
+    for (u64 row = thread_index() / 32; row < rows; row += thread_count() / 32) {
+        for (u32 c = threadIdx.x % 32; c < cols; c += 32) x[row * stride + c] *= factor;
+    }
+}
+EXPORT(scale_rows)
+
 // The largest magnitude of bfloat16 numbers that are finite, as its bits, into a 0.
 KERNEL(256) finite_amax(const float* x, u64 count, u32* out) {
     u32 most = 0;

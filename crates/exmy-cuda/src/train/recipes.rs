@@ -2,16 +2,17 @@
 //!
 //! Images of both operands of a product are numbers in memory, as the matrices are stored, without the scales
 //! of whole tensors; these stay on the device, too, and the product multiplies by them. What is rare (scales
-//! that are given, exponents bumped by position, sums of other orders) is done by the host, to the same bits.
+//! that are given and no powers of two, exponents bumped by position, sums of other orders) is done by the host, to the same bits.
 
 #![allow(unsafe_code)]
 
+use exmy::block::BlockProfile;
 use exmy::format::Format;
 use exmy::gemm::f32::Output;
 use exmy::gemm::{Accumulation, Spec, Sum, gemm};
-use exmy::quantizer::{Axis, Quantizer};
+use exmy::quantizer::{Axis, Quantizer, Target};
 use exmy::random::Philox;
-use exmy::round::Rules;
+use exmy::round::{Rounding, Rules};
 use exmy::slice;
 use exmy_train::nn::device::{Buffer, Device, Matrix, MatrixMut, SliceMut};
 use exmy_train::nn::site::Product;
@@ -67,6 +68,23 @@ struct Range {
 
 // SAFETY: three fields of 64 bits and six of 32, without a gap.
 unsafe impl Plain for Range {}
+
+/// The cast of a block format's elements, where a scale that is given is a power of two by which no element
+/// underflows that is not zero anyway.
+fn simple_element(quantizer: &Quantizer, scale: f32) -> Option<(Format, Rules)> {
+    let Quantizer { before: None, rotation: None, target: Target::Block(format), .. } = quantizer
+    else {
+        return None;
+    };
+    let exponent = (scale.to_bits() >> 23) as i32 - 127;
+    let power = scale.to_bits() & 0x7F_FFFF == 0 && scale > 0.0 && exponent.abs() <= 60;
+    let nearest = matches!(quantizer.rounding, Rounding::TiesToEven | Rounding::TiesToAway);
+    let narrow = format.element.lsb() > -60 && format.element.emax() < 60;
+    let plain = format.scale == Format::E8M0 && format.profile == BlockProfile::Ocp;
+    let rules = Rules::DEFAULT.with_rounding(quantizer.rounding);
+    (power && nearest && narrow && plain)
+        .then(|| (format.element, rules.with_overflow(quantizer.overflow)))
+}
 
 /// Rows by warps, several to each where there are many.
 fn by_warps(rows: usize) -> Grid {
@@ -129,6 +147,18 @@ impl Cuda {
         }
     }
 
+    /// Multiplies a matrix by a number.
+    fn times(&self, x: MatrixMut<'_, Self>, factor: f32) {
+        let (rows, cols, stride) = (x.rows(), x.cols(), x.stride());
+        if rows > 0 && cols > 0 {
+            let x = x.into_data();
+            self.start(&RECIPES, "scale_rows", by_warps(rows), |launch| {
+                let launch = launch.slice(x.read()).value(stride as u64).value(rows as u64);
+                launch.value(cols as u32).value(factor)
+            });
+        }
+    }
+
     /// The bits of the largest magnitude, formed by a kernel.
     fn bits(
         &self,
@@ -154,9 +184,19 @@ impl Quantize for Cuda {
     ) {
         match scale {
             None => drop(self.image(quantizer, x, axis, random, out, true)),
-            Some(scale) => self.on_host(x, out, |x, out| {
-                quantizer.image_with(x, axis, random, |_| scale, out);
-            }),
+            Some(scale) => match simple_element(quantizer, scale) {
+                // An exact quotient, a cast, an exact product.
+                Some(element) => {
+                    let mut out = out;
+                    self.copy(x, out.again());
+                    self.times(out.again(), 1.0 / scale);
+                    self.cast(element, out.again());
+                    self.times(out, scale);
+                }
+                None => self.on_host(x, out, |x, out| {
+                    quantizer.image_with(x, axis, random, |_| scale, out);
+                }),
+            },
         }
     }
 
