@@ -19,6 +19,7 @@ mod inputs;
 mod inspect;
 mod ls;
 mod operations;
+mod phase;
 mod provenance;
 mod quantize;
 mod report;

@@ -3,6 +3,7 @@
 //! On a terminal progress is a bar that fits its width; elsewhere (a pipe, a log) it is one line
 //! every few seconds. Progress and messages go to stderr, results to stdout.
 
+use crate::phase;
 use crate::stop::{Held, Stop};
 use exmy::error::{Error, Result};
 use exmy::shown::{printable, printable_lines, printable_path};
@@ -10,6 +11,7 @@ use exmy_lab::device::Place;
 use exmy_lab::runner::{Kind, OutFolder};
 use exmy_lab::table;
 use exmy_train::nn::model;
+use exmy_train::recipe::Recipe;
 use exmy_train::train::config::Config;
 use exmy_train::train::data::Dataset;
 use exmy_train::train::precision::{Span, spans};
@@ -32,6 +34,7 @@ const LONGEST: usize = 4000;
 /// Says something about the work, on stderr. Names in it are shown and not obeyed. That nobody reads any
 /// more is no reason to end the work.
 pub(crate) fn say(text: Arguments<'_>) {
+    phase::clear();
     let _ = writeln!(std::io::stderr(), "{}", printable_lines(&text.to_string()));
 }
 
@@ -115,6 +118,9 @@ pub(crate) fn thousands(number: u64) -> String {
     text
 }
 
+/// Time between turns of what shows that work goes on.
+const TICK: Duration = Duration::from_millis(250);
+
 /// Columns below which a bar leaves no room for numbers.
 const NARROW: u16 = 72;
 
@@ -142,22 +148,22 @@ pub(crate) struct Watcher<'a> {
 }
 
 impl<'a> Watcher<'a> {
-    /// For run `index` of `count`.
-    pub(crate) fn new(
+    /// For run `index` of `count`, of which those before had the recipes `known`.
+    pub(crate) fn new<'r>(
         config: &Config,
         (index, count): (usize, usize),
+        known: impl IntoIterator<Item = &'r Recipe>,
         quiet: bool,
         stop: &'a Stop,
     ) -> Self {
-        let name = match count {
-            1 => config.recipe.to_string(),
-            _ => format!("{}/{count} {}", index + 1, config.recipe),
-        };
-        if !quiet {
+        let place = if count == 1 { String::new() } else { format!("{}/{count} ", index + 1) };
+        let name = format!("{place}{}, seed {}", config.recipe, config.seed);
+        if !quiet && !known.into_iter().any(|known| *known == config.recipe) {
             // Before there is a bar, whose line it would stand in. A recipe that does not go with the
             // model is reported by the run.
-            for span in spans(config, &[], config.train.steps).unwrap_or_default() {
-                say!("{name}{}: {span}", from(&span));
+            let spans = spans(config, &[], config.train.steps).unwrap_or_default();
+            for span in spans.iter().filter(|_| !is_plain(&spans)) {
+                say!("{place}{}{}: linear layers multiply in {span}", config.recipe, from(span));
             }
         }
         let bar = ProgressBar::with_draw_target(
@@ -167,11 +173,17 @@ impl<'a> Watcher<'a> {
         let width = terminal_size::terminal_size_of(std::io::stderr()).map_or(80, |(w, _)| w.0);
         let narrow = width < NARROW;
         let style = ProgressStyle::with_template(match narrow {
-            false => "{prefix} {wide_bar:.cyan/dim} {pos}/{len} {msg} {eta:>4}",
+            false => "{spinner} {prefix} {wide_bar:.cyan/dim} {pos}/{len} {msg} {eta:>4}",
             true => "{prefix} {pos}/{len} {eta} {wide_msg}",
         });
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─"));
         bar.set_prefix(shortened(&name, usize::from(width / 2)));
+        if !bar.is_hidden() {
+            // Before the first step checkpoints are read and the first validation is done; a step may
+            // take seconds.
+            bar.set_message("preparing");
+            bar.enable_steady_tick(TICK);
+        }
         let now = Instant::now();
         Self {
             bar,
@@ -291,6 +303,7 @@ pub(crate) fn result(text: &str) -> Result<()> {
 /// # Errors
 /// As [`result`].
 pub(crate) fn raw(text: &str) -> Result<()> {
+    phase::clear();
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -357,11 +370,19 @@ pub(crate) fn table(
     shown
 }
 
-/// In which formats linear layers multiplied: a line for each recipe and each time it changed.
+/// Whether all linear layers multiply in one format all the time, as the recipe's name says.
+fn is_plain(spans: &[Span]) -> bool {
+    let [span] = spans else { return false };
+    let is_one = span.forward.len() == 1 && span.patches == 0.0;
+    is_one && span.forward == span.grad_input && span.forward == span.grad_weight
+}
+
+/// In which formats linear layers multiplied, where that is more than one: a line for each recipe and each time
+/// it changed.
 fn formats<'a>(results: impl Iterator<Item = &'a Summary>) -> String {
     let (mut seen, mut shown) = (Vec::new(), String::new());
     for Summary { recipe, precision, .. } in results {
-        if seen.contains(&(recipe, precision)) {
+        if seen.contains(&(recipe, precision)) || is_plain(precision) {
             continue;
         }
         if seen.is_empty() {

@@ -6,7 +6,6 @@
 //! shells report it.
 
 use exmy::error::{Error, Result};
-use std::process::exit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::thread;
@@ -15,6 +14,12 @@ use std::time::Duration;
 /// How long what looks whether it is to stop has for it, in ticks.
 const PATIENCE: u32 = 10;
 const TICK: Duration = Duration::from_millis(50);
+
+/// Ends the program with the terminal as it was.
+fn exit(code: u8) -> ! {
+    crate::phase::clear();
+    std::process::exit(code.into())
+}
 
 /// Whether the program is to end.
 #[derive(Debug, Default)]
@@ -37,12 +42,12 @@ impl Stop {
 
     fn ask(stop: &Arc<Self>, code: u8) {
         if stop.code.swap(code, Ordering::SeqCst) != 0 {
-            exit(code.into());
+            exit(code);
         }
         let stop = Arc::clone(stop);
         let waiting = thread::Builder::new().spawn(move || stop.end());
         if waiting.is_err() {
-            exit(code.into());
+            exit(code);
         }
     }
 
@@ -53,7 +58,7 @@ impl Stop {
             thread::sleep(TICK);
             ticks = if self.held.load(Ordering::SeqCst) == 0 { ticks + 1 } else { 0 };
         }
-        exit(self.code().into());
+        exit(self.code());
     }
 
     /// Whether somebody asked for the end.

@@ -1,5 +1,6 @@
 //! `exmy study`: what a paper measured, run again.
 
+use crate::phase::Phase;
 use crate::provenance::provenance;
 use crate::settings::{Work, counted};
 use crate::show;
@@ -7,7 +8,7 @@ use crate::stop::{Held, Stop};
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
-use exmy_lab::estimate::Estimate;
+use exmy_lab::estimate::{Cost, Estimate};
 use exmy_lab::finding::Figure;
 use exmy_lab::report::{self, Shown};
 use exmy_lab::run_config::{RunConfig, Setting};
@@ -15,6 +16,7 @@ use exmy_lab::runner::{self, Progress, Run, Shard, Train, share};
 use exmy_lab::scale::Scale;
 use exmy_lab::store::{Store, distinct};
 use exmy_lab::studies::{ALL, Paper, by_name};
+use exmy_lab::table::aligned;
 use exmy_train::train::data::{Dataset, Source};
 use exmy_train::train::record::Metrics;
 use exmy_train::train::run::{Outcome, Watch};
@@ -199,6 +201,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
                 Source::from_os(path.as_os_str()).map_err(|e| Error::new(e.to_string()))?
             }
         };
+        let quiet = arguments.work.quiet;
+        let reading = Phase::begin("reading the data and the runs", quiet);
         let (setting, data) = Setting::new(scale, source)?;
         let data = Arc::new(data);
         if writes {
@@ -208,6 +212,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         let place = arguments.work.place()?;
         let jobs = place.at_once(exmy::parallel::threads());
         let mut planned = report::runs(&figures, &setting, &store)?;
+        drop(reading);
         // Once for each stage.
         loop {
             let runs: Vec<Run> = planned.iter().map(RunConfig::run).collect();
@@ -221,10 +226,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             let mut seconds = 0.0;
             if arguments.plan || !arguments.work.quiet && !left.is_empty() {
                 let mut estimate = Estimate::new(&data);
-                if !arguments.work.quiet {
-                    let kinds = counted(estimate.untried(&planned) as u64, "kind");
-                    say!("timing a step of each of {kinds} of runs");
-                }
+                time(&mut estimate, &planned, quiet)?;
                 let cost = estimate.of(&left)?;
                 seconds = cost.seconds / jobs as f64;
                 let text = plan(&figures, &setting, &mut estimate, &planned, cost, jobs)?;
@@ -268,7 +270,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             say!("stopped; all runs are kept, and the same command draws the report");
             return Ok(stop.code());
         };
+        let writing = Phase::begin("writing the report", quiet);
         report::make(paper, &figures, (&setting, &store), &findings, target, &provenance)?;
+        drop(writing);
         let mut text = String::new();
         for (figure, found) in figures.iter().zip(&findings) {
             let (word, reason) = (found.verdict.word(), found.verdict.reason());
@@ -282,27 +286,64 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     })
 }
 
+/// Times a step of each kind of run; on a terminal a bar shows how many are done.
+fn time(estimate: &mut Estimate<'_>, runs: &[RunConfig], quiet: bool) -> Result<()> {
+    let kinds = estimate.untried(runs) as u64;
+    if !quiet && !std::io::stderr().is_terminal() {
+        say!("timing a step of each of {} of runs", counted(kinds, "kind"));
+    }
+    let bar =
+        bar(kinds, "timing a step of each kind of run {wide_bar:.cyan/dim} {pos}/{len}", quiet);
+    bar.tick();
+    for run in runs {
+        let known = estimate.untried(std::slice::from_ref(run)) == 0;
+        estimate.of(std::slice::from_ref(run))?;
+        bar.inc(u64::from(!known));
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+/// Operations with the unit that keeps them short.
+fn operations(flops: f64) -> String {
+    let units = [(1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G")];
+    let (size, unit) = units.into_iter().find(|(size, _)| flops >= *size).unwrap_or((1e6, "M"));
+    format!("{:.1} {unit}FLOP", flops / size)
+}
+
+/// Seconds in the unit that a person would take.
+fn duration(seconds: f64) -> String {
+    match seconds {
+        ..1.0 => "<1 s".into(),
+        ..100.0 => format!("{seconds:.0} s"),
+        ..6_000.0 => format!("{:.0} min", seconds / 60.0),
+        ..360_000.0 => format!("{:.1} h", seconds / 3_600.0),
+        _ => format!("{:.0} days", seconds / 86_400.0),
+    }
+}
+
 /// What a plan costs, figure by figure and together.
 fn plan(
     figures: &[&'static dyn Figure],
     setting: &Setting,
     estimate: &mut Estimate<'_>,
     runs: &[RunConfig],
-    left: exmy_lab::estimate::Cost,
+    left: Cost,
     jobs: usize,
 ) -> Result<String> {
-    let minutes = |seconds: f64| format!("{:.1}", seconds / jobs as f64 / 60.0);
-    let mut text = format!("{:<8} {:>6} {:>10} {:>9}\n", "figure", "runs", "TFLOP", "minutes");
-    let mut line = |name: &str, cost: exmy_lab::estimate::Cost| {
-        let (flops, time) = (cost.flops / 1e12, minutes(cost.seconds));
-        text += &format!("{name:<8} {:>6} {flops:>10.3} {time:>9}\n", cost.runs);
+    let mut lines = vec![["figure", "runs", "operations", "time here"].map(str::to_owned)];
+    let mut line = |name: &str, cost: Cost| {
+        // Of nothing there is nothing to say.
+        let of = |text: String| if cost.runs == 0 { "-".into() } else { text };
+        let time = duration(cost.seconds / jobs as f64);
+        lines.push([name.into(), cost.runs.to_string(), of(operations(cost.flops)), of(time)]);
     };
     for figure in figures {
         line(figure.id(), estimate.of(&distinct(&figure.runs(setting)))?);
     }
     line("all", estimate.of(runs)?);
     line("to do", left);
-    Ok(text)
+    Ok(aligned(&lines.into_iter().map(Vec::from).collect::<Vec<_>>(), 1))
 }
 
 /// A bar on a terminal.
@@ -416,5 +457,18 @@ impl Progress for Training<'_> {
             let runs = counted(runs as u64, "run");
             self.bar.suspend(|| say!("waits for other processes, which work on {runs}"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{duration, operations};
+
+    #[test]
+    fn numbers_of_a_plan_have_units() {
+        let of = [0.2, 1.4, 99.0, 120.0, 5_400.0, 7_200.0, 400_000.0].map(duration);
+        assert_eq!(of, ["<1 s", "1 s", "99 s", "2 min", "90 min", "2.0 h", "5 days"]);
+        let of = [4e7, 1.25e9, 3e12, 2e15, 7e18].map(operations);
+        assert_eq!(of, ["40.0 MFLOP", "1.2 GFLOP", "3.0 TFLOP", "2.0 PFLOP", "7.0 EFLOP"]);
     }
 }

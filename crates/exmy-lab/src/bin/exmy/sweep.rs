@@ -1,5 +1,6 @@
 //! `exmy sweep`: a grid of runs, divided among processes.
 
+use crate::phase::Phase;
 use crate::settings::Work;
 use crate::show::{self, Watcher};
 use crate::stop::Stop;
@@ -67,12 +68,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         .map_err(|error| Error::new(error.to_string()))?;
     let stop = Stop::listen()?;
     arguments.work.with_threads(|| {
+        let quiet = arguments.work.quiet;
+        let reading = Phase::begin("reading the plan and its data", quiet);
         let plan = Plan::read(&arguments.plan)?;
+        drop(reading);
         let runs = plan.runs.iter().map(|run| (run.name.as_str(), &run.config));
         let place = arguments.work.place()?;
         runner::refuse_impossible(runs, &place)?;
         let mut folder = OutFolder::of_sweep(&out, &plan)?;
-        let quiet = arguments.work.quiet;
         if !quiet {
             say!("shard {shard} of {} runs in {}", plan.runs.len(), printable_path(&out));
         }
@@ -87,7 +90,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         }
         let status = folder.status()?;
         if status.done.len() == plan.runs.len() {
+            let drawing = Phase::begin("drawing the curves", quiet);
             folder.conclude()?;
+            drop(drawing);
             show::result(&folder.table())?;
         } else if !quiet {
             let (fresh, begun) = (status.fresh.len(), status.at_work.len() + status.stopped.len());
@@ -135,7 +140,8 @@ impl Progress for Shown<'_> {
         let config = &self.runs[index].config;
         show::cost(config, self.place);
         let (quiet, place) = (self.quiet || self.several, (index, self.runs.len()));
-        let outcome = train(&mut Watcher::new(config, place, quiet, self.stop))?;
+        let known = self.runs[..index].iter().map(|run| &run.config.recipe);
+        let outcome = train(&mut Watcher::new(config, place, known, quiet, self.stop))?;
         if self.several && !self.quiet && outcome.summary.is_some() {
             let (name, steps) = (&self.runs[index].name, outcome.steps);
             say!("{name}: {steps} steps in {:.1} s", outcome.train_seconds);

@@ -3,6 +3,7 @@
 use crate::DIVERGED;
 #[cfg(unix)]
 use crate::abort;
+use crate::phase::Phase;
 use crate::settings::Work;
 use crate::show::{self, Watcher};
 use crate::stop::Stop;
@@ -306,7 +307,9 @@ fn plan(arguments: &Arguments) -> Result<OutFolder> {
     }
     // Before anything large is asked for; what the data change is looked at once more below.
     enough_memory(&config, arguments)?;
+    let reading = Phase::begin("reading the data", arguments.work.quiet);
     let data = run::load_data(&mut config)?;
+    drop(reading);
     if !data.bytes
         && let Some(model) = config.model.decoder_mut()
     {
@@ -366,7 +369,11 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &Stop) -> Result<u
     }
     let meant: Vec<usize> = (0..runs.len()).filter(|&i| out.is_meant(i)).collect();
     let wanted: Vec<Run> = meant.iter().map(|&i| runs[i].clone()).collect();
-    let collected = Mutex::new(Collected { outcomes: vec![None; runs.len()], printed: Ok(()) });
+    let collected = Mutex::new(Collected {
+        outcomes: vec![None; runs.len()],
+        printed: Ok(()),
+        reading: Some(Phase::begin("reading the data", arguments.work.quiet)),
+    });
     let shown = Shown {
         out: out.path(),
         runs: &runs,
@@ -377,14 +384,17 @@ fn train_all(mut out: OutFolder, arguments: &Arguments, stop: &Stop) -> Result<u
         collected,
     };
     let end = Runner::new(out.path()).on(place.clone()).work(&wanted, None, &shown)?;
-    let Collected { outcomes, printed } =
+    let Collected { outcomes, printed, reading } =
         shown.collected.into_inner().unwrap_or_else(PoisonError::into_inner);
+    drop(reading);
     if let Some(name) = end.left.first() {
         let folder = out.path().join(name);
         return Err(Error::new(format!("{} is being trained", printable_path(&folder)))
             .hint("another process works on it; wait for it or stop it"));
     }
+    let drawing = Phase::begin("drawing the curves", arguments.work.quiet);
     out.conclude()?;
+    drop(drawing);
     if end.stopped {
         show::stopped(out.path());
         return Ok(stop.code());
@@ -413,6 +423,8 @@ struct Collected {
     outcomes: Vec<Option<Outcome>>,
     /// What cannot be printed is reported when the work is done.
     printed: Result<()>,
+    /// Until the first run begins.
+    reading: Option<Phase>,
 }
 
 impl Progress for Shown<'_> {
@@ -420,11 +432,13 @@ impl Progress for Shown<'_> {
         let (index, quiet) = (self.meant[index], self.arguments.work.quiet);
         let (config, count) = (&self.runs[index].config, self.runs.len());
         let mut collected = self.collected.lock().unwrap_or_else(PoisonError::into_inner);
+        collected.reading = None;
         if !quiet && collected.outcomes.iter().all(Option::is_none) {
             show::header(self.out, config, data, count);
         }
         show::cost(config, self.place);
-        let mut watcher = Watcher::new(config, (index, count), quiet, self.stop);
+        let known = self.runs[..index].iter().map(|run| &run.config.recipe);
+        let mut watcher = Watcher::new(config, (index, count), known, quiet, self.stop);
         let (outcome, profile) = if self.arguments.profile {
             if !matches!(self.place, Place::Cpu) {
                 exmy_cuda::times::begin();
