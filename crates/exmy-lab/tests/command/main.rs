@@ -23,6 +23,7 @@ mod sweep;
 mod units;
 mod vectors;
 mod verify;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -17,6 +17,7 @@ mod export;
 mod formats;
 mod inputs;
 mod inspect;
+mod keys;
 mod ls;
 mod operations;
 mod phase;

@@ -118,6 +118,17 @@ pub(crate) fn thousands(number: u64) -> String {
     text
 }
 
+/// Seconds in the unit that a person would take.
+pub(crate) fn duration(seconds: f64) -> String {
+    match seconds {
+        ..1.0 => "<1 s".into(),
+        ..100.0 => format!("{seconds:.0} s"),
+        ..6_000.0 => format!("{:.0} min", seconds / 60.0),
+        ..360_000.0 => format!("{:.1} h", seconds / 3_600.0),
+        _ => format!("{:.0} days", seconds / 86_400.0),
+    }
+}
+
 /// Time between turns of what shows that work goes on.
 const TICK: Duration = Duration::from_millis(250);
 
@@ -125,7 +136,7 @@ const TICK: Duration = Duration::from_millis(250);
 const NARROW: u16 = 72;
 
 /// A name of at most so many characters.
-fn shortened(name: &str, most: usize) -> String {
+pub(crate) fn shortened(name: &str, most: usize) -> String {
     if name.chars().count() <= most {
         return name.to_owned();
     }

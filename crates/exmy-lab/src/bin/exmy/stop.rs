@@ -18,6 +18,7 @@ const TICK: Duration = Duration::from_millis(50);
 /// Ends the program with the terminal as it was.
 fn exit(code: u8) -> ! {
     crate::phase::clear();
+    crate::keys::restore();
     std::process::exit(code.into())
 }
 

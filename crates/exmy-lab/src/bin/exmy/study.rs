@@ -3,7 +3,7 @@
 use crate::phase::Phase;
 use crate::provenance::provenance;
 use crate::settings::{Work, counted};
-use crate::show;
+use crate::show::{self, duration};
 use crate::stop::{Held, Stop};
 use clap::Args;
 use exmy::error::{Error, Result};
@@ -311,17 +311,6 @@ fn operations(flops: f64) -> String {
     format!("{:.1} {unit}FLOP", flops / size)
 }
 
-/// Seconds in the unit that a person would take.
-fn duration(seconds: f64) -> String {
-    match seconds {
-        ..1.0 => "<1 s".into(),
-        ..100.0 => format!("{seconds:.0} s"),
-        ..6_000.0 => format!("{:.0} min", seconds / 60.0),
-        ..360_000.0 => format!("{:.1} h", seconds / 3_600.0),
-        _ => format!("{:.0} days", seconds / 86_400.0),
-    }
-}
-
 /// What a plan costs, figure by figure and together.
 fn plan(
     figures: &[&'static dyn Figure],
@@ -462,7 +451,8 @@ impl Progress for Training<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{duration, operations};
+    use super::operations;
+    use crate::show::duration;
 
     #[test]
     fn numbers_of_a_plan_have_units() {
