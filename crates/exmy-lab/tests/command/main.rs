@@ -5,6 +5,7 @@ mod columns;
 mod convert;
 mod determinism;
 mod device;
+mod follow;
 mod formats;
 mod inspect;
 mod kill;

@@ -14,6 +14,7 @@ mod convert;
 mod device;
 mod explain_mma;
 mod export;
+mod follow;
 mod formats;
 mod inputs;
 mod inspect;
@@ -144,7 +145,7 @@ fn main() -> ExitCode {
         Command::Train(arguments) => train::run(*arguments),
         Command::Sweep(arguments) => sweep::run(&arguments),
         Command::Study(arguments) => study::run(&arguments),
-        Command::Report(arguments) => with_threads(None, || report::report(&arguments)),
+        Command::Report(arguments) => report::report(&arguments),
         Command::Plot(arguments) => report::plot(&arguments),
         Command::Watch(arguments) => watch::run(&arguments),
         Command::Ls(arguments) => ls::run(&arguments),

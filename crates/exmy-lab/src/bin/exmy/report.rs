@@ -4,8 +4,12 @@
 //! would be written.
 
 use crate::PARTLY;
+use crate::follow::{Follow, follow};
+use crate::phase::Phase;
 use crate::provenance::provenance;
+use crate::settings::with_threads;
 use crate::show;
+use crate::stop::Stop;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::safetensors::{given, whole};
@@ -21,10 +25,11 @@ use std::path::{Path, PathBuf};
 ///
 /// Runs that are damaged are left out and named; then the exit code is 1, and a file that stands there stays.
 #[derive(Args)]
+#[command(after_long_help = HELP)]
 pub(crate) struct ReportArguments {
     /// Folders of runs, or folders above them
     #[arg(required = true, value_name = "DIR")]
-    runs: Vec<PathBuf>,
+    pub(super) runs: Vec<PathBuf>,
     /// File to write; only a page of this command is replaced [default: report.html in the first
     /// folder]
     #[arg(long, value_name = "FILE.html")]
@@ -32,7 +37,23 @@ pub(crate) struct ReportArguments {
     /// Heading of the page [default: the folders]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
+    #[command(flatten)]
+    pub(super) follow: Follow,
 }
+
+impl ReportArguments {
+    /// The heading of the page.
+    pub(super) fn title(&self) -> String {
+        let names = || self.runs.iter().map(printable_path).collect::<Vec<_>>();
+        self.title.clone().unwrap_or_else(|| names().join(", "))
+    }
+}
+
+const HELP: &str = "\
+Examples:
+  exmy report runs/0001
+  exmy report runs/0001 runs/0002 --out both.html
+  exmy report runs/0001 --follow                # while they train";
 
 /// Draw quantities of any runs as one SVG: loss, grad_norm, a probe, a part of a probe
 ///
@@ -153,9 +174,8 @@ fn target(out: Option<&PathBuf>, runs: &[PathBuf], name: &str) -> Result<PathBuf
     .hint(format!("name it {}", printable_path(&out.with_extension(extension)))))
 }
 
-/// The runs that can be read; of the others a message says why they are left out, and each reason returned on
-/// a line.
-fn readable(paths: &[PathBuf]) -> Result<(Vec<RecordedRun>, Vec<String>)> {
+/// The runs that can be read, and what is wrong with the others.
+pub(super) fn sorted_out(paths: &[PathBuf]) -> Result<(Vec<RecordedRun>, Vec<Error>)> {
     let (mut runs, mut broken) = gather(paths)?;
     runs.retain(|run| {
         // What is drawn of changed records is not what was measured.
@@ -167,6 +187,14 @@ fn readable(paths: &[PathBuf]) -> Result<(Vec<RecordedRun>, Vec<String>)> {
         broken.extend(error);
         is_whole
     });
+    Ok((runs, broken))
+}
+
+/// The same; a message says why the others are left out, and each reason is returned on a line.
+fn readable(paths: &[PathBuf]) -> Result<(Vec<RecordedRun>, Vec<String>)> {
+    let reading = Phase::begin("reading the runs", false);
+    let (runs, broken) = sorted_out(paths)?;
+    drop(reading);
     broken.iter().for_each(|error| say!("left out: {error}"));
     // What would work is for who gave the command, not for who reads the page.
     let reason = |error: &Error| error.to_string().lines().next().unwrap_or_default().to_owned();
@@ -200,15 +228,25 @@ fn write_of(left_out: &[String], path: &Path, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes the page; the result is the exit code.
+/// Writes the page, or serves it; the result is the exit code.
 pub(crate) fn report(arguments: &ReportArguments) -> Result<u8> {
+    if arguments.follow.follow {
+        // Before there are threads, or they would get the signals.
+        let _stop = Stop::listen()?;
+        return with_threads(None, || follow(arguments));
+    }
+    with_threads(None, || write_report(arguments))
+}
+
+fn write_report(arguments: &ReportArguments) -> Result<u8> {
     let out = target(arguments.out.as_ref(), &arguments.runs, "report.html")?;
     let (runs, left_out) = readable(&arguments.runs)?;
-    let names = || arguments.runs.iter().map(printable_path).collect::<Vec<_>>();
-    let title = arguments.title.clone().unwrap_or_else(|| names().join(", "));
     overview::remarks(&runs).iter().for_each(|remark| say!("{remark}"));
     let provenance = provenance(exmy::parallel::threads());
-    write_of(&left_out, &out, &overview::page(&title, &runs, &left_out, &provenance)?.to_html())?;
+    let drawing = Phase::begin("drawing the page", false);
+    let page = overview::page(&arguments.title(), &runs, &left_out, &provenance)?.to_html();
+    drop(drawing);
+    write_of(&left_out, &out, &page)?;
     Ok(code(&left_out))
 }
 
@@ -222,7 +260,9 @@ pub(crate) fn plot(arguments: &PlotArguments) -> Result<u8> {
     let (runs, left_out) = readable(&arguments.runs)?;
     let what: Vec<String> = arguments.what.iter().map(|name| modern(name)).collect();
     let title = arguments.title.clone().unwrap_or_else(|| what.join(", "));
+    let drawing = Phase::begin("drawing the picture", false);
     let picture = overview::picture(&title, &what, &runs)?;
+    drop(drawing);
     picture.remarks.iter().for_each(|remark| say!("{remark}"));
     write_of(&left_out, &out, &picture.figure.to_svg())?;
     Ok(code(&left_out))
