@@ -55,6 +55,28 @@ fn training_has_the_bits_of_the_cpu() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// Runs at once, each on a stream of its own.
+#[test]
+fn runs_share_a_device() {
+    use verify::runs::{FAMILIES, config, run};
+    let Some(device) = device() else { return };
+    let recipes = ["nvfp4", "mxpaper-e4m3", "msamp-o1", "chon"];
+    let trained = &|at: usize| {
+        let config = config(FAMILIES[at], recipes[at]).unwrap();
+        let cuda = Cuda::new(device.stream().unwrap());
+        cuda.ready(&config).unwrap();
+        let found = run(&cuda, &config, recipes[at], 2).unwrap();
+        (found, run(&Cpu::new(), &config, recipes[at], 2).unwrap())
+    };
+    let all: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|at| scope.spawn(move || trained(at))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    for (found, expected) in &all {
+        assert_eq!(verify::differences(expected, found), []);
+    }
+}
+
 /// What goes wrong is remembered: operations do nothing, numbers read are zeros, `check` says what happened.
 #[test]
 fn a_device_without_memory_says_so_once() {
