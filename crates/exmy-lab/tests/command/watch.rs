@@ -89,6 +89,24 @@ fn q_ends_and_the_terminal_is_as_it_was() {
     drop(child);
 }
 
+/// Progress says which run of how many it is, and what it multiplies in where its name does not.
+#[test]
+fn progress_names_recipe_and_seed() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = text_file(folder.path());
+    let train = ["train", "--data", &data, "--recipe", "f32,nv-nvfp4", "--out", "runs"];
+    let more = ["--set", "train.steps=8", "--seeds", "2"];
+    let output = succeed(exmy(&train).args(TINY).args(more).current_dir(folder.path()));
+    let said = String::from_utf8(output.stderr).unwrap();
+    for name in ["1/4 f32, seed 5", "2/4 f32, seed 6", "4/4 nv-nvfp4, seed 6"] {
+        assert!(said.contains(&format!("\n{name}: 8 steps in ")), "{said}");
+    }
+    let shares: Vec<&str> = said.lines().filter(|line| line.contains("multiply in")).collect();
+    assert!(shares.len() == 1 && shares[0].starts_with("3/4 nv-nvfp4: "), "{said}");
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(!table.contains("f32 100.0 %") && table.contains("  nv-nvfp4: "), "{table}");
+}
+
 #[test]
 fn gaps_are_to_the_first_recipe() {
     let folder = tempfile::tempdir().unwrap();

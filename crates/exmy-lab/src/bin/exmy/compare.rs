@@ -1,6 +1,7 @@
 //! `exmy compare`: runs set against the first of them.
 
 use crate::ls::reason;
+use crate::phase::Phase;
 use crate::rows::{Line, table, width};
 use crate::{PARTLY, show};
 use clap::Args;
@@ -88,6 +89,7 @@ fn text(found: &Comparison, width: Option<usize>) -> String {
 
 /// Runs the command; the result is the exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
+    let reading = Phase::begin("reading the runs", false);
     let (runs, mut broken) = configured(&arguments.runs)?;
     if runs.len() + broken.len() < 2 {
         return Err(Error::new("there is one run, and two are compared at least")
@@ -95,6 +97,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     }
     let (found, unread) = compare(&runs);
     broken.extend(unread);
+    drop(reading);
     if found.runs.len() < 2 {
         broken.iter().for_each(|error| say!("left out: {error}"));
         return Err(Error::new("two runs are compared at least, and fewer can be read"));

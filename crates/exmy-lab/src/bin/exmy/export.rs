@@ -1,6 +1,7 @@
 //! `exmy export`: records for TensorBoard, W&B and data frames.
 
 use crate::PARTLY;
+use crate::phase::Phase;
 use crate::settings::{counted, quiet_pipe};
 use crate::stop::Stop;
 use clap::Args;
@@ -68,6 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
                 .hint("name another file"));
         }
     }
+    let writing = Phase::begin("reading and writing the runs", false);
     let (runs, mut left_out) = configured(&arguments.runs)?;
     let goes_on = || !stop.is_asked();
     let done = match (&arguments.tensorboard, file) {
@@ -78,6 +80,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
             quiet_pipe(written).map(Option::unwrap_or_default)
         }
     };
+    drop(writing);
     if stop.is_asked() {
         return Ok(stop.code());
     }

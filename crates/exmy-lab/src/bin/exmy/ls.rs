@@ -1,5 +1,6 @@
 //! `exmy ls`: the runs in a folder, a line each.
 
+use crate::phase::Phase;
 use crate::rows::{Line, table, width};
 use crate::settings::counted;
 use crate::{PARTLY, show};
@@ -69,7 +70,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         return Err(Error::new("there is no folder runs here")
             .hint("`exmy train` makes it; for runs elsewhere name their folder: exmy ls DIR"));
     }
+    let reading = Phase::begin("reading the runs", false);
     let (runs, broken) = list(folder)?;
+    drop(reading);
     let code = if broken.is_empty() { 0 } else { PARTLY };
     if arguments.json {
         let left_out: Vec<String> = broken.iter().map(reason).collect();

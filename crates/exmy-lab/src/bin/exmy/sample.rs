@@ -1,5 +1,6 @@
 //! `exmy sample`: continues a prompt with a trained model.
 
+use crate::phase::Phase;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::shown::{printable_lines, printable_path};
@@ -43,7 +44,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
     }
     let folder = run_folder(&arguments.folder)?;
     let options = Options { temperature: *temperature, top_k: *top_k, seed: *seed };
+    let reading = Phase::begin("reading the model", false);
     let mut sampler = Sampler::open(&folder, options)?;
+    drop(reading);
     if sampler.config().model.decoder().is_none_or(|model| model.vocab != 256) {
         return Err(Error::new(format!(
             "{} was trained on token numbers, not on bytes",

@@ -130,7 +130,7 @@ pub(crate) fn duration(seconds: f64) -> String {
 }
 
 /// Time between turns of what shows that work goes on.
-const TICK: Duration = Duration::from_millis(250);
+pub(crate) const TICK: Duration = Duration::from_millis(250);
 
 /// Columns below which a bar leaves no room for numbers.
 const NARROW: u16 = 72;

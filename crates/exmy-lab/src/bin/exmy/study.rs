@@ -3,7 +3,7 @@
 use crate::phase::Phase;
 use crate::provenance::provenance;
 use crate::settings::{Work, counted};
-use crate::show::{self, duration};
+use crate::show::{self, TICK, duration};
 use crate::stop::{Held, Stop};
 use clap::Args;
 use exmy::error::{Error, Result};
@@ -292,8 +292,11 @@ fn time(estimate: &mut Estimate<'_>, runs: &[RunConfig], quiet: bool) -> Result<
     if !quiet && !std::io::stderr().is_terminal() {
         say!("timing a step of each of {} of runs", counted(kinds, "kind"));
     }
-    let bar =
-        bar(kinds, "timing a step of each kind of run {wide_bar:.cyan/dim} {pos}/{len}", quiet);
+    let bar = bar(
+        kinds,
+        "{spinner} timing a step of each kind of run {wide_bar:.cyan/dim} {pos}/{len}",
+        quiet,
+    );
     bar.tick();
     for run in runs {
         let known = estimate.untried(std::slice::from_ref(run)) == 0;
@@ -341,6 +344,10 @@ fn bar(length: u64, template: &str, quiet: bool) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(length), target);
     let style = ProgressStyle::with_template(template);
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─"));
+    if !bar.is_hidden() {
+        // A step may take seconds.
+        bar.enable_steady_tick(TICK);
+    }
     bar
 }
 
@@ -352,7 +359,7 @@ struct Drawn<'a> {
 
 impl<'a> Drawn<'a> {
     fn new(quiet: bool, stop: &'a Stop, figures: usize) -> Self {
-        let template = "{wide_bar:.cyan/dim} {pos}/{len} figures read {msg}";
+        let template = "{spinner} {wide_bar:.cyan/dim} {pos}/{len} figures read {msg}";
         Self { bar: bar(figures as u64, template, quiet), stop }
     }
 
@@ -391,7 +398,8 @@ impl<'a> Training<'a> {
         seconds: f64,
     ) -> Self {
         let steps = left.iter().map(RunConfig::steps).sum();
-        let bar = bar(steps, "{wide_bar:.cyan/dim} {pos}/{len} steps {msg} {eta:>4}", quiet);
+        let bar =
+            bar(steps, "{spinner} {wide_bar:.cyan/dim} {pos}/{len} steps {msg} {eta:>4}", quiet);
         let lines = !quiet && !std::io::stderr().is_terminal();
         if lines && !left.is_empty() {
             say!("{} runs to train, some {:.1} minutes", left.len(), seconds / 60.0);
