@@ -208,12 +208,15 @@ fn stored(module: &Module, architecture: Architecture) -> String {
     format!("{}-{target}-{}", module.name.replace(['.', '/'], "-"), cache::hash(parts))
 }
 
-/// Machine code of a module, from disk unless it is to be made `anew`, and whether it was compiled now.
+/// Machine code, and whether it was compiled now.
+type Code = (Vec<u8>, bool);
+
+/// Machine code of a module, from disk unless it is to be made `anew`.
 pub(crate) fn code(
     module: &'static Module,
     architecture: Architecture,
     anew: bool,
-) -> Result<(Vec<u8>, bool)> {
+) -> Result<Code> {
     let (folder, name) = (cache::folder(), stored(module, architecture));
     let own = version().map(|(major, minor)| format!("{name}-nvrtc{major}.{minor}.cubin"));
     if let Some(folder) = folder.as_deref().filter(|_| !anew)
@@ -231,11 +234,8 @@ pub(crate) fn code(
 }
 
 /// Machine code of several modules, which as many threads compile as there are processors.
-pub(crate) fn codes(
-    modules: &[&'static Module],
-    architecture: Architecture,
-) -> Result<Vec<(Vec<u8>, bool)>> {
-    let slots: Vec<Mutex<Option<Result<(Vec<u8>, bool)>>>> =
+pub(crate) fn codes(modules: &[&'static Module], architecture: Architecture) -> Result<Vec<Code>> {
+    let slots: Vec<Mutex<Option<Result<Code>>>> =
         modules.iter().map(|_| Mutex::new(None)).collect();
     let next = AtomicUsize::new(0);
     let work = || {
@@ -278,7 +278,10 @@ pub fn fill(architecture: Architecture) -> Result<(usize, usize, PathBuf)> {
         .iter()
         .find(|module| cache::load_first(&folder, "", &stored(module, architecture)).is_none());
     if lost.is_some() {
-        let why = format!("{} cannot be written; EXMY_CACHE may name another", folder.display());
+        let why = format!(
+            "{} cannot be written; EXMY_CACHE may name another",
+            exmy::shown::printable_path(&folder)
+        );
         return Err(Error::unfit("compile", why));
     }
     Ok((modules.len(), made.iter().filter(|(_, new)| *new).count(), folder))

@@ -241,7 +241,7 @@ mod tests {
             config.train.accumulate = accumulate;
             fit::shortage(&config, 20 << 30).is_some()
         };
-        let fewer = (1..least).filter(|parts| config.train.batch % parts == 0);
+        let fewer = (1..least).filter(|parts| config.train.batch.is_multiple_of(*parts));
         assert!(!needs(least) && fewer.into_iter().all(needs), "{text}");
         assert_eq!(parts(&said(full(1 << 40), 1 << 40)), 2);
         // What a checkpoint does not help against says what does.

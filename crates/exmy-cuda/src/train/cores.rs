@@ -46,11 +46,11 @@ fn room<'a, T: Element>(
     Ok(buffer.as_mut().expect("made above"))
 }
 
-/// The codes of E4M3 of a matrix, row-major, and what multiplies their sums.
-fn e4m3(
-    source: &Source<'_, Cuda>,
-    axis: Axis,
-) -> Result<Option<(Buffer<u8>, Option<Buffer<f32>>)>> {
+/// Codes of E4M3, row-major, and what multiplies their sums.
+type Scaled = (Buffer<u8>, Option<Buffer<f32>>);
+
+/// The codes of a matrix; `None` if it has no memory.
+fn e4m3(source: &Source<'_, Cuda>, axis: Axis) -> Result<Option<Scaled>> {
     let Source { matrix, quantizer, random } = source;
     let random = quantizer.is_stochastic().then_some(*random);
     let Some(x) = view(*matrix)? else { return Ok(None) };

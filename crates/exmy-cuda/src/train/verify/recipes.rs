@@ -48,14 +48,15 @@ impl<D: Quantize> Trial<'_, D> {
         let quantizer: Quantizer = "mxfp8-e4m3".parse().expect("a quantizer");
         let (x, mut out) = (self.draw(64 * 64), self.draw(64 * 64));
         let [from, to] = [Matrix::new(&x, 64, 64), Matrix::new(&x, 64, 64)];
+        let power = |k: i32| f32::from_bits(((127 + k) as u32) << 23);
         let given = [
             ("mxfp8-e4m3", 0.25),
-            ("e5m2/tensor:e8m0@rceil", 2.0_f32.powi(-13)),
-            ("e4m3/tensor:e8m0@rceil", 2.0_f32.powi(19)),
-            ("e4m3/tensor:e8m0@rna", 2.0_f32.powi(-60)),
+            ("e5m2/tensor:e8m0@rceil", power(-13)),
+            ("e4m3/tensor:e8m0@rceil", power(19)),
+            ("e4m3/tensor:e8m0@rna", power(-60)),
             ("e4m3/tensor:e8m0@rtz", 4.0),
             ("e5m2/tensor:e8m0@sr8", 0.5),
-            ("e4m3/tensor:e8m0", 2.0_f32.powi(-100)),
+            ("e4m3/tensor:e8m0", power(-100)),
         ];
         for (text, scale) in given {
             let quantizer: Quantizer = text.parse().expect("a quantizer");
