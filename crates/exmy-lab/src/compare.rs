@@ -133,7 +133,8 @@ pub fn records(first: &[Metrics], other: &[Metrics]) -> Records {
         }
         None if first.len() == other.len() => Records::Same,
         None => {
-            let last = first.iter().zip(other).last().map_or(0, |(line, _)| line.step);
+            let both = first.len().min(other.len());
+            let last = first[..both].last().map_or(0, |line| line.step);
             Records::SameUpTo { step: last }
         }
     }

@@ -61,21 +61,30 @@ fn speed(run: &RecordedRun, state: State, begun: &mut Begun) -> Option<(f64, f64
     })
 }
 
+/// A run as it is seen.
+#[derive(Clone, Copy)]
+struct Seen<'a> {
+    run: &'a RecordedRun,
+    state: State,
+    /// Steps a second and seconds that are left, once it was seen at two steps.
+    speed: Option<(f64, f64)>,
+}
+
 /// Seconds until all runs are done that are at work or wait for their turn, as many at a time as now: those that
 /// wait at the mean speed of the others.
-fn left_of_all(runs: &[(&RecordedRun, State, Option<(f64, f64)>)]) -> Option<f64> {
-    let known: Vec<(f64, f64)> = runs.iter().filter_map(|run| run.2).collect();
-    let at_work = runs.iter().filter(|run| run.1 == State::AtWork).count();
+fn left_of_all(runs: &[Seen<'_>]) -> Option<f64> {
+    let known: Vec<(f64, f64)> = runs.iter().filter_map(|seen| seen.speed).collect();
+    let at_work = runs.iter().filter(|seen| seen.state == State::AtWork).count();
     if known.is_empty() {
         return None;
     }
     let a_step = known.iter().map(|(speed, _)| 1.0 / speed).sum::<f64>() / known.len() as f64;
-    let left = |(run, state, speed): &(&RecordedRun, State, Option<(f64, f64)>)| {
-        let done = run.metrics.last().map_or(0, |line| line.step);
-        match (state, speed) {
-            (_, Some((_, left))) => *left,
+    let left = |seen: &Seen<'_>| {
+        let done = seen.run.metrics.last().map_or(0, |line| line.step);
+        match (seen.state, seen.speed) {
+            (_, Some((_, left))) => left,
             (State::AtWork | State::Waiting, None) => {
-                run.config.train.steps.saturating_sub(done) as f64 * a_step
+                seen.run.config.train.steps.saturating_sub(done) as f64 * a_step
             }
             _ => 0.0,
         }
@@ -148,19 +157,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8> {
         let shown = if follows { room } else { runs.len() };
         // What is at work first, where there is no room for all.
         let states = states(&runs);
-        let speeds: Vec<_> =
-            runs.iter().zip(&states).map(|(run, state)| speed(run, *state, &mut begun)).collect();
-        let zipped = runs.iter().zip(&states).zip(&speeds);
-        let mut order: Vec<_> = zipped.map(|((run, state), speed)| (run, *state, *speed)).collect();
+        let look =
+            |(run, &state): (_, &State)| Seen { run, state, speed: speed(run, state, &mut begun) };
+        let mut order: Vec<Seen<'_>> = runs.iter().zip(&states).map(look).collect();
         let left = left_of_all(&order);
         if runs.len() > shown {
-            order.sort_by_key(|(_, state, _)| *state != State::AtWork);
+            order.sort_by_key(|seen| seen.state != State::AtWork);
         }
-        let rows: Vec<Row> = order
-            .iter()
-            .take(shown)
-            .map(|&(of, state, speed)| row(of, &runs, state, speed))
-            .collect();
+        let row = |seen: &Seen<'_>| row(seen.run, &runs, seen.state, seen.speed);
+        let rows: Vec<Row> = order.iter().take(shown).map(row).collect();
         drop(reading);
         let Lines { mut lines, state_at } = lines(&rows, width, terminal);
         if colours {

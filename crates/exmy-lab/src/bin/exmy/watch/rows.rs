@@ -36,7 +36,8 @@ pub(super) struct Row {
 /// Losses as a row of bars, on a logarithmic scale, as long as the run has come.
 pub(super) fn curve(losses: &[f64], done: f64) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let losses: Vec<f64> = losses.iter().filter(|loss| **loss > 0.0).map(|l| l.ln()).collect();
+    let losses: Vec<f64> =
+        losses.iter().filter(|loss| **loss > 0.0).map(|l| libm::log(*l)).collect();
     let cells = ((done * CURVE as f64).ceil() as usize).clamp(1, CURVE).min(losses.len());
     let means: Vec<f64> = (0..cells)
         .map(|i| &losses[i * losses.len() / cells..(i + 1) * losses.len() / cells])
