@@ -14,12 +14,12 @@
 
 #![forbid(unsafe_code)]
 
-mod builder;
-mod catalog;
-mod codes;
-mod decode;
+mod builder; // formats of one's own, checked
+mod catalog; // the named formats, with their sources
+mod codes; // which code is what
+mod decode; // codes to values
 mod error;
-mod value;
+mod value; // exact values
 
 pub use builder::FormatBuilder;
 pub use catalog::NAMED;

@@ -4,7 +4,8 @@
 //! [`Accumulation`] says how the products become one number: the exactly rounded one, chains and
 //! trees in any accumulator, Transformer Engine's NVFP4. `docs/gemm.md` lists the names with their
 //! formulas. [`mod@f32`] is the f32 product that layers use; [`mod@fast`] that of quantized operands, as fast
-//! as the machine can in one order; [`mod@unit`] is what matrix units compute.
+//! as the machine can in one order; [`mod@unit`] is what matrix units compute (tensor cores of Volta to
+//! Blackwell, CDNA, AMX).
 //!
 //! ```
 //! use exmy::gemm::{Spec, gemm};

@@ -32,21 +32,21 @@
 
 #![forbid(unsafe_code)]
 
-mod align;
+mod align; // products aligned to the largest exponent, and cut
 mod error;
 mod exact;
-mod explain;
+mod explain; // a dot product step by step
 mod factor;
-mod ieee;
-mod input;
-mod lanes;
+mod ieee; // units that round each addition
+mod input; // what operands may be
+mod lanes; // several results at once
 mod name;
 mod parameters;
 mod parse;
-mod preset;
+mod preset; // Volta to Blackwell, CDNA, AMX: what was measured
 mod row;
 mod rows;
-mod steps;
+mod steps; // fused steps, plainly
 
 pub use align::AlignedSum;
 pub use error::UnitError;
