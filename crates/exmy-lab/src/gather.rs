@@ -283,6 +283,25 @@ pub fn gather(paths: &[PathBuf]) -> Result<(Vec<RecordedRun>, Vec<Error>)> {
     Ok((found.collect(), broken))
 }
 
+/// The runs that can be read and are as they were written, and what is wrong with the others.
+///
+/// # Errors
+/// Those of [`gather`].
+pub fn undamaged(paths: &[PathBuf]) -> Result<(Vec<RecordedRun>, Vec<Error>)> {
+    let (mut runs, mut broken) = gather(paths)?;
+    runs.retain(|run| {
+        // What is drawn of changed records is not what was measured.
+        let damage = run
+            .missing()
+            .map(|what| Error::new(format!("{}: {what}", printable_path(run.folder.path()))));
+        let error = run.probes().err().or(damage);
+        let is_whole = error.is_none();
+        broken.extend(error);
+        is_whole
+    });
+    Ok((runs, broken))
+}
+
 /// A run of which the records are not read yet: of many runs they are too much to hold at once.
 #[derive(Clone, Debug)]
 pub struct NamedRun {

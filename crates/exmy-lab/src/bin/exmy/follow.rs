@@ -8,12 +8,11 @@ mod serve;
 
 use crate::phase::Phase;
 use crate::provenance::provenance;
-use crate::report::{ReportArguments, sorted_out};
 use crate::show;
 use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::shown::printable_path;
-use exmy_lab::gather::run_folders;
+use exmy_lab::gather::{run_folders, undamaged};
 use exmy_lab::overview;
 use exmy_lab::page::Page;
 use exmy_train::train::run::{Folder, is_at_work};
@@ -133,17 +132,17 @@ fn stamp(runs: &[PathBuf]) -> Arc<str> {
 }
 
 /// The page of the runs as they are.
-fn page(arguments: &ReportArguments) -> Result<String> {
-    let (runs, broken) = sorted_out(&arguments.runs)?;
+fn page(runs: &[PathBuf], title: &str) -> Result<String> {
+    let (runs, broken) = undamaged(runs)?;
     let left_out: Vec<String> = broken.iter().map(crate::ls::reason).collect();
     let provenance = provenance(exmy::parallel::threads());
-    Ok(overview::page(&arguments.title(), &runs, &left_out, &provenance)?.to_html())
+    Ok(overview::page(title, &runs, &left_out, &provenance)?.to_html())
 }
 
 /// The page, or one that says why there is none.
-fn page_or_reason(arguments: &ReportArguments) -> String {
-    page(arguments).unwrap_or_else(|error| {
-        let mut page = Page::new(&arguments.title());
+fn page_or_reason(runs: &[PathBuf], title: &str) -> String {
+    page(runs, title).unwrap_or_else(|error| {
+        let mut page = Page::new(title);
         page.text("There is nothing to show now; this page looks again.");
         error.to_string().lines().for_each(|line| page.text(line));
         page.to_html()
@@ -174,8 +173,8 @@ fn listen(arguments: &Follow) -> Result<TcpListener> {
 }
 
 /// Serves the page until a signal ends the program, for which the caller listens.
-pub(super) fn follow(arguments: &ReportArguments) -> Result<u8> {
-    for path in &arguments.runs {
+pub(super) fn follow(arguments: &Follow, runs: &[PathBuf], title: &str) -> Result<u8> {
+    for path in runs {
         // Runs may come; their folder is to be there.
         if !exmy_lab::runner::find_run(path).is_dir() {
             let what = if path.exists() { "is a file" } else { "does not exist" };
@@ -183,18 +182,14 @@ pub(super) fn follow(arguments: &ReportArguments) -> Result<u8> {
                 .hint("name folders of runs, as `exmy train` writes them below runs/"));
         }
     }
-    let listener = listen(&arguments.follow)?;
+    let listener = listen(arguments)?;
     let socket = listener.local_addr().map_err(|error| Error::new("no port").because(error))?;
     let reading = Phase::begin("reading the runs", false);
-    let first = Current {
-        stamp: stamp(&arguments.runs),
-        html: page_or_reason(arguments).into(),
-        asked: 0,
-        seen: 0,
-    };
+    let first =
+        Current { stamp: stamp(runs), html: page_or_reason(runs, title).into(), asked: 0, seen: 0 };
     drop(reading);
     let shared = Arc::new(Shared { current: Mutex::new(first), changed: Condvar::new() });
-    let (known, expose) = (Arc::clone(&shared), arguments.follow.expose);
+    let (known, expose) = (Arc::clone(&shared), arguments.expose);
     std::thread::Builder::new()
         .spawn(move || serve(&listener, expose, move |path| known.find(path)))
         .map_err(|error| Error::new("cannot start threads").because(error))?;
@@ -208,8 +203,8 @@ pub(super) fn follow(arguments: &ReportArguments) -> Result<u8> {
         let (asked, before) = (current.asked, Arc::clone(&current.stamp));
         drop(current);
         let begun = Instant::now();
-        let now = stamp(&arguments.runs);
-        let html = (now != before).then(|| page_or_reason(arguments));
+        let now = stamp(runs);
+        let html = (now != before).then(|| page_or_reason(runs, title));
         let mut current = shared.lock();
         if let Some(html) = html {
             (current.stamp, current.html) = (now, html.into());

@@ -14,7 +14,7 @@ use clap::Args;
 use exmy::error::{Error, Result};
 use exmy::safetensors::{given, whole};
 use exmy::shown::printable_path;
-use exmy_lab::gather::{RecordedRun, gather};
+use exmy_lab::gather::{RecordedRun, undamaged};
 use exmy_lab::overview;
 use exmy_lab::runner::Manifest;
 use exmy_train::train::old::modern;
@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct ReportArguments {
     /// Folders of runs, or folders above them
     #[arg(required = true, value_name = "DIR")]
-    pub(super) runs: Vec<PathBuf>,
+    runs: Vec<PathBuf>,
     /// File to write; only a page of this command is replaced [default: report.html in the first
     /// folder]
     #[arg(long, value_name = "FILE.html")]
@@ -38,12 +38,12 @@ pub(crate) struct ReportArguments {
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
     #[command(flatten)]
-    pub(super) follow: Follow,
+    follow: Follow,
 }
 
 impl ReportArguments {
     /// The heading of the page.
-    pub(super) fn title(&self) -> String {
+    fn title(&self) -> String {
         let names = || self.runs.iter().map(printable_path).collect::<Vec<_>>();
         self.title.clone().unwrap_or_else(|| names().join(", "))
     }
@@ -174,26 +174,11 @@ fn target(out: Option<&PathBuf>, runs: &[PathBuf], name: &str) -> Result<PathBuf
     .hint(format!("name it {}", printable_path(&out.with_extension(extension)))))
 }
 
-/// The runs that can be read, and what is wrong with the others.
-pub(super) fn sorted_out(paths: &[PathBuf]) -> Result<(Vec<RecordedRun>, Vec<Error>)> {
-    let (mut runs, mut broken) = gather(paths)?;
-    runs.retain(|run| {
-        // What is drawn of changed records is not what was measured.
-        let damage = run
-            .missing()
-            .map(|what| Error::new(format!("{}: {what}", printable_path(run.folder.path()))));
-        let error = run.probes().err().or(damage);
-        let is_whole = error.is_none();
-        broken.extend(error);
-        is_whole
-    });
-    Ok((runs, broken))
-}
-
-/// The same; a message says why the others are left out, and each reason is returned on a line.
+/// The runs that can be read; a message says why the others are left out, and each reason is returned on a
+/// line.
 fn readable(paths: &[PathBuf]) -> Result<(Vec<RecordedRun>, Vec<String>)> {
     let reading = Phase::begin("reading the runs", false);
-    let (runs, broken) = sorted_out(paths)?;
+    let (runs, broken) = undamaged(paths)?;
     drop(reading);
     broken.iter().for_each(|error| say!("left out: {error}"));
     // What would work is for who gave the command, not for who reads the page.
@@ -233,7 +218,9 @@ pub(crate) fn report(arguments: &ReportArguments) -> Result<u8> {
     if arguments.follow.follow {
         // Before there are threads, or they would get the signals.
         let _stop = Stop::listen()?;
-        return with_threads(None, || follow(arguments));
+        return with_threads(None, || {
+            follow(&arguments.follow, &arguments.runs, &arguments.title())
+        });
     }
     with_threads(None, || write_report(arguments))
 }

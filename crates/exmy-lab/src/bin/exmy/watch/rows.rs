@@ -272,7 +272,8 @@ mod tests {
         assert!(!head(40).lines[0].contains("curve"));
         let shown = lines(std::slice::from_ref(&row), 80, true).lines;
         let words: Vec<&str> = shown[0].split_whitespace().collect();
-        assert_eq!(words, ["run", "step", "loss", "val", "gap", "state", "left"], "{shown:#?}");
+        let some = ["run", "step", "loss", "val", "gap", "state", "steps/s", "left"];
+        assert_eq!(words, some, "{shown:#?}");
         let shown = lines(std::slice::from_ref(&row), 120, true).lines;
         let words: Vec<&str> = shown[0].split_whitespace().collect();
         let all = ["run", "step", "loss", "val", "gap", "curve", "state", "steps/s", "left"];
