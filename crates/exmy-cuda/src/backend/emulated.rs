@@ -145,7 +145,10 @@ impl Shared {
 
     fn translate(&self, module: &'static Module, name: &str) -> Result<()> {
         let failed = |error: std::io::Error| self.failed(module, error.to_string());
-        let sources = self.folder.join(format!("{name}.{}", std::process::id()));
+        // Devices of one process translate the same kernels at the same time.
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let sources = self.folder.join(format!("{name}.{}.{count}", std::process::id()));
         let write = |name: &str, text: &str| {
             let path = sources.join(name);
             std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;

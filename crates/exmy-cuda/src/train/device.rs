@@ -55,7 +55,8 @@ impl Device for Cuda {
     }
 
     fn set_tokens(&self, tokens: &[u32], to: &mut Tokens) {
-        self.attempt(|| to.set(self.device(), tokens));
+        let words = to.arrange(tokens);
+        self.attempt(|| to.upload(self.device(), &words));
     }
 
     fn value(&self, scalar: &Scalar) -> f64 {

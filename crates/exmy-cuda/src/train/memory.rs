@@ -30,7 +30,9 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    pub(super) fn set(&mut self, device: &Device, tokens: &[u32]) -> Result<()> {
+    /// Takes the sizes of a list, whether or not the device then takes the words, which are returned: what
+    /// follows a failure does nothing, but its shapes still fit.
+    pub(super) fn arrange(&mut self, tokens: &[u32]) -> Vec<u32> {
         let len = tokens.len();
         let mut order: Vec<u64> =
             tokens.iter().zip(0..).map(|(&token, at)| u64::from(token) << 32 | at).collect();
@@ -47,10 +49,15 @@ impl Tokens {
         all.resize(3 * len + 1, len as u32);
         self.most = order.last().map_or(0, |word| (word >> 32) as u32);
         (self.len, self.distinct) = (len, distinct);
+        all
+    }
+
+    /// Puts arranged words on the device.
+    pub(super) fn upload(&mut self, device: &Device, words: &[u32]) -> Result<()> {
         match &mut self.buffer {
-            Some(buffer) if buffer.len() == all.len() => buffer.write(&all),
+            Some(buffer) if buffer.len() == words.len() => buffer.write(words),
             buffer => {
-                *buffer = Some(device.upload(&all)?);
+                *buffer = Some(device.upload(words)?);
                 Ok(())
             }
         }

@@ -88,6 +88,9 @@ fn a_device_without_memory_says_so_once() {
     assert_eq!(large.len(), 1 << 61);
     cuda.fill(MatrixMut::new(large.first_mut(8), 1, 8), 3.0);
     cuda.add_assign(small.all_mut(), large.first(8));
+    let mut tokens = Default::default();
+    cuda.set_tokens(&[2, 0], &mut tokens);
+    cuda.cross_entropy(large.first_mut(6), 3, &tokens, None, small.first_mut(2));
     assert_eq!(*cuda.read(large.first(3)), [0.0; 3]);
     let error = cuda.check().unwrap_err().to_string();
     assert!(error.contains("memory is full"), "{error}");
